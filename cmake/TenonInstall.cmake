@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs the libraries, the headers (as <prefix>/include/tenon/core/tensor.h and so on, found by
+# `#include "core/tensor.h"`), the .proto files, and the package that find_package(Tenon) reads.
+
+include(CMakePackageConfigHelpers)
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Tenon")
+get_property(libraries GLOBAL PROPERTY TENON_LIBRARIES)
+
+# What a user's program links: all layers. Tenon::core and the others exist too.
+add_library(tenon_all INTERFACE)
+add_library(Tenon::tenon ALIAS tenon_all)
+set_target_properties(tenon_all PROPERTIES EXPORT_NAME tenon)
+target_link_libraries(tenon_all INTERFACE ${libraries})
+
+install(TARGETS tenon_all ${libraries} EXPORT TenonTargets
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(EXPORT TenonTargets NAMESPACE Tenon:: DESTINATION "${package_dir}")
+foreach(folder core data ops runtime distributed train)
+  if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}")
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}"
+      DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tenon" FILES_MATCHING PATTERN "*.h")
+  endif()
+endforeach()
+install(DIRECTORY "${PROJECT_BINARY_DIR}/gen/proto" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tenon"
+  FILES_MATCHING PATTERN "*.pb.h")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/proto" DESTINATION "${CMAKE_INSTALL_DATADIR}/tenon"
+  FILES_MATCHING PATTERN "*.proto")
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/TenonConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/TenonConfig.cmake" INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/TenonConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/TenonConfig.cmake"
+  "${PROJECT_BINARY_DIR}/TenonConfigVersion.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/TenonDependencies.cmake" DESTINATION "${package_dir}")

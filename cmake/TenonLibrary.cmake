@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# tenon_library(FOLDER DEPENDS FOLDERS... LINK TARGETS...): the static library tenon_<FOLDER> from
+# every .cc below FOLDER. Tests never live there; runtime/cuda and .cu files belong to the plugin.
+#
+# tenon_programs(FOLDERS...): the command `tenon` from tools/, one program from each example.
+
+# Sets OUT to the .cc files below the folder, as seen from the source tree.
+function(tenon_sources OUT FOLDER)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${FOLDER}/*.cc")
+  list(FILTER found EXCLUDE REGEX "/runtime/cuda/|_cuda\\.cc$")
+  set(${OUT} ${found} PARENT_SCOPE)
+endfunction()
+
+function(tenon_library FOLDER)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
+  tenon_sources(sources ${FOLDER})
+  set(target tenon_${FOLDER})
+  list(TRANSFORM ARG_DEPENDS PREPEND tenon_)
+  # A folder that has headers only, or nothing yet, still has its target: dependants need not know.
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    set(scope PUBLIC)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tenon_warnings>)
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${target} ${scope}
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tenon>")
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_link_libraries(${target} ${scope} ${ARG_DEPENDS} ${ARG_LINK})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${FOLDER})
+  set_property(GLOBAL APPEND PROPERTY TENON_LIBRARIES ${target})
+endfunction()
+
+function(tenon_program NAME)
+  add_executable(${NAME} ${ARGN})
+  target_link_libraries(${NAME} PRIVATE tenon_train tenon_warnings CLI11::CLI11
+    nlohmann_json::nlohmann_json spdlog::spdlog)
+endfunction()
+
+function(tenon_programs TOOLS EXAMPLES)
+  tenon_sources(sources ${TOOLS})
+  file(GLOB_RECURSE examples CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${EXAMPLES}/*.cc")
+  if(sources OR examples)
+    find_package(CLI11 CONFIG REQUIRED)
+    find_package(nlohmann_json CONFIG REQUIRED)
+    find_package(spdlog CONFIG REQUIRED)
+  endif()
+  if(sources)
+    tenon_program(tenon ${sources})
+    install(TARGETS tenon RUNTIME)
+  endif()
+  # examples/NAME.cc is a program by itself; examples/NAME/ is one program of all its files.
+  file(GLOB entries CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/${EXAMPLES}"
+       "${PROJECT_SOURCE_DIR}/${EXAMPLES}/*")
+  foreach(entry IN LISTS entries)
+    set(path "${PROJECT_SOURCE_DIR}/${EXAMPLES}/${entry}")
+    if(IS_DIRECTORY "${path}")
+      tenon_sources(parts ${EXAMPLES}/${entry})
+      # An example with its own CMakeLists.txt shows how an outside project uses an installed Tenon.
+      if(parts AND NOT EXISTS "${path}/CMakeLists.txt")
+        tenon_program(example_${entry} ${parts})
+      endif()
+    elseif(entry MATCHES "^(.*)\\.cc$")
+      tenon_program(example_${CMAKE_MATCH_1} "${path}")
+    endif()
+  endforeach()
+endfunction()

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Options a builder may set, and the compiler and linker flags every target of the project gets.
+
+option(TENON_BUILD_TESTS "Build the tests" ON)
+option(TENON_BUILD_FUZZERS "Build the libFuzzer targets of tests/fuzz (clang only)" OFF)
+option(TENON_WERROR "Treat warnings as errors" ON)
+set(TENON_MARCH "native" CACHE STRING "Value of -march; empty leaves the compiler's default")
+set(TENON_SANITIZE "" CACHE STRING "Sanitizers for every target, as in -fsanitize=")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# ccache must give the same answer in every clone: paths below the source tree are hashed relative to
+# it, and the working directory is left out of the hash.
+find_program(TENON_CCACHE ccache)
+if(TENON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+      "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${TENON_CCACHE}")
+endif()
+
+find_program(TENON_MOLD mold)
+if(TENON_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}=." -fno-math-errno)
+if(TENON_MARCH)
+  add_compile_options("-march=${TENON_MARCH}")
+endif()
+
+if(TENON_SANITIZE)
+  add_compile_options("-fsanitize=${TENON_SANITIZE}" -fno-omit-frame-pointer -g1)
+  add_link_options("-fsanitize=${TENON_SANITIZE}")
+  if(TENON_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# Warnings apply to our own code only: generated code and system headers are not ours to clean.
+add_library(tenon_warnings INTERFACE)
+target_compile_options(tenon_warnings INTERFACE -Wall -Wextra
+  $<$<BOOL:${TENON_WERROR}>:-Werror>
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# tenon_tests(): one test program a folder of tests/ (tests/core/**.cc -> core_tests), every case a
+# ctest of its own; every *_test.py a ctest too. The folder decides the label:
+#   tests/distributed -> dist, interop -> interop, system -> slow, cuda -> cuda, fuzz -> fuzz,
+#   anything else -> fast.
+# tests/testing is the library tenon_testing, which every test program links. Tests run in the source
+# tree, with TENON_SOURCE_DIR and TENON_BINARY_DIR set. A Python test skips with exit code 77, saying
+# why on its last line.
+
+function(tenon_test_label FOLDER OUT_LABEL OUT_TIMEOUT)
+  set(labels_distributed dist 120)
+  set(labels_interop interop 300)
+  set(labels_system slow 300)
+  set(labels_cuda cuda 120)
+  set(labels_fuzz fuzz 120)
+  set(found fast 60)
+  if(DEFINED labels_${FOLDER})
+    set(found ${labels_${FOLDER}})
+  endif()
+  list(GET found 0 label)
+  list(GET found 1 seconds)
+  if(TENON_SANITIZE)
+    math(EXPR seconds "${seconds} * 4")
+  endif()
+  set(${OUT_LABEL} ${label} PARENT_SCOPE)
+  set(${OUT_TIMEOUT} ${seconds} PARENT_SCOPE)
+endfunction()
+
+function(tenon_tests)
+  find_package(GTest CONFIG REQUIRED)
+  find_package(nlohmann_json CONFIG REQUIRED)
+  find_package(Python3 COMPONENTS Interpreter REQUIRED)
+  include(GoogleTest)
+  set(root "${PROJECT_SOURCE_DIR}/tests")
+  set(environment "TENON_SOURCE_DIR=${PROJECT_SOURCE_DIR}" "TENON_BINARY_DIR=${PROJECT_BINARY_DIR}"
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp history_size=7")
+
+  file(GLOB_RECURSE testing CONFIGURE_DEPENDS "${root}/testing/*.cc")
+  if(testing)
+    add_library(tenon_testing STATIC ${testing})
+    target_link_libraries(tenon_testing PUBLIC tenon_train GTest::gtest GTest::gmock
+      nlohmann_json::nlohmann_json PRIVATE tenon_warnings)
+  else()
+    add_library(tenon_testing INTERFACE)
+    target_link_libraries(tenon_testing INTERFACE tenon_train GTest::gtest GTest::gmock
+      nlohmann_json::nlohmann_json)
+  endif()
+
+  file(GLOB folders CONFIGURE_DEPENDS RELATIVE "${root}" "${root}/*")
+  foreach(folder IN LISTS folders)
+    if(folder STREQUAL "testing" OR folder STREQUAL "data" OR NOT IS_DIRECTORY "${root}/${folder}")
+      continue()
+    endif()
+    tenon_test_label(${folder} label seconds)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${root}/${folder}/*.cc")
+    if(folder STREQUAL "fuzz")
+      tenon_fuzzers("${sources}" ${seconds})
+    elseif(sources)
+      add_executable(${folder}_tests ${sources})
+      target_link_libraries(${folder}_tests PRIVATE tenon_testing GTest::gtest_main tenon_warnings)
+      gtest_discover_tests(${folder}_tests TEST_PREFIX "${folder}." DISCOVERY_MODE PRE_TEST
+        DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+        PROPERTIES LABELS ${label} TIMEOUT ${seconds} ENVIRONMENT "${environment}")
+    endif()
+    file(GLOB_RECURSE scripts CONFIGURE_DEPENDS RELATIVE "${root}" "${root}/${folder}/*_test.py")
+    foreach(script IN LISTS scripts)
+      string(REGEX REPLACE "\\.py$" "" name "${script}")
+      string(REPLACE "/" "." name "${name}")
+      add_test(NAME ${name} COMMAND Python3::Interpreter "${root}/${script}"
+        WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+      set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${seconds}
+        SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
+    endforeach()
+  endforeach()
+endfunction()
+
+# One fuzzer a file; ctest runs each briefly over its seed corpus, tests/fuzz/corpus/<name>.
+function(tenon_fuzzers SOURCES SECONDS)
+  if(NOT TENON_BUILD_FUZZERS)
+    return()
+  endif()
+  foreach(source IN LISTS SOURCES)
+    get_filename_component(name "${source}" NAME_WE)
+    add_executable(${name} "${source}")
+    target_link_libraries(${name} PRIVATE tenon_testing tenon_warnings)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    set(corpus "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
+    set(grown "${PROJECT_BINARY_DIR}/fuzz/${name}")
+    file(MAKE_DIRECTORY "${grown}")
+    if(NOT EXISTS "${corpus}")
+      set(corpus "")
+    endif()
+    add_test(NAME fuzz.${name} COMMAND ${name} -max_total_time=10 -timeout=10 "${grown}" ${corpus})
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT ${SECONDS})
+  endforeach()
+endfunction()
