@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/check_layers.py finds each kind of breach, and none in this tree."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'tools'))
+sys.dont_write_bytecode = True
+import check_layers  # noqa: E402
+
+SPDX = '// SPDX-License-Identifier: Apache-2.0\n'
+
+
+class CheckLayersTest(unittest.TestCase):
+
+    def breaches(self, **files):
+        """What is found in a tree of these files; `__` in a name stands for `/`, `_DOT_` for `.`."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            subprocess.run(['git', 'init', '-q', folder], check=True)
+            for name, text in files.items():
+                path = root / name.replace('__', '/').replace('_DOT_', '.')
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            return [breach for _, _, breach in check_layers.breaches(root)]
+
+    def expect_one(self, fragment, **files):
+        found = self.breaches(**files)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(fragment, found[0])
+
+    def test_this_tree_is_clean(self):
+        self.assertEqual([f'{p}:{n}: {b}' for p, n, b in check_layers.breaches(ROOT)], [])
+
+    def test_an_allowed_include_passes(self):
+        self.assertEqual(self.breaches(ops__a_DOT_cc=SPDX + '#include "core/tensor.h"\n'), [])
+
+    def test_ops_may_not_include_runtime(self):
+        self.expect_one('ops/ may not include runtime/',
+                        ops__a_DOT_cc=SPDX + '#include "runtime/executor.h"\n')
+
+    def test_core_may_not_include_tools(self):
+        self.expect_one('core/ may not include tools/',
+                        core__a_DOT_cc=SPDX + '#include "tools/command.h"\n')
+
+    def test_pb_headers_stay_out_of_headers(self):
+        text = SPDX + '#pragma once\n#include "proto/graph.pb.h"\n'
+        self.expect_one('.pb.h in a header', runtime__a_DOT_h=text)
+        self.assertEqual(self.breaches(core__proto_io_DOT_h=text, distributed__a_DOT_h=text), [])
+
+    def test_grpc_headers_stay_in_the_grpc_folder(self):
+        text = SPDX + '#include <grpcpp/grpcpp.h>\n'
+        self.expect_one('gRPC header', distributed__master_DOT_cc=text)
+        self.assertEqual(self.breaches(distributed__grpc__master_DOT_cc=text), [])
+
+    def test_cuda_headers_stay_in_cuda_files(self):
+        text = SPDX + '#include <cuda_runtime.h>\n'
+        self.expect_one('CUDA header', ops__a_DOT_cc=text)
+        self.assertEqual(self.breaches(ops__a_DOT_cu=text, runtime__cuda__a_DOT_cc=text), [])
+
+    def test_a_type_may_not_take_a_messages_name(self):
+        self.expect_one('name of a message',
+                        proto__graph_DOT_proto=SPDX + 'message GraphDef {\n}\n',
+                        core__graph_DOT_h=SPDX + '#pragma once\nclass GraphDef {\n};\n')
+
+    def test_a_long_file_is_found(self):
+        self.expect_one('more than 500', core__a_DOT_cc=SPDX + '\n' * 500)
+
+    def test_a_missing_licence_line_is_found(self):
+        self.expect_one('SPDX', core__a_DOT_cc='int x;\n')
+
+    def test_a_header_without_pragma_once_is_found(self):
+        self.expect_one('pragma once', core__a_DOT_h=SPDX)
+
+    def test_a_name_that_says_nothing_is_found(self):
+        self.expect_one('does not say what it holds', core__string_util_DOT_cc=SPDX)
+        self.assertEqual(self.breaches(core__utility_curve_DOT_cc=SPDX), [])
+
+    def test_unfinished_work_is_found(self):
+        self.expect_one('has no place here', core__a_DOT_cc=SPDX + '// TO' 'DO: finish\n')
+
+    def test_a_path_of_some_machine_is_found(self):
+        self.expect_one('has no place here', README_DOT_md='see /ho' 'me/someone/notes\n')
+
+
+if __name__ == '__main__':
+    unittest.main()

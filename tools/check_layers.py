@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the house rules that a compiler does not: who includes whom, and what a file looks like.
+
+Usage: tools/check_layers.py [ROOT]. Prints one line a breach, `path:line: what is wrong`, and exits
+with 1 when there is one. Only files that git tracks or would track are looked at.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+# Which folders the files of a folder may include, beside their own. Folders that are not listed
+# (tools, tests, examples) may include everything.
+MAY_INCLUDE = {
+    'core': set(),
+    'data': {'core'},
+    'ops': {'core', 'data'},
+    'runtime': {'core'},
+    'distributed': {'core', 'runtime'},
+    'train': {'core', 'data', 'ops', 'runtime', 'distributed'},
+}
+FOLDERS = set(MAY_INCLUDE) | {'tools', 'tests', 'examples'}
+SOURCES = {'.cc', '.h', '.cu', '.cuh', '.proto', '.py', '.sh', '.cmake'}
+HEADERS = {'.h', '.cuh'}
+MAX_LINES = 500
+BAD_NAME = re.compile(r'(^|_)(utils?|helpers?|misc|managers?)(_|$)')
+# Spelled in two parts, so that this file does not breach its own rules.
+UNFINISHED = re.compile(r'\b(TO' r'DO|FIX' r'ME|XX' r'X)\b')
+# Paths of one machine and hosts of package registries differ from user to user.
+FOREIGN = re.compile(r'(?<![\w.])/(work|root|home|Users)/\w|\b(pypi|debian)\.org\b')
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+CUDA = re.compile(r'^(cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvml|driver_types)')
+TYPE = re.compile(r'^(?:class|struct|enum(?: class)?)\s+(?:[A-Z_]+\([^)]*\)\s+)?(\w+)\b[^;]*[{:]')
+MESSAGE = re.compile(r'^(?:message|enum) (\w+)')
+
+
+def listed_files(root):
+    out = subprocess.run(['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard', '-z'],
+                         check=True, capture_output=True, text=True).stdout
+    return sorted({p for p in out.split('\0') if p and (root / p).is_file()})
+
+
+def include_breach(path, included):
+    """What is wrong with `path` including `included`, or None."""
+    folder, suffix = path.parts[0], path.suffix
+    target = included.split('/')[0] if '/' in included else ''
+    if folder in MAY_INCLUDE and target in FOLDERS | {folder}:
+        if target != folder and target not in MAY_INCLUDE[folder]:
+            return f'{folder}/ may not include {target}/ ({included})'
+    tested = folder == 'tests' or folder == 'tools' or folder == 'examples'
+    is_pb = included.endswith('.pb.h')
+    if is_pb and suffix in HEADERS and not tested and folder != 'distributed' \
+            and not str(path).startswith('core/proto_io'):
+        return f'.pb.h in a header outside distributed/ and core/proto_io ({included})'
+    is_grpc = target in ('grpcpp', 'grpc') or included.endswith('.grpc.pb.h')
+    if is_grpc and suffix in HEADERS and not str(path).startswith(('distributed/grpc/', 'tests/')):
+        return f'gRPC header in a header outside distributed/grpc/ ({included})'
+    if is_grpc and folder in MAY_INCLUDE and not str(path).startswith('distributed/grpc/'):
+        return f'gRPC header outside distributed/grpc/ ({included})'
+    if CUDA.match(included) and suffix not in {'.cu', '.cuh'} \
+            and not str(path).startswith('runtime/cuda/'):
+        return f'CUDA header outside .cu, .cuh and runtime/cuda/ ({included})'
+    return None
+
+
+def check_source(path, lines, messages):
+    """Yields (line number, breach) for one source file."""
+    head = lines[1] if len(lines) > 1 and lines[0].startswith('#!') else (lines or [''])[0]
+    if 'SPDX-License-Identifier: Apache-2.0' not in head:
+        yield 1, 'the SPDX line must come first'
+    if len(lines) > MAX_LINES:
+        yield MAX_LINES + 1, f'{len(lines)} lines, more than {MAX_LINES}'
+    is_cpp = path.suffix in {'.cc', '.h', '.cu', '.cuh'}
+    if path.suffix in HEADERS and '#pragma once' not in lines:
+        yield 1, 'a header without #pragma once'
+    for number, line in enumerate(lines, 1):
+        if is_cpp:
+            match = INCLUDE.match(line)
+            breach = match and include_breach(path, match[1])
+            if breach:
+                yield number, breach
+            match = TYPE.match(line)
+            if match and match[1] in messages and path.suffix in HEADERS:
+                yield number, f'{match[1]} is the name of a message in package tenon'
+
+
+def breaches(root):
+    """Yields (path, line number, breach) for all files below root."""
+    files = listed_files(root)
+    messages = set()
+    for name in files:
+        if name.startswith('proto/') and name.endswith('.proto'):
+            for line in (root / name).read_text().splitlines():
+                match = MESSAGE.match(line)
+                if match and name != 'proto/error_codes.proto':
+                    messages.add(match[1])
+    for name in files:
+        path = pathlib.PurePosixPath(name)
+        for part in path.parts:
+            if BAD_NAME.search(part.split('.')[0].replace('-', '_')):
+                yield path, 1, f"'{part}' does not say what it holds"
+        if path.suffix not in SOURCES | {'.md', '.txt', '.json', '.in', ''} or name == 'LICENSE':
+            continue
+        if path.parts[:2] == ('tests', 'data') or 'corpus' in path.parts:
+            continue
+        try:
+            lines = (root / path).read_text().splitlines()
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(lines, 1):
+            for rule in (UNFINISHED, FOREIGN):
+                match = rule.search(line)
+                if match:
+                    yield path, number, f"'{match[0]}' has no place here"
+        if path.suffix in SOURCES or path.name == 'CMakeLists.txt':
+            yield from ((path, n, breach) for n, breach in check_source(path, lines, messages))
+
+
+def main(arguments):
+    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parent.parent)
+    found = list(breaches(root))
+    for path, number, breach in found:
+        print(f'{path}:{number}: {breach}')
+    return 1 if found else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds and runs all tests, from nothing: installs the packages, configures, builds, runs ctest.
+#
+#   tools/test.sh                 everything, in the release build
+#   tools/test.sh --sanitizers    also the tests labelled `fast` under ASan + UBSan and under TSan
+#   tools/test.sh --label fast    only the tests with this label
+#
+# Quiet while things go well: one line a stage and ctest's closing summary.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+sanitizers=false
+label=.
+while (( $# )); do
+  case $1 in
+    --sanitizers) sanitizers=true ;;
+    --label) label=${2:?--label needs a value}; shift ;;
+    *) echo "usage: tools/test.sh [--sanitizers] [--label LABEL]" >&2; exit 2 ;;
+  esac
+  shift
+done
+
+# Runs a command with its output in a file, which is shown only when the command fails.
+quietly() {
+  local log=$1
+  shift
+  if ! "$@" >"$log" 2>&1; then
+    tail -n 200 "$log" >&2
+    return 1
+  fi
+}
+
+# test_preset PRESET LABELS: configures, builds and tests one build tree.
+test_preset() {
+  local preset=$1 labels=$2 log
+  mkdir -p "build/$preset"
+  log=build/$preset/test.log
+  quietly "$log" cmake --preset "$preset" || { echo "$preset: configuring failed" >&2; return 1; }
+  quietly "$log" cmake --build --preset "$preset" || { echo "$preset: build failed" >&2; return 1; }
+  if ! ctest --preset "$preset" -L "$labels" -j "$(nproc)" --no-tests=error >"$log" 2>&1; then
+    # What ctest says of a failed test stands between its own progress lines, which are left out.
+    grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test +#[0-9]+: .* Passed )' "$log" >&2
+    echo "$preset: tests failed" >&2
+    return 1
+  fi
+  grep -A 20 '^The following tests did not run' "$log" || true
+  echo "$preset: $(grep -E '^[0-9]+% tests passed' "$log")"
+}
+
+tools/install_deps.sh
+tools/check_layers.py
+if [[ $label == . || $label == interop ]]; then
+  tools/install_tensorflow.sh
+fi
+test_preset release "$label"
+if $sanitizers; then
+  test_preset asan-ubsan '^fast$'
+  test_preset tsan '^fast$'
+fi
