@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "core/hash_map.h"
+#include "core/mutex.h"
+#include "core/status.h"
+
+namespace tenon {
+
+/// Tells the blocked operations of a step to give up. Thread-safe. The first Cancel wins; its
+/// Status says why and is what the callbacks get.
+class Cancellation {
+ public:
+  using Callback = std::function<void(const Status& why)>;
+  using Token = int64_t;
+  static constexpr Token kAlreadyCancelled = -1;
+
+  bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
+  /// OK while not cancelled.
+  Status status() const;
+
+  /// Registers `callback`, to run once on Cancel, from the cancelling thread. kAlreadyCancelled
+  /// when it is too late: then the callback is not kept and will not run.
+  Token Register(Callback callback);
+  /// After return the callback does not run and is not running (unless called from it). False when
+  /// Cancel took it first.
+  bool Deregister(Token token);
+
+  /// Runs every callback with `why`, which must not be OK. Later calls do nothing.
+  void Cancel(const Status& why);
+
+ private:
+  std::atomic<bool> cancelled_{false};
+  mutable Mutex mu_;
+  CondVar done_;
+  Status why_ ABSL_GUARDED_BY(mu_);
+  bool running_ ABSL_GUARDED_BY(mu_) = false;
+  Token next_ ABSL_GUARDED_BY(mu_) = 0;
+  flat_hash_map<Token, Callback> callbacks_ ABSL_GUARDED_BY(mu_);
+  std::atomic<const void*> cancelling_thread_{nullptr};
+};
+
+}  // namespace tenon

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/gradients.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+/// Ops that only exist together with the state of a loop; their gradients are a loop themselves.
+bool IsLoopOp(const Node& node) {
+  return node.registration().is_loop_back || node.op() == "Enter" || node.op() == "Exit";
+}
+
+bool Differentiable(DType t) { return IsFloating(t) || IsComplex(t); }
+
+class GradientBuilder {
+ public:
+  GradientBuilder(const Scope& scope, const std::vector<Output>& ys, const std::vector<Output>& xs)
+      : scope_(scope), ys_(ys), xs_(xs) {}
+
+  Status Run(const std::vector<Output>& grad_ys, bool allow_unconnected,
+             std::vector<Output>* grads) {
+    TENON_RETURN_IF_ERROR(scope_.status());
+    TENON_RETURN_IF_ERROR(CheckArguments(grad_ys));
+    MarkBetween();
+    for (size_t i = 0; i < ys_.size(); ++i) {
+      Output dy = grad_ys.empty() ? OnesLike(ys_[i]) : grad_ys[i];
+      AddTo(ys_[i], dy);
+    }
+    TENON_RETURN_IF_ERROR(scope_.status());
+    TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, ReverseOrder());
+    for (Node* node : order) TENON_RETURN_IF_ERROR(Propagate(node));
+    return Collect(allow_unconnected, grads);
+  }
+
+ private:
+  Status CheckArguments(const std::vector<Output>& grad_ys) const {
+    if (!grad_ys.empty() && grad_ys.size() != ys_.size()) {
+      return InvalidArgument("found ", grad_ys.size(), " grad_ys for ", ys_.size(), " ys");
+    }
+    for (const Output& y : ys_) {
+      if (!y) return InvalidArgument("a y of the gradient has no value");
+      if (!Differentiable(y.dtype())) {
+        return InvalidArgument("gradients need a floating point loss; '", y.name(), "' is ",
+                               ToString(y.dtype()));
+      }
+    }
+    for (const Output& x : xs_) {
+      if (!x) return InvalidArgument("an x of the gradient has no value");
+    }
+    return OkStatus();
+  }
+
+  Output OnesLike(const Output& y) const {
+    const Scope scope = scope_.ColocatedWith(y);
+    Output one = scope.WithName("grad_ys_one")
+                     .Op("Const")
+                     .Attr("value", OneOf(y.dtype()))
+                     .Attr("dtype", y.dtype())
+                     .Output();
+    const DType int32 = DType::kInt32;
+    Output shape;
+    if (y.shape().IsFullyKnown()) {
+      if (y.shape().rank() == 0) return one;
+      std::vector<int32_t> dims(y.shape().dims().begin(), y.shape().dims().end());
+      shape = scope.WithName("grad_ys_shape")
+                  .Op("Const")
+                  .Attr("value", Tensor::Vector(dims))
+                  .Attr("dtype", int32)
+                  .Output();
+    } else {
+      shape = scope.WithName("grad_ys_shape").Op("Shape").Input(y).Output();
+    }
+    return scope.WithName("grad_ys").Op("Fill").Input(shape).Input(one).Output();
+  }
+
+  static Tensor OneOf(DType type) {
+    Tensor one(type, Shape());
+    Dispatch(type, NumericTypes(), [&](auto zero) {
+      using T = decltype(zero);
+      *one.data<T>() = T(1);
+    });
+    return one;
+  }
+
+  /// Marks the nodes that lie on a path from some x to some y.
+  void MarkBetween() {
+    const int n = scope_.graph().num_ids();
+    std::vector<bool> from_x(n, false), to_y(n, false);
+    std::vector<Node*> stack;
+    for (const Output& x : xs_) stack.push_back(x.node);
+    while (!stack.empty()) {
+      Node* node = stack.back();
+      stack.pop_back();
+      if (from_x[node->id()]) continue;
+      from_x[node->id()] = true;
+      for (const OutEdge& e : node->out_edges()) {
+        if (e.output != kControlSlot) stack.push_back(e.dst);
+      }
+    }
+    for (const Output& y : ys_) stack.push_back(y.node);
+    while (!stack.empty()) {
+      Node* node = stack.back();
+      stack.pop_back();
+      if (to_y[node->id()]) continue;
+      to_y[node->id()] = true;
+      for (const Endpoint& in : node->inputs()) stack.push_back(in.node);
+    }
+    between_.resize(n);
+    for (int i = 0; i < n; ++i) between_[i] = from_x[i] && to_y[i];
+  }
+
+  bool Between(const Node* node) const {
+    return node->id() < static_cast<int>(between_.size()) && between_[node->id()];
+  }
+
+  StatusOr<std::vector<Node*>> ReverseOrder() const {
+    TENON_ASSIGN_OR_RETURN(std::vector<Node*> order, scope_.graph().TopologicalOrder());
+    std::erase_if(order, [&](Node* n) { return !Between(n); });
+    std::reverse(order.begin(), order.end());
+    return order;
+  }
+
+  Status Propagate(Node* node) {
+    std::vector<Output> dys(node->num_outputs());
+    bool any = false;
+    for (int i = 0; i < node->num_outputs(); ++i) {
+      dys[i] = Sum(Output(node, i));
+      any |= static_cast<bool>(dys[i]);
+    }
+    TENON_RETURN_IF_ERROR(scope_.status());
+    const OpRegistration& op = node->registration();
+    if (!any || op.not_differentiable || node->num_inputs() == 0) return OkStatus();
+    const bool wanted = std::any_of(node->inputs().begin(), node->inputs().end(),
+                                    [&](const Endpoint& in) { return Between(in.node); });
+    if (!wanted) return OkStatus();
+    if (IsLoopOp(*node)) {
+      return Unimplemented("node '", node->name(), "' (", node->op(),
+                           "): gradients through a while loop cannot be built");
+    }
+    if (!op.gradient) {
+      return InvalidArgument("node '", node->name(), "' (", node->op(),
+                             "): the op has no gradient function");
+    }
+    std::vector<Output> dxs(node->num_inputs());
+    const Scope scope = scope_.WithPrefix(StrCat(node->name(), "_grad")).ColocatedWith(node);
+    TENON_RETURN_IF_ERROR(Annotate(op.gradient(scope, *node, dys, &dxs),
+                                   StrCat("gradient of node '", node->name(), "'")));
+    TENON_RETURN_IF_ERROR(scope_.status());
+    for (int i = 0; i < node->num_inputs(); ++i) {
+      if (dxs[i] && Between(node->input(i).node)) AddTo(node->input(i), dxs[i]);
+    }
+    return OkStatus();
+  }
+
+  void AddTo(const Output& x, const Output& dx) {
+    if (dx) parts_[{x.node, x.index}].push_back(dx);
+  }
+
+  /// The gradients that reached `x`, added up; an empty Output when none did.
+  Output Sum(const Output& x) {
+    const auto found = parts_.find({x.node, x.index});
+    if (found == parts_.end()) return Output();
+    std::vector<Output>& parts = found->second;
+    if (parts.size() > 1) {
+      const Output sum = scope_.WithName("AddN").ColocatedWith(parts[0]).Op("AddN").Input(parts).Output();
+      parts.assign(1, sum);
+    }
+    return parts[0];
+  }
+
+  Status Collect(bool allow_unconnected, std::vector<Output>* grads) {
+    grads->clear();
+    for (const Output& x : xs_) {
+      Output dx = Sum(x);
+      if (!dx && !allow_unconnected) {
+        return InvalidArgument("'", ys_[0].name(), "' does not depend on '", x.name(),
+                               "' through differentiable ops, so it has no gradient");
+      }
+      grads->push_back(dx);
+    }
+    return scope_.status();
+  }
+
+  const Scope scope_;
+  const std::vector<Output>& ys_;
+  const std::vector<Output>& xs_;
+  std::vector<bool> between_;
+  flat_hash_map<std::pair<Node*, int>, std::vector<Output>> parts_;
+};
+
+}  // namespace
+
+Status AddGradients(const Scope& scope, const std::vector<Output>& ys,
+                    const std::vector<Output>& xs, const std::vector<Output>& grad_ys,
+                    std::vector<Output>* grads, bool allow_unconnected) {
+  return GradientBuilder(scope.WithPrefix("gradients"), ys, xs)
+      .Run(grad_ys, allow_unconnected, grads);
+}
+
+}  // namespace tenon

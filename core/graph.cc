@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace tenon {
+namespace {
+
+Status InNode(const Status& status, std::string_view name, std::string_view op) {
+  return Annotate(status, StrCat("node '", name, "' (", op, ")"));
+}
+
+}  // namespace
+
+StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op, AttributeMap attrs) {
+  if (by_name_.contains(name)) return AlreadyExists("duplicate node name '", name, "'");
+  TENON_ASSIGN_OR_RETURN(const OpRegistration* registration, registry_->Lookup(op));
+  std::unique_ptr<Node> node(new Node);
+  node->op_ = registration;
+  node->name_ = name;
+  node->attrs_ = std::move(attrs);
+  const auto in_node = [&](const Status& s) { return InNode(s, name, op); };
+  if (Status s = ApplySchema(registration->schema, &node->attrs_); !s.ok()) return in_node(s);
+  auto input_types = ArgTypes(registration->schema.inputs, node->attrs_);
+  if (!input_types.ok()) return in_node(input_types.status());
+  auto output_types = ArgTypes(registration->schema.outputs, node->attrs_);
+  if (!output_types.ok()) return in_node(output_types.status());
+  node->input_types_ = *std::move(input_types);
+  node->output_types_ = *std::move(output_types);
+  node->inputs_.resize(node->input_types_.size());
+  node->output_shapes_.resize(node->output_types_.size());
+  node->id_ = num_ids();
+  Node* added = node.get();
+  by_name_.emplace(added->name_, added);
+  nodes_.push_back(std::move(node));
+  ++live_;
+  return added;
+}
+
+StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op, AttributeMap attrs,
+                               const std::vector<Endpoint>& inputs) {
+  TENON_ASSIGN_OR_RETURN(Node * node, AddNode(name, op, std::move(attrs)));
+  Status status;
+  if (static_cast<int>(inputs.size()) != node->num_inputs()) {
+    status = InvalidArgument("found ", inputs.size(), " inputs, wanted ", node->num_inputs());
+  }
+  for (int i = 0; i < node->num_inputs() && status.ok(); ++i) {
+    status = Connect(inputs[i], node, i);
+  }
+  if (status.ok()) status = InferShapes(node);
+  if (!status.ok()) {
+    status = InNode(status, name, op);
+    RemoveNode(node);
+    return status;
+  }
+  return node;
+}
+
+Status Graph::Connect(Endpoint src, Node* dst, int index) {
+  if (index < 0 || index >= dst->num_inputs()) {
+    return InvalidArgument("node '", dst->name(), "' has no input ", index, "; it has ",
+                           dst->num_inputs());
+  }
+  if (src.index < 0 || src.index >= src.node->num_outputs()) {
+    return InvalidArgument("node '", src.node->name(), "' (", src.node->op(), ") has no output ",
+                           src.index, "; it has ", src.node->num_outputs());
+  }
+  const DType found = src.node->output_types_[src.index];
+  const DType wanted = dst->input_types_[index];
+  if (found != wanted && BaseType(found) != wanted) {
+    return InvalidArgument("input ", index, " of node '", dst->name(), "' (", dst->op(), ") is ",
+                           ToString(wanted), ", but '", ToString(src), "' is ", ToString(found));
+  }
+  Endpoint& slot = dst->inputs_[index];
+  if (slot.node != nullptr) RemoveOutEdge(slot.node, dst, slot.index, index);
+  slot = src;
+  src.node->out_edges_.push_back({dst, src.index, index});
+  return OkStatus();
+}
+
+void Graph::AddControlEdge(Node* src, Node* dst) {
+  auto& controls = dst->control_inputs_;
+  if (std::find(controls.begin(), controls.end(), src) != controls.end()) return;
+  controls.push_back(src);
+  src->out_edges_.push_back({dst, kControlSlot, kControlSlot});
+}
+
+void Graph::RemoveControlEdge(Node* src, Node* dst) {
+  auto& controls = dst->control_inputs_;
+  const auto it = std::find(controls.begin(), controls.end(), src);
+  if (it == controls.end()) return;
+  controls.erase(it);
+  RemoveOutEdge(src, dst, kControlSlot, kControlSlot);
+}
+
+void Graph::RemoveOutEdge(Node* src, const Node* dst, int output, int input) {
+  auto& edges = src->out_edges_;
+  const auto it = std::find_if(edges.begin(), edges.end(), [&](const OutEdge& e) {
+    return e.dst == dst && e.output == output && e.input == input;
+  });
+  TENON_CHECK(it != edges.end());
+  edges.erase(it);
+}
+
+Status Graph::ReplaceUses(Endpoint from, Endpoint to) {
+  const std::vector<OutEdge> edges = from.node->out_edges_;
+  for (const OutEdge& e : edges) {
+    if (e.output == from.index && e.output != kControlSlot) {
+      TENON_RETURN_IF_ERROR(Connect(to, e.dst, e.input));
+    }
+  }
+  return OkStatus();
+}
+
+void Graph::RemoveNode(Node* node) {
+  for (int i = 0; i < node->num_inputs(); ++i) {
+    const Endpoint& in = node->inputs_[i];
+    if (in.node != nullptr) RemoveOutEdge(in.node, node, in.index, i);
+  }
+  for (Node* c : node->control_inputs_) RemoveOutEdge(c, node, kControlSlot, kControlSlot);
+  for (const OutEdge& e : node->out_edges_) {
+    if (e.input == kControlSlot) {
+      auto& controls = e.dst->control_inputs_;
+      controls.erase(std::find(controls.begin(), controls.end(), node));
+    } else {
+      e.dst->inputs_[e.input] = Endpoint();
+    }
+  }
+  by_name_.erase(node->name_);
+  nodes_[node->id_].reset();
+  --live_;
+}
+
+Node* Graph::Find(std::string_view name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : it->second;
+}
+
+std::string Graph::UniqueName(std::string_view base) const {
+  if (!by_name_.contains(base)) return std::string(base);
+  int& suffix = next_suffix_[std::string(base)];
+  std::string name;
+  do {
+    name = StrCat(base, "_", ++suffix);
+  } while (by_name_.contains(name));
+  return name;
+}
+
+std::vector<Node*> Graph::nodes() const {
+  std::vector<Node*> nodes;
+  nodes.reserve(live_);
+  for (const auto& n : nodes_) {
+    if (n != nullptr) nodes.push_back(n.get());
+  }
+  return nodes;
+}
+
+StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
+  std::vector<int> pending(nodes_.size(), 0);
+  std::vector<Node*> order;
+  order.reserve(live_);
+  for (const auto& n : nodes_) {
+    if (n == nullptr) continue;
+    int count = static_cast<int>(n->control_inputs_.size());
+    for (const Endpoint& in : n->inputs_) {
+      if (in.node != nullptr && !in.node->op_->is_loop_back) ++count;
+    }
+    for (const Node* c : n->control_inputs_) {
+      if (c->op_->is_loop_back) --count;
+    }
+    pending[n->id_] = count;
+    if (count == 0) order.push_back(n.get());
+  }
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (order[i]->op_->is_loop_back) continue;
+    for (const OutEdge& e : order[i]->out_edges_) {
+      if (--pending[e.dst->id_] == 0) order.push_back(e.dst);
+    }
+  }
+  if (static_cast<int>(order.size()) == live_) return order;
+  std::string names;
+  int shown = 0;
+  for (const auto& n : nodes_) {
+    if (n == nullptr || pending[n->id_] <= 0) continue;
+    if (++shown > 5) break;
+    StrAppend(&names, names.empty() ? "" : ", ", "'", n->name_, "'");
+  }
+  return InvalidArgument("the graph has a cycle that does not go through NextIteration; it holds ",
+                         "or feeds ", names, shown > 5 ? ", ..." : "");
+}
+
+Status Graph::Validate() const {
+  for (const auto& n : nodes_) {
+    if (n == nullptr) continue;
+    for (int i = 0; i < n->num_inputs(); ++i) {
+      if (n->inputs_[i].node == nullptr) {
+        return InvalidArgument("input ", i, " of node '", n->name_, "' (", n->op(),
+                               ") is not connected");
+      }
+    }
+  }
+  return TopologicalOrder().status();
+}
+
+Status Graph::InferShapes(Node* node) {
+  if (node->op_->shape == nullptr) return OkStatus();
+  ShapeContext context(*node);
+  TENON_RETURN_IF_ERROR(node->op_->shape(context));
+  node->output_shapes_ = context.TakeOutputs();
+  return OkStatus();
+}
+
+Status Graph::InferShapes() {
+  TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder());
+  for (Node* node : order) {
+    if (Status s = InferShapes(node); !s.ok()) return InNode(s, node->name(), node->op());
+  }
+  return OkStatus();
+}
+
+Graph Graph::Clone() const {
+  Graph copy(*registry_);
+  copy.versions_ = versions_;
+  copy.nodes_.resize(nodes_.size());
+  copy.live_ = live_;
+  for (const auto& n : nodes_) {
+    if (n == nullptr) continue;
+    copy.nodes_[n->id_].reset(new Node(*n));
+    copy.by_name_.emplace(n->name_, copy.nodes_[n->id_].get());
+  }
+  for (const auto& n : copy.nodes_) {
+    if (n == nullptr) continue;
+    for (Endpoint& in : n->inputs_) {
+      if (in.node != nullptr) in.node = copy.nodes_[in.node->id_].get();
+    }
+    for (Node*& c : n->control_inputs_) c = copy.nodes_[c->id_].get();
+    for (OutEdge& e : n->out_edges_) e.dst = copy.nodes_[e.dst->id_].get();
+  }
+  return copy;
+}
+
+bool IsLegalNodeName(std::string_view name) {
+  const auto alnum = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  if (name.empty() || !(alnum(name[0]) || name[0] == '.')) return false;
+  return std::all_of(name.begin() + 1, name.end(), [&](char c) {
+    return alnum(c) || c == '_' || c == '.' || c == '-' || c == '/' || c == '>' || c == '\\';
+  });
+}
+
+std::string ToString(const Endpoint& endpoint) {
+  return endpoint.index == 0 ? endpoint.node->name()
+                             : StrCat(endpoint.node->name(), ":", endpoint.index);
+}
+
+StatusOr<TensorName> ParseTensorName(std::string_view text) {
+  TensorName name;
+  const size_t colon = text.rfind(':');
+  if (colon != std::string_view::npos) {
+    const std::string_view number = text.substr(colon + 1);
+    const auto [end, error] =
+        std::from_chars(number.data(), number.data() + number.size(), name.index);
+    if (error != std::errc() || end != number.data() + number.size() || name.index < 0) {
+      return InvalidArgument("'", text, "' is not a tensor name; wanted 'node' or 'node:output'");
+    }
+  }
+  name.node = text.substr(0, colon);
+  if (name.node.empty() || name.node.find(':') != std::string::npos || name.node[0] == '^') {
+    return InvalidArgument("'", text, "' is not a tensor name; wanted 'node' or 'node:output'");
+  }
+  return name;
+}
+
+Status AnnotateWithNode(const Status& status, std::string_view name, std::string_view op,
+                        std::string_view device) {
+  if (status.ok() || Message(status).find("[[{{node ") != std::string_view::npos) return status;
+  const std::string where = device.empty() ? "" : StrCat(" on ", device);
+  return AppendToMessage(Annotate(status, StrCat("node '", name, "' (", op, ")", where)),
+                         StrCat("\n\t [[{{node ", name, "}}]]"));
+}
+
+}  // namespace tenon

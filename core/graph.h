@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/attribute.h"
+#include "core/hash_map.h"
+#include "core/op_registry.h"
+
+namespace tenon {
+
+class Node;
+
+/// Output `index` of `node`.
+struct Endpoint {
+  Node* node = nullptr;
+  int index = 0;
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+/// The index that stands for a control dependency, which carries no value.
+inline constexpr int kControlSlot = -1;
+
+/// An edge as its source sees it: output `output` of the source feeds input `input` of `dst`; both
+/// are kControlSlot for a control dependency.
+struct OutEdge {
+  Node* dst;
+  int output;
+  int input;
+};
+
+/// One operation in a Graph. Made, connected and changed through the Graph.
+class Node {
+ public:
+  int id() const { return id_; }
+  const std::string& name() const { return name_; }
+  const OpRegistration& registration() const { return *op_; }
+  const OpSchema& schema() const { return op_->schema; }
+  /// The op's name.
+  const std::string& op() const { return op_->schema.name; }
+  const AttributeMap& attrs() const { return attrs_; }
+
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  int num_outputs() const { return static_cast<int>(output_types_.size()); }
+  /// The dtypes, references marked.
+  const DTypeVector& input_types() const { return input_types_; }
+  const DTypeVector& output_types() const { return output_types_; }
+  DType output_type(int i) const { return output_types_[i]; }
+
+  /// What feeds data input `i`; its node is null while the graph is being built.
+  const Endpoint& input(int i) const { return inputs_[i]; }
+  const std::vector<Endpoint>& inputs() const { return inputs_; }
+  const std::vector<Node*>& control_inputs() const { return control_inputs_; }
+  const std::vector<OutEdge>& out_edges() const { return out_edges_; }
+
+  /// The shapes of the outputs as far as shape inference knows them.
+  const PartialShape& output_shape(int i) const { return output_shapes_[i]; }
+
+  /// What the user asked for: a device name, perhaps partial or empty.
+  const std::string& requested_device() const { return requested_device_; }
+  void set_requested_device(std::string device) { requested_device_ = std::move(device); }
+  /// The full name of the device that placement chose; empty before.
+  const std::string& assigned_device() const { return assigned_device_; }
+  void set_assigned_device(std::string device) { assigned_device_ = std::move(device); }
+
+  bool is_stateful() const { return op_->schema.is_stateful; }
+
+ private:
+  friend class Graph;
+  Node() = default;
+
+  int id_ = -1;
+  const OpRegistration* op_ = nullptr;
+  std::string name_;
+  AttributeMap attrs_;
+  std::string requested_device_;
+  std::string assigned_device_;
+  DTypeVector input_types_;
+  DTypeVector output_types_;
+  std::vector<Endpoint> inputs_;
+  std::vector<Node*> control_inputs_;
+  std::vector<OutEdge> out_edges_;
+  std::vector<PartialShape> output_shapes_;
+};
+
+/// What versions a GraphDef says it was made by.
+struct GraphVersions {
+  int producer = 1645;
+  int min_consumer = 0;
+};
+
+/// A dataflow graph: nodes with unique names, joined by data and control edges. The only cycles
+/// that Validate allows go through NextIteration. Keeps references into an OpRegistry, which must
+/// outlive it. Not thread-safe while it changes; safe to read from several threads.
+class Graph {
+ public:
+  explicit Graph(const OpRegistry& registry) : registry_(&registry) {}
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
+
+  const OpRegistry& registry() const { return *registry_; }
+  GraphVersions& versions() { return versions_; }
+  const GraphVersions& versions() const { return versions_; }
+
+  /// A node without inputs yet. Checks the op and its attributes; defaults are added.
+  /// AlreadyExists "duplicate node name 'x'"; NotFound for an unknown op.
+  StatusOr<Node*> AddNode(std::string_view name, std::string_view op, AttributeMap attrs);
+  /// A node with its data inputs, whose shapes are inferred at once.
+  StatusOr<Node*> AddNode(std::string_view name, std::string_view op, AttributeMap attrs,
+                          const std::vector<Endpoint>& inputs);
+
+  /// Feeds input `index` of `dst`, replacing what fed it. InvalidArgument when the slot or the
+  /// output does not exist, or the dtypes differ (a reference serves as a value, not the reverse).
+  Status Connect(Endpoint src, Node* dst, int index);
+  /// Makes `dst` wait for `src`. Does nothing when it does already.
+  void AddControlEdge(Node* src, Node* dst);
+  void RemoveControlEdge(Node* src, Node* dst);
+  /// Makes all data consumers of `from` read `to`. The dtypes must be equal.
+  Status ReplaceUses(Endpoint from, Endpoint to);
+  /// Removes a node and its edges.
+  void RemoveNode(Node* node);
+  void SetAttr(Node* node, std::string_view name, Attribute value) {
+    node->attrs_.Set(name, std::move(value));
+  }
+
+  /// The node, or null.
+  Node* Find(std::string_view name) const;
+  /// `base`, or base_1, base_2, ... whichever is the first that no node has.
+  std::string UniqueName(std::string_view base) const;
+
+  /// Every node, in the order they were added. Ids index it when nothing was removed; removed
+  /// places are skipped by nodes().
+  std::vector<Node*> nodes() const;
+  int num_nodes() const { return live_; }
+  /// Ids are below this.
+  int num_ids() const { return static_cast<int>(nodes_.size()); }
+  Node* node(int id) const { return nodes_[id].get(); }
+
+  /// Every node after what feeds it, except for edges out of NextIteration; InvalidArgument naming
+  /// the nodes of a cycle that has no NextIteration.
+  StatusOr<std::vector<Node*>> TopologicalOrder() const;
+  /// Every input connected and no illegal cycle.
+  Status Validate() const;
+
+  /// Infers the output shapes of one node from those of its inputs.
+  Status InferShapes(Node* node);
+  /// Infers them for the whole graph, in topological order. Inside loops shapes that come from
+  /// NextIteration are unknown.
+  Status InferShapes();
+
+  /// A copy. Nodes keep their names, ids and order.
+  Graph Clone() const;
+
+ private:
+  void RemoveOutEdge(Node* src, const Node* dst, int output, int input);
+
+  const OpRegistry* registry_;
+  GraphVersions versions_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  int live_ = 0;
+  StringMap<Node*> by_name_;
+  mutable StringMap<int> next_suffix_;
+};
+
+/// A node name that users may give: [A-Za-z0-9.][A-Za-z0-9_.\-/>]*. Names that begin with '_' are
+/// for nodes that the runtime makes.
+bool IsLegalNodeName(std::string_view name);
+
+/// "name:index", or "name" for output 0.
+std::string ToString(const Endpoint& endpoint);
+
+/// A tensor name "node" or "node:index" taken apart; InvalidArgument when it is neither.
+struct TensorName {
+  std::string node;
+  int index = 0;
+};
+StatusOr<TensorName> ParseTensorName(std::string_view text);
+
+/// `status` with "node 'name' (Op)[ on device]" before it, and the marker that TensorFlow's client
+/// reads the failing node from after it.
+Status AnnotateWithNode(const Status& status, std::string_view name, std::string_view op,
+                        std::string_view device);
+
+}  // namespace tenon

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernel.h"
+
+namespace tenon {
+
+StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
+  TENON_ASSIGN_OR_RETURN(outputs_[i].tensor, AllocateTemp(output_type(i), shape));
+  return &outputs_[i].tensor;
+}
+
+StatusOr<Tensor*> KernelContext::ForwardOrAllocate(int from, int i, const Shape& shape) {
+  Tensor& in = inputs_[from].tensor;
+  if (in.dtype() != output_type(i) || !in.HasOneReference() ||
+      in.num_elements() != shape.num_elements() || !IsPlain(in.dtype())) {
+    return AllocateOutput(i, shape);
+  }
+  // The input keeps its view, so that pointers into it stay good; the output is a second one.
+  outputs_[i].tensor = Tensor(in.dtype(), shape, in.buffer());
+  if (outputs_[i].tensor.raw_data() != in.raw_data()) return AllocateOutput(i, shape);
+  return &outputs_[i].tensor;
+}
+
+}  // namespace tenon

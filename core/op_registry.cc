@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/op_registry.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/graph.h"
+
+namespace tenon {
+namespace {
+
+class FunctionKernel final : public Kernel {
+ public:
+  FunctionKernel(KernelConstruction& c, Status (*compute)(KernelContext&))
+      : Kernel(c), compute_(compute) {}
+  Status Compute(KernelContext& ctx) const override { return compute_(ctx); }
+
+ private:
+  Status (*const compute_)(KernelContext&);
+};
+
+std::string HostName() {
+  char name[256] = "";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+bool TypesMatch(const KernelOptions& options, const AttributeMap& attrs) {
+  for (const auto& [attr, allowed] : options.types) {
+    const Attribute* found = attrs.Find(attr);
+    if (found == nullptr) return false;
+    const DType* type = found->get_if<DType>();
+    if (type == nullptr || std::count(allowed.begin(), allowed.end(), *type) == 0) return false;
+  }
+  return true;
+}
+
+template <typename T>
+T OrDie(StatusOr<T> value) {
+  TENON_CHECK(value.ok(), Message(value.status()));
+  return *std::move(value);
+}
+
+}  // namespace
+
+const KernelRegistration* OpRegistration::FindKernel(DeviceKind device,
+                                                     const AttributeMap& attrs) const {
+  for (const KernelRegistration& k : kernels) {
+    if (k.device == device && TypesMatch(k.options, attrs)) return &k;
+  }
+  return nullptr;
+}
+
+StatusOr<std::unique_ptr<Kernel>> OpRegistration::MakeKernel(KernelConstruction& c) const {
+  const KernelRegistration* registration = FindKernel(c.device().kind(), c.attrs());
+  if (registration == nullptr) {
+    std::string types;
+    for (const auto& [name, value] : c.attrs()) {
+      if (const DType* t = value.get_if<DType>()) {
+        StrAppend(&types, types.empty() ? "" : ", ", name, "=", ToString(*t));
+      }
+    }
+    return NotFound("no ", ToString(c.device().kind()), " kernel for op ", schema.name, " with [",
+                    types, "]");
+  }
+  std::unique_ptr<Kernel> kernel = registration->factory(c);
+  TENON_RETURN_IF_ERROR(c.status());
+  return kernel;
+}
+
+OpBuilder::~OpBuilder() {
+  for (const std::string& text : inputs_) {
+    op_.schema.inputs.push_back(OrDie(ParseArg(text, op_.schema)));
+  }
+  for (const std::string& text : outputs_) {
+    op_.schema.outputs.push_back(OrDie(ParseArg(text, op_.schema)));
+  }
+}
+
+OpBuilder& OpBuilder::Doc(std::string_view text) {
+  op_.schema.doc = text;
+  return *this;
+}
+OpBuilder& OpBuilder::Input(std::string_view arg) {
+  inputs_.emplace_back(arg);
+  return *this;
+}
+OpBuilder& OpBuilder::Output(std::string_view arg) {
+  outputs_.emplace_back(arg);
+  return *this;
+}
+OpBuilder& OpBuilder::Attr(std::string_view attr) {
+  op_.schema.attrs.push_back(OrDie(ParseAttr(attr)));
+  return *this;
+}
+OpBuilder& OpBuilder::Stateful() {
+  op_.schema.is_stateful = true;
+  return *this;
+}
+OpBuilder& OpBuilder::Commutative() {
+  op_.schema.is_commutative = true;
+  return *this;
+}
+OpBuilder& OpBuilder::Aggregate() {
+  op_.schema.is_aggregate = true;
+  return *this;
+}
+OpBuilder& OpBuilder::AllowsUninitializedInput() {
+  op_.schema.allows_uninitialized_input = true;
+  return *this;
+}
+OpBuilder& OpBuilder::Shape(ShapeFn fn) {
+  op_.shape = fn;
+  return *this;
+}
+OpBuilder& OpBuilder::Grad(GradientFn fn) {
+  op_.gradient = std::move(fn);
+  return *this;
+}
+OpBuilder& OpBuilder::NotDifferentiable() {
+  op_.not_differentiable = true;
+  return *this;
+}
+OpBuilder& OpBuilder::LoopBack() {
+  op_.is_loop_back = true;
+  return *this;
+}
+OpBuilder& OpBuilder::InDomain(double low, double high) {
+  op_.domain = Domain{low, high};
+  return *this;
+}
+OpBuilder& OpBuilder::Example(std::vector<ExampleInput> inputs, AttributeMap attrs) {
+  op_.examples.push_back({std::move(inputs), std::move(attrs)});
+  return *this;
+}
+OpBuilder& OpBuilder::NoExample(std::string_view reason) {
+  op_.no_example_reason = reason;
+  return *this;
+}
+OpBuilder& OpBuilder::Kernel(DeviceKind device, Status (*compute)(KernelContext&),
+                             KernelOptions options) {
+  return AddKernel(device, std::move(options), [compute](KernelConstruction& c) {
+    return std::unique_ptr<tenon::Kernel>(std::make_unique<FunctionKernel>(c, compute));
+  });
+}
+OpBuilder& OpBuilder::AddKernel(DeviceKind device, KernelOptions options, KernelFactory factory) {
+  op_.kernels.push_back({device, std::move(options), std::move(factory)});
+  return *this;
+}
+
+OpRegistry::OpRegistry() = default;
+OpRegistry::~OpRegistry() = default;
+
+OpBuilder OpRegistry::Add(std::string_view name) {
+  auto [it, added] = ops_.emplace(std::string(name), std::make_unique<OpRegistration>());
+  TENON_CHECK(added, "op registered twice: ", name);
+  it->second->schema.name = name;
+  return OpBuilder(*it->second);
+}
+
+OpBuilder OpRegistry::Get(std::string_view name) {
+  const auto it = ops_.find(name);
+  TENON_CHECK(it != ops_.end(), "op not registered: ", name);
+  return OpBuilder(*it->second);
+}
+
+const OpRegistration* OpRegistry::Find(std::string_view name) const {
+  const auto it = ops_.find(name);
+  return it == ops_.end() ? nullptr : it->second.get();
+}
+
+StatusOr<const OpRegistration*> OpRegistry::Lookup(std::string_view name) const {
+  if (const OpRegistration* op = Find(name)) return op;
+  return NotFound("Op type not registered '", name, "' in binary running on ", HostName(),
+                  ". `tenon ops` lists the ones that are.");
+}
+
+std::vector<const OpRegistration*> OpRegistry::All() const {
+  std::vector<const OpRegistration*> all;
+  for (const auto& [name, op] : ops_) all.push_back(op.get());
+  std::sort(all.begin(), all.end(),
+            [](const auto* a, const auto* b) { return a->schema.name < b->schema.name; });
+  return all;
+}
+
+}  // namespace tenon

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/attribute.h"
+#include "core/dtype.h"
+#include "core/status.h"
+
+// What an op takes and gives (TensorFlow's OpDef), and the small language it is written in:
+//
+//   inputs and outputs   "a: T"   "values: N * T"   "data: Tlist"   "ref: Ref(T)"   "n: int32"
+//   attributes           "T: {float, double}"   "N: int >= 1"   "keep_dims: bool = false"
+//                        "dtype: type = DT_FLOAT"   "shape: shape = { unknown_rank: true }"
+//                        "mode: {'SAME', 'VALID'} = 'SAME'"   "Tlist: list(type) >= 1"
+
+namespace tenon {
+
+/// One input or output argument, which may stand for several tensors.
+struct ArgSchema {
+  std::string name;
+  DType type = DType::kInvalid;  // when fixed
+  std::string type_attr;         // else the attribute that names it
+  std::string number_attr;       // N * T: the attribute that counts the tensors
+  std::string type_list_attr;    // one tensor per entry of this list(type)
+  bool is_ref = false;
+};
+
+struct AttrSchema {
+  std::string name;
+  std::string kind;  // "int", "list(type)", ...
+  std::optional<Attribute> default_value;
+  DTypeVector allowed_types;                // of a type attribute; empty means any
+  std::vector<std::string> allowed_strings;  // of a string attribute; empty means any
+  std::optional<int64_t> minimum;           // of an int, or of a list's length
+};
+
+struct OpSchema {
+  std::string name;
+  std::string doc;
+  std::vector<ArgSchema> inputs;
+  std::vector<ArgSchema> outputs;
+  std::vector<AttrSchema> attrs;
+  bool is_stateful = false;
+  bool is_commutative = false;
+  bool is_aggregate = false;
+  bool allows_uninitialized_input = false;
+
+  const AttrSchema* FindAttr(std::string_view attr_name) const;
+};
+
+/// Parse one line of the language above. InvalidArgument names what could not be read.
+StatusOr<ArgSchema> ParseArg(std::string_view text, const OpSchema& op);
+StatusOr<AttrSchema> ParseAttr(std::string_view text);
+
+/// Checks the attributes of a node against `schema`, adds the defaults of those that are missing,
+/// and gives empty lists their kind. Attributes the schema does not know are kept. InvalidArgument
+/// for a missing, mistyped or disallowed one.
+Status ApplySchema(const OpSchema& schema, AttributeMap* attrs);
+
+/// The dtype of each input (or output) tensor of a node with these attributes, references marked.
+/// The attributes must have passed ApplySchema.
+StatusOr<DTypeVector> ArgTypes(const std::vector<ArgSchema>& args, const AttributeMap& attrs);
+
+/// How many tensors one argument stands for.
+StatusOr<int64_t> ArgLength(const ArgSchema& arg, const AttributeMap& attrs);
+
+}  // namespace tenon

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/shape.h"
+
+namespace tenon {
+
+/// State that outlives a step: a variable, a queue, a stack. Shared by kernels through handles;
+/// each kind does its own locking.
+class Resource {
+ public:
+  virtual ~Resource() = default;
+  /// The kind, as messages name it: "variable", "queue".
+  virtual std::string_view kind() const = 0;
+};
+
+/// The element type of a resource tensor: names a resource of a device. Between kernels of one
+/// device the handle also carries the resource itself once it is known, so that no lookup is
+/// needed. On the wire it is a ResourceHandleProto.
+struct ResourceHandle {
+  std::string device;
+  std::string container;
+  std::string name;
+  std::string type_name;
+  uint64_t hash_code = 0;
+  std::vector<std::pair<DType, PartialShape>> dtypes_and_shapes;
+};
+
+}  // namespace tenon

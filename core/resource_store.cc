@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/resource_store.h"
+
+namespace tenon {
+namespace {
+
+std::string Key(std::string_view kind, std::string_view name) { return StrCat(kind, "/", name); }
+
+}  // namespace
+
+StatusOr<std::shared_ptr<Resource>> ResourceStore::LookupAny(std::string_view container,
+                                                             std::string_view kind,
+                                                             std::string_view name) const {
+  MutexLock lock(mu_);
+  const auto c = containers_.find(Container(container));
+  if (c != containers_.end()) {
+    const auto r = c->second.find(Key(kind, name));
+    if (r != c->second.end()) return r->second;
+  }
+  return NotFound("Resource ", Container(container), "/", name, "/", kind, " does not exist.");
+}
+
+StatusOr<std::shared_ptr<Resource>> ResourceStore::LookupOrCreateAny(std::string_view container,
+                                                                     std::string_view kind,
+                                                                     std::string_view name,
+                                                                     const Creator& create) {
+  MutexLock lock(mu_);
+  auto& resources = containers_[std::string(Container(container))];
+  std::string key = Key(kind, name);
+  const auto found = resources.find(key);
+  if (found != resources.end()) return found->second;
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Resource> created, create());
+  resources.emplace(std::move(key), created);
+  return created;
+}
+
+Status ResourceStore::Delete(std::string_view container, std::string_view kind,
+                             std::string_view name) {
+  std::shared_ptr<Resource> dying;  // destroyed after the lock is released
+  MutexLock lock(mu_);
+  const auto c = containers_.find(Container(container));
+  if (c != containers_.end()) {
+    const auto r = c->second.find(Key(kind, name));
+    if (r != c->second.end()) {
+      dying = std::move(r->second);
+      c->second.erase(r);
+      return OkStatus();
+    }
+  }
+  return NotFound("Resource ", Container(container), "/", name, "/", kind, " does not exist.");
+}
+
+void ResourceStore::Clear(std::string_view container) {
+  StringMap<std::shared_ptr<Resource>> dying;
+  MutexLock lock(mu_);
+  const auto c = containers_.find(Container(container));
+  if (c == containers_.end()) return;
+  dying = std::move(c->second);
+  containers_.erase(c);
+}
+
+}  // namespace tenon

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/shape_inference.h"
+
+#include <algorithm>
+
+#include "core/graph.h"
+
+namespace tenon {
+namespace {
+
+/// How far back a shape is followed through the graph.
+constexpr int kMaxDepth = 8;
+
+const Tensor* ConstantOf(const Endpoint& from) {
+  if (from.node == nullptr || from.node->op() != "Const") return nullptr;
+  const Attribute* value = from.node->attrs().Find("value");
+  return value == nullptr ? nullptr : value->get_if<Tensor>();
+}
+
+std::optional<int64_t> IntegerAt(const Tensor& t, int64_t i) {
+  if (t.dtype() == DType::kInt32) return t.data<int32_t>()[i];
+  if (t.dtype() == DType::kInt64) return t.data<int64_t>()[i];
+  return std::nullopt;
+}
+
+StatusOr<PartialShape> ShapeValue(const Endpoint& from, int depth) {
+  if (from.node == nullptr || depth > kMaxDepth) return PartialShape();
+  if (const Tensor* t = ConstantOf(from)) {
+    if (t->rank() != 1) {
+      return InvalidArgument("a shape must be a vector, found ", t->shape().ToString());
+    }
+    DimVector dims;
+    for (int64_t i = 0; i < t->num_elements(); ++i) {
+      const auto value = IntegerAt(*t, i);
+      if (!value) return InvalidArgument("a shape must be integers, found ", ToString(t->dtype()));
+      dims.push_back(std::max<int64_t>(*value, -1));
+    }
+    return PartialShape::Create(dims);
+  }
+  const Node& node = *from.node;
+  if (node.op() == "Shape" && node.input(0).node != nullptr) {
+    return node.input(0).node->output_shape(node.input(0).index);
+  }
+  if (node.op() == "Pack") {
+    DimVector dims;
+    for (const Endpoint& in : node.inputs()) {
+      const Tensor* t = ConstantOf(in);
+      const auto value = t != nullptr && t->rank() == 0 ? IntegerAt(*t, 0) : std::nullopt;
+      dims.push_back(std::max<int64_t>(value.value_or(-1), -1));
+    }
+    return PartialShape::Create(dims);
+  }
+  if (node.op() == "Identity") return ShapeValue(node.input(0), depth + 1);
+  const PartialShape& length = node.output_shape(from.index);
+  if (length.rank() == 1 && length.dim(0) >= 0 && length.dim(0) <= Shape::kMaxRank) {
+    return PartialShape::OfRank(static_cast<int>(length.dim(0)));
+  }
+  return PartialShape();
+}
+
+}  // namespace
+
+ShapeContext::ShapeContext(const Node& node) : node_(node), outputs_(node.num_outputs()) {
+  inputs_.reserve(node.num_inputs());
+  for (const Endpoint& in : node.inputs()) {
+    inputs_.push_back(in.node == nullptr ? PartialShape() : in.node->output_shape(in.index));
+  }
+}
+
+const AttributeMap& ShapeContext::attrs() const { return node_.attrs(); }
+
+const Tensor* ShapeContext::constant(int i) const { return ConstantOf(node_.input(i)); }
+
+StatusOr<PartialShape> ShapeContext::ConstantShape(int i) const {
+  return ShapeValue(node_.input(i), 0);
+}
+
+StatusOr<PartialShape> ShapeContext::WithRank(int i, int rank) const {
+  const PartialShape& in = input(i);
+  if (!in.rank_known()) return PartialShape::OfRank(rank);
+  if (in.rank() != rank) {
+    return InvalidArgument("input ", i, " must be of rank ", rank, ", found shape ", in.ToString());
+  }
+  return in;
+}
+
+StatusOr<PartialShape> ShapeContext::WithRankAtLeast(int i, int rank) const {
+  const PartialShape& in = input(i);
+  if (in.rank_known() && in.rank() < rank) {
+    return InvalidArgument("input ", i, " must be at least of rank ", rank, ", found shape ",
+                           in.ToString());
+  }
+  return in;
+}
+
+Status UnchangedShape(ShapeContext& c) {
+  c.set_output(0, c.input(0));
+  return OkStatus();
+}
+
+Status ScalarShape(ShapeContext& c) {
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, Shape());
+  return OkStatus();
+}
+
+Status UnknownShape(ShapeContext&) { return OkStatus(); }
+
+Status NoOutputShape(ShapeContext&) { return OkStatus(); }
+
+Status BroadcastShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(PartialShape shape, BroadcastShapes(c.input(0), c.input(1)));
+  c.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+Status MergedShape(ShapeContext& c) {
+  PartialShape merged;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    TENON_ASSIGN_OR_RETURN(merged, merged.MergeWith(c.input(i)));
+  }
+  c.set_output(0, std::move(merged));
+  return OkStatus();
+}
+
+StatusOr<PartialShape> BroadcastShapes(const PartialShape& a, const PartialShape& b) {
+  if (!a.rank_known() || !b.rank_known()) return PartialShape();
+  const int rank = std::max(a.rank(), b.rank());
+  DimVector dims(rank);
+  for (int i = 0; i < rank; ++i) {
+    const int ia = i - (rank - a.rank()), ib = i - (rank - b.rank());
+    const int64_t x = ia < 0 ? 1 : a.dim(ia), y = ib < 0 ? 1 : b.dim(ib);
+    if (x == y) {
+      dims[i] = x;
+    } else if (x == 1) {
+      dims[i] = y;
+    } else if (y == 1) {
+      dims[i] = x;
+    } else if (x < 0 || y < 0) {
+      dims[i] = std::max(x, y);
+    } else {
+      return InvalidArgument("Incompatible shapes: ", a.ToString(), " vs. ", b.ToString());
+    }
+  }
+  return PartialShape(absl::Span<const int64_t>(dims));
+}
+
+}  // namespace tenon

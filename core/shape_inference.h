@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/attribute.h"
+#include "core/shape.h"
+#include "core/status.h"
+#include "core/tensor.h"
+
+namespace tenon {
+
+class Node;
+
+/// What a shape function sees: the shapes of a node's inputs as far as they are known, the values
+/// of inputs that are constants, and the attributes. Outputs not set are of unknown shape.
+class ShapeContext {
+ public:
+  explicit ShapeContext(const Node& node);
+
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  int num_outputs() const { return static_cast<int>(outputs_.size()); }
+  const PartialShape& input(int i) const { return inputs_[i]; }
+  /// The value of input `i` when it is a constant of the graph, else null.
+  const Tensor* constant(int i) const;
+  /// Input `i`, a vector of integers that is used as a shape, as far as it can be told: from a
+  /// constant, the Shape of something, or a Pack of constants. Negative entries are unknown
+  /// dimensions. Unknown rank when nothing can be told.
+  StatusOr<PartialShape> ConstantShape(int i) const;
+  const AttributeMap& attrs() const;
+  template <typename T>
+  StatusOr<T> Attr(std::string_view name) const {
+    return attrs().Get<T>(name);
+  }
+
+  void set_output(int i, PartialShape shape) { outputs_[i] = std::move(shape); }
+  std::vector<PartialShape> TakeOutputs() { return std::move(outputs_); }
+
+  /// Input `i` with its rank checked; InvalidArgument naming found and wanted.
+  StatusOr<PartialShape> WithRank(int i, int rank) const;
+  StatusOr<PartialShape> WithRankAtLeast(int i, int rank) const;
+
+ private:
+  const Node& node_;
+  std::vector<PartialShape> inputs_;
+  std::vector<PartialShape> outputs_;
+};
+
+using ShapeFn = Status (*)(ShapeContext&);
+
+/// Shape functions that many ops share.
+Status UnchangedShape(ShapeContext& c);   // output 0 = input 0
+Status ScalarShape(ShapeContext& c);      // every output is a scalar
+Status UnknownShape(ShapeContext& c);     // nothing is known
+Status BroadcastShape(ShapeContext& c);   // output 0 = inputs 0 and 1 broadcast
+Status NoOutputShape(ShapeContext& c);    // for ops without outputs
+/// Output 0 = all inputs merged, which must be equal.
+Status MergedShape(ShapeContext& c);
+
+/// The broadcast of two shapes as numpy and TensorFlow define it; InvalidArgument
+/// "Incompatible shapes: [2] vs. [3]".
+StatusOr<PartialShape> BroadcastShapes(const PartialShape& a, const PartialShape& b);
+
+}  // namespace tenon

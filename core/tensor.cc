@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensor.h"
+
+#include <cstring>
+
+#include "core/resource.h"
+#include "core/variant.h"
+
+namespace tenon {
+namespace {
+
+template <typename T>
+void AppendElement(std::string* out, const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    StrAppend(out, "'", value, "'");
+  } else if constexpr (std::is_same_v<T, bool>) {
+    out->append(value ? "true" : "false");
+  } else if constexpr (requires { value.real(); }) {
+    StrAppend(out, "(", value.real(), ",", value.imag(), ")");
+  } else if constexpr (std::is_floating_point_v<T>) {
+    StrAppend(out, value);
+  } else if constexpr (std::is_integral_v<T>) {
+    StrAppend(out, static_cast<int64_t>(value));
+  } else {
+    StrAppend(out, static_cast<float>(value));
+  }
+}
+
+template <typename T>
+void CopyObjects(const Tensor& from, Tensor* to) {
+  std::copy_n(from.data<T>(), from.num_elements(), to->data<T>());
+}
+
+size_t ElementBytes(DType dtype) {
+  switch (dtype) {
+    case DType::kString:
+      return sizeof(std::string);
+    case DType::kResource:
+      return sizeof(ResourceHandle);
+    case DType::kVariant:
+      return sizeof(Variant);
+    default:
+      return SizeOf(dtype);
+  }
+}
+
+}  // namespace
+
+Tensor::Tensor(DType dtype, const Shape& shape)
+    : Tensor(dtype, shape, AllocateBuffer(CpuAllocator(), dtype, shape.num_elements())) {
+  TENON_CHECK(buffer_, "out of memory for ", ToString(dtype), shape.ToString());
+}
+
+Tensor::Tensor(DType dtype, const Shape& shape, BufferRef buffer)
+    : dtype_(dtype), shape_(shape), buffer_(std::move(buffer)) {
+  if (buffer_) data_ = buffer_->data();
+}
+
+StatusOr<Tensor> Tensor::Allocate(Allocator& allocator, DType dtype, const Shape& shape) {
+  BufferRef buffer = AllocateBuffer(allocator, dtype, shape.num_elements());
+  if (!buffer) {
+    return ResourceExhausted("out of ", allocator.name(), " memory for a tensor ", ToString(dtype),
+                             shape.ToString());
+  }
+  return Tensor(dtype, shape, std::move(buffer));
+}
+
+Tensor Tensor::Zeros(DType dtype, const Shape& shape) {
+  Tensor t(dtype, shape);
+  if (IsPlain(dtype)) std::memset(t.raw_data(), 0, t.num_bytes());
+  return t;
+}
+
+size_t Tensor::num_bytes() const {
+  if (dtype_ != DType::kString) return num_elements() * SizeOf(dtype_);
+  size_t bytes = 0;
+  for (const std::string& s : flat<std::string>()) bytes += s.size();
+  return bytes;
+}
+
+StatusOr<Tensor> Tensor::Reshaped(const Shape& shape) const {
+  if (shape.num_elements() != num_elements()) {
+    return InvalidArgument("a tensor of ", num_elements(), " elements ", shape_.ToString(),
+                           " cannot have shape ", shape.ToString(), " of ", shape.num_elements());
+  }
+  Tensor t = *this;
+  t.shape_ = shape;
+  return t;
+}
+
+Tensor Tensor::BitcastTo(DType dtype) const {
+  TENON_CHECK(SizeOf(dtype) == SizeOf(dtype_) && IsPlain(dtype));
+  Tensor t = *this;
+  t.dtype_ = dtype;
+  return t;
+}
+
+Tensor Tensor::Slice(int64_t begin, int64_t end) const {
+  TENON_CHECK(rank() >= 1 && 0 <= begin && begin <= end && end <= dim(0));
+  Tensor t = *this;
+  t.shape_ = shape_.WithDim(0, end - begin);
+  const int64_t row = shape_.WithoutDim(0).num_elements();
+  t.data_ = static_cast<char*>(data_) + begin * row * ElementBytes(dtype_);
+  return t;
+}
+
+Tensor Tensor::Copy() const {
+  if (!valid()) return Tensor();
+  Tensor copy(dtype_, shape_);
+  switch (dtype_) {
+    case DType::kString:
+      CopyObjects<std::string>(*this, &copy);
+      break;
+    case DType::kResource:
+      CopyObjects<ResourceHandle>(*this, &copy);
+      break;
+    case DType::kVariant:
+      CopyObjects<Variant>(*this, &copy);
+      break;
+    default:
+      std::memcpy(copy.raw_data(), raw_data(), num_bytes());
+  }
+  return copy;
+}
+
+bool Tensor::Equals(const Tensor& other) const {
+  if (dtype_ != other.dtype_ || !(shape_ == other.shape_)) return false;
+  if (!valid() || num_elements() == 0) return true;
+  switch (dtype_) {
+    case DType::kString:
+      return flat<std::string>() == other.flat<std::string>();
+    case DType::kResource:
+    case DType::kVariant:
+      return SharesBufferWith(other) && data_ == other.data_;
+    default:
+      return std::memcmp(raw_data(), other.raw_data(), num_bytes()) == 0;
+  }
+}
+
+std::string Tensor::ToString(int max_elements) const {
+  if (!valid()) return "invalid";
+  std::string out = StrCat(ToString(dtype_), shape_.ToString());
+  if (!IsHostMemory()) return out + " on a device";
+  const int64_t shown = std::min<int64_t>(max_elements, num_elements());
+  using Printable = decltype(ConcatTypes(PlainTypes(), TypeList<std::string>()));
+  Dispatch(dtype_, Printable(), [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < shown; ++i) {
+      out += ' ';
+      AppendElement(&out, data<T>()[i]);
+    }
+  });
+  if (shown < num_elements()) out += " ...";
+  return out;
+}
+
+}  // namespace tenon

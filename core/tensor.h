@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/buffer.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+
+namespace tenon {
+
+/// A value in a graph: dtype, shape and a refcounted, 64-byte aligned, row-major buffer. Copying a
+/// Tensor shares the buffer; slices share it too. Immutable by convention once another Tensor
+/// shares the buffer: only the sole owner writes (HasOneReference()). Distinct Tensor objects may
+/// be used from different threads; one object must not be written while others use it.
+///
+///   Tensor t(DType::kFloat, {2, 3});
+///   t.data<float>()[0] = 1;
+class Tensor {
+ public:
+  /// Invalid: no dtype, no elements.
+  Tensor() = default;
+
+  /// Host memory for `shape`; numbers are uninitialised, strings empty. Ends the process when
+  /// memory is out: for sizes that come from outside use Allocate.
+  Tensor(DType dtype, const Shape& shape);
+  /// A view of `buffer`, whose bytes begin with the first element.
+  Tensor(DType dtype, const Shape& shape, BufferRef buffer);
+
+  /// As the constructor; ResourceExhausted when memory is out.
+  static StatusOr<Tensor> Allocate(Allocator& allocator, DType dtype, const Shape& shape);
+
+  template <typename T>
+  static Tensor Scalar(T value) {
+    Tensor t(kDTypeOf<T>, Shape());
+    *t.data<T>() = std::move(value);
+    return t;
+  }
+  static Tensor Scalar(const char* text) { return Scalar(std::string(text)); }
+  template <typename T>
+  static Tensor Of(const Shape& shape, absl::Span<const T> values) {
+    TENON_CHECK(shape.num_elements() == static_cast<int64_t>(values.size()));
+    Tensor t(kDTypeOf<T>, shape);
+    std::copy(values.begin(), values.end(), t.data<T>());
+    return t;
+  }
+  template <typename T>
+  static Tensor Of(const Shape& shape, std::initializer_list<T> values) {
+    return Of(shape, absl::Span<const T>(values.begin(), values.size()));
+  }
+  template <typename T>
+  static Tensor Vector(const std::vector<T>& values) {
+    Tensor t(kDTypeOf<T>, {static_cast<int64_t>(values.size())});
+    std::copy(values.begin(), values.end(), t.data<T>());
+    return t;
+  }
+  template <typename T>
+  static Tensor Vector(std::initializer_list<T> values) {
+    return Vector(std::vector<T>(values));
+  }
+  /// All elements zero, false or empty.
+  static Tensor Zeros(DType dtype, const Shape& shape);
+
+  bool valid() const { return dtype_ != DType::kInvalid; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  int rank() const { return shape_.rank(); }
+  int64_t dim(int i) const { return shape_.dim(i); }
+  int64_t num_elements() const { return valid() ? shape_.num_elements() : 0; }
+  /// Bytes of the elements; of string tensors, the bytes of the text.
+  size_t num_bytes() const;
+
+  /// The elements. T must be the dtype's C++ type.
+  template <typename T>
+  const T* data() const {
+    TENON_CHECK(kDTypeOf<T> == dtype_, ToString(dtype_));
+    return static_cast<const T*>(raw_data());
+  }
+  template <typename T>
+  T* data() {
+    TENON_CHECK(kDTypeOf<T> == dtype_, ToString(dtype_));
+    return static_cast<T*>(raw_data());
+  }
+  template <typename T>
+  absl::Span<const T> flat() const {
+    return {data<T>(), static_cast<size_t>(num_elements())};
+  }
+  template <typename T>
+  absl::Span<T> flat() {
+    return {data<T>(), static_cast<size_t>(num_elements())};
+  }
+  /// The first element. REQUIRES: num_elements() >= 1.
+  template <typename T>
+  const T& scalar() const {
+    return *data<T>();
+  }
+  const void* raw_data() const { return data_; }
+  void* raw_data() { return data_; }
+
+  /// The same buffer under another shape of as many elements; InvalidArgument otherwise.
+  StatusOr<Tensor> Reshaped(const Shape& shape) const;
+  /// The same bytes as another dtype of the same element size.
+  Tensor BitcastTo(DType dtype) const;
+  /// Rows [begin, end) of dimension 0, sharing the buffer. REQUIRES: 0 <= begin <= end <= dim(0).
+  Tensor Slice(int64_t begin, int64_t end) const;
+  /// A copy with a buffer of its own. Host memory only.
+  Tensor Copy() const;
+
+  /// True when no other Tensor shares the buffer, so that it may be written in place.
+  bool HasOneReference() const { return buffer_ && buffer_->HasOneReference(); }
+  bool SharesBufferWith(const Tensor& other) const {
+    return buffer_.get() != nullptr && buffer_.get() == other.buffer_.get();
+  }
+  bool IsHostMemory() const { return !buffer_ || buffer_->IsHostMemory(); }
+  const BufferRef& buffer() const { return buffer_; }
+
+  /// True when dtype, shape and bytes (text of strings) are the same. Host memory only.
+  bool Equals(const Tensor& other) const;
+  /// "float[2,3] 1 2 3 ...", at most `max_elements` of them.
+  std::string ToString(int max_elements = 8) const;
+
+ private:
+  static std::string ToString(DType t) { return ::tenon::ToString(t); }
+
+  DType dtype_ = DType::kInvalid;
+  Shape shape_;
+  BufferRef buffer_;
+  void* data_ = nullptr;
+};
+
+}  // namespace tenon

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+
+#include "core/mutex.h"
+#include "core/resource.h"
+#include "core/status.h"
+#include "core/tensor.h"
+
+namespace tenon {
+
+/// The value of a variable, of either kind (VariableV2 and VarHandleOp). Thread-safe.
+///
+/// A read shares the buffer, so it costs no copy; an update that finds the buffer still shared
+/// with a reader writes a new buffer instead of tearing the reader's, and otherwise updates in
+/// place. Updates are atomic with regard to each other.
+class Variable final : public Resource {
+ public:
+  static constexpr std::string_view kKind = "variable";
+
+  Variable(DType dtype, PartialShape shape) : dtype_(dtype), shape_(std::move(shape)) {}
+
+  std::string_view kind() const override { return kKind; }
+  DType dtype() const { return dtype_; }
+  /// The declared shape.
+  const PartialShape& shape() const { return shape_; }
+  bool initialized() const {
+    MutexLock lock(mu_);
+    return value_.valid();
+  }
+
+  /// The present value, sharing the buffer; an invalid Tensor before the first Assign.
+  Tensor Read() const {
+    MutexLock lock(mu_);
+    return value_;
+  }
+
+  /// Replaces the value; the variable shares the tensor's buffer from now on.
+  void Assign(Tensor value) {
+    MutexLock lock(mu_);
+    std::swap(value_, value);
+  }
+
+  /// Runs `update(const Tensor& current, Tensor* next) -> Status` under the lock. `next` has
+  /// current's dtype and shape and is either the same buffer (no reader shares it) or a new,
+  /// uninitialised one; update must write every element of it. The variable takes `next` when the
+  /// result is OK, and keeps its value when it is not. FailedPrecondition when uninitialised.
+  template <typename Update>
+  Status Modify(Update update) {
+    MutexLock lock(mu_);
+    if (!value_.valid()) return FailedPrecondition("variable is uninitialized");
+    if (value_.HasOneReference()) return update(const_cast<const Tensor&>(value_), &value_);
+    TENON_ASSIGN_OR_RETURN(Tensor next,
+                           Tensor::Allocate(CpuAllocator(), value_.dtype(), value_.shape()));
+    TENON_RETURN_IF_ERROR(update(const_cast<const Tensor&>(value_), &next));
+    value_ = std::move(next);
+    return OkStatus();
+  }
+
+  /// Runs `update(Tensor* value) -> Status` under the lock on a value that nobody else shares
+  /// (copied first when somebody does); for updates of a part, such as a scatter.
+  template <typename Update>
+  Status ModifyInPlace(Update update) {
+    MutexLock lock(mu_);
+    if (!value_.valid()) return FailedPrecondition("variable is uninitialized");
+    if (!value_.HasOneReference()) value_ = value_.Copy();
+    return update(&value_);
+  }
+
+ private:
+  const DType dtype_;
+  const PartialShape shape_;
+  mutable Mutex mu_;
+  Tensor value_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tenon
