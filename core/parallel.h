@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+
+// Parallel loops inside kernels, and the one number of threads that everything in the process
+// shares: the executor's pool, the teams of these loops, oneDNN's teams.
+
+namespace tenon {
+
+/// How many threads may compute at once in this process. The default is the number of cores that
+/// the process may run on. Takes effect for work that starts afterwards. REQUIRES: n >= 1.
+void SetThreadBudget(int n);
+int ThreadBudget();
+
+/// Marks the calling thread as computing while it lives, so that parallel loops elsewhere take one
+/// thread less. The executor's pool holds one in each thread that runs kernels.
+class BusyThread {
+ public:
+  BusyThread();
+  ~BusyThread();
+  BusyThread(const BusyThread&) = delete;
+  BusyThread& operator=(const BusyThread&) = delete;
+};
+
+/// Threads beside the calling one, taken out of the budget until the object dies. May get fewer
+/// than asked for, also none.
+class ExtraThreads {
+ public:
+  explicit ExtraThreads(int wanted);
+  ~ExtraThreads();
+  ExtraThreads(const ExtraThreads&) = delete;
+  ExtraThreads& operator=(const ExtraThreads&) = delete;
+  int count() const { return count_; }
+
+ private:
+  int count_ = 0;
+};
+
+/// Calls `fn(begin, end)` for disjoint ranges that cover [0, n), perhaps from several threads of
+/// the OpenMP team, and returns when all are done. `cost_ns` is a guess of what one item costs:
+/// work below about 50 us runs on the calling thread, as does a loop inside a loop.
+void ParallelFor(int64_t n, double cost_ns, absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
+
+/// For a library that starts an OpenMP team by itself: while it lives, teams that the calling
+/// thread starts have at most as many threads as the budget leaves for work of `total_ns`.
+class OpenMpTeam {
+ public:
+  explicit OpenMpTeam(double total_ns);
+  ~OpenMpTeam();
+  int size() const { return 1 + extra_.count(); }
+
+ private:
+  ExtraThreads extra_;
+  const int before_;
+};
+
+}  // namespace tenon

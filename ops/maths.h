@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/dtype.h"
+
+// The arithmetic that elementwise ops are written in: overloads for every element type, callable
+// from CUDA. Integers wrap on overflow, as TensorFlow's do. 16-bit floats are computed in float,
+// which the loops see to: these functions get float.
+
+#if defined(__CUDACC__)
+#define TENON_HD __host__ __device__
+#else
+#define TENON_HD
+#endif
+
+/// Before a loop whose iterations do not depend on each other; reading and writing the same element
+/// is fine (a kernel that works in place).
+#define TENON_SIMD _Pragma("omp simd")
+
+namespace tenon {
+
+/// The type that arithmetic on T is done in.
+template <typename T>
+struct ComputeTypeOf {
+  using type = T;
+};
+template <>
+struct ComputeTypeOf<Half> {
+  using type = float;
+};
+template <>
+struct ComputeTypeOf<BFloat16> {
+  using type = float;
+};
+template <typename T>
+using ComputeType = typename ComputeTypeOf<T>::type;
+
+template <typename T>
+inline constexpr bool kIsComplex = false;
+template <typename T>
+inline constexpr bool kIsComplex<std::complex<T>> = true;
+
+/// An unsigned type in which arithmetic on T wraps without undefined behaviour, also after the
+/// promotion of small integers to int.
+template <typename T>
+using WrapType = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+
+#define TENON_WRAPPING(NAME, OPERATOR)                                                         \
+  template <typename T>                                                                        \
+  TENON_HD T NAME(T x, T y) {                                                                  \
+    if constexpr (std::is_integral_v<T>) {                                                     \
+      return static_cast<T>(static_cast<WrapType<T>>(x) OPERATOR static_cast<WrapType<T>>(y)); \
+    } else {                                                                                   \
+      return x OPERATOR y;                                                                     \
+    }                                                                                          \
+  }
+TENON_WRAPPING(Plus, +)
+TENON_WRAPPING(Minus, -)
+TENON_WRAPPING(Times, *)
+#undef TENON_WRAPPING
+
+template <typename T>
+TENON_HD T Negative(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return Minus(T(0), x);
+  } else {
+    return -x;
+  }
+}
+
+template <typename T>
+TENON_HD T Abs(T x) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::fabs(x);
+  } else if constexpr (kIsComplex<T>) {
+    return T(std::abs(x));
+  } else {
+    return x < T(0) ? Negative(x) : x;
+  }
+}
+
+/// The complex conjugate; a real number itself.
+template <typename T>
+TENON_HD T Conjugate(T x) {
+  if constexpr (kIsComplex<T>) {
+    return std::conj(x);
+  } else {
+    return x;
+  }
+}
+
+#define TENON_STD_FUNCTION(NAME, FUNCTION) \
+  template <typename T>                    \
+  TENON_HD T NAME(T x) {                   \
+    return std::FUNCTION(x);               \
+  }
+TENON_STD_FUNCTION(Exp, exp)
+TENON_STD_FUNCTION(Log, log)
+TENON_STD_FUNCTION(Sqrt, sqrt)
+TENON_STD_FUNCTION(Tanh, tanh)
+TENON_STD_FUNCTION(Sin, sin)
+TENON_STD_FUNCTION(Cos, cos)
+TENON_STD_FUNCTION(Tan, tan)
+TENON_STD_FUNCTION(Asin, asin)
+TENON_STD_FUNCTION(Acos, acos)
+TENON_STD_FUNCTION(Atan, atan)
+TENON_STD_FUNCTION(Sinh, sinh)
+TENON_STD_FUNCTION(Cosh, cosh)
+TENON_STD_FUNCTION(Asinh, asinh)
+TENON_STD_FUNCTION(Acosh, acosh)
+TENON_STD_FUNCTION(Atanh, atanh)
+TENON_STD_FUNCTION(Erf, erf)
+TENON_STD_FUNCTION(Erfc, erfc)
+TENON_STD_FUNCTION(Floor, floor)
+TENON_STD_FUNCTION(Ceil, ceil)
+TENON_STD_FUNCTION(Trunc, trunc)
+#undef TENON_STD_FUNCTION
+
+/// exp(x) - 1, accurate near 0.
+template <typename T>
+TENON_HD T Expm1(T x) {
+  if constexpr (kIsComplex<T>) {
+    using Real = typename T::value_type;
+    // e^(a+bi) - 1 = (expm1(a) cos b - 2 sin^2(b/2)) + e^a sin b i, which does not cancel.
+    const Real half_sine = std::sin(x.imag() / 2);
+    return T(std::expm1(x.real()) * std::cos(x.imag()) - 2 * half_sine * half_sine,
+             std::exp(x.real()) * std::sin(x.imag()));
+  } else {
+    return std::expm1(x);
+  }
+}
+
+/// log(1 + x), accurate near 0.
+template <typename T>
+TENON_HD T Log1p(T x) {
+  if constexpr (kIsComplex<T>) {
+    using Real = typename T::value_type;
+    // |1+x|^2 - 1 = a (2 + a) + b^2
+    const Real a = x.real(), b = x.imag();
+    return T(std::log1p(a * (2 + a) + b * b) / 2, std::atan2(b, 1 + a));
+  } else {
+    return std::log1p(x);
+  }
+}
+
+/// To the nearest integer, halves to even.
+template <typename T>
+TENON_HD T RoundToEven(T x) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::rint(x);
+  } else if constexpr (kIsComplex<T>) {
+    return T(std::rint(x.real()), std::rint(x.imag()));
+  } else {
+    return x;
+  }
+}
+
+template <typename T>
+TENON_HD bool IsNan(T x) {
+  return x != x;
+}
+
+}  // namespace tenon
