@@ -57,6 +57,22 @@ StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op, Attri
   return node;
 }
 
+StatusOr<Node*> Graph::CopyNode(const Node& node) {
+  if (by_name_.contains(node.name())) {
+    return AlreadyExists("duplicate node name '", node.name(), "'");
+  }
+  std::unique_ptr<Node> copy(new Node(node));
+  copy->inputs_.assign(node.inputs_.size(), Endpoint());
+  copy->control_inputs_.clear();
+  copy->out_edges_.clear();
+  copy->id_ = num_ids();
+  Node* added = copy.get();
+  by_name_.emplace(added->name_, added);
+  nodes_.push_back(std::move(copy));
+  ++live_;
+  return added;
+}
+
 Status Graph::Connect(Endpoint src, Node* dst, int index) {
   if (index < 0 || index >= dst->num_inputs()) {
     return InvalidArgument("node '", dst->name(), "' has no input ", index, "; it has ",

@@ -113,6 +113,10 @@ class Graph {
   StatusOr<Node*> AddNode(std::string_view name, std::string_view op, AttributeMap attrs,
                           const std::vector<Endpoint>& inputs);
 
+  /// A node like `node` of another graph over the same registry: name, op, attributes, devices and
+  /// shapes; no edges.
+  StatusOr<Node*> CopyNode(const Node& node);
+
   /// Feeds input `index` of `dst`, replacing what fed it. InvalidArgument when the slot or the
   /// output does not exist, or the dtypes differ (a reference serves as a value, not the reverse).
   Status Connect(Endpoint src, Node* dst, int index);

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/compiled_step.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+/// The partitions of a step on their way: the first error, and who is still running.
+struct PartitionRuns {
+  explicit PartitionRuns(size_t count) : steps(count), retvals(count), running(count) {}
+
+  void Done(const Status& s) {
+    {
+      MutexLock lock(mu);
+      status.Update(s);
+    }
+    if (running.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    Status result;
+    {
+      MutexLock lock(mu);
+      result = status;
+    }
+    if (result.ok()) CollectRetvals();
+    const auto callback = std::move(done);
+    delete this;
+    callback(std::move(result));
+  }
+
+  void CollectRetvals() {
+    for (std::vector<Tensor>& part : retvals) {
+      for (size_t i = 0; i < part.size(); ++i) {
+        if (part[i].valid()) (*all_retvals)[i] = std::move(part[i]);
+      }
+    }
+  }
+
+  std::vector<StepArguments> steps;
+  std::vector<std::vector<Tensor>> retvals;
+  std::vector<Tensor>* all_retvals = nullptr;
+  std::atomic<int> running;
+  std::function<void(Status)> done;
+  Mutex mu;
+  Status status ABSL_GUARDED_BY(mu);
+};
+
+}  // namespace
+
+FeedSpec::FeedSpec(const Graph& graph, const StepSignature& signature) {
+  for (const std::string& text : signature.feeds) {
+    const auto name = ParseTensorName(text);
+    const Node* node = graph.Find(name->node);
+    Feed feed{text, BaseType(node->output_type(name->index)), PartialShape()};
+    // Only a placeholder's shape is a promise; other tensors may be fed any.
+    if (node->op() == "Placeholder" || node->op() == "PlaceholderWithDefault") {
+      feed.shape = node->attrs().GetOr("shape", PartialShape());
+      // Old graphs write a scalar for "anything".
+      if (feed.shape.rank() == 0) feed.shape = PartialShape();
+    }
+    feeds_.push_back(std::move(feed));
+  }
+}
+
+Status FeedSpec::Check(const std::vector<Tensor>& feeds) const {
+  if (feeds.size() != feeds_.size()) {
+    return InvalidArgument("found ", feeds.size(), " feeds, wanted ", feeds_.size());
+  }
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const Feed& f = feeds_[i];
+    if (feeds[i].dtype() != f.dtype) {
+      return InvalidArgument("feed '", f.name, "' is ", ToString(feeds[i].dtype()), ", wanted ",
+                             ToString(f.dtype));
+    }
+    if (!f.shape.IsCompatibleWith(feeds[i].shape())) {
+      return InvalidArgument("feed '", f.name, "' has shape ", feeds[i].shape().ToString(),
+                             ", wanted ", f.shape.ToString());
+    }
+  }
+  return OkStatus();
+}
+
+Device* LocalRuntime::Find(const std::string& name) const {
+  for (Device* d : devices) {
+    if (d->name() == name) return d;
+  }
+  return nullptr;
+}
+
+StatusOr<std::unique_ptr<CompiledStep>> CompiledStep::Create(Graph graph,
+                                                             const LocalRuntime& runtime,
+                                                             KernelCache& kernels) {
+  for (const Node* n : graph.nodes()) {
+    if (n->assigned_device().empty()) {
+      return InvalidArgument("Node '", n->name(), "' is missing a device specification");
+    }
+    if (runtime.Find(n->assigned_device()) == nullptr) {
+      return InvalidArgument("node '", n->name(), "': ", n->assigned_device(), " unknown device.");
+    }
+  }
+  PartitionOptions options;
+  options.location = [](const Node& n) { return n.assigned_device(); };
+  options.incarnation = [&](const std::string& d) { return runtime.Find(d)->incarnation(); };
+  options.tensor_prefix = "local_";
+  TENON_ASSIGN_OR_RETURN(auto parts, PartitionGraph(std::move(graph), options));
+  std::unique_ptr<CompiledStep> step(new CompiledStep);
+  step->pool_ = runtime.pool;
+  for (auto& [device, part] : parts) {
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionPlan> plan,
+                           ExecutionPlan::Create(part, *runtime.Find(device), kernels));
+    step->num_args_ = std::max<int>(step->num_args_, plan->arg_types().size());
+    step->num_retvals_ = std::max<int>(step->num_retvals_, plan->retval_types().size());
+    for (const PlanNode& n : plan->nodes()) {
+      step->has_transfers_ |= n.flow == FlowKind::kTransfer;
+    }
+    step->executors_.push_back(std::make_unique<Executor>(std::move(plan), runtime.pool));
+  }
+  return step;
+}
+
+Status CompiledStep::Run(Call& call) {
+  if (executors_.size() == 1) {
+    StepArguments step;
+    step.context = {call.step_id, &executors_[0]->plan().device(), call.rendezvous,
+                    call.cancellation, call.step_resources};
+    step.args = call.args;
+    step.args.resize(executors_[0]->plan().arg_types().size());
+    step.retvals = &call.retvals;
+    step.trace = call.trace;
+    return executors_[0]->Run(step);
+  }
+  Mutex mu;
+  CondVar cv;
+  bool over = false;
+  Status status;
+  RunAsync(call, [&](Status s) {
+    MutexLock lock(mu);
+    status = std::move(s);
+    over = true;
+    cv.NotifyOne();
+  });
+  MutexLock lock(mu);
+  while (!over) cv.Wait(mu);
+  return status;
+}
+
+void CompiledStep::RunAsync(Call& call, std::function<void(Status)> done) {
+  call.retvals.assign(num_retvals_, Tensor());
+  if (executors_.empty()) return done(OkStatus());
+  auto* runs = new PartitionRuns(executors_.size());
+  runs->all_retvals = &call.retvals;
+  runs->done = std::move(done);
+  for (size_t i = 0; i < executors_.size(); ++i) {
+    StepArguments& step = runs->steps[i];
+    step.context = {call.step_id, &executors_[i]->plan().device(), call.rendezvous,
+                    call.cancellation, call.step_resources};
+    step.args = call.args;
+    step.args.resize(executors_[i]->plan().arg_types().size());
+    step.retvals = &runs->retvals[i];
+    step.trace = call.trace;
+  }
+  for (size_t i = 0; i < executors_.size(); ++i) {
+    const bool last = i + 1 == executors_.size();
+    const auto run = [this, runs, i] {
+      executors_[i]->RunAsync(runs->steps[i], [runs](Status s) { runs->Done(s); });
+    };
+    if (!last && pool_ != nullptr && pool_->num_threads() > 0) {
+      pool_->Submit(run);
+    } else {
+      run();
+    }
+  }
+}
+
+}  // namespace tenon

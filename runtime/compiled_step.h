@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/graph.h"
+#include "runtime/executor.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/partition.h"
+#include "runtime/passes/pass.h"
+#include "runtime/session.h"
+#include "runtime/step_graph.h"
+
+namespace tenon {
+
+/// The dtypes and shapes that the feeds of a signature must have.
+class FeedSpec {
+ public:
+  /// REQUIRES: the signature has passed MakeStepGraph.
+  FeedSpec(const Graph& graph, const StepSignature& signature);
+  /// InvalidArgument naming the feed, what it is and what it must be.
+  Status Check(const std::vector<Tensor>& feeds) const;
+
+ private:
+  struct Feed {
+    std::string name;
+    DType dtype;
+    PartialShape shape;
+  };
+  std::vector<Feed> feeds_;
+};
+
+/// The devices of one task and what runs on them.
+struct LocalRuntime {
+  std::vector<Device*> devices;  // the first is the CPU on which constants are folded
+  ThreadPool* pool = nullptr;
+  Device* Find(const std::string& name) const;
+};
+
+/// A placed step graph whose nodes are all on devices of this process, cut by device and ready to
+/// run. Thread-safe.
+class CompiledStep {
+ public:
+  static StatusOr<std::unique_ptr<CompiledStep>> Create(Graph graph, const LocalRuntime& runtime,
+                                                        KernelCache& kernels);
+
+  /// What one run needs from outside. Rendezvous, cancellation and step resources must live until
+  /// `done`.
+  struct Call {
+    int64_t step_id = 0;
+    std::vector<Tensor> args;
+    std::vector<Tensor> retvals;
+    Rendezvous* rendezvous = nullptr;
+    Cancellation* cancellation = nullptr;
+    ResourceStore* step_resources = nullptr;
+    StepTrace* trace = nullptr;
+  };
+  /// Runs the partitions; the calling thread works on them. The first error is the result.
+  Status Run(Call& call);
+  /// As Run, calling `done` at the end, perhaps before this returns.
+  void RunAsync(Call& call, std::function<void(Status)> done);
+
+  int num_args() const { return num_args_; }
+  int num_retvals() const { return num_retvals_; }
+  /// Whether steps send or receive, and so need a rendezvous.
+  bool has_transfers() const { return has_transfers_; }
+
+ private:
+  CompiledStep() = default;
+
+  std::vector<std::unique_ptr<Executor>> executors_;
+  ThreadPool* pool_ = nullptr;
+  int num_args_ = 0;
+  int num_retvals_ = 0;
+  bool has_transfers_ = false;
+};
+
+}  // namespace tenon

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/control_loops.h"
+
+#include <set>
+
+namespace tenon {
+namespace {
+
+using Triggers = flat_hash_map<std::pair<std::string, std::string>, Node*>;
+
+class ControlLoopBuilder {
+ public:
+  ControlLoopBuilder(Graph& graph, const PartitionOptions& options)
+      : graph_(graph), options_(options) {}
+
+  StatusOr<Triggers> Run() {
+    MoveToMerges();
+    TENON_ASSIGN_OR_RETURN(info_, FindFrames(graph_));
+    if (info_.frames.size() == 1) return Triggers();
+    for (Node* n : graph_.nodes()) {
+      if (n->op() == "LoopCond") loop_conds_[FrameOf(*n)] = n;
+    }
+    FindReceivers();
+    // Parents first: a nested control loop is triggered by that of its parent. Frames are numbered
+    // in the order in which they were found, parents before children.
+    for (const auto& [frame, location] : needed_) {
+      TENON_RETURN_IF_ERROR(AddLoop(frame, location));
+    }
+    return std::move(triggers_);
+  }
+
+ private:
+  int FrameOf(const Node& node) const { return info_.frame_of_node[node.id()]; }
+
+  void MoveToMerges() {
+    for (Node* n : graph_.nodes()) {
+      if (FlowKindOf(*n) != FlowKind::kMerge) continue;
+      for (const Endpoint& in : n->inputs()) {
+        const FlowKind kind = FlowKindOf(*in.node);
+        if (kind == FlowKind::kEnter || kind == FlowKind::kNextIteration) {
+          in.node->set_assigned_device(n->assigned_device());
+        }
+      }
+    }
+  }
+
+  /// The frame in which the consumers of a node's outputs run.
+  int OutputFrame(const Node& node) const {
+    const FlowKind kind = FlowKindOf(node);
+    const int own = FrameOf(node);
+    if (kind == FlowKind::kExit) return info_.frames[own].parent;
+    if (kind == FlowKind::kEnter || kind == FlowKind::kConstantEnter) {
+      const std::string name = node.attrs().GetOr<std::string>("frame_name", "");
+      for (size_t f = 1; f < info_.frames.size(); ++f) {
+        if (info_.frames[f].name == name) return static_cast<int>(f);
+      }
+    }
+    return own;
+  }
+
+  void FindReceivers() {
+    for (Node* n : graph_.nodes()) {
+      const std::string from = options_.location(*n);
+      const int frame = OutputFrame(*n);
+      if (frame == 0) continue;
+      for (const OutEdge& e : n->out_edges()) {
+        const std::string to = options_.location(*e.dst);
+        if (to == from) continue;
+        for (int f = frame; f != 0; f = info_.frames[f].parent) needed_.insert({f, to});
+      }
+    }
+    // The control loops' own predicates cross too, but only to locations that have one already.
+  }
+
+  StatusOr<Node*> Add(const std::string& base, std::string_view op, AttributeMap attrs,
+                      const std::vector<Endpoint>& inputs, const std::string& device) {
+    TENON_ASSIGN_OR_RETURN(Node * node, graph_.AddNode(graph_.UniqueName(base), op,
+                                                       std::move(attrs), inputs));
+    node->set_assigned_device(device);
+    return node;
+  }
+
+  /// Some device at the location: control loops compute nothing.
+  std::string DeviceAt(const std::string& location) const {
+    std::string best;
+    for (const Node* n : graph_.nodes()) {
+      if (options_.location(*n) != location) continue;
+      if (best.empty() || n->assigned_device() < best) best = n->assigned_device();
+    }
+    return best;
+  }
+
+  Status AddLoop(int frame, const std::string& location) {
+    const FrameInfo::Frame& info = info_.frames[frame];
+    const auto cond = loop_conds_.find(frame);
+    if (cond == loop_conds_.end()) {
+      return InvalidArgument("while loop '", info.name, "' spans devices but has no LoopCond");
+    }
+    const std::string device = DeviceAt(location);
+    const std::string base = StrCat("_cloop", info.name);
+    const DType type = DType::kFloat;
+    TENON_ASSIGN_OR_RETURN(
+        Node * start, Add(base + "_start", "Const",
+                          {{"dtype", type}, {"value", Tensor::Scalar(0.0f)}}, {}, device));
+    if (info.parent != 0) {
+      graph_.AddControlEdge(triggers_.at({location, info_.frames[info.parent].name}), start);
+    }
+    TENON_ASSIGN_OR_RETURN(
+        Node * enter, Add(base + "_enter", "Enter",
+                          {{"T", type},
+                           {"frame_name", info.name},
+                           {"parallel_iterations", static_cast<int64_t>(info.parallel_iterations)}},
+                          {{start, 0}}, device));
+    TENON_ASSIGN_OR_RETURN(Node * merge,
+                           Add(base + "_merge", "Merge", {{"T", type}, {"N", int64_t{2}}},
+                               {{enter, 0}, {enter, 0}}, device));
+    TENON_ASSIGN_OR_RETURN(Node * choose, Add(base + "_switch", "Switch", {{"T", type}},
+                                              {{merge, 0}, {cond->second, 0}}, device));
+    TENON_ASSIGN_OR_RETURN(Node * next, Add(base + "_next", "NextIteration", {{"T", type}},
+                                            {{choose, 1}}, device));
+    TENON_RETURN_IF_ERROR(graph_.Connect({next, 0}, merge, 1));
+    triggers_[{location, info.name}] = merge;
+    return OkStatus();
+  }
+
+  Graph& graph_;
+  const PartitionOptions& options_;
+  FrameInfo info_;
+  flat_hash_map<int, Node*> loop_conds_;
+  std::set<std::pair<int, std::string>> needed_;
+  Triggers triggers_;
+};
+
+}  // namespace
+
+StatusOr<Triggers> AddControlLoops(Graph* graph, const PartitionOptions& options) {
+  return ControlLoopBuilder(*graph, options).Run();
+}
+
+}  // namespace tenon

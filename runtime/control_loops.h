@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/hash_map.h"
+#include "runtime/frames.h"
+#include "runtime/partition.h"
+
+namespace tenon {
+
+/// Makes the loops of `graph` ready to be cut. A _Recv has no input that says in which iteration it
+/// runs, so each location that receives inside a loop gets a control loop
+///   Enter -> Merge -> Switch(predicate of the loop) -> NextIteration -> Merge
+/// which goes round once an iteration; its Merge triggers the receives. The triggers are returned
+/// by (location, frame name). Enter and NextIteration nodes move to the device of their Merge,
+/// since their values exist in one iteration only.
+StatusOr<flat_hash_map<std::pair<std::string, std::string>, Node*>> AddControlLoops(
+    Graph* graph, const PartitionOptions& options);
+
+}  // namespace tenon

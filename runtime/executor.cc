@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executor.h"
+
+#include <x86intrin.h>
+
+#include <algorithm>
+
+#include "runtime/frame_step.h"
+#include "runtime/simple_step.h"
+
+namespace tenon {
+namespace {
+
+/// One run in so many measures what its kernels cost.
+constexpr uint32_t kMeasureEvery = 16;
+
+Status MissingOutput(int i) {
+  return Internal("the kernel left output ", i, " without a value");
+}
+
+}  // namespace
+
+/// One step on its way. Deletes itself at the end.
+template <typename State>
+class StepRun {
+ public:
+  StepRun(Executor& executor, StepArguments& step, std::unique_ptr<State> state, bool measure,
+          std::function<void(Status)> done)
+      : executor_(executor),
+        plan_(*executor.plan_),
+        step_(step),
+        state_(std::move(state)),
+        measure_(measure),
+        done_(std::move(done)) {}
+
+  void Start() {
+    ReadyQueue queue;
+    state_->Start([&](ReadyNode r) { Push(r, queue); });
+    Process(queue);
+  }
+
+ private:
+  /// An asynchronous kernel at work: its inputs, taken out of the step, and where its outputs go.
+  struct AsyncCall {
+    AsyncCall(StepRun& run, const ReadyNode& node, const PlanNode& item, Value* from)
+        : run(run),
+          node(node),
+          inputs(std::make_move_iterator(from), std::make_move_iterator(from + item.num_inputs)),
+          outputs(item.num_outputs),
+          context(run.step_.context, *item.output_types, inputs.data(), item.num_inputs,
+                  outputs.data()) {}
+    StepRun& run;
+    const ReadyNode node;
+    std::vector<Value> inputs;
+    std::vector<Value> outputs;
+    KernelContext context;
+    int64_t start_ns = 0;
+  };
+
+  /// The loop that runs on this thread now, so that an asynchronous kernel that finishes at once
+  /// adds to it instead of starting a loop inside the loop.
+  struct ActiveLoop {
+    const void* run;
+    ReadyQueue* queue;
+  };
+  static ActiveLoop& ThisThreadsLoop() {
+    static thread_local ActiveLoop loop{nullptr, nullptr};
+    return loop;
+  }
+
+  void Push(ReadyNode r, ReadyQueue& queue) {
+    if (executor_.pool_ != nullptr && !queue.empty() && plan_.expensive(r.node)) {
+      tasks_.fetch_add(1, std::memory_order_relaxed);
+      executor_.pool_->Submit([this, r] {
+        ReadyQueue handed;
+        handed.push(r);
+        Process(handed);
+      });
+      return;
+    }
+    queue.push(r);
+  }
+
+  void Process(ReadyQueue& queue) {
+    const ActiveLoop outer = std::exchange(ThisThreadsLoop(), {this, &queue});
+    std::vector<Value> outputs(executor_.max_outputs_);
+    while (!queue.empty()) {
+      const ReadyNode r = queue.pop();
+      if (aborted_.load(std::memory_order_relaxed)) continue;
+      if (Cancellation* c = step_.context.cancellation; c != nullptr && c->cancelled()) {
+        Fail(c->status());
+        continue;
+      }
+      RunNode(r, outputs.data(), queue);
+    }
+    ThisThreadsLoop() = outer;
+    TaskDone();
+  }
+
+  void RunNode(const ReadyNode& r, Value* outputs, ReadyQueue& queue) {
+    const PlanNode& item = plan_.node(r.node);
+    const auto push = [&](ReadyNode n) { Push(n, queue); };
+    if (r.dead && item.flow != FlowKind::kTransfer) {
+      if (item.role == PlanNode::Role::kRetval) {
+        return Fail(InvalidArgument("Retval[", item.index, "] does not have value: '",
+                                    plan_.name(r.node), "' is on a branch that was not taken"));
+      }
+      state_->Propagate(r, item, nullptr, push);
+      return;
+    }
+    Value* const inputs = state_->Inputs(r, item);
+    if (item.reads_refs) {
+      if (Status s = ReadRefs(r, item, inputs); !s.ok()) return Fail(NodeError(r.node, s));
+    }
+    switch (item.role) {
+      case PlanNode::Role::kConstant:
+        outputs[0].tensor = *item.kernel->constant();
+        break;
+      case PlanNode::Role::kArg:
+        outputs[0].tensor = step_.args[item.index];
+        break;
+      case PlanNode::Role::kRetval:
+        (*step_.retvals)[item.index] = std::move(inputs[0].tensor);
+        break;
+      case PlanNode::Role::kKernel:
+        if (item.async) return StartAsync(r, item, inputs, queue);
+        if (!Compute(r, item, inputs, outputs)) return;
+    }
+    for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();
+    state_->Propagate(r, item, outputs, push);
+    for (int i = 0; i < item.num_outputs; ++i) outputs[i] = Value();
+  }
+
+  /// False when the step has failed.
+  bool Compute(const ReadyNode& r, const PlanNode& item, Value* inputs, Value* outputs) {
+    KernelContext context(step_.context, *item.output_types, inputs, item.num_inputs, outputs);
+    Prepare(r, context);
+    const int64_t start_ns = step_.trace != nullptr ? NowNanos() : 0;
+    const uint64_t start = measure_ ? __rdtsc() : 0;
+    Status status = item.kernel->Compute(context);
+    if (measure_) plan_.RecordCost(r.node, __rdtsc() - start);
+    if (status.ok()) status = CheckOutputs(item, context, outputs);
+    if (!status.ok()) [[unlikely]] {
+      for (int i = 0; i < item.num_outputs; ++i) outputs[i] = Value();
+      Fail(NodeError(r.node, status));
+      return false;
+    }
+    if (step_.trace != nullptr) Trace(r, item, outputs, start_ns);
+    return true;
+  }
+
+  void StartAsync(const ReadyNode& r, const PlanNode& item, Value* inputs, ReadyQueue&) {
+    auto* call = new AsyncCall(*this, r, item, inputs);
+    Prepare(r, call->context);
+    call->start_ns = step_.trace != nullptr ? NowNanos() : 0;
+    tasks_.fetch_add(1, std::memory_order_relaxed);
+    item.kernel->ComputeAsync(call->context, [call](Status status) {
+      StepRun& run = call->run;
+      run.FinishAsync(std::unique_ptr<AsyncCall>(call), std::move(status));
+    });
+  }
+
+  void FinishAsync(std::unique_ptr<AsyncCall> call, Status status) {
+    const ReadyNode r = call->node;
+    const PlanNode& item = plan_.node(r.node);
+    if (status.ok()) status = CheckOutputs(item, call->context, call->outputs.data());
+    if (!status.ok()) {
+      Fail(NodeError(r.node, status));
+      TaskDone();
+      return;
+    }
+    if (step_.trace != nullptr) Trace(r, item, call->outputs.data(), call->start_ns);
+    call->inputs.clear();
+    const bool dead = call->context.is_output_dead;
+    const ActiveLoop& loop = ThisThreadsLoop();
+    if (loop.run == this) {
+      ReadyQueue& queue = *loop.queue;
+      state_->Propagate(r, item, dead ? nullptr : call->outputs.data(),
+                        [&](ReadyNode n) { Push(n, queue); });
+      TaskDone();
+      return;
+    }
+    ReadyQueue queue;
+    state_->Propagate(r, item, dead ? nullptr : call->outputs.data(),
+                      [&](ReadyNode n) { queue.push(n); });
+    call.reset();
+    if (queue.empty()) {
+      TaskDone();
+    } else if (executor_.pool_ != nullptr) {
+      // Not on this thread: it belongs to whoever finished the kernel, perhaps a network poller.
+      executor_.pool_->Submit([this, queue]() mutable { Process(queue); });
+    } else {
+      Process(queue);
+    }
+  }
+
+  void Prepare(const ReadyNode& r, KernelContext& context) {
+    context.frame = state_->FrameId(r);
+    context.iteration = state_->IterationIndex(r);
+    context.is_input_dead = r.dead;
+  }
+
+  Status ReadRefs(const ReadyNode& r, const PlanNode& item, Value* inputs) {
+    for (int i = 0; i < item.num_inputs; ++i) {
+      if (inputs[i].ref == nullptr || plan_.input_is_ref_arg(r.node, i)) continue;
+      inputs[i].tensor = inputs[i].ref->Read();
+      if (!inputs[i].tensor.valid()) {
+        return FailedPrecondition("Attempting to use uninitialized value ",
+                                  plan_.input_name(r.node, i));
+      }
+      inputs[i].ref = nullptr;
+    }
+    return OkStatus();
+  }
+
+  static Status CheckOutputs(const PlanNode& item, const KernelContext& context, Value* outputs) {
+    if (item.flow == FlowKind::kSwitch || context.is_output_dead) return OkStatus();
+    for (int i = 0; i < item.num_outputs; ++i) {
+      if (outputs[i].ref == nullptr && !outputs[i].tensor.valid()) [[unlikely]] {
+        return MissingOutput(i);
+      }
+    }
+    return OkStatus();
+  }
+
+  Status NodeError(int32_t node, const Status& status) const {
+    return AnnotateWithNode(status, plan_.name(node), plan_.op(node), plan_.device().name());
+  }
+
+  void Trace(const ReadyNode& r, const PlanNode& item, const Value* outputs, int64_t start_ns) {
+    NodeTrace trace{plan_.name(r.node), plan_.op(r.node), plan_.device().name(), start_ns,
+                    NowNanos(),         TraceThreadId(),  {}};
+    for (int i = 0; i < item.num_outputs; ++i) {
+      const Tensor& t = outputs[i].tensor;
+      if (t.valid()) {
+        trace.outputs.push_back({t.dtype(), t.shape(), static_cast<int64_t>(t.num_bytes())});
+      }
+    }
+    step_.trace->Add(std::move(trace));
+  }
+
+  void Fail(const Status& status) {
+    {
+      MutexLock lock(mu_);
+      if (!status_.ok()) return;
+      status_ = status;
+    }
+    aborted_.store(true);
+    if (step_.context.rendezvous != nullptr) step_.context.rendezvous->Abort(status);
+    if (step_.context.cancellation != nullptr) step_.context.cancellation->Cancel(status);
+  }
+
+  void TaskDone() {
+    if (tasks_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    Status status;
+    {
+      MutexLock lock(mu_);
+      status = std::move(status_);
+    }
+    if constexpr (std::is_same_v<State, SimpleStep>) {
+      executor_.GiveBack(std::move(state_), status);
+    }
+    const auto done = std::move(done_);
+    delete this;
+    done(std::move(status));
+  }
+
+  Executor& executor_;
+  const ExecutionPlan& plan_;
+  StepArguments& step_;
+  std::unique_ptr<State> state_;
+  const bool measure_;
+  std::function<void(Status)> done_;
+  /// Threads that process nodes of the step, plus asynchronous kernels at work.
+  std::atomic<int32_t> tasks_{1};
+  std::atomic<bool> aborted_{false};
+  Mutex mu_;
+  Status status_ ABSL_GUARDED_BY(mu_);
+};
+
+Executor::Executor(std::unique_ptr<ExecutionPlan> plan, ThreadPool* pool)
+    : plan_(std::move(plan)),
+      pool_(pool != nullptr && pool->num_threads() > 0 ? pool : nullptr),
+      concurrent_(pool_ != nullptr) {
+  for (const PlanNode& n : plan_->nodes()) {
+    max_outputs_ = std::max<int>(max_outputs_, n.num_outputs);
+    concurrent_ |= n.async;
+  }
+}
+
+Executor::~Executor() = default;
+
+std::unique_ptr<SimpleStep> Executor::TakeState() {
+  std::unique_ptr<SimpleStep> state;
+  {
+    MutexLock lock(mu_);
+    if (!idle_.empty()) {
+      state = std::move(idle_.back());
+      idle_.pop_back();
+    }
+  }
+  if (state == nullptr) state = std::make_unique<SimpleStep>(*plan_, concurrent_);
+  state->Reset();
+  return state;
+}
+
+void Executor::GiveBack(std::unique_ptr<SimpleStep> state, const Status& status) {
+  if (!status.ok()) state->Clear();
+  MutexLock lock(mu_);
+  idle_.push_back(std::move(state));
+}
+
+template <typename State>
+void Executor::RunWith(StepArguments& step, std::unique_ptr<State> state,
+                       std::function<void(Status)> done) {
+  const bool measure =
+      pool_ != nullptr && runs_.fetch_add(1, std::memory_order_relaxed) % kMeasureEvery == 0;
+  (new StepRun<State>(*this, step, std::move(state), measure, std::move(done)))->Start();
+}
+
+void Executor::RunAsync(StepArguments& step, std::function<void(Status)> done) {
+  const DTypeVector& types = plan_->arg_types();
+  if (step.args.size() != types.size()) {
+    return done(InvalidArgument("found ", step.args.size(), " arguments for a step, wanted ",
+                                types.size()));
+  }
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i] != DType::kInvalid && step.args[i].dtype() != types[i]) {
+      return done(InvalidArgument("argument ", i, " of a step is ", ToString(step.args[i].dtype()),
+                                  ", wanted ", ToString(types[i])));
+    }
+  }
+  if (step.retvals != nullptr) step.retvals->assign(plan_->retval_types().size(), Tensor());
+  if (plan_->has_control_flow()) {
+    RunWith(step, std::make_unique<FrameStep>(*plan_, concurrent_), std::move(done));
+  } else {
+    RunWith(step, TakeState(), std::move(done));
+  }
+}
+
+Status Executor::Run(StepArguments& step) {
+  struct Waiter {
+    Mutex mu;
+    CondVar cv;
+    bool over ABSL_GUARDED_BY(mu) = false;
+    Status status ABSL_GUARDED_BY(mu);
+  } waiter;
+  RunAsync(step, [&waiter](Status s) {
+    MutexLock lock(waiter.mu);
+    waiter.status = std::move(s);
+    waiter.over = true;
+    waiter.cv.NotifyOne();
+  });
+  MutexLock lock(waiter.mu);
+  while (!waiter.over) waiter.cv.Wait(waiter.mu);
+  return waiter.status;
+}
+
+}  // namespace tenon

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/kernel.h"
+#include "core/status.h"
+#include "runtime/plan.h"
+#include "runtime/step_trace.h"
+#include "runtime/thread_pool.h"
+
+namespace tenon {
+
+class SimpleStep;
+
+/// What one run of a plan needs and gives.
+struct StepArguments {
+  StepContext context;
+  /// One per _Arg index, of the plan's dtypes.
+  std::vector<Tensor> args;
+  /// Gets one per _Retval index.
+  std::vector<Tensor>* retvals = nullptr;
+  /// When not null, gets a record of every node that ran.
+  StepTrace* trace = nullptr;
+};
+
+/// Runs the nodes of a plan, each as soon as its inputs are there. The thread that starts a step
+/// works on it; nodes that take long are handed to the pool when there are several at once.
+/// Thread-safe: any number of steps may run at once.
+///
+/// The first error ends the step: the step's rendezvous and cancellation get it, no further kernel
+/// starts, and the step is over when those that run have returned.
+class Executor {
+ public:
+  /// `pool` may be null: then a step uses the starting thread, and those that finish asynchronous
+  /// kernels. It must outlive the executor.
+  Executor(std::unique_ptr<ExecutionPlan> plan, ThreadPool* pool);
+  /// REQUIRES: no step is running.
+  ~Executor();
+
+  const ExecutionPlan& plan() const { return *plan_; }
+
+  /// Runs a step to its end.
+  Status Run(StepArguments& step);
+  /// Runs a step; `done` is called at its end, perhaps before this returns. `step` must live until
+  /// then.
+  void RunAsync(StepArguments& step, std::function<void(Status)> done);
+
+ private:
+  template <typename State>
+  friend class StepRun;
+
+  template <typename State>
+  void RunWith(StepArguments& step, std::unique_ptr<State> state,
+               std::function<void(Status)> done);
+  std::unique_ptr<SimpleStep> TakeState();
+  void GiveBack(std::unique_ptr<SimpleStep> state, const Status& status);
+
+  const std::unique_ptr<ExecutionPlan> plan_;
+  ThreadPool* const pool_;
+  bool concurrent_ = false;
+  int max_outputs_ = 0;
+  Mutex mu_;
+  std::vector<std::unique_ptr<SimpleStep>> idle_ ABSL_GUARDED_BY(mu_);
+  std::atomic<uint32_t> runs_{0};
+};
+
+}  // namespace tenon

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/kernel_cache.h"
+
+namespace tenon {
+namespace {
+
+StatusOr<std::shared_ptr<const Kernel>> Make(const Node& node, Device& device) {
+  KernelConstruction construction(node.name(), node.op(), node.attrs(), node.input_types(),
+                                  node.output_types(), device);
+  auto kernel = node.registration().MakeKernel(construction);
+  if (!kernel.ok()) {
+    return AnnotateWithNode(kernel.status(), node.name(), node.op(), device.name());
+  }
+  return std::shared_ptr<const Kernel>(*std::move(kernel));
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(const Node& node, Device& device) {
+  if (!node.is_stateful()) return Make(node, device);
+  MutexLock lock(mu_);
+  const auto found = stateful_.find(node.name());
+  if (found != stateful_.end()) return found->second;
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, Make(node, device));
+  stateful_.emplace(node.name(), kernel);
+  return kernel;
+}
+
+}  // namespace tenon

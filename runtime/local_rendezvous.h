@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "core/hash_map.h"
+#include "core/mutex.h"
+#include "core/rendezvous.h"
+
+namespace tenon {
+
+/// A Rendezvous for the partitions of one step in one process: a table of values waiting for their
+/// receivers and receivers waiting for their values.
+class LocalRendezvous final : public Rendezvous {
+ public:
+  LocalRendezvous() = default;
+  /// Receivers that still wait get Cancelled.
+  ~LocalRendezvous() override;
+
+  Status Send(std::string_view key, Tensor value, bool dead) override;
+  void RecvAsync(std::string_view key, RecvCallback done) override;
+  void Abort(const Status& why) override;
+
+  /// The keys somebody waits for now, for reports on a step that does not end.
+  std::vector<std::string> AwaitedKeys() const;
+
+ private:
+  struct Item {
+    bool sent = false;
+    bool dead = false;
+    Tensor value;
+    RecvCallback receiver;
+  };
+  mutable Mutex mu_;
+  Status aborted_ ABSL_GUARDED_BY(mu_);
+  StringMap<Item> items_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tenon

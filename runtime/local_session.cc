@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/local_session.h"
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "core/parallel.h"
+#include "runtime/compiled_step.h"
+#include "runtime/cpu_device.h"
+#include "runtime/local_rendezvous.h"
+#include "runtime/placer.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::string_view kTask = "/job:localhost/replica:0/task:0";
+
+/// The steps that run now, so that Close can end them.
+class RunningSteps {
+ public:
+  Status Add(Cancellation* step) {
+    MutexLock lock(mu_);
+    if (closed_) return FailedPrecondition("Session is closed.");
+    steps_.insert(step);
+    return OkStatus();
+  }
+  void Remove(Cancellation* step) {
+    MutexLock lock(mu_);
+    steps_.erase(step);
+    if (steps_.empty()) empty_.NotifyAll();
+  }
+  void CloseAndWait() {
+    const Status why = Cancelled("Step was cancelled by an explicit call to `Session::Close()`.");
+    MutexLock lock(mu_);
+    closed_ = true;
+    // A step leaves the set only under the lock, so every pointer in it is good.
+    const std::vector<Cancellation*> steps(steps_.begin(), steps_.end());
+    for (Cancellation* s : steps) s->Cancel(why);
+    while (!steps_.empty()) empty_.Wait(mu_);
+  }
+
+ private:
+  Mutex mu_;
+  CondVar empty_;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  flat_hash_set<Cancellation*> steps_ ABSL_GUARDED_BY(mu_);
+};
+
+class LocalSession;
+
+class LocalPreparedStep final : public PreparedStep {
+ public:
+  LocalPreparedStep(RunningSteps& running, std::shared_ptr<CompiledStep> step, FeedSpec feeds,
+                    size_t num_fetches)
+      : running_(running),
+        step_(std::move(step)),
+        feeds_(std::move(feeds)),
+        num_fetches_(num_fetches) {}
+
+  Status Run(const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched,
+             const StepOptions& options) override {
+    TENON_RETURN_IF_ERROR(feeds_.Check(feeds));
+    if (options.timeout.count() == 0) return RunNow(feeds, fetched, options, nullptr);
+    Cancellation cancellation;
+    auto result = std::async(std::launch::async, [&] {
+      return RunNow(feeds, fetched, options, &cancellation);
+    });
+    if (result.wait_for(options.timeout) == std::future_status::timeout) {
+      cancellation.Cancel(DeadlineExceeded("the step took longer than ", options.timeout.count(),
+                                           " ms"));
+    }
+    return result.get();
+  }
+
+ private:
+  Status RunNow(const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched,
+                const StepOptions& options, Cancellation* outer) {
+    Cancellation own;
+    Cancellation& cancellation = outer == nullptr ? own : *outer;
+    LocalRendezvous rendezvous;
+    ResourceStore step_resources;
+    StepTrace trace;
+    CompiledStep::Call call;
+    call.step_id = next_step_.fetch_add(1, std::memory_order_relaxed);
+    call.args = feeds;
+    call.rendezvous = &rendezvous;
+    call.cancellation = &cancellation;
+    call.step_resources = &step_resources;
+    call.trace = options.trace == nullptr ? nullptr : &trace;
+    if (step_->has_transfers()) {
+      cancellation.Register([&](const Status& why) { rendezvous.Abort(why); });
+    }
+    TENON_RETURN_IF_ERROR(running_.Add(&cancellation));
+    Status status = step_->Run(call);
+    running_.Remove(&cancellation);
+    TENON_RETURN_IF_ERROR(status);
+    if (options.trace != nullptr) *options.trace = trace.Take();
+    call.retvals.resize(num_fetches_);
+    if (fetched != nullptr) *fetched = std::move(call.retvals);
+    return OkStatus();
+  }
+
+  inline static std::atomic<int64_t> next_step_{1};
+  RunningSteps& running_;
+  const std::shared_ptr<CompiledStep> step_;
+  const FeedSpec feeds_;
+  const size_t num_fetches_;
+};
+
+class LocalSession final : public Session {
+ public:
+  LocalSession(const Graph& graph, const LocalSessionOptions& options)
+      : options_(options), graph_(graph.Clone()) {
+    auto resources = options.resources != nullptr ? options.resources
+                                                  : std::make_shared<ResourceStore>();
+    for (int i = 0; i < std::max(1, options.cpu_devices); ++i) {
+      devices_.push_back(
+          std::make_unique<CpuDevice>(StrCat(kTask, "/device:CPU:", i), resources));
+      runtime_.devices.push_back(devices_.back().get());
+    }
+    const int threads = options.threads > 0 ? options.threads : ThreadBudget();
+    if (threads > 1) pool_ = std::make_unique<ThreadPool>(threads - 1);
+    runtime_.pool = pool_.get();
+  }
+  ~LocalSession() override { running_.CloseAndWait(); }
+
+  Status Init() {
+    MutexLock lock(mu_);
+    return Place();
+  }
+
+  Status Extend(const Graph& graph) override {
+    MutexLock lock(mu_);
+    Graph extended = graph_.Clone();
+    std::vector<const Node*> added;
+    for (const Node* n : graph.nodes()) {
+      if (extended.Find(n->name()) != nullptr) continue;
+      TENON_RETURN_IF_ERROR(extended.CopyNode(*n).status());
+      added.push_back(n);
+    }
+    for (const Node* n : added) {
+      Node* copy = extended.Find(n->name());
+      for (int i = 0; i < n->num_inputs(); ++i) {
+        const Endpoint& in = n->input(i);
+        TENON_RETURN_IF_ERROR(
+            extended.Connect({extended.Find(in.node->name()), in.index}, copy, i));
+      }
+      for (const Node* c : n->control_inputs()) {
+        extended.AddControlEdge(extended.Find(c->name()), copy);
+      }
+    }
+    TENON_RETURN_IF_ERROR(extended.Validate());
+    std::swap(graph_, extended);
+    Status status = Place();
+    if (!status.ok()) std::swap(graph_, extended);
+    return status;
+  }
+
+  StatusOr<std::vector<Tensor>> Run(const Feeds& feeds, const std::vector<std::string>& fetches,
+                                    const std::vector<std::string>& targets,
+                                    const StepOptions& options) override {
+    StepSignature signature{{}, fetches, targets};
+    std::vector<Tensor> values;
+    for (const auto& [name, value] : feeds) {
+      signature.feeds.push_back(name);
+      values.push_back(value);
+    }
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<LocalPreparedStep> step, Lookup(signature));
+    std::vector<Tensor> fetched;
+    TENON_RETURN_IF_ERROR(step->Run(values, &fetched, options));
+    return fetched;
+  }
+
+  StatusOr<std::unique_ptr<PreparedStep>> Prepare(
+      const std::vector<std::string>& feeds, const std::vector<std::string>& fetches,
+      const std::vector<std::string>& targets) override {
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<LocalPreparedStep> step,
+                           Lookup({feeds, fetches, targets}));
+    return std::make_unique<LocalPreparedStep>(*step);
+  }
+
+  Status Close() override {
+    running_.CloseAndWait();
+    return OkStatus();
+  }
+
+ private:
+  Status Place() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    std::vector<PlacementDevice> devices;
+    for (const auto& d : devices_) {
+      TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(d->name()));
+      devices.push_back({std::move(name), d->kind()});
+    }
+    PlacementOptions placement;
+    placement.default_device = devices[0].name;
+    placement.allow_soft_placement = options_.allow_soft_placement;
+    return PlaceNodes(&graph_, devices, placement);
+  }
+
+  StatusOr<std::shared_ptr<LocalPreparedStep>> Lookup(const StepSignature& signature) {
+    const std::string key = signature.Key();
+    MutexLock lock(mu_);
+    if (const auto found = steps_.find(key); found != steps_.end()) return found->second;
+    TENON_ASSIGN_OR_RETURN(Graph step_graph, MakeStepGraph(graph_, signature));
+    TENON_RETURN_IF_ERROR(RunPasses(&step_graph, {devices_[0].get()}, options_.passes));
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<CompiledStep> compiled,
+                           CompiledStep::Create(std::move(step_graph), runtime_, kernels_));
+    auto step = std::make_shared<LocalPreparedStep>(
+        running_, std::move(compiled), FeedSpec(graph_, signature), signature.fetches.size());
+    steps_.emplace(key, step);
+    return step;
+  }
+
+  const LocalSessionOptions options_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::unique_ptr<ThreadPool> pool_;
+  LocalRuntime runtime_;
+  KernelCache kernels_;
+  RunningSteps running_;
+  Mutex mu_;
+  Graph graph_ ABSL_GUARDED_BY(mu_);
+  StringMap<std::shared_ptr<LocalPreparedStep>> steps_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Session>> MakeLocalSession(const Graph& graph,
+                                                    const LocalSessionOptions& options) {
+  TENON_RETURN_IF_ERROR(graph.Validate());
+  auto session = std::make_unique<LocalSession>(graph, options);
+  TENON_RETURN_IF_ERROR(session->Init());
+  return session;
+}
+
+}  // namespace tenon

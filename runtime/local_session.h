@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "runtime/passes/pass.h"
+#include "runtime/session.h"
+
+namespace tenon {
+
+struct LocalSessionOptions {
+  /// Threads that run kernels, the caller's among them; 0: the process's thread budget.
+  int threads = 0;
+  int cpu_devices = 1;
+  /// Where variables and queues live. Null: in a store of the session's own.
+  std::shared_ptr<ResourceStore> resources;
+  bool allow_soft_placement = false;
+  PassOptions passes;
+};
+
+/// A session in this process, on devices /job:localhost/replica:0/task:0/device:CPU:0 and up. The
+/// graph is copied; its registry must outlive the session.
+StatusOr<std::unique_ptr<Session>> MakeLocalSession(const Graph& graph,
+                                                    const LocalSessionOptions& options = {});
+
+}  // namespace tenon

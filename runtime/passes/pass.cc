@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/passes/pass.h"
+
+#include <algorithm>
+
+namespace tenon {
+
+const std::vector<Pass>& AllPasses() {
+  static const auto* const passes = new std::vector<Pass>{
+      {"constant-folding", "computes once what depends on constants alone", FoldConstants},
+      {"common-subexpressions", "merges nodes that compute the same", MergeCommonSubexpressions},
+  };
+  return *passes;
+}
+
+Status RunPasses(Graph* graph, const PassContext& context, const PassOptions& options) {
+  for (const std::string& name : options.disabled) {
+    const bool known = std::any_of(AllPasses().begin(), AllPasses().end(),
+                                   [&](const Pass& p) { return p.name == name; });
+    if (!known) {
+      std::vector<std::string_view> names;
+      for (const Pass& p : AllPasses()) names.push_back(p.name);
+      return InvalidArgument("no pass is named '", name, "'; there are: ", Join(names, ", "));
+    }
+  }
+  if (!options.enabled) return OkStatus();
+  for (const Pass& pass : AllPasses()) {
+    const auto& off = options.disabled;
+    if (std::find(off.begin(), off.end(), pass.name) != off.end()) continue;
+    TENON_RETURN_IF_ERROR(Annotate(pass.run(graph, context), StrCat("pass ", pass.name)));
+    TENON_RETURN_IF_ERROR(Annotate(graph->Validate(), StrCat("after pass ", pass.name)));
+  }
+  return OkStatus();
+}
+
+}  // namespace tenon

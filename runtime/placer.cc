@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/placer.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tenon {
+namespace {
+
+bool CarriesState(DType type) { return IsRef(type) || type == DType::kResource; }
+
+/// Ops whose kernels the executor has built in, or whose node only names a place.
+bool RunsAnywhere(const Node& node) { return node.op() == "_Arg" || node.op() == "_Retval"; }
+
+class Placer {
+ public:
+  Placer(Graph& graph, const std::vector<PlacementDevice>& devices,
+         const PlacementOptions& options)
+      : graph_(graph), devices_(devices), options_(options), parent_(graph.num_ids()) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+
+  Status Run() {
+    const std::vector<Node*> nodes = graph_.nodes();
+    if (std::all_of(nodes.begin(), nodes.end(),
+                    [](const Node* n) { return !n->assigned_device().empty(); })) {
+      return OkStatus();
+    }
+    for (Node* n : nodes) TENON_RETURN_IF_ERROR(JoinGroups(*n));
+    for (Node* n : nodes) members_[Root(n->id())].push_back(n);
+    for (Node* n : nodes) {
+      if (!n->assigned_device().empty()) continue;
+      std::string& chosen = chosen_[Root(n->id())];
+      if (chosen.empty()) {
+        TENON_ASSIGN_OR_RETURN(chosen, Choose(*n, members_[Root(n->id())]));
+      }
+      n->set_assigned_device(chosen);
+    }
+    return OkStatus();
+  }
+
+ private:
+  int Root(int id) {
+    while (parent_[id] != id) id = parent_[id] = parent_[parent_[id]];
+    return id;
+  }
+  void Join(const Node& a, const Node& b) { parent_[Root(a.id())] = Root(b.id()); }
+
+  Status JoinGroups(const Node& node) {
+    if (const Attribute* classes = node.attrs().Find("_class")) {
+      if (const auto* list = classes->get_if<std::vector<std::string>>()) {
+        for (const std::string& c : *list) {
+          if (!c.starts_with("loc:@")) continue;
+          const Node* other = graph_.Find(std::string_view(c).substr(5));
+          // Part of a graph may lack the node that another was made beside.
+          if (other != nullptr) Join(node, *other);
+        }
+      }
+    }
+    if (node.op() == "IdentityN") return OkStatus();
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const Endpoint& in = node.input(i);
+      if (in.node == nullptr) continue;
+      const DType type = in.node->output_type(in.index);
+      if (CarriesState(type) && CarriesState(node.input_types()[i])) Join(node, *in.node);
+    }
+    return OkStatus();
+  }
+
+  static bool Supports(const Node& node, DeviceKind kind) {
+    return RunsAnywhere(node) || node.registration().FindKernel(kind, node.attrs()) != nullptr;
+  }
+
+  /// What the whole group asks for. A member that is placed already decides.
+  StatusOr<DeviceName> Wish(const Node& node, const std::vector<Node*>& group, bool soft) const {
+    DeviceName wish;
+    for (const Node* m : group) {
+      const bool placed = !m->assigned_device().empty();
+      auto asked = DeviceName::Parse(placed ? m->assigned_device() : m->requested_device());
+      if (!asked.ok()) return Annotate(asked.status(), StrCat("node '", m->name(), "'"));
+      if (Status s = wish.MergeConstraint(*asked, soft); !s.ok()) {
+        return Failure(node, group, StrCat("the nodes that must be together ask for different "
+                                           "devices (", Message(s), ")"));
+      }
+    }
+    return wish;
+  }
+
+  StatusOr<std::string> Choose(const Node& node, const std::vector<Node*>& group) const {
+    TENON_ASSIGN_OR_RETURN(DeviceName wish, Wish(node, group, options_.allow_soft_placement));
+    const PlacementDevice* best = Best(wish, group);
+    if (best == nullptr && options_.allow_soft_placement) {
+      wish.type.reset();
+      wish.id.reset();
+      best = Best(wish, group);
+    }
+    if (best != nullptr) return best->name.ToString();
+    const bool exists = std::any_of(devices_.begin(), devices_.end(), [&](const auto& d) {
+      return wish.Matches(d.name);
+    });
+    if (!exists) {
+      return Failure(node, group,
+                     StrCat("{{node ", node.name(), "}} was explicitly assigned to ",
+                            wish.ToString(), " but available devices are [ ", DeviceList(),
+                            " ]. Make sure the device specification refers to a valid device."));
+    }
+    return Failure(node, group,
+                   StrCat("no device that matches '", wish.ToString(),
+                          "' has kernels for every node of its group; available devices are [ ",
+                          DeviceList(), " ]"));
+  }
+
+  const PlacementDevice* Best(const DeviceName& wish, const std::vector<Node*>& group) const {
+    const PlacementDevice* best = nullptr;
+    const auto rank = [&](const PlacementDevice& d) {
+      return std::tuple(d.kind == kCuda ? 0 : 1, d.name.SameTask(options_.default_device) ? 0 : 1,
+                        d.name.job, d.name.replica, d.name.task, d.name.type, d.name.id);
+    };
+    for (const PlacementDevice& d : devices_) {
+      if (!wish.Matches(d.name)) continue;
+      const bool supported = std::all_of(group.begin(), group.end(), [&](const Node* m) {
+        return Supports(*m, d.kind);
+      });
+      if (supported && (best == nullptr || rank(d) < rank(*best))) best = &d;
+    }
+    return best;
+  }
+
+  std::string DeviceList() const {
+    std::string list;
+    for (const PlacementDevice& d : devices_) {
+      StrAppend(&list, list.empty() ? "" : ", ", d.name.ToString());
+    }
+    return list;
+  }
+
+  Status Failure(const Node& node, const std::vector<Node*>& group, std::string_view why) const {
+    std::string members;
+    int shown = 0;
+    for (const Node* m : group) {
+      if (group.size() == 1) break;
+      if (++shown > 10) {
+        StrAppend(&members, "\n  ... and ", group.size() - 10, " more");
+        break;
+      }
+      StrAppend(&members, "\n  ", m->name(), " (", m->op(), ") asked for '",
+                m->requested_device(), "', has kernels for ",
+                Supports(*m, kCpu) ? "CPU" : "", Supports(*m, kCuda) ? " GPU" : "",
+                Supports(*m, kCpu) || Supports(*m, kCuda) ? "" : "no device with these types");
+    }
+    if (!members.empty()) members = StrCat("\nIts colocation group:", members);
+    return InvalidArgument("Cannot assign a device for operation ", node.name(), ": ", why, members,
+                           "\n\t [[{{node ", node.name(), "}}]]");
+  }
+
+  Graph& graph_;
+  const std::vector<PlacementDevice>& devices_;
+  const PlacementOptions& options_;
+  std::vector<int> parent_;
+  flat_hash_map<int, std::vector<Node*>> members_;
+  flat_hash_map<int, std::string> chosen_;
+};
+
+}  // namespace
+
+Status PlaceNodes(Graph* graph, const std::vector<PlacementDevice>& devices,
+                  const PlacementOptions& options) {
+  return Placer(*graph, devices, options).Run();
+}
+
+}  // namespace tenon

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/plan.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+/// Arguments and results of a plan are numbered 0, 1, ...; a larger number is a forged graph.
+constexpr int64_t kMaxArgs = 1 << 20;
+
+Status RecordIndexed(const Node& node, DTypeVector* types, int32_t* index) {
+  TENON_ASSIGN_OR_RETURN(const auto i, node.attrs().Get<int64_t>("index"));
+  TENON_ASSIGN_OR_RETURN(const auto type, node.attrs().Get<DType>("T"));
+  if (i < 0 || i >= kMaxArgs) {
+    return InvalidArgument("node '", node.name(), "': index ", i, " is out of range");
+  }
+  if (static_cast<int64_t>(types->size()) <= i) types->resize(i + 1, DType::kInvalid);
+  (*types)[i] = type;
+  *index = static_cast<int32_t>(i);
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(const Graph& graph, Device& device,
+                                                               KernelCache& kernels) {
+  TENON_RETURN_IF_ERROR(graph.Validate());
+  TENON_ASSIGN_OR_RETURN(const FrameInfo info, FindFrames(graph));
+  TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph.TopologicalOrder());
+  std::unique_ptr<ExecutionPlan> plan(new ExecutionPlan(device));
+  for (const FrameInfo::Frame& f : info.frames) plan->frames_.push_back({f, 0, 0});
+  plan->index_of_.assign(graph.num_ids(), -1);
+  TENON_RETURN_IF_ERROR(plan->AddNodes(order, info, kernels));
+  plan->AddEdges(order);
+  plan->index_of_ = {};
+  return plan;
+}
+
+Status ExecutionPlan::AddNodes(const std::vector<Node*>& order, const FrameInfo& info,
+                               KernelCache& kernels) {
+  nodes_.reserve(order.size());
+  for (const Node* node : order) {
+    index_of_[node->id()] = static_cast<int32_t>(nodes_.size());
+    TENON_RETURN_IF_ERROR(AddNode(*node, info, kernels));
+  }
+  costs_ = std::vector<std::atomic<uint32_t>>(nodes_.size());
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Kernel* kernel = nodes_[i].kernel;
+    const bool assumed = kernel != nullptr && kernel->is_expensive() && !kernel->is_async();
+    costs_[i].store(assumed ? 2 * kHandOverTicks : 0, std::memory_order_relaxed);
+  }
+  return OkStatus();
+}
+
+Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, KernelCache& kernels) {
+  const auto index = static_cast<int32_t>(nodes_.size());
+  PlanNode item;
+  item.flow = FlowKindOf(node);
+  item.frame = info.frame_of_node[node.id()];
+  Frame& frame = frames_[item.frame];
+  item.first_slot = frame.num_slots;
+  frame.num_slots += node.num_inputs();
+  item.state = frame.num_nodes++;
+  if (node.num_inputs() > INT16_MAX || node.num_outputs() > INT16_MAX) {
+    return InvalidArgument("node '", node.name(), "' has too many inputs or outputs: ",
+                           node.num_inputs(), ", ", node.num_outputs());
+  }
+  item.num_inputs = static_cast<int16_t>(node.num_inputs());
+  item.num_outputs = static_cast<int16_t>(node.num_outputs());
+  item.pending = static_cast<int32_t>(node.control_inputs().size());
+  if (item.flow == FlowKind::kMerge) {
+    for (const Endpoint& in : node.inputs()) {
+      if (FlowKindOf(*in.node) != FlowKind::kNextIteration) ++item.merge_inputs;
+    }
+  } else {
+    item.pending += node.num_inputs();
+  }
+  if (item.flow == FlowKind::kEnter || item.flow == FlowKind::kConstantEnter) {
+    for (size_t f = 0; f < frames_.size(); ++f) {
+      if (f > 0 && frames_[f].info.name == node.attrs().GetOr<std::string>("frame_name", "")) {
+        item.child_frame = static_cast<int32_t>(f);
+      }
+    }
+  }
+  has_control_flow_ |= item.flow != FlowKind::kPlain && item.flow != FlowKind::kSwitch &&
+                       item.flow != FlowKind::kTransfer;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const Endpoint& in = node.input(i);
+    if (IsRef(in.node->output_type(in.index)) && !IsRef(node.input_types()[i])) {
+      item.reads_refs = true;
+      input_names_[{index, i}] = ToString(in);
+    }
+  }
+  input_types_.push_back(std::make_unique<DTypeVector>(node.input_types()));
+  output_types_.push_back(std::make_unique<DTypeVector>(node.output_types()));
+  item.output_types = output_types_.back().get();
+  names_.push_back(node.name());
+  ops_.push_back(node.op());
+  if (node.op() == "_Arg") {
+    item.role = PlanNode::Role::kArg;
+    TENON_RETURN_IF_ERROR(RecordIndexed(node, &arg_types_, &item.index));
+  } else if (node.op() == "_Retval") {
+    item.role = PlanNode::Role::kRetval;
+    TENON_RETURN_IF_ERROR(RecordIndexed(node, &retval_types_, &item.index));
+  } else {
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernels.Get(node, device_));
+    item.kernel = kernel.get();
+    item.async = kernel->is_async();
+    if (kernel->constant() != nullptr) item.role = PlanNode::Role::kConstant;
+    kernels_.push_back(std::move(kernel));
+  }
+  if (item.pending == 0 && item.flow != FlowKind::kMerge) roots_.push_back(index);
+  nodes_.push_back(item);
+  return OkStatus();
+}
+
+void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
+  for (size_t i = 0; i < order.size(); ++i) {
+    PlanNode& item = nodes_[i];
+    item.edges_begin = static_cast<int32_t>(edges_.size());
+    for (const OutEdge& e : order[i]->out_edges()) {
+      const int32_t dst = index_of_[e.dst->id()];
+      const int32_t slot =
+          e.input == kControlSlot ? kControlSlot : nodes_[dst].first_slot + e.input;
+      edges_.push_back({dst, slot, e.output, false});
+    }
+    item.edges_end = static_cast<int32_t>(edges_.size());
+    for (int32_t e = item.edges_begin; e < item.edges_end; ++e) {
+      edges_[e].last = edges_[e].output != kControlSlot &&
+                       std::none_of(edges_.begin() + e + 1, edges_.begin() + item.edges_end,
+                                    [&](const PlanEdge& later) {
+                                      return later.output == edges_[e].output;
+                                    });
+    }
+  }
+}
+
+void ExecutionPlan::RecordCost(int32_t i, uint64_t ticks) const {
+  std::atomic<uint32_t>& cost = costs_[i];
+  const uint32_t now = static_cast<uint32_t>(std::min<uint64_t>(ticks, 1 << 30));
+  const uint32_t before = cost.load(std::memory_order_relaxed);
+  cost.store(static_cast<uint32_t>((static_cast<uint64_t>(before) * 3 + now) / 4),
+             std::memory_order_relaxed);
+}
+
+}  // namespace tenon
