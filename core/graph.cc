@@ -96,8 +96,15 @@ Status Graph::Connect(Endpoint src, Node* dst, int index) {
 }
 
 void Graph::AddControlEdge(Node* src, Node* dst) {
+  // Searched from the side with fewer edges: either may have very many.
   auto& controls = dst->control_inputs_;
-  if (std::find(controls.begin(), controls.end(), src) != controls.end()) return;
+  const auto& edges = src->out_edges_;
+  const bool present = controls.size() <= edges.size()
+                           ? std::find(controls.begin(), controls.end(), src) != controls.end()
+                           : std::any_of(edges.begin(), edges.end(), [&](const OutEdge& e) {
+                               return e.dst == dst && e.input == kControlSlot;
+                             });
+  if (present) return;
   controls.push_back(src);
   src->out_edges_.push_back({dst, kControlSlot, kControlSlot});
 }
@@ -148,6 +155,32 @@ void Graph::RemoveNode(Node* node) {
   --live_;
 }
 
+void Graph::RemoveNodesFrom(int first_id) {
+  // The edges into the nodes that stay go in one sweep a source: removing each on its own would
+  // search the list of a node with many consumers once for every one of them.
+  flat_hash_set<Node*> sources;
+  const auto note = [&](Node* source) {
+    if (source != nullptr && source->id_ < first_id) sources.insert(source);
+  };
+  for (int id = first_id; id < num_ids(); ++id) {
+    const Node* n = nodes_[id].get();
+    if (n == nullptr) continue;
+    for (const Endpoint& in : n->inputs_) note(in.node);
+    for (Node* c : n->control_inputs_) note(c);
+    by_name_.erase(n->name_);
+    --live_;
+  }
+  for (Node* source : sources) {
+    std::erase_if(source->out_edges_, [&](const OutEdge& e) { return e.dst->id_ >= first_id; });
+  }
+  nodes_.resize(first_id);
+}
+
+void Graph::Reserve(int nodes) {
+  nodes_.reserve(nodes_.size() + nodes);
+  by_name_.reserve(by_name_.size() + nodes);
+}
+
 Node* Graph::Find(std::string_view name) const {
   const auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : it->second;
@@ -172,21 +205,22 @@ std::vector<Node*> Graph::nodes() const {
   return nodes;
 }
 
-StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
+StatusOr<std::vector<Node*>> Graph::TopologicalOrder(int first_id) const {
   std::vector<int> pending(nodes_.size(), 0);
   std::vector<Node*> order;
-  order.reserve(live_);
-  for (const auto& n : nodes_) {
+  const auto waits_for = [first_id](const Node* source) {
+    return source != nullptr && source->id_ >= first_id && !source->op_->is_loop_back;
+  };
+  int wanted = 0;
+  for (int id = first_id; id < num_ids(); ++id) {
+    Node* n = nodes_[id].get();
     if (n == nullptr) continue;
-    int count = static_cast<int>(n->control_inputs_.size());
-    for (const Endpoint& in : n->inputs_) {
-      if (in.node != nullptr && !in.node->op_->is_loop_back) ++count;
-    }
-    for (const Node* c : n->control_inputs_) {
-      if (c->op_->is_loop_back) --count;
-    }
-    pending[n->id_] = count;
-    if (count == 0) order.push_back(n.get());
+    ++wanted;
+    int count = 0;
+    for (const Endpoint& in : n->inputs_) count += waits_for(in.node);
+    for (const Node* c : n->control_inputs_) count += waits_for(c);
+    pending[id] = count;
+    if (count == 0) order.push_back(n);
   }
   for (size_t i = 0; i < order.size(); ++i) {
     if (order[i]->op_->is_loop_back) continue;
@@ -194,7 +228,7 @@ StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
       if (--pending[e.dst->id_] == 0) order.push_back(e.dst);
     }
   }
-  if (static_cast<int>(order.size()) == live_) return order;
+  if (static_cast<int>(order.size()) == wanted) return order;
   std::string names;
   int shown = 0;
   for (const auto& n : nodes_) {
@@ -227,8 +261,8 @@ Status Graph::InferShapes(Node* node) {
   return OkStatus();
 }
 
-Status Graph::InferShapes() {
-  TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder());
+Status Graph::InferShapes(int first_id) {
+  TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(first_id));
   for (Node* node : order) {
     if (Status s = InferShapes(node); !s.ok()) return InNode(s, node->name(), node->op());
   }

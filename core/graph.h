@@ -127,6 +127,11 @@ class Graph {
   Status ReplaceUses(Endpoint from, Endpoint to);
   /// Removes a node and its edges.
   void RemoveNode(Node* node);
+  /// Removes the nodes whose ids are at least `first_id`, which must not feed the others, and makes
+  /// their ids free again: adding them is undone.
+  void RemoveNodesFrom(int first_id);
+  /// Makes room for `nodes` more nodes.
+  void Reserve(int nodes);
   void SetAttr(Node* node, std::string_view name, Attribute value) {
     node->attrs_.Set(name, std::move(value));
   }
@@ -145,16 +150,17 @@ class Graph {
   Node* node(int id) const { return nodes_[id].get(); }
 
   /// Every node after what feeds it, except for edges out of NextIteration; InvalidArgument naming
-  /// the nodes of a cycle that has no NextIteration.
-  StatusOr<std::vector<Node*>> TopologicalOrder() const;
+  /// the nodes of a cycle that has no NextIteration. Only the nodes whose ids are at least
+  /// `first_id`, which must not feed the others.
+  StatusOr<std::vector<Node*>> TopologicalOrder(int first_id = 0) const;
   /// Every input connected and no illegal cycle.
   Status Validate() const;
 
   /// Infers the output shapes of one node from those of its inputs.
   Status InferShapes(Node* node);
-  /// Infers them for the whole graph, in topological order. Inside loops shapes that come from
-  /// NextIteration are unknown.
-  Status InferShapes();
+  /// Infers them for the whole graph, or its nodes from `first_id` on, in topological order.
+  /// Inside loops shapes that come from NextIteration are unknown.
+  Status InferShapes(int first_id = 0);
 
   /// A copy. Nodes keep their names, ids and order.
   Graph Clone() const;
