@@ -29,9 +29,9 @@ using KernelFactory = std::function<std::unique_ptr<Kernel>(KernelConstruction&)
 /// What is particular about one kernel of an op.
 struct KernelOptions {
   /// Type attributes and the dtypes of them that this kernel does; one not named takes any.
-  std::vector<std::pair<std::string, DTypeVector>> types;
+  std::vector<std::pair<std::string, DTypeVector>> types = {};
   /// Arguments that are in host memory although the device has its own.
-  std::vector<std::string> host_args;
+  std::vector<std::string> host_args = {};
 };
 
 struct KernelRegistration {

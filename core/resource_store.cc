@@ -44,6 +44,7 @@ Status ResourceStore::Delete(std::string_view container, std::string_view kind,
     if (r != c->second.end()) {
       dying = std::move(r->second);
       c->second.erase(r);
+      removals_.fetch_add(1, std::memory_order_release);
       return OkStatus();
     }
   }
@@ -57,6 +58,7 @@ void ResourceStore::Clear(std::string_view container) {
   if (c == containers_.end()) return;
   dying = std::move(c->second);
   containers_.erase(c);
+  removals_.fetch_add(1, std::memory_order_release);
 }
 
 }  // namespace tenon

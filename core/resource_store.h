@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -48,6 +50,9 @@ class ResourceStore {
   Status Delete(std::string_view container, std::string_view kind, std::string_view name);
   /// Removes everything in `container`; empty means the default one.
   void Clear(std::string_view container);
+  /// Grows whenever something is removed: who keeps what Lookup gave compares it to know that the
+  /// name may mean something else now.
+  uint64_t removals() const { return removals_.load(std::memory_order_acquire); }
 
  private:
   using Creator = std::function<StatusOr<std::shared_ptr<Resource>>()>;
@@ -62,6 +67,7 @@ class ResourceStore {
   }
 
   const std::string default_container_;
+  std::atomic<uint64_t> removals_{0};
   mutable Mutex mu_;
   /// Container -> "kind/name" -> resource.
   StringMap<StringMap<std::shared_ptr<Resource>>> containers_ ABSL_GUARDED_BY(mu_);

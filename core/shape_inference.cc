@@ -75,6 +75,17 @@ StatusOr<PartialShape> ShapeContext::ConstantShape(int i) const {
   return ShapeValue(node_.input(i), 0);
 }
 
+PartialShape ShapeContext::HandleShape(int i) const {
+  const Node* node = node_.input(i).node;
+  for (int depth = 0; node != nullptr && depth < kMaxDepth; ++depth) {
+    if (node->op() == "VarHandleOp") return node->attrs().GetOr("shape", PartialShape());
+    const bool forwards = node->op() == "Identity" || node->op() == "Enter" || node->op() == "Switch";
+    if (!forwards) break;
+    node = node->input(0).node;
+  }
+  return PartialShape();
+}
+
 StatusOr<PartialShape> ShapeContext::WithRank(int i, int rank) const {
   const PartialShape& in = input(i);
   if (!in.rank_known()) return PartialShape::OfRank(rank);

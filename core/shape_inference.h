@@ -29,6 +29,8 @@ class ShapeContext {
   /// constant, the Shape of something, or a Pack of constants. Negative entries are unknown
   /// dimensions. Unknown rank when nothing can be told.
   StatusOr<PartialShape> ConstantShape(int i) const;
+  /// The declared shape of the variable whose handle is input `i`, as far as it can be told.
+  PartialShape HandleShape(int i) const;
   const AttributeMap& attrs() const;
   template <typename T>
   StatusOr<T> Attr(std::string_view name) const {

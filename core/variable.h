@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
+#include <string>
+#include <utility>
 
 #include "core/mutex.h"
 #include "core/resource.h"
@@ -19,12 +20,15 @@ class Variable final : public Resource {
  public:
   static constexpr std::string_view kKind = "variable";
 
-  Variable(DType dtype, PartialShape shape) : dtype_(dtype), shape_(std::move(shape)) {}
+  /// `name` is for messages.
+  Variable(DType dtype, PartialShape shape, std::string name = "")
+      : dtype_(dtype), shape_(std::move(shape)), name_(std::move(name)) {}
 
   std::string_view kind() const override { return kKind; }
   DType dtype() const { return dtype_; }
   /// The declared shape.
   const PartialShape& shape() const { return shape_; }
+  const std::string& name() const { return name_; }
   bool initialized() const {
     MutexLock lock(mu_);
     return value_.valid();
@@ -34,6 +38,11 @@ class Variable final : public Resource {
   Tensor Read() const {
     MutexLock lock(mu_);
     return value_;
+  }
+
+  /// The error of whoever needs a value before the first Assign.
+  Status Uninitialized() const {
+    return FailedPrecondition("Attempting to use uninitialized value ", name_);
   }
 
   /// Replaces the value; the variable shares the tensor's buffer from now on.
@@ -49,7 +58,7 @@ class Variable final : public Resource {
   template <typename Update>
   Status Modify(Update update) {
     MutexLock lock(mu_);
-    if (!value_.valid()) return FailedPrecondition("variable is uninitialized");
+    if (!value_.valid()) return Uninitialized();
     if (value_.HasOneReference()) return update(const_cast<const Tensor&>(value_), &value_);
     TENON_ASSIGN_OR_RETURN(Tensor next,
                            Tensor::Allocate(CpuAllocator(), value_.dtype(), value_.shape()));
@@ -63,7 +72,7 @@ class Variable final : public Resource {
   template <typename Update>
   Status ModifyInPlace(Update update) {
     MutexLock lock(mu_);
-    if (!value_.valid()) return FailedPrecondition("variable is uninitialized");
+    if (!value_.valid()) return Uninitialized();
     if (!value_.HasOneReference()) value_ = value_.Copy();
     return update(&value_);
   }
@@ -71,6 +80,7 @@ class Variable final : public Resource {
  private:
   const DType dtype_;
   const PartialShape shape_;
+  const std::string name_;
   mutable Mutex mu_;
   Tensor value_ ABSL_GUARDED_BY(mu_);
 };

@@ -3,6 +3,12 @@
 
 namespace tenon {
 
-void RegisterAllOps(OpRegistry&) {}
+void RegisterAllOps(OpRegistry& ops) {
+  RegisterConstOps(ops);
+  RegisterShapeOps(ops);
+  RegisterVariableOps(ops);
+  RegisterControlFlowOps(ops);
+  RegisterSendRecvOps(ops);
+}
 
 }  // namespace tenon

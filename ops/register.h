@@ -9,5 +9,10 @@ namespace tenon {
 void RegisterAllOps(OpRegistry& ops);
 
 // One family each; RegisterAllOps calls all of them.
+void RegisterConstOps(OpRegistry& ops);
+void RegisterShapeOps(OpRegistry& ops);
+void RegisterVariableOps(OpRegistry& ops);
+void RegisterControlFlowOps(OpRegistry& ops);
+void RegisterSendRecvOps(OpRegistry& ops);
 
 }  // namespace tenon

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "core/shape.h"
+#include "core/status.h"
+#include "core/tensor.h"
+
+// Reading the small integer tensors that steer an op: shapes, axes, sizes. They come from outside,
+// so each function checks dtype, rank and range, and its message names the argument.
+
+namespace tenon {
+
+/// A type attribute's allowed types, as OpBuilder::Attr wants them: every number that TensorFlow
+/// calls a numbertype, and the same without the complex and quantized ones.
+inline constexpr char kNumberTypes[] =
+    "float32, float64, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, "
+    "bfloat16, qint16, quint16, uint16, complex128, float16, uint32, uint64";
+inline constexpr char kRealNumberTypes[] =
+    "float32, float64, int32, uint8, int16, int8, int64, bfloat16, uint16, float16, uint32, uint64";
+
+/// The elements of `t` (int8, int16, int32 or int64, of any rank), widened.
+StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what);
+/// As ReadIntegers; `t` must be a vector.
+StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what);
+/// The only element of `t`.
+StatusOr<int64_t> ReadInteger(const Tensor& t, std::string_view what);
+/// `t` as a shape: a vector of sizes that are not negative.
+StatusOr<Shape> ReadShape(const Tensor& t, std::string_view what);
+
+/// `axis` as an index into `rank` dimensions, negative ones counted from the end; InvalidArgument
+/// naming the range.
+StatusOr<int> NormalizeAxis(int64_t axis, int rank, std::string_view what);
+/// The axis that a tensor of one integer holds.
+StatusOr<int> ReadAxis(const Tensor& t, int rank, std::string_view what);
+
+/// The product of dims [begin, end).
+int64_t Product(absl::Span<const int64_t> dims, int begin, int end);
+/// The shape as a tensor of int32 or int64; InvalidArgument when a dimension does not fit.
+StatusOr<Tensor> ShapeTensor(const Shape& shape, DType type);
+
+/// Row-major strides of a shape, in elements.
+DimVector StridesOf(absl::Span<const int64_t> dims);
+
+}  // namespace tenon

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/array_ops.h"
+#include "ops/inline_kernel.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+class ConstKernel final : public Kernel {
+ public:
+  explicit ConstKernel(KernelConstruction& c) : Kernel(c), value_(c.Attr<Tensor>("value")) {
+    if (!c.status().ok()) return;
+    if (value_.dtype() != BaseType(c.output_types()[0])) {
+      c.Fail(InvalidArgument("the value is ", ToString(value_.dtype()), ", but attr 'dtype' is ",
+                             ToString(BaseType(c.output_types()[0]))));
+    }
+  }
+  Status Compute(KernelContext& ctx) const override {
+    ctx.set_output(0, value_);
+    return OkStatus();
+  }
+  bool is_expensive() const override { return false; }
+  const Tensor* constant() const override { return value_.valid() ? &value_ : nullptr; }
+
+ private:
+  const Tensor value_;
+};
+
+Status ConstShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const Tensor value, c.Attr<Tensor>("value"));
+  TENON_ASSIGN_OR_RETURN(const DType dtype, c.Attr<DType>("dtype"));
+  if (value.dtype() != dtype) {
+    return InvalidArgument("the value is ", ToString(value.dtype()), ", but attr 'dtype' is ",
+                           ToString(dtype));
+  }
+  c.set_output(0, value.shape());
+  return OkStatus();
+}
+
+/// Runs only when nobody fed the placeholder.
+class PlaceholderKernel final : public Kernel {
+ public:
+  explicit PlaceholderKernel(KernelConstruction& c)
+      : Kernel(c), shape_(c.Attr<PartialShape>("shape")) {}
+  Status Compute(KernelContext& ctx) const override {
+    const std::string shape = shape_.rank() > 0 ? StrCat(" and shape ", shape_.ToString()) : "";
+    return InvalidArgument("You must feed a value for placeholder tensor '", name(),
+                           "' with dtype ", ToString(ctx.output_type(0)), shape);
+  }
+  bool is_expensive() const override { return false; }
+
+ private:
+  const PartialShape shape_;
+};
+
+Status AttrShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.Attr<PartialShape>("shape"));
+  c.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+class PlaceholderWithDefaultKernel final : public Kernel {
+ public:
+  explicit PlaceholderWithDefaultKernel(KernelConstruction& c)
+      : Kernel(c), shape_(c.Attr<PartialShape>("shape")) {}
+  Status Compute(KernelContext& ctx) const override {
+    const Shape& found = ctx.input(0).shape();
+    if (!shape_.IsCompatibleWith(found)) {
+      return InvalidArgument("the default value of placeholder '", name(), "' has shape ",
+                             found.ToString(), ", wanted ", shape_.ToString());
+    }
+    ctx.set_output(0, ctx.TakeInput(0));
+    return OkStatus();
+  }
+  bool is_expensive() const override { return false; }
+
+ private:
+  const PartialShape shape_;
+};
+
+Status PlaceholderWithDefaultShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.Attr<PartialShape>("shape"));
+  if (!shape.IsCompatibleWith(c.input(0))) {
+    return InvalidArgument("the default value has shape ", c.input(0).ToString(), ", wanted ",
+                           shape.ToString());
+  }
+  c.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+Status ForwardAll(KernelContext& ctx) {
+  for (int i = 0; i < ctx.num_outputs(); ++i) ctx.set_output(i, ctx.TakeInput(i));
+  return OkStatus();
+}
+using ForwardKernel = InlineKernel<ForwardAll>;
+
+Status DoNothing(KernelContext&) { return OkStatus(); }
+using NothingKernel = InlineKernel<DoNothing>;
+
+Status UnchangedShapes(ShapeContext& c) {
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, c.input(i));
+  return OkStatus();
+}
+
+Status PassGradients(const Scope&, Node&, const std::vector<Output>& dys,
+                     std::vector<Output>* dxs) {
+  *dxs = dys;
+  return OkStatus();
+}
+
+Status RefuseGradient(const Scope&, Node& node, const std::vector<Output>&, std::vector<Output>*) {
+  return InvalidArgument("gradient explicitly disabled: ",
+                         node.attrs().GetOr<std::string>("message", ""));
+}
+
+void RegisterPlaceholders(OpRegistry& ops) {
+  ops.Add("Placeholder")
+      .Doc("A value that the caller feeds. Running it unfed is an error.")
+      .Output("output: dtype")
+      .Attr("dtype: type")
+      .Attr("shape: shape = { unknown_rank: true }")
+      .Shape(AttrShape)
+      .Kernel<PlaceholderKernel>(kCpu)
+      .NoExample("has no value of its own; const_ops_test covers it");
+  ops.Add("PlaceholderV2")
+      .Doc("As Placeholder, in graphs written before Placeholder knew partial shapes.")
+      .Output("output: dtype")
+      .Attr("dtype: type")
+      .Attr("shape: shape")
+      .Shape(AttrShape)
+      .Kernel<PlaceholderKernel>(kCpu)
+      .NoExample("has no value of its own; const_ops_test covers it");
+  ops.Add("PlaceholderWithDefault")
+      .Doc("The input, unless the caller feeds another value.")
+      .Input("input: dtype")
+      .Output("output: dtype")
+      .Attr("dtype: type")
+      .Attr("shape: shape")
+      .Shape(PlaceholderWithDefaultShape)
+      .Kernel<PlaceholderWithDefaultKernel>(kCpu)
+      .Grad(PassGradients)
+      .Example({Shape{2, 3}}, {{"shape", PartialShape{-1, 3}}});
+}
+
+void RegisterIdentities(OpRegistry& ops) {
+  ops.Add("Identity")
+      .Doc("The input itself.")
+      .Input("input: T")
+      .Output("output: T")
+      .Attr("T: type")
+      .Shape(UnchangedShape)
+      .Kernel<ForwardKernel>(kCpu)
+      .Grad(PassGradients)
+      .Example({Shape{2, 3}});
+  ops.Add("IdentityN")
+      .Doc("The inputs themselves, all of them at once.")
+      .Input("input: T")
+      .Output("output: T")
+      .Attr("T: list(type) >= 1")
+      .Shape(UnchangedShapes)
+      .Kernel<ForwardKernel>(kCpu)
+      .Grad(PassGradients)
+      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({1, 2})},
+               {{"T", DTypeVector{DType::kFloat, DType::kInt32}}});
+  ops.Add("StopGradient")
+      .Doc("The input itself, through which no gradient flows back.")
+      .Input("input: T")
+      .Output("output: T")
+      .Attr("T: type")
+      .Shape(UnchangedShape)
+      .Kernel<ForwardKernel>(kCpu)
+      .NotDifferentiable()
+      .Example({Shape{2, 3}});
+  ops.Add("PreventGradient")
+      .Doc("The input itself; asking for its gradient is an error that says `message`.")
+      .Input("input: T")
+      .Output("output: T")
+      .Attr("T: type")
+      .Attr("message: string = ''")
+      .Shape(UnchangedShape)
+      .Kernel<ForwardKernel>(kCpu)
+      .Grad(RefuseGradient)
+      .NoExample("its gradient is an error; const_ops_test covers it");
+}
+
+}  // namespace
+
+void RegisterConstOps(OpRegistry& ops) {
+  ops.Add("Const")
+      .Doc("A constant value.")
+      .Output("output: dtype")
+      .Attr("value: tensor")
+      .Attr("dtype: type")
+      .Shape(ConstShape)
+      .Kernel<ConstKernel>(kCpu)
+      .NotDifferentiable()
+      .Example({}, {{"value", Tensor::Of<float>({2, 2}, {1, 2, 3, 4})}, {"dtype", DType::kFloat}});
+  RegisterPlaceholders(ops);
+  RegisterIdentities(ops);
+  ops.Add("NoOp")
+      .Doc("Does nothing; exists for its control dependencies.")
+      .Shape(NoOutputShape)
+      .Kernel<NothingKernel>(kCpu)
+      .Example({});
+  ops.Add("ControlTrigger")
+      .Doc("Does nothing, even when what it waits for was on a branch not taken.")
+      .Shape(NoOutputShape)
+      .Kernel<NothingKernel>(kCpu)
+      .Example({});
+}
+
+Output Const(const Scope& s, Tensor value) {
+  const DType dtype = value.dtype();
+  return s.Op("Const").Attr("value", std::move(value)).Attr("dtype", dtype).Output();
+}
+Output Placeholder(const Scope& s, DType dtype, PartialShape shape) {
+  return s.Op("Placeholder").Attr("dtype", dtype).Attr("shape", std::move(shape)).Output();
+}
+Output PlaceholderWithDefault(const Scope& s, Output value, PartialShape shape) {
+  return s.Op("PlaceholderWithDefault").Input(value).Attr("shape", std::move(shape)).Output();
+}
+Output Identity(const Scope& s, Output input) { return s.Op("Identity").Input(input).Output(); }
+std::vector<Output> IdentityN(const Scope& s, const std::vector<Output>& input) {
+  return s.Op("IdentityN").Input(input).Outputs();
+}
+Output StopGradient(const Scope& s, Output input) {
+  return s.Op("StopGradient").Input(input).Output();
+}
+Output PreventGradient(const Scope& s, Output input, std::string_view message) {
+  return s.Op("PreventGradient").Input(input).Attr("message", message).Output();
+}
+Node* NoOp(const Scope& s) { return s.Op("NoOp").Finish(); }
+Node* ControlTrigger(const Scope& s) { return s.Op("ControlTrigger").Finish(); }
+
+}  // namespace tenon

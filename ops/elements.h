@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "core/resource.h"
+#include "core/tensor.h"
+#include "core/variant.h"
+
+// Moving elements about without knowing what they are: only their size matters, so that an op that
+// rearranges is compiled once per size and not once per dtype.
+
+namespace tenon {
+
+/// An element of 16 bytes (complex128).
+struct Bytes16 {
+  uint64_t words[2];
+};
+
+/// Bytes that one element takes in a tensor's buffer; of strings and handles, the object itself.
+inline size_t StrideOf(DType t) {
+  switch (t) {
+    case DType::kString: return sizeof(std::string);
+    case DType::kResource: return sizeof(ResourceHandle);
+    case DType::kVariant: return sizeof(Variant);
+    default: return SizeOf(t);
+  }
+}
+
+/// Calls `fn(T())` with a type of the size of `type`'s elements, or std::string, ResourceHandle or
+/// Variant for those. T* may be formed from raw_data().
+template <typename Fn>
+void DispatchElement(DType type, Fn&& fn) {
+  switch (type) {
+    case DType::kString: return fn(std::string());
+    case DType::kResource: return fn(ResourceHandle());
+    case DType::kVariant: return fn(Variant());
+    default: break;
+  }
+  switch (SizeOf(type)) {
+    case 1: return fn(uint8_t());
+    case 2: return fn(uint16_t());
+    case 4: return fn(uint32_t());
+    case 8: return fn(uint64_t());
+    case 16: return fn(Bytes16());
+    default: break;
+  }
+}
+
+/// Where element `i` of `t` begins.
+inline const char* ElementAt(const Tensor& t, int64_t i) {
+  return static_cast<const char*>(t.raw_data()) + i * static_cast<int64_t>(StrideOf(t.dtype()));
+}
+inline char* ElementAt(Tensor& t, int64_t i) {
+  return static_cast<char*>(t.raw_data()) + i * static_cast<int64_t>(StrideOf(t.dtype()));
+}
+
+/// Copies `count` consecutive elements of `type`; the ranges do not overlap.
+inline void CopyElements(DType type, const void* from, void* to, int64_t count) {
+  if (count <= 0) return;
+  if (const size_t size = SizeOf(type); size != 0) {
+    std::memcpy(to, from, size * count);
+    return;
+  }
+  DispatchElement(type, [&](auto zero) {
+    using T = decltype(zero);
+    const T* source = static_cast<const T*>(from);
+    std::copy(source, source + count, static_cast<T*>(to));
+  });
+}
+
+/// Sets every element of `t` to zero, false or empty.
+inline void ZeroElements(Tensor* t) {
+  const int64_t n = t->num_elements();
+  if (const size_t size = SizeOf(t->dtype()); size != 0) {
+    if (n > 0) std::memset(t->raw_data(), 0, size * n);
+    return;
+  }
+  DispatchElement(t->dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    std::fill_n(static_cast<T*>(t->raw_data()), n, T());
+  });
+}
+
+}  // namespace tenon

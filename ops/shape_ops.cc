@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+
+#include "ops/arguments.h"
+#include "ops/array_ops.h"
+#include "ops/inline_kernel.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+Status ShapeKernel(KernelContext& ctx) {
+  for (int i = 0; i < ctx.num_outputs(); ++i) {
+    TENON_ASSIGN_OR_RETURN(Tensor shape, ShapeTensor(ctx.input(i).shape(), ctx.output_type(i)));
+    ctx.set_output(i, std::move(shape));
+  }
+  return OkStatus();
+}
+
+Status ShapeShape(ShapeContext& c) {
+  for (int i = 0; i < c.num_outputs(); ++i) {
+    const PartialShape& in = c.input(i);
+    c.set_output(i, in.rank_known() ? PartialShape{in.rank()} : PartialShape::OfRank(1));
+  }
+  return OkStatus();
+}
+
+Status SizeKernel(KernelContext& ctx) {
+  const int64_t n = ctx.input(0).num_elements();
+  if (ctx.output_type(0) == DType::kInt64) {
+    ctx.set_output(0, Tensor::Scalar<int64_t>(n));
+  } else if (n > std::numeric_limits<int32_t>::max()) {
+    return InvalidArgument("the number of elements ", n,
+                           " does not fit in int32; ask for out_type int64");
+  } else {
+    ctx.set_output(0, Tensor::Scalar(static_cast<int32_t>(n)));
+  }
+  return OkStatus();
+}
+
+Status RankKernel(KernelContext& ctx) {
+  ctx.set_output(0, Tensor::Scalar<int32_t>(ctx.input(0).rank()));
+  return OkStatus();
+}
+
+/// Replaces the one -1 among `dims` so that they hold `elements`.
+Status ResolveShape(int64_t elements, DimVector* dims) {
+  int unknown = -1;
+  int64_t known = 1;
+  for (size_t i = 0; i < dims->size(); ++i) {
+    const int64_t d = (*dims)[i];
+    if (d == -1) {
+      if (unknown >= 0) {
+        return InvalidArgument("only one size may be -1, found it at ", unknown, " and ", i);
+      }
+      unknown = static_cast<int>(i);
+    } else if (d < 0) {
+      return InvalidArgument("size ", i, " must be non-negative, not ", d);
+    } else if (__builtin_mul_overflow(known, d, &known)) {
+      return InvalidArgument("the shape has too many elements");
+    }
+  }
+  if (unknown < 0) return OkStatus();
+  if (known == 0) {
+    return InvalidArgument("reshape cannot infer the missing size for an empty shape unless all "
+                           "specified sizes are non-zero");
+  }
+  if (elements % known != 0) {
+    return InvalidArgument("Input to reshape is a tensor with ", elements,
+                           " values, but the requested shape requires a multiple of ", known);
+  }
+  (*dims)[unknown] = elements / known;
+  return OkStatus();
+}
+
+Status ReshapeKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(DimVector dims, ReadIntegerVector(ctx.input(1), "shape"));
+  const int64_t elements = ctx.input(0).num_elements();
+  TENON_RETURN_IF_ERROR(ResolveShape(elements, &dims));
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  if (shape.num_elements() != elements) {
+    return InvalidArgument("Input to reshape is a tensor with ", elements,
+                           " values, but the requested shape has ", shape.num_elements());
+  }
+  const Tensor in = ctx.TakeInput(0);
+  TENON_ASSIGN_OR_RETURN(Tensor out, in.Reshaped(shape));
+  ctx.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+Status ReshapeShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape wanted, c.ConstantShape(1));
+  const auto elements = c.input(0).num_elements();
+  if (!wanted.rank_known() || !elements || c.constant(1) == nullptr) {
+    c.set_output(0, wanted);
+    return OkStatus();
+  }
+  TENON_ASSIGN_OR_RETURN(DimVector dims, ReadIntegerVector(*c.constant(1), "shape"));
+  TENON_RETURN_IF_ERROR(ResolveShape(*elements, &dims));
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  if (shape.num_elements() != *elements) {
+    return InvalidArgument("cannot reshape ", c.input(0).ToString(), " (", *elements,
+                           " elements) to ", shape.ToString(), " (", shape.num_elements(), ")");
+  }
+  c.set_output(0, shape);
+  return OkStatus();
+}
+
+Status ReshapeGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                   std::vector<Output>* dxs) {
+  (*dxs)[0] = Reshape(s, dys[0], ShapeOf(s, node.input(0)));
+  return OkStatus();
+}
+
+Status ExpandDimsKernel(KernelContext& ctx) {
+  const Tensor in = ctx.TakeInput(0);
+  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(1), in.rank() + 1, "dim"));
+  if (in.rank() == Shape::kMaxRank) {
+    return InvalidArgument("a tensor has at most ", Shape::kMaxRank, " dimensions");
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor out, in.Reshaped(in.shape().WithInsertedDim(axis, 1)));
+  ctx.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+Status ExpandDimsShape(ShapeContext& c) {
+  const PartialShape& in = c.input(0);
+  if (!in.rank_known()) return OkStatus();
+  if (c.constant(1) == nullptr) {
+    c.set_output(0, PartialShape::OfRank(in.rank() + 1));
+    return OkStatus();
+  }
+  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(*c.constant(1), in.rank() + 1, "dim"));
+  DimVector dims(in.dims().begin(), in.dims().end());
+  dims.insert(dims.begin() + axis, 1);
+  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
+  c.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+/// The dimensions left after Squeeze; unknown ones that are not named are not allowed.
+StatusOr<DimVector> SqueezedDims(absl::Span<const int64_t> dims, const std::vector<int64_t>& axes) {
+  std::vector<bool> drop(dims.size(), axes.empty());
+  for (const int64_t a : axes) {
+    TENON_ASSIGN_OR_RETURN(const int axis,
+                           NormalizeAxis(a, static_cast<int>(dims.size()), "squeeze_dims"));
+    if (dims[axis] != 1 && dims[axis] != PartialShape::kUnknownDim) {
+      return InvalidArgument("Can not squeeze dim[", axis, "], expected a dimension of 1, got ",
+                             dims[axis]);
+    }
+    drop[axis] = true;
+  }
+  DimVector left;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (!drop[i] || (axes.empty() && dims[i] != 1)) left.push_back(dims[i]);
+  }
+  return left;
+}
+
+class SqueezeKernel final : public Kernel {
+ public:
+  explicit SqueezeKernel(KernelConstruction& c)
+      : Kernel(c), axes_(c.Attr<std::vector<int64_t>>("squeeze_dims")) {}
+  Status Compute(KernelContext& ctx) const override {
+    const Tensor in = ctx.TakeInput(0);
+    TENON_ASSIGN_OR_RETURN(const DimVector dims, SqueezedDims(in.shape().dims(), axes_));
+    TENON_ASSIGN_OR_RETURN(Tensor out, in.Reshaped(Shape(dims)));
+    ctx.set_output(0, std::move(out));
+    return OkStatus();
+  }
+  bool is_expensive() const override { return false; }
+
+ private:
+  const std::vector<int64_t> axes_;
+};
+
+Status SqueezeShape(ShapeContext& c) {
+  const PartialShape& in = c.input(0);
+  TENON_ASSIGN_OR_RETURN(const auto axes, c.Attr<std::vector<int64_t>>("squeeze_dims"));
+  if (!in.rank_known()) return OkStatus();
+  // Without axes, whether an unknown dimension stays is unknown, and so is the rank.
+  if (axes.empty() && !in.IsFullyKnown()) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const DimVector dims, SqueezedDims(in.dims(), axes));
+  c.set_output(0, PartialShape(dims));
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterShapeOps(OpRegistry& ops) {
+  ops.Add("Shape")
+      .Doc("The shape of a tensor, as a vector.")
+      .Input("input: T")
+      .Output("output: out_type")
+      .Attr("T: type")
+      .Attr("out_type: {int32, int64} = int32")
+      .Shape(ShapeShape)
+      .Kernel<InlineKernel<ShapeKernel>>(kCpu, {.host_args = {"output"}})
+      .NotDifferentiable()
+      .Example({Shape{2, 3}})
+      .Example({Shape{}}, {{"out_type", DType::kInt64}});
+  ops.Add("ShapeN")
+      .Doc("The shape of each tensor, as a vector.")
+      .Input("input: N * T")
+      .Output("output: N * out_type")
+      .Attr("N: int >= 1")
+      .Attr("T: type")
+      .Attr("out_type: {int32, int64} = int32")
+      .Shape(ShapeShape)
+      .Kernel<InlineKernel<ShapeKernel>>(kCpu, {.host_args = {"output"}})
+      .NotDifferentiable()
+      .Example({Shape{2, 3}, Shape{4}}, {{"N", 2}});
+  ops.Add("Size")
+      .Doc("The number of elements of a tensor.")
+      .Input("input: T")
+      .Output("output: out_type")
+      .Attr("T: type")
+      .Attr("out_type: {int32, int64} = int32")
+      .Shape(ScalarShape)
+      .Kernel<InlineKernel<SizeKernel>>(kCpu, {.host_args = {"output"}})
+      .NotDifferentiable()
+      .Example({Shape{2, 3}});
+  ops.Add("Rank")
+      .Doc("The number of dimensions of a tensor.")
+      .Input("input: T")
+      .Output("output: int32")
+      .Attr("T: type")
+      .Shape(ScalarShape)
+      .Kernel<InlineKernel<RankKernel>>(kCpu, {.host_args = {"output"}})
+      .NotDifferentiable()
+      .Example({Shape{2, 3}});
+  ops.Add("Reshape")
+      .Doc("The same elements, in the same order, under another shape; one size may be -1.")
+      .Input("tensor: T")
+      .Input("shape: Tshape")
+      .Output("output: T")
+      .Attr("T: type")
+      .Attr("Tshape: {int32, int64} = int32")
+      .Shape(ReshapeShape)
+      .Kernel<InlineKernel<ReshapeKernel>>(kCpu, {.host_args = {"shape"}})
+      .Grad(ReshapeGrad)
+      .Example({Shape{2, 6}, Tensor::Vector<int32_t>({3, -1})});
+  ops.Add("ExpandDims")
+      .Doc("A dimension of size 1 more, at `dim`.")
+      .Input("input: T")
+      .Input("dim: Tdim")
+      .Output("output: T")
+      .Attr("T: type")
+      .Attr("Tdim: {int32, int64} = int32")
+      .Shape(ExpandDimsShape)
+      .Kernel<InlineKernel<ExpandDimsKernel>>(kCpu, {.host_args = {"dim"}})
+      .Grad(ReshapeGrad)
+      .Example({Shape{2, 3}, Tensor::Scalar<int32_t>(-1)});
+  ops.Add("Squeeze")
+      .Doc("Without dimensions of size 1: those listed, or all when none is.")
+      .Input("input: T")
+      .Output("output: T")
+      .Attr("T: type")
+      .Attr("squeeze_dims: list(int) >= 0 = []")
+      .Shape(SqueezeShape)
+      .Kernel<SqueezeKernel>(kCpu)
+      .Grad(ReshapeGrad)
+      .Example({Shape{1, 3, 1}})
+      .Example({Shape{1, 3, 1}}, {{"squeeze_dims", std::vector<int64_t>{-1}}});
+}
+
+Output ShapeOf(const Scope& s, Output input, DType out_type) {
+  return s.Op("Shape").Input(input).Attr("out_type", out_type).Output();
+}
+std::vector<Output> ShapeN(const Scope& s, const std::vector<Output>& input, DType out_type) {
+  return s.Op("ShapeN").Input(input).Attr("out_type", out_type).Outputs();
+}
+Output Size(const Scope& s, Output input, DType out_type) {
+  return s.Op("Size").Input(input).Attr("out_type", out_type).Output();
+}
+Output Rank(const Scope& s, Output input) { return s.Op("Rank").Input(input).Output(); }
+Output Reshape(const Scope& s, Output tensor, Output shape) {
+  return s.Op("Reshape").Input(tensor).Input(shape).Output();
+}
+Output ExpandDims(const Scope& s, Output input, Output dim) {
+  return s.Op("ExpandDims").Input(input).Input(dim).Output();
+}
+Output Squeeze(const Scope& s, Output input, const std::vector<int64_t>& dims) {
+  return s.Op("Squeeze").Input(input).Attr("squeeze_dims", dims).Output();
+}
+
+}  // namespace tenon

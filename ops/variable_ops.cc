@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+
+#include "ops/arguments.h"
+#include "ops/inline_kernel.h"
+#include "ops/register.h"
+#include "ops/state_ops.h"
+#include "ops/variable_update.h"
+#include "ops/variables.h"
+
+namespace tenon {
+namespace {
+
+/// Finds or makes the variable at its first run, and keeps it from then on: references to it are
+/// borrowed from this kernel.
+class VariableKernel final : public Kernel {
+ public:
+  explicit VariableKernel(KernelConstruction& c)
+      : Kernel(c),
+        container_(c.Attr<std::string>("container")),
+        shared_name_(c.Attr<std::string>("shared_name")),
+        dtype_(c.Attr<DType>("dtype")),
+        shape_(c.Attr<PartialShape>("shape")) {}
+
+  Status Compute(KernelContext& ctx) const override {
+    Variable* variable = ready_.load(std::memory_order_acquire);
+    if (variable == nullptr) {
+      TENON_ASSIGN_OR_RETURN(variable, Find(ctx.resources()));
+    }
+    ctx.set_output_ref(0, variable);
+    return OkStatus();
+  }
+  bool is_expensive() const override { return false; }
+
+ private:
+  StatusOr<Variable*> Find(ResourceStore& store) const {
+    const std::string& key = shared_name_.empty() ? name() : shared_name_;
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<Variable> found,
+                           store.LookupOrCreate<Variable>(container_, key, [&] {
+                             return std::make_shared<Variable>(dtype_, shape_, name());
+                           }));
+    if (found->dtype() != dtype_ || !found->shape().IsCompatibleWith(shape_)) {
+      return InvalidArgument("Trying to share variable ", key, ", but specified ",
+                             ToString(dtype_), shape_.ToString(), " and found already created ",
+                             ToString(found->dtype()), found->shape().ToString());
+    }
+    MutexLock lock(mu_);
+    if (variable_ == nullptr) variable_ = std::move(found);
+    ready_.store(variable_.get(), std::memory_order_release);
+    return variable_.get();
+  }
+
+  const std::string container_;
+  const std::string shared_name_;
+  const DType dtype_;
+  const PartialShape shape_;
+  mutable Mutex mu_;
+  mutable std::shared_ptr<Variable> variable_ ABSL_GUARDED_BY(mu_);
+  mutable std::atomic<Variable*> ready_{nullptr};
+};
+
+Status VariableOpShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.Attr<PartialShape>("shape"));
+  c.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+Status MissingReference() { return InvalidArgument("the first input is not a reference"); }
+
+class AssignKernel final : public Kernel {
+ public:
+  explicit AssignKernel(KernelConstruction& c)
+      : Kernel(c), validate_shape_(c.Attr<bool>("validate_shape")) {}
+  Status Compute(KernelContext& ctx) const override {
+    Variable* variable = ctx.ref(0);
+    if (variable == nullptr) return MissingReference();
+    TENON_ASSIGN_OR_RETURN(Tensor value, ForVariable(ctx.TakeInput(1)));
+    if (validate_shape_) {
+      const Tensor current = variable->Read();
+      const PartialShape wanted = current.valid() ? current.shape() : variable->shape();
+      if (!wanted.IsCompatibleWith(value.shape())) {
+        return InvalidArgument("Assign requires shapes of both tensors to match. lhs shape= ",
+                               wanted.ToString(), " rhs shape= ", value.shape().ToString());
+      }
+    }
+    variable->Assign(std::move(value));
+    ctx.set_output_ref(0, variable);
+    return OkStatus();
+  }
+  bool is_expensive() const override { return false; }
+
+ private:
+  const bool validate_shape_;
+};
+
+Status AssignShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const bool validate, c.Attr<bool>("validate_shape"));
+  if (!validate) {
+    c.set_output(0, c.input(1));
+    return OkStatus();
+  }
+  auto merged = c.input(0).MergeWith(c.input(1));
+  if (!merged.ok()) {
+    return InvalidArgument("Assign requires shapes of both tensors to match. lhs shape= ",
+                           c.input(0).ToString(), " rhs shape= ", c.input(1).ToString());
+  }
+  c.set_output(0, *std::move(merged));
+  return OkStatus();
+}
+
+template <Update kUpdate>
+Status AssignUpdate(KernelContext& ctx) {
+  Variable* variable = ctx.ref(0);
+  if (variable == nullptr) return MissingReference();
+  TENON_RETURN_IF_ERROR(UpdateVariable(variable, kUpdate, ctx.input(1)));
+  ctx.set_output_ref(0, variable);
+  return OkStatus();
+}
+
+Status IsInitialized(KernelContext& ctx) {
+  if (ctx.ref(0) == nullptr) return MissingReference();
+  ctx.set_output(0, Tensor::Scalar(ctx.ref(0)->initialized()));
+  return OkStatus();
+}
+
+template <Update kUpdate>
+void AddAssignUpdate(OpRegistry& ops, std::string_view name, std::string_view doc) {
+  ops.Add(name)
+      .Doc(doc)
+      .Input("ref: Ref(T)")
+      .Input("value: T")
+      .Output("output_ref: Ref(T)")
+      .Attr(StrCat("T: {", kNumberTypes, "}"))
+      .Attr("use_locking: bool = false")
+      .Shape(MergedShape)
+      .Kernel(kCpu, AssignUpdate<kUpdate>, {.types = {{"T", DTypesOf(NumericTypes())}}})
+      .NotDifferentiable()
+      .NoExample("needs a variable; variable_ops_test covers it");
+}
+
+}  // namespace
+
+void RegisterVariableOps(OpRegistry& ops) {
+  ops.Add("VariableV2")
+      .Doc("A reference to the variable of that name in its task; reads as its value.")
+      .Output("ref: Ref(dtype)")
+      .Attr("shape: shape")
+      .Attr("dtype: type")
+      .Attr("container: string = ''")
+      .Attr("shared_name: string = ''")
+      .Stateful()
+      .Shape(VariableOpShape)
+      .Kernel<VariableKernel>(kCpu)
+      .NoExample("is uninitialised when run alone; variable_ops_test covers it");
+  ops.Add("Variable")
+      .Doc("VariableV2 as graphs before TensorFlow 0.12 write it.")
+      .Output("ref: Ref(dtype)")
+      .Attr("shape: shape")
+      .Attr("dtype: type")
+      .Attr("container: string = ''")
+      .Attr("shared_name: string = ''")
+      .Stateful()
+      .Shape(VariableOpShape)
+      .Kernel<VariableKernel>(kCpu)
+      .NoExample("is uninitialised when run alone; variable_ops_test covers it");
+  ops.Add("Assign")
+      .Doc("Sets a variable to a value, and gives the variable.")
+      .Input("ref: Ref(T)")
+      .Input("value: T")
+      .Output("output_ref: Ref(T)")
+      .Attr("T: type")
+      .Attr("validate_shape: bool = true")
+      .Attr("use_locking: bool = true")
+      .AllowsUninitializedInput()
+      .Shape(AssignShape)
+      .Kernel<AssignKernel>(kCpu)
+      .NotDifferentiable()
+      .NoExample("needs a variable; variable_ops_test covers it");
+  AddAssignUpdate<Update::kAdd>(ops, "AssignAdd",
+                                "Adds a value to a variable, and gives the variable.");
+  AddAssignUpdate<Update::kSubtract>(ops, "AssignSub",
+                                     "Subtracts a value from a variable, and gives the variable.");
+  ops.Add("IsVariableInitialized")
+      .Doc("Whether a variable has been assigned.")
+      .Input("ref: Ref(dtype)")
+      .Output("is_initialized: bool")
+      .Attr("dtype: type")
+      .AllowsUninitializedInput()
+      .Shape(ScalarShape)
+      .Kernel<InlineKernel<IsInitialized>>(kCpu)
+      .NoExample("needs a variable; variable_ops_test covers it");
+}
+
+Output VariableV2(const Scope& s, PartialShape shape, DType dtype, std::string_view container,
+                  std::string_view shared_name) {
+  return s.Op("VariableV2")
+      .Attr("shape", std::move(shape))
+      .Attr("dtype", dtype)
+      .Attr("container", container)
+      .Attr("shared_name", shared_name)
+      .Output();
+}
+Output Assign(const Scope& s, Output ref, Output value, bool validate_shape) {
+  return s.Op("Assign").Input(ref).Input(value).Attr("validate_shape", validate_shape).Output();
+}
+Output AssignAdd(const Scope& s, Output ref, Output value) {
+  return s.Op("AssignAdd").Input(ref).Input(value).Output();
+}
+Output AssignSub(const Scope& s, Output ref, Output value) {
+  return s.Op("AssignSub").Input(ref).Input(value).Output();
+}
+Output IsVariableInitialized(const Scope& s, Output ref) {
+  return s.Op("IsVariableInitialized").Input(ref).Output();
+}
+
+}  // namespace tenon
