@@ -5,17 +5,15 @@
 #include <cstdlib>
 
 namespace tenon {
-namespace {
 
 Status WithMessage(const Status& status, std::string_view message) {
+  if (status.ok()) return status;
   Status result(status.code(), ToAbsl(message));
   status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     result.SetPayload(url, payload);
   });
   return result;
 }
-
-}  // namespace
 
 Status Annotate(const Status& status, std::string_view prefix) {
   if (status.ok()) return status;

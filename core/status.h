@@ -47,6 +47,9 @@ TENON_ERROR_FACTORY(Unimplemented, kUnimplemented)
 /// The message of `status` as a standard string_view; valid while `status` lives.
 inline std::string_view Message(const Status& status) { return ToStd(status.message()); }
 
+/// `status` with another message. The code and payloads are kept; OK stays OK.
+Status WithMessage(const Status& status, std::string_view message);
+
 /// `status` with `prefix` before its message; OK stays OK. The code and payloads are kept.
 Status Annotate(const Status& status, std::string_view prefix);
 

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/master_step.h"
+
+#include <algorithm>
+#include <random>
+
+#include "core/device_name.h"
+#include "core/proto_io_graph.h"
+#include "core/rendezvous.h"
+#include "runtime/partition.h"
+
+namespace tenon {
+namespace {
+
+/// Unpredictable and not negative, so that steps of different masters do not meet.
+int64_t NewStepId() {
+  static thread_local std::mt19937_64 generator{std::random_device{}()};
+  return static_cast<int64_t>(generator() & ((uint64_t{1} << 56) - 1));
+}
+
+/// Waits for several calls; the first error is the result.
+class Barrier {
+ public:
+  explicit Barrier(size_t count) : left_(count) {}
+  void Done(const Status& s) {
+    MutexLock lock(mu_);
+    status_.Update(s);
+    if (--left_ == 0) cv_.NotifyAll();
+  }
+  Status Wait() {
+    MutexLock lock(mu_);
+    while (left_ > 0) cv_.Wait(mu_);
+    return status_;
+  }
+
+ private:
+  Mutex mu_;
+  CondVar cv_;
+  size_t left_ ABSL_GUARDED_BY(mu_);
+  Status status_ ABSL_GUARDED_BY(mu_);
+};
+
+/// An error of a worker, as TensorFlow's master words it.
+Status FromTask(const Status& status, const std::string& task) {
+  if (status.ok() || Message(status).starts_with("From /job:")) return status;
+  return WithMessage(status, StrCat("From ", task, ":\n", Message(status)));
+}
+
+}  // namespace
+
+/// One step on its way through the workers.
+struct MasterStep::Run {
+  MasterStep* step;
+  RunStepCall* call;
+  Cancellation* cancellation;
+  std::function<void(Status)> done;
+  int64_t step_id;
+  std::vector<RunGraphCall> graphs;
+  std::atomic<size_t> left;
+  Mutex mu;
+  Status status ABSL_GUARDED_BY(mu);
+
+  void PartDone(size_t i, const Status& s);
+  void Finish();
+  void CleanUp();
+};
+
+StatusOr<std::unique_ptr<MasterStep>> MasterStep::Register(Graph graph,
+                                                           const StepSignature& signature,
+                                                           FeedSpec feeds,
+                                                           const Environment& environment) {
+  PartitionOptions options;
+  options.incarnation = environment.incarnation;
+  options.location = [](const Node& n) {
+    return n.assigned_device().substr(0, n.assigned_device().rfind('/'));
+  };
+  TENON_ASSIGN_OR_RETURN(auto graphs, PartitionGraph(std::move(graph), options));
+  std::unique_ptr<MasterStep> step(new MasterStep(std::move(feeds)));
+  step->session_handle_ = environment.session_handle;
+  for (auto& [task, part] : graphs) {
+    TENON_RETURN_IF_ERROR(step->AddPart(task, std::move(part), signature, environment));
+  }
+  TENON_RETURN_IF_ERROR(step->RegisterParts(environment));
+  return step;
+}
+
+Status MasterStep::AddPart(const std::string& task, Graph graph, const StepSignature& signature,
+                           const Environment& environment) {
+  Part part;
+  part.task = task;
+  TENON_ASSIGN_OR_RETURN(part.worker, environment.workers->Get(task));
+  for (Node* n : graph.nodes()) {
+    const bool arg = n->op() == "_Arg";
+    if (!arg && n->op() != "_Retval") continue;
+    const auto index = static_cast<int>(n->attrs().GetOr<int64_t>("index", 0));
+    const std::string& device = n->assigned_device();
+    const std::string tensor_name =
+        arg ? signature.feeds[index] : StrCat("fetch_", index, "_", signature.fetches[index]);
+    const uint64_t incarnation = environment.incarnation(device);
+    const DType type = n->attrs().GetOr("T", DType::kInvalid);
+    AttributeMap attrs = {{"tensor_name", tensor_name},
+                          {"send_device", device},
+                          {"send_device_incarnation", static_cast<int64_t>(incarnation)},
+                          {"recv_device", device},
+                          {"client_terminated", true}};
+    const std::string key = RendezvousKey{device, incarnation, device, tensor_name, 0, 0}.ToString();
+    if (arg) {
+      attrs.Set("tensor_type", type);
+      TENON_ASSIGN_OR_RETURN(
+          Node * recv, graph.AddNode(graph.UniqueName(StrCat("_recv_", n->name())), "_Recv", attrs));
+      recv->set_assigned_device(device);
+      TENON_RETURN_IF_ERROR(graph.ReplaceUses({n, 0}, {recv, 0}));
+      part.feeds.emplace_back(index, key);
+    } else {
+      attrs.Set("T", type);
+      TENON_ASSIGN_OR_RETURN(
+          Node * send, graph.AddNode(graph.UniqueName(StrCat("_send_", n->name())), "_Send", attrs));
+      send->set_assigned_device(device);
+      TENON_RETURN_IF_ERROR(graph.Connect(n->input(0), send, 0));
+      part.fetches.emplace_back(index, key);
+    }
+    graph.RemoveNode(n);
+  }
+  TENON_RETURN_IF_ERROR(GraphToProto(graph, &part.graph, {true}));
+  parts_.push_back(std::move(part));
+  return OkStatus();
+}
+
+Status MasterStep::RegisterParts(const Environment& environment) {
+  Barrier barrier(parts_.size());
+  std::vector<RegisterGraphRequest> requests(parts_.size());
+  std::vector<RegisterGraphResponse> responses(parts_.size());
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    RegisterGraphRequest& request = requests[i];
+    request.set_session_handle(environment.session_handle);
+    request.set_create_worker_session_called(true);
+    *request.mutable_graph_def() = parts_[i].graph;
+    request.mutable_graph_options();
+    request.mutable_debug_options();
+    *request.mutable_config_proto() = environment.config;
+    parts_[i].worker->RegisterGraphAsync(request, &responses[i], [this, &barrier, i](Status s) {
+      barrier.Done(FromTask(s, parts_[i].task));
+    });
+  }
+  TENON_RETURN_IF_ERROR(barrier.Wait());
+  for (size_t i = 0; i < parts_.size(); ++i) parts_[i].graph_handle = responses[i].graph_handle();
+  return OkStatus();
+}
+
+void MasterStep::RunAsync(RunStepCall* call, Cancellation* cancellation,
+                          std::function<void(Status)> done) {
+  std::vector<Tensor> feeds;
+  for (const auto& [name, value] : call->feeds) feeds.push_back(value);
+  if (Status s = feeds_.Check(feeds); !s.ok()) return done(s);
+  call->fetched.assign(call->fetches.size(), Tensor());
+  if (parts_.empty()) return done(OkStatus());
+  auto* run = new Run{this, call, cancellation, std::move(done), NewStepId(), {}, parts_.size(), {}, {}};
+  run->graphs.resize(parts_.size());
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    RunGraphCall& g = run->graphs[i];
+    g.session_handle = session_handle_;
+    g.graph_handle = parts_[i].graph_handle;
+    g.step_id = run->step_id;
+    g.record_timeline = call->trace;
+    for (const auto& [index, key] : parts_[i].feeds) g.send.emplace_back(key, feeds[index]);
+    for (const auto& [index, key] : parts_[i].fetches) g.recv_keys.push_back(key);
+  }
+  // Remote partitions first: they travel while the local one already works on this thread.
+  std::vector<size_t> order;
+  for (const bool remote : {true, false}) {
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (parts_[i].worker->is_remote() == remote) order.push_back(i);
+    }
+  }
+  for (const size_t i : order) {
+    parts_[i].worker->RunGraphAsync(&run->graphs[i], cancellation,
+                                    [run, i](Status s) { run->PartDone(i, s); });
+  }
+}
+
+void MasterStep::Run::PartDone(size_t i, const Status& s) {
+  if (!s.ok()) {
+    const Status error = FromTask(s, step->parts_[i].task);
+    bool first = false;
+    {
+      MutexLock lock(mu);
+      first = status.ok();
+      // A cancelled partition is the effect of something: the cause replaces it.
+      if (first ||
+          (status.code() == StatusCode::kCancelled && s.code() != StatusCode::kCancelled)) {
+        status = error;
+      }
+    }
+    if (first) cancellation->Cancel(error);
+  }
+  if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) Finish();
+}
+
+void MasterStep::Run::Finish() {
+  Status result;
+  {
+    MutexLock lock(mu);
+    result = status;
+  }
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    const Part& part = step->parts_[i];
+    for (size_t f = 0; f < part.fetches.size() && result.ok(); ++f) {
+      call->fetched[part.fetches[f].first] = std::move(graphs[i].received[f]);
+    }
+    if (call->trace) call->metadata.mutable_step_stats()->MergeFrom(graphs[i].step_stats);
+    if (call->output_partition_graphs) *call->metadata.add_partition_graphs() = part.graph;
+  }
+  const auto callback = std::move(done);
+  CleanUp();
+  delete this;
+  callback(std::move(result));
+}
+
+void MasterStep::Run::CleanUp() {
+  struct Cleanup {
+    CleanupGraphRequest request;
+    CleanupGraphResponse response;
+  };
+  for (const Part& part : step->parts_) {
+    auto cleanup = std::make_shared<Cleanup>();
+    cleanup->request.set_step_id(step_id);
+    // Nobody waits for it: a worker that is gone has nothing to clean up.
+    part.worker->CleanupGraphAsync(cleanup->request, &cleanup->response,
+                                   [cleanup, worker = part.worker](Status) {});
+  }
+}
+
+}  // namespace tenon

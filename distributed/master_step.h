@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/mutex.h"
+#include "distributed/worker_interface.h"
+#include "proto/config.pb.h"
+#include "proto/run_options.pb.h"
+#include "runtime/compiled_step.h"
+#include "runtime/step_graph.h"
+
+namespace tenon {
+
+/// One step as a client asks for it (RunStep). Tensors stay tensors; the transport converts.
+struct RunStepCall {
+  std::string session_handle;
+  std::vector<std::pair<std::string, Tensor>> feeds;
+  std::vector<std::string> fetches;
+  std::vector<std::string> targets;
+  int64_t timeout_ms = 0;  // 0: no limit
+  bool trace = false;
+  bool output_partition_graphs = false;
+  int64_t request_id = 0;  // 0: not checked for repetition
+
+  /// Filled by the master: one tensor per fetch, in order.
+  std::vector<Tensor> fetched;
+  RunMetadata metadata;
+};
+
+/// A signature whose partitions are registered with the workers. Thread-safe.
+class MasterStep {
+ public:
+  /// What registering and running needs to know of the session.
+  struct Environment {
+    std::string session_handle;
+    WorkerDirectory* workers = nullptr;
+    /// Incarnation of a device by full name.
+    std::function<uint64_t(const std::string& device)> incarnation;
+    /// Passed on to the workers.
+    ConfigProto config;
+  };
+
+  /// `graph` is the placed and optimised step graph. Blocks until every worker has its partition.
+  /// An error names the task.
+  static StatusOr<std::unique_ptr<MasterStep>> Register(Graph graph,
+                                                        const StepSignature& signature,
+                                                        FeedSpec feeds,
+                                                        const Environment& environment);
+
+  /// Runs the step. `call`, `cancellation` and the MasterStep must live until `done`. When one
+  /// partition fails the others are cancelled; the result is the error that came first, which is
+  /// its cause. Then every worker is told to clean up.
+  void RunAsync(RunStepCall* call, Cancellation* cancellation, std::function<void(Status)> done);
+
+ private:
+  struct Part {
+    std::string task;
+    std::shared_ptr<WorkerInterface> worker;
+    std::string graph_handle;
+    std::vector<std::pair<int, std::string>> feeds;    // index, rendezvous key
+    std::vector<std::pair<int, std::string>> fetches;  // index, rendezvous key
+    GraphDef graph;
+  };
+  struct Run;
+
+  explicit MasterStep(FeedSpec feeds) : feeds_(std::move(feeds)) {}
+  Status AddPart(const std::string& task, Graph graph, const StepSignature& signature,
+                 const Environment& environment);
+  Status RegisterParts(const Environment& environment);
+
+  const FeedSpec feeds_;
+  std::string session_handle_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/worker.h"
+
+#include "core/proto_io_graph.h"
+
+namespace tenon {
+
+/// A partition at work.
+struct Worker::RunningGraph {
+  RunGraphCall* call;
+  Cancellation* outer;
+  Done done;
+  std::shared_ptr<CompiledStep> graph;
+  std::shared_ptr<MasterState> session;  // keeps the kernels
+  std::shared_ptr<WorkerStep> step;
+  CompiledStep::Call run;
+  Cancellation cancellation;
+  Cancellation::Token token = Cancellation::kAlreadyCancelled;
+  StepTrace trace;
+};
+
+Worker::Worker(WorkerEnvironment environment)
+    : environment_(std::move(environment)), steps_(environment_.task, *environment_.workers) {
+  MutexLock lock(mu_);
+  sessions_.emplace("", std::make_shared<MasterState>());
+}
+
+Worker::~Worker() {
+  steps_.AbortAll(Cancelled("the server of ", environment_.task, " is shutting down"));
+  MutexLock lock(mu_);
+  closing_ = true;
+  while (running_ > 0) idle_.Wait(mu_);
+}
+
+void Worker::GetStatusAsync(const GetStatusRequest&, GetStatusResponse* response, Done done) {
+  for (Device* d : environment_.devices) DescribeDevice(*d, response->add_device_attributes());
+  done(OkStatus());
+}
+
+void Worker::CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
+                                      CreateWorkerSessionResponse*, Done done) {
+  if (request.session_handle().empty()) return done(InvalidArgument("Session must be non-empty."));
+  std::vector<std::shared_ptr<MasterState>> outlived;  // destroyed outside the lock
+  {
+    MutexLock lock(mu_);
+    // A master that comes with a new incarnation has restarted: nobody can use its old sessions.
+    for (auto it = sessions_.begin(); it != sessions_.end();) {
+      const MasterState& s = *it->second;
+      if (!request.master_task().empty() && s.master_task == request.master_task() &&
+          s.master_incarnation != request.master_incarnation()) {
+        outlived.push_back(std::move(it->second));
+        sessions_.erase(it++);
+      } else {
+        ++it;
+      }
+    }
+    std::shared_ptr<MasterState>& session = sessions_[request.session_handle()];
+    if (session == nullptr) {
+      session = std::make_shared<MasterState>();
+      session->master_task = request.master_task();
+      session->master_incarnation = request.master_incarnation();
+    }
+  }
+  done(OkStatus());
+}
+
+void Worker::DeleteWorkerSessionAsync(const DeleteWorkerSessionRequest& request,
+                                      DeleteWorkerSessionResponse*, Done done) {
+  std::shared_ptr<MasterState> dying;
+  if (!request.session_handle().empty()) {
+    MutexLock lock(mu_);
+    const auto found = sessions_.find(request.session_handle());
+    if (found != sessions_.end()) {
+      dying = std::move(found->second);
+      sessions_.erase(found);
+    }
+  }
+  done(OkStatus());
+}
+
+StatusOr<std::shared_ptr<Worker::MasterState>> Worker::FindSession(const std::string& handle) {
+  MutexLock lock(mu_);
+  const auto found = sessions_.find(handle);
+  if (found != sessions_.end()) return found->second;
+  return Aborted("Session handle is not found: ", handle, ". Possibly this worker (\"",
+                 environment_.task, "\") just restarted.");
+}
+
+void Worker::RegisterGraphAsync(const RegisterGraphRequest& request,
+                                RegisterGraphResponse* response, Done done) {
+  done(RegisterGraph(request, response));
+}
+
+Status Worker::RegisterGraph(const RegisterGraphRequest& request,
+                             RegisterGraphResponse* response) {
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<MasterState> session,
+                         FindSession(request.session_handle()));
+  GraphImportOptions import;
+  import.allow_internal_names = true;
+  import.infer_shapes = false;  // the master has done it on the whole graph
+  TENON_ASSIGN_OR_RETURN(Graph graph,
+                         GraphFromProto(request.graph_def(), *environment_.registry, import));
+  for (Node* n : graph.nodes()) n->set_assigned_device(n->requested_device());
+  TENON_ASSIGN_OR_RETURN(
+      std::shared_ptr<CompiledStep> compiled,
+      CompiledStep::Create(std::move(graph), {environment_.devices, environment_.pool},
+                           session->kernels));
+  MutexLock lock(mu_);
+  const std::string handle = StrCat(absl::Hex(session->next_graph++, absl::kZeroPad16));
+  session->graphs.emplace(handle, std::move(compiled));
+  response->set_graph_handle(handle);
+  return OkStatus();
+}
+
+void Worker::DeregisterGraphAsync(const DeregisterGraphRequest& request, DeregisterGraphResponse*,
+                                  Done done) {
+  auto session = FindSession(request.session_handle());
+  if (!session.ok()) return done(session.status());
+  std::shared_ptr<CompiledStep> dying;
+  {
+    MutexLock lock(mu_);
+    const auto found = (*session)->graphs.find(request.graph_handle());
+    if (found != (*session)->graphs.end()) {
+      dying = std::move(found->second);
+      (*session)->graphs.erase(found);
+    }
+  }
+  done(dying != nullptr ? OkStatus()
+                        : Aborted("Graph handle is not found: ", request.graph_handle(),
+                                  ". Possibly, this worker just restarted."));
+}
+
+void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done done) {
+  auto session = FindSession(call->session_handle);
+  if (!session.ok()) return done(session.status());
+  auto run = std::make_shared<RunningGraph>();
+  run->call = call;
+  run->outer = cancellation;
+  run->session = *std::move(session);
+  {
+    MutexLock lock(mu_);
+    const auto found = run->session->graphs.find(call->graph_handle);
+    if (found != run->session->graphs.end()) run->graph = found->second;
+    if (run->graph != nullptr && !closing_) ++running_;
+    if (closing_) run->graph = nullptr;
+  }
+  if (run->graph == nullptr) {
+    return done(Aborted("Graph handle is not found: ", call->graph_handle));
+  }
+  run->done = std::move(done);
+  run->step = steps_.FindOrCreate(call->step_id);
+  for (auto& [text, tensor] : call->send) {
+    Status status = RendezvousKey::Parse(text).status();
+    if (status.ok()) status = run->step->Send(text, std::move(tensor), false);
+    if (!status.ok()) return FinishGraph(run, status);
+  }
+  run->run.step_id = call->step_id;
+  run->run.rendezvous = run->step.get();
+  run->run.cancellation = &run->cancellation;
+  run->run.step_resources = &run->step->resources();
+  run->run.trace = call->record_timeline ? &run->trace : nullptr;
+  run->cancellation.Register([step = run->step](const Status& why) { step->Abort(why); });
+  if (cancellation != nullptr) {
+    run->token = cancellation->Register(
+        [raw = run.get()](const Status& why) { raw->cancellation.Cancel(why); });
+    if (run->token == Cancellation::kAlreadyCancelled) {
+      return FinishGraph(run, cancellation->status());
+    }
+  }
+  run->graph->RunAsync(run->run, [this, run](Status s) { FinishGraph(run, std::move(s)); });
+}
+
+void Worker::FinishGraph(std::shared_ptr<RunningGraph> run, Status status) {
+  if (run->token != Cancellation::kAlreadyCancelled) run->outer->Deregister(run->token);
+  RunGraphCall& call = *run->call;
+  if (status.ok()) {
+    call.received.resize(call.recv_keys.size());
+    for (size_t i = 0; i < call.recv_keys.size(); ++i) {
+      // Every send of the partition has happened, so this is answered at once or never.
+      bool answered = false;
+      run->step->local().RecvAsync(
+          call.recv_keys[i],
+          [&status, &call, i, &answered](const Status& s, Tensor value, bool dead) {
+            if (answered) return;
+            answered = true;
+            status.Update(s);
+            if (dead) {
+              status.Update(Internal("Failed to fetch outputs for step ", call.step_id, ". (",
+                                     call.recv_keys[i], " was not valid.)"));
+            }
+            call.received[i] = std::move(value);
+          });
+      if (!answered) {
+        status.Update(InvalidArgument("the graph does not send '", call.recv_keys[i], "'"));
+        run->step->Abort(status);
+      }
+      if (!status.ok()) break;
+    }
+  }
+  if (!status.ok()) run->step->Abort(status);
+  if (call.record_timeline) TraceToStepStats(run->trace.Take(), &call.step_stats);
+  const Done done = std::move(run->done);
+  run.reset();
+  done(std::move(status));
+  MutexLock lock(mu_);
+  if (--running_ == 0) idle_.NotifyAll();
+}
+
+void Worker::RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, Done done) {
+  auto key = RendezvousKey::Parse(call->key);
+  if (!key.ok()) return done(key.status());
+  const std::string_view device = std::string_view(key->src_device);
+  for (Device* d : environment_.devices) {
+    // By type and number only: a master may know this task by another name.
+    const std::string_view own = d->name();
+    if (own.substr(own.rfind('/')) != device.substr(std::min(device.rfind('/'), device.size()))) {
+      continue;
+    }
+    if (d->incarnation() != key->src_incarnation) {
+      return done(Aborted("RecvTensor expects a different device incarnation: ",
+                          key->src_incarnation, " vs. ", d->incarnation(),
+                          ". Your worker job (\"", environment_.task,
+                          "\") was probably restarted. Check your worker job for the reason why "
+                          "it was restarted."));
+    }
+  }
+  std::shared_ptr<WorkerStep> step = steps_.FindOrCreate(call->step_id);
+  /// The waiting receive: answered by the tensor or by its caller giving up, whichever is first.
+  struct Waiting {
+    Mutex mu;
+    Done done ABSL_GUARDED_BY(mu);
+    Done Take() {
+      MutexLock lock(mu);
+      return std::exchange(done, nullptr);
+    }
+  };
+  auto waiting = std::make_shared<Waiting>();
+  {
+    MutexLock lock(waiting->mu);
+    waiting->done = std::move(done);
+  }
+  Cancellation::Token token = Cancellation::kAlreadyCancelled;
+  if (cancellation != nullptr) {
+    token = cancellation->Register([waiting](const Status& why) {
+      if (Done d = waiting->Take()) d(why);
+    });
+    if (token == Cancellation::kAlreadyCancelled) {
+      if (Done d = waiting->Take()) d(cancellation->status());
+      return;
+    }
+  }
+  step->local().RecvAsync(call->key, [waiting, call, cancellation, token](
+                                         const Status& status, Tensor value, bool dead) {
+    Done d = waiting->Take();
+    if (d == nullptr) return;  // `call` and `cancellation` are gone with their caller
+    if (cancellation != nullptr) cancellation->Deregister(token);
+    call->tensor = std::move(value);
+    call->is_dead = dead;
+    d(status);
+  });
+}
+
+void Worker::CleanupGraphAsync(const CleanupGraphRequest& request, CleanupGraphResponse*,
+                               Done done) {
+  steps_.Remove(request.step_id());
+  done(OkStatus());
+}
+
+void Worker::CleanupAllAsync(const CleanupAllRequest& request, CleanupAllResponse*, Done done) {
+  for (Device* d : environment_.devices) {
+    if (request.container().empty()) d->resources().Clear("");
+    for (const std::string& c : request.container()) d->resources().Clear(c);
+  }
+  done(OkStatus());
+}
+
+void Worker::LoggingAsync(const LoggingRequest&, LoggingResponse*, Done done) {
+  // RPC logs are part of the step statistics that RunGraph returns.
+  done(OkStatus());
+}
+
+void DescribeDevice(const Device& device, DeviceAttributes* out) {
+  out->set_name(device.name());
+  out->set_device_type(std::string(ToString(device.kind())));
+  out->set_memory_limit(device.memory_limit());
+  out->set_incarnation(device.incarnation());
+  out->mutable_locality();
+  out->set_xla_global_id(-1);
+}
+
+void TraceToStepStats(const std::vector<NodeTrace>& nodes, StepStats* out) {
+  flat_hash_map<std::string, DeviceStepStats*> by_device;
+  for (const NodeTrace& n : nodes) {
+    DeviceStepStats*& device = by_device[n.device];
+    if (device == nullptr) {
+      device = out->add_dev_stats();
+      device->set_device(n.device);
+    }
+    NodeExecStats* stats = device->add_node_stats();
+    stats->set_node_name(n.name);
+    stats->set_timeline_label(StrCat(n.name, " = ", n.op, "()"));
+    stats->set_thread_id(static_cast<uint32_t>(n.thread));
+    stats->set_all_start_micros(n.start_ns / 1000);
+    stats->set_all_start_nanos(n.start_ns);
+    const int64_t took = n.end_ns - n.start_ns;
+    stats->set_op_end_rel_micros(took / 1000);
+    stats->set_op_end_rel_nanos(took);
+    stats->set_all_end_rel_micros(took / 1000);
+    stats->set_all_end_rel_nanos(took);
+    for (size_t i = 0; i < n.outputs.size(); ++i) {
+      NodeOutput* output = stats->add_output();
+      output->set_slot(static_cast<int>(i));
+      TensorDescription* t = output->mutable_tensor_description();
+      t->set_dtype(static_cast<DataType>(n.outputs[i].dtype));
+      for (const int64_t d : n.outputs[i].shape.dims()) {
+        t->mutable_shape()->add_dim()->set_size(d);
+      }
+      t->mutable_allocation_description()->set_requested_bytes(n.outputs[i].bytes);
+    }
+  }
+}
+
+}  // namespace tenon

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/hash_map.h"
+#include "core/mutex.h"
+#include "core/op_registry.h"
+#include "distributed/step_table.h"
+#include "distributed/worker_interface.h"
+#include "runtime/compiled_step.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/thread_pool.h"
+
+namespace tenon {
+
+/// What a task is made of. Everything outlives the worker.
+struct WorkerEnvironment {
+  std::string task;  // "/job:J/replica:0/task:T"
+  std::vector<Device*> devices;
+  const OpRegistry* registry = nullptr;
+  ThreadPool* pool = nullptr;
+  WorkerDirectory* workers = nullptr;
+};
+
+/// The worker part of a task: runs its partitions of masters' graphs and serves the tensors made
+/// there. Follows TensorFlow's WorkerService. Thread-safe.
+class Worker final : public WorkerInterface {
+ public:
+  explicit Worker(WorkerEnvironment environment);
+  /// Ends the steps that run, and waits for them.
+  ~Worker() override;
+
+  bool is_remote() const override { return false; }
+  void GetStatusAsync(const GetStatusRequest& request, GetStatusResponse* response,
+                      Done done) override;
+  void CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
+                                CreateWorkerSessionResponse* response, Done done) override;
+  void DeleteWorkerSessionAsync(const DeleteWorkerSessionRequest& request,
+                                DeleteWorkerSessionResponse* response, Done done) override;
+  void RegisterGraphAsync(const RegisterGraphRequest& request, RegisterGraphResponse* response,
+                          Done done) override;
+  void DeregisterGraphAsync(const DeregisterGraphRequest& request,
+                            DeregisterGraphResponse* response, Done done) override;
+  void RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done done) override;
+  void RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, Done done) override;
+  void CleanupGraphAsync(const CleanupGraphRequest& request, CleanupGraphResponse* response,
+                         Done done) override;
+  void CleanupAllAsync(const CleanupAllRequest& request, CleanupAllResponse* response,
+                       Done done) override;
+  void LoggingAsync(const LoggingRequest& request, LoggingResponse* response,
+                    Done done) override;
+
+ private:
+  /// What one master keeps here. The legacy session, with an empty handle, is always there.
+  struct MasterState {
+    std::string master_task;
+    int64_t master_incarnation = 0;
+    KernelCache kernels;
+    StringMap<std::shared_ptr<CompiledStep>> graphs;  // guarded by the worker's mutex
+    uint64_t next_graph = 1;
+  };
+  struct RunningGraph;
+
+  Status RegisterGraph(const RegisterGraphRequest& request, RegisterGraphResponse* response);
+  StatusOr<std::shared_ptr<MasterState>> FindSession(const std::string& handle);
+  void FinishGraph(std::shared_ptr<RunningGraph> run, Status status);
+
+  const WorkerEnvironment environment_;
+  StepTable steps_;
+  Mutex mu_;
+  CondVar idle_;
+  int running_ ABSL_GUARDED_BY(mu_) = 0;
+  bool closing_ ABSL_GUARDED_BY(mu_) = false;
+  StringMap<std::shared_ptr<MasterState>> sessions_ ABSL_GUARDED_BY(mu_);
+};
+
+/// A device as GetStatus and ListDevices report it.
+void DescribeDevice(const Device& device, DeviceAttributes* out);
+
+/// What nodes did, as RunMetadata carries it.
+void TraceToStepStats(const std::vector<NodeTrace>& nodes, StepStats* out);
+
+}  // namespace tenon
