@@ -4,6 +4,7 @@
 namespace tenon {
 
 void RegisterAllOps(OpRegistry& ops) {
+  RegisterArgOps(ops);
   RegisterConstOps(ops);
   RegisterShapeOps(ops);
   RegisterVariableOps(ops);

@@ -9,6 +9,7 @@ namespace tenon {
 void RegisterAllOps(OpRegistry& ops);
 
 // One family each; RegisterAllOps calls all of them.
+void RegisterArgOps(OpRegistry& ops);
 void RegisterConstOps(OpRegistry& ops);
 void RegisterShapeOps(OpRegistry& ops);
 void RegisterVariableOps(OpRegistry& ops);
