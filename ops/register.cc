@@ -10,6 +10,14 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterVariableOps(ops);
   RegisterControlFlowOps(ops);
   RegisterSendRecvOps(ops);
+
+  RegisterUnaryArithmetic(ops);
+  RegisterTranscendental(ops);
+  RegisterActivations(ops);
+  RegisterElementwiseGradients(ops);
+  RegisterBinaryArithmetic(ops);
+  RegisterDivision(ops);
+  RegisterComparison(ops);
 }
 
 }  // namespace tenon

@@ -16,4 +16,12 @@ void RegisterVariableOps(OpRegistry& ops);
 void RegisterControlFlowOps(OpRegistry& ops);
 void RegisterSendRecvOps(OpRegistry& ops);
 
+void RegisterUnaryArithmetic(OpRegistry& ops);
+void RegisterTranscendental(OpRegistry& ops);
+void RegisterActivations(OpRegistry& ops);
+void RegisterElementwiseGradients(OpRegistry& ops);
+void RegisterBinaryArithmetic(OpRegistry& ops);
+void RegisterDivision(OpRegistry& ops);
+void RegisterComparison(OpRegistry& ops);
+
 }  // namespace tenon

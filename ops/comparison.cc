@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+struct EqualityOp {
+  static constexpr bool kCommutative = true, kNotDifferentiable = true, kShapeErrorAttr = true;
+  static constexpr std::string_view kAllowed = "type";
+  using Types = decltype(ConcatTypes(PlainTypes(), TypeList<std::string>()));
+};
+
+struct EqualOp : EqualityOp {
+  static constexpr std::string_view kName = "Equal";
+  static constexpr std::string_view kDoc =
+      "Whether x = y. Shapes that do not broadcast are an error, or with incompatible_shape_error "
+      "= false give false";
+  template <typename T>
+  TENON_HD static bool Apply(const T& x, const T& y) {
+    return x == y;
+  }
+};
+
+struct NotEqualOp : EqualityOp {
+  static constexpr std::string_view kName = "NotEqual", kDoc = "Whether x differs from y";
+  template <typename T>
+  TENON_HD static bool Apply(const T& x, const T& y) {
+    return !(x == y);
+  }
+};
+
+#define TENON_ORDER_OP(NAME, DOC, OPERATOR)                      \
+  struct NAME##Op {                                              \
+    static constexpr std::string_view kName = #NAME, kDoc = DOC; \
+    static constexpr bool kNotDifferentiable = true;             \
+    using Types = RealTypes;                                     \
+    template <typename T>                                        \
+    TENON_HD static bool Apply(T x, T y) {                       \
+      return x OPERATOR y;                                       \
+    }                                                            \
+  };
+TENON_ORDER_OP(Less, "Whether x < y", <)
+TENON_ORDER_OP(LessEqual, "Whether x <= y", <=)
+TENON_ORDER_OP(Greater, "Whether x > y", >)
+TENON_ORDER_OP(GreaterEqual, "Whether x >= y", >=)
+#undef TENON_ORDER_OP
+
+}  // namespace
+
+void RegisterComparison(OpRegistry& ops) {
+  RegisterBinaryList(
+      ops, TypeList<EqualOp, NotEqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp>());
+}
+
+}  // namespace tenon

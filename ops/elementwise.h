@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "core/op_registry.h"
+#include "core/scope.h"
+#include "ops/maths.h"
+
+// The machinery of elementwise ops: one struct is a whole op. A family's .cc writes the structs and
+// lists them once.
+//
+//   struct SoftsignOp {
+//     static constexpr std::string_view kName = "Softsign", kDoc = "x / (1 + |x|)";
+//     using Types = FloatTypes;
+//     template <typename T> TENON_HD static T Apply(T x) { return x / (T(1) + Abs(x)); }
+//     static Output Grad(const Scope& s, Output x, Output y, Output dy);
+//   };
+//   void RegisterActivations(OpRegistry& ops) { RegisterUnaryList(ops, TypeList<SoftsignOp>()); }
+//
+// Required: kName, kDoc, Types (the element types of its kernels), Apply (returning T, or bool for
+// an op with a bool result). Optional members:
+//   kAllowed         the allowed types as the schema has them, when they are more than Types
+//   kInput, kOutput  (unary) or kX, kY, kZ (binary): the argument names, when not x, y, z
+//   kDomain          where tests sample its inputs
+//   Grad             how it is differentiated; kNotDifferentiable = true when no gradient flows;
+//                    with neither, asking for the gradient is an error
+//   kFloatLoop       a faster loop for float: void(const float* x, float* y, int64_t n)
+//   kCost            nanoseconds an element, roughly
+//   Valid, kError    (binary) elements for which Valid(x, y) is false fail with InvalidArgument
+//   kCommutative, kAggregate  (binary) flags of the schema
+// A binary Grad gives gradients of the broadcast shape; the machinery sums them to the operands'.
+
+namespace tenon {
+
+using UnaryLoop = void (*)(const void* x, void* y, int64_t n);
+/// Operands advance by x_step and y_step (0 or 1) elements. False when an element is not valid.
+using BinaryLoop = bool (*)(const void* x, int64_t x_step, const void* y, int64_t y_step, void* z,
+                            int64_t n);
+
+/// What the templates below collect of an op, so that the rest is compiled once.
+struct ElementwiseInfo {
+  std::string_view name, doc;
+  std::string allowed;  // "{float, double}"; empty: the op has no T, its inputs are bool
+  DTypeVector types;
+  std::string_view x = "x", y = "y", z = "z";  // a unary op has x and y
+  bool bool_result = false;
+  bool not_differentiable = false;
+  bool commutative = false, aggregate = false;
+  std::string_view error;
+  double cost_ns = 0.5;
+  Domain domain;
+};
+struct UnaryInfo : ElementwiseInfo {
+  std::array<UnaryLoop, kNumDTypes> loops{};
+  Output (*grad)(const Scope& s, Output x, Output y, Output dy) = nullptr;
+};
+struct BinaryInfo : ElementwiseInfo {
+  std::array<BinaryLoop, kNumDTypes> loops{};
+  void (*grad)(const Scope& s, Output x, Output y, Output z, Output dz, Output* dx,
+               Output* dy) = nullptr;
+  /// The inputs must have one shape: the ops that are gradients of others.
+  bool same_shape = false;
+  bool has_shape_error_attr = false;
+};
+
+void RegisterUnary(OpRegistry& ops, const UnaryInfo& info);
+void RegisterBinary(OpRegistry& ops, const BinaryInfo& info);
+
+/// "{float, double}"
+std::string AllowedTypes(const DTypeVector& types);
+
+namespace elementwise_internal {
+
+/// Elements of 16-bit floats are widened in pieces of this many.
+inline constexpr int64_t kPiece = 256;
+
+template <typename Op, typename T>
+void UnaryLoopOf(const void* x, void* y, int64_t n) {
+  using C = ComputeType<T>;
+  using R = std::conditional_t<std::is_same_v<decltype(Op::Apply(C())), bool>, bool, T>;
+  const T* in = static_cast<const T*>(x);
+  R* out = static_cast<R*>(y);
+  if constexpr (requires { Op::kFloatLoop; } && std::is_same_v<T, float>) {
+    Op::kFloatLoop(in, out, n);
+  } else if constexpr (requires { Op::kFloatLoop; } && !std::is_same_v<C, T>) {
+    float piece[kPiece];
+    for (int64_t begin = 0; begin < n; begin += kPiece) {
+      const int64_t count = n - begin < kPiece ? n - begin : kPiece;
+      for (int64_t i = 0; i < count; ++i) piece[i] = static_cast<float>(in[begin + i]);
+      Op::kFloatLoop(piece, piece, count);
+      for (int64_t i = 0; i < count; ++i) out[begin + i] = static_cast<T>(piece[i]);
+    }
+  } else {
+    TENON_SIMD
+    for (int64_t i = 0; i < n; ++i) {
+      out[i] = static_cast<R>(Op::Apply(static_cast<C>(in[i])));
+    }
+  }
+}
+
+/// The types whose loops are worth three versions each; the others take one with variable steps.
+template <typename T>
+inline constexpr bool kIsFrequent = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                                    std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
+
+template <typename Op, typename T>
+bool BinaryLoopOf(const void* x, int64_t x_step, const void* y, int64_t y_step, void* z,
+                  int64_t n) {
+  using C = ComputeType<T>;
+  using R = std::conditional_t<std::is_same_v<decltype(Op::Apply(C(), C())), bool>, bool, T>;
+  const T* a = static_cast<const T*>(x);
+  const T* b = static_cast<const T*>(y);
+  R* out = static_cast<R*>(z);
+  if constexpr (requires { Op::Valid(C(), C()); }) {
+    bool valid = true;
+    for (int64_t i = 0; i < n; ++i) {
+      valid &= Op::Valid(static_cast<C>(a[i * x_step]), static_cast<C>(b[i * y_step]));
+    }
+    if (!valid) return false;
+  }
+  const auto apply = [](const T& p, const T& q) {
+    if constexpr (std::is_same_v<C, T>) {
+      return static_cast<R>(Op::Apply(p, q));
+    } else {
+      return static_cast<R>(Op::Apply(static_cast<C>(p), static_cast<C>(q)));
+    }
+  };
+  if (!kIsFrequent<T>) {
+    TENON_SIMD
+    for (int64_t i = 0; i < n; ++i) out[i] = apply(a[i * x_step], b[i * y_step]);
+  } else if (x_step == y_step) {
+    if (x_step == 0) {
+      const R value = apply(*a, *b);
+      for (int64_t i = 0; i < n; ++i) out[i] = value;
+      return true;
+    }
+    TENON_SIMD
+    for (int64_t i = 0; i < n; ++i) out[i] = apply(a[i], b[i]);
+  } else if (y_step == 0) {
+    const T q = *b;
+    TENON_SIMD
+    for (int64_t i = 0; i < n; ++i) out[i] = apply(a[i], q);
+  } else {
+    const T p = *a;
+    TENON_SIMD
+    for (int64_t i = 0; i < n; ++i) out[i] = apply(p, b[i]);
+  }
+  return true;
+}
+
+template <typename... Ts>
+constexpr bool IsBoolOnly(TypeList<Ts...>) {
+  return std::is_same_v<TypeList<Ts...>, TypeList<bool>>;
+}
+
+template <typename Op>
+void Describe(ElementwiseInfo* info) {
+  info->name = Op::kName;
+  info->doc = Op::kDoc;
+  info->types = DTypesOf(typename Op::Types());
+  if constexpr (requires { Op::kAllowed; }) {
+    info->allowed = Op::kAllowed;
+  } else if constexpr (!IsBoolOnly(typename Op::Types())) {
+    info->allowed = AllowedTypes(info->types);
+  }
+  if constexpr (requires { Op::kDomain; }) info->domain = Op::kDomain;
+  if constexpr (requires { Op::kNotDifferentiable; }) info->not_differentiable = true;
+  if constexpr (requires { Op::kCost; }) info->cost_ns = Op::kCost;
+}
+
+template <typename Op, typename... Ts>
+UnaryInfo DescribeUnary(TypeList<Ts...>) {
+  UnaryInfo info;
+  Describe<Op>(&info);
+  if constexpr (requires { Op::kInput; }) info.x = Op::kInput;
+  if constexpr (requires { Op::kOutput; }) info.y = Op::kOutput;
+  if constexpr (requires { &Op::Grad; }) info.grad = Op::Grad;
+  info.bool_result = std::is_same_v<decltype(Op::Apply(float())), bool>;
+  ((info.loops[static_cast<int>(kDTypeOf<Ts>)] = &UnaryLoopOf<Op, Ts>), ...);
+  return info;
+}
+
+template <typename Op, typename... Ts>
+BinaryInfo DescribeBinary(TypeList<Ts...>) {
+  BinaryInfo info;
+  Describe<Op>(&info);
+  if constexpr (requires { Op::kX; }) info.x = Op::kX;
+  if constexpr (requires { Op::kY; }) info.y = Op::kY;
+  if constexpr (requires { Op::kZ; }) info.z = Op::kZ;
+  if constexpr (requires { &Op::Grad; }) info.grad = Op::Grad;
+  if constexpr (requires { Op::kError; }) info.error = Op::kError;
+  if constexpr (requires { Op::kCommutative; }) info.commutative = true;
+  if constexpr (requires { Op::kAggregate; }) info.aggregate = true;
+  if constexpr (requires { Op::kSameShape; }) info.same_shape = true;
+  if constexpr (requires { Op::kShapeErrorAttr; }) info.has_shape_error_attr = true;
+  info.bool_result =
+      (std::is_same_v<decltype(Op::Apply(ComputeType<Ts>(), ComputeType<Ts>())), bool> && ...);
+  ((info.loops[static_cast<int>(kDTypeOf<Ts>)] = &BinaryLoopOf<Op, Ts>), ...);
+  return info;
+}
+
+}  // namespace elementwise_internal
+
+template <typename... Ops>
+void RegisterUnaryList(OpRegistry& ops, TypeList<Ops...>) {
+  (RegisterUnary(ops, elementwise_internal::DescribeUnary<Ops>(typename Ops::Types())), ...);
+}
+template <typename... Ops>
+void RegisterBinaryList(OpRegistry& ops, TypeList<Ops...>) {
+  (RegisterBinary(ops, elementwise_internal::DescribeBinary<Ops>(typename Ops::Types())), ...);
+}
+
+/// Type lists that many elementwise ops share.
+using FloatComplexTypes = decltype(ConcatTypes(FloatTypes(), ComplexTypes()));
+using SignedTypes =
+    decltype(ConcatTypes(FloatTypes(), TypeList<int8_t, int16_t, int32_t, int64_t>()));
+using SignedComplexTypes = decltype(ConcatTypes(SignedTypes(), ComplexTypes()));
+
+}  // namespace tenon

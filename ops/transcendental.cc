@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <numbers>
+
+#include "ops/composition.h"
+#include "ops/elementwise.h"
+#include "ops/math_ops.h"
+#include "ops/register.h"
+#include "ops/vector_maths.h"
+
+namespace tenon {
+namespace {
+
+/// y' = dy * conj(derivative): what a gradient is for complex numbers too.
+Output Chain(const Scope& s, Output dy, Output derivative) {
+  return s.ok() ? Mul(s, dy, ConjugateOf(s, derivative)) : Output();
+}
+Output OneLike(const Scope& s, Output x) { return s.ok() ? ScalarOf(s, x.dtype(), 1) : Output(); }
+
+// Opens the struct of a function of complex numbers whose maths has the op's name.
+#define TENON_FUNCTION_OP(NAME, DOC)                             \
+  struct NAME##Op {                                              \
+    static constexpr std::string_view kName = #NAME, kDoc = DOC; \
+    using Types = FloatComplexTypes;                             \
+    static constexpr double kCost = 4;                           \
+    template <typename T>                                        \
+    TENON_HD static T Apply(T x) {                               \
+      return NAME(x);                                            \
+    }
+
+TENON_FUNCTION_OP(Exp, "e to the power x")
+static constexpr auto kFloatLoop = &VectorExp;
+static Output Grad(const Scope& s, Output, Output y, Output dy) { return Chain(s, dy, y); }
+};
+
+TENON_FUNCTION_OP(Expm1, "exp(x) - 1, accurate near 0")
+static constexpr auto kFloatLoop = &VectorExpm1;
+static Output Grad(const Scope& s, Output x, Output, Output dy) { return Chain(s, dy, Exp(s, x)); }
+};
+
+TENON_FUNCTION_OP(Log, "The natural logarithm of x")
+static constexpr Domain kDomain{0.3, 2};
+static constexpr auto kFloatLoop = &VectorLog;
+static Output Grad(const Scope& s, Output x, Output, Output dy) {
+  return Chain(s, dy, Reciprocal(s, x));
+}
+}
+;
+
+TENON_FUNCTION_OP(Log1p, "log(1 + x), accurate near 0")
+static constexpr Domain kDomain{-0.5, 2};
+static constexpr auto kFloatLoop = &VectorLog1p;
+static Output Grad(const Scope& s, Output x, Output, Output dy) {
+  return Chain(s, dy, Reciprocal(s, AddV2(s, OneLike(s, x), x)));
+}
+}
+;
+
+TENON_FUNCTION_OP(Sin, "The sine of x in radians")
+static constexpr auto kFloatLoop = &VectorSin;
+static Output Grad(const Scope& s, Output x, Output, Output dy) { return Chain(s, dy, Cos(s, x)); }
+}
+;
+
+TENON_FUNCTION_OP(Cos, "The cosine of x in radians")
+static constexpr auto kFloatLoop = &VectorCos;
+static Output Grad(const Scope& s, Output x, Output, Output dy) {
+  return Neg(s, Chain(s, dy, Sin(s, x)));
+}
+}
+;
+
+TENON_FUNCTION_OP(Tan, "The tangent of x in radians")
+static constexpr Domain kDomain{-1, 1};
+static constexpr auto kFloatLoop = &VectorTan;
+static Output Grad(const Scope& s, Output x, Output, Output dy) {
+  return Chain(s, dy, Square(s, Reciprocal(s, Cos(s, x))));
+}
+}
+;
+
+TENON_FUNCTION_OP(Asin, "The angle in radians whose sine is x")
+static constexpr Domain kDomain{-0.8, 0.8};
+static Output Grad(const Scope& s, Output x, Output, Output dy) {
+  return Chain(s, dy, Rsqrt(s, Sub(s, OneLike(s, x), Square(s, x))));
+}
+}
+;
+
+TENON_FUNCTION_OP(Acos, "The angle in radians whose cosine is x")
+static constexpr Domain kDomain{-0.8, 0.8};
+static Output Grad(const Scope& s, Output x, Output, Output dy) {
+  return Neg(s, Chain(s, dy, Rsqrt(s, Sub(s, OneLike(s, x), Square(s, x)))));
+}
+}
+;
+
+TENON_FUNCTION_OP(Atan, "The angle in radians whose tangent is x")
+static Output Grad(const Scope& s, Output x, Output, Output dy) {
+  return Chain(s, dy, Reciprocal(s, AddV2(s, OneLike(s, x), Square(s, x))));
+}
+}
+;
+
+TENON_FUNCTION_OP(Sinh, "The hyperbolic sine of x")
+static Output Grad(const Scope& s, Output x, Output, Output dy) { return Chain(s, dy, Cosh(s, x)); }
+}
+;
+
+TENON_FUNCTION_OP(Cosh, "The hyperbolic cosine of x")
+static Output Grad(const Scope& s, Output x, Output, Output dy) { return Chain(s, dy, Sinh(s, x)); }
+}
+;
+
+TENON_FUNCTION_OP(Asinh, "The inverse of Sinh")
+static Output Grad(const Scope& s, Output, Output y, Output dy) {
+  return Chain(s, dy, Reciprocal(s, Cosh(s, y)));
+}
+}
+;
+
+TENON_FUNCTION_OP(Acosh, "The inverse of Cosh; NaN below 1")
+static constexpr Domain kDomain{1.3, 3};
+static Output Grad(const Scope& s, Output, Output y, Output dy) {
+  return Chain(s, dy, Reciprocal(s, Sinh(s, y)));
+}
+}
+;
+
+TENON_FUNCTION_OP(Atanh, "The inverse of Tanh; NaN outside [-1, 1]")
+static constexpr Domain kDomain{-0.8, 0.8};
+static Output Grad(const Scope& s, Output x, Output, Output dy) {
+  return Chain(s, dy, Reciprocal(s, Sub(s, OneLike(s, x), Square(s, x))));
+}
+}
+;
+
+TENON_FUNCTION_OP(Tanh, "The hyperbolic tangent of x")
+static constexpr auto kFloatLoop = &VectorTanh;
+static Output Grad(const Scope& s, Output, Output y, Output dy) {
+  return s.Op("TanhGrad").Input(y).Input(dy).Output();
+}
+}
+;
+#undef TENON_FUNCTION_OP
+
+struct SigmoidOp {
+  static constexpr std::string_view kName = "Sigmoid", kDoc = "1 / (1 + exp(-x))";
+  using Types = FloatComplexTypes;
+  static constexpr double kCost = 4;
+  static constexpr auto kFloatLoop = &VectorSigmoid;
+  template <typename T>
+  TENON_HD static T Apply(T x) {
+    return T(1) / (T(1) + Exp(-x));
+  }
+  static Output Grad(const Scope& s, Output, Output y, Output dy) {
+    return s.Op("SigmoidGrad").Input(y).Input(dy).Output();
+  }
+};
+
+/// dy * sign * 2 / sqrt(pi) * exp(-x^2)
+Output ErfDerivative(const Scope& s, Output x, Output dy, double sign) {
+  return Mul(s, dy, Scaled(s, Exp(s, Neg(s, Square(s, x))), sign * 2 * std::numbers::inv_sqrtpi));
+}
+
+struct ErfOp {
+  static constexpr std::string_view kName = "Erf", kDoc = "The Gauss error function";
+  using Types = FloatTypes;
+  static constexpr double kCost = 4;
+  static constexpr auto kFloatLoop = &VectorErf;
+  template <typename T>
+  TENON_HD static T Apply(T x) {
+    return Erf(x);
+  }
+  static Output Grad(const Scope& s, Output x, Output, Output dy) {
+    return ErfDerivative(s, x, dy, 1);
+  }
+};
+
+struct ErfcOp {
+  static constexpr std::string_view kName = "Erfc", kDoc = "1 - erf(x), accurate for large x";
+  using Types = FloatTypes;
+  static constexpr double kCost = 10;
+  template <typename T>
+  TENON_HD static T Apply(T x) {
+    return Erfc(x);
+  }
+  static Output Grad(const Scope& s, Output x, Output, Output dy) {
+    return ErfDerivative(s, x, dy, -1);
+  }
+};
+
+}  // namespace
+
+void RegisterTranscendental(OpRegistry& ops) {
+  RegisterUnaryList(
+      ops, TypeList<ExpOp, Expm1Op, LogOp, Log1pOp, SinOp, CosOp, TanOp, AsinOp, AcosOp, AtanOp,
+                    SinhOp, CoshOp, AsinhOp, AcoshOp, AtanhOp, TanhOp, SigmoidOp, ErfOp, ErfcOp>());
+}
+
+}  // namespace tenon

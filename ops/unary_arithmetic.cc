@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/composition.h"
+#include "ops/elementwise.h"
+#include "ops/math_ops.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+struct AbsOp {
+  static constexpr std::string_view kName = "Abs", kDoc = "|x|";
+  using Types = SignedTypes;
+  static constexpr Domain kDomain{0.3, 2};
+  template <typename T>
+  TENON_HD static T Apply(T x) {
+    return Abs(x);
+  }
+  static Output Grad(const Scope& s, Output x, Output, Output dy) { return Mul(s, dy, Sign(s, x)); }
+};
+
+struct NegOp {
+  static constexpr std::string_view kName = "Neg", kDoc = "-x";
+  using Types = SignedComplexTypes;
+  template <typename T>
+  TENON_HD static T Apply(T x) {
+    return Negative(x);
+  }
+  static Output Grad(const Scope& s, Output, Output, Output dy) { return Neg(s, dy); }
+};
+
+struct SignOp {
+  static constexpr std::string_view kName = "Sign";
+  static constexpr std::string_view kDoc = "-1, 0 or 1; x / |x| of a complex x that is not 0";
+  using Types = SignedComplexTypes;
+  static constexpr Domain kDomain{0.3, 2};
+  template <typename T>
+  TENON_HD static T Apply(T x) {
+    if constexpr (kIsComplex<T>) {
+      return x == T(0) ? T(0) : x / std::abs(x);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return x > T(0) ? T(1) : (x < T(0) ? T(-1) : x);  // NaN stays
+    } else {
+      return static_cast<T>((x > T(0)) - (x < T(0)));
+    }
+  }
+  static Output Grad(const Scope& s, Output x, Output, Output) { return ZerosLike(s, x); }
+};
+
+struct SquareOp {
+  static constexpr std::string_view kName = "Square", kDoc = "x * x";
+  using Types = NumericTypes;
+  template <typename T>
+  TENON_HD static T Apply(T x) {
+    return Times(x, x);
+  }
+  static Output Grad(const Scope& s, Output x, Output, Output dy) {
+    return Mul(s, dy, Scaled(s, ConjugateOf(s, x), 2));
+  }
+};
+
+struct SqrtOp {
+  static constexpr std::string_view kName = "Sqrt", kDoc = "The square root of x; NaN below 0";
+  using Types = FloatComplexTypes;
+  static constexpr Domain kDomain{0.3, 2};
+  template <typename T>
+  TENON_HD static T Apply(T x) {
+    return Sqrt(x);
+  }
+  static Output Grad(const Scope& s, Output, Output y, Output dy) {
+    return s.Op("SqrtGrad").Input(y).Input(dy).Output();
+  }
+};
+
+struct RsqrtOp {
+  static constexpr std::string_view kName = "Rsqrt", kDoc = "1 / sqrt(x)";
+  using Types = FloatComplexTypes;
+  static constexpr Domain kDomain{0.3, 2};
+  template <typename T>
+  TENON_HD static T Apply(T x) {
+    return T(1) / Sqrt(x);
+  }
+  static Output Grad(const Scope& s, Output, Output y, Output dy) {
+    return s.Op("RsqrtGrad").Input(y).Input(dy).Output();
+  }
+};
+
+struct ReciprocalOp {
+  static constexpr std::string_view kName = "Reciprocal", kDoc = "1 / x; an integer 0 gives 0";
+  using Types = SignedComplexTypes;
+  static constexpr Domain kDomain{0.3, 2};
+  template <typename T>
+  TENON_HD static T Apply(T x) {
+    if constexpr (std::is_integral_v<T>) {
+      return x == T(0) ? T(0) : T(1) / x;
+    } else {
+      return T(1) / x;
+    }
+  }
+  static Output Grad(const Scope& s, Output, Output y, Output dy) {
+    return s.Op("ReciprocalGrad").Input(y).Input(dy).Output();
+  }
+};
+
+struct InvOp : ReciprocalOp {
+  static constexpr std::string_view kName = "Inv", kDoc = "The old name of Reciprocal";
+  static Output Grad(const Scope& s, Output, Output y, Output dy) {
+    return s.Op("InvGrad").Input(y).Input(dy).Output();
+  }
+};
+
+struct ConjOp {
+  static constexpr std::string_view kName = "Conj", kDoc = "The complex conjugate";
+  static constexpr std::string_view kInput = "input", kOutput = "output";
+  static constexpr std::string_view kAllowed = "{complex64, complex128, variant} = DT_COMPLEX64";
+  using Types = ComplexTypes;
+  template <typename T>
+  TENON_HD static T Apply(T x) {
+    return Conjugate(x);
+  }
+  static Output Grad(const Scope& s, Output, Output, Output dy) { return Conj(s, dy); }
+};
+
+// The steps below have gradient 0 wherever they have one, which TensorFlow states as none at all.
+
+#define TENON_ROUNDING_OP(NAME, DOC, TYPES, FUNCTION)            \
+  struct NAME##Op {                                              \
+    static constexpr std::string_view kName = #NAME, kDoc = DOC; \
+    static constexpr bool kNotDifferentiable = true;             \
+    using Types = TYPES;                                         \
+    template <typename T>                                        \
+    TENON_HD static T Apply(T x) {                               \
+      return FUNCTION(x);                                        \
+    }                                                            \
+  };
+TENON_ROUNDING_OP(Floor, "The largest integer not above x", FloatTypes, Floor)
+TENON_ROUNDING_OP(Ceil, "The smallest integer not below x", FloatTypes, Ceil)
+TENON_ROUNDING_OP(Round, "The nearest integer, halves to even", SignedComplexTypes, RoundToEven)
+TENON_ROUNDING_OP(Rint, "The nearest integer, halves to even", FloatTypes, RoundToEven)
+#undef TENON_ROUNDING_OP
+
+struct IsNanOp {
+  static constexpr std::string_view kName = "IsNan", kDoc = "Whether x is not a number";
+  using Types = FloatTypes;
+  template <typename T>
+  TENON_HD static bool Apply(T x) {
+    return IsNan(x);
+  }
+};
+
+struct IsInfOp {
+  static constexpr std::string_view kName = "IsInf", kDoc = "Whether x is infinite";
+  using Types = FloatTypes;
+  template <typename T>
+  TENON_HD static bool Apply(T x) {
+    return Abs(x) == std::numeric_limits<T>::infinity();
+  }
+};
+
+struct IsFiniteOp {
+  static constexpr std::string_view kName = "IsFinite", kDoc = "Neither infinite nor NaN";
+  using Types = FloatTypes;
+  template <typename T>
+  TENON_HD static bool Apply(T x) {
+    return Abs(x) < std::numeric_limits<T>::infinity();
+  }
+};
+
+struct LogicalNotOp {
+  static constexpr std::string_view kName = "LogicalNot", kDoc = "Whether x is false";
+  static constexpr bool kNotDifferentiable = true;
+  using Types = TypeList<bool>;
+  TENON_HD static bool Apply(bool x) { return !x; }
+};
+
+struct ZerosLikeOp {
+  static constexpr std::string_view kName = "ZerosLike", kDoc = "Zeros in the shape of x";
+  static constexpr std::string_view kAllowed = "type";
+  static constexpr bool kNotDifferentiable = true;
+  using Types = decltype(ConcatTypes(PlainTypes(), TypeList<std::string>()));
+  template <typename T>
+  TENON_HD static T Apply(const T&) {
+    return T{};
+  }
+};
+
+struct OnesLikeOp {
+  static constexpr std::string_view kName = "OnesLike", kDoc = "Ones in the shape of x";
+  static constexpr bool kNotDifferentiable = true;
+  using Types = PlainTypes;
+  template <typename T>
+  TENON_HD static T Apply(T) {
+    return T(1);
+  }
+};
+
+}  // namespace
+
+void RegisterUnaryArithmetic(OpRegistry& ops) {
+  RegisterUnaryList(ops, TypeList<AbsOp, NegOp, SignOp, SquareOp, SqrtOp, RsqrtOp, ReciprocalOp,
+                                  InvOp, ConjOp, FloorOp, CeilOp, RoundOp, RintOp, IsNanOp, IsInfOp,
+                                  IsFiniteOp, LogicalNotOp, ZerosLikeOp, OnesLikeOp>());
+}
+
+}  // namespace tenon
