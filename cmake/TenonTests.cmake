@@ -4,6 +4,7 @@
 # ctest of its own; every *_test.py a ctest too. The folder decides the label:
 #   tests/distributed -> dist, interop -> interop, system -> slow, cuda -> cuda, fuzz -> fuzz,
 #   anything else -> fast.
+# tests/data holds both the tests of data/ and, in its folders, the files that tests read.
 # tests/testing is the library tenon_testing, which every test program links. Tests run in the source
 # tree, with TENON_SOURCE_DIR and TENON_BINARY_DIR set. A Python test skips with exit code 77, saying
 # why on its last line.
@@ -50,7 +51,7 @@ function(tenon_tests)
 
   file(GLOB folders CONFIGURE_DEPENDS RELATIVE "${root}" "${root}/*")
   foreach(folder IN LISTS folders)
-    if(folder STREQUAL "testing" OR folder STREQUAL "data" OR NOT IS_DIRECTORY "${root}/${folder}")
+    if(folder STREQUAL "testing" OR NOT IS_DIRECTORY "${root}/${folder}")
       continue()
     endif()
     tenon_test_label(${folder} label seconds)

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+
+// Files, wherever they are. The scheme of a path ("s3://bucket/key") chooses the file system; a
+// path without one is local. Errors name the path and say what the system said: NotFound,
+// PermissionDenied, ResourceExhausted (disk full), AlreadyExists, and Unavailable for the rest.
+
+namespace tenon {
+
+/// A file to read from at any place. Thread-safe.
+class InputFile {
+ public:
+  virtual ~InputFile() = default;
+  virtual const std::string& path() const = 0;
+  /// Bytes, when it was opened.
+  virtual int64_t size() const = 0;
+  /// Reads `size` bytes from `offset` on into `out`; fewer only where the file ends. Returns how
+  /// many.
+  virtual StatusOr<size_t> ReadAt(int64_t offset, size_t size, char* out) const = 0;
+};
+
+/// A file to write at its end. Buffered. Used by one thread at a time.
+class OutputFile {
+ public:
+  virtual ~OutputFile() = default;
+  virtual Status Append(std::string_view data) = 0;
+  /// Hands what was appended to the system, so that other processes see it.
+  virtual Status Flush() = 0;
+  /// Flushes and closes. The destructor closes too, but cannot say what went wrong.
+  virtual Status Close() = 0;
+};
+
+enum class WriteMode { kTruncate, kAppend };
+
+/// One kind of storage. Thread-safe.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  virtual StatusOr<std::unique_ptr<InputFile>> OpenInput(const std::string& path) = 0;
+  virtual StatusOr<std::unique_ptr<OutputFile>> OpenOutput(const std::string& path,
+                                                           WriteMode mode) = 0;
+  virtual bool Exists(const std::string& path) = 0;
+  /// The names in a folder, sorted, without "." and "..".
+  virtual StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
+  /// Makes the folder and those above it; no error when it is there.
+  virtual Status MakeFolders(const std::string& folder) = 0;
+  /// Replaces `to` in one step when both are in one file system.
+  virtual Status Rename(const std::string& from, const std::string& to) = 0;
+  /// Removes a file or an empty folder.
+  virtual Status Remove(const std::string& path) = 0;
+};
+
+/// The file system of a path; Unimplemented when there is none for its scheme. Not owned.
+StatusOr<FileSystem*> FileSystemOf(std::string_view path);
+
+StatusOr<std::unique_ptr<InputFile>> OpenInput(const std::string& path);
+StatusOr<std::unique_ptr<OutputFile>> OpenOutput(const std::string& path,
+                                                 WriteMode mode = WriteMode::kTruncate);
+/// The whole content.
+StatusOr<std::string> ReadFile(const std::string& path);
+/// Writes a file that appears whole or not at all: under a temporary name first, then renamed.
+Status WriteFile(const std::string& path, std::string_view content);
+bool FileExists(const std::string& path);
+StatusOr<std::vector<std::string>> ListFolder(const std::string& folder);
+Status MakeFolders(const std::string& folder);
+Status RenameFile(const std::string& from, const std::string& to);
+Status RemoveFile(const std::string& path);
+
+/// The part of a path before its last slash ("" without one), and after it.
+std::string FolderOf(std::string_view path);
+std::string NameOf(std::string_view path);
+/// The two with one slash between them.
+std::string JoinPath(std::string_view folder, std::string_view name);
+/// `path` with a suffix that no other process or thread uses, for files to be renamed later.
+std::string TemporaryName(std::string_view path);
+
+}  // namespace tenon

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/crc32c.h"
+#include "data/tensor_bundle.h"
+#include "data/tensor_bundle_index.h"
+
+namespace tenon {
+namespace {
+
+void AppendVarint(std::string* out, uint64_t value) {
+  while (value >= 0x80) {
+    out->push_back(static_cast<char>(value | 0x80));
+    value >>= 7;
+  }
+  out->push_back(static_cast<char>(value));
+}
+
+}  // namespace
+
+std::string BundleIndexName(std::string_view prefix) { return StrCat(prefix, ".index"); }
+
+std::string BundleDataName(std::string_view prefix, int shard, int num_shards) {
+  return StrCat(prefix, ".data-", absl::Dec(shard, absl::kZeroPad5), "-of-",
+                absl::Dec(num_shards, absl::kZeroPad5));
+}
+
+BundleWriter::BundleWriter(std::string prefix, std::string temporary,
+                           std::unique_ptr<OutputFile> data)
+    : prefix_(std::move(prefix)), temporary_(std::move(temporary)), data_(std::move(data)) {}
+
+StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(const std::string& prefix) {
+  if (prefix.empty()) return InvalidArgument("the prefix of a checkpoint is empty");
+  TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(prefix)));
+  std::string temporary = TemporaryName(BundleDataName(prefix, 0, 1));
+  TENON_ASSIGN_OR_RETURN(auto data, OpenOutput(temporary));
+  return std::unique_ptr<BundleWriter>(
+      new BundleWriter(prefix, std::move(temporary), std::move(data)));
+}
+
+BundleWriter::~BundleWriter() {
+  if (!finished_) RemoveFile(temporary_).IgnoreError();
+}
+
+Status BundleWriter::Add(std::string_view name, const Tensor& value) {
+  if (name.empty()) return InvalidArgument("a tensor of a checkpoint must have a name");
+  return AddEntry(std::string(name), value);
+}
+
+Status BundleWriter::AddEntry(std::string key, const Tensor& value) {
+  if (data_ == nullptr) return FailedPrecondition("the checkpoint '", prefix_, "' is finished");
+  if (!value.valid()) return InvalidArgument("tensor '", key, "' has no value");
+  if (!value.IsHostMemory()) return InvalidArgument("tensor '", key, "' is not in host memory");
+  if (entries_.contains(key)) {
+    return InvalidArgument("tensor '", key, "' is already in the checkpoint");
+  }
+  BundleEntry entry;
+  entry.dtype = value.dtype();
+  entry.shape = value.shape();
+  entry.offset = offset_;
+  if (value.dtype() == DType::kString) {
+    TENON_RETURN_IF_ERROR(WriteStrings(value, &entry));
+  } else if (IsPlain(value.dtype())) {
+    TENON_RETURN_IF_ERROR(WritePlain(value, &entry));
+  } else {
+    return InvalidArgument("tensor '", key, "' is ", ToString(value.dtype()),
+                           ", which cannot be stored in a checkpoint");
+  }
+  offset_ += entry.size;
+  entries_.emplace(std::move(key), std::move(entry));
+  return OkStatus();
+}
+
+Status BundleWriter::WritePlain(const Tensor& value, BundleEntry* entry) {
+  const std::string_view bytes(static_cast<const char*>(value.raw_data()), value.num_bytes());
+  entry->size = static_cast<int64_t>(bytes.size());
+  entry->masked_crc = MaskCrc32c(Crc32c(bytes));
+  return data_->Append(bytes);
+}
+
+Status BundleWriter::WriteStrings(const Tensor& value, BundleEntry* entry) {
+  // The lengths as varints, a checksum of the lengths, the text. What is summed of a length is not
+  // its varint but the number in 4 bytes, or 8 when it does not fit.
+  std::string head;
+  uint32_t crc = 0;
+  for (const std::string& s : value.flat<std::string>()) {
+    AppendVarint(&head, s.size());
+    const uint64_t wide = s.size();
+    const auto narrow = static_cast<uint32_t>(wide);
+    crc = wide <= UINT32_MAX ? ExtendCrc32c(crc, &narrow, sizeof(narrow))
+                             : ExtendCrc32c(crc, &wide, sizeof(wide));
+  }
+  const uint32_t masked = MaskCrc32c(crc);
+  head.append(reinterpret_cast<const char*>(&masked), sizeof(masked));
+  crc = ExtendCrc32c(crc, &masked, sizeof(masked));
+  TENON_RETURN_IF_ERROR(data_->Append(head));
+  entry->size = static_cast<int64_t>(head.size());
+  for (const std::string& s : value.flat<std::string>()) {
+    crc = ExtendCrc32c(crc, s.data(), s.size());
+    TENON_RETURN_IF_ERROR(data_->Append(s));
+    entry->size += static_cast<int64_t>(s.size());
+  }
+  entry->masked_crc = MaskCrc32c(crc);
+  return OkStatus();
+}
+
+Status BundleWriter::AddSlice(std::string_view name, const Shape& full_shape,
+                              const TensorSlice& slice, const Tensor& value) {
+  TENON_ASSIGN_OR_RETURN(const TensorSlice resolved, slice.Resolve(full_shape));
+  if (!(value.shape() == resolved.shape())) {
+    return InvalidArgument("slice ", slice.ToString(), " of tensor '", name, "' has shape ",
+                           resolved.shape().ToString(), ", found a value of shape ",
+                           value.shape().ToString());
+  }
+  if (slice.IsFull(full_shape)) return Add(name, value);
+  if (name.empty()) return InvalidArgument("a tensor of a checkpoint must have a name");
+  const auto found = entries_.find(std::string(name));
+  if (found != entries_.end()) {
+    const BundleEntry& whole = found->second;
+    if (whole.slices.empty()) {
+      return InvalidArgument("tensor '", name, "' is already in the checkpoint");
+    }
+    if (whole.dtype != value.dtype() || !(whole.shape == full_shape)) {
+      return InvalidArgument("tensor '", name, "' is ", ToString(whole.dtype),
+                             whole.shape.ToString(), " by one of its slices and ",
+                             ToString(value.dtype()), full_shape.ToString(), " by another");
+    }
+    for (const TensorSlice& other : whole.slices) {
+      if (resolved.Intersect(*other.Resolve(full_shape))) {
+        return InvalidArgument("slices ", other.ToString(), " and ", slice.ToString(),
+                               " of tensor '", name, "' overlap");
+      }
+    }
+  }
+  TENON_RETURN_IF_ERROR(AddEntry(SliceKey(name, slice), value));
+  BundleEntry& whole = entries_[std::string(name)];
+  whole.dtype = value.dtype();
+  whole.shape = full_shape;
+  whole.slices.push_back(slice);
+  return OkStatus();
+}
+
+Status BundleWriter::Finish() {
+  if (data_ == nullptr) return FailedPrecondition("the checkpoint '", prefix_, "' is finished");
+  TENON_RETURN_IF_ERROR(data_->Close());
+  data_.reset();
+  // The index comes last: a checkpoint exists once it has one.
+  TENON_RETURN_IF_ERROR(RenameFile(temporary_, BundleDataName(prefix_, 0, 1)));
+  finished_ = true;
+  return WriteBundleIndex(prefix_, BundleIndex{1, std::move(entries_)});
+}
+
+Status MergeBundles(const std::vector<std::string>& prefixes, const std::string& merged_prefix,
+                    const MergeBundlesOptions& options) {
+  BundleIndex merged;
+  merged.num_shards = 0;
+  std::vector<std::pair<std::string, int>> read;  // prefixes and their numbers of shards
+  for (const std::string& prefix : prefixes) {
+    StatusOr<BundleIndex> index = ReadBundleIndex(prefix);
+    if (options.allow_missing && index.status().code() == StatusCode::kNotFound) continue;
+    if (!index.ok()) return index.status();
+    for (auto& [key, entry] : index->entries) {
+      if (entry.slices.empty()) entry.shard += merged.num_shards;
+      const auto [it, added] = merged.entries.emplace(key, entry);
+      if (added) continue;
+      BundleEntry& first = it->second;
+      if (first.slices.empty() || entry.slices.empty()) {
+        return InvalidArgument("tensor '", key, "' is in several of the checkpoints to merge, also",
+                               " in '", prefix, "'");
+      }
+      if (first.dtype != entry.dtype || !(first.shape == entry.shape)) {
+        return InvalidArgument("tensor '", key, "' is ", ToString(first.dtype),
+                               first.shape.ToString(), " by some of its slices and ",
+                               ToString(entry.dtype), entry.shape.ToString(), " in '", prefix, "'");
+      }
+      first.slices.insert(first.slices.end(), entry.slices.begin(), entry.slices.end());
+    }
+    read.emplace_back(prefix, index->num_shards);
+    merged.num_shards += index->num_shards;
+  }
+  if (read.empty()) return InvalidArgument("there is no checkpoint to merge");
+  TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(merged_prefix)));
+  int shard = 0;
+  for (const auto& [prefix, shards] : read) {
+    for (int i = 0; i < shards; ++i, ++shard) {
+      TENON_RETURN_IF_ERROR(RenameFile(BundleDataName(prefix, i, shards),
+                                       BundleDataName(merged_prefix, shard, merged.num_shards)));
+    }
+  }
+  TENON_RETURN_IF_ERROR(WriteBundleIndex(merged_prefix, merged));
+  for (const auto& [prefix, shards] : read) {
+    if (prefix != merged_prefix) TENON_RETURN_IF_ERROR(RemoveFile(BundleIndexName(prefix)));
+  }
+  return OkStatus();
+}
+
+}  // namespace tenon
