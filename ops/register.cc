@@ -7,6 +7,14 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterArgOps(ops);
   RegisterConstOps(ops);
   RegisterShapeOps(ops);
+  RegisterGatherOps(ops);
+  RegisterSplitOps(ops);
+  RegisterConcatOps(ops);
+  RegisterStridedSliceOps(ops);
+  RegisterSliceOps(ops);
+  RegisterScatterUpdateOps(ops);
+  RegisterResourceVariableOps(ops);
+  RegisterTrainingOps(ops);
   RegisterVariableOps(ops);
   RegisterControlFlowOps(ops);
   RegisterSendRecvOps(ops);

@@ -15,6 +15,14 @@ void RegisterShapeOps(OpRegistry& ops);
 void RegisterVariableOps(OpRegistry& ops);
 void RegisterControlFlowOps(OpRegistry& ops);
 void RegisterSendRecvOps(OpRegistry& ops);
+void RegisterTrainingOps(OpRegistry& ops);
+void RegisterResourceVariableOps(OpRegistry& ops);
+void RegisterScatterUpdateOps(OpRegistry& ops);
+void RegisterSliceOps(OpRegistry& ops);
+void RegisterStridedSliceOps(OpRegistry& ops);
+void RegisterConcatOps(OpRegistry& ops);
+void RegisterSplitOps(OpRegistry& ops);
+void RegisterGatherOps(OpRegistry& ops);
 
 void RegisterUnaryArithmetic(OpRegistry& ops);
 void RegisterTranscendental(OpRegistry& ops);

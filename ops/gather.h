@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/status.h"
+#include "core/tensor.h"
+
+namespace tenon {
+
+/// The slices of `params` along `axis` (0 <= axis < rank) that `indices` name; the first
+/// `batch_dims` dimensions of both are walked together. The result has the shape
+/// params[:axis] + indices[batch_dims:] + params[axis + 1:]. InvalidArgument
+/// "indices[0] = 5 is not in [0, 2)".
+StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int axis,
+                              int64_t batch_dims);
+
+}  // namespace tenon

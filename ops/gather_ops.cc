@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/parallel.h"
+#include "ops/arguments.h"
+#include "ops/array_ops.h"
+#include "ops/elements.h"
+#include "ops/gather.h"
+#include "ops/maths.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+/// "indices[1,2]" for the flat position `i`.
+std::string IndexName(const Shape& shape, int64_t i) {
+  const DimVector strides = StridesOf(shape.dims());
+  std::string place;
+  for (int d = 0; d < shape.rank(); ++d) {
+    StrAppend(&place, d == 0 ? "" : ",", i / strides[d]);
+    i %= strides[d];
+  }
+  return StrCat("indices[", place, "]");
+}
+
+class GatherKernel final : public Kernel {
+ public:
+  explicit GatherKernel(KernelConstruction& c)
+      : Kernel(c), batch_dims_(c.attrs().GetOr<int64_t>("batch_dims", 0)) {}
+  Status Compute(KernelContext& ctx) const override {
+    const Tensor& params = ctx.input(0);
+    const Tensor& indices = ctx.input(1);
+    int axis = 0;
+    if (ctx.num_inputs() > 2) {
+      TENON_ASSIGN_OR_RETURN(axis, ReadAxis(ctx.input(2), params.rank(), "axis"));
+    } else if (params.rank() < 1) {
+      return InvalidArgument("params must be at least 1 dimensional");
+    }
+    const int64_t batch_dims = batch_dims_ < 0 ? batch_dims_ + indices.rank() : batch_dims_;
+    TENON_ASSIGN_OR_RETURN(Tensor out, GatherSlices(params, indices, axis, batch_dims));
+    ctx.set_output(0, std::move(out));
+    return OkStatus();
+  }
+
+ private:
+  const int64_t batch_dims_;
+};
+
+Status GatherShape(ShapeContext& c) {
+  const PartialShape &params = c.input(0), &indices = c.input(1);
+  if (!params.rank_known() || !indices.rank_known()) return OkStatus();
+  int axis = 0;
+  int64_t batch_dims = c.attrs().GetOr<int64_t>("batch_dims", 0);
+  if (batch_dims < 0) batch_dims += indices.rank();
+  if (c.num_inputs() > 2) {
+    if (c.constant(2) == nullptr) {
+      const int64_t rank = params.rank() + indices.rank() - 1 - batch_dims;
+      if (rank >= 0 && rank <= Shape::kMaxRank) {
+        c.set_output(0, PartialShape::OfRank(static_cast<int>(rank)));
+      }
+      return OkStatus();
+    }
+    TENON_ASSIGN_OR_RETURN(axis, ReadAxis(*c.constant(2), params.rank(), "axis"));
+  } else if (params.rank() < 1) {
+    return InvalidArgument("params must be at least 1 dimensional");
+  }
+  if (batch_dims < 0 || batch_dims > indices.rank() || batch_dims > axis) {
+    return InvalidArgument("batch_dims = ", batch_dims, " must be at most axis = ", axis,
+                           " and the rank of indices ", indices.ToString());
+  }
+  DimVector dims(params.dims().begin(), params.dims().begin() + axis);
+  dims.insert(dims.end(), indices.dims().begin() + batch_dims, indices.dims().end());
+  dims.insert(dims.end(), params.dims().begin() + axis + 1, params.dims().end());
+  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
+  c.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+/// Slices `shape` and multiplies what is left.
+Output ProductOf(const Scope& s, Output shape, int64_t begin, int64_t end, bool to_end) {
+  const Output part =
+      StridedSlice(s, shape, Const(s, {static_cast<int32_t>(begin)}),
+                   Const(s, {static_cast<int32_t>(end)}), Const<int32_t>(s, {1}),
+                   {.end = to_end ? 1 : 0});
+  return s.Op("Prod").Input(part).Input(Const<int32_t>(s, {0})).Output();
+}
+
+/// The gradient of params as a dense tensor: the slices of dy added up where they came from.
+/// Seen as [batch, outer, limit, inner], so that ranks need not be known; the rows of all batches
+/// become one list of segments.
+Status GatherGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                  std::vector<Output>* dxs) {
+  const Output params = node.input(0);
+  Output indices = node.input(1);
+  if (indices.dtype() == DType::kInt16) {
+    indices = s.Op("Cast").Input(indices).Attr("DstT", DType::kInt32).Output();
+  }
+  const DType index = indices.dtype();
+  const auto scalar = [&](int32_t v) {
+    return index == DType::kInt64 ? Const<int64_t>(s, v) : Const<int32_t>(s, v);
+  };
+  int64_t axis = 0;
+  int64_t batch_dims = node.attrs().GetOr<int64_t>("batch_dims", 0);
+  if (batch_dims < 0) {
+    if (!indices.shape().rank_known()) {
+      return Unimplemented("negative batch_dims with indices of unknown rank");
+    }
+    batch_dims += indices.shape().rank();
+  }
+  if (node.num_inputs() > 2) {
+    const Node* constant = node.input(2).node;
+    const Tensor* value = constant->op() == "Const" && constant->attrs().Find("value") != nullptr
+                              ? constant->attrs().Find("value")->get_if<Tensor>()
+                              : nullptr;
+    if (value == nullptr) return Unimplemented("the axis must be a constant to be differentiated");
+    TENON_ASSIGN_OR_RETURN(axis, ReadInteger(*value, "axis"));
+  }
+  const Output shape = ShapeOf(s, params, index);
+  const auto segment_sum = [&](Output data, Output ids, Output n) {
+    return s.Op("UnsortedSegmentSum").Input(data).Input(ids).Input(n).Output();
+  };
+  if (axis == 0 && batch_dims == 0) {
+    (*dxs)[0] = segment_sum(dys[0], indices, Gather(s, shape, Const<int32_t>(s, 0)));
+    return OkStatus();
+  }
+  const int32_t a = static_cast<int32_t>(axis);
+  const Output size = Reshape(s, StridedSlice(s, shape, Const(s, {a}), Const(s, {a + 1}),
+                                              Const<int32_t>(s, {1}), {.end = a == -1 ? 1 : 0}),
+                              Const(s, std::vector<int32_t>()));
+  const Output batch = ProductOf(s, shape, 0, batch_dims, false);
+  const Output outer = ProductOf(s, shape, batch_dims, axis, false);
+  const Output inner = axis == -1 ? scalar(1) : ProductOf(s, shape, axis + 1, 0, true);
+  const Output count = ProductOf(s, ShapeOf(s, indices, index), batch_dims, 0, true);
+  const auto multiply = [&](Output x, Output y) {
+    return s.Op("Mul").Input(x).Input(y).Output();
+  };
+  const Output swap = Const<int32_t>(s, {0, 2, 1, 3});
+  const Output dy = Reshape(
+      s, Transpose(s, Reshape(s, dys[0], Pack(s, {batch, outer, count, inner})), swap),
+      Pack(s, {multiply(batch, count), outer, inner}));
+  const Output first = ExpandDims(
+      s, multiply(Range(s, scalar(0), batch, scalar(1)), size), Const<int32_t>(s, -1));
+  const Output ids = s.Op("AddV2")
+                         .Input(Reshape(s, indices, Pack(s, {batch, count})))
+                         .Input(first)
+                         .Output();
+  const Output sums = segment_sum(dy, Reshape(s, ids, Pack(s, {multiply(batch, count)})),
+                                  multiply(batch, size));
+  const Output back =
+      Transpose(s, Reshape(s, sums, Pack(s, {batch, size, outer, inner})), swap);
+  (*dxs)[0] = Reshape(s, back, shape);
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int axis,
+                              int64_t batch_dims) {
+  if (batch_dims < 0 || batch_dims > indices.rank() || batch_dims > axis) {
+    return InvalidArgument("batch_dims = ", batch_dims, " must be at most axis = ", axis,
+                           " and at most the rank of indices, ", indices.rank());
+  }
+  const absl::Span<const int64_t> p = params.shape().dims(), q = indices.shape().dims();
+  for (int i = 0; i < batch_dims; ++i) {
+    if (p[i] == q[i]) continue;
+    return InvalidArgument("params.shape[", i, "]: ", p[i], " should be equal to indices.shape[", i,
+                           "]: ", q[i]);
+  }
+  DimVector dims(p.begin(), p.begin() + axis);
+  dims.insert(dims.end(), q.begin() + batch_dims, q.end());
+  dims.insert(dims.end(), p.begin() + axis + 1, p.end());
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TENON_ASSIGN_OR_RETURN(const DimVector rows, ReadIntegers(indices, "indices"));
+  const int64_t limit = p[axis];
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] < 0 || rows[i] >= limit) {
+      return InvalidArgument(IndexName(indices.shape(), static_cast<int64_t>(i)), " = ", rows[i],
+                             " is not in [0, ", limit, ")");
+    }
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), params.dtype(), shape));
+  if (out.num_elements() == 0) return out;
+  const int64_t batches = Product(p, 0, static_cast<int>(batch_dims));
+  const int64_t outer = Product(p, static_cast<int>(batch_dims), axis);
+  const int64_t inner = Product(p, axis + 1, params.rank());
+  const int64_t count = static_cast<int64_t>(rows.size()) / batches;
+  const double cost_ns = 2 + 0.1 * static_cast<double>(inner * StrideOf(params.dtype()));
+  ParallelFor(batches * outer * count, cost_ns, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t place = i / count;
+      const int64_t row = rows[place / outer * count + i % count];
+      CopyElements(params.dtype(), ElementAt(params, (place * limit + row) * inner),
+                   ElementAt(out, i * inner), inner);
+    }
+  });
+  return out;
+}
+
+void RegisterGatherOps(OpRegistry& ops) {
+  ops.Add("Gather")
+      .Doc("The rows of params that indices name.")
+      .Input("params: Tparams")
+      .Input("indices: Tindices")
+      .Output("output: Tparams")
+      .Attr("validate_indices: bool = true")
+      .Attr("Tparams: type")
+      .Attr("Tindices: {int32, int64}")
+      .Shape(GatherShape)
+      .Kernel<GatherKernel>(kCpu)
+      .Grad(GatherGrad)
+      .Example({Shape{4, 3}, Tensor::Of<int32_t>({2, 2}, {3, 0, 1, 1})});
+  ops.Add("GatherV2")
+      .Doc("The slices of params along an axis that indices name; batch_dims leading dimensions of "
+           "both are walked together.")
+      .Input("params: Tparams")
+      .Input("indices: Tindices")
+      .Input("axis: Taxis")
+      .Output("output: Tparams")
+      .Attr("batch_dims: int = 0")
+      .Attr("Tparams: type")
+      .Attr("Tindices: {int16, int32, int64}")
+      .Attr("Taxis: {int32, int64}")
+      .Shape(GatherShape)
+      .Kernel<GatherKernel>(kCpu, {.host_args = {"axis"}})
+      .Grad(GatherGrad)
+      .Example({Shape{2, 4, 3}, Tensor::Vector<int32_t>({3, 0, 3}), Tensor::Scalar<int32_t>(1)})
+      .Example({Shape{2, 3}, Tensor::Vector<int64_t>({1, 1, 0}), Tensor::Scalar<int32_t>(0)})
+      .Example({Shape{2, 2, 3}, Tensor::Of<int32_t>({2, 2}, {2, 0, 1, 1}),
+                Tensor::Scalar<int32_t>(-1)},
+               {{"batch_dims", 1}});
+}
+
+Output Gather(const Scope& s, Output params, Output indices) {
+  return s.Op("Gather").Input(params).Input(indices).Output();
+}
+Output GatherV2(const Scope& s, Output params, Output indices, Output axis, int64_t batch_dims) {
+  return s.Op("GatherV2")
+      .Input(params)
+      .Input(indices)
+      .Input(axis)
+      .Attr("batch_dims", batch_dims)
+      .Output();
+}
+
+}  // namespace tenon

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/arguments.h"
+#include "ops/array_ops.h"
+#include "ops/gather.h"
+#include "ops/inline_kernel.h"
+#include "ops/register.h"
+#include "ops/state_ops.h"
+#include "ops/variable_update.h"
+#include "ops/variables.h"
+
+namespace tenon {
+namespace {
+
+class VarHandleKernel final : public Kernel {
+ public:
+  explicit VarHandleKernel(KernelConstruction& c) : Kernel(c) {
+    ResourceHandle handle;
+    handle.device = c.device().name();
+    handle.container = c.Attr<std::string>("container");
+    if (handle.container.empty()) handle.container = c.device().resources().default_container();
+    handle.name = c.Attr<std::string>("shared_name");
+    if (handle.name.empty()) handle.name = c.name();
+    handle.type_name = "N10tensorflow3VarE";
+    handle.dtypes_and_shapes = {{c.Attr<DType>("dtype"), c.Attr<PartialShape>("shape")}};
+    handle_ = Tensor::Scalar(std::move(handle));
+  }
+  Status Compute(KernelContext& ctx) const override {
+    ctx.set_output(0, handle_);
+    return OkStatus();
+  }
+  bool is_expensive() const override { return false; }
+  const Tensor* constant() const override { return &handle_; }
+
+ private:
+  Tensor handle_;
+};
+
+/// A kernel whose first input is the handle of a variable.
+class HandleKernel : public Kernel {
+ public:
+  explicit HandleKernel(KernelConstruction& c)
+      : Kernel(c), dtype_(c.attrs().GetOr("dtype", DType::kInvalid)) {}
+  bool is_expensive() const override { return false; }
+
+ protected:
+  StatusOr<std::shared_ptr<Variable>> Find(const KernelContext& ctx) const {
+    return variable_.Find(ctx, dtype_);
+  }
+  /// Its value; FailedPrecondition when there is none.
+  StatusOr<Tensor> Read(const KernelContext& ctx) const {
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Variable> variable, Find(ctx));
+    Tensor value = variable->Read();
+    if (value.valid()) return value;
+    return UninitializedVariable(ctx.resources(), ctx.input(0).scalar<ResourceHandle>());
+  }
+  DType dtype() const { return dtype_; }
+
+ private:
+  const DType dtype_;
+  VariableInput variable_;
+};
+
+class ReadKernel final : public HandleKernel {
+ public:
+  using HandleKernel::HandleKernel;
+  Status Compute(KernelContext& ctx) const override {
+    TENON_ASSIGN_OR_RETURN(Tensor value, Read(ctx));
+    ctx.set_output(0, std::move(value));
+    return OkStatus();
+  }
+};
+
+class VariableShapeKernel final : public HandleKernel {
+ public:
+  using HandleKernel::HandleKernel;
+  Status Compute(KernelContext& ctx) const override {
+    TENON_ASSIGN_OR_RETURN(const Tensor value, Read(ctx));
+    TENON_ASSIGN_OR_RETURN(Tensor shape, ShapeTensor(value.shape(), ctx.output_type(0)));
+    ctx.set_output(0, std::move(shape));
+    return OkStatus();
+  }
+};
+
+class AssignVariableKernel final : public Kernel {
+ public:
+  explicit AssignVariableKernel(KernelConstruction& c)
+      : Kernel(c),
+        dtype_(c.Attr<DType>("dtype")),
+        validate_shape_(c.Attr<bool>("validate_shape")) {}
+  Status Compute(KernelContext& ctx) const override {
+    TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, 0));
+    auto found = cache_.Find(ctx.resources(), *handle);
+    if (!found.ok()) {
+      PartialShape declared;
+      if (!handle->dtypes_and_shapes.empty()) declared = handle->dtypes_and_shapes[0].second;
+      found = ctx.resources().LookupOrCreate<Variable>(handle->container, handle->name, [&] {
+        return std::make_shared<Variable>(dtype_, declared, handle->name);
+      });
+      TENON_RETURN_IF_ERROR(found);
+    }
+    Variable& variable = **found;
+    if (variable.dtype() != dtype_) {
+      return InvalidArgument("Trying to assign variable with wrong dtype. Expected ",
+                             ToString(variable.dtype()), " got ", ToString(dtype_));
+    }
+    TENON_ASSIGN_OR_RETURN(Tensor value, ForVariable(ctx.TakeInput(1)));
+    if (validate_shape_) {
+      const Tensor current = variable.Read();
+      const PartialShape wanted = current.valid() ? current.shape() : variable.shape();
+      if (!wanted.IsCompatibleWith(value.shape())) {
+        return InvalidArgument("Trying to assign to variable with tensor with wrong shape. "
+                               "Expected ", wanted.ToString(), " got ", value.shape().ToString());
+      }
+    }
+    variable.Assign(std::move(value));
+    return OkStatus();
+  }
+  bool is_expensive() const override { return false; }
+
+ private:
+  const DType dtype_;
+  const bool validate_shape_;
+  ResourceCache<Variable> cache_;
+};
+
+template <Update kUpdate>
+class AssignUpdateKernel final : public HandleKernel {
+ public:
+  using HandleKernel::HandleKernel;
+  Status Compute(KernelContext& ctx) const override {
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Variable> variable, Find(ctx));
+    return UpdateVariable(variable.get(), kUpdate, ctx.input(1));
+  }
+};
+
+class IsInitializedKernel final : public HandleKernel {
+ public:
+  using HandleKernel::HandleKernel;
+  Status Compute(KernelContext& ctx) const override {
+    TENON_RETURN_IF_ERROR(HandleInput(ctx, 0));
+    const auto variable = Find(ctx);
+    ctx.set_output(0, Tensor::Scalar(variable.ok() && (*variable)->initialized()));
+    return OkStatus();
+  }
+};
+
+class DestroyKernel final : public Kernel {
+ public:
+  explicit DestroyKernel(KernelConstruction& c)
+      : Kernel(c), ignore_missing_(c.Attr<bool>("ignore_lookup_error")) {}
+  Status Compute(KernelContext& ctx) const override {
+    TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, 0));
+    const Status deleted =
+        ctx.resources().Delete(handle->container, Variable::kKind, handle->name);
+    return ignore_missing_ ? OkStatus() : deleted;
+  }
+
+ private:
+  const bool ignore_missing_;
+};
+
+class ResourceGatherKernel final : public HandleKernel {
+ public:
+  explicit ResourceGatherKernel(KernelConstruction& c)
+      : HandleKernel(c), batch_dims_(c.Attr<int64_t>("batch_dims")) {}
+  Status Compute(KernelContext& ctx) const override {
+    TENON_ASSIGN_OR_RETURN(const Tensor value, Read(ctx));
+    const Tensor& indices = ctx.input(1);
+    const int64_t batch_dims = batch_dims_ < 0 ? batch_dims_ + indices.rank() : batch_dims_;
+    if (value.rank() < 1 || batch_dims < 0 || batch_dims >= value.rank()) {
+      return InvalidArgument("params must be at least rank ", std::max<int64_t>(batch_dims, 0) + 1,
+                             ", found shape ", value.shape().ToString());
+    }
+    TENON_ASSIGN_OR_RETURN(
+        Tensor out, GatherSlices(value, indices, static_cast<int>(batch_dims), batch_dims));
+    ctx.set_output(0, std::move(out));
+    return OkStatus();
+  }
+  bool is_expensive() const override { return true; }
+
+ private:
+  const int64_t batch_dims_;
+};
+
+Status HandleValueShape(ShapeContext& c) {
+  c.set_output(0, c.HandleShape(0));
+  return OkStatus();
+}
+
+Status VariableShapeShape(ShapeContext& c) {
+  const PartialShape shape = c.HandleShape(0);
+  c.set_output(0, shape.rank_known() ? PartialShape{shape.rank()} : PartialShape::OfRank(1));
+  return OkStatus();
+}
+
+Status ResourceGatherShape(ShapeContext& c) {
+  const PartialShape params = c.HandleShape(0), indices = c.input(1);
+  TENON_ASSIGN_OR_RETURN(const int64_t batch_dims, c.Attr<int64_t>("batch_dims"));
+  if (!params.rank_known() || !indices.rank_known() || params.rank() < 1 || batch_dims != 0) {
+    return OkStatus();
+  }
+  DimVector dims(indices.dims().begin(), indices.dims().end());
+  dims.insert(dims.end(), params.dims().begin() + 1, params.dims().end());
+  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
+  c.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+Status ReadGrad(const Scope&, Node&, const std::vector<Output>& dys, std::vector<Output>* dxs) {
+  (*dxs)[0] = dys[0];
+  return OkStatus();
+}
+
+/// The gradient of the variable as a dense tensor: the rows of dy added up at their indices.
+Status ResourceGatherGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                          std::vector<Output>* dxs) {
+  if (node.attrs().GetOr<int64_t>("batch_dims", 0) != 0) {
+    return Unimplemented("the gradient of ResourceGather with batch_dims cannot be built");
+  }
+  const Output shape = VariableShape(s, node.input(0));
+  const Output rows = Gather(s, shape, Const<int32_t>(s, 0));
+  (*dxs)[0] = s.Op("UnsortedSegmentSum").Input(dys[0]).Input(node.input(1)).Input(rows).Output();
+  return OkStatus();
+}
+
+constexpr char kCovered[] = "needs a variable; resource_variable_ops_test covers it";
+
+void RegisterReading(OpRegistry& ops) {
+  ops.Add("VarHandleOp")
+      .Doc("The handle of the variable shared_name, which need not exist yet.")
+      .Output("resource: resource")
+      .Attr("container: string = ''")
+      .Attr("shared_name: string = ''")
+      .Attr("debug_name: string = ''")
+      .Attr("dtype: type")
+      .Attr("shape: shape")
+      .Attr("allowed_devices: list(string) = []")
+      .Stateful()
+      .Shape(ScalarShape)
+      .Kernel<VarHandleKernel>(kCpu)
+      .NoExample(kCovered);
+  ops.Add("ReadVariableOp")
+      .Doc("The value of a variable at this moment.")
+      .Input("resource: resource")
+      .Output("value: dtype")
+      .Attr("dtype: type")
+      .Stateful()
+      .Shape(HandleValueShape)
+      .Kernel<ReadKernel>(kCpu, {.host_args = {"resource"}})
+      .Grad(ReadGrad)
+      .NoExample(kCovered);
+  ops.Add("VarIsInitializedOp")
+      .Doc("Whether a variable has been assigned.")
+      .Input("resource: resource")
+      .Output("is_initialized: bool")
+      .Stateful()
+      .Shape(ScalarShape)
+      .Kernel<IsInitializedKernel>(kCpu, {.host_args = {"resource", "is_initialized"}})
+      .NotDifferentiable()
+      .NoExample(kCovered);
+  ops.Add("VariableShape")
+      .Doc("The shape of a variable's value.")
+      .Input("input: resource")
+      .Output("output: out_type")
+      .Attr("out_type: {int32, int64} = int32")
+      .Stateful()
+      .Shape(VariableShapeShape)
+      .Kernel<VariableShapeKernel>(kCpu, {.host_args = {"input", "output"}})
+      .NotDifferentiable()
+      .NoExample(kCovered);
+  ops.Add("ResourceGather")
+      .Doc("Rows of a variable, without reading all of it.")
+      .Input("resource: resource")
+      .Input("indices: Tindices")
+      .Output("output: dtype")
+      .Attr("batch_dims: int = 0")
+      .Attr("validate_indices: bool = true")
+      .Attr("dtype: type")
+      .Attr("Tindices: {int32, int64}")
+      .Stateful()
+      .Shape(ResourceGatherShape)
+      .Kernel<ResourceGatherKernel>(kCpu, {.host_args = {"resource"}})
+      .Grad(ResourceGatherGrad)
+      .NoExample(kCovered);
+}
+
+template <Update kUpdate>
+void AddAssignUpdate(OpRegistry& ops, std::string_view name, std::string_view doc) {
+  ops.Add(name)
+      .Doc(doc)
+      .Input("resource: resource")
+      .Input("value: dtype")
+      .Attr("dtype: type")
+      .Stateful()
+      .Shape(NoOutputShape)
+      .Kernel<AssignUpdateKernel<kUpdate>>(
+          kCpu, {.types = {{"dtype", DTypesOf(NumericTypes())}}, .host_args = {"resource"}})
+      .NoExample(kCovered);
+}
+
+}  // namespace
+
+void RegisterResourceVariableOps(OpRegistry& ops) {
+  RegisterReading(ops);
+  ops.Add("AssignVariableOp")
+      .Doc("Sets a variable, making it when there is none.")
+      .Input("resource: resource")
+      .Input("value: dtype")
+      .Attr("dtype: type")
+      .Attr("validate_shape: bool = false")
+      .Stateful()
+      .Shape(NoOutputShape)
+      .Kernel<AssignVariableKernel>(kCpu, {.host_args = {"resource"}})
+      .NoExample(kCovered);
+  AddAssignUpdate<Update::kAdd>(ops, "AssignAddVariableOp", "Adds a value to a variable.");
+  AddAssignUpdate<Update::kSubtract>(ops, "AssignSubVariableOp",
+                                     "Subtracts a value from a variable.");
+  ops.Add("DestroyResourceOp")
+      .Doc("Removes the variable of a handle; kernels that use it keep it until they end.")
+      .Input("resource: resource")
+      .Attr("ignore_lookup_error: bool = true")
+      .Stateful()
+      .Shape(NoOutputShape)
+      .Kernel<DestroyKernel>(kCpu, {.host_args = {"resource"}})
+      .NoExample(kCovered);
+}
+
+Output VarHandleOp(const Scope& s, DType dtype, PartialShape shape, std::string_view container,
+                   std::string_view shared_name) {
+  return s.Op("VarHandleOp")
+      .Attr("container", container)
+      .Attr("shared_name", shared_name)
+      .Attr("dtype", dtype)
+      .Attr("shape", std::move(shape))
+      .Output();
+}
+Output ReadVariableOp(const Scope& s, Output resource, DType dtype) {
+  return s.Op("ReadVariableOp").Input(resource).Attr("dtype", dtype).Output();
+}
+Node* AssignVariableOp(const Scope& s, Output resource, Output value, bool validate_shape) {
+  return s.Op("AssignVariableOp")
+      .Input(resource)
+      .Input(value)
+      .Attr("validate_shape", validate_shape)
+      .Finish();
+}
+Node* AssignAddVariableOp(const Scope& s, Output resource, Output value) {
+  return s.Op("AssignAddVariableOp").Input(resource).Input(value).Finish();
+}
+Node* AssignSubVariableOp(const Scope& s, Output resource, Output value) {
+  return s.Op("AssignSubVariableOp").Input(resource).Input(value).Finish();
+}
+Output VarIsInitializedOp(const Scope& s, Output resource) {
+  return s.Op("VarIsInitializedOp").Input(resource).Output();
+}
+Node* DestroyResourceOp(const Scope& s, Output resource, bool ignore_lookup_error) {
+  return s.Op("DestroyResourceOp")
+      .Input(resource)
+      .Attr("ignore_lookup_error", ignore_lookup_error)
+      .Finish();
+}
+Output VariableShape(const Scope& s, Output resource, DType out_type) {
+  return s.Op("VariableShape").Input(resource).Attr("out_type", out_type).Output();
+}
+Output ResourceGather(const Scope& s, Output resource, Output indices, DType dtype,
+                      int64_t batch_dims) {
+  return s.Op("ResourceGather")
+      .Input(resource)
+      .Input(indices)
+      .Attr("dtype", dtype)
+      .Attr("batch_dims", batch_dims)
+      .Output();
+}
+
+}  // namespace tenon

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/arguments.h"
+#include "ops/register.h"
+#include "ops/state_ops.h"
+#include "ops/variable_update.h"
+#include "ops/variables.h"
+
+namespace tenon {
+namespace {
+
+template <Update kUpdate>
+class ScatterKernel final : public Kernel {
+ public:
+  explicit ScatterKernel(KernelConstruction& c) : Kernel(c) {}
+  Status Compute(KernelContext& ctx) const override {
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Variable> variable,
+                           variable_.Find(ctx, ctx.input(2).dtype()));
+    TENON_RETURN_IF_ERROR(ScatterVariable(variable.get(), kUpdate, ctx.input(1), ctx.input(2)));
+    if (ctx.num_outputs() > 0) ctx.set_output_ref(0, variable.get());
+    return OkStatus();
+  }
+
+ private:
+  VariableInput variable_;
+};
+
+std::string TypesOf(Update update, std::string_view attr) {
+  if (update == Update::kSet) return StrCat(attr, ": type");
+  return StrCat(attr, ": {", kNumberTypes, "}");
+}
+
+KernelOptions OptionsOf(Update update, std::string_view attr) {
+  if (update == Update::kSet) return {};
+  return {.types = {{std::string(attr), DTypesOf(NumericTypes())}}};
+}
+
+template <Update kUpdate>
+void AddScatter(OpRegistry& ops, std::string_view name, std::string_view doc) {
+  OpBuilder op = ops.Add(StrCat("Scatter", name));
+  op.Doc(doc)
+      .Input("ref: Ref(T)")
+      .Input("indices: Tindices")
+      .Input("updates: T")
+      .Output("output_ref: Ref(T)")
+      .Attr(TypesOf(kUpdate, "T"))
+      .Attr("Tindices: {int32, int64}")
+      .Attr(StrCat("use_locking: bool = ", kUpdate == Update::kSet ? "true" : "false"))
+      .Shape(UnchangedShape)
+      .Kernel<ScatterKernel<kUpdate>>(kCpu, OptionsOf(kUpdate, "T"))
+      .NoExample("needs a variable; scatter_update_ops_test covers it");
+  if (kUpdate != Update::kSet) op.NotDifferentiable();
+  ops.Add(StrCat("ResourceScatter", name))
+      .Doc(doc)
+      .Input("resource: resource")
+      .Input("indices: Tindices")
+      .Input("updates: dtype")
+      .Attr(TypesOf(kUpdate, "dtype"))
+      .Attr("Tindices: {int32, int64}")
+      .Stateful()
+      .Shape(NoOutputShape)
+      .Kernel<ScatterKernel<kUpdate>>(kCpu, OptionsOf(kUpdate, "dtype"))
+      .NoExample("needs a variable; scatter_update_ops_test covers it");
+}
+
+NodeBuilder ScatterNode(const Scope& s, std::string_view op, Output variable, Output indices,
+                        Output updates) {
+  NodeBuilder node = s.Op(op);
+  node.Input(variable).Input(indices).Input(updates);
+  return node;
+}
+
+}  // namespace
+
+void RegisterScatterUpdateOps(OpRegistry& ops) {
+  AddScatter<Update::kSet>(ops, "Update", "Sets rows of a variable: var[indices] = updates.");
+  AddScatter<Update::kAdd>(ops, "Add",
+                           "Adds to rows of a variable, also to one row several times.");
+  AddScatter<Update::kSubtract>(
+      ops, "Sub", "Subtracts from rows of a variable, also from one row several times.");
+}
+
+Output ScatterUpdate(const Scope& s, Output ref, Output indices, Output updates) {
+  return ScatterNode(s, "ScatterUpdate", ref, indices, updates).Output();
+}
+Output ScatterAdd(const Scope& s, Output ref, Output indices, Output updates) {
+  return ScatterNode(s, "ScatterAdd", ref, indices, updates).Output();
+}
+Output ScatterSub(const Scope& s, Output ref, Output indices, Output updates) {
+  return ScatterNode(s, "ScatterSub", ref, indices, updates).Output();
+}
+Node* ResourceScatterUpdate(const Scope& s, Output resource, Output indices, Output updates) {
+  return ScatterNode(s, "ResourceScatterUpdate", resource, indices, updates).Finish();
+}
+Node* ResourceScatterAdd(const Scope& s, Output resource, Output indices, Output updates) {
+  return ScatterNode(s, "ResourceScatterAdd", resource, indices, updates).Finish();
+}
+Node* ResourceScatterSub(const Scope& s, Output resource, Output indices, Output updates) {
+  return ScatterNode(s, "ResourceScatterSub", resource, indices, updates).Finish();
+}
+
+}  // namespace tenon

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/arguments.h"
+#include "ops/array_ops.h"
+#include "ops/register.h"
+#include "ops/strided_copy.h"
+#include "ops/elements.h"
+
+namespace tenon {
+namespace {
+
+Status SliceKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector begin, ReadIntegerVector(ctx.input(1), "begin"));
+  TENON_ASSIGN_OR_RETURN(DimVector size, ReadIntegerVector(ctx.input(2), "size"));
+  const int rank = in.rank();
+  if (static_cast<int>(begin.size()) != rank || static_cast<int>(size.size()) != rank) {
+    return InvalidArgument("Expected begin and size arguments to be 1-D tensors of size ", rank,
+                           ", but got shapes [", begin.size(), "] and [", size.size(), "] instead.");
+  }
+  StridedView source{0, StridesOf(in.shape().dims())};
+  bool whole = true;
+  for (int i = 0; i < rank; ++i) {
+    const int64_t b = begin[i], d = in.dim(i);
+    if (b < 0 || b > d) {
+      return InvalidArgument("Expected begin[", i, "] in [0, ", d, "], but got ", b);
+    }
+    if (size[i] == -1) size[i] = d - b;
+    if (size[i] < 0 || size[i] > d - b) {
+      return InvalidArgument("Expected size[", i, "] in [0, ", d - b, "], but got ", size[i]);
+    }
+    source.offset += b * source.strides[i];
+    whole = whole && size[i] == d;
+  }
+  if (whole) {
+    ctx.set_output(0, ctx.TakeInput(0));
+    return OkStatus();
+  }
+  const Shape shape(size);
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  StridedCopy(in, source, out, {0, StridesOf(size)}, size);
+  return OkStatus();
+}
+
+Status SliceShape(ShapeContext& c) {
+  const PartialShape in = c.input(0);
+  const Tensor* begin = c.constant(1);
+  const Tensor* size = c.constant(2);
+  if (size == nullptr) {
+    if (in.rank_known()) c.set_output(0, PartialShape::OfRank(in.rank()));
+    return OkStatus();
+  }
+  TENON_ASSIGN_OR_RETURN(DimVector sizes, ReadIntegerVector(*size, "size"));
+  if (in.rank_known() && in.rank() != static_cast<int>(sizes.size())) {
+    return InvalidArgument("size has ", sizes.size(), " entries for an input of shape ",
+                           in.ToString());
+  }
+  DimVector begins(sizes.size(), PartialShape::kUnknownDim);
+  if (begin != nullptr) {
+    TENON_ASSIGN_OR_RETURN(begins, ReadIntegerVector(*begin, "begin"));
+    if (begins.size() != sizes.size()) {
+      return InvalidArgument("begin has ", begins.size(), " entries, size has ", sizes.size());
+    }
+  }
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != -1) continue;
+    const int64_t d = in.dim(static_cast<int>(i));
+    if (d >= 0 && begins[i] >= 0 && begins[i] <= d) sizes[i] = d - begins[i];
+  }
+  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(sizes));
+  c.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+/// dy with zeros around it: Pad by begin before and by what is left after.
+Status SliceGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                 std::vector<Output>* dxs) {
+  const Output begin = node.input(1);
+  const DType index = begin.dtype();
+  const Output in_shape = ShapeOf(s, node.input(0), index);
+  const Output out_shape = ShapeOf(s, Output(&node), index);
+  const Output after = s.Op("Sub")
+                           .Input(s.Op("Sub").Input(in_shape).Input(out_shape).Output())
+                           .Input(begin)
+                           .Output();
+  (*dxs)[0] = Pad(s, dys[0], Pack(s, {begin, after}, 1));
+  return OkStatus();
+}
+
+/// The paddings of every dimension: before and after.
+StatusOr<std::vector<std::pair<int64_t, int64_t>>> ReadPaddings(const Tensor& t, int rank) {
+  if (t.rank() != 2 || t.dim(0) != rank || t.dim(1) != 2) {
+    return InvalidArgument("paddings must be a matrix with 2 columns and one row for each of the ",
+                           rank, " dimensions, found shape ", t.shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(const DimVector flat, ReadIntegers(t, "paddings"));
+  std::vector<std::pair<int64_t, int64_t>> paddings(rank);
+  for (int i = 0; i < rank; ++i) {
+    paddings[i] = {flat[2 * i], flat[2 * i + 1]};
+    if (flat[2 * i] < 0 || flat[2 * i + 1] < 0) {
+      return InvalidArgument("Paddings must be non-negative: ", flat[2 * i], " ", flat[2 * i + 1]);
+    }
+  }
+  return paddings;
+}
+
+StatusOr<int64_t> PaddedSize(int64_t size, const std::pair<int64_t, int64_t>& padding) {
+  int64_t out = 0;
+  if (__builtin_add_overflow(size, padding.first, &out) ||
+      __builtin_add_overflow(out, padding.second, &out)) {
+    return InvalidArgument("paddings are too large: ", padding.first, " and ", padding.second);
+  }
+  return out;
+}
+
+Status PadKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const auto paddings, ReadPaddings(ctx.input(1), in.rank()));
+  DimVector dims(in.rank());
+  for (int i = 0; i < in.rank(); ++i) {
+    TENON_ASSIGN_OR_RETURN(dims[i], PaddedSize(in.dim(i), paddings[i]));
+  }
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  if (ctx.num_inputs() > 2 && ctx.input(2).rank() != 0) {
+    return InvalidArgument("constant_values must be a scalar, found shape ",
+                           ctx.input(2).shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  if (ctx.num_inputs() > 2) {
+    StridedCopy(ctx.input(2), {0, DimVector(1, 0)}, out, {0, DimVector(1, 1)},
+                {shape.num_elements()});
+  } else {
+    ZeroElements(out);
+  }
+  StridedView target{0, StridesOf(dims)};
+  for (int i = 0; i < in.rank(); ++i) target.offset += paddings[i].first * target.strides[i];
+  StridedCopy(in, {0, StridesOf(in.shape().dims())}, out, target, in.shape().dims());
+  return OkStatus();
+}
+
+Status PadShape(ShapeContext& c) {
+  const PartialShape in = c.input(0);
+  const Tensor* constant = c.constant(1);
+  if (constant == nullptr || constant->rank() != 2) {
+    if (in.rank_known()) c.set_output(0, PartialShape::OfRank(in.rank()));
+    return OkStatus();
+  }
+  const int rank = in.rank_known() ? in.rank() : static_cast<int>(constant->dim(0));
+  TENON_ASSIGN_OR_RETURN(const auto paddings, ReadPaddings(*constant, rank));
+  DimVector dims(rank, PartialShape::kUnknownDim);
+  for (int i = 0; i < rank; ++i) {
+    if (in.dim(i) < 0) continue;
+    TENON_ASSIGN_OR_RETURN(dims[i], PaddedSize(in.dim(i), paddings[i]));
+  }
+  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
+  c.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+/// The part of dy where the input was. The value that was padded with gets no gradient, as in
+/// TensorFlow.
+Status PadGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+               std::vector<Output>* dxs) {
+  const Output x = node.input(0), paddings = node.input(1);
+  const DType index = paddings.dtype();
+  const auto constant = [&](std::initializer_list<int32_t> values) {
+    if (index == DType::kInt32) return Const(s, values);
+    return Const(s, std::vector<int64_t>(values.begin(), values.end()));
+  };
+  const Output before = s.Op("Reshape")
+                            .Input(StridedSlice(s, paddings, constant({0, 0}), constant({0, 1}),
+                                                constant({1, 1}), {.begin = 3, .end = 1}))
+                            .Input(Const<int32_t>(s, {-1}))
+                            .Output();
+  (*dxs)[0] = Slice(s, dys[0], before, ShapeOf(s, x, index));
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterSliceOps(OpRegistry& ops) {
+  ops.Add("Slice")
+      .Doc("The box of `size` elements that begins at `begin`; -1 means all that is left.")
+      .Input("input: T")
+      .Input("begin: Index")
+      .Input("size: Index")
+      .Output("output: T")
+      .Attr("T: type")
+      .Attr("Index: {int32, int64}")
+      .Shape(SliceShape)
+      .Kernel(kCpu, SliceKernel, {.host_args = {"begin", "size"}})
+      .Grad(SliceGrad)
+      .Example({Shape{3, 4}, Tensor::Vector<int32_t>({1, 0}), Tensor::Vector<int32_t>({2, -1})});
+  ops.Add("Pad")
+      .Doc("The input with zeros around it: paddings[i] is how many before and after it in "
+           "dimension i.")
+      .Input("input: T")
+      .Input("paddings: Tpaddings")
+      .Output("output: T")
+      .Attr("T: type")
+      .Attr("Tpaddings: {int32, int64} = int32")
+      .Shape(PadShape)
+      .Kernel(kCpu, PadKernel, {.host_args = {"paddings"}})
+      .Grad(PadGrad)
+      .Example({Shape{2, 3}, Tensor::Of<int32_t>({2, 2}, {1, 0, 0, 2})});
+  ops.Add("PadV2")
+      .Doc("The input with a constant around it: paddings[i] is how many before and after it in "
+           "dimension i.")
+      .Input("input: T")
+      .Input("paddings: Tpaddings")
+      .Input("constant_values: T")
+      .Output("output: T")
+      .Attr("T: type")
+      .Attr("Tpaddings: {int32, int64} = int32")
+      .Shape(PadShape)
+      .Kernel(kCpu, PadKernel, {.host_args = {"paddings", "constant_values"}})
+      .Grad(PadGrad)
+      .Example({Shape{2, 3}, Tensor::Of<int32_t>({2, 2}, {1, 0, 0, 2}), Tensor::Scalar(7.0f)});
+}
+
+Output Slice(const Scope& s, Output input, Output begin, Output size) {
+  return s.Op("Slice").Input(input).Input(begin).Input(size).Output();
+}
+Output Pad(const Scope& s, Output input, Output paddings) {
+  return s.Op("Pad").Input(input).Input(paddings).Output();
+}
+Output PadV2(const Scope& s, Output input, Output paddings, Output constant_values) {
+  return s.Op("PadV2").Input(input).Input(paddings).Input(constant_values).Output();
+}
+
+}  // namespace tenon
