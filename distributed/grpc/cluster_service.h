@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/impl/service_type.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "distributed/job_end.h"
+#include "distributed/master.h"
+
+namespace tenon {
+
+/// What ClusterService (cluster_service.proto) is served from; everything outlives it.
+struct ClusterServiceParts {
+  JobEnd& job_end;
+  Master& master;
+  std::string task;
+  std::function<void()> shutdown;  // must not block
+};
+std::unique_ptr<grpc::Service> MakeClusterService(ClusterServiceParts parts);
+
+/// Tells the server at `address` that /job:`job`/task:`task` has ended; gives up after 5 s.
+void SendTaskEnded(const std::string& address, const std::string& job, int task,
+                   const Status& status);
+
+}  // namespace tenon

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/master_channel.h"
+
+#include "core/proto_io_tensor.h"
+#include "distributed/grpc/channel.h"
+#include "distributed/grpc/status.h"
+#include "proto/master_service.grpc.pb.h"
+
+namespace tenon {
+namespace {
+
+class GrpcMasterChannel final : public MasterChannel {
+ public:
+  explicit GrpcMasterChannel(const std::string& address)
+      : address_(address), stub_(tensorflow::MasterService::NewStub(OpenChannel(address))) {}
+
+  Status CreateSession(const CreateSessionRequest& request,
+                       CreateSessionResponse* response) override {
+    grpc::ClientContext context;
+    return Named(stub_->CreateSession(&context, request, response));
+  }
+  Status ExtendSession(const ExtendSessionRequest& request,
+                       ExtendSessionResponse* response) override {
+    grpc::ClientContext context;
+    return Named(stub_->ExtendSession(&context, request, response));
+  }
+  Status CloseSession(const CloseSessionRequest& request) override {
+    grpc::ClientContext context;
+    CloseSessionResponse response;
+    return Named(stub_->CloseSession(&context, request, &response));
+  }
+
+  Status RunStep(RunStepCall* call) override {
+    RunStepRequest request;
+    request.set_session_handle(call->session_handle);
+    request.set_store_errors_in_response_body(true);
+    for (const auto& [name, tensor] : call->feeds) {
+      NamedTensorProto* feed = request.add_feed();
+      feed->set_name(name);
+      TENON_RETURN_IF_ERROR(TensorToProto(tensor, feed->mutable_tensor()));
+    }
+    for (const std::string& name : call->fetches) request.add_fetch(name);
+    for (const std::string& name : call->targets) request.add_target(name);
+    request.mutable_options()->set_timeout_in_ms(call->timeout_ms);
+    if (call->trace) request.mutable_options()->set_trace_level(RunOptions::FULL_TRACE);
+    grpc::ClientContext context;
+    RunStepResponse response;
+    TENON_RETURN_IF_ERROR(Named(stub_->RunStep(&context, request, &response)));
+    if (response.status_code() != 0) {
+      return Status(static_cast<StatusCode>(response.status_code()),
+                    response.status_error_message());
+    }
+    call->metadata = std::move(*response.mutable_metadata());
+    return ReadFetched(response, call);
+  }
+
+ private:
+  Status ReadFetched(const RunStepResponse& response, RunStepCall* call) const {
+    StringViewMap<const TensorProto*> by_name;
+    for (const NamedTensorProto& t : response.tensor()) by_name[t.name()] = &t.tensor();
+    call->fetched.clear();
+    for (const std::string& name : call->fetches) {
+      const auto found = by_name.find(name);
+      if (found == by_name.end()) return Internal("the server's answer lacks '", name, "'");
+      TENON_ASSIGN_OR_RETURN(Tensor tensor, TensorFromProto(*found->second));
+      call->fetched.push_back(std::move(tensor));
+    }
+    return OkStatus();
+  }
+
+  Status Named(const grpc::Status& s) const {
+    if (s.error_code() != grpc::StatusCode::UNAVAILABLE) return FromGrpc(s);
+    return Unavailable("the server at ", address_, " is unavailable: ", s.error_message());
+  }
+
+  const std::string address_;
+  const std::unique_ptr<tensorflow::MasterService::Stub> stub_;
+};
+
+}  // namespace
+
+std::unique_ptr<MasterChannel> MakeGrpcChannel(const std::string& address) {
+  return std::make_unique<GrpcMasterChannel>(address);
+}
+
+}  // namespace tenon

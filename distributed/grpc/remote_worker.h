@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/mutex.h"
+#include "distributed/cluster_spec.h"
+#include "distributed/worker_interface.h"
+
+namespace tenon {
+
+/// Workers over gRPC, one channel a task, opened at the first use. Calls to a task that cannot be
+/// reached, or dies, fail with Unavailable naming task and address.
+class GrpcWorkerDirectory final : public WorkerDirectory {
+ public:
+  explicit GrpcWorkerDirectory(ClusterSpec cluster) : cluster_(std::move(cluster)) {}
+
+  /// Serves `task` in this process; it must outlive the calls made to it.
+  void SetLocal(const std::string& task, std::shared_ptr<WorkerInterface> worker);
+
+  StatusOr<std::shared_ptr<WorkerInterface>> Get(const std::string& task) override;
+  std::string Address(const std::string& task) const override;
+
+ private:
+  const ClusterSpec cluster_;
+  Mutex mu_;
+  std::map<std::string, std::shared_ptr<WorkerInterface>> workers_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tenon

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/server.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <netdb.h>
+#include <unistd.h>
+
+#include "core/parallel.h"
+#include "distributed/channel_session.h"
+#include "distributed/clock.h"
+#include "distributed/grpc/blocking_calls.h"
+#include "distributed/grpc/channel.h"
+#include "distributed/grpc/cluster_service.h"
+#include "distributed/grpc/master_service.h"
+#include "distributed/grpc/remote_worker.h"
+#include "distributed/grpc/worker_service.h"
+#include "distributed/job_end.h"
+#include "distributed/worker.h"
+#include "runtime/cpu_device.h"
+
+namespace tenon {
+namespace {
+
+/// How long calls that are being answered get when the server ends.
+constexpr std::chrono::seconds kShutdownGrace{1};
+
+std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+std::string PortOf(const std::string& address) { return address.substr(address.rfind(':') + 1); }
+
+/// Why nobody can listen at host:port now; gRPC itself does not say.
+std::string WhyNotBound(const std::string& host, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
+    return gai_strerror(error);
+  }
+  std::string why = "unknown reason";
+  const int fd = socket(found->ai_family, found->ai_socktype, 0);
+  if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0) why = std::strerror(errno);
+  if (fd >= 0) close(fd);
+  freeaddrinfo(found);
+  return why;
+}
+
+class GrpcServer final : public Server {
+ public:
+  GrpcServer(const ServerOptions& options, const OpRegistry& registry)
+      : cluster_(options.cluster),
+        job_(options.job),
+        task_index_(options.task),
+        task_(TaskName(options.job, options.task)),
+        devices_(MakeCpuDevices(task_, options.cpu_devices, options.job)),
+        pool_(options.threads > 0 ? options.threads : ThreadBudget()),
+        directory_(cluster_),
+        job_end_(cluster_) {
+    std::vector<Device*> devices;
+    for (const auto& d : devices_) devices.push_back(d.get());
+    worker_ = std::make_shared<Worker>(
+        WorkerEnvironment{task_, devices, &registry, &pool_, &directory_});
+    directory_.SetLocal(task_, worker_);
+    master_ = std::make_unique<Master>(MasterEnvironment{task_, cluster_, devices, &registry,
+                                                         &directory_, &SystemClock(),
+                                                         options.start_up_deadline});
+  }
+
+  ~GrpcServer() override {
+    Shutdown();
+    master_.reset();
+    directory_.SetLocal(task_, nullptr);
+    worker_.reset();
+  }
+
+  Status Listen(int port) {
+    const std::string configured = *cluster_.Address(job_, task_index_);
+    host_ = HostOf(configured);
+    const std::string wanted = port >= 0 ? StrCat(port) : PortOf(configured);
+    worker_service_ = MakeWorkerService(*worker_);
+    master_service_ = MakeMasterService(*master_, calls_);
+    cluster_service_ = MakeClusterService(
+        {job_end_, *master_, task_, [this] { BeginShutdown(); }});
+    grpc::ServerBuilder builder;
+    SetServerOptions(&builder);
+    builder.AddListeningPort(StrCat(host_, ":", wanted), grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterService(worker_service_.get());
+    builder.RegisterService(master_service_.get());
+    builder.RegisterService(cluster_service_.get());
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port_ == 0) {
+      return Unavailable("cannot listen at ", host_, ":", wanted, ": ",
+                         WhyNotBound(host_, wanted));
+    }
+    return OkStatus();
+  }
+
+  std::string target() const override { return StrCat("grpc://", host_, ":", port_); }
+  int port() const override { return port_; }
+  std::string task() const override { return task_; }
+  const ClusterSpec& cluster() const override { return cluster_; }
+
+  StatusOr<std::unique_ptr<Session>> MakeSession(const Graph& graph) override {
+    return OpenChannelSession(MakeLocalChannel(*master_), target(), graph, {});
+  }
+
+  Status WaitForJobEnd(const std::string& job, std::chrono::milliseconds limit) override {
+    return job_end_.Wait(job, limit);
+  }
+
+  void ReportEnd(const std::string& to_job, const Status& status) override {
+    const auto tasks = cluster_.jobs().find(to_job);
+    if (tasks == cluster_.jobs().end()) return;
+    for (const auto& [task, address] : tasks->second) {
+      SendTaskEnded(address, job_, task_index_, status);
+    }
+  }
+
+  void WaitForShutdown() override {
+    MutexLock lock(mu_);
+    while (!shutting_down_) changed_.Wait(mu_);
+  }
+
+  void Shutdown() override {
+    BeginShutdown();
+    {
+      MutexLock lock(mu_);
+      if (server_ == nullptr || stopped_) return;
+      stopped_ = true;
+    }
+    server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+    server_->Wait();
+  }
+
+ private:
+  void BeginShutdown() {
+    job_end_.Stop();
+    MutexLock lock(mu_);
+    shutting_down_ = true;
+    changed_.NotifyAll();
+  }
+
+  const ClusterSpec cluster_;
+  const std::string job_;
+  const int task_index_;
+  const std::string task_;
+  const std::vector<std::unique_ptr<Device>> devices_;
+  ThreadPool pool_;
+  GrpcWorkerDirectory directory_;
+  JobEnd job_end_;
+  std::shared_ptr<Worker> worker_;
+  std::unique_ptr<Master> master_;
+  BlockingCalls calls_;
+  std::unique_ptr<grpc::Service> worker_service_;
+  std::unique_ptr<grpc::Service> master_service_;
+  std::unique_ptr<grpc::Service> cluster_service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string host_;
+  int port_ = 0;
+  Mutex mu_;
+  CondVar changed_;
+  bool shutting_down_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                const OpRegistry& registry) {
+  ServerOptions resolved = options;
+  if (resolved.cluster.empty()) {
+    resolved.job = "localhost";
+    resolved.task = 0;
+    TENON_RETURN_IF_ERROR(resolved.cluster.AddTask(
+        "localhost", 0, StrCat("127.0.0.1:", std::max(0, options.port))));
+  }
+  TENON_RETURN_IF_ERROR(resolved.cluster.Address(resolved.job, resolved.task).status());
+  auto server = std::make_unique<GrpcServer>(resolved, registry);
+  TENON_RETURN_IF_ERROR(server->Listen(resolved.port));
+  return server;
+}
+
+}  // namespace tenon

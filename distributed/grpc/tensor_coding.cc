@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/grpc/tensor_coding.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <grpcpp/support/proto_buffer_reader.h>
+#include <grpcpp/support/slice.h>
+
+#include <chrono>
+
+#include "core/proto_io_tensor.h"
+#include "proto/worker.pb.h"
+
+namespace tenon {
+namespace {
+
+using google::protobuf::io::CodedInputStream;
+
+/// Below this a copy is cheaper than a slice of its own.
+constexpr size_t kMinSharedBytes = 1024;
+
+// Tags of the fields, (number << 3) | wire type.
+constexpr uint32_t kResponseTensor = 1 << 3 | 2;
+constexpr uint32_t kResponseIsDead = 2 << 3 | 0;
+constexpr uint32_t kResponseSendStart = 3 << 3 | 0;
+constexpr uint32_t kTensorDType = 1 << 3 | 0;
+constexpr uint32_t kTensorShape = 2 << 3 | 2;
+constexpr uint32_t kTensorContent = 4 << 3 | 2;
+
+void AppendVarint(std::string* out, uint64_t value) {
+  while (value >= 0x80) {
+    out->push_back(static_cast<char>(value | 0x80));
+    value >>= 7;
+  }
+  out->push_back(static_cast<char>(value));
+}
+
+
+int64_t NowMicros() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+grpc::ByteBuffer FromText(const std::string& text) {
+  const grpc::Slice slice(text);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+/// A slice over the tensor's bytes that holds a reference to its buffer.
+grpc::Slice ShareBytes(const Tensor& tensor) {
+  auto* holder = new Tensor(tensor);
+  return grpc::Slice(holder->raw_data(), holder->num_bytes(),
+                     [](void* p) { delete static_cast<Tensor*>(p); }, holder);
+}
+
+/// Reads the TensorProto that `in` is limited to. False when something is not as we write it; the
+/// caller then parses the whole message in the ordinary way.
+bool ReadTensor(CodedInputStream& in, Tensor* tensor) {
+  DType dtype = DType::kInvalid;
+  Shape shape;
+  while (const uint32_t tag = in.ReadTag()) {
+    if (tag == kTensorDType) {
+      uint32_t number;
+      if (!in.ReadVarint32(&number)) return false;
+      const auto known = DTypeFromNumber(static_cast<int>(number));
+      if (!known || !IsPlain(*known)) return false;
+      dtype = *known;
+    } else if (tag == kTensorShape) {
+      uint32_t size;
+      std::string text;
+      TensorShapeProto proto;
+      if (!in.ReadVarint32(&size) || !in.ReadString(&text, static_cast<int>(size)) ||
+          !proto.ParseFromString(text)) {
+        return false;
+      }
+      auto parsed = ShapeFromProto(proto);
+      if (!parsed.ok()) return false;
+      shape = *std::move(parsed);
+    } else if (tag == kTensorContent) {
+      uint32_t size;
+      if (dtype == DType::kInvalid || tensor->valid() || !in.ReadVarint32(&size) ||
+          size != static_cast<uint64_t>(shape.num_elements()) * SizeOf(dtype)) {
+        return false;
+      }
+      auto memory = Tensor::Allocate(CpuAllocator(), dtype, shape);
+      if (!memory.ok() || !in.ReadRaw(memory->raw_data(), static_cast<int>(size))) return false;
+      *tensor = *std::move(memory);
+    } else {
+      return false;
+    }
+  }
+  return tensor->valid();
+}
+
+bool ReadResponse(grpc::ByteBuffer* message, Tensor* tensor, bool* is_dead) {
+  grpc::ProtoBufferReader reader(message);
+  CodedInputStream in(&reader);
+  in.SetTotalBytesLimit(INT_MAX);
+  while (const uint32_t tag = in.ReadTag()) {
+    uint64_t number;
+    if (tag == kResponseIsDead) {
+      if (!in.ReadVarint64(&number)) return false;
+      *is_dead = number != 0;
+    } else if (tag == kResponseSendStart) {
+      if (!in.ReadVarint64(&number)) return false;
+    } else if (tag == kResponseTensor) {
+      uint32_t size;
+      if (!in.ReadVarint32(&size)) return false;
+      const auto limit = in.PushLimit(static_cast<int>(size));
+      if (!ReadTensor(in, tensor)) return false;
+      in.PopLimit(limit);
+    } else {
+      return false;
+    }
+  }
+  return in.ConsumedEntireMessage() && (tensor->valid() || *is_dead);
+}
+
+}  // namespace
+
+StatusOr<grpc::ByteBuffer> EncodeTensorResponse(const Tensor& tensor, bool is_dead) {
+  if (!tensor.valid() || !IsPlain(tensor.dtype()) || tensor.num_bytes() > INT_MAX / 2) {
+    RecvTensorResponse response;
+    response.set_is_dead(is_dead);
+    response.set_send_start_micros(NowMicros());
+    if (tensor.valid()) TENON_RETURN_IF_ERROR(TensorToProto(tensor, response.mutable_tensor()));
+    return FromText(response.SerializeAsString());
+  }
+  TensorShapeProto shape;
+  ShapeToProto(tensor.shape(), &shape);
+  const size_t bytes = tensor.num_bytes();
+  std::string head;  // of the TensorProto, up to the bytes
+  AppendVarint(&head, kTensorDType);
+  AppendVarint(&head, static_cast<uint64_t>(tensor.dtype()));
+  AppendVarint(&head, kTensorShape);
+  AppendVarint(&head, shape.ByteSizeLong());
+  shape.AppendToString(&head);
+  if (bytes > 0) {
+    AppendVarint(&head, kTensorContent);
+    AppendVarint(&head, bytes);
+  }
+  std::string message;
+  if (is_dead) {
+    AppendVarint(&message, kResponseIsDead);
+    AppendVarint(&message, 1);
+  }
+  AppendVarint(&message, kResponseSendStart);
+  AppendVarint(&message, static_cast<uint64_t>(NowMicros()));
+  AppendVarint(&message, kResponseTensor);
+  AppendVarint(&message, head.size() + bytes);
+  message += head;
+  if (bytes < kMinSharedBytes) {
+    message.append(static_cast<const char*>(tensor.raw_data()), bytes);
+    return FromText(message);
+  }
+  const grpc::Slice slices[] = {grpc::Slice(message), ShareBytes(tensor)};
+  return grpc::ByteBuffer(slices, 2);
+}
+
+Status DecodeTensorResponse(grpc::ByteBuffer* message, Tensor* tensor, bool* is_dead) {
+  *is_dead = false;
+  if (ReadResponse(message, tensor, is_dead)) return OkStatus();
+  *tensor = Tensor();
+  RecvTensorResponse response;
+  grpc::ProtoBufferReader reader(message);
+  if (!response.ParseFromZeroCopyStream(&reader)) {
+    return InvalidArgument("the peer's RecvTensorResponse cannot be read");
+  }
+  *is_dead = response.is_dead();
+  if (*is_dead && response.tensor().dtype() == DT_INVALID) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(*tensor, TensorFromProto(response.tensor()));
+  return OkStatus();
+}
+
+}  // namespace tenon

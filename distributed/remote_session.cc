@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/remote_session.h"
+
+#include <future>
+#include <thread>
+
+#include "core/proto_io_graph.h"
+#include "distributed/channel_session.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::string_view kScheme = "grpc://";
+constexpr std::chrono::milliseconds kRetryPause{100};
+
+class LocalChannel final : public MasterChannel {
+ public:
+  explicit LocalChannel(Master& master) : master_(master) {}
+  Status CreateSession(const CreateSessionRequest& request,
+                       CreateSessionResponse* response) override {
+    return master_.CreateSession(request, response);
+  }
+  Status ExtendSession(const ExtendSessionRequest& request,
+                       ExtendSessionResponse* response) override {
+    return master_.ExtendSession(request, response);
+  }
+  Status CloseSession(const CloseSessionRequest& request) override {
+    return master_.CloseSession(request);
+  }
+  Status RunStep(RunStepCall* call) override {
+    std::promise<Status> done;
+    Cancellation cancellation;
+    master_.RunStepAsync(call, &cancellation, [&](Status s) { done.set_value(std::move(s)); });
+    return done.get_future().get();
+  }
+
+ private:
+  Master& master_;
+};
+
+/// Node traces out of what a master returned.
+std::vector<NodeTrace> ReadTrace(const StepStats& stats) {
+  std::vector<NodeTrace> nodes;
+  for (const DeviceStepStats& device : stats.dev_stats()) {
+    for (const NodeExecStats& n : device.node_stats()) {
+      NodeTrace trace;
+      trace.name = n.node_name();
+      trace.device = device.device();
+      const std::string& label = n.timeline_label();  // "name = Op(...)"
+      const size_t equals = label.find(" = ");
+      if (equals != std::string::npos) {
+        trace.op = label.substr(equals + 3, label.find('(', equals) - equals - 3);
+      }
+      trace.start_ns = n.all_start_nanos() != 0 ? n.all_start_nanos() : n.all_start_micros() * 1000;
+      trace.end_ns = trace.start_ns + (n.all_end_rel_nanos() != 0 ? n.all_end_rel_nanos()
+                                                                  : n.all_end_rel_micros() * 1000);
+      trace.thread = n.thread_id();
+      nodes.push_back(std::move(trace));
+    }
+  }
+  return nodes;
+}
+
+class ChannelSession;
+
+class ChannelPreparedStep final : public PreparedStep {
+ public:
+  ChannelPreparedStep(MasterChannel& channel, RunStepCall call)
+      : channel_(channel), call_(std::move(call)) {}
+
+  Status Run(const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched,
+             const StepOptions& options) override {
+    if (feeds.size() != call_.feeds.size()) {
+      return InvalidArgument("found ", feeds.size(), " feeds, wanted ", call_.feeds.size());
+    }
+    RunStepCall call = call_;
+    for (size_t i = 0; i < feeds.size(); ++i) call.feeds[i].second = feeds[i];
+    call.timeout_ms = options.timeout.count();
+    call.trace = options.trace != nullptr;
+    TENON_RETURN_IF_ERROR(channel_.RunStep(&call));
+    if (options.trace != nullptr) *options.trace = ReadTrace(call.metadata.step_stats());
+    if (fetched != nullptr) *fetched = std::move(call.fetched);
+    return OkStatus();
+  }
+
+ private:
+  MasterChannel& channel_;
+  const RunStepCall call_;
+};
+
+class ChannelSession final : public Session {
+ public:
+  ChannelSession(std::unique_ptr<MasterChannel> channel, std::string handle, const Graph& graph)
+      : channel_(std::move(channel)), handle_(std::move(handle)) {
+    MutexLock lock(mu_);
+    Remember(graph);
+  }
+  ~ChannelSession() override { Close().IgnoreError(); }
+
+  Status Extend(const Graph& graph) override {
+    MutexLock lock(mu_);
+    GraphDef all;
+    TENON_RETURN_IF_ERROR(GraphToProto(graph, &all));
+    ExtendSessionRequest request;
+    request.set_session_handle(handle_);
+    request.set_current_graph_version(version_);
+    *request.mutable_graph_def()->mutable_versions() = all.versions();
+    for (NodeDef& n : *all.mutable_node()) {
+      if (!known_.contains(n.name())) *request.mutable_graph_def()->add_node() = std::move(n);
+    }
+    if (request.graph_def().node_size() == 0) return OkStatus();
+    ExtendSessionResponse response;
+    TENON_RETURN_IF_ERROR(channel_->ExtendSession(request, &response));
+    version_ = response.new_graph_version();
+    Remember(graph);
+    return OkStatus();
+  }
+
+  StatusOr<std::vector<Tensor>> Run(const Feeds& feeds, const std::vector<std::string>& fetches,
+                                    const std::vector<std::string>& targets,
+                                    const StepOptions& options) override {
+    RunStepCall call = NewCall(fetches, targets);
+    call.feeds = feeds;
+    call.timeout_ms = options.timeout.count();
+    call.trace = options.trace != nullptr;
+    TENON_RETURN_IF_ERROR(channel_->RunStep(&call));
+    if (options.trace != nullptr) *options.trace = ReadTrace(call.metadata.step_stats());
+    return std::move(call.fetched);
+  }
+
+  StatusOr<std::unique_ptr<PreparedStep>> Prepare(
+      const std::vector<std::string>& feeds, const std::vector<std::string>& fetches,
+      const std::vector<std::string>& targets) override {
+    RunStepCall call = NewCall(fetches, targets);
+    for (const std::string& name : feeds) call.feeds.emplace_back(name, Tensor());
+    return std::make_unique<ChannelPreparedStep>(*channel_, std::move(call));
+  }
+
+  Status Close() override {
+    {
+      MutexLock lock(mu_);
+      if (closed_) return OkStatus();
+      closed_ = true;
+    }
+    CloseSessionRequest request;
+    request.set_session_handle(handle_);
+    return channel_->CloseSession(request);
+  }
+
+ private:
+  RunStepCall NewCall(const std::vector<std::string>& fetches,
+                      const std::vector<std::string>& targets) const {
+    RunStepCall call;
+    call.session_handle = handle_;
+    call.fetches = fetches;
+    call.targets = targets;
+    return call;
+  }
+  void Remember(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (const Node* n : graph.nodes()) known_.insert(n->name());
+  }
+
+  const std::unique_ptr<MasterChannel> channel_;
+  const std::string handle_;
+  Mutex mu_;
+  StringSet known_ ABSL_GUARDED_BY(mu_);
+  int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace
+
+std::unique_ptr<MasterChannel> MakeLocalChannel(Master& master) {
+  return std::make_unique<LocalChannel>(master);
+}
+
+StatusOr<std::unique_ptr<Session>> OpenChannelSession(std::unique_ptr<MasterChannel> channel,
+                                                      const std::string& target,
+                                                      const Graph& graph,
+                                                      const RemoteSessionOptions& options) {
+  CreateSessionRequest request;
+  TENON_RETURN_IF_ERROR(GraphToProto(graph, request.mutable_graph_def()));
+  request.set_target(target);
+  request.mutable_config()->set_allow_soft_placement(options.allow_soft_placement);
+  if (!options.optimize) {
+    request.mutable_config()->mutable_graph_options()->mutable_optimizer_options()->set_opt_level(
+        OptimizerOptions::L0);
+  }
+  CreateSessionResponse response;
+  const auto deadline = std::chrono::steady_clock::now() + options.connect_deadline;
+  while (true) {
+    const Status status = channel->CreateSession(request, &response);
+    if (status.ok()) break;
+    if (status.code() != StatusCode::kUnavailable) return status;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return DeadlineExceeded("the server at ", target, " did not answer within ",
+                              options.connect_deadline.count() / 1000.0,
+                              " s; last error: ", Message(status));
+    }
+    std::this_thread::sleep_for(kRetryPause);
+  }
+  return std::make_unique<ChannelSession>(std::move(channel), response.session_handle(), graph);
+}
+
+StatusOr<std::unique_ptr<Session>> MakeRemoteSession(const std::string& target, const Graph& graph,
+                                                     const RemoteSessionOptions& options) {
+  if (!target.starts_with(kScheme)) {
+    return InvalidArgument("'", target, "' is not a target; wanted grpc://host:port");
+  }
+  return OpenChannelSession(MakeGrpcChannel(target.substr(kScheme.size())), target, graph, options);
+}
+
+}  // namespace tenon

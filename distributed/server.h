@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "core/op_registry.h"
+#include "distributed/cluster_spec.h"
+#include "runtime/session.h"
+
+namespace tenon {
+
+struct ServerOptions {
+  /// Empty: a cluster of this one task, /job:localhost/replica:0/task:0.
+  ClusterSpec cluster;
+  std::string job;
+  int task = 0;
+  /// Listen here instead of at the cluster's address for this task; 0: any free port. -1: the
+  /// cluster's.
+  int port = -1;
+  /// Threads that run kernels; 0: the process's thread budget.
+  int threads = 0;
+  int cpu_devices = 1;
+  /// How long sessions wait for the tasks they need.
+  std::chrono::milliseconds start_up_deadline{60000};
+};
+
+/// A task of a cluster: master and worker in one process, over gRPC. It listens on the host of its
+/// address in the cluster, never on others.
+///
+/// A job ends when all its workers have: each says so with ReportEnd to the tasks that wait in
+/// WaitForJobEnd, as parameter servers do. Thread-safe.
+class Server {
+ public:
+  /// Listens when it returns. InvalidArgument for a task that the cluster lacks; Unavailable when
+  /// the address cannot be had, naming it and the reason. `registry` must outlive the server.
+  static StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+                                                 const OpRegistry& registry);
+  virtual ~Server() = default;
+
+  /// "grpc://host:port", to open sessions with.
+  virtual std::string target() const = 0;
+  virtual int port() const = 0;
+  /// "/job:J/replica:0/task:T".
+  virtual std::string task() const = 0;
+  virtual const ClusterSpec& cluster() const = 0;
+
+  /// A session whose master is this server, without the network in between.
+  virtual StatusOr<std::unique_ptr<Session>> MakeSession(const Graph& graph) = 0;
+
+  /// Waits until every task of `job` has reported its end. OK when all ended well; Aborted naming
+  /// the task and its message when one failed; Cancelled after Shutdown. With a limit above 0,
+  /// DeadlineExceeded naming the missing tasks when one has reported and no other has for that long
+  /// since.
+  virtual Status WaitForJobEnd(const std::string& job, std::chrono::milliseconds limit) = 0;
+  /// Tells every task of `to_job` that this task has ended, well when `status` is OK. Tasks that
+  /// cannot be reached are skipped: they have ended too.
+  virtual void ReportEnd(const std::string& to_job, const Status& status) = 0;
+
+  /// Blocks until Shutdown, from here or by RPC.
+  virtual void WaitForShutdown() = 0;
+  /// Cancels the steps and stops listening.
+  virtual void Shutdown() = 0;
+};
+
+/// Asks the server at `target` ("grpc://host:port") to end. Unavailable when nobody answers.
+Status StopServer(const std::string& target, const std::string& reason);
+
+/// What the server at `target` says of itself, for people to read.
+StatusOr<std::string> DescribeServer(const std::string& target);
+
+}  // namespace tenon
