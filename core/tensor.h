@@ -86,11 +86,11 @@ class Tensor {
   }
   template <typename T>
   absl::Span<const T> flat() const {
-    return {data<T>(), static_cast<size_t>(num_elements())};
+    return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements()));
   }
   template <typename T>
   absl::Span<T> flat() {
-    return {data<T>(), static_cast<size_t>(num_elements())};
+    return absl::Span<T>(data<T>(), static_cast<size_t>(num_elements()));
   }
   /// The first element. REQUIRES: num_elements() >= 1.
   template <typename T>

@@ -7,6 +7,12 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterArgOps(ops);
   RegisterConstOps(ops);
   RegisterShapeOps(ops);
+  RegisterRearrangeOps(ops);
+  RegisterGenerateOps(ops);
+  RegisterScatterNdOps(ops);
+  RegisterPartitionOps(ops);
+  RegisterSelectOps(ops);
+  RegisterScanOps(ops);
   RegisterGatherOps(ops);
   RegisterSplitOps(ops);
   RegisterConcatOps(ops);

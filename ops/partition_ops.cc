@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ops/arguments.h"
+#include "ops/array_ops.h"
+#include "ops/elements.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+/// Checks that data[i] begins with the shape of its indices and that all agree on the rest, which
+/// is returned.
+StatusOr<DimVector> StitchedRow(const KernelContext& ctx, int n) {
+  DimVector row;
+  for (int i = 0; i < n; ++i) {
+    const Shape &index = ctx.input(i).shape(), &data = ctx.input(n + i).shape();
+    if (data.rank() < index.rank() ||
+        !(data.dims().first(index.rank()) == index.dims())) {
+      return InvalidArgument("data[", i, "].shape = ", data.ToString(),
+                             " does not start with indices[", i, "].shape = ", index.ToString());
+    }
+    const auto rest = data.dims().subspan(index.rank());
+    if (i == 0) row.assign(rest.begin(), rest.end());
+    if (absl::Span<const int64_t>(row) == rest) continue;
+    return InvalidArgument("Need data[0].shape[", ctx.input(0).rank(), ":] = data[", i, "].shape[",
+                           index.rank(), ":], got data[0].shape = ",
+                           ctx.input(n).shape().ToString(), ", data[", i,
+                           "].shape = ", data.ToString());
+  }
+  return row;
+}
+
+Status StitchKernel(KernelContext& ctx) {
+  const int n = ctx.num_inputs() / 2;
+  TENON_ASSIGN_OR_RETURN(DimVector dims, StitchedRow(ctx, n));
+  int64_t rows = 0;
+  for (int i = 0; i < n; ++i) {
+    for (const int32_t index : ctx.input(i).flat<int32_t>()) {
+      if (index < 0) return InvalidArgument("indices[", i, "] has a negative index: ", index);
+      rows = std::max<int64_t>(rows, int64_t{index} + 1);
+    }
+  }
+  dims.insert(dims.begin(), rows);
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  // Rows that no index names are zero.
+  ZeroElements(out);
+  const int64_t row = Product(dims, 1, shape.rank());
+  for (int i = 0; i < n; ++i) {
+    const absl::Span<const int32_t> indices = ctx.input(i).flat<int32_t>();
+    for (size_t k = 0; k < indices.size(); ++k) {
+      CopyElements(out->dtype(), ElementAt(ctx.input(n + i), static_cast<int64_t>(k) * row),
+                   ElementAt(*out, indices[k] * row), row);
+    }
+  }
+  return OkStatus();
+}
+
+Status StitchShape(ShapeContext& c) {
+  const int n = c.num_inputs() / 2;
+  PartialShape row;
+  int64_t rows = 0;
+  for (int i = 0; i < n; ++i) {
+    const PartialShape &index = c.input(i), &data = c.input(n + i);
+    if (index.rank_known() && data.rank_known()) {
+      if (data.rank() < index.rank()) {
+        return InvalidArgument("data ", i, " has shape ", data.ToString(),
+                               ", which does not start with that of its indices, ",
+                               index.ToString());
+      }
+      TENON_ASSIGN_OR_RETURN(row,
+                             row.MergeWith(PartialShape(data.dims().subspan(index.rank()))));
+    }
+    const Tensor* constant = c.constant(i);
+    if (constant == nullptr || constant->dtype() != DType::kInt32) rows = -1;
+    if (rows < 0) continue;
+    for (const int32_t v : constant->flat<int32_t>()) rows = std::max<int64_t>(rows, int64_t{v} + 1);
+  }
+  if (!row.rank_known()) return OkStatus();
+  DimVector dims(row.dims().begin(), row.dims().end());
+  dims.insert(dims.begin(), rows);
+  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
+  c.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+Status StitchGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                  std::vector<Output>* dxs) {
+  const int n = node.num_inputs() / 2;
+  for (int i = 0; i < n; ++i) (*dxs)[n + i] = Gather(s, dys[0], node.input(i));
+  return OkStatus();
+}
+
+Status PartitionKernel(KernelContext& ctx) {
+  const Tensor& data = ctx.input(0);
+  const Tensor& partitions = ctx.input(1);
+  const int rank = partitions.rank();
+  if (data.rank() < rank || !(data.shape().dims().first(rank) == partitions.shape().dims())) {
+    return InvalidArgument("data.shape must start with partitions.shape, got data.shape = ",
+                           data.shape().ToString(), ", partitions.shape = ",
+                           partitions.shape().ToString());
+  }
+  const absl::Span<const int32_t> part = partitions.flat<int32_t>();
+  std::vector<int64_t> counts(ctx.num_outputs(), 0);
+  for (size_t i = 0; i < part.size(); ++i) {
+    if (part[i] < 0 || part[i] >= ctx.num_outputs()) {
+      return InvalidArgument("partitions[", i, "] = ", part[i], " is not in [0, ",
+                             ctx.num_outputs(), ")");
+    }
+    ++counts[part[i]];
+  }
+  DimVector dims(data.shape().dims().begin() + rank, data.shape().dims().end());
+  const int64_t row = Product(dims, 0, static_cast<int>(dims.size()));
+  dims.insert(dims.begin(), 0);
+  std::vector<Tensor*> outs(ctx.num_outputs());
+  for (int i = 0; i < ctx.num_outputs(); ++i) {
+    dims[0] = counts[i];
+    TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+    TENON_ASSIGN_OR_RETURN(outs[i], ctx.AllocateOutput(i, shape));
+    counts[i] = 0;
+  }
+  for (size_t i = 0; i < part.size(); ++i) {
+    CopyElements(data.dtype(), ElementAt(data, static_cast<int64_t>(i) * row),
+                 ElementAt(*outs[part[i]], counts[part[i]]++ * row), row);
+  }
+  return OkStatus();
+}
+
+Status PartitionShape(ShapeContext& c) {
+  const PartialShape &data = c.input(0), &partitions = c.input(1);
+  if (!data.rank_known() || !partitions.rank_known()) return OkStatus();
+  if (data.rank() < partitions.rank()) {
+    return InvalidArgument("data ", data.ToString(), " must start with the shape of partitions ",
+                           partitions.ToString());
+  }
+  DimVector dims(data.dims().begin() + partitions.rank(), data.dims().end());
+  dims.insert(dims.begin(), PartialShape::kUnknownDim);
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, PartialShape(dims));
+  return OkStatus();
+}
+
+/// Puts the rows of every output's gradient back to where they came from: the same partition of
+/// 0, 1, 2, ... says where that is.
+Status PartitionGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                     std::vector<Output>* dxs) {
+  const Output data = node.input(0), partitions = node.input(1);
+  const Output shape = ShapeOf(s, partitions);
+  const Output count = s.Op("Prod").Input(shape).Input(Const<int32_t>(s, {0})).Output();
+  const Output places =
+      Reshape(s, Range(s, Const<int32_t>(s, 0), count, Const<int32_t>(s, 1)), shape);
+  std::vector<Output> grads = dys;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i]) grads[i] = s.Op("ZerosLike").Input(Output(&node, static_cast<int>(i))).Output();
+  }
+  const std::vector<Output> indices = DynamicPartition(s, places, partitions, node.num_outputs());
+  (*dxs)[0] = Reshape(s, DynamicStitch(s, indices, grads), ShapeOf(s, data));
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterPartitionOps(OpRegistry& ops) {
+  ops.Add("DynamicStitch")
+      .Doc("merged[indices[m][i]] = data[m][i]; of several values for one row the last one stays.")
+      .Input("indices: N * int32")
+      .Input("data: N * T")
+      .Output("merged: T")
+      .Attr("N: int >= 1")
+      .Attr("T: type")
+      .Shape(StitchShape)
+      .Kernel(kCpu, StitchKernel)
+      .Grad(StitchGrad)
+      .Example({Tensor::Scalar<int32_t>(1), Tensor::Vector<int32_t>({2, 0}), Shape{3}, Shape{2, 3}},
+               {{"N", 2}});
+  ops.Add("DynamicPartition")
+      .Doc("Output p holds the rows of data whose entry in partitions is p.")
+      .Input("data: T")
+      .Input("partitions: int32")
+      .Output("outputs: num_partitions * T")
+      .Attr("num_partitions: int >= 1")
+      .Attr("T: type")
+      .Shape(PartitionShape)
+      .Kernel(kCpu, PartitionKernel)
+      .Grad(PartitionGrad)
+      .Example({Shape{4, 2}, Tensor::Vector<int32_t>({1, 0, 1, 1})}, {{"num_partitions", 2}});
+}
+
+Output DynamicStitch(const Scope& s, const std::vector<Output>& indices,
+                     const std::vector<Output>& data) {
+  return s.Op("DynamicStitch").Input(indices).Input(data).Output();
+}
+std::vector<Output> DynamicPartition(const Scope& s, Output data, Output partitions,
+                                     int64_t num_partitions) {
+  return s.Op("DynamicPartition")
+      .Input(data)
+      .Input(partitions)
+      .Attr("num_partitions", num_partitions)
+      .Outputs();
+}
+
+}  // namespace tenon

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ops/arguments.h"
+#include "ops/array_ops.h"
+#include "ops/inline_kernel.h"
+#include "ops/register.h"
+#include "ops/strided_copy.h"
+
+namespace tenon {
+namespace {
+
+Status TileKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector times, ReadIntegerVector(ctx.input(1), "multiples"));
+  if (static_cast<int>(times.size()) != in.rank()) {
+    return InvalidArgument("Expected multiples argument to be a vector of length ", in.rank(),
+                           " but got length ", times.size());
+  }
+  // Each dimension becomes two: which repetition, and where in it. The source stands still along
+  // the first.
+  const DimVector in_strides = StridesOf(in.shape().dims());
+  DimVector dims(in.rank()), pairs;
+  StridedView source;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (times[i] < 0) {
+      return InvalidArgument("Expected multiples[", i, "] >= 0, but got ", times[i]);
+    }
+    if (__builtin_mul_overflow(in.dim(i), times[i], &dims[i])) {
+      return InvalidArgument("multiples[", i, "] = ", times[i], " is too large");
+    }
+    pairs.insert(pairs.end(), {times[i], in.dim(i)});
+    source.strides.insert(source.strides.end(), {0, in_strides[i]});
+  }
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  if (shape.num_elements() == 0) return OkStatus();
+  StridedCopy(in, source, out, {0, StridesOf(pairs)}, pairs);
+  return OkStatus();
+}
+
+Status TileShape(ShapeContext& c) {
+  const PartialShape& in = c.input(0);
+  if (c.constant(1) == nullptr) {
+    if (in.rank_known()) c.set_output(0, PartialShape::OfRank(in.rank()));
+    return OkStatus();
+  }
+  TENON_ASSIGN_OR_RETURN(const DimVector times, ReadIntegerVector(*c.constant(1), "multiples"));
+  if (in.rank_known() && in.rank() != static_cast<int>(times.size())) {
+    return InvalidArgument("multiples has ", times.size(), " entries for an input of shape ",
+                           in.ToString());
+  }
+  DimVector dims(times.size(), PartialShape::kUnknownDim);
+  for (size_t i = 0; i < times.size(); ++i) {
+    const int64_t d = in.dim(static_cast<int>(i));
+    if (times[i] < 0) return InvalidArgument("multiples[", i, "] is negative: ", times[i]);
+    if (d >= 0 && __builtin_mul_overflow(d, times[i], &dims[i])) {
+      return InvalidArgument("multiples[", i, "] = ", times[i], " is too large");
+    }
+  }
+  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
+  c.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+/// dy seen as [times0, dim0, times1, dim1, ...] and added up over the repetitions.
+Status TileGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                std::vector<Output>* dxs) {
+  const Output x = node.input(0), multiples = node.input(1);
+  const Output shape = ShapeOf(s, x, multiples.dtype());
+  const Output pairs = Reshape(s, Pack(s, {multiples, shape}, 1), Const<int32_t>(s, {-1}));
+  const Output repetitions =
+      Range(s, Const<int32_t>(s, 0), Size(s, pairs), Const<int32_t>(s, 2));
+  const Output sum =
+      s.Op("Sum").Input(Reshape(s, dys[0], pairs)).Input(repetitions).Output();
+  (*dxs)[0] = Reshape(s, sum, shape);
+  return OkStatus();
+}
+
+/// A vector that must hold each of 0 .. n-1 once.
+StatusOr<DimVector> ReadPermutation(const Tensor& t, int64_t n) {
+  TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadIntegerVector(t, "perm"));
+  if (static_cast<int64_t>(perm.size()) != n) {
+    return InvalidArgument("transpose expects a vector of size ", n,
+                           ". But input(1) is a vector of size ", perm.size());
+  }
+  std::vector<bool> seen(n, false);
+  for (const int64_t p : perm) {
+    if (p < 0 || p >= n) return InvalidArgument(p, " is out of range [0 .. ", n, ")");
+    if (seen[p]) return InvalidArgument(p, " is duplicated in the permutation.");
+    seen[p] = true;
+  }
+  return perm;
+}
+
+Status TransposeKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadPermutation(ctx.input(1), in.rank()));
+  if (std::is_sorted(perm.begin(), perm.end())) {
+    ctx.set_output(0, ctx.TakeInput(0));
+    return OkStatus();
+  }
+  const DimVector strides = StridesOf(in.shape().dims());
+  DimVector dims(in.rank());
+  StridedView source{0, DimVector(in.rank())};
+  for (int i = 0; i < in.rank(); ++i) {
+    dims[i] = in.dim(static_cast<int>(perm[i]));
+    source.strides[i] = strides[perm[i]];
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape(dims)));
+  StridedCopy(in, source, out, {0, StridesOf(dims)}, dims);
+  return OkStatus();
+}
+
+Status TransposeShape(ShapeContext& c) {
+  const PartialShape& in = c.input(0);
+  if (c.constant(1) == nullptr) {
+    if (in.rank_known()) c.set_output(0, PartialShape::OfRank(in.rank()));
+    return OkStatus();
+  }
+  const int64_t rank = in.rank_known() ? in.rank() : c.constant(1)->num_elements();
+  TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadPermutation(*c.constant(1), rank));
+  DimVector dims(rank);
+  for (int64_t i = 0; i < rank; ++i) dims[i] = in.dim(static_cast<int>(perm[i]));
+  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
+  c.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+Status TransposeGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                     std::vector<Output>* dxs) {
+  (*dxs)[0] = Transpose(s, dys[0], InvertPermutation(s, node.input(1)));
+  return OkStatus();
+}
+
+template <typename T>
+Status Invert(const Tensor& in, Tensor* out) {
+  const T n = static_cast<T>(in.num_elements());
+  T* inverse = out->data<T>();
+  std::fill_n(inverse, n, T(-1));
+  for (T i = 0; i < n; ++i) {
+    const T at = in.data<T>()[i];
+    if (at < 0 || at >= n) return InvalidArgument(at, " is not between 0 and ", n);
+    if (inverse[at] != -1) return InvalidArgument(at, " is duplicated in the input.");
+    inverse[at] = i;
+  }
+  return OkStatus();
+}
+
+Status InvertPermutationKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  if (in.rank() != 1) {
+    return InvalidArgument("invert_permutation expects a 1D vector, found shape ",
+                           in.shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  return in.dtype() == DType::kInt64 ? Invert<int64_t>(in, out) : Invert<int32_t>(in, out);
+}
+
+Status VectorShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.WithRank(0, 1));
+  c.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+Status ReverseKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector axes, ReadIntegerVector(ctx.input(1), "axis"));
+  StridedView source{0, StridesOf(in.shape().dims())};
+  std::vector<bool> seen(in.rank(), false);
+  for (const int64_t a : axes) {
+    TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(a, in.rank(), "axis"));
+    if (seen[axis]) return InvalidArgument("axis ", axis, " specified more than once.");
+    seen[axis] = true;
+    if (in.dim(axis) > 0) source.offset += (in.dim(axis) - 1) * source.strides[axis];
+    source.strides[axis] = -source.strides[axis];
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  StridedCopy(in, source, out, {0, StridesOf(in.shape().dims())}, in.shape().dims());
+  return OkStatus();
+}
+
+Status ReverseGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                   std::vector<Output>* dxs) {
+  (*dxs)[0] = ReverseV2(s, dys[0], node.input(1));
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterRearrangeOps(OpRegistry& ops) {
+  ops.Add("Tile")
+      .Doc("The input repeated multiples[i] times along dimension i.")
+      .Input("input: T")
+      .Input("multiples: Tmultiples")
+      .Output("output: T")
+      .Attr("T: type")
+      .Attr("Tmultiples: {int32, int64} = int32")
+      .Shape(TileShape)
+      .Kernel(kCpu, TileKernel, {.host_args = {"multiples"}})
+      .Grad(TileGrad)
+      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({2, 1})});
+  ops.Add("Transpose")
+      .Doc("Dimensions in another order: dimension i of the result is dimension perm[i] of x.")
+      .Input("x: T")
+      .Input("perm: Tperm")
+      .Output("y: T")
+      .Attr("T: type")
+      .Attr("Tperm: {int32, int64} = int32")
+      .Shape(TransposeShape)
+      .Kernel(kCpu, TransposeKernel, {.host_args = {"perm"}})
+      .Grad(TransposeGrad)
+      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({1, 0})})
+      .Example({Shape{2, 3, 2, 2}, Tensor::Vector<int64_t>({2, 0, 3, 1})});
+  ops.Add("InvertPermutation")
+      .Doc("y[x[i]] = i")
+      .Input("x: T")
+      .Output("y: T")
+      .Attr("T: {int32, int64} = int32")
+      .Shape(VectorShape)
+      .Kernel<InlineKernel<InvertPermutationKernel>>(kCpu, {.host_args = {"x", "y"}})
+      .NotDifferentiable()
+      .Example({Tensor::Vector<int32_t>({2, 0, 1})});
+  ops.Add("ReverseV2")
+      .Doc("The elements along the given axes in reverse order.")
+      .Input("tensor: T")
+      .Input("axis: Tidx")
+      .Output("output: T")
+      .Attr("Tidx: {int32, int64} = int32")
+      .Attr("T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, "
+            "float16, float32, float64, complex64, complex128, string}")
+      .Shape(UnchangedShape)
+      .Kernel(kCpu, ReverseKernel, {.host_args = {"axis"}})
+      .Grad(ReverseGrad)
+      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({-1})});
+}
+
+Output Tile(const Scope& s, Output input, Output multiples) {
+  return s.Op("Tile").Input(input).Input(multiples).Output();
+}
+Output Transpose(const Scope& s, Output x, Output perm) {
+  return s.Op("Transpose").Input(x).Input(perm).Output();
+}
+Output InvertPermutation(const Scope& s, Output x) {
+  return s.Op("InvertPermutation").Input(x).Output();
+}
+Output ReverseV2(const Scope& s, Output tensor, Output axis) {
+  return s.Op("ReverseV2").Input(tensor).Input(axis).Output();
+}
+
+}  // namespace tenon

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/arguments.h"
+#include "ops/array_ops.h"
+#include "ops/elements.h"
+#include "ops/maths.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+/// Index tuples: where each of them points, in elements, and how many elements it stands for.
+struct Tuples {
+  DimVector offsets;
+  int64_t slice = 1;
+};
+
+/// Reads `indices`, whose last dimension is a tuple into the leading dimensions of `shape`.
+StatusOr<Tuples> ReadTuples(const Tensor& indices, const Shape& shape, std::string_view what) {
+  if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
+  const int64_t depth = indices.dim(indices.rank() - 1);
+  if (depth > shape.rank()) {
+    return InvalidArgument("index innermost dimension length must be <= ", what,
+                           " rank; saw: ", depth, " vs. ", shape.rank());
+  }
+  Tuples tuples;
+  const int k = static_cast<int>(depth);
+  tuples.slice = Product(shape.dims(), k, shape.rank());
+  const DimVector strides = StridesOf(shape.dims());
+  TENON_ASSIGN_OR_RETURN(const DimVector flat, ReadIntegers(indices, "indices"));
+  const int64_t count = Product(indices.shape().dims(), 0, indices.rank() - 1);
+  tuples.offsets.assign(count, 0);
+  for (int64_t i = 0; i < count; ++i) {
+    for (int d = 0; d < k; ++d) {
+      const int64_t at = flat[i * k + d];
+      if (at < 0 || at >= shape.dim(d)) {
+        return InvalidArgument(
+            "indices[", i, "] = [",
+            Join(absl::Span<const int64_t>(flat.data() + i * k, static_cast<size_t>(k)), ", "),
+            "] does not index into ", what, " shape ", shape.ToString());
+      }
+      tuples.offsets[i] += at * strides[d];
+    }
+  }
+  return tuples;
+}
+
+DimVector JoinedDims(absl::Span<const int64_t> a, absl::Span<const int64_t> b) {
+  DimVector dims(a.begin(), a.end());
+  dims.insert(dims.end(), b.begin(), b.end());
+  return dims;
+}
+
+/// The shape of what the tuples stand for: indices[:-1] + shape[k:].
+DimVector SlicesShape(absl::Span<const int64_t> indices, absl::Span<const int64_t> shape) {
+  const int64_t depth = indices.back();
+  return JoinedDims(indices.first(indices.size() - 1), shape.subspan(depth));
+}
+
+Status GatherNdKernel(KernelContext& ctx) {
+  const Tensor& params = ctx.input(0);
+  const Tensor& indices = ctx.input(1);
+  if (params.rank() < 1) return InvalidArgument("params must be at least a vector");
+  TENON_ASSIGN_OR_RETURN(const Tuples tuples, ReadTuples(indices, params.shape(), "param"));
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(SlicesShape(indices.shape().dims(),
+                                                                      params.shape().dims())));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  if (shape.num_elements() == 0) return OkStatus();
+  for (size_t i = 0; i < tuples.offsets.size(); ++i) {
+    CopyElements(params.dtype(), ElementAt(params, tuples.offsets[i]),
+                 ElementAt(*out, static_cast<int64_t>(i) * tuples.slice), tuples.slice);
+  }
+  return OkStatus();
+}
+
+Status GatherNdShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape params, c.WithRankAtLeast(0, 1));
+  TENON_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRankAtLeast(1, 1));
+  if (!params.rank_known() || !indices.rank_known()) return OkStatus();
+  const int64_t depth = indices.dim(indices.rank() - 1);
+  if (depth < 0) return OkStatus();
+  if (depth > params.rank()) {
+    return InvalidArgument("index innermost dimension length must be <= param rank; saw: ", depth,
+                           " vs. ", params.rank());
+  }
+  TENON_ASSIGN_OR_RETURN(PartialShape out,
+                         PartialShape::Create(SlicesShape(indices.dims(), params.dims())));
+  c.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+Status GatherNdGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                    std::vector<Output>* dxs) {
+  Output indices = node.input(1);
+  if (indices.dtype() == DType::kInt16) {
+    indices = s.Op("Cast").Input(indices).Attr("DstT", DType::kInt32).Output();
+  }
+  (*dxs)[0] = ScatterNd(s, indices, dys[0], ShapeOf(s, node.input(0), indices.dtype()));
+  return OkStatus();
+}
+
+/// Types that ScatterNd can add; a bool is set when any update is.
+using ScatterTypes = decltype(ConcatTypes(NumericTypes(), TypeList<bool>()));
+
+Status ScatterNdKernel(KernelContext& ctx) {
+  const Tensor& indices = ctx.input(0);
+  const Tensor& updates = ctx.input(1);
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(2), "shape"));
+  TENON_ASSIGN_OR_RETURN(const Tuples tuples, ReadTuples(indices, shape, "output"));
+  const DimVector wanted = SlicesShape(indices.shape().dims(), shape.dims());
+  if (!(updates.shape().dims() == absl::Span<const int64_t>(wanted))) {
+    return InvalidArgument("updates must have shape ", PartialShape(wanted).ToString(),
+                           " for indices of shape ", indices.shape().ToString(),
+                           " and output shape ", shape.ToString(), ", found ",
+                           updates.shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  ZeroElements(out);
+  if (updates.num_elements() == 0) return OkStatus();
+  const bool known = Dispatch(updates.dtype(), ScatterTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    using C = ComputeType<T>;
+    const T* from = updates.data<T>();
+    for (const int64_t offset : tuples.offsets) {
+      T* to = out->data<T>() + offset;
+      for (int64_t j = 0; j < tuples.slice; ++j, ++from) {
+        if constexpr (std::is_same_v<T, bool>) {
+          to[j] = to[j] || *from;
+        } else {
+          to[j] = T(Plus(C(to[j]), C(*from)));
+        }
+      }
+    }
+  });
+  return known ? OkStatus() : Unimplemented("no ScatterNd of ", ToString(updates.dtype()));
+}
+
+Status ScatterNdShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.ConstantShape(2));
+  c.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+Status ScatterNdGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                     std::vector<Output>* dxs) {
+  (*dxs)[1] = GatherNd(s, dys[0], node.input(0));
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterScatterNdOps(OpRegistry& ops) {
+  ops.Add("GatherNd")
+      .Doc("The slices of params that the tuples in the last dimension of indices name.")
+      .Input("params: Tparams")
+      .Input("indices: Tindices")
+      .Output("output: Tparams")
+      .Attr("Tparams: type")
+      .Attr("Tindices: {int16, int32, int64}")
+      .Shape(GatherNdShape)
+      .Kernel(kCpu, GatherNdKernel)
+      .Grad(GatherNdGrad)
+      .Example({Shape{3, 4}, Tensor::Of<int32_t>({3, 1}, {2, 0, 2})})
+      .Example({Shape{3, 4}, Tensor::Of<int64_t>({2, 2}, {2, 0, 1, 3})});
+  ops.Add("ScatterNd")
+      .Doc("Zeros of a shape, to which updates are added where the tuples in the last dimension of "
+           "indices point.")
+      .Input("indices: Tindices")
+      .Input("updates: T")
+      .Input("shape: Tindices")
+      .Output("output: T")
+      .Attr("T: type")
+      .Attr("Tindices: {int16, int32, int64}")
+      .Shape(ScatterNdShape)
+      .Kernel(kCpu, ScatterNdKernel,
+              {.types = {{"T", DTypesOf(ScatterTypes())}}, .host_args = {"shape"}})
+      .Grad(ScatterNdGrad)
+      .Example({Tensor::Of<int32_t>({3, 1}, {2, 0, 2}), Shape{3, 2},
+                Tensor::Vector<int32_t>({4, 2})});
+}
+
+Output GatherNd(const Scope& s, Output params, Output indices) {
+  return s.Op("GatherNd").Input(params).Input(indices).Output();
+}
+Output ScatterNd(const Scope& s, Output indices, Output updates, Output shape) {
+  return s.Op("ScatterNd").Input(indices).Input(updates).Input(shape).Output();
+}
+
+}  // namespace tenon

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "core/hash_map.h"
+#include "ops/arguments.h"
+#include "ops/array_ops.h"
+#include "ops/elements.h"
+#include "ops/maths.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+Status WhereKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  std::vector<int64_t> found;
+  const bool known = Dispatch(in.dtype(), PlainTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* values = in.data<T>();
+    for (int64_t i = 0; i < in.num_elements(); ++i) {
+      bool set;
+      if constexpr (std::is_same_v<T, bool>) {
+        set = values[i];
+      } else {
+        using C = ComputeType<T>;
+        set = C(values[i]) != C(0);
+      }
+      if (set) found.push_back(i);
+    }
+  });
+  if (!known) return Unimplemented("no Where of ", ToString(in.dtype()));
+  const int rank = in.rank();
+  TENON_ASSIGN_OR_RETURN(const Shape shape,
+                         Shape::Create({static_cast<int64_t>(found.size()), rank}));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  const DimVector strides = StridesOf(in.shape().dims());
+  int64_t* at = out->data<int64_t>();
+  for (int64_t place : found) {
+    for (int d = 0; d < rank; ++d) {
+      *at++ = place / strides[d];
+      place %= strides[d];
+    }
+  }
+  return OkStatus();
+}
+
+Status WhereShape(ShapeContext& c) {
+  const int64_t rank = c.input(0).rank_known() ? c.input(0).rank() : PartialShape::kUnknownDim;
+  c.set_output(0, PartialShape{PartialShape::kUnknownDim, rank});
+  return OkStatus();
+}
+
+/// Numbers the distinct elements of `x` in order of appearance: place[i] is that of x[i], first[k]
+/// where number k was seen first.
+template <typename T>
+void NumberDistinct(absl::Span<const T> x, std::vector<int64_t>* place,
+                    std::vector<int64_t>* first) {
+  flat_hash_map<T, int64_t> numbers;
+  numbers.reserve(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto [it, added] = numbers.emplace(x[i], static_cast<int64_t>(first->size()));
+    if (added) first->push_back(static_cast<int64_t>(i));
+    (*place)[i] = it->second;
+  }
+}
+
+Status UniqueKernel(KernelContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  if (x.rank() != 1) {
+    return InvalidArgument("unique expects a 1D vector, found shape ", x.shape().ToString());
+  }
+  std::vector<int64_t> place(x.num_elements()), first;
+  // By value for the types where equal values may have different bits (0 and -0), or equal bits
+  // are different values (NaN).
+  using Types = decltype(ConcatTypes(
+      TypeList<float, double, std::string, bool>(), IntTypes()));
+  const bool known = Dispatch(x.dtype(), Types(), [&](auto zero) {
+    using T = decltype(zero);
+    NumberDistinct<T>(x.flat<T>(), &place, &first);
+  });
+  if (!known) {
+    const bool half = Dispatch(x.dtype(), TypeList<Half, BFloat16>(), [&](auto zero) {
+      using T = decltype(zero);
+      const std::vector<float> values(x.data<T>(), x.data<T>() + x.num_elements());
+      NumberDistinct<float>(values, &place, &first);
+    });
+    if (!half) return Unimplemented("no Unique of ", ToString(x.dtype()));
+  }
+  const int64_t n = static_cast<int64_t>(first.size());
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, {n}));
+  for (int64_t k = 0; k < n; ++k) {
+    CopyElements(x.dtype(), ElementAt(x, first[k]), ElementAt(*y, k), 1);
+  }
+  std::vector<int64_t> counts(n, 0);
+  for (const int64_t p : place) ++counts[p];
+  for (int i = 1; i < ctx.num_outputs(); ++i) {
+    const std::vector<int64_t>& values = i == 1 ? place : counts;
+    TENON_ASSIGN_OR_RETURN(Tensor * out,
+                           ctx.AllocateOutput(i, {static_cast<int64_t>(values.size())}));
+    if (out->dtype() == DType::kInt64) {
+      std::copy(values.begin(), values.end(), out->data<int64_t>());
+    } else {
+      std::copy(values.begin(), values.end(), out->data<int32_t>());
+    }
+  }
+  return OkStatus();
+}
+
+Status UniqueShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(PartialShape x, c.WithRank(0, 1));
+  c.set_output(0, PartialShape::OfRank(1));
+  c.set_output(1, std::move(x));
+  if (c.num_outputs() > 2) c.set_output(2, PartialShape::OfRank(1));
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterSelectOps(OpRegistry& ops) {
+  ops.Add("Where")
+      .Doc("The coordinates of the elements that are true (not zero), in row-major order.")
+      .Input("input: T")
+      .Output("index: int64")
+      .Attr(StrCat("T: {", kNumberTypes, ", bool} = bool"))
+      .Shape(WhereShape)
+      .Kernel(kCpu, WhereKernel, {.types = {{"T", DTypesOf(PlainTypes())}}})
+      .Example({Tensor::Of<bool>({2, 2}, {true, false, true, true})});
+  ops.Add("Unique")
+      .Doc("The distinct elements in order of appearance, and for each element its index there.")
+      .Input("x: T")
+      .Output("y: T")
+      .Output("idx: out_idx")
+      .Attr("T: type")
+      .Attr("out_idx: {int32, int64} = int32")
+      .Shape(UniqueShape)
+      .Kernel(kCpu, UniqueKernel)
+      .Example({Tensor::Vector<int32_t>({4, 2, 4, 7, 2})});
+  ops.Add("UniqueWithCounts")
+      .Doc("As Unique, and how often each distinct element occurs.")
+      .Input("x: T")
+      .Output("y: T")
+      .Output("idx: out_idx")
+      .Output("count: out_idx")
+      .Attr("T: type")
+      .Attr("out_idx: {int32, int64} = int32")
+      .Shape(UniqueShape)
+      .Kernel(kCpu, UniqueKernel)
+      .Example({Tensor::Vector<int32_t>({4, 2, 4, 7, 2})});
+}
+
+Output Where(const Scope& s, Output input) { return s.Op("Where").Input(input).Output(); }
+std::vector<Output> Unique(const Scope& s, Output x, DType out_idx) {
+  return s.Op("Unique").Input(x).Attr("out_idx", out_idx).Outputs();
+}
+
+}  // namespace tenon
