@@ -5,33 +5,13 @@
 #include <complex>
 #include <cstring>
 
+#include "core/varint.h"
+
 namespace tenon {
 namespace {
 
 std::string Name(DType dtype, const Shape& shape) {
   return StrCat(ToString(dtype), shape.ToString());
-}
-
-void AppendVarint(std::string* out, uint64_t value) {
-  while (value >= 0x80) {
-    out->push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  out->push_back(static_cast<char>(value));
-}
-
-/// Takes a varint off the front of `text`; false when there is none.
-bool TakeVarint(std::string_view* text, uint64_t* value) {
-  *value = 0;
-  for (size_t i = 0; i < text->size() && i < 10; ++i) {
-    const auto byte = static_cast<unsigned char>((*text)[i]);
-    *value |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
-    if (byte < 0x80) {
-      text->remove_prefix(i + 1);
-      return true;
-    }
-  }
-  return false;
 }
 
 /// How one element is held in a list of messages' values: `kWidth` values an element.

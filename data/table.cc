@@ -8,6 +8,7 @@
 
 #include <cstring>
 
+#include "core/varint.h"
 #include "data/crc32c.h"
 
 // LevelDB's own reader trusts the lengths in a block once its checksum is right, and allocates what
@@ -41,19 +42,6 @@ uint32_t Fixed32(const char* p) {
   uint32_t value;
   std::memcpy(&value, p, sizeof(value));
   return value;
-}
-
-bool TakeVarint(std::string_view* in, uint64_t* value) {
-  *value = 0;
-  for (size_t i = 0; i < in->size() && i < 10; ++i) {
-    const auto byte = static_cast<unsigned char>((*in)[i]);
-    *value |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
-    if (byte < 0x80) {
-      in->remove_prefix(i + 1);
-      return true;
-    }
-  }
-  return false;
 }
 
 /// Where a block is.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/varint.h"
 #include "data/crc32c.h"
 #include "data/tensor_bundle.h"
 #include "data/tensor_bundle_index.h"
@@ -25,19 +26,6 @@ Status ReadBytes(const InputFile& file, const BundleEntry& entry, char* out) {
   TENON_ASSIGN_OR_RETURN(const size_t found, file.ReadAt(entry.offset, entry.size, out));
   if (static_cast<int64_t>(found) == entry.size) return OkStatus();
   return Damaged(file, entry, StrCat("found ", found, " bytes, wanted ", entry.size));
-}
-
-bool TakeVarint(std::string_view* in, uint64_t* value) {
-  *value = 0;
-  for (size_t i = 0; i < in->size() && i < 10; ++i) {
-    const auto byte = static_cast<unsigned char>((*in)[i]);
-    *value |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
-    if (byte < 0x80) {
-      in->remove_prefix(i + 1);
-      return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/varint.h"
 #include "data/crc32c.h"
 #include "data/tensor_bundle.h"
 #include "data/tensor_bundle_index.h"
 
 namespace tenon {
-namespace {
-
-void AppendVarint(std::string* out, uint64_t value) {
-  while (value >= 0x80) {
-    out->push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  out->push_back(static_cast<char>(value));
-}
-
-}  // namespace
 
 std::string BundleIndexName(std::string_view prefix) { return StrCat(prefix, ".index"); }
 

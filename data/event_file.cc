@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/event_file.h"
+
+#include <unistd.h>
+
+#include <chrono>
+
+#include "proto/event.pb.h"
+
+namespace tenon {
+namespace {
+
+/// What TensorFlow's own writers call themselves; readers that look at it know only this.
+constexpr char kSourceWriter[] = "tensorflow.core.util.events_writer";
+
+double SystemSeconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string HostName() {
+  char name[256] = "localhost";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+Event AtStep(int64_t step) {
+  Event event;
+  event.set_step(step);
+  return event;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(const std::string& folder,
+                                                           EventWriterOptions options) {
+  if (!options.clock) options.clock = SystemSeconds;
+  if (options.host.empty()) options.host = HostName();
+  TENON_RETURN_IF_ERROR(MakeFolders(folder));
+  const double now = options.clock();
+  const std::string path = JoinPath(
+      folder, StrCat("events.out.tfevents.", absl::Dec(static_cast<int64_t>(now), absl::kZeroPad10),
+                     ".", options.host, options.suffix));
+  TENON_ASSIGN_OR_RETURN(auto records, RecordWriter::Create(path));
+  std::unique_ptr<EventWriter> writer(
+      new EventWriter(path, std::move(options.clock), std::move(records)));
+  Event first;
+  first.set_wall_time(now);
+  first.set_file_version(std::string(kEventFileVersion));
+  first.mutable_source_metadata()->set_writer(kSourceWriter);
+  TENON_RETURN_IF_ERROR(writer->Add(std::move(first)));
+  return writer;
+}
+
+Status EventWriter::Add(Event event) {
+  if (event.wall_time() == 0) event.set_wall_time(clock_());
+  const std::string record = event.SerializeAsString();
+  MutexLock lock(mu_);
+  TENON_RETURN_IF_ERROR(writer_->Write(record));
+  return writer_->Flush();
+}
+
+Status EventWriter::AddGraph(std::string_view graph_def, int64_t step) {
+  Event event = AtStep(step);
+  event.set_graph_def(std::string(graph_def));
+  return Add(std::move(event));
+}
+
+Status EventWriter::AddSummary(std::string_view summary, int64_t step) {
+  Event event = AtStep(step);
+  if (!event.mutable_summary()->ParseFromArray(summary.data(), static_cast<int>(summary.size()))) {
+    return InvalidArgument("found ", summary.size(), " bytes that are no Summary");
+  }
+  return Add(std::move(event));
+}
+
+Status EventWriter::AddScalar(std::string_view tag, float value, int64_t step) {
+  Event event = AtStep(step);
+  Summary::Value* entry = event.mutable_summary()->add_value();
+  entry->set_tag(std::string(tag));
+  entry->set_simple_value(value);
+  return Add(std::move(event));
+}
+
+Status EventWriter::AddSessionLog(SessionChange change, int64_t step,
+                                  std::string_view checkpoint_path) {
+  Event event = AtStep(step);
+  event.mutable_session_log()->set_status(static_cast<SessionLog::SessionStatus>(change));
+  event.mutable_session_log()->set_checkpoint_path(std::string(checkpoint_path));
+  return Add(std::move(event));
+}
+
+Status EventWriter::AddRunMetadata(std::string_view tag, std::string_view run_metadata,
+                                   int64_t step) {
+  Event event = AtStep(step);
+  event.mutable_tagged_run_metadata()->set_tag(std::string(tag));
+  event.mutable_tagged_run_metadata()->set_run_metadata(std::string(run_metadata));
+  return Add(std::move(event));
+}
+
+Status EventWriter::Close() {
+  MutexLock lock(mu_);
+  return writer_->Close();
+}
+
+StatusOr<std::unique_ptr<EventReader>> EventReader::Open(const std::string& path) {
+  Event first;
+  TENON_ASSIGN_OR_RETURN(auto probe, RecordReader::Open(path, Compression::kNone));
+  EventReader reader(path, std::move(probe));
+  StatusOr<bool> found = reader.Read(&first);
+  if (!found.ok() || !*found || first.file_version() != kEventFileVersion) {
+    return InvalidArgument("'", path, "' is not an event file of version ", kEventFileVersion,
+                           found.ok() ? "" : ": ", found.ok() ? "" : Message(found.status()));
+  }
+  TENON_ASSIGN_OR_RETURN(auto records, RecordReader::Open(path, Compression::kNone));
+  return std::unique_ptr<EventReader>(new EventReader(path, std::move(records)));
+}
+
+StatusOr<bool> EventReader::Read(Event* event) {
+  const int64_t at = records_->offset();
+  TENON_ASSIGN_OR_RETURN(const bool found, records_->Read(&record_));
+  if (!found) return false;
+  if (!event->ParseFromString(record_)) {
+    return DataLoss("'", path_, "': the record at byte ", at, " is no Event");
+  }
+  return true;
+}
+
+}  // namespace tenon

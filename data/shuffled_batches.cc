@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/shuffled_batches.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace tenon {
+
+StatusOr<Tensor> GatherRows(const Tensor& from, absl::Span<const int64_t> indices) {
+  TENON_ASSIGN_OR_RETURN(
+      Tensor rows, Tensor::Allocate(CpuAllocator(), from.dtype(),
+                                    from.shape().WithDim(0, static_cast<int64_t>(indices.size()))));
+  const int64_t width = from.shape().WithoutDim(0).num_elements();
+  if (from.dtype() == DType::kString) {
+    const std::string* source = from.data<std::string>();
+    std::string* out = rows.data<std::string>();
+    for (const int64_t i : indices) out = std::copy_n(source + i * width, width, out);
+    return rows;
+  }
+  const size_t bytes = width * SizeOf(from.dtype());
+  auto* out = static_cast<char*>(rows.raw_data());
+  for (const int64_t i : indices) {
+    std::memcpy(out, static_cast<const char*>(from.raw_data()) + i * bytes, bytes);
+    out += bytes;
+  }
+  return rows;
+}
+
+StatusOr<ShuffledBatches> ShuffledBatches::Create(std::vector<Tensor> columns, uint64_t seed) {
+  if (columns.empty()) return InvalidArgument("there is no tensor to take batches of");
+  for (const Tensor& t : columns) {
+    if (!t.valid() || t.rank() < 1 || t.dim(0) < 1) {
+      return InvalidArgument("batches are taken of tensors with rows, found ",
+                             t.valid() ? t.shape().ToString() : "no value");
+    }
+    if (t.dim(0) != columns[0].dim(0)) {
+      return InvalidArgument("tensors of ", columns[0].dim(0), " and ", t.dim(0),
+                             " rows do not belong together");
+    }
+    if (!IsPlain(t.dtype()) && t.dtype() != DType::kString) {
+      return InvalidArgument("batches cannot be taken of a tensor of ", ToString(t.dtype()));
+    }
+  }
+  return ShuffledBatches(std::move(columns), seed);
+}
+
+ShuffledBatches::ShuffledBatches(std::vector<Tensor> columns, uint64_t seed)
+    : columns_(std::move(columns)), order_(columns_[0].dim(0)), state_(seed) {
+  std::iota(order_.begin(), order_.end(), 0);
+  Shuffle();
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014): one 64-bit state, every seed as good as another.
+uint64_t ShuffledBatches::NextRandom() {
+  uint64_t z = state_ += 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+void ShuffledBatches::Shuffle() {
+  // Fisher-Yates. The upper half of a 128-bit product maps a random number to [0, i] with a bias of
+  // at most i / 2^64.
+  for (uint64_t i = order_.size() - 1; i > 0; --i) {
+    const auto j =
+        static_cast<uint64_t>((static_cast<unsigned __int128>(NextRandom()) * (i + 1)) >> 64);
+    std::swap(order_[i], order_[j]);
+  }
+  next_ = 0;
+}
+
+StatusOr<std::vector<Tensor>> ShuffledBatches::Next(int64_t size) {
+  if (size < 1) return InvalidArgument("a batch has at least one row, found ", size);
+  std::vector<int64_t> rows;
+  rows.reserve(std::min(size, num_rows()));
+  while (static_cast<int64_t>(rows.size()) < size) {
+    if (next_ == num_rows()) {
+      ++epochs_completed_;
+      Shuffle();
+    }
+    const int64_t n = std::min(size - static_cast<int64_t>(rows.size()), num_rows() - next_);
+    rows.insert(rows.end(), order_.begin() + next_, order_.begin() + next_ + n);
+    next_ += n;
+  }
+  std::vector<Tensor> batch;
+  for (const Tensor& column : columns_) {
+    TENON_ASSIGN_OR_RETURN(Tensor t, GatherRows(column, rows));
+    batch.push_back(std::move(t));
+  }
+  return batch;
+}
+
+}  // namespace tenon

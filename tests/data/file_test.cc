@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/sample_files.h"
+
+namespace tenon {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(FileTest, WhatIsWrittenIsRead) {
+  const TemporaryFolder folder;
+  const std::string content("a\0b\n", 4);
+  ASSERT_TRUE(WriteFile(folder / "f", content).ok());
+  EXPECT_EQ(*ReadFile(folder / "f"), content);
+  EXPECT_EQ(*ReadFile("file://" + (folder / "f")), content);
+  EXPECT_THAT(*ListFolder(folder.path()), ElementsAre("f"));
+}
+
+TEST(FileTest, AppendingKeepsWhatIsThere) {
+  const TemporaryFolder folder;
+  for (const char* part : {"one ", "two"}) {
+    auto file = OpenOutput(folder / "f", WriteMode::kAppend);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE((*file)->Append(part).ok());
+    ASSERT_TRUE((*file)->Close().ok());
+  }
+  EXPECT_EQ(*ReadFile(folder / "f"), "one two");
+}
+
+TEST(FileTest, FlushMakesDataVisible) {
+  const TemporaryFolder folder;
+  auto file = *OpenOutput(folder / "f");
+  ASSERT_TRUE(file->Append("x").ok());
+  ASSERT_TRUE(file->Flush().ok());
+  EXPECT_EQ(*ReadFile(folder / "f"), "x");
+  ASSERT_TRUE(file->Close().ok());
+  EXPECT_EQ(file->Append("y").code(), StatusCode::kFailedPrecondition);
+}
+
+TEST(FileTest, ReadAtStopsAtTheEnd) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFile(folder / "f", "abcdef").ok());
+  const auto file = *OpenInput(folder / "f");
+  EXPECT_EQ(file->size(), 6);
+  char out[8] = {};
+  EXPECT_EQ(*file->ReadAt(4, 8, out), 2u);
+  EXPECT_STREQ(out, "ef");
+  EXPECT_EQ(*file->ReadAt(100, 8, out), 0u);
+}
+
+TEST(FileTest, ErrorsNameThePathAndTheReason) {
+  const TemporaryFolder folder;
+  const Status missing = ReadFile(folder / "none").status();
+  EXPECT_EQ(missing.code(), StatusCode::kNotFound);
+  EXPECT_THAT(std::string(Message(missing)), HasSubstr("/none': No such file or directory"));
+  EXPECT_EQ(ReadFile(folder.path()).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(WriteFile(folder / "no/such/folder", "x").code(), StatusCode::kNotFound);
+  EXPECT_EQ(ListFolder(folder / "none").status().code(), StatusCode::kNotFound);
+}
+
+TEST(FileTest, MakeFoldersMakesThoseAboveAndMayBeRepeated) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(MakeFolders(folder / "a/b/c").ok());
+  EXPECT_TRUE(MakeFolders(folder / "a/b/c").ok());
+  EXPECT_TRUE(FileExists(folder / "a/b/c"));
+  ASSERT_TRUE(WriteFile(folder / "f", "").ok());
+  EXPECT_FALSE(MakeFolders(folder / "f/x").ok());
+}
+
+TEST(FileTest, AnUnknownSchemeIsRefused) {
+  const Status status = ReadFile("s3://bucket/key").status();
+  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("no file system for s3://"));
+  EXPECT_FALSE(FileExists("s3://bucket/key"));
+}
+
+TEST(FileTest, PathsAreTakenApartAndJoined) {
+  EXPECT_EQ(FolderOf("a/b/c"), "a/b");
+  EXPECT_EQ(FolderOf("/c"), "/");
+  EXPECT_EQ(FolderOf("c"), "");
+  EXPECT_EQ(NameOf("a/b/c"), "c");
+  EXPECT_EQ(NameOf("c"), "c");
+  EXPECT_EQ(JoinPath("a", "b"), "a/b");
+  EXPECT_EQ(JoinPath("a/", "b"), "a/b");
+  EXPECT_EQ(JoinPath("", "b"), "b");
+  EXPECT_NE(TemporaryName("a"), TemporaryName("a"));
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/shuffled_batches.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+
+namespace tenon {
+namespace {
+
+Tensor Numbers(int n) {
+  std::vector<int32_t> values(n);
+  std::iota(values.begin(), values.end(), 0);
+  return Tensor::Vector(values);
+}
+
+std::vector<int32_t> Take(ShuffledBatches& batches, int64_t size) {
+  const auto batch = batches.Next(size);
+  EXPECT_TRUE(batch.ok()) << batch.status();
+  const auto flat = (*batch)[0].flat<int32_t>();
+  return {flat.begin(), flat.end()};
+}
+
+TEST(ShuffledBatchesTest, EveryRowComesOnceAnEpoch) {
+  auto batches = *ShuffledBatches::Create({Numbers(10)}, 1);
+  std::map<int32_t, int> seen;
+  for (int i = 0; i < 10; ++i) {
+    for (const int32_t row : Take(batches, 4)) ++seen[row];
+  }
+  for (const auto& [row, count] : seen) EXPECT_EQ(count, 4) << row;
+  EXPECT_EQ(seen.size(), 10u);
+  EXPECT_EQ(batches.epochs_completed(), 3);  // the fourth ends with the last batch
+}
+
+TEST(ShuffledBatchesTest, ABatchSpansEpochsAndIsAlwaysFull) {
+  auto batches = *ShuffledBatches::Create({Numbers(3)}, 1);
+  EXPECT_EQ(Take(batches, 2).size(), 2u);
+  EXPECT_EQ(batches.epochs_completed(), 0);
+  EXPECT_EQ(Take(batches, 2).size(), 2u);
+  EXPECT_EQ(batches.epochs_completed(), 1);
+  EXPECT_EQ(Take(batches, 10).size(), 10u);
+}
+
+TEST(ShuffledBatchesTest, EachEpochHasAnotherOrderThatTheSeedDecides) {
+  auto a = *ShuffledBatches::Create({Numbers(100)}, 7);
+  auto b = *ShuffledBatches::Create({Numbers(100)}, 7);
+  auto c = *ShuffledBatches::Create({Numbers(100)}, 8);
+  const auto first = Take(a, 100), second = Take(a, 100);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(first, Take(b, 100));
+  EXPECT_EQ(second, Take(b, 100));
+  EXPECT_NE(first, Take(c, 100));
+}
+
+TEST(ShuffledBatchesTest, RowsOfSeveralTensorsStayTogether) {
+  const Tensor names = Tensor::Vector<std::string>({"0", "1", "2", "3"});
+  const Tensor pairs = Tensor::Of<float>({4, 2}, {0, 0, 1, 10, 2, 20, 3, 30});
+  auto batches = *ShuffledBatches::Create({Numbers(4), names, pairs}, 3);
+  const auto batch = *batches.Next(3);
+  EXPECT_EQ(batch[2].shape(), (Shape{3, 2}));
+  for (int i = 0; i < 3; ++i) {
+    const int row = batch[0].data<int32_t>()[i];
+    EXPECT_EQ(batch[1].data<std::string>()[i], StrCat(row));
+    EXPECT_EQ(batch[2].data<float>()[2 * i + 1], row * 10);
+  }
+}
+
+TEST(ShuffledBatchesTest, WrongTensorsAndSizesAreRefused) {
+  EXPECT_FALSE(ShuffledBatches::Create({}, 0).ok());
+  EXPECT_FALSE(ShuffledBatches::Create({Numbers(3), Numbers(4)}, 0).ok());
+  EXPECT_FALSE(ShuffledBatches::Create({Tensor::Scalar<float>(1)}, 0).ok());
+  EXPECT_FALSE(ShuffledBatches::Create({Tensor()}, 0).ok());
+  EXPECT_FALSE(ShuffledBatches::Create({Tensor::Zeros(DType::kFloat, {0, 3})}, 0).ok());
+  auto batches = *ShuffledBatches::Create({Numbers(3)}, 0);
+  EXPECT_FALSE(batches.Next(0).ok());
+}
+
+}  // namespace
+}  // namespace tenon
