@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/gradients.h"
+#include "tests/testing/graph_runner.h"
+#include "tests/testing/op_runner.h"
+
+// Checks the gradient of every differentiable op against finite differences, in double precision.
+
+namespace tenon::testing {
+namespace {
+
+constexpr double kStep = 1e-5;
+constexpr double kTolerance = 2e-6;
+constexpr int64_t kMaxElements = 24;
+
+/// Outputs whose gradient is by definition, as TensorFlow has it, not the derivative.
+const std::set<std::pair<std::string, int>>& NotDerivatives() {
+  static const std::set<std::pair<std::string, int>> outputs = {
+      // The second output of these is the gradient of the first, and its own gradient leaves out
+      // what flows to the labels.
+      {"SoftmaxCrossEntropyWithLogits", 1},
+      {"SparseSoftmaxCrossEntropyWithLogits", 1},
+      // Constants as far as gradients go.
+      {"Sign", 0},
+  };
+  return outputs;
+}
+
+/// One op under test: its inputs as nodes that can be fed, and what comes out.
+struct Case {
+  const OpRegistration* op;
+  std::vector<Tensor> values;
+  AttributeMap attrs;
+  bool hidden;  // shapes unknown while the graph is built
+  Scope scope = Scope::Root(AllOps());
+  std::vector<Output> inputs = {};
+  std::vector<Output> outputs = {};
+};
+
+/// Builds the node; an error when its attributes are such that it does not take doubles.
+Status Build(Case& c) {
+  InferAttributes(c.op->schema, c.values, &c.attrs);
+  std::vector<Endpoint> endpoints;
+  for (const Tensor& value : c.values) {
+    NodeBuilder builder = c.scope.Op(c.hidden ? "Placeholder" : "Const");
+    builder.Attr("dtype", value.dtype());
+    if (c.hidden) {
+      builder.Attr("shape", PartialShape());
+    } else {
+      builder.Attr("value", value);
+    }
+    c.inputs.push_back(builder.Output());
+    endpoints.push_back(c.inputs.back());
+  }
+  TENON_RETURN_IF_ERROR(c.scope.status());
+  TENON_ASSIGN_OR_RETURN(Node * node,
+                         c.scope.graph().AddNode("op", c.op->schema.name, c.attrs, endpoints));
+  for (int i = 0; i < node->num_outputs(); ++i) c.outputs.emplace_back(node, i);
+  return OkStatus();
+}
+
+double Dot(const Tensor& a, const Tensor& b) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.num_elements(); ++i) sum += a.data<double>()[i] * b.data<double>()[i];
+  return sum;
+}
+
+GraphRunner::Feeds FeedsOf(const Case& c) {
+  GraphRunner::Feeds feeds;
+  for (size_t i = 0; i < c.inputs.size(); ++i) feeds.emplace_back(c.inputs[i], c.values[i]);
+  return feeds;
+}
+
+/// d(sum(weights * output)) / d(input element) by central differences.
+StatusOr<double> Difference(const Case& c, GraphRunner& runner, Output output,
+                            const Tensor& weights, size_t input, int64_t element) {
+  double sums[2];
+  for (const int side : {0, 1}) {
+    GraphRunner::Feeds feeds = FeedsOf(c);
+    feeds[input].second = c.values[input].Copy();
+    feeds[input].second.data<double>()[element] += side == 0 ? kStep : -kStep;
+    TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> y, runner.Run({output}, feeds));
+    sums[side] = Dot(weights, y[0]);
+  }
+  return (sums[0] - sums[1]) / (2 * kStep);
+}
+
+void CheckOutput(Case& c, int index) {
+  const Output output = c.outputs[index];
+  GraphRunner forward(c.scope.graph());
+  const auto y = forward.Run({output}, FeedsOf(c));
+  ASSERT_TRUE(y.ok()) << y.status();
+  const Tensor weights = Sample(DType::kDouble, (*y)[0].shape(), 0.5, 1.5, 99);
+  std::vector<Output> xs;
+  std::vector<size_t> which;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    if (c.values[i].dtype() != DType::kDouble) continue;
+    xs.push_back(c.inputs[i]);
+    which.push_back(i);
+  }
+  if (xs.empty()) return;
+  const Output dy =
+      c.scope.Op("Const").Attr("dtype", DType::kDouble).Attr("value", weights).Output();
+  std::vector<Output> grads;
+  const Status status = AddGradients(c.scope, {output}, xs, {dy}, &grads, true);
+  ASSERT_TRUE(status.ok()) << status;
+  GraphRunner runner(c.scope.graph());
+  for (size_t k = 0; k < grads.size(); ++k) {
+    if (!grads[k]) continue;
+    const Tensor& x = c.values[which[k]];
+    const auto dx = runner.Run({grads[k]}, FeedsOf(c));
+    ASSERT_TRUE(dx.ok()) << dx.status();
+    ASSERT_EQ((*dx)[0].shape(), x.shape()) << "the gradient of input " << which[k];
+    ASSERT_EQ((*dx)[0].dtype(), DType::kDouble);
+    const int64_t step = 1 + x.num_elements() / kMaxElements;
+    for (int64_t e = 0; e < x.num_elements(); e += step) {
+      const auto expected = Difference(c, forward, output, weights, which[k], e);
+      ASSERT_TRUE(expected.ok()) << expected.status();
+      EXPECT_NEAR((*dx)[0].data<double>()[e], *expected, kTolerance * (1 + std::fabs(*expected)))
+          << "input " << which[k] << " element " << e;
+    }
+  }
+}
+
+/// The first choice of dtypes that makes the op compute in double, or nothing.
+const AttributeMap* DoubleChoice(const std::vector<AttributeMap>& choices) {
+  for (const AttributeMap& c : choices) {
+    for (const auto& [name, value] : c) {
+      const DType* t = value.get_if<DType>();
+      if (t != nullptr && *t == DType::kDouble) return &c;
+    }
+  }
+  return nullptr;
+}
+
+void CheckExample(const OpRegistration& op, const OpExample& example, bool hidden) {
+  std::vector<AttributeMap> choices = TypeChoices(op, example);
+  const AttributeMap* attrs = DoubleChoice(choices);
+  if (attrs == nullptr) return;
+  const std::vector<Tensor> values = SampleInputs(op, example, *attrs, 17);
+  const int outputs = [&] {
+    Case probe{&op, values, *attrs, hidden};
+    const Status status = Build(probe);
+    EXPECT_TRUE(status.ok()) << status;
+    return status.ok() ? static_cast<int>(probe.outputs.size()) : 0;
+  }();
+  for (int i = 0; i < outputs; ++i) {
+    if (NotDerivatives().contains({op.schema.name, i})) continue;
+    Case c{&op, values, *attrs, hidden};
+    if (!Build(c).ok() || c.outputs[i].dtype() != DType::kDouble) continue;
+    SCOPED_TRACE(StrCat("output ", i));
+    CheckOutput(c, i);
+  }
+}
+
+TEST(Gradient, OfEveryDifferentiableOpIsTheDerivative) {
+  for (const OpRegistration* op : AllOps().All()) {
+    if (!op->gradient) continue;
+    for (size_t i = 0; i < op->examples.size(); ++i) {
+      for (const bool hidden : {false, true}) {
+        SCOPED_TRACE(StrCat(op->schema.name, " example ", i, hidden ? " of unknown shapes" : ""));
+        CheckExample(*op, op->examples[i], hidden);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::testing
