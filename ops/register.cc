@@ -32,6 +32,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterBinaryArithmetic(ops);
   RegisterDivision(ops);
   RegisterComparison(ops);
+  RegisterReductions(ops);
 }
 
 }  // namespace tenon

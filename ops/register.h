@@ -37,5 +37,6 @@ void RegisterElementwiseGradients(OpRegistry& ops);
 void RegisterBinaryArithmetic(OpRegistry& ops);
 void RegisterDivision(OpRegistry& ops);
 void RegisterComparison(OpRegistry& ops);
+void RegisterReductions(OpRegistry& ops);
 
 }  // namespace tenon

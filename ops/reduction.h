@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "core/kernel.h"
+#include "core/shape_inference.h"
+
+namespace tenon {
+
+/// How to walk a tensor that is reduced along some axes: neighbouring axes with the same fate are
+/// merged, axes of size 1 left out.
+struct ReductionPlan {
+  struct Dim {
+    int64_t size;
+    int64_t stride;  // in the input, in elements
+  };
+  std::vector<Dim> kept;     // outermost first
+  std::vector<Dim> reduced;  // outermost first
+  bool inner_is_reduced = true;  // whether the dimension of stride 1 is among `reduced`
+  int64_t num_kept = 1;      // elements of the output
+  int64_t num_reduced = 1;   // input elements for each of them
+  Shape shape;               // of the output
+};
+
+/// The axes in the tensor `axes` (int32 or int64, a scalar or a vector) made positive; each flag
+/// says whether that axis of a rank-`rank` tensor is reduced. InvalidArgument for an axis out of
+/// range or named twice.
+StatusOr<std::vector<bool>> ReducedAxes(const Tensor& axes, int rank);
+
+ReductionPlan PlanReduction(const Shape& input, const std::vector<bool>& reduced, bool keep_dims);
+
+/// Of an op with inputs (input, axes) and the attribute keep_dims.
+Status ReductionShape(ShapeContext& c);
+
+/// Steps through the offsets that a list of dimensions spans, in row-major order.
+class OffsetWalk {
+ public:
+  OffsetWalk(const ReductionPlan::Dim* dims, size_t count, int64_t start);
+  int64_t offset() const { return offset_; }
+  void Next();
+
+ private:
+  const ReductionPlan::Dim* const dims_;
+  absl::InlinedVector<int64_t, 4> index_;
+  int64_t offset_ = 0;
+};
+
+}  // namespace tenon
