@@ -33,6 +33,10 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterDivision(ops);
   RegisterComparison(ops);
   RegisterReductions(ops);
+  RegisterCast(ops);
+  RegisterSelect(ops);
+  RegisterBroadcastOps(ops);
+  RegisterAccumulate(ops);
 }
 
 }  // namespace tenon

@@ -38,5 +38,9 @@ void RegisterBinaryArithmetic(OpRegistry& ops);
 void RegisterDivision(OpRegistry& ops);
 void RegisterComparison(OpRegistry& ops);
 void RegisterReductions(OpRegistry& ops);
+void RegisterCast(OpRegistry& ops);
+void RegisterSelect(OpRegistry& ops);
+void RegisterBroadcastOps(OpRegistry& ops);
+void RegisterAccumulate(OpRegistry& ops);
 
 }  // namespace tenon

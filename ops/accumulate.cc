@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "core/parallel.h"
+#include "ops/arguments.h"
+#include "ops/math_ops.h"
+#include "ops/maths.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+/// Elements that are summed over all inputs before the next ones: they stay in the first cache.
+constexpr int64_t kBlock = 2048;
+
+template <typename T>
+void AddBlock(const std::vector<const T*>& in, T* out, int64_t begin, int64_t end) {
+  using C = ComputeType<T>;
+  for (size_t k = 1; k < in.size(); ++k) {
+    const T *a = k == 1 ? in[0] : out, *b = in[k];
+    TENON_SIMD
+    for (int64_t i = begin; i < end; ++i) {
+      out[i] = static_cast<T>(Plus(static_cast<C>(a[i]), static_cast<C>(b[i])));
+    }
+  }
+}
+
+Status AddNCpu(KernelContext& ctx) {
+  const Tensor& first = ctx.input(0);
+  for (int k = 1; k < ctx.num_inputs(); ++k) {
+    if (!(ctx.input(k).shape() == first.shape())) {
+      return InvalidArgument("Inputs to AddN must have the same size and shape. Input 0: ",
+                             first.shape().ToString(), " != input ", k, ": ",
+                             ctx.input(k).shape().ToString());
+    }
+  }
+  if (ctx.num_inputs() == 1) {
+    ctx.set_output(0, first);
+    return OkStatus();
+  }
+  const int64_t n = first.num_elements();
+  TENON_ASSIGN_OR_RETURN(Tensor * sum, ctx.ForwardOrAllocate(0, 0, first.shape()));
+  Dispatch(first.dtype(), NumericTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    std::vector<const T*> in;
+    for (int k = 0; k < ctx.num_inputs(); ++k) in.push_back(ctx.input(k).data<T>());
+    T* out = sum->data<T>();
+    ParallelFor(n, 0.3 * ctx.num_inputs(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i += kBlock) AddBlock(in, out, i, std::min(end, i + kBlock));
+    });
+  });
+  return OkStatus();
+}
+
+Status AddNGrad(const Scope&, Node&, const std::vector<Output>& dys, std::vector<Output>* dxs) {
+  std::fill(dxs->begin(), dxs->end(), dys[0]);
+  return OkStatus();
+}
+
+template <typename T>
+double SumOfSquares(const T* x, int64_t n) {
+  double lanes[16] = {};
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    TENON_SIMD
+    for (int l = 0; l < 16; ++l) {
+      const double v = static_cast<ComputeType<T>>(x[i + l]);
+      lanes[l] += v * v;
+    }
+  }
+  for (; i < n; ++i) {
+    const double v = static_cast<ComputeType<T>>(x[i]);
+    lanes[0] += v * v;
+  }
+  double sum = 0;
+  for (const double l : lanes) sum += l;
+  return sum;
+}
+
+Status L2LossCpu(KernelContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, Shape()));
+  Dispatch(x.dtype(), FloatTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    *y->data<T>() = static_cast<T>(SumOfSquares(x.data<T>(), x.num_elements()) / 2);
+  });
+  return OkStatus();
+}
+
+Status L2LossGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                  std::vector<Output>* dxs) {
+  (*dxs)[0] = Mul(s, node.input(0), dys[0]);
+  return OkStatus();
+}
+
+class CheckNumericsCpu final : public Kernel {
+ public:
+  explicit CheckNumericsCpu(KernelConstruction& c)
+      : Kernel(c), message_(c.Attr<std::string>("message")) {}
+
+  Status Compute(KernelContext& ctx) const override {
+    const Tensor& x = ctx.input(0);
+    bool nan = false, infinite = false;
+    Dispatch(x.dtype(), FloatTypes(), [&](auto zero) {
+      using T = decltype(zero);
+      using C = ComputeType<T>;
+      for (const T& e : x.flat<T>()) {
+        const C v = static_cast<C>(e);
+        nan |= v != v;
+        infinite |= v == v && v - v != C(0);
+      }
+    });
+    if (nan || infinite) {
+      const std::string_view found = !infinite ? "NaN" : (nan ? "Inf and NaN" : "Inf");
+      return InvalidArgument(message_, " : Tensor had ", found, " values");
+    }
+    ctx.set_output(0, x);
+    return OkStatus();
+  }
+
+ private:
+  const std::string message_;
+};
+
+Status CheckNumericsGrad(const Scope& s, Node&, const std::vector<Output>& dys,
+                         std::vector<Output>* dxs) {
+  (*dxs)[0] = CheckNumerics(s, dys[0],
+                            "Not a number (NaN) or infinity (Inf) values detected in gradient.");
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterAccumulate(OpRegistry& ops) {
+  ops.Add("AddN")
+      .Doc("The sum of tensors of one shape.")
+      .Input("inputs: N * T").Output("sum: T")
+      .Attr("N: int >= 1").Attr(StrCat("T: {", kNumberTypes, ", variant}"))
+      .Aggregate().Commutative()
+      .Shape(MergedShape).Grad(AddNGrad)
+      .Kernel(kCpu, AddNCpu, {{{"T", DTypesOf(NumericTypes())}}, {}})
+      .Example({Shape{2, 3}, Shape{2, 3}, Shape{2, 3}})
+      .Example({Shape{2, 3}});
+  ops.Add("L2Loss")
+      .Doc("Half the sum of the squares of all elements.")
+      .Input("t: T").Output("output: T").Attr("T: {half, bfloat16, float, double}")
+      .Shape(ScalarShape).Kernel(kCpu, L2LossCpu).Grad(L2LossGrad)
+      .Example({Shape{2, 3}});
+  ops.Add("CheckNumerics")
+      .Doc("The input; InvalidArgument with `message` when it has a NaN or an infinity.")
+      .Input("tensor: T").Output("output: T")
+      .Attr("T: {bfloat16, half, float, double}").Attr("message: string").Stateful()
+      .Shape(UnchangedShape).Kernel<CheckNumericsCpu>(kCpu).Grad(CheckNumericsGrad)
+      .Example({Shape{2, 3}}, {{"message", "here"}});
+}
+
+}  // namespace tenon

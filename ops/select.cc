@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/parallel.h"
+#include "ops/broadcast.h"
+#include "ops/broadcast_gradient.h"
+#include "ops/composition.h"
+#include "ops/elements.h"
+#include "ops/maths.h"
+#include "ops/math_ops.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+/// out = condition ? t : e under a plan for the operands (condition, t, e).
+Status Choose(KernelContext& ctx, const BroadcastPlan& plan) {
+  const Tensor& t = ctx.input(1);
+  const Tensor& e = ctx.input(2);
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, plan.shape));
+  const bool* condition = ctx.input(0).data<bool>();
+  const BroadcastPlan::Dim& inner = plan.inner();
+  DispatchElement(t.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* a = static_cast<const T*>(t.raw_data());
+    const T* b = static_cast<const T*>(e.raw_data());
+    T* out = static_cast<T*>(y->raw_data());
+    const int64_t cs = inner.strides[0], as = inner.strides[1], bs = inner.strides[2];
+    ForEachRun(plan, 0.5, [&](const int64_t* from, int64_t begin, int64_t n) {
+      const bool* c = condition + from[0];
+      const T *p = a + from[1], *q = b + from[2];
+      if (cs == 0) {
+        const T* chosen = *c ? p : q;
+        const int64_t step = *c ? as : bs;
+        for (int64_t i = 0; i < n; ++i) out[begin + i] = chosen[i * step];
+      } else if (as == 1 && bs == 1) {
+        for (int64_t i = 0; i < n; ++i) out[begin + i] = c[i] ? p[i] : q[i];
+      } else {
+        for (int64_t i = 0; i < n; ++i) out[begin + i] = c[i] ? p[i * as] : q[i * bs];
+      }
+    });
+  });
+  return OkStatus();
+}
+
+Status SelectV2Cpu(KernelContext& ctx) {
+  const Shape* const shapes[] = {&ctx.input(0).shape(), &ctx.input(1).shape(),
+                                 &ctx.input(2).shape()};
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(shapes));
+  return Choose(ctx, plan);
+}
+
+Status SelectCpu(KernelContext& ctx) {
+  const Shape &c = ctx.input(0).shape(), &t = ctx.input(1).shape(), &e = ctx.input(2).shape();
+  if (!(t == e)) {
+    return InvalidArgument("'then' and 'else' must have the same size. but received: ",
+                           t.ToString(), " vs. ", e.ToString());
+  }
+  if (c.IsScalar()) {
+    ctx.set_output(0, *ctx.input(0).data<bool>() ? ctx.input(1) : ctx.input(2));
+    return OkStatus();
+  }
+  // A vector chooses rows: as if it had the rank of the values.
+  Shape condition = c;
+  if (!(c == t)) {
+    if (c.rank() != 1 || t.rank() < 1) {
+      return InvalidArgument("'cond' must be a scalar, a vector, or of the shape of 'then' ",
+                             t.ToString(), ", but saw shape: ", c.ToString());
+    }
+    if (c.dim(0) != t.dim(0)) {
+      return InvalidArgument("Number of batches of 'then' must match size of 'cond', but saw: ",
+                             t.dim(0), " vs. ", c.dim(0));
+    }
+    for (int i = 1; i < t.rank(); ++i) condition = condition.WithInsertedDim(i, 1);
+  }
+  const Shape* const shapes[] = {&condition, &t, &e};
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(shapes));
+  return Choose(ctx, plan);
+}
+
+Status SelectShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.input(1).MergeWith(c.input(2)));
+  c.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+Status SelectV2Shape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(PartialShape shape, BroadcastShapes(c.input(1), c.input(2)));
+  TENON_ASSIGN_OR_RETURN(shape, BroadcastShapes(c.input(0), shape));
+  c.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+Status SelectGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                  std::vector<Output>* dxs) {
+  const Output c = node.input(0);
+  const Output zeros = ZerosLike(s, dys[0]);
+  (*dxs)[1] = Select(s, c, dys[0], zeros);
+  (*dxs)[2] = Select(s, c, zeros, dys[0]);
+  return OkStatus();
+}
+
+Status SelectV2Grad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                    std::vector<Output>* dxs) {
+  const Output c = node.input(0);
+  const Output zero = ScalarOf(s, dys[0].dtype(), 0);
+  Output& dt = (*dxs)[1];
+  Output& de = (*dxs)[2];
+  Output unused;
+  dt = SelectV2(s, c, dys[0], zero);
+  de = SelectV2(s, c, zero, dys[0]);
+  SumToOperands(s, node.input(1), Output(&node), &dt, &unused);
+  SumToOperands(s, node.input(2), Output(&node), &de, &unused);
+  return OkStatus();
+}
+
+// --- ClipByValue ---
+
+Status ClipCpu(KernelContext& ctx) {
+  const Tensor& t = ctx.input(0);
+  const Shape* const shapes[] = {&t.shape(), &ctx.input(1).shape(), &ctx.input(2).shape()};
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(shapes));
+  if (!(plan.shape == t.shape())) {
+    return InvalidArgument("clip_value_min ", shapes[1]->ToString(), " and clip_value_max ",
+                           shapes[2]->ToString(), " must broadcast to the shape of the input ",
+                           t.shape().ToString());
+  }
+  const void* in = t.raw_data();
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, t.shape()));
+  const BroadcastPlan::Dim& inner = plan.inner();
+  Dispatch(t.dtype(), RealTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    using C = ComputeType<T>;
+    const T* x = static_cast<const T*>(in);
+    const T *low = ctx.input(1).data<T>(), *high = ctx.input(2).data<T>();
+    T* out = y->data<T>();
+    ForEachRun(plan, 0.5, [&](const int64_t* from, int64_t begin, int64_t n) {
+      const T *a = x + from[0], *lo = low + from[1], *hi = high + from[2];
+      TENON_SIMD
+      for (int64_t i = 0; i < n; ++i) {
+        const C v = static_cast<C>(a[i * inner.strides[0]]);
+        const C l = static_cast<C>(lo[i * inner.strides[1]]);
+        const C h = static_cast<C>(hi[i * inner.strides[2]]);
+        const C raised = v < l ? l : v;
+        out[begin + i] = static_cast<T>(h < raised ? h : raised);
+      }
+    });
+  });
+  return OkStatus();
+}
+
+Status ClipGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                std::vector<Output>* dxs) {
+  const Output t = node.input(0), low = node.input(1), high = node.input(2);
+  const Output below = Less(s, t, low), above = Greater(s, t, high);
+  const Output zero = ScalarOf(s, dys[0].dtype(), 0);
+  Output unused;
+  (*dxs)[0] = SelectV2(s, LogicalOr(s, below, above), zero, dys[0]);
+  (*dxs)[1] = SelectV2(s, below, dys[0], zero);
+  (*dxs)[2] = SelectV2(s, above, dys[0], zero);
+  SumToOperands(s, low, t, &(*dxs)[1], &unused);
+  SumToOperands(s, high, t, &(*dxs)[2], &unused);
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterSelect(OpRegistry& ops) {
+  const Tensor mask = Tensor::Of<bool>(Shape{2, 3}, {true, false, true, false, false, true});
+  const Tensor rows = Tensor::Vector<bool>({true, false});
+  ops.Add("Select")
+      .Doc("t where the condition holds, else e. The condition has their shape, or is a scalar, or "
+           "a vector that chooses rows.")
+      .Input("condition: bool").Input("t: T").Input("e: T").Output("output: T").Attr("T: type")
+      .Shape(SelectShape).Kernel(kCpu, SelectCpu).Grad(SelectGrad)
+      .Example({mask, Shape{2, 3}, Shape{2, 3}})
+      .Example({rows, Shape{2, 3}, Shape{2, 3}})
+      .Example({Tensor::Scalar(false), Shape{3}, Shape{3}});
+  ops.Add("SelectV2")
+      .Doc("t where the condition holds, else e; all three broadcast.")
+      .Input("condition: bool").Input("t: T").Input("e: T").Output("output: T").Attr("T: type")
+      .Shape(SelectV2Shape).Kernel(kCpu, SelectV2Cpu).Grad(SelectV2Grad)
+      .Example({mask, Shape{2, 3}, Shape{2, 3}})
+      .Example({rows, Shape{3, 1}, Shape{}})
+      .Example({mask, Shape{3}, Shape{2, 1}});
+  ops.Add("ClipByValue")
+      .Doc("t, but at least clip_value_min and at most clip_value_max, which broadcast to its "
+           "shape.")
+      .Input("t: T").Input("clip_value_min: T").Input("clip_value_max: T").Output("output: T")
+      .Attr("T: {float32, float64, int32, uint8, int16, int8, complex64, int64, qint8, quint8, "
+            "qint32, bfloat16, qint16, quint16, uint16, complex128, float16, uint32, uint64}")
+      .Shape(UnchangedShape).Grad(ClipGrad)
+      .Kernel(kCpu, ClipCpu, {{{"T", DTypesOf(RealTypes())}}, {}})
+      .Example({Tensor::Vector<double>({-3, -0.5, 0.5, 3}), Tensor::Scalar(-1.0),
+                Tensor::Scalar(1.0)})
+      .Example({Tensor::Of<double>(Shape{2, 2}, {-1, 0.2, 0.7, 2}), Tensor::Scalar(-0.5),
+                Tensor::Vector<double>({0.6, 0.9})})
+      .Example({Shape{2, 3}, Tensor::Scalar(0.0f), Tensor::Scalar(1.0f)})
+      .Example({Shape{2, 3}, Tensor::Scalar(0), Tensor::Scalar(1)});
+}
+
+}  // namespace tenon
