@@ -44,6 +44,8 @@ Scope Scope::Changed() const {
   return copy;
 }
 
+Scope Scope::AtRoot() const { return Scope(shared_); }
+
 Scope Scope::WithPrefix(std::string_view name) const {
   Scope scope = Changed();
   StrAppend(&scope.settings_->prefix, name, "/");

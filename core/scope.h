@@ -52,6 +52,8 @@ class Scope {
   /// For adding to a graph of the caller's.
   static Scope Into(Graph& graph);
 
+  /// The same graph and errors, with no prefix, name, device or dependencies.
+  Scope AtRoot() const;
   /// Names of new nodes begin with "<this prefix>/<name>/".
   Scope WithPrefix(std::string_view name) const;
   /// The name that the next node gets (made unique).

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/supervisor.h"
+
+#include <thread>
+
+namespace tenon {
+
+Supervisor::Supervisor(const Scope& scope, const VariableSet& variables, SupervisorOptions options)
+    : options_(options) {
+  const Node* init = variables.Initializer(scope.WithName("init"));
+  const Output report = variables.ReportUninitialized(scope);
+  if (!scope.ok()) return;
+  init_ = init->name();
+  report_ = report.name();
+}
+
+StatusOr<std::string> Supervisor::Missing(Session& session) const {
+  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> names, session.Run({}, {report_}));
+  return Join(names[0].flat<std::string>(), ", ");
+}
+
+StatusOr<std::unique_ptr<Session>> Supervisor::PrepareOrWaitForSession(
+    const std::function<StatusOr<std::unique_ptr<Session>>()>& open) const {
+  const auto deadline = std::chrono::steady_clock::now() + options_.ready_deadline;
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, open());
+  while (true) {
+    TENON_ASSIGN_OR_RETURN(std::string missing, Missing(*session));
+    if (!missing.empty() && options_.is_chief) {
+      TENON_RETURN_IF_ERROR(session->Run({}, {}, {init_}).status());
+      TENON_ASSIGN_OR_RETURN(missing, Missing(*session));
+      if (!missing.empty()) {
+        return Internal("the initializer left variables without a value: ", missing);
+      }
+    }
+    if (missing.empty()) return session;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return DeadlineExceeded("the chief did not initialise these variables within ",
+                              options_.ready_deadline.count() / 1000.0, " s: ", missing);
+    }
+    std::this_thread::sleep_for(options_.recovery_wait);
+  }
+}
+
+}  // namespace tenon

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/scope.h"
+#include "runtime/session.h"
+#include "train/variables.h"
+
+namespace tenon {
+
+struct SupervisorOptions {
+  /// One worker is the chief: it initialises the variables, and the others wait until it has.
+  bool is_chief = true;
+  /// Pause between two looks at whether the variables are ready.
+  std::chrono::milliseconds recovery_wait{200};
+  /// How long a worker that is not the chief waits for the variables.
+  std::chrono::milliseconds ready_deadline{std::chrono::minutes(10)};
+};
+
+/// Starts training sessions so that replicas agree on who initialises (tf.train.Supervisor).
+///
+///   Supervisor supervisor(root, variables, {.is_chief = task == 0});
+///   auto session = supervisor.PrepareOrWaitForSession([&] { return server->MakeSession(graph); });
+class Supervisor {
+ public:
+  /// Adds the nodes it needs to the scope's graph, under no prefix of the scope's: the initializer,
+  /// "init", and the report of what is not initialised yet. Errors go to the scope's status.
+  Supervisor(const Scope& scope, const VariableSet& variables, SupervisorOptions options);
+
+  /// Opens a session with `open` and returns it when every variable has a value: the chief runs the
+  /// initializer unless all have one already, so that a chief that joins late, or again, loses
+  /// nothing. DeadlineExceeded names the variables that are missing.
+  StatusOr<std::unique_ptr<Session>> PrepareOrWaitForSession(
+      const std::function<StatusOr<std::unique_ptr<Session>>()>& open) const;
+
+ private:
+  /// The names of the variables without a value, joined; empty when all have one.
+  StatusOr<std::string> Missing(Session& session) const;
+
+  const SupervisorOptions options_;
+  std::string init_;
+  std::string report_;
+};
+
+}  // namespace tenon
