@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <string>
+
+#include "core/op_registry.h"
+#include "core/status.h"
+
+// The subcommands of `tenon`. Each adds its flags to the command line and, when it is the one that
+// the user named, sets `chosen` to what runs it.
+
+namespace tenon::tools {
+
+/// Exit codes of the command.
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kWrongUsage = 2;
+
+/// Runs the subcommand and returns the process's exit code.
+using Command = std::function<int()>;
+
+void AddRunCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
+void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
+void AddLaunchCommand(CLI::App& app, Command* chosen);
+void AddStopCommand(CLI::App& app, Command* chosen);
+void AddStatusCommand(CLI::App& app, Command* chosen);
+void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
+
+/// kDone, or prints "tenon: <message>" to the error stream and returns kFailed.
+int Report(const Status& status);
+
+/// Writes text to a file; an error names it.
+Status WriteTextFile(const std::string& path, const std::string& text);
+
+}  // namespace tenon::tools

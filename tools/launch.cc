@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "tools/commands.h"
+
+namespace tenon::tools {
+namespace {
+
+/// How long the other tasks get to end by themselves after one has failed, before and after SIGTERM.
+constexpr std::chrono::milliseconds kGrace{3000};
+
+struct LaunchFlags {
+  int ps = 1;
+  int workers = 1;
+  std::vector<std::string> command;
+};
+
+/// One task's process and the pipe that carries its output.
+struct Task {
+  std::string name;  // "worker 0"
+  pid_t pid = -1;
+  int output = -1;
+  std::string line;  // what came since the last newline
+  bool running = true;
+};
+
+/// Ports that are free now. All are held until all are chosen, so that they differ.
+StatusOr<std::vector<int>> FreePorts(int count) {
+  std::vector<int> sockets, ports;
+  Status status;
+  for (int i = 0; i < count && status.ok(); ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    if (fd < 0 || bind(fd, generic, length) != 0 || getsockname(fd, generic, &length) != 0) {
+      status = Unavailable("cannot find a free port: ", std::strerror(errno));
+    }
+    sockets.push_back(fd);
+    ports.push_back(ntohs(address.sin_port));
+  }
+  for (const int fd : sockets) close(fd);
+  TENON_RETURN_IF_ERROR(status);
+  return ports;
+}
+
+std::string Hosts(const std::vector<int>& ports, int begin, int count) {
+  std::vector<std::string> hosts;
+  for (int i = begin; i < begin + count; ++i) hosts.push_back(StrCat("127.0.0.1:", ports[i]));
+  return Join(hosts, ",");
+}
+
+StatusOr<Task> StartTask(const std::string& job, int index,
+                         const std::vector<std::string>& arguments) {
+  int pipe_ends[2];
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0) return Unavailable("pipe: ", std::strerror(errno));
+  std::vector<char*> argv;
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) return Unavailable("fork: ", std::strerror(errno));
+  if (pid == 0) {
+    // A task must not outlive the launcher, however that dies.
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(kFailed);
+    dup2(pipe_ends[1], STDOUT_FILENO);
+    dup2(pipe_ends[1], STDERR_FILENO);
+    execvp(argv[0], argv.data());
+    std::fprintf(stderr, "cannot run %s: %s\n", argv[0], std::strerror(errno));
+    _exit(127);
+  }
+  close(pipe_ends[1]);
+  return Task{StrCat(job, " ", index), pid, pipe_ends[0], "", true};
+}
+
+void Print(const Task& task, std::string_view line) {
+  std::printf("[%s] %.*s\n", task.name.c_str(), static_cast<int>(line.size()), line.data());
+  std::fflush(stdout);
+}
+
+/// Prints the whole lines that have come; false at the end of the output.
+bool ReadOutput(Task* task) {
+  char buffer[4096];
+  const ssize_t n = read(task->output, buffer, sizeof(buffer));
+  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
+  if (n > 0) task->line.append(buffer, n);
+  size_t end;
+  while ((end = task->line.find('\n')) != std::string::npos) {
+    Print(*task, std::string_view(task->line).substr(0, end));
+    task->line.erase(0, end + 1);
+  }
+  if (n > 0) return true;
+  if (!task->line.empty()) Print(*task, task->line);
+  close(task->output);
+  task->output = -1;
+  return false;
+}
+
+std::string Outcome(int status) {
+  if (WIFSIGNALED(status)) return StrCat("was ended by signal ", WTERMSIG(status));
+  return StrCat("ended with exit code ", WEXITSTATUS(status));
+}
+
+class Launcher {
+ public:
+  explicit Launcher(std::vector<Task> tasks) : tasks_(std::move(tasks)) {}
+
+  /// Waits for all tasks. The first one that fails is the cause of what happens to the others.
+  Status Wait() {
+    while (AnyRunning()) {
+      PollOutput();
+      Reap();
+      if (!cause_.ok()) EndOthers();
+    }
+    return cause_;
+  }
+
+ private:
+  bool AnyRunning() const {
+    for (const Task& t : tasks_) {
+      if (t.running || t.output >= 0) return true;
+    }
+    return false;
+  }
+
+  void PollOutput() {
+    std::vector<pollfd> fds;
+    std::vector<Task*> owners;
+    for (Task& t : tasks_) {
+      if (t.output < 0) continue;
+      fds.push_back({t.output, POLLIN, 0});
+      owners.push_back(&t);
+    }
+    if (fds.empty()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      return;
+    }
+    poll(fds.data(), fds.size(), 100);
+    for (size_t i = 0; i < fds.size(); ++i) {
+      if (fds[i].revents != 0) ReadOutput(owners[i]);
+    }
+  }
+
+  void Reap() {
+    for (Task& t : tasks_) {
+      int status = 0;
+      if (!t.running || waitpid(t.pid, &status, WNOHANG) != t.pid) continue;
+      t.running = false;
+      if (status != 0 && cause_.ok()) {
+        cause_ = Aborted(t.name, " ", Outcome(status), "; the other tasks are ended");
+        failed_at_ = std::chrono::steady_clock::now();
+      }
+    }
+  }
+
+  void EndOthers() {
+    const auto since = std::chrono::steady_clock::now() - failed_at_;
+    const int signal = since > 2 * kGrace ? SIGKILL : since > kGrace ? SIGTERM : 0;
+    if (signal == 0 || signal == last_signal_) return;
+    last_signal_ = signal;
+    for (const Task& t : tasks_) {
+      if (t.running) kill(t.pid, signal);
+    }
+  }
+
+  std::vector<Task> tasks_;
+  Status cause_;
+  std::chrono::steady_clock::time_point failed_at_;
+  int last_signal_ = 0;
+};
+
+Status Launch(const LaunchFlags& flags) {
+  TENON_ASSIGN_OR_RETURN(const std::vector<int> ports, FreePorts(flags.ps + flags.workers));
+  std::vector<Task> tasks;
+  const auto start = [&](const std::string& job, int count) -> Status {
+    for (int i = 0; i < count; ++i) {
+      std::vector<std::string> arguments = flags.command;
+      if (flags.ps > 0) {
+        arguments.push_back(StrCat("--ps_hosts=", Hosts(ports, 0, flags.ps)));
+      }
+      arguments.push_back(StrCat("--worker_hosts=", Hosts(ports, flags.ps, flags.workers)));
+      arguments.push_back(StrCat("--job_name=", job));
+      arguments.push_back(StrCat("--task_index=", i));
+      TENON_ASSIGN_OR_RETURN(Task task, StartTask(job, i, arguments));
+      tasks.push_back(std::move(task));
+    }
+    return OkStatus();
+  };
+  TENON_RETURN_IF_ERROR(start("ps", flags.ps));
+  TENON_RETURN_IF_ERROR(start("worker", flags.workers));
+  return Launcher(std::move(tasks)).Wait();
+}
+
+}  // namespace
+
+void AddLaunchCommand(CLI::App& app, Command* chosen) {
+  auto flags = std::make_shared<LaunchFlags>();
+  CLI::App* launch = app.add_subcommand(
+      "launch", "Start the tasks of a cluster on this machine, and end with them");
+  launch->add_option("--ps", flags->ps, "Parameter servers")->check(CLI::NonNegativeNumber);
+  launch->add_option("--workers", flags->workers, "Workers")->check(CLI::PositiveNumber);
+  launch->add_option("command", flags->command,
+                     "-- PROGRAM ARGS...: each task gets it with --ps_hosts, --worker_hosts, "
+                     "--job_name and --task_index added")
+      ->required();
+  launch->callback([=] { *chosen = [flags] { return Report(Launch(*flags)); }; });
+}
+
+}  // namespace tenon::tools

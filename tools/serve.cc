@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <cstdio>
+
+#include "core/parallel.h"
+#include "distributed/server.h"
+#include "tools/commands.h"
+
+namespace tenon::tools {
+namespace {
+
+struct ServeFlags {
+  std::string job_name;
+  int task_index = 0;
+  std::string ps_hosts;
+  std::string worker_hosts;
+  std::string cluster;
+  int port = -1;
+  int threads = 0;
+  bool check_config = false;
+  double start_up_deadline = 60;
+  double worker_timeout = 300;
+  bool until_workers_end = false;
+};
+
+StatusOr<ServerOptions> Resolve(const ServeFlags& flags) {
+  ServerOptions options;
+  if (!flags.cluster.empty()) {
+    if (!flags.ps_hosts.empty() || !flags.worker_hosts.empty()) {
+      return InvalidArgument("--cluster and --ps_hosts/--worker_hosts exclude each other");
+    }
+    TENON_ASSIGN_OR_RETURN(options.cluster, ClusterSpec::Parse(flags.cluster));
+  }
+  if (!flags.ps_hosts.empty()) {
+    TENON_RETURN_IF_ERROR(options.cluster.AddJob("ps", flags.ps_hosts));
+  }
+  if (!flags.worker_hosts.empty()) {
+    TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", flags.worker_hosts));
+  }
+  if (options.cluster.empty() && flags.port < 0) {
+    return InvalidArgument("nothing says where to listen; give --port for a server of its own, or "
+                           "--ps_hosts and --worker_hosts, or --cluster");
+  }
+  options.job = flags.job_name;
+  options.task = flags.task_index;
+  options.port = flags.port;
+  options.threads = flags.threads;
+  options.start_up_deadline =
+      std::chrono::milliseconds(static_cast<int64_t>(flags.start_up_deadline * 1000));
+  if (!options.cluster.empty()) {
+    if (flags.job_name.empty()) return InvalidArgument("--job_name is missing");
+    TENON_RETURN_IF_ERROR(options.cluster.Address(options.job, options.task).status());
+  }
+  return options;
+}
+
+void PrintConfig(const ServeFlags& flags, const ServerOptions& options) {
+  if (options.cluster.empty()) {
+    std::printf("cluster: this server alone (--port %d)\n", flags.port);
+    return;
+  }
+  std::printf("cluster: %s (%s)\n", options.cluster.ToString().c_str(),
+              flags.cluster.empty() ? "--ps_hosts, --worker_hosts" : "--cluster");
+  std::printf("task: %s (--job_name, --task_index)\n",
+              TaskName(options.job, options.task).c_str());
+}
+
+/// Ends the server on SIGINT and SIGTERM. The signals are taken by one thread, since a handler may
+/// do next to nothing.
+void WatchSignals(Server* server) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  std::thread([server, signals] {
+    int which = 0;
+    sigwait(&signals, &which);
+    std::printf("%s: ending\n", which == SIGINT ? "SIGINT" : "SIGTERM");
+    server->Shutdown();
+  }).detach();
+}
+
+int Serve(const ServeFlags& flags, const OpRegistry& ops) {
+  const auto options = Resolve(flags);
+  if (!options.ok()) {
+    Report(options.status());
+    return kWrongUsage;
+  }
+  PrintConfig(flags, *options);
+  if (flags.check_config) return kDone;
+  // Before any other thread exists, so that all of them leave the signals to the watcher.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  auto server = Server::Start(*options, ops);
+  if (!server.ok()) return Report(server.status());
+  std::printf("listening at %s as %s\n", (*server)->target().c_str(), (*server)->task().c_str());
+  std::fflush(stdout);
+  WatchSignals(server->get());
+  Status status;
+  if (flags.until_workers_end) {
+    status = (*server)->WaitForJobEnd(
+        "worker", std::chrono::milliseconds(static_cast<int64_t>(flags.worker_timeout * 1000)));
+    if (status.ok()) std::printf("all workers are done\n");
+    if (status.code() == StatusCode::kCancelled) status = OkStatus();
+  } else {
+    (*server)->WaitForShutdown();
+  }
+  (*server)->Shutdown();
+  const int code = Report(status);
+  std::fflush(stdout);
+  // The watcher may still hold the server: the process ends without destroying it.
+  std::_Exit(code);
+}
+
+}  // namespace
+
+void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App* serve = app.add_subcommand("serve", "Be one server of a cluster");
+  serve->add_option("--job_name,--job-name", flags->job_name, "This server's job: ps, worker");
+  serve->add_option("--task_index,--task-index", flags->task_index, "Its number in the job");
+  serve->add_option("--ps_hosts,--ps-hosts", flags->ps_hosts, "host:port,... of job ps");
+  serve->add_option("--worker_hosts,--worker-hosts", flags->worker_hosts,
+                    "host:port,... of job worker");
+  serve->add_option("--cluster", flags->cluster, "JOB=host:port,...;JOB=...");
+  serve->add_option("--port", flags->port,
+                    "Alone: a cluster of this one server on loopback. With a cluster: listen here");
+  serve->add_option("--threads", flags->threads, "Threads that run kernels (default: cores)");
+  serve->add_option("--start_up_deadline", flags->start_up_deadline,
+                    "Seconds that a session waits for the tasks it needs");
+  serve->add_flag("--until_workers_end", flags->until_workers_end,
+                  "End when every worker of the cluster has reported its end");
+  serve->add_option("--worker_timeout", flags->worker_timeout,
+                    "With it: seconds after which a missing worker counts as failed");
+  serve->add_flag("--check-config,--check_config", flags->check_config,
+                  "Print what the flags mean and stop");
+  serve->callback([=, &ops] { *chosen = [flags, &ops] { return Serve(*flags, ops); }; });
+}
+
+void AddStopCommand(CLI::App& app, Command* chosen) {
+  auto target = std::make_shared<std::string>();
+  CLI::App* stop = app.add_subcommand("stop", "End a server");
+  stop->add_option("target", *target, "grpc://host:port")->required();
+  stop->callback([=] {
+    *chosen = [target] { return Report(StopServer(*target, "tenon stop")); };
+  });
+}
+
+void AddStatusCommand(CLI::App& app, Command* chosen) {
+  auto target = std::make_shared<std::string>();
+  CLI::App* status = app.add_subcommand("status", "Say what a server is doing");
+  status->add_option("target", *target, "grpc://host:port")->required();
+  status->callback([=] {
+    *chosen = [target] {
+      const auto text = DescribeServer(*target);
+      if (text.ok()) std::printf("%s\n", text->c_str());
+      return Report(text.status());
+    };
+  });
+}
+
+}  // namespace tenon::tools
