@@ -7,6 +7,8 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterArgOps(ops);
   RegisterConstOps(ops);
   RegisterShapeOps(ops);
+  RegisterStackOps(ops);
+  RegisterTensorArrayOps(ops);
   RegisterRearrangeOps(ops);
   RegisterGenerateOps(ops);
   RegisterScatterNdOps(ops);

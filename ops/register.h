@@ -12,6 +12,8 @@ void RegisterAllOps(OpRegistry& ops);
 void RegisterArgOps(OpRegistry& ops);
 void RegisterConstOps(OpRegistry& ops);
 void RegisterShapeOps(OpRegistry& ops);
+void RegisterStackOps(OpRegistry& ops);
+void RegisterTensorArrayOps(OpRegistry& ops);
 void RegisterRearrangeOps(OpRegistry& ops);
 void RegisterGenerateOps(OpRegistry& ops);
 void RegisterScatterNdOps(OpRegistry& ops);

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/mutex.h"
+#include "core/resource.h"
+#include "core/status.h"
+#include "core/tensor.h"
+
+namespace tenon {
+
+/// The tensors that a loop reads or makes, one an iteration. Lives as long as its step. An element
+/// is written once and, with clear_after_read, read once. A gradient array adds up what is written
+/// to one index. Thread-safe.
+class TensorArray final : public Resource {
+ public:
+  static constexpr std::string_view kKind = "tensor_array";
+
+  struct Options {
+    DType dtype = DType::kInvalid;
+    PartialShape element_shape;
+    bool dynamic_size = false;
+    bool clear_after_read = true;
+    bool identical_shapes = false;
+    bool is_gradient = false;
+  };
+
+  TensorArray(std::string name, const Options& options, int64_t size);
+
+  std::string_view kind() const override { return kKind; }
+  DType dtype() const { return dtype_; }
+  const std::string& name() const { return name_; }
+
+  /// InvalidArgument when the index is out of range, dtype or shape do not fit, or the element was
+  /// written or read before.
+  Status Write(int64_t index, Tensor value);
+  /// An element never written is zero when its shape is known; else InvalidArgument.
+  StatusOr<Tensor> Read(int64_t index);
+  StatusOr<int64_t> Size() const;
+  /// Makes sure that there are `size` elements; InvalidArgument when there are fewer and the size
+  /// is fixed.
+  Status Grow(int64_t size);
+  /// The element shape as far as it is known, with `also` taken into account.
+  StatusOr<PartialShape> ElementShape(const PartialShape& also) const;
+  /// A new array for the gradients of this one, of the same size, which is fixed from now on.
+  StatusOr<std::shared_ptr<TensorArray>> MakeGradient(std::string name);
+  /// Drops the elements; everything after is an error.
+  void Close();
+
+ private:
+  struct Element {
+    Tensor value;
+    bool written = false;
+    bool cleared = false;
+    PartialShape shape;  // of what was written, also once it was cleared
+  };
+
+  Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const std::string name_;
+  const DType dtype_;
+  mutable Mutex mu_;
+  Options options_ ABSL_GUARDED_BY(mu_);
+  std::vector<Element> elements_ ABSL_GUARDED_BY(mu_);
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace tenon
