@@ -165,6 +165,15 @@ bool ReadAllowed(Scanner& in, AttrSchema* attr) {
 const std::string_view kKindNames[] = {"string", "int",    "float", "bool",
                                        "type",   "shape",  "tensor", "func"};
 
+template <typename T>
+int64_t LengthOf(const std::vector<T>& list) {
+  return static_cast<int64_t>(list.size());
+}
+template <typename T>
+int64_t LengthOf(const T&) {
+  return 0;
+}
+
 Status CheckValue(const AttrSchema& schema, const Attribute& value) {
   const auto allowed_type = [&](DType t) {
     return schema.allowed_types.empty() ||
@@ -197,13 +206,7 @@ Status CheckValue(const AttrSchema& schema, const Attribute& value) {
     int64_t found = *schema.minimum;
     if (const int64_t* i = value.get_if<int64_t>()) found = *i;
     if (schema.kind.starts_with("list(")) {
-      std::visit(
-          [&](const auto& v) {
-            if constexpr (requires { v.begin(); v.push_back({}); }) {
-              found = static_cast<int64_t>(v.size());
-            }
-          },
-          value.value());
+      found = std::visit([](const auto& v) { return LengthOf(v); }, value.value());
     }
     if (found < *schema.minimum) {
       return InvalidArgument("attr '", schema.name, "' must be at least ", *schema.minimum,

@@ -128,7 +128,7 @@ StatusOr<PartialShape> PartialShape::MergeWith(const PartialShape& other) const 
   for (size_t i = 0; i < dims_->size(); ++i) {
     if ((*merged.dims_)[i] < 0) (*merged.dims_)[i] = (*other.dims_)[i];
   }
-  return merged;
+  return Create(*merged.dims_);  // together they may have too many elements
 }
 
 PartialShape PartialShape::RelaxedWith(const PartialShape& other) const {

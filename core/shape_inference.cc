@@ -79,7 +79,8 @@ PartialShape ShapeContext::HandleShape(int i) const {
   const Node* node = node_.input(i).node;
   for (int depth = 0; node != nullptr && depth < kMaxDepth; ++depth) {
     if (node->op() == "VarHandleOp") return node->attrs().GetOr("shape", PartialShape());
-    const bool forwards = node->op() == "Identity" || node->op() == "Enter" || node->op() == "Switch";
+    const bool forwards =
+        node->op() == "Identity" || node->op() == "Enter" || node->op() == "Switch";
     if (!forwards) break;
     node = node->input(0).node;
   }
@@ -152,7 +153,7 @@ StatusOr<PartialShape> BroadcastShapes(const PartialShape& a, const PartialShape
       return InvalidArgument("Incompatible shapes: ", a.ToString(), " vs. ", b.ToString());
     }
   }
-  return PartialShape(absl::Span<const int64_t>(dims));
+  return PartialShape::Create(dims);
 }
 
 }  // namespace tenon

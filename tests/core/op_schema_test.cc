@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/op_schema.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/core/tiny_registry.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using tenon::testing::IsError;
+using ::testing::ElementsAre;
+constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+
+OpSchema SchemaWith(std::initializer_list<const char*> attrs) {
+  OpSchema schema;
+  schema.name = "Op";
+  for (const char* text : attrs) schema.attrs.push_back(*ParseAttr(text));
+  return schema;
+}
+
+TEST(ParseAttrTest, ReadsKindsDefaultsAndBounds) {
+  EXPECT_EQ(ParseAttr("N: int >= 2")->minimum, 2);
+  EXPECT_EQ(ParseAttr("f: float = -1.5")->default_value->ToString(), "-1.5");
+  EXPECT_EQ(ParseAttr("b: bool = true")->default_value->ToString(), "true");
+  EXPECT_EQ(ParseAttr("s: string = 'a b'")->default_value->ToString(), "\"a b\"");
+  EXPECT_EQ(ParseAttr("t: type = DT_HALF")->default_value->ToString(), "half");
+  EXPECT_EQ(ParseAttr("s: shape = { unknown_rank: true }")->default_value->ToString(), "<unknown>");
+  EXPECT_EQ(ParseAttr("l: list(int) = [1, -2]")->default_value->ToString(), "[1, -2]");
+  EXPECT_EQ(ParseAttr("l: list(string) = []")->default_value->kind(), "list(string)");
+  EXPECT_EQ(ParseAttr("l: list(type) >= 1")->kind, "list(type)");
+  EXPECT_THAT(ParseAttr("T: {float, int32} = DT_INT32")->allowed_types,
+              ElementsAre(DType::kFloat, DType::kInt32));
+  EXPECT_THAT(ParseAttr("p: {'SAME', 'VALID'}")->allowed_strings, ElementsAre("SAME", "VALID"));
+}
+
+TEST(ParseAttrTest, WhatCannotBeReadIsNamed) {
+  for (const char* text : {"", "N", "N int", "N: integer", "N: int = x", "T: {float", "T: {nope}",
+                           "l: list(int", "s: string = 'open", "b: bool = maybe", "N: int extra"}) {
+    EXPECT_THAT(ParseAttr(text), IsError(kInvalid, StrCat("'", text, "'"))) << text;
+  }
+}
+
+TEST(ParseArgTest, ReadsEveryForm) {
+  const OpSchema op = SchemaWith({"T: type", "N: int", "L: list(type)"});
+  EXPECT_EQ(ParseArg("x: float", op)->type, DType::kFloat);
+  EXPECT_EQ(ParseArg("x: T", op)->type_attr, "T");
+  EXPECT_TRUE(ParseArg("x: Ref(T)", op)->is_ref);
+  EXPECT_EQ(ParseArg("x: N * T", op)->number_attr, "N");
+  EXPECT_EQ(ParseArg("x: N * int32", op)->type, DType::kInt32);
+  EXPECT_EQ(ParseArg("x: L", op)->type_list_attr, "L");
+}
+
+TEST(ParseArgTest, WhatCannotBeReadIsNamed) {
+  const OpSchema op = SchemaWith({"T: type"});
+  for (const char* text : {"", "x", "x: U", "x: Ref(T", "x: T extra", ": T"}) {
+    EXPECT_THAT(ParseArg(text, op),
+                IsError(kInvalid, StrCat("op Op: cannot read argument '", text)))
+        << text;
+  }
+}
+
+TEST(ApplySchemaTest, AddsDefaultsAndKeepsUnknownAttributes) {
+  const OpSchema schema = SchemaWith({"N: int = 3", "L: list(string) = []"});
+  AttributeMap attrs = {{"other", 1.5f}};
+  ASSERT_OK(ApplySchema(schema, &attrs));
+  EXPECT_EQ(attrs.GetOr<int64_t>("N", 0), 3);
+  EXPECT_NE(attrs.Find("other"), nullptr);
+}
+
+TEST(ApplySchemaTest, GivesAnEmptyListItsKind) {
+  const OpSchema schema = SchemaWith({"L: list(type)"});
+  AttributeMap attrs = {{"L", std::vector<int64_t>()}};
+  ASSERT_OK(ApplySchema(schema, &attrs));
+  EXPECT_EQ(attrs.Find("L")->kind(), "list(type)");
+}
+
+TEST(ApplySchemaTest, WrongAttributesAreRefused) {
+  const OpSchema schema = SchemaWith({"N: int >= 2", "T: {float, half} = DT_FLOAT",
+                                      "mode: {'a', 'b'} = 'a'", "L: list(int) >= 1 = [1]"});
+  const auto apply = [&](AttributeMap attrs) { return ApplySchema(schema, &attrs); };
+  const AttributeMap::Entry n("N", 2);
+  EXPECT_OK(apply({n}));
+  EXPECT_THAT(apply({}), IsError(kInvalid, "attr 'N' of op Op is missing"));
+  EXPECT_THAT(apply({{"N", 1}}), IsError(kInvalid, "must be at least 2, found 1"));
+  EXPECT_THAT(apply({{"N", "x"}}), IsError(kInvalid, "found string, wanted int"));
+  EXPECT_THAT(apply({n, {"T", DType::kInt8}}), IsError(kInvalid, "not one of {float, half}"));
+  EXPECT_THAT(apply({n, {"mode", "c"}}), IsError(kInvalid, "'c', which is not one of {a, b}"));
+  EXPECT_THAT(apply({n, {"L", std::vector<int64_t>()}}), IsError(kInvalid, "at least 1 long"));
+}
+
+TEST(ArgTypesTest, ListsAndNumbersExpand) {
+  const OpSchema op = SchemaWith({"T: type", "N: int", "L: list(type)"});
+  const AttributeMap attrs = {
+      {"T", DType::kHalf}, {"N", 2}, {"L", DTypeVector{DType::kInt8, DType::kBool}}};
+  const std::vector<ArgSchema> args = {*ParseArg("a: N * T", op), *ParseArg("b: L", op),
+                                       *ParseArg("c: Ref(T)", op)};
+  EXPECT_THAT(*ArgTypes(args, attrs), ElementsAre(DType::kHalf, DType::kHalf, DType::kInt8,
+                                                  DType::kBool, MakeRef(DType::kHalf)));
+  EXPECT_THAT(ArgTypes(args, {{"T", DType::kHalf}, {"N", int64_t{1} << 40}}),
+              IsError(kInvalid, "attr 'N' is out of range"));
+}
+
+TEST(OpRegistryTest, AnUnknownOpHasTensorFlowsText) {
+  EXPECT_THAT(TinyRegistry().Lookup("Quux"),
+              IsError(StatusCode::kNotFound, "Op type not registered 'Quux' in binary running on"));
+  EXPECT_EQ(TinyRegistry().Find("Add")->schema.inputs.size(), 2u);
+}
+
+TEST(AttributeTest, AbsenceAndAWrongTypeAreToldApart) {
+  const AttributeMap attrs = {{"n", 3}};
+  EXPECT_EQ(*attrs.Get<int64_t>("n"), 3);
+  EXPECT_THAT(attrs.Get<int64_t>("m"), IsError(StatusCode::kNotFound, "attr 'm' is missing"));
+  EXPECT_THAT(attrs.Get<float>("n"), IsError(kInvalid, "found int, wanted float"));
+  EXPECT_EQ(attrs.GetOr("n", 1.5f), 1.5f);
+}
+
+TEST(AttributeTest, EqualityIsOfKindAndContent) {
+  EXPECT_TRUE(Attribute(Tensor::Scalar<float>(1)).Equals(Tensor::Scalar<float>(1)));
+  EXPECT_FALSE(Attribute(1).Equals(1.0f));
+  EXPECT_FALSE(Attribute(std::vector<int64_t>{1}).Equals(std::vector<int64_t>{1, 2}));
+}
+
+TEST(AttributeTest, AMapIsSortedAndSettingReplaces) {
+  AttributeMap attrs = {{"b", 1}, {"a", 2}};
+  attrs.Set("b", 3);
+  attrs.Erase("missing");
+  ASSERT_EQ(attrs.size(), 2u);
+  EXPECT_EQ(attrs.begin()->first, "a");
+  EXPECT_EQ(attrs.GetOr<int64_t>("b", 0), 3);
+  attrs.Erase("b");
+  EXPECT_EQ(attrs.Find("b"), nullptr);
+}
+
+}  // namespace
+}  // namespace tenon

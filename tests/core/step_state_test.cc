@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "core/cancellation.h"
+#include "core/rendezvous.h"
+#include "core/resource_store.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using tenon::testing::IsError;
+
+TEST(CancellationTest, TheFirstReasonWinsAndReachesEveryCallback) {
+  Cancellation cancellation;
+  EXPECT_OK(cancellation.status());
+  Status seen;
+  const auto token = cancellation.Register([&](const Status& why) { seen = why; });
+  EXPECT_GE(token, 0);
+  cancellation.Cancel(Aborted("first"));
+  cancellation.Cancel(Aborted("second"));
+  EXPECT_TRUE(cancellation.cancelled());
+  EXPECT_EQ(Message(seen), "first");
+  EXPECT_EQ(Message(cancellation.status()), "first");
+}
+
+TEST(CancellationTest, ADeregisteredCallbackDoesNotRun) {
+  Cancellation cancellation;
+  bool ran = false;
+  const auto token = cancellation.Register([&](const Status&) { ran = true; });
+  EXPECT_TRUE(cancellation.Deregister(token));
+  cancellation.Cancel(Cancelled("x"));
+  EXPECT_FALSE(ran);
+}
+
+TEST(CancellationTest, RegisteringTooLateIsTold) {
+  Cancellation cancellation;
+  cancellation.Cancel(Cancelled("x"));
+  EXPECT_EQ(cancellation.Register([](const Status&) { FAIL(); }), Cancellation::kAlreadyCancelled);
+}
+
+TEST(CancellationTest, ACallbackMayDeregisterItself) {
+  Cancellation cancellation;
+  Cancellation::Token token = 0;
+  bool result = true;
+  token = cancellation.Register([&](const Status&) { result = cancellation.Deregister(token); });
+  cancellation.Cancel(Cancelled("x"));
+  EXPECT_FALSE(result);
+}
+
+TEST(CancellationTest, DeregisterWaitsForACallbackThatRuns) {
+  Cancellation cancellation;
+  std::atomic<bool> entered{false}, leave{false}, left{false};
+  const auto token = cancellation.Register([&](const Status&) {
+    entered = true;
+    while (!leave) std::this_thread::yield();
+    left = true;
+  });
+  std::thread canceller([&] { cancellation.Cancel(Cancelled("x")); });
+  while (!entered) std::this_thread::yield();
+  std::thread releaser([&] { leave = true; });
+  EXPECT_FALSE(cancellation.Deregister(token));
+  EXPECT_TRUE(left);
+  canceller.join();
+  releaser.join();
+}
+
+TEST(RendezvousKeyTest, TheTextIsThatOfTensorFlow) {
+  const RendezvousKey key{"/job:a/replica:0/task:0/device:CPU:0",
+                          0xabc,
+                          "/job:b/replica:0/task:0/device:CPU:0",
+                          "edge_1_x",
+                          0,
+                          0};
+  const std::string text = key.ToString();
+  EXPECT_EQ(text,
+            "/job:a/replica:0/task:0/device:CPU:0;0000000000000abc;"
+            "/job:b/replica:0/task:0/device:CPU:0;edge_1_x;0:0");
+  const auto back = RendezvousKey::Parse(text);
+  ASSERT_OK(back);
+  EXPECT_EQ(back->ToString(), text);
+  EXPECT_EQ(back->src_incarnation, 0xabcu);
+}
+
+TEST(RendezvousKeyTest, AnythingElseIsRefused) {
+  for (const char* text : {"", "a;b;c;d;e", "a;0000000000000abc;b;c", "a;0000000000000abc;b;c;0",
+                           "a;0000000000000abc;b;c;0:0;x", "a;abc;b;c;0:0",
+                           "a;000000000000000g;b;c;0:0", "a;0000000000000abc;b;c;-1:0"}) {
+    EXPECT_THAT(RendezvousKey::Parse(text), IsError(StatusCode::kInvalidArgument, "rendezvous key"))
+        << text;
+  }
+}
+
+struct Counter final : Resource {
+  static constexpr std::string_view kKind = "counter";
+  std::string_view kind() const override { return kKind; }
+  int value = 0;
+};
+struct Other final : Resource {
+  static constexpr std::string_view kKind = "other";
+  std::string_view kind() const override { return kKind; }
+};
+
+StatusOr<std::shared_ptr<Counter>> MakeCounter() { return std::make_shared<Counter>(); }
+
+TEST(ResourceStoreTest, OneNameIsOneResource) {
+  ResourceStore store("ps");
+  const auto a = store.LookupOrCreate<Counter>("", "n", MakeCounter);
+  ASSERT_OK(a);
+  EXPECT_EQ(*store.LookupOrCreate<Counter>("ps", "n", MakeCounter), *a);
+  EXPECT_EQ(*store.Lookup<Counter>("", "n"), *a);
+  EXPECT_NE(*store.LookupOrCreate<Counter>("elsewhere", "n", MakeCounter), *a);
+}
+
+TEST(ResourceStoreTest, KindsDoNotMeet) {
+  ResourceStore store("ps");
+  ASSERT_OK(store.LookupOrCreate<Counter>("", "n", MakeCounter));
+  EXPECT_THAT(store.Lookup<Other>("", "n"),
+              IsError(StatusCode::kNotFound, "Resource ps/n/other does not exist."));
+}
+
+TEST(ResourceStoreTest, AFailedCreationLeavesNothing) {
+  ResourceStore store;
+  const auto fail = []() -> StatusOr<std::shared_ptr<Counter>> { return Internal("no"); };
+  EXPECT_THAT(store.LookupOrCreate<Counter>("", "n", fail), IsError(StatusCode::kInternal, "no"));
+  EXPECT_FALSE(store.Lookup<Counter>("", "n").ok());
+}
+
+TEST(ResourceStoreTest, AResourceOutlivesItsRemovalWhileItIsHeld) {
+  ResourceStore store;
+  const auto held = *store.LookupOrCreate<Counter>("", "n", MakeCounter);
+  ASSERT_OK(store.Delete("", "counter", "n"));
+  EXPECT_THAT(store.Delete("", "counter", "n"), IsError(StatusCode::kNotFound, "does not exist"));
+  held->value = 1;
+  EXPECT_EQ((*store.LookupOrCreate<Counter>("", "n", MakeCounter))->value, 0);
+  store.Clear("");
+  EXPECT_FALSE(store.Lookup<Counter>("", "n").ok());
+}
+
+}  // namespace
+}  // namespace tenon
