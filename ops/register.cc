@@ -6,6 +6,7 @@ namespace tenon {
 void RegisterAllOps(OpRegistry& ops) {
   RegisterArgOps(ops);
   RegisterConstOps(ops);
+  RegisterRandomOps(ops);
   RegisterShapeOps(ops);
   RegisterStackOps(ops);
   RegisterTensorArrayOps(ops);

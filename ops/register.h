@@ -10,6 +10,7 @@ void RegisterAllOps(OpRegistry& ops);
 
 // One family each; RegisterAllOps calls all of them.
 void RegisterArgOps(OpRegistry& ops);
+void RegisterRandomOps(OpRegistry& ops);
 void RegisterConstOps(OpRegistry& ops);
 void RegisterShapeOps(OpRegistry& ops);
 void RegisterStackOps(OpRegistry& ops);
