@@ -13,6 +13,7 @@ find_package(Eigen3 CONFIG REQUIRED)
 find_package(PkgConfig REQUIRED)
 # Debian's gRPC has no CMake configuration, only pkg-config files.
 pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET grpc++)
+pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 
 # oneDNN's own configuration asks for the OpenCL headers, which a CPU build does not need.
 if(NOT TARGET Tenon::dnnl)

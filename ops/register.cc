@@ -8,6 +8,10 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterConstOps(ops);
   RegisterRandomOps(ops);
   RegisterShapeOps(ops);
+  RegisterLoggingOps(ops);
+  RegisterSummaryOps(ops);
+  RegisterStringOps(ops);
+  RegisterIoOps(ops);
   RegisterStackOps(ops);
   RegisterTensorArrayOps(ops);
   RegisterRearrangeOps(ops);

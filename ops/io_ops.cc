@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/io_ops.h"
+
+#include <set>
+
+#include "data/file.h"
+#include "data/tensor_bundle.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+StatusOr<std::string> ScalarText(const Tensor& t, std::string_view what) {
+  if (t.num_elements() != 1) {
+    return InvalidArgument(what, " must be a scalar, found shape ", t.shape().ToString());
+  }
+  return t.scalar<std::string>();
+}
+
+StatusOr<absl::Span<const std::string>> Texts(const Tensor& t, std::string_view what, int64_t n) {
+  if (t.rank() != 1 || t.num_elements() != n) {
+    return InvalidArgument(what, " must be a vector of ", n, " elements, found shape ",
+                           t.shape().ToString());
+  }
+  return t.flat<std::string>();
+}
+
+Status ReadFileKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const std::string path, ScalarText(ctx.input(0), "filename"));
+  TENON_ASSIGN_OR_RETURN(std::string content, ReadFile(path));
+  ctx.set_output(0, Tensor::Scalar(std::move(content)));
+  return OkStatus();
+}
+
+Status WriteFileKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const std::string path, ScalarText(ctx.input(0), "filename"));
+  TENON_ASSIGN_OR_RETURN(const std::string content, ScalarText(ctx.input(1), "contents"));
+  if (const std::string folder = FolderOf(path); !folder.empty()) {
+    TENON_RETURN_IF_ERROR(MakeFolders(folder));
+  }
+  return WriteFile(path, content);
+}
+
+Status SaveKernel(KernelContext& ctx) {
+  const int count = ctx.num_inputs() - 3;
+  TENON_ASSIGN_OR_RETURN(const std::string prefix, ScalarText(ctx.input(0), "prefix"));
+  TENON_ASSIGN_OR_RETURN(const auto names, Texts(ctx.input(1), "tensor_names", count));
+  TENON_ASSIGN_OR_RETURN(const auto specs, Texts(ctx.input(2), "shape_and_slices", count));
+  TENON_ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(prefix));
+  for (int i = 0; i < count; ++i) {
+    const Tensor& value = ctx.input(3 + i);
+    if (specs[i].empty()) {
+      TENON_RETURN_IF_ERROR(writer->Add(names[i], value));
+      continue;
+    }
+    TENON_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(specs[i]));
+    TENON_ASSIGN_OR_RETURN(const TensorSlice slice, part.slice.Resolve(part.full_shape));
+    if (!(slice.shape() == value.shape())) {
+      return InvalidArgument("Slice in shape_and_slice specification ", specs[i],
+                             " does not match the shape of the tensor to save: ",
+                             value.shape().ToString(), ", tensor: ", names[i]);
+    }
+    TENON_RETURN_IF_ERROR(writer->AddSlice(names[i], part.full_shape, part.slice, value));
+  }
+  return writer->Finish();
+}
+
+StatusOr<Tensor> RestoreOne(const BundleReader& reader, const std::string& name,
+                            const std::string& spec, DType wanted) {
+  TENON_ASSIGN_OR_RETURN(const BundleEntry* entry, reader.Find(name));
+  if (entry->dtype != wanted) {
+    return InvalidArgument("tensor_name = ", name, "; expected dtype ", ToString(wanted),
+                           " does not equal original dtype ", ToString(entry->dtype));
+  }
+  if (spec.empty()) return reader.Read(name);
+  TENON_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(spec));
+  if (!(part.full_shape == entry->shape)) {
+    return InvalidArgument("tensor_name = ", name, "; shape in shape_and_slice spec ",
+                           part.full_shape.ToString(), " does not match the shape stored in "
+                           "checkpoint: ", entry->shape.ToString());
+  }
+  return reader.ReadSlice(name, part.slice);
+}
+
+Status RestoreKernel(KernelContext& ctx) {
+  const int count = ctx.num_outputs();
+  TENON_ASSIGN_OR_RETURN(const std::string prefix, ScalarText(ctx.input(0), "prefix"));
+  TENON_ASSIGN_OR_RETURN(const auto names, Texts(ctx.input(1), "tensor_names", count));
+  TENON_ASSIGN_OR_RETURN(const auto specs, Texts(ctx.input(2), "shape_and_slices", count));
+  TENON_ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(prefix));
+  for (int i = 0; i < count; ++i) {
+    TENON_ASSIGN_OR_RETURN(Tensor value,
+                           RestoreOne(*reader, names[i], specs[i], ctx.output_type(i)));
+    ctx.set_output(i, std::move(value));
+  }
+  return OkStatus();
+}
+
+/// A whole tensor's shape is not known before the file is read; a slice's is.
+Status RestoreShape(ShapeContext& c) {
+  const Tensor* specs = c.constant(2);
+  if (specs == nullptr || specs->dtype() != DType::kString ||
+      specs->num_elements() != c.num_outputs()) {
+    return OkStatus();
+  }
+  for (int i = 0; i < c.num_outputs(); ++i) {
+    const std::string& spec = specs->data<std::string>()[i];
+    if (spec.empty()) continue;
+    TENON_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(spec));
+    TENON_ASSIGN_OR_RETURN(const TensorSlice slice, part.slice.Resolve(part.full_shape));
+    c.set_output(i, slice.shape());
+  }
+  return OkStatus();
+}
+
+class MergeKernel final : public Kernel {
+ public:
+  explicit MergeKernel(KernelConstruction& c)
+      : Kernel(c),
+        delete_old_dirs_(c.Attr<bool>("delete_old_dirs")),
+        allow_missing_(c.Attr<bool>("allow_missing_files")) {}
+  Status Compute(KernelContext& ctx) const override {
+    const Tensor& list = ctx.input(0);
+    if (list.rank() != 1) {
+      return InvalidArgument("Input checkpoint_prefixes should be an 1-D tensor, got ",
+                             list.shape().ToString(), " instead.");
+    }
+    TENON_ASSIGN_OR_RETURN(const std::string merged,
+                           ScalarText(ctx.input(1), "destination_prefix"));
+    const std::vector<std::string> prefixes(list.flat<std::string>().begin(),
+                                            list.flat<std::string>().end());
+    TENON_RETURN_IF_ERROR(MergeBundles(prefixes, merged, {.allow_missing = allow_missing_}));
+    if (delete_old_dirs_) RemoveEmptyFolders(prefixes, FolderOf(merged));
+    return OkStatus();
+  }
+
+ private:
+  /// The folders that held the parts; one that still holds something else stays.
+  static void RemoveEmptyFolders(const std::vector<std::string>& prefixes,
+                                 const std::string& keep) {
+    std::set<std::string> folders;
+    for (const std::string& p : prefixes) folders.insert(FolderOf(p));
+    for (const std::string& folder : folders) {
+      if (folder.empty() || folder == keep) continue;
+      const auto content = ListFolder(folder);
+      if (content.ok() && content->empty()) RemoveFile(folder).IgnoreError();
+    }
+  }
+
+  const bool delete_old_dirs_;
+  const bool allow_missing_;
+};
+
+constexpr char kCovered[] = "reads or writes files; io_ops_test covers it";
+
+}  // namespace
+
+void RegisterIoOps(OpRegistry& ops) {
+  ops.Add("ReadFile")
+      .Doc("The whole content of a file.")
+      .Input("filename: string")
+      .Output("contents: string")
+      .Shape(ScalarShape)
+      .Kernel(kCpu, ReadFileKernel)
+      .NoExample(kCovered);
+  ops.Add("WriteFile")
+      .Doc("Writes a file, and makes its folder when it is not there.")
+      .Input("filename: string")
+      .Input("contents: string")
+      .Stateful()
+      .Shape(NoOutputShape)
+      .Kernel(kCpu, WriteFileKernel)
+      .NoExample(kCovered);
+  ops.Add("SaveV2")
+      .Doc("Writes tensors, or slices of larger ones, to a checkpoint.")
+      .Input("prefix: string")
+      .Input("tensor_names: string")
+      .Input("shape_and_slices: string")
+      .Input("tensors: dtypes")
+      .Attr("dtypes: list(type) >= 1")
+      .Stateful()
+      .Shape(NoOutputShape)
+      .Kernel(kCpu, SaveKernel)
+      .NoExample(kCovered);
+  ops.Add("RestoreV2")
+      .Doc("Reads tensors, or slices of them, from a checkpoint.")
+      .Input("prefix: string")
+      .Input("tensor_names: string")
+      .Input("shape_and_slices: string")
+      .Output("tensors: dtypes")
+      .Attr("dtypes: list(type) >= 1")
+      .Stateful()
+      .Shape(RestoreShape)
+      .Kernel(kCpu, RestoreKernel)
+      .NoExample(kCovered);
+  ops.Add("MergeV2Checkpoints")
+      .Doc("Makes one checkpoint of several, whose files it takes over.")
+      .Input("checkpoint_prefixes: string")
+      .Input("destination_prefix: string")
+      .Attr("delete_old_dirs: bool = true")
+      .Attr("allow_missing_files: bool = false")
+      .Stateful()
+      .Shape(NoOutputShape)
+      .Kernel<MergeKernel>(kCpu)
+      .NoExample(kCovered);
+}
+
+Output ReadFile(const Scope& s, Output filename) {
+  return s.Op("ReadFile").Input(filename).Output();
+}
+Node* WriteFile(const Scope& s, Output filename, Output contents) {
+  return s.Op("WriteFile").Input(filename).Input(contents).Finish();
+}
+Node* SaveV2(const Scope& s, Output prefix, Output tensor_names, Output shape_and_slices,
+             const std::vector<Output>& tensors) {
+  return s.Op("SaveV2")
+      .Input(prefix)
+      .Input(tensor_names)
+      .Input(shape_and_slices)
+      .Input(tensors)
+      .Finish();
+}
+std::vector<Output> RestoreV2(const Scope& s, Output prefix, Output tensor_names,
+                              Output shape_and_slices, const DTypeVector& dtypes) {
+  return s.Op("RestoreV2")
+      .Input(prefix)
+      .Input(tensor_names)
+      .Input(shape_and_slices)
+      .Attr("dtypes", dtypes)
+      .Outputs();
+}
+Node* MergeV2Checkpoints(const Scope& s, Output checkpoint_prefixes, Output destination_prefix,
+                         bool delete_old_dirs, bool allow_missing_files) {
+  return s.Op("MergeV2Checkpoints")
+      .Input(checkpoint_prefixes)
+      .Input(destination_prefix)
+      .Attr("delete_old_dirs", delete_old_dirs)
+      .Attr("allow_missing_files", allow_missing_files)
+      .Finish();
+}
+
+}  // namespace tenon

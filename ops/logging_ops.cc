@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/logging_ops.h"
+
+#include <atomic>
+#include <cstdio>
+
+#include "ops/register.h"
+#include "ops/tensor_text.h"
+
+namespace tenon {
+namespace {
+
+class AssertKernel final : public Kernel {
+ public:
+  explicit AssertKernel(KernelConstruction& c)
+      : Kernel(c), summarize_(c.Attr<int64_t>("summarize")) {}
+  Status Compute(KernelContext& ctx) const override {
+    const Tensor& condition = ctx.input(0);
+    if (condition.rank() != 0) {
+      return InvalidArgument("In[0] should be a scalar: ", condition.shape().ToString());
+    }
+    if (condition.scalar<bool>()) return OkStatus();
+    std::string message = "assertion failed:";
+    for (int i = 1; i < ctx.num_inputs(); ++i) {
+      StrAppend(&message, " [", SummarizeTensor(ctx.input(i), summarize_), "]");
+    }
+    return InvalidArgument(message);
+  }
+  bool is_expensive() const override { return false; }
+
+ private:
+  const int64_t summarize_;
+};
+
+class PrintKernel final : public Kernel {
+ public:
+  explicit PrintKernel(KernelConstruction& c)
+      : Kernel(c),
+        message_(c.Attr<std::string>("message")),
+        first_n_(c.Attr<int64_t>("first_n")),
+        summarize_(c.Attr<int64_t>("summarize")) {}
+  Status Compute(KernelContext& ctx) const override {
+    if (first_n_ < 0 || calls_.fetch_add(1, std::memory_order_relaxed) < first_n_) {
+      std::string line = message_;
+      for (int i = 1; i < ctx.num_inputs(); ++i) {
+        StrAppend(&line, "[", SummarizeTensor(ctx.input(i), summarize_), "]");
+      }
+      line.push_back('\n');
+      std::fwrite(line.data(), 1, line.size(), stderr);
+    }
+    ctx.set_output(0, ctx.TakeInput(0));
+    return OkStatus();
+  }
+
+ private:
+  const std::string message_;
+  const int64_t first_n_;
+  const int64_t summarize_;
+  mutable std::atomic<int64_t> calls_{0};
+};
+
+class PrintV2Kernel final : public Kernel {
+ public:
+  explicit PrintV2Kernel(KernelConstruction& c) : Kernel(c), end_(c.Attr<std::string>("end")) {
+    const std::string stream = c.Attr<std::string>("output_stream");
+    if (stream == "stdout") {
+      stream_ = stdout;
+    } else if (stream != "stderr" && !stream.starts_with("log(")) {
+      c.Fail(Unimplemented("cannot print to '", stream, "', only to stdout, stderr and log(...)"));
+    }
+  }
+  Status Compute(KernelContext& ctx) const override {
+    const Tensor& text = ctx.input(0);
+    if (text.rank() != 0) {
+      return InvalidArgument("Input is expected to be scalar, but got ", text.shape().ToString());
+    }
+    const std::string line = text.scalar<std::string>() + end_;
+    std::fwrite(line.data(), 1, line.size(), stream_);
+    std::fflush(stream_);
+    return OkStatus();
+  }
+
+ private:
+  const std::string end_;
+  std::FILE* stream_ = stderr;
+};
+
+Status PrintGrad(const Scope&, Node&, const std::vector<Output>& dys, std::vector<Output>* dxs) {
+  (*dxs)[0] = dys[0];
+  return OkStatus();
+}
+
+Status PrintV2Shape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
+Status AssertShape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
+
+}  // namespace
+
+void RegisterLoggingOps(OpRegistry& ops) {
+  ops.Add("Assert")
+      .Doc("Fails with 'assertion failed: [...]', showing the data, unless the condition is true.")
+      .Input("condition: bool")
+      .Input("data: T")
+      .Attr("T: list(type) >= 1")
+      .Attr("summarize: int = 3")
+      .Stateful()
+      .Shape(AssertShape)
+      .Kernel<AssertKernel>(kCpu, {.host_args = {"condition", "data"}})
+      .NotDifferentiable()
+      .Example({Tensor::Scalar(true), Tensor::Scalar("fine")}, {{"T", DTypeVector{DType::kString}}});
+  ops.Add("Print")
+      .Doc("The input, after writing message and data to standard error.")
+      .Input("input: T")
+      .Input("data: U")
+      .Output("output: T")
+      .Attr("T: type")
+      .Attr("U: list(type) >= 0")
+      .Attr("message: string = ''")
+      .Attr("first_n: int = -1")
+      .Attr("summarize: int = 3")
+      .Stateful()
+      .Shape(UnchangedShape)
+      .Kernel<PrintKernel>(kCpu, {.host_args = {"input", "data", "output"}})
+      .Grad(PrintGrad)
+      .Example({Shape{2}, Tensor::Scalar("printed")},
+               {{"U", DTypeVector{DType::kString}}, {"first_n", 0}});
+  ops.Add("PrintV2")
+      .Doc("Writes a text to standard error or standard output.")
+      .Input("input: string")
+      .Attr("output_stream: string = 'stderr'")
+      .Attr("end: string = '\n'")
+      .Stateful()
+      .Shape(PrintV2Shape)
+      .Kernel<PrintV2Kernel>(kCpu, {.host_args = {"input"}})
+      .Example({Tensor::Scalar("")}, {{"end", ""}});
+}
+
+Node* Assert(const Scope& s, Output condition, const std::vector<Output>& data,
+             int64_t summarize) {
+  return s.Op("Assert").Input(condition).Input(data).Attr("summarize", summarize).Finish();
+}
+Output Print(const Scope& s, Output input, const std::vector<Output>& data,
+             std::string_view message, int64_t first_n, int64_t summarize) {
+  return s.Op("Print")
+      .Input(input)
+      .Input(data)
+      .Attr("message", message)
+      .Attr("first_n", first_n)
+      .Attr("summarize", summarize)
+      .Output();
+}
+Node* PrintV2(const Scope& s, Output input, std::string_view output_stream, std::string_view end) {
+  return s.Op("PrintV2").Input(input).Attr("output_stream", output_stream).Attr("end", end).Finish();
+}
+
+}  // namespace tenon

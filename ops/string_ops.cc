@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/string_ops.h"
+
+#include <re2/re2.h>
+
+#include <cstdarg>
+#include <cstdio>
+
+#include "absl/strings/numbers.h"
+#include "ops/arguments.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+class JoinKernel final : public Kernel {
+ public:
+  explicit JoinKernel(KernelConstruction& c)
+      : Kernel(c), separator_(c.Attr<std::string>("separator")) {}
+  Status Compute(KernelContext& ctx) const override {
+    Shape shape;
+    for (int i = 0; i < ctx.num_inputs(); ++i) {
+      const Shape& in = ctx.input(i).shape();
+      if (in.IsScalar()) continue;
+      if (!shape.IsScalar() && !(shape == in)) {
+        return InvalidArgument("Input shapes do not match: ", shape.ToString(), " and ",
+                               in.ToString());
+      }
+      shape = in;
+    }
+    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    for (int64_t k = 0; k < shape.num_elements(); ++k) {
+      std::string& text = out->data<std::string>()[k];
+      for (int i = 0; i < ctx.num_inputs(); ++i) {
+        if (i > 0) text += separator_;
+        const Tensor& in = ctx.input(i);
+        text += in.data<std::string>()[in.rank() == 0 ? 0 : k];
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  const std::string separator_;
+};
+
+Status JoinShape(ShapeContext& c) {
+  PartialShape shape{};
+  bool scalar = true, known = true;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    const PartialShape& in = c.input(i);
+    if (!in.rank_known()) known = false;
+    if (!in.rank_known() || in.rank() == 0) continue;
+    TENON_ASSIGN_OR_RETURN(shape, shape.MergeWith(in));
+    scalar = false;
+  }
+  // An input of unknown rank may be a scalar or the one that decides.
+  if (!scalar) c.set_output(0, shape);
+  if (scalar && known) c.set_output(0, tenon::Shape());
+  return OkStatus();
+}
+
+std::string Printed(const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  va_list again;
+  va_copy(again, args);
+  const int size = std::vsnprintf(nullptr, 0, format, args);
+  std::string text(size > 0 ? size : 0, '\0');
+  if (size > 0) std::vsnprintf(text.data(), text.size() + 1, format, again);
+  va_end(again);
+  va_end(args);
+  return text;
+}
+
+/// Numbers as printf writes them; the format is composed once, from checked attributes only.
+class AsStringKernel final : public Kernel {
+ public:
+  explicit AsStringKernel(KernelConstruction& c) : Kernel(c) {
+    const int64_t precision = c.Attr<int64_t>("precision");
+    const int64_t width = c.Attr<int64_t>("width");
+    const bool scientific = c.Attr<bool>("scientific"), shortest = c.Attr<bool>("shortest");
+    const std::string fill = c.Attr<std::string>("fill");
+    const DType type = c.Attr<DType>("T");
+    const bool real = IsFloating(type) || IsComplex(type);
+    if (scientific && shortest) {
+      c.Fail(InvalidArgument("Cannot select both scientific and shortest notation"));
+    }
+    if (!real && (scientific || shortest)) {
+      c.Fail(InvalidArgument("scientific and shortest format not supported for datatype ",
+                             ToString(type)));
+    }
+    if (!real && precision >= 0) {
+      c.Fail(InvalidArgument("precision not supported for datatype ", ToString(type)));
+    }
+    if (fill.size() > 1 || (!fill.empty() && std::string_view(" +-0#").find(fill[0]) ==
+                                                 std::string_view::npos)) {
+      c.Fail(InvalidArgument("Fill argument not supported: \"", fill, "\""));
+    }
+    if (precision > kMaxField || width > kMaxField) {
+      c.Fail(InvalidArgument("precision and width are at most ", kMaxField, ", found ", precision,
+                             " and ", width));
+    }
+    field_ = StrCat("%", fill);
+    if (width >= 0) StrAppend(&field_, width);
+    if (precision >= 0) StrAppend(&field_, ".", precision);
+    letter_ = shortest ? "g" : scientific ? "e" : "f";
+  }
+
+  Status Compute(KernelContext& ctx) const override {
+    const Tensor in = ctx.TakeInput(0);
+    if (in.dtype() == DType::kString) {
+      ctx.set_output(0, in);
+      return OkStatus();
+    }
+    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+    const bool known = Dispatch(in.dtype(), PlainTypes(), [&](auto zero) {
+      using T = decltype(zero);
+      for (int64_t i = 0; i < in.num_elements(); ++i) {
+        out->data<std::string>()[i] = Text(in.data<T>()[i]);
+      }
+    });
+    return known ? OkStatus() : Unimplemented("no AsString of ", ToString(in.dtype()));
+  }
+
+ private:
+  static constexpr int64_t kMaxField = 1000;
+
+  std::string Text(bool v) const { return Printed((field_ + "s").c_str(), v ? "true" : "false"); }
+  std::string Text(Half v) const { return Text(static_cast<double>(static_cast<float>(v))); }
+  std::string Text(BFloat16 v) const { return Text(static_cast<double>(static_cast<float>(v))); }
+  std::string Text(float v) const { return Text(static_cast<double>(v)); }
+  std::string Text(double v) const { return Printed((field_ + letter_).c_str(), v); }
+  template <typename T>
+  std::string Text(std::complex<T> v) const {
+    return StrCat("(", Text(v.real()), ",", Text(v.imag()), ")");
+  }
+  template <typename T>
+    requires std::is_integral_v<T>
+  std::string Text(T v) const {
+    if constexpr (std::is_signed_v<T>) {
+      return Printed((field_ + "lld").c_str(), static_cast<long long>(v));
+    } else {
+      return Printed((field_ + "llu").c_str(), static_cast<unsigned long long>(v));
+    }
+  }
+
+  std::string field_;
+  std::string letter_;
+};
+
+Status StringToNumberKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  for (int64_t i = 0; i < in.num_elements(); ++i) {
+    const std::string& text = in.data<std::string>()[i];
+    bool read = false;
+    switch (out->dtype()) {
+      case DType::kFloat: read = absl::SimpleAtof(text, out->data<float>() + i); break;
+      case DType::kDouble: read = absl::SimpleAtod(text, out->data<double>() + i); break;
+      case DType::kInt32: read = absl::SimpleAtoi(text, out->data<int32_t>() + i); break;
+      case DType::kInt64: read = absl::SimpleAtoi(text, out->data<int64_t>() + i); break;
+      default: break;
+    }
+    if (!read) {
+      return InvalidArgument("StringToNumberOp could not correctly convert string: ", text);
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckPattern(const re2::RE2& pattern) {
+  if (pattern.ok()) return OkStatus();
+  return InvalidArgument("Invalid pattern: ", pattern.pattern(), ", error: ", pattern.error());
+}
+
+Status Match(KernelContext& ctx, const re2::RE2& pattern) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  for (int64_t i = 0; i < in.num_elements(); ++i) {
+    out->data<bool>()[i] = re2::RE2::FullMatch(in.data<std::string>()[i], pattern);
+  }
+  return OkStatus();
+}
+
+re2::RE2::Options Quiet() {
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  return options;
+}
+
+class StaticMatchKernel final : public Kernel {
+ public:
+  explicit StaticMatchKernel(KernelConstruction& c)
+      : Kernel(c), pattern_(c.Attr<std::string>("pattern"), Quiet()) {
+    if (const Status s = CheckPattern(pattern_); !s.ok()) c.Fail(s);
+  }
+  Status Compute(KernelContext& ctx) const override { return Match(ctx, pattern_); }
+
+ private:
+  const re2::RE2 pattern_;
+};
+
+Status MatchKernel(KernelContext& ctx) {
+  if (ctx.input(1).rank() != 0) {
+    return InvalidArgument("Pattern must be scalar, but received ",
+                           ctx.input(1).shape().ToString());
+  }
+  const re2::RE2 pattern(ctx.input(1).scalar<std::string>(), Quiet());
+  TENON_RETURN_IF_ERROR(CheckPattern(pattern));
+  return Match(ctx, pattern);
+}
+
+/// The last `numbers` inputs are integers, the one before is the name.
+Status ShardNameKernel(KernelContext& ctx) {
+  for (int i = 0; i < ctx.num_inputs(); ++i) {
+    if (ctx.input(i).rank() == 0) continue;
+    return InvalidArgument("input ", i, " must be a scalar, got shape ",
+                           ctx.input(i).shape().ToString());
+  }
+  const bool spec = ctx.num_inputs() == 2;
+  const int32_t count = ctx.input(spec ? 1 : 2).scalar<int32_t>();
+  const std::string shard = spec ? std::string(5, '?') : Printed("%05d", ctx.input(1).scalar<int32_t>());
+  ctx.set_output(0, Tensor::Scalar(StrCat(ctx.input(0).scalar<std::string>(), "-", shard, "-of-",
+                                          Printed("%05d", count))));
+  return OkStatus();
+}
+
+Status ScalarsShape(ShapeContext& c) {
+  for (int i = 0; i < c.num_inputs(); ++i) TENON_RETURN_IF_ERROR(c.WithRank(i, 0));
+  return ScalarShape(c);
+}
+
+const Tensor& TwoTexts() {
+  static const Tensor texts = Tensor::Vector<std::string>({"ab", "b"});
+  return texts;
+}
+
+}  // namespace
+
+void RegisterStringOps(OpRegistry& ops) {
+  ops.Add("StringJoin")
+      .Doc("The texts one after the other, with separator between them; scalars are repeated.")
+      .Input("inputs: N * string")
+      .Output("output: string")
+      .Attr("N: int >= 0")
+      .Attr("separator: string = ''")
+      .Shape(JoinShape)
+      .Kernel<JoinKernel>(kCpu)
+      .NotDifferentiable()
+      .Example({TwoTexts(), Tensor::Scalar("c")}, {{"N", 2}, {"separator", "-"}});
+  ops.Add("AsString")
+      .Doc("Each element as text, in printf's manner.")
+      .Input("input: T")
+      .Output("output: string")
+      .Attr(StrCat("T: {", kRealNumberTypes, ", complex64, complex128, bool, variant, string}"))
+      .Attr("precision: int = -1")
+      .Attr("scientific: bool = false")
+      .Attr("shortest: bool = false")
+      .Attr("width: int = -1")
+      .Attr("fill: string = ''")
+      .Shape(UnchangedShape)
+      .Kernel<AsStringKernel>(kCpu)
+      .NotDifferentiable()
+      .Example({Shape{2}}, {{"T", DType::kFloat}, {"precision", 2}});
+  ops.Add("StringToNumber")
+      .Doc("Each text as a number.")
+      .Input("string_tensor: string")
+      .Output("output: out_type")
+      .Attr("out_type: {float32, float64, int32, int64} = float32")
+      .Shape(UnchangedShape)
+      .Kernel(kCpu, StringToNumberKernel)
+      .NotDifferentiable()
+      .Example({Tensor::Vector<std::string>({"1.5", "-2"})});
+  ops.Add("RegexFullMatch")
+      .Doc("Whether the whole of each text matches the RE2 pattern.")
+      .Input("input: string")
+      .Input("pattern: string")
+      .Output("output: bool")
+      .Shape(UnchangedShape)
+      .Kernel(kCpu, MatchKernel)
+      .Example({TwoTexts(), Tensor::Scalar("a.*")});
+  ops.Add("StaticRegexFullMatch")
+      .Doc("Whether the whole of each text matches the RE2 pattern, which is an attribute.")
+      .Input("input: string")
+      .Output("output: bool")
+      .Attr("pattern: string")
+      .Shape(UnchangedShape)
+      .Kernel<StaticMatchKernel>(kCpu)
+      .Example({TwoTexts()}, {{"pattern", "a.*"}});
+  ops.Add("ShardedFilename")
+      .Doc("\"<basename>-00001-of-00004\"")
+      .Input("basename: string")
+      .Input("shard: int32")
+      .Input("num_shards: int32")
+      .Output("filename: string")
+      .Shape(ScalarsShape)
+      .Kernel(kCpu, ShardNameKernel)
+      .Example({Tensor::Scalar("model"), Tensor::Scalar<int32_t>(1), Tensor::Scalar<int32_t>(4)});
+  ops.Add("ShardedFilespec")
+      .Doc("\"<basename>-?\?\?\?\?-of-00004\", which matches the names of all shards.")
+      .Input("basename: string")
+      .Input("num_shards: int32")
+      .Output("filename: string")
+      .Shape(ScalarsShape)
+      .Kernel(kCpu, ShardNameKernel)
+      .Example({Tensor::Scalar("model"), Tensor::Scalar<int32_t>(4)});
+}
+
+Output StringJoin(const Scope& s, const std::vector<Output>& inputs, std::string_view separator) {
+  return s.Op("StringJoin").Input(inputs).Attr("separator", separator).Output();
+}
+Output AsString(const Scope& s, Output input, const AsStringOptions& options) {
+  return s.Op("AsString")
+      .Input(input)
+      .Attr("precision", options.precision)
+      .Attr("scientific", options.scientific)
+      .Attr("shortest", options.shortest)
+      .Attr("width", options.width)
+      .Attr("fill", options.fill)
+      .Output();
+}
+Output StringToNumber(const Scope& s, Output text, DType out_type) {
+  return s.Op("StringToNumber").Input(text).Attr("out_type", out_type).Output();
+}
+Output RegexFullMatch(const Scope& s, Output input, Output pattern) {
+  return s.Op("RegexFullMatch").Input(input).Input(pattern).Output();
+}
+Output StaticRegexFullMatch(const Scope& s, Output input, std::string_view pattern) {
+  return s.Op("StaticRegexFullMatch").Input(input).Attr("pattern", pattern).Output();
+}
+Output ShardedFilename(const Scope& s, Output basename, Output shard, Output num_shards) {
+  return s.Op("ShardedFilename").Input(basename).Input(shard).Input(num_shards).Output();
+}
+Output ShardedFilespec(const Scope& s, Output basename, Output num_shards) {
+  return s.Op("ShardedFilespec").Input(basename).Input(num_shards).Output();
+}
+
+}  // namespace tenon

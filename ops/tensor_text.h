@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "core/tensor.h"
+
+namespace tenon {
+
+/// The first `max_entries` elements (all when negative) as Assert and Print show them: "1 2 3...",
+/// rows of higher ranks in brackets.
+std::string SummarizeTensor(const Tensor& t, int64_t max_entries);
+
+}  // namespace tenon
