@@ -32,7 +32,7 @@ std::optional<std::vector<int32_t>> RepeatedAxes(const PartialShape& x, const Pa
 }
 
 /// `missing`: how many leading axes of the common shape x does not have.
-Output SumAlong(const Scope& s, Output x, int missing, const std::vector<int32_t>& axes,
+Output SumOverAxes(const Scope& s, Output x, int missing, const std::vector<int32_t>& axes,
                 Output dx) {
   if (axes.empty()) return dx;
   const Output indices = IntVector(s, axes);
@@ -49,8 +49,8 @@ void SumToOperands(const Scope& s, Output x, Output y, Output* dx, Output* dy) {
   const auto x_axes = RepeatedAxes(x.shape(), y.shape());
   const auto y_axes = RepeatedAxes(y.shape(), x.shape());
   const int missing = x.shape().rank() - y.shape().rank();
-  if (x_axes && *dx) *dx = SumAlong(s, x, std::max(0, -missing), *x_axes, *dx);
-  if (y_axes && *dy) *dy = SumAlong(s, y, std::max(0, missing), *y_axes, *dy);
+  if (x_axes && *dx) *dx = SumOverAxes(s, x, std::max(0, -missing), *x_axes, *dx);
+  if (y_axes && *dy) *dy = SumOverAxes(s, y, std::max(0, missing), *y_axes, *dy);
   if ((x_axes || !*dx) && (y_axes || !*dy)) return;
   const Output x_shape = ShapeVector(s, x), y_shape = ShapeVector(s, y);
   const std::vector<Output> axes =

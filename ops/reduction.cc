@@ -272,6 +272,11 @@ OpBuilder& Declare(OpBuilder&& op, std::string_view type, const DTypeVector& typ
 
 }  // namespace
 
+void SumAlong(DType type, const ReductionPlan& plan, const void* in, void* out) {
+  static const auto functions = Functions<SumReducer>(NumericTypes());
+  functions[static_cast<int>(type)](plan, in, out);
+}
+
 void RegisterReductions(OpRegistry& ops) {
   const std::string number = StrCat("T: {", kNumberTypes, "}");
   const std::string real = StrCat("T: {", kRealNumberTypes, ", qint8, quint8, qint32, qint16, quint16}");

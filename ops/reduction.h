@@ -33,6 +33,9 @@ ReductionPlan PlanReduction(const Shape& input, const std::vector<bool>& reduced
 /// Of an op with inputs (input, axes) and the attribute keep_dims.
 Status ReductionShape(ShapeContext& c);
 
+/// Sums a tensor of any numeric dtype along the plan's axes.
+void SumAlong(DType type, const ReductionPlan& plan, const void* in, void* out);
+
 /// Steps through the offsets that a list of dimensions spans, in row-major order.
 class OffsetWalk {
  public:

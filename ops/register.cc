@@ -44,6 +44,9 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterSelect(ops);
   RegisterBroadcastOps(ops);
   RegisterAccumulate(ops);
+  RegisterMatMul(ops);
+  RegisterBatchMatMul(ops);
+  RegisterBiasAdd(ops);
 }
 
 }  // namespace tenon

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernel.h"
+#include "ops/composition.h"
+#include "ops/gemm.h"
+#include "ops/math_ops.h"
+#include "ops/matmul_shape.h"
+#include "ops/register.h"
+
+namespace tenon {
+
+StatusOr<GemmShape> MatMulSizes(const Shape& a, const Shape& b, bool transpose_a,
+                                bool transpose_b) {
+  for (const Shape* s : {&a, &b}) {
+    if (s->rank() != 2) {
+      return InvalidArgument("In[", s == &a ? 0 : 1, "] is not a matrix. Instead it has shape ",
+                             s->ToString());
+    }
+  }
+  GemmShape gemm{a.dim(transpose_a ? 1 : 0), b.dim(transpose_b ? 0 : 1),
+                 a.dim(transpose_a ? 0 : 1), transpose_a, transpose_b};
+  if (gemm.k != b.dim(transpose_b ? 1 : 0)) {
+    return InvalidArgument("Matrix size-incompatible: In[0]: ", a.ToString(),
+                           ", In[1]: ", b.ToString());
+  }
+  return gemm;
+}
+
+Status MatMulShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape a, c.WithRank(0, 2));
+  TENON_ASSIGN_OR_RETURN(const PartialShape b, c.WithRank(1, 2));
+  const bool ta = c.attrs().GetOr<bool>("transpose_a", false);
+  const bool tb = c.attrs().GetOr<bool>("transpose_b", false);
+  const int64_t ka = a.dim(ta ? 0 : 1), kb = b.dim(tb ? 1 : 0);
+  if (ka >= 0 && kb >= 0 && ka != kb) {
+    return InvalidArgument("Matrix size-incompatible: In[0]: ", a.ToString(),
+                           ", In[1]: ", b.ToString());
+  }
+  c.set_output(0, PartialShape{a.dim(ta ? 1 : 0), b.dim(tb ? 0 : 1)});
+  return OkStatus();
+}
+
+namespace {
+
+class MatMulCpu final : public Kernel {
+ public:
+  explicit MatMulCpu(KernelConstruction& c)
+      : Kernel(c),
+        transpose_a_(c.Attr<bool>("transpose_a")),
+        transpose_b_(c.Attr<bool>("transpose_b")) {}
+
+  Status Compute(KernelContext& ctx) const override {
+    const Tensor &a = ctx.input(0), &b = ctx.input(1);
+    TENON_ASSIGN_OR_RETURN(const GemmShape gemm,
+                           MatMulSizes(a.shape(), b.shape(), transpose_a_, transpose_b_));
+    TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create({{gemm.m, gemm.n}}));
+    TENON_ASSIGN_OR_RETURN(Tensor * c, ctx.AllocateOutput(0, shape));
+    return Gemm(a.dtype(), gemm, a.raw_data(), b.raw_data(), c->raw_data());
+  }
+
+ private:
+  const bool transpose_a_, transpose_b_;
+};
+
+Status MatMulGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                  std::vector<Output>* dxs) {
+  const bool ta = node.attrs().GetOr<bool>("transpose_a", false);
+  const bool tb = node.attrs().GetOr<bool>("transpose_b", false);
+  const Output a = ConjugateOf(s, node.input(0)), b = ConjugateOf(s, node.input(1));
+  const Output dy = dys[0];
+  Output &da = (*dxs)[0], &db = (*dxs)[1];
+  da = ta ? MatMul(s, b, dy, tb, true) : MatMul(s, dy, b, false, !tb);
+  db = tb ? MatMul(s, dy, a, true, ta) : MatMul(s, a, dy, !ta, false);
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterMatMul(OpRegistry& ops) {
+  ops.Add("MatMul")
+      .Doc("The product of the matrices a and b, each transposed first if so wished.")
+      .Input("a: T").Input("b: T").Output("product: T")
+      .Attr("transpose_a: bool = false").Attr("transpose_b: bool = false")
+      .Attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, "
+            "complex64, complex128}")
+      .Shape(MatMulShape).Kernel<MatMulCpu>(kCpu).Grad(MatMulGrad)
+      .Example({Shape{2, 3}, Shape{3, 4}})
+      .Example({Shape{3, 2}, Shape{3, 4}}, {{"transpose_a", true}})
+      .Example({Shape{2, 3}, Shape{4, 3}}, {{"transpose_b", true}})
+      .Example({Shape{3, 2}, Shape{4, 3}}, {{"transpose_a", true}, {"transpose_b", true}})
+      .Example({Shape{2, 0}, Shape{0, 4}});
+}
+
+}  // namespace tenon
