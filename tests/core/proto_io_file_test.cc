@@ -125,6 +125,16 @@ TEST(GraphFileTest, AFolderStandsForTheSavedModelInIt) {
   EXPECT_EQ(graph->node_size(), 2);
 }
 
+TEST(GraphFileTest, ReadsTheMetaFileOfASaver) {
+  const char* source = std::getenv("TENON_SOURCE_DIR");
+  const auto meta =
+      LoadMetaGraphDef(StrCat(source == nullptr ? "." : source,
+                              "/tests/data/checkpoints/checkpoint_small/model.ckpt-42.meta"));
+  ASSERT_TRUE(meta.ok()) << meta.status();
+  EXPECT_EQ(meta->meta_info_def().tensorflow_version(), "2.15.1");
+  EXPECT_GT(meta->graph_def().node_size(), 20);
+}
+
 TEST(GraphFileTest, DamagedContentNeverCrashes) {
   std::mt19937 random(7);
   for (const std::string& whole : {SmallGraph().SerializeAsString(),

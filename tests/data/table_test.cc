@@ -75,7 +75,9 @@ TEST(TableTest, DamageAnywhereIsDataLoss) {
   for (size_t i = 0; i < content.size(); ++i) {
     std::string damaged = content;
     damaged[i] = static_cast<char>(damaged[i] ^ (1 + random() % 255));
-    if (auto back = ReadTable(damaged); back.ok()) EXPECT_EQ(*back, SomeEntries(100)) << i;
+    if (auto back = ReadTable(damaged); back.ok()) {  // a byte of padding
+      EXPECT_EQ(*back, SomeEntries(100)) << i;
+    }
     EXPECT_EQ(ReadTable(content.substr(0, i)).status().code(), StatusCode::kDataLoss);
   }
 }
