@@ -271,7 +271,7 @@ void RegisterStringOps(OpRegistry& ops) {
       .Shape(UnchangedShape)
       .Kernel(kCpu, StringToNumberKernel)
       .NotDifferentiable()
-      .Example({Tensor::Vector<std::string>({"1.5", "-2"})});
+      .Example({Tensor::Vector<std::string>({"15", "-2"})});
   ops.Add("RegexFullMatch")
       .Doc("Whether the whole of each text matches the RE2 pattern.")
       .Input("input: string")
