@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+#include <set>
+
+#include "tests/testing/op_runner.h"
+
+// Inputs and attributes of the right types with arbitrary shapes and values: every kernel answers
+// with a result or an error.
+
+namespace tenon::testing {
+namespace {
+
+using Random = std::mt19937_64;
+
+int64_t Pick(Random& random, std::initializer_list<int64_t> values) {
+  return values.begin()[random() % values.size()];
+}
+
+Shape RandomShape(Random& random) {
+  DimVector dims(random() % 5);
+  for (int64_t& d : dims) d = Pick(random, {0, 1, 1, 2, 2, 3, 4});
+  return Shape(dims);
+}
+
+/// Ops whose result is as large as some input says: for these a large number is no mistake.
+bool SizedByValues(const std::string& op) {
+  static const std::set<std::string> ops = {
+      "Fill",        "Range", "OneHot",    "BroadcastTo",      "Tile",          "Pad",
+      "PadV2",       "LinSpace", "ScatterNd", "StridedSliceGrad", "DynamicStitch",
+      "TruncatedNormal"};
+  return ops.contains(op) || op.starts_with("Random") || op.find("Segment") != std::string::npos;
+}
+
+/// Numbers that break sloppy arithmetic, among small ones.
+double RandomNumber(Random& random, bool extreme, bool large) {
+  if (extreme && random() % 4 == 0) {
+    const int64_t wide = Pick(random, {std::numeric_limits<int32_t>::min(),
+                                       std::numeric_limits<int64_t>::min(), int64_t{1} << 62, -999});
+    const int64_t most = std::numeric_limits<int32_t>::max();
+    return static_cast<double>(large ? Pick(random, {wide, wide, most, 1000003}) : wide);
+  }
+  return static_cast<double>(Pick(random, {-3, -2, -1, -1, 0, 0, 0, 1, 1, 1, 2, 2, 3, 4, 7}));
+}
+
+Tensor RandomTensor(Random& random, DType type, const Shape& shape, bool large) {
+  Tensor t(type, shape);
+  const bool extreme = random() % 2 == 0;
+  if (type == DType::kString) {
+    for (std::string& s : t.flat<std::string>()) s = std::string(random() % 3, 'x');
+    return t;
+  }
+  Dispatch(type, PlainTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < t.num_elements(); ++i) {
+      const double x = RandomNumber(random, extreme, large);
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        t.data<T>()[i] = static_cast<T>(static_cast<int64_t>(x));
+      } else {
+        t.data<T>()[i] = T(x);
+      }
+    }
+  });
+  return t;
+}
+
+/// Changes integers among the attributes, but not how many tensors an argument has.
+void Disturb(Random& random, const OpRegistration& op, AttributeMap* attrs) {
+  for (const AttrSchema& a : op.schema.attrs) {
+    if (a.kind != "int" || !a.default_value || random() % 2 == 0) continue;
+    attrs->Set(a.name, Pick(random, {-7, -2, -1, 0, 1, 2, 3, 5, 31, int64_t{1} << 40}));
+  }
+}
+
+TEST(RandomInputs, GiveAResultOrAnErrorAndNoCrash) {
+  Random random(20240607);
+  int ran = 0, succeeded = 0;
+  for (const OpRegistration* op : AllOps().All()) {
+    if (op->schema.name.starts_with("Print")) continue;
+    const bool large = !SizedByValues(op->schema.name);
+    for (const OpExample& example : op->examples) {
+      const std::vector<AttributeMap> choices = TypeChoices(*op, example);
+      for (int round = 0; round < 150; ++round) {
+        AttributeMap attrs = choices[random() % choices.size()];
+        std::vector<Tensor> inputs = SampleInputs(*op, example, attrs, random());
+        for (Tensor& t : inputs) {
+          // Most inputs of a run keep their shape, so that not every run stops at the first check.
+          const uint64_t fate = random() % 4;
+          if (fate == 0) t = RandomTensor(random, t.dtype(), RandomShape(random), large);
+          if (fate == 1) t = RandomTensor(random, t.dtype(), t.shape(), large);
+        }
+        if (random() % 2 == 0) Disturb(random, *op, &attrs);
+        std::string what = StrCat(op->schema.name, " round ", round);
+        for (const Tensor& t : inputs) StrAppend(&what, " ", t.ToString());
+        SCOPED_TRACE(what);
+        const OpResult result = RunOp(op->schema.name, inputs, attrs, random() % 2 == 0);
+        ++ran;
+        succeeded += result.status.ok();
+        EXPECT_NE(result.status.code(), StatusCode::kInternal) << result.status;
+        for (size_t i = 0; result.status.ok() && i < result.outputs.size(); ++i) {
+          if (!result.outputs[i].valid()) continue;
+          EXPECT_TRUE(result.declared_shapes[i].IsCompatibleWith(result.outputs[i].shape()))
+              << "output " << i << " was declared " << result.declared_shapes[i].ToString()
+              << " and is " << result.outputs[i].shape().ToString();
+        }
+      }
+    }
+  }
+  EXPECT_GT(succeeded, ran / 10);
+}
+
+}  // namespace
+}  // namespace tenon::testing
