@@ -168,6 +168,9 @@ StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int a
   dims.insert(dims.end(), q.begin() + batch_dims, q.end());
   dims.insert(dims.end(), p.begin() + axis + 1, p.end());
   TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), params.dtype(), shape));
+  // Where nothing is gathered, indices are not looked at, as in TensorFlow.
+  if (out.num_elements() == 0) return out;
   TENON_ASSIGN_OR_RETURN(const DimVector rows, ReadIntegers(indices, "indices"));
   const int64_t limit = p[axis];
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -176,8 +179,6 @@ StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int a
                              " is not in [0, ", limit, ")");
     }
   }
-  TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), params.dtype(), shape));
-  if (out.num_elements() == 0) return out;
   const int64_t batches = Product(p, 0, static_cast<int>(batch_dims));
   const int64_t outer = Product(p, static_cast<int>(batch_dims), axis);
   const int64_t inner = Product(p, axis + 1, params.rank());

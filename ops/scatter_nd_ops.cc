@@ -60,6 +60,11 @@ Status GatherNdKernel(KernelContext& ctx) {
   const Tensor& params = ctx.input(0);
   const Tensor& indices = ctx.input(1);
   if (params.rank() < 1) return InvalidArgument("params must be at least a vector");
+  if (params.num_elements() == 0 && indices.rank() > 0 &&
+      Product(indices.shape().dims(), 0, indices.rank() - 1) > 0) {
+    return InvalidArgument("Requested more than 0 entries, but params is empty. Params shape: ",
+                           params.shape().ToString());
+  }
   TENON_ASSIGN_OR_RETURN(const Tuples tuples, ReadTuples(indices, params.shape(), "param"));
   TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(SlicesShape(indices.shape().dims(),
                                                                       params.shape().dims())));

@@ -13,6 +13,7 @@ namespace {
 
 Status WhereKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
+  if (in.rank() == 0) return InvalidArgument("the input must be at least a vector, found a scalar");
   std::vector<int64_t> found;
   const bool known = Dispatch(in.dtype(), PlainTypes(), [&](auto zero) {
     using T = decltype(zero);

@@ -44,40 +44,47 @@ Status RankKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
-/// Replaces the one -1 among `dims` so that they hold `elements`.
-Status ResolveShape(int64_t elements, DimVector* dims) {
+/// Replaces the one -1 among `sizes` so that they hold the elements of `input`. Where both have a
+/// dimension of 0, which leaves the -1 open, it is what TensorFlow makes of it: the quotient of the
+/// other dimensions, rounded down.
+Status ResolveShape(absl::Span<const int64_t> input, DimVector* sizes) {
   int unknown = -1;
+  bool zero = false;
   int64_t known = 1;
-  for (size_t i = 0; i < dims->size(); ++i) {
-    const int64_t d = (*dims)[i];
-    if (d == -1) {
+  for (size_t i = 0; i < sizes->size(); ++i) {
+    const int64_t size = (*sizes)[i];
+    if (size == -1) {
       if (unknown >= 0) {
         return InvalidArgument("only one size may be -1, found it at ", unknown, " and ", i);
       }
       unknown = static_cast<int>(i);
-    } else if (d < 0) {
-      return InvalidArgument("size ", i, " must be non-negative, not ", d);
-    } else if (__builtin_mul_overflow(known, d, &known)) {
+    } else if (size < 0) {
+      return InvalidArgument("size ", i, " must be non-negative, not ", size);
+    } else if (size == 0) {
+      zero = true;
+    } else if (__builtin_mul_overflow(known, size, &known)) {
       return InvalidArgument("the shape has too many elements");
     }
   }
   if (unknown < 0) return OkStatus();
-  if (known == 0) {
-    return InvalidArgument("reshape cannot infer the missing size for an empty shape unless all "
-                           "specified sizes are non-zero");
+  int64_t elements = 1;
+  bool open = false;
+  for (const int64_t d : input) {
+    if (d > 0 || !zero) elements *= d;
+    open |= d == 0 && zero;
   }
-  if (elements % known != 0) {
+  if (!open && elements % known != 0) {
     return InvalidArgument("Input to reshape is a tensor with ", elements,
                            " values, but the requested shape requires a multiple of ", known);
   }
-  (*dims)[unknown] = elements / known;
+  (*sizes)[unknown] = elements / known;
   return OkStatus();
 }
 
 Status ReshapeKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(DimVector dims, ReadIntegerVector(ctx.input(1), "shape"));
   const int64_t elements = ctx.input(0).num_elements();
-  TENON_RETURN_IF_ERROR(ResolveShape(elements, &dims));
+  TENON_RETURN_IF_ERROR(ResolveShape(ctx.input(0).shape().dims(), &dims));
   TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
   if (shape.num_elements() != elements) {
     return InvalidArgument("Input to reshape is a tensor with ", elements,
@@ -97,7 +104,7 @@ Status ReshapeShape(ShapeContext& c) {
     return OkStatus();
   }
   TENON_ASSIGN_OR_RETURN(DimVector dims, ReadIntegerVector(*c.constant(1), "shape"));
-  TENON_RETURN_IF_ERROR(ResolveShape(*elements, &dims));
+  TENON_RETURN_IF_ERROR(ResolveShape(c.input(0).dims(), &dims));
   TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
   if (shape.num_elements() != *elements) {
     return InvalidArgument("cannot reshape ", c.input(0).ToString(), " (", *elements,
