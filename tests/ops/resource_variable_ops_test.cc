@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "core/gradients.h"
+#include "ops/array_ops.h"
+#include "ops/math_ops.h"
+#include "ops/state_ops.h"
+#include "tests/testing/graph_session.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+class ResourceVariableOpsTest : public ::testing::Test {
+ protected:
+  GraphSession s;
+  Output v = VarHandleOp(s.root.WithName("v"), DType::kFloat, {3, 2});
+  Node* init = AssignVariableOp(
+      s.root, v, Const(s.root, Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6})));
+  Output read = ReadVariableOp(s.root, v, DType::kFloat);
+};
+
+TEST_F(ResourceVariableOpsTest, ReadingBeforeTheFirstAssignFails) {
+  EXPECT_THAT(s.Run({read}), IsError(StatusCode::kFailedPrecondition,
+                                     "Could not find variable v. This could mean that the variable "
+                                     "has been deleted. In TF1, it can also mean the variable is "
+                                     "uninitialized. Debug info: container=localhost"));
+}
+
+TEST_F(ResourceVariableOpsTest, HasTheValueThatWasAssigned) {
+  const Output initialized = VarIsInitializedOp(s.root, v);
+  EXPECT_FALSE(s.Value(initialized).scalar<bool>());
+  ASSERT_OK(s.Run({}, {init}));
+  EXPECT_TRUE(s.Value(initialized).scalar<bool>());
+  EXPECT_EQ(read.shape(), (PartialShape{3, 2}));
+  EXPECT_THAT(Numbers(s.Value(read)), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(Numbers(s.Value(VariableShape(s.root, v, DType::kInt64))), ElementsAre(3, 2));
+}
+
+TEST_F(ResourceVariableOpsTest, AddsAndSubtracts) {
+  const Output ones = Const(s.root, Tensor::Of<float>({3, 2}, {1, 1, 1, 1, 1, 1}));
+  Node* add = AssignAddVariableOp(s.root, v, ones);
+  Node* sub = AssignSubVariableOp(s.root, v, ones);
+  ASSERT_OK(s.Run({}, {init}));
+  ASSERT_OK(s.Run({}, {add}));
+  ASSERT_OK(s.Run({}, {add}));
+  ASSERT_OK(s.Run({}, {sub}));
+  EXPECT_THAT(Numbers(s.Value(read)), ElementsAre(2, 3, 4, 5, 6, 7));
+}
+
+TEST_F(ResourceVariableOpsTest, ADestroyedVariableIsGoneAndCanBeMadeAgain) {
+  Node* destroy = DestroyResourceOp(s.root, v, false);
+  ASSERT_OK(s.Run({}, {init}));
+  ASSERT_OK(s.Run({read}));
+  ASSERT_OK(s.Run({}, {destroy}));
+  EXPECT_THAT(s.Run({read}), IsError(StatusCode::kFailedPrecondition, "uninitialized"));
+  EXPECT_THAT(s.Run({}, {destroy}), IsError(StatusCode::kNotFound, "does not exist"));
+  ASSERT_OK(s.Run({}, {init}));
+  EXPECT_OK(s.Run({read}));
+}
+
+TEST_F(ResourceVariableOpsTest, AWrongDtypeIsAnError) {
+  ASSERT_OK(s.Run({}, {init}));
+  EXPECT_THAT(s.Run({ReadVariableOp(s.root, v, DType::kInt32)}),
+              IsError(StatusCode::kInvalidArgument, "the variable is float, wanted int32"));
+  EXPECT_THAT(s.Run({}, {AssignVariableOp(s.root, v, Const<int32_t>(s.root, 1))}),
+              IsError(StatusCode::kInvalidArgument, "variable with wrong dtype"));
+}
+
+TEST_F(ResourceVariableOpsTest, ValidatesTheShapeWhenAsked) {
+  ASSERT_OK(s.Run({}, {init}));
+  const Output other = Const(s.root, {1.0f});
+  EXPECT_THAT(s.Run({}, {AssignVariableOp(s.root, v, other, true)}),
+              IsError(StatusCode::kInvalidArgument, "Expected [3,2] got [1]"));
+  ASSERT_OK(s.Run({}, {AssignVariableOp(s.root, v, other)}));
+  EXPECT_THAT(Numbers(s.Value(read)), ElementsAre(1));
+}
+
+TEST_F(ResourceVariableOpsTest, GathersRows) {
+  ASSERT_OK(s.Run({}, {init}));
+  const Output rows = ResourceGather(s.root, v, Const<int32_t>(s.root, {2, 0}), DType::kFloat);
+  EXPECT_EQ(rows.shape(), (PartialShape{2, 2}));
+  EXPECT_THAT(Numbers(s.Value(rows)), ElementsAre(5, 6, 1, 2));
+  const Output bad = ResourceGather(s.root, v, Const<int32_t>(s.root, {0, 3}), DType::kFloat);
+  EXPECT_THAT(s.Run({bad}), IsError(StatusCode::kInvalidArgument, "indices[1] = 3 is not in [0, 3)"));
+}
+
+TEST_F(ResourceVariableOpsTest, GradientsReachTheHandle) {
+  const Output y = Mul(s.root, read, read);
+  std::vector<Output> grads;
+  ASSERT_OK(AddGradients(s.root, {y}, {v}, {}, &grads));
+  ASSERT_OK(s.Run({}, {init}));
+  EXPECT_THAT(Numbers(s.Value(grads[0])), ElementsAre(2, 4, 6, 8, 10, 12));
+}
+
+TEST_F(ResourceVariableOpsTest, TheGradientOfAGatherAddsUpRows) {
+  const Output rows = ResourceGather(s.root, v, Const<int32_t>(s.root, {2, 0, 2}), DType::kFloat);
+  std::vector<Output> grads;
+  ASSERT_OK(AddGradients(s.root, {rows}, {v}, {}, &grads));
+  ASSERT_OK(s.Run({}, {init}));
+  EXPECT_THAT(Numbers(s.Value(grads[0])), ElementsAre(1, 1, 0, 0, 2, 2));
+}
+
+}  // namespace
+}  // namespace tenon::testing
