@@ -47,6 +47,8 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterMatMul(ops);
   RegisterBatchMatMul(ops);
   RegisterBiasAdd(ops);
+  RegisterSoftmax(ops);
+  RegisterLosses(ops);
 }
 
 }  // namespace tenon

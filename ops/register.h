@@ -52,5 +52,7 @@ void RegisterAccumulate(OpRegistry& ops);
 void RegisterMatMul(OpRegistry& ops);
 void RegisterBatchMatMul(OpRegistry& ops);
 void RegisterBiasAdd(OpRegistry& ops);
+void RegisterSoftmax(OpRegistry& ops);
+void RegisterLosses(OpRegistry& ops);
 
 }  // namespace tenon

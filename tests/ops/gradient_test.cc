@@ -114,7 +114,8 @@ void CheckOutput(Case& c, int index) {
     const Tensor& x = c.values[which[k]];
     const auto dx = runner.Run({grads[k]}, FeedsOf(c));
     ASSERT_TRUE(dx.ok()) << dx.status();
-    ASSERT_EQ((*dx)[0].shape(), x.shape()) << "the gradient of input " << which[k];
+    ASSERT_EQ((*dx)[0].shape().ToString(), x.shape().ToString())
+        << "the gradient of input " << which[k];
     ASSERT_EQ((*dx)[0].dtype(), DType::kDouble);
     const int64_t step = 1 + x.num_elements() / kMaxElements;
     for (int64_t e = 0; e < x.num_elements(); e += step) {

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <vector>
+
+#include "core/kernel.h"
+#include "core/parallel.h"
+#include "ops/arguments.h"
+#include "ops/broadcast.h"
+#include "ops/broadcast_gradient.h"
+#include "ops/composition.h"
+#include "ops/math_ops.h"
+#include "ops/nn_ops.h"
+#include "ops/register.h"
+#include "ops/softmax_rows.h"
+
+namespace tenon {
+namespace {
+
+constexpr double kCostNs = 2;
+
+/// Reads row `row` of a matrix that may have one row or one column for all, as C.
+template <typename T, typename C>
+void ReadRow(const Tensor& t, int64_t row, C* out, int64_t n) {
+  const int64_t columns = t.dim(1);
+  const T* from = t.data<T>() + (t.dim(0) == 1 ? 0 : row * columns);
+  if (columns == n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<C>(from[i]);
+  } else {
+    std::fill_n(out, n, static_cast<C>(*from));
+  }
+}
+
+/// loss = sum(labels * (log(sum(exp(x))) - x)), backprop = softmax(x) - labels, with x relative to
+/// its maximum. `x` becomes the backprop.
+template <typename C>
+C CrossEntropyRow(C* x, const C* labels, C* scratch, int64_t n) {
+  const C max = RowMax(x, n);
+  const C sum = RowExp(x, max, scratch, n);
+  const C log_sum = std::log(sum), scale = C(1) / sum;
+  double loss = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    // A label of 0 adds nothing, also where the logit is -inf.
+    if (labels[i] != C(0)) loss += labels[i] * (log_sum - (x[i] - max));
+  }
+  TENON_SIMD
+  for (int64_t i = 0; i < n; ++i) x[i] = scratch[i] * scale - labels[i];
+  return static_cast<C>(loss);
+}
+
+Status SoftmaxCrossEntropyCpu(KernelContext& ctx) {
+  const Tensor &logits = ctx.input(0), &labels = ctx.input(1);
+  const Shape* const shapes[] = {&logits.shape(), &labels.shape()};
+  const StatusOr<BroadcastPlan> plan = PlanBroadcast(shapes);
+  if (!plan.ok()) {
+    return InvalidArgument("logits and labels must be broadcastable: logits_size=",
+                           logits.shape().ToString(), " labels_size=", labels.shape().ToString());
+  }
+  const Shape& shape = plan->shape;
+  if (shape.rank() != 2 || logits.rank() != 2 || labels.rank() != 2) {
+    return InvalidArgument("logits and labels must be either 2-dimensional, or broadcasted to be "
+                           "2-dimensional, found ", logits.shape().ToString(), " and ",
+                           labels.shape().ToString());
+  }
+  const int64_t rows = shape.dim(0), n = shape.dim(1);
+  TENON_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, Shape{rows}));
+  TENON_ASSIGN_OR_RETURN(Tensor * backprop, ctx.AllocateOutput(1, shape));
+  Dispatch(logits.dtype(), FloatTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    using C = ComputeType<T>;
+    T* l = loss->data<T>();
+    if (n == 0) {
+      std::fill_n(l, rows, T(0));
+      return;
+    }
+    T* b = backprop->data<T>();
+    ParallelFor(rows, kCostNs * static_cast<double>(n) + 30, [&](int64_t begin, int64_t end) {
+      std::vector<C> buffer(3 * n);
+      C *x = buffer.data(), *y = x + n, *scratch = y + n;
+      for (int64_t r = begin; r < end; ++r) {
+        ReadRow<T>(logits, r, x, n);
+        ReadRow<T>(labels, r, y, n);
+        l[r] = static_cast<T>(CrossEntropyRow(x, y, scratch, n));
+        for (int64_t i = 0; i < n; ++i) b[r * n + i] = static_cast<T>(x[i]);
+      }
+    });
+  });
+  return OkStatus();
+}
+
+template <typename T, typename Label>
+void SparseRows(const Tensor& logits, const Tensor& labels, Tensor* loss, Tensor* backprop) {
+  using C = ComputeType<T>;
+  const int64_t rows = logits.dim(0), n = logits.dim(1);
+  const T* in = logits.data<T>();
+  ParallelFor(rows, kCostNs * static_cast<double>(n) + 30, [&](int64_t begin, int64_t end) {
+    std::vector<C> buffer(2 * n);
+    C *x = buffer.data(), *e = x + n;
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t label = static_cast<int64_t>(labels.data<Label>()[r]);
+      for (int64_t i = 0; i < n; ++i) x[i] = static_cast<C>(in[r * n + i]);
+      const C max = RowMax(x, n);
+      const C sum = RowExp(x, max, e, n);
+      const C scale = C(1) / sum;
+      loss->data<T>()[r] = static_cast<T>(std::log(sum) - (x[label] - max));
+      T* out = backprop->data<T>() + r * n;
+      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(e[i] * scale - C(i == label));
+    }
+  });
+}
+
+Status SparseCrossEntropyCpu(KernelContext& ctx) {
+  const Tensor &logits = ctx.input(0), &labels = ctx.input(1);
+  if (logits.rank() != 2) {
+    return InvalidArgument("logits must be 2-D, but got shape ", logits.shape().ToString());
+  }
+  if (labels.rank() != 1 || labels.dim(0) != logits.dim(0)) {
+    return InvalidArgument("logits and labels must have the same first dimension, got logits shape ",
+                           logits.shape().ToString(), " and labels shape ",
+                           labels.shape().ToString());
+  }
+  const int64_t classes = logits.dim(1);
+  if (classes == 0) return InvalidArgument("Must have at least one class, but got logits shape ",
+                                           logits.shape().ToString());
+  TENON_ASSIGN_OR_RETURN(const DimVector values, ReadIntegers(labels, "labels"));
+  for (const int64_t v : values) {
+    if (v >= 0 && v < classes) continue;
+    return InvalidArgument("Received a label value of ", v,
+                           " which is outside the valid range of [0, ", classes,
+                           ").  Label values: ", Join(values, " "));
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, labels.shape()));
+  TENON_ASSIGN_OR_RETURN(Tensor * backprop, ctx.AllocateOutput(1, logits.shape()));
+  Dispatch(logits.dtype(), FloatTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    if (labels.dtype() == DType::kInt32) {
+      SparseRows<T, int32_t>(logits, labels, loss, backprop);
+    } else {
+      SparseRows<T, int64_t>(logits, labels, loss, backprop);
+    }
+  });
+  return OkStatus();
+}
+
+Status CrossEntropyShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape logits, c.WithRank(0, 2));
+  TENON_ASSIGN_OR_RETURN(const PartialShape labels, c.WithRank(1, 2));
+  TENON_ASSIGN_OR_RETURN(const PartialShape both, BroadcastShapes(logits, labels));
+  c.set_output(0, PartialShape{both.dim(0)});
+  c.set_output(1, both);
+  return OkStatus();
+}
+
+Status SparseCrossEntropyShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape logits, c.WithRank(0, 2));
+  TENON_ASSIGN_OR_RETURN(PartialShape labels, c.WithRank(1, 1));
+  TENON_ASSIGN_OR_RETURN(labels, labels.MergeWith(PartialShape{logits.dim(0)}));
+  c.set_output(0, labels);
+  c.set_output(1, PartialShape{labels.dim(0), logits.dim(1)});
+  return OkStatus();
+}
+
+Output Column(const Scope& s, Output x) {
+  return s.Op("ExpandDims").Input(x).Input(ScalarOf(s, DType::kInt32, -1)).Output();
+}
+
+/// By the logits: dloss * backprop, and the derivative of softmax for the second output.
+Output GradByLogits(const Scope& s, Node& node, const std::vector<Output>& dys) {
+  const Output logits = node.input(0);
+  Output sum;
+  if (dys[0]) sum = Mul(s, Column(s, dys[0]), Output(&node, 1));
+  if (dys[1]) {
+    const Output softmax = Softmax(s, logits);
+    const Output inner = Sum(s, Mul(s, dys[1], softmax), {-1}, true);
+    const Output second = Mul(s, Sub(s, dys[1], inner), softmax);
+    sum = sum ? AddV2(s, sum, second) : second;
+  }
+  return sum;
+}
+
+Status SoftmaxCrossEntropyGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                               std::vector<Output>* dxs) {
+  (*dxs)[0] = GradByLogits(s, node, dys);
+  if (dys[0]) {
+    (*dxs)[1] = Mul(s, Column(s, dys[0]), Neg(s, LogSoftmax(s, node.input(0))));
+  }
+  SumToOperands(s, node.input(0), node.input(1), &(*dxs)[0], &(*dxs)[1]);
+  return OkStatus();
+}
+
+Status SparseCrossEntropyGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
+                              std::vector<Output>* dxs) {
+  (*dxs)[0] = GradByLogits(s, node, dys);
+  return OkStatus();
+}
+
+// --- InTopK ---
+
+Status InTopKRows(KernelContext& ctx, int64_t k) {
+  const Tensor &predictions = ctx.input(0), &targets = ctx.input(1);
+  if (predictions.rank() != 2) {
+    return InvalidArgument("predictions must be 2-dimensional, found ",
+                           predictions.shape().ToString());
+  }
+  if (targets.rank() != 1 || targets.dim(0) != predictions.dim(0)) {
+    return InvalidArgument("First dimension of predictions ", predictions.dim(0),
+                           " must match length of targets ", targets.shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(const DimVector wanted, ReadIntegers(targets, "targets"));
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, targets.shape()));
+  const int64_t n = predictions.dim(1);
+  for (int64_t r = 0; r < predictions.dim(0); ++r) {
+    const float* row = predictions.data<float>() + r * n;
+    bool& in_top_k = y->data<bool>()[r];
+    in_top_k = false;
+    if (wanted[r] < 0 || wanted[r] >= n || !std::isfinite(row[wanted[r]])) continue;
+    // Classes that tie with the target do not push it out; a NaN or an infinity settles it.
+    int64_t larger = 0;
+    bool finite = true;
+    for (int64_t i = 0; i < n; ++i) {
+      finite &= std::isfinite(row[i]);
+      larger += row[i] > row[wanted[r]];
+    }
+    in_top_k = finite && larger < k;
+  }
+  return OkStatus();
+}
+
+class InTopKCpu final : public Kernel {
+ public:
+  explicit InTopKCpu(KernelConstruction& c) : Kernel(c), k_(c.Attr<int64_t>("k")) {}
+  Status Compute(KernelContext& ctx) const override { return InTopKRows(ctx, k_); }
+
+ private:
+  const int64_t k_;
+};
+
+Status InTopKV2Cpu(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const int64_t k, ReadInteger(ctx.input(2), "k"));
+  return InTopKRows(ctx, k);
+}
+
+Status InTopKShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape predictions, c.WithRank(0, 2));
+  TENON_ASSIGN_OR_RETURN(PartialShape targets, c.WithRank(1, 1));
+  TENON_ASSIGN_OR_RETURN(targets, targets.MergeWith(PartialShape{predictions.dim(0)}));
+  c.set_output(0, std::move(targets));
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterLosses(OpRegistry& ops) {
+  ops.Add("SoftmaxCrossEntropyWithLogits")
+      .Doc("The cross entropy of each row of labels with softmax(features), and its gradient by "
+           "the features, softmax - labels. The inputs broadcast.")
+      .Input("features: T").Input("labels: T").Output("loss: T").Output("backprop: T")
+      .Attr("T: {half, bfloat16, float, double}")
+      .Shape(CrossEntropyShape).Kernel(kCpu, SoftmaxCrossEntropyCpu).Grad(SoftmaxCrossEntropyGrad)
+      .Example({Shape{2, 3}, Tensor::Of<double>({2, 3}, {0.2, 0.3, 0.5, 0, 1, 0})})
+      .Example({Shape{2, 3}, Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5})})
+      .Example({Shape{2, 3}, Tensor::Of<float>({2, 3}, {0.2f, 0.3f, 0.5f, 0, 1, 0})});
+  ops.Add("SparseSoftmaxCrossEntropyWithLogits")
+      .Doc("As SoftmaxCrossEntropyWithLogits, for labels that are class numbers.")
+      .Input("features: T").Input("labels: Tlabels").Output("loss: T").Output("backprop: T")
+      .Attr("T: {half, bfloat16, float, double}").Attr("Tlabels: {int32, int64} = DT_INT64")
+      .Shape(SparseCrossEntropyShape).Kernel(kCpu, SparseCrossEntropyCpu)
+      .Grad(SparseCrossEntropyGrad)
+      .Example({Shape{2, 3}, Tensor::Vector<int64_t>({2, 0})})
+      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({1, 1})});
+  ops.Add("InTopK")
+      .Doc("Whether fewer than k classes have a larger prediction than the target does.")
+      .Input("predictions: float").Input("targets: T").Output("precision: bool")
+      .Attr("k: int").Attr("T: {int32, int64} = DT_INT32")
+      .Shape(InTopKShape).Kernel<InTopKCpu>(kCpu)
+      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({2, 0})}, {{"k", 1}});
+  ops.Add("InTopKV2")
+      .Doc("As InTopK, with k as an input.")
+      .Input("predictions: float").Input("targets: T").Input("k: T").Output("precision: bool")
+      .Attr("T: {int32, int64} = DT_INT32")
+      .Shape(InTopKShape).Kernel(kCpu, InTopKV2Cpu, {{}, {"k"}})
+      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({2, 0}), Tensor::Scalar<int32_t>(1)});
+}
+
+}  // namespace tenon
