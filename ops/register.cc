@@ -49,6 +49,9 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterBiasAdd(ops);
   RegisterSoftmax(ops);
   RegisterLosses(ops);
+  RegisterArgMax(ops);
+  RegisterSegmentOps(ops);
+  RegisterFusedOps(ops);
 }
 
 }  // namespace tenon

@@ -54,5 +54,8 @@ void RegisterBatchMatMul(OpRegistry& ops);
 void RegisterBiasAdd(OpRegistry& ops);
 void RegisterSoftmax(OpRegistry& ops);
 void RegisterLosses(OpRegistry& ops);
+void RegisterArgMax(OpRegistry& ops);
+void RegisterSegmentOps(OpRegistry& ops);
+void RegisterFusedOps(OpRegistry& ops);
 
 }  // namespace tenon
