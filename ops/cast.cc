@@ -22,10 +22,12 @@ To ToInteger(From x) {
   if constexpr (std::is_same_v<To, uint64_t>) {
     const bool high = x >= kTwo63;
     const From y = high ? x - kTwo63 : x;
-    const int64_t low = y >= -kTwo63 && y < kTwo63 ? static_cast<int64_t>(y)
-                                                   : std::numeric_limits<int64_t>::min();
-    return static_cast<uint64_t>(low) ^ (high ? uint64_t{1} << 63 : 0);
-  } else if constexpr (sizeof(To) == 8 || std::is_same_v<To, uint32_t>) {
+    if (!(y >= -kTwo63 && y < kTwo63)) return uint64_t{1} << 63;
+    return static_cast<uint64_t>(static_cast<int64_t>(y)) + (high ? uint64_t{1} << 63 : 0);
+  } else if constexpr (std::is_same_v<To, uint32_t>) {
+    return x > -kTwo31 - 1 && x < 2 * kTwo31 ? static_cast<uint32_t>(static_cast<int64_t>(x))
+                                             : uint32_t{1} << 31;
+  } else if constexpr (sizeof(To) == 8) {
     return static_cast<To>(x >= -kTwo63 && x < kTwo63 ? static_cast<int64_t>(x)
                                                       : std::numeric_limits<int64_t>::min());
   } else {

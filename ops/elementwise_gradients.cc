@@ -51,13 +51,15 @@ struct TanhGradOp : OfResult {
   }
 };
 
+// Of the next ones a gradient of 0 gives 0 also where the derivative is infinite.
+
 struct SqrtGradOp : OfResult {
   static constexpr std::string_view kName = "SqrtGrad";
   static constexpr std::string_view kDoc = "dy * 0.5 / y, where y = sqrt(x)";
   static constexpr Domain kDomain{0.5, 2};
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
-    return T(0.5) * dy / Conjugate(y);
+    return dy == T(0) ? T(0) : T(0.5) * dy / Conjugate(y);
   }
   static void Grad(const Scope& s, Output y, Output, Output z, Output dz, Output* d_y,
                    Output* d_dy) {
@@ -73,7 +75,7 @@ struct RsqrtGradOp : OfResult {
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
     const T c = Conjugate(y);
-    return T(-0.5) * (dy * c) * (c * c);
+    return dy == T(0) ? T(0) : T(-0.5) * (dy * c) * (c * c);
   }
   static void Grad(const Scope& s, Output y, Output dy, Output, Output dz, Output* d_y,
                    Output* d_dy) {
@@ -89,7 +91,7 @@ struct ReciprocalGradOp : OfResult {
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
     const T c = Conjugate(y);
-    return -dy * c * c;
+    return dy == T(0) ? T(0) : -dy * c * c;
   }
   static void Grad(const Scope& s, Output y, Output dy, Output, Output dz, Output* d_y,
                    Output* d_dy) {
