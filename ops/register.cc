@@ -44,6 +44,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterSelect(ops);
   RegisterBroadcastOps(ops);
   RegisterAccumulate(ops);
+  RegisterArgMax(ops);
   RegisterMatMul(ops);
   RegisterBatchMatMul(ops);
   RegisterBiasAdd(ops);

@@ -71,17 +71,31 @@ class Placer {
     return RunsAnywhere(node) || node.registration().FindKernel(kind, node.attrs()) != nullptr;
   }
 
+  static bool TakesResource(const Node& node) {
+    const DTypeVector& types = node.input_types();
+    return std::find(types.begin(), types.end(), DType::kResource) != types.end();
+  }
+
   /// What the whole group asks for. A member that is placed already decides.
   StatusOr<DeviceName> Wish(const Node& node, const std::vector<Node*>& group, bool soft) const {
     DeviceName wish;
-    for (const Node* m : group) {
+    std::vector<const Node*> order(group.begin(), group.end());
+    std::stable_sort(order.begin(), order.end(), [](const Node* a, const Node* b) {
+      return TakesResource(*a) < TakesResource(*b);
+    });
+    for (const Node* m : order) {
       const bool placed = !m->assigned_device().empty();
       auto asked = DeviceName::Parse(placed ? m->assigned_device() : m->requested_device());
       if (!asked.ok()) return Annotate(asked.status(), StrCat("node '", m->name(), "'"));
-      if (Status s = wish.MergeConstraint(*asked, soft); !s.ok()) {
+      DeviceName merged = wish;
+      if (Status s = merged.MergeConstraint(*asked, soft); !s.ok()) {
+        // An op goes to its resource, whatever was asked for it: Python's default device for a
+        // variable's own ops is often that of the worker.
+        if (!placed && TakesResource(*m)) continue;
         return Failure(node, group, StrCat("the nodes that must be together ask for different "
                                            "devices (", Message(s), ")"));
       }
+      wish = std::move(merged);
     }
     return wish;
   }

@@ -23,6 +23,8 @@ struct PlacementDevice {
 /// its members ask for; of the devices that match and have kernels for every member it takes a GPU
 /// before a CPU, the task of `default_device` before others, and the lowest name.
 ///
+/// An op that takes a resource goes where the resource is, even when asked to be elsewhere.
+///
 /// With `allow_soft_placement` a device type or number that cannot be had is dropped. InvalidArgument
 /// otherwise, listing the node, what was asked for, what each member of its group asks for and
 /// supports, and the devices there are.
