@@ -49,11 +49,10 @@ class DeviceBuffer final : public Buffer {
 template <typename T>
 class ObjectBuffer final : public Buffer {
  public:
-  explicit ObjectBuffer(int64_t count) : ObjectBuffer(new T[count](), count) {}
-
- private:
   ObjectBuffer(T* elements, int64_t count)
       : Buffer(elements, count * sizeof(T), true), elements_(elements) {}
+
+ private:
   void Destroy() override { delete this; }
   std::unique_ptr<T[]> elements_;
 };
@@ -72,16 +71,27 @@ class WrappedBuffer final : public Buffer {
   void* context_;
 };
 
+/// More than this at once is a mistake or an attack: the system would promise the memory and then
+/// end the process.
+constexpr int64_t kMaxObjectBytes = int64_t{16} << 30;
+
+template <typename T>
+BufferRef NewObjects(int64_t count) {
+  if (count > kMaxObjectBytes / static_cast<int64_t>(sizeof(T))) return BufferRef();
+  T* elements = new (std::nothrow) T[count]();
+  return elements == nullptr ? BufferRef() : BufferRef(new ObjectBuffer<T>(elements, count));
+}
+
 }  // namespace
 
 BufferRef AllocateBuffer(Allocator& allocator, DType type, int64_t count) {
   switch (type) {
     case DType::kString:
-      return BufferRef(new ObjectBuffer<std::string>(count));
+      return NewObjects<std::string>(count);
     case DType::kResource:
-      return BufferRef(new ObjectBuffer<ResourceHandle>(count));
+      return NewObjects<ResourceHandle>(count);
     case DType::kVariant:
-      return BufferRef(new ObjectBuffer<Variant>(count));
+      return NewObjects<Variant>(count);
     default:
       break;
   }

@@ -100,9 +100,10 @@ Status Master::ListDevices(const ListDevicesRequest& request, ListDevicesRespons
     session = std::make_shared<MasterSession>(environment_, "list-devices", ConfigProto());
   }
   std::vector<DeviceAttributes> devices;
-  TENON_RETURN_IF_ERROR(session->ListDevices(&devices));
-  for (DeviceAttributes& d : devices) *response->add_local_device() = std::move(d);
+  const Status status = session->ListDevices(&devices);
   if (request.session_handle().empty()) session->Close();
+  TENON_RETURN_IF_ERROR(status);
+  for (DeviceAttributes& d : devices) *response->add_local_device() = std::move(d);
   return OkStatus();
 }
 

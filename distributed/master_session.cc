@@ -14,6 +14,9 @@ namespace {
 /// How long one attempt to reach a task takes at most, and the pause before the next.
 constexpr std::chrono::milliseconds kRetryPause{100};
 
+/// A year: longer limits would overflow a clock.
+constexpr int64_t kLongestTimeoutMs = int64_t{365} * 24 * 3600 * 1000;
+
 /// Ids are kept to catch a request that the client's transport sent twice; only recent ones matter.
 constexpr size_t kRememberedRequests = 4096;
 
@@ -218,7 +221,11 @@ Status MasterSession::CheckRequestId(int64_t id) {
   if (!request_ids_.insert(id).second) {
     return Aborted("The same RunStep (Master) request was received twice. request_id: ", id);
   }
-  if (request_ids_.size() > kRememberedRequests) request_ids_.erase(request_ids_.begin());
+  request_order_.push_back(id);
+  if (request_order_.size() > kRememberedRequests) {
+    request_ids_.erase(request_order_.front());
+    request_order_.pop_front();
+  }
   return OkStatus();
 }
 
@@ -238,7 +245,8 @@ void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
     if (!compiled.ok()) return done(compiled.status());
     step = *std::move(compiled);
   }
-  auto running = std::make_shared<RunningStep>();
+  // Not make_shared: a timer's weak_ptr would keep the whole step until it fires.
+  std::shared_ptr<RunningStep> running(new RunningStep);
   running->session = shared_from_this();
   running->step = std::move(step);
   running->outer = cancellation;
@@ -249,18 +257,18 @@ void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
       const auto callback = std::move(running->done);
       return callback(FailedPrecondition("Session is closed."));
     }
-    running_.insert(running.get());
+    running_.emplace(running.get(), running);
   }
   if (cancellation != nullptr) {
     running->token = cancellation->Register(
-        [raw = running.get()](const Status& why) { raw->own.Cancel(why); });
+        [running](const Status& why) { running->own.Cancel(why); });
     if (running->token == Cancellation::kAlreadyCancelled) {
       return EndStep(running.get(), cancellation->status());
     }
   }
   if (call->timeout_ms > 0) {
     environment_.clock->CallAfter(
-        std::chrono::milliseconds(call->timeout_ms),
+        std::chrono::milliseconds(std::min(call->timeout_ms, kLongestTimeoutMs)),
         [weak = std::weak_ptr<RunningStep>(running), limit = call->timeout_ms] {
           if (const auto late = weak.lock()) {
             late->own.Cancel(DeadlineExceeded("the step took longer than ", limit, " ms"));
@@ -274,30 +282,38 @@ void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
 
 void MasterSession::EndStep(RunningStep* step, Status status) {
   // What cancelled the step is a better answer than what its parts said when they were cancelled.
-  if (!status.ok() && step->outer != nullptr && step->outer->cancelled()) {
-    status = step->outer->status();
+  if (status.code() == StatusCode::kCancelled && step->own.cancelled()) {
+    status = step->own.status();
   }
   if (step->token != Cancellation::kAlreadyCancelled) step->outer->Deregister(step->token);
   const auto done = std::move(step->done);
   const std::shared_ptr<MasterSession> keep = step->session;
+  std::shared_ptr<RunningStep> last;  // dies after the lock
   {
     MutexLock lock(mu_);
-    running_.erase(step);
+    const auto found = running_.find(step);
+    last = std::move(found->second);
+    running_.erase(found);
     if (running_.empty()) idle_.NotifyAll();
   }
   done(std::move(status));
 }
 
 void MasterSession::Close() {
+  std::vector<std::shared_ptr<RunningStep>> running;
   {
     MutexLock lock(mu_);
     if (closed_) return;
     closed_ = true;
-    const std::vector<RunningStep*> running(running_.begin(), running_.end());
-    for (RunningStep* step : running) {
-      step->own.Cancel(
-          Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
-    }
+    for (const auto& [key, step] : running_) running.push_back(step);
+  }
+  // Without the lock: a step may end on this thread, inside Cancel.
+  for (const std::shared_ptr<RunningStep>& step : running) {
+    step->own.Cancel(Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
+  }
+  running.clear();
+  {
+    MutexLock lock(mu_);
     while (!running_.empty()) idle_.Wait(mu_);
   }
   std::vector<std::string> tasks;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -87,8 +88,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   CondVar idle_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   StringMap<std::shared_ptr<MasterStep>> steps_ ABSL_GUARDED_BY(mu_);
-  flat_hash_set<RunningStep*> running_ ABSL_GUARDED_BY(mu_);
-  std::set<int64_t> request_ids_ ABSL_GUARDED_BY(mu_);
+  flat_hash_map<RunningStep*, std::shared_ptr<RunningStep>> running_ ABSL_GUARDED_BY(mu_);
+  flat_hash_set<int64_t> request_ids_ ABSL_GUARDED_BY(mu_);
+  std::deque<int64_t> request_order_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -26,9 +26,12 @@ Worker::Worker(WorkerEnvironment environment)
 }
 
 Worker::~Worker() {
+  {
+    MutexLock lock(mu_);
+    closing_ = true;
+  }
   steps_.AbortAll(Cancelled("the server of ", environment_.task, " is shutting down"));
   MutexLock lock(mu_);
-  closing_ = true;
   while (running_ > 0) idle_.Wait(mu_);
 }
 
@@ -162,7 +165,7 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
   run->cancellation.Register([step = run->step](const Status& why) { step->Abort(why); });
   if (cancellation != nullptr) {
     run->token = cancellation->Register(
-        [raw = run.get()](const Status& why) { raw->cancellation.Cancel(why); });
+        [run](const Status& why) { run->cancellation.Cancel(why); });
     if (run->token == Cancellation::kAlreadyCancelled) {
       return FinishGraph(run, cancellation->status());
     }
@@ -176,23 +179,12 @@ void Worker::FinishGraph(std::shared_ptr<RunningGraph> run, Status status) {
   if (status.ok()) {
     call.received.resize(call.recv_keys.size());
     for (size_t i = 0; i < call.recv_keys.size(); ++i) {
-      // Every send of the partition has happened, so this is answered at once or never.
-      bool answered = false;
-      run->step->local().RecvAsync(
-          call.recv_keys[i],
-          [&status, &call, i, &answered](const Status& s, Tensor value, bool dead) {
-            if (answered) return;
-            answered = true;
-            status.Update(s);
-            if (dead) {
-              status.Update(Internal("Failed to fetch outputs for step ", call.step_id, ". (",
-                                     call.recv_keys[i], " was not valid.)"));
-            }
-            call.received[i] = std::move(value);
-          });
-      if (!answered) {
-        status.Update(InvalidArgument("the graph does not send '", call.recv_keys[i], "'"));
-        run->step->Abort(status);
+      // Every send of the partition has happened, so it is there now or never.
+      bool dead = false;
+      status = run->step->local().Take(call.recv_keys[i], &call.received[i], &dead);
+      if (status.ok() && dead) {
+        status = Internal("Failed to fetch outputs for step ", call.step_id, ". (",
+                          call.recv_keys[i], " was not valid.)");
       }
       if (!status.ok()) break;
     }
@@ -225,6 +217,7 @@ void Worker::RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, D
     }
   }
   std::shared_ptr<WorkerStep> step = steps_.FindOrCreate(call->step_id);
+  const std::string text = call->key;  // `call` may be gone once its caller can give up
   /// The waiting receive: answered by the tensor or by its caller giving up, whichever is first.
   struct Waiting {
     Mutex mu;
@@ -249,7 +242,7 @@ void Worker::RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, D
       return;
     }
   }
-  step->local().RecvAsync(call->key, [waiting, call, cancellation, token](
+  step->local().RecvAsync(text, [waiting, call, cancellation, token](
                                          const Status& status, Tensor value, bool dead) {
     Done d = waiting->Take();
     if (d == nullptr) return;  // `call` and `cancellation` are gone with their caller

@@ -57,14 +57,16 @@ class StepRun {
     int64_t start_ns = 0;
   };
 
-  /// The loop that runs on this thread now, so that an asynchronous kernel that finishes at once
-  /// adds to it instead of starting a loop inside the loop.
+  /// The loops that run on this thread now, innermost first: a kernel that finishes on a thread that
+  /// works on its step already adds to that loop, instead of starting one inside the other without
+  /// end (as two partitions that send to each other would).
   struct ActiveLoop {
     const void* run;
     ReadyQueue* queue;
+    ActiveLoop* outer;
   };
-  static ActiveLoop& ThisThreadsLoop() {
-    static thread_local ActiveLoop loop{nullptr, nullptr};
+  static ActiveLoop*& InnermostLoop() {
+    static thread_local ActiveLoop* loop = nullptr;
     return loop;
   }
 
@@ -82,7 +84,8 @@ class StepRun {
   }
 
   void Process(ReadyQueue& queue) {
-    const ActiveLoop outer = std::exchange(ThisThreadsLoop(), {this, &queue});
+    ActiveLoop here{this, &queue, InnermostLoop()};
+    InnermostLoop() = &here;
     std::vector<Value> outputs(executor_.max_outputs_);
     while (!queue.empty()) {
       const ReadyNode r = queue.pop();
@@ -93,22 +96,24 @@ class StepRun {
       }
       RunNode(r, outputs.data(), queue);
     }
-    ThisThreadsLoop() = outer;
+    InnermostLoop() = here.outer;
     TaskDone();
   }
 
   void RunNode(const ReadyNode& r, Value* outputs, ReadyQueue& queue) {
     const PlanNode& item = plan_.node(r.node);
     const auto push = [&](ReadyNode n) { Push(n, queue); };
+    Value* const inputs = state_->Inputs(r, item);
     if (r.dead && item.flow != FlowKind::kTransfer) {
       if (item.role == PlanNode::Role::kRetval) {
         return Fail(InvalidArgument("Retval[", item.index, "] does not have value: '",
                                     plan_.name(r.node), "' is on a branch that was not taken"));
       }
+      // Some inputs may be live; nobody will read them.
+      for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();
       state_->Propagate(r, item, nullptr, push);
       return;
     }
-    Value* const inputs = state_->Inputs(r, item);
     if (item.reads_refs) {
       if (Status s = ReadRefs(r, item, inputs); !s.ok()) return Fail(NodeError(r.node, s));
     }
@@ -172,9 +177,10 @@ class StepRun {
     if (step_.trace != nullptr) Trace(r, item, call->outputs.data(), call->start_ns);
     call->inputs.clear();
     const bool dead = call->context.is_output_dead;
-    const ActiveLoop& loop = ThisThreadsLoop();
-    if (loop.run == this) {
-      ReadyQueue& queue = *loop.queue;
+    const ActiveLoop* loop = InnermostLoop();
+    while (loop != nullptr && loop->run != this) loop = loop->outer;
+    if (loop != nullptr) {
+      ReadyQueue& queue = *loop->queue;
       state_->Propagate(r, item, dead ? nullptr : call->outputs.data(),
                         [&](ReadyNode n) { Push(n, queue); });
       TaskDone();

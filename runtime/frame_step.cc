@@ -213,9 +213,11 @@ void FrameStep::Retire(LoopFrame* frame, int64_t index, Ready* ready) {
         (index == 0 && frame->pending_enters > 0)) {
       return;
     }
-    // With one iteration at a time the next one starts when this one is over.
-    if (!frame->next.empty() && index == frame->last_index) StartIteration(*frame, ready);
-    frame->iterations.erase(index);
+    frame->iterations.erase(it);
+    const int limit = plan_.frames()[frame->plan_frame].info.parallel_iterations;
+    if (!frame->next.empty() && static_cast<int>(frame->iterations.size()) < limit) {
+      StartIteration(*frame, ready);
+    }
   }
   if (!frame->iterations.empty() || frame->pending_enters > 0) return;
   LoopIteration& parent = *frame->parent;

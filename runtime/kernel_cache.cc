@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/kernel_cache.h"
 
+#include "runtime/frames.h"
+
 namespace tenon {
 namespace {
 
@@ -17,7 +19,8 @@ StatusOr<std::shared_ptr<const Kernel>> Make(const Node& node, Device& device) {
 }  // namespace
 
 StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(const Node& node, Device& device) {
-  if (!node.is_stateful()) return Make(node, device);
+  // A transfer's key belongs to the signature, not to the session.
+  if (!node.is_stateful() || FlowKindOf(node) == FlowKind::kTransfer) return Make(node, device);
   MutexLock lock(mu_);
   const auto found = stateful_.find(node.name());
   if (found != stateful_.end()) return found->second;

@@ -52,6 +52,19 @@ void LocalRendezvous::RecvAsync(std::string_view key, RecvCallback done) {
   done(status, std::move(value), dead);
 }
 
+Status LocalRendezvous::Take(std::string_view key, Tensor* value, bool* dead) {
+  MutexLock lock(mu_);
+  if (!aborted_.ok()) return aborted_;
+  const auto it = items_.find(key);
+  if (it == items_.end() || !it->second.sent) {
+    return NotFound("the step has not sent '", key, "'");
+  }
+  *value = std::move(it->second.value);
+  *dead = it->second.dead;
+  items_.erase(it);
+  return OkStatus();
+}
+
 void LocalRendezvous::Abort(const Status& why) {
   StringMap<Item> items;
   {

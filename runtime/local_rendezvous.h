@@ -21,6 +21,9 @@ class LocalRendezvous final : public Rendezvous {
   void RecvAsync(std::string_view key, RecvCallback done) override;
   void Abort(const Status& why) override;
 
+  /// Takes a tensor that has been sent; NotFound when it has not.
+  Status Take(std::string_view key, Tensor* value, bool* dead);
+
   /// The keys somebody waits for now, for reports on a step that does not end.
   std::vector<std::string> AwaitedKeys() const;
 

@@ -88,12 +88,17 @@ class LocalPreparedStep final : public PreparedStep {
     call.cancellation = &cancellation;
     call.step_resources = &step_resources;
     call.trace = options.trace == nullptr ? nullptr : &trace;
+    Cancellation::Token token = Cancellation::kAlreadyCancelled;
     if (step_->has_transfers()) {
-      cancellation.Register([&](const Status& why) { rendezvous.Abort(why); });
+      token = cancellation.Register([&](const Status& why) { rendezvous.Abort(why); });
     }
-    TENON_RETURN_IF_ERROR(running_.Add(&cancellation));
-    Status status = step_->Run(call);
-    running_.Remove(&cancellation);
+    Status status = running_.Add(&cancellation);
+    if (status.ok()) {
+      status = step_->Run(call);
+      running_.Remove(&cancellation);
+    }
+    // The rendezvous dies with this frame, the cancellation perhaps later.
+    if (token != Cancellation::kAlreadyCancelled) cancellation.Deregister(token);
     TENON_RETURN_IF_ERROR(status);
     if (options.trace != nullptr) *options.trace = trace.Take();
     call.retvals.resize(num_fetches_);

@@ -79,10 +79,11 @@ class Placer {
   /// What the whole group asks for. A member that is placed already decides.
   StatusOr<DeviceName> Wish(const Node& node, const std::vector<Node*>& group, bool soft) const {
     DeviceName wish;
-    std::vector<const Node*> order(group.begin(), group.end());
-    std::stable_sort(order.begin(), order.end(), [](const Node* a, const Node* b) {
-      return TakesResource(*a) < TakesResource(*b);
-    });
+    std::vector<const Node*> order;  // those that yield last
+    for (const bool takes : {false, true}) {
+      std::copy_if(group.begin(), group.end(), std::back_inserter(order),
+                   [&](const Node* m) { return TakesResource(*m) == takes; });
+    }
     for (const Node* m : order) {
       const bool placed = !m->assigned_device().empty();
       auto asked = DeviceName::Parse(placed ? m->assigned_device() : m->requested_device());

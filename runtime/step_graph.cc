@@ -109,7 +109,12 @@ class StepGraphBuilder {
     // In the order of the graph, so that a step graph does not depend on the order of the fetches.
     for (int id = 0; id < graph_.num_ids(); ++id) {
       if (!needed[id]) continue;
-      originals_.push_back(graph_.node(id));
+      const Node& node = *graph_.node(id);
+      if (node.op() == "_Arg" || node.op() == "_Retval") {
+        return InvalidArgument("node '", node.name(), "': op ", node.op(),
+                               " is for the runtime's own use");
+      }
+      originals_.push_back(&node);
       TENON_ASSIGN_OR_RETURN(copies_[id], step_.CopyNode(*graph_.node(id)));
     }
     return OkStatus();
@@ -169,7 +174,7 @@ class StepGraphBuilder {
   FeedMap feeds_;
   std::vector<Endpoint> fetches_;
   std::vector<Node*> stack_;
-  std::vector<Node*> originals_;
+  std::vector<const Node*> originals_;
   std::vector<Node*> copies_;
   flat_hash_map<std::pair<int, std::string>, Node*> args_;
 };
@@ -177,7 +182,13 @@ class StepGraphBuilder {
 }  // namespace
 
 std::string StepSignature::Key() const {
-  return StrCat(Join(feeds, ","), "->", Join(fetches, ","), "/", Join(targets, ","));
+  // Lengths keep lists apart whatever the names contain: they come from outside.
+  std::string key;
+  for (const auto* names : {&feeds, &fetches, &targets}) {
+    StrAppend(&key, names->size(), ";");
+    for (const std::string& name : *names) StrAppend(&key, name.size(), ":", name);
+  }
+  return key;
 }
 
 StatusOr<Graph> MakeStepGraph(const Graph& graph, const StepSignature& signature) {

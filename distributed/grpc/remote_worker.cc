@@ -13,8 +13,9 @@
 namespace tenon {
 namespace {
 
-/// How long a worker may take to forget a session.
-constexpr std::chrono::seconds kDeleteDeadline{10};
+/// How long a worker may take to forget a session or a step, and to prepare a session or a graph.
+constexpr std::chrono::seconds kCleanupDeadline{10};
+constexpr std::chrono::seconds kPrepareDeadline{60};
 
 /// How long one attempt to find out who a task is may take.
 constexpr std::chrono::seconds kStatusDeadline{5};
@@ -49,50 +50,42 @@ class RemoteWorker final : public WorkerInterface {
 
   void GetStatusAsync(const GetStatusRequest& request, GetStatusResponse* response,
                       Done done) override {
-    CallState* call = NewCall(std::move(done));
-    call->context.set_deadline(std::chrono::system_clock::now() + kStatusDeadline);
-    stub_->async()->GetStatus(&call->context, &request, response, [this, call](grpc::Status s) {
-      // A task that hangs is as unreachable as one that is not there.
-      if (s.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-        s = grpc::Status(grpc::StatusCode::UNAVAILABLE, "no answer to GetStatus within 5 s");
-      }
-      End(call, s);
-    });
+    CallState* call = NewCall(std::move(done), kStatusDeadline);
+    stub_->async()->GetStatus(&call->context, &request, response, Ender(call));
   }
   void CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
                                 CreateWorkerSessionResponse* response, Done done) override {
-    CallState* call = NewCall(std::move(done));
+    CallState* call = NewCall(std::move(done), kPrepareDeadline);
     stub_->async()->CreateWorkerSession(&call->context, &request, response, Ender(call));
   }
   void DeleteWorkerSessionAsync(const DeleteWorkerSessionRequest& request,
                                 DeleteWorkerSessionResponse* response, Done done) override {
-    CallState* call = NewCall(std::move(done));
-    call->context.set_deadline(std::chrono::system_clock::now() + kDeleteDeadline);
+    CallState* call = NewCall(std::move(done), kCleanupDeadline);
     stub_->async()->DeleteWorkerSession(&call->context, &request, response, Ender(call));
   }
   void RegisterGraphAsync(const RegisterGraphRequest& request, RegisterGraphResponse* response,
                           Done done) override {
-    CallState* call = NewCall(std::move(done));
+    CallState* call = NewCall(std::move(done), kPrepareDeadline);
     stub_->async()->RegisterGraph(&call->context, &request, response, Ender(call));
   }
   void DeregisterGraphAsync(const DeregisterGraphRequest& request,
                             DeregisterGraphResponse* response, Done done) override {
-    CallState* call = NewCall(std::move(done));
+    CallState* call = NewCall(std::move(done), kCleanupDeadline);
     stub_->async()->DeregisterGraph(&call->context, &request, response, Ender(call));
   }
   void CleanupGraphAsync(const CleanupGraphRequest& request, CleanupGraphResponse* response,
                          Done done) override {
-    CallState* call = NewCall(std::move(done));
+    CallState* call = NewCall(std::move(done), kCleanupDeadline);
     stub_->async()->CleanupGraph(&call->context, &request, response, Ender(call));
   }
   void CleanupAllAsync(const CleanupAllRequest& request, CleanupAllResponse* response,
                        Done done) override {
-    CallState* call = NewCall(std::move(done));
+    CallState* call = NewCall(std::move(done), kCleanupDeadline);
     stub_->async()->CleanupAll(&call->context, &request, response, Ender(call));
   }
   void LoggingAsync(const LoggingRequest& request, LoggingResponse* response,
                     Done done) override {
-    CallState* call = NewCall(std::move(done));
+    CallState* call = NewCall(std::move(done), kCleanupDeadline);
     stub_->async()->Logging(&call->context, &request, response, Ender(call));
   }
 
@@ -157,9 +150,10 @@ class RemoteWorker final : public WorkerInterface {
   }
 
  private:
-  static CallState* NewCall(Done done) {
+  static CallState* NewCall(Done done, std::chrono::seconds limit) {
     auto* call = new CallState;
     call->done = std::move(done);
+    call->context.set_deadline(std::chrono::system_clock::now() + limit);
     return call;
   }
 
@@ -169,7 +163,9 @@ class RemoteWorker final : public WorkerInterface {
 
   void End(CallState* call, const grpc::Status& s) {
     const std::unique_ptr<CallState> owned(call);
-    owned->done(Named(s));
+    // A task that hangs is as unreachable as one that is not there.
+    const bool late = s.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+    owned->done(Named(late ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "no answer in time") : s));
   }
 
   template <typename State>

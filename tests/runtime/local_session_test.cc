@@ -8,6 +8,7 @@
 #include "ops/array_ops.h"
 #include "ops/math_ops.h"
 #include "ops/state_ops.h"
+#include "runtime/step_graph.h"
 #include "tests/testing/loops.h"
 #include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
@@ -294,6 +295,30 @@ TEST_P(LocalSessionTest, MistakesInASignatureAreNamed) {
               IsError(StatusCode::kNotFound, "FeedInputs: unable to find feed output z"));
   EXPECT_THAT(session->Run({}, {"z"}), IsError(StatusCode::kNotFound, "FetchOutputs node z"));
   EXPECT_THAT(session->Run({}, {}, {"z"}), IsError(StatusCode::kNotFound, "PruneForTargets"));
+}
+
+TEST_P(LocalSessionTest, SignaturesOfOneSessionKeepTheirTensorsApart) {
+  // Both steps cut the same edges, and nodes of their transfers have the same names.
+  const Scope root = Scope::Root(AllOps());
+  const Scope a = root.WithDevice(kDevice0), b = root.WithDevice(kDevice1);
+  const Output x = Placeholder(a.WithName("x"), DType::kFloat);
+  const Output middle = Square(a.WithName("middle"), x);
+  Neg(b.WithControlDependencies({middle}).WithName("waits"), Const(b, 1.0f));
+  Neg(b.WithName("reads"), middle);
+  auto session = Start(root);
+  for (int i = 0; i < 2; ++i) {
+    for (const char* feed : {"x", "x:0"}) {
+      ASSERT_OK(session->Run({{feed, Tensor::Scalar(3.0f)}}, {"waits"}));
+      const auto read = session->Run({{feed, Tensor::Scalar(3.0f)}}, {"reads"});
+      ASSERT_OK(read);
+      EXPECT_EQ((*read)[0].scalar<float>(), -9.0f);
+    }
+  }
+}
+
+TEST(StepSignatureTest, NamesThatJoinAlikeHaveDifferentKeys) {
+  EXPECT_NE((StepSignature{{}, {"a"}, {"b/c"}}.Key()), (StepSignature{{}, {"a/b"}, {"c"}}.Key()));
+  EXPECT_NE((StepSignature{{}, {"a", "b"}, {}}.Key()), (StepSignature{{}, {"a,b"}, {}}.Key()));
 }
 
 TEST_P(LocalSessionTest, ATraceHasEveryNodeThatRan) {
