@@ -7,11 +7,11 @@ namespace tenon {
 
 StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what) {
   DimVector values(t.num_elements());
-  const bool known = Dispatch(t.dtype(), TypeList<int32_t, int64_t, int16_t, int8_t>(),
-                              [&](auto zero) {
-                                using T = decltype(zero);
-                                std::copy_n(t.data<T>(), t.num_elements(), values.begin());
-                              });
+  const bool known =
+      Dispatch(t.dtype(), TypeList<int32_t, int64_t, int16_t, int8_t>(), [&](auto zero) {
+        using T = decltype(zero);
+        std::copy_n(t.data<T>(), t.num_elements(), values.begin());
+      });
   if (!known) return InvalidArgument(what, " must be integers, found ", ToString(t.dtype()));
   return values;
 }

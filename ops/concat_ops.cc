@@ -48,8 +48,9 @@ Status ConcatKernel(KernelContext& ctx) {
     }
     for (int d = 0; d < shape.rank(); ++d) {
       if (d == axis || shape.dim(d) == shape0.dim(d)) continue;
-      return InvalidArgument("ConcatOp : Dimension ", d, " in both shapes must be equal: shape[0] = ",
-                             shape0.ToString(), " vs. shape[", i - first, "] = ", shape.ToString());
+      return InvalidArgument("ConcatOp : Dimension ", d,
+                             " in both shapes must be equal: shape[0] = ", shape0.ToString(),
+                             " vs. shape[", i - first, "] = ", shape.ToString());
     }
     if (__builtin_add_overflow(size, shape.dim(axis), &size)) {
       return InvalidArgument("the sizes along axis ", axis, " overflow");
@@ -126,8 +127,10 @@ Status ConcatOffsetKernel(KernelContext& ctx) {
     for (size_t d = 0; d < dims.size(); ++d) {
       if (static_cast<int>(d) == axis || dims[d] == first[d]) continue;
       return InvalidArgument("All dimensions except ", axis, " must match. Input ", i,
-                             " has shape [", Join(dims, " "), "] and doesn't match input 0 with "
-                             "shape [", Join(first, " "), "].");
+                             " has shape [", Join(dims, " "),
+                             "] and doesn't match input 0 with "
+                             "shape [",
+                             Join(first, " "), "].");
     }
     TENON_ASSIGN_OR_RETURN(Tensor * out,
                            ctx.AllocateOutput(i, {static_cast<int64_t>(dims.size())}));
@@ -159,9 +162,9 @@ class PackKernel final : public Kernel {
     const Shape& shape = ctx.input(0).shape();
     for (int i = 1; i < ctx.num_inputs(); ++i) {
       if (ctx.input(i).shape() == shape) continue;
-      return InvalidArgument("Shapes of all inputs must match: values[0].shape = ",
-                             shape.ToString(), " != values[", i, "].shape = ",
-                             ctx.input(i).shape().ToString());
+      return InvalidArgument(
+          "Shapes of all inputs must match: values[0].shape = ", shape.ToString(), " != values[", i,
+          "].shape = ", ctx.input(i).shape().ToString());
     }
     TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_, shape.rank() + 1, "axis"));
     DimVector dims(shape.dims().begin(), shape.dims().end());

@@ -22,10 +22,14 @@ struct Bytes16 {
 /// Bytes that one element takes in a tensor's buffer; of strings and handles, the object itself.
 inline size_t StrideOf(DType t) {
   switch (t) {
-    case DType::kString: return sizeof(std::string);
-    case DType::kResource: return sizeof(ResourceHandle);
-    case DType::kVariant: return sizeof(Variant);
-    default: return SizeOf(t);
+    case DType::kString:
+      return sizeof(std::string);
+    case DType::kResource:
+      return sizeof(ResourceHandle);
+    case DType::kVariant:
+      return sizeof(Variant);
+    default:
+      return SizeOf(t);
   }
 }
 
@@ -34,18 +38,28 @@ inline size_t StrideOf(DType t) {
 template <typename Fn>
 void DispatchElement(DType type, Fn&& fn) {
   switch (type) {
-    case DType::kString: return fn(std::string());
-    case DType::kResource: return fn(ResourceHandle());
-    case DType::kVariant: return fn(Variant());
-    default: break;
+    case DType::kString:
+      return fn(std::string());
+    case DType::kResource:
+      return fn(ResourceHandle());
+    case DType::kVariant:
+      return fn(Variant());
+    default:
+      break;
   }
   switch (SizeOf(type)) {
-    case 1: return fn(uint8_t());
-    case 2: return fn(uint16_t());
-    case 4: return fn(uint32_t());
-    case 8: return fn(uint64_t());
-    case 16: return fn(Bytes16());
-    default: break;
+    case 1:
+      return fn(uint8_t());
+    case 2:
+      return fn(uint16_t());
+    case 4:
+      return fn(uint32_t());
+    case 8:
+      return fn(uint64_t());
+    case 16:
+      return fn(Bytes16());
+    default:
+      break;
   }
 }
 

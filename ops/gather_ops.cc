@@ -76,10 +76,9 @@ Status GatherShape(ShapeContext& c) {
 
 /// Slices `shape` and multiplies what is left.
 Output ProductOf(const Scope& s, Output shape, int64_t begin, int64_t end, bool to_end) {
-  const Output part =
-      StridedSlice(s, shape, Const(s, {static_cast<int32_t>(begin)}),
-                   Const(s, {static_cast<int32_t>(end)}), Const<int32_t>(s, {1}),
-                   {.end = to_end ? 1 : 0});
+  const Output part = StridedSlice(s, shape, Const(s, {static_cast<int32_t>(begin)}),
+                                   Const(s, {static_cast<int32_t>(end)}), Const<int32_t>(s, {1}),
+                                   {.end = to_end ? 1 : 0});
   return s.Op("Prod").Input(part).Input(Const<int32_t>(s, {0})).Output();
 }
 
@@ -122,30 +121,26 @@ Status GatherGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
     return OkStatus();
   }
   const int32_t a = static_cast<int32_t>(axis);
-  const Output size = Reshape(s, StridedSlice(s, shape, Const(s, {a}), Const(s, {a + 1}),
-                                              Const<int32_t>(s, {1}), {.end = a == -1 ? 1 : 0}),
+  const Output size = Reshape(s,
+                              StridedSlice(s, shape, Const(s, {a}), Const(s, {a + 1}),
+                                           Const<int32_t>(s, {1}), {.end = a == -1 ? 1 : 0}),
                               Const(s, std::vector<int32_t>()));
   const Output batch = ProductOf(s, shape, 0, batch_dims, false);
   const Output outer = ProductOf(s, shape, batch_dims, axis, false);
   const Output inner = axis == -1 ? scalar(1) : ProductOf(s, shape, axis + 1, 0, true);
   const Output count = ProductOf(s, ShapeOf(s, indices, index), batch_dims, 0, true);
-  const auto multiply = [&](Output x, Output y) {
-    return s.Op("Mul").Input(x).Input(y).Output();
-  };
+  const auto multiply = [&](Output x, Output y) { return s.Op("Mul").Input(x).Input(y).Output(); };
   const Output swap = Const<int32_t>(s, {0, 2, 1, 3});
-  const Output dy = Reshape(
-      s, Transpose(s, Reshape(s, dys[0], Pack(s, {batch, outer, count, inner})), swap),
-      Pack(s, {multiply(batch, count), outer, inner}));
-  const Output first = ExpandDims(
-      s, multiply(Range(s, scalar(0), batch, scalar(1)), size), Const<int32_t>(s, -1));
-  const Output ids = s.Op("AddV2")
-                         .Input(Reshape(s, indices, Pack(s, {batch, count})))
-                         .Input(first)
-                         .Output();
-  const Output sums = segment_sum(dy, Reshape(s, ids, Pack(s, {multiply(batch, count)})),
-                                  multiply(batch, size));
-  const Output back =
-      Transpose(s, Reshape(s, sums, Pack(s, {batch, size, outer, inner})), swap);
+  const Output dy =
+      Reshape(s, Transpose(s, Reshape(s, dys[0], Pack(s, {batch, outer, count, inner})), swap),
+              Pack(s, {multiply(batch, count), outer, inner}));
+  const Output first =
+      ExpandDims(s, multiply(Range(s, scalar(0), batch, scalar(1)), size), Const<int32_t>(s, -1));
+  const Output ids =
+      s.Op("AddV2").Input(Reshape(s, indices, Pack(s, {batch, count}))).Input(first).Output();
+  const Output sums =
+      segment_sum(dy, Reshape(s, ids, Pack(s, {multiply(batch, count)})), multiply(batch, size));
+  const Output back = Transpose(s, Reshape(s, sums, Pack(s, {batch, size, outer, inner})), swap);
   (*dxs)[0] = Reshape(s, back, shape);
   return OkStatus();
 }
@@ -209,8 +204,9 @@ void RegisterGatherOps(OpRegistry& ops) {
       .Grad(GatherGrad)
       .Example({Shape{4, 3}, Tensor::Of<int32_t>({2, 2}, {3, 0, 1, 1})});
   ops.Add("GatherV2")
-      .Doc("The slices of params along an axis that indices name; batch_dims leading dimensions of "
-           "both are walked together.")
+      .Doc(
+          "The slices of params along an axis that indices name; batch_dims leading dimensions of "
+          "both are walked together.")
       .Input("params: Tparams")
       .Input("indices: Tindices")
       .Input("axis: Taxis")
@@ -224,9 +220,9 @@ void RegisterGatherOps(OpRegistry& ops) {
       .Grad(GatherGrad)
       .Example({Shape{2, 4, 3}, Tensor::Vector<int32_t>({3, 0, 3}), Tensor::Scalar<int32_t>(1)})
       .Example({Shape{2, 3}, Tensor::Vector<int64_t>({1, 1, 0}), Tensor::Scalar<int32_t>(0)})
-      .Example({Shape{2, 2, 3}, Tensor::Of<int32_t>({2, 2}, {2, 0, 1, 1}),
-                Tensor::Scalar<int32_t>(-1)},
-               {{"batch_dims", 1}});
+      .Example(
+          {Shape{2, 2, 3}, Tensor::Of<int32_t>({2, 2}, {2, 0, 1, 1}), Tensor::Scalar<int32_t>(-1)},
+          {{"batch_dims", 1}});
 }
 
 Output Gather(const Scope& s, Output params, Output indices) {

@@ -35,8 +35,8 @@ Status FillGrad(const Scope& s, Node&, const std::vector<Output>& dys, std::vect
   return OkStatus();
 }
 
-using RangeTypes = TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t,
-                            uint16_t, uint32_t>;
+using RangeTypes =
+    TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t>;
 
 /// How many values start, start + delta, ... lie before limit.
 template <typename C>
@@ -50,8 +50,9 @@ StatusOr<int64_t> RangeSize(C start, C limit, C delta) {
   }
   if constexpr (std::is_integral_v<C>) {
     // In unsigned arithmetic: the distance of two int64 may not fit in one.
-    const uint64_t distance = delta > 0 ? static_cast<uint64_t>(limit) - static_cast<uint64_t>(start)
-                                        : static_cast<uint64_t>(start) - static_cast<uint64_t>(limit);
+    const uint64_t distance = delta > 0
+                                  ? static_cast<uint64_t>(limit) - static_cast<uint64_t>(start)
+                                  : static_cast<uint64_t>(start) - static_cast<uint64_t>(limit);
     const uint64_t step =
         delta > 0 ? static_cast<uint64_t>(delta) : uint64_t{0} - static_cast<uint64_t>(delta);
     const uint64_t size = distance / step + (distance % step != 0 ? 1 : 0);
@@ -71,7 +72,9 @@ StatusOr<int64_t> RangeSize(C start, C limit, C delta) {
 Status RangeKernel(KernelContext& ctx) {
   for (int i = 0; i < 3; ++i) {
     if (ctx.input(i).num_elements() != 1) {
-      return InvalidArgument(i == 0 ? "start" : i == 1 ? "limit" : "delta",
+      return InvalidArgument(i == 0   ? "start"
+                             : i == 1 ? "limit"
+                                      : "delta",
                              " must be a scalar, not shape ", ctx.input(i).shape().ToString());
     }
   }
@@ -151,8 +154,8 @@ Status LinSpaceShape(ShapeContext& c) {
 StatusOr<int> OneHotAxis(int64_t axis, int rank) {
   if (axis == -1) return rank;
   if (axis < 0 || axis > rank) {
-    return InvalidArgument("Expected axis to be -1 or between [0, ", rank + 1, "). But received: ",
-                           axis);
+    return InvalidArgument("Expected axis to be -1 or between [0, ", rank + 1,
+                           "). But received: ", axis);
   }
   return static_cast<int>(axis);
 }
@@ -165,7 +168,9 @@ class OneHotKernel final : public Kernel {
     TENON_ASSIGN_OR_RETURN(const int axis, OneHotAxis(axis_, indices.rank()));
     for (int i = 1; i < 4; ++i) {
       if (ctx.input(i).rank() == 0) continue;
-      return InvalidArgument(i == 1 ? "depth" : i == 2 ? "on_value" : "off_value",
+      return InvalidArgument(i == 1   ? "depth"
+                             : i == 2 ? "on_value"
+                                      : "off_value",
                              " must be a scalar, but got: ", ctx.input(i).shape().ToString());
     }
     TENON_ASSIGN_OR_RETURN(const int64_t depth, ReadInteger(ctx.input(1), "depth"));
@@ -178,8 +183,8 @@ class OneHotKernel final : public Kernel {
                 {shape.num_elements()});
     const int64_t inner = Product(dims, axis + 1, shape.rank());
     const Tensor& on = ctx.input(2);
-    const bool known = Dispatch(
-        indices.dtype(), TypeList<uint8_t, int8_t, int32_t, int64_t>(), [&](auto zero) {
+    const bool known =
+        Dispatch(indices.dtype(), TypeList<uint8_t, int8_t, int32_t, int64_t>(), [&](auto zero) {
           using I = decltype(zero);
           const I* index = indices.data<I>();
           for (int64_t i = 0; i < indices.num_elements(); ++i) {
@@ -234,13 +239,14 @@ void RegisterGenerateOps(OpRegistry& ops) {
       .Input("limit: Tidx")
       .Input("delta: Tidx")
       .Output("output: Tidx")
-      .Attr("Tidx: {bfloat16, float16, float32, float64, int8, int16, int32, int64, uint16, "
-            "uint32} = int32")
+      .Attr(
+          "Tidx: {bfloat16, float16, float32, float64, int8, int16, int32, int64, uint16, "
+          "uint32} = int32")
       .Shape(RangeShape)
       .Kernel(kCpu, RangeKernel, {.host_args = {"start", "limit", "delta", "output"}})
       .NotDifferentiable()
-      .Example({Tensor::Scalar<int32_t>(3), Tensor::Scalar<int32_t>(-4),
-                Tensor::Scalar<int32_t>(-2)});
+      .Example(
+          {Tensor::Scalar<int32_t>(3), Tensor::Scalar<int32_t>(-4), Tensor::Scalar<int32_t>(-2)});
   ops.Add("LinSpace")
       .Doc("num evenly spaced values from start to stop, both included.")
       .Input("start: T")

@@ -76,8 +76,10 @@ StatusOr<Tensor> RestoreOne(const BundleReader& reader, const std::string& name,
   TENON_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(spec));
   if (!(part.full_shape == entry->shape)) {
     return InvalidArgument("tensor_name = ", name, "; shape in shape_and_slice spec ",
-                           part.full_shape.ToString(), " does not match the shape stored in "
-                           "checkpoint: ", entry->shape.ToString());
+                           part.full_shape.ToString(),
+                           " does not match the shape stored in "
+                           "checkpoint: ",
+                           entry->shape.ToString());
   }
   return reader.ReadSlice(name, part.slice);
 }

@@ -106,7 +106,8 @@ void RegisterLoggingOps(OpRegistry& ops) {
       .Shape(AssertShape)
       .Kernel<AssertKernel>(kCpu, {.host_args = {"condition", "data"}})
       .NotDifferentiable()
-      .Example({Tensor::Scalar(true), Tensor::Scalar("fine")}, {{"T", DTypeVector{DType::kString}}});
+      .Example({Tensor::Scalar(true), Tensor::Scalar("fine")},
+               {{"T", DTypeVector{DType::kString}}});
   ops.Add("Print")
       .Doc("The input, after writing message and data to standard error.")
       .Input("input: T")
@@ -134,8 +135,7 @@ void RegisterLoggingOps(OpRegistry& ops) {
       .Example({Tensor::Scalar("")}, {{"end", ""}});
 }
 
-Node* Assert(const Scope& s, Output condition, const std::vector<Output>& data,
-             int64_t summarize) {
+Node* Assert(const Scope& s, Output condition, const std::vector<Output>& data, int64_t summarize) {
   return s.Op("Assert").Input(condition).Input(data).Attr("summarize", summarize).Finish();
 }
 Output Print(const Scope& s, Output input, const std::vector<Output>& data,
@@ -149,7 +149,11 @@ Output Print(const Scope& s, Output input, const std::vector<Output>& data,
       .Output();
 }
 Node* PrintV2(const Scope& s, Output input, std::string_view output_stream, std::string_view end) {
-  return s.Op("PrintV2").Input(input).Attr("output_stream", output_stream).Attr("end", end).Finish();
+  return s.Op("PrintV2")
+      .Input(input)
+      .Attr("output_stream", output_stream)
+      .Attr("end", end)
+      .Finish();
 }
 
 }  // namespace tenon

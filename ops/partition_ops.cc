@@ -15,8 +15,7 @@ StatusOr<DimVector> StitchedRow(const KernelContext& ctx, int n) {
   DimVector row;
   for (int i = 0; i < n; ++i) {
     const Shape &index = ctx.input(i).shape(), &data = ctx.input(n + i).shape();
-    if (data.rank() < index.rank() ||
-        !(data.dims().first(index.rank()) == index.dims())) {
+    if (data.rank() < index.rank() || !(data.dims().first(index.rank()) == index.dims())) {
       return InvalidArgument("data[", i, "].shape = ", data.ToString(),
                              " does not start with indices[", i, "].shape = ", index.ToString());
     }
@@ -24,9 +23,9 @@ StatusOr<DimVector> StitchedRow(const KernelContext& ctx, int n) {
     if (i == 0) row.assign(rest.begin(), rest.end());
     if (absl::Span<const int64_t>(row) == rest) continue;
     return InvalidArgument("Need data[0].shape[", ctx.input(0).rank(), ":] = data[", i, "].shape[",
-                           index.rank(), ":], got data[0].shape = ",
-                           ctx.input(n).shape().ToString(), ", data[", i,
-                           "].shape = ", data.ToString());
+                           index.rank(),
+                           ":], got data[0].shape = ", ctx.input(n).shape().ToString(), ", data[",
+                           i, "].shape = ", data.ToString());
   }
   return row;
 }
@@ -69,13 +68,13 @@ Status StitchShape(ShapeContext& c) {
                                ", which does not start with that of its indices, ",
                                index.ToString());
       }
-      TENON_ASSIGN_OR_RETURN(row,
-                             row.MergeWith(PartialShape(data.dims().subspan(index.rank()))));
+      TENON_ASSIGN_OR_RETURN(row, row.MergeWith(PartialShape(data.dims().subspan(index.rank()))));
     }
     const Tensor* constant = c.constant(i);
     if (constant == nullptr || constant->dtype() != DType::kInt32) rows = -1;
     if (rows < 0) continue;
-    for (const int32_t v : constant->flat<int32_t>()) rows = std::max<int64_t>(rows, int64_t{v} + 1);
+    for (const int32_t v : constant->flat<int32_t>())
+      rows = std::max<int64_t>(rows, int64_t{v} + 1);
   }
   if (!row.rank_known()) return OkStatus();
   DimVector dims(row.dims().begin(), row.dims().end());
@@ -97,9 +96,9 @@ Status PartitionKernel(KernelContext& ctx) {
   const Tensor& partitions = ctx.input(1);
   const int rank = partitions.rank();
   if (data.rank() < rank || !(data.shape().dims().first(rank) == partitions.shape().dims())) {
-    return InvalidArgument("data.shape must start with partitions.shape, got data.shape = ",
-                           data.shape().ToString(), ", partitions.shape = ",
-                           partitions.shape().ToString());
+    return InvalidArgument(
+        "data.shape must start with partitions.shape, got data.shape = ", data.shape().ToString(),
+        ", partitions.shape = ", partitions.shape().ToString());
   }
   const absl::Span<const int32_t> part = partitions.flat<int32_t>();
   std::vector<int64_t> counts(ctx.num_outputs(), 0);

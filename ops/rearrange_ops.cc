@@ -69,10 +69,8 @@ Status TileGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
   const Output x = node.input(0), multiples = node.input(1);
   const Output shape = ShapeOf(s, x, multiples.dtype());
   const Output pairs = Reshape(s, Pack(s, {multiples, shape}, 1), Const<int32_t>(s, {-1}));
-  const Output repetitions =
-      Range(s, Const<int32_t>(s, 0), Size(s, pairs), Const<int32_t>(s, 2));
-  const Output sum =
-      s.Op("Sum").Input(Reshape(s, dys[0], pairs)).Input(repetitions).Output();
+  const Output repetitions = Range(s, Const<int32_t>(s, 0), Size(s, pairs), Const<int32_t>(s, 2));
+  const Output sum = s.Op("Sum").Input(Reshape(s, dys[0], pairs)).Input(repetitions).Output();
   (*dxs)[0] = Reshape(s, sum, shape);
   return OkStatus();
 }
@@ -227,8 +225,9 @@ void RegisterRearrangeOps(OpRegistry& ops) {
       .Input("axis: Tidx")
       .Output("output: T")
       .Attr("Tidx: {int32, int64} = int32")
-      .Attr("T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, "
-            "float16, float32, float64, complex64, complex128, string}")
+      .Attr(
+          "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, "
+          "float16, float32, float64, complex64, complex128, string}")
       .Shape(UnchangedShape)
       .Kernel(kCpu, ReverseKernel, {.host_args = {"axis"}})
       .Grad(ReverseGrad)

@@ -108,8 +108,10 @@ class AssignVariableKernel final : public Kernel {
       const Tensor current = variable.Read();
       const PartialShape wanted = current.valid() ? current.shape() : variable.shape();
       if (!wanted.IsCompatibleWith(value.shape())) {
-        return InvalidArgument("Trying to assign to variable with tensor with wrong shape. "
-                               "Expected ", wanted.ToString(), " got ", value.shape().ToString());
+        return InvalidArgument(
+            "Trying to assign to variable with tensor with wrong shape. "
+            "Expected ",
+            wanted.ToString(), " got ", value.shape().ToString());
       }
     }
     variable.Assign(std::move(value));
@@ -150,8 +152,7 @@ class DestroyKernel final : public Kernel {
       : Kernel(c), ignore_missing_(c.Attr<bool>("ignore_lookup_error")) {}
   Status Compute(KernelContext& ctx) const override {
     TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, 0));
-    const Status deleted =
-        ctx.resources().Delete(handle->container, Variable::kKind, handle->name);
+    const Status deleted = ctx.resources().Delete(handle->container, Variable::kKind, handle->name);
     return ignore_missing_ ? OkStatus() : deleted;
   }
 
@@ -171,8 +172,8 @@ class ResourceGatherKernel final : public HandleKernel {
       return InvalidArgument("params must be at least rank ", std::max<int64_t>(batch_dims, 0) + 1,
                              ", found shape ", value.shape().ToString());
     }
-    TENON_ASSIGN_OR_RETURN(
-        Tensor out, GatherSlices(value, indices, static_cast<int>(batch_dims), batch_dims));
+    TENON_ASSIGN_OR_RETURN(Tensor out,
+                           GatherSlices(value, indices, static_cast<int>(batch_dims), batch_dims));
     ctx.set_output(0, std::move(out));
     return OkStatus();
   }

@@ -117,8 +117,9 @@ constexpr char kBitcastTypes[] =
 
 void RegisterScanOps(OpRegistry& ops) {
   ops.Add("Cumsum")
-      .Doc("Sums of all elements up to each one along an axis; exclusive leaves out the element "
-           "itself, reverse begins at the end.")
+      .Doc(
+          "Sums of all elements up to each one along an axis; exclusive leaves out the element "
+          "itself, reverse begins at the end.")
       .Input("x: T")
       .Input("axis: Tidx")
       .Output("out: T")
@@ -133,8 +134,9 @@ void RegisterScanOps(OpRegistry& ops) {
       .Example({Shape{2, 3}, Tensor::Scalar<int32_t>(-1)})
       .Example({Shape{2, 3}, Tensor::Scalar<int64_t>(0)}, {{"exclusive", true}, {"reverse", true}});
   ops.Add("Bitcast")
-      .Doc("The same bytes as another dtype. A smaller one adds a last dimension, a larger one "
-           "takes it away.")
+      .Doc(
+          "The same bytes as another dtype. A smaller one adds a last dimension, a larger one "
+          "takes it away.")
       .Input("input: T")
       .Output("output: type")
       .Attr(StrCat("T: {", kBitcastTypes, "}"))

@@ -66,8 +66,8 @@ Status GatherNdKernel(KernelContext& ctx) {
                            params.shape().ToString());
   }
   TENON_ASSIGN_OR_RETURN(const Tuples tuples, ReadTuples(indices, params.shape(), "param"));
-  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(SlicesShape(indices.shape().dims(),
-                                                                      params.shape().dims())));
+  TENON_ASSIGN_OR_RETURN(const Shape shape,
+                         Shape::Create(SlicesShape(indices.shape().dims(), params.shape().dims())));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return OkStatus();
   for (size_t i = 0; i < tuples.offsets.size(); ++i) {
@@ -167,8 +167,9 @@ void RegisterScatterNdOps(OpRegistry& ops) {
       .Example({Shape{3, 4}, Tensor::Of<int32_t>({3, 1}, {2, 0, 2})})
       .Example({Shape{3, 4}, Tensor::Of<int64_t>({2, 2}, {2, 0, 1, 3})});
   ops.Add("ScatterNd")
-      .Doc("Zeros of a shape, to which updates are added where the tuples in the last dimension of "
-           "indices point.")
+      .Doc(
+          "Zeros of a shape, to which updates are added where the tuples in the last dimension of "
+          "indices point.")
       .Input("indices: Tindices")
       .Input("updates: T")
       .Input("shape: Tindices")
@@ -179,8 +180,8 @@ void RegisterScatterNdOps(OpRegistry& ops) {
       .Kernel(kCpu, ScatterNdKernel,
               {.types = {{"T", DTypesOf(ScatterTypes())}}, .host_args = {"shape"}})
       .Grad(ScatterNdGrad)
-      .Example({Tensor::Of<int32_t>({3, 1}, {2, 0, 2}), Shape{3, 2},
-                Tensor::Vector<int32_t>({4, 2})});
+      .Example(
+          {Tensor::Of<int32_t>({3, 1}, {2, 0, 2}), Shape{3, 2}, Tensor::Vector<int32_t>({4, 2})});
 }
 
 Output GatherNd(const Scope& s, Output params, Output indices) {

@@ -73,8 +73,7 @@ Status UniqueKernel(KernelContext& ctx) {
   std::vector<int64_t> place(x.num_elements()), first;
   // By value for the types where equal values may have different bits (0 and -0), or equal bits
   // are different values (NaN).
-  using Types = decltype(ConcatTypes(
-      TypeList<float, double, std::string, bool>(), IntTypes()));
+  using Types = decltype(ConcatTypes(TypeList<float, double, std::string, bool>(), IntTypes()));
   const bool known = Dispatch(x.dtype(), Types(), [&](auto zero) {
     using T = decltype(zero);
     NumberDistinct<T>(x.flat<T>(), &place, &first);

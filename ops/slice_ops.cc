@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/arguments.h"
 #include "ops/array_ops.h"
+#include "ops/elements.h"
 #include "ops/register.h"
 #include "ops/strided_copy.h"
-#include "ops/elements.h"
 
 namespace tenon {
 namespace {
@@ -15,7 +15,8 @@ Status SliceKernel(KernelContext& ctx) {
   const int rank = in.rank();
   if (static_cast<int>(begin.size()) != rank || static_cast<int>(size.size()) != rank) {
     return InvalidArgument("Expected begin and size arguments to be 1-D tensors of size ", rank,
-                           ", but got shapes [", begin.size(), "] and [", size.size(), "] instead.");
+                           ", but got shapes [", begin.size(), "] and [", size.size(),
+                           "] instead.");
   }
   StridedView source{0, StridesOf(in.shape().dims())};
   bool whole = true;
@@ -191,8 +192,9 @@ void RegisterSliceOps(OpRegistry& ops) {
       .Grad(SliceGrad)
       .Example({Shape{3, 4}, Tensor::Vector<int32_t>({1, 0}), Tensor::Vector<int32_t>({2, -1})});
   ops.Add("Pad")
-      .Doc("The input with zeros around it: paddings[i] is how many before and after it in "
-           "dimension i.")
+      .Doc(
+          "The input with zeros around it: paddings[i] is how many before and after it in "
+          "dimension i.")
       .Input("input: T")
       .Input("paddings: Tpaddings")
       .Output("output: T")
@@ -203,8 +205,9 @@ void RegisterSliceOps(OpRegistry& ops) {
       .Grad(PadGrad)
       .Example({Shape{2, 3}, Tensor::Of<int32_t>({2, 2}, {1, 0, 0, 2})});
   ops.Add("PadV2")
-      .Doc("The input with a constant around it: paddings[i] is how many before and after it in "
-           "dimension i.")
+      .Doc(
+          "The input with a constant around it: paddings[i] is how many before and after it in "
+          "dimension i.")
       .Input("input: T")
       .Input("paddings: Tpaddings")
       .Input("constant_values: T")

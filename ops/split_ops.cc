@@ -43,9 +43,10 @@ Status SplitKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(0), in.rank(), "split_dim"));
   const int64_t n = ctx.num_outputs();
   if (in.dim(axis) % n != 0) {
-    return InvalidArgument("Number of ways to split should evenly divide the split dimension, but "
-                           "got split_dim ", axis, " (size = ", in.dim(axis), ") and num_split ",
-                           n);
+    return InvalidArgument(
+        "Number of ways to split should evenly divide the split dimension, but "
+        "got split_dim ",
+        axis, " (size = ", in.dim(axis), ") and num_split ", n);
   }
   return Cut(ctx, in, axis, DimVector(n, in.dim(axis) / n), false);
 }
@@ -65,9 +66,11 @@ Status ResolveSizes(int64_t size, DimVector* sizes) {
     }
   }
   if (unknown >= 0 ? sum > size : sum != size) {
-    return InvalidArgument("Determined shape must either match input shape along split_dim exactly "
-                           "if fully specified, or be less than the size of the input along "
-                           "split_dim if not fully specified. Got: ", sum, " for ", size);
+    return InvalidArgument(
+        "Determined shape must either match input shape along split_dim exactly "
+        "if fully specified, or be less than the size of the input along "
+        "split_dim if not fully specified. Got: ",
+        sum, " for ", size);
   }
   if (unknown >= 0) (*sizes)[unknown] = size - sum;
   return OkStatus();
@@ -152,8 +155,8 @@ Status UnpackShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const int64_t wanted, c.Attr<int64_t>("axis"));
   TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(wanted, in.rank(), "axis"));
   if (in.dim(axis) >= 0 && in.dim(axis) != c.num_outputs()) {
-    return InvalidArgument("dimension ", axis, " of ", in.ToString(), " must equal num = ",
-                           c.num_outputs());
+    return InvalidArgument("dimension ", axis, " of ", in.ToString(),
+                           " must equal num = ", c.num_outputs());
   }
   DimVector dims(in.dims().begin(), in.dims().end());
   dims.erase(dims.begin() + axis);

@@ -58,7 +58,8 @@ Status AddDimension(const Entry& e, int64_t size, SlicePlan* plan) {
     return OkStatus();
   }
   const bool forward = e.stride > 0;
-  const int64_t begin = e.begin_masked ? (forward ? 0 : size - 1) : Clamped(e.begin, size, e.stride);
+  const int64_t begin =
+      e.begin_masked ? (forward ? 0 : size - 1) : Clamped(e.begin, size, e.stride);
   const int64_t end = e.end_masked ? (forward ? size : -1) : Clamped(e.end, size, e.stride);
   const int64_t interval = end - begin;
   int64_t count = 0;
@@ -79,9 +80,10 @@ StatusOr<SlicePlan> PlanSlice(absl::Span<const int64_t> dims, const Tensor& begi
   TENON_ASSIGN_OR_RETURN(const DimVector e, ReadIntegerVector(end, "end"));
   TENON_ASSIGN_OR_RETURN(const DimVector st, ReadIntegerVector(strides, "strides"));
   if (b.size() != e.size() || b.size() != st.size()) {
-    return InvalidArgument("Expected begin, end, and strides to be 1D equal size tensors, but got "
-                           "shapes [", b.size(), "], [", e.size(), "], and [", st.size(),
-                           "] instead.");
+    return InvalidArgument(
+        "Expected begin, end, and strides to be 1D equal size tensors, but got "
+        "shapes [",
+        b.size(), "], [", e.size(), "], and [", st.size(), "] instead.");
   }
   if (b.size() > 32) return InvalidArgument("a strided slice has at most 32 entries");
   const auto bit = [](int64_t mask, size_t i) { return ((mask >> i) & 1) != 0; };
@@ -118,9 +120,9 @@ StatusOr<SlicePlan> PlanSlice(absl::Span<const int64_t> dims, const Tensor& begi
     } else if (bit(masks.new_axis, i)) {
       plan.out.push_back(1);
     } else {
-      TENON_RETURN_IF_ERROR(AddDimension({b[i], e[i], st[i], bit(masks.begin, i), bit(masks.end, i),
-                                          bit(masks.shrink_axis, i)},
-                                         next_size(), &plan));
+      TENON_RETURN_IF_ERROR(AddDimension(
+          {b[i], e[i], st[i], bit(masks.begin, i), bit(masks.end, i), bit(masks.shrink_axis, i)},
+          next_size(), &plan));
     }
   }
   if (ellipsis == b.size()) TENON_RETURN_IF_ERROR(expand());
@@ -215,9 +217,8 @@ Status StridedSliceShape(ShapeContext& c) {
       c.constant(3) == nullptr) {
     return OkStatus();
   }
-  TENON_ASSIGN_OR_RETURN(const SlicePlan plan,
-                         PlanSlice(in.dims(), *c.constant(1), *c.constant(2), *c.constant(3),
-                                   MasksOf(c.attrs())));
+  TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(in.dims(), *c.constant(1), *c.constant(2),
+                                                         *c.constant(3), MasksOf(c.attrs())));
   TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(plan.out));
   c.set_output(0, std::move(out));
   return OkStatus();
@@ -251,8 +252,8 @@ Status SliceGradient(const Scope& s, Node& node, const std::vector<Output>& dys,
 
 Status SliceGradGradient(const Scope& s, Node& node, const std::vector<Output>& dys,
                          std::vector<Output>* dxs) {
-  (*dxs)[4] = StridedSlice(s, dys[0], node.input(1), node.input(2), node.input(3),
-                           MasksOf(node.attrs()));
+  (*dxs)[4] =
+      StridedSlice(s, dys[0], node.input(1), node.input(2), node.input(3), MasksOf(node.attrs()));
   return OkStatus();
 }
 
@@ -269,9 +270,10 @@ Tensor Indices(std::initializer_list<int32_t> values) { return Tensor::Vector(va
 void RegisterStridedSliceOps(OpRegistry& ops) {
   {
     OpBuilder op = ops.Add("StridedSlice");
-    op.Doc("input[begin:end:strides] with Python's meaning. Bit i of begin_mask and end_mask "
-           "leaves out that bound of entry i; of ellipsis_mask makes entry i `...`; of "
-           "new_axis_mask a new dimension of 1; of shrink_axis_mask a single index.")
+    op.Doc(
+          "input[begin:end:strides] with Python's meaning. Bit i of begin_mask and end_mask "
+          "leaves out that bound of entry i; of ellipsis_mask makes entry i `...`; of "
+          "new_axis_mask a new dimension of 1; of shrink_axis_mask a single index.")
         .Input("input: T")
         .Input("begin: Index")
         .Input("end: Index")
@@ -302,8 +304,8 @@ void RegisterStridedSliceOps(OpRegistry& ops) {
     op.Shape(StridedSliceGradShape)
         .Kernel<StridedSliceGradKernel>(kCpu, {.host_args = {"shape", "begin", "end", "strides"}})
         .Grad(SliceGradGradient)
-        .Example({Indices({4, 5}), Indices({-1, 1}), Indices({0, 4}), Indices({-2, 2}),
-                  Shape{2, 2}});
+        .Example(
+            {Indices({4, 5}), Indices({-1, 1}), Indices({0, 4}), Indices({-2, 2}), Shape{2, 2}});
   }
   OpBuilder op = ops.Add("StridedSliceAssign");
   op.Doc("Writes a value into the part of a variable that StridedSlice would take.")

@@ -93,8 +93,8 @@ class AsStringKernel final : public Kernel {
     if (!real && precision >= 0) {
       c.Fail(InvalidArgument("precision not supported for datatype ", ToString(type)));
     }
-    if (fill.size() > 1 || (!fill.empty() && std::string_view(" +-0#").find(fill[0]) ==
-                                                 std::string_view::npos)) {
+    if (fill.size() > 1 ||
+        (!fill.empty() && std::string_view(" +-0#").find(fill[0]) == std::string_view::npos)) {
       c.Fail(InvalidArgument("Fill argument not supported: \"", fill, "\""));
     }
     if (precision > kMaxField || width > kMaxField) {
@@ -156,11 +156,20 @@ Status StringToNumberKernel(KernelContext& ctx) {
     const std::string& text = in.data<std::string>()[i];
     bool read = false;
     switch (out->dtype()) {
-      case DType::kFloat: read = absl::SimpleAtof(text, out->data<float>() + i); break;
-      case DType::kDouble: read = absl::SimpleAtod(text, out->data<double>() + i); break;
-      case DType::kInt32: read = absl::SimpleAtoi(text, out->data<int32_t>() + i); break;
-      case DType::kInt64: read = absl::SimpleAtoi(text, out->data<int64_t>() + i); break;
-      default: break;
+      case DType::kFloat:
+        read = absl::SimpleAtof(text, out->data<float>() + i);
+        break;
+      case DType::kDouble:
+        read = absl::SimpleAtod(text, out->data<double>() + i);
+        break;
+      case DType::kInt32:
+        read = absl::SimpleAtoi(text, out->data<int32_t>() + i);
+        break;
+      case DType::kInt64:
+        read = absl::SimpleAtoi(text, out->data<int64_t>() + i);
+        break;
+      default:
+        break;
     }
     if (!read) {
       return InvalidArgument("StringToNumberOp could not correctly convert string: ", text);
@@ -220,7 +229,8 @@ Status ShardNameKernel(KernelContext& ctx) {
   }
   const bool spec = ctx.num_inputs() == 2;
   const int32_t count = ctx.input(spec ? 1 : 2).scalar<int32_t>();
-  const std::string shard = spec ? std::string(5, '?') : Printed("%05d", ctx.input(1).scalar<int32_t>());
+  const std::string shard =
+      spec ? std::string(5, '?') : Printed("%05d", ctx.input(1).scalar<int32_t>());
   ctx.set_output(0, Tensor::Scalar(StrCat(ctx.input(0).scalar<std::string>(), "-", shard, "-of-",
                                           Printed("%05d", count))));
   return OkStatus();

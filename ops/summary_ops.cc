@@ -28,11 +28,10 @@ Status ScalarKernel(KernelContext& ctx) {
   const Tensor& tags = ctx.input(0);
   const Tensor& values = ctx.input(1);
   if (!(tags.shape() == values.shape())) {
-    return InvalidArgument("tags and values are not the same shape: ", tags.shape().ToString(),
-                           " != ", values.shape().ToString(),
-                           tags.num_elements() == 1
-                               ? StrCat(" (tag '", tags.scalar<std::string>(), "')")
-                               : "");
+    return InvalidArgument(
+        "tags and values are not the same shape: ", tags.shape().ToString(),
+        " != ", values.shape().ToString(),
+        tags.num_elements() == 1 ? StrCat(" (tag '", tags.scalar<std::string>(), "')") : "");
   }
   TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, ValuesOf(values));
   Summary summary;

@@ -89,12 +89,13 @@ StatusOr<Tensor> TensorArray::Read(int64_t index) {
                            "clear_after_read = false?)");
   }
   if (!element.written) {
-    const PartialShape& shape =
-        element.shape.rank_known() ? element.shape : options_.element_shape;
+    const PartialShape& shape = element.shape.rank_known() ? element.shape : options_.element_shape;
     if (!shape.IsFullyKnown()) {
       return InvalidArgument("TensorArray ", name_, ": Could not read from TensorArray index ",
-                             index, ": it was not written, and the element shape is not fully "
-                             "defined: ", shape.ToString());
+                             index,
+                             ": it was not written, and the element shape is not fully "
+                             "defined: ",
+                             shape.ToString());
     }
     TENON_ASSIGN_OR_RETURN(element.value,
                            Tensor::Allocate(CpuAllocator(), dtype_, shape.ToShape()));
@@ -117,8 +118,10 @@ Status TensorArray::Grow(int64_t size) {
   TENON_RETURN_IF_ERROR(CheckOpen());
   if (size <= static_cast<int64_t>(elements_.size())) return OkStatus();
   if (!options_.dynamic_size || size > kMaxSize) {
-    return InvalidArgument("TensorArray ", name_, ": ", size, " elements are needed, but the array "
-                           "is not resizeable and size is: ", elements_.size());
+    return InvalidArgument("TensorArray ", name_, ": ", size,
+                           " elements are needed, but the array "
+                           "is not resizeable and size is: ",
+                           elements_.size());
   }
   elements_.resize(size);
   return OkStatus();

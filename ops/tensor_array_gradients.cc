@@ -32,8 +32,8 @@ Status TensorArrayReadGrad(const Scope& s, Node& node, const std::vector<Output>
 Status TensorArrayWriteGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
                             std::vector<Output>* dxs) {
   const TensorArrayOutputs grad = GradientArray(s, node, dys[0], dys[0]);
-  (*dxs)[2] = TensorArrayReadV3(s, grad.handle, node.input(1), grad.flow,
-                                Output(node.input(2)).dtype());
+  (*dxs)[2] =
+      TensorArrayReadV3(s, grad.handle, node.input(1), grad.flow, Output(node.input(2)).dtype());
   (*dxs)[3] = dys[0];
   return OkStatus();
 }
@@ -48,8 +48,8 @@ Status TensorArrayGatherGrad(const Scope& s, Node& node, const std::vector<Outpu
 Status TensorArrayScatterGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
                               std::vector<Output>* dxs) {
   const TensorArrayOutputs grad = GradientArray(s, node, dys[0], dys[0]);
-  (*dxs)[2] = TensorArrayGatherV3(s, grad.handle, node.input(1), grad.flow,
-                                  Output(node.input(2)).dtype());
+  (*dxs)[2] =
+      TensorArrayGatherV3(s, grad.handle, node.input(1), grad.flow, Output(node.input(2)).dtype());
   (*dxs)[3] = dys[0];
   return OkStatus();
 }
@@ -65,8 +65,7 @@ Status TensorArrayConcatGrad(const Scope& s, Node& node, const std::vector<Outpu
 Status TensorArraySplitGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
                             std::vector<Output>* dxs) {
   const TensorArrayOutputs grad = GradientArray(s, node, dys[0], dys[0]);
-  (*dxs)[1] =
-      TensorArrayConcatV3(s, grad.handle, grad.flow, Output(node.input(1)).dtype()).value;
+  (*dxs)[1] = TensorArrayConcatV3(s, grad.handle, grad.flow, Output(node.input(1)).dtype()).value;
   (*dxs)[3] = dys[0];
   return OkStatus();
 }

@@ -56,9 +56,8 @@ class CreateKernel final : public Kernel {
     // Every run makes an array of its own: inside an outer loop there is one an iteration.
     const std::string unique =
         StrCat(array_name_.empty() ? name() : array_name_, "_", made_.fetch_add(1));
-    TENON_RETURN_IF_ERROR(store->LookupOrCreate<TensorArray>(kContainer, unique, [&] {
-      return std::make_shared<TensorArray>(unique, options_, size);
-    }));
+    TENON_RETURN_IF_ERROR(store->LookupOrCreate<TensorArray>(
+        kContainer, unique, [&] { return std::make_shared<TensorArray>(unique, options_, size); }));
     ctx.set_output(0, HandleOf(ctx, unique));
     ctx.set_output(1, Flow());
     return OkStatus();
@@ -189,9 +188,11 @@ class ConcatKernel final : public Kernel {
       const auto tail = element.shape().dims().subspan(1);
       if (i == 0) rest.assign(tail.begin(), tail.end());
       if (!(absl::Span<const int64_t>(rest) == tail)) {
-        return InvalidArgument("TensorArray has inconsistent shapes. Index 0 has (excepting "
-                               "dimension 0) shape: ", PartialShape(rest).ToString(), " but index ",
-                               i, " has shape: ", element.shape().ToString());
+        return InvalidArgument(
+            "TensorArray has inconsistent shapes. Index 0 has (excepting "
+            "dimension 0) shape: ",
+            PartialShape(rest).ToString(), " but index ", i,
+            " has shape: ", element.shape().ToString());
       }
       lengths.data<int64_t>()[i] = element.dim(0);
       rows += element.dim(0);
@@ -249,15 +250,17 @@ Status SplitKernel(KernelContext& ctx) {
   int64_t total = 0;
   for (const int64_t n : lengths) {
     if (n < 0 || n > value.dim(0) - total) {
-      return InvalidArgument("Expected sum of lengths to be equal to values.shape[0], found lengths ",
-                             Join(lengths, ","), " for ", value.dim(0));
+      return InvalidArgument(
+          "Expected sum of lengths to be equal to values.shape[0], found lengths ",
+          Join(lengths, ","), " for ", value.dim(0));
     }
     total += n;
   }
   if (total != value.dim(0)) {
-    return InvalidArgument("Expected sum of lengths to be equal to values.shape[0], but sum of "
-                           "lengths is ", total, " and value's shape is: ",
-                           value.shape().ToString());
+    return InvalidArgument(
+        "Expected sum of lengths to be equal to values.shape[0], but sum of "
+        "lengths is ",
+        total, " and value's shape is: ", value.shape().ToString());
   }
   TENON_RETURN_IF_ERROR(array->Grow(static_cast<int64_t>(lengths.size())));
   TENON_ASSIGN_OR_RETURN(const int64_t size, array->Size());
@@ -267,8 +270,8 @@ Status SplitKernel(KernelContext& ctx) {
   }
   int64_t at = 0;
   for (size_t i = 0; i < lengths.size(); ++i) {
-    TENON_ASSIGN_OR_RETURN(Tensor element, RowsOf(value, at, at + lengths[i],
-                                                  value.shape().WithDim(0, lengths[i])));
+    TENON_ASSIGN_OR_RETURN(
+        Tensor element, RowsOf(value, at, at + lengths[i], value.shape().WithDim(0, lengths[i])));
     TENON_RETURN_IF_ERROR(array->Write(static_cast<int64_t>(i), std::move(element)));
     at += lengths[i];
   }
@@ -362,8 +365,9 @@ void RegisterReads(OpRegistry& ops) {
 
 void RegisterTensorArrayOps(OpRegistry& ops) {
   ops.Add("TensorArrayV3")
-      .Doc("A new array of this step. Elements are written once, and read once when "
-           "clear_after_read.")
+      .Doc(
+          "A new array of this step. Elements are written once, and read once when "
+          "clear_after_read.")
       .Input("size: int32")
       .Output("handle: resource")
       .Output("flow: float")

@@ -15,7 +15,7 @@ struct TensorArrayOutputs {
   Output flow;
 };
 struct TensorArrayOptions {
-  PartialShape element_shape;
+  PartialShape element_shape = {};
   bool dynamic_size = false;
   bool clear_after_read = true;
   bool identical_element_shapes = false;
@@ -28,8 +28,7 @@ Output TensorArrayWriteV3(const Scope& s, Output handle, Output index, Output va
 Output TensorArrayScatterV3(const Scope& s, Output handle, Output indices, Output value,
                             Output flow);
 /// The first lengths[0] rows of value become element 0, and so on.
-Output TensorArraySplitV3(const Scope& s, Output handle, Output value, Output lengths,
-                          Output flow);
+Output TensorArraySplitV3(const Scope& s, Output handle, Output value, Output lengths, Output flow);
 Output TensorArrayReadV3(const Scope& s, Output handle, Output index, Output flow, DType dtype);
 /// The elements along a new first dimension.
 Output TensorArrayGatherV3(const Scope& s, Output handle, Output indices, Output flow, DType dtype,

@@ -170,8 +170,8 @@ class ApplyKernel final : public Kernel {
     std::sort(order.begin(), order.end(),
               [&](int a, int b) { return std::less<>()(variables[a], variables[b]); });
     Together values;
-    TENON_RETURN_IF_ERROR(ModifyTogether(
-        variables, order, &values, [&](const Together& t) { return Update(t, ctx); }));
+    TENON_RETURN_IF_ERROR(ModifyTogether(variables, order, &values,
+                                         [&](const Together& t) { return Update(t, ctx); }));
     if (ctx.num_outputs() > 0) ctx.set_output_ref(0, variables[0]);
     return OkStatus();
   }
@@ -245,8 +245,8 @@ namespace {
 NodeBuilder AdamNode(const Scope& s, std::string_view op, Output var, Output m, Output v,
                      const AdamScalars& a, Output grad, bool use_nesterov) {
   NodeBuilder node = s.Op(op);
-  for (const Output& in : {var, m, v, a.beta1_power, a.beta2_power, a.lr, a.beta1, a.beta2,
-                           a.epsilon, grad}) {
+  for (const Output& in :
+       {var, m, v, a.beta1_power, a.beta2_power, a.lr, a.beta1, a.beta2, a.epsilon, grad}) {
     node.Input(in);
   }
   node.Attr("use_nesterov", use_nesterov);

@@ -40,8 +40,8 @@ class VariableKernel final : public Kernel {
                              return std::make_shared<Variable>(dtype_, shape_, name());
                            }));
     if (found->dtype() != dtype_ || !found->shape().IsCompatibleWith(shape_)) {
-      return InvalidArgument("Trying to share variable ", key, ", but specified ",
-                             ToString(dtype_), shape_.ToString(), " and found already created ",
+      return InvalidArgument("Trying to share variable ", key, ", but specified ", ToString(dtype_),
+                             shape_.ToString(), " and found already created ",
                              ToString(found->dtype()), found->shape().ToString());
     }
     MutexLock lock(mu_);

@@ -35,10 +35,11 @@ StatusOr<ScatterPlan> PlanScatter(const Tensor& value, const Tensor& indices,
   DimVector wanted(indices.shape().dims().begin(), indices.shape().dims().end());
   wanted.insert(wanted.end(), value.shape().dims().begin() + 1, value.shape().dims().end());
   if (!(absl::Span<const int64_t>(wanted) == updates.shape().dims())) {
-    return InvalidArgument("Must have updates.shape = indices.shape + params.shape[1:] or "
-                           "updates.shape = [], got updates.shape ", updates.shape().ToString(),
-                           ", indices.shape ", indices.shape().ToString(), ", params.shape ",
-                           value.shape().ToString());
+    return InvalidArgument(
+        "Must have updates.shape = indices.shape + params.shape[1:] or "
+        "updates.shape = [], got updates.shape ",
+        updates.shape().ToString(), ", indices.shape ", indices.shape().ToString(),
+        ", params.shape ", value.shape().ToString());
   }
   return plan;
 }

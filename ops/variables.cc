@@ -8,8 +8,8 @@ namespace tenon {
 StatusOr<const ResourceHandle*> HandleInput(const KernelContext& ctx, int i) {
   const Tensor& t = ctx.input(i);
   if (t.dtype() != DType::kResource || t.num_elements() != 1) {
-    return InvalidArgument("input ", i, " must be a resource handle, found ",
-                           ToString(t.dtype()), t.shape().ToString());
+    return InvalidArgument("input ", i, " must be a resource handle, found ", ToString(t.dtype()),
+                           t.shape().ToString());
   }
   const ResourceHandle& handle = t.scalar<ResourceHandle>();
   if (!handle.device.empty() && handle.device != ctx.device().name()) {
@@ -33,8 +33,9 @@ Status UninitializedVariable(const ResourceStore& store, const ResourceHandle& h
   return FailedPrecondition(
       "Could not find variable ", handle.name,
       ". This could mean that the variable has been deleted. In TF1, it can also mean the variable "
-      "is uninitialized. Debug info: container=", container, ", status error message=Resource ",
-      container, "/", handle.name, "/N10tensorflow3VarE does not exist.");
+      "is uninitialized. Debug info: container=",
+      container, ", status error message=Resource ", container, "/", handle.name,
+      "/N10tensorflow3VarE does not exist.");
 }
 
 StatusOr<std::shared_ptr<Variable>> VariableInput::Find(const KernelContext& ctx,

@@ -18,7 +18,8 @@ template <typename T>
 class ResourceCache {
  public:
   /// The resource of that handle in `store`; NotFound when there is none.
-  StatusOr<std::shared_ptr<T>> Find(const ResourceStore& store, const ResourceHandle& handle) const {
+  StatusOr<std::shared_ptr<T>> Find(const ResourceStore& store,
+                                    const ResourceHandle& handle) const {
     MutexLock lock(mu_);
     // Read before the lookup: a removal in between makes the next call look again.
     const uint64_t removals = store.removals();

@@ -28,17 +28,17 @@ Shape RandomShape(Random& random) {
 /// Ops whose result is as large as some input says: for these a large number is no mistake.
 bool SizedByValues(const std::string& op) {
   static const std::set<std::string> ops = {
-      "Fill",        "Range", "OneHot",    "BroadcastTo",      "Tile",          "Pad",
-      "PadV2",       "LinSpace", "ScatterNd", "StridedSliceGrad", "DynamicStitch",
-      "TruncatedNormal"};
+      "Fill",  "Range",    "OneHot",    "BroadcastTo",      "Tile",          "Pad",
+      "PadV2", "LinSpace", "ScatterNd", "StridedSliceGrad", "DynamicStitch", "TruncatedNormal"};
   return ops.contains(op) || op.starts_with("Random") || op.find("Segment") != std::string::npos;
 }
 
 /// Numbers that break sloppy arithmetic, among small ones.
 double RandomNumber(Random& random, bool extreme, bool large) {
   if (extreme && random() % 4 == 0) {
-    const int64_t wide = Pick(random, {std::numeric_limits<int32_t>::min(),
-                                       std::numeric_limits<int64_t>::min(), int64_t{1} << 62, -999});
+    const int64_t wide =
+        Pick(random, {std::numeric_limits<int32_t>::min(), std::numeric_limits<int64_t>::min(),
+                      int64_t{1} << 62, -999});
     const int64_t most = std::numeric_limits<int32_t>::max();
     return static_cast<double>(large ? Pick(random, {wide, wide, most, 1000003}) : wide);
   }

@@ -17,8 +17,8 @@ class ResourceVariableOpsTest : public ::testing::Test {
  protected:
   GraphSession s;
   Output v = VarHandleOp(s.root.WithName("v"), DType::kFloat, {3, 2});
-  Node* init = AssignVariableOp(
-      s.root, v, Const(s.root, Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6})));
+  Node* init =
+      AssignVariableOp(s.root, v, Const(s.root, Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6})));
   Output read = ReadVariableOp(s.root, v, DType::kFloat);
 };
 
@@ -84,7 +84,8 @@ TEST_F(ResourceVariableOpsTest, GathersRows) {
   EXPECT_EQ(rows.shape(), (PartialShape{2, 2}));
   EXPECT_THAT(Numbers(s.Value(rows)), ElementsAre(5, 6, 1, 2));
   const Output bad = ResourceGather(s.root, v, Const<int32_t>(s.root, {0, 3}), DType::kFloat);
-  EXPECT_THAT(s.Run({bad}), IsError(StatusCode::kInvalidArgument, "indices[1] = 3 is not in [0, 3)"));
+  EXPECT_THAT(s.Run({bad}),
+              IsError(StatusCode::kInvalidArgument, "indices[1] = 3 is not in [0, 3)"));
 }
 
 TEST_F(ResourceVariableOpsTest, GradientsReachTheHandle) {

@@ -63,7 +63,8 @@ TEST_F(TrainingOpsTest, GradientDescentWithTheVariableItselfAsGradient) {
 
 TEST_F(TrainingOpsTest, Momentum) {
   for (const bool nesterov : {false, true}) {
-    const Output v = Ref(StrCat("v", nesterov), {1, 2, 3}), m = Ref(StrCat("m", nesterov), {1, 1, 0});
+    const Output v = Ref(StrCat("v", nesterov), {1, 2, 3}),
+                 m = Ref(StrCat("m", nesterov), {1, 1, 0});
     const Output r = Handle(StrCat("r", nesterov), {1, 2, 3});
     const Output rm = Handle(StrCat("rm", nesterov), {1, 1, 0});
     Init();
@@ -101,7 +102,8 @@ TEST_F(TrainingOpsTest, Adagrad) {
 
 TEST_F(TrainingOpsTest, Adam) {
   const Output v = Ref("v", {1, 2, 3}), m = Ref("m", {0, 0, 0}), u = Ref("u", {0, 0, 0});
-  const Output r = Handle("r", {1, 2, 3}), rm = Handle("rm", {0, 0, 0}), ru = Handle("ru", {0, 0, 0});
+  const Output r = Handle("r", {1, 2, 3}), rm = Handle("rm", {0, 0, 0}),
+               ru = Handle("ru", {0, 0, 0});
   Init();
   const AdamScalars scalars{C(0.9f), C(0.999f), C(0.01f), C(0.9f), C(0.999f), C(1e-8f)};
   ASSERT_OK(s.Run({}, {ApplyAdam(s.root, v, m, u, scalars, grad),
@@ -116,7 +118,8 @@ TEST_F(TrainingOpsTest, Adam) {
 }
 
 TEST_F(TrainingOpsTest, MistakesAreErrorsAndChangeNothing) {
-  const Output v = Ref("v", {1, 2, 3}), empty = VariableV2(s.root.WithName("no"), {3}, DType::kFloat);
+  const Output v = Ref("v", {1, 2, 3}),
+               empty = VariableV2(s.root.WithName("no"), {3}, DType::kFloat);
   const Output handle = VarHandleOp(s.root.WithName("none"), DType::kFloat, {3});
   Init();
   const Output fed = Placeholder(s.root, DType::kFloat);

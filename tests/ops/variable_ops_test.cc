@@ -21,11 +21,11 @@ class VariableOpsTest : public ::testing::Test {
 };
 
 TEST_F(VariableOpsTest, ReadingBeforeTheFirstAssignFails) {
-  EXPECT_THAT(s.Run({v}), IsError(StatusCode::kFailedPrecondition,
-                                  "Attempting to use uninitialized value v"));
+  EXPECT_THAT(s.Run({v}),
+              IsError(StatusCode::kFailedPrecondition, "Attempting to use uninitialized value v"));
   const Output add = AssignAdd(s.root, v, Const(s.root, {1.0f, 1.0f}));
-  EXPECT_THAT(s.Run({}, {add}), IsError(StatusCode::kFailedPrecondition,
-                                        "Attempting to use uninitialized value v"));
+  EXPECT_THAT(s.Run({}, {add}),
+              IsError(StatusCode::kFailedPrecondition, "Attempting to use uninitialized value v"));
 }
 
 TEST_F(VariableOpsTest, IsInitializedAfterAssign) {
@@ -95,8 +95,8 @@ TEST_F(VariableOpsTest, TwoNodesWithOneSharedNameAreOneVariable) {
 
 TEST_F(VariableOpsTest, StringsAndTruthValuesCanBeVariables) {
   const Output text = VariableV2(s.root, {2}, DType::kString);
-  const Output set =
-      Assign(s.root, text, Const(s.root, std::vector<std::string>{"a", "long enough for the heap"}));
+  const Output set = Assign(
+      s.root, text, Const(s.root, std::vector<std::string>{"a", "long enough for the heap"}));
   ASSERT_OK(s.Run({}, {set}));
   EXPECT_EQ(s.Value(text).data<std::string>()[1], "long enough for the heap");
 }
