@@ -44,7 +44,6 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterSelect(ops);
   RegisterBroadcastOps(ops);
   RegisterAccumulate(ops);
-  RegisterArgMax(ops);
   RegisterMatMul(ops);
   RegisterBatchMatMul(ops);
   RegisterBiasAdd(ops);

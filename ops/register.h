@@ -49,7 +49,6 @@ void RegisterCast(OpRegistry& ops);
 void RegisterSelect(OpRegistry& ops);
 void RegisterBroadcastOps(OpRegistry& ops);
 void RegisterAccumulate(OpRegistry& ops);
-void RegisterArgMax(OpRegistry& ops);
 void RegisterMatMul(OpRegistry& ops);
 void RegisterBatchMatMul(OpRegistry& ops);
 void RegisterBiasAdd(OpRegistry& ops);

@@ -29,6 +29,8 @@ struct Regime {
   std::string name;
   int threads;
   bool passes;
+
+  friend void PrintTo(const Regime& regime, std::ostream* out) { *out << regime.name; }
 };
 
 class LocalSessionTest : public ::testing::TestWithParam<Regime> {
