@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "tools/commands.h"
 
@@ -50,6 +51,30 @@ void Describe(const OpRegistration& op) {
   std::printf("Kernels: %s\n", devices.empty() ? "built into the executor" : devices.c_str());
 }
 
+/// One object an op: its name, whether it is stateful, its gradient ("yes", "none", "unknown"), and
+/// its kernels with the dtypes to which type attributes are limited.
+nlohmann::ordered_json AsJson(const OpRegistration& op) {
+  nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
+  for (const KernelRegistration& k : op.kernels) {
+    nlohmann::ordered_json types = nlohmann::ordered_json::object();
+    for (const auto& [attr, dtypes] : k.options.types) {
+      for (const DType t : dtypes) types[attr].push_back(ToString(t));
+    }
+    kernels.push_back({{"device", ToString(k.device)}, {"types", types}});
+  }
+  return {{"name", op.schema.name},
+          {"stateful", op.schema.is_stateful},
+          {"gradient", op.gradient ? "yes" : op.not_differentiable ? "none" : "unknown"},
+          {"kernels", kernels}};
+}
+
+int PrintJson(const OpRegistry& ops) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const OpRegistration* op : ops.All()) list.push_back(AsJson(*op));
+  std::printf("%s\n", list.dump(1).c_str());
+  return kDone;
+}
+
 int ListOrDescribe(const OpRegistry& ops, const std::string& name) {
   if (name.empty()) {
     for (const OpRegistration* op : ops.All()) {
@@ -69,7 +94,11 @@ void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   auto name = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("ops", "List the ops, or describe one");
   command->add_option("name", *name, "The op");
-  command->callback([=, &ops] { *chosen = [name, &ops] { return ListOrDescribe(ops, *name); }; });
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "All ops with their gradients and kernels, for programs");
+  command->callback([=, &ops] {
+    *chosen = [=, &ops] { return *json ? PrintJson(ops) : ListOrDescribe(ops, *name); };
+  });
 }
 
 }  // namespace tenon::tools

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The ops that have a gradient are those of TensorFlow's gradient registry.
+
+For every op of `tenon ops --json`: a gradient here and there, declared not differentiable here and
+there, or unknown here and there. Exceptions are named below with their reason.
+"""
+import json
+import subprocess
+
+from tensorflow_environment import TENON, main_with_tensorflow
+
+IN_LOOPS = "AddGradients does not go through loops; a TensorFlow client builds these itself"
+NO_GRADIENT_ASKED = "TensorFlow says nothing of it, and its integers never have a gradient"
+BY_THE_RUNTIME = "made by the runtime, after gradients"
+
+# op -> (TensorFlow's answer, ours, reason)
+EXCEPTIONS = {
+    "Enter": ("yes", "unknown", IN_LOOPS),
+    "Exit": ("yes", "unknown", IN_LOOPS),
+    "NextIteration": ("yes", "unknown", IN_LOOPS),
+    "RefEnter": ("yes", "unknown", IN_LOOPS),
+    "RefExit": ("yes", "unknown", IN_LOOPS),
+    "RefNextIteration": ("yes", "unknown", IN_LOOPS),
+    "LoopCond": ("yes", "none", "TensorFlow's function cannot be called; a condition has none"),
+    "RandomUniformInt": ("unknown", "none", NO_GRADIENT_ASKED),
+    "_Arg": ("unknown", "none", BY_THE_RUNTIME),
+    "_Retval": ("unknown", "none", BY_THE_RUNTIME),
+}
+
+# A gradient function of TensorFlow that gives None whatever it is asked says what NotDifferentiable
+# says. The test calls these to see that they do: op -> dtypes of its inputs.
+GIVES_NONE = {
+    "ArgMax": ("float", "int32"),
+    "ArgMin": ("float", "int32"),
+    "Ceil": ("float",),
+    "Floor": ("float",),
+    "FloorDiv": ("float", "float"),
+    "Rint": ("float",),
+    "Round": ("float",),
+    "TruncateDiv": ("float", "float"),
+}
+
+
+def answer_of_tensorflow(name):
+    import tensorflow.compat.v1 as tf
+    from tensorflow.python.framework import ops
+    try:
+        function = ops.gradient_registry.lookup(name)
+    except LookupError:
+        return "unknown"
+    if function is None:
+        return "none"
+    if name in GIVES_NONE:
+        with tf.Graph().as_default() as graph:
+            inputs = [tf.placeholder(t, []) for t in GIVES_NONE[name]]
+            op = graph.create_op(name, inputs)
+            gradients = function(op, *[tf.zeros([]) for _ in op.outputs])
+        gradients = gradients if isinstance(gradients, (list, tuple)) else [gradients]
+        if all(g is None for g in gradients):
+            return "none"
+    return "yes"
+
+
+def main():
+    listed = json.loads(subprocess.run([TENON, "ops", "--json"], check=True, capture_output=True,
+                                       text=True).stdout)
+    failed, counts = 0, {}
+    for op in listed:
+        name, ours, wanted = op["name"], op["gradient"], answer_of_tensorflow(op["name"])
+        counts[ours] = counts.get(ours, 0) + 1
+        exception = EXCEPTIONS.get(name)
+        if exception:
+            right = exception[:2] == (wanted, ours)
+        else:
+            right = wanted == ours
+        if not right:
+            failed += 1
+            print(f"FAILED: the gradient of {name} is {ours!r} and TensorFlow's {wanted!r}"
+                  + (", not as the exception says" if exception else ""))
+    unknown = set(EXCEPTIONS) | set(GIVES_NONE)
+    for name in sorted(unknown - {op["name"] for op in listed}):
+        failed += 1
+        print(f"FAILED: {name} is in a table and not an op")
+    print(f"compared the gradients of {len(listed)} ops ({counts}), "
+          f"with {len(EXCEPTIONS)} named exceptions")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    main_with_tensorflow(main)
