@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random graphs give the same on two workers over gRPC as in this process. A failure prints the
+// seed; TENON_SEED=<seed> runs that graph alone.
+#include <gtest/gtest.h>
+
+#include "distributed/remote_session.h"
+#include "runtime/local_session.h"
+#include "tests/testing/random_graph.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/testing/test_cluster.h"
+
+namespace tenon {
+namespace {
+
+using testing::Difference;
+using testing::MakeRandomGraph;
+using testing::StepResults;
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define TENON_SANITIZED
+#endif
+#endif
+#ifdef TENON_SANITIZED
+constexpr int kGraphs = 40;
+#else
+constexpr int kGraphs = 200;
+#endif
+
+std::string TestSeed(uint64_t seed, testing::TestCluster& cluster) {
+  auto random = MakeRandomGraph(seed);
+  if (!random.ok()) return random.status().ToString();
+  LocalSessionOptions options;
+  options.threads = 1;
+  options.passes.enabled = false;
+  auto local = MakeLocalSession(random->graph, options);
+  if (!local.ok()) return local.status().ToString();
+  const StepResults wanted = RunSteps(random->steps, **local);
+
+  testing::AssignRandomDevices(&random->graph, seed,
+                               {"/job:worker/task:0", "/job:worker/task:1"});
+  Server& server = cluster.at("worker", static_cast<int>(seed % 2));
+  // In turn as a client of its own and as the worker whose program it is.
+  auto session = seed % 3 == 0 ? server.MakeSession(random->graph)
+                               : MakeRemoteSession(server.target(), random->graph);
+  if (!session.ok()) return session.status().ToString();
+  return Difference(random->steps, RunSteps(random->steps, **session), wanted);
+}
+
+TEST(DifferentialTest, RandomGraphsGiveTheSameOnTwoWorkers) {
+  testing::TestCluster cluster(0, 2);
+  cluster.StartAll();
+  int failures = 0;
+  for (const uint64_t seed : testing::SeedsToTest(kGraphs)) {
+    const std::string difference = TestSeed(seed, cluster);
+    if (difference.empty()) continue;
+    ADD_FAILURE() << "TENON_SEED=" << seed << ": " << difference;
+    if (++failures == 5) FAIL() << "and perhaps more";
+  }
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random graphs give the same, bit by bit, however they are run in one process. A failure prints
+// the seed; TENON_SEED=<seed> runs that graph alone.
+#include <gtest/gtest.h>
+
+#include "runtime/cpu_device.h"
+#include "runtime/interpreter.h"
+#include "runtime/local_session.h"
+#include "runtime/placer.h"
+#include "runtime/step_graph.h"
+#include "tests/testing/random_graph.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using testing::Difference;
+using testing::MakeRandomGraph;
+using testing::RandomGraph;
+using testing::RandomStep;
+using testing::StepResults;
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define TENON_SANITIZED
+#endif
+#endif
+#ifdef TENON_SANITIZED
+constexpr int kGraphs = 40;
+#else
+constexpr int kGraphs = 200;
+#endif
+constexpr char kTask[] = "/job:localhost/replica:0/task:0";
+
+/// Runs the steps of a graph without loops node by node.
+class Oracle {
+ public:
+  explicit Oracle(Graph graph) : graph_(std::move(graph)) {
+    const auto name = DeviceName::Parse(device_.name());
+    EXPECT_OK(PlaceNodes(&graph_, {{*name, kCpu}}, {*name}));
+  }
+
+  StatusOr<std::vector<Tensor>> Run(const RandomStep& step) {
+    StepSignature signature{{}, step.fetches, step.targets};
+    std::vector<Tensor> args;
+    for (const auto& [name, value] : step.feeds) {
+      signature.feeds.push_back(name);
+      args.push_back(value);
+    }
+    TENON_ASSIGN_OR_RETURN(const Graph graph, MakeStepGraph(graph_, signature));
+    ResourceStore step_resources;
+    Cancellation cancellation;
+    StepContext context;
+    context.step_id = ++steps_;
+    context.device = &device_;
+    context.cancellation = &cancellation;
+    context.step_resources = &step_resources;
+    return Interpret(graph, context, kernels_, args);
+  }
+
+ private:
+  Graph graph_;
+  CpuDevice device_{std::string(kTask) + "/device:CPU:0", std::make_shared<ResourceStore>()};
+  KernelCache kernels_;
+  int64_t steps_ = 0;
+};
+
+struct Regime {
+  std::string name;
+  int threads;
+  bool passes;
+  int devices;
+};
+
+const std::vector<Regime>& Regimes() {
+  static const std::vector<Regime> regimes = {
+      {"one thread, no passes", 1, false, 1},      {"one thread", 1, true, 1},
+      {"four threads, no passes", 4, false, 1},    {"four threads", 4, true, 1},
+      {"one thread, two devices", 1, true, 2},     {"four threads, two devices", 4, true, 2},
+      {"two devices, no passes", 4, false, 2},
+  };
+  return regimes;
+}
+
+StepResults RunIn(const Regime& regime, const RandomGraph& random, uint64_t seed) {
+  LocalSessionOptions options;
+  options.threads = regime.threads;
+  options.passes.enabled = regime.passes;
+  options.cpu_devices = regime.devices;
+  Graph graph = random.graph.Clone();
+  if (regime.devices > 1) {
+    testing::AssignRandomDevices(&graph, seed, {"/device:CPU:0", "/device:CPU:1"});
+  }
+  auto session = MakeLocalSession(graph, options);
+  if (!session.ok()) return StepResults(random.steps.size(), session.status());
+  return RunSteps(random.steps, **session);
+}
+
+/// Compares all regimes on one graph; "" when they agree.
+std::string TestSeed(uint64_t seed) {
+  auto unrolled = MakeRandomGraph(seed, {.unroll_loops = true});
+  if (!unrolled.ok()) return unrolled.status().ToString();
+  Oracle oracle(std::move(unrolled->graph));
+  StepResults wanted;
+  for (const RandomStep& step : unrolled->steps) wanted.push_back(oracle.Run(step));
+  if (auto d = Difference(unrolled->steps, wanted, wanted); !d.empty()) return "interpreter: " + d;
+  const auto random = MakeRandomGraph(seed);
+  if (!random.ok()) return random.status().ToString();
+  for (const Regime& regime : Regimes()) {
+    const auto found = RunIn(regime, *random, seed);
+    if (auto d = Difference(random->steps, found, wanted); !d.empty()) return regime.name + ": " + d;
+  }
+  return "";
+}
+
+TEST(DifferentialTest, RandomGraphsGiveTheSameInEveryRegime) {
+  int failures = 0;
+  for (const uint64_t seed : testing::SeedsToTest(kGraphs)) {
+    const std::string difference = TestSeed(seed);
+    if (difference.empty()) continue;
+    ADD_FAILURE() << "TENON_SEED=" << seed << ": " << difference;
+    if (++failures == 5) FAIL() << "and perhaps more";
+  }
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/scope.h"
+#include "tests/testing/random_ops.h"
+
+namespace tenon::testing {
+
+/// Adds variables, conditionals and while loops to a random graph, over the values of a RandomOps
+/// at the top level.
+class RandomFlow {
+ public:
+  /// `label` is in the names of variables. With `unroll` loops are built as what they compute.
+  RandomFlow(Scope root, Random& random, RandomOps* top, std::string label, bool unroll)
+      : s_(std::move(root)), r_(random), top_(*top), label_(std::move(label)), unroll_(unroll) {}
+
+  /// Ref and resource variables in turn.
+  void AddVariables(int count);
+  /// A read or an update of some variable, after everything that was done with it before.
+  void UseVariable();
+  void AddCond();
+  void AddLoop();
+  /// Adds the initializer.
+  void Finish();
+
+  const Node* initializer() const { return initializer_; }
+  /// The nodes that change variables.
+  const std::vector<const Node*>& updates() const { return updates_; }
+  /// Whether the node reads or changes a variable.
+  bool IsState(const Node* node) const { return state_.contains(node); }
+  /// The name of a tensor that never has a value, or "".
+  const std::string& dead_value() const { return dead_value_; }
+
+ private:
+  struct Variable {
+    Output handle;  // the reference, or the resource
+    DType dtype;
+    Shape shape;
+    bool is_ref;
+    std::vector<Output> uses;  // what the next use has to wait for
+  };
+
+  /// Where the inside of a branch or loop is built.
+  struct Place {
+    Scope ops;
+    Scope constants;
+    Scope loops;  // without control dependencies, which must not lead into a loop
+  };
+
+  Output Read(Variable& v);
+  /// The node that changes `v`, which it is given `value` of the same dtype and shape for.
+  Node* Update(const Scope& s, const Variable& v, Output value);
+  void Used(Variable& v, Node* node);
+  Output ValueFor(const Variable& v);
+
+  std::vector<Output> Cond(const Place& outside, Random& r, Output predicate,
+                           const std::vector<Output>& values, int depth);
+  std::vector<Output> Branch(const Place& inside, Random& r, const std::vector<Output>& values,
+                             int depth);
+  std::vector<Output> Loop(const Place& outside, Random& r, const std::string& name,
+                           const std::vector<Output>& values, const std::vector<Output>& captured,
+                           int times, int depth);
+  std::vector<Output> Body(const Place& inside, Random& r, const std::string& name, Output counter,
+                           const std::vector<Output>& values, const std::vector<Output>& captured,
+                           int depth);
+
+  Scope s_;
+  Random& r_;
+  RandomOps& top_;
+  const std::string label_;
+  const bool unroll_;
+  int loops_ = 0;
+  std::vector<Variable> variables_;
+  std::vector<Output> initializers_;
+  std::vector<const Node*> updates_;
+  std::set<const Node*> state_;
+  Node* initializer_ = nullptr;
+  std::string dead_value_;
+};
+
+}  // namespace tenon::testing

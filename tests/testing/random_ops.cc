@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/testing/random_ops.h"
+
+#include <algorithm>
+
+#include "ops/array_ops.h"
+#include "ops/math_ops.h"
+#include "ops/nn_ops.h"
+
+namespace tenon::testing {
+namespace {
+
+constexpr int64_t kMaxElements = 20000;
+
+bool IsNumber(DType t) { return IsFloating(t) || IsInteger(t); }
+
+Shape ShapeOfValue(const Output& value) { return value.shape().ToShape(); }
+
+bool Broadcasts(const Shape& a, const Shape& b) {
+  for (int i = 1; i <= std::min(a.rank(), b.rank()); ++i) {
+    const int64_t m = a.dim(a.rank() - i), n = b.dim(b.rank() - i);
+    if (m != n && m != 1 && n != 1) return false;
+  }
+  return true;
+}
+
+/// A scalar of the dtype of `like`.
+Tensor ScalarLike(const Output& like, int value) {
+  Tensor t(like.dtype(), Shape());
+  Dispatch(like.dtype(), RealTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    *t.data<T>() = static_cast<T>(value);
+  });
+  return t;
+}
+
+}  // namespace
+
+Tensor RandomTensor(Random& random, DType dtype, const Shape& shape) {
+  Tensor t(dtype, shape);
+  Dispatch(dtype, decltype(ConcatTypes(RealTypes(), TypeList<bool>()))(), [&](auto zero) {
+    using T = decltype(zero);
+    for (T& v : t.flat<T>()) {
+      if constexpr (std::is_same_v<T, bool>) {
+        v = random.Chance(50);
+      } else if constexpr (std::is_integral_v<T>) {
+        v = static_cast<T>(random.Below(19) - 9);
+      } else {
+        v = static_cast<T>((random.Below(4001) - 2000) / 1000.0f);
+      }
+    }
+  });
+  return t;
+}
+
+void RandomOps::Keep(Output value) {
+  if (!s_.ok() || !value || !value.shape().IsFullyKnown()) return;
+  const int64_t n = *value.shape().num_elements();
+  if (n > 0 && n <= kMaxElements && value.shape().rank() <= 5) values_.push_back(value);
+}
+
+void RandomOps::Grow() {
+  if (!s_.ok()) return;
+  using Maker = void (RandomOps::*)();
+  static const std::vector<Maker> makers = {
+      &RandomOps::UnaryOp,     &RandomOps::UnaryOp,     &RandomOps::UnaryOp,
+      &RandomOps::BinaryOp,    &RandomOps::BinaryOp,    &RandomOps::BinaryOp,
+      &RandomOps::DivisionOp,  &RandomOps::ComparisonOp, &RandomOps::LogicalOp,
+      &RandomOps::ChooseOp,    &RandomOps::CastOp,      &RandomOps::MatrixOp,
+      &RandomOps::MatrixOp,    &RandomOps::ReductionOp, &RandomOps::ReductionOp,
+      &RandomOps::ArgBestOp,   &RandomOps::ReshapingOp, &RandomOps::RepeatingOp,
+      &RandomOps::JoiningOp,   &RandomOps::SplittingOp, &RandomOps::SlicingOp,
+      &RandomOps::GatheringOp, &RandomOps::ShapeOp,     &RandomOps::SoftmaxOp,
+      &RandomOps::PlumbingOp,  &RandomOps::IrregularOp};
+  (this->*r_.OneOf(makers))();
+}
+
+Output RandomOps::AnyOf(DType dtype) {
+  std::vector<Output> found;
+  for (const Output& v : values_) {
+    if (v.dtype() == dtype) found.push_back(v);
+  }
+  return found.empty() ? Cast(s_, Any(), dtype) : r_.OneOf(found);
+}
+
+Output RandomOps::Number() {
+  const Output value = Any();
+  return IsNumber(value.dtype()) ? value : AnyFloat();
+}
+
+Output RandomOps::Constant(DType dtype, const Shape& shape) {
+  return Const(c_, RandomTensor(r_, dtype, shape));
+}
+
+Output RandomOps::Tame(Output value) {
+  if (!s_.ok()) return Output();
+  if (IsFloating(value.dtype())) return r_.Chance(60) ? Tanh(s_, value) : Sin(s_, value);
+  if (!IsInteger(value.dtype()) || r_.Chance(30)) return value;
+  return FloorMod(s_, value, Cast(s_, Const(c_, 23 + r_.Below(7)), value.dtype()));
+}
+
+Output RandomOps::Flat(Output value) { return Reshape(s_, value, Const(c_, {-1})); }
+
+Output RandomOps::Axes(const Shape& shape) {
+  std::vector<int32_t> axes;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (r_.Chance(50)) axes.push_back(r_.Chance(30) ? i - shape.rank() : i);
+  }
+  return Const(c_, axes);
+}
+
+Output RandomOps::Predicate() {
+  const Output value = Any();
+  if (value.dtype() == DType::kBool) return tenon::Any(s_, Flat(value), Const(c_, 0));
+  const Output sum = SumAll(s_, value);
+  return Greater(s_, sum, Constant(sum.dtype(), Shape()));
+}
+
+Output RandomOps::Absorb(Output like, Output other) {
+  if (!s_.ok()) return Output();
+  const Output mean = MeanAll(s_, Cast(s_, other, DType::kDouble));
+  const Output rest = Mul(s_, Tanh(s_, Cast(s_, mean, DType::kFloat)), Const(c_, 3.0f));
+  if (like.dtype() == DType::kBool) return LogicalAnd(s_, like, Less(s_, rest, Const(c_, 1.0f)));
+  const Output sum = Add(s_, like, Cast(s_, rest, like.dtype()));
+  return IsFloating(sum.dtype()) ? Sin(s_, sum) : sum;
+}
+
+void RandomOps::UnaryOp() {
+  using Unary = Output (*)(const Scope&, Output);
+  static const std::vector<Unary> any = {Abs, Neg, Sign, Square, ZerosLike, OnesLike, Identity};
+  static const std::vector<Unary> floats = {
+      Abs,  Neg,  Sign, Square, Tanh, Sigmoid, Sin,  Cos,      Floor,    Ceil,     Round,
+      Rint, Erf,  Atan, Relu,   Relu6, Elu,    Selu, Softplus, Softsign, Identity, Expm1};
+  static const std::vector<Unary> positive = {Sqrt, Rsqrt, Log, Log1p, Reciprocal, Exp, Cosh};
+  const Output x = Number();
+  if (!IsFloating(x.dtype())) {
+    Keep(r_.OneOf(any)(s_, x));
+  } else if (r_.Chance(70)) {
+    const Output y = r_.OneOf(floats)(s_, x);
+    Keep(r_.Chance(30) ? Tame(y) : y);
+  } else {
+    Keep(r_.OneOf(positive)(s_, Add(s_, Sigmoid(s_, x), OnesLike(s_, x))));
+  }
+}
+
+Output RandomOps::Fitting(Output x) {
+  const Shape shape = ShapeOfValue(x);
+  for (int tries = 0; tries < 3; ++tries) {
+    const Output candidate = AnyOf(x.dtype());
+    if (Broadcasts(shape, ShapeOfValue(candidate))) return candidate;
+  }
+  DimVector dims;
+  for (int i = r_.Below(shape.rank() + 1); i < shape.rank(); ++i) {
+    dims.push_back(r_.Chance(40) ? 1 : shape.dim(i));
+  }
+  return Constant(x.dtype(), Shape(dims));
+}
+
+void RandomOps::BinaryOp() {
+  using Binary = Output (*)(const Scope&, Output, Output);
+  static const std::vector<Binary> ops = {Add,     AddV2,   Sub,     Mul,
+                                          Maximum, Minimum, SquaredDifference};
+  const Output x = Number(), y = Fitting(x);
+  const bool swapped = r_.Chance(50);
+  const Output z = r_.OneOf(ops)(s_, swapped ? y : x, swapped ? x : y);
+  Keep(r_.Chance(40) ? Tame(z) : z);
+}
+
+void RandomOps::DivisionOp() {
+  const Output x = Number(), y = Fitting(x);
+  if (IsFloating(x.dtype()) && r_.Chance(60)) {
+    Keep(r_.Chance(50) ? DivNoNan(s_, x, y)
+                       : RealDiv(s_, x, Add(s_, Abs(s_, y), OnesLike(s_, y))));
+    return;
+  }
+  using Binary = Output (*)(const Scope&, Output, Output);
+  static const std::vector<Binary> ops = {FloorDiv, FloorMod};
+  static const std::vector<Binary> whole = {FloorDiv, FloorMod, TruncateDiv, TruncateMod, Div};
+  // Never zero, and never -1, whose quotient with the lowest number does not exist.
+  const Output divisor = Maximum(s_, y, OnesLike(s_, y));
+  Keep(r_.OneOf(IsFloating(x.dtype()) ? ops : whole)(s_, x, divisor));
+}
+
+void RandomOps::ComparisonOp() {
+  using Binary = Output (*)(const Scope&, Output, Output);
+  static const std::vector<Binary> ops = {Less,    LessEqual, Greater,
+                                          GreaterEqual, Equal, NotEqual};
+  const Output x = Number();
+  Keep(r_.OneOf(ops)(s_, x, Fitting(x)));
+}
+
+void RandomOps::LogicalOp() {
+  const Output x = AnyOf(DType::kBool);
+  if (r_.Chance(30)) {
+    Keep(LogicalNot(s_, x));
+  } else {
+    Keep(r_.Chance(50) ? LogicalAnd(s_, x, Fitting(x)) : LogicalOr(s_, x, Fitting(x)));
+  }
+}
+
+void RandomOps::ChooseOp() {
+  const Output x = Number(), y = Fitting(x);
+  const Output condition = r_.Chance(50) ? Predicate() : Less(s_, x, y);
+  Keep(SelectV2(s_, condition, x, y));
+  if (r_.Chance(30)) Keep(ClipByValue(s_, x, Const(c_, ScalarLike(x, -1)), Const(c_, ScalarLike(x, 1))));
+}
+
+void RandomOps::CastOp() {
+  static const std::vector<DType> types = {DType::kFloat, DType::kDouble, DType::kInt32,
+                                           DType::kInt64, DType::kBool};
+  Keep(Cast(s_, Any(), r_.OneOf(types)));
+}
+
+}  // namespace tenon::testing

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "distributed/server.h"
+
+namespace tenon::testing {
+
+/// A port of loopback that nobody listens on now.
+int FreePort();
+
+/// The tasks of a cluster, jobs "ps" and "worker", as servers of this process over real gRPC. Each
+/// runs kernels on two threads.
+class TestCluster {
+ public:
+  TestCluster(int num_ps, int num_workers);
+  const ClusterSpec& spec() const { return spec_; }
+
+  void StartAll();
+  void StartOne(const std::string& job, int task);
+  Server& at(const std::string& job, int task) { return *servers_.at({job, task}); }
+  void Stop(const std::string& job, int task) { servers_.erase({job, task}); }
+
+ private:
+  void Add(const std::string& job, int task);
+  ClusterSpec spec_;
+  std::map<std::pair<std::string, int>, std::unique_ptr<Server>> servers_;
+};
+
+}  // namespace tenon::testing
