@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 
+extern "C" void kmp_set_blocktime(int ms);  // libomp's; a compiler's own omp.h may lack it
+
 namespace tenon {
 namespace {
 
@@ -22,8 +24,16 @@ std::atomic<int>& Limit() {
 std::atomic<int> busy{0};   // threads that hold a BusyThread
 std::atomic<int> extra{0};  // threads lent to loops
 
+/// Members of a team must not spin between two loops, as libomp lets them for 200 ms: every thread
+/// that ever started a loop has a team of its own, and other processes want the cores too.
+void LetTeamSleep() {
+  static thread_local const bool done = (kmp_set_blocktime(0), true);
+  static_cast<void>(done);
+}
+
 int WantedExtra(double total_ns) {
   if (total_ns < kMinParallelNs || omp_in_parallel()) return 0;
+  LetTeamSleep();
   const double shares = std::min(total_ns / kMinShareNs, 1e6);
   return static_cast<int>(shares) - 1;
 }

@@ -41,9 +41,8 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
 }
 
 void SetServerOptions(grpc::ServerBuilder* builder) {
-  SetTransportOptions([&](const char* name, int value) {
-    builder->AddChannelArgument(name, value);
-  });
+  SetTransportOptions(
+      [&](const char* name, int value) { builder->AddChannelArgument(name, value); });
   builder->SetMaxReceiveMessageSize(INT_MAX);
   builder->SetMaxSendMessageSize(INT_MAX);
   // Two servers on one port would each get some of the calls.

@@ -2,7 +2,7 @@
 #include "distributed/grpc/cluster_service.h"
 
 #include "distributed/grpc/channel.h"
-#include "distributed/grpc/reactor.h"
+#include "distributed/grpc/status.h"
 #include "distributed/server.h"
 #include "proto/cluster_service.grpc.pb.h"
 
@@ -10,47 +10,8 @@ namespace tenon {
 namespace {
 
 constexpr std::chrono::seconds kDeadline{5};
+const std::string kService = "/tenon.cluster.ClusterService/";
 constexpr std::string_view kScheme = "grpc://";
-
-class GrpcClusterService final : public cluster::ClusterService::CallbackService {
- public:
-  explicit GrpcClusterService(ClusterServiceParts parts)
-      : parts_(std::move(parts)), started_(std::chrono::steady_clock::now()) {}
-
-  grpc::ServerUnaryReactor* TaskEnded(grpc::CallbackServerContext*,
-                                      const cluster::TaskEndedRequest* request,
-                                      cluster::TaskEndedResponse*) override {
-    auto* call = new CallReactor<NoState>;
-    call->End(parts_.job_end.Report(request->job(), request->task(), request->failed(),
-                                    request->message()));
-    return call;
-  }
-  grpc::ServerUnaryReactor* Shutdown(grpc::CallbackServerContext*,
-                                     const cluster::ShutdownRequest*,
-                                     cluster::ShutdownResponse*) override {
-    auto* call = new CallReactor<NoState>;
-    call->End(OkStatus());
-    parts_.shutdown();
-    return call;
-  }
-  grpc::ServerUnaryReactor* ServerStatus(grpc::CallbackServerContext*,
-                                         const cluster::ServerStatusRequest*,
-                                         cluster::ServerStatusResponse* response) override {
-    auto* call = new CallReactor<NoState>;
-    response->set_task(parts_.task);
-    response->set_uptime_seconds(std::chrono::duration_cast<std::chrono::seconds>(
-                                     std::chrono::steady_clock::now() - started_)
-                                     .count());
-    response->set_sessions(parts_.master.num_sessions());
-    for (const std::string& t : parts_.job_end.Ended()) response->add_ended_tasks(t);
-    call->End(OkStatus());
-    return call;
-  }
-
- private:
-  const ClusterServiceParts parts_;
-  const std::chrono::steady_clock::time_point started_;
-};
 
 std::unique_ptr<cluster::ClusterService::Stub> Connect(const std::string& address,
                                                        grpc::ClientContext* context) {
@@ -67,8 +28,33 @@ StatusOr<std::string> AddressOf(const std::string& target) {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeClusterService(ClusterServiceParts parts) {
-  return std::make_unique<GrpcClusterService>(std::move(parts));
+void ServeCluster(RpcServer& server, ClusterServiceParts parts) {
+  using Done = std::function<void(Status)>;
+  const auto started = std::chrono::steady_clock::now();
+  server.Handle<cluster::TaskEndedRequest, cluster::TaskEndedResponse>(
+      kService + "TaskEnded",
+      [parts](const cluster::TaskEndedRequest& request, auto*, Cancellation*, const Done& done) {
+        done(parts.job_end.Report(request.job(), request.task(), request.failed(),
+                                  request.message()));
+      });
+  server.Handle<cluster::ShutdownRequest, cluster::ShutdownResponse>(
+      kService + "Shutdown",
+      [parts](const cluster::ShutdownRequest&, auto*, Cancellation*, const Done& done) {
+        done(OkStatus());
+        parts.shutdown();
+      });
+  server.Handle<cluster::ServerStatusRequest, cluster::ServerStatusResponse>(
+      kService + "ServerStatus",
+      [parts, started](const cluster::ServerStatusRequest&, cluster::ServerStatusResponse* response,
+                       Cancellation*, const Done& done) {
+        response->set_task(parts.task);
+        response->set_uptime_seconds(std::chrono::duration_cast<std::chrono::seconds>(
+                                         std::chrono::steady_clock::now() - started)
+                                         .count());
+        response->set_sessions(parts.master.num_sessions());
+        for (const std::string& t : parts.job_end.Ended()) response->add_ended_tasks(t);
+        done(OkStatus());
+      });
 }
 
 void SendTaskEnded(const std::string& address, const std::string& job, int task,

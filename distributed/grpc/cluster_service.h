@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <grpcpp/impl/service_type.h>
-
 #include <functional>
-#include <memory>
 #include <string>
 
+#include "distributed/grpc/rpc_server.h"
 #include "distributed/job_end.h"
 #include "distributed/master.h"
 
@@ -19,7 +17,7 @@ struct ClusterServiceParts {
   std::string task;
   std::function<void()> shutdown;  // must not block
 };
-std::unique_ptr<grpc::Service> MakeClusterService(ClusterServiceParts parts);
+void ServeCluster(RpcServer& server, ClusterServiceParts parts);
 
 /// Tells the server at `address` that /job:`job`/task:`task` has ended; gives up after 5 s.
 void SendTaskEnded(const std::string& address, const std::string& job, int task,

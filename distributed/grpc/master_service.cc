@@ -2,14 +2,14 @@
 #include "distributed/grpc/master_service.h"
 
 #include "core/proto_io_tensor.h"
-#include "distributed/grpc/reactor.h"
-#include "proto/master_service.grpc.pb.h"
+#include "proto/master.pb.h"
 
 namespace tenon {
 namespace {
 
-using grpc::CallbackServerContext;
-using grpc::ServerUnaryReactor;
+const std::string kService = "/tensorflow.MasterService/";
+
+using Done = std::function<void(Status)>;
 
 Status ReadRequest(const RunStepRequest& request, RunStepCall* call) {
   if (!request.partial_run_handle().empty()) return Unimplemented("partial runs");
@@ -37,77 +37,68 @@ Status WriteResponse(RunStepCall* call, RunStepResponse* response) {
   return OkStatus();
 }
 
-class GrpcMasterService final : public tensorflow::MasterService::CallbackService {
- public:
-  GrpcMasterService(Master& master, BlockingCalls& calls) : master_(master), calls_(calls) {}
+/// A call that may wait for other tasks.
+template <typename Request, typename Response, typename Fn>
+void Blocking(RpcServer& server, BlockingCalls& calls, const std::string& method, Fn fn) {
+  server.Handle<Request, Response>(
+      kService + method,
+      [&calls, fn](const Request& request, Response* response, Cancellation*, const Done& done) {
+        calls.Run([&request, response, done, fn] { done(fn(request, response)); });
+      });
+}
 
-  ServerUnaryReactor* CreateSession(CallbackServerContext*, const CreateSessionRequest* request,
-                                    CreateSessionResponse* response) override {
-    return Blocking([=, this] { return master_.CreateSession(*request, response); });
-  }
-  ServerUnaryReactor* ExtendSession(CallbackServerContext*, const ExtendSessionRequest* request,
-                                    ExtendSessionResponse* response) override {
-    return Blocking([=, this] { return master_.ExtendSession(*request, response); });
-  }
-  ServerUnaryReactor* CloseSession(CallbackServerContext*, const CloseSessionRequest* request,
-                                   CloseSessionResponse*) override {
-    return Blocking([=, this] { return master_.CloseSession(*request); });
-  }
-  ServerUnaryReactor* ListDevices(CallbackServerContext*, const ListDevicesRequest* request,
-                                  ListDevicesResponse* response) override {
-    return Blocking([=, this] { return master_.ListDevices(*request, response); });
-  }
-  ServerUnaryReactor* Reset(CallbackServerContext*, const ResetRequest* request,
-                            ResetResponse*) override {
-    return Blocking([=, this] { return master_.Reset(*request); });
-  }
-
-  ServerUnaryReactor* RunStep(CallbackServerContext*, const RunStepRequest* request,
-                              RunStepResponse* response) override {
-    auto* call = new CallReactor<RunStepCall>;
-    const bool in_body = request->store_errors_in_response_body();
-    const auto done = [call, response, in_body](Status s) {
-      if (s.ok()) s = WriteResponse(&call->state, response);
-      *response->mutable_metadata() = std::move(call->state.metadata);
-      // An error of the step must not look like one of the connection, which clients repeat.
-      if (!s.ok() && in_body) {
-        response->set_status_code(static_cast<error::Code>(s.code()));
-        response->set_status_error_message(std::string(Message(s)));
-        s = OkStatus();
-      }
-      call->End(s);
-    };
-    if (Status s = ReadRequest(*request, &call->state); !s.ok()) {
-      done(s);
-      return call;
+void RunStep(Master& master, BlockingCalls& calls, ThreadPool& pool, const RunStepRequest& request,
+             RunStepResponse* response, Cancellation* cancellation, const Done& done) {
+  auto call = std::make_shared<RunStepCall>();
+  const auto end = [call, response, done,
+                    in_body = request.store_errors_in_response_body()](Status s) {
+    if (s.ok()) s = WriteResponse(call.get(), response);
+    *response->mutable_metadata() = std::move(call->metadata);
+    // An error of the step must not look like one of the connection, which clients repeat.
+    if (!s.ok() && in_body) {
+      response->set_status_code(static_cast<error::Code>(s.code()));
+      response->set_status_error_message(std::string(Message(s)));
+      s = OkStatus();
     }
-    const auto run = [this, call, done] {
-      master_.RunStepAsync(&call->state, &call->cancellation, done);
-    };
-    if (master_.RunStepMayBlock(call->state)) {
-      calls_.Run(run);
-    } else {
-      run();
-    }
-    return call;
+    done(std::move(s));
+  };
+  if (Status s = ReadRequest(request, call.get()); !s.ok()) return end(s);
+  const auto run = [&master, call, cancellation, end] {
+    master.RunStepAsync(call.get(), cancellation, end);
+  };
+  if (master.RunStepMayBlock(*call)) {
+    calls.Run(run);
+  } else {
+    pool.Submit(run);
   }
-
- private:
-  template <typename Fn>
-  ServerUnaryReactor* Blocking(Fn fn) {
-    auto* call = new CallReactor<NoState>;
-    calls_.Run([call, fn] { call->End(fn()); });
-    return call;
-  }
-
-  Master& master_;
-  BlockingCalls& calls_;
-};
+}
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeMasterService(Master& master, BlockingCalls& calls) {
-  return std::make_unique<GrpcMasterService>(master, calls);
+void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls, ThreadPool& pool) {
+  Blocking<CreateSessionRequest, CreateSessionResponse>(
+      server, calls, "CreateSession", [&master](const auto& request, auto* response) {
+        return master.CreateSession(request, response);
+      });
+  Blocking<ExtendSessionRequest, ExtendSessionResponse>(
+      server, calls, "ExtendSession", [&master](const auto& request, auto* response) {
+        return master.ExtendSession(request, response);
+      });
+  Blocking<CloseSessionRequest, CloseSessionResponse>(
+      server, calls, "CloseSession",
+      [&master](const auto& request, auto*) { return master.CloseSession(request); });
+  Blocking<ListDevicesRequest, ListDevicesResponse>(server, calls, "ListDevices",
+                                                    [&master](const auto& request, auto* response) {
+                                                      return master.ListDevices(request, response);
+                                                    });
+  Blocking<ResetRequest, ResetResponse>(
+      server, calls, "Reset",
+      [&master](const auto& request, auto*) { return master.Reset(request); });
+  server.Handle<RunStepRequest, RunStepResponse>(
+      kService + "RunStep", [&](const RunStepRequest& request, RunStepResponse* response,
+                                Cancellation* cancellation, const Done& done) {
+        RunStep(master, calls, pool, request, response, cancellation, done);
+      });
 }
 
 }  // namespace tenon

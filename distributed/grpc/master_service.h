@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <grpcpp/impl/service_type.h>
-
-#include <memory>
-
 #include "distributed/grpc/blocking_calls.h"
+#include "distributed/grpc/rpc_server.h"
 #include "distributed/master.h"
+#include "runtime/thread_pool.h"
 
 namespace tenon {
 
-/// Serves `master` as /tensorflow.MasterService; master and calls must outlive the service. Steps of
-/// one session run at once. Partial runs and callables are answered with UNIMPLEMENTED.
-std::unique_ptr<grpc::Service> MakeMasterService(Master& master, BlockingCalls& calls);
+/// Serves `master` as tensorflow.MasterService, steps on the pool; all three must outlive the
+/// server. Steps of one session run at once. Partial runs and callables are not served.
+void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls, ThreadPool& pool);
 
 }  // namespace tenon

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/remote_worker.h"
 
-#include <grpcpp/generic/generic_stub.h>
-
 #include "core/device_name.h"
-#include "core/proto_io_tensor.h"
 #include "distributed/grpc/channel.h"
+#include "distributed/grpc/message_bytes.h"
+#include "distributed/grpc/peer_calls.h"
+#include "distributed/grpc/rpc_client.h"
+#include "distributed/grpc/run_graph_coding.h"
 #include "distributed/grpc/status.h"
 #include "distributed/grpc/tensor_coding.h"
-#include "proto/worker_service.grpc.pb.h"
 
 namespace tenon {
 namespace {
@@ -20,159 +20,106 @@ constexpr std::chrono::seconds kPrepareDeadline{60};
 /// How long one attempt to find out who a task is may take.
 constexpr std::chrono::seconds kStatusDeadline{5};
 
-/// The parts of one call that must live until its end.
-struct CallState {
-  grpc::ClientContext context;
-  WorkerInterface::Done done;
-  Cancellation* cancellation = nullptr;
-  Cancellation::Token token = Cancellation::kAlreadyCancelled;
+/// Steps take as long as they take.
+constexpr std::chrono::seconds kNoDeadline{0};
 
-  /// Ends the call when `c` is cancelled. False when it is already.
-  bool Follow(Cancellation* c) {
-    if (c == nullptr) return true;
-    cancellation = c;
-    token = c->Register([this](const Status&) { context.TryCancel(); });
-    return token != Cancellation::kAlreadyCancelled;
-  }
-  void Unfollow() {
-    if (token != Cancellation::kAlreadyCancelled) cancellation->Deregister(token);
-  }
-};
+const std::string kService = "/tensorflow.WorkerService/";
+
+}  // namespace
 
 class RemoteWorker final : public WorkerInterface {
  public:
-  RemoteWorker(std::string task, std::string address)
+  RemoteWorker(std::string task, std::string address, Poller& poller)
       : task_(std::move(task)),
         address_(std::move(address)),
-        channel_(OpenChannel(address_)),
-        stub_(tensorflow::WorkerService::NewStub(channel_)),
-        generic_stub_(channel_) {}
+        client_(OpenChannel(address_), poller),
+        peer_(address_, poller, [this](const grpc::Status& s) { return Named(s); }) {}
+
+  /// Ends what runs; later calls fail. Blocks.
+  void Disconnect() {
+    peer_.Disconnect();
+    client_.Close();
+  }
 
   void GetStatusAsync(const GetStatusRequest& request, GetStatusResponse* response,
                       Done done) override {
-    CallState* call = NewCall(std::move(done), kStatusDeadline);
-    stub_->async()->GetStatus(&call->context, &request, response, Ender(call));
+    Call("GetStatus", request, response, kStatusDeadline, nullptr, std::move(done));
   }
   void CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
                                 CreateWorkerSessionResponse* response, Done done) override {
-    CallState* call = NewCall(std::move(done), kPrepareDeadline);
-    stub_->async()->CreateWorkerSession(&call->context, &request, response, Ender(call));
+    Call("CreateWorkerSession", request, response, kPrepareDeadline, nullptr, std::move(done));
   }
   void DeleteWorkerSessionAsync(const DeleteWorkerSessionRequest& request,
                                 DeleteWorkerSessionResponse* response, Done done) override {
-    CallState* call = NewCall(std::move(done), kCleanupDeadline);
-    stub_->async()->DeleteWorkerSession(&call->context, &request, response, Ender(call));
+    Call("DeleteWorkerSession", request, response, kCleanupDeadline, nullptr, std::move(done));
   }
   void RegisterGraphAsync(const RegisterGraphRequest& request, RegisterGraphResponse* response,
                           Done done) override {
-    CallState* call = NewCall(std::move(done), kPrepareDeadline);
-    stub_->async()->RegisterGraph(&call->context, &request, response, Ender(call));
+    Call("RegisterGraph", request, response, kPrepareDeadline, nullptr, std::move(done));
   }
   void DeregisterGraphAsync(const DeregisterGraphRequest& request,
                             DeregisterGraphResponse* response, Done done) override {
-    CallState* call = NewCall(std::move(done), kCleanupDeadline);
-    stub_->async()->DeregisterGraph(&call->context, &request, response, Ender(call));
+    Call("DeregisterGraph", request, response, kCleanupDeadline, nullptr, std::move(done));
   }
   void CleanupGraphAsync(const CleanupGraphRequest& request, CleanupGraphResponse* response,
                          Done done) override {
-    CallState* call = NewCall(std::move(done), kCleanupDeadline);
-    stub_->async()->CleanupGraph(&call->context, &request, response, Ender(call));
+    if (peer_.CleanupGraph(request)) return done(OkStatus());
+    Call("CleanupGraph", request, response, kCleanupDeadline, nullptr, std::move(done));
   }
   void CleanupAllAsync(const CleanupAllRequest& request, CleanupAllResponse* response,
                        Done done) override {
-    CallState* call = NewCall(std::move(done), kCleanupDeadline);
-    stub_->async()->CleanupAll(&call->context, &request, response, Ender(call));
+    Call("CleanupAll", request, response, kCleanupDeadline, nullptr, std::move(done));
   }
-  void LoggingAsync(const LoggingRequest& request, LoggingResponse* response,
-                    Done done) override {
-    CallState* call = NewCall(std::move(done), kCleanupDeadline);
-    stub_->async()->Logging(&call->context, &request, response, Ender(call));
+  void LoggingAsync(const LoggingRequest& request, LoggingResponse* response, Done done) override {
+    Call("Logging", request, response, kCleanupDeadline, nullptr, std::move(done));
   }
 
   void RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done done) override {
-    struct RunState : CallState {
-      RunGraphRequest request;
-      RunGraphResponse response;
-    };
-    auto* state = new RunState;
-    state->done = std::move(done);
-    RunGraphRequest& request = state->request;
-    request.set_session_handle(call->session_handle);
-    request.set_create_worker_session_called(true);
-    request.set_graph_handle(call->graph_handle);
-    request.set_step_id(call->step_id);
-    request.set_store_errors_in_response_body(true);
-    request.mutable_exec_opts()->set_record_timeline(call->record_timeline);
-    for (const auto& [key, tensor] : call->send) {
-      NamedTensorProto* named = request.add_send();
-      named->set_name(key);
-      if (Status s = TensorToProto(tensor, named->mutable_tensor()); !s.ok()) {
-        return Abandon(state, s);
-      }
-    }
-    for (const std::string& key : call->recv_keys) request.add_recv_key(key);
-    if (!state->Follow(cancellation)) return Abandon(state, cancellation->status());
-    stub_->async()->RunGraph(&state->context, &state->request, &state->response,
-                             [this, state, call](const grpc::Status& s) {
-                               state->Unfollow();
-                               Status status = Named(s);
-                               if (status.ok()) status = ReadRunGraph(state->response, call);
-                               const std::unique_ptr<RunState> owned(state);
-                               owned->done(std::move(status));
-                             });
+    if (peer_.RunGraph(call, cancellation, done)) return;
+    RunGraphRequest request;
+    if (Status s = WriteRunGraphRequest(*call, &request); !s.ok()) return done(s);
+    auto response = std::make_shared<RunGraphResponse>();
+    Call("RunGraph", request, response.get(), kNoDeadline, cancellation,
+         [response, call, done = std::move(done)](const Status& s) {
+           done(s.ok() ? ReadRunGraphResponse(*response, call) : s);
+         });
   }
 
   void RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, Done done) override {
-    struct RecvState : CallState {
-      grpc::ByteBuffer request;
-      grpc::ByteBuffer response;
-    };
-    auto* state = new RecvState;
-    state->done = std::move(done);
+    if (peer_.RecvTensor(call, cancellation, done)) return;
     RecvTensorRequest request;
     request.set_step_id(call->step_id);
     request.set_rendezvous_key(call->key);
-    const grpc::Slice slice(request.SerializeAsString());
-    state->request = grpc::ByteBuffer(&slice, 1);
-    if (!state->Follow(cancellation)) return Abandon(state, cancellation->status());
-    static const std::string kMethod = "/tensorflow.WorkerService/RecvTensor";
-    generic_stub_.UnaryCall(
-        &state->context, kMethod, grpc::StubOptions(), &state->request, &state->response,
-        [this, state, call](const grpc::Status& s) {
-          state->Unfollow();
-          Status status = Named(s);
-          if (status.ok()) {
-            status = DecodeTensorResponse(&state->response, &call->tensor, &call->is_dead);
-          }
-          const std::unique_ptr<RecvState> owned(state);
-          owned->done(std::move(status));
+    grpc::ByteBuffer message;
+    WriteMessage(request, &message);
+    client_.Call(
+        kService + "RecvTensor", message, kNoDeadline, cancellation,
+        [this, call, done = std::move(done)](const grpc::Status& s, grpc::ByteBuffer* bytes) {
+          done(s.ok() ? DecodeTensorResponse(bytes, &call->tensor, &call->is_dead) : Named(s));
         });
   }
 
  private:
-  static CallState* NewCall(Done done, std::chrono::seconds limit) {
-    auto* call = new CallState;
-    call->done = std::move(done);
-    call->context.set_deadline(std::chrono::system_clock::now() + limit);
-    return call;
-  }
-
-  std::function<void(grpc::Status)> Ender(CallState* call) {
-    return [this, call](const grpc::Status& s) { End(call, s); };
-  }
-
-  void End(CallState* call, const grpc::Status& s) {
-    const std::unique_ptr<CallState> owned(call);
-    // A task that hangs is as unreachable as one that is not there.
-    const bool late = s.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-    owned->done(Named(late ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "no answer in time") : s));
-  }
-
-  template <typename State>
-  static void Abandon(State* state, const Status& status) {
-    const std::unique_ptr<State> owned(state);
-    owned->Unfollow();
-    owned->done(status);
+  template <typename Request, typename Response>
+  void Call(const char* method, const Request& request, Response* response,
+            std::chrono::milliseconds limit, Cancellation* cancellation, Done done) {
+    grpc::ByteBuffer message;
+    if (!WriteMessage(request, &message)) {
+      return done(ResourceExhausted("the request ", method, " to task ", task_,
+                                    " is larger than a message can be: ", request.ByteSizeLong(),
+                                    " bytes"));
+    }
+    client_.Call(kService + method, message, limit, cancellation,
+                 [this, response, done = std::move(done)](grpc::Status s, grpc::ByteBuffer* bytes) {
+                   if (s.ok() && !ReadMessage(bytes, response)) {
+                     s = grpc::Status(grpc::StatusCode::INTERNAL, "the answer cannot be read");
+                   }
+                   // A task that hangs is as unreachable as one that is not there.
+                   if (s.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+                     s = grpc::Status(grpc::StatusCode::UNAVAILABLE, "no answer in time");
+                   }
+                   done(Named(s));
+                 });
   }
 
   /// A failure of the connection names the task; the worker's own errors pass as they are.
@@ -181,31 +128,15 @@ class RemoteWorker final : public WorkerInterface {
     return Unavailable("task ", task_, " at ", address_, " is unavailable: ", s.error_message());
   }
 
-  static Status ReadRunGraph(const RunGraphResponse& response, RunGraphCall* call) {
-    call->step_stats = response.step_stats();
-    if (response.status_code() != 0) {
-      return Status(static_cast<StatusCode>(response.status_code()),
-                    response.status_error_message());
-    }
-    flat_hash_map<std::string, const TensorProto*> by_key;
-    for (const NamedTensorProto& t : response.recv()) by_key[t.name()] = &t.tensor();
-    for (const std::string& key : call->recv_keys) {
-      const auto found = by_key.find(key);
-      if (found == by_key.end()) return Internal("the worker's answer lacks '", key, "'");
-      TENON_ASSIGN_OR_RETURN(Tensor tensor, TensorFromProto(*found->second));
-      call->received.push_back(std::move(tensor));
-    }
-    return OkStatus();
-  }
-
   const std::string task_;
   const std::string address_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<tensorflow::WorkerService::Stub> stub_;
-  grpc::GenericStub generic_stub_;
+  RpcClient client_;
+  PeerCalls peer_;
 };
 
-}  // namespace
+GrpcWorkerDirectory::~GrpcWorkerDirectory() {
+  for (const std::shared_ptr<RemoteWorker>& worker : remotes_) worker->Disconnect();
+}
 
 void GrpcWorkerDirectory::SetLocal(const std::string& task,
                                    std::shared_ptr<WorkerInterface> worker) {
@@ -220,7 +151,9 @@ StatusOr<std::shared_ptr<WorkerInterface>> GrpcWorkerDirectory::Get(const std::s
   TENON_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(task));
   TENON_ASSIGN_OR_RETURN(std::string address,
                          cluster_.Address(name.job.value_or(""), name.task.value_or(0)));
-  worker = std::make_shared<RemoteWorker>(task, std::move(address));
+  auto remote = std::make_shared<RemoteWorker>(task, std::move(address), poller_);
+  remotes_.push_back(remote);
+  worker = std::move(remote);
   return worker;
 }
 

@@ -4,18 +4,26 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/mutex.h"
 #include "distributed/cluster_spec.h"
+#include "distributed/grpc/poller.h"
 #include "distributed/worker_interface.h"
 
 namespace tenon {
+
+class RemoteWorker;
 
 /// Workers over gRPC, one channel a task, opened at the first use. Calls to a task that cannot be
 /// reached, or dies, fail with Unavailable naming task and address.
 class GrpcWorkerDirectory final : public WorkerDirectory {
  public:
-  explicit GrpcWorkerDirectory(ClusterSpec cluster) : cluster_(std::move(cluster)) {}
+  /// The poller must outlive the directory.
+  GrpcWorkerDirectory(ClusterSpec cluster, Poller& poller)
+      : cluster_(std::move(cluster)), poller_(poller) {}
+  /// No call runs any more.
+  ~GrpcWorkerDirectory() override;
 
   /// Serves `task` in this process; it must outlive the calls made to it.
   void SetLocal(const std::string& task, std::shared_ptr<WorkerInterface> worker);
@@ -25,7 +33,9 @@ class GrpcWorkerDirectory final : public WorkerDirectory {
 
  private:
   const ClusterSpec cluster_;
+  Poller& poller_;
   Mutex mu_;
+  std::vector<std::shared_ptr<RemoteWorker>> remotes_;  // grows under mu_
   std::map<std::string, std::shared_ptr<WorkerInterface>> workers_ ABSL_GUARDED_BY(mu_);
 };
 

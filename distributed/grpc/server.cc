@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/server.h"
 
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
 #include <sys/socket.h>
 
-#include <cerrno>
-#include <cstring>
 #include <netdb.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
 
 #include "core/parallel.h"
 #include "distributed/channel_session.h"
 #include "distributed/clock.h"
 #include "distributed/grpc/blocking_calls.h"
-#include "distributed/grpc/channel.h"
 #include "distributed/grpc/cluster_service.h"
 #include "distributed/grpc/master_service.h"
 #include "distributed/grpc/remote_worker.h"
+#include "distributed/grpc/rpc_server.h"
 #include "distributed/grpc/worker_service.h"
 #include "distributed/job_end.h"
 #include "distributed/worker.h"
@@ -33,7 +30,7 @@ constexpr std::chrono::seconds kShutdownGrace{1};
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
 std::string PortOf(const std::string& address) { return address.substr(address.rfind(':') + 1); }
 
-/// Why nobody can listen at host:port now; gRPC itself does not say.
+/// Why nobody can listen at host:port now, or nothing when one can; gRPC itself does not say.
 std::string WhyNotBound(const std::string& host, const std::string& port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -41,7 +38,7 @@ std::string WhyNotBound(const std::string& host, const std::string& port) {
   if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
     return gai_strerror(error);
   }
-  std::string why = "unknown reason";
+  std::string why;
   const int fd = socket(found->ai_family, found->ai_socktype, 0);
   if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0) why = std::strerror(errno);
   if (fd >= 0) close(fd);
@@ -58,16 +55,16 @@ class GrpcServer final : public Server {
         task_(TaskName(options.job, options.task)),
         devices_(MakeCpuDevices(task_, options.cpu_devices, options.job)),
         pool_(options.threads > 0 ? options.threads : ThreadBudget()),
-        directory_(cluster_),
+        directory_(cluster_, rpc_server_.poller()),
         job_end_(cluster_) {
     std::vector<Device*> devices;
     for (const auto& d : devices_) devices.push_back(d.get());
-    worker_ = std::make_shared<Worker>(
-        WorkerEnvironment{task_, devices, &registry, &pool_, &directory_});
+    worker_ =
+        std::make_shared<Worker>(WorkerEnvironment{task_, devices, &registry, &pool_, &directory_});
     directory_.SetLocal(task_, worker_);
-    master_ = std::make_unique<Master>(MasterEnvironment{task_, cluster_, devices, &registry,
-                                                         &directory_, &SystemClock(),
-                                                         options.start_up_deadline});
+    master_ =
+        std::make_unique<Master>(MasterEnvironment{task_, cluster_, devices, &registry, &directory_,
+                                                   &SystemClock(), options.start_up_deadline});
   }
 
   ~GrpcServer() override {
@@ -81,23 +78,15 @@ class GrpcServer final : public Server {
     const std::string configured = *cluster_.Address(job_, task_index_);
     host_ = HostOf(configured);
     const std::string wanted = port >= 0 ? StrCat(port) : PortOf(configured);
-    worker_service_ = MakeWorkerService(*worker_);
-    master_service_ = MakeMasterService(*master_, calls_);
-    cluster_service_ = MakeClusterService(
-        {job_end_, *master_, task_, [this] { BeginShutdown(); }});
-    grpc::ServerBuilder builder;
-    SetServerOptions(&builder);
-    builder.AddListeningPort(StrCat(host_, ":", wanted), grpc::InsecureServerCredentials(),
-                             &port_);
-    builder.RegisterService(worker_service_.get());
-    builder.RegisterService(master_service_.get());
-    builder.RegisterService(cluster_service_.get());
-    server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port_ == 0) {
-      return Unavailable("cannot listen at ", host_, ":", wanted, ": ",
-                         WhyNotBound(host_, wanted));
+    ServeWorker(rpc_server_, task_, *worker_, pool_);
+    ServeMaster(rpc_server_, *master_, calls_, pool_);
+    ServeCluster(rpc_server_, {job_end_, *master_, task_, [this] { BeginShutdown(); }});
+    std::string why_not = WhyNotBound(host_, wanted);
+    if (why_not.empty() && !rpc_server_.Start(StrCat(host_, ":", wanted), &port_)) {
+      why_not = "unknown reason";
     }
-    return OkStatus();
+    if (why_not.empty()) return OkStatus();
+    return Unavailable("cannot listen at ", host_, ":", wanted, ": ", why_not);
   }
 
   std::string target() const override { return StrCat("grpc://", host_, ":", port_); }
@@ -128,13 +117,7 @@ class GrpcServer final : public Server {
 
   void Shutdown() override {
     BeginShutdown();
-    {
-      MutexLock lock(mu_);
-      if (server_ == nullptr || stopped_) return;
-      stopped_ = true;
-    }
-    server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
-    server_->Wait();
+    rpc_server_.Shutdown(kShutdownGrace);
   }
 
  private:
@@ -151,21 +134,17 @@ class GrpcServer final : public Server {
   const std::string task_;
   const std::vector<std::unique_ptr<Device>> devices_;
   ThreadPool pool_;
+  RpcServer rpc_server_;
   GrpcWorkerDirectory directory_;
   JobEnd job_end_;
   std::shared_ptr<Worker> worker_;
   std::unique_ptr<Master> master_;
   BlockingCalls calls_;
-  std::unique_ptr<grpc::Service> worker_service_;
-  std::unique_ptr<grpc::Service> master_service_;
-  std::unique_ptr<grpc::Service> cluster_service_;
-  std::unique_ptr<grpc::Server> server_;
   std::string host_;
   int port_ = 0;
   Mutex mu_;
   CondVar changed_;
   bool shutting_down_ ABSL_GUARDED_BY(mu_) = false;
-  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace
@@ -176,8 +155,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
   if (resolved.cluster.empty()) {
     resolved.job = "localhost";
     resolved.task = 0;
-    TENON_RETURN_IF_ERROR(resolved.cluster.AddTask(
-        "localhost", 0, StrCat("127.0.0.1:", std::max(0, options.port))));
+    TENON_RETURN_IF_ERROR(
+        resolved.cluster.AddTask("localhost", 0, StrCat("127.0.0.1:", std::max(0, options.port))));
   }
   TENON_RETURN_IF_ERROR(resolved.cluster.Address(resolved.job, resolved.task).status());
   auto server = std::make_unique<GrpcServer>(resolved, registry);

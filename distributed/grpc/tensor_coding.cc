@@ -3,12 +3,12 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <grpcpp/support/proto_buffer_reader.h>
-#include <grpcpp/support/slice.h>
 
 #include <chrono>
+#include <climits>
 
 #include "core/proto_io_tensor.h"
-#include "proto/worker.pb.h"
+#include "core/varint.h"
 
 namespace tenon {
 namespace {
@@ -26,31 +26,10 @@ constexpr uint32_t kTensorDType = 1 << 3 | 0;
 constexpr uint32_t kTensorShape = 2 << 3 | 2;
 constexpr uint32_t kTensorContent = 4 << 3 | 2;
 
-void AppendVarint(std::string* out, uint64_t value) {
-  while (value >= 0x80) {
-    out->push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  out->push_back(static_cast<char>(value));
-}
-
-
 int64_t NowMicros() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-grpc::ByteBuffer FromText(const std::string& text) {
-  const grpc::Slice slice(text);
-  return grpc::ByteBuffer(&slice, 1);
-}
-
-/// A slice over the tensor's bytes that holds a reference to its buffer.
-grpc::Slice ShareBytes(const Tensor& tensor) {
-  auto* holder = new Tensor(tensor);
-  return grpc::Slice(holder->raw_data(), holder->num_bytes(),
-                     [](void* p) { delete static_cast<Tensor*>(p); }, holder);
 }
 
 /// Reads the TensorProto that `in` is limited to. False when something is not as we write it; the
@@ -76,6 +55,12 @@ bool ReadTensor(CodedInputStream& in, Tensor* tensor) {
       auto parsed = ShapeFromProto(proto);
       if (!parsed.ok()) return false;
       shape = *std::move(parsed);
+      if (dtype == DType::kInvalid) return false;
+      if (shape.num_elements() == 0) {  // no content will follow
+        auto empty = Tensor::Allocate(CpuAllocator(), dtype, shape);
+        if (!empty.ok()) return false;
+        *tensor = *std::move(empty);
+      }
     } else if (tag == kTensorContent) {
       uint32_t size;
       if (dtype == DType::kInvalid || tensor->valid() || !in.ReadVarint32(&size) ||
@@ -92,10 +77,64 @@ bool ReadTensor(CodedInputStream& in, Tensor* tensor) {
   return tensor->valid();
 }
 
-bool ReadResponse(grpc::ByteBuffer* message, Tensor* tensor, bool* is_dead) {
-  grpc::ProtoBufferReader reader(message);
-  CodedInputStream in(&reader);
-  in.SetTotalBytesLimit(INT_MAX);
+}  // namespace
+
+grpc::Slice ShareBytes(const Tensor& tensor) {
+  auto* holder = new Tensor(tensor);
+  return grpc::Slice(
+      holder->raw_data(), holder->num_bytes(), [](void* p) { delete static_cast<Tensor*>(p); },
+      holder);
+}
+
+StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead) {
+  EncodedTensor out;
+  if (!tensor.valid() || !IsPlain(tensor.dtype()) || tensor.num_bytes() > INT_MAX / 2) {
+    RecvTensorResponse response;
+    response.set_is_dead(is_dead);
+    response.set_send_start_micros(NowMicros());
+    if (tensor.valid()) TENON_RETURN_IF_ERROR(TensorToProto(tensor, response.mutable_tensor()));
+    out.head = response.SerializeAsString();
+    return out;
+  }
+  out.plain = true;
+  TensorShapeProto shape;
+  ShapeToProto(tensor.shape(), &shape);
+  const size_t bytes = tensor.num_bytes();
+  std::string head;  // of the TensorProto, up to the bytes
+  AppendVarint(&head, kTensorDType);
+  AppendVarint(&head, static_cast<uint64_t>(tensor.dtype()));
+  AppendVarint(&head, kTensorShape);
+  AppendVarint(&head, shape.ByteSizeLong());
+  shape.AppendToString(&head);
+  if (bytes > 0) {
+    AppendVarint(&head, kTensorContent);
+    AppendVarint(&head, bytes);
+  }
+  if (is_dead) {
+    AppendVarint(&out.head, kResponseIsDead);
+    AppendVarint(&out.head, 1);
+  }
+  AppendVarint(&out.head, kResponseSendStart);
+  AppendVarint(&out.head, static_cast<uint64_t>(NowMicros()));
+  AppendVarint(&out.head, kResponseTensor);
+  AppendVarint(&out.head, head.size() + bytes);
+  out.head += head;
+  if (bytes < kMinSharedBytes) {
+    out.head.append(static_cast<const char*>(tensor.raw_data()), bytes);
+  } else {
+    out.payload = tensor;
+  }
+  return out;
+}
+
+grpc::ByteBuffer ToByteBuffer(const EncodedTensor& tensor) {
+  const grpc::Slice head(tensor.head);
+  if (!tensor.payload.valid()) return grpc::ByteBuffer(&head, 1);
+  const grpc::Slice slices[] = {head, ShareBytes(tensor.payload)};
+  return grpc::ByteBuffer(slices, 2);
+}
+
+bool ReadPlainTensorResponse(CodedInputStream& in, Tensor* tensor, bool* is_dead) {
   while (const uint32_t tag = in.ReadTag()) {
     uint64_t number;
     if (tag == kResponseIsDead) {
@@ -116,60 +155,28 @@ bool ReadResponse(grpc::ByteBuffer* message, Tensor* tensor, bool* is_dead) {
   return in.ConsumedEntireMessage() && (tensor->valid() || *is_dead);
 }
 
-}  // namespace
-
-StatusOr<grpc::ByteBuffer> EncodeTensorResponse(const Tensor& tensor, bool is_dead) {
-  if (!tensor.valid() || !IsPlain(tensor.dtype()) || tensor.num_bytes() > INT_MAX / 2) {
-    RecvTensorResponse response;
-    response.set_is_dead(is_dead);
-    response.set_send_start_micros(NowMicros());
-    if (tensor.valid()) TENON_RETURN_IF_ERROR(TensorToProto(tensor, response.mutable_tensor()));
-    return FromText(response.SerializeAsString());
-  }
-  TensorShapeProto shape;
-  ShapeToProto(tensor.shape(), &shape);
-  const size_t bytes = tensor.num_bytes();
-  std::string head;  // of the TensorProto, up to the bytes
-  AppendVarint(&head, kTensorDType);
-  AppendVarint(&head, static_cast<uint64_t>(tensor.dtype()));
-  AppendVarint(&head, kTensorShape);
-  AppendVarint(&head, shape.ByteSizeLong());
-  shape.AppendToString(&head);
-  if (bytes > 0) {
-    AppendVarint(&head, kTensorContent);
-    AppendVarint(&head, bytes);
-  }
-  std::string message;
-  if (is_dead) {
-    AppendVarint(&message, kResponseIsDead);
-    AppendVarint(&message, 1);
-  }
-  AppendVarint(&message, kResponseSendStart);
-  AppendVarint(&message, static_cast<uint64_t>(NowMicros()));
-  AppendVarint(&message, kResponseTensor);
-  AppendVarint(&message, head.size() + bytes);
-  message += head;
-  if (bytes < kMinSharedBytes) {
-    message.append(static_cast<const char*>(tensor.raw_data()), bytes);
-    return FromText(message);
-  }
-  const grpc::Slice slices[] = {grpc::Slice(message), ShareBytes(tensor)};
-  return grpc::ByteBuffer(slices, 2);
+Status ReadTensorResponse(const RecvTensorResponse& response, Tensor* tensor, bool* is_dead) {
+  *is_dead = response.is_dead();
+  if (*is_dead && response.tensor().dtype() == DT_INVALID) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(*tensor, TensorFromProto(response.tensor()));
+  return OkStatus();
 }
 
 Status DecodeTensorResponse(grpc::ByteBuffer* message, Tensor* tensor, bool* is_dead) {
   *is_dead = false;
-  if (ReadResponse(message, tensor, is_dead)) return OkStatus();
+  {
+    grpc::ProtoBufferReader reader(message);
+    CodedInputStream in(&reader);
+    in.SetTotalBytesLimit(INT_MAX);
+    if (ReadPlainTensorResponse(in, tensor, is_dead)) return OkStatus();
+  }
   *tensor = Tensor();
   RecvTensorResponse response;
   grpc::ProtoBufferReader reader(message);
   if (!response.ParseFromZeroCopyStream(&reader)) {
     return InvalidArgument("the peer's RecvTensorResponse cannot be read");
   }
-  *is_dead = response.is_dead();
-  if (*is_dead && response.tensor().dtype() == DT_INVALID) return OkStatus();
-  TENON_ASSIGN_OR_RETURN(*tensor, TensorFromProto(response.tensor()));
-  return OkStatus();
+  return ReadTensorResponse(response, tensor, is_dead);
 }
 
 }  // namespace tenon

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <grpcpp/impl/service_type.h>
-
-#include <memory>
-
+#include "distributed/grpc/rpc_server.h"
 #include "distributed/worker_interface.h"
+#include "runtime/thread_pool.h"
 
 namespace tenon {
 
-/// Serves `worker` as /tensorflow.WorkerService; it must outlive the service. The collective calls
-/// (CompleteGroup and the like) are answered with UNIMPLEMENTED.
-std::unique_ptr<grpc::Service> MakeWorkerService(WorkerInterface& worker);
+/// Serves `worker` as tensorflow.WorkerService, and as PeerService (peer_service.proto), the
+/// answering end of PeerCalls. Steps run on the pool. Both must outlive the server. The collective
+/// calls (CompleteGroup and the like) are not served.
+void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& worker,
+                 ThreadPool& pool);
+
+/// PeerService alone.
+void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker,
+                ThreadPool& pool);
 
 }  // namespace tenon

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/grpc/peer_calls.h"
+
+#include <grpcpp/generic/generic_stub.h>
+
+#include "core/hash_map.h"
+#include "distributed/grpc/channel.h"
+#include "distributed/grpc/peer_stream.h"
+#include "distributed/grpc/run_graph_coding.h"
+
+namespace tenon {
+namespace {
+
+/// A stream that breaks at once, as to a task that is not there, is not tried more often than this.
+constexpr std::chrono::milliseconds kReopenPause{1000};
+
+/// A call that waits for its answer.
+struct PendingCall {
+  RunGraphCall* run = nullptr;
+  RecvTensorCall* recv = nullptr;
+  Cancellation* cancellation = nullptr;
+  WorkerInterface::Done done;
+  Cancellation::Token token = Cancellation::kAlreadyCancelled;
+
+  void End(const Status& status) {
+    if (token != Cancellation::kAlreadyCancelled) cancellation->Deregister(token);
+    done(status);
+  }
+};
+
+}  // namespace
+
+/// The calling end of one stream, from its opening to its end. Keeps itself alive in between.
+class ClientStream final : public PeerStream {
+ public:
+  ClientStream(std::shared_ptr<grpc::Channel> channel, Poller& poller,
+               const PeerCalls::Named& named)
+      : stub_(std::move(channel)), poller_(poller), named_(named), start_(*this), finish_(*this) {}
+
+  void Start() {
+    static const std::string kMethod = "/tenon.cluster.PeerService/Exchange";
+    keep_ = shared_from_this();
+    stream_ = stub_.PrepareCall(&context_, kMethod, &poller_.queue());
+    stream_->StartCall(&start_);
+  }
+
+  enum class Phase { kOpening, kReady, kEnded, kUnsupported };
+  Phase phase() const { return phase_; }
+
+  /// False when the stream has ended, and `call` untouched. Numbers and sends `frame`.
+  bool Call(cluster::PeerFrame& frame, PendingCall& call) {
+    bool too_late = false;
+    {
+      MutexLock lock(mu_);
+      if (phase_ >= Phase::kEnded) return false;
+      const uint64_t id = ++last_call_;
+      frame.set_call(id);
+      if (call.cancellation != nullptr) {
+        call.token = call.cancellation->Register([weak = weak_from_this(), id](const Status& why) {
+          const std::shared_ptr<PeerStream> stream = weak.lock();
+          if (stream != nullptr) static_cast<ClientStream&>(*stream).GiveUp(id, why);
+        });
+        too_late = call.token == Cancellation::kAlreadyCancelled;
+      }
+      if (!too_late) calls_.emplace(id, std::move(call));
+    }
+    if (too_late) {
+      call.done(call.cancellation->status());
+    } else {
+      Send(frame);
+    }
+    return true;
+  }
+
+  void Cancel() override { context_.TryCancel(); }
+  /// Waits until every call has ended.
+  void WaitForEnd() {
+    MutexLock lock(mu_);
+    while (!over_) end_.Wait(mu_);
+  }
+
+ private:
+  struct Started final : Completion {
+    explicit Started(ClientStream& stream) : stream(stream) {}
+    void Complete(bool ok) override {
+      if (ok) {
+        stream.Open(stream.stream_.get(), stream.stream_.get());
+      } else {
+        stream.OnBroken();
+      }
+    }
+    ClientStream& stream;
+  };
+  struct Finished final : Completion {
+    explicit Finished(ClientStream& stream) : stream(stream) {}
+    void Complete(bool) override { stream.End(); }
+    ClientStream& stream;
+  };
+
+  void OnFrame(cluster::PeerFrame frame) override {
+    if (frame.has_hello()) {
+      MutexLock lock(mu_);
+      phase_ = Phase::kReady;
+      return;
+    }
+    PendingCall call;
+    if (!frame.has_answer() || !Take(frame.call(), &call)) return;
+    call.End(ReadAnswer(frame.answer(), call));
+  }
+  void OnTensor(uint64_t id, Tensor tensor, bool is_dead) override {
+    PendingCall call;
+    if (!Take(id, &call)) return;
+    if (call.recv == nullptr) return call.End(Internal("a RunGraph was answered with a tensor"));
+    call.recv->tensor = std::move(tensor);
+    call.recv->is_dead = is_dead;
+    call.End(OkStatus());
+  }
+  static Status ReadAnswer(const cluster::PeerAnswer& answer, const PendingCall& call) {
+    if (answer.code() != 0) return Status(static_cast<StatusCode>(answer.code()), answer.message());
+    if (call.run != nullptr) return ReadRunGraphResponse(answer.ran_graph(), call.run);
+    return ReadTensorResponse(answer.received(), &call.recv->tensor, &call.recv->is_dead);
+  }
+
+  /// Takes the call off the list; false when it has ended in another way.
+  bool Take(uint64_t id, PendingCall* call) {
+    MutexLock lock(mu_);
+    const auto found = calls_.find(id);
+    if (found == calls_.end()) return false;
+    *call = std::move(found->second);
+    calls_.erase(found);
+    return true;
+  }
+
+  void GiveUp(uint64_t id, const Status& why) {
+    PendingCall call;
+    if (!Take(id, &call)) return;
+    cluster::PeerFrame frame;
+    frame.set_call(id);
+    frame.set_cancel(true);
+    Send(frame);
+    // Not here, inside Cancel: the end of the call may destroy the Cancellation.
+    poller_.Post([call, why]() mutable { call.End(why); });
+  }
+
+  void OnBroken() override { stream_->Finish(&status_, &finish_); }
+
+  void End() {
+    const std::shared_ptr<PeerStream> keep = std::move(keep_);
+    flat_hash_map<uint64_t, PendingCall> calls;
+    {
+      MutexLock lock(mu_);
+      phase_ = status_.error_code() == grpc::StatusCode::UNIMPLEMENTED ? Phase::kUnsupported
+                                                                       : Phase::kEnded;
+      calls.swap(calls_);
+    }
+    const Status error = named_(grpc::Status(
+        grpc::StatusCode::UNAVAILABLE,
+        status_.error_message().empty() ? "the connection has ended" : status_.error_message()));
+    for (auto& [id, call] : calls) call.End(error);
+    MutexLock lock(mu_);
+    over_ = true;
+    end_.NotifyAll();
+  }
+
+  grpc::GenericStub stub_;
+  Poller& poller_;
+  const PeerCalls::Named& named_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  Started start_;
+  Finished finish_;
+  grpc::Status status_;
+  std::shared_ptr<PeerStream> keep_;
+  std::atomic<Phase> phase_{Phase::kOpening};  // written under mu_
+  Mutex mu_;
+  CondVar end_;
+  bool over_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t last_call_ ABSL_GUARDED_BY(mu_) = 0;
+  flat_hash_map<uint64_t, PendingCall> calls_ ABSL_GUARDED_BY(mu_);
+};
+
+PeerCalls::PeerCalls(std::string address, Poller& poller, Named named)
+    : address_(std::move(address)), poller_(poller), named_(std::move(named)) {}
+
+PeerCalls::~PeerCalls() = default;
+
+std::shared_ptr<ClientStream> PeerCalls::Current() {
+  using Phase = ClientStream::Phase;
+  MutexLock lock(mu_);
+  if (stream_ != nullptr) {
+    const Phase phase = stream_->phase();
+    if (phase == Phase::kReady) return stream_;
+    if (phase == Phase::kOpening || phase == Phase::kUnsupported) return nullptr;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (closed_ || (stream_ != nullptr && now - opened_ < kReopenPause)) return nullptr;
+  // A connection of its own: unary calls on it would bring gRPC's other threads to read from it.
+  if (channel_ == nullptr) channel_ = OpenChannel(address_);
+  opened_ = now;
+  stream_ = std::make_shared<ClientStream>(channel_, poller_, named_);
+  stream_->Start();
+  return nullptr;
+}
+
+bool PeerCalls::RunGraph(RunGraphCall* call, Cancellation* cancellation,
+                         WorkerInterface::Done& done) {
+  const std::shared_ptr<ClientStream> stream = Current();
+  cluster::PeerFrame frame;
+  // What cannot be written is left to the other way, which says why.
+  if (stream == nullptr || !WriteRunGraphRequest(*call, frame.mutable_run_graph()).ok())
+    return false;
+  PendingCall pending{call, nullptr, cancellation, std::move(done)};
+  if (stream->Call(frame, pending)) return true;
+  done = std::move(pending.done);
+  return false;
+}
+
+bool PeerCalls::RecvTensor(RecvTensorCall* call, Cancellation* cancellation,
+                           WorkerInterface::Done& done) {
+  const std::shared_ptr<ClientStream> stream = Current();
+  if (stream == nullptr) return false;
+  cluster::PeerFrame frame;
+  frame.mutable_recv_tensor()->set_step_id(call->step_id);
+  frame.mutable_recv_tensor()->set_rendezvous_key(call->key);
+  PendingCall pending{nullptr, call, cancellation, std::move(done)};
+  if (stream->Call(frame, pending)) return true;
+  done = std::move(pending.done);
+  return false;
+}
+
+bool PeerCalls::CleanupGraph(const CleanupGraphRequest& request) {
+  const std::shared_ptr<ClientStream> stream = Current();
+  if (stream == nullptr) return false;
+  cluster::PeerFrame frame;
+  *frame.mutable_cleanup_graph() = request;
+  stream->Send(frame);
+  return true;
+}
+
+void PeerCalls::Disconnect() {
+  std::shared_ptr<ClientStream> stream;
+  {
+    MutexLock lock(mu_);
+    closed_ = true;
+    stream = stream_;
+  }
+  if (stream == nullptr) return;
+  stream->Cancel();
+  stream->WaitForEnd();
+}
+
+}  // namespace tenon

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "core/mutex.h"
+#include "distributed/grpc/poller.h"
+#include "distributed/worker_interface.h"
+
+namespace tenon {
+
+class ClientStream;
+
+/// The calls of every step to one task, over PeerService's stream, which is opened at the first
+/// call and again when it has broken. The functions return false when there is no open stream: not
+/// yet, or because the task's server has no PeerService; the call must then go another way, and
+/// `done` is untouched. Otherwise they are as WorkerInterface's. Thread-safe.
+class PeerCalls {
+ public:
+  /// Everything outlives the object. `named` words a failure of the connection.
+  using Named = std::function<Status(const grpc::Status&)>;
+  PeerCalls(std::string address, Poller& poller, Named named);
+  /// REQUIRES: Disconnect has returned.
+  ~PeerCalls();
+
+  bool RunGraph(RunGraphCall* call, Cancellation* cancellation, WorkerInterface::Done& done);
+  bool RecvTensor(RecvTensorCall* call, Cancellation* cancellation, WorkerInterface::Done& done);
+  /// Nobody learns how it ends.
+  bool CleanupGraph(const CleanupGraphRequest& request);
+
+  /// Fails what runs and opens nothing more. Blocks; not to be called on the poller's thread.
+  void Disconnect();
+
+ private:
+  std::shared_ptr<ClientStream> Current();
+
+  const std::string address_;
+  Poller& poller_;
+  const Named named_;
+  Mutex mu_;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<ClientStream> stream_ ABSL_GUARDED_BY(mu_);
+  std::chrono::steady_clock::time_point opened_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tenon

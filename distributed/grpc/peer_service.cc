@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/hash_map.h"
+#include "core/mutex.h"
+#include "distributed/grpc/peer_stream.h"
+#include "distributed/grpc/run_graph_coding.h"
+#include "distributed/grpc/worker_service.h"
+
+namespace tenon {
+namespace {
+
+/// A call that is being answered.
+struct ServedCall {
+  RunGraphCall run;
+  RecvTensorCall recv;
+  Cancellation cancellation;
+};
+
+/// The answering end of one stream.
+class ServerStream final : public PeerStream {
+ public:
+  ServerStream(std::shared_ptr<ServedRpc> rpc, WorkerInterface& worker, ThreadPool& pool)
+      : rpc_(std::move(rpc)), worker_(worker), pool_(pool) {}
+
+  void Start(const std::string& task) {
+    cluster::PeerFrame hello;
+    hello.mutable_hello()->set_task(task);
+    Send(hello);
+    Open(&rpc_->stream(), &rpc_->stream());
+  }
+  void Cancel() override { rpc_->Cancel(); }
+
+ private:
+  std::shared_ptr<ServerStream> Self() {
+    return std::static_pointer_cast<ServerStream>(shared_from_this());
+  }
+
+  void OnFrame(cluster::PeerFrame frame) override {
+    const uint64_t id = frame.call();
+    switch (frame.content_case()) {
+      case cluster::PeerFrame::kRunGraph:
+        return RunGraph(id, frame.run_graph());
+      case cluster::PeerFrame::kRecvTensor:
+        return RecvTensor(id, frame.recv_tensor());
+      case cluster::PeerFrame::kCleanupGraph: {
+        CleanupGraphResponse response;
+        return worker_.CleanupGraphAsync(frame.cleanup_graph(), &response, [](const Status&) {});
+      }
+      case cluster::PeerFrame::kCancel:
+        return CancelCall(id);
+      default:
+        return Answer(id, InvalidArgument("a frame of a kind that is not known"), nullptr);
+    }
+  }
+  void OnTensor(uint64_t, Tensor, bool) override {}  // only the answering end sends tensors
+
+  /// Null when the caller has used the number already.
+  std::shared_ptr<ServedCall> NewCall(uint64_t id) {
+    auto call = std::make_shared<ServedCall>();
+    MutexLock lock(mu_);
+    return calls_.emplace(id, call).second ? call : nullptr;
+  }
+
+  void RunGraph(uint64_t id, const RunGraphRequest& request) {
+    const std::shared_ptr<ServedCall> call = NewCall(id);
+    if (call == nullptr) return Cancel();
+    if (Status s = ReadRunGraphRequest(request, &call->run); !s.ok()) return Answer(id, s, nullptr);
+    pool_.Submit([self = Self(), id, call] {
+      self->worker_.RunGraphAsync(&call->run, &call->cancellation, [self, id, call](Status s) {
+        cluster::PeerFrame frame;
+        s = WriteRunGraphResponse(std::move(s), true, &call->run,
+                                  frame.mutable_answer()->mutable_ran_graph());
+        self->Answer(id, s, &frame);
+      });
+    });
+  }
+
+  void RecvTensor(uint64_t id, const RecvTensorRequest& request) {
+    const std::shared_ptr<ServedCall> call = NewCall(id);
+    if (call == nullptr) return Cancel();
+    call->recv.step_id = request.step_id();
+    call->recv.key = request.rendezvous_key();
+    worker_.RecvTensorAsync(&call->recv, &call->cancellation, [self = Self(), id, call](Status s) {
+      if (!s.ok()) return self->Answer(id, s, nullptr);
+      auto encoded = EncodeTensor(call->recv.tensor, call->recv.is_dead);
+      if (encoded.ok() && encoded->plain) {
+        self->Forget(id);
+        return self->SendTensor(id, *std::move(encoded));
+      }
+      cluster::PeerFrame frame;
+      if (encoded.ok()) frame.mutable_answer()->mutable_received()->ParseFromString(encoded->head);
+      self->Answer(id, encoded.status(), &frame);
+    });
+  }
+
+  /// Ends a call. `frame` has its answer when there is more to say than the status.
+  void Answer(uint64_t id, const Status& status, cluster::PeerFrame* frame) {
+    Forget(id);
+    cluster::PeerFrame plain;
+    if (frame == nullptr) frame = &plain;
+    frame->set_call(id);
+    frame->mutable_answer()->set_code(static_cast<int>(status.code()));
+    frame->mutable_answer()->set_message(std::string(Message(status)));
+    Send(*frame);
+  }
+
+  void Forget(uint64_t id) {
+    MutexLock lock(mu_);
+    calls_.erase(id);
+  }
+
+  void CancelCall(uint64_t id) {
+    std::shared_ptr<ServedCall> call;
+    {
+      MutexLock lock(mu_);
+      const auto found = calls_.find(id);
+      if (found == calls_.end()) return;
+      call = found->second;
+    }
+    call->cancellation.Cancel(Cancelled("the caller has cancelled the call"));
+  }
+
+  void OnBroken() override {
+    flat_hash_map<uint64_t, std::shared_ptr<ServedCall>> calls;
+    {
+      MutexLock lock(mu_);
+      calls = calls_;
+    }
+    for (auto& [id, call] : calls) call->cancellation.Cancel(Cancelled("the caller is gone"));
+    rpc_->End(OkStatus());
+  }
+
+  const std::shared_ptr<ServedRpc> rpc_;
+  WorkerInterface& worker_;
+  ThreadPool& pool_;
+  Mutex mu_;
+  flat_hash_map<uint64_t, std::shared_ptr<ServedCall>> calls_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker,
+                ThreadPool& pool) {
+  server.HandleStream("/tenon.cluster.PeerService/Exchange",
+                      [&worker, &pool, task](std::shared_ptr<ServedRpc> rpc) {
+                        std::make_shared<ServerStream>(std::move(rpc), worker, pool)->Start(task);
+                      });
+}
+
+}  // namespace tenon

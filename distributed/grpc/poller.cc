@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/grpc/poller.h"
+
+#include <grpcpp/alarm.h>
+
+namespace tenon {
+namespace {
+
+/// An alarm that has rung already: the queue's way to run something on its thread.
+class Posted final : public Completion {
+ public:
+  explicit Posted(std::function<void()> task) : task_(std::move(task)) {}
+  void Start(grpc::CompletionQueue* queue) {
+    alarm_.Set(queue, gpr_inf_past(GPR_CLOCK_REALTIME), this);
+  }
+  void Complete(bool) override {
+    task_();
+    delete this;
+  }
+
+ private:
+  const std::function<void()> task_;
+  grpc::Alarm alarm_;
+};
+
+}  // namespace
+
+Poller::Poller(std::unique_ptr<grpc::CompletionQueue> queue)
+    : queue_(std::move(queue)), thread_([this] {
+        void* tag = nullptr;
+        bool ok = false;
+        while (queue_->Next(&tag, &ok)) static_cast<Completion*>(tag)->Complete(ok);
+      }) {}
+
+Poller::~Poller() {
+  queue_->Shutdown();
+  thread_.join();
+}
+
+void Poller::Post(std::function<void()> task) {
+  (new Posted(std::move(task)))->Start(queue_.get());
+}
+
+}  // namespace tenon

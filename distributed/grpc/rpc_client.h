@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/cancellation.h"
+#include "distributed/grpc/poller.h"
+
+namespace tenon {
+
+/// Calls with one message each way to one server, all through one poller. Thread-safe.
+class RpcClient {
+ public:
+  /// Gets how a call ended and, when well, the answer; on the poller's thread, or inside Call when
+  /// the call was not made.
+  using End = std::function<void(const grpc::Status& status, grpc::ByteBuffer* response)>;
+
+  RpcClient(const std::shared_ptr<grpc::Channel>& channel, Poller& poller)
+      : stub_(channel), poller_(poller) {}
+
+  /// A limit of 0 is none. `cancellation`, unless null, ends the call early; it must live until
+  /// `end` is called.
+  void Call(const std::string& method, const grpc::ByteBuffer& request,
+            std::chrono::milliseconds limit, Cancellation* cancellation, End end);
+
+  /// Ends what runs; later calls are not made.
+  void Close() { closing_.Cancel(Cancelled("this task is shutting down")); }
+
+ private:
+  class Running;
+
+  grpc::GenericStub stub_;
+  Poller& poller_;
+  Cancellation closing_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/grpc/rpc_server.h"
+
+#include <grpcpp/security/server_credentials.h>
+
+#include "distributed/grpc/channel.h"
+#include "distributed/grpc/status.h"
+
+namespace tenon {
+
+ServedRpc::ServedRpc(RpcServer& server) : server_(server) {
+  MutexLock lock(server_.mu_);
+  ++server_.living_;
+}
+
+ServedRpc::~ServedRpc() {
+  MutexLock lock(server_.mu_);
+  --server_.living_;
+  server_.ended_.NotifyAll();
+}
+
+void ServedRpc::End(const Status& status) { stream_.Finish(ToGrpc(status), &finished_); }
+
+void ServedRpc::EndWith(const grpc::ByteBuffer& response) {
+  stream_.WriteAndFinish(response, grpc::WriteOptions(), grpc::Status::OK, &finished_);
+}
+
+void ServedRpc::OnEvent(Event event, bool ok) {
+  const std::shared_ptr<ServedRpc> keep = shared_from_this();
+  if (event == Event::kAccepted && ok) {
+    server_.AcceptNext();
+    return OnAccepted();
+  }
+  if (event == Event::kRead) {
+    if (!ok) return End(InvalidArgument("the call came without a request"));
+    return server_.methods_.find(context_.method())->second.handler(keep);
+  }
+  if (event == Event::kDone && context_.IsCancelled()) {
+    cancellation_.Cancel(Cancelled("the caller has cancelled the call or is gone"));
+  }
+  // Of a call that was not accepted since the server shuts down nothing more will come.
+  const bool over = event == Event::kAccepted || ending_.fetch_sub(1) == 1;
+  if (!over) return;
+  MutexLock lock(server_.mu_);
+  server_.rpcs_.erase(this);  // `keep` outlives the lock's scope
+}
+
+void ServedRpc::OnAccepted() {
+  const auto method = server_.methods_.find(context_.method());
+  if (method == server_.methods_.end()) {
+    return End(Unimplemented("this server has no method ", context_.method()));
+  }
+  if (!method->second.is_stream) return stream_.Read(&request_, &read_);
+  bool too_late = false;
+  {
+    MutexLock lock(server_.mu_);
+    server_.rpcs_[this].second = true;
+    too_late = server_.shutting_down_;
+  }
+  if (too_late) Cancel();
+  method->second.handler(shared_from_this());
+}
+
+RpcServer::RpcServer() {
+  SetServerOptions(&builder_);
+  builder_.RegisterAsyncGenericService(&service_);
+  std::unique_ptr<grpc::ServerCompletionQueue> queue = builder_.AddCompletionQueue();
+  queue_ = queue.get();
+  poller_ = std::make_unique<Poller>(std::move(queue));
+}
+
+RpcServer::~RpcServer() { Shutdown(std::chrono::milliseconds(0)); }
+
+void RpcServer::HandleStream(const std::string& method, Handler handler) {
+  methods_[method] = {true, std::move(handler)};
+}
+void RpcServer::HandleRaw(const std::string& method, Handler handler) {
+  methods_[method] = {false, std::move(handler)};
+}
+
+bool RpcServer::Start(const std::string& address, int* port) {
+  builder_.AddListeningPort(address, grpc::InsecureServerCredentials(), port);
+  server_ = builder_.BuildAndStart();
+  if (server_ == nullptr || *port == 0) return false;
+  AcceptNext();
+  return true;
+}
+
+void RpcServer::AcceptNext() {
+  const std::shared_ptr<ServedRpc> rpc = std::make_shared<ServedRpc>(*this);
+  {
+    MutexLock lock(mu_);
+    if (shutting_down_) return;
+    rpcs_.emplace(rpc.get(), std::pair(rpc, false));
+  }
+  rpc->context_.AsyncNotifyWhenDone(&rpc->done_);
+  service_.RequestCall(&rpc->context_, &rpc->stream_, queue_, queue_, &rpc->accepted_);
+}
+
+void RpcServer::Shutdown(std::chrono::milliseconds grace) {
+  if (server_ == nullptr) return;
+  {
+    MutexLock lock(mu_);
+    if (shutting_down_) return;
+    shutting_down_ = true;
+    for (auto& [key, rpc] : rpcs_) {
+      if (rpc.second) rpc.first->Cancel();
+    }
+  }
+  server_->Shutdown(std::chrono::system_clock::now() + grace);
+  MutexLock lock(mu_);
+  while (living_ > 0) ended_.Wait(mu_);
+}
+
+}  // namespace tenon

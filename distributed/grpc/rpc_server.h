@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/cancellation.h"
+#include "core/hash_map.h"
+#include "core/mutex.h"
+#include "distributed/grpc/message_bytes.h"
+#include "distributed/grpc/poller.h"
+
+namespace tenon {
+
+class RpcServer;
+
+/// One call that is being answered. Thread-safe.
+class ServedRpc final : public std::enable_shared_from_this<ServedRpc> {
+ public:
+  explicit ServedRpc(RpcServer& server);
+  ~ServedRpc();
+  ServedRpc(const ServedRpc&) = delete;
+  ServedRpc& operator=(const ServedRpc&) = delete;
+
+  /// What a method with one message was called with.
+  grpc::ByteBuffer& request() { return request_; }
+  /// Triggered when the caller has given up or is gone.
+  Cancellation& cancellation() { return cancellation_; }
+  /// For methods with streams.
+  grpc::GenericServerAsyncReaderWriter& stream() { return stream_; }
+
+  /// Answers, once, with an error or, of a stream, with its end; or with a message.
+  void End(const Status& status);
+  void EndWith(const grpc::ByteBuffer& response);
+  /// Ends the call for both sides at once.
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  friend class RpcServer;
+  enum class Event { kAccepted, kRead, kFinished, kDone };
+  struct Tag final : Completion {
+    Tag(ServedRpc& rpc, Event event) : rpc(rpc), event(event) {}
+    void Complete(bool ok) override { rpc.OnEvent(event, ok); }
+    ServedRpc& rpc;
+    const Event event;
+  };
+
+  void OnEvent(Event event, bool ok);
+  void OnAccepted();
+
+  RpcServer& server_;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_{&context_};
+  grpc::ByteBuffer request_;
+  Cancellation cancellation_;
+  Tag accepted_{*this, Event::kAccepted};
+  Tag read_{*this, Event::kRead};
+  Tag finished_{*this, Event::kFinished};
+  Tag done_{*this, Event::kDone};
+  std::atomic<int> ending_{2};  // kFinished and kDone are still to come
+};
+
+/// A server whose calls all come through one poller, by the names of their methods. gRPC's own
+/// dispatch to generated services would need its callback interface, whose threads cost several
+/// switches a message, or a thread a call.
+class RpcServer {
+ public:
+  using Handler = std::function<void(std::shared_ptr<ServedRpc>)>;
+
+  RpcServer();
+  ~RpcServer();
+
+  /// Methods are to be given before Start, with their path: "/package.Service/Method". Handlers run
+  /// on the poller's thread and must not block.
+  void HandleStream(const std::string& method, Handler handler);
+  void HandleRaw(const std::string& method, Handler handler);
+  /// `fn(const Request&, Response*, Cancellation*, Done)`: both messages live until Done is called,
+  /// from any thread.
+  template <typename Request, typename Response, typename Fn>
+  void Handle(const std::string& method, Fn fn);
+
+  /// False when the address cannot be had.
+  bool Start(const std::string& address, int* port);
+  /// Stops listening, ends the streams, gives other calls `grace` to end, and waits for all.
+  void Shutdown(std::chrono::milliseconds grace);
+
+  Poller& poller() { return *poller_; }
+
+ private:
+  friend class ServedRpc;
+  struct Method {
+    bool is_stream;
+    Handler handler;
+  };
+
+  void AcceptNext();
+
+  grpc::ServerBuilder builder_;
+  grpc::AsyncGenericService service_;
+  grpc::ServerCompletionQueue* queue_;
+  std::unique_ptr<grpc::Server> server_;
+  StringMap<Method> methods_;
+  Mutex mu_;
+  CondVar ended_;
+  bool shutting_down_ ABSL_GUARDED_BY(mu_) = false;
+  int living_ ABSL_GUARDED_BY(mu_) = 0;
+  /// Those with operations under way, and whether they are streams.
+  flat_hash_map<ServedRpc*, std::pair<std::shared_ptr<ServedRpc>, bool>> rpcs_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<Poller> poller_;
+};
+
+template <typename Request, typename Response, typename Fn>
+void RpcServer::Handle(const std::string& method, Fn fn) {
+  HandleRaw(method, [fn = std::move(fn), method](std::shared_ptr<ServedRpc> rpc) {
+    struct Messages {
+      Request request;
+      Response response;
+    };
+    auto messages = std::make_shared<Messages>();
+    if (!ReadMessage(&rpc->request(), &messages->request)) {
+      return rpc->End(InvalidArgument("the request of ", method, " cannot be read"));
+    }
+    fn(messages->request, &messages->response, &rpc->cancellation(),
+       [rpc, messages](const Status& status) {
+         if (!status.ok()) return rpc->End(status);
+         grpc::ByteBuffer bytes;
+         if (!WriteMessage(messages->response, &bytes)) {
+           return rpc->End(ResourceExhausted("the answer is larger than a message can be: ",
+                                             messages->response.ByteSizeLong(), " bytes"));
+         }
+         rpc->EndWith(bytes);
+       });
+  });
+}
+
+}  // namespace tenon
