@@ -40,6 +40,8 @@ std::string WhyNotBound(const std::string& host, const std::string& port) {
   }
   std::string why;
   const int fd = socket(found->ai_family, found->ai_socktype, 0);
+  const int on = 1;  // as gRPC does: a server that has just ended may be followed at once
+  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0) why = std::strerror(errno);
   if (fd >= 0) close(fd);
   freeaddrinfo(found);
