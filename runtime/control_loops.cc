@@ -58,6 +58,10 @@ class ControlLoopBuilder {
     return own;
   }
 
+  void Need(int frame, const std::string& location) {
+    for (int f = frame; f != 0; f = info_.frames[f].parent) needed_.insert({f, location});
+  }
+
   void FindReceivers() {
     for (Node* n : graph_.nodes()) {
       const std::string from = options_.location(*n);
@@ -66,7 +70,9 @@ class ControlLoopBuilder {
       for (const OutEdge& e : n->out_edges()) {
         const std::string to = options_.location(*e.dst);
         if (to == from) continue;
-        for (int f = frame; f != 0; f = info_.frames[f].parent) needed_.insert({f, to});
+        Need(frame, to);
+        // It is sent once an iteration, but nothing else may make iterations where it is.
+        if (FlowKindOf(*n) == FlowKind::kConstantEnter) Need(frame, from);
       }
     }
     // The control loops' own predicates cross too, but only to locations that have one already.

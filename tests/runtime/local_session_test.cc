@@ -167,6 +167,30 @@ TEST_P(LocalSessionTest, ALoopMaySpanDevices) {
   }
 }
 
+TEST_P(LocalSessionTest, ALoopMayReadAConstantThatIsAloneOnItsDevice) {
+  // x = 1; while (x < limit) { x += 1 }, where only the entering of the limit is elsewhere
+  const Scope root = Scope::Root(AllOps());
+  const Scope here = root.WithDevice(kDevice0), there = root.WithDevice(kDevice1);
+  const Output limit = there.Op("Enter")
+                           .Input(Const(there, 5))
+                           .Attr("frame_name", "loop")
+                           .Attr("is_constant", true)
+                           .Output();
+  const auto exits = WhileLoop(
+      here, "loop", {Const(here, 1)},
+      [&](const Scope& s, const std::vector<Output>& v) { return Less(s, v[0], limit); },
+      [](const Scope& s, const std::vector<Output>& v) {
+        return std::vector<Output>{Add(s, v[0], Const(s.WithControlDependencies({v[0]}), 1))};
+      });
+  Identity(here.WithName("x"), exits[0]);
+  auto session = Start(root);
+  StepOptions options;
+  options.timeout = std::chrono::seconds(10);
+  const auto x = session->Run({}, {"x"}, {}, options);
+  ASSERT_OK(x);
+  EXPECT_EQ((*x)[0].scalar<int32_t>(), 5);
+}
+
 TEST_P(LocalSessionTest, LoopsNest) {
   // x = 0; for i < 3 { for j < 4 { x += 1 } }
   const Scope root = Scope::Root(AllOps());

@@ -227,8 +227,12 @@ void RandomFlow::AddLoop() {
   const Output captured = top_.Any();
   const std::vector<Output> exits =
       Loop({s_, s_, s_}, r_, name, values, {captured}, r_.Below(5), 0);
+  // A loop needs what its body reads even when it does not run; unrolled it would not.
+  std::vector<Output> needed = values;
+  needed.push_back(captured);
+  const Scope after = s_.WithControlDependencies(needed);
   for (size_t i = 0; i < exits.size(); ++i) {
-    top_.Keep(StopGradient(s_.WithName(StrCat(name, "_out", i)), exits[i]));
+    top_.Keep(StopGradient(after.WithName(StrCat(name, "_out", i)), exits[i]));
   }
 }
 
