@@ -27,6 +27,8 @@ void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 void AddLaunchCommand(CLI::App& app, Command* chosen);
 void AddStopCommand(CLI::App& app, Command* chosen);
 void AddStatusCommand(CLI::App& app, Command* chosen);
+void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
+void AddBenchCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 
 /// kDone, or prints "tenon: <message>" to the error stream and returns kFailed.

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <thread>
 
 #include "tools/commands.h"
+#include "tools/processes.h"
 
 namespace tenon::tools {
 namespace {
 
-/// How long the other tasks get to end by themselves after one has failed, before and after SIGTERM.
+/// How long the other tasks get to end by themselves after one has failed, before and after
+/// SIGTERM.
 constexpr std::chrono::milliseconds kGrace{3000};
 
 struct LaunchFlags {
@@ -36,58 +32,6 @@ struct Task {
   std::string line;  // what came since the last newline
   bool running = true;
 };
-
-/// Ports that are free now. All are held until all are chosen, so that they differ.
-StatusOr<std::vector<int>> FreePorts(int count) {
-  std::vector<int> sockets, ports;
-  Status status;
-  for (int i = 0; i < count && status.ok(); ++i) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof(address);
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    if (fd < 0 || bind(fd, generic, length) != 0 || getsockname(fd, generic, &length) != 0) {
-      status = Unavailable("cannot find a free port: ", std::strerror(errno));
-    }
-    sockets.push_back(fd);
-    ports.push_back(ntohs(address.sin_port));
-  }
-  for (const int fd : sockets) close(fd);
-  TENON_RETURN_IF_ERROR(status);
-  return ports;
-}
-
-std::string Hosts(const std::vector<int>& ports, int begin, int count) {
-  std::vector<std::string> hosts;
-  for (int i = begin; i < begin + count; ++i) hosts.push_back(StrCat("127.0.0.1:", ports[i]));
-  return Join(hosts, ",");
-}
-
-StatusOr<Task> StartTask(const std::string& job, int index,
-                         const std::vector<std::string>& arguments) {
-  int pipe_ends[2];
-  if (pipe2(pipe_ends, O_CLOEXEC) != 0) return Unavailable("pipe: ", std::strerror(errno));
-  std::vector<char*> argv;
-  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-  const pid_t parent = getpid();
-  const pid_t pid = fork();
-  if (pid < 0) return Unavailable("fork: ", std::strerror(errno));
-  if (pid == 0) {
-    // A task must not outlive the launcher, however that dies.
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(kFailed);
-    dup2(pipe_ends[1], STDOUT_FILENO);
-    dup2(pipe_ends[1], STDERR_FILENO);
-    execvp(argv[0], argv.data());
-    std::fprintf(stderr, "cannot run %s: %s\n", argv[0], std::strerror(errno));
-    _exit(127);
-  }
-  close(pipe_ends[1]);
-  return Task{StrCat(job, " ", index), pid, pipe_ends[0], "", true};
-}
 
 void Print(const Task& task, std::string_view line) {
   std::printf("[%s] %.*s\n", task.name.c_str(), static_cast<int>(line.size()), line.data());
@@ -192,13 +136,13 @@ Status Launch(const LaunchFlags& flags) {
     for (int i = 0; i < count; ++i) {
       std::vector<std::string> arguments = flags.command;
       if (flags.ps > 0) {
-        arguments.push_back(StrCat("--ps_hosts=", Hosts(ports, 0, flags.ps)));
+        arguments.push_back(StrCat("--ps_hosts=", LoopbackHosts(ports, 0, flags.ps)));
       }
-      arguments.push_back(StrCat("--worker_hosts=", Hosts(ports, flags.ps, flags.workers)));
+      arguments.push_back(StrCat("--worker_hosts=", LoopbackHosts(ports, flags.ps, flags.workers)));
       arguments.push_back(StrCat("--job_name=", job));
       arguments.push_back(StrCat("--task_index=", i));
-      TENON_ASSIGN_OR_RETURN(Task task, StartTask(job, i, arguments));
-      tasks.push_back(std::move(task));
+      TENON_ASSIGN_OR_RETURN(const Child child, StartChild(arguments, {.take_errors = true}));
+      tasks.push_back({StrCat(job, " ", i), child.pid, child.output, "", true});
     }
     return OkStatus();
   };
@@ -215,9 +159,10 @@ void AddLaunchCommand(CLI::App& app, Command* chosen) {
       "launch", "Start the tasks of a cluster on this machine, and end with them");
   launch->add_option("--ps", flags->ps, "Parameter servers")->check(CLI::NonNegativeNumber);
   launch->add_option("--workers", flags->workers, "Workers")->check(CLI::PositiveNumber);
-  launch->add_option("command", flags->command,
-                     "-- PROGRAM ARGS...: each task gets it with --ps_hosts, --worker_hosts, "
-                     "--job_name and --task_index added")
+  launch
+      ->add_option("command", flags->command,
+                   "-- PROGRAM ARGS...: each task gets it with --ps_hosts, --worker_hosts, "
+                   "--job_name and --task_index added")
       ->required();
   launch->callback([=] { *chosen = [flags] { return Report(Launch(*flags)); }; });
 }

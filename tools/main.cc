@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   AddLaunchCommand(app, &chosen);
   AddStopCommand(app, &chosen);
   AddStatusCommand(app, &chosen);
+  AddTrainCommand(app, ops, &chosen);
   AddOpsCommand(app, ops, &chosen);
   try {
     app.parse(argc, argv);

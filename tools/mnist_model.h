@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/scope.h"
+#include "train/variables.h"
+
+namespace tenon::tools {
+
+/// The classic network of the distributed TensorFlow 1 tutorials, 784-100-10 with sigmoid, softmax
+/// and gradient descent on the cross-entropy, as `tenon train mnist` and `tenon bench` use it.
+/// examples/mnist_replica.cc builds the same line by line, for reading.
+struct MnistModel {
+  VariableSet variables;
+  Output images;  // float [n,784]
+  Output labels;  // float [n,10]
+  Output cross_entropy;
+  Output accuracy;
+  Output summary;      // cost and accuracy
+  Output global_step;  // float scalar
+  const Node* train_op;
+};
+
+/// Adds the model to the scope's graph; variables are placed as the scope's device function says.
+/// Errors go to the scope's status.
+MnistModel BuildMnistModel(const Scope& scope, double learning_rate);
+
+}  // namespace tenon::tools

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+
+namespace tenon::tools {
+
+/// How far long work is: on a terminal a bar on the error stream that is drawn over itself, ten
+/// times a second; elsewhere a plain line on standard output every ten percent.
+///
+///   training [=========>          ]  46%  5060/11000  412/s  cost 1.2345
+class Progress {
+ public:
+  Progress(std::string what, int64_t total);
+
+  /// `done` of the total are done. `detail` is called only when something is printed.
+  void Advance(int64_t done, absl::FunctionRef<std::string()> detail);
+  /// Removes the bar.
+  void Finish();
+
+ private:
+  std::string Line(int64_t done, const std::string& detail) const;
+
+  const std::string what_;
+  const int64_t total_;
+  const bool terminal_;
+  const std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point next_;
+  int64_t last_tenth_ = 0;
+};
+
+}  // namespace tenon::tools

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+
+#include "absl/strings/str_format.h"
+#include "core/proto_io_graph.h"
+#include "data/event_file.h"
+#include "data/mnist.h"
+#include "data/shuffled_batches.h"
+#include "distributed/server.h"
+#include "ops/array_ops.h"
+#include "runtime/local_session.h"
+#include "tools/commands.h"
+#include "tools/mnist_model.h"
+#include "tools/processes.h"
+#include "tools/progress.h"
+#include "train/replica_device_setter.h"
+#include "train/supervisor.h"
+
+namespace tenon::tools {
+namespace {
+
+/// How long a parameter server waits for a worker after another has ended.
+constexpr std::chrono::minutes kWorkerTimeout{5};
+
+struct TrainFlags {
+  std::string data, logs, ps_hosts, worker_hosts, job_name;
+  int task_index = 0;
+  int epochs = 20;
+  int64_t batch = 100;
+  double learning_rate = 0.001;
+};
+
+double Seconds(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+}
+
+/// Trains in the session that `open` gives and reports on standard output.
+Status Train(const TrainFlags& flags, const Scope& root, const MnistModel& model,
+             const std::function<StatusOr<std::unique_ptr<Session>>()>& open) {
+  const Supervisor supervisor(root, model.variables, {.is_chief = flags.task_index == 0});
+  TENON_RETURN_IF_ERROR(root.status());
+  std::string folder = flags.data;
+  if (folder.empty()) {
+    TENON_ASSIGN_OR_RETURN(folder, FindShared("mnist"));
+  }
+  TENON_ASSIGN_OR_RETURN(const Mnist mnist, LoadMnist(folder));
+  TENON_ASSIGN_OR_RETURN(const auto session, supervisor.PrepareOrWaitForSession(open));
+  std::unique_ptr<EventWriter> writer;
+  if (!flags.logs.empty()) {
+    TENON_ASSIGN_OR_RETURN(writer,
+                           EventWriter::Create(StrCat(flags.logs, "/worker", flags.task_index)));
+    GraphDef graph;
+    TENON_RETURN_IF_ERROR(GraphToProto(root.graph(), &graph));
+    TENON_RETURN_IF_ERROR(writer->AddGraph(graph.SerializeAsString()));
+  }
+  std::vector<std::string> fetches = {model.cross_entropy.name(), model.global_step.name()};
+  if (writer != nullptr) fetches.push_back(model.summary.name());
+  TENON_ASSIGN_OR_RETURN(const auto step,
+                         session->Prepare({model.images.name(), model.labels.name()}, fetches,
+                                          {model.train_op->name()}));
+  TENON_ASSIGN_OR_RETURN(
+      ShuffledBatches batches,
+      ShuffledBatches::Create({mnist.train.images, mnist.train.labels}, flags.task_index));
+  const int64_t per_epoch = batches.num_rows() / flags.batch;
+  const int64_t steps = per_epoch * flags.epochs;
+  Progress progress("training", steps);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Tensor> fetched;
+  for (int64_t i = 0; i < steps; ++i) {
+    TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> batch, batches.Next(flags.batch));
+    TENON_RETURN_IF_ERROR(step->Run(batch, &fetched));
+    if (writer != nullptr) {
+      TENON_RETURN_IF_ERROR(writer->AddSummary(fetched[2].scalar<std::string>(),
+                                               static_cast<int64_t>(fetched[1].scalar<float>())));
+    }
+    progress.Advance(i + 1,
+                     [&] { return absl::StrFormat("cost %.4f", fetched[0].scalar<float>()); });
+  }
+  const double seconds = Seconds(start);
+  progress.Finish();
+  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> test,
+                         session->Run({{model.images.name(), mnist.test.images},
+                                       {model.labels.name(), mnist.test.labels}},
+                                      {model.accuracy.name()}));
+  std::printf("test accuracy: %.4f\n", test[0].scalar<float>());
+  std::printf("steps per second: %.1f\n", static_cast<double>(steps) / seconds);
+  return OkStatus();
+}
+
+Status TrainHere(const TrainFlags& flags, const OpRegistry& ops) {
+  Scope root = Scope::Root(ops);
+  root.SetSeed(1);
+  const MnistModel model = BuildMnistModel(root, flags.learning_rate);
+  return Train(flags, root, model, [&] { return MakeLocalSession(root.graph()); });
+}
+
+/// Between-graph replication: as a worker of a cluster, or as one of its parameter servers.
+Status TrainInCluster(const TrainFlags& flags, const OpRegistry& ops) {
+  ServerOptions options;
+  options.job = flags.job_name;
+  options.task = flags.task_index;
+  TENON_RETURN_IF_ERROR(options.cluster.AddJob("ps", flags.ps_hosts));
+  TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", flags.worker_hosts));
+  TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options, ops));
+  if (flags.job_name == "ps") return server->WaitForJobEnd("worker", kWorkerTimeout);
+  Scope root = Scope::Root(ops);
+  root.SetSeed(1);
+  const Scope placed = root.WithDeviceFunction(
+      ReplicaDeviceSetter({.ps_tasks = server->cluster().NumTasks("ps"),
+                           .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
+  const MnistModel model = BuildMnistModel(placed, flags.learning_rate);
+  const Status status =
+      Train(flags, root, model, [&] { return server->MakeSession(root.graph()); });
+  server->ReportEnd("ps", status);
+  return status;
+}
+
+}  // namespace
+
+void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
+  CLI::App* train = app.add_subcommand("train", "Train one of the built-in models");
+  train->require_subcommand(1);
+  auto flags = std::make_shared<TrainFlags>();
+  CLI::App* mnist = train->add_subcommand(
+      "mnist",
+      "Handwritten digits with a 784-100-10 network: in this process, or as one task of a cluster "
+      "(tenon launch --ps 1 --workers 2 -- tenon train mnist)");
+  mnist->add_option("--data", flags->data, "Folder of the MNIST files (default: those of Tenon)");
+  mnist->add_option("--logs", flags->logs, "Folder for TensorBoard");
+  mnist->add_option("--epochs", flags->epochs, "Times through the data, for each worker")
+      ->check(CLI::PositiveNumber);
+  mnist->add_option("--batch", flags->batch, "Images a step")->check(CLI::PositiveNumber);
+  mnist->add_option("--learning_rate,--learning-rate", flags->learning_rate);
+  auto* ps = mnist->add_option("--ps_hosts,--ps-hosts", flags->ps_hosts, "host:port,...");
+  auto* workers =
+      mnist->add_option("--worker_hosts,--worker-hosts", flags->worker_hosts, "host:port,...");
+  auto* job = mnist->add_option("--job_name,--job-name", flags->job_name, "ps or worker")
+                  ->check(CLI::IsMember({"ps", "worker"}));
+  mnist->add_option("--task_index,--task-index", flags->task_index,
+                    "Number of this task in its job");
+  ps->needs(workers)->needs(job);
+  workers->needs(ps);
+  job->needs(ps);
+  mnist->callback([=, &ops] {
+    *chosen = [flags, &ops] {
+      return Report(flags->job_name.empty() ? TrainHere(*flags, ops) : TrainInCluster(*flags, ops));
+    };
+  });
+}
+
+}  // namespace tenon::tools
