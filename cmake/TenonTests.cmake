@@ -36,7 +36,14 @@ function(tenon_tests)
   set(root "${PROJECT_SOURCE_DIR}/tests")
   set(environment "TENON_SOURCE_DIR=${PROJECT_SOURCE_DIR}" "TENON_BINARY_DIR=${PROJECT_BINARY_DIR}"
     "UBSAN_OPTIONS=print_stacktrace=1"
-    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp history_size=7")
+    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp history_size=7 ignore_noninstrumented_modules=1")
+  if(TENON_SANITIZE MATCHES "thread")
+    # Tells ThreadSanitizer what OpenMP's teams wait for.
+    get_filename_component(openmp "${TENON_LIBOMP}" REALPATH)
+    get_filename_component(openmp "${openmp}" DIRECTORY)
+    find_library(TENON_ARCHER archer REQUIRED HINTS /usr/lib/llvm-19/lib "${openmp}")
+    list(APPEND environment "OMP_TOOL_LIBRARIES=${TENON_ARCHER}")
+  endif()
 
   file(GLOB_RECURSE testing CONFIGURE_DEPENDS "${root}/testing/*.cc")
   if(testing)

@@ -41,7 +41,7 @@ class ClientStream final : public PeerStream {
     static const std::string kMethod = "/tenon.cluster.PeerService/Exchange";
     keep_ = shared_from_this();
     stream_ = stub_.PrepareCall(&context_, kMethod, &poller_.queue());
-    stream_->StartCall(&start_);
+    stream_->StartCall(start_.tag());
   }
 
   enum class Phase { kOpening, kReady, kEnded, kUnsupported };
@@ -142,7 +142,7 @@ class ClientStream final : public PeerStream {
     poller_.Post([call, why]() mutable { call.End(why); });
   }
 
-  void OnBroken() override { stream_->Finish(&status_, &finish_); }
+  void OnBroken() override { stream_->Finish(&status_, finish_.tag()); }
 
   void End() {
     const std::shared_ptr<PeerStream> keep = std::move(keep_);

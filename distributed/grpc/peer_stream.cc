@@ -17,7 +17,7 @@ void PeerStream::Open(Reader* reader, Writer* writer) {
     self_ = shared_from_this();
     writing_ = false;
   }
-  reader_->Read(&arriving_, &read_);
+  reader_->Read(&arriving_, read_.tag());
   WriteNext();
 }
 
@@ -53,7 +53,7 @@ void PeerStream::WriteNext() {
     queue_.pop_front();
   }
   // Outside the lock: gRPC copies the bytes into the socket here.
-  writer_->Write(leaving_, &write_);
+  writer_->Write(leaving_, write_.tag());
 }
 
 void PeerStream::WriteDone(bool ok) {
@@ -73,7 +73,7 @@ void PeerStream::ReadDone(bool ok) {
   if (ok) {
     if (ReadFrames(&arriving_, *this).ok()) {
       arriving_.Clear();
-      reader_->Read(&arriving_, &read_);
+      reader_->Read(&arriving_, read_.tag());
       return;
     }
     Cancel();  // nothing sensible can follow what cannot be read

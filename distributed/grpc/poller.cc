@@ -12,7 +12,7 @@ class Posted final : public Completion {
  public:
   explicit Posted(std::function<void()> task) : task_(std::move(task)) {}
   void Start(grpc::CompletionQueue* queue) {
-    alarm_.Set(queue, gpr_inf_past(GPR_CLOCK_REALTIME), this);
+    alarm_.Set(queue, gpr_inf_past(GPR_CLOCK_REALTIME), tag());
   }
   void Complete(bool) override {
     task_();
@@ -32,7 +32,10 @@ Poller::Poller(std::unique_ptr<grpc::CompletionQueue> queue)
         absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
         void* tag = nullptr;
         bool ok = false;
-        while (queue_->Next(&tag, &ok)) static_cast<Completion*>(tag)->Complete(ok);
+        while (queue_->Next(&tag, &ok)) {
+          TakeFromGrpc(tag);
+          static_cast<Completion*>(tag)->Complete(ok);
+        }
       }) {}
 
 Poller::~Poller() {

@@ -7,17 +7,26 @@
 #include <memory>
 #include <thread>
 
+#include "distributed/grpc/handover.h"
+
 namespace tenon {
 
-/// What happens when an operation of gRPC is over: the tag of that operation.
+/// What happens when an operation of gRPC is over.
 class Completion {
  public:
   virtual ~Completion() = default;
   /// Called once an operation, on the poller's thread; must not block.
   virtual void Complete(bool ok) = 0;
+
+  /// The tag to start the operation with. To be taken last: what is written before is seen by
+  /// Complete.
+  void* tag() {
+    GiveToGrpc(this);
+    return this;
+  }
 };
 
-/// One thread that waits for the operations of a completion queue, whose tags are Completions.
+/// One thread that waits for the operations of a completion queue, whose tags are of Completions.
 /// gRPC's callback interface hands each event through two more threads.
 class Poller {
  public:

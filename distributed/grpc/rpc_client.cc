@@ -28,7 +28,7 @@ class RpcClient::Running final : public Completion {
   void Start(std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader) {
     reader_ = std::move(reader);
     reader_->StartCall();
-    reader_->Finish(&response_, &status_, this);
+    reader_->Finish(&response_, &status_, tag());
   }
 
   void Complete(bool) override { Finish(status_); }

@@ -19,10 +19,10 @@ ServedRpc::~ServedRpc() {
   server_.ended_.NotifyAll();
 }
 
-void ServedRpc::End(const Status& status) { stream_.Finish(ToGrpc(status), &finished_); }
+void ServedRpc::End(const Status& status) { stream_.Finish(ToGrpc(status), finished_.tag()); }
 
 void ServedRpc::EndWith(const grpc::ByteBuffer& response) {
-  stream_.WriteAndFinish(response, grpc::WriteOptions(), grpc::Status::OK, &finished_);
+  stream_.WriteAndFinish(response, grpc::WriteOptions(), grpc::Status::OK, finished_.tag());
 }
 
 void ServedRpc::OnEvent(Event event, bool ok) {
@@ -50,7 +50,7 @@ void ServedRpc::OnAccepted() {
   if (method == server_.methods_.end()) {
     return End(Unimplemented("this server has no method ", context_.method()));
   }
-  if (!method->second.is_stream) return stream_.Read(&request_, &read_);
+  if (!method->second.is_stream) return stream_.Read(&request_, read_.tag());
   bool too_late = false;
   {
     MutexLock lock(server_.mu_);
@@ -93,8 +93,8 @@ void RpcServer::AcceptNext() {
     if (shutting_down_) return;
     rpcs_.emplace(rpc.get(), std::pair(rpc, false));
   }
-  rpc->context_.AsyncNotifyWhenDone(&rpc->done_);
-  service_.RequestCall(&rpc->context_, &rpc->stream_, queue_, queue_, &rpc->accepted_);
+  rpc->context_.AsyncNotifyWhenDone(rpc->done_.tag());
+  service_.RequestCall(&rpc->context_, &rpc->stream_, queue_, queue_, rpc->accepted_.tag());
 }
 
 void RpcServer::Shutdown(std::chrono::milliseconds grace) {

@@ -9,6 +9,7 @@
 
 #include "core/proto_io_tensor.h"
 #include "core/varint.h"
+#include "distributed/grpc/handover.h"
 
 namespace tenon {
 namespace {
@@ -81,9 +82,12 @@ bool ReadTensor(CodedInputStream& in, Tensor* tensor) {
 
 grpc::Slice ShareBytes(const Tensor& tensor) {
   auto* holder = new Tensor(tensor);
-  return grpc::Slice(
-      holder->raw_data(), holder->num_bytes(), [](void* p) { delete static_cast<Tensor*>(p); },
-      holder);
+  GiveToGrpc(holder);
+  const auto release = [](void* p) {
+    TakeFromGrpc(p);
+    delete static_cast<Tensor*>(p);
+  };
+  return grpc::Slice(holder->raw_data(), holder->num_bytes(), release, holder);
 }
 
 StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead) {
