@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
   AddStopCommand(app, &chosen);
   AddStatusCommand(app, &chosen);
   AddTrainCommand(app, ops, &chosen);
+  AddBenchCommand(app, ops, &chosen);
   AddOpsCommand(app, ops, &chosen);
   try {
     app.parse(argc, argv);

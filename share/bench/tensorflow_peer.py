@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""TensorFlow's side of `tenon bench --peer tensorflow`.
+
+Prints its name, then reads the name of a row from each line of standard input and answers with a
+figure, measured as the row of that name is for Tenon. With arguments it is a task of a cluster that
+a row has started: `tensorflow_peer.py JOB INDEX PS_HOSTS WORKER_HOSTS STEPS`.
+"""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
+
+import numpy as np  # noqa: E402
+import tensorflow.compat.v1 as tf  # noqa: E402
+
+tf.logging.set_verbosity(tf.logging.ERROR)
+tf.disable_v2_behavior()
+
+WARM_UP = 50
+
+
+def one_thread(optimise=True):
+    config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+    if not optimise:
+        config.graph_options.optimizer_options.opt_level = -1
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
+    return config
+
+
+def median_call(count, call):
+    seconds = []
+    for _ in range(count):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return float(np.median(seconds))
+
+
+def time_calls(count, call):
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    return time.perf_counter() - start
+
+
+def mnist_model():
+    """The network of `tenon train mnist`."""
+    global_step = tf.get_variable("global_step", [], initializer=tf.constant_initializer(0),
+                                  trainable=False)
+    images = tf.placeholder(tf.float32, [None, 784])
+    labels = tf.placeholder(tf.float32, [None, 10])
+    tf.set_random_seed(1)
+    w1, b1 = tf.Variable(tf.random_normal([784, 100])), tf.Variable(tf.zeros([100]))
+    w2, b2 = tf.Variable(tf.random_normal([100, 10])), tf.Variable(tf.zeros([10]))
+    hidden = tf.sigmoid(tf.add(tf.matmul(images, w1), b1))
+    y = tf.nn.softmax(tf.add(tf.matmul(hidden, w2), b2))
+    loss = tf.reduce_mean(-tf.reduce_sum(labels * tf.log(y), axis=[1]))
+    train = tf.train.GradientDescentOptimizer(0.001).minimize(loss, global_step=global_step)
+    return images, labels, loss, train, global_step
+
+
+def mnist_batch():
+    images = (np.arange(100 * 784) % 97 / 97).astype(np.float32).reshape(100, 784)
+    return images, np.eye(10, dtype=np.float32)[np.arange(100) % 10]
+
+
+def mnist_step():
+    images, labels, loss, train, _ = mnist_model()
+    with tf.Session(config=one_thread()) as session:
+        session.run(tf.global_variables_initializer())
+        step = session.make_callable([loss, train], feed_list=[images, labels])
+        batch = mnist_batch()
+        time_calls(WARM_UP, lambda: step(*batch))
+        return median_call(1000, lambda: step(*batch)) * 1e6
+
+
+def smallest_run():
+    x = tf.placeholder(tf.float32, [])
+    y = tf.identity(x)
+    with tf.Session(config=one_thread(optimise=False)) as session:
+        step = session.make_callable(y, feed_list=[x])
+        value = np.float32(1)
+        time_calls(WARM_UP, lambda: step(value))
+        return time_calls(20000, lambda: step(value)) / 20000 * 1e6
+
+
+def per_node(target, nodes):
+    with tf.Session(config=one_thread(optimise=False)) as session:
+        step = session.make_callable(target)
+        time_calls(WARM_UP, step)
+        return median_call(200, step) / nodes * 1e9
+
+
+def add_chain(nodes=5000):
+    one = tf.constant(1.0)
+    x = one
+    for _ in range(nodes):
+        x = tf.raw_ops.Add(x=x, y=one)
+    return per_node(x.op, nodes)
+
+
+def noop_chain(nodes=5000):
+    last = tf.no_op()
+    for _ in range(nodes - 1):
+        with tf.control_dependencies([last]):
+            last = tf.no_op()
+    return per_node(last, nodes)
+
+
+def noop_fan(nodes=5000):
+    with tf.control_dependencies([tf.no_op()]):
+        fan = [tf.no_op() for _ in range(nodes)]
+    return per_node(tf.group(fan), nodes)
+
+
+def large_graph(nodes=100000):
+    definition = tf.GraphDef()
+    definition.versions.producer = 27
+    definition.node.add(name="x", op="Placeholder").attr["dtype"].type = tf.float32.as_datatype_enum
+    one = definition.node.add(name="one", op="Const")
+    one.attr["dtype"].type = tf.float32.as_datatype_enum
+    one.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(1.0))
+    last = "x"
+    for i in range(nodes):
+        node = definition.node.add(name=f"add_{i}", op="Add", input=[last, "one"])
+        node.attr["T"].type = tf.float32.as_datatype_enum
+        last = node.name
+    data = definition.SerializeToString()
+
+    def load_and_run():
+        with tf.Graph().as_default():
+            read = tf.GraphDef()
+            read.ParseFromString(data)
+            tf.import_graph_def(read, name="")
+            with tf.Session() as session:
+                session.run(last + ":0", {"x:0": 0.0})
+
+    return time_calls(1, load_and_run)
+
+
+def free_hosts(count):
+    held = [socket.socket() for _ in range(count)]
+    for s in held:
+        s.bind(("127.0.0.1", 0))
+    hosts = ["127.0.0.1:%d" % s.getsockname()[1] for s in held]
+    for s in held:
+        s.close()
+    return hosts
+
+
+class Tasks:
+    """This script again, as tasks of a cluster."""
+
+    def __init__(self):
+        self.processes = []
+
+    def start(self, job, index, ps, workers, steps=0):
+        process = subprocess.Popen(
+            [sys.executable, os.path.abspath(__file__), job, str(index), ",".join(ps),
+             ",".join(workers), str(steps)], stdout=subprocess.PIPE, text=True)
+        self.processes.append(process)
+        return process
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+
+def run_task(job, index, ps, workers, steps):
+    cluster = tf.train.ClusterSpec({"ps": ps.split(","), "worker": workers.split(",")})
+    server = tf.train.Server(cluster, job_name=job, task_index=index)
+    print("listening", flush=True)
+    if job == "ps" or steps == 0:
+        server.join()
+    with tf.device(tf.train.replica_device_setter(worker_device=f"/job:worker/task:{index}",
+                                                  cluster=cluster)):
+        images, labels, loss, train, global_step = mnist_model()
+    supervisor = tf.train.Supervisor(is_chief=index == 0, init_op=tf.global_variables_initializer(),
+                                     recovery_wait_secs=1, saver=None, summary_op=None)
+    batch = mnist_batch()
+    with supervisor.prepare_or_wait_for_session(server.target) as session:
+        def step():
+            session.run([loss, train, global_step], {images: batch[0], labels: batch[1]})
+        time_calls(WARM_UP, step)
+        print(steps / time_calls(steps, step), flush=True)
+        sys.stdin.readline()  # the other workers may still need this one's session
+
+
+def asynchronous(workers):
+    hosts = free_hosts(1 + workers)
+    with Tasks() as tasks:
+        tasks.start("ps", 0, hosts[:1], hosts[1:])
+        running = [tasks.start("worker", i, hosts[:1], hosts[1:], 1000) for i in range(workers)]
+        total = 0
+        for process in running:
+            process.stdout.readline()  # listening
+            total += float(process.stdout.readline())
+        return total
+
+
+def with_pair(build, measure):
+    """A parameter server in a process of its own, and this one as the worker."""
+    hosts = free_hosts(2)
+    with Tasks() as tasks:
+        tasks.start("ps", 0, hosts[:1], hosts[1:]).stdout.readline()
+        cluster = tf.train.ClusterSpec({"ps": hosts[:1], "worker": hosts[1:]})
+        server = tf.train.Server(cluster, job_name="worker", task_index=0)
+        fetch = build()
+        with tf.Session(server.target) as session:
+            session.run(tf.global_variables_initializer())
+            return measure(session.make_callable(fetch))
+
+
+def null_step():
+    def build():
+        with tf.device("/job:ps/task:0"):
+            return tf.Variable(1.0).value()
+
+    def measure(step):
+        time_calls(200, step)
+        return median_call(2000, step) * 1e6
+    return with_pair(build, measure)
+
+
+def read_variable(mebibytes):
+    def build():
+        with tf.device("/job:ps/task:0"):
+            variable = tf.Variable(tf.zeros([mebibytes << 18]))
+        with tf.device("/job:worker/task:0"):
+            return tf.identity(variable).op
+
+    def measure(step):
+        time_calls(3, step)
+        return (mebibytes << 20) / median_call(15 if mebibytes > 16 else 100, step) / 1e9
+    return with_pair(build, measure)
+
+
+def idle_server(key):
+    hosts = free_hosts(2)
+    with Tasks() as tasks:
+        process = tasks.start("ps", 0, hosts[:1], hosts[1:])
+        process.stdout.readline()
+        time.sleep(.5)
+        with open(f"/proc/{process.pid}/status", encoding="utf-8") as status:
+            return float(next(line for line in status if line.startswith(key)).split()[1])
+
+
+def start_up():
+    def start():
+        with Tasks() as tasks:
+            hosts = free_hosts(2)
+            tasks.start("ps", 0, hosts[:1], hosts[1:]).stdout.readline()
+    return time_calls(1, start)
+
+
+ROWS = {
+    "mnist_step": mnist_step,
+    "smallest_run": smallest_run,
+    "add_chain": add_chain,
+    "noop_chain": noop_chain,
+    "noop_fan": noop_fan,
+    "large_graph": large_graph,
+    "async_1": lambda: asynchronous(1),
+    "async_2": lambda: asynchronous(2),
+    "null_step": null_step,
+    "read_1": lambda: read_variable(1),
+    "read_16": lambda: read_variable(16),
+    "read_128": lambda: read_variable(128),
+    "idle_memory": lambda: idle_server("VmRSS") / 1024,
+    "idle_threads": lambda: idle_server("Threads"),
+    "start_up": start_up,
+}
+
+
+def main():
+    print("TensorFlow", tf.__version__, flush=True)
+    for line in sys.stdin:
+        with tf.Graph().as_default():
+            print(ROWS[line.strip()](), flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        run_task(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5]))
+    else:
+        main()

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/op_registry.h"
+#include "core/status.h"
+
+namespace tenon::tools {
+
+/// One benchmark: a figure of this system, which the peer measures in its own way under the same
+/// name (share/bench/*_peer.py).
+struct BenchRow {
+  std::string name;
+  std::string what;
+  std::string unit;
+  bool more_is_better = false;
+  std::function<StatusOr<double>()> measure;
+};
+
+/// Rows within one process: steps, plans, imports.
+std::vector<BenchRow> LocalBenchRows(const OpRegistry& ops);
+/// Rows with servers and workers as processes of their own.
+std::vector<BenchRow> ClusterBenchRows(const OpRegistry& ops);
+
+/// The middle value; REQUIRES: not empty.
+double Median(std::vector<double> values);
+/// Seconds that `count` calls of `fn` take.
+StatusOr<double> TimeCalls(int count, const std::function<Status()>& fn);
+/// The median of the seconds that single calls take.
+StatusOr<double> MedianCall(int count, const std::function<Status()>& fn);
+
+}  // namespace tenon::tools
