@@ -4,7 +4,7 @@
 # Builds and runs all tests, from nothing: installs the packages, configures, builds, runs ctest.
 #
 #   tools/test.sh                 everything, in the release build
-#   tools/test.sh --sanitizers    also the tests labelled `fast` under ASan + UBSan and under TSan
+#   tools/test.sh --sanitizers    also those labelled fast or dist under ASan + UBSan and under TSan
 #   tools/test.sh --label fast    only the tests with this label
 #
 # Quiet while things go well: one line a stage and ctest's closing summary.
@@ -56,6 +56,6 @@ if [[ $label == . || $label == interop ]]; then
 fi
 test_preset release "$label"
 if $sanitizers; then
-  test_preset asan-ubsan '^fast$'
-  test_preset tsan '^fast$'
+  test_preset asan-ubsan '^(fast|dist)$'
+  test_preset tsan '^(fast|dist)$'
 fi
