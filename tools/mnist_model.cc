@@ -51,6 +51,11 @@ MnistModel BuildMnistModel(const Scope& scope, double learning_rate) {
   m.accuracy = Mean(metrics, Cast(metrics, correct, DType::kFloat), Const(metrics, {0}));
   m.summary = MergeSummary(scope, {ScalarSummary(scope, Const(scope, "cost"), m.cross_entropy),
                                    ScalarSummary(scope, Const(scope, "accuracy"), m.accuracy)});
+  std::vector<Output> histograms;
+  for (const ModelVariable& v : m.variables.trainable()) {
+    histograms.push_back(HistogramSummary(scope, Const(scope, v.name().c_str()), v.value));
+  }
+  m.histograms = MergeSummary(scope, histograms);
   return m;
 }
 

@@ -16,6 +16,7 @@ struct MnistModel {
   Output cross_entropy;
   Output accuracy;
   Output summary;      // cost and accuracy
+  Output histograms;   // a summary of the values of each weight and bias
   Output global_step;  // float scalar
   const Node* train_op;
 };
