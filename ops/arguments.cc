@@ -24,6 +24,13 @@ StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what) {
 }
 
 StatusOr<int64_t> ReadInteger(const Tensor& t, std::string_view what) {
+  if (t.rank() != 0) {
+    return InvalidArgument(what, " must be a scalar, found shape ", t.shape().ToString());
+  }
+  return ReadOnlyInteger(t, what);
+}
+
+StatusOr<int64_t> ReadOnlyInteger(const Tensor& t, std::string_view what) {
   if (t.num_elements() != 1) {
     return InvalidArgument(what, " must be a scalar, found shape ", t.shape().ToString());
   }

@@ -24,8 +24,10 @@ inline constexpr char kRealNumberTypes[] =
 StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what);
 /// As ReadIntegers; `t` must be a vector.
 StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what);
-/// The only element of `t`.
+/// The element of the scalar `t`.
 StatusOr<int64_t> ReadInteger(const Tensor& t, std::string_view what);
+/// The only element of `t`, of any rank.
+StatusOr<int64_t> ReadOnlyInteger(const Tensor& t, std::string_view what);
 /// `t` as a shape: a vector of sizes that are not negative.
 StatusOr<Shape> ReadShape(const Tensor& t, std::string_view what);
 

@@ -42,6 +42,8 @@ To Convert(From from) {
     return Convert<To>(static_cast<float>(from));
   } else if constexpr (std::is_same_v<ComputeType<To>, float> && !std::is_same_v<To, float>) {
     return To(Convert<float>(from));
+  } else if constexpr (std::is_same_v<To, bool> && kIsComplex<From>) {
+    return from.real() != 0;
   } else if constexpr (std::is_same_v<To, bool>) {
     return from != From(0);
   } else if constexpr (kIsComplex<To> && kIsComplex<From>) {
@@ -156,6 +158,7 @@ void RegisterCast(OpRegistry& ops) {
       .Shape(UnchangedShape).Grad(CastGrad)
       .Kernel<CastCpu>(kCpu, {{{"SrcT", types}, {"DstT", types}}, {}})
       .Example({Shape{2, 3}})
+      .Example({Shape{2, 3}}, {{"SrcT", DType::kDouble}, {"DstT", DType::kDouble}})
       .Example({Shape{4}}, {{"Truncate", true}});
 }
 

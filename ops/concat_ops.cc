@@ -33,7 +33,7 @@ Status ConcatKernel(KernelContext& ctx) {
   const int last = first + ctx.num_inputs() - 1;
   const Tensor& axis_input = ctx.input(kAxisFirst ? 0 : last);
   const Shape& shape0 = ctx.input(first).shape();
-  TENON_ASSIGN_OR_RETURN(const int64_t found, ReadInteger(axis_input, "axis"));
+  TENON_ASSIGN_OR_RETURN(const int64_t found, ReadOnlyInteger(axis_input, "axis"));
   if (found < -shape0.rank() || found >= shape0.rank()) {
     return InvalidArgument("ConcatOp : Expected concatenating dimensions in the range [",
                            -shape0.rank(), ", ", shape0.rank(), "), but got ", found);

@@ -113,12 +113,12 @@ struct OfActivation {
 
 struct ReluGradOp : OfActivation {
   static constexpr std::string_view kName = "ReluGrad";
-  static constexpr std::string_view kDoc = "gradients where features > 0, else 0";
+  static constexpr std::string_view kDoc = "gradients where features > 0, else 0 * gradients";
   using Types = RealTypes;
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
   TENON_HD static T Apply(T dy, T x) {
-    return x > T(0) ? dy : T(0);
+    return dy * T(x > T(0) ? 1 : 0);
   }
   static void Grad(const Scope& s, Output, Output x, Output, Output dz, Output* d_dy, Output* dx) {
     *d_dy = Call(s, "ReluGrad", dz, x);
@@ -128,12 +128,12 @@ struct ReluGradOp : OfActivation {
 
 struct Relu6GradOp : OfActivation {
   static constexpr std::string_view kName = "Relu6Grad";
-  static constexpr std::string_view kDoc = "gradients where 0 < features < 6, else 0";
+  static constexpr std::string_view kDoc = "gradients where 0 < features < 6, else 0 * gradients";
   using Types = RealTypes;
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
   TENON_HD static T Apply(T dy, T x) {
-    return x > T(0) && x < T(6) ? dy : T(0);
+    return dy * T(x > T(0) && x < T(6) ? 1 : 0);
   }
   static void Grad(const Scope& s, Output, Output x, Output, Output dz, Output* d_dy, Output* dx) {
     *d_dy = Call(s, "Relu6Grad", dz, x);

@@ -18,11 +18,11 @@ namespace {
 
 constexpr double kCostNs = 2;
 
-/// Reads row `row` of a matrix that may have one row or one column for all, as C.
+/// Reads row `row` of what broadcasts to a matrix, as C.
 template <typename T, typename C>
 void ReadRow(const Tensor& t, int64_t row, C* out, int64_t n) {
-  const int64_t columns = t.dim(1);
-  const T* from = t.data<T>() + (t.dim(0) == 1 ? 0 : row * columns);
+  const int64_t columns = t.rank() == 0 ? 1 : t.dim(t.rank() - 1);
+  const T* from = t.data<T>() + (t.rank() < 2 || t.dim(0) == 1 ? 0 : row * columns);
   if (columns == n) {
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<C>(from[i]);
   } else {
@@ -56,7 +56,7 @@ Status SoftmaxCrossEntropyCpu(KernelContext& ctx) {
                            logits.shape().ToString(), " labels_size=", labels.shape().ToString());
   }
   const Shape& shape = plan->shape;
-  if (shape.rank() != 2 || logits.rank() != 2 || labels.rank() != 2) {
+  if (shape.rank() != 2) {
     return InvalidArgument("logits and labels must be either 2-dimensional, or broadcasted to be "
                            "2-dimensional, found ", logits.shape().ToString(), " and ",
                            labels.shape().ToString());
@@ -142,9 +142,8 @@ Status SparseCrossEntropyCpu(KernelContext& ctx) {
 }
 
 Status CrossEntropyShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape logits, c.WithRank(0, 2));
-  TENON_ASSIGN_OR_RETURN(const PartialShape labels, c.WithRank(1, 2));
-  TENON_ASSIGN_OR_RETURN(const PartialShape both, BroadcastShapes(logits, labels));
+  TENON_ASSIGN_OR_RETURN(PartialShape both, BroadcastShapes(c.input(0), c.input(1)));
+  TENON_ASSIGN_OR_RETURN(both, both.MergeWith(PartialShape::OfRank(2)));
   c.set_output(0, PartialShape{both.dim(0)});
   c.set_output(1, both);
   return OkStatus();

@@ -42,11 +42,18 @@ struct SumReducer {
 };
 
 template <typename T>
-struct MeanReducer : SumReducer<T> {
-  using Acc = Wide<T>;
+struct MeanReducer {
+  /// The sum of integers may be more than T holds when their mean is not.
+  using Acc = std::conditional_t<std::is_integral_v<T>,
+                                 std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>, Wide<T>>;
+  static Acc Start() { return Acc(0); }
+  static Acc Step(Acc acc, T x) { return Plus(acc, static_cast<Acc>(x)); }
+  static Acc Merge(Acc a, Acc b) { return Plus(a, b); }
   static T Finish(Acc acc, int64_t n) {
     if constexpr (std::is_integral_v<T>) {
       return n == 0 ? T(0) : static_cast<T>(acc / static_cast<Acc>(n));
+    } else if constexpr (kIsComplex<T>) {
+      return n == 0 ? T(0) : static_cast<T>(acc / Acc(static_cast<double>(n)));
     } else {
       return static_cast<T>(acc / Acc(static_cast<double>(n)));
     }

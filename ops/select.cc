@@ -117,12 +117,14 @@ Status SelectV2Grad(const Scope& s, Node& node, const std::vector<Output>& dys,
 Status ClipCpu(KernelContext& ctx) {
   const Tensor& t = ctx.input(0);
   const Shape* const shapes[] = {&t.shape(), &ctx.input(1).shape(), &ctx.input(2).shape()};
-  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(shapes));
-  if (!(plan.shape == t.shape())) {
-    return InvalidArgument("clip_value_min ", shapes[1]->ToString(), " and clip_value_max ",
-                           shapes[2]->ToString(), " must broadcast to the shape of the input ",
-                           t.shape().ToString());
+  for (const Shape* limit : {shapes[1], shapes[2]}) {
+    if (limit->rank() == 0 || *limit == t.shape()) continue;
+    return InvalidArgument("clip_value_min and clip_value_max must be either of the same shape as "
+                           "input, or a scalar. input shape: ", t.shape().ToString(),
+                           ", clip_value_min shape: ", shapes[1]->ToString(),
+                           ", clip_value_max shape: ", shapes[2]->ToString());
   }
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(shapes));
   const void* in = t.raw_data();
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, t.shape()));
   const BroadcastPlan::Dim& inner = plan.inner();
@@ -139,8 +141,8 @@ Status ClipCpu(KernelContext& ctx) {
         const C v = static_cast<C>(a[i * inner.strides[0]]);
         const C l = static_cast<C>(lo[i * inner.strides[1]]);
         const C h = static_cast<C>(hi[i * inner.strides[2]]);
-        const C raised = v < l ? l : v;
-        out[begin + i] = static_cast<T>(h < raised ? h : raised);
+        const C lowered = h < v ? h : v;
+        out[begin + i] = static_cast<T>(lowered < l ? l : lowered);
       }
     });
   });
@@ -182,8 +184,8 @@ void RegisterSelect(OpRegistry& ops) {
       .Example({rows, Shape{3, 1}, Shape{}})
       .Example({mask, Shape{3}, Shape{2, 1}});
   ops.Add("ClipByValue")
-      .Doc("t, but at least clip_value_min and at most clip_value_max, which broadcast to its "
-           "shape.")
+      .Doc("t, but at most clip_value_max and at least clip_value_min, which have its shape or are "
+           "scalars. The minimum wins where it is above the maximum.")
       .Input("t: T").Input("clip_value_min: T").Input("clip_value_max: T").Output("output: T")
       .Attr("T: {float32, float64, int32, uint8, int16, int8, complex64, int64, qint8, quint8, "
             "qint32, bfloat16, qint16, quint16, uint16, complex128, float16, uint32, uint64}")
@@ -192,7 +194,7 @@ void RegisterSelect(OpRegistry& ops) {
       .Example({Tensor::Vector<double>({-3, -0.5, 0.5, 3}), Tensor::Scalar(-1.0),
                 Tensor::Scalar(1.0)})
       .Example({Tensor::Of<double>(Shape{2, 2}, {-1, 0.2, 0.7, 2}), Tensor::Scalar(-0.5),
-                Tensor::Vector<double>({0.6, 0.9})})
+                Tensor::Of<double>(Shape{2, 2}, {0.6, 0.9, 0.6, 0.9})})
       .Example({Shape{2, 3}, Tensor::Scalar(0.0f), Tensor::Scalar(1.0f)})
       .Example({Shape{2, 3}, Tensor::Scalar(0), Tensor::Scalar(1)});
 }

@@ -122,7 +122,8 @@ Status ReshapeGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
 
 Status ExpandDimsKernel(KernelContext& ctx) {
   const Tensor in = ctx.TakeInput(0);
-  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(1), in.rank() + 1, "dim"));
+  TENON_ASSIGN_OR_RETURN(const int64_t dim, ReadOnlyInteger(ctx.input(1), "dim"));
+  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(dim, in.rank() + 1, "dim"));
   if (in.rank() == Shape::kMaxRank) {
     return InvalidArgument("a tensor has at most ", Shape::kMaxRank, " dimensions");
   }
@@ -138,7 +139,8 @@ Status ExpandDimsShape(ShapeContext& c) {
     c.set_output(0, PartialShape::OfRank(in.rank() + 1));
     return OkStatus();
   }
-  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(*c.constant(1), in.rank() + 1, "dim"));
+  TENON_ASSIGN_OR_RETURN(const int64_t dim, ReadOnlyInteger(*c.constant(1), "dim"));
+  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(dim, in.rank() + 1, "dim"));
   DimVector dims(in.dims().begin(), in.dims().end());
   dims.insert(dims.begin() + axis, 1);
   TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));

@@ -86,11 +86,12 @@ class AsStringKernel final : public Kernel {
     if (scientific && shortest) {
       c.Fail(InvalidArgument("Cannot select both scientific and shortest notation"));
     }
-    if (!real && (scientific || shortest)) {
+    const bool plain = !real && type != DType::kString;
+    if (plain && (scientific || shortest)) {
       c.Fail(InvalidArgument("scientific and shortest format not supported for datatype ",
                              ToString(type)));
     }
-    if (!real && precision >= 0) {
+    if (plain && precision >= 0) {
       c.Fail(InvalidArgument("precision not supported for datatype ", ToString(type)));
     }
     if (fill.size() > 1 ||
@@ -101,6 +102,7 @@ class AsStringKernel final : public Kernel {
       c.Fail(InvalidArgument("precision and width are at most ", kMaxField, ", found ", precision,
                              " and ", width));
     }
+    padded_ = width >= 0;
     field_ = StrCat("%", fill);
     if (width >= 0) StrAppend(&field_, width);
     if (precision >= 0) StrAppend(&field_, ".", precision);
@@ -109,11 +111,19 @@ class AsStringKernel final : public Kernel {
 
   Status Compute(KernelContext& ctx) const override {
     const Tensor in = ctx.TakeInput(0);
-    if (in.dtype() == DType::kString) {
+    const bool is_text = in.dtype() == DType::kString;
+    if (is_text && !padded_) {
       ctx.set_output(0, in);
       return OkStatus();
     }
     TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+    if (is_text) {
+      for (int64_t i = 0; i < in.num_elements(); ++i) {
+        out->data<std::string>()[i] =
+            Printed((field_ + "s").c_str(), in.data<std::string>()[i].c_str());
+      }
+      return OkStatus();
+    }
     const bool known = Dispatch(in.dtype(), PlainTypes(), [&](auto zero) {
       using T = decltype(zero);
       for (int64_t i = 0; i < in.num_elements(); ++i) {
@@ -126,7 +136,7 @@ class AsStringKernel final : public Kernel {
  private:
   static constexpr int64_t kMaxField = 1000;
 
-  std::string Text(bool v) const { return Printed((field_ + "s").c_str(), v ? "true" : "false"); }
+  std::string Text(bool v) const { return v ? "true" : "false"; }
   std::string Text(Half v) const { return Text(static_cast<double>(static_cast<float>(v))); }
   std::string Text(BFloat16 v) const { return Text(static_cast<double>(static_cast<float>(v))); }
   std::string Text(float v) const { return Text(static_cast<double>(v)); }
@@ -147,7 +157,16 @@ class AsStringKernel final : public Kernel {
 
   std::string field_;
   std::string letter_;
+  bool padded_ = false;
 };
+
+/// An integer with spaces around it and perhaps a minus, but no plus.
+template <typename T>
+bool ReadWhole(std::string_view text, T* value) {
+  const size_t first = text.find_first_not_of(" \t\n\v\f\r");
+  if (first != std::string_view::npos && text[first] == '+') return false;
+  return absl::SimpleAtoi(absl::string_view(text.data(), text.size()), value);
+}
 
 Status StringToNumberKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
@@ -163,10 +182,10 @@ Status StringToNumberKernel(KernelContext& ctx) {
         read = absl::SimpleAtod(text, out->data<double>() + i);
         break;
       case DType::kInt32:
-        read = absl::SimpleAtoi(text, out->data<int32_t>() + i);
+        read = ReadWhole(text, out->data<int32_t>() + i);
         break;
       case DType::kInt64:
-        read = absl::SimpleAtoi(text, out->data<int64_t>() + i);
+        read = ReadWhole(text, out->data<int64_t>() + i);
         break;
       default:
         break;

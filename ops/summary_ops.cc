@@ -76,7 +76,7 @@ class HistogramKernel final : public Kernel {
   explicit HistogramKernel(KernelConstruction& c) : Kernel(c) {}
   Status Compute(KernelContext& ctx) const override {
     const Tensor& tag = ctx.input(0);
-    if (tag.num_elements() != 1) {
+    if (tag.rank() != 0) {
       return InvalidArgument("tags must be scalar, found shape ", tag.shape().ToString());
     }
     TENON_ASSIGN_OR_RETURN(const std::vector<double> values, ValuesOf(ctx.input(1)));

@@ -38,7 +38,8 @@ struct SignOp {
     if constexpr (kIsComplex<T>) {
       return x == T(0) ? T(0) : x / std::abs(x);
     } else if constexpr (std::is_floating_point_v<T>) {
-      return x > T(0) ? T(1) : (x < T(0) ? T(-1) : x);  // NaN stays
+      // NaN stays; of either zero the sign is +0.
+      return x > T(0) ? T(1) : x < T(0) ? T(-1) : x == T(0) ? T(0) : x;
     } else {
       return static_cast<T>((x > T(0)) - (x < T(0)));
     }

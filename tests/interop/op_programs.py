@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small graphs for the ops that make no sense alone: control flow, stacks, tensor arrays, files.
+
+Each program builds a graph and returns steps: lists of fetches, which are run in one session in order,
+here and there. The ops that it covers are those of its graph.
+"""
+import tensorflow.compat.v1 as tf
+
+raw = tf.raw_ops
+
+
+def create(op, *inputs, dtypes=None, **attrs):
+    from op_comparison import attr_value
+    node = tf.get_default_graph().create_op(op, list(inputs), name=op.strip("_"),
+                                            attrs={k: attr_value(v) for k, v in attrs.items()})
+    return node.outputs[0] if len(node.outputs) == 1 else node.outputs or node
+
+
+def branches(_):
+    data = tf.placeholder_with_default([1.5, -0.0, float("nan")], [3])
+    steps = []
+    for pred in (True, False):
+        p = tf.placeholder_with_default(pred, [])
+        off, on = raw.Switch(data=data, pred=p)
+        merged, index = raw.Merge(inputs=[raw.Neg(x=off), raw.Identity(input=on)])
+        with tf.control_dependencies([off]):
+            trigger = raw.ControlTrigger()
+        with tf.control_dependencies([trigger, raw.NoOp()]):
+            done = tf.constant(1)
+        steps.append([merged, index, done])
+    steps.append([tf.cond(tf.less(data[0], 2.0), lambda: data * 2.0, lambda: data)])
+    return steps
+
+
+def loops(_):
+    i, total = tf.while_loop(lambda i, t: i < 7, lambda i, t: (i + 1, t * 1.5 + tf.cast(i, tf.float32)),
+                             [tf.constant(0), tf.constant(1.0)], parallel_iterations=3)
+    empty = tf.while_loop(lambda i: i < 0, lambda i: i + 1, [tf.constant(3)])
+    rows = tf.while_loop(lambda i, x: i < 3,
+                         lambda i, x: (i + 1, tf.concat([x, x[:1]], 0)), [tf.constant(0), tf.ones([1, 2])],
+                         shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 2])])
+    x = tf.constant([1.0, 2.0])
+    y = tf.while_loop(lambda i, v: i < 4, lambda i, v: (i + 1, v * v * 0.5), [tf.constant(0), x])[1]
+    return [[i, total], [empty], list(rows), tf.gradients(y, x)]
+
+
+def reference_flow(_):
+    v = raw.VariableV2(shape=[2], dtype=tf.float32, shared_name="flow")
+    start = raw.Assign(ref=v, value=[1.0, 2.0])
+    off, on = create("RefSwitch", v, tf.constant(True), T=tf.float32)
+    merged, index = create("RefMerge", off, on, T=tf.float32, N=2)
+    counted = raw.AssignAdd(ref=merged, value=[10.0, 10.0])
+    entered = create("RefEnter", v, T=tf.float32, frame_name="reference", is_constant=False,
+                     parallel_iterations=10)
+    # One iteration, whose back edge carries nothing on.
+    around, _ = create("RefMerge", entered, entered, T=tf.float32, N=2)
+    stop, go = create("RefSwitch", around, create("LoopCond", raw.Less(x=raw.Sum(
+        input=around, axis=[0]), y=raw.Enter(data=0.0, frame_name="reference"))), T=tf.float32)
+    back = create("RefNextIteration", go, T=tf.float32)
+    around.op._update_input(1, back)
+    return [[start.op], [counted, index], [v], [create("RefExit", stop, T=tf.float32)]]
+
+
+def stacks(_):
+    stack = raw.StackV2(max_size=-1, elem_type=tf.float32)
+    first = raw.StackPushV2(handle=stack, elem=[1.0, 2.0])
+    with tf.control_dependencies([first]):
+        second = raw.StackPushV2(handle=stack, elem=[[3.0]])
+    with tf.control_dependencies([second]):
+        popped = raw.StackPopV2(handle=stack, elem_type=tf.float32)
+    with tf.control_dependencies([popped]):
+        last = raw.StackPopV2(handle=stack, elem_type=tf.float32)
+    with tf.control_dependencies([last]):
+        closed = raw.StackCloseV2(handle=stack)
+    empty = raw.StackV2(max_size=1, elem_type=tf.int32)
+    full = raw.StackV2(max_size=1, elem_type=tf.int32)
+    with tf.control_dependencies([raw.StackPushV2(handle=full, elem=1)]):
+        too_many = raw.StackPushV2(handle=full, elem=2)
+    return [[first, second, popped, last, closed],
+            [raw.StackPopV2(handle=empty, elem_type=tf.int32)], [too_many]]
+
+
+def tensor_arrays(_):
+    def array(size=3, **attrs):
+        return raw.TensorArrayV3(size=size, dtype=tf.float32, **attrs)
+    handle, flow = array()
+    for i in range(3):
+        flow = raw.TensorArrayWriteV3(handle=handle, index=i, value=[i + 0.5, -1.0], flow_in=flow)
+    rows = raw.TensorArrayGatherV3(handle=handle, indices=[2, 0, 1], flow_in=flow, dtype=tf.float32)
+    with tf.control_dependencies([rows]):
+        closed = raw.TensorArrayCloseV3(handle=handle)
+    h2, f2 = array(2, clear_after_read=False)
+    f2 = raw.TensorArrayScatterV3(handle=h2, indices=[1, 0], value=[[1.0], [2.0]], flow_in=f2)
+    read = raw.TensorArrayReadV3(handle=h2, index=0, flow_in=f2, dtype=tf.float32)
+    h3, f3 = array(2, dynamic_size=True)
+    f3 = raw.TensorArraySplitV3(handle=h3, value=[1.0, 2.0, 3.0], lengths=tf.constant([1, 2], tf.int64), flow_in=f3)
+    joined = raw.TensorArrayConcatV3(handle=h3, flow_in=f3, dtype=tf.float32)
+    h4, f4 = array(2)
+    missing = raw.TensorArrayReadV3(handle=h4, index=1, flow_in=f4, dtype=tf.float32)
+    beyond = raw.TensorArrayWriteV3(handle=h4, index=2, value=1.0, flow_in=f4)
+    f5 = raw.TensorArrayWriteV3(handle=h4, index=0, value=1.0, flow_in=f4)
+    twice = raw.TensorArrayWriteV3(handle=h4, index=0, value=1.0, flow_in=f5)
+    gradient, gradient_flow = raw.TensorArrayGradV3(handle=h2, flow_in=f2, source="gradients")
+    gradient_flow = raw.TensorArrayWriteV3(handle=gradient, index=0, value=[5.0], flow_in=gradient_flow)
+    gradient_flow = raw.TensorArrayWriteV3(handle=gradient, index=0, value=[7.0], flow_in=gradient_flow)
+    summed = raw.TensorArrayReadV3(handle=gradient, index=0, flow_in=gradient_flow, dtype=tf.float32)
+    return [[rows, closed], [read, raw.TensorArraySizeV3(handle=h2, flow_in=f2)], list(joined), [missing],
+            [beyond], [twice], [summed]]
+
+
+def inputs(_):
+    unfed = tf.placeholder(tf.float32, [2])
+    return [[raw.PlaceholderWithDefault(input=[1, 2], shape=[2]), raw.Const(
+        value=tf.make_tensor_proto([1.0, float("nan")]), dtype=tf.float32)], [unfed],
+            [tf.constant(v) for v in (True, b"x", 1.5, [[1], [2]], 3 + 4j)]]
+
+
+def variables(_):
+    v = raw.VariableV2(shape=[2], dtype=tf.float32, shared_name="v")
+    old = create("Variable", shape=tf.TensorShape([2]), dtype=tf.float32, shared_name="old")
+    r = raw.VarHandleOp(dtype=tf.float32, shape=[2], shared_name="r")
+    read = raw.ReadVariableOp(resource=r, dtype=tf.float32)
+    set_all = [raw.Assign(ref=v, value=[1.0, 2.0]).op, raw.Assign(ref=old, value=[3.0, 4.0]).op,
+               raw.AssignVariableOp(resource=r, value=[5.0, 6.0])]
+    flags = [raw.IsVariableInitialized(ref=v), raw.VarIsInitializedOp(resource=r)]
+    values = [v, old, read]
+    return [flags, [v], [read], set_all, flags, values, [raw.VariableShape(input=r)],
+            [raw.DestroyResourceOp(resource=r, ignore_lookup_error=False)], [read], flags,
+            [raw.DestroyResourceOp(resource=r, ignore_lookup_error=False)],
+            [raw.DestroyResourceOp(resource=r, ignore_lookup_error=True)]]
+
+
+def messages(_):
+    x = tf.constant([1.0, 2.0, 3.0, 4.0])
+    steps = [[raw.Print(input=x, data=[x], message="printed", first_n=1)],
+             [raw.PrintV2(input="printed", output_stream="stderr")]]
+    for right in (True, False):
+        steps.append([raw.Assert(condition=right, data=[x, b"why"], summarize=2)])
+    return steps
+
+
+def files(folder):
+    name = f"{folder}/text"
+    written = raw.WriteFile(filename=name, contents=b"some\x00bytes")
+    values = [tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([b"a", b""]), tf.constant(7, tf.int64)]
+    names, slices = ["w", "s", "n"], ["", "", ""]
+    prefix = f"{folder}/part/model"
+    saved = raw.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=slices, tensors=values)
+    parts = raw.SaveV2(prefix=f"{folder}/part/slice", tensor_names=["w"], shape_and_slices=["4 2 2,2:0,2"],
+                       tensors=[values[0]])
+    merged = raw.MergeV2Checkpoints(checkpoint_prefixes=[prefix], destination_prefix=f"{folder}/all")
+
+    def restored(what, kinds, part=None, at=f"{folder}/all"):
+        return list(raw.RestoreV2(prefix=at, tensor_names=what, shape_and_slices=part or [""] * len(what),
+                                  dtypes=kinds))
+    return [[written], [raw.ReadFile(filename=name)], [raw.ReadFile(filename=name + "-not-there")],
+            [saved, parts], [merged], restored(names, [tf.float32, tf.string, tf.int64]),
+            restored(["w"], [tf.float32], ["2 2 0,1:-"]), restored(["w"], [tf.float64]),
+            restored(["nothing"], [tf.float32]),
+            restored(["w"], [tf.float32], ["4 2 2,1:0,2"], f"{folder}/part/slice"),
+            restored(["w"], [tf.float32], at=f"{folder}/not-there")]
+
+
+def fused(_):
+    a = tf.constant([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]])
+    b = tf.constant([[1.0, 2.0], [-3.0, 4.0], [0.5, -0.5]])
+    bias = tf.constant([0.25, -1.0])
+    return [[create("_FusedMatMul", a, b, bias, T=tf.float32, num_args=1, fused_ops=[b"BiasAdd"] + more)]
+            for more in ([], [b"Relu"], [b"Relu6"], [b"Elu"])]
+
+
+PROGRAMS = [branches, loops, reference_flow, stacks, tensor_arrays, inputs, variables, messages, files, fused]
+
+# Ops without state that a program must show all the same.
+ONLY_IN_PROGRAMS = {
+    "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "RefSwitch", "RefMerge", "RefEnter",
+    "RefExit", "RefNextIteration", "ControlTrigger", "NoOp", "Const", "Placeholder", "Variable",
+    "VariableV2", "PlaceholderWithDefault", "ReadFile", "_FusedMatMul"}
+
+# Ops that a client cannot put into a graph, and where they run.
+ELSEWHERE = {
+    "PlaceholderV2": "tests/ops/const_ops_test.cc; TensorFlow refuses it in new graphs",
+    "_Arg": "every feed of this test", "_Retval": "every fetch of this test",
+    "_Send": "tests/distributed/server_test.cc", "_Recv": "tests/distributed/server_test.cc",
+    "_HostSend": "tests/ops/send_recv_ops_test.cc", "_HostRecv": "tests/ops/send_recv_ops_test.cc",
+}

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops with state, compared with TensorFlow: those that change variables, and those that draw numbers.
+
+Each case is a node in a graph that a local TensorFlow session and a Tenon server both get. Its
+variables are set from a placeholder; then it runs twice, and the variables are read.
+"""
+import numpy as np
+import tensorflow.compat.v1 as tf
+from tensorflow.core.framework import types_pb2
+from tensorflow.python.framework import errors_impl
+
+from op_cases import Fixed as F, Use
+from op_comparison import Failure, attr_value, session_config
+from op_hints import STRIDED
+
+UPDATES = [((5,), [0, 2], (2,)), ((5,), [1, 1, 1], (3,)), ((3, 2), [2, 0], (2, 2)), ((3, 2), 1, (2,)),
+           ((3, 2, 1, 2), [[0], [2]], (2, 1, 2, 1, 2)), ((5,), [], (0,)), ((0, 3), [], (0, 3)), ((5,), [5], (1,)),
+           ((5,), [-1], (1,)), ((3, 2), [0], (2, 2)), ((5,), [0, 1], ())]
+SCATTER = [Use(v, F(i), u) for v, i, u in UPDATES]
+SHAPES = [(), (0,), (1,), (5,), (0, 3), (2, 3), (2, 1, 3, 2), (1, 2, 1, 2, 3)]
+SET = [Use(s, s) for s in SHAPES]
+WRONG_SHAPES = [Use((2, 3), (3,)), Use((2,), ()), Use((2,), (3,))]
+
+
+def optimizer(slots, scalars_before, scalars_after, *attrs):
+    """Uses of a training op: variables of one shape, scalars, the gradient, scalars."""
+    def use(shape, gradient, scalar=(), **extra):
+        return Use(*[shape] * slots, *[scalar] * scalars_before, gradient, *[scalar] * scalars_after,
+                   **extra)
+    uses = [use(s, s) for s in SHAPES] + [use((2, 3), (3,)), use((3,), (3,), (1,)), use((2,), (3,))]
+    for name in attrs:
+        uses += [use(s, s, **{name: value}) for s in SHAPES for value in (True, False)]
+    return uses
+
+
+def slice_assign():
+    uses = []
+    for s, b, e, n, m in STRIDED[:14]:
+        at = np.zeros(s)[numpy_slice(b, e, n, m)]
+        uses.append(Use(s, F(b), F(e), F(n), at.shape, **m))
+    return uses + [Use((5,), F([1]), F([4]), F([1]), (2,)), Use((5,), F([1]), F([4]), F([1]), ())]
+
+
+def numpy_slice(begin, end, strides, masks):
+    index = []
+    for i, (b, e, n) in enumerate(zip(begin, end, strides)):
+        def has(name, bit=1 << i):
+            return masks.get(name, 0) & bit
+        if has("ellipsis_mask"):
+            index.append(Ellipsis)
+        elif has("new_axis_mask"):
+            index.append(np.newaxis)
+        elif has("shrink_axis_mask"):
+            index.append(b)
+        else:
+            index.append(slice(None if has("begin_mask") else b, None if has("end_mask") else e, n))
+    return tuple(index)
+
+
+RANDOM_SHAPES = [[], [0], [1], [5], [0, 3], [2, 3], [2, 1, 3, 2], [700], [-1], 3, [[2]]]
+
+
+def random_uses():
+    return [Use(F(s), seed=a, seed2=b) for s in RANDOM_SHAPES for a, b in ((1, 0), (7, 11), (0, 5))]
+
+
+STATE_HINTS = {
+    "Assign": SET + [Use((2, 3), (3,), validate_shape=False)] + WRONG_SHAPES,
+    "AssignAdd": SET + WRONG_SHAPES, "AssignSub": SET + WRONG_SHAPES,
+    "AssignVariableOp": SET + [Use((2, 3), (3,))],
+    "AssignAddVariableOp": SET + WRONG_SHAPES, "AssignSubVariableOp": SET + WRONG_SHAPES,
+    "ScatterAdd": SCATTER, "ScatterSub": SCATTER, "ScatterUpdate": SCATTER,
+    "ResourceScatterAdd": SCATTER, "ResourceScatterSub": SCATTER, "ResourceScatterUpdate": SCATTER,
+    "ResourceGather": [Use(v, F(i)) for v, i, _ in UPDATES] + [
+        Use((2, 3), F([[0, 2], [1, 1]]), batch_dims=1), Use((2, 3, 2), F([2, 0]), batch_dims=1)],
+    "StridedSliceAssign": slice_assign(),
+    "ApplyGradientDescent": optimizer(1, 1, 0), "ResourceApplyGradientDescent": optimizer(1, 1, 0),
+    "ApplyMomentum": optimizer(2, 1, 1, "use_nesterov"),
+    "ResourceApplyMomentum": optimizer(2, 1, 1, "use_nesterov"),
+    "ApplyAdagrad": optimizer(2, 1, 0, "update_slots"),
+    "ResourceApplyAdagrad": optimizer(2, 1, 0, "update_slots"),
+    "ApplyAdam": optimizer(3, 6, 0, "use_nesterov"),
+    "ResourceApplyAdam": optimizer(3, 6, 0, "use_nesterov"),
+    "IsVariableInitialized": [Use(s) for s in SHAPES], "VarIsInitializedOp": [Use(s) for s in SHAPES],
+    "ReadVariableOp": [Use(s) for s in SHAPES], "VariableShape": [Use(s) for s in SHAPES],
+    "RandomUniform": random_uses(), "RandomStandardNormal": random_uses(),
+    "TruncatedNormal": random_uses(),
+    "RandomUniformInt": [Use(F(s), F(low), F(high), seed=3, seed2=9) for s in RANDOM_SHAPES
+                         for low, high in ((0, 10), (-5, 1000))] + [
+                             Use(F([3]), F(5), F(5), seed=1), Use(F([3]), F([1]), F(5), seed=1)],
+    "RandomShuffle": [Use(s, seed=3, seed2=9) for s in SHAPES + [(40,), (30, 2)]],
+}
+
+
+class StateGraph:
+    """One node for each case, with its variables."""
+
+    def __init__(self, cases):
+        self.graph, self.operations, self.feeds = tf.Graph(), [], []
+        self.initializers, self.variables = [], []
+        with self.graph.as_default():
+            for number, case in enumerate(cases):
+                self.add(case, f"{case.op.name}_{number}")
+
+    def add(self, case, name):
+        inputs, initializers, variables, feeds = [], [], [], {}
+        for k, (arg, array) in enumerate(zip(case.op.input_arg, case.arrays)):
+            value = tf.placeholder(tf.as_dtype(array.dtype))
+            if arg.is_ref or arg.type == types_pb2.DT_RESOURCE:
+                variable = Variable(f"{name}_{k}", array, arg.is_ref)
+                initializers.append((variable.assign(value), {value: array}))
+                variables.append(variable.read)
+                inputs.append(variable.handle)
+            else:
+                inputs.append(value)
+                feeds[value] = array
+        self.operations.append(self.graph.create_op(
+            case.op.name, inputs, name="case",
+            attrs={k: attr_value(v) for k, v in case.attrs.items()}))
+        self.feeds.append(feeds)
+        self.initializers.append(initializers)
+        self.variables.append(variables)
+
+    def initialize(self, session, indices):
+        chosen = [pair for i in indices for pair in self.initializers[i]]
+        session.run([op for op, _ in chosen], {k: v for _, f in chosen for k, v in f.items()})
+
+    def step(self, session, indices):
+        """The outputs of these cases after one step."""
+        fetches = [list(self.operations[i].outputs) or self.operations[i] for i in indices]
+        feeds = {k: v for i in indices for k, v in self.feeds[i].items()}
+        return [[np.asarray(v) for v in outs or []] for outs in session.run(fetches, feeds)]
+
+    def run(self, session, indices):
+        """The outputs of two steps and the variables after them."""
+        self.initialize(session, indices)
+        first, second = self.step(session, indices), self.step(session, indices)
+        after = session.run([self.variables[i] for i in indices])
+        return [a + b + [np.asarray(v) for v in c] for a, b, c in zip(first, second, after)]
+
+    def run_alone(self, session, index):
+        try:
+            return self.run(session, [index])[0]
+        except errors_impl.OpError as e:
+            return Failure(e.error_code, e.message)
+
+    def refused(self, session, indices):
+        """Those whose first step fails, with the failure."""
+        self.initialize(session, indices)
+        failures = {}
+        for i in indices:
+            try:
+                self.step(session, [i])
+            except errors_impl.OpError as e:
+                failures[i] = Failure(e.error_code, e.message)
+        return failures
+
+
+class Variable:
+    """A reference or resource variable."""
+
+    def __init__(self, name, array, is_ref):
+        dtype = tf.as_dtype(array.dtype)
+        if is_ref:
+            self.handle = tf.raw_ops.VariableV2(shape=array.shape, dtype=dtype, shared_name=name)
+            self.read = tf.raw_ops.Identity(input=self.handle)
+            self.assign = lambda value: tf.raw_ops.Assign(ref=self.handle, value=value).op
+        else:
+            self.handle = tf.raw_ops.VarHandleOp(shape=array.shape, dtype=dtype, shared_name=name)
+            self.read = tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=dtype)
+            self.assign = lambda value: tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
+
+
+def run_with_state(target, cases):
+    """The results of all cases on TensorFlow, and on Tenon; None for what is left out: a use that is
+    an error in its first dtype is run in no other."""
+    graph = StateGraph(cases)
+    wanted, got = [None] * len(cases), [None] * len(cases)
+    first = sorted({c.use: i for i, c in reversed(list(enumerate(cases)))}.values())
+    with tf.Session(graph=graph.graph, config=session_config()) as session:
+        failures = graph.refused(session, first)
+    for i, failure in failures.items():
+        wanted[i] = failure
+    wrong = {cases[i].use for i in failures}
+    good = [i for i, c in enumerate(cases) if c.use not in wrong]
+    # A session of its own: the random numbers begin again.
+    with tf.Session(graph=graph.graph, config=session_config()) as session:
+        for i, values in zip(good, graph.run(session, good)):
+            wanted[i] = values
+    with tf.Session(target, graph=graph.graph, config=session_config()) as session:
+        try:
+            for i, values in zip(good, graph.run(session, good)):
+                got[i] = values
+        except errors_impl.OpError:
+            for i in good:
+                got[i] = graph.run_alone(session, i)
+        for i in failures:
+            got[i] = graph.run_alone(session, i)
+    return wanted, got
