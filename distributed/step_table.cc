@@ -41,7 +41,10 @@ void WorkerStep::Abort(const Status& why) {
 std::shared_ptr<WorkerStep> StepTable::FindOrCreate(int64_t step_id) {
   MutexLock lock(mu_);
   std::shared_ptr<WorkerStep>& step = steps_[step_id];
-  if (step == nullptr) step = std::make_shared<WorkerStep>(step_id, own_task_, workers_);
+  if (step == nullptr) {
+    step = std::make_shared<WorkerStep>(step_id, own_task_, workers_);
+    if (!aborted_.ok()) step->Abort(aborted_);
+  }
   return step;
 }
 
@@ -61,6 +64,7 @@ void StepTable::AbortAll(const Status& why) {
   flat_hash_map<int64_t, std::shared_ptr<WorkerStep>> steps;
   {
     MutexLock lock(mu_);
+    aborted_ = why;
     steps.swap(steps_);
   }
   for (auto& [id, step] : steps) step->Abort(why);

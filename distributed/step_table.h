@@ -53,12 +53,14 @@ class StepTable {
   std::shared_ptr<WorkerStep> FindOrCreate(int64_t step_id);
   /// Forgets the step; whoever still waits in it gets Aborted.
   void Remove(int64_t step_id);
+  /// Aborts the steps, and those that are still to come.
   void AbortAll(const Status& why);
 
  private:
   const std::string own_task_;
   WorkerDirectory& workers_;
   Mutex mu_;
+  Status aborted_ ABSL_GUARDED_BY(mu_);
   flat_hash_map<int64_t, std::shared_ptr<WorkerStep>> steps_ ABSL_GUARDED_BY(mu_);
 };
 

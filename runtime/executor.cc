@@ -171,6 +171,7 @@ class StepRun {
     if (status.ok()) status = CheckOutputs(item, call->context, call->outputs.data());
     if (!status.ok()) {
       Fail(NodeError(r.node, status));
+      call.reset();  // the last TaskDone ends the step
       TaskDone();
       return;
     }
