@@ -2,9 +2,12 @@
 #include "core/allocator.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+
+#include "core/memory_limit.h"
 
 namespace tenon {
 namespace {
@@ -26,9 +29,12 @@ class HostAllocator final : public Allocator {
     const size_t alignment = bytes >= kLargeBytes ? kHugePageBytes : kAlignment;
     const size_t rounded = RoundUp(bytes, alignment);
     if (rounded < bytes) return nullptr;
+    if (bytes >= kCountedBytes && !Take(bytes)) return nullptr;
     void* const memory = std::aligned_alloc(alignment, rounded);
-    if (memory == nullptr) return nullptr;
-    if (bytes >= kCountedBytes) in_use_.fetch_add(bytes, std::memory_order_relaxed);
+    if (memory == nullptr) {
+      if (bytes >= kCountedBytes) in_use_.fetch_sub(bytes, std::memory_order_relaxed);
+      return nullptr;
+    }
     // Where it is not possible, small pages do.
     if (bytes >= kLargeBytes) static_cast<void>(madvise(memory, rounded, MADV_HUGEPAGE));
     return memory;
@@ -39,16 +45,37 @@ class HostAllocator final : public Allocator {
   }
   bool IsHostMemory() const override { return true; }
   int64_t bytes_in_use() const override { return in_use_.load(std::memory_order_relaxed); }
+  void set_limit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
 
  private:
+  static int64_t PhysicalMemory() {
+    return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  }
+
+  /// Counts `bytes` unless that would pass the limit.
+  bool Take(size_t bytes) {
+    const int64_t limit = limit_.load(std::memory_order_relaxed);
+    // What is asked for in vain is not even added for a moment, so that the sum cannot overflow.
+    const auto size = static_cast<int64_t>(bytes);
+    if (size < 0 || size > limit) return false;
+    if (in_use_.fetch_add(size, std::memory_order_relaxed) <= limit - size) return true;
+    in_use_.fetch_sub(size, std::memory_order_relaxed);
+    return false;
+  }
+
   std::atomic<int64_t> in_use_{0};
+  std::atomic<int64_t> limit_{PhysicalMemory()};
 };
 
-}  // namespace
-
-Allocator& CpuAllocator() {
+HostAllocator& TheHostAllocator() {
   static auto* const allocator = new HostAllocator;
   return *allocator;
 }
+
+}  // namespace
+
+Allocator& CpuAllocator() { return TheHostAllocator(); }
+
+void SetCpuMemoryLimit(int64_t bytes) { TheHostAllocator().set_limit(bytes); }
 
 }  // namespace tenon

@@ -11,9 +11,11 @@ namespace tenon::tools {
 
 int Report(const Status& status) {
   if (status.ok()) return kDone;
-  std::fprintf(stderr, "tenon: %s: %.*s\n",
-               absl::StatusCodeToString(status.code()).c_str(),
-               static_cast<int>(Message(status).size()), Message(status).data());
+  // One line: without the lines that TensorFlow's client reads the failing node from.
+  const std::string_view message = Message(status);
+  const std::string_view line = message.substr(0, message.find("\n\t [[{{node"));
+  std::fprintf(stderr, "tenon: %s: %.*s\n", absl::StatusCodeToString(status.code()).c_str(),
+               static_cast<int>(line.size()), line.data());
   return kFailed;
 }
 

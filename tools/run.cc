@@ -42,6 +42,11 @@ StatusOr<std::pair<std::string, std::string>> SplitPair(const std::string& text,
   return std::pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
+/// For a flag of such pairs: what is wrong with `text`, or "".
+std::string CheckPair(const std::string& text) {
+  return SplitPair(text, "").ok() ? "" : StrCat("'", text, "': wanted NAME=VALUE");
+}
+
 Status Place(const std::vector<std::string>& rules, Graph* graph) {
   for (const std::string& rule : rules) {
     TENON_ASSIGN_OR_RETURN(const auto pair, SplitPair(rule, "--place"));
@@ -144,14 +149,16 @@ void AddRunCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   run->add_option("graph", flags->graph,
                   "GraphDef, MetaGraphDef or SavedModel, binary or text")->required();
   run->add_option("--feed", flags->feeds,
-                  "NAME=FILE.npy, NAME=FILE.npz:KEY or NAME=LITERAL (1.5, [[1,2]], true, \"text\")");
+                  "NAME=FILE.npy, NAME=FILE.npz:KEY or NAME=LITERAL (1.5, [[1,2]], true, \"text\")")
+      ->check(CheckPair);
   run->add_option("--fetch", flags->fetches, "Tensor to print: NODE or NODE:OUTPUT");
   run->add_option("--target", flags->targets, "Node to run without printing");
   run->add_option("--init", flags->inits, "Node to run once before the steps");
   run->add_option("--place", flags->places,
-                  "REGEX=DEVICE: put the nodes whose whole name matches there");
+                  "REGEX=DEVICE: put the nodes whose whole name matches there")
+      ->check(CheckPair);
   run->add_option("--steps", flags->steps, "How often to run the step")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   run->add_option("--master", flags->master, "grpc://host:port; without, in this process");
   run->add_option("--output", flags->output, "Write the fetches to this .npz file");
   run->add_option("--trace", flags->trace, "Write a Chrome trace of the last step to this file");

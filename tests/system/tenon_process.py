@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenon's programs as processes, for the system tests: only Python's own library is needed."""
+import ast
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+
+SOURCE = os.environ.get("TENON_SOURCE_DIR", ".")
+BINARY = os.environ.get("TENON_BINARY_DIR", "build/release")
+TENON = os.path.join(BINARY, "tenon")
+REPLICA = os.path.join(BINARY, "example_mnist_replica")
+GRAPHS = os.path.join(SOURCE, "tests", "data", "graphs")
+
+
+def free_addresses(count):
+    """Loopback addresses that nobody listens on; all are held until all are chosen."""
+    held = []
+    for _ in range(count):
+        s = socket.socket()
+        s.bind(("127.0.0.1", 0))
+        held.append(s)
+    addresses = ["127.0.0.1:%d" % s.getsockname()[1] for s in held]
+    for s in held:
+        s.close()
+    return addresses
+
+
+def run(*command, timeout=120):
+    """The finished process: returncode, stdout, stderr."""
+    return subprocess.run([str(c) for c in command], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=timeout)
+
+
+class Process:
+    """A process whose output is collected as it comes; killed at the end of the with block."""
+
+    def __init__(self, *command):
+        self.process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)
+        self.lines, self.changed = [], threading.Condition()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self.changed:
+                self.lines.append(line.rstrip("\n"))
+                self.changed.notify_all()
+
+    def wait_for(self, text, timeout=60):
+        """Waits until a line has `text`."""
+        deadline = time.monotonic() + timeout
+        with self.changed:
+            while not any(text in line for line in self.lines):
+                assert self.process.poll() is None or self.reader.is_alive(), \
+                    f"ended without '{text}':\n{self.text()}"
+                assert time.monotonic() < deadline, f"no '{text}' in {timeout} s:\n{self.text()}"
+                self.changed.wait(0.1)
+
+    def finish(self, timeout=120):
+        """The exit code."""
+        code = self.process.wait(timeout)
+        self.reader.join(timeout)
+        return code
+
+    def text(self):
+        return "\n".join(self.lines)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+def serve(*flags):
+    """A `tenon serve` that listens."""
+    server = Process(TENON, "serve", *flags)
+    server.wait_for("listening at")
+    return server
+
+
+def read_npy(data):
+    """(shape, flat list) of an array in NumPy's format; bytes for an array of uint8 or text."""
+    assert data[:6] == b"\x93NUMPY", data[:6]
+    size, start = (struct.unpack("<H", data[8:10])[0], 10) if data[6] == 1 else \
+        (struct.unpack("<I", data[8:12])[0], 12)
+    header = ast.literal_eval(data[start:start + size].decode("latin1"))
+    kind, body = header["descr"].lstrip("<>|="), data[start + size:]
+    if kind[0] in "SU" or kind == "u1":
+        return header["shape"], body
+    code = {"f4": "f", "f8": "d", "i4": "i", "i8": "q", "b1": "?", "i1": "b"}[kind]
+    return header["shape"], [v[0] for v in struct.iter_unpack("<" + code, body)]
+
+
+def read_npz(path):
+    """{key: (shape, values)}"""
+    with zipfile.ZipFile(path) as archive:
+        return {name[:-len(".npy")]: read_npy(archive.read(name)) for name in archive.namelist()}
+
+
+def main(cases):
+    """Runs the (name, function) cases; the exit code."""
+    failed = 0
+    for name, case in cases:
+        try:
+            case()
+            print("ok:", name)
+        except Exception as e:  # pylint: disable=broad-except
+            failed += 1
+            print(f"FAILED: {name}\n  {type(e).__name__}: {e}")
+        sys.stdout.flush()
+    return 1 if failed else 0
