@@ -121,6 +121,10 @@ class Importer {
       }
       auto attribute = AttributeFromProto(value, &fill_budget_);
       if (!attribute.ok()) return Annotate(attribute.status(), StrCat("attr '", name, "'"));
+      if (const DType* type = attribute->get_if<DType>(); type != nullptr && IsRef(*type)) {
+        return InvalidArgument("attr '", name, "' must not be the reference type ",
+                               ToString(*type));
+      }
       attrs.Set(name, *std::move(attribute));
     }
     return attrs;

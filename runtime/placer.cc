@@ -153,7 +153,7 @@ class Placer {
     std::string members;
     int shown = 0;
     for (const Node* m : group) {
-      if (group.size() == 1) break;
+      if (group.size() == 1 && Supports(*m, kCpu)) break;
       if (++shown > 10) {
         StrAppend(&members, "\n  ... and ", group.size() - 10, " more");
         break;

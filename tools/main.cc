@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The command `tenon`.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
@@ -12,10 +13,11 @@ namespace tenon::tools {
 int Report(const Status& status) {
   if (status.ok()) return kDone;
   // One line: without the lines that TensorFlow's client reads the failing node from.
-  const std::string_view message = Message(status);
-  const std::string_view line = message.substr(0, message.find("\n\t [[{{node"));
-  std::fprintf(stderr, "tenon: %s: %.*s\n", absl::StatusCodeToString(status.code()).c_str(),
-               static_cast<int>(line.size()), line.data());
+  std::string line(Message(status));
+  line.erase(std::min(line.find("\n\t [[{{node"), line.size()));
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::fprintf(stderr, "tenon: %s: %s\n", absl::StatusCodeToString(status.code()).c_str(),
+               line.c_str());
   return kFailed;
 }
 

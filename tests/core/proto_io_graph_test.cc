@@ -49,6 +49,12 @@ std::string Number(const std::string& name, int value) {
   return StrCat(" attr { key: '", name, "' value { i: ", value, " } }");
 }
 
+TEST(GraphFromProtoTest, AnAttributeIsNoReferenceType) {
+  EXPECT_EQ(ErrorOf("node { name: 'a' op: 'Placeholder' attr { key: 'dtype' value { type: "
+                    "DT_FLOAT_REF } } }"),
+            "node 'a' (Placeholder): attr 'dtype' must not be the reference type float_ref");
+}
+
 TEST(GraphFromProtoTest, NodesMayComeBeforeTheirInputs) {
   const auto graph = Import(Op("sum", "Add", "'a', 'b'") + Placeholder("a") + Placeholder("b"));
   ASSERT_TRUE(graph.ok()) << graph.status();

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Seeded mutations of the sample graphs are imported and run: each must end in time, within its
+// memory, with a value or a Status. A crash prints TENON_SEED=<seed>, which runs that mutant alone;
+// TENON_SEED=<first>-<last> runs a range.
+#include <google/protobuf/stubs/logging.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include "core/memory_limit.h"
+#include "data/npy.h"
+#include "tests/testing/graph_mutation.h"
+#include "tests/testing/random_graph.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using testing::ImportAndRun;
+using testing::MutantSteps;
+using testing::Random;
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define TENON_SANITIZED
+#endif
+#endif
+#ifdef TENON_SANITIZED
+constexpr int kMutants = 10000;
+constexpr bool kMeasuresMemory = false;
+#else
+constexpr int kMutants = 100000;
+constexpr bool kMeasuresMemory = true;
+#endif
+constexpr int kThreads = 2;
+constexpr int64_t kMemory = int64_t{256} << 20;
+constexpr std::chrono::seconds kTooLong{20};
+
+struct Sample {
+  std::string bytes;
+  GraphDef graph;
+  MutantSteps steps;
+};
+
+using FeedKeys = std::vector<std::pair<std::string, std::string>>;
+
+Sample LoadSample(const std::string& name, const FeedKeys& feeds, std::vector<std::string> fetches,
+                  std::vector<std::string> targets = {}) {
+  const std::string path = StrCat("tests/data/graphs/", name);
+  std::ifstream file(path + ".pb", std::ios::binary);
+  std::stringstream content;
+  content << file.rdbuf();
+  Sample sample;
+  sample.bytes = content.str();
+  EXPECT_TRUE(sample.graph.ParseFromString(sample.bytes)) << path;
+  const auto values = NpzReader::Open(path + ".npz");
+  EXPECT_OK(values);
+  for (const auto& [tensor, key] : feeds) {
+    sample.steps.feeds.emplace_back(tensor, *values->Read(key));
+  }
+  sample.steps.fetches = std::move(fetches);
+  sample.steps.targets = std::move(targets);
+  return sample;
+}
+
+std::vector<Sample> LoadSamples() {
+  std::vector<Sample> samples;
+  samples.push_back(LoadSample("cond_v1", {{"p:0", "p0"}, {"x:0", "x0"}}, {"result:0", "grad:0"}));
+  samples.push_back(LoadSample("while_v1", {{"x:0", "x0"}, {"n:0", "n0"}},
+                               {"count:0", "result:0", "grad_x:0", "squares:0"}));
+  samples.push_back(LoadSample("summary", {{"v:0", "v"}}, {"merged:0"}));
+  samples.push_back(
+      LoadSample("mnist_ref", {{"x:0", "x"}, {"y_:0", "y_"}}, {"loss:0"}, {"train"}));
+  samples.push_back(
+      LoadSample("mnist_resource", {{"x:0", "x"}, {"y_:0", "y_"}}, {"loss:0"}, {"train"}));
+  return samples;
+}
+
+/// What each thread works on, for the handler and the watch.
+std::atomic<uint64_t> current_seed[kThreads];
+thread_local int this_thread = 0;
+
+void PrintSeed(int signal) {
+  char text[64];
+  const int n = snprintf(text, sizeof(text), "TENON_SEED=%llu\n",
+                         static_cast<unsigned long long>(current_seed[this_thread].load()));
+  if (write(STDERR_FILENO, text, n) < 0) _exit(1);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+Status RunMutant(const std::vector<Sample>& samples, uint64_t seed) {
+  Random random(seed);
+  // Most mutants are of the small graphs, which take the least time.
+  static const std::vector<int> choices = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1,
+                                           2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 4};
+  const Sample& sample = samples[random.OneOf(choices)];
+  GraphDef graph;
+  if (random.Chance(20)) {
+    std::string bytes = sample.bytes;
+    MutateBytes(&bytes, random);
+    if (!graph.ParseFromString(bytes)) return InvalidArgument("not a graph");
+  } else {
+    graph = sample.graph;
+    MutateMessage(&graph, random);
+  }
+  MutantSteps steps = sample.steps;
+  if (random.Chance(20) && graph.node_size() > 0) {
+    steps.fetches.push_back(graph.node(random.Below(graph.node_size())).name());
+  }
+  return ImportAndRun(graph, steps);
+}
+
+TEST(GraphMutationTest, MutantsOfTheSampleGraphsDoNoHarm) {
+  google::protobuf::SetLogHandler(nullptr);
+  SetCpuMemoryLimit(kMemory);
+  for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL}) {
+    std::signal(signal, PrintSeed);
+  }
+  const std::vector<Sample> samples = LoadSamples();
+  const std::vector<uint64_t> seeds = testing::SeedsToTest(kMutants);
+  std::atomic<size_t> next{0};
+  std::atomic<int> running{kThreads};
+  std::map<StatusCode, int> codes[kThreads];
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      this_thread = t;
+      for (size_t i; (i = next.fetch_add(1)) < seeds.size();) {
+        current_seed[t] = seeds[i];
+        const auto start = std::chrono::steady_clock::now();
+        const Status status = RunMutant(samples, seeds[i]);
+        ++codes[t][status.code()];
+        // A broken invariant of our own would be an Internal error.
+        EXPECT_NE(status.code(), StatusCode::kInternal) << "TENON_SEED=" << seeds[i] << ": " << status;
+        EXPECT_LT(std::chrono::steady_clock::now() - start, kTooLong)
+            << "TENON_SEED=" << seeds[i] << ": " << status;
+      }
+      --running;
+    });
+  }
+  uint64_t watched[kThreads] = {};
+  std::chrono::steady_clock::time_point since[kThreads];
+  while (running > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (int t = 0; t < kThreads; ++t) {
+      const auto now = std::chrono::steady_clock::now();
+      if (current_seed[t] != watched[t]) watched[t] = current_seed[t], since[t] = now;
+      if (running == kThreads && now - since[t] > 2 * kTooLong) {
+        std::fprintf(stderr, "TENON_SEED=%llu does not end\n",
+                     static_cast<unsigned long long>(watched[t]));
+        std::abort();
+      }
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::map<StatusCode, int> total;
+  for (const auto& of_thread : codes) {
+    for (const auto& [code, count] : of_thread) total[code] += count;
+  }
+  for (const auto& [code, count] : total) {
+    std::printf("%s: %d\n", absl::StatusCodeToString(code).c_str(), count);
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::printf("peak memory: %ld MiB\n", usage.ru_maxrss >> 10);
+  if (kMeasuresMemory) EXPECT_LT(usage.ru_maxrss, 4 * (kMemory >> 10));
+}
+
+}  // namespace
+}  // namespace tenon

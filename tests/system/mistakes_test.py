@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes end the command with exit code 1 and one line that says what was found and what was
+wanted, wrong usage with 2; a server that was sent them serves the next client."""
+import gzip
+import os
+import re
+import struct
+import sys
+import tempfile
+
+from tenon_process import REPLICA, TENON, free_addresses, main, run, serve
+
+FLOAT = 'attr { key: "T" value { type: DT_FLOAT } }'
+GOOD = f"""
+node {{ name: "x" op: "Placeholder" attr {{ key: "dtype" value {{ type: DT_FLOAT }} }}
+       attr {{ key: "shape" value {{ shape {{ dim {{ size: 2 }} }} }} }} }}
+node {{ name: "y" op: "Neg" input: "x" {FLOAT} }}
+node {{ name: "v" op: "VariableV2" attr {{ key: "dtype" value {{ type: DT_FLOAT }} }}
+       attr {{ key: "shape" value {{ shape {{ }} }} }} }}
+node {{ name: "read" op: "Identity" input: "v" {FLOAT} }}
+"""
+CYCLE = f'node {{ name: "a" op: "Neg" input: "b" {FLOAT} }} ' \
+        f'node {{ name: "b" op: "Neg" input: "a" {FLOAT} }}'
+UNPLACEABLE = """
+node { name: "q" op: "Placeholder" attr { key: "dtype" value { type: DT_QINT8 } } }
+node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 0 } } } }
+node { name: "best" op: "ArgMax" input: "q" input: "zero"
+       attr { key: "T" value { type: DT_QINT8 } } }
+"""
+TASK = "/job:localhost/replica:0/task:0"
+DEVICE = TASK + "/device:CPU:0"
+
+# name: (graph, flags, the message as a pattern). GRAPH stands for the file's name.
+MISTAKES = {
+    "an unknown op": (
+        'node { name: "x" op: "NoSuchOp" }', ["--target", "x"],
+        r"NOT_FOUND: GRAPH: node 'x' \(NoSuchOp\): Op type not registered 'NoSuchOp' in binary "
+        r"running on \S+\. `tenon ops` lists the ones that are\."),
+    "an attribute of the wrong type": (
+        'node { name: "x" op: "Placeholder" attr { key: "dtype" value { i: 3 } } }',
+        ["--fetch", "x"],
+        r"INVALID_ARGUMENT: GRAPH: node 'x' \(Placeholder\): attr 'dtype' of op Placeholder has the "
+        r"wrong type: found int, wanted type"),
+    "a cycle": (
+        CYCLE, ["--fetch", "a"],
+        r"INVALID_ARGUMENT: GRAPH: the graph has a cycle that does not go through NextIteration; it "
+        r"holds or feeds 'a', 'b'"),
+    "a duplicate node": (
+        'node { name: "a" op: "NoOp" } node { name: "a" op: "NoOp" }', ["--target", "a"],
+        r"INVALID_ARGUMENT: GRAPH: Node 'a' is not unique"),
+    "a missing feed": (
+        GOOD, ["--fetch", "y"],
+        rf"INVALID_ARGUMENT: (From {TASK}: )?node 'x' \(Placeholder\) on {DEVICE}: You must "
+        r"feed a value for placeholder tensor 'x' with dtype float and shape \[2\]"),
+    "a feed of the wrong dtype": (
+        GOOD, ["--fetch", "y", "--feed", 'x=["a", "b"]'],
+        r"INVALID_ARGUMENT: --feed x: found \"a\", wanted a number"),
+    "a feed of the wrong shape": (
+        GOOD, ["--fetch", "y", "--feed", "x=[1, 2, 3]"],
+        r"INVALID_ARGUMENT: feed 'x' has shape \[3\], wanted \[2\]"),
+    "an uninitialised variable": (
+        GOOD, ["--fetch", "read"],
+        rf"FAILED_PRECONDITION: (From {TASK}: )?node 'read' \(Identity\) on {DEVICE}: "
+        r"Attempting to use uninitialized value v"),
+    "an unknown device": (
+        GOOD, ["--fetch", "y", "--feed", "x=[1, 2]", "--place", "y=/device:GPU:7"],
+        r"INVALID_ARGUMENT: Cannot assign a device for operation y: \{\{node y\}\} was explicitly "
+        rf"assigned to /device:GPU:7 but available devices are \[ {DEVICE} \]\. Make sure the device "
+        r"specification refers to a valid device\."),
+    "an op that no device can run": (
+        UNPLACEABLE, ["--fetch", "best"],
+        r"INVALID_ARGUMENT: Cannot assign a device for operation best: no device that matches '' has "
+        rf"kernels for every node of its group; available devices are \[ {DEVICE} \] Its colocation "
+        r"group:   best \(ArgMax\) asked for '', has kernels for no device with these types"),
+}
+
+
+def check_line(done, pattern, code=1):
+    assert done.returncode == code, f"exit code {done.returncode}:\n{done.stderr}"
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, f"not one line:\n{done.stderr}"
+    assert re.fullmatch("tenon: " + pattern, lines[0]), f"found  {lines[0]}\nwanted {pattern}"
+
+
+def with_graph(text, use):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "graph.pbtxt")
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+        return use(path)
+
+
+def mistake(name, master=()):
+    text, flags, pattern = MISTAKES[name]
+
+    def use(path):
+        check_line(run(TENON, "run", path, *flags, *master),
+                   pattern.replace("GRAPH", re.escape(path)))
+    with_graph(text, use)
+
+
+def good_run(*flags):
+    def use(path):
+        done = run(TENON, "run", path, "--fetch", "y", "--feed", "x=[1, 2]", *flags)
+        assert done.returncode == 0 and done.stdout == "y = float[2] -1 -2\n", done
+    with_graph(GOOD, use)
+
+
+def server_lives_on():
+    address = free_addresses(1)[0]
+    master = ["--master", "grpc://" + address]
+    with serve("--port", address.split(":")[1]) as server:
+        for name in MISTAKES:
+            mistake(name, master)
+            good_run(*master)
+        assert server.process.poll() is None
+        assert run(TENON, "stop", "grpc://" + address).returncode == 0
+        assert server.finish() == 0, server.text()
+
+
+def parameter_server_missing():
+    ps, worker = free_addresses(2)
+    with serve("--ps_hosts", ps, "--worker_hosts", worker, "--job_name", "worker",
+               "--start_up_deadline", "1"):
+        master = ["--master", "grpc://" + worker]
+
+        def use(path):
+            check_line(
+                run(TENON, "run", path, "--fetch", "read", "--place", "v=/job:ps/task:0", *master),
+                rf"DEADLINE_EXCEEDED: task /job:ps/replica:0/task:0 at {ps} did not answer.*")
+        with_graph(GOOD, use)
+        good_run(*master)
+
+
+def port_in_use():
+    address = free_addresses(1)[0]
+    port = address.split(":")[1]
+    with serve("--port", port):
+        check_line(run(TENON, "serve", "--port", port),
+                   rf"UNAVAILABLE: .*{address}.*Address already in use.*")
+        good_run("--master", "grpc://" + address)
+
+
+def short_idx_file():
+    """The images say 60 and hold 10."""
+    ps, worker = free_addresses(2)
+    with tempfile.TemporaryDirectory() as folder:
+        for prefix in ("train", "t10k"):
+            with gzip.open(os.path.join(folder, prefix + "-images-idx3-ubyte.gz"), "wb") as out:
+                out.write(struct.pack(">IIII", 0x803, 60, 28, 28) + bytes(10 * 784))
+            with gzip.open(os.path.join(folder, prefix + "-labels-idx1-ubyte.gz"), "wb") as out:
+                out.write(struct.pack(">II", 0x801, 60) + bytes(60))
+        done = run(REPLICA, "--job_name", "worker", "--ps_hosts", ps, "--worker_hosts", worker,
+                   "--data", folder)
+    assert done.returncode == 1, done
+    assert re.search(r"DATA_LOSS: .*train-images-idx3-ubyte", done.stderr), done.stderr
+
+
+def wrong_usage():
+    for arguments in ([], ["frobnicate"], ["run"], ["run", "graph.pb", "--nonsense"],
+                      ["run", "graph.pb", "--steps", "0"], ["run", "graph.pb", "--feed", "x"],
+                      ["run", "graph.pb", "--place", "x"], ["serve"], ["stop"],
+                      ["serve", "--job_name", "ps", "--ps_hosts", "localhost:1", "--task_index", "3"]):
+        done = run(TENON, *arguments)
+        assert done.returncode == 2, f"{arguments}: exit code {done.returncode}"
+        assert done.stderr and done.stdout == "", done
+
+
+if __name__ == "__main__":
+    CASES = [(name, lambda name=name: mistake(name)) for name in MISTAKES]
+    sys.exit(main(CASES + [
+        ("a server lives on", server_lives_on),
+        ("a parameter server that is not there", parameter_server_missing),
+        ("a port in use", port_in_use),
+        ("an IDX file cut short", short_idx_file),
+        ("wrong usage", wrong_usage),
+    ]))

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Between-graph replication as real processes: workers that come late, the end of the job, and what
+the parameter server and the launcher make of a worker that failed."""
+import os
+import re
+import struct
+import sys
+import tempfile
+
+from tenon_process import REPLICA, TENON, Process, free_addresses, main, run
+
+
+def write_mnist(folder):
+    """A small set in the files of MNIST: 5000 images for validation, 300 to train, 100 to test."""
+    for prefix, count in (("train", 5300), ("t10k", 100)):
+        labels = bytes((7 * i + i // 10) % 10 for i in range(count))
+        # One bright block for each digit.
+        blocks = [bytes(40 * d) + b"\xff" * 40 + bytes(784 - 40 * d - 40) for d in range(10)]
+        with open(os.path.join(folder, prefix + "-labels-idx1-ubyte"), "wb") as out:
+            out.write(struct.pack(">II", 0x801, count) + labels)
+        with open(os.path.join(folder, prefix + "-images-idx3-ubyte"), "wb") as out:
+            out.write(struct.pack(">IIII", 0x803, count, 28, 28))
+            out.write(b"".join(blocks[d] for d in labels))
+
+
+class Cluster:
+    """One parameter server and two workers, each started when asked for."""
+
+    def __init__(self, data):
+        addresses = free_addresses(3)
+        self.flags = ["--ps_hosts", addresses[0], "--worker_hosts", ",".join(addresses[1:])]
+        self.data = data
+
+    def start(self, job, task=0, epochs=1, data=None):
+        return Process(REPLICA, *self.flags, "--job_name", job, "--task_index", task, "--data",
+                       data or self.data, "--training_epochs", epochs)
+
+
+def expect_trained(worker):
+    assert worker.finish() == 0, worker.text()
+    assert re.search(r"^Test-Accuracy: ", worker.text(), re.M), worker.text()
+    assert worker.lines[-1] == "done", worker.text()
+
+
+def worker_after_another(data):
+    cluster = Cluster(data)
+    with cluster.start("ps") as ps:
+        with cluster.start("worker", 0) as first:
+            expect_trained(first)
+        assert ps.process.poll() is None, "the ps ended before its second worker:\n" + ps.text()
+        with cluster.start("worker", 1) as second:
+            expect_trained(second)
+        assert ps.finish() == 0, ps.text()
+
+
+def worker_joins_late(data):
+    cluster = Cluster(data)
+    with cluster.start("ps") as ps, cluster.start("worker", 0, epochs=400) as first:
+        first.wait_for("Step: ")
+        with cluster.start("worker", 1) as second:
+            expect_trained(second)
+            # It went on from what the first had reached.
+            step = int(re.search(r"^Step: (\d+)", second.text(), re.M).group(1))
+            assert step > 3, second.text()
+        expect_trained(first)
+        assert ps.finish() == 0, ps.text()
+
+
+def chief_comes_last(data):
+    cluster = Cluster(data)
+    with cluster.start("worker", 1) as second, cluster.start("worker", 0) as first, \
+            cluster.start("ps") as ps:
+        expect_trained(first)
+        expect_trained(second)
+        assert ps.finish() == 0, ps.text()
+
+
+def worker_fails(data):
+    cluster = Cluster(data)
+    with cluster.start("ps") as ps, cluster.start("worker", 0), \
+            cluster.start("worker", 1, data="/nonexistent") as second:
+        assert second.finish() == 1, second.text()
+        assert "/nonexistent" in second.text(), second.text()
+        assert ps.finish() == 1, ps.text()
+        assert "/job:worker/replica:0/task:1 failed: " in ps.text(), ps.text()
+
+
+def launched(data):
+    done = run(TENON, "launch", "--ps", 1, "--workers", 2, "--", REPLICA, "--data", data,
+               "--training_epochs", 2)
+    assert done.returncode == 0, done
+    for task in ("worker 0", "worker 1"):
+        assert f"[{task}] done" in done.stdout, done.stdout
+
+
+def launched_and_failed():
+    done = run(TENON, "launch", "--ps", 1, "--workers", 2, "--", REPLICA, "--data", "/nonexistent")
+    assert done.returncode == 1, done
+    assert re.fullmatch(r"tenon: ABORTED: (worker [01]|ps 0) ended with exit code 1; the other tasks "
+                        r"are ended\n", done.stderr), done.stderr
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as FOLDER:
+        write_mnist(FOLDER)
+        sys.exit(main([
+            ("a worker that comes after another has finished trains to its end",
+             lambda: worker_after_another(FOLDER)),
+            ("a worker that joins late goes on from there", lambda: worker_joins_late(FOLDER)),
+            ("the ps may come last", lambda: chief_comes_last(FOLDER)),
+            ("a ps whose worker failed names it", lambda: worker_fails(FOLDER)),
+            ("a launched job ends with 0", lambda: launched(FOLDER)),
+            ("a launched job that failed ends with 1", launched_and_failed),
+        ]))
