@@ -54,8 +54,9 @@ class Server {
   /// DeadlineExceeded naming the missing tasks when one has reported and no other has for that long
   /// since.
   virtual Status WaitForJobEnd(const std::string& job, std::chrono::milliseconds limit) = 0;
-  /// Tells every task of `to_job` that this task has ended, well when `status` is OK. Tasks that
-  /// cannot be reached are skipped: they have ended too.
+  /// Tells every task of `to_job` that this task has ended, well when `status` is OK. One that has
+  /// never answered may still be starting: it is waited for, until the start-up deadline has passed
+  /// since this server's start. One that has, and is gone, has ended. Blocks.
   virtual void ReportEnd(const std::string& to_job, const Status& status) = 0;
 
   /// Blocks until Shutdown, from here or by RPC.

@@ -58,9 +58,9 @@ Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
   // Between-graph replication: variables on the parameter servers, the rest on this worker.
   Scope root = Scope::Root(ops);
   root.SetSeed(1);
-  const Scope model = root.WithDeviceFunction(ReplicaDeviceSetter(
-      {.ps_tasks = server.cluster().NumTasks("ps"),
-       .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
+  const Scope model = root.WithDeviceFunction(
+      ReplicaDeviceSetter({.ps_tasks = server.cluster().NumTasks("ps"),
+                           .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
   VariableSet variables;
 
   variables.Add(model.WithName("global_step"), Const(model, 0.0f), /*trainable=*/false);
@@ -75,8 +75,8 @@ Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
   const Output w2 = variables.Add(weights.WithName("Variable"), RandomNormal(weights, {100, 10}));
 
   const Scope biases = model.WithPrefix("biases");
-  const Output b1 =
-      variables.Add(biases.WithName("Variable"), Const(biases, Tensor::Zeros(DType::kFloat, {100})));
+  const Output b1 = variables.Add(biases.WithName("Variable"),
+                                  Const(biases, Tensor::Zeros(DType::kFloat, {100})));
   const Output b2 =
       variables.Add(biases.WithName("Variable"), Const(biases, Tensor::Zeros(DType::kFloat, {10})));
 
@@ -85,9 +85,8 @@ Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
   const Output y = Softmax(softmax, Add(softmax, MatMul(softmax, a2, w2), b2));
 
   const Scope loss = model.WithPrefix("cross_entropy");
-  const Output cross_entropy =
-      Mean(loss, Neg(loss, Sum(loss, Mul(loss, y_, Log(loss, y)), Const(loss, {1}))),
-           Const(loss, {0}));
+  const Output cross_entropy = Mean(
+      loss, Neg(loss, Sum(loss, Mul(loss, y_, Log(loss, y)), Const(loss, {1}))), Const(loss, {0}));
 
   const GradientDescentOptimizer optimizer(flags.learning_rate);
   const Node* train_op =
@@ -96,20 +95,18 @@ Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
   const Scope metrics = model.WithPrefix("Accuracy");
   const Output correct =
       Equal(metrics, ArgMax(metrics, y, Const(metrics, 1)), ArgMax(metrics, y_, Const(metrics, 1)));
-  const Output accuracy =
-      Mean(metrics, Cast(metrics, correct, DType::kFloat), Const(metrics, {0}));
+  const Output accuracy = Mean(metrics, Cast(metrics, correct, DType::kFloat), Const(metrics, {0}));
 
-  const Output summary = MergeSummary(
-      model, {ScalarSummary(model, Const(model, "cost"), cross_entropy),
-              ScalarSummary(model, Const(model, "accuracy"), accuracy)});
+  const Output summary =
+      MergeSummary(model, {ScalarSummary(model, Const(model, "cost"), cross_entropy),
+                           ScalarSummary(model, Const(model, "accuracy"), accuracy)});
 
   const Supervisor supervisor(root, variables, {.is_chief = flags.task_index == 0});
   TENON_RETURN_IF_ERROR(root.status());
 
   const auto begin = std::chrono::steady_clock::now();
-  TENON_ASSIGN_OR_RETURN(auto session, supervisor.PrepareOrWaitForSession([&] {
-    return server.MakeSession(root.graph());
-  }));
+  TENON_ASSIGN_OR_RETURN(auto session, supervisor.PrepareOrWaitForSession(
+                                           [&] { return server.MakeSession(root.graph()); }));
   std::unique_ptr<EventWriter> writer;
   if (!flags.logs_path.empty()) {
     TENON_ASSIGN_OR_RETURN(
@@ -123,9 +120,9 @@ Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
       const auto step, session->Prepare({x.name(), y_.name()},
                                         {cross_entropy.name(), summary.name(), global_step.name()},
                                         {train_op->name()}));
-  TENON_ASSIGN_OR_RETURN(ShuffledBatches batches,
-                         ShuffledBatches::Create({mnist.train.images, mnist.train.labels},
-                                                 flags.task_index));
+  TENON_ASSIGN_OR_RETURN(
+      ShuffledBatches batches,
+      ShuffledBatches::Create({mnist.train.images, mnist.train.labels}, flags.task_index));
   const auto batch_count = static_cast<int>(batches.num_rows() / flags.batch_size);
   float cost = 0;
   auto start = std::chrono::steady_clock::now();
@@ -168,19 +165,35 @@ Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
   return OkStatus();
 }
 
-Status Run(const Flags& flags) {
-  OpRegistry ops;
-  RegisterAllOps(ops);
+StatusOr<std::unique_ptr<Server>> StartServer(const Flags& flags, const OpRegistry& ops) {
   ServerOptions options;
   options.job = flags.job_name;
   options.task = flags.task_index;
   TENON_RETURN_IF_ERROR(options.cluster.AddJob("ps", flags.ps_hosts));
   TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", flags.worker_hosts));
-  TENON_ASSIGN_OR_RETURN(std::unique_ptr<Server> server, Server::Start(options, ops));
-  if (flags.job_name == "ps") return server->WaitForJobEnd("worker", std::chrono::minutes(5));
-  const Status status = Train(flags, *server, ops);
-  server->ReportEnd("ps", status);
-  return status;
+  return Server::Start(options, ops);
+}
+
+/// The exit code for it.
+int Ended(const Status& status) {
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  std::printf("done\n");
+  std::fflush(stdout);
+  return status.ok() ? 0 : 1;
+}
+
+int Run(const Flags& flags) {
+  OpRegistry ops;
+  RegisterAllOps(ops);
+  const auto server = StartServer(flags, ops);
+  if (!server.ok()) return Ended(server.status());
+  if (flags.job_name == "ps") {
+    return Ended((*server)->WaitForJobEnd("worker", std::chrono::minutes(5)));
+  }
+  const Status status = Train(flags, **server, ops);
+  const int code = Ended(status);
+  (*server)->ReportEnd("ps", status);  // waits for a parameter server that is still to start
+  return code;
 }
 
 }  // namespace
@@ -201,8 +214,5 @@ int main(int argc, char** argv) {
   app.add_option("--learning_rate", flags.learning_rate);
   app.add_option("--training_epochs", flags.training_epochs);
   CLI11_PARSE(app, argc, argv);
-  const Status status = Run(flags);
-  if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::printf("done\n");
-  return status.ok() ? 0 : 1;
+  return Run(flags);
 }

@@ -117,6 +117,8 @@ Status TrainInCluster(const TrainFlags& flags, const OpRegistry& ops) {
   const MnistModel model = BuildMnistModel(placed, flags.learning_rate);
   const Status status =
       Train(flags, root, model, [&] { return server->MakeSession(root.graph()); });
+  // The report waits for a parameter server that is still to start.
+  if (!status.ok()) std::fprintf(stderr, "this worker failed; telling the parameter servers\n");
   server->ReportEnd("ps", status);
   return status;
 }

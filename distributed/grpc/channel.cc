@@ -34,8 +34,8 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // How long one attempt to connect may take, in spite of the name: a busy or a distant server needs
-  // more than the pause between two attempts.
+  // How long one attempt to connect may take, in spite of the name: a busy or a distant server
+  // needs more than the pause between two attempts.
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
   // Servers of one process, as tests have them, must not share connections.
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -13,9 +13,10 @@ constexpr std::chrono::seconds kDeadline{5};
 const std::string kService = "/tenon.cluster.ClusterService/";
 constexpr std::string_view kScheme = "grpc://";
 
-std::unique_ptr<cluster::ClusterService::Stub> Connect(const std::string& address,
-                                                       grpc::ClientContext* context) {
-  context->set_deadline(std::chrono::system_clock::now() + kDeadline);
+std::unique_ptr<cluster::ClusterService::Stub> Connect(
+    const std::string& address, grpc::ClientContext* context,
+    std::chrono::milliseconds limit = kDeadline) {
+  context->set_deadline(std::chrono::system_clock::now() + limit);
   return cluster::ClusterService::NewStub(OpenChannel(address));
 }
 
@@ -58,16 +59,17 @@ void ServeCluster(RpcServer& server, ClusterServiceParts parts) {
 }
 
 void SendTaskEnded(const std::string& address, const std::string& job, int task,
-                   const Status& status) {
+                   const Status& status, bool may_still_start, std::chrono::milliseconds limit) {
   grpc::ClientContext context;
-  const auto stub = Connect(address, &context);
+  context.set_wait_for_ready(may_still_start);
+  const auto stub = Connect(address, &context, limit);
   cluster::TaskEndedRequest request;
   cluster::TaskEndedResponse response;
   request.set_job(job);
   request.set_task(task);
   request.set_failed(!status.ok());
   request.set_message(std::string(Message(status)));
-  // A server that does not answer has ended, or will find out by its own time limit.
+  // A server that does not answer has ended, or never started.
   (void)stub->TaskEnded(&context, request, &response);
 }
 

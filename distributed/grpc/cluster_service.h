@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -19,8 +20,9 @@ struct ClusterServiceParts {
 };
 void ServeCluster(RpcServer& server, ClusterServiceParts parts);
 
-/// Tells the server at `address` that /job:`job`/task:`task` has ended; gives up after 5 s.
+/// Tells the server at `address` that /job:`job`/task:`task` has ended; gives up after `limit`.
+/// While nobody listens there, it waits when `may_still_start`, else it gives up at once.
 void SendTaskEnded(const std::string& address, const std::string& job, int task,
-                   const Status& status);
+                   const Status& status, bool may_still_start, std::chrono::milliseconds limit);
 
 }  // namespace tenon

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/remote_worker.h"
 
+#include <atomic>
+
 #include "core/device_name.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/message_bytes.h"
@@ -34,6 +36,9 @@ class RemoteWorker final : public WorkerInterface {
         address_(std::move(address)),
         client_(OpenChannel(address_), poller),
         peer_(address_, poller, [this](const grpc::Status& s) { return Named(s); }) {}
+
+  /// Whether the task has answered a call.
+  bool answered() const { return answered_; }
 
   /// Ends what runs; later calls fail. Blocks.
   void Disconnect() {
@@ -114,6 +119,7 @@ class RemoteWorker final : public WorkerInterface {
                    if (s.ok() && !ReadMessage(bytes, response)) {
                      s = grpc::Status(grpc::StatusCode::INTERNAL, "the answer cannot be read");
                    }
+                   if (s.ok()) answered_ = true;
                    // A task that hangs is as unreachable as one that is not there.
                    if (s.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
                      s = grpc::Status(grpc::StatusCode::UNAVAILABLE, "no answer in time");
@@ -132,10 +138,17 @@ class RemoteWorker final : public WorkerInterface {
   const std::string address_;
   RpcClient client_;
   PeerCalls peer_;
+  std::atomic<bool> answered_{false};
 };
 
 GrpcWorkerDirectory::~GrpcWorkerDirectory() {
-  for (const std::shared_ptr<RemoteWorker>& worker : remotes_) worker->Disconnect();
+  for (const auto& [task, worker] : remotes_) worker->Disconnect();
+}
+
+bool GrpcWorkerDirectory::HasAnswered(const std::string& task) {
+  MutexLock lock(mu_);
+  const auto found = remotes_.find(task);
+  return found != remotes_.end() && found->second->answered();
 }
 
 void GrpcWorkerDirectory::SetLocal(const std::string& task,
@@ -152,7 +165,7 @@ StatusOr<std::shared_ptr<WorkerInterface>> GrpcWorkerDirectory::Get(const std::s
   TENON_ASSIGN_OR_RETURN(std::string address,
                          cluster_.Address(name.job.value_or(""), name.task.value_or(0)));
   auto remote = std::make_shared<RemoteWorker>(task, std::move(address), poller_);
-  remotes_.push_back(remote);
+  remotes_[task] = remote;
   worker = std::move(remote);
   return worker;
 }

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "core/mutex.h"
 #include "distributed/cluster_spec.h"
@@ -30,12 +29,14 @@ class GrpcWorkerDirectory final : public WorkerDirectory {
 
   StatusOr<std::shared_ptr<WorkerInterface>> Get(const std::string& task) override;
   std::string Address(const std::string& task) const override;
+  /// Whether a call to `task` has been answered.
+  bool HasAnswered(const std::string& task);
 
  private:
   const ClusterSpec cluster_;
   Poller& poller_;
   Mutex mu_;
-  std::vector<std::shared_ptr<RemoteWorker>> remotes_;  // grows under mu_
+  std::map<std::string, std::shared_ptr<RemoteWorker>> remotes_;  // grows under mu_
   std::map<std::string, std::shared_ptr<WorkerInterface>> workers_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "core/parallel.h"
 #include "distributed/channel_session.h"
@@ -26,6 +27,9 @@ namespace {
 
 /// How long calls that are being answered get when the server ends.
 constexpr std::chrono::seconds kShutdownGrace{1};
+
+/// How long a task that is there may take to hear that this one has ended.
+constexpr std::chrono::milliseconds kReportDeadline{5000};
 
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
 std::string PortOf(const std::string& address) { return address.substr(address.rfind(':') + 1); }
@@ -55,6 +59,7 @@ class GrpcServer final : public Server {
         job_(options.job),
         task_index_(options.task),
         task_(TaskName(options.job, options.task)),
+        start_up_deadline_(options.start_up_deadline),
         devices_(MakeCpuDevices(task_, options.cpu_devices, options.job)),
         pool_(options.threads > 0 ? options.threads : ThreadBudget()),
         directory_(cluster_, rpc_server_.poller()),
@@ -64,9 +69,8 @@ class GrpcServer final : public Server {
     worker_ =
         std::make_shared<Worker>(WorkerEnvironment{task_, devices, &registry, &pool_, &directory_});
     directory_.SetLocal(task_, worker_);
-    master_ =
-        std::make_unique<Master>(MasterEnvironment{task_, cluster_, devices, &registry, &directory_,
-                                                   &SystemClock(), options.start_up_deadline});
+    master_ = std::make_unique<Master>(MasterEnvironment{
+        task_, cluster_, devices, &registry, &directory_, &SystemClock(), start_up_deadline_});
   }
 
   ~GrpcServer() override {
@@ -107,8 +111,16 @@ class GrpcServer final : public Server {
   void ReportEnd(const std::string& to_job, const Status& status) override {
     const auto tasks = cluster_.jobs().find(to_job);
     if (tasks == cluster_.jobs().end()) return;
+    const auto starting = std::chrono::duration_cast<std::chrono::milliseconds>(
+        started_ + start_up_deadline_ - std::chrono::steady_clock::now());
+    std::vector<std::jthread> reports;
     for (const auto& [task, address] : tasks->second) {
-      SendTaskEnded(address, job_, task_index_, status);
+      // A task that has answered before has ended when nobody listens there any more.
+      const bool answered = directory_.HasAnswered(TaskName(to_job, task));
+      reports.emplace_back([this, &status, address, answered, starting] {
+        SendTaskEnded(address, job_, task_index_, status, !answered,
+                      answered ? kReportDeadline : std::max(kReportDeadline, starting));
+      });
     }
   }
 
@@ -134,6 +146,8 @@ class GrpcServer final : public Server {
   const std::string job_;
   const int task_index_;
   const std::string task_;
+  const std::chrono::milliseconds start_up_deadline_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   const std::vector<std::unique_ptr<Device>> devices_;
   ThreadPool pool_;
   RpcServer rpc_server_;

@@ -163,6 +163,18 @@ TEST(ServerTest, AFailedTaskFailsTheJob) {
               IsError(StatusCode::kAborted, "/job:worker/replica:0/task:1 failed: out of luck"));
 }
 
+TEST(ServerTest, ATaskThatEndsBeforeThePsHasStartedIsHeard) {
+  TestCluster cluster(1, 1);
+  cluster.StartOne("worker", 0);
+  std::thread worker(
+      [&] { cluster.at("worker", 0).ReportEnd("ps", Internal("no data where it was")); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  cluster.StartOne("ps", 0);
+  EXPECT_THAT(cluster.at("ps", 0).WaitForJobEnd("worker", std::chrono::milliseconds(10000)),
+              IsError(StatusCode::kAborted, "no data where it was"));
+  worker.join();
+}
+
 TEST(ServerTest, AWorkerThatVanishesFailsTheJobAfterTheLimit) {
   TestCluster cluster(1, 2);
   cluster.StartAll();
