@@ -25,7 +25,9 @@ Worker::Worker(WorkerEnvironment environment)
   sessions_.emplace("", std::make_shared<MasterState>());
 }
 
-Worker::~Worker() {
+Worker::~Worker() = default;
+
+void Worker::Shutdown() {
   {
     MutexLock lock(mu_);
     closing_ = true;

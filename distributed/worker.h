@@ -31,8 +31,13 @@ struct WorkerEnvironment {
 class Worker final : public WorkerInterface {
  public:
   explicit Worker(WorkerEnvironment environment);
-  /// Ends the steps that run, and waits for them.
+  /// REQUIRES: Shutdown has returned. Any thread may be the last to hold a worker, one of the pool's
+  /// included, so that the destructor must not wait.
   ~Worker() override;
+
+  /// Ends the steps that run, and waits for them; later ones are not run. Blocks; not to be called
+  /// on the pool.
+  void Shutdown();
 
   bool is_remote() const override { return false; }
   void GetStatusAsync(const GetStatusRequest& request, GetStatusResponse* response,

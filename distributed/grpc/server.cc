@@ -76,6 +76,7 @@ class GrpcServer final : public Server {
   ~GrpcServer() override {
     Shutdown();
     master_.reset();
+    worker_->Shutdown();
     directory_.SetLocal(task_, nullptr);
     worker_.reset();
   }

@@ -49,6 +49,22 @@ TEST(ServerTest, AStepRunsAcrossTwoTasks) {
   }
 }
 
+TEST(ServerTest, AServerMayEndRightAfterItsLastStep) {
+  // The threads of the step are still about to let go of what they ran.
+  const Scope root = Scope::Root(AllOps());
+  const Scope worker = root.WithDevice("/job:worker/task:0");
+  const Output x = Placeholder(worker.WithName("x"), DType::kFloat);
+  const Output y = Neg(worker.WithName("y"), Fill(worker, Const(worker, {1 << 20}), x));
+  ASSERT_OK(root.status());
+  for (int i = 0; i < 50; ++i) {
+    TestCluster cluster(0, 1);
+    cluster.StartAll();
+    const auto session = cluster.at("worker", 0).MakeSession(root.graph());
+    ASSERT_OK(session);
+    ASSERT_OK((*session)->Run({{"x", Tensor::Scalar(1.0f)}}, {}, {y.node->name()}));
+  }
+}
+
 TEST(ServerTest, VariablesOutliveTheSessionThatMadeThem) {
   TestCluster cluster(1, 2);
   cluster.StartAll();
