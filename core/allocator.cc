@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <deque>
 
 #include "core/memory_limit.h"
+#include "core/mutex.h"
 
 namespace tenon {
 namespace {
@@ -20,7 +22,71 @@ constexpr size_t kCountedBytes = 4096;
 constexpr size_t kHugePageBytes = 2 << 20;
 constexpr size_t kLargeBytes = 4 * kHugePageBytes;
 
+/// How much of freed large blocks is kept for the next of the same size, as every step of a session
+/// asks for: the system clears pages each time it gives them, which costs as much as filling them.
+constexpr size_t kKeptBytes = 256 << 20;
+
+// A kept block would hide its use after the end from AddressSanitizer.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TENON_ADDRESS_SANITIZER 1
+#endif
+#endif
+#ifdef TENON_ADDRESS_SANITIZER
+constexpr bool kKeepsBlocks = false;
+#else
+constexpr bool kKeepsBlocks = true;
+#endif
+
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/// Freed large blocks, the longest kept first. Thread-safe.
+class KeptBlocks {
+ public:
+  /// A block of exactly `bytes`, or null.
+  void* Take(size_t bytes) {
+    MutexLock lock(mu_);
+    for (auto it = blocks_.begin(); it != blocks_.end(); ++it) {
+      if (it->bytes != bytes) continue;
+      void* const memory = it->memory;
+      kept_ -= bytes;
+      blocks_.erase(it);
+      return memory;
+    }
+    return nullptr;
+  }
+  void Keep(void* memory, size_t bytes) {
+    MutexLock lock(mu_);
+    blocks_.push_back({memory, bytes});
+    kept_ += bytes;
+    Shrink(kKeptBytes);
+  }
+  void Release() {
+    MutexLock lock(mu_);
+    Shrink(0);
+  }
+  size_t num_bytes() {
+    MutexLock lock(mu_);
+    return kept_;
+  }
+
+ private:
+  struct Block {
+    void* memory;
+    size_t bytes;
+  };
+  void Shrink(size_t limit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    while (kept_ > limit) {
+      kept_ -= blocks_.front().bytes;
+      std::free(blocks_.front().memory);
+      blocks_.pop_front();
+    }
+  }
+
+  Mutex mu_;
+  std::deque<Block> blocks_ ABSL_GUARDED_BY(mu_);
+  size_t kept_ ABSL_GUARDED_BY(mu_) = 0;
+};
 
 class HostAllocator final : public Allocator {
  public:
@@ -30,6 +96,13 @@ class HostAllocator final : public Allocator {
     const size_t rounded = RoundUp(bytes, alignment);
     if (rounded < bytes) return nullptr;
     if (bytes >= kCountedBytes && !Take(bytes)) return nullptr;
+    if (bytes >= kLargeBytes) {
+      if (void* const kept = kept_.Take(rounded); kept != nullptr) return kept;
+      const auto used = static_cast<size_t>(in_use_.load(std::memory_order_relaxed));
+      if (used + kept_.num_bytes() > static_cast<size_t>(limit_.load(std::memory_order_relaxed))) {
+        kept_.Release();
+      }
+    }
     void* const memory = std::aligned_alloc(alignment, rounded);
     if (memory == nullptr) {
       if (bytes >= kCountedBytes) in_use_.fetch_sub(bytes, std::memory_order_relaxed);
@@ -41,7 +114,11 @@ class HostAllocator final : public Allocator {
   }
   void Free(void* memory, size_t bytes) override {
     if (bytes >= kCountedBytes) in_use_.fetch_sub(bytes, std::memory_order_relaxed);
-    std::free(memory);
+    if (bytes >= kLargeBytes && kKeepsBlocks) {
+      kept_.Keep(memory, RoundUp(bytes, kHugePageBytes));
+    } else {
+      std::free(memory);
+    }
   }
   bool IsHostMemory() const override { return true; }
   int64_t bytes_in_use() const override { return in_use_.load(std::memory_order_relaxed); }
@@ -65,6 +142,7 @@ class HostAllocator final : public Allocator {
 
   std::atomic<int64_t> in_use_{0};
   std::atomic<int64_t> limit_{PhysicalMemory()};
+  KeptBlocks kept_;
 };
 
 HostAllocator& TheHostAllocator() {

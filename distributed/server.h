@@ -31,6 +31,8 @@ struct ServerOptions {
 ///
 /// A job ends when all its workers have: each says so with ReportEnd to the tasks that wait in
 /// WaitForJobEnd, as parameter servers do. Thread-safe.
+///
+/// A process with a server keeps up to 64 MiB of memory that it has freed (mallopt).
 class Server {
  public:
   /// Listens when it returns. InvalidArgument for a task that the cluster lacks; Unavailable when

@@ -6,22 +6,33 @@
 #include <string>
 #include <vector>
 
+#include "core/hash_map.h"
 #include "distributed/grpc/tensor_coding.h"
 #include "proto/peer_service.pb.h"
 
 namespace tenon {
 
+/// A tensor with more bytes travels in parts of so many: a part is copied out of gRPC's memory
+/// while the next is on its way, and that memory, which is still in the processor's cache, serves
+/// again.
+constexpr size_t kTensorPartBytes = 1 << 20;
+
 /// Collects what goes into the next message of a peer stream (PeerFrames of peer_service.proto).
 class FrameBatch {
  public:
   void Add(const cluster::PeerFrame& frame);
-  /// The answer to call `call`; the tensor's bytes are not copied. REQUIRES: tensor.plain.
-  void AddTensor(uint64_t call, EncodedTensor tensor);
+  /// The answer to call `call`; the tensor's bytes are not copied, nor added when they are apart.
+  /// REQUIRES: tensor.plain.
+  void AddTensor(uint64_t call, const EncodedTensor& tensor);
+  /// The bytes of a tensor that are apart, from `begin` on.
+  void AddPart(uint64_t call, const Tensor& tensor, size_t begin, size_t size);
   size_t num_bytes() const { return num_bytes_; }
   /// The message; the batch is empty then.
   grpc::ByteBuffer Take();
 
  private:
+  void AddHead(uint32_t tag, uint64_t call, uint32_t body_tag, size_t body_size);
+  void AddShared(const Tensor& tensor, size_t begin, size_t size);
   void Flush();
 
   std::string text_;  // after the slices
@@ -39,8 +50,26 @@ class FrameReceiver {
   ~FrameReceiver() = default;
 };
 
-/// Takes a message apart. InvalidArgument when it is malformed; parts before the fault have been
-/// given then.
-Status ReadFrames(grpc::ByteBuffer* message, FrameReceiver& receiver);
+/// Takes the messages of one stream apart, in their order.
+class FrameReader {
+ public:
+  /// Gives what `message` completes. InvalidArgument when it is malformed; parts before the fault
+  /// have been given then.
+  Status Read(grpc::ByteBuffer* message, FrameReceiver& receiver);
+
+ private:
+  /// A tensor whose parts are still coming.
+  struct Arriving {
+    Tensor tensor;
+    bool is_dead = false;
+    size_t num_bytes = 0;  // so far
+  };
+
+  bool ReadAll(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
+  bool ReadTensor(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
+  bool ReadPart(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
+
+  flat_hash_map<uint64_t, Arriving> arriving_;  // by call
+};
 
 }  // namespace tenon

@@ -81,10 +81,10 @@ class ServerStream final : public PeerStream {
     call->recv.key = request.rendezvous_key();
     worker_.RecvTensorAsync(&call->recv, &call->cancellation, [self = Self(), id, call](Status s) {
       if (!s.ok()) return self->Answer(id, s, nullptr);
-      auto encoded = EncodeTensor(call->recv.tensor, call->recv.is_dead);
+      auto encoded = EncodeTensor(call->recv.tensor, call->recv.is_dead, kTensorPartBytes);
       if (encoded.ok() && encoded->plain) {
         self->Forget(id);
-        return self->SendTensor(id, *std::move(encoded));
+        return self->SendTensor(id, *encoded);
       }
       cluster::PeerFrame frame;
       if (encoded.ok()) frame.mutable_answer()->mutable_received()->ParseFromString(encoded->head);

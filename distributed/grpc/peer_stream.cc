@@ -5,7 +5,7 @@ namespace tenon {
 namespace {
 
 /// A message is closed when it has this much, so that none grows beyond what gRPC can carry.
-constexpr size_t kFullMessageBytes = 16 << 20;
+constexpr size_t kFullMessageBytes = kTensorPartBytes;
 
 }  // namespace
 
@@ -21,8 +21,8 @@ void PeerStream::Open(Reader* reader, Writer* writer) {
   WriteNext();
 }
 
-FrameBatch& PeerStream::NextBatch() {
-  if (queue_.empty() || queue_.back().num_bytes() > kFullMessageBytes) queue_.emplace_back();
+FrameBatch& PeerStream::LastBatch() {
+  if (queue_.empty() || queue_.back().num_bytes() >= kFullMessageBytes) queue_.emplace_back();
   return queue_.back();
 }
 
@@ -30,16 +30,26 @@ void PeerStream::Send(const cluster::PeerFrame& frame) {
   {
     MutexLock lock(mu_);
     if (broken_) return;
-    NextBatch().Add(frame);
+    // A frame need not wait until the tensors before it have left.
+    if (queue_.empty() || queue_.front().num_bytes() >= 2 * kFullMessageBytes) {
+      LastBatch().Add(frame);
+    } else {
+      queue_.front().Add(frame);
+    }
   }
   WriteNext();
 }
 
-void PeerStream::SendTensor(uint64_t call, EncodedTensor tensor) {
+void PeerStream::SendTensor(uint64_t call, const EncodedTensor& tensor) {
   {
     MutexLock lock(mu_);
     if (broken_) return;
-    NextBatch().AddTensor(call, std::move(tensor));
+    LastBatch().AddTensor(call, tensor);
+    const size_t num_bytes = tensor.apart ? tensor.payload.num_bytes() : 0;
+    for (size_t begin = 0; begin < num_bytes; begin += kTensorPartBytes) {
+      LastBatch().AddPart(call, tensor.payload, begin,
+                          std::min(kTensorPartBytes, num_bytes - begin));
+    }
   }
   WriteNext();
 }
@@ -71,7 +81,7 @@ void PeerStream::WriteDone(bool ok) {
 
 void PeerStream::ReadDone(bool ok) {
   if (ok) {
-    if (ReadFrames(&arriving_, *this).ok()) {
+    if (frames_.Read(&arriving_, *this).ok()) {
       arriving_.Clear();
       reader_->Read(&arriving_, read_.tag());
       return;

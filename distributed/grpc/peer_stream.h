@@ -14,7 +14,8 @@ namespace tenon {
 
 /// One end of PeerService's stream: writes what is sent, as many frames a message as have come
 /// together while the message before was on its way, and gives what arrives to OnFrame and
-/// OnTensor. Kept alive by its own running operations. Sending is thread-safe.
+/// OnTensor. Frames overtake the parts of large tensors. Kept alive by its own running operations.
+/// Sending is thread-safe.
 class PeerStream : public FrameReceiver, public std::enable_shared_from_this<PeerStream> {
  public:
   PeerStream() : read_(*this), write_(*this) {}
@@ -24,7 +25,7 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
 
   /// Frames sent to a broken stream are dropped: its calls fail by OnBroken.
   void Send(const cluster::PeerFrame& frame);
-  void SendTensor(uint64_t call, EncodedTensor tensor);
+  void SendTensor(uint64_t call, const EncodedTensor& tensor);
 
  protected:
   using Reader = grpc::internal::AsyncReaderInterface<grpc::ByteBuffer>;
@@ -49,7 +50,7 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
     PeerStream& stream;
   };
 
-  FrameBatch& NextBatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  FrameBatch& LastBatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Writes the next message unless one is on its way.
   void WriteNext();
   void ReadDone(bool ok);
@@ -62,6 +63,7 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   Read read_;
   Write write_;
   grpc::ByteBuffer arriving_;
+  FrameReader frames_;
   grpc::ByteBuffer leaving_;
   Mutex mu_;
   std::deque<FrameBatch> queue_ ABSL_GUARDED_BY(mu_);

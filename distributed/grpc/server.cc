@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <malloc.h>
 #include <netdb.h>
 #include <unistd.h>
 #include <cerrno>
@@ -50,6 +51,17 @@ std::string WhyNotBound(const std::string& host, const std::string& port) {
   if (fd >= 0) close(fd);
   freeaddrinfo(found);
   return why;
+}
+
+// What messages are read into is freed and allocated again all the time. By default malloc gives it
+// back to the system in between, and the system clears every page of it anew: a third of the time
+// of a read of 16 MiB.
+constexpr int kKeepFreedBytes = 64 << 20;
+constexpr int kFromHeapBelowBytes = 32 << 20;  // the largest that malloc accepts
+
+void KeepFreedMemory() {
+  mallopt(M_TRIM_THRESHOLD, kKeepFreedBytes);
+  mallopt(M_MMAP_THRESHOLD, kFromHeapBelowBytes);
 }
 
 class GrpcServer final : public Server {
@@ -176,6 +188,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
         resolved.cluster.AddTask("localhost", 0, StrCat("127.0.0.1:", std::max(0, options.port))));
   }
   TENON_RETURN_IF_ERROR(resolved.cluster.Address(resolved.job, resolved.task).status());
+  KeepFreedMemory();
   auto server = std::make_unique<GrpcServer>(resolved, registry);
   TENON_RETURN_IF_ERROR(server->Listen(resolved.port));
   return server;

@@ -35,9 +35,10 @@ int64_t NowMicros() {
 
 /// Reads the TensorProto that `in` is limited to. False when something is not as we write it; the
 /// caller then parses the whole message in the ordinary way.
-bool ReadTensor(CodedInputStream& in, Tensor* tensor) {
+bool ReadTensor(CodedInputStream& in, Tensor* tensor, bool* apart) {
   DType dtype = DType::kInvalid;
   Shape shape;
+  bool has_shape = false;
   while (const uint32_t tag = in.ReadTag()) {
     if (tag == kTensorDType) {
       uint32_t number;
@@ -57,14 +58,10 @@ bool ReadTensor(CodedInputStream& in, Tensor* tensor) {
       if (!parsed.ok()) return false;
       shape = *std::move(parsed);
       if (dtype == DType::kInvalid) return false;
-      if (shape.num_elements() == 0) {  // no content will follow
-        auto empty = Tensor::Allocate(CpuAllocator(), dtype, shape);
-        if (!empty.ok()) return false;
-        *tensor = *std::move(empty);
-      }
+      has_shape = true;
     } else if (tag == kTensorContent) {
       uint32_t size;
-      if (dtype == DType::kInvalid || tensor->valid() || !in.ReadVarint32(&size) ||
+      if (!has_shape || tensor->valid() || !in.ReadVarint32(&size) ||
           size != static_cast<uint64_t>(shape.num_elements()) * SizeOf(dtype)) {
         return false;
       }
@@ -75,22 +72,28 @@ bool ReadTensor(CodedInputStream& in, Tensor* tensor) {
       return false;
     }
   }
+  if (!tensor->valid() && has_shape && (shape.num_elements() == 0 || apart != nullptr)) {
+    auto memory = Tensor::Allocate(CpuAllocator(), dtype, shape);
+    if (!memory.ok()) return false;
+    *tensor = *std::move(memory);
+    if (apart != nullptr) *apart = shape.num_elements() > 0;
+  }
   return tensor->valid();
 }
 
 }  // namespace
 
-grpc::Slice ShareBytes(const Tensor& tensor) {
+grpc::Slice ShareBytes(const Tensor& tensor, size_t begin, size_t size) {
   auto* holder = new Tensor(tensor);
   GiveToGrpc(holder);
   const auto release = [](void* p) {
     TakeFromGrpc(p);
     delete static_cast<Tensor*>(p);
   };
-  return grpc::Slice(holder->raw_data(), holder->num_bytes(), release, holder);
+  return grpc::Slice(static_cast<char*>(holder->raw_data()) + begin, size, release, holder);
 }
 
-StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead) {
+StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead, size_t apart_above) {
   EncodedTensor out;
   if (!tensor.valid() || !IsPlain(tensor.dtype()) || tensor.num_bytes() > INT_MAX / 2) {
     RecvTensorResponse response;
@@ -104,13 +107,14 @@ StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead) {
   TensorShapeProto shape;
   ShapeToProto(tensor.shape(), &shape);
   const size_t bytes = tensor.num_bytes();
+  out.apart = bytes > apart_above;
   std::string head;  // of the TensorProto, up to the bytes
   AppendVarint(&head, kTensorDType);
   AppendVarint(&head, static_cast<uint64_t>(tensor.dtype()));
   AppendVarint(&head, kTensorShape);
   AppendVarint(&head, shape.ByteSizeLong());
   shape.AppendToString(&head);
-  if (bytes > 0) {
+  if (bytes > 0 && !out.apart) {
     AppendVarint(&head, kTensorContent);
     AppendVarint(&head, bytes);
   }
@@ -121,9 +125,9 @@ StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead) {
   AppendVarint(&out.head, kResponseSendStart);
   AppendVarint(&out.head, static_cast<uint64_t>(NowMicros()));
   AppendVarint(&out.head, kResponseTensor);
-  AppendVarint(&out.head, head.size() + bytes);
+  AppendVarint(&out.head, head.size() + (out.apart ? 0 : bytes));
   out.head += head;
-  if (bytes < kMinSharedBytes) {
+  if (bytes < kMinSharedBytes && !out.apart) {
     out.head.append(static_cast<const char*>(tensor.raw_data()), bytes);
   } else {
     out.payload = tensor;
@@ -134,11 +138,11 @@ StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead) {
 grpc::ByteBuffer ToByteBuffer(const EncodedTensor& tensor) {
   const grpc::Slice head(tensor.head);
   if (!tensor.payload.valid()) return grpc::ByteBuffer(&head, 1);
-  const grpc::Slice slices[] = {head, ShareBytes(tensor.payload)};
+  const grpc::Slice slices[] = {head, ShareBytes(tensor.payload, 0, tensor.payload.num_bytes())};
   return grpc::ByteBuffer(slices, 2);
 }
 
-bool ReadPlainTensorResponse(CodedInputStream& in, Tensor* tensor, bool* is_dead) {
+bool ReadPlainTensorResponse(CodedInputStream& in, Tensor* tensor, bool* is_dead, bool* apart) {
   while (const uint32_t tag = in.ReadTag()) {
     uint64_t number;
     if (tag == kResponseIsDead) {
@@ -150,7 +154,7 @@ bool ReadPlainTensorResponse(CodedInputStream& in, Tensor* tensor, bool* is_dead
       uint32_t size;
       if (!in.ReadVarint32(&size)) return false;
       const auto limit = in.PushLimit(static_cast<int>(size));
-      if (!ReadTensor(in, tensor)) return false;
+      if (!ReadTensor(in, tensor, apart)) return false;
       in.PopLimit(limit);
     } else {
       return false;
@@ -172,7 +176,7 @@ Status DecodeTensorResponse(grpc::ByteBuffer* message, Tensor* tensor, bool* is_
     grpc::ProtoBufferReader reader(message);
     CodedInputStream in(&reader);
     in.SetTotalBytesLimit(INT_MAX);
-    if (ReadPlainTensorResponse(in, tensor, is_dead)) return OkStatus();
+    if (ReadPlainTensorResponse(in, tensor, is_dead, nullptr)) return OkStatus();
   }
   *tensor = Tensor();
   RecvTensorResponse response;

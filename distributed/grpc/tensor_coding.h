@@ -4,6 +4,7 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/slice.h>
 
+#include <cstdint>
 #include <string>
 
 #include "core/status.h"
@@ -25,13 +26,20 @@ struct EncodedTensor {
   Tensor payload;  // invalid when all is in the head
   /// Whether ReadPlainTensorResponse can read it.
   bool plain = false;
+  /// The payload does not belong to the message: it is left to the transport.
+  bool apart = false;
 
-  size_t size() const { return head.size() + (payload.valid() ? payload.num_bytes() : 0); }
+  size_t size() const {
+    return head.size() + (payload.valid() && !apart ? payload.num_bytes() : 0);
+  }
 };
-StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead);
+/// With more than `apart_above` bytes, those of a plain tensor are left out of the message.
+StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead,
+                                     size_t apart_above = SIZE_MAX);
 
-/// A slice over the tensor's bytes that holds a reference to its buffer until they have left.
-grpc::Slice ShareBytes(const Tensor& tensor);
+/// A slice over `size` of the tensor's bytes from `begin` on; it holds a reference to the buffer
+/// until they have left.
+grpc::Slice ShareBytes(const Tensor& tensor, size_t begin, size_t size);
 
 /// The message as gRPC sends it.
 grpc::ByteBuffer ToByteBuffer(const EncodedTensor& tensor);
@@ -44,8 +52,9 @@ Status DecodeTensorResponse(grpc::ByteBuffer* message, Tensor* tensor, bool* is_
 Status ReadTensorResponse(const RecvTensorResponse& response, Tensor* tensor, bool* is_dead);
 
 /// Reads the RecvTensorResponse that `in` is limited to when it is laid out as EncodeTensor does
-/// for plain tensors; otherwise false.
+/// for plain tensors; otherwise false. The bytes may have been left out when `apart` is not null,
+/// which tells whether they have: the tensor's memory is then to be filled.
 bool ReadPlainTensorResponse(google::protobuf::io::CodedInputStream& in, Tensor* tensor,
-                             bool* is_dead);
+                             bool* is_dead, bool* apart);
 
 }  // namespace tenon

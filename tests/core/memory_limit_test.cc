@@ -29,5 +29,18 @@ TEST(MemoryLimitTest, TensorsTogetherStayBelowTheLimit) {
   EXPECT_OK(Tensor::Allocate(CpuAllocator(), DType::kInt16, {kElements}));
 }
 
+TEST(MemoryLimitTest, BlocksKeptForTheNextOfTheirSizeDoNotCount) {
+  constexpr int64_t kBytes = 64 << 20;
+  const int64_t before = CpuAllocator().bytes_in_use();
+  SetCpuMemoryLimit(before + 3 * kBytes + 4096);
+  for (int64_t size : {kBytes, kBytes, 2 * kBytes, kBytes + (2 << 20), 3 * kBytes, kBytes}) {
+    auto block = Tensor::Allocate(CpuAllocator(), DType::kInt8, {size});
+    ASSERT_OK(block);
+    block->data<int8_t>()[size - 1] = 1;
+    EXPECT_GE(CpuAllocator().bytes_in_use(), before + size);
+  }
+  EXPECT_EQ(CpuAllocator().bytes_in_use(), before);
+}
+
 }  // namespace
 }  // namespace tenon
