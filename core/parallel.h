@@ -41,7 +41,7 @@ class ExtraThreads {
 
 /// Calls `fn(begin, end)` for disjoint ranges that cover [0, n), perhaps from several threads of
 /// the OpenMP team, and returns when all are done. `cost_ns` is a guess of what one item costs:
-/// work below about 50 us runs on the calling thread, as does a loop inside a loop.
+/// work below about 300 us runs on the calling thread, as does a loop inside a loop.
 void ParallelFor(int64_t n, double cost_ns, absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
 
 /// For a library that starts an OpenMP team by itself: while it lives, teams that the calling
