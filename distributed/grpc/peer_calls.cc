@@ -35,7 +35,12 @@ class ClientStream final : public PeerStream {
  public:
   ClientStream(std::shared_ptr<grpc::Channel> channel, Poller& poller,
                const PeerCalls::Named& named)
-      : stub_(std::move(channel)), poller_(poller), named_(named), start_(*this), finish_(*this) {}
+      : PeerStream(poller),
+        stub_(std::move(channel)),
+        poller_(poller),
+        named_(named),
+        start_(*this),
+        finish_(*this) {}
 
   void Start() {
     static const std::string kMethod = "/tenon.cluster.PeerService/Exchange";

@@ -18,8 +18,9 @@ struct ServedCall {
 /// The answering end of one stream.
 class ServerStream final : public PeerStream {
  public:
-  ServerStream(std::shared_ptr<ServedRpc> rpc, WorkerInterface& worker, ThreadPool& pool)
-      : rpc_(std::move(rpc)), worker_(worker), pool_(pool) {}
+  ServerStream(std::shared_ptr<ServedRpc> rpc, Poller& poller, WorkerInterface& worker,
+               ThreadPool& pool)
+      : PeerStream(poller), rpc_(std::move(rpc)), worker_(worker), pool_(pool) {}
 
   void Start(const std::string& task) {
     cluster::PeerFrame hello;
@@ -140,10 +141,10 @@ class ServerStream final : public PeerStream {
 
 void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker,
                 ThreadPool& pool) {
-  server.HandleStream("/tenon.cluster.PeerService/Exchange",
-                      [&worker, &pool, task](std::shared_ptr<ServedRpc> rpc) {
-                        std::make_shared<ServerStream>(std::move(rpc), worker, pool)->Start(task);
-                      });
+  server.HandleStream("/tenon.cluster.PeerService/Exchange", [&server, &worker, &pool, task](
+                                                                 std::shared_ptr<ServedRpc> rpc) {
+    std::make_shared<ServerStream>(std::move(rpc), server.poller(), worker, pool)->Start(task);
+  });
 }
 
 }  // namespace tenon

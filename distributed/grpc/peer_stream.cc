@@ -27,31 +27,40 @@ FrameBatch& PeerStream::LastBatch() {
 }
 
 void PeerStream::Send(const cluster::PeerFrame& frame) {
-  {
-    MutexLock lock(mu_);
-    if (broken_) return;
-    // A frame need not wait until the tensors before it have left.
-    if (queue_.empty() || queue_.front().num_bytes() >= 2 * kFullMessageBytes) {
-      LastBatch().Add(frame);
-    } else {
-      queue_.front().Add(frame);
-    }
+  MutexLock lock(mu_);
+  if (broken_) return;
+  // A frame need not wait until the tensors before it have left.
+  if (queue_.empty() || queue_.front().num_bytes() >= 2 * kFullMessageBytes) {
+    LastBatch().Add(frame);
+  } else {
+    queue_.front().Add(frame);
   }
-  WriteNext();
+  WriteSoon();
 }
 
 void PeerStream::SendTensor(uint64_t call, const EncodedTensor& tensor) {
-  {
-    MutexLock lock(mu_);
-    if (broken_) return;
-    LastBatch().AddTensor(call, tensor);
-    const size_t num_bytes = tensor.apart ? tensor.payload.num_bytes() : 0;
-    for (size_t begin = 0; begin < num_bytes; begin += kTensorPartBytes) {
-      LastBatch().AddPart(call, tensor.payload, begin,
-                          std::min(kTensorPartBytes, num_bytes - begin));
-    }
+  MutexLock lock(mu_);
+  if (broken_) return;
+  LastBatch().AddTensor(call, tensor);
+  const size_t num_bytes = tensor.apart ? tensor.payload.num_bytes() : 0;
+  for (size_t begin = 0; begin < num_bytes; begin += kTensorPartBytes) {
+    LastBatch().AddPart(call, tensor.payload, begin, std::min(kTensorPartBytes, num_bytes - begin));
   }
-  WriteNext();
+  WriteSoon();
+}
+
+void PeerStream::WriteSoon() {
+  // A step's calls to a peer come within microseconds of each other. Written here, the first would
+  // make a message of its own, and its end would wake the poller's thread all the same.
+  if (writing_ || write_posted_) return;
+  write_posted_ = true;
+  poller_.Post([self = shared_from_this()] {
+    {
+      MutexLock lock(self->mu_);
+      self->write_posted_ = false;
+    }
+    self->WriteNext();
+  });
 }
 
 void PeerStream::WriteNext() {

@@ -18,7 +18,8 @@ namespace tenon {
 /// Sending is thread-safe.
 class PeerStream : public FrameReceiver, public std::enable_shared_from_this<PeerStream> {
  public:
-  PeerStream() : read_(*this), write_(*this) {}
+  /// Reads and writes on the poller's thread; the poller outlives the operations.
+  explicit PeerStream(Poller& poller) : poller_(poller), read_(*this), write_(*this) {}
   virtual ~PeerStream() = default;
   PeerStream(const PeerStream&) = delete;
   PeerStream& operator=(const PeerStream&) = delete;
@@ -51,13 +52,16 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   };
 
   FrameBatch& LastBatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  /// Writes the next message unless one is on its way.
+  /// Has the poller's thread write, soon, what is sent until it comes to that.
+  void WriteSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// Writes the next message unless one is on its way. On the poller's thread.
   void WriteNext();
   void ReadDone(bool ok);
   void WriteDone(bool ok);
   /// One of the two directions has ended.
   void DirectionEnded();
 
+  Poller& poller_;
   Reader* reader_ = nullptr;
   Writer* writer_ = nullptr;
   Read read_;
@@ -68,6 +72,7 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   Mutex mu_;
   std::deque<FrameBatch> queue_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = true;  // until Open
+  bool write_posted_ ABSL_GUARDED_BY(mu_) = false;
   bool read_ended_ ABSL_GUARDED_BY(mu_) = false;
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<PeerStream> self_ ABSL_GUARDED_BY(mu_);  // from Open to OnBroken
