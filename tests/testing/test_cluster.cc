@@ -11,25 +11,37 @@
 
 namespace tenon::testing {
 
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), length), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
+namespace {
+
+/// A port of loopback that nobody listens on; nobody else gets it while the object lives.
+class FreePort {
+ public:
+  FreePort() {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address_);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address_), length), 0);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address_), &length), 0);
+  }
+  ~FreePort() { close(fd_); }
+  FreePort(const FreePort&) = delete;
+  FreePort& operator=(const FreePort&) = delete;
+
+  std::string address() const { return StrCat("127.0.0.1:", ntohs(address_.sin_port)); }
+
+ private:
+  const int fd_ = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address_{};
+};
+
+}  // namespace
 
 TestCluster::TestCluster(int num_ps, int num_workers) {
-  for (int i = 0; i < num_ps; ++i) Add("ps", i);
-  for (int i = 0; i < num_workers; ++i) Add("worker", i);
-}
-
-void TestCluster::Add(const std::string& job, int task) {
-  ASSERT_OK(spec_.AddTask(job, task, StrCat("127.0.0.1:", FreePort())));
+  const std::vector<FreePort> ports(num_ps + num_workers);
+  for (int i = 0; i < num_ps + num_workers; ++i) {
+    const bool is_ps = i < num_ps;
+    EXPECT_OK(spec_.AddTask(is_ps ? "ps" : "worker", is_ps ? i : i - num_ps, ports[i].address()));
+  }
 }
 
 void TestCluster::StartAll() {

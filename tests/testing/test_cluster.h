@@ -10,9 +10,6 @@
 
 namespace tenon::testing {
 
-/// A port of loopback that nobody listens on now.
-int FreePort();
-
 /// The tasks of a cluster, jobs "ps" and "worker", as servers of this process over real gRPC. Each
 /// runs kernels on two threads.
 class TestCluster {
@@ -26,7 +23,6 @@ class TestCluster {
   void Stop(const std::string& job, int task) { servers_.erase({job, task}); }
 
  private:
-  void Add(const std::string& job, int task);
   ClusterSpec spec_;
   std::map<std::pair<std::string, int>, std::unique_ptr<Server>> servers_;
 };
