@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 def train(build, workers, epochs, program):
     """(accuracy of the worker that ended last, seconds it took)"""
     launch = [os.path.join(build, "tenon"), "launch", "--ps", "1", "--workers", str(workers), "--"]
-    flags = ["--data", os.path.join(ROOT, "share", "mnist"), "--training_epochs", str(epochs)]
+    flags = ["--data", os.path.join(os.path.dirname(HERE), "mnist"), "--training_epochs", str(epochs)]
     environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="2")
     out = subprocess.run(launch + program + flags, check=True, stdout=subprocess.PIPE, text=True,
                          stderr=subprocess.DEVNULL, env=environment).stdout
