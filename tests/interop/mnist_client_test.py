@@ -7,67 +7,11 @@ and compares the losses of 100 steps with those of a local TensorFlow session: o
 one parameter server and two workers through replica_device_setter and Supervisor, with ref and with
 resource variables. Runs itself again under the TensorFlow environment (TENON_TF_VENV).
 """
-import os
 import re
-import subprocess
-import sys
 
-VENV = os.environ.get("TENON_TF_VENV", os.path.expanduser("~/.cache/tenon/tf-2.15.1"))
-PYTHON = os.path.join(VENV, "bin", "python")
-TENON = os.path.join(os.environ.get("TENON_BINARY_DIR", "build/release"), "tenon")
+from tensorflow_environment import Servers, main_with_tensorflow
+
 STEPS = 100
-
-
-def main():
-    if not os.path.exists(PYTHON):
-        print(f"no TensorFlow environment at {VENV}; tools/install_tensorflow.sh makes it")
-        return 77
-    if os.path.realpath(sys.prefix) != os.path.realpath(VENV):
-        environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="",
-                           TF_ENABLE_ONEDNN_OPTS="0", NO_PROXY="*", GRPC_ENABLE_FORK_SUPPORT="0")
-        return subprocess.run([PYTHON, os.path.abspath(__file__)], env=environment).returncode
-    return run_all()
-
-
-class Servers:
-    """`tenon serve` processes, ended on exit."""
-
-    def __init__(self, jobs):
-        import socket
-        self.processes, held = [], []
-        self.addresses = {}
-        for job, count in jobs.items():
-            for _ in range(count):
-                s = socket.socket()
-                s.bind(("127.0.0.1", 0))
-                held.append(s)
-                self.addresses.setdefault(job, []).append("127.0.0.1:%d" % s.getsockname()[1])
-        for s in held:
-            s.close()
-        cluster = ";".join(f"{job}={','.join(a)}" for job, a in self.addresses.items())
-        for job, addresses in self.addresses.items():
-            for task, _ in enumerate(addresses):
-                process = subprocess.Popen(
-                    [TENON, "serve", "--cluster", cluster, "--job_name", job,
-                     "--task_index", str(task)], stdout=subprocess.PIPE, text=True)
-                self.processes.append(process)
-                for line in process.stdout:
-                    if line.startswith("listening"):
-                        break
-                else:
-                    raise RuntimeError("the server did not start")
-
-    def target(self, job, task=0):
-        return "grpc://" + self.addresses[job][task]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self.processes:
-            process.terminate()
-        for process in self.processes:
-            process.wait(timeout=20)
 
 
 def build(tf, use_resource, device):
@@ -210,4 +154,4 @@ def run_all():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main_with_tensorflow(run_all)
