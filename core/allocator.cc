@@ -10,6 +10,7 @@
 
 #include "core/memory_limit.h"
 #include "core/mutex.h"
+#include "core/sanitizers.h"
 
 namespace tenon {
 namespace {
@@ -27,16 +28,7 @@ constexpr size_t kLargeBytes = 4 * kHugePageBytes;
 constexpr size_t kKeptBytes = 256 << 20;
 
 // A kept block would hide its use after the end from AddressSanitizer.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TENON_ADDRESS_SANITIZER 1
-#endif
-#endif
-#ifdef TENON_ADDRESS_SANITIZER
-constexpr bool kKeepsBlocks = false;
-#else
-constexpr bool kKeepsBlocks = true;
-#endif
+constexpr bool kKeepsBlocks = !TENON_ADDRESS_SANITIZER;
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TENON_THREAD_SANITIZER 1
-#endif
-#elif defined(__SANITIZE_THREAD__)
-#define TENON_THREAD_SANITIZER 1
-#endif
+#include "core/sanitizers.h"
 
-#ifdef TENON_THREAD_SANITIZER
+#if TENON_THREAD_SANITIZER
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -21,13 +15,13 @@ namespace tenon {
 // are nothing.
 
 inline void GiveToGrpc([[maybe_unused]] void* p) {
-#ifdef TENON_THREAD_SANITIZER
+#if TENON_THREAD_SANITIZER
   __tsan_release(p);
 #endif
 }
 
 inline void TakeFromGrpc([[maybe_unused]] void* p) {
-#ifdef TENON_THREAD_SANITIZER
+#if TENON_THREAD_SANITIZER
   __tsan_acquire(p);
 #endif
 }

@@ -4,6 +4,7 @@
 // seed; TENON_SEED=<seed> runs that graph alone.
 #include <gtest/gtest.h>
 
+#include "core/sanitizers.h"
 #include "distributed/remote_session.h"
 #include "runtime/local_session.h"
 #include "tests/testing/random_graph.h"
@@ -17,16 +18,7 @@ using testing::Difference;
 using testing::MakeRandomGraph;
 using testing::StepResults;
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define TENON_SANITIZED
-#endif
-#endif
-#ifdef TENON_SANITIZED
-constexpr int kGraphs = 40;
-#else
-constexpr int kGraphs = 200;
-#endif
+constexpr int kGraphs = kSanitized ? 40 : 200;
 
 std::string TestSeed(uint64_t seed, testing::TestCluster& cluster) {
   auto random = MakeRandomGraph(seed);

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "core/memory_limit.h"
+#include "core/sanitizers.h"
 #include "data/npy.h"
 #include "tests/testing/graph_mutation.h"
 #include "tests/testing/random_graph.h"
@@ -28,18 +29,7 @@ using testing::ImportAndRun;
 using testing::MutantSteps;
 using testing::Random;
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define TENON_SANITIZED
-#endif
-#endif
-#ifdef TENON_SANITIZED
-constexpr int kMutants = 10000;
-constexpr bool kMeasuresMemory = false;
-#else
-constexpr int kMutants = 100000;
-constexpr bool kMeasuresMemory = true;
-#endif
+constexpr int kMutants = kSanitized ? 10000 : 100000;
 constexpr int kThreads = 2;
 constexpr int64_t kMemory = int64_t{256} << 20;
 constexpr std::chrono::seconds kTooLong{20};
@@ -172,7 +162,7 @@ TEST(GraphMutationTest, MutantsOfTheSampleGraphsDoNoHarm) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   std::printf("peak memory: %ld MiB\n", usage.ru_maxrss >> 10);
-  if (kMeasuresMemory) EXPECT_LT(usage.ru_maxrss, 4 * (kMemory >> 10));
+  if (!kSanitized) EXPECT_LT(usage.ru_maxrss, 4 * (kMemory >> 10));
 }
 
 }  // namespace

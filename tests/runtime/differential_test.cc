@@ -4,6 +4,7 @@
 // the seed; TENON_SEED=<seed> runs that graph alone.
 #include <gtest/gtest.h>
 
+#include "core/sanitizers.h"
 #include "runtime/cpu_device.h"
 #include "runtime/interpreter.h"
 #include "runtime/local_session.h"
@@ -21,16 +22,7 @@ using testing::RandomGraph;
 using testing::RandomStep;
 using testing::StepResults;
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define TENON_SANITIZED
-#endif
-#endif
-#ifdef TENON_SANITIZED
-constexpr int kGraphs = 40;
-#else
-constexpr int kGraphs = 200;
-#endif
+constexpr int kGraphs = kSanitized ? 40 : 200;
 constexpr char kTask[] = "/job:localhost/replica:0/task:0";
 
 /// Runs the steps of a graph without loops node by node.
