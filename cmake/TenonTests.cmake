@@ -77,7 +77,8 @@ function(tenon_tests)
       add_dependencies(test_programs ${folder}_tests)
       gtest_discover_tests(${folder}_tests TEST_PREFIX "${folder}." DISCOVERY_MODE PRE_TEST
         DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-        PROPERTIES LABELS ${label} TIMEOUT ${seconds} ENVIRONMENT "${environment}")
+        PROPERTIES LABELS ${label} TIMEOUT ${seconds} COST ${seconds}
+        ENVIRONMENT "${environment}")
     endif()
     file(GLOB_RECURSE scripts CONFIGURE_DEPENDS RELATIVE "${root}" "${root}/${folder}/*_test.py")
     foreach(script IN LISTS scripts)
@@ -85,7 +86,7 @@ function(tenon_tests)
       string(REPLACE "/" "." name "${name}")
       add_test(NAME ${name} COMMAND Python3::Interpreter "${root}/${script}"
         WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-      set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${seconds}
+      set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${seconds} COST ${seconds}
         SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
     endforeach()
   endforeach()
@@ -109,6 +110,6 @@ function(tenon_fuzzers SOURCES SECONDS)
       set(corpus "")
     endif()
     add_test(NAME fuzz.${name} COMMAND ${name} -max_total_time=10 -timeout=10 "${grown}" ${corpus})
-    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT ${SECONDS})
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT ${SECONDS} COST ${SECONDS})
   endforeach()
 endfunction()

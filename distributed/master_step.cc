@@ -7,6 +7,7 @@
 #include "core/device_name.h"
 #include "core/proto_io_graph.h"
 #include "core/rendezvous.h"
+#include "runtime/deferral.h"
 #include "runtime/partition.h"
 
 namespace tenon {
@@ -172,6 +173,7 @@ void MasterStep::RunAsync(RunStepCall* call, Cancellation* cancellation,
       if (parts_[i].worker->is_remote() == remote) order.push_back(i);
     }
   }
+  const DeferralScope scope;
   for (const size_t i : order) {
     parts_[i].worker->RunGraphAsync(&run->graphs[i], cancellation,
                                     [run, i](Status s) { run->PartDone(i, s); });

@@ -103,7 +103,6 @@ StatusOr<std::unique_ptr<CompiledStep>> CompiledStep::Create(Graph graph,
   options.tensor_prefix = "local_";
   TENON_ASSIGN_OR_RETURN(auto parts, PartitionGraph(std::move(graph), options));
   std::unique_ptr<CompiledStep> step(new CompiledStep);
-  step->pool_ = runtime.pool;
   for (auto& [device, part] : parts) {
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionPlan> plan,
                            ExecutionPlan::Create(part, *runtime.Find(device), kernels));
@@ -159,15 +158,7 @@ void CompiledStep::RunAsync(Call& call, std::function<void(Status)> done) {
     step.trace = call.trace;
   }
   for (size_t i = 0; i < executors_.size(); ++i) {
-    const bool last = i + 1 == executors_.size();
-    const auto run = [this, runs, i] {
-      executors_[i]->RunAsync(runs->steps[i], [runs](Status s) { runs->Done(s); });
-    };
-    if (!last && pool_ != nullptr && pool_->num_threads() > 0) {
-      pool_->Submit(run);
-    } else {
-      run();
-    }
+    executors_[i]->RunAsync(runs->steps[i], [runs](Status s) { runs->Done(s); });
   }
 }
 

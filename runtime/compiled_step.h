@@ -73,7 +73,6 @@ class CompiledStep {
   CompiledStep() = default;
 
   std::vector<std::unique_ptr<Executor>> executors_;
-  ThreadPool* pool_ = nullptr;
   int num_args_ = 0;
   int num_retvals_ = 0;
   bool has_transfers_ = false;

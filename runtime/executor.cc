@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/deferral.h"
 #include "runtime/frame_step.h"
 #include "runtime/simple_step.h"
 
@@ -14,9 +15,14 @@ namespace {
 /// One run in so many measures what its kernels cost.
 constexpr uint32_t kMeasureEvery = 16;
 
-Status MissingOutput(int i) {
-  return Internal("the kernel left output ", i, " without a value");
-}
+/// How long a step may use a thread that it has only borrowed: about 100 µs.
+constexpr int64_t kBorrowedTicks = 250'000;
+
+/// How long what a thread has put off may wait while kernels run: about 0.5 ms, a few times what a
+/// message costs at both ends together.
+constexpr int64_t kDeferTicks = 1'500'000;
+
+Status MissingOutput(int i) { return Internal("the kernel left output ", i, " without a value"); }
 
 }  // namespace
 
@@ -33,10 +39,11 @@ class StepRun {
         measure_(measure),
         done_(std::move(done)) {}
 
-  void Start() {
-    ReadyQueue queue;
-    state_->Start([&](ReadyNode r) { Push(r, queue); });
-    Process(queue);
+  /// `borrowed`: the calling thread has other work, so that what takes long goes to the pool.
+  void Start(bool borrowed) {
+    Loop loop(*this, borrowed);
+    state_->Start([&](ReadyNode r) { Push(r, loop); });
+    Process(loop);
   }
 
  private:
@@ -57,52 +64,87 @@ class StepRun {
     int64_t start_ns = 0;
   };
 
-  /// The loops that run on this thread now, innermost first: a kernel that finishes on a thread that
-  /// works on its step already adds to that loop, instead of starting one inside the other without
-  /// end (as two partitions that send to each other would).
-  struct ActiveLoop {
-    const void* run;
-    ReadyQueue* queue;
-    ActiveLoop* outer;
+  /// The nodes that one thread runs next. A thread's loops form a stack: a kernel that finishes on
+  /// a thread that works on its step already adds to that loop, instead of starting one inside the
+  /// other without end (as two partitions that send to each other would).
+  struct Loop {
+    Loop(StepRun& run, bool borrowed)
+        : run(&run), borrowed(borrowed && run.executor_.pool_ != nullptr) {}
+    /// Runs what the thread has put off if it would wait too long for a kernel of so many ticks.
+    void RunDeferredBefore(int64_t ticks) {
+      if (DeferralScope::Empty()) {
+        defer_ticks_left = kDeferTicks;
+      } else if ((defer_ticks_left -= ticks) < 0) {
+        DeferralScope::RunNow();
+      }
+    }
+    const void* const run;
+    const bool borrowed;
+    int64_t ticks_left = kBorrowedTicks;  // of a borrowed thread
+    int64_t waiting_ticks = 0;            // of the expensive nodes in the queue, about
+    int64_t defer_ticks_left = kDeferTicks;
+    ReadyQueue queue;
+    Loop* outer = nullptr;
   };
-  static ActiveLoop*& InnermostLoop() {
-    static thread_local ActiveLoop* loop = nullptr;
+  static Loop*& InnermostLoop() {
+    static thread_local Loop* loop = nullptr;
     return loop;
   }
 
-  void Push(ReadyNode r, ReadyQueue& queue) {
-    if (executor_.pool_ != nullptr && !queue.empty() && plan_.expensive(r.node)) {
+  void Push(ReadyNode r, Loop& loop) {
+    const bool expensive = plan_.expensive(r.node);
+    if (executor_.pool_ != nullptr &&
+        (loop.borrowed ? !plan_.quick(r.node)
+                       : expensive && loop.waiting_ticks > ExecutionPlan::kWakeTicks)) {
       tasks_.fetch_add(1, std::memory_order_relaxed);
       executor_.pool_->Submit([this, r] {
-        ReadyQueue handed;
-        handed.push(r);
+        Loop handed(*this, false);
+        handed.queue.push(r);
         Process(handed);
       });
       return;
     }
-    queue.push(r);
+    if (expensive) loop.waiting_ticks += WaitingTicks(r.node);
+    loop.queue.push(r);
   }
 
-  void Process(ReadyQueue& queue) {
-    ActiveLoop here{this, &queue, InnermostLoop()};
-    InnermostLoop() = &here;
+  /// What an expensive node adds to its thread's work; enough to need help while nobody knows.
+  int64_t WaitingTicks(int32_t node) const {
+    const int64_t ticks = plan_.ticks(node);
+    return ticks == 0 ? ExecutionPlan::kWakeTicks + 1 : ticks;
+  }
+
+  void Process(Loop& loop) {
+    loop.outer = std::exchange(InnermostLoop(), &loop);
+    const DeferralScope scope;
     std::vector<Value> outputs(executor_.max_outputs_);
-    while (!queue.empty()) {
-      const ReadyNode r = queue.pop();
+    while (!loop.queue.empty() && loop.ticks_left > 0) {
+      const ReadyNode r = loop.queue.pop();
+      if (loop.borrowed) loop.ticks_left -= plan_.ticks(r.node);
+      if (loop.queue.empty()) {
+        loop.waiting_ticks = 0;
+      } else if (plan_.expensive(r.node)) {
+        loop.waiting_ticks -= WaitingTicks(r.node);
+      }
       if (aborted_.load(std::memory_order_relaxed)) continue;
       if (Cancellation* c = step_.context.cancellation; c != nullptr && c->cancelled()) {
         Fail(c->status());
         continue;
       }
-      RunNode(r, outputs.data(), queue);
+      RunNode(r, outputs.data(), loop);
     }
-    InnermostLoop() = here.outer;
-    TaskDone();
+    InnermostLoop() = loop.outer;
+    if (loop.queue.empty()) return TaskDone();
+    executor_.pool_->Submit([this, queue = std::move(loop.queue)]() mutable {
+      Loop handed(*this, false);
+      handed.queue = std::move(queue);
+      Process(handed);
+    });
   }
 
-  void RunNode(const ReadyNode& r, Value* outputs, ReadyQueue& queue) {
+  void RunNode(const ReadyNode& r, Value* outputs, Loop& loop) {
     const PlanNode& item = plan_.node(r.node);
-    const auto push = [&](ReadyNode n) { Push(n, queue); };
+    const auto push = [&](ReadyNode n) { Push(n, loop); };
     Value* const inputs = state_->Inputs(r, item);
     if (r.dead && item.flow != FlowKind::kTransfer) {
       if (item.role == PlanNode::Role::kRetval) {
@@ -128,7 +170,8 @@ class StepRun {
         (*step_.retvals)[item.index] = std::move(inputs[0].tensor);
         break;
       case PlanNode::Role::kKernel:
-        if (item.async) return StartAsync(r, item, inputs, queue);
+        if (item.async) return StartAsync(r, item, inputs);
+        loop.RunDeferredBefore(plan_.ticks(r.node));
         if (!Compute(r, item, inputs, outputs)) return;
     }
     for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();
@@ -154,7 +197,7 @@ class StepRun {
     return true;
   }
 
-  void StartAsync(const ReadyNode& r, const PlanNode& item, Value* inputs, ReadyQueue&) {
+  void StartAsync(const ReadyNode& r, const PlanNode& item, Value* inputs) {
     auto* call = new AsyncCall(*this, r, item, inputs);
     Prepare(r, call->context);
     call->start_ns = step_.trace != nullptr ? NowNanos() : 0;
@@ -178,27 +221,18 @@ class StepRun {
     if (step_.trace != nullptr) Trace(r, item, call->outputs.data(), call->start_ns);
     call->inputs.clear();
     const bool dead = call->context.is_output_dead;
-    const ActiveLoop* loop = InnermostLoop();
-    while (loop != nullptr && loop->run != this) loop = loop->outer;
-    if (loop != nullptr) {
-      ReadyQueue& queue = *loop->queue;
-      state_->Propagate(r, item, dead ? nullptr : call->outputs.data(),
-                        [&](ReadyNode n) { Push(n, queue); });
-      TaskDone();
-      return;
+    Value* const outputs = dead ? nullptr : call->outputs.data();
+    Loop* active = InnermostLoop();
+    while (active != nullptr && active->run != this) active = active->outer;
+    if (active != nullptr) {
+      state_->Propagate(r, item, outputs, [&](ReadyNode n) { Push(n, *active); });
+      return TaskDone();
     }
-    ReadyQueue queue;
-    state_->Propagate(r, item, dead ? nullptr : call->outputs.data(),
-                      [&](ReadyNode n) { queue.push(n); });
+    // The thread belongs to whoever finished the kernel, perhaps a network poller.
+    Loop loop(*this, true);
+    state_->Propagate(r, item, outputs, [&](ReadyNode n) { Push(n, loop); });
     call.reset();
-    if (queue.empty()) {
-      TaskDone();
-    } else if (executor_.pool_ != nullptr) {
-      // Not on this thread: it belongs to whoever finished the kernel, perhaps a network poller.
-      executor_.pool_->Submit([this, queue]() mutable { Process(queue); });
-    } else {
-      Process(queue);
-    }
+    Process(loop);
   }
 
   void Prepare(const ReadyNode& r, KernelContext& context) {
@@ -235,8 +269,13 @@ class StepRun {
   }
 
   void Trace(const ReadyNode& r, const PlanNode& item, const Value* outputs, int64_t start_ns) {
-    NodeTrace trace{plan_.name(r.node), plan_.op(r.node), plan_.device().name(), start_ns,
-                    NowNanos(),         TraceThreadId(),  {}};
+    NodeTrace trace{plan_.name(r.node),
+                    plan_.op(r.node),
+                    plan_.device().name(),
+                    start_ns,
+                    NowNanos(),
+                    TraceThreadId(),
+                    {}};
     for (int i = 0; i < item.num_outputs; ++i) {
       const Tensor& t = outputs[i].tensor;
       if (t.valid()) {
@@ -318,14 +357,18 @@ void Executor::GiveBack(std::unique_ptr<SimpleStep> state, const Status& status)
 }
 
 template <typename State>
-void Executor::RunWith(StepArguments& step, std::unique_ptr<State> state,
+void Executor::RunWith(StepArguments& step, std::unique_ptr<State> state, bool borrowed,
                        std::function<void(Status)> done) {
   const bool measure =
       pool_ != nullptr && runs_.fetch_add(1, std::memory_order_relaxed) % kMeasureEvery == 0;
-  (new StepRun<State>(*this, step, std::move(state), measure, std::move(done)))->Start();
+  (new StepRun<State>(*this, step, std::move(state), measure, std::move(done)))->Start(borrowed);
 }
 
 void Executor::RunAsync(StepArguments& step, std::function<void(Status)> done) {
+  Start(step, true, std::move(done));
+}
+
+void Executor::Start(StepArguments& step, bool borrowed, std::function<void(Status)> done) {
   const DTypeVector& types = plan_->arg_types();
   if (step.args.size() != types.size()) {
     return done(InvalidArgument("found ", step.args.size(), " arguments for a step, wanted ",
@@ -339,9 +382,9 @@ void Executor::RunAsync(StepArguments& step, std::function<void(Status)> done) {
   }
   if (step.retvals != nullptr) step.retvals->assign(plan_->retval_types().size(), Tensor());
   if (plan_->has_control_flow()) {
-    RunWith(step, std::make_unique<FrameStep>(*plan_, concurrent_), std::move(done));
+    RunWith(step, std::make_unique<FrameStep>(*plan_, concurrent_), borrowed, std::move(done));
   } else {
-    RunWith(step, TakeState(), std::move(done));
+    RunWith(step, TakeState(), borrowed, std::move(done));
   }
 }
 
@@ -352,7 +395,7 @@ Status Executor::Run(StepArguments& step) {
     bool over ABSL_GUARDED_BY(mu) = false;
     Status status ABSL_GUARDED_BY(mu);
   } waiter;
-  RunAsync(step, [&waiter](Status s) {
+  Start(step, false, [&waiter](Status s) {
     MutexLock lock(waiter.mu);
     waiter.status = std::move(s);
     waiter.over = true;

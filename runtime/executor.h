@@ -26,9 +26,10 @@ struct StepArguments {
   StepTrace* trace = nullptr;
 };
 
-/// Runs the nodes of a plan, each as soon as its inputs are there. The thread that starts a step
-/// works on it; nodes that take long are handed to the pool when there are several at once.
-/// Thread-safe: any number of steps may run at once.
+/// Runs the nodes of a plan, each as soon as its inputs are there. The thread that waits for a step
+/// works on it; nodes that take long are handed to the pool when there are several at once. Threads
+/// that only start a step, or finish one of its asynchronous kernels, run what is quick and leave
+/// the rest to the pool. Thread-safe: any number of steps may run at once.
 ///
 /// The first error ends the step: the step's rendezvous and cancellation get it, no further kernel
 /// starts, and the step is over when those that run have returned.
@@ -44,16 +45,17 @@ class Executor {
 
   /// Runs a step to its end.
   Status Run(StepArguments& step);
-  /// Runs a step; `done` is called at its end, perhaps before this returns. `step` must live until
-  /// then.
+  /// Starts a step and returns within about 100 µs; `done` is called at its end, perhaps before
+  /// this returns. `step` must live until then.
   void RunAsync(StepArguments& step, std::function<void(Status)> done);
 
  private:
   template <typename State>
   friend class StepRun;
 
+  void Start(StepArguments& step, bool borrowed, std::function<void(Status)> done);
   template <typename State>
-  void RunWith(StepArguments& step, std::unique_ptr<State> state,
+  void RunWith(StepArguments& step, std::unique_ptr<State> state, bool borrowed,
                std::function<void(Status)> done);
   std::unique_ptr<SimpleStep> TakeState();
   void GiveBack(std::unique_ptr<SimpleStep> state, const Status& status);

@@ -47,8 +47,9 @@ Status ExecutionPlan::AddNodes(const std::vector<Node*>& order, const FrameInfo&
   costs_ = std::vector<std::atomic<uint32_t>>(nodes_.size());
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const Kernel* kernel = nodes_[i].kernel;
-    const bool assumed = kernel != nullptr && kernel->is_expensive() && !kernel->is_async();
-    costs_[i].store(assumed ? 2 * kHandOverTicks : 0, std::memory_order_relaxed);
+    const bool measured = nodes_[i].role == PlanNode::Role::kKernel && !nodes_[i].async;
+    costs_[i].store(measured ? 0 : kUnmeasuredTicks, std::memory_order_relaxed);
+    nodes_[i].assumed_expensive = measured && kernel->is_expensive();
   }
   return OkStatus();
 }
@@ -63,8 +64,9 @@ Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, KernelCac
   frame.num_slots += node.num_inputs();
   item.state = frame.num_nodes++;
   if (node.num_inputs() > INT16_MAX || node.num_outputs() > INT16_MAX) {
-    return InvalidArgument("node '", node.name(), "' has too many inputs or outputs: ",
-                           node.num_inputs(), ", ", node.num_outputs());
+    return InvalidArgument("node '", node.name(),
+                           "' has too many inputs or outputs: ", node.num_inputs(), ", ",
+                           node.num_outputs());
   }
   item.num_inputs = static_cast<int16_t>(node.num_inputs());
   item.num_outputs = static_cast<int16_t>(node.num_outputs());
@@ -127,21 +129,22 @@ void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
     }
     item.edges_end = static_cast<int32_t>(edges_.size());
     for (int32_t e = item.edges_begin; e < item.edges_end; ++e) {
-      edges_[e].last = edges_[e].output != kControlSlot &&
-                       std::none_of(edges_.begin() + e + 1, edges_.begin() + item.edges_end,
-                                    [&](const PlanEdge& later) {
-                                      return later.output == edges_[e].output;
-                                    });
+      edges_[e].last =
+          edges_[e].output != kControlSlot &&
+          std::none_of(edges_.begin() + e + 1, edges_.begin() + item.edges_end,
+                       [&](const PlanEdge& later) { return later.output == edges_[e].output; });
     }
   }
 }
 
 void ExecutionPlan::RecordCost(int32_t i, uint64_t ticks) const {
   std::atomic<uint32_t>& cost = costs_[i];
-  const uint32_t now = static_cast<uint32_t>(std::min<uint64_t>(ticks, 1 << 30));
-  const uint32_t before = cost.load(std::memory_order_relaxed);
-  cost.store(static_cast<uint32_t>((static_cast<uint64_t>(before) * 3 + now) / 4),
-             std::memory_order_relaxed);
+  const uint64_t now = std::clamp<uint64_t>(ticks, 1, 1 << 30);
+  const uint64_t before = cost.load(std::memory_order_relaxed);
+  // The first runs of a kernel may prepare things: what is cheaper counts sooner than what is not.
+  uint64_t mean = now;
+  if (before != 0) mean = now < before ? (before + now) / 2 : (before * 3 + now) / 4;
+  cost.store(static_cast<uint32_t>(mean), std::memory_order_relaxed);
 }
 
 }  // namespace tenon

@@ -42,6 +42,7 @@ struct PlanNode {
   FlowKind flow = FlowKind::kPlain;
   bool async = false;
   bool reads_refs = false;  // some input is a reference that the op takes as a value
+  bool assumed_expensive = false;  // until it has been measured
 };
 
 /// What repeated steps over one partition of a graph share: its nodes as flat arrays, with their
@@ -83,8 +84,19 @@ class ExecutionPlan {
   const std::string& input_name(int32_t i, int input) const { return input_names_.at({i, input}); }
   bool input_is_ref_arg(int32_t i, int input) const { return IsRef((*input_types_[i])[input]); }
 
-  /// Whether running node `i` takes long enough to be worth another thread. Measured on some runs.
-  bool expensive(int32_t i) const { return costs_[i].load(std::memory_order_relaxed) > kHandOverTicks; }
+  /// About 70 µs: what waking a thread costs on a virtual machine.
+  static constexpr int64_t kWakeTicks = 200000;
+
+  /// What running node `i` takes, in ticks of the time stamp counter, measured on some runs. 0 when
+  /// that is not known yet.
+  uint32_t ticks(int32_t i) const { return costs_[i].load(std::memory_order_relaxed); }
+  /// Whether running node `i` takes long enough to be given to another thread on its own.
+  bool expensive(int32_t i) const {
+    const uint32_t t = ticks(i);
+    return t == 0 ? nodes_[i].assumed_expensive : t > kExpensiveTicks;
+  }
+  /// Whether running node `i` is known to take less than waking another thread.
+  bool quick(int32_t i) const { return ticks(i) - 1 < kWakeTicks; }
   void RecordCost(int32_t i, uint64_t ticks) const;
 
  private:
@@ -93,8 +105,9 @@ class ExecutionPlan {
   Status AddNode(const Node& node, const FrameInfo& info, KernelCache& kernels);
   void AddEdges(const std::vector<Node*>& order);
 
-  /// About 10 µs: what waking a thread costs.
-  static constexpr uint32_t kHandOverTicks = 25000;
+  static constexpr uint32_t kExpensiveTicks = 25000;  // about 10 µs
+  /// Of nodes that nobody measures: constants, arguments, starting an asynchronous kernel.
+  static constexpr uint32_t kUnmeasuredTicks = 500;
 
   Device& device_;
   std::vector<PlanNode> nodes_;

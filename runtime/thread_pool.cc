@@ -2,9 +2,16 @@
 #include "runtime/thread_pool.h"
 
 namespace tenon {
+namespace {
 
-ThreadPool::ThreadPool(int num_threads) {
-  threads_.reserve(num_threads);
+/// The tasks that this thread has submitted while it handled an event: it runs the first itself.
+thread_local int tasks_of_event = 0;
+thread_local const ThreadPool* watched_pool = nullptr;
+
+}  // namespace
+
+ThreadPool::ThreadPool(int num_threads) : num_threads_(num_threads) {
+  threads_.reserve(num_threads + 1);
   for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { Work(); });
 }
 
@@ -22,21 +29,65 @@ void ThreadPool::Submit(std::function<void()> task) {
     MutexLock lock(mu_);
     tasks_.push_back(std::move(task));
   }
+  if (watched_pool == this && tasks_of_event++ == 0) return;
   wake_.NotifyOne();
 }
 
-void ThreadPool::Work() {
-  while (true) {
-    std::function<void()> task;
-    {
-      MutexLock lock(mu_);
-      while (tasks_.empty() && !closing_) wake_.Wait(mu_);
-      if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
-    }
-    task();
+void ThreadPool::StartWatching(Watch watch) {
+  {
+    MutexLock lock(mu_);
+    watch_ = std::move(watch);
   }
+  threads_.emplace_back([this] { Work(); });
+}
+
+void ThreadPool::WaitUntilWatched() {
+  MutexLock lock(mu_);
+  while (watch_ != nullptr) watched_.Wait(mu_);
+}
+
+void ThreadPool::Work() {
+  mu_.Lock();
+  while (true) {
+    if (!tasks_.empty() && running_ < num_threads_) {
+      std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      ++running_;
+      mu_.Unlock();
+      task();
+      task = nullptr;  // what it holds dies outside the lock
+      mu_.Lock();
+      --running_;
+    } else if (watch_ != nullptr && !watching_) {
+      WatchUntilTask();
+    } else if (closing_ && tasks_.empty()) {
+      break;
+    } else {
+      wake_.Wait(mu_);
+    }
+  }
+  mu_.Unlock();
+}
+
+void ThreadPool::WatchUntilTask() {
+  watching_ = true;
+  watched_pool = this;
+  const Watch watch = watch_;
+  bool more = true;
+  while (more && (tasks_of_event == 0 || tasks_.empty() || running_ == num_threads_)) {
+    tasks_of_event = 0;
+    mu_.Unlock();
+    more = watch();
+    mu_.Lock();
+  }
+  tasks_of_event = 0;
+  watched_pool = nullptr;
+  watching_ = false;
+  if (!more) {
+    watch_ = nullptr;
+    watched_.NotifyAll();
+  }
+  wake_.NotifyOne();  // somebody else watches now
 }
 
 }  // namespace tenon

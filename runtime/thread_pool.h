@@ -12,25 +12,46 @@ namespace tenon {
 
 /// The threads that run the nodes of every step of a process or session. Tasks must not block for
 /// long: what waits is an asynchronous kernel. Thread-safe.
+///
+/// The pool of a server also watches the network: one of its threads waits for events while the
+/// others work. When an event makes a task, the thread that has the event's data in its cache runs
+/// the task, and another one goes on watching (leader and followers; Schmidt et al.,
+/// "Leader/Followers", 2000).
 class ThreadPool {
  public:
+  /// Waits for one event and handles it. False when no more will come.
+  using Watch = std::function<bool()>;
+
   /// `num_threads` >= 0; with 0 threads Submit is never to be called: callers run everything
   /// themselves.
   explicit ThreadPool(int num_threads);
-  /// Runs what was submitted, then ends the threads.
+  /// Runs what was submitted, then ends the threads. REQUIRES: nothing is watched.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int num_threads() const { return static_cast<int>(threads_.size()); }
+  /// How many tasks run at once.
+  int num_threads() const { return num_threads_; }
   void Submit(std::function<void()> task);
+
+  /// Calls `watch` again and again, never twice at once, on a thread that runs no task. Once only.
+  void StartWatching(Watch watch);
+  /// Returns when `watch` has returned false. Not to be called on the pool.
+  void WaitUntilWatched();
 
  private:
   void Work();
+  /// Watches until this thread has a task to run, or nothing is left to watch.
+  void WatchUntilTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const int num_threads_;
   Mutex mu_;
   CondVar wake_;
+  CondVar watched_;
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);
+  int running_ ABSL_GUARDED_BY(mu_) = 0;
+  Watch watch_ ABSL_GUARDED_BY(mu_);  // null when there is nothing to watch
+  bool watching_ ABSL_GUARDED_BY(mu_) = false;
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;
 };

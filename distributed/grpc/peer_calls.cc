@@ -238,7 +238,7 @@ bool PeerCalls::CleanupGraph(const CleanupGraphRequest& request) {
   if (stream == nullptr) return false;
   cluster::PeerFrame frame;
   *frame.mutable_cleanup_graph() = request;
-  stream->Send(frame);
+  stream->SendIdly(frame);
   return true;
 }
 

@@ -18,9 +18,8 @@ struct ServedCall {
 /// The answering end of one stream.
 class ServerStream final : public PeerStream {
  public:
-  ServerStream(std::shared_ptr<ServedRpc> rpc, Poller& poller, WorkerInterface& worker,
-               ThreadPool& pool)
-      : PeerStream(poller), rpc_(std::move(rpc)), worker_(worker), pool_(pool) {}
+  ServerStream(std::shared_ptr<ServedRpc> rpc, Poller& poller, WorkerInterface& worker)
+      : PeerStream(poller), rpc_(std::move(rpc)), worker_(worker) {}
 
   void Start(const std::string& task) {
     cluster::PeerFrame hello;
@@ -42,10 +41,8 @@ class ServerStream final : public PeerStream {
         return RunGraph(id, frame.run_graph());
       case cluster::PeerFrame::kRecvTensor:
         return RecvTensor(id, frame.recv_tensor());
-      case cluster::PeerFrame::kCleanupGraph: {
-        CleanupGraphResponse response;
-        return worker_.CleanupGraphAsync(frame.cleanup_graph(), &response, [](const Status&) {});
-      }
+      case cluster::PeerFrame::kCleanupGraph:
+        return CleanUp(frame.cleanup_graph());
       case cluster::PeerFrame::kCancel:
         return CancelCall(id);
       default:
@@ -65,13 +62,15 @@ class ServerStream final : public PeerStream {
     const std::shared_ptr<ServedCall> call = NewCall(id);
     if (call == nullptr) return Cancel();
     if (Status s = ReadRunGraphRequest(request, &call->run); !s.ok()) return Answer(id, s, nullptr);
-    pool_.Submit([self = Self(), id, call] {
-      self->worker_.RunGraphAsync(&call->run, &call->cancellation, [self, id, call](Status s) {
-        cluster::PeerFrame frame;
-        s = WriteRunGraphResponse(std::move(s), true, &call->run,
-                                  frame.mutable_answer()->mutable_ran_graph());
-        self->Answer(id, s, &frame);
-      });
+    {
+      MutexLock lock(mu_);
+      steps_.insert(request.step_id());
+    }
+    worker_.RunGraphAsync(&call->run, &call->cancellation, [self = Self(), id, call](Status s) {
+      cluster::PeerFrame frame;
+      s = WriteRunGraphResponse(std::move(s), true, &call->run,
+                                frame.mutable_answer()->mutable_ran_graph());
+      self->Answer(id, s, &frame);
     });
   }
 
@@ -91,6 +90,15 @@ class ServerStream final : public PeerStream {
       if (encoded.ok()) frame.mutable_answer()->mutable_received()->ParseFromString(encoded->head);
       self->Answer(id, encoded.status(), &frame);
     });
+  }
+
+  void CleanUp(const CleanupGraphRequest& request) {
+    {
+      MutexLock lock(mu_);
+      steps_.erase(request.step_id());
+    }
+    CleanupGraphResponse response;
+    worker_.CleanupGraphAsync(request, &response, [](const Status&) {});
   }
 
   /// Ends a call. `frame` has its answer when there is more to say than the status.
@@ -122,28 +130,35 @@ class ServerStream final : public PeerStream {
 
   void OnBroken() override {
     flat_hash_map<uint64_t, std::shared_ptr<ServedCall>> calls;
+    flat_hash_set<int64_t> steps;
     {
       MutexLock lock(mu_);
       calls = calls_;
+      steps = steps_;
     }
     for (auto& [id, call] : calls) call->cancellation.Cancel(Cancelled("the caller is gone"));
+    // A master that has died cleans nothing up any more.
+    for (const int64_t step : steps) {
+      CleanupGraphRequest request;
+      request.set_step_id(step);
+      CleanUp(request);
+    }
     rpc_->End(OkStatus());
   }
 
   const std::shared_ptr<ServedRpc> rpc_;
   WorkerInterface& worker_;
-  ThreadPool& pool_;
   Mutex mu_;
   flat_hash_map<uint64_t, std::shared_ptr<ServedCall>> calls_ ABSL_GUARDED_BY(mu_);
+  flat_hash_set<int64_t> steps_ ABSL_GUARDED_BY(mu_);  // run, and not cleaned up yet
 };
 
 }  // namespace
 
-void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker,
-                ThreadPool& pool) {
-  server.HandleStream("/tenon.cluster.PeerService/Exchange", [&server, &worker, &pool, task](
+void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker) {
+  server.HandleStream("/tenon.cluster.PeerService/Exchange", [&server, &worker, task](
                                                                  std::shared_ptr<ServedRpc> rpc) {
-    std::make_shared<ServerStream>(std::move(rpc), server.poller(), worker, pool)->Start(task);
+    std::make_shared<ServerStream>(std::move(rpc), server.poller(), worker)->Start(task);
   });
 }
 

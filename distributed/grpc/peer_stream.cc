@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/peer_stream.h"
 
+#include "runtime/deferral.h"
+
 namespace tenon {
 namespace {
 
 /// A message is closed when it has this much, so that none grows beyond what gRPC can carry.
 constexpr size_t kFullMessageBytes = kTensorPartBytes;
+
+constexpr std::chrono::milliseconds kIdleDelay{50};
 
 }  // namespace
 
@@ -26,41 +30,61 @@ FrameBatch& PeerStream::LastBatch() {
   return queue_.back();
 }
 
-void PeerStream::Send(const cluster::PeerFrame& frame) {
-  MutexLock lock(mu_);
-  if (broken_) return;
+bool PeerStream::Enqueue(const cluster::PeerFrame& frame) {
+  if (broken_) return false;
   // A frame need not wait until the tensors before it have left.
   if (queue_.empty() || queue_.front().num_bytes() >= 2 * kFullMessageBytes) {
     LastBatch().Add(frame);
   } else {
     queue_.front().Add(frame);
   }
-  WriteSoon();
+  return true;
+}
+
+void PeerStream::Send(const cluster::PeerFrame& frame) {
+  {
+    MutexLock lock(mu_);
+    if (!Enqueue(frame)) return;
+  }
+  if (frame.has_recv_tensor()) {
+    // The tensors that this thread sends to other streams go first: somebody waits for those.
+    Defer([self = shared_from_this()] { self->WriteSoon(); });
+  } else {
+    WriteSoon();
+  }
+}
+
+void PeerStream::SendIdly(const cluster::PeerFrame& frame) {
+  {
+    MutexLock lock(mu_);
+    if (!Enqueue(frame) || std::exchange(alarm_set_, true)) return;
+  }
+  poller_.PostAfter(kIdleDelay, [self = shared_from_this()] {
+    {
+      MutexLock lock(self->mu_);
+      self->alarm_set_ = false;
+    }
+    self->WriteNext();
+  });
 }
 
 void PeerStream::SendTensor(uint64_t call, const EncodedTensor& tensor) {
-  MutexLock lock(mu_);
-  if (broken_) return;
-  LastBatch().AddTensor(call, tensor);
-  const size_t num_bytes = tensor.apart ? tensor.payload.num_bytes() : 0;
-  for (size_t begin = 0; begin < num_bytes; begin += kTensorPartBytes) {
-    LastBatch().AddPart(call, tensor.payload, begin, std::min(kTensorPartBytes, num_bytes - begin));
+  {
+    MutexLock lock(mu_);
+    if (broken_) return;
+    LastBatch().AddTensor(call, tensor);
+    const size_t num_bytes = tensor.apart ? tensor.payload.num_bytes() : 0;
+    for (size_t begin = 0; begin < num_bytes; begin += kTensorPartBytes) {
+      const size_t size = std::min(kTensorPartBytes, num_bytes - begin);
+      LastBatch().AddPart(call, tensor.payload, begin, size);
+    }
   }
   WriteSoon();
 }
 
 void PeerStream::WriteSoon() {
-  // A step's calls to a peer come within microseconds of each other. Written here, the first would
-  // make a message of its own, and its end would wake the poller's thread all the same.
-  if (writing_ || write_posted_) return;
-  write_posted_ = true;
-  poller_.Post([self = shared_from_this()] {
-    {
-      MutexLock lock(self->mu_);
-      self->write_posted_ = false;
-    }
-    self->WriteNext();
-  });
+  // A step's calls to a peer come within microseconds of each other.
+  Defer([self = shared_from_this()] { self->WriteNext(); });
 }
 
 void PeerStream::WriteNext() {
@@ -92,8 +116,8 @@ void PeerStream::ReadDone(bool ok) {
   if (ok) {
     if (frames_.Read(&arriving_, *this).ok()) {
       arriving_.Clear();
-      reader_->Read(&arriving_, read_.tag());
-      return;
+      // Not before what has arrived is at work: it makes gRPC write an update of the window.
+      return poller_.StartBeforeNext([this] { reader_->Read(&arriving_, read_.tag()); });
     }
     Cancel();  // nothing sensible can follow what cannot be read
   }

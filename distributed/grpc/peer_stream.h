@@ -13,12 +13,12 @@
 namespace tenon {
 
 /// One end of PeerService's stream: writes what is sent, as many frames a message as have come
-/// together while the message before was on its way, and gives what arrives to OnFrame and
-/// OnTensor. Frames overtake the parts of large tensors. Kept alive by its own running operations.
-/// Sending is thread-safe.
+/// together in the sender's DeferralScope or while the message before was on its way, and gives
+/// what arrives to OnFrame and OnTensor. Frames overtake the parts of large tensors. Kept alive by
+/// its own running operations. Sending is thread-safe.
 class PeerStream : public FrameReceiver, public std::enable_shared_from_this<PeerStream> {
  public:
-  /// Reads and writes on the poller's thread; the poller outlives the operations.
+  /// The poller outlives the operations.
   explicit PeerStream(Poller& poller) : poller_(poller), read_(*this), write_(*this) {}
   virtual ~PeerStream() = default;
   PeerStream(const PeerStream&) = delete;
@@ -27,6 +27,8 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   /// Frames sent to a broken stream are dropped: its calls fail by OnBroken.
   void Send(const cluster::PeerFrame& frame);
   void SendTensor(uint64_t call, const EncodedTensor& tensor);
+  /// Sends `frame`, which nobody waits for, together with what is sent next, or within 50 ms.
+  void SendIdly(const cluster::PeerFrame& frame);
 
  protected:
   using Reader = grpc::internal::AsyncReaderInterface<grpc::ByteBuffer>;
@@ -34,7 +36,7 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
 
   /// Starts reading, and writing what has been sent before. Both outlive the stream's operations.
   void Open(Reader* reader, Writer* writer);
-  /// The stream has ended; no operation runs. Called once, after Open, on the poller's thread.
+  /// The stream has ended; no operation runs. Called once, after Open, by the poller.
   virtual void OnBroken() = 0;
   /// Ends the stream at once, from any thread.
   virtual void Cancel() = 0;
@@ -51,10 +53,12 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
     PeerStream& stream;
   };
 
+  /// False when the stream is broken.
+  bool Enqueue(const cluster::PeerFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   FrameBatch& LastBatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  /// Has the poller's thread write, soon, what is sent until it comes to that.
-  void WriteSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  /// Writes the next message unless one is on its way. On the poller's thread.
+  /// Writes what is in the queue when this thread's burst is over.
+  void WriteSoon();
+  /// Writes the next message unless one is on its way.
   void WriteNext();
   void ReadDone(bool ok);
   void WriteDone(bool ok);
@@ -72,7 +76,7 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   Mutex mu_;
   std::deque<FrameBatch> queue_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = true;  // until Open
-  bool write_posted_ ABSL_GUARDED_BY(mu_) = false;
+  bool alarm_set_ ABSL_GUARDED_BY(mu_) = false;  // for what was sent idly
   bool read_ended_ ABSL_GUARDED_BY(mu_) = false;
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<PeerStream> self_ ABSL_GUARDED_BY(mu_);  // from Open to OnBroken

@@ -4,15 +4,21 @@
 #include <absl/synchronization/mutex.h>
 #include <grpcpp/alarm.h>
 
+#include "runtime/deferral.h"
+
 namespace tenon {
 namespace {
 
-/// An alarm that has rung already: the queue's way to run something on its thread.
+/// An alarm: the queue's way to run something where it is polled.
 class Posted final : public Completion {
  public:
   explicit Posted(std::function<void()> task) : task_(std::move(task)) {}
-  void Start(grpc::CompletionQueue* queue) {
-    alarm_.Set(queue, gpr_inf_past(GPR_CLOCK_REALTIME), tag());
+  void Start(grpc::CompletionQueue* queue, std::chrono::milliseconds delay) {
+    const gpr_timespec wait = gpr_time_from_millis(delay.count(), GPR_TIMESPAN);
+    alarm_.Set(queue,
+               delay.count() == 0 ? gpr_inf_past(GPR_CLOCK_REALTIME)
+                                  : gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), wait),
+               tag());
   }
   void Complete(bool) override {
     task_();
@@ -26,25 +32,30 @@ class Posted final : public Completion {
 
 }  // namespace
 
-Poller::Poller(std::unique_ptr<grpc::CompletionQueue> queue)
-    : queue_(std::move(queue)), thread_([this] {
-        // Builds of Abseil that distributions ship look for deadlocks at every lock gRPC takes.
-        absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-        void* tag = nullptr;
-        bool ok = false;
-        while (queue_->Next(&tag, &ok)) {
-          TakeFromGrpc(tag);
-          static_cast<Completion*>(tag)->Complete(ok);
-        }
-      }) {}
+Poller::Poller(std::unique_ptr<grpc::CompletionQueue> queue, ThreadPool& pool)
+    : queue_(std::move(queue)), pool_(pool) {
+  // Builds of Abseil that distributions ship look for deadlocks at every lock gRPC takes.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  pool_.StartWatching([this] {
+    for (const auto& start : starts_) start();
+    starts_.clear();
+    void* tag = nullptr;
+    bool ok = false;
+    if (!queue_->Next(&tag, &ok)) return false;
+    TakeFromGrpc(tag);
+    const DeferralScope scope;
+    static_cast<Completion*>(tag)->Complete(ok);
+    return true;
+  });
+}
 
 Poller::~Poller() {
   queue_->Shutdown();
-  thread_.join();
+  pool_.WaitUntilWatched();
 }
 
-void Poller::Post(std::function<void()> task) {
-  (new Posted(std::move(task)))->Start(queue_.get());
+void Poller::PostAfter(std::chrono::milliseconds delay, std::function<void()> task) {
+  (new Posted(std::move(task)))->Start(queue_.get(), delay);
 }
 
 }  // namespace tenon

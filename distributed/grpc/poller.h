@@ -3,11 +3,13 @@
 
 #include <grpcpp/completion_queue.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
-#include <thread>
+#include <vector>
 
 #include "distributed/grpc/handover.h"
+#include "runtime/thread_pool.h"
 
 namespace tenon {
 
@@ -15,7 +17,7 @@ namespace tenon {
 class Completion {
  public:
   virtual ~Completion() = default;
-  /// Called once an operation, on the poller's thread; must not block.
+  /// Called once an operation, on the thread that polls; must not block.
   virtual void Complete(bool ok) = 0;
 
   /// The tag to start the operation with. To be taken last: what is written before is seen by
@@ -26,23 +28,32 @@ class Completion {
   }
 };
 
-/// One thread that waits for the operations of a completion queue, whose tags are of Completions.
-/// gRPC's callback interface hands each event through two more threads.
+/// Waits for the operations of a completion queue, whose tags are of Completions, on one thread of
+/// a pool at a time. gRPC's callback interface hands each event through two more threads.
 class Poller {
  public:
-  explicit Poller(std::unique_ptr<grpc::CompletionQueue> queue);
+  /// The pool outlives the poller and has no other.
+  Poller(std::unique_ptr<grpc::CompletionQueue> queue, ThreadPool& pool);
   /// Waits for the operations that run: whoever started them must have cancelled them.
   ~Poller();
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
   grpc::CompletionQueue& queue() { return *queue_; }
-  /// Runs `task` on the thread, soon.
-  void Post(std::function<void()> task);
+  /// Runs `start`, which starts an operation, before the next event is waited for; not on this
+  /// thread if it has a task to run. To be called in Complete only.
+  void StartBeforeNext(std::function<void()> start) { starts_.push_back(std::move(start)); }
+  /// Runs `task` soon, as an operation's end.
+  void Post(std::function<void()> task) {
+    PostAfter(std::chrono::milliseconds(0), std::move(task));
+  }
+  /// Runs `task` that much later; before the poller ends in any case.
+  void PostAfter(std::chrono::milliseconds delay, std::function<void()> task);
 
  private:
   const std::unique_ptr<grpc::CompletionQueue> queue_;
-  std::thread thread_;
+  ThreadPool& pool_;
+  std::vector<std::function<void()>> starts_;  // of the thread that polls
 };
 
 }  // namespace tenon

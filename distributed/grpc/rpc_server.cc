@@ -61,12 +61,12 @@ void ServedRpc::OnAccepted() {
   method->second.handler(shared_from_this());
 }
 
-RpcServer::RpcServer() {
+RpcServer::RpcServer(ThreadPool& pool) {
   SetServerOptions(&builder_);
   builder_.RegisterAsyncGenericService(&service_);
   std::unique_ptr<grpc::ServerCompletionQueue> queue = builder_.AddCompletionQueue();
   queue_ = queue.get();
-  poller_ = std::make_unique<Poller>(std::move(queue));
+  poller_ = std::make_unique<Poller>(std::move(queue), pool);
 }
 
 RpcServer::~RpcServer() { Shutdown(std::chrono::milliseconds(0)); }

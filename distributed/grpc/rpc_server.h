@@ -73,7 +73,8 @@ class RpcServer {
  public:
   using Handler = std::function<void(std::shared_ptr<ServedRpc>)>;
 
-  RpcServer();
+  /// The pool outlives the server; its threads poll, see Poller.
+  explicit RpcServer(ThreadPool& pool);
   ~RpcServer();
 
   /// Methods are to be given before Start, with their path: "/package.Service/Method". Handlers run

@@ -74,6 +74,7 @@ class GrpcServer final : public Server {
         start_up_deadline_(options.start_up_deadline),
         devices_(MakeCpuDevices(task_, options.cpu_devices, options.job)),
         pool_(options.threads > 0 ? options.threads : ThreadBudget()),
+        rpc_server_(pool_),
         directory_(cluster_, rpc_server_.poller()),
         job_end_(cluster_) {
     std::vector<Device*> devices;

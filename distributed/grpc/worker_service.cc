@@ -63,15 +63,13 @@ void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& wo
         auto call = std::make_shared<RunGraphCall>();
         if (Status s = ReadRunGraphRequest(request, call.get()); !s.ok()) return done(s);
         const bool in_body = request.store_errors_in_response_body();
-        pool.Submit([&worker, call, response, cancellation, in_body, done] {
-          worker.RunGraphAsync(call.get(), cancellation, [=](Status s) {
-            done(WriteRunGraphResponse(std::move(s), in_body, call.get(), response));
-          });
+        worker.RunGraphAsync(call.get(), cancellation, [=](Status s) {
+          done(WriteRunGraphResponse(std::move(s), in_body, call.get(), response));
         });
       });
   server.HandleRaw(kService + "RecvTensor",
                    [&worker](const std::shared_ptr<ServedRpc>& rpc) { RecvTensor(worker, rpc); });
-  ServePeers(server, task, worker, pool);
+  ServePeers(server, task, worker);
 }
 
 }  // namespace tenon

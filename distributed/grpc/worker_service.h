@@ -8,13 +8,13 @@
 namespace tenon {
 
 /// Serves `worker` as tensorflow.WorkerService, and as PeerService (peer_service.proto), the
-/// answering end of PeerCalls. Steps run on the pool. Both must outlive the server. The collective
-/// calls (CompleteGroup and the like) are not served.
+/// answering end of PeerCalls. Graphs are registered on the pool; steps start on the poller's
+/// thread. Both must outlive the server. The collective calls (CompleteGroup and the like) are not
+/// served.
 void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& worker,
                  ThreadPool& pool);
 
 /// PeerService alone.
-void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker,
-                ThreadPool& pool);
+void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker);
 
 }  // namespace tenon

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "ops/array_ops.h"
+#include "ops/math_ops.h"
+#include "runtime/cpu_device.h"
+#include "runtime/step_graph.h"
+#include "tests/testing/registry.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using testing::AllOps;
+
+class ExecutorTest : public ::testing::Test {
+ protected:
+  ExecutorTest() : devices_(MakeCpuDevices("/job:localhost/replica:0/task:0", 1, "localhost")) {}
+
+  /// Ready to run `scope`'s graph from feed "x" to fetch "y".
+  std::unique_ptr<Executor> Prepare(const Scope& scope) {
+    EXPECT_OK(scope.status());
+    auto graph = MakeStepGraph(scope.graph(), {{"x:0"}, {"y:0"}, {}});
+    EXPECT_OK(graph);
+    auto plan = ExecutionPlan::Create(*graph, *devices_[0], kernels_);
+    EXPECT_OK(plan);
+    return std::make_unique<Executor>(*std::move(plan), &pool_);
+  }
+
+  std::vector<std::unique_ptr<Device>> devices_;
+  KernelCache kernels_;
+  ThreadPool pool_{2};
+};
+
+TEST_F(ExecutorTest, StartingAStepLeavesToThePoolWhatTakesLong) {
+  const Scope root = Scope::Root(AllOps());
+  const Output x = Placeholder(root.WithName("x"), DType::kFloat);
+  Output product = x;
+  for (int i = 0; i < 20; ++i) product = MatMul(root, product, x);
+  Identity(root.WithName("y"), product);
+  const auto executor = Prepare(root);
+
+  StepArguments step;
+  std::vector<Tensor> retvals;
+  step.context.device = devices_[0].get();
+  step.args = {Tensor::Zeros(DType::kFloat, {1000, 1000})};
+  step.retvals = &retvals;
+  std::promise<Status> over;
+  executor->RunAsync(step, [&](Status s) { over.set_value(std::move(s)); });
+  std::future<Status> result = over.get_future();
+  // 40 Gflop: the pool cannot have done them yet.
+  EXPECT_EQ(result.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  EXPECT_OK(result.get());
+  EXPECT_EQ(retvals[0].shape(), Shape({1000, 1000}));
+}
+
+TEST_F(ExecutorTest, AStepOfManyQuickNodesMovesToThePool) {
+  const Scope root = Scope::Root(AllOps());
+  const Output x = Placeholder(root.WithName("x"), DType::kFloat);
+  const Output one = Const(root, 1.0f);
+  Output sum = x;
+  for (int i = 0; i < 20000; ++i) sum = Add(root, sum, one);
+  Identity(root.WithName("y"), sum);
+  const auto executor = Prepare(root);
+  int returned_early = 0;
+  for (int repetition = 0; repetition < 5; ++repetition) {
+    StepArguments step;
+    std::vector<Tensor> retvals;
+    step.context.device = devices_[0].get();
+    step.args = {Tensor::Zeros(DType::kFloat, {3000})};
+    step.retvals = &retvals;
+    std::promise<Status> over;
+    std::future<Status> result = over.get_future();
+    executor->RunAsync(step, [&](Status s) { over.set_value(std::move(s)); });
+    // The additions take 10 ms at least, of which the caller spends 0.1 on them.
+    returned_early += result.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
+    EXPECT_OK(result.get());
+    EXPECT_EQ(retvals[0].data<float>()[2999], 20000.0f);
+  }
+  EXPECT_GE(returned_early, 4);
+}
+
+}  // namespace
+}  // namespace tenon

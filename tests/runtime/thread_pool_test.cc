@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+
+namespace tenon {
+namespace {
+
+/// What a pool under test watches: runs what is pushed, in order, until Close.
+class Events {
+ public:
+  void Push(std::function<void()> event) {
+    MutexLock lock(mu_);
+    events_.push_back(std::move(event));
+    changed_.NotifyOne();
+  }
+  void Close() {
+    MutexLock lock(mu_);
+    closed_ = true;
+    changed_.NotifyOne();
+  }
+  bool HandleOne() {
+    std::function<void()> event;
+    {
+      MutexLock lock(mu_);
+      while (events_.empty() && !closed_) changed_.Wait(mu_);
+      if (events_.empty()) return false;
+      event = std::move(events_.front());
+      events_.pop_front();
+    }
+    event();
+    return true;
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  std::deque<std::function<void()>> events_ ABSL_GUARDED_BY(mu_);
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+/// Something that happens once.
+class Signal {
+ public:
+  void Give() {
+    MutexLock lock(mu_);
+    given_ = true;
+    changed_.NotifyAll();
+  }
+  void Wait() {
+    MutexLock lock(mu_);
+    while (!given_) changed_.Wait(mu_);
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  bool given_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+TEST(ThreadPoolTest, WhatWasSubmittedRunsBeforeItEnds) {
+  std::atomic<int> ran{0};
+  {
+    ThreadPool pool(3);
+    for (int i = 0; i < 1000; ++i) pool.Submit([&] { ++ran; });
+  }
+  EXPECT_EQ(ran, 1000);
+}
+
+TEST(ThreadPoolTest, AnEventsTaskRunsOnItsThreadWhileAnotherOneWatches) {
+  ThreadPool pool(1);
+  Events events;
+  pool.StartWatching([&] { return events.HandleOne(); });
+  Signal second_event, task_over;
+  std::thread::id event_thread, task_thread;
+  events.Push([&] {
+    event_thread = std::this_thread::get_id();
+    pool.Submit([&] {
+      task_thread = std::this_thread::get_id();
+      second_event.Wait();
+      task_over.Give();
+    });
+  });
+  events.Push([&] { second_event.Give(); });
+  task_over.Wait();
+  EXPECT_EQ(event_thread, task_thread);
+  events.Close();
+  pool.WaitUntilWatched();
+}
+
+TEST(ThreadPoolTest, EventsAreHandledOneByOneAndNoMoreTasksRunThanThereAreThreads) {
+  ThreadPool pool(2);
+  Events events;
+  std::atomic<int> watching{0}, running{0}, ran{0};
+  std::atomic<bool> too_many{false};
+  pool.StartWatching([&] {
+    if (++watching > 1) too_many = true;
+    const bool more = events.HandleOne();
+    --watching;
+    return more;
+  });
+  const auto task = [&] {
+    if (++running > 2) too_many = true;
+    std::this_thread::yield();
+    --running;
+    ++ran;
+  };
+  for (int i = 0; i < 2000; ++i) {
+    events.Push([&] {
+      for (int k = 0; k < 3; ++k) pool.Submit(task);
+    });
+    pool.Submit(task);
+  }
+  events.Close();
+  pool.WaitUntilWatched();
+  while (ran < 2000 * 4) std::this_thread::yield();
+  EXPECT_FALSE(too_many);
+}
+
+}  // namespace
+}  // namespace tenon
