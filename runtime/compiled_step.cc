@@ -131,7 +131,7 @@ Status CompiledStep::Run(Call& call) {
   CondVar cv;
   bool over = false;
   Status status;
-  RunAsync(call, [&](Status s) {
+  Start(call, false, [&](Status s) {
     MutexLock lock(mu);
     status = std::move(s);
     over = true;
@@ -143,6 +143,10 @@ Status CompiledStep::Run(Call& call) {
 }
 
 void CompiledStep::RunAsync(Call& call, std::function<void(Status)> done) {
+  Start(call, true, std::move(done));
+}
+
+void CompiledStep::Start(Call& call, bool borrowed, std::function<void(Status)> done) {
   call.retvals.assign(num_retvals_, Tensor());
   if (executors_.empty()) return done(OkStatus());
   auto* runs = new PartitionRuns(executors_.size());
@@ -157,8 +161,11 @@ void CompiledStep::RunAsync(Call& call, std::function<void(Status)> done) {
     step.retvals = &runs->retvals[i];
     step.trace = call.trace;
   }
-  for (size_t i = 0; i < executors_.size(); ++i) {
-    executors_[i]->RunAsync(runs->steps[i], [runs](Status s) { runs->Done(s); });
+  // The step may be gone when its last partition has been started.
+  const size_t last = executors_.size() - 1;
+  for (size_t i = 0; i <= last; ++i) {
+    executors_[i]->RunAsync(runs->steps[i], borrowed || i < last,
+                            [runs](Status s) { runs->Done(s); });
   }
 }
 

@@ -59,9 +59,10 @@ class CompiledStep {
     ResourceStore* step_resources = nullptr;
     StepTrace* trace = nullptr;
   };
-  /// Runs the partitions; the calling thread works on them. The first error is the result.
+  /// Runs the partitions; the calling thread works on one of them. The first error is the result.
   Status Run(Call& call);
-  /// As Run, calling `done` at the end, perhaps before this returns.
+  /// Starts the partitions, with little work on the calling thread where there is a pool; `done` is
+  /// called at the end, perhaps before this returns.
   void RunAsync(Call& call, std::function<void(Status)> done);
 
   int num_args() const { return num_args_; }
@@ -71,6 +72,8 @@ class CompiledStep {
 
  private:
   CompiledStep() = default;
+  /// `borrowed` as Executor::RunAsync's.
+  void Start(Call& call, bool borrowed, std::function<void(Status)> done);
 
   std::vector<std::unique_ptr<Executor>> executors_;
   int num_args_ = 0;

@@ -364,11 +364,7 @@ void Executor::RunWith(StepArguments& step, std::unique_ptr<State> state, bool b
   (new StepRun<State>(*this, step, std::move(state), measure, std::move(done)))->Start(borrowed);
 }
 
-void Executor::RunAsync(StepArguments& step, std::function<void(Status)> done) {
-  Start(step, true, std::move(done));
-}
-
-void Executor::Start(StepArguments& step, bool borrowed, std::function<void(Status)> done) {
+void Executor::RunAsync(StepArguments& step, bool borrowed, std::function<void(Status)> done) {
   const DTypeVector& types = plan_->arg_types();
   if (step.args.size() != types.size()) {
     return done(InvalidArgument("found ", step.args.size(), " arguments for a step, wanted ",
@@ -395,7 +391,7 @@ Status Executor::Run(StepArguments& step) {
     bool over ABSL_GUARDED_BY(mu) = false;
     Status status ABSL_GUARDED_BY(mu);
   } waiter;
-  Start(step, false, [&waiter](Status s) {
+  RunAsync(step, false, [&waiter](Status s) {
     MutexLock lock(waiter.mu);
     waiter.status = std::move(s);
     waiter.over = true;

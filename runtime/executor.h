@@ -45,15 +45,15 @@ class Executor {
 
   /// Runs a step to its end.
   Status Run(StepArguments& step);
-  /// Starts a step and returns within about 100 µs; `done` is called at its end, perhaps before
-  /// this returns. `step` must live until then.
-  void RunAsync(StepArguments& step, std::function<void(Status)> done);
+  /// Starts a step; `done` is called at its end, perhaps before this returns. `step` must live
+  /// until then. `borrowed`: the calling thread has other work, and is used for about 100 µs at
+  /// most where there is a pool.
+  void RunAsync(StepArguments& step, bool borrowed, std::function<void(Status)> done);
 
  private:
   template <typename State>
   friend class StepRun;
 
-  void Start(StepArguments& step, bool borrowed, std::function<void(Status)> done);
   template <typename State>
   void RunWith(StepArguments& step, std::unique_ptr<State> state, bool borrowed,
                std::function<void(Status)> done);

@@ -50,7 +50,7 @@ TEST_F(ExecutorTest, StartingAStepLeavesToThePoolWhatTakesLong) {
   step.args = {Tensor::Zeros(DType::kFloat, {1000, 1000})};
   step.retvals = &retvals;
   std::promise<Status> over;
-  executor->RunAsync(step, [&](Status s) { over.set_value(std::move(s)); });
+  executor->RunAsync(step, true, [&](Status s) { over.set_value(std::move(s)); });
   std::future<Status> result = over.get_future();
   // 40 Gflop: the pool cannot have done them yet.
   EXPECT_EQ(result.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
@@ -75,7 +75,7 @@ TEST_F(ExecutorTest, AStepOfManyQuickNodesMovesToThePool) {
     step.retvals = &retvals;
     std::promise<Status> over;
     std::future<Status> result = over.get_future();
-    executor->RunAsync(step, [&](Status s) { over.set_value(std::move(s)); });
+    executor->RunAsync(step, true, [&](Status s) { over.set_value(std::move(s)); });
     // The additions take 10 ms at least, of which the caller spends 0.1 on them.
     returned_early += result.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
     EXPECT_OK(result.get());

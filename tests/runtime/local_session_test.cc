@@ -299,6 +299,29 @@ TEST_P(LocalSessionTest, StepsMayRunAtOnce) {
   EXPECT_EQ((*session->Run({}, {"v"}))[0].scalar<int64_t>(), 1000);
 }
 
+TEST_P(LocalSessionTest, TheCallingThreadDoesOneDevicesWork) {
+  const Scope root = Scope::Root(AllOps());
+  const Output x = Placeholder(root.WithName("x"), DType::kFloat);
+  std::vector<std::string> fetches;
+  for (const std::string device : {kDevice0, kDevice1}) {
+    Output product = x;
+    for (int i = 0; i < 10; ++i) product = MatMul(root.WithDevice(device), product, x);
+    fetches.push_back(product.name());
+  }
+  auto session = Start(root);
+  const auto step = session->Prepare({"x"}, fetches, {});
+  ASSERT_OK(step);
+  const Tensor zeros = Tensor::Zeros(DType::kFloat, {300, 300});
+  std::vector<NodeTrace> nodes;
+  StepOptions options;
+  options.trace = &nodes;
+  std::vector<Tensor> products;
+  for (int i = 0; i < 3; ++i) ASSERT_OK((*step)->Run({zeros}, &products, options));
+  int own = 0;
+  for (const NodeTrace& n : nodes) own += n.op == "MatMul" && n.thread == TraceThreadId();
+  EXPECT_GE(own, 8);
+}
+
 TEST_P(LocalSessionTest, MistakesInASignatureAreNamed) {
   const Scope root = Scope::Root(AllOps());
   const Output x = Placeholder(root.WithName("x"), DType::kFloat, {2});
