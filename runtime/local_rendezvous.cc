@@ -78,13 +78,4 @@ void LocalRendezvous::Abort(const Status& why) {
   }
 }
 
-std::vector<std::string> LocalRendezvous::AwaitedKeys() const {
-  MutexLock lock(mu_);
-  std::vector<std::string> keys;
-  for (const auto& [key, item] : items_) {
-    if (!item.sent) keys.push_back(key);
-  }
-  return keys;
-}
-
 }  // namespace tenon

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
-
 #include "core/hash_map.h"
 #include "core/mutex.h"
 #include "core/rendezvous.h"
@@ -24,9 +22,6 @@ class LocalRendezvous final : public Rendezvous {
   /// Takes a tensor that has been sent; NotFound when it has not.
   Status Take(std::string_view key, Tensor* value, bool* dead);
 
-  /// The keys somebody waits for now, for reports on a step that does not end.
-  std::vector<std::string> AwaitedKeys() const;
-
  private:
   struct Item {
     bool sent = false;
@@ -34,7 +29,7 @@ class LocalRendezvous final : public Rendezvous {
     Tensor value;
     RecvCallback receiver;
   };
-  mutable Mutex mu_;
+  Mutex mu_;
   Status aborted_ ABSL_GUARDED_BY(mu_);
   StringMap<Item> items_ ABSL_GUARDED_BY(mu_);
 };
