@@ -32,7 +32,7 @@ class PeerCalls {
   /// Nobody learns how it ends.
   bool CleanupGraph(const CleanupGraphRequest& request);
 
-  /// Fails what runs and opens nothing more. Blocks; not to be called on the poller's thread.
+  /// Fails what runs and opens nothing more. Blocks; not to be called by the poller.
   void Disconnect();
 
  private:

@@ -17,7 +17,7 @@ namespace tenon {
 /// Calls with one message each way to one server, all through one poller. Thread-safe.
 class RpcClient {
  public:
-  /// Gets how a call ended and, when well, the answer; on the poller's thread, or inside Call when
+  /// Gets how a call ended and, when well, the answer; by the poller, or inside Call when
   /// the call was not made.
   using End = std::function<void(const grpc::Status& status, grpc::ByteBuffer* response)>;
 

@@ -78,7 +78,7 @@ class RpcServer {
   ~RpcServer();
 
   /// Methods are to be given before Start, with their path: "/package.Service/Method". Handlers run
-  /// on the poller's thread and must not block.
+  /// where the poller waits and must not block.
   void HandleStream(const std::string& method, Handler handler);
   void HandleRaw(const std::string& method, Handler handler);
   /// `fn(const Request&, Response*, Cancellation*, Done)`: both messages live until Done is called,
