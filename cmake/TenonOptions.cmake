@@ -37,6 +37,8 @@ if(TENON_MARCH)
 endif()
 
 if(TENON_SANITIZE)
+  # More than half of such a build would go into the same headers again and again.
+  set(CMAKE_UNITY_BUILD ON)
   add_compile_options("-fsanitize=${TENON_SANITIZE}" -fno-omit-frame-pointer -g1)
   add_link_options("-fsanitize=${TENON_SANITIZE}")
   if(TENON_SANITIZE MATCHES "undefined")

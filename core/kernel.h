@@ -21,6 +21,9 @@ namespace tenon {
 struct Value {
   Tensor tensor;
   Variable* ref = nullptr;  // owned by the kernel that made it
+
+  /// False of a dead output, and of one that is not there yet.
+  bool live() const { return ref != nullptr || tensor.valid(); }
 };
 
 /// What all kernels of one step on one device share. Everything outlives the step.

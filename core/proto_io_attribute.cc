@@ -9,7 +9,7 @@ namespace tenon {
 namespace {
 
 /// Attributes of functions hold attributes in turn; no real graph goes deeper.
-constexpr int kMaxDepth = 16;
+constexpr int kMaxFunctionDepth = 16;
 
 Status FunctionToProto(const FunctionName& function, NameAttrList* out) {
   out->set_name(function.name);
@@ -122,7 +122,8 @@ StatusOr<Attribute> ReadList(const AttrValue::ListValue& list, int64_t* budget, 
 }
 
 StatusOr<Attribute> Read(const AttrValue& proto, int64_t* budget, int depth) {
-  if (depth > kMaxDepth) return InvalidArgument("functions are nested deeper than ", kMaxDepth);
+  if (depth > kMaxFunctionDepth)
+    return InvalidArgument("functions are nested deeper than ", kMaxFunctionDepth);
   switch (proto.value_case()) {
     case AttrValue::kS:
       return Attribute(proto.s());

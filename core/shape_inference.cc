@@ -9,7 +9,7 @@ namespace tenon {
 namespace {
 
 /// How far back a shape is followed through the graph.
-constexpr int kMaxDepth = 8;
+constexpr int kMaxValueDepth = 8;
 
 const Tensor* ConstantOf(const Endpoint& from) {
   if (from.node == nullptr || from.node->op() != "Const") return nullptr;
@@ -24,7 +24,7 @@ std::optional<int64_t> IntegerAt(const Tensor& t, int64_t i) {
 }
 
 StatusOr<PartialShape> ShapeValue(const Endpoint& from, int depth) {
-  if (from.node == nullptr || depth > kMaxDepth) return PartialShape();
+  if (from.node == nullptr || depth > kMaxValueDepth) return PartialShape();
   if (const Tensor* t = ConstantOf(from)) {
     if (t->rank() != 1) {
       return InvalidArgument("a shape must be a vector, found ", t->shape().ToString());
@@ -77,7 +77,7 @@ StatusOr<PartialShape> ShapeContext::ConstantShape(int i) const {
 
 PartialShape ShapeContext::HandleShape(int i) const {
   const Node* node = node_.input(i).node;
-  for (int depth = 0; node != nullptr && depth < kMaxDepth; ++depth) {
+  for (int depth = 0; node != nullptr && depth < kMaxValueDepth; ++depth) {
     if (node->op() == "VarHandleOp") return node->attrs().GetOr("shape", PartialShape());
     const bool forwards =
         node->op() == "Identity" || node->op() == "Enter" || node->op() == "Switch";

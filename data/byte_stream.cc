@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
 /// Deflate cannot make more of a byte than this.
-constexpr int64_t kMaxInflation = 1032;
+constexpr int64_t kMaxGzipRatio = 1032;
 
 class FileSource final : public ByteSource {
  public:
@@ -103,7 +103,7 @@ class InflateSource final : public ByteSource {
 
   int64_t Bound() const override {
     // What zlib has taken in but not given out yet is at most a window.
-    return (from_->Bound() + z_.avail_in + 1) * kMaxInflation + (64 << 10);
+    return (from_->Bound() + z_.avail_in + 1) * kMaxGzipRatio + (64 << 10);
   }
 
  private:

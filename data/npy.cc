@@ -11,11 +11,11 @@
 namespace tenon {
 namespace {
 
-constexpr std::string_view kMagic("\x93NUMPY", 6);
+constexpr std::string_view kNpyMagic("\x93NUMPY", 6);
 /// The header is padded so that the elements begin at a multiple of this.
 constexpr size_t kAlignment = 64;
 
-struct Header {
+struct NpyHeader {
   char kind = 0;  // as in NumPy's dtype.kind: f i u b c S U
   bool big_endian = false;
   bool column_major = false;
@@ -53,8 +53,8 @@ StatusOr<Shape> ParseShape(std::string_view text) {
   }
 }
 
-StatusOr<Header> ParseHeader(std::string_view dict) {
-  Header header;
+StatusOr<NpyHeader> ParseHeader(std::string_view dict) {
+  NpyHeader header;
   const auto descr = ValueOf(dict, "descr"), order = ValueOf(dict, "fortran_order"),
              shape = ValueOf(dict, "shape");
   if (!descr || descr->empty() || !order || !shape) {
@@ -161,7 +161,7 @@ bool AppendUtf8(std::string* out, uint32_t c) {
   return true;
 }
 
-StatusOr<std::string> TextOf(const Header& header, std::string_view item) {
+StatusOr<std::string> TextOf(const NpyHeader& header, std::string_view item) {
   if (header.kind == 'S') return std::string(item.substr(0, item.find_last_not_of('\0') + 1));
   std::string text;
   size_t zeros = 0;  // those at the end are filling
@@ -181,7 +181,7 @@ StatusOr<std::string> TextOf(const Header& header, std::string_view item) {
 
 /// Calls put(row-major index, file index) for every element.
 template <typename Fn>
-void ForEachElement(const Header& header, Fn put) {
+void ForEachElement(const NpyHeader& header, Fn put) {
   const int64_t n = header.shape.num_elements();
   if (!header.column_major || header.shape.rank() < 2) {
     for (int64_t i = 0; i < n; ++i) put(i, i);
@@ -198,7 +198,7 @@ void ForEachElement(const Header& header, Fn put) {
   }
 }
 
-StatusOr<Tensor> MakeStrings(const Header& header, std::string_view data) {
+StatusOr<Tensor> MakeStrings(const NpyHeader& header, std::string_view data) {
   TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), DType::kString, header.shape));
   Status status;
   ForEachElement(header, [&](int64_t to, int64_t from) {
@@ -213,7 +213,7 @@ StatusOr<Tensor> MakeStrings(const Header& header, std::string_view data) {
   return t;
 }
 
-StatusOr<Tensor> MakeNumbers(const Header& header, DType dtype, std::string_view data) {
+StatusOr<Tensor> MakeNumbers(const NpyHeader& header, DType dtype, std::string_view data) {
   TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), dtype, header.shape));
   auto* out = static_cast<char*>(t.raw_data());
   const size_t size = header.item_bytes;
@@ -246,7 +246,7 @@ std::string HeaderText(const std::string& descr, const Shape& shape) {
   dict.append(total - kBefore - dict.size() - 1, ' ');
   dict.push_back('\n');
   const auto length = static_cast<uint16_t>(dict.size());
-  std::string out = StrCat(kMagic, std::string_view("\x01\x00", 2));
+  std::string out = StrCat(kNpyMagic, std::string_view("\x01\x00", 2));
   out.append(reinterpret_cast<const char*>(&length), sizeof(length));
   return out + dict;
 }
@@ -254,7 +254,7 @@ std::string HeaderText(const std::string& descr, const Shape& shape) {
 }  // namespace
 
 StatusOr<Tensor> ParseNpy(std::string_view content) {
-  if (!content.starts_with(kMagic) || content.size() < 12) {
+  if (!content.starts_with(kNpyMagic) || content.size() < 12) {
     return InvalidArgument("not an .npy file");
   }
   const int version = content[6];
@@ -266,7 +266,7 @@ StatusOr<Tensor> ParseNpy(std::string_view content) {
   std::memcpy(&length, content.data() + 8, length_bytes);
   const size_t begin = 8 + length_bytes;
   if (length > content.size() - begin) return DataLoss("the .npy header is cut short");
-  TENON_ASSIGN_OR_RETURN(const Header header, ParseHeader(content.substr(begin, length)));
+  TENON_ASSIGN_OR_RETURN(const NpyHeader header, ParseHeader(content.substr(begin, length)));
   const std::string_view data = content.substr(begin + length);
 
   const bool text = header.kind == 'S' || header.kind == 'U';

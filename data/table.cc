@@ -19,7 +19,7 @@ namespace tenon {
 namespace {
 
 constexpr size_t kFooterBytes = 48;
-constexpr uint64_t kMagic = 0xdb4775248b80fb57ull;
+constexpr uint64_t kTableMagic = 0xdb4775248b80fb57ull;
 /// After each block: its compression and its checksum.
 constexpr size_t kTrailerBytes = 5;
 /// Prefix compression lets a small file spell out very long keys; no real table grows as much.
@@ -136,7 +136,7 @@ StatusOr<TableEntries> ReadTable(std::string_view content) {
   std::string_view footer = content.substr(content.size() - kFooterBytes);
   const uint64_t magic =
       Fixed32(footer.data() + 40) | static_cast<uint64_t>(Fixed32(footer.data() + 44)) << 32;
-  if (magic != kMagic) return DataLoss("it does not end as a table does");
+  if (magic != kTableMagic) return DataLoss("it does not end as a table does");
   TENON_RETURN_IF_ERROR(TakeHandle(&footer).status());  // of the meta index, which holds nothing
   TENON_ASSIGN_OR_RETURN(const BlockHandle index, TakeHandle(&footer));
 

@@ -17,7 +17,7 @@ constexpr uint32_t kLocator64Mark = 0x07064b50;
 constexpr size_t kLocalBytes = 30, kDirectoryBytes = 46, kEndBytes = 22, kEnd64Bytes = 56,
                  kLocatorBytes = 20;
 /// Deflate cannot make more of a byte than this.
-constexpr uint64_t kMaxInflation = 1032;
+constexpr uint64_t kMaxDeflateRatio = 1032;
 
 template <typename T>
 T Get(std::string_view bytes, size_t at) {
@@ -130,7 +130,7 @@ StatusOr<std::string> ZipReader::Read(const Member& m) const {
   if (m.method == 0) {
     content = data;
   } else if (m.method == 8) {
-    if (m.size > (m.compressed_size + 1) * kMaxInflation || m.compressed_size > UINT32_MAX ||
+    if (m.size > (m.compressed_size + 1) * kMaxDeflateRatio || m.compressed_size > UINT32_MAX ||
         m.size > UINT32_MAX) {
       return damaged;
     }

@@ -138,4 +138,12 @@ std::string ClusterSpec::ToString() const {
   return out;
 }
 
+StatusOr<std::string> AddressOfTarget(const std::string& target) {
+  constexpr std::string_view kScheme = "grpc://";
+  if (!target.starts_with(kScheme)) {
+    return InvalidArgument("'", target, "' is not a target; wanted grpc://host:port");
+  }
+  return target.substr(kScheme.size());
+}
+
 }  // namespace tenon

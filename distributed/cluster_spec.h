@@ -49,4 +49,7 @@ class ClusterSpec {
 /// "/job:J/replica:0/task:T".
 std::string TaskName(std::string_view job, int task);
 
+/// The host:port of a target, "grpc://host:port"; InvalidArgument of anything else.
+StatusOr<std::string> AddressOfTarget(const std::string& target);
+
 }  // namespace tenon

@@ -6,12 +6,12 @@
 
 #include "core/proto_io_graph.h"
 #include "distributed/channel_session.h"
+#include "distributed/cluster_spec.h"
 
 namespace tenon {
 namespace {
 
-constexpr std::string_view kScheme = "grpc://";
-constexpr std::chrono::milliseconds kRetryPause{100};
+constexpr std::chrono::milliseconds kConnectPause{100};
 
 class LocalChannel final : public MasterChannel {
  public:
@@ -197,17 +197,15 @@ StatusOr<std::unique_ptr<Session>> OpenChannelSession(std::unique_ptr<MasterChan
                               options.connect_deadline.count() / 1000.0,
                               " s; last error: ", Message(status));
     }
-    std::this_thread::sleep_for(kRetryPause);
+    std::this_thread::sleep_for(kConnectPause);
   }
   return std::make_unique<ChannelSession>(std::move(channel), response.session_handle(), graph);
 }
 
 StatusOr<std::unique_ptr<Session>> MakeRemoteSession(const std::string& target, const Graph& graph,
                                                      const RemoteSessionOptions& options) {
-  if (!target.starts_with(kScheme)) {
-    return InvalidArgument("'", target, "' is not a target; wanted grpc://host:port");
-  }
-  return OpenChannelSession(MakeGrpcChannel(target.substr(kScheme.size())), target, graph, options);
+  TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
+  return OpenChannelSession(MakeGrpcChannel(address), target, graph, options);
 }
 
 }  // namespace tenon

@@ -92,7 +92,7 @@ Status ForwardAll(KernelContext& ctx) {
   for (int i = 0; i < ctx.num_outputs(); ++i) ctx.set_output(i, ctx.TakeInput(i));
   return OkStatus();
 }
-using ForwardKernel = InlineKernel<ForwardAll>;
+using ForwardAllKernel = InlineKernel<ForwardAll>;
 
 Status DoNothing(KernelContext&) { return OkStatus(); }
 using NothingKernel = InlineKernel<DoNothing>;
@@ -149,7 +149,7 @@ void RegisterIdentities(OpRegistry& ops) {
       .Output("output: T")
       .Attr("T: type")
       .Shape(UnchangedShape)
-      .Kernel<ForwardKernel>(kCpu)
+      .Kernel<ForwardAllKernel>(kCpu)
       .Grad(PassGradients)
       .Example({Shape{2, 3}});
   ops.Add("IdentityN")
@@ -158,7 +158,7 @@ void RegisterIdentities(OpRegistry& ops) {
       .Output("output: T")
       .Attr("T: list(type) >= 1")
       .Shape(UnchangedShapes)
-      .Kernel<ForwardKernel>(kCpu)
+      .Kernel<ForwardAllKernel>(kCpu)
       .Grad(PassGradients)
       .Example({Shape{2, 3}, Tensor::Vector<int32_t>({1, 2})},
                {{"T", DTypeVector{DType::kFloat, DType::kInt32}}});
@@ -168,7 +168,7 @@ void RegisterIdentities(OpRegistry& ops) {
       .Output("output: T")
       .Attr("T: type")
       .Shape(UnchangedShape)
-      .Kernel<ForwardKernel>(kCpu)
+      .Kernel<ForwardAllKernel>(kCpu)
       .NotDifferentiable()
       .Example({Shape{2, 3}});
   ops.Add("PreventGradient")
@@ -178,7 +178,7 @@ void RegisterIdentities(OpRegistry& ops) {
       .Attr("T: type")
       .Attr("message: string = ''")
       .Shape(UnchangedShape)
-      .Kernel<ForwardKernel>(kCpu)
+      .Kernel<ForwardAllKernel>(kCpu)
       .Grad(RefuseGradient)
       .NoExample("its gradient is an error; const_ops_test covers it");
 }

@@ -18,7 +18,7 @@ Status ForwardFirst(KernelContext& ctx) {
   Forward(ctx, 0, 0);
   return OkStatus();
 }
-using ForwardKernel = InlineKernel<ForwardFirst>;
+using ForwardFirstKernel = InlineKernel<ForwardFirst>;
 
 /// Leaves the output of the branch not taken without a value, which makes it dead.
 Status SwitchKernel(KernelContext& ctx) {
@@ -80,7 +80,7 @@ Status MergeGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
   return OkStatus();
 }
 
-constexpr char kCovered[] = "needs the executor's frames; the control flow tests cover it";
+constexpr char kNeedsFrames[] = "needs the executor's frames; the control flow tests cover it";
 
 /// Adds an op in its value form and its Ref form.
 struct Form {
@@ -102,7 +102,7 @@ void RegisterBranches(OpRegistry& ops) {
         .Shape(SwitchShape)
         .Kernel<InlineKernel<SwitchKernel>>(kCpu, {.host_args = {"pred"}})
         .Grad(SwitchGrad)
-        .NoExample(kCovered);
+        .NoExample(kNeedsFrames);
     if (f.name != "Switch") op.AllowsUninitializedInput();
   }
   for (const Form& f : FormsOf("Merge")) {
@@ -116,7 +116,7 @@ void RegisterBranches(OpRegistry& ops) {
         .Shape(MergeShape)
         .Kernel<InlineKernel<MergeKernel>>(kCpu, {.host_args = {"value_index"}})
         .Grad(MergeGrad)
-        .NoExample(kCovered);
+        .NoExample(kNeedsFrames);
   }
 }
 
@@ -131,8 +131,8 @@ void RegisterLoops(OpRegistry& ops) {
         .Attr("is_constant: bool = false")
         .Attr("parallel_iterations: int = 10")
         .Shape(UnchangedShape)
-        .Kernel<ForwardKernel>(kCpu)
-        .NoExample(kCovered);
+        .Kernel<ForwardFirstKernel>(kCpu)
+        .NoExample(kNeedsFrames);
   }
   for (const Form& f : FormsOf("Exit")) {
     ops.Add(f.name)
@@ -141,8 +141,8 @@ void RegisterLoops(OpRegistry& ops) {
         .Output(StrCat("output: ", f.type))
         .Attr("T: type")
         .Shape(UnchangedShape)
-        .Kernel<ForwardKernel>(kCpu)
-        .NoExample(kCovered);
+        .Kernel<ForwardFirstKernel>(kCpu)
+        .NoExample(kNeedsFrames);
   }
   for (const Form& f : FormsOf("NextIteration")) {
     ops.Add(f.name)
@@ -152,17 +152,17 @@ void RegisterLoops(OpRegistry& ops) {
         .Attr("T: type")
         .Shape(UnchangedShape)
         .LoopBack()
-        .Kernel<ForwardKernel>(kCpu)
-        .NoExample(kCovered);
+        .Kernel<ForwardFirstKernel>(kCpu)
+        .NoExample(kNeedsFrames);
   }
   ops.Add("LoopCond")
       .Doc("The condition of a loop: whether it goes on.")
       .Input("input: bool")
       .Output("output: bool")
       .Shape(UnchangedShape)
-      .Kernel<ForwardKernel>(kCpu, {.host_args = {"input", "output"}})
+      .Kernel<ForwardFirstKernel>(kCpu, {.host_args = {"input", "output"}})
       .NotDifferentiable()
-      .NoExample(kCovered);
+      .NoExample(kNeedsFrames);
 }
 
 }  // namespace

@@ -39,12 +39,10 @@ void GeluApproximate(float* x, int64_t n, float) {
   });
 }
 
-constexpr NamedActivation kActivations[] = {
+constexpr NamedActivation kNamedActivations[] = {
     {"Relu", [](float* x, int64_t n, float) { Each(x, n, [](float v) { return v < 0 ? 0 : v; }); }},
-    {"Relu6",
-     [](float* x, int64_t n, float) {
-       Each(x, n, [](float v) { return v < 0 ? 0 : (v > 6 ? 6 : v); });
-     }},
+    {"Relu6", [](float* x, int64_t n,
+                 float) { Each(x, n, [](float v) { return v < 0 ? 0 : (v > 6 ? 6 : v); }); }},
     {"LeakyRelu",
      [](float* x, int64_t n, float alpha) {
        Each(x, n, [alpha](float v) { return v < 0 ? alpha * v : v; });
@@ -74,7 +72,7 @@ class FusedMatMulCpu final : public Kernel {
     } else if (c.input_types().size() != 3) {
       c.Fail(InvalidArgument("Fused MatMul with BiasAdd must have one extra argument: bias."));
     } else if (fused.size() == 2) {
-      for (const NamedActivation& a : kActivations) {
+      for (const NamedActivation& a : kNamedActivations) {
         if (a.name == fused[1]) activation_ = a.apply;
       }
       if (activation_ == nullptr) {

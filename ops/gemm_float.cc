@@ -12,7 +12,7 @@ namespace tenon {
 namespace {
 
 /// Guess of what one multiplication and addition costs.
-constexpr double kCostNs = 0.02;
+constexpr double kMultiplyAddNs = 0.02;
 /// Prepared products that a thread keeps. Programs use few shapes over and over.
 constexpr size_t kMaxPrepared = 256;
 
@@ -83,7 +83,7 @@ Status GemmFloat(const GemmShape& shape, const float* a, const float* b, float* 
   const double work = static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                       static_cast<double>(shape.k);
   // How the work is cut depends on the number of threads when it was prepared.
-  const OpenMpTeam team(work * kCostNs);
+  const OpenMpTeam team(work * kMultiplyAddNs);
   thread_local std::unordered_map<Key, std::unique_ptr<PreparedGemm>, KeyHash> prepared;
   try {
     if (prepared.size() >= kMaxPrepared) prepared.clear();

@@ -115,9 +115,9 @@ Status RestoreShape(ShapeContext& c) {
   return OkStatus();
 }
 
-class MergeKernel final : public Kernel {
+class MergeCheckpointsKernel final : public Kernel {
  public:
-  explicit MergeKernel(KernelConstruction& c)
+  explicit MergeCheckpointsKernel(KernelConstruction& c)
       : Kernel(c),
         delete_old_dirs_(c.Attr<bool>("delete_old_dirs")),
         allow_missing_(c.Attr<bool>("allow_missing_files")) {}
@@ -153,7 +153,7 @@ class MergeKernel final : public Kernel {
   const bool allow_missing_;
 };
 
-constexpr char kCovered[] = "reads or writes files; io_ops_test covers it";
+constexpr char kNeedsFiles[] = "reads or writes files; io_ops_test covers it";
 
 }  // namespace
 
@@ -164,7 +164,7 @@ void RegisterIoOps(OpRegistry& ops) {
       .Output("contents: string")
       .Shape(ScalarShape)
       .Kernel(kCpu, ReadFileKernel)
-      .NoExample(kCovered);
+      .NoExample(kNeedsFiles);
   ops.Add("WriteFile")
       .Doc("Writes a file, and makes its folder when it is not there.")
       .Input("filename: string")
@@ -172,7 +172,7 @@ void RegisterIoOps(OpRegistry& ops) {
       .Stateful()
       .Shape(NoOutputShape)
       .Kernel(kCpu, WriteFileKernel)
-      .NoExample(kCovered);
+      .NoExample(kNeedsFiles);
   ops.Add("SaveV2")
       .Doc("Writes tensors, or slices of larger ones, to a checkpoint.")
       .Input("prefix: string")
@@ -183,7 +183,7 @@ void RegisterIoOps(OpRegistry& ops) {
       .Stateful()
       .Shape(NoOutputShape)
       .Kernel(kCpu, SaveKernel)
-      .NoExample(kCovered);
+      .NoExample(kNeedsFiles);
   ops.Add("RestoreV2")
       .Doc("Reads tensors, or slices of them, from a checkpoint.")
       .Input("prefix: string")
@@ -194,7 +194,7 @@ void RegisterIoOps(OpRegistry& ops) {
       .Stateful()
       .Shape(RestoreShape)
       .Kernel(kCpu, RestoreKernel)
-      .NoExample(kCovered);
+      .NoExample(kNeedsFiles);
   ops.Add("MergeV2Checkpoints")
       .Doc("Makes one checkpoint of several, whose files it takes over.")
       .Input("checkpoint_prefixes: string")
@@ -203,8 +203,8 @@ void RegisterIoOps(OpRegistry& ops) {
       .Attr("allow_missing_files: bool = false")
       .Stateful()
       .Shape(NoOutputShape)
-      .Kernel<MergeKernel>(kCpu)
-      .NoExample(kCovered);
+      .Kernel<MergeCheckpointsKernel>(kCpu)
+      .NoExample(kNeedsFiles);
 }
 
 Output ReadFile(const Scope& s, Output filename) {

@@ -16,7 +16,7 @@
 namespace tenon {
 namespace {
 
-constexpr double kCostNs = 2;
+constexpr double kLossNs = 2;
 
 /// Reads row `row` of what broadcasts to a matrix, as C.
 template <typename T, typename C>
@@ -73,7 +73,7 @@ Status SoftmaxCrossEntropyCpu(KernelContext& ctx) {
       return;
     }
     T* b = backprop->data<T>();
-    ParallelFor(rows, kCostNs * static_cast<double>(n) + 30, [&](int64_t begin, int64_t end) {
+    ParallelFor(rows, kLossNs * static_cast<double>(n) + 30, [&](int64_t begin, int64_t end) {
       std::vector<C> buffer(3 * n);
       C *x = buffer.data(), *y = x + n, *scratch = y + n;
       for (int64_t r = begin; r < end; ++r) {
@@ -92,7 +92,7 @@ void SparseRows(const Tensor& logits, const Tensor& labels, Tensor* loss, Tensor
   using C = ComputeType<T>;
   const int64_t rows = logits.dim(0), n = logits.dim(1);
   const T* in = logits.data<T>();
-  ParallelFor(rows, kCostNs * static_cast<double>(n) + 30, [&](int64_t begin, int64_t end) {
+  ParallelFor(rows, kLossNs * static_cast<double>(n) + 30, [&](int64_t begin, int64_t end) {
     std::vector<C> buffer(2 * n);
     C *x = buffer.data(), *e = x + n;
     for (int64_t r = begin; r < end; ++r) {

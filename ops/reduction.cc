@@ -120,8 +120,8 @@ constexpr int64_t kLanes = 16;
 /// not depend on it.
 constexpr int64_t kPiece = 1 << 15;
 /// Columns that are reduced together.
-constexpr int64_t kBlock = 64;
-constexpr double kCostNs = 0.3;
+constexpr int64_t kColumnBlock = 64;
+constexpr double kReduceNs = 0.3;
 
 template <typename R, typename T>
 typename R::Acc ReducePiece(const T* x, int64_t n) {
@@ -150,7 +150,7 @@ typename R::Acc ReduceRun(const T* x, int64_t n) {
   if (n <= kPiece) return ReducePiece<R>(x, n);
   const int64_t pieces = (n + kPiece - 1) / kPiece;
   std::vector<std::array<typename R::Acc, 1>> parts(pieces);  // bool has no vector of its own
-  ParallelFor(pieces, kCostNs * kPiece, [&](int64_t begin, int64_t end) {
+  ParallelFor(pieces, kReduceNs * kPiece, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       parts[p][0] = ReducePiece<R>(x + p * kPiece, std::min(kPiece, n - p * kPiece));
     }
@@ -166,7 +166,7 @@ void ReduceRows(const ReductionPlan& plan, const T* in, T* out) {
   const int64_t run = plan.reduced.empty() ? 1 : plan.reduced.back().size;
   const size_t outer = plan.reduced.empty() ? 0 : plan.reduced.size() - 1;
   const int64_t runs = plan.num_reduced / run;
-  const double cost = 5 + kCostNs * static_cast<double>(plan.num_reduced);
+  const double cost = 5 + kReduceNs * static_cast<double>(plan.num_reduced);
   ParallelFor(plan.num_kept, cost, [&](int64_t begin, int64_t end) {
     OffsetWalk kept(plan.kept.data(), plan.kept.size(), begin);
     for (int64_t o = begin; o < end; ++o, kept.Next()) {
@@ -185,16 +185,17 @@ void ReduceRows(const ReductionPlan& plan, const T* in, T* out) {
 template <typename R, typename T>
 void ReduceColumns(const ReductionPlan& plan, const T* in, T* out) {
   const int64_t columns = plan.kept.back().size;
-  const int64_t blocks = (columns + kBlock - 1) / kBlock;
+  const int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
   const int64_t rows = plan.num_kept / columns;
-  const double cost = kCostNs * static_cast<double>(plan.num_reduced * std::min(columns, kBlock));
+  const double cost =
+      kReduceNs * static_cast<double>(plan.num_reduced * std::min(columns, kColumnBlock));
   ParallelFor(rows * blocks, cost, [&](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t row = item / blocks, first = item % blocks * kBlock;
-      const int64_t n = std::min(kBlock, columns - first);
+      const int64_t row = item / blocks, first = item % blocks * kColumnBlock;
+      const int64_t n = std::min(kColumnBlock, columns - first);
       const OffsetWalk kept(plan.kept.data(), plan.kept.size() - 1, row);
       OffsetWalk reduced(plan.reduced.data(), plan.reduced.size(), 0);
-      typename R::Acc acc[kBlock];
+      typename R::Acc acc[kColumnBlock];
       std::fill_n(acc, n, R::Start());
       for (int64_t r = 0; r < plan.num_reduced; ++r, reduced.Next()) {
         const T* x = in + kept.offset() + reduced.offset() + first;

@@ -224,7 +224,7 @@ Status ResourceGatherGrad(const Scope& s, Node& node, const std::vector<Output>&
   return OkStatus();
 }
 
-constexpr char kCovered[] = "needs a variable; resource_variable_ops_test covers it";
+constexpr char kNeedsVariable[] = "needs a variable; resource_variable_ops_test covers it";
 
 void RegisterReading(OpRegistry& ops) {
   ops.Add("VarHandleOp")
@@ -239,7 +239,7 @@ void RegisterReading(OpRegistry& ops) {
       .Stateful()
       .Shape(ScalarShape)
       .Kernel<VarHandleKernel>(kCpu)
-      .NoExample(kCovered);
+      .NoExample(kNeedsVariable);
   ops.Add("ReadVariableOp")
       .Doc("The value of a variable at this moment.")
       .Input("resource: resource")
@@ -249,7 +249,7 @@ void RegisterReading(OpRegistry& ops) {
       .Shape(HandleValueShape)
       .Kernel<ReadKernel>(kCpu, {.host_args = {"resource"}})
       .Grad(ReadGrad)
-      .NoExample(kCovered);
+      .NoExample(kNeedsVariable);
   ops.Add("VarIsInitializedOp")
       .Doc("Whether a variable has been assigned.")
       .Input("resource: resource")
@@ -258,7 +258,7 @@ void RegisterReading(OpRegistry& ops) {
       .Shape(ScalarShape)
       .Kernel<IsInitializedKernel>(kCpu, {.host_args = {"resource", "is_initialized"}})
       .NotDifferentiable()
-      .NoExample(kCovered);
+      .NoExample(kNeedsVariable);
   ops.Add("VariableShape")
       .Doc("The shape of a variable's value.")
       .Input("input: resource")
@@ -268,7 +268,7 @@ void RegisterReading(OpRegistry& ops) {
       .Shape(VariableShapeShape)
       .Kernel<VariableShapeKernel>(kCpu, {.host_args = {"input", "output"}})
       .NotDifferentiable()
-      .NoExample(kCovered);
+      .NoExample(kNeedsVariable);
   ops.Add("ResourceGather")
       .Doc("Rows of a variable, without reading all of it.")
       .Input("resource: resource")
@@ -282,11 +282,11 @@ void RegisterReading(OpRegistry& ops) {
       .Shape(ResourceGatherShape)
       .Kernel<ResourceGatherKernel>(kCpu, {.host_args = {"resource"}})
       .Grad(ResourceGatherGrad)
-      .NoExample(kCovered);
+      .NoExample(kNeedsVariable);
 }
 
 template <Update kUpdate>
-void AddAssignUpdate(OpRegistry& ops, std::string_view name, std::string_view doc) {
+void AddAssignVariableUpdate(OpRegistry& ops, std::string_view name, std::string_view doc) {
   ops.Add(name)
       .Doc(doc)
       .Input("resource: resource")
@@ -296,7 +296,7 @@ void AddAssignUpdate(OpRegistry& ops, std::string_view name, std::string_view do
       .Shape(NoOutputShape)
       .Kernel<AssignUpdateKernel<kUpdate>>(
           kCpu, {.types = {{"dtype", DTypesOf(NumericTypes())}}, .host_args = {"resource"}})
-      .NoExample(kCovered);
+      .NoExample(kNeedsVariable);
 }
 
 }  // namespace
@@ -312,10 +312,10 @@ void RegisterResourceVariableOps(OpRegistry& ops) {
       .Stateful()
       .Shape(NoOutputShape)
       .Kernel<AssignVariableKernel>(kCpu, {.host_args = {"resource"}})
-      .NoExample(kCovered);
-  AddAssignUpdate<Update::kAdd>(ops, "AssignAddVariableOp", "Adds a value to a variable.");
-  AddAssignUpdate<Update::kSubtract>(ops, "AssignSubVariableOp",
-                                     "Subtracts a value from a variable.");
+      .NoExample(kNeedsVariable);
+  AddAssignVariableUpdate<Update::kAdd>(ops, "AssignAddVariableOp", "Adds a value to a variable.");
+  AddAssignVariableUpdate<Update::kSubtract>(ops, "AssignSubVariableOp",
+                                             "Subtracts a value from a variable.");
   ops.Add("DestroyResourceOp")
       .Doc("Removes the variable of a handle; kernels that use it keep it until they end.")
       .Input("resource: resource")
@@ -323,7 +323,7 @@ void RegisterResourceVariableOps(OpRegistry& ops) {
       .Stateful()
       .Shape(NoOutputShape)
       .Kernel<DestroyKernel>(kCpu, {.host_args = {"resource"}})
-      .NoExample(kCovered);
+      .NoExample(kNeedsVariable);
 }
 
 Output VarHandleOp(const Scope& s, DType dtype, PartialShape shape, std::string_view container,

@@ -9,9 +9,9 @@ namespace tenon {
 namespace {
 
 template <Update kUpdate>
-class ScatterKernel final : public Kernel {
+class ScatterUpdateKernel final : public Kernel {
  public:
-  explicit ScatterKernel(KernelConstruction& c) : Kernel(c) {}
+  explicit ScatterUpdateKernel(KernelConstruction& c) : Kernel(c) {}
   Status Compute(KernelContext& ctx) const override {
     TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Variable> variable,
                            variable_.Find(ctx, ctx.input(2).dtype()));
@@ -46,7 +46,7 @@ void AddScatter(OpRegistry& ops, std::string_view name, std::string_view doc) {
       .Attr("Tindices: {int32, int64}")
       .Attr(StrCat("use_locking: bool = ", kUpdate == Update::kSet ? "true" : "false"))
       .Shape(UnchangedShape)
-      .Kernel<ScatterKernel<kUpdate>>(kCpu, OptionsOf(kUpdate, "T"))
+      .Kernel<ScatterUpdateKernel<kUpdate>>(kCpu, OptionsOf(kUpdate, "T"))
       .NoExample("needs a variable; scatter_update_ops_test covers it");
   if (kUpdate != Update::kSet) op.NotDifferentiable();
   ops.Add(StrCat("ResourceScatter", name))
@@ -58,7 +58,7 @@ void AddScatter(OpRegistry& ops, std::string_view name, std::string_view doc) {
       .Attr("Tindices: {int32, int64}")
       .Stateful()
       .Shape(NoOutputShape)
-      .Kernel<ScatterKernel<kUpdate>>(kCpu, OptionsOf(kUpdate, "dtype"))
+      .Kernel<ScatterUpdateKernel<kUpdate>>(kCpu, OptionsOf(kUpdate, "dtype"))
       .NoExample("needs a variable; scatter_update_ops_test covers it");
 }
 

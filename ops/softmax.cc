@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-constexpr double kCostNs = 1.5;
+constexpr double kExpNs = 1.5;
 
 template <typename C>
 void SoftmaxRow(const C* x, C* y, int64_t n) {
@@ -34,7 +34,7 @@ void LogSoftmaxRow(const C* x, C* y, int64_t n, C* scratch) {
 template <typename T>
 void Rows(bool logarithm, const T* x, T* y, int64_t rows, int64_t n) {
   using C = ComputeType<T>;
-  ParallelFor(rows, kCostNs * static_cast<double>(n) + 20, [&](int64_t begin, int64_t end) {
+  ParallelFor(rows, kExpNs * static_cast<double>(n) + 20, [&](int64_t begin, int64_t end) {
     std::vector<C> scratch(std::is_same_v<C, T> && !logarithm ? 0 : n), wide(scratch.size());
     for (int64_t r = begin; r < end; ++r) {
       const T* in = x + r * n;

@@ -58,12 +58,7 @@ class Stack final : public Resource {
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-constexpr char kContainer[] = "_stacks";
-
-StatusOr<ResourceStore*> StepResources(const KernelContext& ctx) {
-  if (ctx.step().step_resources == nullptr) return Internal("the step has no resources");
-  return ctx.step().step_resources;
-}
+constexpr char kStackContainer[] = "_stacks";
 
 StatusOr<std::shared_ptr<Stack>> StackInput(const KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, 0));
@@ -82,11 +77,11 @@ class StackKernel final : public Kernel {
     TENON_ASSIGN_OR_RETURN(ResourceStore * store, StepResources(ctx));
     ResourceHandle handle;
     handle.device = ctx.device().name();
-    handle.container = kContainer;
+    handle.container = kStackContainer;
     // Every run makes a stack of its own: inside an outer loop there is one an iteration.
     handle.name = StrCat(stack_name_.empty() ? name() : stack_name_, "_", made_.fetch_add(1));
     handle.type_name = "N10tensorflow5StackE";
-    TENON_RETURN_IF_ERROR(store->LookupOrCreate<Stack>(kContainer, handle.name, [&] {
+    TENON_RETURN_IF_ERROR(store->LookupOrCreate<Stack>(kStackContainer, handle.name, [&] {
       return std::make_shared<Stack>(dtype_, max_size, handle.name);
     }));
     ctx.set_output(0, Tensor::Scalar(std::move(handle)));
@@ -129,7 +124,7 @@ Status PushShape(ShapeContext& c) {
   return OkStatus();
 }
 
-constexpr char kCovered[] = "needs a step's resources; stack_ops_test covers it";
+constexpr char kNeedsStack[] = "needs a step's resources; stack_ops_test covers it";
 
 }  // namespace
 
@@ -143,7 +138,7 @@ void RegisterStackOps(OpRegistry& ops) {
       .Stateful()
       .Shape(ScalarShape)
       .Kernel<StackKernel>(kCpu, {.host_args = {"max_size", "handle"}})
-      .NoExample(kCovered);
+      .NoExample(kNeedsStack);
   ops.Add("StackPushV2")
       .Doc("Puts a value on a stack, and gives the value.")
       .Input("handle: resource")
@@ -154,7 +149,7 @@ void RegisterStackOps(OpRegistry& ops) {
       .Stateful()
       .Shape(PushShape)
       .Kernel(kCpu, PushKernel, {.host_args = {"handle"}})
-      .NoExample(kCovered);
+      .NoExample(kNeedsStack);
   ops.Add("StackPopV2")
       .Doc("Takes the last value off a stack.")
       .Input("handle: resource")
@@ -163,14 +158,14 @@ void RegisterStackOps(OpRegistry& ops) {
       .Stateful()
       .Shape(UnknownShape)
       .Kernel(kCpu, PopKernel, {.host_args = {"handle"}})
-      .NoExample(kCovered);
+      .NoExample(kNeedsStack);
   ops.Add("StackCloseV2")
       .Doc("Ends a stack and drops its values.")
       .Input("handle: resource")
       .Stateful()
       .Shape(NoOutputShape)
       .Kernel(kCpu, CloseKernel, {.host_args = {"handle"}})
-      .NoExample(kCovered);
+      .NoExample(kNeedsStack);
 }
 
 }  // namespace tenon

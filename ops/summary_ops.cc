@@ -108,7 +108,7 @@ class HistogramKernel final : public Kernel {
   }
 };
 
-Status MergeKernel(KernelContext& ctx) {
+Status MergeSummariesKernel(KernelContext& ctx) {
   Summary merged;
   StringSet tags;
   for (int i = 0; i < ctx.num_inputs(); ++i) {
@@ -158,7 +158,7 @@ void RegisterSummaryOps(OpRegistry& ops) {
       .Output("summary: string")
       .Attr("N: int >= 1")
       .Shape(ScalarShape)
-      .Kernel(kCpu, MergeKernel, {.host_args = {"inputs", "summary"}})
+      .Kernel(kCpu, MergeSummariesKernel, {.host_args = {"inputs", "summary"}})
       .NotDifferentiable()
       .Example({Tensor::Scalar(""), Tensor::Scalar("")}, {{"N", 2}});
 }

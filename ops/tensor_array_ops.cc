@@ -13,12 +13,7 @@
 namespace tenon {
 namespace {
 
-constexpr char kContainer[] = "_tensor_arrays";
-
-StatusOr<ResourceStore*> StepResources(const KernelContext& ctx) {
-  if (ctx.step().step_resources == nullptr) return Internal("the step has no resources");
-  return ctx.step().step_resources;
-}
+constexpr char kTensorArrayContainer[] = "_tensor_arrays";
 
 StatusOr<std::shared_ptr<TensorArray>> ArrayInput(const KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, 0));
@@ -29,7 +24,7 @@ StatusOr<std::shared_ptr<TensorArray>> ArrayInput(const KernelContext& ctx) {
 Tensor HandleOf(const KernelContext& ctx, std::string name) {
   ResourceHandle handle;
   handle.device = ctx.device().name();
-  handle.container = kContainer;
+  handle.container = kTensorArrayContainer;
   handle.name = std::move(name);
   handle.type_name = "N10tensorflow11TensorArrayE";
   return Tensor::Scalar(std::move(handle));
@@ -56,8 +51,9 @@ class CreateKernel final : public Kernel {
     // Every run makes an array of its own: inside an outer loop there is one an iteration.
     const std::string unique =
         StrCat(array_name_.empty() ? name() : array_name_, "_", made_.fetch_add(1));
-    TENON_RETURN_IF_ERROR(store->LookupOrCreate<TensorArray>(
-        kContainer, unique, [&] { return std::make_shared<TensorArray>(unique, options_, size); }));
+    TENON_RETURN_IF_ERROR(store->LookupOrCreate<TensorArray>(kTensorArrayContainer, unique, [&] {
+      return std::make_shared<TensorArray>(unique, options_, size);
+    }));
     ctx.set_output(0, HandleOf(ctx, unique));
     ctx.set_output(1, Flow());
     return OkStatus();
@@ -78,7 +74,7 @@ class GradKernel final : public Kernel {
     TENON_ASSIGN_OR_RETURN(ResourceStore * store, StepResources(ctx));
     const std::string name = StrCat(array->name(), "@", source_);
     TENON_RETURN_IF_ERROR(store->LookupOrCreate<TensorArray>(
-        kContainer, name, [&] { return array->MakeGradient(name); }));
+        kTensorArrayContainer, name, [&] { return array->MakeGradient(name); }));
     ctx.set_output(0, HandleOf(ctx, name));
     ctx.set_output(1, Flow());
     return OkStatus();
@@ -131,9 +127,9 @@ Status JoinElements(KernelContext& ctx, const std::vector<Tensor>& elements, con
   return OkStatus();
 }
 
-class GatherKernel final : public Kernel {
+class TensorArrayGatherKernel final : public Kernel {
  public:
-  explicit GatherKernel(KernelConstruction& c)
+  explicit TensorArrayGatherKernel(KernelConstruction& c)
       : Kernel(c), element_shape_(c.Attr<PartialShape>("element_shape")) {}
   Status Compute(KernelContext& ctx) const override {
     TENON_ASSIGN_OR_RETURN(const std::shared_ptr<TensorArray> array, ReadableArray(ctx));
@@ -168,9 +164,9 @@ class GatherKernel final : public Kernel {
   const PartialShape element_shape_;
 };
 
-class ConcatKernel final : public Kernel {
+class TensorArrayConcatKernel final : public Kernel {
  public:
-  explicit ConcatKernel(KernelConstruction& c)
+  explicit TensorArrayConcatKernel(KernelConstruction& c)
       : Kernel(c), rest_(c.Attr<PartialShape>("element_shape_except0")) {}
   Status Compute(KernelContext& ctx) const override {
     TENON_ASSIGN_OR_RETURN(const std::shared_ptr<TensorArray> array, ReadableArray(ctx));
@@ -224,7 +220,7 @@ StatusOr<Tensor> RowsOf(const Tensor& value, int64_t begin, int64_t end, const S
   return rows;
 }
 
-Status ScatterKernel(KernelContext& ctx) {
+Status TensorArrayScatterKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<TensorArray> array, ArrayInput(ctx));
   TENON_ASSIGN_OR_RETURN(const DimVector indices, ReadIntegerVector(ctx.input(1), "indices"));
   const Tensor& value = ctx.input(2);
@@ -242,7 +238,7 @@ Status ScatterKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
-Status SplitKernel(KernelContext& ctx) {
+Status TensorArraySplitKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<TensorArray> array, ArrayInput(ctx));
   const Tensor& value = ctx.input(1);
   TENON_ASSIGN_OR_RETURN(const DimVector lengths, ReadIntegerVector(ctx.input(2), "lengths"));
@@ -279,20 +275,20 @@ Status SplitKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
-Status SizeKernel(KernelContext& ctx) {
+Status TensorArraySizeKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<TensorArray> array, ArrayInput(ctx));
   TENON_ASSIGN_OR_RETURN(const int64_t size, array->Size());
   ctx.set_output(0, Tensor::Scalar(static_cast<int32_t>(size)));
   return OkStatus();
 }
 
-Status CloseKernel(KernelContext& ctx) {
+Status TensorArrayCloseKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<TensorArray> array, ArrayInput(ctx));
   array->Close();
   return OkStatus();
 }
 
-Status GatherShape(ShapeContext& c) {
+Status TensorArrayGatherShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape element, c.Attr<PartialShape>("element_shape"));
   TENON_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRank(1, 1));
   if (!element.rank_known()) return OkStatus();
@@ -302,11 +298,11 @@ Status GatherShape(ShapeContext& c) {
   return OkStatus();
 }
 
-constexpr char kCovered[] = "needs a step's resources; tensor_array_ops_test covers it";
+constexpr char kNeedsTensorArray[] = "needs a step's resources; tensor_array_ops_test covers it";
 
 /// Starts an op on an array: every one is stateful and takes the handle first.
 void AddArrayOp(OpBuilder& op, std::string_view doc) {
-  op.Doc(doc).Stateful().Input("handle: resource").NoExample(kCovered);
+  op.Doc(doc).Stateful().Input("handle: resource").NoExample(kNeedsTensorArray);
 }
 
 void RegisterWrites(OpRegistry& ops) {
@@ -322,13 +318,13 @@ void RegisterWrites(OpRegistry& ops) {
     AddArrayOp(op, "Sets elements to the slices of value along its first dimension.");
     op.Input("indices: int32").Input("value: T").Input("flow_in: float").Output("flow_out: float");
     op.Attr("T: type").Shape(ScalarShape).Grad(TensorArrayScatterGrad);
-    op.Kernel(kCpu, ScatterKernel, {.host_args = {"handle", "indices"}});
+    op.Kernel(kCpu, TensorArrayScatterKernel, {.host_args = {"handle", "indices"}});
   }
   OpBuilder op = ops.Add("TensorArraySplitV3");
   AddArrayOp(op, "Sets all elements to consecutive rows of value; lengths says how many each.");
   op.Input("value: T").Input("lengths: int64").Input("flow_in: float").Output("flow_out: float");
   op.Attr("T: type").Shape(ScalarShape).Grad(TensorArraySplitGrad);
-  op.Kernel(kCpu, SplitKernel, {.host_args = {"handle", "lengths"}});
+  op.Kernel(kCpu, TensorArraySplitKernel, {.host_args = {"handle", "lengths"}});
 }
 
 void RegisterReads(OpRegistry& ops) {
@@ -344,8 +340,8 @@ void RegisterReads(OpRegistry& ops) {
     AddArrayOp(op, "Elements of equal shape along a new first dimension.");
     op.Input("indices: int32").Input("flow_in: float").Output("value: dtype").Attr("dtype: type");
     op.Attr("element_shape: shape = { unknown_rank: true }");
-    op.Shape(GatherShape).Grad(TensorArrayGatherGrad);
-    op.Kernel<GatherKernel>(kCpu, {.host_args = {"handle", "indices"}});
+    op.Shape(TensorArrayGatherShape).Grad(TensorArrayGatherGrad);
+    op.Kernel<TensorArrayGatherKernel>(kCpu, {.host_args = {"handle", "indices"}});
   }
   {
     OpBuilder op = ops.Add("TensorArrayConcatV3");
@@ -353,12 +349,12 @@ void RegisterReads(OpRegistry& ops) {
     op.Input("flow_in: float").Output("value: dtype").Output("lengths: int64").Attr("dtype: type");
     op.Attr("element_shape_except0: shape = { unknown_rank: true }");
     op.Shape(UnknownShape).Grad(TensorArrayConcatGrad);
-    op.Kernel<ConcatKernel>(kCpu, {.host_args = {"handle", "lengths"}});
+    op.Kernel<TensorArrayConcatKernel>(kCpu, {.host_args = {"handle", "lengths"}});
   }
   OpBuilder op = ops.Add("TensorArraySizeV3");
   AddArrayOp(op, "The number of elements.");
   op.Input("flow_in: float").Output("size: int32").Shape(ScalarShape).NotDifferentiable();
-  op.Kernel(kCpu, SizeKernel, {.host_args = {"handle", "size"}});
+  op.Kernel(kCpu, TensorArraySizeKernel, {.host_args = {"handle", "size"}});
 }
 
 }  // namespace
@@ -381,7 +377,7 @@ void RegisterTensorArrayOps(OpRegistry& ops) {
       .Shape(ScalarShape)
       .Kernel<CreateKernel>(kCpu, {.host_args = {"size", "handle"}})
       .NotDifferentiable()
-      .NoExample(kCovered);
+      .NoExample(kNeedsTensorArray);
   RegisterWrites(ops);
   RegisterReads(ops);
   {
@@ -394,7 +390,7 @@ void RegisterTensorArrayOps(OpRegistry& ops) {
   OpBuilder op = ops.Add("TensorArrayCloseV3");
   AddArrayOp(op, "Ends an array and drops its elements.");
   op.Shape(NoOutputShape).NotDifferentiable();
-  op.Kernel(kCpu, CloseKernel, {.host_args = {"handle"}});
+  op.Kernel(kCpu, TensorArrayCloseKernel, {.host_args = {"handle"}});
 }
 
 }  // namespace tenon

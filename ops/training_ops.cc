@@ -145,7 +145,7 @@ class ApplyKernel final : public Kernel {
     for (int i = 0; i < Rule::kVariables; ++i) {
       inputs_[i] = std::make_unique<VariableInput>(i);
     }
-    if (Rule::kFlag != nullptr) flag_ = c.Attr<bool>(Rule::kFlag);
+    if constexpr (Rule::kFlag != nullptr) flag_ = c.Attr<bool>(Rule::kFlag);
   }
 
   Status Compute(KernelContext& ctx) const override {

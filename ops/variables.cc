@@ -19,6 +19,11 @@ StatusOr<const ResourceHandle*> HandleInput(const KernelContext& ctx, int i) {
   return &handle;
 }
 
+StatusOr<ResourceStore*> StepResources(const KernelContext& ctx) {
+  if (ctx.step().step_resources == nullptr) return Internal("the step has no resources");
+  return ctx.step().step_resources;
+}
+
 StatusOr<Tensor> ForVariable(Tensor value) {
   if (!value.buffer() || value.raw_data() == value.buffer()->data()) return value;
   TENON_ASSIGN_OR_RETURN(Tensor copy,

@@ -48,6 +48,8 @@ class ResourceCache {
 
 /// The handle in input `i`, a resource scalar of this device; InvalidArgument otherwise.
 StatusOr<const ResourceHandle*> HandleInput(const KernelContext& ctx, int i);
+/// What lives as long as the step: stacks, tensor arrays.
+StatusOr<ResourceStore*> StepResources(const KernelContext& ctx);
 
 /// Input `i` of a kernel as a variable: a reference or a resource handle. One object an input.
 class VariableInput {

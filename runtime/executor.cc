@@ -257,7 +257,7 @@ class StepRun {
   static Status CheckOutputs(const PlanNode& item, const KernelContext& context, Value* outputs) {
     if (item.flow == FlowKind::kSwitch || context.is_output_dead) return OkStatus();
     for (int i = 0; i < item.num_outputs; ++i) {
-      if (outputs[i].ref == nullptr && !outputs[i].tensor.valid()) [[unlikely]] {
+      if (!outputs[i].live()) [[unlikely]] {
         return MissingOutput(i);
       }
     }

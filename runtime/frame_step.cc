@@ -33,8 +33,6 @@ uint64_t CombineHashes(uint64_t a, uint64_t b) {
   return a ^ (b + 0x9e3779b97f4a7800 + (a << 10) + (a >> 4));
 }
 
-bool IsLive(const Value& v) { return v.ref != nullptr || v.tensor.valid(); }
-
 }  // namespace
 
 uint64_t LoopFrameId(uint64_t parent_id, int64_t parent_iteration, std::string_view name) {
@@ -92,7 +90,7 @@ void FrameStep::Finish(const ReadyNode& r, const PlanNode& item, Value* outputs,
   MutexLock lock(mu_);
   LoopIteration& here = *r.iteration;
   LoopFrame* frame = here.frame;
-  const bool dead = outputs == nullptr || (item.num_outputs > 0 && !IsLive(outputs[0]));
+  const bool dead = outputs == nullptr || (item.num_outputs > 0 && !outputs[0].live());
   switch (item.flow) {
     case FlowKind::kEnter:
     case FlowKind::kConstantEnter: {
@@ -132,7 +130,7 @@ void FrameStep::Deliver(int32_t node, Value* outputs, LoopIteration& target, Rea
       Activate(e, nullptr, outputs == nullptr, target, ready);
     } else {
       Value& value = outputs[e.output];
-      Activate(e, &value, !IsLive(value), target, ready);
+      Activate(e, &value, !value.live(), target, ready);
     }
   }
 }

@@ -9,8 +9,6 @@
 namespace tenon {
 namespace {
 
-bool IsLive(const Value& v) { return v.ref != nullptr || v.tensor.valid(); }
-
 /// A node's outputs. A node is dead when an input, data or control, is.
 struct Result {
   bool dead = false;
@@ -31,7 +29,7 @@ Status GatherInputs(const Node& node, const std::vector<Result>& results,
   for (int i = 0; i < node.num_inputs(); ++i) {
     const Endpoint& in = node.input(i);
     const Result& from = results[in.node->id()];
-    const bool live = !from.dead && IsLive(from.outputs[in.index]);
+    const bool live = !from.dead && from.outputs[in.index].live();
     if (!live) {
       *dead |= !merge;
       continue;

@@ -52,7 +52,7 @@ class SimpleStep {
       bool dead = outputs == nullptr;
       if (!dead && e.output != kControlSlot) {
         Value& value = outputs[e.output];
-        if (value.ref == nullptr && !value.tensor.valid()) {
+        if (!value.live()) {
           dead = true;
         } else if (e.last) {
           slots_[e.slot] = std::move(value);

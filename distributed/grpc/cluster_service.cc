@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/cluster_service.h"
 
+#include "distributed/cluster_spec.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/status.h"
 #include "distributed/server.h"
@@ -10,8 +11,7 @@ namespace tenon {
 namespace {
 
 constexpr std::chrono::seconds kDeadline{5};
-const std::string kService = "/tenon.cluster.ClusterService/";
-constexpr std::string_view kScheme = "grpc://";
+const std::string kClusterService = "/tenon.cluster.ClusterService/";
 
 std::unique_ptr<cluster::ClusterService::Stub> Connect(
     const std::string& address, grpc::ClientContext* context,
@@ -20,32 +20,25 @@ std::unique_ptr<cluster::ClusterService::Stub> Connect(
   return cluster::ClusterService::NewStub(OpenChannel(address));
 }
 
-StatusOr<std::string> AddressOf(const std::string& target) {
-  if (!target.starts_with(kScheme)) {
-    return InvalidArgument("'", target, "' is not a target; wanted grpc://host:port");
-  }
-  return target.substr(kScheme.size());
-}
-
 }  // namespace
 
 void ServeCluster(RpcServer& server, ClusterServiceParts parts) {
   using Done = std::function<void(Status)>;
   const auto started = std::chrono::steady_clock::now();
   server.Handle<cluster::TaskEndedRequest, cluster::TaskEndedResponse>(
-      kService + "TaskEnded",
+      kClusterService + "TaskEnded",
       [parts](const cluster::TaskEndedRequest& request, auto*, Cancellation*, const Done& done) {
         done(parts.job_end.Report(request.job(), request.task(), request.failed(),
                                   request.message()));
       });
   server.Handle<cluster::ShutdownRequest, cluster::ShutdownResponse>(
-      kService + "Shutdown",
+      kClusterService + "Shutdown",
       [parts](const cluster::ShutdownRequest&, auto*, Cancellation*, const Done& done) {
         done(OkStatus());
         parts.shutdown();
       });
   server.Handle<cluster::ServerStatusRequest, cluster::ServerStatusResponse>(
-      kService + "ServerStatus",
+      kClusterService + "ServerStatus",
       [parts, started](const cluster::ServerStatusRequest&, cluster::ServerStatusResponse* response,
                        Cancellation*, const Done& done) {
         response->set_task(parts.task);
@@ -74,7 +67,7 @@ void SendTaskEnded(const std::string& address, const std::string& job, int task,
 }
 
 Status StopServer(const std::string& target, const std::string& reason) {
-  TENON_ASSIGN_OR_RETURN(const std::string address, AddressOf(target));
+  TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
   grpc::ClientContext context;
   const auto stub = Connect(address, &context);
   cluster::ShutdownRequest request;
@@ -84,7 +77,7 @@ Status StopServer(const std::string& target, const std::string& reason) {
 }
 
 StatusOr<std::string> DescribeServer(const std::string& target) {
-  TENON_ASSIGN_OR_RETURN(const std::string address, AddressOf(target));
+  TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
   grpc::ClientContext context;
   const auto stub = Connect(address, &context);
   cluster::ServerStatusResponse response;

@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-const std::string kService = "/tensorflow.MasterService/";
+const std::string kMasterService = "/tensorflow.MasterService/";
 
 using Done = std::function<void(Status)>;
 
@@ -41,7 +41,7 @@ Status WriteResponse(RunStepCall* call, RunStepResponse* response) {
 template <typename Request, typename Response, typename Fn>
 void Blocking(RpcServer& server, BlockingCalls& calls, const std::string& method, Fn fn) {
   server.Handle<Request, Response>(
-      kService + method,
+      kMasterService + method,
       [&calls, fn](const Request& request, Response* response, Cancellation*, const Done& done) {
         calls.Run([&request, response, done, fn] { done(fn(request, response)); });
       });
@@ -95,8 +95,8 @@ void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls, Thread
       server, calls, "Reset",
       [&master](const auto& request, auto*) { return master.Reset(request); });
   server.Handle<RunStepRequest, RunStepResponse>(
-      kService + "RunStep", [&](const RunStepRequest& request, RunStepResponse* response,
-                                Cancellation* cancellation, const Done& done) {
+      kMasterService + "RunStep", [&](const RunStepRequest& request, RunStepResponse* response,
+                                      Cancellation* cancellation, const Done& done) {
         RunStep(master, calls, pool, request, response, cancellation, done);
       });
 }

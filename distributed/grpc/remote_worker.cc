@@ -25,7 +25,7 @@ constexpr std::chrono::seconds kStatusDeadline{5};
 /// Steps take as long as they take.
 constexpr std::chrono::seconds kNoDeadline{0};
 
-const std::string kService = "/tensorflow.WorkerService/";
+const std::string kWorkerPath = "/tensorflow.WorkerService/";
 
 }  // namespace
 
@@ -98,7 +98,7 @@ class RemoteWorker final : public WorkerInterface {
     grpc::ByteBuffer message;
     WriteMessage(request, &message);
     client_.Call(
-        kService + "RecvTensor", message, kNoDeadline, cancellation,
+        kWorkerPath + "RecvTensor", message, kNoDeadline, cancellation,
         [this, call, done = std::move(done)](const grpc::Status& s, grpc::ByteBuffer* bytes) {
           done(s.ok() ? DecodeTensorResponse(bytes, &call->tensor, &call->is_dead) : Named(s));
         });
@@ -114,7 +114,7 @@ class RemoteWorker final : public WorkerInterface {
                                     " is larger than a message can be: ", request.ByteSizeLong(),
                                     " bytes"));
     }
-    client_.Call(kService + method, message, limit, cancellation,
+    client_.Call(kWorkerPath + method, message, limit, cancellation,
                  [this, response, done = std::move(done)](grpc::Status s, grpc::ByteBuffer* bytes) {
                    if (s.ok() && !ReadMessage(bytes, response)) {
                      s = grpc::Status(grpc::StatusCode::INTERNAL, "the answer cannot be read");

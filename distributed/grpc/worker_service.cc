@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-const std::string kService = "/tensorflow.WorkerService/";
+const std::string kWorkerService = "/tensorflow.WorkerService/";
 
 using Done = WorkerInterface::Done;
 
@@ -16,7 +16,7 @@ template <typename Request, typename Response>
 void Forward(RpcServer& server, WorkerInterface& worker, const std::string& method,
              void (WorkerInterface::*call)(const Request&, Response*, Done)) {
   server.Handle<Request, Response>(
-      kService + method,
+      kWorkerService + method,
       [&worker, call](const Request& request, Response* response, Cancellation*, Done done) {
         (worker.*call)(request, response, std::move(done));
       });
@@ -51,15 +51,16 @@ void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& wo
   Forward(server, worker, "CleanupAll", &W::CleanupAllAsync);
   Forward(server, worker, "Logging", &W::LoggingAsync);
   server.Handle<RegisterGraphRequest, RegisterGraphResponse>(
-      kService + "RegisterGraph", [&](const RegisterGraphRequest& request,
-                                      RegisterGraphResponse* response, Cancellation*, Done done) {
+      kWorkerService + "RegisterGraph",
+      [&](const RegisterGraphRequest& request, RegisterGraphResponse* response, Cancellation*,
+          Done done) {
         pool.Submit([&worker, &request, response, done] {
           worker.RegisterGraphAsync(request, response, done);
         });
       });
   server.Handle<RunGraphRequest, RunGraphResponse>(
-      kService + "RunGraph", [&](const RunGraphRequest& request, RunGraphResponse* response,
-                                 Cancellation* cancellation, Done done) {
+      kWorkerService + "RunGraph", [&](const RunGraphRequest& request, RunGraphResponse* response,
+                                       Cancellation* cancellation, Done done) {
         auto call = std::make_shared<RunGraphCall>();
         if (Status s = ReadRunGraphRequest(request, call.get()); !s.ok()) return done(s);
         const bool in_body = request.store_errors_in_response_body();
@@ -67,7 +68,7 @@ void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& wo
           done(WriteRunGraphResponse(std::move(s), in_body, call.get(), response));
         });
       });
-  server.HandleRaw(kService + "RecvTensor",
+  server.HandleRaw(kWorkerService + "RecvTensor",
                    [&worker](const std::shared_ptr<ServedRpc>& rpc) { RecvTensor(worker, rpc); });
   ServePeers(server, task, worker);
 }

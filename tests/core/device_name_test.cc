@@ -9,7 +9,7 @@ namespace tenon {
 namespace {
 
 using tenon::testing::IsError;
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+using tenon::testing::kInvalid;
 
 std::string Canonical(std::string_view text) {
   const auto name = DeviceName::Parse(text);

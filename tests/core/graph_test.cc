@@ -11,10 +11,10 @@ namespace tenon {
 namespace {
 
 using tenon::testing::IsError;
+using tenon::testing::kInvalid;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
 
 class GraphTest : public ::testing::Test {
  protected:

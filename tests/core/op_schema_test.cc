@@ -11,8 +11,8 @@ namespace tenon {
 namespace {
 
 using tenon::testing::IsError;
+using tenon::testing::kInvalid;
 using ::testing::ElementsAre;
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
 
 OpSchema SchemaWith(std::initializer_list<const char*> attrs) {
   OpSchema schema;

@@ -45,7 +45,7 @@ std::string Text(const M& message) {
   return text;
 }
 
-std::string ErrorOf(const std::string& content, StatusCode code) {
+std::string FileError(const std::string& content, StatusCode code) {
   const auto meta = ParseMetaGraphDef(content, "file");
   EXPECT_FALSE(meta.ok());
   if (meta.ok()) return "";
@@ -85,11 +85,11 @@ TEST(GraphFileTest, TagsChooseTheGraphOfASavedModel) {
 }
 
 TEST(GraphFileTest, AnEmptyFileIsAnError) {
-  EXPECT_EQ(ErrorOf("", StatusCode::kInvalidArgument), "'file' is empty");
+  EXPECT_EQ(FileError("", StatusCode::kInvalidArgument), "'file' is empty");
 }
 
 TEST(GraphFileTest, AnUnrelatedFileIsAnError) {
-  EXPECT_THAT(ErrorOf("hello, world\n", StatusCode::kInvalidArgument),
+  EXPECT_THAT(FileError("hello, world\n", StatusCode::kInvalidArgument),
               HasSubstr("is no GraphDef, MetaGraphDef or SavedModel"));
   EXPECT_FALSE(ParseMetaGraphDef("\x7f"
                                  "ELF\x02\x01",
@@ -99,12 +99,12 @@ TEST(GraphFileTest, AnUnrelatedFileIsAnError) {
 
 TEST(GraphFileTest, ATruncatedFileIsDataLoss) {
   const std::string whole = SmallGraph().SerializeAsString();
-  EXPECT_EQ(ErrorOf(whole.substr(0, 15), StatusCode::kDataLoss),
+  EXPECT_EQ(FileError(whole.substr(0, 15), StatusCode::kDataLoss),
             "'file' is cut short or no graph: field 1 at byte 11 wants 25 bytes, found 2");
 }
 
 TEST(GraphFileTest, AnErrorInATextSaysWhere) {
-  EXPECT_THAT(ErrorOf("node {\n  name: 'n'\n  opp: 'NoOp'\n}", StatusCode::kInvalidArgument),
+  EXPECT_THAT(FileError("node {\n  name: 'n'\n  opp: 'NoOp'\n}", StatusCode::kInvalidArgument),
               HasSubstr("line 3"));
 }
 
@@ -113,7 +113,7 @@ TEST(GraphFileTest, AMissingFileIsNotFound) {
 }
 
 TEST(GraphFileTest, AFolderStandsForTheSavedModelInIt) {
-  const std::string folder = StrCat(testing::TempDir(), "/saved_model_", getpid());
+  const std::string folder = StrCat(::testing::TempDir(), "/saved_model_", getpid());
   std::filesystem::create_directory(folder);
   EXPECT_EQ(LoadGraphDef(folder).status().code(), StatusCode::kNotFound);
   SavedModel model;

@@ -16,17 +16,17 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-GraphDef FromText(const std::string& text) {
+GraphDef GraphDefFromText(const std::string& text) {
   GraphDef proto;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
   return proto;
 }
 
 StatusOr<Graph> Import(const std::string& text, const GraphImportOptions& options = {}) {
-  return GraphFromProto(FromText(text), TinyRegistry(), options);
+  return GraphFromProto(GraphDefFromText(text), TinyRegistry(), options);
 }
 
-std::string ErrorOf(const std::string& text, StatusCode code = StatusCode::kInvalidArgument) {
+std::string GraphError(const std::string& text, StatusCode code = StatusCode::kInvalidArgument) {
   const auto graph = Import(text);
   EXPECT_FALSE(graph.ok()) << text;
   if (graph.ok()) return "";
@@ -50,8 +50,8 @@ std::string Number(const std::string& name, int value) {
 }
 
 TEST(GraphFromProtoTest, AnAttributeIsNoReferenceType) {
-  EXPECT_EQ(ErrorOf("node { name: 'a' op: 'Placeholder' attr { key: 'dtype' value { type: "
-                    "DT_FLOAT_REF } } }"),
+  EXPECT_EQ(GraphError("node { name: 'a' op: 'Placeholder' attr { key: 'dtype' value { type: "
+                       "DT_FLOAT_REF } } }"),
             "node 'a' (Placeholder): attr 'dtype' must not be the reference type float_ref");
 }
 
@@ -83,7 +83,7 @@ TEST(GraphFromProtoTest, ReadsOutputNumbersAndControlInputs) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   const Node* i = graph->Find("i");
   EXPECT_EQ(i->input(0), (Endpoint{graph->Find("s"), 2}));
-  EXPECT_THAT(i->control_inputs(), testing::ElementsAre(graph->Find("a"), graph->Find("s")));
+  EXPECT_THAT(i->control_inputs(), ::testing::ElementsAre(graph->Find("a"), graph->Find("s")));
 }
 
 TEST(GraphFromProtoTest, InfersShapesUnlessToldNotTo) {
@@ -104,7 +104,7 @@ TEST(GraphFromProtoTest, AShapeContradictionNamesTheNode) {
     return StrCat("node { name: '", name, "' op: 'Placeholder' ", kFloat,
                   " attr { key: 'shape' value { shape { dim { size: ", size, " } } } } }");
   };
-  EXPECT_EQ(ErrorOf(placeholder("a", 2) + placeholder("b", 3) + Op("sum", "Add", "'a', 'b'")),
+  EXPECT_EQ(GraphError(placeholder("a", 2) + placeholder("b", 3) + Op("sum", "Add", "'a', 'b'")),
             "node 'sum' (Add): Incompatible shapes: [2] vs. [3]");
 }
 
@@ -115,7 +115,7 @@ TEST(GraphFromProtoTest, AcceptsALoopThroughNextIteration) {
 }
 
 TEST(GraphFromProtoTest, RefusesAnyOtherCycle) {
-  EXPECT_THAT(ErrorOf(Op("m", "Merge", "'i', 'i'", Number("N", 2)) + Op("i", "Identity", "'m'")),
+  EXPECT_THAT(GraphError(Op("m", "Merge", "'i', 'i'", Number("N", 2)) + Op("i", "Identity", "'m'")),
               HasSubstr("cycle that does not go through NextIteration"));
   const GraphImportOptions without{.infer_shapes = false};
   EXPECT_FALSE(Import(Op("i", "Identity", "'i'"), without).ok());
@@ -125,22 +125,22 @@ TEST(GraphFromProtoTest, ReadsAReferenceAsAValueButNotTheReverse) {
   const std::string variable = "node { name: 'v' op: 'VariableV2' " + std::string(kFloat) +
                                " attr { key: 'shape' value { shape { } } } }";
   EXPECT_TRUE(Import(variable + Op("i", "Identity", "'v'")).ok());
-  EXPECT_THAT(ErrorOf(Placeholder("a") + Op("as", "Assign", "'a', 'a'")),
+  EXPECT_THAT(GraphError(Placeholder("a") + Op("as", "Assign", "'a', 'a'")),
               HasSubstr("input 0 of node 'as' (Assign) is float_ref, but 'a' is float"));
 }
 
 TEST(GraphFromProtoTest, UnknownInputHasTensorFlowsText) {
-  EXPECT_EQ(ErrorOf(Op("k2", "Identity", "'k'")), "Node 'k2': Unknown input node 'k'");
+  EXPECT_EQ(GraphError(Op("k2", "Identity", "'k'")), "Node 'k2': Unknown input node 'k'");
 }
 
 TEST(GraphFromProtoTest, UnknownOpHasTensorFlowsTextAndTheNode) {
-  EXPECT_THAT(ErrorOf("node { name: 'q' op: 'Quux' }", StatusCode::kNotFound),
+  EXPECT_THAT(GraphError("node { name: 'q' op: 'Quux' }", StatusCode::kNotFound),
               StartsWith("node 'q' (Quux): Op type not registered 'Quux' in binary running on "));
 }
 
 TEST(GraphFromProtoTest, IllegalNamesHaveTensorFlowsText) {
   for (const std::string name : {"_k", "", "a b", "a:0", "^a", "-a"}) {
-    EXPECT_EQ(ErrorOf(Placeholder(name)), "Illegal op name '" + name + "'");
+    EXPECT_EQ(GraphError(Placeholder(name)), "Illegal op name '" + name + "'");
   }
 }
 
@@ -152,54 +152,56 @@ TEST(GraphFromProtoTest, InternalNamesAreAllowedOnRequest) {
 }
 
 TEST(GraphFromProtoTest, RefusesARepeatedName) {
-  EXPECT_EQ(ErrorOf(Placeholder("a") + Placeholder("a")), "Node 'a' is not unique");
+  EXPECT_EQ(GraphError(Placeholder("a") + Placeholder("a")), "Node 'a' is not unique");
 }
 
 TEST(GraphFromProtoTest, RefusesWrongInputs) {
   const std::string a = Placeholder("a");
-  EXPECT_EQ(ErrorOf(a + Op("s", "Add", "'a'")), "node 's' (Add): found 1 inputs, wanted 2");
-  EXPECT_EQ(ErrorOf(a + Op("i", "Identity", "'a', 'a'")),
+  EXPECT_EQ(GraphError(a + Op("s", "Add", "'a'")), "node 's' (Add): found 1 inputs, wanted 2");
+  EXPECT_EQ(GraphError(a + Op("i", "Identity", "'a', 'a'")),
             "node 'i' (Identity): found 2 inputs, wanted 1");
-  EXPECT_EQ(ErrorOf(a + Op("i", "Identity", "'a:1'")),
+  EXPECT_EQ(GraphError(a + Op("i", "Identity", "'a:1'")),
             "node 'i' (Identity): input 0 is 'a:1', but 'a' (Placeholder) has 1 outputs");
-  EXPECT_EQ(ErrorOf(a + Op("i", "Identity", "'^a', 'a'")),
+  EXPECT_EQ(GraphError(a + Op("i", "Identity", "'^a', 'a'")),
             "node 'i' (Identity): data input 'a' comes after a control input");
-  EXPECT_THAT(ErrorOf(a + Op("i", "Identity", "'a:x'")), HasSubstr("'a:x' is not of the form"));
-  EXPECT_THAT(ErrorOf(a + Op("i", "Identity", "'a:-1'")), HasSubstr("is not of the form"));
-  EXPECT_THAT(ErrorOf(a + "node { name: 'i' op: 'Identity' input: 'a' "
-                          "attr { key: 'T' value { type: DT_INT32 } } }"),
+  EXPECT_THAT(GraphError(a + Op("i", "Identity", "'a:x'")), HasSubstr("'a:x' is not of the form"));
+  EXPECT_THAT(GraphError(a + Op("i", "Identity", "'a:-1'")), HasSubstr("is not of the form"));
+  EXPECT_THAT(GraphError(a + "node { name: 'i' op: 'Identity' input: 'a' "
+                             "attr { key: 'T' value { type: DT_INT32 } } }"),
               HasSubstr("input 0 of node 'i' (Identity) is int32, but 'a' is float"));
 }
 
 TEST(GraphFromProtoTest, RefusesWrongAttributes) {
-  EXPECT_EQ(ErrorOf("node { name: 'p' op: 'Placeholder' }"),
+  EXPECT_EQ(GraphError("node { name: 'p' op: 'Placeholder' }"),
             "node 'p' (Placeholder): attr 'dtype' of op Placeholder is missing");
-  EXPECT_THAT(ErrorOf("node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { i: 1 } } }"),
-              HasSubstr("wrong type: found int, wanted type"));
-  EXPECT_THAT(ErrorOf("node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { "
-                      "placeholder: 'T' } } }"),
+  EXPECT_THAT(
+      GraphError("node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { i: 1 } } }"),
+      HasSubstr("wrong type: found int, wanted type"));
+  EXPECT_THAT(GraphError("node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { "
+                         "placeholder: 'T' } } }"),
               HasSubstr("attr 'dtype': the placeholder 'T' has a value only inside a function"));
-  EXPECT_THAT(ErrorOf("node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { } } }"),
+  EXPECT_THAT(GraphError("node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { } } }"),
               HasSubstr("attr 'dtype': it has no value"));
-  EXPECT_THAT(ErrorOf(Placeholder("a") + "node { name: 's' op: 'Add' input: ['a', 'a'] "
-                                         "attr { key: 'T' value { type: DT_STRING } } }"),
+  EXPECT_THAT(GraphError(Placeholder("a") + "node { name: 's' op: 'Add' input: ['a', 'a'] "
+                                            "attr { key: 'T' value { type: DT_STRING } } }"),
               HasSubstr("attr 'T' is string, which is not one of {float, int32}"));
-  EXPECT_THAT(ErrorOf("node { name: 'c' op: 'Const' " + std::string(kFloat) +
-                      "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_content: 'ab' "
-                      "} } } }"),
-              HasSubstr("node 'c' (Const): attr 'value': tensor_content has 2 bytes, wanted 4"));
+  EXPECT_THAT(
+      GraphError("node { name: 'c' op: 'Const' " + std::string(kFloat) +
+                 "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_content: 'ab' "
+                 "} } } }"),
+      HasSubstr("node 'c' (Const): attr 'value': tensor_content has 2 bytes, wanted 4"));
 }
 
 TEST(GraphFromProtoTest, RefusesADeviceThatIsNone) {
-  EXPECT_THAT(ErrorOf("node { name: 'p' op: 'NoOp' device: 'gpu0' }"),
+  EXPECT_THAT(GraphError("node { name: 'p' op: 'NoOp' device: 'gpu0' }"),
               HasSubstr("node 'p' (NoOp): 'gpu0' is not a device name"));
 }
 
 TEST(GraphFromProtoTest, ChecksVersions) {
-  EXPECT_THAT(ErrorOf("versions { min_consumer: 99999 }"),
+  EXPECT_THAT(GraphError("versions { min_consumer: 99999 }"),
               StartsWith("GraphDef min consumer version 99999 above current version "));
-  EXPECT_THAT(ErrorOf("versions { producer: -1 }"), HasSubstr("negative"));
-  EXPECT_THAT(ErrorOf(StrCat("versions { bad_consumers: ", kGraphDefVersion, " }")),
+  EXPECT_THAT(GraphError("versions { producer: -1 }"), HasSubstr("negative"));
+  EXPECT_THAT(GraphError(StrCat("versions { bad_consumers: ", kGraphDefVersion, " }")),
               HasSubstr("disallows consumer"));
   const auto graph = Import("versions { producer: 99999 }");
   ASSERT_TRUE(graph.ok());
@@ -211,8 +213,8 @@ TEST(GraphFromProtoTest, AFewBytesCannotDeclareEndlessOutputs) {
   for (int i = 0; i < 5; ++i) {
     text += Op(StrCat("s", i), "Split", "'a'", Number("num_split", 1 << 20));
   }
-  EXPECT_THAT(ErrorOf(text), HasSubstr("node 's3' (Split): the graph has more than"));
-  EXPECT_THAT(ErrorOf(Op("n", "AddN", "", Number("N", 1 << 20))),
+  EXPECT_THAT(GraphError(text), HasSubstr("node 's3' (Split): the graph has more than"));
+  EXPECT_THAT(GraphError(Op("n", "AddN", "", Number("N", 1 << 20))),
               HasSubstr("found 0 inputs, wanted 1048576"));
 }
 
@@ -224,20 +226,22 @@ TEST(GraphFromProtoTest, TheConstantsOfAGraphShareOneFillBudget) {
               "dtype: DT_UINT8 tensor_shape { dim { size: ",
               size, " } } } } } }");
   }
-  EXPECT_THAT(ErrorOf(text), HasSubstr("node 'c2147483647' (Const): attr 'value': a message with"));
+  EXPECT_THAT(GraphError(text),
+              HasSubstr("node 'c2147483647' (Const): attr 'value': a message with"));
 }
 
 TEST(ExtendGraphTest, NewNodesMayReadOldOnes) {
   auto graph = Import(Placeholder("a"));
   ASSERT_TRUE(graph.ok());
-  ASSERT_TRUE(ExtendGraphFromProto(FromText(Op("i", "Identity", "'a', '^a'")), &*graph).ok());
+  ASSERT_TRUE(
+      ExtendGraphFromProto(GraphDefFromText(Op("i", "Identity", "'a', '^a'")), &*graph).ok());
   EXPECT_EQ(graph->Find("i")->input(0).node, graph->Find("a"));
 }
 
 TEST(ExtendGraphTest, ARedefinitionHasTensorFlowsText) {
   auto graph = Import(Placeholder("a"));
   ASSERT_TRUE(graph.ok());
-  const Status status = ExtendGraphFromProto(FromText(Placeholder("a")), &*graph);
+  const Status status = ExtendGraphFromProto(GraphDefFromText(Placeholder("a")), &*graph);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(status),
             "GraphDef argument to Extend includes node 'a', which was created by a previous call "
@@ -249,21 +253,21 @@ TEST(ExtendGraphTest, AnErrorLeavesTheGraphUnchanged) {
   ASSERT_TRUE(graph.ok());
   GraphDef before, after;
   ASSERT_TRUE(GraphToProto(*graph, &before).ok());
-  EXPECT_FALSE(
-      ExtendGraphFromProto(
-          FromText(Op("x", "Add", "'a', 'i', '^a'") + Op("y", "Identity", "'nowhere'")), &*graph)
-          .ok());
+  EXPECT_FALSE(ExtendGraphFromProto(GraphDefFromText(Op("x", "Add", "'a', 'i', '^a'") +
+                                                     Op("y", "Identity", "'nowhere'")),
+                                    &*graph)
+                   .ok());
   ASSERT_TRUE(GraphToProto(*graph, &after).ok());
   EXPECT_EQ(before.DebugString(), after.DebugString());
   EXPECT_EQ(graph->num_ids(), 2);
   EXPECT_EQ(graph->Find("a")->out_edges().size(), 1u);
   EXPECT_EQ(graph->Find("x"), nullptr);
-  EXPECT_TRUE(ExtendGraphFromProto(FromText(Op("x", "Add", "'a', 'i'")), &*graph).ok());
+  EXPECT_TRUE(ExtendGraphFromProto(GraphDefFromText(Op("x", "Add", "'a', 'i'")), &*graph).ok());
   EXPECT_TRUE(graph->Validate().ok());
 }
 
 TEST(GraphToProtoTest, AGraphSurvives) {
-  const GraphDef proto = FromText(
+  const GraphDef proto = GraphDefFromText(
       Placeholder("a") + Op("s", "Split", "'a', '^a'", Number("num_split", 2)) +
       Op("sum", "Add", "'s', 's:1', '^s'") +
       "node { name: 'c' op: 'Const' device: '/job:ps/task:0' attr { key: 'dtype' value { type: "

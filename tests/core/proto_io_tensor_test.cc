@@ -15,15 +15,17 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TensorProto FromText(const std::string& text) {
+TensorProto TensorProtoFromText(const std::string& text) {
   TensorProto proto;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
   return proto;
 }
 
-StatusOr<Tensor> Read(const std::string& text) { return TensorFromProto(FromText(text)); }
+StatusOr<Tensor> Read(const std::string& text) {
+  return TensorFromProto(TensorProtoFromText(text));
+}
 
-std::string ErrorOf(const std::string& text) {
+std::string TensorError(const std::string& text) {
   const auto t = Read(text);
   EXPECT_FALSE(t.ok()) << text;
   if (t.ok()) return "";
@@ -99,7 +101,7 @@ TEST(TensorProtoTest, ReadsComplexValuesInPairs) {
 }
 
 TEST(TensorProtoTest, ReadsStringsFromContentAsVarintLengthsThenBytes) {
-  TensorProto proto = FromText("dtype: DT_STRING tensor_shape { dim { size: 3 } }");
+  TensorProto proto = TensorProtoFromText("dtype: DT_STRING tensor_shape { dim { size: 3 } }");
   const std::string longer(200, 'x');
   proto.set_tensor_content(std::string("\x00\x02\xc8\x01", 4) + "ab" + longer);
   const auto t = TensorFromProto(proto);
@@ -159,7 +161,7 @@ TEST(TensorProtoTest, ResourceHandlesSurvive) {
 }
 
 TEST(TensorProtoTest, BooleansFromContentAreNormalised) {
-  TensorProto proto = FromText("dtype: DT_BOOL tensor_shape { dim { size: 2 } }");
+  TensorProto proto = TensorProtoFromText("dtype: DT_BOOL tensor_shape { dim { size: 2 } }");
   proto.set_tensor_content(std::string("\x02\x00", 2));
   const auto t = TensorFromProto(proto);
   ASSERT_TRUE(t.ok());
@@ -167,32 +169,34 @@ TEST(TensorProtoTest, BooleansFromContentAreNormalised) {
 }
 
 TEST(TensorProtoTest, ContentOfTheWrongSizeNamesBothSizes) {
-  EXPECT_EQ(ErrorOf("dtype: DT_FLOAT tensor_shape { dim { size: 2 } } tensor_content: 'abcde'"),
+  EXPECT_EQ(TensorError("dtype: DT_FLOAT tensor_shape { dim { size: 2 } } tensor_content: 'abcde'"),
             "tensor_content has 5 bytes, wanted 8 for a tensor float[2]");
 }
 
 TEST(TensorProtoTest, BrokenStringContentIsRefused) {
   const std::string head = "dtype: DT_STRING tensor_shape { dim { size: 2 } } tensor_content: ";
-  EXPECT_THAT(ErrorOf(head + "'\\001'"), HasSubstr("cannot hold the 2 lengths"));
-  EXPECT_THAT(ErrorOf(head + "'\\001\\377\\377'"), HasSubstr("unreadable string lengths"));
-  EXPECT_THAT(ErrorOf(head + "'\\001\\001abc'"), HasSubstr("has 3 bytes of text, wanted 2"));
-  EXPECT_THAT(ErrorOf(head + "'\\001\\005a'"), HasSubstr("unreadable string lengths"));
+  EXPECT_THAT(TensorError(head + "'\\001'"), HasSubstr("cannot hold the 2 lengths"));
+  EXPECT_THAT(TensorError(head + "'\\001\\377\\377'"), HasSubstr("unreadable string lengths"));
+  EXPECT_THAT(TensorError(head + "'\\001\\001abc'"), HasSubstr("has 3 bytes of text, wanted 2"));
+  EXPECT_THAT(TensorError(head + "'\\001\\005a'"), HasSubstr("unreadable string lengths"));
 }
 
 TEST(TensorProtoTest, AFewBytesCannotTakeAllMemory) {
-  EXPECT_THAT(ErrorOf("dtype: DT_FLOAT tensor_shape { dim { size: 1000000000000 } } float_val: 1"),
-              HasSubstr("would fill more memory"));
-  EXPECT_THAT(ErrorOf("dtype: DT_STRING tensor_shape { dim { size: 1000000000 } }"),
+  EXPECT_THAT(
+      TensorError("dtype: DT_FLOAT tensor_shape { dim { size: 1000000000000 } } float_val: 1"),
+      HasSubstr("would fill more memory"));
+  EXPECT_THAT(TensorError("dtype: DT_STRING tensor_shape { dim { size: 1000000000 } }"),
               HasSubstr("would fill more memory"));
   EXPECT_THAT(
-      ErrorOf("dtype: DT_STRING tensor_shape { dim { size: 1000000000 } } tensor_content: 'a'"),
+      TensorError("dtype: DT_STRING tensor_shape { dim { size: 1000000000 } } tensor_content: 'a'"),
       HasSubstr("cannot hold"));
-  EXPECT_THAT(ErrorOf("dtype: DT_RESOURCE tensor_shape { dim { size: 1000000000 } }"),
+  EXPECT_THAT(TensorError("dtype: DT_RESOURCE tensor_shape { dim { size: 1000000000 } }"),
               HasSubstr("found 0 resource handles, wanted 1000000000"));
 }
 
 TEST(TensorProtoTest, TheFillBudgetIsSharedByTheTensorsOfOneMessage) {
-  const TensorProto proto = FromText("dtype: DT_FLOAT tensor_shape { dim { size: 100 } }");
+  const TensorProto proto =
+      TensorProtoFromText("dtype: DT_FLOAT tensor_shape { dim { size: 100 } }");
   int64_t budget = 1000;
   EXPECT_TRUE(TensorFromProto(proto, &budget).ok());
   EXPECT_TRUE(TensorFromProto(proto, &budget).ok());
@@ -200,16 +204,16 @@ TEST(TensorProtoTest, TheFillBudgetIsSharedByTheTensorsOfOneMessage) {
 }
 
 TEST(TensorProtoTest, ImpossibleShapesAndDtypesAreRefused) {
-  EXPECT_THAT(ErrorOf("dtype: DT_FLOAT tensor_shape { dim { size: -1 } }"),
+  EXPECT_THAT(TensorError("dtype: DT_FLOAT tensor_shape { dim { size: -1 } }"),
               HasSubstr("negative dimension"));
-  EXPECT_THAT(ErrorOf("dtype: DT_FLOAT tensor_shape { unknown_rank: true }"),
+  EXPECT_THAT(TensorError("dtype: DT_FLOAT tensor_shape { unknown_rank: true }"),
               HasSubstr("must have a rank"));
-  EXPECT_THAT(ErrorOf("dtype: DT_FLOAT tensor_shape { dim { size: 4000000000000 } "
-                      "dim { size: 4000000000000 } }"),
+  EXPECT_THAT(TensorError("dtype: DT_FLOAT tensor_shape { dim { size: 4000000000000 } "
+                          "dim { size: 4000000000000 } }"),
               HasSubstr("too many elements"));
-  EXPECT_THAT(ErrorOf("tensor_shape { }"), HasSubstr("data type 0 is not known"));
-  EXPECT_THAT(ErrorOf("dtype: DT_FLOAT_REF"), HasSubstr("float_ref"));
-  EXPECT_THAT(ErrorOf("dtype: DT_VARIANT"), HasSubstr("variant"));
+  EXPECT_THAT(TensorError("tensor_shape { }"), HasSubstr("data type 0 is not known"));
+  EXPECT_THAT(TensorError("dtype: DT_FLOAT_REF"), HasSubstr("float_ref"));
+  EXPECT_THAT(TensorError("dtype: DT_VARIANT"), HasSubstr("variant"));
   TensorProto unknown;
   unknown.set_dtype(static_cast<DataType>(77));
   EXPECT_FALSE(TensorFromProto(unknown).ok());

@@ -10,7 +10,7 @@ namespace tenon {
 namespace {
 
 using tenon::testing::IsError;
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+using tenon::testing::kInvalid;
 
 TEST(ShapeTest, AScalarHasOneElement) {
   EXPECT_EQ(Shape().num_elements(), 1);

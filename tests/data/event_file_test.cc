@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 constexpr char kSample[] = "events/events.out.tfevents.1700000000.host.sample";
 
-std::vector<Event> ReadAll(const std::string& path) {
+std::vector<Event> ReadEvents(const std::string& path) {
   auto reader = EventReader::Open(path);
   EXPECT_TRUE(reader.ok()) << reader.status();
   std::vector<Event> events;
@@ -32,7 +32,7 @@ std::vector<Event> ReadAll(const std::string& path) {
 }
 
 TEST(EventFileTest, ReadsWhatTensorFlowWrote) {
-  const std::vector<Event> events = ReadAll(SamplePath(kSample));
+  const std::vector<Event> events = ReadEvents(SamplePath(kSample));
   ASSERT_EQ(events.size(), 7u);
   EXPECT_EQ(events[0].file_version(), "brain.Event:2");
   GraphDef graph;
@@ -49,7 +49,7 @@ TEST(EventFileTest, ReadsWhatTensorFlowWrote) {
 }
 
 TEST(EventFileTest, WritesTheBytesThatTensorFlowWrites) {
-  const std::vector<Event> events = ReadAll(SamplePath(kSample));
+  const std::vector<Event> events = ReadEvents(SamplePath(kSample));
   ASSERT_EQ(events.size(), 7u);
   const TemporaryFolder folder;
   size_t next = 0;
@@ -74,9 +74,9 @@ TEST(EventFileTest, WritesTheBytesThatTensorFlowWrites) {
 TEST(EventFileTest, AnEventIsVisibleOnceWritten) {
   const TemporaryFolder folder;
   auto writer = *EventWriter::Create(folder.path());
-  EXPECT_EQ(ReadAll(writer->path()).size(), 1u);
+  EXPECT_EQ(ReadEvents(writer->path()).size(), 1u);
   ASSERT_TRUE(writer->AddScalar("x", 2, 10).ok());
-  const std::vector<Event> events = ReadAll(writer->path());
+  const std::vector<Event> events = ReadEvents(writer->path());
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].step(), 10);
   EXPECT_GT(events[1].wall_time(), 1e9);
@@ -92,7 +92,7 @@ TEST(EventFileTest, ThreadsMayWriteAtOnce) {
     });
   }
   for (std::thread& t : threads) t.join();
-  EXPECT_EQ(ReadAll(writer->path()).size(), 401u);
+  EXPECT_EQ(ReadEvents(writer->path()).size(), 401u);
 }
 
 TEST(EventFileTest, BytesThatAreNoSummaryAreRefused) {

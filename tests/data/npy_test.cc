@@ -27,7 +27,7 @@ std::string Dict(const std::string& descr, const std::string& shape, bool column
                 ", 'shape': ", shape, ", }\n");
 }
 
-std::string ErrorOf(const std::string& content, StatusCode code = StatusCode::kInvalidArgument) {
+std::string NpyError(const std::string& content, StatusCode code = StatusCode::kInvalidArgument) {
   const auto t = ParseNpy(content);
   EXPECT_EQ(t.status().code(), code) << t.status();
   return std::string(Message(t.status()));
@@ -109,24 +109,24 @@ TEST(NpyTest, TextBecomesUtf8) {
                                                                  16)));
   ASSERT_TRUE(t.ok()) << t.status();
   EXPECT_THAT(t->flat<std::string>(), ElementsAre("a\xe2\x82\xac", "\xf0\x9f\x98\x9f"));
-  EXPECT_THAT(ErrorOf(Npy(Dict("'<U1'", "(1,)"), "\xff\xff\xff\xff")), HasSubstr("code point"));
+  EXPECT_THAT(NpyError(Npy(Dict("'<U1'", "(1,)"), "\xff\xff\xff\xff")), HasSubstr("code point"));
 }
 
 TEST(NpyTest, WhatCannotBeATensorIsRefused) {
-  EXPECT_THAT(ErrorOf(Npy(Dict("'|O'", "(1,)"), "x")), HasSubstr("Python objects"));
-  EXPECT_THAT(ErrorOf(Npy(Dict("[('a', '<f4')]", "(1,)"), "x")), HasSubstr("structured"));
-  EXPECT_THAT(ErrorOf(Npy(Dict("'<M8[ns]'", "(1,)"), "x")), HasSubstr("'<M8[ns]'"));
-  EXPECT_THAT(ErrorOf(Npy(Dict("'<f16'", "(1,)"), "x")), HasSubstr("'f16'"));
-  EXPECT_THAT(ErrorOf(Npy(Dict("'<f4'", "(x,)"), "x")), HasSubstr("no readable shape"));
-  EXPECT_THAT(ErrorOf(Npy(Dict("'<f4'", "(-1,)"), "x")), HasSubstr("negative"));
-  EXPECT_THAT(ErrorOf(Npy("{}", "")), HasSubstr("no descr"));
-  EXPECT_THAT(ErrorOf("hello, world"), HasSubstr("not an .npy file"));
+  EXPECT_THAT(NpyError(Npy(Dict("'|O'", "(1,)"), "x")), HasSubstr("Python objects"));
+  EXPECT_THAT(NpyError(Npy(Dict("[('a', '<f4')]", "(1,)"), "x")), HasSubstr("structured"));
+  EXPECT_THAT(NpyError(Npy(Dict("'<M8[ns]'", "(1,)"), "x")), HasSubstr("'<M8[ns]'"));
+  EXPECT_THAT(NpyError(Npy(Dict("'<f16'", "(1,)"), "x")), HasSubstr("'f16'"));
+  EXPECT_THAT(NpyError(Npy(Dict("'<f4'", "(x,)"), "x")), HasSubstr("no readable shape"));
+  EXPECT_THAT(NpyError(Npy(Dict("'<f4'", "(-1,)"), "x")), HasSubstr("negative"));
+  EXPECT_THAT(NpyError(Npy("{}", "")), HasSubstr("no descr"));
+  EXPECT_THAT(NpyError("hello, world"), HasSubstr("not an .npy file"));
   EXPECT_FALSE(FormatNpy(Tensor(DType::kResource, Shape())).ok());
   EXPECT_FALSE(FormatNpy(Tensor::Scalar(std::string("a\0", 2))).ok());
 }
 
 TEST(NpyTest, AWrongSizeIsDataLoss) {
-  EXPECT_THAT(ErrorOf(Npy(Dict("'<f4'", "(2,)"), "abcdef"), StatusCode::kDataLoss),
+  EXPECT_THAT(NpyError(Npy(Dict("'<f4'", "(2,)"), "abcdef"), StatusCode::kDataLoss),
               HasSubstr("found 6 bytes of elements, wanted 2 of 4 bytes"));
   EXPECT_FALSE(ParseNpy(Npy(Dict("'|S0'", "(1000000000000,)"), "")).ok());
   EXPECT_FALSE(ParseNpy(Npy(Dict("'<f8'", "(4611686018427387904,)"), "")).ok());

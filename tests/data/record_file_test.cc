@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-StatusOr<std::vector<std::string>> ReadAll(RecordReader& reader) {
+StatusOr<std::vector<std::string>> ReadRecords(RecordReader& reader) {
   std::vector<std::string> records;
   std::string record;
   while (true) {
@@ -26,10 +26,10 @@ StatusOr<std::vector<std::string>> ReadAll(RecordReader& reader) {
   }
 }
 
-StatusOr<std::vector<std::string>> ReadAll(const std::string& path,
-                                           std::optional<Compression> compression = std::nullopt) {
+StatusOr<std::vector<std::string>> ReadRecords(
+    const std::string& path, std::optional<Compression> compression = std::nullopt) {
   TENON_ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(path, compression));
-  return ReadAll(*reader);
+  return ReadRecords(*reader);
 }
 
 Status WriteAll(const std::string& path, Compression compression,
@@ -41,7 +41,7 @@ Status WriteAll(const std::string& path, Compression compression,
 
 TEST(RecordFileTest, ReadsWhatTensorFlowWroteHoweverItIsCompressed) {
   for (const char* name : {"records.tfrecord", "records_gzip.tfrecord", "records_zlib.tfrecord"}) {
-    const auto records = ReadAll(SamplePath(StrCat("records/", name)));
+    const auto records = ReadRecords(SamplePath(StrCat("records/", name)));
     ASSERT_TRUE(records.ok()) << records.status();
     ASSERT_EQ(records->size(), 4u);
     EXPECT_EQ((*records)[0], "");
@@ -63,7 +63,7 @@ TEST(RecordFileTest, WritesTheBytesThatTensorFlowWrites) {
   EXPECT_EQ(absl::BytesToHexString(ContentOf(folder / "r")),
             "0300000000000000b099490e6162636e57f121");
   const std::string sample = SamplePath("records/records.tfrecord");
-  ASSERT_TRUE(WriteAll(folder / "all", Compression::kNone, *ReadAll(sample)).ok());
+  ASSERT_TRUE(WriteAll(folder / "all", Compression::kNone, *ReadRecords(sample)).ok());
   EXPECT_EQ(ContentOf(folder / "all"), ContentOf(sample));
 }
 
@@ -78,7 +78,7 @@ TEST(RecordFileTest, CompressedRecordsSurvive) {
   for (const Compression c : {Compression::kNone, Compression::kGzip, Compression::kZlib}) {
     ASSERT_TRUE(WriteAll(folder / "r", c, records).ok());
     for (const std::optional<Compression> given : {std::optional<Compression>(), {c}}) {
-      const auto back = ReadAll(folder / "r", given);
+      const auto back = ReadRecords(folder / "r", given);
       ASSERT_TRUE(back.ok()) << back.status();
       EXPECT_EQ(*back, records);
     }
@@ -94,7 +94,7 @@ TEST(RecordFileTest, AppendingGoesOnAfterWhatIsThere) {
       ASSERT_TRUE(writer->Write(record).ok());
       ASSERT_TRUE(writer->Close().ok());
     }
-    EXPECT_EQ(*ReadAll(path), (std::vector<std::string>{"one", "two"}));
+    EXPECT_EQ(*ReadRecords(path), (std::vector<std::string>{"one", "two"}));
   }
 }
 
@@ -115,7 +115,7 @@ TEST(RecordFileTest, ADamagedRecordIsDataLossAtItsOffset) {
   const std::string whole = ContentOf(folder / "r");
   const auto error_of = [&](const std::string& content) {
     EXPECT_TRUE(WriteFile(folder / "d", content).ok());
-    const Status status = ReadAll(folder / "d", Compression::kNone).status();
+    const Status status = ReadRecords(folder / "d", Compression::kNone).status();
     EXPECT_EQ(status.code(), StatusCode::kDataLoss) << status;
     return std::string(Message(status));
   };
@@ -139,7 +139,7 @@ TEST(RecordFileTest, ALengthThatCannotBeTakesNoMemory) {
       auto file = MakeCompressor(*OpenOutput(folder / "r"), c);
       ASSERT_TRUE(file->Append(head + "some data").ok());
       ASSERT_TRUE(file->Close().ok());
-      EXPECT_EQ(ReadAll(folder / "r", c).status().code(), StatusCode::kDataLoss);
+      EXPECT_EQ(ReadRecords(folder / "r", c).status().code(), StatusCode::kDataLoss);
     }
   }
 }
@@ -148,7 +148,7 @@ TEST(RecordFileTest, NoDamageToACompressedFileCrashes) {
   const std::string whole = ContentOf(SamplePath("records/records_gzip.tfrecord"));
   const auto read = [](const std::string& content) {
     RecordReader reader(MakeSource(content, Compression::kGzip), "file");
-    return ReadAll(reader).status();
+    return ReadRecords(reader).status();
   };
   EXPECT_TRUE(read(whole).ok());
   std::mt19937 random(9);

@@ -7,6 +7,7 @@
 
 #include "ops/broadcast_gradient.h"
 #include "tests/testing/op_runner.h"
+#include "tests/testing/registry.h"
 
 namespace tenon::testing {
 namespace {

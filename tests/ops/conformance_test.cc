@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/testing/op_runner.h"
+#include "tests/testing/registry.h"
 
 // What every op must do, read from the registry.
 

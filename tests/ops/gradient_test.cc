@@ -9,6 +9,7 @@
 #include "core/gradients.h"
 #include "tests/testing/graph_runner.h"
 #include "tests/testing/op_runner.h"
+#include "tests/testing/registry.h"
 
 // Checks the gradient of every differentiable op against finite differences, in double precision.
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/testing/op_runner.h"
+#include "tests/testing/registry.h"
 
 // Inputs and attributes of the right types with arbitrary shapes and values: every kernel answers
 // with a result or an error.

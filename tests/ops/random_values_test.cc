@@ -11,6 +11,7 @@
 #include "ops/array_ops.h"
 #include "tests/testing/graph_runner.h"
 #include "tests/testing/op_runner.h"
+#include "tests/testing/registry.h"
 
 namespace tenon::testing {
 namespace {
@@ -44,7 +45,7 @@ std::string Hash(std::string_view bytes) {
   return text.str();
 }
 
-std::vector<int64_t> Numbers(const std::string& text) {
+std::vector<int64_t> ParseNumbers(const std::string& text) {
   std::vector<int64_t> numbers;
   std::istringstream in(text);
   for (std::string part; std::getline(in, part, ',');) numbers.push_back(std::stoll(part));
@@ -53,7 +54,7 @@ std::vector<int64_t> Numbers(const std::string& text) {
 
 Output Build(const Scope& s, const Line& line) {
   const DType dtype = *ParseDType(line.dtype);
-  const std::vector<int64_t> numbers = Numbers(line.arguments);
+  const std::vector<int64_t> numbers = ParseNumbers(line.arguments);
   NodeBuilder builder = s.Op(line.op);
   builder.Attr("seed", line.seed).Attr("seed2", line.seed2);
   if (line.op == "RandomShuffle") {

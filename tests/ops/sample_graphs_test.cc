@@ -8,6 +8,7 @@
 #include "data/file.h"
 #include "proto/graph.pb.h"
 #include "tests/testing/op_runner.h"
+#include "tests/testing/registry.h"
 
 // Every op that TensorFlow's own graphs use is one of ours.
 

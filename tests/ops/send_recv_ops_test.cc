@@ -3,6 +3,7 @@
 
 #include "runtime/local_rendezvous.h"
 #include "tests/testing/op_runner.h"
+#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon::testing {

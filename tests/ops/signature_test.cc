@@ -9,6 +9,7 @@
 #include <set>
 
 #include "tests/testing/op_runner.h"
+#include "tests/testing/registry.h"
 
 // Compares every op with TensorFlow's own declaration of it (tests/data/tf/op_signatures.txt).
 

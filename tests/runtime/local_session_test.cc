@@ -25,15 +25,15 @@ constexpr char kDevice0[] = "/device:CPU:0";
 constexpr char kDevice1[] = "/device:CPU:1";
 
 /// The ways of running a graph that must agree.
-struct Regime {
+struct SessionRegime {
   std::string name;
   int threads;
   bool passes;
 
-  friend void PrintTo(const Regime& regime, std::ostream* out) { *out << regime.name; }
+  friend void PrintTo(const SessionRegime& regime, std::ostream* out) { *out << regime.name; }
 };
 
-class LocalSessionTest : public ::testing::TestWithParam<Regime> {
+class LocalSessionTest : public ::testing::TestWithParam<SessionRegime> {
  protected:
   std::unique_ptr<Session> Start(const Scope& scope) {
     EXPECT_OK(scope.status());
@@ -48,9 +48,9 @@ class LocalSessionTest : public ::testing::TestWithParam<Regime> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Regimes, LocalSessionTest,
-                         ::testing::Values(Regime{"OneThread", 1, true},
-                                           Regime{"OneThreadNoPasses", 1, false},
-                                           Regime{"ManyThreads", 4, true}),
+                         ::testing::Values(SessionRegime{"OneThread", 1, true},
+                                           SessionRegime{"OneThreadNoPasses", 1, false},
+                                           SessionRegime{"ManyThreads", 4, true}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(LocalSessionTest, FedValuesReachTheFetch) {

@@ -10,6 +10,7 @@
 #include "core/scope.h"
 #include "runtime/local_session.h"
 #include "tests/testing/op_runner.h"
+#include "tests/testing/registry.h"
 
 namespace tenon::testing {
 

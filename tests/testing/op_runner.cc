@@ -10,8 +10,8 @@
 #include <random>
 
 #include "core/graph.h"
-#include "ops/register.h"
 #include "runtime/cpu_device.h"
+#include "tests/testing/registry.h"
 
 namespace tenon::testing {
 namespace {
@@ -135,15 +135,6 @@ Device& TestDevice() {
   static CpuDevice device("/job:localhost/replica:0/task:0/device:CPU:0",
                           std::make_shared<ResourceStore>());
   return device;
-}
-
-const OpRegistry& AllOps() {
-  static const OpRegistry* const ops = [] {
-    auto* registry = new OpRegistry;
-    RegisterAllOps(*registry);
-    return registry;
-  }();
-  return *ops;
 }
 
 OpResult RunOp(std::string_view op, const std::vector<Tensor>& inputs, AttributeMap attrs,

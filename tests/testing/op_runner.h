@@ -15,9 +15,6 @@ namespace tenon::testing {
 /// A CPU device that the tests of one process share.
 Device& TestDevice();
 
-/// Every op of the library, filled once.
-const OpRegistry& AllOps();
-
 /// What one run of an op gave: status first, then what was computed and what had been declared.
 struct OpResult {
   Status status;

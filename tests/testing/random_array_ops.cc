@@ -12,8 +12,6 @@
 namespace tenon::testing {
 namespace {
 
-Shape ShapeOfValue(const Output& value) { return value.shape().ToShape(); }
-
 std::vector<int32_t> Dims(const Shape& shape) {
   return std::vector<int32_t>(shape.dims().begin(), shape.dims().end());
 }

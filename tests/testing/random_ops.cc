@@ -14,8 +14,6 @@ constexpr int64_t kMaxElements = 20000;
 
 bool IsNumber(DType t) { return IsFloating(t) || IsInteger(t); }
 
-Shape ShapeOfValue(const Output& value) { return value.shape().ToShape(); }
-
 bool Broadcasts(const Shape& a, const Shape& b) {
   for (int i = 1; i <= std::min(a.rank(), b.rank()); ++i) {
     const int64_t m = a.dim(a.rank() - i), n = b.dim(b.rank() - i);

@@ -27,6 +27,9 @@ class Random {
   std::mt19937_64 engine_;
 };
 
+/// The shape of a value of RandomOps, all of which have known shapes.
+inline Shape ShapeOfValue(const Output& value) { return value.shape().ToShape(); }
+
 /// A tensor of small values: numbers in [-2, 2], integers in [-9, 9].
 Tensor RandomTensor(Random& random, DType dtype, const Shape& shape);
 

@@ -9,6 +9,9 @@
 
 namespace tenon::testing {
 
+/// The code of most mistakes.
+inline constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+
 inline const Status& GetStatus(const Status& s) { return s; }
 template <typename T>
 const Status& GetStatus(const StatusOr<T>& s) {
