@@ -2,7 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +19,13 @@ namespace tenon {
 /// Thread-safe.
 class JobEnd {
  public:
-  explicit JobEnd(ClusterSpec cluster) : cluster_(std::move(cluster)) {}
+  /// Finds out whether a task lives: `done` is called once, from any thread, perhaps inside, while
+  /// the JobEnd lives.
+  using Probe =
+      std::function<void(const std::string& job, int task, std::function<void(bool alive)> done)>;
+
+  JobEnd(ClusterSpec cluster, Probe probe)
+      : cluster_(std::move(cluster)), probe_(std::move(probe)) {}
 
   /// A task's report. InvalidArgument when the cluster has no such task. The first report of a task
   /// counts.
@@ -30,13 +39,26 @@ class JobEnd {
   std::vector<std::string> Ended() const;
 
  private:
-  std::string Missing(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  using Clock = std::chrono::steady_clock;
+  using Task = std::pair<std::string, int>;
+
+  /// What a Wait that began then has to return, when it is time.
+  std::optional<Status> Verdict(const std::string& job, std::chrono::milliseconds limit,
+                                Clock::time_point begin) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// The tasks of `job` that have not ended and are not being probed; now they are.
+  std::vector<int> BeginProbes(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndProbe(const Task& task, bool alive);
 
   const ClusterSpec cluster_;
+  const Probe probe_;
   mutable Mutex mu_;
   CondVar changed_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
-  std::map<std::pair<std::string, int>, Status> ended_ ABSL_GUARDED_BY(mu_);
+  std::map<Task, Status> ended_ ABSL_GUARDED_BY(mu_);
+  std::set<Task> probed_ ABSL_GUARDED_BY(mu_);
+  /// When a task was last heard of; by job, any of its tasks.
+  std::map<Task, Clock::time_point> alive_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Clock::time_point> any_alive_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

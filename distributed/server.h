@@ -52,9 +52,10 @@ class Server {
   virtual StatusOr<std::unique_ptr<Session>> MakeSession(const Graph& graph) = 0;
 
   /// Waits until every task of `job` has reported its end. OK when all ended well; Aborted naming
-  /// the task and its message when one failed; Cancelled after Shutdown. With a limit above 0,
-  /// DeadlineExceeded naming the missing tasks when one has reported and no other has for that long
-  /// since.
+  /// the task and its message when one failed; Cancelled after Shutdown. With a limit above 0, the
+  /// tasks are asked for signs of life, every five seconds at least, and DeadlineExceeded names
+  /// those that have given none for that long. One that has never been heard of is late only when
+  /// all others of its job have been silent, or have ended, for that long.
   virtual Status WaitForJobEnd(const std::string& job, std::chrono::milliseconds limit) = 0;
   /// Tells every task of `to_job` that this task has ended, well when `status` is OK. One that has
   /// never answered may still be starting: it is waited for, until the start-up deadline has passed

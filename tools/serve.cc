@@ -134,7 +134,7 @@ void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   serve->add_flag("--until_workers_end", flags->until_workers_end,
                   "End when every worker of the cluster has reported its end");
   serve->add_option("--worker_timeout", flags->worker_timeout,
-                    "With it: seconds after which a missing worker counts as failed");
+                    "With it: seconds without a sign of life after which a worker counts as failed");
   serve->add_flag("--check-config,--check_config", flags->check_config,
                   "Print what the flags mean and stop");
   serve->callback([=, &ops] { *chosen = [flags, &ops] { return Serve(*flags, ops); }; });

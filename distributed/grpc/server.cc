@@ -72,11 +72,13 @@ class GrpcServer final : public Server {
         task_index_(options.task),
         task_(TaskName(options.job, options.task)),
         start_up_deadline_(options.start_up_deadline),
+        job_end_(cluster_, [this](const std::string& job, int task,
+                                  auto done) { FindOutIfAlive(job, task, std::move(done)); }),
         devices_(MakeCpuDevices(task_, options.cpu_devices, options.job)),
         pool_(options.threads > 0 ? options.threads : ThreadBudget()),
         rpc_server_(pool_),
         directory_(cluster_, rpc_server_.poller()),
-        job_end_(cluster_) {
+        life_signs_(cluster_, rpc_server_.poller()) {
     std::vector<Device*> devices;
     for (const auto& d : devices_) devices.push_back(d.get());
     worker_ =
@@ -149,6 +151,19 @@ class GrpcServer final : public Server {
   }
 
  private:
+  void FindOutIfAlive(const std::string& job, int task, std::function<void(bool)> done) {
+    const auto worker = life_signs_.Get(TaskName(job, task));
+    if (!worker.ok()) return done(false);
+    struct Question {
+      GetStatusRequest request;
+      GetStatusResponse response;
+    };
+    auto question = std::make_shared<Question>();
+    (*worker)->GetStatusAsync(
+        question->request, &question->response,
+        [question, done = std::move(done)](const Status& s) { done(s.ok()); });
+  }
+
   void BeginShutdown() {
     job_end_.Stop();
     MutexLock lock(mu_);
@@ -162,11 +177,14 @@ class GrpcServer final : public Server {
   const std::string task_;
   const std::chrono::milliseconds start_up_deadline_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  JobEnd job_end_;  // outlives the calls that ask for signs of life
   const std::vector<std::unique_ptr<Device>> devices_;
   ThreadPool pool_;
   RpcServer rpc_server_;
   GrpcWorkerDirectory directory_;
-  JobEnd job_end_;
+  // Connections of their own: a task that was not there yet a moment ago may be called by a step
+  // now, and must not get the error of the question that came too early.
+  GrpcWorkerDirectory life_signs_;
   std::shared_ptr<Worker> worker_;
   std::unique_ptr<Master> master_;
   BlockingCalls calls_;

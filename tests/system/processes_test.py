@@ -8,7 +8,7 @@ import struct
 import sys
 import tempfile
 
-from tenon_process import REPLICA, TENON, Process, free_addresses, main, run
+from tenon_process import REPLICA, TENON, Process, free_addresses, main, run, serve
 
 
 def write_mnist(folder):
@@ -86,6 +86,16 @@ def worker_fails(data):
         assert "/job:worker/replica:0/task:1 failed: " in ps.text(), ps.text()
 
 
+def worker_killed(data):
+    cluster = Cluster(data)
+    with serve(*cluster.flags, "--job_name", "ps", "--until_workers_end",
+               "--worker_timeout", 2) as ps, cluster.start("worker", 0, epochs=4000) as first:
+        first.wait_for("Step: ")
+        first.process.kill()
+        assert ps.finish() == 1, ps.text()
+        assert "no sign of life for 2 s from /job:worker/replica:0/task:0 at " in ps.text(), ps.text()
+
+
 def launched(data):
     done = run(TENON, "launch", "--ps", 1, "--workers", 2, "--", REPLICA, "--data", data,
                "--training_epochs", 2)
@@ -110,6 +120,7 @@ if __name__ == "__main__":
             ("a worker that joins late goes on from there", lambda: worker_joins_late(FOLDER)),
             ("the ps may come last", lambda: chief_comes_last(FOLDER)),
             ("a ps whose worker failed names it", lambda: worker_fails(FOLDER)),
+            ("a ps whose workers were killed names them", lambda: worker_killed(FOLDER)),
             ("a launched job ends with 0", lambda: launched(FOLDER)),
             ("a launched job that failed ends with 1", launched_and_failed),
         ]))

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/job_end.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using std::chrono::milliseconds;
+using tenon::testing::IsError;
+
+/// Two workers that live, and answer, when the test says so.
+class JobEndTest : public ::testing::Test {
+ protected:
+  /// Reports after `delay` that both workers have ended well.
+  std::jthread EndBothAfter(milliseconds delay) {
+    return std::jthread([this, delay] {
+      std::this_thread::sleep_for(delay);
+      for (const int task : {0, 1}) EXPECT_OK(job_end_.Report("worker", task, false, ""));
+    });
+  }
+
+  const ClusterSpec cluster_ = *ClusterSpec::Parse("worker=a:1,b:2");
+  std::array<std::atomic<bool>, 2> alive_{};
+  JobEnd job_end_{cluster_,
+                  [this](const std::string&, int task, auto done) { done(alive_[task]); }};
+};
+
+TEST_F(JobEndTest, AWorkerThatLivesMayTakeLongAfterTheOthersEnd) {
+  alive_[1] = true;
+  EXPECT_OK(job_end_.Report("worker", 0, false, ""));
+  const std::jthread end = EndBothAfter(milliseconds(600));
+  EXPECT_OK(job_end_.Wait("worker", milliseconds(200)));
+}
+
+TEST_F(JobEndTest, AWorkerMayComeLateWhileAnotherLives) {
+  alive_[0] = true;
+  const std::jthread end = EndBothAfter(milliseconds(600));
+  EXPECT_OK(job_end_.Wait("worker", milliseconds(200)));
+}
+
+TEST_F(JobEndTest, WorkersThatNeverComeAreNamed) {
+  EXPECT_THAT(job_end_.Wait("worker", milliseconds(100)),
+              IsError(StatusCode::kDeadlineExceeded,
+                      "no sign of life for 0.1 s from /job:worker/replica:0/task:0 at a:1 (never "
+                      "heard of), /job:worker/replica:0/task:1 at b:2 (never heard of)"));
+}
+
+TEST_F(JobEndTest, AWorkerThatNeverComesIsNamedWhenTheOthersHaveEnded) {
+  EXPECT_OK(job_end_.Report("worker", 0, false, ""));
+  EXPECT_THAT(job_end_.Wait("worker", milliseconds(100)),
+              IsError(StatusCode::kDeadlineExceeded,
+                      "0.1 s from /job:worker/replica:0/task:1 at b:2 (never heard of)"));
+}
+
+TEST_F(JobEndTest, AWorkerThatVanishesIsNamedThoughAnotherLives) {
+  alive_[0] = alive_[1] = true;
+  const std::jthread death([this] {
+    std::this_thread::sleep_for(milliseconds(300));
+    alive_[0] = false;
+  });
+  EXPECT_THAT(
+      job_end_.Wait("worker", milliseconds(200)),
+      IsError(StatusCode::kDeadlineExceeded, "0.2 s from /job:worker/replica:0/task:0 at a:1"));
+}
+
+TEST_F(JobEndTest, AWorkerThatDoesNotAnswerAtAllIsAskedOnce) {
+  int asked = 0;
+  std::vector<std::function<void(bool)>> unanswered;
+  JobEnd job_end(cluster_, [&](const std::string&, int, std::function<void(bool)> done) {
+    ++asked;
+    unanswered.push_back(std::move(done));
+  });
+  EXPECT_THAT(job_end.Wait("worker", milliseconds(200)),
+              IsError(StatusCode::kDeadlineExceeded, "never heard of"));
+  EXPECT_EQ(asked, 2);
+}
+
+TEST_F(JobEndTest, WithoutALimitNobodyIsAsked) {
+  JobEnd job_end(cluster_, [](const std::string&, int, std::function<void(bool)>) {
+    ADD_FAILURE() << "a task was asked";
+  });
+  const std::jthread end([&] {
+    std::this_thread::sleep_for(milliseconds(100));
+    job_end.Stop();
+  });
+  EXPECT_THAT(job_end.Wait("worker", milliseconds(0)),
+              IsError(StatusCode::kCancelled, "told to shut down"));
+}
+
+}  // namespace
+}  // namespace tenon
