@@ -38,8 +38,9 @@ StatusOr<ServerOptions> Resolve(const ServeFlags& flags) {
     TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", flags.worker_hosts));
   }
   if (options.cluster.empty() && flags.port < 0) {
-    return InvalidArgument("nothing says where to listen; give --port for a server of its own, or "
-                           "--ps_hosts and --worker_hosts, or --cluster");
+    return InvalidArgument(
+        "nothing says where to listen; give --port for a server of its own, or "
+        "--ps_hosts and --worker_hosts, or --cluster");
   }
   options.job = flags.job_name;
   options.task = flags.task_index;
@@ -61,8 +62,7 @@ void PrintConfig(const ServeFlags& flags, const ServerOptions& options) {
   }
   std::printf("cluster: %s (%s)\n", options.cluster.ToString().c_str(),
               flags.cluster.empty() ? "--ps_hosts, --worker_hosts" : "--cluster");
-  std::printf("task: %s (--job_name, --task_index)\n",
-              TaskName(options.job, options.task).c_str());
+  std::printf("task: %s (--job_name, --task_index)\n", TaskName(options.job, options.task).c_str());
 }
 
 /// Ends the server on SIGINT and SIGTERM. The signals are taken by one thread, since a handler may
@@ -133,8 +133,9 @@ void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
                     "Seconds that a session waits for the tasks it needs");
   serve->add_flag("--until_workers_end", flags->until_workers_end,
                   "End when every worker of the cluster has reported its end");
-  serve->add_option("--worker_timeout", flags->worker_timeout,
-                    "With it: seconds without a sign of life after which a worker counts as failed");
+  serve->add_option(
+      "--worker_timeout", flags->worker_timeout,
+      "With it: seconds without a sign of life after which a worker counts as failed");
   serve->add_flag("--check-config,--check_config", flags->check_config,
                   "Print what the flags mean and stop");
   serve->callback([=, &ops] { *chosen = [flags, &ops] { return Serve(*flags, ops); }; });
@@ -144,9 +145,7 @@ void AddStopCommand(CLI::App& app, Command* chosen) {
   auto target = std::make_shared<std::string>();
   CLI::App* stop = app.add_subcommand("stop", "End a server");
   stop->add_option("target", *target, "grpc://host:port")->required();
-  stop->callback([=] {
-    *chosen = [target] { return Report(StopServer(*target, "tenon stop")); };
-  });
+  stop->callback([=] { *chosen = [target] { return Report(StopServer(*target, "tenon stop")); }; });
 }
 
 void AddStatusCommand(CLI::App& app, Command* chosen) {
