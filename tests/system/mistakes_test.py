@@ -144,18 +144,21 @@ def port_in_use():
 
 
 def short_idx_file():
-    """The images say 60 and hold 10."""
+    """The images say 60 and hold 10. The parameter server hears of it too."""
     ps, worker = free_addresses(2)
+    cluster = ["--ps_hosts", ps, "--worker_hosts", worker]
     with tempfile.TemporaryDirectory() as folder:
         for prefix in ("train", "t10k"):
             with gzip.open(os.path.join(folder, prefix + "-images-idx3-ubyte.gz"), "wb") as out:
                 out.write(struct.pack(">IIII", 0x803, 60, 28, 28) + bytes(10 * 784))
             with gzip.open(os.path.join(folder, prefix + "-labels-idx1-ubyte.gz"), "wb") as out:
                 out.write(struct.pack(">II", 0x801, 60) + bytes(60))
-        done = run(REPLICA, "--job_name", "worker", "--ps_hosts", ps, "--worker_hosts", worker,
-                   "--data", folder)
+        with serve(*cluster, "--job_name", "ps", "--until_workers_end") as server:
+            done = run(REPLICA, *cluster, "--job_name", "worker", "--data", folder)
+            assert server.finish() == 1, server.text()
     assert done.returncode == 1, done
     assert re.search(r"DATA_LOSS: .*train-images-idx3-ubyte", done.stderr), done.stderr
+    assert re.search("ABORTED: .* failed: .*train-images-idx3-ubyte", server.text()), server.text()
 
 
 def wrong_usage():
