@@ -72,19 +72,27 @@ void JobEnd::EndProbe(const Task& task, bool alive) {
 Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
   if (cluster_.NumTasks(job) == 0) return InvalidArgument("the cluster has no job '", job, "'");
   const auto pause = std::min(limit / 4, kLongestPause);
-  const auto begin = Clock::now();
+  auto begin = Clock::now();
   auto next_probes = begin;
   while (true) {
     std::vector<int> tasks;
     {
       MutexLock lock(mu_);
-      if (std::optional<Status> verdict = Verdict(job, limit, begin)) return *std::move(verdict);
-      if (limit.count() == 0) {
-        changed_.Wait(mu_);
-      } else if (!changed_.WaitUntil(mu_, next_probes)) {
-        tasks = BeginProbes(job);
-        next_probes = Clock::now() + pause;
+      bool due = false;
+      while (true) {
+        if (std::optional<Status> verdict = Verdict(job, limit, begin)) return *std::move(verdict);
+        if (due) break;
+        if (limit.count() <= 0) {
+          changed_.Wait(mu_);
+        } else if (!changed_.WaitUntil(mu_, next_probes)) {
+          due = true;
+          const auto now = Clock::now();
+          // Who has been stopped, or starved, heard nobody: all get their time again.
+          if (now > next_probes + pause) begin = now;
+          next_probes = now + pause;
+        }
       }
+      tasks = BeginProbes(job);
     }
     for (const int task : tasks) {
       probe_(job, task, [this, job, task](bool alive) { EndProbe({job, task}, alive); });

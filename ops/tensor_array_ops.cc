@@ -99,7 +99,7 @@ StatusOr<std::shared_ptr<TensorArray>> ReadableArray(const KernelContext& ctx) {
                          " but Op requested dtype ", ToString(ctx.output_type(0)), ".");
 }
 
-Status ReadKernel(KernelContext& ctx) {
+Status TensorArrayReadKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<TensorArray> array, ReadableArray(ctx));
   TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(1), "index"));
   TENON_ASSIGN_OR_RETURN(Tensor value, array->Read(index));
@@ -333,7 +333,7 @@ void RegisterReads(OpRegistry& ops) {
     AddArrayOp(op, "One element.");
     op.Input("index: int32").Input("flow_in: float").Output("value: dtype").Attr("dtype: type");
     op.Shape(UnknownShape).Grad(TensorArrayReadGrad);
-    op.Kernel(kCpu, ReadKernel, {.host_args = {"handle", "index"}});
+    op.Kernel(kCpu, TensorArrayReadKernel, {.host_args = {"handle", "index"}});
   }
   {
     OpBuilder op = ops.Add("TensorArrayGatherV3");

@@ -24,6 +24,25 @@ constexpr int64_t kDeferTicks = 1'500'000;
 
 Status MissingOutput(int i) { return Internal("the kernel left output ", i, " without a value"); }
 
+Status CheckArguments(const std::vector<Tensor>& args, const DTypeVector& types) {
+  if (args.size() != types.size()) {
+    return InvalidArgument("found ", args.size(), " arguments for a step, wanted ", types.size());
+  }
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i] != DType::kInvalid && args[i].dtype() != types[i]) {
+      return InvalidArgument("argument ", i, " of a step is ", ToString(args[i].dtype()),
+                             ", wanted ", ToString(types[i]));
+    }
+  }
+  return OkStatus();
+}
+
+/// Ends the other partitions of a step too: they may wait for what this one will not send.
+void AbortStep(const StepContext& step, const Status& why) {
+  if (step.rendezvous != nullptr) step.rendezvous->Abort(why);
+  if (step.cancellation != nullptr) step.cancellation->Cancel(why);
+}
+
 }  // namespace
 
 /// One step on its way. Deletes itself at the end.
@@ -292,8 +311,7 @@ class StepRun {
       status_ = status;
     }
     aborted_.store(true);
-    if (step_.context.rendezvous != nullptr) step_.context.rendezvous->Abort(status);
-    if (step_.context.cancellation != nullptr) step_.context.cancellation->Cancel(status);
+    AbortStep(step_.context, status);
   }
 
   void TaskDone() {
@@ -365,16 +383,9 @@ void Executor::RunWith(StepArguments& step, std::unique_ptr<State> state, bool b
 }
 
 void Executor::RunAsync(StepArguments& step, bool borrowed, std::function<void(Status)> done) {
-  const DTypeVector& types = plan_->arg_types();
-  if (step.args.size() != types.size()) {
-    return done(InvalidArgument("found ", step.args.size(), " arguments for a step, wanted ",
-                                types.size()));
-  }
-  for (size_t i = 0; i < types.size(); ++i) {
-    if (types[i] != DType::kInvalid && step.args[i].dtype() != types[i]) {
-      return done(InvalidArgument("argument ", i, " of a step is ", ToString(step.args[i].dtype()),
-                                  ", wanted ", ToString(types[i])));
-    }
+  if (Status s = CheckArguments(step.args, plan_->arg_types()); !s.ok()) {
+    AbortStep(step.context, s);
+    return done(s);
   }
   if (step.retvals != nullptr) step.retvals->assign(plan_->retval_types().size(), Tensor());
   if (plan_->has_control_flow()) {

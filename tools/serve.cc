@@ -129,13 +129,17 @@ void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   serve->add_option("--port", flags->port,
                     "Alone: a cluster of this one server on loopback. With a cluster: listen here");
   serve->add_option("--threads", flags->threads, "Threads that run kernels (default: cores)");
-  serve->add_option("--start_up_deadline", flags->start_up_deadline,
-                    "Seconds that a session waits for the tasks it needs");
+  serve
+      ->add_option("--start_up_deadline", flags->start_up_deadline,
+                   "Seconds that a session waits for the tasks it needs")
+      ->check(CLI::NonNegativeNumber);
   serve->add_flag("--until_workers_end", flags->until_workers_end,
                   "End when every worker of the cluster has reported its end");
-  serve->add_option(
-      "--worker_timeout", flags->worker_timeout,
-      "With it: seconds without a sign of life after which a worker counts as failed");
+  serve
+      ->add_option("--worker_timeout", flags->worker_timeout,
+                   "With it: seconds without a sign of life after which a worker counts as failed; "
+                   "0: never")
+      ->check(CLI::NonNegativeNumber);
   serve->add_flag("--check-config,--check_config", flags->check_config,
                   "Print what the flags mean and stop");
   serve->callback([=, &ops] { *chosen = [flags, &ops] { return Serve(*flags, ops); }; });

@@ -19,7 +19,7 @@
 namespace tenon::tools {
 namespace {
 
-/// How long a parameter server waits for a worker after another has ended.
+/// For how long a worker may give its parameter servers no sign of life.
 constexpr std::chrono::minutes kWorkerTimeout{5};
 
 struct TrainFlags {

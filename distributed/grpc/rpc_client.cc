@@ -8,8 +8,16 @@ namespace tenon {
 /// One call on its way. Deletes itself.
 class RpcClient::Running final : public Completion {
  public:
-  Running(Cancellation* own, Cancellation* closing, End end)
-      : follows_{{own}, {closing}}, end_(std::move(end)) {}
+  Running(RpcClient& client, Cancellation* own, End end)
+      : client_(client), follows_{{own}, {&client.closing_}}, end_(std::move(end)) {
+    MutexLock lock(client_.mu_);
+    ++client_.running_;
+  }
+  /// The client may be gone when this returns.
+  ~Running() override {
+    MutexLock lock(client_.mu_);
+    if (--client_.running_ == 0) client_.idle_.NotifyAll();
+  }
 
   grpc::ClientContext& context() { return context_; }
 
@@ -47,6 +55,7 @@ class RpcClient::Running final : public Completion {
     end_(status, &response_);
   }
 
+  RpcClient& client_;
   Followed follows_[2];
   const End end_;
   grpc::ClientContext context_;
@@ -55,9 +64,15 @@ class RpcClient::Running final : public Completion {
   grpc::Status status_;
 };
 
+void RpcClient::Close() {
+  closing_.Cancel(Cancelled("this task is shutting down"));
+  MutexLock lock(mu_);
+  while (running_ > 0) idle_.Wait(mu_);
+}
+
 void RpcClient::Call(const std::string& method, const grpc::ByteBuffer& request,
                      std::chrono::milliseconds limit, Cancellation* cancellation, End end) {
-  auto* call = new Running(cancellation, &closing_, std::move(end));
+  auto* call = new Running(*this, cancellation, std::move(end));
   if (!call->Follow()) return;
   if (limit.count() > 0) call->context().set_deadline(std::chrono::system_clock::now() + limit);
   call->Start(stub_.PrepareUnaryCall(&call->context(), method, request, &poller_.queue()));

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/cancellation.h"
+#include "core/mutex.h"
 #include "distributed/grpc/poller.h"
 
 namespace tenon {
@@ -29,8 +30,9 @@ class RpcClient {
   void Call(const std::string& method, const grpc::ByteBuffer& request,
             std::chrono::milliseconds limit, Cancellation* cancellation, End end);
 
-  /// Ends what runs; later calls are not made.
-  void Close() { closing_.Cancel(Cancelled("this task is shutting down")); }
+  /// Ends what runs; later calls are not made. Blocks until every `end` has returned; not to be
+  /// called by the poller.
+  void Close();
 
  private:
   class Running;
@@ -38,6 +40,9 @@ class RpcClient {
   grpc::GenericStub stub_;
   Poller& poller_;
   Cancellation closing_;
+  Mutex mu_;
+  CondVar idle_;
+  int running_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include "ops/array_ops.h"
 #include "ops/math_ops.h"
 #include "runtime/cpu_device.h"
+#include "runtime/local_rendezvous.h"
 #include "runtime/step_graph.h"
 #include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
@@ -82,6 +83,23 @@ TEST_F(ExecutorTest, AStepOfManyQuickNodesMovesToThePool) {
     EXPECT_EQ(retvals[0].data<float>()[2999], 20000.0f);
   }
   EXPECT_GE(returned_early, 4);
+}
+
+TEST_F(ExecutorTest, WrongArgumentsEndTheOtherPartitionsToo) {
+  const Scope root = Scope::Root(AllOps());
+  Neg(root.WithName("y"), Placeholder(root.WithName("x"), DType::kFloat));
+  const auto executor = Prepare(root);
+  LocalRendezvous rendezvous;
+  Status received;
+  rendezvous.RecvAsync("from this partition",
+                       [&](const Status& s, const Tensor&, bool) { received = s; });
+  StepArguments step;
+  step.context.device = devices_[0].get();
+  step.context.rendezvous = &rendezvous;
+  step.args = {Tensor::Zeros(DType::kInt32, {2})};
+  const auto wrong = testing::IsError(StatusCode::kInvalidArgument, "is int32, wanted float");
+  EXPECT_THAT(executor->Run(step), wrong);
+  EXPECT_THAT(received, wrong);
 }
 
 }  // namespace

@@ -89,11 +89,11 @@ def worker_fails(data):
 def worker_killed(data):
     cluster = Cluster(data)
     with serve(*cluster.flags, "--job_name", "ps", "--until_workers_end",
-               "--worker_timeout", 2) as ps, cluster.start("worker", 0, epochs=4000) as first:
+               "--worker_timeout", 6) as ps, cluster.start("worker", 0, epochs=4000) as first:
         first.wait_for("Step: ")
         first.process.kill()
         assert ps.finish() == 1, ps.text()
-        assert "no sign of life for 2 s from /job:worker/replica:0/task:0 at " in ps.text(), ps.text()
+        assert "no sign of life for 6 s from /job:worker/replica:0/task:0 at " in ps.text(), ps.text()
 
 
 def launched(data):
