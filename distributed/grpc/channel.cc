@@ -17,8 +17,16 @@ constexpr int kFrameBytes = 4 << 20;
 constexpr int kReadBytes = 256 << 10;
 constexpr int kLookaheadBytes = 64 << 20;
 
+// A host that loses its power or its network says nothing, so who waits for it has to ask.
+constexpr int kFrequentMs = 20'000;
+constexpr int kAnswerMs = 20'000;
+constexpr int kRareMs = 310'000;  // servers hang up on clients that ask every 300 s or more often
+
 template <typename Set>
-void SetTransportOptions(Set set) {
+void SetTransportOptions(int keepalive_ms, Set set) {
+  set(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
+  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kAnswerMs);
+  set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit; a step may take hours
   set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
   set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kLookaheadBytes);
   // gRPC has no option for the window of a connection, which starts at 64 KiB: with the probe it
@@ -30,9 +38,10 @@ void SetTransportOptions(Set set) {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, Keepalive keepalive) {
   grpc::ChannelArguments args;
-  SetTransportOptions([&](const char* name, int value) { args.SetInt(name, value); });
+  SetTransportOptions(keepalive == Keepalive::kFrequent ? kFrequentMs : kRareMs,
+                      [&](const char* name, int value) { args.SetInt(name, value); });
   args.SetMaxReceiveMessageSize(INT_MAX);
   args.SetMaxSendMessageSize(INT_MAX);
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -48,7 +57,9 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
 
 void SetServerOptions(grpc::ServerBuilder* builder) {
   SetTransportOptions(
-      [&](const char* name, int value) { builder->AddChannelArgument(name, value); });
+      kFrequentMs, [&](const char* name, int value) { builder->AddChannelArgument(name, value); });
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                              kFrequentMs / 2);
   builder->SetMaxReceiveMessageSize(INT_MAX);
   builder->SetMaxSendMessageSize(INT_MAX);
   // Two servers on one port would each get some of the calls.

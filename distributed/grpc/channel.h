@@ -9,11 +9,19 @@
 
 namespace tenon {
 
+/// How often a server that says nothing while a call runs is asked whether it is still there. One
+/// that does not answer within 20 s has vanished, and the call fails.
+enum class Keepalive {
+  kRare,      // every 310 s: any gRPC server bears it
+  kFrequent,  // every 20 s: Tenon's servers do
+};
+
 /// A channel to host:port with the options that suit tensors: no limit on message size, large
 /// frames and reads, no proxy, quick reconnection.
-std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address);
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address,
+                                           Keepalive keepalive = Keepalive::kRare);
 
-/// The same options for a server.
+/// The same options for a server. It looks after its clients every 20 s.
 void SetServerOptions(grpc::ServerBuilder* builder);
 
 }  // namespace tenon

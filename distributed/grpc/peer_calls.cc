@@ -200,7 +200,7 @@ std::shared_ptr<ClientStream> PeerCalls::Current() {
   const auto now = std::chrono::steady_clock::now();
   if (closed_ || (stream_ != nullptr && now - opened_ < kReopenPause)) return nullptr;
   // A connection of its own: unary calls on it would bring gRPC's other threads to read from it.
-  if (channel_ == nullptr) channel_ = OpenChannel(address_);
+  if (channel_ == nullptr) channel_ = OpenChannel(address_, Keepalive::kFrequent);
   opened_ = now;
   stream_ = std::make_shared<ClientStream>(channel_, poller_, named_);
   stream_->Start();
