@@ -3,7 +3,6 @@
 # Options a builder may set, and the compiler and linker flags every target of the project gets.
 
 option(TENON_BUILD_TESTS "Build the tests" ON)
-option(TENON_BUILD_FUZZERS "Build the libFuzzer targets of tests/fuzz (clang only)" OFF)
 option(TENON_WERROR "Treat warnings as errors" ON)
 set(TENON_MARCH "native" CACHE STRING "Value of -march; empty leaves the compiler's default")
 set(TENON_SANITIZE "" CACHE STRING "Sanitizers for every target, as in -fsanitize=")
