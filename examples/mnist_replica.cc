@@ -7,8 +7,8 @@
 //
 // or each task by hand, on any machines:
 //
-//   example_mnist_replica --job_name=ps     --task_index=0 --ps_hosts=... --worker_hosts=...
-//   example_mnist_replica --job_name=worker --task_index=0 --ps_hosts=... --worker_hosts=...
+//   example_mnist_replica --job_name=ps     --ps_hosts=... --worker_hosts=... --data DIR
+//   example_mnist_replica --job_name=worker --ps_hosts=... --worker_hosts=... --data DIR
 #include <CLI/CLI.hpp>
 
 #include <chrono>

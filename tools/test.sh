@@ -39,7 +39,8 @@ test_preset() {
   log=build/$preset/test.log
   quietly "$log" cmake --preset "$preset" || { echo "$preset: configuring failed" >&2; return 1; }
   quietly "$log" cmake --build --preset "$preset" || { echo "$preset: build failed" >&2; return 1; }
-  if ! ctest --preset "$preset" -L "$labels" -j "$(nproc)" --no-tests=error >"$log" 2>&1; then
+  # One more at a time than cores: some tests mostly wait.
+  if ! ctest --preset "$preset" -L "$labels" -j $(($(nproc) + 1)) --no-tests=error >"$log" 2>&1; then
     # What ctest says of a failed test stands between its own progress lines, which are left out.
     grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test +#[0-9]+: .* Passed )' "$log" >&2
     echo "$preset: tests failed" >&2
@@ -52,7 +53,7 @@ test_preset() {
 tools/install_deps.sh
 tools/check_layers.py
 if [[ $label == . || $label == interop ]]; then
-  tools/install_tensorflow.sh
+  tools/install_tensorflow.sh || echo "without TensorFlow the interop tests are skipped" >&2
 fi
 test_preset release "$label"
 if $sanitizers; then

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The classic program of distributed TensorFlow 1 for TensorFlow 2.15, to compare with
-examples/mnist_replica.cc: the same network, data, seeds and output. For one task of a cluster:
+examples/mnist_replica.cc: the same network, data and seeds. For one task of a cluster:
 
     tenon launch --ps 1 --workers 2 -- python tensorflow_mnist_replica.py --data share/mnist
 """
