@@ -29,27 +29,32 @@ Cancellation::Token Cancellation::Register(Callback callback) {
 bool Cancellation::Deregister(Token token) {
   MutexLock lock(mu_);
   if (callbacks_.erase(token) > 0) return true;
-  while (running_ && cancelling_thread_.load() != ThisThread()) done_.Wait(mu_);
+  while (running_ == token && cancelling_thread_ != ThisThread()) done_.Wait(mu_);
   return false;
 }
 
 void Cancellation::Cancel(const Status& why) {
   TENON_CHECK(!why.ok());
-  flat_hash_map<Token, Callback> callbacks;
-  {
-    MutexLock lock(mu_);
-    if (!why_.ok()) return;
-    why_ = why;
-    cancelled_.store(true, std::memory_order_release);
-    callbacks.swap(callbacks_);
-    running_ = true;
-    cancelling_thread_.store(ThisThread());
+  mu_.Lock();
+  if (!why_.ok()) return mu_.Unlock();
+  why_ = why;
+  cancelled_.store(true, std::memory_order_release);
+  cancelling_thread_ = ThisThread();
+  // One at a time, so that a callback may deregister another one.
+  while (!callbacks_.empty()) {
+    const auto next = callbacks_.begin();
+    running_ = next->first;
+    Callback callback = std::move(next->second);
+    callbacks_.erase(next);
+    mu_.Unlock();
+    callback(why);
+    callback = nullptr;  // what it holds dies outside the lock
+    mu_.Lock();
+    running_ = kNone;
+    done_.NotifyAll();
   }
-  for (auto& [token, callback] : callbacks) callback(why);
-  MutexLock lock(mu_);
-  running_ = false;
-  cancelling_thread_.store(nullptr);
-  done_.NotifyAll();
+  cancelling_thread_ = nullptr;
+  mu_.Unlock();
 }
 
 }  // namespace tenon

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 
-#include "core/hash_map.h"
 #include "core/mutex.h"
 #include "core/status.h"
 
@@ -27,21 +27,24 @@ class Cancellation {
   /// when it is too late: then the callback is not kept and will not run.
   Token Register(Callback callback);
   /// After return the callback does not run and is not running (unless called from it). False when
-  /// Cancel took it first.
+  /// it has run, or is running. May be called from another callback.
   bool Deregister(Token token);
 
   /// Runs every callback with `why`, which must not be OK. Later calls do nothing.
   void Cancel(const Status& why);
 
  private:
+  static constexpr Token kNone = -2;
+
   std::atomic<bool> cancelled_{false};
   mutable Mutex mu_;
   CondVar done_;
   Status why_ ABSL_GUARDED_BY(mu_);
-  bool running_ ABSL_GUARDED_BY(mu_) = false;
+  /// The callback that runs, and the thread that cancels.
+  Token running_ ABSL_GUARDED_BY(mu_) = kNone;
+  const void* cancelling_thread_ ABSL_GUARDED_BY(mu_) = nullptr;
   Token next_ ABSL_GUARDED_BY(mu_) = 0;
-  flat_hash_map<Token, Callback> callbacks_ ABSL_GUARDED_BY(mu_);
-  std::atomic<const void*> cancelling_thread_{nullptr};
+  std::map<Token, Callback> callbacks_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon
