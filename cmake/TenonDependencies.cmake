@@ -14,6 +14,7 @@ find_package(PkgConfig REQUIRED)
 # Debian's gRPC has no CMake configuration, only pkg-config files.
 pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET grpc++)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 
 # oneDNN's own configuration asks for the OpenCL headers, which a CPU build does not need.
 if(NOT TARGET Tenon::dnnl)

@@ -47,4 +47,24 @@ class Cancellation {
   std::map<Token, Callback> callbacks_ ABSL_GUARDED_BY(mu_);
 };
 
+/// While it lives, cancelling `source` cancels `target` too. Both outlive it; `source` may be null.
+/// REQUIRES: its destructor is not called with a lock that a callback of `target` takes.
+class CancellationLink {
+ public:
+  CancellationLink(Cancellation* source, Cancellation& target) : source_(source) {
+    if (source == nullptr) return;
+    token_ = source->Register([&target](const Status& why) { target.Cancel(why); });
+    if (token_ == Cancellation::kAlreadyCancelled) target.Cancel(source->status());
+  }
+  ~CancellationLink() {
+    if (token_ != Cancellation::kAlreadyCancelled) source_->Deregister(token_);
+  }
+  CancellationLink(const CancellationLink&) = delete;
+  CancellationLink& operator=(const CancellationLink&) = delete;
+
+ private:
+  Cancellation* const source_;
+  Cancellation::Token token_ = Cancellation::kAlreadyCancelled;
+};
+
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include <map>
 #include <thread>
 
+#include "core/hash_map.h"
 #include "core/mutex.h"
 
 namespace tenon {
@@ -13,20 +14,35 @@ class SteadyClock final : public Clock {
  public:
   Time Now() override { return std::chrono::steady_clock::now(); }
 
-  void CallAfter(Duration delay, std::function<void()> callback) override {
+  Timer CallAfter(Duration delay, std::function<void()> callback) override {
     MutexLock lock(mu_);
-    const Time when = Now() + delay;
-    const bool first = pending_.empty() || when < pending_.begin()->first;
-    pending_.emplace(when, std::move(callback));
+    const Key key{Now() + delay, ++last_timer_};
+    const bool first = pending_.empty() || key < pending_.begin()->first;
+    pending_.emplace(key, std::move(callback));
+    when_.emplace(key.second, key.first);
     if (!started_) {
       started_ = true;
       std::thread([this] { Loop(); }).detach();
     } else if (first) {
       wake_.NotifyOne();
     }
+    return key.second;
+  }
+
+  void CancelTimer(Timer timer) override {
+    std::function<void()> dying;  // declared first: dies outside the lock
+    MutexLock lock(mu_);
+    const auto found = when_.find(timer);
+    if (found == when_.end()) return;
+    const auto pending = pending_.find({found->second, timer});
+    dying = std::move(pending->second);
+    pending_.erase(pending);
+    when_.erase(found);
   }
 
  private:
+  using Key = std::pair<Time, Timer>;
+
   void Loop() {
     while (true) {
       std::function<void()> callback;
@@ -34,11 +50,12 @@ class SteadyClock final : public Clock {
         MutexLock lock(mu_);
         while (pending_.empty()) wake_.Wait(mu_);
         const auto next = pending_.begin();
-        if (next->first > Now()) {
-          wake_.WaitUntil(mu_, next->first);
+        if (const Time when = next->first.first; when > Now()) {
+          wake_.WaitUntil(mu_, when);
           continue;
         }
         callback = std::move(next->second);
+        when_.erase(next->first.second);
         pending_.erase(next);
       }
       callback();
@@ -48,7 +65,9 @@ class SteadyClock final : public Clock {
   Mutex mu_;
   CondVar wake_;
   bool started_ ABSL_GUARDED_BY(mu_) = false;
-  std::multimap<Time, std::function<void()>> pending_ ABSL_GUARDED_BY(mu_);
+  Timer last_timer_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<Key, std::function<void()>> pending_ ABSL_GUARDED_BY(mu_);
+  flat_hash_map<Timer, Time> when_ ABSL_GUARDED_BY(mu_);  // of those pending
 };
 
 }  // namespace

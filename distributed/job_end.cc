@@ -6,9 +6,24 @@
 namespace tenon {
 namespace {
 
-constexpr std::chrono::milliseconds kLongestPause{5000};
+constexpr std::chrono::milliseconds kLongestPause{2000};
+
+/// How long a task that is gone may take to return, as one does that its operator starts again.
+constexpr std::chrono::milliseconds kReturnLimit{30000};
+
+/// How often people hear of tasks that have not come yet.
+constexpr std::chrono::seconds kNoticePause{5};
+
+std::chrono::milliseconds ReturnLimit(std::chrono::milliseconds limit) {
+  return limit.count() > 0 ? std::min(limit / 2, kReturnLimit) : kReturnLimit;
+}
 
 }  // namespace
+
+std::string JobEnd::Named(const Task& task) const {
+  return StrCat(TaskName(task.first, task.second), " at ",
+                cluster_.jobs().at(task.first).at(task.second));
+}
 
 Status JobEnd::Report(const std::string& job, int task, bool failed, const std::string& message) {
   if (!cluster_.HasTask(job, task)) {
@@ -34,6 +49,12 @@ std::optional<Status> JobEnd::Verdict(const std::string& job, std::chrono::milli
       continue;
     }
     all_ended = false;
+    if (const auto gone = gone_.find(task);
+        gone != gone_.end() && limit.count() > 0 &&
+        Clock::now() - gone->second.since > ReturnLimit(limit)) {
+      return DeadlineExceeded(Named(task), " is gone and did not return within ",
+                              ReturnLimit(limit).count() / 1000.0, " s: ", gone->second.why);
+    }
     const auto alive = alive_.find(task);
     const bool known = alive != alive_.end();
     auto since = begin;
@@ -43,8 +64,7 @@ std::optional<Status> JobEnd::Verdict(const std::string& job, std::chrono::milli
       since = std::max(since, any->second);
     }
     if (limit.count() > 0 && Clock::now() - since > limit) {
-      silent.push_back(
-          StrCat(TaskName(job, index), " at ", address, known ? "" : " (never heard of)"));
+      silent.push_back(StrCat(Named(task), known ? "" : " (never heard of)"));
     }
   }
   if (all_ended) return OkStatus();
@@ -63,10 +83,30 @@ std::vector<int> JobEnd::BeginProbes(const std::string& job) {
   return tasks;
 }
 
-void JobEnd::EndProbe(const Task& task, bool alive) {
-  MutexLock lock(mu_);
-  probed_.erase(task);
-  if (alive) alive_[task] = any_alive_[task.first] = Clock::now();
+void JobEnd::EndProbe(const Task& task, const Status& life) {
+  std::string line;
+  {
+    MutexLock lock(mu_);
+    probed_.erase(task);
+    if (life.ok()) {
+      alive_[task] = any_alive_[task.first] = Clock::now();
+      if (gone_.erase(task) > 0) line = StrCat(Named(task), " is back");
+    } else if (life.code() == StatusCode::kUnavailable && alive_.contains(task) &&
+               !ended_.contains(task) &&
+               gone_.try_emplace(task, Gone{Clock::now(), std::string(Message(life))}).second) {
+      line = StrCat(Named(task), " is gone; waiting for its return: ", Message(life));
+    }
+  }
+  Tell(line);
+}
+
+std::string JobEnd::Unheard(const std::string& job) const {
+  std::vector<std::string> names;
+  for (const auto& [index, address] : cluster_.jobs().at(job)) {
+    const Task task(job, index);
+    if (!ended_.contains(task) && !alive_.contains(task)) names.push_back(Named(task));
+  }
+  return Join(names, ", ");
 }
 
 Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
@@ -74,8 +114,10 @@ Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
   const auto pause = std::min(limit / 4, kLongestPause);
   auto begin = Clock::now();
   auto next_probes = begin;
+  auto next_notice = begin + kNoticePause;
   while (true) {
     std::vector<int> tasks;
+    std::string unheard;
     {
       MutexLock lock(mu_);
       bool due = false;
@@ -88,14 +130,22 @@ Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
           due = true;
           const auto now = Clock::now();
           // Who has been stopped, or starved, heard nobody: all get their time again.
-          if (now > next_probes + pause) begin = now;
+          if (now > next_probes + pause) {
+            begin = now;
+            for (auto& [task, gone] : gone_) gone.since = now;
+          }
           next_probes = now + pause;
+          if (now >= next_notice) {
+            next_notice = now + kNoticePause;
+            unheard = Unheard(job);
+          }
         }
       }
       tasks = BeginProbes(job);
     }
+    if (!unheard.empty()) Tell(StrCat("waiting for ", unheard));
     for (const int task : tasks) {
-      probe_(job, task, [this, job, task](bool alive) { EndProbe({job, task}, alive); });
+      probe_(job, task, [this, job, task](const Status& life) { EndProbe({job, task}, life); });
     }
   }
 }

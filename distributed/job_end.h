@@ -20,12 +20,15 @@ namespace tenon {
 class JobEnd {
  public:
   /// Finds out whether a task lives: `done` is called once, from any thread, perhaps inside, while
-  /// the JobEnd lives.
-  using Probe =
-      std::function<void(const std::string& job, int task, std::function<void(bool alive)> done)>;
+  /// the JobEnd lives. OK when it has answered, Unavailable when there is no connection to it,
+  /// another error when it does not answer in time.
+  using Probe = std::function<void(const std::string& job, int task,
+                                   std::function<void(const Status& life)> done)>;
+  /// Gets a line for people when something is waited for.
+  using Notice = std::function<void(const std::string& line)>;
 
-  JobEnd(ClusterSpec cluster, Probe probe)
-      : cluster_(std::move(cluster)), probe_(std::move(probe)) {}
+  JobEnd(ClusterSpec cluster, Probe probe, Notice notice = nullptr)
+      : cluster_(std::move(cluster)), probe_(std::move(probe)), notice_(std::move(notice)) {}
 
   /// A task's report. InvalidArgument when the cluster has no such task. The first report of a task
   /// counts.
@@ -41,16 +44,28 @@ class JobEnd {
  private:
   using Clock = std::chrono::steady_clock;
   using Task = std::pair<std::string, int>;
+  /// A task that was heard of, and to which there is no connection any more.
+  struct Gone {
+    Clock::time_point since;
+    std::string why;
+  };
 
   /// What a Wait that began then has to return, when it is time.
   std::optional<Status> Verdict(const std::string& job, std::chrono::milliseconds limit,
                                 Clock::time_point begin) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// Names those of `job` that nobody has heard of yet, for a notice; empty when there are none.
+  std::string Unheard(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// The tasks of `job` that have not ended and are not being probed; now they are.
   std::vector<int> BeginProbes(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndProbe(const Task& task, bool alive);
+  void EndProbe(const Task& task, const Status& life);
+  std::string Named(const Task& task) const;
+  void Tell(const std::string& line) const {
+    if (notice_ && !line.empty()) notice_(line);
+  }
 
   const ClusterSpec cluster_;
   const Probe probe_;
+  const Notice notice_;
   mutable Mutex mu_;
   CondVar changed_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
@@ -59,6 +74,7 @@ class JobEnd {
   /// When a task was last heard of; by job, any of its tasks.
   std::map<Task, Clock::time_point> alive_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Clock::time_point> any_alive_ ABSL_GUARDED_BY(mu_);
+  std::map<Task, Gone> gone_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/master.h"
 
-#include <future>
+#include <algorithm>
 
 #include "core/device_name.h"
 #include "runtime/cpu_device.h"
@@ -13,15 +13,107 @@ Status UnknownSession(const std::string& handle) {
   return Aborted("Session ", handle, " is not found.");
 }
 
+constexpr std::chrono::seconds kLongestSweepPause{600};
+
+Status SessionClosed() {
+  return Cancelled("Step was cancelled by an explicit call to `Session::Close()`.");
+}
+
+/// 128 random bits: nobody guesses another client's session.
+std::string NewHandle() {
+  return StrCat(absl::Hex(RandomNonZero64(), absl::kZeroPad16),
+                absl::Hex(RandomNonZero64(), absl::kZeroPad16));
+}
+
 }  // namespace
 
+Master::Master(MasterEnvironment environment) : environment_(std::move(environment)) {
+  {
+    MutexLock lock(alive_->mu);
+    alive_->master = this;
+  }
+  if (environment_.limits.session_timeout.count() > 0) SweepLater();
+}
+
 Master::~Master() {
-  StringMap<std::shared_ptr<MasterSession>> sessions;
+  {
+    MutexLock lock(alive_->mu);
+    alive_->master = nullptr;
+  }
+  CloseAll(TakeSessions(), Cancelled("the server of ", environment_.task, " is shutting down"));
+}
+
+void Master::SweepLater() {
+  const auto pause = std::clamp<Clock::Duration>(environment_.limits.session_timeout / 4,
+                                                 std::chrono::milliseconds(100), kLongestSweepPause);
+  environment_.clock->CallAfter(pause, [alive = std::weak_ptr<Alive>(alive_)] {
+    const auto held = alive.lock();
+    if (held == nullptr) return;
+    MutexLock lock(held->mu);
+    if (held->master != nullptr) held->master->Sweep();
+  });
+}
+
+void Master::Sweep() {
+  std::vector<std::pair<std::string, std::shared_ptr<MasterSession>>> sessions;
   {
     MutexLock lock(mu_);
-    sessions.swap(sessions_);
+    sessions.assign(sessions_.begin(), sessions_.end());
   }
-  for (auto& [handle, session] : sessions) session->Close();
+  MasterSession::WorkerDeletions deletions(&WorkerInterface::DeleteWorkerSessionAsync);
+  for (const auto& [handle, session] : sessions) {
+    const auto idle = session->Idle();
+    if (!idle || *idle < environment_.limits.session_timeout) {
+      session->TouchWorkers();
+      continue;
+    }
+    {
+      MutexLock lock(mu_);
+      sessions_.erase(handle);
+    }
+    if (!session->BeginClose(Aborted("the session was not used for ",
+                                     environment_.limits.session_timeout.count(), " s"))) {
+      continue;
+    }
+    session->DeleteWorkerSessions(&deletions);  // nobody waits for it
+  }
+  if (environment_.on_sweep) environment_.on_sweep();
+  SweepLater();
+}
+
+void Master::Describe(cluster::ServerStatusResponse* out) {
+  std::vector<std::shared_ptr<MasterSession>> sessions;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [handle, session] : sessions_) sessions.push_back(session);
+  }
+  for (const auto& session : sessions) session->Describe(out->add_sessions());
+}
+
+Master::Sessions Master::TakeSessions() {
+  MutexLock lock(mu_);
+  return std::exchange(sessions_, {});
+}
+
+void Master::CloseAll(const Sessions& sessions, const Status& why) {
+  for (const auto& [handle, session] : sessions) session->BeginClose(why);
+  MasterSession::WorkerDeletions deletions(&WorkerInterface::DeleteWorkerSessionAsync);
+  for (const auto& [handle, session] : sessions) {
+    session->WaitUntilIdle();
+    session->DeleteWorkerSessions(&deletions);
+  }
+  // A worker that is gone has lost its sessions anyway.
+  deletions.Wait(nullptr).IgnoreError();
+}
+
+void Master::Stop(const Status& why) {
+  stopping_.Cancel(why);
+  std::vector<std::shared_ptr<MasterSession>> sessions;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [handle, session] : sessions_) sessions.push_back(session);
+  }
+  for (const auto& session : sessions) session->CancelAll(why);
 }
 
 std::shared_ptr<MasterSession> Master::Find(const std::string& handle) {
@@ -30,13 +122,8 @@ std::shared_ptr<MasterSession> Master::Find(const std::string& handle) {
   return found == sessions_.end() ? nullptr : found->second;
 }
 
-int Master::num_sessions() {
-  MutexLock lock(mu_);
-  return static_cast<int>(sessions_.size());
-}
-
 Status Master::CreateSession(const CreateSessionRequest& request,
-                             CreateSessionResponse* response) {
+                             CreateSessionResponse* response, Cancellation* cancellation) {
   const ConfigProto& config = request.config();
   if (config.use_per_session_threads() || config.session_inter_op_thread_pool_size() > 0) {
     return InvalidArgument("Distributed session does not support session thread pool options.");
@@ -45,31 +132,50 @@ Status Master::CreateSession(const CreateSessionRequest& request,
     return Unimplemented("a cluster_def in a session's ConfigProto: the cluster is the one the "
                          "server was started with");
   }
-  std::string handle;
+  struct Opening {
+    explicit Opening(Master& master) : master(master) {
+      MutexLock lock(master.mu_);
+      ++master.opening_;
+    }
+    ~Opening() {
+      MutexLock lock(master.mu_);
+      --master.opening_;
+    }
+    Master& master;
+  } opening(*this);
   {
     MutexLock lock(mu_);
-    do {
-      handle = StrCat(absl::Hex(RandomNonZero64(), absl::kZeroPad16));
-    } while (sessions_.contains(handle));
+    const int64_t open = static_cast<int64_t>(sessions_.size()) + opening_ - 1;
+    if (open >= environment_.limits.sessions) {
+      return ResourceExhausted("the server has ", open, " sessions, as many as it may have");
+    }
   }
+  const std::string handle = NewHandle();
+  Cancellation end;
+  const CancellationLink stopping(&stopping_, end), caller(cancellation, end);
   auto session = std::make_shared<MasterSession>(environment_, handle, config);
-  if (Status s = session->Start(request.graph_def()); !s.ok()) {
-    session->Close();
-    return s;
+  Status status = session->Start(request.graph_def(), &end);
+  if (status.ok()) {
+    MutexLock lock(mu_);
+    // Stop has not seen the session when it came in between.
+    status = stopping_.status();
+    if (status.ok()) sessions_.emplace(handle, session);
   }
-  MutexLock lock(mu_);
-  sessions_.emplace(handle, std::move(session));
+  if (!status.ok()) {
+    session->Close();
+    return status;
+  }
   response->set_session_handle(handle);
   return OkStatus();
 }
 
 Status Master::ExtendSession(const ExtendSessionRequest& request,
-                             ExtendSessionResponse* response) {
+                             ExtendSessionResponse* response, Cancellation* cancellation) {
   const auto session = Find(request.session_handle());
   if (session == nullptr) return UnknownSession(request.session_handle());
   int64_t version = 0;
   TENON_RETURN_IF_ERROR(
-      session->Extend(request.graph_def(), request.current_graph_version(), &version));
+      session->Extend(request.graph_def(), request.current_graph_version(), &version, cancellation));
   response->set_new_graph_version(version);
   return OkStatus();
 }
@@ -90,48 +196,49 @@ Status Master::CloseSession(const CloseSessionRequest& request) {
   return OkStatus();
 }
 
-Status Master::ListDevices(const ListDevicesRequest& request, ListDevicesResponse* response) {
+Status Master::ListDevices(const ListDevicesRequest& request, ListDevicesResponse* response,
+                           Cancellation* cancellation) {
   std::shared_ptr<MasterSession> session = Find(request.session_handle());
   if (session == nullptr) {
     if (!request.session_handle().empty()) {
       return InvalidArgument("Session ", request.session_handle(),
                              " is not found. Possibly, this master has restarted.");
     }
-    session = std::make_shared<MasterSession>(environment_, "list-devices", ConfigProto());
+    session = std::make_shared<MasterSession>(environment_, NewHandle(), ConfigProto());
   }
+  Cancellation end;
+  const CancellationLink stopping(&stopping_, end), caller(cancellation, end);
   std::vector<DeviceAttributes> devices;
-  const Status status = session->ListDevices(&devices);
+  const Status status = session->ListDevices(&devices, &end);
   if (request.session_handle().empty()) session->Close();
   TENON_RETURN_IF_ERROR(status);
   for (DeviceAttributes& d : devices) *response->add_local_device() = std::move(d);
   return OkStatus();
 }
 
-Status Master::Reset(const ResetRequest& request) {
-  StringMap<std::shared_ptr<MasterSession>> sessions;
-  {
-    MutexLock lock(mu_);
-    sessions.swap(sessions_);
+Status Master::Reset(const ResetRequest& request, Cancellation* cancellation) {
+  std::vector<DeviceName> filters;
+  for (const std::string& filter : request.device_filters()) {
+    TENON_ASSIGN_OR_RETURN(filters.emplace_back(), DeviceName::Parse(filter));
   }
-  for (auto& [handle, session] : sessions) session->Close();
+  CloseAll(TakeSessions(), SessionClosed());
   CleanupAllRequest cleanup;
   for (const std::string& c : request.container()) cleanup.add_container(c);
-  Status status;
+  WorkerCalls<CleanupAllRequest, CleanupAllResponse> calls(&WorkerInterface::CleanupAllAsync);
   for (const std::string& task : environment_.cluster.TaskNames()) {
     TENON_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(task));
-    bool wanted = request.device_filters().empty();
-    for (const std::string& filter : request.device_filters()) {
-      TENON_ASSIGN_OR_RETURN(const DeviceName f, DeviceName::Parse(filter));
-      wanted |= f.Matches(name);
-    }
+    const bool wanted =
+        filters.empty() || std::any_of(filters.begin(), filters.end(),
+                                       [&](const DeviceName& f) { return f.Matches(name); });
     if (!wanted) continue;
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<WorkerInterface> worker,
-                           environment_.workers->Get(task));
-    CleanupAllResponse response;
-    std::promise<Status> done;
-    worker->CleanupAllAsync(cleanup, &response, [&](Status s) { done.set_value(std::move(s)); });
-    status.Update(done.get_future().get());
+    TENON_ASSIGN_OR_RETURN(auto worker, environment_.workers->Get(task));
+    calls.Start(std::move(worker), cleanup);
   }
+  Cancellation end;
+  const CancellationLink stopping(&stopping_, end), caller(cancellation, end);
+  TENON_RETURN_IF_ERROR(calls.Wait(&end));
+  Status status;
+  for (size_t i = 0; i < calls.size(); ++i) status.Update(calls.status(i));
   return status;
 }
 
@@ -144,7 +251,16 @@ void Master::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
                           std::function<void(Status)> done) {
   const auto session = Find(call->session_handle);
   if (session == nullptr) return done(UnknownSession(call->session_handle));
-  session->RunStepAsync(call, cancellation, std::move(done));
+  if (running_steps_->fetch_add(1, std::memory_order_relaxed) >= environment_.limits.steps) {
+    running_steps_->fetch_sub(1, std::memory_order_relaxed);
+    return done(ResourceExhausted("the server has ", environment_.limits.steps,
+                                  " steps on their way, as many as it may have"));
+  }
+  session->RunStepAsync(call, cancellation, [running = running_steps_,
+                                             done = std::move(done)](Status status) {
+    running->fetch_sub(1, std::memory_order_relaxed);
+    done(std::move(status));
+  });
 }
 
 }  // namespace tenon

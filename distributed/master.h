@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,33 +12,59 @@
 namespace tenon {
 
 /// The master part of a task: the sessions of its clients. Follows TensorFlow's MasterService,
-/// error codes and texts included. Thread-safe. All functions but RunStepAsync block.
+/// error codes and texts included. Thread-safe. All functions but RunStepAsync block; what they wait
+/// for is given up when `cancellation`, which may be null, is cancelled, and at Stop.
 class Master {
  public:
-  explicit Master(MasterEnvironment environment) : environment_(std::move(environment)) {}
+  explicit Master(MasterEnvironment environment);
+  /// Closes the sessions. REQUIRES: no other function runs.
   ~Master();
 
-  Status CreateSession(const CreateSessionRequest& request, CreateSessionResponse* response);
-  Status ExtendSession(const ExtendSessionRequest& request, ExtendSessionResponse* response);
+  Status CreateSession(const CreateSessionRequest& request, CreateSessionResponse* response,
+                       Cancellation* cancellation);
+  Status ExtendSession(const ExtendSessionRequest& request, ExtendSessionResponse* response,
+                       Cancellation* cancellation);
   Status CloseSession(const CloseSessionRequest& request);
-  Status ListDevices(const ListDevicesRequest& request, ListDevicesResponse* response);
+  Status ListDevices(const ListDevicesRequest& request, ListDevicesResponse* response,
+                     Cancellation* cancellation);
   /// Closes all sessions and drops the resources of the named containers on every task.
-  Status Reset(const ResetRequest& request);
+  Status Reset(const ResetRequest& request, Cancellation* cancellation);
 
   /// As MasterSession::RunStepAsync. Aborted for an unknown session.
   void RunStepAsync(RunStepCall* call, Cancellation* cancellation,
                     std::function<void(Status)> done);
   bool RunStepMayBlock(const RunStepCall& call);
 
-  /// How many sessions are open.
-  int num_sessions();
+  /// Cancels, with `why`, the steps of all sessions and whatever else runs or comes later. Does not
+  /// block, and tells the workers nothing: the destructor does.
+  void Stop(const Status& why);
+
+  /// For people: sessions and their steps.
+  void Describe(cluster::ServerStatusResponse* out);
 
  private:
+  using Sessions = StringMap<std::shared_ptr<MasterSession>>;
+
   std::shared_ptr<MasterSession> Find(const std::string& handle);
+  Sessions TakeSessions();
+  static void CloseAll(const Sessions& sessions, const Status& why);
+  /// Closes the sessions that nobody has used for long, and looks again later.
+  void Sweep();
+  void SweepLater();
 
   const MasterEnvironment environment_;
+  Cancellation stopping_;
   Mutex mu_;
-  StringMap<std::shared_ptr<MasterSession>> sessions_ ABSL_GUARDED_BY(mu_);
+  Sessions sessions_ ABSL_GUARDED_BY(mu_);
+  int64_t opening_ ABSL_GUARDED_BY(mu_) = 0;  // sessions on their way
+  const std::shared_ptr<std::atomic<int64_t>> running_steps_ =
+      std::make_shared<std::atomic<int64_t>>(0);  // the last step ends after the master perhaps
+  /// What a timer may reach after the master is gone: null then.
+  struct Alive {
+    Mutex mu;
+    Master* master ABSL_GUARDED_BY(mu);
+  };
+  const std::shared_ptr<Alive> alive_ = std::make_shared<Alive>();
 };
 
 }  // namespace tenon

@@ -2,17 +2,14 @@
 #include "distributed/master_session.h"
 
 #include <algorithm>
-#include <future>
 
+#include "core/exceptions.h"
 #include "core/proto_io_graph.h"
 #include "runtime/passes/pass.h"
 #include "runtime/placer.h"
 
 namespace tenon {
 namespace {
-
-/// How long one attempt to reach a task takes at most, and the pause before the next.
-constexpr std::chrono::milliseconds kRetryPause{100};
 
 /// A year: longer limits would overflow a clock.
 constexpr int64_t kLongestTimeoutMs = int64_t{365} * 24 * 3600 * 1000;
@@ -34,15 +31,39 @@ PassOptions PassesOf(const ConfigProto& config) {
   return options;
 }
 
-/// Runs an asynchronous call to its end on this thread.
-template <typename Start>
-Status Await(Start start) {
-  std::promise<Status> promise;
-  start([&](Status s) { promise.set_value(std::move(s)); });
-  return promise.get_future().get();
-}
+/// Cancelled when the session closes or the caller gives up.
+class EitherEnd {
+ public:
+  EitherEnd(Cancellation& closing, Cancellation* caller)
+      : closing_(&closing, either_), caller_(caller, either_) {}
+  Cancellation* get() { return &either_; }
+
+ private:
+  Cancellation either_;
+  const CancellationLink closing_;
+  const CancellationLink caller_;
+};
 
 }  // namespace
+
+/// A call that blocks, while it lives: the session is not idle.
+class MasterSession::Use {
+ public:
+  explicit Use(MasterSession& session) : session_(session) {
+    MutexLock lock(session_.mu_);
+    ++session_.uses_;
+  }
+  ~Use() {
+    MutexLock lock(session_.mu_);
+    --session_.uses_;
+    session_.last_use_ = session_.environment_.clock->Now();
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  MasterSession& session_;
+};
 
 struct MasterSession::RunningStep {
   std::shared_ptr<MasterSession> session;
@@ -50,126 +71,64 @@ struct MasterSession::RunningStep {
   Cancellation own;
   Cancellation* outer = nullptr;
   Cancellation::Token token = Cancellation::kAlreadyCancelled;
+  Clock::Timer timer = 0;
+  Clock::Time begin;
   std::function<void(Status)> done;
 };
 
 MasterSession::MasterSession(const MasterEnvironment& environment, std::string handle,
                              ConfigProto config)
-    : environment_(environment), handle_(std::move(handle)), config_(std::move(config)) {}
+    : environment_(environment),
+      handle_(std::move(handle)),
+      config_(std::move(config)),
+      tasks_(environment_, handle_, config_),
+      last_use_(environment.clock->Now()) {}
 
 MasterSession::~MasterSession() = default;
 
-Status MasterSession::Start(const GraphDef& proto) {
+Status MasterSession::CheckSize(int64_t nodes) const {
+  if (nodes <= environment_.limits.graph_nodes) return OkStatus();
+  return ResourceExhausted("the graph would have ", nodes, " nodes; a session may have ",
+                           environment_.limits.graph_nodes);
+}
+
+Status MasterSession::Start(const GraphDef& proto, Cancellation* cancellation) {
+  const Use use(*this);
+  EitherEnd end(closing_, cancellation);
   MutexLock lock(graph_mu_);
+  TENON_RETURN_IF_ERROR(CheckSize(proto.node_size()));
   TENON_ASSIGN_OR_RETURN(Graph graph, GraphFromProto(proto, *environment_.registry));
-  TENON_RETURN_IF_ERROR(ReachTasks(graph));
+  TENON_ASSIGN_OR_RETURN(const std::set<std::string> tasks, tasks_.Wanted(graph));
+  TENON_RETURN_IF_ERROR(tasks_.Reach(tasks, end.get()));
   TENON_RETURN_IF_ERROR(Place(&graph));
   graph_ = std::make_unique<Graph>(std::move(graph));
+  num_nodes_ = graph_->num_nodes();
   return OkStatus();
 }
 
-Status MasterSession::Extend(const GraphDef& proto, int64_t current_version,
-                             int64_t* new_version) {
+Status MasterSession::Extend(const GraphDef& proto, int64_t current_version, int64_t* new_version,
+                             Cancellation* cancellation) {
+  const Use use(*this);
+  EitherEnd end(closing_, cancellation);
   MutexLock lock(graph_mu_);
+  TENON_RETURN_IF_ERROR(CheckSize(num_nodes_ + proto.node_size()));
   if (current_version != version_) {
     return Aborted("Current version is ", version_, " but caller expected ", current_version, ".");
   }
   Graph extended = graph_->Clone();
   TENON_RETURN_IF_ERROR(ExtendGraphFromProto(proto, &extended));
-  TENON_RETURN_IF_ERROR(ReachTasks(extended));
+  TENON_ASSIGN_OR_RETURN(const std::set<std::string> tasks, tasks_.Wanted(extended));
+  TENON_RETURN_IF_ERROR(tasks_.Reach(tasks, end.get()));
   TENON_RETURN_IF_ERROR(Place(&extended));
   *graph_ = std::move(extended);
+  num_nodes_ = graph_->num_nodes();
   *new_version = ++version_;
   return OkStatus();
 }
 
-bool MasterSession::TaskAllowed(const std::string& task) const {
-  if (config_.device_filters().empty() || task == environment_.task) return true;
-  const auto name = DeviceName::Parse(task);
-  return name.ok() && std::any_of(config_.device_filters().begin(), config_.device_filters().end(),
-                                  [&](const std::string& filter) {
-                                    const auto f = DeviceName::Parse(filter);
-                                    return f.ok() && f->Matches(*name);
-                                  });
-}
-
-std::vector<std::string> MasterSession::TasksFor(const DeviceName& name) const {
-  std::vector<std::string> tasks;
-  for (const auto& [job, members] : environment_.cluster.jobs()) {
-    if (name.job && *name.job != job) continue;
-    for (const auto& [task, address] : members) {
-      if (name.task && *name.task != task) continue;
-      if (TaskAllowed(TaskName(job, task))) tasks.push_back(TaskName(job, task));
-    }
-  }
-  return tasks;
-}
-
-Status MasterSession::ReachTasks(const Graph& graph) {
-  std::set<std::string> wanted;
-  StringSet seen;
-  for (const Node* n : graph.nodes()) {
-    const std::string& request = n->requested_device();
-    if (request.empty() || !seen.insert(request).second) continue;
-    TENON_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(request));
-    if (!name.job && !name.task) continue;  // stays on the master's own task
-    for (std::string& task : TasksFor(name)) wanted.insert(std::move(task));
-  }
-  wanted.insert(environment_.task);
-  const Clock::Time deadline = environment_.clock->Now() + environment_.start_up_deadline;
-  for (const std::string& task : wanted) TENON_RETURN_IF_ERROR(ReachTask(task, deadline));
-  return OkStatus();
-}
-
-Status MasterSession::ReachTask(const std::string& task, Clock::Time deadline) {
-  if (reached_.contains(task)) return OkStatus();
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<WorkerInterface> worker, environment_.workers->Get(task));
-  const GetStatusRequest request;
-  while (true) {
-    GetStatusResponse response;
-    const Status status = Await([&](WorkerInterface::Done done) {
-      worker->GetStatusAsync(request, &response, std::move(done));
-    });
-    if (status.ok()) {
-      TENON_RETURN_IF_ERROR(OpenWorkerSession(task, *worker));
-      reached_[task] = {response.device_attributes().begin(), response.device_attributes().end()};
-      return OkStatus();
-    }
-    if (status.code() != StatusCode::kUnavailable) return status;
-    if (environment_.clock->Now() >= deadline) {
-      std::vector<std::string> fine;
-      for (const auto& [name, devices] : reached_) fine.push_back(name);
-      return DeadlineExceeded(
-          "task ", task, " at ", environment_.workers->Address(task), " did not answer within ",
-          environment_.start_up_deadline.count() / 1000.0, " s; last error: ", Message(status),
-          "; tasks that answered: ", fine.empty() ? "none" : Join(fine, ", "));
-    }
-    std::promise<void> pause;
-    environment_.clock->CallAfter(kRetryPause, [&] { pause.set_value(); });
-    pause.get_future().wait();
-  }
-}
-
-Status MasterSession::OpenWorkerSession(const std::string& task, WorkerInterface& worker) {
-  TENON_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(task));
-  CreateWorkerSessionRequest request;
-  CreateWorkerSessionResponse response;
-  request.set_session_handle(handle_);
-  request.mutable_server_def()->set_protocol("grpc");
-  request.mutable_server_def()->set_job_name(name.job.value_or(""));
-  request.mutable_server_def()->set_task_index(name.task.value_or(0));
-  request.set_master_task(environment_.task);
-  request.set_master_incarnation(
-      static_cast<int64_t>(environment_.devices[0]->incarnation()));
-  request.set_isolate_session_state(config_.isolate_session_state());
-  return Await([&](WorkerInterface::Done done) {
-    worker.CreateWorkerSessionAsync(request, &response, std::move(done));
-  });
-}
-
 Status MasterSession::Place(Graph* graph) {
   std::vector<PlacementDevice> devices;
-  for (const auto& [task, attributes] : reached_) {
+  for (const auto& [task, attributes] : tasks_.reached()) {
     for (const DeviceAttributes& d : attributes) {
       TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(d.name()));
       devices.push_back({std::move(name), d.device_type() == "GPU" ? kCuda : kCpu});
@@ -181,9 +140,13 @@ Status MasterSession::Place(Graph* graph) {
   return PlaceNodes(graph, devices, options);
 }
 
-StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(const StepSignature& signature) {
+StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(const StepSignature& signature,
+                                                             Cancellation* cancellation) {
+  const Use use(*this);
   const std::string key = signature.Key();
+  EitherEnd end(closing_, cancellation);
   MutexLock lock(graph_mu_);
+  if (end.get()->cancelled()) return end.get()->status();
   {
     MutexLock state_lock(mu_);
     const auto found = steps_.find(key);
@@ -196,13 +159,14 @@ StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(const StepSignature
   environment.workers = environment_.workers;
   environment.config = config_;
   flat_hash_map<std::string, uint64_t> incarnations;
-  for (const auto& [task, devices] : reached_) {
+  for (const auto& [task, devices] : tasks_.reached()) {
     for (const DeviceAttributes& d : devices) incarnations[d.name()] = d.incarnation();
   }
   environment.incarnation = [&](const std::string& d) { return incarnations[d]; };
   TENON_ASSIGN_OR_RETURN(
       std::shared_ptr<MasterStep> step,
-      MasterStep::Register(std::move(graph), signature, FeedSpec(*graph_, signature), environment));
+      MasterStep::Register(std::move(graph), signature, FeedSpec(*graph_, signature), environment,
+                           end.get()));
   MutexLock state_lock(mu_);
   steps_.emplace(key, step);
   return step;
@@ -241,21 +205,25 @@ void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
     if (found != steps_.end()) step = found->second;
   }
   if (step == nullptr) {
-    auto compiled = Compile(signature);
-    if (!compiled.ok()) return done(compiled.status());
-    step = *std::move(compiled);
+    Status status = CatchExceptions([&] {
+      TENON_ASSIGN_OR_RETURN(step, Compile(signature, cancellation));
+      return OkStatus();
+    });
+    // What the workers say of a session that is being closed is not the cause.
+    if (!status.ok()) return done(closing_.cancelled() ? closing_.status() : status);
   }
   // Not make_shared: a timer's weak_ptr would keep the whole step until it fires.
   std::shared_ptr<RunningStep> running(new RunningStep);
   running->session = shared_from_this();
   running->step = std::move(step);
   running->outer = cancellation;
+  running->begin = environment_.clock->Now();
   running->done = std::move(done);
   {
     MutexLock lock(mu_);
-    if (closed_) {
+    if (closing_.cancelled()) {
       const auto callback = std::move(running->done);
-      return callback(FailedPrecondition("Session is closed."));
+      return callback(closing_.status());
     }
     running_.emplace(running.get(), running);
   }
@@ -267,7 +235,7 @@ void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
     }
   }
   if (call->timeout_ms > 0) {
-    environment_.clock->CallAfter(
+    running->timer = environment_.clock->CallAfter(
         std::chrono::milliseconds(std::min(call->timeout_ms, kLongestTimeoutMs)),
         [weak = std::weak_ptr<RunningStep>(running), limit = call->timeout_ms] {
           if (const auto late = weak.lock()) {
@@ -286,6 +254,7 @@ void MasterSession::EndStep(RunningStep* step, Status status) {
     status = step->own.status();
   }
   if (step->token != Cancellation::kAlreadyCancelled) step->outer->Deregister(step->token);
+  if (step->timer != 0) environment_.clock->CancelTimer(step->timer);
   const auto done = std::move(step->done);
   const std::shared_ptr<MasterSession> keep = step->session;
   std::shared_ptr<RunningStep> last;  // dies after the lock
@@ -294,53 +263,89 @@ void MasterSession::EndStep(RunningStep* step, Status status) {
     const auto found = running_.find(step);
     last = std::move(found->second);
     running_.erase(found);
-    if (running_.empty()) idle_.NotifyAll();
+    if (running_.empty()) {
+      last_use_ = environment_.clock->Now();
+      idle_.NotifyAll();
+    }
   }
   done(std::move(status));
 }
 
-void MasterSession::Close() {
+bool MasterSession::BeginClose(const Status& why) {
+  {
+    MutexLock lock(mu_);
+    if (closed_) return false;
+    closed_ = true;
+  }
+  CancelAll(why);
+  return true;
+}
+
+void MasterSession::CancelAll(const Status& why) {
+  closing_.Cancel(why);
   std::vector<std::shared_ptr<RunningStep>> running;
   {
     MutexLock lock(mu_);
-    if (closed_) return;
-    closed_ = true;
     for (const auto& [key, step] : running_) running.push_back(step);
   }
   // Without the lock: a step may end on this thread, inside Cancel.
-  for (const std::shared_ptr<RunningStep>& step : running) {
-    step->own.Cancel(Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
-  }
-  running.clear();
-  {
-    MutexLock lock(mu_);
-    while (!running_.empty()) idle_.Wait(mu_);
-  }
-  std::vector<std::string> tasks;
-  {
-    MutexLock lock(graph_mu_);
-    for (const auto& [task, devices] : reached_) tasks.push_back(task);
-  }
-  DeleteWorkerSessionRequest request;
-  request.set_session_handle(handle_);
-  for (const std::string& task : tasks) {
-    auto worker = environment_.workers->Get(task);
-    if (!worker.ok()) continue;
-    // A worker that is gone has lost the session anyway.
-    DeleteWorkerSessionResponse response;
-    Await([&](WorkerInterface::Done done) {
-      (*worker)->DeleteWorkerSessionAsync(request, &response, std::move(done));
-    }).IgnoreError();
+  for (const std::shared_ptr<RunningStep>& step : running) step->own.Cancel(why);
+}
+
+std::optional<Clock::Duration> MasterSession::Idle() {
+  MutexLock lock(mu_);
+  if (uses_ > 0 || !running_.empty()) return std::nullopt;
+  return environment_.clock->Now() - last_use_;
+}
+
+void MasterSession::TouchWorkers() {
+  if (!graph_mu_.TryLock()) return;  // it is busy: the workers hear of it anyway
+  if (!closing_.cancelled()) tasks_.Touch();
+  graph_mu_.Unlock();
+}
+
+void MasterSession::Describe(cluster::SessionStatus* out) {
+  using Seconds = std::chrono::duration<double>;
+  out->set_id(handle_.substr(0, 8));
+  out->set_nodes(num_nodes_);
+  const auto idle = Idle();
+  if (idle) out->set_idle_seconds(Seconds(*idle).count());
+  MutexLock lock(mu_);
+  out->set_signatures(static_cast<int64_t>(steps_.size()));
+  const Clock::Time now = environment_.clock->Now();
+  for (const auto& [key, step] : running_) {
+    out->add_running_seconds(Seconds(now - step->begin).count());
   }
 }
 
-Status MasterSession::ListDevices(std::vector<DeviceAttributes>* devices) {
-  MutexLock lock(graph_mu_);
-  const Clock::Time deadline = environment_.clock->Now() + environment_.start_up_deadline;
-  for (const std::string& task : environment_.cluster.TaskNames()) {
-    if (TaskAllowed(task)) TENON_RETURN_IF_ERROR(ReachTask(task, deadline));
+void MasterSession::WaitUntilIdle() {
+  MutexLock lock(mu_);
+  while (!running_.empty()) idle_.Wait(mu_);
+}
+
+void MasterSession::DeleteWorkerSessions(WorkerDeletions* deletions) {
+  MutexLock lock(graph_mu_);  // nothing opens sessions any more when it is free
+  tasks_.Delete(deletions);
+}
+
+void MasterSession::Close() {
+  if (!BeginClose(Cancelled("Step was cancelled by an explicit call to `Session::Close()`."))) {
+    return;
   }
-  for (const auto& [task, attributes] : reached_) {
+  WaitUntilIdle();
+  WorkerDeletions deletions(&WorkerInterface::DeleteWorkerSessionAsync);
+  DeleteWorkerSessions(&deletions);
+  // A worker that is gone has lost the session anyway.
+  deletions.Wait(nullptr).IgnoreError();
+}
+
+Status MasterSession::ListDevices(std::vector<DeviceAttributes>* devices,
+                                  Cancellation* cancellation) {
+  const Use use(*this);
+  EitherEnd end(closing_, cancellation);
+  MutexLock lock(graph_mu_);
+  TENON_RETURN_IF_ERROR(tasks_.Reach(tasks_.All(), end.get()));
+  for (const auto& [task, attributes] : tasks_.reached()) {
     devices->insert(devices->end(), attributes.begin(), attributes.end());
   }
   return OkStatus();

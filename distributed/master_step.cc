@@ -19,28 +19,6 @@ int64_t NewStepId() {
   return static_cast<int64_t>(generator() & ((uint64_t{1} << 56) - 1));
 }
 
-/// Waits for several calls; the first error is the result.
-class Barrier {
- public:
-  explicit Barrier(size_t count) : left_(count) {}
-  void Done(const Status& s) {
-    MutexLock lock(mu_);
-    status_.Update(s);
-    if (--left_ == 0) cv_.NotifyAll();
-  }
-  Status Wait() {
-    MutexLock lock(mu_);
-    while (left_ > 0) cv_.Wait(mu_);
-    return status_;
-  }
-
- private:
-  Mutex mu_;
-  CondVar cv_;
-  size_t left_ ABSL_GUARDED_BY(mu_);
-  Status status_ ABSL_GUARDED_BY(mu_);
-};
-
 /// An error of a worker, as TensorFlow's master words it.
 Status FromTask(const Status& status, const std::string& task) {
   if (status.ok() || Message(status).starts_with("From /job:")) return status;
@@ -69,7 +47,8 @@ struct MasterStep::Run {
 StatusOr<std::unique_ptr<MasterStep>> MasterStep::Register(Graph graph,
                                                            const StepSignature& signature,
                                                            FeedSpec feeds,
-                                                           const Environment& environment) {
+                                                           const Environment& environment,
+                                                           Cancellation* cancellation) {
   PartitionOptions options;
   options.incarnation = environment.incarnation;
   options.location = [](const Node& n) {
@@ -81,7 +60,7 @@ StatusOr<std::unique_ptr<MasterStep>> MasterStep::Register(Graph graph,
   for (auto& [task, part] : graphs) {
     TENON_RETURN_IF_ERROR(step->AddPart(task, std::move(part), signature, environment));
   }
-  TENON_RETURN_IF_ERROR(step->RegisterParts(environment));
+  TENON_RETURN_IF_ERROR(step->RegisterParts(environment, cancellation));
   return step;
 }
 
@@ -127,25 +106,45 @@ Status MasterStep::AddPart(const std::string& task, Graph graph, const StepSigna
   return OkStatus();
 }
 
-Status MasterStep::RegisterParts(const Environment& environment) {
-  Barrier barrier(parts_.size());
-  std::vector<RegisterGraphRequest> requests(parts_.size());
-  std::vector<RegisterGraphResponse> responses(parts_.size());
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    RegisterGraphRequest& request = requests[i];
+Status MasterStep::RegisterParts(const Environment& environment, Cancellation* cancellation) {
+  Registrations calls(&WorkerInterface::RegisterGraphAsync);
+  for (const Part& part : parts_) {
+    RegisterGraphRequest request;
     request.set_session_handle(environment.session_handle);
     request.set_create_worker_session_called(true);
-    *request.mutable_graph_def() = parts_[i].graph;
+    *request.mutable_graph_def() = part.graph;
     request.mutable_graph_options();
     request.mutable_debug_options();
     *request.mutable_config_proto() = environment.config;
-    parts_[i].worker->RegisterGraphAsync(request, &responses[i], [this, &barrier, i](Status s) {
-      barrier.Done(FromTask(s, parts_[i].task));
-    });
+    calls.Start(part.worker, std::move(request));
   }
-  TENON_RETURN_IF_ERROR(barrier.Wait());
-  for (size_t i = 0; i < parts_.size(); ++i) parts_[i].graph_handle = responses[i].graph_handle();
-  return OkStatus();
+  if (Status s = calls.Wait(cancellation); !s.ok()) {
+    Deregister(calls);
+    return s;
+  }
+  Status status;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    status.Update(FromTask(calls.status(i), parts_[i].task));
+    parts_[i].graph_handle = calls.response(i).graph_handle();
+  }
+  if (!status.ok()) Deregister(calls);
+  return status;
+}
+
+void MasterStep::Deregister(Registrations& calls) {
+  std::vector<std::shared_ptr<WorkerInterface>> workers;
+  for (const Part& part : parts_) workers.push_back(part.worker);
+  calls.WhenEnded([workers, session = session_handle_](size_t i, const Status& status,
+                                                       const RegisterGraphResponse& registered) {
+    if (!status.ok()) return;
+    DeregisterGraphRequest request;
+    request.set_session_handle(session);
+    request.set_create_worker_session_called(true);
+    request.set_graph_handle(registered.graph_handle());
+    WorkerCalls<DeregisterGraphRequest, DeregisterGraphResponse> call(
+        &WorkerInterface::DeregisterGraphAsync);
+    call.Start(workers[i], std::move(request));  // nobody waits for it
+  });
 }
 
 void MasterStep::RunAsync(RunStepCall* call, Cancellation* cancellation,

@@ -9,6 +9,7 @@
 
 #include "core/graph.h"
 #include "core/mutex.h"
+#include "distributed/worker_calls.h"
 #include "distributed/worker_interface.h"
 #include "proto/config.pb.h"
 #include "proto/run_options.pb.h"
@@ -46,12 +47,13 @@ class MasterStep {
     ConfigProto config;
   };
 
-  /// `graph` is the placed and optimised step graph. Blocks until every worker has its partition.
-  /// An error names the task.
+  /// `graph` is the placed and optimised step graph. Blocks until every worker has its partition, or
+  /// `cancellation` is cancelled. An error names the task; no worker keeps a partition then.
   static StatusOr<std::unique_ptr<MasterStep>> Register(Graph graph,
                                                         const StepSignature& signature,
                                                         FeedSpec feeds,
-                                                        const Environment& environment);
+                                                        const Environment& environment,
+                                                        Cancellation* cancellation);
 
   /// Runs the step. `call`, `cancellation` and the MasterStep must live until `done`. When one
   /// partition fails the others are cancelled; the result is the error that came first, which is
@@ -68,11 +70,14 @@ class MasterStep {
     GraphDef graph;
   };
   struct Run;
+  using Registrations = WorkerCalls<RegisterGraphRequest, RegisterGraphResponse>;
 
   explicit MasterStep(FeedSpec feeds) : feeds_(std::move(feeds)) {}
   Status AddPart(const std::string& task, Graph graph, const StepSignature& signature,
                  const Environment& environment);
-  Status RegisterParts(const Environment& environment);
+  Status RegisterParts(const Environment& environment, Cancellation* cancellation);
+  /// Takes back what goes well.
+  void Deregister(Registrations& calls);
 
   const FeedSpec feeds_;
   std::string session_handle_;

@@ -18,11 +18,11 @@ class LocalChannel final : public MasterChannel {
   explicit LocalChannel(Master& master) : master_(master) {}
   Status CreateSession(const CreateSessionRequest& request,
                        CreateSessionResponse* response) override {
-    return master_.CreateSession(request, response);
+    return master_.CreateSession(request, response, nullptr);
   }
   Status ExtendSession(const ExtendSessionRequest& request,
                        ExtendSessionResponse* response) override {
-    return master_.ExtendSession(request, response);
+    return master_.ExtendSession(request, response, nullptr);
   }
   Status CloseSession(const CloseSessionRequest& request) override {
     return master_.CloseSession(request);

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "core/op_registry.h"
 #include "distributed/cluster_spec.h"
+#include "distributed/limits.h"
 #include "runtime/session.h"
 
 namespace tenon {
@@ -24,6 +26,10 @@ struct ServerOptions {
   int cpu_devices = 1;
   /// How long sessions wait for the tasks they need.
   std::chrono::milliseconds start_up_deadline{60000};
+  /// Gets a line for people every few seconds while something is waited for, and when a task is gone
+  /// or back; from any thread, and must not block. May be null.
+  std::function<void(const std::string& line)> notice;
+  ServerLimits limits;
 };
 
 /// A task of a cluster: master and worker in one process, over gRPC. It listens on the host of its
@@ -55,23 +61,28 @@ class Server {
   /// the task and its message when one failed; Cancelled after Shutdown. With a limit above 0, the
   /// tasks are asked for signs of life, every five seconds at least, and DeadlineExceeded names
   /// those that have given none for that long. One that has never been heard of is late only when
-  /// all others of its job have been silent, or have ended, for that long.
+  /// all others of its job have been silent, or have ended, for that long. One that was heard of, and
+  /// to which there is no connection any more, has 30 s to return, or half of a lower limit.
   virtual Status WaitForJobEnd(const std::string& job, std::chrono::milliseconds limit) = 0;
   /// Tells every task of `to_job` that this task has ended, well when `status` is OK. One that has
   /// never answered may still be starting: it is waited for, until the start-up deadline has passed
   /// since this server's start. One that has, and is gone, has ended. Blocks.
   virtual void ReportEnd(const std::string& to_job, const Status& status) = 0;
 
+  /// What DescribeServer gives.
+  virtual std::string Describe() = 0;
+
   /// Blocks until Shutdown, from here or by RPC.
   virtual void WaitForShutdown() = 0;
-  /// Cancels the steps and stops listening.
+  /// Cancels the steps, those of sessions in this process too, and stops listening.
   virtual void Shutdown() = 0;
 };
 
 /// Asks the server at `target` ("grpc://host:port") to end. Unavailable when nobody answers.
 Status StopServer(const std::string& target, const std::string& reason);
 
-/// What the server at `target` says of itself, for people to read.
+/// What the server at `target` is doing, for people to read: sessions, steps, what waits for what,
+/// memory.
 StatusOr<std::string> DescribeServer(const std::string& target);
 
 }  // namespace tenon

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/step_table.h"
 
+#include <tuple>
+
 #include "core/device_name.h"
 
 namespace tenon {
@@ -13,6 +15,15 @@ struct RemoteRecv {
   std::shared_ptr<WorkerStep> step;
   Rendezvous::RecvCallback done;
 };
+
+/// A call that comes so many steps after its step's clean-up does not come.
+constexpr size_t kRememberedSteps = 1 << 14;
+
+/// What people can read.
+constexpr size_t kDescribedSteps = 20;
+constexpr int kDescribedWaits = 20;
+
+Status CleanedUp(int64_t step_id) { return Aborted("step ", step_id, " has been cleaned up"); }
 
 }  // namespace
 
@@ -27,10 +38,34 @@ void WorkerStep::RecvAsync(std::string_view key, RecvCallback done) {
                               *std::move(worker),
                               shared_from_this(),
                               std::move(done)};
+  {
+    MutexLock lock(mu_);
+    remote_keys_.emplace(recv, recv->call.key);
+  }
   recv->worker->RecvTensorAsync(&recv->call, &remote_calls_, [recv](Status status) {
     const std::unique_ptr<RemoteRecv> owned(recv);
+    recv->step->EndRemote(recv);
     owned->done(status, std::move(owned->call.tensor), owned->call.is_dead);
   });
+}
+
+void WorkerStep::EndRemote(const void* recv) {
+  MutexLock lock(mu_);
+  remote_keys_.erase(recv);
+}
+
+void WorkerStep::Describe(Clock::Time now, cluster::StepStatus* out) {
+  out->set_seconds(std::chrono::duration<double>(now - begin_).count());
+  const auto add = [out](const std::string& key, const char* format) {
+    if (out->waits_size() == kDescribedWaits) return;
+    const auto parsed = RendezvousKey::Parse(key);
+    if (!parsed.ok()) return;
+    out->add_waits(StrCat(parsed->dst_device, " waits for ", parsed->tensor_name, format,
+                          parsed->src_device));
+  };
+  for (const std::string& key : local_.Awaited()) add(key, ", not made yet at ");
+  MutexLock lock(mu_);
+  for (const auto& [recv, key] : remote_keys_) add(key, ", asked of ");
 }
 
 void WorkerStep::Abort(const Status& why) {
@@ -38,36 +73,116 @@ void WorkerStep::Abort(const Status& why) {
   remote_calls_.Cancel(why);
 }
 
-std::shared_ptr<WorkerStep> StepTable::FindOrCreate(int64_t step_id) {
-  MutexLock lock(mu_);
-  std::shared_ptr<WorkerStep>& step = steps_[step_id];
-  if (step == nullptr) {
-    step = std::make_shared<WorkerStep>(step_id, own_task_, workers_);
-    if (!aborted_.ok()) step->Abort(aborted_);
+StatusOr<StepTable::Entry*> StepTable::FindOrCreate(int64_t step_id) {
+  if (!aborted_.ok()) return aborted_;
+  if (ended_.contains(step_id)) return CleanedUp(step_id);
+  Entry& entry = steps_[step_id];
+  if (entry.step == nullptr) {
+    entry.step = std::make_shared<WorkerStep>(step_id, own_task_, workers_);
   }
-  return step;
+  return &entry;
+}
+
+StatusOr<std::shared_ptr<WorkerStep>> StepTable::Run(int64_t step_id, const std::string& session) {
+  MutexLock lock(mu_);
+  TENON_ASSIGN_OR_RETURN(Entry* const entry, FindOrCreate(step_id));
+  entry->session = session;
+  entry->runs = true;
+  return entry->step;
+}
+
+StatusOr<std::shared_ptr<WorkerStep>> StepTable::BeginReceive(int64_t step_id) {
+  MutexLock lock(mu_);
+  if (receives_ >= kMaxReceives) {
+    return ResourceExhausted(own_task_, " has ", receives_, " receives that wait, as many as it may");
+  }
+  TENON_ASSIGN_OR_RETURN(Entry* const entry, FindOrCreate(step_id));
+  ++entry->receives;
+  ++receives_;
+  return entry->step;
+}
+
+void StepTable::EndReceive(int64_t step_id) {
+  std::shared_ptr<WorkerStep> dying;  // declared first: dies outside the lock
+  MutexLock lock(mu_);
+  --receives_;
+  const auto found = steps_.find(step_id);
+  if (found == steps_.end() || found->second.receives == 0) return;  // cleaned up
+  if (--found->second.receives > 0 || found->second.runs) return;
+  dying = std::move(found->second.step);
+  steps_.erase(found);
+}
+
+void StepTable::Remember(int64_t step_id) {
+  if (!ended_.insert(step_id).second) return;
+  ended_order_.push_back(step_id);
+  if (ended_order_.size() <= kRememberedSteps) return;
+  ended_.erase(ended_order_.front());
+  ended_order_.pop_front();
 }
 
 void StepTable::Remove(int64_t step_id) {
   std::shared_ptr<WorkerStep> step;
   {
     MutexLock lock(mu_);
+    Remember(step_id);
     const auto found = steps_.find(step_id);
     if (found == steps_.end()) return;
-    step = std::move(found->second);
+    step = std::move(found->second.step);
     steps_.erase(found);
   }
-  step->Abort(Aborted("step ", step_id, " has been cleaned up"));
+  step->Abort(CleanedUp(step_id));
+}
+
+void StepTable::RemoveSession(const std::string& session) {
+  std::vector<std::shared_ptr<WorkerStep>> dying;
+  {
+    MutexLock lock(mu_);
+    for (auto it = steps_.begin(); it != steps_.end();) {
+      if (it->second.runs && it->second.session == session) {
+        Remember(it->first);
+        dying.push_back(std::move(it->second.step));
+        steps_.erase(it++);
+      } else {
+        ++it;
+      }
+    }
+  }
+  for (const auto& step : dying) step->Abort(Aborted("the session of the step has been deleted"));
 }
 
 void StepTable::AbortAll(const Status& why) {
-  flat_hash_map<int64_t, std::shared_ptr<WorkerStep>> steps;
+  flat_hash_map<int64_t, Entry> steps;
   {
     MutexLock lock(mu_);
     aborted_ = why;
     steps.swap(steps_);
   }
-  for (auto& [id, step] : steps) step->Abort(why);
+  for (auto& [id, entry] : steps) entry.step->Abort(why);
+}
+
+void StepTable::Describe(Clock::Time now, cluster::ServerStatusResponse* out) {
+  std::vector<std::tuple<int64_t, std::string, std::shared_ptr<WorkerStep>>> steps;
+  {
+    MutexLock lock(mu_);
+    out->set_num_steps(static_cast<int64_t>(steps_.size()));
+    out->set_num_receives(static_cast<int64_t>(receives_));
+    for (const auto& [id, entry] : steps_) {
+      if (steps.size() == kDescribedSteps) break;
+      steps.emplace_back(id, entry.session, entry.step);
+    }
+  }
+  for (const auto& [id, session, step] : steps) {
+    cluster::StepStatus* const status = out->add_steps();
+    status->set_id(id);
+    status->set_session(session.substr(0, 8));
+    step->Describe(now, status);
+  }
+}
+
+std::pair<size_t, size_t> StepTable::Counts() {
+  MutexLock lock(mu_);
+  return {steps_.size(), receives_};
 }
 
 }  // namespace tenon

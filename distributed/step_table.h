@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "core/cancellation.h"
 #include "core/hash_map.h"
 #include "core/mutex.h"
 #include "core/rendezvous.h"
 #include "core/resource_store.h"
+#include "distributed/clock.h"
 #include "distributed/worker_interface.h"
+#include "proto/cluster_service.pb.h"
 #include "runtime/local_rendezvous.h"
 
 namespace tenon {
 
-/// What a task keeps of one step: the tensors made here, and the way to those made elsewhere. Lives
-/// from the first call that names the step (which may be another task's RecvTensor) to
-/// CleanupGraph. Thread-safe.
+/// What a task keeps of one step: the tensors made here, and the way to those made elsewhere.
+/// Thread-safe.
 class WorkerStep final : public Rendezvous, public std::enable_shared_from_this<WorkerStep> {
  public:
   WorkerStep(int64_t step_id, std::string own_task, WorkerDirectory& workers)
@@ -31,37 +33,76 @@ class WorkerStep final : public Rendezvous, public std::enable_shared_from_this<
   /// Also ends the calls to other tasks.
   void Abort(const Status& why) override;
 
+  /// For people: what waits here.
+  void Describe(Clock::Time now, cluster::StepStatus* out);
+
   /// The tensors made here.
   LocalRendezvous& local() { return local_; }
   ResourceStore& resources() { return resources_; }
 
  private:
+  /// A receive from another task is over.
+  void EndRemote(const void* recv);
+
   const int64_t step_id_;
   const std::string own_task_;
   WorkerDirectory& workers_;
+  const Clock::Time begin_ = std::chrono::steady_clock::now();
   LocalRendezvous local_;
   ResourceStore resources_;
   Cancellation remote_calls_;
+  Mutex mu_;
+  flat_hash_map<const void*, std::string> remote_keys_ ABSL_GUARDED_BY(mu_);  // asked of others
 };
 
-/// The steps a task takes part in. Thread-safe.
+/// The steps a task takes part in. A step is here from its RunGraph to its clean-up, or the end of
+/// its session; before that while receives wait in it, which may come first. Ids of steps that have
+/// been cleaned up are remembered for a while: what comes late for them is refused. Thread-safe.
 class StepTable {
  public:
+  /// So many receives may wait at once.
+  static constexpr size_t kMaxReceives = 1 << 18;
+
   StepTable(std::string own_task, WorkerDirectory& workers)
       : own_task_(std::move(own_task)), workers_(workers) {}
 
-  std::shared_ptr<WorkerStep> FindOrCreate(int64_t step_id);
+  /// The step, for a RunGraph of `session`. Aborted when it has been cleaned up.
+  StatusOr<std::shared_ptr<WorkerStep>> Run(int64_t step_id, const std::string& session);
+  /// The step, for a receive, which counts until EndReceive. Aborted as Run; ResourceExhausted when
+  /// too many wait.
+  StatusOr<std::shared_ptr<WorkerStep>> BeginReceive(int64_t step_id);
+  void EndReceive(int64_t step_id);
   /// Forgets the step; whoever still waits in it gets Aborted.
   void Remove(int64_t step_id);
+  /// The same for all steps of a session.
+  void RemoveSession(const std::string& session);
   /// Aborts the steps, and those that are still to come.
   void AbortAll(const Status& why);
 
+  /// How many steps there are, and how many receives wait.
+  std::pair<size_t, size_t> Counts();
+  /// For people: the steps and what waits in them.
+  void Describe(Clock::Time now, cluster::ServerStatusResponse* out);
+
  private:
+  struct Entry {
+    std::shared_ptr<WorkerStep> step;
+    std::string session;
+    bool runs = false;    // a RunGraph has come
+    size_t receives = 0;  // that wait
+  };
+
+  StatusOr<Entry*> FindOrCreate(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Remember(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const std::string own_task_;
   WorkerDirectory& workers_;
   Mutex mu_;
   Status aborted_ ABSL_GUARDED_BY(mu_);
-  flat_hash_map<int64_t, std::shared_ptr<WorkerStep>> steps_ ABSL_GUARDED_BY(mu_);
+  flat_hash_map<int64_t, Entry> steps_ ABSL_GUARDED_BY(mu_);
+  size_t receives_ ABSL_GUARDED_BY(mu_) = 0;
+  flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);
+  std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

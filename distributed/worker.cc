@@ -45,7 +45,15 @@ void Worker::GetStatusAsync(const GetStatusRequest&, GetStatusResponse* response
 void Worker::CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
                                       CreateWorkerSessionResponse*, Done done) {
   if (request.session_handle().empty()) return done(InvalidArgument("Session must be non-empty."));
-  std::vector<std::shared_ptr<MasterState>> outlived;  // destroyed outside the lock
+  if (request.master_task() == environment_.task &&
+      static_cast<uint64_t>(request.master_incarnation()) !=
+          environment_.devices[0]->incarnation()) {
+    // It would end this task's own sessions, as a master that has restarted does.
+    return done(PermissionDenied("a master that is not ", environment_.task,
+                                 " says that it is: incarnation ", request.master_incarnation()));
+  }
+  std::vector<std::pair<std::string, std::shared_ptr<MasterState>>> outlived;
+  bool full = false;
   {
     MutexLock lock(mu_);
     // A master that comes with a new incarnation has restarted: nobody can use its old sessions.
@@ -53,20 +61,28 @@ void Worker::CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
       const MasterState& s = *it->second;
       if (!request.master_task().empty() && s.master_task == request.master_task() &&
           s.master_incarnation != request.master_incarnation()) {
-        outlived.push_back(std::move(it->second));
+        outlived.emplace_back(it->first, std::move(it->second));
         sessions_.erase(it++);
       } else {
         ++it;
       }
     }
-    std::shared_ptr<MasterState>& session = sessions_[request.session_handle()];
-    if (session == nullptr) {
-      session = std::make_shared<MasterState>();
+    const auto found = sessions_.find(request.session_handle());
+    if (found != sessions_.end()) {
+      found->second->last_use = environment_.clock->Now();
+    } else if (static_cast<int64_t>(sessions_.size()) > environment_.limits.sessions) {
+      full = true;
+    } else {
+      auto& session = sessions_[request.session_handle()] = std::make_shared<MasterState>();
+      session->last_use = environment_.clock->Now();
       session->master_task = request.master_task();
       session->master_incarnation = request.master_incarnation();
     }
   }
-  done(OkStatus());
+  for (const auto& [handle, session] : outlived) steps_.RemoveSession(handle);
+  done(full ? ResourceExhausted(environment_.task, " has ", environment_.limits.sessions,
+                                " sessions, as many as it may have")
+            : OkStatus());
 }
 
 void Worker::DeleteWorkerSessionAsync(const DeleteWorkerSessionRequest& request,
@@ -80,6 +96,7 @@ void Worker::DeleteWorkerSessionAsync(const DeleteWorkerSessionRequest& request,
       sessions_.erase(found);
     }
   }
+  if (dying != nullptr) steps_.RemoveSession(request.session_handle());
   done(OkStatus());
 }
 
@@ -113,6 +130,7 @@ Status Worker::RegisterGraph(const RegisterGraphRequest& request,
   MutexLock lock(mu_);
   const std::string handle = StrCat(absl::Hex(session->next_graph++, absl::kZeroPad16));
   session->graphs.emplace(handle, std::move(compiled));
+  session->last_use = environment_.clock->Now();
   response->set_graph_handle(handle);
   return OkStatus();
 }
@@ -146,14 +164,19 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
     MutexLock lock(mu_);
     const auto found = run->session->graphs.find(call->graph_handle);
     if (found != run->session->graphs.end()) run->graph = found->second;
-    if (run->graph != nullptr && !closing_) ++running_;
     if (closing_) run->graph = nullptr;
+    if (run->graph != nullptr) {
+      ++running_;
+      ++run->session->running;
+    }
   }
   if (run->graph == nullptr) {
     return done(Aborted("Graph handle is not found: ", call->graph_handle));
   }
   run->done = std::move(done);
-  run->step = steps_.FindOrCreate(call->step_id);
+  auto step = steps_.Run(call->step_id, call->session_handle);
+  if (!step.ok()) return EndRun(*run->session, run->done, step.status());
+  run->step = *std::move(step);
   for (auto& [text, tensor] : call->send) {
     Status status = RendezvousKey::Parse(text).status();
     if (status.ok()) status = run->step->Send(text, std::move(tensor), false);
@@ -194,31 +217,60 @@ void Worker::FinishGraph(std::shared_ptr<RunningGraph> run, Status status) {
   if (!status.ok()) run->step->Abort(status);
   if (call.record_timeline) TraceToStepStats(run->trace.Take(), &call.step_stats);
   const Done done = std::move(run->done);
+  const std::shared_ptr<MasterState> session = std::move(run->session);
   run.reset();
+  EndRun(*session, done, std::move(status));
+}
+
+void Worker::EndRun(MasterState& session, const Done& done, Status status) {
   done(std::move(status));
   MutexLock lock(mu_);
+  if (--session.running == 0) session.last_use = environment_.clock->Now();
   if (--running_ == 0) idle_.NotifyAll();
+}
+
+void Worker::Sweep() {
+  if (environment_.limits.session_timeout.count() <= 0) return;
+  std::vector<std::pair<std::string, std::shared_ptr<MasterState>>> dying;
+  {
+    MutexLock lock(mu_);
+    const Clock::Time limit = environment_.clock->Now() - environment_.limits.session_timeout;
+    for (auto it = sessions_.begin(); it != sessions_.end();) {
+      const MasterState& s = *it->second;
+      // Masters of ours tell of their sessions more often than this.
+      if (!it->first.empty() && s.running == 0 && s.last_use < limit) {
+        dying.emplace_back(it->first, std::move(it->second));
+        sessions_.erase(it++);
+      } else {
+        ++it;
+      }
+    }
+  }
+  for (const auto& [handle, session] : dying) steps_.RemoveSession(handle);
+}
+
+void Worker::Describe(cluster::ServerStatusResponse* out) {
+  {
+    MutexLock lock(mu_);
+    for (const auto& [handle, session] : sessions_) {
+      if (handle.empty() && session->graphs.empty()) continue;
+      auto* s = out->add_worker_sessions();
+      s->set_id(handle.substr(0, 8));
+      s->set_master(session->master_task);
+      s->set_graphs(static_cast<int64_t>(session->graphs.size()));
+      s->set_running(session->running);
+    }
+  }
+  steps_.Describe(environment_.clock->Now(), out);
 }
 
 void Worker::RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, Done done) {
   auto key = RendezvousKey::Parse(call->key);
   if (!key.ok()) return done(key.status());
-  const std::string_view device = std::string_view(key->src_device);
-  for (Device* d : environment_.devices) {
-    // By type and number only: a master may know this task by another name.
-    const std::string_view own = d->name();
-    if (own.substr(own.rfind('/')) != device.substr(std::min(device.rfind('/'), device.size()))) {
-      continue;
-    }
-    if (d->incarnation() != key->src_incarnation) {
-      return done(Aborted("RecvTensor expects a different device incarnation: ",
-                          key->src_incarnation, " vs. ", d->incarnation(),
-                          ". Your worker job (\"", environment_.task,
-                          "\") was probably restarted. Check your worker job for the reason why "
-                          "it was restarted."));
-    }
-  }
-  std::shared_ptr<WorkerStep> step = steps_.FindOrCreate(call->step_id);
+  if (Status s = CheckSource(*key); !s.ok()) return done(s);
+  const int64_t step_id = call->step_id;
+  auto step = steps_.BeginReceive(step_id);
+  if (!step.ok()) return done(step.status());
   const std::string text = call->key;  // `call` may be gone once its caller can give up
   /// The waiting receive: answered by the tensor or by its caller giving up, whichever is first.
   struct Waiting {
@@ -232,7 +284,10 @@ void Worker::RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, D
   auto waiting = std::make_shared<Waiting>();
   {
     MutexLock lock(waiting->mu);
-    waiting->done = std::move(done);
+    waiting->done = [this, step_id, done = std::move(done)](Status s) {
+      steps_.EndReceive(step_id);
+      done(std::move(s));
+    };
   }
   Cancellation::Token token = Cancellation::kAlreadyCancelled;
   if (cancellation != nullptr) {
@@ -244,8 +299,8 @@ void Worker::RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, D
       return;
     }
   }
-  step->local().RecvAsync(text, [waiting, call, cancellation, token](
-                                         const Status& status, Tensor value, bool dead) {
+  (*step)->local().RecvAsync(text, [waiting, call, cancellation, token](const Status& status,
+                                                                       Tensor value, bool dead) {
     Done d = waiting->Take();
     if (d == nullptr) return;  // `call` and `cancellation` are gone with their caller
     if (cancellation != nullptr) cancellation->Deregister(token);
@@ -253,6 +308,23 @@ void Worker::RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, D
     call->is_dead = dead;
     d(status);
   });
+}
+
+Status Worker::CheckSource(const RendezvousKey& key) const {
+  const std::string_view device = key.src_device;
+  for (Device* d : environment_.devices) {
+    // By type and number only: a master may know this task by another name.
+    const std::string_view own = d->name();
+    if (own.substr(own.rfind('/')) != device.substr(std::min(device.rfind('/'), device.size()))) {
+      continue;
+    }
+    if (d->incarnation() == key.src_incarnation) return OkStatus();
+    return Aborted("RecvTensor expects a different device incarnation: ", key.src_incarnation,
+                   " vs. ", d->incarnation(), ". Your worker job (\"", environment_.task,
+                   "\") was probably restarted. Check your worker job for the reason why it was "
+                   "restarted.");
+  }
+  return InvalidArgument(environment_.task, " has no device ", device, ", which a receive names");
 }
 
 void Worker::CleanupGraphAsync(const CleanupGraphRequest& request, CleanupGraphResponse*,

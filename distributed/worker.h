@@ -9,8 +9,11 @@
 #include "core/hash_map.h"
 #include "core/mutex.h"
 #include "core/op_registry.h"
+#include "distributed/clock.h"
+#include "distributed/limits.h"
 #include "distributed/step_table.h"
 #include "distributed/worker_interface.h"
+#include "proto/cluster_service.pb.h"
 #include "runtime/compiled_step.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/thread_pool.h"
@@ -24,6 +27,8 @@ struct WorkerEnvironment {
   const OpRegistry* registry = nullptr;
   ThreadPool* pool = nullptr;
   WorkerDirectory* workers = nullptr;
+  Clock* clock = nullptr;
+  ServerLimits limits;
 };
 
 /// The worker part of a task: runs its partitions of masters' graphs and serves the tensors made
@@ -38,6 +43,12 @@ class Worker final : public WorkerInterface {
   /// Ends the steps that run, and waits for them; later ones are not run. Blocks; not to be called
   /// on the pool.
   void Shutdown();
+
+  /// Forgets the sessions that nobody has used for limits.session_timeout; to be called now and
+  /// then. Does not block.
+  void Sweep();
+  /// For people: sessions, steps, and what waits for what.
+  void Describe(cluster::ServerStatusResponse* out);
 
   bool is_remote() const override { return false; }
   void GetStatusAsync(const GetStatusRequest& request, GetStatusResponse* response,
@@ -65,14 +76,21 @@ class Worker final : public WorkerInterface {
     std::string master_task;
     int64_t master_incarnation = 0;
     KernelCache kernels;
-    StringMap<std::shared_ptr<CompiledStep>> graphs;  // guarded by the worker's mutex
+    // These are guarded by the worker's mutex.
+    StringMap<std::shared_ptr<CompiledStep>> graphs;
     uint64_t next_graph = 1;
+    int running = 0;  // steps
+    Clock::Time last_use;
   };
   struct RunningGraph;
 
   Status RegisterGraph(const RegisterGraphRequest& request, RegisterGraphResponse* response);
   StatusOr<std::shared_ptr<MasterState>> FindSession(const std::string& handle);
   void FinishGraph(std::shared_ptr<RunningGraph> run, Status status);
+  /// The last word on a run that has been counted.
+  void EndRun(MasterState& session, const Done& done, Status status);
+  /// That the tensor of that key is made here.
+  Status CheckSource(const RendezvousKey& key) const;
 
   const WorkerEnvironment environment_;
   StepTable steps_;

@@ -65,6 +65,15 @@ Status LocalRendezvous::Take(std::string_view key, Tensor* value, bool* dead) {
   return OkStatus();
 }
 
+std::vector<std::string> LocalRendezvous::Awaited() {
+  MutexLock lock(mu_);
+  std::vector<std::string> keys;
+  for (const auto& [key, item] : items_) {
+    if (item.receiver) keys.push_back(key);
+  }
+  return keys;
+}
+
 void LocalRendezvous::Abort(const Status& why) {
   StringMap<Item> items;
   {

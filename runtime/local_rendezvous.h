@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/hash_map.h"
 #include "core/mutex.h"
 #include "core/rendezvous.h"
@@ -21,6 +24,8 @@ class LocalRendezvous final : public Rendezvous {
 
   /// Takes a tensor that has been sent; NotFound when it has not.
   Status Take(std::string_view key, Tensor* value, bool* dead);
+  /// The keys of the receives that wait.
+  std::vector<std::string> Awaited();
 
  private:
   struct Item {

@@ -1,39 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <functional>
-#include <thread>
 
 #include "core/mutex.h"
+#include "core/status.h"
 
 namespace tenon {
 
-/// Runs what may wait for other tasks on threads of its own, so that gRPC's few threads never
-/// block. Calls are rare: opening sessions, compiling signatures. Thread-safe.
+/// Runs what may wait for other tasks on threads of its own, so that the few that poll never block:
+/// opening sessions, compiling signatures. At most kMaxThreads run at once, and kMaxWaiting wait
+/// for a thread. Thread-safe.
 class BlockingCalls {
  public:
-  /// Waits for what runs.
-  ~BlockingCalls() {
-    MutexLock lock(mu_);
-    while (running_ > 0) idle_.Wait(mu_);
-  }
+  static constexpr int kMaxThreads = 64;
+  static constexpr size_t kMaxWaiting = 4096;
 
-  void Run(std::function<void()> call) {
-    {
-      MutexLock lock(mu_);
-      ++running_;
-    }
-    std::thread([this, call = std::move(call)] {
-      call();
-      MutexLock lock(mu_);
-      if (--running_ == 0) idle_.NotifyAll();
-    }).detach();
-  }
+  /// Waits for what runs or waits.
+  ~BlockingCalls();
+
+  /// ResourceExhausted when too many calls wait already, or when the system gives no thread: then
+  /// `call` does not run. It must throw nothing.
+  Status Run(std::function<void()> call);
 
  private:
+  void Work();
+
   Mutex mu_;
   CondVar idle_;
-  int running_ ABSL_GUARDED_BY(mu_) = 0;
+  int threads_ ABSL_GUARDED_BY(mu_) = 0;
+  std::deque<std::function<void()>> waiting_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <algorithm>
 #include <climits>
 
 namespace tenon {
@@ -20,6 +21,7 @@ constexpr int kLookaheadBytes = 64 << 20;
 // A host that loses its power or its network says nothing, so who waits for it has to ask.
 constexpr int kFrequentMs = 20'000;
 constexpr int kAnswerMs = 20'000;
+constexpr int kHandshakeMs = 20'000;
 constexpr int kRareMs = 310'000;  // servers hang up on clients that ask every 300 s or more often
 
 template <typename Set>
@@ -55,13 +57,18 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, Keepalive
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), args);
 }
 
-void SetServerOptions(grpc::ServerBuilder* builder) {
+void SetServerOptions(const ServerLimits& limits, grpc::ServerBuilder* builder) {
   SetTransportOptions(
       kFrequentMs, [&](const char* name, int value) { builder->AddChannelArgument(name, value); });
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kFrequentMs / 2);
-  builder->SetMaxReceiveMessageSize(INT_MAX);
+  builder->SetMaxReceiveMessageSize(
+      static_cast<int>(std::clamp<int64_t>(limits.message_bytes, 1, INT_MAX)));
   builder->SetMaxSendMessageSize(INT_MAX);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  // Who connects and says nothing.
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   // Two servers on one port would each get some of the calls.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Calls may wait for hours: a queue's dequeue, a synchronous step.

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "distributed/limits.h"
+
 namespace tenon {
 
 /// How often a server that says nothing while a call runs is asked whether it is still there. One
@@ -21,7 +23,8 @@ enum class Keepalive {
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address,
                                            Keepalive keepalive = Keepalive::kRare);
 
-/// The same options for a server. It looks after its clients every 20 s.
-void SetServerOptions(grpc::ServerBuilder* builder);
+/// The same options for a server, and its limits. It looks after its clients every 20 s. Compressed
+/// messages are refused: one of a megabyte could become a gigabyte.
+void SetServerOptions(const ServerLimits& limits, grpc::ServerBuilder* builder);
 
 }  // namespace tenon

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/cluster_service.h"
 
+#include <algorithm>
+#include <cstdio>
+
 #include "distributed/cluster_spec.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/status.h"
@@ -20,11 +23,22 @@ std::unique_ptr<cluster::ClusterService::Stub> Connect(
   return cluster::ClusterService::NewStub(OpenChannel(address));
 }
 
+std::string Seconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f s", seconds);
+  return text;
+}
+
+std::string Mebibytes(int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
+}
+
 }  // namespace
 
 void ServeCluster(RpcServer& server, ClusterServiceParts parts) {
   using Done = std::function<void(Status)>;
-  const auto started = std::chrono::steady_clock::now();
   server.Handle<cluster::TaskEndedRequest, cluster::TaskEndedResponse>(
       kClusterService + "TaskEnded",
       [parts](const cluster::TaskEndedRequest& request, auto*, Cancellation*, const Done& done) {
@@ -33,20 +47,15 @@ void ServeCluster(RpcServer& server, ClusterServiceParts parts) {
       });
   server.Handle<cluster::ShutdownRequest, cluster::ShutdownResponse>(
       kClusterService + "Shutdown",
-      [parts](const cluster::ShutdownRequest&, auto*, Cancellation*, const Done& done) {
+      [parts](const cluster::ShutdownRequest& request, auto*, Cancellation*, const Done& done) {
         done(OkStatus());
-        parts.shutdown();
+        parts.shutdown(request.reason().empty() ? "it was told to" : request.reason());
       });
   server.Handle<cluster::ServerStatusRequest, cluster::ServerStatusResponse>(
       kClusterService + "ServerStatus",
-      [parts, started](const cluster::ServerStatusRequest&, cluster::ServerStatusResponse* response,
-                       Cancellation*, const Done& done) {
-        response->set_task(parts.task);
-        response->set_uptime_seconds(std::chrono::duration_cast<std::chrono::seconds>(
-                                         std::chrono::steady_clock::now() - started)
-                                         .count());
-        response->set_sessions(parts.master.num_sessions());
-        for (const std::string& t : parts.job_end.Ended()) response->add_ended_tasks(t);
+      [parts](const cluster::ServerStatusRequest&, cluster::ServerStatusResponse* response,
+              Cancellation*, const Done& done) {
+        parts.describe(response);
         done(OkStatus());
       });
 }
@@ -61,7 +70,7 @@ void SendTaskEnded(const std::string& address, const std::string& job, int task,
   request.set_job(job);
   request.set_task(task);
   request.set_failed(!status.ok());
-  request.set_message(std::string(Message(status)));
+  request.set_message(WireMessage(status));
   // A server that does not answer has ended, or never started.
   (void)stub->TaskEnded(&context, request, &response);
 }
@@ -83,9 +92,38 @@ StatusOr<std::string> DescribeServer(const std::string& target) {
   cluster::ServerStatusResponse response;
   TENON_RETURN_IF_ERROR(
       FromGrpc(stub->ServerStatus(&context, cluster::ServerStatusRequest(), &response)));
-  return StrCat(response.task(), ", up for ", response.uptime_seconds(), " s, ",
-                response.sessions(), " sessions; ended tasks: ",
-                response.ended_tasks().empty() ? "none" : Join(response.ended_tasks(), ", "));
+  return ToText(response);
+}
+
+std::string ToText(const cluster::ServerStatusResponse& status) {
+  std::string out = StrCat(
+      status.task(), ", up for ", status.uptime_seconds(), " s, ", status.sessions_size(),
+      " sessions; ended tasks: ",
+      status.ended_tasks().empty() ? "none" : Join(status.ended_tasks(), ", "), "\n",
+      "tensors: ", Mebibytes(status.memory_bytes()), "; calls: ", status.calls(),
+      "; steps: ", status.num_steps(), "; receives that wait: ", status.num_receives(), "\n");
+  for (const auto& s : status.sessions()) {
+    StrAppend(&out, "session ", s.id(), ": ", s.nodes(), " nodes, ", s.signatures(),
+              " signatures, ");
+    if (s.running_seconds().empty()) {
+      StrAppend(&out, "idle for ", Seconds(s.idle_seconds()), "\n");
+    } else {
+      const double longest = *std::max_element(s.running_seconds().begin(),
+                                               s.running_seconds().end());
+      StrAppend(&out, s.running_seconds_size(), " steps run, the longest for ", Seconds(longest),
+                "\n");
+    }
+  }
+  for (const auto& s : status.worker_sessions()) {
+    StrAppend(&out, "session ", s.id(), " of the master ", s.master(), ": ", s.graphs(),
+              " partitions, ", s.running(), " run\n");
+  }
+  for (const auto& s : status.steps()) {
+    StrAppend(&out, "step ", s.id(), s.session().empty() ? "" : " of session ", s.session(), ", ",
+              Seconds(s.seconds()), "\n");
+    for (const std::string& wait : s.waits()) StrAppend(&out, "  ", wait, "\n");
+  }
+  return out;
 }
 
 }  // namespace tenon

@@ -7,18 +7,21 @@
 
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/job_end.h"
-#include "distributed/master.h"
+#include "proto/cluster_service.pb.h"
 
 namespace tenon {
 
 /// What ClusterService (cluster_service.proto) is served from; everything outlives it.
 struct ClusterServiceParts {
   JobEnd& job_end;
-  Master& master;
-  std::string task;
-  std::function<void()> shutdown;  // must not block
+  /// Says what the server is doing.
+  std::function<void(cluster::ServerStatusResponse*)> describe;
+  std::function<void(const std::string& reason)> shutdown;  // must not block
 };
 void ServeCluster(RpcServer& server, ClusterServiceParts parts);
+
+/// For people to read, several lines.
+std::string ToText(const cluster::ServerStatusResponse& status);
 
 /// Tells the server at `address` that /job:`job`/task:`task` has ended; gives up after `limit`.
 /// While nobody listens there, it waits when `may_still_start`, else it gives up at once.

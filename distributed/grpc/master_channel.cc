@@ -4,18 +4,21 @@
 #include "core/proto_io_tensor.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/status.h"
+#include "proto/cluster_service.grpc.pb.h"
 #include "proto/master_service.grpc.pb.h"
 
 namespace tenon {
 namespace {
 
+constexpr std::chrono::seconds kProbeDeadline{5};
+
 class GrpcMasterChannel final : public MasterChannel {
  public:
-  explicit GrpcMasterChannel(const std::string& address)
-      : address_(address), stub_(tensorflow::MasterService::NewStub(OpenChannel(address))) {}
+  explicit GrpcMasterChannel(const std::string& address) : address_(address) {}
 
   Status CreateSession(const CreateSessionRequest& request,
                        CreateSessionResponse* response) override {
+    TENON_RETURN_IF_ERROR(Connect());
     grpc::ClientContext context;
     return Named(stub_->CreateSession(&context, request, response));
   }
@@ -55,6 +58,24 @@ class GrpcMasterChannel final : public MasterChannel {
   }
 
  private:
+  /// Finds out, with the first call, whether the server is Tenon's and bears to be asked often
+  /// whether it lives: a dead or stalled one is noticed within 40 s then, and within 330 s otherwise.
+  Status Connect() {
+    auto channel = OpenChannel(address_, Keepalive::kFrequent);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kProbeDeadline);
+    cluster::ServerStatusResponse response;
+    const grpc::Status status = cluster::ClusterService::NewStub(channel)->ServerStatus(
+        &context, cluster::ServerStatusRequest(), &response);
+    if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+      channel = OpenChannel(address_, Keepalive::kRare);
+    } else if (!status.ok()) {
+      return Unavailable("the server at ", address_, " is unavailable: ", status.error_message());
+    }
+    stub_ = tensorflow::MasterService::NewStub(channel);
+    return OkStatus();
+  }
+
   Status ReadFetched(const RunStepResponse& response, RunStepCall* call) const {
     StringViewMap<const TensorProto*> by_name;
     for (const NamedTensorProto& t : response.tensor()) by_name[t.name()] = &t.tensor();
@@ -74,7 +95,7 @@ class GrpcMasterChannel final : public MasterChannel {
   }
 
   const std::string address_;
-  const std::unique_ptr<tensorflow::MasterService::Stub> stub_;
+  std::unique_ptr<tensorflow::MasterService::Stub> stub_;  // from CreateSession on
 };
 
 }  // namespace

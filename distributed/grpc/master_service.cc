@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/master_service.h"
 
+#include "core/exceptions.h"
 #include "core/proto_io_tensor.h"
+#include "distributed/grpc/status.h"
 #include "proto/master.pb.h"
 
 namespace tenon {
@@ -14,8 +16,9 @@ using Done = std::function<void(Status)>;
 Status ReadRequest(const RunStepRequest& request, RunStepCall* call) {
   if (!request.partial_run_handle().empty()) return Unimplemented("partial runs");
   call->session_handle = request.session_handle();
+  int64_t fill_budget = kMaxFillBytes;  // of the whole request
   for (const NamedTensorProto& feed : request.feed()) {
-    auto tensor = TensorFromProto(feed.tensor());
+    auto tensor = TensorFromProto(feed.tensor(), &fill_budget);
     if (!tensor.ok()) return Annotate(tensor.status(), StrCat("feed '", feed.name(), "'"));
     call->feeds.emplace_back(feed.name(), *std::move(tensor));
   }
@@ -37,13 +40,23 @@ Status WriteResponse(RunStepCall* call, RunStepResponse* response) {
   return OkStatus();
 }
 
+/// The status of a call whose answer has no place for errors. TensorFlow's client takes UNAVAILABLE
+/// for a failure of its own connection and repeats the call ten times.
+Status AnswerStatus(Status status) {
+  if (status.code() != StatusCode::kUnavailable) return status;
+  return Aborted(Message(status));
+}
+
 /// A call that may wait for other tasks.
 template <typename Request, typename Response, typename Fn>
 void Blocking(RpcServer& server, BlockingCalls& calls, const std::string& method, Fn fn) {
   server.Handle<Request, Response>(
-      kMasterService + method,
-      [&calls, fn](const Request& request, Response* response, Cancellation*, const Done& done) {
-        calls.Run([&request, response, done, fn] { done(fn(request, response)); });
+      kMasterService + method, [&calls, fn](const Request& request, Response* response,
+                                            Cancellation* cancellation, const Done& done) {
+        const Status accepted = calls.Run([&request, response, cancellation, done, fn] {
+          done(AnswerStatus(CatchExceptions([&] { return fn(request, response, cancellation); })));
+        });
+        if (!accepted.ok()) done(accepted);
       });
 }
 
@@ -52,48 +65,47 @@ void RunStep(Master& master, BlockingCalls& calls, ThreadPool& pool, const RunSt
   auto call = std::make_shared<RunStepCall>();
   const auto end = [call, response, done,
                     in_body = request.store_errors_in_response_body()](Status s) {
-    if (s.ok()) s = WriteResponse(call.get(), response);
+    if (s.ok()) s = CatchExceptions([&] { return WriteResponse(call.get(), response); });
     *response->mutable_metadata() = std::move(call->metadata);
     // An error of the step must not look like one of the connection, which clients repeat.
     if (!s.ok() && in_body) {
+      response->clear_tensor();
       response->set_status_code(static_cast<error::Code>(s.code()));
-      response->set_status_error_message(std::string(Message(s)));
+      response->set_status_error_message(WireMessage(s));
       s = OkStatus();
     }
-    done(std::move(s));
+    done(AnswerStatus(std::move(s)));
   };
-  if (Status s = ReadRequest(request, call.get()); !s.ok()) return end(s);
+  const Status read = CatchExceptions([&] { return ReadRequest(request, call.get()); });
+  if (!read.ok()) return end(read);
   const auto run = [&master, call, cancellation, end] {
     master.RunStepAsync(call.get(), cancellation, end);
   };
-  if (master.RunStepMayBlock(*call)) {
-    calls.Run(run);
-  } else {
-    pool.Submit(run);
-  }
+  if (!master.RunStepMayBlock(*call)) return pool.Submit(run);
+  if (const Status accepted = calls.Run(run); !accepted.ok()) end(accepted);
 }
 
 }  // namespace
 
 void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls, ThreadPool& pool) {
   Blocking<CreateSessionRequest, CreateSessionResponse>(
-      server, calls, "CreateSession", [&master](const auto& request, auto* response) {
-        return master.CreateSession(request, response);
+      server, calls, "CreateSession", [&master](const auto& request, auto* response, auto* end) {
+        return master.CreateSession(request, response, end);
       });
   Blocking<ExtendSessionRequest, ExtendSessionResponse>(
-      server, calls, "ExtendSession", [&master](const auto& request, auto* response) {
-        return master.ExtendSession(request, response);
+      server, calls, "ExtendSession", [&master](const auto& request, auto* response, auto* end) {
+        return master.ExtendSession(request, response, end);
       });
   Blocking<CloseSessionRequest, CloseSessionResponse>(
       server, calls, "CloseSession",
-      [&master](const auto& request, auto*) { return master.CloseSession(request); });
-  Blocking<ListDevicesRequest, ListDevicesResponse>(server, calls, "ListDevices",
-                                                    [&master](const auto& request, auto* response) {
-                                                      return master.ListDevices(request, response);
-                                                    });
+      [&master](const auto& request, auto*, auto*) { return master.CloseSession(request); });
+  Blocking<ListDevicesRequest, ListDevicesResponse>(
+      server, calls, "ListDevices", [&master](const auto& request, auto* response, auto* end) {
+        return master.ListDevices(request, response, end);
+      });
   Blocking<ResetRequest, ResetResponse>(
       server, calls, "Reset",
-      [&master](const auto& request, auto*) { return master.Reset(request); });
+      [&master](const auto& request, auto*, auto* end) { return master.Reset(request, end); });
   server.Handle<RunStepRequest, RunStepResponse>(
       kMasterService + "RunStep", [&](const RunStepRequest& request, RunStepResponse* response,
                                       Cancellation* cancellation, const Done& done) {

@@ -4,7 +4,7 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/proto_buffer_writer.h>
 
-#include <climits>
+#include "distributed/grpc/wire.h"
 
 namespace tenon {
 namespace {
@@ -16,7 +16,7 @@ constexpr int kSliceBytes = 1 << 20;
 
 bool WriteMessage(const google::protobuf::MessageLite& message, grpc::ByteBuffer* bytes) {
   const size_t size = message.ByteSizeLong();
-  if (size > INT_MAX) return false;
+  if (size > kMaxMessageBytes) return false;
   if (size == 0) {  // a buffer without slices is no message at all
     const grpc::Slice empty;
     *bytes = grpc::ByteBuffer(&empty, 1);

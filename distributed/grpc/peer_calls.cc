@@ -7,6 +7,7 @@
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/peer_stream.h"
 #include "distributed/grpc/run_graph_coding.h"
+#include "distributed/grpc/wire.h"
 
 namespace tenon {
 namespace {
@@ -34,11 +35,12 @@ struct PendingCall {
 class ClientStream final : public PeerStream {
  public:
   ClientStream(std::shared_ptr<grpc::Channel> channel, Poller& poller,
-               const PeerCalls::Named& named)
+               const PeerCalls::Named& named, const PeerCalls::OnLoss& on_loss)
       : PeerStream(poller),
         stub_(std::move(channel)),
         poller_(poller),
         named_(named),
+        on_loss_(on_loss),
         start_(*this),
         finish_(*this) {}
 
@@ -67,12 +69,15 @@ class ClientStream final : public PeerStream {
         });
         too_late = call.token == Cancellation::kAlreadyCancelled;
       }
-      if (!too_late) calls_.emplace(id, std::move(call));
+      if (!too_late) {
+        calls_.emplace(id, std::move(call));
+        Enqueue(frame);  // under the lock: GiveUp must not be first
+      }
     }
     if (too_late) {
       call.done(call.cancellation->status());
     } else {
-      Send(frame);
+      WriteSoon(frame);
     }
     return true;
   }
@@ -82,6 +87,10 @@ class ClientStream final : public PeerStream {
   void WaitForEnd() {
     MutexLock lock(mu_);
     while (!over_) end_.Wait(mu_);
+  }
+  bool over() {
+    MutexLock lock(mu_);
+    return over_;
   }
 
  private:
@@ -106,19 +115,24 @@ class ClientStream final : public PeerStream {
     if (frame.has_hello()) {
       MutexLock lock(mu_);
       phase_ = Phase::kReady;
+      was_ready_ = true;
       return;
     }
     PendingCall call;
     if (!frame.has_answer() || !Take(frame.call(), &call)) return;
     call.End(ReadAnswer(frame.answer(), call));
   }
-  void OnTensor(uint64_t id, Tensor tensor, bool is_dead) override {
+  bool WantsTensor(uint64_t id) override {
+    MutexLock lock(mu_);
+    return calls_.contains(id);
+  }
+  void OnTensor(uint64_t id, const Status& status, Tensor tensor, bool is_dead) override {
     PendingCall call;
     if (!Take(id, &call)) return;
     if (call.recv == nullptr) return call.End(Internal("a RunGraph was answered with a tensor"));
     call.recv->tensor = std::move(tensor);
     call.recv->is_dead = is_dead;
-    call.End(OkStatus());
+    call.End(status);
   }
   static Status ReadAnswer(const cluster::PeerAnswer& answer, const PendingCall& call) {
     if (answer.code() != 0) return Status(static_cast<StatusCode>(answer.code()), answer.message());
@@ -158,18 +172,25 @@ class ClientStream final : public PeerStream {
                                                                        : Phase::kEnded;
       calls.swap(calls_);
     }
-    const Status error = named_(grpc::Status(
-        grpc::StatusCode::UNAVAILABLE,
-        status_.error_message().empty() ? "the connection has ended" : status_.error_message()));
+    const Status error = Error();
     for (auto& [id, call] : calls) call.End(error);
+    if (was_ready_) on_loss_(error);
     MutexLock lock(mu_);
     over_ = true;
     end_.NotifyAll();
   }
 
+  Status Error() const {
+    if (!fault().ok()) return named_(grpc::Status(grpc::StatusCode::UNAVAILABLE, std::string(Message(fault()))));
+    return named_(grpc::Status(
+        grpc::StatusCode::UNAVAILABLE,
+        status_.error_message().empty() ? "the connection has ended" : status_.error_message()));
+  }
+
   grpc::GenericStub stub_;
   Poller& poller_;
   const PeerCalls::Named& named_;
+  const PeerCalls::OnLoss& on_loss_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
   Started start_;
@@ -177,6 +198,7 @@ class ClientStream final : public PeerStream {
   grpc::Status status_;
   std::shared_ptr<PeerStream> keep_;
   std::atomic<Phase> phase_{Phase::kOpening};  // written under mu_
+  bool was_ready_ = false;                     // the poller's
   Mutex mu_;
   CondVar end_;
   bool over_ ABSL_GUARDED_BY(mu_) = false;
@@ -184,8 +206,11 @@ class ClientStream final : public PeerStream {
   flat_hash_map<uint64_t, PendingCall> calls_ ABSL_GUARDED_BY(mu_);
 };
 
-PeerCalls::PeerCalls(std::string address, Poller& poller, Named named)
-    : address_(std::move(address)), poller_(poller), named_(std::move(named)) {}
+PeerCalls::PeerCalls(std::string address, Poller& poller, Named named, OnLoss on_loss)
+    : address_(std::move(address)),
+      poller_(poller),
+      named_(std::move(named)),
+      on_loss_(std::move(on_loss)) {}
 
 PeerCalls::~PeerCalls() = default;
 
@@ -202,7 +227,9 @@ std::shared_ptr<ClientStream> PeerCalls::Current() {
   // A connection of its own: unary calls on it would bring gRPC's other threads to read from it.
   if (channel_ == nullptr) channel_ = OpenChannel(address_, Keepalive::kFrequent);
   opened_ = now;
-  stream_ = std::make_shared<ClientStream>(channel_, poller_, named_);
+  std::erase_if(earlier_, [](const auto& s) { return s->over(); });
+  if (stream_ != nullptr) earlier_.push_back(std::move(stream_));
+  stream_ = std::make_shared<ClientStream>(channel_, poller_, named_, on_loss_);
   stream_->Start();
   return nullptr;
 }
@@ -212,8 +239,10 @@ bool PeerCalls::RunGraph(RunGraphCall* call, Cancellation* cancellation,
   const std::shared_ptr<ClientStream> stream = Current();
   cluster::PeerFrame frame;
   // What cannot be written is left to the other way, which says why.
-  if (stream == nullptr || !WriteRunGraphRequest(*call, frame.mutable_run_graph()).ok())
+  if (stream == nullptr || !WriteRunGraphRequest(*call, frame.mutable_run_graph()).ok() ||
+      frame.ByteSizeLong() > kMaxMessageBytes) {
     return false;
+  }
   PendingCall pending{call, nullptr, cancellation, std::move(done)};
   if (stream->Call(frame, pending)) return true;
   done = std::move(pending.done);
@@ -243,15 +272,15 @@ bool PeerCalls::CleanupGraph(const CleanupGraphRequest& request) {
 }
 
 void PeerCalls::Disconnect() {
-  std::shared_ptr<ClientStream> stream;
+  std::vector<std::shared_ptr<ClientStream>> streams;
   {
     MutexLock lock(mu_);
     closed_ = true;
-    stream = stream_;
+    streams = earlier_;  // they may be about to end
+    if (stream_ != nullptr) streams.push_back(stream_);
   }
-  if (stream == nullptr) return;
-  stream->Cancel();
-  stream->WaitForEnd();
+  for (const auto& stream : streams) stream->Cancel();
+  for (const auto& stream : streams) stream->WaitForEnd();
 }
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/mutex.h"
 #include "distributed/grpc/poller.h"
@@ -21,9 +22,11 @@ class ClientStream;
 /// `done` is untouched. Otherwise they are as WorkerInterface's. Thread-safe.
 class PeerCalls {
  public:
-  /// Everything outlives the object. `named` words a failure of the connection.
+  /// Everything outlives the object. `named` words a failure of the connection; `on_loss` gets it
+  /// when a stream has broken that was open, by the poller.
   using Named = std::function<Status(const grpc::Status&)>;
-  PeerCalls(std::string address, Poller& poller, Named named);
+  using OnLoss = std::function<void(const Status& why)>;
+  PeerCalls(std::string address, Poller& poller, Named named, OnLoss on_loss);
   /// REQUIRES: Disconnect has returned.
   ~PeerCalls();
 
@@ -41,10 +44,12 @@ class PeerCalls {
   const std::string address_;
   Poller& poller_;
   const Named named_;
+  const OnLoss on_loss_;
   Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<ClientStream> stream_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<ClientStream>> earlier_ ABSL_GUARDED_BY(mu_);
   std::chrono::steady_clock::time_point opened_ ABSL_GUARDED_BY(mu_);
 };
 

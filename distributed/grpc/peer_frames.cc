@@ -4,9 +4,8 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 
-#include <climits>
-
 #include "core/varint.h"
+#include "distributed/grpc/wire.h"
 
 namespace tenon {
 namespace {
@@ -21,11 +20,15 @@ constexpr uint32_t kCall = 1 << 3 | 0;      // of a PeerTensor and of a PeerTens
 constexpr uint32_t kResponse = 2 << 3 | 2;  // of a PeerTensor
 constexpr uint32_t kContent = 2 << 3 | 2;   // of a PeerTensorPart
 
+/// Tensors of one stream whose parts are still coming; each has a receive that waits for it.
+constexpr size_t kMaxArriving = 1 << 16;
+
 }  // namespace
 
 void FrameBatch::Add(const cluster::PeerFrame& frame) {
   const size_t size = frame.ByteSizeLong();
   num_bytes_ += size;
+  own_bytes_ += size;
   AppendVarint(&text_, kFrame);
   AppendVarint(&text_, size);
   frame.AppendToString(&text_);
@@ -34,6 +37,7 @@ void FrameBatch::Add(const cluster::PeerFrame& frame) {
 void FrameBatch::AddTensor(uint64_t call, const EncodedTensor& tensor) {
   AddHead(kTensor, call, kResponse, tensor.size());
   text_ += tensor.head;
+  own_bytes_ += tensor.head.size();
   if (tensor.payload.valid() && !tensor.apart) {
     AddShared(tensor.payload, 0, tensor.payload.num_bytes());
   }
@@ -71,24 +75,22 @@ grpc::ByteBuffer FrameBatch::Take() {
   Flush();
   const grpc::ByteBuffer message(slices_.data(), slices_.size());
   slices_.clear();
-  num_bytes_ = 0;
+  num_bytes_ = own_bytes_ = 0;
   return message;
 }
 
 Status FrameReader::Read(grpc::ByteBuffer* message, FrameReceiver& receiver) {
   grpc::ProtoBufferReader reader(message);
   CodedInputStream in(&reader);
-  in.SetTotalBytesLimit(INT_MAX);
-  if (ReadAll(in, receiver)) return OkStatus();
+  if (LimitToMessage(in, message->Length()) && ReadAll(in, receiver)) return OkStatus();
   return InvalidArgument("the peer's PeerFrames message of ", message->Length(),
                          " bytes cannot be read");
 }
 
 bool FrameReader::ReadAll(CodedInputStream& in, FrameReceiver& receiver) {
   while (const uint32_t tag = in.ReadTag()) {
-    uint32_t size = 0;
-    if (!in.ReadVarint32(&size) || size > INT_MAX) return false;
-    const auto limit = in.PushLimit(static_cast<int>(size));
+    const FieldLimit field(in);
+    if (!field.ok()) return false;
     if (tag == kFrame) {
       cluster::PeerFrame frame;
       if (!frame.MergeFromCodedStream(&in) || in.BytesUntilLimit() != 0) return false;
@@ -99,46 +101,59 @@ bool FrameReader::ReadAll(CodedInputStream& in, FrameReceiver& receiver) {
       return false;
     }
     if (in.BytesUntilLimit() != 0) return false;
-    in.PopLimit(limit);
   }
   return in.ConsumedEntireMessage();
 }
 
 bool FrameReader::ReadTensor(CodedInputStream& in, FrameReceiver& receiver) {
   uint64_t call = 0;
-  uint32_t size = 0;
+  if (in.ReadTag() != kCall || !in.ReadVarint64(&call) || in.ReadTag() != kResponse) return false;
   Arriving arrived;
-  bool apart = false;
-  if (in.ReadTag() != kCall || !in.ReadVarint64(&call) || in.ReadTag() != kResponse ||
-      !in.ReadVarint32(&size)) {
-    return false;
+  arrived.wanted = receiver.WantsTensor(call);
+  {
+    const FieldLimit field(in);
+    if (!field.ok() ||
+        !ReadPlainTensorResponse(in, Apart::kAccept, arrived.wanted, &arrived.head)) {
+      return false;
+    }
   }
-  const auto limit = in.PushLimit(static_cast<int>(size));
-  if (!ReadPlainTensorResponse(in, &arrived.tensor, &arrived.is_dead, &apart)) return false;
-  in.PopLimit(limit);
-  if (apart) return arriving_.emplace(call, std::move(arrived)).second;
-  receiver.OnTensor(call, std::move(arrived.tensor), arrived.is_dead);
+  if (arrived.head.apart) {
+    return arriving_.size() < kMaxArriving && arriving_.emplace(call, std::move(arrived)).second;
+  }
+  if (arrived.wanted) {
+    ArrivingTensor& head = arrived.head;
+    receiver.OnTensor(call, head.status, std::move(head.tensor), head.is_dead);
+  }
   return true;
 }
 
 bool FrameReader::ReadPart(CodedInputStream& in, FrameReceiver& receiver) {
   uint64_t call = 0;
-  uint32_t size = 0;
+  int size = 0;
   if (in.ReadTag() != kCall || !in.ReadVarint64(&call) || in.ReadTag() != kContent ||
-      !in.ReadVarint32(&size)) {
+      !ReadLength(in, &size)) {
     return false;
   }
   const auto found = arriving_.find(call);
   if (found == arriving_.end()) return false;
   Arriving& arriving = found->second;
-  if (size > arriving.tensor.num_bytes() - arriving.num_bytes) return false;
-  char* const bytes = static_cast<char*>(arriving.tensor.raw_data());
-  if (!in.ReadRaw(bytes + arriving.num_bytes, static_cast<int>(size))) return false;
-  arriving.num_bytes += size;
-  if (arriving.num_bytes < arriving.tensor.num_bytes()) return true;
-  const Arriving arrived = std::move(arriving);
+  const auto num_bytes = static_cast<size_t>(size);
+  if (num_bytes > arriving.head.num_bytes - arriving.num_bytes) return false;
+  if (!arriving.head.tensor.valid()) {
+    if (!in.Skip(size)) return false;
+  } else {
+    Tensor& tensor = arriving.head.tensor;
+    if (!in.ReadRaw(static_cast<char*>(tensor.raw_data()) + arriving.num_bytes, size)) return false;
+    NormaliseBools(tensor, arriving.num_bytes, num_bytes);
+  }
+  arriving.num_bytes += num_bytes;
+  if (arriving.num_bytes < arriving.head.num_bytes) return true;
+  Arriving arrived = std::move(arriving);
   arriving_.erase(found);
-  receiver.OnTensor(call, arrived.tensor, arrived.is_dead);
+  if (arrived.wanted) {
+    ArrivingTensor& head = arrived.head;
+    receiver.OnTensor(call, head.status, std::move(head.tensor), head.is_dead);
+  }
   return true;
 }
 

@@ -27,6 +27,8 @@ class FrameBatch {
   /// The bytes of a tensor that are apart, from `begin` on.
   void AddPart(uint64_t call, const Tensor& tensor, size_t begin, size_t size);
   size_t num_bytes() const { return num_bytes_; }
+  /// Of num_bytes, about, those that are in memory of the batch's own.
+  size_t own_bytes() const { return own_bytes_; }
   /// The message; the batch is empty then.
   grpc::ByteBuffer Take();
 
@@ -38,13 +40,18 @@ class FrameBatch {
   std::string text_;  // after the slices
   std::vector<grpc::Slice> slices_;
   size_t num_bytes_ = 0;
+  size_t own_bytes_ = 0;
 };
 
 /// Gets the parts of a message.
 class FrameReceiver {
  public:
   virtual void OnFrame(cluster::PeerFrame frame) = 0;
-  virtual void OnTensor(uint64_t call, Tensor tensor, bool is_dead) = 0;
+  /// Whether somebody waits for the tensor that answers `call`: the others' bytes are skipped and
+  /// no memory is asked for.
+  virtual bool WantsTensor(uint64_t call) = 0;
+  /// A tensor that was wanted; ResourceExhausted when there is no memory for it.
+  virtual void OnTensor(uint64_t call, const Status& status, Tensor tensor, bool is_dead) = 0;
 
  protected:
   ~FrameReceiver() = default;
@@ -60,8 +67,8 @@ class FrameReader {
  private:
   /// A tensor whose parts are still coming.
   struct Arriving {
-    Tensor tensor;
-    bool is_dead = false;
+    ArrivingTensor head;
+    bool wanted = true;
     size_t num_bytes = 0;  // so far
   };
 

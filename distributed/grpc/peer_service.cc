@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/exceptions.h"
 #include "core/hash_map.h"
 #include "core/mutex.h"
 #include "distributed/grpc/peer_stream.h"
 #include "distributed/grpc/run_graph_coding.h"
+#include "distributed/grpc/status.h"
 #include "distributed/grpc/worker_service.h"
 
 namespace tenon {
@@ -49,7 +51,9 @@ class ServerStream final : public PeerStream {
         return Answer(id, InvalidArgument("a frame of a kind that is not known"), nullptr);
     }
   }
-  void OnTensor(uint64_t, Tensor, bool) override {}  // only the answering end sends tensors
+  // Only the answering end sends tensors.
+  bool WantsTensor(uint64_t) override { return false; }
+  void OnTensor(uint64_t, const Status&, Tensor, bool) override {}
 
   /// Null when the caller has used the number already.
   std::shared_ptr<ServedCall> NewCall(uint64_t id) {
@@ -68,8 +72,10 @@ class ServerStream final : public PeerStream {
     }
     worker_.RunGraphAsync(&call->run, &call->cancellation, [self = Self(), id, call](Status s) {
       cluster::PeerFrame frame;
-      s = WriteRunGraphResponse(std::move(s), true, &call->run,
-                                frame.mutable_answer()->mutable_ran_graph());
+      s = CatchExceptions([&] {
+        return WriteRunGraphResponse(std::move(s), true, &call->run,
+                                     frame.mutable_answer()->mutable_ran_graph());
+      });
       self->Answer(id, s, &frame);
     });
   }
@@ -81,15 +87,23 @@ class ServerStream final : public PeerStream {
     call->recv.key = request.rendezvous_key();
     worker_.RecvTensorAsync(&call->recv, &call->cancellation, [self = Self(), id, call](Status s) {
       if (!s.ok()) return self->Answer(id, s, nullptr);
-      auto encoded = EncodeTensor(call->recv.tensor, call->recv.is_dead, kTensorPartBytes);
-      if (encoded.ok() && encoded->plain) {
-        self->Forget(id);
-        return self->SendTensor(id, *encoded);
-      }
-      cluster::PeerFrame frame;
-      if (encoded.ok()) frame.mutable_answer()->mutable_received()->ParseFromString(encoded->head);
-      self->Answer(id, encoded.status(), &frame);
+      s = CatchExceptions([&] { return self->AnswerTensor(id, call->recv); });
+      if (!s.ok()) self->Answer(id, s, nullptr);
     });
+  }
+
+  Status AnswerTensor(uint64_t id, const RecvTensorCall& recv) {
+    TENON_ASSIGN_OR_RETURN(const EncodedTensor encoded,
+                           EncodeTensor(recv.tensor, recv.is_dead, kTensorPartBytes));
+    if (encoded.plain) {
+      Forget(id);
+      SendTensor(id, encoded);
+      return OkStatus();
+    }
+    cluster::PeerFrame frame;
+    frame.mutable_answer()->mutable_received()->ParseFromString(encoded.head);
+    Answer(id, OkStatus(), &frame);
+    return OkStatus();
   }
 
   void CleanUp(const CleanupGraphRequest& request) {
@@ -108,7 +122,7 @@ class ServerStream final : public PeerStream {
     if (frame == nullptr) frame = &plain;
     frame->set_call(id);
     frame->mutable_answer()->set_code(static_cast<int>(status.code()));
-    frame->mutable_answer()->set_message(std::string(Message(status)));
+    frame->mutable_answer()->set_message(WireMessage(status));
     Send(*frame);
   }
 

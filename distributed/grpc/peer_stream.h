@@ -24,8 +24,12 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   PeerStream(const PeerStream&) = delete;
   PeerStream& operator=(const PeerStream&) = delete;
 
-  /// Frames sent to a broken stream are dropped: its calls fail by OnBroken.
-  void Send(const cluster::PeerFrame& frame);
+  /// Frames sent to a broken stream are dropped: its calls fail by OnBroken. Calls and answers may
+  /// overtake tensors; what cancels or cleans up a call never overtakes it.
+  void Send(const cluster::PeerFrame& frame) {
+    Enqueue(frame);
+    WriteSoon(frame);
+  }
   void SendTensor(uint64_t call, const EncodedTensor& tensor);
   /// Sends `frame`, which nobody waits for, together with what is sent next, or within 50 ms.
   void SendIdly(const cluster::PeerFrame& frame);
@@ -40,6 +44,11 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   virtual void OnBroken() = 0;
   /// Ends the stream at once, from any thread.
   virtual void Cancel() = 0;
+  /// The two halves of Send: a subclass may do the first under a lock of its own.
+  void Enqueue(const cluster::PeerFrame& frame);
+  void WriteSoon(const cluster::PeerFrame& frame);
+  /// Why this end has broken the stream, in OnBroken; OK when it has not.
+  const Status& fault() const { return fault_; }
 
  private:
   struct Read final : Completion {
@@ -54,10 +63,12 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   };
 
   /// False when the stream is broken.
-  bool Enqueue(const cluster::PeerFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Append(const cluster::PeerFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   FrameBatch& LastBatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Writes what is in the queue when this thread's burst is over.
-  void WriteSoon();
+  void WriteAtEndOfBurst();
+  /// Starts the next read, unless the other side does not take what is sent to it.
+  void ReadNext();
   /// Writes the next message unless one is on its way.
   void WriteNext();
   void ReadDone(bool ok);
@@ -72,11 +83,14 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   Write write_;
   grpc::ByteBuffer arriving_;
   FrameReader frames_;
+  Status fault_;
   grpc::ByteBuffer leaving_;
   Mutex mu_;
   std::deque<FrameBatch> queue_ ABSL_GUARDED_BY(mu_);
+  size_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of their own, without those of tensors
   bool writing_ ABSL_GUARDED_BY(mu_) = true;  // until Open
   bool alarm_set_ ABSL_GUARDED_BY(mu_) = false;  // for what was sent idly
+  bool paused_ ABSL_GUARDED_BY(mu_) = false;  // nothing is read until the queue is shorter
   bool read_ended_ ABSL_GUARDED_BY(mu_) = false;
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<PeerStream> self_ ABSL_GUARDED_BY(mu_);  // from Open to OnBroken

@@ -35,7 +35,9 @@ class RemoteWorker final : public WorkerInterface {
       : task_(std::move(task)),
         address_(std::move(address)),
         client_(OpenChannel(address_), poller),
-        peer_(address_, poller, [this](const grpc::Status& s) { return Named(s); }) {}
+        peer_(
+            address_, poller, [this](const grpc::Status& s) { return Named(s); },
+            [this](const Status& why) { client_.FailRunning(why); }) {}
 
   /// Whether the task has answered a call.
   bool answered() const { return answered_; }
@@ -115,13 +117,15 @@ class RemoteWorker final : public WorkerInterface {
                                     " bytes"));
     }
     client_.Call(kWorkerPath + method, message, limit, cancellation,
-                 [this, response, done = std::move(done)](grpc::Status s, grpc::ByteBuffer* bytes) {
+                 [this, limit, response, done = std::move(done)](grpc::Status s, grpc::ByteBuffer* bytes) {
                    if (s.ok() && !ReadMessage(bytes, response)) {
                      s = grpc::Status(grpc::StatusCode::INTERNAL, "the answer cannot be read");
                    }
                    if (s.ok()) answered_ = true;
-                   // A task that hangs is as unreachable as one that is not there.
-                   if (s.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+                   // A task that hangs is as unreachable as one that is not there; only who asks
+                   // whether it lives wants to know the difference.
+                   if (s.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
+                       limit != kStatusDeadline) {
                      s = grpc::Status(grpc::StatusCode::UNAVAILABLE, "no answer in time");
                    }
                    done(Named(s));
@@ -130,7 +134,10 @@ class RemoteWorker final : public WorkerInterface {
 
   /// A failure of the connection names the task; the worker's own errors pass as they are.
   Status Named(const grpc::Status& s) const {
-    if (s.error_code() != grpc::StatusCode::UNAVAILABLE) return FromGrpc(s);
+    // A call that was lost with the task's stream has its name already.
+    if (s.error_code() != grpc::StatusCode::UNAVAILABLE || s.error_message().starts_with("task ")) {
+      return FromGrpc(s);
+    }
     return Unavailable("task ", task_, " at ", address_, " is unavailable: ", s.error_message());
   }
 

@@ -9,9 +9,11 @@ namespace tenon {
 class RpcClient::Running final : public Completion {
  public:
   Running(RpcClient& client, Cancellation* own, End end)
-      : client_(client), follows_{{own}, {&client.closing_}}, end_(std::move(end)) {
+      : client_(client), follows_{{own}, {&client.closing_}, {nullptr}}, end_(std::move(end)) {
     MutexLock lock(client_.mu_);
     ++client_.running_;
+    lost_ = client_.lost_;
+    follows_[2].cancellation = lost_.get();
   }
   /// The client may be gone when this returns.
   ~Running() override {
@@ -39,7 +41,11 @@ class RpcClient::Running final : public Completion {
     reader_->Finish(&response_, &status_, tag());
   }
 
-  void Complete(bool) override { Finish(status_); }
+  void Complete(bool) override {
+    // What ended the call is a better answer than that it was ended.
+    const bool lost = status_.error_code() == grpc::StatusCode::CANCELLED && lost_->cancelled();
+    Finish(lost ? ToGrpc(lost_->status()) : status_);
+  }
 
  private:
   struct Followed {
@@ -56,13 +62,23 @@ class RpcClient::Running final : public Completion {
   }
 
   RpcClient& client_;
-  Followed follows_[2];
+  std::shared_ptr<Cancellation> lost_;
+  Followed follows_[3];
   const End end_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_;
   grpc::ByteBuffer response_;
   grpc::Status status_;
 };
+
+void RpcClient::FailRunning(const Status& why) {
+  std::shared_ptr<Cancellation> lost;
+  {
+    MutexLock lock(mu_);
+    lost = std::exchange(lost_, std::make_shared<Cancellation>());
+  }
+  lost->Cancel(why);
+}
 
 void RpcClient::Close() {
   closing_.Cancel(Cancelled("this task is shutting down"));

@@ -30,6 +30,9 @@ class RpcClient {
   void Call(const std::string& method, const grpc::ByteBuffer& request,
             std::chrono::milliseconds limit, Cancellation* cancellation, End end);
 
+  /// Ends what runs, with that error.
+  void FailRunning(const Status& why);
+
   /// Ends what runs; later calls are not made. Blocks until every `end` has returned; not to be
   /// called by the poller.
   void Close();
@@ -42,6 +45,8 @@ class RpcClient {
   Cancellation closing_;
   Mutex mu_;
   CondVar idle_;
+  /// Of the calls that have begun since the last FailRunning.
+  std::shared_ptr<Cancellation> lost_ ABSL_GUARDED_BY(mu_) = std::make_shared<Cancellation>();
   int running_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -3,8 +3,10 @@
 
 #include <grpcpp/security/server_credentials.h>
 
+#include "core/exceptions.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/status.h"
+#include "distributed/grpc/wire.h"
 
 namespace tenon {
 
@@ -19,9 +21,34 @@ ServedRpc::~ServedRpc() {
   server_.ended_.NotifyAll();
 }
 
-void ServedRpc::End(const Status& status) { stream_.Finish(ToGrpc(status), finished_.tag()); }
+void ServedRpc::End(const Status& status) {
+  if (answered_.exchange(true)) return;
+  stream_.Finish(ToGrpc(status), finished_.tag());
+}
+
+void ServedRpc::EndWithMessage(const Status& status,
+                               const google::protobuf::MessageLite& response) {
+  if (!status.ok()) return End(status);
+  grpc::ByteBuffer bytes;
+  const Status written = CatchExceptions([&] {
+    if (WriteMessage(response, &bytes)) return OkStatus();
+    return ResourceExhausted("the answer is larger than a message can be: ",
+                             response.ByteSizeLong(), " bytes, of at most ", kMaxMessageBytes);
+  });
+  if (!written.ok()) return End(written);
+  EndWith(bytes);
+}
+
+void ServedRpc::RunHandler(const RpcServer::Handler& handler) {
+  const Status status = CatchExceptions([&] {
+    handler(shared_from_this());
+    return OkStatus();
+  });
+  if (!status.ok()) End(status);
+}
 
 void ServedRpc::EndWith(const grpc::ByteBuffer& response) {
+  if (answered_.exchange(true)) return;
   stream_.WriteAndFinish(response, grpc::WriteOptions(), grpc::Status::OK, finished_.tag());
 }
 
@@ -33,7 +60,7 @@ void ServedRpc::OnEvent(Event event, bool ok) {
   }
   if (event == Event::kRead) {
     if (!ok) return End(InvalidArgument("the call came without a request"));
-    return server_.methods_.find(context_.method())->second.handler(keep);
+    return RunHandler(server_.methods_.find(context_.method())->second.handler);
   }
   if (event == Event::kDone && context_.IsCancelled()) {
     cancellation_.Cancel(Cancelled("the caller has cancelled the call or is gone"));
@@ -46,6 +73,9 @@ void ServedRpc::OnEvent(Event event, bool ok) {
 }
 
 void ServedRpc::OnAccepted() {
+  if (const int64_t calls = server_.num_calls(); calls > server_.limits_.calls) {
+    return End(ResourceExhausted("the server answers ", calls, " calls, more than it may"));
+  }
   const auto method = server_.methods_.find(context_.method());
   if (method == server_.methods_.end()) {
     return End(Unimplemented("this server has no method ", context_.method()));
@@ -58,11 +88,11 @@ void ServedRpc::OnAccepted() {
     too_late = server_.shutting_down_;
   }
   if (too_late) Cancel();
-  method->second.handler(shared_from_this());
+  RunHandler(method->second.handler);
 }
 
-RpcServer::RpcServer(ThreadPool& pool) {
-  SetServerOptions(&builder_);
+RpcServer::RpcServer(ThreadPool& pool, const ServerLimits& limits) : limits_(limits) {
+  SetServerOptions(limits, &builder_);
   builder_.RegisterAsyncGenericService(&service_);
   std::unique_ptr<grpc::ServerCompletionQueue> queue = builder_.AddCompletionQueue();
   queue_ = queue.get();
@@ -86,6 +116,11 @@ bool RpcServer::Start(const std::string& address, int* port) {
   return true;
 }
 
+int64_t RpcServer::num_calls() {
+  MutexLock lock(mu_);
+  return static_cast<int64_t>(rpcs_.size()) - 1;  // one is there to accept the next
+}
+
 void RpcServer::AcceptNext() {
   const std::shared_ptr<ServedRpc> rpc = std::make_shared<ServedRpc>(*this);
   {
@@ -99,15 +134,15 @@ void RpcServer::AcceptNext() {
 
 void RpcServer::Shutdown(std::chrono::milliseconds grace) {
   if (server_ == nullptr) return;
+  bool first = false;
   {
     MutexLock lock(mu_);
-    if (shutting_down_) return;
-    shutting_down_ = true;
+    first = !std::exchange(shutting_down_, true);
     for (auto& [key, rpc] : rpcs_) {
-      if (rpc.second) rpc.first->Cancel();
+      if (first && rpc.second) rpc.first->Cancel();
     }
   }
-  server_->Shutdown(std::chrono::system_clock::now() + grace);
+  if (first) server_->Shutdown(std::chrono::system_clock::now() + grace);
   MutexLock lock(mu_);
   while (living_ > 0) ended_.Wait(mu_);
 }

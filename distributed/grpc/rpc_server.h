@@ -15,6 +15,7 @@
 #include "core/mutex.h"
 #include "distributed/grpc/message_bytes.h"
 #include "distributed/grpc/poller.h"
+#include "distributed/limits.h"
 
 namespace tenon {
 
@@ -35,9 +36,12 @@ class ServedRpc final : public std::enable_shared_from_this<ServedRpc> {
   /// For methods with streams.
   grpc::GenericServerAsyncReaderWriter& stream() { return stream_; }
 
-  /// Answers, once, with an error or, of a stream, with its end; or with a message.
+  /// Answers with an error or, of a stream, with its end; or with a message. Only the first answer
+  /// counts.
   void End(const Status& status);
   void EndWith(const grpc::ByteBuffer& response);
+  /// With the message when `status` is OK and it is not too large.
+  void EndWithMessage(const Status& status, const google::protobuf::MessageLite& response);
   /// Ends the call for both sides at once.
   void Cancel() { context_.TryCancel(); }
 
@@ -53,6 +57,8 @@ class ServedRpc final : public std::enable_shared_from_this<ServedRpc> {
 
   void OnEvent(Event event, bool ok);
   void OnAccepted();
+  /// What it throws ends the call.
+  void RunHandler(const std::function<void(std::shared_ptr<ServedRpc>)>& handler);
 
   RpcServer& server_;
   grpc::GenericServerContext context_;
@@ -64,6 +70,7 @@ class ServedRpc final : public std::enable_shared_from_this<ServedRpc> {
   Tag finished_{*this, Event::kFinished};
   Tag done_{*this, Event::kDone};
   std::atomic<int> ending_{2};  // kFinished and kDone are still to come
+  std::atomic<bool> answered_{false};
 };
 
 /// A server whose calls all come through one poller, by the names of their methods. gRPC's own
@@ -74,7 +81,7 @@ class RpcServer {
   using Handler = std::function<void(std::shared_ptr<ServedRpc>)>;
 
   /// The pool outlives the server; its threads poll, see Poller.
-  explicit RpcServer(ThreadPool& pool);
+  RpcServer(ThreadPool& pool, const ServerLimits& limits);
   ~RpcServer();
 
   /// Methods are to be given before Start, with their path: "/package.Service/Method". Handlers run
@@ -92,6 +99,8 @@ class RpcServer {
   void Shutdown(std::chrono::milliseconds grace);
 
   Poller& poller() { return *poller_; }
+  /// How many calls are being answered.
+  int64_t num_calls();
 
  private:
   friend class ServedRpc;
@@ -102,6 +111,7 @@ class RpcServer {
 
   void AcceptNext();
 
+  const ServerLimits limits_;
   grpc::ServerBuilder builder_;
   grpc::AsyncGenericService service_;
   grpc::ServerCompletionQueue* queue_;
@@ -128,15 +138,7 @@ void RpcServer::Handle(const std::string& method, Fn fn) {
       return rpc->End(InvalidArgument("the request of ", method, " cannot be read"));
     }
     fn(messages->request, &messages->response, &rpc->cancellation(),
-       [rpc, messages](const Status& status) {
-         if (!status.ok()) return rpc->End(status);
-         grpc::ByteBuffer bytes;
-         if (!WriteMessage(messages->response, &bytes)) {
-           return rpc->End(ResourceExhausted("the answer is larger than a message can be: ",
-                                             messages->response.ByteSizeLong(), " bytes"));
-         }
-         rpc->EndWith(bytes);
-       });
+       [rpc, messages](const Status& status) { rpc->EndWithMessage(status, messages->response); });
   });
 }
 

@@ -3,6 +3,8 @@
 
 #include "core/hash_map.h"
 #include "core/proto_io_tensor.h"
+#include "distributed/grpc/status.h"
+#include "distributed/grpc/wire.h"
 
 namespace tenon {
 
@@ -44,8 +46,9 @@ Status ReadRunGraphRequest(const RunGraphRequest& request, RunGraphCall* call) {
   call->step_id = request.step_id();
   call->record_timeline = request.exec_opts().record_timeline();
   call->recv_keys = {request.recv_key().begin(), request.recv_key().end()};
+  int64_t fill_budget = kMaxFillBytes;  // of the whole request
   for (const NamedTensorProto& t : request.send()) {
-    auto tensor = TensorFromProto(t.tensor());
+    auto tensor = TensorFromProto(t.tensor(), &fill_budget);
     if (!tensor.ok()) return Annotate(tensor.status(), t.name());
     call->send.emplace_back(t.name(), *std::move(tensor));
   }
@@ -60,9 +63,14 @@ Status WriteRunGraphResponse(Status status, bool error_in_body, RunGraphCall* ca
     status = TensorToProto(call->received[i], named->mutable_tensor());
   }
   if (call->record_timeline) *response->mutable_step_stats() = std::move(call->step_stats);
+  if (status.ok() && response->ByteSizeLong() > kMaxMessageBytes) {
+    status = ResourceExhausted("the tensors that the step returns take ", response->ByteSizeLong(),
+                               " bytes; one answer can hold ", kMaxMessageBytes);
+  }
+  if (!status.ok()) response->clear_recv();
   if (status.ok() || !error_in_body) return status;
   response->set_status_code(static_cast<error::Code>(status.code()));
-  response->set_status_error_message(std::string(Message(status)));
+  response->set_status_error_message(WireMessage(status));
   return OkStatus();
 }
 

@@ -72,20 +72,26 @@ class GrpcServer final : public Server {
         task_index_(options.task),
         task_(TaskName(options.job, options.task)),
         start_up_deadline_(options.start_up_deadline),
-        job_end_(cluster_, [this](const std::string& job, int task,
-                                  auto done) { FindOutIfAlive(job, task, std::move(done)); }),
+        job_end_(
+            cluster_,
+            [this](const std::string& job, int task, auto done) {
+              FindOutIfAlive(job, task, std::move(done));
+            },
+            options.notice),
         devices_(MakeCpuDevices(task_, options.cpu_devices, options.job)),
         pool_(options.threads > 0 ? options.threads : ThreadBudget()),
-        rpc_server_(pool_),
+        rpc_server_(pool_, options.limits),
         directory_(cluster_, rpc_server_.poller()),
         life_signs_(cluster_, rpc_server_.poller()) {
     std::vector<Device*> devices;
     for (const auto& d : devices_) devices.push_back(d.get());
     worker_ =
-        std::make_shared<Worker>(WorkerEnvironment{task_, devices, &registry, &pool_, &directory_});
+        std::make_shared<Worker>(WorkerEnvironment{task_, devices, &registry, &pool_, &directory_,
+                                                   &SystemClock(), options.limits});
     directory_.SetLocal(task_, worker_);
     master_ = std::make_unique<Master>(MasterEnvironment{
-        task_, cluster_, devices, &registry, &directory_, &SystemClock(), start_up_deadline_});
+        task_, cluster_, devices, &registry, &directory_, &SystemClock(), start_up_deadline_,
+        options.notice, options.limits, [worker = worker_] { worker->Sweep(); }});
   }
 
   ~GrpcServer() override {
@@ -102,7 +108,9 @@ class GrpcServer final : public Server {
     const std::string wanted = port >= 0 ? StrCat(port) : PortOf(configured);
     ServeWorker(rpc_server_, task_, *worker_, pool_);
     ServeMaster(rpc_server_, *master_, calls_, pool_);
-    ServeCluster(rpc_server_, {job_end_, *master_, task_, [this] { BeginShutdown(); }});
+    ServeCluster(rpc_server_, {job_end_, [this](auto* status) { Describe(status); }, [this](const std::string& reason) {
+                                  BeginShutdown(reason);
+                                }});
     std::string why_not = WhyNotBound(host_, wanted);
     if (why_not.empty() && !rpc_server_.Start(StrCat(host_, ":", wanted), &port_)) {
       why_not = "unknown reason";
@@ -140,20 +148,27 @@ class GrpcServer final : public Server {
     }
   }
 
+  std::string Describe() override {
+    cluster::ServerStatusResponse status;
+    Describe(&status);
+    return ToText(status);
+  }
+
   void WaitForShutdown() override {
     MutexLock lock(mu_);
     while (!shutting_down_) changed_.Wait(mu_);
   }
 
   void Shutdown() override {
-    BeginShutdown();
+    BeginShutdown("it shuts down");
     rpc_server_.Shutdown(kShutdownGrace);
   }
 
  private:
-  void FindOutIfAlive(const std::string& job, int task, std::function<void(bool)> done) {
+  void FindOutIfAlive(const std::string& job, int task,
+                      std::function<void(const Status&)> done) {
     const auto worker = life_signs_.Get(TaskName(job, task));
-    if (!worker.ok()) return done(false);
+    if (!worker.ok()) return done(worker.status());
     struct Question {
       GetStatusRequest request;
       GetStatusResponse response;
@@ -161,14 +176,31 @@ class GrpcServer final : public Server {
     auto question = std::make_shared<Question>();
     (*worker)->GetStatusAsync(
         question->request, &question->response,
-        [question, done = std::move(done)](const Status& s) { done(s.ok()); });
+        [question, done = std::move(done)](const Status& s) { done(s); });
   }
 
-  void BeginShutdown() {
+  void Describe(cluster::ServerStatusResponse* out) {
+    out->set_task(task_);
+    out->set_uptime_seconds(std::chrono::duration_cast<std::chrono::seconds>(
+                                std::chrono::steady_clock::now() - started_)
+                                .count());
+    for (const std::string& t : job_end_.Ended()) out->add_ended_tasks(t);
+    master_->Describe(out);
+    worker_->Describe(out);
+    out->set_memory_bytes(CpuAllocator().bytes_in_use());
+    out->set_calls(rpc_server_.num_calls());
+  }
+
+  /// Ends what sessions of this process and of others run here, so that a program which trains with
+  /// this server learns of it.
+  void BeginShutdown(const std::string& reason) {
+    {
+      MutexLock lock(mu_);
+      if (std::exchange(shutting_down_, true)) return;
+      changed_.NotifyAll();
+    }
     job_end_.Stop();
-    MutexLock lock(mu_);
-    shutting_down_ = true;
-    changed_.NotifyAll();
+    master_->Stop(Cancelled("the server of ", task_, " ends: ", reason));
   }
 
   const ClusterSpec cluster_;

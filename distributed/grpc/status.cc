@@ -1,14 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/status.h"
 
+#include <utf8proc.h>
+
 namespace tenon {
+
+std::string WireMessage(const Status& status) {
+  std::string_view rest = Message(status);
+  std::string out;
+  out.reserve(rest.size());
+  while (!rest.empty()) {
+    utf8proc_int32_t code_point;
+    const auto size = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(rest.data()),
+                                       static_cast<utf8proc_ssize_t>(rest.size()), &code_point);
+    if (size > 0) {
+      out.append(rest.substr(0, size));
+      rest.remove_prefix(size);
+    } else {
+      StrAppend(&out, "\\x", absl::Hex(static_cast<unsigned char>(rest[0]), absl::kZeroPad2));
+      rest.remove_prefix(1);
+    }
+  }
+  return out;
+}
 
 grpc::Status ToGrpc(const Status& status) {
   if (status.ok()) return grpc::Status::OK;
   constexpr size_t kMaxMessage = 3072;
-  std::string message(Message(status));
+  std::string message = WireMessage(status);
   if (message.size() > kMaxMessage) {
-    message.resize(kMaxMessage);
+    message.resize(kMaxMessage);  // gRPC encodes what this cuts a character into
     message += " ... [truncated]";
   }
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message);

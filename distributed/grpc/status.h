@@ -3,9 +3,15 @@
 
 #include <grpcpp/support/status.h>
 
+#include <string>
+
 #include "core/status.h"
 
 namespace tenon {
+
+/// The message as a field of a protobuf message may hold it: bytes that are not UTF-8, which a step
+/// may quote from its data, are written as \xNN.
+std::string WireMessage(const Status& status);
 
 /// The two number their codes alike. A message is cut at 3,072 bytes, as TensorFlow's servers do:
 /// it travels in a header.

@@ -5,11 +5,11 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include <chrono>
-#include <climits>
 
 #include "core/proto_io_tensor.h"
 #include "core/varint.h"
 #include "distributed/grpc/handover.h"
+#include "distributed/grpc/wire.h"
 
 namespace tenon {
 namespace {
@@ -33,52 +33,89 @@ int64_t NowMicros() {
       .count();
 }
 
-/// Reads the TensorProto that `in` is limited to. False when something is not as we write it; the
-/// caller then parses the whole message in the ordinary way.
-bool ReadTensor(CodedInputStream& in, Tensor* tensor, bool* apart) {
+/// Reads the dtype and shape that come before the bytes of a TensorProto, field by field.
+struct TensorHead {
   DType dtype = DType::kInvalid;
   Shape shape;
   bool has_shape = false;
+
+  bool ReadDType(CodedInputStream& in) {
+    uint32_t number;
+    if (!in.ReadVarint32(&number)) return false;
+    const auto known = DTypeFromNumber(static_cast<int>(number));
+    if (!known || !IsPlain(*known)) return false;
+    dtype = *known;
+    return true;
+  }
+  bool ReadShape(CodedInputStream& in) {
+    const FieldLimit field(in);
+    TensorShapeProto proto;
+    if (!field.ok() || !proto.MergeFromCodedStream(&in) || in.BytesUntilLimit() != 0) return false;
+    auto parsed = ShapeFromProto(proto);
+    if (!parsed.ok() || dtype == DType::kInvalid) return false;
+    shape = *std::move(parsed);
+    has_shape = true;
+    return true;
+  }
+  /// False when no memory has so many bytes.
+  bool NumBytes(size_t* bytes) const {
+    return !__builtin_mul_overflow(static_cast<size_t>(shape.num_elements()), SizeOf(dtype), bytes);
+  }
+};
+
+/// Asks for the tensor's memory; whether it can be filled now.
+bool MakeRoom(const TensorHead& head, bool wanted, ArrivingTensor* out) {
+  if (!wanted) return false;
+  auto memory = Tensor::Allocate(CpuAllocator(), head.dtype, head.shape);
+  if (memory.ok()) {
+    out->tensor = *std::move(memory);
+  } else {
+    out->status = memory.status();
+  }
+  return memory.ok();
+}
+
+/// Reads the TensorProto that `in` is limited to. False when something is not as we write it; the
+/// caller then parses the whole message in the ordinary way.
+bool ReadTensor(CodedInputStream& in, Apart apart, bool wanted, ArrivingTensor* out) {
+  TensorHead head;
+  bool has_content = false;
   while (const uint32_t tag = in.ReadTag()) {
     if (tag == kTensorDType) {
-      uint32_t number;
-      if (!in.ReadVarint32(&number)) return false;
-      const auto known = DTypeFromNumber(static_cast<int>(number));
-      if (!known || !IsPlain(*known)) return false;
-      dtype = *known;
+      if (!head.ReadDType(in)) return false;
     } else if (tag == kTensorShape) {
-      uint32_t size;
-      std::string text;
-      TensorShapeProto proto;
-      if (!in.ReadVarint32(&size) || !in.ReadString(&text, static_cast<int>(size)) ||
-          !proto.ParseFromString(text)) {
-        return false;
-      }
-      auto parsed = ShapeFromProto(proto);
-      if (!parsed.ok()) return false;
-      shape = *std::move(parsed);
-      if (dtype == DType::kInvalid) return false;
-      has_shape = true;
+      if (!head.ReadShape(in)) return false;
     } else if (tag == kTensorContent) {
-      uint32_t size;
-      if (!has_shape || tensor->valid() || !in.ReadVarint32(&size) ||
-          size != static_cast<uint64_t>(shape.num_elements()) * SizeOf(dtype)) {
+      int size = 0;
+      if (!head.has_shape || has_content || !head.NumBytes(&out->num_bytes) ||
+          !ReadLength(in, &size) || static_cast<size_t>(size) != out->num_bytes) {
         return false;
       }
-      auto memory = Tensor::Allocate(CpuAllocator(), dtype, shape);
-      if (!memory.ok() || !in.ReadRaw(memory->raw_data(), static_cast<int>(size))) return false;
-      *tensor = *std::move(memory);
+      has_content = true;
+      if (!MakeRoom(head, wanted, out)) {
+        if (!in.Skip(size)) return false;
+      } else if (!in.ReadRaw(out->tensor.raw_data(), size)) {
+        return false;
+      }
     } else {
       return false;
     }
   }
-  if (!tensor->valid() && has_shape && (shape.num_elements() == 0 || apart != nullptr)) {
-    auto memory = Tensor::Allocate(CpuAllocator(), dtype, shape);
-    if (!memory.ok()) return false;
-    *tensor = *std::move(memory);
-    if (apart != nullptr) *apart = shape.num_elements() > 0;
+  if (has_content) {
+    if (out->tensor.valid()) NormaliseBools(out->tensor, 0, out->num_bytes);
+    return true;
   }
-  return tensor->valid();
+  if (!head.has_shape || !head.NumBytes(&out->num_bytes)) return false;
+  out->apart = out->num_bytes > 0;
+  if (out->apart && apart == Apart::kRefuse) return false;
+  MakeRoom(head, wanted, out);
+  return true;
+}
+
+Status TooLarge(const Tensor& tensor) {
+  return ResourceExhausted("a tensor ", ToString(tensor.dtype()), tensor.shape().ToString(), " of ",
+                           tensor.num_bytes(), " bytes is larger than a message can be: ",
+                           kMaxMessageBytes, " bytes");
 }
 
 }  // namespace
@@ -95,11 +132,12 @@ grpc::Slice ShareBytes(const Tensor& tensor, size_t begin, size_t size) {
 
 StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead, size_t apart_above) {
   EncodedTensor out;
-  if (!tensor.valid() || !IsPlain(tensor.dtype()) || tensor.num_bytes() > INT_MAX / 2) {
+  if (!tensor.valid() || !IsPlain(tensor.dtype())) {
     RecvTensorResponse response;
     response.set_is_dead(is_dead);
     response.set_send_start_micros(NowMicros());
     if (tensor.valid()) TENON_RETURN_IF_ERROR(TensorToProto(tensor, response.mutable_tensor()));
+    if (response.ByteSizeLong() > kMaxMessageBytes) return TooLarge(tensor);
     out.head = response.SerializeAsString();
     return out;
   }
@@ -108,6 +146,7 @@ StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead, size_t 
   ShapeToProto(tensor.shape(), &shape);
   const size_t bytes = tensor.num_bytes();
   out.apart = bytes > apart_above;
+  if (!out.apart && bytes > kMaxMessageBytes) return TooLarge(tensor);
   std::string head;  // of the TensorProto, up to the bytes
   AppendVarint(&head, kTensorDType);
   AppendVarint(&head, static_cast<uint64_t>(tensor.dtype()));
@@ -142,25 +181,30 @@ grpc::ByteBuffer ToByteBuffer(const EncodedTensor& tensor) {
   return grpc::ByteBuffer(slices, 2);
 }
 
-bool ReadPlainTensorResponse(CodedInputStream& in, Tensor* tensor, bool* is_dead, bool* apart) {
+void NormaliseBools(Tensor& tensor, size_t begin, size_t size) {
+  if (tensor.dtype() != DType::kBool) return;
+  auto* const bytes = static_cast<uint8_t*>(tensor.raw_data()) + begin;
+  for (size_t i = 0; i < size; ++i) bytes[i] = bytes[i] != 0;
+}
+
+bool ReadPlainTensorResponse(CodedInputStream& in, Apart apart, bool wanted, ArrivingTensor* out) {
+  bool has_tensor = false;
   while (const uint32_t tag = in.ReadTag()) {
     uint64_t number;
     if (tag == kResponseIsDead) {
       if (!in.ReadVarint64(&number)) return false;
-      *is_dead = number != 0;
+      out->is_dead = number != 0;
     } else if (tag == kResponseSendStart) {
       if (!in.ReadVarint64(&number)) return false;
     } else if (tag == kResponseTensor) {
-      uint32_t size;
-      if (!in.ReadVarint32(&size)) return false;
-      const auto limit = in.PushLimit(static_cast<int>(size));
-      if (!ReadTensor(in, tensor, apart)) return false;
-      in.PopLimit(limit);
+      const FieldLimit field(in);
+      if (has_tensor || !field.ok() || !ReadTensor(in, apart, wanted, out)) return false;
+      has_tensor = true;
     } else {
       return false;
     }
   }
-  return in.ConsumedEntireMessage() && (tensor->valid() || *is_dead);
+  return in.ConsumedEntireMessage() && (has_tensor || out->is_dead);
 }
 
 Status ReadTensorResponse(const RecvTensorResponse& response, Tensor* tensor, bool* is_dead) {
@@ -171,12 +215,16 @@ Status ReadTensorResponse(const RecvTensorResponse& response, Tensor* tensor, bo
 }
 
 Status DecodeTensorResponse(grpc::ByteBuffer* message, Tensor* tensor, bool* is_dead) {
-  *is_dead = false;
   {
     grpc::ProtoBufferReader reader(message);
     CodedInputStream in(&reader);
-    in.SetTotalBytesLimit(INT_MAX);
-    if (ReadPlainTensorResponse(in, tensor, is_dead, nullptr)) return OkStatus();
+    ArrivingTensor arrived;
+    if (LimitToMessage(in, message->Length()) &&
+        ReadPlainTensorResponse(in, Apart::kRefuse, true, &arrived)) {
+      *tensor = std::move(arrived.tensor);
+      *is_dead = arrived.is_dead;
+      return arrived.status;
+    }
   }
   *tensor = Tensor();
   RecvTensorResponse response;

@@ -34,6 +34,7 @@ struct EncodedTensor {
   }
 };
 /// With more than `apart_above` bytes, those of a plain tensor are left out of the message.
+/// ResourceExhausted when what is left is more than a message can be.
 StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead,
                                      size_t apart_above = SIZE_MAX);
 
@@ -45,16 +46,35 @@ grpc::Slice ShareBytes(const Tensor& tensor, size_t begin, size_t size);
 grpc::ByteBuffer ToByteBuffer(const EncodedTensor& tensor);
 
 /// Reads such a message of any sender's. The bytes of a plain tensor are copied once, out of gRPC's
-/// slices into an aligned buffer. InvalidArgument when it is malformed.
+/// slices into an aligned buffer. InvalidArgument when it is malformed, ResourceExhausted when there
+/// is no memory for it.
 Status DecodeTensorResponse(grpc::ByteBuffer* message, Tensor* tensor, bool* is_dead);
 
 /// What a response holds; any sender's.
 Status ReadTensorResponse(const RecvTensorResponse& response, Tensor* tensor, bool* is_dead);
 
+/// A plain tensor on its way in.
+struct ArrivingTensor {
+  Tensor tensor;  // invalid when `status` is not OK, and of a dead one perhaps
+  bool is_dead = false;
+  /// The bytes do not come with the message: the tensor's memory is to be filled.
+  bool apart = false;
+  size_t num_bytes = 0;
+  /// Not OK when there is no memory for the tensor; its bytes have been skipped.
+  Status status;
+};
+
+/// What to do with bytes that have been left out of a message, see EncodeTensor.
+enum class Apart { kRefuse, kAccept };
+
 /// Reads the RecvTensorResponse that `in` is limited to when it is laid out as EncodeTensor does
-/// for plain tensors; otherwise false. The bytes may have been left out when `apart` is not null,
-/// which tells whether they have: the tensor's memory is then to be filled.
-bool ReadPlainTensorResponse(google::protobuf::io::CodedInputStream& in, Tensor* tensor,
-                             bool* is_dead, bool* apart);
+/// for plain tensors; otherwise false. Without `wanted` no memory is asked for, and the tensor's
+/// bytes are skipped.
+bool ReadPlainTensorResponse(google::protobuf::io::CodedInputStream& in, Apart apart, bool wanted,
+                             ArrivingTensor* out);
+
+/// Makes the bytes of a tensor of DType::kBool, [begin, begin + size), 0 or 1, as C++ wants them;
+/// those of other tensors stay as they are.
+void NormaliseBools(Tensor& tensor, size_t begin, size_t size);
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/worker_service.h"
 
+#include "core/exceptions.h"
 #include "distributed/grpc/run_graph_coding.h"
 #include "distributed/grpc/tensor_coding.h"
 
@@ -32,9 +33,13 @@ void RecvTensor(WorkerInterface& worker, const std::shared_ptr<ServedRpc>& rpc) 
   call->key = std::move(*request.mutable_rendezvous_key());
   worker.RecvTensorAsync(call.get(), &rpc->cancellation(), [rpc, call](const Status& status) {
     if (!status.ok()) return rpc->End(status);
-    const auto encoded = EncodeTensor(call->tensor, call->is_dead);
-    if (!encoded.ok()) return rpc->End(encoded.status());
-    rpc->EndWith(ToByteBuffer(*encoded));
+    const Status encoded = CatchExceptions([&] {
+      TENON_ASSIGN_OR_RETURN(const EncodedTensor tensor,
+                             EncodeTensor(call->tensor, call->is_dead));
+      rpc->EndWith(ToByteBuffer(tensor));
+      return OkStatus();
+    });
+    if (!encoded.ok()) rpc->End(encoded);
   });
 }
 
@@ -55,7 +60,11 @@ void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& wo
       [&](const RegisterGraphRequest& request, RegisterGraphResponse* response, Cancellation*,
           Done done) {
         pool.Submit([&worker, &request, response, done] {
-          worker.RegisterGraphAsync(request, response, done);
+          const Status s = CatchExceptions([&] {
+            worker.RegisterGraphAsync(request, response, done);
+            return OkStatus();
+          });
+          if (!s.ok()) done(s);
         });
       });
   server.Handle<RunGraphRequest, RunGraphResponse>(
@@ -65,7 +74,9 @@ void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& wo
         if (Status s = ReadRunGraphRequest(request, call.get()); !s.ok()) return done(s);
         const bool in_body = request.store_errors_in_response_body();
         worker.RunGraphAsync(call.get(), cancellation, [=](Status s) {
-          done(WriteRunGraphResponse(std::move(s), in_body, call.get(), response));
+          done(CatchExceptions([&] {
+            return WriteRunGraphResponse(std::move(s), in_body, call.get(), response);
+          }));
         });
       });
   server.HandleRaw(kWorkerService + "RecvTensor",

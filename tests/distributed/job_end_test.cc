@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/job_end.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,6 +13,8 @@
 namespace tenon {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using std::chrono::milliseconds;
 using tenon::testing::IsError;
 
@@ -29,7 +32,18 @@ class JobEndTest : public ::testing::Test {
   const ClusterSpec cluster_ = *ClusterSpec::Parse("worker=a:1,b:2");
   std::array<std::atomic<bool>, 2> alive_{};
   JobEnd job_end_{cluster_,
-                  [this](const std::string&, int task, auto done) { done(alive_[task]); }};
+                  [this](const std::string&, int task, auto done) {
+                    done(alive_[task] ? OkStatus() : away_);
+                  },
+                  [this](const std::string& line) {
+                    MutexLock lock(mu_);
+                    lines_.push_back(line);
+                  }};
+
+  /// How those do not answer that do not live.
+  Status away_ = DeadlineExceeded("no answer in time");
+  Mutex mu_;
+  std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);
 };
 
 TEST_F(JobEndTest, AWorkerThatLivesMayTakeLongAfterTheOthersEnd) {
@@ -70,10 +84,48 @@ TEST_F(JobEndTest, AWorkerThatVanishesIsNamedThoughAnotherLives) {
       IsError(StatusCode::kDeadlineExceeded, "1 s from /job:worker/replica:0/task:0 at a:1"));
 }
 
+TEST_F(JobEndTest, AWorkerToWhichTheConnectionBreaksIsAnnouncedAtOnceAndMayReturn) {
+  away_ = Unavailable("connection refused");
+  alive_[0] = alive_[1] = true;
+  const std::jthread life([this] {
+    std::this_thread::sleep_for(milliseconds(1500));
+    alive_[0] = false;
+    std::this_thread::sleep_for(milliseconds(1000));
+    alive_[0] = true;
+  });
+  const std::jthread end = EndBothAfter(milliseconds(4500));
+  EXPECT_OK(job_end_.Wait("worker", milliseconds(6000)));
+  MutexLock lock(mu_);
+  EXPECT_THAT(lines_, ElementsAre(HasSubstr("task:0 at a:1 is gone; waiting for its return: "
+                                            "connection refused"),
+                                  HasSubstr("task:0 at a:1 is back")));
+}
+
+TEST_F(JobEndTest, AWorkerThatIsGoneAndDoesNotReturnIsNamedWithTheReason) {
+  away_ = Unavailable("connection refused");
+  alive_[0] = alive_[1] = true;
+  const std::jthread death([this] {
+    std::this_thread::sleep_for(milliseconds(1000));
+    alive_[0] = false;
+  });
+  EXPECT_THAT(job_end_.Wait("worker", milliseconds(2000)),
+              IsError(StatusCode::kDeadlineExceeded,
+                      "/job:worker/replica:0/task:0 at a:1 is gone and did not return within 1 s: "
+                      "connection refused"));
+}
+
+TEST_F(JobEndTest, WhoIsWaitedForIsSaidEveryFewSeconds) {
+  alive_[0] = true;
+  const std::jthread end = EndBothAfter(milliseconds(6000));
+  EXPECT_OK(job_end_.Wait("worker", milliseconds(1000)));
+  MutexLock lock(mu_);
+  EXPECT_THAT(lines_, ElementsAre("waiting for /job:worker/replica:0/task:1 at b:2"));
+}
+
 TEST_F(JobEndTest, AWorkerThatDoesNotAnswerAtAllIsAskedOnce) {
   int asked = 0;
-  std::vector<std::function<void(bool)>> unanswered;
-  JobEnd job_end(cluster_, [&](const std::string&, int, std::function<void(bool)> done) {
+  std::vector<std::function<void(const Status&)>> unanswered;
+  JobEnd job_end(cluster_, [&](const std::string&, int, std::function<void(const Status&)> done) {
     ++asked;
     unanswered.push_back(std::move(done));
   });
@@ -83,7 +135,7 @@ TEST_F(JobEndTest, AWorkerThatDoesNotAnswerAtAllIsAskedOnce) {
 }
 
 TEST_F(JobEndTest, WithoutALimitNobodyIsAsked) {
-  JobEnd job_end(cluster_, [](const std::string&, int, std::function<void(bool)>) {
+  JobEnd job_end(cluster_, [](const std::string&, int, std::function<void(const Status&)>) {
     ADD_FAILURE() << "a task was asked";
   });
   const std::jthread end([&] {

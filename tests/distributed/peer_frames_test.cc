@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
 
+#include "core/memory_limit.h"
+#include "core/varint.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -15,10 +18,14 @@ using testing::IsError;
 /// What has arrived.
 struct Arrivals final : FrameReceiver {
   void OnFrame(cluster::PeerFrame frame) override { frames.push_back(std::move(frame)); }
-  void OnTensor(uint64_t call, Tensor tensor, bool is_dead) override {
+  bool WantsTensor(uint64_t call) override { return !unwanted.contains(call); }
+  void OnTensor(uint64_t call, const Status& status, Tensor tensor, bool is_dead) override {
+    statuses[call] = status;
     tensors.emplace(call, std::pair(std::move(tensor), is_dead));
   }
+  std::set<uint64_t> unwanted;
   std::vector<cluster::PeerFrame> frames;
+  std::map<uint64_t, Status> statuses;
   std::map<uint64_t, std::pair<Tensor, bool>> tensors;
 };
 
@@ -142,6 +149,144 @@ TEST(PeerFramesTest, ATruncatedMessageIsRefusedWhereverItEnds) {
     EXPECT_EQ(arrivals.frames.size(), size >= frame_bytes ? 1u : 0u);
   }
   EXPECT_EQ(whole_frames, 2);
+}
+
+/// A PeerTensor's field in a message, around a RecvTensorResponse's bytes.
+grpc::ByteBuffer TensorMessage(uint64_t call, const std::string& response) {
+  std::string inner, outer;
+  AppendVarint(&inner, 1 << 3);  // call
+  AppendVarint(&inner, call);
+  AppendVarint(&inner, 2 << 3 | 2);  // response
+  AppendVarint(&inner, response.size());
+  inner += response;
+  AppendVarint(&outer, 2 << 3 | 2);  // tensor
+  AppendVarint(&outer, inner.size());
+  const grpc::Slice slice(outer + inner);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+/// A RecvTensorResponse that says so of its tensor's bytes, whatever comes after that.
+std::string Response(DataType dtype, const std::vector<int64_t>& dims, uint64_t num_bytes,
+                     const std::string& bytes) {
+  TensorShapeProto shape;
+  for (const int64_t d : dims) shape.add_dim()->set_size(d);
+  std::string tensor, response;
+  AppendVarint(&tensor, 1 << 3);  // dtype
+  AppendVarint(&tensor, dtype);
+  AppendVarint(&tensor, 2 << 3 | 2);  // tensor_shape
+  AppendVarint(&tensor, shape.ByteSizeLong());
+  shape.AppendToString(&tensor);
+  if (num_bytes > 0) {
+    AppendVarint(&tensor, 4 << 3 | 2);  // tensor_content
+    AppendVarint(&tensor, num_bytes);
+    tensor += bytes;
+  }
+  AppendVarint(&response, 1 << 3 | 2);  // tensor
+  AppendVarint(&response, tensor.size());
+  return response + tensor;
+}
+
+TEST(PeerFramesTest, ASizeThatIsNotThereIsRefused) {
+  for (const uint64_t size : {uint64_t{3'000'000'000}, uint64_t{1} << 31, uint64_t{1000}}) {
+    const std::string response =
+        Response(DT_UINT8, {static_cast<int64_t>(size)}, size, std::string(20, 'x'));
+    grpc::ByteBuffer message = TensorMessage(1, response);
+    Arrivals arrivals;
+    EXPECT_THAT(FrameReader().Read(&message, arrivals),
+                IsError(StatusCode::kInvalidArgument, "cannot be read"));
+    EXPECT_TRUE(arrivals.tensors.empty());
+    const grpc::Slice slice(response);
+    grpc::ByteBuffer unary(&slice, 1);
+    Tensor tensor;
+    bool is_dead = false;
+    EXPECT_THAT(DecodeTensorResponse(&unary, &tensor, &is_dead),
+                IsError(StatusCode::kInvalidArgument, "cannot be read"));
+  }
+}
+
+TEST(PeerFramesTest, AShapeWhoseBytesNobodyCanCountIsRefused) {
+  grpc::ByteBuffer message = TensorMessage(1, Response(DT_INT64, {int64_t{1} << 61, 1}, 0, ""));
+  Arrivals arrivals;
+  EXPECT_THAT(FrameReader().Read(&message, arrivals),
+              IsError(StatusCode::kInvalidArgument, "cannot be read"));
+}
+
+TEST(PeerFramesTest, ForATensorThatNobodyWaitsForNoMemoryIsTaken) {
+  const int64_t before = CpuAllocator().bytes_in_use();
+  Arrivals arrivals;
+  arrivals.unwanted = {1, 2};
+  FrameReader reader;
+  grpc::ByteBuffer apart = TensorMessage(1, Response(DT_UINT8, {int64_t{1} << 40}, 0, ""));
+  ASSERT_OK(reader.Read(&apart, arrivals));
+  FrameBatch batch;
+  const Tensor a = Counting(1000);
+  batch.AddPart(1, a, 0, 8000);
+  batch.AddTensor(2, Encode(a));
+  batch.AddTensor(3, Encode(a));
+  grpc::ByteBuffer message = batch.Take();
+  EXPECT_LT(CpuAllocator().bytes_in_use(), before + 20000);
+  ASSERT_OK(reader.Read(&message, arrivals));
+  ASSERT_EQ(arrivals.tensors.size(), 1u);
+  EXPECT_TRUE(arrivals.tensors[3].first.Equals(a));
+}
+
+TEST(PeerFramesTest, WithoutMemoryForATensorTheOthersStillArrive) {
+  Arrivals arrivals;
+  FrameReader reader;
+  const int64_t size = int64_t{1} << 50;
+  grpc::ByteBuffer apart = TensorMessage(1, Response(DT_UINT8, {size}, 0, ""));
+  ASSERT_OK(reader.Read(&apart, arrivals));
+  SetCpuMemoryLimit(CpuAllocator().bytes_in_use() + 100'000);
+  FrameBatch batch;
+  const Tensor small = Counting(10);
+  std::vector<char> memory(200'000);
+  const Tensor large(DType::kUInt8, {200'000},
+                     WrapBuffer(memory.data(), memory.size(), [](void*) {}, nullptr));
+  batch.AddPart(1, small, 0, 80);
+  batch.AddTensor(2, Encode(large));
+  batch.AddTensor(3, Encode(small));
+  grpc::ByteBuffer message = batch.Take();
+  const Status read = reader.Read(&message, arrivals);
+  SetCpuMemoryLimit(int64_t{16} << 30);
+  ASSERT_OK(read);
+  EXPECT_THAT(arrivals.statuses[2], IsError(StatusCode::kResourceExhausted, "uint8[200000]"));
+  EXPECT_OK(arrivals.statuses[3]);
+  EXPECT_TRUE(arrivals.tensors[3].first.Equals(small));
+}
+
+TEST(PeerFramesTest, BoolsAreZeroOrOne) {
+  Arrivals arrivals;
+  FrameReader reader;
+  grpc::ByteBuffer message = TensorMessage(1, Response(DT_BOOL, {4}, 4, std::string("\0\1\2\xff", 4)));
+  ASSERT_OK(reader.Read(&message, arrivals));
+  grpc::ByteBuffer apart = TensorMessage(2, Response(DT_BOOL, {3}, 0, ""));
+  ASSERT_OK(reader.Read(&apart, arrivals));
+  FrameBatch batch;
+  batch.AddPart(2, Tensor::Of<uint8_t>({3}, {0, 7, 1}), 0, 3);
+  grpc::ByteBuffer parts = batch.Take();
+  ASSERT_OK(reader.Read(&parts, arrivals));
+  const auto bytes = [&](uint64_t call) {
+    const Tensor& t = arrivals.tensors[call].first;
+    const auto* data = static_cast<const uint8_t*>(t.raw_data());
+    return std::vector<int>(data, data + t.num_elements());
+  };
+  EXPECT_EQ(bytes(1), (std::vector<int>{0, 1, 1, 1}));
+  EXPECT_EQ(bytes(2), (std::vector<int>{0, 1, 1}));
+}
+
+TEST(PeerFramesTest, ATensorOfTwoGibibytesGoesInPartsOnly) {
+  const size_t size = size_t{1} << 31;
+  static char byte;  // nobody reads the elements
+  const Tensor large(DType::kUInt8, {static_cast<int64_t>(size)},
+                     WrapBuffer(&byte, size, [](void*) {}, nullptr));
+  EXPECT_THAT(EncodeTensor(large, false),
+              IsError(StatusCode::kResourceExhausted, "larger than a message can be"));
+  const EncodedTensor apart = Encode(large, kTensorPartBytes);
+  EXPECT_TRUE(apart.apart);
+  EXPECT_LT(apart.size(), 100u);
+  const EncodedTensor one_gibibyte = Encode(Tensor(
+      DType::kUInt8, {1 << 30}, WrapBuffer(&byte, size_t{1} << 30, [](void*) {}, nullptr)));
+  EXPECT_EQ(one_gibibyte.payload.raw_data(), &byte);  // not copied
 }
 
 }  // namespace

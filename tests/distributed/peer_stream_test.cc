@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "core/rendezvous.h"
+#include "distributed/cluster_spec.h"
 #include "distributed/grpc/channel.h"
+#include "proto/worker_service.grpc.pb.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 
@@ -53,7 +55,8 @@ class Caller final : public FrameReceiver {
 
  private:
   void OnFrame(cluster::PeerFrame frame) override { frames_.push_back(std::move(frame)); }
-  void OnTensor(uint64_t, Tensor, bool) override { FAIL() << "no tensor was asked for"; }
+  bool WantsTensor(uint64_t) override { return false; }
+  void OnTensor(uint64_t, const Status&, Tensor, bool) override {}
   bool Wait() {
     void* tag = nullptr;
     bool ok = false;
@@ -70,13 +73,23 @@ class Caller final : public FrameReceiver {
 
 constexpr int64_t kStep = 77;
 
-cluster::PeerFrame RecvFrame(uint64_t call) {
-  const std::string device = "/job:ps/replica:0/task:0/device:CPU:9";
+uint64_t IncarnationOf(const Server& server) {
+  const auto stub = tensorflow::WorkerService::NewStub(
+      OpenChannel(*AddressOfTarget(server.target())));
+  grpc::ClientContext context;
+  GetStatusResponse response;
+  EXPECT_TRUE(stub->GetStatus(&context, GetStatusRequest(), &response).ok());
+  return response.device_attributes(0).incarnation();
+}
+
+/// Asks for a tensor that the server's first device never makes.
+cluster::PeerFrame RecvFrame(Server& server, uint64_t call) {
   cluster::PeerFrame frame;
   frame.set_call(call);
   frame.mutable_recv_tensor()->set_step_id(kStep);
+  const std::string device = server.task() + "/device:CPU:0";
   frame.mutable_recv_tensor()->set_rendezvous_key(
-      RendezvousKey{device, 1, device, "never", 0, 0}.ToString());
+      RendezvousKey{device, IncarnationOf(server), device, "never", 0, 0}.ToString());
   return frame;
 }
 
@@ -93,7 +106,7 @@ TEST(PeerStreamTest, AMasterThatIsGoneLeavesNoStepBehind) {
     run.mutable_run_graph()->set_graph_handle("unknown");
     master.Send(run);
     EXPECT_EQ(master.Next().answer().ran_graph().status_code(), error::ABORTED);
-    other.Send(RecvFrame(5));
+    other.Send(RecvFrame(servers.at("ps", 0), 5));
     // The server reads a stream in order: now it has the receive.
     cluster::PeerFrame bad;
     bad.set_call(6);
@@ -111,7 +124,7 @@ TEST(PeerStreamTest, CleaningUpEndsTheReceivesOfAStep) {
   servers.StartAll();
   const std::string address = *servers.spec().Address("ps", 0);
   Caller master(address);
-  master.Send(RecvFrame(1));
+  master.Send(RecvFrame(servers.at("ps", 0), 1));
   cluster::PeerFrame clean_up;
   clean_up.mutable_cleanup_graph()->set_step_id(kStep);
   master.Send(clean_up);

@@ -201,7 +201,7 @@ TEST(ServerTest, AWorkerThatVanishesFailsTheJobAfterTheLimit) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THAT(cluster.at("ps", 0).WaitForJobEnd("worker", std::chrono::milliseconds(2000)),
               IsError(StatusCode::kDeadlineExceeded,
-                      "no sign of life for 2 s from /job:worker/replica:0/task:1 at 127.0.0.1"));
+                      "/job:worker/replica:0/task:1 at 127.0.0.1"));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(3000));
   death.join();
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/grpc/blocking_calls.h"
+
+#include <thread>
+
+#include "core/exceptions.h"
+
+namespace tenon {
+
+BlockingCalls::~BlockingCalls() {
+  MutexLock lock(mu_);
+  while (threads_ > 0) idle_.Wait(mu_);
+}
+
+Status BlockingCalls::Run(std::function<void()> call) {
+  MutexLock lock(mu_);
+  if (waiting_.size() >= kMaxWaiting) {
+    return ResourceExhausted("the server has ", kMaxThreads, " calls at work that may block, and ",
+                             waiting_.size(), " that wait for these; try again later");
+  }
+  waiting_.push_back(std::move(call));
+  if (threads_ == kMaxThreads) return OkStatus();
+  const Status started = CatchExceptions([this] {
+    std::thread([this] { Work(); }).detach();
+    return OkStatus();
+  });
+  if (started.ok()) {
+    ++threads_;
+  } else if (threads_ == 0) {
+    waiting_.pop_back();
+    return started;
+  }
+  return OkStatus();  // without a new thread, one of the others comes to it
+}
+
+void BlockingCalls::Work() {
+  mu_.Lock();
+  while (!waiting_.empty()) {
+    std::function<void()> call = std::move(waiting_.front());
+    waiting_.pop_front();
+    mu_.Unlock();
+    call();
+    call = nullptr;  // what it holds dies outside the lock
+    mu_.Lock();
+  }
+  --threads_;
+  // Under the lock: the object may be gone as soon as it is free.
+  if (threads_ == 0) idle_.NotifyAll();
+  mu_.Unlock();
+}
+
+}  // namespace tenon
