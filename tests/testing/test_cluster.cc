@@ -36,7 +36,8 @@ class FreePort {
 
 }  // namespace
 
-TestCluster::TestCluster(int num_ps, int num_workers) {
+TestCluster::TestCluster(int num_ps, int num_workers, const ServerLimits& limits)
+    : limits_(limits) {
   const std::vector<FreePort> ports(num_ps + num_workers);
   for (int i = 0; i < num_ps + num_workers; ++i) {
     const bool is_ps = i < num_ps;
@@ -57,6 +58,7 @@ void TestCluster::StartOne(const std::string& job, int task) {
   options.task = task;
   options.threads = 2;
   options.start_up_deadline = std::chrono::milliseconds(5000);
+  options.limits = limits_;
   auto server = Server::Start(options, AllOps());
   ASSERT_OK(server);
   servers_[{job, task}] = *std::move(server);

@@ -14,7 +14,7 @@ namespace tenon::testing {
 /// runs kernels on two threads.
 class TestCluster {
  public:
-  TestCluster(int num_ps, int num_workers);
+  TestCluster(int num_ps, int num_workers, const ServerLimits& limits = {});
   const ClusterSpec& spec() const { return spec_; }
 
   void StartAll();
@@ -24,6 +24,7 @@ class TestCluster {
 
  private:
   ClusterSpec spec_;
+  const ServerLimits limits_;
   std::map<std::pair<std::string, int>, std::unique_ptr<Server>> servers_;
 };
 

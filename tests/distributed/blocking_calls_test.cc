@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/grpc/blocking_calls.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using testing::IsError;
+
+TEST(BlockingCallsTest, ThreadsAreBoundedAndWhatWaitsRunsLater) {
+  std::atomic<int> running = 0, most = 0, done = 0;
+  std::atomic<bool> go = false;
+  constexpr int kCalls = 3 * BlockingCalls::kMaxThreads;
+  {
+    BlockingCalls calls;
+    for (int i = 0; i < kCalls; ++i) {
+      ASSERT_OK(calls.Run([&] {
+        const int now = ++running;
+        for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+        }
+        while (!go) std::this_thread::yield();
+        --running;
+        ++done;
+      }));
+    }
+    while (running < BlockingCalls::kMaxThreads) std::this_thread::yield();
+    go = true;
+  }
+  EXPECT_EQ(most, BlockingCalls::kMaxThreads);
+  EXPECT_EQ(done, kCalls);
+}
+
+TEST(BlockingCallsTest, MoreThanMayWaitAreRefused) {
+  std::atomic<bool> go = false;
+  std::atomic<size_t> done = 0;
+  size_t accepted = 0;
+  {
+    BlockingCalls calls;
+    Status last;
+    while (last.ok()) {
+      last = calls.Run([&] {
+        while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        ++done;
+      });
+      if (last.ok()) ++accepted;
+    }
+    EXPECT_THAT(last, IsError(StatusCode::kResourceExhausted, "try again later"));
+    EXPECT_GE(accepted, BlockingCalls::kMaxWaiting);
+    EXPECT_LE(accepted, BlockingCalls::kMaxWaiting + BlockingCalls::kMaxThreads);
+    go = true;
+  }
+  EXPECT_EQ(done, accepted);
+}
+
+}  // namespace
+}  // namespace tenon

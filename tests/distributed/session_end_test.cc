@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sessions that are closed, given up or left while something is under way: every wait ends, and no
+// task keeps anything of them.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "core/proto_io_graph.h"
+#include "distributed/remote_session.h"
+#include "ops/array_ops.h"
+#include "ops/math_ops.h"
+#include "ops/state_ops.h"
+#include "proto/master.pb.h"
+#include "tests/distributed/raw_client.h"
+#include "tests/testing/loops.h"
+#include "tests/testing/registry.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/testing/test_cluster.h"
+
+namespace tenon {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using testing::AllOps;
+using testing::IsError;
+using testing::RawCaller;
+using testing::TestCluster;
+
+const std::string kMaster = "/tensorflow.MasterService/";
+
+/// A variable on the parameter server.
+void BuildVariable(const Scope& root) {
+  const Scope ps = root.WithDevice("/job:ps/task:0");
+  const Output v = VariableV2(ps.WithName("v"), {2}, DType::kFloat);
+  Assign(ps.WithName("init"), v, Const(ps, {1.0f, 2.0f}));
+}
+
+/// A loop on the worker that never ends, as long as "result" is asked for.
+void BuildEndlessLoop(const Scope& root) {
+  const Scope worker = root.WithDevice("/job:worker/task:0");
+  const std::vector<Output> results = testing::WhileLoop(
+      worker, "loop", {Const(worker, 0), Const(worker, 1)},
+      [](const Scope& s, const std::vector<Output>& v) { return Less(s, v[0], v[1]); },
+      [](const Scope& s, const std::vector<Output>& v) {
+        return std::vector<Output>{Mul(s, v[0], v[1]), v[1]};
+      });
+  Identity(worker.WithName("result"), results[0]);
+}
+
+/// Returns when `server` says that nobody has a session there; false when it never does.
+bool HasNoSessions(Server& server) {
+  const auto deadline = steady_clock::now() + std::chrono::seconds(10);
+  while (steady_clock::now() < deadline) {
+    const std::string text = server.Describe();
+    if (text.find("\nsession ") == std::string::npos &&
+        text.find("steps: 0;") != std::string::npos) {
+      return true;
+    }
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  ADD_FAILURE() << server.Describe();
+  return false;
+}
+
+TEST(SessionEndTest, AServerThatEndsGivesUpWaitingForOtherTasks) {
+  TestCluster cluster(1, 1);
+  cluster.StartOne("worker", 0);
+  const Scope root = Scope::Root(AllOps());
+  BuildVariable(root);
+  Server& worker = cluster.at("worker", 0);
+  std::jthread end([&] {
+    std::this_thread::sleep_for(milliseconds(300));
+    worker.Shutdown();
+  });
+  const auto begin = steady_clock::now();
+  EXPECT_THAT(worker.MakeSession(root.graph()), IsError(StatusCode::kCancelled, "ends"));
+  EXPECT_LT(steady_clock::now() - begin, milliseconds(3000));
+}
+
+TEST(SessionEndTest, AClientThatGivesUpOpeningASessionLeavesNone) {
+  TestCluster cluster(1, 1);
+  cluster.StartOne("worker", 0);
+  const Scope root = Scope::Root(AllOps());
+  BuildVariable(root);
+  CreateSessionRequest request;
+  ASSERT_OK(GraphToProto(root.graph(), request.mutable_graph_def()));
+  CreateSessionResponse response;
+  RawCaller caller(cluster.at("worker", 0).target());
+  EXPECT_EQ(caller.Call(kMaster + "CreateSession", request, &response, milliseconds(300))
+                .error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(HasNoSessions(cluster.at("worker", 0)));
+}
+
+TEST(SessionEndTest, ExtendBesideCloseLeavesNoWorkerSession) {
+  TestCluster cluster(2, 1);
+  cluster.StartAll();
+  Scope more = Scope::Root(AllOps());
+  for (const char* device : {"/job:ps/task:0", "/job:ps/task:1"}) {
+    Const(more.WithDevice(device), 1.0f);
+  }
+  ExtendSessionRequest extend;
+  ASSERT_OK(GraphToProto(more.graph(), extend.mutable_graph_def()));
+  const std::string target = cluster.at("worker", 0).target();
+  for (int i = 0; i < 30; ++i) {
+    RawCaller caller(target);
+    CreateSessionResponse session;
+    ASSERT_TRUE(caller.Call(kMaster + "CreateSession", CreateSessionRequest(), &session).ok());
+    std::jthread extender([&] {
+      RawCaller other(target);
+      ExtendSessionResponse response;
+      extend.set_session_handle(session.session_handle());
+      other.Call(kMaster + "ExtendSession", extend, &response);
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(i * 100));
+    CloseSessionRequest close;
+    close.set_session_handle(session.session_handle());
+    CloseSessionResponse closed;
+    EXPECT_TRUE(caller.Call(kMaster + "CloseSession", close, &closed).ok());
+  }
+  for (const int task : {0, 1}) EXPECT_TRUE(HasNoSessions(cluster.at("ps", task)));
+}
+
+TEST(SessionEndTest, AStepThatCannotBeCompiledLeavesNoPartition) {
+  TestCluster cluster(1, 1);
+  cluster.StartAll();
+  const Scope root = Scope::Root(AllOps());
+  BuildVariable(root);
+  // That there is no such text is known when the kernel is made.
+  const Scope worker = root.WithDevice("/job:worker/task:0");
+  worker.WithName("text")
+      .Op("AsString")
+      .Input(Output{root.graph().Find("v"), 0})
+      .Attr("scientific", true)
+      .Attr("shortest", true)
+      .Output();
+  ASSERT_OK(root.status());
+  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  ASSERT_OK(session);
+  EXPECT_THAT((*session)->Run({}, {"text"}), IsError(StatusCode::kInvalidArgument, "Cannot select both"));
+  const auto deadline = steady_clock::now() + std::chrono::seconds(5);
+  while (cluster.at("ps", 0).Describe().find(": 0 partitions") == std::string::npos) {
+    ASSERT_LT(steady_clock::now(), deadline) << cluster.at("ps", 0).Describe();
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+}
+
+TEST(SessionEndTest, AnIdleSessionIsClosedAndItsWorkerSessionsToo) {
+  ServerLimits limits;
+  limits.session_timeout = std::chrono::seconds(1);
+  TestCluster cluster(1, 1, limits);
+  cluster.StartAll();
+  const Scope root = Scope::Root(AllOps());
+  BuildVariable(root);
+  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  ASSERT_OK(session);
+  for (int i = 0; i < 4; ++i) {  // longer than the limit, but never idle for so long
+    ASSERT_OK((*session)->Run({}, {}, {"init"}));
+    std::this_thread::sleep_for(milliseconds(400));
+  }
+  EXPECT_TRUE(HasNoSessions(cluster.at("worker", 0)));
+  EXPECT_TRUE(HasNoSessions(cluster.at("ps", 0)));
+  EXPECT_THAT((*session)->Run({}, {}, {"init"}), IsError(StatusCode::kAborted, "is not found"));
+}
+
+TEST(SessionEndTest, AStepEndsWithTheConnectionThatAskedForIt) {
+  TestCluster cluster(0, 1);
+  cluster.StartAll();
+  const Scope root = Scope::Root(AllOps());
+  BuildEndlessLoop(root);
+  ASSERT_OK(root.status());
+  Server& server = cluster.at("worker", 0);
+  RawCaller caller(server.target());
+  CreateSessionRequest create;
+  ASSERT_OK(GraphToProto(root.graph(), create.mutable_graph_def()));
+  CreateSessionResponse session;
+  ASSERT_TRUE(caller.Call(kMaster + "CreateSession", create, &session).ok());
+  RunStepRequest run;
+  run.set_session_handle(session.session_handle());
+  run.add_target("result");
+  RunStepResponse ran;
+  EXPECT_EQ(caller.Call(kMaster + "RunStep", run, &ran, milliseconds(300)).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  const auto deadline = steady_clock::now() + std::chrono::seconds(5);
+  while (server.Describe().find("idle for") == std::string::npos) {
+    ASSERT_LT(steady_clock::now(), deadline) << server.Describe();
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+}
+
+TEST(SessionEndTest, StoppingAServerEndsTheStepsOfItsOwnProcess) {
+  TestCluster cluster(0, 1);
+  cluster.StartAll();
+  const Scope root = Scope::Root(AllOps());
+  BuildEndlessLoop(root);
+  auto session = cluster.at("worker", 0).MakeSession(root.graph());
+  ASSERT_OK(session);
+  std::jthread stop([&] {
+    std::this_thread::sleep_for(milliseconds(300));
+    EXPECT_OK(StopServer(cluster.at("worker", 0).target(), "tenon stop"));
+  });
+  EXPECT_THAT((*session)->Run({}, {}, {"result"}),
+              IsError(StatusCode::kCancelled, "ends: tenon stop"));
+  EXPECT_THAT((*session)->Run({}, {}, {"result"}), IsError(StatusCode::kCancelled, "tenon stop"));
+}
+
+TEST(SessionEndTest, ShutdownWaitsThoughAnotherThreadShutsDownToo) {
+  TestCluster cluster(0, 1);
+  cluster.StartAll();
+  const Scope root = Scope::Root(AllOps());
+  BuildEndlessLoop(root);
+  Server& server = cluster.at("worker", 0);
+  auto session = MakeRemoteSession(server.target(), root.graph());
+  ASSERT_OK(session);
+  std::jthread run([&] { EXPECT_FALSE((*session)->Run({}, {}, {"result"}).ok()); });
+  std::this_thread::sleep_for(milliseconds(200));
+  std::jthread other([&] { server.Shutdown(); });
+  server.Shutdown();
+  testing::RawSocket late(server.port());
+  EXPECT_FALSE(late.connected());
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/worker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "runtime/cpu_device.h"
+#include "tests/testing/registry.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::AllOps;
+using testing::IsError;
+
+constexpr char kTask[] = "/job:worker/replica:0/task:0";
+
+/// A cluster of nobody else.
+class NoWorkers final : public WorkerDirectory {
+ public:
+  StatusOr<std::shared_ptr<WorkerInterface>> Get(const std::string& task) override {
+    return NotFound(task);
+  }
+  std::string Address(const std::string&) const override { return "nowhere"; }
+};
+
+/// A worker with one device, called as a peer would.
+class WorkerTest : public ::testing::Test {
+ protected:
+  WorkerTest() : devices_(MakeCpuDevices(kTask, 1, "worker")) {
+    WorkerEnvironment environment{kTask, {devices_[0].get()}, &AllOps(), &pool_, &directory_,
+                                  &SystemClock(), {}};
+    environment.limits.sessions = 3;
+    environment.limits.session_timeout = std::chrono::seconds(1);
+    worker_ = std::make_unique<Worker>(environment);
+  }
+  ~WorkerTest() override { worker_->Shutdown(); }
+
+  uint64_t incarnation() const { return devices_[0]->incarnation(); }
+
+  Status OpenSession(const std::string& handle, const std::string& master, uint64_t incarnation) {
+    CreateWorkerSessionRequest request;
+    request.set_session_handle(handle);
+    request.set_master_task(master);
+    request.set_master_incarnation(static_cast<int64_t>(incarnation));
+    CreateWorkerSessionResponse response;
+    Status result = Internal("not called");
+    worker_->CreateWorkerSessionAsync(request, &response, [&](Status s) { result = s; });
+    return result;
+  }
+  /// Registers a graph whose one node waits for a tensor that never comes.
+  std::string RegisterWaitingGraph(const std::string& session) {
+    RegisterGraphRequest request;
+    request.set_session_handle(session);
+    NodeDef* node = request.mutable_graph_def()->add_node();
+    node->set_name("wait");
+    node->set_op("_Recv");
+    node->set_device(devices_[0]->name());
+    auto& attr = *node->mutable_attr();
+    attr["tensor_type"].set_type(DT_FLOAT);
+    attr["tensor_name"].set_s("never");
+    attr["send_device"].set_s(devices_[0]->name());
+    attr["recv_device"].set_s(devices_[0]->name());
+    attr["send_device_incarnation"].set_i(static_cast<int64_t>(incarnation()));
+    RegisterGraphResponse response;
+    worker_->RegisterGraphAsync(request, &response, [](const Status& s) { EXPECT_OK(s); });
+    return response.graph_handle();
+  }
+  void CleanUp(int64_t step) {
+    CleanupGraphRequest request;
+    request.set_step_id(step);
+    CleanupGraphResponse response;
+    worker_->CleanupGraphAsync(request, &response, [](const Status& s) { EXPECT_OK(s); });
+  }
+  cluster::ServerStatusResponse Describe() {
+    cluster::ServerStatusResponse status;
+    worker_->Describe(&status);
+    return status;
+  }
+  RecvTensorCall Receive(int64_t step) const {
+    const std::string& device = devices_[0]->name();
+    return {step, RendezvousKey{device, incarnation(), device, "x", 0, 0}.ToString(), {}, false};
+  }
+
+  ThreadPool pool_{2};
+  NoWorkers directory_;
+  const std::vector<std::unique_ptr<Device>> devices_;
+  std::unique_ptr<Worker> worker_;
+  Status ended_;  // of the call in the background
+  std::atomic<bool> over_ = false;
+  WorkerInterface::Done End() {
+    return [this](Status s) {
+      ended_ = std::move(s);
+      over_ = true;
+    };
+  }
+  void WaitForEnd() {
+    while (!over_) std::this_thread::yield();
+  }
+};
+
+TEST_F(WorkerTest, AReceiveFromADeviceThatTheTaskLacksIsRefused) {
+  const std::string device = std::string(kTask) + "/device:GPU:3";
+  RecvTensorCall call{1, RendezvousKey{device, 1, device, "x", 0, 0}.ToString(), {}, false};
+  worker_->RecvTensorAsync(&call, nullptr, End());
+  WaitForEnd();
+  EXPECT_THAT(ended_, IsError(StatusCode::kInvalidArgument, "has no device"));
+  EXPECT_EQ(Describe().num_steps(), 0);
+}
+
+TEST_F(WorkerTest, AStrangerWhoSaysThatHeIsThisTaskEndsNoSession) {
+  ASSERT_OK(OpenSession("mine", kTask, incarnation()));
+  EXPECT_THAT(OpenSession("his", kTask, incarnation() + 1),
+              IsError(StatusCode::kPermissionDenied, "says that it is"));
+  EXPECT_EQ(Describe().worker_sessions_size(), 1);
+}
+
+TEST_F(WorkerTest, AMasterThatRestartsEndsTheStepsOfItsOldSessions) {
+  ASSERT_OK(OpenSession("old", "/job:worker/replica:0/task:1", 1));
+  RunGraphCall run;
+  run.session_handle = "old";
+  run.graph_handle = RegisterWaitingGraph("old");
+  run.step_id = 7;
+  worker_->RunGraphAsync(&run, nullptr, End());
+  EXPECT_EQ(Describe().num_steps(), 1);
+  ASSERT_OK(OpenSession("new", "/job:worker/replica:0/task:1", 2));
+  WaitForEnd();
+  EXPECT_THAT(ended_, IsError(StatusCode::kAborted, "has been deleted"));
+  EXPECT_EQ(Describe().num_steps(), 0);
+}
+
+TEST_F(WorkerTest, ACallThatComesAfterTheCleanUpIsRefusedAndLeavesNoStep) {
+  ASSERT_OK(OpenSession("s", "", 0));
+  CleanUp(7);
+  RecvTensorCall receive = Receive(7);
+  worker_->RecvTensorAsync(&receive, nullptr, End());
+  WaitForEnd();
+  EXPECT_THAT(ended_, IsError(StatusCode::kAborted, "step 7 has been cleaned up"));
+  over_ = false;
+  RunGraphCall run;
+  run.session_handle = "s";
+  run.graph_handle = RegisterWaitingGraph("s");
+  run.step_id = 7;
+  worker_->RunGraphAsync(&run, nullptr, End());
+  WaitForEnd();
+  EXPECT_THAT(ended_, IsError(StatusCode::kAborted, "step 7 has been cleaned up"));
+  EXPECT_EQ(Describe().num_steps(), 0);
+}
+
+TEST_F(WorkerTest, AReceiveThatIsGivenUpBeforeItsStepBeginsLeavesNothing) {
+  Cancellation cancellation;
+  RecvTensorCall receive = Receive(7);
+  worker_->RecvTensorAsync(&receive, &cancellation, End());
+  cluster::ServerStatusResponse status = Describe();
+  EXPECT_EQ(status.num_receives(), 1);
+  ASSERT_EQ(status.steps_size(), 1);
+  ASSERT_EQ(status.steps(0).waits_size(), 1);
+  EXPECT_THAT(status.steps(0).waits(0), HasSubstr("waits for x, not made yet at"));
+  cancellation.Cancel(Cancelled("test"));
+  WaitForEnd();
+  status = Describe();
+  EXPECT_EQ(status.num_receives(), 0);
+  EXPECT_EQ(status.num_steps(), 0);
+}
+
+TEST_F(WorkerTest, SessionsAreCountedAndForgottenWhenNobodyUsesThem) {
+  for (const char* handle : {"a", "b", "c"}) ASSERT_OK(OpenSession(handle, "", 0));
+  ASSERT_OK(OpenSession("a", "", 0));  // it is there already
+  EXPECT_THAT(OpenSession("d", "", 0), IsError(StatusCode::kResourceExhausted, "3 sessions"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  ASSERT_OK(OpenSession("a", "", 0));
+  worker_->Sweep();
+  EXPECT_EQ(Describe().worker_sessions_size(), 1);
+  EXPECT_OK(OpenSession("d", "", 0));
+}
+
+}  // namespace
+}  // namespace tenon
