@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/status.h"
+#include "distributed/credentials.h"
 #include "distributed/master.h"
 
 namespace tenon {
@@ -26,6 +27,7 @@ class MasterChannel {
 std::unique_ptr<MasterChannel> MakeLocalChannel(Master& master);
 
 /// Over gRPC to host:port. Unavailable when it cannot be reached.
-std::unique_ptr<MasterChannel> MakeGrpcChannel(const std::string& address);
+std::unique_ptr<MasterChannel> MakeGrpcChannel(const std::string& address,
+                                               const Credentials& credentials);
 
 }  // namespace tenon

@@ -205,7 +205,7 @@ StatusOr<std::unique_ptr<Session>> OpenChannelSession(std::unique_ptr<MasterChan
 StatusOr<std::unique_ptr<Session>> MakeRemoteSession(const std::string& target, const Graph& graph,
                                                      const RemoteSessionOptions& options) {
   TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
-  return OpenChannelSession(MakeGrpcChannel(address), target, graph, options);
+  return OpenChannelSession(MakeGrpcChannel(address, options.credentials), target, graph, options);
 }
 
 }  // namespace tenon

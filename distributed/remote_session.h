@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/passes/pass.h"
+#include "distributed/credentials.h"
 #include "runtime/session.h"
 
 namespace tenon {
@@ -16,6 +16,8 @@ struct RemoteSessionOptions {
   bool allow_soft_placement = false;
   /// Whether the master optimises the graph.
   bool optimize = true;
+  /// What the server asks of its clients.
+  Credentials credentials;
 };
 
 /// A session on the cluster of the server at `target`, "grpc://host:port". DeadlineExceeded naming

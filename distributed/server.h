@@ -8,6 +8,7 @@
 
 #include "core/op_registry.h"
 #include "distributed/cluster_spec.h"
+#include "distributed/credentials.h"
 #include "distributed/limits.h"
 #include "runtime/session.h"
 
@@ -30,10 +31,18 @@ struct ServerOptions {
   /// or back; from any thread, and must not block. May be null.
   std::function<void(const std::string& line)> notice;
   ServerLimits limits;
+  /// What this task shows to others and asks of them.
+  Credentials credentials;
+  /// Listen beyond loopback though there are no credentials.
+  bool insecure = false;
+  /// Beside the address, listen at this port of loopback for clients of this machine that have no
+  /// credentials, as TensorFlow's; 0: any free port, -1: do not.
+  int loopback_port = -1;
 };
 
 /// A task of a cluster: master and worker in one process, over gRPC. It listens on the host of its
-/// address in the cluster, never on others.
+/// address in the cluster, and on no others but perhaps loopback. Beyond loopback it wants
+/// credentials, or to be told that it needs none.
 ///
 /// A job ends when all its workers have: each says so with ReportEnd to the tasks that wait in
 /// WaitForJobEnd, as parameter servers do. Thread-safe.
@@ -41,7 +50,8 @@ struct ServerOptions {
 /// A process with a server keeps up to 64 MiB of memory that it has freed (mallopt).
 class Server {
  public:
-  /// Listens when it returns. InvalidArgument for a task that the cluster lacks; Unavailable when
+  /// Listens when it returns. InvalidArgument for a task that the cluster lacks; FailedPrecondition
+  /// when it would listen beyond loopback without credentials and is not `insecure`; Unavailable when
   /// the address cannot be had, naming it and the reason. `registry` must outlive the server.
   static StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                  const OpRegistry& registry);
@@ -50,6 +60,8 @@ class Server {
   /// "grpc://host:port", to open sessions with.
   virtual std::string target() const = 0;
   virtual int port() const = 0;
+  /// Where clients without credentials find it; 0 when they do not.
+  virtual int loopback_port() const = 0;
   /// "/job:J/replica:0/task:T".
   virtual std::string task() const = 0;
   virtual const ClusterSpec& cluster() const = 0;
@@ -79,10 +91,12 @@ class Server {
 };
 
 /// Asks the server at `target` ("grpc://host:port") to end. Unavailable when nobody answers.
-Status StopServer(const std::string& target, const std::string& reason);
+Status StopServer(const std::string& target, const std::string& reason,
+                  const Credentials& credentials = {});
 
 /// What the server at `target` is doing, for people to read: sessions, steps, what waits for what,
 /// memory.
-StatusOr<std::string> DescribeServer(const std::string& target);
+StatusOr<std::string> DescribeServer(const std::string& target,
+                                     const Credentials& credentials = {});
 
 }  // namespace tenon

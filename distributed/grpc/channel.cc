@@ -2,10 +2,11 @@
 #include "distributed/grpc/channel.h"
 
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 #include <climits>
+
+#include "distributed/grpc/security.h"
 
 namespace tenon {
 namespace {
@@ -40,7 +41,8 @@ void SetTransportOptions(int keepalive_ms, Set set) {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, Keepalive keepalive) {
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address,
+                                           const Credentials& credentials, Keepalive keepalive) {
   grpc::ChannelArguments args;
   SetTransportOptions(keepalive == Keepalive::kFrequent ? kFrequentMs : kRareMs,
                       [&](const char* name, int value) { args.SetInt(name, value); });
@@ -54,7 +56,7 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, Keepalive
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
   // Servers of one process, as tests have them, must not share connections.
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), args);
+  return grpc::CreateCustomChannel(address, ChannelCredentialsOf(credentials), args);
 }
 
 void SetServerOptions(const ServerLimits& limits, grpc::ServerBuilder* builder) {

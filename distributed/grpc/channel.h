@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "distributed/credentials.h"
 #include "distributed/limits.h"
 
 namespace tenon {
@@ -21,6 +22,7 @@ enum class Keepalive {
 /// A channel to host:port with the options that suit tensors: no limit on message size, large
 /// frames and reads, no proxy, quick reconnection.
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address,
+                                           const Credentials& credentials = {},
                                            Keepalive keepalive = Keepalive::kRare);
 
 /// The same options for a server, and its limits. It looks after its clients every 20 s. Compressed

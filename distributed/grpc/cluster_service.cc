@@ -6,6 +6,7 @@
 
 #include "distributed/cluster_spec.h"
 #include "distributed/grpc/channel.h"
+#include "distributed/grpc/security.h"
 #include "distributed/grpc/status.h"
 #include "distributed/server.h"
 #include "proto/cluster_service.grpc.pb.h"
@@ -17,10 +18,11 @@ constexpr std::chrono::seconds kDeadline{5};
 const std::string kClusterService = "/tenon.cluster.ClusterService/";
 
 std::unique_ptr<cluster::ClusterService::Stub> Connect(
-    const std::string& address, grpc::ClientContext* context,
+    const std::string& address, const Credentials& credentials, grpc::ClientContext* context,
     std::chrono::milliseconds limit = kDeadline) {
+  AddToken(credentials, context);
   context->set_deadline(std::chrono::system_clock::now() + limit);
-  return cluster::ClusterService::NewStub(OpenChannel(address));
+  return cluster::ClusterService::NewStub(OpenChannel(address, credentials));
 }
 
 std::string Seconds(double seconds) {
@@ -61,10 +63,11 @@ void ServeCluster(RpcServer& server, ClusterServiceParts parts) {
 }
 
 void SendTaskEnded(const std::string& address, const std::string& job, int task,
-                   const Status& status, bool may_still_start, std::chrono::milliseconds limit) {
+                   const Status& status, bool may_still_start, std::chrono::milliseconds limit,
+                   const Credentials& credentials) {
   grpc::ClientContext context;
   context.set_wait_for_ready(may_still_start);
-  const auto stub = Connect(address, &context, limit);
+  const auto stub = Connect(address, credentials, &context, limit);
   cluster::TaskEndedRequest request;
   cluster::TaskEndedResponse response;
   request.set_job(job);
@@ -75,20 +78,21 @@ void SendTaskEnded(const std::string& address, const std::string& job, int task,
   (void)stub->TaskEnded(&context, request, &response);
 }
 
-Status StopServer(const std::string& target, const std::string& reason) {
+Status StopServer(const std::string& target, const std::string& reason,
+                  const Credentials& credentials) {
   TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
   grpc::ClientContext context;
-  const auto stub = Connect(address, &context);
+  const auto stub = Connect(address, credentials, &context);
   cluster::ShutdownRequest request;
   cluster::ShutdownResponse response;
   request.set_reason(reason);
   return FromGrpc(stub->Shutdown(&context, request, &response));
 }
 
-StatusOr<std::string> DescribeServer(const std::string& target) {
+StatusOr<std::string> DescribeServer(const std::string& target, const Credentials& credentials) {
   TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
   grpc::ClientContext context;
-  const auto stub = Connect(address, &context);
+  const auto stub = Connect(address, credentials, &context);
   cluster::ServerStatusResponse response;
   TENON_RETURN_IF_ERROR(
       FromGrpc(stub->ServerStatus(&context, cluster::ServerStatusRequest(), &response)));

@@ -3,6 +3,7 @@
 
 #include "core/proto_io_tensor.h"
 #include "distributed/grpc/channel.h"
+#include "distributed/grpc/security.h"
 #include "distributed/grpc/status.h"
 #include "proto/cluster_service.grpc.pb.h"
 #include "proto/master_service.grpc.pb.h"
@@ -14,21 +15,25 @@ constexpr std::chrono::seconds kProbeDeadline{5};
 
 class GrpcMasterChannel final : public MasterChannel {
  public:
-  explicit GrpcMasterChannel(const std::string& address) : address_(address) {}
+  GrpcMasterChannel(const std::string& address, Credentials credentials)
+      : address_(address), credentials_(std::move(credentials)) {}
 
   Status CreateSession(const CreateSessionRequest& request,
                        CreateSessionResponse* response) override {
     TENON_RETURN_IF_ERROR(Connect());
     grpc::ClientContext context;
+    AddToken(credentials_, &context);
     return Named(stub_->CreateSession(&context, request, response));
   }
   Status ExtendSession(const ExtendSessionRequest& request,
                        ExtendSessionResponse* response) override {
     grpc::ClientContext context;
+    AddToken(credentials_, &context);
     return Named(stub_->ExtendSession(&context, request, response));
   }
   Status CloseSession(const CloseSessionRequest& request) override {
     grpc::ClientContext context;
+    AddToken(credentials_, &context);
     CloseSessionResponse response;
     return Named(stub_->CloseSession(&context, request, &response));
   }
@@ -47,6 +52,7 @@ class GrpcMasterChannel final : public MasterChannel {
     request.mutable_options()->set_timeout_in_ms(call->timeout_ms);
     if (call->trace) request.mutable_options()->set_trace_level(RunOptions::FULL_TRACE);
     grpc::ClientContext context;
+    AddToken(credentials_, &context);
     RunStepResponse response;
     TENON_RETURN_IF_ERROR(Named(stub_->RunStep(&context, request, &response)));
     if (response.status_code() != 0) {
@@ -61,14 +67,18 @@ class GrpcMasterChannel final : public MasterChannel {
   /// Finds out, with the first call, whether the server is Tenon's and bears to be asked often
   /// whether it lives: a dead or stalled one is noticed within 40 s then, and within 330 s otherwise.
   Status Connect() {
-    auto channel = OpenChannel(address_, Keepalive::kFrequent);
+    auto channel = OpenChannel(address_, credentials_, Keepalive::kFrequent);
     grpc::ClientContext context;
+    AddToken(credentials_, &context);
     context.set_deadline(std::chrono::system_clock::now() + kProbeDeadline);
     cluster::ServerStatusResponse response;
     const grpc::Status status = cluster::ClusterService::NewStub(channel)->ServerStatus(
         &context, cluster::ServerStatusRequest(), &response);
     if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-      channel = OpenChannel(address_, Keepalive::kRare);
+      channel = OpenChannel(address_, credentials_, Keepalive::kRare);
+    } else if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+      return Status(StatusCode::kUnauthenticated,
+                    StrCat("the server at ", address_, " refuses: ", status.error_message()));
     } else if (!status.ok()) {
       return Unavailable("the server at ", address_, " is unavailable: ", status.error_message());
     }
@@ -95,13 +105,15 @@ class GrpcMasterChannel final : public MasterChannel {
   }
 
   const std::string address_;
+  const Credentials credentials_;
   std::unique_ptr<tensorflow::MasterService::Stub> stub_;  // from CreateSession on
 };
 
 }  // namespace
 
-std::unique_ptr<MasterChannel> MakeGrpcChannel(const std::string& address) {
-  return std::make_unique<GrpcMasterChannel>(address);
+std::unique_ptr<MasterChannel> MakeGrpcChannel(const std::string& address,
+                                               const Credentials& credentials) {
+  return std::make_unique<GrpcMasterChannel>(address, credentials);
 }
 
 }  // namespace tenon

@@ -7,6 +7,7 @@
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/peer_stream.h"
 #include "distributed/grpc/run_graph_coding.h"
+#include "distributed/grpc/security.h"
 #include "distributed/grpc/wire.h"
 
 namespace tenon {
@@ -44,9 +45,10 @@ class ClientStream final : public PeerStream {
         start_(*this),
         finish_(*this) {}
 
-  void Start() {
+  void Start(const Credentials& credentials) {
     static const std::string kMethod = "/tenon.cluster.PeerService/Exchange";
     keep_ = shared_from_this();
+    AddToken(credentials, &context_);
     stream_ = stub_.PrepareCall(&context_, kMethod, &poller_.queue());
     stream_->StartCall(start_.tag());
   }
@@ -206,8 +208,10 @@ class ClientStream final : public PeerStream {
   flat_hash_map<uint64_t, PendingCall> calls_ ABSL_GUARDED_BY(mu_);
 };
 
-PeerCalls::PeerCalls(std::string address, Poller& poller, Named named, OnLoss on_loss)
+PeerCalls::PeerCalls(std::string address, const Credentials& credentials, Poller& poller, Named named,
+                     OnLoss on_loss)
     : address_(std::move(address)),
+      credentials_(credentials),
       poller_(poller),
       named_(std::move(named)),
       on_loss_(std::move(on_loss)) {}
@@ -225,12 +229,12 @@ std::shared_ptr<ClientStream> PeerCalls::Current() {
   const auto now = std::chrono::steady_clock::now();
   if (closed_ || (stream_ != nullptr && now - opened_ < kReopenPause)) return nullptr;
   // A connection of its own: unary calls on it would bring gRPC's other threads to read from it.
-  if (channel_ == nullptr) channel_ = OpenChannel(address_, Keepalive::kFrequent);
+  if (channel_ == nullptr) channel_ = OpenChannel(address_, credentials_, Keepalive::kFrequent);
   opened_ = now;
   std::erase_if(earlier_, [](const auto& s) { return s->over(); });
   if (stream_ != nullptr) earlier_.push_back(std::move(stream_));
   stream_ = std::make_shared<ClientStream>(channel_, poller_, named_, on_loss_);
-  stream_->Start();
+  stream_->Start(credentials_);
   return nullptr;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "distributed/credentials.h"
 #include "distributed/grpc/poller.h"
 #include "distributed/worker_interface.h"
 
@@ -26,7 +27,8 @@ class PeerCalls {
   /// when a stream has broken that was open, by the poller.
   using Named = std::function<Status(const grpc::Status&)>;
   using OnLoss = std::function<void(const Status& why)>;
-  PeerCalls(std::string address, Poller& poller, Named named, OnLoss on_loss);
+  PeerCalls(std::string address, const Credentials& credentials, Poller& poller, Named named,
+            OnLoss on_loss);
   /// REQUIRES: Disconnect has returned.
   ~PeerCalls();
 
@@ -42,6 +44,7 @@ class PeerCalls {
   std::shared_ptr<ClientStream> Current();
 
   const std::string address_;
+  const Credentials& credentials_;
   Poller& poller_;
   const Named named_;
   const OnLoss on_loss_;

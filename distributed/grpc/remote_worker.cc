@@ -31,12 +31,13 @@ const std::string kWorkerPath = "/tensorflow.WorkerService/";
 
 class RemoteWorker final : public WorkerInterface {
  public:
-  RemoteWorker(std::string task, std::string address, Poller& poller)
+  RemoteWorker(std::string task, std::string address, const Credentials& credentials,
+               Poller& poller)
       : task_(std::move(task)),
         address_(std::move(address)),
-        client_(OpenChannel(address_), poller),
+        client_(OpenChannel(address_, credentials), credentials, poller),
         peer_(
-            address_, poller, [this](const grpc::Status& s) { return Named(s); },
+            address_, credentials, poller, [this](const grpc::Status& s) { return Named(s); },
             [this](const Status& why) { client_.FailRunning(why); }) {}
 
   /// Whether the task has answered a call.
@@ -171,7 +172,7 @@ StatusOr<std::shared_ptr<WorkerInterface>> GrpcWorkerDirectory::Get(const std::s
   TENON_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(task));
   TENON_ASSIGN_OR_RETURN(std::string address,
                          cluster_.Address(name.job.value_or(""), name.task.value_or(0)));
-  auto remote = std::make_shared<RemoteWorker>(task, std::move(address), poller_);
+  auto remote = std::make_shared<RemoteWorker>(task, std::move(address), credentials_, poller_);
   remotes_[task] = remote;
   worker = std::move(remote);
   return worker;

@@ -7,6 +7,7 @@
 
 #include "core/mutex.h"
 #include "distributed/cluster_spec.h"
+#include "distributed/credentials.h"
 #include "distributed/grpc/poller.h"
 #include "distributed/worker_interface.h"
 
@@ -19,8 +20,8 @@ class RemoteWorker;
 class GrpcWorkerDirectory final : public WorkerDirectory {
  public:
   /// The poller must outlive the directory.
-  GrpcWorkerDirectory(ClusterSpec cluster, Poller& poller)
-      : cluster_(std::move(cluster)), poller_(poller) {}
+  GrpcWorkerDirectory(ClusterSpec cluster, Credentials credentials, Poller& poller)
+      : cluster_(std::move(cluster)), credentials_(std::move(credentials)), poller_(poller) {}
   /// No call runs any more.
   ~GrpcWorkerDirectory() override;
 
@@ -34,6 +35,7 @@ class GrpcWorkerDirectory final : public WorkerDirectory {
 
  private:
   const ClusterSpec cluster_;
+  const Credentials credentials_;
   Poller& poller_;
   Mutex mu_;
   std::map<std::string, std::shared_ptr<RemoteWorker>> remotes_;  // grows under mu_

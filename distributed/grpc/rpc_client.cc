@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/rpc_client.h"
 
+#include "distributed/grpc/security.h"
 #include "distributed/grpc/status.h"
 
 namespace tenon {
@@ -90,6 +91,7 @@ void RpcClient::Call(const std::string& method, const grpc::ByteBuffer& request,
                      std::chrono::milliseconds limit, Cancellation* cancellation, End end) {
   auto* call = new Running(*this, cancellation, std::move(end));
   if (!call->Follow()) return;
+  AddToken(credentials_, &call->context());
   if (limit.count() > 0) call->context().set_deadline(std::chrono::system_clock::now() + limit);
   call->Start(stub_.PrepareUnaryCall(&call->context(), method, request, &poller_.queue()));
 }

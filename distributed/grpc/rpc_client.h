@@ -11,6 +11,7 @@
 
 #include "core/cancellation.h"
 #include "core/mutex.h"
+#include "distributed/credentials.h"
 #include "distributed/grpc/poller.h"
 
 namespace tenon {
@@ -22,8 +23,10 @@ class RpcClient {
   /// the call was not made.
   using End = std::function<void(const grpc::Status& status, grpc::ByteBuffer* response)>;
 
-  RpcClient(const std::shared_ptr<grpc::Channel>& channel, Poller& poller)
-      : stub_(channel), poller_(poller) {}
+  /// Everything outlives the client.
+  RpcClient(const std::shared_ptr<grpc::Channel>& channel, const Credentials& credentials,
+            Poller& poller)
+      : stub_(channel), credentials_(credentials), poller_(poller) {}
 
   /// A limit of 0 is none. `cancellation`, unless null, ends the call early; it must live until
   /// `end` is called.
@@ -41,6 +44,7 @@ class RpcClient {
   class Running;
 
   grpc::GenericStub stub_;
+  const Credentials& credentials_;
   Poller& poller_;
   Cancellation closing_;
   Mutex mu_;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/rpc_server.h"
 
-#include <grpcpp/security/server_credentials.h>
-
 #include "core/exceptions.h"
 #include "distributed/grpc/channel.h"
+#include "distributed/grpc/security.h"
 #include "distributed/grpc/status.h"
 #include "distributed/grpc/wire.h"
 
@@ -73,6 +72,10 @@ void ServedRpc::OnEvent(Event event, bool ok) {
 }
 
 void ServedRpc::OnAccepted() {
+  if (!HasToken(server_.credentials_, context_) &&
+      !(server_.loopback_is_free_ && IsFromLoopback(context_))) {
+    return End(Status(StatusCode::kUnauthenticated, "the call does not carry this job's token"));
+  }
   if (const int64_t calls = server_.num_calls(); calls > server_.limits_.calls) {
     return End(ResourceExhausted("the server answers ", calls, " calls, more than it may"));
   }
@@ -91,7 +94,8 @@ void ServedRpc::OnAccepted() {
   RunHandler(method->second.handler);
 }
 
-RpcServer::RpcServer(ThreadPool& pool, const ServerLimits& limits) : limits_(limits) {
+RpcServer::RpcServer(ThreadPool& pool, const ServerLimits& limits, const Credentials& credentials)
+    : limits_(limits), credentials_(credentials) {
   SetServerOptions(limits, &builder_);
   builder_.RegisterAsyncGenericService(&service_);
   std::unique_ptr<grpc::ServerCompletionQueue> queue = builder_.AddCompletionQueue();
@@ -108,8 +112,13 @@ void RpcServer::HandleRaw(const std::string& method, Handler handler) {
   methods_[method] = {false, std::move(handler)};
 }
 
+void RpcServer::ListenAtLoopback(int port, int* bound) {
+  loopback_is_free_ = true;
+  builder_.AddListeningPort(StrCat("127.0.0.1:", port), grpc::InsecureServerCredentials(), bound);
+}
+
 bool RpcServer::Start(const std::string& address, int* port) {
-  builder_.AddListeningPort(address, grpc::InsecureServerCredentials(), port);
+  builder_.AddListeningPort(address, ServerCredentialsOf(credentials_), port);
   server_ = builder_.BuildAndStart();
   if (server_ == nullptr || *port == 0) return false;
   AcceptNext();

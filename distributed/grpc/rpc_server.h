@@ -13,6 +13,7 @@
 #include "core/cancellation.h"
 #include "core/hash_map.h"
 #include "core/mutex.h"
+#include "distributed/credentials.h"
 #include "distributed/grpc/message_bytes.h"
 #include "distributed/grpc/poller.h"
 #include "distributed/limits.h"
@@ -81,7 +82,7 @@ class RpcServer {
   using Handler = std::function<void(std::shared_ptr<ServedRpc>)>;
 
   /// The pool outlives the server; its threads poll, see Poller.
-  RpcServer(ThreadPool& pool, const ServerLimits& limits);
+  RpcServer(ThreadPool& pool, const ServerLimits& limits, const Credentials& credentials);
   ~RpcServer();
 
   /// Methods are to be given before Start, with their path: "/package.Service/Method". Handlers run
@@ -93,6 +94,8 @@ class RpcServer {
   template <typename Request, typename Response, typename Fn>
   void Handle(const std::string& method, Fn fn);
 
+  /// Also listens there, to clients of this machine and without credentials. Before Start.
+  void ListenAtLoopback(int port, int* bound);
   /// False when the address cannot be had.
   bool Start(const std::string& address, int* port);
   /// Stops listening, ends the streams, gives other calls `grace` to end, and waits for all.
@@ -112,6 +115,8 @@ class RpcServer {
   void AcceptNext();
 
   const ServerLimits limits_;
+  const Credentials credentials_;
+  bool loopback_is_free_ = false;
   grpc::ServerBuilder builder_;
   grpc::AsyncGenericService service_;
   grpc::ServerCompletionQueue* queue_;

@@ -72,6 +72,7 @@ class GrpcServer final : public Server {
         task_index_(options.task),
         task_(TaskName(options.job, options.task)),
         start_up_deadline_(options.start_up_deadline),
+        credentials_(options.credentials),
         job_end_(
             cluster_,
             [this](const std::string& job, int task, auto done) {
@@ -80,9 +81,9 @@ class GrpcServer final : public Server {
             options.notice),
         devices_(MakeCpuDevices(task_, options.cpu_devices, options.job)),
         pool_(options.threads > 0 ? options.threads : ThreadBudget()),
-        rpc_server_(pool_, options.limits),
-        directory_(cluster_, rpc_server_.poller()),
-        life_signs_(cluster_, rpc_server_.poller()) {
+        rpc_server_(pool_, options.limits, credentials_),
+        directory_(cluster_, credentials_, rpc_server_.poller()),
+        life_signs_(cluster_, credentials_, rpc_server_.poller()) {
     std::vector<Device*> devices;
     for (const auto& d : devices_) devices.push_back(d.get());
     worker_ =
@@ -102,7 +103,7 @@ class GrpcServer final : public Server {
     worker_.reset();
   }
 
-  Status Listen(int port) {
+  Status Listen(int port, int loopback_port) {
     const std::string configured = *cluster_.Address(job_, task_index_);
     host_ = HostOf(configured);
     const std::string wanted = port >= 0 ? StrCat(port) : PortOf(configured);
@@ -112,6 +113,13 @@ class GrpcServer final : public Server {
                                   BeginShutdown(reason);
                                 }});
     std::string why_not = WhyNotBound(host_, wanted);
+    if (loopback_port >= 0) {
+      const std::string plain = WhyNotBound("127.0.0.1", StrCat(loopback_port));
+      if (!plain.empty()) {
+        return Unavailable("cannot listen at 127.0.0.1:", loopback_port, ": ", plain);
+      }
+      rpc_server_.ListenAtLoopback(loopback_port, &loopback_port_);
+    }
     if (why_not.empty() && !rpc_server_.Start(StrCat(host_, ":", wanted), &port_)) {
       why_not = "unknown reason";
     }
@@ -121,6 +129,7 @@ class GrpcServer final : public Server {
 
   std::string target() const override { return StrCat("grpc://", host_, ":", port_); }
   int port() const override { return port_; }
+  int loopback_port() const override { return loopback_port_; }
   std::string task() const override { return task_; }
   const ClusterSpec& cluster() const override { return cluster_; }
 
@@ -143,7 +152,8 @@ class GrpcServer final : public Server {
       const bool answered = directory_.HasAnswered(TaskName(to_job, task));
       reports.emplace_back([this, &status, address, answered, starting] {
         SendTaskEnded(address, job_, task_index_, status, !answered,
-                      answered ? kReportDeadline : std::max(kReportDeadline, starting));
+                      answered ? kReportDeadline : std::max(kReportDeadline, starting),
+                      credentials_);
       });
     }
   }
@@ -208,6 +218,7 @@ class GrpcServer final : public Server {
   const int task_index_;
   const std::string task_;
   const std::chrono::milliseconds start_up_deadline_;
+  const Credentials credentials_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   JobEnd job_end_;  // outlives the calls that ask for signs of life
   const std::vector<std::unique_ptr<Device>> devices_;
@@ -222,6 +233,7 @@ class GrpcServer final : public Server {
   BlockingCalls calls_;
   std::string host_;
   int port_ = 0;
+  int loopback_port_ = 0;
   Mutex mu_;
   CondVar changed_;
   bool shutting_down_ ABSL_GUARDED_BY(mu_) = false;
@@ -239,9 +251,17 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
         resolved.cluster.AddTask("localhost", 0, StrCat("127.0.0.1:", std::max(0, options.port))));
   }
   TENON_RETURN_IF_ERROR(resolved.cluster.Address(resolved.job, resolved.task).status());
+  TENON_ASSIGN_OR_RETURN(const std::string address,
+                         resolved.cluster.Address(resolved.job, resolved.task));
+  if (resolved.credentials.empty() && !resolved.insecure && !IsLoopback(address)) {
+    return FailedPrecondition(
+        "whoever reaches ", address, " could run what they like as this account: listening beyond "
+        "loopback needs a TLS certificate (--tls_cert, --tls_key, --tls_ca), a job token "
+        "(--token_file), or --insecure where the network lets nobody else in");
+  }
   KeepFreedMemory();
   auto server = std::make_unique<GrpcServer>(resolved, registry);
-  TENON_RETURN_IF_ERROR(server->Listen(resolved.port));
+  TENON_RETURN_IF_ERROR(server->Listen(resolved.port, resolved.loopback_port));
   return server;
 }
 

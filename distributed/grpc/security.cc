@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/grpc/security.h"
+
+namespace tenon {
+namespace {
+
+constexpr char kTokenKey[] = "tenon-token";
+
+}  // namespace
+
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const Credentials& credentials) {
+  if (!credentials.has_tls()) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = credentials.tls_ca;
+  options.pem_private_key = credentials.tls_key;
+  options.pem_cert_chain = credentials.tls_cert;
+  return grpc::SslCredentials(options);
+}
+
+std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(const Credentials& credentials) {
+  if (!credentials.has_tls()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = credentials.tls_ca;
+  options.pem_key_cert_pairs.push_back({credentials.tls_key, credentials.tls_cert});
+  return grpc::SslServerCredentials(options);
+}
+
+void AddToken(const Credentials& credentials, grpc::ClientContext* context) {
+  if (!credentials.token.empty()) context->AddMetadata(kTokenKey, credentials.token);
+}
+
+bool HasToken(const Credentials& credentials, const grpc::ServerContextBase& context) {
+  if (credentials.token.empty()) return true;
+  const auto found = context.client_metadata().find(kTokenKey);
+  if (found == context.client_metadata().end()) return false;
+  const std::string& wanted = credentials.token;
+  unsigned difference = found->second.size() == wanted.size() ? 0 : 1;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const char c = i < found->second.size() ? found->second.data()[i] : '\0';
+    difference |= static_cast<unsigned char>(c ^ wanted[i]);
+  }
+  return difference == 0;
+}
+
+bool IsFromLoopback(const grpc::ServerContextBase& context) {
+  const std::string peer = context.peer();
+  return peer.starts_with("ipv4:127.") || peer.starts_with("ipv6:[::1]") ||
+         peer.starts_with("ipv6:%5B::1%5D");
+}
+
+}  // namespace tenon
