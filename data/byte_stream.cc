@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "data/memory_claim.h"
+
 namespace tenon {
 namespace {
 
@@ -240,9 +242,11 @@ Status ReadExactly(ByteSource& source, uint64_t size, std::string* out) {
   const uint64_t possible = static_cast<uint64_t>(std::max<int64_t>(source.Bound(), 0));
   // A bound says what cannot come, not what will: memory grows with what does come.
   constexpr uint64_t kStep = 16 << 20;
+  MemoryClaim claim;
   while (out->size() < size) {
     const size_t begin = out->size();
     const uint64_t step = std::min({size - begin, kStep, possible});
+    if (begin > 0) TENON_RETURN_IF_ERROR(claim.GrowTo(begin + step));
     out->resize(begin + step);
     TENON_ASSIGN_OR_RETURN(const size_t n, source.Read(step, out->data() + begin));
     out->resize(begin + n);

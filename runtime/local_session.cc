@@ -121,7 +121,7 @@ class LocalSession final : public Session {
                                                   : std::make_shared<ResourceStore>();
     for (int i = 0; i < std::max(1, options.cpu_devices); ++i) {
       devices_.push_back(
-          std::make_unique<CpuDevice>(StrCat(kTask, "/device:CPU:", i), resources));
+          std::make_unique<CpuDevice>(StrCat(kTask, "/device:CPU:", i), resources, options.files));
       runtime_.devices.push_back(devices_.back().get());
     }
     const int threads = options.threads > 0 ? options.threads : ThreadBudget();
