@@ -34,16 +34,19 @@ struct PlanNode {
   int32_t pending = 0;       // edges to wait for; of a Merge, only the control edges
   int32_t merge_inputs = 0;  // of a Merge: data inputs that can come in iteration 0
   int32_t frame = 0;
-  int32_t child_frame = -1;  // of an Enter
-  int32_t index = 0;         // of an arg or retval
-  int16_t num_inputs = 0;
-  int16_t num_outputs = 0;
+  union {
+    int32_t index = 0;    // of an arg or retval
+    int32_t child_frame;  // of an Enter
+  };
+  int32_t num_inputs = 0;
+  int32_t num_outputs = 0;
   Role role = Role::kKernel;
   FlowKind flow = FlowKind::kPlain;
   bool async = false;
   bool reads_refs = false;  // some input is a reference that the op takes as a value
   bool assumed_expensive = false;  // until it has been measured
 };
+static_assert(sizeof(PlanNode) == 64, "a node's layout is one line of the cache");
 
 /// What repeated steps over one partition of a graph share: its nodes as flat arrays, with their
 /// kernels. Made once per signature (feeds, fetches, targets); immutable; used by any number of
@@ -124,7 +127,8 @@ class ExecutionPlan {
   std::vector<std::unique_ptr<DTypeVector>> output_types_;
   flat_hash_map<std::pair<int32_t, int>, std::string> input_names_;
   mutable std::vector<std::atomic<uint32_t>> costs_;
-  std::vector<int32_t> index_of_;  // node id -> plan index, while building
+  std::vector<int32_t> index_of_;        // node id -> plan index, while building
+  StringViewMap<int32_t> frame_of_name_;  // while building
 };
 
 }  // namespace tenon
