@@ -105,7 +105,10 @@ class InflateSource final : public ByteSource {
 
   int64_t Bound() const override {
     // What zlib has taken in but not given out yet is at most a window.
-    return (from_->Bound() + z_.avail_in + 1) * kMaxGzipRatio + (64 << 10);
+    int64_t bound;
+    if (__builtin_mul_overflow(from_->Bound(), kMaxGzipRatio, &bound)) return INT64_MAX;
+    const int64_t more = (int64_t{z_.avail_in} + 1) * kMaxGzipRatio + (64 << 10);
+    return __builtin_add_overflow(bound, more, &bound) ? INT64_MAX : bound;
   }
 
  private:

@@ -32,9 +32,9 @@ class Place {
 };
 
 /// A folder that paths cannot leave. They are relative to it, or absolute and beneath it; ".." and
-/// symbolic links, also to absolute paths, are followed as long as they stay inside. Paths are walked
-/// folder by folder through open descriptors, so that no link put in their way while they are looked
-/// at leads out. Thread-safe.
+/// symbolic links, also to absolute paths, are followed as long as they stay inside. Paths are
+/// walked folder by folder through open descriptors, so that no link put in their way while they
+/// are looked at leads out. Thread-safe.
 class ConfinedFolder {
  public:
   /// An error when `root` is no folder that can be opened.
@@ -42,8 +42,8 @@ class ConfinedFolder {
   ~ConfinedFolder();
 
   /// Where `path` is; the file itself need not exist, the folders above it must. Unless
-  /// `follow_last` is false, it is no symbolic link; a caller who opens it must refuse to follow one
-  /// that has come since. PermissionDenied, naming the path and the root, when it is outside.
+  /// `follow_last` is false, it is no symbolic link; a caller who opens it must refuse to follow
+  /// one that has come since. PermissionDenied, naming the path and the root, when it is outside.
   StatusOr<Place> Find(std::string_view path, bool follow_last = true) const;
 
  private:

@@ -95,8 +95,8 @@ StatusOr<size_t> ReadAt(const InputFile& file, int64_t offset, size_t size, char
   while (done < size) {
     TENON_RETURN_IF_ERROR(context.CheckCancelled());
     const size_t step = std::min(size - done, kReadBytes);
-    TENON_ASSIGN_OR_RETURN(
-        const size_t n, file.ReadAt(offset + static_cast<int64_t>(done), step, out + done));
+    TENON_ASSIGN_OR_RETURN(const size_t n,
+                           file.ReadAt(offset + static_cast<int64_t>(done), step, out + done));
     done += n;
     if (n < step) break;
   }

@@ -11,9 +11,9 @@
 #include "core/file_access.h"
 #include "core/status.h"
 
-// Files, wherever they are, behind one interface. Errors name the path and say what the system said:
-// NotFound, PermissionDenied, ResourceExhausted (disk full), AlreadyExists, InvalidArgument for what
-// is no regular file, and Unavailable for the rest.
+// Files, wherever they are, behind one interface. Errors name the path and say what the system
+// said: NotFound, PermissionDenied, ResourceExhausted (disk full), AlreadyExists, InvalidArgument
+// for what is no regular file, and Unavailable for the rest.
 
 namespace tenon {
 

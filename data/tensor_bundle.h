@@ -43,7 +43,8 @@ struct BundleEntry {
 ///   TENON_RETURN_IF_ERROR(writer->Finish());
 class BundleWriter {
  public:
-  /// Makes the folder of `prefix` when it is not there. What `context` names must outlive the writer.
+  /// Makes the folder of `prefix` when it is not there. What `context` names must outlive the
+  /// writer.
   static StatusOr<std::unique_ptr<BundleWriter>> Create(const std::string& prefix,
                                                         const FileContext& context = {});
   /// Removes the temporary file when Finish did not succeed.
@@ -78,8 +79,8 @@ class BundleWriter {
 /// Reads a checkpoint. Thread-safe.
 class BundleReader {
  public:
-  /// Reads the index. NotFound when there is none, DataLoss when it is damaged. What `context` names
-  /// must outlive the reader.
+  /// Reads the index. NotFound when there is none, DataLoss when it is damaged. What `context`
+  /// names must outlive the reader.
   static StatusOr<std::unique_ptr<BundleReader>> Open(const std::string& prefix,
                                                       const FileContext& context = {});
 

@@ -25,8 +25,7 @@ Status WrongChecksum(const InputFile& file, const BundleEntry& entry, uint32_t m
 }  // namespace
 
 Status BundleReader::ReadBytes(const InputFile& file, const BundleEntry& entry, char* out) const {
-  TENON_ASSIGN_OR_RETURN(const size_t found,
-                         ReadAt(file, entry.offset, entry.size, out, context_));
+  TENON_ASSIGN_OR_RETURN(const size_t found, ReadAt(file, entry.offset, entry.size, out, context_));
   if (static_cast<int64_t>(found) == entry.size) return OkStatus();
   return Damaged(file, entry, StrCat("found ", found, " bytes, wanted ", entry.size));
 }

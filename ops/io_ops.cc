@@ -152,8 +152,8 @@ class MergeCheckpointsKernel final : public Kernel {
 
  private:
   /// The folders that held the parts; one that still holds something else stays.
-  static void RemoveEmptyFolders(const std::vector<std::string>& prefixes,
-                                 const std::string& keep, const FileContext& files) {
+  static void RemoveEmptyFolders(const std::vector<std::string>& prefixes, const std::string& keep,
+                                 const FileContext& files) {
     std::set<std::string> folders;
     for (const std::string& p : prefixes) folders.insert(FolderOf(p));
     for (const std::string& folder : folders) {

@@ -61,7 +61,8 @@ class ControlLoopBuilder {
 
   void Need(int frame, const std::string& location) {
     // Where one is, those around it are already.
-    for (int f = frame; f != 0 && needed_.insert({f, location}).second; f = info_.frames[f].parent) {
+    for (int f = frame; f != 0 && needed_.insert({f, location}).second;
+         f = info_.frames[f].parent) {
     }
   }
 

@@ -13,8 +13,8 @@ namespace tenon {
 
 /// The kernels of a session's stateful nodes: a random op's generator, a variable, a queue goes on
 /// from step to step whatever the signature of the step. A node is known by its name together with
-/// its op, attributes and device: graphs that give one name to different nodes get different kernels.
-/// Thread-safe.
+/// its op, attributes and device: graphs that give one name to different nodes get different
+/// kernels. Thread-safe.
 class KernelCache {
  public:
   /// The kernel of `node` on `device`: for a stateful op the session's one, else a new one. Errors

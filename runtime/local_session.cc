@@ -72,9 +72,8 @@ class LocalPreparedStep final : public PreparedStep {
     Cancellation cancellation;
     // The system may have no thread to give.
     return CatchExceptions([&] {
-      auto result = std::async(std::launch::async, [&] {
-        return RunNow(feeds, fetched, options, &cancellation);
-      });
+      auto result = std::async(std::launch::async,
+                               [&] { return RunNow(feeds, fetched, options, &cancellation); });
       if (result.wait_for(options.timeout) == std::future_status::timeout) {
         cancellation.Cancel(
             DeadlineExceeded("the step took longer than ", options.timeout.count(), " ms"));

@@ -23,6 +23,8 @@ std::string NodeDigest(const Node& node) {
   return digest;
 }
 
-bool SameAttrs(const AttributeMap& a, const AttributeMap& b) { return Covers(a, b) && Covers(b, a); }
+bool SameAttrs(const AttributeMap& a, const AttributeMap& b) {
+  return Covers(a, b) && Covers(b, a);
+}
 
 }  // namespace tenon

@@ -9,6 +9,10 @@ namespace {
 /// Arguments and results of a plan are numbered 0, 1, ...; a larger number is a forged graph.
 constexpr int64_t kMaxArgs = 1 << 20;
 
+/// What the values and states of all iterations that run at once may take. A graph may wish for
+/// very many large ones, in loops in loops.
+constexpr int64_t kMaxIterationBytes = 256 << 20;
+
 Status RecordIndexed(const Node& node, DTypeVector* types, int32_t* index) {
   TENON_ASSIGN_OR_RETURN(const auto i, node.attrs().Get<int64_t>("index"));
   TENON_ASSIGN_OR_RETURN(const auto type, node.attrs().Get<DType>("T"));
@@ -38,6 +42,7 @@ StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(const Graph& grap
   plan->index_of_.assign(graph.num_ids(), -1);
   TENON_RETURN_IF_ERROR(plan->AddNodes(order, info, kernels));
   plan->AddEdges(order);
+  plan->LimitIterations();
   plan->index_of_ = {};
   plan->frame_of_name_ = {};
   return plan;
@@ -133,6 +138,25 @@ void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
       edges_[e].last = consumed[edges_[e].output] != i + 1;
       consumed[edges_[e].output] = i + 1;
     }
+  }
+}
+
+void ExecutionPlan::LimitIterations() {
+  constexpr int64_t kStateBytes = 16, kIterationBytes = 512;
+  // One iteration of a frame and of all those inside it. Parents come before their children.
+  std::vector<int64_t> bytes(frames_.size());
+  for (size_t f = frames_.size() - 1; f > 0; --f) {
+    bytes[f] += kIterationBytes + frames_[f].num_slots * int64_t{sizeof(Value)} +
+                frames_[f].num_nodes * kStateBytes;
+    bytes[frames_[f].info.parent] += bytes[f];
+  }
+  std::vector<int64_t> share(frames_.size(), kMaxIterationBytes);
+  for (size_t f = 1; f < frames_.size(); ++f) {
+    FrameInfo::Frame& info = frames_[f].info;
+    const int64_t room = share[info.parent] / bytes[f];
+    info.parallel_iterations =
+        static_cast<int>(std::clamp<int64_t>(room, 1, info.parallel_iterations));
+    share[f] = share[info.parent] / info.parallel_iterations;
   }
 }
 

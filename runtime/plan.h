@@ -69,7 +69,8 @@ class ExecutionPlan {
   const std::string& op(int32_t i) const { return ops_[i]; }
   Device& device() const { return device_; }
 
-  /// Input slots and nodes of each frame.
+  /// Input slots and nodes of each frame. As many iterations run at once as the graph wishes, and
+  /// as a bounded amount of memory holds.
   struct Frame {
     FrameInfo::Frame info;
     int32_t num_slots = 0;
@@ -107,6 +108,7 @@ class ExecutionPlan {
   Status AddNodes(const std::vector<Node*>& order, const FrameInfo& info, KernelCache& kernels);
   Status AddNode(const Node& node, const FrameInfo& info, KernelCache& kernels);
   void AddEdges(const std::vector<Node*>& order);
+  void LimitIterations();
 
   static constexpr uint32_t kExpensiveTicks = 25000;  // about 10 µs
   /// Of nodes that nobody measures: constants, arguments, starting an asynchronous kernel.
@@ -127,7 +129,7 @@ class ExecutionPlan {
   std::vector<std::unique_ptr<DTypeVector>> output_types_;
   flat_hash_map<std::pair<int32_t, int>, std::string> input_names_;
   mutable std::vector<std::atomic<uint32_t>> costs_;
-  std::vector<int32_t> index_of_;        // node id -> plan index, while building
+  std::vector<int32_t> index_of_;         // node id -> plan index, while building
   StringViewMap<int32_t> frame_of_name_;  // while building
 };
 

@@ -109,8 +109,7 @@ int Serve(const ServeFlags& flags, const OpRegistry& ops) {
     (*server)->WaitForShutdown();
   }
   (*server)->Shutdown();
-  const int code = Report(status);
-  std::fflush(stdout);
+  const int code = FinishOutput(Report(status));
   // The watcher may still hold the server: the process ends without destroying it.
   std::_Exit(code);
 }
@@ -132,14 +131,14 @@ void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   serve
       ->add_option("--start_up_deadline", flags->start_up_deadline,
                    "Seconds that a session waits for the tasks it needs")
-      ->check(CLI::NonNegativeNumber);
+      ->check(AtLeast(0));
   serve->add_flag("--until_workers_end", flags->until_workers_end,
                   "End when every worker of the cluster has reported its end");
   serve
       ->add_option("--worker_timeout", flags->worker_timeout,
                    "With it: seconds without a sign of life after which a worker counts as failed; "
                    "0: never")
-      ->check(CLI::NonNegativeNumber);
+      ->check(AtLeast(0));
   serve->add_flag("--check-config,--check_config", flags->check_config,
                   "Print what the flags mean and stop");
   serve->callback([=, &ops] { *chosen = [flags, &ops] { return Serve(*flags, ops); }; });

@@ -16,9 +16,8 @@ constexpr int kMaxMergedOutputs = 64;
 
 bool MayMerge(const Node& node) {
   if (node.is_stateful() || node.num_outputs() == 0 || node.num_outputs() > kMaxMergedOutputs ||
-       FlowKindOf(node) != FlowKind::kPlain ||
-      node.op().starts_with("Placeholder") || node.op().starts_with('_') ||
-      node.op() == "ReadFile") {  // what it gives depends on the time
+      FlowKindOf(node) != FlowKind::kPlain || node.op().starts_with("Placeholder") ||
+      node.op().starts_with('_') || node.op() == "ReadFile") {  // what it gives depends on the time
     return false;
   }
   for (int i = 0; i < node.num_inputs(); ++i) {
@@ -52,8 +51,9 @@ Status MergeCommonSubexpressions(Graph* graph, const PassContext&) {
   for (Node* node : order) {
     if (!MayMerge(*node)) continue;
     std::vector<Node*>& candidates = seen[Signature(*node)];
-    const auto twin = std::find_if(candidates.begin(), candidates.end(),
-                                   [&](const Node* c) { return SameAttrs(c->attrs(), node->attrs()); });
+    const auto twin = std::find_if(candidates.begin(), candidates.end(), [&](const Node* c) {
+      return SameAttrs(c->attrs(), node->attrs());
+    });
     if (twin == candidates.end()) {
       if (candidates.size() < kMaxCandidates) candidates.push_back(node);
       continue;

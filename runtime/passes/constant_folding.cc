@@ -11,8 +11,8 @@ namespace {
 
 /// Larger results are cheaper to compute in each step than to keep and to send.
 constexpr size_t kMaxFoldedBytes = 10 << 20;
-/// What all nodes that are folded in one graph may read and write: a graph of a few bytes may ask for
-/// any number of large results, and nothing ends a compilation that computes them.
+/// What all nodes that are folded in one graph may read and write: a graph of a few bytes may ask
+/// for any number of large results, and nothing ends a compilation that computes them.
 constexpr size_t kMaxBytesOfGraph = 256 << 20;
 constexpr int kMaxFoldedOutputs = 64;
 
@@ -55,9 +55,8 @@ class FoldingDevice final : public Device {
 bool IsConstant(const Node& node) { return node.op() == "Const"; }
 
 bool MayFold(const Node& node) {
-  if (IsConstant(node) || node.is_stateful() || node.num_inputs() == 0 ||
-      node.num_outputs() == 0 || node.num_outputs() > kMaxFoldedOutputs ||
-      !node.control_inputs().empty() ||
+  if (IsConstant(node) || node.is_stateful() || node.num_inputs() == 0 || node.num_outputs() == 0 ||
+      node.num_outputs() > kMaxFoldedOutputs || !node.control_inputs().empty() ||
       FlowKindOf(node) != FlowKind::kPlain || node.op().starts_with("Placeholder") ||
       node.op().starts_with('_') ||
       node.op() == "ReadFile") {  // what it gives depends on place and time

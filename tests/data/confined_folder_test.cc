@@ -154,8 +154,7 @@ TEST_F(ConfinedFilesTest, NoFilesMeansNone) {
   EXPECT_EQ(WriteFile(root + "/g", "", context).code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(ListFolder(root, context).status().code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(MakeFolders(root + "/g", context).code(), StatusCode::kPermissionDenied);
-  EXPECT_EQ(RenameFile(root + "/in/f", root + "/g", context).code(),
-            StatusCode::kPermissionDenied);
+  EXPECT_EQ(RenameFile(root + "/in/f", root + "/g", context).code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(RemoveFile(root + "/in/f", context).code(), StatusCode::kPermissionDenied);
   EXPECT_TRUE(FileExists(root + "/in/f"));
 }

@@ -341,10 +341,10 @@ TEST_F(DamagedBundleTest, TextInASparseFileTakesNoMemory) {
 }
 
 TEST_F(DamagedBundleTest, AnImpossibleNumberOfDataFilesIsDataLoss) {
+  BundleIndex index = *ReadBundleIndex(prefix_);
+  index.entries.clear();
   for (const int shards : {-1, 1 << 30}) {
-    BundleIndex index = *ReadBundleIndex(prefix_);
     index.num_shards = shards;
-    index.entries.clear();
     ASSERT_TRUE(WriteBundleIndex(prefix_, index).ok());
     EXPECT_EQ(BundleReader::Open(prefix_).status().code(), StatusCode::kDataLoss);
     EXPECT_EQ(MergeBundles({prefix_, prefix_}, folder_ / "m").code(), StatusCode::kDataLoss);

@@ -113,7 +113,8 @@ std::map<std::string, Status> TryOps(const FileAccess& files, const std::string&
   SaveV2(root.WithName("SaveV2"), name, names, texts, {value});
   RestoreV2(root.WithName("RestoreV2"), name, names, texts, {DType::kFloat});
   MergeV2Checkpoints(root.WithName("MergeV2Checkpoints"),
-                     Const(root, std::vector<std::string>{path}), Const(root, (path + "_merged").c_str()));
+                     Const(root, std::vector<std::string>{path}),
+                     Const(root, (path + "_merged").c_str()));
   LocalSessionOptions options;
   options.files = files;
   auto session = MakeLocalSession(root.graph(), options);

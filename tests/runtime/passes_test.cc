@@ -32,7 +32,8 @@ class PassesTest : public ::testing::Test {
 
 TEST_F(PassesTest, HugeResultsAreNotComputed) {
   const Scope root = Scope::Root(AllOps());
-  const Output ones = Fill(root.WithName("fill"), Const(root, {1 << 15, 1 << 15}), Const(root, 1.0f));
+  const Output ones =
+      Fill(root.WithName("fill"), Const(root, {1 << 15, 1 << 15}), Const(root, 1.0f));
   Sum(root.WithName("sum"), ones, Const(root, {0, 1}));
   const int64_t before = CpuAllocator().bytes_in_use();
   const Graph graph = Optimised(root);
@@ -65,9 +66,9 @@ TEST_F(PassesTest, ManyConsumersOfOneValueAreFoldedInTimeThatIsLinear) {
   const Output one = Const(root, 1.0f), x = Placeholder(root.WithName("x"), DType::kFloat);
   const Output two = Add(root.WithName("two"), one, one);
   for (int i = 0; i < 100000; ++i) {
-    Neg(root, one);  // folded, each
+    Neg(root, one);                // folded, each
     if (i % 2 == 0) Neg(root, x);  // all the same
-    Mul(root, two, x);  // of a value that is folded; all the same
+    Mul(root, two, x);             // of a value that is folded; all the same
   }
   const Graph graph = Optimised(root);
   EXPECT_EQ(graph.Find("two"), nullptr);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "runtime/cpu_device.h"
 #include "runtime/executor.h"
 #include "runtime/local_rendezvous.h"
@@ -63,7 +65,8 @@ TEST_F(PlanTest, ANodeMayHaveManyOutputs) {
   const int64_t n = 70000;
   std::vector<float> values(n);
   for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(i);
-  Node* const all = Add("all", "Const", {{"dtype", DType::kFloat}, {"value", Tensor::Vector(values)}});
+  Node* const all =
+      Add("all", "Const", {{"dtype", DType::kFloat}, {"value", Tensor::Vector(values)}});
   Node* const parts = Add("parts", "Unpack", {{"T", DType::kFloat}, {"num", n}}, {{all, 0}});
   std::vector<Endpoint> outputs;
   for (int i = 0; i < n; ++i) outputs.push_back({parts, i});
@@ -76,6 +79,46 @@ TEST_F(PlanTest, ANodeMayHaveManyOutputs) {
   ASSERT_OK(result);
   EXPECT_NEAR(result->scalar<float>(), 0.5 * n * (n - 1), 1e5);
   EXPECT_LT(time.seconds(), testing::kLinearSeconds);
+}
+
+TEST_F(PlanTest, AsManyIterationsRunAtOnceAsMemoryHolds) {
+  const auto loop = [&](const std::string& name, Node* from, int64_t inputs) {
+    Node* const enter =
+        Add(name, "Enter",
+            {{"T", DType::kFloat}, {"frame_name", name}, {"parallel_iterations", int64_t{1000}}},
+            {{from, 0}});
+    return Add(name + "_sum", "AddN", {{"T", DType::kFloat}, {"N", inputs}},
+               std::vector<Endpoint>(inputs, Endpoint{enter, 0}));
+  };
+  Node* const one = Number("one", 1);
+  loop("small", one, 2);
+  loop("large", one, 1000000);
+  loop("innermost", loop("inner", loop("outer", one, 2), 2), 2);
+  const auto plan = ExecutionPlan::Create(graph_, *devices_[0], kernels_);
+  ASSERT_OK(plan);
+  std::map<std::string, int64_t> iterations;
+  for (const auto& f : (*plan)->frames()) iterations[f.info.name] = f.info.parallel_iterations;
+  EXPECT_EQ(iterations["small"], 1000);
+  EXPECT_LT(iterations["large"], 20);
+  EXPECT_GE(iterations["large"], 1);
+  EXPECT_EQ(iterations["outer"], 1000);
+  EXPECT_LT(iterations["outer"] * iterations["inner"] * iterations["innermost"], 1000000);
+}
+
+TEST_F(PlanTest, LoopsMayBeNestedDeeply) {
+  Node* value = Number("one", 1);
+  constexpr int kDepth = 200000;
+  for (int i = 0; i < kDepth; ++i) {
+    value = Add(StrCat("enter", i), "Enter",
+                {{"T", DType::kFloat}, {"frame_name", StrCat("frame", i)}}, {{value, 0}});
+  }
+  for (int i = 0; i < kDepth; ++i) {
+    value = Add(StrCat("exit", i), "Exit", {{"T", DType::kFloat}}, {{value, 0}});
+  }
+  Add("result", "_Retval", {{"T", DType::kFloat}, {"index", int64_t{0}}}, {{value, 0}});
+  const auto result = Run();
+  ASSERT_OK(result);
+  EXPECT_EQ(result->scalar<float>(), 1);
 }
 
 TEST_F(PlanTest, ManyLoopsArePlannedInTimeThatIsLinear) {
