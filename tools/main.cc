@@ -51,9 +51,9 @@ CLI::Validator AtLeast(double minimum) {
 }
 
 int FinishOutput(int code) {
-  std::cout.flush();
   const bool failed = std::fflush(stdout) != 0;
   const int error = errno;
+  std::cout.flush();  // CLI11 prints there; it has no buffer of its own
   if (!failed && std::ferror(stdout) == 0 && std::cout.good()) return code;
   std::fprintf(stderr, "tenon: UNAVAILABLE: cannot write to the standard output%s%s\n",
                failed ? ": " : "", failed ? std::strerror(error) : "");
