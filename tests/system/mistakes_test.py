@@ -181,8 +181,9 @@ def full_disk():
                                       text=True, timeout=120)
             assert done.returncode == 1, (arguments, done)
             assert "cannot write to the standard output" in done.stderr, (arguments, done)
-            # Of output that did not fit into the buffer the system has said why too early.
-            assert "No space left on device" in done.stderr or arguments == ["ops"], done
+            # What has filled the buffer, or was flushed by the library, fails too early to ask why.
+            if arguments not in (["ops"], ["--help"], ["--version"]):
+                assert "No space left on device" in done.stderr, (arguments, done)
     with_graph(GOOD, use)
 
 
