@@ -210,6 +210,8 @@ int Run(const Flags& flags) {
   const auto server = StartServer(flags, ops);
   if (!server.ok()) return Ended(server.status());
   if (flags.job_name == "ps") {
+    std::printf("waiting for the workers at %s to end\n", flags.worker_hosts.c_str());
+    std::fflush(stdout);
     return Ended((*server)->WaitForJobEnd("worker", std::chrono::minutes(5)));
   }
   ShutdownWatch watch(**server);

@@ -181,7 +181,8 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   auto* job = mnist->add_option("--job_name,--job-name", flags->job_name, "ps or worker")
                   ->check(CLI::IsMember({"ps", "worker"}));
   mnist->add_option("--task_index,--task-index", flags->task_index,
-                    "Number of this task in its job");
+                    "Number of this task in its job")
+      ->check(AtLeast(0));
   ps->needs(workers)->needs(job);
   workers->needs(ps);
   job->needs(ps);

@@ -31,12 +31,14 @@ bool MayMerge(const Node& node) {
   });
 }
 
-/// Text that is the same for nodes that may be equal.
-std::string Signature(const Node& node) {
+/// Text that is the same for nodes that may be equal. Those of `merged` are about to leave.
+std::string Signature(const Node& node, const flat_hash_set<const Node*>& merged) {
   std::string key = NodeDigest(node);
   for (const Endpoint& in : node.inputs()) StrAppend(&key, ",", in.node->id(), ":", in.index);
   std::vector<int> controls;
-  for (const Node* c : node.control_inputs()) controls.push_back(c->id());
+  for (const Node* c : node.control_inputs()) {
+    if (!merged.contains(c)) controls.push_back(c->id());
+  }
   std::sort(controls.begin(), controls.end());
   for (const int c : controls) StrAppend(&key, ",^", c);
   return key;
@@ -47,10 +49,11 @@ std::string Signature(const Node& node) {
 Status MergeCommonSubexpressions(Graph* graph, const PassContext&) {
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   StringMap<std::vector<Node*>> seen;
-  std::vector<Node*> merged;
+  flat_hash_set<const Node*> merged;
+  std::vector<Node*> removed;
   for (Node* node : order) {
     if (!MayMerge(*node)) continue;
-    std::vector<Node*>& candidates = seen[Signature(*node)];
+    std::vector<Node*>& candidates = seen[Signature(*node, merged)];
     const auto twin = std::find_if(candidates.begin(), candidates.end(), [&](const Node* c) {
       return SameAttrs(c->attrs(), node->attrs());
     });
@@ -63,9 +66,10 @@ Status MergeCommonSubexpressions(Graph* graph, const PassContext&) {
     }
     const std::vector<OutEdge> rest = node->out_edges();
     for (const OutEdge& e : rest) graph->AddControlEdge(*twin, e.dst);
-    merged.push_back(node);
+    merged.insert(node);
+    removed.push_back(node);
   }
-  graph->RemoveNodes(merged);
+  graph->RemoveNodes(removed);
   return OkStatus();
 }
 

@@ -54,9 +54,30 @@ class FoldingDevice final : public Device {
 
 bool IsConstant(const Node& node) { return node.op() == "Const"; }
 
-bool MayFold(const Node& node) {
+/// The nodes that were folded and leave the graph together at the end: nothing waits for them.
+class FoldedNodes {
+ public:
+  explicit FoldedNodes(const Graph& graph) : folded_(graph.num_ids(), false) {}
+  void Add(Node* node) {
+    folded_[node->id()] = true;
+    nodes_.push_back(node);
+  }
+  const std::vector<Node*>& nodes() const { return nodes_; }
+  /// Whether `node` waits for any other.
+  bool IsWaiting(const Node& node) const {
+    const auto& controls = node.control_inputs();
+    return !std::all_of(controls.begin(), controls.end(),
+                        [&](const Node* c) { return folded_[c->id()]; });
+  }
+
+ private:
+  std::vector<bool> folded_;
+  std::vector<Node*> nodes_;
+};
+
+bool MayFold(const Node& node, const FoldedNodes& folded) {
   if (IsConstant(node) || node.is_stateful() || node.num_inputs() == 0 || node.num_outputs() == 0 ||
-      node.num_outputs() > kMaxFoldedOutputs || !node.control_inputs().empty() ||
+      node.num_outputs() > kMaxFoldedOutputs || folded.IsWaiting(node) ||
       FlowKindOf(node) != FlowKind::kPlain || node.op().starts_with("Placeholder") ||
       node.op().starts_with('_') ||
       node.op() == "ReadFile") {  // what it gives depends on place and time
@@ -66,9 +87,9 @@ bool MayFold(const Node& node) {
     // The length of text is not known before it is made.
     if (!IsPlain(t)) return false;
   }
-  return std::all_of(node.inputs().begin(), node.inputs().end(), [](const Endpoint& in) {
+  return std::all_of(node.inputs().begin(), node.inputs().end(), [&](const Endpoint& in) {
     // A constant that waits for something is made when that has happened, in its loop or branch.
-    return IsConstant(*in.node) && in.node->control_inputs().empty();
+    return IsConstant(*in.node) && !folded.IsWaiting(*in.node);
   });
 }
 
@@ -105,9 +126,9 @@ Status FoldConstants(Graph* graph, const PassContext& context) {
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   FoldingDevice device(*context.cpu);
   size_t budget = kMaxBytesOfGraph;
-  std::vector<Node*> done;
+  FoldedNodes done(*graph);
   for (Node* node : order) {
-    if (!MayFold(*node)) continue;
+    if (!MayFold(*node, done)) continue;
     const std::vector<Value> values = Evaluate(*node, device, &budget);
     if (values.empty()) continue;
     for (int i = 0; i < node->num_outputs(); ++i) {
@@ -119,9 +140,9 @@ Status FoldConstants(Graph* graph, const PassContext& context) {
       TENON_RETURN_IF_ERROR(graph->ReplaceUses({node, i}, {folded, 0}));
     }
     // What only waited for the node may start at once; the node itself goes.
-    done.push_back(node);
+    done.Add(node);
   }
-  graph->RemoveNodes(done);
+  graph->RemoveNodes(done.nodes());
   // Constants that fed only folded nodes.
   for (Node* node : graph->nodes()) {
     if (IsConstant(*node) && node->out_edges().empty() && node->control_inputs().empty()) {

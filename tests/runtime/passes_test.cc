@@ -30,6 +30,21 @@ class PassesTest : public ::testing::Test {
       MakeCpuDevices("/job:localhost/replica:0/task:0", 1, "localhost");
 };
 
+TEST_F(PassesTest, NothingWaitsForWhatIsFoldedOrMerged) {
+  const Scope root = Scope::Root(AllOps());
+  const Output one = Const(root, 1.0f), x = Placeholder(root.WithName("x"), DType::kFloat);
+  const Output folded = Neg(root.WithName("folded"), one);
+  Neg(root.WithName("after").WithControlDependencies({folded}), one);
+  const Output a = Neg(root.WithName("a"), x), b = Neg(root.WithName("b"), x);
+  Exp(root.WithName("after_a").WithControlDependencies({a}), x);
+  Exp(root.WithName("after_b").WithControlDependencies({b}), x);
+  const Graph graph = Optimised(root);
+  EXPECT_EQ(graph.Find("after"), nullptr);
+  ASSERT_NE(graph.Find("after_a"), nullptr);
+  EXPECT_EQ(graph.Find("after_a")->control_inputs().size(), 1u);
+  EXPECT_EQ(graph.Find("after_b"), nullptr);
+}
+
 TEST_F(PassesTest, HugeResultsAreNotComputed) {
   const Scope root = Scope::Root(AllOps());
   const Output ones =

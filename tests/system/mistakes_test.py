@@ -209,6 +209,11 @@ def wrong_numbers():
             done = run(TENON, "train", "mnist", flag, value)
             assert done.returncode == 2, done
             assert f"{flag}: found {value}, wanted at least 1" in done.stderr, done
+    for arguments in (["serve", "--port", "65536"], ["serve", "--port", "0", "--threads", "-1"],
+                      ["serve", "--port", "0", "--start_up_deadline", "1e300"],
+                      ["run", "graph.pb", "--timeout_ms", "-1"]):
+        done = run(TENON, *arguments)
+        assert done.returncode == 2 and len(done.stderr) < 300, done
 
 
 def training_that_cannot_be():
