@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/allocator.h"
+#include "core/file_access.h"
 #include "core/resource_store.h"
 
 namespace tenon {
@@ -36,6 +37,8 @@ class Device {
   virtual Allocator& allocator() = 0;
   /// Shared by the devices of one task.
   virtual ResourceStore& resources() = 0;
+  /// Which files kernels may reach.
+  virtual const FileAccess& files() const = 0;
 };
 
 }  // namespace tenon

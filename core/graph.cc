@@ -73,21 +73,26 @@ StatusOr<Node*> Graph::CopyNode(const Node& node) {
   return added;
 }
 
-Status Graph::Connect(Endpoint src, Node* dst, int index) {
-  if (index < 0 || index >= dst->num_inputs()) {
-    return InvalidArgument("node '", dst->name(), "' has no input ", index, "; it has ",
-                           dst->num_inputs());
+Status Graph::CheckConnection(Endpoint src, const Node& dst, int index) {
+  if (index < 0 || index >= dst.num_inputs()) {
+    return InvalidArgument("node '", dst.name(), "' has no input ", index, "; it has ",
+                           dst.num_inputs());
   }
   if (src.index < 0 || src.index >= src.node->num_outputs()) {
     return InvalidArgument("node '", src.node->name(), "' (", src.node->op(), ") has no output ",
                            src.index, "; it has ", src.node->num_outputs());
   }
   const DType found = src.node->output_types_[src.index];
-  const DType wanted = dst->input_types_[index];
+  const DType wanted = dst.input_types_[index];
   if (found != wanted && BaseType(found) != wanted) {
-    return InvalidArgument("input ", index, " of node '", dst->name(), "' (", dst->op(), ") is ",
+    return InvalidArgument("input ", index, " of node '", dst.name(), "' (", dst.op(), ") is ",
                            ToString(wanted), ", but '", ToString(src), "' is ", ToString(found));
   }
+  return OkStatus();
+}
+
+Status Graph::Connect(Endpoint src, Node* dst, int index) {
+  TENON_RETURN_IF_ERROR(CheckConnection(src, *dst, index));
   Endpoint& slot = dst->inputs_[index];
   if (slot.node != nullptr) RemoveOutEdge(slot.node, dst, slot.index, index);
   slot = src;
@@ -127,11 +132,19 @@ void Graph::RemoveOutEdge(Node* src, const Node* dst, int output, int input) {
 }
 
 Status Graph::ReplaceUses(Endpoint from, Endpoint to) {
-  const std::vector<OutEdge> edges = from.node->out_edges_;
+  if (from.index == kControlSlot) return OkStatus();
+  std::vector<OutEdge>& edges = from.node->out_edges_;
+  std::vector<OutEdge> moved;
   for (const OutEdge& e : edges) {
-    if (e.output == from.index && e.output != kControlSlot) {
-      TENON_RETURN_IF_ERROR(Connect(to, e.dst, e.input));
-    }
+    if (e.output != from.index) continue;
+    TENON_RETURN_IF_ERROR(CheckConnection(to, *e.dst, e.input));
+    moved.push_back(e);
+  }
+  // In one sweep: taking the edges out one by one would move all others each time.
+  std::erase_if(edges, [&](const OutEdge& e) { return e.output == from.index; });
+  for (const OutEdge& e : moved) {
+    e.dst->inputs_[e.input] = to;
+    to.node->out_edges_.push_back({e.dst, to.index, e.input});
   }
   return OkStatus();
 }
@@ -153,6 +166,38 @@ void Graph::RemoveNode(Node* node) {
   by_name_.erase(node->name_);
   nodes_[node->id_].reset();
   --live_;
+}
+
+void Graph::RemoveNodes(const std::vector<Node*>& nodes) {
+  const flat_hash_set<const Node*> gone(nodes.begin(), nodes.end());
+  flat_hash_set<Node*> sources, waiting;
+  for (const Node* n : nodes) {
+    for (const Endpoint& in : n->inputs_) {
+      if (in.node != nullptr && !gone.contains(in.node)) sources.insert(in.node);
+    }
+    for (Node* c : n->control_inputs_) {
+      if (!gone.contains(c)) sources.insert(c);
+    }
+    for (const OutEdge& e : n->out_edges_) {
+      if (gone.contains(e.dst)) continue;
+      if (e.input == kControlSlot) {
+        waiting.insert(e.dst);
+      } else {
+        e.dst->inputs_[e.input] = Endpoint();
+      }
+    }
+  }
+  for (Node* source : sources) {
+    std::erase_if(source->out_edges_, [&](const OutEdge& e) { return gone.contains(e.dst); });
+  }
+  for (Node* dst : waiting) {
+    std::erase_if(dst->control_inputs_, [&](const Node* c) { return gone.contains(c); });
+  }
+  for (const Node* n : nodes) {
+    by_name_.erase(n->name_);
+    nodes_[n->id_].reset();
+    --live_;
+  }
 }
 
 void Graph::RemoveNodesFrom(int first_id) {
@@ -298,6 +343,12 @@ bool IsLegalNodeName(std::string_view name) {
   return std::all_of(name.begin() + 1, name.end(), [&](char c) {
     return alnum(c) || c == '_' || c == '.' || c == '-' || c == '/' || c == '>' || c == '\\';
   });
+}
+
+bool IsRuntimeOp(std::string_view op) {
+  static constexpr std::string_view kOps[] = {"_Arg",  "_Retval",   "_Send",
+                                              "_Recv", "_HostSend", "_HostRecv"};
+  return op.starts_with('_') && std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
 std::string ToString(const Endpoint& endpoint) {

@@ -127,6 +127,8 @@ class Graph {
   Status ReplaceUses(Endpoint from, Endpoint to);
   /// Removes a node and its edges.
   void RemoveNode(Node* node);
+  /// Removes several nodes at once, in time that is linear in the edges of their neighbours.
+  void RemoveNodes(const std::vector<Node*>& nodes);
   /// Removes the nodes whose ids are at least `first_id`, which must not feed the others, and makes
   /// their ids free again: adding them is undone.
   void RemoveNodesFrom(int first_id);
@@ -166,6 +168,7 @@ class Graph {
   Graph Clone() const;
 
  private:
+  static Status CheckConnection(Endpoint src, const Node& dst, int index);
   void RemoveOutEdge(Node* src, const Node* dst, int output, int input);
 
   const OpRegistry* registry_;
@@ -179,6 +182,10 @@ class Graph {
 /// A node name that users may give: [A-Za-z0-9.][A-Za-z0-9_.\-/>]*. Names that begin with '_' are
 /// for nodes that the runtime makes.
 bool IsLegalNodeName(std::string_view name);
+
+/// Whether `op` is one that the runtime puts into the graphs of steps and their partitions: _Arg,
+/// _Retval, and what sends and receives. A client's graph has no business with them.
+bool IsRuntimeOp(std::string_view op);
 
 /// "name:index", or "name" for output 0.
 std::string ToString(const Endpoint& endpoint);

@@ -132,6 +132,9 @@ class Importer {
 
   Status AddNode(const NodeDef& def) {
     TENON_RETURN_IF_ERROR(CheckName(def));
+    if (IsRuntimeOp(def.op()) && !options_.allow_internal_names) {
+      return InNode(InvalidArgument("the op is for the runtime's own use"), def);
+    }
     auto attrs = ReadAttributes(def);
     if (!attrs.ok()) return InNode(attrs.status(), def);
     if (!def.device().empty() && def.device() != last_device_) {

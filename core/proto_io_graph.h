@@ -15,7 +15,8 @@ namespace tenon {
 inline constexpr int kGraphDefVersion = GraphVersions().producer;
 
 struct GraphImportOptions {
-  /// Allows names that begin with '_', which the runtime gives to nodes it adds to partitions.
+  /// Allows what the runtime adds to partitions: names that begin with '_', and its own ops (see
+  /// IsRuntimeOp).
   bool allow_internal_names = false;
   /// Infers the output shapes; a contradiction is then an error of the import.
   bool infer_shapes = true;
@@ -25,11 +26,11 @@ struct GraphImportOptions {
 /// are missing get their defaults, those the op does not know are kept. The function library is
 /// not part of a Graph: a node that calls one of its functions by name is of an unknown op.
 ///
-/// InvalidArgument, naming the node: an illegal or repeated name, a missing or wrong attribute, an
-/// input whose node or output does not exist, whose dtype differs, or that follows a control
-/// input, too many or too few inputs, a cycle that does not go through NextIteration, shapes that
-/// contradict each other, a device name that cannot be read; also for a graph that wants a newer
-/// reader. NotFound "Op type not registered 'X' ..." for an unknown op.
+/// InvalidArgument, naming the node: an illegal or repeated name, an op of the runtime, a missing
+/// or wrong attribute, an input whose node or output does not exist, whose dtype differs, or that
+/// follows a control input, too many or too few inputs, a cycle that does not go through
+/// NextIteration, shapes that contradict each other, a device name that cannot be read; also for a
+/// graph that wants a newer reader. NotFound "Op type not registered 'X' ..." for an unknown op.
 StatusOr<Graph> GraphFromProto(const GraphDef& proto, const OpRegistry& registry,
                                const GraphImportOptions& options = {});
 

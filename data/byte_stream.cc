@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "data/memory_claim.h"
+
 namespace tenon {
 namespace {
 
@@ -103,7 +105,10 @@ class InflateSource final : public ByteSource {
 
   int64_t Bound() const override {
     // What zlib has taken in but not given out yet is at most a window.
-    return (from_->Bound() + z_.avail_in + 1) * kMaxGzipRatio + (64 << 10);
+    int64_t bound;
+    if (__builtin_mul_overflow(from_->Bound(), kMaxGzipRatio, &bound)) return INT64_MAX;
+    const int64_t more = (int64_t{z_.avail_in} + 1) * kMaxGzipRatio + (64 << 10);
+    return __builtin_add_overflow(bound, more, &bound) ? INT64_MAX : bound;
   }
 
  private:
@@ -240,9 +245,11 @@ Status ReadExactly(ByteSource& source, uint64_t size, std::string* out) {
   const uint64_t possible = static_cast<uint64_t>(std::max<int64_t>(source.Bound(), 0));
   // A bound says what cannot come, not what will: memory grows with what does come.
   constexpr uint64_t kStep = 16 << 20;
+  MemoryClaim claim;
   while (out->size() < size) {
     const size_t begin = out->size();
     const uint64_t step = std::min({size - begin, kStep, possible});
+    if (begin > 0) TENON_RETURN_IF_ERROR(claim.GrowTo(begin + step));
     out->resize(begin + step);
     TENON_ASSIGN_OR_RETURN(const size_t n, source.Read(step, out->data() + begin));
     out->resize(begin + n);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <climits>
 
 #include "proto/event.pb.h"
 
@@ -67,7 +68,8 @@ Status EventWriter::AddGraph(std::string_view graph_def, int64_t step) {
 
 Status EventWriter::AddSummary(std::string_view summary, int64_t step) {
   Event event = AtStep(step);
-  if (!event.mutable_summary()->ParseFromArray(summary.data(), static_cast<int>(summary.size()))) {
+  if (summary.size() > INT_MAX ||
+      !event.mutable_summary()->ParseFromArray(summary.data(), static_cast<int>(summary.size()))) {
     return InvalidArgument("found ", summary.size(), " bytes that are no Summary");
   }
   return Add(std::move(event));

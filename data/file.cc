@@ -3,76 +3,156 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <random>
 
+#include "core/hash_map.h"
+#include "core/mutex.h"
 #include "data/local_file.h"
+#include "data/memory_claim.h"
 
 namespace tenon {
 
-StatusOr<FileSystem*> FileSystemOf(std::string_view path) {
-  const size_t end = path.find("://");
-  if (end == std::string_view::npos || path.starts_with("file://")) return &LocalFiles();
-  return Unimplemented("cannot open '", path, "': there is no file system for ",
-                       path.substr(0, end), "://");
+namespace {
+
+/// How much is read between two looks at whether it was cancelled.
+constexpr size_t kReadBytes = 16 << 20;
+
+/// The files of FileAccess::kNone.
+class NoFiles final : public FileSystem {
+ public:
+  StatusOr<std::unique_ptr<InputFile>> OpenInput(const std::string& path) override {
+    return Refuse(path);
+  }
+  StatusOr<std::unique_ptr<OutputFile>> OpenOutput(const std::string& path, WriteMode) override {
+    return Refuse(path);
+  }
+  bool Exists(const std::string&) override { return false; }
+  StatusOr<std::vector<std::string>> List(const std::string& folder) override {
+    return Refuse(folder);
+  }
+  Status MakeFolders(const std::string& folder) override {
+    return folder.empty() ? OkStatus() : Refuse(folder);
+  }
+  Status Rename(const std::string& from, const std::string&) override { return Refuse(from); }
+  Status Remove(const std::string& path) override { return Refuse(path); }
+
+ private:
+  static Status Refuse(const std::string& path) {
+    return PermissionDenied("cannot open '", path, "': graphs may reach no files here");
+  }
+};
+
+/// The file system of each root that was asked for. They live until the process ends: there are as
+/// many as a process has servers.
+StatusOr<FileSystem*> FilesBeneath(const std::string& root) {
+  static Mutex mu;
+  static auto* const roots = new StringMap<std::unique_ptr<FileSystem>>;
+  MutexLock lock(mu);
+  std::unique_ptr<FileSystem>& files = (*roots)[root];
+  if (files == nullptr) {
+    TENON_ASSIGN_OR_RETURN(files, LocalFilesBeneath(root));
+  }
+  return files.get();
 }
 
-StatusOr<std::unique_ptr<InputFile>> OpenInput(const std::string& path) {
-  TENON_ASSIGN_OR_RETURN(FileSystem * files, FileSystemOf(path));
-  return files->OpenInput(path);
+}  // namespace
+
+FileSystem& AllFiles() { return LocalFiles(); }
+
+StatusOr<FileSystem*> FilesOf(const FileAccess& access) {
+  static auto* const none = new NoFiles;
+  switch (access.kind) {
+    case FileAccess::Kind::kEverything:
+      return &AllFiles();
+    case FileAccess::Kind::kRoot:
+      return FilesBeneath(access.root);
+    case FileAccess::Kind::kNone:
+      break;
+  }
+  return none;
 }
 
-StatusOr<std::unique_ptr<OutputFile>> OpenOutput(const std::string& path, WriteMode mode) {
-  TENON_ASSIGN_OR_RETURN(FileSystem * files, FileSystemOf(path));
-  return files->OpenOutput(path, mode);
+Status FileContext::CheckCancelled() const {
+  return cancellation == nullptr || !cancellation->cancelled() ? OkStatus()
+                                                               : cancellation->status();
 }
 
-StatusOr<std::string> ReadFile(const std::string& path) {
-  TENON_ASSIGN_OR_RETURN(const auto file, OpenInput(path));
-  std::string content(file->size(), '\0');
-  TENON_ASSIGN_OR_RETURN(const size_t found, file->ReadAt(0, content.size(), content.data()));
-  content.resize(found);
+StatusOr<std::unique_ptr<InputFile>> OpenInput(const std::string& path,
+                                               const FileContext& context) {
+  return context.files->OpenInput(path);
+}
+
+StatusOr<std::unique_ptr<OutputFile>> OpenOutput(const std::string& path, WriteMode mode,
+                                                 const FileContext& context) {
+  return context.files->OpenOutput(path, mode);
+}
+
+StatusOr<size_t> ReadAt(const InputFile& file, int64_t offset, size_t size, char* out,
+                        const FileContext& context) {
+  size_t done = 0;
+  while (done < size) {
+    TENON_RETURN_IF_ERROR(context.CheckCancelled());
+    const size_t step = std::min(size - done, kReadBytes);
+    TENON_ASSIGN_OR_RETURN(const size_t n,
+                           file.ReadAt(offset + static_cast<int64_t>(done), step, out + done));
+    done += n;
+    if (n < step) break;
+  }
+  return done;
+}
+
+StatusOr<std::string> ReadFile(const std::string& path, const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(const auto file, OpenInput(path, context));
+  MemoryClaim claim;
+  if (Status s = claim.GrowTo(file->size()); !s.ok()) {
+    return Annotate(s, StrCat("cannot read '", path, "'"));
+  }
+  std::string content;
+  content.reserve(file->size());
+  while (static_cast<int64_t>(content.size()) < file->size()) {
+    const size_t done = content.size();
+    const size_t step = std::min<size_t>(file->size() - done, kReadBytes);
+    content.resize(done + step);
+    TENON_ASSIGN_OR_RETURN(const size_t n, ReadAt(*file, static_cast<int64_t>(done), step,
+                                                  content.data() + done, context));
+    content.resize(done + n);
+    if (n < step) break;
+  }
   return content;
 }
 
-Status WriteFile(const std::string& path, std::string_view content) {
+Status WriteFile(const std::string& path, std::string_view content, const FileContext& context) {
   const std::string temporary = TemporaryName(path);
   const auto write = [&]() -> Status {
-    TENON_ASSIGN_OR_RETURN(const auto file, OpenOutput(temporary));
+    TENON_ASSIGN_OR_RETURN(const auto file, OpenOutput(temporary, WriteMode::kTruncate, context));
     TENON_RETURN_IF_ERROR(file->Append(content));
     TENON_RETURN_IF_ERROR(file->Close());
-    return RenameFile(temporary, path);
+    return RenameFile(temporary, path, context);
   };
   Status status = write();
-  if (!status.ok()) RemoveFile(temporary).IgnoreError();
+  if (!status.ok()) RemoveFile(temporary, context).IgnoreError();
   return status;
 }
 
-bool FileExists(const std::string& path) {
-  const auto files = FileSystemOf(path);
-  return files.ok() && (*files)->Exists(path);
+bool FileExists(const std::string& path) { return AllFiles().Exists(path); }
+
+StatusOr<std::vector<std::string>> ListFolder(const std::string& folder,
+                                              const FileContext& context) {
+  return context.files->List(folder);
 }
 
-StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) {
-  TENON_ASSIGN_OR_RETURN(FileSystem * files, FileSystemOf(folder));
-  return files->List(folder);
+Status MakeFolders(const std::string& folder, const FileContext& context) {
+  return context.files->MakeFolders(folder);
 }
 
-Status MakeFolders(const std::string& folder) {
-  TENON_ASSIGN_OR_RETURN(FileSystem * files, FileSystemOf(folder));
-  return files->MakeFolders(folder);
+Status RenameFile(const std::string& from, const std::string& to, const FileContext& context) {
+  return context.files->Rename(from, to);
 }
 
-Status RenameFile(const std::string& from, const std::string& to) {
-  TENON_ASSIGN_OR_RETURN(FileSystem * files, FileSystemOf(from));
-  TENON_ASSIGN_OR_RETURN(FileSystem * same, FileSystemOf(to));
-  if (files != same) return Unimplemented("cannot rename '", from, "' to '", to, "'");
-  return files->Rename(from, to);
-}
-
-Status RemoveFile(const std::string& path) {
-  TENON_ASSIGN_OR_RETURN(FileSystem * files, FileSystemOf(path));
-  return files->Remove(path);
+Status RemoveFile(const std::string& path, const FileContext& context) {
+  return context.files->Remove(path);
 }
 
 std::string FolderOf(std::string_view path) {

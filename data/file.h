@@ -7,11 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "core/cancellation.h"
+#include "core/file_access.h"
 #include "core/status.h"
 
-// Files, wherever they are. The scheme of a path ("s3://bucket/key") chooses the file system; a
-// path without one is local. Errors name the path and say what the system said: NotFound,
-// PermissionDenied, ResourceExhausted (disk full), AlreadyExists, and Unavailable for the rest.
+// Files, wherever they are, behind one interface. Errors name the path and say what the system
+// said: NotFound, PermissionDenied, ResourceExhausted (disk full), AlreadyExists, InvalidArgument
+// for what is no regular file, and Unavailable for the rest.
 
 namespace tenon {
 
@@ -40,7 +42,8 @@ class OutputFile {
 
 enum class WriteMode { kTruncate, kAppend };
 
-/// One kind of storage. Thread-safe.
+/// Some files. Only regular files are opened: what could block, or be something else than bytes, is
+/// InvalidArgument. Thread-safe.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -58,21 +61,43 @@ class FileSystem {
   virtual Status Remove(const std::string& path) = 0;
 };
 
-/// The file system of a path; Unimplemented when there is none for its scheme. Not owned.
-StatusOr<FileSystem*> FileSystemOf(std::string_view path);
+/// Everything that this process may open: plain paths and "file://" ones. Unimplemented for other
+/// schemes.
+FileSystem& AllFiles();
 
-StatusOr<std::unique_ptr<InputFile>> OpenInput(const std::string& path);
+/// The files that `access` allows; everything else is PermissionDenied, naming the path and what is
+/// allowed. Not owned. An error when the root is no folder that can be opened.
+StatusOr<FileSystem*> FilesOf(const FileAccess& access);
+
+/// Through what files are reached, and what ends reading a large one.
+struct FileContext {
+  FileSystem* files = &AllFiles();
+  const Cancellation* cancellation = nullptr;
+
+  /// OK while nothing was cancelled.
+  Status CheckCancelled() const;
+};
+
+StatusOr<std::unique_ptr<InputFile>> OpenInput(const std::string& path,
+                                               const FileContext& context = {});
 StatusOr<std::unique_ptr<OutputFile>> OpenOutput(const std::string& path,
-                                                 WriteMode mode = WriteMode::kTruncate);
-/// The whole content.
-StatusOr<std::string> ReadFile(const std::string& path);
+                                                 WriteMode mode = WriteMode::kTruncate,
+                                                 const FileContext& context = {});
+/// Reads as InputFile::ReadAt does, and looks now and then whether it was cancelled.
+StatusOr<size_t> ReadAt(const InputFile& file, int64_t offset, size_t size, char* out,
+                        const FileContext& context);
+/// The whole content. ResourceExhausted, before anything is read, when it is larger than the memory
+/// limit leaves.
+StatusOr<std::string> ReadFile(const std::string& path, const FileContext& context = {});
 /// Writes a file that appears whole or not at all: under a temporary name first, then renamed.
-Status WriteFile(const std::string& path, std::string_view content);
+Status WriteFile(const std::string& path, std::string_view content,
+                 const FileContext& context = {});
 bool FileExists(const std::string& path);
-StatusOr<std::vector<std::string>> ListFolder(const std::string& folder);
-Status MakeFolders(const std::string& folder);
-Status RenameFile(const std::string& from, const std::string& to);
-Status RemoveFile(const std::string& path);
+StatusOr<std::vector<std::string>> ListFolder(const std::string& folder,
+                                              const FileContext& context = {});
+Status MakeFolders(const std::string& folder, const FileContext& context = {});
+Status RenameFile(const std::string& from, const std::string& to, const FileContext& context = {});
+Status RemoveFile(const std::string& path, const FileContext& context = {});
 
 /// The part of a path before its last slash ("" without one), and after it.
 std::string FolderOf(std::string_view path);

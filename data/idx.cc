@@ -5,6 +5,8 @@
 #include <cstring>
 #include <optional>
 
+#include "data/memory_claim.h"
+
 namespace tenon {
 namespace {
 
@@ -65,6 +67,8 @@ StatusOr<Tensor> ReadIdx(ByteSource& source, const std::string& name) {
     return fail(
         AppendToMessage(s, StrCat(" for the elements ", ToString(*dtype), shape->ToString())));
   }
+  MemoryClaim claim;
+  if (Status s = claim.GrowTo(elements.size()); !s.ok()) return fail(s);
   char extra;
   StatusOr<size_t> rest = source.Read(1, &extra);
   if (!rest.ok()) return fail(rest.status());

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/local_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,41 +11,35 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
+
+#include "data/confined_folder.h"
 
 namespace tenon {
 namespace {
 
-Status FromErrno(int error, std::string_view what, const std::string& path) {
-  const std::string message = StrCat("cannot ", what, " '", path, "': ", std::strerror(error));
-  switch (error) {
-    case ENOENT:
-      return NotFound(message);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return PermissionDenied(message);
-    case ENOSPC:
-    case EDQUOT:
-    case EMFILE:
-    case ENFILE:
-    case EFBIG:
-      return ResourceExhausted(message);
-    case EEXIST:
-    case ENOTEMPTY:
-      return AlreadyExists(message);
-    case EISDIR:
-    case ENOTDIR:
-    case ENAMETOOLONG:
-    case EINVAL:
-      return InvalidArgument(message);
-    default:
-      return Unavailable(message);
-  }
+/// The path of this machine that `path` means; Unimplemented for what is elsewhere.
+StatusOr<std::string> Plain(const std::string& path) {
+  if (path.starts_with("file://")) return path.substr(7);
+  const size_t end = path.find("://");
+  if (end == std::string::npos) return path;
+  return Unimplemented("cannot open '", path, "': there is no file system for ",
+                       path.substr(0, end), "://");
 }
 
-std::string Plain(const std::string& path) {
-  return path.starts_with("file://") ? path.substr(7) : path;
+/// InvalidArgument unless `fd` is a regular file, whose size is returned. Anything else may block,
+/// or never end.
+StatusOr<int64_t> RegularSize(int fd, const std::string& path) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return StatusOfErrno(errno, "open", path);
+  if (S_ISDIR(info.st_mode)) return StatusOfErrno(EISDIR, "open", path);
+  if (!S_ISREG(info.st_mode)) {
+    return InvalidArgument("cannot open '", path, "': it is ",
+                           S_ISFIFO(info.st_mode)   ? "a pipe"
+                           : S_ISSOCK(info.st_mode) ? "a socket"
+                                                    : "a device",
+                           ", not a regular file");
+  }
+  return info.st_size;
 }
 
 class LocalInput final : public InputFile {
@@ -59,7 +55,7 @@ class LocalInput final : public InputFile {
     while (done < size) {
       const ssize_t n = pread(fd_, out + done, size - done, offset + static_cast<off_t>(done));
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return FromErrno(errno, "read", path_);
+      if (n < 0) return StatusOfErrno(errno, "read", path_);
       if (n == 0) break;
       done += n;
     }
@@ -82,19 +78,19 @@ class LocalOutput final : public OutputFile {
   Status Append(std::string_view data) override {
     if (file_ == nullptr) return FailedPrecondition("'", path_, "' is closed");
     if (std::fwrite(data.data(), 1, data.size(), file_) != data.size()) {
-      return FromErrno(errno, "write", path_);
+      return StatusOfErrno(errno, "write", path_);
     }
     return OkStatus();
   }
   Status Flush() override {
     if (file_ == nullptr) return FailedPrecondition("'", path_, "' is closed");
-    return std::fflush(file_) == 0 ? OkStatus() : FromErrno(errno, "write", path_);
+    return std::fflush(file_) == 0 ? OkStatus() : StatusOfErrno(errno, "write", path_);
   }
   Status Close() override {
     if (file_ == nullptr) return OkStatus();
     const int result = std::fclose(file_);
     file_ = nullptr;
-    return result == 0 ? OkStatus() : FromErrno(errno, "write", path_);
+    return result == 0 ? OkStatus() : StatusOfErrno(errno, "write", path_);
   }
 
  private:
@@ -104,61 +100,169 @@ class LocalOutput final : public OutputFile {
 
 class LocalFileSystem final : public FileSystem {
  public:
+  /// `root` may be null: then all paths are good.
+  explicit LocalFileSystem(std::unique_ptr<ConfinedFolder> root) : root_(std::move(root)) {}
+
   StatusOr<std::unique_ptr<InputFile>> OpenInput(const std::string& path) override {
-    const int fd = open(Plain(path).c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return FromErrno(errno, "open", path);
-    struct stat info;
-    int error = fstat(fd, &info) != 0 ? errno : S_ISDIR(info.st_mode) ? EISDIR : 0;
-    if (error != 0) {
+    TENON_ASSIGN_OR_RETURN(const int fd, Open(path, O_RDONLY, "open"));
+    const auto size = RegularSize(fd, path);
+    if (!size.ok()) {
       close(fd);
-      return FromErrno(error, "read", path);
+      return size.status();
     }
-    return std::unique_ptr<InputFile>(std::make_unique<LocalInput>(path, fd, info.st_size));
+    return std::unique_ptr<InputFile>(std::make_unique<LocalInput>(path, fd, *size));
   }
 
   StatusOr<std::unique_ptr<OutputFile>> OpenOutput(const std::string& path,
                                                    WriteMode mode) override {
-    std::FILE* file = std::fopen(Plain(path).c_str(), mode == WriteMode::kAppend ? "abe" : "wbe");
-    if (file == nullptr) return FromErrno(errno, "open for writing", path);
+    const bool append = mode == WriteMode::kAppend;
+    TENON_ASSIGN_OR_RETURN(
+        const int fd,
+        Open(path, O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC), "open for writing"));
+    if (Status s = RegularSize(fd, path).status(); !s.ok()) {
+      close(fd);
+      return s;
+    }
+    std::FILE* file = fdopen(fd, append ? "ab" : "wb");
+    if (file == nullptr) {
+      close(fd);
+      return StatusOfErrno(errno, "open for writing", path);
+    }
     return std::unique_ptr<OutputFile>(std::make_unique<LocalOutput>(path, file));
   }
 
-  bool Exists(const std::string& path) override { return access(Plain(path).c_str(), F_OK) == 0; }
+  bool Exists(const std::string& path) override {
+    const StatusOr<Place> place = Find(path);
+    struct stat info;
+    return place.ok() && fstatat(place->folder(), place->name(), &info, Follow()) == 0;
+  }
 
   StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    std::error_code error;
-    std::vector<std::string> names;
-    for (std::filesystem::directory_iterator it(Plain(folder), error), end; !error && it != end;
-         it.increment(error)) {
-      names.push_back(it->path().filename().string());
+    TENON_ASSIGN_OR_RETURN(const int fd, Open(folder, O_RDONLY | O_DIRECTORY, "list"));
+    DIR* const entries = fdopendir(fd);
+    if (entries == nullptr) {
+      close(fd);
+      return StatusOfErrno(errno, "list", folder);
     }
-    if (error) return FromErrno(error.value(), "list", folder);
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent* entry = readdir(entries)) {
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+    const int error = errno;
+    closedir(entries);
+    if (error != 0) return StatusOfErrno(error, "list", folder);
     std::sort(names.begin(), names.end());
     return names;
   }
 
   Status MakeFolders(const std::string& folder) override {
     if (folder.empty()) return OkStatus();
-    std::error_code error;
-    std::filesystem::create_directories(Plain(folder), error);
-    return error ? FromErrno(error.value(), "make the folder", folder) : OkStatus();
+    TENON_ASSIGN_OR_RETURN(const std::string path, Plain(folder));
+    if (path.size() >= PATH_MAX) return StatusOfErrno(ENAMETOOLONG, "make the folder", folder);
+    if (Status s = Find(folder).status(); s.code() == StatusCode::kPermissionDenied) return s;
+    // The longest part that exists; what follows it is made.
+    size_t begin = path.size();
+    while (begin > 0 && !Exists(path.substr(0, begin))) {
+      const size_t slash = path.rfind('/', begin - 1);
+      begin = slash == std::string::npos ? 0 : slash;
+    }
+    while (begin < path.size()) {
+      const size_t name = path.find_first_not_of('/', begin);
+      if (name == std::string::npos) break;
+      begin = std::min(path.find('/', name), path.size());
+      TENON_ASSIGN_OR_RETURN(const Place place, Find(path.substr(0, begin)));
+      if (mkdirat(place.folder(), place.name(), 0777) != 0 && errno != EEXIST) {
+        return StatusOfErrno(errno, "make the folder", folder);
+      }
+    }
+    TENON_ASSIGN_OR_RETURN(const int fd, Open(path, O_PATH | O_DIRECTORY, "make the folder"));
+    close(fd);
+    return OkStatus();
   }
 
   Status Rename(const std::string& from, const std::string& to) override {
-    if (std::rename(Plain(from).c_str(), Plain(to).c_str()) == 0) return OkStatus();
-    return FromErrno(errno, StrCat("rename to '", to, "'"), from);
+    TENON_ASSIGN_OR_RETURN(const Place source, Find(from, /*follow_last=*/false));
+    TENON_ASSIGN_OR_RETURN(const Place target, Find(to, /*follow_last=*/false));
+    if (renameat(source.folder(), source.name(), target.folder(), target.name()) == 0) {
+      return OkStatus();
+    }
+    return StatusOfErrno(errno, StrCat("rename to '", to, "'"), from);
   }
 
   Status Remove(const std::string& path) override {
-    return std::remove(Plain(path).c_str()) == 0 ? OkStatus() : FromErrno(errno, "remove", path);
+    TENON_ASSIGN_OR_RETURN(const Place place, Find(path, /*follow_last=*/false));
+    if (unlinkat(place.folder(), place.name(), 0) == 0) return OkStatus();
+    if (errno == EISDIR && unlinkat(place.folder(), place.name(), AT_REMOVEDIR) == 0) {
+      return OkStatus();
+    }
+    return StatusOfErrno(errno, "remove", path);
   }
+
+ private:
+  StatusOr<Place> Find(const std::string& path, bool follow_last = true) const {
+    TENON_ASSIGN_OR_RETURN(std::string plain, Plain(path));
+    if (root_ != nullptr) return root_->Find(plain, follow_last);
+    if (plain.find('\0') != std::string::npos) {
+      return InvalidArgument("a path cannot hold a zero byte, found '", plain, "'");
+    }
+    return Place(AT_FDCWD, std::move(plain));
+  }
+  /// A confined path was followed to its end: a link there has come since.
+  int Follow() const { return root_ == nullptr ? 0 : AT_SYMLINK_NOFOLLOW; }
+
+  StatusOr<int> Open(const std::string& path, int flags, std::string_view what) const {
+    TENON_ASSIGN_OR_RETURN(const Place place, Find(path));
+    // Without waiting for the other end of a pipe or for a device.
+    flags |= O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (root_ == nullptr ? 0 : O_NOFOLLOW);
+    const int fd = openat(place.folder(), place.name(), flags, 0666);
+    if (fd < 0) return StatusOfErrno(errno, what, path);
+    return fd;
+  }
+
+  const std::unique_ptr<ConfinedFolder> root_;
 };
 
 }  // namespace
 
 FileSystem& LocalFiles() {
-  static auto* const files = new LocalFileSystem;
+  static auto* const files = new LocalFileSystem(nullptr);
   return *files;
+}
+
+StatusOr<std::unique_ptr<FileSystem>> LocalFilesBeneath(const std::string& root) {
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<ConfinedFolder> folder, ConfinedFolder::Open(root));
+  return std::unique_ptr<FileSystem>(std::make_unique<LocalFileSystem>(std::move(folder)));
+}
+
+Status StatusOfErrno(int error, std::string_view what, std::string_view path) {
+  const std::string message = StrCat("cannot ", what, " '", path, "': ", std::strerror(error));
+  switch (error) {
+    case ENOENT:
+      return NotFound(message);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return PermissionDenied(message);
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+    case EFBIG:
+      return ResourceExhausted(message);
+    case EEXIST:
+    case ENOTEMPTY:
+      return AlreadyExists(message);
+    case EISDIR:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+    case ELOOP:
+    case EINVAL:
+      return InvalidArgument(message);
+    default:
+      return Unavailable(message);
+  }
 }
 
 }  // namespace tenon

@@ -8,4 +8,10 @@ namespace tenon {
 /// The files of this machine. Takes plain paths and "file://" ones. Lives until the process ends.
 FileSystem& LocalFiles();
 
+/// Those in the folder `root` and below it; see ConfinedFolder for how paths are read.
+StatusOr<std::unique_ptr<FileSystem>> LocalFilesBeneath(const std::string& root);
+
+/// What the system's `error` means: "cannot <what> '<path>': <reason>".
+Status StatusOfErrno(int error, std::string_view what, std::string_view path);
+
 }  // namespace tenon

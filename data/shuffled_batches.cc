@@ -5,12 +5,15 @@
 #include <cstring>
 #include <numeric>
 
+#include "data/memory_claim.h"
+
 namespace tenon {
 
 StatusOr<Tensor> GatherRows(const Tensor& from, absl::Span<const int64_t> indices) {
-  TENON_ASSIGN_OR_RETURN(
-      Tensor rows, Tensor::Allocate(CpuAllocator(), from.dtype(),
-                                    from.shape().WithDim(0, static_cast<int64_t>(indices.size()))));
+  DimVector dims(from.shape().dims().begin(), from.shape().dims().end());
+  dims[0] = static_cast<int64_t>(indices.size());
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TENON_ASSIGN_OR_RETURN(Tensor rows, Tensor::Allocate(CpuAllocator(), from.dtype(), shape));
   const int64_t width = from.shape().WithoutDim(0).num_elements();
   if (from.dtype() == DType::kString) {
     const std::string* source = from.data<std::string>();
@@ -72,6 +75,9 @@ void ShuffledBatches::Shuffle() {
 
 StatusOr<std::vector<Tensor>> ShuffledBatches::Next(int64_t size) {
   if (size < 1) return InvalidArgument("a batch has at least one row, found ", size);
+  MemoryClaim claim;
+  // What overflows is more than any limit either way.
+  TENON_RETURN_IF_ERROR(claim.GrowTo(size > INT64_MAX / 8 ? INT64_MAX : size * 8));
   std::vector<int64_t> rows;
   rows.reserve(std::min(size, num_rows()));
   while (static_cast<int64_t>(rows.size()) < size) {

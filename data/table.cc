@@ -10,6 +10,7 @@
 
 #include "core/varint.h"
 #include "data/crc32c.h"
+#include "data/memory_claim.h"
 
 // LevelDB's own reader trusts the lengths in a block once its checksum is right, and allocates what
 // a handle says; a file from elsewhere may have been made to abuse that. So only its writer is
@@ -24,6 +25,8 @@ constexpr uint64_t kTableMagic = 0xdb4775248b80fb57ull;
 constexpr size_t kTrailerBytes = 5;
 /// Prefix compression lets a small file spell out very long keys; no real table grows as much.
 constexpr size_t kMaxGrowth = 256;
+/// Snappy cannot make more of a byte than this: three bytes stand for 64 at most.
+constexpr size_t kMaxSnappyRatio = 22;
 
 class StringSink final : public leveldb::WritableFile {
  public:
@@ -58,9 +61,10 @@ StatusOr<BlockHandle> TakeHandle(std::string_view* in) {
   return handle;
 }
 
-/// The content of a block, its checksum verified; `storage` holds it when it was compressed.
+/// The content of a block, its checksum verified; `storage` holds it when it was compressed, and
+/// `claim` counts that.
 StatusOr<std::string_view> ReadBlock(std::string_view file, const BlockHandle& handle,
-                                     std::string* storage) {
+                                     std::string* storage, MemoryClaim* claim) {
   const uint64_t limit = file.size() - kFooterBytes;
   if (handle.offset > limit || handle.size > limit - handle.offset ||
       limit - handle.offset - handle.size < kTrailerBytes) {
@@ -75,9 +79,10 @@ StatusOr<std::string_view> ReadBlock(std::string_view file, const BlockHandle& h
   if (*trailer == 0) return block;
   size_t length = 0;
   if (*trailer != 1 || !snappy::GetUncompressedLength(block.data(), block.size(), &length) ||
-      length > block.size() * kMaxGrowth) {
+      length > block.size() * kMaxSnappyRatio) {
     return DataLoss("the block of the table at byte ", handle.offset, " cannot be decompressed");
   }
+  TENON_RETURN_IF_ERROR(claim->GrowTo(length));
   if (!snappy::Uncompress(block.data(), block.size(), storage)) {
     return DataLoss("the block of the table at byte ", handle.offset, " cannot be decompressed");
   }
@@ -142,14 +147,23 @@ StatusOr<TableEntries> ReadTable(std::string_view content) {
 
   TableEntries entries;
   size_t total = 0;
+  uint64_t end = 0;  // of the block before
   std::string index_storage, storage;
-  TENON_ASSIGN_OR_RETURN(const std::string_view blocks, ReadBlock(content, index, &index_storage));
+  MemoryClaim index_claim, block_claim, entries_claim;
+  TENON_ASSIGN_OR_RETURN(const std::string_view blocks,
+                         ReadBlock(content, index, &index_storage, &index_claim));
   Status status = ForEachEntry(blocks, [&](std::string_view, std::string_view value) -> Status {
     TENON_ASSIGN_OR_RETURN(const BlockHandle handle, TakeHandle(&value));
-    TENON_ASSIGN_OR_RETURN(const std::string_view block, ReadBlock(content, handle, &storage));
+    // A block that is named again and again would cost its checksum each time.
+    if (handle.offset < end) return DataLoss("the blocks of the table are not in order");
+    TENON_ASSIGN_OR_RETURN(const std::string_view block,
+                           ReadBlock(content, handle, &storage, &block_claim));
+    end = handle.offset + handle.size + kTrailerBytes;
     return ForEachEntry(block, [&](const std::string& key, std::string_view text) -> Status {
       total += key.size() + text.size();
       if (total > kMaxGrowth * content.size()) return DataLoss("the table is unreasonably large");
+      constexpr size_t kEntryBytes = sizeof(TableEntries::value_type);
+      TENON_RETURN_IF_ERROR(entries_claim.GrowTo(total + 2 * kEntryBytes * entries.size()));
       if (!entries.empty() && entries.back().first >= key) {
         return DataLoss("the keys of the table are not in order");
       }

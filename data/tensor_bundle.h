@@ -43,8 +43,10 @@ struct BundleEntry {
 ///   TENON_RETURN_IF_ERROR(writer->Finish());
 class BundleWriter {
  public:
-  /// Makes the folder of `prefix` when it is not there.
-  static StatusOr<std::unique_ptr<BundleWriter>> Create(const std::string& prefix);
+  /// Makes the folder of `prefix` when it is not there. What `context` names must outlive the
+  /// writer.
+  static StatusOr<std::unique_ptr<BundleWriter>> Create(const std::string& prefix,
+                                                        const FileContext& context = {});
   /// Removes the temporary file when Finish did not succeed.
   ~BundleWriter();
 
@@ -59,13 +61,15 @@ class BundleWriter {
   Status Finish();
 
  private:
-  BundleWriter(std::string prefix, std::string temporary, std::unique_ptr<OutputFile> data);
+  BundleWriter(std::string prefix, std::string temporary, const FileContext& context,
+               std::unique_ptr<OutputFile> data);
   Status AddEntry(std::string key, const Tensor& value);
   Status WritePlain(const Tensor& value, BundleEntry* entry);
   Status WriteStrings(const Tensor& value, BundleEntry* entry);
 
   const std::string prefix_;
   const std::string temporary_;
+  const FileContext context_;
   std::unique_ptr<OutputFile> data_;
   int64_t offset_ = 0;
   bool finished_ = false;
@@ -75,8 +79,10 @@ class BundleWriter {
 /// Reads a checkpoint. Thread-safe.
 class BundleReader {
  public:
-  /// Reads the index. NotFound when there is none, DataLoss when it is damaged.
-  static StatusOr<std::unique_ptr<BundleReader>> Open(const std::string& prefix);
+  /// Reads the index. NotFound when there is none, DataLoss when it is damaged. What `context`
+  /// names must outlive the reader.
+  static StatusOr<std::unique_ptr<BundleReader>> Open(const std::string& prefix,
+                                                      const FileContext& context = {});
 
   const std::string& prefix() const { return prefix_; }
   int num_shards() const { return num_shards_; }
@@ -87,15 +93,18 @@ class BundleReader {
   /// NotFound "Key W not found in checkpoint <prefix>" when there is none of that name.
   StatusOr<const BundleEntry*> Find(std::string_view name) const;
   /// The whole tensor. NotFound as above; DataLoss, naming the file and what was found, when data
-  /// is missing, cut short or does not have the recorded checksum.
+  /// is missing, cut short or does not have the recorded checksum; ResourceExhausted, before it is
+  /// read, when it is larger than the memory limit leaves.
   StatusOr<Tensor> Read(std::string_view name) const;
   /// A slice of it, with the shape of the slice, however it is stored. The errors of Read, and
   /// InvalidArgument for a slice that is not inside the tensor.
   StatusOr<Tensor> ReadSlice(std::string_view name, const TensorSlice& slice) const;
 
  private:
-  BundleReader(std::string prefix, int num_shards)
-      : prefix_(std::move(prefix)), num_shards_(num_shards) {}
+  BundleReader(std::string prefix, int num_shards, const FileContext& context)
+      : prefix_(std::move(prefix)), num_shards_(num_shards), context_(context) {}
+  /// Reads the bytes of an entry; DataLoss when the file ends first.
+  Status ReadBytes(const InputFile& file, const BundleEntry& entry, char* out) const;
   StatusOr<const InputFile*> Shard(int32_t shard) const;
   /// The data file of an entry, once the entry is known to fit into it and its shape into it.
   StatusOr<const InputFile*> CheckedShard(const std::string& key, const BundleEntry& entry) const;
@@ -107,6 +116,7 @@ class BundleReader {
 
   const std::string prefix_;
   const int num_shards_;
+  const FileContext context_;
   StringMap<BundleEntry> entries_;
   std::vector<std::string> names_;
   mutable Mutex mu_;
@@ -116,6 +126,7 @@ class BundleReader {
 struct MergeBundlesOptions {
   /// Passes over prefixes that have no index instead of failing.
   bool allow_missing = false;
+  FileContext files = {};
 };
 
 /// Makes one checkpoint of several (MergeV2Checkpoints): data files are renamed, not copied, the

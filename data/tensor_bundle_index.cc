@@ -9,6 +9,9 @@
 namespace tenon {
 namespace {
 
+/// The number of a data file is written with five digits.
+constexpr int kMaxShards = 100000;
+
 TensorSlice SliceFromProto(const TensorSliceProto& proto) {
   std::vector<TensorSlice::Extent> extents;
   for (const auto& e : proto.extent()) {
@@ -74,6 +77,9 @@ StatusOr<BundleIndex> ParseIndex(const std::string& content) {
   }
   BundleIndex index;
   index.num_shards = header.num_shards();
+  if (index.num_shards < 0 || index.num_shards > kMaxShards) {
+    return DataLoss("its header says ", index.num_shards, " data files");
+  }
   for (size_t i = 1; i < table.size(); ++i) {
     BundleEntryProto proto;
     if (!proto.ParseFromString(table[i].second)) {
@@ -102,22 +108,23 @@ std::string SliceKey(std::string_view name, const TensorSlice& slice) {
   return key;
 }
 
-StatusOr<BundleIndex> ReadBundleIndex(const std::string& prefix) {
+StatusOr<BundleIndex> ReadBundleIndex(const std::string& prefix, const FileContext& context) {
   const std::string path = BundleIndexName(prefix);
-  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
+  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFile(path, context));
   StatusOr<BundleIndex> index = ParseIndex(content);
   if (!index.ok()) return Annotate(index.status(), StrCat("'", path, "' is no checkpoint index"));
   return index;
 }
 
-Status WriteBundleIndex(const std::string& prefix, const BundleIndex& index) {
+Status WriteBundleIndex(const std::string& prefix, const BundleIndex& index,
+                        const FileContext& context) {
   BundleHeaderProto header;
   header.set_num_shards(index.num_shards);
   header.mutable_version()->set_producer(1);
   TableEntries table = {{"", header.SerializeAsString()}};
   for (const auto& [key, entry] : index.entries) table.emplace_back(key, EntryToProto(entry));
   TENON_ASSIGN_OR_RETURN(const std::string content, WriteTable(table));
-  return WriteFile(BundleIndexName(prefix), content);
+  return WriteFile(BundleIndexName(prefix), content, context);
 }
 
 }  // namespace tenon

@@ -24,9 +24,10 @@ inline bool IsSliceKey(std::string_view key) { return key.starts_with('\0'); }
 
 /// Reads <prefix>.index. NotFound when there is none, DataLoss when it is damaged, Unimplemented
 /// for one that was written on a big-endian machine; the message names the file.
-StatusOr<BundleIndex> ReadBundleIndex(const std::string& prefix);
+StatusOr<BundleIndex> ReadBundleIndex(const std::string& prefix, const FileContext& context = {});
 
 /// Writes <prefix>.index, whole or not at all.
-Status WriteBundleIndex(const std::string& prefix, const BundleIndex& index);
+Status WriteBundleIndex(const std::string& prefix, const BundleIndex& index,
+                        const FileContext& context = {});
 
 }  // namespace tenon

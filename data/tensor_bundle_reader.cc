@@ -4,6 +4,7 @@
 
 #include "core/varint.h"
 #include "data/crc32c.h"
+#include "data/memory_claim.h"
 #include "data/tensor_bundle.h"
 #include "data/tensor_bundle_index.h"
 
@@ -21,18 +22,18 @@ Status WrongChecksum(const InputFile& file, const BundleEntry& entry, uint32_t m
              absl::Hex(entry.masked_crc, absl::kZeroPad8), " over ", entry.size, " bytes"));
 }
 
-/// Reads the bytes of an entry; DataLoss when the file ends first.
-Status ReadBytes(const InputFile& file, const BundleEntry& entry, char* out) {
-  TENON_ASSIGN_OR_RETURN(const size_t found, file.ReadAt(entry.offset, entry.size, out));
+}  // namespace
+
+Status BundleReader::ReadBytes(const InputFile& file, const BundleEntry& entry, char* out) const {
+  TENON_ASSIGN_OR_RETURN(const size_t found, ReadAt(file, entry.offset, entry.size, out, context_));
   if (static_cast<int64_t>(found) == entry.size) return OkStatus();
   return Damaged(file, entry, StrCat("found ", found, " bytes, wanted ", entry.size));
 }
 
-}  // namespace
-
-StatusOr<std::unique_ptr<BundleReader>> BundleReader::Open(const std::string& prefix) {
-  TENON_ASSIGN_OR_RETURN(BundleIndex index, ReadBundleIndex(prefix));
-  std::unique_ptr<BundleReader> reader(new BundleReader(prefix, index.num_shards));
+StatusOr<std::unique_ptr<BundleReader>> BundleReader::Open(const std::string& prefix,
+                                                           const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(BundleIndex index, ReadBundleIndex(prefix, context));
+  std::unique_ptr<BundleReader> reader(new BundleReader(prefix, index.num_shards, context));
   reader->entries_.reserve(index.entries.size());
   for (auto& [key, entry] : index.entries) {
     if (!IsSliceKey(key)) reader->names_.push_back(key);
@@ -53,7 +54,7 @@ StatusOr<const InputFile*> BundleReader::Shard(int32_t shard) const {
   MutexLock lock(mu_);
   auto& file = files_[shard];
   if (file == nullptr) {
-    auto opened = OpenInput(BundleDataName(prefix_, shard, num_shards_));
+    auto opened = OpenInput(BundleDataName(prefix_, shard, num_shards_), context_);
     if (!opened.ok()) {
       return Annotate(opened.status(), StrCat("data of checkpoint '", prefix_, "'"));
     }
@@ -104,6 +105,12 @@ StatusOr<Tensor> BundleReader::ReadPlain(const InputFile& file, const BundleEntr
 
 StatusOr<Tensor> BundleReader::ReadStrings(const InputFile& file, const BundleEntry& entry) const {
   const int64_t n = entry.shape.num_elements();
+  TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), DType::kString, entry.shape));
+  MemoryClaim claim;  // for the bytes, the lengths and the texts; neither can overflow
+  if (Status s = claim.GrowTo(2 * static_cast<uint64_t>(entry.size) + sizeof(uint64_t) * n);
+      !s.ok()) {
+    return Annotate(s, StrCat("cannot read '", file.path(), "'"));
+  }
   std::string bytes(entry.size, '\0');
   TENON_RETURN_IF_ERROR(ReadBytes(file, entry, bytes.data()));
   std::string_view rest = bytes;
@@ -115,6 +122,7 @@ StatusOr<Tensor> BundleReader::ReadStrings(const InputFile& file, const BundleEn
       return Damaged(file, entry, "unreadable string lengths");
     }
     total += length;
+    if (total > bytes.size()) return Damaged(file, entry, "unreadable string lengths");
     const auto narrow = static_cast<uint32_t>(length);
     crc = length <= UINT32_MAX ? ExtendCrc32c(crc, &narrow, sizeof(narrow))
                                : ExtendCrc32c(crc, &length, sizeof(length));
@@ -127,7 +135,6 @@ StatusOr<Tensor> BundleReader::ReadStrings(const InputFile& file, const BundleEn
   const uint32_t masked = MaskCrc32c(ExtendCrc32c(crc, rest.data(), rest.size()));
   if (masked != entry.masked_crc) return WrongChecksum(file, entry, masked);
   rest.remove_prefix(sizeof(uint32_t));
-  TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), DType::kString, entry.shape));
   std::string* text = t.data<std::string>();
   for (const uint64_t length : lengths) {
     text++->assign(rest.substr(0, length));
@@ -160,7 +167,9 @@ StatusOr<Tensor> BundleReader::ReadFromSlices(std::string_view name, const Bundl
                       ToString(entry.dtype), resolved.shape().ToString());
     }
     TENON_RETURN_IF_ERROR(CheckedShard(key, *stored));
-    covered += common->shape().num_elements();
+    if (__builtin_add_overflow(covered, common->shape().num_elements(), &covered)) {
+      return DataLoss("the slices of tensor '", name, "' in checkpoint ", prefix_, " overlap");
+    }
     parts.push_back({std::move(key), stored, resolved, *std::move(common)});
   }
   const Shape shape = wanted.shape();
@@ -172,6 +181,7 @@ StatusOr<Tensor> BundleReader::ReadFromSlices(std::string_view name, const Bundl
   // Slices of a damaged index may overlap and leave gaps, which must not show old memory.
   if (IsPlain(entry.dtype)) std::memset(whole.raw_data(), 0, whole.num_bytes());
   for (const Part& part : parts) {
+    TENON_RETURN_IF_ERROR(context_.CheckCancelled());
     TENON_ASSIGN_OR_RETURN(const Tensor value, ReadStored(part.key, *part.stored));
     CopySlice(part.common, value, part.slice, &whole, wanted);
   }

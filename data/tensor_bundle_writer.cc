@@ -13,21 +13,25 @@ std::string BundleDataName(std::string_view prefix, int shard, int num_shards) {
                 absl::Dec(num_shards, absl::kZeroPad5));
 }
 
-BundleWriter::BundleWriter(std::string prefix, std::string temporary,
+BundleWriter::BundleWriter(std::string prefix, std::string temporary, const FileContext& context,
                            std::unique_ptr<OutputFile> data)
-    : prefix_(std::move(prefix)), temporary_(std::move(temporary)), data_(std::move(data)) {}
+    : prefix_(std::move(prefix)),
+      temporary_(std::move(temporary)),
+      context_(context),
+      data_(std::move(data)) {}
 
-StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(const std::string& prefix) {
+StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(const std::string& prefix,
+                                                             const FileContext& context) {
   if (prefix.empty()) return InvalidArgument("the prefix of a checkpoint is empty");
-  TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(prefix)));
+  TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(prefix), context));
   std::string temporary = TemporaryName(BundleDataName(prefix, 0, 1));
-  TENON_ASSIGN_OR_RETURN(auto data, OpenOutput(temporary));
+  TENON_ASSIGN_OR_RETURN(auto data, OpenOutput(temporary, WriteMode::kTruncate, context));
   return std::unique_ptr<BundleWriter>(
-      new BundleWriter(prefix, std::move(temporary), std::move(data)));
+      new BundleWriter(prefix, std::move(temporary), context, std::move(data)));
 }
 
 BundleWriter::~BundleWriter() {
-  if (!finished_) RemoveFile(temporary_).IgnoreError();
+  if (!finished_) RemoveFile(temporary_, context_).IgnoreError();
 }
 
 Status BundleWriter::Add(std::string_view name, const Tensor& value) {
@@ -133,9 +137,9 @@ Status BundleWriter::Finish() {
   TENON_RETURN_IF_ERROR(data_->Close());
   data_.reset();
   // The index comes last: a checkpoint exists once it has one.
-  TENON_RETURN_IF_ERROR(RenameFile(temporary_, BundleDataName(prefix_, 0, 1)));
+  TENON_RETURN_IF_ERROR(RenameFile(temporary_, BundleDataName(prefix_, 0, 1), context_));
   finished_ = true;
-  return WriteBundleIndex(prefix_, BundleIndex{1, std::move(entries_)});
+  return WriteBundleIndex(prefix_, BundleIndex{1, std::move(entries_)}, context_);
 }
 
 Status MergeBundles(const std::vector<std::string>& prefixes, const std::string& merged_prefix,
@@ -144,9 +148,13 @@ Status MergeBundles(const std::vector<std::string>& prefixes, const std::string&
   merged.num_shards = 0;
   std::vector<std::pair<std::string, int>> read;  // prefixes and their numbers of shards
   for (const std::string& prefix : prefixes) {
-    StatusOr<BundleIndex> index = ReadBundleIndex(prefix);
+    TENON_RETURN_IF_ERROR(options.files.CheckCancelled());
+    StatusOr<BundleIndex> index = ReadBundleIndex(prefix, options.files);
     if (options.allow_missing && index.status().code() == StatusCode::kNotFound) continue;
     if (!index.ok()) return index.status();
+    if (index->num_shards > INT32_MAX - merged.num_shards) {
+      return InvalidArgument("the checkpoints to merge have too many data files");
+    }
     for (auto& [key, entry] : index->entries) {
       if (entry.slices.empty()) entry.shard += merged.num_shards;
       const auto [it, added] = merged.entries.emplace(key, entry);
@@ -167,17 +175,19 @@ Status MergeBundles(const std::vector<std::string>& prefixes, const std::string&
     merged.num_shards += index->num_shards;
   }
   if (read.empty()) return InvalidArgument("there is no checkpoint to merge");
-  TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(merged_prefix)));
+  TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(merged_prefix), options.files));
   int shard = 0;
   for (const auto& [prefix, shards] : read) {
     for (int i = 0; i < shards; ++i, ++shard) {
       TENON_RETURN_IF_ERROR(RenameFile(BundleDataName(prefix, i, shards),
-                                       BundleDataName(merged_prefix, shard, merged.num_shards)));
+                                       BundleDataName(merged_prefix, shard, merged.num_shards),
+                                       options.files));
     }
   }
-  TENON_RETURN_IF_ERROR(WriteBundleIndex(merged_prefix, merged));
+  TENON_RETURN_IF_ERROR(WriteBundleIndex(merged_prefix, merged, options.files));
   for (const auto& [prefix, shards] : read) {
-    if (prefix != merged_prefix) TENON_RETURN_IF_ERROR(RemoveFile(BundleIndexName(prefix)));
+    if (prefix == merged_prefix) continue;
+    TENON_RETURN_IF_ERROR(RemoveFile(BundleIndexName(prefix), options.files));
   }
   return OkStatus();
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "data/memory_claim.h"
+
 namespace tenon {
 namespace {
 
@@ -127,13 +129,16 @@ StatusOr<std::string> ZipReader::Read(const Member& m) const {
   if (begin > bytes.size() || bytes.size() - begin < m.compressed_size) return damaged;
   const std::string_view data = bytes.substr(begin, m.compressed_size);
   std::string content;
+  MemoryClaim claim;
   if (m.method == 0) {
+    TENON_RETURN_IF_ERROR(claim.GrowTo(data.size()));
     content = data;
   } else if (m.method == 8) {
     if (m.size > (m.compressed_size + 1) * kMaxDeflateRatio || m.compressed_size > UINT32_MAX ||
         m.size > UINT32_MAX) {
       return damaged;
     }
+    TENON_RETURN_IF_ERROR(claim.GrowTo(m.size));
     content.resize(m.size);
     z_stream z = {};
     if (inflateInit2(&z, -15) != Z_OK) return ResourceExhausted("zlib has no memory");

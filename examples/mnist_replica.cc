@@ -12,9 +12,11 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/proto_io_graph.h"
 #include "data/event_file.h"
 #include "data/mnist.h"
@@ -29,6 +31,7 @@
 #include "ops/summary_ops.h"
 #include "train/gradient_descent.h"
 #include "train/replica_device_setter.h"
+#include "train/shutdown_watch.h"
 #include "train/supervisor.h"
 
 namespace {
@@ -52,8 +55,12 @@ Output RandomNormal(const Scope& s, const std::vector<int32_t>& shape) {
   return RandomStandardNormal(s.WithPrefix("random_normal"), Const(s, shape), DType::kFloat);
 }
 
-Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
+Status Train(const Flags& flags, Server& server, const OpRegistry& ops, ShutdownWatch& watch) {
   TENON_ASSIGN_OR_RETURN(const Mnist mnist, LoadMnist(flags.data));
+  if (flags.batch_size > mnist.train.images.dim(0)) {
+    return InvalidArgument("--batch_size ", flags.batch_size, " is more than the ",
+                           mnist.train.images.dim(0), " images to train with");
+  }
 
   // Between-graph replication: variables on the parameter servers, the rest on this worker.
   Scope root = Scope::Root(ops);
@@ -101,12 +108,21 @@ Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
       MergeSummary(model, {ScalarSummary(model, Const(model, "cost"), cross_entropy),
                            ScalarSummary(model, Const(model, "accuracy"), accuracy)});
 
-  const Supervisor supervisor(root, variables, {.is_chief = flags.task_index == 0});
+  SupervisorOptions supervision;
+  supervision.is_chief = flags.task_index == 0;
+  supervision.on_wait = [&](const std::string& what, std::chrono::seconds waited) {
+    std::fprintf(stderr, "waiting for %s, for %lld s; the parameter servers are at %s\n",
+                 what.c_str(), static_cast<long long>(waited.count()), flags.ps_hosts.c_str());
+  };
+  supervision.keep_waiting = [&] { return watch.Check(); };
+  const Supervisor supervisor(root, variables, supervision);
   TENON_RETURN_IF_ERROR(root.status());
 
   const auto begin = std::chrono::steady_clock::now();
   TENON_ASSIGN_OR_RETURN(auto session, supervisor.PrepareOrWaitForSession(
                                            [&] { return server.MakeSession(root.graph()); }));
+  watch.SetSession(session.get());
+  const auto forget = absl::MakeCleanup([&] { watch.SetSession(nullptr); });
   std::unique_ptr<EventWriter> writer;
   if (!flags.logs_path.empty()) {
     TENON_ASSIGN_OR_RETURN(
@@ -135,9 +151,15 @@ Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
       std::vector<NodeTrace> trace;
       StepOptions options;
       if (last && !flags.trace.empty() && flags.task_index == 0) options.trace = &trace;
+      TENON_RETURN_IF_ERROR(watch.Check());
       TENON_RETURN_IF_ERROR(step->Run(batch, &fetched, options));
       if (options.trace != nullptr) std::ofstream(flags.trace) << ToChromeTrace(trace);
       cost = fetched[0].scalar<float>();
+      if (!std::isfinite(cost)) {
+        return OutOfRange("training has diverged: the cost is ", cost, " in epoch ", epoch + 1,
+                          ", batch ", i + 1, "; try a --learning_rate smaller than ",
+                          flags.learning_rate);
+      }
       const auto global = static_cast<int64_t>(fetched[2].scalar<float>());
       if (writer != nullptr) {
         TENON_RETURN_IF_ERROR(writer->AddSummary(fetched[1].scalar<std::string>(), global));
@@ -188,9 +210,14 @@ int Run(const Flags& flags) {
   const auto server = StartServer(flags, ops);
   if (!server.ok()) return Ended(server.status());
   if (flags.job_name == "ps") {
+    std::printf("waiting for the workers at %s to end\n", flags.worker_hosts.c_str());
+    std::fflush(stdout);
     return Ended((*server)->WaitForJobEnd("worker", std::chrono::minutes(5)));
   }
-  const Status status = Train(flags, **server, ops);
+  ShutdownWatch watch(**server);
+  Status status = Train(flags, **server, ops, watch);
+  // What a step says that was cancelled for it is less clear.
+  if (!status.ok() && !watch.Check().ok()) status = watch.Check();
   const int code = Ended(status);
   (*server)->ReportEnd("ps", status);  // waits for a parameter server that is still to start
   return code;
@@ -210,9 +237,9 @@ int main(int argc, char** argv) {
   app.add_option("--data", flags.data, "Folder of the MNIST files")->required();
   app.add_option("--logs_path", flags.logs_path, "Folder for TensorBoard");
   app.add_option("--trace", flags.trace, "File for the chief's trace of the last step");
-  app.add_option("--batch_size", flags.batch_size);
+  app.add_option("--batch_size", flags.batch_size)->check(CLI::Range(1, INT32_MAX));
   app.add_option("--learning_rate", flags.learning_rate);
-  app.add_option("--training_epochs", flags.training_epochs);
+  app.add_option("--training_epochs", flags.training_epochs)->check(CLI::Range(1, INT32_MAX));
   CLI11_PARSE(app, argc, argv);
   return Run(flags);
 }

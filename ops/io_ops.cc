@@ -25,9 +25,18 @@ StatusOr<absl::Span<const std::string>> Texts(const Tensor& t, std::string_view 
   return t.flat<std::string>();
 }
 
+/// The files that the device lets kernels reach; reading them ends when the step is cancelled.
+StatusOr<FileContext> FilesFor(const KernelContext& ctx) {
+  FileContext files;
+  TENON_ASSIGN_OR_RETURN(files.files, FilesOf(ctx.device().files()));
+  files.cancellation = ctx.step().cancellation;
+  return files;
+}
+
 Status ReadFileKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const std::string path, ScalarText(ctx.input(0), "filename"));
-  TENON_ASSIGN_OR_RETURN(std::string content, ReadFile(path));
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  TENON_ASSIGN_OR_RETURN(std::string content, ReadFile(path, files));
   ctx.set_output(0, Tensor::Scalar(std::move(content)));
   return OkStatus();
 }
@@ -35,10 +44,9 @@ Status ReadFileKernel(KernelContext& ctx) {
 Status WriteFileKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const std::string path, ScalarText(ctx.input(0), "filename"));
   TENON_ASSIGN_OR_RETURN(const std::string content, ScalarText(ctx.input(1), "contents"));
-  if (const std::string folder = FolderOf(path); !folder.empty()) {
-    TENON_RETURN_IF_ERROR(MakeFolders(folder));
-  }
-  return WriteFile(path, content);
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(path), files));
+  return WriteFile(path, content, files);
 }
 
 Status SaveKernel(KernelContext& ctx) {
@@ -46,8 +54,10 @@ Status SaveKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const std::string prefix, ScalarText(ctx.input(0), "prefix"));
   TENON_ASSIGN_OR_RETURN(const auto names, Texts(ctx.input(1), "tensor_names", count));
   TENON_ASSIGN_OR_RETURN(const auto specs, Texts(ctx.input(2), "shape_and_slices", count));
-  TENON_ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(prefix));
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  TENON_ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(prefix, files));
   for (int i = 0; i < count; ++i) {
+    TENON_RETURN_IF_ERROR(files.CheckCancelled());
     const Tensor& value = ctx.input(3 + i);
     if (specs[i].empty()) {
       TENON_RETURN_IF_ERROR(writer->Add(names[i], value));
@@ -89,8 +99,10 @@ Status RestoreKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const std::string prefix, ScalarText(ctx.input(0), "prefix"));
   TENON_ASSIGN_OR_RETURN(const auto names, Texts(ctx.input(1), "tensor_names", count));
   TENON_ASSIGN_OR_RETURN(const auto specs, Texts(ctx.input(2), "shape_and_slices", count));
-  TENON_ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(prefix));
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  TENON_ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(prefix, files));
   for (int i = 0; i < count; ++i) {
+    TENON_RETURN_IF_ERROR(files.CheckCancelled());
     TENON_ASSIGN_OR_RETURN(Tensor value,
                            RestoreOne(*reader, names[i], specs[i], ctx.output_type(i)));
     ctx.set_output(i, std::move(value));
@@ -131,21 +143,23 @@ class MergeCheckpointsKernel final : public Kernel {
                            ScalarText(ctx.input(1), "destination_prefix"));
     const std::vector<std::string> prefixes(list.flat<std::string>().begin(),
                                             list.flat<std::string>().end());
-    TENON_RETURN_IF_ERROR(MergeBundles(prefixes, merged, {.allow_missing = allow_missing_}));
-    if (delete_old_dirs_) RemoveEmptyFolders(prefixes, FolderOf(merged));
+    TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+    TENON_RETURN_IF_ERROR(
+        MergeBundles(prefixes, merged, {.allow_missing = allow_missing_, .files = files}));
+    if (delete_old_dirs_) RemoveEmptyFolders(prefixes, FolderOf(merged), files);
     return OkStatus();
   }
 
  private:
   /// The folders that held the parts; one that still holds something else stays.
-  static void RemoveEmptyFolders(const std::vector<std::string>& prefixes,
-                                 const std::string& keep) {
+  static void RemoveEmptyFolders(const std::vector<std::string>& prefixes, const std::string& keep,
+                                 const FileContext& files) {
     std::set<std::string> folders;
     for (const std::string& p : prefixes) folders.insert(FolderOf(p));
     for (const std::string& folder : folders) {
       if (folder.empty() || folder == keep) continue;
-      const auto content = ListFolder(folder);
-      if (content.ok() && content->empty()) RemoveFile(folder).IgnoreError();
+      const auto content = ListFolder(folder, files);
+      if (content.ok() && content->empty()) RemoveFile(folder, files).IgnoreError();
     }
   }
 

@@ -5,7 +5,8 @@
 
 #include "core/scope.h"
 
-// Graph-building functions for ops on files. Paths are those of the task where the op runs.
+// Graph-building functions for ops on files. Paths are those of the task where the op runs, which
+// may confine them to a folder or refuse all (Device::files).
 
 namespace tenon {
 

@@ -17,6 +17,9 @@ class ControlLoopBuilder {
     MoveToMerges();
     TENON_ASSIGN_OR_RETURN(info_, FindFrames(graph_));
     if (info_.frames.size() == 1) return Triggers();
+    for (size_t f = 1; f < info_.frames.size(); ++f) {
+      frame_of_name_[info_.frames[f].name] = static_cast<int>(f);
+    }
     for (Node* n : graph_.nodes()) {
       if (n->op() == "LoopCond") loop_conds_[FrameOf(*n)] = n;
     }
@@ -50,16 +53,17 @@ class ControlLoopBuilder {
     const int own = FrameOf(node);
     if (kind == FlowKind::kExit) return info_.frames[own].parent;
     if (kind == FlowKind::kEnter || kind == FlowKind::kConstantEnter) {
-      const std::string name = node.attrs().GetOr<std::string>("frame_name", "");
-      for (size_t f = 1; f < info_.frames.size(); ++f) {
-        if (info_.frames[f].name == name) return static_cast<int>(f);
-      }
+      const auto found = frame_of_name_.find(node.attrs().GetOr<std::string>("frame_name", ""));
+      if (found != frame_of_name_.end()) return found->second;
     }
     return own;
   }
 
   void Need(int frame, const std::string& location) {
-    for (int f = frame; f != 0; f = info_.frames[f].parent) needed_.insert({f, location});
+    // Where one is, those around it are already.
+    for (int f = frame; f != 0 && needed_.insert({f, location}).second;
+         f = info_.frames[f].parent) {
+    }
   }
 
   void FindReceivers() {
@@ -87,13 +91,14 @@ class ControlLoopBuilder {
   }
 
   /// Some device at the location: control loops compute nothing.
-  std::string DeviceAt(const std::string& location) const {
-    std::string best;
-    for (const Node* n : graph_.nodes()) {
-      if (options_.location(*n) != location) continue;
-      if (best.empty() || n->assigned_device() < best) best = n->assigned_device();
+  const std::string& DeviceAt(const std::string& location) {
+    if (device_at_.empty()) {
+      for (const Node* n : graph_.nodes()) {
+        std::string& best = device_at_[options_.location(*n)];
+        if (best.empty() || n->assigned_device() < best) best = n->assigned_device();
+      }
     }
-    return best;
+    return device_at_[location];
   }
 
   Status AddLoop(int frame, const std::string& location) {
@@ -102,7 +107,7 @@ class ControlLoopBuilder {
     if (cond == loop_conds_.end()) {
       return InvalidArgument("while loop '", info.name, "' spans devices but has no LoopCond");
     }
-    const std::string device = DeviceAt(location);
+    const std::string& device = DeviceAt(location);
     const std::string base = StrCat("_cloop", info.name);
     const DType type = DType::kFloat;
     TENON_ASSIGN_OR_RETURN(
@@ -132,6 +137,8 @@ class ControlLoopBuilder {
   Graph& graph_;
   const PartitionOptions& options_;
   FrameInfo info_;
+  StringMap<int> frame_of_name_;
+  StringMap<std::string> device_at_;
   flat_hash_map<int, Node*> loop_conds_;
   std::set<std::pair<int, std::string>> needed_;
   Triggers triggers_;

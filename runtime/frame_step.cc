@@ -202,28 +202,37 @@ void FrameStep::StartIteration(LoopFrame& frame, Ready* ready) {
 }
 
 void FrameStep::Retire(LoopFrame* frame, int64_t index, Ready* ready) {
-  if (frame->parent == nullptr) return;  // the root ends with the step
-  for (auto it = frame->iterations.find(index); it != frame->iterations.end();
-       it = frame->iterations.find(++index)) {
+  // Not by recursion: what ends the innermost loop may end any number of those around it.
+  while (frame->parent != nullptr) {  // the root ends with the step
+    if (!RetireIterations(*frame, index, ready)) return;
+    if (!frame->iterations.empty() || frame->pending_enters > 0) return;
+    LoopIteration& parent = *frame->parent;
+    const int32_t plan_frame = frame->plan_frame;
+    for (const int32_t exit : frame->dead_exits) Deliver(exit, nullptr, parent, ready);
+    frames_.erase({&parent, plan_frame});
+    --parent.child_frames;
+    if (parent.running != 0) return;
+    frame = parent.frame;
+    index = parent.index;
+  }
+}
+
+bool FrameStep::RetireIterations(LoopFrame& frame, int64_t index, Ready* ready) {
+  for (auto it = frame.iterations.find(index); it != frame.iterations.end();
+       it = frame.iterations.find(++index)) {
     const LoopIteration& iteration = *it->second;
-    const bool earlier = it != frame->iterations.begin();
+    const bool earlier = it != frame.iterations.begin();
     if (iteration.running > 0 || iteration.child_frames > 0 || earlier ||
-        (index == 0 && frame->pending_enters > 0)) {
-      return;
+        (index == 0 && frame.pending_enters > 0)) {
+      return false;
     }
-    frame->iterations.erase(it);
-    const int limit = plan_.frames()[frame->plan_frame].info.parallel_iterations;
-    if (!frame->next.empty() && static_cast<int>(frame->iterations.size()) < limit) {
-      StartIteration(*frame, ready);
+    frame.iterations.erase(it);
+    const int limit = plan_.frames()[frame.plan_frame].info.parallel_iterations;
+    if (!frame.next.empty() && static_cast<int>(frame.iterations.size()) < limit) {
+      StartIteration(frame, ready);
     }
   }
-  if (!frame->iterations.empty() || frame->pending_enters > 0) return;
-  LoopIteration& parent = *frame->parent;
-  const int32_t plan_frame = frame->plan_frame;
-  for (const int32_t exit : frame->dead_exits) Deliver(exit, nullptr, parent, ready);
-  frames_.erase({&parent, plan_frame});
-  --parent.child_frames;
-  if (parent.running == 0) Retire(parent.frame, parent.index, ready);
+  return true;
 }
 
 }  // namespace tenon

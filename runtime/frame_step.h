@@ -108,6 +108,9 @@ class FrameStep {
   void StartIteration(LoopFrame& frame, Ready* ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Ends the iterations from `index` on that are over, and the frame when it is.
   void Retire(LoopFrame* frame, int64_t index, Ready* ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// False when an iteration from `index` on has not ended yet.
+  bool RetireIterations(LoopFrame& frame, int64_t index, Ready* ready)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const ExecutionPlan& plan_;
   Mutex mu_;

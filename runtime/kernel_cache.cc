@@ -2,6 +2,7 @@
 #include "runtime/kernel_cache.h"
 
 #include "runtime/frames.h"
+#include "runtime/node_identity.h"
 
 namespace tenon {
 namespace {
@@ -21,11 +22,15 @@ StatusOr<std::shared_ptr<const Kernel>> Make(const Node& node, Device& device) {
 StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(const Node& node, Device& device) {
   // A transfer's key belongs to the signature, not to the session.
   if (!node.is_stateful() || FlowKindOf(node) == FlowKind::kTransfer) return Make(node, device);
+  const std::string key = StrCat(node.name(), "\n", device.name(), "\n", NodeDigest(node));
   MutexLock lock(mu_);
-  const auto found = stateful_.find(node.name());
-  if (found != stateful_.end()) return found->second;
+  if (const auto found = stateful_.find(key); found != stateful_.end()) {
+    for (const Entry& e : found->second) {
+      if (SameAttrs(e.attrs, node.attrs())) return e.kernel;
+    }
+  }
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, Make(node, device));
-  stateful_.emplace(node.name(), kernel);
+  stateful_[key].push_back({node.attrs(), kernel});
   return kernel;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "core/graph.h"
 #include "core/hash_map.h"
@@ -10,8 +11,10 @@
 
 namespace tenon {
 
-/// The kernels of a session's stateful nodes, by node name: a random op's generator, a variable, a
-/// queue goes on from step to step whatever the signature of the step. Thread-safe.
+/// The kernels of a session's stateful nodes: a random op's generator, a variable, a queue goes on
+/// from step to step whatever the signature of the step. A node is known by its name together with
+/// its op, attributes and device: graphs that give one name to different nodes get different
+/// kernels. Thread-safe.
 class KernelCache {
  public:
   /// The kernel of `node` on `device`: for a stateful op the session's one, else a new one. Errors
@@ -19,8 +22,13 @@ class KernelCache {
   StatusOr<std::shared_ptr<const Kernel>> Get(const Node& node, Device& device);
 
  private:
+  struct Entry {
+    AttributeMap attrs;
+    std::shared_ptr<const Kernel> kernel;
+  };
   Mutex mu_;
-  StringMap<std::shared_ptr<const Kernel>> stateful_ ABSL_GUARDED_BY(mu_);
+  /// By name and digest.
+  StringMap<std::vector<Entry>> stateful_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

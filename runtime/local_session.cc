@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "core/exceptions.h"
 #include "core/parallel.h"
 #include "runtime/compiled_step.h"
 #include "runtime/cpu_device.h"
@@ -21,9 +22,13 @@ class RunningSteps {
  public:
   Status Add(Cancellation* step) {
     MutexLock lock(mu_);
-    if (closed_) return FailedPrecondition("Session is closed.");
+    if (closed_) return Closed();
     steps_.insert(step);
     return OkStatus();
+  }
+  Status CheckOpen() {
+    MutexLock lock(mu_);
+    return closed_ ? Closed() : OkStatus();
   }
   void Remove(Cancellation* step) {
     MutexLock lock(mu_);
@@ -41,6 +46,8 @@ class RunningSteps {
   }
 
  private:
+  static Status Closed() { return FailedPrecondition("Session is closed."); }
+
   Mutex mu_;
   CondVar empty_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
@@ -63,14 +70,16 @@ class LocalPreparedStep final : public PreparedStep {
     TENON_RETURN_IF_ERROR(feeds_.Check(feeds));
     if (options.timeout.count() == 0) return RunNow(feeds, fetched, options, nullptr);
     Cancellation cancellation;
-    auto result = std::async(std::launch::async, [&] {
-      return RunNow(feeds, fetched, options, &cancellation);
+    // The system may have no thread to give.
+    return CatchExceptions([&] {
+      auto result = std::async(std::launch::async,
+                               [&] { return RunNow(feeds, fetched, options, &cancellation); });
+      if (result.wait_for(options.timeout) == std::future_status::timeout) {
+        cancellation.Cancel(
+            DeadlineExceeded("the step took longer than ", options.timeout.count(), " ms"));
+      }
+      return result.get();
     });
-    if (result.wait_for(options.timeout) == std::future_status::timeout) {
-      cancellation.Cancel(DeadlineExceeded("the step took longer than ", options.timeout.count(),
-                                           " ms"));
-    }
-    return result.get();
   }
 
  private:
@@ -121,7 +130,7 @@ class LocalSession final : public Session {
                                                   : std::make_shared<ResourceStore>();
     for (int i = 0; i < std::max(1, options.cpu_devices); ++i) {
       devices_.push_back(
-          std::make_unique<CpuDevice>(StrCat(kTask, "/device:CPU:", i), resources));
+          std::make_unique<CpuDevice>(StrCat(kTask, "/device:CPU:", i), resources, options.files));
       runtime_.devices.push_back(devices_.back().get());
     }
     const int threads = options.threads > 0 ? options.threads : ThreadBudget();
@@ -136,6 +145,7 @@ class LocalSession final : public Session {
   }
 
   Status Extend(const Graph& graph) override {
+    TENON_RETURN_IF_ERROR(running_.CheckOpen());
     MutexLock lock(mu_);
     Graph extended = graph_.Clone();
     std::vector<const Node*> added;
@@ -204,6 +214,7 @@ class LocalSession final : public Session {
   }
 
   StatusOr<std::shared_ptr<LocalPreparedStep>> Lookup(const StepSignature& signature) {
+    TENON_RETURN_IF_ERROR(running_.CheckOpen());
     const std::string key = signature.Key();
     MutexLock lock(mu_);
     if (const auto found = steps_.find(key); found != steps_.end()) return found->second;

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "core/file_access.h"
 #include "runtime/passes/pass.h"
 #include "runtime/session.h"
 
@@ -15,6 +16,8 @@ struct LocalSessionOptions {
   /// Where variables and queues live. Null: in a store of the session's own.
   std::shared_ptr<ResourceStore> resources;
   bool allow_soft_placement = false;
+  /// Which files the graph may read and write.
+  FileAccess files;
   PassOptions passes;
 };
 

@@ -9,6 +9,10 @@ namespace {
 /// Arguments and results of a plan are numbered 0, 1, ...; a larger number is a forged graph.
 constexpr int64_t kMaxArgs = 1 << 20;
 
+/// What the values and states of all iterations that run at once may take. A graph may wish for
+/// very many large ones, in loops in loops.
+constexpr int64_t kMaxIterationBytes = 256 << 20;
+
 Status RecordIndexed(const Node& node, DTypeVector* types, int32_t* index) {
   TENON_ASSIGN_OR_RETURN(const auto i, node.attrs().Get<int64_t>("index"));
   TENON_ASSIGN_OR_RETURN(const auto type, node.attrs().Get<DType>("T"));
@@ -29,11 +33,18 @@ StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(const Graph& grap
   TENON_ASSIGN_OR_RETURN(const FrameInfo info, FindFrames(graph));
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph.TopologicalOrder());
   std::unique_ptr<ExecutionPlan> plan(new ExecutionPlan(device));
-  for (const FrameInfo::Frame& f : info.frames) plan->frames_.push_back({f, 0, 0});
+  for (const FrameInfo::Frame& f : info.frames) {
+    if (!plan->frames_.empty()) {
+      plan->frame_of_name_[f.name] = static_cast<int32_t>(plan->frames_.size());
+    }
+    plan->frames_.push_back({f, 0, 0});
+  }
   plan->index_of_.assign(graph.num_ids(), -1);
   TENON_RETURN_IF_ERROR(plan->AddNodes(order, info, kernels));
   plan->AddEdges(order);
+  plan->LimitIterations();
   plan->index_of_ = {};
+  plan->frame_of_name_ = {};
   return plan;
 }
 
@@ -63,13 +74,8 @@ Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, KernelCac
   item.first_slot = frame.num_slots;
   frame.num_slots += node.num_inputs();
   item.state = frame.num_nodes++;
-  if (node.num_inputs() > INT16_MAX || node.num_outputs() > INT16_MAX) {
-    return InvalidArgument("node '", node.name(),
-                           "' has too many inputs or outputs: ", node.num_inputs(), ", ",
-                           node.num_outputs());
-  }
-  item.num_inputs = static_cast<int16_t>(node.num_inputs());
-  item.num_outputs = static_cast<int16_t>(node.num_outputs());
+  item.num_inputs = node.num_inputs();
+  item.num_outputs = node.num_outputs();
   item.pending = static_cast<int32_t>(node.control_inputs().size());
   if (item.flow == FlowKind::kMerge) {
     for (const Endpoint& in : node.inputs()) {
@@ -79,11 +85,8 @@ Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, KernelCac
     item.pending += node.num_inputs();
   }
   if (item.flow == FlowKind::kEnter || item.flow == FlowKind::kConstantEnter) {
-    for (size_t f = 0; f < frames_.size(); ++f) {
-      if (f > 0 && frames_[f].info.name == node.attrs().GetOr<std::string>("frame_name", "")) {
-        item.child_frame = static_cast<int32_t>(f);
-      }
-    }
+    TENON_ASSIGN_OR_RETURN(const auto name, node.attrs().Get<std::string>("frame_name"));
+    item.child_frame = frame_of_name_.at(name);
   }
   has_control_flow_ |= item.flow != FlowKind::kPlain && item.flow != FlowKind::kSwitch &&
                        item.flow != FlowKind::kTransfer;
@@ -118,6 +121,7 @@ Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, KernelCac
 }
 
 void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
+  std::vector<size_t> consumed;  // by output: one more than the last node that was seen to use it
   for (size_t i = 0; i < order.size(); ++i) {
     PlanNode& item = nodes_[i];
     item.edges_begin = static_cast<int32_t>(edges_.size());
@@ -128,12 +132,31 @@ void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
       edges_.push_back({dst, slot, e.output, false});
     }
     item.edges_end = static_cast<int32_t>(edges_.size());
-    for (int32_t e = item.edges_begin; e < item.edges_end; ++e) {
-      edges_[e].last =
-          edges_[e].output != kControlSlot &&
-          std::none_of(edges_.begin() + e + 1, edges_.begin() + item.edges_end,
-                       [&](const PlanEdge& later) { return later.output == edges_[e].output; });
+    consumed.resize(std::max<size_t>(consumed.size(), item.num_outputs));
+    for (int32_t e = item.edges_end - 1; e >= item.edges_begin; --e) {
+      if (edges_[e].output == kControlSlot) continue;
+      edges_[e].last = consumed[edges_[e].output] != i + 1;
+      consumed[edges_[e].output] = i + 1;
     }
+  }
+}
+
+void ExecutionPlan::LimitIterations() {
+  constexpr int64_t kStateBytes = 16, kIterationBytes = 512;
+  // One iteration of a frame and of all those inside it. Parents come before their children.
+  std::vector<int64_t> bytes(frames_.size());
+  for (size_t f = frames_.size() - 1; f > 0; --f) {
+    bytes[f] += kIterationBytes + frames_[f].num_slots * int64_t{sizeof(Value)} +
+                frames_[f].num_nodes * kStateBytes;
+    bytes[frames_[f].info.parent] += bytes[f];
+  }
+  std::vector<int64_t> share(frames_.size(), kMaxIterationBytes);
+  for (size_t f = 1; f < frames_.size(); ++f) {
+    FrameInfo::Frame& info = frames_[f].info;
+    const int64_t room = share[info.parent] / bytes[f];
+    info.parallel_iterations =
+        static_cast<int>(std::clamp<int64_t>(room, 1, info.parallel_iterations));
+    share[f] = share[info.parent] / info.parallel_iterations;
   }
 }
 

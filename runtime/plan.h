@@ -34,16 +34,19 @@ struct PlanNode {
   int32_t pending = 0;       // edges to wait for; of a Merge, only the control edges
   int32_t merge_inputs = 0;  // of a Merge: data inputs that can come in iteration 0
   int32_t frame = 0;
-  int32_t child_frame = -1;  // of an Enter
-  int32_t index = 0;         // of an arg or retval
-  int16_t num_inputs = 0;
-  int16_t num_outputs = 0;
+  union {
+    int32_t index = 0;    // of an arg or retval
+    int32_t child_frame;  // of an Enter
+  };
+  int32_t num_inputs = 0;
+  int32_t num_outputs = 0;
   Role role = Role::kKernel;
   FlowKind flow = FlowKind::kPlain;
   bool async = false;
   bool reads_refs = false;  // some input is a reference that the op takes as a value
   bool assumed_expensive = false;  // until it has been measured
 };
+static_assert(sizeof(PlanNode) == 64, "a node's layout is one line of the cache");
 
 /// What repeated steps over one partition of a graph share: its nodes as flat arrays, with their
 /// kernels. Made once per signature (feeds, fetches, targets); immutable; used by any number of
@@ -66,7 +69,8 @@ class ExecutionPlan {
   const std::string& op(int32_t i) const { return ops_[i]; }
   Device& device() const { return device_; }
 
-  /// Input slots and nodes of each frame.
+  /// Input slots and nodes of each frame. As many iterations run at once as the graph wishes, and
+  /// as a bounded amount of memory holds.
   struct Frame {
     FrameInfo::Frame info;
     int32_t num_slots = 0;
@@ -104,6 +108,7 @@ class ExecutionPlan {
   Status AddNodes(const std::vector<Node*>& order, const FrameInfo& info, KernelCache& kernels);
   Status AddNode(const Node& node, const FrameInfo& info, KernelCache& kernels);
   void AddEdges(const std::vector<Node*>& order);
+  void LimitIterations();
 
   static constexpr uint32_t kExpensiveTicks = 25000;  // about 10 µs
   /// Of nodes that nobody measures: constants, arguments, starting an asynchronous kernel.
@@ -124,7 +129,8 @@ class ExecutionPlan {
   std::vector<std::unique_ptr<DTypeVector>> output_types_;
   flat_hash_map<std::pair<int32_t, int>, std::string> input_names_;
   mutable std::vector<std::atomic<uint32_t>> costs_;
-  std::vector<int32_t> index_of_;  // node id -> plan index, while building
+  std::vector<int32_t> index_of_;         // node id -> plan index, while building
+  StringViewMap<int32_t> frame_of_name_;  // while building
 };
 
 }  // namespace tenon

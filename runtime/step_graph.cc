@@ -110,7 +110,7 @@ class StepGraphBuilder {
     for (int id = 0; id < graph_.num_ids(); ++id) {
       if (!needed[id]) continue;
       const Node& node = *graph_.node(id);
-      if (node.op() == "_Arg" || node.op() == "_Retval") {
+      if (IsRuntimeOp(node.op())) {
         return InvalidArgument("node '", node.name(), "': op ", node.op(),
                                " is for the runtime's own use");
       }

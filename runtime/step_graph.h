@@ -25,8 +25,8 @@ struct StepSignature {
 /// A fed Placeholder's control edges go with it.
 ///
 /// Errors are TensorFlow's, by code and text: NotFound for unknown names, InvalidArgument for an
-/// output that does not exist, a tensor that is fed twice, or fed and fetched, and for a signature
-/// with neither fetch nor target.
+/// output that does not exist, a tensor that is fed twice, or fed and fetched, for a signature with
+/// neither fetch nor target, and for an op that is the runtime's own.
 StatusOr<Graph> MakeStepGraph(const Graph& graph, const StepSignature& signature);
 
 }  // namespace tenon

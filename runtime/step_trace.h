@@ -26,11 +26,18 @@ struct NodeTrace {
   std::vector<OutputInfo> outputs;
 };
 
-/// Collects what the nodes of a step did. Thread-safe.
+/// Collects what the nodes of a step did, as far as kMaxBytes reach: a loop may run for days.
+/// Thread-safe.
 class StepTrace {
  public:
+  static constexpr size_t kMaxBytes = 256 << 20;
+
   void Add(NodeTrace node) {
+    const size_t bytes = sizeof(NodeTrace) + node.name.size() + node.op.size() +
+                         node.device.size() + node.outputs.size() * sizeof(NodeTrace::OutputInfo);
     MutexLock lock(mu_);
+    if (bytes > kMaxBytes - bytes_) return;
+    bytes_ += bytes;
     nodes_.push_back(std::move(node));
   }
   std::vector<NodeTrace> Take() {
@@ -41,6 +48,7 @@ class StepTrace {
  private:
   Mutex mu_;
   std::vector<NodeTrace> nodes_ ABSL_GUARDED_BY(mu_);
+  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 /// Nanoseconds since the Unix epoch.

@@ -61,6 +61,8 @@ void ThreadPool::Work() {
     } else if (watch_ != nullptr && !watching_) {
       WatchUntilTask();
     } else if (closing_ && tasks_.empty()) {
+      wake_.NotifyAll();  // one that waited for a task to end, to run the next, has nothing to do
+                          // now
       break;
     } else {
       wake_.Wait(mu_);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "core/op_registry.h"
 #include "core/status.h"
@@ -31,8 +32,18 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 void AddBenchCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 
-/// kDone, or prints "tenon: <message>" to the error stream and returns kFailed.
+/// An error that is a mistake in the command's arguments, though only found while it runs.
+Status WrongUsage(std::string_view message);
+
+/// kDone, or prints "tenon: <message>" to the error stream and returns kFailed, or kWrongUsage.
 int Report(const Status& status);
+
+/// To be called last: hands to the system what was printed. `code`, or kFailed and a message on the
+/// error stream when some of it could not be written.
+int FinishOutput(int code);
+
+/// Accepts numbers that are `minimum` or more.
+CLI::Validator AtLeast(double minimum);
 
 /// Writes text to a file; an error names it.
 Status WriteTextFile(const std::string& path, const std::string& text);

@@ -143,11 +143,14 @@ Status Launch(const LaunchFlags& flags) {
       arguments.push_back(StrCat("--task_index=", i));
       TENON_ASSIGN_OR_RETURN(const Child child, StartChild(arguments, {.take_errors = true}));
       tasks.push_back({StrCat(job, " ", i), child.pid, child.output, "", true});
+      const int port = ports[job == "ps" ? i : flags.ps + i];
+      std::printf("%s at 127.0.0.1:%d, process %d\n", tasks.back().name.c_str(), port, child.pid);
     }
     return OkStatus();
   };
   TENON_RETURN_IF_ERROR(start("ps", flags.ps));
   TENON_RETURN_IF_ERROR(start("worker", flags.workers));
+  std::fflush(stdout);
   return Launcher(std::move(tasks)).Wait();
 }
 
@@ -157,8 +160,8 @@ void AddLaunchCommand(CLI::App& app, Command* chosen) {
   auto flags = std::make_shared<LaunchFlags>();
   CLI::App* launch = app.add_subcommand(
       "launch", "Start the tasks of a cluster on this machine, and end with them");
-  launch->add_option("--ps", flags->ps, "Parameter servers")->check(CLI::NonNegativeNumber);
-  launch->add_option("--workers", flags->workers, "Workers")->check(CLI::PositiveNumber);
+  launch->add_option("--ps", flags->ps, "Parameter servers")->check(AtLeast(0));
+  launch->add_option("--workers", flags->workers, "Workers")->check(AtLeast(1));
   launch
       ->add_option("command", flags->command,
                    "-- PROGRAM ARGS...: each task gets it with --ps_hosts, --worker_hosts, "

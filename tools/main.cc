@@ -2,13 +2,63 @@
 //
 // The command `tenon`.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
+#include <iostream>
 
 #include "ops/register.h"
 #include "tools/commands.h"
+#include "tools/suggestions.h"
 
 namespace tenon::tools {
+
+namespace {
+
+constexpr char kUsagePayload[] = "tenon.usage";
+
+/// What CLI11 prints for a help text or a mistake, with a better name for what was misspelt.
+int ReportArguments(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const bool mistake = error.get_exit_code() != 0;
+  const std::string wrong =
+      mistake ? ExplainArguments(app, std::vector<std::string>(argv + 1, argv + argc)) : "";
+  if (wrong.empty()) {
+    app.exit(error);
+  } else {
+    std::fprintf(stderr, "tenon: %s\nRun with --help for more information.\n", wrong.c_str());
+  }
+  return mistake ? kWrongUsage : FinishOutput(kDone);
+}
+
+}  // namespace
+
+Status WrongUsage(std::string_view message) {
+  Status status = InvalidArgument(message);
+  status.SetPayload(kUsagePayload, {});
+  return status;
+}
+
+CLI::Validator AtLeast(double minimum) {
+  const std::string least = StrCat("at least ", minimum);
+  return CLI::Validator(
+      [=](std::string& text) -> std::string {
+        double value = 0;
+        if (!CLI::detail::lexical_cast(text, value)) return StrCat("'", text, "' is not a number");
+        return value >= minimum ? "" : StrCat("found ", text, ", wanted ", least);
+      },
+      least);
+}
+
+int FinishOutput(int code) {
+  const bool failed = std::fflush(stdout) != 0;
+  const int error = errno;
+  std::cout.flush();  // CLI11 prints there; it has no buffer of its own
+  if (!failed && std::ferror(stdout) == 0 && std::cout.good()) return code;
+  std::fprintf(stderr, "tenon: UNAVAILABLE: cannot write to the standard output%s%s\n",
+               failed ? ": " : "", failed ? std::strerror(error) : "");
+  return code == kDone ? kFailed : code;
+}
 
 int Report(const Status& status) {
   if (status.ok()) return kDone;
@@ -18,7 +68,7 @@ int Report(const Status& status) {
   std::replace(line.begin(), line.end(), '\n', ' ');
   std::fprintf(stderr, "tenon: %s: %s\n", absl::StatusCodeToString(status.code()).c_str(),
                line.c_str());
-  return kFailed;
+  return status.GetPayload(kUsagePayload).has_value() ? kWrongUsage : kFailed;
 }
 
 Status WriteTextFile(const std::string& path, const std::string& text) {
@@ -49,7 +99,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kDone : kWrongUsage;
+    return ReportArguments(app, e, argc, argv);
   }
-  return chosen();
+  return FinishOutput(chosen());
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/commands.h"
+#include "tools/suggestions.h"
 
 namespace tenon::tools {
 namespace {
@@ -84,8 +85,13 @@ int ListOrDescribe(const OpRegistry& ops, const std::string& name) {
     return kDone;
   }
   const auto op = ops.Lookup(name);
-  if (op.ok()) Describe(**op);
-  return Report(op.status());
+  if (op.ok()) {
+    Describe(**op);
+    return kDone;
+  }
+  std::vector<std::string> names;
+  for (const OpRegistration* known : ops.All()) names.push_back(known->schema.name);
+  return Report(NotFound("there is no op ", name, DidYouMean(name, names)));
 }
 
 }  // namespace

@@ -162,8 +162,10 @@ void AddRunCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   run->add_option("--master", flags->master, "grpc://host:port; without, in this process");
   run->add_option("--output", flags->output, "Write the fetches to this .npz file");
   run->add_option("--trace", flags->trace, "Write a Chrome trace of the last step to this file");
-  run->add_option("--threads", flags->threads, "Threads that run kernels (default: cores)");
-  run->add_option("--timeout_ms", flags->timeout_ms, "Fail a step that takes longer");
+  run->add_option("--threads", flags->threads, "Threads that run kernels (default: cores)")
+      ->check(AtLeast(0));
+  run->add_option("--timeout_ms", flags->timeout_ms, "Fail a step that takes longer")
+      ->check(AtLeast(0));
   run->add_option("--disable-pass", flags->disabled_passes, "Graph pass to leave out");
   run->add_flag("--stats", flags->stats, "Print the times of the steps");
   run->callback([=, &ops] { *chosen = [flags, &ops] { return Report(Run(*flags, ops)); }; });

@@ -9,6 +9,9 @@
 namespace tenon::tools {
 namespace {
 
+/// Thirty years.
+constexpr double kMaxSeconds = 1e9;
+
 struct ServeFlags {
   std::string job_name;
   int task_index = 0;
@@ -109,8 +112,7 @@ int Serve(const ServeFlags& flags, const OpRegistry& ops) {
     (*server)->WaitForShutdown();
   }
   (*server)->Shutdown();
-  const int code = Report(status);
-  std::fflush(stdout);
+  const int code = FinishOutput(Report(status));
   // The watcher may still hold the server: the process ends without destroying it.
   std::_Exit(code);
 }
@@ -121,25 +123,28 @@ void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App* serve = app.add_subcommand("serve", "Be one server of a cluster");
   serve->add_option("--job_name,--job-name", flags->job_name, "This server's job: ps, worker");
-  serve->add_option("--task_index,--task-index", flags->task_index, "Its number in the job");
+  serve->add_option("--task_index,--task-index", flags->task_index, "Its number in the job")
+      ->check(AtLeast(0));
   serve->add_option("--ps_hosts,--ps-hosts", flags->ps_hosts, "host:port,... of job ps");
   serve->add_option("--worker_hosts,--worker-hosts", flags->worker_hosts,
                     "host:port,... of job worker");
   serve->add_option("--cluster", flags->cluster, "JOB=host:port,...;JOB=...");
   serve->add_option("--port", flags->port,
-                    "Alone: a cluster of this one server on loopback. With a cluster: listen here");
-  serve->add_option("--threads", flags->threads, "Threads that run kernels (default: cores)");
+                    "Alone: a cluster of this one server on loopback. With a cluster: listen here")
+      ->check(CLI::Range(0, 65535));
+  serve->add_option("--threads", flags->threads, "Threads that run kernels (default: cores)")
+      ->check(AtLeast(0));
   serve
       ->add_option("--start_up_deadline", flags->start_up_deadline,
                    "Seconds that a session waits for the tasks it needs")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, kMaxSeconds));
   serve->add_flag("--until_workers_end", flags->until_workers_end,
                   "End when every worker of the cluster has reported its end");
   serve
       ->add_option("--worker_timeout", flags->worker_timeout,
                    "With it: seconds without a sign of life after which a worker counts as failed; "
                    "0: never")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, kMaxSeconds));
   serve->add_flag("--check-config,--check_config", flags->check_config,
                   "Print what the flags mean and stop");
   serve->callback([=, &ops] { *chosen = [flags, &ops] { return Serve(*flags, ops); }; });

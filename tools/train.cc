@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <cstdio>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "core/proto_io_graph.h"
 #include "data/event_file.h"
@@ -14,6 +16,7 @@
 #include "tools/processes.h"
 #include "tools/progress.h"
 #include "train/replica_device_setter.h"
+#include "train/shutdown_watch.h"
 #include "train/supervisor.h"
 
 namespace tenon::tools {
@@ -36,15 +39,35 @@ double Seconds(std::chrono::steady_clock::time_point since) {
 
 /// Trains in the session that `open` gives and reports on standard output.
 Status Train(const TrainFlags& flags, const Scope& root, const MnistModel& model,
-             const std::function<StatusOr<std::unique_ptr<Session>>()>& open) {
-  const Supervisor supervisor(root, model.variables, {.is_chief = flags.task_index == 0});
+             const std::function<StatusOr<std::unique_ptr<Session>>()>& open,
+             ShutdownWatch* watch = nullptr) {
+  const auto keep_on = [&] { return watch == nullptr ? OkStatus() : watch->Check(); };
+  SupervisorOptions options;
+  options.is_chief = flags.task_index == 0;
+  options.on_wait = [&](const std::string& what, std::chrono::seconds waited) {
+    std::fprintf(stderr, "waiting for %s, for %lld s%s%s\n", what.c_str(),
+                 static_cast<long long>(waited.count()),
+                 flags.ps_hosts.empty() ? "" : "; the parameter servers are at ",
+                 flags.ps_hosts.c_str());
+  };
+  options.keep_waiting = keep_on;
+  const Supervisor supervisor(root, model.variables, options);
   TENON_RETURN_IF_ERROR(root.status());
   std::string folder = flags.data;
   if (folder.empty()) {
     TENON_ASSIGN_OR_RETURN(folder, FindShared("mnist"));
   }
   TENON_ASSIGN_OR_RETURN(const Mnist mnist, LoadMnist(folder));
+  const int64_t images = mnist.train.images.dim(0);
+  if (flags.batch > images) {
+    return WrongUsage(
+        StrCat("--batch ", flags.batch, " is more than the ", images, " images to train with"));
+  }
   TENON_ASSIGN_OR_RETURN(const auto session, supervisor.PrepareOrWaitForSession(open));
+  if (watch != nullptr) watch->SetSession(session.get());
+  const auto forget = absl::MakeCleanup([&] {
+    if (watch != nullptr) watch->SetSession(nullptr);
+  });
   std::unique_ptr<EventWriter> writer;
   if (!flags.logs.empty()) {
     TENON_ASSIGN_OR_RETURN(writer,
@@ -68,7 +91,13 @@ Status Train(const TrainFlags& flags, const Scope& root, const MnistModel& model
   std::vector<Tensor> fetched;
   for (int64_t i = 0; i < steps; ++i) {
     TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> batch, batches.Next(flags.batch));
+    TENON_RETURN_IF_ERROR(keep_on());
     TENON_RETURN_IF_ERROR(step->Run(batch, &fetched));
+    if (const float cost = fetched[0].scalar<float>(); !std::isfinite(cost)) {
+      progress.Finish();
+      return OutOfRange("training has diverged: the cost is ", cost, " after ", i + 1,
+                        " steps; try a --learning_rate smaller than ", flags.learning_rate);
+    }
     if (writer != nullptr) {
       TENON_RETURN_IF_ERROR(writer->AddSummary(fetched[2].scalar<std::string>(),
                                                static_cast<int64_t>(fetched[1].scalar<float>())));
@@ -108,15 +137,22 @@ Status TrainInCluster(const TrainFlags& flags, const OpRegistry& ops) {
   TENON_RETURN_IF_ERROR(options.cluster.AddJob("ps", flags.ps_hosts));
   TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", flags.worker_hosts));
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options, ops));
-  if (flags.job_name == "ps") return server->WaitForJobEnd("worker", kWorkerTimeout);
+  if (flags.job_name == "ps") {
+    std::printf("waiting for the workers at %s to end\n", flags.worker_hosts.c_str());
+    std::fflush(stdout);
+    return server->WaitForJobEnd("worker", kWorkerTimeout);
+  }
+  ShutdownWatch watch(*server);
   Scope root = Scope::Root(ops);
   root.SetSeed(1);
   const Scope placed = root.WithDeviceFunction(
       ReplicaDeviceSetter({.ps_tasks = server->cluster().NumTasks("ps"),
                            .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
   const MnistModel model = BuildMnistModel(placed, flags.learning_rate);
-  const Status status =
-      Train(flags, root, model, [&] { return server->MakeSession(root.graph()); });
+  Status status = Train(
+      flags, root, model, [&] { return server->MakeSession(root.graph()); }, &watch);
+  // What a step says that was cancelled for it is less clear.
+  if (!status.ok() && !watch.Check().ok()) status = watch.Check();
   // The report waits for a parameter server that is still to start.
   if (!status.ok()) std::fprintf(stderr, "this worker failed; telling the parameter servers\n");
   server->ReportEnd("ps", status);
@@ -136,8 +172,8 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   mnist->add_option("--data", flags->data, "Folder of the MNIST files (default: those of Tenon)");
   mnist->add_option("--logs", flags->logs, "Folder for TensorBoard");
   mnist->add_option("--epochs", flags->epochs, "Times through the data, for each worker")
-      ->check(CLI::PositiveNumber);
-  mnist->add_option("--batch", flags->batch, "Images a step")->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
+  mnist->add_option("--batch", flags->batch, "Images a step")->check(AtLeast(1));
   mnist->add_option("--learning_rate,--learning-rate", flags->learning_rate);
   auto* ps = mnist->add_option("--ps_hosts,--ps-hosts", flags->ps_hosts, "host:port,...");
   auto* workers =
@@ -145,7 +181,8 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   auto* job = mnist->add_option("--job_name,--job-name", flags->job_name, "ps or worker")
                   ->check(CLI::IsMember({"ps", "worker"}));
   mnist->add_option("--task_index,--task-index", flags->task_index,
-                    "Number of this task in its job");
+                    "Number of this task in its job")
+      ->check(AtLeast(0));
   ps->needs(workers)->needs(job);
   workers->needs(ps);
   job->needs(ps);

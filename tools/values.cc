@@ -2,6 +2,7 @@
 #include "tools/values.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "data/npy.h"
 
@@ -34,6 +35,9 @@ Status ReadElement(const Json& value, T* out) {
       if (!value.is_number_integer()) {
         return InvalidArgument("found ", value.dump(), ", wanted an integer");
       }
+      const bool fits = value.is_number_unsigned() ? std::in_range<T>(value.get<uint64_t>())
+                                                   : std::in_range<T>(value.get<int64_t>());
+      if (!fits) return InvalidArgument("found ", value.dump(), ", which the dtype cannot hold");
       *out = static_cast<T>(value.get<int64_t>());
     } else {
       *out = static_cast<T>(value.get<double>());
@@ -60,7 +64,8 @@ StatusOr<Tensor> ReadLiteral(std::string_view text, DType dtype) {
   }
   DimVector dims;
   TENON_RETURN_IF_ERROR(FindShape(json, &dims));
-  Tensor tensor(dtype, Shape(dims));
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(CpuAllocator(), dtype, shape));
   Status status = Unimplemented("no literals of dtype ", ToString(dtype));
   using Types = decltype(ConcatTypes(RealTypes(), TypeList<bool, std::string>()));
   Dispatch(dtype, Types(), [&](auto zero) {

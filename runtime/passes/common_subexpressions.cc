@@ -3,15 +3,21 @@
 
 #include "core/hash_map.h"
 #include "runtime/frames.h"
+#include "runtime/node_identity.h"
 #include "runtime/passes/pass.h"
 
 namespace tenon {
 namespace {
 
+/// Nodes that only look alike are not compared with each other for ever.
+constexpr size_t kMaxCandidates = 64;
+/// Of a node with more outputs, moving the consumers of each costs more than it saves.
+constexpr int kMaxMergedOutputs = 64;
+
 bool MayMerge(const Node& node) {
-  if (node.is_stateful() || node.num_outputs() == 0 || FlowKindOf(node) != FlowKind::kPlain ||
-      node.op().starts_with("Placeholder") || node.op().starts_with('_') ||
-      node.op() == "ReadFile") {  // what it gives depends on the time
+  if (node.is_stateful() || node.num_outputs() == 0 || node.num_outputs() > kMaxMergedOutputs ||
+      FlowKindOf(node) != FlowKind::kPlain || node.op().starts_with("Placeholder") ||
+      node.op().starts_with('_') || node.op() == "ReadFile") {  // what it gives depends on the time
     return false;
   }
   for (int i = 0; i < node.num_inputs(); ++i) {
@@ -25,30 +31,17 @@ bool MayMerge(const Node& node) {
   });
 }
 
-/// Text that is the same for nodes that may be equal; big constants enter by their size only.
-std::string Signature(const Node& node) {
-  std::string key = StrCat(node.op(), "@", node.assigned_device());
+/// Text that is the same for nodes that may be equal. Those of `merged` are about to leave.
+std::string Signature(const Node& node, const flat_hash_set<const Node*>& merged) {
+  std::string key = NodeDigest(node);
   for (const Endpoint& in : node.inputs()) StrAppend(&key, ",", in.node->id(), ":", in.index);
   std::vector<int> controls;
-  for (const Node* c : node.control_inputs()) controls.push_back(c->id());
+  for (const Node* c : node.control_inputs()) {
+    if (!merged.contains(c)) controls.push_back(c->id());
+  }
   std::sort(controls.begin(), controls.end());
   for (const int c : controls) StrAppend(&key, ",^", c);
-  for (const auto& [name, value] : node.attrs()) {
-    if (!name.starts_with('_')) StrAppend(&key, ";", name, "=", value.ToString());
-  }
   return key;
-}
-
-bool SameAttrs(const Node& a, const Node& b) {
-  const auto covers = [](const Node& x, const Node& y) {
-    for (const auto& [name, value] : x.attrs()) {
-      if (name.starts_with('_')) continue;
-      const Attribute* other = y.attrs().Find(name);
-      if (other == nullptr || !value.Equals(*other)) return false;
-    }
-    return true;
-  };
-  return covers(a, b) && covers(b, a);
 }
 
 }  // namespace
@@ -56,13 +49,16 @@ bool SameAttrs(const Node& a, const Node& b) {
 Status MergeCommonSubexpressions(Graph* graph, const PassContext&) {
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   StringMap<std::vector<Node*>> seen;
+  flat_hash_set<const Node*> merged;
+  std::vector<Node*> removed;
   for (Node* node : order) {
     if (!MayMerge(*node)) continue;
-    std::vector<Node*>& candidates = seen[Signature(*node)];
-    const auto twin = std::find_if(candidates.begin(), candidates.end(),
-                                   [&](const Node* c) { return SameAttrs(*c, *node); });
+    std::vector<Node*>& candidates = seen[Signature(*node, merged)];
+    const auto twin = std::find_if(candidates.begin(), candidates.end(), [&](const Node* c) {
+      return SameAttrs(c->attrs(), node->attrs());
+    });
     if (twin == candidates.end()) {
-      candidates.push_back(node);
+      if (candidates.size() < kMaxCandidates) candidates.push_back(node);
       continue;
     }
     for (int i = 0; i < node->num_outputs(); ++i) {
@@ -70,8 +66,10 @@ Status MergeCommonSubexpressions(Graph* graph, const PassContext&) {
     }
     const std::vector<OutEdge> rest = node->out_edges();
     for (const OutEdge& e : rest) graph->AddControlEdge(*twin, e.dst);
-    graph->RemoveNode(node);
+    merged.insert(node);
+    removed.push_back(node);
   }
+  graph->RemoveNodes(removed);
   return OkStatus();
 }
 

@@ -151,6 +151,13 @@ TEST(GraphFromProtoTest, InternalNamesAreAllowedOnRequest) {
   EXPECT_FALSE(Import(Placeholder("_"), options).ok());
 }
 
+TEST(GraphFromProtoTest, OpsOfTheRuntimeAreForPartitionsOnly) {
+  const std::string receive = "node { name: 'r' op: '_Recv' }";
+  EXPECT_EQ(GraphError(receive), "node 'r' (_Recv): the op is for the runtime's own use");
+  // The registry of this test does not have it.
+  EXPECT_EQ(Import(receive, {.allow_internal_names = true}).status().code(), StatusCode::kNotFound);
+}
+
 TEST(GraphFromProtoTest, RefusesARepeatedName) {
   EXPECT_EQ(GraphError(Placeholder("a") + Placeholder("a")), "Node 'a' is not unique");
 }

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/data/sample_files.h"
 
@@ -77,6 +79,36 @@ TEST(FileTest, AnUnknownSchemeIsRefused) {
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(Message(status)), HasSubstr("no file system for s3://"));
   EXPECT_FALSE(FileExists("s3://bucket/key"));
+}
+
+TEST(FileTest, OnlyRegularFilesAreOpened) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  for (const std::string& path : {folder / "pipe", std::string("/dev/zero")}) {
+    const Status status = ReadFile(path).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(Message(status)), HasSubstr("not a regular file"));
+    EXPECT_FALSE(OpenOutput(path).ok());
+  }
+}
+
+TEST(FileTest, AFileLargerThanTheMemoryLimitIsRefusedBeforeItIsRead) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFile(folder / "sparse", "x").ok());
+  ASSERT_EQ(truncate((folder / "sparse").c_str(), int64_t{1} << 42), 0);
+  const Status status = ReadFile(folder / "sparse").status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("/sparse'"));
+}
+
+TEST(FileTest, ReadingEndsWhenItIsCancelled) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFile(folder / "f", "x").ok());
+  Cancellation cancellation;
+  cancellation.Cancel(Cancelled("enough"));
+  FileContext context;
+  context.cancellation = &cancellation;
+  EXPECT_EQ(ReadFile(folder / "f", context).status().code(), StatusCode::kCancelled);
 }
 
 TEST(FileTest, PathsAreTakenApartAndJoined) {

@@ -7,6 +7,8 @@
 #include <complex>
 #include <random>
 
+#include "core/allocator.h"
+#include "core/memory_limit.h"
 #include "data/tensor_bundle.h"
 #include "tests/data/sample_files.h"
 
@@ -176,6 +178,18 @@ TEST(NpzTest, NoDamageCrashes) {
     ParseNpy(damaged).status().IgnoreError();
     ParseNpy(npy.substr(0, i)).status().IgnoreError();
   }
+}
+
+TEST(NpzTest, AMemberLargerThanTheMemoryLimitIsRefused) {
+  const std::string zeros(2 << 20, '\0');
+  ZipWriter writer;
+  ASSERT_TRUE(writer.Add("x.npy", zeros, /*compress=*/true).ok());
+  const auto zip = ZipReader::Open(writer.Finish());
+  ASSERT_TRUE(zip.ok());
+  SetCpuMemoryLimit(CpuAllocator().bytes_in_use() + (1 << 20));
+  EXPECT_EQ(zip->Read(zip->members()[0]).status().code(), StatusCode::kResourceExhausted);
+  SetCpuMemoryLimit(int64_t{1} << 40);
+  EXPECT_EQ(*zip->Read(zip->members()[0]), zeros);
 }
 
 }  // namespace

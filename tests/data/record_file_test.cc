@@ -7,6 +7,8 @@
 #include <random>
 
 #include "absl/strings/escaping.h"
+#include "core/allocator.h"
+#include "core/memory_limit.h"
 #include "data/crc32c.h"
 #include "proto/example.pb.h"
 #include "tests/data/sample_files.h"
@@ -165,6 +167,19 @@ TEST(RecordFileTest, CompressionNamesAreThoseOfTensorFlow) {
   EXPECT_EQ(*ParseCompression("GZIP"), Compression::kGzip);
   EXPECT_EQ(*ParseCompression("ZLIB"), Compression::kZlib);
   EXPECT_FALSE(ParseCompression("LZ4").ok());
+}
+
+TEST(RecordFileTest, ACompressedRecordLargerThanTheMemoryLimitIsRefused) {
+  const TemporaryFolder folder;
+  const std::string record(64 << 20, '\0');
+  auto writer = *RecordWriter::Create(folder / "f", Compression::kGzip);
+  ASSERT_TRUE(writer->Write(record).ok());
+  ASSERT_TRUE(writer->Close().ok());
+  SetCpuMemoryLimit(CpuAllocator().bytes_in_use() + (32 << 20));
+  std::string read;
+  const auto found = (*RecordReader::Open(folder / "f"))->Read(&read);
+  SetCpuMemoryLimit(int64_t{1} << 40);
+  EXPECT_EQ(found.status().code(), StatusCode::kResourceExhausted) << found.status();
 }
 
 }  // namespace

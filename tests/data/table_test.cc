@@ -110,6 +110,30 @@ TEST(TableTest, SharedPrefixesCannotTakeAllMemory) {
               HasSubstr("unreasonably large"));
 }
 
+TEST(TableTest, ABlockThatIsNamedAgainAndAgainIsRefused) {
+  // An empty block gives no keys whose order would tell.
+  const std::string no_entries(4, '\0');
+  std::string handle, index;
+  AppendVarint(&handle, 0);
+  AppendVarint(&handle, no_entries.size());
+  for (int i = 0; i < 2; ++i) {
+    AppendVarint(&index, 0);
+    AppendVarint(&index, 1);
+    AppendVarint(&index, handle.size());
+    index += "z" + handle;
+  }
+  index += no_entries;
+  std::string file = Block(no_entries), footer;
+  AppendVarint(&footer, 0);
+  AppendVarint(&footer, 0);
+  AppendVarint(&footer, file.size());
+  AppendVarint(&footer, index.size());
+  footer.resize(40);
+  footer += "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+  const auto entries = ReadTable(file + Block(index) + footer);
+  EXPECT_EQ(entries.status().code(), StatusCode::kDataLoss);
+}
+
 TEST(OrderedCodeTest, NumbersAndTextHaveTheirBytes) {
   const auto number = [](uint64_t v) {
     std::string out;

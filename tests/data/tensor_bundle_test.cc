@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <random>
@@ -321,6 +322,33 @@ TEST_F(DamagedBundleTest, AnIndexThatClaimsMoreThanThereIsTakesNoMemory) {
   EXPECT_THAT(ErrorOf("lying"), HasSubstr("in 4 bytes"));
   EXPECT_EQ(OpenOrDie(prefix_)->Read("sliced").status().code(), StatusCode::kNotFound);
   EXPECT_EQ(OpenOrDie(prefix_)->Read("absent").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(DamagedBundleTest, TextInASparseFileTakesNoMemory) {
+  ASSERT_EQ(truncate(BundleDataName(prefix_, 0, 1).c_str(), int64_t{1} << 42), 0);
+  BundleIndex index = *ReadBundleIndex(prefix_);
+  BundleEntry huge;
+  huge.dtype = DType::kString;
+  huge.shape = Shape{4};
+  huge.size = int64_t{1} << 42;
+  index.entries["few"] = huge;
+  huge.shape = Shape{int64_t{1} << 41};
+  index.entries["many"] = huge;
+  ASSERT_TRUE(WriteBundleIndex(prefix_, index).ok());
+  for (const char* name : {"few", "many"}) {
+    EXPECT_EQ(OpenOrDie(prefix_)->Read(name).status().code(), StatusCode::kResourceExhausted);
+  }
+}
+
+TEST_F(DamagedBundleTest, AnImpossibleNumberOfDataFilesIsDataLoss) {
+  BundleIndex index = *ReadBundleIndex(prefix_);
+  index.entries.clear();
+  for (const int shards : {-1, 1 << 30}) {
+    index.num_shards = shards;
+    ASSERT_TRUE(WriteBundleIndex(prefix_, index).ok());
+    EXPECT_EQ(BundleReader::Open(prefix_).status().code(), StatusCode::kDataLoss);
+    EXPECT_EQ(MergeBundles({prefix_, prefix_}, folder_ / "m").code(), StatusCode::kDataLoss);
+  }
 }
 
 TEST(ShapeAndSliceTest, ReadsWhatSaversWrite) {

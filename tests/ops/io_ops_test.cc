@@ -3,9 +3,14 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "data/tensor_bundle.h"
+#include "ops/array_ops.h"
+#include "ops/io_ops.h"
+#include "runtime/local_session.h"
 #include "tests/testing/op_runner.h"
+#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon::testing {
@@ -96,6 +101,49 @@ TEST_F(IoOpsTest, CheckpointsAreMergedAndTheirFolderRemoved) {
   ASSERT_OK(merged.status);
   EXPECT_TRUE(merged.outputs[0].Equals(b));
   EXPECT_FALSE(std::filesystem::exists(folder + "/m_temp"));
+}
+
+/// Each op on files in a session that may reach `files` only: the errors by op.
+std::map<std::string, Status> TryOps(const FileAccess& files, const std::string& path) {
+  Scope root = Scope::Root(AllOps());
+  const Output name = Const(root, path.c_str()), texts = Const(root, std::vector<std::string>{""});
+  const Output value = Const(root, 1.0f), names = Const(root, std::vector<std::string>{"a"});
+  WriteFile(root.WithName("WriteFile"), name, Const(root, "x"));
+  ReadFile(root.WithName("ReadFile"), name);
+  SaveV2(root.WithName("SaveV2"), name, names, texts, {value});
+  RestoreV2(root.WithName("RestoreV2"), name, names, texts, {DType::kFloat});
+  MergeV2Checkpoints(root.WithName("MergeV2Checkpoints"),
+                     Const(root, std::vector<std::string>{path}),
+                     Const(root, (path + "_merged").c_str()));
+  LocalSessionOptions options;
+  options.files = files;
+  auto session = MakeLocalSession(root.graph(), options);
+  EXPECT_OK(session);
+  std::map<std::string, Status> results;
+  for (const char* op : {"WriteFile", "ReadFile", "SaveV2", "RestoreV2", "MergeV2Checkpoints"}) {
+    results[op] = (*session)->Run({}, {}, {op}).status();
+  }
+  return results;
+}
+
+TEST_F(IoOpsTest, EveryOpIsConfinedToTheRoot) {
+  const std::string root = folder + "/root";
+  std::filesystem::create_directory(root);
+  const FileAccess files{FileAccess::Kind::kRoot, root};
+  for (const auto& [op, status] : TryOps(files, "sub/m")) EXPECT_OK(status) << op;
+  EXPECT_TRUE(std::filesystem::exists(root + "/sub/m_merged.index"));
+  for (const std::string& path : {folder + "/m", std::string("../m")}) {
+    for (const auto& [op, status] : TryOps(files, path)) {
+      EXPECT_THAT(status, IsError(StatusCode::kPermissionDenied, "outside the folder")) << op;
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder + "/m.index"));
+}
+
+TEST_F(IoOpsTest, NoOpReachesAFileWhereNoneMayBe) {
+  for (const auto& [op, status] : TryOps({FileAccess::Kind::kNone, ""}, folder + "/m")) {
+    EXPECT_THAT(status, IsError(StatusCode::kPermissionDenied, folder)) << op;
+  }
 }
 
 }  // namespace

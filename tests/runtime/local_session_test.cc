@@ -9,6 +9,7 @@
 #include "ops/math_ops.h"
 #include "ops/state_ops.h"
 #include "runtime/step_graph.h"
+#include "tests/testing/cpu_time.h"
 #include "tests/testing/loops.h"
 #include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
@@ -383,6 +384,49 @@ TEST_P(LocalSessionTest, ATraceHasEveryNodeThatRan) {
   EXPECT_EQ(trace[0].name, "square");
   EXPECT_EQ(trace[1].name, "y");
   EXPECT_LE(trace[0].start_ns, trace[0].end_ns);
+}
+
+TEST_P(LocalSessionTest, OneTensorMayBeFetchedVeryOften) {
+  const Scope root = Scope::Root(AllOps());
+  Add(root.WithName("folded"), Const(root, 1.0f), Const(root, 2.0f));
+  const Output x = Placeholder(root.WithName("x"), DType::kFloat);
+  Neg(root.WithName("y"), x);
+  auto session = Start(root);
+  for (const char* name : {"folded", "y"}) {
+    const testing::CpuTime time;
+    const auto values =
+        session->Run({{"x", Tensor::Scalar(3.0f)}}, std::vector<std::string>(100000, name));
+    ASSERT_OK(values);
+    EXPECT_EQ((*values)[99999].scalar<float>(), (*values)[0].scalar<float>());
+    EXPECT_LT(time.seconds(), testing::kLinearSeconds);
+  }
+}
+
+TEST_P(LocalSessionTest, OpsOfTheRuntimeAreRefused) {
+  const Scope root = Scope::Root(AllOps());
+  root.WithName("r")
+      .Op("_Recv")
+      .Attr("tensor_type", DType::kFloat)
+      .Attr("tensor_name", "never")
+      .Attr("send_device", "/job:localhost/replica:0/task:0/device:CPU:0")
+      .Attr("send_device_incarnation", int64_t{1})
+      .Attr("recv_device", "/job:localhost/replica:0/task:0/device:CPU:0")
+      .Attr("client_terminated", false)
+      .Output();
+  auto session = Start(root);
+  EXPECT_THAT(session->Run({}, {"r"}),
+              IsError(StatusCode::kInvalidArgument, "for the runtime's own use"));
+}
+
+TEST_P(LocalSessionTest, NothingIsAddedOrRunAfterClose) {
+  const Scope root = Scope::Root(AllOps());
+  Const(root.WithName("x"), 1.0f);
+  auto session = Start(root);
+  ASSERT_OK(session->Close());
+  const auto closed = IsError(StatusCode::kFailedPrecondition, "Session is closed");
+  EXPECT_THAT(session->Run({}, {"x"}), closed);
+  EXPECT_THAT(session->Extend(root.graph()), closed);
+  EXPECT_THAT(session->Prepare({}, {"x"}), closed);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <deque>
+#include <thread>
 
 namespace tenon {
 namespace {
@@ -118,6 +120,27 @@ TEST(ThreadPoolTest, EventsAreHandledOneByOneAndNoMoreTasksRunThanThereAreThread
   pool.WaitUntilWatched();
   while (ran < 2000 * 4) std::this_thread::yield();
   EXPECT_FALSE(too_many);
+}
+
+TEST(ThreadPoolTest, APoolThatHasWatchedEndsWhenThereAreMoreTasksThanThreads) {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> ran{0};
+    {
+      Events events;
+      ThreadPool pool(1);
+      pool.StartWatching([&] { return events.HandleOne(); });
+      events.Close();
+      pool.WaitUntilWatched();
+      // The thread that watched waits while the other one is busy with the first task.
+      for (int i = 0; i < 3; ++i) {
+        pool.Submit([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(5));
+          ++ran;
+        });
+      }
+    }
+    EXPECT_EQ(ran, 3);
+  }
 }
 
 }  // namespace

@@ -6,9 +6,11 @@ import gzip
 import os
 import re
 import struct
+import subprocess
 import sys
 import tempfile
 
+from processes_test import write_mnist
 from tenon_process import REPLICA, TENON, free_addresses, main, run, serve
 
 FLOAT = 'attr { key: "T" value { type: DT_FLOAT } }'
@@ -19,6 +21,7 @@ node {{ name: "y" op: "Neg" input: "x" {FLOAT} }}
 node {{ name: "v" op: "VariableV2" attr {{ key: "dtype" value {{ type: DT_FLOAT }} }}
        attr {{ key: "shape" value {{ shape {{ }} }} }} }}
 node {{ name: "read" op: "Identity" input: "v" {FLOAT} }}
+node {{ name: "z" op: "Placeholder" attr {{ key: "dtype" value {{ type: DT_UINT8 }} }} }}
 """
 CYCLE = f'node {{ name: "a" op: "Neg" input: "b" {FLOAT} }} ' \
         f'node {{ name: "b" op: "Neg" input: "a" {FLOAT} }}'
@@ -57,6 +60,12 @@ MISTAKES = {
     "a feed of the wrong dtype": (
         GOOD, ["--fetch", "y", "--feed", 'x=["a", "b"]'],
         r"INVALID_ARGUMENT: --feed x: found \"a\", wanted a number"),
+    "a feed that is nested too deeply": (
+        GOOD, ["--fetch", "y", "--feed", "x=" + "[" * 30000 + "]" * 30000],
+        r"INVALID_ARGUMENT: --feed x: a shape has at most 254 dimensions, found 30000"),
+    "a feed that the dtype cannot hold": (
+        GOOD, ["--fetch", "z", "--feed", "z=300"],
+        r"INVALID_ARGUMENT: --feed z: found 300, which the dtype cannot hold"),
     "a feed of the wrong shape": (
         GOOD, ["--fetch", "y", "--feed", "x=[1, 2, 3]"],
         r"INVALID_ARGUMENT: feed 'x' has shape \[3\], wanted \[2\]"),
@@ -161,6 +170,63 @@ def short_idx_file():
     assert re.search("ABORTED: .* failed: .*train-images-idx3-ubyte", server.text()), server.text()
 
 
+def full_disk():
+    """What cannot be written is not done, whoever prints it."""
+    def use(path):
+        for arguments in (["ops"], ["ops", "MatMul"], ["--help"], ["--version"],
+                          ["run", path, "--fetch", "y", "--feed", "x=[1, 2]"],
+                          ["serve", "--check-config", "--port", "0"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([TENON, *arguments], stdout=full, stderr=subprocess.PIPE,
+                                      text=True, timeout=120)
+            assert done.returncode == 1, (arguments, done)
+            assert "cannot write to the standard output" in done.stderr, (arguments, done)
+            # What has filled the buffer, or was flushed by the library, fails too early to ask why.
+            if arguments not in (["ops"], ["--help"], ["--version"]):
+                assert "No space left on device" in done.stderr, (arguments, done)
+    with_graph(GOOD, use)
+
+
+def suggestions():
+    for arguments, code, wanted in (
+            (["ops", "matmul"], 1, "there is no op matmul; did you mean MatMul?"),
+            (["ops", "Mat_Mull"], 1, "there is no op Mat_Mull; did you mean MatMul?"),
+            (["trian"], 2, "there is no subcommand trian; did you mean train?"),
+            (["train", "mnits"], 2, "there is no subcommand mnits; did you mean mnist?"),
+            (["run", "g", "--fetchs", "y"], 2, "there is no flag --fetchs; did you mean --fetch?"),
+            (["serve", "--JOB-NAMES=ps"], 2,
+             "there is no flag --JOB-NAMES; did you mean --job_name?")):
+        done = run(TENON, *arguments)
+        assert done.returncode == code and wanted in done.stderr, (arguments, done)
+    for arguments in (["ops", "Xyzzy"], ["frobnicate"], ["run", "g", "--nonsense"]):
+        done = run(TENON, *arguments)
+        assert done.returncode != 0 and "did you mean" not in done.stderr, (arguments, done)
+
+
+def wrong_numbers():
+    for flag in ("--epochs", "--batch"):
+        for value in ("0", "-3"):
+            done = run(TENON, "train", "mnist", flag, value)
+            assert done.returncode == 2, done
+            assert f"{flag}: found {value}, wanted at least 1" in done.stderr, done
+    for arguments in (["serve", "--port", "65536"], ["serve", "--port", "0", "--threads", "-1"],
+                      ["serve", "--port", "0", "--start_up_deadline", "1e300"],
+                      ["run", "graph.pb", "--timeout_ms", "-1"]):
+        done = run(TENON, *arguments)
+        assert done.returncode == 2 and len(done.stderr) < 300, done
+
+
+def training_that_cannot_be():
+    with tempfile.TemporaryDirectory() as folder:
+        write_mnist(folder)
+        train = [TENON, "train", "mnist", "--data", folder, "--epochs", "3"]
+        check_line(run(*train, "--batch", "301"),
+                   "INVALID_ARGUMENT: --batch 301 is more than the 300 images to train with", code=2)
+        check_line(run(*train, "--learning_rate", "1e30"),
+                   "OUT_OF_RANGE: training has diverged: the cost is -?(nan|inf) after .*"
+                   r"--learning_rate smaller than 1e\+30")
+
+
 def wrong_usage():
     for arguments in ([], ["frobnicate"], ["run"], ["run", "graph.pb", "--nonsense"],
                       ["run", "graph.pb", "--steps", "0"], ["run", "graph.pb", "--feed", "x"],
@@ -178,5 +244,9 @@ if __name__ == "__main__":
         ("a parameter server that is not there", parameter_server_missing),
         ("a port in use", port_in_use),
         ("an IDX file cut short", short_idx_file),
+        ("a full disk under the output", full_disk),
+        ("names that are nearly right", suggestions),
+        ("numbers that are too small", wrong_numbers),
+        ("training that cannot be", training_that_cannot_be),
         ("wrong usage", wrong_usage),
     ]))

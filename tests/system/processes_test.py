@@ -4,9 +4,11 @@
 the parameter server and the launcher make of a worker that failed."""
 import os
 import re
+import shutil
 import struct
 import sys
 import tempfile
+import time
 
 from tenon_process import REPLICA, TENON, Process, free_addresses, main, run, serve
 
@@ -102,6 +104,8 @@ def launched(data):
     assert done.returncode == 0, done
     for task in ("worker 0", "worker 1"):
         assert f"[{task}] done" in done.stdout, done.stdout
+    for task in ("ps 0", "worker 0", "worker 1"):
+        assert re.search(rf"^{task} at 127\.0\.0\.1:\d+, process \d+$", done.stdout, re.M), done.stdout
 
 
 def launched_and_failed():
@@ -109,6 +113,42 @@ def launched_and_failed():
     assert done.returncode == 1, done
     assert re.fullmatch(r"tenon: ABORTED: (worker [01]|ps 0) ended with exit code 1; the other tasks "
                         r"are ended\n", done.stderr), done.stderr
+
+
+def worker_stopped(data):
+    """`tenon stop` on a worker that trains ends it, and the ps hears of it."""
+    for program in (REPLICA, None):
+        cluster = Cluster(data)
+        address = cluster.flags[-1].split(",")[0]
+        train = [REPLICA, "--training_epochs", 100000] if program else \
+            [TENON, "train", "mnist", "--epochs", 100000]
+        logs = ["--logs_path" if program else "--logs", os.path.join(data, "logs")]
+        with cluster.start("ps") as ps, \
+                Process(*train, *cluster.flags, "--job_name", "worker", "--data", data,
+                        *logs) as worker:
+            wait_for_file(os.path.join(data, "logs", "worker0"), worker)
+            assert run(TENON, "stop", "grpc://" + address).returncode == 0
+            assert worker.finish(60) == 1, worker.text()
+            assert "/job:worker/replica:0/task:0 was told to end before it had finished" in \
+                worker.text(), worker.text()
+            assert ps.finish(60) == 1, ps.text()
+            assert "was told to end" in ps.text(), ps.text()
+        shutil.rmtree(os.path.join(data, "logs"))
+
+
+def wait_for_file(folder, process, timeout=60):
+    """Waits until there is a file in the folder: the training has begun."""
+    deadline = time.monotonic() + timeout
+    while not (os.path.isdir(folder) and os.listdir(folder)):
+        assert process.process.poll() is None and time.monotonic() < deadline, process.text()
+        time.sleep(0.05)
+
+
+def waiting_is_said(data):
+    cluster = Cluster(data)
+    with cluster.start("worker", 0) as worker:
+        worker.wait_for("waiting for the session to open, for ", timeout=30)
+        assert "the parameter servers are at " + cluster.flags[1] in worker.text(), worker.text()
 
 
 if __name__ == "__main__":
@@ -121,6 +161,8 @@ if __name__ == "__main__":
             ("the ps may come last", lambda: chief_comes_last(FOLDER)),
             ("a ps whose worker failed names it", lambda: worker_fails(FOLDER)),
             ("a ps whose workers were killed names them", lambda: worker_killed(FOLDER)),
+            ("a worker that was told to stop ends", lambda: worker_stopped(FOLDER)),
+            ("a worker says what it waits for", lambda: waiting_is_said(FOLDER)),
             ("a launched job ends with 0", lambda: launched(FOLDER)),
             ("a launched job that failed ends with 1", launched_and_failed),
         ]))

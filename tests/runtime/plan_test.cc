@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "runtime/cpu_device.h"
+#include "runtime/executor.h"
+#include "runtime/local_rendezvous.h"
+#include "tests/testing/cpu_time.h"
+#include "tests/testing/registry.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using testing::AllOps;
+
+class PlanTest : public ::testing::Test {
+ protected:
+  Node* Add(const std::string& name, std::string_view op, AttributeMap attrs,
+            const std::vector<Endpoint>& inputs = {}) {
+    const auto node = graph_.AddNode(name, op, std::move(attrs), inputs);
+    EXPECT_OK(node);
+    return *node;
+  }
+  Node* Number(const std::string& name, float value) {
+    return Add(name, "Const", {{"dtype", DType::kFloat}, {"value", Tensor::Scalar(value)}});
+  }
+  /// Runs the graph's plan, whose retval 0 is the result.
+  StatusOr<Tensor> Run() {
+    TENON_ASSIGN_OR_RETURN(auto plan, ExecutionPlan::Create(graph_, *devices_[0], kernels_));
+    Executor executor(std::move(plan), nullptr);
+    Cancellation cancellation;
+    LocalRendezvous rendezvous;
+    ResourceStore resources;
+    std::vector<Tensor> retvals;
+    StepArguments step;
+    step.context = {1, devices_[0].get(), &rendezvous, &cancellation, &resources};
+    step.retvals = &retvals;
+    TENON_RETURN_IF_ERROR(executor.Run(step));
+    return retvals.at(0);
+  }
+
+  Graph graph_{AllOps()};
+  std::vector<std::unique_ptr<Device>> devices_ =
+      MakeCpuDevices("/job:localhost/replica:0/task:0", 1, "localhost");
+  KernelCache kernels_;
+};
+
+TEST_F(PlanTest, ANodeMayHaveManyInputs) {
+  Node* const one = Number("one", 1);
+  const int64_t n = 70000;
+  Node* const sum = Add("sum", "AddN", {{"T", DType::kFloat}, {"N", n}},
+                        std::vector<Endpoint>(n, Endpoint{one, 0}));
+  Add("result", "_Retval", {{"T", DType::kFloat}, {"index", int64_t{0}}}, {{sum, 0}});
+  const auto result = Run();
+  ASSERT_OK(result);
+  EXPECT_EQ(result->scalar<float>(), 70000);
+}
+
+TEST_F(PlanTest, ANodeMayHaveManyOutputs) {
+  const testing::CpuTime time;
+  const int64_t n = 70000;
+  std::vector<float> values(n);
+  for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(i);
+  Node* const all =
+      Add("all", "Const", {{"dtype", DType::kFloat}, {"value", Tensor::Vector(values)}});
+  Node* const parts = Add("parts", "Unpack", {{"T", DType::kFloat}, {"num", n}}, {{all, 0}});
+  std::vector<Endpoint> outputs;
+  for (int i = 0; i < n; ++i) outputs.push_back({parts, i});
+  Node* const sum = Add("sum", "AddN", {{"T", DType::kFloat}, {"N", n}}, outputs);
+  for (int i = 0; i < n; ++i) {
+    Add(StrCat("also", i), "Identity", {{"T", DType::kFloat}}, {{parts, i}});
+  }
+  Add("result", "_Retval", {{"T", DType::kFloat}, {"index", int64_t{0}}}, {{sum, 0}});
+  const auto result = Run();
+  ASSERT_OK(result);
+  EXPECT_NEAR(result->scalar<float>(), 0.5 * n * (n - 1), 1e5);
+  EXPECT_LT(time.seconds(), testing::kLinearSeconds);
+}
+
+TEST_F(PlanTest, AsManyIterationsRunAtOnceAsMemoryHolds) {
+  const auto loop = [&](const std::string& name, Node* from, int64_t inputs) {
+    Node* const enter =
+        Add(name, "Enter",
+            {{"T", DType::kFloat}, {"frame_name", name}, {"parallel_iterations", int64_t{1000}}},
+            {{from, 0}});
+    return Add(name + "_sum", "AddN", {{"T", DType::kFloat}, {"N", inputs}},
+               std::vector<Endpoint>(inputs, Endpoint{enter, 0}));
+  };
+  Node* const one = Number("one", 1);
+  loop("small", one, 2);
+  loop("large", one, 1000000);
+  loop("innermost", loop("inner", loop("outer", one, 2), 2), 2);
+  const auto plan = ExecutionPlan::Create(graph_, *devices_[0], kernels_);
+  ASSERT_OK(plan);
+  std::map<std::string, int64_t> iterations;
+  for (const auto& f : (*plan)->frames()) iterations[f.info.name] = f.info.parallel_iterations;
+  EXPECT_EQ(iterations["small"], 1000);
+  EXPECT_LT(iterations["large"], 20);
+  EXPECT_GE(iterations["large"], 1);
+  EXPECT_EQ(iterations["outer"], 1000);
+  EXPECT_LT(iterations["outer"] * iterations["inner"] * iterations["innermost"], 1000000);
+}
+
+TEST_F(PlanTest, LoopsMayBeNestedDeeply) {
+  Node* value = Number("one", 1);
+  constexpr int kDepth = 200000;
+  for (int i = 0; i < kDepth; ++i) {
+    value = Add(StrCat("enter", i), "Enter",
+                {{"T", DType::kFloat}, {"frame_name", StrCat("frame", i)}}, {{value, 0}});
+  }
+  for (int i = 0; i < kDepth; ++i) {
+    value = Add(StrCat("exit", i), "Exit", {{"T", DType::kFloat}}, {{value, 0}});
+  }
+  Add("result", "_Retval", {{"T", DType::kFloat}, {"index", int64_t{0}}}, {{value, 0}});
+  const auto result = Run();
+  ASSERT_OK(result);
+  EXPECT_EQ(result->scalar<float>(), 1);
+}
+
+TEST_F(PlanTest, ManyLoopsArePlannedInTimeThatIsLinear) {
+  const testing::CpuTime time;
+  Node* const one = Number("one", 1);
+  for (int i = 0; i < 60000; ++i) {
+    Node* const enter = Add(StrCat("enter", i), "Enter",
+                            {{"T", DType::kFloat}, {"frame_name", StrCat("frame", i)}}, {{one, 0}});
+    Add(StrCat("exit", i), "Exit", {{"T", DType::kFloat}}, {{enter, 0}});
+  }
+  EXPECT_OK(ExecutionPlan::Create(graph_, *devices_[0], kernels_));
+  EXPECT_LT(time.seconds(), testing::kLinearSeconds);
+}
+
+}  // namespace
+}  // namespace tenon
