@@ -69,6 +69,7 @@ Status MasterStep::AddPart(const std::string& task, Graph graph, const StepSigna
   Part part;
   part.task = task;
   TENON_ASSIGN_OR_RETURN(part.worker, environment.workers->Get(task));
+  std::vector<Node*> replaced;
   for (Node* n : graph.nodes()) {
     const bool arg = n->op() == "_Arg";
     if (!arg && n->op() != "_Retval") continue;
@@ -99,8 +100,9 @@ Status MasterStep::AddPart(const std::string& task, Graph graph, const StepSigna
       TENON_RETURN_IF_ERROR(graph.Connect(n->input(0), send, 0));
       part.fetches.emplace_back(index, key);
     }
-    graph.RemoveNode(n);
+    replaced.push_back(n);
   }
+  graph.RemoveNodes(replaced);
   TENON_RETURN_IF_ERROR(GraphToProto(graph, &part.graph, {true}));
   parts_.push_back(std::move(part));
   return OkStatus();

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "core/file_access.h"
 #include "core/op_registry.h"
 #include "distributed/cluster_spec.h"
 #include "distributed/credentials.h"
@@ -31,6 +33,9 @@ struct ServerOptions {
   /// or back; from any thread, and must not block. May be null.
   std::function<void(const std::string& line)> notice;
   ServerLimits limits;
+  /// Which files graphs may read and write. Nothing: all where the server listens at loopback only,
+  /// none elsewhere.
+  std::optional<FileAccess> files;
   /// What this task shows to others and asks of them.
   Credentials credentials;
   /// Listen beyond loopback though there are no credentials.

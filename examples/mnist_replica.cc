@@ -16,7 +16,6 @@
 #include <cstdio>
 #include <fstream>
 
-#include "absl/cleanup/cleanup.h"
 #include "core/proto_io_graph.h"
 #include "data/event_file.h"
 #include "data/mnist.h"
@@ -31,7 +30,6 @@
 #include "ops/summary_ops.h"
 #include "train/gradient_descent.h"
 #include "train/replica_device_setter.h"
-#include "train/shutdown_watch.h"
 #include "train/supervisor.h"
 
 namespace {
@@ -45,6 +43,8 @@ struct Flags {
   double learning_rate = 0.001;
   int training_epochs = 20;
   int frequency = 100;
+  CredentialFiles credentials;
+  bool insecure = false;
 };
 
 double Seconds(std::chrono::steady_clock::time_point since) {
@@ -55,7 +55,13 @@ Output RandomNormal(const Scope& s, const std::vector<int32_t>& shape) {
   return RandomStandardNormal(s.WithPrefix("random_normal"), Const(s, shape), DType::kFloat);
 }
 
-Status Train(const Flags& flags, Server& server, const OpRegistry& ops, ShutdownWatch& watch) {
+/// Says a line at once, for who watches.
+void Say(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
   TENON_ASSIGN_OR_RETURN(const Mnist mnist, LoadMnist(flags.data));
   if (flags.batch_size > mnist.train.images.dim(0)) {
     return InvalidArgument("--batch_size ", flags.batch_size, " is more than the ",
@@ -110,19 +116,13 @@ Status Train(const Flags& flags, Server& server, const OpRegistry& ops, Shutdown
 
   SupervisorOptions supervision;
   supervision.is_chief = flags.task_index == 0;
-  supervision.on_wait = [&](const std::string& what, std::chrono::seconds waited) {
-    std::fprintf(stderr, "waiting for %s, for %lld s; the parameter servers are at %s\n",
-                 what.c_str(), static_cast<long long>(waited.count()), flags.ps_hosts.c_str());
-  };
-  supervision.keep_waiting = [&] { return watch.Check(); };
+  supervision.notice = Say;
   const Supervisor supervisor(root, variables, supervision);
   TENON_RETURN_IF_ERROR(root.status());
 
   const auto begin = std::chrono::steady_clock::now();
   TENON_ASSIGN_OR_RETURN(auto session, supervisor.PrepareOrWaitForSession(
                                            [&] { return server.MakeSession(root.graph()); }));
-  watch.SetSession(session.get());
-  const auto forget = absl::MakeCleanup([&] { watch.SetSession(nullptr); });
   std::unique_ptr<EventWriter> writer;
   if (!flags.logs_path.empty()) {
     TENON_ASSIGN_OR_RETURN(
@@ -151,7 +151,6 @@ Status Train(const Flags& flags, Server& server, const OpRegistry& ops, Shutdown
       std::vector<NodeTrace> trace;
       StepOptions options;
       if (last && !flags.trace.empty() && flags.task_index == 0) options.trace = &trace;
-      TENON_RETURN_IF_ERROR(watch.Check());
       TENON_RETURN_IF_ERROR(step->Run(batch, &fetched, options));
       if (options.trace != nullptr) std::ofstream(flags.trace) << ToChromeTrace(trace);
       cost = fetched[0].scalar<float>();
@@ -193,6 +192,9 @@ StatusOr<std::unique_ptr<Server>> StartServer(const Flags& flags, const OpRegist
   options.task = flags.task_index;
   TENON_RETURN_IF_ERROR(options.cluster.AddJob("ps", flags.ps_hosts));
   TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", flags.worker_hosts));
+  options.notice = Say;
+  TENON_ASSIGN_OR_RETURN(options.credentials, ReadCredentials(flags.credentials));
+  options.insecure = flags.insecure;
   return Server::Start(options, ops);
 }
 
@@ -210,14 +212,10 @@ int Run(const Flags& flags) {
   const auto server = StartServer(flags, ops);
   if (!server.ok()) return Ended(server.status());
   if (flags.job_name == "ps") {
-    std::printf("waiting for the workers at %s to end\n", flags.worker_hosts.c_str());
-    std::fflush(stdout);
+    Say(StrCat("waiting for the workers at ", flags.worker_hosts, " to end"));
     return Ended((*server)->WaitForJobEnd("worker", std::chrono::minutes(5)));
   }
-  ShutdownWatch watch(**server);
-  Status status = Train(flags, **server, ops, watch);
-  // What a step says that was cancelled for it is less clear.
-  if (!status.ok() && !watch.Check().ok()) status = watch.Check();
+  const Status status = Train(flags, **server, ops);
   const int code = Ended(status);
   (*server)->ReportEnd("ps", status);  // waits for a parameter server that is still to start
   return code;
@@ -237,6 +235,11 @@ int main(int argc, char** argv) {
   app.add_option("--data", flags.data, "Folder of the MNIST files")->required();
   app.add_option("--logs_path", flags.logs_path, "Folder for TensorBoard");
   app.add_option("--trace", flags.trace, "File for the chief's trace of the last step");
+  app.add_option("--tls_cert", flags.credentials.tls_cert, "PEM file; see docs/security.md");
+  app.add_option("--tls_key", flags.credentials.tls_key, "PEM file");
+  app.add_option("--tls_ca", flags.credentials.tls_ca, "PEM file");
+  app.add_option("--token_file", flags.credentials.token, "File with the job's secret");
+  app.add_flag("--insecure", flags.insecure, "Listen beyond loopback without either");
   app.add_option("--batch_size", flags.batch_size)->check(CLI::Range(1, INT32_MAX));
   app.add_option("--learning_rate", flags.learning_rate);
   app.add_option("--training_epochs", flags.training_epochs)->check(CLI::Range(1, INT32_MAX));

@@ -38,6 +38,9 @@ Status WrongUsage(std::string_view message);
 /// kDone, or prints "tenon: <message>" to the error stream and returns kFailed, or kWrongUsage.
 int Report(const Status& status);
 
+/// Prints a line at once, for who watches; from any thread.
+void PrintNotice(const std::string& line);
+
 /// To be called last: hands to the system what was printed. `code`, or kFailed and a message on the
 /// error stream when some of it could not be written.
 int FinishOutput(int code);

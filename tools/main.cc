@@ -71,6 +71,11 @@ int Report(const Status& status) {
   return status.GetPayload(kUsagePayload).has_value() ? kWrongUsage : kFailed;
 }
 
+void PrintNotice(const std::string& line) {
+  std::printf("%s%s", line.c_str(), line.ends_with('\n') ? "" : "\n");
+  std::fflush(stdout);
+}
+
 Status WriteTextFile(const std::string& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
   out << text;

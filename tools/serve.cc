@@ -4,6 +4,7 @@
 
 #include "core/parallel.h"
 #include "distributed/server.h"
+#include "tools/access_flags.h"
 #include "tools/commands.h"
 
 namespace tenon::tools {
@@ -11,6 +12,17 @@ namespace {
 
 /// Thirty years.
 constexpr double kMaxSeconds = 1e9;
+
+/// A server to talk to.
+struct TargetFlags {
+  std::string target;
+  CredentialFlags credentials;
+
+  void AddTo(CLI::App& app) {
+    app.add_option("target", target, "grpc://host:port")->required();
+    credentials.AddTo(app);
+  }
+};
 
 struct ServeFlags {
   std::string job_name;
@@ -24,6 +36,7 @@ struct ServeFlags {
   double start_up_deadline = 60;
   double worker_timeout = 300;
   bool until_workers_end = false;
+  ServerAccessFlags access;
 };
 
 StatusOr<ServerOptions> Resolve(const ServeFlags& flags) {
@@ -49,6 +62,8 @@ StatusOr<ServerOptions> Resolve(const ServeFlags& flags) {
   options.task = flags.task_index;
   options.port = flags.port;
   options.threads = flags.threads;
+  TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
+  options.notice = PrintNotice;
   options.start_up_deadline =
       std::chrono::milliseconds(static_cast<int64_t>(flags.start_up_deadline * 1000));
   if (!options.cluster.empty()) {
@@ -68,16 +83,21 @@ void PrintConfig(const ServeFlags& flags, const ServerOptions& options) {
   std::printf("task: %s (--job_name, --task_index)\n", TaskName(options.job, options.task).c_str());
 }
 
-/// Ends the server on SIGINT and SIGTERM. The signals are taken by one thread, since a handler may
-/// do next to nothing.
-void WatchSignals(Server* server) {
+/// Those that a server listens to.
+sigset_t ServerSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  std::thread([server, signals] {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals, signal);
+  return signals;
+}
+
+/// Ends the server on SIGINT and SIGTERM, and says what it is doing on SIGUSR1. The signals are taken
+/// by one thread, since a handler may do next to nothing.
+void WatchSignals(Server* server) {
+  std::thread([server] {
+    const sigset_t signals = ServerSignals();
     int which = 0;
-    sigwait(&signals, &which);
+    while (sigwait(&signals, &which) == 0 && which == SIGUSR1) PrintNotice(server->Describe());
     std::printf("%s: ending\n", which == SIGINT ? "SIGINT" : "SIGTERM");
     server->Shutdown();
   }).detach();
@@ -92,14 +112,17 @@ int Serve(const ServeFlags& flags, const OpRegistry& ops) {
   PrintConfig(flags, *options);
   if (flags.check_config) return kDone;
   // Before any other thread exists, so that all of them leave the signals to the watcher.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  const sigset_t signals = ServerSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   auto server = Server::Start(*options, ops);
   if (!server.ok()) return Report(server.status());
   std::printf("listening at %s as %s\n", (*server)->target().c_str(), (*server)->task().c_str());
+  if (const int port = (*server)->loopback_port(); port > 0) {
+    std::printf("listening at grpc://127.0.0.1:%d for clients without credentials\n", port);
+  }
+  if (options->insecure && options->credentials.empty()) {
+    std::printf("whoever reaches that address can run what they like (--insecure)\n");
+  }
   std::fflush(stdout);
   WatchSignals(server->get());
   Status status;
@@ -147,24 +170,34 @@ void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
       ->check(CLI::Range(0.0, kMaxSeconds));
   serve->add_flag("--check-config,--check_config", flags->check_config,
                   "Print what the flags mean and stop");
+  flags->access.AddTo(*serve);
   serve->callback([=, &ops] { *chosen = [flags, &ops] { return Serve(*flags, ops); }; });
 }
 
 void AddStopCommand(CLI::App& app, Command* chosen) {
-  auto target = std::make_shared<std::string>();
+  auto flags = std::make_shared<TargetFlags>();
   CLI::App* stop = app.add_subcommand("stop", "End a server");
-  stop->add_option("target", *target, "grpc://host:port")->required();
-  stop->callback([=] { *chosen = [target] { return Report(StopServer(*target, "tenon stop")); }; });
+  flags->AddTo(*stop);
+  stop->callback([=] {
+    *chosen = [flags] {
+      const auto credentials = flags->credentials.Read();
+      if (!credentials.ok()) return Report(credentials.status());
+      return Report(StopServer(flags->target, "tenon stop", *credentials));
+    };
+  });
 }
 
 void AddStatusCommand(CLI::App& app, Command* chosen) {
-  auto target = std::make_shared<std::string>();
-  CLI::App* status = app.add_subcommand("status", "Say what a server is doing");
-  status->add_option("target", *target, "grpc://host:port")->required();
+  auto flags = std::make_shared<TargetFlags>();
+  CLI::App* status = app.add_subcommand(
+      "status", "Say what a server is doing: sessions, steps, what waits for what, memory");
+  flags->AddTo(*status);
   status->callback([=] {
-    *chosen = [target] {
-      const auto text = DescribeServer(*target);
-      if (text.ok()) std::printf("%s\n", text->c_str());
+    *chosen = [flags] {
+      const auto credentials = flags->credentials.Read();
+      if (!credentials.ok()) return Report(credentials.status());
+      const auto text = DescribeServer(flags->target, *credentials);
+      if (text.ok()) std::fputs(text->c_str(), stdout);
       return Report(text.status());
     };
   });

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "core/proto_io_graph.h"
 #include "data/event_file.h"
@@ -11,12 +10,12 @@
 #include "distributed/server.h"
 #include "ops/array_ops.h"
 #include "runtime/local_session.h"
+#include "tools/access_flags.h"
 #include "tools/commands.h"
 #include "tools/mnist_model.h"
 #include "tools/processes.h"
 #include "tools/progress.h"
 #include "train/replica_device_setter.h"
-#include "train/shutdown_watch.h"
 #include "train/supervisor.h"
 
 namespace tenon::tools {
@@ -31,6 +30,7 @@ struct TrainFlags {
   int epochs = 20;
   int64_t batch = 100;
   double learning_rate = 0.001;
+  ServerAccessFlags access;
 };
 
 double Seconds(std::chrono::steady_clock::time_point since) {
@@ -39,18 +39,10 @@ double Seconds(std::chrono::steady_clock::time_point since) {
 
 /// Trains in the session that `open` gives and reports on standard output.
 Status Train(const TrainFlags& flags, const Scope& root, const MnistModel& model,
-             const std::function<StatusOr<std::unique_ptr<Session>>()>& open,
-             ShutdownWatch* watch = nullptr) {
-  const auto keep_on = [&] { return watch == nullptr ? OkStatus() : watch->Check(); };
+             const std::function<StatusOr<std::unique_ptr<Session>>()>& open) {
   SupervisorOptions options;
   options.is_chief = flags.task_index == 0;
-  options.on_wait = [&](const std::string& what, std::chrono::seconds waited) {
-    std::fprintf(stderr, "waiting for %s, for %lld s%s%s\n", what.c_str(),
-                 static_cast<long long>(waited.count()),
-                 flags.ps_hosts.empty() ? "" : "; the parameter servers are at ",
-                 flags.ps_hosts.c_str());
-  };
-  options.keep_waiting = keep_on;
+  options.notice = PrintNotice;
   const Supervisor supervisor(root, model.variables, options);
   TENON_RETURN_IF_ERROR(root.status());
   std::string folder = flags.data;
@@ -64,10 +56,6 @@ Status Train(const TrainFlags& flags, const Scope& root, const MnistModel& model
         StrCat("--batch ", flags.batch, " is more than the ", images, " images to train with"));
   }
   TENON_ASSIGN_OR_RETURN(const auto session, supervisor.PrepareOrWaitForSession(open));
-  if (watch != nullptr) watch->SetSession(session.get());
-  const auto forget = absl::MakeCleanup([&] {
-    if (watch != nullptr) watch->SetSession(nullptr);
-  });
   std::unique_ptr<EventWriter> writer;
   if (!flags.logs.empty()) {
     TENON_ASSIGN_OR_RETURN(writer,
@@ -91,7 +79,6 @@ Status Train(const TrainFlags& flags, const Scope& root, const MnistModel& model
   std::vector<Tensor> fetched;
   for (int64_t i = 0; i < steps; ++i) {
     TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> batch, batches.Next(flags.batch));
-    TENON_RETURN_IF_ERROR(keep_on());
     TENON_RETURN_IF_ERROR(step->Run(batch, &fetched));
     if (const float cost = fetched[0].scalar<float>(); !std::isfinite(cost)) {
       progress.Finish();
@@ -136,23 +123,21 @@ Status TrainInCluster(const TrainFlags& flags, const OpRegistry& ops) {
   options.task = flags.task_index;
   TENON_RETURN_IF_ERROR(options.cluster.AddJob("ps", flags.ps_hosts));
   TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", flags.worker_hosts));
+  options.notice = PrintNotice;
+  TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options, ops));
   if (flags.job_name == "ps") {
-    std::printf("waiting for the workers at %s to end\n", flags.worker_hosts.c_str());
-    std::fflush(stdout);
+    PrintNotice(StrCat("waiting for the workers at ", flags.worker_hosts, " to end"));
     return server->WaitForJobEnd("worker", kWorkerTimeout);
   }
-  ShutdownWatch watch(*server);
   Scope root = Scope::Root(ops);
   root.SetSeed(1);
   const Scope placed = root.WithDeviceFunction(
       ReplicaDeviceSetter({.ps_tasks = server->cluster().NumTasks("ps"),
                            .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
   const MnistModel model = BuildMnistModel(placed, flags.learning_rate);
-  Status status = Train(
-      flags, root, model, [&] { return server->MakeSession(root.graph()); }, &watch);
-  // What a step says that was cancelled for it is less clear.
-  if (!status.ok() && !watch.Check().ok()) status = watch.Check();
+  const Status status =
+      Train(flags, root, model, [&] { return server->MakeSession(root.graph()); });
   // The report waits for a parameter server that is still to start.
   if (!status.ok()) std::fprintf(stderr, "this worker failed; telling the parameter servers\n");
   server->ReportEnd("ps", status);
@@ -186,6 +171,7 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   ps->needs(workers)->needs(job);
   workers->needs(ps);
   job->needs(ps);
+  flags->access.AddTo(*mnist);
   mnist->callback([=, &ops] {
     *chosen = [flags, &ops] {
       return Report(flags->job_name.empty() ? TrainHere(*flags, ops) : TrainInCluster(*flags, ops));

@@ -19,12 +19,10 @@ struct SupervisorOptions {
   std::chrono::milliseconds recovery_wait{200};
   /// How long a worker that is not the chief waits for the variables.
   std::chrono::milliseconds ready_deadline{std::chrono::minutes(10)};
-  /// Called every `notice_interval`, from a thread of its own, while it waits: for what, and how
-  /// long so far.
-  std::function<void(const std::string& what, std::chrono::seconds waited)> on_wait;
+  /// Gets a line for people every `notice_interval` while it waits for the variables; may be null.
+  /// (While the session opens, ServerOptions::notice does.)
+  std::function<void(const std::string& line)> notice;
   std::chrono::milliseconds notice_interval{5000};
-  /// Asked after each look at the variables that has found some missing: an error ends the waiting.
-  std::function<Status()> keep_waiting;
 };
 
 /// Starts training sessions so that replicas agree on who initialises (tf.train.Supervisor).

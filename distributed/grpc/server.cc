@@ -79,7 +79,7 @@ class GrpcServer final : public Server {
               FindOutIfAlive(job, task, std::move(done));
             },
             options.notice),
-        devices_(MakeCpuDevices(task_, options.cpu_devices, options.job)),
+        devices_(MakeCpuDevices(task_, options.cpu_devices, options.job, *options.files)),
         pool_(options.threads > 0 ? options.threads : ThreadBudget()),
         rpc_server_(pool_, options.limits, credentials_),
         directory_(cluster_, credentials_, rpc_server_.poller()),
@@ -253,7 +253,12 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
   TENON_RETURN_IF_ERROR(resolved.cluster.Address(resolved.job, resolved.task).status());
   TENON_ASSIGN_OR_RETURN(const std::string address,
                          resolved.cluster.Address(resolved.job, resolved.task));
-  if (resolved.credentials.empty() && !resolved.insecure && !IsLoopback(address)) {
+  const bool is_loopback = IsLoopback(address);
+  if (!resolved.files) {
+    resolved.files = FileAccess{
+        is_loopback ? FileAccess::Kind::kEverything : FileAccess::Kind::kNone, ""};
+  }
+  if (resolved.credentials.empty() && !resolved.insecure && !is_loopback) {
     return FailedPrecondition(
         "whoever reaches ", address, " could run what they like as this account: listening beyond "
         "loopback needs a TLS certificate (--tls_cert, --tls_key, --tls_ca), a job token "

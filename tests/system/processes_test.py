@@ -147,8 +147,8 @@ def wait_for_file(folder, process, timeout=60):
 def waiting_is_said(data):
     cluster = Cluster(data)
     with cluster.start("worker", 0) as worker:
-        worker.wait_for("waiting for the session to open, for ", timeout=30)
-        assert "the parameter servers are at " + cluster.flags[1] in worker.text(), worker.text()
+        worker.wait_for(" waits for /job:ps/replica:0/task:0 at " + cluster.flags[1] + ", 5 s now",
+                        timeout=30)
 
 
 if __name__ == "__main__":

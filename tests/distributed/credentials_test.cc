@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What somebody gets from the network: with the job's credentials a session, without them nothing.
+#include "distributed/credentials.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "distributed/remote_session.h"
+#include "ops/array_ops.h"
+#include "ops/io_ops.h"
+#include "ops/math_ops.h"
+#include "proto/master.pb.h"
+#include "tests/distributed/raw_client.h"
+#include "tests/testing/registry.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using ::testing::Not;
+using testing::AllOps;
+using testing::IsError;
+using testing::RawCaller;
+
+constexpr char kTls[] = "tests/data/tls/";
+
+Credentials Token(const std::string& token) {
+  Credentials credentials;
+  credentials.token = token;
+  return credentials;
+}
+
+Credentials Certificate(const std::string& name) {
+  const std::string folder = kTls;
+  auto credentials = ReadCredentials(
+      {folder + name + ".pem", folder + name + ".key", folder + "ca.pem", ""});
+  EXPECT_OK(credentials);
+  return *std::move(credentials);
+}
+
+/// A server of its own with these credentials, and a graph to run there.
+class CredentialsTest : public ::testing::Test {
+ protected:
+  CredentialsTest() {
+    Neg(root_.WithName("y"), Const(root_, 1.0f));
+    options_.port = 0;
+  }
+  void Start(const Credentials& credentials) {
+    options_.credentials = credentials;
+    auto server = Server::Start(options_, AllOps());
+    ASSERT_OK(server);
+    server_ = *std::move(server);
+  }
+  /// What a client with these credentials gets at `target`.
+  Status Try(const std::string& target, const Credentials& credentials) {
+    RemoteSessionOptions options;
+    options.credentials = credentials;
+    options.connect_deadline = std::chrono::milliseconds(0);
+    TENON_ASSIGN_OR_RETURN(const auto session, MakeRemoteSession(target, root_.graph(), options));
+    return session->Run({}, {"y"}).status();
+  }
+
+  const Scope root_ = Scope::Root(AllOps());
+  ServerOptions options_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(CredentialsTest, WithoutTheTokenEveryCallIsRefused) {
+  Start(Token("secret"));
+  const std::string target = server_->target();
+  EXPECT_OK(Try(target, Token("secret")));
+  const auto refused = IsError(StatusCode::kUnauthenticated, "does not carry this job's token");
+  EXPECT_THAT(Try(target, {}), refused);
+  EXPECT_THAT(Try(target, Token("secreT")), refused);
+  EXPECT_THAT(Try(target, Token("secret1")), refused);
+  EXPECT_THAT(StopServer(target, "test"), refused);
+  EXPECT_THAT(DescribeServer(target), refused);
+  RawCaller caller(target);
+  for (const char* method :
+       {"/tensorflow.MasterService/CreateSession", "/tensorflow.WorkerService/GetStatus",
+        "/tenon.cluster.ClusterService/Shutdown", "/tenon.cluster.PeerService/Exchange",
+        "/no.Such/Method"}) {
+    EXPECT_EQ(caller.Call(method, "").error_code(), grpc::StatusCode::UNAUTHENTICATED) << method;
+  }
+  EXPECT_OK(DescribeServer(target, Token("secret")));
+}
+
+TEST_F(CredentialsTest, WithTlsOnlyThoseGetInWhoseCertificateTheAuthorityHasSigned) {
+  Start(Certificate("task"));
+  const std::string target = server_->target();
+  EXPECT_OK(Try(target, Certificate("task")));
+  EXPECT_THAT(Try(target, Certificate("stranger")), Not(testing::IsOk()));
+  EXPECT_THAT(Try(target, {}), Not(testing::IsOk()));
+  testing::RawSocket socket(server_->port());
+  EXPECT_TRUE(socket.Send("GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_EQ(socket.Receive(), "");
+  EXPECT_OK(DescribeServer(target, Certificate("task")));
+}
+
+TEST_F(CredentialsTest, APortOfLoopbackIsThereForClientsWithoutCredentials) {
+  options_.loopback_port = 0;
+  Start(Certificate("task"));
+  ASSERT_GT(server_->loopback_port(), 0);
+  EXPECT_OK(Try(StrCat("grpc://127.0.0.1:", server_->loopback_port()), {}));
+  EXPECT_THAT(Try(server_->target(), {}), Not(testing::IsOk()));
+}
+
+TEST_F(CredentialsTest, TasksOfAJobWithATokenAndTlsRunStepsTogether) {
+  Credentials both = Certificate("task");
+  both.token = "secret";
+  // Two servers that find each other's ports free; whoever loses one tries again.
+  std::vector<std::unique_ptr<Server>> servers;
+  for (int attempt = 0; servers.size() < 2; ++attempt) {
+    ASSERT_LT(attempt, 20);
+    servers.clear();
+    ServerOptions options;
+    options.credentials = both;
+    std::vector<std::string> addresses;
+    for (int i = 0; i < 2; ++i) {
+      ServerOptions probe;
+      probe.port = 0;
+      auto server = Server::Start(probe, AllOps());
+      ASSERT_OK(server);
+      addresses.push_back(StrCat("127.0.0.1:", (*server)->port()));
+    }
+    if (addresses[0] == addresses[1]) continue;
+    ASSERT_OK(options.cluster.AddTask("ps", 0, addresses[0]));
+    ASSERT_OK(options.cluster.AddTask("worker", 0, addresses[1]));
+    for (const char* job : {"ps", "worker"}) {
+      options.job = job;
+      auto server = Server::Start(options, AllOps());
+      if (server.ok()) servers.push_back(*std::move(server));
+    }
+  }
+  const Scope root = Scope::Root(AllOps());
+  const Output a = Const(root.WithDevice("/job:ps/task:0"), {1.0f, 2.0f});
+  Neg(root.WithDevice("/job:worker/task:0").WithName("y"), Neg(root.WithDevice("/job:ps/task:0"), a));
+  RemoteSessionOptions remote;
+  remote.credentials = both;
+  remote.optimize = false;
+  auto session = MakeRemoteSession(servers[1]->target(), root.graph(), remote);
+  ASSERT_OK(session);
+  for (int i = 0; i < 20; ++i) {  // the first ones before the stream stands
+    const auto y = (*session)->Run({}, {"y"});
+    ASSERT_OK(y);
+    EXPECT_EQ((*y)[0].data<float>()[1], 2.0f);
+  }
+}
+
+TEST_F(CredentialsTest, BeyondLoopbackAServerWantsCredentialsOrToBeToldThatItNeedsNone) {
+  ServerOptions options;
+  options.port = 0;
+  ASSERT_OK(options.cluster.AddTask("worker", 0, "0.0.0.0:1"));
+  options.job = "worker";
+  EXPECT_THAT(Server::Start(options, AllOps()),
+              IsError(StatusCode::kFailedPrecondition, "--insecure"));
+  options.insecure = true;
+  EXPECT_OK(Server::Start(options, AllOps()));
+  options.insecure = false;
+  options.credentials = Token("secret");
+  EXPECT_OK(Server::Start(options, AllOps()));
+}
+
+TEST_F(CredentialsTest, ASessionReachesNoFileOutsideTheRoot) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / StrCat("tenon_root_", getpid());
+  std::filesystem::create_directories(folder / "root");
+  std::ofstream(folder / "outside") << "secret";
+  std::ofstream(folder / "root" / "inside") << "open";
+  std::filesystem::create_symlink(folder / "outside", folder / "root" / "link");
+  std::filesystem::create_directory_symlink(folder, folder / "root" / "up");
+  options_.files = FileAccess{FileAccess::Kind::kRoot, folder / "root"};
+  Start({});
+  const Scope root = Scope::Root(AllOps());
+  ReadFile(root.WithName("read"), Placeholder(root.WithName("path"), DType::kString));
+  auto session = MakeRemoteSession(server_->target(), root.graph());
+  ASSERT_OK(session);
+  const auto read = [&](const std::string& path) {
+    return (*session)->Run({{"path", Tensor::Scalar(path)}}, {"read"}).status();
+  };
+  EXPECT_OK(read("inside"));
+  EXPECT_OK(read(folder / "root" / "inside"));
+  for (const std::string path : {std::string(folder / "outside"), std::string("../outside"),
+                                 std::string("link"), std::string("up/outside"),
+                                 std::string("/etc/passwd"), std::string("/proc/self/environ")}) {
+    EXPECT_THAT(read(path), IsError(StatusCode::kPermissionDenied, "")) << path;
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ReadCredentialsTest, WhatIsMissingOrWrongIsNamed) {
+  const std::string folder = kTls;
+  EXPECT_THAT(ReadCredentials({folder + "task.pem", "", "", ""}),
+              IsError(StatusCode::kInvalidArgument, "found 1 of the three"));
+  EXPECT_THAT(ReadCredentials({folder + "task.pem", folder + "none", folder + "ca.pem", ""}),
+              IsError(StatusCode::kNotFound, "tests/data/tls/none"));
+  EXPECT_THAT(ReadCredentials({"", "", "", folder + "none"}),
+              IsError(StatusCode::kNotFound, "token"));
+  EXPECT_THAT(ReadCredentials({"", "", "", "CMakeLists.txt"}),
+              IsError(StatusCode::kInvalidArgument, "printable ASCII"));
+}
+
+TEST(IsLoopbackTest, TellsThisMachineFromOthers) {
+  for (const char* address : {"127.0.0.1:1", "127.8.9.10:1", "localhost:1", "[::1]:1"}) {
+    EXPECT_TRUE(IsLoopback(address)) << address;
+  }
+  for (const char* address : {"0.0.0.0:1", "10.0.0.1:1", "[::]:1", "no.such.host.invalid:1"}) {
+    EXPECT_FALSE(IsLoopback(address)) << address;
+  }
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/access_flags.h"
+
+#include "core/memory_limit.h"
+#include "data/file.h"
+#include "tools/commands.h"
+
+namespace tenon::tools {
+
+void CredentialFlags::AddTo(CLI::App& app) {
+  app.add_option("--tls_cert,--tls-cert", files.tls_cert,
+                 "PEM file: this side's certificate; with --tls_key and --tls_ca, connections are "
+                 "encrypted and both sides show one");
+  app.add_option("--tls_key,--tls-key", files.tls_key, "PEM file: its private key");
+  app.add_option("--tls_ca,--tls-ca", files.tls_ca,
+                 "PEM file: the authority that has signed the certificates of this job");
+  app.add_option("--token_file,--token-file", files.token,
+                 "File whose first line is the job's secret, which every call carries");
+}
+
+void ServerAccessFlags::AddTo(CLI::App& app) {
+  credentials.AddTo(app);
+  app.add_flag("--insecure", insecure,
+               "Listen beyond loopback without TLS and token: whoever reaches the port can run what "
+               "they like");
+  app.add_option("--loopback_port,--loopback-port", loopback_port,
+                 "Also listen at this port of loopback, without TLS and token, for TensorFlow's "
+                 "client")
+      ->check(CLI::Range(0, 65535));
+  app.add_option("--root", root,
+                 "The folder that graphs may read and write; default: everything on loopback, "
+                 "nothing beyond");
+  app.add_option("--memory_limit,--memory-limit", memory_mebibytes,
+                 "MiB that tensors may take; default: the machine's, or the container's")
+      ->check(AtLeast(1));
+  app.add_option("--max_message_bytes,--max-message-bytes", limits.message_bytes,
+                 "Largest message that is taken")
+      ->check(AtLeast(1024));
+  app.add_option("--max_graph_nodes,--max-graph-nodes", limits.graph_nodes,
+                 "Largest graph of a session")
+      ->check(AtLeast(1));
+  app.add_option("--max_sessions,--max-sessions", limits.sessions, "Sessions at once")
+      ->check(AtLeast(1));
+  app.add_option("--max_steps,--max-steps", limits.steps, "Steps at once")->check(AtLeast(1));
+  app.add_option("--max_calls,--max-calls", limits.calls, "Calls at once")->check(AtLeast(1));
+  app.add_option("--session_timeout,--session-timeout", session_timeout,
+                 "Seconds after which a session is closed that nobody uses; 0: never")
+      ->check(CLI::Range(0.0, 1e9));
+}
+
+Status ServerAccessFlags::ApplyTo(ServerOptions* options) const {
+  TENON_ASSIGN_OR_RETURN(options->credentials, credentials.Read());
+  options->insecure = insecure;
+  options->loopback_port = loopback_port;
+  options->limits = limits;
+  options->limits.session_timeout =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::duration<double>(
+          session_timeout > 0 ? std::max(1.0, session_timeout) : 0));
+  if (!root.empty()) {
+    options->files = FileAccess{FileAccess::Kind::kRoot, root};
+    TENON_RETURN_IF_ERROR(FilesOf(*options->files).status());
+  }
+  if (memory_mebibytes > 0) SetCpuMemoryLimit(memory_mebibytes << 20);
+  return OkStatus();
+}
+
+}  // namespace tenon::tools
