@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "core/parallel.h"
 #include "core/resource.h"
 #include "core/variant.h"
 
@@ -104,9 +105,9 @@ Tensor Tensor::Slice(int64_t begin, int64_t end) const {
   return t;
 }
 
-Tensor Tensor::Copy() const {
+StatusOr<Tensor> Tensor::Copy() const {
   if (!valid()) return Tensor();
-  Tensor copy(dtype_, shape_);
+  TENON_ASSIGN_OR_RETURN(Tensor copy, Allocate(CpuAllocator(), dtype_, shape_));
   switch (dtype_) {
     case DType::kString:
       CopyObjects<std::string>(*this, &copy);
@@ -118,7 +119,10 @@ Tensor Tensor::Copy() const {
       CopyObjects<Variant>(*this, &copy);
       break;
     default:
-      std::memcpy(copy.raw_data(), raw_data(), num_bytes());
+      SerialFor(static_cast<int64_t>(num_bytes()), 0.1, [&](int64_t begin, int64_t end) {
+        std::memcpy(static_cast<char*>(copy.data_) + begin,
+                    static_cast<const char*>(data_) + begin, end - begin);
+      });
   }
   return copy;
 }

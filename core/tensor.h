@@ -106,8 +106,9 @@ class Tensor {
   Tensor BitcastTo(DType dtype) const;
   /// Rows [begin, end) of dimension 0, sharing the buffer. REQUIRES: 0 <= begin <= end <= dim(0).
   Tensor Slice(int64_t begin, int64_t end) const;
-  /// A copy with a buffer of its own. Host memory only.
-  Tensor Copy() const;
+  /// A copy with a buffer of its own; ResourceExhausted when memory is out. Host memory only. Stops
+  /// half-way when the kernel that asks for it is interrupted (see interruption.h).
+  StatusOr<Tensor> Copy() const;
 
   /// True when no other Tensor shares the buffer, so that it may be written in place.
   bool HasOneReference() const { return buffer_ && buffer_->HasOneReference(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/variables.h"
 
+#include "core/interruption.h"
 #include "ops/elements.h"
 
 namespace tenon {
@@ -26,6 +27,7 @@ StatusOr<ResourceStore*> StepResources(const KernelContext& ctx) {
 
 StatusOr<Tensor> ForVariable(Tensor value) {
   if (!value.buffer() || value.raw_data() == value.buffer()->data()) return value;
+  const InterruptibleBy nothing(nullptr);  // the variable would get a part of the value
   TENON_ASSIGN_OR_RETURN(Tensor copy,
                          Tensor::Allocate(CpuAllocator(), value.dtype(), value.shape()));
   CopyElements(value.dtype(), value.raw_data(), copy.raw_data(), value.num_elements());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/exceptions.h"
 #include "runtime/frames.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/passes/pass.h"
@@ -10,6 +11,18 @@ namespace {
 
 /// Larger results are cheaper to compute in each step than to keep and to send.
 constexpr size_t kMaxFoldedBytes = 10 << 20;
+
+/// Whether it is known beforehand that the outputs are too large, which would take long to find out.
+bool IsLarge(const Node& node) {
+  double bytes = 0;
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    if (!node.output_shape(i).IsFullyKnown()) continue;
+    double elements = 1;
+    for (const int64_t d : node.output_shape(i).dims()) elements *= static_cast<double>(d);
+    bytes += elements * static_cast<double>(std::max<size_t>(SizeOf(node.output_type(i)), 1));
+  }
+  return bytes > static_cast<double>(kMaxFoldedBytes);
+}
 
 bool IsConstant(const Node& node) { return node.op() == "Const"; }
 
@@ -44,7 +57,7 @@ std::vector<Value> Evaluate(const Node& node, const PassContext& context) {
   StepContext step;
   step.device = context.cpu;
   KernelContext ctx(step, node.output_types(), inputs.data(), node.num_inputs(), outputs.data());
-  if (!(*kernel)->Compute(ctx).ok()) return {};
+  if (!CatchExceptions([&] { return (*kernel)->Compute(ctx); }).ok()) return {};
   size_t bytes = 0;
   for (const Value& v : outputs) {
     if (!v.tensor.valid()) return {};
@@ -58,7 +71,7 @@ std::vector<Value> Evaluate(const Node& node, const PassContext& context) {
 Status FoldConstants(Graph* graph, const PassContext& context) {
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   for (Node* node : order) {
-    if (!MayFold(*node)) continue;
+    if (!MayFold(*node) || IsLarge(*node)) continue;
     const std::vector<Value> values = Evaluate(*node, context);
     if (values.empty()) continue;
     for (int i = 0; i < node->num_outputs(); ++i) {

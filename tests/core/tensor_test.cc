@@ -21,7 +21,7 @@ TEST(TensorTest, CopiesShareTheBuffer) {
   const Tensor b = a;
   EXPECT_TRUE(a.SharesBufferWith(b));
   EXPECT_FALSE(a.HasOneReference());
-  EXPECT_FALSE(a.SharesBufferWith(a.Copy()));
+  EXPECT_FALSE(a.SharesBufferWith(*a.Copy()));
 }
 
 TEST(TensorTest, SlicesShareTheBufferAndKeepItAlive) {

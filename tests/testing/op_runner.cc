@@ -208,7 +208,7 @@ std::vector<Tensor> SampleInputs(const OpRegistration& op, const OpExample& exam
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < example.inputs.size(); ++i) {
     if (const Tensor* value = std::get_if<Tensor>(&example.inputs[i])) {
-      inputs.push_back(value->Copy());
+      inputs.push_back(value->Copy().value());
       continue;
     }
     DType dtype = DType::kFloat;
