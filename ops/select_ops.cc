@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "core/counted_memory.h"
 #include "core/hash_map.h"
+#include "core/interruption.h"
 #include "ops/arguments.h"
 #include "ops/array_ops.h"
 #include "ops/elements.h"
@@ -14,11 +16,12 @@ namespace {
 Status WhereKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   if (in.rank() == 0) return InvalidArgument("the input must be at least a vector, found a scalar");
-  std::vector<int64_t> found;
+  CountedVector<int64_t> found;
   const bool known = Dispatch(in.dtype(), PlainTypes(), [&](auto zero) {
     using T = decltype(zero);
     const T* values = in.data<T>();
     for (int64_t i = 0; i < in.num_elements(); ++i) {
+      if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
       bool set;
       if constexpr (std::is_same_v<T, bool>) {
         set = values[i];
@@ -54,11 +57,16 @@ Status WhereShape(ShapeContext& c) {
 /// Numbers the distinct elements of `x` in order of appearance: place[i] is that of x[i], first[k]
 /// where number k was seen first.
 template <typename T>
-void NumberDistinct(absl::Span<const T> x, std::vector<int64_t>* place,
-                    std::vector<int64_t>* first) {
-  flat_hash_map<T, int64_t> numbers;
-  numbers.reserve(x.size());
+void NumberDistinct(absl::Span<const T> x, CountedVector<int64_t>* place,
+                    CountedVector<int64_t>* first) {
+  // Text stays where it is.
+  using Key = std::conditional_t<std::is_same_v<T, std::string>, std::string_view, T>;
+  using Map = flat_hash_map<Key, int64_t>;
+  absl::flat_hash_map<Key, int64_t, typename Map::hasher, typename Map::key_equal,
+                      CountedAllocator<typename Map::value_type>>
+      numbers;
   for (size_t i = 0; i < x.size(); ++i) {
+    if (i % kStepsBetweenLooks == 0 && Interrupted()) return;
     const auto [it, added] = numbers.emplace(x[i], static_cast<int64_t>(first->size()));
     if (added) first->push_back(static_cast<int64_t>(i));
     (*place)[i] = it->second;
@@ -70,7 +78,7 @@ Status UniqueKernel(KernelContext& ctx) {
   if (x.rank() != 1) {
     return InvalidArgument("unique expects a 1D vector, found shape ", x.shape().ToString());
   }
-  std::vector<int64_t> place(x.num_elements()), first;
+  CountedVector<int64_t> place(x.num_elements()), first;
   // By value for the types where equal values may have different bits (0 and -0), or equal bits
   // are different values (NaN).
   using Types = decltype(ConcatTypes(TypeList<float, double, std::string, bool>(), IntTypes()));
@@ -81,20 +89,21 @@ Status UniqueKernel(KernelContext& ctx) {
   if (!known) {
     const bool half = Dispatch(x.dtype(), TypeList<Half, BFloat16>(), [&](auto zero) {
       using T = decltype(zero);
-      const std::vector<float> values(x.data<T>(), x.data<T>() + x.num_elements());
+      const CountedVector<float> values(x.data<T>(), x.data<T>() + x.num_elements());
       NumberDistinct<float>(values, &place, &first);
     });
     if (!half) return Unimplemented("no Unique of ", ToString(x.dtype()));
   }
+  if (Interrupted()) return OkStatus();  // `place` is not complete
   const int64_t n = static_cast<int64_t>(first.size());
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, {n}));
   for (int64_t k = 0; k < n; ++k) {
     CopyElements(x.dtype(), ElementAt(x, first[k]), ElementAt(*y, k), 1);
   }
-  std::vector<int64_t> counts(n, 0);
+  CountedVector<int64_t> counts(n, 0);
   for (const int64_t p : place) ++counts[p];
   for (int i = 1; i < ctx.num_outputs(); ++i) {
-    const std::vector<int64_t>& values = i == 1 ? place : counts;
+    const CountedVector<int64_t>& values = i == 1 ? place : counts;
     TENON_ASSIGN_OR_RETURN(Tensor * out,
                            ctx.AllocateOutput(i, {static_cast<int64_t>(values.size())}));
     if (out->dtype() == DType::kInt64) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "absl/strings/numbers.h"
+#include "core/interruption.h"
 #include "ops/arguments.h"
 #include "ops/register.h"
 
@@ -29,7 +30,7 @@ class JoinKernel final : public Kernel {
       shape = in;
     }
     TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-    for (int64_t k = 0; k < shape.num_elements(); ++k) {
+    for (int64_t k = 0; k < shape.num_elements() && !Interrupted(); ++k) {
       std::string& text = out->data<std::string>()[k];
       for (int i = 0; i < ctx.num_inputs(); ++i) {
         if (i > 0) text += separator_;
@@ -118,7 +119,7 @@ class AsStringKernel final : public Kernel {
     }
     TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
     if (is_text) {
-      for (int64_t i = 0; i < in.num_elements(); ++i) {
+      for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
         out->data<std::string>()[i] =
             Printed((field_ + "s").c_str(), in.data<std::string>()[i].c_str());
       }
@@ -126,7 +127,7 @@ class AsStringKernel final : public Kernel {
     }
     const bool known = Dispatch(in.dtype(), PlainTypes(), [&](auto zero) {
       using T = decltype(zero);
-      for (int64_t i = 0; i < in.num_elements(); ++i) {
+      for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
         out->data<std::string>()[i] = Text(in.data<T>()[i]);
       }
     });
@@ -171,7 +172,7 @@ bool ReadWhole(std::string_view text, T* value) {
 Status StringToNumberKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-  for (int64_t i = 0; i < in.num_elements(); ++i) {
+  for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
     const std::string& text = in.data<std::string>()[i];
     bool read = false;
     switch (out->dtype()) {
@@ -205,7 +206,7 @@ Status CheckPattern(const re2::RE2& pattern) {
 Status Match(KernelContext& ctx, const re2::RE2& pattern) {
   const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-  for (int64_t i = 0; i < in.num_elements(); ++i) {
+  for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
     out->data<bool>()[i] = re2::RE2::FullMatch(in.data<std::string>()[i], pattern);
   }
   return OkStatus();

@@ -5,7 +5,9 @@
 #include <cfloat>
 #include <cmath>
 
+#include "core/counted_memory.h"
 #include "core/hash_map.h"
+#include "core/interruption.h"
 #include "ops/arguments.h"
 #include "ops/register.h"
 #include "proto/summary.pb.h"
@@ -13,8 +15,8 @@
 namespace tenon {
 namespace {
 
-StatusOr<std::vector<double>> ValuesOf(const Tensor& t) {
-  std::vector<double> values;
+StatusOr<CountedVector<double>> ValuesOf(const Tensor& t) {
+  CountedVector<double> values;
   values.reserve(t.num_elements());
   const bool known = Dispatch(t.dtype(), RealTypes(), [&](auto zero) {
     using T = decltype(zero);
@@ -33,7 +35,7 @@ Status ScalarKernel(KernelContext& ctx) {
         " != ", values.shape().ToString(),
         tags.num_elements() == 1 ? StrCat(" (tag '", tags.scalar<std::string>(), "')") : "");
   }
-  TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, ValuesOf(values));
+  TENON_ASSIGN_OR_RETURN(const CountedVector<double> numbers, ValuesOf(values));
   Summary summary;
   for (size_t i = 0; i < numbers.size(); ++i) {
     Summary::Value* value = summary.add_value();
@@ -79,7 +81,7 @@ class HistogramKernel final : public Kernel {
     if (tag.rank() != 0) {
       return InvalidArgument("tags must be scalar, found shape ", tag.shape().ToString());
     }
-    TENON_ASSIGN_OR_RETURN(const std::vector<double> values, ValuesOf(ctx.input(1)));
+    TENON_ASSIGN_OR_RETURN(const CountedVector<double> values, ValuesOf(ctx.input(1)));
     const std::vector<double>& limits = BucketLimits();
     std::vector<double> counts(limits.size(), 0);
     Summary summary;
@@ -88,6 +90,7 @@ class HistogramKernel final : public Kernel {
     HistogramProto* histo = value->mutable_histo();
     double low = DBL_MAX, high = -DBL_MAX, sum = 0, squares = 0;
     for (const double v : values) {
+      if (Interrupted()) return OkStatus();
       if (std::isnan(v)) return InvalidArgument("Nan in summary histogram for: ", name());
       if (std::isinf(v)) return InvalidArgument("Infinity in summary histogram for: ", name());
       const auto above = std::upper_bound(limits.begin(), limits.end() - 1, v);
