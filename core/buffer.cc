@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/resource.h"
+#include "core/tstring.h"
 #include "core/variant.h"
 
 namespace tenon {
@@ -101,7 +102,7 @@ BufferRef NewObjects(int64_t count) {
 BufferRef AllocateBuffer(Allocator& allocator, DType type, int64_t count) {
   switch (type) {
     case DType::kString:
-      return NewObjects<std::string>(count);
+      return NewObjects<TString>(count);
     case DType::kResource:
       return NewObjects<ResourceHandle>(count);
     case DType::kVariant:

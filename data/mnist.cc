@@ -45,11 +45,13 @@ StatusOr<Tensor> ToLabels(const Tensor& labels, bool one_hot, const std::string&
     }
   }
   if (!one_hot) {
-    Tensor out(DType::kInt64, {n});
+    TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), DType::kInt64, {n}));
     std::copy_n(labels.data<uint8_t>(), n, out.data<int64_t>());
     return out;
   }
-  Tensor out = Tensor::Zeros(DType::kFloat, {n, kClasses});
+  TENON_ASSIGN_OR_RETURN(Tensor out,
+                         Tensor::Allocate(CpuAllocator(), DType::kFloat, {n, kClasses}));
+  std::fill_n(out.data<float>(), out.num_elements(), 0.0f);
   for (int64_t i = 0; i < n; ++i) {
     out.data<float>()[i * kClasses + labels.data<uint8_t>()[i]] = 1;
   }

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/exceptions.h"
+
 namespace tenon {
 
 StatusOr<Tensor> GatherRows(const Tensor& from, absl::Span<const int64_t> indices) {
@@ -13,9 +15,12 @@ StatusOr<Tensor> GatherRows(const Tensor& from, absl::Span<const int64_t> indice
                                     from.shape().WithDim(0, static_cast<int64_t>(indices.size()))));
   const int64_t width = from.shape().WithoutDim(0).num_elements();
   if (from.dtype() == DType::kString) {
-    const std::string* source = from.data<std::string>();
-    std::string* out = rows.data<std::string>();
-    for (const int64_t i : indices) out = std::copy_n(source + i * width, width, out);
+    const TString* source = from.data<TString>();
+    TString* out = rows.data<TString>();
+    TENON_RETURN_IF_ERROR(CatchExceptions([&] {
+      for (const int64_t i : indices) out = std::copy_n(source + i * width, width, out);
+      return OkStatus();
+    }));
     return rows;
   }
   const size_t bytes = width * SizeOf(from.dtype());

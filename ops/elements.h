@@ -25,7 +25,7 @@ struct Bytes16 {
 inline size_t StrideOf(DType t) {
   switch (t) {
     case DType::kString:
-      return sizeof(std::string);
+      return sizeof(TString);
     case DType::kResource:
       return sizeof(ResourceHandle);
     case DType::kVariant:
@@ -35,13 +35,13 @@ inline size_t StrideOf(DType t) {
   }
 }
 
-/// Calls `fn(T())` with a type of the size of `type`'s elements, or std::string, ResourceHandle or
+/// Calls `fn(T())` with a type of the size of `type`'s elements, or TString, ResourceHandle or
 /// Variant for those. T* may be formed from raw_data().
 template <typename Fn>
 void DispatchElement(DType type, Fn&& fn) {
   switch (type) {
     case DType::kString:
-      return fn(std::string());
+      return fn(TString());
     case DType::kResource:
       return fn(ResourceHandle());
     case DType::kVariant:

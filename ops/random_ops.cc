@@ -259,7 +259,7 @@ class Shuffle final : public RandomKernel {
  private:
   static void CopyRow(const Tensor& from, Tensor to) {
     if (from.dtype() == DType::kString) {
-      std::copy_n(from.data<std::string>(), from.num_elements(), to.data<std::string>());
+      std::copy_n(from.data<TString>(), from.num_elements(), to.data<TString>());
     } else {
       std::memcpy(to.raw_data(), from.raw_data(), from.num_bytes());
     }

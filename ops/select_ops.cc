@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "absl/hash/hash.h"
 #include "core/counted_memory.h"
-#include "core/hash_map.h"
 #include "core/interruption.h"
 #include "ops/arguments.h"
 #include "ops/array_ops.h"
@@ -54,22 +54,70 @@ Status WhereShape(ShapeContext& c) {
   return OkStatus();
 }
 
+template <typename Key>
+uint64_t HashOf(const Key& key) {
+  if constexpr (std::is_same_v<Key, std::string_view>) {
+    return absl::Hash<absl::string_view>()(ToAbsl(key));
+  } else {
+    return absl::Hash<Key>()(key);
+  }
+}
+
+/// The numbers of keys, which lie elsewhere, by open addressing. (Abseil's tables do not survive an
+/// allocator that throws.)
+class NumberTable {
+ public:
+  /// Calls `same(number)` for those that may be the key's; its number, or `next`, which is added.
+  template <typename Same>
+  int64_t FindOrAdd(uint64_t hash, int64_t next, Same same) {
+    if (2 * (size_ + 1) > slots_.size()) Grow();
+    size_t at = hash & (slots_.size() - 1);
+    for (; slots_[at].number >= 0; at = (at + 1) & (slots_.size() - 1)) {
+      if (slots_[at].hash == hash && same(slots_[at].number)) return slots_[at].number;
+    }
+    slots_[at] = {hash, next};
+    ++size_;
+    return next;
+  }
+
+ private:
+  struct Slot {
+    uint64_t hash = 0;
+    int64_t number = -1;
+  };
+  void Grow() {
+    CountedVector<Slot> larger(4 * slots_.size());
+    for (const Slot& slot : slots_) {
+      if (slot.number < 0) continue;
+      size_t at = slot.hash & (larger.size() - 1);
+      while (larger[at].number >= 0) at = (at + 1) & (larger.size() - 1);
+      larger[at] = slot;
+    }
+    slots_.swap(larger);
+  }
+
+  CountedVector<Slot> slots_ = CountedVector<Slot>(64);  // a power of two
+  size_t size_ = 0;
+};
+
 /// Numbers the distinct elements of `x` in order of appearance: place[i] is that of x[i], first[k]
-/// where number k was seen first.
+/// where number k was seen first. A NaN differs from every other, so each has a number of its own,
+/// and need not be found again.
 template <typename T>
 void NumberDistinct(absl::Span<const T> x, CountedVector<int64_t>* place,
                     CountedVector<int64_t>* first) {
-  // Text stays where it is.
-  using Key = std::conditional_t<std::is_same_v<T, std::string>, std::string_view, T>;
-  using Map = flat_hash_map<Key, int64_t>;
-  absl::flat_hash_map<Key, int64_t, typename Map::hasher, typename Map::key_equal,
-                      CountedAllocator<typename Map::value_type>>
-      numbers;
+  using Key = std::conditional_t<std::is_same_v<T, TString>, std::string_view, T>;
+  NumberTable numbers;
   for (size_t i = 0; i < x.size(); ++i) {
     if (i % kStepsBetweenLooks == 0 && Interrupted()) return;
-    const auto [it, added] = numbers.emplace(x[i], static_cast<int64_t>(first->size()));
-    if (added) first->push_back(static_cast<int64_t>(i));
-    (*place)[i] = it->second;
+    const auto next = static_cast<int64_t>(first->size());
+    int64_t number = next;
+    if (x[i] == x[i]) {
+      number = numbers.FindOrAdd(HashOf(Key(x[i])), next,
+                                 [&](int64_t k) { return x[(*first)[k]] == x[i]; });
+    }
+    if (number == next) first->push_back(static_cast<int64_t>(i));
+    (*place)[i] = number;
   }
 }
 
@@ -81,7 +129,7 @@ Status UniqueKernel(KernelContext& ctx) {
   CountedVector<int64_t> place(x.num_elements()), first;
   // By value for the types where equal values may have different bits (0 and -0), or equal bits
   // are different values (NaN).
-  using Types = decltype(ConcatTypes(TypeList<float, double, std::string, bool>(), IntTypes()));
+  using Types = decltype(ConcatTypes(TypeList<float, double, TString, bool>(), IntTypes()));
   const bool known = Dispatch(x.dtype(), Types(), [&](auto zero) {
     using T = decltype(zero);
     NumberDistinct<T>(x.flat<T>(), &place, &first);

@@ -36,7 +36,7 @@ StatusOr<Tensor> ForVariable(Tensor value) {
 
 Status UninitializedVariable(const ResourceStore& store, const ResourceHandle& handle) {
   const std::string_view container =
-      handle.container.empty() ? std::string_view(store.default_container()) : handle.container;
+      handle.container.empty() ? store.default_container() : std::string_view(handle.container);
   return FailedPrecondition(
       "Could not find variable ", handle.name,
       ". This could mean that the variable has been deleted. In TF1, it can also mean the variable "
