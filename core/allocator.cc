@@ -2,12 +2,12 @@
 #include "core/allocator.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <deque>
 
+#include "core/counted_memory.h"
 #include "core/memory_limit.h"
 #include "core/mutex.h"
 #include "core/sanitizers.h"
@@ -17,6 +17,12 @@ namespace {
 
 /// Counts only large blocks: an atomic add on every scalar would cost more than the scalar.
 constexpr size_t kCountedBytes = 4096;
+
+/// A thread adds up the smaller blocks of AllocateCounted, and tells the others when it has so much.
+constexpr int64_t kBatchBytes = 64 << 10;
+
+/// What the C library takes for a block beside its bytes, about.
+constexpr size_t kBlockOverhead = 16;
 
 /// From here on the system gives memory in pages of 2 MiB: with those of 4 KiB, the first touch of
 /// each costs more than copying a tensor into it.
@@ -115,12 +121,6 @@ class HostAllocator final : public Allocator {
   bool IsHostMemory() const override { return true; }
   int64_t bytes_in_use() const override { return in_use_.load(std::memory_order_relaxed); }
   void set_limit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
-
- private:
-  static int64_t PhysicalMemory() {
-    return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  }
-
   /// Counts `bytes` unless that would pass the limit.
   bool Take(size_t bytes) {
     const int64_t limit = limit_.load(std::memory_order_relaxed);
@@ -131,9 +131,11 @@ class HostAllocator final : public Allocator {
     in_use_.fetch_sub(size, std::memory_order_relaxed);
     return false;
   }
+  void GiveBack(int64_t bytes) { in_use_.fetch_sub(bytes, std::memory_order_relaxed); }
 
+ private:
   std::atomic<int64_t> in_use_{0};
-  std::atomic<int64_t> limit_{PhysicalMemory()};
+  std::atomic<int64_t> limit_{DefaultCpuMemoryLimit()};
   KeptBlocks kept_;
 };
 
@@ -142,7 +144,47 @@ HostAllocator& TheHostAllocator() {
   return *allocator;
 }
 
+/// What a thread has taken (or, when negative, given back) in small blocks and not yet told.
+class SmallBlocks {
+ public:
+  ~SmallBlocks() { TheHostAllocator().GiveBack(-bytes_); }
+  bool Take(int64_t bytes) {
+    if (bytes_ + bytes > kBatchBytes) {
+      if (!TheHostAllocator().Take(bytes_ + bytes)) return false;
+      bytes_ = 0;
+    } else {
+      bytes_ += bytes;
+    }
+    return true;
+  }
+  void GiveBack(int64_t bytes) {
+    bytes_ -= bytes;
+    if (bytes_ > -kBatchBytes) return;
+    TheHostAllocator().GiveBack(-bytes_);
+    bytes_ = 0;
+  }
+
+ private:
+  int64_t bytes_ = 0;
+};
+thread_local SmallBlocks small_blocks;
+
 }  // namespace
+
+void* AllocateCounted(size_t bytes) {
+  if (bytes >= kCountedBytes) return TheHostAllocator().Allocate(bytes);
+  const auto counted = static_cast<int64_t>(bytes + kBlockOverhead);
+  if (!small_blocks.Take(counted)) return nullptr;
+  void* const memory = std::malloc(bytes);
+  if (memory == nullptr) small_blocks.GiveBack(counted);
+  return memory;
+}
+
+void FreeCounted(void* memory, size_t bytes) {
+  if (bytes >= kCountedBytes) return TheHostAllocator().Free(memory, bytes);
+  std::free(memory);
+  small_blocks.GiveBack(static_cast<int64_t>(bytes + kBlockOverhead));
+}
 
 Allocator& CpuAllocator() { return TheHostAllocator(); }
 

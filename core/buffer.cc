@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/resource.h"
+#include "core/tstring.h"
 #include "core/variant.h"
 
 namespace tenon {
@@ -45,16 +46,23 @@ class DeviceBuffer final : public Buffer {
   Allocator& allocator_;
 };
 
-/// Elements that are C++ objects.
+/// Header and elements that are C++ objects in one block of host memory.
 template <typename T>
 class ObjectBuffer final : public Buffer {
  public:
   ObjectBuffer(T* elements, int64_t count)
-      : Buffer(elements, count * sizeof(T), true), elements_(elements) {}
+      : Buffer(elements, count * sizeof(T), true), count_(count) {
+    std::uninitialized_value_construct_n(elements, count);
+  }
 
  private:
-  void Destroy() override { delete this; }
-  std::unique_ptr<T[]> elements_;
+  void Destroy() override {
+    std::destroy_n(static_cast<T*>(data()), count_);
+    const size_t total = kHeaderBytes + bytes();
+    this->~ObjectBuffer();
+    CpuAllocator().Free(this, total);
+  }
+  const int64_t count_;
 };
 
 class WrappedBuffer final : public Buffer {
@@ -71,15 +79,22 @@ class WrappedBuffer final : public Buffer {
   void* context_;
 };
 
-/// More than this at once is a mistake or an attack: the system would promise the memory and then
-/// end the process.
-constexpr int64_t kMaxObjectBytes = int64_t{16} << 30;
+/// Bytes of a block for `count` elements; false when no allocator could give so many.
+bool BlockBytes(int64_t count, size_t element, size_t* bytes) {
+  return !__builtin_mul_overflow(static_cast<size_t>(count), element, bytes) &&
+         *bytes <= SIZE_MAX / 4;
+}
 
 template <typename T>
 BufferRef NewObjects(int64_t count) {
-  if (count > kMaxObjectBytes / static_cast<int64_t>(sizeof(T))) return BufferRef();
-  T* elements = new (std::nothrow) T[count]();
-  return elements == nullptr ? BufferRef() : BufferRef(new ObjectBuffer<T>(elements, count));
+  static_assert(sizeof(ObjectBuffer<T>) <= kHeaderBytes &&
+                std::is_nothrow_default_constructible_v<T>);
+  size_t bytes;
+  if (!BlockBytes(count, sizeof(T), &bytes)) return BufferRef();
+  auto* block = static_cast<char*>(CpuAllocator().Allocate(kHeaderBytes + bytes));
+  if (block == nullptr) return BufferRef();
+  T* elements = reinterpret_cast<T*>(block + kHeaderBytes);
+  return BufferRef(new (block) ObjectBuffer<T>(elements, count));
 }
 
 }  // namespace
@@ -87,7 +102,7 @@ BufferRef NewObjects(int64_t count) {
 BufferRef AllocateBuffer(Allocator& allocator, DType type, int64_t count) {
   switch (type) {
     case DType::kString:
-      return NewObjects<std::string>(count);
+      return NewObjects<TString>(count);
     case DType::kResource:
       return NewObjects<ResourceHandle>(count);
     case DType::kVariant:
@@ -96,10 +111,7 @@ BufferRef AllocateBuffer(Allocator& allocator, DType type, int64_t count) {
       break;
   }
   size_t bytes;
-  if (__builtin_mul_overflow(static_cast<size_t>(count), SizeOf(type), &bytes) ||
-      bytes > SIZE_MAX / 4) {
-    return BufferRef();
-  }
+  if (!BlockBytes(count, SizeOf(type), &bytes)) return BufferRef();
   if (!allocator.IsHostMemory()) {
     void* data = allocator.Allocate(bytes);
     return data == nullptr ? BufferRef() : BufferRef(new DeviceBuffer(allocator, data, bytes));

@@ -13,6 +13,7 @@
 
 namespace tenon {
 
+class TString;
 struct ResourceHandle;
 struct Variant;
 
@@ -97,7 +98,7 @@ TENON_DTYPE_TRAITS(int32_t, kInt32)
 TENON_DTYPE_TRAITS(uint8_t, kUInt8)
 TENON_DTYPE_TRAITS(int16_t, kInt16)
 TENON_DTYPE_TRAITS(int8_t, kInt8)
-TENON_DTYPE_TRAITS(std::string, kString)
+TENON_DTYPE_TRAITS(TString, kString)
 TENON_DTYPE_TRAITS(std::complex<float>, kComplex64)
 TENON_DTYPE_TRAITS(int64_t, kInt64)
 TENON_DTYPE_TRAITS(bool, kBool)

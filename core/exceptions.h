@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include "core/status.h"
@@ -11,11 +12,11 @@ namespace tenon {
 /// out, Internal otherwise. To be called inside a catch block only.
 Status StatusOfException();
 
-/// Runs `fn() -> Status`. Our own code throws nothing, but the standard library does when memory,
+/// Runs `fn() -> Status`, or StatusOr. Our own code throws nothing, but the standard library does when memory,
 /// a container's size or the threads of the system are at their end: such an exception becomes the
 /// result. Stands once around each kernel, each body of a parallel loop and each handler of a call.
 template <typename Fn>
-Status CatchExceptions(Fn&& fn) {
+std::invoke_result_t<Fn> CatchExceptions(Fn&& fn) {
   try {
     return std::forward<Fn>(fn)();
   } catch (...) {

@@ -157,7 +157,8 @@ class Kernel {
   virtual Status Compute(KernelContext& ctx) const = 0;
 
   /// Kernels that wait for something return true here and are run by ComputeAsync, which must not
-  /// block and calls `done` exactly once, from any thread.
+  /// block and calls `done` exactly once, from any thread; an exception ends the kernel in its
+  /// stead, so none may come once `done` is out of the caller's hands.
   virtual bool is_async() const { return false; }
   virtual void ComputeAsync(KernelContext& ctx, Done done) const { done(Compute(ctx)); }
 

@@ -2,12 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace tenon {
 
-/// How much the tensors of the process may take together; beyond it CpuAllocator gives null. Unless
-/// set it is the machine's physical memory: the system would promise more, and end the process when
-/// that is written to. Thread-safe.
+/// How much the tensors of the process, their text and the temporaries of kernels may take together;
+/// beyond it CpuAllocator gives null. Unless set it is DefaultCpuMemoryLimit(). Thread-safe.
 void SetCpuMemoryLimit(int64_t bytes);
+
+/// Fifteen sixteenths of what the process may take before the system ends it: the machine's physical
+/// memory or the limit of its control group, whichever is less. The rest is for what is not counted.
+int64_t DefaultCpuMemoryLimit();
+
+/// The lowest memory limit among the control groups that `membership`, the text of
+/// /proc/<pid>/cgroup, names, and those above them, of either version; `mount` is where the groups
+/// are mounted, /sys/fs/cgroup. INT64_MAX when there is none.
+int64_t CgroupMemoryLimit(std::string_view membership, const std::string& mount);
 
 }  // namespace tenon

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+
+#include "core/interruption.h"
 
 extern "C" void kmp_set_blocktime(int ms);  // libomp's; a compiler's own omp.h may lack it
 
@@ -16,6 +19,9 @@ namespace {
 constexpr double kMinParallelNs = 300e3;
 /// What one thread should at least have to do.
 constexpr double kMinShareNs = 100e3;
+/// What a thread does at most, about, before it looks whether the kernel is interrupted. Guesses of
+/// costs are often ten times too low.
+constexpr double kChunkNs = 5e6;
 
 std::atomic<int>& Limit() {
   static std::atomic<int> limit{std::max(1, omp_get_num_procs())};
@@ -37,6 +43,19 @@ int WantedExtra(double total_ns) {
   LetTeamSleep();
   const double shares = std::min(total_ns / kMinShareNs, 1e6);
   return static_cast<int>(shares) - 1;
+}
+
+void RunRange(int64_t begin, int64_t end, double cost_ns,
+              absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
+  if (begin >= end) return;
+  const double items = kChunkNs / cost_ns;
+  if (static_cast<double>(end - begin) <= items || CurrentInterruption() == nullptr) {
+    return fn(begin, end);
+  }
+  const int64_t chunk = std::max<int64_t>(1, static_cast<int64_t>(items));
+  for (; begin < end && !Interrupted(); begin += std::min(chunk, end - begin)) {
+    fn(begin, begin + std::min(chunk, end - begin));
+  }
 }
 
 }  // namespace
@@ -61,24 +80,35 @@ ExtraThreads::~ExtraThreads() {
   if (count_ > 0) extra.fetch_sub(count_);
 }
 
+void SerialFor(int64_t n, double cost_ns,
+               absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
+  RunRange(0, n, cost_ns, fn);
+}
+
 void ParallelFor(int64_t n, double cost_ns,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
   if (n <= 0) return;
   const int wanted =
       static_cast<int>(std::min<int64_t>(n - 1, WantedExtra(cost_ns * static_cast<double>(n))));
   const ExtraThreads threads(wanted);
-  if (threads.count() == 0) {
-    fn(0, n);
-    return;
-  }
+  if (threads.count() == 0) return RunRange(0, n, cost_ns, fn);
+  const Cancellation* const interruption = CurrentInterruption();
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;  // of whoever set `failed`
 #pragma omp parallel num_threads(1 + threads.count())
   {
+    const InterruptibleBy scope(interruption);
     const int64_t team = omp_get_num_threads(), rank = omp_get_thread_num();
     const int64_t share = n / team, rest = n % team;
     const int64_t begin = rank * share + std::min(rank, rest);
-    const int64_t end = begin + share + (rank < rest ? 1 : 0);
-    if (begin < end) fn(begin, end);
+    // An exception must not leave the team's region.
+    try {
+      RunRange(begin, begin + share + (rank < rest ? 1 : 0), cost_ns, fn);
+    } catch (...) {
+      if (!failed.exchange(true)) error = std::current_exception();
+    }
   }
+  if (error != nullptr) std::rethrow_exception(error);
 }
 
 OpenMpTeam::OpenMpTeam(double total_ns)

@@ -41,8 +41,13 @@ class ExtraThreads {
 
 /// Calls `fn(begin, end)` for disjoint ranges that cover [0, n), perhaps from several threads of
 /// the OpenMP team, and returns when all are done. `cost_ns` is a guess of what one item costs:
-/// work below about 300 us runs on the calling thread, as does a loop inside a loop.
+/// work below about 300 us runs on the calling thread, as does a loop inside a loop. A long loop
+/// comes in chunks of some ms and stops between two of them when the kernel is interrupted (see
+/// interruption.h): the rest is then not done. An exception of `fn` ends up in the caller.
 void ParallelFor(int64_t n, double cost_ns, absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
+
+/// The same on the calling thread alone, in ascending order.
+void SerialFor(int64_t n, double cost_ns, absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
 
 /// For a library that starts an OpenMP team by itself: while it lives, teams that the calling
 /// thread starts have at most as many threads as the budget leaves for work of `total_ns`.

@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstring>
 
+#include "core/exceptions.h"
 #include "core/varint.h"
 
 namespace tenon {
@@ -135,7 +136,7 @@ StatusOr<Tensor> StringsFromContent(const std::string& content, const Shape& sha
     return InvalidArgument("tensor_content of ", content.size(), " bytes cannot hold the ", n,
                            " lengths of a tensor ", Name(DType::kString, shape));
   }
-  std::vector<uint64_t> lengths(n);
+  CountedVector<uint64_t> lengths(n);
   uint64_t total = 0;
   for (uint64_t& length : lengths) {
     if (!TakeVarint(&rest, &length) || length > content.size()) {
@@ -149,7 +150,7 @@ StatusOr<Tensor> StringsFromContent(const std::string& content, const Shape& sha
                            " for a tensor ", Name(DType::kString, shape));
   }
   TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), DType::kString, shape));
-  std::string* text = t.data<std::string>();
+  TString* text = t.data<TString>();
   for (const uint64_t length : lengths) {
     text++->assign(rest.substr(0, length));
     rest.remove_prefix(length);
@@ -178,8 +179,8 @@ StatusOr<Tensor> StringsFromList(const TensorProto& proto, const Shape& shape, i
   const auto& list = proto.string_val();
   const std::string last = list.empty() ? "" : list[list.size() - 1];
   TENON_ASSIGN_OR_RETURN(Tensor t, AllocateFilled(DType::kString, shape, list.size(),
-                                                  sizeof(std::string), last.size(), budget));
-  auto out = t.flat<std::string>();
+                                                  sizeof(TString), last.size(), budget));
+  auto out = t.flat<TString>();
   for (size_t i = 0; i < out.size(); ++i) {
     out[i] = i < static_cast<size_t>(list.size()) ? list[static_cast<int>(i)] : last;
   }
@@ -244,11 +245,11 @@ StatusOr<PartialShape> PartialShapeFromProto(const TensorShapeProto& proto) {
 
 void ResourceHandleToProto(const ResourceHandle& handle, ResourceHandleProto* out) {
   out->Clear();
-  out->set_device(handle.device);
-  out->set_container(handle.container);
-  out->set_name(handle.name);
+  out->set_device(std::string(handle.device));
+  out->set_container(std::string(handle.container));
+  out->set_name(std::string(handle.name));
   out->set_hash_code(handle.hash_code);
-  out->set_maybe_type_name(handle.type_name);
+  out->set_maybe_type_name(std::string(handle.type_name));
   for (const auto& [dtype, shape] : handle.dtypes_and_shapes) {
     auto* entry = out->add_dtypes_and_shapes();
     entry->set_dtype(DTypeToProto(dtype));
@@ -286,15 +287,15 @@ Status TensorToProto(const Tensor& tensor, TensorProto* out, TensorEncoding enco
       }
       return OkStatus();
     case DType::kString: {
-      const auto text = tensor.flat<std::string>();
+      const auto text = tensor.flat<TString>();
       if (encoding == TensorEncoding::kTyped) {
-        for (const std::string& s : text) out->add_string_val(s);
+        for (const TString& s : text) out->add_string_val(s.data(), s.size());
         return OkStatus();
       }
       std::string* content = out->mutable_tensor_content();
       content->reserve(tensor.num_bytes() + text.size());
-      for (const std::string& s : text) AppendVarint(content, s.size());
-      for (const std::string& s : text) content->append(s);
+      for (const TString& s : text) AppendVarint(content, s.size());
+      for (const TString& s : text) content->append(std::string_view(s));
       return OkStatus();
     }
     default:
@@ -326,12 +327,14 @@ StatusOr<Tensor> TensorFromProto(const TensorProto& proto, int64_t* fill_budget)
   if (dtype == DType::kVariant) {
     return InvalidArgument("a variant tensor cannot be read from a message");
   }
-  if (dtype == DType::kResource) return HandlesFromList(proto, shape);
+  if (dtype == DType::kResource) return CatchExceptions([&] { return HandlesFromList(proto, shape); });
   if (!proto.tensor_content().empty()) {
-    return dtype == DType::kString ? StringsFromContent(proto.tensor_content(), shape)
-                                   : PlainFromContent(proto.tensor_content(), dtype, shape);
+    if (dtype != DType::kString) return PlainFromContent(proto.tensor_content(), dtype, shape);
+    return CatchExceptions([&] { return StringsFromContent(proto.tensor_content(), shape); });
   }
-  if (dtype == DType::kString) return StringsFromList(proto, shape, budget);
+  if (dtype == DType::kString) {
+    return CatchExceptions([&] { return StringsFromList(proto, shape, budget); });
+  }
 
   const int64_t n = shape.num_elements();
   if (IsFloat8(dtype)) {

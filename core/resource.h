@@ -2,13 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/dtype.h"
 #include "core/shape.h"
+#include "core/tstring.h"
 
 namespace tenon {
 
@@ -25,12 +24,12 @@ class Resource {
 /// device the handle also carries the resource itself once it is known, so that no lookup is
 /// needed. On the wire it is a ResourceHandleProto.
 struct ResourceHandle {
-  std::string device;
-  std::string container;
-  std::string name;
-  std::string type_name;
+  TString device;
+  TString container;
+  TString name;
+  TString type_name;
   uint64_t hash_code = 0;
-  std::vector<std::pair<DType, PartialShape>> dtypes_and_shapes;
+  CountedVector<std::pair<DType, PartialShape>> dtypes_and_shapes;
 };
 
 }  // namespace tenon

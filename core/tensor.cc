@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "core/exceptions.h"
+#include "core/parallel.h"
 #include "core/resource.h"
 #include "core/variant.h"
 
@@ -11,7 +13,7 @@ namespace {
 
 template <typename T>
 void AppendElement(std::string* out, const T& value) {
-  if constexpr (std::is_same_v<T, std::string>) {
+  if constexpr (std::is_same_v<T, TString>) {
     StrAppend(out, "'", value, "'");
   } else if constexpr (std::is_same_v<T, bool>) {
     out->append(value ? "true" : "false");
@@ -27,14 +29,17 @@ void AppendElement(std::string* out, const T& value) {
 }
 
 template <typename T>
-void CopyObjects(const Tensor& from, Tensor* to) {
-  std::copy_n(from.data<T>(), from.num_elements(), to->data<T>());
+Status CopyObjects(const Tensor& from, Tensor* to) {
+  return CatchExceptions([&] {
+    std::copy_n(from.data<T>(), from.num_elements(), to->data<T>());
+    return OkStatus();
+  });
 }
 
 size_t ElementBytes(DType dtype) {
   switch (dtype) {
     case DType::kString:
-      return sizeof(std::string);
+      return sizeof(TString);
     case DType::kResource:
       return sizeof(ResourceHandle);
     case DType::kVariant:
@@ -74,7 +79,7 @@ Tensor Tensor::Zeros(DType dtype, const Shape& shape) {
 size_t Tensor::num_bytes() const {
   if (dtype_ != DType::kString) return num_elements() * SizeOf(dtype_);
   size_t bytes = 0;
-  for (const std::string& s : flat<std::string>()) bytes += s.size();
+  for (const TString& s : flat<TString>()) bytes += s.size();
   return bytes;
 }
 
@@ -104,21 +109,24 @@ Tensor Tensor::Slice(int64_t begin, int64_t end) const {
   return t;
 }
 
-Tensor Tensor::Copy() const {
+StatusOr<Tensor> Tensor::Copy() const {
   if (!valid()) return Tensor();
-  Tensor copy(dtype_, shape_);
+  TENON_ASSIGN_OR_RETURN(Tensor copy, Allocate(CpuAllocator(), dtype_, shape_));
   switch (dtype_) {
     case DType::kString:
-      CopyObjects<std::string>(*this, &copy);
+      TENON_RETURN_IF_ERROR(CopyObjects<TString>(*this, &copy));
       break;
     case DType::kResource:
-      CopyObjects<ResourceHandle>(*this, &copy);
+      TENON_RETURN_IF_ERROR(CopyObjects<ResourceHandle>(*this, &copy));
       break;
     case DType::kVariant:
-      CopyObjects<Variant>(*this, &copy);
+      TENON_RETURN_IF_ERROR(CopyObjects<Variant>(*this, &copy));
       break;
     default:
-      std::memcpy(copy.raw_data(), raw_data(), num_bytes());
+      SerialFor(static_cast<int64_t>(num_bytes()), 0.1, [&](int64_t begin, int64_t end) {
+        std::memcpy(static_cast<char*>(copy.data_) + begin,
+                    static_cast<const char*>(data_) + begin, end - begin);
+      });
   }
   return copy;
 }
@@ -128,7 +136,7 @@ bool Tensor::Equals(const Tensor& other) const {
   if (!valid() || num_elements() == 0) return true;
   switch (dtype_) {
     case DType::kString:
-      return flat<std::string>() == other.flat<std::string>();
+      return flat<TString>() == other.flat<TString>();
     case DType::kResource:
     case DType::kVariant:
       return SharesBufferWith(other) && data_ == other.data_;
@@ -142,7 +150,7 @@ std::string Tensor::ToString(int max_elements) const {
   std::string out = StrCat(ToString(dtype_), shape_.ToString());
   if (!IsHostMemory()) return out + " on a device";
   const int64_t shown = std::min<int64_t>(max_elements, num_elements());
-  using Printable = decltype(ConcatTypes(PlainTypes(), TypeList<std::string>()));
+  using Printable = decltype(ConcatTypes(PlainTypes(), TypeList<TString>()));
   Dispatch(dtype_, Printable(), [&](auto zero) {
     using T = decltype(zero);
     for (int64_t i = 0; i < shown; ++i) {

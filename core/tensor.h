@@ -9,6 +9,7 @@
 #include "core/buffer.h"
 #include "core/dtype.h"
 #include "core/shape.h"
+#include "core/tstring.h"
 
 namespace tenon {
 
@@ -33,18 +34,22 @@ class Tensor {
   /// As the constructor; ResourceExhausted when memory is out.
   static StatusOr<Tensor> Allocate(Allocator& allocator, DType dtype, const Shape& shape);
 
+  /// What a T is in a tensor: text of any kind becomes a TString.
+  template <typename T>
+  using ElementOf =
+      std::conditional_t<std::is_convertible_v<const T&, std::string_view>, TString, T>;
+
   template <typename T>
   static Tensor Scalar(T value) {
-    Tensor t(kDTypeOf<T>, Shape());
-    *t.data<T>() = std::move(value);
+    Tensor t(kDTypeOf<ElementOf<T>>, Shape());
+    *t.data<ElementOf<T>>() = std::move(value);
     return t;
   }
-  static Tensor Scalar(const char* text) { return Scalar(std::string(text)); }
   template <typename T>
   static Tensor Of(const Shape& shape, absl::Span<const T> values) {
     TENON_CHECK(shape.num_elements() == static_cast<int64_t>(values.size()));
-    Tensor t(kDTypeOf<T>, shape);
-    std::copy(values.begin(), values.end(), t.data<T>());
+    Tensor t(kDTypeOf<ElementOf<T>>, shape);
+    std::copy(values.begin(), values.end(), t.data<ElementOf<T>>());
     return t;
   }
   template <typename T>
@@ -53,8 +58,8 @@ class Tensor {
   }
   template <typename T>
   static Tensor Vector(const std::vector<T>& values) {
-    Tensor t(kDTypeOf<T>, {static_cast<int64_t>(values.size())});
-    std::copy(values.begin(), values.end(), t.data<T>());
+    Tensor t(kDTypeOf<ElementOf<T>>, {static_cast<int64_t>(values.size())});
+    std::copy(values.begin(), values.end(), t.data<ElementOf<T>>());
     return t;
   }
   template <typename T>
@@ -76,11 +81,13 @@ class Tensor {
   /// The elements. T must be the dtype's C++ type.
   template <typename T>
   const T* data() const {
+    static_assert(kDTypeOf<T> != DType::kInvalid);
     TENON_CHECK(kDTypeOf<T> == dtype_, ToString(dtype_));
     return static_cast<const T*>(raw_data());
   }
   template <typename T>
   T* data() {
+    static_assert(kDTypeOf<T> != DType::kInvalid);
     TENON_CHECK(kDTypeOf<T> == dtype_, ToString(dtype_));
     return static_cast<T*>(raw_data());
   }
@@ -106,8 +113,9 @@ class Tensor {
   Tensor BitcastTo(DType dtype) const;
   /// Rows [begin, end) of dimension 0, sharing the buffer. REQUIRES: 0 <= begin <= end <= dim(0).
   Tensor Slice(int64_t begin, int64_t end) const;
-  /// A copy with a buffer of its own. Host memory only.
-  Tensor Copy() const;
+  /// A copy with a buffer of its own; ResourceExhausted when memory is out. Host memory only. Stops
+  /// half-way when the kernel that asks for it is interrupted (see interruption.h).
+  StatusOr<Tensor> Copy() const;
 
   /// True when no other Tensor shares the buffer, so that it may be written in place.
   bool HasOneReference() const { return buffer_ && buffer_->HasOneReference(); }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/interruption.h"
 #include "core/mutex.h"
 #include "core/resource.h"
 #include "core/status.h"
@@ -15,7 +16,8 @@ namespace tenon {
 ///
 /// A read shares the buffer, so it costs no copy; an update that finds the buffer still shared
 /// with a reader writes a new buffer instead of tearing the reader's, and otherwise updates in
-/// place. Updates are atomic with regard to each other.
+/// place. Updates are atomic with regard to each other, and the end of their step does not interrupt
+/// them.
 class Variable final : public Resource {
  public:
   static constexpr std::string_view kKind = "variable";
@@ -57,6 +59,7 @@ class Variable final : public Resource {
   /// result is OK, and keeps its value when it is not. FailedPrecondition when uninitialised.
   template <typename Update>
   Status Modify(Update update) {
+    const InterruptibleBy nothing(nullptr);
     MutexLock lock(mu_);
     if (!value_.valid()) return Uninitialized();
     if (value_.HasOneReference()) return update(const_cast<const Tensor&>(value_), &value_);
@@ -67,14 +70,20 @@ class Variable final : public Resource {
     return OkStatus();
   }
 
-  /// Runs `update(Tensor* value) -> Status` under the lock on a value that nobody else shares
-  /// (copied first when somebody does); for updates of a part, such as a scatter.
+  /// Runs `update(Tensor* value) -> Status` under the lock on a value that nobody else shares; for
+  /// updates of a part, such as a scatter. The value is copied first when somebody shares it, and
+  /// when it holds objects, whose assignment can fail half-way; the variable takes the copy when the
+  /// result is OK. ResourceExhausted when there is no memory for the copy.
   template <typename Update>
   Status ModifyInPlace(Update update) {
+    const InterruptibleBy nothing(nullptr);
     MutexLock lock(mu_);
     if (!value_.valid()) return Uninitialized();
-    if (!value_.HasOneReference()) value_ = value_.Copy();
-    return update(&value_);
+    if (value_.HasOneReference() && IsPlain(value_.dtype())) return update(&value_);
+    TENON_ASSIGN_OR_RETURN(Tensor next, value_.Copy());
+    TENON_RETURN_IF_ERROR(update(&next));
+    value_ = std::move(next);
+    return OkStatus();
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/exceptions.h"
 #include "data/file.h"
 
 namespace tenon {
@@ -204,7 +205,7 @@ StatusOr<Tensor> MakeStrings(const NpyHeader& header, std::string_view data) {
   ForEachElement(header, [&](int64_t to, int64_t from) {
     auto text = TextOf(header, data.substr(from * header.item_bytes, header.item_bytes));
     if (text.ok()) {
-      t.data<std::string>()[to] = *std::move(text);
+      t.data<TString>()[to] = *std::move(text);
     } else {
       status = text.status();
     }
@@ -282,7 +283,8 @@ StatusOr<Tensor> ParseNpy(std::string_view content) {
     return DataLoss("found ", data.size(), " bytes of elements, wanted ", n, " of ",
                     header.item_bytes, " bytes for shape ", header.shape.ToString());
   }
-  return text ? MakeStrings(header, data) : MakeNumbers(header, dtype, data);
+  if (!text) return MakeNumbers(header, dtype, data);
+  return CatchExceptions([&] { return MakeStrings(header, data); });
 }
 
 StatusOr<std::string> FormatNpy(const Tensor& tensor) {
@@ -291,7 +293,7 @@ StatusOr<std::string> FormatNpy(const Tensor& tensor) {
   }
   if (tensor.dtype() == DType::kString) {
     size_t longest = 1;  // NumPy has no strings of no length
-    for (const std::string& s : tensor.flat<std::string>()) {
+    for (const TString& s : tensor.flat<TString>()) {
       if (s.ends_with('\0')) {
         return InvalidArgument(
             "a string that ends with a zero byte cannot be kept in NumPy's "
@@ -300,8 +302,8 @@ StatusOr<std::string> FormatNpy(const Tensor& tensor) {
       longest = std::max(longest, s.size());
     }
     std::string out = HeaderText(StrCat("|S", longest), tensor.shape());
-    for (const std::string& s : tensor.flat<std::string>()) {
-      out.append(s);
+    for (const TString& s : tensor.flat<TString>()) {
+      out.append(std::string_view(s));
       out.append(longest - s.size(), '\0');
     }
     return out;

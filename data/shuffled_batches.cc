@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/exceptions.h"
 #include "data/memory_claim.h"
 
 namespace tenon {
@@ -16,9 +17,12 @@ StatusOr<Tensor> GatherRows(const Tensor& from, absl::Span<const int64_t> indice
   TENON_ASSIGN_OR_RETURN(Tensor rows, Tensor::Allocate(CpuAllocator(), from.dtype(), shape));
   const int64_t width = from.shape().WithoutDim(0).num_elements();
   if (from.dtype() == DType::kString) {
-    const std::string* source = from.data<std::string>();
-    std::string* out = rows.data<std::string>();
-    for (const int64_t i : indices) out = std::copy_n(source + i * width, width, out);
+    const TString* source = from.data<TString>();
+    TString* out = rows.data<TString>();
+    TENON_RETURN_IF_ERROR(CatchExceptions([&] {
+      for (const int64_t i : indices) out = std::copy_n(source + i * width, width, out);
+      return OkStatus();
+    }));
     return rows;
   }
   const size_t bytes = width * SizeOf(from.dtype());

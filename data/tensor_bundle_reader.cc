@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/exceptions.h"
 #include "core/varint.h"
 #include "data/crc32c.h"
 #include "data/memory_claim.h"
@@ -87,7 +88,8 @@ StatusOr<const InputFile*> BundleReader::CheckedShard(const std::string& key,
 
 StatusOr<Tensor> BundleReader::ReadStored(const std::string& key, const BundleEntry& entry) const {
   TENON_ASSIGN_OR_RETURN(const InputFile* file, CheckedShard(key, entry));
-  return entry.dtype == DType::kString ? ReadStrings(*file, entry) : ReadPlain(*file, entry);
+  if (entry.dtype != DType::kString) return ReadPlain(*file, entry);
+  return CatchExceptions([&] { return ReadStrings(*file, entry); });
 }
 
 StatusOr<Tensor> BundleReader::ReadPlain(const InputFile& file, const BundleEntry& entry) const {
@@ -105,16 +107,14 @@ StatusOr<Tensor> BundleReader::ReadPlain(const InputFile& file, const BundleEntr
 
 StatusOr<Tensor> BundleReader::ReadStrings(const InputFile& file, const BundleEntry& entry) const {
   const int64_t n = entry.shape.num_elements();
-  TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), DType::kString, entry.shape));
-  MemoryClaim claim;  // for the bytes, the lengths and the texts; neither can overflow
-  if (Status s = claim.GrowTo(2 * static_cast<uint64_t>(entry.size) + sizeof(uint64_t) * n);
-      !s.ok()) {
+  MemoryClaim claim;  // for the bytes; lengths and texts count by themselves
+  if (Status s = claim.GrowTo(static_cast<uint64_t>(entry.size)); !s.ok()) {
     return Annotate(s, StrCat("cannot read '", file.path(), "'"));
   }
   std::string bytes(entry.size, '\0');
   TENON_RETURN_IF_ERROR(ReadBytes(file, entry, bytes.data()));
   std::string_view rest = bytes;
-  std::vector<uint64_t> lengths(n);
+  CountedVector<uint64_t> lengths(n);
   uint64_t total = 0;
   uint32_t crc = 0;
   for (uint64_t& length : lengths) {
@@ -135,7 +135,8 @@ StatusOr<Tensor> BundleReader::ReadStrings(const InputFile& file, const BundleEn
   const uint32_t masked = MaskCrc32c(ExtendCrc32c(crc, rest.data(), rest.size()));
   if (masked != entry.masked_crc) return WrongChecksum(file, entry, masked);
   rest.remove_prefix(sizeof(uint32_t));
-  std::string* text = t.data<std::string>();
+  TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), DType::kString, entry.shape));
+  TString* text = t.data<TString>();
   for (const uint64_t length : lengths) {
     text++->assign(rest.substr(0, length));
     rest.remove_prefix(length);

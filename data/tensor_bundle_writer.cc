@@ -75,7 +75,7 @@ Status BundleWriter::WriteStrings(const Tensor& value, BundleEntry* entry) {
   // its varint but the number in 4 bytes, or 8 when it does not fit.
   std::string head;
   uint32_t crc = 0;
-  for (const std::string& s : value.flat<std::string>()) {
+  for (const TString& s : value.flat<TString>()) {
     AppendVarint(&head, s.size());
     const uint64_t wide = s.size();
     const auto narrow = static_cast<uint32_t>(wide);
@@ -87,7 +87,7 @@ Status BundleWriter::WriteStrings(const Tensor& value, BundleEntry* entry) {
   crc = ExtendCrc32c(crc, &masked, sizeof(masked));
   TENON_RETURN_IF_ERROR(data_->Append(head));
   entry->size = static_cast<int64_t>(head.size());
-  for (const std::string& s : value.flat<std::string>()) {
+  for (const TString& s : value.flat<TString>()) {
     crc = ExtendCrc32c(crc, s.data(), s.size());
     TENON_RETURN_IF_ERROR(data_->Append(s));
     entry->size += static_cast<int64_t>(s.size());

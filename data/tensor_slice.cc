@@ -135,7 +135,7 @@ void CopySlice(const TensorSlice& part, const Tensor& from, const TensorSlice& f
       target = target * to_slice.extent(i).length + x - to_slice.extent(i).start;
     }
     if (text) {
-      std::copy_n(from.data<std::string>() + source, row, to->data<std::string>() + target);
+      std::copy_n(from.data<TString>() + source, row, to->data<TString>() + target);
     } else {
       std::memcpy(static_cast<char*>(to->raw_data()) + target * size,
                   static_cast<const char*>(from.raw_data()) + source * size, row * size);

@@ -161,7 +161,7 @@ Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
       }
       const auto global = static_cast<int64_t>(fetched[2].scalar<float>());
       if (writer != nullptr) {
-        TENON_RETURN_IF_ERROR(writer->AddSummary(fetched[1].scalar<std::string>(), global));
+        TENON_RETURN_IF_ERROR(writer->AddSummary(fetched[1].scalar<TString>(), global));
       }
       ++count;
       if (count % flags.frequency == 0 || i + 1 == batch_count) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/interruption.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
 #include "ops/broadcast.h"
@@ -17,8 +18,8 @@ namespace {
 Shape BatchOf(const Shape& s) { return Shape(s.dims().subspan(0, s.rank() - 2)); }
 Shape MatrixOf(const Shape& s) { return Shape(s.dims().subspan(s.rank() - 2)); }
 
-Tensor Conjugated(const Tensor& x) {
-  Tensor y = x.Copy();
+StatusOr<Tensor> Conjugated(const Tensor& x) {
+  TENON_ASSIGN_OR_RETURN(Tensor y, x.Copy());
   Dispatch(x.dtype(), ComplexTypes(), [&](auto zero) {
     using T = decltype(zero);
     for (T& v : y.flat<T>()) v = std::conj(v);
@@ -58,8 +59,12 @@ class BatchMatMulCpu final : public Kernel {
     dims.push_back(gemm.m);
     dims.push_back(gemm.n);
     TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-    if (adj_x_ && IsComplex(x.dtype())) x = Conjugated(x);
-    if (adj_y_ && IsComplex(y.dtype())) y = Conjugated(y);
+    if (adj_x_ && IsComplex(x.dtype())) {
+      TENON_ASSIGN_OR_RETURN(x, Conjugated(x));
+    }
+    if (adj_y_ && IsComplex(y.dtype())) {
+      TENON_ASSIGN_OR_RETURN(y, Conjugated(y));
+    }
     TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, shape));
     return Products(plan, gemm, x, y, z);
   }
@@ -79,7 +84,7 @@ class BatchMatMulCpu final : public Kernel {
     Mutex mu;
     Status status;
     ForEachRun(plan, cost, [&](const int64_t* from, int64_t begin, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
+      for (int64_t i = 0; i < n && !Interrupted(); ++i) {
         const Status s = Gemm(x.dtype(), gemm, a + (from[0] + i * inner.strides[0]) * a_bytes,
                               b + (from[1] + i * inner.strides[1]) * b_bytes,
                               c + (begin + i) * c_bytes);

@@ -28,7 +28,7 @@ struct AddV2Op {
 struct AddOp {
   static constexpr std::string_view kName = "Add", kDoc = "x + y; joins strings";
   static constexpr auto Grad = &AddV2Op::Grad;
-  using Types = decltype(ConcatTypes(SignedComplexTypes(), TypeList<uint8_t, std::string>()));
+  using Types = decltype(ConcatTypes(SignedComplexTypes(), TypeList<uint8_t, TString>()));
   template <typename T>
   TENON_HD static T Apply(const T& x, const T& y) {
     return Plus(x, y);

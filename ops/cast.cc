@@ -114,7 +114,7 @@ class CastCpu final : public Kernel {
     }
     Tensor x = ctx.input(0);
     if (truncate_) {
-      x = x.Copy();
+      TENON_ASSIGN_OR_RETURN(x, x.Copy());
       const int bits = MantissaBits(from_) - MantissaBits(to_);
       if (from_ == DType::kFloat) ClearLowBits<float, uint32_t>(&x, bits);
       if (from_ == DType::kDouble) ClearLowBits<double, uint64_t>(&x, bits);

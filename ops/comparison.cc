@@ -8,7 +8,7 @@ namespace {
 struct EqualityOp {
   static constexpr bool kCommutative = true, kNotDifferentiable = true, kShapeErrorAttr = true;
   static constexpr std::string_view kAllowed = "type";
-  using Types = decltype(ConcatTypes(PlainTypes(), TypeList<std::string>()));
+  using Types = decltype(ConcatTypes(PlainTypes(), TypeList<TString>()));
 };
 
 struct EqualOp : EqualityOp {

@@ -19,6 +19,7 @@ Status JoinInputs(KernelContext& ctx, int first, int last, int64_t outer, const 
     const Tensor& in = ctx.input(i);
     const int64_t run = in.num_elements() / outer;
     for (int64_t o = 0; o < outer; ++o) {
+      if (o % kStepsBetweenLooks == 0 && Interrupted()) break;
       CopyElements(type, ElementAt(in, o * run), ElementAt(*out, o * row + at), run);
     }
     at += run;

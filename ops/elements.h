@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "core/interruption.h"
+#include "core/parallel.h"
 #include "core/resource.h"
 #include "core/tensor.h"
 #include "core/variant.h"
@@ -23,7 +25,7 @@ struct Bytes16 {
 inline size_t StrideOf(DType t) {
   switch (t) {
     case DType::kString:
-      return sizeof(std::string);
+      return sizeof(TString);
     case DType::kResource:
       return sizeof(ResourceHandle);
     case DType::kVariant:
@@ -33,13 +35,13 @@ inline size_t StrideOf(DType t) {
   }
 }
 
-/// Calls `fn(T())` with a type of the size of `type`'s elements, or std::string, ResourceHandle or
+/// Calls `fn(T())` with a type of the size of `type`'s elements, or TString, ResourceHandle or
 /// Variant for those. T* may be formed from raw_data().
 template <typename Fn>
 void DispatchElement(DType type, Fn&& fn) {
   switch (type) {
     case DType::kString:
-      return fn(std::string());
+      return fn(TString());
     case DType::kResource:
       return fn(ResourceHandle());
     case DType::kVariant:
@@ -71,25 +73,40 @@ inline char* ElementAt(Tensor& t, int64_t i) {
   return static_cast<char*>(t.raw_data()) + i * static_cast<int64_t>(StrideOf(t.dtype()));
 }
 
-/// Copies `count` consecutive elements of `type`; the ranges do not overlap.
+/// Elements from which on it is worth a look whether the kernel was interrupted meanwhile.
+inline constexpr int64_t kLongCopy = 1 << 22;
+
+/// Copies `count` consecutive elements of `type`; the ranges do not overlap. A long copy stops when
+/// the kernel is interrupted.
 inline void CopyElements(DType type, const void* from, void* to, int64_t count) {
   if (count <= 0) return;
   if (const size_t size = SizeOf(type); size != 0) {
-    std::memcpy(to, from, size * count);
+    if (count <= kLongCopy) {
+      std::memcpy(to, from, size * count);
+      return;
+    }
+    SerialFor(count, 0.1 * static_cast<double>(size), [&](int64_t begin, int64_t end) {
+      std::memcpy(static_cast<char*>(to) + begin * size,
+                  static_cast<const char*>(from) + begin * size, (end - begin) * size);
+    });
     return;
   }
   DispatchElement(type, [&](auto zero) {
     using T = decltype(zero);
     const T* source = static_cast<const T*>(from);
-    std::copy(source, source + count, static_cast<T*>(to));
+    SerialFor(count, 50, [&](int64_t begin, int64_t end) {
+      std::copy(source + begin, source + end, static_cast<T*>(to) + begin);
+    });
   });
 }
 
-/// Sets every element of `t` to zero, false or empty.
+/// Sets every element of `t` to zero, false or empty; stops when the kernel is interrupted.
 inline void ZeroElements(Tensor* t) {
   const int64_t n = t->num_elements();
   if (const size_t size = SizeOf(t->dtype()); size != 0) {
-    if (n > 0) std::memset(t->raw_data(), 0, size * n);
+    SerialFor(n, 0.1 * static_cast<double>(size), [&](int64_t begin, int64_t end) {
+      std::memset(static_cast<char*>(t->raw_data()) + begin * size, 0, (end - begin) * size);
+    });
     return;
   }
   DispatchElement(t->dtype(), [&](auto zero) {

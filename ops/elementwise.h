@@ -92,6 +92,8 @@ void UnaryLoopOf(const void* x, void* y, int64_t n) {
       Op::kFloatLoop(piece, piece, count);
       for (int64_t i = 0; i < count; ++i) out[begin + i] = static_cast<T>(piece[i]);
     }
+  } else if constexpr (!std::is_trivially_copyable_v<T>) {
+    for (int64_t i = 0; i < n; ++i) out[i] = Op::Apply(in[i]);
   } else {
     TENON_SIMD
     for (int64_t i = 0; i < n; ++i) {
@@ -127,7 +129,10 @@ bool BinaryLoopOf(const void* x, int64_t x_step, const void* y, int64_t y_step, 
       return static_cast<R>(Op::Apply(static_cast<C>(p), static_cast<C>(q)));
     }
   };
-  if (!kIsFrequent<T>) {
+  if constexpr (!std::is_trivially_copyable_v<T>) {
+    // Text may throw, which a SIMD loop must not.
+    for (int64_t i = 0; i < n; ++i) out[i] = apply(a[i * x_step], b[i * y_step]);
+  } else if (!kIsFrequent<T>) {
     TENON_SIMD
     for (int64_t i = 0; i < n; ++i) out[i] = apply(a[i * x_step], b[i * y_step]);
   } else if (x_step == y_step) {

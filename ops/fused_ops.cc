@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/counted_memory.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
 #include "ops/gemm.h"
@@ -105,7 +106,7 @@ class FusedMatMulCpu final : public Kernel {
   void Finish(T* c, const T* bias, int64_t rows, int64_t n) const {
     const double cost = (activation_ == nullptr ? 0.3 : 1.0) * static_cast<double>(n);
     ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
-      std::vector<float> wide(std::is_same_v<T, float> ? 0 : n);
+      CountedVector<float> wide(std::is_same_v<T, float> ? 0 : n);
       for (int64_t r = begin; r < end; ++r) {
         T* row = c + r * n;
         if constexpr (std::is_same_v<T, float>) {

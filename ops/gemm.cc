@@ -4,13 +4,50 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
+#include "core/counted_memory.h"
+#include "core/interruption.h"
 #include "core/parallel.h"
 #include "ops/maths.h"
 
 namespace tenon {
 namespace {
+
+/// Guess of what it costs to turn a 16-bit float into a float, or back.
+constexpr double kWidenNs = 0.5;
+
+/// Rows of a block: a multiple of the groups of rows by which the libraries walk a matrix, so that
+/// each row is computed as in the whole product.
+int64_t RowsOfBlock(const GemmShape& s, double block_work) {
+  const double rows = block_work / (static_cast<double>(s.n) * static_cast<double>(s.k));
+  if (rows >= static_cast<double>(s.m)) return s.m;
+  const auto most = static_cast<int64_t>(rows);
+  const int64_t unit = most >= 192 ? 192 : 16;
+  return std::max(most / unit * unit, unit);
+}
+
+/// Calls `product(shape, a, c) -> Status` for blocks of rows until the kernel is interrupted. Of a
+/// transposed matrix they are copied together: oneDNN multiplies what lies apart in another, slower
+/// way, with other rounding.
+template <typename T, typename Fn>
+Status InBlocks(const GemmShape& s, double block_work, const T* a, T* c, Fn product) {
+  const int64_t rows = RowsOfBlock(s, block_work);
+  if (rows >= s.m) return product(s, a, c);
+  CountedVector<T> columns(s.transpose_a ? rows * s.k : 0);
+  GemmShape block = s;
+  for (int64_t first = 0; first < s.m && !Interrupted(); first += block.m) {
+    block.m = std::min(rows, s.m - first);
+    const T* part = a + first * s.k;
+    if (s.transpose_a) {
+      part = columns.data();
+      for (int64_t p = 0; p < s.k; ++p) {
+        std::copy_n(a + p * s.m + first, block.m, columns.data() + p * block.m);
+      }
+    }
+    TENON_RETURN_IF_ERROR(product(block, part, c + first * s.n));
+  }
+  return OkStatus();
+}
 
 template <typename T>
 void GemmEigen(const GemmShape& s, const T* a, const T* b, T* c) {
@@ -35,12 +72,14 @@ void GemmEigen(const GemmShape& s, const T* a, const T* b, T* c) {
 /// products to be worth more.
 template <typename T>
 void GemmInteger(const GemmShape& s, const T* a, const T* b, T* c) {
-  std::vector<T> untransposed;
+  CountedVector<T> untransposed;
   if (s.transpose_b) {
     untransposed.resize(s.k * s.n);
-    for (int64_t j = 0; j < s.n; ++j) {
-      for (int64_t p = 0; p < s.k; ++p) untransposed[p * s.n + j] = b[j * s.k + p];
-    }
+    SerialFor(s.n, 2.0 * static_cast<double>(s.k), [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) {
+        for (int64_t p = 0; p < s.k; ++p) untransposed[p * s.n + j] = b[j * s.k + p];
+      }
+    });
     b = untransposed.data();
   }
   ParallelFor(s.m, 0.2 * static_cast<double>(s.n * s.k), [&](int64_t begin, int64_t end) {
@@ -57,18 +96,29 @@ void GemmInteger(const GemmShape& s, const T* a, const T* b, T* c) {
 }
 
 template <typename T>
-Status GemmSmallFloat(const GemmShape& s, const T* a, const T* b, T* c) {
-  const auto widen = [](const T* x, int64_t n) { return std::vector<float>(x, x + n); };
-  const std::vector<float> x = widen(a, s.m * s.k), y = widen(b, s.k * s.n);
-  std::vector<float> z(s.m * s.n);
-  TENON_RETURN_IF_ERROR(GemmFloat(s, x.data(), y.data(), z.data()));
-  for (size_t i = 0; i < z.size(); ++i) c[i] = T(z[i]);
+Status GemmSmallFloat(const GemmShape& s, const T* a, const T* b, T* c, double block_work) {
+  CountedVector<float> x(s.m * s.k), y(s.k * s.n), z(s.m * s.n);
+  const auto widen = [](const T* from, CountedVector<float>* to) {
+    ParallelFor(static_cast<int64_t>(to->size()), kWidenNs, [&](int64_t begin, int64_t end) {
+      std::copy(from + begin, from + end, to->begin() + begin);
+    });
+  };
+  widen(a, &x);
+  widen(b, &y);
+  const auto product = [&](const GemmShape& block, const float* from, float* to) {
+    return GemmFloat(block, from, y.data(), to);
+  };
+  TENON_RETURN_IF_ERROR(InBlocks(s, block_work, x.data(), z.data(), product));
+  ParallelFor(static_cast<int64_t>(z.size()), kWidenNs, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) c[i] = T(z[i]);
+  });
   return OkStatus();
 }
 
 }  // namespace
 
-Status Gemm(DType type, const GemmShape& shape, const void* a, const void* b, void* c) {
+Status Gemm(DType type, const GemmShape& shape, const void* a, const void* b, void* c,
+            double block_work) {
   if (shape.m == 0 || shape.n == 0) return OkStatus();
   if (shape.k == 0) {
     std::memset(c, 0, shape.m * shape.n * SizeOf(type));
@@ -80,13 +130,20 @@ Status Gemm(DType type, const GemmShape& shape, const void* a, const void* b, vo
     const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
     T* z = static_cast<T*>(c);
     if constexpr (std::is_same_v<T, float>) {
-      status = GemmFloat(shape, x, y, z);
+      status = InBlocks(shape, block_work, x, z,
+                        [&](const GemmShape& block, const float* from, float* to) {
+                          return GemmFloat(block, from, y, to);
+                        });
     } else if constexpr (!std::is_same_v<ComputeType<T>, T>) {
-      status = GemmSmallFloat(shape, x, y, z);
+      status = GemmSmallFloat(shape, x, y, z, block_work);
     } else if constexpr (std::is_integral_v<T>) {
       GemmInteger(shape, x, y, z);
     } else {
-      GemmEigen(shape, x, y, z);
+      status =
+          InBlocks(shape, block_work, x, z, [&](const GemmShape& block, const T* from, T* to) {
+            GemmEigen(block, from, y, to);
+            return OkStatus();
+          });
     }
   });
   return known ? status : Unimplemented("matrix product of ", ToString(type));

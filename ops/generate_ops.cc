@@ -91,10 +91,12 @@ Status RangeKernel(KernelContext& ctx) {
     if (!out.ok()) return;
     T* values = (*out)->template data<T>();
     C value = start;
-    for (int64_t i = 0; i < *size; ++i) {
-      values[i] = T(value);
-      value = Plus(value, delta);
-    }
+    SerialFor(*size, 2, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        values[i] = T(value);
+        value = Plus(value, delta);
+      }
+    });
   });
   return status;
 }
@@ -133,7 +135,9 @@ Status LinSpaceKernel(KernelContext& ctx) {
     const C start = C(ctx.input(0).scalar<T>()), stop = C(ctx.input(1).scalar<T>());
     const C step = n > 1 ? (stop - start) / C(n - 1) : C(0);
     T* values = out->data<T>();
-    for (int64_t i = 0; i < n; ++i) values[i] = T(start + step * C(i));
+    SerialFor(n, 2, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) values[i] = T(start + step * C(i));
+    });
     // Exactly, whatever the rounding of the step.
     if (n > 1) values[n - 1] = T(stop);
   });
@@ -188,6 +192,7 @@ class OneHotKernel final : public Kernel {
           using I = decltype(zero);
           const I* index = indices.data<I>();
           for (int64_t i = 0; i < indices.num_elements(); ++i) {
+            if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
             const int64_t at = static_cast<int64_t>(index[i]);
             if (at < 0 || at >= depth) continue;
             const int64_t place = (i / inner * depth + at) * inner + i % inner;

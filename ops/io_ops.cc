@@ -14,15 +14,15 @@ StatusOr<std::string> ScalarText(const Tensor& t, std::string_view what) {
   if (t.num_elements() != 1) {
     return InvalidArgument(what, " must be a scalar, found shape ", t.shape().ToString());
   }
-  return t.scalar<std::string>();
+  return std::string(t.scalar<TString>());
 }
 
-StatusOr<absl::Span<const std::string>> Texts(const Tensor& t, std::string_view what, int64_t n) {
+StatusOr<absl::Span<const TString>> Texts(const Tensor& t, std::string_view what, int64_t n) {
   if (t.rank() != 1 || t.num_elements() != n) {
     return InvalidArgument(what, " must be a vector of ", n, " elements, found shape ",
                            t.shape().ToString());
   }
-  return t.flat<std::string>();
+  return t.flat<TString>();
 }
 
 /// The files that the device lets kernels reach; reading them ends when the step is cancelled.
@@ -75,8 +75,8 @@ Status SaveKernel(KernelContext& ctx) {
   return writer->Finish();
 }
 
-StatusOr<Tensor> RestoreOne(const BundleReader& reader, const std::string& name,
-                            const std::string& spec, DType wanted) {
+StatusOr<Tensor> RestoreOne(const BundleReader& reader, std::string_view name,
+                            std::string_view spec, DType wanted) {
   TENON_ASSIGN_OR_RETURN(const BundleEntry* entry, reader.Find(name));
   if (entry->dtype != wanted) {
     return InvalidArgument("tensor_name = ", name, "; expected dtype ", ToString(wanted),
@@ -118,7 +118,7 @@ Status RestoreShape(ShapeContext& c) {
     return OkStatus();
   }
   for (int i = 0; i < c.num_outputs(); ++i) {
-    const std::string& spec = specs->data<std::string>()[i];
+    const TString& spec = specs->data<TString>()[i];
     if (spec.empty()) continue;
     TENON_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(spec));
     TENON_ASSIGN_OR_RETURN(const TensorSlice slice, part.slice.Resolve(part.full_shape));
@@ -141,8 +141,8 @@ class MergeCheckpointsKernel final : public Kernel {
     }
     TENON_ASSIGN_OR_RETURN(const std::string merged,
                            ScalarText(ctx.input(1), "destination_prefix"));
-    const std::vector<std::string> prefixes(list.flat<std::string>().begin(),
-                                            list.flat<std::string>().end());
+    const std::vector<std::string> prefixes(list.flat<TString>().begin(),
+                                            list.flat<TString>().end());
     TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
     TENON_RETURN_IF_ERROR(
         MergeBundles(prefixes, merged, {.allow_missing = allow_missing_, .files = files}));

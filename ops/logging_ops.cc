@@ -74,7 +74,7 @@ class PrintV2Kernel final : public Kernel {
     if (text.rank() != 0) {
       return InvalidArgument("Input is expected to be scalar, but got ", text.shape().ToString());
     }
-    const std::string line = text.scalar<std::string>() + end_;
+    const std::string line = StrCat(text.scalar<TString>(), end_);
     std::fwrite(line.data(), 1, line.size(), stream_);
     std::fflush(stream_);
     return OkStatus();

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <vector>
 
+#include "core/counted_memory.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
@@ -74,7 +75,7 @@ Status SoftmaxCrossEntropyCpu(KernelContext& ctx) {
     }
     T* b = backprop->data<T>();
     ParallelFor(rows, kLossNs * static_cast<double>(n) + 30, [&](int64_t begin, int64_t end) {
-      std::vector<C> buffer(3 * n);
+      CountedVector<C> buffer(3 * n);
       C *x = buffer.data(), *y = x + n, *scratch = y + n;
       for (int64_t r = begin; r < end; ++r) {
         ReadRow<T>(logits, r, x, n);
@@ -93,7 +94,7 @@ void SparseRows(const Tensor& logits, const Tensor& labels, Tensor* loss, Tensor
   const int64_t rows = logits.dim(0), n = logits.dim(1);
   const T* in = logits.data<T>();
   ParallelFor(rows, kLossNs * static_cast<double>(n) + 30, [&](int64_t begin, int64_t end) {
-    std::vector<C> buffer(2 * n);
+    CountedVector<C> buffer(2 * n);
     C *x = buffer.data(), *e = x + n;
     for (int64_t r = begin; r < end; ++r) {
       const int64_t label = static_cast<int64_t>(labels.data<Label>()[r]);

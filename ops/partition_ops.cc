@@ -49,6 +49,7 @@ Status StitchKernel(KernelContext& ctx) {
   for (int i = 0; i < n; ++i) {
     const absl::Span<const int32_t> indices = ctx.input(i).flat<int32_t>();
     for (size_t k = 0; k < indices.size(); ++k) {
+      if (k % kStepsBetweenLooks == 0 && Interrupted()) break;
       CopyElements(out->dtype(), ElementAt(ctx.input(n + i), static_cast<int64_t>(k) * row),
                    ElementAt(*out, indices[k] * row), row);
     }
@@ -120,6 +121,7 @@ Status PartitionKernel(KernelContext& ctx) {
     counts[i] = 0;
   }
   for (size_t i = 0; i < part.size(); ++i) {
+    if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
     CopyElements(data.dtype(), ElementAt(data, static_cast<int64_t>(i) * row),
                  ElementAt(*outs[part[i]], counts[part[i]]++ * row), row);
   }

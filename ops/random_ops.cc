@@ -11,6 +11,8 @@
 #include <numbers>
 #include <random>
 
+#include "core/counted_memory.h"
+#include "core/interruption.h"
 #include "core/mutex.h"
 #include "ops/arguments.h"
 #include "ops/philox.h"
@@ -93,6 +95,7 @@ void FillFrom(Philox stream, absl::Span<T> out) {
   constexpr size_t kPerBlock = Distribution::kPerBlock;
   T values[kPerBlock];
   for (size_t i = 0; i < out.size(); i += kPerBlock) {
+    if (i % kStepsBetweenLooks == 0 && Interrupted()) return;
     Distribution::Fill(stream.Next(), values);
     std::copy_n(values, std::min(kPerBlock, out.size() - i), out.begin() + i);
   }
@@ -105,6 +108,7 @@ void FillTruncated(const Philox& base, absl::Span<T> out) {
   constexpr size_t kGroup = kDouble ? 2 : 4;
   constexpr double kLimit = 2;
   for (size_t g = 0; g * kGroup < out.size(); ++g) {
+    if (g % kStepsBetweenLooks == 0 && Interrupted()) return;
     Philox stream = base;
     stream.Skip(g * (kDouble ? kReservedPerOutput / 2 : kReservedPerOutput));
     const size_t wanted = std::min(kGroup, out.size() - g * kGroup);
@@ -212,6 +216,7 @@ class RandomInts final : public RandomKernel {
     absl::Span<T> values = out->flat<T>();
     constexpr size_t kPerBlock = sizeof(T) == 4 ? 4 : 2;
     for (size_t i = 0; i < values.size(); i += kPerBlock) {
+      if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
       const Philox::Block x = stream.Next();
       for (size_t k = 0; k < kPerBlock && i + k < values.size(); ++k) {
         U word = x[k];
@@ -233,16 +238,20 @@ class Shuffle final : public RandomKernel {
       ctx.set_output(0, in);
       return OkStatus();
     }
-    std::vector<int64_t> order(rows);
+    CountedVector<int64_t> order(rows);
     for (int64_t i = 0; i < rows; ++i) order[i] = i;
     Philox stream = Reserve((rows - 1 + 3) / 4);
     Philox::Block x{};
     for (int64_t i = 0; i < rows - 1; ++i) {
+      if (i % kStepsBetweenLooks == 0 && Interrupted()) return OkStatus();
       if (i % 4 == 0) x = stream.Next();
       std::swap(order[i], order[i + x[i % 4] % static_cast<uint64_t>(rows - i)]);
     }
-    Tensor out = in.Copy();
-    for (int64_t i = 0; i < rows; ++i) CopyRow(in.Slice(order[i], order[i] + 1), out.Slice(i, i + 1));
+    TENON_ASSIGN_OR_RETURN(Tensor out, in.Copy());
+    for (int64_t i = 0; i < rows; ++i) {
+      if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
+      CopyRow(in.Slice(order[i], order[i] + 1), out.Slice(i, i + 1));
+    }
     ctx.set_output(0, std::move(out));
     return OkStatus();
   }
@@ -250,7 +259,7 @@ class Shuffle final : public RandomKernel {
  private:
   static void CopyRow(const Tensor& from, Tensor to) {
     if (from.dtype() == DType::kString) {
-      std::copy_n(from.data<std::string>(), from.num_elements(), to.data<std::string>());
+      std::copy_n(from.data<TString>(), from.num_elements(), to.data<TString>());
     } else {
       std::memcpy(to.raw_data(), from.raw_data(), from.num_bytes());
     }

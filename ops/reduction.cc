@@ -5,6 +5,8 @@
 #include <array>
 #include <limits>
 
+#include "core/counted_memory.h"
+#include "core/interruption.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
@@ -122,7 +124,6 @@ constexpr int64_t kPiece = 1 << 15;
 /// Columns that are reduced together.
 constexpr int64_t kColumnBlock = 64;
 constexpr double kReduceNs = 0.3;
-
 template <typename R, typename T>
 typename R::Acc ReducePiece(const T* x, int64_t n) {
   using Acc = typename R::Acc;
@@ -149,7 +150,7 @@ template <typename R, typename T>
 typename R::Acc ReduceRun(const T* x, int64_t n) {
   if (n <= kPiece) return ReducePiece<R>(x, n);
   const int64_t pieces = (n + kPiece - 1) / kPiece;
-  std::vector<std::array<typename R::Acc, 1>> parts(pieces);  // bool has no vector of its own
+  CountedVector<std::array<typename R::Acc, 1>> parts(pieces);  // bool has no vector of its own
   ParallelFor(pieces, kReduceNs * kPiece, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       parts[p][0] = ReducePiece<R>(x + p * kPiece, std::min(kPiece, n - p * kPiece));
@@ -173,6 +174,7 @@ void ReduceRows(const ReductionPlan& plan, const T* in, T* out) {
       OffsetWalk reduced(plan.reduced.data(), outer, 0);
       typename R::Acc acc = ReduceRun<R>(in + kept.offset(), run);
       for (int64_t r = 1; r < runs; ++r) {
+        if (r % kStepsBetweenLooks == 0 && Interrupted()) return;
         reduced.Next();
         acc = R::Merge(acc, ReduceRun<R>(in + kept.offset() + reduced.offset(), run));
       }
@@ -198,6 +200,7 @@ void ReduceColumns(const ReductionPlan& plan, const T* in, T* out) {
       typename R::Acc acc[kColumnBlock];
       std::fill_n(acc, n, R::Start());
       for (int64_t r = 0; r < plan.num_reduced; ++r, reduced.Next()) {
+        if (r % kStepsBetweenLooks == 0 && Interrupted()) return;
         const T* x = in + kept.offset() + reduced.offset() + first;
         TENON_SIMD
         for (int64_t k = 0; k < n; ++k) acc[k] = R::Step(acc[k], x[k]);

@@ -94,7 +94,7 @@ class AssignVariableKernel final : public Kernel {
       PartialShape declared;
       if (!handle->dtypes_and_shapes.empty()) declared = handle->dtypes_and_shapes[0].second;
       found = ctx.resources().LookupOrCreate<Variable>(handle->container, handle->name, [&] {
-        return std::make_shared<Variable>(dtype_, declared, handle->name);
+        return std::make_shared<Variable>(dtype_, declared, std::string(handle->name));
       });
       TENON_RETURN_IF_ERROR(found);
     }

@@ -22,10 +22,12 @@ class CumsumKernel final : public Kernel {
     const int64_t lines = x.num_elements() / n;
     const bool known = Dispatch(x.dtype(), NumericTypes(), [&](auto zero) {
       using T = decltype(zero);
-      for (int64_t l = 0; l < lines; ++l) {
-        const int64_t first = l / inner * n * inner + l % inner;
-        AddUp(x.data<T>() + first, out->data<T>() + first, n, inner);
-      }
+      SerialFor(lines, 2.0 * static_cast<double>(n), [&](int64_t begin, int64_t end) {
+        for (int64_t l = begin; l < end; ++l) {
+          const int64_t first = l / inner * n * inner + l % inner;
+          AddUp(x.data<T>() + first, out->data<T>() + first, n, inner);
+        }
+      });
     });
     return known ? OkStatus() : Unimplemented("no Cumsum of ", ToString(x.dtype()));
   }
@@ -35,12 +37,14 @@ class CumsumKernel final : public Kernel {
   void AddUp(const T* x, T* out, int64_t n, int64_t stride) const {
     using C = ComputeType<T>;
     C sum(0);
-    for (int64_t k = 0; k < n; ++k) {
-      const int64_t at = (reverse_ ? n - 1 - k : k) * stride;
-      const C before = sum;
-      sum = Plus(sum, C(x[at]));
-      out[at] = T(exclusive_ ? before : sum);
-    }
+    SerialFor(n, 2, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        const int64_t at = (reverse_ ? n - 1 - k : k) * stride;
+        const C before = sum;
+        sum = Plus(sum, C(x[at]));
+        out[at] = T(exclusive_ ? before : sum);
+      }
+    });
   }
 
   const bool exclusive_;

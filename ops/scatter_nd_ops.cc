@@ -71,6 +71,7 @@ Status GatherNdKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return OkStatus();
   for (size_t i = 0; i < tuples.offsets.size(); ++i) {
+    if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
     CopyElements(params.dtype(), ElementAt(params, tuples.offsets[i]),
                  ElementAt(*out, static_cast<int64_t>(i) * tuples.slice), tuples.slice);
   }
@@ -125,7 +126,9 @@ Status ScatterNdKernel(KernelContext& ctx) {
     using T = decltype(zero);
     using C = ComputeType<T>;
     const T* from = updates.data<T>();
+    int64_t steps = 0;
     for (const int64_t offset : tuples.offsets) {
+      if (++steps % kStepsBetweenLooks == 0 && Interrupted()) break;
       T* to = out->data<T>() + offset;
       for (int64_t j = 0; j < tuples.slice; ++j, ++from) {
         if constexpr (std::is_same_v<T, bool>) {

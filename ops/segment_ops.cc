@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/kernel.h"
+#include "core/parallel.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
@@ -18,16 +19,17 @@ void AddRows(const Tensor& data, const DimVector& ids, Tensor* sums) {
   Dispatch(data.dtype(), NumericTypes(), [&](auto zero) {
     using T = decltype(zero);
     using C = ComputeType<T>;
-    const T* row = data.data<T>();
-    for (const int64_t id : ids) {
-      if (id >= 0) {
-        T* sum = sums->data<T>() + id * width;
+    const double row_ns = 5 + static_cast<double>(width);
+    SerialFor(static_cast<int64_t>(ids.size()), row_ns, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        if (ids[r] < 0) continue;
+        const T* row = data.data<T>() + r * width;
+        T* sum = sums->data<T>() + ids[r] * width;
         for (int64_t i = 0; i < width; ++i) {
           sum[i] = static_cast<T>(Plus(static_cast<C>(sum[i]), static_cast<C>(row[i])));
         }
       }
-      row += width;
-    }
+    });
   });
 }
 

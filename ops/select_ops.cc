@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
-#include "core/hash_map.h"
+#include "absl/hash/hash.h"
+#include "core/counted_memory.h"
+#include "core/interruption.h"
 #include "ops/arguments.h"
 #include "ops/array_ops.h"
 #include "ops/elements.h"
@@ -14,11 +16,12 @@ namespace {
 Status WhereKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   if (in.rank() == 0) return InvalidArgument("the input must be at least a vector, found a scalar");
-  std::vector<int64_t> found;
+  CountedVector<int64_t> found;
   const bool known = Dispatch(in.dtype(), PlainTypes(), [&](auto zero) {
     using T = decltype(zero);
     const T* values = in.data<T>();
     for (int64_t i = 0; i < in.num_elements(); ++i) {
+      if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
       bool set;
       if constexpr (std::is_same_v<T, bool>) {
         set = values[i];
@@ -51,17 +54,70 @@ Status WhereShape(ShapeContext& c) {
   return OkStatus();
 }
 
+template <typename Key>
+uint64_t HashOf(const Key& key) {
+  if constexpr (std::is_same_v<Key, std::string_view>) {
+    return absl::Hash<absl::string_view>()(ToAbsl(key));
+  } else {
+    return absl::Hash<Key>()(key);
+  }
+}
+
+/// The numbers of keys, which lie elsewhere, by open addressing. (Abseil's tables do not survive an
+/// allocator that throws.)
+class NumberTable {
+ public:
+  /// Calls `same(number)` for those that may be the key's; its number, or `next`, which is added.
+  template <typename Same>
+  int64_t FindOrAdd(uint64_t hash, int64_t next, Same same) {
+    if (2 * (size_ + 1) > slots_.size()) Grow();
+    size_t at = hash & (slots_.size() - 1);
+    for (; slots_[at].number >= 0; at = (at + 1) & (slots_.size() - 1)) {
+      if (slots_[at].hash == hash && same(slots_[at].number)) return slots_[at].number;
+    }
+    slots_[at] = {hash, next};
+    ++size_;
+    return next;
+  }
+
+ private:
+  struct Slot {
+    uint64_t hash = 0;
+    int64_t number = -1;
+  };
+  void Grow() {
+    CountedVector<Slot> larger(4 * slots_.size());
+    for (const Slot& slot : slots_) {
+      if (slot.number < 0) continue;
+      size_t at = slot.hash & (larger.size() - 1);
+      while (larger[at].number >= 0) at = (at + 1) & (larger.size() - 1);
+      larger[at] = slot;
+    }
+    slots_.swap(larger);
+  }
+
+  CountedVector<Slot> slots_ = CountedVector<Slot>(64);  // a power of two
+  size_t size_ = 0;
+};
+
 /// Numbers the distinct elements of `x` in order of appearance: place[i] is that of x[i], first[k]
-/// where number k was seen first.
+/// where number k was seen first. A NaN differs from every other, so each has a number of its own,
+/// and need not be found again.
 template <typename T>
-void NumberDistinct(absl::Span<const T> x, std::vector<int64_t>* place,
-                    std::vector<int64_t>* first) {
-  flat_hash_map<T, int64_t> numbers;
-  numbers.reserve(x.size());
+void NumberDistinct(absl::Span<const T> x, CountedVector<int64_t>* place,
+                    CountedVector<int64_t>* first) {
+  using Key = std::conditional_t<std::is_same_v<T, TString>, std::string_view, T>;
+  NumberTable numbers;
   for (size_t i = 0; i < x.size(); ++i) {
-    const auto [it, added] = numbers.emplace(x[i], static_cast<int64_t>(first->size()));
-    if (added) first->push_back(static_cast<int64_t>(i));
-    (*place)[i] = it->second;
+    if (i % kStepsBetweenLooks == 0 && Interrupted()) return;
+    const auto next = static_cast<int64_t>(first->size());
+    int64_t number = next;
+    if (x[i] == x[i]) {
+      number = numbers.FindOrAdd(HashOf(Key(x[i])), next,
+                                 [&](int64_t k) { return x[(*first)[k]] == x[i]; });
+    }
+    if (number == next) first->push_back(static_cast<int64_t>(i));
+    (*place)[i] = number;
   }
 }
 
@@ -70,10 +126,10 @@ Status UniqueKernel(KernelContext& ctx) {
   if (x.rank() != 1) {
     return InvalidArgument("unique expects a 1D vector, found shape ", x.shape().ToString());
   }
-  std::vector<int64_t> place(x.num_elements()), first;
+  CountedVector<int64_t> place(x.num_elements()), first;
   // By value for the types where equal values may have different bits (0 and -0), or equal bits
   // are different values (NaN).
-  using Types = decltype(ConcatTypes(TypeList<float, double, std::string, bool>(), IntTypes()));
+  using Types = decltype(ConcatTypes(TypeList<float, double, TString, bool>(), IntTypes()));
   const bool known = Dispatch(x.dtype(), Types(), [&](auto zero) {
     using T = decltype(zero);
     NumberDistinct<T>(x.flat<T>(), &place, &first);
@@ -81,20 +137,21 @@ Status UniqueKernel(KernelContext& ctx) {
   if (!known) {
     const bool half = Dispatch(x.dtype(), TypeList<Half, BFloat16>(), [&](auto zero) {
       using T = decltype(zero);
-      const std::vector<float> values(x.data<T>(), x.data<T>() + x.num_elements());
+      const CountedVector<float> values(x.data<T>(), x.data<T>() + x.num_elements());
       NumberDistinct<float>(values, &place, &first);
     });
     if (!half) return Unimplemented("no Unique of ", ToString(x.dtype()));
   }
+  if (Interrupted()) return OkStatus();  // `place` is not complete
   const int64_t n = static_cast<int64_t>(first.size());
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, {n}));
   for (int64_t k = 0; k < n; ++k) {
     CopyElements(x.dtype(), ElementAt(x, first[k]), ElementAt(*y, k), 1);
   }
-  std::vector<int64_t> counts(n, 0);
+  CountedVector<int64_t> counts(n, 0);
   for (const int64_t p : place) ++counts[p];
   for (int i = 1; i < ctx.num_outputs(); ++i) {
-    const std::vector<int64_t>& values = i == 1 ? place : counts;
+    const CountedVector<int64_t>& values = i == 1 ? place : counts;
     TENON_ASSIGN_OR_RETURN(Tensor * out,
                            ctx.AllocateOutput(i, {static_cast<int64_t>(values.size())}));
     if (out->dtype() == DType::kInt64) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
+#include "core/counted_memory.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
 #include "ops/composition.h"
@@ -35,7 +36,7 @@ template <typename T>
 void Rows(bool logarithm, const T* x, T* y, int64_t rows, int64_t n) {
   using C = ComputeType<T>;
   ParallelFor(rows, kExpNs * static_cast<double>(n) + 20, [&](int64_t begin, int64_t end) {
-    std::vector<C> scratch(std::is_same_v<C, T> && !logarithm ? 0 : n), wide(scratch.size());
+    CountedVector<C> scratch(std::is_same_v<C, T> && !logarithm ? 0 : n), wide(scratch.size());
     for (int64_t r = begin; r < end; ++r) {
       const T* in = x + r * n;
       T* out = y + r * n;

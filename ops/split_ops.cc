@@ -29,6 +29,7 @@ Status Cut(KernelContext& ctx, const Tensor& in, int axis, absl::Span<const int6
     const int64_t run = sizes[i] * inner;
     if (run > 0) {
       for (int64_t o = 0; o < outer; ++o) {
+        if (o % kStepsBetweenLooks == 0 && Interrupted()) break;
         CopyElements(in.dtype(), ElementAt(in, o * row + at * inner), ElementAt(*out, o * run),
                      run);
       }

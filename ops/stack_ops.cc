@@ -82,7 +82,7 @@ class StackKernel final : public Kernel {
     handle.name = StrCat(stack_name_.empty() ? name() : stack_name_, "_", made_.fetch_add(1));
     handle.type_name = "N10tensorflow5StackE";
     TENON_RETURN_IF_ERROR(store->LookupOrCreate<Stack>(kStackContainer, handle.name, [&] {
-      return std::make_shared<Stack>(dtype_, max_size, handle.name);
+      return std::make_shared<Stack>(dtype_, max_size, std::string(handle.name));
     }));
     ctx.set_output(0, Tensor::Scalar(std::move(handle)));
     return OkStatus();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/interruption.h"
 #include "core/parallel.h"
 #include "ops/elements.h"
 
@@ -50,6 +51,7 @@ void CopyTiles(const T* from, T* to, const Axis& a, const Axis& b) {
   constexpr int64_t kTile = 16;
   for (int64_t i0 = 0; i0 < a.size; i0 += kTile) {
     const int64_t i1 = std::min(i0 + kTile, a.size);
+    if (Interrupted()) return;
     for (int64_t j0 = 0; j0 < b.size; j0 += kTile) {
       const int64_t j1 = std::min(j0 + kTile, b.size);
       for (int64_t i = i0; i < i1; ++i) {
@@ -68,7 +70,8 @@ void CopyBox(const T* from, T* to, absl::Span<const Axis> axes) {
   // An odometer over the outer axes; recursion would be as deep as the rank.
   const int outer = static_cast<int>(plane ? last - 1 : last);
   absl::InlinedVector<int64_t, 6> at(outer, 0);
-  while (true) {
+  for (int64_t lines = 1;; ++lines) {
+    if (lines % kStepsBetweenLooks == 0 && Interrupted()) return;
     if (plane) {
       CopyTiles(from, to, axes[last - 1], axes[last]);
     } else {

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "absl/strings/numbers.h"
+#include "core/interruption.h"
 #include "ops/arguments.h"
 #include "ops/register.h"
 
@@ -29,12 +30,12 @@ class JoinKernel final : public Kernel {
       shape = in;
     }
     TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-    for (int64_t k = 0; k < shape.num_elements(); ++k) {
-      std::string& text = out->data<std::string>()[k];
+    for (int64_t k = 0; k < shape.num_elements() && !Interrupted(); ++k) {
+      TString& text = out->data<TString>()[k];
       for (int i = 0; i < ctx.num_inputs(); ++i) {
         if (i > 0) text += separator_;
         const Tensor& in = ctx.input(i);
-        text += in.data<std::string>()[in.rank() == 0 ? 0 : k];
+        text += in.data<TString>()[in.rank() == 0 ? 0 : k];
       }
     }
     return OkStatus();
@@ -118,16 +119,16 @@ class AsStringKernel final : public Kernel {
     }
     TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
     if (is_text) {
-      for (int64_t i = 0; i < in.num_elements(); ++i) {
-        out->data<std::string>()[i] =
-            Printed((field_ + "s").c_str(), in.data<std::string>()[i].c_str());
+      for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
+        out->data<TString>()[i] =
+            Printed((field_ + "s").c_str(), in.data<TString>()[i].c_str());
       }
       return OkStatus();
     }
     const bool known = Dispatch(in.dtype(), PlainTypes(), [&](auto zero) {
       using T = decltype(zero);
-      for (int64_t i = 0; i < in.num_elements(); ++i) {
-        out->data<std::string>()[i] = Text(in.data<T>()[i]);
+      for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
+        out->data<TString>()[i] = Text(in.data<T>()[i]);
       }
     });
     return known ? OkStatus() : Unimplemented("no AsString of ", ToString(in.dtype()));
@@ -171,8 +172,8 @@ bool ReadWhole(std::string_view text, T* value) {
 Status StringToNumberKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-  for (int64_t i = 0; i < in.num_elements(); ++i) {
-    const std::string& text = in.data<std::string>()[i];
+  for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
+    const TString& text = in.data<TString>()[i];
     bool read = false;
     switch (out->dtype()) {
       case DType::kFloat:
@@ -197,6 +198,8 @@ Status StringToNumberKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
+re2::StringPiece Piece(const TString& text) { return {text.data(), text.size()}; }
+
 Status CheckPattern(const re2::RE2& pattern) {
   if (pattern.ok()) return OkStatus();
   return InvalidArgument("Invalid pattern: ", pattern.pattern(), ", error: ", pattern.error());
@@ -205,8 +208,8 @@ Status CheckPattern(const re2::RE2& pattern) {
 Status Match(KernelContext& ctx, const re2::RE2& pattern) {
   const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-  for (int64_t i = 0; i < in.num_elements(); ++i) {
-    out->data<bool>()[i] = re2::RE2::FullMatch(in.data<std::string>()[i], pattern);
+  for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
+    out->data<bool>()[i] = re2::RE2::FullMatch(Piece(in.data<TString>()[i]), pattern);
   }
   return OkStatus();
 }
@@ -234,7 +237,7 @@ Status MatchKernel(KernelContext& ctx) {
     return InvalidArgument("Pattern must be scalar, but received ",
                            ctx.input(1).shape().ToString());
   }
-  const re2::RE2 pattern(ctx.input(1).scalar<std::string>(), Quiet());
+  const re2::RE2 pattern(Piece(ctx.input(1).scalar<TString>()), Quiet());
   TENON_RETURN_IF_ERROR(CheckPattern(pattern));
   return Match(ctx, pattern);
 }
@@ -250,7 +253,7 @@ Status ShardNameKernel(KernelContext& ctx) {
   const int32_t count = ctx.input(spec ? 1 : 2).scalar<int32_t>();
   const std::string shard =
       spec ? std::string(5, '?') : Printed("%05d", ctx.input(1).scalar<int32_t>());
-  ctx.set_output(0, Tensor::Scalar(StrCat(ctx.input(0).scalar<std::string>(), "-", shard, "-of-",
+  ctx.set_output(0, Tensor::Scalar(StrCat(ctx.input(0).scalar<TString>(), "-", shard, "-of-",
                                           Printed("%05d", count))));
   return OkStatus();
 }

@@ -5,7 +5,9 @@
 #include <cfloat>
 #include <cmath>
 
+#include "core/counted_memory.h"
 #include "core/hash_map.h"
+#include "core/interruption.h"
 #include "ops/arguments.h"
 #include "ops/register.h"
 #include "proto/summary.pb.h"
@@ -13,8 +15,8 @@
 namespace tenon {
 namespace {
 
-StatusOr<std::vector<double>> ValuesOf(const Tensor& t) {
-  std::vector<double> values;
+StatusOr<CountedVector<double>> ValuesOf(const Tensor& t) {
+  CountedVector<double> values;
   values.reserve(t.num_elements());
   const bool known = Dispatch(t.dtype(), RealTypes(), [&](auto zero) {
     using T = decltype(zero);
@@ -31,13 +33,13 @@ Status ScalarKernel(KernelContext& ctx) {
     return InvalidArgument(
         "tags and values are not the same shape: ", tags.shape().ToString(),
         " != ", values.shape().ToString(),
-        tags.num_elements() == 1 ? StrCat(" (tag '", tags.scalar<std::string>(), "')") : "");
+        tags.num_elements() == 1 ? StrCat(" (tag '", tags.scalar<TString>(), "')") : "");
   }
-  TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, ValuesOf(values));
+  TENON_ASSIGN_OR_RETURN(const CountedVector<double> numbers, ValuesOf(values));
   Summary summary;
   for (size_t i = 0; i < numbers.size(); ++i) {
     Summary::Value* value = summary.add_value();
-    value->set_tag(tags.data<std::string>()[i]);
+    value->set_tag(std::string(tags.data<TString>()[i]));
     value->set_simple_value(static_cast<float>(numbers[i]));
   }
   ctx.set_output(0, Tensor::Scalar(summary.SerializeAsString()));
@@ -79,15 +81,16 @@ class HistogramKernel final : public Kernel {
     if (tag.rank() != 0) {
       return InvalidArgument("tags must be scalar, found shape ", tag.shape().ToString());
     }
-    TENON_ASSIGN_OR_RETURN(const std::vector<double> values, ValuesOf(ctx.input(1)));
+    TENON_ASSIGN_OR_RETURN(const CountedVector<double> values, ValuesOf(ctx.input(1)));
     const std::vector<double>& limits = BucketLimits();
     std::vector<double> counts(limits.size(), 0);
     Summary summary;
     Summary::Value* value = summary.add_value();
-    value->set_tag(tag.scalar<std::string>());
+    value->set_tag(std::string(tag.scalar<TString>()));
     HistogramProto* histo = value->mutable_histo();
     double low = DBL_MAX, high = -DBL_MAX, sum = 0, squares = 0;
     for (const double v : values) {
+      if (Interrupted()) return OkStatus();
       if (std::isnan(v)) return InvalidArgument("Nan in summary histogram for: ", name());
       if (std::isinf(v)) return InvalidArgument("Infinity in summary histogram for: ", name());
       const auto above = std::upper_bound(limits.begin(), limits.end() - 1, v);
@@ -112,9 +115,9 @@ Status MergeSummariesKernel(KernelContext& ctx) {
   Summary merged;
   StringSet tags;
   for (int i = 0; i < ctx.num_inputs(); ++i) {
-    for (const std::string& text : ctx.input(i).flat<std::string>()) {
+    for (const TString& text : ctx.input(i).flat<TString>()) {
       Summary part;
-      if (!part.ParseFromString(text)) {
+      if (!part.ParseFromArray(text.data(), static_cast<int>(text.size()))) {
         return InvalidArgument("Could not parse one of the summary inputs");
       }
       for (Summary::Value& value : *part.mutable_value()) {

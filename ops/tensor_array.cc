@@ -21,7 +21,9 @@ StatusOr<Tensor> SumOf(const Tensor& a, const Tensor& b) {
     using C = ComputeType<T>;
     const T *x = a.data<T>(), *y = b.data<T>();
     T* out = sum.data<T>();
-    for (int64_t i = 0; i < a.num_elements(); ++i) out[i] = T(Plus(C(x[i]), C(y[i])));
+    SerialFor(a.num_elements(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = T(Plus(C(x[i]), C(y[i])));
+    });
   });
   if (!known) return InvalidArgument("cannot add up gradients of ", ToString(a.dtype()));
   return sum;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/counted_memory.h"
 #include "core/mutex.h"
 #include "core/resource.h"
 #include "core/status.h"
@@ -63,7 +64,7 @@ class TensorArray final : public Resource {
   const DType dtype_;
   mutable Mutex mu_;
   Options options_ ABSL_GUARDED_BY(mu_);
-  std::vector<Element> elements_ ABSL_GUARDED_BY(mu_);
+  CountedVector<Element> elements_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 

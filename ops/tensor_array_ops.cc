@@ -121,6 +121,7 @@ Status JoinElements(KernelContext& ctx, const std::vector<Tensor>& elements, con
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   int64_t at = 0;
   for (const Tensor& e : elements) {
+    if (Interrupted()) break;
     CopyElements(e.dtype(), e.raw_data(), ElementAt(*out, at), e.num_elements());
     at += e.num_elements();
   }
@@ -172,7 +173,7 @@ class TensorArrayConcatKernel final : public Kernel {
     TENON_ASSIGN_OR_RETURN(const std::shared_ptr<TensorArray> array, ReadableArray(ctx));
     TENON_ASSIGN_OR_RETURN(const int64_t size, array->Size());
     std::vector<Tensor> elements;
-    Tensor lengths(DType::kInt64, {size});
+    TENON_ASSIGN_OR_RETURN(Tensor lengths, ctx.AllocateTemp(DType::kInt64, {size}));
     DimVector rest;
     int64_t rows = 0;
     for (int64_t i = 0; i < size; ++i) {

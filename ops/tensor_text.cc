@@ -9,7 +9,7 @@ namespace tenon {
 namespace {
 
 std::string ElementText(const Tensor& t, int64_t i) {
-  if (t.dtype() == DType::kString) return absl::CEscape(t.data<std::string>()[i]);
+  if (t.dtype() == DType::kString) return absl::CEscape(t.data<TString>()[i]);
   std::string text = "?";
   Dispatch(t.dtype(), PlainTypes(), [&](auto zero) {
     using T = decltype(zero);

@@ -177,7 +177,7 @@ struct ZerosLikeOp {
   static constexpr std::string_view kName = "ZerosLike", kDoc = "Zeros in the shape of x";
   static constexpr std::string_view kAllowed = "type";
   static constexpr bool kNotDifferentiable = true;
-  using Types = decltype(ConcatTypes(PlainTypes(), TypeList<std::string>()));
+  using Types = decltype(ConcatTypes(PlainTypes(), TypeList<TString>()));
   template <typename T>
   TENON_HD static T Apply(const T&) {
     return T{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/variables.h"
 
+#include "core/interruption.h"
 #include "ops/elements.h"
 
 namespace tenon {
@@ -26,6 +27,7 @@ StatusOr<ResourceStore*> StepResources(const KernelContext& ctx) {
 
 StatusOr<Tensor> ForVariable(Tensor value) {
   if (!value.buffer() || value.raw_data() == value.buffer()->data()) return value;
+  const InterruptibleBy nothing(nullptr);  // the variable would get a part of the value
   TENON_ASSIGN_OR_RETURN(Tensor copy,
                          Tensor::Allocate(CpuAllocator(), value.dtype(), value.shape()));
   CopyElements(value.dtype(), value.raw_data(), copy.raw_data(), value.num_elements());
@@ -34,7 +36,7 @@ StatusOr<Tensor> ForVariable(Tensor value) {
 
 Status UninitializedVariable(const ResourceStore& store, const ResourceHandle& handle) {
   const std::string_view container =
-      handle.container.empty() ? std::string_view(store.default_container()) : handle.container;
+      handle.container.empty() ? store.default_container() : std::string_view(handle.container);
   return FailedPrecondition(
       "Could not find variable ", handle.name,
       ". This could mean that the variable has been deleted. In TF1, it can also mean the variable "

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/exceptions.h"
+#include "core/interruption.h"
 #include "runtime/deferral.h"
 #include "runtime/frame_step.h"
 #include "runtime/simple_step.h"
@@ -136,6 +138,18 @@ class StepRun {
   void Process(Loop& loop) {
     loop.outer = std::exchange(InnermostLoop(), &loop);
     const DeferralScope scope;
+    RunNodes(loop);
+    InnermostLoop() = loop.outer;
+    if (loop.queue.empty()) return TaskDone();
+    executor_.pool_->Submit([this, queue = std::move(loop.queue)]() mutable {
+      Loop handed(*this, false);
+      handed.queue = std::move(queue);
+      Process(handed);
+    });
+  }
+
+  void RunNodes(Loop& loop) {
+    const InterruptibleBy interruption(step_.context.cancellation);
     std::vector<Value> outputs(executor_.max_outputs_);
     while (!loop.queue.empty() && loop.ticks_left > 0) {
       const ReadyNode r = loop.queue.pop();
@@ -146,19 +160,19 @@ class StepRun {
         loop.waiting_ticks -= WaitingTicks(r.node);
       }
       if (aborted_.load(std::memory_order_relaxed)) continue;
-      if (Cancellation* c = step_.context.cancellation; c != nullptr && c->cancelled()) {
-        Fail(c->status());
+      if (Interrupted()) {
+        Fail(step_.context.cancellation->status());
         continue;
       }
-      RunNode(r, outputs.data(), loop);
+      const Status caught = CatchExceptions([&] {
+        RunNode(r, outputs.data(), loop);
+        return OkStatus();
+      });
+      if (!caught.ok()) [[unlikely]] {
+        std::fill(outputs.begin(), outputs.end(), Value());
+        Fail(NodeError(r.node, caught));
+      }
     }
-    InnermostLoop() = loop.outer;
-    if (loop.queue.empty()) return TaskDone();
-    executor_.pool_->Submit([this, queue = std::move(loop.queue)]() mutable {
-      Loop handed(*this, false);
-      handed.queue = std::move(queue);
-      Process(handed);
-    });
   }
 
   void RunNode(const ReadyNode& r, Value* outputs, Loop& loop) {
@@ -207,9 +221,10 @@ class StepRun {
     Status status = item.kernel->Compute(context);
     if (measure_) plan_.RecordCost(r.node, __rdtsc() - start);
     if (status.ok()) status = CheckOutputs(item, context, outputs);
-    if (!status.ok()) [[unlikely]] {
+    // What a kernel gives that was interrupted says nothing, be it an error.
+    if (!status.ok() || Interrupted()) [[unlikely]] {
       for (int i = 0; i < item.num_outputs; ++i) outputs[i] = Value();
-      Fail(NodeError(r.node, status));
+      Fail(Interrupted() ? step_.context.cancellation->status() : NodeError(r.node, status));
       return false;
     }
     if (step_.trace != nullptr) Trace(r, item, outputs, start_ns);
@@ -221,18 +236,24 @@ class StepRun {
     Prepare(r, call->context);
     call->start_ns = step_.trace != nullptr ? NowNanos() : 0;
     tasks_.fetch_add(1, std::memory_order_relaxed);
-    item.kernel->ComputeAsync(call->context, [call](Status status) {
-      StepRun& run = call->run;
-      run.FinishAsync(std::unique_ptr<AsyncCall>(call), std::move(status));
+    const Status caught = CatchExceptions([&] {
+      item.kernel->ComputeAsync(call->context, [call](Status status) {
+        StepRun& run = call->run;
+        run.FinishAsync(std::unique_ptr<AsyncCall>(call), std::move(status));
+      });
+      return OkStatus();
     });
+    if (!caught.ok()) [[unlikely]] FinishAsync(std::unique_ptr<AsyncCall>(call), caught);
   }
 
   void FinishAsync(std::unique_ptr<AsyncCall> call, Status status) {
     const ReadyNode r = call->node;
     const PlanNode& item = plan_.node(r.node);
     if (status.ok()) status = CheckOutputs(item, call->context, call->outputs.data());
-    if (!status.ok()) {
-      Fail(NodeError(r.node, status));
+    const Cancellation* const cancellation = step_.context.cancellation;
+    const bool cancelled = cancellation != nullptr && cancellation->cancelled();
+    if (!status.ok() || cancelled) {
+      Fail(status.ok() ? cancellation->status() : NodeError(r.node, status));
       call.reset();  // the last TaskDone ends the step
       TaskDone();
       return;
@@ -326,6 +347,8 @@ class StepRun {
     }
     const auto done = std::move(done_);
     delete this;
+    // What follows is not this thread's step, if it works on another one.
+    const InterruptibleBy nothing(nullptr);
     done(std::move(status));
   }
 

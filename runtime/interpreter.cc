@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <future>
 
+#include "core/exceptions.h"
 #include "runtime/frames.h"
 
 namespace tenon {
@@ -16,10 +17,12 @@ struct Result {
 };
 
 Status RunKernel(const Kernel& kernel, KernelContext& context) {
-  if (!kernel.is_async()) return kernel.Compute(context);
-  std::promise<Status> done;
-  kernel.ComputeAsync(context, [&](Status s) { done.set_value(std::move(s)); });
-  return done.get_future().get();
+  return CatchExceptions([&] {
+    if (!kernel.is_async()) return kernel.Compute(context);
+    std::promise<Status> done;
+    kernel.ComputeAsync(context, [&](Status s) { done.set_value(std::move(s)); });
+    return done.get_future().get();
+  });
 }
 
 Status GatherInputs(const Node& node, const std::vector<Result>& results,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/kernel_cache.h"
 
+#include "core/exceptions.h"
 #include "runtime/frames.h"
 #include "runtime/node_identity.h"
 
@@ -10,11 +11,13 @@ namespace {
 StatusOr<std::shared_ptr<const Kernel>> Make(const Node& node, Device& device) {
   KernelConstruction construction(node.name(), node.op(), node.attrs(), node.input_types(),
                                   node.output_types(), device);
-  auto kernel = node.registration().MakeKernel(construction);
-  if (!kernel.ok()) {
-    return AnnotateWithNode(kernel.status(), node.name(), node.op(), device.name());
-  }
-  return std::shared_ptr<const Kernel>(*std::move(kernel));
+  std::shared_ptr<const Kernel> kernel;
+  const Status made = CatchExceptions([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(kernel, node.registration().MakeKernel(construction));
+    return OkStatus();
+  });
+  if (!made.ok()) return AnnotateWithNode(made, node.name(), node.op(), device.name());
+  return kernel;
 }
 
 }  // namespace

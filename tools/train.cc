@@ -86,13 +86,13 @@ Status Train(const TrainFlags& flags, const Scope& root, const MnistModel& model
                         " steps; try a --learning_rate smaller than ", flags.learning_rate);
     }
     if (writer != nullptr) {
-      TENON_RETURN_IF_ERROR(writer->AddSummary(fetched[2].scalar<std::string>(),
+      TENON_RETURN_IF_ERROR(writer->AddSummary(fetched[2].scalar<TString>(),
                                                static_cast<int64_t>(fetched[1].scalar<float>())));
     }
     if (writer != nullptr && (i + 1) % per_epoch == 0) {
       TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
                              session->Run({}, {model.histograms.name(), model.global_step.name()}));
-      TENON_RETURN_IF_ERROR(writer->AddSummary(values[0].scalar<std::string>(),
+      TENON_RETURN_IF_ERROR(writer->AddSummary(values[0].scalar<TString>(),
                                                static_cast<int64_t>(values[1].scalar<float>())));
     }
     progress.Advance(i + 1,

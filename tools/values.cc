@@ -23,7 +23,7 @@ Status FindShape(const Json& value, DimVector* dims) {
 
 template <typename T>
 Status ReadElement(const Json& value, T* out) {
-  if constexpr (std::is_same_v<T, std::string>) {
+  if constexpr (std::is_same_v<T, TString>) {
     if (!value.is_string()) return InvalidArgument("found ", value.dump(), ", wanted a text");
     *out = value.get<std::string>();
   } else if constexpr (std::is_same_v<T, bool>) {
@@ -67,7 +67,7 @@ StatusOr<Tensor> ReadLiteral(std::string_view text, DType dtype) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
   TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(CpuAllocator(), dtype, shape));
   Status status = Unimplemented("no literals of dtype ", ToString(dtype));
-  using Types = decltype(ConcatTypes(RealTypes(), TypeList<bool, std::string>()));
+  using Types = decltype(ConcatTypes(RealTypes(), TypeList<bool, TString>()));
   Dispatch(dtype, Types(), [&](auto zero) {
     using T = decltype(zero);
     T* next = tensor.data<T>();

@@ -16,7 +16,7 @@ Supervisor::Supervisor(const Scope& scope, const VariableSet& variables, Supervi
 
 StatusOr<std::string> Supervisor::Missing(Session& session) const {
   TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> names, session.Run({}, {report_}));
-  return Join(names[0].flat<std::string>(), ", ");
+  return Join(names[0].flat<TString>(), ", ");
 }
 
 StatusOr<std::unique_ptr<Session>> Supervisor::PrepareOrWaitForSession(

@@ -52,6 +52,18 @@ class FoldingDevice final : public Device {
   Device& cpu_;
 };
 
+/// Whether it is known beforehand that the outputs are too large, which would take long to find out.
+bool IsLarge(const Node& node) {
+  double bytes = 0;
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    if (!node.output_shape(i).IsFullyKnown()) continue;
+    double elements = 1;
+    for (const int64_t d : node.output_shape(i).dims()) elements *= static_cast<double>(d);
+    bytes += elements * static_cast<double>(std::max<size_t>(SizeOf(node.output_type(i)), 1));
+  }
+  return bytes > static_cast<double>(kMaxFoldedBytes);
+}
+
 bool IsConstant(const Node& node) { return node.op() == "Const"; }
 
 /// The nodes that were folded and leave the graph together at the end: nothing waits for them.
@@ -128,7 +140,7 @@ Status FoldConstants(Graph* graph, const PassContext& context) {
   size_t budget = kMaxBytesOfGraph;
   FoldedNodes done(*graph);
   for (Node* node : order) {
-    if (!MayFold(*node, done)) continue;
+    if (!MayFold(*node, done) || IsLarge(*node)) continue;
     const std::vector<Value> values = Evaluate(*node, device, &budget);
     if (values.empty()) continue;
     for (int i = 0; i < node->num_outputs(); ++i) {

@@ -5,6 +5,7 @@
 #include <omp.h>
 
 #include <atomic>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -29,6 +30,17 @@ TEST(ParallelTest, EveryItemIsDoneOnce) {
       for (int64_t i = begin; i < end; ++i) ++count[i];
     });
     for (int64_t i = 0; i < n; ++i) ASSERT_EQ(count[i], 1) << "item " << i << " of " << n;
+  }
+}
+
+TEST(ParallelTest, AnExceptionOfABodyReachesTheCaller) {
+  for (const int threads : {1, 4}) {
+    const Budget budget(threads);
+    EXPECT_THROW(ParallelFor(8, 1e6,
+                             [](int64_t begin, int64_t end) {
+                               if (begin <= 7 && 7 < end) throw std::bad_alloc();
+                             }),
+                 std::bad_alloc);
   }
 }
 

@@ -66,7 +66,7 @@ TEST(TensorProtoTest, NoValueAtAllMeansZerosAndEmptyStrings) {
   EXPECT_THAT(n->flat<int64_t>(), ElementsAre(0, 0));
   const auto s = Read("dtype: DT_STRING tensor_shape { dim { size: 2 } }");
   ASSERT_TRUE(s.ok());
-  EXPECT_THAT(s->flat<std::string>(), ElementsAre("", ""));
+  EXPECT_THAT(s->flat<TString>(), ElementsAre("", ""));
 }
 
 TEST(TensorProtoTest, IgnoresExtraValues) {
@@ -106,7 +106,7 @@ TEST(TensorProtoTest, ReadsStringsFromContentAsVarintLengthsThenBytes) {
   proto.set_tensor_content(std::string("\x00\x02\xc8\x01", 4) + "ab" + longer);
   const auto t = TensorFromProto(proto);
   ASSERT_TRUE(t.ok()) << t.status();
-  EXPECT_THAT(t->flat<std::string>(), ElementsAre("", "ab", longer));
+  EXPECT_THAT(t->flat<TString>(), ElementsAre("", "ab", longer));
 }
 
 TEST(TensorProtoTest, EveryDtypeSurvivesBothEncodings) {

@@ -21,7 +21,7 @@ TEST(TensorTest, CopiesShareTheBuffer) {
   const Tensor b = a;
   EXPECT_TRUE(a.SharesBufferWith(b));
   EXPECT_FALSE(a.HasOneReference());
-  EXPECT_FALSE(a.SharesBufferWith(a.Copy()));
+  EXPECT_FALSE(a.SharesBufferWith(*a.Copy()));
 }
 
 TEST(TensorTest, SlicesShareTheBufferAndKeepItAlive) {
@@ -33,7 +33,7 @@ TEST(TensorTest, SlicesShareTheBufferAndKeepItAlive) {
   EXPECT_THAT(rows.flat<int32_t>(), ElementsAre(2, 3, 4, 5));
   EXPECT_EQ(rows.Slice(1, 1).num_elements(), 0);
   const Tensor text = Tensor::Vector<std::string>({"a", "b", "c"}).Slice(2, 3);
-  EXPECT_THAT(text.flat<std::string>(), ElementsAre("c"));
+  EXPECT_THAT(text.flat<TString>(), ElementsAre("c"));
 }
 
 TEST(TensorTest, BuffersAreAligned) {

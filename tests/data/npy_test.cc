@@ -110,7 +110,7 @@ TEST(NpyTest, TextBecomesUtf8) {
                                                                  "\x1f\xf6\x01\0\0\0\0\0",
                                                                  16)));
   ASSERT_TRUE(t.ok()) << t.status();
-  EXPECT_THAT(t->flat<std::string>(), ElementsAre("a\xe2\x82\xac", "\xf0\x9f\x98\x9f"));
+  EXPECT_THAT(t->flat<TString>(), ElementsAre("a\xe2\x82\xac", "\xf0\x9f\x98\x9f"));
   EXPECT_THAT(NpyError(Npy(Dict("'<U1'", "(1,)"), "\xff\xff\xff\xff")), HasSubstr("code point"));
 }
 

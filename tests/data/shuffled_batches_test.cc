@@ -62,7 +62,7 @@ TEST(ShuffledBatchesTest, RowsOfSeveralTensorsStayTogether) {
   EXPECT_EQ(batch[2].shape(), (Shape{3, 2}));
   for (int i = 0; i < 3; ++i) {
     const int row = batch[0].data<int32_t>()[i];
-    EXPECT_EQ(batch[1].data<std::string>()[i], StrCat(row));
+    EXPECT_EQ(batch[1].data<TString>()[i], StrCat(row));
     EXPECT_EQ(batch[2].data<float>()[2 * i + 1], row * 10);
   }
 }

@@ -89,7 +89,7 @@ TEST(TensorBundleTest, ListsAndReadsWhatTensorFlowWrote) {
   EXPECT_EQ(ReadOrDie(*reader, "half").dtype(), DType::kHalf);
   std::string bytes;
   for (int i = 0; i < 100; ++i) bytes += std::string("\0\xff", 2);
-  EXPECT_THAT(ReadOrDie(*reader, "c").flat<std::string>(), ElementsAre("", "xyz", bytes));
+  EXPECT_THAT(ReadOrDie(*reader, "c").flat<TString>(), ElementsAre("", "xyz", bytes));
   EXPECT_EQ(ReadOrDie(*reader, "part").shape(), (Shape{10, 2}));
 }
 

@@ -22,7 +22,7 @@ Tensor ReadTensor(const Json& json) {
   Tensor t(dtype, Shape(absl::Span<const int64_t>(dims)));
   const Json& values = json["v"];
   if (dtype == DType::kString) {
-    for (size_t i = 0; i < values.size(); ++i) t.data<std::string>()[i] = values[i];
+    for (size_t i = 0; i < values.size(); ++i) t.data<TString>()[i] = values[i];
   }
   Dispatch(dtype, PlainTypes(), [&](auto zero) {
     using T = decltype(zero);

@@ -64,7 +64,7 @@ TEST(Conformance, AKernelLeavesInputsThatOthersReadAsTheyAre) {
       const AttributeMap attrs = TypeChoices(*op, example)[0];
       const std::vector<Tensor> inputs = SampleInputs(*op, example, attrs, 11);
       std::vector<Tensor> before;
-      for (const Tensor& t : inputs) before.push_back(t.Copy());
+      for (const Tensor& t : inputs) before.push_back(t.Copy().value());
       RunOp(op->schema.name, inputs, attrs);
       for (size_t i = 0; i < inputs.size(); ++i) {
         EXPECT_TRUE(inputs[i].Equals(before[i])) << op->schema.name << " changed input " << i;

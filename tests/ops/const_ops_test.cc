@@ -18,7 +18,7 @@ class ConstOpsTest : public ::testing::Test {
 
 TEST_F(ConstOpsTest, ConstantsOfEveryKind) {
   EXPECT_EQ(s.Value(Const(s.root, 2.5)).scalar<double>(), 2.5);
-  EXPECT_EQ(s.Value(Const(s.root, "text")).scalar<std::string>(), "text");
+  EXPECT_EQ(s.Value(Const(s.root, "text")).scalar<TString>(), "text");
   EXPECT_EQ(s.Value(Const(s.root, true)).scalar<bool>(), true);
   EXPECT_THAT(Numbers(s.Value(Const(s.root, std::vector<int64_t>{1, 2}))), ElementsAre(1, 2));
   EXPECT_EQ(Const(s.root, Tensor(DType::kFloat, {2, 3})).shape(), (PartialShape{2, 3}));
@@ -43,10 +43,10 @@ TEST_F(ConstOpsTest, AnUnfedPlaceholderSaysWhatIsMissing) {
 
 TEST_F(ConstOpsTest, APlaceholderWithDefaultTakesWhatIsFed) {
   const Output p = PlaceholderWithDefault(s.root, Const(s.root, "model"), Shape());
-  EXPECT_EQ(s.Value(p).scalar<std::string>(), "model");
+  EXPECT_EQ(s.Value(p).scalar<TString>(), "model");
   const auto fed = s.Run({Identity(s.root, p)}, {}, {{p.name(), Tensor::Scalar("other")}});
   ASSERT_OK(fed);
-  EXPECT_EQ((*fed)[0].scalar<std::string>(), "other");
+  EXPECT_EQ((*fed)[0].scalar<TString>(), "other");
 }
 
 TEST_F(ConstOpsTest, GradientsStopWhereTheyShould) {

@@ -113,7 +113,7 @@ StatusOr<double> Difference(const Case& c, GraphRunner& runner, Output output,
   double sums[2];
   for (const int side : {0, 1}) {
     GraphRunner::Feeds feeds = FeedsOf(c);
-    feeds[input].second = c.values[input].Copy();
+    feeds[input].second = c.values[input].Copy().value();
     feeds[input].second.data<double>()[element] += side == 0 ? kStep : -kStep;
     TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> y, runner.Run({output}, feeds));
     sums[side] = Dot(weights, y[0]);

@@ -44,7 +44,7 @@ class IoOpsTest : public ::testing::Test {
 
 TEST_F(IoOpsTest, FilesAreWrittenAndRead) {
   ASSERT_OK(RunOp("WriteFile", {Path("deep/er/f"), Tensor::Scalar("content")}).status);
-  EXPECT_EQ(RunOpOrDie("ReadFile", {Path("deep/er/f")}).scalar<std::string>(), "content");
+  EXPECT_EQ(RunOpOrDie("ReadFile", {Path("deep/er/f")}).scalar<TString>(), "content");
   EXPECT_THAT(RunOp("ReadFile", {Path("none")}).status, IsError(StatusCode::kNotFound, "none"));
 }
 

@@ -5,7 +5,9 @@
 #include <complex>
 #include <random>
 
+#include "core/interruption.h"
 #include "core/parallel.h"
+#include "ops/gemm.h"
 #include "ops/maths.h"
 #include "tests/testing/op_runner.h"
 
@@ -165,6 +167,41 @@ TEST(LossTest, TiesWithTheTargetStayInTheTopK) {
   const Tensor y =
       RunOpOrDie("InTopK", {predictions, Tensor::Vector<int32_t>({1, 1, 2})}, {{"k", 1}});
   EXPECT_TRUE(y.Equals(Tensor::Vector<bool>({true, false, false})));
+}
+
+TEST(GemmTest, AProductInBlocksOfRowsIsThatOfTheWhole) {
+  for (const DType type : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kComplex64}) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        const GemmShape shape{500, 37, 53, ta, tb};
+        const Tensor a = Sample(type, {shape.m * shape.k}, -1, 1, 1);
+        const Tensor b = Sample(type, {shape.k * shape.n}, -1, 1, 2);
+        Tensor whole(type, {shape.m, shape.n});
+        ASSERT_TRUE(Gemm(type, shape, a.raw_data(), b.raw_data(), whole.raw_data()).ok());
+        for (const int64_t rows : {1, 20, 200, 499}) {
+          Tensor blocks(type, {shape.m, shape.n});
+          const double work = static_cast<double>(rows * shape.n * shape.k);
+          ASSERT_TRUE(
+              Gemm(type, shape, a.raw_data(), b.raw_data(), blocks.raw_data(), work).ok());
+          Dispatch(type, NumericTypes(), [&](auto zero) {
+            ExpectNear<decltype(zero)>(blocks, whole, type == DType::kHalf ? 1e-3 : 1e-6);
+          });
+        }
+      }
+    }
+  }
+}
+
+TEST(GemmTest, AnInterruptedProductIsLeftUnfinished) {
+  Cancellation cancellation;
+  cancellation.Cancel(Cancelled("enough"));
+  const InterruptibleBy step(&cancellation);
+  const GemmShape shape{500, 10, 10};
+  const Tensor a = Tensor::Zeros(DType::kFloat, {500, 10});
+  Tensor c(DType::kFloat, {500, 10});
+  for (float& v : c.flat<float>()) v = 1;
+  ASSERT_TRUE(Gemm(DType::kFloat, shape, a.raw_data(), a.raw_data(), c.raw_data(), 1e4).ok());
+  for (const float v : c.flat<float>()) ASSERT_EQ(v, 1);
 }
 
 }  // namespace

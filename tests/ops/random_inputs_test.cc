@@ -50,7 +50,7 @@ Tensor RandomTensor(Random& random, DType type, const Shape& shape, bool large) 
   Tensor t(type, shape);
   const bool extreme = random() % 2 == 0;
   if (type == DType::kString) {
-    for (std::string& s : t.flat<std::string>()) s = std::string(random() % 3, 'x');
+    for (TString& s : t.flat<TString>()) s = std::string(random() % 3, 'x');
     return t;
   }
   Dispatch(type, PlainTypes(), [&](auto zero) {

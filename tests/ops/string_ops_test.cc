@@ -9,21 +9,21 @@ namespace {
 
 std::string TextOf(const Tensor& value, AttributeMap attrs = {}) {
   const Tensor text = RunOpOrDie("AsString", {value}, std::move(attrs));
-  return text.valid() ? text.data<std::string>()[0] : "";
+  return text.valid() ? std::string(text.data<TString>()[0]) : "";
 }
 
 TEST(StringOps, JoinRepeatsScalars) {
   const Tensor joined =
       RunOpOrDie("StringJoin", {Tensor::Vector<std::string>({"a", "b"}), Tensor::Scalar("x")},
                  {{"separator", "_"}});
-  EXPECT_EQ(joined.data<std::string>()[0], "a_x");
-  EXPECT_EQ(joined.data<std::string>()[1], "b_x");
+  EXPECT_EQ(joined.data<TString>()[0], "a_x");
+  EXPECT_EQ(joined.data<TString>()[1], "b_x");
   EXPECT_THAT(
       RunOp("StringJoin",
             {Tensor::Vector<std::string>({"a", "b"}), Tensor::Vector<std::string>({"a"})}, {}, true)
           .status,
       IsError(StatusCode::kInvalidArgument, "Input shapes do not match"));
-  EXPECT_EQ(RunOpOrDie("StringJoin", {}, {{"N", 0}}).scalar<std::string>(), "");
+  EXPECT_EQ(RunOpOrDie("StringJoin", {}, {{"N", 0}}).scalar<TString>(), "");
 }
 
 TEST(StringOps, AsStringWritesAsPrintfDoes) {
@@ -80,9 +80,9 @@ TEST(StringOps, RegexesMatchTheWholeText) {
 TEST(StringOps, ShardNames) {
   const Tensor base = Tensor::Scalar("m"), n = Tensor::Scalar<int32_t>(12);
   EXPECT_EQ(
-      RunOpOrDie("ShardedFilename", {base, Tensor::Scalar<int32_t>(3), n}).scalar<std::string>(),
+      RunOpOrDie("ShardedFilename", {base, Tensor::Scalar<int32_t>(3), n}).scalar<TString>(),
       "m-00003-of-00012");
-  EXPECT_EQ(RunOpOrDie("ShardedFilespec", {base, n}).scalar<std::string>(),
+  EXPECT_EQ(RunOpOrDie("ShardedFilespec", {base, n}).scalar<TString>(),
             std::string("m-") + std::string(5, '?') + "-of-00012");
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 Summary Parsed(const Tensor& t) {
   Summary summary;
-  EXPECT_TRUE(summary.ParseFromString(t.scalar<std::string>()));
+  EXPECT_TRUE(summary.ParseFromString(std::string(t.scalar<TString>())));
   return summary;
 }
 

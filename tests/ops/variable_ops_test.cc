@@ -98,7 +98,7 @@ TEST_F(VariableOpsTest, StringsAndTruthValuesCanBeVariables) {
   const Output set = Assign(
       s.root, text, Const(s.root, std::vector<std::string>{"a", "long enough for the heap"}));
   ASSERT_OK(s.Run({}, {set}));
-  EXPECT_EQ(s.Value(text).data<std::string>()[1], "long enough for the heap");
+  EXPECT_EQ(s.Value(text).data<TString>()[1], "long enough for the heap");
 }
 
 TEST_F(VariableOpsTest, UpdatesFromManyThreadsAllCount) {

@@ -117,7 +117,7 @@ TEST(SampleGraphsTest, SummariesAreTensorFlows) {
   ASSERT_OK(found);
   const Tensor golden = sample.Value("merged");
   Summary ours, theirs;
-  ASSERT_TRUE(ours.ParseFromString((*found)[0].scalar<std::string>()));
+  ASSERT_TRUE(ours.ParseFromString(std::string((*found)[0].scalar<TString>())));
   ASSERT_TRUE(theirs.ParseFromArray(golden.raw_data(), static_cast<int>(golden.num_elements())));
   ASSERT_EQ(ours.value_size(), theirs.value_size());
   for (int i = 0; i < ours.value_size(); ++i) {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <random>
 
+#include "core/exceptions.h"
 #include "core/graph.h"
 #include "runtime/cpu_device.h"
 #include "tests/testing/registry.h"
@@ -26,7 +27,7 @@ StatusOr<Node*> AddSource(Graph& graph, const std::string& name, const Tensor& v
 }
 
 Status RunKernel(const Kernel& kernel, KernelContext& ctx) {
-  if (!kernel.is_async()) return kernel.Compute(ctx);
+  if (!kernel.is_async()) return CatchExceptions([&] { return kernel.Compute(ctx); });
   std::mutex mu;
   std::condition_variable cv;
   bool finished = false;
@@ -208,7 +209,7 @@ std::vector<Tensor> SampleInputs(const OpRegistration& op, const OpExample& exam
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < example.inputs.size(); ++i) {
     if (const Tensor* value = std::get_if<Tensor>(&example.inputs[i])) {
-      inputs.push_back(value->Copy());
+      inputs.push_back(value->Copy().value());
       continue;
     }
     DType dtype = DType::kFloat;
@@ -229,7 +230,7 @@ Tensor Sample(DType dtype, const Shape& shape, double low, double high, uint64_t
   Tensor t(dtype, shape);
   const int64_t n = t.num_elements();
   if (dtype == DType::kString) {
-    for (int64_t i = 0; i < n; ++i) t.data<std::string>()[i] = std::string(1, 'a' + random() % 3);
+    for (int64_t i = 0; i < n; ++i) t.data<TString>()[i] = std::string(1, 'a' + random() % 3);
   }
   Dispatch(dtype, PlainTypes(), [&](auto zero) {
     using T = decltype(zero);

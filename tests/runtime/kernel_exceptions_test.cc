@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the standard library throws inside a kernel is the node's error.
+#include <gtest/gtest.h>
+
+#include <new>
+#include <stdexcept>
+
+#include "core/parallel.h"
+#include "ops/array_ops.h"
+#include "runtime/local_session.h"
+#include "tests/testing/status_matchers.h"
+#include "ops/register.h"
+
+namespace tenon {
+namespace {
+
+using testing::IsError;
+
+Status ThrowWhileComputing(KernelContext&) { throw std::bad_alloc(); }
+
+Status ThrowInALoop(KernelContext&) {
+  ParallelFor(64, 1e6, [](int64_t begin, int64_t end) {
+    if (begin <= 40 && 40 < end) throw std::length_error("too long");
+  });
+  return OkStatus();
+}
+
+class ThrowWhileStarting final : public AsyncKernel {
+ public:
+  using AsyncKernel::AsyncKernel;
+  void ComputeAsync(KernelContext&, Done) const override { throw std::bad_alloc(); }
+};
+
+class ThrowWhenMade final : public Kernel {
+ public:
+  explicit ThrowWhenMade(KernelConstruction& c) : Kernel(c) { throw std::bad_alloc(); }
+  Status Compute(KernelContext&) const override { return OkStatus(); }
+};
+
+const OpRegistry& OpsThatThrow() {
+  static const OpRegistry* const registry = [] {
+    auto* ops = new OpRegistry;
+    RegisterAllOps(*ops);
+    ops->Add("ThrowWhileComputing").Input("x: float").Output("y: float").NotDifferentiable()
+        .Kernel(kCpu, ThrowWhileComputing).NoExample("a test's").Shape(UnchangedShape).Doc("x");
+    ops->Add("ThrowInALoop").Input("x: float").Output("y: float").NotDifferentiable()
+        .Kernel(kCpu, ThrowInALoop).NoExample("a test's").Shape(UnchangedShape).Doc("x");
+    ops->Add("ThrowWhileStarting").Input("x: float").Output("y: float").NotDifferentiable()
+        .Kernel<ThrowWhileStarting>(kCpu).NoExample("a test's").Shape(UnchangedShape).Doc("x");
+    ops->Add("ThrowWhenMade").Input("x: float").Output("y: float").NotDifferentiable()
+        .Kernel<ThrowWhenMade>(kCpu).NoExample("a test's").Shape(UnchangedShape).Doc("x");
+    return ops;
+  }();
+  return *registry;
+}
+
+TEST(KernelExceptionsTest, AreTheErrorOfTheNode) {
+  for (const std::string op :
+       {"ThrowWhileComputing", "ThrowInALoop", "ThrowWhileStarting", "ThrowWhenMade"}) {
+    for (const int threads : {1, 4}) {
+      const Scope root = Scope::Root(OpsThatThrow());
+      const Output x = Placeholder(root.WithName("x"), DType::kFloat);
+      root.WithName("bad").Op(op).Input(x).Output();
+      Identity(root.WithName("good"), x);
+      ASSERT_OK(root.status());
+      LocalSessionOptions options;
+      options.threads = threads;
+      auto session = MakeLocalSession(root.graph(), options);
+      ASSERT_OK(session);
+      const Session::Feeds feeds = {{"x", Tensor::Scalar(1.0f)}};
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_THAT((*session)->Run(feeds, {"bad"}),
+                    IsError(StatusCode::kResourceExhausted, "node 'bad'"))
+            << op;
+        EXPECT_OK((*session)->Run(feeds, {"good"})) << op;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon
