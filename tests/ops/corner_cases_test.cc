@@ -187,6 +187,12 @@ TEST(CornerCasesTest, EachNanIsItsOwnKey) {
   ExpectEachNanIsItsOwnKey<Half>(DType::kHalf);
 }
 
+TEST(CornerCasesTest, ANodeHasNoMillionOutputs) {
+  const auto status = RunOp("DynamicPartition", {Empty({0}), Empty({0}, DType::kInt32)},
+                            {{"num_partitions", 1000000}}).status;
+  EXPECT_THAT(status, IsError(kInvalid, "attr 'num_partitions' is out of range: 1000000"));
+}
+
 TEST(CornerCasesTest, HandlesAreShuffledAsObjects) {
   Tensor handles(DType::kResource, {5});
   for (int i = 0; i < 5; ++i) {
