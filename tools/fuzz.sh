@@ -4,7 +4,7 @@
 # Builds the fuzzing programs and runs them, two at a time, for so many minutes in total.
 #
 #   tools/fuzz.sh 10             all targets, those of tests/fuzz/*_fuzz.cc
-#   tools/fuzz.sh 60 op graph    these ones
+#   tools/fuzz.sh 60 op graph    these
 #
 # Prints a line a target: executions, a second, coverage (edges/features) at nine tenths of the time
 # and at the end, how much it grew in the last tenth, peak memory, and how it ended. Ends with 1 when

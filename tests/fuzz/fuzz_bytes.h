@@ -11,8 +11,8 @@
 
 namespace tenon::testing {
 
-/// Choices read from a fuzzer's bytes, front to back. Where the bytes have ended every choice is the
-/// first one, so targets put the plainest first.
+/// Choices read from a fuzzer's bytes, front to back. Where the bytes have ended every choice is
+/// the first one, so targets put the plainest first.
 class FuzzBytes {
  public:
   explicit FuzzBytes(absl::Span<const uint8_t> data) : rest_(data) {}

@@ -19,10 +19,23 @@ T OddNumber(FuzzBytes& bytes) {
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(OddInteger(bytes));
   } else if constexpr (std::is_floating_point_v<T>) {
-    static const std::vector<T> numbers = {
-        T(0), T(1), T(-1), T(0.5), T(2), T(-0.0), Limits::quiet_NaN(), Limits::infinity(),
-        -Limits::infinity(), Limits::denorm_min(), Limits::min(), Limits::max(), Limits::lowest(),
-        T(1e10), T(-3e9), T(2147483648.0), T(1e-20)};
+    static const std::vector<T> numbers = {T(0),
+                                           T(1),
+                                           T(-1),
+                                           T(0.5),
+                                           T(2),
+                                           T(-0.0),
+                                           Limits::quiet_NaN(),
+                                           Limits::infinity(),
+                                           -Limits::infinity(),
+                                           Limits::denorm_min(),
+                                           Limits::min(),
+                                           Limits::max(),
+                                           Limits::lowest(),
+                                           T(1e10),
+                                           T(-3e9),
+                                           T(2147483648.0),
+                                           T(1e-20)};
     return bytes.OneOf(numbers);
   } else if constexpr (std::is_same_v<T, std::complex<float>>) {
     const float real = OddNumber<float>(bytes);
@@ -37,8 +50,8 @@ T OddNumber(FuzzBytes& bytes) {
 
 std::string OddText(FuzzBytes& bytes) {
   static const std::vector<std::string> texts = {
-      "a", "", "1", "-1e400", "9223372036854775808", "nan", "(", "a*", "%s%n", "\xff\xfe",
-      std::string("a\0b", 3), std::string(300, 'x')};
+      "a", "",   "1",    "-1e400",   "9223372036854775808",  "nan",
+      "(", "a*", "%s%n", "\xff\xfe", std::string("a\0b", 3), std::string(300, 'x')};
   const int i = bytes.Below(static_cast<int>(texts.size()) + 1);
   return i < static_cast<int>(texts.size()) ? texts[i] : bytes.Text(12);
 }
@@ -46,20 +59,53 @@ std::string OddText(FuzzBytes& bytes) {
 }  // namespace
 
 int64_t OddInteger(FuzzBytes& bytes) {
-  static const std::vector<int64_t> numbers = {
-      0, 1, 2, -1, 3, 4, -2, 7, 16, 100, 255, 256, -128, 65536, 1000000, int64_t{1} << 28,
-      (int64_t{1} << 31) - 1, int64_t{1} << 31, -(int64_t{1} << 31), int64_t{1} << 32,
-      int64_t{1} << 40, int64_t{1} << 62, std::numeric_limits<int64_t>::max() / 2,
-      std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min(),
-      std::numeric_limits<int64_t>::min() + 1, std::numeric_limits<int64_t>::max() - 1};
+  static const std::vector<int64_t> numbers = {0,
+                                               1,
+                                               2,
+                                               -1,
+                                               3,
+                                               4,
+                                               -2,
+                                               7,
+                                               16,
+                                               100,
+                                               255,
+                                               256,
+                                               -128,
+                                               65536,
+                                               1000000,
+                                               int64_t{1} << 28,
+                                               (int64_t{1} << 31) - 1,
+                                               int64_t{1} << 31,
+                                               -(int64_t{1} << 31),
+                                               int64_t{1} << 32,
+                                               int64_t{1} << 40,
+                                               int64_t{1} << 62,
+                                               std::numeric_limits<int64_t>::max() / 2,
+                                               std::numeric_limits<int64_t>::max(),
+                                               std::numeric_limits<int64_t>::min(),
+                                               std::numeric_limits<int64_t>::min() + 1,
+                                               std::numeric_limits<int64_t>::max() - 1};
   const int i = bytes.Below(static_cast<int>(numbers.size()) + 2);
   return i < static_cast<int>(numbers.size()) ? numbers[i] : bytes.Raw<int64_t>();
 }
 
 Shape OddShape(FuzzBytes& bytes) {
-  static const std::vector<int64_t> sizes = {
-      2, 1, 0, 3, 4, 5, 7, 17, 64, 1000, int64_t{1} << 31, int64_t{1} << 40, int64_t{1} << 62,
-      std::numeric_limits<int64_t>::max() / 2, std::numeric_limits<int64_t>::max()};
+  static const std::vector<int64_t> sizes = {2,
+                                             1,
+                                             0,
+                                             3,
+                                             4,
+                                             5,
+                                             7,
+                                             17,
+                                             64,
+                                             1000,
+                                             int64_t{1} << 31,
+                                             int64_t{1} << 40,
+                                             int64_t{1} << 62,
+                                             std::numeric_limits<int64_t>::max() / 2,
+                                             std::numeric_limits<int64_t>::max()};
   static const std::vector<int> ranks = {2, 1, 0, 3, 4, 5, 8, Shape::kMaxRank};
   DimVector dims(bytes.OneOf(ranks));
   for (int64_t& d : dims) d = bytes.OneOf(sizes);
@@ -113,10 +159,17 @@ Tensor OddTensor(FuzzBytes& bytes, DType dtype, const Shape& shape) {
     const T same = kind == 0 ? OddNumber<T>(bytes) : T(0);
     for (int64_t i = 0; i < n; ++i) {
       switch (kind) {
-        case 0: values[i] = same; break;
-        case 1: values[i] = static_cast<T>(static_cast<float>(i % 100)); break;
-        case 2: values[i] = static_cast<T>(static_cast<float>(bytes.Below(4))); break;
-        default: values[i] = OddNumber<T>(bytes);
+        case 0:
+          values[i] = same;
+          break;
+        case 1:
+          values[i] = static_cast<T>(static_cast<float>(i % 100));
+          break;
+        case 2:
+          values[i] = static_cast<T>(static_cast<float>(bytes.Below(4)));
+          break;
+        default:
+          values[i] = OddNumber<T>(bytes);
       }
     }
   });

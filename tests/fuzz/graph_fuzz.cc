@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GraphDefs from outside: parsed, imported, and a step run. The first byte says which sample graph's
-// feeds, fetches and targets are used.
+// GraphDefs from outside: parsed, imported, and a step run. The first byte says which sample
+// graph's feeds, fetches and targets are used.
 #include <google/protobuf/stubs/logging.h>
 
 #include "core/memory_limit.h"

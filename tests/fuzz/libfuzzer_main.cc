@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one target of a fuzzing program, as libFuzzer calls it. With --seeds=FOLDER the program writes
-// the target's seeds there instead.
+// The one target of a fuzzing program, as libFuzzer calls it. With --seeds=FOLDER the program
+// writes the target's seeds there instead.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -2,8 +2,8 @@
 //
 // One node of a random op with random inputs and attributes, corner values first, and now and then
 // its gradient, run in a session: it gives what was declared, or an error, soon and within its
-// memory. The first four bytes choose the op by a hash of its name, so that kept inputs mean the same
-// when ops are added; all further bytes 0 give its first example.
+// memory. The first four bytes choose the op by a hash of its name, so that kept inputs mean the
+// same when ops are added; all further bytes 0 give its first example.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -98,7 +98,8 @@ struct OpCase {
   std::vector<std::pair<Output, Shape>> sources;  // inputs that are plain values
 };
 
-/// The attributes and inputs of a use of the op: one of its examples, spoilt here and there, or any.
+/// The attributes and inputs of a use of the op: one of its examples, spoilt here and there, or
+/// any.
 Status ChooseNode(FuzzBytes& bytes, const OpRegistration& op, AttributeMap* attrs,
                   std::vector<Tensor>* inputs) {
   const bool from_example = !op.examples.empty() && !bytes.Chance(40);
@@ -127,8 +128,8 @@ Status ChooseNode(FuzzBytes& bytes, const OpRegistration& op, AttributeMap* attr
     const DType dtype = BaseType(types[i]);
     if (!input.valid() || input.dtype() != dtype || bytes.Chance(15)) {
       const bool alike = i > 0 && bytes.Chance(50);
-      const Shape shape = alike ? (*inputs)[bytes.Below(static_cast<int>(i))].shape()
-                                : OddShape(bytes);
+      const Shape shape =
+          alike ? (*inputs)[bytes.Below(static_cast<int>(i))].shape() : OddShape(bytes);
       input = OddTensor(bytes, dtype, shape);
     } else if (bytes.Chance(15)) {
       Spoil(bytes, &input);
@@ -140,11 +141,11 @@ Status ChooseNode(FuzzBytes& bytes, const OpRegistration& op, AttributeMap* attr
 StatusOr<Endpoint> AddVariable(OpCase* c, const std::string& name, bool is_ref,
                                const Tensor& value) {
   const AttributeMap attrs = {{"dtype", value.dtype()}, {"shape", PartialShape()}};
-  TENON_ASSIGN_OR_RETURN(
-      Node * variable, c->graph.AddNode(name, is_ref ? "VariableV2" : "VarHandleOp", attrs, {}));
-  TENON_ASSIGN_OR_RETURN(
-      Node * first, c->graph.AddNode(StrCat(name, "_value"), "Const",
-                                     {{"dtype", value.dtype()}, {"value", value}}, {}));
+  TENON_ASSIGN_OR_RETURN(Node * variable,
+                         c->graph.AddNode(name, is_ref ? "VariableV2" : "VarHandleOp", attrs, {}));
+  TENON_ASSIGN_OR_RETURN(Node * first,
+                         c->graph.AddNode(StrCat(name, "_value"), "Const",
+                                          {{"dtype", value.dtype()}, {"value", value}}, {}));
   const AttributeMap types = {{is_ref ? "T" : "dtype", value.dtype()}};
   TENON_ASSIGN_OR_RETURN(
       Node * assign, c->graph.AddNode(StrCat(name, "_init"), is_ref ? "Assign" : "AssignVariableOp",
@@ -208,8 +209,8 @@ Status BuildCase(FuzzBytes& bytes, const OpRegistration& op, OpCase* c) {
     } else if (hide || value.dtype() == DType::kVariant) {
       const PartialShape shape = bytes.Chance(50) ? PartialShape(value.shape()) : PartialShape();
       TENON_ASSIGN_OR_RETURN(
-          end.node, c->graph.AddNode(name, "Placeholder",
-                                     {{"dtype", value.dtype()}, {"shape", shape}}, {}));
+          end.node,
+          c->graph.AddNode(name, "Placeholder", {{"dtype", value.dtype()}, {"shape", shape}}, {}));
       c->feeds.emplace_back(name, value);
       c->sources.emplace_back(end, value.shape());
     } else {

@@ -85,12 +85,12 @@ TEST(CornerCasesTest, IndexTuplesOfLengthZeroAskForNoMemory) {
   EXPECT_THAT(RunOp("GatherNd", {Empty({0}), indices}).status,
               IsError(kInvalid, "Requested more than 0 entries"));
   ExpectShape("ScatterNd", {indices, Empty({kHuge, 0}), Tensor::Vector<int32_t>({0})}, {0});
-  const Tensor two = RunOpOrDie(
-      "GatherNd", {Tensor::Vector<float>({1, 2}), Empty({2, 0}, DType::kInt32)});
+  const Tensor two =
+      RunOpOrDie("GatherNd", {Tensor::Vector<float>({1, 2}), Empty({2, 0}, DType::kInt32)});
   EXPECT_THAT(two.flat<float>(), ElementsAre(1, 2, 1, 2));
-  const Tensor sum = RunOpOrDie("ScatterNd", {Empty({2, 0}, DType::kInt32),
-                                              Tensor::Of<float>({2, 2}, {1, 2, 3, 4}),
-                                              Tensor::Vector<int32_t>({2})});
+  const Tensor sum = RunOpOrDie(
+      "ScatterNd", {Empty({2, 0}, DType::kInt32), Tensor::Of<float>({2, 2}, {1, 2, 3, 4}),
+                    Tensor::Vector<int32_t>({2})});
   EXPECT_THAT(sum.flat<float>(), ElementsAre(4, 6));
 }
 
@@ -100,8 +100,10 @@ TEST(CornerCasesTest, RearrangingEmptyTensorsEndsAtOnce) {
               {2 * kHuge + 1, 0});
   ExpectShape("Pad", {Empty({0, 0}), Tensor::Of<int64_t>({2, 2}, {kHalf, kHalf - 1, 0, 0})},
               {kHighest, 0});
-  ExpectShape("Slice", {Empty({0, 2, 1, 1, kHalf / 2}), ints({0, 2, 1, 1, kHalf / 2}),
-                        ints({0, 0, 0, 0, 0})}, {0, 0, 0, 0, 0});
+  ExpectShape(
+      "Slice",
+      {Empty({0, 2, 1, 1, kHalf / 2}), ints({0, 2, 1, 1, kHalf / 2}), ints({0, 0, 0, 0, 0})},
+      {0, 0, 0, 0, 0});
   ExpectShape("Transpose", {Empty({kHuge, 0, 2}), ints({2, 0, 1})}, {2, kHuge, 0});
   ExpectShape("ReverseV2", {Empty({kHuge, 0}), ints({0, 1})}, {kHuge, 0});
   ExpectShape("Tile", {Empty({0, 2}), ints({kHighest, kHuge})}, {0, 2 * kHuge});
@@ -112,8 +114,10 @@ TEST(CornerCasesTest, LossesOfEmptyTensorsEndAtOnce) {
   ExpectShape("SoftmaxCrossEntropyWithLogits", {Empty({0, kHuge}), Empty({0, kHuge})}, {0});
   EXPECT_THAT(RunOp("SoftmaxCrossEntropyWithLogits", {Empty({kHuge, 0}), Empty({kHuge, 0})}).status,
               IsError(kExhausted, "out of"));
-  EXPECT_THAT(RunOp("InTopKV2", {Empty({0, kHuge}), Empty({0}, DType::kInt32),
-                                 Tensor::Scalar<int32_t>(1)}).status, IsError(StatusCode::kOk, ""));
+  EXPECT_THAT(
+      RunOp("InTopKV2", {Empty({0, kHuge}), Empty({0}, DType::kInt32), Tensor::Scalar<int32_t>(1)})
+          .status,
+      IsError(StatusCode::kOk, ""));
 }
 
 TEST(CornerCasesTest, SizesThatDoNotFitTogetherAreAnError) {
@@ -124,15 +128,16 @@ TEST(CornerCasesTest, SizesThatDoNotFitTogetherAreAnError) {
   const auto product = RunBoth("MatMul", {Empty({kHuge, 0}), Empty({0, kHuge})});
   EXPECT_THAT(product.shown, IsError(kInvalid, "too many elements"));
   EXPECT_THAT(product.hidden, IsError(kInvalid, "too many elements"));
-  const auto pad = RunBoth("Pad", {Empty({kHalf, 0}), Tensor::Of<int64_t>({2, 2}, {kHalf, 0, 0, 0})});
+  const auto pad =
+      RunBoth("Pad", {Empty({kHalf, 0}), Tensor::Of<int64_t>({2, 2}, {kHalf, 0, 0, 0})});
   EXPECT_THAT(pad.shown, IsError(kInvalid, "does not fit in 64 bits"));
   EXPECT_THAT(pad.hidden, IsError(kInvalid, "does not fit in 64 bits"));
   const auto tile = RunBoth("Tile", {Empty({kHuge, 0}), Tensor::Vector<int64_t>({kHuge, 1})});
   EXPECT_THAT(tile.shown, IsError(kInvalid, "does not fit in 64 bits"));
   EXPECT_THAT(tile.hidden, IsError(kInvalid, "does not fit in 64 bits"));
-  const auto offset = RunBoth("ConcatOffset", {axis, Tensor::Vector<int32_t>({2000000000}),
-                                               Tensor::Vector<int32_t>({2000000000}),
-                                               Tensor::Vector<int32_t>({1})});
+  const auto offset = RunBoth(
+      "ConcatOffset", {axis, Tensor::Vector<int32_t>({2000000000}),
+                       Tensor::Vector<int32_t>({2000000000}), Tensor::Vector<int32_t>({1})});
   EXPECT_THAT(offset.shown, IsError(kInvalid, "does not fit in int32"));
 }
 
@@ -145,9 +150,11 @@ TEST(CornerCasesTest, AGraphKnowsThatAShapeCannotBe) {
 }
 
 TEST(CornerCasesTest, ADimensionThatDoesNotFitInInt32IsNotCutOff) {
-  EXPECT_THAT(RunOp("Shape", {Empty({kHuge, 0})}).status, IsError(kInvalid, "does not fit in int32"));
-  EXPECT_THAT(RunOpOrDie("Shape", {Empty({kHuge, 0})}, {{"out_type", DType::kInt64}}).flat<int64_t>(),
-              ElementsAre(kHuge, 0));
+  EXPECT_THAT(RunOp("Shape", {Empty({kHuge, 0})}).status,
+              IsError(kInvalid, "does not fit in int32"));
+  EXPECT_THAT(
+      RunOpOrDie("Shape", {Empty({kHuge, 0})}, {{"out_type", DType::kInt64}}).flat<int64_t>(),
+      ElementsAre(kHuge, 0));
 }
 
 TEST(CornerCasesTest, AGradientHasTheHugeDimensionsOfItsValue) {
@@ -189,7 +196,8 @@ TEST(CornerCasesTest, EachNanIsItsOwnKey) {
 
 TEST(CornerCasesTest, ANodeHasNoMillionOutputs) {
   const auto status = RunOp("DynamicPartition", {Empty({0}), Empty({0}, DType::kInt32)},
-                            {{"num_partitions", 1000000}}).status;
+                            {{"num_partitions", 1000000}})
+                          .status;
   EXPECT_THAT(status, IsError(kInvalid, "attr 'num_partitions' is out of range: 1000000"));
 }
 
