@@ -7,7 +7,6 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 #include <random>
 
@@ -15,6 +14,7 @@
 #include "core/interruption.h"
 #include "core/mutex.h"
 #include "ops/arguments.h"
+#include "ops/elements.h"
 #include "ops/philox.h"
 #include "ops/register.h"
 
@@ -247,22 +247,13 @@ class Shuffle final : public RandomKernel {
       if (i % 4 == 0) x = stream.Next();
       std::swap(order[i], order[i + x[i % 4] % static_cast<uint64_t>(rows - i)]);
     }
-    TENON_ASSIGN_OR_RETURN(Tensor out, in.Copy());
+    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+    const int64_t row = in.num_elements() / rows;
     for (int64_t i = 0; i < rows; ++i) {
       if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-      CopyRow(in.Slice(order[i], order[i] + 1), out.Slice(i, i + 1));
+      CopyElements(in.dtype(), ElementAt(in, order[i] * row), ElementAt(*out, i * row), row);
     }
-    ctx.set_output(0, std::move(out));
     return OkStatus();
-  }
-
- private:
-  static void CopyRow(const Tensor& from, Tensor to) {
-    if (from.dtype() == DType::kString) {
-      std::copy_n(from.data<TString>(), from.num_elements(), to.data<TString>());
-    } else {
-      std::memcpy(to.raw_data(), from.raw_data(), from.num_bytes());
-    }
   }
 };
 
