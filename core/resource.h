@@ -18,6 +18,8 @@ class Resource {
   virtual ~Resource() = default;
   /// The kind, as messages name it: "variable", "queue".
   virtual std::string_view kind() const = 0;
+  /// The memory it holds, about.
+  virtual int64_t num_bytes() const { return 0; }
 };
 
 /// The element type of a resource tensor: names a resource of a device. Between kernels of one

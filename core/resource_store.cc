@@ -51,6 +51,24 @@ Status ResourceStore::Delete(std::string_view container, std::string_view kind,
   return NotFound("Resource ", Container(container), "/", name, "/", kind, " does not exist.");
 }
 
+std::vector<ResourceStore::Usage> ResourceStore::Usages() const {
+  std::vector<std::pair<std::string, std::vector<std::shared_ptr<Resource>>>> held;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [container, resources] : containers_) {
+      auto& list = held.emplace_back(container, std::vector<std::shared_ptr<Resource>>()).second;
+      for (const auto& [key, resource] : resources) list.push_back(resource);
+    }
+  }
+  std::vector<Usage> usages;
+  for (const auto& [container, resources] : held) {
+    Usage& usage = usages.emplace_back(Usage{container, 0, 0});
+    usage.resources = static_cast<int64_t>(resources.size());
+    for (const auto& resource : resources) usage.bytes += resource->num_bytes();
+  }
+  return usages;
+}
+
 void ResourceStore::Clear(std::string_view container) {
   StringMap<std::shared_ptr<Resource>> dying;
   MutexLock lock(mu_);

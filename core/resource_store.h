@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/hash_map.h"
 #include "core/mutex.h"
@@ -50,6 +51,13 @@ class ResourceStore {
   Status Delete(std::string_view container, std::string_view kind, std::string_view name);
   /// Removes everything in `container`; empty means the default one.
   void Clear(std::string_view container);
+  /// For people: what each container holds.
+  struct Usage {
+    std::string container;
+    int64_t resources = 0;
+    int64_t bytes = 0;
+  };
+  std::vector<Usage> Usages() const;
   /// Grows whenever something is removed: who keeps what Lookup gave compares it to know that the
   /// name may mean something else now.
   uint64_t removals() const { return removals_.load(std::memory_order_acquire); }

@@ -47,6 +47,11 @@ class Variable : public Resource {
     return FailedPrecondition("Attempting to use uninitialized value ", name_);
   }
 
+  int64_t num_bytes() const override {
+    const Tensor value = Read();
+    return value.valid() ? static_cast<int64_t>(value.num_bytes()) : 0;
+  }
+
   /// Replaces the value; the variable shares the tensor's buffer from now on.
   void Assign(Tensor value) {
     MutexLock lock(mu_);

@@ -262,6 +262,13 @@ void Worker::Describe(cluster::ServerStatusResponse* out) {
     }
   }
   steps_.Describe(environment_.clock->Now(), out);
+  // The devices of a task share their resources.
+  for (const ResourceStore::Usage& usage : environment_.devices[0]->resources().Usages()) {
+    auto* container = out->add_containers();
+    container->set_name(usage.container);
+    container->set_resources(usage.resources);
+    container->set_bytes(usage.bytes);
+  }
 }
 
 void Worker::RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, Done done) {

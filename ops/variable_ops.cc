@@ -11,8 +11,9 @@
 namespace tenon {
 namespace {
 
-/// Finds or makes the variable at its first run, and keeps it from then on: references to it are
-/// borrowed from this kernel.
+/// Finds or makes the variable at its first run, and again when something has been removed from the
+/// store, so that nobody goes on with a variable that no longer exists. References are borrowed from
+/// this kernel, which therefore keeps every variable that it has ever given, the old ones empty.
 class VariableKernel final : public Kernel {
  public:
   explicit VariableKernel(KernelConstruction& c)
@@ -23,7 +24,9 @@ class VariableKernel final : public Kernel {
         shape_(c.Attr<PartialShape>("shape")) {}
 
   Status Compute(KernelContext& ctx) const override {
-    Variable* variable = ready_.load(std::memory_order_acquire);
+    const bool known =
+        removals_.load(std::memory_order_acquire) == ctx.resources().removals();
+    Variable* variable = known ? ready_.load(std::memory_order_acquire) : nullptr;
     if (variable == nullptr) {
       TENON_ASSIGN_OR_RETURN(variable, Find(ctx.resources()));
     }
@@ -34,6 +37,9 @@ class VariableKernel final : public Kernel {
 
  private:
   StatusOr<Variable*> Find(ResourceStore& store) const {
+    // Over the lookup, so that the newest variable comes last.
+    MutexLock lock(mu_);
+    const uint64_t removals = store.removals();
     const std::string& key = shared_name_.empty() ? name() : shared_name_;
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<RefVariable> found,
                            store.LookupOrCreate<RefVariable>(container_, key, [&] {
@@ -44,10 +50,13 @@ class VariableKernel final : public Kernel {
                              shape_.ToString(), " and found already created ",
                              ToString(found->dtype()), found->shape().ToString());
     }
-    MutexLock lock(mu_);
-    if (variable_ == nullptr) variable_ = std::move(found);
-    ready_.store(variable_.get(), std::memory_order_release);
-    return variable_.get();
+    if (variables_.empty() || variables_.back() != found) {
+      if (!variables_.empty()) variables_.back()->Assign(Tensor());
+      variables_.push_back(std::move(found));
+    }
+    ready_.store(variables_.back().get(), std::memory_order_release);
+    removals_.store(removals, std::memory_order_release);
+    return variables_.back().get();
   }
 
   const std::string container_;
@@ -55,8 +64,9 @@ class VariableKernel final : public Kernel {
   const DType dtype_;
   const PartialShape shape_;
   mutable Mutex mu_;
-  mutable std::shared_ptr<RefVariable> variable_ ABSL_GUARDED_BY(mu_);
+  mutable std::vector<std::shared_ptr<RefVariable>> variables_ ABSL_GUARDED_BY(mu_);
   mutable std::atomic<Variable*> ready_{nullptr};
+  mutable std::atomic<uint64_t> removals_{0};  // when `ready_` was looked up
 };
 
 Status VariableOpShape(ShapeContext& c) {

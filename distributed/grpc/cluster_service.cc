@@ -106,6 +106,10 @@ std::string ToText(const cluster::ServerStatusResponse& status) {
       status.ended_tasks().empty() ? "none" : Join(status.ended_tasks(), ", "), "\n",
       "tensors: ", Mebibytes(status.memory_bytes()), "; calls: ", status.calls(),
       "; steps: ", status.num_steps(), "; receives that wait: ", status.num_receives(), "\n");
+  for (const auto& c : status.containers()) {
+    StrAppend(&out, "container ", c.name(), ": ", c.resources(), " variables and others, ",
+              Mebibytes(c.bytes()), "\n");
+  }
   for (const auto& s : status.sessions()) {
     StrAppend(&out, "session ", s.id(), ": ", s.nodes(), " nodes, ", s.signatures(),
               " signatures, ");

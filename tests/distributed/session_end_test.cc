@@ -147,6 +147,31 @@ TEST(SessionEndTest, AStepThatCannotBeCompiledLeavesNoPartition) {
   }
 }
 
+TEST(SessionEndTest, AResetByOneMasterIsSeenByTheSessionsOfOthers) {
+  TestCluster cluster(1, 2);
+  cluster.StartAll();
+  const Scope root = Scope::Root(AllOps());
+  BuildVariable(root);
+  AssignAdd(root.WithDevice("/job:ps/task:0").WithName("add"), {root.graph().Find("v"), 0},
+            Const(root, {1.0f, 1.0f}));
+  auto session = MakeRemoteSession(cluster.at("worker", 1).target(), root.graph());
+  ASSERT_OK(session);
+  ASSERT_OK((*session)->Run({}, {}, {"init"}));
+  ASSERT_OK((*session)->Run({}, {}, {"add"}));
+  RawCaller caller(cluster.at("worker", 0).target());
+  ResetResponse response;
+  ASSERT_TRUE(caller.Call(kMaster + "Reset", ResetRequest(), &response).ok());
+  // Its variable is gone: it must not train one that nobody else has.
+  EXPECT_THAT((*session)->Run({}, {}, {"add"}),
+              IsError(StatusCode::kFailedPrecondition, "Attempting to use uninitialized value v"));
+  ASSERT_OK((*session)->Run({}, {}, {"init"}));
+  auto other = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  ASSERT_OK(other);
+  const auto v = (*other)->Run({}, {"v"});
+  ASSERT_OK(v);
+  EXPECT_EQ((*v)[0].data<float>()[1], 2.0f);
+}
+
 TEST(SessionEndTest, AnIdleSessionIsClosedAndItsWorkerSessionsToo) {
   ServerLimits limits;
   limits.session_timeout = std::chrono::seconds(1);
