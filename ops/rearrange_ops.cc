@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/counted_memory.h"
 #include "ops/arguments.h"
 #include "ops/array_ops.h"
 #include "ops/inline_kernel.h"
@@ -79,7 +80,7 @@ StatusOr<DimVector> ReadPermutation(const Tensor& t, int64_t n) {
     return InvalidArgument("transpose expects a vector of size ", n,
                            ". But input(1) is a vector of size ", perm.size());
   }
-  std::vector<bool> seen(n, false);
+  CountedVector<bool> seen(n, false);
   for (const int64_t p : perm) {
     if (p < 0 || p >= n) return InvalidArgument(p, " is out of range [0 .. ", n, ")");
     if (seen[p]) return InvalidArgument(p, " is duplicated in the permutation.");

@@ -52,6 +52,7 @@ test_preset() {
 
 tools/install_deps.sh
 tools/check_layers.py
+tools/check_sizes.py
 if [[ $label == . || $label == interop ]]; then
   tools/install_tensorflow.sh || echo "without TensorFlow the interop tests are skipped" >&2
 fi

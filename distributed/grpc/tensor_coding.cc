@@ -41,7 +41,7 @@ struct TensorHead {
 
   bool ReadDType(CodedInputStream& in) {
     uint32_t number;
-    if (!in.ReadVarint32(&number)) return false;
+    if (!in.ReadVarint32(&number)) return false;  // size: it is no length but a dtype
     const auto known = DTypeFromNumber(static_cast<int>(number));
     if (!known || !IsPlain(*known)) return false;
     dtype = *known;
