@@ -5,6 +5,7 @@
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/security.h"
 #include "distributed/grpc/status.h"
+#include "distributed/grpc/tensor_coding.h"
 #include "proto/cluster_service.grpc.pb.h"
 #include "proto/master_service.grpc.pb.h"
 
@@ -42,6 +43,9 @@ class GrpcMasterChannel final : public MasterChannel {
     RunStepRequest request;
     request.set_session_handle(call->session_handle);
     request.set_store_errors_in_response_body(true);
+    size_t num_bytes = 0;
+    for (const auto& [name, tensor] : call->feeds) num_bytes += tensor.num_bytes();
+    TENON_RETURN_IF_ERROR(CheckFitsMessage(num_bytes));
     for (const auto& [name, tensor] : call->feeds) {
       NamedTensorProto* feed = request.add_feed();
       feed->set_name(name);

@@ -4,6 +4,7 @@
 #include "core/exceptions.h"
 #include "core/proto_io_tensor.h"
 #include "distributed/grpc/status.h"
+#include "distributed/grpc/tensor_coding.h"
 #include "proto/master.pb.h"
 
 namespace tenon {
@@ -32,6 +33,9 @@ Status ReadRequest(const RunStepRequest& request, RunStepCall* call) {
 }
 
 Status WriteResponse(RunStepCall* call, RunStepResponse* response) {
+  size_t num_bytes = 0;
+  for (const Tensor& tensor : call->fetched) num_bytes += tensor.num_bytes();
+  TENON_RETURN_IF_ERROR(CheckFitsMessage(num_bytes));
   for (size_t i = 0; i < call->fetches.size(); ++i) {
     NamedTensorProto* named = response->add_tensor();
     named->set_name(call->fetches[i]);

@@ -4,7 +4,7 @@
 #include "core/hash_map.h"
 #include "core/proto_io_tensor.h"
 #include "distributed/grpc/status.h"
-#include "distributed/grpc/wire.h"
+#include "distributed/grpc/tensor_coding.h"
 
 namespace tenon {
 
@@ -15,6 +15,9 @@ Status WriteRunGraphRequest(const RunGraphCall& call, RunGraphRequest* request) 
   request->set_step_id(call.step_id);
   request->set_store_errors_in_response_body(true);
   request->mutable_exec_opts()->set_record_timeline(call.record_timeline);
+  size_t num_bytes = 0;
+  for (const auto& [key, tensor] : call.send) num_bytes += tensor.num_bytes();
+  TENON_RETURN_IF_ERROR(CheckFitsMessage(num_bytes));
   for (const auto& [key, tensor] : call.send) {
     NamedTensorProto* named = request->add_send();
     named->set_name(key);
@@ -57,16 +60,16 @@ Status ReadRunGraphRequest(const RunGraphRequest& request, RunGraphCall* call) {
 
 Status WriteRunGraphResponse(Status status, bool error_in_body, RunGraphCall* call,
                              RunGraphResponse* response) {
+  size_t num_bytes = 0;
+  for (const Tensor& tensor : call->received) num_bytes += tensor.num_bytes();
+  if (status.ok()) status = CheckFitsMessage(num_bytes);
   for (size_t i = 0; i < call->received.size() && status.ok(); ++i) {
     NamedTensorProto* named = response->add_recv();
     named->set_name(call->recv_keys[i]);
     status = TensorToProto(call->received[i], named->mutable_tensor());
   }
   if (call->record_timeline) *response->mutable_step_stats() = std::move(call->step_stats);
-  if (status.ok() && response->ByteSizeLong() > kMaxMessageBytes) {
-    status = ResourceExhausted("the tensors that the step returns take ", response->ByteSizeLong(),
-                               " bytes; one answer can hold ", kMaxMessageBytes);
-  }
+  if (status.ok()) status = CheckFitsMessage(response->ByteSizeLong());
   if (!status.ok()) response->clear_recv();
   if (status.ok() || !error_in_body) return status;
   response->set_status_code(static_cast<error::Code>(status.code()));

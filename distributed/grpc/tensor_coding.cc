@@ -130,6 +130,12 @@ grpc::Slice ShareBytes(const Tensor& tensor, size_t begin, size_t size) {
   return grpc::Slice(static_cast<char*>(holder->raw_data()) + begin, size, release, holder);
 }
 
+Status CheckFitsMessage(size_t num_bytes) {
+  if (num_bytes <= kMaxMessageBytes) return OkStatus();
+  return ResourceExhausted("the tensors of one message take ", num_bytes, " bytes; it can hold ",
+                           kMaxMessageBytes, ": feed or fetch fewer at a time");
+}
+
 StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead, size_t apart_above) {
   EncodedTensor out;
   if (!tensor.valid() || !IsPlain(tensor.dtype())) {

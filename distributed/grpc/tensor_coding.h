@@ -38,6 +38,10 @@ struct EncodedTensor {
 StatusOr<EncodedTensor> EncodeTensor(const Tensor& tensor, bool is_dead,
                                      size_t apart_above = SIZE_MAX);
 
+/// ResourceExhausted when tensors of `num_bytes` together are more than one message can hold; to be
+/// asked before they are copied into one.
+Status CheckFitsMessage(size_t num_bytes);
+
 /// A slice over `size` of the tensor's bytes from `begin` on; it holds a reference to the buffer
 /// until they have left.
 grpc::Slice ShareBytes(const Tensor& tensor, size_t begin, size_t size);

@@ -119,6 +119,77 @@ TEST(PeerStreamTest, AMasterThatIsGoneLeavesNoStepBehind) {
   EXPECT_THAT(answer.answer().message(), ::testing::HasSubstr("step 77 has been cleaned up"));
 }
 
+/// What a stream writes, one message after the other, when the test says so.
+class RecordedStream final : public PeerStream {
+ public:
+  explicit RecordedStream(Poller& poller) : PeerStream(poller) {}
+  void Start() { Open(&reader_, &writer_); }
+  void Cancel() override {}
+  /// Ends the write that is on its way.
+  bool WriteNext() {
+    void* const tag = std::exchange(writer_.tag, nullptr);
+    if (tag == nullptr) return false;
+    EXPECT_OK(frames_.Read(&writer_.message, *this));
+    static_cast<Completion*>(tag)->Complete(true);
+    return true;
+  }
+  std::vector<cluster::PeerFrame> written;
+
+ private:
+  struct NoReader final : grpc::internal::AsyncReaderInterface<grpc::ByteBuffer> {
+    void Read(grpc::ByteBuffer*, void*) override {}
+  };
+  struct Writer final : grpc::internal::AsyncWriterInterface<grpc::ByteBuffer> {
+    void Write(const grpc::ByteBuffer& m, void* t) override {
+      message = m;
+      tag = t;
+    }
+    void Write(const grpc::ByteBuffer& m, grpc::WriteOptions, void* t) override { Write(m, t); }
+    grpc::ByteBuffer message;
+    void* tag = nullptr;
+  };
+  void OnFrame(cluster::PeerFrame frame) override { written.push_back(std::move(frame)); }
+  bool WantsTensor(uint64_t) override { return false; }
+  void OnTensor(uint64_t, const Status&, Tensor, bool) override {}
+  void OnBroken() override {}
+
+  NoReader reader_;
+  Writer writer_;
+  FrameReader frames_;
+};
+
+TEST(PeerStreamTest, NothingThatEndsACallOvertakesIt) {
+  ThreadPool pool(1);
+  Poller poller(std::make_unique<grpc::CompletionQueue>(), pool);
+  const auto stream = std::make_shared<RecordedStream>(poller);
+  stream->Start();
+  cluster::PeerFrame first, run, cancel, clean_up;
+  first.set_call(1);
+  run.set_call(2);
+  run.mutable_run_graph();
+  cancel.set_call(2);
+  cancel.set_cancel(true);
+  clean_up.mutable_cleanup_graph()->set_step_id(5);
+  stream->Send(first);  // is on its way
+  // So much waits that the call goes behind it.
+  const Tensor large(DType::kUInt8, {3 << 20});
+  const auto encoded = EncodeTensor(large, false, kTensorPartBytes);
+  ASSERT_OK(encoded);
+  for (const uint64_t call : {7, 8}) stream->SendTensor(call, *encoded);
+  stream->Send(run);
+  ASSERT_TRUE(stream->WriteNext());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(stream->WriteNext());
+  stream->Send(cancel);
+  stream->Send(clean_up);
+  while (stream->WriteNext()) {
+  }
+  std::vector<cluster::PeerFrame::ContentCase> order;
+  for (const cluster::PeerFrame& frame : stream->written) order.push_back(frame.content_case());
+  using Frame = cluster::PeerFrame;
+  EXPECT_THAT(order, ::testing::ElementsAre(Frame::CONTENT_NOT_SET, Frame::kRunGraph,
+                                            Frame::kCancel, Frame::kCleanupGraph));
+}
+
 TEST(PeerStreamTest, CleaningUpEndsTheReceivesOfAStep) {
   TestCluster servers(1, 1);
   servers.StartAll();

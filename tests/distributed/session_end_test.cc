@@ -147,6 +147,103 @@ TEST(SessionEndTest, AStepThatCannotBeCompiledLeavesNoPartition) {
   }
 }
 
+TEST(SessionEndTest, AStepOfANewSignatureBesideCloseSaysThatTheSessionIsClosed) {
+  TestCluster cluster(1, 1);
+  cluster.StartAll();
+  const Scope root = Scope::Root(AllOps());
+  BuildVariable(root);
+  std::vector<std::string> names;
+  for (int i = 0; i < 20; ++i) {
+    names.push_back(Const(root.WithDevice("/job:ps/task:0"), {1.0f}).node->name());
+  }
+  CreateSessionRequest create;
+  ASSERT_OK(GraphToProto(root.graph(), create.mutable_graph_def()));
+  const std::string target = cluster.at("worker", 0).target();
+  for (int i = 0; i < 20; ++i) {
+    RawCaller caller(target);
+    CreateSessionResponse session;
+    ASSERT_TRUE(caller.Call(kMaster + "CreateSession", create, &session).ok());
+    std::jthread runner([&] {
+      RawCaller other(target);
+      RunStepRequest run;
+      run.set_session_handle(session.session_handle());
+      for (const std::string& name : names) {
+        run.clear_target();
+        run.add_target(name);
+        RunStepResponse response;
+        const grpc::Status status = other.Call(kMaster + "RunStep", run, &response);
+        if (status.ok()) continue;
+        if (status.error_code() == grpc::StatusCode::ABORTED) {
+          EXPECT_EQ(status.error_message(),
+                    StrCat("Session ", session.session_handle(), " is not found."));
+        } else {
+          EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED) << status.error_message();
+        }
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(i * 300));
+    CloseSessionRequest close;
+    close.set_session_handle(session.session_handle());
+    CloseSessionResponse closed;
+    EXPECT_TRUE(caller.Call(kMaster + "CloseSession", close, &closed).ok());
+  }
+}
+
+/// Listens, and says nothing to those who connect.
+class SilentTask {
+ public:
+  SilentTask() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(listen(fd_, 10), 0);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length), 0);
+    address_ = StrCat("127.0.0.1:", ntohs(address.sin_port));
+  }
+  ~SilentTask() { close(fd_); }
+  const std::string& address() const { return address_; }
+
+ private:
+  const int fd_ = socket(AF_INET, SOCK_STREAM, 0);
+  std::string address_;
+};
+
+TEST(SessionEndTest, AResetAsksAllTasksAtOnceAndIsNeverUnavailable) {
+  const SilentTask silent[3];
+  ServerOptions options;
+  for (int i = 0; i < 3; ++i) ASSERT_OK(options.cluster.AddTask("ps", i, silent[i].address()));
+  ASSERT_OK(options.cluster.AddTask("worker", 0, "127.0.0.1:1"));
+  options.job = "worker";
+  options.port = 0;
+  const auto server = Server::Start(options, AllOps());
+  ASSERT_OK(server);
+  RawCaller caller((*server)->target());
+  ResetResponse response;
+  const auto begin = steady_clock::now();
+  const grpc::Status status =
+      caller.Call(kMaster + "Reset", ResetRequest(), &response, std::chrono::seconds(60));
+  // 10 s for a task that is silent; TensorFlow's client would repeat UNAVAILABLE ten times.
+  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED) << status.error_message();
+  EXPECT_NE(status.error_message().find(silent[0].address()), std::string::npos);
+}
+
+TEST(SessionEndTest, ManyEqualFetchesAreNoWork) {
+  TestCluster cluster(0, 1);
+  cluster.StartAll();
+  const Scope root = Scope::Root(AllOps());
+  Const(root.WithName("c"), 1.0f);
+  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  ASSERT_OK(session);
+  const auto begin = steady_clock::now();
+  const auto values = (*session)->Run({}, std::vector<std::string>(30'000, "c"));
+  ASSERT_OK(values);
+  EXPECT_EQ(values->size(), 30'000u);
+  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(15));
+}
+
 TEST(SessionEndTest, AResetByOneMasterIsSeenByTheSessionsOfOthers) {
   TestCluster cluster(1, 2);
   cluster.StartAll();
