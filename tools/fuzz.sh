@@ -35,7 +35,8 @@ fi
 # Two at a time: each target gets this many seconds of its slot.
 rounds=$(( (${#targets[@]} + 1) / 2 ))
 seconds=$(( minutes * 60 / rounds ))
-export UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
+export UBSAN_OPTIONS=print_stacktrace=1
+export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=64
 
 # fuzz TARGET: runs it; its log is $build/TARGET.log.
 fuzz() {

@@ -24,6 +24,7 @@ namespace {
 constexpr int64_t kOpMemory = int64_t{512} << 20;
 constexpr std::chrono::milliseconds kOpTimeout{2000};
 constexpr size_t kMaxInputs = 32;
+constexpr size_t kMaxOutputs = 4096;
 constexpr int kMaxFetches = 8;
 
 /// FNV-1a.
@@ -121,7 +122,11 @@ Status ChooseNode(FuzzBytes& bytes, const OpRegistration& op, AttributeMap* attr
   }
   TENON_RETURN_IF_ERROR(ApplySchema(op.schema, attrs));
   TENON_ASSIGN_OR_RETURN(const DTypeVector types, ArgTypes(op.schema.inputs, *attrs));
-  if (types.size() > kMaxInputs) return InvalidArgument("too many inputs");
+  TENON_ASSIGN_OR_RETURN(const DTypeVector outputs, ArgTypes(op.schema.outputs, *attrs));
+  // Planning tens of thousands of them is slow under the sanitizers, and not what this looks for.
+  if (types.size() > kMaxInputs || outputs.size() > kMaxOutputs) {
+    return InvalidArgument("too many inputs or outputs");
+  }
   inputs->resize(types.size());
   for (size_t i = 0; i < types.size(); ++i) {
     Tensor& input = (*inputs)[i];
