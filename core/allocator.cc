@@ -18,7 +18,7 @@ namespace {
 /// Counts only large blocks: an atomic add on every scalar would cost more than the scalar.
 constexpr size_t kCountedBytes = 4096;
 
-/// A thread adds up the smaller blocks of AllocateCounted, and tells the others when it has so much.
+/// A thread adds up the smaller blocks of AllocateCounted, and tells the others when it has this.
 constexpr int64_t kBatchBytes = 64 << 10;
 
 /// What the C library takes for a block beside its bytes, about.

@@ -327,7 +327,9 @@ StatusOr<Tensor> TensorFromProto(const TensorProto& proto, int64_t* fill_budget)
   if (dtype == DType::kVariant) {
     return InvalidArgument("a variant tensor cannot be read from a message");
   }
-  if (dtype == DType::kResource) return CatchExceptions([&] { return HandlesFromList(proto, shape); });
+  if (dtype == DType::kResource) {
+    return CatchExceptions([&] { return HandlesFromList(proto, shape); });
+  }
   if (!proto.tensor_content().empty()) {
     if (dtype != DType::kString) return PlainFromContent(proto.tensor_content(), dtype, shape);
     return CatchExceptions([&] { return StringsFromContent(proto.tensor_content(), shape); });

@@ -8,6 +8,7 @@
 #include "core/counted_memory.h"
 #include "core/interruption.h"
 #include "core/parallel.h"
+#include "core/tensor.h"
 #include "ops/maths.h"
 
 namespace tenon {
@@ -95,22 +96,30 @@ void GemmInteger(const GemmShape& s, const T* a, const T* b, T* c) {
   });
 }
 
+/// 16-bit floats as floats.
+template <typename T>
+StatusOr<Tensor> Widened(const T* x, int64_t n) {
+  TENON_ASSIGN_OR_RETURN(Tensor wide, Tensor::Allocate(CpuAllocator(), DType::kFloat, {n}));
+  float* to = wide.data<float>();
+  ParallelFor(n, kWidenNs, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<float>(x[i]);
+  });
+  return wide;
+}
+
 template <typename T>
 Status GemmSmallFloat(const GemmShape& s, const T* a, const T* b, T* c, double block_work) {
-  CountedVector<float> x(s.m * s.k), y(s.k * s.n), z(s.m * s.n);
-  const auto widen = [](const T* from, CountedVector<float>* to) {
-    ParallelFor(static_cast<int64_t>(to->size()), kWidenNs, [&](int64_t begin, int64_t end) {
-      std::copy(from + begin, from + end, to->begin() + begin);
-    });
-  };
-  widen(a, &x);
-  widen(b, &y);
+  TENON_ASSIGN_OR_RETURN(const Tensor x, Widened(a, s.m * s.k));
+  TENON_ASSIGN_OR_RETURN(const Tensor y, Widened(b, s.k * s.n));
+  TENON_ASSIGN_OR_RETURN(Tensor z,
+                         Tensor::Allocate(CpuAllocator(), DType::kFloat, {s.m * s.n}));
   const auto product = [&](const GemmShape& block, const float* from, float* to) {
-    return GemmFloat(block, from, y.data(), to);
+    return GemmFloat(block, from, y.data<float>(), to);
   };
-  TENON_RETURN_IF_ERROR(InBlocks(s, block_work, x.data(), z.data(), product));
-  ParallelFor(static_cast<int64_t>(z.size()), kWidenNs, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) c[i] = T(z[i]);
+  TENON_RETURN_IF_ERROR(InBlocks(s, block_work, x.data<float>(), z.data<float>(), product));
+  const float* from = z.data<float>();
+  ParallelFor(s.m * s.n, kWidenNs, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) c[i] = T(from[i]);
   });
   return OkStatus();
 }

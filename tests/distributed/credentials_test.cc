@@ -183,7 +183,7 @@ TEST_F(CredentialsTest, ASessionReachesNoFileOutsideTheRoot) {
   };
   EXPECT_OK(read("inside"));
   EXPECT_OK(read(folder / "root" / "inside"));
-  for (const std::string path : {std::string(folder / "outside"), std::string("../outside"),
+  for (const std::string& path : {std::string(folder / "outside"), std::string("../outside"),
                                  std::string("link"), std::string("up/outside"),
                                  std::string("/etc/passwd"), std::string("/proc/self/environ")}) {
     EXPECT_THAT(read(path), IsError(StatusCode::kPermissionDenied, "")) << path;

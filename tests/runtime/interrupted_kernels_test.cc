@@ -3,10 +3,12 @@
 // Kernels at work end soon after their step is cancelled, whatever they do.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <thread>
 
+#include "core/parallel.h"
 #include "ops/array_ops.h"
 #include "ops/math_ops.h"
 #include "ops/state_ops.h"
@@ -57,7 +59,15 @@ Expensive Random(const std::string& op) {
           }};
 }
 
-class InterruptedKernelsTest : public ::testing::TestWithParam<Expensive> {};
+class InterruptedKernelsTest : public ::testing::TestWithParam<Expensive> {
+ protected:
+  // On however many cores, the kernels must take long.
+  InterruptedKernelsTest() : threads_before_(ThreadBudget()) { SetThreadBudget(2); }
+  ~InterruptedKernelsTest() override { SetThreadBudget(threads_before_); }
+
+ private:
+  const int threads_before_;
+};
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, InterruptedKernelsTest,
@@ -107,6 +117,47 @@ TEST_P(InterruptedKernelsTest, EndSoonAfterTheTimeLimitOfTheirStep) {
   EXPECT_THAT((*session)->Run({{"zero", Tensor::Scalar(0.0f)}}, {"y"}, {}, {.timeout = limit}),
               IsError(StatusCode::kDeadlineExceeded, "longer than 300 ms"));
   EXPECT_LT(steady_clock::now() - start, limit + kSoon);
+}
+
+TEST(InterruptedStepTest, ClosingTheSessionEndsAnExpensiveKernel) {
+  const Scope root = Scope::Root(AllOps());
+  const Output zero = Placeholder(root.WithName("zero"), DType::kFloat);
+  const Output x = Filled(root, zero, {4000, 4000}, DType::kInt32);
+  root.WithName("y").Op("Shape").Input(MatMul(root, x, x)).Output();
+  auto session = MakeLocalSession(root.graph());
+  ASSERT_OK(session);
+  auto step = std::async(std::launch::async, [&] {
+    return (*session)->Run({{"zero", Tensor::Scalar(0.0f)}}, {"y"}).status();
+  });
+  std::this_thread::sleep_for(milliseconds(300));
+  const auto start = steady_clock::now();
+  EXPECT_OK((*session)->Close());
+  EXPECT_LT(steady_clock::now() - start, kSoon);
+  EXPECT_THAT(step.get(), IsError(StatusCode::kCancelled, ""));
+}
+
+TEST(InterruptedStepTest, AVariableHasTheValueBeforeOrAfterItsUpdate) {
+  constexpr int64_t kElements = 1 << 23;
+  const Scope root = Scope::Root(AllOps());
+  const Output variable = VariableV2(root.WithName("v"), {kElements}, DType::kFloat);
+  const Output ones = Fill(root, Const<int64_t>(root, std::vector<int64_t>{kElements}),
+                           Const(root, 1.0f));
+  Assign(root.WithName("init"), variable, ones);
+  AssignAdd(root.WithName("add"), variable, ones);
+  Identity(root.WithName("value"), variable);
+  ASSERT_OK(root.status());
+  auto session = MakeLocalSession(root.graph());
+  ASSERT_OK(session);
+  ASSERT_OK((*session)->Run({}, {}, {"init"}));
+  int failed = 0;
+  for (const int ms : {1, 2, 3, 5, 8}) {
+    failed += !(*session)->Run({}, {}, {"add"}, {.timeout = milliseconds(ms)}).ok();
+    const auto value = (*session)->Run({}, {"value"});
+    ASSERT_OK(value);
+    const absl::Span<const float> numbers = (*value)[0].flat<float>();
+    ASSERT_EQ(std::count(numbers.begin(), numbers.end(), numbers[0]), kElements);
+  }
+  EXPECT_GT(failed, 0);
 }
 
 }  // namespace
