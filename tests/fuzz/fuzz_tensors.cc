@@ -150,7 +150,7 @@ Tensor OddTensor(FuzzBytes& bytes, DType dtype, const Shape& shape) {
   const int64_t n = t.num_elements();
   const int kind = bytes.Below(4);
   if (dtype == DType::kString) {
-    for (std::string& text : t.flat<std::string>()) text = kind == 0 ? "a" : OddText(bytes);
+    for (TString& text : t.flat<TString>()) text = kind == 0 ? "a" : OddText(bytes);
     return t;
   }
   const bool known = Dispatch(dtype, PlainTypes(), [&](auto zero) {
@@ -183,7 +183,7 @@ void Spoil(FuzzBytes& bytes, Tensor* t) {
   if (n == 0) return;
   for (int changes = 1 + bytes.Below(3); changes > 0; --changes) {
     const int at = bytes.Below(static_cast<int>(n));
-    if (t->dtype() == DType::kString) t->data<std::string>()[at] = OddText(bytes);
+    if (t->dtype() == DType::kString) t->data<TString>()[at] = OddText(bytes);
     Dispatch(t->dtype(), PlainTypes(), [&](auto zero) {
       using T = decltype(zero);
       t->data<T>()[at] = OddNumber<T>(bytes);

@@ -208,7 +208,7 @@ TEST(CornerCasesTest, HandlesAreShuffledAsObjects) {
   }
   const Tensor shuffled = RunOpOrDie("RandomShuffle", {handles});
   std::vector<std::string> names;
-  for (const ResourceHandle& h : shuffled.flat<ResourceHandle>()) names.push_back(h.name);
+  for (const ResourceHandle& h : shuffled.flat<ResourceHandle>()) names.emplace_back(h.name);
   std::sort(names.begin(), names.end());
   for (int i = 0; i < 5; ++i) EXPECT_EQ(names[i], handles.data<ResourceHandle>()[i].name);
 }
