@@ -7,6 +7,9 @@
 namespace tenon {
 namespace {
 
+/// Of a node: an attribute of a few bytes says how many there are, and each takes some hundred.
+constexpr size_t kMaxOutputs = 1 << 16;
+
 Status InNode(const Status& status, std::string_view name, std::string_view op) {
   return Annotate(status, StrCat("node '", name, "' (", op, ")"));
 }
@@ -26,6 +29,10 @@ StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op, Attri
   if (!input_types.ok()) return in_node(input_types.status());
   auto output_types = ArgTypes(registration->schema.outputs, node->attrs_);
   if (!output_types.ok()) return in_node(output_types.status());
+  if (output_types->size() > kMaxOutputs) {
+    return in_node(InvalidArgument("a node has at most ", kMaxOutputs, " outputs, found ",
+                                   output_types->size()));
+  }
   node->input_types_ = *std::move(input_types);
   node->output_types_ = *std::move(output_types);
   node->inputs_.resize(node->input_types_.size());

@@ -40,9 +40,12 @@ Status CheckArguments(const std::vector<Tensor>& args, const DTypeVector& types)
 }
 
 /// In a graph with control flow a fetch may never run: behind a NextIteration without a Merge.
-Status CheckRetvals(const std::vector<Tensor>& retvals) {
-  for (size_t i = 0; i < retvals.size(); ++i) {
-    if (!retvals[i].valid()) return InvalidArgument("Retval[", i, "] does not have value");
+Status CheckRetvals(const std::vector<Tensor>& retvals, const DTypeVector& types) {
+  for (size_t i = 0; i < types.size(); ++i) {
+    // Those of the step's other devices have no type.
+    if (types[i] != DType::kInvalid && !retvals[i].valid()) {
+      return InvalidArgument("Retval[", i, "] does not have value");
+    }
   }
   return OkStatus();
 }
@@ -353,7 +356,7 @@ class StepRun {
     if constexpr (std::is_same_v<State, SimpleStep>) {
       executor_.GiveBack(std::move(state_), status);
     } else if (status.ok() && step_.retvals != nullptr) {
-      status = CheckRetvals(*step_.retvals);
+      status = CheckRetvals(*step_.retvals, plan_.retval_types());
     }
     const auto done = std::move(done_);
     delete this;

@@ -223,8 +223,11 @@ TEST(GraphFromProtoTest, AFewBytesCannotDeclareEndlessOutputs) {
   EXPECT_THAT(GraphError(text), HasSubstr("the graph has more than"));
   EXPECT_THAT(GraphError(Op("n", "AddN", "", Number("N", 1 << 16))),
               HasSubstr("found 0 inputs, wanted 65536"));
-  EXPECT_THAT(GraphError(Op("n", "AddN", "", Number("N", (1 << 16) + 1))),
-              HasSubstr("attr 'N' is out of range: 65537"));
+  EXPECT_THAT(GraphError(Op("n", "AddN", "", Number("N", (1 << 20) + 1))),
+              HasSubstr("attr 'N' is out of range: 1048577"));
+  EXPECT_THAT(GraphError(Placeholder("a") +
+                         Op("n", "Split", "'a'", Number("num_split", (1 << 16) + 1))),
+              HasSubstr("at most 65536 outputs, found 65537"));
 }
 
 TEST(GraphFromProtoTest, TheConstantsOfAGraphShareOneFillBudget) {

@@ -62,7 +62,7 @@ TEST_F(PlanTest, ANodeMayHaveManyInputs) {
 
 TEST_F(PlanTest, ANodeMayHaveManyOutputs) {
   const testing::CpuTime time;
-  const int64_t n = 70000;
+  const int64_t n = 60000;
   std::vector<float> values(n);
   for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(i);
   Node* const all =
