@@ -8,6 +8,10 @@
 # tests/testing is the library tenon_testing, which every test program links. Tests run in the source
 # tree, with TENON_SOURCE_DIR and TENON_BINARY_DIR set. A Python test skips with exit code 77, saying
 # why on its last line.
+#
+# tests/fuzz/NAME_fuzz.cc is a fuzzing target: with TENON_SANITIZE=...,fuzzer-no-link it becomes the
+# program fuzz_NAME (all of them: the target fuzz_programs), and otherwise a part of fuzz_tests, which
+# runs it on the inputs that are kept. libfuzzer_main.cc belongs to the programs only.
 
 function(tenon_test_label FOLDER OUT_LABEL OUT_TIMEOUT)
   set(labels_distributed dist 120)
@@ -26,6 +30,28 @@ function(tenon_test_label FOLDER OUT_LABEL OUT_TIMEOUT)
   endif()
   set(${OUT_LABEL} ${label} PARENT_SCOPE)
   set(${OUT_TIMEOUT} ${seconds} PARENT_SCOPE)
+endfunction()
+
+# In a fuzzing build, makes the programs and empties SOURCES, the files of tests/fuzz.
+function(tenon_fuzz_programs SOURCES)
+  if(NOT TENON_SANITIZE MATCHES "fuzzer")
+    return()
+  endif()
+  add_custom_target(fuzz_programs)
+  set(targets ${${SOURCES}})
+  list(FILTER targets INCLUDE REGEX "_fuzz\\.cc$")
+  set(shared ${${SOURCES}})
+  list(FILTER shared EXCLUDE REGEX "(_fuzz|_test|/fuzz_target)\\.cc$")
+  list(APPEND shared "${PROJECT_SOURCE_DIR}/tests/fuzz/libfuzzer_main.cc")
+  foreach(source IN LISTS targets)
+    get_filename_component(name "${source}" NAME_WE)
+    string(REGEX REPLACE "^(.*)_fuzz$" "fuzz_\\1" name "${name}")
+    add_executable(${name} "${source}" ${shared})
+    target_link_libraries(${name} PRIVATE tenon_testing tenon_warnings)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzz_programs ${name})
+  endforeach()
+  set(${SOURCES} "" PARENT_SCOPE)
 endfunction()
 
 function(tenon_tests)
@@ -65,6 +91,10 @@ function(tenon_tests)
     endif()
     tenon_test_label(${folder} label seconds)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${root}/${folder}/*.cc")
+    if(folder STREQUAL "fuzz")
+      list(REMOVE_ITEM sources "${root}/fuzz/libfuzzer_main.cc")
+      tenon_fuzz_programs(sources)
+    endif()
     if(sources)
       add_executable(${folder}_tests ${sources})
       target_link_libraries(${folder}_tests PRIVATE tenon_testing GTest::gtest_main tenon_warnings)

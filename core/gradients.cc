@@ -2,6 +2,7 @@
 #include "core/gradients.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tenon {
 namespace {
@@ -58,20 +59,28 @@ class GradientBuilder {
                      .Attr("value", OneOf(y.dtype()))
                      .Attr("dtype", y.dtype())
                      .Output();
-    const DType int32 = DType::kInt32;
     Output shape;
     if (y.shape().IsFullyKnown()) {
       if (y.shape().rank() == 0) return one;
-      std::vector<int32_t> dims(y.shape().dims().begin(), y.shape().dims().end());
+      Tensor dims = ShapeTensor(y.shape().dims());
       shape = scope.WithName("grad_ys_shape")
                   .Op("Const")
-                  .Attr("value", Tensor::Vector(dims))
-                  .Attr("dtype", int32)
+                  .Attr("dtype", dims.dtype())
+                  .Attr("value", std::move(dims))
                   .Output();
     } else {
       shape = scope.WithName("grad_ys_shape").Op("Shape").Input(y).Output();
     }
     return scope.WithName("grad_ys").Op("Fill").Input(shape).Input(one).Output();
+  }
+
+  /// As int32, as TensorFlow has it, unless a dimension does not fit.
+  static Tensor ShapeTensor(absl::Span<const int64_t> dims) {
+    const bool small = std::all_of(dims.begin(), dims.end(), [](int64_t d) {
+      return d <= std::numeric_limits<int32_t>::max();
+    });
+    if (!small) return Tensor::Vector(std::vector<int64_t>(dims.begin(), dims.end()));
+    return Tensor::Vector(std::vector<int32_t>(dims.begin(), dims.end()));
   }
 
   static Tensor OneOf(DType type) {

@@ -302,7 +302,7 @@ Status Graph::InferShapes(Node* node) {
   if (node->op_->shape == nullptr) return OkStatus();
   ShapeContext context(*node);
   TENON_RETURN_IF_ERROR(node->op_->shape(context));
-  node->output_shapes_ = context.TakeOutputs();
+  TENON_ASSIGN_OR_RETURN(node->output_shapes_, context.TakeOutputs());
   return OkStatus();
 }
 

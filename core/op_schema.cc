@@ -314,8 +314,8 @@ StatusOr<int64_t> ArgLength(const ArgSchema& arg, const AttributeMap& attrs) {
 }
 
 StatusOr<DTypeVector> ArgTypes(const std::vector<ArgSchema>& args, const AttributeMap& attrs) {
-  /// Bounds what an N attribute from outside can make us allocate.
-  constexpr int64_t kMaxTensors = 1 << 20;
+  /// Bounds what an N attribute from outside can make us allocate: some hundred bytes each.
+  constexpr int64_t kMaxTensors = 1 << 16;
   DTypeVector types;
   for (const ArgSchema& arg : args) {
     if (!arg.type_list_attr.empty()) {

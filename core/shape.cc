@@ -2,6 +2,7 @@
 #include "core/shape.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tenon {
 namespace {
@@ -40,8 +41,13 @@ Shape::Shape(std::initializer_list<int64_t> dims)
     : Shape(absl::Span<const int64_t>(dims.begin(), dims.size())) {}
 
 Shape::Shape(absl::Span<const int64_t> dims) : dims_(dims.begin(), dims.end()) {
-  num_elements_ = 1;
-  for (const int64_t d : dims_) num_elements_ *= d;
+  bool overflows = false;
+  for (const int64_t d : dims_) {
+    overflows |= __builtin_mul_overflow(num_elements_, d, &num_elements_);
+  }
+  if (overflows) {
+    num_elements_ = CheckedProduct(dims_).value_or(std::numeric_limits<int64_t>::max());
+  }
 }
 
 StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims) {
@@ -76,6 +82,18 @@ Shape Shape::WithInsertedDim(int i, int64_t size) const {
 }
 
 std::string Shape::ToString() const { return DimsToString(dims_); }
+
+StatusOr<int64_t> AddSizes(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return InvalidArgument("the sum of the sizes ", a, " and ", b, " does not fit in 64 bits");
+}
+
+StatusOr<int64_t> MultiplySizes(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  return InvalidArgument("the product of the sizes ", a, " and ", b, " does not fit in 64 bits");
+}
 
 StatusOr<PartialShape> PartialShape::Create(absl::Span<const int64_t> dims) {
   if (dims.size() > Shape::kMaxRank) {

@@ -21,7 +21,8 @@ class Shape {
   static constexpr int kMaxRank = 254;
 
   Shape() = default;
-  /// For dimensions that the program itself chose; they must be valid.
+  /// For dimensions that the program itself chose; they must be valid. One whose product does not
+  /// fit has INT64_MAX elements, which no allocator gives.
   Shape(std::initializer_list<int64_t> dims);
   explicit Shape(absl::Span<const int64_t> dims);
 
@@ -35,7 +36,8 @@ class Shape {
   absl::Span<const int64_t> dims() const { return dims_; }
   int64_t num_elements() const { return num_elements_; }
 
-  /// This shape with dimension `i` set to `size`, removed, or with `size` inserted before it.
+  /// This shape with dimension `i` set to `size`, removed, or with `size` inserted before it. For
+  /// sizes that make a valid shape: use Create where that is not known.
   Shape WithDim(int i, int64_t size) const;
   Shape WithoutDim(int i) const;
   Shape WithInsertedDim(int i, int64_t size) const;
@@ -49,6 +51,11 @@ class Shape {
   DimVector dims_;
   int64_t num_elements_ = 1;
 };
+
+/// The sum and the product of two sizes >= 0; InvalidArgument naming both when it is more than an
+/// int64_t holds. For all arithmetic on dimensions that come from outside.
+StatusOr<int64_t> AddSizes(int64_t a, int64_t b);
+StatusOr<int64_t> MultiplySizes(int64_t a, int64_t b);
 
 /// A shape of which something may be unknown: the rank, or single dimensions (kUnknownDim).
 class PartialShape {
@@ -75,7 +82,7 @@ class PartialShape {
   /// REQUIRES: rank_known().
   absl::Span<const int64_t> dims() const { return *dims_; }
   bool IsFullyKnown() const;
-  /// REQUIRES: IsFullyKnown().
+  /// REQUIRES: IsFullyKnown(). Valid when this came from Create.
   Shape ToShape() const { return Shape(dims()); }
   std::optional<int64_t> num_elements() const;
 

@@ -87,6 +87,14 @@ PartialShape ShapeContext::HandleShape(int i) const {
   return PartialShape();
 }
 
+StatusOr<std::vector<PartialShape>> ShapeContext::TakeOutputs() {
+  for (PartialShape& shape : outputs_) {
+    if (!shape.rank_known()) continue;
+    TENON_ASSIGN_OR_RETURN(shape, PartialShape::Create(shape.dims()));
+  }
+  return std::move(outputs_);
+}
+
 StatusOr<PartialShape> ShapeContext::WithRank(int i, int rank) const {
   const PartialShape& in = input(i);
   if (!in.rank_known()) return PartialShape::OfRank(rank);

@@ -38,7 +38,9 @@ class ShapeContext {
   }
 
   void set_output(int i, PartialShape shape) { outputs_[i] = std::move(shape); }
-  std::vector<PartialShape> TakeOutputs() { return std::move(outputs_); }
+  /// What the shape function set; InvalidArgument when one has too many dimensions or elements, so
+  /// that shape functions need not look.
+  StatusOr<std::vector<PartialShape>> TakeOutputs();
 
   /// Input `i` with its rank checked; InvalidArgument naming found and wanted.
   StatusOr<PartialShape> WithRank(int i, int rank) const;

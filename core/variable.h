@@ -11,12 +11,12 @@
 
 namespace tenon {
 
-/// The value of a variable, of either kind (VariableV2 and VarHandleOp). Thread-safe.
+/// The value of a variable that handles name (VarHandleOp); base of RefVariable. Thread-safe.
 ///
 /// A read shares the buffer, so it costs no copy; an update that finds the buffer still shared
 /// with a reader writes a new buffer instead of tearing the reader's, and otherwise updates in
 /// place. Updates are atomic with regard to each other.
-class Variable final : public Resource {
+class Variable : public Resource {
  public:
   static constexpr std::string_view kKind = "variable";
 
@@ -83,6 +83,15 @@ class Variable final : public Resource {
   const std::string name_;
   mutable Mutex mu_;
   Tensor value_ ABSL_GUARDED_BY(mu_);
+};
+
+/// A variable that references name (VariableV2). Its names are apart from those of the other kind,
+/// so that two programs that happen to choose one name do not change each other's values.
+class RefVariable final : public Variable {
+ public:
+  static constexpr std::string_view kKind = "ref variable";
+  using Variable::Variable;
+  std::string_view kind() const override { return kKind; }
 };
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include "core/parallel.h"
 #include "ops/broadcast.h"
 #include "ops/composition.h"
+#include "ops/elements.h"
 #include "ops/gemm.h"
 #include "ops/math_ops.h"
 #include "ops/register.h"
@@ -14,16 +15,17 @@ namespace tenon {
 namespace {
 
 /// All but the last two dimensions.
-Shape BatchOf(const Shape& s) { return Shape(s.dims().subspan(0, s.rank() - 2)); }
-Shape MatrixOf(const Shape& s) { return Shape(s.dims().subspan(s.rank() - 2)); }
+Shape BatchOf(const Shape& s) { return Shape(s.dims().first(s.rank() - 2)); }
 
-Tensor Conjugated(const Tensor& x) {
-  Tensor y = x.Copy();
-  Dispatch(x.dtype(), ComplexTypes(), [&](auto zero) {
+Status ConjugateInput(KernelContext& ctx, Tensor* x) {
+  TENON_ASSIGN_OR_RETURN(Tensor y, ctx.AllocateTemp(x->dtype(), x->shape()));
+  Dispatch(x->dtype(), ComplexTypes(), [&](auto zero) {
     using T = decltype(zero);
-    for (T& v : y.flat<T>()) v = std::conj(v);
+    const T* from = x->data<T>();
+    for (T& v : y.flat<T>()) v = std::conj(*from++);
   });
-  return y;
+  *x = std::move(y);
+  return OkStatus();
 }
 
 class BatchMatMulCpu final : public Kernel {
@@ -48,9 +50,9 @@ class BatchMatMulCpu final : public Kernel {
     }
     const Shape* const batches[] = {&x_batch, &y_batch};
     TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(batches));
-    const Shape a = MatrixOf(x.shape()), b = MatrixOf(y.shape());
-    const GemmShape gemm{a.dim(adj_x_), b.dim(!adj_y_), a.dim(!adj_x_), adj_x_, adj_y_};
-    if (gemm.k != b.dim(adj_y_)) {
+    const auto a = x.shape().dims().last(2), b = y.shape().dims().last(2);
+    const GemmShape gemm{a[adj_x_], b[!adj_y_], a[!adj_x_], adj_x_, adj_y_};
+    if (gemm.k != b[adj_y_]) {
       return InvalidArgument("Matrix size-incompatible: In[0]: ", x.shape().ToString(),
                              ", In[1]: ", y.shape().ToString());
     }
@@ -58,9 +60,15 @@ class BatchMatMulCpu final : public Kernel {
     dims.push_back(gemm.m);
     dims.push_back(gemm.n);
     TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-    if (adj_x_ && IsComplex(x.dtype())) x = Conjugated(x);
-    if (adj_y_ && IsComplex(y.dtype())) y = Conjugated(y);
     TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, shape));
+    // There may be any number of products of nothing, and their sizes need not fit.
+    if (shape.num_elements() == 0) return OkStatus();
+    if (gemm.k == 0) {
+      ZeroElements(z);
+      return OkStatus();
+    }
+    if (adj_x_ && IsComplex(x.dtype())) TENON_RETURN_IF_ERROR(ConjugateInput(ctx, &x));
+    if (adj_y_ && IsComplex(y.dtype())) TENON_RETURN_IF_ERROR(ConjugateInput(ctx, &y));
     return Products(plan, gemm, x, y, z);
   }
 

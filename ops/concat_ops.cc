@@ -52,9 +52,7 @@ Status ConcatKernel(KernelContext& ctx) {
                              " in both shapes must be equal: shape[0] = ", shape0.ToString(),
                              " vs. shape[", i - first, "] = ", shape.ToString());
     }
-    if (__builtin_add_overflow(size, shape.dim(axis), &size)) {
-      return InvalidArgument("the sizes along axis ", axis, " overflow");
-    }
+    TENON_ASSIGN_OR_RETURN(size, AddSizes(size, shape.dim(axis)));
   }
   DimVector dims(shape0.dims().begin(), shape0.dims().end());
   dims[axis] = size;
@@ -80,7 +78,11 @@ Status ConcatShape(ShapeContext& c) {
   for (int i = first; i < last; ++i) {
     const PartialShape& in = c.input(i);
     const int64_t d = in.rank() == rank ? in.dim(axis) : PartialShape::kUnknownDim;
-    size = size < 0 || d < 0 ? -1 : size + d;
+    if (size < 0 || d < 0) {
+      size = PartialShape::kUnknownDim;
+    } else {
+      TENON_ASSIGN_OR_RETURN(size, AddSizes(size, d));
+    }
     if (!in.rank_known()) continue;
     DimVector dims(in.dims().begin(), in.dims().end());
     if (in.rank() == rank) dims[axis] = -1;
@@ -137,6 +139,8 @@ Status ConcatOffsetKernel(KernelContext& ctx) {
     ZeroElements(out);
     if (out->dtype() == DType::kInt64) {
       out->data<int64_t>()[axis] = offset;
+    } else if (offset != static_cast<int32_t>(offset)) {
+      return InvalidArgument("offset ", offset, " of input ", i, " does not fit in int32");
     } else {
       out->data<int32_t>()[axis] = static_cast<int32_t>(offset);
     }

@@ -11,6 +11,10 @@ namespace tenon {
 /// params[:axis] + indices[batch_dims:] + params[axis + 1:]. InvalidArgument
 /// "indices[0] = 5 is not in [0, 2)".
 StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int axis,
-                              int64_t batch_dims);
+                              int batch_dims);
+
+/// The attribute batch_dims, which counts from the end when it is negative; InvalidArgument unless
+/// it is one of 0 .. indices_rank then.
+StatusOr<int> NormalizeBatchDims(int64_t batch_dims, int indices_rank);
 
 }  // namespace tenon

@@ -34,7 +34,7 @@ class GatherKernel final : public Kernel {
     } else if (params.rank() < 1) {
       return InvalidArgument("params must be at least 1 dimensional");
     }
-    const int64_t batch_dims = batch_dims_ < 0 ? batch_dims_ + indices.rank() : batch_dims_;
+    TENON_ASSIGN_OR_RETURN(const int batch_dims, NormalizeBatchDims(batch_dims_, indices.rank()));
     TENON_ASSIGN_OR_RETURN(Tensor out, GatherSlices(params, indices, axis, batch_dims));
     ctx.set_output(0, std::move(out));
     return OkStatus();
@@ -48,23 +48,21 @@ Status GatherShape(ShapeContext& c) {
   const PartialShape &params = c.input(0), &indices = c.input(1);
   if (!params.rank_known() || !indices.rank_known()) return OkStatus();
   int axis = 0;
-  int64_t batch_dims = c.attrs().GetOr<int64_t>("batch_dims", 0);
-  if (batch_dims < 0) batch_dims += indices.rank();
+  TENON_ASSIGN_OR_RETURN(const int batch_dims,
+                         NormalizeBatchDims(c.attrs().GetOr<int64_t>("batch_dims", 0),
+                                            indices.rank()));
   if (c.num_inputs() > 2) {
     if (c.constant(2) == nullptr) {
-      const int64_t rank = params.rank() + indices.rank() - 1 - batch_dims;
-      if (rank >= 0 && rank <= Shape::kMaxRank) {
-        c.set_output(0, PartialShape::OfRank(static_cast<int>(rank)));
-      }
+      const int rank = params.rank() + indices.rank() - 1 - batch_dims;
+      if (rank >= 0 && rank <= Shape::kMaxRank) c.set_output(0, PartialShape::OfRank(rank));
       return OkStatus();
     }
     TENON_ASSIGN_OR_RETURN(axis, ReadAxis(*c.constant(2), params.rank(), "axis"));
   } else if (params.rank() < 1) {
     return InvalidArgument("params must be at least 1 dimensional");
   }
-  if (batch_dims < 0 || batch_dims > indices.rank() || batch_dims > axis) {
-    return InvalidArgument("batch_dims = ", batch_dims, " must be at most axis = ", axis,
-                           " and the rank of indices ", indices.ToString());
+  if (batch_dims > axis) {
+    return InvalidArgument("batch_dims = ", batch_dims, " must be at most axis = ", axis);
   }
   DimVector dims(params.dims().begin(), params.dims().begin() + axis);
   dims.insert(dims.end(), indices.dims().begin() + batch_dims, indices.dims().end());
@@ -102,7 +100,7 @@ Status GatherGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
     if (!indices.shape().rank_known()) {
       return Unimplemented("negative batch_dims with indices of unknown rank");
     }
-    batch_dims += indices.shape().rank();
+    TENON_ASSIGN_OR_RETURN(batch_dims, NormalizeBatchDims(batch_dims, indices.shape().rank()));
   }
   if (node.num_inputs() > 2) {
     const Node* constant = node.input(2).node;
@@ -111,6 +109,10 @@ Status GatherGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
                               : nullptr;
     if (value == nullptr) return Unimplemented("the axis must be a constant to be differentiated");
     TENON_ASSIGN_OR_RETURN(axis, ReadInteger(*value, "axis"));
+  }
+  if (batch_dims > Shape::kMaxRank || axis < -Shape::kMaxRank || axis > Shape::kMaxRank) {
+    return InvalidArgument("batch_dims = ", batch_dims, " and axis = ", axis,
+                           " are not dimensions of a tensor");
   }
   const Output shape = ShapeOf(s, params, index);
   const auto segment_sum = [&](Output data, Output ids, Output n) {
@@ -147,11 +149,18 @@ Status GatherGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
 
 }  // namespace
 
+StatusOr<int> NormalizeBatchDims(int64_t batch_dims, int indices_rank) {
+  if (batch_dims < -indices_rank || batch_dims > indices_rank) {
+    return InvalidArgument("Expected batch_dims in the range [", -indices_rank, ", ", indices_rank,
+                           "], but got ", batch_dims);
+  }
+  return static_cast<int>(batch_dims < 0 ? batch_dims + indices_rank : batch_dims);
+}
+
 StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int axis,
-                              int64_t batch_dims) {
-  if (batch_dims < 0 || batch_dims > indices.rank() || batch_dims > axis) {
-    return InvalidArgument("batch_dims = ", batch_dims, " must be at most axis = ", axis,
-                           " and at most the rank of indices, ", indices.rank());
+                              int batch_dims) {
+  if (batch_dims > axis) {
+    return InvalidArgument("batch_dims = ", batch_dims, " must be at most axis = ", axis);
   }
   const absl::Span<const int64_t> p = params.shape().dims(), q = indices.shape().dims();
   for (int i = 0; i < batch_dims; ++i) {
@@ -174,8 +183,8 @@ StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int a
                              " is not in [0, ", limit, ")");
     }
   }
-  const int64_t batches = Product(p, 0, static_cast<int>(batch_dims));
-  const int64_t outer = Product(p, static_cast<int>(batch_dims), axis);
+  const int64_t batches = Product(p, 0, batch_dims);
+  const int64_t outer = Product(p, batch_dims, axis);
   const int64_t inner = Product(p, axis + 1, params.rank());
   const int64_t count = static_cast<int64_t>(rows.size()) / batches;
   const double cost_ns = 2 + 0.1 * static_cast<double>(inner * StrideOf(params.dtype()));

@@ -7,12 +7,12 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 #include <random>
 
 #include "core/mutex.h"
 #include "ops/arguments.h"
+#include "ops/elements.h"
 #include "ops/philox.h"
 #include "ops/register.h"
 
@@ -241,19 +241,12 @@ class Shuffle final : public RandomKernel {
       if (i % 4 == 0) x = stream.Next();
       std::swap(order[i], order[i + x[i % 4] % static_cast<uint64_t>(rows - i)]);
     }
-    Tensor out = in.Copy();
-    for (int64_t i = 0; i < rows; ++i) CopyRow(in.Slice(order[i], order[i] + 1), out.Slice(i, i + 1));
-    ctx.set_output(0, std::move(out));
-    return OkStatus();
-  }
-
- private:
-  static void CopyRow(const Tensor& from, Tensor to) {
-    if (from.dtype() == DType::kString) {
-      std::copy_n(from.data<std::string>(), from.num_elements(), to.data<std::string>());
-    } else {
-      std::memcpy(to.raw_data(), from.raw_data(), from.num_bytes());
+    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+    const int64_t row = in.num_elements() / rows;
+    for (int64_t i = 0; i < rows; ++i) {
+      CopyElements(in.dtype(), ElementAt(in, order[i] * row), ElementAt(*out, i * row), row);
     }
+    return OkStatus();
   }
 };
 

@@ -26,9 +26,7 @@ Status TileKernel(KernelContext& ctx) {
     if (times[i] < 0) {
       return InvalidArgument("Expected multiples[", i, "] >= 0, but got ", times[i]);
     }
-    if (__builtin_mul_overflow(in.dim(i), times[i], &dims[i])) {
-      return InvalidArgument("multiples[", i, "] = ", times[i], " is too large");
-    }
+    TENON_ASSIGN_OR_RETURN(dims[i], MultiplySizes(in.dim(i), times[i]));
     pairs.insert(pairs.end(), {times[i], in.dim(i)});
     source.strides.insert(source.strides.end(), {0, in_strides[i]});
   }
@@ -54,9 +52,8 @@ Status TileShape(ShapeContext& c) {
   for (size_t i = 0; i < times.size(); ++i) {
     const int64_t d = in.dim(static_cast<int>(i));
     if (times[i] < 0) return InvalidArgument("multiples[", i, "] is negative: ", times[i]);
-    if (d >= 0 && __builtin_mul_overflow(d, times[i], &dims[i])) {
-      return InvalidArgument("multiples[", i, "] = ", times[i], " is too large");
-    }
+    if (d < 0) continue;
+    TENON_ASSIGN_OR_RETURN(dims[i], MultiplySizes(d, times[i]));
   }
   TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
   c.set_output(0, std::move(out));
@@ -105,7 +102,8 @@ Status TransposeKernel(KernelContext& ctx) {
     dims[i] = in.dim(static_cast<int>(perm[i]));
     source.strides[i] = strides[perm[i]];
   }
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape(dims)));
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   StridedCopy(in, source, out, {0, StridesOf(dims)}, dims);
   return OkStatus();
 }
@@ -133,6 +131,10 @@ Status TransposeGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
 
 template <typename T>
 Status Invert(const Tensor& in, Tensor* out) {
+  if (in.num_elements() > std::numeric_limits<T>::max()) {
+    return InvalidArgument("permutation of nonnegative ", ToString(in.dtype()),
+                           " must have <= ", std::numeric_limits<T>::max(), " elements");
+  }
   const T n = static_cast<T>(in.num_elements());
   T* inverse = out->data<T>();
   std::fill_n(inverse, n, T(-1));

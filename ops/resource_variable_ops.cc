@@ -167,13 +167,12 @@ class ResourceGatherKernel final : public HandleKernel {
   Status Compute(KernelContext& ctx) const override {
     TENON_ASSIGN_OR_RETURN(const Tensor value, Read(ctx));
     const Tensor& indices = ctx.input(1);
-    const int64_t batch_dims = batch_dims_ < 0 ? batch_dims_ + indices.rank() : batch_dims_;
-    if (value.rank() < 1 || batch_dims < 0 || batch_dims >= value.rank()) {
-      return InvalidArgument("params must be at least rank ", std::max<int64_t>(batch_dims, 0) + 1,
-                             ", found shape ", value.shape().ToString());
+    TENON_ASSIGN_OR_RETURN(const int batch_dims, NormalizeBatchDims(batch_dims_, indices.rank()));
+    if (batch_dims >= value.rank()) {
+      return InvalidArgument("params must be at least rank ", batch_dims + 1, ", found shape ",
+                             value.shape().ToString());
     }
-    TENON_ASSIGN_OR_RETURN(Tensor out,
-                           GatherSlices(value, indices, static_cast<int>(batch_dims), batch_dims));
+    TENON_ASSIGN_OR_RETURN(Tensor out, GatherSlices(value, indices, batch_dims, batch_dims));
     ctx.set_output(0, std::move(out));
     return OkStatus();
   }

@@ -9,9 +9,13 @@ namespace tenon {
 namespace {
 
 /// Index tuples: where each of them points, in elements, and how many elements it stands for.
+/// Tuples of length 0, of which there may be any number, all point to the beginning.
 struct Tuples {
-  DimVector offsets;
+  int64_t count = 0;
   int64_t slice = 1;
+  DimVector offsets;  // empty for tuples of length 0
+
+  int64_t offset(int64_t i) const { return offsets.empty() ? 0 : offsets[i]; }
 };
 
 /// Reads `indices`, whose last dimension is a tuple into the leading dimensions of `shape`.
@@ -27,9 +31,10 @@ StatusOr<Tuples> ReadTuples(const Tensor& indices, const Shape& shape, std::stri
   tuples.slice = Product(shape.dims(), k, shape.rank());
   const DimVector strides = StridesOf(shape.dims());
   TENON_ASSIGN_OR_RETURN(const DimVector flat, ReadIntegers(indices, "indices"));
-  const int64_t count = Product(indices.shape().dims(), 0, indices.rank() - 1);
-  tuples.offsets.assign(count, 0);
-  for (int64_t i = 0; i < count; ++i) {
+  tuples.count = Product(indices.shape().dims(), 0, indices.rank() - 1);
+  if (k == 0) return tuples;
+  tuples.offsets.assign(tuples.count, 0);
+  for (int64_t i = 0; i < tuples.count; ++i) {
     for (int d = 0; d < k; ++d) {
       const int64_t at = flat[i * k + d];
       if (at < 0 || at >= shape.dim(d)) {
@@ -70,9 +75,9 @@ Status GatherNdKernel(KernelContext& ctx) {
                          Shape::Create(SlicesShape(indices.shape().dims(), params.shape().dims())));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return OkStatus();
-  for (size_t i = 0; i < tuples.offsets.size(); ++i) {
-    CopyElements(params.dtype(), ElementAt(params, tuples.offsets[i]),
-                 ElementAt(*out, static_cast<int64_t>(i) * tuples.slice), tuples.slice);
+  for (int64_t i = 0; i < tuples.count; ++i) {
+    CopyElements(params.dtype(), ElementAt(params, tuples.offset(i)),
+                 ElementAt(*out, i * tuples.slice), tuples.slice);
   }
   return OkStatus();
 }
@@ -125,8 +130,8 @@ Status ScatterNdKernel(KernelContext& ctx) {
     using T = decltype(zero);
     using C = ComputeType<T>;
     const T* from = updates.data<T>();
-    for (const int64_t offset : tuples.offsets) {
-      T* to = out->data<T>() + offset;
+    for (int64_t i = 0; i < tuples.count; ++i) {
+      T* to = out->data<T>() + tuples.offset(i);
       for (int64_t j = 0; j < tuples.slice; ++j, ++from) {
         if constexpr (std::is_same_v<T, bool>) {
           to[j] = to[j] || *from;

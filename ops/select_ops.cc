@@ -52,16 +52,19 @@ Status WhereShape(ShapeContext& c) {
 }
 
 /// Numbers the distinct elements of `x` in order of appearance: place[i] is that of x[i], first[k]
-/// where number k was seen first.
+/// where number k was seen first. A NaN differs from every other, so each has a number of its own,
+/// and none may be a key of the table, which must find its keys again.
 template <typename T>
 void NumberDistinct(absl::Span<const T> x, std::vector<int64_t>* place,
                     std::vector<int64_t>* first) {
   flat_hash_map<T, int64_t> numbers;
   numbers.reserve(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
-    const auto [it, added] = numbers.emplace(x[i], static_cast<int64_t>(first->size()));
-    if (added) first->push_back(static_cast<int64_t>(i));
-    (*place)[i] = it->second;
+    const auto next = static_cast<int64_t>(first->size());
+    int64_t number = next;
+    if (x[i] == x[i]) number = numbers.emplace(x[i], next).first->second;
+    if (number == next) first->push_back(static_cast<int64_t>(i));
+    (*place)[i] = number;
   }
 }
 

@@ -62,8 +62,8 @@ Status ResolveShape(absl::Span<const int64_t> input, DimVector* sizes) {
       return InvalidArgument("size ", i, " must be non-negative, not ", size);
     } else if (size == 0) {
       zero = true;
-    } else if (__builtin_mul_overflow(known, size, &known)) {
-      return InvalidArgument("the shape has too many elements");
+    } else {
+      TENON_ASSIGN_OR_RETURN(known, MultiplySizes(known, size));
     }
   }
   if (unknown < 0) return OkStatus();

@@ -18,7 +18,6 @@ Status SliceKernel(KernelContext& ctx) {
                            ", but got shapes [", begin.size(), "] and [", size.size(),
                            "] instead.");
   }
-  StridedView source{0, StridesOf(in.shape().dims())};
   bool whole = true;
   for (int i = 0; i < rank; ++i) {
     const int64_t b = begin[i], d = in.dim(i);
@@ -29,15 +28,18 @@ Status SliceKernel(KernelContext& ctx) {
     if (size[i] < 0 || size[i] > d - b) {
       return InvalidArgument("Expected size[", i, "] in [0, ", d - b, "], but got ", size[i]);
     }
-    source.offset += b * source.strides[i];
     whole = whole && size[i] == d;
   }
   if (whole) {
     ctx.set_output(0, ctx.TakeInput(0));
     return OkStatus();
   }
-  const Shape shape(size);
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(size));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  if (shape.num_elements() == 0) return OkStatus();
+  // Offsets are only sure to fit where there are elements.
+  StridedView source{0, StridesOf(in.shape().dims())};
+  for (int i = 0; i < rank; ++i) source.offset += begin[i] * source.strides[i];
   StridedCopy(in, source, out, {0, StridesOf(size)}, size);
   return OkStatus();
 }
@@ -105,12 +107,8 @@ StatusOr<std::vector<std::pair<int64_t, int64_t>>> ReadPaddings(const Tensor& t,
 }
 
 StatusOr<int64_t> PaddedSize(int64_t size, const std::pair<int64_t, int64_t>& padding) {
-  int64_t out = 0;
-  if (__builtin_add_overflow(size, padding.first, &out) ||
-      __builtin_add_overflow(out, padding.second, &out)) {
-    return InvalidArgument("paddings are too large: ", padding.first, " and ", padding.second);
-  }
-  return out;
+  TENON_ASSIGN_OR_RETURN(const int64_t with_first, AddSizes(size, padding.first));
+  return AddSizes(with_first, padding.second);
 }
 
 Status PadKernel(KernelContext& ctx) {
@@ -132,6 +130,8 @@ Status PadKernel(KernelContext& ctx) {
   } else {
     ZeroElements(out);
   }
+  // Offsets are only sure to fit where there are elements.
+  if (in.num_elements() == 0) return OkStatus();
   StridedView target{0, StridesOf(dims)};
   for (int i = 0; i < in.rank(); ++i) target.offset += paddings[i].first * target.strides[i];
   StridedCopy(in, {0, StridesOf(in.shape().dims())}, out, target, in.shape().dims());

@@ -61,8 +61,8 @@ Status ResolveSizes(int64_t size, DimVector* sizes) {
     } else if ((*sizes)[i] < 0) {
       return InvalidArgument("Split size at index ", i,
                              " must be >= 0, and only one may be -1. Got: ", (*sizes)[i]);
-    } else if (__builtin_add_overflow(sum, (*sizes)[i], &sum)) {
-      return InvalidArgument("the split sizes overflow");
+    } else {
+      TENON_ASSIGN_OR_RETURN(sum, AddSizes(sum, (*sizes)[i]));
     }
   }
   if (unknown >= 0 ? sum > size : sum != size) {

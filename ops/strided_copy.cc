@@ -91,9 +91,10 @@ void CopyBox(const T* from, T* to, absl::Span<const Axis> axes) {
 
 void StridedCopy(const Tensor& from, const StridedView& source, Tensor* to,
                  const StridedView& target, absl::Span<const int64_t> dims) {
+  // Before anything is multiplied: beside a 0 the others may be of any size.
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return;
   int64_t elements = 1;
   for (const int64_t d : dims) elements *= d;
-  if (elements == 0) return;
   Axes axes = Simplify(dims, source, target);
   // A transposed plane is walked in tiles, for which its two axes must be the last ones.
   if (axes.size() > 2 && axes.back().from != 1) {

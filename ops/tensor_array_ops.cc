@@ -191,7 +191,7 @@ class TensorArrayConcatKernel final : public Kernel {
             " has shape: ", element.shape().ToString());
       }
       lengths.data<int64_t>()[i] = element.dim(0);
-      rows += element.dim(0);
+      TENON_ASSIGN_OR_RETURN(rows, AddSizes(rows, element.dim(0)));
       elements.push_back(std::move(element));
     }
     if (size == 0) {

@@ -35,9 +35,9 @@ class VariableKernel final : public Kernel {
  private:
   StatusOr<Variable*> Find(ResourceStore& store) const {
     const std::string& key = shared_name_.empty() ? name() : shared_name_;
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<Variable> found,
-                           store.LookupOrCreate<Variable>(container_, key, [&] {
-                             return std::make_shared<Variable>(dtype_, shape_, name());
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<RefVariable> found,
+                           store.LookupOrCreate<RefVariable>(container_, key, [&] {
+                             return std::make_shared<RefVariable>(dtype_, shape_, name());
                            }));
     if (found->dtype() != dtype_ || !found->shape().IsCompatibleWith(shape_)) {
       return InvalidArgument("Trying to share variable ", key, ", but specified ", ToString(dtype_),
@@ -55,7 +55,7 @@ class VariableKernel final : public Kernel {
   const DType dtype_;
   const PartialShape shape_;
   mutable Mutex mu_;
-  mutable std::shared_ptr<Variable> variable_ ABSL_GUARDED_BY(mu_);
+  mutable std::shared_ptr<RefVariable> variable_ ABSL_GUARDED_BY(mu_);
   mutable std::atomic<Variable*> ready_{nullptr};
 };
 

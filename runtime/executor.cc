@@ -37,6 +37,14 @@ Status CheckArguments(const std::vector<Tensor>& args, const DTypeVector& types)
   return OkStatus();
 }
 
+/// In a graph with control flow a fetch may never run: behind a NextIteration without a Merge.
+Status CheckRetvals(const std::vector<Tensor>& retvals) {
+  for (size_t i = 0; i < retvals.size(); ++i) {
+    if (!retvals[i].valid()) return InvalidArgument("Retval[", i, "] does not have value");
+  }
+  return OkStatus();
+}
+
 /// Ends the other partitions of a step too: they may wait for what this one will not send.
 void AbortStep(const StepContext& step, const Status& why) {
   if (step.rendezvous != nullptr) step.rendezvous->Abort(why);
@@ -323,6 +331,8 @@ class StepRun {
     }
     if constexpr (std::is_same_v<State, SimpleStep>) {
       executor_.GiveBack(std::move(state_), status);
+    } else if (status.ok() && step_.retvals != nullptr) {
+      status = CheckRetvals(*step_.retvals);
     }
     const auto done = std::move(done_);
     delete this;

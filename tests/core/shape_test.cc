@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "core/shape_inference.h"
 #include "tests/testing/status_matchers.h"
 
@@ -31,6 +33,15 @@ TEST(ShapeTest, ShapesFromOutsideAreChecked) {
   EXPECT_THAT(Shape::Create({0, int64_t{1} << 32, int64_t{1} << 32}),
               IsError(kInvalid, "too many elements"));
   EXPECT_THAT(Shape::Create(DimVector(255, 1)), IsError(kInvalid, "at most 254 dimensions"));
+}
+
+TEST(ShapeTest, SizesThatDoNotFitAreNeverWrapped) {
+  const int64_t big = int64_t{1} << 40, highest = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(Shape({big, big}).num_elements(), highest);
+  EXPECT_EQ(*AddSizes(big, big), 2 * big);
+  EXPECT_EQ(*MultiplySizes(big, 4), 4 * big);
+  EXPECT_THAT(AddSizes(highest, 1), IsError(kInvalid, "does not fit in 64 bits"));
+  EXPECT_THAT(MultiplySizes(big, big), IsError(kInvalid, "does not fit in 64 bits"));
 }
 
 TEST(ShapeTest, DimensionsAreSetRemovedAndInserted) {

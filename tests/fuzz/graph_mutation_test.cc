@@ -10,15 +10,12 @@
 
 #include <atomic>
 #include <csignal>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <thread>
 
 #include "core/memory_limit.h"
 #include "core/sanitizers.h"
-#include "data/npy.h"
-#include "tests/testing/graph_mutation.h"
+#include "tests/fuzz/sample_graphs.h"
 #include "tests/testing/random_graph.h"
 #include "tests/testing/status_matchers.h"
 
@@ -28,51 +25,12 @@ namespace {
 using testing::ImportAndRun;
 using testing::MutantSteps;
 using testing::Random;
+using testing::SampleGraph;
 
 constexpr int kMutants = kSanitized ? 10000 : 100000;
 constexpr int kThreads = 2;
 constexpr int64_t kMemory = int64_t{256} << 20;
 constexpr std::chrono::seconds kTooLong{20};
-
-struct Sample {
-  std::string bytes;
-  GraphDef graph;
-  MutantSteps steps;
-};
-
-using FeedKeys = std::vector<std::pair<std::string, std::string>>;
-
-Sample LoadSample(const std::string& name, const FeedKeys& feeds, std::vector<std::string> fetches,
-                  std::vector<std::string> targets = {}) {
-  const std::string path = StrCat("tests/data/graphs/", name);
-  std::ifstream file(path + ".pb", std::ios::binary);
-  std::stringstream content;
-  content << file.rdbuf();
-  Sample sample;
-  sample.bytes = content.str();
-  EXPECT_TRUE(sample.graph.ParseFromString(sample.bytes)) << path;
-  const auto values = NpzReader::Open(path + ".npz");
-  EXPECT_OK(values);
-  for (const auto& [tensor, key] : feeds) {
-    sample.steps.feeds.emplace_back(tensor, *values->Read(key));
-  }
-  sample.steps.fetches = std::move(fetches);
-  sample.steps.targets = std::move(targets);
-  return sample;
-}
-
-std::vector<Sample> LoadSamples() {
-  std::vector<Sample> samples;
-  samples.push_back(LoadSample("cond_v1", {{"p:0", "p0"}, {"x:0", "x0"}}, {"result:0", "grad:0"}));
-  samples.push_back(LoadSample("while_v1", {{"x:0", "x0"}, {"n:0", "n0"}},
-                               {"count:0", "result:0", "grad_x:0", "squares:0"}));
-  samples.push_back(LoadSample("summary", {{"v:0", "v"}}, {"merged:0"}));
-  samples.push_back(
-      LoadSample("mnist_ref", {{"x:0", "x"}, {"y_:0", "y_"}}, {"loss:0"}, {"train"}));
-  samples.push_back(
-      LoadSample("mnist_resource", {{"x:0", "x"}, {"y_:0", "y_"}}, {"loss:0"}, {"train"}));
-  return samples;
-}
 
 /// What each thread works on, for the handler and the watch.
 std::atomic<uint64_t> current_seed[kThreads];
@@ -87,12 +45,12 @@ void PrintSeed(int signal) {
   std::raise(signal);
 }
 
-Status RunMutant(const std::vector<Sample>& samples, uint64_t seed) {
+Status RunMutant(const std::vector<SampleGraph>& samples, uint64_t seed) {
   Random random(seed);
   // Most mutants are of the small graphs, which take the least time.
   static const std::vector<int> choices = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1,
                                            2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 4};
-  const Sample& sample = samples[random.OneOf(choices)];
+  const SampleGraph& sample = samples[random.OneOf(choices)];
   GraphDef graph;
   if (random.Chance(20)) {
     std::string bytes = sample.bytes;
@@ -115,7 +73,7 @@ TEST(GraphMutationTest, MutantsOfTheSampleGraphsDoNoHarm) {
   for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL}) {
     std::signal(signal, PrintSeed);
   }
-  const std::vector<Sample> samples = LoadSamples();
+  const std::vector<SampleGraph>& samples = testing::SampleGraphs();
   const std::vector<uint64_t> seeds = testing::SeedsToTest(kMutants);
   std::atomic<size_t> next{0};
   std::atomic<int> running{kThreads};

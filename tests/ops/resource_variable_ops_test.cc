@@ -104,5 +104,26 @@ TEST_F(ResourceVariableOpsTest, TheGradientOfAGatherAddsUpRows) {
   EXPECT_THAT(Numbers(s.Value(grads[0])), ElementsAre(1, 1, 0, 0, 2, 2));
 }
 
+TEST_F(ResourceVariableOpsTest, AReferenceVariableOfTheSameNameIsAnotherOne) {
+  const Output ref = VariableV2(s.root, {2}, DType::kInt32, "", "v");
+  const Output set = Assign(s.root, ref, Const(s.root, {7, 8}));
+  ASSERT_OK(s.Run({}, {init}));
+  EXPECT_THAT(s.Run({ref}), IsError(StatusCode::kFailedPrecondition, "uninitialized value"));
+  ASSERT_OK(s.Run({}, {set}));
+  EXPECT_THAT(Numbers(s.Value(ref)), ElementsAre(7, 8));
+  EXPECT_THAT(Numbers(s.Value(read)), ElementsAre(1, 2, 3, 4, 5, 6));
+  ASSERT_OK(s.Run({}, {DestroyResourceOp(s.root, v)}));
+  EXPECT_THAT(Numbers(s.Value(ref)), ElementsAre(7, 8));
+}
+
+TEST_F(ResourceVariableOpsTest, BatchDimsOutOfRangeAreAnError) {
+  ASSERT_OK(s.Run({}, {init}));
+  for (const int64_t batch_dims : {INT64_MIN, INT64_MAX}) {
+    const Output rows =
+        ResourceGather(s.root, v, Const(s.root, {0, 1}), DType::kFloat, batch_dims);
+    EXPECT_THAT(s.Run({rows}), IsError(kInvalid, "Expected batch_dims in the range [-1, 1]"));
+  }
+}
+
 }  // namespace
 }  // namespace tenon::testing

@@ -102,6 +102,14 @@ TEST_P(LocalSessionTest, OnlyTheTakenBranchRuns) {
   EXPECT_EQ((*session->Run({{"p", Tensor::Scalar(false)}}, {"y"}))[0].scalar<float>(), 9.0f);
 }
 
+TEST_P(LocalSessionTest, FetchingWhatNeverComesIsAnError) {
+  const Scope root = Scope::Root(AllOps());
+  root.WithName("next").Op("NextIteration").Input(Const(root, 1.0f)).Output();
+  auto session = Start(root);
+  EXPECT_THAT(session->Run({}, {"next"}),
+              IsError(StatusCode::kInvalidArgument, "Retval[0] does not have value"));
+}
+
 TEST_P(LocalSessionTest, FetchingADeadTensorIsAnError) {
   const Scope root = Scope::Root(AllOps());
   const std::vector<Output> sides = root.WithName("switch")
