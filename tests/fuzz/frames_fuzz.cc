@@ -16,7 +16,7 @@
 namespace tenon::testing {
 namespace {
 
-constexpr int64_t kFramesMemory = int64_t{256} << 20;
+constexpr int64_t kFramesMemory = int64_t{64} << 20;
 
 grpc::ByteBuffer CutIntoSlices(std::string_view message, size_t slice_bytes) {
   std::vector<grpc::Slice> slices;
