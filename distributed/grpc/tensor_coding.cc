@@ -41,6 +41,7 @@ struct TensorHead {
 
   bool ReadDType(CodedInputStream& in) {
     uint32_t number;
+    if (dtype != DType::kInvalid) return false;
     if (!in.ReadVarint32(&number)) return false;  // size: it is no length but a dtype
     const auto known = DTypeFromNumber(static_cast<int>(number));
     if (!known || !IsPlain(*known)) return false;
@@ -50,7 +51,10 @@ struct TensorHead {
   bool ReadShape(CodedInputStream& in) {
     const FieldLimit field(in);
     TensorShapeProto proto;
-    if (!field.ok() || !proto.MergeFromCodedStream(&in) || in.BytesUntilLimit() != 0) return false;
+    // A second shape adds its dimensions to the first one's.
+    if (has_shape || !field.ok() || !proto.MergeFromCodedStream(&in) || in.BytesUntilLimit() != 0) {
+      return false;
+    }
     auto parsed = ShapeFromProto(proto);
     if (!parsed.ok() || dtype == DType::kInvalid) return false;
     shape = *std::move(parsed);
