@@ -243,7 +243,7 @@ bool SameTensor(const Tensor& a, const Tensor& b) {
   if (!a.valid()) return true;
   if (a.shape() != b.shape()) return false;
   if (a.num_elements() == 0) return true;
-  if (a.dtype() == DType::kString) return SameElements<std::string>(a, b);
+  if (a.dtype() == DType::kString) return SameElements<TString>(a, b);
   if (a.dtype() == DType::kResource) return true;  // handles are compared by who makes them
   return std::memcmp(a.raw_data(), b.raw_data(), a.num_bytes()) == 0;
 }
