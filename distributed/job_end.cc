@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/device_name.h"
+
 namespace tenon {
 namespace {
 
@@ -35,6 +37,14 @@ Status JobEnd::Report(const std::string& job, int task, bool failed, const std::
   any_alive_[job] = Clock::now();
   changed_.NotifyAll();
   return OkStatus();
+}
+
+void JobEnd::Heard(const std::string& task) {
+  const auto name = DeviceName::Parse(task);
+  if (!name.ok() || !name->job || !name->task || !cluster_.HasTask(*name->job, *name->task)) return;
+  const Task heard(*name->job, *name->task);
+  MutexLock lock(mu_);
+  alive_[heard] = any_alive_[heard.first] = Clock::now();
 }
 
 std::optional<Status> JobEnd::Verdict(const std::string& job, std::chrono::milliseconds limit,

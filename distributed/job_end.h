@@ -33,6 +33,8 @@ class JobEnd {
   /// A task's report. InvalidArgument when the cluster has no such task. The first report of a task
   /// counts.
   Status Report(const std::string& job, int task, bool failed, const std::string& message);
+  /// The task of that name has called here, so it lives; other names are ignored.
+  void Heard(const std::string& task);
   /// See Server::WaitForJobEnd.
   Status Wait(const std::string& job, std::chrono::milliseconds limit);
   /// Makes every Wait return Cancelled.

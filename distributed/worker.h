@@ -29,6 +29,8 @@ struct WorkerEnvironment {
   WorkerDirectory* workers = nullptr;
   Clock* clock = nullptr;
   ServerLimits limits;
+  /// Called when a master opens a session, with its task as it gives it; may be null.
+  std::function<void(const std::string& task)> on_master;
 };
 
 /// The worker part of a task: runs its partitions of masters' graphs and serves the tensors made

@@ -88,7 +88,10 @@ class GrpcServer final : public Server {
     for (const auto& d : devices_) devices.push_back(d.get());
     worker_ =
         std::make_shared<Worker>(WorkerEnvironment{task_, devices, &registry, &pool_, &directory_,
-                                                   &SystemClock(), options.limits});
+                                                   &SystemClock(), options.limits,
+                                                   [this](const std::string& task) {
+                                                     job_end_.Heard(task);
+                                                   }});
     directory_.SetLocal(task_, worker_);
     master_ = std::make_unique<Master>(MasterEnvironment{
         task_, cluster_, devices, &registry, &directory_, &SystemClock(), start_up_deadline_,

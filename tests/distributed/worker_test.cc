@@ -33,7 +33,7 @@ class WorkerTest : public ::testing::Test {
  protected:
   WorkerTest() : devices_(MakeCpuDevices(kTask, 1, "worker")) {
     WorkerEnvironment environment{kTask, {devices_[0].get()}, &AllOps(), &pool_, &directory_,
-                                  &SystemClock(), {}};
+                                  &SystemClock(), {}, nullptr};
     environment.limits.sessions = 3;
     environment.limits.session_timeout = std::chrono::seconds(1);
     worker_ = std::make_unique<Worker>(environment);

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-from tenon_process import REPLICA, TENON, Process, free_addresses, main, run, serve
+from tenon_process import GRAPHS, REPLICA, TENON, Process, free_addresses, main, run, serve
 
 
 def write_mnist(folder):
@@ -95,7 +95,9 @@ def worker_killed(data):
         first.wait_for("Step: ")
         first.process.kill()
         assert ps.finish() == 1, ps.text()
-        assert "no sign of life for 6 s from /job:worker/replica:0/task:0 at " in ps.text(), ps.text()
+        name = "/job:worker/replica:0/task:0 at "
+        assert name in ps.text() and " is gone; waiting for its return: " in ps.text(), ps.text()
+        assert " is gone and did not return within 3 s: " in ps.text(), ps.text()
 
 
 def launched(data):
@@ -113,6 +115,27 @@ def launched_and_failed():
     assert done.returncode == 1, done
     assert re.fullmatch(r"tenon: ABORTED: (worker [01]|ps 0) ended with exit code 1; the other tasks "
                         r"are ended\n", done.stderr), done.stderr
+
+
+def client_killed(_):
+    """The step of a client that is killed ends, and its server answers others."""
+    address, = free_addresses(1)
+    graph = os.path.join(GRAPHS, "while_v1")
+    with serve("--port", address.split(":")[1]), \
+            Process(TENON, "run", graph + ".pb", "--master", "grpc://" + address, "--feed",
+                    f"x:0={graph}.npz:x0", "--feed", "n:0=2000000000", "--fetch", "count:0") as run_:
+        def status():
+            done = run(TENON, "status", "grpc://" + address)
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+        deadline = time.monotonic() + 30
+        while "1 steps run" not in status():
+            assert run_.process.poll() is None and time.monotonic() < deadline, run_.text()
+            time.sleep(0.05)
+        run_.process.kill()
+        while "steps: 0;" not in status():
+            assert time.monotonic() < deadline, status()
+            time.sleep(0.05)
 
 
 def worker_stopped(data):
@@ -161,6 +184,7 @@ if __name__ == "__main__":
             ("the ps may come last", lambda: chief_comes_last(FOLDER)),
             ("a ps whose worker failed names it", lambda: worker_fails(FOLDER)),
             ("a ps whose workers were killed names them", lambda: worker_killed(FOLDER)),
+            ("a client that is killed in mid-step leaves no step", lambda: client_killed(FOLDER)),
             ("a worker that was told to stop ends", lambda: worker_stopped(FOLDER)),
             ("a worker says what it waits for", lambda: waiting_is_said(FOLDER)),
             ("a launched job ends with 0", lambda: launched(FOLDER)),

@@ -64,11 +64,21 @@ def both_ends_notice():
                                os.path.join(SOURCE, "share", "mnist"), "--training_epochs",
                                100000) as worker:
                 worker.wait_for("Step: ")
-                network.cut()
-                cut = time.monotonic()
-                assert worker.finish(90) == 1, worker.text()
-                assert time.monotonic() - cut < 70, worker.text()
-                assert "UNAVAILABLE: " in worker.text(), worker.text()
+                # A client, whose step on the ps would take hours.
+                graph = os.path.join(SOURCE, "tests", "data", "graphs", "while_v1")
+                with network.start("worker", TENON, "run", graph + ".pb", "--master",
+                                   f"grpc://{network.addresses['ps']}:2222", "--feed",
+                                   f"x:0={graph}.npz:x0", "--feed", "n:0=2000000000", "--fetch",
+                                   "count:0") as client:
+                    time.sleep(3)
+                    assert client.process.poll() is None, client.text()
+                    network.cut()
+                    cut = time.monotonic()
+                    assert worker.finish(90) == 1, worker.text()
+                    assert client.finish(90) == 1, client.text()
+                    assert time.monotonic() - cut < 70, worker.text()
+                    assert "UNAVAILABLE: " in worker.text(), worker.text()
+                    assert "UNAVAILABLE: " in client.text(), client.text()
             assert ps.finish(90) == 1, ps.text()
             # Whichever is noticed first: that it says nothing, or that it cannot be reached.
             name = "/job:worker/replica:0/task:0 at 10.203.0.2:2222"
