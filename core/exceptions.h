@@ -12,9 +12,9 @@ namespace tenon {
 /// out, Internal otherwise. To be called inside a catch block only.
 Status StatusOfException();
 
-/// Runs `fn() -> Status`, or StatusOr. Our own code throws nothing, but the standard library does when memory,
-/// a container's size or the threads of the system are at their end: such an exception becomes the
-/// result. Stands once around each kernel, each body of a parallel loop and each handler of a call.
+/// Runs `fn()`, which gives a Status or StatusOr. Our own code throws nothing, but the standard
+/// library does when memory, a container's size or the threads of the system are at their end: such
+/// an exception becomes the result. Stands once around each kernel and each handler of a call.
 template <typename Fn>
 std::invoke_result_t<Fn> CatchExceptions(Fn&& fn) {
   try {

@@ -48,11 +48,10 @@ int WantedExtra(double total_ns) {
 void RunRange(int64_t begin, int64_t end, double cost_ns,
               absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
   if (begin >= end) return;
-  const double items = kChunkNs / cost_ns;
-  if (static_cast<double>(end - begin) <= items || CurrentInterruption() == nullptr) {
+  if (cost_ns * static_cast<double>(end - begin) <= kChunkNs || CurrentInterruption() == nullptr) {
     return fn(begin, end);
   }
-  const int64_t chunk = std::max<int64_t>(1, static_cast<int64_t>(items));
+  const int64_t chunk = std::max<int64_t>(1, static_cast<int64_t>(kChunkNs / cost_ns));
   for (; begin < end && !Interrupted(); begin += std::min(chunk, end - begin)) {
     fn(begin, begin + std::min(chunk, end - begin));
   }

@@ -8,13 +8,11 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "core/counted_memory.h"
 #include "core/status.h"
 
 namespace tenon {
 
-/// Counted, because indices are read into one, too.
-using DimVector = absl::InlinedVector<int64_t, 4, CountedAllocator<int64_t>>;
+using DimVector = absl::InlinedVector<int64_t, 4>;
 
 /// The shape of a tensor: a list of dimensions, each >= 0, at most kMaxRank of them, whose product
 /// fits in an int64_t. Rank 0 is a scalar. A value type; safe to read from several threads.

@@ -4,9 +4,11 @@
 #include <limits>
 
 namespace tenon {
+namespace {
 
-StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what) {
-  DimVector values(t.num_elements());
+template <typename Vector>
+StatusOr<Vector> ReadWidened(const Tensor& t, std::string_view what) {
+  Vector values(t.num_elements());
   const bool known =
       Dispatch(t.dtype(), TypeList<int32_t, int64_t, int16_t, int8_t>(), [&](auto zero) {
         using T = decltype(zero);
@@ -14,6 +16,16 @@ StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what) {
       });
   if (!known) return InvalidArgument(what, " must be integers, found ", ToString(t.dtype()));
   return values;
+}
+
+}  // namespace
+
+StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what) {
+  return ReadWidened<DimVector>(t, what);
+}
+
+StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what) {
+  return ReadWidened<IndexVector>(t, what);
 }
 
 StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what) {

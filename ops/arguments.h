@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "core/counted_memory.h"
 #include "core/shape.h"
 #include "core/status.h"
 #include "core/tensor.h"
@@ -22,6 +23,9 @@ inline constexpr char kRealNumberTypes[] =
 
 /// The elements of `t` (int8, int16, int32 or int64, of any rank), widened.
 StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what);
+/// The same of a tensor that may be large, as indices are: their memory counts.
+using IndexVector = absl::InlinedVector<int64_t, 4, CountedAllocator<int64_t>>;
+StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what);
 /// As ReadIntegers; `t` must be a vector.
 StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what);
 /// The element of the scalar `t`.

@@ -175,7 +175,7 @@ StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int a
   TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), params.dtype(), shape));
   // Where nothing is gathered, indices are not looked at, as in TensorFlow.
   if (out.num_elements() == 0) return out;
-  TENON_ASSIGN_OR_RETURN(const DimVector rows, ReadIntegers(indices, "indices"));
+  TENON_ASSIGN_OR_RETURN(const IndexVector rows, ReadIndices(indices, "indices"));
   const int64_t limit = p[axis];
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] < 0 || rows[i] >= limit) {

@@ -122,7 +122,7 @@ Status SparseCrossEntropyCpu(KernelContext& ctx) {
   const int64_t classes = logits.dim(1);
   if (classes == 0) return InvalidArgument("Must have at least one class, but got logits shape ",
                                            logits.shape().ToString());
-  TENON_ASSIGN_OR_RETURN(const DimVector values, ReadIntegers(labels, "labels"));
+  TENON_ASSIGN_OR_RETURN(const IndexVector values, ReadIndices(labels, "labels"));
   for (const int64_t v : values) {
     if (v >= 0 && v < classes) continue;
     return InvalidArgument("Received a label value of ", v,
@@ -205,7 +205,7 @@ Status InTopKRows(KernelContext& ctx, int64_t k) {
     return InvalidArgument("First dimension of predictions ", predictions.dim(0),
                            " must match length of targets ", targets.shape().ToString());
   }
-  TENON_ASSIGN_OR_RETURN(const DimVector wanted, ReadIntegers(targets, "targets"));
+  TENON_ASSIGN_OR_RETURN(const IndexVector wanted, ReadIndices(targets, "targets"));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, targets.shape()));
   const int64_t n = predictions.dim(1);
   for (int64_t r = 0; r < predictions.dim(0); ++r) {

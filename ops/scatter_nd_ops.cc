@@ -30,7 +30,7 @@ StatusOr<Tuples> ReadTuples(const Tensor& indices, const Shape& shape, std::stri
   const int k = static_cast<int>(depth);
   tuples.slice = Product(shape.dims(), k, shape.rank());
   const DimVector strides = StridesOf(shape.dims());
-  TENON_ASSIGN_OR_RETURN(const DimVector flat, ReadIntegers(indices, "indices"));
+  TENON_ASSIGN_OR_RETURN(const IndexVector flat, ReadIndices(indices, "indices"));
   tuples.count = Product(indices.shape().dims(), 0, indices.rank() - 1);
   if (k == 0) return tuples;
   tuples.offsets.assign(tuples.count, 0);

@@ -13,7 +13,7 @@ namespace {
 
 /// sums[id] += row for each row of `data`; negative ids drop theirs. The ids are below the number
 /// of rows of `sums`, which is zero.
-void AddRows(const Tensor& data, const DimVector& ids, Tensor* sums) {
+void AddRows(const Tensor& data, const IndexVector& ids, Tensor* sums) {
   if (ids.empty()) return;
   const int64_t width = data.num_elements() / static_cast<int64_t>(ids.size());
   Dispatch(data.dtype(), NumericTypes(), [&](auto zero) {
@@ -36,7 +36,11 @@ void AddRows(const Tensor& data, const DimVector& ids, Tensor* sums) {
 Status SegmentSumCpu(KernelContext& ctx) {
   const Tensor &data = ctx.input(0), &segment_ids = ctx.input(1);
   if (data.rank() < 1) return InvalidArgument("input must be at least rank 1");
-  TENON_ASSIGN_OR_RETURN(const DimVector ids, ReadIntegerVector(segment_ids, "segment_ids"));
+  if (segment_ids.rank() != 1) {
+    return InvalidArgument("segment_ids must be a vector, found shape ",
+                           segment_ids.shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(const IndexVector ids, ReadIndices(segment_ids, "segment_ids"));
   const int64_t n = static_cast<int64_t>(ids.size());
   if (n != data.dim(0)) {
     return InvalidArgument("segment_ids should be the same size as dimension 0 of input, found ", n,
@@ -72,7 +76,7 @@ Status UnsortedSegmentSumCpu(KernelContext& ctx) {
   if (segments < 0) {
     return InvalidArgument("Input num_segments == ", segments, " must not be negative.");
   }
-  TENON_ASSIGN_OR_RETURN(const DimVector ids, ReadIntegers(segment_ids, "segment_ids"));
+  TENON_ASSIGN_OR_RETURN(const IndexVector ids, ReadIndices(segment_ids, "segment_ids"));
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= segments) {
       return InvalidArgument("segment_ids[", i, "] = ", ids[i], " is out of range [0, ", segments,

@@ -11,7 +11,7 @@ namespace {
 
 /// How often each row is written and from where.
 struct ScatterPlan {
-  DimVector rows;
+  IndexVector rows;
   int64_t row_size = 0;
   bool scalar_update = false;
 };
@@ -22,7 +22,7 @@ StatusOr<ScatterPlan> PlanScatter(const Tensor& value, const Tensor& indices,
     return InvalidArgument("the variable must have at least one dimension, found a scalar");
   }
   ScatterPlan plan;
-  TENON_ASSIGN_OR_RETURN(plan.rows, ReadIntegers(indices, "indices"));
+  TENON_ASSIGN_OR_RETURN(plan.rows, ReadIndices(indices, "indices"));
   const int64_t limit = value.dim(0);
   for (size_t i = 0; i < plan.rows.size(); ++i) {
     if (plan.rows[i] < 0 || plan.rows[i] >= limit) {

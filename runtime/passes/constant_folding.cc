@@ -52,7 +52,7 @@ class FoldingDevice final : public Device {
   Device& cpu_;
 };
 
-/// Whether it is known beforehand that the outputs are too large, which would take long to find out.
+/// Whether the outputs are known beforehand to be too large, which would take long to find out.
 bool IsLarge(const Node& node) {
   double bytes = 0;
   for (int i = 0; i < node.num_outputs(); ++i) {

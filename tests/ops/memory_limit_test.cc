@@ -37,6 +37,7 @@ std::vector<LimitCase> Cases() {
   const Tensor count = Tensor::Vector<int32_t>({kMany});
   const Tensor numbers = Numbered(DType::kInt32, kMany);
   const Tensor floats = Numbered(DType::kFloat, kMany);
+  const Tensor integers = Tensor::Zeros(DType::kInt32, {300, 300});
   const Tensor halves = Tensor::Zeros(DType::kHalf, {300, 300});
   const Tensor complex = Tensor::Zeros(DType::kComplex64, {1, 300, 300});
   const Tensor axis = Tensor::Scalar<int32_t>(0);
@@ -57,8 +58,7 @@ std::vector<LimitCase> Cases() {
       {"RandomShuffle", {texts}, {{"seed", 1}}, "Text"},
       // Temporaries.
       {"MatMul", {halves, halves}},
-      {"MatMul", {Tensor::Zeros(DType::kInt32, {300, 300}), Tensor::Zeros(DType::kInt32, {300, 300})},
-       {{"transpose_b", true}}, "Integers"},
+      {"MatMul", {integers, integers}, {{"transpose_b", true}}, "Integers"},
       {"BatchMatMul", {complex, complex}, {{"adj_x", true}, {"adj_y", true}}},
       {"Unique", {numbers}},
       {"UniqueWithCounts", {floats}},
@@ -73,7 +73,8 @@ std::vector<LimitCase> Cases() {
       // Results.
       {"RandomUniform", {count}, {{"seed", 1}, {"dtype", DType::kFloat}}},
       {"Range", {axis, Tensor::Scalar<int32_t>(kMany), Tensor::Scalar<int32_t>(1)}},
-      {"OneHot", {numbers, Tensor::Scalar<int32_t>(20), Tensor::Scalar(1.0f), Tensor::Scalar(0.0f)}},
+      {"OneHot",
+       {numbers, Tensor::Scalar<int32_t>(20), Tensor::Scalar(1.0f), Tensor::Scalar(0.0f)}},
       {"Transpose", {halves, Tensor::Vector<int32_t>({1, 0})}},
       {"Cumsum", {floats, axis}},
       {"Exp", {floats}},
