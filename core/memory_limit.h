@@ -7,12 +7,12 @@
 
 namespace tenon {
 
-/// How much the tensors of the process, their text and the temporaries of kernels may take together;
+/// How much the tensors of the process, their text and temporaries of kernels may take together;
 /// beyond it CpuAllocator gives null. Unless set it is DefaultCpuMemoryLimit(). Thread-safe.
 void SetCpuMemoryLimit(int64_t bytes);
 
-/// Fifteen sixteenths of what the process may take before the system ends it: the machine's physical
-/// memory or the limit of its control group, whichever is less. The rest is for what is not counted.
+/// Fifteen sixteenths of what the process may take before the system ends it: of the machine's
+/// physical memory or its control group's limit, whichever is less. The rest is not counted.
 int64_t DefaultCpuMemoryLimit();
 
 /// The lowest memory limit among the control groups that `membership`, the text of

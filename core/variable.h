@@ -16,8 +16,8 @@ namespace tenon {
 ///
 /// A read shares the buffer, so it costs no copy; an update that finds the buffer still shared
 /// with a reader writes a new buffer instead of tearing the reader's, and otherwise updates in
-/// place. Updates are atomic with regard to each other, and the end of their step does not interrupt
-/// them.
+/// place. Updates are atomic with regard to each other, and are not interrupted when their step is
+/// cancelled.
 class Variable : public Resource {
  public:
   static constexpr std::string_view kKind = "variable";

@@ -13,7 +13,7 @@ namespace {
 struct Tuples {
   int64_t count = 0;
   int64_t slice = 1;
-  DimVector offsets;  // empty for tuples of length 0
+  IndexVector offsets;  // empty for tuples of length 0
 
   int64_t offset(int64_t i) const { return offsets.empty() ? 0 : offsets[i]; }
 };
