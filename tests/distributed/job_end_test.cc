@@ -87,14 +87,22 @@ TEST_F(JobEndTest, AWorkerThatVanishesIsNamedThoughAnotherLives) {
 TEST_F(JobEndTest, AWorkerToWhichTheConnectionBreaksIsAnnouncedAtOnceAndMayReturn) {
   away_ = Unavailable("connection refused");
   alive_[0] = alive_[1] = true;
-  const std::jthread life([this] {
+  const auto wait_for_line = [this](size_t number) {
+    while (true) {
+      std::this_thread::sleep_for(milliseconds(20));
+      MutexLock lock(mu_);
+      if (lines_.size() >= number) return;
+    }
+  };
+  const std::jthread life([&] {
     std::this_thread::sleep_for(milliseconds(1500));
     alive_[0] = false;
-    std::this_thread::sleep_for(milliseconds(1000));
+    wait_for_line(1);
     alive_[0] = true;
+    wait_for_line(2);
+    for (const int task : {0, 1}) EXPECT_OK(job_end_.Report("worker", task, false, ""));
   });
-  const std::jthread end = EndBothAfter(milliseconds(4500));
-  EXPECT_OK(job_end_.Wait("worker", milliseconds(6000)));
+  EXPECT_OK(job_end_.Wait("worker", milliseconds(4000)));
   MutexLock lock(mu_);
   EXPECT_THAT(lines_, ElementsAre(HasSubstr("task:0 at a:1 is gone; waiting for its return: "
                                             "connection refused"),
