@@ -133,11 +133,14 @@ class RecordedStream final : public PeerStream {
     static_cast<Completion*>(tag)->Complete(true);
     return true;
   }
+  /// The other side has gone: the stream lets go of itself.
+  void End() { static_cast<Completion*>(reader_.tag)->Complete(false); }
   std::vector<cluster::PeerFrame> written;
 
  private:
   struct NoReader final : grpc::internal::AsyncReaderInterface<grpc::ByteBuffer> {
-    void Read(grpc::ByteBuffer*, void*) override {}
+    void Read(grpc::ByteBuffer*, void* t) override { tag = t; }
+    void* tag = nullptr;
   };
   struct Writer final : grpc::internal::AsyncWriterInterface<grpc::ByteBuffer> {
     void Write(const grpc::ByteBuffer& m, void* t) override {
@@ -183,6 +186,7 @@ TEST(PeerStreamTest, NothingThatEndsACallOvertakesIt) {
   stream->Send(clean_up);
   while (stream->WriteNext()) {
   }
+  stream->End();
   std::vector<cluster::PeerFrame::ContentCase> order;
   for (const cluster::PeerFrame& frame : stream->written) order.push_back(frame.content_case());
   using Frame = cluster::PeerFrame;
