@@ -5,6 +5,7 @@
 #
 #   tools/fuzz.sh 10             all targets, those of tests/fuzz/*_fuzz.cc
 #   tools/fuzz.sh 60 op graph    these
+#   tools/fuzz.sh --each 5       each for so many seconds
 #
 # Prints a line a target: executions, a second, coverage (edges/features) at nine tenths of the time
 # and at the end, how much it grew in the last tenth, peak memory, and how it ended. Ends with 1 when
@@ -13,7 +14,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-(( $# >= 1 )) && [[ $1 =~ ^[0-9]+$ ]] || { echo "usage: tools/fuzz.sh MINUTES [TARGET...]" >&2; exit 2; }
+seconds=0
+if [[ ${1-} == --each ]]; then
+  seconds=${2-}
+  shift
+fi
+[[ ${1-} =~ ^[0-9]+$ ]] || { echo "usage: tools/fuzz.sh (MINUTES|--each SECONDS) [TARGET...]" >&2; exit 2; }
 minutes=$1
 shift
 targets=("$@")
@@ -34,7 +40,7 @@ fi
 
 # Two at a time: each target gets this many seconds of its slot.
 rounds=$(( (${#targets[@]} + 1) / 2 ))
-seconds=$(( minutes * 60 / rounds ))
+if (( seconds == 0 )); then seconds=$(( minutes * 60 / rounds )); fi
 export UBSAN_OPTIONS=print_stacktrace=1
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=64
 
@@ -80,7 +86,7 @@ report() {
              early_ft ? 100 * (ft / early_ft - 1) : 0, rss, result
     }' "$log"
   [[ $result == ok ]] && return 0
-  grep -E '^(==[0-9]+==ERROR|SUMMARY:|.*runtime error:|.*CHECK failed|ALARM)' "$log" | head -n 5 >&2 || true
+  grep -E '^(==[0-9]+==ERROR|SUMMARY:|.*runtime error:|.*check failed|ALARM)' "$log" | head -n 5 >&2 || true
   local input
   input=$(sed -n 's/^.*Test unit written to //p' "$log" | tail -n 1)
   if [[ -n $input ]]; then

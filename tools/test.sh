@@ -6,6 +6,7 @@
 #   tools/test.sh                 everything, in the release build
 #   tools/test.sh --sanitizers    also those labelled fast or dist under ASan + UBSan and under TSan
 #   tools/test.sh --label fast    only the tests with this label
+#   tools/test.sh --fuzz SECONDS  also every fuzzing target for so long (tools/fuzz.sh)
 #
 # Quiet while things go well: one line a stage and ctest's closing summary.
 set -euo pipefail
@@ -13,11 +14,13 @@ cd "$(dirname "$0")/.."
 
 sanitizers=false
 label=.
+fuzz_seconds=0
 while (( $# )); do
   case $1 in
     --sanitizers) sanitizers=true ;;
     --label) label=${2:?--label needs a value}; shift ;;
-    *) echo "usage: tools/test.sh [--sanitizers] [--label LABEL]" >&2; exit 2 ;;
+    --fuzz) fuzz_seconds=${2:?--fuzz needs a number of seconds}; shift ;;
+    *) echo "usage: tools/test.sh [--sanitizers] [--label LABEL] [--fuzz SECONDS]" >&2; exit 2 ;;
   esac
   shift
 done
@@ -63,4 +66,8 @@ if $sanitizers; then
   export TSAN_OPTIONS="suppressions=$PWD/cmake/tsan.supp history_size=7 ignore_noninstrumented_modules=1"
   test_preset asan-ubsan '^(fast|dist)$'
   test_preset tsan '^(fast|dist)$'
+fi
+if (( fuzz_seconds > 0 )); then
+  quietly build/fuzz.log tools/fuzz.sh --each "$fuzz_seconds" || { echo "fuzz: found something" >&2; exit 1; }
+  echo "fuzz: $(grep -c ' runs ' build/fuzz.log) targets found nothing in $fuzz_seconds s each"
 fi
