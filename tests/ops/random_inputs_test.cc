@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "core/sanitizers.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/registry.h"
 
@@ -83,7 +84,7 @@ TEST(RandomInputs, GiveAResultOrAnErrorAndNoCrash) {
     const bool large = !SizedByValues(op->schema.name);
     for (const OpExample& example : op->examples) {
       const std::vector<AttributeMap> choices = TypeChoices(*op, example);
-      for (int round = 0; round < 150; ++round) {
+      for (int round = 0; round < (kSanitized ? 40 : 150); ++round) {
         AttributeMap attrs = choices[random() % choices.size()];
         std::vector<Tensor> inputs = SampleInputs(*op, example, attrs, random());
         for (Tensor& t : inputs) {

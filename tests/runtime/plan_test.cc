@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "core/sanitizers.h"
 #include "runtime/cpu_device.h"
 #include "runtime/executor.h"
 #include "runtime/local_rendezvous.h"
@@ -107,7 +108,7 @@ TEST_F(PlanTest, AsManyIterationsRunAtOnceAsMemoryHolds) {
 
 TEST_F(PlanTest, LoopsMayBeNestedDeeply) {
   Node* value = Number("one", 1);
-  constexpr int kDepth = 200000;
+  constexpr int kDepth = kSanitized ? 20000 : 200000;
   for (int i = 0; i < kDepth; ++i) {
     value = Add(StrCat("enter", i), "Enter",
                 {{"T", DType::kFloat}, {"frame_name", StrCat("frame", i)}}, {{value, 0}});
@@ -124,7 +125,7 @@ TEST_F(PlanTest, LoopsMayBeNestedDeeply) {
 TEST_F(PlanTest, ManyLoopsArePlannedInTimeThatIsLinear) {
   const testing::CpuTime time;
   Node* const one = Number("one", 1);
-  for (int i = 0; i < 60000; ++i) {
+  for (int i = 0; i < (kSanitized ? 6000 : 60000); ++i) {
     Node* const enter = Add(StrCat("enter", i), "Enter",
                             {{"T", DType::kFloat}, {"frame_name", StrCat("frame", i)}}, {{one, 0}});
     Add(StrCat("exit", i), "Exit", {{"T", DType::kFloat}}, {{enter, 0}});
