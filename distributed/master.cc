@@ -32,7 +32,10 @@ Master::Master(MasterEnvironment environment) : environment_(std::move(environme
     MutexLock lock(alive_->mu);
     alive_->master = this;
   }
-  if (environment_.limits.session_timeout.count() > 0) SweepLater();
+}
+
+void Master::StartSweeping() {
+  if (environment_.limits.session_timeout.count() > 0 && !sweeping_.exchange(true)) SweepLater();
 }
 
 Master::~Master() {

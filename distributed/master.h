@@ -39,6 +39,10 @@ class Master {
   /// block, and tells the workers nothing: the destructor does.
   void Stop(const Status& why);
 
+  /// Looks for idle sessions from now on, also for those of the worker (on_sweep). To be called when
+  /// there is a session: a server without any needs no timer.
+  void StartSweeping();
+
   /// For people: sessions and their steps.
   void Describe(cluster::ServerStatusResponse* out);
 
@@ -56,6 +60,7 @@ class Master {
   Cancellation stopping_;
   Mutex mu_;
   Sessions sessions_ ABSL_GUARDED_BY(mu_);
+  std::atomic<bool> sweeping_{false};
   int64_t opening_ ABSL_GUARDED_BY(mu_) = 0;  // sessions on their way
   const std::shared_ptr<std::atomic<int64_t>> running_steps_ =
       std::make_shared<std::atomic<int64_t>>(0);  // the last step ends after the master perhaps

@@ -91,6 +91,7 @@ class GrpcServer final : public Server {
                                                    &SystemClock(), options.limits,
                                                    [this](const std::string& task) {
                                                      job_end_.Heard(task);
+                                                     master_->StartSweeping();
                                                    }});
     directory_.SetLocal(task_, worker_);
     master_ = std::make_unique<Master>(MasterEnvironment{
