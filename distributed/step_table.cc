@@ -180,9 +180,4 @@ void StepTable::Describe(Clock::Time now, cluster::ServerStatusResponse* out) {
   }
 }
 
-std::pair<size_t, size_t> StepTable::Counts() {
-  MutexLock lock(mu_);
-  return {steps_.size(), receives_};
-}
-
 }  // namespace tenon

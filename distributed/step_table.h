@@ -79,8 +79,6 @@ class StepTable {
   /// Aborts the steps, and those that are still to come.
   void AbortAll(const Status& why);
 
-  /// How many steps there are, and how many receives wait.
-  std::pair<size_t, size_t> Counts();
   /// For people: the steps and what waits in them.
   void Describe(Clock::Time now, cluster::ServerStatusResponse* out);
 

@@ -30,7 +30,7 @@ class UnaryCpu final : public Kernel {
   }
 
   static int64_t ElementSize(DType t) {
-    return BaseType(t) == DType::kString ? sizeof(std::string) : SizeOf(t);
+    return BaseType(t) == DType::kString ? sizeof(TString) : SizeOf(t);
   }
 
  private:
