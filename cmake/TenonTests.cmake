@@ -32,7 +32,7 @@ function(tenon_test_label FOLDER OUT_LABEL OUT_TIMEOUT)
   set(${OUT_TIMEOUT} ${seconds} PARENT_SCOPE)
 endfunction()
 
-# In a fuzzing build, makes the programs and empties SOURCES, the files of tests/fuzz.
+# With the fuzzer's instrumentation, makes the programs and empties SOURCES, the files of tests/fuzz.
 function(tenon_fuzz_programs SOURCES)
   if(NOT TENON_SANITIZE MATCHES "fuzzer")
     return()

@@ -5,6 +5,7 @@
 #include <new>
 #include <string>
 
+#include "core/memory_account.h"
 #include "core/resource.h"
 #include "core/tstring.h"
 #include "core/variant.h"
@@ -15,20 +16,44 @@ namespace {
 /// Space before the elements of a host block; keeps them at the allocator's alignment.
 constexpr size_t kHeaderBytes = Allocator::kAlignment;
 
+/// A block of host memory for a header and elements, and whom it is charged to. Null memory when there
+/// is none.
+struct HostBlock {
+  HostBlock(Allocator& allocator, size_t element_bytes) {
+    const size_t total = kHeaderBytes + element_bytes;
+    account = total >= MemoryAccount::kLeastCharged ? CurrentMemoryAccount() : nullptr;
+    if (account != nullptr && !account->Take(total)) return;
+    memory = static_cast<char*>(allocator.Allocate(total));
+    if (memory == nullptr && account != nullptr) account->GiveBack(total);
+  }
+  static void Free(Allocator& allocator, void* memory, size_t element_bytes,
+                   MemoryAccount* account) {
+    const size_t total = kHeaderBytes + element_bytes;
+    allocator.Free(memory, total);
+    if (account != nullptr) account->GiveBack(total);
+  }
+  char* elements() const { return memory + kHeaderBytes; }
+
+  char* memory = nullptr;
+  MemoryAccount* account = nullptr;
+};
+
 /// Header and plain elements in one block of host memory.
 class HostBuffer final : public Buffer {
  public:
-  HostBuffer(Allocator& allocator, void* data, size_t bytes)
-      : Buffer(data, bytes, true), allocator_(allocator) {}
+  HostBuffer(Allocator& allocator, const HostBlock& block, size_t bytes)
+      : Buffer(block.elements(), bytes, true), allocator_(allocator), account_(block.account) {}
 
  private:
   void Destroy() override {
     Allocator& allocator = allocator_;
-    const size_t total = kHeaderBytes + bytes();
+    MemoryAccount* const account = account_;
+    const size_t size = bytes();
     this->~HostBuffer();
-    allocator.Free(this, total);
+    HostBlock::Free(allocator, this, size, account);
   }
   Allocator& allocator_;
+  MemoryAccount* const account_;
 };
 static_assert(sizeof(HostBuffer) <= kHeaderBytes);
 
@@ -50,19 +75,21 @@ class DeviceBuffer final : public Buffer {
 template <typename T>
 class ObjectBuffer final : public Buffer {
  public:
-  ObjectBuffer(T* elements, int64_t count)
-      : Buffer(elements, count * sizeof(T), true), count_(count) {
-    std::uninitialized_value_construct_n(elements, count);
+  ObjectBuffer(const HostBlock& block, int64_t count)
+      : Buffer(block.elements(), count * sizeof(T), true), count_(count), account_(block.account) {
+    std::uninitialized_value_construct_n(static_cast<T*>(data()), count);
   }
 
  private:
   void Destroy() override {
     std::destroy_n(static_cast<T*>(data()), count_);
-    const size_t total = kHeaderBytes + bytes();
+    MemoryAccount* const account = account_;
+    const size_t size = bytes();
     this->~ObjectBuffer();
-    CpuAllocator().Free(this, total);
+    HostBlock::Free(CpuAllocator(), this, size, account);
   }
   const int64_t count_;
+  MemoryAccount* const account_;
 };
 
 class WrappedBuffer final : public Buffer {
@@ -91,10 +118,9 @@ BufferRef NewObjects(int64_t count) {
                 std::is_nothrow_default_constructible_v<T>);
   size_t bytes;
   if (!BlockBytes(count, sizeof(T), &bytes)) return BufferRef();
-  auto* block = static_cast<char*>(CpuAllocator().Allocate(kHeaderBytes + bytes));
-  if (block == nullptr) return BufferRef();
-  T* elements = reinterpret_cast<T*>(block + kHeaderBytes);
-  return BufferRef(new (block) ObjectBuffer<T>(elements, count));
+  const HostBlock block(CpuAllocator(), bytes);
+  if (block.memory == nullptr) return BufferRef();
+  return BufferRef(new (block.memory) ObjectBuffer<T>(block, count));
 }
 
 }  // namespace
@@ -116,9 +142,9 @@ BufferRef AllocateBuffer(Allocator& allocator, DType type, int64_t count) {
     void* data = allocator.Allocate(bytes);
     return data == nullptr ? BufferRef() : BufferRef(new DeviceBuffer(allocator, data, bytes));
   }
-  auto* block = static_cast<char*>(allocator.Allocate(kHeaderBytes + bytes));
-  if (block == nullptr) return BufferRef();
-  return BufferRef(new (block) HostBuffer(allocator, block + kHeaderBytes, bytes));
+  const HostBlock block(allocator, bytes);
+  if (block.memory == nullptr) return BufferRef();
+  return BufferRef(new (block.memory) HostBuffer(allocator, block, bytes));
 }
 
 BufferRef WrapBuffer(void* data, size_t bytes, void (*release)(void* context), void* context) {

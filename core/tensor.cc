@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/exceptions.h"
+#include "core/memory_account.h"
 #include "core/parallel.h"
 #include "core/resource.h"
 #include "core/variant.h"
@@ -64,6 +65,14 @@ Tensor::Tensor(DType dtype, const Shape& shape, BufferRef buffer)
 StatusOr<Tensor> Tensor::Allocate(Allocator& allocator, DType dtype, const Shape& shape) {
   BufferRef buffer = AllocateBuffer(allocator, dtype, shape.num_elements());
   if (!buffer) {
+    const MemoryAccount* const account = CurrentMemoryAccount();
+    const double wanted = static_cast<double>(shape.num_elements()) * ElementBytes(dtype);
+    if (account != nullptr &&
+        wanted > static_cast<double>(account->limit() - account->bytes_in_use())) {
+      return ResourceExhausted("the session's tensors take ", account->bytes_in_use(),
+                               " bytes of at most ", account->limit(),
+                               ", which leaves too little for ", ToString(dtype), shape.ToString());
+    }
     return ResourceExhausted("out of ", allocator.name(), " memory for a tensor ", ToString(dtype),
                              shape.ToString());
   }

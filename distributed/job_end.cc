@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/device_name.h"
+#include "distributed/limits.h"
 
 namespace tenon {
 namespace {
@@ -12,9 +13,6 @@ constexpr std::chrono::milliseconds kLongestPause{2000};
 
 /// How long a task that is gone may take to return, as one does that its operator starts again.
 constexpr std::chrono::milliseconds kReturnLimit{30000};
-
-/// How often people hear of tasks that have not come yet.
-constexpr std::chrono::seconds kNoticePause{5};
 
 std::chrono::milliseconds ReturnLimit(std::chrono::milliseconds limit) {
   return limit.count() > 0 ? std::min(limit / 2, kReturnLimit) : kReturnLimit;

@@ -7,6 +7,9 @@
 
 namespace tenon {
 
+/// Between two lines for people about the same thing.
+inline constexpr std::chrono::seconds kNoticePause{5};
+
 /// What a server takes from its clients and peers; beyond it they get ResourceExhausted, naming the
 /// limit. docs/security.md says what each is for.
 struct ServerLimits {
@@ -18,8 +21,13 @@ struct ServerLimits {
   int64_t sessions = 1000;
   /// Steps of the master that run or wait, of all sessions together.
   int64_t steps = 10'000;
+  /// Connections; see Listener.
+  int64_t connections = 10'000;
   /// Calls that are being answered, streams and waiting receives of TensorFlow's workers included.
   int64_t calls = 50'000;
+  /// Bytes of the tensors that the steps of one session have made in one task and that are still
+  /// there, variables included; see memory_account.h.
+  int64_t session_memory = INT64_MAX;
   /// A session without a call or a running step for this long is closed; 0: never.
   std::chrono::seconds session_timeout{24 * 3600};
 };

@@ -95,7 +95,8 @@ Status MasterSession::CheckSize(int64_t nodes) const {
 Status MasterSession::Start(const GraphDef& proto, Cancellation* cancellation) {
   const Use use(*this);
   EitherEnd end(closing_, cancellation);
-  MutexLock lock(graph_mu_);
+  if (!graph_mu_.LockUnless(*end.get())) return end.get()->status();
+  const HeldLock lock(graph_mu_);
   TENON_RETURN_IF_ERROR(CheckSize(proto.node_size()));
   TENON_ASSIGN_OR_RETURN(Graph graph, GraphFromProto(proto, *environment_.registry));
   TENON_ASSIGN_OR_RETURN(const std::set<std::string> tasks, tasks_.Wanted(graph));
@@ -110,7 +111,8 @@ Status MasterSession::Extend(const GraphDef& proto, int64_t current_version, int
                              Cancellation* cancellation) {
   const Use use(*this);
   EitherEnd end(closing_, cancellation);
-  MutexLock lock(graph_mu_);
+  if (!graph_mu_.LockUnless(*end.get())) return end.get()->status();
+  const HeldLock lock(graph_mu_);
   TENON_RETURN_IF_ERROR(CheckSize(num_nodes_ + proto.node_size()));
   if (current_version != version_) {
     return Aborted("Current version is ", version_, " but caller expected ", current_version, ".");
@@ -145,8 +147,8 @@ StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(const StepSignature
   const Use use(*this);
   const std::string key = signature.Key();
   EitherEnd end(closing_, cancellation);
-  MutexLock lock(graph_mu_);
-  if (end.get()->cancelled()) return end.get()->status();
+  if (!graph_mu_.LockUnless(*end.get())) return end.get()->status();
+  const HeldLock lock(graph_mu_);
   {
     MutexLock state_lock(mu_);
     const auto found = steps_.find(key);
@@ -324,7 +326,8 @@ void MasterSession::WaitUntilIdle() {
 }
 
 void MasterSession::DeleteWorkerSessions(WorkerDeletions* deletions) {
-  MutexLock lock(graph_mu_);  // nothing opens sessions any more when it is free
+  graph_mu_.Lock();  // nothing opens sessions any more when it is free
+  const HeldLock lock(graph_mu_);
   tasks_.Delete(deletions);
 }
 
@@ -343,7 +346,8 @@ Status MasterSession::ListDevices(std::vector<DeviceAttributes>* devices,
                                   Cancellation* cancellation) {
   const Use use(*this);
   EitherEnd end(closing_, cancellation);
-  MutexLock lock(graph_mu_);
+  if (!graph_mu_.LockUnless(*end.get())) return end.get()->status();
+  const HeldLock lock(graph_mu_);
   TENON_RETURN_IF_ERROR(tasks_.Reach(tasks_.All(), end.get()));
   for (const auto& [task, attributes] : tasks_.reached()) {
     devices->insert(devices->end(), attributes.begin(), attributes.end());

@@ -10,6 +10,7 @@
 #include "core/graph.h"
 #include "core/hash_map.h"
 #include "core/mutex.h"
+#include "distributed/cancellable_mutex.h"
 #include "distributed/master_environment.h"
 #include "distributed/master_step.h"
 #include "distributed/session_tasks.h"
@@ -80,7 +81,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const std::string handle_;
   const ConfigProto config_;
 
-  Mutex graph_mu_;  // held while compiling, which blocks
+  CancellableMutex graph_mu_;  // held while compiling, which blocks
   std::unique_ptr<Graph> graph_ ABSL_GUARDED_BY(graph_mu_);
   std::atomic<int64_t> num_nodes_{0};  // of it, for who must not wait
   int64_t version_ ABSL_GUARDED_BY(graph_mu_) = 0;

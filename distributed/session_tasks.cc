@@ -6,9 +6,8 @@
 namespace tenon {
 namespace {
 
-/// The pause before a task that did not answer is asked again, and how often people hear of it.
+/// The pause before a task that did not answer is asked again.
 constexpr std::chrono::milliseconds kRetryPause{100};
-constexpr std::chrono::seconds kNoticePause{5};
 
 }  // namespace
 

@@ -22,7 +22,7 @@ struct Worker::RunningGraph {
 Worker::Worker(WorkerEnvironment environment)
     : environment_(std::move(environment)), steps_(environment_.task, *environment_.workers) {
   MutexLock lock(mu_);
-  sessions_.emplace("", std::make_shared<MasterState>());
+  sessions_.emplace("", std::make_shared<MasterState>(environment_.limits.session_memory));
 }
 
 Worker::~Worker() = default;
@@ -73,7 +73,8 @@ void Worker::CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
     } else if (static_cast<int64_t>(sessions_.size()) > environment_.limits.sessions) {
       full = true;
     } else {
-      auto& session = sessions_[request.session_handle()] = std::make_shared<MasterState>();
+      auto& session = sessions_[request.session_handle()] =
+          std::make_shared<MasterState>(environment_.limits.session_memory);
       session->last_use = environment_.clock->Now();
       session->master_task = request.master_task();
       session->master_incarnation = request.master_incarnation();
@@ -118,6 +119,7 @@ Status Worker::RegisterGraph(const RegisterGraphRequest& request,
                              RegisterGraphResponse* response) {
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<MasterState> session,
                          FindSession(request.session_handle()));
+  const ChargedTo account(session->memory.get());  // the constants
   GraphImportOptions import;
   import.allow_internal_names = true;
   import.infer_shapes = false;  // the master has done it on the whole graph
@@ -187,6 +189,7 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
   run->run.rendezvous = run->step.get();
   run->run.cancellation = &run->cancellation;
   run->run.step_resources = &run->step->resources();
+  run->run.memory = run->session->memory.get();
   run->run.trace = call->record_timeline ? &run->trace : nullptr;
   run->cancellation.Register([step = run->step](const Status& why) { step->Abort(why); });
   if (cancellation != nullptr) {
@@ -260,6 +263,7 @@ void Worker::Describe(cluster::ServerStatusResponse* out) {
       s->set_master(session->master_task);
       s->set_graphs(static_cast<int64_t>(session->graphs.size()));
       s->set_running(session->running);
+      s->set_bytes(session->memory->bytes_in_use());
     }
   }
   steps_.Describe(environment_.clock->Now(), out);

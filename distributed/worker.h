@@ -7,6 +7,7 @@
 
 #include "core/device.h"
 #include "core/hash_map.h"
+#include "core/memory_account.h"
 #include "core/mutex.h"
 #include "core/op_registry.h"
 #include "distributed/clock.h"
@@ -75,6 +76,8 @@ class Worker final : public WorkerInterface {
  private:
   /// What one master keeps here. The legacy session, with an empty handle, is always there.
   struct MasterState {
+    explicit MasterState(int64_t memory_limit) : memory(MemoryAccount::Open(memory_limit)) {}
+    const MemoryAccount::Ptr memory;
     std::string master_task;
     int64_t master_incarnation = 0;
     KernelCache kernels;

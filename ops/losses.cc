@@ -163,9 +163,9 @@ Output Column(const Scope& s, Output x) {
   return s.Op("ExpandDims").Input(x).Input(ScalarOf(s, DType::kInt32, -1)).Output();
 }
 
-/// By the logits: dloss * backprop, and the derivative of softmax for the second output.
-Output GradByLogits(const Scope& s, Node& node, const std::vector<Output>& dys) {
-  const Output logits = node.input(0);
+/// By the logits: dloss * backprop, and the derivative of softmax for the second output. `logits` has
+/// as many classes as backprop.
+Output GradByLogits(const Scope& s, Node& node, Output logits, const std::vector<Output>& dys) {
   Output sum;
   if (dys[0]) sum = Mul(s, Column(s, dys[0]), Output(&node, 1));
   if (dys[1]) {
@@ -177,19 +177,27 @@ Output GradByLogits(const Scope& s, Node& node, const std::vector<Output>& dys) 
   return sum;
 }
 
+/// The logits with as many classes as the labels: one for all of them is repeated. Rows may still be
+/// repeated where the result meets others.
+Output LogitsOfAllClasses(const Scope& s, Node& node) {
+  const Output logits = node.input(0);
+  const int64_t classes = logits.shape().dim(1);
+  if (classes != PartialShape::kUnknownDim && classes != 1) return logits;
+  return BroadcastTo(s, logits, ShapeVector(s, Output(&node, 1)));
+}
+
 Status SoftmaxCrossEntropyGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
                                std::vector<Output>* dxs) {
-  (*dxs)[0] = GradByLogits(s, node, dys);
-  if (dys[0]) {
-    (*dxs)[1] = Mul(s, Column(s, dys[0]), Neg(s, LogSoftmax(s, node.input(0))));
-  }
+  const Output logits = LogitsOfAllClasses(s, node);
+  (*dxs)[0] = GradByLogits(s, node, logits, dys);
+  if (dys[0]) (*dxs)[1] = Mul(s, Column(s, dys[0]), Neg(s, LogSoftmax(s, logits)));
   SumToOperands(s, node.input(0), node.input(1), &(*dxs)[0], &(*dxs)[1]);
   return OkStatus();
 }
 
 Status SparseCrossEntropyGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
                               std::vector<Output>* dxs) {
-  (*dxs)[0] = GradByLogits(s, node, dys);
+  (*dxs)[0] = GradByLogits(s, node, node.input(0), dys);
   return OkStatus();
 }
 
@@ -258,6 +266,7 @@ void RegisterLosses(OpRegistry& ops) {
       .Shape(CrossEntropyShape).Kernel(kCpu, SoftmaxCrossEntropyCpu).Grad(SoftmaxCrossEntropyGrad)
       .Example({Shape{2, 3}, Tensor::Of<double>({2, 3}, {0.2, 0.3, 0.5, 0, 1, 0})})
       .Example({Shape{2, 3}, Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5})})
+      .Example({Shape{2, 1}, Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5})})
       .Example({Shape{2, 3}, Tensor::Of<float>({2, 3}, {0.2f, 0.3f, 0.5f, 0, 1, 0})});
   ops.Add("SparseSoftmaxCrossEntropyWithLogits")
       .Doc("As SoftmaxCrossEntropyWithLogits, for labels that are class numbers.")

@@ -124,6 +124,7 @@ Status CompiledStep::Run(Call& call) {
     step.args = call.args;
     step.args.resize(executors_[0]->plan().arg_types().size());
     step.retvals = &call.retvals;
+    step.memory = call.memory;
     step.trace = call.trace;
     return executors_[0]->Run(step);
   }
@@ -159,6 +160,7 @@ void CompiledStep::Start(Call& call, bool borrowed, std::function<void(Status)> 
     step.args = call.args;
     step.args.resize(executors_[i]->plan().arg_types().size());
     step.retvals = &runs->retvals[i];
+    step.memory = call.memory;
     step.trace = call.trace;
   }
   // The step may be gone when its last partition has been started.

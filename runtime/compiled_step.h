@@ -57,6 +57,7 @@ class CompiledStep {
     Rendezvous* rendezvous = nullptr;
     Cancellation* cancellation = nullptr;
     ResourceStore* step_resources = nullptr;
+    MemoryAccount* memory = nullptr;  // whom the step's tensors are charged to; may be null
     StepTrace* trace = nullptr;
   };
   /// Runs the partitions; the calling thread works on one of them. The first error is the result.

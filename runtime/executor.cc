@@ -161,6 +161,7 @@ class StepRun {
 
   void RunNodes(Loop& loop) {
     const InterruptibleBy interruption(step_.context.cancellation);
+    const ChargedTo account(step_.memory);
     std::vector<Value> outputs(executor_.max_outputs_);
     while (!loop.queue.empty() && loop.ticks_left > 0) {
       const ReadyNode r = loop.queue.pop();
@@ -362,6 +363,7 @@ class StepRun {
     delete this;
     // What follows is not this thread's step, if it works on another one.
     const InterruptibleBy nothing(nullptr);
+    const ChargedTo nobody(nullptr);
     done(std::move(status));
   }
 

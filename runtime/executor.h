@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/kernel.h"
+#include "core/memory_account.h"
 #include "core/status.h"
 #include "runtime/plan.h"
 #include "runtime/step_trace.h"
@@ -22,6 +23,8 @@ struct StepArguments {
   std::vector<Tensor> args;
   /// Gets one per _Retval index.
   std::vector<Tensor>* retvals = nullptr;
+  /// Whom the tensors that kernels make are charged to; may be null. Outlives the step.
+  MemoryAccount* memory = nullptr;
   /// When not null, gets a record of every node that ran.
   StepTrace* trace = nullptr;
 };

@@ -33,6 +33,9 @@ void ServerAccessFlags::AddTo(CLI::App& app) {
   app.add_option("--memory_limit,--memory-limit", memory_mebibytes,
                  "MiB that tensors may take; default: the machine's, or the container's")
       ->check(AtLeast(1));
+  app.add_option("--max_session_memory,--max-session-memory", session_mebibytes,
+                 "MiB that the tensors of one session may take, variables included; default: no limit")
+      ->check(AtLeast(1));
   app.add_option("--max_message_bytes,--max-message-bytes", limits.message_bytes,
                  "Largest message that is taken")
       ->check(AtLeast(1024));
@@ -42,6 +45,8 @@ void ServerAccessFlags::AddTo(CLI::App& app) {
   app.add_option("--max_sessions,--max-sessions", limits.sessions, "Sessions at once")
       ->check(AtLeast(1));
   app.add_option("--max_steps,--max-steps", limits.steps, "Steps at once")->check(AtLeast(1));
+  app.add_option("--max_connections,--max-connections", limits.connections, "Connections at once")
+      ->check(AtLeast(1));
   app.add_option("--max_calls,--max-calls", limits.calls, "Calls at once")->check(AtLeast(1));
   app.add_option("--session_timeout,--session-timeout", session_timeout,
                  "Seconds after which a session is closed that nobody uses; 0: never")
@@ -53,6 +58,7 @@ Status ServerAccessFlags::ApplyTo(ServerOptions* options) const {
   options->insecure = insecure;
   options->loopback_port = loopback_port;
   options->limits = limits;
+  if (session_mebibytes > 0) options->limits.session_memory = session_mebibytes << 20;
   options->limits.session_timeout =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::duration<double>(
           session_timeout > 0 ? std::max(1.0, session_timeout) : 0));

@@ -27,6 +27,7 @@ struct ServerAccessFlags {
   int loopback_port = -1;
   std::string root;
   int64_t memory_mebibytes = 0;
+  int64_t session_mebibytes = 0;
   ServerLimits limits;
   double session_timeout = 24 * 3600;
 

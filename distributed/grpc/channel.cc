@@ -71,8 +71,6 @@ void SetServerOptions(const ServerLimits& limits, grpc::ServerBuilder* builder) 
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   // Who connects and says nothing.
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
-  // Two servers on one port would each get some of the calls.
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Calls may wait for hours: a queue's dequeue, a synchronous step.
   builder->AddChannelArgument("grpc.server_max_unrequested_time_in_server", 3600);
 }

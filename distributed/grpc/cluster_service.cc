@@ -104,7 +104,8 @@ std::string ToText(const cluster::ServerStatusResponse& status) {
       status.task(), ", up for ", status.uptime_seconds(), " s, ", status.sessions_size(),
       " sessions; ended tasks: ",
       status.ended_tasks().empty() ? "none" : Join(status.ended_tasks(), ", "), "\n",
-      "tensors: ", Mebibytes(status.memory_bytes()), "; calls: ", status.calls(),
+      "tensors: ", Mebibytes(status.memory_bytes()), "; connections: ", status.connections(),
+      "; calls: ", status.calls(),
       "; steps: ", status.num_steps(), "; receives that wait: ", status.num_receives(), "\n");
   for (const auto& c : status.containers()) {
     StrAppend(&out, "container ", c.name(), ": ", c.resources(), " variables and others, ",
@@ -124,7 +125,7 @@ std::string ToText(const cluster::ServerStatusResponse& status) {
   }
   for (const auto& s : status.worker_sessions()) {
     StrAppend(&out, "session ", s.id(), " of the master ", s.master(), ": ", s.graphs(),
-              " partitions, ", s.running(), " run\n");
+              " partitions, ", s.running(), " run, ", Mebibytes(s.bytes()), "\n");
   }
   for (const auto& s : status.steps()) {
     StrAppend(&out, "step ", s.id(), s.session().empty() ? "" : " of session ", s.session(), ", ",

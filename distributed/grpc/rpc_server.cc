@@ -94,8 +94,11 @@ void ServedRpc::OnAccepted() {
   RunHandler(method->second.handler);
 }
 
-RpcServer::RpcServer(ThreadPool& pool, const ServerLimits& limits, const Credentials& credentials)
-    : limits_(limits), credentials_(credentials) {
+RpcServer::RpcServer(ThreadPool& pool, const ServerLimits& limits, const Credentials& credentials,
+                     std::function<void(const std::string&)> notice)
+    : limits_(limits),
+      credentials_(credentials),
+      listener_(limits.connections, std::move(notice)) {
   SetServerOptions(limits, &builder_);
   builder_.RegisterAsyncGenericService(&service_);
   std::unique_ptr<grpc::ServerCompletionQueue> queue = builder_.AddCompletionQueue();
@@ -112,17 +115,33 @@ void RpcServer::HandleRaw(const std::string& method, Handler handler) {
   methods_[method] = {false, std::move(handler)};
 }
 
-void RpcServer::ListenAtLoopback(int port, int* bound) {
-  loopback_is_free_ = true;
-  builder_.AddListeningPort(StrCat("127.0.0.1:", port), grpc::InsecureServerCredentials(), bound);
+StatusOr<int> RpcServer::ListenFor(const std::string& host, int port,
+                                   const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+  using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+  const std::shared_ptr<Acceptor> acceptor = builder_.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+  return listener_.Listen(host, port, [acceptor](int socket) {
+    Acceptor::NewConnectionParameters connection;
+    connection.fd = socket;
+    acceptor->HandleNewConnection(&connection);
+  });
 }
 
-bool RpcServer::Start(const std::string& address, int* port) {
-  builder_.AddListeningPort(address, ServerCredentialsOf(credentials_), port);
+StatusOr<int> RpcServer::Listen(const std::string& host, int port) {
+  return ListenFor(host, port, ServerCredentialsOf(credentials_));
+}
+
+StatusOr<int> RpcServer::ListenAtLoopback(int port) {
+  loopback_is_free_ = true;
+  return ListenFor("127.0.0.1", port, grpc::InsecureServerCredentials());
+}
+
+Status RpcServer::Start() {
   server_ = builder_.BuildAndStart();
-  if (server_ == nullptr || *port == 0) return false;
+  if (server_ == nullptr) return InvalidArgument("gRPC refuses the TLS certificate or its key");
   AcceptNext();
-  return true;
+  listener_.Start();
+  return OkStatus();
 }
 
 int64_t RpcServer::num_calls() {
@@ -151,7 +170,10 @@ void RpcServer::Shutdown(std::chrono::milliseconds grace) {
       if (first && rpc.second) rpc.first->Cancel();
     }
   }
-  if (first) server_->Shutdown(std::chrono::system_clock::now() + grace);
+  if (first) {
+    listener_.Stop();
+    server_->Shutdown(std::chrono::system_clock::now() + grace);
+  }
   MutexLock lock(mu_);
   while (living_ > 0) ended_.Wait(mu_);
 }

@@ -14,6 +14,7 @@
 #include "core/hash_map.h"
 #include "core/mutex.h"
 #include "distributed/credentials.h"
+#include "distributed/grpc/listener.h"
 #include "distributed/grpc/message_bytes.h"
 #include "distributed/grpc/poller.h"
 #include "distributed/limits.h"
@@ -81,8 +82,9 @@ class RpcServer {
  public:
   using Handler = std::function<void(std::shared_ptr<ServedRpc>)>;
 
-  /// The pool outlives the server; its threads poll, see Poller.
-  RpcServer(ThreadPool& pool, const ServerLimits& limits, const Credentials& credentials);
+  /// The pool outlives the server; its threads poll, see Poller. `notice` is for the Listener.
+  RpcServer(ThreadPool& pool, const ServerLimits& limits, const Credentials& credentials,
+            std::function<void(const std::string&)> notice);
   ~RpcServer();
 
   /// Methods are to be given before Start, with their path: "/package.Service/Method". Handlers run
@@ -94,16 +96,19 @@ class RpcServer {
   template <typename Request, typename Response, typename Fn>
   void Handle(const std::string& method, Fn fn);
 
-  /// Also listens there, to clients of this machine and without credentials. Before Start.
-  void ListenAtLoopback(int port, int* bound);
-  /// False when the address cannot be had.
-  bool Start(const std::string& address, int* port);
+  /// Listens there, for callers with the credentials; see Listener. Returns the port. Before Start.
+  StatusOr<int> Listen(const std::string& host, int port);
+  /// Also listens at loopback, to clients of this machine and without credentials.
+  StatusOr<int> ListenAtLoopback(int port);
+  /// InvalidArgument when the certificate or the key of the credentials is none.
+  Status Start();
   /// Stops listening, ends the streams, gives other calls `grace` to end, and waits for all.
   void Shutdown(std::chrono::milliseconds grace);
 
   Poller& poller() { return *poller_; }
   /// How many calls are being answered.
   int64_t num_calls();
+  int64_t num_connections() { return listener_.num_connections(); }
 
  private:
   friend class ServedRpc;
@@ -112,6 +117,8 @@ class RpcServer {
     Handler handler;
   };
 
+  StatusOr<int> ListenFor(const std::string& host, int port,
+                          const std::shared_ptr<grpc::ServerCredentials>& credentials);
   void AcceptNext();
 
   const ServerLimits limits_;
@@ -129,6 +136,7 @@ class RpcServer {
   /// Those with operations under way, and whether they are streams.
   flat_hash_map<ServedRpc*, std::pair<std::shared_ptr<ServedRpc>, bool>> rpcs_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<Poller> poller_;
+  Listener listener_;
 };
 
 template <typename Request, typename Response, typename Fn>

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/server.h"
 
-#include <sys/socket.h>
-
 #include <malloc.h>
-#include <netdb.h>
-#include <unistd.h>
-#include <cerrno>
-#include <cstring>
+
+#include <cstdlib>
 #include <thread>
 
 #include "core/parallel.h"
@@ -33,24 +29,8 @@ constexpr std::chrono::seconds kShutdownGrace{1};
 constexpr std::chrono::milliseconds kReportDeadline{5000};
 
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
-std::string PortOf(const std::string& address) { return address.substr(address.rfind(':') + 1); }
-
-/// Why nobody can listen at host:port now, or nothing when one can; gRPC itself does not say.
-std::string WhyNotBound(const std::string& host, const std::string& port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
-    return gai_strerror(error);
-  }
-  std::string why;
-  const int fd = socket(found->ai_family, found->ai_socktype, 0);
-  const int on = 1;  // as gRPC does: a server that has just ended may be followed at once
-  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0) why = std::strerror(errno);
-  if (fd >= 0) close(fd);
-  freeaddrinfo(found);
-  return why;
+int PortOf(const std::string& address) {
+  return std::atoi(address.c_str() + address.rfind(':') + 1);  // which AddTask has checked
 }
 
 // What messages are read into is freed and allocated again all the time. By default malloc gives it
@@ -81,7 +61,7 @@ class GrpcServer final : public Server {
             options.notice),
         devices_(MakeCpuDevices(task_, options.cpu_devices, options.job, *options.files)),
         pool_(options.threads > 0 ? options.threads : ThreadBudget()),
-        rpc_server_(pool_, options.limits, credentials_),
+        rpc_server_(pool_, options.limits, credentials_, options.notice),
         directory_(cluster_, credentials_, rpc_server_.poller()),
         life_signs_(cluster_, credentials_, rpc_server_.poller()) {
     std::vector<Device*> devices;
@@ -110,25 +90,17 @@ class GrpcServer final : public Server {
   Status Listen(int port, int loopback_port) {
     const std::string configured = *cluster_.Address(job_, task_index_);
     host_ = HostOf(configured);
-    const std::string wanted = port >= 0 ? StrCat(port) : PortOf(configured);
+    const int wanted = port >= 0 ? port : PortOf(configured);
     ServeWorker(rpc_server_, task_, *worker_, pool_);
     ServeMaster(rpc_server_, *master_, calls_, pool_);
     ServeCluster(rpc_server_, {job_end_, [this](auto* status) { Describe(status); }, [this](const std::string& reason) {
                                   BeginShutdown(reason);
                                 }});
-    std::string why_not = WhyNotBound(host_, wanted);
+    TENON_ASSIGN_OR_RETURN(port_, rpc_server_.Listen(host_, wanted));
     if (loopback_port >= 0) {
-      const std::string plain = WhyNotBound("127.0.0.1", StrCat(loopback_port));
-      if (!plain.empty()) {
-        return Unavailable("cannot listen at 127.0.0.1:", loopback_port, ": ", plain);
-      }
-      rpc_server_.ListenAtLoopback(loopback_port, &loopback_port_);
+      TENON_ASSIGN_OR_RETURN(loopback_port_, rpc_server_.ListenAtLoopback(loopback_port));
     }
-    if (why_not.empty() && !rpc_server_.Start(StrCat(host_, ":", wanted), &port_)) {
-      why_not = "unknown reason";
-    }
-    if (why_not.empty()) return OkStatus();
-    return Unavailable("cannot listen at ", host_, ":", wanted, ": ", why_not);
+    return rpc_server_.Start();
   }
 
   std::string target() const override { return StrCat("grpc://", host_, ":", port_); }
@@ -203,6 +175,7 @@ class GrpcServer final : public Server {
     worker_->Describe(out);
     out->set_memory_bytes(CpuAllocator().bytes_in_use());
     out->set_calls(rpc_server_.num_calls());
+    out->set_connections(rpc_server_.num_connections());
   }
 
   /// Ends what sessions of this process and of others run here, so that a program which trains with

@@ -95,6 +95,49 @@ TEST(SessionEndTest, AClientThatGivesUpOpeningASessionLeavesNone) {
   EXPECT_TRUE(HasNoSessions(cluster.at("worker", 0)));
 }
 
+TEST(SessionEndTest, AStepThatWaitsForAnExtensionIsGivenUpWithoutIt) {
+  TestCluster cluster(2, 1);
+  cluster.StartOne("ps", 0);
+  cluster.StartOne("worker", 0);
+  const Scope root = Scope::Root(AllOps());
+  BuildVariable(root);
+  CreateSessionRequest create;
+  ASSERT_OK(GraphToProto(root.graph(), create.mutable_graph_def()));
+  Server& worker = cluster.at("worker", 0);
+  RawCaller caller(worker.target());
+  CreateSessionResponse session;
+  ASSERT_TRUE(caller.Call(kMaster + "CreateSession", create, &session).ok());
+  const Scope more = Scope::Root(AllOps());
+  Const(more.WithDevice("/job:ps/task:1").WithName("more"), 1.0f);  // who is not there
+  ExtendSessionRequest extend;
+  extend.set_session_handle(session.session_handle());
+  ASSERT_OK(GraphToProto(more.graph(), extend.mutable_graph_def()));
+  std::jthread extender([&] {
+    RawCaller other(worker.target());
+    ExtendSessionResponse response;
+    EXPECT_FALSE(other.Call(kMaster + "ExtendSession", extend, &response).ok());
+  });
+  const auto waits = [&worker](const char* calls) {
+    const auto deadline = steady_clock::now() + std::chrono::seconds(10);
+    while (worker.Describe().find(calls) == std::string::npos) {
+      if (steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    return true;
+  };
+  EXPECT_TRUE(waits("; calls: 1;"));
+  std::this_thread::sleep_for(milliseconds(100));
+  RunStepRequest run;
+  run.set_session_handle(session.session_handle());
+  run.add_target("init");
+  RunStepResponse ran;
+  EXPECT_EQ(caller.Call(kMaster + "RunStep", run, &ran, milliseconds(300)).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  // The extension waits on, the step does not.
+  EXPECT_TRUE(waits("; calls: 1;")) << worker.Describe();
+  worker.Shutdown();
+}
+
 TEST(SessionEndTest, ExtendBesideCloseLeavesNoWorkerSession) {
   TestCluster cluster(2, 1);
   cluster.StartAll();

@@ -66,6 +66,7 @@ RpcCaller::RpcCaller() {
   options.port = 0;
   options.threads = 2;
   options.start_up_deadline = milliseconds(1000);
+  options.files = FileAccess{FileAccess::Kind::kNone, ""};
   options.limits.sessions = 50;
   options.limits.session_timeout = std::chrono::seconds(2);
   options.limits.graph_nodes = 10'000;

@@ -27,19 +27,12 @@ constexpr int64_t kRpcMemory = int64_t{256} << 20;
 /// Variables and queues that no Reset names stay; a new server begins without.
 constexpr int kExecutionsOfAServer = 1000;
 
-/// A graph that would touch files: the server of this target may not.
-bool NamesFiles(std::string_view bytes) {
-  for (const char* part : {"File", "Save", "Restore", "Checkpoint", "Print", "Summary"}) {
-    if (bytes.find(part) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
 void FuzzRpc(absl::Span<const uint8_t> data) {
   google::protobuf::SetLogHandler(nullptr);
   SetCpuMemoryLimit(kRpcMemory);
   const std::string_view input(reinterpret_cast<const char*>(data.data()), data.size());
-  if (NamesFiles(input)) return;
+  // Its lines would fill the fuzzer's own.
+  if (input.find("Print") != std::string_view::npos) return;
   static std::unique_ptr<RpcCaller> caller;
   static int executions = 0;
   if (executions++ % kExecutionsOfAServer == 0) {
@@ -184,7 +177,7 @@ void AddMasterSeeds(std::vector<std::string>* seeds) {
                            {kRun, run}}));
   }
   for (const SampleGraph& sample : SampleGraphs()) {
-    if (sample.bytes.size() > 50'000 || NamesFiles(sample.bytes)) continue;
+    if (sample.bytes.size() > 50'000) continue;
     CreateSessionRequest create;
     *create.mutable_graph_def() = sample.graph;
     RunStepRequest step = Step("", "");
