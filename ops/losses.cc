@@ -181,8 +181,10 @@ Output GradByLogits(const Scope& s, Node& node, Output logits, const std::vector
 /// repeated where the result meets others.
 Output LogitsOfAllClasses(const Scope& s, Node& node) {
   const Output logits = node.input(0);
-  const int64_t classes = logits.shape().dim(1);
-  if (classes != PartialShape::kUnknownDim && classes != 1) return logits;
+  const PartialShape& shape = logits.shape();
+  const bool has_all = shape.rank() > 0 && shape.dim(shape.rank() - 1) != 1 &&
+                       shape.dim(shape.rank() - 1) != PartialShape::kUnknownDim;
+  if (has_all) return logits;
   return BroadcastTo(s, logits, ShapeVector(s, Output(&node, 1)));
 }
 
@@ -267,6 +269,7 @@ void RegisterLosses(OpRegistry& ops) {
       .Example({Shape{2, 3}, Tensor::Of<double>({2, 3}, {0.2, 0.3, 0.5, 0, 1, 0})})
       .Example({Shape{2, 3}, Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5})})
       .Example({Shape{2, 1}, Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5})})
+      .Example({Shape{}, Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5})})
       .Example({Shape{2, 3}, Tensor::Of<float>({2, 3}, {0.2f, 0.3f, 0.5f, 0, 1, 0})});
   ops.Add("SparseSoftmaxCrossEntropyWithLogits")
       .Doc("As SoftmaxCrossEntropyWithLogits, for labels that are class numbers.")
