@@ -22,7 +22,7 @@ struct Worker::RunningGraph {
 Worker::Worker(WorkerEnvironment environment)
     : environment_(std::move(environment)), steps_(environment_.task, *environment_.workers) {
   MutexLock lock(mu_);
-  sessions_.emplace("", std::make_shared<MasterState>(environment_.limits.session_memory));
+  sessions_.emplace("", std::make_shared<MasterState>(environment_.limits));
 }
 
 Worker::~Worker() = default;
@@ -74,7 +74,7 @@ void Worker::CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
       full = true;
     } else {
       auto& session = sessions_[request.session_handle()] =
-          std::make_shared<MasterState>(environment_.limits.session_memory);
+          std::make_shared<MasterState>(environment_.limits);
       session->last_use = environment_.clock->Now();
       session->master_task = request.master_task();
       session->master_incarnation = request.master_incarnation();

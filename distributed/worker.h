@@ -76,7 +76,8 @@ class Worker final : public WorkerInterface {
  private:
   /// What one master keeps here. The legacy session, with an empty handle, is always there.
   struct MasterState {
-    explicit MasterState(int64_t memory_limit) : memory(MemoryAccount::Open(memory_limit)) {}
+    explicit MasterState(const ServerLimits& limits)
+        : memory(MemoryAccount::Open(limits.session_memory)), kernels(limits.graph_nodes) {}
     const MemoryAccount::Ptr memory;
     std::string master_task;
     int64_t master_incarnation = 0;

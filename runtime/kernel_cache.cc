@@ -32,7 +32,13 @@ StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(const Node& node, Devic
       if (SameAttrs(e.attrs, node.attrs())) return e.kernel;
     }
   }
+  if (num_stateful_ >= max_stateful_) {
+    return ResourceExhausted("the session has ", num_stateful_,
+                             " nodes with a state, as many as it may; no place for '", node.name(),
+                             "'");
+  }
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, Make(node, device));
+  ++num_stateful_;
   stateful_[key].push_back({node.attrs(), kernel});
   return kernel;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -17,8 +19,12 @@ namespace tenon {
 /// kernels. Thread-safe.
 class KernelCache {
  public:
+  KernelCache() = default;
+  /// For at most so many stateful nodes: whoever registers graphs could make up new ones for ever.
+  explicit KernelCache(int64_t max_stateful) : max_stateful_(max_stateful) {}
+
   /// The kernel of `node` on `device`: for a stateful op the session's one, else a new one. Errors
-  /// name the node.
+  /// name the node; ResourceExhausted when there would be too many.
   StatusOr<std::shared_ptr<const Kernel>> Get(const Node& node, Device& device);
 
  private:
@@ -26,7 +32,9 @@ class KernelCache {
     AttributeMap attrs;
     std::shared_ptr<const Kernel> kernel;
   };
+  const int64_t max_stateful_ = std::numeric_limits<int64_t>::max();
   Mutex mu_;
+  int64_t num_stateful_ ABSL_GUARDED_BY(mu_) = 0;
   /// By name and digest.
   StringMap<std::vector<Entry>> stateful_ ABSL_GUARDED_BY(mu_);
 };

@@ -149,7 +149,7 @@ void AddBenchCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
       "Measure this machine, beside another system when --peer names one: one run of each "
       "in turn");
   bench->add_option("--row", flags->rows, "Only these rows");
-  bench->add_option("--runs", flags->runs, "Runs of each row")->check(CLI::PositiveNumber);
+  bench->add_option("--runs", flags->runs, "Runs of each row")->check(AtLeast(1));
   bench->add_option("--peer", flags->peer, "The other system")
       ->check(CLI::IsMember({"tensorflow"}));
   bench->add_option("--peer_python,--peer-python", flags->peer_python,

@@ -35,6 +35,7 @@ class WorkerTest : public ::testing::Test {
     WorkerEnvironment environment{kTask, {devices_[0].get()}, &AllOps(), &pool_, &directory_,
                                   &SystemClock(), {}, nullptr};
     environment.limits.sessions = 3;
+    environment.limits.graph_nodes = 10;
     environment.limits.session_timeout = std::chrono::seconds(1);
     worker_ = std::make_unique<Worker>(environment);
   }
@@ -165,6 +166,34 @@ TEST_F(WorkerTest, AReceiveThatIsGivenUpBeforeItsStepBeginsLeavesNothing) {
   status = Describe();
   EXPECT_EQ(status.num_receives(), 0);
   EXPECT_EQ(status.num_steps(), 0);
+}
+
+TEST_F(WorkerTest, GraphsWithEverNewStatesAreRefusedInTheEnd) {
+  ASSERT_OK(OpenSession("s", "/job:master/replica:0/task:0", 1));
+  const auto register_variable = [this](const std::string& name) {
+    RegisterGraphRequest request;
+    request.set_session_handle("s");
+    NodeDef* node = request.mutable_graph_def()->add_node();
+    node->set_name(name);
+    node->set_op("VariableV2");
+    node->set_device(devices_[0]->name());
+    (*node->mutable_attr())["dtype"].set_type(DT_FLOAT);
+    (*node->mutable_attr())["shape"].mutable_shape();
+    RegisterGraphResponse response;
+    Status result = Internal("not called");
+    worker_->RegisterGraphAsync(request, &response, [&](Status s) { result = s; });
+    if (!result.ok()) return result;
+    DeregisterGraphRequest deregister;
+    deregister.set_session_handle("s");
+    deregister.set_graph_handle(response.graph_handle());
+    DeregisterGraphResponse gone;
+    worker_->DeregisterGraphAsync(deregister, &gone, [&](Status s) { result = s; });
+    return result;
+  };
+  for (int i = 0; i < 10; ++i) EXPECT_OK(register_variable(StrCat("v", i)));
+  EXPECT_THAT(register_variable("v10"),
+              IsError(StatusCode::kResourceExhausted, "has 10 nodes with a state"));
+  EXPECT_OK(register_variable("v3"));
 }
 
 TEST_F(WorkerTest, SessionsAreCountedAndForgottenWhenNobodyUsesThem) {
