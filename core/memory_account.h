@@ -8,12 +8,12 @@
 #include <memory>
 #include <utility>
 
-// Who has made how much of the memory that tensors take, so that one session can be kept from taking
-// all of it. The executor says of each thread for whom it runs kernels; a tensor that is allocated
-// there is charged to that account until its buffer is freed, whoever holds it by then: a variable's
-// value to the session that has computed it. Blocks of less than a page are not charged, nor are the
-// text of strings, temporaries of kernels and what arrives from other tasks, which CpuAllocator
-// counts for the process as a whole.
+// Who has made how much of the memory that tensors take, so that one session can be kept from
+// taking all of it. The executor says of each thread for whom it runs kernels; a tensor that is
+// allocated there is charged to that account until its buffer is freed, whoever holds it by then: a
+// variable's value to the session that has computed it. Blocks of less than a page are not charged,
+// nor are the text of strings, temporaries of kernels and what arrives from other tasks, which
+// CpuAllocator counts for the process as a whole.
 
 namespace tenon {
 

@@ -66,8 +66,9 @@ StatusOr<Tensor> Tensor::Allocate(Allocator& allocator, DType dtype, const Shape
   BufferRef buffer = AllocateBuffer(allocator, dtype, shape.num_elements());
   if (!buffer) {
     const MemoryAccount* const account = CurrentMemoryAccount();
-    const double wanted = static_cast<double>(shape.num_elements()) * ElementBytes(dtype);
-    if (account != nullptr &&
+    const double wanted = static_cast<double>(shape.num_elements()) * ElementBytes(dtype) +
+                          Allocator::kAlignment;  // the buffer's header
+    if (account != nullptr && allocator.IsHostMemory() &&
         wanted > static_cast<double>(account->limit() - account->bytes_in_use())) {
       return ResourceExhausted("the session's tensors take ", account->bytes_in_use(),
                                " bytes of at most ", account->limit(),

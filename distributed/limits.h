@@ -11,7 +11,7 @@ namespace tenon {
 inline constexpr std::chrono::seconds kNoticePause{5};
 
 /// What a server takes from its clients and peers; beyond it they get ResourceExhausted, naming the
-/// limit. docs/security.md says what each is for.
+/// limit, or are hung up on. docs/security.md says what each is for.
 struct ServerLimits {
   /// Of one message, as it arrives.
   int64_t message_bytes = INT_MAX;

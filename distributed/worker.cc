@@ -22,7 +22,7 @@ struct Worker::RunningGraph {
 Worker::Worker(WorkerEnvironment environment)
     : environment_(std::move(environment)), steps_(environment_.task, *environment_.workers) {
   MutexLock lock(mu_);
-  sessions_.emplace("", std::make_shared<MasterState>(environment_.limits));
+  sessions_.emplace("", std::make_shared<MasterState>());
 }
 
 Worker::~Worker() = default;

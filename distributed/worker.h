@@ -76,6 +76,8 @@ class Worker final : public WorkerInterface {
  private:
   /// What one master keeps here. The legacy session, with an empty handle, is always there.
   struct MasterState {
+    /// Without limits: of all masters that open no session.
+    MasterState() : memory(MemoryAccount::Open(MemoryAccount::kUnlimited)) {}
     explicit MasterState(const ServerLimits& limits)
         : memory(MemoryAccount::Open(limits.session_memory)), kernels(limits.graph_nodes) {}
     const MemoryAccount::Ptr memory;

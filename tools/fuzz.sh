@@ -7,8 +7,8 @@
 #   tools/fuzz.sh 60 op graph    these
 #   tools/fuzz.sh --each 5       for so many seconds each
 #
-# Time is what a target has computed, with all its threads; one that mostly waits ends after three
-# times as long by the clock.
+# Time is what a target has computed, with all its threads, since it has read what is there already;
+# one that mostly waits ends after three times as long by the clock.
 # Prints a line a target: executions, coverage (edges/features) at nine tenths of the time and at the
 # end, how much it grew in the last tenth, peak memory, and how it ended. Ends with 1 when a target
 # found something: the input is kept, and how to run it again is printed. What a run learns stays in
@@ -59,22 +59,28 @@ coverage() {
 # tenths of the time.
 fuzz() {
   local target=$1 program=$programs/fuzz_$1 corpus=$work/corpus/$1 found=$work/found/$1
-  local seeds=$work/seeds/$1 log=$work/$1.log start=$SECONDS early='' pid used
+  local seeds=$work/seeds/$1 log=$work/$1.log early='' pid used before start waited
   mkdir -p "$corpus" "$found" "$seeds"
-  "$program" "--seeds=$seeds" 2>/dev/null
+  rm -f "$work/$target.early"
+  "$program" "--seeds=$seeds" >"$log" 2>&1 || return 0
   local folders=("$corpus" "$seeds")
   for kept in "tests/fuzz/inputs/$target" "tests/fuzz/seeds/$target"; do
     if [[ -d $kept ]]; then folders+=("$kept"); fi
   done
-  "$program" "${folders[@]}" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 -detect_leaks=1 \
+  # It is told to end, below; the limit is for when nobody can.
+  "$program" "${folders[@]}" -max_total_time=$(( seconds * 4 + 3600 )) -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 -detect_leaks=1 \
     -print_final_stats=1 -artifact_prefix="$found/" >"$log" 2>&1 &
   pid=$!
+  while used=$(computed "$pid") && ! grep -q 'INITED' "$log"; do sleep 0.5; done
+  before=$used start=$SECONDS
   while used=$(computed "$pid"); do
+    used=$(( used - before )) waited=$(( (SECONDS - start) * 100 / 3 ))
+    if (( waited > used )); then used=$waited; fi
     if [[ -z $early ]] && (( used >= seconds * 90 )); then
       early=$(coverage "$log")
       echo "$early" >"$work/$target.early"
     fi
-    if (( used >= seconds * 100 || SECONDS - start >= seconds * 3 )); then break; fi
+    if (( used >= seconds * 100 )); then break; fi
     sleep 0.5
   done
   # It ends after the input that it is at, and a look for leaks; unless it hangs.
@@ -85,7 +91,6 @@ fuzz() {
   done
   if kill -9 "$pid" 2>/dev/null; then echo "ALARM: $target did not end" >>"$log"; fi
   wait "$pid" 2>/dev/null || true
-  [[ -n $early ]] || coverage "$log" >"$work/$target.early"
 }
 
 # stat TARGET NAME: a number of libFuzzer's final statistics.
@@ -98,7 +103,7 @@ report() {
     result=FAILED
   fi
   awk -v target="$target" -v result="$result" -v runs="$(stat "$target" number_of_executed_units)" \
-      -v rss="$(stat "$target" peak_rss_mb)" -v early="$(cat "$work/$target.early")" \
+      -v rss="$(stat "$target" peak_rss_mb)" -v early="$(cat "$work/$target.early" 2>/dev/null)" \
       -v end="$(coverage "$log")" '
     function growth(i) { return a[i] ? 100 * (b[i] / a[i] - 1) : 0 }
     BEGIN {

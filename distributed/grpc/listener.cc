@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "core/strings.h"
 #include "distributed/limits.h"
@@ -28,7 +29,8 @@ constexpr int kUnacknowledgedMs = 20'000;
 constexpr int kPortAttempts = 20;
 /// With all connections taken, each one more would have us look at all of them.
 constexpr std::chrono::milliseconds kBetweenLooks{50};
-constexpr std::chrono::milliseconds kWithoutMemory{100};
+/// Where the system is out of something, before it is asked again.
+constexpr std::chrono::milliseconds kPause{100};
 
 int64_t DescriptorLimit() {
   rlimit limit{};
@@ -41,24 +43,71 @@ void SetOption(int socket, int level, int option, int value) {
   static_cast<void>(setsockopt(socket, level, option, &value, sizeof(value)));
 }
 
-/// A socket that listens at `address` with its port replaced, or -1 with errno.
-int ListenAt(const addrinfo& address, int port) {
+/// Where to listen: an address without its port.
+struct Address {
   sockaddr_storage at{};
-  std::memcpy(&at, address.ai_addr, address.ai_addrlen);
-  bool is_any = false;
-  if (address.ai_family == AF_INET6) {
-    auto* v6 = reinterpret_cast<sockaddr_in6*>(&at);
-    v6->sin6_port = htons(static_cast<uint16_t>(port));
-    is_any = IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
-  } else {
-    reinterpret_cast<sockaddr_in*>(&at)->sin_port = htons(static_cast<uint16_t>(port));
+  socklen_t size = 0;
+
+  Address() = default;
+  Address(const sockaddr* address, socklen_t address_size) : size(address_size) {
+    std::memcpy(&at, address, address_size);
   }
-  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  static Address Any(int family) {
+    Address any;
+    any.at.ss_family = static_cast<sa_family_t>(family);  // the rest is 0, as an address and as ::
+    any.size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+    return any;
+  }
+  bool is_v6() const { return at.ss_family == AF_INET6; }
+  bool IsAny() const {
+    return is_v6() ? IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(&at)->sin6_addr)
+                   : reinterpret_cast<const sockaddr_in*>(&at)->sin_addr.s_addr == 0;
+  }
+  void set_port(int port) {
+    const in_port_t value = htons(static_cast<uint16_t>(port));
+    if (is_v6()) {
+      reinterpret_cast<sockaddr_in6*>(&at)->sin6_port = value;
+    } else {
+      reinterpret_cast<sockaddr_in*>(&at)->sin_port = value;
+    }
+  }
+  friend bool operator==(const Address& a, const Address& b) {
+    return a.size == b.size && std::memcmp(&a.at, &b.at, a.size) == 0;
+  }
+};
+
+/// The addresses of `host`, each once.
+StatusOr<std::vector<Address>> Resolve(const std::string& host) {
+  const bool in_brackets = host.starts_with('[') && host.ends_with(']');
+  const std::string name = in_brackets ? host.substr(1, host.size() - 2) : host;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(name.c_str(), nullptr, &hints, &found); error != 0) {
+    return Unavailable(gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  std::vector<Address> addresses;
+  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
+    if (a->ai_family != AF_INET && a->ai_family != AF_INET6) continue;
+    const Address address(a->ai_addr, a->ai_addrlen);
+    if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) {
+      addresses.push_back(address);
+    }
+  }
+  return addresses;
+}
+
+/// A socket that listens at `address`, or -1 with errno. All addresses of IPv6 are those of IPv4
+/// too.
+int ListenAt(Address address, int port) {
+  address.set_port(port);
+  const int fd = socket(address.at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   // A server that has just ended may be followed at once.
   SetOption(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  if (address.ai_family == AF_INET6) SetOption(fd, IPPROTO_IPV6, IPV6_V6ONLY, is_any ? 0 : 1);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&at), address.ai_addrlen) == 0 &&
+  if (address.is_v6()) SetOption(fd, IPPROTO_IPV6, IPV6_V6ONLY, address.IsAny() ? 0 : 1);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address.at), address.size) == 0 &&
       listen(fd, SOMAXCONN) == 0) {
     return fd;
   }
@@ -76,6 +125,29 @@ int PortOf(int socket) {
                                         : reinterpret_cast<sockaddr_in*>(&at)->sin_port);
 }
 
+/// Listens at all addresses with one port: 0, or the errno of what is in the way.
+int ListenAtAll(const std::vector<Address>& addresses, int port, std::vector<int>* sockets) {
+  int error = EADDRNOTAVAIL;
+  for (const Address& address : addresses) {
+    const int at_port = sockets->empty() ? port : PortOf(sockets->front());
+    int socket = address.IsAny() ? ListenAt(Address::Any(AF_INET6), at_port) : -1;
+    // A machine may have no IPv6.
+    if (socket < 0) socket = ListenAt(address, at_port);
+    if (socket >= 0) {
+      sockets->push_back(socket);
+      continue;
+    }
+    error = errno;
+    // A name may have an address that the machine has not.
+    if (error != EADDRNOTAVAIL && error != EAFNOSUPPORT) break;
+  }
+  const bool listens = !sockets->empty() && (error == EADDRNOTAVAIL || error == EAFNOSUPPORT);
+  if (listens) return 0;
+  for (const int socket : *sockets) close(socket);
+  sockets->clear();
+  return error;
+}
+
 /// The inode of an open socket; 0 of anything else.
 ino_t InodeOf(int descriptor) {
   struct stat about {};
@@ -85,19 +157,25 @@ ino_t InodeOf(int descriptor) {
 }  // namespace
 
 Listener::Listener(int64_t max_connections, std::function<void(const std::string&)> notice)
-    : max_connections_(std::min(max_connections, DescriptorLimit())), notice_(std::move(notice)) {}
+    : descriptor_limit_(DescriptorLimit()),
+      max_connections_(std::min(max_connections, descriptor_limit_)),
+      notice_(std::move(notice)) {}
 
 Listener::~Listener() { Stop(); }
 
 StatusOr<int> Listener::Listen(const std::string& host, int port, Take take) {
-  std::vector<int> sockets;
-  std::string why;
-  for (int i = 0; sockets.empty() && i < (port == 0 ? kPortAttempts : 1); ++i) {
-    if (Bind(host, port, &sockets, &why)) break;
-    for (const int socket : sockets) close(socket);
-    sockets.clear();
+  const auto addresses = Resolve(host);
+  if (!addresses.ok()) {
+    return Unavailable("cannot listen at ", host, ":", port, ": ", addresses.status().message());
   }
-  if (sockets.empty()) return Unavailable("cannot listen at ", host, ":", port, ": ", why);
+  std::vector<int> sockets;
+  int error = EADDRINUSE;
+  for (int i = 0; error == EADDRINUSE && i < (port == 0 ? kPortAttempts : 1); ++i) {
+    error = ListenAtAll(*addresses, port, &sockets);
+  }
+  if (error != 0) {
+    return Unavailable("cannot listen at ", host, ":", port, ": ", std::strerror(error));
+  }
   for (const int socket : sockets) {
     polled_.push_back({socket, POLLIN, 0});
     takers_.push_back(take);
@@ -105,38 +183,13 @@ StatusOr<int> Listener::Listen(const std::string& host, int port, Take take) {
   return PortOf(sockets.front());
 }
 
-bool Listener::Bind(const std::string& host, int port, std::vector<int>* sockets,
-                    std::string* why) {
-  const bool in_brackets = host.starts_with('[') && host.ends_with(']');
-  const std::string name = in_brackets ? host.substr(1, host.size() - 2) : host;
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(name.c_str(), nullptr, &hints, &found); error != 0) {
-    *why = gai_strerror(error);
-    return false;
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
-  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    if (a->ai_family != AF_INET && a->ai_family != AF_INET6) continue;
-    const int socket = ListenAt(*a, sockets->empty() ? port : PortOf(sockets->front()));
-    if (socket >= 0) {
-      sockets->push_back(socket);
-      continue;
-    }
-    *why = std::strerror(errno);
-    // A name may have an IPv6 address where the machine has no IPv6.
-    if (errno == EADDRINUSE || errno == EACCES) return false;
-  }
-  return !sockets->empty();
-}
-
-void Listener::Start() {
+Status Listener::Start() {
   stop_ = eventfd(0, EFD_CLOEXEC);
+  if (stop_ < 0) return ResourceExhausted("cannot take connections: ", std::strerror(errno));
   spare_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
   polled_.push_back({stop_, POLLIN, 0});
   thread_ = std::jthread([this] { Run(); });
+  return OkStatus();
 }
 
 void Listener::Stop() {
@@ -152,7 +205,10 @@ void Listener::Stop() {
 
 void Listener::Run() {
   while (true) {
-    if (poll(polled_.data(), polled_.size(), -1) < 0 && errno != EINTR) return;
+    if (poll(polled_.data(), polled_.size(), -1) < 0) {
+      if (errno != EINTR) std::this_thread::sleep_for(kPause);
+      continue;
+    }
     if (polled_.back().revents != 0) return;
     for (size_t i = 0; i < takers_.size(); ++i) {
       if (polled_[i].revents != 0) AcceptFrom(polled_[i].fd, takers_[i]);
@@ -166,19 +222,23 @@ void Listener::AcceptFrom(int listening, const Take& take) {
     if (errno == EMFILE || errno == ENFILE) {
       // The spare descriptor is for hanging up on whom there is none left for.
       const std::string why = StrCat("there is no descriptor left (", std::strerror(errno), ")");
-      close(spare_);
+      if (spare_ >= 0) close(spare_);
       const int refused = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
       if (refused >= 0) close(refused);
       spare_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
-      NoticeRefusal(why);
+      if (refused >= 0) return NoticeRefusal(why);
+      std::this_thread::sleep_for(kPause);  // another thread was faster
     } else if (errno == ENOBUFS || errno == ENOMEM) {
-      std::this_thread::sleep_for(kWithoutMemory);
+      std::this_thread::sleep_for(kPause);
     }
     return;  // the client may be gone already
   }
   if (IsFull()) {
     close(socket);
-    return NoticeRefusal(StrCat(max_connections_, " are open, as many as may be (--max_connections)"));
+    const char* const limit = max_connections_ < descriptor_limit_
+                                  ? "--max_connections"
+                                  : "of all descriptors, which ulimit -n sets";
+    return NoticeRefusal(StrCat(max_connections_, " are open, as many as may be (", limit, ")"));
   }
   SetOption(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMs);
@@ -203,8 +263,8 @@ void Listener::NoticeRefusal(const std::string& why) {
   ++num_refused_;
   const Clock::time_point now = Clock::now();
   if (notice_ == nullptr || now - last_notice_ < kNoticePause) return;
-  notice_(StrCat("refused ", num_refused_, num_refused_ == 1 ? " connection: " : " connections: ",
-                 why));
+  notice_(StrCat("refused ", num_refused_,
+                 num_refused_ == 1 ? " connection: " : " connections: ", why));
   last_notice_ = now;
   num_refused_ = 0;
 }

@@ -17,27 +17,30 @@
 
 namespace tenon {
 
-/// Accepts connections and hands them on, so many at once and no more: gRPC would take all that come,
-/// and leave the process without descriptors. Those beyond are hung up on, which fails the calls that
-/// are made there; told why in HTTP/2, gRPC's clients would try again for ever. Thread-safe.
+/// Accepts connections and hands them on, so many at once and no more: gRPC would take all that
+/// come, and leave the process without descriptors. Those beyond are hung up on, which fails the
+/// calls that are made there; told why in HTTP/2, gRPC's clients would try again for ever.
+/// Thread-safe.
 class Listener {
  public:
   /// Owns the connected socket, which does not block, from then on.
   using Take = std::function<void(int socket)>;
 
-  /// At most `max_connections` are open at once, and three quarters of the descriptors that the
-  /// process may have. `notice` gets a line for people when some had to be refused, at most every
-  /// five seconds; it may be null.
+  /// At most `max_connections` are open at once, or three quarters of the descriptors that the
+  /// process may have where that is less. `notice` gets a line for people when some had to be
+  /// refused, at most every five seconds; it may be null.
   Listener(int64_t max_connections, std::function<void(const std::string&)> notice);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  /// Listens at every address of `host`, a name, an IPv4 address or an IPv6 address in brackets. Port
-  /// 0 is any free one. Returns the port. Unavailable with the system's reason. Before Start.
+  /// Listens at every address of `host`, a name, an IPv4 address or an IPv6 address in brackets;
+  /// 0.0.0.0 and [::] are all of the machine's, of both kinds. Port 0 is any free one. Returns the
+  /// port. Unavailable with the system's reason. Before Start.
   StatusOr<int> Listen(const std::string& host, int port, Take take);
-  /// Connections are handed on from now on; before, they wait.
-  void Start();
+  /// Connections are handed on from now on; before, they wait. ResourceExhausted without
+  /// descriptors.
+  Status Start();
   /// Listens no more. What was handed on stays open.
   void Stop();
   /// How many of those that were handed on are open.
@@ -46,17 +49,17 @@ class Listener {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// Binds all addresses to one port; false, with the reason, when not.
-  bool Bind(const std::string& host, int port, std::vector<int>* sockets, std::string* why);
   void Run();
   void AcceptFrom(int listening, const Take& take);
   bool IsFull();
   void NoticeRefusal(const std::string& why);
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const int64_t descriptor_limit_;
   const int64_t max_connections_;
   const std::function<void(const std::string&)> notice_;
-  /// The sockets that listen, and one that Stop writes to; takers_ has an entry for each but that.
+  /// The sockets that listen, and, once started, one that Stop writes to; takers_ has an entry for
+  /// each but that.
   std::vector<pollfd> polled_;
   std::vector<Take> takers_;
   int stop_ = -1;

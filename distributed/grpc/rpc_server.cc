@@ -137,11 +137,11 @@ StatusOr<int> RpcServer::ListenAtLoopback(int port) {
 }
 
 Status RpcServer::Start() {
+  TENON_RETURN_IF_ERROR(CheckServerCredentials(credentials_));
   server_ = builder_.BuildAndStart();
-  if (server_ == nullptr) return InvalidArgument("gRPC refuses the TLS certificate or its key");
+  if (server_ == nullptr) return Internal("gRPC cannot start a server");
   AcceptNext();
-  listener_.Start();
-  return OkStatus();
+  return listener_.Start();
 }
 
 int64_t RpcServer::num_calls() {

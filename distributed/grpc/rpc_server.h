@@ -100,7 +100,7 @@ class RpcServer {
   StatusOr<int> Listen(const std::string& host, int port);
   /// Also listens at loopback, to clients of this machine and without credentials.
   StatusOr<int> ListenAtLoopback(int port);
-  /// InvalidArgument when the certificate or the key of the credentials is none.
+  /// InvalidArgument when certificate and key do not belong together, or are none.
   Status Start();
   /// Stops listening, ends the streams, gives other calls `grace` to end, and waits for all.
   void Shutdown(std::chrono::milliseconds grace);

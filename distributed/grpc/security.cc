@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/security.h"
 
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
 namespace tenon {
 namespace {
 
@@ -24,6 +27,25 @@ std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(const Credentials& 
   options.pem_root_certs = credentials.tls_ca;
   options.pem_key_cert_pairs.push_back({credentials.tls_key, credentials.tls_cert});
   return grpc::SslServerCredentials(options);
+}
+
+Status CheckServerCredentials(const Credentials& credentials) {
+  if (!credentials.has_tls()) return OkStatus();
+  // Only where gRPC itself listens does it say so: a server that never serves.
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", ServerCredentialsOf(credentials), &port);
+  const std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server != nullptr) server->Shutdown();
+  queue->Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue->Next(&tag, &ok)) {
+  }
+  if (server != nullptr && port != 0) return OkStatus();
+  return InvalidArgument("the TLS certificate, its key and the authority's certificate do not make a "
+                         "server: one of them is no PEM file of its kind, or the key is another's");
 }
 
 void AddToken(const Credentials& credentials, grpc::ClientContext* context) {

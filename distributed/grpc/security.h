@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "core/status.h"
 #include "distributed/credentials.h"
 
 // Credentials as gRPC takes them.
@@ -16,6 +17,9 @@ namespace tenon {
 
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const Credentials& credentials);
 std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(const Credentials& credentials);
+
+/// InvalidArgument when gRPC cannot make a server with the certificate and the key.
+Status CheckServerCredentials(const Credentials& credentials);
 
 /// Puts the token, if there is one, into a call that is about to be made.
 void AddToken(const Credentials& credentials, grpc::ClientContext* context);

@@ -68,6 +68,22 @@ class CredentialsTest : public ::testing::Test {
   std::unique_ptr<Server> server_;
 };
 
+TEST_F(CredentialsTest, CertificatesThatAreNoneAreFoundAtTheStart) {
+  Credentials of_another = Certificate("task");
+  of_another.tls_key = Certificate("stranger").tls_key;
+  Credentials no_certificate = Certificate("task");
+  no_certificate.tls_cert = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+  Credentials no_key = Certificate("task");
+  no_key.tls_key = "secret";
+  Credentials no_authority = Certificate("task");
+  no_authority.tls_ca = "nobody";
+  for (const Credentials& credentials : {of_another, no_certificate, no_key, no_authority}) {
+    options_.credentials = credentials;
+    EXPECT_THAT(Server::Start(options_, AllOps()),
+                IsError(StatusCode::kInvalidArgument, "do not make a server"));
+  }
+}
+
 TEST_F(CredentialsTest, WithoutTheTokenEveryCallIsRefused) {
   Start(Token("secret"));
   const std::string target = server_->target();

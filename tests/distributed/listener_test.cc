@@ -7,6 +7,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "distributed/server.h"
 #include "proto/worker.pb.h"
@@ -23,6 +24,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::RawCaller;
 using testing::RawSocket;
+
+bool HasIpv6() {
+  std::ifstream file("/proc/net/if_inet6");
+  const std::string interfaces{std::istreambuf_iterator<char>(file), {}};
+  return interfaces.find("00000000000000000000000000000001") != std::string::npos;
+}
 
 /// Greets who is let in, and closes a connection when told to.
 class ListenerTest : public ::testing::Test {
@@ -65,7 +72,7 @@ TEST_F(ListenerTest, BeyondTheLimitClientsAreHungUpOn) {
   Listener listener(2, Note());
   const auto port = listener.Listen("127.0.0.1", 0, Greet());
   ASSERT_OK(port);
-  listener.Start();
+  ASSERT_OK(listener.Start());
   RawSocket first(*port), second(*port);
   EXPECT_EQ(first.Receive(), "hello");
   EXPECT_EQ(second.Receive(), "hello");
@@ -77,8 +84,9 @@ TEST_F(ListenerTest, BeyondTheLimitClientsAreHungUpOn) {
     EXPECT_LT(steady_clock::now() - start, milliseconds(1500));
   }
   EXPECT_EQ(listener.num_connections(), 2);
-  ASSERT_EQ(notices().size(), 1U);
-  EXPECT_THAT(notices()[0], HasSubstr("refused 1 connection: 2 are open, as many as may be (--max_connections)"));
+  ASSERT_GE(notices().size(), 1U);
+  EXPECT_THAT(notices()[0],
+              HasSubstr("refused 1 connection: 2 are open, as many as may be (--max_connections)"));
 
   CloseOldest();
   EXPECT_EQ(listener.num_connections(), 1);
@@ -90,7 +98,7 @@ TEST_F(ListenerTest, WithoutDescriptorsClientsDoNotWait) {
   Listener listener(1000, Note());
   const auto port = listener.Listen("127.0.0.1", 0, Greet());
   ASSERT_OK(port);
-  listener.Start();
+  ASSERT_OK(listener.Start());
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const int next = dup(0);  // the lowest that is free
@@ -106,7 +114,9 @@ TEST_F(ListenerTest, WithoutDescriptorsClientsDoNotWait) {
     EXPECT_THAT(client.Receive(), IsEmpty());
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   }
-  ASSERT_EQ(notices().size(), 1U);
+  const auto deadline = steady_clock::now() + std::chrono::seconds(20);
+  while (notices().empty() && steady_clock::now() < deadline) std::this_thread::yield();
+  ASSERT_GE(notices().size(), 1U);
   EXPECT_THAT(notices()[0], HasSubstr("no descriptor left"));
   RawSocket client(*port);
   EXPECT_EQ(client.Receive(), "hello");
@@ -116,7 +126,7 @@ TEST_F(ListenerTest, ListensAtAllAddressesOfTheHost) {
   Listener listener(10, nullptr);
   const auto port = listener.Listen("localhost", 0, Greet());
   ASSERT_OK(port);
-  listener.Start();
+  ASSERT_OK(listener.Start());
   RawSocket client(*port);
   EXPECT_EQ(client.Receive(), "hello");
 
@@ -125,13 +135,28 @@ TEST_F(ListenerTest, ListensAtAllAddressesOfTheHost) {
     const auto taken = another.Listen(host, *port, Greet());
     ASSERT_FALSE(taken.ok()) << host;
     EXPECT_EQ(taken.status().code(), StatusCode::kUnavailable);
-    EXPECT_THAT(taken.status().message(),
-                HasSubstr(StrCat("cannot listen at ", host, ":", *port, ": Address already in use")));
+    EXPECT_THAT(taken.status().message(), HasSubstr(StrCat("cannot listen at ", host, ":", *port,
+                                                           ": Address already in use")));
   }
-  std::ifstream v6("/proc/net/if_inet6");
-  const std::string interfaces{std::istreambuf_iterator<char>(v6), std::istreambuf_iterator<char>()};
-  if (interfaces.find("00000000000000000000000000000001") != std::string::npos) {
-    EXPECT_OK(another.Listen("[::1]", 0, Greet()));
+  if (HasIpv6()) EXPECT_OK(another.Listen("[::1]", 0, Greet()));
+}
+
+TEST_F(ListenerTest, AllAddressesAreThoseOfBothKinds) {
+  for (const char* host : {"0.0.0.0", "[::]"}) {
+    Listener listener(10, nullptr);
+    const auto port = listener.Listen(host, 0, Greet());
+    ASSERT_OK(port);
+    ASSERT_OK(listener.Start());
+    RawSocket client(*port);
+    EXPECT_EQ(client.Receive(), "hello") << host;
+    if (!HasIpv6()) continue;
+    const int v6 = socket(AF_INET6, SOCK_STREAM, 0);
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    address.sin6_port = htons(static_cast<uint16_t>(*port));
+    address.sin6_addr = in6addr_loopback;
+    EXPECT_EQ(connect(v6, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0) << host;
+    close(v6);
   }
 }
 

@@ -99,14 +99,24 @@ TEST(SessionEndTest, AStepThatWaitsForAnExtensionIsGivenUpWithoutIt) {
   TestCluster cluster(2, 1);
   cluster.StartOne("ps", 0);
   cluster.StartOne("worker", 0);
+  constexpr int kSteps = 20;
   const Scope root = Scope::Root(AllOps());
-  BuildVariable(root);
+  for (int i = 0; i < kSteps; ++i) Const(root.WithName(StrCat("c", i)), 1.0f);
   CreateSessionRequest create;
   ASSERT_OK(GraphToProto(root.graph(), create.mutable_graph_def()));
   Server& worker = cluster.at("worker", 0);
+  const auto answers = [&worker](int calls, std::chrono::seconds limit) {
+    const auto deadline = steady_clock::now() + limit;
+    while (worker.Describe().find(StrCat("; calls: ", calls, ";")) == std::string::npos) {
+      if (steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    return true;
+  };
   RawCaller caller(worker.target());
   CreateSessionResponse session;
   ASSERT_TRUE(caller.Call(kMaster + "CreateSession", create, &session).ok());
+  ASSERT_TRUE(answers(0, std::chrono::seconds(10)));
   const Scope more = Scope::Root(AllOps());
   Const(more.WithDevice("/job:ps/task:1").WithName("more"), 1.0f);  // who is not there
   ExtendSessionRequest extend;
@@ -117,24 +127,20 @@ TEST(SessionEndTest, AStepThatWaitsForAnExtensionIsGivenUpWithoutIt) {
     ExtendSessionResponse response;
     EXPECT_FALSE(other.Call(kMaster + "ExtendSession", extend, &response).ok());
   });
-  const auto waits = [&worker](const char* calls) {
-    const auto deadline = steady_clock::now() + std::chrono::seconds(10);
-    while (worker.Describe().find(calls) == std::string::npos) {
-      if (steady_clock::now() > deadline) return false;
-      std::this_thread::sleep_for(milliseconds(10));
-    }
-    return true;
-  };
-  EXPECT_TRUE(waits("; calls: 1;"));
-  std::this_thread::sleep_for(milliseconds(100));
+  ASSERT_TRUE(answers(1, std::chrono::seconds(10)));
+  // The first steps may still be faster than the extension.
   RunStepRequest run;
   run.set_session_handle(session.session_handle());
-  run.add_target("init");
-  RunStepResponse ran;
-  EXPECT_EQ(caller.Call(kMaster + "RunStep", run, &ran, milliseconds(300)).error_code(),
-            grpc::StatusCode::DEADLINE_EXCEEDED);
+  grpc::Status status;
+  for (int i = 0; i < kSteps && status.ok(); ++i) {
+    RunStepResponse ran;
+    run.clear_target();
+    run.add_target(StrCat("c", i));
+    status = caller.Call(kMaster + "RunStep", run, &ran, milliseconds(300));
+  }
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
   // The extension waits on, the step does not.
-  EXPECT_TRUE(waits("; calls: 1;")) << worker.Describe();
+  EXPECT_TRUE(answers(1, std::chrono::seconds(3))) << worker.Describe();
   worker.Shutdown();
 }
 

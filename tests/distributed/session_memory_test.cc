@@ -14,8 +14,8 @@
 namespace tenon {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::AllOps;
+using ::testing::HasSubstr;
 using testing::IsError;
 using testing::TestCluster;
 
@@ -84,7 +84,8 @@ TEST_F(SessionMemoryTest, ConstantsCountToo) {
   const Scope root = Scope::Root(AllOps()).WithDevice("/job:ps/task:0");
   Identity(root.WithName("y"), Const(root, Tensor::Zeros(DType::kFloat, {5 * kFloatsOfAMebibyte})));
   const auto session = MakeSession(root);
-  EXPECT_THAT(session->Run({}, {"y"}), IsError(StatusCode::kResourceExhausted, "leaves too little"));
+  EXPECT_THAT(session->Run({}, {"y"}),
+              IsError(StatusCode::kResourceExhausted, "leaves too little"));
 }
 
 }  // namespace
