@@ -16,8 +16,8 @@ namespace {
 /// Space before the elements of a host block; keeps them at the allocator's alignment.
 constexpr size_t kHeaderBytes = Allocator::kAlignment;
 
-/// A block of host memory for a header and elements, and whom it is charged to. Null memory when there
-/// is none.
+/// A block of host memory for a header and elements, and whom it is charged to. Null memory when
+/// there is none.
 struct HostBlock {
   HostBlock(Allocator& allocator, size_t element_bytes) {
     const size_t total = kHeaderBytes + element_bytes;

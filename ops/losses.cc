@@ -163,8 +163,8 @@ Output Column(const Scope& s, Output x) {
   return s.Op("ExpandDims").Input(x).Input(ScalarOf(s, DType::kInt32, -1)).Output();
 }
 
-/// By the logits: dloss * backprop, and the derivative of softmax for the second output. `logits` has
-/// as many classes as backprop.
+/// By the logits: dloss * backprop, and the derivative of softmax for the second output. `logits`
+/// has as many classes as backprop.
 Output GradByLogits(const Scope& s, Node& node, Output logits, const std::vector<Output>& dys) {
   Output sum;
   if (dys[0]) sum = Mul(s, Column(s, dys[0]), Output(&node, 1));
@@ -177,8 +177,8 @@ Output GradByLogits(const Scope& s, Node& node, Output logits, const std::vector
   return sum;
 }
 
-/// The logits with as many classes as the labels: one for all of them is repeated. Rows may still be
-/// repeated where the result meets others.
+/// The logits with as many classes as the labels: one for all of them is repeated. Rows may still
+/// be repeated where the result meets others.
 Output LogitsOfAllClasses(const Scope& s, Node& node) {
   const Output logits = node.input(0);
   const PartialShape& shape = logits.shape();

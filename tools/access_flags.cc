@@ -33,8 +33,9 @@ void ServerAccessFlags::AddTo(CLI::App& app) {
   app.add_option("--memory_limit,--memory-limit", memory_mebibytes,
                  "MiB that tensors may take; default: the machine's, or the container's")
       ->check(AtLeast(1));
-  app.add_option("--max_session_memory,--max-session-memory", session_mebibytes,
-                 "MiB that the tensors of one session may take, variables included; default: no limit")
+  app.add_option(
+         "--max_session_memory,--max-session-memory", session_mebibytes,
+         "MiB that the tensors of one session may take, variables included; default: no limit")
       ->check(AtLeast(1));
   app.add_option("--max_message_bytes,--max-message-bytes", limits.message_bytes,
                  "Largest message that is taken")

@@ -100,13 +100,13 @@ StatusOr<std::string> DescribeServer(const std::string& target, const Credential
 }
 
 std::string ToText(const cluster::ServerStatusResponse& status) {
-  std::string out = StrCat(
-      status.task(), ", up for ", status.uptime_seconds(), " s, ", status.sessions_size(),
-      " sessions; ended tasks: ",
-      status.ended_tasks().empty() ? "none" : Join(status.ended_tasks(), ", "), "\n",
-      "tensors: ", Mebibytes(status.memory_bytes()), "; connections: ", status.connections(),
-      "; calls: ", status.calls(),
-      "; steps: ", status.num_steps(), "; receives that wait: ", status.num_receives(), "\n");
+  std::string out =
+      StrCat(status.task(), ", up for ", status.uptime_seconds(), " s, ", status.sessions_size(),
+             " sessions; ended tasks: ",
+             status.ended_tasks().empty() ? "none" : Join(status.ended_tasks(), ", "), "\n",
+             "tensors: ", Mebibytes(status.memory_bytes()), "; connections: ", status.connections(),
+             "; calls: ", status.calls(), "; steps: ", status.num_steps(),
+             "; receives that wait: ", status.num_receives(), "\n");
   for (const auto& c : status.containers()) {
     StrAppend(&out, "container ", c.name(), ": ", c.resources(), " variables and others, ",
               Mebibytes(c.bytes()), "\n");

@@ -96,9 +96,7 @@ void ServedRpc::OnAccepted() {
 
 RpcServer::RpcServer(ThreadPool& pool, const ServerLimits& limits, const Credentials& credentials,
                      std::function<void(const std::string&)> notice)
-    : limits_(limits),
-      credentials_(credentials),
-      listener_(limits.connections, std::move(notice)) {
+    : limits_(limits), credentials_(credentials), listener_(limits.connections, std::move(notice)) {
   SetServerOptions(limits, &builder_);
   builder_.RegisterAsyncGenericService(&service_);
   std::unique_ptr<grpc::ServerCompletionQueue> queue = builder_.AddCompletionQueue();

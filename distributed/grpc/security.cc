@@ -44,8 +44,9 @@ Status CheckServerCredentials(const Credentials& credentials) {
   while (queue->Next(&tag, &ok)) {
   }
   if (server != nullptr && port != 0) return OkStatus();
-  return InvalidArgument("the TLS certificate, its key and the authority's certificate do not make a "
-                         "server: one of them is no PEM file of its kind, or the key is another's");
+  return InvalidArgument(
+      "the TLS certificate, its key and the authority's certificate do not make a "
+      "server: one of them is no PEM file of its kind, or the key is another's");
 }
 
 void AddToken(const Credentials& credentials, grpc::ClientContext* context) {
