@@ -67,6 +67,9 @@ void SetServerOptions(const ServerLimits& limits, grpc::ServerBuilder* builder) 
   builder->SetMaxReceiveMessageSize(
       static_cast<int>(std::clamp<int64_t>(limits.message_bytes, 1, INT_MAX)));
   builder->SetMaxSendMessageSize(INT_MAX);
+  // Beyond it calls are refused anyway; less would let calls wait behind those that they end.
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                              static_cast<int>(std::clamp<int64_t>(limits.calls, 1, INT_MAX)));
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   // Who connects and says nothing.

@@ -6,9 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,16 +25,9 @@ namespace {
 constexpr int kUnacknowledgedMs = 20'000;
 /// With the port left open, another address of the host may have it taken.
 constexpr int kPortAttempts = 20;
-/// With all connections taken, each one more would have us look at all of them.
-constexpr std::chrono::milliseconds kBetweenLooks{50};
+constexpr int kBetweenSweepsMs = 1000;
 /// Where the system is out of something, before it is asked again.
 constexpr std::chrono::milliseconds kPause{100};
-
-int64_t DescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return INT64_MAX;
-  return static_cast<int64_t>(limit.rlim_cur / 4 * 3);
-}
 
 void SetOption(int socket, int level, int option, int value) {
   // Without it the connection still works.
@@ -148,18 +139,10 @@ int ListenAtAll(const std::vector<Address>& addresses, int port, std::vector<int
   return error;
 }
 
-/// The inode of an open socket; 0 of anything else.
-ino_t InodeOf(int descriptor) {
-  struct stat about {};
-  return fstat(descriptor, &about) == 0 && S_ISSOCK(about.st_mode) ? about.st_ino : 0;
-}
-
 }  // namespace
 
 Listener::Listener(int64_t max_connections, std::function<void(const std::string&)> notice)
-    : descriptor_limit_(DescriptorLimit()),
-      max_connections_(std::min(max_connections, descriptor_limit_)),
-      notice_(std::move(notice)) {}
+    : connections_(max_connections), notice_(std::move(notice)) {}
 
 Listener::~Listener() { Stop(); }
 
@@ -205,7 +188,8 @@ void Listener::Stop() {
 
 void Listener::Run() {
   while (true) {
-    if (poll(polled_.data(), polled_.size(), -1) < 0) {
+    const int limit = connections_.AllAreWelcome() ? -1 : kBetweenSweepsMs;
+    if (poll(polled_.data(), polled_.size(), limit) < 0) {
       if (errno != EINTR) std::this_thread::sleep_for(kPause);
       continue;
     }
@@ -213,11 +197,18 @@ void Listener::Run() {
     for (size_t i = 0; i < takers_.size(); ++i) {
       if (polled_[i].revents != 0) AcceptFrom(polled_[i].fd, takers_[i]);
     }
+    if (const Clock::time_point now = Clock::now(); now >= next_sweep_) {
+      connections_.Sweep(now);
+      next_sweep_ = now + std::chrono::milliseconds(kBetweenSweepsMs);
+    }
   }
 }
 
 void Listener::AcceptFrom(int listening, const Take& take) {
-  const int socket = accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  sockaddr_storage peer{};
+  socklen_t size = sizeof(peer);
+  const int socket =
+      accept4(listening, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (socket < 0) {
     if (errno == EMFILE || errno == ENFILE) {
       // The spare descriptor is for hanging up on whom there is none left for.
@@ -233,30 +224,22 @@ void Listener::AcceptFrom(int listening, const Take& take) {
     }
     return;  // the client may be gone already
   }
-  if (IsFull()) {
+  if (const std::string why = connections_.Admit(socket, peer, Clock::now()); !why.empty()) {
     close(socket);
-    const char* const limit = max_connections_ < descriptor_limit_
-                                  ? "--max_connections"
-                                  : "of all descriptors, which ulimit -n sets";
-    return NoticeRefusal(StrCat(max_connections_, " are open, as many as may be (", limit, ")"));
+    return NoticeRefusal(why);
   }
   SetOption(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMs);
-  {
-    MutexLock lock(mu_);
-    open_[socket] = InodeOf(socket);
-  }
   take(socket);
 }
 
-bool Listener::IsFull() {
-  const Clock::time_point now = Clock::now();
-  MutexLock lock(mu_);
-  if (static_cast<int64_t>(open_.size()) < max_connections_) return false;
-  if (now - last_look_ < kBetweenLooks) return true;
-  last_look_ = now;
-  ForgetClosed();
-  return static_cast<int64_t>(open_.size()) >= max_connections_;
+void Listener::LetIn(const grpc::ServerContextBase& call) {
+  if (!connections_.AllAreWelcome()) connections_.Welcome(call.peer());
+}
+
+void Listener::Refused(const grpc::ServerContextBase& call) {
+  const std::string line = connections_.Refuse(call.peer(), Clock::now());
+  if (!line.empty() && notice_ != nullptr) notice_(line);
 }
 
 void Listener::NoticeRefusal(const std::string& why) {
@@ -267,16 +250,6 @@ void Listener::NoticeRefusal(const std::string& why) {
                  num_refused_ == 1 ? " connection: " : " connections: ", why));
   last_notice_ = now;
   num_refused_ = 0;
-}
-
-int64_t Listener::num_connections() {
-  MutexLock lock(mu_);
-  ForgetClosed();
-  return static_cast<int64_t>(open_.size());
-}
-
-void Listener::ForgetClosed() {
-  absl::erase_if(open_, [](const auto& entry) { return InodeOf(entry.first) != entry.second; });
 }
 
 }  // namespace tenon

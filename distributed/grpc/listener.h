@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <grpcpp/server_context.h>
 #include <poll.h>
-#include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
@@ -11,24 +11,21 @@
 #include <thread>
 #include <vector>
 
-#include "core/hash_map.h"
-#include "core/mutex.h"
 #include "core/status.h"
+#include "distributed/grpc/connections.h"
 
 namespace tenon {
 
-/// Accepts connections and hands them on, so many at once and no more: gRPC would take all that
-/// come, and leave the process without descriptors. Those beyond are hung up on, which fails the
-/// calls that are made there; told why in HTTP/2, gRPC's clients would try again for ever.
-/// Thread-safe.
+/// Accepts connections and hands them on, where Connections admits them: gRPC would take all that
+/// come. The others are hung up on, which fails the calls that are made there; told why in HTTP/2,
+/// gRPC's clients would try again for ever. Thread-safe.
 class Listener {
  public:
   /// Owns the connected socket, which does not block, from then on.
   using Take = std::function<void(int socket)>;
 
-  /// At most `max_connections` are open at once, or three quarters of the descriptors that the
-  /// process may have where that is less. `notice` gets a line for people when some had to be
-  /// refused, at most every five seconds; it may be null.
+  /// `notice` gets a line for people when some had to be refused, at most every five seconds, and
+  /// when an address is shut out; it may be null.
   Listener(int64_t max_connections, std::function<void(const std::string&)> notice);
   ~Listener();
   Listener(const Listener&) = delete;
@@ -43,20 +40,20 @@ class Listener {
   Status Start();
   /// Listens no more. What was handed on stays open.
   void Stop();
-  /// How many of those that were handed on are open.
-  int64_t num_connections();
+
+  /// What became of a call: it was let in, or refused for want of credentials.
+  void LetIn(const grpc::ServerContextBase& call);
+  void Refused(const grpc::ServerContextBase& call);
+  int64_t num_connections() { return connections_.num_open(); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void Run();
   void AcceptFrom(int listening, const Take& take);
-  bool IsFull();
   void NoticeRefusal(const std::string& why);
-  void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const int64_t descriptor_limit_;
-  const int64_t max_connections_;
+  Connections connections_;
   const std::function<void(const std::string&)> notice_;
   /// The sockets that listen, and, once started, one that Stop writes to; takers_ has an entry for
   /// each but that.
@@ -68,11 +65,7 @@ class Listener {
   int spare_ = -1;
   int64_t num_refused_ = 0;  // since the last notice
   Clock::time_point last_notice_{};
-  Clock::time_point last_look_{};
-
-  Mutex mu_;
-  /// By descriptor: the inode says whether it is still the same socket.
-  flat_hash_map<int, ino_t> open_ ABSL_GUARDED_BY(mu_);
+  Clock::time_point next_sweep_{};
 };
 
 }  // namespace tenon

@@ -74,8 +74,10 @@ void ServedRpc::OnEvent(Event event, bool ok) {
 void ServedRpc::OnAccepted() {
   if (!HasToken(server_.credentials_, context_) &&
       !(server_.loopback_is_free_ && IsFromLoopback(context_))) {
+    server_.listener_.Refused(context_);
     return End(Status(StatusCode::kUnauthenticated, "the call does not carry this job's token"));
   }
+  server_.listener_.LetIn(context_);
   if (const int64_t calls = server_.num_calls(); calls > server_.limits_.calls) {
     return End(ResourceExhausted("the server answers ", calls, " calls, more than it may"));
   }

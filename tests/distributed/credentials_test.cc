@@ -68,6 +68,23 @@ class CredentialsTest : public ::testing::Test {
   std::unique_ptr<Server> server_;
 };
 
+TEST_F(CredentialsTest, WhoKeepsCallingWithoutTheTokenIsShutOut) {
+  Start(Token("secret"));
+  RawCaller welcome(server_->target(), "secret"), stranger(server_->target());
+  const std::string status = "/tenon.cluster.ClusterService/ServerStatus";
+  EXPECT_TRUE(welcome.Call(status, "").ok());
+  grpc::StatusCode code = grpc::StatusCode::UNAUTHENTICATED;
+  int refused = 0;
+  for (; refused < 1000 && code == grpc::StatusCode::UNAUTHENTICATED; ++refused) {
+    code = stranger.Call(status, "").error_code();
+  }
+  EXPECT_GE(refused, 100);
+  EXPECT_EQ(code, grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(welcome.Call(status, "").ok()) << "who was there stays";
+  EXPECT_EQ(RawCaller(server_->target()).Call(status, "").error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
 TEST_F(CredentialsTest, CertificatesThatAreNoneAreFoundAtTheStart) {
   Credentials of_another = Certificate("task");
   of_another.tls_key = Certificate("stranger").tls_key;

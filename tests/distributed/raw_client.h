@@ -11,6 +11,7 @@
 #include "distributed/cluster_spec.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/message_bytes.h"
+#include "distributed/grpc/security.h"
 #include "distributed/server.h"
 
 // Clients that keep to no protocol but the one they choose.
@@ -54,12 +55,16 @@ class RawSocket {
 /// Calls any method with any bytes, one call at a time.
 class RawCaller {
  public:
-  explicit RawCaller(const std::string& target) : stub_(OpenChannel(*AddressOfTarget(target))) {}
+  explicit RawCaller(const std::string& target, const std::string& token = "")
+      : stub_(OpenChannel(*AddressOfTarget(target))) {
+    credentials_.token = token;
+  }
 
   grpc::Status Call(const std::string& method, const std::string& request,
                     std::chrono::milliseconds limit = std::chrono::seconds(20),
                     std::string* answer = nullptr, bool compressed = false) {
     grpc::ClientContext context;
+    AddToken(credentials_, &context);
     context.set_deadline(std::chrono::system_clock::now() + limit);
     if (compressed) context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
     const grpc::Slice slice(request);
@@ -91,6 +96,7 @@ class RawCaller {
   }
 
  private:
+  Credentials credentials_;
   grpc::GenericStub stub_;
   grpc::CompletionQueue queue_;
 };
