@@ -2,6 +2,7 @@
 #include "distributed/grpc/connections.h"
 
 #include <arpa/inet.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -31,6 +32,22 @@ int64_t DescriptorLimit() {
 ino_t InodeOf(int descriptor) {
   struct stat about {};
   return fstat(descriptor, &about) == 0 && S_ISSOCK(about.st_mode) ? about.st_ino : 0;
+}
+
+/// Ends a connection whose socket is gRPC's, which closes it. What has arrived and is not read yet
+/// is dropped too, which shutdown alone would leave: it could be thousands of calls.
+void HangUpOn(int socket) {
+  const sockaddr nobody{AF_UNSPEC, {}};
+  static_cast<void>(connect(socket, &nobody, sizeof(nobody)));
+  shutdown(socket, SHUT_RDWR);
+}
+
+/// What has arrived at a TCP socket so far.
+int64_t BytesReceived(int socket) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  return static_cast<int64_t>(info.tcpi_bytes_received);
 }
 
 /// gRPC writes peers as URIs: the brackets of IPv6 come as %5B and %5D.
@@ -132,21 +149,34 @@ std::string Connections::Refuse(const std::string& peer, Clock::time_point now) 
       std::min(kRefusals, offender.refusals_left + seconds * kRefusalsASecond) - 1;
   offender.since = now;
   if (offender.refusals_left > 0) return "";
-  offender.shut_out_until = now + kShutOut;
-  for (const auto& [text, stranger] : strangers_) {
-    if (AddressOf(text) != address || InodeOf(stranger.socket) != stranger.inode) continue;
-    shutdown(stranger.socket, SHUT_RDWR);
-  }
+  ShutOut(address, now);
   return StrCat("hung up on ", address, " for ", kShutOut.count(),
                 " s: too many of its calls were refused");
 }
 
-void Connections::Sweep(Clock::time_point now) {
+void Connections::ShutOut(const std::string& address, Clock::time_point now) {
+  offenders_[address].shut_out_until = now + kShutOut;
+  for (const auto& [text, stranger] : strangers_) {
+    if (AddressOf(text) != address || InodeOf(stranger.socket) != stranger.inode) continue;
+    HangUpOn(stranger.socket);
+  }
+}
+
+std::string Connections::Sweep(Clock::time_point now) {
   MutexLock lock(mu_);
   ForgetStrangers(now - kTimeToCall);
+  std::string flooding;
+  for (auto& [text, stranger] : strangers_) {
+    if (BytesReceived(stranger.socket) <= kBytes) continue;
+    if (std::exchange(stranger.floods, true)) flooding = AddressOf(text);
+  }
+  if (!flooding.empty()) ShutOut(flooding, now);
   absl::erase_if(offenders_, [now](const auto& entry) {
-    return now - entry.second.since > kShutOut + std::chrono::seconds(10);
+    return std::max(entry.second.since + kShutOut, entry.second.shut_out_until) < now;
   });
+  if (flooding.empty()) return "";
+  return StrCat("hung up on ", flooding, " for ", kShutOut.count(),
+                " s: it sends much and makes no call that is let in");
 }
 
 int64_t Connections::num_open() {
@@ -164,7 +194,7 @@ void Connections::ForgetStrangers(Clock::time_point before) {
   for (const auto& [text, stranger] : strangers_) {
     const bool open = InodeOf(stranger.socket) == stranger.inode;
     if (open && stranger.since > before) continue;
-    if (open) shutdown(stranger.socket, SHUT_RDWR);  // gRPC, whose it is, closes it
+    if (open) HangUpOn(stranger.socket);
     gone.push_back(text);
   }
   for (const std::string& text : gone) {

@@ -15,8 +15,9 @@
 namespace tenon {
 
 /// Who is connected to a server, and who of them has shown that he may be: by a call that was let
-/// in. Those who have not get little: a short time, few connections from one address, and few calls
-/// that are refused. Peers are written as gRPC does ("ipv4:10.0.0.1:4711"). Thread-safe.
+/// in. Those who have not get little: a short time, few bytes, few connections from one address,
+/// and few calls that are refused. Peers are written as gRPC does ("ipv4:10.0.0.1:4711").
+/// Thread-safe.
 class Connections {
  public:
   using Clock = std::chrono::steady_clock;
@@ -27,6 +28,10 @@ class Connections {
   /// hung up on for a while.
   static constexpr double kRefusals = 100, kRefusalsASecond = 10;
   static constexpr std::chrono::seconds kShutOut{10};
+  /// What a stranger may send. It is looked at from outside gRPC, whose threads are busy with
+  /// nothing but reading when somebody floods them. A first call is let in by its headers, long
+  /// before.
+  static constexpr int64_t kBytes = 1 << 20;
 
   /// At most `limit` at once; three quarters of what the process may have of descriptors where that
   /// is less.
@@ -40,9 +45,11 @@ class Connections {
   /// A call of `peer` was refused. When that was one too many: hangs up on its address, but for
   /// connections that are welcome, and returns what people should know.
   std::string Refuse(const std::string& peer, Clock::time_point now);
-  /// Hangs up on those who have not called in time; to be called about once a second unless all are
-  /// welcome.
-  void Sweep(Clock::time_point now);
+  /// Hangs up on those who have not called in time, and, when they send too much at two calls in a
+  /// row, on their address; to be called every kBetweenSweeps unless all are welcome. Returns what
+  /// people should know, or nothing.
+  std::string Sweep(Clock::time_point now);
+  static constexpr std::chrono::milliseconds kBetweenSweeps{10};
   /// How many are open.
   int64_t num_open();
 
@@ -52,6 +59,7 @@ class Connections {
     int socket = -1;
     ino_t inode = 0;
     Clock::time_point since;
+    bool floods = false;
   };
   struct Offender {
     double refusals_left = kRefusals;
@@ -64,6 +72,8 @@ class Connections {
   bool HasTooMany(const std::string& address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetStrangers(Clock::time_point before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ShutOut(const std::string& address, Clock::time_point now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// One stranger less at the address of `peer`.
   void CountOut(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -25,7 +25,6 @@ namespace {
 constexpr int kUnacknowledgedMs = 20'000;
 /// With the port left open, another address of the host may have it taken.
 constexpr int kPortAttempts = 20;
-constexpr int kBetweenSweepsMs = 1000;
 /// Where the system is out of something, before it is asked again.
 constexpr std::chrono::milliseconds kPause{100};
 
@@ -188,7 +187,7 @@ void Listener::Stop() {
 
 void Listener::Run() {
   while (true) {
-    const int limit = connections_.AllAreWelcome() ? -1 : kBetweenSweepsMs;
+    const int limit = connections_.AllAreWelcome() ? -1 : Connections::kBetweenSweeps.count();
     if (poll(polled_.data(), polled_.size(), limit) < 0) {
       if (errno != EINTR) std::this_thread::sleep_for(kPause);
       continue;
@@ -198,8 +197,9 @@ void Listener::Run() {
       if (polled_[i].revents != 0) AcceptFrom(polled_[i].fd, takers_[i]);
     }
     if (const Clock::time_point now = Clock::now(); now >= next_sweep_) {
-      connections_.Sweep(now);
-      next_sweep_ = now + std::chrono::milliseconds(kBetweenSweepsMs);
+      const std::string line = connections_.Sweep(now);
+      if (!line.empty() && notice_ != nullptr) notice_(line);
+      next_sweep_ = now + Connections::kBetweenSweeps;
     }
   }
 }

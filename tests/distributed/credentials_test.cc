@@ -20,10 +20,11 @@
 namespace tenon {
 namespace {
 
-using ::testing::Not;
 using testing::AllOps;
 using testing::IsError;
+using ::testing::Not;
 using testing::RawCaller;
+using testing::RawSocket;
 
 constexpr char kTls[] = "tests/data/tls/";
 
@@ -35,8 +36,8 @@ Credentials Token(const std::string& token) {
 
 Credentials Certificate(const std::string& name) {
   const std::string folder = kTls;
-  auto credentials = ReadCredentials(
-      {folder + name + ".pem", folder + name + ".key", folder + "ca.pem", ""});
+  auto credentials =
+      ReadCredentials({folder + name + ".pem", folder + name + ".key", folder + "ca.pem", ""});
   EXPECT_OK(credentials);
   return *std::move(credentials);
 }
@@ -85,6 +86,44 @@ TEST_F(CredentialsTest, WhoKeepsCallingWithoutTheTokenIsShutOut) {
             grpc::StatusCode::UNAVAILABLE);
 }
 
+/// HTTP/2's frame of `type` on `stream` (RFC 9113, 4.1).
+std::string Http2Frame(char type, char flags, uint32_t stream, const std::string& payload) {
+  const auto big_endian = [](uint32_t value, int bytes) {
+    std::string text;
+    for (int i = bytes - 1; i >= 0; --i) text += static_cast<char>(value >> (8 * i));
+    return text;
+  };
+  return big_endian(static_cast<uint32_t>(payload.size()), 3) + type + flags +
+         big_endian(stream, 4) + payload;
+}
+
+TEST_F(CredentialsTest, AStrangerWhoTakesBackHisCallsIsShutOutToo) {
+  Start(Token("secret"));
+  RawCaller welcome(server_->target(), "secret");
+  const std::string status = "/tenon.cluster.ClusterService/ServerStatus";
+  EXPECT_TRUE(welcome.Call(status, "").ok());
+  // A call without a token, as HPACK writes its headers, and at once its end.
+  const std::string headers = std::string(
+                                  "\x83\x86\x04\x02/x\x01\x01"
+                                  "a\x0f\x10\x10"
+                                  "application/grpc",
+                                  28) +
+                              std::string("\0\x02te\x08trailers", 13);
+  RawSocket stranger(server_->port());
+  bool connected = stranger.Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Http2Frame(4, 0, 0, ""));
+  uint32_t stream = 1;
+  constexpr uint32_t kStreams = 1'000'000;
+  while (connected && stream < 2 * kStreams) {
+    std::string burst;
+    for (int i = 0; i < 100; ++i, stream += 2) {
+      burst += Http2Frame(1, 4, stream, headers) + Http2Frame(3, 0, stream, {"\0\0\0\x8", 4});
+    }
+    connected = stranger.Send(burst);
+  }
+  EXPECT_FALSE(connected) << "all of " << kStreams << " calls were taken";
+  EXPECT_TRUE(welcome.Call(status, "", std::chrono::seconds(20)).ok());
+}
+
 TEST_F(CredentialsTest, CertificatesThatAreNoneAreFoundAtTheStart) {
   Credentials of_another = Certificate("task");
   of_another.tls_key = Certificate("stranger").tls_key;
@@ -127,7 +166,7 @@ TEST_F(CredentialsTest, WithTlsOnlyThoseGetInWhoseCertificateTheAuthorityHasSign
   EXPECT_OK(Try(target, Certificate("task")));
   EXPECT_THAT(Try(target, Certificate("stranger")), Not(testing::IsOk()));
   EXPECT_THAT(Try(target, {}), Not(testing::IsOk()));
-  testing::RawSocket socket(server_->port());
+  RawSocket socket(server_->port());
   EXPECT_TRUE(socket.Send("GET / HTTP/1.1\r\n\r\n"));
   EXPECT_EQ(socket.Receive(), "");
   EXPECT_OK(DescribeServer(target, Certificate("task")));
@@ -170,7 +209,8 @@ TEST_F(CredentialsTest, TasksOfAJobWithATokenAndTlsRunStepsTogether) {
   }
   const Scope root = Scope::Root(AllOps());
   const Output a = Const(root.WithDevice("/job:ps/task:0"), {1.0f, 2.0f});
-  Neg(root.WithDevice("/job:worker/task:0").WithName("y"), Neg(root.WithDevice("/job:ps/task:0"), a));
+  Neg(root.WithDevice("/job:worker/task:0").WithName("y"),
+      Neg(root.WithDevice("/job:ps/task:0"), a));
   RemoteSessionOptions remote;
   remote.credentials = both;
   remote.optimize = false;
@@ -216,9 +256,9 @@ TEST_F(CredentialsTest, ASessionReachesNoFileOutsideTheRoot) {
   };
   EXPECT_OK(read("inside"));
   EXPECT_OK(read(folder / "root" / "inside"));
-  for (const std::string& path : {std::string(folder / "outside"), std::string("../outside"),
-                                 std::string("link"), std::string("up/outside"),
-                                 std::string("/etc/passwd"), std::string("/proc/self/environ")}) {
+  for (const std::string& path :
+       {std::string(folder / "outside"), std::string("../outside"), std::string("link"),
+        std::string("up/outside"), std::string("/etc/passwd"), std::string("/proc/self/environ")}) {
     EXPECT_THAT(read(path), IsError(StatusCode::kPermissionDenied, "")) << path;
   }
   std::filesystem::remove_all(folder);
