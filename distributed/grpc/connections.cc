@@ -100,7 +100,7 @@ std::string Connections::Admit(int socket, const sockaddr_storage& peer, Clock::
   MutexLock lock(mu_);
   if (const auto found = offenders_.find(address);
       found != offenders_.end() && now < found->second.shut_out_until) {
-    return StrCat(address, " has made too many calls that were refused");
+    return StrCat(address, " is shut out for a while");
   }
   if ((IsFull() || HasTooMany(address)) && now - last_look_ >= kBetweenLooks) {
     last_look_ = now;
@@ -141,7 +141,9 @@ void Connections::Welcome(const std::string& peer) {
 std::string Connections::Refuse(const std::string& peer, Clock::time_point now) {
   const std::string address = AddressOf(Decoded(peer));
   MutexLock lock(mu_);
-  if (offenders_.size() > kMaxOffenders) offenders_.clear();
+  if (offenders_.size() > kMaxOffenders) {
+    absl::erase_if(offenders_, [now](const auto& e) { return e.second.shut_out_until <= now; });
+  }
   Offender& offender = offenders_.try_emplace(address, Offender{kRefusals, now, {}}).first->second;
   if (now < offender.shut_out_until) return "";
   const double seconds = std::chrono::duration<double>(now - offender.since).count();
@@ -149,17 +151,17 @@ std::string Connections::Refuse(const std::string& peer, Clock::time_point now) 
       std::min(kRefusals, offender.refusals_left + seconds * kRefusalsASecond) - 1;
   offender.since = now;
   if (offender.refusals_left > 0) return "";
-  ShutOut(address, now);
-  return StrCat("hung up on ", address, " for ", kShutOut.count(),
-                " s: too many of its calls were refused");
+  return ShutOut(address, "too many of its calls were refused", now);
 }
 
-void Connections::ShutOut(const std::string& address, Clock::time_point now) {
+std::string Connections::ShutOut(const std::string& address, std::string_view why,
+                                 Clock::time_point now) {
   offenders_[address].shut_out_until = now + kShutOut;
   for (const auto& [text, stranger] : strangers_) {
     if (AddressOf(text) != address || InodeOf(stranger.socket) != stranger.inode) continue;
     HangUpOn(stranger.socket);
   }
+  return StrCat("hung up on ", address, " for ", kShutOut.count(), " s: ", why);
 }
 
 std::string Connections::Sweep(Clock::time_point now) {
@@ -170,13 +172,11 @@ std::string Connections::Sweep(Clock::time_point now) {
     if (BytesReceived(stranger.socket) <= kBytes) continue;
     if (std::exchange(stranger.floods, true)) flooding = AddressOf(text);
   }
-  if (!flooding.empty()) ShutOut(flooding, now);
   absl::erase_if(offenders_, [now](const auto& entry) {
     return std::max(entry.second.since + kShutOut, entry.second.shut_out_until) < now;
   });
   if (flooding.empty()) return "";
-  return StrCat("hung up on ", flooding, " for ", kShutOut.count(),
-                " s: it sends much and makes no call that is let in");
+  return ShutOut(flooding, "it sends much and makes no call that is let in", now);
 }
 
 int64_t Connections::num_open() {

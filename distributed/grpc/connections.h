@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "core/hash_map.h"
 #include "core/mutex.h"
@@ -72,7 +73,8 @@ class Connections {
   bool HasTooMany(const std::string& address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetStrangers(Clock::time_point before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ShutOut(const std::string& address, Clock::time_point now)
+  /// Hangs up on the strangers of an address, for kShutOut; what people should know.
+  std::string ShutOut(const std::string& address, std::string_view why, Clock::time_point now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// One stranger less at the address of `peer`.
   void CountOut(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

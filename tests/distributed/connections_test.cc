@@ -18,21 +18,15 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-sockaddr_storage V4(const char* address, int port) {
+/// An address of either kind.
+sockaddr_storage Peer(const char* address, int port) {
   sockaddr_storage storage{};
   auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(static_cast<uint16_t>(port));
-  inet_pton(AF_INET, address, &v4.sin_addr);
-  return storage;
-}
-
-sockaddr_storage V6(const char* address, int port) {
-  sockaddr_storage storage{};
   auto& v6 = reinterpret_cast<sockaddr_in6&>(storage);
-  v6.sin6_family = AF_INET6;
-  v6.sin6_port = htons(static_cast<uint16_t>(port));
-  inet_pton(AF_INET6, address, &v6.sin6_addr);
+  const bool is_v4 = inet_pton(AF_INET, address, &v4.sin_addr) == 1;
+  if (!is_v4) EXPECT_EQ(inet_pton(AF_INET6, address, &v6.sin6_addr), 1) << address;
+  storage.ss_family = is_v4 ? AF_INET : AF_INET6;
+  (is_v4 ? v4.sin_port : v6.sin6_port) = htons(static_cast<uint16_t>(port));
   return storage;
 }
 
@@ -59,7 +53,7 @@ class ConnectionsTest : public ::testing::Test {
  protected:
   /// A new connection that stays open; why it was not admitted.
   std::string Admit(const char* address, int port, Connections& connections) {
-    return connections.Admit(pairs_.emplace_back().server(), V4(address, port), now_);
+    return connections.Admit(pairs_.emplace_back().server(), Peer(address, port), now_);
   }
 
   std::deque<Pair> pairs_;
@@ -67,9 +61,9 @@ class ConnectionsTest : public ::testing::Test {
 };
 
 TEST_F(ConnectionsTest, PeersAreWrittenAsGrpcDoes) {
-  EXPECT_EQ(PeerText(V4("10.0.0.7", 4711)), "ipv4:10.0.0.7:4711");
-  EXPECT_EQ(PeerText(V6("::1", 80)), "ipv6:[::1]:80");
-  EXPECT_EQ(PeerText(V6("::ffff:10.0.0.7", 80)), "ipv4:10.0.0.7:80");
+  EXPECT_EQ(PeerText(Peer("10.0.0.7", 4711)), "ipv4:10.0.0.7:4711");
+  EXPECT_EQ(PeerText(Peer("::1", 80)), "ipv6:[::1]:80");
+  EXPECT_EQ(PeerText(Peer("::ffff:10.0.0.7", 80)), "ipv4:10.0.0.7:80");
 }
 
 TEST_F(ConnectionsTest, WhoHasCalledIsWelcomeAndOnlyHeStays) {
@@ -77,7 +71,7 @@ TEST_F(ConnectionsTest, WhoHasCalledIsWelcomeAndOnlyHeStays) {
   EXPECT_TRUE(connections.AllAreWelcome());
   EXPECT_THAT(Admit("10.0.0.1", 1, connections), IsEmpty());
   EXPECT_THAT(Admit("10.0.0.1", 2, connections), IsEmpty());
-  EXPECT_THAT(connections.Admit(pairs_.emplace_back().server(), V6("::1", 3), now_), IsEmpty());
+  EXPECT_THAT(connections.Admit(pairs_.emplace_back().server(), Peer("::1", 3), now_), IsEmpty());
   EXPECT_FALSE(connections.AllAreWelcome());
   connections.Welcome("ipv4:10.0.0.1:1");
   connections.Welcome("ipv6:%5B::1%5D:3");
@@ -141,7 +135,7 @@ TEST_F(ConnectionsTest, WhoseCallsAreRefusedTooOftenIsShutOutForAWhile) {
   EXPECT_TRUE(pairs_[1].IsHungUp());
   EXPECT_FALSE(pairs_[2].IsHungUp()) << "another address";
   EXPECT_THAT(connections.Refuse("ipv4:10.0.0.1:2", now_), IsEmpty()) << "said once";
-  EXPECT_THAT(Admit("10.0.0.1", 4, connections), HasSubstr("too many calls that were refused"));
+  EXPECT_THAT(Admit("10.0.0.1", 4, connections), HasSubstr("ipv4:10.0.0.1 is shut out"));
   EXPECT_THAT(Admit("10.0.0.2", 5, connections), IsEmpty());
   now_ += Connections::kShutOut + seconds(1);
   EXPECT_THAT(Admit("10.0.0.1", 6, connections), IsEmpty());
