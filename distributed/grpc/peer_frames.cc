@@ -88,12 +88,14 @@ Status FrameReader::Read(grpc::ByteBuffer* message, FrameReceiver& receiver) {
 }
 
 bool FrameReader::ReadAll(CodedInputStream& in, FrameReceiver& receiver) {
-  while (const uint32_t tag = in.ReadTag()) {
+  TagReader fields(in);
+  while (fields.Next()) {
+    const uint64_t tag = fields.tag();
     const FieldLimit field(in);
     if (!field.ok()) return false;
     if (tag == kFrame) {
       cluster::PeerFrame frame;
-      if (!frame.MergeFromCodedStream(&in) || in.BytesUntilLimit() != 0) return false;
+      if (!ReadFields(in, &frame)) return false;
       receiver.OnFrame(std::move(frame));
     } else if (tag == kTensor) {
       if (!ReadTensor(in, receiver)) return false;
@@ -102,7 +104,7 @@ bool FrameReader::ReadAll(CodedInputStream& in, FrameReceiver& receiver) {
     }
     if (in.BytesUntilLimit() != 0) return false;
   }
-  return in.ConsumedEntireMessage();
+  return fields.ok();
 }
 
 bool FrameReader::ReadTensor(CodedInputStream& in, FrameReceiver& receiver) {

@@ -52,9 +52,7 @@ struct TensorHead {
     const FieldLimit field(in);
     TensorShapeProto proto;
     // A second shape adds its dimensions to the first one's.
-    if (has_shape || !field.ok() || !proto.MergeFromCodedStream(&in) || in.BytesUntilLimit() != 0) {
-      return false;
-    }
+    if (has_shape || !field.ok() || !ReadFields(in, &proto)) return false;
     auto parsed = ShapeFromProto(proto);
     if (!parsed.ok() || dtype == DType::kInvalid) return false;
     shape = *std::move(parsed);
@@ -84,7 +82,9 @@ bool MakeRoom(const TensorHead& head, bool wanted, ArrivingTensor* out) {
 bool ReadTensor(CodedInputStream& in, Apart apart, bool wanted, ArrivingTensor* out) {
   TensorHead head;
   bool has_content = false;
-  while (const uint32_t tag = in.ReadTag()) {
+  TagReader fields(in);
+  while (fields.Next()) {
+    const uint64_t tag = fields.tag();
     if (tag == kTensorDType) {
       if (!head.ReadDType(in)) return false;
     } else if (tag == kTensorShape) {
@@ -105,6 +105,7 @@ bool ReadTensor(CodedInputStream& in, Apart apart, bool wanted, ArrivingTensor* 
       return false;
     }
   }
+  if (!fields.ok()) return false;
   if (has_content) {
     if (out->tensor.valid()) NormaliseBools(out->tensor, 0, out->num_bytes);
     return true;
@@ -199,7 +200,9 @@ void NormaliseBools(Tensor& tensor, size_t begin, size_t size) {
 
 bool ReadPlainTensorResponse(CodedInputStream& in, Apart apart, bool wanted, ArrivingTensor* out) {
   bool has_tensor = false;
-  while (const uint32_t tag = in.ReadTag()) {
+  TagReader fields(in);
+  while (fields.Next()) {
+    const uint64_t tag = fields.tag();
     uint64_t number;
     if (tag == kResponseIsDead) {
       if (!in.ReadVarint64(&number)) return false;
@@ -214,7 +217,7 @@ bool ReadPlainTensorResponse(CodedInputStream& in, Apart apart, bool wanted, Arr
       return false;
     }
   }
-  return in.ConsumedEntireMessage() && (has_tensor || out->is_dead);
+  return fields.ok() && (has_tensor || out->is_dead);
 }
 
 Status ReadTensorResponse(const RecvTensorResponse& response, Tensor* tensor, bool* is_dead) {

@@ -204,6 +204,51 @@ TEST(PeerFramesTest, ASizeThatIsNotThereIsRefused) {
   }
 }
 
+TEST(PeerFramesTest, WhatProtobufDoesNotReadIsRefused) {
+  const std::string dtype = "\x08\x04", content("\x22\x01x", 3), is_dead = "\x10\x01";  // uint8
+  const std::string dim("\x12\x02\x08\x01", 4), null("\0", 1);
+  const auto field = [](char tag, const std::string& bytes) {
+    std::string out(1, tag);
+    AppendVarint(&out, bytes.size());
+    return out + bytes;
+  };
+  const std::string shape = field('\x12', dim), good = dtype + shape + content;
+  const std::string long_tag("\x88\x80\x80\x80\x80\0", 6), long_size("\x81\x80\x80\x80\x80\0", 6);
+  const std::string deep = std::string(99, '\x1b') + std::string(99, '\x1c');  // groups
+  const struct {
+    const char* what;
+    std::string response;
+  } cases[] = {
+      {"a null at the end", field('\x0a', good) + null},
+      {"a null at the tensor's end", field('\x0a', good + null)},
+      {"a null in the tensor, then another message's field", field('\x0a', good + null + is_dead)},
+      {"a null at the shape's end", field('\x0a', dtype + field('\x12', dim + null) + content)},
+      {"the end of a group at the shape's end",
+       field('\x0a', dtype + field('\x12', dim + "\x0c") + content)},
+      {"a tag of six bytes", field('\x0a', long_tag + "\x04" + shape + content)},
+      {"a length of six bytes", field('\x0a', dtype + shape + "\x22" + long_size + "x")},
+      {"groups too deep", field('\x0a', dtype + field('\x12', dim + deep) + content)},
+  };
+  Tensor tensor;
+  bool is_dead_tensor = false;
+  const grpc::Slice whole(field('\x0a', good));
+  grpc::ByteBuffer readable(&whole, 1);
+  ASSERT_OK(DecodeTensorResponse(&readable, &tensor, &is_dead_tensor));
+  EXPECT_EQ(tensor.flat<uint8_t>()[0], 'x');
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.what);
+    EXPECT_FALSE(RecvTensorResponse().ParseFromString(c.response));
+    const grpc::Slice slice(c.response);
+    grpc::ByteBuffer unary(&slice, 1), message = TensorMessage(1, c.response);
+    EXPECT_THAT(DecodeTensorResponse(&unary, &tensor, &is_dead_tensor),
+                IsError(StatusCode::kInvalidArgument, "cannot be read"));
+    Arrivals arrivals;
+    EXPECT_THAT(FrameReader().Read(&message, arrivals),
+                IsError(StatusCode::kInvalidArgument, "cannot be read"));
+    EXPECT_TRUE(arrivals.tensors.empty());
+  }
+}
+
 TEST(PeerFramesTest, AShapeWhoseBytesNobodyCanCountIsRefused) {
   grpc::ByteBuffer message = TensorMessage(1, Response(DT_INT64, {int64_t{1} << 61, 1}, 0, ""));
   Arrivals arrivals;
@@ -241,7 +286,8 @@ TEST(PeerFramesTest, WithoutMemoryForATensorTheOthersStillArrive) {
   const Tensor small = Counting(10);
   std::vector<char> memory(200'000);
   const Tensor large(DType::kUInt8, {200'000},
-                     WrapBuffer(memory.data(), memory.size(), [](void*) {}, nullptr));
+                     WrapBuffer(
+                         memory.data(), memory.size(), [](void*) {}, nullptr));
   batch.AddPart(1, small, 0, 80);
   batch.AddTensor(2, Encode(large));
   batch.AddTensor(3, Encode(small));
@@ -257,7 +303,8 @@ TEST(PeerFramesTest, WithoutMemoryForATensorTheOthersStillArrive) {
 TEST(PeerFramesTest, BoolsAreZeroOrOne) {
   Arrivals arrivals;
   FrameReader reader;
-  grpc::ByteBuffer message = TensorMessage(1, Response(DT_BOOL, {4}, 4, std::string("\0\1\2\xff", 4)));
+  grpc::ByteBuffer message =
+      TensorMessage(1, Response(DT_BOOL, {4}, 4, std::string("\0\1\2\xff", 4)));
   ASSERT_OK(reader.Read(&message, arrivals));
   grpc::ByteBuffer apart = TensorMessage(2, Response(DT_BOOL, {3}, 0, ""));
   ASSERT_OK(reader.Read(&apart, arrivals));
@@ -278,14 +325,17 @@ TEST(PeerFramesTest, ATensorOfTwoGibibytesGoesInPartsOnly) {
   const size_t size = size_t{1} << 31;
   static char byte;  // nobody reads the elements
   const Tensor large(DType::kUInt8, {static_cast<int64_t>(size)},
-                     WrapBuffer(&byte, size, [](void*) {}, nullptr));
+                     WrapBuffer(
+                         &byte, size, [](void*) {}, nullptr));
   EXPECT_THAT(EncodeTensor(large, false),
               IsError(StatusCode::kResourceExhausted, "larger than a message can be"));
   const EncodedTensor apart = Encode(large, kTensorPartBytes);
   EXPECT_TRUE(apart.apart);
   EXPECT_LT(apart.size(), 100u);
-  const EncodedTensor one_gibibyte = Encode(Tensor(
-      DType::kUInt8, {1 << 30}, WrapBuffer(&byte, size_t{1} << 30, [](void*) {}, nullptr)));
+  const EncodedTensor one_gibibyte =
+      Encode(Tensor(DType::kUInt8, {1 << 30},
+                    WrapBuffer(
+                        &byte, size_t{1} << 30, [](void*) {}, nullptr)));
   EXPECT_EQ(one_gibibyte.payload.raw_data(), &byte);  // not copied
 }
 
