@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/credentials.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -23,15 +19,6 @@ StatusOr<std::string> ReadSecret(const std::string& path, const char* what) {
                     file ? "it is empty" : std::strerror(errno));
   }
   return content.str();
-}
-
-bool IsLoopbackAddress(const sockaddr* address) {
-  if (address->sa_family == AF_INET) {
-    const auto* v4 = reinterpret_cast<const sockaddr_in*>(address);
-    return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-  }
-  if (address->sa_family != AF_INET6) return false;
-  return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
 }
 
 }  // namespace
@@ -60,21 +47,6 @@ StatusOr<Credentials> ReadCredentials(const CredentialFiles& files) {
     }
   }
   return credentials;
-}
-
-bool IsLoopback(const std::string& address) {
-  std::string host = address.substr(0, address.rfind(':'));
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
-  bool loopback = true;
-  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    loopback &= IsLoopbackAddress(a->ai_addr);
-  }
-  freeaddrinfo(found);
-  return loopback;
 }
 
 }  // namespace tenon

@@ -36,8 +36,4 @@ struct CredentialFiles {
 /// ASCII; NotFound or Unavailable, naming the file, when one cannot be read.
 StatusOr<Credentials> ReadCredentials(const CredentialFiles& files);
 
-/// Whether the host of "host:port" is this machine alone: every address that it has is a loopback
-/// one. False when it cannot be resolved.
-bool IsLoopback(const std::string& address);
-
 }  // namespace tenon

@@ -9,7 +9,9 @@ namespace tenon {
 
 BlockingCalls::~BlockingCalls() {
   MutexLock lock(mu_);
-  while (threads_ > 0) idle_.Wait(mu_);
+  ending_ = true;
+  changed_.NotifyAll();
+  while (threads_ > 0) none_left_.Wait(mu_);
 }
 
 Status BlockingCalls::Run(std::function<void()> call) {
@@ -19,6 +21,10 @@ Status BlockingCalls::Run(std::function<void()> call) {
                              waiting_.size(), " that wait for these; try again later");
   }
   waiting_.push_back(std::move(call));
+  if (idle_ >= waiting_.size()) {
+    changed_.NotifyOne();
+    return OkStatus();
+  }
   if (threads_ == kMaxThreads) return OkStatus();
   const Status started = CatchExceptions([this] {
     std::thread([this] { Work(); }).detach();
@@ -35,7 +41,13 @@ Status BlockingCalls::Run(std::function<void()> call) {
 
 void BlockingCalls::Work() {
   mu_.Lock();
-  while (!waiting_.empty()) {
+  while (true) {
+    const auto until = std::chrono::steady_clock::now() + kIdle;
+    ++idle_;
+    while (waiting_.empty() && !ending_ && changed_.WaitUntil(mu_, until)) {
+    }
+    --idle_;
+    if (waiting_.empty()) break;
     std::function<void()> call = std::move(waiting_.front());
     waiting_.pop_front();
     mu_.Unlock();
@@ -45,7 +57,7 @@ void BlockingCalls::Work() {
   }
   --threads_;
   // Under the lock: the object may be gone as soon as it is free.
-  if (threads_ == 0) idle_.NotifyAll();
+  if (threads_ == 0) none_left_.NotifyAll();
   mu_.Unlock();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 
@@ -11,11 +12,12 @@ namespace tenon {
 
 /// Runs what may wait for other tasks on threads of its own, so that the few that poll never block:
 /// opening sessions, compiling signatures. At most kMaxThreads run at once, and kMaxWaiting wait
-/// for a thread. Thread-safe.
+/// for a thread; one without work ends after kIdle. Thread-safe.
 class BlockingCalls {
  public:
   static constexpr int kMaxThreads = 64;
   static constexpr size_t kMaxWaiting = 4096;
+  static constexpr std::chrono::seconds kIdle{1};
 
   /// Waits for what runs or waits.
   ~BlockingCalls();
@@ -28,8 +30,11 @@ class BlockingCalls {
   void Work();
 
   Mutex mu_;
-  CondVar idle_;
+  CondVar changed_;
+  CondVar none_left_;
   int threads_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t idle_ ABSL_GUARDED_BY(mu_) = 0;  // of the threads
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<std::function<void()>> waiting_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <linux/tcp.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "distributed/grpc/host_address.h"
 #include "distributed/limits.h"
 
 namespace tenon {
@@ -33,74 +33,16 @@ void SetOption(int socket, int level, int option, int value) {
   static_cast<void>(setsockopt(socket, level, option, &value, sizeof(value)));
 }
 
-/// Where to listen: an address without its port.
-struct Address {
-  sockaddr_storage at{};
-  socklen_t size = 0;
-
-  Address() = default;
-  Address(const sockaddr* address, socklen_t address_size) : size(address_size) {
-    std::memcpy(&at, address, address_size);
-  }
-  static Address Any(int family) {
-    Address any;
-    any.at.ss_family = static_cast<sa_family_t>(family);  // the rest is 0, as an address and as ::
-    any.size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-    return any;
-  }
-  bool is_v6() const { return at.ss_family == AF_INET6; }
-  bool IsAny() const {
-    return is_v6() ? IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(&at)->sin6_addr)
-                   : reinterpret_cast<const sockaddr_in*>(&at)->sin_addr.s_addr == 0;
-  }
-  void set_port(int port) {
-    const in_port_t value = htons(static_cast<uint16_t>(port));
-    if (is_v6()) {
-      reinterpret_cast<sockaddr_in6*>(&at)->sin6_port = value;
-    } else {
-      reinterpret_cast<sockaddr_in*>(&at)->sin_port = value;
-    }
-  }
-  friend bool operator==(const Address& a, const Address& b) {
-    return a.size == b.size && std::memcmp(&a.at, &b.at, a.size) == 0;
-  }
-};
-
-/// The addresses of `host`, each once.
-StatusOr<std::vector<Address>> Resolve(const std::string& host) {
-  const bool in_brackets = host.starts_with('[') && host.ends_with(']');
-  const std::string name = in_brackets ? host.substr(1, host.size() - 2) : host;
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(name.c_str(), nullptr, &hints, &found); error != 0) {
-    return Unavailable(gai_strerror(error));
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
-  std::vector<Address> addresses;
-  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    if (a->ai_family != AF_INET && a->ai_family != AF_INET6) continue;
-    const Address address(a->ai_addr, a->ai_addrlen);
-    if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) {
-      addresses.push_back(address);
-    }
-  }
-  return addresses;
-}
-
 /// A socket that listens at `address`, or -1 with errno. All addresses of IPv6 are those of IPv4
 /// too.
-int ListenAt(Address address, int port) {
+int ListenAt(HostAddress address, int port) {
   address.set_port(port);
-  const int fd = socket(address.at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int fd = socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   // A server that has just ended may be followed at once.
   SetOption(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   if (address.is_v6()) SetOption(fd, IPPROTO_IPV6, IPV6_V6ONLY, address.IsAny() ? 0 : 1);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address.at), address.size) == 0 &&
-      listen(fd, SOMAXCONN) == 0) {
-    return fd;
-  }
+  if (bind(fd, address.data(), address.size()) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
   const int error = errno;
   close(fd);
   errno = error;
@@ -110,17 +52,16 @@ int ListenAt(Address address, int port) {
 int PortOf(int socket) {
   sockaddr_storage at{};
   socklen_t size = sizeof(at);
-  if (getsockname(socket, reinterpret_cast<sockaddr*>(&at), &size) != 0) return 0;
-  return ntohs(at.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&at)->sin6_port
-                                        : reinterpret_cast<sockaddr_in*>(&at)->sin_port);
+  auto* const address = reinterpret_cast<sockaddr*>(&at);
+  return getsockname(socket, address, &size) == 0 ? HostAddress(address, size).port() : 0;
 }
 
 /// Listens at all addresses with one port: 0, or the errno of what is in the way.
-int ListenAtAll(const std::vector<Address>& addresses, int port, std::vector<int>* sockets) {
+int ListenAtAll(const std::vector<HostAddress>& addresses, int port, std::vector<int>* sockets) {
   int error = EADDRNOTAVAIL;
-  for (const Address& address : addresses) {
+  for (const HostAddress& address : addresses) {
     const int at_port = sockets->empty() ? port : PortOf(sockets->front());
-    int socket = address.IsAny() ? ListenAt(Address::Any(AF_INET6), at_port) : -1;
+    int socket = address.IsAny() ? ListenAt(HostAddress::Any(AF_INET6), at_port) : -1;
     // A machine may have no IPv6.
     if (socket < 0) socket = ListenAt(address, at_port);
     if (socket >= 0) {
@@ -146,7 +87,7 @@ Listener::Listener(int64_t max_connections, std::function<void(const std::string
 Listener::~Listener() { Stop(); }
 
 StatusOr<int> Listener::Listen(const std::string& host, int port, Take take) {
-  const auto addresses = Resolve(host);
+  const auto addresses = ResolveHost(host);
   if (!addresses.ok()) {
     return Unavailable("cannot listen at ", host, ":", port, ": ", addresses.status().message());
   }

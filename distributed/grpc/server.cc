@@ -11,6 +11,7 @@
 #include "distributed/clock.h"
 #include "distributed/grpc/blocking_calls.h"
 #include "distributed/grpc/cluster_service.h"
+#include "distributed/grpc/host_address.h"
 #include "distributed/grpc/master_service.h"
 #include "distributed/grpc/remote_worker.h"
 #include "distributed/grpc/rpc_server.h"

@@ -44,7 +44,7 @@ struct TensorHead {
     if (dtype != DType::kInvalid) return false;
     if (!in.ReadVarint32(&number)) return false;  // size: it is no length but a dtype
     const auto known = DTypeFromNumber(static_cast<int>(number));
-    if (!known || !IsPlain(*known)) return false;
+    if (!known || IsRef(*known) || !IsPlain(*known)) return false;
     dtype = *known;
     return true;
   }

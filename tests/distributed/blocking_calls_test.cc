@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <semaphore>
+#include <set>
 #include <thread>
 
 #include "tests/testing/status_matchers.h"
@@ -34,6 +36,43 @@ TEST(BlockingCallsTest, ThreadsAreBoundedAndWhatWaitsRunsLater) {
   }
   EXPECT_EQ(most, BlockingCalls::kMaxThreads);
   EXPECT_EQ(done, kCalls);
+}
+
+TEST(BlockingCallsTest, CallsOneAfterTheOtherNeedOneThread) {
+  BlockingCalls calls;
+  std::set<std::thread::id> seen;
+  for (int i = 0; i < 100; ++i) {
+    std::binary_semaphore done(0);
+    ASSERT_OK(calls.Run([&] {
+      seen.insert(std::this_thread::get_id());
+      done.release();
+    }));
+    done.acquire();
+    // It has to come back to be idle; a call that comes before gets a thread of its own.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_LT(seen.size(), 50u);
+}
+
+TEST(BlockingCallsTest, AThreadWithoutWorkEnds) {
+  BlockingCalls calls;
+  std::binary_semaphore begun(0);
+  std::atomic<bool> ended = false;
+  struct AtEnd {
+    ~AtEnd() { *ended = true; }
+    std::atomic<bool>* ended = nullptr;
+  };
+  ASSERT_OK(calls.Run([&] {
+    static thread_local AtEnd at_end;
+    at_end.ended = &ended;
+    begun.release();
+  }));
+  begun.acquire();
+  const auto limit = std::chrono::steady_clock::now() + 20 * BlockingCalls::kIdle;
+  while (!ended && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(ended);
 }
 
 TEST(BlockingCallsTest, MoreThanMayWaitAreRefused) {
