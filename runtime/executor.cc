@@ -20,6 +20,12 @@ constexpr uint32_t kMeasureEvery = 16;
 /// How long a step may use a thread that it has only borrowed: about 100 µs.
 constexpr int64_t kBorrowedTicks = 250'000;
 
+/// How long a step keeps a thread of the pool while other tasks wait for one: about 2 ms.
+constexpr int64_t kTurnTicks = 5'000'000;
+
+/// What a node takes beside its kernel.
+constexpr int64_t kNodeTicks = 100;
+
 /// How long what a thread has put off may wait while kernels run: about 0.5 ms, a few times what a
 /// message costs at both ends together.
 constexpr int64_t kDeferTicks = 1'500'000;
@@ -73,7 +79,7 @@ class StepRun {
 
   /// `borrowed`: the calling thread has other work, so that what takes long goes to the pool.
   void Start(bool borrowed) {
-    Loop loop(*this, borrowed);
+    Loop loop(*this, borrowed ? Thread::kBorrowed : Thread::kOwn);
     state_->Start([&](ReadyNode r) { Push(r, loop); });
     Process(loop);
   }
@@ -96,12 +102,18 @@ class StepRun {
     int64_t start_ns = 0;
   };
 
+  /// Whose thread works on a step: that of who waits for it, one that has other work, one of the
+  /// pool.
+  enum class Thread { kOwn, kBorrowed, kPool };
+
   /// The nodes that one thread runs next. A thread's loops form a stack: a kernel that finishes on
   /// a thread that works on its step already adds to that loop, instead of starting one inside the
   /// other without end (as two partitions that send to each other would).
   struct Loop {
-    Loop(StepRun& run, bool borrowed)
-        : run(&run), borrowed(borrowed && run.executor_.pool_ != nullptr) {}
+    Loop(StepRun& run, Thread whose)
+        : run(&run),
+          thread(run.executor_.pool_ != nullptr ? whose : Thread::kOwn),
+          ticks_left(thread == Thread::kBorrowed ? kBorrowedTicks : kTurnTicks) {}
     /// Runs what the thread has put off if it would wait too long for a kernel of so many ticks.
     void RunDeferredBefore(int64_t ticks) {
       if (DeferralScope::Empty()) {
@@ -111,9 +123,9 @@ class StepRun {
       }
     }
     const void* const run;
-    const bool borrowed;
-    int64_t ticks_left = kBorrowedTicks;  // of a borrowed thread
-    int64_t waiting_ticks = 0;            // of the expensive nodes in the queue, about
+    const Thread thread;
+    int64_t ticks_left;         // of the thread's time
+    int64_t waiting_ticks = 0;  // of the expensive nodes in the queue, about
     int64_t defer_ticks_left = kDeferTicks;
     ReadyQueue queue;
     Loop* outer = nullptr;
@@ -126,11 +138,12 @@ class StepRun {
   void Push(ReadyNode r, Loop& loop) {
     const bool expensive = plan_.expensive(r.node);
     if (executor_.pool_ != nullptr &&
-        (loop.borrowed ? !plan_.quick(r.node)
-                       : expensive && loop.waiting_ticks > ExecutionPlan::kWakeTicks)) {
+        (loop.thread == Thread::kBorrowed
+             ? !plan_.quick(r.node)
+             : expensive && loop.waiting_ticks > ExecutionPlan::kWakeTicks)) {
       tasks_.fetch_add(1, std::memory_order_relaxed);
       executor_.pool_->Submit([this, r] {
-        Loop handed(*this, false);
+        Loop handed(*this, Thread::kPool);
         handed.queue.push(r);
         Process(handed);
       });
@@ -153,19 +166,28 @@ class StepRun {
     InnermostLoop() = loop.outer;
     if (loop.queue.empty()) return TaskDone();
     executor_.pool_->Submit([this, queue = std::move(loop.queue)]() mutable {
-      Loop handed(*this, false);
+      Loop handed(*this, Thread::kPool);
       handed.queue = std::move(queue);
       Process(handed);
     });
+  }
+
+  /// Whether a thread whose time is over may work on. Others' tasks come first on one of the pool,
+  /// or steps that never end would keep all others from running.
+  bool GoesOn(Loop& loop) {
+    if (loop.thread == Thread::kBorrowed) return false;
+    if (loop.thread == Thread::kPool && executor_.pool_->HasWaiting()) return false;
+    loop.ticks_left = kTurnTicks;
+    return true;
   }
 
   void RunNodes(Loop& loop) {
     const InterruptibleBy interruption(step_.context.cancellation);
     const ChargedTo account(step_.memory);
     std::vector<Value> outputs(executor_.max_outputs_);
-    while (!loop.queue.empty() && loop.ticks_left > 0) {
+    while (!loop.queue.empty() && (loop.ticks_left > 0 || GoesOn(loop))) {
       const ReadyNode r = loop.queue.pop();
-      if (loop.borrowed) loop.ticks_left -= plan_.ticks(r.node);
+      loop.ticks_left -= plan_.ticks(r.node) + kNodeTicks;
       if (loop.queue.empty()) {
         loop.waiting_ticks = 0;
       } else if (plan_.expensive(r.node)) {
@@ -281,7 +303,7 @@ class StepRun {
       return TaskDone();
     }
     // The thread belongs to whoever finished the kernel, perhaps a network poller.
-    Loop loop(*this, true);
+    Loop loop(*this, Thread::kBorrowed);
     state_->Propagate(r, item, outputs, [&](ReadyNode n) { Push(n, loop); });
     call.reset();
     Process(loop);

@@ -33,6 +33,11 @@ void ThreadPool::Submit(std::function<void()> task) {
   wake_.NotifyOne();
 }
 
+bool ThreadPool::HasWaiting() {
+  MutexLock lock(mu_);
+  return !tasks_.empty();
+}
+
 void ThreadPool::StartWatching(Watch watch) {
   {
     MutexLock lock(mu_);

@@ -379,6 +379,38 @@ TEST(SessionEndTest, StoppingAServerEndsTheStepsOfItsOwnProcess) {
   EXPECT_THAT((*session)->Run({}, {}, {"result"}), IsError(StatusCode::kCancelled, "tenon stop"));
 }
 
+TEST(SessionEndTest, StepsThatNeverEndLeaveTimeForOthers) {
+  TestCluster cluster(0, 1);
+  cluster.StartAll();
+  const Scope root = Scope::Root(AllOps());
+  BuildEndlessLoop(root);
+  const std::string& target = cluster.at("worker", 0).target();
+  std::vector<std::unique_ptr<Session>> endless;
+  std::vector<std::jthread> runs;
+  for (int i = 0; i < 8; ++i) {  // the server has two threads
+    auto session = MakeRemoteSession(target, root.graph());
+    ASSERT_OK(session);
+    endless.push_back(*std::move(session));
+    runs.emplace_back([&session = *endless.back()] {
+      EXPECT_THAT(session.Run({}, {}, {"result"}), IsError(StatusCode::kCancelled, ""));
+    });
+  }
+  std::this_thread::sleep_for(milliseconds(300));
+  const Scope other = Scope::Root(AllOps());
+  Mul(other.WithName("product"), Const(other, {2.0f, 3.0f}), Const(other, 5.0f));
+  auto session = MakeRemoteSession(target, other.graph());
+  ASSERT_OK(session);
+  const auto begin = steady_clock::now();
+  for (int i = 0; i < 10; ++i) {
+    const auto product = (*session)->Run({}, {"product"});
+    ASSERT_OK(product);
+    EXPECT_EQ((*product)[0].flat<float>()[1], 15);
+  }
+  // Each waits for a turn of the eight, of some milliseconds.
+  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(10));
+  for (auto& e : endless) EXPECT_OK(e->Close());
+}
+
 TEST(SessionEndTest, ShutdownWaitsThoughAnotherThreadShutsDownToo) {
   TestCluster cluster(0, 1);
   cluster.StartAll();

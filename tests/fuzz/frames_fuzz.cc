@@ -4,6 +4,8 @@
 // calls are waited for (bit n: those that leave n when divided by 8), the second how gRPC's slices
 // are cut. Messages follow, each behind its length as a varint; the first one is also read as a
 // RecvTensorResponse.
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
@@ -27,11 +29,22 @@ grpc::ByteBuffer CutIntoSlices(std::string_view message, size_t slice_bytes) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
+/// Equal for equal messages: elements of maps in order.
+std::string Serialised(const google::protobuf::MessageLite& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream out(&stream);
+  out.SetSerializationDeterministic(true);
+  TENON_CHECK(message.SerializeToCodedStream(&out));
+  out.Trim();
+  return bytes;
+}
+
 /// What has come, compared with what came when the same messages were cut otherwise.
 struct FrameLog final : FrameReceiver {
   explicit FrameLog(uint8_t wanted) : wanted(wanted) {}
   void OnFrame(cluster::PeerFrame frame) override {
-    frames.push_back(frame.SerializeAsString());
+    frames.push_back(Serialised(frame));
   }
   bool WantsTensor(uint64_t call) override { return (wanted >> (call % 8) & 1) != 0; }
   void OnTensor(uint64_t call, const Status& status, Tensor tensor, bool is_dead) override {
