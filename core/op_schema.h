@@ -27,6 +27,7 @@ struct ArgSchema {
   std::string number_attr;       // N * T: the attribute that counts the tensors
   std::string type_list_attr;    // one tensor per entry of this list(type)
   bool is_ref = false;
+  std::string doc;               // what is not obvious
 };
 
 struct AttrSchema {
@@ -36,6 +37,7 @@ struct AttrSchema {
   DTypeVector allowed_types;                // of a type attribute; empty means any
   std::vector<std::string> allowed_strings;  // of a string attribute; empty means any
   std::optional<int64_t> minimum;           // of an int, or of a list's length
+  std::string doc;                          // what is not obvious
 };
 
 struct OpSchema {

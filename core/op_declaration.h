@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/op_schema.h"
+#include "core/status.h"
+
+// The language in which ops are declared, in files that end in .ops:
+//
+//   # Everything about MatMul but what it does.
+//   op MatMul(a: T, b: T) -> product: T
+//     "The product of the matrices a and b."
+//     a "[m, k]; [k, m] with transpose_a."
+//     transpose_a: bool = false, transpose_b: bool = false "Transpose it first."
+//     T: {half, float, double}
+//
+//   op Assert(condition: bool, data: Tlist) [stateful]
+//     "Fails, with what data holds, unless condition is true."
+//     Tlist: list(type) >= 1, summarize: int = 3 "At most so many elements of each tensor."
+//
+// An op has inputs, outputs after an arrow, flags in brackets (stateful, commutative, aggregate,
+// allows_uninitialized_input), documentation, and attributes. Texts that follow each other are
+// joined by a space. A text after names tells of these arguments; one after attributes, which commas
+// join, of them all. A line's end means nothing.
+//
+//   arguments    a: float   a: T (as attribute T says)   values: N * T (N of them)
+//                data: Tlist (one for each entry of a list(type))   ref: Ref(T)
+//   attributes   int, float, bool, string, type, shape, tensor, func, and list(…) of these;
+//                {float, double} and {'SAME', 'VALID'} for types and strings that may be no others;
+//                floating, inexact (and complex), real (and integers), numeric (and quantised) and
+//                index (int32, int64) for such sets of types; >= 1 for the least an int may be, or
+//                how short a list; = and a default: 3, 1.5, true, 'text', float, [2, -1], ? (a
+//                shape of unknown rank), [1, 2, []]
+namespace tenon {
+
+/// The ops that `text` declares. InvalidArgument, with `file` and the line before the reason, when
+/// it cannot be read or contradicts itself. `file` only names the text.
+StatusOr<std::vector<OpSchema>> ParseOpDeclarations(std::string_view text, std::string_view file);
+
+}  // namespace tenon
