@@ -133,24 +133,15 @@ Status CheckNumericsGrad(const Scope& s, Node&, const std::vector<Output>& dys,
 }  // namespace
 
 void RegisterAccumulate(OpRegistry& ops) {
-  ops.Add("AddN")
-      .Doc("The sum of tensors of one shape.")
-      .Input("inputs: N * T").Output("sum: T")
-      .Attr("N: int >= 1").Attr(StrCat("T: {", kNumberTypes, ", variant}"))
-      .Aggregate().Commutative()
+  ops.Get("AddN")
       .Shape(MergedShape).Grad(AddNGrad)
       .Kernel(kCpu, AddNCpu, {{{"T", DTypesOf(NumericTypes())}}, {}})
       .Example({Shape{2, 3}, Shape{2, 3}, Shape{2, 3}})
       .Example({Shape{2, 3}});
-  ops.Add("L2Loss")
-      .Doc("Half the sum of the squares of all elements.")
-      .Input("t: T").Output("output: T").Attr("T: {half, bfloat16, float, double}")
+  ops.Get("L2Loss")
       .Shape(ScalarShape).Kernel(kCpu, L2LossCpu).Grad(L2LossGrad)
       .Example({Shape{2, 3}});
-  ops.Add("CheckNumerics")
-      .Doc("The input; InvalidArgument with `message` when it has a NaN or an infinity.")
-      .Input("tensor: T").Output("output: T")
-      .Attr("T: {bfloat16, half, float, double}").Attr("message: string").Stateful()
+  ops.Get("CheckNumerics")
       .Shape(UnchangedShape).Kernel<CheckNumericsCpu>(kCpu).Grad(CheckNumericsGrad)
       .Example({Shape{2, 3}}, {{"message", "here"}});
 }

@@ -16,11 +16,10 @@ Output GradOf(const Scope& s, std::string_view op, Output dy, Output other) {
 }
 
 struct ActivationOp {
-  static constexpr std::string_view kInput = kFeatures, kOutput = kActivations;
 };
 
 struct SoftplusOp : ActivationOp {
-  static constexpr std::string_view kName = "Softplus", kDoc = "log(1 + exp(features))";
+  static constexpr std::string_view kName = "Softplus";
   using Types = FloatTypes;
   static constexpr double kCost = 4;
   static constexpr auto kFloatLoop = &VectorSoftplus;
@@ -35,7 +34,7 @@ struct SoftplusOp : ActivationOp {
 };
 
 struct SoftsignOp : ActivationOp {
-  static constexpr std::string_view kName = "Softsign", kDoc = "features / (1 + |features|)";
+  static constexpr std::string_view kName = "Softsign";
   using Types = FloatTypes;
   template <typename T>
   TENON_HD static T Apply(T x) {
@@ -47,10 +46,7 @@ struct SoftsignOp : ActivationOp {
 };
 
 struct ReluOp : ActivationOp {
-  static constexpr std::string_view kName = "Relu", kDoc = "max(features, 0)";
-  static constexpr std::string_view kAllowed =
-      "{float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
-      "qint8}";
+  static constexpr std::string_view kName = "Relu";
   using Types = RealTypes;
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
@@ -63,7 +59,7 @@ struct ReluOp : ActivationOp {
 };
 
 struct Relu6Op : ActivationOp {
-  static constexpr std::string_view kName = "Relu6", kDoc = "min(max(features, 0), 6)";
+  static constexpr std::string_view kName = "Relu6";
   using Types = RealTypes;
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
@@ -77,7 +73,6 @@ struct Relu6Op : ActivationOp {
 
 struct EluOp : ActivationOp {
   static constexpr std::string_view kName = "Elu";
-  static constexpr std::string_view kDoc = "features, and exp(features) - 1 below 0";
   using Types = FloatTypes;
   static constexpr double kCost = 4;
   static void kFloatLoop(const float* x, float* y, int64_t n) { VectorElu(x, y, n, 1, 1); }
@@ -92,10 +87,6 @@ struct EluOp : ActivationOp {
 
 struct SeluOp : ActivationOp {
   static constexpr std::string_view kName = "Selu";
-  static constexpr std::string_view kDoc =
-      "scale * features, and scale * alpha * (exp(features) - 1) below 0, with the scale 1.0507 "
-      "and "
-      "the alpha 1.6733 of self-normalizing networks";
   using Types = FloatTypes;
   static constexpr double kCost = 4;
   static void kFloatLoop(const float* x, float* y, int64_t n) {

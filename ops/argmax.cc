@@ -82,13 +82,9 @@ Status ArgBestShape(ShapeContext& c) {
   return OkStatus();
 }
 
-void Declare(OpBuilder& op, std::string_view index_attr, std::string_view output_attr,
-             Status (*compute)(KernelContext&)) {
+void Add(OpBuilder&& op, Status (*compute)(KernelContext&)) {
   using Types = decltype(ConcatTypes(RealTypes(), TypeList<bool>()));
-  op.Input("input: T").Input("dimension: Tidx").Output("output: output_type")
-      .Attr(StrCat("T: {", kRealNumberTypes, ", qint8, quint8, qint32, qint16, quint16, bool}"))
-      .Attr(index_attr).Attr(output_attr)
-      .Shape(ArgBestShape).NotDifferentiable()
+  op.Shape(ArgBestShape).NotDifferentiable()
       .Example({Shape{2, 3}, Tensor::Scalar<int32_t>(1)})
       .Example({Shape{2, 3, 4}, Tensor::Scalar<int64_t>(-2)});
   op.Kernel(kCpu, compute, {{{"T", DTypesOf(Types())}}, {"dimension"}});
@@ -97,14 +93,8 @@ void Declare(OpBuilder& op, std::string_view index_attr, std::string_view output
 }  // namespace
 
 void RegisterArgMax(OpRegistry& ops) {
-  Declare(ops.Add("ArgMax").Doc("Where the largest element along a dimension is: the first of "
-                                "equals."),
-          "Tidx: {int16, int32, int64} = DT_INT32",
-          "output_type: {int16, uint16, int32, int64} = DT_INT64", ArgBestCpu<true>);
-  Declare(ops.Add("ArgMin").Doc("Where the smallest element along a dimension is: the first of "
-                                "equals."),
-          "Tidx: {int32, int64} = DT_INT32", "output_type: {int32, int64} = DT_INT64",
-          ArgBestCpu<false>);
+  Add(ops.Get("ArgMax"), ArgBestCpu<true>);
+  Add(ops.Get("ArgMin"), ArgBestCpu<false>);
 }
 
 }  // namespace tenon

@@ -177,21 +177,11 @@ Status BatchMatMulV2Grad(const Scope& s, Node& node, const std::vector<Output>& 
 void RegisterBatchMatMul(OpRegistry& ops) {
   const AttributeMap adjoint_x = {{"adj_x", true}}, adjoint_y = {{"adj_y", true}};
   const AttributeMap adjoint_both = {{"adj_x", true}, {"adj_y", true}};
-  ops.Add("BatchMatMul")
-      .Doc("Products of the matrices in the last two dimensions of x and y, whose other dimensions "
-           "are the same. The adjoint is the conjugate transpose.")
-      .Input("x: T").Input("y: T").Output("output: T")
-      .Attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
-      .Attr("adj_x: bool = false").Attr("adj_y: bool = false")
+  ops.Get("BatchMatMul")
       .Shape(BatchMatMulShape).Kernel<BatchMatMulCpu>(kCpu).Grad(BatchMatMulGrad)
       .Example({Shape{2, 2, 3}, Shape{2, 3, 4}})
       .Example({Shape{2, 3, 2}, Shape{2, 4, 3}}, adjoint_both);
-  ops.Add("BatchMatMulV2")
-      .Doc("As BatchMatMul; the other dimensions broadcast.")
-      .Input("x: T").Input("y: T").Output("output: T")
-      .Attr("T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, "
-            "complex64, complex128}")
-      .Attr("adj_x: bool = false").Attr("adj_y: bool = false")
+  ops.Get("BatchMatMulV2")
       .Shape(BatchMatMulShape).Kernel<BatchMatMulCpu>(kCpu).Grad(BatchMatMulV2Grad)
       .Example({Shape{2, 2, 3}, Shape{2, 3, 4}})
       .Example({Shape{2, 1, 3, 2}, Shape{5, 3, 4}}, adjoint_x)

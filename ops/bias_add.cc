@@ -153,20 +153,14 @@ void RegisterBiasAdd(OpRegistry& ops) {
   constexpr std::string_view kFormat = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";
   const KernelOptions numeric = {{{"T", DTypesOf(NumericTypes())}}, {}};
   const AttributeMap first = {{"data_format", "NCHW"}};
-  ops.Add("BiasAdd")
-      .Doc("value with bias[c] added to channel c: the last dimension, or with NCHW the second.")
-      .Input("value: T").Input("bias: T").Output("output: T").Attr(types).Attr(kFormat)
+  ops.Get("BiasAdd")
       .Shape(BiasAddShape).Kernel<BiasAddCpu>(kCpu, numeric).Grad(GradOfBiasAdd)
       .Example({Shape{2, 3}, Shape{3}})
       .Example({Shape{2, 3, 2, 2}, Shape{3}}, first);
-  ops.Add("BiasAddV1")
-      .Doc("The old BiasAdd, for the last dimension only.")
-      .Input("value: T").Input("bias: T").Output("output: T").Attr(types)
+  ops.Get("BiasAddV1")
       .Shape(BiasAddShape).Kernel<BiasAddCpu>(kCpu, numeric).Grad(GradOfBiasAdd)
       .Example({Shape{2, 3}, Shape{3}});
-  ops.Add("BiasAddGrad")
-      .Doc("The gradient of BiasAdd by the bias: sums over all dimensions but the channels.")
-      .Input("out_backprop: T").Output("output: T").Attr(types).Attr(kFormat)
+  ops.Get("BiasAddGrad")
       .Shape(BiasAddGradShape).Kernel<BiasAddGradCpu>(kCpu, numeric).Grad(GradOfBiasAddGrad)
       .Example({Shape{4, 3}})
       .Example({Shape{2, 3, 2, 2}}, first);

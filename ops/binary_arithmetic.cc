@@ -12,8 +12,7 @@ namespace {
   if (!(s).ok()) return
 
 struct AddV2Op {
-  static constexpr std::string_view kName = "AddV2", kDoc = "x + y";
-  static constexpr bool kCommutative = true, kAggregate = true;
+  static constexpr std::string_view kName = "AddV2";
   using Types = NumericTypes;
   template <typename T>
   TENON_HD static T Apply(const T& x, const T& y) {
@@ -26,7 +25,7 @@ struct AddV2Op {
 };
 
 struct AddOp {
-  static constexpr std::string_view kName = "Add", kDoc = "x + y; joins strings";
+  static constexpr std::string_view kName = "Add";
   static constexpr auto Grad = &AddV2Op::Grad;
   using Types = decltype(ConcatTypes(SignedComplexTypes(), TypeList<uint8_t, TString>()));
   template <typename T>
@@ -36,7 +35,7 @@ struct AddOp {
 };
 
 struct SubOp {
-  static constexpr std::string_view kName = "Sub", kDoc = "x - y";
+  static constexpr std::string_view kName = "Sub";
   using Types = NumericTypes;
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
@@ -49,8 +48,7 @@ struct SubOp {
 };
 
 struct MulOp {
-  static constexpr std::string_view kName = "Mul", kDoc = "x * y";
-  static constexpr bool kCommutative = true;
+  static constexpr std::string_view kName = "Mul";
   using Types = NumericTypes;
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
@@ -63,7 +61,7 @@ struct MulOp {
 };
 
 struct MaximumOp {
-  static constexpr std::string_view kName = "Maximum", kDoc = "The larger of x and y";
+  static constexpr std::string_view kName = "Maximum";
   using Types = RealTypes;
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
@@ -82,7 +80,7 @@ struct MaximumOp {
 };
 
 struct MinimumOp {
-  static constexpr std::string_view kName = "Minimum", kDoc = "The smaller of x and y";
+  static constexpr std::string_view kName = "Minimum";
   using Types = RealTypes;
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
@@ -95,8 +93,6 @@ struct MinimumOp {
 
 struct SquaredDifferenceOp {
   static constexpr std::string_view kName = "SquaredDifference";
-  static constexpr std::string_view kDoc = "(x - y)^2; |x - y|^2 of complex numbers";
-  static constexpr bool kCommutative = true;
   using Types = decltype(ConcatTypes(FloatComplexTypes(), TypeList<int32_t, int64_t>()));
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
@@ -110,7 +106,7 @@ struct SquaredDifferenceOp {
 };
 
 struct PowOp {
-  static constexpr std::string_view kName = "Pow", kDoc = "x to the power y";
+  static constexpr std::string_view kName = "Pow";
   static constexpr std::string_view kError = "Integers to negative integer powers are not allowed";
   static constexpr Domain kDomain{0.3, 2};
   static constexpr double kCost = 10;
@@ -150,15 +146,15 @@ struct PowOp {
 };
 
 struct LogicalAndOp {
-  static constexpr std::string_view kName = "LogicalAnd", kDoc = "Whether both are true";
-  static constexpr bool kCommutative = true, kNotDifferentiable = true;
+  static constexpr std::string_view kName = "LogicalAnd";
+  static constexpr bool kNotDifferentiable = true;
   using Types = TypeList<bool>;
   TENON_HD static bool Apply(bool x, bool y) { return x && y; }
 };
 
 struct LogicalOrOp {
-  static constexpr std::string_view kName = "LogicalOr", kDoc = "Whether one or both are true";
-  static constexpr bool kCommutative = true, kNotDifferentiable = true;
+  static constexpr std::string_view kName = "LogicalOr";
+  static constexpr bool kNotDifferentiable = true;
   using Types = TypeList<bool>;
   TENON_HD static bool Apply(bool x, bool y) { return x || y; }
 };

@@ -89,20 +89,13 @@ Status TwoVectors(ShapeContext& c) {
 }  // namespace
 
 void RegisterBroadcastOps(OpRegistry& ops) {
-  ops.Add("BroadcastTo")
-      .Doc("The input repeated to `shape`, by the rule by which binary ops broadcast.")
-      .Input("input: T").Input("shape: Tidx").Output("output: T")
-      .Attr("T: type").Attr("Tidx: {int32, int64} = DT_INT32")
+  ops.Get("BroadcastTo")
       .Shape(BroadcastToShape).Grad(BroadcastToGrad)
       .Kernel(kCpu, BroadcastToCpu, {{}, {"shape"}})
       .Example({Shape{3}, Tensor::Vector<int32_t>({2, 3})})
       .Example({Shape{2, 1}, Tensor::Vector<int64_t>({4, 2, 3})})
       .Example({Shape{}, Tensor::Vector<int32_t>({2, 2})});
-  ops.Add("BroadcastGradientArgs")
-      .Doc("The axes to sum a gradient over so that it has the shape of the first (second) operand "
-           "of a broadcasting op.")
-      .Input("s0: T").Input("s1: T").Output("r0: T").Output("r1: T")
-      .Attr("T: {int32, int64} = DT_INT32")
+  ops.Get("BroadcastGradientArgs")
       .Shape(TwoVectors).NotDifferentiable()
       .Kernel<InlineKernel<BroadcastGradientArgsCpu>>(kCpu, {{}, {"s0", "s1", "r0", "r1"}})
       .Example({Tensor::Vector<int32_t>({2, 3}), Tensor::Vector<int32_t>({3})})

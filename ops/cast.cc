@@ -148,13 +148,7 @@ Status CastGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
 
 void RegisterCast(OpRegistry& ops) {
   const DTypeVector types = DTypesOf(PlainTypes());
-  ops.Add("Cast")
-      .Doc("x as another dtype. Floats become integers by dropping the fraction; NaN and what is "
-           "out of range gives the lowest int32 or int64. Numbers become true unless they are 0; "
-           "complex numbers lose their imaginary part. With Truncate narrower floats are cut "
-           "instead of rounded.")
-      .Input("x: SrcT").Output("y: DstT")
-      .Attr("SrcT: type").Attr("DstT: type").Attr("Truncate: bool = false")
+  ops.Get("Cast")
       .Shape(UnchangedShape).Grad(CastGrad)
       .Kernel<CastCpu>(kCpu, {{{"SrcT", types}, {"DstT", types}}, {}})
       .Example({Shape{2, 3}})

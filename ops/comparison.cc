@@ -6,16 +6,12 @@ namespace tenon {
 namespace {
 
 struct EqualityOp {
-  static constexpr bool kCommutative = true, kNotDifferentiable = true, kShapeErrorAttr = true;
-  static constexpr std::string_view kAllowed = "type";
+  static constexpr bool kNotDifferentiable = true;
   using Types = decltype(ConcatTypes(PlainTypes(), TypeList<TString>()));
 };
 
 struct EqualOp : EqualityOp {
   static constexpr std::string_view kName = "Equal";
-  static constexpr std::string_view kDoc =
-      "Whether x = y. Shapes that do not broadcast are an error, or with incompatible_shape_error "
-      "= false give false";
   template <typename T>
   TENON_HD static bool Apply(const T& x, const T& y) {
     return x == y;
@@ -23,7 +19,7 @@ struct EqualOp : EqualityOp {
 };
 
 struct NotEqualOp : EqualityOp {
-  static constexpr std::string_view kName = "NotEqual", kDoc = "Whether x differs from y";
+  static constexpr std::string_view kName = "NotEqual";
   template <typename T>
   TENON_HD static bool Apply(const T& x, const T& y) {
     return !(x == y);

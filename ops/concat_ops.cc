@@ -205,13 +205,7 @@ Status PackGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
 
 template <bool kAxisFirst>
 void AddConcat(OpRegistry& ops) {
-  OpBuilder op = ops.Add(kAxisFirst ? "Concat" : "ConcatV2");
-  op.Doc("The values one after the other along an axis; all other dimensions must be equal.");
-  if (kAxisFirst) op.Input("concat_dim: int32");
-  op.Input("values: N * T");
-  if (!kAxisFirst) op.Input("axis: Tidx");
-  op.Output("output: T").Attr("N: int >= 2").Attr("T: type");
-  if (!kAxisFirst) op.Attr("Tidx: {int32, int64} = int32");
+  OpBuilder op = ops.Get(kAxisFirst ? "Concat" : "ConcatV2");
   const Tensor axis = Tensor::Scalar<int32_t>(-1);
   op.Shape(ConcatShape<kAxisFirst>)
       .Kernel(kCpu, ConcatKernel<kAxisFirst>, {.host_args = {kAxisFirst ? "concat_dim" : "axis"}})
@@ -228,26 +222,14 @@ void AddConcat(OpRegistry& ops) {
 void RegisterConcatOps(OpRegistry& ops) {
   AddConcat<true>(ops);
   AddConcat<false>(ops);
-  ops.Add("ConcatOffset")
-      .Doc("Where in the result of Concat each input of these shapes begins.")
-      .Input("concat_dim: int32")
-      .Input("shape: N * shape_type")
-      .Output("offset: N * shape_type")
-      .Attr("N: int >= 2")
-      .Attr("shape_type: {int32, int64} = int32")
+  ops.Get("ConcatOffset")
       .Shape(ConcatOffsetShape)
       .Kernel(kCpu, ConcatOffsetKernel, {.host_args = {"concat_dim", "shape", "offset"}})
       .NotDifferentiable()
       .Example({Tensor::Scalar<int32_t>(1), Tensor::Vector<int32_t>({2, 3}),
                 Tensor::Vector<int32_t>({2, 5})},
                {{"N", 2}});
-  ops.Add("Pack")
-      .Doc("Values of equal shape along a new axis.")
-      .Input("values: N * T")
-      .Output("output: T")
-      .Attr("N: int >= 1")
-      .Attr("T: type")
-      .Attr("axis: int = 0")
+  ops.Get("Pack")
       .Shape(PackShape)
       .Kernel<PackKernel>(kCpu)
       .Grad(PackGrad)

@@ -114,28 +114,15 @@ Status RefuseGradient(const Scope&, Node& node, const std::vector<Output>&, std:
 }
 
 void RegisterPlaceholders(OpRegistry& ops) {
-  ops.Add("Placeholder")
-      .Doc("A value that the caller feeds. Running it unfed is an error.")
-      .Output("output: dtype")
-      .Attr("dtype: type")
-      .Attr("shape: shape = { unknown_rank: true }")
+  ops.Get("Placeholder")
       .Shape(AttrShape)
       .Kernel<PlaceholderKernel>(kCpu)
       .NoExample("has no value of its own; const_ops_test covers it");
-  ops.Add("PlaceholderV2")
-      .Doc("As Placeholder, in graphs written before Placeholder knew partial shapes.")
-      .Output("output: dtype")
-      .Attr("dtype: type")
-      .Attr("shape: shape")
+  ops.Get("PlaceholderV2")
       .Shape(AttrShape)
       .Kernel<PlaceholderKernel>(kCpu)
       .NoExample("has no value of its own; const_ops_test covers it");
-  ops.Add("PlaceholderWithDefault")
-      .Doc("The input, unless the caller feeds another value.")
-      .Input("input: dtype")
-      .Output("output: dtype")
-      .Attr("dtype: type")
-      .Attr("shape: shape")
+  ops.Get("PlaceholderWithDefault")
       .Shape(PlaceholderWithDefaultShape)
       .Kernel<PlaceholderWithDefaultKernel>(kCpu)
       .Grad(PassGradients)
@@ -143,40 +130,23 @@ void RegisterPlaceholders(OpRegistry& ops) {
 }
 
 void RegisterIdentities(OpRegistry& ops) {
-  ops.Add("Identity")
-      .Doc("The input itself.")
-      .Input("input: T")
-      .Output("output: T")
-      .Attr("T: type")
+  ops.Get("Identity")
       .Shape(UnchangedShape)
       .Kernel<ForwardAllKernel>(kCpu)
       .Grad(PassGradients)
       .Example({Shape{2, 3}});
-  ops.Add("IdentityN")
-      .Doc("The inputs themselves, all of them at once.")
-      .Input("input: T")
-      .Output("output: T")
-      .Attr("T: list(type) >= 1")
+  ops.Get("IdentityN")
       .Shape(UnchangedShapes)
       .Kernel<ForwardAllKernel>(kCpu)
       .Grad(PassGradients)
       .Example({Shape{2, 3}, Tensor::Vector<int32_t>({1, 2})},
                {{"T", DTypeVector{DType::kFloat, DType::kInt32}}});
-  ops.Add("StopGradient")
-      .Doc("The input itself, through which no gradient flows back.")
-      .Input("input: T")
-      .Output("output: T")
-      .Attr("T: type")
+  ops.Get("StopGradient")
       .Shape(UnchangedShape)
       .Kernel<ForwardAllKernel>(kCpu)
       .NotDifferentiable()
       .Example({Shape{2, 3}});
-  ops.Add("PreventGradient")
-      .Doc("The input itself; asking for its gradient is an error that says `message`.")
-      .Input("input: T")
-      .Output("output: T")
-      .Attr("T: type")
-      .Attr("message: string = ''")
+  ops.Get("PreventGradient")
       .Shape(UnchangedShape)
       .Kernel<ForwardAllKernel>(kCpu)
       .Grad(RefuseGradient)
@@ -186,24 +156,18 @@ void RegisterIdentities(OpRegistry& ops) {
 }  // namespace
 
 void RegisterConstOps(OpRegistry& ops) {
-  ops.Add("Const")
-      .Doc("A constant value.")
-      .Output("output: dtype")
-      .Attr("value: tensor")
-      .Attr("dtype: type")
+  ops.Get("Const")
       .Shape(ConstShape)
       .Kernel<ConstKernel>(kCpu)
       .NotDifferentiable()
       .Example({}, {{"value", Tensor::Of<float>({2, 2}, {1, 2, 3, 4})}, {"dtype", DType::kFloat}});
   RegisterPlaceholders(ops);
   RegisterIdentities(ops);
-  ops.Add("NoOp")
-      .Doc("Does nothing; exists for its control dependencies.")
+  ops.Get("NoOp")
       .Shape(NoOutputShape)
       .Kernel<NothingKernel>(kCpu)
       .Example({});
-  ops.Add("ControlTrigger")
-      .Doc("Does nothing, even when what it waits for was on a branch not taken.")
+  ops.Get("ControlTrigger")
       .Shape(NoOutputShape)
       .Kernel<NothingKernel>(kCpu)
       .Example({});

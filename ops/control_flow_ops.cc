@@ -82,37 +82,17 @@ Status MergeGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
 
 constexpr char kNeedsFrames[] = "needs the executor's frames; the control flow tests cover it";
 
-/// Adds an op in its value form and its Ref form.
-struct Form {
-  std::string name, type, list;
-};
-std::vector<Form> FormsOf(std::string_view name) {
-  return {{std::string(name), "T", "N * T"}, {StrCat("Ref", name), "Ref(T)", "Ref(N * T)"}};
-}
 
 void RegisterBranches(OpRegistry& ops) {
-  for (const Form& f : FormsOf("Switch")) {
-    OpBuilder op = ops.Add(f.name);
-    op.Doc("The data on the output that pred chooses; the other output is dead.")
-        .Input(StrCat("data: ", f.type))
-        .Input("pred: bool")
-        .Output(StrCat("output_false: ", f.type))
-        .Output(StrCat("output_true: ", f.type))
-        .Attr("T: type")
+  for (const char* op : {"Switch", "RefSwitch"}) {
+    ops.Get(op)
         .Shape(SwitchShape)
         .Kernel<InlineKernel<SwitchKernel>>(kCpu, {.host_args = {"pred"}})
         .Grad(SwitchGrad)
         .NoExample(kNeedsFrames);
-    if (f.name != "Switch") op.AllowsUninitializedInput();
   }
-  for (const Form& f : FormsOf("Merge")) {
-    ops.Add(f.name)
-        .Doc("The first input that is not dead, and which one it is.")
-        .Input(StrCat("inputs: ", f.list))
-        .Output(StrCat("output: ", f.type))
-        .Output("value_index: int32")
-        .Attr("T: type")
-        .Attr("N: int >= 1")
+  for (const char* op : {"Merge", "RefMerge"}) {
+    ops.Get(op)
         .Shape(MergeShape)
         .Kernel<InlineKernel<MergeKernel>>(kCpu, {.host_args = {"value_index"}})
         .Grad(MergeGrad)
@@ -121,44 +101,26 @@ void RegisterBranches(OpRegistry& ops) {
 }
 
 void RegisterLoops(OpRegistry& ops) {
-  for (const Form& f : FormsOf("Enter")) {
-    ops.Add(f.name)
-        .Doc("The data inside the loop frame_name, in every iteration when is_constant.")
-        .Input(StrCat("data: ", f.type))
-        .Output(StrCat("output: ", f.type))
-        .Attr("T: type")
-        .Attr("frame_name: string")
-        .Attr("is_constant: bool = false")
-        .Attr("parallel_iterations: int = 10")
+  for (const char* op : {"Enter", "RefEnter"}) {
+    ops.Get(op)
         .Shape(UnchangedShape)
         .Kernel<ForwardFirstKernel>(kCpu)
         .NoExample(kNeedsFrames);
   }
-  for (const Form& f : FormsOf("Exit")) {
-    ops.Add(f.name)
-        .Doc("The data outside the loop.")
-        .Input(StrCat("data: ", f.type))
-        .Output(StrCat("output: ", f.type))
-        .Attr("T: type")
+  for (const char* op : {"Exit", "RefExit"}) {
+    ops.Get(op)
         .Shape(UnchangedShape)
         .Kernel<ForwardFirstKernel>(kCpu)
         .NoExample(kNeedsFrames);
   }
-  for (const Form& f : FormsOf("NextIteration")) {
-    ops.Add(f.name)
-        .Doc("The data in the next iteration of the loop.")
-        .Input(StrCat("data: ", f.type))
-        .Output(StrCat("output: ", f.type))
-        .Attr("T: type")
+  for (const char* op : {"NextIteration", "RefNextIteration"}) {
+    ops.Get(op)
         .Shape(UnchangedShape)
         .LoopBack()
         .Kernel<ForwardFirstKernel>(kCpu)
         .NoExample(kNeedsFrames);
   }
-  ops.Add("LoopCond")
-      .Doc("The condition of a loop: whether it goes on.")
-      .Input("input: bool")
-      .Output("output: bool")
+  ops.Get("LoopCond")
       .Shape(UnchangedShape)
       .Kernel<ForwardFirstKernel>(kCpu, {.host_args = {"input", "output"}})
       .NotDifferentiable()

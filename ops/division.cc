@@ -41,7 +41,6 @@ struct DivisionOp {
 
 struct DivOp : DivisionOp {
   static constexpr std::string_view kName = "Div";
-  static constexpr std::string_view kDoc = "x / y; of integers rounded towards zero";
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
     if constexpr (std::is_integral_v<T>) {
@@ -63,10 +62,6 @@ struct RealDivOp : DivOp {
 
 struct FloorDivOp : DivisionOp {
   static constexpr std::string_view kName = "FloorDiv";
-  static constexpr std::string_view kDoc = "x / y rounded towards minus infinity";
-  static constexpr std::string_view kAllowed =
-      "{half, float, double, bfloat16, int32, int64, int8, int16, uint8, uint16, uint32, uint64, "
-      "complex64, complex128}";
   static constexpr bool kNotDifferentiable = true;
   using Types = RealTypes;
   template <typename T>
@@ -82,8 +77,6 @@ struct FloorDivOp : DivisionOp {
 
 struct TruncateDivOp : DivisionOp {
   static constexpr std::string_view kName = "TruncateDiv";
-  static constexpr std::string_view kDoc = "x / y rounded towards zero";
-  static constexpr std::string_view kAllowed = FloorDivOp::kAllowed;
   static constexpr bool kNotDifferentiable = true;
   using Types = RealTypes;
   template <typename T>
@@ -98,7 +91,6 @@ struct TruncateDivOp : DivisionOp {
 
 struct FloorModOp : DivisionOp {
   static constexpr std::string_view kName = "FloorMod";
-  static constexpr std::string_view kDoc = "x - y * floor(x / y): it has the sign of y";
   using Types = RealTypes;
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
@@ -118,7 +110,6 @@ struct FloorModOp : DivisionOp {
 
 struct TruncateModOp : DivisionOp {
   static constexpr std::string_view kName = "TruncateMod";
-  static constexpr std::string_view kDoc = "The remainder of TruncateDiv: it has the sign of x";
   using Types = decltype(ConcatTypes(FloatTypes(), TypeList<int32_t, int64_t>()));
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
@@ -131,11 +122,11 @@ struct TruncateModOp : DivisionOp {
 };
 
 struct ModOp : TruncateModOp {
-  static constexpr std::string_view kName = "Mod", kDoc = "The old name of TruncateMod";
+  static constexpr std::string_view kName = "Mod";
 };
 
 struct DivNoNanOp {
-  static constexpr std::string_view kName = "DivNoNan", kDoc = "x / y, and 0 where y is 0";
+  static constexpr std::string_view kName = "DivNoNan";
   static constexpr Domain kDomain{0.5, 2};
   using Types = FloatComplexTypes;
   template <typename T>

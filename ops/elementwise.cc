@@ -125,26 +125,15 @@ class BinaryCpu final : public Kernel {
 /// The kernel's dtype is that of its first input.
 DType KernelType(const KernelConstruction& c) { return BaseType(c.input_types()[0]); }
 
-KernelOptions OptionsOf(const ElementwiseInfo& info) {
+KernelOptions OptionsOf(const OpSchema& op, const ElementwiseInfo& info) {
   KernelOptions options;
-  if (!info.allowed.empty()) options.types = {{"T", info.types}};
+  if (op.FindAttr("T") != nullptr) options.types = {{"T", info.types}};
   return options;
 }
 
 void AddGradAndDomain(OpBuilder& op, const ElementwiseInfo& info) {
-  op.Doc(info.doc).InDomain(info.domain.low, info.domain.high);
+  op.InDomain(info.domain.low, info.domain.high);
   if (info.not_differentiable) op.NotDifferentiable();
-  if (info.commutative) op.Commutative();
-  if (info.aggregate) op.Aggregate();
-  if (info.allowed == "type") {
-    op.Attr("T: type");
-  } else if (!info.allowed.empty()) {
-    op.Attr(StrCat("T: ", info.allowed));
-  }
-}
-
-std::string Argument(std::string_view name, std::string_view type) {
-  return StrCat(name, ": ", type);
 }
 
 Status SameShape(ShapeContext& c) { return MergedShape(c); }
@@ -159,19 +148,11 @@ Status ComparisonShape(ShapeContext& c) {
 
 }  // namespace
 
-std::string AllowedTypes(const DTypeVector& types) {
-  std::string text = "{";
-  for (const DType t : types) StrAppend(&text, text.size() > 1 ? ", " : "", ToString(t));
-  return text + "}";
-}
-
 void RegisterUnary(OpRegistry& ops, const UnaryInfo& info) {
-  const std::string_view type = info.allowed.empty() ? "bool" : "T";
-  OpBuilder op = ops.Add(info.name);
+  OpBuilder op = ops.Get(info.name);
   AddGradAndDomain(op, info);
-  op.Input(Argument(info.x, type)).Output(Argument(info.y, info.bool_result ? "bool" : type));
   op.Shape(UnchangedShape).Example({Shape{2, 3}}).Example({Shape{}});
-  op.AddKernel(kCpu, OptionsOf(info),
+  op.AddKernel(kCpu, OptionsOf(op.schema(), info),
                [loops = info.loops, cost = info.cost_ns](KernelConstruction& c) {
                  return std::make_unique<UnaryCpu>(c, loops[static_cast<int>(KernelType(c))], cost);
                });
@@ -185,22 +166,19 @@ void RegisterUnary(OpRegistry& ops, const UnaryInfo& info) {
 }
 
 void RegisterBinary(OpRegistry& ops, const BinaryInfo& info) {
-  const std::string_view type = info.allowed.empty() ? "bool" : "T";
-  OpBuilder op = ops.Add(info.name);
+  OpBuilder op = ops.Get(info.name);
   AddGradAndDomain(op, info);
-  op.Input(Argument(info.x, type)).Input(Argument(info.y, type));
-  op.Output(Argument(info.z, info.bool_result ? "bool" : type));
   op.Example({Shape{2, 3}, Shape{2, 3}});
-  if (info.has_shape_error_attr) op.Attr("incompatible_shape_error: bool = true");
   if (info.same_shape) {
     op.Shape(SameShape);
   } else {
-    op.Shape(info.has_shape_error_attr ? ComparisonShape : BroadcastShape);
+    const bool may_differ = op.schema().FindAttr("incompatible_shape_error") != nullptr;
+    op.Shape(may_differ ? ComparisonShape : BroadcastShape);
     op.Example({Shape{2, 3}, Shape{3}})
         .Example({Shape{}, Shape{3}})
         .Example({Shape{2, 1, 3}, Shape{4, 1}});
   }
-  op.AddKernel(kCpu, OptionsOf(info), [info](KernelConstruction& c) {
+  op.AddKernel(kCpu, OptionsOf(op.schema(), info), [info](KernelConstruction& c) {
     return std::make_unique<BinaryCpu>(c, info.loops[static_cast<int>(KernelType(c))], info.cost_ns,
                                        info.error, info.same_shape);
   });

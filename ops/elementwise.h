@@ -12,24 +12,21 @@
 // lists them once.
 //
 //   struct SoftsignOp {
-//     static constexpr std::string_view kName = "Softsign", kDoc = "x / (1 + |x|)";
+//     static constexpr std::string_view kName = "Softsign";
 //     using Types = FloatTypes;
 //     template <typename T> TENON_HD static T Apply(T x) { return x / (T(1) + Abs(x)); }
 //     static Output Grad(const Scope& s, Output x, Output y, Output dy);
 //   };
 //   void RegisterActivations(OpRegistry& ops) { RegisterUnaryList(ops, TypeList<SoftsignOp>()); }
 //
-// Required: kName, kDoc, Types (the element types of its kernels), Apply (returning T, or bool for
-// an op with a bool result). Optional members:
-//   kAllowed         the allowed types as the schema has them, when they are more than Types
-//   kInput, kOutput  (unary) or kX, kY, kZ (binary): the argument names, when not x, y, z
+// Required: kName, Types (the element types of its kernels), Apply (returning T, or bool for an op
+// with a bool result). Optional members:
 //   kDomain          where tests sample its inputs
 //   Grad             how it is differentiated; kNotDifferentiable = true when no gradient flows;
 //                    with neither, asking for the gradient is an error
 //   kFloatLoop       a faster loop for float: void(const float* x, float* y, int64_t n)
 //   kCost            nanoseconds an element, roughly
 //   Valid, kError    (binary) elements for which Valid(x, y) is false fail with InvalidArgument
-//   kCommutative, kAggregate  (binary) flags of the schema
 // A binary Grad gives gradients of the broadcast shape; the machinery sums them to the operands'.
 
 namespace tenon {
@@ -41,13 +38,10 @@ using BinaryLoop = bool (*)(const void* x, int64_t x_step, const void* y, int64_
 
 /// What the templates below collect of an op, so that the rest is compiled once.
 struct ElementwiseInfo {
-  std::string_view name, doc;
-  std::string allowed;  // "{float, double}"; empty: the op has no T, its inputs are bool
+  std::string_view name;
   DTypeVector types;
-  std::string_view x = "x", y = "y", z = "z";  // a unary op has x and y
   bool bool_result = false;
   bool not_differentiable = false;
-  bool commutative = false, aggregate = false;
   std::string_view error;
   double cost_ns = 0.5;
   Domain domain;
@@ -62,14 +56,10 @@ struct BinaryInfo : ElementwiseInfo {
                Output* dy) = nullptr;
   /// The inputs must have one shape: the ops that are gradients of others.
   bool same_shape = false;
-  bool has_shape_error_attr = false;
 };
 
 void RegisterUnary(OpRegistry& ops, const UnaryInfo& info);
 void RegisterBinary(OpRegistry& ops, const BinaryInfo& info);
-
-/// "{float, double}"
-std::string AllowedTypes(const DTypeVector& types);
 
 namespace elementwise_internal {
 
@@ -155,21 +145,10 @@ bool BinaryLoopOf(const void* x, int64_t x_step, const void* y, int64_t y_step, 
   return true;
 }
 
-template <typename... Ts>
-constexpr bool IsBoolOnly(TypeList<Ts...>) {
-  return std::is_same_v<TypeList<Ts...>, TypeList<bool>>;
-}
-
 template <typename Op>
 void Describe(ElementwiseInfo* info) {
   info->name = Op::kName;
-  info->doc = Op::kDoc;
   info->types = DTypesOf(typename Op::Types());
-  if constexpr (requires { Op::kAllowed; }) {
-    info->allowed = Op::kAllowed;
-  } else if constexpr (!IsBoolOnly(typename Op::Types())) {
-    info->allowed = AllowedTypes(info->types);
-  }
   if constexpr (requires { Op::kDomain; }) info->domain = Op::kDomain;
   if constexpr (requires { Op::kNotDifferentiable; }) info->not_differentiable = true;
   if constexpr (requires { Op::kCost; }) info->cost_ns = Op::kCost;
@@ -179,8 +158,6 @@ template <typename Op, typename... Ts>
 UnaryInfo DescribeUnary(TypeList<Ts...>) {
   UnaryInfo info;
   Describe<Op>(&info);
-  if constexpr (requires { Op::kInput; }) info.x = Op::kInput;
-  if constexpr (requires { Op::kOutput; }) info.y = Op::kOutput;
   if constexpr (requires { &Op::Grad; }) info.grad = Op::Grad;
   info.bool_result = std::is_same_v<decltype(Op::Apply(float())), bool>;
   ((info.loops[static_cast<int>(kDTypeOf<Ts>)] = &UnaryLoopOf<Op, Ts>), ...);
@@ -191,15 +168,9 @@ template <typename Op, typename... Ts>
 BinaryInfo DescribeBinary(TypeList<Ts...>) {
   BinaryInfo info;
   Describe<Op>(&info);
-  if constexpr (requires { Op::kX; }) info.x = Op::kX;
-  if constexpr (requires { Op::kY; }) info.y = Op::kY;
-  if constexpr (requires { Op::kZ; }) info.z = Op::kZ;
   if constexpr (requires { &Op::Grad; }) info.grad = Op::Grad;
   if constexpr (requires { Op::kError; }) info.error = Op::kError;
-  if constexpr (requires { Op::kCommutative; }) info.commutative = true;
-  if constexpr (requires { Op::kAggregate; }) info.aggregate = true;
   if constexpr (requires { Op::kSameShape; }) info.same_shape = true;
-  if constexpr (requires { Op::kShapeErrorAttr; }) info.has_shape_error_attr = true;
   info.bool_result =
       (std::is_same_v<decltype(Op::Apply(ComputeType<Ts>(), ComputeType<Ts>())), bool> && ...);
   ((info.loops[static_cast<int>(kDTypeOf<Ts>)] = &BinaryLoopOf<Op, Ts>), ...);

@@ -16,14 +16,12 @@ Output Call(const Scope& s, std::string_view op, Output a, Output b) {
 }
 
 struct OfResult {
-  static constexpr std::string_view kX = "y", kY = "dy", kZ = "z";
   static constexpr bool kSameShape = true;
   using Types = FloatComplexTypes;
 };
 
 struct SigmoidGradOp : OfResult {
   static constexpr std::string_view kName = "SigmoidGrad";
-  static constexpr std::string_view kDoc = "dy * y * (1 - y), where y = sigmoid(x)";
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
     return dy * y * (T(1) - y);
@@ -39,7 +37,6 @@ struct SigmoidGradOp : OfResult {
 
 struct TanhGradOp : OfResult {
   static constexpr std::string_view kName = "TanhGrad";
-  static constexpr std::string_view kDoc = "dy * (1 - y * y), where y = tanh(x)";
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
     return dy * (T(1) - y * y);
@@ -55,7 +52,6 @@ struct TanhGradOp : OfResult {
 
 struct SqrtGradOp : OfResult {
   static constexpr std::string_view kName = "SqrtGrad";
-  static constexpr std::string_view kDoc = "dy * 0.5 / y, where y = sqrt(x)";
   static constexpr Domain kDomain{0.5, 2};
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
@@ -71,7 +67,6 @@ struct SqrtGradOp : OfResult {
 
 struct RsqrtGradOp : OfResult {
   static constexpr std::string_view kName = "RsqrtGrad";
-  static constexpr std::string_view kDoc = "dy * -0.5 * y^3, where y = 1 / sqrt(x)";
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
     const T c = Conjugate(y);
@@ -87,7 +82,6 @@ struct RsqrtGradOp : OfResult {
 
 struct ReciprocalGradOp : OfResult {
   static constexpr std::string_view kName = "ReciprocalGrad";
-  static constexpr std::string_view kDoc = "-dy * y * y, where y = 1 / x";
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
     const T c = Conjugate(y);
@@ -102,18 +96,16 @@ struct ReciprocalGradOp : OfResult {
 };
 
 struct InvGradOp : ReciprocalGradOp {
-  static constexpr std::string_view kName = "InvGrad", kDoc = "The old name of ReciprocalGrad";
+  static constexpr std::string_view kName = "InvGrad";
 };
 
 struct OfActivation {
-  static constexpr std::string_view kX = "gradients", kY = "features", kZ = "backprops";
   static constexpr bool kSameShape = true;
   using Types = FloatTypes;
 };
 
 struct ReluGradOp : OfActivation {
   static constexpr std::string_view kName = "ReluGrad";
-  static constexpr std::string_view kDoc = "gradients where features > 0, else 0 * gradients";
   using Types = RealTypes;
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
@@ -128,7 +120,6 @@ struct ReluGradOp : OfActivation {
 
 struct Relu6GradOp : OfActivation {
   static constexpr std::string_view kName = "Relu6Grad";
-  static constexpr std::string_view kDoc = "gradients where 0 < features < 6, else 0 * gradients";
   using Types = RealTypes;
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
@@ -150,8 +141,7 @@ void EluLikeGrad(const Scope& s, std::string_view op, Output dy, Output y, Outpu
 }
 
 struct EluGradOp : OfActivation {
-  static constexpr std::string_view kName = "EluGrad", kY = "outputs";
-  static constexpr std::string_view kDoc = "gradients, times (outputs + 1) where outputs < 0";
+  static constexpr std::string_view kName = "EluGrad";
   template <typename T>
   TENON_HD static T Apply(T dy, T y) {
     return y < T(0) ? dy * (y + T(1)) : dy;
@@ -163,9 +153,7 @@ struct EluGradOp : OfActivation {
 };
 
 struct SeluGradOp : OfActivation {
-  static constexpr std::string_view kName = "SeluGrad", kY = "outputs";
-  static constexpr std::string_view kDoc =
-      "gradients * scale, or gradients * (outputs + scale * alpha) where outputs < 0";
+  static constexpr std::string_view kName = "SeluGrad";
   template <typename T>
   TENON_HD static T Apply(T dy, T y) {
     return y < T(0) ? dy * (y + T(kSeluScaleAlpha)) : dy * T(kSeluScale);
@@ -178,7 +166,6 @@ struct SeluGradOp : OfActivation {
 
 struct SoftplusGradOp : OfActivation {
   static constexpr std::string_view kName = "SoftplusGrad";
-  static constexpr std::string_view kDoc = "gradients * sigmoid(features)";
   static constexpr double kCost = 4;
   template <typename T>
   TENON_HD static T Apply(T dy, T x) {
@@ -196,7 +183,6 @@ struct SoftplusGradOp : OfActivation {
 /// TensorFlow has no second derivative of it.
 struct SoftsignGradOp : OfActivation {
   static constexpr std::string_view kName = "SoftsignGrad";
-  static constexpr std::string_view kDoc = "gradients / (1 + |features|)^2";
   template <typename T>
   TENON_HD static T Apply(T dy, T x) {
     const T d = T(1) + Abs(x);

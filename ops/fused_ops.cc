@@ -138,19 +138,11 @@ Status SnapshotCpu(KernelContext& ctx) {
 
 void RegisterFusedOps(OpRegistry& ops) {
   const std::vector<std::string> bias = {"BiasAdd"}, sigmoid = {"BiasAdd", "Sigmoid"};
-  ops.Add("_FusedMatMul")
-      .Doc("MatMul, BiasAdd and perhaps an activation, as fused_ops names them.")
-      .Input("a: T").Input("b: T").Input("args: num_args * T").Output("product: T")
-      .Attr("transpose_a: bool = false").Attr("transpose_b: bool = false")
-      .Attr("T: {bfloat16, half, float}").Attr("num_args: int >= 0")
-      .Attr("fused_ops: list(string) = []").Attr("epsilon: float = 0.0001")
-      .Attr("leakyrelu_alpha: float = 0.2")
+  ops.Get("_FusedMatMul")
       .Shape(MatMulShape).Kernel<FusedMatMulCpu>(kCpu)
       .Example({Shape{2, 3}, Shape{3, 4}, Shape{4}}, {{"fused_ops", bias}})
       .Example({Shape{2, 3}, Shape{3, 4}, Shape{4}}, {{"fused_ops", sigmoid}});
-  ops.Add("Snapshot")
-      .Doc("The input: what is left of a multiplication by one.")
-      .Input("input: T").Output("output: T").Attr("T: type")
+  ops.Get("Snapshot")
       .Shape(UnchangedShape).Kernel<InlineKernel<SnapshotCpu>>(kCpu)
       .Example({Shape{2, 3}});
 }

@@ -200,30 +200,12 @@ StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int a
 }
 
 void RegisterGatherOps(OpRegistry& ops) {
-  ops.Add("Gather")
-      .Doc("The rows of params that indices name.")
-      .Input("params: Tparams")
-      .Input("indices: Tindices")
-      .Output("output: Tparams")
-      .Attr("validate_indices: bool = true")
-      .Attr("Tparams: type")
-      .Attr("Tindices: {int32, int64}")
+  ops.Get("Gather")
       .Shape(GatherShape)
       .Kernel<GatherKernel>(kCpu)
       .Grad(GatherGrad)
       .Example({Shape{4, 3}, Tensor::Of<int32_t>({2, 2}, {3, 0, 1, 1})});
-  ops.Add("GatherV2")
-      .Doc(
-          "The slices of params along an axis that indices name; batch_dims leading dimensions of "
-          "both are walked together.")
-      .Input("params: Tparams")
-      .Input("indices: Tindices")
-      .Input("axis: Taxis")
-      .Output("output: Tparams")
-      .Attr("batch_dims: int = 0")
-      .Attr("Tparams: type")
-      .Attr("Tindices: {int16, int32, int64}")
-      .Attr("Taxis: {int32, int64}")
+  ops.Get("GatherV2")
       .Shape(GatherShape)
       .Kernel<GatherKernel>(kCpu, {.host_args = {"axis"}})
       .Grad(GatherGrad)

@@ -96,40 +96,19 @@ Status AssertShape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 }  // namespace
 
 void RegisterLoggingOps(OpRegistry& ops) {
-  ops.Add("Assert")
-      .Doc("Fails with 'assertion failed: [...]', showing the data, unless the condition is true.")
-      .Input("condition: bool")
-      .Input("data: T")
-      .Attr("T: list(type) >= 1")
-      .Attr("summarize: int = 3")
-      .Stateful()
+  ops.Get("Assert")
       .Shape(AssertShape)
       .Kernel<AssertKernel>(kCpu, {.host_args = {"condition", "data"}})
       .NotDifferentiable()
       .Example({Tensor::Scalar(true), Tensor::Scalar("fine")},
                {{"T", DTypeVector{DType::kString}}});
-  ops.Add("Print")
-      .Doc("The input, after writing message and data to standard error.")
-      .Input("input: T")
-      .Input("data: U")
-      .Output("output: T")
-      .Attr("T: type")
-      .Attr("U: list(type) >= 0")
-      .Attr("message: string = ''")
-      .Attr("first_n: int = -1")
-      .Attr("summarize: int = 3")
-      .Stateful()
+  ops.Get("Print")
       .Shape(UnchangedShape)
       .Kernel<PrintKernel>(kCpu, {.host_args = {"input", "data", "output"}})
       .Grad(PrintGrad)
       .Example({Shape{2}, Tensor::Scalar("printed")},
                {{"U", DTypeVector{DType::kString}}, {"first_n", 0}});
-  ops.Add("PrintV2")
-      .Doc("Writes a text to standard error or standard output.")
-      .Input("input: string")
-      .Attr("output_stream: string = 'stderr'")
-      .Attr("end: string = '\n'")
-      .Stateful()
+  ops.Get("PrintV2")
       .Shape(PrintV2Shape)
       .Kernel<PrintV2Kernel>(kCpu, {.host_args = {"input"}})
       .Example({Tensor::Scalar("")}, {{"end", ""}});

@@ -260,35 +260,22 @@ Status InTopKShape(ShapeContext& c) {
 }  // namespace
 
 void RegisterLosses(OpRegistry& ops) {
-  ops.Add("SoftmaxCrossEntropyWithLogits")
-      .Doc("The cross entropy of each row of labels with softmax(features), and its gradient by "
-           "the features, softmax - labels. The inputs broadcast.")
-      .Input("features: T").Input("labels: T").Output("loss: T").Output("backprop: T")
-      .Attr("T: {half, bfloat16, float, double}")
+  ops.Get("SoftmaxCrossEntropyWithLogits")
       .Shape(CrossEntropyShape).Kernel(kCpu, SoftmaxCrossEntropyCpu).Grad(SoftmaxCrossEntropyGrad)
       .Example({Shape{2, 3}, Tensor::Of<double>({2, 3}, {0.2, 0.3, 0.5, 0, 1, 0})})
       .Example({Shape{2, 3}, Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5})})
       .Example({Shape{2, 1}, Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5})})
       .Example({Shape{}, Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5})})
       .Example({Shape{2, 3}, Tensor::Of<float>({2, 3}, {0.2f, 0.3f, 0.5f, 0, 1, 0})});
-  ops.Add("SparseSoftmaxCrossEntropyWithLogits")
-      .Doc("As SoftmaxCrossEntropyWithLogits, for labels that are class numbers.")
-      .Input("features: T").Input("labels: Tlabels").Output("loss: T").Output("backprop: T")
-      .Attr("T: {half, bfloat16, float, double}").Attr("Tlabels: {int32, int64} = DT_INT64")
+  ops.Get("SparseSoftmaxCrossEntropyWithLogits")
       .Shape(SparseCrossEntropyShape).Kernel(kCpu, SparseCrossEntropyCpu)
       .Grad(SparseCrossEntropyGrad)
       .Example({Shape{2, 3}, Tensor::Vector<int64_t>({2, 0})})
       .Example({Shape{2, 3}, Tensor::Vector<int32_t>({1, 1})});
-  ops.Add("InTopK")
-      .Doc("Whether fewer than k classes have a larger prediction than the target does.")
-      .Input("predictions: float").Input("targets: T").Output("precision: bool")
-      .Attr("k: int").Attr("T: {int32, int64} = DT_INT32")
+  ops.Get("InTopK")
       .Shape(InTopKShape).Kernel<InTopKCpu>(kCpu)
       .Example({Shape{2, 3}, Tensor::Vector<int32_t>({2, 0})}, {{"k", 1}});
-  ops.Add("InTopKV2")
-      .Doc("As InTopK, with k as an input.")
-      .Input("predictions: float").Input("targets: T").Input("k: T").Output("precision: bool")
-      .Attr("T: {int32, int64} = DT_INT32")
+  ops.Get("InTopKV2")
       .Shape(InTopKShape).Kernel(kCpu, InTopKV2Cpu, {{}, {"k"}})
       .Example({Shape{2, 3}, Tensor::Vector<int32_t>({2, 0}), Tensor::Scalar<int32_t>(1)});
 }

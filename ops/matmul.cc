@@ -76,12 +76,7 @@ Status MatMulGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
 }  // namespace
 
 void RegisterMatMul(OpRegistry& ops) {
-  ops.Add("MatMul")
-      .Doc("The product of the matrices a and b, each transposed first if so wished.")
-      .Input("a: T").Input("b: T").Output("product: T")
-      .Attr("transpose_a: bool = false").Attr("transpose_b: bool = false")
-      .Attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, "
-            "complex64, complex128}")
+  ops.Get("MatMul")
       .Shape(MatMulShape).Kernel<MatMulCpu>(kCpu).Grad(MatMulGrad)
       .Example({Shape{2, 3}, Shape{3, 4}})
       .Example({Shape{3, 2}, Shape{3, 4}}, {{"transpose_a", true}})

@@ -162,25 +162,13 @@ Status PartitionGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
 }  // namespace
 
 void RegisterPartitionOps(OpRegistry& ops) {
-  ops.Add("DynamicStitch")
-      .Doc("merged[indices[m][i]] = data[m][i]; of several values for one row the last one stays.")
-      .Input("indices: N * int32")
-      .Input("data: N * T")
-      .Output("merged: T")
-      .Attr("N: int >= 1")
-      .Attr("T: type")
+  ops.Get("DynamicStitch")
       .Shape(StitchShape)
       .Kernel(kCpu, StitchKernel)
       .Grad(StitchGrad)
       .Example({Tensor::Scalar<int32_t>(1), Tensor::Vector<int32_t>({2, 0}), Shape{3}, Shape{2, 3}},
                {{"N", 2}});
-  ops.Add("DynamicPartition")
-      .Doc("Output p holds the rows of data whose entry in partitions is p.")
-      .Input("data: T")
-      .Input("partitions: int32")
-      .Output("outputs: num_partitions * T")
-      .Attr("num_partitions: int >= 1")
-      .Attr("T: type")
+  ops.Get("DynamicPartition")
       .Shape(PartitionShape)
       .Kernel(kCpu, PartitionKernel)
       .Grad(PartitionGrad)

@@ -292,52 +292,18 @@ void RegisterRandomOps(OpRegistry& ops) {
   const Tensor shape = Tensor::Vector({2, 3});
   const AttributeMap seeds = {{"seed", 1}, {"seed2", 2}};
   const AttributeMap floats = {{"seed", 1}, {"seed2", 2}, {"dtype", DType::kFloat}};
-  const auto add_floats = [&](std::string_view name, std::string_view doc) -> void {
-    OpBuilder op = ops.Add(name);
-    op.Doc(doc)
-        .Input("shape: T")
-        .Output("output: dtype")
-        .Attr("seed: int = 0")
-        .Attr("seed2: int = 0")
-        .Attr(kFloatAttr)
-        .Attr("T: {int32, int64}")
-        .Stateful()
-        .Shape(ShapeFromInput)
-        .NotDifferentiable()
-        .Example({shape}, floats);
-    if (name == "RandomUniform") op.Kernel<RandomFloats<Kind::kUniform>>(kCpu);
-    if (name == "RandomStandardNormal") op.Kernel<RandomFloats<Kind::kNormal>>(kCpu);
-    if (name == "TruncatedNormal") op.Kernel<RandomFloats<Kind::kTruncated>>(kCpu);
-  };
-  add_floats("RandomUniform", "Random values in [0, 1).");
-  add_floats("RandomStandardNormal",
-             "Random values from a normal distribution of mean 0 and standard deviation 1.");
-  add_floats("TruncatedNormal",
-             "Random values from a standard normal distribution, those of magnitude 2 and more "
-             "drawn again.");
-  ops.Add("RandomUniformInt")
-      .Doc("Random integers in [minval, maxval).")
-      .Input("shape: T")
-      .Input("minval: Tout")
-      .Input("maxval: Tout")
-      .Output("output: Tout")
-      .Attr("seed: int = 0")
-      .Attr("seed2: int = 0")
-      .Attr("Tout: {int32, int64}")
-      .Attr("T: {int32, int64}")
-      .Stateful()
+  for (const char* op : {"RandomUniform", "RandomStandardNormal", "TruncatedNormal"}) {
+    ops.Get(op).Shape(ShapeFromInput).NotDifferentiable().Example({shape}, floats);
+  }
+  ops.Get("RandomUniform").Kernel<RandomFloats<Kind::kUniform>>(kCpu);
+  ops.Get("RandomStandardNormal").Kernel<RandomFloats<Kind::kNormal>>(kCpu);
+  ops.Get("TruncatedNormal").Kernel<RandomFloats<Kind::kTruncated>>(kCpu);
+  ops.Get("RandomUniformInt")
       .Shape(ShapeFromInput)
       .Kernel<RandomInts>(kCpu)
       .NotDifferentiable()
       .Example({shape, Tensor::Scalar(-3), Tensor::Scalar(5)}, seeds);
-  ops.Add("RandomShuffle")
-      .Doc("The rows (dimension 0) of value in random order.")
-      .Input("value: T")
-      .Output("output: T")
-      .Attr("seed: int = 0")
-      .Attr("seed2: int = 0")
-      .Attr("T: type")
-      .Stateful()
+  ops.Get("RandomShuffle")
       .Shape(UnchangedShape)
       .Kernel<Shuffle>(kCpu)
       .NotDifferentiable()

@@ -256,18 +256,13 @@ class ReductionCpu final : public Kernel {
   const bool keep_dims_;
 };
 
-OpBuilder& Declare(OpBuilder&& op, std::string_view type, const DTypeVector& types,
-                   const std::array<ReduceFn, kNumDTypes>& functions) {
+OpBuilder& Add(OpBuilder&& op, const DTypeVector& types,
+               const std::array<ReduceFn, kNumDTypes>& functions) {
   KernelOptions options;
-  if (type == "T") options.types = {{"T", types}};
+  if (!types.empty()) options.types = {{"T", types}};
   options.host_args = {"reduction_indices"};
   const auto axes = [](std::initializer_list<int32_t> a) { return Tensor::Vector<int32_t>(a); };
-  op.Input(StrCat("input: ", type))
-      .Input("reduction_indices: Tidx")
-      .Output(StrCat("output: ", type))
-      .Attr("keep_dims: bool = false")
-      .Attr("Tidx: {int32, int64} = DT_INT32")
-      .Shape(ReductionShape)
+  op.Shape(ReductionShape)
       .Example({Shape{2, 3, 4}, axes({1})})
       .Example({Shape{2, 3, 4}, axes({0, 2})})
       .Example({Shape{2, 3, 4}, axes({-1})}, {{"keep_dims", true}})
@@ -289,25 +284,14 @@ void SumAlong(DType type, const ReductionPlan& plan, const void* in, void* out) 
 }
 
 void RegisterReductions(OpRegistry& ops) {
-  const std::string number = StrCat("T: {", kNumberTypes, "}");
-  const std::string real = StrCat("T: {", kRealNumberTypes, ", qint8, quint8, qint32, qint16, quint16}");
-  const DTypeVector numeric_types = DTypesOf(NumericTypes()), real_types = DTypesOf(RealTypes());
-  Declare(ops.Add("Sum"), "T", numeric_types, Functions<SumReducer>(NumericTypes()))
-      .Attr(number).Grad(SumGrad).Doc("The sum along the axes `reduction_indices`; 0 of nothing.");
-  Declare(ops.Add("Mean"), "T", numeric_types, Functions<MeanReducer>(NumericTypes()))
-      .Attr(number).Grad(MeanGrad).Doc("The mean along axes; NaN of nothing.");
-  Declare(ops.Add("Prod"), "T", numeric_types, Functions<ProdReducer>(NumericTypes()))
-      .Attr(number).Grad(ProdGrad).Doc("The product along axes; 1 of nothing.");
-  Declare(ops.Add("Max"), "T", real_types, Functions<MaxReducer>(RealTypes()))
-      .Attr(real).Grad(MinOrMaxGrad)
-      .Doc("The largest element along axes; -inf (or the lowest integer) of nothing, NaN if any "
-           "is. Equal largest elements share the gradient.");
-  Declare(ops.Add("Min"), "T", real_types, Functions<MinReducer>(RealTypes()))
-      .Attr(real).Grad(MinOrMaxGrad).Doc("The smallest element along axes; as Max otherwise.");
-  Declare(ops.Add("All"), "bool", {}, Functions<AllReducer>(TypeList<bool>()))
-      .Doc("Whether all elements along axes are true; true of none.");
-  Declare(ops.Add("Any"), "bool", {}, Functions<AnyReducer>(TypeList<bool>()))
-      .Doc("Whether an element along axes is true; false of none.");
+  const DTypeVector numeric = DTypesOf(NumericTypes()), real = DTypesOf(RealTypes());
+  Add(ops.Get("Sum"), numeric, Functions<SumReducer>(NumericTypes())).Grad(SumGrad);
+  Add(ops.Get("Mean"), numeric, Functions<MeanReducer>(NumericTypes())).Grad(MeanGrad);
+  Add(ops.Get("Prod"), numeric, Functions<ProdReducer>(NumericTypes())).Grad(ProdGrad);
+  Add(ops.Get("Max"), real, Functions<MaxReducer>(RealTypes())).Grad(MinOrMaxGrad);
+  Add(ops.Get("Min"), real, Functions<MinReducer>(RealTypes())).Grad(MinOrMaxGrad);
+  Add(ops.Get("All"), {}, Functions<AllReducer>(TypeList<bool>()));
+  Add(ops.Get("Any"), {}, Functions<AnyReducer>(TypeList<bool>()));
 }
 
 }  // namespace tenon

@@ -226,58 +226,26 @@ Status ResourceGatherGrad(const Scope& s, Node& node, const std::vector<Output>&
 constexpr char kNeedsVariable[] = "needs a variable; resource_variable_ops_test covers it";
 
 void RegisterReading(OpRegistry& ops) {
-  ops.Add("VarHandleOp")
-      .Doc("The handle of the variable shared_name, which need not exist yet.")
-      .Output("resource: resource")
-      .Attr("container: string = ''")
-      .Attr("shared_name: string = ''")
-      .Attr("debug_name: string = ''")
-      .Attr("dtype: type")
-      .Attr("shape: shape")
-      .Attr("allowed_devices: list(string) = []")
-      .Stateful()
+  ops.Get("VarHandleOp")
       .Shape(ScalarShape)
       .Kernel<VarHandleKernel>(kCpu)
       .NoExample(kNeedsVariable);
-  ops.Add("ReadVariableOp")
-      .Doc("The value of a variable at this moment.")
-      .Input("resource: resource")
-      .Output("value: dtype")
-      .Attr("dtype: type")
-      .Stateful()
+  ops.Get("ReadVariableOp")
       .Shape(HandleValueShape)
       .Kernel<ReadKernel>(kCpu, {.host_args = {"resource"}})
       .Grad(ReadGrad)
       .NoExample(kNeedsVariable);
-  ops.Add("VarIsInitializedOp")
-      .Doc("Whether a variable has been assigned.")
-      .Input("resource: resource")
-      .Output("is_initialized: bool")
-      .Stateful()
+  ops.Get("VarIsInitializedOp")
       .Shape(ScalarShape)
       .Kernel<IsInitializedKernel>(kCpu, {.host_args = {"resource", "is_initialized"}})
       .NotDifferentiable()
       .NoExample(kNeedsVariable);
-  ops.Add("VariableShape")
-      .Doc("The shape of a variable's value.")
-      .Input("input: resource")
-      .Output("output: out_type")
-      .Attr("out_type: {int32, int64} = int32")
-      .Stateful()
+  ops.Get("VariableShape")
       .Shape(VariableShapeShape)
       .Kernel<VariableShapeKernel>(kCpu, {.host_args = {"input", "output"}})
       .NotDifferentiable()
       .NoExample(kNeedsVariable);
-  ops.Add("ResourceGather")
-      .Doc("Rows of a variable, without reading all of it.")
-      .Input("resource: resource")
-      .Input("indices: Tindices")
-      .Output("output: dtype")
-      .Attr("batch_dims: int = 0")
-      .Attr("validate_indices: bool = true")
-      .Attr("dtype: type")
-      .Attr("Tindices: {int32, int64}")
-      .Stateful()
+  ops.Get("ResourceGather")
       .Shape(ResourceGatherShape)
       .Kernel<ResourceGatherKernel>(kCpu, {.host_args = {"resource"}})
       .Grad(ResourceGatherGrad)
@@ -286,12 +254,7 @@ void RegisterReading(OpRegistry& ops) {
 
 template <Update kUpdate>
 void AddAssignVariableUpdate(OpRegistry& ops, std::string_view name, std::string_view doc) {
-  ops.Add(name)
-      .Doc(doc)
-      .Input("resource: resource")
-      .Input("value: dtype")
-      .Attr("dtype: type")
-      .Stateful()
+  ops.Get(name)
       .Shape(NoOutputShape)
       .Kernel<AssignUpdateKernel<kUpdate>>(
           kCpu, {.types = {{"dtype", DTypesOf(NumericTypes())}}, .host_args = {"resource"}})
@@ -302,24 +265,14 @@ void AddAssignVariableUpdate(OpRegistry& ops, std::string_view name, std::string
 
 void RegisterResourceVariableOps(OpRegistry& ops) {
   RegisterReading(ops);
-  ops.Add("AssignVariableOp")
-      .Doc("Sets a variable, making it when there is none.")
-      .Input("resource: resource")
-      .Input("value: dtype")
-      .Attr("dtype: type")
-      .Attr("validate_shape: bool = false")
-      .Stateful()
+  ops.Get("AssignVariableOp")
       .Shape(NoOutputShape)
       .Kernel<AssignVariableKernel>(kCpu, {.host_args = {"resource"}})
       .NoExample(kNeedsVariable);
   AddAssignVariableUpdate<Update::kAdd>(ops, "AssignAddVariableOp", "Adds a value to a variable.");
   AddAssignVariableUpdate<Update::kSubtract>(ops, "AssignSubVariableOp",
                                              "Subtracts a value from a variable.");
-  ops.Add("DestroyResourceOp")
-      .Doc("Removes the variable of a handle; kernels that use it keep it until they end.")
-      .Input("resource: resource")
-      .Attr("ignore_lookup_error: bool = true")
-      .Stateful()
+  ops.Get("DestroyResourceOp")
       .Shape(NoOutputShape)
       .Kernel<DestroyKernel>(kCpu, {.host_args = {"resource"}})
       .NoExample(kNeedsVariable);

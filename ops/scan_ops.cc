@@ -120,31 +120,14 @@ constexpr char kBitcastTypes[] =
 }  // namespace
 
 void RegisterScanOps(OpRegistry& ops) {
-  ops.Add("Cumsum")
-      .Doc(
-          "Sums of all elements up to each one along an axis; exclusive leaves out the element "
-          "itself, reverse begins at the end.")
-      .Input("x: T")
-      .Input("axis: Tidx")
-      .Output("out: T")
-      .Attr("exclusive: bool = false")
-      .Attr("reverse: bool = false")
-      .Attr(StrCat("T: {", kNumberTypes, "}"))
-      .Attr("Tidx: {int32, int64} = int32")
+  ops.Get("Cumsum")
       .Shape(CumsumShape)
       .Kernel<CumsumKernel>(kCpu,
                             {.types = {{"T", DTypesOf(NumericTypes())}}, .host_args = {"axis"}})
       .Grad(CumsumGrad)
       .Example({Shape{2, 3}, Tensor::Scalar<int32_t>(-1)})
       .Example({Shape{2, 3}, Tensor::Scalar<int64_t>(0)}, {{"exclusive", true}, {"reverse", true}});
-  ops.Add("Bitcast")
-      .Doc(
-          "The same bytes as another dtype. A smaller one adds a last dimension, a larger one "
-          "takes it away.")
-      .Input("input: T")
-      .Output("output: type")
-      .Attr(StrCat("T: {", kBitcastTypes, "}"))
-      .Attr(StrCat("type: {", kBitcastTypes, "}"))
+  ops.Get("Bitcast")
       .Shape(BitcastShape)
       .Kernel(kCpu, BitcastKernel)
       .Example({Tensor::Vector<float>({1, -2})}, {{"type", DType::kUInt8}});

@@ -161,28 +161,13 @@ Status ScatterNdGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
 }  // namespace
 
 void RegisterScatterNdOps(OpRegistry& ops) {
-  ops.Add("GatherNd")
-      .Doc("The slices of params that the tuples in the last dimension of indices name.")
-      .Input("params: Tparams")
-      .Input("indices: Tindices")
-      .Output("output: Tparams")
-      .Attr("Tparams: type")
-      .Attr("Tindices: {int16, int32, int64}")
+  ops.Get("GatherNd")
       .Shape(GatherNdShape)
       .Kernel(kCpu, GatherNdKernel)
       .Grad(GatherNdGrad)
       .Example({Shape{3, 4}, Tensor::Of<int32_t>({3, 1}, {2, 0, 2})})
       .Example({Shape{3, 4}, Tensor::Of<int64_t>({2, 2}, {2, 0, 1, 3})});
-  ops.Add("ScatterNd")
-      .Doc(
-          "Zeros of a shape, to which updates are added where the tuples in the last dimension of "
-          "indices point.")
-      .Input("indices: Tindices")
-      .Input("updates: T")
-      .Input("shape: Tindices")
-      .Output("output: T")
-      .Attr("T: type")
-      .Attr("Tindices: {int16, int32, int64}")
+  ops.Get("ScatterNd")
       .Shape(ScatterNdShape)
       .Kernel(kCpu, ScatterNdKernel,
               {.types = {{"T", DTypesOf(ScatterTypes())}}, .host_args = {"shape"}})

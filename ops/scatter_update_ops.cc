@@ -24,39 +24,19 @@ class ScatterUpdateKernel final : public Kernel {
   VariableInput variable_;
 };
 
-std::string TypesOf(Update update, std::string_view attr) {
-  if (update == Update::kSet) return StrCat(attr, ": type");
-  return StrCat(attr, ": {", kNumberTypes, "}");
-}
-
 KernelOptions OptionsOf(Update update, std::string_view attr) {
   if (update == Update::kSet) return {};
   return {.types = {{std::string(attr), DTypesOf(NumericTypes())}}};
 }
 
 template <Update kUpdate>
-void AddScatter(OpRegistry& ops, std::string_view name, std::string_view doc) {
-  OpBuilder op = ops.Add(StrCat("Scatter", name));
-  op.Doc(doc)
-      .Input("ref: Ref(T)")
-      .Input("indices: Tindices")
-      .Input("updates: T")
-      .Output("output_ref: Ref(T)")
-      .Attr(TypesOf(kUpdate, "T"))
-      .Attr("Tindices: {int32, int64}")
-      .Attr(StrCat("use_locking: bool = ", kUpdate == Update::kSet ? "true" : "false"))
-      .Shape(UnchangedShape)
+void AddScatter(OpRegistry& ops, std::string_view name) {
+  OpBuilder op = ops.Get(StrCat("Scatter", name));
+  op.Shape(UnchangedShape)
       .Kernel<ScatterUpdateKernel<kUpdate>>(kCpu, OptionsOf(kUpdate, "T"))
       .NoExample("needs a variable; scatter_update_ops_test covers it");
   if (kUpdate != Update::kSet) op.NotDifferentiable();
-  ops.Add(StrCat("ResourceScatter", name))
-      .Doc(doc)
-      .Input("resource: resource")
-      .Input("indices: Tindices")
-      .Input("updates: dtype")
-      .Attr(TypesOf(kUpdate, "dtype"))
-      .Attr("Tindices: {int32, int64}")
-      .Stateful()
+  ops.Get(StrCat("ResourceScatter", name))
       .Shape(NoOutputShape)
       .Kernel<ScatterUpdateKernel<kUpdate>>(kCpu, OptionsOf(kUpdate, "dtype"))
       .NoExample("needs a variable; scatter_update_ops_test covers it");
@@ -72,11 +52,9 @@ NodeBuilder ScatterNode(const Scope& s, std::string_view op, Output variable, Ou
 }  // namespace
 
 void RegisterScatterUpdateOps(OpRegistry& ops) {
-  AddScatter<Update::kSet>(ops, "Update", "Sets rows of a variable: var[indices] = updates.");
-  AddScatter<Update::kAdd>(ops, "Add",
-                           "Adds to rows of a variable, also to one row several times.");
-  AddScatter<Update::kSubtract>(
-      ops, "Sub", "Subtracts from rows of a variable, also from one row several times.");
+  AddScatter<Update::kSet>(ops, "Update");
+  AddScatter<Update::kAdd>(ops, "Add");
+  AddScatter<Update::kSubtract>(ops, "Sub");
 }
 
 Output ScatterUpdate(const Scope& s, Output ref, Output indices, Output updates) {

@@ -155,19 +155,10 @@ void RegisterSegmentOps(OpRegistry& ops) {
   const KernelOptions numeric = {{{"T", DTypesOf(NumericTypes())}}, {}};
   KernelOptions unsorted = numeric;
   unsorted.host_args = {"num_segments"};
-  ops.Add("SegmentSum")
-      .Doc("Sums of the rows of data with equal ids. The ids are sorted; rows of the result whose "
-           "id does not occur are 0.")
-      .Input("data: T").Input("segment_ids: Tindices").Output("output: T")
-      .Attr(types).Attr("Tindices: {int32, int64}")
+  ops.Get("SegmentSum")
       .Shape(SegmentSumShape).Kernel(kCpu, SegmentSumCpu, numeric).Grad(SegmentSumGrad)
       .Example({Shape{4, 2}, Tensor::Vector<int32_t>({0, 0, 1, 3})});
-  ops.Add("UnsortedSegmentSum")
-      .Doc("Sums of the slices of data with equal ids, in a result of num_segments rows; slices "
-           "with a negative id are dropped.")
-      .Input("data: T").Input("segment_ids: Tindices").Input("num_segments: Tnumsegments")
-      .Output("output: T").Attr(types).Attr("Tindices: {int16, int32, int64}")
-      .Attr("Tnumsegments: {int32, int64} = DT_INT32")
+  ops.Get("UnsortedSegmentSum")
       .Shape(UnsortedSegmentSumShape).Kernel(kCpu, UnsortedSegmentSumCpu, unsorted)
       .Grad(UnsortedSegmentSumGrad)
       .Example({Shape{4, 2}, Tensor::Vector<int32_t>({2, 0, -1, 2}), Tensor::Scalar<int32_t>(3)})

@@ -168,27 +168,17 @@ Status ClipGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
 void RegisterSelect(OpRegistry& ops) {
   const Tensor mask = Tensor::Of<bool>(Shape{2, 3}, {true, false, true, false, false, true});
   const Tensor rows = Tensor::Vector<bool>({true, false});
-  ops.Add("Select")
-      .Doc("t where the condition holds, else e. The condition has their shape, or is a scalar, or "
-           "a vector that chooses rows.")
-      .Input("condition: bool").Input("t: T").Input("e: T").Output("output: T").Attr("T: type")
+  ops.Get("Select")
       .Shape(SelectShape).Kernel(kCpu, SelectCpu).Grad(SelectGrad)
       .Example({mask, Shape{2, 3}, Shape{2, 3}})
       .Example({rows, Shape{2, 3}, Shape{2, 3}})
       .Example({Tensor::Scalar(false), Shape{3}, Shape{3}});
-  ops.Add("SelectV2")
-      .Doc("t where the condition holds, else e; all three broadcast.")
-      .Input("condition: bool").Input("t: T").Input("e: T").Output("output: T").Attr("T: type")
+  ops.Get("SelectV2")
       .Shape(SelectV2Shape).Kernel(kCpu, SelectV2Cpu).Grad(SelectV2Grad)
       .Example({mask, Shape{2, 3}, Shape{2, 3}})
       .Example({rows, Shape{3, 1}, Shape{}})
       .Example({mask, Shape{3}, Shape{2, 1}});
-  ops.Add("ClipByValue")
-      .Doc("t, but at most clip_value_max and at least clip_value_min, which have its shape or are "
-           "scalars. The minimum wins where it is above the maximum.")
-      .Input("t: T").Input("clip_value_min: T").Input("clip_value_max: T").Output("output: T")
-      .Attr("T: {float32, float64, int32, uint8, int16, int8, complex64, int64, qint8, quint8, "
-            "qint32, bfloat16, qint16, quint16, uint16, complex128, float16, uint32, uint64}")
+  ops.Get("ClipByValue")
       .Shape(UnchangedShape).Grad(ClipGrad)
       .Kernel(kCpu, ClipCpu, {{{"T", DTypesOf(RealTypes())}}, {}})
       .Example({Tensor::Vector<double>({-3, -0.5, 0.5, 3}), Tensor::Scalar(-1.0),

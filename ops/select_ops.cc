@@ -174,32 +174,15 @@ Status UniqueShape(ShapeContext& c) {
 }  // namespace
 
 void RegisterSelectOps(OpRegistry& ops) {
-  ops.Add("Where")
-      .Doc("The coordinates of the elements that are true (not zero), in row-major order.")
-      .Input("input: T")
-      .Output("index: int64")
-      .Attr(StrCat("T: {", kNumberTypes, ", bool} = bool"))
+  ops.Get("Where")
       .Shape(WhereShape)
       .Kernel(kCpu, WhereKernel, {.types = {{"T", DTypesOf(PlainTypes())}}})
       .Example({Tensor::Of<bool>({2, 2}, {true, false, true, true})});
-  ops.Add("Unique")
-      .Doc("The distinct elements in order of appearance, and for each element its index there.")
-      .Input("x: T")
-      .Output("y: T")
-      .Output("idx: out_idx")
-      .Attr("T: type")
-      .Attr("out_idx: {int32, int64} = int32")
+  ops.Get("Unique")
       .Shape(UniqueShape)
       .Kernel(kCpu, UniqueKernel)
       .Example({Tensor::Vector<int32_t>({4, 2, 4, 7, 2})});
-  ops.Add("UniqueWithCounts")
-      .Doc("As Unique, and how often each distinct element occurs.")
-      .Input("x: T")
-      .Output("y: T")
-      .Output("idx: out_idx")
-      .Output("count: out_idx")
-      .Attr("T: type")
-      .Attr("out_idx: {int32, int64} = int32")
+  ops.Get("UniqueWithCounts")
       .Shape(UniqueShape)
       .Kernel(kCpu, UniqueKernel)
       .Example({Tensor::Vector<int32_t>({4, 2, 4, 7, 2})});

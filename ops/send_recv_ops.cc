@@ -71,44 +71,18 @@ class RecvKernel final : public AsyncKernel {
   EdgeKey key_;
 };
 
-void AddEdgeAttrs(OpBuilder& op) {
-  op.Attr("tensor_name: string")
-      .Attr("send_device: string")
-      .Attr("send_device_incarnation: int")
-      .Attr("recv_device: string")
-      .Attr("client_terminated: bool = false")
-      .Stateful()
-      .NoExample("needs its other end; send_recv_ops_test covers it");
-}
-
-void AddPair(OpRegistry& ops, std::string_view prefix, std::string_view memory, bool host) {
-  {
-    OpBuilder op = ops.Add(StrCat(prefix, "Send"));
-    op.Doc(StrCat("Leaves a tensor in ", memory, " at the rendezvous for its other end."))
-        .Input("tensor: T")
-        .Attr("T: type")
-        .Shape(NoOutputShape);
-    KernelOptions options;
-    if (host) options.host_args = {"tensor"};
-    op.Kernel<SendKernel>(kCpu, options);
-    AddEdgeAttrs(op);
-  }
-  OpBuilder op = ops.Add(StrCat(prefix, "Recv"));
-  op.Doc(StrCat("Waits for a tensor in ", memory, " from its other end."))
-      .Output("tensor: tensor_type")
-      .Attr("tensor_type: type")
-      .Shape(UnknownShape);
-  KernelOptions options;
-  if (host) options.host_args = {"tensor"};
-  op.Kernel<RecvKernel>(kCpu, options);
-  AddEdgeAttrs(op);
-}
+constexpr char kNeedsAnEnd[] = "needs its other end; send_recv_ops_test covers it";
 
 }  // namespace
 
 void RegisterSendRecvOps(OpRegistry& ops) {
-  AddPair(ops, "_", "device memory", false);
-  AddPair(ops, "_Host", "host memory", true);
+  const KernelOptions device, host{.host_args = {"tensor"}};
+  for (const auto& [op, options] : {std::pair("_Send", device), std::pair("_HostSend", host)}) {
+    ops.Get(op).Shape(NoOutputShape).Kernel<SendKernel>(kCpu, options).NoExample(kNeedsAnEnd);
+  }
+  for (const auto& [op, options] : {std::pair("_Recv", device), std::pair("_HostRecv", host)}) {
+    ops.Get(op).Shape(UnknownShape).Kernel<RecvKernel>(kCpu, options).NoExample(kNeedsAnEnd);
+  }
 }
 
 }  // namespace tenon

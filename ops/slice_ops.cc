@@ -179,41 +179,17 @@ Status PadGrad(const Scope& s, Node& node, const std::vector<Output>& dys,
 }  // namespace
 
 void RegisterSliceOps(OpRegistry& ops) {
-  ops.Add("Slice")
-      .Doc("The box of `size` elements that begins at `begin`; -1 means all that is left.")
-      .Input("input: T")
-      .Input("begin: Index")
-      .Input("size: Index")
-      .Output("output: T")
-      .Attr("T: type")
-      .Attr("Index: {int32, int64}")
+  ops.Get("Slice")
       .Shape(SliceShape)
       .Kernel(kCpu, SliceKernel, {.host_args = {"begin", "size"}})
       .Grad(SliceGrad)
       .Example({Shape{3, 4}, Tensor::Vector<int32_t>({1, 0}), Tensor::Vector<int32_t>({2, -1})});
-  ops.Add("Pad")
-      .Doc(
-          "The input with zeros around it: paddings[i] is how many before and after it in "
-          "dimension i.")
-      .Input("input: T")
-      .Input("paddings: Tpaddings")
-      .Output("output: T")
-      .Attr("T: type")
-      .Attr("Tpaddings: {int32, int64} = int32")
+  ops.Get("Pad")
       .Shape(PadShape)
       .Kernel(kCpu, PadKernel, {.host_args = {"paddings"}})
       .Grad(PadGrad)
       .Example({Shape{2, 3}, Tensor::Of<int32_t>({2, 2}, {1, 0, 0, 2})});
-  ops.Add("PadV2")
-      .Doc(
-          "The input with a constant around it: paddings[i] is how many before and after it in "
-          "dimension i.")
-      .Input("input: T")
-      .Input("paddings: Tpaddings")
-      .Input("constant_values: T")
-      .Output("output: T")
-      .Attr("T: type")
-      .Attr("Tpaddings: {int32, int64} = int32")
+  ops.Get("PadV2")
       .Shape(PadShape)
       .Kernel(kCpu, PadKernel, {.host_args = {"paddings", "constant_values"}})
       .Grad(PadGrad)

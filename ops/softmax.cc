@@ -93,14 +93,10 @@ Status LogSoftmaxGrad(const Scope& s, Node& node, const std::vector<Output>& dys
 }  // namespace
 
 void RegisterSoftmax(OpRegistry& ops) {
-  ops.Add("Softmax")
-      .Doc("exp(logits) / sum(exp(logits)) along the last dimension.")
-      .Input("logits: T").Output("softmax: T").Attr("T: {half, bfloat16, float, double}")
+  ops.Get("Softmax")
       .Shape(AtLeastVector).Kernel(kCpu, SoftmaxCpu<false>).Grad(SoftmaxGrad)
       .Example({Shape{2, 3}}).Example({Shape{2, 3, 4}}).Example({Shape{5}});
-  ops.Add("LogSoftmax")
-      .Doc("logits - log(sum(exp(logits))) along the last dimension.")
-      .Input("logits: T").Output("logsoftmax: T").Attr("T: {half, bfloat16, float, double}")
+  ops.Get("LogSoftmax")
       .Shape(AtLeastVector).Kernel(kCpu, SoftmaxCpu<true>).Grad(LogSoftmaxGrad)
       .Example({Shape{2, 3}}).Example({Shape{2, 3, 4}}).Example({Shape{5}});
 }

@@ -257,68 +257,25 @@ Status SliceGradGradient(const Scope& s, Node& node, const std::vector<Output>& 
   return OkStatus();
 }
 
-void AddMasks(OpBuilder& op) {
-  for (const char* name : {"begin", "end", "ellipsis", "new_axis", "shrink_axis"}) {
-    op.Attr(StrCat(name, "_mask: int = 0"));
-  }
-}
-
 Tensor Indices(std::initializer_list<int32_t> values) { return Tensor::Vector(values); }
 
 }  // namespace
 
 void RegisterStridedSliceOps(OpRegistry& ops) {
-  {
-    OpBuilder op = ops.Add("StridedSlice");
-    op.Doc(
-          "input[begin:end:strides] with Python's meaning. Bit i of begin_mask and end_mask "
-          "leaves out that bound of entry i; of ellipsis_mask makes entry i `...`; of "
-          "new_axis_mask a new dimension of 1; of shrink_axis_mask a single index.")
-        .Input("input: T")
-        .Input("begin: Index")
-        .Input("end: Index")
-        .Input("strides: Index")
-        .Output("output: T")
-        .Attr("T: type")
-        .Attr("Index: {int16, int32, int64}");
-    AddMasks(op);
-    op.Shape(StridedSliceShape)
-        .Kernel<StridedSliceKernel>(kCpu, {.host_args = {"begin", "end", "strides"}})
-        .Grad(SliceGradient)
-        .Example({Shape{4, 5}, Indices({-1, 1}), Indices({0, 4}), Indices({-2, 2})})
-        .Example({Shape{4, 3, 5}, Indices({0, 0, 2}), Indices({0, 0, 3}), Indices({1, 1, 1})},
-                 {{"ellipsis_mask", 1}, {"new_axis_mask", 2}, {"shrink_axis_mask", 4}});
-  }
-  {
-    OpBuilder op = ops.Add("StridedSliceGrad");
-    op.Doc("Zeros of `shape` with dy where StridedSlice takes from: its gradient.")
-        .Input("shape: Index")
-        .Input("begin: Index")
-        .Input("end: Index")
-        .Input("strides: Index")
-        .Input("dy: T")
-        .Output("output: T")
-        .Attr("T: type")
-        .Attr("Index: {int32, int64}");
-    AddMasks(op);
-    op.Shape(StridedSliceGradShape)
-        .Kernel<StridedSliceGradKernel>(kCpu, {.host_args = {"shape", "begin", "end", "strides"}})
-        .Grad(SliceGradGradient)
-        .Example(
-            {Indices({4, 5}), Indices({-1, 1}), Indices({0, 4}), Indices({-2, 2}), Shape{2, 2}});
-  }
-  OpBuilder op = ops.Add("StridedSliceAssign");
-  op.Doc("Writes a value into the part of a variable that StridedSlice would take.")
-      .Input("ref: Ref(T)")
-      .Input("begin: Index")
-      .Input("end: Index")
-      .Input("strides: Index")
-      .Input("value: T")
-      .Output("output_ref: Ref(T)")
-      .Attr("T: type")
-      .Attr("Index: {int32, int64}");
-  AddMasks(op);
-  op.Shape(UnchangedShape)
+  ops.Get("StridedSlice")
+      .Shape(StridedSliceShape)
+      .Kernel<StridedSliceKernel>(kCpu, {.host_args = {"begin", "end", "strides"}})
+      .Grad(SliceGradient)
+      .Example({Shape{4, 5}, Indices({-1, 1}), Indices({0, 4}), Indices({-2, 2})})
+      .Example({Shape{4, 3, 5}, Indices({0, 0, 2}), Indices({0, 0, 3}), Indices({1, 1, 1})},
+               {{"ellipsis_mask", 1}, {"new_axis_mask", 2}, {"shrink_axis_mask", 4}});
+  ops.Get("StridedSliceGrad")
+      .Shape(StridedSliceGradShape)
+      .Kernel<StridedSliceGradKernel>(kCpu, {.host_args = {"shape", "begin", "end", "strides"}})
+      .Grad(SliceGradGradient)
+      .Example({Indices({4, 5}), Indices({-1, 1}), Indices({0, 4}), Indices({-2, 2}), Shape{2, 2}});
+  ops.Get("StridedSliceAssign")
+      .Shape(UnchangedShape)
       .Kernel<StridedSliceAssignKernel>(kCpu, {.host_args = {"begin", "end", "strides"}})
       .NoExample("needs a variable; strided_slice_ops_test covers it");
 }

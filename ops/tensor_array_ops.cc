@@ -303,78 +303,57 @@ constexpr char kNeedsTensorArray[] = "needs a step's resources; tensor_array_ops
 
 /// Starts an op on an array: every one is stateful and takes the handle first.
 void AddArrayOp(OpBuilder& op, std::string_view doc) {
-  op.Doc(doc).Stateful().Input("handle: resource").NoExample(kNeedsTensorArray);
+  op.NoExample(kNeedsTensorArray);
 }
 
 void RegisterWrites(OpRegistry& ops) {
   {
-    OpBuilder op = ops.Add("TensorArrayWriteV3");
+    OpBuilder op = ops.Get("TensorArrayWriteV3");
     AddArrayOp(op, "Sets one element, which must not have been written before.");
-    op.Input("index: int32").Input("value: T").Input("flow_in: float").Output("flow_out: float");
-    op.Attr("T: type").Shape(ScalarShape).Grad(TensorArrayWriteGrad);
+    op.Shape(ScalarShape).Grad(TensorArrayWriteGrad);
     op.Kernel(kCpu, WriteKernel, {.host_args = {"handle", "index"}});
   }
   {
-    OpBuilder op = ops.Add("TensorArrayScatterV3");
+    OpBuilder op = ops.Get("TensorArrayScatterV3");
     AddArrayOp(op, "Sets elements to the slices of value along its first dimension.");
-    op.Input("indices: int32").Input("value: T").Input("flow_in: float").Output("flow_out: float");
-    op.Attr("T: type").Shape(ScalarShape).Grad(TensorArrayScatterGrad);
+    op.Shape(ScalarShape).Grad(TensorArrayScatterGrad);
     op.Kernel(kCpu, TensorArrayScatterKernel, {.host_args = {"handle", "indices"}});
   }
-  OpBuilder op = ops.Add("TensorArraySplitV3");
+  OpBuilder op = ops.Get("TensorArraySplitV3");
   AddArrayOp(op, "Sets all elements to consecutive rows of value; lengths says how many each.");
-  op.Input("value: T").Input("lengths: int64").Input("flow_in: float").Output("flow_out: float");
-  op.Attr("T: type").Shape(ScalarShape).Grad(TensorArraySplitGrad);
+  op.Shape(ScalarShape).Grad(TensorArraySplitGrad);
   op.Kernel(kCpu, TensorArraySplitKernel, {.host_args = {"handle", "lengths"}});
 }
 
 void RegisterReads(OpRegistry& ops) {
   {
-    OpBuilder op = ops.Add("TensorArrayReadV3");
+    OpBuilder op = ops.Get("TensorArrayReadV3");
     AddArrayOp(op, "One element.");
-    op.Input("index: int32").Input("flow_in: float").Output("value: dtype").Attr("dtype: type");
     op.Shape(UnknownShape).Grad(TensorArrayReadGrad);
     op.Kernel(kCpu, TensorArrayReadKernel, {.host_args = {"handle", "index"}});
   }
   {
-    OpBuilder op = ops.Add("TensorArrayGatherV3");
+    OpBuilder op = ops.Get("TensorArrayGatherV3");
     AddArrayOp(op, "Elements of equal shape along a new first dimension.");
-    op.Input("indices: int32").Input("flow_in: float").Output("value: dtype").Attr("dtype: type");
-    op.Attr("element_shape: shape = { unknown_rank: true }");
     op.Shape(TensorArrayGatherShape).Grad(TensorArrayGatherGrad);
     op.Kernel<TensorArrayGatherKernel>(kCpu, {.host_args = {"handle", "indices"}});
   }
   {
-    OpBuilder op = ops.Add("TensorArrayConcatV3");
+    OpBuilder op = ops.Get("TensorArrayConcatV3");
     AddArrayOp(op, "All elements one after the other, and how many rows each has.");
-    op.Input("flow_in: float").Output("value: dtype").Output("lengths: int64").Attr("dtype: type");
-    op.Attr("element_shape_except0: shape = { unknown_rank: true }");
     op.Shape(UnknownShape).Grad(TensorArrayConcatGrad);
     op.Kernel<TensorArrayConcatKernel>(kCpu, {.host_args = {"handle", "lengths"}});
   }
-  OpBuilder op = ops.Add("TensorArraySizeV3");
+  OpBuilder op = ops.Get("TensorArraySizeV3");
   AddArrayOp(op, "The number of elements.");
-  op.Input("flow_in: float").Output("size: int32").Shape(ScalarShape).NotDifferentiable();
+  op.Shape(ScalarShape).NotDifferentiable();
   op.Kernel(kCpu, TensorArraySizeKernel, {.host_args = {"handle", "size"}});
 }
 
 }  // namespace
 
 void RegisterTensorArrayOps(OpRegistry& ops) {
-  ops.Add("TensorArrayV3")
-      .Doc(
-          "A new array of this step. Elements are written once, and read once when "
-          "clear_after_read.")
-      .Input("size: int32")
-      .Output("handle: resource")
-      .Output("flow: float")
-      .Attr("dtype: type")
-      .Attr("element_shape: shape = { unknown_rank: true }")
-      .Attr("dynamic_size: bool = false")
-      .Attr("clear_after_read: bool = true")
-      .Attr("identical_element_shapes: bool = false")
-      .Attr("tensor_array_name: string = ''")
-      .Stateful()
+  ops.Get("TensorArrayV3")
       .Shape(ScalarShape)
       .Kernel<CreateKernel>(kCpu, {.host_args = {"size", "handle"}})
       .NotDifferentiable()
@@ -382,13 +361,12 @@ void RegisterTensorArrayOps(OpRegistry& ops) {
   RegisterWrites(ops);
   RegisterReads(ops);
   {
-    OpBuilder op = ops.Add("TensorArrayGradV3");
+    OpBuilder op = ops.Get("TensorArrayGradV3");
     AddArrayOp(op, "The array that adds up the gradients of an array's elements.");
-    op.Input("flow_in: float").Output("grad_handle: resource").Output("flow_out: float");
-    op.Attr("source: string").Shape(ScalarShape).NotDifferentiable();
+    op.Shape(ScalarShape).NotDifferentiable();
     op.Kernel<GradKernel>(kCpu, {.host_args = {"handle", "grad_handle"}});
   }
-  OpBuilder op = ops.Add("TensorArrayCloseV3");
+  OpBuilder op = ops.Get("TensorArrayCloseV3");
   AddArrayOp(op, "Ends an array and drops its elements.");
   op.Shape(NoOutputShape).NotDifferentiable();
   op.Kernel(kCpu, TensorArrayCloseKernel, {.host_args = {"handle"}});

@@ -197,22 +197,12 @@ class ApplyKernel final : public Kernel {
   std::array<std::unique_ptr<VariableInput>, Rule::kVariables> inputs_;
 };
 
-/// Adds Apply<name> and ResourceApply<name>. `variables` and `values` are the input names.
+/// Adds Apply<name> and ResourceApply<name>.
 template <typename Rule>
-void AddRule(OpRegistry& ops, std::string_view name, std::string_view doc,
-             const std::vector<std::string_view>& variables,
-             const std::vector<std::string_view>& values,
-             const std::vector<std::string_view>& attrs = {}) {
-  for (const bool resource : {false, true}) {
-    OpBuilder op = ops.Add(StrCat(resource ? "ResourceApply" : "Apply", name));
-    op.Doc(doc);
-    for (const auto v : variables) op.Input(StrCat(v, resource ? ": resource" : ": Ref(T)"));
-    for (const auto v : values) op.Input(StrCat(v, ": T"));
-    if (!resource) op.Output("out: Ref(T)");
-    op.Attr(StrCat("T: {", kNumberTypes, "}")).Attr("use_locking: bool = false");
-    for (const auto a : attrs) op.Attr(a);
-    if (resource) op.Stateful();
-    op.Shape(resource ? NoOutputShape : UnchangedShape)
+void AddRule(OpRegistry& ops, std::string_view name) {
+  for (const char* prefix : {"Apply", "ResourceApply"}) {
+    OpBuilder op = ops.Get(StrCat(prefix, name));
+    op.Shape(op.schema().outputs.empty() ? NoOutputShape : UnchangedShape)
         .template Kernel<ApplyKernel<Rule>>(kCpu,
                                             {.types = {{"T", DTypesOf(typename Rule::Types())}}})
         .NoExample("needs a variable; training_ops_test covers it");
@@ -222,22 +212,10 @@ void AddRule(OpRegistry& ops, std::string_view name, std::string_view doc,
 }  // namespace
 
 void RegisterTrainingOps(OpRegistry& ops) {
-  AddRule<GradientDescentRule>(ops, "GradientDescent", "var -= alpha * delta", {"var"},
-                               {"alpha", "delta"});
-  AddRule<MomentumRule>(ops, "Momentum",
-                        "accum = momentum * accum + grad; var -= lr * accum, or with use_nesterov "
-                        "var -= lr * (grad + momentum * accum)",
-                        {"var", "accum"}, {"lr", "grad", "momentum"},
-                        {"use_nesterov: bool = false"});
-  AddRule<AdagradRule>(ops, "Adagrad",
-                       "accum += grad^2 (if update_slots); var -= lr * grad / sqrt(accum)",
-                       {"var", "accum"}, {"lr", "grad"}, {"update_slots: bool = true"});
-  AddRule<AdamRule>(ops, "Adam",
-                    "m and v follow grad and grad^2 at rates 1 - beta1 and 1 - beta2; var -= "
-                    "lr * sqrt(1 - beta2_power) / (1 - beta1_power) * m / (sqrt(v) + epsilon)",
-                    {"var", "m", "v"},
-                    {"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"},
-                    {"use_nesterov: bool = false"});
+  AddRule<GradientDescentRule>(ops, "GradientDescent");
+  AddRule<MomentumRule>(ops, "Momentum");
+  AddRule<AdagradRule>(ops, "Adagrad");
+  AddRule<AdamRule>(ops, "Adam");
 }
 
 namespace {

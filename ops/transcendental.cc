@@ -144,7 +144,7 @@ static Output Grad(const Scope& s, Output, Output y, Output dy) {
 #undef TENON_FUNCTION_OP
 
 struct SigmoidOp {
-  static constexpr std::string_view kName = "Sigmoid", kDoc = "1 / (1 + exp(-x))";
+  static constexpr std::string_view kName = "Sigmoid";
   using Types = FloatComplexTypes;
   static constexpr double kCost = 4;
   static constexpr auto kFloatLoop = &VectorSigmoid;
@@ -163,7 +163,7 @@ Output ErfDerivative(const Scope& s, Output x, Output dy, double sign) {
 }
 
 struct ErfOp {
-  static constexpr std::string_view kName = "Erf", kDoc = "The Gauss error function";
+  static constexpr std::string_view kName = "Erf";
   using Types = FloatTypes;
   static constexpr double kCost = 4;
   static constexpr auto kFloatLoop = &VectorErf;
@@ -177,7 +177,7 @@ struct ErfOp {
 };
 
 struct ErfcOp {
-  static constexpr std::string_view kName = "Erfc", kDoc = "1 - erf(x), accurate for large x";
+  static constexpr std::string_view kName = "Erfc";
   using Types = FloatTypes;
   static constexpr double kCost = 10;
   template <typename T>

@@ -8,7 +8,7 @@ namespace tenon {
 namespace {
 
 struct AbsOp {
-  static constexpr std::string_view kName = "Abs", kDoc = "|x|";
+  static constexpr std::string_view kName = "Abs";
   using Types = SignedTypes;
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
@@ -19,7 +19,7 @@ struct AbsOp {
 };
 
 struct NegOp {
-  static constexpr std::string_view kName = "Neg", kDoc = "-x";
+  static constexpr std::string_view kName = "Neg";
   using Types = SignedComplexTypes;
   template <typename T>
   TENON_HD static T Apply(T x) {
@@ -30,7 +30,6 @@ struct NegOp {
 
 struct SignOp {
   static constexpr std::string_view kName = "Sign";
-  static constexpr std::string_view kDoc = "-1, 0 or 1; x / |x| of a complex x that is not 0";
   using Types = SignedComplexTypes;
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
@@ -48,7 +47,7 @@ struct SignOp {
 };
 
 struct SquareOp {
-  static constexpr std::string_view kName = "Square", kDoc = "x * x";
+  static constexpr std::string_view kName = "Square";
   using Types = NumericTypes;
   template <typename T>
   TENON_HD static T Apply(T x) {
@@ -60,7 +59,7 @@ struct SquareOp {
 };
 
 struct SqrtOp {
-  static constexpr std::string_view kName = "Sqrt", kDoc = "The square root of x; NaN below 0";
+  static constexpr std::string_view kName = "Sqrt";
   using Types = FloatComplexTypes;
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
@@ -73,7 +72,7 @@ struct SqrtOp {
 };
 
 struct RsqrtOp {
-  static constexpr std::string_view kName = "Rsqrt", kDoc = "1 / sqrt(x)";
+  static constexpr std::string_view kName = "Rsqrt";
   using Types = FloatComplexTypes;
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
@@ -86,7 +85,7 @@ struct RsqrtOp {
 };
 
 struct ReciprocalOp {
-  static constexpr std::string_view kName = "Reciprocal", kDoc = "1 / x; an integer 0 gives 0";
+  static constexpr std::string_view kName = "Reciprocal";
   using Types = SignedComplexTypes;
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
@@ -103,16 +102,14 @@ struct ReciprocalOp {
 };
 
 struct InvOp : ReciprocalOp {
-  static constexpr std::string_view kName = "Inv", kDoc = "The old name of Reciprocal";
+  static constexpr std::string_view kName = "Inv";
   static Output Grad(const Scope& s, Output, Output y, Output dy) {
     return s.Op("InvGrad").Input(y).Input(dy).Output();
   }
 };
 
 struct ConjOp {
-  static constexpr std::string_view kName = "Conj", kDoc = "The complex conjugate";
-  static constexpr std::string_view kInput = "input", kOutput = "output";
-  static constexpr std::string_view kAllowed = "{complex64, complex128, variant} = DT_COMPLEX64";
+  static constexpr std::string_view kName = "Conj";
   using Types = ComplexTypes;
   template <typename T>
   TENON_HD static T Apply(T x) {
@@ -140,7 +137,7 @@ TENON_ROUNDING_OP(Rint, "The nearest integer, halves to even", FloatTypes, Round
 #undef TENON_ROUNDING_OP
 
 struct IsNanOp {
-  static constexpr std::string_view kName = "IsNan", kDoc = "Whether x is not a number";
+  static constexpr std::string_view kName = "IsNan";
   using Types = FloatTypes;
   template <typename T>
   TENON_HD static bool Apply(T x) {
@@ -149,7 +146,7 @@ struct IsNanOp {
 };
 
 struct IsInfOp {
-  static constexpr std::string_view kName = "IsInf", kDoc = "Whether x is infinite";
+  static constexpr std::string_view kName = "IsInf";
   using Types = FloatTypes;
   template <typename T>
   TENON_HD static bool Apply(T x) {
@@ -158,7 +155,7 @@ struct IsInfOp {
 };
 
 struct IsFiniteOp {
-  static constexpr std::string_view kName = "IsFinite", kDoc = "Neither infinite nor NaN";
+  static constexpr std::string_view kName = "IsFinite";
   using Types = FloatTypes;
   template <typename T>
   TENON_HD static bool Apply(T x) {
@@ -167,15 +164,14 @@ struct IsFiniteOp {
 };
 
 struct LogicalNotOp {
-  static constexpr std::string_view kName = "LogicalNot", kDoc = "Whether x is false";
+  static constexpr std::string_view kName = "LogicalNot";
   static constexpr bool kNotDifferentiable = true;
   using Types = TypeList<bool>;
   TENON_HD static bool Apply(bool x) { return !x; }
 };
 
 struct ZerosLikeOp {
-  static constexpr std::string_view kName = "ZerosLike", kDoc = "Zeros in the shape of x";
-  static constexpr std::string_view kAllowed = "type";
+  static constexpr std::string_view kName = "ZerosLike";
   static constexpr bool kNotDifferentiable = true;
   using Types = decltype(ConcatTypes(PlainTypes(), TypeList<TString>()));
   template <typename T>
@@ -185,7 +181,7 @@ struct ZerosLikeOp {
 };
 
 struct OnesLikeOp {
-  static constexpr std::string_view kName = "OnesLike", kDoc = "Ones in the shape of x";
+  static constexpr std::string_view kName = "OnesLike";
   static constexpr bool kNotDifferentiable = true;
   using Types = PlainTypes;
   template <typename T>

@@ -135,13 +135,7 @@ Status IsInitialized(KernelContext& ctx) {
 
 template <Update kUpdate>
 void AddAssignUpdate(OpRegistry& ops, std::string_view name, std::string_view doc) {
-  ops.Add(name)
-      .Doc(doc)
-      .Input("ref: Ref(T)")
-      .Input("value: T")
-      .Output("output_ref: Ref(T)")
-      .Attr(StrCat("T: {", kNumberTypes, "}"))
-      .Attr("use_locking: bool = false")
+  ops.Get(name)
       .Shape(MergedShape)
       .Kernel(kCpu, AssignUpdate<kUpdate>, {.types = {{"T", DTypesOf(NumericTypes())}}})
       .NotDifferentiable()
@@ -151,37 +145,15 @@ void AddAssignUpdate(OpRegistry& ops, std::string_view name, std::string_view do
 }  // namespace
 
 void RegisterVariableOps(OpRegistry& ops) {
-  ops.Add("VariableV2")
-      .Doc("A reference to the variable of that name in its task; reads as its value.")
-      .Output("ref: Ref(dtype)")
-      .Attr("shape: shape")
-      .Attr("dtype: type")
-      .Attr("container: string = ''")
-      .Attr("shared_name: string = ''")
-      .Stateful()
+  ops.Get("VariableV2")
       .Shape(VariableOpShape)
       .Kernel<VariableKernel>(kCpu)
       .NoExample("is uninitialised when run alone; variable_ops_test covers it");
-  ops.Add("Variable")
-      .Doc("VariableV2 as graphs before TensorFlow 0.12 write it.")
-      .Output("ref: Ref(dtype)")
-      .Attr("shape: shape")
-      .Attr("dtype: type")
-      .Attr("container: string = ''")
-      .Attr("shared_name: string = ''")
-      .Stateful()
+  ops.Get("Variable")
       .Shape(VariableOpShape)
       .Kernel<VariableKernel>(kCpu)
       .NoExample("is uninitialised when run alone; variable_ops_test covers it");
-  ops.Add("Assign")
-      .Doc("Sets a variable to a value, and gives the variable.")
-      .Input("ref: Ref(T)")
-      .Input("value: T")
-      .Output("output_ref: Ref(T)")
-      .Attr("T: type")
-      .Attr("validate_shape: bool = true")
-      .Attr("use_locking: bool = true")
-      .AllowsUninitializedInput()
+  ops.Get("Assign")
       .Shape(AssignShape)
       .Kernel<AssignKernel>(kCpu)
       .NotDifferentiable()
@@ -190,12 +162,7 @@ void RegisterVariableOps(OpRegistry& ops) {
                                 "Adds a value to a variable, and gives the variable.");
   AddAssignUpdate<Update::kSubtract>(ops, "AssignSub",
                                      "Subtracts a value from a variable, and gives the variable.");
-  ops.Add("IsVariableInitialized")
-      .Doc("Whether a variable has been assigned.")
-      .Input("ref: Ref(dtype)")
-      .Output("is_initialized: bool")
-      .Attr("dtype: type")
-      .AllowsUninitializedInput()
+  ops.Get("IsVariableInitialized")
       .Shape(ScalarShape)
       .Kernel<InlineKernel<IsInitialized>>(kCpu)
       .NoExample("needs a variable; variable_ops_test covers it");
