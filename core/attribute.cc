@@ -54,9 +54,28 @@ bool Same(const std::vector<FunctionName>& a, const std::vector<FunctionName>& b
   return SameList(a, b);
 }
 
+template <typename T>
+Attribute List(const std::vector<Attribute>& values) {
+  std::vector<T> list;
+  for (const Attribute& v : values) list.push_back(*v.get_if<T>());
+  return Attribute(std::move(list));
+}
+
 bool NameLess(const AttributeMap::Entry& e, std::string_view name) { return e.first < name; }
 
 }  // namespace
+
+Attribute Attribute::ListOf(std::string_view kind, const std::vector<Attribute>& values) {
+  if (kind == "string") return List<std::string>(values);
+  if (kind == "int") return List<int64_t>(values);
+  if (kind == "float") return List<float>(values);
+  if (kind == "bool") return List<bool>(values);
+  if (kind == "type") return List<DType>(values);
+  if (kind == "shape") return List<PartialShape>(values);
+  if (kind == "tensor") return List<Tensor>(values);
+  TENON_CHECK(kind == "func", "there is no list of ", kind);
+  return List<FunctionName>(values);
+}
 
 std::string_view Attribute::kind() const { return kKinds[value_.index()]; }
 

@@ -49,6 +49,9 @@ class Attribute {
   template <typename T>
   Attribute(std::vector<T> v) : value_(std::move(v)) {}            // NOLINT
 
+  /// A list of `kind` ("int", "type", …) of values that are each of that kind.
+  static Attribute ListOf(std::string_view kind, const std::vector<Attribute>& values);
+
   /// The value, or null when it is of another type.
   template <typename T>
   const T* get_if() const {

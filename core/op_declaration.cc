@@ -122,22 +122,6 @@ DTypeVector NamedTypes(std::string_view name) {
   return types;
 }
 
-template <typename T>
-Attribute ListOf(const std::vector<Attribute>& values) {
-  std::vector<T> list;
-  for (const Attribute& v : values) list.push_back(*v.get_if<T>());
-  return Attribute(std::move(list));
-}
-
-Attribute MakeList(std::string_view kind, const std::vector<Attribute>& values) {
-  if (kind == "string") return ListOf<std::string>(values);
-  if (kind == "int") return ListOf<int64_t>(values);
-  if (kind == "float") return ListOf<float>(values);
-  if (kind == "bool") return ListOf<bool>(values);
-  if (kind == "type") return ListOf<DType>(values);
-  return ListOf<PartialShape>(values);
-}
-
 class Parser {
  public:
   explicit Parser(std::string_view text) : lexer_(text) { Advance(), Advance(); }
@@ -373,7 +357,7 @@ class Parser {
       if (!values.empty()) Want(',', "',' or ']'");
       values.push_back(Value(element));
     }
-    return MakeList(element, values);
+    return Attribute::ListOf(element, values);
   }
 
   static void Finish(std::vector<Argument>& from, OpSchema* op, std::vector<ArgSchema>* to) {

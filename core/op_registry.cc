@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/graph.h"
+#include "core/op_declaration.h"
 
 namespace tenon {
 namespace {
@@ -36,12 +37,6 @@ bool TypesMatch(const KernelOptions& options, const AttributeMap& attrs) {
   return true;
 }
 
-template <typename T>
-T OrDie(StatusOr<T> value) {
-  TENON_CHECK(value.ok(), Message(value.status()));
-  return *std::move(value);
-}
-
 }  // namespace
 
 const KernelRegistration* OpRegistration::FindKernel(DeviceKind device,
@@ -69,47 +64,6 @@ StatusOr<std::unique_ptr<Kernel>> OpRegistration::MakeKernel(KernelConstruction&
   return kernel;
 }
 
-OpBuilder::~OpBuilder() {
-  for (const std::string& text : inputs_) {
-    op_.schema.inputs.push_back(OrDie(ParseArg(text, op_.schema)));
-  }
-  for (const std::string& text : outputs_) {
-    op_.schema.outputs.push_back(OrDie(ParseArg(text, op_.schema)));
-  }
-}
-
-OpBuilder& OpBuilder::Doc(std::string_view text) {
-  op_.schema.doc = text;
-  return *this;
-}
-OpBuilder& OpBuilder::Input(std::string_view arg) {
-  inputs_.emplace_back(arg);
-  return *this;
-}
-OpBuilder& OpBuilder::Output(std::string_view arg) {
-  outputs_.emplace_back(arg);
-  return *this;
-}
-OpBuilder& OpBuilder::Attr(std::string_view attr) {
-  op_.schema.attrs.push_back(OrDie(ParseAttr(attr)));
-  return *this;
-}
-OpBuilder& OpBuilder::Stateful() {
-  op_.schema.is_stateful = true;
-  return *this;
-}
-OpBuilder& OpBuilder::Commutative() {
-  op_.schema.is_commutative = true;
-  return *this;
-}
-OpBuilder& OpBuilder::Aggregate() {
-  op_.schema.is_aggregate = true;
-  return *this;
-}
-OpBuilder& OpBuilder::AllowsUninitializedInput() {
-  op_.schema.allows_uninitialized_input = true;
-  return *this;
-}
 OpBuilder& OpBuilder::Shape(ShapeFn fn) {
   op_.shape = fn;
   return *this;
@@ -152,16 +106,21 @@ OpBuilder& OpBuilder::AddKernel(DeviceKind device, KernelOptions options, Kernel
 OpRegistry::OpRegistry() = default;
 OpRegistry::~OpRegistry() = default;
 
-OpBuilder OpRegistry::Add(std::string_view name) {
-  auto [it, added] = ops_.emplace(std::string(name), std::make_unique<OpRegistration>());
-  TENON_CHECK(added, "op registered twice: ", name);
-  it->second->schema.name = name;
-  return OpBuilder(*it->second);
+bool OpRegistry::Declare(std::string_view text, std::string_view file) {
+  if (!files_.emplace(file).second) return false;
+  auto declared = ParseOpDeclarations(text, file);
+  TENON_CHECK(declared.ok(), Message(declared.status()));
+  for (OpSchema& schema : *declared) {
+    auto [it, added] = ops_.emplace(schema.name, std::make_unique<OpRegistration>());
+    TENON_CHECK(added, file, ": op ", schema.name, " is declared already");
+    it->second->schema = std::move(schema);
+  }
+  return true;
 }
 
 OpBuilder OpRegistry::Get(std::string_view name) {
   const auto it = ops_.find(name);
-  TENON_CHECK(it != ops_.end(), "op not registered: ", name);
+  TENON_CHECK(it != ops_.end(), "op not declared: ", name);
   return OpBuilder(*it->second);
 }
 

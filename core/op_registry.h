@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -73,29 +74,15 @@ struct OpRegistration {
   StatusOr<std::unique_ptr<Kernel>> MakeKernel(KernelConstruction& c) const;
 };
 
-/// Builds one registration; what is wrong in it is a bug, found when the process starts.
+/// Adds what a declared op does; what is wrong in it is a bug, found when the process starts.
 ///
-///   ops.Add("MatMul").Doc("Matrix product of rank-2 a and b.")
-///       .Input("a: T").Input("b: T").Output("product: T")
-///       .Attr("T: {float, double}").Attr("transpose_a: bool = false")
-///       .Shape(MatMulShape).Kernel<MatMulCpu>(kCpu).Grad(MatMulGrad)
+///   ops.Get("MatMul").Shape(MatMulShape).Kernel<MatMulCpu>(kCpu).Grad(MatMulGrad)
 ///       .Example({Shape{2, 3}, Shape{3, 4}});
 class OpBuilder {
  public:
   explicit OpBuilder(OpRegistration& op) : op_(op) {}
-  /// Completes the registration: reads the arguments, which may name attributes given after them.
-  ~OpBuilder();
-  OpBuilder(const OpBuilder&) = delete;
-  OpBuilder& operator=(const OpBuilder&) = delete;
 
-  OpBuilder& Doc(std::string_view text);
-  OpBuilder& Input(std::string_view arg);
-  OpBuilder& Output(std::string_view arg);
-  OpBuilder& Attr(std::string_view attr);
-  OpBuilder& Stateful();
-  OpBuilder& Commutative();
-  OpBuilder& Aggregate();
-  OpBuilder& AllowsUninitializedInput();
+  const OpSchema& schema() const { return op_.schema; }
   OpBuilder& Shape(ShapeFn fn);
   OpBuilder& Grad(GradientFn fn);
   OpBuilder& NotDifferentiable();
@@ -120,8 +107,6 @@ class OpBuilder {
 
  private:
   OpRegistration& op_;
-  std::vector<std::string> inputs_;
-  std::vector<std::string> outputs_;
 };
 
 /// The ops a program knows. Filled by explicit calls (RegisterXxx(OpRegistry&), one a family) before
@@ -133,9 +118,11 @@ class OpRegistry {
   OpRegistry(const OpRegistry&) = delete;
   OpRegistry& operator=(const OpRegistry&) = delete;
 
-  /// A new op. The registration is complete when the expression ends.
-  OpBuilder Add(std::string_view name);
-  /// An op that is there, to add a kernel for another device.
+  /// The ops that `text` declares, as ParseOpDeclarations reads it. False, and nothing is done, when
+  /// `file` has been declared before; a text that cannot be read, or an op that is there already, is
+  /// a bug.
+  bool Declare(std::string_view text, std::string_view file);
+  /// A declared op, to add what it does.
   OpBuilder Get(std::string_view name);
 
   /// The op; null when unknown.
@@ -146,6 +133,7 @@ class OpRegistry {
   std::vector<const OpRegistration*> All() const;
 
  private:
+  std::set<std::string, std::less<>> files_;
   StringMap<std::unique_ptr<OpRegistration>> ops_;
 };
 

@@ -10,12 +10,7 @@
 #include "core/dtype.h"
 #include "core/status.h"
 
-// What an op takes and gives (TensorFlow's OpDef), and the small language it is written in:
-//
-//   inputs and outputs   "a: T"   "values: N * T"   "data: Tlist"   "ref: Ref(T)"   "n: int32"
-//   attributes           "T: {float, double}"   "N: int >= 1"   "keep_dims: bool = false"
-//                        "dtype: type = DT_FLOAT"   "shape: shape = { unknown_rank: true }"
-//                        "mode: {'SAME', 'VALID'} = 'SAME'"   "Tlist: list(type) >= 1"
+// What an op takes and gives: TensorFlow's OpDef.
 
 namespace tenon {
 
@@ -53,10 +48,6 @@ struct OpSchema {
 
   const AttrSchema* FindAttr(std::string_view attr_name) const;
 };
-
-/// Parse one line of the language above. InvalidArgument names what could not be read.
-StatusOr<ArgSchema> ParseArg(std::string_view text, const OpSchema& op);
-StatusOr<AttrSchema> ParseAttr(std::string_view text);
 
 /// Checks the attributes of a node against `schema`, adds the defaults of those that are missing,
 /// and gives empty lists their kind. Attributes the schema does not know are kept. InvalidArgument

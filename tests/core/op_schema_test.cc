@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/op_declaration.h"
 #include "tests/core/tiny_registry.h"
 #include "tests/testing/status_matchers.h"
 
@@ -14,56 +15,15 @@ using tenon::testing::IsError;
 using tenon::testing::kInvalid;
 using ::testing::ElementsAre;
 
-OpSchema SchemaWith(std::initializer_list<const char*> attrs) {
-  OpSchema schema;
-  schema.name = "Op";
-  for (const char* text : attrs) schema.attrs.push_back(*ParseAttr(text));
-  return schema;
-}
-
-TEST(ParseAttrTest, ReadsKindsDefaultsAndBounds) {
-  EXPECT_EQ(ParseAttr("N: int >= 2")->minimum, 2);
-  EXPECT_EQ(ParseAttr("f: float = -1.5")->default_value->ToString(), "-1.5");
-  EXPECT_EQ(ParseAttr("b: bool = true")->default_value->ToString(), "true");
-  EXPECT_EQ(ParseAttr("s: string = 'a b'")->default_value->ToString(), "\"a b\"");
-  EXPECT_EQ(ParseAttr("t: type = DT_HALF")->default_value->ToString(), "half");
-  EXPECT_EQ(ParseAttr("s: shape = { unknown_rank: true }")->default_value->ToString(), "<unknown>");
-  EXPECT_EQ(ParseAttr("l: list(int) = [1, -2]")->default_value->ToString(), "[1, -2]");
-  EXPECT_EQ(ParseAttr("l: list(string) = []")->default_value->kind(), "list(string)");
-  EXPECT_EQ(ParseAttr("l: list(type) >= 1")->kind, "list(type)");
-  EXPECT_THAT(ParseAttr("T: {float, int32} = DT_INT32")->allowed_types,
-              ElementsAre(DType::kFloat, DType::kInt32));
-  EXPECT_THAT(ParseAttr("p: {'SAME', 'VALID'}")->allowed_strings, ElementsAre("SAME", "VALID"));
-}
-
-TEST(ParseAttrTest, WhatCannotBeReadIsNamed) {
-  for (const char* text : {"", "N", "N int", "N: integer", "N: int = x", "T: {float", "T: {nope}",
-                           "l: list(int", "s: string = 'open", "b: bool = maybe", "N: int extra"}) {
-    EXPECT_THAT(ParseAttr(text), IsError(kInvalid, StrCat("'", text, "'"))) << text;
-  }
-}
-
-TEST(ParseArgTest, ReadsEveryForm) {
-  const OpSchema op = SchemaWith({"T: type", "N: int", "L: list(type)"});
-  EXPECT_EQ(ParseArg("x: float", op)->type, DType::kFloat);
-  EXPECT_EQ(ParseArg("x: T", op)->type_attr, "T");
-  EXPECT_TRUE(ParseArg("x: Ref(T)", op)->is_ref);
-  EXPECT_EQ(ParseArg("x: N * T", op)->number_attr, "N");
-  EXPECT_EQ(ParseArg("x: N * int32", op)->type, DType::kInt32);
-  EXPECT_EQ(ParseArg("x: L", op)->type_list_attr, "L");
-}
-
-TEST(ParseArgTest, WhatCannotBeReadIsNamed) {
-  const OpSchema op = SchemaWith({"T: type"});
-  for (const char* text : {"", "x", "x: U", "x: Ref(T", "x: T extra", ": T"}) {
-    EXPECT_THAT(ParseArg(text, op),
-                IsError(kInvalid, StrCat("op Op: cannot read argument '", text)))
-        << text;
-  }
+/// What `text` declares after "op Op".
+OpSchema Declared(std::string_view text) {
+  auto ops = ParseOpDeclarations(StrCat("op Op", text), "test.ops");
+  EXPECT_OK(ops);
+  return ops.ok() ? ops->front() : OpSchema();
 }
 
 TEST(ApplySchemaTest, AddsDefaultsAndKeepsUnknownAttributes) {
-  const OpSchema schema = SchemaWith({"N: int = 3", "L: list(string) = []"});
+  const OpSchema schema = Declared("() N: int = 3, L: list(string) = []");
   AttributeMap attrs = {{"other", 1.5f}};
   ASSERT_OK(ApplySchema(schema, &attrs));
   EXPECT_EQ(attrs.GetOr<int64_t>("N", 0), 3);
@@ -71,15 +31,15 @@ TEST(ApplySchemaTest, AddsDefaultsAndKeepsUnknownAttributes) {
 }
 
 TEST(ApplySchemaTest, GivesAnEmptyListItsKind) {
-  const OpSchema schema = SchemaWith({"L: list(type)"});
+  const OpSchema schema = Declared("() L: list(type)");
   AttributeMap attrs = {{"L", std::vector<int64_t>()}};
   ASSERT_OK(ApplySchema(schema, &attrs));
   EXPECT_EQ(attrs.Find("L")->kind(), "list(type)");
 }
 
 TEST(ApplySchemaTest, WrongAttributesAreRefused) {
-  const OpSchema schema = SchemaWith({"N: int >= 2", "T: {float, half} = DT_FLOAT",
-                                      "mode: {'a', 'b'} = 'a'", "L: list(int) >= 1 = [1]"});
+  const OpSchema schema = Declared(
+      "() N: int >= 2, T: {float, half} = float, mode: {'a', 'b'} = 'a', L: list(int) >= 1 = [1]");
   const auto apply = [&](AttributeMap attrs) { return ApplySchema(schema, &attrs); };
   const AttributeMap::Entry n("N", 2);
   EXPECT_OK(apply({n}));
@@ -92,11 +52,11 @@ TEST(ApplySchemaTest, WrongAttributesAreRefused) {
 }
 
 TEST(ArgTypesTest, ListsAndNumbersExpand) {
-  const OpSchema op = SchemaWith({"T: type", "N: int", "L: list(type)"});
+  const OpSchema op =
+      Declared("(a: N * T, b: L, c: Ref(T)) T: type, N: int, L: list(type)");
   const AttributeMap attrs = {
       {"T", DType::kHalf}, {"N", 2}, {"L", DTypeVector{DType::kInt8, DType::kBool}}};
-  const std::vector<ArgSchema> args = {*ParseArg("a: N * T", op), *ParseArg("b: L", op),
-                                       *ParseArg("c: Ref(T)", op)};
+  const std::vector<ArgSchema>& args = op.inputs;
   EXPECT_THAT(*ArgTypes(args, attrs), ElementsAre(DType::kHalf, DType::kHalf, DType::kInt8,
                                                   DType::kBool, MakeRef(DType::kHalf)));
   EXPECT_THAT(ArgTypes(args, {{"T", DType::kHalf}, {"N", int64_t{1} << 40}}),

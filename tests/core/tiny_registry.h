@@ -8,58 +8,45 @@ namespace tenon {
 /// A handful of ops without kernels, enough to build graphs of every form: Const, Placeholder,
 /// Identity, Add, MatMul, NoOp, VariableV2 (a ref), Assign, Split, AddN, Merge, NextIteration.
 inline void RegisterTinyOps(OpRegistry& ops) {
-  ops.Add("Const")
-      .Output("output: dtype")
-      .Attr("value: tensor")
-      .Attr("dtype: type")
-      .Shape([](ShapeContext& c) -> Status {
-        TENON_ASSIGN_OR_RETURN(const Tensor value, c.Attr<Tensor>("value"));
-        c.set_output(0, value.shape());
-        return OkStatus();
-      });
-  ops.Add("Placeholder")
-      .Output("output: dtype")
-      .Attr("dtype: type")
-      .Attr("shape: shape = { unknown_rank: true }")
-      .Shape([](ShapeContext& c) -> Status {
-        TENON_ASSIGN_OR_RETURN(PartialShape shape, c.Attr<PartialShape>("shape"));
-        c.set_output(0, shape);
-        return OkStatus();
-      });
-  ops.Add("Identity").Input("input: T").Output("output: T").Attr("T: type").Shape(UnchangedShape);
-  ops.Add("Add")
-      .Input("x: T")
-      .Input("y: T")
-      .Output("z: T")
-      .Attr("T: {float, int32}")
-      .Shape(BroadcastShape);
-  ops.Add("MatMul")
-      .Input("a: T")
-      .Input("b: T")
-      .Output("product: T")
-      .Attr("transpose_a: bool = false")
-      .Attr("transpose_b: bool = false")
-      .Attr("T: {float, double}");
-  ops.Add("NoOp").Shape(NoOutputShape);
-  ops.Add("VariableV2")
-      .Output("ref: Ref(dtype)")
-      .Attr("shape: shape")
-      .Attr("dtype: type")
-      .Attr("container: string = ''")
-      .Stateful();
-  ops.Add("Assign")
-      .Input("ref: Ref(T)")
-      .Input("value: T")
-      .Output("output_ref: Ref(T)")
-      .Attr("T: type");
-  ops.Add("Split")
-      .Input("value: T")
-      .Output("output: num_split * T")
-      .Attr("num_split: int >= 1")
-      .Attr("T: type");
-  ops.Add("AddN").Input("inputs: N * T").Output("sum: T").Attr("N: int >= 1").Attr("T: type");
-  ops.Add("Merge").Input("inputs: N * T").Output("output: T").Attr("N: int >= 1").Attr("T: type");
-  ops.Add("NextIteration").Input("data: T").Output("output: T").Attr("T: type").LoopBack();
+  ops.Declare(R"(
+      op Const() -> output: dtype
+        value: tensor, dtype: type
+      op Placeholder() -> output: dtype
+        dtype: type, shape: shape = ?
+      op Identity(input: T) -> output: T
+        T: type
+      op Add(x: T, y: T) -> z: T
+        T: {float, int32}
+      op MatMul(a: T, b: T) -> product: T
+        transpose_a: bool = false, transpose_b: bool = false, T: {float, double}
+      op NoOp()
+      op VariableV2() -> ref: Ref(dtype) [stateful]
+        shape: shape, dtype: type, container: string = ''
+      op Assign(ref: Ref(T), value: T) -> output_ref: Ref(T)
+        T: type
+      op Split(value: T) -> output: num_split * T
+        num_split: int >= 1, T: type
+      op AddN(inputs: N * T) -> sum: T
+        N: int >= 1, T: type
+      op Merge(inputs: N * T) -> output: T
+        N: int >= 1, T: type
+      op NextIteration(data: T) -> output: T
+        T: type)",
+              "tiny.ops");
+  ops.Get("Const").Shape([](ShapeContext& c) -> Status {
+    TENON_ASSIGN_OR_RETURN(const Tensor value, c.Attr<Tensor>("value"));
+    c.set_output(0, value.shape());
+    return OkStatus();
+  });
+  ops.Get("Placeholder").Shape([](ShapeContext& c) -> Status {
+    TENON_ASSIGN_OR_RETURN(PartialShape shape, c.Attr<PartialShape>("shape"));
+    c.set_output(0, shape);
+    return OkStatus();
+  });
+  ops.Get("Identity").Shape(UnchangedShape);
+  ops.Get("Add").Shape(BroadcastShape);
+  ops.Get("NoOp").Shape(NoOutputShape);
+  ops.Get("NextIteration").LoopBack();
 }
 
 /// The tiny ops in a registry that lives as long as the process.

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/op_declaration.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using tenon::testing::IsError;
+using tenon::testing::kInvalid;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::vector<OpSchema> Parse(std::string_view text) {
+  auto ops = ParseOpDeclarations(text, "test.ops");
+  EXPECT_OK(ops);
+  return ops.ok() ? *std::move(ops) : std::vector<OpSchema>(1);
+}
+
+TEST(OpDeclarationTest, AnOpWithEverything) {
+  const std::vector<OpSchema> ops = Parse(R"(
+# A comment.
+op Mix(a: T, list: N * T,
+    var: Ref(T), more: Tlist) -> out: T, count: int32 [stateful, commutative]
+  "Mixes \"all\"."
+  "And more."
+  a, more "What goes in."
+  N: int >= 2
+  T: {float, half} = half, flag: bool = true "Of both."
+  Tlist: list(type) >= 0
+op Next() -> out: string  # nothing else
+op op(types: int32) [aggregate, allows_uninitialized_input])");
+  ASSERT_THAT(ops, SizeIs(3));
+  const OpSchema& mix = ops[0];
+  EXPECT_EQ(mix.name, "Mix");
+  EXPECT_EQ(mix.doc, "Mixes \"all\". And more.");
+  EXPECT_TRUE(mix.is_stateful && mix.is_commutative && !mix.is_aggregate);
+  ASSERT_THAT(mix.inputs, SizeIs(4));
+  EXPECT_EQ(mix.inputs[0].type_attr, "T");
+  EXPECT_EQ(mix.inputs[0].doc, "What goes in.");
+  EXPECT_EQ(mix.inputs[1].number_attr, "N");
+  EXPECT_EQ(mix.inputs[1].doc, "");
+  EXPECT_TRUE(mix.inputs[2].is_ref);
+  EXPECT_EQ(mix.inputs[3].type_list_attr, "Tlist");
+  EXPECT_EQ(mix.inputs[3].doc, "What goes in.");
+  ASSERT_THAT(mix.outputs, SizeIs(2));
+  EXPECT_EQ(mix.outputs[1].type, DType::kInt32);
+  ASSERT_THAT(mix.attrs, SizeIs(4));
+  EXPECT_EQ(mix.attrs[0].minimum, 2);
+  EXPECT_EQ(mix.attrs[0].doc, "");
+  EXPECT_THAT(mix.attrs[1].allowed_types, ElementsAre(DType::kFloat, DType::kHalf));
+  EXPECT_EQ(mix.attrs[1].doc, "Of both.");
+  EXPECT_EQ(mix.attrs[2].doc, "Of both.");
+  EXPECT_EQ(mix.attrs[3].kind, "list(type)");
+  EXPECT_EQ(ops[1].name, "Next");
+  EXPECT_THAT(ops[1].inputs, IsEmpty());
+  EXPECT_TRUE(ops[2].is_aggregate && ops[2].allows_uninitialized_input);
+}
+
+TEST(OpDeclarationTest, KindsAndDefaults) {
+  const OpSchema op = Parse(R"(op Op()
+      i: int = -3, f: float = 1e-05, b: bool = false, s: string = 'it\'s\n', t: type = int64
+      k: shape = ?, d: shape = [2, -1], l: list(int) = [1, -2], e: list(string) = []
+      h: list(shape) = [[1], ?], w: list(float) = [0.5, 2], m: {'SAME', 'VALID'} = 'SAME'
+      x: index = int32, n: numeric, fn: list(func) >= 1, any: tensor)")[0];
+  const auto text = [&op](std::string_view name) {
+    return op.FindAttr(name)->default_value->ToString();
+  };
+  EXPECT_EQ(text("i"), "-3");
+  EXPECT_EQ(text("f"), "1e-05");
+  EXPECT_EQ(text("b"), "false");
+  EXPECT_EQ(text("s"), "\"it's\n\"");
+  EXPECT_EQ(text("t"), "int64");
+  EXPECT_EQ(text("k"), "<unknown>");
+  EXPECT_EQ(text("d"), "[2,?]");
+  EXPECT_EQ(text("l"), "[1, -2]");
+  EXPECT_EQ(op.FindAttr("e")->default_value->kind(), "list(string)");
+  EXPECT_EQ(text("h"), "[[1], <unknown>]");
+  EXPECT_EQ(text("w"), "[0.5, 2]");
+  EXPECT_THAT(op.FindAttr("m")->allowed_strings, ElementsAre("SAME", "VALID"));
+  EXPECT_THAT(op.FindAttr("x")->allowed_types, ElementsAre(DType::kInt32, DType::kInt64));
+  EXPECT_THAT(op.FindAttr("n")->allowed_types, SizeIs(19));
+  EXPECT_EQ(op.FindAttr("fn")->kind, "list(func)");
+  EXPECT_FALSE(op.FindAttr("any")->default_value);
+}
+
+TEST(OpDeclarationTest, WhatCannotBeReadIsNamedWithItsLine) {
+  const struct {
+    const char* text;
+    const char* error;
+  } cases[] = {
+      {"Op()", "test.ops:1: found 'Op', wanted 'op'"},
+      {"op\n\n(a: int32)", "test.ops:3: found '(', wanted a name"},
+      {"op Op(a int32)", "found 'int32', wanted ':'"},
+      {"op Op(a: int32 b: int32)", "found 'b', wanted ',' or ')'"},
+      {"op Op(a: T)", "'T' is no type and no attribute"},
+      {"op Op(a: T) T: int", "attribute T is no type"},
+      {"op Op(a: N * T) T: type, N: float", "there is no int attribute N"},
+      {"op Op(a: Ref(T) T: type", "wanted ')'"},
+      {"op Op(a: int32, a: int32)", "op Op has two of the name a"},
+      {"op Op(a: int32) a: int", "op Op has two of the name a"},
+      {"op Op() [fast]", "found 'fast', wanted stateful"},
+      {"op Op(a: int32) b \"doc\"", "found 'b', wanted an argument's or attribute's name"},
+      {"op Op(a: int32) a \"doc\" a \"doc\"", "a has two texts"},
+      {"op Op(a: int32) a", "found 'a', wanted an argument's"},
+      {"op Op() N: integer", "found 'integer', wanted a kind of attribute"},
+      {"op Op() N: int = x", "found 'x', wanted an integer"},
+      {"op Op() N: int = 1.5", "found '1.5', wanted an integer"},
+      {"op Op() N: bool >= 1", "wanted no minimum"},
+      {"op Op() T: {float", "found the end, wanted ',' or '}'"},
+      {"op Op() T: {nope}", "found 'nope', wanted a type"},
+      {"op Op() l: list(int", "found the end, wanted ')'"},
+      {"op Op() s: string = 'open", "a text has no end"},
+      {"op Op() s: string = '\\x'", "a backslash stands before"},
+      {"op Op() s: string = \"doc\"", "wanted a text in ''"},
+      {"op Op() b: bool = maybe", "found 'maybe', wanted true or false"},
+      {"op Op() t: tensor = 1", "there is none for a tensor"},
+      {"op Op() k: shape = 3", "found '3', wanted '[' or '?'"},
+      {"op Op(a: int32) ->", "found the end, wanted a name"},
+      {"op Op() \"doc", "a text has no end"},
+      {"op Op() %", "found '%'"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_THAT(ParseOpDeclarations(c.text, "test.ops"), IsError(kInvalid, c.error)) << c.text;
+  }
+}
+
+}  // namespace
+}  // namespace tenon
