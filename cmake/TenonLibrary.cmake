@@ -8,7 +8,7 @@
 # Sets OUT to the .cc files below the folder, as seen from the source tree.
 function(tenon_sources OUT FOLDER)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${FOLDER}/*.cc")
-  list(FILTER found EXCLUDE REGEX "/runtime/cuda/|_cuda\\.cc$")
+  list(FILTER found EXCLUDE REGEX "/runtime/cuda/|/core/generator/|_cuda\\.cc$")
   set(${OUT} ${found} PARENT_SCOPE)
 endfunction()
 
@@ -33,6 +33,21 @@ function(tenon_library FOLDER)
   target_link_libraries(${target} ${scope} ${ARG_DEPENDS} ${ARG_LINK})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${FOLDER})
   set_property(GLOBAL APPEND PROPERTY TENON_LIBRARIES ${target})
+endfunction()
+
+# Adds what tenon_generate_ops makes of every .ops file below FOLDER to its library.
+function(tenon_declared_ops FOLDER)
+  add_executable(tenon_generate_ops "${PROJECT_SOURCE_DIR}/core/generator/main.cc")
+  target_link_libraries(tenon_generate_ops PRIVATE tenon_core tenon_warnings)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${FOLDER}/*.ops")
+  foreach(declarations IN LISTS found)
+    cmake_path(GET declarations STEM family)
+    set(code "${PROJECT_BINARY_DIR}/gen/${FOLDER}/${family}_ops.cc")
+    add_custom_command(OUTPUT "${code}" DEPENDS "${declarations}" tenon_generate_ops
+      COMMAND tenon_generate_ops "${declarations}" "${code}")
+    target_sources(tenon_${FOLDER} PRIVATE "${code}")
+  endforeach()
+  file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/gen/${FOLDER}")
 endfunction()
 
 function(tenon_program NAME)
