@@ -48,6 +48,7 @@ class ServerStream final : public PeerStream {
       case cluster::PeerFrame::kCancel:
         return CancelCall(id);
       default:
+        if (NewCall(id) == nullptr) return Cancel();
         return Answer(id, InvalidArgument("a frame of a kind that is not known"), nullptr);
     }
   }

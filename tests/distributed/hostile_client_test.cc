@@ -98,6 +98,18 @@ class HostileClientTest : public ::testing::Test {
     return status.ok() && ran.tensor_size() == 1;
   }
 
+  /// A receive of what no step makes.
+  cluster::PeerFrame Receive() {
+    GetStatusResponse status;
+    EXPECT_TRUE(
+        RawCaller(server_->target()).Call(kWorker + "GetStatus", GetStatusRequest(), &status).ok());
+    const std::string device = status.device_attributes(0).name();
+    const RendezvousKey key{device, status.device_attributes(0).incarnation(), device, "x", 0, 0};
+    cluster::PeerFrame frame;
+    frame.mutable_recv_tensor()->set_rendezvous_key(key.ToString());
+    return frame;
+  }
+
   /// Waits until the process holds what it held before, but for `mebibytes`.
   void ExpectBack(const Holdings& before, int64_t mebibytes = 48) {
     EXPECT_TRUE(Answers());
@@ -299,26 +311,42 @@ class MutePeer {
 
 TEST_F(HostileClientTest, AHundredThousandReceivesForStepsThatNobodyRuns) {
   const Holdings before = Holdings::Now();
-  GetStatusResponse status;
-  RawCaller caller(server_->target());
-  ASSERT_TRUE(caller.Call(kWorker + "GetStatus", GetStatusRequest(), &status).ok());
-  const std::string device = status.device_attributes(0).name();
-  const RendezvousKey key{device, status.device_attributes(0).incarnation(), device, "x", 0, 0};
+  cluster::PeerFrame receive = Receive();
   {
     MutePeer peer(server_->target());
     uint64_t call = 0;
     for (int i = 0; i < (kSanitized ? 10 : 100); ++i) {
       FrameBatch batch;
       for (int j = 0; j < 1000; ++j) {
-        cluster::PeerFrame frame;
-        frame.set_call(++call);
-        frame.mutable_recv_tensor()->set_step_id(static_cast<int64_t>(call));
-        frame.mutable_recv_tensor()->set_rendezvous_key(key.ToString());
-        batch.Add(frame);
+        receive.set_call(++call);
+        receive.mutable_recv_tensor()->set_step_id(static_cast<int64_t>(call));
+        batch.Add(receive);
       }
       ASSERT_TRUE(peer.Send(batch.Take()));
     }
     EXPECT_TRUE(Answers());
+  }
+  ExpectBack(before);
+  EXPECT_NE(server_->Describe().find("receives that wait: 0"), std::string::npos)
+      << server_->Describe();
+}
+
+TEST_F(HostileClientTest, ReceivesWhoseNumbersOtherCallsUseToo) {
+  const Holdings before = Holdings::Now();
+  cluster::PeerFrame first = Receive();
+  first.set_call(1);
+  cluster::PeerFrame unknown, run, second = first;
+  unknown.set_call(1);
+  run.set_call(1);
+  run.mutable_run_graph()->set_step_id(5);
+  for (const auto* frame : {&unknown, &run, &second}) {
+    for (int64_t step = 1; step <= 100; ++step) {
+      first.mutable_recv_tensor()->set_step_id(step);
+      FrameBatch batch;
+      batch.Add(first);
+      batch.Add(*frame);
+      MutePeer(server_->target()).Send(batch.Take());
+    }
   }
   ExpectBack(before);
   EXPECT_NE(server_->Describe().find("receives that wait: 0"), std::string::npos)
