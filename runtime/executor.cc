@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor.h"
 
+#include <absl/base/attributes.h>
 #include <x86intrin.h>
 
 #include <algorithm>
@@ -181,8 +182,13 @@ class StepRun {
   /// running, did those that wait for the pool not come first now and then. What kernels usually
   /// take does not count here: their inputs may be others now.
   bool GoesOn(Loop& loop) {
-    if (loop.thread == Thread::kOwn) return true;
+    if (loop.thread == Thread::kOwn) [[likely]] return true;
     if (loop.thread == Thread::kBorrowed) return loop.ticks_left > 0;
+    return GoesOnInThePool(loop);
+  }
+
+  /// Out of line: most loops are not of the pool, and run nodes of few nanoseconds.
+  ABSL_ATTRIBUTE_NOINLINE bool GoesOnInThePool(Loop& loop) {
     const uint64_t now = __rdtsc();
     if (now - loop.turn_began < kTurnTicks) return true;
     // The step's own tasks are no reason: behind these, what is ready here would lose its place.
