@@ -142,14 +142,7 @@ class StepRun {
              ? !plan_.quick(r.node)
              : expensive && loop.waiting_ticks > ExecutionPlan::kWakeTicks)) {
       tasks_.fetch_add(1, std::memory_order_relaxed);
-      waiting_.fetch_add(1, std::memory_order_relaxed);
-      executor_.pool_->Submit([this, r] {
-        waiting_.fetch_sub(1, std::memory_order_relaxed);
-        Loop handed(*this, Thread::kPool);
-        handed.queue.push(r);
-        Process(handed);
-      });
-      return;
+      return SubmitLoop([r](Loop& handed) { handed.queue.push(r); });
     }
     if (expensive) loop.waiting_ticks += WaitingTicks(r.node);
     loop.queue.push(r);
@@ -167,13 +160,20 @@ class StepRun {
     RunNodes(loop);
     InnermostLoop() = loop.outer;
     if (loop.queue.empty()) return TaskDone();
+    SubmitLoop([queue = std::move(loop.queue), ticks = loop.waiting_ticks](Loop& handed) mutable {
+      handed.queue = std::move(queue);
+      handed.waiting_ticks = ticks;
+    });
+  }
+
+  /// Has the pool process what `fill` puts into a loop.
+  template <typename Fill>
+  void SubmitLoop(Fill fill) {
     waiting_.fetch_add(1, std::memory_order_relaxed);
-    executor_.pool_->Submit([this, queue = std::move(loop.queue),
-                             waiting_ticks = loop.waiting_ticks]() mutable {
+    executor_.pool_->Submit([this, fill = std::move(fill)]() mutable {
       waiting_.fetch_sub(1, std::memory_order_relaxed);
       Loop handed(*this, Thread::kPool);
-      handed.queue = std::move(queue);
-      handed.waiting_ticks = waiting_ticks;
+      fill(handed);
       Process(handed);
     });
   }
