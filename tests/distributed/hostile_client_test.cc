@@ -285,7 +285,7 @@ TEST_F(HostileClientTest, TenThousandSessionsThatNobodyCloses) {
   ExpectBack(before);
 }
 
-/// A peer stream that sends what it likes and reads nothing.
+/// A peer stream that sends what it likes, and reads nothing until it waits for the end.
 class MutePeer {
  public:
   explicit MutePeer(const std::string& target) : stub_(OpenChannel(*AddressOfTarget(target))) {

@@ -39,16 +39,21 @@ void BuildVariable(const Scope& root) {
   Assign(ps.WithName("init"), v, Const(ps, {1.0f, 2.0f}));
 }
 
-/// A loop on the worker that never ends, as long as "result" is asked for.
-void BuildEndlessLoop(const Scope& root) {
-  const Scope worker = root.WithDevice("/job:worker/task:0");
+/// A loop that never ends, when `limit` is above 0, as long as "result" is asked for.
+void BuildLoop(const Scope& scope, Output limit) {
   const std::vector<Output> results = testing::WhileLoop(
-      worker, "loop", {Const(worker, 0), Const(worker, 1)},
+      scope, "loop", {Const(scope, 0), limit},
       [](const Scope& s, const std::vector<Output>& v) { return Less(s, v[0], v[1]); },
       [](const Scope& s, const std::vector<Output>& v) {
         return std::vector<Output>{Mul(s, v[0], v[1]), v[1]};
       });
-  Identity(worker.WithName("result"), results[0]);
+  Identity(scope.WithName("result"), results[0]);
+}
+
+/// One on the worker.
+void BuildEndlessLoop(const Scope& root) {
+  const Scope worker = root.WithDevice("/job:worker/task:0");
+  BuildLoop(worker, Const(worker, 1));
 }
 
 /// Returns when `server` says that nobody has a session there; false when it never does.
@@ -384,14 +389,7 @@ TEST(SessionEndTest, StepsThatNeverEndLeaveTimeForOthers) {
   TestCluster cluster(0, 1);
   cluster.StartAll();
   const Scope root = Scope::Root(AllOps());
-  const Output limit = Placeholder(root.WithName("limit"), DType::kInt32, {});
-  const std::vector<Output> results = testing::WhileLoop(
-      root, "loop", {Const(root, 0), limit},
-      [](const Scope& s, const std::vector<Output>& v) { return Less(s, v[0], v[1]); },
-      [](const Scope& s, const std::vector<Output>& v) {
-        return std::vector<Output>{Mul(s, v[0], v[1]), v[1]};
-      });
-  Identity(root.WithName("result"), results[0]);
+  BuildLoop(root, Placeholder(root.WithName("limit"), DType::kInt32, {}));
   const std::string& target = cluster.at("worker", 0).target();
   std::vector<std::unique_ptr<Session>> endless;
   std::vector<std::jthread> runs;
