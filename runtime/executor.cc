@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor.h"
 
+#include <absl/base/attributes.h>
 #include <x86intrin.h>
 
 #include <algorithm>
@@ -20,11 +21,8 @@ constexpr uint32_t kMeasureEvery = 16;
 /// How long a step may use a thread that it has only borrowed: about 100 µs.
 constexpr int64_t kBorrowedTicks = 250'000;
 
-/// How long a step keeps a thread of the pool while other tasks wait for one: about 2 ms.
-constexpr int64_t kTurnTicks = 5'000'000;
-
-/// What a node takes beside its kernel.
-constexpr int64_t kNodeTicks = 100;
+/// How long a step keeps a thread of the pool while others wait for one: about 2 ms.
+constexpr uint64_t kTurnTicks = 5'000'000;
 
 /// How long what a thread has put off may wait while kernels run: about 0.5 ms, a few times what a
 /// message costs at both ends together.
@@ -110,10 +108,11 @@ class StepRun {
   /// a thread that works on its step already adds to that loop, instead of starting one inside the
   /// other without end (as two partitions that send to each other would).
   struct Loop {
+    /// Without a pool nobody can be given what is left: every thread is as one's own.
     Loop(StepRun& run, Thread whose)
         : run(&run),
           thread(run.executor_.pool_ != nullptr ? whose : Thread::kOwn),
-          ticks_left(thread == Thread::kBorrowed ? kBorrowedTicks : kTurnTicks) {}
+          turn_began(thread == Thread::kPool ? __rdtsc() : 0) {}
     /// Runs what the thread has put off if it would wait too long for a kernel of so many ticks.
     void RunDeferredBefore(int64_t ticks) {
       if (DeferralScope::Empty()) {
@@ -124,8 +123,9 @@ class StepRun {
     }
     const void* const run;
     const Thread thread;
-    int64_t ticks_left;         // of the thread's time
-    int64_t waiting_ticks = 0;  // of the expensive nodes in the queue, about
+    uint64_t turn_began;                  // of a thread of the pool
+    int64_t ticks_left = kBorrowedTicks;  // of a borrowed thread
+    int64_t waiting_ticks = 0;            // of the expensive nodes in the queue, about
     int64_t defer_ticks_left = kDeferTicks;
     ReadyQueue queue;
     Loop* outer = nullptr;
@@ -142,12 +142,7 @@ class StepRun {
              ? !plan_.quick(r.node)
              : expensive && loop.waiting_ticks > ExecutionPlan::kWakeTicks)) {
       tasks_.fetch_add(1, std::memory_order_relaxed);
-      executor_.pool_->Submit([this, r] {
-        Loop handed(*this, Thread::kPool);
-        handed.queue.push(r);
-        Process(handed);
-      });
-      return;
+      return SubmitLoop([r](Loop& handed) { handed.queue.push(r); });
     }
     if (expensive) loop.waiting_ticks += WaitingTicks(r.node);
     loop.queue.push(r);
@@ -165,19 +160,43 @@ class StepRun {
     RunNodes(loop);
     InnermostLoop() = loop.outer;
     if (loop.queue.empty()) return TaskDone();
-    executor_.pool_->Submit([this, queue = std::move(loop.queue)]() mutable {
-      Loop handed(*this, Thread::kPool);
+    SubmitLoop([queue = std::move(loop.queue), ticks = loop.waiting_ticks](Loop& handed) mutable {
       handed.queue = std::move(queue);
+      handed.waiting_ticks = ticks;
+    });
+  }
+
+  /// Has the pool process what `fill` puts into a loop.
+  template <typename Fill>
+  void SubmitLoop(Fill fill) {
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    executor_.pool_->Submit([this, fill = std::move(fill)]() mutable {
+      waiting_.fetch_sub(1, std::memory_order_relaxed);
+      Loop handed(*this, Thread::kPool);
+      fill(handed);
       Process(handed);
     });
   }
 
-  /// Whether a thread whose time is over may work on. Others' tasks come first on one of the pool,
-  /// or steps that never end would keep all others from running.
+  /// Whether the thread has time for another node. Steps that never end would keep the others from
+  /// running, did those that wait for the pool not come first now and then. What kernels usually
+  /// take does not count here: their inputs may be others now.
   bool GoesOn(Loop& loop) {
-    if (loop.thread == Thread::kBorrowed) return false;
-    if (loop.thread == Thread::kPool && executor_.pool_->HasWaiting()) return false;
-    loop.ticks_left = kTurnTicks;
+    if (loop.thread == Thread::kOwn) [[likely]] return true;
+    if (loop.thread == Thread::kBorrowed) return loop.ticks_left > 0;
+    return GoesOnInThePool(loop);
+  }
+
+  /// Out of line: most loops are not of the pool, and run nodes of few nanoseconds.
+  ABSL_ATTRIBUTE_NOINLINE bool GoesOnInThePool(Loop& loop) {
+    const uint64_t now = __rdtsc();
+    if (now - loop.turn_began < kTurnTicks) return true;
+    // The step's own tasks are no reason: behind these, what is ready here would lose its place.
+    const int64_t own = waiting_.load(std::memory_order_relaxed);
+    if (executor_.pool_->num_waiting() > own && !aborted_.load(std::memory_order_relaxed)) {
+      return false;
+    }
+    loop.turn_began = now;
     return true;
   }
 
@@ -185,9 +204,9 @@ class StepRun {
     const InterruptibleBy interruption(step_.context.cancellation);
     const ChargedTo account(step_.memory);
     std::vector<Value> outputs(executor_.max_outputs_);
-    while (!loop.queue.empty() && (loop.ticks_left > 0 || GoesOn(loop))) {
+    while (!loop.queue.empty() && GoesOn(loop)) {
       const ReadyNode r = loop.queue.pop();
-      loop.ticks_left -= plan_.ticks(r.node) + kNodeTicks;
+      if (loop.thread == Thread::kBorrowed) loop.ticks_left -= plan_.ticks(r.node);
       if (loop.queue.empty()) {
         loop.waiting_ticks = 0;
       } else if (plan_.expensive(r.node)) {
@@ -397,6 +416,8 @@ class StepRun {
   std::function<void(Status)> done_;
   /// Threads that process nodes of the step, plus asynchronous kernels at work.
   std::atomic<int32_t> tasks_{1};
+  /// Of these, those that wait for a thread of the pool.
+  std::atomic<int32_t> waiting_{0};
   std::atomic<bool> aborted_{false};
   Mutex mu_;
   Status status_ ABSL_GUARDED_BY(mu_);

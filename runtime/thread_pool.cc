@@ -33,9 +33,9 @@ void ThreadPool::Submit(std::function<void()> task) {
   wake_.NotifyOne();
 }
 
-bool ThreadPool::HasWaiting() {
+int64_t ThreadPool::num_waiting() {
   MutexLock lock(mu_);
-  return !tasks_.empty();
+  return static_cast<int64_t>(tasks_.size());
 }
 
 void ThreadPool::StartWatching(Watch watch) {

@@ -33,8 +33,8 @@ class ThreadPool {
   /// How many tasks run at once.
   int num_threads() const { return num_threads_; }
   void Submit(std::function<void()> task);
-  /// Whether a task waits for a thread.
-  bool HasWaiting();
+  /// How many tasks wait for a thread.
+  int64_t num_waiting();
 
   /// Calls `watch` again and again, never twice at once, on a thread that runs no task. Once only.
   void StartWatching(Watch watch);

@@ -10,6 +10,7 @@
 namespace tenon {
 
 HostAddress::HostAddress(const sockaddr* address, socklen_t size) : size_(size) {
+  TENON_CHECK(size <= sizeof(at_));
   std::memcpy(&at_, address, size);
 }
 

@@ -14,6 +14,7 @@ namespace tenon {
 /// An address of a host, of IPv4 or IPv6, with a port or without. A value type.
 class HostAddress {
  public:
+  /// REQUIRES: an address of IPv4 or IPv6.
   HostAddress(const sockaddr* address, socklen_t size);
   /// All addresses of this host, of `family`.
   static HostAddress Any(int family);

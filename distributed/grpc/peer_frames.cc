@@ -20,6 +20,12 @@ constexpr uint32_t kCall = 1 << 3 | 0;      // of a PeerTensor and of a PeerTens
 constexpr uint32_t kResponse = 2 << 3 | 2;  // of a PeerTensor
 constexpr uint32_t kContent = 2 << 3 | 2;   // of a PeerTensorPart
 
+/// Reads a tag; false when it is not `tag`.
+bool ReadTag(CodedInputStream& in, uint32_t tag) {
+  uint64_t found = 0;
+  return ReadShortVarint(in, &found) && found == tag;
+}
+
 /// Tensors of one stream whose parts are still coming; each has a receive that waits for it.
 constexpr size_t kMaxArriving = 1 << 16;
 
@@ -109,7 +115,7 @@ bool FrameReader::ReadAll(CodedInputStream& in, FrameReceiver& receiver) {
 
 bool FrameReader::ReadTensor(CodedInputStream& in, FrameReceiver& receiver) {
   uint64_t call = 0;
-  if (in.ReadTag() != kCall || !in.ReadVarint64(&call) || in.ReadTag() != kResponse) return false;
+  if (!ReadTag(in, kCall) || !in.ReadVarint64(&call) || !ReadTag(in, kResponse)) return false;
   Arriving arrived;
   arrived.wanted = receiver.WantsTensor(call);
   {
@@ -132,7 +138,7 @@ bool FrameReader::ReadTensor(CodedInputStream& in, FrameReceiver& receiver) {
 bool FrameReader::ReadPart(CodedInputStream& in, FrameReceiver& receiver) {
   uint64_t call = 0;
   int size = 0;
-  if (in.ReadTag() != kCall || !in.ReadVarint64(&call) || in.ReadTag() != kContent ||
+  if (!ReadTag(in, kCall) || !in.ReadVarint64(&call) || !ReadTag(in, kContent) ||
       !ReadLength(in, &size)) {
     return false;
   }

@@ -47,8 +47,11 @@ class ServerStream final : public PeerStream {
         return CleanUp(frame.cleanup_graph());
       case cluster::PeerFrame::kCancel:
         return CancelCall(id);
-      default:
-        return Answer(id, InvalidArgument("a frame of a kind that is not known"), nullptr);
+      default: {
+        const std::shared_ptr<ServedCall> call = NewCall(id);
+        if (call == nullptr) return Cancel();
+        return Answer(id, call, InvalidArgument("a frame of a kind that is not known"), nullptr);
+      }
     }
   }
   // Only the answering end sends tensors.
@@ -65,7 +68,9 @@ class ServerStream final : public PeerStream {
   void RunGraph(uint64_t id, const RunGraphRequest& request) {
     const std::shared_ptr<ServedCall> call = NewCall(id);
     if (call == nullptr) return Cancel();
-    if (Status s = ReadRunGraphRequest(request, &call->run); !s.ok()) return Answer(id, s, nullptr);
+    if (Status s = ReadRunGraphRequest(request, &call->run); !s.ok()) {
+      return Answer(id, call, s, nullptr);
+    }
     {
       MutexLock lock(mu_);
       steps_.insert(request.step_id());
@@ -76,7 +81,7 @@ class ServerStream final : public PeerStream {
         return WriteRunGraphResponse(std::move(s), true, &call->run,
                                      frame.mutable_answer()->mutable_ran_graph());
       });
-      self->Answer(id, s, &frame);
+      self->Answer(id, call, s, &frame);
     });
   }
 
@@ -86,23 +91,24 @@ class ServerStream final : public PeerStream {
     call->recv.step_id = request.step_id();
     call->recv.key = request.rendezvous_key();
     worker_.RecvTensorAsync(&call->recv, &call->cancellation, [self = Self(), id, call](Status s) {
-      if (!s.ok()) return self->Answer(id, s, nullptr);
-      s = CatchExceptions([&] { return self->AnswerTensor(id, call->recv); });
-      if (!s.ok()) self->Answer(id, s, nullptr);
+      if (!s.ok()) return self->Answer(id, call, s, nullptr);
+      s = CatchExceptions([&] { return self->AnswerTensor(id, call); });
+      if (!s.ok()) self->Answer(id, call, s, nullptr);
     });
   }
 
-  Status AnswerTensor(uint64_t id, const RecvTensorCall& recv) {
-    TENON_ASSIGN_OR_RETURN(const EncodedTensor encoded,
-                           EncodeTensor(recv.tensor, recv.is_dead, kTensorPartBytes));
+  Status AnswerTensor(uint64_t id, const std::shared_ptr<ServedCall>& call) {
+    TENON_ASSIGN_OR_RETURN(
+        const EncodedTensor encoded,
+        EncodeTensor(call->recv.tensor, call->recv.is_dead, kTensorPartBytes));
     if (encoded.plain) {
-      Forget(id);
+      Forget(id, call);
       SendTensor(id, encoded);
       return OkStatus();
     }
     cluster::PeerFrame frame;
     frame.mutable_answer()->mutable_received()->ParseFromString(encoded.head);
-    Answer(id, OkStatus(), &frame);
+    Answer(id, call, OkStatus(), &frame);
     return OkStatus();
   }
 
@@ -116,8 +122,9 @@ class ServerStream final : public PeerStream {
   }
 
   /// Ends a call. `frame` has its answer when there is more to say than the status.
-  void Answer(uint64_t id, const Status& status, cluster::PeerFrame* frame) {
-    Forget(id);
+  void Answer(uint64_t id, const std::shared_ptr<ServedCall>& call, const Status& status,
+              cluster::PeerFrame* frame) {
+    Forget(id, call);
     cluster::PeerFrame plain;
     if (frame == nullptr) frame = &plain;
     frame->set_call(id);
@@ -126,9 +133,11 @@ class ServerStream final : public PeerStream {
     Send(*frame);
   }
 
-  void Forget(uint64_t id) {
+  /// The number is free again; unless it is by now another call's, which must stay.
+  void Forget(uint64_t id, const std::shared_ptr<ServedCall>& call) {
     MutexLock lock(mu_);
-    calls_.erase(id);
+    const auto found = calls_.find(id);
+    if (found != calls_.end() && found->second == call) calls_.erase(found);
   }
 
   void CancelCall(uint64_t id) {
@@ -147,8 +156,8 @@ class ServerStream final : public PeerStream {
     flat_hash_set<int64_t> steps;
     {
       MutexLock lock(mu_);
-      calls = calls_;
-      steps = steps_;
+      calls.swap(calls_);
+      steps.swap(steps_);
     }
     for (auto& [id, call] : calls) call->cancellation.Cancel(Cancelled("the caller is gone"));
     // A master that has died cleans nothing up any more.

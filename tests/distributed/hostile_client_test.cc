@@ -11,6 +11,7 @@
 #include <iostream>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "core/proto_io_graph.h"
 #include "core/rendezvous.h"
@@ -98,6 +99,18 @@ class HostileClientTest : public ::testing::Test {
     return status.ok() && ran.tensor_size() == 1;
   }
 
+  /// A receive of what no step makes.
+  cluster::PeerFrame Receive() {
+    GetStatusResponse status;
+    EXPECT_TRUE(
+        RawCaller(server_->target()).Call(kWorker + "GetStatus", GetStatusRequest(), &status).ok());
+    const std::string device = status.device_attributes(0).name();
+    const RendezvousKey key{device, status.device_attributes(0).incarnation(), device, "x", 0, 0};
+    cluster::PeerFrame frame;
+    frame.mutable_recv_tensor()->set_rendezvous_key(key.ToString());
+    return frame;
+  }
+
   /// Waits until the process holds what it held before, but for `mebibytes`.
   void ExpectBack(const Holdings& before, int64_t mebibytes = 48) {
     EXPECT_TRUE(Answers());
@@ -116,6 +129,14 @@ class HostileClientTest : public ::testing::Test {
               << " -> " << now.kibibytes << "\n";
     EXPECT_TRUE(back) << server_->Describe();
     EXPECT_TRUE(Answers());
+  }
+
+  void ExpectNoReceives() {
+    const auto deadline = steady_clock::now() + std::chrono::seconds(20);
+    while (server_->Describe().find("receives that wait: 0") == std::string::npos) {
+      ASSERT_LT(steady_clock::now(), deadline) << server_->Describe();
+      std::this_thread::sleep_for(milliseconds(20));
+    }
   }
 
   CreateSessionRequest create_;
@@ -264,19 +285,18 @@ TEST_F(HostileClientTest, TenThousandSessionsThatNobodyCloses) {
   ExpectBack(before);
 }
 
-/// A peer stream that sends what it likes and reads nothing.
+/// A peer stream that sends what it likes, and reads nothing until it waits for the end.
 class MutePeer {
  public:
   explicit MutePeer(const std::string& target) : stub_(OpenChannel(*AddressOfTarget(target))) {
+    context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
     stream_ = stub_.PrepareCall(&context_, kPeers, &queue_);
     stream_->StartCall(nullptr);
     Wait();
   }
   ~MutePeer() {
     context_.TryCancel();
-    grpc::Status status;
-    stream_->Finish(&status, nullptr);
-    Wait();
+    Finish();
   }
   void Cancel() { context_.TryCancel(); }
   /// False when the server has ended the stream.
@@ -284,8 +304,24 @@ class MutePeer {
     stream_->Write(message, nullptr);
     return Wait();
   }
+  /// Reads until the server ends the stream. False when it does not within seconds.
+  bool WaitForTheEnd() {
+    grpc::ByteBuffer answer;
+    do {
+      stream_->Read(&answer, nullptr);
+    } while (Wait());
+    return Finish() != grpc::StatusCode::DEADLINE_EXCEEDED;
+  }
 
  private:
+  grpc::StatusCode Finish() {
+    grpc::Status status;
+    if (!std::exchange(finished_, true)) {
+      stream_->Finish(&status, nullptr);
+      Wait();
+    }
+    return status.error_code();
+  }
   bool Wait() {
     void* tag = nullptr;
     bool ok = false;
@@ -295,34 +331,51 @@ class MutePeer {
   grpc::CompletionQueue queue_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  bool finished_ = false;
 };
 
 TEST_F(HostileClientTest, AHundredThousandReceivesForStepsThatNobodyRuns) {
   const Holdings before = Holdings::Now();
-  GetStatusResponse status;
-  RawCaller caller(server_->target());
-  ASSERT_TRUE(caller.Call(kWorker + "GetStatus", GetStatusRequest(), &status).ok());
-  const std::string device = status.device_attributes(0).name();
-  const RendezvousKey key{device, status.device_attributes(0).incarnation(), device, "x", 0, 0};
+  cluster::PeerFrame receive = Receive();
   {
     MutePeer peer(server_->target());
     uint64_t call = 0;
     for (int i = 0; i < (kSanitized ? 10 : 100); ++i) {
       FrameBatch batch;
       for (int j = 0; j < 1000; ++j) {
-        cluster::PeerFrame frame;
-        frame.set_call(++call);
-        frame.mutable_recv_tensor()->set_step_id(static_cast<int64_t>(call));
-        frame.mutable_recv_tensor()->set_rendezvous_key(key.ToString());
-        batch.Add(frame);
+        receive.set_call(++call);
+        receive.mutable_recv_tensor()->set_step_id(static_cast<int64_t>(call));
+        batch.Add(receive);
       }
       ASSERT_TRUE(peer.Send(batch.Take()));
     }
     EXPECT_TRUE(Answers());
   }
   ExpectBack(before);
-  EXPECT_NE(server_->Describe().find("receives that wait: 0"), std::string::npos)
-      << server_->Describe();
+  ExpectNoReceives();
+}
+
+TEST_F(HostileClientTest, ReceivesWhoseNumbersOtherCallsUseToo) {
+  const Holdings before = Holdings::Now();
+  cluster::PeerFrame first = Receive();
+  first.set_call(1);
+  cluster::PeerFrame unknown, run, second = first;
+  unknown.set_call(1);
+  run.set_call(1);
+  run.mutable_run_graph()->set_step_id(5);
+  for (const auto* frame : {&unknown, &run, &second}) {
+    for (int64_t step = 1; step <= 20; ++step) {
+      first.mutable_recv_tensor()->set_step_id(step);
+      FrameBatch batch;
+      batch.Add(first);
+      batch.Add(*frame);
+      MutePeer peer(server_->target());
+      peer.Send(batch.Take());
+      ASSERT_TRUE(peer.WaitForTheEnd()) << server_->Describe();
+    }
+  }
+  ExpectBack(before);
+  ExpectNoReceives();
 }
 
 TEST_F(HostileClientTest, StreamsThatAreOpenedAndBroken) {

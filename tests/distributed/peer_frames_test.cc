@@ -249,6 +249,19 @@ TEST(PeerFramesTest, WhatProtobufDoesNotReadIsRefused) {
   }
 }
 
+TEST(PeerFramesTest, ATagOfSixBytesIsNone) {
+  const std::string dead_tensor = "\x12\x02\x10\x01";
+  for (const bool long_tag : {false, true}) {
+    const std::string call = long_tag ? std::string("\x88\x80\x80\x80\x80\0\x01", 7) : "\x08\x01";
+    const std::string body = call + dead_tensor;
+    const grpc::Slice slice(std::string{0x12, static_cast<char>(body.size())} + body);
+    grpc::ByteBuffer message(&slice, 1);
+    Arrivals arrivals;
+    EXPECT_EQ(FrameReader().Read(&message, arrivals).ok(), !long_tag);
+    EXPECT_EQ(arrivals.tensors.size(), long_tag ? 0u : 1u);
+  }
+}
+
 TEST(PeerFramesTest, AShapeWhoseBytesNobodyCanCountIsRefused) {
   grpc::ByteBuffer message = TensorMessage(1, Response(DT_INT64, {int64_t{1} << 61, 1}, 0, ""));
   Arrivals arrivals;
