@@ -311,6 +311,19 @@ class Parser {
     Want('}', "',' or '}'");
   }
 
+  /// `uint8 [1, 2]`
+  Attribute VectorValue() {
+    const DType type = *Value("type").get_if<DType>();
+    if (type != DType::kUInt8) Fail("a tensor of uint8");
+    const Attribute elements = List("int");
+    std::vector<uint8_t> bytes;
+    for (const int64_t e : *elements.get_if<std::vector<int64_t>>()) {
+      if (e < 0 || e > 255) Fail("integers from 0 to 255 before");
+      bytes.push_back(static_cast<uint8_t>(e));
+    }
+    return Attribute(Tensor::Vector<uint8_t>(bytes));
+  }
+
   Attribute Value(std::string_view kind) {
     if (kind == "string") return Attribute(Want('\'', "a text in ''"));
     if (kind == "shape") return ShapeValue();
@@ -318,6 +331,7 @@ class Parser {
       if (!IsName("true") && !IsName("false")) Fail("true or false");
       return Attribute(Name() == "true");
     }
+    if (kind == "tensor") return VectorValue();
     if (kind == "type") {
       const auto type = ParseDType(token_.text);
       if (!type) Fail("a type");

@@ -32,7 +32,7 @@
 //                floating, inexact (and complex), real (and integers), numeric (and quantised) and
 //                index (int32, int64) for such sets of types; >= 1 for the least an int may be, or
 //                how short a list; = and a default: 3, 1.5, true, 'text', float, [2, -1], ? (a
-//                shape of unknown rank), [1, 2, []]
+//                shape of unknown rank), [1, 2, []], uint8 [255, 0] (a tensor)
 namespace tenon {
 
 /// The ops that `text` declares. InvalidArgument, with `file` and the line before the reason, when

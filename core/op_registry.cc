@@ -37,6 +37,27 @@ bool TypesMatch(const KernelOptions& options, const AttributeMap& attrs) {
   return true;
 }
 
+/// In TensorFlow's words, by which scripts recognise it.
+Status NoKernel(const OpRegistration& op, const KernelConstruction& c) {
+  std::string attrs;
+  for (const auto& [name, value] : c.attrs()) {
+    if (name.starts_with('_')) continue;
+    StrAppend(&attrs, attrs.empty() ? "" : ", ", name, "=", value.ToString());
+  }
+  std::string registered;
+  for (const KernelRegistration& k : op.kernels) {
+    StrAppend(&registered, registered.empty() ? "" : "; ", ToString(k.device));
+    for (const auto& [attr, types] : k.options.types) {
+      std::vector<std::string> names;
+      for (const DType t : types) names.push_back(ToString(t));
+      StrAppend(&registered, ", ", attr, " in {", Join(names, ", "), "}");
+    }
+  }
+  return InvalidArgument("No OpKernel was registered to support Op '", op.schema.name, "' on ",
+                         ToString(c.device().kind()), " with these attrs: [", attrs,
+                         "]; registered kernels: ", registered.empty() ? "none" : registered);
+}
+
 }  // namespace
 
 const KernelRegistration* OpRegistration::FindKernel(DeviceKind device,
@@ -47,18 +68,15 @@ const KernelRegistration* OpRegistration::FindKernel(DeviceKind device,
   return nullptr;
 }
 
+bool OpRegistration::HasKernel(const AttributeMap& attrs) const {
+  return std::any_of(kernels.begin(), kernels.end(), [&](const KernelRegistration& k) {
+    return TypesMatch(k.options, attrs);
+  });
+}
+
 StatusOr<std::unique_ptr<Kernel>> OpRegistration::MakeKernel(KernelConstruction& c) const {
   const KernelRegistration* registration = FindKernel(c.device().kind(), c.attrs());
-  if (registration == nullptr) {
-    std::string types;
-    for (const auto& [name, value] : c.attrs()) {
-      if (const DType* t = value.get_if<DType>()) {
-        StrAppend(&types, types.empty() ? "" : ", ", name, "=", ToString(*t));
-      }
-    }
-    return NotFound("no ", ToString(c.device().kind()), " kernel for op ", schema.name, " with [",
-                    types, "]");
-  }
+  if (registration == nullptr) return NoKernel(*this, c);
   std::unique_ptr<Kernel> kernel = registration->factory(c);
   TENON_RETURN_IF_ERROR(c.status());
   return kernel;

@@ -70,7 +70,10 @@ struct OpRegistration {
 
   /// The kernel for a node with these attributes on that kind of device, or null.
   const KernelRegistration* FindKernel(DeviceKind device, const AttributeMap& attrs) const;
-  /// Makes the kernel. NotFound when there is none for the device and dtypes.
+  /// Whether some kind of device has a kernel for such a node.
+  bool HasKernel(const AttributeMap& attrs) const;
+  /// Makes the kernel. InvalidArgument, naming those there are, when there is none for the device and
+  /// dtypes.
   StatusOr<std::unique_ptr<Kernel>> MakeKernel(KernelConstruction& c) const;
 };
 

@@ -8,17 +8,12 @@
 namespace tenon {
 namespace {
 
-constexpr std::string_view kFeatures = "features", kActivations = "activations";
-
 /// The gradient ops of activations take the incoming gradient first.
 Output GradOf(const Scope& s, std::string_view op, Output dy, Output other) {
   return s.Op(op).Input(dy).Input(other).Output();
 }
 
-struct ActivationOp {
-};
-
-struct SoftplusOp : ActivationOp {
+struct SoftplusOp {
   static constexpr std::string_view kName = "Softplus";
   using Types = FloatTypes;
   static constexpr double kCost = 4;
@@ -33,7 +28,7 @@ struct SoftplusOp : ActivationOp {
   }
 };
 
-struct SoftsignOp : ActivationOp {
+struct SoftsignOp {
   static constexpr std::string_view kName = "Softsign";
   using Types = FloatTypes;
   template <typename T>
@@ -45,7 +40,7 @@ struct SoftsignOp : ActivationOp {
   }
 };
 
-struct ReluOp : ActivationOp {
+struct ReluOp {
   static constexpr std::string_view kName = "Relu";
   using Types = RealTypes;
   static constexpr Domain kDomain{0.3, 2};
@@ -58,7 +53,7 @@ struct ReluOp : ActivationOp {
   }
 };
 
-struct Relu6Op : ActivationOp {
+struct Relu6Op {
   static constexpr std::string_view kName = "Relu6";
   using Types = RealTypes;
   static constexpr Domain kDomain{0.3, 2};
@@ -71,7 +66,7 @@ struct Relu6Op : ActivationOp {
   }
 };
 
-struct EluOp : ActivationOp {
+struct EluOp {
   static constexpr std::string_view kName = "Elu";
   using Types = FloatTypes;
   static constexpr double kCost = 4;
@@ -85,7 +80,7 @@ struct EluOp : ActivationOp {
   }
 };
 
-struct SeluOp : ActivationOp {
+struct SeluOp {
   static constexpr std::string_view kName = "Selu";
   using Types = FloatTypes;
   static constexpr double kCost = 4;

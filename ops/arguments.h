@@ -13,14 +13,6 @@
 
 namespace tenon {
 
-/// A type attribute's allowed types, as OpBuilder::Attr wants them: every number that TensorFlow
-/// calls a numbertype, and the same without the complex and quantized ones.
-inline constexpr char kNumberTypes[] =
-    "float32, float64, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, "
-    "bfloat16, qint16, quint16, uint16, complex128, float16, uint32, uint64";
-inline constexpr char kRealNumberTypes[] =
-    "float32, float64, int32, uint8, int16, int8, int64, bfloat16, uint16, float16, uint32, uint64";
-
 /// The elements of `t` (int8, int16, int32 or int64, of any rank), widened.
 StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what);
 /// The same of a tensor that may be large, as indices are: their memory counts.

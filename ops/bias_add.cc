@@ -149,8 +149,6 @@ Status GradOfBiasAddGrad(const Scope& s, Node& node, const std::vector<Output>& 
 }  // namespace
 
 void RegisterBiasAdd(OpRegistry& ops) {
-  const std::string types = StrCat("T: {", kNumberTypes, "}");
-  constexpr std::string_view kFormat = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";
   const KernelOptions numeric = {{{"T", DTypesOf(NumericTypes())}}, {}};
   const AttributeMap first = {{"data_format", "NCHW"}};
   ops.Get("BiasAdd")

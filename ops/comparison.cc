@@ -26,9 +26,9 @@ struct NotEqualOp : EqualityOp {
   }
 };
 
-#define TENON_ORDER_OP(NAME, DOC, OPERATOR)                      \
+#define TENON_ORDER_OP(NAME, OPERATOR)                 \
   struct NAME##Op {                                              \
-    static constexpr std::string_view kName = #NAME, kDoc = DOC; \
+    static constexpr std::string_view kName = #NAME; \
     static constexpr bool kNotDifferentiable = true;             \
     using Types = RealTypes;                                     \
     template <typename T>                                        \
@@ -36,10 +36,10 @@ struct NotEqualOp : EqualityOp {
       return x OPERATOR y;                                       \
     }                                                            \
   };
-TENON_ORDER_OP(Less, "Whether x < y", <)
-TENON_ORDER_OP(LessEqual, "Whether x <= y", <=)
-TENON_ORDER_OP(Greater, "Whether x > y", >)
-TENON_ORDER_OP(GreaterEqual, "Whether x >= y", >=)
+TENON_ORDER_OP(Less, <)
+TENON_ORDER_OP(LessEqual, <=)
+TENON_ORDER_OP(Greater, >)
+TENON_ORDER_OP(GreaterEqual, >=)
 #undef TENON_ORDER_OP
 
 }  // namespace

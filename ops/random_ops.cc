@@ -268,8 +268,6 @@ Output Seeded(const Scope& s, NodeBuilder node, int64_t seed) {
   return node.Attr("seed", seed1).Attr("seed2", seed2).Output();
 }
 
-const char kFloatAttr[] = "dtype: {half, bfloat16, float, double}";
-
 }  // namespace
 
 Output RandomUniform(const Scope& s, Output shape, DType dtype, int64_t seed) {

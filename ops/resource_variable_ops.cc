@@ -253,7 +253,7 @@ void RegisterReading(OpRegistry& ops) {
 }
 
 template <Update kUpdate>
-void AddAssignVariableUpdate(OpRegistry& ops, std::string_view name, std::string_view doc) {
+void AddAssignVariableUpdate(OpRegistry& ops, std::string_view name) {
   ops.Get(name)
       .Shape(NoOutputShape)
       .Kernel<AssignUpdateKernel<kUpdate>>(
@@ -269,9 +269,8 @@ void RegisterResourceVariableOps(OpRegistry& ops) {
       .Shape(NoOutputShape)
       .Kernel<AssignVariableKernel>(kCpu, {.host_args = {"resource"}})
       .NoExample(kNeedsVariable);
-  AddAssignVariableUpdate<Update::kAdd>(ops, "AssignAddVariableOp", "Adds a value to a variable.");
-  AddAssignVariableUpdate<Update::kSubtract>(ops, "AssignSubVariableOp",
-                                             "Subtracts a value from a variable.");
+  AddAssignVariableUpdate<Update::kAdd>(ops, "AssignAddVariableOp");
+  AddAssignVariableUpdate<Update::kSubtract>(ops, "AssignSubVariableOp");
   ops.Get("DestroyResourceOp")
       .Shape(NoOutputShape)
       .Kernel<DestroyKernel>(kCpu, {.host_args = {"resource"}})

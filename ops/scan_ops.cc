@@ -113,10 +113,6 @@ Status BitcastShape(ShapeContext& c) {
   return OkStatus();
 }
 
-constexpr char kBitcastTypes[] =
-    "bfloat16, float16, float32, float64, int64, int32, uint8, uint16, uint32, uint64, int8, "
-    "int16, complex64, complex128, qint8, quint8, qint16, quint16, qint32";
-
 }  // namespace
 
 void RegisterScanOps(OpRegistry& ops) {

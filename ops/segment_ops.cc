@@ -151,7 +151,6 @@ Status UnsortedSegmentSumGrad(const Scope& s, Node& node, const std::vector<Outp
 }  // namespace
 
 void RegisterSegmentOps(OpRegistry& ops) {
-  const std::string types = StrCat("T: {", kNumberTypes, "}");
   const KernelOptions numeric = {{{"T", DTypesOf(NumericTypes())}}, {}};
   KernelOptions unsorted = numeric;
   unsorted.host_args = {"num_segments"};

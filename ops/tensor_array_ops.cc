@@ -301,75 +301,47 @@ Status TensorArrayGatherShape(ShapeContext& c) {
 
 constexpr char kNeedsTensorArray[] = "needs a step's resources; tensor_array_ops_test covers it";
 
-/// Starts an op on an array: every one is stateful and takes the handle first.
-void AddArrayOp(OpBuilder& op, std::string_view doc) {
-  op.NoExample(kNeedsTensorArray);
-}
-
 void RegisterWrites(OpRegistry& ops) {
-  {
-    OpBuilder op = ops.Get("TensorArrayWriteV3");
-    AddArrayOp(op, "Sets one element, which must not have been written before.");
-    op.Shape(ScalarShape).Grad(TensorArrayWriteGrad);
-    op.Kernel(kCpu, WriteKernel, {.host_args = {"handle", "index"}});
-  }
-  {
-    OpBuilder op = ops.Get("TensorArrayScatterV3");
-    AddArrayOp(op, "Sets elements to the slices of value along its first dimension.");
-    op.Shape(ScalarShape).Grad(TensorArrayScatterGrad);
-    op.Kernel(kCpu, TensorArrayScatterKernel, {.host_args = {"handle", "indices"}});
-  }
-  OpBuilder op = ops.Get("TensorArraySplitV3");
-  AddArrayOp(op, "Sets all elements to consecutive rows of value; lengths says how many each.");
-  op.Shape(ScalarShape).Grad(TensorArraySplitGrad);
-  op.Kernel(kCpu, TensorArraySplitKernel, {.host_args = {"handle", "lengths"}});
+  ops.Get("TensorArrayWriteV3")
+      .Shape(ScalarShape).Grad(TensorArrayWriteGrad).NoExample(kNeedsTensorArray)
+      .Kernel(kCpu, WriteKernel, {.host_args = {"handle", "index"}});
+  ops.Get("TensorArrayScatterV3")
+      .Shape(ScalarShape).Grad(TensorArrayScatterGrad).NoExample(kNeedsTensorArray)
+      .Kernel(kCpu, TensorArrayScatterKernel, {.host_args = {"handle", "indices"}});
+  ops.Get("TensorArraySplitV3")
+      .Shape(ScalarShape).Grad(TensorArraySplitGrad).NoExample(kNeedsTensorArray)
+      .Kernel(kCpu, TensorArraySplitKernel, {.host_args = {"handle", "lengths"}});
 }
 
 void RegisterReads(OpRegistry& ops) {
-  {
-    OpBuilder op = ops.Get("TensorArrayReadV3");
-    AddArrayOp(op, "One element.");
-    op.Shape(UnknownShape).Grad(TensorArrayReadGrad);
-    op.Kernel(kCpu, TensorArrayReadKernel, {.host_args = {"handle", "index"}});
-  }
-  {
-    OpBuilder op = ops.Get("TensorArrayGatherV3");
-    AddArrayOp(op, "Elements of equal shape along a new first dimension.");
-    op.Shape(TensorArrayGatherShape).Grad(TensorArrayGatherGrad);
-    op.Kernel<TensorArrayGatherKernel>(kCpu, {.host_args = {"handle", "indices"}});
-  }
-  {
-    OpBuilder op = ops.Get("TensorArrayConcatV3");
-    AddArrayOp(op, "All elements one after the other, and how many rows each has.");
-    op.Shape(UnknownShape).Grad(TensorArrayConcatGrad);
-    op.Kernel<TensorArrayConcatKernel>(kCpu, {.host_args = {"handle", "lengths"}});
-  }
-  OpBuilder op = ops.Get("TensorArraySizeV3");
-  AddArrayOp(op, "The number of elements.");
-  op.Shape(ScalarShape).NotDifferentiable();
-  op.Kernel(kCpu, TensorArraySizeKernel, {.host_args = {"handle", "size"}});
+  ops.Get("TensorArrayReadV3")
+      .Shape(UnknownShape).Grad(TensorArrayReadGrad).NoExample(kNeedsTensorArray)
+      .Kernel(kCpu, TensorArrayReadKernel, {.host_args = {"handle", "index"}});
+  ops.Get("TensorArrayGatherV3")
+      .Shape(TensorArrayGatherShape).Grad(TensorArrayGatherGrad).NoExample(kNeedsTensorArray)
+      .Kernel<TensorArrayGatherKernel>(kCpu, {.host_args = {"handle", "indices"}});
+  ops.Get("TensorArrayConcatV3")
+      .Shape(UnknownShape).Grad(TensorArrayConcatGrad).NoExample(kNeedsTensorArray)
+      .Kernel<TensorArrayConcatKernel>(kCpu, {.host_args = {"handle", "lengths"}});
+  ops.Get("TensorArraySizeV3")
+      .Shape(ScalarShape).NotDifferentiable().NoExample(kNeedsTensorArray)
+      .Kernel(kCpu, TensorArraySizeKernel, {.host_args = {"handle", "size"}});
 }
 
 }  // namespace
 
 void RegisterTensorArrayOps(OpRegistry& ops) {
   ops.Get("TensorArrayV3")
-      .Shape(ScalarShape)
-      .Kernel<CreateKernel>(kCpu, {.host_args = {"size", "handle"}})
-      .NotDifferentiable()
-      .NoExample(kNeedsTensorArray);
+      .Shape(ScalarShape).NotDifferentiable().NoExample(kNeedsTensorArray)
+      .Kernel<CreateKernel>(kCpu, {.host_args = {"size", "handle"}});
   RegisterWrites(ops);
   RegisterReads(ops);
-  {
-    OpBuilder op = ops.Get("TensorArrayGradV3");
-    AddArrayOp(op, "The array that adds up the gradients of an array's elements.");
-    op.Shape(ScalarShape).NotDifferentiable();
-    op.Kernel<GradKernel>(kCpu, {.host_args = {"handle", "grad_handle"}});
-  }
-  OpBuilder op = ops.Get("TensorArrayCloseV3");
-  AddArrayOp(op, "Ends an array and drops its elements.");
-  op.Shape(NoOutputShape).NotDifferentiable();
-  op.Kernel(kCpu, TensorArrayCloseKernel, {.host_args = {"handle"}});
+  ops.Get("TensorArrayGradV3")
+      .Shape(ScalarShape).NotDifferentiable().NoExample(kNeedsTensorArray)
+      .Kernel<GradKernel>(kCpu, {.host_args = {"handle", "grad_handle"}});
+  ops.Get("TensorArrayCloseV3")
+      .Shape(NoOutputShape).NotDifferentiable().NoExample(kNeedsTensorArray)
+      .Kernel(kCpu, TensorArrayCloseKernel, {.host_args = {"handle"}});
 }
 
 }  // namespace tenon

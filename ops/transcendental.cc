@@ -17,9 +17,9 @@ Output Chain(const Scope& s, Output dy, Output derivative) {
 Output OneLike(const Scope& s, Output x) { return s.ok() ? ScalarOf(s, x.dtype(), 1) : Output(); }
 
 // Opens the struct of a function of complex numbers whose maths has the op's name.
-#define TENON_FUNCTION_OP(NAME, DOC)                             \
+#define TENON_FUNCTION_OP(NAME)                             \
   struct NAME##Op {                                              \
-    static constexpr std::string_view kName = #NAME, kDoc = DOC; \
+    static constexpr std::string_view kName = #NAME; \
     using Types = FloatComplexTypes;                             \
     static constexpr double kCost = 4;                           \
     template <typename T>                                        \
@@ -27,120 +27,106 @@ Output OneLike(const Scope& s, Output x) { return s.ok() ? ScalarOf(s, x.dtype()
       return NAME(x);                                            \
     }
 
-TENON_FUNCTION_OP(Exp, "e to the power x")
+TENON_FUNCTION_OP(Exp)
 static constexpr auto kFloatLoop = &VectorExp;
 static Output Grad(const Scope& s, Output, Output y, Output dy) { return Chain(s, dy, y); }
 };
 
-TENON_FUNCTION_OP(Expm1, "exp(x) - 1, accurate near 0")
+TENON_FUNCTION_OP(Expm1)
 static constexpr auto kFloatLoop = &VectorExpm1;
 static Output Grad(const Scope& s, Output x, Output, Output dy) { return Chain(s, dy, Exp(s, x)); }
 };
 
-TENON_FUNCTION_OP(Log, "The natural logarithm of x")
+TENON_FUNCTION_OP(Log)
 static constexpr Domain kDomain{0.3, 2};
 static constexpr auto kFloatLoop = &VectorLog;
 static Output Grad(const Scope& s, Output x, Output, Output dy) {
   return Chain(s, dy, Reciprocal(s, x));
 }
-}
-;
+};
 
-TENON_FUNCTION_OP(Log1p, "log(1 + x), accurate near 0")
+TENON_FUNCTION_OP(Log1p)
 static constexpr Domain kDomain{-0.5, 2};
 static constexpr auto kFloatLoop = &VectorLog1p;
 static Output Grad(const Scope& s, Output x, Output, Output dy) {
   return Chain(s, dy, Reciprocal(s, AddV2(s, OneLike(s, x), x)));
 }
-}
-;
+};
 
-TENON_FUNCTION_OP(Sin, "The sine of x in radians")
+TENON_FUNCTION_OP(Sin)
 static constexpr auto kFloatLoop = &VectorSin;
 static Output Grad(const Scope& s, Output x, Output, Output dy) { return Chain(s, dy, Cos(s, x)); }
-}
-;
+};
 
-TENON_FUNCTION_OP(Cos, "The cosine of x in radians")
+TENON_FUNCTION_OP(Cos)
 static constexpr auto kFloatLoop = &VectorCos;
 static Output Grad(const Scope& s, Output x, Output, Output dy) {
   return Neg(s, Chain(s, dy, Sin(s, x)));
 }
-}
-;
+};
 
-TENON_FUNCTION_OP(Tan, "The tangent of x in radians")
+TENON_FUNCTION_OP(Tan)
 static constexpr Domain kDomain{-1, 1};
 static constexpr auto kFloatLoop = &VectorTan;
 static Output Grad(const Scope& s, Output x, Output, Output dy) {
   return Chain(s, dy, Square(s, Reciprocal(s, Cos(s, x))));
 }
-}
-;
+};
 
-TENON_FUNCTION_OP(Asin, "The angle in radians whose sine is x")
+TENON_FUNCTION_OP(Asin)
 static constexpr Domain kDomain{-0.8, 0.8};
 static Output Grad(const Scope& s, Output x, Output, Output dy) {
   return Chain(s, dy, Rsqrt(s, Sub(s, OneLike(s, x), Square(s, x))));
 }
-}
-;
+};
 
-TENON_FUNCTION_OP(Acos, "The angle in radians whose cosine is x")
+TENON_FUNCTION_OP(Acos)
 static constexpr Domain kDomain{-0.8, 0.8};
 static Output Grad(const Scope& s, Output x, Output, Output dy) {
   return Neg(s, Chain(s, dy, Rsqrt(s, Sub(s, OneLike(s, x), Square(s, x)))));
 }
-}
-;
+};
 
-TENON_FUNCTION_OP(Atan, "The angle in radians whose tangent is x")
+TENON_FUNCTION_OP(Atan)
 static Output Grad(const Scope& s, Output x, Output, Output dy) {
   return Chain(s, dy, Reciprocal(s, AddV2(s, OneLike(s, x), Square(s, x))));
 }
-}
-;
+};
 
-TENON_FUNCTION_OP(Sinh, "The hyperbolic sine of x")
+TENON_FUNCTION_OP(Sinh)
 static Output Grad(const Scope& s, Output x, Output, Output dy) { return Chain(s, dy, Cosh(s, x)); }
-}
-;
+};
 
-TENON_FUNCTION_OP(Cosh, "The hyperbolic cosine of x")
+TENON_FUNCTION_OP(Cosh)
 static Output Grad(const Scope& s, Output x, Output, Output dy) { return Chain(s, dy, Sinh(s, x)); }
-}
-;
+};
 
-TENON_FUNCTION_OP(Asinh, "The inverse of Sinh")
+TENON_FUNCTION_OP(Asinh)
 static Output Grad(const Scope& s, Output, Output y, Output dy) {
   return Chain(s, dy, Reciprocal(s, Cosh(s, y)));
 }
-}
-;
+};
 
-TENON_FUNCTION_OP(Acosh, "The inverse of Cosh; NaN below 1")
+TENON_FUNCTION_OP(Acosh)
 static constexpr Domain kDomain{1.3, 3};
 static Output Grad(const Scope& s, Output, Output y, Output dy) {
   return Chain(s, dy, Reciprocal(s, Sinh(s, y)));
 }
-}
-;
+};
 
-TENON_FUNCTION_OP(Atanh, "The inverse of Tanh; NaN outside [-1, 1]")
+TENON_FUNCTION_OP(Atanh)
 static constexpr Domain kDomain{-0.8, 0.8};
 static Output Grad(const Scope& s, Output x, Output, Output dy) {
   return Chain(s, dy, Reciprocal(s, Sub(s, OneLike(s, x), Square(s, x))));
 }
-}
-;
+};
 
-TENON_FUNCTION_OP(Tanh, "The hyperbolic tangent of x")
+TENON_FUNCTION_OP(Tanh)
 static constexpr auto kFloatLoop = &VectorTanh;
 static Output Grad(const Scope& s, Output, Output y, Output dy) {
   return s.Op("TanhGrad").Input(y).Input(dy).Output();
 }
-}
-;
+};
 #undef TENON_FUNCTION_OP
 
 struct SigmoidOp {

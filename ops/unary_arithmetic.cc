@@ -120,9 +120,9 @@ struct ConjOp {
 
 // The steps below have gradient 0 wherever they have one, which TensorFlow states as none at all.
 
-#define TENON_ROUNDING_OP(NAME, DOC, TYPES, FUNCTION)            \
+#define TENON_ROUNDING_OP(NAME, TYPES, FUNCTION)            \
   struct NAME##Op {                                              \
-    static constexpr std::string_view kName = #NAME, kDoc = DOC; \
+    static constexpr std::string_view kName = #NAME; \
     static constexpr bool kNotDifferentiable = true;             \
     using Types = TYPES;                                         \
     template <typename T>                                        \
@@ -130,10 +130,10 @@ struct ConjOp {
       return FUNCTION(x);                                        \
     }                                                            \
   };
-TENON_ROUNDING_OP(Floor, "The largest integer not above x", FloatTypes, Floor)
-TENON_ROUNDING_OP(Ceil, "The smallest integer not below x", FloatTypes, Ceil)
-TENON_ROUNDING_OP(Round, "The nearest integer, halves to even", SignedComplexTypes, RoundToEven)
-TENON_ROUNDING_OP(Rint, "The nearest integer, halves to even", FloatTypes, RoundToEven)
+TENON_ROUNDING_OP(Floor, FloatTypes, Floor)
+TENON_ROUNDING_OP(Ceil, FloatTypes, Ceil)
+TENON_ROUNDING_OP(Round, SignedComplexTypes, RoundToEven)
+TENON_ROUNDING_OP(Rint, FloatTypes, RoundToEven)
 #undef TENON_ROUNDING_OP
 
 struct IsNanOp {

@@ -134,7 +134,7 @@ Status IsInitialized(KernelContext& ctx) {
 }
 
 template <Update kUpdate>
-void AddAssignUpdate(OpRegistry& ops, std::string_view name, std::string_view doc) {
+void AddAssignUpdate(OpRegistry& ops, std::string_view name) {
   ops.Get(name)
       .Shape(MergedShape)
       .Kernel(kCpu, AssignUpdate<kUpdate>, {.types = {{"T", DTypesOf(NumericTypes())}}})
@@ -158,10 +158,8 @@ void RegisterVariableOps(OpRegistry& ops) {
       .Kernel<AssignKernel>(kCpu)
       .NotDifferentiable()
       .NoExample("needs a variable; variable_ops_test covers it");
-  AddAssignUpdate<Update::kAdd>(ops, "AssignAdd",
-                                "Adds a value to a variable, and gives the variable.");
-  AddAssignUpdate<Update::kSubtract>(ops, "AssignSub",
-                                     "Subtracts a value from a variable, and gives the variable.");
+  AddAssignUpdate<Update::kAdd>(ops, "AssignAdd");
+  AddAssignUpdate<Update::kSubtract>(ops, "AssignSub");
   ops.Get("IsVariableInitialized")
       .Shape(ScalarShape)
       .Kernel<InlineKernel<IsInitialized>>(kCpu)

@@ -68,7 +68,9 @@ class Placer {
   }
 
   static bool Supports(const Node& node, DeviceKind kind) {
-    return RunsAnywhere(node) || node.registration().FindKernel(kind, node.attrs()) != nullptr;
+    // What has no kernel at all is placed too: only a step that needs it fails.
+    return RunsAnywhere(node) || node.registration().FindKernel(kind, node.attrs()) != nullptr ||
+           !node.registration().HasKernel(node.attrs());
   }
 
   static bool TakesResource(const Node& node) {

@@ -30,6 +30,7 @@ void AddStopCommand(CLI::App& app, Command* chosen);
 void AddStatusCommand(CLI::App& app, Command* chosen);
 void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 void AddBenchCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
+void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 
 /// An error that is a mistake in the command's arguments, though only found while it runs.

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/graph.h"
 #include "tools/commands.h"
 #include "tools/suggestions.h"
 
@@ -49,7 +50,9 @@ void Describe(const OpRegistration& op) {
       break;
     }
   }
-  std::printf("Kernels: %s\n", devices.empty() ? "built into the executor" : devices.c_str());
+  std::printf("Kernels: %s\n", !devices.empty()           ? devices.c_str()
+                               : IsRuntimeOp(op.schema.name) ? "built into the executor"
+                                                             : "none: a step that needs it fails");
 }
 
 /// One object an op: its name, whether it is stateful, its gradient ("yes", "none", "unknown"), and
@@ -79,7 +82,8 @@ int PrintJson(const OpRegistry& ops) {
 int ListOrDescribe(const OpRegistry& ops, const std::string& name) {
   if (name.empty()) {
     for (const OpRegistration* op : ops.All()) {
-      const std::string& doc = op->schema.doc;
+      const bool runs = !op->kernels.empty() || IsRuntimeOp(op->schema.name);
+      const std::string doc = StrCat(runs ? "" : "(no kernel) ", op->schema.doc);
       std::printf("%-32s %s\n", op->schema.name.c_str(), doc.substr(0, doc.find('\n')).c_str());
     }
     return kDone;

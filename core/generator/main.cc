@@ -6,9 +6,9 @@
 //
 // after it has checked them.
 #include <cctype>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 
 #include "core/op_declaration.h"
@@ -50,10 +50,10 @@ Status Generate(const std::filesystem::path& in, const std::filesystem::path& ou
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::fprintf(stderr, "usage: tenon_generate_ops FILE.ops OUT.cc\n");
+    std::cerr << "usage: tenon_generate_ops FILE.ops OUT.cc\n";
     return 2;
   }
   const tenon::Status status = tenon::Generate(argv[1], argv[2]);
-  if (!status.ok()) std::fprintf(stderr, "%s\n", tenon::Message(status).c_str());
+  if (!status.ok()) std::cerr << tenon::Message(status) << '\n';
   return status.ok() ? 0 : 1;
 }

@@ -66,7 +66,8 @@ TEST(OpDeclarationTest, KindsAndDefaults) {
       i: int = -3, f: float = 1e-05, b: bool = false, s: string = 'it\'s\n', t: type = int64
       k: shape = ?, d: shape = [2, -1], l: list(int) = [1, -2], e: list(string) = []
       h: list(shape) = [[1], ?], w: list(float) = [0.5, 2], m: {'SAME', 'VALID'} = 'SAME'
-      x: index = int32, n: numeric, fn: list(func) >= 1, any: tensor)")[0];
+      x: index = int32, n: numeric, fn: list(func) >= 1, any: tensor
+      bytes: tensor = uint8 [255, 0])")[0];
   const auto text = [&op](std::string_view name) {
     return op.FindAttr(name)->default_value->ToString();
   };
@@ -85,6 +86,8 @@ TEST(OpDeclarationTest, KindsAndDefaults) {
   EXPECT_THAT(op.FindAttr("x")->allowed_types, ElementsAre(DType::kInt32, DType::kInt64));
   EXPECT_THAT(op.FindAttr("n")->allowed_types, SizeIs(19));
   EXPECT_EQ(op.FindAttr("fn")->kind, "list(func)");
+  EXPECT_THAT(op.FindAttr("bytes")->default_value->get_if<Tensor>()->flat<uint8_t>(),
+              ElementsAre(255, 0));
   EXPECT_FALSE(op.FindAttr("any")->default_value);
 }
 
@@ -100,13 +103,13 @@ TEST(OpDeclarationTest, WhatCannotBeReadIsNamedWithItsLine) {
       {"op Op(a: T)", "'T' is no type and no attribute"},
       {"op Op(a: T) T: int", "attribute T is no type"},
       {"op Op(a: N * T) T: type, N: float", "there is no int attribute N"},
-      {"op Op(a: Ref(T) T: type", "wanted ')'"},
+      {"op Op(a: Ref(T) T: type", "found 'T', wanted ',' or ')'"},
       {"op Op(a: int32, a: int32)", "op Op has two of the name a"},
       {"op Op(a: int32) a: int", "op Op has two of the name a"},
       {"op Op() [fast]", "found 'fast', wanted stateful"},
       {"op Op(a: int32) b \"doc\"", "found 'b', wanted an argument's or attribute's name"},
       {"op Op(a: int32) a \"doc\" a \"doc\"", "a has two texts"},
-      {"op Op(a: int32) a", "found 'a', wanted an argument's"},
+      {"op Op(a: int32) a", "found the end, wanted a text"},
       {"op Op() N: integer", "found 'integer', wanted a kind of attribute"},
       {"op Op() N: int = x", "found 'x', wanted an integer"},
       {"op Op() N: int = 1.5", "found '1.5', wanted an integer"},
@@ -118,7 +121,10 @@ TEST(OpDeclarationTest, WhatCannotBeReadIsNamedWithItsLine) {
       {"op Op() s: string = '\\x'", "a backslash stands before"},
       {"op Op() s: string = \"doc\"", "wanted a text in ''"},
       {"op Op() b: bool = maybe", "found 'maybe', wanted true or false"},
-      {"op Op() t: tensor = 1", "there is none for a tensor"},
+      {"op Op() t: tensor = 1", "found '1', wanted a type"},
+      {"op Op() t: tensor = float [1]", "wanted a tensor of uint8"},
+      {"op Op() t: tensor = uint8 [1, 256]", "wanted integers from 0 to 255 before"},
+      {"op Op() f: func = x", "there is none for a func"},
       {"op Op() k: shape = 3", "found '3', wanted '[' or '?'"},
       {"op Op(a: int32) ->", "found the end, wanted a name"},
       {"op Op() \"doc", "a text has no end"},

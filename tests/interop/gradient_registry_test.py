@@ -65,6 +65,8 @@ def answer_of_tensorflow(name):
 def main():
     listed = json.loads(subprocess.run([TENON, "ops", "--json"], check=True, capture_output=True,
                                        text=True).stdout)
+    listed = [op for op in listed
+              if op["kernels"] or op["name"] in EXCEPTIONS or op["name"] in GIVES_NONE]
     failed, counts = 0, {}
     for op in listed:
         name, ours, wanted = op["name"], op["gradient"], answer_of_tensorflow(op["name"])

@@ -114,6 +114,7 @@ def main():
     from op_programs import ELSEWHERE
     listed = json.loads(subprocess.run([TENON, "ops", "--json"], check=True, capture_output=True,
                                        text=True).stdout)
+    listed = [op for op in listed if op["kernels"]]
     if sys.argv[1:]:
         listed = [op for op in listed if op["name"] in sys.argv[1:]]
     names = {op["name"] for op in listed}

@@ -42,14 +42,16 @@ const OpRegistry& OpsThatThrow() {
   static const OpRegistry* const registry = [] {
     auto* ops = new OpRegistry;
     RegisterAllOps(*ops);
-    ops->Add("ThrowWhileComputing").Input("x: float").Output("y: float").NotDifferentiable()
-        .Kernel(kCpu, ThrowWhileComputing).NoExample("a test's").Shape(UnchangedShape).Doc("x");
-    ops->Add("ThrowInALoop").Input("x: float").Output("y: float").NotDifferentiable()
-        .Kernel(kCpu, ThrowInALoop).NoExample("a test's").Shape(UnchangedShape).Doc("x");
-    ops->Add("ThrowWhileStarting").Input("x: float").Output("y: float").NotDifferentiable()
-        .Kernel<ThrowWhileStarting>(kCpu).NoExample("a test's").Shape(UnchangedShape).Doc("x");
-    ops->Add("ThrowWhenMade").Input("x: float").Output("y: float").NotDifferentiable()
-        .Kernel<ThrowWhenMade>(kCpu).NoExample("a test's").Shape(UnchangedShape).Doc("x");
+    ops->Declare(R"(
+        op ThrowWhileComputing(x: float) -> y: float
+        op ThrowInALoop(x: float) -> y: float
+        op ThrowWhileStarting(x: float) -> y: float
+        op ThrowWhenMade(x: float) -> y: float)",
+                 "throw.ops");
+    ops->Get("ThrowWhileComputing").Shape(UnchangedShape).Kernel(kCpu, ThrowWhileComputing);
+    ops->Get("ThrowInALoop").Shape(UnchangedShape).Kernel(kCpu, ThrowInALoop);
+    ops->Get("ThrowWhileStarting").Shape(UnchangedShape).Kernel<ThrowWhileStarting>(kCpu);
+    ops->Get("ThrowWhenMade").Shape(UnchangedShape).Kernel<ThrowWhenMade>(kCpu);
     return ops;
   }();
   return *registry;

@@ -80,9 +80,9 @@ MISTAKES = {
         r"specification refers to a valid device\."),
     "an op that no device can run": (
         UNPLACEABLE, ["--fetch", "best"],
-        r"INVALID_ARGUMENT: Cannot assign a device for operation best: no device that matches '' has "
-        rf"kernels for every node of its group; available devices are \[ {DEVICE} \] Its colocation "
-        r"group:   best \(ArgMax\) asked for '', has kernels for no device with these types"),
+        rf"INVALID_ARGUMENT: (From {TASK}: )?node 'best' \(ArgMax\) on {DEVICE}: No OpKernel was registered to support "
+        r"Op 'ArgMax' on CPU with these attrs: \[T=[a-z0-9]+, Tidx=int32, output_type=int64\]; "
+        r"registered kernels: CPU, T in \{[a-z0-9, ]+\}"),
 }
 
 

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <fstream>
+#include <map>
+
+#include "core/proto_io_file.h"
+#include "core/proto_io_graph.h"
+#include "tools/commands.h"
+
+namespace tenon::tools {
+namespace {
+
+struct InspectFlags {
+  std::string graph;
+  std::string output;
+  bool nodes = false;
+  bool dot = false;
+};
+
+bool Runs(const Node& node) {
+  return IsRuntimeOp(node.op()) || node.registration().HasKernel(node.attrs());
+}
+
+/// How often each op is there, the most frequent first; those without a kernel are marked.
+void PrintSummary(const Graph& graph) {
+  std::map<std::string, std::pair<int, bool>> ops;
+  for (const Node* node : graph.nodes()) {
+    auto& [count, runs] = ops.try_emplace(node->op(), 0, true).first->second;
+    ++count;
+    runs &= Runs(*node);
+  }
+  std::vector<std::pair<int, std::string>> order;
+  for (const auto& [op, entry] : ops) order.emplace_back(-entry.first, op);
+  std::sort(order.begin(), order.end());
+  std::printf("%d nodes of %zu ops\n", graph.num_nodes(), ops.size());
+  for (const auto& [count, op] : order) {
+    std::printf("%8d  %s%s\n", -count, op.c_str(), ops[op].second ? "" : "  (no kernel)");
+  }
+}
+
+/// "name = Op(inputs) -> dtype[shape], ... on device"
+void PrintNode(const Node& node) {
+  std::vector<std::string> inputs, outputs;
+  for (const Endpoint& in : node.inputs()) inputs.push_back(ToString(in));
+  for (const Node* control : node.control_inputs()) inputs.push_back("^" + control->name());
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    outputs.push_back(ToString(node.output_type(i)) + node.output_shape(i).ToString());
+  }
+  std::printf("%s = %s(%s)%s%s%s%s%s\n", node.name().c_str(), node.op().c_str(),
+              Join(inputs, ", ").c_str(), outputs.empty() ? "" : " -> ",
+              Join(outputs, ", ").c_str(), node.requested_device().empty() ? "" : " on ",
+              node.requested_device().c_str(), Runs(node) ? "" : "  (no kernel)");
+}
+
+/// For Graphviz. Names of nodes hold nothing that its quotes would not.
+void PrintDot(const Graph& graph) {
+  std::printf("digraph {\n  rankdir = BT\n  node [shape = box]\n");
+  for (const Node* node : graph.nodes()) {
+    std::printf("  \"%s\" [label = \"%s\\n%s\"%s]\n", node->name().c_str(), node->name().c_str(),
+                node->op().c_str(), Runs(*node) ? "" : ", style = dashed");
+    for (const Endpoint& in : node->inputs()) {
+      std::printf("  \"%s\" -> \"%s\"\n", in.node->name().c_str(), node->name().c_str());
+    }
+    for (const Node* control : node->control_inputs()) {
+      std::printf("  \"%s\" -> \"%s\" [style = dotted]\n", control->name().c_str(),
+                  node->name().c_str());
+    }
+  }
+  std::printf("}\n");
+}
+
+Status Save(const Graph& graph, const std::string& path) {
+  GraphDef proto;
+  TENON_RETURN_IF_ERROR(GraphToProto(graph, &proto));
+  return WriteTextFile(path, proto.SerializeAsString());
+}
+
+Status Inspect(const InspectFlags& flags, const OpRegistry& ops) {
+  TENON_ASSIGN_OR_RETURN(const GraphDef proto, LoadGraphDef(flags.graph));
+  const auto graph = GraphFromProto(proto, ops);
+  if (!graph.ok()) return Annotate(graph.status(), flags.graph);
+  if (!flags.output.empty()) return Save(*graph, flags.output);
+  if (flags.dot) {
+    PrintDot(*graph);
+  } else if (flags.nodes) {
+    for (const Node* node : graph->nodes()) PrintNode(*node);
+  } else {
+    PrintSummary(*graph);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
+  auto flags = std::make_shared<InspectFlags>();
+  CLI::App* inspect = app.add_subcommand("inspect", "Say what is in a graph, or draw it");
+  inspect->add_option("graph", flags->graph,
+                      "GraphDef, MetaGraphDef or SavedModel, binary or text")->required();
+  auto* nodes = inspect->add_flag("--nodes", flags->nodes, "Every node with its inputs and shapes");
+  auto* dot = inspect->add_flag("--dot", flags->dot, "The graph as Graphviz draws it")
+                  ->excludes(nodes);
+  inspect->add_option("--output", flags->output,
+                      "Write the graph to this file, as a GraphDef with all attributes filled in")
+      ->excludes(nodes)->excludes(dot);
+  inspect->callback([=, &ops] { *chosen = [flags, &ops] { return Report(Inspect(*flags, ops)); }; });
+}
+
+}  // namespace tenon::tools
