@@ -11,10 +11,19 @@ find_package(Snappy CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(Eigen3 CONFIG REQUIRED)
 find_package(PkgConfig REQUIRED)
-# Debian's gRPC has no CMake configuration, only pkg-config files.
-pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET grpc++)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
+
+# Debian's gRPC has no CMake configuration, and its pkg-config file names a hundred libraries, which CMake
+# takes ten seconds to look for; the shared ones need no others.
+if(NOT TARGET Tenon::grpc)
+  add_library(Tenon::grpc INTERFACE IMPORTED)
+  foreach(library grpc++ grpc gpr)
+    string(MAKE_C_IDENTIFIER "TENON_${library}_LIBRARY" variable)
+    find_library(${variable} ${library} REQUIRED)
+    target_link_libraries(Tenon::grpc INTERFACE "${${variable}}")
+  endforeach()
+endif()
 
 # oneDNN's own configuration asks for the OpenCL headers, which a CPU build does not need.
 if(NOT TARGET Tenon::dnnl)

@@ -13,15 +13,17 @@ add_library(Tenon::tenon ALIAS tenon_all)
 set_target_properties(tenon_all PROPERTIES EXPORT_NAME tenon)
 target_link_libraries(tenon_all INTERFACE ${libraries})
 
-install(TARGETS tenon_all ${libraries} EXPORT TenonTargets
-  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS tenon_all tenon_generate_ops ${libraries} EXPORT TenonTargets
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(EXPORT TenonTargets NAMESPACE Tenon:: DESTINATION "${package_dir}")
-foreach(folder core data ops runtime distributed train)
+foreach(folder core data ops runtime distributed train tenon)
   if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}")
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}"
       DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tenon" FILES_MATCHING PATTERN "*.h")
   endif()
 endforeach()
+install(DIRECTORY "${PROJECT_BINARY_DIR}/gen/ops" DESTINATION
+  "${CMAKE_INSTALL_INCLUDEDIR}/tenon" FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY "${PROJECT_BINARY_DIR}/gen/proto" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tenon"
   FILES_MATCHING PATTERN "*.pb.h")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/proto" DESTINATION "${CMAKE_INSTALL_DATADIR}/tenon"
@@ -33,6 +35,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/TenonConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/TenonConfig.cmake"
   "${PROJECT_BINARY_DIR}/TenonConfigVersion.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/TenonAddOps.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/TenonDependencies.cmake" DESTINATION "${package_dir}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/share/mnist" "${PROJECT_SOURCE_DIR}/share/bench"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/tenon")

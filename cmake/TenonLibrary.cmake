@@ -35,19 +35,18 @@ function(tenon_library FOLDER)
   set_property(GLOBAL APPEND PROPERTY TENON_LIBRARIES ${target})
 endfunction()
 
-# Adds what tenon_generate_ops makes of every .ops file below FOLDER to its library.
+# Adds what the generator makes of every .ops file below FOLDER to its library.
 function(tenon_declared_ops FOLDER)
-  add_executable(tenon_generate_ops "${PROJECT_SOURCE_DIR}/core/generator/main.cc")
+  add_executable(tenon_generate_ops "${PROJECT_SOURCE_DIR}/core/generator/main.cc"
+    "${PROJECT_SOURCE_DIR}/core/generator/functions.cc")
+  add_executable(Tenon::generate_ops ALIAS tenon_generate_ops)
+  set_target_properties(tenon_generate_ops PROPERTIES EXPORT_NAME generate_ops)
   target_link_libraries(tenon_generate_ops PRIVATE tenon_core tenon_warnings)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${FOLDER}/*.ops")
   foreach(declarations IN LISTS found)
     cmake_path(GET declarations STEM family)
-    set(code "${PROJECT_BINARY_DIR}/gen/${FOLDER}/${family}_ops.cc")
-    add_custom_command(OUTPUT "${code}" DEPENDS "${declarations}" tenon_generate_ops
-      COMMAND tenon_generate_ops "${declarations}" "${code}")
-    target_sources(tenon_${FOLDER} PRIVATE "${code}")
+    tenon_add_ops(tenon_${FOLDER} "${declarations}" "${PROJECT_BINARY_DIR}/gen/${FOLDER}/${family}")
   endforeach()
-  file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/gen/${FOLDER}")
 endfunction()
 
 function(tenon_program NAME)

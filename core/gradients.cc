@@ -14,21 +14,31 @@ bool IsLoopOp(const Node& node) {
 
 bool Differentiable(DType t) { return IsFloating(t) || IsComplex(t); }
 
+/// `values`, which must be of the graph.
+StatusOr<std::vector<Output>> OutputsOf(const BuildContext& context, const Inputs& values,
+                                        std::string_view what) {
+  std::vector<Output> outputs;
+  for (const Input& value : values.values()) {
+    outputs.push_back(value.output() == nullptr ? Output() : *value.output());
+    TENON_RETURN_IF_ERROR(context.CheckValue(outputs.back(), what));
+  }
+  return outputs;
+}
+
 class GradientBuilder {
  public:
-  GradientBuilder(const Scope& scope, const std::vector<Output>& ys, const std::vector<Output>& xs)
-      : scope_(scope), ys_(ys), xs_(xs) {}
+  GradientBuilder(Graph& graph, const std::vector<Output>& ys, const std::vector<Output>& xs)
+      : graph_(graph), ys_(ys), xs_(xs) {}
 
   Status Run(const std::vector<Output>& grad_ys, bool allow_unconnected,
              std::vector<Output>* grads) {
-    TENON_RETURN_IF_ERROR(scope_.status());
     TENON_RETURN_IF_ERROR(CheckArguments(grad_ys));
     MarkBetween();
     for (size_t i = 0; i < ys_.size(); ++i) {
       Output dy = grad_ys.empty() ? OnesLike(ys_[i]) : grad_ys[i];
       AddTo(ys_[i], dy);
     }
-    TENON_RETURN_IF_ERROR(scope_.status());
+    TENON_RETURN_IF_ERROR(graph_.error());
     TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, ReverseOrder());
     for (Node* node : order) TENON_RETURN_IF_ERROR(Propagate(node));
     return Collect(allow_unconnected, grads);
@@ -40,38 +50,34 @@ class GradientBuilder {
       return InvalidArgument("found ", grad_ys.size(), " grad_ys for ", ys_.size(), " ys");
     }
     for (const Output& y : ys_) {
-      if (!y) return InvalidArgument("a y of the gradient has no value");
       if (!Differentiable(y.dtype())) {
         return InvalidArgument("gradients need a floating point loss; '", y.name(), "' is ",
                                ToString(y.dtype()));
       }
     }
-    for (const Output& x : xs_) {
-      if (!x) return InvalidArgument("an x of the gradient has no value");
+    for (size_t i = 0; i < grad_ys.size(); ++i) {
+      const Output &y = ys_[i], &dy = grad_ys[i];
+      if (y.dtype() != dy.dtype() || !y.shape().IsCompatibleWith(dy.shape())) {
+        return InvalidArgument("'", dy.name(), "' is ", ToString(dy.dtype()), dy.shape().ToString(),
+                               ", no gradient of '", y.name(), "', which is ", ToString(y.dtype()),
+                               y.shape().ToString());
+      }
     }
     return OkStatus();
   }
 
-  Output OnesLike(const Output& y) const {
-    const Scope scope = scope_.ColocatedWith(y);
-    Output one = scope.WithName("grad_ys_one")
-                     .Op("Const")
-                     .Attr("value", OneOf(y.dtype()))
-                     .Attr("dtype", y.dtype())
-                     .Output();
-    Output shape;
-    if (y.shape().IsFullyKnown()) {
-      if (y.shape().rank() == 0) return one;
-      Tensor dims = ShapeTensor(y.shape().dims());
-      shape = scope.WithName("grad_ys_shape")
-                  .Op("Const")
-                  .Attr("dtype", dims.dtype())
-                  .Attr("value", std::move(dims))
-                  .Output();
-    } else {
-      shape = scope.WithName("grad_ys_shape").Op("Shape").Input(y).Output();
-    }
-    return scope.WithName("grad_ys").Op("Fill").Input(shape).Input(one).Output();
+  static Output OnesLike(const Output& y) {
+    const ColocateWith beside(y);
+    const auto constant = [](Tensor value, std::string_view name) {
+      const DType dtype = value.dtype();
+      return NodeBuilder("Const", name).Attr("value", std::move(value)).Attr("dtype", dtype).Output();
+    };
+    const Output one = constant(OneOf(y.dtype()), "grad_ys_one");
+    if (y.shape().IsFullyKnown() && y.shape().rank() == 0) return one;
+    const Output shape = y.shape().IsFullyKnown()
+                             ? constant(ShapeTensor(y.shape().dims()), "grad_ys_shape")
+                             : NodeBuilder("Shape", "grad_ys_shape").Input(y).Output();
+    return NodeBuilder("Fill", "grad_ys").Input(shape).Input(one).Output();
   }
 
   /// As int32, as TensorFlow has it, unless a dimension does not fit.
@@ -94,7 +100,7 @@ class GradientBuilder {
 
   /// Marks the nodes that lie on a path from some x to some y.
   void MarkBetween() {
-    const int n = scope_.graph().num_ids();
+    const int n = graph_.num_ids();
     std::vector<bool> from_x(n, false), to_y(n, false);
     std::vector<Node*> stack;
     for (const Output& x : xs_) stack.push_back(x.node);
@@ -124,7 +130,7 @@ class GradientBuilder {
   }
 
   StatusOr<std::vector<Node*>> ReverseOrder() const {
-    TENON_ASSIGN_OR_RETURN(std::vector<Node*> order, scope_.graph().TopologicalOrder());
+    TENON_ASSIGN_OR_RETURN(std::vector<Node*> order, graph_.TopologicalOrder());
     std::erase_if(order, [&](Node* n) { return !Between(n); });
     std::reverse(order.begin(), order.end());
     return order;
@@ -137,7 +143,7 @@ class GradientBuilder {
       dys[i] = Sum(Output(node, i));
       any |= static_cast<bool>(dys[i]);
     }
-    TENON_RETURN_IF_ERROR(scope_.status());
+    TENON_RETURN_IF_ERROR(graph_.error());
     const OpRegistration& op = node->registration();
     if (!any || op.not_differentiable || node->num_inputs() == 0) return OkStatus();
     const bool wanted = std::any_of(node->inputs().begin(), node->inputs().end(),
@@ -151,13 +157,16 @@ class GradientBuilder {
       return InvalidArgument("node '", node->name(), "' (", node->op(),
                              "): the op has no gradient function");
     }
-    std::vector<Output> dxs(node->num_inputs());
-    const Scope scope = scope_.WithPrefix(StrCat(node->name(), "_grad")).ColocatedWith(node);
-    TENON_RETURN_IF_ERROR(Annotate(op.gradient(scope, *node, dys, &dxs),
-                                   StrCat("gradient of node '", node->name(), "'")));
-    TENON_RETURN_IF_ERROR(scope_.status());
+    GradContext g(*node, dys);
+    {
+      const NameScope in(StrCat(node->name(), "_grad"));
+      const ColocateWith beside(node);
+      op.gradient(g);
+    }
+    TENON_RETURN_IF_ERROR(Annotate(g.status(), StrCat("gradient of node '", node->name(), "'")));
+    TENON_RETURN_IF_ERROR(graph_.error());
     for (int i = 0; i < node->num_inputs(); ++i) {
-      if (dxs[i] && Between(node->input(i).node)) AddTo(node->input(i), dxs[i]);
+      if (g.dx(i) && Between(node->input(i).node)) AddTo(node->input(i), g.dx(i));
     }
     return OkStatus();
   }
@@ -172,8 +181,8 @@ class GradientBuilder {
     if (found == parts_.end()) return Output();
     std::vector<Output>& parts = found->second;
     if (parts.size() > 1) {
-      const Output sum = scope_.WithName("AddN").ColocatedWith(parts[0]).Op("AddN").Input(parts).Output();
-      parts.assign(1, sum);
+      const ColocateWith beside(parts[0]);
+      parts.assign(1, NodeBuilder("AddN").Inputs(parts).Output());
     }
     return parts[0];
   }
@@ -188,10 +197,10 @@ class GradientBuilder {
       }
       grads->push_back(dx);
     }
-    return scope_.status();
+    return graph_.error();
   }
 
-  const Scope scope_;
+  Graph& graph_;
   const std::vector<Output>& ys_;
   const std::vector<Output>& xs_;
   std::vector<bool> between_;
@@ -200,11 +209,26 @@ class GradientBuilder {
 
 }  // namespace
 
-Status AddGradients(const Scope& scope, const std::vector<Output>& ys,
-                    const std::vector<Output>& xs, const std::vector<Output>& grad_ys,
-                    std::vector<Output>* grads, bool allow_unconnected) {
-  return GradientBuilder(scope.WithPrefix("gradients"), ys, xs)
-      .Run(grad_ys, allow_unconnected, grads);
+std::vector<Output> Gradients(const Inputs& ys, const Inputs& xs, const GradientsOptions& options) {
+  const CalledFrom caller(options.location);
+  const BuildContext& context = CurrentBuilding();
+  std::vector<Output> grads;
+  const auto build = [&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(const std::vector<Output> of, OutputsOf(context, ys, "a y of the gradient"));
+    TENON_ASSIGN_OR_RETURN(const std::vector<Output> by,
+                           OutputsOf(context, xs, "an x of the gradient"));
+    for (const Output& dy : options.grad_ys) {
+      TENON_RETURN_IF_ERROR(context.CheckValue(dy, "one of the grad_ys"));
+    }
+    const NameScope scope("gradients");
+    return GradientBuilder(*context.graph, of, by)
+        .Run(options.grad_ys, options.allow_unconnected, &grads);
+  };
+  if (context.graph->error().ok()) {
+    if (const Status s = build(); !s.ok()) context.Fail(s, options.location);
+  }
+  grads.resize(xs.values().size());
+  return grads;
 }
 
 }  // namespace tenon

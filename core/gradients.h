@@ -3,20 +3,62 @@
 
 #include <vector>
 
-#include "core/scope.h"
+#include "core/building.h"
 
 namespace tenon {
 
-/// Adds to the graph of `scope` the gradients of sum(ys) with regard to each of `xs`, by reverse
-/// mode: (*grads)[i] has the shape of xs[i]. `grad_ys` are the gradients of the ys, or empty for
-/// ones. A tensor that is used several times gets the sum (AddN). Gradients of what a variable is
-/// read from reach the variable itself when it is in `xs`.
+/// What a gradient function works on: a node, and the gradients of its outputs, of which it makes
+/// those of its inputs.
 ///
-/// InvalidArgument when some x has no differentiable path from it to the ys (naming both), when a
-/// y is not floating point, or when an op on the path has no gradient function (naming the op).
-/// With `allow_unconnected` an x without a path gets an empty Output instead.
-Status AddGradients(const Scope& scope, const std::vector<Output>& ys,
-                    const std::vector<Output>& xs, const std::vector<Output>& grad_ys,
-                    std::vector<Output>* grads, bool allow_unconnected = false);
+///   void TransposeGrad(GradContext& g) { g.dx(0) = Transpose(g.dy(0), InvertPermutation(g.in(1))); }
+class GradContext {
+ public:
+  GradContext(Node& node, const std::vector<Output>& dys)
+      : node_(node), dys_(dys), dxs_(node.num_inputs()) {}
+
+  Node& node() const { return node_; }
+  /// Input and output `i` of the node.
+  Output in(int i) const { return node_.input(i); }
+  Output out(int i) const { return Output(&node_, i); }
+  int num_inputs() const { return node_.num_inputs(); }
+  /// The gradient of output `i`; without a node when none flows.
+  const Output& dy(int i) const { return dys_[i]; }
+  /// To be set to the gradient of input `i`; left as it is when none flows.
+  Output& dx(int i) { return dxs_[i]; }
+  const std::vector<Output>& dys() const { return dys_; }
+  std::vector<Output>& dxs() { return dxs_; }
+  /// The node's attribute, or `fallback` when it has none of that type.
+  template <typename T>
+  T Attr(std::string_view name, T fallback = T()) const {
+    return node_.attrs().GetOr<T>(name, std::move(fallback));
+  }
+  /// The gradient cannot be built.
+  void Fail(const Status& error) { status_.Update(error); }
+  const Status& status() const { return status_; }
+
+ private:
+  Node& node_;
+  const std::vector<Output>& dys_;
+  std::vector<Output> dxs_;
+  Status status_;
+};
+
+struct GradientsOptions {
+  /// The gradients of the ys; ones when empty.
+  std::vector<Output> grad_ys = {};
+  /// Gives an x that the ys do not depend on an Output without a node, instead of an error.
+  bool allow_unconnected = false;
+  std::source_location location = std::source_location::current();
+};
+
+/// Adds to the graph being built the gradients of sum(ys) with regard to each of `xs`, by reverse
+/// mode: each has the shape of its x. A tensor that is used several times gets the sum (AddN).
+/// Gradients of what a variable is read from reach the variable itself when it is in `xs`.
+///
+/// The mistake is InvalidArgument when some x has no differentiable path from it to the ys (naming
+/// both), when a y is not floating point, or when an op on the path has no gradient function (naming
+/// the op).
+std::vector<Output> Gradients(const Inputs& ys, const Inputs& xs,
+                              const GradientsOptions& options = {});
 
 }  // namespace tenon

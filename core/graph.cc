@@ -292,7 +292,18 @@ StatusOr<std::vector<Node*>> Graph::TopologicalOrder(int first_id) const {
                          "or feeds ", names, shown > 5 ? ", ..." : "");
 }
 
+Node* FailedNode() {
+  static Node* const failed = [] {
+    static OpRegistration* const op = new OpRegistration;
+    auto* node = new Node;
+    node->op_ = op;
+    return node;
+  }();
+  return failed;
+}
+
 Status Graph::Validate() const {
+  TENON_RETURN_IF_ERROR(error_);
   for (const auto& n : nodes_) {
     if (n == nullptr) continue;
     for (int i = 0; i < n->num_inputs(); ++i) {
@@ -324,6 +335,7 @@ Status Graph::InferShapes(int first_id) {
 Graph Graph::Clone() const {
   Graph copy(*registry_);
   copy.versions_ = versions_;
+  copy.error_ = error_;
   copy.nodes_.resize(nodes_.size());
   copy.live_ = live_;
   for (const auto& n : nodes_) {

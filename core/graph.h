@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,6 +72,7 @@ class Node {
 
  private:
   friend class Graph;
+  friend Node* FailedNode();
   Node() = default;
 
   int id_ = -1;
@@ -85,6 +87,18 @@ class Node {
   std::vector<Node*> control_inputs_;
   std::vector<OutEdge> out_edges_;
   std::vector<PartialShape> output_shapes_;
+};
+
+/// What functions give for a node that could not be made: it has no name, inputs or outputs, is of no
+/// graph, and stands for no value.
+Node* FailedNode();
+
+/// The nodes of a variable as C++ programs make it (see Variable).
+struct VariableNodes {
+  Node* ref;          // VariableV2
+  Node* value;        // what ops read
+  Node* initializer;  // gives it its initial value
+  bool trainable;     // whether optimizers change it
 };
 
 /// What versions a GraphDef says it was made by.
@@ -105,6 +119,21 @@ class Graph {
   const OpRegistry& registry() const { return *registry_; }
   GraphVersions& versions() { return versions_; }
   const GraphVersions& versions() const { return versions_; }
+
+  /// The first mistake made in building the graph (see building.h), which is then without use.
+  const Status& error() const { return error_; }
+  /// Keeps a mistake, unless there is one.
+  void Fail(const Status& error) {
+    if (error_.ok()) error_ = error;
+  }
+  /// What the seeds of random ops are made of; see NextSeeds.
+  struct Seeds {
+    std::optional<int64_t> graph_seed;
+    int64_t seedless_ops = 0;
+  };
+  Seeds& seeds() { return seeds_; }
+  /// In the order they were made. Not part of a GraphDef, nor of copies.
+  std::vector<VariableNodes>& variables() { return variables_; }
 
   /// A node without inputs yet. Checks the op and its attributes; defaults are added.
   /// AlreadyExists "duplicate node name 'x'"; NotFound for an unknown op.
@@ -155,7 +184,7 @@ class Graph {
   /// the nodes of a cycle that has no NextIteration. Only the nodes whose ids are at least
   /// `first_id`, which must not feed the others.
   StatusOr<std::vector<Node*>> TopologicalOrder(int first_id = 0) const;
-  /// Every input connected and no illegal cycle.
+  /// The first mistake made in building it, else: every input connected and no illegal cycle.
   Status Validate() const;
 
   /// Infers the output shapes of one node from those of its inputs.
@@ -173,6 +202,9 @@ class Graph {
 
   const OpRegistry* registry_;
   GraphVersions versions_;
+  Status error_;
+  Seeds seeds_;
+  std::vector<VariableNodes> variables_;
   std::vector<std::unique_ptr<Node>> nodes_;
   int live_ = 0;
   StringMap<Node*> by_name_;

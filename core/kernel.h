@@ -20,7 +20,7 @@ namespace tenon {
 /// What one edge of a graph carries: a tensor, or a reference to a ref variable.
 struct Value {
   Tensor tensor;
-  Variable* ref = nullptr;  // owned by the kernel that made it
+  VariableResource* ref = nullptr;  // owned by the kernel that made it
 
   /// False of a dead output, and of one that is not there yet.
   bool live() const { return ref != nullptr || tensor.valid(); }
@@ -101,12 +101,12 @@ class KernelContext {
   /// Whether input `i` came (Merge is the op that runs with some of its inputs).
   bool has_input(int i) const { return inputs_[i].tensor.valid() || inputs_[i].ref != nullptr; }
   /// The variable behind a Ref(T) input, or null when it is none.
-  Variable* ref(int i) const { return inputs_[i].ref; }
+  VariableResource* ref(int i) const { return inputs_[i].ref; }
   /// Takes input `i` out, so that its buffer may have one reference.
   Tensor TakeInput(int i) { return std::move(inputs_[i].tensor); }
 
   void set_output(int i, Tensor value) { outputs_[i].tensor = std::move(value); }
-  void set_output_ref(int i, Variable* variable) { outputs_[i].ref = variable; }
+  void set_output_ref(int i, VariableResource* variable) { outputs_[i].ref = variable; }
   Value& output(int i) { return outputs_[i]; }
 
   /// New memory for output `i`, uninitialised when plain. ResourceExhausted when there is none.

@@ -215,6 +215,11 @@ class Parser {
       arg.type = Name();
     }
     if (arg.schema.is_ref) Want(')', "')'");
+    if (Eat('=')) {
+      if (!IsName("all_axes")) Fail("all_axes");
+      Advance();
+      arg.schema.all_axes = true;
+    }
     return arg;
   }
 
@@ -227,8 +232,14 @@ class Parser {
       op->is_aggregate = true;
     } else if (IsName("allows_uninitialized_input")) {
       op->allows_uninitialized_input = true;
+    } else if (IsName("no_function")) {
+      op->has_function = false;
+    } else if (IsName("function")) {
+      Advance();
+      op->function = token_.text;
+      if (!Is('a')) Fail("a name");
     } else {
-      Fail("stateful, commutative, aggregate or allows_uninitialized_input");
+      Fail("stateful, commutative, aggregate, allows_uninitialized_input, function or no_function");
     }
     Advance();
   }

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/graph.h"
+#include "core/gradients.h"
 #include "core/op_declaration.h"
 
 namespace tenon {
@@ -89,6 +89,9 @@ OpBuilder& OpBuilder::Shape(ShapeFn fn) {
 OpBuilder& OpBuilder::Grad(GradientFn fn) {
   op_.gradient = std::move(fn);
   return *this;
+}
+OpBuilder& OpBuilder::Grad(Status (*fn)(GradContext&)) {
+  return Grad([fn](GradContext& g) { g.Fail(fn(g)); });
 }
 OpBuilder& OpBuilder::NotDifferentiable() {
   op_.not_differentiable = true;

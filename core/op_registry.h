@@ -16,14 +16,10 @@
 
 namespace tenon {
 
-class Node;
-class Scope;
-struct Output;
+class GradContext;
 
-/// Adds the gradient of `node` to the graph: `dys` are the gradients of its outputs (an Output
-/// without a node where none flows), `dxs` gets one per input (again empty where none flows).
-using GradientFn = std::function<Status(const Scope& scope, Node& node,
-                                        const std::vector<Output>& dys, std::vector<Output>* dxs)>;
+/// Adds the gradient of a node to the graph that is being built; see GradContext.
+using GradientFn = std::function<void(GradContext&)>;
 
 using KernelFactory = std::function<std::unique_ptr<Kernel>(KernelConstruction&)>;
 
@@ -88,6 +84,8 @@ class OpBuilder {
   const OpSchema& schema() const { return op_.schema; }
   OpBuilder& Shape(ShapeFn fn);
   OpBuilder& Grad(GradientFn fn);
+  /// One that may find that the gradient cannot be built.
+  OpBuilder& Grad(Status (*fn)(GradContext&));
   OpBuilder& NotDifferentiable();
   /// Edges out of this op may close a cycle.
   OpBuilder& LoopBack();

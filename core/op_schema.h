@@ -22,6 +22,7 @@ struct ArgSchema {
   std::string number_attr;       // N * T: the attribute that counts the tensors
   std::string type_list_attr;    // one tensor per entry of this list(type)
   bool is_ref = false;
+  bool all_axes = false;         // may be left out in C++: all axes of the op's first input
   std::string doc;               // what is not obvious
 };
 
@@ -37,6 +38,8 @@ struct AttrSchema {
 
 struct OpSchema {
   std::string name;
+  std::string function;      // what the C++ function is called, when not after the op
+  bool has_function = true;  // false: C++ builds it in another way
   std::string doc;
   std::vector<ArgSchema> inputs;
   std::vector<ArgSchema> outputs;

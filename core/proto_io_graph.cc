@@ -250,6 +250,7 @@ Status ExtendGraphFromProto(const GraphDef& proto, Graph* graph,
 }
 
 Status GraphToProto(const Graph& graph, GraphDef* out, const GraphExportOptions& options) {
+  TENON_RETURN_IF_ERROR(graph.error());
   out->Clear();
   out->mutable_versions()->set_producer(graph.versions().producer);
   out->mutable_versions()->set_min_consumer(graph.versions().min_consumer);

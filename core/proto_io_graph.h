@@ -45,7 +45,8 @@ struct GraphExportOptions {
 };
 
 /// Replaces `*out`. A node's device is the one that was assigned to it, or else requested.
-/// Fails only for an attribute that has no message (see AttributeToProto).
+/// Fails with the first mistake made in building the graph, or for an attribute that has no message (see
+/// AttributeToProto).
 Status GraphToProto(const Graph& graph, GraphDef* out, const GraphExportOptions& options = {});
 
 }  // namespace tenon

@@ -18,12 +18,12 @@ namespace tenon {
 /// with a reader writes a new buffer instead of tearing the reader's, and otherwise updates in
 /// place. Updates are atomic with regard to each other, and are not interrupted when their step is
 /// cancelled.
-class Variable : public Resource {
+class VariableResource : public Resource {
  public:
   static constexpr std::string_view kKind = "variable";
 
   /// `name` is for messages.
-  Variable(DType dtype, PartialShape shape, std::string name = "")
+  VariableResource(DType dtype, PartialShape shape, std::string name = "")
       : dtype_(dtype), shape_(std::move(shape)), name_(std::move(name)) {}
 
   std::string_view kind() const override { return kKind; }
@@ -101,10 +101,10 @@ class Variable : public Resource {
 
 /// A variable that references name (VariableV2). Its names are apart from those of the other kind,
 /// so that two programs that happen to choose one name do not change each other's values.
-class RefVariable final : public Variable {
+class RefVariable final : public VariableResource {
  public:
   static constexpr std::string_view kKind = "ref variable";
-  using Variable::Variable;
+  using VariableResource::VariableResource;
   std::string_view kind() const override { return kKind; }
 };
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <climits>
 
+#include "core/proto_io_graph.h"
 #include "proto/event.pb.h"
 
 namespace tenon {
@@ -58,6 +59,12 @@ Status EventWriter::Add(Event event) {
   MutexLock lock(mu_);
   TENON_RETURN_IF_ERROR(writer_->Write(record));
   return writer_->Flush();
+}
+
+Status EventWriter::AddGraph(const Graph& graph, int64_t step) {
+  GraphDef proto;
+  TENON_RETURN_IF_ERROR(GraphToProto(graph, &proto));
+  return AddGraph(proto.SerializeAsString(), step);
 }
 
 Status EventWriter::AddGraph(std::string_view graph_def, int64_t step) {

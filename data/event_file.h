@@ -17,6 +17,7 @@
 namespace tenon {
 
 class Event;
+class Graph;
 
 struct EventWriterOptions {
   /// Added to the file's name.
@@ -39,6 +40,8 @@ class EventWriter {
 
   /// Writes an event; the present time when it has none.
   Status Add(Event event);
+  /// A graph, for TensorBoard to draw.
+  Status AddGraph(const Graph& graph, int64_t step = 0);
   /// A serialised GraphDef.
   Status AddGraph(std::string_view graph_def, int64_t step = 0);
   /// A serialised Summary, as summary ops make it. InvalidArgument when it is none.

@@ -116,7 +116,7 @@ class ChannelSession final : public Session {
     return OkStatus();
   }
 
-  StatusOr<std::vector<Tensor>> Run(const Feeds& feeds, const std::vector<std::string>& fetches,
+  StatusOr<std::vector<Tensor>> RunStep(const Feeds& feeds, const std::vector<std::string>& fetches,
                                     const std::vector<std::string>& targets,
                                     const StepOptions& options) override {
     RunStepCall call = NewCall(fetches, targets);
@@ -128,7 +128,7 @@ class ChannelSession final : public Session {
     return std::move(call.fetched);
   }
 
-  StatusOr<std::unique_ptr<PreparedStep>> Prepare(
+  StatusOr<std::unique_ptr<PreparedStep>> PrepareStep(
       const std::vector<std::string>& feeds, const std::vector<std::string>& fetches,
       const std::vector<std::string>& targets) override {
     RunStepCall call = NewCall(fetches, targets);

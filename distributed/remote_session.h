@@ -17,7 +17,7 @@ struct RemoteSessionOptions {
   /// Whether the master optimises the graph.
   bool optimize = true;
   /// What the server asks of its clients.
-  Credentials credentials;
+  Credentials credentials = {};
 };
 
 /// A session on the cluster of the server at `target`, "grpc://host:port". DeadlineExceeded naming

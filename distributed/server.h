@@ -18,8 +18,8 @@ namespace tenon {
 
 struct ServerOptions {
   /// Empty: a cluster of this one task, /job:localhost/replica:0/task:0.
-  ClusterSpec cluster;
-  std::string job;
+  ClusterSpec cluster = {};
+  std::string job = {};
   int task = 0;
   /// Listen here instead of at the cluster's address for this task; 0: any free port. -1: the
   /// cluster's.
@@ -31,13 +31,13 @@ struct ServerOptions {
   std::chrono::milliseconds start_up_deadline{60000};
   /// Gets a line for people every few seconds while something is waited for, and when a task is gone
   /// or back; from any thread, and must not block. May be null.
-  std::function<void(const std::string& line)> notice;
-  ServerLimits limits;
+  std::function<void(const std::string& line)> notice = {};
+  ServerLimits limits = {};
   /// Which files graphs may read and write. Nothing: all where the server listens at loopback only,
   /// none elsewhere.
-  std::optional<FileAccess> files;
+  std::optional<FileAccess> files = {};
   /// What this task shows to others and asks of them.
-  Credentials credentials;
+  Credentials credentials = {};
   /// Listen beyond loopback though there are no credentials.
   bool insecure = false;
   /// Beside the address, listen at this port of loopback for clients of this machine that have no

@@ -16,21 +16,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "core/proto_io_graph.h"
-#include "data/event_file.h"
-#include "data/mnist.h"
-#include "data/shuffled_batches.h"
-#include "distributed/server.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/nn_ops.h"
-#include "ops/random_ops.h"
-#include "ops/register.h"
-#include "ops/state_ops.h"
-#include "ops/summary_ops.h"
-#include "train/gradient_descent.h"
-#include "train/replica_device_setter.h"
-#include "train/supervisor.h"
+#include "tenon/tenon.h"
 
 namespace {
 
@@ -51,91 +37,96 @@ double Seconds(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
 }
 
-Output RandomNormal(const Scope& s, const std::vector<int32_t>& shape) {
-  return RandomStandardNormal(s.WithPrefix("random_normal"), Const(s, shape), DType::kFloat);
-}
-
 /// Says a line at once, for who watches.
 void Say(const std::string& line) {
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
 }
 
-Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
+struct Model {
+  Output global_step, x, y_, cross_entropy, accuracy, summary;
+  Node* train_op;
+};
+
+Model BuildModel(double learning_rate) {
+  Model m;
+  m.global_step = Variable("global_step", 0.0f, {.trainable = false}).ref();
+  {
+    NameScope scope("input");
+    m.x = Placeholder(DType::kFloat, {-1, 784}, {.name = "x-input"});
+    m.y_ = Placeholder(DType::kFloat, {-1, 10}, {.name = "y-input"});
+  }
+  SetRandomSeed(1);
+  Variable w1, w2, b1, b2;
+  {
+    NameScope scope("weights");
+    w1 = Variable("Variable", RandomNormal({784, 100}));
+    w2 = Variable("Variable", RandomNormal({100, 10}));
+  }
+  {
+    NameScope scope("biases");
+    b1 = Variable("Variable", Zeros({100}));
+    b2 = Variable("Variable", Zeros({10}));
+  }
+  Output y;
+  {
+    NameScope scope("softmax");
+    Output z2 = Add(MatMul(m.x, w1), b1);
+    Output a2 = Sigmoid(z2);
+    Output z3 = Add(MatMul(a2, w2), b2);
+    y = Softmax(z3);
+  }
+  {
+    NameScope scope("cross_entropy");
+    m.cross_entropy = Mean(-Sum(m.y_ * Log(y), {1}));
+  }
+  {
+    NameScope scope("train");
+    GradientDescent optimizer(learning_rate);
+    m.train_op = optimizer.Minimize(m.cross_entropy, {.global_step = m.global_step});
+  }
+  {
+    NameScope scope("Accuracy");
+    Output correct_prediction = Equal(ArgMax(y, 1), ArgMax(m.y_, 1));
+    m.accuracy = Mean(Cast(correct_prediction, DType::kFloat));
+  }
+  m.summary = MergeSummary(
+      {ScalarSummary("cost", m.cross_entropy), ScalarSummary("accuracy", m.accuracy)});
+  return m;
+}
+
+Status Train(const Flags& flags, Server& server) {
   TENON_ASSIGN_OR_RETURN(const Mnist mnist, LoadMnist(flags.data));
   if (flags.batch_size > mnist.train.images.dim(0)) {
     return InvalidArgument("--batch_size ", flags.batch_size, " is more than the ",
                            mnist.train.images.dim(0), " images to train with");
   }
 
-  // Between-graph replication: variables on the parameter servers, the rest on this worker.
-  Scope root = Scope::Root(ops);
-  root.SetSeed(1);
-  const Scope model = root.WithDeviceFunction(
-      ReplicaDeviceSetter({.ps_tasks = server.cluster().NumTasks("ps"),
-                           .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
-  VariableSet variables;
-
-  variables.Add(model.WithName("global_step"), Const(model, 0.0f), /*trainable=*/false);
-  const Output global_step = variables.all()[0].ref;
-
-  const Scope input = model.WithPrefix("input");
-  const Output x = Placeholder(input.WithName("x-input"), DType::kFloat, {-1, 784});
-  const Output y_ = Placeholder(input.WithName("y-input"), DType::kFloat, {-1, 10});
-
-  const Scope weights = model.WithPrefix("weights");
-  const Output w1 = variables.Add(weights.WithName("Variable"), RandomNormal(weights, {784, 100}));
-  const Output w2 = variables.Add(weights.WithName("Variable"), RandomNormal(weights, {100, 10}));
-
-  const Scope biases = model.WithPrefix("biases");
-  const Output b1 = variables.Add(biases.WithName("Variable"),
-                                  Const(biases, Tensor::Zeros(DType::kFloat, {100})));
-  const Output b2 =
-      variables.Add(biases.WithName("Variable"), Const(biases, Tensor::Zeros(DType::kFloat, {10})));
-
-  const Scope softmax = model.WithPrefix("softmax");
-  const Output a2 = Sigmoid(softmax, Add(softmax, MatMul(softmax, x, w1), b1));
-  const Output y = Softmax(softmax, Add(softmax, MatMul(softmax, a2, w2), b2));
-
-  const Scope loss = model.WithPrefix("cross_entropy");
-  const Output cross_entropy = Mean(
-      loss, Neg(loss, Sum(loss, Mul(loss, y_, Log(loss, y)), Const(loss, {1}))), Const(loss, {0}));
-
-  const GradientDescentOptimizer optimizer(flags.learning_rate);
-  const Node* train_op =
-      optimizer.Minimize(model.WithPrefix("train"), cross_entropy, variables, global_step);
-
-  const Scope metrics = model.WithPrefix("Accuracy");
-  const Output correct =
-      Equal(metrics, ArgMax(metrics, y, Const(metrics, 1)), ArgMax(metrics, y_, Const(metrics, 1)));
-  const Output accuracy = Mean(metrics, Cast(metrics, correct, DType::kFloat), Const(metrics, {0}));
-
-  const Output summary =
-      MergeSummary(model, {ScalarSummary(model, Const(model, "cost"), cross_entropy),
-                           ScalarSummary(model, Const(model, "accuracy"), accuracy)});
-
-  SupervisorOptions supervision;
-  supervision.is_chief = flags.task_index == 0;
-  supervision.notice = Say;
-  const Supervisor supervisor(root, variables, supervision);
-  TENON_RETURN_IF_ERROR(root.status());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  Model m;
+  {
+    // Between-graph replication: variables on the parameter servers, the rest on this worker.
+    DeviceScope replica(ReplicaDeviceSetter(
+        {.ps_tasks = server.cluster().NumTasks("ps"),
+         .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
+    m = BuildModel(flags.learning_rate);
+  }
+  const Supervisor supervisor({.is_chief = flags.task_index == 0, .notice = Say});
 
   const auto begin = std::chrono::steady_clock::now();
   TENON_ASSIGN_OR_RETURN(auto session, supervisor.PrepareOrWaitForSession(
-                                           [&] { return server.MakeSession(root.graph()); }));
+                                           [&] { return server.MakeSession(graph); }));
   std::unique_ptr<EventWriter> writer;
   if (!flags.logs_path.empty()) {
     TENON_ASSIGN_OR_RETURN(
         writer, EventWriter::Create(StrCat(flags.logs_path, "/worker", flags.task_index)));
-    GraphDef graph;
-    TENON_RETURN_IF_ERROR(GraphToProto(root.graph(), &graph));
-    TENON_RETURN_IF_ERROR(writer->AddGraph(graph.SerializeAsString()));
+    TENON_RETURN_IF_ERROR(writer->AddGraph(graph));
   }
 
   TENON_ASSIGN_OR_RETURN(
-      const auto step, session->Prepare({x.name(), y_.name()},
-                                        {cross_entropy.name(), summary.name(), global_step.name()},
-                                        {train_op->name()}));
+      const auto step,
+      session->Prepare({m.x, m.y_}, {m.cross_entropy, m.summary, m.global_step}, {m.train_op}));
   TENON_ASSIGN_OR_RETURN(
       ShuffledBatches batches,
       ShuffledBatches::Create({mnist.train.images, mnist.train.labels}, flags.task_index));
@@ -175,18 +166,17 @@ Status Train(const Flags& flags, Server& server, const OpRegistry& ops) {
     }
   }
   TENON_ASSIGN_OR_RETURN(
-      const std::vector<Tensor> test,
-      session->Run({{x.name(), mnist.test.images}, {y_.name(), mnist.test.labels}},
-                   {accuracy.name()}));
+      const float accuracy,
+      session->Run<float>({{m.x, mnist.test.images}, {m.y_, mnist.test.labels}}, m.accuracy));
   const double steps_per_second = flags.training_epochs * batch_count / Seconds(begin);
-  std::printf("Test-Accuracy: %.2f\n", test[0].scalar<float>());
+  std::printf("Test-Accuracy: %.2f\n", accuracy);
   std::printf("Total Time: %3.2fs\n", Seconds(begin));
   std::printf("Final Cost: %.4f\n", cost);
   std::printf("Steps per second: %.0f\n", steps_per_second);
   return OkStatus();
 }
 
-StatusOr<std::unique_ptr<Server>> StartServer(const Flags& flags, const OpRegistry& ops) {
+StatusOr<std::unique_ptr<Server>> StartServer(const Flags& flags) {
   ServerOptions options;
   options.job = flags.job_name;
   options.task = flags.task_index;
@@ -195,7 +185,7 @@ StatusOr<std::unique_ptr<Server>> StartServer(const Flags& flags, const OpRegist
   options.notice = Say;
   TENON_ASSIGN_OR_RETURN(options.credentials, ReadCredentials(flags.credentials));
   options.insecure = flags.insecure;
-  return Server::Start(options, ops);
+  return Server::Start(options, AllOps());
 }
 
 /// The exit code for it.
@@ -207,15 +197,13 @@ int Ended(const Status& status) {
 }
 
 int Run(const Flags& flags) {
-  OpRegistry ops;
-  RegisterAllOps(ops);
-  const auto server = StartServer(flags, ops);
+  const auto server = StartServer(flags);
   if (!server.ok()) return Ended(server.status());
   if (flags.job_name == "ps") {
     Say(StrCat("waiting for the workers at ", flags.worker_hosts, " to end"));
     return Ended((*server)->WaitForJobEnd("worker", std::chrono::minutes(5)));
   }
-  const Status status = Train(flags, **server, ops);
+  const Status status = Train(flags, **server);
   const int code = Ended(status);
   (*server)->ReportEnd("ps", status);  // waits for a parameter server that is still to start
   return code;

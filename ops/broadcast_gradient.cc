@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "ops/composition.h"
-#include "ops/math_ops.h"
 
 namespace tenon {
 namespace {
@@ -32,32 +31,27 @@ std::optional<std::vector<int32_t>> RepeatedAxes(const PartialShape& x, const Pa
 }
 
 /// `missing`: how many leading axes of the common shape x does not have.
-Output SumOverAxes(const Scope& s, Output x, int missing, const std::vector<int32_t>& axes,
-                Output dx) {
+Output SumOverAxes(Output x, int missing, const std::vector<int32_t>& axes, Output dx) {
   if (axes.empty()) return dx;
-  const Output indices = IntVector(s, axes);
   // Axes that x does not have fall away, those where it has 1 stay.
-  if (missing == static_cast<int>(axes.size())) return Sum(s, dx, indices);
-  if (missing == 0) return Sum(s, dx, indices, true);
-  return ReshapeTo(s, Sum(s, dx, indices), ShapeVector(s, x));
+  if (missing == static_cast<int>(axes.size())) return Sum(dx, axes);
+  if (missing == 0) return Sum(dx, axes, {.keep_dims = true});
+  return Reshape(Sum(dx, axes), ShapeVector(x));
 }
 
 }  // namespace
 
-void SumToOperands(const Scope& s, Output x, Output y, Output* dx, Output* dy) {
-  if (!s.ok()) return;
+void SumToOperands(Output x, Output y, Output* dx, Output* dy) {
   const auto x_axes = RepeatedAxes(x.shape(), y.shape());
   const auto y_axes = RepeatedAxes(y.shape(), x.shape());
   const int missing = x.shape().rank() - y.shape().rank();
-  if (x_axes && *dx) *dx = SumOverAxes(s, x, std::max(0, -missing), *x_axes, *dx);
-  if (y_axes && *dy) *dy = SumOverAxes(s, y, std::max(0, missing), *y_axes, *dy);
+  if (x_axes && *dx) *dx = SumOverAxes(x, std::max(0, -missing), *x_axes, *dx);
+  if (y_axes && *dy) *dy = SumOverAxes(y, std::max(0, missing), *y_axes, *dy);
   if ((x_axes || !*dx) && (y_axes || !*dy)) return;
-  const Output x_shape = ShapeVector(s, x), y_shape = ShapeVector(s, y);
-  const std::vector<Output> axes =
-      s.Op("BroadcastGradientArgs").Input(x_shape).Input(y_shape).Outputs();
-  if (axes.size() != 2) return;
-  if (!x_axes && *dx) *dx = ReshapeTo(s, Sum(s, *dx, axes[0]), x_shape);
-  if (!y_axes && *dy) *dy = ReshapeTo(s, Sum(s, *dy, axes[1]), y_shape);
+  const Output x_shape = ShapeVector(x), y_shape = ShapeVector(y);
+  const auto [x_repeated, y_repeated] = BroadcastGradientArgs(x_shape, y_shape);
+  if (!x_axes && *dx) *dx = Reshape(Sum(*dx, x_repeated), x_shape);
+  if (!y_axes && *dy) *dy = Reshape(Sum(*dy, y_repeated), y_shape);
 }
 
 }  // namespace tenon

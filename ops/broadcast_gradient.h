@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/scope.h"
+#include "core/building.h"
 
 namespace tenon {
 
 /// Of gradients of the shape that `x` and `y` broadcast to, makes gradients of the shapes of `x`
 /// and of `y`: sums over what was repeated. As far as the static shapes tell what that is, without
 /// looking at run time. `*dx` and `*dy` may be empty and then stay so.
-void SumToOperands(const Scope& s, Output x, Output y, Output* dx, Output* dy);
+void SumToOperands(Output x, Output y, Output* dx, Output* dy);
 
 }  // namespace tenon

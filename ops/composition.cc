@@ -1,53 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/composition.h"
 
-#include "ops/math_ops.h"
+#include <algorithm>
 
 namespace tenon {
-namespace {
 
-Output ConstantOf(const Scope& s, Tensor value) {
-  const DType dtype = value.dtype();
-  return s.Op("Const").Attr("value", std::move(value)).Attr("dtype", dtype).Output();
-}
-
-}  // namespace
-
-Output ScalarOf(const Scope& s, DType dtype, double value) {
+Output ScalarOf(DType dtype, double value) {
   Tensor scalar(dtype, Shape());
-  const bool numeric = Dispatch(dtype, NumericTypes(), [&](auto zero) {
+  Dispatch(dtype, NumericTypes(), [&](auto zero) {
     using T = decltype(zero);
     *scalar.data<T>() = T(value);
   });
-  if (!numeric) s.Fail(InvalidArgument("no number has dtype ", ToString(dtype)));
-  return ConstantOf(s, std::move(scalar));
+  return Const(scalar);
 }
 
-Output IntVector(const Scope& s, const std::vector<int32_t>& values) {
-  return ConstantOf(s, Tensor::Vector(values));
-}
-
-Output ShapeVector(const Scope& s, Output x) {
-  if (!s.ok()) return Output();
-  if (!x.shape().IsFullyKnown()) return s.Op("Shape").Input(x).Output();
+Output ShapeVector(const Output& x) {
+  if (!x.shape().IsFullyKnown()) return ShapeOf(x);
   const auto dims = x.shape().dims();
-  for (const int64_t d : dims) {
-    if (d > INT32_MAX) return s.Op("Shape").Input(x).Output();
+  if (std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d > INT32_MAX; })) {
+    return ShapeOf(x);
   }
-  return IntVector(s, std::vector<int32_t>(dims.begin(), dims.end()));
+  return Const(std::vector<int32_t>(dims.begin(), dims.end()));
 }
 
-Output ReshapeTo(const Scope& s, Output x, Output shape) {
-  return s.Op("Reshape").Input(x).Input(shape).Output();
-}
+Output Scaled(const Output& x, double factor) { return Mul(ScalarOf(x.dtype(), factor), x); }
 
-Output Scaled(const Scope& s, Output x, double factor) {
-  return s.ok() ? Mul(s, ScalarOf(s, x.dtype(), factor), x) : Output();
-}
+Output ConjugateOf(const Output& x) { return IsComplex(x.dtype()) ? Conj(x) : x; }
 
-Output ConjugateOf(const Scope& s, Output x) {
-  if (!s.ok() || !IsComplex(x.dtype())) return x;
-  return s.Op("Conj").Input(x).Output();
+std::vector<Output> DysOrZeros(const GradContext& g) {
+  std::vector<Output> all = g.dys();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i]) all[i] = ZerosLike(g.out(static_cast<int>(i)));
+  }
+  return all;
 }
 
 }  // namespace tenon

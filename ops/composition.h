@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
+#include "core/gradients.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
 
-#include "core/scope.h"
-
-// Small pieces that gradients are composed of.
+// What most gradients are composed of.
 
 namespace tenon {
 
 /// A scalar constant of a numeric dtype, rounded or truncated to it.
-Output ScalarOf(const Scope& s, DType dtype, double value);
-/// A constant vector of int32.
-Output IntVector(const Scope& s, const std::vector<int32_t>& values);
+Output ScalarOf(DType dtype, double value);
 /// The shape of `x` as an int32 vector: a constant when it is fully known.
-Output ShapeVector(const Scope& s, Output x);
-/// `x` under the shape that the vector `shape` says.
-Output ReshapeTo(const Scope& s, Output x, Output shape);
+Output ShapeVector(const Output& x);
 /// x * factor
-Output Scaled(const Scope& s, Output x, double factor);
+Output Scaled(const Output& x, double factor);
 /// The complex conjugate of `x`; `x` itself when it is real.
-Output ConjugateOf(const Scope& s, Output x);
+Output ConjugateOf(const Output& x);
+
+/// The gradients of all outputs, zeros for those that have none.
+std::vector<Output> DysOrZeros(const GradContext& g);
 
 }  // namespace tenon

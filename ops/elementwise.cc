@@ -4,6 +4,7 @@
 #include "core/parallel.h"
 #include "ops/broadcast.h"
 #include "ops/broadcast_gradient.h"
+#include "ops/composition.h"
 
 namespace tenon {
 namespace {
@@ -157,11 +158,7 @@ void RegisterUnary(OpRegistry& ops, const UnaryInfo& info) {
                  return std::make_unique<UnaryCpu>(c, loops[static_cast<int>(KernelType(c))], cost);
                });
   if (info.grad != nullptr) {
-    op.Grad([grad = info.grad](const Scope& s, Node& node, const std::vector<Output>& dys,
-                               std::vector<Output>* dxs) {
-      (*dxs)[0] = grad(s, node.input(0), Output(&node), dys[0]);
-      return OkStatus();
-    });
+    op.Grad([grad = info.grad](GradContext& g) { g.dx(0) = grad(g.in(0), g.out(0), g.dy(0)); });
   }
 }
 
@@ -183,16 +180,9 @@ void RegisterBinary(OpRegistry& ops, const BinaryInfo& info) {
                                        info.error, info.same_shape);
   });
   if (info.grad != nullptr) {
-    op.Grad([grad = info.grad, same_shape = info.same_shape](const Scope& s, Node& node,
-                                                             const std::vector<Output>& dys,
-                                                             std::vector<Output>* dxs) {
-      const Output x = node.input(0), y = node.input(1);
-      Output dx, dy;
-      grad(s, x, y, Output(&node), dys[0], &dx, &dy);
-      if (!same_shape) SumToOperands(s, x, y, &dx, &dy);
-      (*dxs)[0] = dx;
-      (*dxs)[1] = dy;
-      return OkStatus();
+    op.Grad([grad = info.grad, same_shape = info.same_shape](GradContext& g) {
+      grad(g.in(0), g.in(1), g.out(0), g.dy(0), &g.dx(0), &g.dx(1));
+      if (!same_shape) SumToOperands(g.in(0), g.in(1), &g.dx(0), &g.dx(1));
     });
   }
 }

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/op_registry.h"
-#include "core/scope.h"
+#include "core/building.h"
 #include "ops/maths.h"
 
 // The machinery of elementwise ops: one struct is a whole op. A family's .cc writes the structs and
@@ -15,7 +15,7 @@
 //     static constexpr std::string_view kName = "Softsign";
 //     using Types = FloatTypes;
 //     template <typename T> TENON_HD static T Apply(T x) { return x / (T(1) + Abs(x)); }
-//     static Output Grad(const Scope& s, Output x, Output y, Output dy);
+//     static Output Grad(Output x, Output y, Output dy);
 //   };
 //   void RegisterActivations(OpRegistry& ops) { RegisterUnaryList(ops, TypeList<SoftsignOp>()); }
 //
@@ -48,11 +48,11 @@ struct ElementwiseInfo {
 };
 struct UnaryInfo : ElementwiseInfo {
   std::array<UnaryLoop, kNumDTypes> loops{};
-  Output (*grad)(const Scope& s, Output x, Output y, Output dy) = nullptr;
+  Output (*grad)(Output x, Output y, Output dy) = nullptr;
 };
 struct BinaryInfo : ElementwiseInfo {
   std::array<BinaryLoop, kNumDTypes> loops{};
-  void (*grad)(const Scope& s, Output x, Output y, Output z, Output dz, Output* dx,
+  void (*grad)(Output x, Output y, Output z, Output dz, Output* dx,
                Output* dy) = nullptr;
   /// The inputs must have one shape: the ops that are gradients of others.
   bool same_shape = false;

@@ -50,8 +50,12 @@ inline constexpr bool kIsComplex<std::complex<T>> = true;
 template <typename T>
 using WrapType = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
 
+/// What these functions compute with, unlike the functions of the same names that build graphs.
+template <typename T>
+concept Element = std::is_arithmetic_v<T> || kIsComplex<T>;
+
 #define TENON_WRAPPING(NAME, OPERATOR)                                                         \
-  template <typename T>                                                                        \
+  template <Element T>                                                                         \
   TENON_HD T NAME(T x, T y) {                                                                  \
     if constexpr (std::is_integral_v<T>) {                                                     \
       return static_cast<T>(static_cast<WrapType<T>>(x) OPERATOR static_cast<WrapType<T>>(y)); \
@@ -64,7 +68,7 @@ TENON_WRAPPING(Minus, -)
 TENON_WRAPPING(Times, *)
 #undef TENON_WRAPPING
 
-template <typename T>
+template <Element T>
 TENON_HD T Negative(T x) {
   if constexpr (std::is_integral_v<T>) {
     return Minus(T(0), x);
@@ -73,7 +77,7 @@ TENON_HD T Negative(T x) {
   }
 }
 
-template <typename T>
+template <Element T>
 TENON_HD T Abs(T x) {
   if constexpr (std::is_floating_point_v<T>) {
     return std::fabs(x);
@@ -85,7 +89,7 @@ TENON_HD T Abs(T x) {
 }
 
 /// The complex conjugate; a real number itself.
-template <typename T>
+template <Element T>
 TENON_HD T Conjugate(T x) {
   if constexpr (kIsComplex<T>) {
     return std::conj(x);
@@ -95,7 +99,7 @@ TENON_HD T Conjugate(T x) {
 }
 
 #define TENON_STD_FUNCTION(NAME, FUNCTION) \
-  template <typename T>                    \
+  template <Element T>                     \
   TENON_HD T NAME(T x) {                   \
     return std::FUNCTION(x);               \
   }
@@ -122,7 +126,7 @@ TENON_STD_FUNCTION(Trunc, trunc)
 #undef TENON_STD_FUNCTION
 
 /// exp(x) - 1, accurate near 0.
-template <typename T>
+template <Element T>
 TENON_HD T Expm1(T x) {
   if constexpr (kIsComplex<T>) {
     using Real = typename T::value_type;
@@ -136,7 +140,7 @@ TENON_HD T Expm1(T x) {
 }
 
 /// log(1 + x), accurate near 0.
-template <typename T>
+template <Element T>
 TENON_HD T Log1p(T x) {
   if constexpr (kIsComplex<T>) {
     using Real = typename T::value_type;
@@ -149,7 +153,7 @@ TENON_HD T Log1p(T x) {
 }
 
 /// To the nearest integer, halves to even.
-template <typename T>
+template <Element T>
 TENON_HD T RoundToEven(T x) {
   if constexpr (std::is_floating_point_v<T>) {
     return std::rint(x);
@@ -160,7 +164,7 @@ TENON_HD T RoundToEven(T x) {
   }
 }
 
-template <typename T>
+template <Element T>
 TENON_HD bool IsNan(T x) {
   return x != x;
 }

@@ -1,27 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/register.h"
 
+#include "ops/array/array_ops.h"
+#include "ops/array/register.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/control_flow/register.h"
+#include "ops/data/data_ops.h"
+#include "ops/declared/declared_ops.h"
+#include "ops/image/image_ops.h"
+#include "ops/io/io_ops.h"
+#include "ops/io/register.h"
+#include "ops/linalg/linalg_ops.h"
+#include "ops/lookup/lookup_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/math/register.h"
+#include "ops/nn/nn_ops.h"
+#include "ops/nn/register.h"
+#include "ops/queues/queues_ops.h"
+#include "ops/random/random_ops.h"
+#include "ops/random/register.h"
+#include "ops/sparse/sparse_ops.h"
+#include "ops/state/register.h"
+#include "ops/state/state_ops.h"
+#include "ops/strings/register.h"
+#include "ops/strings/strings_ops.h"
+#include "ops/summary/register.h"
+#include "ops/summary/summary_ops.h"
+#include "ops/tensor_array/register.h"
+#include "ops/tensor_array/tensor_array_ops.h"
+#include "ops/training/register.h"
+#include "ops/training/training_ops.h"
+
 namespace tenon {
 
-// Made from the .ops files.
-bool DeclareArrayOps(OpRegistry& ops);
-bool DeclareControlFlowOps(OpRegistry& ops);
-bool DeclareDataOps(OpRegistry& ops);
-bool DeclareDeclaredOps(OpRegistry& ops);
-bool DeclareImageOps(OpRegistry& ops);
-bool DeclareIoOps(OpRegistry& ops);
-bool DeclareLinalgOps(OpRegistry& ops);
-bool DeclareLookupOps(OpRegistry& ops);
-bool DeclareMathOps(OpRegistry& ops);
-bool DeclareNnOps(OpRegistry& ops);
-bool DeclareQueuesOps(OpRegistry& ops);
-bool DeclareRandomOps(OpRegistry& ops);
-bool DeclareSparseOps(OpRegistry& ops);
-bool DeclareStateOps(OpRegistry& ops);
-bool DeclareStringsOps(OpRegistry& ops);
-bool DeclareSummaryOps(OpRegistry& ops);
-bool DeclareTensorArrayOps(OpRegistry& ops);
-bool DeclareTrainingOps(OpRegistry& ops);
+const OpRegistry& AllOps() {
+  static const OpRegistry* const registry = [] {
+    auto* ops = new OpRegistry;
+    RegisterAllOps(*ops);
+    return ops;
+  }();
+  return *registry;
+}
 
 void RegisterAllOps(OpRegistry& ops) {
   if (!DeclareArrayOps(ops)) return;
@@ -42,54 +61,17 @@ void RegisterAllOps(OpRegistry& ops) {
   DeclareSummaryOps(ops);
   DeclareTensorArrayOps(ops);
   DeclareTrainingOps(ops);
-  RegisterArgOps(ops);
-  RegisterConstOps(ops);
-  RegisterRandomOps(ops);
-  RegisterShapeOps(ops);
-  RegisterLoggingOps(ops);
-  RegisterSummaryOps(ops);
-  RegisterStringOps(ops);
-  RegisterIoOps(ops);
-  RegisterStackOps(ops);
-  RegisterTensorArrayOps(ops);
-  RegisterRearrangeOps(ops);
-  RegisterGenerateOps(ops);
-  RegisterScatterNdOps(ops);
-  RegisterPartitionOps(ops);
-  RegisterSelectOps(ops);
-  RegisterScanOps(ops);
-  RegisterGatherOps(ops);
-  RegisterSplitOps(ops);
-  RegisterConcatOps(ops);
-  RegisterStridedSliceOps(ops);
-  RegisterSliceOps(ops);
-  RegisterScatterUpdateOps(ops);
-  RegisterResourceVariableOps(ops);
-  RegisterTrainingOps(ops);
-  RegisterVariableOps(ops);
+  RegisterArrayOps(ops);
   RegisterControlFlowOps(ops);
-  RegisterSendRecvOps(ops);
-
-  RegisterUnaryArithmetic(ops);
-  RegisterTranscendental(ops);
-  RegisterActivations(ops);
-  RegisterElementwiseGradients(ops);
-  RegisterBinaryArithmetic(ops);
-  RegisterDivision(ops);
-  RegisterComparison(ops);
-  RegisterReductions(ops);
-  RegisterCast(ops);
-  RegisterSelect(ops);
-  RegisterBroadcastOps(ops);
-  RegisterAccumulate(ops);
-  RegisterMatMul(ops);
-  RegisterBatchMatMul(ops);
-  RegisterBiasAdd(ops);
-  RegisterSoftmax(ops);
-  RegisterLosses(ops);
-  RegisterArgMax(ops);
-  RegisterSegmentOps(ops);
-  RegisterFusedOps(ops);
+  RegisterIoOps(ops);
+  RegisterMathOps(ops);
+  RegisterNnOps(ops);
+  RegisterRandomOps(ops);
+  RegisterStateOps(ops);
+  RegisterStringsOps(ops);
+  RegisterSummaryOps(ops);
+  RegisterTensorArrayOps(ops);
+  RegisterTrainingOps(ops);
 }
 
 }  // namespace tenon

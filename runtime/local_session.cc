@@ -172,7 +172,7 @@ class LocalSession final : public Session {
     return status;
   }
 
-  StatusOr<std::vector<Tensor>> Run(const Feeds& feeds, const std::vector<std::string>& fetches,
+  StatusOr<std::vector<Tensor>> RunStep(const Feeds& feeds, const std::vector<std::string>& fetches,
                                     const std::vector<std::string>& targets,
                                     const StepOptions& options) override {
     StepSignature signature{{}, fetches, targets};
@@ -187,7 +187,7 @@ class LocalSession final : public Session {
     return fetched;
   }
 
-  StatusOr<std::unique_ptr<PreparedStep>> Prepare(
+  StatusOr<std::unique_ptr<PreparedStep>> PrepareStep(
       const std::vector<std::string>& feeds, const std::vector<std::string>& fetches,
       const std::vector<std::string>& targets) override {
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<LocalPreparedStep> step,

@@ -14,11 +14,11 @@ struct LocalSessionOptions {
   int threads = 0;
   int cpu_devices = 1;
   /// Where variables and queues live. Null: in a store of the session's own.
-  std::shared_ptr<ResourceStore> resources;
+  std::shared_ptr<ResourceStore> resources = {};
   bool allow_soft_placement = false;
   /// Which files the graph may read and write.
-  FileAccess files;
-  PassOptions passes;
+  FileAccess files = {};
+  PassOptions passes = {};
 };
 
 /// A session in this process, on devices /job:localhost/replica:0/task:0/device:CPU:0 and up. The

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <chrono>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/operand.h"
 #include "core/tensor.h"
 #include "runtime/step_trace.h"
 
@@ -31,16 +33,142 @@ class PreparedStep {
                      const StepOptions& options = {}) = 0;
 };
 
+/// A tensor of a step, or a node that it runs: as the program has it, or by name ("node" or
+/// "node:output").
+class StepTensor {
+ public:
+  StepTensor(const char* name) : name_(name) {}                 // NOLINT
+  StepTensor(std::string name) : name_(std::move(name)) {}      // NOLINT
+  StepTensor(const Output& value)                               // NOLINT
+      : name_(value.name()), dtype_(value.dtype()) {}
+  StepTensor(const Node* node) : name_(node->name()) {}  // NOLINT
+  template <StandsForOutput T>
+  StepTensor(const T& value) : StepTensor(static_cast<Output>(value)) {}  // NOLINT
+
+  /// Empty for what could not be built.
+  const std::string& name() const { return name_; }
+  /// kInvalid when there is only a name.
+  DType dtype() const { return dtype_; }
+
+ private:
+  std::string name_;
+  DType dtype_ = DType::kInvalid;
+};
+
+/// Several of them: braces, or a vector of names or Outputs.
+class StepTensors {
+ public:
+  StepTensors(std::initializer_list<StepTensor> values) {  // NOLINT
+    for (const StepTensor& v : values) {
+      names_.push_back(v.name());
+      dtypes_.push_back(v.dtype());
+    }
+  }
+  StepTensors(std::vector<std::string> names) : names_(std::move(names)) {}  // NOLINT
+  StepTensors(const std::vector<Output>& values) {                          // NOLINT
+    for (const Output& v : values) {
+      names_.push_back(v.name());
+      dtypes_.push_back(v.dtype());
+    }
+  }
+
+  const std::vector<std::string>& names() const { return names_; }
+  /// Their dtypes as far as they are known; none of mere names.
+  const DTypeVector& dtypes() const { return dtypes_; }
+
+ private:
+  std::vector<std::string> names_;
+  DTypeVector dtypes_;
+};
+
+/// What a tensor is fed with: a Tensor, a vector, or a literal (a number, a text, braces), which takes
+/// the dtype of what it feeds; fed by name, its own (see Literal).
+class FeedValue {
+ public:
+  FeedValue(Tensor value) : value_(std::move(value)) {}  // NOLINT
+  template <typename T>
+    requires std::is_arithmetic_v<T>
+  FeedValue(T value) : value_(Literal(value)) {}                                  // NOLINT
+  FeedValue(const char* text) : value_(Literal(text)) {}                          // NOLINT
+  FeedValue(std::initializer_list<Literal> values) : value_(Literal(values)) {}  // NOLINT
+  template <typename T>
+  FeedValue(const std::vector<T>& values) : value_(Tensor::Vector<T>(values)) {}  // NOLINT
+
+  /// The value for a tensor of that dtype, or of any when it is kInvalid.
+  StatusOr<Tensor> For(DType dtype) const {
+    const auto* literal = std::get_if<Literal>(&value_);
+    if (literal == nullptr) return std::get<Tensor>(value_);
+    return literal->ToTensor(dtype == DType::kInvalid ? literal->NaturalType() : dtype);
+  }
+
+ private:
+  std::variant<Tensor, Literal> value_;
+};
+
+/// What a step is fed with.
+class StepFeeds {
+ public:
+  using Pairs = std::vector<std::pair<std::string, Tensor>>;
+  StepFeeds(std::initializer_list<std::pair<StepTensor, FeedValue>> feeds) {  // NOLINT
+    for (const auto& [tensor, value] : feeds) {
+      StatusOr<Tensor> fed = value.For(tensor.dtype());
+      status_.Update(Annotate(fed.status(), StrCat("feed '", tensor.name(), "'")));
+      pairs_.emplace_back(tensor.name(), fed.ok() ? *std::move(fed) : Tensor());
+    }
+  }
+  StepFeeds(Pairs pairs) : pairs_(std::move(pairs)) {}  // NOLINT
+
+  const Pairs& pairs() const { return pairs_; }
+  /// Whether every literal is of its tensor's dtype.
+  const Status& status() const { return status_; }
+
+ private:
+  Pairs pairs_;
+  Status status_;
+};
+
+/// `value`, of the fetch of that name, as T: the tensor itself, the number of a scalar, or the
+/// elements (std::vector). The dtypes must be equal: InvalidArgument names both.
+template <typename T>
+StatusOr<T> ValueAs(const Tensor& value, std::string_view fetch);
+
+/// A prepared step with one fetch, called like a function with one value a feed.
+template <typename T>
+class Callable {
+ public:
+  Callable(std::unique_ptr<PreparedStep> step, DTypeVector feeds, std::string fetch)
+      : step_(std::move(step)), feeds_(std::move(feeds)), fetch_(std::move(fetch)) {}
+
+  template <typename... Values>
+  StatusOr<T> operator()(const Values&... values) const {
+    const std::vector<FeedValue> given = {FeedValue(values)...};
+    std::vector<Tensor> fed, fetched;
+    for (const FeedValue& value : given) {
+      const size_t i = fed.size();
+      TENON_ASSIGN_OR_RETURN(Tensor tensor,
+                             value.For(i < feeds_.size() ? feeds_[i] : DType::kInvalid));
+      fed.push_back(std::move(tensor));
+    }
+    TENON_RETURN_IF_ERROR(step_->Run(fed, &fetched));
+    return ValueAs<T>(fetched[0], fetch_);
+  }
+
+ private:
+  std::unique_ptr<PreparedStep> step_;
+  DTypeVector feeds_;
+  std::string fetch_;
+};
+
 /// Runs steps of a graph: in this process (MakeLocalSession) or on a cluster
 /// (MakeRemoteSession). Variables keep their values between steps. Thread-safe: steps may run at
 /// once, without isolation from each other.
 ///
-///   auto session = MakeLocalSession(root.graph());
-///   session->Run({}, {}, {"init"});
-///   auto loss = session->Run({{"x", batch}}, {"loss"}, {"train"});
+///   TENON_ASSIGN_OR_RETURN(auto session, MakeLocalSession(graph));
+///   TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());
+///   TENON_ASSIGN_OR_RETURN(float cost, session->Run<float>({{x, batch}}, loss, {train}));
 class Session {
  public:
-  using Feeds = std::vector<std::pair<std::string, Tensor>>;
+  using Feeds = StepFeeds::Pairs;
 
   virtual ~Session() = default;
 
@@ -48,20 +176,96 @@ class Session {
   /// what it was made from.
   virtual Status Extend(const Graph& graph) = 0;
 
-  /// Feeds, fetches and targets by name: "node" or "node:output"; targets are nodes that run
-  /// without giving a value. Returns one tensor per fetch.
-  virtual StatusOr<std::vector<Tensor>> Run(const Feeds& feeds,
-                                            const std::vector<std::string>& fetches,
-                                            const std::vector<std::string>& targets = {},
-                                            const StepOptions& options = {}) = 0;
+  /// Runs a step: one tensor per fetch; targets are nodes that run without giving a value.
+  StatusOr<std::vector<Tensor>> Run(const StepFeeds& feeds, const StepTensors& fetches,
+                                    const StepTensors& targets = {},
+                                    const StepOptions& options = {}) {
+    for (const auto& [name, value] : feeds.pairs()) TENON_RETURN_IF_ERROR(CheckBuilt(name, "feed"));
+    TENON_RETURN_IF_ERROR(feeds.status());
+    TENON_RETURN_IF_ERROR(CheckBuilt(fetches, targets));
+    return RunStep(feeds.pairs(), fetches.names(), targets.names(), options);
+  }
+  /// The same for one fetch, as a number, a std::vector of its elements, or a Tensor.
+  template <typename T>
+  StatusOr<T> Run(const StepFeeds& feeds, const StepTensor& fetch, const StepTensors& targets = {},
+                  const StepOptions& options = {}) {
+    TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
+                           Run(feeds, StepTensors{fetch}, targets, options));
+    return ValueAs<T>(values[0], fetch.name());
+  }
 
-  virtual StatusOr<std::unique_ptr<PreparedStep>> Prepare(
-      const std::vector<std::string>& feeds, const std::vector<std::string>& fetches,
-      const std::vector<std::string>& targets = {}) = 0;
+  /// A step that runs often.
+  StatusOr<std::unique_ptr<PreparedStep>> Prepare(const StepTensors& feeds,
+                                                  const StepTensors& fetches,
+                                                  const StepTensors& targets = {}) {
+    for (const std::string& name : feeds.names()) TENON_RETURN_IF_ERROR(CheckBuilt(name, "feed"));
+    TENON_RETURN_IF_ERROR(CheckBuilt(fetches, targets));
+    return PrepareStep(feeds.names(), fetches.names(), targets.names());
+  }
+  /// The same for one fetch, to be called like a function.
+  template <typename T>
+  StatusOr<Callable<T>> Prepare(const StepTensors& feeds, const StepTensor& fetch,
+                                const StepTensors& targets = {}) {
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<PreparedStep> step,
+                           Prepare(feeds, StepTensors{fetch}, targets));
+    return Callable<T>(std::move(step), feeds.dtypes(), fetch.name());
+  }
 
   /// Cancels the steps that run and waits for their end; later calls fail. The destructor does it
   /// too.
   virtual Status Close() = 0;
+
+ protected:
+  virtual StatusOr<std::vector<Tensor>> RunStep(const Feeds& feeds,
+                                                const std::vector<std::string>& fetches,
+                                                const std::vector<std::string>& targets,
+                                                const StepOptions& options) = 0;
+  virtual StatusOr<std::unique_ptr<PreparedStep>> PrepareStep(
+      const std::vector<std::string>& feeds, const std::vector<std::string>& fetches,
+      const std::vector<std::string>& targets) = 0;
+
+ private:
+  static Status CheckBuilt(std::string_view name, std::string_view what) {
+    return name.empty()
+               ? InvalidArgument("a ", what, " has no value in the graph: it could not be built")
+               : OkStatus();
+  }
+  static Status CheckBuilt(const StepTensors& fetches, const StepTensors& targets) {
+    for (const std::string& name : fetches.names()) {
+      TENON_RETURN_IF_ERROR(CheckBuilt(name, "fetch"));
+    }
+    for (const std::string& name : targets.names()) {
+      TENON_RETURN_IF_ERROR(CheckBuilt(name, "target"));
+    }
+    return OkStatus();
+  }
 };
+
+namespace session_internal {
+template <typename T>
+inline constexpr bool kIsVector = false;
+template <typename T>
+inline constexpr bool kIsVector<std::vector<T>> = true;
+}  // namespace session_internal
+
+template <typename T>
+StatusOr<T> ValueAs(const Tensor& value, std::string_view fetch) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    return value;
+  } else if constexpr (session_internal::kIsVector<T>) {
+    using E = typename T::value_type;
+    if (value.dtype() != kDTypeOf<E>) {
+      return InvalidArgument("fetch '", fetch, "' is ", ToString(value.dtype()), ", wanted ",
+                             ToString(kDTypeOf<E>));
+    }
+    return T(value.flat<E>().begin(), value.flat<E>().end());
+  } else {
+    if (value.dtype() != kDTypeOf<T> || value.num_elements() != 1) {
+      return InvalidArgument("fetch '", fetch, "' is ", ToString(value.dtype()),
+                             value.shape().ToString(), ", wanted one ", ToString(kDTypeOf<T>));
+    }
+    return *value.data<T>();
+  }
+}
 
 }  // namespace tenon

@@ -3,9 +3,10 @@
 #include <fstream>
 #include <thread>
 
-#include "core/scope.h"
+#include "core/building.h"
 #include "distributed/server.h"
-#include "ops/array_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
 #include "tools/bench.h"
 #include "tools/processes.h"
 #include "train/variables.h"
@@ -86,15 +87,18 @@ StatusOr<double> AsynchronousSteps(int workers) {
 /// Microseconds to read one scalar from a parameter server.
 StatusOr<double> NullStep(const OpRegistry& ops) {
   TENON_ASSIGN_OR_RETURN(const Pair pair, StartPair(ops));
-  const Scope root = Scope::Root(ops);
-  VariableSet variables;
-  const Scope ps = root.WithDevice("/job:ps/task:0");
-  const Output value = variables.Add(ps.WithName("v"), Const(ps, 1.0f));
-  const Node* init = variables.Initializer(root);
-  TENON_RETURN_IF_ERROR(root.status());
-  TENON_ASSIGN_OR_RETURN(const auto session, pair.worker->MakeSession(root.graph()));
-  TENON_RETURN_IF_ERROR(session->Run({}, {}, {init->name()}).status());
-  TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({}, {value.name()}));
+  Graph graph(ops);
+  GraphBuilding building(graph);
+  Variable value;
+  {
+    const DeviceScope ps("/job:ps/task:0");
+    value = Variable("v", 1.0f);
+  }
+  Node* const init = GlobalVariablesInitializer();
+  TENON_RETURN_IF_ERROR(graph.error());
+  TENON_ASSIGN_OR_RETURN(const auto session, pair.worker->MakeSession(graph));
+  TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());
+  TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({}, {value}));
   std::vector<Tensor> fetched;
   const auto run = [&] { return step->Run({}, &fetched); };
   TENON_RETURN_IF_ERROR(TimeCalls(200, run).status());
@@ -105,22 +109,27 @@ StatusOr<double> NullStep(const OpRegistry& ops) {
 /// GB/s at which a worker reads a variable of `mebibytes` from a parameter server.
 StatusOr<double> ReadVariable(const OpRegistry& ops, int mebibytes) {
   TENON_ASSIGN_OR_RETURN(const Pair pair, StartPair(ops));
-  const Scope root = Scope::Root(ops);
-  VariableSet variables;
-  const Scope ps = root.WithDevice("/job:ps/task:0");
-  const int64_t floats = int64_t{mebibytes} << 18;
-  const Output zeros = Fill(ps, Const(ps, {static_cast<int32_t>(floats)}), Const(ps, 0.0f));
-  const Output value = variables.Add(ps.WithName("v"), zeros);
-  const Output here = Identity(root.WithDevice("/job:worker/task:0"), value);
-  const Node* init = variables.Initializer(root);
-  TENON_RETURN_IF_ERROR(root.status());
-  TENON_ASSIGN_OR_RETURN(const auto session, pair.worker->MakeSession(root.graph()));
-  TENON_RETURN_IF_ERROR(session->Run({}, {}, {init->name()}).status());
-  TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({}, {}, {here.node->name()}));
+  Graph graph(ops);
+  GraphBuilding building(graph);
+  Variable value;
+  {
+    const DeviceScope ps("/job:ps/task:0");
+    value = Variable("v", Fill({int64_t{mebibytes} << 18}, 0.0f));
+  }
+  Output here;
+  {
+    const DeviceScope worker("/job:worker/task:0");
+    here = Identity(value);
+  }
+  Node* const init = GlobalVariablesInitializer();
+  TENON_RETURN_IF_ERROR(graph.error());
+  TENON_ASSIGN_OR_RETURN(const auto session, pair.worker->MakeSession(graph));
+  TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());
+  TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({}, {}, {here.node}));
   const auto run = [&] { return step->Run({}, nullptr); };
   TENON_RETURN_IF_ERROR(TimeCalls(3, run).status());
   TENON_ASSIGN_OR_RETURN(const double seconds, MedianCall(mebibytes > 16 ? 15 : 100, run));
-  return static_cast<double>(floats) * 4 / seconds / 1e9;
+  return static_cast<double>(int64_t{mebibytes} << 20) / seconds / 1e9;
 }
 
 StatusOr<double> IdleMemory() {

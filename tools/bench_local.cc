@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/building.h"
 #include "core/proto_io_graph.h"
-#include "core/scope.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/math/math_ops.h"
 #include "proto/graph.pb.h"
 #include "runtime/local_session.h"
 #include "tools/bench.h"
 #include "tools/mnist_model.h"
+#include "train/variables.h"
 
 namespace tenon::tools {
 namespace {
@@ -30,18 +33,18 @@ Tensor Ramp(const Shape& shape) {
 }
 
 StatusOr<double> MnistStep(const OpRegistry& ops) {
-  Scope root = Scope::Root(ops);
-  root.SetSeed(1);
-  const MnistModel m = BuildMnistModel(root, 0.001);
-  const Node* init = m.variables.Initializer(root);
-  TENON_RETURN_IF_ERROR(root.status());
+  Graph graph(ops);
+  GraphBuilding building(graph);
+  SetRandomSeed(1);
+  const MnistModel m = BuildMnistModel(0.001);
+  Node* const init = GlobalVariablesInitializer();
+  TENON_RETURN_IF_ERROR(graph.error());
   LocalSessionOptions options;
   options.threads = 1;
-  TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(root.graph(), options));
-  TENON_RETURN_IF_ERROR(session->Run({}, {}, {init->name()}).status());
-  TENON_ASSIGN_OR_RETURN(const auto step,
-                         session->Prepare({m.images.name(), m.labels.name()},
-                                          {m.cross_entropy.name()}, {m.train_op->name()}));
+  TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph, options));
+  TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());
+  TENON_ASSIGN_OR_RETURN(
+      const auto step, session->Prepare({m.images, m.labels}, {m.cross_entropy}, {m.train_op}));
   Tensor labels = Tensor::Zeros(DType::kFloat, {100, 10});
   for (int i = 0; i < 100; ++i) labels.data<float>()[i * 10 + i % 10] = 1;
   const std::vector<Tensor> feeds = {Ramp({100, 784}), labels};
@@ -53,11 +56,12 @@ StatusOr<double> MnistStep(const OpRegistry& ops) {
 }
 
 StatusOr<double> SmallestRun(const OpRegistry& ops) {
-  Scope root = Scope::Root(ops);
-  const Output x = Placeholder(root, DType::kFloat, {});
-  const Output y = Identity(root, x);
-  TENON_ASSIGN_OR_RETURN(const auto session, PlainSession(root.graph()));
-  TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({x.name()}, {y.name()}));
+  Graph graph(ops);
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {});
+  const Output y = Identity(x);
+  TENON_ASSIGN_OR_RETURN(const auto session, PlainSession(graph));
+  TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({x}, {y}));
   std::vector<Tensor> fetched;
   const Tensor value = Tensor::Scalar(1.0f);
   const auto run = [&] { return step->Run({value}, &fetched); };
@@ -67,9 +71,8 @@ StatusOr<double> SmallestRun(const OpRegistry& ops) {
 }
 
 /// Nanoseconds a node of a step that runs `nodes` of them.
-StatusOr<double> PerNode(const Scope& root, const std::string& target, int nodes) {
-  TENON_RETURN_IF_ERROR(root.status());
-  TENON_ASSIGN_OR_RETURN(const auto session, PlainSession(root.graph()));
+StatusOr<double> PerNode(const Graph& graph, const Node* target, int nodes) {
+  TENON_ASSIGN_OR_RETURN(const auto session, PlainSession(graph));
   TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({}, {}, {target}));
   const auto run = [&] { return step->Run({}, nullptr); };
   TENON_RETURN_IF_ERROR(TimeCalls(kWarmUp, run).status());
@@ -79,30 +82,38 @@ StatusOr<double> PerNode(const Scope& root, const std::string& target, int nodes
 
 StatusOr<double> AddChain(const OpRegistry& ops) {
   constexpr int kNodes = 5000;
-  const Scope root = Scope::Root(ops);
-  const Output one = Const(root, 1.0f);
+  Graph graph(ops);
+  GraphBuilding building(graph);
+  const Output one = Const(1.0f);
   Output x = one;
-  for (int i = 0; i < kNodes; ++i) x = Add(root, x, one);
-  return PerNode(root, x.node->name(), kNodes);
+  for (int i = 0; i < kNodes; ++i) x = Add(x, one);
+  return PerNode(graph, x.node, kNodes);
 }
 
 StatusOr<double> NoOpChain(const OpRegistry& ops) {
   constexpr int kNodes = 5000;
-  const Scope root = Scope::Root(ops);
-  Node* last = NoOp(root);
+  Graph graph(ops);
+  GraphBuilding building(graph);
+  Node* last = NoOp();
   for (int i = 1; i < kNodes; ++i) {
-    last = NoOp(root.WithControlDependencies({{last, kControlSlot}}));
+    const ControlDependencies after({last});
+    last = NoOp();
   }
-  return PerNode(root, last->name(), kNodes);
+  return PerNode(graph, last, kNodes);
 }
 
 StatusOr<double> NoOpFan(const OpRegistry& ops) {
   constexpr int kNodes = 5000;
-  const Scope root = Scope::Root(ops);
-  const Scope after = root.WithControlDependencies({{NoOp(root), kControlSlot}});
+  Graph graph(ops);
+  GraphBuilding building(graph);
+  Node* const first = NoOp();
   std::vector<Output> all;
-  for (int i = 0; i < kNodes; ++i) all.push_back({NoOp(after), kControlSlot});
-  return PerNode(root, NoOp(root.WithControlDependencies(all))->name(), kNodes);
+  {
+    const ControlDependencies after({first});
+    for (int i = 0; i < kNodes; ++i) all.emplace_back(NoOp());
+  }
+  const ControlDependencies after(all);
+  return PerNode(graph, NoOp(), kNodes);
 }
 
 /// From the bytes of a GraphDef of 100,000 nodes to the end of its first step.
@@ -110,13 +121,14 @@ StatusOr<double> LargeGraph(const OpRegistry& ops) {
   constexpr int kNodes = 100000;
   std::string bytes, last;
   {
-    const Scope root = Scope::Root(ops);
-    const Output one = Const(root, 1.0f);
-    Output x = Placeholder(root.WithName("x"), DType::kFloat, {});
-    for (int i = 0; i < kNodes; ++i) x = Add(root, x, one);
+    Graph graph(ops);
+    GraphBuilding building(graph);
+    const Output one = Const(1.0f);
+    Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+    for (int i = 0; i < kNodes; ++i) x = Add(x, one);
     last = x.name();
     GraphDef proto;
-    TENON_RETURN_IF_ERROR(GraphToProto(root.graph(), &proto));
+    TENON_RETURN_IF_ERROR(GraphToProto(graph, &proto));
     bytes = proto.SerializeAsString();
   }
   TENON_ASSIGN_OR_RETURN(const double seconds, TimeCalls(1, [&]() -> Status {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/scope.h"
-#include "train/variables.h"
+#include "core/building.h"
 
 namespace tenon::tools {
 
@@ -10,7 +9,6 @@ namespace tenon::tools {
 /// and gradient descent on the cross-entropy, as `tenon train mnist` and `tenon bench` use it.
 /// examples/mnist_replica.cc builds the same line by line, for reading.
 struct MnistModel {
-  VariableSet variables;
   Output images;  // float [n,784]
   Output labels;  // float [n,10]
   Output cross_entropy;
@@ -18,11 +16,10 @@ struct MnistModel {
   Output summary;      // cost and accuracy
   Output histograms;   // a summary of the values of each weight and bias
   Output global_step;  // float scalar
-  const Node* train_op;
+  Node* train_op;
 };
 
-/// Adds the model to the scope's graph; variables are placed as the scope's device function says.
-/// Errors go to the scope's status.
-MnistModel BuildMnistModel(const Scope& scope, double learning_rate);
+/// Adds the model to the graph that is being built.
+MnistModel BuildMnistModel(double learning_rate);
 
 }  // namespace tenon::tools

@@ -13,7 +13,8 @@ std::string ArgText(const ArgSchema& arg) {
   std::string type = arg.type_attr.empty() ? arg.type_list_attr : arg.type_attr;
   if (type.empty()) type = ToString(arg.type);
   if (!arg.number_attr.empty()) type = StrCat(arg.number_attr, " * ", type);
-  return StrCat(arg.name, ": ", arg.is_ref ? StrCat("Ref(", type, ")") : type);
+  return StrCat(arg.name, ": ", arg.is_ref ? StrCat("Ref(", type, ")") : type,
+                arg.all_axes ? " = all_axes" : "");
 }
 
 std::string ArgList(const std::vector<ArgSchema>& args) {
@@ -22,26 +23,32 @@ std::string ArgList(const std::vector<ArgSchema>& args) {
   return Join(texts, ", ");
 }
 
-void Describe(const OpRegistration& op) {
-  const OpSchema& s = op.schema;
-  std::printf("%s(%s) -> (%s)\n\n%s\n", s.name.c_str(), ArgList(s.inputs).c_str(),
-              ArgList(s.outputs).c_str(), s.doc.c_str());
-  if (!s.attrs.empty()) std::printf("\nAttributes:\n");
-  for (const AttrSchema& a : s.attrs) {
-    std::string line = StrCat("  ", a.name, ": ", a.kind);
-    if (!a.allowed_types.empty()) {
-      std::vector<std::string> names;
-      for (const DType t : a.allowed_types) names.push_back(ToString(t));
-      StrAppend(&line, " in {", Join(names, ", "), "}");
-    }
-    if (!a.allowed_strings.empty()) StrAppend(&line, " in {", Join(a.allowed_strings, ", "), "}");
-    if (a.minimum) StrAppend(&line, " >= ", *a.minimum);
-    if (a.default_value) StrAppend(&line, " = ", a.default_value->ToString());
-    std::printf("%s\n", line.c_str());
+std::string Signature(const OpSchema& s) {
+  const bool several = s.outputs.size() != 1;
+  return StrCat(s.name, "(", ArgList(s.inputs), ") -> ", several ? "(" : "", ArgList(s.outputs),
+                several ? ")" : "");
+}
+
+/// "T: type in {float, double} = float"
+std::string AttrText(const AttrSchema& a) {
+  std::string text = StrCat(a.name, ": ", a.kind);
+  if (!a.allowed_types.empty()) {
+    std::vector<std::string> names;
+    for (const DType t : a.allowed_types) names.push_back(ToString(t));
+    StrAppend(&text, " in {", Join(names, ", "), "}");
   }
-  std::printf("\nGradient: %s\n", op.gradient             ? "yes"
-                                  : op.not_differentiable ? "none flows through it"
-                                                          : "not known");
+  if (!a.allowed_strings.empty()) StrAppend(&text, " in {", Join(a.allowed_strings, ", "), "}");
+  if (a.minimum) StrAppend(&text, " >= ", *a.minimum);
+  if (a.default_value) StrAppend(&text, " = ", a.default_value->ToString());
+  return text;
+}
+
+std::string GradientText(const OpRegistration& op) {
+  return op.gradient ? "yes" : op.not_differentiable ? "none flows through it" : "not known";
+}
+
+/// The kinds of device that have a kernel; `none` when there is none.
+std::string KernelsText(const OpRegistration& op, const std::string& none) {
   std::string devices;
   for (const DeviceKind kind : {kCpu, kCuda}) {
     for (const KernelRegistration& k : op.kernels) {
@@ -50,9 +57,80 @@ void Describe(const OpRegistration& op) {
       break;
     }
   }
-  std::printf("Kernels: %s\n", !devices.empty()           ? devices.c_str()
-                               : IsRuntimeOp(op.schema.name) ? "built into the executor"
-                                                             : "none: a step that needs it fails");
+  if (!devices.empty()) return devices;
+  return IsRuntimeOp(op.schema.name) ? "built into the executor" : none;
+}
+
+void Describe(const OpRegistration& op) {
+  const OpSchema& s = op.schema;
+  std::printf("%s\n\n%s\n", Signature(s).c_str(), s.doc.c_str());
+  bool first = true;
+  for (const auto* args : {&s.inputs, &s.outputs}) {
+    for (const ArgSchema& a : *args) {
+      if (a.doc.empty()) continue;
+      std::printf("%s  %s: %s\n", first ? "\n" : "", a.name.c_str(), a.doc.c_str());
+      first = false;
+    }
+  }
+  if (!s.attrs.empty()) std::printf("\nAttributes:\n");
+  for (const AttrSchema& a : s.attrs) {
+    std::printf("  %s\n", AttrText(a).c_str());
+    if (!a.doc.empty()) std::printf("      %s\n", a.doc.c_str());
+  }
+  std::printf("\nGradient: %s\n", GradientText(op).c_str());
+  std::printf("Kernels: %s\n", KernelsText(op, "none: a step that needs it fails").c_str());
+}
+
+/// `text` without what Markdown would take for itself; `code` stays.
+std::string Escaped(const std::string& text) {
+  std::string out;
+  bool code = false;
+  for (const char c : text) {
+    if (c == '`') code = !code;
+    if (!code && (c == '*' || c == '<' || c == '_')) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+/// One line of a list: what it is about, and the text on it.
+void PrintItem(const std::string& what, const std::string& doc) {
+  std::printf("- `%s`%s%s\n", what.c_str(), doc.empty() ? "" : " ", Escaped(doc).c_str());
+}
+
+void PrintSection(const OpRegistration& op) {
+  const OpSchema& s = op.schema;
+  std::printf("\n## %s\n\n`%s`\n\n%s\n\n", s.name.c_str(), Signature(s).c_str(),
+              Escaped(s.doc).c_str());
+  bool listed = !s.attrs.empty();
+  for (const auto* args : {&s.inputs, &s.outputs}) {
+    for (const ArgSchema& a : *args) {
+      if (a.doc.empty()) continue;
+      PrintItem(a.name, a.doc);
+      listed = true;
+    }
+  }
+  for (const AttrSchema& a : s.attrs) PrintItem(AttrText(a), a.doc);
+  std::printf("%sGradient: %s. Kernels: %s.", listed ? "\n" : "", GradientText(op).c_str(),
+              KernelsText(op, "none yet").c_str());
+  if (!s.function.empty()) std::printf(" In C++: `%s`.", s.function.c_str());
+  if (!s.has_function) std::printf(" In C++ it has no function of this form.");
+  std::printf("\n");
+}
+
+/// The page of all ops with documentation: docs/ops.md.
+int PrintMarkdown(const OpRegistry& ops) {
+  std::printf(
+      "# Ops\n\n"
+      "Made by `tenon ops --markdown`. Every op that has documentation, which are those with a function\n"
+      "in C++ of the same name but where it is said. Each has its inputs and outputs, what is not\n"
+      "obvious of them, its attributes with types and defaults, whether it has a gradient, and for which\n"
+      "devices it has a kernel; without one, a step that needs the op fails. `N * T` is a list of N\n"
+      "tensors, `Ref(T)` a variable; an input that is `all_axes` may be left out.\n");
+  for (const OpRegistration* op : ops.All()) {
+    if (!op->schema.doc.empty()) PrintSection(*op);
+  }
+  return kDone;
 }
 
 /// One object an op: its name, whether it is stateful, its gradient ("yes", "none", "unknown"), and
@@ -106,8 +184,13 @@ void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   command->add_option("name", *name, "The op");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "All ops with their gradients and kernels, for programs");
+  auto markdown = std::make_shared<bool>(false);
+  command->add_flag("--markdown", *markdown, "The page of all ops with documentation, docs/ops.md");
   command->callback([=, &ops] {
-    *chosen = [=, &ops] { return *json ? PrintJson(ops) : ListOrDescribe(ops, *name); };
+    *chosen = [=, &ops] {
+      if (*json) return PrintJson(ops);
+      return *markdown ? PrintMarkdown(ops) : ListOrDescribe(ops, *name);
+    };
   });
 }
 

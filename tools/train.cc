@@ -3,12 +3,11 @@
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
-#include "core/proto_io_graph.h"
+#include "core/building.h"
 #include "data/event_file.h"
 #include "data/mnist.h"
 #include "data/shuffled_batches.h"
 #include "distributed/server.h"
-#include "ops/array_ops.h"
 #include "runtime/local_session.h"
 #include "tools/access_flags.h"
 #include "tools/commands.h"
@@ -38,13 +37,13 @@ double Seconds(std::chrono::steady_clock::time_point since) {
 }
 
 /// Trains in the session that `open` gives and reports on standard output.
-Status Train(const TrainFlags& flags, const Scope& root, const MnistModel& model,
+Status Train(const TrainFlags& flags, const Graph& graph, const MnistModel& model,
              const std::function<StatusOr<std::unique_ptr<Session>>()>& open) {
   SupervisorOptions options;
   options.is_chief = flags.task_index == 0;
   options.notice = PrintNotice;
-  const Supervisor supervisor(root, model.variables, options);
-  TENON_RETURN_IF_ERROR(root.status());
+  const Supervisor supervisor(options);
+  TENON_RETURN_IF_ERROR(graph.error());
   std::string folder = flags.data;
   if (folder.empty()) {
     TENON_ASSIGN_OR_RETURN(folder, FindShared("mnist"));
@@ -60,15 +59,12 @@ Status Train(const TrainFlags& flags, const Scope& root, const MnistModel& model
   if (!flags.logs.empty()) {
     TENON_ASSIGN_OR_RETURN(writer,
                            EventWriter::Create(StrCat(flags.logs, "/worker", flags.task_index)));
-    GraphDef graph;
-    TENON_RETURN_IF_ERROR(GraphToProto(root.graph(), &graph));
-    TENON_RETURN_IF_ERROR(writer->AddGraph(graph.SerializeAsString()));
+    TENON_RETURN_IF_ERROR(writer->AddGraph(graph));
   }
-  std::vector<std::string> fetches = {model.cross_entropy.name(), model.global_step.name()};
-  if (writer != nullptr) fetches.push_back(model.summary.name());
-  TENON_ASSIGN_OR_RETURN(const auto step,
-                         session->Prepare({model.images.name(), model.labels.name()}, fetches,
-                                          {model.train_op->name()}));
+  std::vector<Output> fetches = {model.cross_entropy, model.global_step};
+  if (writer != nullptr) fetches.push_back(model.summary);
+  TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({model.images, model.labels}, fetches,
+                                                           {model.train_op}));
   TENON_ASSIGN_OR_RETURN(
       ShuffledBatches batches,
       ShuffledBatches::Create({mnist.train.images, mnist.train.labels}, flags.task_index));
@@ -91,7 +87,7 @@ Status Train(const TrainFlags& flags, const Scope& root, const MnistModel& model
     }
     if (writer != nullptr && (i + 1) % per_epoch == 0) {
       TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
-                             session->Run({}, {model.histograms.name(), model.global_step.name()}));
+                             session->Run({}, {model.histograms, model.global_step}));
       TENON_RETURN_IF_ERROR(writer->AddSummary(values[0].scalar<TString>(),
                                                static_cast<int64_t>(values[1].scalar<float>())));
     }
@@ -100,20 +96,21 @@ Status Train(const TrainFlags& flags, const Scope& root, const MnistModel& model
   }
   const double seconds = Seconds(start);
   progress.Finish();
-  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> test,
-                         session->Run({{model.images.name(), mnist.test.images},
-                                       {model.labels.name(), mnist.test.labels}},
-                                      {model.accuracy.name()}));
-  std::printf("test accuracy: %.4f\n", test[0].scalar<float>());
+  TENON_ASSIGN_OR_RETURN(
+      const float accuracy,
+      session->Run<float>({{model.images, mnist.test.images}, {model.labels, mnist.test.labels}},
+                          model.accuracy));
+  std::printf("test accuracy: %.4f\n", accuracy);
   std::printf("steps per second: %.1f\n", static_cast<double>(steps) / seconds);
   return OkStatus();
 }
 
 Status TrainHere(const TrainFlags& flags, const OpRegistry& ops) {
-  Scope root = Scope::Root(ops);
-  root.SetSeed(1);
-  const MnistModel model = BuildMnistModel(root, flags.learning_rate);
-  return Train(flags, root, model, [&] { return MakeLocalSession(root.graph()); });
+  Graph graph(ops);
+  GraphBuilding building(graph);
+  SetRandomSeed(1);
+  const MnistModel model = BuildMnistModel(flags.learning_rate);
+  return Train(flags, graph, model, [&] { return MakeLocalSession(graph); });
 }
 
 /// Between-graph replication: as a worker of a cluster, or as one of its parameter servers.
@@ -130,14 +127,17 @@ Status TrainInCluster(const TrainFlags& flags, const OpRegistry& ops) {
     PrintNotice(StrCat("waiting for the workers at ", flags.worker_hosts, " to end"));
     return server->WaitForJobEnd("worker", kWorkerTimeout);
   }
-  Scope root = Scope::Root(ops);
-  root.SetSeed(1);
-  const Scope placed = root.WithDeviceFunction(
-      ReplicaDeviceSetter({.ps_tasks = server->cluster().NumTasks("ps"),
-                           .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
-  const MnistModel model = BuildMnistModel(placed, flags.learning_rate);
-  const Status status =
-      Train(flags, root, model, [&] { return server->MakeSession(root.graph()); });
+  Graph graph(ops);
+  GraphBuilding building(graph);
+  SetRandomSeed(1);
+  MnistModel model;
+  {
+    const DeviceScope replica(ReplicaDeviceSetter(
+        {.ps_tasks = server->cluster().NumTasks("ps"),
+         .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
+    model = BuildMnistModel(flags.learning_rate);
+  }
+  const Status status = Train(flags, graph, model, [&] { return server->MakeSession(graph); });
   // The report waits for a parameter server that is still to start.
   if (!status.ok()) std::fprintf(stderr, "this worker failed; telling the parameter servers\n");
   server->ReportEnd("ps", status);

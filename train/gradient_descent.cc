@@ -2,49 +2,50 @@
 #include "train/gradient_descent.h"
 
 #include "core/gradients.h"
-#include "ops/array_ops.h"
-#include "ops/state_ops.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/state/state_ops.h"
+#include "ops/training/training_ops.h"
 
 namespace tenon {
-namespace {
 
-Output ScalarConst(const Scope& scope, DType dtype, double value) {
-  Tensor scalar(dtype, Shape());
-  const bool known = Dispatch(dtype, RealTypes(), [&](auto zero) {
-    using T = decltype(zero);
-    *scalar.data<T>() = static_cast<T>(value);
-  });
-  if (!known) scope.Fail(InvalidArgument("no gradient descent on ", ToString(dtype)));
-  return Const(scope, scalar);
-}
-
-}  // namespace
-
-Node* GradientDescentOptimizer::Minimize(const Scope& scope, Output loss,
-                                         const VariableSet& variables, Output global_step) const {
-  const std::vector<ModelVariable> trained = variables.trainable();
-  std::vector<Output> values, gradients;
-  for (const ModelVariable& v : trained) values.push_back(v.value);
-  if (Status s = AddGradients(scope, {loss}, values, {}, &gradients); !s.ok()) {
-    scope.Fail(s);
-    return nullptr;
+Node* GradientDescent::Minimize(const Output& loss, const MinimizeOptions& options) const {
+  const CalledFrom caller(options.location);
+  const BuildContext& context = CurrentBuilding();
+  std::vector<VariableNodes> trained;
+  std::vector<Output> values;
+  for (const VariableNodes& v : context.graph->variables()) {
+    if (!v.trainable) continue;
+    trained.push_back(v);
+    values.emplace_back(v.value);
   }
+  Status s = context.CheckValue(loss, "the loss");
+  if (trained.empty()) s.Update(InvalidArgument("the graph has no trainable variable"));
+  if (!s.ok()) context.Fail(s, options.location);
+  const std::vector<Output> gradients = Gradients(loss, values);
   std::vector<Output> updates;
   for (size_t i = 0; i < trained.size(); ++i) {
-    const ModelVariable& v = trained[i];
     // Beside the variable, the rate included: it need not travel in every step.
-    const Scope beside = scope.AtRoot()
-                             .WithPrefix(StrCat(name_, "/update_", v.name()))
-                             .WithDevice(v.ref.node->requested_device())
-                             .ColocatedWith(v.ref);
-    const Output rate =
-        ScalarConst(beside.WithName("learning_rate"), v.ref.dtype(), learning_rate_);
-    updates.push_back(ApplyGradientDescent(beside, v.ref, rate, gradients[i]));
+    const AtRoot root;
+    const NameScope scope(StrCat(name_, "/update_", trained[i].ref->name()));
+    const DeviceScope device(trained[i].ref->requested_device());
+    const ColocateWith beside(trained[i].ref);
+    const Output rate = Const(learning_rate_, {.dtype = Output(trained[i].ref).dtype(),
+                                               .name = "learning_rate"});
+    updates.push_back(ApplyGradientDescent(trained[i].ref, rate, gradients[i]));
   }
-  if (!global_step) return NoOp(scope.WithName(name_).WithControlDependencies(updates));
-  const Scope beside = scope.AtRoot().WithDevice(global_step.node->requested_device());
-  const Output one = ScalarConst(beside.WithPrefix(name_).WithName("value"), global_step.dtype(), 1);
-  return AssignAdd(beside.WithName(name_).WithControlDependencies(updates), global_step, one).node;
+  if (!options.global_step) {
+    const ControlDependencies after(updates);
+    return NoOp({.name = name_});
+  }
+  const AtRoot root;
+  const DeviceScope device(options.global_step.node->requested_device());
+  const Output one =
+      Const(1, {.dtype = options.global_step.dtype(), .name = StrCat(name_, "/value")});
+  const ControlDependencies after(updates);
+  const Output step = AssignAdd(options.global_step, one, {.name = name_});
+  return step ? step.node : FailedNode();
 }
 
 }  // namespace tenon

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/scope.h"
+#include <string>
+
 #include "train/variables.h"
 
 namespace tenon {
 
+struct MinimizeOptions {
+  /// The reference of a variable that the step increments after the updates.
+  Output global_step = {};
+  std::source_location location = std::source_location::current();
+};
+
 /// Plain gradient descent: v -= learning_rate * d loss / d v
 /// (tf.train.GradientDescentOptimizer).
-class GradientDescentOptimizer {
+class GradientDescent {
  public:
-  explicit GradientDescentOptimizer(double learning_rate, std::string name = "GradientDescent")
+  explicit GradientDescent(double learning_rate, std::string name = "GradientDescent")
       : learning_rate_(learning_rate), name_(std::move(name)) {}
 
-  /// Adds the update of every trainable variable of `variables` to the graph and returns the node
-  /// that runs one training step. When `global_step` has a node it is the reference of a variable
-  /// that the step increments after the updates. Errors, such as a variable that the loss does not
-  /// depend on, go to the scope's status.
-  Node* Minimize(const Scope& scope, Output loss, const VariableSet& variables,
-                 Output global_step = Output()) const;
+  /// Adds the update of every trainable variable to the graph that is being built, and returns the
+  /// node that runs one training step. A variable that the loss does not depend on is a mistake.
+  Node* Minimize(const Output& loss, const MinimizeOptions& options = {}) const;
 
  private:
   const double learning_rate_;

@@ -21,7 +21,7 @@ int64_t VariableBytes(const Node& node) {
 
 }  // namespace
 
-Scope::DeviceFunction ReplicaDeviceSetter(const ReplicaDeviceSetterOptions& options) {
+DeviceFunction ReplicaDeviceSetter(const ReplicaDeviceSetterOptions& options) {
   struct State {
     int next = 0;
     std::vector<int64_t> bytes;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/scope.h"
+#include "core/building.h"
 
 namespace tenon {
 
@@ -20,9 +20,9 @@ struct ReplicaDeviceSetterOptions {
 };
 
 /// For between-graph replication (TensorFlow's replica_device_setter): variables go to the tasks of
-/// the parameter server job, all other ops to the worker. For Scope::WithDeviceFunction; a device
+/// the parameter server job, all other ops to the worker. For DeviceScope; a device
 /// given explicitly wins over it, part by part. All replicas must build their variables in the same
 /// order, so that they agree on where each is. Not thread-safe.
-Scope::DeviceFunction ReplicaDeviceSetter(const ReplicaDeviceSetterOptions& options);
+DeviceFunction ReplicaDeviceSetter(const ReplicaDeviceSetterOptions& options);
 
 }  // namespace tenon

@@ -5,13 +5,9 @@
 
 namespace tenon {
 
-Supervisor::Supervisor(const Scope& scope, const VariableSet& variables, SupervisorOptions options)
-    : options_(std::move(options)) {
-  const Node* init = variables.Initializer(scope.WithName("init"));
-  const Output report = variables.ReportUninitialized(scope);
-  if (!scope.ok()) return;
-  init_ = init->name();
-  report_ = report.name();
+Supervisor::Supervisor(SupervisorOptions options) : options_(std::move(options)) {
+  init_ = GlobalVariablesInitializer()->name();
+  report_ = ReportUninitializedVariables().name();
 }
 
 StatusOr<std::string> Supervisor::Missing(Session& session) const {

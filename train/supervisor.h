@@ -6,9 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "core/scope.h"
-#include "runtime/session.h"
 #include "train/variables.h"
+#include "runtime/session.h"
 
 namespace tenon {
 
@@ -21,19 +20,19 @@ struct SupervisorOptions {
   std::chrono::milliseconds ready_deadline{std::chrono::minutes(10)};
   /// Gets a line for people every `notice_interval` while it waits for the variables; may be null.
   /// (While the session opens, ServerOptions::notice does.)
-  std::function<void(const std::string& line)> notice;
+  std::function<void(const std::string& line)> notice = {};
   std::chrono::milliseconds notice_interval{5000};
 };
 
 /// Starts training sessions so that replicas agree on who initialises (tf.train.Supervisor).
 ///
-///   Supervisor supervisor(root, variables, {.is_chief = task == 0});
+///   Supervisor supervisor({.is_chief = task == 0});
 ///   auto session = supervisor.PrepareOrWaitForSession([&] { return server->MakeSession(graph); });
 class Supervisor {
  public:
-  /// Adds the nodes it needs to the scope's graph, under no prefix of the scope's: the initializer,
-  /// "init", and the report of what is not initialised yet. Errors go to the scope's status.
-  Supervisor(const Scope& scope, const VariableSet& variables, SupervisorOptions options);
+  /// Adds the nodes it needs to the graph that is being built: the initializer, "init", and the
+  /// report of what is not initialised yet.
+  explicit Supervisor(SupervisorOptions options);
 
   /// Opens a session with `open` and returns it when every variable has a value: the chief runs the
   /// initializer unless all have one already, so that a chief that joins late, or again, loses

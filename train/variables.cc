@@ -1,67 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/variables.h"
 
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/state_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/state/state_ops.h"
 
 namespace tenon {
 
-Output VariableSet::Add(const Scope& scope, Output initial_value, bool trainable) {
-  if (!scope.ok()) return Output();
-  if (!initial_value.shape().IsFullyKnown()) {
-    scope.Fail(InvalidArgument("a variable's initial value must have a known shape; '",
-                               initial_value.name(), "' has ", initial_value.shape().ToString()));
+Variable::Variable(std::string_view name, const Input& initial_value,
+                   const VariableOptions& options) {
+  const CalledFrom caller(options.location);
+  const BuildContext& context = CurrentBuilding();
+  const Output initial = Const(initial_value);
+  if (!context.graph->error().ok()) return;
+  if (!initial.shape().IsFullyKnown()) {
+    context.Fail(InvalidArgument("the initial value of variable '", name, "' must have a known shape; '",
+                                 initial.name(), "' has ", initial.shape().ToString()),
+                 options.location);
+    return;
+  }
+  ref_ = VariableV2(initial.shape(), initial.dtype(), {.name = std::string(name)});
+  if (!ref_) return;
+  const AtRoot root;
+  const NameScope scope(ref_.name());
+  const DeviceScope device(ref_.node->requested_device());
+  const ColocateWith beside(ref_);
+  const Output initializer = Assign(ref_, initial, {.name = "Assign"});
+  value_ = Identity(ref_, {.name = "read"});
+  if (!value_) return;
+  context.graph->variables().push_back(
+      {ref_.node, value_.node, initializer.node, options.trainable});
+}
+
+Node* GlobalVariablesInitializer(const OpOptions& options) {
+  std::vector<Output> initializers;
+  for (const VariableNodes& v : CurrentBuilding(options.location).graph->variables()) {
+    initializers.emplace_back(v.initializer);
+  }
+  const ControlDependencies after(initializers);
+  return NoOp(options);
+}
+
+Output ReportUninitializedVariables(const OpOptions& options) {
+  const CalledFrom caller(options.location);
+  const BuildContext& context = CurrentBuilding();
+  if (context.graph->variables().empty()) {
+    context.Fail(InvalidArgument("the graph has no variable"), options.location);
     return Output();
   }
-  ModelVariable v;
-  v.trainable = trainable;
-  v.ref = VariableV2(scope, initial_value.shape(), initial_value.dtype());
-  if (!scope.ok()) return Output();
-  const Scope placed = scope.AtRoot()
-                           .WithPrefix(v.name())
-                           .WithDevice(v.ref.node->requested_device())
-                           .ColocatedWith(v.ref);
-  v.initializer = Assign(placed.WithName("Assign"), v.ref, initial_value).node;
-  v.value = Identity(placed.WithName("read"), v.ref);
-  if (!scope.ok()) return Output();
-  variables_.push_back(v);
-  return v.value;
-}
-
-const ModelVariable* VariableSet::Find(const Output& value) const {
-  for (const ModelVariable& v : variables_) {
-    if (v.value == value || v.ref == value) return &v;
-  }
-  return nullptr;
-}
-
-std::vector<ModelVariable> VariableSet::trainable() const {
-  std::vector<ModelVariable> result;
-  for (const ModelVariable& v : variables_) {
-    if (v.trainable) result.push_back(v);
-  }
-  return result;
-}
-
-Node* VariableSet::Initializer(const Scope& scope) const {
-  std::vector<Output> initializers;
-  for (const ModelVariable& v : variables_) initializers.emplace_back(v.initializer);
-  return NoOp(scope.WithControlDependencies(initializers));
-}
-
-Output VariableSet::ReportUninitialized(const Scope& scope) const {
-  const Scope s = scope.WithPrefix("report_uninitialized_variables");
+  const NameScope scope("report_uninitialized_variables");
   std::vector<Output> initialized;
   std::vector<std::string> names;
-  for (const ModelVariable& v : variables_) {
-    initialized.push_back(IsVariableInitialized(
-        s.WithDevice(v.ref.node->requested_device()), v.ref));
-    names.push_back(v.name());
+  for (const VariableNodes& v : context.graph->variables()) {
+    const DeviceScope device(v.ref->requested_device());
+    initialized.push_back(IsVariableInitialized(v.ref));
+    names.push_back(v.ref->name());
   }
-  const Output missing = LogicalNot(s, Pack(s, initialized));
-  const Output where = Squeeze(s, Where(s, missing), {1});
-  return GatherV2(s, Const(s, names), where, Const(s, 0));
+  const Output missing = LogicalNot(Pack(initialized));
+  const Output where = Squeeze(Where(missing), {.squeeze_dims = {1}});
+  return GatherV2(names, where, 0, {.name = options.name});
 }
 
 }  // namespace tenon

@@ -2,43 +2,50 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "core/scope.h"
+#include "core/building.h"
 
 namespace tenon {
 
-/// One variable of a model: the nodes that TensorFlow's tf.Variable makes (names in brackets).
-struct ModelVariable {
-  Output ref;        // VariableV2 [name]
-  Output value;      // what ops read: Identity [name/read]
-  Node* initializer;  // Assign [name/Assign]
-  bool trainable;
-
-  const std::string& name() const { return ref.node->name(); }
+/// Options of Variable, by name.
+struct VariableOptions {
+  /// Whether optimizers change it.
+  bool trainable = true;
+  std::source_location location = std::source_location::current();
 };
 
-/// The variables of a model under construction, in the order they were made. A value with references
-/// into the scope's graph.
-class VariableSet {
+/// A variable of the graph that is being built, as tf.Variable makes it: a VariableV2 [name], an
+/// Assign of its initial value [name/Assign] and an Identity [name/read], which it stands for where
+/// an input is wanted. The graph knows its variables: optimizers and initializers find them there.
+/// Small; copy it freely.
+///
+///   Variable w("w", RandomNormal({784, 100}));
+///   Output y = MatMul(x, w);
+class Variable {
  public:
-  /// A variable that starts as `initial_value`, whose shape must be fully known. Returns what ops
-  /// read.
-  Output Add(const Scope& scope, Output initial_value, bool trainable = true);
+  /// None: to be assigned one.
+  Variable() = default;
+  /// `initial_value` must have a known shape.
+  Variable(std::string_view name, const Input& initial_value, const VariableOptions& options = {});
 
-  const std::vector<ModelVariable>& all() const { return variables_; }
-  /// The variable that `value` (or a reference) belongs to; null when it is none of them.
-  const ModelVariable* Find(const Output& value) const;
-  std::vector<ModelVariable> trainable() const;
-
-  /// A node that runs all initializers (tf.global_variables_initializer).
-  Node* Initializer(const Scope& scope) const;
-  /// The names of the variables that have no value yet, a string vector
-  /// (tf.report_uninitialized_variables).
-  Output ReportUninitialized(const Scope& scope) const;
+  operator Output() const { return value_; }  // NOLINT: it stands for its value
+  /// What ops read.
+  const Output& value() const { return value_; }
+  /// The reference, for ops that change it.
+  const Output& ref() const { return ref_; }
 
  private:
-  std::vector<ModelVariable> variables_;
+  Output ref_, value_;
 };
+
+/// A node that gives every variable of the graph its initial value
+/// (tf.global_variables_initializer); `init` by default.
+Node* GlobalVariablesInitializer(const OpOptions& options = {.name = "init"});
+
+/// The names of the variables that have no value yet, a string vector
+/// (tf.report_uninitialized_variables).
+Output ReportUninitializedVariables(const OpOptions& options = {});
 
 }  // namespace tenon

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tenon_generate_ops FILE.ops OUT.cc: writes the C++ file that has the declarations of FILE.ops, as
+// tenon_generate_ops FILE.ops FOLDER: writes FILE_ops.h and FILE_ops.cc into the folder: the functions
+// that build nodes of the ops that FILE.ops declares, and
 //
 //   bool DeclareFileOps(OpRegistry& ops);
-//
-// after it has checked them.
 #include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
 
+#include "core/generator/functions.h"
 #include "core/op_declaration.h"
 
 namespace tenon {
@@ -27,22 +27,36 @@ std::string InPascalCase(std::string_view name) {
   return out;
 }
 
-Status Generate(const std::filesystem::path& in, const std::filesystem::path& out) {
+Status Write(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  return file ? OkStatus() : Unavailable("cannot write '", path.string(), "'");
+}
+
+Status Generate(const std::filesystem::path& in, const std::filesystem::path& folder) {
   std::ifstream file(in, std::ios::binary);
   std::stringstream text;
   if (file) text << file.rdbuf();
   if (!file) return NotFound("cannot read '", in.string(), "'");
-  TENON_RETURN_IF_ERROR(ParseOpDeclarations(text.str(), in.string()).status());
-  const std::string code = StrCat(
-      "// Made from ", in.filename().string(), ".\n#include \"core/op_registry.h\"\n\n",
-      "namespace tenon {\n\nbool Declare", InPascalCase(in.stem().string()),
-      "Ops(OpRegistry& ops);\nbool Declare", InPascalCase(in.stem().string()),
-      "Ops(OpRegistry& ops) {\n  return ops.Declare(R\"declarations(", text.str(),
-      ")declarations\", \"", in.filename().string(), "\");\n}\n\n}  // namespace tenon\n");
-  std::ofstream written(out, std::ios::binary);
-  written << code;
-  written.close();
-  return written ? OkStatus() : Unavailable("cannot write '", out.string(), "'");
+  TENON_ASSIGN_OR_RETURN(const std::vector<OpSchema> ops,
+                         ParseOpDeclarations(text.str(), in.string()));
+  const FunctionCode code = FunctionsOf(ops);
+  const std::string name = in.filename().string(), stem = in.stem().string() + "_ops";
+  const std::string declare = StrCat("bool Declare", InPascalCase(in.stem().string()), "Ops");
+  TENON_RETURN_IF_ERROR(Write(
+      folder / (stem + ".h"),
+      StrCat("// Made from ", name, ".\n#pragma once\n\n#include \"core/building.h\"\n\n",
+             "namespace tenon {\n\nclass OpRegistry;\n\n/// Adds the ops of ", name,
+             " to the registry. False when it has them already.\n", declare,
+             "(OpRegistry& ops);\n\n", code.declarations, "}  // namespace tenon\n")));
+  return Write(
+      folder / (stem + ".cc"),
+      StrCat("// Made from ", name, ".\n#include \"", stem, ".h\"\n\n",
+             "#include \"core/op_registry.h\"\n\nnamespace tenon {\n\n", declare,
+             "(OpRegistry& ops) {\n  return ops.Declare(R\"declarations(", text.str(),
+             ")declarations\", \"", name, "\");\n}\n\n", code.definitions,
+             "}  // namespace tenon\n"));
 }
 
 }  // namespace
@@ -50,7 +64,7 @@ Status Generate(const std::filesystem::path& in, const std::filesystem::path& ou
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr << "usage: tenon_generate_ops FILE.ops OUT.cc\n";
+    std::cerr << "usage: tenon_generate_ops FILE.ops FOLDER\n";
     return 2;
   }
   const tenon::Status status = tenon::Generate(argv[1], argv[2]);

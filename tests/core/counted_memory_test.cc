@@ -104,7 +104,7 @@ TEST_F(CountedMemoryTest, AMessageOfMoreTextThanThereIsMemoryForIsAnError) {
 }
 
 TEST_F(CountedMemoryTest, AnUpdateInPlaceBesideAReaderFailsWithoutMemoryForTheCopy) {
-  Variable variable(DType::kFloat, PartialShape());
+  VariableResource variable(DType::kFloat, PartialShape());
   variable.Assign(Tensor::Zeros(DType::kFloat, {3 << 20}));
   const auto set_first = [](Tensor* value) {
     value->data<float>()[0] = 1;
@@ -122,7 +122,7 @@ TEST_F(CountedMemoryTest, AnUpdateInPlaceBesideAReaderFailsWithoutMemoryForTheCo
 }
 
 TEST_F(CountedMemoryTest, AnUpdateOfTextThatFailsHalfWayChangesNothing) {
-  Variable variable(DType::kString, PartialShape());
+  VariableResource variable(DType::kString, PartialShape());
   variable.Assign(Tensor::Vector<std::string>({"a", "b"}));
   EXPECT_THAT(CatchExceptions([&] {
                 return variable.ModifyInPlace([](Tensor* value) {

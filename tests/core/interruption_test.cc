@@ -70,7 +70,7 @@ TEST(InterruptionTest, AnUpdateOfAVariableRunsToItsEnd) {
   const Threads budget(4);
   Cancellation cancellation;
   const InterruptibleBy step(&cancellation);
-  Variable variable(DType::kInt32, PartialShape());
+  VariableResource variable(DType::kInt32, PartialShape());
   variable.Assign(Tensor::Zeros(DType::kInt32, {kItems}));
   for (const bool whole : {true, false}) {
     const auto add_one = [&](Tensor* value) {

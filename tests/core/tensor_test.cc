@@ -72,7 +72,7 @@ TEST(TensorTest, TextShowsDtypeShapeAndFirstElements) {
 }
 
 TEST(VariableTest, AReadIsNotTornByAnUpdateInPlace) {
-  Variable v(DType::kFloat, PartialShape{2});
+  VariableResource v(DType::kFloat, PartialShape{2});
   v.Assign(Tensor::Of<float>({2}, {1, 2}));
   const auto add_one = [](const Tensor& current, Tensor* next) {
     for (int i = 0; i < 2; ++i) next->data<float>()[i] = current.data<float>()[i] + 1;
@@ -94,7 +94,7 @@ TEST(VariableTest, AReadIsNotTornByAnUpdateInPlace) {
 }
 
 TEST(VariableTest, AFailedUpdateOfASharedValueChangesNothing) {
-  Variable v(DType::kFloat, PartialShape{});
+  VariableResource v(DType::kFloat, PartialShape{});
   v.Assign(Tensor::Scalar<float>(1));
   const Tensor reader = v.Read();
   EXPECT_FALSE(v.Modify([](const Tensor&, Tensor*) { return Internal("no"); }).ok());
@@ -102,14 +102,14 @@ TEST(VariableTest, AFailedUpdateOfASharedValueChangesNothing) {
 }
 
 TEST(VariableTest, AnUninitializedVariableSaysSo) {
-  Variable v(DType::kFloat, PartialShape{}, "W");
+  VariableResource v(DType::kFloat, PartialShape{}, "W");
   EXPECT_FALSE(v.initialized());
   EXPECT_THAT(v.ModifyInPlace([](Tensor*) { return OkStatus(); }),
               IsError(StatusCode::kFailedPrecondition, "uninitialized value W"));
 }
 
 TEST(VariableTest, UpdatesOfSeveralThreadsAllCount) {
-  Variable v(DType::kInt32, PartialShape{});
+  VariableResource v(DType::kInt32, PartialShape{});
   v.Assign(Tensor::Scalar<int32_t>(0));
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

@@ -9,18 +9,18 @@
 #include <fstream>
 
 #include "distributed/remote_session.h"
-#include "ops/array_ops.h"
-#include "ops/io_ops.h"
-#include "ops/math_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/io/io_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
 #include "proto/master.pb.h"
 #include "tests/distributed/raw_client.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
 
-using testing::AllOps;
 using testing::IsError;
 using ::testing::Not;
 using testing::RawCaller;
@@ -46,7 +46,8 @@ Credentials Certificate(const std::string& name) {
 class CredentialsTest : public ::testing::Test {
  protected:
   CredentialsTest() {
-    Neg(root_.WithName("y"), Const(root_, 1.0f));
+    const GraphBuilding building(graph_);
+    Neg(1.0f, {.name = "y"});
     options_.port = 0;
   }
   void Start(const Credentials& credentials) {
@@ -60,11 +61,11 @@ class CredentialsTest : public ::testing::Test {
     RemoteSessionOptions options;
     options.credentials = credentials;
     options.connect_deadline = std::chrono::milliseconds(0);
-    TENON_ASSIGN_OR_RETURN(const auto session, MakeRemoteSession(target, root_.graph(), options));
+    TENON_ASSIGN_OR_RETURN(const auto session, MakeRemoteSession(target, graph_, options));
     return session->Run({}, {"y"}).status();
   }
 
-  const Scope root_ = Scope::Root(AllOps());
+  Graph graph_{AllOps()};
   ServerOptions options_;
   std::unique_ptr<Server> server_;
 };
@@ -207,14 +208,20 @@ TEST_F(CredentialsTest, TasksOfAJobWithATokenAndTlsRunStepsTogether) {
       if (server.ok()) servers.push_back(*std::move(server));
     }
   }
-  const Scope root = Scope::Root(AllOps());
-  const Output a = Const(root.WithDevice("/job:ps/task:0"), {1.0f, 2.0f});
-  Neg(root.WithDevice("/job:worker/task:0").WithName("y"),
-      Neg(root.WithDevice("/job:ps/task:0"), a));
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output negated = [] {
+    const DeviceScope ps("/job:ps/task:0");
+    return Neg(Const({1.0f, 2.0f}));
+  }();
+  {
+    const DeviceScope worker("/job:worker/task:0");
+    Neg(negated, {.name = "y"});
+  }
   RemoteSessionOptions remote;
   remote.credentials = both;
   remote.optimize = false;
-  auto session = MakeRemoteSession(servers[1]->target(), root.graph(), remote);
+  auto session = MakeRemoteSession(servers[1]->target(), graph, remote);
   ASSERT_OK(session);
   for (int i = 0; i < 20; ++i) {  // the first ones before the stream stands
     const auto y = (*session)->Run({}, {"y"});
@@ -247,9 +254,10 @@ TEST_F(CredentialsTest, ASessionReachesNoFileOutsideTheRoot) {
   std::filesystem::create_directory_symlink(folder, folder / "root" / "up");
   options_.files = FileAccess{FileAccess::Kind::kRoot, folder / "root"};
   Start({});
-  const Scope root = Scope::Root(AllOps());
-  ReadFile(root.WithName("read"), Placeholder(root.WithName("path"), DType::kString));
-  auto session = MakeRemoteSession(server_->target(), root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  ReadFile(Placeholder(DType::kString, {}, {.name = "path"}), {.name = "read"});
+  auto session = MakeRemoteSession(server_->target(), graph);
   ASSERT_OK(session);
   const auto read = [&](const std::string& path) {
     return (*session)->Run({{"path", Tensor::Scalar(path)}}, {"read"}).status();

@@ -17,12 +17,13 @@
 #include "core/rendezvous.h"
 #include "core/sanitizers.h"
 #include "distributed/grpc/peer_frames.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
 #include "proto/master.pb.h"
 #include "proto/worker.pb.h"
 #include "tests/distributed/raw_client.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 
@@ -31,7 +32,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-using testing::AllOps;
 using testing::RawCaller;
 using testing::RawSocket;
 using testing::TestCluster;
@@ -72,10 +72,11 @@ class HostileClientTest : public ::testing::Test {
     cluster_ = std::make_unique<TestCluster>(0, 1, limits_);
     cluster_->StartAll();
     server_ = &cluster_->at("worker", 0);
-    const Scope root = Scope::Root(AllOps());
-    Placeholder(root.WithName("x"), DType::kFloat);
-    Neg(root.WithName("y"), Const(root.WithName("c"), {1.0f, 2.0f}));
-    EXPECT_OK(GraphToProto(root.graph(), create_.mutable_graph_def()));
+    Graph graph(AllOps());
+    GraphBuilding building(graph);
+    Placeholder(DType::kFloat, {}, {.name = "x"});
+    Neg(Const({1.0f, 2.0f}, {.name = "c"}), {.name = "y"});
+    EXPECT_OK(GraphToProto(graph, create_.mutable_graph_def()));
     // What the first call of each kind leaves belongs to the server.
     EXPECT_TRUE(Answers());
   }

@@ -11,9 +11,9 @@
 
 #include "core/sanitizers.h"
 #include "distributed/server.h"
+#include "ops/register.h"
 #include "proto/worker.pb.h"
 #include "tests/distributed/raw_client.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -166,7 +166,7 @@ TEST_F(ListenerTest, AServerThatIsFullServesWhoIsThereAndNobodyElse) {
   ServerOptions options;
   options.port = 0;
   options.limits.connections = 2;
-  auto server = Server::Start(options, testing::AllOps());
+  auto server = Server::Start(options, AllOps());
   ASSERT_OK(server);
   const auto ask = [](RawCaller& caller) {
     GetStatusResponse response;

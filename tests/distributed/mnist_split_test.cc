@@ -8,12 +8,15 @@
 
 #include "core/gradients.h"
 #include "distributed/remote_session.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/nn_ops.h"
-#include "ops/state_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/nn/nn_ops.h"
+#include "ops/register.h"
+#include "ops/state/state_ops.h"
+#include "ops/training/training_ops.h"
 #include "runtime/local_session.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 
@@ -41,56 +44,69 @@ Tensor Labels() {
 /// The 784-100-10 network with gradient descent.
 class Network {
  public:
-  Network(const Scope& root, const std::string& device1, const std::string& device2)
-      : root_(root), scope1_(root.WithDevice(device1)), scope2_(root.WithDevice(device2)) {
-    AddVariable(scope1_, Waves({784, 100}, 0.05f, 1));
-    AddVariable(scope1_, Tensor::Zeros(DType::kFloat, {100}));
-    AddVariable(scope2_, Waves({100, 10}, 0.2f, 2));
-    AddVariable(scope2_, Tensor::Zeros(DType::kFloat, {10}));
-    x_ = Placeholder(scope1_.WithName("x"), DType::kFloat, {kBatch, 784});
-    labels_ = Placeholder(scope2_.WithName("labels"), DType::kFloat, {kBatch, 10});
+  Network(Graph& graph, const std::string& device1, const std::string& device2)
+      : graph_(graph), device1_(device1), device2_(device2) {
+    {
+      const DeviceScope first(device1_);
+      AddVariable(Waves({784, 100}, 0.05f, 1));
+      AddVariable(Tensor::Zeros(DType::kFloat, {100}));
+      x_ = Placeholder(DType::kFloat, {kBatch, 784}, {.name = "x"});
+    }
+    const DeviceScope second(device2_);
+    AddVariable(Waves({100, 10}, 0.2f, 2));
+    AddVariable(Tensor::Zeros(DType::kFloat, {10}));
+    labels_ = Placeholder(DType::kFloat, {kBatch, 10}, {.name = "labels"});
   }
 
-  /// The mean loss of some rows; layers are computed where `first` and `second` say.
-  Output Loss(const Scope& first, const Scope& second, Output x, Output labels) const {
-    const Output hidden =
-        Sigmoid(first, Add(first, MatMul(first, x, variables_[0]), variables_[1]));
-    const Output logits = Add(second, MatMul(second, hidden, variables_[2]), variables_[3]);
-    return MeanAll(second, SoftmaxCrossEntropyWithLogits(second, logits, labels)[0]);
+  /// The mean loss of some rows; layers are computed on the devices `first` and `second`.
+  Output Loss(const std::string& first, const std::string& second, Output x, Output labels) const {
+    const Output hidden = [&] {
+      const DeviceScope on(first);
+      return Sigmoid(Add(MatMul(x, variables_[0]), variables_[1]));
+    }();
+    const DeviceScope on(second);
+    const Output logits = Add(MatMul(hidden, variables_[2]), variables_[3]);
+    return Mean(SoftmaxCrossEntropyWithLogits(logits, labels).loss);
   }
-  Output LossByLayers() const { return Loss(scope1_, scope2_, x_, labels_); }
+  Output LossByLayers() const { return Loss(device1_, device2_, x_, labels_); }
 
   std::vector<Output> Gradients(Output loss) const {
-    std::vector<Output> gradients;
-    EXPECT_OK(AddGradients(root_, {loss}, variables_, {}, &gradients));
+    std::vector<Output> gradients = tenon::Gradients(loss, variables_);
+    EXPECT_OK(graph_.error());
     return gradients;
   }
 
   void Finish(Output loss, const std::vector<Output>& gradients) const {
     std::vector<Output> updates;
     for (size_t i = 0; i < variables_.size(); ++i) {
-      const Scope beside = root_.ColocatedWith(variables_[i]);
-      updates.push_back(
-          ApplyGradientDescent(beside, variables_[i], Const(beside, 0.1f), gradients[i]));
+      const ColocateWith beside(variables_[i]);
+      updates.push_back(ApplyGradientDescent(variables_[i], 0.1f, gradients[i]));
     }
-    NoOp(root_.WithName("train").WithControlDependencies(updates));
-    NoOp(root_.WithName("init").WithControlDependencies(initializers_));
-    Identity(root_.WithName("loss"), loss);
-    ASSERT_OK(root_.status());
+    {
+      const ControlDependencies after(updates);
+      NoOp({.name = "train"});
+    }
+    {
+      const ControlDependencies after(initializers_);
+      NoOp({.name = "init"});
+    }
+    Identity(loss, {.name = "loss"});
+    ASSERT_OK(graph_.error());
   }
 
   Output x() const { return x_; }
   Output labels() const { return labels_; }
 
  private:
-  void AddVariable(const Scope& s, const Tensor& initial) {
-    const Output v = VariableV2(s.WithName(StrCat("v", variables_.size())), initial.shape(),
-                                DType::kFloat);
-    initializers_.push_back(Assign(s, v, Const(s, initial)));
+  void AddVariable(const Tensor& initial) {
+    const Output v =
+        VariableV2(initial.shape(), DType::kFloat, {.name = StrCat("v", variables_.size())});
+    initializers_.push_back(Assign(v, initial));
     variables_.push_back(v);
   }
 
-  Scope root_, scope1_, scope2_;
+  Graph& graph_;
+  const std::string device1_, device2_;
   std::vector<Output> variables_, initializers_;
   Output x_, labels_;
 };
@@ -112,19 +128,20 @@ std::vector<float> Train(Session& session) {
 
 const std::vector<float>& PlainLosses() {
   static const std::vector<float> losses = [] {
-    const Scope root = Scope::Root(testing::AllOps());
-    const Network network(root, "", "");
+    Graph graph(AllOps());
+    GraphBuilding building(graph);
+    const Network network(graph, "", "");
     const Output loss = network.LossByLayers();
     network.Finish(loss, network.Gradients(loss));
-    return Train(**MakeLocalSession(root.graph()));
+    return Train(**MakeLocalSession(graph));
   }();
   return losses;
 }
 
-void ExpectPlainLosses(const Scope& root) {
+void ExpectPlainLosses(const Graph& graph) {
   testing::TestCluster cluster(0, 2);
   cluster.StartAll();
-  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
   ASSERT_OK(session);
   const std::vector<float> found = Train(**session);
   ASSERT_EQ(found.size(), static_cast<size_t>(kSteps));
@@ -138,33 +155,44 @@ TEST(MnistSplitTest, TheWholeNetworkLearns) {
 }
 
 TEST(MnistSplitTest, ReplicatedInOneGraphItHasTheSameLosses) {
-  const Scope root = Scope::Root(testing::AllOps());
-  const Network network(root, kWorker0, kWorker0);
-  const Scope input = root.WithDevice(kWorker0);
-  const auto x = Split(input, Const(input, 0), network.x(), 2);
-  const auto labels = Split(input, Const(input, 0), network.labels(), 2);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Network network(graph, kWorker0, kWorker0);
+  const auto [x, labels] = [&] {
+    const DeviceScope input(kWorker0);
+    return std::pair{Split(0, network.x(), 2), Split(0, network.labels(), 2)};
+  }();
   std::vector<Output> losses;
   std::vector<std::vector<Output>> gradients;
   for (int i = 0; i < 2; ++i) {
-    const Scope replica = root.WithPrefix(StrCat("replica", i)).WithDevice(i ? kWorker1 : kWorker0);
-    losses.push_back(network.Loss(replica, replica, x[i], labels[i]));
+    {
+      const NameScope replica(StrCat("replica", i));
+      const char* device = i ? kWorker1 : kWorker0;
+      losses.push_back(network.Loss(device, device, x[i], labels[i]));
+    }
     gradients.push_back(network.Gradients(losses[i]));
   }
-  const Output half = Const(input, 0.5f);
   std::vector<Output> mean;
-  for (size_t i = 0; i < gradients[0].size(); ++i) {
-    mean.push_back(Mul(input, AddN(input, {gradients[0][i], gradients[1][i]}), half));
+  Output loss;
+  {
+    const DeviceScope input(kWorker0);
+    const Output half = Const(0.5f);
+    for (size_t i = 0; i < gradients[0].size(); ++i) {
+      mean.push_back(Mul(AddN({gradients[0][i], gradients[1][i]}), half));
+    }
+    loss = Mul(AddN(losses), half);
   }
-  network.Finish(Mul(input, AddN(input, losses), half), mean);
-  ExpectPlainLosses(root);
+  network.Finish(loss, mean);
+  ExpectPlainLosses(graph);
 }
 
 TEST(MnistSplitTest, CutBetweenItsLayersItHasTheSameLosses) {
-  const Scope root = Scope::Root(testing::AllOps());
-  const Network network(root, kWorker0, kWorker1);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Network network(graph, kWorker0, kWorker1);
   const Output loss = network.LossByLayers();
   network.Finish(loss, network.Gradients(loss));
-  ExpectPlainLosses(root);
+  ExpectPlainLosses(graph);
 }
 
 }  // namespace

@@ -6,38 +6,44 @@
 #include <thread>
 
 #include "distributed/remote_session.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/state_ops.h"
-#include "tests/testing/registry.h"
+#include "ops/array/array_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
+#include "ops/state/state_ops.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 
 namespace tenon {
 namespace {
 
-using testing::AllOps;
 using testing::IsError;
 using testing::TestCluster;
 
 /// A variable on the parameter server, updated with what the worker computes from the feed.
-void BuildCounter(const Scope& root) {
-  const Scope ps = root.WithDevice("/job:ps/task:0");
-  const Scope worker = root.WithDevice("/job:worker/task:0");
-  const Output v = VariableV2(ps.WithName("v"), {2}, DType::kFloat);
-  Assign(ps.WithName("init"), v, Const(ps, {1.0f, 2.0f}));
-  const Output x = Placeholder(worker.WithName("x"), DType::kFloat);
-  AssignAdd(ps.WithName("add"), v, Mul(worker, x, Const(worker, 2.0f)));
-  Neg(worker.WithName("minus"), v);
+void BuildCounter() {
+  Output v, twice;
+  {
+    const DeviceScope ps("/job:ps/task:0");
+    v = VariableV2({2}, DType::kFloat, {.name = "v"});
+    Assign(v, {1.0f, 2.0f}, {.name = "init"});
+  }
+  {
+    const DeviceScope worker("/job:worker/task:0");
+    twice = Mul(Placeholder(DType::kFloat, {}, {.name = "x"}), 2.0f);
+    Neg(v, {.name = "minus"});
+  }
+  const DeviceScope ps("/job:ps/task:0");
+  AssignAdd(v, twice, {.name = "add"});
 }
 
 TEST(ServerTest, AStepRunsAcrossTwoTasks) {
   TestCluster cluster(1, 1);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildCounter(root);
-  ASSERT_OK(root.status());
-  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildCounter();
+  ASSERT_OK(graph.error());
+  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
   ASSERT_OK(session);
   ASSERT_OK((*session)->Run({}, {}, {"init"}));
   for (int i = 1; i <= 20; ++i) {
@@ -51,15 +57,16 @@ TEST(ServerTest, AStepRunsAcrossTwoTasks) {
 
 TEST(ServerTest, AServerMayEndRightAfterItsLastStep) {
   // The threads of the step are still about to let go of what they ran.
-  const Scope root = Scope::Root(AllOps());
-  const Scope worker = root.WithDevice("/job:worker/task:0");
-  const Output x = Placeholder(worker.WithName("x"), DType::kFloat);
-  const Output y = Neg(worker.WithName("y"), Fill(worker, Const(worker, {1 << 20}), x));
-  ASSERT_OK(root.status());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const DeviceScope worker("/job:worker/task:0");
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  const Output y = Neg(Fill({1 << 20}, x), {.name = "y"});
+  ASSERT_OK(graph.error());
   for (int i = 0; i < 50; ++i) {
     TestCluster cluster(0, 1);
     cluster.StartAll();
-    const auto session = cluster.at("worker", 0).MakeSession(root.graph());
+    const auto session = cluster.at("worker", 0).MakeSession(graph);
     ASSERT_OK(session);
     ASSERT_OK((*session)->Run({{"x", Tensor::Scalar(1.0f)}}, {}, {y.node->name()}));
   }
@@ -68,14 +75,15 @@ TEST(ServerTest, AServerMayEndRightAfterItsLastStep) {
 TEST(ServerTest, VariablesOutliveTheSessionThatMadeThem) {
   TestCluster cluster(1, 2);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildCounter(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildCounter();
   {
-    auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+    auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
     ASSERT_OK(session);
     ASSERT_OK((*session)->Run({}, {}, {"init"}));
   }
-  auto session = MakeRemoteSession(cluster.at("worker", 1).target(), root.graph());
+  auto session = MakeRemoteSession(cluster.at("worker", 1).target(), graph);
   ASSERT_OK(session);
   const auto v = (*session)->Run({}, {"v"});
   ASSERT_OK(v);
@@ -85,9 +93,10 @@ TEST(ServerTest, VariablesOutliveTheSessionThatMadeThem) {
 TEST(ServerTest, TheSessionOfTheOwnServerNeedsNoNetwork) {
   TestCluster cluster(1, 1);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildCounter(root);
-  auto session = cluster.at("worker", 0).MakeSession(root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildCounter();
+  auto session = cluster.at("worker", 0).MakeSession(graph);
   ASSERT_OK(session);
   ASSERT_OK((*session)->Run({}, {}, {"init"}));
   EXPECT_EQ((*(*session)->Run({}, {"v"}))[0].data<float>()[0], 1.0f);
@@ -96,9 +105,10 @@ TEST(ServerTest, TheSessionOfTheOwnServerNeedsNoNetwork) {
 TEST(ServerTest, AnErrorOfTheParameterServerReachesTheClient) {
   TestCluster cluster(1, 1);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildCounter(root);
-  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildCounter();
+  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
   ASSERT_OK(session);
   EXPECT_THAT((*session)->Run({}, {"minus"}),
               IsError(StatusCode::kFailedPrecondition, "Attempting to use uninitialized value v"));
@@ -109,9 +119,10 @@ TEST(ServerTest, AnErrorOfTheParameterServerReachesTheClient) {
 TEST(ServerTest, AMissingParameterServerIsNamed) {
   TestCluster cluster(1, 1);
   cluster.StartOne("worker", 0);
-  const Scope root = Scope::Root(AllOps());
-  BuildCounter(root);
-  const auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildCounter();
+  const auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
   EXPECT_THAT(session, IsError(StatusCode::kDeadlineExceeded,
                                StrCat("task /job:ps/replica:0/task:0 at ",
                                       *cluster.spec().Address("ps", 0), " did not answer")));
@@ -120,9 +131,10 @@ TEST(ServerTest, AMissingParameterServerIsNamed) {
 TEST(ServerTest, AParameterServerThatDiesMakesTheStepUnavailable) {
   TestCluster cluster(1, 1);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildCounter(root);
-  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildCounter();
+  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
   ASSERT_OK(session);
   ASSERT_OK((*session)->Run({}, {}, {"init"}));
   cluster.Stop("ps", 0);
@@ -133,9 +145,10 @@ TEST(ServerTest, AParameterServerThatDiesMakesTheStepUnavailable) {
 TEST(ServerTest, ARestartedParameterServerAborts) {
   TestCluster cluster(1, 1);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildCounter(root);
-  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildCounter();
+  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
   ASSERT_OK(session);
   ASSERT_OK((*session)->Run({}, {}, {"init"}));
   cluster.Stop("ps", 0);

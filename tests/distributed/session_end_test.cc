@@ -10,13 +10,15 @@
 #include "core/proto_io_graph.h"
 #include "core/sanitizers.h"
 #include "distributed/remote_session.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/state_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
+#include "ops/state/state_ops.h"
+#include "ops/strings/strings_ops.h"
 #include "proto/master.pb.h"
 #include "tests/distributed/raw_client.h"
 #include "tests/testing/loops.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 
@@ -25,7 +27,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-using testing::AllOps;
 using testing::IsError;
 using testing::RawCaller;
 using testing::TestCluster;
@@ -33,27 +34,26 @@ using testing::TestCluster;
 const std::string kMaster = "/tensorflow.MasterService/";
 
 /// A variable on the parameter server.
-void BuildVariable(const Scope& root) {
-  const Scope ps = root.WithDevice("/job:ps/task:0");
-  const Output v = VariableV2(ps.WithName("v"), {2}, DType::kFloat);
-  Assign(ps.WithName("init"), v, Const(ps, {1.0f, 2.0f}));
+void BuildVariable() {
+  const DeviceScope ps("/job:ps/task:0");
+  const Output v = VariableV2({2}, DType::kFloat, {.name = "v"});
+  Assign(v, {1.0f, 2.0f}, {.name = "init"});
 }
 
 /// A loop that never ends, when `limit` is above 0, as long as "result" is asked for.
-void BuildLoop(const Scope& scope, Output limit) {
+void BuildLoop(Output limit) {
   const std::vector<Output> results = testing::WhileLoop(
-      scope, "loop", {Const(scope, 0), limit},
-      [](const Scope& s, const std::vector<Output>& v) { return Less(s, v[0], v[1]); },
-      [](const Scope& s, const std::vector<Output>& v) {
-        return std::vector<Output>{Mul(s, v[0], v[1]), v[1]};
+      "loop", {Const(0), limit}, [](const std::vector<Output>& v) { return Less(v[0], v[1]); },
+      [](const std::vector<Output>& v) {
+        return std::vector<Output>{Mul(v[0], v[1]), v[1]};
       });
-  Identity(scope.WithName("result"), results[0]);
+  Identity(results[0], {.name = "result"});
 }
 
 /// One on the worker.
-void BuildEndlessLoop(const Scope& root) {
-  const Scope worker = root.WithDevice("/job:worker/task:0");
-  BuildLoop(worker, Const(worker, 1));
+void BuildEndlessLoop() {
+  const DeviceScope worker("/job:worker/task:0");
+  BuildLoop(Const(1));
 }
 
 /// Returns when `server` says that nobody has a session there; false when it never does.
@@ -74,25 +74,27 @@ bool HasNoSessions(Server& server) {
 TEST(SessionEndTest, AServerThatEndsGivesUpWaitingForOtherTasks) {
   TestCluster cluster(1, 1);
   cluster.StartOne("worker", 0);
-  const Scope root = Scope::Root(AllOps());
-  BuildVariable(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildVariable();
   Server& worker = cluster.at("worker", 0);
   std::jthread end([&] {
     std::this_thread::sleep_for(milliseconds(300));
     worker.Shutdown();
   });
   const auto begin = steady_clock::now();
-  EXPECT_THAT(worker.MakeSession(root.graph()), IsError(StatusCode::kCancelled, "ends"));
+  EXPECT_THAT(worker.MakeSession(graph), IsError(StatusCode::kCancelled, "ends"));
   EXPECT_LT(steady_clock::now() - begin, milliseconds(3000));
 }
 
 TEST(SessionEndTest, AClientThatGivesUpOpeningASessionLeavesNone) {
   TestCluster cluster(1, 1);
   cluster.StartOne("worker", 0);
-  const Scope root = Scope::Root(AllOps());
-  BuildVariable(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildVariable();
   CreateSessionRequest request;
-  ASSERT_OK(GraphToProto(root.graph(), request.mutable_graph_def()));
+  ASSERT_OK(GraphToProto(graph, request.mutable_graph_def()));
   CreateSessionResponse response;
   RawCaller caller(cluster.at("worker", 0).target());
   EXPECT_EQ(caller.Call(kMaster + "CreateSession", request, &response, milliseconds(300))
@@ -106,10 +108,11 @@ TEST(SessionEndTest, AStepThatWaitsForAnExtensionIsGivenUpWithoutIt) {
   cluster.StartOne("ps", 0);
   cluster.StartOne("worker", 0);
   constexpr int kSteps = 20;
-  const Scope root = Scope::Root(AllOps());
-  for (int i = 0; i < kSteps; ++i) Const(root.WithName(StrCat("c", i)), 1.0f);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  for (int i = 0; i < kSteps; ++i) Const(1.0f, {.name = StrCat("c", i)});
   CreateSessionRequest create;
-  ASSERT_OK(GraphToProto(root.graph(), create.mutable_graph_def()));
+  ASSERT_OK(GraphToProto(graph, create.mutable_graph_def()));
   Server& worker = cluster.at("worker", 0);
   const auto answers = [&worker](int calls, std::chrono::seconds limit) {
     const auto deadline = steady_clock::now() + limit;
@@ -123,11 +126,15 @@ TEST(SessionEndTest, AStepThatWaitsForAnExtensionIsGivenUpWithoutIt) {
   CreateSessionResponse session;
   ASSERT_TRUE(caller.Call(kMaster + "CreateSession", create, &session).ok());
   ASSERT_TRUE(answers(0, std::chrono::seconds(10)));
-  const Scope more = Scope::Root(AllOps());
-  Const(more.WithDevice("/job:ps/task:1").WithName("more"), 1.0f);  // who is not there
+  Graph more(AllOps());
+  GraphBuilding building_more(more);
+  {
+    const DeviceScope ps("/job:ps/task:1");  // who is not there
+    Const(1.0f, {.name = "more"});
+  }
   ExtendSessionRequest extend;
   extend.set_session_handle(session.session_handle());
-  ASSERT_OK(GraphToProto(more.graph(), extend.mutable_graph_def()));
+  ASSERT_OK(GraphToProto(more, extend.mutable_graph_def()));
   std::jthread extender([&] {
     RawCaller other(worker.target());
     ExtendSessionResponse response;
@@ -153,12 +160,14 @@ TEST(SessionEndTest, AStepThatWaitsForAnExtensionIsGivenUpWithoutIt) {
 TEST(SessionEndTest, ExtendBesideCloseLeavesNoWorkerSession) {
   TestCluster cluster(2, 1);
   cluster.StartAll();
-  Scope more = Scope::Root(AllOps());
+  Graph more(AllOps());
+  GraphBuilding building(more);
   for (const char* device : {"/job:ps/task:0", "/job:ps/task:1"}) {
-    Const(more.WithDevice(device), 1.0f);
+    const DeviceScope ps(device);
+    Const(1.0f);
   }
   ExtendSessionRequest extend;
-  ASSERT_OK(GraphToProto(more.graph(), extend.mutable_graph_def()));
+  ASSERT_OK(GraphToProto(more, extend.mutable_graph_def()));
   const std::string target = cluster.at("worker", 0).target();
   for (int i = 0; i < 30; ++i) {
     RawCaller caller(target);
@@ -182,18 +191,16 @@ TEST(SessionEndTest, ExtendBesideCloseLeavesNoWorkerSession) {
 TEST(SessionEndTest, AStepThatCannotBeCompiledLeavesNoPartition) {
   TestCluster cluster(1, 1);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildVariable(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildVariable();
   // That there is no such text is known when the kernel is made.
-  const Scope worker = root.WithDevice("/job:worker/task:0");
-  worker.WithName("text")
-      .Op("AsString")
-      .Input(Output{root.graph().Find("v"), 0})
-      .Attr("scientific", true)
-      .Attr("shortest", true)
-      .Output();
-  ASSERT_OK(root.status());
-  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  {
+    const DeviceScope worker("/job:worker/task:0");
+    AsString(graph.Find("v"), {.scientific = true, .shortest = true, .name = "text"});
+  }
+  ASSERT_OK(graph.error());
+  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
   ASSERT_OK(session);
   EXPECT_THAT((*session)->Run({}, {"text"}), IsError(StatusCode::kInvalidArgument, "Cannot select both"));
   const auto deadline = steady_clock::now() + std::chrono::seconds(5);
@@ -206,14 +213,16 @@ TEST(SessionEndTest, AStepThatCannotBeCompiledLeavesNoPartition) {
 TEST(SessionEndTest, AStepOfANewSignatureBesideCloseSaysThatTheSessionIsClosed) {
   TestCluster cluster(1, 1);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildVariable(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildVariable();
   std::vector<std::string> names;
   for (int i = 0; i < 20; ++i) {
-    names.push_back(Const(root.WithDevice("/job:ps/task:0"), {1.0f}).node->name());
+    const DeviceScope ps("/job:ps/task:0");
+    names.push_back(Const({1.0f}).node->name());
   }
   CreateSessionRequest create;
-  ASSERT_OK(GraphToProto(root.graph(), create.mutable_graph_def()));
+  ASSERT_OK(GraphToProto(graph, create.mutable_graph_def()));
   const std::string target = cluster.at("worker", 0).target();
   for (int i = 0; i < 20; ++i) {
     RawCaller caller(target);
@@ -289,9 +298,10 @@ TEST(SessionEndTest, AResetAsksAllTasksAtOnceAndIsNeverUnavailable) {
 TEST(SessionEndTest, ManyEqualFetchesAreNoWork) {
   TestCluster cluster(0, 1);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  Const(root.WithName("c"), 1.0f);
-  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  Const(1.0f, {.name = "c"});
+  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
   ASSERT_OK(session);
   const auto begin = steady_clock::now();
   constexpr size_t kFetches = kSanitized ? 3000 : 30'000;
@@ -304,11 +314,15 @@ TEST(SessionEndTest, ManyEqualFetchesAreNoWork) {
 TEST(SessionEndTest, AResetByOneMasterIsSeenByTheSessionsOfOthers) {
   TestCluster cluster(1, 2);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildVariable(root);
-  AssignAdd(root.WithDevice("/job:ps/task:0").WithName("add"), {root.graph().Find("v"), 0},
-            Const(root, {1.0f, 1.0f}));
-  auto session = MakeRemoteSession(cluster.at("worker", 1).target(), root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildVariable();
+  const Output ones = Const({1.0f, 1.0f});
+  {
+    const DeviceScope ps("/job:ps/task:0");
+    AssignAdd(graph.Find("v"), ones, {.name = "add"});
+  }
+  auto session = MakeRemoteSession(cluster.at("worker", 1).target(), graph);
   ASSERT_OK(session);
   ASSERT_OK((*session)->Run({}, {}, {"init"}));
   ASSERT_OK((*session)->Run({}, {}, {"add"}));
@@ -319,7 +333,7 @@ TEST(SessionEndTest, AResetByOneMasterIsSeenByTheSessionsOfOthers) {
   EXPECT_THAT((*session)->Run({}, {}, {"add"}),
               IsError(StatusCode::kFailedPrecondition, "Attempting to use uninitialized value v"));
   ASSERT_OK((*session)->Run({}, {}, {"init"}));
-  auto other = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  auto other = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
   ASSERT_OK(other);
   const auto v = (*other)->Run({}, {"v"});
   ASSERT_OK(v);
@@ -331,9 +345,10 @@ TEST(SessionEndTest, AnIdleSessionIsClosedAndItsWorkerSessionsToo) {
   limits.session_timeout = std::chrono::seconds(1);
   TestCluster cluster(1, 1, limits);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildVariable(root);
-  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildVariable();
+  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
   ASSERT_OK(session);
   for (int i = 0; i < 4; ++i) {  // longer than the limit, but never idle for so long
     ASSERT_OK((*session)->Run({}, {}, {"init"}));
@@ -347,13 +362,14 @@ TEST(SessionEndTest, AnIdleSessionIsClosedAndItsWorkerSessionsToo) {
 TEST(SessionEndTest, AStepEndsWithTheConnectionThatAskedForIt) {
   TestCluster cluster(0, 1);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildEndlessLoop(root);
-  ASSERT_OK(root.status());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildEndlessLoop();
+  ASSERT_OK(graph.error());
   Server& server = cluster.at("worker", 0);
   RawCaller caller(server.target());
   CreateSessionRequest create;
-  ASSERT_OK(GraphToProto(root.graph(), create.mutable_graph_def()));
+  ASSERT_OK(GraphToProto(graph, create.mutable_graph_def()));
   CreateSessionResponse session;
   ASSERT_TRUE(caller.Call(kMaster + "CreateSession", create, &session).ok());
   RunStepRequest run;
@@ -372,9 +388,10 @@ TEST(SessionEndTest, AStepEndsWithTheConnectionThatAskedForIt) {
 TEST(SessionEndTest, StoppingAServerEndsTheStepsOfItsOwnProcess) {
   TestCluster cluster(0, 1);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildEndlessLoop(root);
-  auto session = cluster.at("worker", 0).MakeSession(root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildEndlessLoop();
+  auto session = cluster.at("worker", 0).MakeSession(graph);
   ASSERT_OK(session);
   std::jthread stop([&] {
     std::this_thread::sleep_for(milliseconds(300));
@@ -388,8 +405,9 @@ TEST(SessionEndTest, StoppingAServerEndsTheStepsOfItsOwnProcess) {
 TEST(SessionEndTest, StepsThatNeverEndLeaveTimeForOthers) {
   TestCluster cluster(0, 1);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildLoop(root, Placeholder(root.WithName("limit"), DType::kInt32, {}));
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildLoop(Placeholder(DType::kInt32, {}, {.name = "limit"}));
   const std::string& target = cluster.at("worker", 0).target();
   std::vector<std::unique_ptr<Session>> endless;
   std::vector<std::jthread> runs;
@@ -397,7 +415,7 @@ TEST(SessionEndTest, StepsThatNeverEndLeaveTimeForOthers) {
     for (auto& session : endless) EXPECT_OK(session->Close());
   };
   for (int i = 0; i < 8; ++i) {  // the server has two threads
-    auto session = MakeRemoteSession(target, root.graph());
+    auto session = MakeRemoteSession(target, graph);
     ASSERT_OK(session);
     endless.push_back(*std::move(session));
     // What its kernels took in this run, none, says nothing of the next.
@@ -408,9 +426,10 @@ TEST(SessionEndTest, StepsThatNeverEndLeaveTimeForOthers) {
     });
   }
   std::this_thread::sleep_for(milliseconds(300));
-  const Scope other = Scope::Root(AllOps());
-  Mul(other.WithName("product"), Const(other, {2.0f, 3.0f}), Const(other, 5.0f));
-  auto session = MakeRemoteSession(target, other.graph());
+  Graph other(AllOps());
+  GraphBuilding building_other(other);
+  Mul(Const({2.0f, 3.0f}), 5.0f, {.name = "product"});
+  auto session = MakeRemoteSession(target, other);
   ASSERT_OK(session);
   const auto begin = steady_clock::now();
   for (int i = 0; i < 10; ++i) {
@@ -425,10 +444,11 @@ TEST(SessionEndTest, StepsThatNeverEndLeaveTimeForOthers) {
 TEST(SessionEndTest, ShutdownWaitsThoughAnotherThreadShutsDownToo) {
   TestCluster cluster(0, 1);
   cluster.StartAll();
-  const Scope root = Scope::Root(AllOps());
-  BuildEndlessLoop(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  BuildEndlessLoop();
   Server& server = cluster.at("worker", 0);
-  auto session = MakeRemoteSession(server.target(), root.graph());
+  auto session = MakeRemoteSession(server.target(), graph);
   ASSERT_OK(session);
   std::jthread run([&] { EXPECT_FALSE((*session)->Run({}, {}, {"result"}).ok()); });
   std::this_thread::sleep_for(milliseconds(200));

@@ -4,17 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/state_ops.h"
-#include "tests/testing/registry.h"
+#include "ops/array/array_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
+#include "ops/state/state_ops.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 
 namespace tenon {
 namespace {
 
-using testing::AllOps;
 using ::testing::HasSubstr;
 using testing::IsError;
 using testing::TestCluster;
@@ -30,9 +29,9 @@ class SessionMemoryTest : public ::testing::Test {
     limits.session_memory = 4 << 20;
     return limits;
   }
-  std::unique_ptr<Session> MakeSession(const Scope& root) {
-    EXPECT_OK(root.status());
-    auto session = cluster_.at("worker", 0).MakeSession(root.graph());
+  std::unique_ptr<Session> MakeSession(const Graph& graph) {
+    EXPECT_OK(graph.error());
+    auto session = cluster_.at("worker", 0).MakeSession(graph);
     EXPECT_OK(session);
     return *std::move(session);
   }
@@ -42,10 +41,12 @@ class SessionMemoryTest : public ::testing::Test {
 };
 
 TEST_F(SessionMemoryTest, AStepThatWantsTooMuchFailsAndLeavesNothing) {
-  const Scope root = Scope::Root(AllOps()).WithDevice("/job:worker/task:0");
-  const Output n = Placeholder(root.WithName("n"), DType::kInt32, {1});
-  Sum(root.WithName("sum"), Fill(root.WithName("fill"), n, Const(root, 1.0f)), Const(root, {0}));
-  const auto session = MakeSession(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const DeviceScope worker("/job:worker/task:0");
+  const Output n = Placeholder(DType::kInt32, {1}, {.name = "n"});
+  Sum(Fill(n, 1.0f, {.name = "fill"}), {0}, {.name = "sum"});
+  const auto session = MakeSession(graph);
   const auto sum = [&](int mebibytes) {
     return session->Run({{"n", Tensor::Vector<int32_t>({mebibytes * kFloatsOfAMebibyte})}},
                         {"sum"});
@@ -58,14 +59,16 @@ TEST_F(SessionMemoryTest, AStepThatWantsTooMuchFailsAndLeavesNothing) {
 }
 
 TEST_F(SessionMemoryTest, VariablesCountWhereTheyAreUntilTheyAreGone) {
-  const Scope root = Scope::Root(AllOps()).WithDevice("/job:ps/task:0");
-  const Output n = Placeholder(root.WithName("n"), DType::kInt32, {1});
-  const Output value = Fill(root, n, Const(root, 1.0f));
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const DeviceScope ps("/job:ps/task:0");
+  const Output n = Placeholder(DType::kInt32, {1}, {.name = "n"});
+  const Output value = Fill(n, 1.0f);
   for (const char* name : {"v", "w"}) {
-    const Output v = VariableV2(root.WithName(name), {3 * kFloatsOfAMebibyte}, DType::kFloat);
-    Assign(root.WithName(StrCat("init_", name)), v, value);
+    const Output v = VariableV2({3 * kFloatsOfAMebibyte}, DType::kFloat, {.name = name});
+    Assign(v, value, {.name = StrCat("init_", name)});
   }
-  const auto first = MakeSession(root), second = MakeSession(root);
+  const auto first = MakeSession(graph), second = MakeSession(graph);
   const auto run = [](Session& session, const char* target) {
     return session.Run({{"n", Tensor::Vector<int32_t>({3 * kFloatsOfAMebibyte})}}, {}, {target});
   };
@@ -81,9 +84,11 @@ TEST_F(SessionMemoryTest, VariablesCountWhereTheyAreUntilTheyAreGone) {
 }
 
 TEST_F(SessionMemoryTest, ConstantsCountToo) {
-  const Scope root = Scope::Root(AllOps()).WithDevice("/job:ps/task:0");
-  Identity(root.WithName("y"), Const(root, Tensor::Zeros(DType::kFloat, {5 * kFloatsOfAMebibyte})));
-  const auto session = MakeSession(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const DeviceScope ps("/job:ps/task:0");
+  Identity(Tensor::Zeros(DType::kFloat, {5 * kFloatsOfAMebibyte}), {.name = "y"});
+  const auto session = MakeSession(graph);
   EXPECT_THAT(session->Run({}, {"y"}),
               IsError(StatusCode::kResourceExhausted, "leaves too little"));
 }

@@ -6,15 +6,14 @@
 
 #include <thread>
 
+#include "ops/register.h"
 #include "runtime/cpu_device.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::AllOps;
 using testing::IsError;
 
 constexpr char kTask[] = "/job:worker/replica:0/task:0";

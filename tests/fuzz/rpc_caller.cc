@@ -6,12 +6,12 @@
 #include "distributed/cluster_spec.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/message_bytes.h"
+#include "ops/register.h"
 #include "proto/cluster_service.pb.h"
 #include "proto/master.pb.h"
 #include "proto/peer_service.pb.h"
 #include "proto/worker.pb.h"
 #include "tests/fuzz/message_mutation.h"
-#include "tests/testing/registry.h"
 
 namespace tenon::testing {
 namespace {

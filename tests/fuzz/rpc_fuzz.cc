@@ -7,9 +7,11 @@
 #include "core/memory_limit.h"
 #include "core/proto_io_graph.h"
 #include "core/proto_io_tensor.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/state_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
+#include "ops/state/state_ops.h"
 #include "proto/cluster_service.pb.h"
 #include "proto/master.pb.h"
 #include "proto/peer_service.pb.h"
@@ -18,7 +20,6 @@
 #include "tests/fuzz/message_mutation.h"
 #include "tests/fuzz/rpc_caller.h"
 #include "tests/fuzz/sample_graphs.h"
-#include "tests/testing/registry.h"
 
 namespace tenon::testing {
 namespace {
@@ -109,25 +110,26 @@ NodeDef* AddFloatNode(GraphDef* graph, const char* name, const char* op,
 
 /// y = x * w, with w a variable, and perhaps a loop without end whose result would be exit:0.
 std::string NumbersGraph(bool with_loop) {
-  const Scope root = Scope::Root(AllOps());
-  const Output x = Placeholder(root.WithName("x"), DType::kFloat);
-  const Output w = VariableV2(root.WithName("w"), {2}, DType::kFloat);
-  Assign(root.WithName("init"), w, Const(root.WithName("c"), {1.0f, 2.0f}));
-  Mul(root.WithName("y"), x, w);
-  Const(root.WithName("true"), true);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  const Output w = VariableV2({2}, DType::kFloat, {.name = "w"});
+  Assign(w, Const({1.0f, 2.0f}, {.name = "c"}), {.name = "init"});
+  Mul(x, w, {.name = "y"});
+  Const(true, {.name = "true"});
   CreateSessionRequest request;
-  GraphDef* graph = request.mutable_graph_def();
-  TENON_CHECK(GraphToProto(root.graph(), graph).ok());
+  GraphDef* def = request.mutable_graph_def();
+  TENON_CHECK(GraphToProto(graph, def).ok());
   if (with_loop) {
-    for (NodeDef& node : *graph->mutable_node()) {
+    for (NodeDef& node : *def->mutable_node()) {
       if (node.name() == "true") node.add_input("^merge");
     }
-    (*AddFloatNode(graph, "enter", "Enter", {"c"})->mutable_attr())["frame_name"].set_s("loop");
-    (*AddFloatNode(graph, "merge", "Merge", {"enter", "next"})->mutable_attr())["N"].set_i(2);
-    AddFloatNode(graph, "go_on", "LoopCond", {"true"})->mutable_attr()->clear();
-    AddFloatNode(graph, "switch", "Switch", {"merge", "go_on"});
-    AddFloatNode(graph, "next", "NextIteration", {"switch:1"});
-    AddFloatNode(graph, "exit", "Exit", {"switch"});
+    (*AddFloatNode(def, "enter", "Enter", {"c"})->mutable_attr())["frame_name"].set_s("loop");
+    (*AddFloatNode(def, "merge", "Merge", {"enter", "next"})->mutable_attr())["N"].set_i(2);
+    AddFloatNode(def, "go_on", "LoopCond", {"true"})->mutable_attr()->clear();
+    AddFloatNode(def, "switch", "Switch", {"merge", "go_on"});
+    AddFloatNode(def, "next", "NextIteration", {"switch:1"});
+    AddFloatNode(def, "exit", "Exit", {"switch"});
   }
   return request.SerializeAsString();
 }

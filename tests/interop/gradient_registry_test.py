@@ -10,7 +10,7 @@ import subprocess
 
 from tensorflow_environment import TENON, main_with_tensorflow
 
-IN_LOOPS = "AddGradients does not go through loops; a TensorFlow client builds these itself"
+IN_LOOPS = "Gradients does not go through loops; a TensorFlow client builds these itself"
 NO_GRADIENT_ASKED = "TensorFlow says nothing of it, and its integers never have a gradient"
 BY_THE_RUNTIME = "made by the runtime, after gradients"
 

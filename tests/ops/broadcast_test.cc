@@ -5,9 +5,10 @@
 
 #include <random>
 
+#include "ops/array/array_ops.h"
 #include "ops/broadcast_gradient.h"
+#include "ops/register.h"
 #include "tests/testing/op_runner.h"
-#include "tests/testing/registry.h"
 
 namespace tenon::testing {
 namespace {
@@ -148,13 +149,12 @@ TEST(BroadcastTest, GradientArgsAreTensorFlows) {
 }
 
 TEST(BroadcastTest, KnownShapesNeedNoReductionAtRunTime) {
-  const Scope s = Scope::Root(AllOps());
-  const auto of = [&](PartialShape shape) {
-    return s.Op("Placeholder").Attr("dtype", DType::kFloat).Attr("shape", shape).Output();
-  };
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const auto of = [](PartialShape shape) { return Placeholder(DType::kFloat, shape); };
   // A batch of unknown size with a bias: the batch keeps its gradient, the bias sums over axis 0.
   Output x = of({-1, 10}), y = of({10}), dz = of({-1, 10}), dx = dz, dy = dz;
-  SumToOperands(s, x, y, &dx, &dy);
+  SumToOperands(x, y, &dx, &dy);
   EXPECT_EQ(dx, dz);
   EXPECT_EQ(dy.node->op(), "Sum");
   EXPECT_EQ(dy.shape(), PartialShape({10}));

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "core/graph.h"
+#include "ops/register.h"
 #include "tests/testing/op_runner.h"
-#include "tests/testing/registry.h"
 
 // What every op must do, read from the registry.
 

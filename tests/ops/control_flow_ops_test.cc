@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/control_flow_ops.h"
+#include "ops/control_flow/control_flow_ops.h"
 
 #include <gmock/gmock.h>
 
 #include "core/gradients.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/state_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
+#include "ops/state/state_ops.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 
@@ -23,14 +24,14 @@ class ControlFlowOpsTest : public ::testing::Test {
     return values.ok() ? *values : std::vector<Tensor>(fetches.size());
   }
   GraphSession s;
-  Output pred = Placeholder(s.root, DType::kBool, PartialShape(Shape()));
-  Output x = Const(s.root, {3.0f, 4.0f});
+  Output pred = Placeholder(DType::kBool, PartialShape(Shape()));
+  Output x = Const({3.0f, 4.0f});
 };
 
 TEST_F(ControlFlowOpsTest, MergeGivesTheBranchThatRanAndWhichItWas) {
-  const SwitchOutputs sides = Switch(s.root, x, pred);
+  const SwitchOutputs sides = Switch(x, pred);
   const MergeOutputs merged =
-      Merge(s.root, {Mul(s.root, sides.output_false, sides.output_false), sides.output_true});
+      Merge({Mul(sides.output_false, sides.output_false), sides.output_true});
   auto values = RunWith({merged.output, merged.value_index}, false);
   EXPECT_THAT(Numbers(values[0]), ElementsAre(9, 16));
   EXPECT_EQ(values[1].scalar<int32_t>(), 0);
@@ -40,41 +41,38 @@ TEST_F(ControlFlowOpsTest, MergeGivesTheBranchThatRanAndWhichItWas) {
 }
 
 TEST_F(ControlFlowOpsTest, TheGradientIsThatOfTheBranchThatRan) {
-  const SwitchOutputs sides = Switch(s.root, x, pred);
-  const Output y =
-      Merge(s.root, {Mul(s.root, sides.output_false, sides.output_false), sides.output_true})
-          .output;
-  std::vector<Output> grads;
-  ASSERT_OK(AddGradients(s.root, {y}, {x}, {}, &grads));
+  const SwitchOutputs sides = Switch(x, pred);
+  const Output y = Merge({Mul(sides.output_false, sides.output_false), sides.output_true}).output;
+  const std::vector<Output> grads = Gradients(y, x);
+  ASSERT_OK(s.graph.error());
   EXPECT_THAT(Numbers(RunWith({grads[0]}, false)[0]), ElementsAre(6, 8));
   EXPECT_THAT(Numbers(RunWith({grads[0]}, true)[0]), ElementsAre(1, 1));
 }
 
 TEST_F(ControlFlowOpsTest, ABranchThatDoesNotUseXGivesZeros) {
-  const SwitchOutputs sides = Switch(s.root, x, pred);
-  const Output other = Switch(s.root, Const(s.root, {1.0f, 1.0f}), pred).output_true;
-  const Output y =
-      Merge(s.root, {Mul(s.root, sides.output_false, sides.output_false), other}).output;
-  std::vector<Output> grads;
-  ASSERT_OK(AddGradients(s.root, {y}, {x}, {}, &grads));
+  const SwitchOutputs sides = Switch(x, pred);
+  const Output other = Switch(Const({1.0f, 1.0f}), pred).output_true;
+  const Output y = Merge({Mul(sides.output_false, sides.output_false), other}).output;
+  const std::vector<Output> grads = Gradients(y, x);
+  ASSERT_OK(s.graph.error());
   EXPECT_THAT(Numbers(RunWith({grads[0]}, false)[0]), ElementsAre(6, 8));
   EXPECT_THAT(Numbers(RunWith({grads[0]}, true)[0]), ElementsAre(0, 0));
 }
 
 TEST_F(ControlFlowOpsTest, ReferencesGoThroughRefSwitch) {
-  const Output v = VariableV2(s.root, {}, DType::kFloat);
-  const std::vector<Output> sides = s.root.Op("RefSwitch").Input(v).Input(pred).Outputs();
-  ASSERT_EQ(sides.size(), 2u) << s.root.status();
-  const Output zero = Assign(s.root, sides[0], Const(s.root, 0.0f));
-  const Output one = Assign(s.root, sides[1], Const(s.root, 1.0f));
+  const Output v = VariableV2({}, DType::kFloat);
+  const RefSwitchOutputs sides = RefSwitch(v, pred);
+  ASSERT_OK(s.graph.error());
+  const Output zero = Assign(sides.output_false, Const(0.0f));
+  const Output one = Assign(sides.output_true, Const(1.0f));
   const Session::Feeds yes = {{pred.name(), Tensor::Scalar(true)}};
   ASSERT_OK(s.Run({}, {zero, one}, yes));
   EXPECT_EQ(s.Value(v).scalar<float>(), 1);
 }
 
 TEST_F(ControlFlowOpsTest, ThePredicateMustBeAScalar) {
-  const Output vector = Placeholder(s.root, DType::kBool);
-  const Output y = Switch(s.root, x, vector).output_true;
+  const Output vector = Placeholder(DType::kBool);
+  const Output y = Switch(x, vector).output_true;
   EXPECT_THAT(s.Run({y}, {}, {{vector.name(), Tensor::Vector<bool>({true, false})}}),
               IsError(StatusCode::kInvalidArgument, "The second input must be a scalar"));
 }

@@ -9,8 +9,9 @@
 #include <limits>
 
 #include "core/gradients.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
@@ -142,11 +143,12 @@ TEST(CornerCasesTest, SizesThatDoNotFitTogetherAreAnError) {
 }
 
 TEST(CornerCasesTest, AGraphKnowsThatAShapeCannotBe) {
-  const Scope s = Scope::Root(AllOps());
-  const Output a = Placeholder(s, DType::kFloat, {kHuge, 0});
-  const Output b = Placeholder(s, DType::kFloat, {0, kHuge});
-  MatMul(s, a, b);
-  EXPECT_THAT(s.status(), IsError(kInvalid, "too many elements"));
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output a = Placeholder(DType::kFloat, {kHuge, 0});
+  const Output b = Placeholder(DType::kFloat, {0, kHuge});
+  MatMul(a, b);
+  EXPECT_THAT(building.status(), IsError(kInvalid, "too many elements"));
 }
 
 TEST(CornerCasesTest, ADimensionThatDoesNotFitInInt32IsNotCutOff) {
@@ -159,9 +161,9 @@ TEST(CornerCasesTest, ADimensionThatDoesNotFitInInt32IsNotCutOff) {
 
 TEST(CornerCasesTest, AGradientHasTheHugeDimensionsOfItsValue) {
   GraphSession s;
-  const Output x = Const(s.root, Empty({kHuge, 0}));
-  std::vector<Output> grads;
-  ASSERT_OK(AddGradients(s.root, {Neg(s.root, x)}, {x}, {}, &grads));
+  const Output x = Const(Empty({kHuge, 0}));
+  const std::vector<Output> grads = Gradients(Neg(x), x);
+  ASSERT_OK(s.graph.error());
   EXPECT_EQ(s.Value(grads[0]).shape(), (Shape{kHuge, 0}));
 }
 

@@ -7,9 +7,10 @@
 #include <set>
 
 #include "core/gradients.h"
+#include "ops/array/constants.h"
+#include "ops/register.h"
 #include "tests/testing/graph_runner.h"
 #include "tests/testing/op_runner.h"
-#include "tests/testing/registry.h"
 
 // Checks the gradient of every differentiable op against finite differences, in double precision.
 
@@ -68,7 +69,8 @@ struct Case {
   std::vector<Tensor> values;
   AttributeMap attrs;
   bool hidden;  // shapes unknown while the graph is built
-  Scope scope = Scope::Root(AllOps());
+  Graph graph{AllOps()};
+  GraphBuilding building{graph};
   std::vector<Output> inputs = {};
   std::vector<Output> outputs = {};
 };
@@ -78,7 +80,7 @@ Status Build(Case& c) {
   InferAttributes(c.op->schema, c.values, &c.attrs);
   std::vector<Endpoint> endpoints;
   for (const Tensor& value : c.values) {
-    NodeBuilder builder = c.scope.Op(c.hidden ? "Placeholder" : "Const");
+    NodeBuilder builder(c.hidden ? "Placeholder" : "Const");
     builder.Attr("dtype", value.dtype());
     if (c.hidden) {
       builder.Attr("shape", PartialShape());
@@ -88,9 +90,8 @@ Status Build(Case& c) {
     c.inputs.push_back(builder.Output());
     endpoints.push_back(c.inputs.back());
   }
-  TENON_RETURN_IF_ERROR(c.scope.status());
-  TENON_ASSIGN_OR_RETURN(Node * node,
-                         c.scope.graph().AddNode("op", c.op->schema.name, c.attrs, endpoints));
+  TENON_RETURN_IF_ERROR(c.graph.error());
+  TENON_ASSIGN_OR_RETURN(Node * node, c.graph.AddNode("op", c.op->schema.name, c.attrs, endpoints));
   for (int i = 0; i < node->num_outputs(); ++i) c.outputs.emplace_back(node, i);
   return OkStatus();
 }
@@ -124,7 +125,7 @@ StatusOr<double> Difference(const Case& c, GraphRunner& runner, Output output,
 /// Compares the gradient of one output with differences; gives how many elements it compared.
 void CheckOutput(Case& c, int index, int* compared) {
   const Output output = c.outputs[index];
-  GraphRunner forward(c.scope.graph());
+  GraphRunner forward(c.graph);
   const auto y = forward.Run({output}, FeedsOf(c));
   ASSERT_TRUE(y.ok()) << y.status();
   const Tensor weights = Sample(DType::kDouble, (*y)[0].shape(), 0.5, 1.5, 99);
@@ -136,12 +137,10 @@ void CheckOutput(Case& c, int index, int* compared) {
     which.push_back(i);
   }
   if (xs.empty()) return;
-  const Output dy =
-      c.scope.Op("Const").Attr("dtype", DType::kDouble).Attr("value", weights).Output();
-  std::vector<Output> grads;
-  const Status status = AddGradients(c.scope, {output}, xs, {dy}, &grads, true);
-  ASSERT_TRUE(status.ok()) << status;
-  GraphRunner runner(c.scope.graph());
+  const std::vector<Output> grads =
+      Gradients(output, xs, {.grad_ys = {Const(weights)}, .allow_unconnected = true});
+  ASSERT_TRUE(c.graph.error().ok()) << c.graph.error();
+  GraphRunner runner(c.graph);
   for (size_t k = 0; k < grads.size(); ++k) {
     if (!grads[k]) continue;
     const Tensor& x = c.values[which[k]];

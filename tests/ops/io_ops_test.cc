@@ -6,11 +6,11 @@
 #include <map>
 
 #include "data/tensor_bundle.h"
-#include "ops/array_ops.h"
-#include "ops/io_ops.h"
+#include "ops/array/constants.h"
+#include "ops/io/io_ops.h"
+#include "ops/register.h"
 #include "runtime/local_session.h"
 #include "tests/testing/op_runner.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon::testing {
@@ -105,19 +105,19 @@ TEST_F(IoOpsTest, CheckpointsAreMergedAndTheirFolderRemoved) {
 
 /// Each op on files in a session that may reach `files` only: the errors by op.
 std::map<std::string, Status> TryOps(const FileAccess& files, const std::string& path) {
-  Scope root = Scope::Root(AllOps());
-  const Output name = Const(root, path.c_str()), texts = Const(root, std::vector<std::string>{""});
-  const Output value = Const(root, 1.0f), names = Const(root, std::vector<std::string>{"a"});
-  WriteFile(root.WithName("WriteFile"), name, Const(root, "x"));
-  ReadFile(root.WithName("ReadFile"), name);
-  SaveV2(root.WithName("SaveV2"), name, names, texts, {value});
-  RestoreV2(root.WithName("RestoreV2"), name, names, texts, {DType::kFloat});
-  MergeV2Checkpoints(root.WithName("MergeV2Checkpoints"),
-                     Const(root, std::vector<std::string>{path}),
-                     Const(root, (path + "_merged").c_str()));
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output name = Const(path), texts = Const(std::vector<std::string>{""});
+  const Output value = Const(1.0f), names = Const(std::vector<std::string>{"a"});
+  WriteFile(name, Const("x"), {.name = "WriteFile"});
+  ReadFile(name, {.name = "ReadFile"});
+  SaveV2(name, names, texts, {value}, {.name = "SaveV2"});
+  RestoreV2(name, names, texts, {DType::kFloat}, {.name = "RestoreV2"});
+  MergeV2Checkpoints(Const(std::vector<std::string>{path}), Const(path + "_merged"),
+                     {.name = "MergeV2Checkpoints"});
   LocalSessionOptions options;
   options.files = files;
-  auto session = MakeLocalSession(root.graph(), options);
+  auto session = MakeLocalSession(graph, options);
   EXPECT_OK(session);
   std::map<std::string, Status> results;
   for (const char* op : {"WriteFile", "ReadFile", "SaveV2", "RestoreV2", "MergeV2Checkpoints"}) {

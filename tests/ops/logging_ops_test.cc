@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "ops/tensor_text.h"
+#include "ops/summary/tensor_text.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
 

@@ -7,7 +7,7 @@
 
 #include "core/interruption.h"
 #include "core/parallel.h"
-#include "ops/gemm.h"
+#include "ops/math/gemm.h"
 #include "ops/maths.h"
 #include "tests/testing/op_runner.h"
 

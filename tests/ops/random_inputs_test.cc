@@ -6,8 +6,8 @@
 #include <set>
 
 #include "core/sanitizers.h"
+#include "ops/register.h"
 #include "tests/testing/op_runner.h"
-#include "tests/testing/registry.h"
 
 // Inputs and attributes of the right types with arbitrary shapes and values: every kernel answers
 // with a result or an error.

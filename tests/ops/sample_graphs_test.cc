@@ -6,9 +6,9 @@
 #include <set>
 
 #include "data/file.h"
+#include "ops/register.h"
 #include "proto/graph.pb.h"
 #include "tests/testing/op_runner.h"
-#include "tests/testing/registry.h"
 
 // Every op that TensorFlow's own graphs use is one of ours.
 

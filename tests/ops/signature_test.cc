@@ -8,8 +8,8 @@
 #include <regex>
 #include <set>
 
+#include "ops/register.h"
 #include "tests/testing/op_runner.h"
-#include "tests/testing/registry.h"
 
 // Compares every op with TensorFlow's own declaration of it (tests/data/tf/op_signatures.txt).
 

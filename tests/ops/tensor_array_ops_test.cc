@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/tensor_array_ops.h"
+#include "ops/tensor_array/tensor_array_ops.h"
 
 #include <gmock/gmock.h>
 
 #include "core/gradients.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 
@@ -16,81 +16,81 @@ using ::testing::ElementsAre;
 
 class TensorArrayOpsTest : public ::testing::Test {
  protected:
-  Output I(int32_t i) { return Const(s.root, i); }
-  Output Ints(std::vector<int32_t> x) { return Const(s.root, x); }
-  TensorArrayOutputs Array(int32_t size, const TensorArrayOptions& options = {}) {
-    return TensorArrayV3(s.root, I(size), DType::kFloat, options);
+  Output I(int32_t i) { return Const(i); }
+  Output Ints(std::vector<int32_t> x) { return Const(x); }
+  TensorArrayV3Outputs Array(int32_t size, const PartialShape& element_shape = PartialShape(),
+                             const TensorArrayV3Options& options = {}) {
+    return TensorArrayV3(I(size), DType::kFloat, element_shape, options);
   }
   GraphSession s;
 };
 
 TEST_F(TensorArrayOpsTest, ReadsWhatWasWritten) {
   const auto a = Array(2);
-  const Output flow =
-      TensorArrayWriteV3(s.root, a.handle, I(1), Const(s.root, {4.0f, 5.0f}), a.flow);
-  EXPECT_THAT(Numbers(s.Value(TensorArrayReadV3(s.root, a.handle, I(1), flow, DType::kFloat))),
+  const Output flow = TensorArrayWriteV3(a.handle, I(1), Const({4.0f, 5.0f}), a.flow);
+  EXPECT_THAT(Numbers(s.Value(TensorArrayReadV3(a.handle, I(1), flow, DType::kFloat))),
               ElementsAre(4, 5));
   EXPECT_EQ(s.Value(flow).scalar<float>(), 0);
-  EXPECT_EQ(s.Value(TensorArraySizeV3(s.root, a.handle, flow)).scalar<int32_t>(), 2);
+  EXPECT_EQ(s.Value(TensorArraySizeV3(a.handle, flow)).scalar<int32_t>(), 2);
 }
 
 TEST_F(TensorArrayOpsTest, AnElementThatWasNotWrittenIsZeroWhenItsShapeIsKnown) {
-  const auto a = Array(1, {.element_shape = PartialShape{2}});
-  EXPECT_THAT(Numbers(s.Value(TensorArrayReadV3(s.root, a.handle, I(0), a.flow, DType::kFloat))),
+  const auto a = Array(1, PartialShape{2});
+  EXPECT_THAT(Numbers(s.Value(TensorArrayReadV3(a.handle, I(0), a.flow, DType::kFloat))),
               ElementsAre(0, 0));
-  const auto b = Array(1, {.element_shape = PartialShape{-1}});
-  EXPECT_THAT(s.Run({TensorArrayReadV3(s.root, b.handle, I(0), b.flow, DType::kFloat)}),
+  const auto b = Array(1, PartialShape{-1});
+  EXPECT_THAT(s.Run({TensorArrayReadV3(b.handle, I(0), b.flow, DType::kFloat)}),
               IsError(StatusCode::kInvalidArgument, "not fully defined"));
 }
 
 TEST_F(TensorArrayOpsTest, WritesOnceAndReadsOnce) {
   const auto a = Array(1);
-  const Output one = Const(s.root, 1.0f);
-  const Output flow = TensorArrayWriteV3(s.root, a.handle, I(0), one, a.flow);
-  EXPECT_THAT(s.Run({TensorArrayWriteV3(s.root, a.handle, I(0), one, flow)}),
+  const Output one = Const(1.0f);
+  const Output flow = TensorArrayWriteV3(a.handle, I(0), one, a.flow);
+  EXPECT_THAT(s.Run({TensorArrayWriteV3(a.handle, I(0), one, flow)}),
               IsError(StatusCode::kInvalidArgument, "it has already been written to"));
-  const Output read = TensorArrayReadV3(s.root, a.handle, I(0), flow, DType::kFloat);
-  const Output again = TensorArrayReadV3(s.root.WithControlDependencies({read}), a.handle, I(0),
-                                         flow, DType::kFloat);
+  const Output read = TensorArrayReadV3(a.handle, I(0), flow, DType::kFloat);
+  const Output again = [&] {
+    const ControlDependencies after({read});
+    return TensorArrayReadV3(a.handle, I(0), flow, DType::kFloat);
+  }();
   EXPECT_THAT(s.Run({again}), IsError(StatusCode::kInvalidArgument, "cleared after previous read"));
 }
 
 TEST_F(TensorArrayOpsTest, GrowsOnlyWhenDynamic) {
-  const Output one = Const(s.root, 1.0f);
-  const auto fixed = Array(1), growing = Array(1, {.dynamic_size = true});
-  EXPECT_THAT(s.Run({TensorArrayWriteV3(s.root, fixed.handle, I(3), one, fixed.flow)}),
+  const Output one = Const(1.0f);
+  const auto fixed = Array(1), growing = Array(1, {}, {.dynamic_size = true});
+  EXPECT_THAT(s.Run({TensorArrayWriteV3(fixed.handle, I(3), one, fixed.flow)}),
               IsError(StatusCode::kInvalidArgument, "index 3 but array is not resizeable"));
-  const Output flow = TensorArrayWriteV3(s.root, growing.handle, I(3), one, growing.flow);
-  EXPECT_EQ(s.Value(TensorArraySizeV3(s.root, growing.handle, flow)).scalar<int32_t>(), 4);
-  EXPECT_THAT(s.Run({TensorArrayWriteV3(s.root, growing.handle, I(-1), one, growing.flow)}),
+  const Output flow = TensorArrayWriteV3(growing.handle, I(3), one, growing.flow);
+  EXPECT_EQ(s.Value(TensorArraySizeV3(growing.handle, flow)).scalar<int32_t>(), 4);
+  EXPECT_THAT(s.Run({TensorArrayWriteV3(growing.handle, I(-1), one, growing.flow)}),
               IsError(StatusCode::kInvalidArgument, "index -1"));
 }
 
 TEST_F(TensorArrayOpsTest, ScattersAndGathers) {
-  const auto a = Array(3, {.clear_after_read = false});
-  const Output rows = Const(s.root, Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
-  const Output flow = TensorArrayScatterV3(s.root, a.handle, Ints({2, 0, 1}), rows, a.flow);
-  const Tensor all =
-      s.Value(TensorArrayGatherV3(s.root, a.handle, Ints({0, 1, 2}), flow, DType::kFloat));
+  const auto a = Array(3, {}, {.clear_after_read = false});
+  const Output rows = Const(Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  const Output flow = TensorArrayScatterV3(a.handle, Ints({2, 0, 1}), rows, a.flow);
+  const Tensor all = s.Value(TensorArrayGatherV3(a.handle, Ints({0, 1, 2}), flow, DType::kFloat));
   EXPECT_EQ(all.shape(), (Shape{3, 2}));
   EXPECT_THAT(Numbers(all), ElementsAre(3, 4, 5, 6, 1, 2));
 }
 
 TEST_F(TensorArrayOpsTest, GatheringNothingNeedsAKnownShape) {
-  const auto a = Array(0, {.element_shape = PartialShape{2}}), b = Array(0);
-  const Tensor none =
-      s.Value(TensorArrayGatherV3(s.root, a.handle, Ints({}), a.flow, DType::kFloat));
+  const auto a = Array(0, PartialShape{2}), b = Array(0);
+  const Tensor none = s.Value(TensorArrayGatherV3(a.handle, Ints({}), a.flow, DType::kFloat));
   EXPECT_EQ(none.shape(), (Shape{0, 2}));
-  EXPECT_THAT(s.Run({TensorArrayGatherV3(s.root, b.handle, Ints({}), b.flow, DType::kFloat)}),
+  EXPECT_THAT(s.Run({TensorArrayGatherV3(b.handle, Ints({}), b.flow, DType::kFloat)}),
               IsError(StatusCode::kUnimplemented, "is not fully defined"));
 }
 
 TEST_F(TensorArrayOpsTest, SplitsAndConcatenates) {
   const auto a = Array(3);
-  const Output value = Const(s.root, Tensor::Of<float>({3, 1}, {1, 2, 3}));
-  const Output flow = TensorArraySplitV3(s.root, a.handle, value,
-                                         Const(s.root, std::vector<int64_t>{2, 0, 1}), a.flow);
-  const auto joined = TensorArrayConcatV3(s.root, a.handle, flow, DType::kFloat);
+  const Output value = Const(Tensor::Of<float>({3, 1}, {1, 2, 3}));
+  const Output flow =
+      TensorArraySplitV3(a.handle, value, Const(std::vector<int64_t>{2, 0, 1}), a.flow);
+  const auto joined = TensorArrayConcatV3(a.handle, flow, DType::kFloat);
   const auto values = s.Run({joined.value, joined.lengths});
   ASSERT_OK(values);
   EXPECT_EQ((*values)[0].shape(), (Shape{3, 1}));
@@ -100,40 +100,42 @@ TEST_F(TensorArrayOpsTest, SplitsAndConcatenates) {
 
 TEST_F(TensorArrayOpsTest, AGradientArrayAddsUp) {
   const auto a = Array(1);
-  const Output flow = TensorArrayWriteV3(s.root, a.handle, I(0), Const(s.root, 1.0f), a.flow);
-  const auto g = TensorArrayGradV3(s.root, a.handle, flow, "gradients");
-  const Output first = TensorArrayWriteV3(s.root, g.handle, I(0), Const(s.root, 2.0f), g.flow);
-  const Output second = TensorArrayWriteV3(s.root, g.handle, I(0), Const(s.root, 3.0f), first);
-  EXPECT_THAT(Numbers(s.Value(TensorArrayReadV3(s.root, g.handle, I(0), second, DType::kFloat))),
+  const Output flow = TensorArrayWriteV3(a.handle, I(0), Const(1.0f), a.flow);
+  const auto g = TensorArrayGradV3(a.handle, flow, "gradients");
+  const Output first = TensorArrayWriteV3(g.grad_handle, I(0), Const(2.0f), g.flow_out);
+  const Output second = TensorArrayWriteV3(g.grad_handle, I(0), Const(3.0f), first);
+  EXPECT_THAT(Numbers(s.Value(TensorArrayReadV3(g.grad_handle, I(0), second, DType::kFloat))),
               ElementsAre(5));
 }
 
 TEST_F(TensorArrayOpsTest, GradientsGoThroughTheArray) {
-  const Output x = Const(s.root, Tensor::Of<float>({2, 2}, {1, 2, 3, 4}));
-  const auto a = Array(2, {.clear_after_read = false});
-  const Output flow = TensorArrayScatterV3(s.root, a.handle, Ints({0, 1}), x, a.flow);
-  const Output e = TensorArrayReadV3(s.root, a.handle, I(1), flow, DType::kFloat);
-  const Output all = TensorArrayGatherV3(s.root, a.handle, Ints({0, 1}), flow, DType::kFloat);
-  std::vector<Output> grads;
-  ASSERT_OK(AddGradients(s.root, {Mul(s.root, e, e), all}, {x}, {}, &grads));
+  const Output x = Const(Tensor::Of<float>({2, 2}, {1, 2, 3, 4}));
+  const auto a = Array(2, {}, {.clear_after_read = false});
+  const Output flow = TensorArrayScatterV3(a.handle, Ints({0, 1}), x, a.flow);
+  const Output e = TensorArrayReadV3(a.handle, I(1), flow, DType::kFloat);
+  const Output all = TensorArrayGatherV3(a.handle, Ints({0, 1}), flow, DType::kFloat);
+  const std::vector<Output> grads = Gradients({Mul(e, e), all}, x);
+  ASSERT_OK(s.graph.error());
   EXPECT_THAT(Numbers(s.Value(grads[0])), ElementsAre(1, 1, 7, 9));
 }
 
 TEST_F(TensorArrayOpsTest, GradientsGoThroughSplitAndConcat) {
-  const Output x = Const(s.root, {1.0f, 2.0f, 3.0f});
+  const Output x = Const({1.0f, 2.0f, 3.0f});
   const auto a = Array(2);
-  const Output flow =
-      TensorArraySplitV3(s.root, a.handle, x, Const(s.root, std::vector<int64_t>{1, 2}), a.flow);
-  const Output y = TensorArrayConcatV3(s.root, a.handle, flow, DType::kFloat).value;
-  std::vector<Output> grads;
-  ASSERT_OK(AddGradients(s.root, {Mul(s.root, y, y)}, {x}, {}, &grads));
+  const Output flow = TensorArraySplitV3(a.handle, x, Const(std::vector<int64_t>{1, 2}), a.flow);
+  const Output y = TensorArrayConcatV3(a.handle, flow, DType::kFloat).value;
+  const std::vector<Output> grads = Gradients(Mul(y, y), x);
+  ASSERT_OK(s.graph.error());
   EXPECT_THAT(Numbers(s.Value(grads[0])), ElementsAre(2, 4, 6));
 }
 
 TEST_F(TensorArrayOpsTest, AClosedArrayFails) {
   const auto a = Array(1);
-  Node* close = TensorArrayCloseV3(s.root, a.handle);
-  const Output size = TensorArraySizeV3(s.root.WithControlDependencies({close}), a.handle, a.flow);
+  Node* close = TensorArrayCloseV3(a.handle);
+  const Output size = [&] {
+    const ControlDependencies after({close});
+    return TensorArraySizeV3(a.handle, a.flow);
+  }();
   EXPECT_THAT(s.Run({size}), IsError(StatusCode::kInvalidArgument, "already been closed"));
 }
 

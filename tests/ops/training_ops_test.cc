@@ -4,8 +4,10 @@
 #include <cmath>
 #include <thread>
 
-#include "ops/array_ops.h"
-#include "ops/state_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/state/state_ops.h"
+#include "ops/training/training_ops.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 
@@ -20,19 +22,19 @@ using ::testing::Pointwise;
 class TrainingOpsTest : public ::testing::Test {
  protected:
   Output Ref(const std::string& name, std::vector<float> value) {
-    const Output v = VariableV2(s.root.WithName(name), {3}, DType::kFloat);
-    inits.push_back(Assign(s.root, v, Const(s.root, value)));
+    const Output v = VariableV2({3}, DType::kFloat, {.name = name});
+    inits.push_back(Assign(v, Const(value)));
     return v;
   }
   Output Handle(const std::string& name, std::vector<float> value) {
-    const Output v = VarHandleOp(s.root.WithName(name), DType::kFloat, {3});
-    inits.push_back(AssignVariableOp(s.root, v, Const(s.root, value)));
+    const Output v = VarHandleOp(DType::kFloat, {3}, {.name = name});
+    inits.push_back(AssignVariableOp(v, Const(value)));
     return v;
   }
-  Output C(float x) { return Const(s.root, x); }
+  Output C(float x) { return Const(x); }
   void Expect(Output variable, const std::vector<double>& wanted) {
     if (variable.dtype() == DType::kResource) {
-      variable = ReadVariableOp(s.root, variable, DType::kFloat);
+      variable = ReadVariableOp(variable, DType::kFloat);
     }
     EXPECT_THAT(Numbers(s.Value(variable)), Pointwise(DoubleNear(1e-6), wanted));
   }
@@ -40,16 +42,16 @@ class TrainingOpsTest : public ::testing::Test {
 
   GraphSession s;
   std::vector<Output> inits;
-  Output grad = Const(s.root, {1.0f, -2.0f, 0.5f});
+  Output grad = Const({1.0f, -2.0f, 0.5f});
 };
 
 TEST_F(TrainingOpsTest, GradientDescent) {
   const Output v = Ref("v", {1, 2, 3}), r = Handle("r", {1, 2, 3});
   Init();
   const std::vector<double> wanted = {0.9, 2.2, 2.95};
-  EXPECT_THAT(Numbers(s.Value(ApplyGradientDescent(s.root, v, C(0.1f), grad))),
+  EXPECT_THAT(Numbers(s.Value(ApplyGradientDescent(v, C(0.1f), grad))),
               Pointwise(DoubleNear(1e-6), wanted));
-  ASSERT_OK(s.Run({}, {ResourceApplyGradientDescent(s.root, r, C(0.1f), grad)}));
+  ASSERT_OK(s.Run({}, {ResourceApplyGradientDescent(r, C(0.1f), grad)}));
   Expect(v, wanted);
   Expect(r, wanted);
 }
@@ -57,7 +59,7 @@ TEST_F(TrainingOpsTest, GradientDescent) {
 TEST_F(TrainingOpsTest, GradientDescentWithTheVariableItselfAsGradient) {
   const Output v = Ref("v", {1, 2, 3});
   Init();
-  ASSERT_OK(s.Run({}, {ApplyGradientDescent(s.root, v, C(0.5f), Identity(s.root, v))}));
+  ASSERT_OK(s.Run({}, {ApplyGradientDescent(v, C(0.5f), Identity(v))}));
   Expect(v, {0.5, 1, 1.5});
 }
 
@@ -68,8 +70,9 @@ TEST_F(TrainingOpsTest, Momentum) {
     const Output r = Handle(StrCat("r", nesterov), {1, 2, 3});
     const Output rm = Handle(StrCat("rm", nesterov), {1, 1, 0});
     Init();
-    ASSERT_OK(s.Run({}, {ApplyMomentum(s.root, v, m, C(0.1f), grad, C(0.9f), nesterov),
-                         ResourceApplyMomentum(s.root, r, rm, C(0.1f), grad, C(0.9f), nesterov)}));
+    ASSERT_OK(s.Run(
+        {}, {ApplyMomentum(v, m, C(0.1f), grad, C(0.9f), {.use_nesterov = nesterov}),
+             ResourceApplyMomentum(r, rm, C(0.1f), grad, C(0.9f), {.use_nesterov = nesterov})}));
     const std::vector<double> accum = {1.9, -1.1, 0.5};
     std::vector<double> wanted = {1, 2, 3};
     const std::vector<double> g = {1, -2, 0.5};
@@ -87,8 +90,8 @@ TEST_F(TrainingOpsTest, Adagrad) {
   const Output v = Ref("v", {1, 2, 3}), a = Ref("a", {0.1f, 0.1f, 0.1f});
   const Output r = Handle("r", {1, 2, 3}), ra = Handle("ra", {0.1f, 0.1f, 0.1f});
   Init();
-  ASSERT_OK(s.Run({}, {ApplyAdagrad(s.root, v, a, C(0.1f), grad),
-                       ResourceApplyAdagrad(s.root, r, ra, C(0.1f), grad)}));
+  ASSERT_OK(
+      s.Run({}, {ApplyAdagrad(v, a, C(0.1f), grad), ResourceApplyAdagrad(r, ra, C(0.1f), grad)}));
   const std::vector<double> accum = {1.1, 4.1, 0.35};
   const std::vector<double> wanted = {1 - 0.1 / std::sqrt(1.1), 2 + 0.2 / std::sqrt(4.1),
                                       3 - 0.05 / std::sqrt(0.35)};
@@ -96,7 +99,7 @@ TEST_F(TrainingOpsTest, Adagrad) {
   Expect(ra, accum);
   Expect(v, wanted);
   Expect(r, wanted);
-  ASSERT_OK(s.Run({}, {ApplyAdagrad(s.root, v, a, C(0.1f), grad, /*update_slots=*/false)}));
+  ASSERT_OK(s.Run({}, {ApplyAdagrad(v, a, C(0.1f), grad, {.update_slots = false})}));
   Expect(a, accum);
 }
 
@@ -105,34 +108,33 @@ TEST_F(TrainingOpsTest, Adam) {
   const Output r = Handle("r", {1, 2, 3}), rm = Handle("rm", {0, 0, 0}),
                ru = Handle("ru", {0, 0, 0});
   Init();
-  const AdamScalars scalars{C(0.9f), C(0.999f), C(0.01f), C(0.9f), C(0.999f), C(1e-8f)};
-  ASSERT_OK(s.Run({}, {ApplyAdam(s.root, v, m, u, scalars, grad),
-                       ResourceApplyAdam(s.root, r, rm, ru, scalars, grad)}));
+  ASSERT_OK(
+      s.Run({}, {ApplyAdam(v, m, u, 0.9f, 0.999f, 0.01f, 0.9f, 0.999f, 1e-8f, grad),
+                 ResourceApplyAdam(r, rm, ru, 0.9f, 0.999f, 0.01f, 0.9f, 0.999f, 1e-8f, grad)}));
   // The first step of Adam is the learning rate in the direction of the gradient.
   EXPECT_THAT(Numbers(s.Value(v)), Pointwise(DoubleNear(1e-5), {0.99, 2.01, 2.99}));
   Expect(m, {0.1, -0.2, 0.05});
   Expect(u, {0.001, 0.004, 0.00025});
   Expect(rm, {0.1, -0.2, 0.05});
-  EXPECT_THAT(Numbers(s.Value(ReadVariableOp(s.root, r, DType::kFloat))),
+  EXPECT_THAT(Numbers(s.Value(ReadVariableOp(r, DType::kFloat))),
               Pointwise(DoubleNear(1e-5), {0.99, 2.01, 2.99}));
 }
 
 TEST_F(TrainingOpsTest, MistakesAreErrorsAndChangeNothing) {
-  const Output v = Ref("v", {1, 2, 3}),
-               empty = VariableV2(s.root.WithName("no"), {3}, DType::kFloat);
-  const Output handle = VarHandleOp(s.root.WithName("none"), DType::kFloat, {3});
+  const Output v = Ref("v", {1, 2, 3}), empty = VariableV2({3}, DType::kFloat, {.name = "no"});
+  const Output handle = VarHandleOp(DType::kFloat, {3}, {.name = "none"});
   Init();
-  const Output fed = Placeholder(s.root, DType::kFloat);
+  const Output fed = Placeholder(DType::kFloat);
   const Session::Feeds two = {{fed.name(), Tensor::Vector<float>({1, 2})}};
-  EXPECT_THAT(s.Run({}, {ApplyGradientDescent(s.root, v, C(1), fed)}, two),
+  EXPECT_THAT(s.Run({}, {ApplyGradientDescent(v, C(1), fed)}, two),
               IsError(StatusCode::kInvalidArgument, "do not have the same shape"));
-  EXPECT_THAT(s.Run({}, {ApplyGradientDescent(s.root, v, fed, grad)}, two),
+  EXPECT_THAT(s.Run({}, {ApplyGradientDescent(v, fed, grad)}, two),
               IsError(StatusCode::kInvalidArgument, "input 1 is not a scalar: [2]"));
-  EXPECT_THAT(s.Run({}, {ApplyMomentum(s.root, v, v, C(1), grad, C(1))}),
+  EXPECT_THAT(s.Run({}, {ApplyMomentum(v, v, C(1), grad, C(1))}),
               IsError(StatusCode::kInvalidArgument, "are the same variable"));
-  EXPECT_THAT(s.Run({}, {ApplyMomentum(s.root, v, empty, C(1), grad, C(1))}),
+  EXPECT_THAT(s.Run({}, {ApplyMomentum(v, empty, C(1), grad, C(1))}),
               IsError(StatusCode::kFailedPrecondition, "uninitialized value no"));
-  EXPECT_THAT(s.Run({}, {ResourceApplyGradientDescent(s.root, handle, C(1), grad)}),
+  EXPECT_THAT(s.Run({}, {ResourceApplyGradientDescent(handle, C(1), grad)}),
               IsError(StatusCode::kFailedPrecondition, "Could not find variable none"));
   Expect(v, {1, 2, 3});
 }
@@ -140,8 +142,8 @@ TEST_F(TrainingOpsTest, MistakesAreErrorsAndChangeNothing) {
 TEST_F(TrainingOpsTest, StepsOverTheSameVariablesInAnyOrderDoNotBlockEachOther) {
   const Output a = Ref("a", {0, 0, 0}), b = Ref("b", {0, 0, 0});
   Init();
-  const Output ab = ApplyMomentum(s.root, a, b, C(0.1f), grad, C(0.5f));
-  const Output ba = ApplyMomentum(s.root, b, a, C(0.1f), grad, C(0.5f));
+  const Output ab = ApplyMomentum(a, b, C(0.1f), grad, C(0.5f));
+  const Output ba = ApplyMomentum(b, a, C(0.1f), grad, C(0.5f));
   ASSERT_OK(s.Run({}, {ab}));
   ASSERT_OK(s.Run({}, {ba}));
   std::vector<std::thread> threads;

@@ -5,29 +5,28 @@
 
 #include <future>
 
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
 #include "runtime/cpu_device.h"
 #include "runtime/local_rendezvous.h"
 #include "runtime/step_graph.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
 
-using testing::AllOps;
-
 class ExecutorTest : public ::testing::Test {
  protected:
   ExecutorTest() : devices_(MakeCpuDevices("/job:localhost/replica:0/task:0", 1, "localhost")) {}
 
-  /// Ready to run `scope`'s graph from feed "x" to fetch "y".
-  std::unique_ptr<Executor> Prepare(const Scope& scope) {
-    EXPECT_OK(scope.status());
-    auto graph = MakeStepGraph(scope.graph(), {{"x:0"}, {"y:0"}, {}});
-    EXPECT_OK(graph);
-    auto plan = ExecutionPlan::Create(*graph, *devices_[0], kernels_);
+  /// Ready to run `graph` from feed "x" to fetch "y".
+  std::unique_ptr<Executor> Prepare(const Graph& graph) {
+    EXPECT_OK(graph.error());
+    auto step_graph = MakeStepGraph(graph, {{"x:0"}, {"y:0"}, {}});
+    EXPECT_OK(step_graph);
+    auto plan = ExecutionPlan::Create(*step_graph, *devices_[0], kernels_);
     EXPECT_OK(plan);
     return std::make_unique<Executor>(*std::move(plan), &pool_);
   }
@@ -38,12 +37,13 @@ class ExecutorTest : public ::testing::Test {
 };
 
 TEST_F(ExecutorTest, StartingAStepLeavesToThePoolWhatTakesLong) {
-  const Scope root = Scope::Root(AllOps());
-  const Output x = Placeholder(root.WithName("x"), DType::kFloat);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
   Output product = x;
-  for (int i = 0; i < 20; ++i) product = MatMul(root, product, x);
-  Identity(root.WithName("y"), product);
-  const auto executor = Prepare(root);
+  for (int i = 0; i < 20; ++i) product = MatMul(product, x);
+  Identity(product, {.name = "y"});
+  const auto executor = Prepare(graph);
 
   StepArguments step;
   std::vector<Tensor> retvals;
@@ -60,13 +60,14 @@ TEST_F(ExecutorTest, StartingAStepLeavesToThePoolWhatTakesLong) {
 }
 
 TEST_F(ExecutorTest, AStepOfManyQuickNodesMovesToThePool) {
-  const Scope root = Scope::Root(AllOps());
-  const Output x = Placeholder(root.WithName("x"), DType::kFloat);
-  const Output one = Const(root, 1.0f);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  const Output one = Const(1.0f);
   Output sum = x;
-  for (int i = 0; i < 20000; ++i) sum = Add(root, sum, one);
-  Identity(root.WithName("y"), sum);
-  const auto executor = Prepare(root);
+  for (int i = 0; i < 20000; ++i) sum = Add(sum, one);
+  Identity(sum, {.name = "y"});
+  const auto executor = Prepare(graph);
   int returned_early = 0;
   for (int repetition = 0; repetition < 5; ++repetition) {
     StepArguments step;
@@ -86,9 +87,10 @@ TEST_F(ExecutorTest, AStepOfManyQuickNodesMovesToThePool) {
 }
 
 TEST_F(ExecutorTest, WrongArgumentsEndTheOtherPartitionsToo) {
-  const Scope root = Scope::Root(AllOps());
-  Neg(root.WithName("y"), Placeholder(root.WithName("x"), DType::kFloat));
-  const auto executor = Prepare(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  Neg(Placeholder(DType::kFloat, {}, {.name = "x"}), {.name = "y"});
+  const auto executor = Prepare(graph);
   LocalRendezvous rendezvous;
   Status received;
   rendezvous.RecvAsync("from this partition",

@@ -10,17 +10,17 @@
 
 #include "core/parallel.h"
 #include "core/sanitizers.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/state_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
+#include "ops/state/state_ops.h"
+#include "ops/strings/strings_ops.h"
 #include "runtime/local_session.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
 
-using testing::AllOps;
 using testing::IsError;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
@@ -32,30 +32,29 @@ constexpr milliseconds kSoon{kSanitized ? 30000 : 6000};
 struct Expensive {
   std::string name;
   /// Adds the node, whose inputs are not constant.
-  std::function<Output(const Scope& s, Output zero)> build;
+  std::function<Output(Output zero)> build;
 
   friend void PrintTo(const Expensive& e, std::ostream* out) { *out << e.name; }
 };
 
 /// A matrix that only the step makes, of the value `zero`.
-Output Filled(const Scope& s, Output zero, const std::vector<int32_t>& dims, DType type) {
-  const Output value = s.Op("Cast").Input(zero).Attr("DstT", type).Output();
-  return s.Op("Fill").Input(Const(s, Tensor::Vector(dims))).Input(value).Output();
+Output Filled(Output zero, const std::vector<int32_t>& dims, DType type) {
+  const Output value = Cast(zero, type);
+  return Fill(dims, value);
 }
 
 Expensive Product(DType type, int32_t n) {
-  return {StrCat("MatMulOf", ToString(type)), [type, n](const Scope& s, Output zero) {
-            const Output x = Filled(s, zero, {n, n}, type);
-            return MatMul(s, x, x);
+  return {StrCat("MatMulOf", ToString(type)), [type, n](Output zero) {
+            const Output x = Filled(zero, {n, n}, type);
+            return MatMul(x, x);
           }};
 }
 
 Expensive Random(const std::string& op) {
-  return {op, [op](const Scope& s, Output zero) {
-            const Output shape = s.Op("Cast").Input(zero).Attr("DstT", DType::kInt32).Output();
-            return s.Op(op)
-                .Input(Reshape(s, Add(s, shape, Const<int32_t>(s, 1 << 28)),
-                               Const<int32_t>(s, std::vector<int32_t>{1})))
+  return {op, [op](Output zero) {
+            const Output shape = Cast(zero, DType::kInt32);
+            return NodeBuilder(op)
+                .Input(Reshape(Add(shape, 1 << 28), {1}))
                 .Attr("dtype", DType::kFloat)
                 .Output();
           }};
@@ -73,46 +72,39 @@ class InterruptedKernelsTest : public ::testing::TestWithParam<Expensive> {
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, InterruptedKernelsTest,
-    ::testing::Values(
-        Product(DType::kFloat, 9000), Product(DType::kDouble, 6000), Product(DType::kInt32, 4000),
-        Product(DType::kHalf, 6000),
-        Expensive{"BatchMatMul",
-                  [](const Scope& s, Output zero) {
-                    const Output x = Filled(s, zero, {200, 1500, 1500}, DType::kFloat);
-                    return s.Op("BatchMatMul").Input(x).Input(x).Output();
-                  }},
-        Expensive{"Pow",
-                  [](const Scope& s, Output zero) {
-                    return s.Op("Pow")
-                        .Input(Filled(s, zero, {1 << 15, 1}, DType::kDouble))
-                        .Input(Filled(s, zero, {1, 1 << 12}, DType::kDouble))
-                        .Output();
-                  }},
-        Random("TruncatedNormal"), Random("RandomStandardNormal"),
-        Expensive{"AsString",
-                  [](const Scope& s, Output zero) {
-                    return s.Op("AsString")
-                        .Input(Filled(s, zero, {1 << 22}, DType::kFloat))
-                        .Attr("width", 1000)
-                        .Output();
-                  }},
-        Expensive{"TileOfText",
-                  [](const Scope& s, Output zero) {
-                    const Output text = s.Op("AsString").Input(zero).Attr("width", 900).Output();
-                    return s.Op("Fill")
-                        .Input(Const(s, Tensor::Vector<int32_t>({1 << 22})))
-                        .Input(text)
-                        .Output();
-                  }}),
+    ::testing::Values(Product(DType::kFloat, 9000), Product(DType::kDouble, 6000),
+                      Product(DType::kInt32, 4000), Product(DType::kHalf, 6000),
+                      Expensive{"BatchMatMul",
+                                [](Output zero) {
+                                  const Output x = Filled(zero, {200, 1500, 1500}, DType::kFloat);
+                                  return BatchMatMul(x, x);
+                                }},
+                      Expensive{"Pow",
+                                [](Output zero) {
+                                  return Pow(Filled(zero, {1 << 15, 1}, DType::kDouble),
+                                             Filled(zero, {1, 1 << 12}, DType::kDouble));
+                                }},
+                      Random("TruncatedNormal"), Random("RandomStandardNormal"),
+                      Expensive{"AsString",
+                                [](Output zero) {
+                                  return AsString(Filled(zero, {1 << 22}, DType::kFloat),
+                                                  {.width = 1000});
+                                }},
+                      Expensive{"TileOfText",
+                                [](Output zero) {
+                                  const Output text = AsString(zero, {.width = 900});
+                                  return Fill({1 << 22}, text);
+                                }}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(InterruptedKernelsTest, EndSoonAfterTheTimeLimitOfTheirStep) {
-  const Scope root = Scope::Root(AllOps());
-  const Output zero = Placeholder(root.WithName("zero"), DType::kFloat);
-  const Output large = GetParam().build(root, zero);
-  root.WithName("y").Op("Shape").Input(large).Output();
-  ASSERT_OK(root.status());
-  auto session = MakeLocalSession(root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output zero = Placeholder(DType::kFloat, {}, {.name = "zero"});
+  const Output large = GetParam().build(zero);
+  ShapeOf(large, {.name = "y"});
+  ASSERT_OK(graph.error());
+  auto session = MakeLocalSession(graph);
   ASSERT_OK(session);
   const milliseconds limit(300);
   const auto start = steady_clock::now();
@@ -122,11 +114,12 @@ TEST_P(InterruptedKernelsTest, EndSoonAfterTheTimeLimitOfTheirStep) {
 }
 
 TEST(InterruptedStepTest, ClosingTheSessionEndsAnExpensiveKernel) {
-  const Scope root = Scope::Root(AllOps());
-  const Output zero = Placeholder(root.WithName("zero"), DType::kFloat);
-  const Output x = Filled(root, zero, {4000, 4000}, DType::kInt32);
-  root.WithName("y").Op("Shape").Input(MatMul(root, x, x)).Output();
-  auto session = MakeLocalSession(root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output zero = Placeholder(DType::kFloat, {}, {.name = "zero"});
+  const Output x = Filled(zero, {4000, 4000}, DType::kInt32);
+  ShapeOf(MatMul(x, x), {.name = "y"});
+  auto session = MakeLocalSession(graph);
   ASSERT_OK(session);
   auto step = std::async(std::launch::async, [&] {
     return (*session)->Run({{"zero", Tensor::Scalar(0.0f)}}, {"y"}).status();
@@ -140,15 +133,15 @@ TEST(InterruptedStepTest, ClosingTheSessionEndsAnExpensiveKernel) {
 
 TEST(InterruptedStepTest, AVariableHasTheValueBeforeOrAfterItsUpdate) {
   constexpr int64_t kElements = 1 << 23;
-  const Scope root = Scope::Root(AllOps());
-  const Output variable = VariableV2(root.WithName("v"), {kElements}, DType::kFloat);
-  const Output ones = Fill(root, Const<int64_t>(root, std::vector<int64_t>{kElements}),
-                           Const(root, 1.0f));
-  Assign(root.WithName("init"), variable, ones);
-  AssignAdd(root.WithName("add"), variable, ones);
-  Identity(root.WithName("value"), variable);
-  ASSERT_OK(root.status());
-  auto session = MakeLocalSession(root.graph());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output variable = VariableV2({kElements}, DType::kFloat, {.name = "v"});
+  const Output ones = Fill(Tensor::Vector<int64_t>({kElements}), 1.0f);
+  Assign(variable, ones, {.name = "init"});
+  AssignAdd(variable, ones, {.name = "add"});
+  Identity(variable, {.name = "value"});
+  ASSERT_OK(graph.error());
+  auto session = MakeLocalSession(graph);
   ASSERT_OK(session);
   ASSERT_OK((*session)->Run({}, {}, {"init"}));
   int failed = 0;

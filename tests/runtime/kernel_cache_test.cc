@@ -3,14 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/register.h"
 #include "runtime/cpu_device.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
-
-using testing::AllOps;
 
 class KernelCacheTest : public ::testing::Test {
  protected:

@@ -7,10 +7,10 @@
 #include <stdexcept>
 
 #include "core/parallel.h"
-#include "ops/array_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/register.h"
 #include "runtime/local_session.h"
 #include "tests/testing/status_matchers.h"
-#include "ops/register.h"
 
 namespace tenon {
 namespace {
@@ -61,14 +61,15 @@ TEST(KernelExceptionsTest, AreTheErrorOfTheNode) {
   for (const std::string op :
        {"ThrowWhileComputing", "ThrowInALoop", "ThrowWhileStarting", "ThrowWhenMade"}) {
     for (const int threads : {1, 4}) {
-      const Scope root = Scope::Root(OpsThatThrow());
-      const Output x = Placeholder(root.WithName("x"), DType::kFloat);
-      root.WithName("bad").Op(op).Input(x).Output();
-      Identity(root.WithName("good"), x);
-      ASSERT_OK(root.status());
+      Graph graph(OpsThatThrow());
+      GraphBuilding building(graph);
+      const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+      NodeBuilder(op, "bad").Input(x).Finish();
+      Identity(x, {.name = "good"});
+      ASSERT_OK(graph.error());
       LocalSessionOptions options;
       options.threads = threads;
-      auto session = MakeLocalSession(root.graph(), options);
+      auto session = MakeLocalSession(graph, options);
       ASSERT_OK(session);
       const Session::Feeds feeds = {{"x", Tensor::Scalar(1.0f)}};
       for (int i = 0; i < 3; ++i) {

@@ -3,28 +3,42 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <thread>
 
 #include "core/sanitizers.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/state_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
+#include "ops/state/state_ops.h"
 #include "runtime/step_graph.h"
 #include "tests/testing/cpu_time.h"
 #include "tests/testing/loops.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
 
-using testing::AllOps;
 using testing::Cond;
 using testing::IsError;
 using testing::WhileLoop;
 
 constexpr char kDevice0[] = "/device:CPU:0";
 constexpr char kDevice1[] = "/device:CPU:1";
+
+/// What `build` gives on that device.
+Output On(const char* device, const std::function<Output()>& build) {
+  const DeviceScope on(device);
+  return build();
+}
+
+/// A constant inside a loop, which one of its values triggers.
+Output ConstAfter(const Output& trigger, const Input& value) {
+  const ControlDependencies after({trigger});
+  return Const(value);
+}
 
 /// The ways of running a graph that must agree.
 struct SessionRegime {
@@ -37,13 +51,13 @@ struct SessionRegime {
 
 class LocalSessionTest : public ::testing::TestWithParam<SessionRegime> {
  protected:
-  std::unique_ptr<Session> Start(const Scope& scope) {
-    EXPECT_OK(scope.status());
+  std::unique_ptr<Session> Start(const Graph& graph) {
+    EXPECT_OK(graph.error());
     LocalSessionOptions options;
     options.threads = GetParam().threads;
     options.passes.enabled = GetParam().passes;
     options.cpu_devices = 2;
-    auto session = MakeLocalSession(scope.graph(), options);
+    auto session = MakeLocalSession(graph, options);
     EXPECT_OK(session);
     return session.ok() ? *std::move(session) : nullptr;
   }
@@ -56,31 +70,34 @@ INSTANTIATE_TEST_SUITE_P(Regimes, LocalSessionTest,
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(LocalSessionTest, FedValuesReachTheFetch) {
-  const Scope root = Scope::Root(AllOps());
-  const Output x = Placeholder(root.WithName("x"), DType::kFloat);
-  Mul(root.WithName("y"), Add(root, x, Const(root, 1.0f)), Const(root, 2.0f));
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  Mul(Add(x, Const(1.0f)), Const(2.0f), {.name = "y"});
+  auto session = Start(graph);
   const auto y = session->Run({{"x", Tensor::Scalar(3.0f)}}, {"y"});
   ASSERT_OK(y);
   EXPECT_EQ((*y)[0].scalar<float>(), 8.0f);
 }
 
 TEST_P(LocalSessionTest, AnyTensorCanBeFed) {
-  const Scope root = Scope::Root(AllOps());
-  const Output sum = Add(root.WithName("sum"), Const(root, 1.0f), Const(root, 2.0f));
-  Neg(root.WithName("y"), sum);
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output sum = Add(Const(1.0f), Const(2.0f), {.name = "sum"});
+  Neg(sum, {.name = "y"});
+  auto session = Start(graph);
   const auto y = session->Run({{"sum:0", Tensor::Scalar(10.0f)}}, {"y:0"});
   ASSERT_OK(y);
   EXPECT_EQ((*y)[0].scalar<float>(), -10.0f);
 }
 
 TEST_P(LocalSessionTest, VariablesKeepTheirValuesBetweenSteps) {
-  const Scope root = Scope::Root(AllOps());
-  const Output v = VariableV2(root.WithName("v"), Shape(), DType::kFloat);
-  Assign(root.WithName("init"), v, Const(root, 5.0f));
-  AssignAdd(root.WithName("add"), v, Const(root, 1.0f));
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output v = VariableV2(Shape(), DType::kFloat, {.name = "v"});
+  Assign(v, Const(5.0f), {.name = "init"});
+  AssignAdd(v, Const(1.0f), {.name = "add"});
+  auto session = Start(graph);
   EXPECT_THAT(session->Run({}, {"v"}), IsError(StatusCode::kFailedPrecondition,
                                                "Attempting to use uninitialized value v"));
   ASSERT_OK(session->Run({}, {}, {"init"}));
@@ -91,59 +108,49 @@ TEST_P(LocalSessionTest, VariablesKeepTheirValuesBetweenSteps) {
 }
 
 TEST_P(LocalSessionTest, OnlyTheTakenBranchRuns) {
-  const Scope root = Scope::Root(AllOps());
-  const Output p = Placeholder(root.WithName("p"), DType::kBool);
-  const Output x = Const(root, 3.0f);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output p = Placeholder(DType::kBool, {}, {.name = "p"});
+  const Output x = Const(3.0f);
   const Output y = Cond(
-      root, p, x, [](const Scope& s, Output v) { return Neg(s, v); },
-      [](const Scope& s, Output v) { return Square(s, v); });
-  Identity(root.WithName("y"), y);
-  auto session = Start(root);
+      p, x, [](Output v) { return Neg(v); }, [](Output v) { return Square(v); });
+  Identity(y, {.name = "y"});
+  auto session = Start(graph);
   EXPECT_EQ((*session->Run({{"p", Tensor::Scalar(true)}}, {"y"}))[0].scalar<float>(), -3.0f);
   EXPECT_EQ((*session->Run({{"p", Tensor::Scalar(false)}}, {"y"}))[0].scalar<float>(), 9.0f);
 }
 
 TEST_P(LocalSessionTest, FetchingWhatNeverComesIsAnError) {
-  const Scope root = Scope::Root(AllOps());
-  root.WithName("next").Op("NextIteration").Input(Const(root, 1.0f)).Output();
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  NextIteration(Const(1.0f), {.name = "next"});
+  auto session = Start(graph);
   EXPECT_THAT(session->Run({}, {"next"}),
               IsError(StatusCode::kInvalidArgument, "Retval[0] does not have value"));
 }
 
 TEST_P(LocalSessionTest, FetchingADeadTensorIsAnError) {
-  const Scope root = Scope::Root(AllOps());
-  const std::vector<Output> sides = root.WithName("switch")
-                                        .Op("Switch")
-                                        .Input(Const(root, 1.0f))
-                                        .Input(Placeholder(root.WithName("p"), DType::kBool))
-                                        .Outputs();
-  Neg(root.WithName("dead"), sides[0]);
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output p = Placeholder(DType::kBool, {}, {.name = "p"});
+  Neg(Switch(1.0f, p, {.name = "switch"}).output_false, {.name = "dead"});
+  auto session = Start(graph);
   EXPECT_THAT(session->Run({{"p", Tensor::Scalar(true)}}, {"dead"}),
               IsError(StatusCode::kInvalidArgument, "does not have value"));
 }
 
-/// i = 0; x = 1; while (i < n) { i += 1; x *= 2; }
-Output DoublingLoop(const Scope& root, const Scope& body_scope, const std::string& frame, Output n,
-                    int parallel_iterations) {
+/// i = 0; x = 1; while (i < n) { i += 1; x *= 2; }, where `twice` makes x * 2.
+Output DoublingLoop(const std::function<Output(Output x)>& twice, const std::string& frame,
+                    Output n, int parallel_iterations) {
   const auto exits = WhileLoop(
-      root, frame, {Const(root, 0), Const(root, 1.0f)},
-      [&](const Scope& s, const std::vector<Output>& v) {
-        const Output limit = s.Op("Enter")
-                                 .Input(n)
-                                 .Attr("frame_name", frame)
-                                 .Attr("is_constant", true)
-                                 .Attr("parallel_iterations", parallel_iterations)
-                                 .Output();
-        return Less(s, v[0], limit);
+      frame, {Const(0), Const(1.0f)},
+      [&](const std::vector<Output>& v) {
+        const Output limit =
+            Enter(n, frame, {.is_constant = true, .parallel_iterations = parallel_iterations});
+        return Less(v[0], limit);
       },
-      [&](const Scope& s, const std::vector<Output>& v) {
-        // Constants inside a loop are triggered by its values.
-        const Scope inside = s.WithControlDependencies({v[0]});
-        const Scope remote = body_scope.WithControlDependencies({v[1]});
-        return std::vector<Output>{Add(s, v[0], Const(inside, 1)),
-                                   Mul(body_scope, v[1], Const(remote, 2.0f))};
+      [&](const std::vector<Output>& v) {
+        return std::vector<Output>{Add(v[0], ConstAfter(v[0], 1)), twice(v[1])};
       },
       parallel_iterations);
   return exits[1];
@@ -151,10 +158,15 @@ Output DoublingLoop(const Scope& root, const Scope& body_scope, const std::strin
 
 TEST_P(LocalSessionTest, AWhileLoopRunsAsOftenAsItsConditionSays) {
   for (const int parallel : {1, 10}) {
-    const Scope root = Scope::Root(AllOps());
-    const Output n = Placeholder(root.WithName("n"), DType::kInt32);
-    Identity(root.WithName("y"), DoublingLoop(root, root, "loop", n, parallel));
-    auto session = Start(root);
+    Graph graph(AllOps());
+    GraphBuilding building(graph);
+    const Output n = Placeholder(DType::kInt32, {}, {.name = "n"});
+    const auto twice = [](Output x) {
+      const AtRoot outside;
+      return Mul(x, ConstAfter(x, 2.0f));
+    };
+    Identity(DoublingLoop(twice, "loop", n, parallel), {.name = "y"});
+    auto session = Start(graph);
     for (const int count : {0, 1, 5, 40}) {
       const auto y = session->Run({{"n", Tensor::Scalar(count)}}, {"y"});
       ASSERT_OK(y);
@@ -164,12 +176,17 @@ TEST_P(LocalSessionTest, AWhileLoopRunsAsOftenAsItsConditionSays) {
 }
 
 TEST_P(LocalSessionTest, ALoopMaySpanDevices) {
-  const Scope root = Scope::Root(AllOps());
-  const Output n = Placeholder(root.WithName("n"), DType::kInt32);
-  const Scope here = root.WithDevice(kDevice0);
-  const Scope there = root.WithPrefix("there").WithDevice(kDevice1);
-  Identity(root.WithName("y"), DoublingLoop(here, there, "loop", n, 10));
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output n = Placeholder(DType::kInt32, {}, {.name = "n"});
+  const auto twice = [](Output x) {
+    const AtRoot outside;
+    const NameScope there("there");
+    const DeviceScope on(kDevice1);
+    return Mul(x, ConstAfter(x, 2.0f));
+  };
+  Identity(On(kDevice0, [&] { return DoublingLoop(twice, "loop", n, 10); }), {.name = "y"});
+  auto session = Start(graph);
   for (const int count : {0, 1, 7}) {
     const auto y = session->Run({{"n", Tensor::Scalar(count)}}, {"y"});
     ASSERT_OK(y);
@@ -179,21 +196,18 @@ TEST_P(LocalSessionTest, ALoopMaySpanDevices) {
 
 TEST_P(LocalSessionTest, ALoopMayReadAConstantThatIsAloneOnItsDevice) {
   // x = 1; while (x < limit) { x += 1 }, where only the entering of the limit is elsewhere
-  const Scope root = Scope::Root(AllOps());
-  const Scope here = root.WithDevice(kDevice0), there = root.WithDevice(kDevice1);
-  const Output limit = there.Op("Enter")
-                           .Input(Const(there, 5))
-                           .Attr("frame_name", "loop")
-                           .Attr("is_constant", true)
-                           .Output();
-  const auto exits = WhileLoop(
-      here, "loop", {Const(here, 1)},
-      [&](const Scope& s, const std::vector<Output>& v) { return Less(s, v[0], limit); },
-      [](const Scope& s, const std::vector<Output>& v) {
-        return std::vector<Output>{Add(s, v[0], Const(s.WithControlDependencies({v[0]}), 1))};
-      });
-  Identity(here.WithName("x"), exits[0]);
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output limit = On(kDevice1, [] { return Enter(5, "loop", {.is_constant = true}); });
+  On(kDevice0, [&] {
+    const auto exits = WhileLoop(
+        "loop", {Const(1)}, [&](const std::vector<Output>& v) { return Less(v[0], limit); },
+        [](const std::vector<Output>& v) {
+          return std::vector<Output>{Add(v[0], ConstAfter(v[0], 1))};
+        });
+    return Identity(exits[0], {.name = "x"});
+  });
+  auto session = Start(graph);
   StepOptions options;
   options.timeout = std::chrono::seconds(10);
   const auto x = session->Run({}, {"x"}, {}, options);
@@ -203,42 +217,41 @@ TEST_P(LocalSessionTest, ALoopMayReadAConstantThatIsAloneOnItsDevice) {
 
 TEST_P(LocalSessionTest, LoopsNest) {
   // x = 0; for i < 3 { for j < 4 { x += 1 } }
-  const Scope root = Scope::Root(AllOps());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
   const auto below = [](int limit) {
-    return [limit](const Scope& s, const std::vector<Output>& v) {
-      return Less(s, v[0], Const(s.WithControlDependencies({v[0]}), limit));
-    };
+    return [limit](const std::vector<Output>& v) { return Less(v[0], ConstAfter(v[0], limit)); };
   };
-  const auto one = [](const Scope& s, Output v) {
-    return Const(s.WithControlDependencies({v}), 1);
-  };
-  const auto exits = WhileLoop(
-      root, "outer", {Const(root, 0), Const(root, 0)}, below(3),
-      [&](const Scope& s, const std::vector<Output>& v) {
-        const Output zero = Const(s.WithControlDependencies({v[0]}), 0);
-        const auto inner = WhileLoop(
-            s, "inner", {zero, v[1]}, below(4),
-            [&](const Scope& si, const std::vector<Output>& w) {
-              return std::vector<Output>{Add(si, w[0], one(si, w[0])),
-                                         Add(si, w[1], one(si, w[1]))};
+  const auto next = [](Output v) { return Add(v, ConstAfter(v, 1)); };
+  const auto exits =
+      WhileLoop("outer", {Const(0), Const(0)}, below(3), [&](const std::vector<Output>& v) {
+        const Output zero = ConstAfter(v[0], 0);
+        const auto inner =
+            WhileLoop("inner", {zero, v[1]}, below(4), [&](const std::vector<Output>& w) {
+              return std::vector<Output>{next(w[0]), next(w[1])};
             });
-        return std::vector<Output>{Add(s, v[0], one(s, v[0])), inner[1]};
+        return std::vector<Output>{next(v[0]), inner[1]};
       });
-  Identity(root.WithName("x"), exits[1]);
-  auto session = Start(root);
+  Identity(exits[1], {.name = "x"});
+  auto session = Start(graph);
   const auto x = session->Run({}, {"x"});
   ASSERT_OK(x);
   EXPECT_EQ((*x)[0].scalar<int32_t>(), 12);
 }
 
 TEST_P(LocalSessionTest, TensorsAndControlEdgesCrossDevices) {
-  const Scope root = Scope::Root(AllOps());
-  const Scope a = root.WithDevice(kDevice0), b = root.WithDevice(kDevice1);
-  const Output v = VariableV2(a.WithName("v"), Shape(), DType::kFloat);
-  const Output x = Placeholder(b.WithName("x"), DType::kFloat);
-  const Output assign = Assign(a.WithName("assign"), v, Mul(b, x, x));
-  Identity(b.WithControlDependencies({assign}).WithName("y"), Neg(b, x));
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output v = On(kDevice0, [] { return VariableV2(Shape(), DType::kFloat, {.name = "v"}); });
+  const Output x = On(kDevice1, [] { return Placeholder(DType::kFloat, {}, {.name = "x"}); });
+  const Output square = On(kDevice1, [&] { return Mul(x, x); });
+  const Output assign = On(kDevice0, [&] { return Assign(v, square, {.name = "assign"}); });
+  On(kDevice1, [&] {
+    const Output minus = Neg(x);
+    const ControlDependencies after({assign});
+    return Identity(minus, {.name = "y"});
+  });
+  auto session = Start(graph);
   const auto y = session->Run({{"x", Tensor::Scalar(3.0f)}}, {"y"});
   ASSERT_OK(y);
   EXPECT_EQ((*y)[0].scalar<float>(), -3.0f);
@@ -246,25 +259,24 @@ TEST_P(LocalSessionTest, TensorsAndControlEdgesCrossDevices) {
 }
 
 TEST_P(LocalSessionTest, AnErrorOnOneDeviceEndsTheStepOnAll) {
-  const Scope root = Scope::Root(AllOps());
-  const Scope a = root.WithDevice(kDevice0), b = root.WithDevice(kDevice1);
-  const Output bad =
-      FloorDiv(a.WithName("bad"), Const(a, 1), Placeholder(a.WithName("zero"), DType::kInt32));
-  Neg(b.WithName("y"), bad);
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output bad = On(kDevice0, [] {
+    return FloorDiv(1, Placeholder(DType::kInt32, {}, {.name = "zero"}), {.name = "bad"});
+  });
+  On(kDevice1, [&] { return Neg(bad, {.name = "y"}); });
+  auto session = Start(graph);
   EXPECT_THAT(session->Run({{"zero", Tensor::Scalar(0)}}, {"y"}),
               IsError(StatusCode::kInvalidArgument, "node 'bad' (FloorDiv)"));
 }
 
 TEST_P(LocalSessionTest, AnEndlessLoopEndsAtItsTimeLimit) {
-  const Scope root = Scope::Root(AllOps());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
   WhileLoop(
-      root, "loop", {Const(root, 0)},
-      [](const Scope& s, const std::vector<Output>& v) {
-        return Const(s.WithControlDependencies({v[0]}), true);
-      },
-      [](const Scope&, const std::vector<Output>& v) { return v; });
-  auto session = Start(root);
+      "loop", {Const(0)}, [](const std::vector<Output>& v) { return ConstAfter(v[0], true); },
+      [](const std::vector<Output>& v) { return v; });
+  auto session = Start(graph);
   StepOptions options;
   options.timeout = std::chrono::milliseconds(50);
   EXPECT_THAT(session->Run({}, {}, {"loop/Exit"}, options),
@@ -272,14 +284,12 @@ TEST_P(LocalSessionTest, AnEndlessLoopEndsAtItsTimeLimit) {
 }
 
 TEST_P(LocalSessionTest, CloseEndsARunningStep) {
-  const Scope root = Scope::Root(AllOps());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
   WhileLoop(
-      root, "loop", {Const(root, 0)},
-      [](const Scope& s, const std::vector<Output>& v) {
-        return Const(s.WithControlDependencies({v[0]}), true);
-      },
-      [](const Scope&, const std::vector<Output>& v) { return v; });
-  auto session = Start(root);
+      "loop", {Const(0)}, [](const std::vector<Output>& v) { return ConstAfter(v[0], true); },
+      [](const std::vector<Output>& v) { return v; });
+  auto session = Start(graph);
   std::thread closer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     EXPECT_OK(session->Close());
@@ -291,11 +301,12 @@ TEST_P(LocalSessionTest, CloseEndsARunningStep) {
 }
 
 TEST_P(LocalSessionTest, StepsMayRunAtOnce) {
-  const Scope root = Scope::Root(AllOps());
-  const Output v = VariableV2(root.WithName("v"), Shape(), DType::kInt64);
-  Assign(root.WithName("init"), v, Const(root, int64_t{0}));
-  AssignAdd(root.WithName("add"), v, Const(root, int64_t{1}));
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output v = VariableV2(Shape(), DType::kInt64, {.name = "v"});
+  Assign(v, Tensor::Scalar<int64_t>(0), {.name = "init"});
+  AssignAdd(v, Tensor::Scalar<int64_t>(1), {.name = "add"});
+  auto session = Start(graph);
   ASSERT_OK(session->Run({}, {}, {"init"}));
   const auto step = session->Prepare({}, {}, {"add"});
   ASSERT_OK(step);
@@ -310,15 +321,17 @@ TEST_P(LocalSessionTest, StepsMayRunAtOnce) {
 }
 
 TEST_P(LocalSessionTest, TheCallingThreadDoesOneDevicesWork) {
-  const Scope root = Scope::Root(AllOps());
-  const Output x = Placeholder(root.WithName("x"), DType::kFloat);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
   std::vector<std::string> fetches;
   for (const std::string device : {kDevice0, kDevice1}) {
     Output product = x;
-    for (int i = 0; i < 10; ++i) product = MatMul(root.WithDevice(device), product, x);
+    const DeviceScope on(device);
+    for (int i = 0; i < 10; ++i) product = MatMul(product, x);
     fetches.push_back(product.name());
   }
-  auto session = Start(root);
+  auto session = Start(graph);
   const auto step = session->Prepare({"x"}, fetches, {});
   ASSERT_OK(step);
   const Tensor zeros = Tensor::Zeros(DType::kFloat, {300, 300});
@@ -333,11 +346,12 @@ TEST_P(LocalSessionTest, TheCallingThreadDoesOneDevicesWork) {
 }
 
 TEST_P(LocalSessionTest, MistakesInASignatureAreNamed) {
-  const Scope root = Scope::Root(AllOps());
-  const Output x = Placeholder(root.WithName("x"), DType::kFloat, {2});
-  Neg(root.WithName("y"), x);
-  NoOp(root.WithName("nothing"));
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {2}, {.name = "x"});
+  Neg(x, {.name = "y"});
+  NoOp({.name = "nothing"});
+  auto session = Start(graph);
   const Tensor two = Tensor::Vector({1.0f, 2.0f});
   const auto invalid = [](const char* text) { return IsError(StatusCode::kInvalidArgument, text); };
   EXPECT_THAT(session->Run({}, {"y"}), invalid("You must feed a value for placeholder tensor 'x'"));
@@ -358,13 +372,18 @@ TEST_P(LocalSessionTest, MistakesInASignatureAreNamed) {
 
 TEST_P(LocalSessionTest, SignaturesOfOneSessionKeepTheirTensorsApart) {
   // Both steps cut the same edges, and nodes of their transfers have the same names.
-  const Scope root = Scope::Root(AllOps());
-  const Scope a = root.WithDevice(kDevice0), b = root.WithDevice(kDevice1);
-  const Output x = Placeholder(a.WithName("x"), DType::kFloat);
-  const Output middle = Square(a.WithName("middle"), x);
-  Neg(b.WithControlDependencies({middle}).WithName("waits"), Const(b, 1.0f));
-  Neg(b.WithName("reads"), middle);
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output middle = On(kDevice0, [] {
+    return Square(Placeholder(DType::kFloat, {}, {.name = "x"}), {.name = "middle"});
+  });
+  On(kDevice1, [&] {
+    const Output one = Const(1.0f);
+    const ControlDependencies after({middle});
+    return Neg(one, {.name = "waits"});
+  });
+  On(kDevice1, [&] { return Neg(middle, {.name = "reads"}); });
+  auto session = Start(graph);
   for (int i = 0; i < 2; ++i) {
     for (const char* feed : {"x", "x:0"}) {
       ASSERT_OK(session->Run({{feed, Tensor::Scalar(3.0f)}}, {"waits"}));
@@ -381,10 +400,11 @@ TEST(StepSignatureTest, NamesThatJoinAlikeHaveDifferentKeys) {
 }
 
 TEST_P(LocalSessionTest, ATraceHasEveryNodeThatRan) {
-  const Scope root = Scope::Root(AllOps());
-  const Output x = Placeholder(root.WithName("x"), DType::kFloat);
-  Neg(root.WithName("y"), Square(root.WithName("square"), x));
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  Neg(Square(x, {.name = "square"}), {.name = "y"});
+  auto session = Start(graph);
   std::vector<NodeTrace> trace;
   StepOptions options;
   options.trace = &trace;
@@ -397,11 +417,12 @@ TEST_P(LocalSessionTest, ATraceHasEveryNodeThatRan) {
 
 TEST_P(LocalSessionTest, OneTensorMayBeFetchedVeryOften) {
   constexpr int kFetches = kSanitized ? 10000 : 100000;
-  const Scope root = Scope::Root(AllOps());
-  Add(root.WithName("folded"), Const(root, 1.0f), Const(root, 2.0f));
-  const Output x = Placeholder(root.WithName("x"), DType::kFloat);
-  Neg(root.WithName("y"), x);
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  Add(Const(1.0f), Const(2.0f), {.name = "folded"});
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  Neg(x, {.name = "y"});
+  auto session = Start(graph);
   for (const char* name : {"folded", "y"}) {
     const testing::CpuTime time;
     const auto values =
@@ -413,29 +434,24 @@ TEST_P(LocalSessionTest, OneTensorMayBeFetchedVeryOften) {
 }
 
 TEST_P(LocalSessionTest, OpsOfTheRuntimeAreRefused) {
-  const Scope root = Scope::Root(AllOps());
-  root.WithName("r")
-      .Op("_Recv")
-      .Attr("tensor_type", DType::kFloat)
-      .Attr("tensor_name", "never")
-      .Attr("send_device", "/job:localhost/replica:0/task:0/device:CPU:0")
-      .Attr("send_device_incarnation", int64_t{1})
-      .Attr("recv_device", "/job:localhost/replica:0/task:0/device:CPU:0")
-      .Attr("client_terminated", false)
-      .Output();
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  constexpr char kDevice[] = "/job:localhost/replica:0/task:0/device:CPU:0";
+  _Recv(DType::kFloat, "never", kDevice, 1, kDevice, {.name = "r"});
+  auto session = Start(graph);
   EXPECT_THAT(session->Run({}, {"r"}),
               IsError(StatusCode::kInvalidArgument, "for the runtime's own use"));
 }
 
 TEST_P(LocalSessionTest, NothingIsAddedOrRunAfterClose) {
-  const Scope root = Scope::Root(AllOps());
-  Const(root.WithName("x"), 1.0f);
-  auto session = Start(root);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  Const(1.0f, {.name = "x"});
+  auto session = Start(graph);
   ASSERT_OK(session->Close());
   const auto closed = IsError(StatusCode::kFailedPrecondition, "Session is closed");
   EXPECT_THAT(session->Run({}, {"x"}), closed);
-  EXPECT_THAT(session->Extend(root.graph()), closed);
+  EXPECT_THAT(session->Extend(graph), closed);
   EXPECT_THAT(session->Prepare({}, {"x"}), closed);
 }
 

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "ops/array_ops.h"
 #include "core/sanitizers.h"
-#include "ops/math_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
+#include "ops/strings/strings_ops.h"
 #include "runtime/cpu_device.h"
 #include "runtime/passes/pass.h"
 #include "tests/testing/cpu_time.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
 
-using testing::AllOps;
-
 class PassesTest : public ::testing::Test {
  protected:
-  /// The graph of `root` after all passes.
-  Graph Optimised(const Scope& root) {
-    EXPECT_OK(root.status());
-    Graph graph = root.graph().Clone();
-    EXPECT_OK(RunPasses(&graph, {devices_[0].get()}, {}));
-    return graph;
+  /// `graph` after all passes.
+  Graph Optimised(const Graph& graph) {
+    EXPECT_OK(graph.error());
+    Graph optimised = graph.Clone();
+    EXPECT_OK(RunPasses(&optimised, {devices_[0].get()}, {}));
+    return optimised;
   }
   void TearDown() override { EXPECT_LT(time_.seconds(), testing::kLinearSeconds); }
 
@@ -32,74 +32,86 @@ class PassesTest : public ::testing::Test {
 };
 
 TEST_F(PassesTest, NothingWaitsForWhatIsFoldedOrMerged) {
-  const Scope root = Scope::Root(AllOps());
-  const Output one = Const(root, 1.0f), x = Placeholder(root.WithName("x"), DType::kFloat);
-  const Output folded = Neg(root.WithName("folded"), one);
-  Neg(root.WithName("after").WithControlDependencies({folded}), one);
-  const Output a = Neg(root.WithName("a"), x), b = Neg(root.WithName("b"), x);
-  Exp(root.WithName("after_a").WithControlDependencies({a}), x);
-  Exp(root.WithName("after_b").WithControlDependencies({b}), x);
-  const Graph graph = Optimised(root);
-  EXPECT_EQ(graph.Find("after"), nullptr);
-  ASSERT_NE(graph.Find("after_a"), nullptr);
-  EXPECT_EQ(graph.Find("after_a")->control_inputs().size(), 1u);
-  EXPECT_EQ(graph.Find("after_b"), nullptr);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output one = Const(1.0f), x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  const Output folded = Neg(one, {.name = "folded"});
+  {
+    const ControlDependencies after({folded});
+    Neg(one, {.name = "after"});
+  }
+  const Output a = Neg(x, {.name = "a"}), b = Neg(x, {.name = "b"});
+  {
+    const ControlDependencies after({a});
+    Exp(x, {.name = "after_a"});
+  }
+  {
+    const ControlDependencies after({b});
+    Exp(x, {.name = "after_b"});
+  }
+  const Graph optimised = Optimised(graph);
+  EXPECT_EQ(optimised.Find("after"), nullptr);
+  ASSERT_NE(optimised.Find("after_a"), nullptr);
+  EXPECT_EQ(optimised.Find("after_a")->control_inputs().size(), 1u);
+  EXPECT_EQ(optimised.Find("after_b"), nullptr);
 }
 
 TEST_F(PassesTest, HugeResultsAreNotComputed) {
-  const Scope root = Scope::Root(AllOps());
-  const Output ones =
-      Fill(root.WithName("fill"), Const(root, {1 << 15, 1 << 15}), Const(root, 1.0f));
-  Sum(root.WithName("sum"), ones, Const(root, {0, 1}));
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output ones = Fill({1 << 15, 1 << 15}, 1.0f, {.name = "fill"});
+  Sum(ones, {0, 1}, {.name = "sum"});
   const int64_t before = CpuAllocator().bytes_in_use();
-  const Graph graph = Optimised(root);
-  EXPECT_NE(graph.Find("fill"), nullptr);
+  const Graph optimised = Optimised(graph);
+  EXPECT_NE(optimised.Find("fill"), nullptr);
   EXPECT_LT(CpuAllocator().bytes_in_use() - before, 100 << 20);
 }
 
 TEST_F(PassesTest, AllFoldedResultsTogetherAreBounded) {
-  const Scope root = Scope::Root(AllOps());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
   for (int i = 0; i < (kSanitized ? 200 : 2000); ++i) {
-    Fill(root, Const(root, {2 << 20}), Const(root, static_cast<float>(i)));
+    Fill({2 << 20}, static_cast<float>(i));
   }
   const int64_t before = CpuAllocator().bytes_in_use();
-  const Graph graph = Optimised(root);
+  const Graph optimised = Optimised(graph);
   EXPECT_LT(CpuAllocator().bytes_in_use() - before, 400 << 20);
 }
 
 TEST_F(PassesTest, TextThatDoublesWithEachNodeIsNotComputed) {
-  const Scope root = Scope::Root(AllOps());
-  Output text = Const(root, "0123456789abcdef");
-  for (int i = 0; i < 40; ++i) {
-    text = root.Op("StringJoin").Input(std::vector<Output>{text, text}).Output();
-  }
-  const Graph graph = Optimised(root);
-  EXPECT_NE(graph.Find(text.node->name()), nullptr);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  Output text = Const("0123456789abcdef");
+  for (int i = 0; i < 40; ++i) text = StringJoin({text, text});
+  const Graph optimised = Optimised(graph);
+  EXPECT_NE(optimised.Find(text.node->name()), nullptr);
 }
 
 TEST_F(PassesTest, ManyConsumersOfOneValueAreFoldedInTimeThatIsLinear) {
-  const Scope root = Scope::Root(AllOps());
-  const Output one = Const(root, 1.0f), x = Placeholder(root.WithName("x"), DType::kFloat);
-  const Output two = Add(root.WithName("two"), one, one);
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output one = Const(1.0f), x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  const Output two = Add(one, one, {.name = "two"});
   constexpr int kConsumers = kSanitized ? 10000 : 100000;
   for (int i = 0; i < kConsumers; ++i) {
-    Neg(root, one);                // folded, each
-    if (i % 2 == 0) Neg(root, x);  // all the same
-    Mul(root, two, x);             // of a value that is folded; all the same
+    Neg(one);                // folded, each
+    if (i % 2 == 0) Neg(x);  // all the same
+    Mul(two, x);             // of a value that is folded; all the same
   }
-  const Graph graph = Optimised(root);
-  EXPECT_EQ(graph.Find("two"), nullptr);
-  EXPECT_LT(graph.num_nodes(), kConsumers * 11 / 10);
+  const Graph optimised = Optimised(graph);
+  EXPECT_EQ(optimised.Find("two"), nullptr);
+  EXPECT_LT(optimised.num_nodes(), kConsumers * 11 / 10);
 }
 
 TEST_F(PassesTest, ManyValuesThatLookAlikeAreComparedInTimeThatIsLinear) {
-  const Scope root = Scope::Root(AllOps());
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
   for (int i = 0; i < (kSanitized ? 10000 : 100000); ++i) {
     Tensor value = Tensor::Zeros(DType::kInt32, {100});
     value.data<int32_t>()[99] = i;
-    Const(root, value);
+    Const(value);
   }
-  Optimised(root);
+  Optimised(graph);
 }
 
 }  // namespace

@@ -3,16 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/state_ops.h"
-#include "tests/testing/registry.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/register.h"
+#include "ops/state/state_ops.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
 
-using testing::AllOps;
 using testing::IsError;
 
 std::vector<PlacementDevice> Devices() {
@@ -25,65 +24,84 @@ std::vector<PlacementDevice> Devices() {
   return devices;
 }
 
-Status Place(const Scope& scope, bool soft = false) {
-  EXPECT_OK(scope.status());
+Status Place(Graph& graph, bool soft = false) {
+  EXPECT_OK(graph.error());
   PlacementOptions options;
   options.default_device = *DeviceName::Parse("/job:worker/replica:0/task:1");
   options.allow_soft_placement = soft;
-  return PlaceNodes(&scope.graph(), Devices(), options);
+  return PlaceNodes(&graph, Devices(), options);
 }
 
-const std::string& DeviceOf(const Scope& scope, const char* node) {
-  return scope.graph().Find(node)->assigned_device();
+const std::string& DeviceOf(const Graph& graph, const char* node) {
+  return graph.Find(node)->assigned_device();
 }
 
 TEST(PlacerTest, ANodeWithoutAWishGoesToTheDefaultTask) {
-  const Scope root = Scope::Root(AllOps());
-  Const(root.WithName("c"), 1.0f);
-  ASSERT_OK(Place(root));
-  EXPECT_EQ(DeviceOf(root, "c"), "/job:worker/replica:0/task:1/device:CPU:0");
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  Const(1.0f, {.name = "c"});
+  ASSERT_OK(Place(graph));
+  EXPECT_EQ(DeviceOf(graph, "c"), "/job:worker/replica:0/task:1/device:CPU:0");
 }
 
 TEST(PlacerTest, WhatTakesAReferenceGoesToItsVariable) {
-  const Scope root = Scope::Root(AllOps());
-  const Output v =
-      VariableV2(root.WithDevice("/job:ps").WithName("v"), Shape(), DType::kFloat);
-  Assign(root.WithName("assign"), v, Const(root.WithName("c"), 1.0f));
-  ASSERT_OK(Place(root));
-  EXPECT_EQ(DeviceOf(root, "assign"), DeviceOf(root, "v"));
-  EXPECT_NE(DeviceOf(root, "c"), DeviceOf(root, "v"));
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output v = [] {
+    const DeviceScope on("/job:ps");
+    return VariableV2(Shape(), DType::kFloat, {.name = "v"});
+  }();
+  Assign(v, Const(1.0f, {.name = "c"}), {.name = "assign"});
+  ASSERT_OK(Place(graph));
+  EXPECT_EQ(DeviceOf(graph, "assign"), DeviceOf(graph, "v"));
+  EXPECT_NE(DeviceOf(graph, "c"), DeviceOf(graph, "v"));
 }
 
 TEST(PlacerTest, AnOpGoesToItsResourceWhateverWasAskedForIt) {
-  const Scope root = Scope::Root(AllOps());
-  const Output v = VarHandleOp(root.WithDevice("/job:ps").WithName("v"), DType::kFloat, Shape());
-  VarIsInitializedOp(root.WithDevice("/job:worker/task:0").WithName("is"), v);
-  ASSERT_OK(Place(root));
-  EXPECT_EQ(DeviceOf(root, "is"), "/job:ps/replica:0/task:0/device:CPU:0");
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output v = [] {
+    const DeviceScope on("/job:ps");
+    return VarHandleOp(DType::kFloat, Shape(), {.name = "v"});
+  }();
+  const DeviceScope on("/job:worker/task:0");
+  VarIsInitializedOp(v, {.name = "is"});
+  ASSERT_OK(Place(graph));
+  EXPECT_EQ(DeviceOf(graph, "is"), "/job:ps/replica:0/task:0/device:CPU:0");
 }
 
 TEST(PlacerTest, ColocatedNodesWithDifferentWishesAreAnError) {
-  const Scope root = Scope::Root(AllOps());
-  const Output a = Const(root.WithDevice("/job:ps").WithName("a"), 1.0f);
-  Const(root.WithDevice("/job:worker").ColocatedWith(a).WithName("b"), 1.0f);
-  EXPECT_THAT(Place(root), IsError(StatusCode::kInvalidArgument, "name different jobs"));
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output a = [] {
+    const DeviceScope on("/job:ps");
+    return Const(1.0f, {.name = "a"});
+  }();
+  const DeviceScope on("/job:worker");
+  const ColocateWith beside(a);
+  Const(1.0f, {.name = "b"});
+  EXPECT_THAT(Place(graph), IsError(StatusCode::kInvalidArgument, "name different jobs"));
 }
 
 TEST(PlacerTest, ADeviceThatDoesNotExistIsNamedWithThoseThatDo) {
-  const Scope root = Scope::Root(AllOps());
-  Const(root.WithDevice("/job:nowhere/task:3").WithName("lost"), 1.0f);
-  EXPECT_THAT(Place(root),
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const DeviceScope on("/job:nowhere/task:3");
+  Const(1.0f, {.name = "lost"});
+  EXPECT_THAT(Place(graph),
               IsError(StatusCode::kInvalidArgument,
                       "Cannot assign a device for operation lost: {{node lost}} was explicitly "
                       "assigned to /job:nowhere/task:3 but available devices are [ /job:ps"));
 }
 
 TEST(PlacerTest, SoftPlacementTakesACpuForAGpuThatIsNotThere) {
-  const Scope root = Scope::Root(AllOps());
-  Const(root.WithDevice("/job:worker/task:0/device:GPU:0").WithName("c"), 1.0f);
-  EXPECT_FALSE(Place(root).ok());
-  ASSERT_OK(Place(root, /*soft=*/true));
-  EXPECT_EQ(DeviceOf(root, "c"), "/job:worker/replica:0/task:0/device:CPU:0");
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const DeviceScope on("/job:worker/task:0/device:GPU:0");
+  Const(1.0f, {.name = "c"});
+  EXPECT_FALSE(Place(graph).ok());
+  ASSERT_OK(Place(graph, /*soft=*/true));
+  EXPECT_EQ(DeviceOf(graph, "c"), "/job:worker/replica:0/task:0/device:CPU:0");
 }
 
 }  // namespace

@@ -6,17 +6,15 @@
 #include <map>
 
 #include "core/sanitizers.h"
+#include "ops/register.h"
 #include "runtime/cpu_device.h"
 #include "runtime/executor.h"
 #include "runtime/local_rendezvous.h"
 #include "tests/testing/cpu_time.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
-
-using testing::AllOps;
 
 class PlanTest : public ::testing::Test {
  protected:

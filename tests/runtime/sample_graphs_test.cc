@@ -8,15 +8,13 @@
 #include "core/proto_io_file.h"
 #include "core/proto_io_graph.h"
 #include "data/npy.h"
+#include "ops/register.h"
 #include "proto/summary.pb.h"
 #include "runtime/local_session.h"
-#include "tests/testing/registry.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
-
-using testing::AllOps;
 
 constexpr double kRelative = 1e-4, kAbsolute = 1e-6;
 

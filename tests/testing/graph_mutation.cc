@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "core/proto_io_graph.h"
+#include "ops/register.h"
 #include "runtime/local_session.h"
-#include "tests/testing/registry.h"
 
 namespace tenon::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/kernel.h"
-#include "core/scope.h"
+#include "core/output.h"
 
 namespace tenon::testing {
 

@@ -7,33 +7,31 @@
 #include <string>
 #include <vector>
 
-#include "core/scope.h"
+#include "core/building.h"
+#include "ops/register.h"
 #include "runtime/local_session.h"
 #include "tests/testing/op_runner.h"
-#include "tests/testing/registry.h"
 
 namespace tenon::testing {
 
-/// A graph under construction and a session on it, which is opened by the first run; nodes added
-/// after that are added to the session.
+/// A graph under construction, entered while it lives, and a session on it, which is opened by the
+/// first run; nodes added after that are added to the session.
 class GraphSession {
  public:
-  Scope root = Scope::Root(AllOps());
+  Graph graph{AllOps()};
+  GraphBuilding building{graph};
 
   /// Runs one step: the values of `fetches`, after running `targets` too.
   StatusOr<std::vector<Tensor>> Run(const std::vector<Output>& fetches,
                                     const std::vector<Output>& targets = {},
                                     const Session::Feeds& feeds = {}) {
-    TENON_RETURN_IF_ERROR(root.status());
+    TENON_RETURN_IF_ERROR(graph.error());
     if (session_ == nullptr) {
-      TENON_ASSIGN_OR_RETURN(session_, MakeLocalSession(root.graph()));
+      TENON_ASSIGN_OR_RETURN(session_, MakeLocalSession(graph));
     } else {
-      TENON_RETURN_IF_ERROR(session_->Extend(root.graph()));
+      TENON_RETURN_IF_ERROR(session_->Extend(graph));
     }
-    std::vector<std::string> fetch_names, target_names;
-    for (const Output& o : fetches) fetch_names.push_back(o.name());
-    for (const Output& o : targets) target_names.push_back(o.node->name());
-    return session_->Run(feeds, fetch_names, target_names);
+    return session_->Run(feeds, fetches, targets);
   }
 
   /// The value of one output; invalid, and a failure, when the step failed.

@@ -1,49 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/testing/loops.h"
 
+#include "ops/array/array_ops.h"
+#include "ops/control_flow/control_flow_ops.h"
+
 namespace tenon::testing {
 
 std::vector<Output> WhileLoop(
-    const Scope& s, const std::string& frame, const std::vector<Output>& initial,
-    const std::function<Output(const Scope&, const std::vector<Output>&)>& condition,
-    const std::function<std::vector<Output>(const Scope&, const std::vector<Output>&)>& body,
+    const std::string& frame, const std::vector<Output>& initial,
+    const std::function<Output(const std::vector<Output>&)>& condition,
+    const std::function<std::vector<Output>(const std::vector<Output>&)>& body,
     int parallel_iterations) {
-  const Scope scope = s.WithPrefix(frame);
+  const NameScope scope(frame);
   std::vector<Output> merged, exits, inside;
   for (const Output& value : initial) {
-    const Output enter = scope.Op("Enter")
-                             .Input(value)
-                             .Attr("frame_name", frame)
-                             .Attr("parallel_iterations", parallel_iterations)
-                             .Output();
+    const Output enter = Enter(value, frame, {.parallel_iterations = parallel_iterations});
     // The second input becomes the back edge.
-    merged.push_back(scope.Op("Merge").Input(std::vector<Output>{enter, enter}).Outputs()[0]);
+    merged.push_back(Merge({enter, enter}).output);
   }
-  const Output predicate =
-      scope.Op("LoopCond").Input(condition(scope, merged)).Output();
+  const Output predicate = LoopCond(condition(merged));
   for (const Output& m : merged) {
-    const std::vector<Output> sides = scope.Op("Switch").Input(m).Input(predicate).Outputs();
-    exits.push_back(scope.Op("Exit").Input(sides[0]).Output());
-    inside.push_back(scope.Op("Identity").Input(sides[1]).Output());
+    const auto [leaves, stays] = Switch(m, predicate);
+    exits.push_back(Exit(leaves));
+    inside.push_back(Identity(stays));
   }
-  const std::vector<Output> next = body(scope, inside);
+  const std::vector<Output> next = body(inside);
+  const BuildContext& context = CurrentBuilding();
   for (size_t i = 0; i < next.size(); ++i) {
-    const Output back = scope.Op("NextIteration").Input(next[i]).Output();
-    if (!scope.ok()) return {};
-    const Status connected = scope.graph().Connect(back, merged[i].node, 1);
-    if (!connected.ok()) scope.Fail(connected);
+    const Output back = NextIteration(next[i]);
+    if (!context.graph->error().ok()) return {};
+    const Status connected = context.graph->Connect(back, merged[i].node, 1);
+    if (!connected.ok()) context.graph->Fail(connected);
   }
   return exits;
 }
 
-Output Cond(const Scope& s, Output predicate, Output value,
-            const std::function<Output(const Scope&, Output)>& on_true,
-            const std::function<Output(const Scope&, Output)>& on_false) {
-  const std::vector<Output> sides = s.Op("Switch").Input(value).Input(predicate).Outputs();
-  if (sides.empty()) return Output();
-  const Output no = on_false(s, sides[0]);
-  const Output yes = on_true(s, sides[1]);
-  return s.Op("Merge").Input(std::vector<Output>{no, yes}).Outputs()[0];
+Output Cond(Output predicate, Output value, const std::function<Output(Output)>& on_true,
+            const std::function<Output(Output)>& on_false) {
+  const auto [when_false, when_true] = Switch(value, predicate);
+  const Output no = on_false(when_false);
+  const Output yes = on_true(when_true);
+  return Merge({no, yes}).output;
 }
 
 }  // namespace tenon::testing

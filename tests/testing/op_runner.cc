@@ -11,8 +11,8 @@
 
 #include "core/exceptions.h"
 #include "core/graph.h"
+#include "ops/register.h"
 #include "runtime/cpu_device.h"
-#include "tests/testing/registry.h"
 
 namespace tenon::testing {
 namespace {

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/nn_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/nn/nn_ops.h"
 #include "tests/testing/random_ops.h"
 
 namespace tenon::testing {
@@ -26,6 +27,11 @@ std::pair<int32_t, int32_t> Factors(Random& random, int64_t n) {
   return {rows, static_cast<int32_t>(n / rows)};
 }
 
+template <typename Options, Output (*kOp)(const Input&, const Input&, const Options&)>
+Output Reduced(const Output& x, const Output& axes, bool keep_dims) {
+  return kOp(x, axes, {.keep_dims = keep_dims});
+}
+
 }  // namespace
 
 void RandomOps::MatrixOp() {
@@ -33,32 +39,35 @@ void RandomOps::MatrixOp() {
   const auto [rows, columns] = Factors(r_, ShapeOfValue(x).num_elements());
   const int n = 1 + r_.Below(6);
   if (r_.Chance(20) && IsFloating(x.dtype())) {
-    const Output batch = Reshape(s_, x, Const(c_, {1, rows, columns}));
+    const Output batch = Reshape(x, Constant({1, rows, columns}));
     const bool flip = r_.Chance(50);
     const Shape other = flip ? Shape{2, n, columns} : Shape{2, columns, n};
-    Keep(Tame(BatchMatMul(s_, batch, Constant(x.dtype(), other), false, flip)));
+    Keep(Tame(BatchMatMulV2(batch, Constant(x.dtype(), other), {.adj_y = flip})));
     return;
   }
-  const Output a = Reshape(s_, x, Const(c_, {rows, columns}));
+  const Output a = Reshape(x, Constant({rows, columns}));
   const bool flip_a = r_.Chance(30), flip_b = r_.Chance(30);
   const int64_t inner = flip_a ? rows : columns;
   const Output b = Constant(x.dtype(), flip_b ? Shape{n, inner} : Shape{inner, n});
-  Output y = MatMul(s_, a, b, flip_a, flip_b);
-  if (IsFloating(x.dtype()) && r_.Chance(40)) y = BiasAdd(s_, y, Constant(x.dtype(), {n}));
+  Output y = MatMul(a, b, {.transpose_a = flip_a, .transpose_b = flip_b});
+  if (IsFloating(x.dtype()) && r_.Chance(40)) y = BiasAdd(y, Constant(x.dtype(), {n}));
   Keep(Tame(y));
 }
 
 void RandomOps::ReductionOp() {
-  using Reduction = Output (*)(const Scope&, Output, Output, bool);
-  static const std::vector<Reduction> numbers = {Sum, Mean, Max, Min, Prod};
-  static const std::vector<Reduction> truths = {tenon::All, tenon::Any};
+  using Reduction = Output (*)(const Output&, const Output&, bool);
+  static const std::vector<Reduction> numbers = {
+      Reduced<SumOptions, Sum>, Reduced<MeanOptions, Mean>, Reduced<MaxOptions, Max>,
+      Reduced<MinOptions, Min>, Reduced<ProdOptions, Prod>};
+  static const std::vector<Reduction> truths = {Reduced<AllOptions, tenon::All>,
+                                                Reduced<AnyOptions, tenon::Any>};
   const Output x = Any();
   const bool keep_dims = r_.Chance(40);
   const Output axes = Axes(ShapeOfValue(x));
   if (x.dtype() == DType::kBool) {
-    Keep(r_.OneOf(truths)(s_, x, axes, keep_dims));
+    Keep(r_.OneOf(truths)(x, axes, keep_dims));
   } else {
-    Keep(Tame(r_.OneOf(numbers)(s_, x, axes, keep_dims)));
+    Keep(Tame(r_.OneOf(numbers)(x, axes, keep_dims)));
   }
 }
 
@@ -66,9 +75,10 @@ void RandomOps::ArgBestOp() {
   const Output x = Number();
   const int rank = ShapeOfValue(x).rank();
   if (rank == 0) return;
-  const Output axis = Const(c_, r_.Below(rank));
+  const Output axis = Constant(r_.Below(rank));
   const DType type = r_.Chance(50) ? DType::kInt32 : DType::kInt64;
-  Keep(r_.Chance(50) ? ArgMax(s_, x, axis, type) : ArgMin(s_, x, axis, type));
+  Keep(r_.Chance(50) ? ArgMax(x, axis, {.output_type = type})
+                     : ArgMin(x, axis, {.output_type = type}));
 }
 
 void RandomOps::ReshapingOp() {
@@ -78,24 +88,24 @@ void RandomOps::ReshapingOp() {
   switch (r_.Below(5)) {
     case 0: {
       const auto [rows, columns] = Factors(r_, shape.num_elements());
-      Keep(Reshape(s_, x, Const(c_, {rows, r_.Chance(50) ? -1 : columns})));
+      Keep(Reshape(x, Constant({rows, r_.Chance(50) ? -1 : columns})));
       break;
     }
     case 1:
-      Keep(ExpandDims(s_, x, Const(c_, r_.Below(rank + 1) - (r_.Chance(30) ? rank + 1 : 0))));
+      Keep(ExpandDims(x, Constant(r_.Below(rank + 1) - (r_.Chance(30) ? rank + 1 : 0))));
       break;
     case 2:
-      Keep(Squeeze(s_, x));
+      Keep(Squeeze(x));
       break;
     case 3: {
       std::vector<int32_t> perm(rank);
       std::iota(perm.begin(), perm.end(), 0);
       for (int i = rank - 1; i > 0; --i) std::swap(perm[i], perm[r_.Below(i + 1)]);
-      Keep(Transpose(s_, x, Const(c_, perm)));
+      Keep(Transpose(x, Constant(perm)));
       break;
     }
     default:
-      Keep(ReverseV2(s_, x, Axes(shape)));
+      Keep(ReverseV2(x, Axes(shape)));
   }
 }
 
@@ -107,23 +117,24 @@ void RandomOps::RepeatingOp() {
   switch (r_.Below(4)) {
     case 0:
       for (int i = 0; i < rank; ++i) numbers.push_back(1 + r_.Below(2));
-      Keep(Tile(s_, x, Const(c_, numbers)));
+      Keep(Tile(x, Constant(numbers)));
       break;
     case 1: {
       Tensor paddings(DType::kInt32, {rank, 2});
       for (int32_t& p : paddings.flat<int32_t>()) p = r_.Below(2);
-      Keep(Pad(s_, x, Const(c_, paddings)));
+      Keep(Pad(x, Constant(paddings)));
       break;
     }
     case 2:
       numbers = Dims(shape);
       for (int32_t& d : numbers) d = d == 1 ? 1 + r_.Below(3) : d;
       numbers.insert(numbers.begin(), 1 + r_.Below(2));
-      Keep(BroadcastTo(s_, x, Const(c_, numbers)));
+      Keep(BroadcastTo(x, Constant(numbers)));
       break;
     default:
       if (rank == 0 || x.dtype() == DType::kBool) return;
-      Keep(Tame(Cumsum(s_, x, Const(c_, r_.Below(rank)), r_.Chance(50), r_.Chance(50))));
+      Keep(Tame(Cumsum(x, Constant(r_.Below(rank)),
+                       {.exclusive = r_.Chance(50), .reverse = r_.Chance(50)})));
   }
 }
 
@@ -138,20 +149,20 @@ void RandomOps::JoiningOp() {
   const int rank = ShapeOfValue(x).rank();
   switch (r_.Below(4)) {
     case 0:
-      Keep(Pack(s_, parts, r_.Below(rank + 1)));
+      Keep(Pack(parts, {.axis = r_.Below(rank + 1)}));
       break;
     case 1:
-      if (x.dtype() != DType::kBool) Keep(AddN(s_, parts));
+      if (x.dtype() != DType::kBool) Keep(AddN(parts));
       break;
     case 2: {
       std::vector<Output> flat;
       for (int i = 0; i < 3; ++i) flat.push_back(Flat(AnyOf(x.dtype())));
-      Keep(ConcatV2(s_, flat, Const(c_, 0)));
+      Keep(ConcatV2(flat, Constant(0)));
       break;
     }
     default:
       if (parts.size() == 1) parts.push_back(x);
-      if (rank > 0) Keep(ConcatV2(s_, parts, Const(c_, r_.Below(rank))));
+      if (rank > 0) Keep(ConcatV2(parts, Constant(r_.Below(rank))));
   }
 }
 
@@ -163,13 +174,13 @@ void RandomOps::SplittingOp() {
   const int64_t size = shape.dim(axis);
   std::vector<Output> parts;
   if (r_.Chance(30) && size <= 6) {
-    parts = Unpack(s_, x, size, axis);
+    parts = Unpack(x, size, {.axis = axis});
   } else if (r_.Chance(50) && size >= 2) {
     const auto first = static_cast<int32_t>(1 + r_.Below(static_cast<int>(size) - 1));
-    parts = SplitV(s_, x, Const(c_, {first, static_cast<int32_t>(size) - first}), Const(c_, axis), 2);
+    parts = SplitV(x, Constant({first, static_cast<int32_t>(size) - first}), Constant(axis), 2);
   } else {
     const int64_t pieces = size % 3 == 0 ? 3 : size % 2 == 0 ? 2 : 1;
-    parts = Split(s_, Const(c_, axis), x, pieces);
+    parts = Split(Constant(axis), x, pieces);
   }
   for (const Output& part : parts) Keep(part);
 }
@@ -178,7 +189,7 @@ void RandomOps::SlicingOp() {
   const Output x = Any();
   const Shape shape = ShapeOfValue(x);
   std::vector<int32_t> begin, size, end, strides;
-  StridedSliceMasks masks;
+  StridedSliceOptions masks;
   for (int i = 0; i < shape.rank(); ++i) {
     const int n = static_cast<int>(shape.dim(i));
     const int first = r_.Below(n), length = 1 + r_.Below(n - first);
@@ -187,14 +198,14 @@ void RandomOps::SlicingOp() {
     size.push_back(r_.Chance(20) ? n - first : length);
     end.push_back(backwards ? -1 : first + length);
     strides.push_back(backwards ? -1 : 1 + r_.Below(2));
-    if (backwards || r_.Chance(20)) masks.end |= int64_t{1} << i;
-    if (r_.Chance(15)) masks.shrink_axis |= int64_t{1} << i;
-    if ((masks.shrink_axis >> i & 1) != 0) strides.back() = 1;
+    if (backwards || r_.Chance(20)) masks.end_mask |= int64_t{1} << i;
+    if (r_.Chance(15)) masks.shrink_axis_mask |= int64_t{1} << i;
+    if ((masks.shrink_axis_mask >> i & 1) != 0) strides.back() = 1;
   }
   if (r_.Chance(50)) {
-    Keep(Slice(s_, x, Const(c_, begin), Const(c_, size)));
+    Keep(Slice(x, Constant(begin), Constant(size)));
   } else {
-    Keep(StridedSlice(s_, x, Const(c_, begin), Const(c_, end), Const(c_, strides), masks));
+    Keep(StridedSlice(x, Constant(begin), Constant(end), Constant(strides), masks));
   }
 }
 
@@ -205,23 +216,23 @@ void RandomOps::GatheringOp() {
   const int axis = r_.Below(shape.rank());
   const auto n = static_cast<int32_t>(shape.dim(axis));
   const Output number = Flat(AnyOf(DType::kInt32));
-  const Output indices = FloorMod(s_, number, Const(c_, n));
+  const Output indices = FloorMod(number, Constant(n));
   switch (r_.Below(4)) {
     case 0:
-      Keep(GatherV2(s_, x, indices, Const(c_, axis)));
+      Keep(GatherV2(x, indices, Constant(axis)));
       break;
     case 1:
-      if (axis == 0) Keep(Gather(s_, x, indices));
+      if (axis == 0) Keep(Gather(x, indices));
       break;
     case 2:
-      Keep(OneHot(s_, indices, Const(c_, n), Const(c_, 1.0f), Const(c_, 0.0f)));
+      Keep(OneHot(indices, Constant(n), Constant(1.0f), Constant(0.0f)));
       break;
     default: {
       if (x.dtype() == DType::kBool) return;
-      const Output ids = FloorMod(s_, Range(s_, Const(c_, 0), Const(c_, static_cast<int32_t>(shape.dim(0))),
-                                            Const(c_, 1)),
-                                  Const(c_, 1 + r_.Below(3)));
-      Keep(UnsortedSegmentSum(s_, x, ids, Const(c_, 3)));
+      const Output ids =
+          FloorMod(Range(Constant(0), Constant(static_cast<int32_t>(shape.dim(0))), Constant(1)),
+                   Constant(1 + r_.Below(3)));
+      Keep(UnsortedSegmentSum(x, ids, Constant(3)));
     }
   }
 }
@@ -230,30 +241,46 @@ void RandomOps::ShapeOp() {
   const Output x = Any();
   const DType type = r_.Chance(50) ? DType::kInt32 : DType::kInt64;
   switch (r_.Below(5)) {
-    case 0: Keep(ShapeOf(s_, x, type)); break;
-    case 1: Keep(Size(s_, x, type)); break;
-    case 2: Keep(Rank(s_, x)); break;
-    case 3: Keep(Fill(s_, ShapeOf(s_, x), SumAll(s_, Number()))); break;
-    default: Keep(Reshape(s_, x, ShapeOf(s_, x)));
+    case 0:
+      Keep(ShapeOf(x, {.out_type = type}));
+      break;
+    case 1:
+      Keep(Size(x, {.out_type = type}));
+      break;
+    case 2:
+      Keep(Rank(x));
+      break;
+    case 3:
+      Keep(Fill(ShapeOf(x), Sum(Number())));
+      break;
+    default:
+      Keep(Reshape(x, ShapeOf(x)));
   }
 }
 
 void RandomOps::SoftmaxOp() {
   const Output x = AnyFloat();
   const auto [rows, columns] = Factors(r_, ShapeOfValue(x).num_elements());
-  const Output logits = Reshape(s_, x, Const(c_, {rows, columns}));
+  const Output logits = Reshape(x, Constant({rows, columns}));
   switch (r_.Below(4)) {
-    case 0: Keep(Softmax(s_, logits)); break;
-    case 1: Keep(LogSoftmax(s_, logits)); break;
+    case 0:
+      Keep(Softmax(logits));
+      break;
+    case 1:
+      Keep(LogSoftmax(logits));
+      break;
     case 2: {
-      const auto both = SoftmaxCrossEntropyWithLogits(
-          s_, logits, Softmax(s_, Constant(x.dtype(), {rows, columns})));
-      for (const Output& o : both) Keep(o);
+      const auto [loss, backprop] =
+          SoftmaxCrossEntropyWithLogits(logits, Softmax(Constant(x.dtype(), {rows, columns})));
+      Keep(loss);
+      Keep(backprop);
       break;
     }
     default: {
-      const Output labels = FloorMod(s_, Constant(DType::kInt32, {rows}), Const(c_, columns));
-      for (const Output& o : SparseSoftmaxCrossEntropyWithLogits(s_, logits, labels)) Keep(o);
+      const Output labels = FloorMod(Constant(DType::kInt32, {rows}), Constant(columns));
+      const auto [loss, backprop] = SparseSoftmaxCrossEntropyWithLogits(logits, labels);
+      Keep(loss);
+      Keep(backprop);
     }
   }
 }
@@ -261,31 +288,39 @@ void RandomOps::SoftmaxOp() {
 void RandomOps::PlumbingOp() {
   switch (r_.Below(4)) {
     case 0:
-      for (const Output& o : IdentityN(s_, {Any(), Any()})) Keep(o);
+      for (const Output& o : IdentityN({Any(), Any()})) Keep(o);
       break;
     case 1:
-      Keep(StopGradient(s_, Any()));
+      Keep(StopGradient(Any()));
       break;
     case 2: {
-      const Output after(NoOp(s_.WithControlDependencies({Any(), Any()})));
-      Keep(Identity(s_.WithControlDependencies({after}), Any()));
+      const Output after = [&] {
+        const ControlDependencies both({Any(), Any()});
+        return Output(NoOp());
+      }();
+      const ControlDependencies waiting({after});
+      Keep(Identity(Any()));
       break;
     }
-    default:
-      Keep(Neg(s_.WithControlDependencies({Any()}), Number()));
+    default: {
+      const Output before = Any();
+      const Output number = Number();
+      const ControlDependencies after({before});
+      Keep(Neg(number));
+    }
   }
 }
 
 void RandomOps::IrregularOp() {
   const Output x = Number();
   if (r_.Chance(50)) {
-    const Output places = Where(s_, Greater(s_, Flat(x), Constant(x.dtype(), Shape())));
-    Keep(SumAll(s_, Cast(s_, places, DType::kFloat)));
+    const Output places = Where(Greater(Flat(x), Constant(x.dtype(), Shape())));
+    Keep(Sum(Cast(places, DType::kFloat)));
   } else {
-    const auto unique = Unique(s_, Flat(Floor(s_, Cast(s_, x, DType::kFloat))));
-    if (unique.size() != 2) return;
-    Keep(Size(s_, unique[0]));
-    Keep(unique[1]);
+    const auto [values, places] = Unique(Flat(Floor(Cast(x, DType::kFloat))));
+    if (!ok()) return;
+    Keep(Size(values));
+    Keep(places);
   }
 }
 

@@ -5,18 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "core/scope.h"
+#include "core/building.h"
 #include "tests/testing/random_ops.h"
 
 namespace tenon::testing {
 
 /// Adds variables, conditionals and while loops to a random graph, over the values of a RandomOps
-/// at the top level.
+/// at the top level, which has to be current.
 class RandomFlow {
  public:
   /// `label` is in the names of variables. With `unroll` loops are built as what they compute.
-  RandomFlow(Scope root, Random& random, RandomOps* top, std::string label, bool unroll)
-      : s_(std::move(root)), r_(random), top_(*top), label_(std::move(label)), unroll_(unroll) {}
+  RandomFlow(Random& random, RandomOps* top, std::string label, bool unroll)
+      : r_(random), top_(*top), label_(std::move(label)), unroll_(unroll) {}
 
   /// Ref and resource variables in turn.
   void AddVariables(int count);
@@ -44,16 +44,19 @@ class RandomFlow {
     std::vector<Output> uses;  // what the next use has to wait for
   };
 
-  /// Where the inside of a branch or loop is built.
+  /// Where the inside of a branch or loop is built, of which the ops' place is current.
   struct Place {
-    Scope ops;
-    Scope constants;
-    Scope loops;  // without control dependencies, which must not lead into a loop
+    BuildContext constants;
+    BuildContext loops;  // without control dependencies, which must not lead into a loop
   };
+  /// The top level.
+  static Place Here() { return {CurrentBuilding(), CurrentBuilding()}; }
+  /// Whether there was no mistake yet.
+  static bool ok() { return CurrentBuilding().graph->error().ok(); }
 
   Output Read(Variable& v);
   /// The node that changes `v`, which it is given `value` of the same dtype and shape for.
-  Node* Update(const Scope& s, const Variable& v, Output value);
+  Node* Update(const Variable& v, Output value);
   void Used(Variable& v, Node* node);
   Output ValueFor(const Variable& v);
 
@@ -68,7 +71,6 @@ class RandomFlow {
                            const std::vector<Output>& values, const std::vector<Output>& captured,
                            int depth);
 
-  Scope s_;
   Random& r_;
   RandomOps& top_;
   const std::string label_;

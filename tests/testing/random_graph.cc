@@ -9,11 +9,12 @@
 
 #include "core/gradients.h"
 #include "core/proto_io_graph.h"
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
 #include "tests/testing/random_flow.h"
 #include "tests/testing/random_ops.h"
-#include "tests/testing/registry.h"
 
 namespace tenon::testing {
 namespace {
@@ -22,12 +23,12 @@ class GraphMaker {
  public:
   GraphMaker(uint64_t seed, const RandomGraphOptions& options)
       : r_(seed * 7919 + 17),
-        ops_(root_, root_, r_, {}),
-        flow_(root_, r_, &ops_, StrCat("seed", seed), options.unroll_loops) {}
+        ops_(CurrentBuilding(), r_, {}),
+        flow_(r_, &ops_, StrCat("seed", seed), options.unroll_loops) {}
 
   StatusOr<RandomGraph> Make() {
     AddPlaceholders();
-    for (int i = r_.Below(3); i > 0; --i) ops_.Keep(Const(root_, SmallTensor(AnyType())));
+    for (int i = r_.Below(3); i > 0; --i) ops_.Keep(Const(SmallTensor(AnyType())));
     flow_.AddVariables(r_.Below(4));
     const int length = 8 + r_.Below(45);
     for (int i = 0; i < length; ++i) {
@@ -41,14 +42,14 @@ class GraphMaker {
       } else {
         flow_.AddLoop();
       }
-      TENON_RETURN_IF_ERROR(Annotate(root_.status(), StrCat("op ", i, ": ")));
+      TENON_RETURN_IF_ERROR(Annotate(graph_.error(), StrCat("op ", i, ": ")));
     }
     if (r_.Chance(75)) TENON_RETURN_IF_ERROR(AddGradient());
     flow_.Finish();
-    TENON_RETURN_IF_ERROR(root_.status());
+    TENON_RETURN_IF_ERROR(graph_.error());
     MakeSteps();
     GraphDef proto;
-    TENON_RETURN_IF_ERROR(GraphToProto(root_.graph(), &proto));
+    TENON_RETURN_IF_ERROR(GraphToProto(graph_, &proto));
     BlurPlaceholders(&proto);
     TENON_ASSIGN_OR_RETURN(Graph graph, GraphFromProto(proto, AllOps()));
     return RandomGraph{std::move(graph), std::move(steps_)};
@@ -74,7 +75,7 @@ class GraphMaker {
     for (int i = 0; i < count; ++i) {
       const DType dtype = i == 0 ? DType::kFloat : AnyType();
       const Tensor sample = SmallTensor(dtype);
-      const Output p = Placeholder(root_.WithName(StrCat("p", i)), dtype, sample.shape());
+      const Output p = Placeholder(dtype, sample.shape(), {.name = StrCat("p", i)});
       placeholders_.push_back(p);
       ops_.Keep(p);
     }
@@ -117,21 +118,20 @@ class GraphMaker {
       std::set<const Node*> more = Ancestors(other);
       if (more.size() > ancestors.size()) last = other, ancestors = std::move(more);
     }
-    std::vector<Output> xs, gradients;
+    std::vector<Output> xs;
     for (const Output& v : ops_.values()) {
       const bool connected = ancestors.contains(v.node);
       if (IsFloating(v.dtype()) && xs.size() < 6 && r_.Chance(connected ? 60 : 3)) xs.push_back(v);
     }
     if (xs.empty()) return OkStatus();
     std::vector<Output> ys = {last};
-    if (r_.Chance(30)) ys.push_back(SumAll(root_, ops_.AnyFloat()));
-    TENON_RETURN_IF_ERROR(AddGradients(root_, ys, xs, {}, &gradients, /*allow_unconnected=*/true));
-    for (const Output& g : gradients) {
+    if (r_.Chance(30)) ys.push_back(Sum(ops_.AnyFloat()));
+    for (const Output& g : Gradients(ys, xs, {.allow_unconnected = true})) {
       if (!g) continue;
       gradients_.push_back(g.name());
       ops_.Keep(g);
     }
-    return root_.status();
+    return graph_.error();
   }
 
   /// A value that can be fed in the place of what the graph computes.
@@ -182,14 +182,15 @@ class GraphMaker {
                              RandomTensor(r_, value.dtype(), value.shape().ToShape()));
   }
 
-  const Scope root_ = Scope::Root(AllOps());
+  Graph graph_{AllOps()};
+  const GraphBuilding building_{graph_};
   Random r_;
   RandomOps ops_;
   RandomFlow flow_;
   std::vector<Output> placeholders_;
   std::vector<std::string> gradients_;
   std::vector<RandomStep> steps_;
-  const Output always_ = Const(root_.WithName("always"), 1.0f);
+  const Output always_ = Const(1.0f, {.name = "always"});
 };
 
 /// Whether the node is kept beside another: by a reference, a resource or a colocation.

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
-#include "ops/array_ops.h"
-#include "ops/math_ops.h"
-#include "ops/nn_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
+#include "ops/nn/nn_ops.h"
 
 namespace tenon::testing {
 namespace {
@@ -52,13 +53,13 @@ Tensor RandomTensor(Random& random, DType dtype, const Shape& shape) {
 }
 
 void RandomOps::Keep(Output value) {
-  if (!s_.ok() || !value || !value.shape().IsFullyKnown()) return;
+  if (!ok() || !value || !value.shape().IsFullyKnown()) return;
   const int64_t n = *value.shape().num_elements();
   if (n > 0 && n <= kMaxElements && value.shape().rank() <= 5) values_.push_back(value);
 }
 
 void RandomOps::Grow() {
-  if (!s_.ok()) return;
+  if (!ok()) return;
   using Maker = void (RandomOps::*)();
   static const std::vector<Maker> makers = {
       &RandomOps::UnaryOp,     &RandomOps::UnaryOp,     &RandomOps::UnaryOp,
@@ -78,7 +79,7 @@ Output RandomOps::AnyOf(DType dtype) {
   for (const Output& v : values_) {
     if (v.dtype() == dtype) found.push_back(v);
   }
-  return found.empty() ? Cast(s_, Any(), dtype) : r_.OneOf(found);
+  return found.empty() ? Cast(Any(), dtype) : r_.OneOf(found);
 }
 
 Output RandomOps::Number() {
@@ -86,45 +87,50 @@ Output RandomOps::Number() {
   return IsNumber(value.dtype()) ? value : AnyFloat();
 }
 
+Output RandomOps::Constant(const Input& value) {
+  const Entered triggered(c_);
+  return Const(value);
+}
+
 Output RandomOps::Constant(DType dtype, const Shape& shape) {
-  return Const(c_, RandomTensor(r_, dtype, shape));
+  return Constant(RandomTensor(r_, dtype, shape));
 }
 
 Output RandomOps::Tame(Output value) {
-  if (!s_.ok()) return Output();
-  if (IsFloating(value.dtype())) return r_.Chance(60) ? Tanh(s_, value) : Sin(s_, value);
+  if (!ok()) return Output();
+  if (IsFloating(value.dtype())) return r_.Chance(60) ? Tanh(value) : Sin(value);
   if (!IsInteger(value.dtype()) || r_.Chance(30)) return value;
-  return FloorMod(s_, value, Cast(s_, Const(c_, 23 + r_.Below(7)), value.dtype()));
+  return FloorMod(value, Cast(Constant(23 + r_.Below(7)), value.dtype()));
 }
 
-Output RandomOps::Flat(Output value) { return Reshape(s_, value, Const(c_, {-1})); }
+Output RandomOps::Flat(Output value) { return Reshape(value, Constant({-1})); }
 
 Output RandomOps::Axes(const Shape& shape) {
   std::vector<int32_t> axes;
   for (int i = 0; i < shape.rank(); ++i) {
     if (r_.Chance(50)) axes.push_back(r_.Chance(30) ? i - shape.rank() : i);
   }
-  return Const(c_, axes);
+  return Constant(axes);
 }
 
 Output RandomOps::Predicate() {
   const Output value = Any();
-  if (value.dtype() == DType::kBool) return tenon::Any(s_, Flat(value), Const(c_, 0));
-  const Output sum = SumAll(s_, value);
-  return Greater(s_, sum, Constant(sum.dtype(), Shape()));
+  if (value.dtype() == DType::kBool) return tenon::Any(Flat(value), Constant(0));
+  const Output sum = Sum(value);
+  return Greater(sum, Constant(sum.dtype(), Shape()));
 }
 
 Output RandomOps::Absorb(Output like, Output other) {
-  if (!s_.ok()) return Output();
-  const Output mean = MeanAll(s_, Cast(s_, other, DType::kDouble));
-  const Output rest = Mul(s_, Tanh(s_, Cast(s_, mean, DType::kFloat)), Const(c_, 3.0f));
-  if (like.dtype() == DType::kBool) return LogicalAnd(s_, like, Less(s_, rest, Const(c_, 1.0f)));
-  const Output sum = Add(s_, like, Cast(s_, rest, like.dtype()));
-  return IsFloating(sum.dtype()) ? Sin(s_, sum) : sum;
+  if (!ok()) return Output();
+  const Output mean = Mean(Cast(other, DType::kDouble));
+  const Output rest = Mul(Tanh(Cast(mean, DType::kFloat)), Constant(3.0f));
+  if (like.dtype() == DType::kBool) return LogicalAnd(like, Less(rest, Constant(1.0f)));
+  const Output sum = Add(like, Cast(rest, like.dtype()));
+  return IsFloating(sum.dtype()) ? Sin(sum) : sum;
 }
 
 void RandomOps::UnaryOp() {
-  using Unary = Output (*)(const Scope&, Output);
+  using Unary = Output (*)(const Input&, const OpOptions&);
   static const std::vector<Unary> any = {Abs, Neg, Sign, Square, ZerosLike, OnesLike, Identity};
   static const std::vector<Unary> floats = {
       Abs,  Neg,  Sign, Square, Tanh, Sigmoid, Sin,  Cos,      Floor,    Ceil,     Round,
@@ -132,12 +138,12 @@ void RandomOps::UnaryOp() {
   static const std::vector<Unary> positive = {Sqrt, Rsqrt, Log, Log1p, Reciprocal, Exp, Cosh};
   const Output x = Number();
   if (!IsFloating(x.dtype())) {
-    Keep(r_.OneOf(any)(s_, x));
+    Keep(r_.OneOf(any)(x, {}));
   } else if (r_.Chance(70)) {
-    const Output y = r_.OneOf(floats)(s_, x);
+    const Output y = r_.OneOf(floats)(x, {});
     Keep(r_.Chance(30) ? Tame(y) : y);
   } else {
-    Keep(r_.OneOf(positive)(s_, Add(s_, Sigmoid(s_, x), OnesLike(s_, x))));
+    Keep(r_.OneOf(positive)(Add(Sigmoid(x), OnesLike(x)), {}));
   }
 }
 
@@ -155,58 +161,62 @@ Output RandomOps::Fitting(Output x) {
 }
 
 void RandomOps::BinaryOp() {
-  using Binary = Output (*)(const Scope&, Output, Output);
+  using Binary = Output (*)(const Input&, const Input&, const OpOptions&);
   static const std::vector<Binary> ops = {Add,     AddV2,   Sub,     Mul,
                                           Maximum, Minimum, SquaredDifference};
   const Output x = Number(), y = Fitting(x);
   const bool swapped = r_.Chance(50);
-  const Output z = r_.OneOf(ops)(s_, swapped ? y : x, swapped ? x : y);
+  const Output z = r_.OneOf(ops)(swapped ? y : x, swapped ? x : y, {});
   Keep(r_.Chance(40) ? Tame(z) : z);
 }
 
 void RandomOps::DivisionOp() {
   const Output x = Number(), y = Fitting(x);
   if (IsFloating(x.dtype()) && r_.Chance(60)) {
-    Keep(r_.Chance(50) ? DivNoNan(s_, x, y)
-                       : RealDiv(s_, x, Add(s_, Abs(s_, y), OnesLike(s_, y))));
+    Keep(r_.Chance(50) ? DivNoNan(x, y) : RealDiv(x, Add(Abs(y), OnesLike(y))));
     return;
   }
-  using Binary = Output (*)(const Scope&, Output, Output);
+  using Binary = Output (*)(const Input&, const Input&, const OpOptions&);
   static const std::vector<Binary> ops = {FloorDiv, FloorMod};
   static const std::vector<Binary> whole = {FloorDiv, FloorMod, TruncateDiv, TruncateMod, Div};
   // Never zero, and never -1, whose quotient with the lowest number does not exist.
-  const Output divisor = Maximum(s_, y, OnesLike(s_, y));
-  Keep(r_.OneOf(IsFloating(x.dtype()) ? ops : whole)(s_, x, divisor));
+  const Output divisor = Maximum(y, OnesLike(y));
+  Keep(r_.OneOf(IsFloating(x.dtype()) ? ops : whole)(x, divisor, {}));
 }
 
 void RandomOps::ComparisonOp() {
-  using Binary = Output (*)(const Scope&, Output, Output);
-  static const std::vector<Binary> ops = {Less,    LessEqual, Greater,
-                                          GreaterEqual, Equal, NotEqual};
+  using Binary = Output (*)(const Input&, const Input&, const OpOptions&);
+  static const std::vector<Binary> ops = {
+      Less,
+      LessEqual,
+      Greater,
+      GreaterEqual,
+      [](const Input& x, const Input& y, const OpOptions&) { return Equal(x, y); },
+      [](const Input& x, const Input& y, const OpOptions&) { return NotEqual(x, y); }};
   const Output x = Number();
-  Keep(r_.OneOf(ops)(s_, x, Fitting(x)));
+  Keep(r_.OneOf(ops)(x, Fitting(x), {}));
 }
 
 void RandomOps::LogicalOp() {
   const Output x = AnyOf(DType::kBool);
   if (r_.Chance(30)) {
-    Keep(LogicalNot(s_, x));
+    Keep(LogicalNot(x));
   } else {
-    Keep(r_.Chance(50) ? LogicalAnd(s_, x, Fitting(x)) : LogicalOr(s_, x, Fitting(x)));
+    Keep(r_.Chance(50) ? LogicalAnd(x, Fitting(x)) : LogicalOr(x, Fitting(x)));
   }
 }
 
 void RandomOps::ChooseOp() {
   const Output x = Number(), y = Fitting(x);
-  const Output condition = r_.Chance(50) ? Predicate() : Less(s_, x, y);
-  Keep(SelectV2(s_, condition, x, y));
-  if (r_.Chance(30)) Keep(ClipByValue(s_, x, Const(c_, ScalarLike(x, -1)), Const(c_, ScalarLike(x, 1))));
+  const Output condition = r_.Chance(50) ? Predicate() : Less(x, y);
+  Keep(SelectV2(condition, x, y));
+  if (r_.Chance(30)) Keep(ClipByValue(x, Constant(ScalarLike(x, -1)), Constant(ScalarLike(x, 1))));
 }
 
 void RandomOps::CastOp() {
   static const std::vector<DType> types = {DType::kFloat, DType::kDouble, DType::kInt32,
                                            DType::kInt64, DType::kBool};
-  Keep(Cast(s_, Any(), r_.OneOf(types)));
+  Keep(Cast(Any(), r_.OneOf(types)));
 }
 
 }  // namespace tenon::testing

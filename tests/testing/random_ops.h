@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scope.h"
+#include "core/building.h"
 
 namespace tenon::testing {
 
@@ -27,19 +27,27 @@ class Random {
   std::mt19937_64 engine_;
 };
 
+/// Makes again current what was it once.
+class [[nodiscard]] Entered : private EnteredContext {
+ public:
+  explicit Entered(const BuildContext& context) : EnteredContext(context) {}
+};
+
 /// The shape of a value of RandomOps, all of which have known shapes.
 inline Shape ShapeOfValue(const Output& value) { return value.shape().ToShape(); }
 
 /// A tensor of small values: numbers in [-2, 2], integers in [-9, 9].
 Tensor RandomTensor(Random& random, DType dtype, const Shape& shape);
 
-/// Adds random ops to a graph. Everything it builds is valid, deterministic and free of errors when
-/// it runs; dtypes are float, double, int32, int64 and bool; shapes are fully known and small.
+/// Adds random ops to the graph being built. Everything it builds is valid, deterministic and free
+/// of errors when it runs; dtypes are float, double, int32, int64 and bool; shapes are fully known
+/// and small.
 class RandomOps {
  public:
-  /// Constants are made in `constants`, which a loop's or branch's control dependency triggers.
-  RandomOps(Scope scope, Scope constants, Random& random, std::vector<Output> values)
-      : s_(std::move(scope)), c_(std::move(constants)), r_(random), values_(std::move(values)) {}
+  /// Constants are made in `constants`, which a loop's or branch's control dependency triggers, all
+  /// else in what is current then.
+  RandomOps(BuildContext constants, Random& random, std::vector<Output> values)
+      : c_(std::move(constants)), r_(random), values_(std::move(values)) {}
 
   /// The values made so far, which later ops take their inputs from.
   const std::vector<Output>& values() const { return values_; }
@@ -58,7 +66,10 @@ class RandomOps {
   Output Absorb(Output like, Output other);
 
  private:
+  /// Whether there was no mistake yet.
+  bool ok() const { return c_.graph->error().ok(); }
   Output Number();
+  Output Constant(const Input& value);
   Output Constant(DType dtype, const Shape& shape);
   /// Some of the axes, perhaps counted from the end.
   Output Axes(const Shape& shape);
@@ -89,8 +100,7 @@ class RandomOps {
   void PlumbingOp();
   void IrregularOp();
 
-  Scope s_;
-  Scope c_;
+  const BuildContext c_;
   Random& r_;
   std::vector<Output> values_;
 };

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/testing/registry.h"
+#include "ops/register.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon::testing {

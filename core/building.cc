@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/building.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include "core/device_name.h"
+
+namespace tenon {
+namespace {
+
+thread_local const BuildContext* current = nullptr;
+
+std::string PlaceOf(const std::source_location& at) {
+  const std::string_view file = at.file_name();
+  const size_t slash = file.rfind('/');
+  return StrCat(slash == std::string_view::npos ? file : file.substr(slash + 1), ":", at.line());
+}
+
+BuildContext WithPrefix(BuildContext context, std::string_view name,
+                        const std::source_location& at) {
+  if (!IsLegalNodeName(context.prefix + std::string(name))) {
+    context.Fail(InvalidArgument("'", name, "' is no name of a scope: letters, digits, '.', '_', "
+                                 "'-' and '/' are, after a letter, a digit or '.'"), at);
+  }
+  StrAppend(&context.prefix, name, "/");
+  return context;
+}
+
+BuildContext WithDevice(BuildContext context, std::string_view device,
+                        const std::source_location& at) {
+  auto merged = MergeDeviceNames(context.device, device);
+  if (!merged.ok()) context.Fail(merged.status(), at);
+  if (merged.ok()) context.device = *std::move(merged);
+  return context;
+}
+
+BuildContext WithDevice(BuildContext context, DeviceFunction function) {
+  context.device_function = std::move(function);
+  return context;
+}
+
+BuildContext After(BuildContext context, const std::vector<Output>& nodes,
+                   const std::source_location& at) {
+  for (const Output& n : nodes) {
+    const Status s = context.CheckBuilt(n, "what new nodes shall wait for");
+    if (!s.ok()) context.Fail(s, at);
+    if (s.ok()) context.control_inputs.push_back(n.node);
+  }
+  return context;
+}
+
+BuildContext BesideNode(BuildContext context, const Output& node, const std::source_location& at) {
+  const Status s = context.CheckBuilt(node, "what new nodes shall be placed beside");
+  if (!s.ok()) context.Fail(s, at);
+  if (s.ok()) context.colocated_with.push_back(StrCat("loc:@", node.node->name()));
+  return context;
+}
+
+BuildContext Into(Graph& graph) {
+  BuildContext context;
+  context.graph = &graph;
+  return context;
+}
+
+BuildContext AtRootOf(const BuildContext& context) {
+  BuildContext root = Into(*context.graph);
+  root.caller = context.caller;
+  return root;
+}
+
+BuildContext From(BuildContext context, const std::source_location& caller) {
+  if (!context.caller) context.caller = caller;
+  return context;
+}
+
+}  // namespace
+
+void BuildContext::Fail(const Status& error, const std::source_location& at) const {
+  if (graph->error().ok()) graph->Fail(Annotate(error, PlaceOf(caller.value_or(at))));
+}
+
+Status BuildContext::CheckBuilt(const Output& value, std::string_view what) const {
+  if (!value) return InvalidArgument(what, " has no value");
+  const int id = value.node->id();
+  if (id < 0 || id >= graph->num_ids() || graph->node(id) != value.node) {
+    return InvalidArgument(what, " is of another graph than the one being built");
+  }
+  return OkStatus();
+}
+
+Status BuildContext::CheckValue(const Output& value, std::string_view what) const {
+  TENON_RETURN_IF_ERROR(CheckBuilt(value, what));
+  const int outputs = value.node->num_outputs();
+  if (value.index >= 0 && value.index < outputs) return OkStatus();
+  return InvalidArgument(what, " is output ", value.index, " of node '", value.node->name(), "' (",
+                         value.node->op(), "), which has ", outputs);
+}
+
+const BuildContext& CurrentBuilding(const std::source_location& at) {
+  if (current == nullptr) {
+    std::cerr << PlaceOf(at) << ": no graph is being built: enter one with GraphBuilding\n";
+    std::abort();
+  }
+  return *current;
+}
+
+EnteredContext::EnteredContext(BuildContext context)
+    : context_(std::move(context)), outer_(current) {
+  current = &context_;
+}
+EnteredContext::~EnteredContext() { current = outer_; }
+
+GraphBuilding::GraphBuilding(Graph& graph) : EnteredContext(Into(graph)) {}
+NameScope::NameScope(std::string_view name, const Location& at)
+    : EnteredContext(WithPrefix(CurrentBuilding(at), name, at)) {}
+DeviceScope::DeviceScope(std::string_view device, const Location& at)
+    : EnteredContext(WithDevice(CurrentBuilding(at), device, at)) {}
+DeviceScope::DeviceScope(DeviceFunction function, const Location& at)
+    : EnteredContext(WithDevice(CurrentBuilding(at), std::move(function))) {}
+ControlDependencies::ControlDependencies(const std::vector<Output>& nodes, const Location& at)
+    : EnteredContext(After(CurrentBuilding(at), nodes, at)) {}
+ColocateWith::ColocateWith(const Output& node, const Location& at)
+    : EnteredContext(BesideNode(CurrentBuilding(at), node, at)) {}
+AtRoot::AtRoot(const Location& at) : EnteredContext(AtRootOf(CurrentBuilding(at))) {}
+CalledFrom::CalledFrom(const std::source_location& caller)
+    : EnteredContext(From(CurrentBuilding(caller), caller)) {}
+
+void SetRandomSeed(int64_t seed) { CurrentBuilding().graph->seeds().graph_seed = seed; }
+
+std::pair<int64_t, int64_t> NextSeeds(int64_t op_seed) {
+  constexpr int64_t kDefaultGraphSeed = 87654321;
+  Graph::Seeds& seeds = CurrentBuilding().graph->seeds();
+  if (!seeds.graph_seed) {
+    return op_seed == 0 ? std::pair<int64_t, int64_t>(0, 0)
+                        : std::pair<int64_t, int64_t>(kDefaultGraphSeed, op_seed);
+  }
+  if (op_seed != 0) return {*seeds.graph_seed, op_seed};
+  return {*seeds.graph_seed, seeds.seedless_ops++};
+}
+
+}  // namespace tenon

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/op_schema.h"
+
+namespace tenon {
+
+/// The C++ of the functions that build nodes of documented ops.
+struct FunctionCode {
+  std::string declarations;  // for a header: options, results and functions with their documentation
+  std::string definitions;
+};
+FunctionCode FunctionsOf(const std::vector<OpSchema>& ops);
+
+}  // namespace tenon

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/array/constants.h"
+
+namespace tenon {
+namespace {
+
+Output ConstantOf(StatusOr<Tensor> value, const ConstOptions& options) {
+  if (!value.ok()) {
+    CurrentBuilding(options.location).Fail(value.status(), options.location);
+    return Output();
+  }
+  NodeBuilder node("Const", options.name, options.location);
+  node.Attr("dtype", value->dtype());
+  return node.Attr("value", *std::move(value)).Output();
+}
+
+Output Filled(const Shape& shape, int element, const ConstOptions& options) {
+  for (const int64_t d : shape.dims()) {
+    if (d < 0) return ConstantOf(InvalidArgument("a tensor has no dimension of ", d), options);
+  }
+  Tensor value(options.dtype == DType::kInvalid ? DType::kFloat : options.dtype, shape);
+  const bool numeric = Dispatch(value.dtype(), NumericTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    for (T& e : value.flat<T>()) e = T(element);
+  });
+  if (numeric) return ConstantOf(std::move(value), options);
+  return ConstantOf(InvalidArgument("no number has dtype ", ToString(value.dtype())), options);
+}
+
+}  // namespace
+
+Output Const(const Input& value, const ConstOptions& options) {
+  if (const Output* output = value.output()) return *output;
+  if (const Tensor* tensor = value.tensor()) return ConstantOf(*tensor, options);
+  const DType natural = value.literal()->NaturalType();
+  return ConstantOf(
+      value.literal()->ToTensor(options.dtype == DType::kInvalid ? natural : options.dtype),
+      options);
+}
+
+Output Zeros(const Shape& shape, const ConstOptions& options) { return Filled(shape, 0, options); }
+Output Ones(const Shape& shape, const ConstOptions& options) { return Filled(shape, 1, options); }
+
+}  // namespace tenon

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "ops/composition.h"
+#include "ops/arguments.h"
+#include "ops/array/array_ops.h"
+#include "ops/elements.h"
+#include "ops/maths.h"
+#include "ops/array/register.h"
+#include "ops/array/strided_copy.h"
+
+namespace tenon {
+namespace {
+
+Status FillKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "dims"));
+  if (ctx.input(1).rank() != 0) {
+    return InvalidArgument("value must be a scalar, got shape ", ctx.input(1).shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  StridedCopy(ctx.input(1), {0, DimVector(1, 0)}, out, {0, DimVector(1, 1)},
+              {shape.num_elements()});
+  return OkStatus();
+}
+
+Status FillShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.ConstantShape(0));
+  TENON_RETURN_IF_ERROR(c.WithRank(1, 0));
+  c.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+void FillGrad(GradContext& g) { g.dx(1) = Sum(g.dy(0), Range(0, Rank(g.dy(0)), 1)); }
+
+using RangeTypes =
+    TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t>;
+
+/// How many values start, start + delta, ... lie before limit.
+template <typename C>
+StatusOr<int64_t> RangeSize(C start, C limit, C delta) {
+  if (delta == C(0)) return InvalidArgument("Requires delta != 0: ", delta);
+  if (delta > C(0) && start > limit) {
+    return InvalidArgument("Requires start <= limit when delta > 0: ", start, "/", limit);
+  }
+  if (delta < C(0) && start < limit) {
+    return InvalidArgument("Requires start >= limit when delta < 0: ", start, "/", limit);
+  }
+  if constexpr (std::is_integral_v<C>) {
+    // In unsigned arithmetic: the distance of two int64 may not fit in one.
+    const uint64_t distance = delta > 0
+                                  ? static_cast<uint64_t>(limit) - static_cast<uint64_t>(start)
+                                  : static_cast<uint64_t>(start) - static_cast<uint64_t>(limit);
+    const uint64_t step =
+        delta > 0 ? static_cast<uint64_t>(delta) : uint64_t{0} - static_cast<uint64_t>(delta);
+    const uint64_t size = distance / step + (distance % step != 0 ? 1 : 0);
+    if (size > static_cast<uint64_t>(INT64_MAX)) {
+      return InvalidArgument("Requires ((limit - start) / delta) <= ", INT64_MAX);
+    }
+    return static_cast<int64_t>(size);
+  } else {
+    const double size = std::ceil(std::abs((static_cast<double>(limit) - start) / delta));
+    if (!(size < 9.2e18)) {
+      return InvalidArgument("Requires ((limit - start) / delta) <= ", INT64_MAX);
+    }
+    return static_cast<int64_t>(size);
+  }
+}
+
+Status RangeKernel(KernelContext& ctx) {
+  for (int i = 0; i < 3; ++i) {
+    if (ctx.input(i).num_elements() != 1) {
+      return InvalidArgument(i == 0   ? "start"
+                             : i == 1 ? "limit"
+                                      : "delta",
+                             " must be a scalar, not shape ", ctx.input(i).shape().ToString());
+    }
+  }
+  Status status = Unimplemented("no Range of ", ToString(ctx.output_type(0)));
+  Dispatch(ctx.output_type(0), RangeTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    using C = ComputeType<T>;
+    const C start = C(ctx.input(0).scalar<T>()), delta = C(ctx.input(2).scalar<T>());
+    const auto size = RangeSize<C>(start, C(ctx.input(1).scalar<T>()), delta);
+    status = size.status();
+    if (!size.ok()) return;
+    auto out = ctx.AllocateOutput(0, {*size});
+    status = out.status();
+    if (!out.ok()) return;
+    T* values = (*out)->template data<T>();
+    C value = start;
+    SerialFor(*size, 2, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        values[i] = T(value);
+        value = Plus(value, delta);
+      }
+    });
+  });
+  return status;
+}
+
+Status RangeShape(ShapeContext& c) {
+  for (int i = 0; i < 3; ++i) TENON_RETURN_IF_ERROR(c.WithRank(i, 0));
+  c.set_output(0, PartialShape::OfRank(1));
+  for (int i = 0; i < 3; ++i) {
+    if (c.constant(i) == nullptr || c.constant(i)->num_elements() != 1) return OkStatus();
+  }
+  Status status;
+  Dispatch(c.constant(0)->dtype(), RangeTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    using C = ComputeType<T>;
+    const auto size = RangeSize<C>(C(c.constant(0)->scalar<T>()), C(c.constant(1)->scalar<T>()),
+                                   C(c.constant(2)->scalar<T>()));
+    status = size.status();
+    if (size.ok()) c.set_output(0, PartialShape{*size});
+  });
+  return status;
+}
+
+Status LinSpaceKernel(KernelContext& ctx) {
+  for (int i = 0; i < 3; ++i) {
+    if (ctx.input(i).rank() != 0) {
+      return InvalidArgument("start, stop and num must be scalars, found shape ",
+                             ctx.input(i).shape().ToString());
+    }
+  }
+  TENON_ASSIGN_OR_RETURN(const int64_t n, ReadInteger(ctx.input(2), "num"));
+  if (n <= 0) return InvalidArgument("Requires num > 0: ", n);
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, {n}));
+  Dispatch(out->dtype(), FloatTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    using C = ComputeType<T>;
+    const C start = C(ctx.input(0).scalar<T>()), stop = C(ctx.input(1).scalar<T>());
+    const C step = n > 1 ? (stop - start) / C(n - 1) : C(0);
+    T* values = out->data<T>();
+    SerialFor(n, 2, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) values[i] = T(start + step * C(i));
+    });
+    // Exactly, whatever the rounding of the step.
+    if (n > 1) values[n - 1] = T(stop);
+  });
+  return OkStatus();
+}
+
+Status LinSpaceShape(ShapeContext& c) {
+  for (int i = 0; i < 3; ++i) TENON_RETURN_IF_ERROR(c.WithRank(i, 0));
+  c.set_output(0, PartialShape::OfRank(1));
+  if (c.constant(2) == nullptr) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const int64_t n, ReadInteger(*c.constant(2), "num"));
+  if (n <= 0) return InvalidArgument("Requires num > 0: ", n);
+  c.set_output(0, PartialShape{n});
+  return OkStatus();
+}
+
+/// The axis of OneHot among rank + 1 dimensions; -1 is the last.
+StatusOr<int> OneHotAxis(int64_t axis, int rank) {
+  if (axis == -1) return rank;
+  if (axis < 0 || axis > rank) {
+    return InvalidArgument("Expected axis to be -1 or between [0, ", rank + 1,
+                           "). But received: ", axis);
+  }
+  return static_cast<int>(axis);
+}
+
+class OneHotKernel final : public Kernel {
+ public:
+  explicit OneHotKernel(KernelConstruction& c) : Kernel(c), axis_(c.Attr<int64_t>("axis")) {}
+  Status Compute(KernelContext& ctx) const override {
+    const Tensor& indices = ctx.input(0);
+    TENON_ASSIGN_OR_RETURN(const int axis, OneHotAxis(axis_, indices.rank()));
+    for (int i = 1; i < 4; ++i) {
+      if (ctx.input(i).rank() == 0) continue;
+      return InvalidArgument(i == 1   ? "depth"
+                             : i == 2 ? "on_value"
+                                      : "off_value",
+                             " must be a scalar, but got: ", ctx.input(i).shape().ToString());
+    }
+    TENON_ASSIGN_OR_RETURN(const int64_t depth, ReadInteger(ctx.input(1), "depth"));
+    if (depth < 0) return InvalidArgument("depth must be non-negative, got: ", depth);
+    DimVector dims(indices.shape().dims().begin(), indices.shape().dims().end());
+    dims.insert(dims.begin() + axis, depth);
+    TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    StridedCopy(ctx.input(3), {0, DimVector(1, 0)}, out, {0, DimVector(1, 1)},
+                {shape.num_elements()});
+    const int64_t inner = Product(dims, axis + 1, shape.rank());
+    const Tensor& on = ctx.input(2);
+    const bool known =
+        Dispatch(indices.dtype(), TypeList<uint8_t, int8_t, int32_t, int64_t>(), [&](auto zero) {
+          using I = decltype(zero);
+          const I* index = indices.data<I>();
+          for (int64_t i = 0; i < indices.num_elements(); ++i) {
+            if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
+            const int64_t at = static_cast<int64_t>(index[i]);
+            if (at < 0 || at >= depth) continue;
+            const int64_t place = (i / inner * depth + at) * inner + i % inner;
+            CopyElements(on.dtype(), on.raw_data(), ElementAt(*out, place), 1);
+          }
+        });
+    return known ? OkStatus() : Unimplemented("no OneHot of ", ToString(indices.dtype()));
+  }
+
+ private:
+  const int64_t axis_;
+};
+
+Status OneHotShape(ShapeContext& c) {
+  const PartialShape& indices = c.input(0);
+  for (int i = 1; i < 4; ++i) TENON_RETURN_IF_ERROR(c.WithRank(i, 0));
+  if (!indices.rank_known()) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const int64_t wanted, c.Attr<int64_t>("axis"));
+  TENON_ASSIGN_OR_RETURN(const int axis, OneHotAxis(wanted, indices.rank()));
+  int64_t depth = PartialShape::kUnknownDim;
+  if (c.constant(1) != nullptr) {
+    TENON_ASSIGN_OR_RETURN(depth, ReadInteger(*c.constant(1), "depth"));
+    if (depth < 0) return InvalidArgument("depth must be non-negative, got: ", depth);
+  }
+  DimVector dims(indices.dims().begin(), indices.dims().end());
+  dims.insert(dims.begin() + axis, depth);
+  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
+  c.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterGenerateOps(OpRegistry& ops) {
+  ops.Get("Fill")
+      .Shape(FillShape)
+      .Kernel(kCpu, FillKernel, {.host_args = {"dims"}})
+      .Grad(FillGrad)
+      .Example({Tensor::Vector<int32_t>({2, 3}), Shape{}});
+  ops.Get("Range")
+      .Shape(RangeShape)
+      .Kernel(kCpu, RangeKernel, {.host_args = {"start", "limit", "delta", "output"}})
+      .NotDifferentiable()
+      .Example(
+          {Tensor::Scalar<int32_t>(3), Tensor::Scalar<int32_t>(-4), Tensor::Scalar<int32_t>(-2)});
+  ops.Get("LinSpace")
+      .Shape(LinSpaceShape)
+      .Kernel(kCpu, LinSpaceKernel, {.host_args = {"start", "stop", "num"}})
+      .NotDifferentiable()
+      .Example({Tensor::Scalar(0.0f), Tensor::Scalar(1.0f), Tensor::Scalar<int32_t>(5)});
+  ops.Get("OneHot")
+      .Shape(OneHotShape)
+      .Kernel<OneHotKernel>(kCpu, {.host_args = {"depth"}})
+      .NotDifferentiable()
+      .Example({Tensor::Vector<int64_t>({0, 2, -1}), Tensor::Scalar<int32_t>(3),
+                Tensor::Scalar(1.0f), Tensor::Scalar(0.0f)});
+}
+
+}  // namespace tenon

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/counted_memory.h"
+#include "ops/arguments.h"
+#include "ops/composition.h"
+#include "ops/inline_kernel.h"
+#include "ops/array/register.h"
+#include "ops/array/strided_copy.h"
+
+namespace tenon {
+namespace {
+
+Status TileKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector times, ReadIntegerVector(ctx.input(1), "multiples"));
+  if (static_cast<int>(times.size()) != in.rank()) {
+    return InvalidArgument("Expected multiples argument to be a vector of length ", in.rank(),
+                           " but got length ", times.size());
+  }
+  // Each dimension becomes two: which repetition, and where in it. The source stands still along
+  // the first.
+  const DimVector in_strides = StridesOf(in.shape().dims());
+  DimVector dims(in.rank()), pairs;
+  StridedView source;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (times[i] < 0) {
+      return InvalidArgument("Expected multiples[", i, "] >= 0, but got ", times[i]);
+    }
+    TENON_ASSIGN_OR_RETURN(dims[i], MultiplySizes(in.dim(i), times[i]));
+    pairs.insert(pairs.end(), {times[i], in.dim(i)});
+    source.strides.insert(source.strides.end(), {0, in_strides[i]});
+  }
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  if (shape.num_elements() == 0) return OkStatus();
+  StridedCopy(in, source, out, {0, StridesOf(pairs)}, pairs);
+  return OkStatus();
+}
+
+Status TileShape(ShapeContext& c) {
+  const PartialShape& in = c.input(0);
+  if (c.constant(1) == nullptr) {
+    if (in.rank_known()) c.set_output(0, PartialShape::OfRank(in.rank()));
+    return OkStatus();
+  }
+  TENON_ASSIGN_OR_RETURN(const DimVector times, ReadIntegerVector(*c.constant(1), "multiples"));
+  if (in.rank_known() && in.rank() != static_cast<int>(times.size())) {
+    return InvalidArgument("multiples has ", times.size(), " entries for an input of shape ",
+                           in.ToString());
+  }
+  DimVector dims(times.size(), PartialShape::kUnknownDim);
+  for (size_t i = 0; i < times.size(); ++i) {
+    const int64_t d = in.dim(static_cast<int>(i));
+    if (times[i] < 0) return InvalidArgument("multiples[", i, "] is negative: ", times[i]);
+    if (d < 0) continue;
+    TENON_ASSIGN_OR_RETURN(dims[i], MultiplySizes(d, times[i]));
+  }
+  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
+  c.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+/// dy seen as [times0, dim0, times1, dim1, ...] and added up over the repetitions.
+void TileGrad(GradContext& g) {
+  const Output x = g.in(0), multiples = g.in(1);
+  const Output shape = ShapeOf(x, {.out_type = multiples.dtype()});
+  const Output pairs = Reshape(Pack({multiples, shape}, {.axis = 1}), {-1});
+  const Output repetitions = Range(0, Size(pairs), 2);
+  const Output sum = Sum(Reshape(g.dy(0), pairs), repetitions);
+  g.dx(0) = Reshape(sum, shape);
+}
+
+/// A vector that must hold each of 0 .. n-1 once.
+StatusOr<DimVector> ReadPermutation(const Tensor& t, int64_t n) {
+  TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadIntegerVector(t, "perm"));
+  if (static_cast<int64_t>(perm.size()) != n) {
+    return InvalidArgument("transpose expects a vector of size ", n,
+                           ". But input(1) is a vector of size ", perm.size());
+  }
+  CountedVector<bool> seen(n, false);
+  for (const int64_t p : perm) {
+    if (p < 0 || p >= n) return InvalidArgument(p, " is out of range [0 .. ", n, ")");
+    if (seen[p]) return InvalidArgument(p, " is duplicated in the permutation.");
+    seen[p] = true;
+  }
+  return perm;
+}
+
+Status TransposeKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadPermutation(ctx.input(1), in.rank()));
+  if (std::is_sorted(perm.begin(), perm.end())) {
+    ctx.set_output(0, ctx.TakeInput(0));
+    return OkStatus();
+  }
+  const DimVector strides = StridesOf(in.shape().dims());
+  DimVector dims(in.rank());
+  StridedView source{0, DimVector(in.rank())};
+  for (int i = 0; i < in.rank(); ++i) {
+    dims[i] = in.dim(static_cast<int>(perm[i]));
+    source.strides[i] = strides[perm[i]];
+  }
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  StridedCopy(in, source, out, {0, StridesOf(dims)}, dims);
+  return OkStatus();
+}
+
+Status TransposeShape(ShapeContext& c) {
+  const PartialShape& in = c.input(0);
+  if (c.constant(1) == nullptr) {
+    if (in.rank_known()) c.set_output(0, PartialShape::OfRank(in.rank()));
+    return OkStatus();
+  }
+  const int64_t rank = in.rank_known() ? in.rank() : c.constant(1)->num_elements();
+  TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadPermutation(*c.constant(1), rank));
+  DimVector dims(rank);
+  for (int64_t i = 0; i < rank; ++i) dims[i] = in.dim(static_cast<int>(perm[i]));
+  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
+  c.set_output(0, std::move(out));
+  return OkStatus();
+}
+
+void TransposeGrad(GradContext& g) {
+  g.dx(0) = Transpose(g.dy(0), InvertPermutation(g.in(1)));
+}
+
+template <typename T>
+Status Invert(const Tensor& in, Tensor* out) {
+  if (in.num_elements() > std::numeric_limits<T>::max()) {
+    return InvalidArgument("permutation of nonnegative ", ToString(in.dtype()),
+                           " must have <= ", std::numeric_limits<T>::max(), " elements");
+  }
+  const T n = static_cast<T>(in.num_elements());
+  T* inverse = out->data<T>();
+  std::fill_n(inverse, n, T(-1));
+  for (T i = 0; i < n; ++i) {
+    const T at = in.data<T>()[i];
+    if (at < 0 || at >= n) return InvalidArgument(at, " is not between 0 and ", n);
+    if (inverse[at] != -1) return InvalidArgument(at, " is duplicated in the input.");
+    inverse[at] = i;
+  }
+  return OkStatus();
+}
+
+Status InvertPermutationKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  if (in.rank() != 1) {
+    return InvalidArgument("invert_permutation expects a 1D vector, found shape ",
+                           in.shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  return in.dtype() == DType::kInt64 ? Invert<int64_t>(in, out) : Invert<int32_t>(in, out);
+}
+
+Status VectorShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.WithRank(0, 1));
+  c.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+Status ReverseKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector axes, ReadIntegerVector(ctx.input(1), "axis"));
+  StridedView source{0, StridesOf(in.shape().dims())};
+  std::vector<bool> seen(in.rank(), false);
+  for (const int64_t a : axes) {
+    TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(a, in.rank(), "axis"));
+    if (seen[axis]) return InvalidArgument("axis ", axis, " specified more than once.");
+    seen[axis] = true;
+    if (in.dim(axis) > 0) source.offset += (in.dim(axis) - 1) * source.strides[axis];
+    source.strides[axis] = -source.strides[axis];
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  StridedCopy(in, source, out, {0, StridesOf(in.shape().dims())}, in.shape().dims());
+  return OkStatus();
+}
+
+void ReverseGrad(GradContext& g) {
+  g.dx(0) = ReverseV2(g.dy(0), g.in(1));
+}
+
+}  // namespace
+
+void RegisterRearrangeOps(OpRegistry& ops) {
+  ops.Get("Tile")
+      .Shape(TileShape)
+      .Kernel(kCpu, TileKernel, {.host_args = {"multiples"}})
+      .Grad(TileGrad)
+      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({2, 1})});
+  ops.Get("Transpose")
+      .Shape(TransposeShape)
+      .Kernel(kCpu, TransposeKernel, {.host_args = {"perm"}})
+      .Grad(TransposeGrad)
+      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({1, 0})})
+      .Example({Shape{2, 3, 2, 2}, Tensor::Vector<int64_t>({2, 0, 3, 1})});
+  ops.Get("InvertPermutation")
+      .Shape(VectorShape)
+      .Kernel<InlineKernel<InvertPermutationKernel>>(kCpu, {.host_args = {"x", "y"}})
+      .NotDifferentiable()
+      .Example({Tensor::Vector<int32_t>({2, 0, 1})});
+  ops.Get("ReverseV2")
+      .Shape(UnchangedShape)
+      .Kernel(kCpu, ReverseKernel, {.host_args = {"axis"}})
+      .Grad(ReverseGrad)
+      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({-1})});
+}
+
+}  // namespace tenon

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/io/io_ops.h"
+
+#include <set>
+
+#include "data/file.h"
+#include "data/tensor_bundle.h"
+#include "ops/io/register.h"
+
+namespace tenon {
+namespace {
+
+StatusOr<std::string> ScalarText(const Tensor& t, std::string_view what) {
+  if (t.num_elements() != 1) {
+    return InvalidArgument(what, " must be a scalar, found shape ", t.shape().ToString());
+  }
+  return std::string(t.scalar<TString>());
+}
+
+StatusOr<absl::Span<const TString>> Texts(const Tensor& t, std::string_view what, int64_t n) {
+  if (t.rank() != 1 || t.num_elements() != n) {
+    return InvalidArgument(what, " must be a vector of ", n, " elements, found shape ",
+                           t.shape().ToString());
+  }
+  return t.flat<TString>();
+}
+
+/// The files that the device lets kernels reach; reading them ends when the step is cancelled.
+StatusOr<FileContext> FilesFor(const KernelContext& ctx) {
+  FileContext files;
+  TENON_ASSIGN_OR_RETURN(files.files, FilesOf(ctx.device().files()));
+  files.cancellation = ctx.step().cancellation;
+  return files;
+}
+
+Status ReadFileKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const std::string path, ScalarText(ctx.input(0), "filename"));
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  TENON_ASSIGN_OR_RETURN(std::string content, ReadFile(path, files));
+  ctx.set_output(0, Tensor::Scalar(std::move(content)));
+  return OkStatus();
+}
+
+Status WriteFileKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const std::string path, ScalarText(ctx.input(0), "filename"));
+  TENON_ASSIGN_OR_RETURN(const std::string content, ScalarText(ctx.input(1), "contents"));
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(path), files));
+  return WriteFile(path, content, files);
+}
+
+Status SaveKernel(KernelContext& ctx) {
+  const int count = ctx.num_inputs() - 3;
+  TENON_ASSIGN_OR_RETURN(const std::string prefix, ScalarText(ctx.input(0), "prefix"));
+  TENON_ASSIGN_OR_RETURN(const auto names, Texts(ctx.input(1), "tensor_names", count));
+  TENON_ASSIGN_OR_RETURN(const auto specs, Texts(ctx.input(2), "shape_and_slices", count));
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  TENON_ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(prefix, files));
+  for (int i = 0; i < count; ++i) {
+    TENON_RETURN_IF_ERROR(files.CheckCancelled());
+    const Tensor& value = ctx.input(3 + i);
+    if (specs[i].empty()) {
+      TENON_RETURN_IF_ERROR(writer->Add(names[i], value));
+      continue;
+    }
+    TENON_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(specs[i]));
+    TENON_ASSIGN_OR_RETURN(const TensorSlice slice, part.slice.Resolve(part.full_shape));
+    if (!(slice.shape() == value.shape())) {
+      return InvalidArgument("Slice in shape_and_slice specification ", specs[i],
+                             " does not match the shape of the tensor to save: ",
+                             value.shape().ToString(), ", tensor: ", names[i]);
+    }
+    TENON_RETURN_IF_ERROR(writer->AddSlice(names[i], part.full_shape, part.slice, value));
+  }
+  return writer->Finish();
+}
+
+StatusOr<Tensor> RestoreOne(const BundleReader& reader, std::string_view name,
+                            std::string_view spec, DType wanted) {
+  TENON_ASSIGN_OR_RETURN(const BundleEntry* entry, reader.Find(name));
+  if (entry->dtype != wanted) {
+    return InvalidArgument("tensor_name = ", name, "; expected dtype ", ToString(wanted),
+                           " does not equal original dtype ", ToString(entry->dtype));
+  }
+  if (spec.empty()) return reader.Read(name);
+  TENON_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(spec));
+  if (!(part.full_shape == entry->shape)) {
+    return InvalidArgument("tensor_name = ", name, "; shape in shape_and_slice spec ",
+                           part.full_shape.ToString(),
+                           " does not match the shape stored in "
+                           "checkpoint: ",
+                           entry->shape.ToString());
+  }
+  return reader.ReadSlice(name, part.slice);
+}
+
+Status RestoreKernel(KernelContext& ctx) {
+  const int count = ctx.num_outputs();
+  TENON_ASSIGN_OR_RETURN(const std::string prefix, ScalarText(ctx.input(0), "prefix"));
+  TENON_ASSIGN_OR_RETURN(const auto names, Texts(ctx.input(1), "tensor_names", count));
+  TENON_ASSIGN_OR_RETURN(const auto specs, Texts(ctx.input(2), "shape_and_slices", count));
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  TENON_ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(prefix, files));
+  for (int i = 0; i < count; ++i) {
+    TENON_RETURN_IF_ERROR(files.CheckCancelled());
+    TENON_ASSIGN_OR_RETURN(Tensor value,
+                           RestoreOne(*reader, names[i], specs[i], ctx.output_type(i)));
+    ctx.set_output(i, std::move(value));
+  }
+  return OkStatus();
+}
+
+/// A whole tensor's shape is not known before the file is read; a slice's is.
+Status RestoreShape(ShapeContext& c) {
+  const Tensor* specs = c.constant(2);
+  if (specs == nullptr || specs->dtype() != DType::kString ||
+      specs->num_elements() != c.num_outputs()) {
+    return OkStatus();
+  }
+  for (int i = 0; i < c.num_outputs(); ++i) {
+    const TString& spec = specs->data<TString>()[i];
+    if (spec.empty()) continue;
+    TENON_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(spec));
+    TENON_ASSIGN_OR_RETURN(const TensorSlice slice, part.slice.Resolve(part.full_shape));
+    c.set_output(i, slice.shape());
+  }
+  return OkStatus();
+}
+
+class MergeCheckpointsKernel final : public Kernel {
+ public:
+  explicit MergeCheckpointsKernel(KernelConstruction& c)
+      : Kernel(c),
+        delete_old_dirs_(c.Attr<bool>("delete_old_dirs")),
+        allow_missing_(c.Attr<bool>("allow_missing_files")) {}
+  Status Compute(KernelContext& ctx) const override {
+    const Tensor& list = ctx.input(0);
+    if (list.rank() != 1) {
+      return InvalidArgument("Input checkpoint_prefixes should be an 1-D tensor, got ",
+                             list.shape().ToString(), " instead.");
+    }
+    TENON_ASSIGN_OR_RETURN(const std::string merged,
+                           ScalarText(ctx.input(1), "destination_prefix"));
+    const std::vector<std::string> prefixes(list.flat<TString>().begin(),
+                                            list.flat<TString>().end());
+    TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+    TENON_RETURN_IF_ERROR(
+        MergeBundles(prefixes, merged, {.allow_missing = allow_missing_, .files = files}));
+    if (delete_old_dirs_) RemoveEmptyFolders(prefixes, FolderOf(merged), files);
+    return OkStatus();
+  }
+
+ private:
+  /// The folders that held the parts; one that still holds something else stays.
+  static void RemoveEmptyFolders(const std::vector<std::string>& prefixes, const std::string& keep,
+                                 const FileContext& files) {
+    std::set<std::string> folders;
+    for (const std::string& p : prefixes) folders.insert(FolderOf(p));
+    for (const std::string& folder : folders) {
+      if (folder.empty() || folder == keep) continue;
+      const auto content = ListFolder(folder, files);
+      if (content.ok() && content->empty()) RemoveFile(folder, files).IgnoreError();
+    }
+  }
+
+  const bool delete_old_dirs_;
+  const bool allow_missing_;
+};
+
+constexpr char kNeedsFiles[] = "reads or writes files; io_ops_test covers it";
+
+}  // namespace
+
+void RegisterIoKernels(OpRegistry& ops) {
+  ops.Get("ReadFile")
+      .Shape(ScalarShape)
+      .Kernel(kCpu, ReadFileKernel)
+      .NoExample(kNeedsFiles);
+  ops.Get("WriteFile")
+      .Shape(NoOutputShape)
+      .Kernel(kCpu, WriteFileKernel)
+      .NoExample(kNeedsFiles);
+  ops.Get("SaveV2")
+      .Shape(NoOutputShape)
+      .Kernel(kCpu, SaveKernel)
+      .NoExample(kNeedsFiles);
+  ops.Get("RestoreV2")
+      .Shape(RestoreShape)
+      .Kernel(kCpu, RestoreKernel)
+      .NoExample(kNeedsFiles);
+  ops.Get("MergeV2Checkpoints")
+      .Shape(NoOutputShape)
+      .Kernel<MergeCheckpointsKernel>(kCpu)
+      .NoExample(kNeedsFiles);
+}
+
+}  // namespace tenon

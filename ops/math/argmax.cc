@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "core/kernel.h"
+#include "core/parallel.h"
+#include "ops/arguments.h"
+#include "ops/maths.h"
+#include "ops/math/register.h"
+
+namespace tenon {
+namespace {
+
+/// The first of the largest (or smallest) elements. Comparisons with NaN are false, so that a NaN
+/// is never chosen after another element: of [1, NaN, 3] the largest is at 2.
+template <bool kMax, typename T>
+int64_t BestIndex(const T* x, int64_t n, int64_t stride) {
+  using C = ComputeType<T>;
+  C best = kMax ? std::numeric_limits<C>::lowest() : std::numeric_limits<C>::max();
+  int64_t index = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const C v = static_cast<C>(x[i * stride]);
+    if (kMax ? v > best : v < best) {
+      best = v;
+      index = i;
+    }
+  }
+  return index;
+}
+
+template <bool kMax>
+Status ArgBestCpu(KernelContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  if (ctx.input(1).rank() != 0) {
+    return InvalidArgument("dim must be a scalar, but received tensor of shape: ",
+                           ctx.input(1).shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(const int64_t dimension, ReadInteger(ctx.input(1), "dimension"));
+  if (dimension < -x.rank() || dimension >= x.rank()) {
+    return InvalidArgument("Expected dimension in the range [", -x.rank(), ", ", x.rank(),
+                           "), but got ", dimension);
+  }
+  const int axis = static_cast<int>(dimension < 0 ? dimension + x.rank() : dimension);
+  const int64_t n = x.dim(axis);
+  if (n == 0) {
+    return InvalidArgument("Reduction axis ", axis, " is empty in shape ", x.shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape().WithoutDim(axis)));
+  const int64_t inner = Product(x.shape().dims(), axis + 1, x.rank());
+  using Types = decltype(ConcatTypes(RealTypes(), TypeList<bool>()));
+  Dispatch(x.dtype(), Types(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* in = x.data<T>();
+    ParallelFor(y->num_elements(), static_cast<double>(n), [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        const T* run = in + o / inner * n * inner + o % inner;
+        const int64_t best = BestIndex<kMax>(run, n, inner);
+        switch (y->dtype()) {
+          case DType::kInt64: y->data<int64_t>()[o] = best; break;
+          case DType::kInt32: y->data<int32_t>()[o] = static_cast<int32_t>(best); break;
+          case DType::kInt16: y->data<int16_t>()[o] = static_cast<int16_t>(best); break;
+          default: y->data<uint16_t>()[o] = static_cast<uint16_t>(best); break;
+        }
+      }
+    });
+  });
+  return OkStatus();
+}
+
+Status ArgBestShape(ShapeContext& c) {
+  const PartialShape& x = c.input(0);
+  if (!x.rank_known()) return OkStatus();
+  if (x.rank() == 0) return InvalidArgument("the input must have a dimension, found a scalar");
+  const Tensor* dimension = c.constant(1);
+  if (dimension == nullptr || dimension->rank() != 0) {
+    c.set_output(0, PartialShape::OfRank(x.rank() - 1));
+    return OkStatus();
+  }
+  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(*dimension, x.rank(), "dimension"));
+  DimVector dims(x.dims().begin(), x.dims().end());
+  dims.erase(dims.begin() + axis);
+  c.set_output(0, PartialShape(absl::Span<const int64_t>(dims)));
+  return OkStatus();
+}
+
+void Add(OpBuilder&& op, Status (*compute)(KernelContext&)) {
+  using Types = decltype(ConcatTypes(RealTypes(), TypeList<bool>()));
+  op.Shape(ArgBestShape).NotDifferentiable()
+      .Example({Shape{2, 3}, Tensor::Scalar<int32_t>(1)})
+      .Example({Shape{2, 3, 4}, Tensor::Scalar<int64_t>(-2)});
+  op.Kernel(kCpu, compute, {{{"T", DTypesOf(Types())}}, {"dimension"}});
+}
+
+}  // namespace
+
+void RegisterArgMax(OpRegistry& ops) {
+  Add(ops.Get("ArgMax"), ArgBestCpu<true>);
+  Add(ops.Get("ArgMin"), ArgBestCpu<false>);
+}
+
+}  // namespace tenon

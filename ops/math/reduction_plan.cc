@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ops/arguments.h"
+#include "ops/math/reduction.h"
+
+namespace tenon {
+
+StatusOr<std::vector<bool>> ReducedAxes(const Tensor& axes, int rank) {
+  if (axes.rank() > 1) {
+    return InvalidArgument("reduction axes must be a scalar or a vector, found shape ",
+                           axes.shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(const DimVector values, ReadIntegers(axes, "reduction axes"));
+  std::vector<bool> reduced(rank, false);
+  for (const int64_t axis : values) {
+    if (axis < -rank || axis >= rank) {
+      return InvalidArgument("Invalid reduction dimension (", axis, " for input with ", rank,
+                             " dimension(s)");
+    }
+    const int i = static_cast<int>(axis < 0 ? axis + rank : axis);
+    if (reduced[i]) {
+      return InvalidArgument("Invalid reduction arguments: Axes contains duplicate dimension: ", i);
+    }
+    reduced[i] = true;
+  }
+  return reduced;
+}
+
+ReductionPlan PlanReduction(const Shape& input, const std::vector<bool>& reduced, bool keep_dims) {
+  ReductionPlan plan;
+  DimVector shape;
+  for (int i = 0; i < input.rank(); ++i) {
+    if (!reduced[i]) {
+      shape.push_back(input.dim(i));
+      plan.num_kept *= input.dim(i);
+    } else {
+      if (keep_dims) shape.push_back(1);
+      plan.num_reduced *= input.dim(i);
+    }
+  }
+  plan.shape = Shape(shape);
+  int64_t stride = 1;
+  bool first = true, last_reduced = false;
+  for (int i = input.rank() - 1; i >= 0; --i) {
+    if (input.dim(i) == 1) continue;
+    std::vector<ReductionPlan::Dim>& dims = reduced[i] ? plan.reduced : plan.kept;
+    if (first) plan.inner_is_reduced = reduced[i];
+    if (!first && reduced[i] == last_reduced) {
+      dims.back().size *= input.dim(i);
+    } else {
+      dims.push_back({input.dim(i), stride});
+    }
+    first = false;
+    last_reduced = reduced[i];
+    stride *= input.dim(i);
+  }
+  std::reverse(plan.kept.begin(), plan.kept.end());
+  std::reverse(plan.reduced.begin(), plan.reduced.end());
+  return plan;
+}
+
+Status ReductionShape(ShapeContext& c) {
+  const PartialShape& input = c.input(0);
+  const bool keep_dims = c.attrs().GetOr<bool>("keep_dims", false);
+  const Tensor* axes = c.constant(1);
+  if (!input.rank_known()) return OkStatus();
+  if (axes == nullptr) {
+    if (keep_dims) c.set_output(0, PartialShape::OfRank(input.rank()));
+    return OkStatus();
+  }
+  TENON_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedAxes(*axes, input.rank()));
+  DimVector dims;
+  for (int i = 0; i < input.rank(); ++i) {
+    if (!reduced[i]) {
+      dims.push_back(input.dim(i));
+    } else if (keep_dims) {
+      dims.push_back(1);
+    }
+  }
+  c.set_output(0, PartialShape(absl::Span<const int64_t>(dims)));
+  return OkStatus();
+}
+
+OffsetWalk::OffsetWalk(const ReductionPlan::Dim* dims, size_t count, int64_t start)
+    : dims_(dims), index_(count) {
+  for (size_t d = count; d-- > 0;) {
+    index_[d] = start % dims_[d].size;
+    start /= dims_[d].size;
+    offset_ += index_[d] * dims_[d].stride;
+  }
+}
+
+void OffsetWalk::Next() {
+  for (size_t d = index_.size(); d-- > 0;) {
+    offset_ += dims_[d].stride;
+    if (++index_[d] < dims_[d].size) return;
+    offset_ -= dims_[d].stride * dims_[d].size;
+    index_[d] = 0;
+  }
+}
+
+}  // namespace tenon

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "core/counted_memory.h"
+#include "core/kernel.h"
+#include "core/parallel.h"
+#include "ops/composition.h"
+#include "ops/nn/nn_ops.h"
+#include "ops/nn/register.h"
+#include "ops/nn/softmax_rows.h"
+
+namespace tenon {
+namespace {
+
+constexpr double kExpNs = 1.5;
+
+template <typename C>
+void SoftmaxRow(const C* x, C* y, int64_t n) {
+  const C sum = RowExp(x, RowMax(x, n), y, n);
+  const C scale = C(1) / sum;
+  TENON_SIMD
+  for (int64_t i = 0; i < n; ++i) y[i] *= scale;
+}
+
+/// `scratch` has room for n values.
+template <typename C>
+void LogSoftmaxRow(const C* x, C* y, int64_t n, C* scratch) {
+  const C max = RowMax(x, n);
+  const C log_sum = std::log(RowExp(x, max, scratch, n));
+  TENON_SIMD
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - max - log_sum;
+}
+
+template <typename T>
+void Rows(bool logarithm, const T* x, T* y, int64_t rows, int64_t n) {
+  using C = ComputeType<T>;
+  ParallelFor(rows, kExpNs * static_cast<double>(n) + 20, [&](int64_t begin, int64_t end) {
+    CountedVector<C> scratch(std::is_same_v<C, T> && !logarithm ? 0 : n), wide(scratch.size());
+    for (int64_t r = begin; r < end; ++r) {
+      const T* in = x + r * n;
+      T* out = y + r * n;
+      if constexpr (std::is_same_v<C, T>) {
+        logarithm ? LogSoftmaxRow(in, out, n, scratch.data()) : SoftmaxRow(in, out, n);
+      } else {
+        for (int64_t i = 0; i < n; ++i) wide[i] = static_cast<C>(in[i]);
+        logarithm ? LogSoftmaxRow(wide.data(), wide.data(), n, scratch.data())
+                  : SoftmaxRow(wide.data(), wide.data(), n);
+        for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(wide[i]);
+      }
+    }
+  });
+}
+
+template <bool kLogarithm>
+Status SoftmaxCpu(KernelContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  if (x.rank() < 1) {
+    return InvalidArgument("logits must have >= 1 dimension, got ", x.shape().ToString());
+  }
+  const void* in = x.raw_data();
+  const int64_t n = x.dim(x.rank() - 1), total = x.num_elements();
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, x.shape()));
+  if (total == 0) return OkStatus();
+  Dispatch(x.dtype(), FloatTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    Rows(kLogarithm, static_cast<const T*>(in), y->data<T>(), total / n, n);
+  });
+  return OkStatus();
+}
+
+Status AtLeastVector(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.WithRankAtLeast(0, 1));
+  c.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+void SoftmaxGrad(GradContext& g) {
+  // (dy - sum(dy * y)) * y
+  const Output y(&g.node()), dy = g.dy(0);
+  g.dx(0) = Mul(Sub(dy, Sum(Mul(dy, y), {-1}, {.keep_dims = true})), y);
+}
+
+void LogSoftmaxGrad(GradContext& g) {
+  const Output softmax = Exp(g.out(0)), dy = g.dy(0);
+  g.dx(0) = Sub(dy, Mul(Sum(dy, {-1}, {.keep_dims = true}), softmax));
+}
+
+}  // namespace
+
+void RegisterSoftmax(OpRegistry& ops) {
+  ops.Get("Softmax")
+      .Shape(AtLeastVector).Kernel(kCpu, SoftmaxCpu<false>).Grad(SoftmaxGrad)
+      .Example({Shape{2, 3}}).Example({Shape{2, 3, 4}}).Example({Shape{5}});
+  ops.Get("LogSoftmax")
+      .Shape(AtLeastVector).Kernel(kCpu, SoftmaxCpu<true>).Grad(LogSoftmaxGrad)
+      .Example({Shape{2, 3}}).Example({Shape{2, 3, 4}}).Example({Shape{5}});
+}
+
+}  // namespace tenon

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/state/variables.h"
+
+#include "core/interruption.h"
+#include "ops/elements.h"
+
+namespace tenon {
+
+StatusOr<const ResourceHandle*> HandleInput(const KernelContext& ctx, int i) {
+  const Tensor& t = ctx.input(i);
+  if (t.dtype() != DType::kResource || t.num_elements() != 1) {
+    return InvalidArgument("input ", i, " must be a resource handle, found ", ToString(t.dtype()),
+                           t.shape().ToString());
+  }
+  const ResourceHandle& handle = t.scalar<ResourceHandle>();
+  if (!handle.device.empty() && handle.device != ctx.device().name()) {
+    return InvalidArgument("Trying to access resource ", handle.name, " located in device ",
+                           handle.device, " from device ", ctx.device().name());
+  }
+  return &handle;
+}
+
+StatusOr<ResourceStore*> StepResources(const KernelContext& ctx) {
+  if (ctx.step().step_resources == nullptr) return Internal("the step has no resources");
+  return ctx.step().step_resources;
+}
+
+StatusOr<Tensor> ForVariable(Tensor value) {
+  if (!value.buffer() || value.raw_data() == value.buffer()->data()) return value;
+  const InterruptibleBy nothing(nullptr);  // the variable would get a part of the value
+  TENON_ASSIGN_OR_RETURN(Tensor copy,
+                         Tensor::Allocate(CpuAllocator(), value.dtype(), value.shape()));
+  CopyElements(value.dtype(), value.raw_data(), copy.raw_data(), value.num_elements());
+  return copy;
+}
+
+Status UninitializedVariable(const ResourceStore& store, const ResourceHandle& handle) {
+  const std::string_view container =
+      handle.container.empty() ? store.default_container() : std::string_view(handle.container);
+  return FailedPrecondition(
+      "Could not find variable ", handle.name,
+      ". This could mean that the variable has been deleted. In TF1, it can also mean the variable "
+      "is uninitialized. Debug info: container=",
+      container, ", status error message=Resource ", container, "/", handle.name,
+      "/N10tensorflow3VarE does not exist.");
+}
+
+StatusOr<std::shared_ptr<VariableResource>> VariableInput::Find(const KernelContext& ctx,
+                                                        DType dtype) const {
+  std::shared_ptr<VariableResource> found;
+  if (VariableResource* ref = ctx.ref(index_)) {
+    // The kernel that made the reference keeps the variable; this pointer only borrows it.
+    found = std::shared_ptr<VariableResource>(std::shared_ptr<VariableResource>(), ref);
+  } else {
+    TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, index_));
+    auto resource = cache_.Find(ctx.resources(), *handle);
+    if (!resource.ok()) return UninitializedVariable(ctx.resources(), *handle);
+    found = *std::move(resource);
+  }
+  if (dtype != DType::kInvalid && found->dtype() != dtype) {
+    return InvalidArgument("the variable is ", ToString(found->dtype()), ", wanted ",
+                           ToString(dtype));
+  }
+  return found;
+}
+
+}  // namespace tenon

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/tensor_array/tensor_array.h"
+
+#include "ops/elements.h"
+#include "ops/maths.h"
+
+namespace tenon {
+namespace {
+
+/// What a growing array may come to hold; an index from outside must not exhaust memory.
+constexpr int64_t kMaxSize = int64_t{1} << 28;
+
+StatusOr<Tensor> SumOf(const Tensor& a, const Tensor& b) {
+  if (!(a.shape() == b.shape())) {
+    return InvalidArgument("cannot add up gradients of shapes ", a.shape().ToString(), " and ",
+                           b.shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor sum, Tensor::Allocate(CpuAllocator(), a.dtype(), a.shape()));
+  const bool known = Dispatch(a.dtype(), NumericTypes(), [&](auto zero) {
+    using T = decltype(zero);
+    using C = ComputeType<T>;
+    const T *x = a.data<T>(), *y = b.data<T>();
+    T* out = sum.data<T>();
+    SerialFor(a.num_elements(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = T(Plus(C(x[i]), C(y[i])));
+    });
+  });
+  if (!known) return InvalidArgument("cannot add up gradients of ", ToString(a.dtype()));
+  return sum;
+}
+
+}  // namespace
+
+TensorArray::TensorArray(std::string name, const Options& options, int64_t size)
+    : name_(std::move(name)), dtype_(options.dtype), options_(options), elements_(size) {}
+
+Status TensorArray::CheckOpen() const {
+  if (closed_) return InvalidArgument("TensorArray ", name_, " has already been closed.");
+  return OkStatus();
+}
+
+Status TensorArray::Write(int64_t index, Tensor value) {
+  MutexLock lock(mu_);
+  TENON_RETURN_IF_ERROR(CheckOpen());
+  if (value.dtype() != dtype_) {
+    return InvalidArgument("TensorArray ", name_, ": TensorArray dtype is ", ToString(dtype_),
+                           " but Op is trying to write dtype ", ToString(value.dtype()), ".");
+  }
+  const int64_t size = static_cast<int64_t>(elements_.size());
+  if (index < 0 || (index >= size && !options_.dynamic_size) || index >= kMaxSize) {
+    return InvalidArgument("TensorArray ", name_, ": Tried to write to index ", index,
+                           " but array is not resizeable and size is: ", size);
+  }
+  if (!options_.element_shape.IsCompatibleWith(value.shape())) {
+    return InvalidArgument("TensorArray ", name_, ": Could not write to TensorArray index ", index,
+                           " because the value shape is ", value.shape().ToString(),
+                           " which is incompatible with the TensorArray's inferred element shape: ",
+                           options_.element_shape.ToString(), ".");
+  }
+  if (index >= size) elements_.resize(index + 1);
+  Element& element = elements_[index];
+  if (element.cleared) {
+    return InvalidArgument("TensorArray ", name_, ": Could not write to TensorArray index ", index,
+                           " because it has already been read.");
+  }
+  if (element.written && !options_.is_gradient) {
+    return InvalidArgument("TensorArray ", name_, ": Could not write to TensorArray index ", index,
+                           " because it has already been written to.");
+  }
+  if (options_.identical_shapes) options_.element_shape = value.shape();
+  if (element.written) {
+    TENON_ASSIGN_OR_RETURN(value, SumOf(element.value, value));
+  }
+  element.shape = value.shape();
+  element.value = std::move(value);
+  element.written = true;
+  return OkStatus();
+}
+
+StatusOr<Tensor> TensorArray::Read(int64_t index) {
+  MutexLock lock(mu_);
+  TENON_RETURN_IF_ERROR(CheckOpen());
+  if (index < 0 || index >= static_cast<int64_t>(elements_.size())) {
+    return InvalidArgument("TensorArray ", name_, ": Tried to read from index ", index,
+                           " but array size is: ", elements_.size());
+  }
+  Element& element = elements_[index];
+  if (element.cleared) {
+    return InvalidArgument("TensorArray ", name_, ": Could not read index ", index,
+                           " twice because it was cleared after previous read (perhaps try setting "
+                           "clear_after_read = false?)");
+  }
+  if (!element.written) {
+    const PartialShape& shape = element.shape.rank_known() ? element.shape : options_.element_shape;
+    if (!shape.IsFullyKnown()) {
+      return InvalidArgument("TensorArray ", name_, ": Could not read from TensorArray index ",
+                             index,
+                             ": it was not written, and the element shape is not fully "
+                             "defined: ",
+                             shape.ToString());
+    }
+    TENON_ASSIGN_OR_RETURN(element.value,
+                           Tensor::Allocate(CpuAllocator(), dtype_, shape.ToShape()));
+    ZeroElements(&element.value);
+    element.written = true;
+  }
+  if (!options_.clear_after_read) return element.value;
+  element.cleared = true;
+  return std::move(element.value);
+}
+
+StatusOr<int64_t> TensorArray::Size() const {
+  MutexLock lock(mu_);
+  TENON_RETURN_IF_ERROR(CheckOpen());
+  return static_cast<int64_t>(elements_.size());
+}
+
+Status TensorArray::Grow(int64_t size) {
+  MutexLock lock(mu_);
+  TENON_RETURN_IF_ERROR(CheckOpen());
+  if (size <= static_cast<int64_t>(elements_.size())) return OkStatus();
+  if (!options_.dynamic_size || size > kMaxSize) {
+    return InvalidArgument("TensorArray ", name_, ": ", size,
+                           " elements are needed, but the array "
+                           "is not resizeable and size is: ",
+                           elements_.size());
+  }
+  elements_.resize(size);
+  return OkStatus();
+}
+
+StatusOr<PartialShape> TensorArray::ElementShape(const PartialShape& also) const {
+  MutexLock lock(mu_);
+  TENON_RETURN_IF_ERROR(CheckOpen());
+  return options_.element_shape.MergeWith(also);
+}
+
+StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string name) {
+  MutexLock lock(mu_);
+  TENON_RETURN_IF_ERROR(CheckOpen());
+  options_.dynamic_size = false;
+  Options options = options_;
+  options.is_gradient = true;
+  auto gradient = std::make_shared<TensorArray>(std::move(name), options,
+                                                static_cast<int64_t>(elements_.size()));
+  MutexLock gradient_lock(gradient->mu_);
+  for (size_t i = 0; i < elements_.size(); ++i) {
+    gradient->elements_[i].shape = elements_[i].shape;
+  }
+  return gradient;
+}
+
+void TensorArray::Close() {
+  MutexLock lock(mu_);
+  closed_ = true;
+  elements_.clear();
+}
+
+}  // namespace tenon

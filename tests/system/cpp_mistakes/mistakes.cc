@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "tenon/tenon.h"
+
+// What users do wrong in C++. `mistakes NAME` makes one of these mistakes and prints the status
+// that comes of it; `mistakes` lists the names. A line with the comment `here` is the one that the
+// message must name: cpp_mistakes_test.py looks for it.
+
+using namespace tenon;
+
+namespace {
+
+/// What was built, when a session is opened on it.
+Status Open(const Graph& graph) { return MakeLocalSession(graph).status(); }
+
+Output Floats(const PartialShape& shape) { return Placeholder(DType::kFloat, shape); }
+
+// Mistakes of building: what they give is found when a session is opened.
+
+void WrongDtype() {
+  const Output x = Floats({2, 2}), n = Placeholder(DType::kInt32, {2, 2});
+  MatMul(x, n);  // here
+}
+
+void WrongDtypeOfAnOperator() {
+  const Output x = Floats({2}), n = Placeholder(DType::kInt32, {2});
+  (void)(x + n);  // here
+}
+
+void InnerDimensions() {
+  const Output x = Floats({2, 3});
+  MatMul(x, x, {.name = "product"});  // here
+}
+
+void NoBroadcast() {
+  const Output x = Floats({2, 3}), y = Floats({4});
+  const Output z = Square(x) - y;  // here
+  Exp(z);
+}
+
+void FailedOutput() {
+  const Output x = Floats({2, 3});
+  const Output product = MatMul(x, x);  // here
+  Relu(product);
+  Sum(product + x);
+}
+
+/// Fails the outer graph with what was wrong in the other one.
+void InAnotherGraph(const std::function<void()>& build) {
+  Graph& outer = *CurrentBuilding().graph;
+  Graph other(AllOps());
+  const GraphBuilding building(other);
+  build();
+  outer.Fail(building.status());
+}
+
+void AnotherGraph() {
+  const Output x = Floats({});
+  InAnotherGraph([&] { Neg(x); });  // here
+}
+
+void AnotherGraphInDependencies() {
+  const Output x = Floats({});
+  InAnotherGraph([&] {
+    const ControlDependencies after({x});  // here
+    NoOp();
+  });
+}
+
+void AnotherGraphInColocation() {
+  const Output x = Floats({});
+  InAnotherGraph([&] {
+    const ColocateWith beside(x);  // here
+    NoOp();
+  });
+}
+
+void AnotherGraphInGradients() {
+  for (int i = 0; i < 100; ++i) NoOp();
+  const Output x = Floats({});
+  const Output y = Square(x);
+  InAnotherGraph([&] { Gradients(y, x); });  // here
+}
+
+void MisspeltAttribute() {
+  const Output x = Floats({2, 2});
+  NodeBuilder("MatMul")  // here
+      .Input(x)
+      .Input(x)
+      .Attr("transpose_A", true)
+      .Finish();
+}
+
+void WrongAttribute() {
+  const Output x = Floats({2, 2});
+  NodeBuilder("MatMul").Input(x).Input(x).Attr("transpose_a", 1.5f).Finish();  // here
+}
+
+void MissingAttribute() {
+  NodeBuilder("Placeholder").Finish();  // here
+}
+
+void UnknownOp() {
+  NodeBuilder("MatMull", "product").Finish();  // here
+}
+
+void NumberOfInputs() {
+  const Output x = Floats({2, 2});
+  NodeBuilder("MatMul").Input(x).Finish();  // here
+}
+
+void EmptyList() {
+  AddN({});  // here
+}
+
+void LeftOut() {
+  const Output x = Floats({2, 2});
+  MatMul(x, {});  // here
+}
+
+void NodeName() {
+  Placeholder(DType::kFloat, {}, {.name = "a b:1"});  // here
+}
+
+void VariableName() {
+  const Variable w("my weights", 0.0f);  // here
+}
+
+void ScopeName() {
+  const NameScope scope("hidden layer");  // here
+  Floats({});
+}
+
+void EmptyScopeName() {
+  const NameScope scope("");  // here
+  Floats({});
+}
+
+void NeverAssigned() {
+  Output x;
+  Neg(x);  // here
+}
+
+void NeverAssignedDependency() {
+  Output x;
+  const ControlDependencies after({x});  // here
+  NoOp();
+}
+
+void NeverAssignedNeighbour() {
+  Output x;
+  const ColocateWith beside(x);  // here
+  NoOp();
+}
+
+void NeverAssignedVariable() {
+  Variable w;
+  const Output x = Floats({});
+  (void)(w * x);  // here
+}
+
+void NeverAssignedLoss() {
+  const Variable w("w", 0.0f);
+  Output loss;
+  GradientDescent(0.1).Minimize(loss);  // here
+}
+
+void GradientOfAnInt() {
+  const Output n = Placeholder(DType::kInt32, {});
+  Gradients(Square(n), n);  // here
+}
+
+void NoPath() {
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"}), y = Floats({});
+  Gradients(Square(y), x);  // here
+}
+
+void NoGradient() {
+  const Output x = Placeholder(DType::kDouble, {2, 2});
+  const Output y = Digamma(x);
+  Gradients(y, x);  // here
+}
+
+void NumberOfGradYs() {
+  const Output x = Floats({});
+  Gradients(Square(x), x, {.grad_ys = {x, x}});  // here
+}
+
+void NoOutput() {
+  Neg(NoOp());  // here
+}
+
+void NoSuchOutput() {
+  Neg(Output(Floats({}).node, 3));  // here
+}
+
+void ShapeOfGradYs() {
+  const Output x = Floats({2});
+  Gradients(Square(x), x, {.grad_ys = {Const({1.0, 2.0, 3.0})}});  // here
+}
+
+void NoVariable() {
+  const Output x = Floats({});
+  GradientDescent(0.1).Minimize(Square(x));  // here
+}
+
+void NoTrainableVariable() {
+  const Variable w("w", 0.0f, {.trainable = false});
+  GradientDescent(0.1).Minimize(Square(w));  // here
+}
+
+void UnusedVariable() {
+  const Variable w("w", 0.0f), unused("unused", 0.0f);
+  GradientDescent(0.1).Minimize(Square(w));  // here
+}
+
+void Fraction() {
+  const Output n = Placeholder(DType::kInt32, {});
+  (void)(n * 3.5);  // here
+}
+
+void OutOfRange() {
+  const Output n = Placeholder(DType::kUInt8, {});
+  (void)(n + 300);  // here
+}
+
+void Text() {
+  const Output x = Floats({});
+  (void)(x + "one");  // here
+}
+
+void ConstDtype() {
+  Const(-1, {.dtype = DType::kUInt8});  // here
+}
+
+void Braces() {
+  const Output x = Floats({2, 3});
+  (void)Add(x, {{1, 2, 3}, {4, 5}});  // here
+}
+
+void DeeperBraces() {
+  Const({{1, 2}, 3});  // here
+}
+
+void UnknownShapeOfAVariable() {
+  const Output x = Floats({-1, 3});
+  const Variable w("w", x);  // here
+}
+
+void DeviceName() {
+  const DeviceScope on("/job:ps/tusk:1");  // here
+  Floats({});
+}
+
+void FirstOfMany() {
+  const Output x = Floats({2, 3});
+  MatMul(x, x);  // here
+  UnknownOp();
+  ScopeName();
+  NoVariable();
+}
+
+/// Nothing that is asked after a mistake does harm.
+void AskedAfterwards() {
+  const Output x = Floats({2, 3});
+  const Output bad = MatMul(x, x);  // here
+  Node* const node = GradientDescent(0.1).Minimize(bad);
+  const Variable w("w", bad);
+  const auto both = Split(0, bad, 2);
+  if (bad || !bad.name().empty() || bad.shape().rank_known() || bad.dtype() != DType::kInvalid ||
+      !node->name().empty() || node->num_outputs() != 0 || both[0] || both[1] || w.ref() ||
+      w.value() || !GlobalVariablesInitializer()->name().empty()) {
+    std::cerr << "what was not built has a value\n";
+  }
+}
+
+// Mistakes of running: the message names the tensor.
+
+struct Model {
+  Output x = Placeholder(DType::kFloat, {2}, {.name = "x"});
+  Variable w{"w", 2.0f};
+  Output y = Mul(w, x, {.name = "y"});
+  Output count = Size(x, {.name = "count"});
+  Node* init = GlobalVariablesInitializer();
+};
+/// while (i < 10) i += 5, whose 5 is a constant outside of the loop.
+Status OutsideOfTheLoop(Session&, const Model&) {
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Output outside = Const(5, {.name = "five"});
+  const Output entered = Enter(0, "loop");
+  const auto merged = Merge({entered, entered});
+  const Output more = LoopCond(merged.output < Enter(10, "loop", {.is_constant = true}));
+  const auto [leaving, staying] = Switch(merged.output, more);
+  const Output next = NextIteration(Add(staying, outside, {.name = "sum"}));
+  TENON_RETURN_IF_ERROR(graph.Connect(next, merged.output.node, 1));
+  const Output result = Exit(leaving);
+  TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph));
+  return session->Run<int32_t>({}, result).status();
+}
+
+using Running = Status(Session& session, const Model& m);
+
+const std::vector<float> kTwo = {1, 2};
+
+const std::map<std::string, Running*> kRunning = {
+    {"a constant outside of the loop", OutsideOfTheLoop},
+    {"feeding an unknown name",
+     [](Session& s, const Model& m) {
+       return s.Run({{"z", kTwo}}, {m.y}).status();
+     }},
+    {"feeding an output that there is not",
+     [](Session& s, const Model& m) {
+       return s.Run({{"x:1", kTwo}}, {m.y}).status();
+     }},
+    {"feeding a double",
+     [](Session& s, const Model& m) {
+       return s.Run({{m.x, std::vector<double>{1, 2}}}, {m.y}).status();
+     }},
+    {"feeding a wrong shape",
+     [](Session& s, const Model& m) {
+       return s.Run({{m.x, std::vector<float>{1, 2, 3}}}, {m.y}).status();
+     }},
+    {"feeding a prepared step a wrong shape",
+     [](Session& s, const Model& m) -> Status {
+       TENON_ASSIGN_OR_RETURN(const auto step, s.Prepare({m.x}, {m.y}));
+       std::vector<Tensor> fetched;
+       return step->Run({Tensor::Vector<float>({1, 2, 3})}, &fetched);
+     }},
+    {"feeding a prepared step too little",
+     [](Session& s, const Model& m) -> Status {
+       TENON_ASSIGN_OR_RETURN(const auto step, s.Prepare({m.x}, {m.y}));
+       std::vector<Tensor> fetched;
+       return step->Run({}, &fetched);
+     }},
+    {"calling without the feed",
+     [](Session& s, const Model& m) -> Status {
+       TENON_ASSIGN_OR_RETURN(const auto step, s.Prepare<Tensor>({m.x}, m.y));
+       return step().status();
+     }},
+    {"feeding twice",
+     [](Session& s, const Model& m) {
+       return s.Run({{m.x, kTwo}, {m.x, kTwo}}, {m.y}).status();
+     }},
+    {"feeding what was not built",
+     [](Session& s, const Model& m) {
+       return s.Run({{Output(), kTwo}}, {m.y}).status();
+     }},
+    {"not feeding", [](Session& s, const Model& m) { return s.Run({}, {m.y}).status(); }},
+    {"fetching an unknown name",
+     [](Session& s, const Model& m) {
+       return s.Run({{m.x, kTwo}}, {"z"}).status();
+     }},
+    {"fetching an output that there is not",
+     [](Session& s, const Model& m) {
+       return s.Run({{m.x, kTwo}}, {"y:7"}).status();
+     }},
+    {"fetching what was not built",
+     [](Session& s, const Model&) { return s.Run({}, {Output()}).status(); }},
+    {"fetching as a number what was not built",
+     [](Session& s, const Model&) { return s.Run<float>({}, Output()).status(); }},
+    {"preparing what was not built",
+     [](Session& s, const Model&) { return s.Prepare({}, {Output()}).status(); }},
+    {"running what was not built",
+     [](Session& s, const Model&) { return s.Run({}, {}, {FailedNode()}).status(); }},
+    {"running an unknown name",
+     [](Session& s, const Model&) { return s.Run({}, {}, {"z"}).status(); }},
+    {"fetching a node without output",
+     [](Session& s, const Model& m) { return s.Run({}, {m.init}).status(); }},
+    {"an int as a float",
+     [](Session& s, const Model& m) {
+       return s.Run<float>({{m.x, kTwo}}, m.count).status();
+     }},
+    {"ints as floats",
+     [](Session& s, const Model& m) {
+       return s.Run<std::vector<float>>({{m.x, kTwo}}, m.count).status();
+     }},
+    {"a vector as a float",
+     [](Session& s, const Model& m) -> Status {
+       TENON_RETURN_IF_ERROR(s.Run({}, {}, {m.init}).status());
+       return s.Run<float>({{m.x, kTwo}}, m.y).status();
+     }},
+    {"an int as a float, prepared",
+     [](Session& s, const Model& m) -> Status {
+       TENON_ASSIGN_OR_RETURN(const auto step, s.Prepare<float>({m.x}, m.count));
+       return step(Tensor::Vector(kTwo)).status();
+     }},
+    {"a variable that was not initialised",
+     [](Session& s, const Model& m) {
+       return s.Run({{m.x, kTwo}}, {m.y}).status();
+     }},
+};
+
+using Building = void();
+const std::map<std::string, Building*> kBuilding = {
+    {"WrongDtype", WrongDtype},
+    {"WrongDtypeOfAnOperator", WrongDtypeOfAnOperator},
+    {"InnerDimensions", InnerDimensions},
+    {"NoBroadcast", NoBroadcast},
+    {"FailedOutput", FailedOutput},
+    {"AnotherGraph", AnotherGraph},
+    {"AnotherGraphInDependencies", AnotherGraphInDependencies},
+    {"AnotherGraphInColocation", AnotherGraphInColocation},
+    {"AnotherGraphInGradients", AnotherGraphInGradients},
+    {"MisspeltAttribute", MisspeltAttribute},
+    {"WrongAttribute", WrongAttribute},
+    {"MissingAttribute", MissingAttribute},
+    {"UnknownOp", UnknownOp},
+    {"NumberOfInputs", NumberOfInputs},
+    {"EmptyList", EmptyList},
+    {"LeftOut", LeftOut},
+    {"NodeName", NodeName},
+    {"VariableName", VariableName},
+    {"ScopeName", ScopeName},
+    {"EmptyScopeName", EmptyScopeName},
+    {"NeverAssigned", NeverAssigned},
+    {"NeverAssignedDependency", NeverAssignedDependency},
+    {"NeverAssignedNeighbour", NeverAssignedNeighbour},
+    {"NeverAssignedVariable", NeverAssignedVariable},
+    {"NeverAssignedLoss", NeverAssignedLoss},
+    {"GradientOfAnInt", GradientOfAnInt},
+    {"NoPath", NoPath},
+    {"NoGradient", NoGradient},
+    {"NumberOfGradYs", NumberOfGradYs},
+    {"NoOutput", NoOutput},
+    {"NoSuchOutput", NoSuchOutput},
+    {"ShapeOfGradYs", ShapeOfGradYs},
+    {"NoVariable", NoVariable},
+    {"NoTrainableVariable", NoTrainableVariable},
+    {"UnusedVariable", UnusedVariable},
+    {"Fraction", Fraction},
+    {"OutOfRange", OutOfRange},
+    {"Text", Text},
+    {"ConstDtype", ConstDtype},
+    {"Braces", Braces},
+    {"DeeperBraces", DeeperBraces},
+    {"UnknownShapeOfAVariable", UnknownShapeOfAVariable},
+    {"DeviceName", DeviceName},
+    {"FirstOfMany", FirstOfMany},
+    {"AskedAfterwards", AskedAfterwards},
+};
+
+Status NoGraph() {
+  Neg(Output());  // here
+  return OkStatus();
+}
+
+Status RegisteredTwice() {
+  OpRegistry ops;
+  RegisterAllOps(ops);
+  RegisterAllOps(ops);
+  DeclareMathOps(ops);
+  Graph graph(ops);
+  const GraphBuilding building(graph);
+  const Output sum = Const(1) + 2;
+  TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph));
+  TENON_ASSIGN_OR_RETURN(const int32_t three, session->Run<int32_t>({}, sum));
+  return three == 3 ? OkStatus() : Internal("1 + 2 = ", three);
+}
+
+Status Make(const std::string& name) {
+  if (name == "NoGraph") return NoGraph();
+  if (name == "RegisteredTwice") return RegisteredTwice();
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  if (const auto found = kRunning.find(name); found != kRunning.end()) {
+    const Model model;
+    TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph));
+    return found->second(*session, model);
+  }
+  const auto found = kBuilding.find(name);
+  if (found == kBuilding.end()) return NotFound("no mistake is called ", name);
+  found->second();
+  return Open(graph);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2) {
+    const Status status = Make(argv[1]);
+    if (!status.ok()) std::cerr << status << '\n';
+    return status.ok() ? 0 : 1;
+  }
+  for (const auto& [name, make] : kBuilding) std::cout << name << '\n';
+  for (const auto& [name, make] : kRunning) std::cout << name << '\n';
+  std::cout << "NoGraph\nRegisteredTwice\n";
+  return 0;
+}

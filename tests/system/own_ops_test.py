@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ops of a user's own, declared and defined outside the tree: they run, have gradients and train in
+this process and on a server of the same program, and mistakes in their use are found."""
+import os
+import re
+import tempfile
+
+import outside_project
+
+FOLDER = "tests/system/own_ops"
+
+# scale = [1, 2], x = [[0.1, 0.2, 0.3], [0.1, 0.2, 0.5]], y = min(x * scale^2, 1), then the gradients of
+# sum(y) by x and scale, and scale and sum(y) after a step of gradient descent at rate 0.5.
+STEP = [[0.1, 0.2, 0.3, 0.4, 0.8, 1], [1, 1, 1, 4, 4, 0], [1.2, 1.2], [0.4, 1.4], [1.664]]
+
+
+def line_of_mistake():
+    source = outside_project.read(FOLDER, "main.cc").splitlines()
+    return next(n for n, line in enumerate(source, 1) if line.endswith("// a mistake"))
+
+
+def check(text):
+    *numbers, mistake = text.splitlines()
+    wanted = STEP + STEP  # here and on the server
+    assert len(numbers) == len(wanted), text
+    for line, values in zip(numbers, wanted):
+        found = [float(word) for word in line.split()]
+        assert len(found) == len(values), text
+        assert all(abs(f - v) < 1e-5 for f, v in zip(found, values)), (found, values)
+    pattern = (rf"INVALID_ARGUMENT: main\.cc:{line_of_mistake()}: node 'ScaleRows_\d+' \(ScaleRows\): "
+               r"shapes \[3\] and \[2\] are incompatible")
+    assert re.fullmatch(pattern, mistake), f"found  {mistake}\nwanted {pattern}"
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        names = os.listdir(os.path.join(outside_project.SOURCE, FOLDER))
+        files = {name: outside_project.read(FOLDER, name) for name in names}
+        programs = outside_project.build(folder, files)
+        check(outside_project.run(os.path.join(programs, "own_ops")))
+    print("ops of one's own: values, gradients and training, here and on a server")
+
+
+if __name__ == "__main__":
+    main()
