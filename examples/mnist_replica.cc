@@ -13,35 +13,31 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
+#include <iostream>
 
+#include "absl/strings/str_format.h"
 #include "tenon/tenon.h"
 
 namespace {
 
 using namespace tenon;  // NOLINT: a program about Tenon
+using Clock = std::chrono::steady_clock;
 
 struct Flags {
   std::string ps_hosts, worker_hosts, job_name, data, logs_path, trace;
-  int task_index = 0;
-  int batch_size = 100;
+  int task_index = 0, batch_size = 100, training_epochs = 20;
   double learning_rate = 0.001;
-  int training_epochs = 20;
-  int frequency = 100;
   CredentialFiles credentials;
   bool insecure = false;
 };
 
-double Seconds(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 /// Says a line at once, for who watches.
-void Say(const std::string& line) {
-  std::printf("%s\n", line.c_str());
-  std::fflush(stdout);
-}
+void Say(const std::string& line) { std::cout << line << std::endl; }
 
 struct Model {
   Output global_step, x, y_, cross_entropy, accuracy, summary;
@@ -97,11 +93,14 @@ Model BuildModel(double learning_rate) {
 
 Status Train(const Flags& flags, Server& server) {
   TENON_ASSIGN_OR_RETURN(const Mnist mnist, LoadMnist(flags.data));
-  if (flags.batch_size > mnist.train.images.dim(0)) {
+  TENON_ASSIGN_OR_RETURN(
+      ShuffledBatches batches,
+      ShuffledBatches::Create({mnist.train.images, mnist.train.labels}, flags.task_index));
+  const auto batch_count = static_cast<int>(batches.num_rows() / flags.batch_size);
+  if (batch_count == 0) {
     return InvalidArgument("--batch_size ", flags.batch_size, " is more than the ",
-                           mnist.train.images.dim(0), " images to train with");
+                           batches.num_rows(), " images to train with");
   }
-
   Graph graph(AllOps());
   GraphBuilding building(graph);
   Model m;
@@ -114,69 +113,57 @@ Status Train(const Flags& flags, Server& server) {
   }
   const Supervisor supervisor({.is_chief = flags.task_index == 0, .notice = Say});
 
-  const auto begin = std::chrono::steady_clock::now();
-  TENON_ASSIGN_OR_RETURN(auto session, supervisor.PrepareOrWaitForSession(
-                                           [&] { return server.MakeSession(graph); }));
+  const auto begin = Clock::now();
+  const auto open = [&] { return server.MakeSession(graph); };
+  TENON_ASSIGN_OR_RETURN(auto session, supervisor.PrepareOrWaitForSession(open));
   std::unique_ptr<EventWriter> writer;
   if (!flags.logs_path.empty()) {
-    TENON_ASSIGN_OR_RETURN(
-        writer, EventWriter::Create(StrCat(flags.logs_path, "/worker", flags.task_index)));
+    const std::string folder = StrCat(flags.logs_path, "/worker", flags.task_index);
+    TENON_ASSIGN_OR_RETURN(writer, EventWriter::Create(folder));
     TENON_RETURN_IF_ERROR(writer->AddGraph(graph));
   }
-
-  TENON_ASSIGN_OR_RETURN(
-      const auto step,
-      session->Prepare({m.x, m.y_}, {m.cross_entropy, m.summary, m.global_step}, {m.train_op}));
-  TENON_ASSIGN_OR_RETURN(
-      ShuffledBatches batches,
-      ShuffledBatches::Create({mnist.train.images, mnist.train.labels}, flags.task_index));
-  const auto batch_count = static_cast<int>(batches.num_rows() / flags.batch_size);
-  float cost = 0;
-  auto start = std::chrono::steady_clock::now();
-  for (int epoch = 0; epoch < flags.training_epochs; ++epoch) {
-    int count = 0;
-    for (int i = 0; i < batch_count; ++i) {
+  const std::vector<Output> fetches = {m.cross_entropy, m.summary, m.global_step};
+  TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({m.x, m.y_}, fetches, {m.train_op}));
+  std::vector<Tensor> fetched;
+  std::vector<NodeTrace> trace;
+  for (int epoch = 1; epoch <= flags.training_epochs; ++epoch) {
+    auto start = Clock::now();
+    for (int i = 1, count = 1; i <= batch_count; ++i, ++count) {
       TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> batch, batches.Next(flags.batch_size));
-      std::vector<Tensor> fetched;
-      const bool last = epoch + 1 == flags.training_epochs && i + 1 == batch_count;
-      std::vector<NodeTrace> trace;
-      StepOptions options;
-      if (last && !flags.trace.empty() && flags.task_index == 0) options.trace = &trace;
-      TENON_RETURN_IF_ERROR(step->Run(batch, &fetched, options));
-      if (options.trace != nullptr) std::ofstream(flags.trace) << ToChromeTrace(trace);
-      cost = fetched[0].scalar<float>();
+      const bool last = epoch == flags.training_epochs && i == batch_count;
+      const bool traced = last && !flags.trace.empty() && flags.task_index == 0;
+      TENON_RETURN_IF_ERROR(step->Run(batch, &fetched, {.trace = traced ? &trace : nullptr}));
+      const float cost = fetched[0].scalar<float>();
+      const auto global_step = static_cast<int64_t>(fetched[2].scalar<float>());
       if (!std::isfinite(cost)) {
-        return OutOfRange("training has diverged: the cost is ", cost, " in epoch ", epoch + 1,
-                          ", batch ", i + 1, "; try a --learning_rate smaller than ",
+        return OutOfRange("training has diverged: the cost is ", cost, " in epoch ", epoch,
+                          ", batch ", i, "; try a --learning_rate smaller than ",
                           flags.learning_rate);
       }
-      const auto global = static_cast<int64_t>(fetched[2].scalar<float>());
-      if (writer != nullptr) {
-        TENON_RETURN_IF_ERROR(writer->AddSummary(fetched[1].scalar<TString>(), global));
+      if (writer) {
+        TENON_RETURN_IF_ERROR(writer->AddSummary(fetched[1].scalar<TString>(), global_step));
       }
-      ++count;
-      if (count % flags.frequency == 0 || i + 1 == batch_count) {
-        std::printf("Step: %lld,  Epoch: %2d,  Batch: %3d of %3d,  Cost: %.4f,  AvgTime: %.2fms\n",
-                    static_cast<long long>(global + 1), epoch + 1, i + 1, batch_count, cost,
-                    Seconds(start) * 1000 / count);
-        std::fflush(stdout);
+      if (count == 100 || i == batch_count) {
+        Say(absl::StrFormat(
+            "Step: %d,  Epoch: %2d,  Batch: %3d of %3d,  Cost: %.4f,  AvgTime: %.2fms",
+            global_step + 1, epoch, i, batch_count, cost, SecondsSince(start) * 1000 / count));
         count = 0;
-        start = std::chrono::steady_clock::now();
+        start = Clock::now();
       }
     }
   }
+  if (!trace.empty()) std::ofstream(flags.trace) << ToChromeTrace(trace);
   TENON_ASSIGN_OR_RETURN(
       const float accuracy,
       session->Run<float>({{m.x, mnist.test.images}, {m.y_, mnist.test.labels}}, m.accuracy));
-  const double steps_per_second = flags.training_epochs * batch_count / Seconds(begin);
-  std::printf("Test-Accuracy: %.2f\n", accuracy);
-  std::printf("Total Time: %3.2fs\n", Seconds(begin));
-  std::printf("Final Cost: %.4f\n", cost);
-  std::printf("Steps per second: %.0f\n", steps_per_second);
+  const double seconds = SecondsSince(begin);
+  Say(absl::StrFormat("Test-Accuracy: %.2f\nTotal Time: %3.2fs\nFinal Cost: %.4f", accuracy, seconds,
+                      fetched[0].scalar<float>()));
+  Say(absl::StrFormat("Steps per second: %.0f", flags.training_epochs * batch_count / seconds));
   return OkStatus();
 }
 
-StatusOr<std::unique_ptr<Server>> StartServer(const Flags& flags) {
+Status Run(const Flags& flags) {
   ServerOptions options;
   options.job = flags.job_name;
   options.task = flags.task_index;
@@ -185,28 +172,7 @@ StatusOr<std::unique_ptr<Server>> StartServer(const Flags& flags) {
   options.notice = Say;
   TENON_ASSIGN_OR_RETURN(options.credentials, ReadCredentials(flags.credentials));
   options.insecure = flags.insecure;
-  return Server::Start(options, AllOps());
-}
-
-/// The exit code for it.
-int Ended(const Status& status) {
-  if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::printf("done\n");
-  std::fflush(stdout);
-  return status.ok() ? 0 : 1;
-}
-
-int Run(const Flags& flags) {
-  const auto server = StartServer(flags);
-  if (!server.ok()) return Ended(server.status());
-  if (flags.job_name == "ps") {
-    Say(StrCat("waiting for the workers at ", flags.worker_hosts, " to end"));
-    return Ended((*server)->WaitForJobEnd("worker", std::chrono::minutes(5)));
-  }
-  const Status status = Train(flags, **server);
-  const int code = Ended(status);
-  (*server)->ReportEnd("ps", status);  // waits for a parameter server that is still to start
-  return code;
+  return RunReplica(options, AllOps(), [&](Server& server) { return Train(flags, server); });
 }
 
 }  // namespace
@@ -232,5 +198,8 @@ int main(int argc, char** argv) {
   app.add_option("--learning_rate", flags.learning_rate);
   app.add_option("--training_epochs", flags.training_epochs)->check(CLI::Range(1, INT32_MAX));
   CLI11_PARSE(app, argc, argv);
-  return Run(flags);
+  const Status status = Run(flags);
+  if (!status.ok()) std::cerr << status << '\n';
+  Say("done");
+  return status.ok() ? 0 : 1;
 }

@@ -32,6 +32,7 @@
 #include "ops/training/training_ops.h"
 #include "runtime/local_session.h"
 #include "train/gradient_descent.h"
+#include "train/replica.h"
 #include "train/replica_device_setter.h"
 #include "train/supervisor.h"
 #include "train/variables.h"

@@ -7,21 +7,18 @@
 #include "data/event_file.h"
 #include "data/mnist.h"
 #include "data/shuffled_batches.h"
-#include "distributed/server.h"
 #include "runtime/local_session.h"
 #include "tools/access_flags.h"
 #include "tools/commands.h"
 #include "tools/mnist_model.h"
 #include "tools/processes.h"
 #include "tools/progress.h"
+#include "train/replica.h"
 #include "train/replica_device_setter.h"
 #include "train/supervisor.h"
 
 namespace tenon::tools {
 namespace {
-
-/// For how long a worker may give its parameter servers no sign of life.
-constexpr std::chrono::minutes kWorkerTimeout{5};
 
 struct TrainFlags {
   std::string data, logs, ps_hosts, worker_hosts, job_name;
@@ -122,26 +119,19 @@ Status TrainInCluster(const TrainFlags& flags, const OpRegistry& ops) {
   TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", flags.worker_hosts));
   options.notice = PrintNotice;
   TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
-  TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options, ops));
-  if (flags.job_name == "ps") {
-    PrintNotice(StrCat("waiting for the workers at ", flags.worker_hosts, " to end"));
-    return server->WaitForJobEnd("worker", kWorkerTimeout);
-  }
-  Graph graph(ops);
-  GraphBuilding building(graph);
-  SetRandomSeed(1);
-  MnistModel model;
-  {
-    const DeviceScope replica(ReplicaDeviceSetter(
-        {.ps_tasks = server->cluster().NumTasks("ps"),
-         .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
-    model = BuildMnistModel(flags.learning_rate);
-  }
-  const Status status = Train(flags, graph, model, [&] { return server->MakeSession(graph); });
-  // The report waits for a parameter server that is still to start.
-  if (!status.ok()) std::fprintf(stderr, "this worker failed; telling the parameter servers\n");
-  server->ReportEnd("ps", status);
-  return status;
+  return RunReplica(options, ops, [&](Server& server) {
+    Graph graph(ops);
+    GraphBuilding building(graph);
+    SetRandomSeed(1);
+    MnistModel model;
+    {
+      const DeviceScope replica(ReplicaDeviceSetter(
+          {.ps_tasks = server.cluster().NumTasks("ps"),
+           .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
+      model = BuildMnistModel(flags.learning_rate);
+    }
+    return Train(flags, graph, model, [&] { return server.MakeSession(graph); });
+  });
 }
 
 }  // namespace

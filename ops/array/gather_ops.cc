@@ -123,10 +123,8 @@ Status GatherGrad(GradContext& g) {
   const Output swap = Const({0, 2, 1, 3});
   const Output dy = Reshape(Transpose(Reshape(g.dy(0), Pack({batch, outer, count, inner})), swap),
                             Pack({Mul(batch, count), outer, inner}));
-  const Output first =
-      ExpandDims(Mul(Range(scalar(0), batch, scalar(1)), size), -1);
-  const Output ids =
-      AddV2(Reshape(indices, Pack({batch, count})), first);
+  const Output first = ExpandDims(Mul(Range(scalar(0), batch, scalar(1)), size), -1);
+  const Output ids = AddV2(Reshape(indices, Pack({batch, count})), first);
   const Output sums =
       UnsortedSegmentSum(dy, Reshape(ids, Pack({Mul(batch, count)})), Mul(batch, size));
   const Output back = Transpose(Reshape(sums, Pack({batch, size, outer, inner})), swap);

@@ -122,9 +122,7 @@ Status TransposeShape(ShapeContext& c) {
   return OkStatus();
 }
 
-void TransposeGrad(GradContext& g) {
-  g.dx(0) = Transpose(g.dy(0), InvertPermutation(g.in(1)));
-}
+void TransposeGrad(GradContext& g) { g.dx(0) = Transpose(g.dy(0), InvertPermutation(g.in(1))); }
 
 template <typename T>
 Status Invert(const Tensor& in, Tensor* out) {
@@ -177,9 +175,7 @@ Status ReverseKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
-void ReverseGrad(GradContext& g) {
-  g.dx(0) = ReverseV2(g.dy(0), g.in(1));
-}
+void ReverseGrad(GradContext& g) { g.dx(0) = ReverseV2(g.dy(0), g.in(1)); }
 
 }  // namespace
 

@@ -149,9 +149,7 @@ Status ScatterNdShape(ShapeContext& c) {
   return OkStatus();
 }
 
-void ScatterNdGrad(GradContext& g) {
-  g.dx(1) = GatherNd(g.dy(0), g.in(0));
-}
+void ScatterNdGrad(GradContext& g) { g.dx(1) = GatherNd(g.dy(0), g.in(0)); }
 
 }  // namespace
 

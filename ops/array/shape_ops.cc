@@ -114,9 +114,7 @@ Status ReshapeShape(ShapeContext& c) {
   return OkStatus();
 }
 
-void ReshapeGrad(GradContext& g) {
-  g.dx(0) = Reshape(g.dy(0), ShapeOf(g.in(0)));
-}
+void ReshapeGrad(GradContext& g) { g.dx(0) = Reshape(g.dy(0), ShapeOf(g.in(0))); }
 
 Status ExpandDimsKernel(KernelContext& ctx) {
   const Tensor in = ctx.TakeInput(0);

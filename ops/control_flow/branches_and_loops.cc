@@ -57,9 +57,7 @@ Status MergeShape(ShapeContext& c) {
 
 /// The gradient of what went into a Switch is that of whichever branch ran: a Merge of both. A
 /// branch that has no gradient contributes zeros, alive exactly when it was taken.
-void SwitchGrad(GradContext& g) {
-  g.dx(0) = Merge(DysOrZeros(g)).output;
-}
+void SwitchGrad(GradContext& g) { g.dx(0) = Merge(DysOrZeros(g)).output; }
 
 /// The gradient goes to the input that came.
 void MergeGrad(GradContext& g) {

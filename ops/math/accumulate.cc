@@ -87,9 +87,7 @@ Status L2LossCpu(KernelContext& ctx) {
   return OkStatus();
 }
 
-void L2LossGrad(GradContext& g) {
-  g.dx(0) = Mul(g.in(0), g.dy(0));
-}
+void L2LossGrad(GradContext& g) { g.dx(0) = Mul(g.in(0), g.dy(0)); }
 
 }  // namespace
 

@@ -127,8 +127,7 @@ Status BatchMatMulShape(ShapeContext& c) {
   return OkStatus();
 }
 
-void ProductGradients(const Node& node, Output dy, Output* dx_out,
-                      Output* dy_out) {
+void ProductGradients(const Node& node, Output dy, Output* dx_out, Output* dy_out) {
   const Output x = node.input(0), y = node.input(1);
   const bool adj_x = node.attrs().GetOr<bool>("adj_x", false);
   const bool adj_y = node.attrs().GetOr<bool>("adj_y", false);
@@ -138,14 +137,10 @@ void ProductGradients(const Node& node, Output dy, Output* dx_out,
                   : BatchMatMulV2(x, dy, {.adj_x = !adj_x, .adj_y = false});
 }
 
-void BatchMatMulGrad(GradContext& g) {
-  ProductGradients(g.node(), g.dy(0), &g.dx(0), &g.dx(1));
-}
+void BatchMatMulGrad(GradContext& g) { ProductGradients(g.node(), g.dy(0), &g.dx(0), &g.dx(1)); }
 
 /// The shape of `x` without the last two dimensions, at run time.
-Output BatchShape(Output shape) {
-  return Slice(shape, {0}, Reshape(Sub(Size(shape), 2), {1}));
-}
+Output BatchShape(Output shape) { return Slice(shape, {0}, Reshape(Sub(Size(shape), 2), {1})); }
 
 void BatchMatMulV2Grad(GradContext& g) {
   const Output x = g.in(0), y = g.in(1);

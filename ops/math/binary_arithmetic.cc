@@ -129,14 +129,12 @@ struct PowOp {
       return std::pow(x, y);
     }
   }
-  static void Grad(Output x, Output y, Output z, Output dz, Output* dx,
-                   Output* dy) {
+  static void Grad(Output x, Output y, Output z, Output dz, Output* dx, Output* dy) {
     const Output cx = ConjugateOf(x), cy = ConjugateOf(y), cz = ConjugateOf(z);
     const Output one = ScalarOf(x.dtype(), 1), zero = ScalarOf(x.dtype(), 0);
     *dx = Mul(Mul(dz, cy), Pow(cx, Sub(cy, one)));
     // The logarithm of what it has none of counts as 0, and is not computed: 0 * NaN is NaN.
-    const Output has_log =
-        IsComplex(x.dtype()) ? NotEqual(cx, zero) : Greater(cx, zero);
+    const Output has_log = IsComplex(x.dtype()) ? NotEqual(cx, zero) : Greater(cx, zero);
     const Output log = SelectV2(has_log, Log(SelectV2(has_log, cx, one)), zero);
     *dy = Mul(Mul(dz, cz), log);
   }

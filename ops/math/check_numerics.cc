@@ -36,8 +36,8 @@ class CheckNumericsCpu final : public Kernel {
 };
 
 void CheckNumericsGrad(GradContext& g) {
-  g.dx(0) = CheckNumerics(
-      g.dy(0), "Not a number (NaN) or infinity (Inf) values detected in gradient.");
+  g.dx(0) =
+      CheckNumerics(g.dy(0), "Not a number (NaN) or infinity (Inf) values detected in gradient.");
 }
 
 }  // namespace

@@ -66,8 +66,10 @@ void MatMulGrad(GradContext& g) {
   const Output a = ConjugateOf(g.in(0)), b = ConjugateOf(g.in(1));
   const Output dy = g.dy(0);
   Output &da = g.dx(0), &db = g.dx(1);
-  da = ta ? MatMul(b, dy, {.transpose_a = tb, .transpose_b = true}) : MatMul(dy, b, {.transpose_a = false, .transpose_b = !tb});
-  db = tb ? MatMul(dy, a, {.transpose_a = true, .transpose_b = ta}) : MatMul(a, dy, {.transpose_a = !ta, .transpose_b = false});
+  da = ta ? MatMul(b, dy, {.transpose_a = tb, .transpose_b = true})
+          : MatMul(dy, b, {.transpose_a = false, .transpose_b = !tb});
+  db = tb ? MatMul(dy, a, {.transpose_a = true, .transpose_b = ta})
+          : MatMul(a, dy, {.transpose_a = !ta, .transpose_b = false});
 }
 
 }  // namespace

@@ -110,13 +110,9 @@ Status UnsortedSegmentSumShape(ShapeContext& c) {
   return OkStatus();
 }
 
-Output GatherRows(Output params, Output indices) {
-  return GatherV2(params, indices, 0);
-}
+Output GatherRows(Output params, Output indices) { return GatherV2(params, indices, 0); }
 
-void SegmentSumGrad(GradContext& g) {
-  g.dx(0) = GatherRows(g.dy(0), g.in(1));
-}
+void SegmentSumGrad(GradContext& g) { g.dx(0) = GatherRows(g.dy(0), g.in(1)); }
 
 /// Rows whose id is negative were dropped, so their gradient is 0.
 void UnsortedSegmentSumGrad(GradContext& g) {

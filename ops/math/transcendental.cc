@@ -10,9 +10,7 @@ namespace tenon {
 namespace {
 
 /// y' = dy * conj(derivative): what a gradient is for complex numbers too.
-Output Chain(Output dy, Output derivative) {
-  return Mul(dy, ConjugateOf(derivative));
-}
+Output Chain(Output dy, Output derivative) { return Mul(dy, ConjugateOf(derivative)); }
 Output OneLike(Output x) { return ScalarOf(x.dtype(), 1); }
 
 // Opens the struct of a function of complex numbers whose maths has the op's name.
@@ -39,9 +37,7 @@ static Output Grad(Output x, Output, Output dy) { return Chain(dy, Exp(x)); }
 TENON_FUNCTION_OP(Log)
 static constexpr Domain kDomain{0.3, 2};
 static constexpr auto kFloatLoop = &VectorLog;
-static Output Grad(Output x, Output, Output dy) {
-  return Chain(dy, Reciprocal(x));
-}
+static Output Grad(Output x, Output, Output dy) { return Chain(dy, Reciprocal(x)); }
 };
 
 TENON_FUNCTION_OP(Log1p)
@@ -59,17 +55,13 @@ static Output Grad(Output x, Output, Output dy) { return Chain(dy, Cos(x)); }
 
 TENON_FUNCTION_OP(Cos)
 static constexpr auto kFloatLoop = &VectorCos;
-static Output Grad(Output x, Output, Output dy) {
-  return Neg(Chain(dy, Sin(x)));
-}
+static Output Grad(Output x, Output, Output dy) { return Neg(Chain(dy, Sin(x))); }
 };
 
 TENON_FUNCTION_OP(Tan)
 static constexpr Domain kDomain{-1, 1};
 static constexpr auto kFloatLoop = &VectorTan;
-static Output Grad(Output x, Output, Output dy) {
-  return Chain(dy, Square(Reciprocal(Cos(x))));
-}
+static Output Grad(Output x, Output, Output dy) { return Chain(dy, Square(Reciprocal(Cos(x)))); }
 };
 
 TENON_FUNCTION_OP(Asin)
@@ -101,16 +93,12 @@ static Output Grad(Output x, Output, Output dy) { return Chain(dy, Sinh(x)); }
 };
 
 TENON_FUNCTION_OP(Asinh)
-static Output Grad(Output, Output y, Output dy) {
-  return Chain(dy, Reciprocal(Cosh(y)));
-}
+static Output Grad(Output, Output y, Output dy) { return Chain(dy, Reciprocal(Cosh(y))); }
 };
 
 TENON_FUNCTION_OP(Acosh)
 static constexpr Domain kDomain{1.3, 3};
-static Output Grad(Output, Output y, Output dy) {
-  return Chain(dy, Reciprocal(Sinh(y)));
-}
+static Output Grad(Output, Output y, Output dy) { return Chain(dy, Reciprocal(Sinh(y))); }
 };
 
 TENON_FUNCTION_OP(Atanh)
@@ -122,9 +110,7 @@ static Output Grad(Output x, Output, Output dy) {
 
 TENON_FUNCTION_OP(Tanh)
 static constexpr auto kFloatLoop = &VectorTanh;
-static Output Grad(Output, Output y, Output dy) {
-  return TanhGrad(y, dy);
-}
+static Output Grad(Output, Output y, Output dy) { return TanhGrad(y, dy); }
 };
 #undef TENON_FUNCTION_OP
 
@@ -137,9 +123,7 @@ struct SigmoidOp {
   TENON_HD static T Apply(T x) {
     return T(1) / (T(1) + Exp(-x));
   }
-  static Output Grad(Output, Output y, Output dy) {
-    return SigmoidGrad(y, dy);
-  }
+  static Output Grad(Output, Output y, Output dy) { return SigmoidGrad(y, dy); }
 };
 
 /// dy * sign * 2 / sqrt(pi) * exp(-x^2)
@@ -156,9 +140,7 @@ struct ErfOp {
   TENON_HD static T Apply(T x) {
     return Erf(x);
   }
-  static Output Grad(Output x, Output, Output dy) {
-    return ErfDerivative(x, dy, 1);
-  }
+  static Output Grad(Output x, Output, Output dy) { return ErfDerivative(x, dy, 1); }
 };
 
 struct ErfcOp {
@@ -169,9 +151,7 @@ struct ErfcOp {
   TENON_HD static T Apply(T x) {
     return Erfc(x);
   }
-  static Output Grad(Output x, Output, Output dy) {
-    return ErfDerivative(x, dy, -1);
-  }
+  static Output Grad(Output x, Output, Output dy) { return ErfDerivative(x, dy, -1); }
 };
 
 }  // namespace

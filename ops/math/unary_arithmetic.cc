@@ -52,9 +52,7 @@ struct SquareOp {
   TENON_HD static T Apply(T x) {
     return Times(x, x);
   }
-  static Output Grad(Output x, Output, Output dy) {
-    return Mul(dy, Scaled(ConjugateOf(x), 2));
-  }
+  static Output Grad(Output x, Output, Output dy) { return Mul(dy, Scaled(ConjugateOf(x), 2)); }
 };
 
 struct SqrtOp {
@@ -65,9 +63,7 @@ struct SqrtOp {
   TENON_HD static T Apply(T x) {
     return Sqrt(x);
   }
-  static Output Grad(Output, Output y, Output dy) {
-    return SqrtGrad(y, dy);
-  }
+  static Output Grad(Output, Output y, Output dy) { return SqrtGrad(y, dy); }
 };
 
 struct RsqrtOp {
@@ -78,9 +74,7 @@ struct RsqrtOp {
   TENON_HD static T Apply(T x) {
     return T(1) / Sqrt(x);
   }
-  static Output Grad(Output, Output y, Output dy) {
-    return RsqrtGrad(y, dy);
-  }
+  static Output Grad(Output, Output y, Output dy) { return RsqrtGrad(y, dy); }
 };
 
 struct ReciprocalOp {
@@ -95,16 +89,12 @@ struct ReciprocalOp {
       return T(1) / x;
     }
   }
-  static Output Grad(Output, Output y, Output dy) {
-    return ReciprocalGrad(y, dy);
-  }
+  static Output Grad(Output, Output y, Output dy) { return ReciprocalGrad(y, dy); }
 };
 
 struct InvOp : ReciprocalOp {
   static constexpr std::string_view kName = "Inv";
-  static Output Grad(Output, Output y, Output dy) {
-    return InvGrad(y, dy);
-  }
+  static Output Grad(Output, Output y, Output dy) { return InvGrad(y, dy); }
 };
 
 struct ConjOp {

@@ -20,9 +20,7 @@ struct SoftplusOp {
     // The exponential never exceeds 1.
     return (x < T(0) ? T(0) : x) + Log1p(Exp(x < T(0) ? x : -x));
   }
-  static Output Grad(Output x, Output, Output dy) {
-    return SoftplusGrad(dy, x);
-  }
+  static Output Grad(Output x, Output, Output dy) { return SoftplusGrad(dy, x); }
 };
 
 struct SoftsignOp {
@@ -32,9 +30,7 @@ struct SoftsignOp {
   TENON_HD static T Apply(T x) {
     return x / (T(1) + Abs(x));
   }
-  static Output Grad(Output x, Output, Output dy) {
-    return SoftsignGrad(dy, x);
-  }
+  static Output Grad(Output x, Output, Output dy) { return SoftsignGrad(dy, x); }
 };
 
 struct ReluOp {
@@ -45,9 +41,7 @@ struct ReluOp {
   TENON_HD static T Apply(T x) {
     return x < T(0) ? T(0) : x;  // NaN stays
   }
-  static Output Grad(Output, Output y, Output dy) {
-    return ReluGrad(dy, y);
-  }
+  static Output Grad(Output, Output y, Output dy) { return ReluGrad(dy, y); }
 };
 
 struct Relu6Op {
@@ -58,9 +52,7 @@ struct Relu6Op {
   TENON_HD static T Apply(T x) {
     return x < T(0) ? T(0) : (x > T(6) ? T(6) : x);
   }
-  static Output Grad(Output, Output y, Output dy) {
-    return Relu6Grad(dy, y);
-  }
+  static Output Grad(Output, Output y, Output dy) { return Relu6Grad(dy, y); }
 };
 
 struct EluOp {
@@ -72,9 +64,7 @@ struct EluOp {
   TENON_HD static T Apply(T x) {
     return x < T(0) ? Expm1(x) : x;
   }
-  static Output Grad(Output, Output y, Output dy) {
-    return EluGrad(dy, y);
-  }
+  static Output Grad(Output, Output y, Output dy) { return EluGrad(dy, y); }
 };
 
 struct SeluOp {
@@ -88,9 +78,7 @@ struct SeluOp {
   TENON_HD static T Apply(T x) {
     return x < T(0) ? T(kSeluScaleAlpha) * Expm1(x) : T(kSeluScale) * x;
   }
-  static Output Grad(Output, Output y, Output dy) {
-    return SeluGrad(dy, y);
-  }
+  static Output Grad(Output, Output y, Output dy) { return SeluGrad(dy, y); }
 };
 
 }  // namespace

@@ -192,9 +192,7 @@ void SoftmaxCrossEntropyGrad(GradContext& g) {
   SumToOperands(g.in(0), g.in(1), &g.dx(0), &g.dx(1));
 }
 
-void SparseCrossEntropyGrad(GradContext& g) {
-  g.dx(0) = GradByLogits(g, g.in(0));
-}
+void SparseCrossEntropyGrad(GradContext& g) { g.dx(0) = GradByLogits(g, g.in(0)); }
 
 // --- InTopK ---
 

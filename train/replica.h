@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "distributed/server.h"
+
+namespace tenon {
+
+/// Takes part in a job of parameter servers (job "ps") and workers (job "worker"), as the task that
+/// `options` say: a parameter server serves until all workers have ended, and a worker calls `train`
+/// and tells the parameter servers how it ended, also those that are still to start.
+///
+/// The status of `train`; for a parameter server that of Server::WaitForJobEnd, with five minutes for
+/// workers that give no sign of life; or why the server could not start. `registry` must outlive it.
+Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
+                  const std::function<Status(Server& server)>& train);
+
+}  // namespace tenon
