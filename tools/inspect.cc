@@ -17,9 +17,7 @@ struct InspectFlags {
   bool dot = false;
 };
 
-bool Runs(const Node& node) {
-  return IsRuntimeOp(node.op()) || node.registration().HasKernel(node.attrs());
-}
+bool Runs(const Node& node) { return node.registration().HasKernel(node.attrs()); }
 
 /// How often each op is there, the most frequent first; those without a kernel are marked.
 void PrintSummary(const Graph& graph) {
@@ -52,18 +50,25 @@ void PrintNode(const Node& node) {
               node.requested_device().c_str(), Runs(node) ? "" : "  (no kernel)");
 }
 
-/// For Graphviz. Names of nodes hold nothing that its quotes would not.
+/// A node's name between quotes, for Graphviz, to which a backslash means something.
+std::string Quoted(const Node& node) {
+  std::string text;
+  for (const char c : node.name()) text += c == '\\' ? "\\\\" : std::string(1, c);
+  return text;
+}
+
 void PrintDot(const Graph& graph) {
   std::printf("digraph {\n  rankdir = BT\n  node [shape = box]\n");
   for (const Node* node : graph.nodes()) {
-    std::printf("  \"%s\" [label = \"%s\\n%s\"%s]\n", node->name().c_str(), node->name().c_str(),
+    const std::string name = Quoted(*node);
+    std::printf("  \"%s\" [label = \"%s\\n%s\"%s]\n", name.c_str(), name.c_str(),
                 node->op().c_str(), Runs(*node) ? "" : ", style = dashed");
     for (const Endpoint& in : node->inputs()) {
-      std::printf("  \"%s\" -> \"%s\"\n", in.node->name().c_str(), node->name().c_str());
+      std::printf("  \"%s\" -> \"%s\"\n", Quoted(*in.node).c_str(), name.c_str());
     }
     for (const Node* control : node->control_inputs()) {
-      std::printf("  \"%s\" -> \"%s\" [style = dotted]\n", control->name().c_str(),
-                  node->name().c_str());
+      std::printf("  \"%s\" -> \"%s\" [style = dotted]\n", Quoted(*control).c_str(),
+                  name.c_str());
     }
   }
   std::printf("}\n");
