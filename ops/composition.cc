@@ -5,15 +5,6 @@
 
 namespace tenon {
 
-Output ScalarOf(DType dtype, double value) {
-  Tensor scalar(dtype, Shape());
-  Dispatch(dtype, NumericTypes(), [&](auto zero) {
-    using T = decltype(zero);
-    *scalar.data<T>() = T(value);
-  });
-  return Const(scalar);
-}
-
 Output ShapeVector(const Output& x) {
   if (!x.shape().IsFullyKnown()) return ShapeOf(x);
   const auto dims = x.shape().dims();
@@ -23,7 +14,7 @@ Output ShapeVector(const Output& x) {
   return Const(std::vector<int32_t>(dims.begin(), dims.end()));
 }
 
-Output Scaled(const Output& x, double factor) { return Mul(ScalarOf(x.dtype(), factor), x); }
+Output Scaled(const Output& x, double factor) { return Mul(factor, x); }
 
 Output ConjugateOf(const Output& x) { return IsComplex(x.dtype()) ? Conj(x) : x; }
 

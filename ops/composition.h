@@ -10,8 +10,6 @@
 
 namespace tenon {
 
-/// A scalar constant of a numeric dtype, rounded or truncated to it.
-Output ScalarOf(DType dtype, double value);
 /// The shape of `x` as an int32 vector: a constant when it is fully known.
 Output ShapeVector(const Output& x);
 /// x * factor

@@ -108,7 +108,8 @@ void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   inspect->add_option("--output", flags->output,
                       "Write the graph to this file, as a GraphDef with all attributes filled in")
       ->excludes(nodes)->excludes(dot);
-  inspect->callback([=, &ops] { *chosen = [flags, &ops] { return Report(Inspect(*flags, ops)); }; });
+  inspect->callback(
+      [=, &ops] { *chosen = [flags, &ops] { return Report(Inspect(*flags, ops)); }; });
 }
 
 }  // namespace tenon::tools

@@ -71,7 +71,7 @@ struct MaximumOp {
     Choose(GreaterEqual(x, y), dz, dx, dy);
   }
   static void Choose(Output x_wins, Output dz, Output* dx, Output* dy) {
-    const Output zero = ScalarOf(dz.dtype(), 0);
+    const Output zero = Const(0, {.dtype = dz.dtype()});
     *dx = SelectV2(x_wins, dz, zero);
     *dy = SelectV2(x_wins, zero, dz);
   }
@@ -131,7 +131,7 @@ struct PowOp {
   }
   static void Grad(Output x, Output y, Output z, Output dz, Output* dx, Output* dy) {
     const Output cx = ConjugateOf(x), cy = ConjugateOf(y), cz = ConjugateOf(z);
-    const Output one = ScalarOf(x.dtype(), 1), zero = ScalarOf(x.dtype(), 0);
+    const Output one = Const(1, {.dtype = x.dtype()}), zero = Const(0, {.dtype = x.dtype()});
     *dx = Mul(Mul(dz, cy), Pow(cx, Sub(cy, one)));
     // The logarithm of what it has none of counts as 0, and is not computed: 0 * NaN is NaN.
     const Output has_log = IsComplex(x.dtype()) ? NotEqual(cx, zero) : Greater(cx, zero);

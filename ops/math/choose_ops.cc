@@ -97,7 +97,7 @@ void SelectGrad(GradContext& g) {
 
 void SelectV2Grad(GradContext& g) {
   const Output c = g.in(0);
-  const Output zero = ScalarOf(g.dy(0).dtype(), 0);
+  const Output zero = Const(0, {.dtype = g.dy(0).dtype()});
   Output& dt = g.dx(1);
   Output& de = g.dx(2);
   Output unused;
@@ -147,7 +147,7 @@ Status ClipCpu(KernelContext& ctx) {
 void ClipGrad(GradContext& g) {
   const Output t = g.in(0), low = g.in(1), high = g.in(2);
   const Output below = Less(t, low), above = Greater(t, high);
-  const Output zero = ScalarOf(g.dy(0).dtype(), 0);
+  const Output zero = Const(0, {.dtype = g.dy(0).dtype()});
   Output unused;
   g.dx(0) = SelectV2(LogicalOr(below, above), zero, g.dy(0));
   g.dx(1) = SelectV2(below, g.dy(0), zero);

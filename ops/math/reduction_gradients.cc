@@ -25,7 +25,7 @@ std::optional<std::vector<bool>> StaticAxes(const Node& node) {
 Output KeptShape(const Node& node) {
   const Output x_shape = ShapeOf(node.input(0));
   const Output rank = Size(x_shape);
-  const Output zero = ScalarOf(DType::kInt32, 0), one = ScalarOf(DType::kInt32, 1);
+  const Output zero = Const(0), one = Const(1);
   const Output all = Range(zero, rank, one);
   Output axes = Cast(node.input(1), DType::kInt32);
   axes = Reshape(FloorMod(AddV2(axes, rank), rank), {-1});
@@ -44,7 +44,7 @@ Output Broadcastable(const Node& node, Output y) {
   if (first_kept == reduced->size()) return y;
   for (size_t i = first_kept, position = 0; i < reduced->size(); ++i, ++position) {
     if (!(*reduced)[i]) continue;
-    y = ExpandDims(y, ScalarOf(DType::kInt32, static_cast<double>(position)));
+    y = ExpandDims(y, position);
   }
   return y;
 }
@@ -74,7 +74,7 @@ void MeanGrad(GradContext& g) {
   const Output x = g.in(0);
   Output count;
   if (const auto known = StaticCount(g.node())) {
-    count = ScalarOf(x.dtype(), static_cast<double>(*known));
+    count = Const(*known, {.dtype = x.dtype()});
   } else {
     const Output x_size = Size(x);
     const Output y_size = Size(g.out(0));
@@ -98,7 +98,7 @@ void ProdGrad(GradContext& g) {
   // The product of the others is p / x, p being the product of all that are not 0; beside one 0 it
   // is 0 for all but that one, for which it is p; beside two it is 0 for all.
   const Output x = g.in(0), axes = g.in(1);
-  const Output zero = ScalarOf(x.dtype(), 0), one = ScalarOf(x.dtype(), 1);
+  const Output zero = Const(0, {.dtype = x.dtype()}), one = Const(1, {.dtype = x.dtype()});
   const Output is_zero = Equal(x, zero);
   const Output nonzero = SelectV2(is_zero, one, x);
   const Output p = Prod(nonzero, axes, {.keep_dims = true});

@@ -11,7 +11,7 @@ namespace {
 
 /// y' = dy * conj(derivative): what a gradient is for complex numbers too.
 Output Chain(Output dy, Output derivative) { return Mul(dy, ConjugateOf(derivative)); }
-Output OneLike(Output x) { return ScalarOf(x.dtype(), 1); }
+Output OneLike(Output x) { return Const(1, {.dtype = x.dtype()}); }
 
 // Opens the struct of a function of complex numbers whose maths has the op's name.
 #define TENON_FUNCTION_OP(NAME)                             \
