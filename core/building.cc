@@ -21,8 +21,7 @@ std::string PlaceOf(const std::source_location& at) {
 BuildContext WithPrefix(BuildContext context, std::string_view name,
                         const std::source_location& at) {
   if (!IsLegalNodeName(context.prefix + std::string(name))) {
-    context.Fail(InvalidArgument("'", name, "' is no name of a scope: letters, digits, '.', '_', "
-                                 "'-' and '/' are, after a letter, a digit or '.'"), at);
+    context.Fail(IllegalNodeName(name, "scope"), at);
   }
   StrAppend(&context.prefix, name, "/");
   return context;
@@ -54,7 +53,10 @@ BuildContext After(BuildContext context, const std::vector<Output>& nodes,
 BuildContext BesideNode(BuildContext context, const Output& node, const std::source_location& at) {
   const Status s = context.CheckBuilt(node, "what new nodes shall be placed beside");
   if (!s.ok()) context.Fail(s, at);
-  if (s.ok()) context.colocated_with.push_back(StrCat("loc:@", node.node->name()));
+  if (!s.ok()) return context;
+  context.colocated_with.push_back(StrCat("loc:@", node.node->name()));
+  context.device = node.node->requested_device();
+  context.device_function = nullptr;
   return context;
 }
 
@@ -70,6 +72,11 @@ BuildContext AtRootOf(const BuildContext& context) {
   return root;
 }
 
+BuildContext WithoutControlInputs(BuildContext context) {
+  context.control_inputs.clear();
+  return context;
+}
+
 BuildContext From(BuildContext context, const std::source_location& caller) {
   if (!context.caller) context.caller = caller;
   return context;
@@ -82,7 +89,7 @@ void BuildContext::Fail(const Status& error, const std::source_location& at) con
 }
 
 Status BuildContext::CheckBuilt(const Output& value, std::string_view what) const {
-  if (!value) return InvalidArgument(what, " has no value");
+  if (value.node == nullptr) return InvalidArgument(what, " has no value");
   const int id = value.node->id();
   if (id < 0 || id >= graph->num_ids() || graph->node(id) != value.node) {
     return InvalidArgument(what, " is of another graph than the one being built");
@@ -110,7 +117,10 @@ EnteredContext::EnteredContext(BuildContext context)
     : context_(std::move(context)), outer_(current) {
   current = &context_;
 }
-EnteredContext::~EnteredContext() { current = outer_; }
+EnteredContext::~EnteredContext() {
+  TENON_CHECK(current == &context_);  // left in the reverse order, on the thread that entered
+  current = outer_;
+}
 
 GraphBuilding::GraphBuilding(Graph& graph) : EnteredContext(Into(graph)) {}
 NameScope::NameScope(std::string_view name, const Location& at)
@@ -123,21 +133,26 @@ ControlDependencies::ControlDependencies(const std::vector<Output>& nodes, const
     : EnteredContext(After(CurrentBuilding(at), nodes, at)) {}
 ColocateWith::ColocateWith(const Output& node, const Location& at)
     : EnteredContext(BesideNode(CurrentBuilding(at), node, at)) {}
+NoControlDependencies::NoControlDependencies(const Location& at)
+    : EnteredContext(WithoutControlInputs(CurrentBuilding(at))) {}
 AtRoot::AtRoot(const Location& at) : EnteredContext(AtRootOf(CurrentBuilding(at))) {}
 CalledFrom::CalledFrom(const std::source_location& caller)
     : EnteredContext(From(CurrentBuilding(caller), caller)) {}
 
-void SetRandomSeed(int64_t seed) { CurrentBuilding().graph->seeds().graph_seed = seed; }
+void SetRandomSeed(int64_t seed, const std::source_location& at) {
+  CurrentBuilding(at).graph->seeds().graph_seed = seed;
+}
 
-std::pair<int64_t, int64_t> NextSeeds(int64_t op_seed) {
-  constexpr int64_t kDefaultGraphSeed = 87654321;
-  Graph::Seeds& seeds = CurrentBuilding().graph->seeds();
-  if (!seeds.graph_seed) {
-    return op_seed == 0 ? std::pair<int64_t, int64_t>(0, 0)
-                        : std::pair<int64_t, int64_t>(kDefaultGraphSeed, op_seed);
-  }
-  if (op_seed != 0) return {*seeds.graph_seed, op_seed};
-  return {*seeds.graph_seed, seeds.seedless_ops++};
+std::pair<int64_t, int64_t> NextSeeds(int64_t op_seed, const std::source_location& at) {
+  constexpr int64_t kDefaultGraphSeed = 87654321, kModulus = INT32_MAX;
+  const auto truncated = [](int64_t seed) { return (seed % kModulus + kModulus) % kModulus; };
+  Graph::Seeds& seeds = CurrentBuilding(at).graph->seeds();
+  if (!seeds.graph_seed && op_seed == 0) return {0, 0};
+  const int64_t first = truncated(seeds.graph_seed.value_or(kDefaultGraphSeed));
+  const int64_t second = truncated(op_seed != 0 ? op_seed : seeds.seedless_ops++);
+  // (0, 0) would mean another sequence each time.
+  if (first == 0 && second == 0) return {0, kModulus};
+  return {first, second};
 }
 
 }  // namespace tenon

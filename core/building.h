@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/operand.h"
+#include "core/slicing.h"
 
 // Building a graph in C++. Functions of Outputs add nodes to the graph that is being built, which,
 // and how, is said by objects that are entered like Python's `with` and left at the end of their
@@ -112,11 +113,19 @@ class [[nodiscard]] ControlDependencies : private EnteredContext {
                                const Location& at = Location::current());
 };
 
-/// New nodes are placed where `node` is.
+/// New nodes are placed where `node` is: they request its device, whatever was entered before.
 class [[nodiscard]] ColocateWith : private EnteredContext {
  public:
   using Location = std::source_location;
   explicit ColocateWith(const Output& node, const Location& at = Location::current());
+};
+
+/// New nodes wait for nothing that was entered before: variables, whose value is no part of what they
+/// are made between.
+class [[nodiscard]] NoControlDependencies : private EnteredContext {
+ public:
+  using Location = std::source_location;
+  explicit NoControlDependencies(const Location& at = Location::current());
 };
 
 /// New nodes have no prefix, device, dependencies or colocation: what variables and updates are made
@@ -135,10 +144,12 @@ class [[nodiscard]] CalledFrom : private EnteredContext {
 };
 
 /// Makes every random op built into the graph from now on reproducible (tf.set_random_seed).
-void SetRandomSeed(int64_t seed);
+void SetRandomSeed(int64_t seed,
+                   const std::source_location& at = std::source_location::current());
 /// Seeds for the next random op, from the graph's seed and the op's, as TensorFlow 2.15's get_seed
 /// picks them (0, 0 means nondeterministic).
-std::pair<int64_t, int64_t> NextSeeds(int64_t op_seed);
+std::pair<int64_t, int64_t> NextSeeds(
+    int64_t op_seed, const std::source_location& at = std::source_location::current());
 
 /// Collects the parts of one node. Finishing it adds the node to the graph being built, after
 /// constants for literals, fills in the attributes that follow from the inputs, and infers shapes.
@@ -150,22 +161,18 @@ class NodeBuilder {
   /// A node of kind `op`, called `name`, or by default after its op, made unique.
   explicit NodeBuilder(std::string_view op, std::string_view name = "",
                        const Location& at = Location::current())
-      : NodeBuilder(CurrentBuilding(at), op, name, at) {}
-  NodeBuilder(const BuildContext& context, std::string_view op, std::string_view name,
-              const Location& at)
-      : context_(&context), op_(op), name_(name), at_(at) {}
+      : op_(op), name_(name), at_(at) {}
 
   /// The next argument: one tensor.
   NodeBuilder& Input(const tenon::Input& value) {
-    args_.push_back({{value}, false});
+    args_.push_back({value});
     return *this;
   }
   /// The next argument: a list of tensors.
   NodeBuilder& Inputs(const tenon::Inputs& values) {
-    args_.push_back({values.values(), true});
+    args_.push_back(values.values());
     return *this;
   }
-  NodeBuilder& Input(const std::vector<tenon::Output>& values) { return Inputs(values); }
   NodeBuilder& Attr(std::string_view name, Attribute value) {
     attrs_.Set(name, std::move(value));
     return *this;
@@ -182,22 +189,21 @@ class NodeBuilder {
   std::vector<tenon::Output> Outputs();
 
  private:
-  struct Argument {
-    std::vector<tenon::Input> values;
-    bool is_list;
-  };
+  using Argument = std::vector<tenon::Input>;
 
   StatusOr<Node*> Build();
   int64_t LengthAfterMistake(size_t argument);
   Status CheckArguments(const OpSchema& schema) const;
+  Status CheckLengths(const OpSchema& schema) const;
+  Status CheckLoop(const std::vector<Endpoint>& inputs) const;
   Status InferAttrs(const OpSchema& schema);
   Status InferFromOutputs(const ArgSchema& arg, const Argument& values);
   Status InferFromLiterals(const OpSchema& schema, const ArgSchema& arg, const Argument& values);
   StatusOr<std::vector<Endpoint>> Endpoints(const OpSchema& schema);
+  Node* InLoop() const;
   StatusOr<tenon::Output> Constant(Tensor value) const;
   StatusOr<tenon::Output> AllAxes(const tenon::Output& of) const;
 
-  const BuildContext* context_;
   std::string op_;
   std::string name_;
   Location at_;

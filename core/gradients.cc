@@ -46,6 +46,7 @@ class GradientBuilder {
 
  private:
   Status CheckArguments(const std::vector<Output>& grad_ys) const {
+    if (ys_.empty()) return InvalidArgument("there is no y to take the gradient of");
     if (!grad_ys.empty() && grad_ys.size() != ys_.size()) {
       return InvalidArgument("found ", grad_ys.size(), " grad_ys for ", ys_.size(), " ys");
     }
@@ -53,6 +54,9 @@ class GradientBuilder {
       if (!Differentiable(y.dtype())) {
         return InvalidArgument("gradients need a floating point loss; '", y.name(), "' is ",
                                ToString(y.dtype()));
+      }
+      if (grad_ys.empty() && IsComplex(y.dtype())) {
+        return InvalidArgument("gradients of the complex '", y.name(), "' need grad_ys");
       }
     }
     for (size_t i = 0; i < grad_ys.size(); ++i) {
@@ -141,11 +145,11 @@ class GradientBuilder {
     bool any = false;
     for (int i = 0; i < node->num_outputs(); ++i) {
       dys[i] = Sum(Output(node, i));
-      any |= static_cast<bool>(dys[i]);
+      any |= dys[i].exists();
     }
     TENON_RETURN_IF_ERROR(graph_.error());
     const OpRegistration& op = node->registration();
-    if (!any || op.not_differentiable || node->num_inputs() == 0) return OkStatus();
+    if (!any || !op.schema.is_differentiable || node->num_inputs() == 0) return OkStatus();
     const bool wanted = std::any_of(node->inputs().begin(), node->inputs().end(),
                                     [&](const Endpoint& in) { return Between(in.node); });
     if (!wanted) return OkStatus();
@@ -166,13 +170,13 @@ class GradientBuilder {
     TENON_RETURN_IF_ERROR(Annotate(g.status(), StrCat("gradient of node '", node->name(), "'")));
     TENON_RETURN_IF_ERROR(graph_.error());
     for (int i = 0; i < node->num_inputs(); ++i) {
-      if (g.dx(i) && Between(node->input(i).node)) AddTo(node->input(i), g.dx(i));
+      if (g.dx(i).exists() && Between(node->input(i).node)) AddTo(node->input(i), g.dx(i));
     }
     return OkStatus();
   }
 
   void AddTo(const Output& x, const Output& dx) {
-    if (dx) parts_[{x.node, x.index}].push_back(dx);
+    if (dx.exists()) parts_[{x.node, x.index}].push_back(dx);
   }
 
   /// The gradients that reached `x`, added up; an empty Output when none did.
@@ -191,7 +195,7 @@ class GradientBuilder {
     grads->clear();
     for (const Output& x : xs_) {
       Output dx = Sum(x);
-      if (!dx && !allow_unconnected) {
+      if (!dx.exists() && !allow_unconnected) {
         return InvalidArgument("'", ys_[0].name(), "' does not depend on '", x.name(),
                                "' through differentiable ops, so it has no gradient");
       }

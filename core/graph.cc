@@ -38,6 +38,7 @@ StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op, Attri
   node->inputs_.resize(node->input_types_.size());
   node->output_shapes_.resize(node->output_types_.size());
   node->id_ = num_ids();
+  has_loops_ |= op == "Enter" || op == "RefEnter";
   Node* added = node.get();
   by_name_.emplace(added->name_, added);
   nodes_.push_back(std::move(node));
@@ -170,6 +171,7 @@ void Graph::RemoveNode(Node* node) {
       e.dst->inputs_[e.input] = Endpoint();
     }
   }
+  std::erase_if(variables_, [&](const VariableNodes& v) { return v.Has(node); });
   by_name_.erase(node->name_);
   nodes_[node->id_].reset();
   --live_;
@@ -200,6 +202,9 @@ void Graph::RemoveNodes(const std::vector<Node*>& nodes) {
   for (Node* dst : waiting) {
     std::erase_if(dst->control_inputs_, [&](const Node* c) { return gone.contains(c); });
   }
+  std::erase_if(variables_, [&](const VariableNodes& v) {
+    return gone.contains(v.ref) || gone.contains(v.value) || gone.contains(v.initializer);
+  });
   for (const Node* n : nodes) {
     by_name_.erase(n->name_);
     nodes_[n->id_].reset();
@@ -225,6 +230,9 @@ void Graph::RemoveNodesFrom(int first_id) {
   for (Node* source : sources) {
     std::erase_if(source->out_edges_, [&](const OutEdge& e) { return e.dst->id_ >= first_id; });
   }
+  std::erase_if(variables_, [&](const VariableNodes& v) {
+    return std::max({v.ref->id_, v.value->id_, v.initializer->id_}) >= first_id;
+  });
   nodes_.resize(first_id);
 }
 
@@ -338,6 +346,7 @@ Graph Graph::Clone() const {
   copy.error_ = error_;
   copy.nodes_.resize(nodes_.size());
   copy.live_ = live_;
+  copy.has_loops_ = has_loops_;
   for (const auto& n : nodes_) {
     if (n == nullptr) continue;
     copy.nodes_[n->id_].reset(new Node(*n));
@@ -362,6 +371,11 @@ bool IsLegalNodeName(std::string_view name) {
   return std::all_of(name.begin() + 1, name.end(), [&](char c) {
     return alnum(c) || c == '_' || c == '.' || c == '-' || c == '/' || c == '>' || c == '\\';
   });
+}
+
+Status IllegalNodeName(std::string_view name, std::string_view what) {
+  return InvalidArgument("'", name, "' is no name of a ", what, ": letters, digits and any of _ . - / "
+                         "> \\ are, after a letter, a digit or '.'");
 }
 
 bool IsRuntimeOp(std::string_view op) {

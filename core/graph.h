@@ -99,6 +99,8 @@ struct VariableNodes {
   Node* value;        // what ops read
   Node* initializer;  // gives it its initial value
   bool trainable;     // whether optimizers change it
+
+  bool Has(const Node* node) const { return node == ref || node == value || node == initializer; }
 };
 
 /// What versions a GraphDef says it was made by.
@@ -132,6 +134,8 @@ class Graph {
     int64_t seedless_ops = 0;
   };
   Seeds& seeds() { return seeds_; }
+  /// Whether some node entered a while loop.
+  bool has_loops() const { return has_loops_; }
   /// In the order they were made. Not part of a GraphDef, nor of copies.
   std::vector<VariableNodes>& variables() { return variables_; }
 
@@ -205,6 +209,7 @@ class Graph {
   Status error_;
   Seeds seeds_;
   std::vector<VariableNodes> variables_;
+  bool has_loops_ = false;
   std::vector<std::unique_ptr<Node>> nodes_;
   int live_ = 0;
   StringMap<Node*> by_name_;
@@ -214,6 +219,8 @@ class Graph {
 /// A node name that users may give: [A-Za-z0-9.][A-Za-z0-9_.\-/>]*. Names that begin with '_' are
 /// for nodes that the runtime makes.
 bool IsLegalNodeName(std::string_view name);
+/// The error for a name that is not; `what` has the name: "node", "scope".
+Status IllegalNodeName(std::string_view name, std::string_view what);
 
 /// Whether `op` is one that the runtime puts into the graphs of steps and their partitions: _Arg,
 /// _Retval, and what sends and receives. A client's graph has no business with them.

@@ -8,6 +8,11 @@ StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
   return &outputs_[i].tensor;
 }
 
+StatusOr<Tensor*> KernelContext::CreateOutput(int i, absl::Span<const int64_t> dims) {
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  return AllocateOutput(i, shape);
+}
+
 StatusOr<Tensor*> KernelContext::ForwardOrAllocate(int from, int i, const Shape& shape) {
   Tensor& in = inputs_[from].tensor;
   if (in.dtype() != output_type(i) || !in.HasOneReference() ||

@@ -106,11 +106,20 @@ class KernelContext {
   Tensor TakeInput(int i) { return std::move(inputs_[i].tensor); }
 
   void set_output(int i, Tensor value) { outputs_[i].tensor = std::move(value); }
+  /// Output 0 of an op with one, unless there is an error, which is then given back: how most kernels
+  /// end.
+  Status Return(StatusOr<Tensor> value) {
+    if (!value.ok()) return value.status();
+    outputs_[0].tensor = *std::move(value);
+    return OkStatus();
+  }
   void set_output_ref(int i, VariableResource* variable) { outputs_[i].ref = variable; }
   Value& output(int i) { return outputs_[i]; }
 
   /// New memory for output `i`, uninitialised when plain. ResourceExhausted when there is none.
   StatusOr<Tensor*> AllocateOutput(int i, const Shape& shape);
+  /// The same for dimensions from outside, with the errors of Shape::Create.
+  StatusOr<Tensor*> CreateOutput(int i, absl::Span<const int64_t> dims);
   /// The buffer of input `from` under `shape` when nobody else needs it and dtype and size fit,
   /// else new memory. An elementwise kernel may then write in place; after the call it reads the
   /// input through pointers taken before.

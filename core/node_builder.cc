@@ -3,6 +3,7 @@
 
 #include "core/building.h"
 #include "core/device_name.h"
+#include "core/loop_frame.h"
 
 namespace tenon {
 namespace {
@@ -21,10 +22,10 @@ Status NodeBuilder::CheckArguments(const OpSchema& schema) const {
   }
   for (size_t i = 0; i < args_.size(); ++i) {
     const ArgSchema& arg = schema.inputs[i];
-    for (const tenon::Input& in : args_[i].values) {
+    for (const tenon::Input& in : args_[i]) {
       if (in.output() == nullptr) continue;
       const std::string what = StrCat("argument '", arg.name, "' of op ", op_);
-      TENON_RETURN_IF_ERROR(context_->CheckValue(*in.output(), what));
+      TENON_RETURN_IF_ERROR(CurrentBuilding(at_).CheckValue(*in.output(), what));
     }
   }
   for (const auto& [name, value] : attrs_) {
@@ -38,12 +39,22 @@ Status NodeBuilder::CheckArguments(const OpSchema& schema) const {
   return OkStatus();
 }
 
+Status NodeBuilder::CheckLengths(const OpSchema& schema) const {
+  for (size_t i = 0; i < args_.size(); ++i) {
+    TENON_ASSIGN_OR_RETURN(const int64_t wanted, ArgLength(schema.inputs[i], attrs_));
+    if (wanted == static_cast<int64_t>(args_[i].size())) continue;
+    return InvalidArgument("argument '", schema.inputs[i].name, "' of op ", op_, " takes ", wanted,
+                           " tensors, found ", args_[i].size());
+  }
+  return OkStatus();
+}
+
 Status NodeBuilder::InferFromOutputs(const ArgSchema& arg, const Argument& values) {
   if (!arg.number_attr.empty() && attrs_.Find(arg.number_attr) == nullptr) {
-    attrs_.Set(arg.number_attr, static_cast<int64_t>(values.values.size()));
+    attrs_.Set(arg.number_attr, static_cast<int64_t>(values.size()));
   }
   if (arg.type_attr.empty() || attrs_.Find(arg.type_attr) != nullptr) return OkStatus();
-  for (const tenon::Input& in : values.values) {
+  for (const tenon::Input& in : values) {
     if (in.literal() != nullptr) continue;
     attrs_.Set(arg.type_attr, in.output() != nullptr ? in.output()->dtype() : in.tensor()->dtype());
     break;
@@ -55,14 +66,14 @@ Status NodeBuilder::InferFromLiterals(const OpSchema& schema, const ArgSchema& a
                                       const Argument& values) {
   if (!arg.type_list_attr.empty() && attrs_.Find(arg.type_list_attr) == nullptr) {
     DTypeVector types;
-    for (const tenon::Input& in : values.values) {
+    for (const tenon::Input& in : values) {
       types.push_back(in.literal() != nullptr  ? in.literal()->NaturalType()
                       : in.output() != nullptr ? in.output()->dtype()
                                                : in.tensor()->dtype());
     }
     attrs_.Set(arg.type_list_attr, std::move(types));
   }
-  if (arg.type_attr.empty() || attrs_.Find(arg.type_attr) != nullptr || values.values.empty()) {
+  if (arg.type_attr.empty() || attrs_.Find(arg.type_attr) != nullptr || values.empty()) {
     return OkStatus();
   }
   // Every argument of this dtype is a literal: the first of these that the op takes, and that holds
@@ -71,7 +82,7 @@ Status NodeBuilder::InferFromLiterals(const OpSchema& schema, const ArgSchema& a
   DTypeVector choices;
   for (size_t i = 0; i < args_.size(); ++i) {
     if (schema.inputs[i].type_attr != arg.type_attr) continue;
-    for (const tenon::Input& in : args_[i].values) {
+    for (const tenon::Input& in : args_[i]) {
       if (in.literal() != nullptr) choices.push_back(in.literal()->NaturalType());
     }
   }
@@ -83,7 +94,7 @@ Status NodeBuilder::InferFromLiterals(const OpSchema& schema, const ArgSchema& a
     bool all = Allows(attr, type);
     for (size_t i = 0; i < args_.size() && all; ++i) {
       all = schema.inputs[i].type_attr != arg.type_attr ||
-            std::all_of(args_[i].values.begin(), args_[i].values.end(), holds);
+            std::all_of(args_[i].begin(), args_[i].end(), holds);
     }
     if (!all) continue;
     attrs_.Set(arg.type_attr, type);
@@ -103,12 +114,49 @@ Status NodeBuilder::InferAttrs(const OpSchema& schema) {
   return OkStatus();
 }
 
+/// A node of the while loop that an argument is in; null outside loops, and where what was entered
+/// makes every new node wait for one anyway.
+Node* NodeBuilder::InLoop() const {
+  const BuildContext& context = CurrentBuilding(at_);
+  if (!context.graph->has_loops() || !context.control_inputs.empty()) return nullptr;
+  for (const Argument& argument : args_) {
+    for (const tenon::Input& in : argument) {
+      if (in.output() != nullptr && !LoopFrameOf(*in.output()->node).empty()) {
+        return in.output()->node;
+      }
+    }
+  }
+  return nullptr;
+}
+
+/// In a loop a constant waits for a node of it: else it would be outside.
 StatusOr<tenon::Output> NodeBuilder::Constant(Tensor value) const {
   const DType dtype = value.dtype();
-  NodeBuilder node(*context_, "Const", "", at_);
+  NodeBuilder node("Const", "", at_);
   node.Attr("value", std::move(value)).Attr("dtype", dtype);
   TENON_ASSIGN_OR_RETURN(Node* const constant, node.Build());
+  if (Node* const in_loop = InLoop()) {
+    CurrentBuilding(at_).graph->AddControlEdge(in_loop, constant);
+  }
   return tenon::Output(constant);
+}
+
+Status NodeBuilder::CheckLoop(const std::vector<Endpoint>& inputs) const {
+  const BuildContext& context = CurrentBuilding(at_);
+  if (!context.graph->has_loops()) return OkStatus();
+  std::vector<Node*> sources = context.control_inputs;
+  for (const Endpoint& in : inputs) sources.push_back(in.node);
+  const auto place = [](const Node& node) {
+    const std::string frame = LoopFrameOf(node);
+    return frame.empty() ? "outside while loops" : StrCat("in the while loop '", frame, "'");
+  };
+  for (const Node* source : sources) {
+    if (place(*source) == place(*sources[0])) continue;
+    return InvalidArgument("its input '", sources[0]->name(), "' is ", place(*sources[0]), ", '",
+                           source->name(), "' ", place(*source), ": values go in by Enter, out by ",
+                           "Exit, and a constant for a loop waits for a node of it");
+  }
+  return OkStatus();
 }
 
 StatusOr<tenon::Output> NodeBuilder::AllAxes(const tenon::Output& of) const {
@@ -117,9 +165,9 @@ StatusOr<tenon::Output> NodeBuilder::AllAxes(const tenon::Output& of) const {
     for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int32_t>(i);
     return Constant(Tensor::Vector(axes));
   }
-  NodeBuilder rank(*context_, "Rank", "", at_);
+  NodeBuilder rank("Rank", "", at_);
   TENON_ASSIGN_OR_RETURN(Node* const dims, rank.Input(of).Build());
-  NodeBuilder range(*context_, "Range", "", at_);
+  NodeBuilder range("Range", "", at_);
   TENON_ASSIGN_OR_RETURN(Node* const axes, range.Input(0).Input(dims).Input(1).Build());
   return tenon::Output(axes);
 }
@@ -129,7 +177,7 @@ StatusOr<std::vector<Endpoint>> NodeBuilder::Endpoints(const OpSchema& schema) {
   for (size_t i = 0; i < args_.size(); ++i) {
     const ArgSchema& arg = schema.inputs[i];
     size_t position = 0;
-    for (const tenon::Input& in : args_[i].values) {
+    for (const tenon::Input& in : args_[i]) {
       const size_t at = position++;
       if (in.output() != nullptr) {
         endpoints.push_back(*in.output());
@@ -160,52 +208,54 @@ StatusOr<std::vector<Endpoint>> NodeBuilder::Endpoints(const OpSchema& schema) {
 }
 
 StatusOr<Node*> NodeBuilder::Build() {
-  Graph& graph = *context_->graph;
-  const std::string wanted = StrCat(context_->prefix, name_.empty() ? op_ : name_);
-  if (!name_.empty() && !IsLegalNodeName(wanted)) {
-    return InvalidArgument("'", name_, "' is no name of a node: letters, digits, '.', '_', '-' and "
-                           "'/' are, after a letter, a digit or '.'");
-  }
+  const BuildContext& context = CurrentBuilding(at_);
+  Graph& graph = *context.graph;
+  const std::string wanted = StrCat(context.prefix, name_.empty() ? op_ : name_);
+  if (!name_.empty() && !IsLegalNodeName(wanted)) return IllegalNodeName(name_, "node");
   TENON_ASSIGN_OR_RETURN(const OpRegistration* const op, graph.registry().Lookup(op_));
   const auto arguments = [&]() -> StatusOr<std::vector<Endpoint>> {
     TENON_RETURN_IF_ERROR(CheckArguments(op->schema));
     TENON_RETURN_IF_ERROR(InferAttrs(op->schema));
-    return Endpoints(op->schema);
+    TENON_RETURN_IF_ERROR(CheckLengths(op->schema));
+    TENON_ASSIGN_OR_RETURN(std::vector<Endpoint> endpoints, Endpoints(op->schema));
+    TENON_RETURN_IF_ERROR(CheckLoop(endpoints));
+    return endpoints;
   };
   const StatusOr<std::vector<Endpoint>> inputs = arguments();
   if (!inputs.ok()) return Annotate(inputs.status(), StrCat("node '", wanted, "' (", op_, ")"));
-  if (!context_->colocated_with.empty()) attrs_.Set("_class", context_->colocated_with);
+  if (!context.colocated_with.empty()) attrs_.Set("_class", context.colocated_with);
   TENON_ASSIGN_OR_RETURN(Node* const node,
                          graph.AddNode(graph.UniqueName(wanted), op_, attrs_, *inputs));
-  for (Node* c : context_->control_inputs) graph.AddControlEdge(c, node);
-  std::string device = context_->device;
-  if (context_->device_function) {
-    TENON_ASSIGN_OR_RETURN(device, MergeDeviceNames(context_->device_function(*node), device));
+  for (Node* c : context.control_inputs) graph.AddControlEdge(c, node);
+  std::string device = context.device;
+  if (context.device_function) {
+    TENON_ASSIGN_OR_RETURN(device, MergeDeviceNames(context.device_function(*node), device));
   }
   node->set_requested_device(std::move(device));
   return node;
 }
 
 Node* NodeBuilder::Finish() {
-  if (!context_->graph->error().ok()) return FailedNode();
+  const BuildContext& context = CurrentBuilding(at_);
+  if (!context.graph->error().ok()) return FailedNode();
   StatusOr<Node*> node = Build();
   if (node.ok()) return *node;
-  context_->Fail(node.status(), at_);
+  context.Fail(node.status(), at_);
   return FailedNode();
 }
 
 int64_t NodeBuilder::LengthAfterMistake(size_t argument) {
-  const OpRegistration* const op = context_->graph->registry().Find(op_);
+  const OpRegistration* const op = CurrentBuilding(at_).graph->registry().Find(op_);
   if (op == nullptr || argument >= op->schema.outputs.size()) return 0;
-  if (args_.size() == op->schema.inputs.size() && InferAttrs(op->schema).ok()) {
-    return std::min<int64_t>(ArgLength(op->schema.outputs[argument], attrs_).value_or(0), 1 << 16);
-  }
-  return 0;
+  // Whatever could be inferred: the length may not depend on the rest.
+  if (args_.size() == op->schema.inputs.size()) InferAttrs(op->schema).IgnoreError();
+  const int64_t length = ArgLength(op->schema.outputs[argument], attrs_).value_or(0);
+  return std::clamp<int64_t>(length, 0, 1 << 16);
 }
 
 std::vector<tenon::Output> NodeBuilder::Outputs() {
   std::vector<tenon::Output> outputs;
-  const OpRegistration* const op = context_->graph->registry().Find(op_);
+  const OpRegistration* const op = CurrentBuilding(at_).graph->registry().Find(op_);
   const size_t arguments = op == nullptr ? 0 : op->schema.outputs.size();
   for (auto& list : OutputLists(arguments)) outputs.insert(outputs.end(), list.begin(), list.end());
   return outputs;

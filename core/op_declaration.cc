@@ -205,16 +205,19 @@ class Parser {
     arg.line = token_.line;
     arg.schema.name = Name();
     Want(':', "':'");
-    if (IsName("Ref") && ahead_.kind == '(') {
+    const bool wrapped = ahead_.kind == '(';
+    if (wrapped) {
+      arg.schema.is_ref = IsName("Ref");
+      arg.schema.on_host = IsName("Host");
+      if (!arg.schema.is_ref && !arg.schema.on_host) Fail("Ref or Host");
       Advance(), Advance();
-      arg.schema.is_ref = true;
     }
     arg.type = Name();
     if (Eat('*')) {
       arg.schema.number_attr = std::move(arg.type);
       arg.type = Name();
     }
-    if (arg.schema.is_ref) Want(')', "')'");
+    if (wrapped) Want(')', "')'");
     if (Eat('=')) {
       if (!IsName("all_axes")) Fail("all_axes");
       Advance();
@@ -232,6 +235,8 @@ class Parser {
       op->is_aggregate = true;
     } else if (IsName("allows_uninitialized_input")) {
       op->allows_uninitialized_input = true;
+    } else if (IsName("no_gradient")) {
+      op->is_differentiable = false;
     } else if (IsName("no_function")) {
       op->has_function = false;
     } else if (IsName("function")) {
@@ -239,7 +244,8 @@ class Parser {
       op->function = token_.text;
       if (!Is('a')) Fail("a name");
     } else {
-      Fail("stateful, commutative, aggregate, allows_uninitialized_input, function or no_function");
+      Fail("stateful, commutative, aggregate, allows_uninitialized_input, no_gradient, function or "
+           "no_function");
     }
     Advance();
   }

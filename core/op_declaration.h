@@ -21,13 +21,14 @@
 //     Tlist: list(type) >= 1, summarize: int = 3 "At most so many elements of each tensor."
 //
 // An op has inputs, outputs after an arrow, flags in brackets (stateful, commutative, aggregate,
-// allows_uninitialized_input; function ShapeOf names its C++ function, no_function: it has none),
-// documentation, and attributes. Texts that follow each other are
-// joined by a space. A text after names tells of these arguments; one after attributes, which commas
+// allows_uninitialized_input; no_gradient: none flows through it, by definition; function ShapeOf
+// names its C++ function, no_function: it has none), documentation, and attributes. Texts that
+// follow each other are joined by a space. A text after names tells of these arguments; one after attributes, which commas
 // join, of them all. A line's end means nothing.
 //
 //   arguments    a: float   a: T (as attribute T says)   values: N * T (N of them)
 //                data: Tlist (one for each entry of a list(type))   ref: Ref(T)
+//                shape: Host(int32) (in host memory, wherever the op runs)
 //                axes: int32 = all_axes (may be left out in C++: all axes of the first input)
 //   attributes   int, float, bool, string, type, shape, tensor, func, and list(…) of these;
 //                {float, double} and {'SAME', 'VALID'} for types and strings that may be no others;

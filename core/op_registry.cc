@@ -11,16 +11,6 @@
 namespace tenon {
 namespace {
 
-class FunctionKernel final : public Kernel {
- public:
-  FunctionKernel(KernelConstruction& c, Status (*compute)(KernelContext&))
-      : Kernel(c), compute_(compute) {}
-  Status Compute(KernelContext& ctx) const override { return compute_(ctx); }
-
- private:
-  Status (*const compute_)(KernelContext&);
-};
-
 std::string HostName() {
   char name[256] = "";
   gethostname(name, sizeof(name) - 1);
@@ -86,17 +76,11 @@ OpBuilder& OpBuilder::Shape(ShapeFn fn) {
   op_.shape = fn;
   return *this;
 }
-OpBuilder& OpBuilder::Grad(GradientFn fn) {
+OpBuilder& OpBuilder::SetGradient(GradientFn fn) {
   op_.gradient = std::move(fn);
   return *this;
 }
-OpBuilder& OpBuilder::Grad(Status (*fn)(GradContext&)) {
-  return Grad([fn](GradContext& g) { g.Fail(fn(g)); });
-}
-OpBuilder& OpBuilder::NotDifferentiable() {
-  op_.not_differentiable = true;
-  return *this;
-}
+void OpBuilder::FailGradient(GradContext& g, const Status& status) { g.Fail(status); }
 OpBuilder& OpBuilder::LoopBack() {
   op_.is_loop_back = true;
   return *this;
@@ -113,11 +97,13 @@ OpBuilder& OpBuilder::NoExample(std::string_view reason) {
   op_.no_example_reason = reason;
   return *this;
 }
-OpBuilder& OpBuilder::Kernel(DeviceKind device, Status (*compute)(KernelContext&),
-                             KernelOptions options) {
-  return AddKernel(device, std::move(options), [compute](KernelConstruction& c) {
-    return std::unique_ptr<tenon::Kernel>(std::make_unique<FunctionKernel>(c, compute));
-  });
+void OpBuilder::CheckAttrs(const KernelOptions& options, size_t wanted) const {
+  TENON_CHECK(options.attrs.size() == wanted, "the kernel of ", op_.schema.name, " takes ", wanted,
+              " attributes, registered with ", options.attrs.size());
+  for (const std::string& attr : options.attrs) {
+    TENON_CHECK(op_.schema.FindAttr(attr) != nullptr, "op ", op_.schema.name, " has no attribute ",
+                attr);
+  }
 }
 OpBuilder& OpBuilder::AddKernel(DeviceKind device, KernelOptions options, KernelFactory factory) {
   op_.kernels.push_back({device, std::move(options), std::move(factory)});

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/function_kernel.h"
 #include "core/hash_map.h"
 #include "core/kernel.h"
 #include "core/op_schema.h"
@@ -27,8 +28,10 @@ using KernelFactory = std::function<std::unique_ptr<Kernel>(KernelConstruction&)
 struct KernelOptions {
   /// Type attributes and the dtypes of them that this kernel does; one not named takes any.
   std::vector<std::pair<std::string, DTypeVector>> types = {};
-  /// Arguments that are in host memory although the device has its own.
-  std::vector<std::string> host_args = {};
+  /// Of a kernel that is a function: the attributes it takes after the context, in that order.
+  std::vector<std::string> attrs = {};
+  /// Of a kernel that is a function: that it costs less than handing it to another thread.
+  bool cheap = false;
 };
 
 struct KernelRegistration {
@@ -57,7 +60,6 @@ struct OpRegistration {
   OpSchema schema;
   ShapeFn shape = nullptr;
   GradientFn gradient;                 // empty: none is known
-  bool not_differentiable = false;     // no gradient flows through it, by definition
   bool is_loop_back = false;           // the op whose edges may close a cycle: NextIteration
   std::vector<KernelRegistration> kernels;
   std::vector<OpExample> examples;
@@ -75,7 +77,7 @@ struct OpRegistration {
 
 /// Adds what a declared op does; what is wrong in it is a bug, found when the process starts.
 ///
-///   ops.Get("MatMul").Shape(MatMulShape).Kernel<MatMulCpu>(kCpu).Grad(MatMulGrad)
+///   ops.Get("MatMul").Shape(MatMulShape).Kernel<MatMulKernel>(kCpu).Grad(MatMulGrad)
 ///       .Example({Shape{2, 3}, Shape{3, 4}});
 class OpBuilder {
  public:
@@ -83,10 +85,15 @@ class OpBuilder {
 
   const OpSchema& schema() const { return op_.schema; }
   OpBuilder& Shape(ShapeFn fn);
-  OpBuilder& Grad(GradientFn fn);
-  /// One that may find that the gradient cannot be built.
-  OpBuilder& Grad(Status (*fn)(GradContext&));
-  OpBuilder& NotDifferentiable();
+  /// A function of a GradContext&; it may return a Status, which then fails the gradient.
+  template <typename F>
+  OpBuilder& Grad(F fn) {
+    if constexpr (std::is_void_v<std::invoke_result_t<F&, GradContext&>>) {
+      return SetGradient(std::move(fn));
+    } else {
+      return SetGradient([fn](GradContext& g) { FailGradient(g, fn(g)); });
+    }
+  }
   /// Edges out of this op may close a cycle.
   OpBuilder& LoopBack();
   OpBuilder& InDomain(double low, double high);
@@ -101,12 +108,22 @@ class OpBuilder {
       return std::unique_ptr<tenon::Kernel>(std::make_unique<K>(c));
     });
   }
-  /// A kernel that is one function and needs nothing of the node.
-  OpBuilder& Kernel(DeviceKind device, Status (*compute)(KernelContext&),
-                    KernelOptions options = {});
+  /// A kernel that is one function: of the context, the values of `options.attrs` and perhaps state.
+  template <typename... Attrs>
+  OpBuilder& Kernel(DeviceKind device, Status (*compute)(KernelContext&, Attrs...),
+                    KernelOptions options = {}) {
+    CheckAttrs(options, (0 + ... + !kIsKernelState<std::decay_t<Attrs>>));
+    return AddKernel(device, options, [compute, options](KernelConstruction& c) {
+      return std::make_unique<FunctionKernel<Attrs...>>(c, compute, options.attrs, options.cheap);
+    });
+  }
   OpBuilder& AddKernel(DeviceKind device, KernelOptions options, KernelFactory factory);
 
  private:
+  OpBuilder& SetGradient(GradientFn fn);
+  void CheckAttrs(const KernelOptions& options, size_t wanted) const;
+  static void FailGradient(GradContext& g, const Status& status);
+
   OpRegistration& op_;
 };
 
@@ -125,6 +142,16 @@ class OpRegistry {
   bool Declare(std::string_view text, std::string_view file);
   /// A declared op, to add what it does.
   OpBuilder Get(std::string_view name);
+  /// The same of an op with a kernel for the CPU: a function, or the class K.
+  template <typename... Attrs>
+  OpBuilder Add(std::string_view name, ShapeFn shape, Status (*kernel)(KernelContext&, Attrs...),
+                KernelOptions options = {}) {
+    return Get(name).Shape(shape).Kernel(kCpu, kernel, std::move(options));
+  }
+  template <typename K>
+  OpBuilder Add(std::string_view name, ShapeFn shape, KernelOptions options = {}) {
+    return Get(name).Shape(shape).Kernel<K>(kCpu, std::move(options));
+  }
 
   /// The op; null when unknown.
   const OpRegistration* Find(std::string_view name) const;

@@ -22,6 +22,7 @@ struct ArgSchema {
   std::string number_attr;       // N * T: the attribute that counts the tensors
   std::string type_list_attr;    // one tensor per entry of this list(type)
   bool is_ref = false;
+  bool on_host = false;          // in host memory although the device has its own
   bool all_axes = false;         // may be left out in C++: all axes of the op's first input
   std::string doc;               // what is not obvious
 };
@@ -48,6 +49,7 @@ struct OpSchema {
   bool is_commutative = false;
   bool is_aggregate = false;
   bool allows_uninitialized_input = false;
+  bool is_differentiable = true;  // false: no gradient flows through it, by definition
 
   const AttrSchema* FindAttr(std::string_view attr_name) const;
 };

@@ -112,6 +112,7 @@ class Inputs {
   Inputs(std::initializer_list<Input> values) : values_(values) {}  // NOLINT
   Inputs(const std::vector<Output>& values)                         // NOLINT
       : values_(values.begin(), values.end()) {}
+  Inputs(std::vector<Input> values) : values_(std::move(values)) {}  // NOLINT
 
   const std::vector<Input>& values() const { return values_; }
 

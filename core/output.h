@@ -2,10 +2,13 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 
 #include "core/graph.h"
 
 namespace tenon {
+
+class SliceIndices;
 
 /// A tensor in a graph under construction: an output of a node. Small; copy it freely. Valid while
 /// the graph lives. After a mistake it has no node; what is asked of it then is harmless.
@@ -15,12 +18,17 @@ struct Output {
 
   Output() = default;
   /// A node stands for its output 0.
-  Output(Node* n, int i = 0) : node(n == FailedNode() ? nullptr : n), index(i) {}  // NOLINT
+  template <typename T>
+    requires std::is_same_v<T, Node>  // not for 0: x == 0 is no comparison with a node
+  Output(T* n, int i = 0) : node(n == FailedNode() ? nullptr : n), index(i) {}  // NOLINT
   Output(Endpoint e) : Output(e.node, e.index) {}      // NOLINT
   operator Endpoint() const { return {node, index}; }  // NOLINT
 
-  explicit operator bool() const { return node != nullptr; }
-  /// Whether there is such a tensor: a node that has this output.
+  /// A part of the tensor, with Python's meaning of indices; see slicing.h.
+  Output operator[](const SliceIndices& indices) const;
+
+  /// Whether there is such a tensor: a node that has this output. An Output is no truth value: what a
+  /// comparison of tensors gives is known in the step only.
   bool exists() const { return node != nullptr && index >= 0 && index < node->num_outputs(); }
   /// kInvalid when there is no such tensor.
   DType dtype() const {

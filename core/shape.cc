@@ -95,6 +95,12 @@ StatusOr<int64_t> MultiplySizes(int64_t a, int64_t b) {
   return InvalidArgument("the product of the sizes ", a, " and ", b, " does not fit in 64 bits");
 }
 
+DimVector Concat(absl::Span<const int64_t> a, absl::Span<const int64_t> b) {
+  DimVector all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
 StatusOr<PartialShape> PartialShape::Create(absl::Span<const int64_t> dims) {
   if (dims.size() > Shape::kMaxRank) {
     return InvalidArgument("a shape has at most ", Shape::kMaxRank, " dimensions, found ",
@@ -114,7 +120,42 @@ StatusOr<PartialShape> PartialShape::Create(absl::Span<const int64_t> dims) {
 }
 
 PartialShape PartialShape::OfRank(int rank) {
+  if (rank < 0) return PartialShape();
   return PartialShape(absl::Span<const int64_t>(DimVector(rank, kUnknownDim)));
+}
+
+PartialShape PartialShape::WithDim(std::optional<int> i, int64_t size) const {
+  if (!dims_) return PartialShape();
+  if (!i) return OfRank(rank());
+  PartialShape changed = *this;
+  (*changed.dims_)[*i] = size;
+  return changed;
+}
+
+PartialShape PartialShape::WithoutDim(std::optional<int> i) const {
+  if (!dims_) return PartialShape();
+  if (!i) return OfRank(rank() - 1);
+  PartialShape changed = *this;
+  changed.dims_->erase(changed.dims_->begin() + *i);
+  return changed;
+}
+
+PartialShape PartialShape::WithInsertedDim(std::optional<int> i, int64_t size) const {
+  if (!dims_) return PartialShape();
+  if (!i) return OfRank(rank() + 1);
+  PartialShape changed = *this;
+  changed.dims_->insert(changed.dims_->begin() + *i, size);
+  return changed;
+}
+
+PartialShape PartialShape::Part(int begin, std::optional<int> end) const {
+  if (!dims_) return PartialShape();
+  return PartialShape(dims().subspan(begin, end.value_or(rank()) - begin));
+}
+
+PartialShape PartialShape::ConcatWith(const PartialShape& other) const {
+  if (!dims_ || !other.dims_) return PartialShape();
+  return PartialShape(absl::Span<const int64_t>(Concat(*dims_, *other.dims_)));
 }
 
 bool PartialShape::IsFullyKnown() const {

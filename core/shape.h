@@ -14,6 +14,9 @@ namespace tenon {
 
 using DimVector = absl::InlinedVector<int64_t, 4>;
 
+/// One list of dimensions after the other.
+DimVector Concat(absl::Span<const int64_t> a, absl::Span<const int64_t> b);
+
 /// The shape of a tensor: a list of dimensions, each >= 0, at most kMaxRank of them, whose product
 /// fits in an int64_t. Rank 0 is a scalar. A value type; safe to read from several threads.
 class Shape {
@@ -72,6 +75,7 @@ class PartialShape {
 
   /// For dimensions from outside: each >= -1, at most Shape::kMaxRank.
   static StatusOr<PartialShape> Create(absl::Span<const int64_t> dims);
+  /// Of unknown dimensions, and of unknown rank when `rank` is negative.
   static PartialShape OfRank(int rank);
 
   bool rank_known() const { return dims_.has_value(); }
@@ -82,6 +86,15 @@ class PartialShape {
   /// REQUIRES: rank_known().
   absl::Span<const int64_t> dims() const { return *dims_; }
   bool IsFullyKnown() const;
+  /// This shape with dimension `i` set to `size`, removed, or with `size` inserted before it. Where
+  /// `i` is not known, all dimensions are unknown; of unknown rank it stays.
+  PartialShape WithDim(std::optional<int> i, int64_t size) const;
+  PartialShape WithoutDim(std::optional<int> i) const;
+  PartialShape WithInsertedDim(std::optional<int> i, int64_t size) const;
+  /// Dimensions [begin, end), to the last without `end`; unknown when the rank is. They must be there.
+  PartialShape Part(int begin, std::optional<int> end = std::nullopt) const;
+  /// These dimensions and then those of `other`; unknown when either rank is.
+  PartialShape ConcatWith(const PartialShape& other) const;
   /// REQUIRES: IsFullyKnown(). Valid when this came from Create.
   Shape ToShape() const { return Shape(dims()); }
   std::optional<int64_t> num_elements() const;

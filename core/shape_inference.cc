@@ -95,6 +95,26 @@ StatusOr<std::vector<PartialShape>> ShapeContext::TakeOutputs() {
   return std::move(outputs_);
 }
 
+Status ShapeContext::Return(StatusOr<PartialShape> shape) {
+  if (!shape.ok()) return shape.status();
+  outputs_[0] = *std::move(shape);
+  return OkStatus();
+}
+
+Status ShapeContext::ReturnForEach(StatusOr<PartialShape> shape) {
+  if (!shape.ok()) return shape.status();
+  std::fill(outputs_.begin(), outputs_.end(), *shape);
+  return OkStatus();
+}
+
+StatusOr<PartialShape> ShapeContext::Merged(int first) const {
+  PartialShape merged;
+  for (int i = first; i < num_inputs(); ++i) {
+    TENON_ASSIGN_OR_RETURN(merged, merged.MergeWith(input(i)));
+  }
+  return merged;
+}
+
 StatusOr<PartialShape> ShapeContext::WithRank(int i, int rank) const {
   const PartialShape& in = input(i);
   if (!in.rank_known()) return PartialShape::OfRank(rank);
@@ -113,34 +133,19 @@ StatusOr<PartialShape> ShapeContext::WithRankAtLeast(int i, int rank) const {
   return in;
 }
 
-Status UnchangedShape(ShapeContext& c) {
-  c.set_output(0, c.input(0));
-  return OkStatus();
-}
+Status UnchangedShape(ShapeContext& c) { return c.Return(c.input(0)); }
 
-Status ScalarShape(ShapeContext& c) {
-  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, Shape());
-  return OkStatus();
-}
+Status ScalarShape(ShapeContext& c) { return c.ReturnForEach(Shape()); }
 
 Status UnknownShape(ShapeContext&) { return OkStatus(); }
 
 Status NoOutputShape(ShapeContext&) { return OkStatus(); }
 
 Status BroadcastShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(PartialShape shape, BroadcastShapes(c.input(0), c.input(1)));
-  c.set_output(0, std::move(shape));
-  return OkStatus();
+  return c.Return(BroadcastShapes(c.input(0), c.input(1)));
 }
 
-Status MergedShape(ShapeContext& c) {
-  PartialShape merged;
-  for (int i = 0; i < c.num_inputs(); ++i) {
-    TENON_ASSIGN_OR_RETURN(merged, merged.MergeWith(c.input(i)));
-  }
-  c.set_output(0, std::move(merged));
-  return OkStatus();
-}
+Status MergedShape(ShapeContext& c) { return c.Return(c.Merged()); }
 
 StatusOr<PartialShape> BroadcastShapes(const PartialShape& a, const PartialShape& b) {
   if (!a.rank_known() || !b.rank_known()) return PartialShape();

@@ -38,6 +38,10 @@ class ShapeContext {
   }
 
   void set_output(int i, PartialShape shape) { outputs_[i] = std::move(shape); }
+  /// Output 0, unless there is an error, which is then given back: how most shape functions end.
+  Status Return(StatusOr<PartialShape> shape);
+  /// The same of every output.
+  Status ReturnForEach(StatusOr<PartialShape> shape);
   /// What the shape function set; InvalidArgument when one has too many dimensions or elements, so
   /// that shape functions need not look.
   StatusOr<std::vector<PartialShape>> TakeOutputs();
@@ -45,6 +49,8 @@ class ShapeContext {
   /// Input `i` with its rank checked; InvalidArgument naming found and wanted.
   StatusOr<PartialShape> WithRank(int i, int rank) const;
   StatusOr<PartialShape> WithRankAtLeast(int i, int rank) const;
+  /// All inputs from `first` on merged, which must be equal.
+  StatusOr<PartialShape> Merged(int first = 0) const;
 
  private:
   const Node& node_;

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 
@@ -23,9 +24,20 @@ template <typename T>
 const T& Piece(const T& value) {
   return value;
 }
+template <typename T>
+  requires requires(const T& value) { value.ToString(); }
+std::string Piece(const T& value) {
+  return value.ToString();
+}
+template <typename T>
+  requires std::is_enum_v<T> && requires(const T& value) { ToString(value); }
+std::string Piece(const T& value) {
+  return std::string(ToString(value));
+}
 }  // namespace strings_internal
 
-/// The concatenation of its arguments: text of any kind, numbers, absl::Hex and the like.
+/// The concatenation of its arguments: text of any kind, numbers, absl::Hex and the like, and what
+/// has a ToString(), such as shapes and dtypes.
 template <typename... Args>
 std::string StrCat(const Args&... args) {
   return absl::StrCat(strings_internal::Piece(args)...);

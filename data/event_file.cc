@@ -53,6 +53,14 @@ StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(const std::string& fo
   return writer;
 }
 
+StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(const std::string& folder,
+                                                           const Graph& graph,
+                                                           EventWriterOptions options) {
+  TENON_ASSIGN_OR_RETURN(auto writer, Create(folder, std::move(options)));
+  TENON_RETURN_IF_ERROR(writer->AddGraph(graph));
+  return writer;
+}
+
 Status EventWriter::Add(Event event) {
   if (event.wall_time() == 0) event.set_wall_time(clock_());
   const std::string record = event.SerializeAsString();

@@ -35,6 +35,9 @@ class EventWriter {
   /// Makes the folder and the file, with its first record.
   static StatusOr<std::unique_ptr<EventWriter>> Create(const std::string& folder,
                                                        EventWriterOptions options = {});
+  /// The same with the graph in it (tf.summary.FileWriter).
+  static StatusOr<std::unique_ptr<EventWriter>> Create(const std::string& folder, const Graph& graph,
+                                                       EventWriterOptions options = {});
 
   const std::string& path() const { return path_; }
 

@@ -52,6 +52,11 @@ StatusOr<ShuffledBatches> ShuffledBatches::Create(std::vector<Tensor> columns, u
   return ShuffledBatches(std::move(columns), seed);
 }
 
+StatusOr<int64_t> ShuffledBatches::PerEpoch(int64_t size) const {
+  if (size >= 1 && size <= num_rows()) return num_rows() / size;
+  return InvalidArgument("a batch of ", size, " rows, wanted 1 to the ", num_rows(), " there are");
+}
+
 ShuffledBatches::ShuffledBatches(std::vector<Tensor> columns, uint64_t seed)
     : columns_(std::move(columns)), order_(columns_[0].dim(0)), state_(seed) {
   std::iota(order_.begin(), order_.end(), 0);

@@ -24,6 +24,8 @@ class ShuffledBatches {
   /// `size` rows of each tensor; InvalidArgument when it is not positive.
   StatusOr<std::vector<Tensor>> Next(int64_t size);
 
+  /// The full batches of `size` rows in an epoch; InvalidArgument when there is none.
+  StatusOr<int64_t> PerEpoch(int64_t size) const;
   int64_t num_rows() const { return static_cast<int64_t>(order_.size()); }
   /// How often a batch has gone past the end of an epoch.
   int64_t epochs_completed() const { return epochs_completed_; }

@@ -11,40 +11,34 @@
 //   example_mnist_replica --job_name=worker --ps_hosts=... --worker_hosts=... --data DIR
 #include <CLI/CLI.hpp>
 
-#include <chrono>
 #include <cmath>
-#include <fstream>
 #include <iostream>
 
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "data/file.h"
 #include "tenon/tenon.h"
 
 namespace {
 
 using namespace tenon;  // NOLINT: a program about Tenon
-using Clock = std::chrono::steady_clock;
 
-struct Flags {
-  std::string ps_hosts, worker_hosts, job_name, data, logs_path, trace;
-  int task_index = 0, batch_size = 100, training_epochs = 20;
+struct Flags : ReplicaFlags {
+  std::string data, logs_path, trace;
+  int batch_size = 100, training_epochs = 20;
   double learning_rate = 0.001;
-  CredentialFiles credentials;
-  bool insecure = false;
 };
 
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Says a line at once, for who watches.
-void Say(const std::string& line) { std::cout << line << std::endl; }
+void Say(const std::string& line) { std::cout << line << std::endl; }  // at once, for who watches
 
 struct Model {
   Output global_step, x, y_, cross_entropy, accuracy, summary;
   Node* train_op;
 };
 
-Model BuildModel(double learning_rate) {
+Model BuildModel(const Server& server, double learning_rate) {
+  // Between-graph replication: variables on the parameter servers, the rest on this worker.
+  DeviceScope replica(ReplicaDeviceSetter(server));
   Model m;
   m.global_step = Variable("global_step", 0.0f, {.trainable = false}).ref();
   {
@@ -86,8 +80,8 @@ Model BuildModel(double learning_rate) {
     Output correct_prediction = Equal(ArgMax(y, 1), ArgMax(m.y_, 1));
     m.accuracy = Mean(Cast(correct_prediction, DType::kFloat));
   }
-  m.summary = MergeSummary(
-      {ScalarSummary("cost", m.cross_entropy), ScalarSummary("accuracy", m.accuracy)});
+  m.summary =
+      MergeSummary({ScalarSummary("cost", m.cross_entropy), ScalarSummary("accuracy", m.accuracy)});
   return m;
 }
 
@@ -96,49 +90,33 @@ Status Train(const Flags& flags, Server& server) {
   TENON_ASSIGN_OR_RETURN(
       ShuffledBatches batches,
       ShuffledBatches::Create({mnist.train.images, mnist.train.labels}, flags.task_index));
-  const auto batch_count = static_cast<int>(batches.num_rows() / flags.batch_size);
-  if (batch_count == 0) {
-    return InvalidArgument("--batch_size ", flags.batch_size, " is more than the ",
-                           batches.num_rows(), " images to train with");
-  }
+  TENON_ASSIGN_OR_RETURN(const int64_t batch_count, batches.PerEpoch(flags.batch_size));
   Graph graph(AllOps());
   GraphBuilding building(graph);
-  Model m;
-  {
-    // Between-graph replication: variables on the parameter servers, the rest on this worker.
-    DeviceScope replica(ReplicaDeviceSetter(
-        {.ps_tasks = server.cluster().NumTasks("ps"),
-         .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
-    m = BuildModel(flags.learning_rate);
-  }
+  const Model m = BuildModel(server, flags.learning_rate);
   const Supervisor supervisor({.is_chief = flags.task_index == 0, .notice = Say});
-
-  const auto begin = Clock::now();
-  const auto open = [&] { return server.MakeSession(graph); };
-  TENON_ASSIGN_OR_RETURN(auto session, supervisor.PrepareOrWaitForSession(open));
+  const absl::Time begin = absl::Now();
+  TENON_ASSIGN_OR_RETURN(auto session, supervisor.PrepareOrWaitForSession(server, graph));
   std::unique_ptr<EventWriter> writer;
   if (!flags.logs_path.empty()) {
     const std::string folder = StrCat(flags.logs_path, "/worker", flags.task_index);
-    TENON_ASSIGN_OR_RETURN(writer, EventWriter::Create(folder));
-    TENON_RETURN_IF_ERROR(writer->AddGraph(graph));
+    TENON_ASSIGN_OR_RETURN(writer, EventWriter::Create(folder, graph));
   }
   const std::vector<Output> fetches = {m.cross_entropy, m.summary, m.global_step};
   TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({m.x, m.y_}, fetches, {m.train_op}));
   std::vector<Tensor> fetched;
   std::vector<NodeTrace> trace;
   for (int epoch = 1; epoch <= flags.training_epochs; ++epoch) {
-    auto start = Clock::now();
+    absl::Time start = absl::Now();
     for (int i = 1, count = 1; i <= batch_count; ++i, ++count) {
       TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> batch, batches.Next(flags.batch_size));
       const bool last = epoch == flags.training_epochs && i == batch_count;
-      const bool traced = last && !flags.trace.empty() && flags.task_index == 0;
-      TENON_RETURN_IF_ERROR(step->Run(batch, &fetched, {.trace = traced ? &trace : nullptr}));
+      TENON_RETURN_IF_ERROR(step->Run(batch, &fetched, {.trace = last ? &trace : nullptr}));
       const float cost = fetched[0].scalar<float>();
       const auto global_step = static_cast<int64_t>(fetched[2].scalar<float>());
       if (!std::isfinite(cost)) {
         return OutOfRange("training has diverged: the cost is ", cost, " in epoch ", epoch,
-                          ", batch ", i, "; try a --learning_rate smaller than ",
-                          flags.learning_rate);
+                          "; try a --learning_rate smaller than ", flags.learning_rate);
       }
       if (writer) {
         TENON_RETURN_IF_ERROR(writer->AddSummary(fetched[1].scalar<TString>(), global_step));
@@ -146,33 +124,24 @@ Status Train(const Flags& flags, Server& server) {
       if (count == 100 || i == batch_count) {
         Say(absl::StrFormat(
             "Step: %d,  Epoch: %2d,  Batch: %3d of %3d,  Cost: %.4f,  AvgTime: %.2fms",
-            global_step + 1, epoch, i, batch_count, cost, SecondsSince(start) * 1000 / count));
+            global_step + 1, epoch, i, batch_count, cost,
+            absl::ToDoubleMilliseconds(absl::Now() - start) / count));
         count = 0;
-        start = Clock::now();
+        start = absl::Now();
       }
     }
   }
-  if (!trace.empty()) std::ofstream(flags.trace) << ToChromeTrace(trace);
+  if (flags.task_index == 0 && !flags.trace.empty()) {
+    TENON_RETURN_IF_ERROR(WriteFile(flags.trace, ToChromeTrace(trace)));
+  }
   TENON_ASSIGN_OR_RETURN(
       const float accuracy,
       session->Run<float>({{m.x, mnist.test.images}, {m.y_, mnist.test.labels}}, m.accuracy));
-  const double seconds = SecondsSince(begin);
-  Say(absl::StrFormat("Test-Accuracy: %.2f\nTotal Time: %3.2fs\nFinal Cost: %.4f", accuracy, seconds,
-                      fetched[0].scalar<float>()));
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  Say(absl::StrFormat("Test-Accuracy: %.2f\nTotal Time: %3.2fs\nFinal Cost: %.4f", accuracy,
+                      seconds, fetched[0].scalar<float>()));
   Say(absl::StrFormat("Steps per second: %.0f", flags.training_epochs * batch_count / seconds));
   return OkStatus();
-}
-
-Status Run(const Flags& flags) {
-  ServerOptions options;
-  options.job = flags.job_name;
-  options.task = flags.task_index;
-  TENON_RETURN_IF_ERROR(options.cluster.AddJob("ps", flags.ps_hosts));
-  TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", flags.worker_hosts));
-  options.notice = Say;
-  TENON_ASSIGN_OR_RETURN(options.credentials, ReadCredentials(flags.credentials));
-  options.insecure = flags.insecure;
-  return RunReplica(options, AllOps(), [&](Server& server) { return Train(flags, server); });
 }
 
 }  // namespace
@@ -180,25 +149,16 @@ Status Run(const Flags& flags) {
 int main(int argc, char** argv) {
   Flags flags;
   CLI::App app("MNIST with parameter servers and between-graph replication");
-  app.add_option("--ps_hosts", flags.ps_hosts, "host:port,...")->required();
-  app.add_option("--worker_hosts", flags.worker_hosts, "host:port,...")->required();
-  app.add_option("--job_name", flags.job_name, "ps or worker")
-      ->required()
-      ->check(CLI::IsMember({"ps", "worker"}));
-  app.add_option("--task_index", flags.task_index, "Number of this task in its job");
+  flags.AddTo(app);
   app.add_option("--data", flags.data, "Folder of the MNIST files")->required();
   app.add_option("--logs_path", flags.logs_path, "Folder for TensorBoard");
   app.add_option("--trace", flags.trace, "File for the chief's trace of the last step");
-  app.add_option("--tls_cert", flags.credentials.tls_cert, "PEM file; see docs/security.md");
-  app.add_option("--tls_key", flags.credentials.tls_key, "PEM file");
-  app.add_option("--tls_ca", flags.credentials.tls_ca, "PEM file");
-  app.add_option("--token_file", flags.credentials.token, "File with the job's secret");
-  app.add_flag("--insecure", flags.insecure, "Listen beyond loopback without either");
   app.add_option("--batch_size", flags.batch_size)->check(CLI::Range(1, INT32_MAX));
   app.add_option("--learning_rate", flags.learning_rate);
   app.add_option("--training_epochs", flags.training_epochs)->check(CLI::Range(1, INT32_MAX));
   CLI11_PARSE(app, argc, argv);
-  const Status status = Run(flags);
+  const Status status = RunReplica(
+      flags, AllOps(), [&](Server& server) { return Train(flags, server); }, Say);
   if (!status.ok()) std::cerr << status << '\n';
   Say("done");
   return status.ok() ? 0 : 1;

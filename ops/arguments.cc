@@ -10,11 +10,9 @@ template <typename Vector>
 StatusOr<Vector> ReadWidened(const Tensor& t, std::string_view what) {
   Vector values(t.num_elements());
   const bool known =
-      Dispatch(t.dtype(), TypeList<int32_t, int64_t, int16_t, int8_t>(), [&](auto zero) {
-        using T = decltype(zero);
-        std::copy_n(t.data<T>(), t.num_elements(), values.begin());
-      });
-  if (!known) return InvalidArgument(what, " must be integers, found ", ToString(t.dtype()));
+      Dispatch(t.dtype(), TypeList<int32_t, int64_t, int16_t, int8_t>(),
+               [&]<typename T>(T) { std::copy_n(t.data<T>(), t.num_elements(), values.begin()); });
+  if (!known) return InvalidArgument(what, " must be integers, found ", t.dtype());
   return values;
 }
 
@@ -30,21 +28,21 @@ StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what) {
 
 StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what) {
   if (t.rank() != 1) {
-    return InvalidArgument(what, " must be a vector, found shape ", t.shape().ToString());
+    return InvalidArgument(what, " must be a vector, found shape ", t.shape());
   }
   return ReadIntegers(t, what);
 }
 
 StatusOr<int64_t> ReadInteger(const Tensor& t, std::string_view what) {
   if (t.rank() != 0) {
-    return InvalidArgument(what, " must be a scalar, found shape ", t.shape().ToString());
+    return InvalidArgument(what, " must be a scalar, found shape ", t.shape());
   }
   return ReadOnlyInteger(t, what);
 }
 
 StatusOr<int64_t> ReadOnlyInteger(const Tensor& t, std::string_view what) {
   if (t.num_elements() != 1) {
-    return InvalidArgument(what, " must be a scalar, found shape ", t.shape().ToString());
+    return InvalidArgument(what, " must be a scalar, found shape ", t.shape());
   }
   TENON_ASSIGN_OR_RETURN(const DimVector values, ReadIntegers(t, what));
   return values[0];
@@ -69,6 +67,20 @@ StatusOr<int> ReadAxis(const Tensor& t, int rank, std::string_view what) {
   return NormalizeAxis(axis, rank, what);
 }
 
+StatusOr<std::optional<int>> ReadAxis(const ShapeContext& c, int i, int rank,
+                                      std::string_view what) {
+  if (c.constant(i) == nullptr || rank < 0) return std::optional<int>();
+  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(*c.constant(i), rank, what));
+  return std::optional<int>(axis);
+}
+
+StatusOr<std::optional<int>> AxisAttr(const ShapeContext& c, std::string_view attr, int rank) {
+  TENON_ASSIGN_OR_RETURN(const int64_t wanted, c.Attr<int64_t>(attr));
+  if (rank < 0) return std::optional<int>();
+  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(wanted, rank, attr));
+  return std::optional<int>(axis);
+}
+
 int64_t Product(absl::Span<const int64_t> dims, int begin, int end) {
   // Not Shape::num_elements, so a part may be large while another dimension is 0.
   int64_t product = 1;
@@ -82,17 +94,21 @@ int64_t Product(absl::Span<const int64_t> dims, int begin, int end) {
 
 StatusOr<Tensor> ShapeTensor(const Shape& shape, DType type) {
   Tensor out(type, {shape.rank()});
-  for (int i = 0; i < shape.rank(); ++i) {
-    if (type == DType::kInt64) {
-      out.data<int64_t>()[i] = shape.dim(i);
-    } else if (shape.dim(i) > std::numeric_limits<int32_t>::max()) {
-      return InvalidArgument("dimension ", i, " of shape ", shape.ToString(),
-                             " does not fit in int32; ask for out_type int64");
-    } else {
-      out.data<int32_t>()[i] = static_cast<int32_t>(shape.dim(i));
-    }
+  for (int i = 0; i < shape.rank() && type == DType::kInt32; ++i) {
+    if (shape.dim(i) <= std::numeric_limits<int32_t>::max()) continue;
+    return InvalidArgument("dimension ", i, " of shape ", shape,
+                           " does not fit in int32; ask for out_type int64");
   }
+  WriteIntegers(shape.dims(), &out);
   return out;
+}
+
+void WriteIntegers(absl::Span<const int64_t> values, Tensor* out) {
+  if (out->dtype() == DType::kInt64) {
+    std::copy(values.begin(), values.end(), out->data<int64_t>());
+  } else {
+    std::copy(values.begin(), values.end(), out->data<int32_t>());
+  }
 }
 
 DimVector StridesOf(absl::Span<const int64_t> dims) {

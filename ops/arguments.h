@@ -5,6 +5,7 @@
 
 #include "core/counted_memory.h"
 #include "core/shape.h"
+#include "core/shape_inference.h"
 #include "core/status.h"
 #include "core/tensor.h"
 
@@ -32,11 +33,23 @@ StatusOr<Shape> ReadShape(const Tensor& t, std::string_view what);
 StatusOr<int> NormalizeAxis(int64_t axis, int rank, std::string_view what);
 /// The axis that a tensor of one integer holds.
 StatusOr<int> ReadAxis(const Tensor& t, int rank, std::string_view what);
+/// For shape functions: the axis that input `i` holds, nothing when it is not known in building or
+/// `rank` is negative.
+StatusOr<std::optional<int>> ReadAxis(const ShapeContext& c, int i, int rank,
+                                      std::string_view what);
+/// The axis that the attribute `attr` is; nothing when `rank` is negative.
+StatusOr<std::optional<int>> AxisAttr(const ShapeContext& c, std::string_view attr, int rank);
 
-/// The product of dims [begin, end).
+/// The product of dims [begin, end), or of all.
 int64_t Product(absl::Span<const int64_t> dims, int begin, int end);
+inline int64_t Product(absl::Span<const int64_t> dims) {
+  return Product(dims, 0, static_cast<int>(dims.size()));
+}
 /// The shape as a tensor of int32 or int64; InvalidArgument when a dimension does not fit.
 StatusOr<Tensor> ShapeTensor(const Shape& shape, DType type);
+
+/// Makes `values` the elements of `out`, of int32, which they fit, or int64.
+void WriteIntegers(absl::Span<const int64_t> values, Tensor* out);
 
 /// Row-major strides of a shape, in elements.
 DimVector StridesOf(absl::Span<const int64_t> dims);

@@ -20,7 +20,7 @@ StatusOr<BroadcastPlan> PlanBroadcast(absl::Span<const Shape* const> operands) {
       if (dim != 1) {
         std::string shapes;
         for (const Shape* t : operands) {
-          StrAppend(&shapes, shapes.empty() ? "" : " vs. ", t->ToString());
+          StrAppend(&shapes, shapes.empty() ? "" : " vs. ", *t);
         }
         return InvalidArgument("Incompatible shapes: ", shapes);
       }

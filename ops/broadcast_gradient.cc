@@ -18,9 +18,7 @@ std::optional<std::vector<int32_t>> RepeatedAxes(const PartialShape& x, const Pa
   for (int i = 0; i < rank; ++i) {
     const int ix = i - (rank - x.rank()), iy = i - (rank - y.rank());
     const int64_t dx = ix < 0 ? 1 : x.dim(ix), dy = iy < 0 ? 1 : y.dim(iy);
-    if (ix < 0) {
-      axes.push_back(i);
-    } else if (dx == 1 && dy != 1) {
+    if (ix < 0 || (dx == 1 && dy != 1)) {
       // Summing over one element, should the other turn out to have one, does no harm.
       axes.push_back(i);
     } else if (dx < 0 && dy != 1) {
@@ -45,13 +43,13 @@ void SumToOperands(Output x, Output y, Output* dx, Output* dy) {
   const auto x_axes = RepeatedAxes(x.shape(), y.shape());
   const auto y_axes = RepeatedAxes(y.shape(), x.shape());
   const int missing = x.shape().rank() - y.shape().rank();
-  if (x_axes && *dx) *dx = SumOverAxes(x, std::max(0, -missing), *x_axes, *dx);
-  if (y_axes && *dy) *dy = SumOverAxes(y, std::max(0, missing), *y_axes, *dy);
-  if ((x_axes || !*dx) && (y_axes || !*dy)) return;
+  if (x_axes && dx->exists()) *dx = SumOverAxes(x, std::max(0, -missing), *x_axes, *dx);
+  if (y_axes && dy->exists()) *dy = SumOverAxes(y, std::max(0, missing), *y_axes, *dy);
+  if ((x_axes || !dx->exists()) && (y_axes || !dy->exists())) return;
   const Output x_shape = ShapeVector(x), y_shape = ShapeVector(y);
   const auto [x_repeated, y_repeated] = BroadcastGradientArgs(x_shape, y_shape);
-  if (!x_axes && *dx) *dx = Reshape(Sum(*dx, x_repeated), x_shape);
-  if (!y_axes && *dy) *dy = Reshape(Sum(*dy, y_repeated), y_shape);
+  if (!x_axes && dx->exists()) *dx = Reshape(Sum(*dx, x_repeated), x_shape);
+  if (!y_axes && dy->exists()) *dy = Reshape(Sum(*dy, y_repeated), y_shape);
 }
 
 }  // namespace tenon

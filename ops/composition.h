@@ -5,6 +5,7 @@
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
+#include "ops/math/operators.h"
 
 // What most gradients are composed of.
 
@@ -12,8 +13,6 @@ namespace tenon {
 
 /// The shape of `x` as an int32 vector: a constant when it is fully known.
 Output ShapeVector(const Output& x);
-/// x * factor
-Output Scaled(const Output& x, double factor);
 /// The complex conjugate of `x`; `x` itself when it is real.
 Output ConjugateOf(const Output& x);
 

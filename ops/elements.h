@@ -39,16 +39,7 @@ inline size_t StrideOf(DType t) {
 /// Variant for those. T* may be formed from raw_data().
 template <typename Fn>
 void DispatchElement(DType type, Fn&& fn) {
-  switch (type) {
-    case DType::kString:
-      return fn(TString());
-    case DType::kResource:
-      return fn(ResourceHandle());
-    case DType::kVariant:
-      return fn(Variant());
-    default:
-      break;
-  }
+  if (Dispatch(type, TypeList<TString, ResourceHandle, Variant>(), fn)) return;
   switch (SizeOf(type)) {
     case 1:
       return fn(uint8_t());
@@ -60,8 +51,6 @@ void DispatchElement(DType type, Fn&& fn) {
       return fn(uint64_t());
     case 16:
       return fn(Bytes16());
-    default:
-      break;
   }
 }
 
@@ -91,13 +80,17 @@ inline void CopyElements(DType type, const void* from, void* to, int64_t count) 
     });
     return;
   }
-  DispatchElement(type, [&](auto zero) {
-    using T = decltype(zero);
+  DispatchElement(type, [&]<typename T>(T) {
     const T* source = static_cast<const T*>(from);
     SerialFor(count, 50, [&](int64_t begin, int64_t end) {
       std::copy(source + begin, source + end, static_cast<T*>(to) + begin);
     });
   });
+}
+
+/// Copies `count` elements from number `i` of `from` on to number `j` of `to`, of the same dtype.
+inline void CopyElements(const Tensor& from, int64_t i, Tensor* to, int64_t j, int64_t count) {
+  CopyElements(from.dtype(), ElementAt(from, i), ElementAt(*to, j), count);
 }
 
 /// Sets every element of `t` to zero, false or empty; stops when the kernel is interrupted.
@@ -109,10 +102,8 @@ inline void ZeroElements(Tensor* t) {
     });
     return;
   }
-  DispatchElement(t->dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    std::fill_n(static_cast<T*>(t->raw_data()), n, T());
-  });
+  DispatchElement(t->dtype(),
+                  [&]<typename T>(T) { std::fill_n(static_cast<T*>(t->raw_data()), n, T()); });
 }
 
 }  // namespace tenon

@@ -1,62 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
-#include "core/op_registry.h"
 #include "core/building.h"
+#include "core/op_registry.h"
 #include "ops/maths.h"
 
 // The machinery of elementwise ops: one struct is a whole op. A family's .cc writes the structs and
 // lists them once.
 //
-//   struct SoftsignOp {
-//     static constexpr std::string_view kName = "Softsign";
-//     using Types = FloatTypes;
-//     template <typename T> TENON_HD static T Apply(T x) { return x / (T(1) + Abs(x)); }
+//   struct SoftsignOp : Elementwise<"Softsign", FloatTypes> {
+//     TENON_HD static auto Apply(auto x) { return x / (1 + Abs(x)); }
 //     static Output Grad(Output x, Output y, Output dy);
 //   };
 //   void RegisterActivations(OpRegistry& ops) { RegisterUnaryList(ops, TypeList<SoftsignOp>()); }
 //
-// Required: kName, Types (the element types of its kernels), Apply (returning T, or bool for an op
-// with a bool result). Optional members:
+// Required: kName and Types (the element types of its kernels), which Elementwise gives, and Apply
+// (its result is made a T, or is bool for an op with a bool result). Optional members:
 //   kDomain          where tests sample its inputs
-//   Grad             how it is differentiated; kNotDifferentiable = true when no gradient flows;
-//                    with neither, asking for the gradient is an error
+//   Grad             how it is differentiated
 //   kFloatLoop       a faster loop for float: void(const float* x, float* y, int64_t n)
 //   kCost            nanoseconds an element, roughly
 //   Valid, kError    (binary) elements for which Valid(x, y) is false fail with InvalidArgument
-// A binary Grad gives gradients of the broadcast shape; the machinery sums them to the operands'.
+// A binary Grad(x, y, z, dz) gives a pair of gradients of the broadcast shape; the machinery sums
+// them to the operands'.
 
 namespace tenon {
+
+/// A text as an argument of a template.
+template <size_t kSize>
+struct OpName {
+  char text[kSize];
+  constexpr OpName(const char (&name)[kSize]) { std::copy_n(name, kSize, text); }  // NOLINT
+};
+
+/// What every elementwise op derives from.
+template <OpName kOpName, typename SomeTypes, typename MoreTypes = TypeList<>>
+struct Elementwise {
+  static constexpr std::string_view kName = kOpName.text;
+  using Types = decltype(ConcatTypes(SomeTypes(), MoreTypes()));
+};
 
 using UnaryLoop = void (*)(const void* x, void* y, int64_t n);
 /// Operands advance by x_step and y_step (0 or 1) elements. False when an element is not valid.
 using BinaryLoop = bool (*)(const void* x, int64_t x_step, const void* y, int64_t y_step, void* z,
                             int64_t n);
 
+/// The gradients of both operands.
+using GradientPair = std::pair<Output, Output>;
+
 /// What the templates below collect of an op, so that the rest is compiled once.
+template <typename Loop, typename Gradient>
 struct ElementwiseInfo {
   std::string_view name;
   DTypeVector types;
-  bool bool_result = false;
-  bool not_differentiable = false;
-  std::string_view error;
+  std::array<Loop, kNumDTypes> loops{};
+  Gradient* grad = nullptr;
+  std::string_view error = {};
   double cost_ns = 0.5;
-  Domain domain;
-};
-struct UnaryInfo : ElementwiseInfo {
-  std::array<UnaryLoop, kNumDTypes> loops{};
-  Output (*grad)(Output x, Output y, Output dy) = nullptr;
-};
-struct BinaryInfo : ElementwiseInfo {
-  std::array<BinaryLoop, kNumDTypes> loops{};
-  void (*grad)(Output x, Output y, Output z, Output dz, Output* dx,
-               Output* dy) = nullptr;
+  Domain domain = {};
   /// The inputs must have one shape: the ops that are gradients of others.
   bool same_shape = false;
 };
+using UnaryInfo = ElementwiseInfo<UnaryLoop, Output(Output x, Output y, Output dy)>;
+using BinaryInfo =
+    ElementwiseInfo<BinaryLoop, GradientPair(Output x, Output y, Output z, Output dz)>;
 
 void RegisterUnary(OpRegistry& ops, const UnaryInfo& info);
 void RegisterBinary(OpRegistry& ops, const BinaryInfo& info);
@@ -113,11 +124,7 @@ bool BinaryLoopOf(const void* x, int64_t x_step, const void* y, int64_t y_step, 
     if (!valid) return false;
   }
   const auto apply = [](const T& p, const T& q) {
-    if constexpr (std::is_same_v<C, T>) {
-      return static_cast<R>(Op::Apply(p, q));
-    } else {
-      return static_cast<R>(Op::Apply(static_cast<C>(p), static_cast<C>(q)));
-    }
+    return static_cast<R>(Op::Apply(static_cast<const C&>(p), static_cast<const C&>(q)));
   };
   if constexpr (!std::is_trivially_copyable_v<T>) {
     // Text may throw, which a SIMD loop must not.
@@ -145,35 +152,19 @@ bool BinaryLoopOf(const void* x, int64_t x_step, const void* y, int64_t y_step, 
   return true;
 }
 
-template <typename Op>
-void Describe(ElementwiseInfo* info) {
-  info->name = Op::kName;
-  info->types = DTypesOf(typename Op::Types());
-  if constexpr (requires { Op::kDomain; }) info->domain = Op::kDomain;
-  if constexpr (requires { Op::kNotDifferentiable; }) info->not_differentiable = true;
-  if constexpr (requires { Op::kCost; }) info->cost_ns = Op::kCost;
-}
-
-template <typename Op, typename... Ts>
-UnaryInfo DescribeUnary(TypeList<Ts...>) {
-  UnaryInfo info;
-  Describe<Op>(&info);
-  if constexpr (requires { &Op::Grad; }) info.grad = Op::Grad;
-  info.bool_result = std::is_same_v<decltype(Op::Apply(float())), bool>;
-  ((info.loops[static_cast<int>(kDTypeOf<Ts>)] = &UnaryLoopOf<Op, Ts>), ...);
-  return info;
-}
-
-template <typename Op, typename... Ts>
-BinaryInfo DescribeBinary(TypeList<Ts...>) {
-  BinaryInfo info;
-  Describe<Op>(&info);
+template <typename Op, typename Info, typename... Ts>
+Info Describe(TypeList<Ts...>) {
+  Info info{.name = Op::kName, .types = {kDTypeOf<Ts>...}};
   if constexpr (requires { &Op::Grad; }) info.grad = Op::Grad;
   if constexpr (requires { Op::kError; }) info.error = Op::kError;
+  if constexpr (requires { Op::kCost; }) info.cost_ns = Op::kCost;
+  if constexpr (requires { Op::kDomain; }) info.domain = Op::kDomain;
   if constexpr (requires { Op::kSameShape; }) info.same_shape = true;
-  info.bool_result =
-      (std::is_same_v<decltype(Op::Apply(ComputeType<Ts>(), ComputeType<Ts>())), bool> && ...);
-  ((info.loops[static_cast<int>(kDTypeOf<Ts>)] = &BinaryLoopOf<Op, Ts>), ...);
+  if constexpr (std::is_same_v<Info, UnaryInfo>) {
+    ((info.loops[static_cast<int>(kDTypeOf<Ts>)] = &UnaryLoopOf<Op, Ts>), ...);
+  } else {
+    ((info.loops[static_cast<int>(kDTypeOf<Ts>)] = &BinaryLoopOf<Op, Ts>), ...);
+  }
   return info;
 }
 
@@ -181,11 +172,12 @@ BinaryInfo DescribeBinary(TypeList<Ts...>) {
 
 template <typename... Ops>
 void RegisterUnaryList(OpRegistry& ops, TypeList<Ops...>) {
-  (RegisterUnary(ops, elementwise_internal::DescribeUnary<Ops>(typename Ops::Types())), ...);
+  (RegisterUnary(ops, elementwise_internal::Describe<Ops, UnaryInfo>(typename Ops::Types())), ...);
 }
 template <typename... Ops>
 void RegisterBinaryList(OpRegistry& ops, TypeList<Ops...>) {
-  (RegisterBinary(ops, elementwise_internal::DescribeBinary<Ops>(typename Ops::Types())), ...);
+  (RegisterBinary(ops, elementwise_internal::Describe<Ops, BinaryInfo>(typename Ops::Types())),
+   ...);
 }
 
 /// Type lists that many elementwise ops share.

@@ -26,19 +26,8 @@ namespace tenon {
 
 /// The type that arithmetic on T is done in.
 template <typename T>
-struct ComputeTypeOf {
-  using type = T;
-};
-template <>
-struct ComputeTypeOf<Half> {
-  using type = float;
-};
-template <>
-struct ComputeTypeOf<BFloat16> {
-  using type = float;
-};
-template <typename T>
-using ComputeType = typename ComputeTypeOf<T>::type;
+using ComputeType =
+    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
 template <typename T>
 inline constexpr bool kIsComplex = false;
@@ -70,11 +59,8 @@ TENON_WRAPPING(Times, *)
 
 template <Element T>
 TENON_HD T Negative(T x) {
-  if constexpr (std::is_integral_v<T>) {
-    return Minus(T(0), x);
-  } else {
-    return -x;
-  }
+  if constexpr (std::is_integral_v<T>) return Minus(T(0), x);
+  return -x;
 }
 
 template <Element T>
@@ -88,14 +74,21 @@ TENON_HD T Abs(T x) {
   }
 }
 
+/// x / y; of integers rounded towards zero, where the lowest divided by -1 wraps instead of
+/// trapping. Their y is not 0.
+template <Element T>
+TENON_HD T Quotient(T x, T y) {
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+    if (y == T(-1)) return Negative(x);
+  }
+  return static_cast<T>(x / y);
+}
+
 /// The complex conjugate; a real number itself.
 template <Element T>
 TENON_HD T Conjugate(T x) {
-  if constexpr (kIsComplex<T>) {
-    return std::conj(x);
-  } else {
-    return x;
-  }
+  if constexpr (kIsComplex<T>) return std::conj(x);
+  return x;
 }
 
 #define TENON_STD_FUNCTION(NAME, FUNCTION) \
@@ -155,18 +148,26 @@ TENON_HD T Log1p(T x) {
 /// To the nearest integer, halves to even.
 template <Element T>
 TENON_HD T RoundToEven(T x) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return std::rint(x);
-  } else if constexpr (kIsComplex<T>) {
-    return T(std::rint(x.real()), std::rint(x.imag()));
-  } else {
-    return x;
-  }
+  if constexpr (std::is_floating_point_v<T>) return std::rint(x);
+  if constexpr (kIsComplex<T>) return T(std::rint(x.real()), std::rint(x.imag()));
+  return x;
 }
 
 template <Element T>
 TENON_HD bool IsNan(T x) {
   return x != x;
+}
+
+/// The larger of two; NaN if either is.
+template <Element T>
+TENON_HD T Larger(T x, T y) {
+  return x < y || IsNan(y) ? y : x;
+}
+
+/// The smaller of two; NaN if either is.
+template <Element T>
+TENON_HD T Smaller(T x, T y) {
+  return y < x || IsNan(y) ? y : x;
 }
 
 }  // namespace tenon

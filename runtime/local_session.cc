@@ -145,6 +145,7 @@ class LocalSession final : public Session {
   }
 
   Status Extend(const Graph& graph) override {
+    TENON_RETURN_IF_ERROR(graph.Validate());
     TENON_RETURN_IF_ERROR(running_.CheckOpen());
     MutexLock lock(mu_);
     Graph extended = graph_.Clone();

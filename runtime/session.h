@@ -41,7 +41,7 @@ class StepTensor {
   StepTensor(std::string name) : name_(std::move(name)) {}      // NOLINT
   StepTensor(const Output& value)                               // NOLINT
       : name_(value.name()), dtype_(value.dtype()) {}
-  StepTensor(const Node* node) : name_(node->name()) {}  // NOLINT
+  StepTensor(const Node* node) : name_(node == nullptr ? "" : node->name()) {}  // NOLINT
   template <StandsForOutput T>
   StepTensor(const T& value) : StepTensor(static_cast<Output>(value)) {}  // NOLINT
 
@@ -90,6 +90,7 @@ class FeedValue {
     requires std::is_arithmetic_v<T>
   FeedValue(T value) : value_(Literal(value)) {}                                  // NOLINT
   FeedValue(const char* text) : value_(Literal(text)) {}                          // NOLINT
+  FeedValue(std::string text) : value_(Literal(std::move(text))) {}               // NOLINT
   FeedValue(std::initializer_list<Literal> values) : value_(Literal(values)) {}  // NOLINT
   template <typename T>
   FeedValue(const std::vector<T>& values) : value_(Tensor::Vector<T>(values)) {}  // NOLINT
@@ -127,8 +128,8 @@ class StepFeeds {
   Status status_;
 };
 
-/// `value`, of the fetch of that name, as T: the tensor itself, the number of a scalar, or the
-/// elements (std::vector). The dtypes must be equal: InvalidArgument names both.
+/// `value`, of the fetch of that name, as T: the tensor itself, the number of a scalar, the text of a
+/// scalar (std::string), or the elements (std::vector). The dtypes must be equal: InvalidArgument names both.
 template <typename T>
 StatusOr<T> ValueAs(const Tensor& value, std::string_view fetch);
 
@@ -253,18 +254,19 @@ StatusOr<T> ValueAs(const Tensor& value, std::string_view fetch) {
   if constexpr (std::is_same_v<T, Tensor>) {
     return value;
   } else if constexpr (session_internal::kIsVector<T>) {
-    using E = typename T::value_type;
+    using E = Tensor::ElementOf<typename T::value_type>;
     if (value.dtype() != kDTypeOf<E>) {
       return InvalidArgument("fetch '", fetch, "' is ", ToString(value.dtype()), ", wanted ",
                              ToString(kDTypeOf<E>));
     }
     return T(value.flat<E>().begin(), value.flat<E>().end());
   } else {
-    if (value.dtype() != kDTypeOf<T> || value.num_elements() != 1) {
+    using E = Tensor::ElementOf<T>;
+    if (value.dtype() != kDTypeOf<E> || value.num_elements() != 1) {
       return InvalidArgument("fetch '", fetch, "' is ", ToString(value.dtype()),
-                             value.shape().ToString(), ", wanted one ", ToString(kDTypeOf<T>));
+                             value.shape().ToString(), ", wanted one ", ToString(kDTypeOf<E>));
     }
-    return *value.data<T>();
+    return T(*value.data<E>());
   }
 }
 

@@ -34,5 +34,6 @@
 #include "train/gradient_descent.h"
 #include "train/replica.h"
 #include "train/replica_device_setter.h"
+#include "train/replica_flags.h"
 #include "train/supervisor.h"
 #include "train/variables.h"

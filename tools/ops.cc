@@ -44,7 +44,7 @@ std::string AttrText(const AttrSchema& a) {
 }
 
 std::string GradientText(const OpRegistration& op) {
-  return op.gradient ? "yes" : op.not_differentiable ? "none flows through it" : "not known";
+  return op.gradient ? "yes" : !op.schema.is_differentiable ? "none flows through it" : "not known";
 }
 
 /// The kinds of device that have a kernel; `none` when there is none.
@@ -146,7 +146,7 @@ nlohmann::ordered_json AsJson(const OpRegistration& op) {
   }
   return {{"name", op.schema.name},
           {"stateful", op.schema.is_stateful},
-          {"gradient", op.gradient ? "yes" : op.not_differentiable ? "none" : "unknown"},
+          {"gradient", op.gradient ? "yes" : !op.schema.is_differentiable ? "none" : "unknown"},
           {"kernels", kernels}};
 }
 

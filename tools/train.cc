@@ -14,7 +14,6 @@
 #include "tools/processes.h"
 #include "tools/progress.h"
 #include "train/replica.h"
-#include "train/replica_device_setter.h"
 #include "train/supervisor.h"
 
 namespace tenon::tools {
@@ -54,9 +53,8 @@ Status Train(const TrainFlags& flags, const Graph& graph, const MnistModel& mode
   TENON_ASSIGN_OR_RETURN(const auto session, supervisor.PrepareOrWaitForSession(open));
   std::unique_ptr<EventWriter> writer;
   if (!flags.logs.empty()) {
-    TENON_ASSIGN_OR_RETURN(writer,
-                           EventWriter::Create(StrCat(flags.logs, "/worker", flags.task_index)));
-    TENON_RETURN_IF_ERROR(writer->AddGraph(graph));
+    const std::string events = StrCat(flags.logs, "/worker", flags.task_index);
+    TENON_ASSIGN_OR_RETURN(writer, EventWriter::Create(events, graph));
   }
   std::vector<Output> fetches = {model.cross_entropy, model.global_step};
   if (writer != nullptr) fetches.push_back(model.summary);
@@ -125,9 +123,7 @@ Status TrainInCluster(const TrainFlags& flags, const OpRegistry& ops) {
     SetRandomSeed(1);
     MnistModel model;
     {
-      const DeviceScope replica(ReplicaDeviceSetter(
-          {.ps_tasks = server.cluster().NumTasks("ps"),
-           .worker_device = StrCat("/job:worker/task:", flags.task_index)}));
+      const DeviceScope replica(ReplicaDeviceSetter(server));
       model = BuildMnistModel(flags.learning_rate);
     }
     return Train(flags, graph, model, [&] { return server.MakeSession(graph); });

@@ -35,7 +35,7 @@ Node* GradientDescent::Minimize(const Output& loss, const MinimizeOptions& optio
                                                .name = "learning_rate"});
     updates.push_back(ApplyGradientDescent(trained[i].ref, rate, gradients[i]));
   }
-  if (!options.global_step) {
+  if (!options.global_step.exists()) {
     const ControlDependencies after(updates);
     return NoOp({.name = name_});
   }
@@ -45,7 +45,7 @@ Node* GradientDescent::Minimize(const Output& loss, const MinimizeOptions& optio
       Const(1, {.dtype = options.global_step.dtype(), .name = StrCat(name_, "/value")});
   const ControlDependencies after(updates);
   const Output step = AssignAdd(options.global_step, one, {.name = name_});
-  return step ? step.node : FailedNode();
+  return step.exists() ? step.node : FailedNode();
 }
 
 }  // namespace tenon

@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include "core/device_name.h"
+
 namespace tenon {
 namespace {
 
@@ -33,6 +35,12 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
   }
   server->ReportEnd("ps", status);
   return status;
+}
+
+DeviceFunction ReplicaDeviceSetter(const Server& server) {
+  const DeviceName own = *DeviceName::Parse(server.task());
+  return ReplicaDeviceSetter({.ps_tasks = server.cluster().NumTasks("ps"),
+                              .worker_device = StrCat("/job:", *own.job, "/task:", *own.task)});
 }
 
 }  // namespace tenon

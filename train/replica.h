@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "distributed/server.h"
+#include "train/replica_device_setter.h"
 
 namespace tenon {
 
@@ -15,5 +16,9 @@ namespace tenon {
 /// workers that give no sign of life; or why the server could not start. `registry` must outlive it.
 Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
                   const std::function<Status(Server& server)>& train);
+
+/// ReplicaDeviceSetter for the graph of a worker: variables go to the parameter servers of the cluster of
+/// `server`, all else to its task.
+DeviceFunction ReplicaDeviceSetter(const Server& server);
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 namespace tenon {
 
 Supervisor::Supervisor(SupervisorOptions options) : options_(std::move(options)) {
+  const CalledFrom caller(options_.location);
   init_ = GlobalVariablesInitializer()->name();
   report_ = ReportUninitializedVariables().name();
 }
@@ -42,6 +43,11 @@ StatusOr<std::unique_ptr<Session>> Supervisor::PrepareOrWaitForSession(
     }
     std::this_thread::sleep_for(options_.recovery_wait);
   }
+}
+
+StatusOr<std::unique_ptr<Session>> Supervisor::PrepareOrWaitForSession(Server& server,
+                                                                       const Graph& graph) const {
+  return PrepareOrWaitForSession([&] { return server.MakeSession(graph); });
 }
 
 }  // namespace tenon

@@ -4,10 +4,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <string>
 
-#include "train/variables.h"
+#include "distributed/server.h"
 #include "runtime/session.h"
+#include "train/variables.h"
 
 namespace tenon {
 
@@ -22,12 +24,14 @@ struct SupervisorOptions {
   /// (While the session opens, ServerOptions::notice does.)
   std::function<void(const std::string& line)> notice = {};
   std::chrono::milliseconds notice_interval{5000};
+  /// Where mistakes are reported.
+  std::source_location location = std::source_location::current();
 };
 
 /// Starts training sessions so that replicas agree on who initialises (tf.train.Supervisor).
 ///
 ///   Supervisor supervisor({.is_chief = task == 0});
-///   auto session = supervisor.PrepareOrWaitForSession([&] { return server->MakeSession(graph); });
+///   auto session = supervisor.PrepareOrWaitForSession(*server, graph);
 class Supervisor {
  public:
   /// Adds the nodes it needs to the graph that is being built: the initializer, "init", and the
@@ -39,6 +43,8 @@ class Supervisor {
   /// nothing. DeadlineExceeded names the variables that are missing.
   StatusOr<std::unique_ptr<Session>> PrepareOrWaitForSession(
       const std::function<StatusOr<std::unique_ptr<Session>>()>& open) const;
+  /// The same on the cluster of `server`.
+  StatusOr<std::unique_ptr<Session>> PrepareOrWaitForSession(Server& server, const Graph& graph) const;
 
  private:
   /// The names of the variables without a value, joined; empty when all have one.

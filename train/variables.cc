@@ -13,6 +13,7 @@ Variable::Variable(std::string_view name, const Input& initial_value,
                    const VariableOptions& options) {
   const CalledFrom caller(options.location);
   const BuildContext& context = CurrentBuilding();
+  const NoControlDependencies always;
   const Output initial = Const(initial_value);
   if (!context.graph->error().ok()) return;
   if (!initial.shape().IsFullyKnown()) {
@@ -22,14 +23,14 @@ Variable::Variable(std::string_view name, const Input& initial_value,
     return;
   }
   ref_ = VariableV2(initial.shape(), initial.dtype(), {.name = std::string(name)});
-  if (!ref_) return;
+  if (!ref_.exists()) return;
   const AtRoot root;
   const NameScope scope(ref_.name());
   const DeviceScope device(ref_.node->requested_device());
   const ColocateWith beside(ref_);
   const Output initializer = Assign(ref_, initial, {.name = "Assign"});
   value_ = Identity(ref_, {.name = "read"});
-  if (!value_) return;
+  if (!value_.exists()) return;
   context.graph->variables().push_back(
       {ref_.node, value_.node, initializer.node, options.trainable});
 }

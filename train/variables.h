@@ -31,6 +31,8 @@ class Variable {
   Variable(std::string_view name, const Input& initial_value, const VariableOptions& options = {});
 
   operator Output() const { return value_; }  // NOLINT: it stands for its value
+  /// A part of its value; see slicing.h.
+  Output operator[](const SliceIndices& indices) const { return value_[indices]; }
   /// What ops read.
   const Output& value() const { return value_; }
   /// The reference, for ops that change it.

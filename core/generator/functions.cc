@@ -12,9 +12,10 @@ namespace {
 /// A name that C++ keeps for itself, or that the options have already, gets a '_'.
 std::string Identifier(const std::string& name) {
   static const std::set<std::string> taken = {
-      "auto",   "bool",   "break",    "case",     "char",  "class",    "const", "continue", "default",
+      "and",    "auto",   "bool",   "break",    "case",     "char",  "class",    "const", "continue", "default",
       "delete", "double", "else",     "enum",     "false", "float",    "for",   "if",       "int",
-      "long",   "new",    "operator", "options",  "short", "signed",   "sizeof", "static",  "struct",
+      "long",   "lists",  "namespace", "new",   "node",    "not",      "operator", "options", "or",    "private",
+      "public", "return", "friend",   "export",  "short", "signed",   "sizeof", "static",  "struct",
       "switch", "template", "this",   "true",     "union", "unsigned", "using", "void",     "while"};
   return taken.contains(name) ? name + "_" : name;
 }
@@ -78,7 +79,9 @@ std::string ValueText(const Attribute& value) {
     return StrCat(text.str(), whole ? ".0f" : "f");
   }
   if (const auto* v = value.get_if<DType>()) {
-    return StrCat("DType::", kEnumerators[static_cast<int>(*v)]);
+    const auto number = static_cast<size_t>(*v);
+    if (number >= std::size(kEnumerators)) return StrCat("static_cast<DType>(", number, ")");
+    return StrCat("DType::", kEnumerators[number]);
   }
   if (const auto* v = value.get_if<PartialShape>()) {
     if (!v->rank_known()) return "PartialShape()";
@@ -87,6 +90,7 @@ std::string ValueText(const Attribute& value) {
     return StrCat("PartialShape({", Join(dims, ", "), "})");
   }
   if (const auto* v = value.get_if<std::vector<std::string>>()) return ListText(*v);
+  if (const auto* v = value.get_if<std::vector<bool>>()) return ListText(*v);
   if (const auto* v = value.get_if<std::vector<int64_t>>()) return ListText(*v);
   if (const auto* v = value.get_if<std::vector<float>>()) return ListText(*v);
   if (const auto* v = value.get_if<std::vector<DType>>()) return ListText(*v);
@@ -215,7 +219,7 @@ class Function {
   void AppendDefinition(std::string* out) const {
     StrAppend(out, ResultType(), " ", name_, "(", Parameters(false), ") {\n");
     if (takes_seeds_) {
-      StrAppend(out, "  const auto [seed, seed2] = options.seed2 == 0 ? NextSeeds(options.seed) : "
+      StrAppend(out, "  const auto [seed, seed2] = options.seed2 == 0 ? NextSeeds(options.seed, options.location) : "
                      "std::pair(options.seed, options.seed2);\n");
     }
     StrAppend(out, "  NodeBuilder node(\"", op_.name, "\", options.name, options.location);\n");

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/gradients.h"
+#include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/broadcast.h"
 #include "ops/broadcast_gradient.h"
-#include "ops/composition.h"
 #include "ops/elements.h"
-#include "ops/inline_kernel.h"
-#include "ops/array/register.h"
 
 namespace tenon {
 namespace {
 
-Status BroadcastToCpu(KernelContext& ctx) {
+Status BroadcastToKernel(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const Shape wanted, ReadShape(ctx.input(1), "shape"));
-  if (x.shape() == wanted) {
-    ctx.set_output(0, x);
-    return OkStatus();
-  }
+  if (x.shape() == wanted) return ctx.Return(x);
   const Shape* const shapes[] = {&x.shape(), &wanted};
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(shapes));
-  if (!(plan.shape == wanted)) {
+  if (plan.shape != wanted) {
     return InvalidArgument("Incompatible shapes: ", x.shape().ToString(), " vs. ",
                            wanted.ToString(), ": the first does not broadcast to the second");
   }
@@ -40,11 +36,7 @@ Status BroadcastToCpu(KernelContext& ctx) {
   return OkStatus();
 }
 
-Status BroadcastToShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.ConstantShape(1));
-  c.set_output(0, std::move(shape));
-  return OkStatus();
-}
+Status BroadcastToShape(ShapeContext& c) { return c.Return(c.ConstantShape(1)); }
 
 void BroadcastToGrad(GradContext& g) {
   Output unused;
@@ -54,7 +46,7 @@ void BroadcastToGrad(GradContext& g) {
 
 /// The axes along which each of two shapes is repeated to the common one. An axis where both have
 /// size 1 is listed for both: summing over it does nothing.
-Status BroadcastGradientArgsCpu(KernelContext& ctx) {
+Status BroadcastGradientArgsKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const Shape s0, ReadShape(ctx.input(0), "s0"));
   TENON_ASSIGN_OR_RETURN(const Shape s1, ReadShape(ctx.input(1), "s1"));
   const Shape* const shapes[] = {&s0, &s1};
@@ -67,37 +59,24 @@ Status BroadcastGradientArgsCpu(KernelContext& ctx) {
       if (own < 0 || shapes[k]->dim(own) == 1) axes.push_back(i);
     }
     TENON_ASSIGN_OR_RETURN(Tensor * out,
-                           ctx.AllocateOutput(k, Shape{static_cast<int64_t>(axes.size())}));
-    for (size_t i = 0; i < axes.size(); ++i) {
-      if (out->dtype() == DType::kInt32) {
-        out->data<int32_t>()[i] = static_cast<int32_t>(axes[i]);
-      } else {
-        out->data<int64_t>()[i] = axes[i];
-      }
-    }
+                           ctx.AllocateOutput(k, {static_cast<int64_t>(axes.size())}));
+    WriteIntegers(axes, out);
   }
   return OkStatus();
 }
 
-Status TwoVectors(ShapeContext& c) {
-  c.set_output(0, PartialShape::OfRank(1));
-  c.set_output(1, PartialShape::OfRank(1));
-  return OkStatus();
-}
+Status VectorShapes(ShapeContext& c) { return c.ReturnForEach(PartialShape::OfRank(1)); }
 
 }  // namespace
 
 void RegisterBroadcastOps(OpRegistry& ops) {
-  ops.Get("BroadcastTo")
-      .Shape(BroadcastToShape).Grad(BroadcastToGrad)
-      .Kernel(kCpu, BroadcastToCpu, {{}, {"shape"}})
-      .Example({Shape{3}, Tensor::Vector<int32_t>({2, 3})})
+  ops.Add("BroadcastTo", BroadcastToShape, BroadcastToKernel)
+      .Grad(BroadcastToGrad)
+      .Example({Shape{3}, Tensor::Vector({2, 3})})
       .Example({Shape{2, 1}, Tensor::Vector<int64_t>({4, 2, 3})})
-      .Example({Shape{}, Tensor::Vector<int32_t>({2, 2})});
-  ops.Get("BroadcastGradientArgs")
-      .Shape(TwoVectors).NotDifferentiable()
-      .Kernel<InlineKernel<BroadcastGradientArgsCpu>>(kCpu, {{}, {"s0", "s1", "r0", "r1"}})
-      .Example({Tensor::Vector<int32_t>({2, 3}), Tensor::Vector<int32_t>({3})})
+      .Example({Shape{}, Tensor::Vector({2, 2})});
+  ops.Add("BroadcastGradientArgs", VectorShapes, BroadcastGradientArgsKernel, {.cheap = true})
+      .Example({Tensor::Vector({2, 3}), Tensor::Vector({3})})
       .Example({Tensor::Vector<int64_t>({1, 3, 1}), Tensor::Vector<int64_t>({1, 1, 1})});
 }
 

@@ -30,12 +30,18 @@ Output Filled(const Shape& shape, int element, const ConstOptions& options) {
 }  // namespace
 
 Output Const(const Input& value, const ConstOptions& options) {
-  if (const Output* output = value.output()) return *output;
-  if (const Tensor* tensor = value.tensor()) return ConstantOf(*tensor, options);
-  const DType natural = value.literal()->NaturalType();
-  return ConstantOf(
-      value.literal()->ToTensor(options.dtype == DType::kInvalid ? natural : options.dtype),
-      options);
+  const DType wanted = options.dtype;
+  if (const Literal* literal = value.literal()) {
+    const DType dtype = wanted == DType::kInvalid ? literal->NaturalType() : wanted;
+    return ConstantOf(literal->ToTensor(dtype), options);
+  }
+  const Output* const output = value.output();
+  const DType dtype = output != nullptr ? output->dtype() : value.tensor()->dtype();
+  if (wanted != DType::kInvalid && dtype != DType::kInvalid && dtype != wanted) {
+    return ConstantOf(
+        InvalidArgument("the value is ", ToString(dtype), ", wanted ", ToString(wanted)), options);
+  }
+  return output != nullptr ? *output : ConstantOf(*value.tensor(), options);
 }
 
 Output Zeros(const Shape& shape, const ConstOptions& options) { return Filled(shape, 0, options); }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
+#include "ops/array/gather.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
-#include "ops/array/gather.h"
-#include "ops/maths.h"
-#include "ops/array/register.h"
+#include "ops/math/operators.h"
 
 namespace tenon {
 namespace {
@@ -21,60 +21,49 @@ std::string IndexName(const Shape& shape, int64_t i) {
   return StrCat("indices[", place, "]");
 }
 
-class GatherKernel final : public Kernel {
- public:
-  explicit GatherKernel(KernelConstruction& c)
-      : Kernel(c), batch_dims_(c.attrs().GetOr<int64_t>("batch_dims", 0)) {}
-  Status Compute(KernelContext& ctx) const override {
-    const Tensor& params = ctx.input(0);
-    const Tensor& indices = ctx.input(1);
-    int axis = 0;
-    if (ctx.num_inputs() > 2) {
-      TENON_ASSIGN_OR_RETURN(axis, ReadAxis(ctx.input(2), params.rank(), "axis"));
-    } else if (params.rank() < 1) {
-      return InvalidArgument("params must be at least 1 dimensional");
-    }
-    TENON_ASSIGN_OR_RETURN(const int batch_dims, NormalizeBatchDims(batch_dims_, indices.rank()));
-    TENON_ASSIGN_OR_RETURN(Tensor out, GatherSlices(params, indices, axis, batch_dims));
-    ctx.set_output(0, std::move(out));
-    return OkStatus();
-  }
+Status GatherKernel(KernelContext& ctx) {
+  const Tensor& params = ctx.input(0);
+  if (params.rank() < 1) return InvalidArgument("params must be at least 1 dimensional");
+  return ctx.Return(GatherSlices(params, ctx.input(1), 0, 0));
+}
 
- private:
-  const int64_t batch_dims_;
-};
+Status GatherV2Kernel(KernelContext& ctx, int64_t batch_dims_attr) {
+  const Tensor &params = ctx.input(0), &indices = ctx.input(1);
+  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(2), params.rank(), "axis"));
+  TENON_ASSIGN_OR_RETURN(const int batch_dims, NormalizeBatchDims(batch_dims_attr, indices.rank()));
+  return ctx.Return(GatherSlices(params, indices, axis, batch_dims));
+}
+
+Status CheckBatchDims(int batch_dims, int axis) {
+  if (batch_dims <= axis) return OkStatus();
+  return InvalidArgument("batch_dims = ", batch_dims, " must be at most axis = ", axis);
+}
 
 Status GatherShape(ShapeContext& c) {
   const PartialShape &params = c.input(0), &indices = c.input(1);
   if (!params.rank_known() || !indices.rank_known()) return OkStatus();
-  int axis = 0;
-  TENON_ASSIGN_OR_RETURN(const int batch_dims,
-                         NormalizeBatchDims(c.attrs().GetOr<int64_t>("batch_dims", 0),
-                                            indices.rank()));
+  TENON_ASSIGN_OR_RETURN(
+      const int batch_dims,
+      NormalizeBatchDims(c.attrs().GetOr<int64_t>("batch_dims", 0), indices.rank()));
+  std::optional<int> axis = 0;
   if (c.num_inputs() > 2) {
-    if (c.constant(2) == nullptr) {
-      const int rank = params.rank() + indices.rank() - 1 - batch_dims;
-      if (rank >= 0 && rank <= Shape::kMaxRank) c.set_output(0, PartialShape::OfRank(rank));
-      return OkStatus();
-    }
-    TENON_ASSIGN_OR_RETURN(axis, ReadAxis(*c.constant(2), params.rank(), "axis"));
+    TENON_ASSIGN_OR_RETURN(axis, ReadAxis(c, 2, params.rank(), "axis"));
   } else if (params.rank() < 1) {
     return InvalidArgument("params must be at least 1 dimensional");
   }
-  if (batch_dims > axis) {
-    return InvalidArgument("batch_dims = ", batch_dims, " must be at most axis = ", axis);
+  if (!axis) {
+    const int rank = params.rank() + indices.rank() - 1 - batch_dims;
+    return rank > Shape::kMaxRank ? OkStatus() : c.Return(PartialShape::OfRank(rank));
   }
-  DimVector dims(params.dims().begin(), params.dims().begin() + axis);
-  dims.insert(dims.end(), indices.dims().begin() + batch_dims, indices.dims().end());
-  dims.insert(dims.end(), params.dims().begin() + axis + 1, params.dims().end());
-  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
-  c.set_output(0, std::move(out));
-  return OkStatus();
+  TENON_RETURN_IF_ERROR(CheckBatchDims(batch_dims, *axis));
+  const PartialShape outer = params.Part(0, axis), inner = params.Part(*axis + 1);
+  return c.Return(outer.ConcatWith(indices.Part(batch_dims)).ConcatWith(inner));
 }
 
-/// Slices `shape` and multiplies what is left.
-Output ProductOf(Output shape, int64_t begin, int64_t end, bool to_end) {
-  return Prod(StridedSlice(shape, {begin}, {end}, {1}, {.end_mask = to_end ? 1 : 0}), {0});
+/// The product of the dimensions [begin, end), to the last without `end`, of `shape`.
+Output ProductOf(Output shape, int64_t begin, std::optional<int64_t> end = std::nullopt) {
+  const int64_t end_mask = end ? 0 : 1;
+  return Prod(StridedSlice(shape, {begin}, {end.value_or(0)}, {1}, {.end_mask = end_mask}), {0});
 }
 
 /// The gradient of params as a dense tensor: the slices of dy added up where they came from.
@@ -85,11 +74,9 @@ Status GatherGrad(GradContext& g) {
   Output indices = g.in(1);
   if (indices.dtype() == DType::kInt16) indices = Cast(indices, DType::kInt32);
   const DType index = indices.dtype();
-  const auto scalar = [&](int32_t v) {
-    return Const(v, {.dtype = index == DType::kInt64 ? index : DType::kInt32});
-  };
+  const auto scalar = [&](int32_t v) { return Const(v, {.dtype = index}); };
   int64_t axis = 0;
-  int64_t batch_dims = g.Attr<int64_t>("batch_dims", 0);
+  int64_t batch_dims = g.Attr<int64_t>("batch_dims");
   if (batch_dims < 0) {
     if (!indices.shape().rank_known()) {
       return Unimplemented("negative batch_dims with indices of unknown rank");
@@ -97,12 +84,11 @@ Status GatherGrad(GradContext& g) {
     TENON_ASSIGN_OR_RETURN(batch_dims, NormalizeBatchDims(batch_dims, indices.shape().rank()));
   }
   if (g.num_inputs() > 2) {
-    const Node* constant = g.in(2).node;
-    const Tensor* value = constant->op() == "Const" && constant->attrs().Find("value") != nullptr
-                              ? constant->attrs().Find("value")->get_if<Tensor>()
-                              : nullptr;
-    if (value == nullptr) return Unimplemented("the axis must be a constant to be differentiated");
-    TENON_ASSIGN_OR_RETURN(axis, ReadInteger(*value, "axis"));
+    const Node& constant = *g.in(2).node;
+    const Tensor value =
+        constant.op() == "Const" ? constant.attrs().GetOr("value", Tensor()) : Tensor();
+    if (!value.valid()) return Unimplemented("the axis must be a constant to be differentiated");
+    TENON_ASSIGN_OR_RETURN(axis, ReadInteger(value, "axis"));
   }
   if (batch_dims > Shape::kMaxRank || axis < -Shape::kMaxRank || axis > Shape::kMaxRank) {
     return InvalidArgument("batch_dims = ", batch_dims, " and axis = ", axis,
@@ -116,17 +102,16 @@ Status GatherGrad(GradContext& g) {
   const int32_t a = static_cast<int32_t>(axis);
   const Output size =
       Reshape(StridedSlice(shape, {a}, {a + 1}, {1}, {.end_mask = a == -1 ? 1 : 0}), {});
-  const Output batch = ProductOf(shape, 0, batch_dims, false);
-  const Output outer = ProductOf(shape, batch_dims, axis, false);
-  const Output inner = axis == -1 ? scalar(1) : ProductOf(shape, axis + 1, 0, true);
-  const Output count = ProductOf(ShapeOf(indices, {.out_type = index}), batch_dims, 0, true);
+  const Output batch = ProductOf(shape, 0, batch_dims);
+  const Output outer = ProductOf(shape, batch_dims, axis);
+  const Output inner = axis == -1 ? scalar(1) : ProductOf(shape, axis + 1);
+  const Output count = ProductOf(ShapeOf(indices, {.out_type = index}), batch_dims);
   const Output swap = Const({0, 2, 1, 3});
   const Output dy = Reshape(Transpose(Reshape(g.dy(0), Pack({batch, outer, count, inner})), swap),
-                            Pack({Mul(batch, count), outer, inner}));
-  const Output first = ExpandDims(Mul(Range(scalar(0), batch, scalar(1)), size), -1);
-  const Output ids = AddV2(Reshape(indices, Pack({batch, count})), first);
-  const Output sums =
-      UnsortedSegmentSum(dy, Reshape(ids, Pack({Mul(batch, count)})), Mul(batch, size));
+                            Pack({batch * count, outer, inner}));
+  const Output first = ExpandDims(Range(scalar(0), batch, scalar(1)) * size, -1);
+  const Output ids = Reshape(indices, Pack({batch, count})) + first;
+  const Output sums = UnsortedSegmentSum(dy, Reshape(ids, Pack({batch * count})), batch * size);
   const Output back = Transpose(Reshape(sums, Pack({batch, size, outer, inner})), swap);
   g.dx(0) = Reshape(back, shape);
   return OkStatus();
@@ -144,19 +129,16 @@ StatusOr<int> NormalizeBatchDims(int64_t batch_dims, int indices_rank) {
 
 StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int axis,
                               int batch_dims) {
-  if (batch_dims > axis) {
-    return InvalidArgument("batch_dims = ", batch_dims, " must be at most axis = ", axis);
-  }
+  TENON_RETURN_IF_ERROR(CheckBatchDims(batch_dims, axis));
   const absl::Span<const int64_t> p = params.shape().dims(), q = indices.shape().dims();
   for (int i = 0; i < batch_dims; ++i) {
     if (p[i] == q[i]) continue;
     return InvalidArgument("params.shape[", i, "]: ", p[i], " should be equal to indices.shape[", i,
                            "]: ", q[i]);
   }
-  DimVector dims(p.begin(), p.begin() + axis);
-  dims.insert(dims.end(), q.begin() + batch_dims, q.end());
-  dims.insert(dims.end(), p.begin() + axis + 1, p.end());
-  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TENON_ASSIGN_OR_RETURN(
+      const Shape shape,
+      Shape::Create(Concat(Concat(p.first(axis), q.subspan(batch_dims)), p.subspan(axis + 1))));
   TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), params.dtype(), shape));
   // Where nothing is gathered, indices are not looked at, as in TensorFlow.
   if (out.num_elements() == 0) return out;
@@ -177,28 +159,22 @@ StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int a
     for (int64_t i = begin; i < end; ++i) {
       const int64_t place = i / count;
       const int64_t row = rows[place / outer * count + i % count];
-      CopyElements(params.dtype(), ElementAt(params, (place * limit + row) * inner),
-                   ElementAt(out, i * inner), inner);
+      CopyElements(params, (place * limit + row) * inner, &out, i * inner, inner);
     }
   });
   return out;
 }
 
 void RegisterGatherOps(OpRegistry& ops) {
-  ops.Get("Gather")
-      .Shape(GatherShape)
-      .Kernel<GatherKernel>(kCpu)
+  ops.Add("Gather", GatherShape, GatherKernel)
       .Grad(GatherGrad)
-      .Example({Shape{4, 3}, Tensor::Of<int32_t>({2, 2}, {3, 0, 1, 1})});
-  ops.Get("GatherV2")
-      .Shape(GatherShape)
-      .Kernel<GatherKernel>(kCpu, {.host_args = {"axis"}})
+      .Example({Shape{4, 3}, Tensor::Of({2, 2}, {3, 0, 1, 1})});
+  ops.Add("GatherV2", GatherShape, GatherV2Kernel, {.attrs = {"batch_dims"}})
       .Grad(GatherGrad)
-      .Example({Shape{2, 4, 3}, Tensor::Vector<int32_t>({3, 0, 3}), Tensor::Scalar<int32_t>(1)})
-      .Example({Shape{2, 3}, Tensor::Vector<int64_t>({1, 1, 0}), Tensor::Scalar<int32_t>(0)})
-      .Example(
-          {Shape{2, 2, 3}, Tensor::Of<int32_t>({2, 2}, {2, 0, 1, 1}), Tensor::Scalar<int32_t>(-1)},
-          {{"batch_dims", 1}});
+      .Example({Shape{2, 4, 3}, Tensor::Vector({3, 0, 3}), Tensor::Scalar(1)})
+      .Example({Shape{2, 3}, Tensor::Vector<int64_t>({1, 1, 0}), Tensor::Scalar(0)})
+      .Example({Shape{2, 2, 3}, Tensor::Of({2, 2}, {2, 0, 1, 1}), Tensor::Scalar(-1)},
+               {{"batch_dims", 1}});
 }
 
 }  // namespace tenon

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "ops/composition.h"
+#include "core/op_registry.h"
 #include "ops/arguments.h"
-#include "ops/array/array_ops.h"
+#include "ops/array/strided_copy.h"
+#include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
-#include "ops/array/register.h"
-#include "ops/array/strided_copy.h"
 
 namespace tenon {
 namespace {
@@ -18,19 +17,15 @@ Status FillKernel(KernelContext& ctx) {
     return InvalidArgument("value must be a scalar, got shape ", ctx.input(1).shape().ToString());
   }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-  StridedCopy(ctx.input(1), {0, DimVector(1, 0)}, out, {0, DimVector(1, 1)},
-              {shape.num_elements()});
+  FillElements(ctx.input(1), out);
   return OkStatus();
 }
 
 Status FillShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(PartialShape shape, c.ConstantShape(0));
   TENON_RETURN_IF_ERROR(c.WithRank(1, 0));
-  c.set_output(0, std::move(shape));
-  return OkStatus();
+  return c.Return(std::move(shape));
 }
-
-void FillGrad(GradContext& g) { g.dx(1) = Sum(g.dy(0), Range(0, Rank(g.dy(0)), 1)); }
 
 using RangeTypes =
     TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t>;
@@ -47,54 +42,45 @@ StatusOr<int64_t> RangeSize(C start, C limit, C delta) {
   }
   if constexpr (std::is_integral_v<C>) {
     // In unsigned arithmetic: the distance of two int64 may not fit in one.
-    const uint64_t distance = delta > 0
-                                  ? static_cast<uint64_t>(limit) - static_cast<uint64_t>(start)
-                                  : static_cast<uint64_t>(start) - static_cast<uint64_t>(limit);
-    const uint64_t step =
-        delta > 0 ? static_cast<uint64_t>(delta) : uint64_t{0} - static_cast<uint64_t>(delta);
+    const uint64_t forward = static_cast<uint64_t>(limit) - static_cast<uint64_t>(start);
+    const uint64_t distance = delta > 0 ? forward : -forward;
+    const uint64_t step = delta > 0 ? static_cast<uint64_t>(delta) : -static_cast<uint64_t>(delta);
     const uint64_t size = distance / step + (distance % step != 0 ? 1 : 0);
-    if (size > static_cast<uint64_t>(INT64_MAX)) {
-      return InvalidArgument("Requires ((limit - start) / delta) <= ", INT64_MAX);
-    }
-    return static_cast<int64_t>(size);
+    if (size <= static_cast<uint64_t>(INT64_MAX)) return static_cast<int64_t>(size);
   } else {
     const double size = std::ceil(std::abs((static_cast<double>(limit) - start) / delta));
-    if (!(size < 9.2e18)) {
-      return InvalidArgument("Requires ((limit - start) / delta) <= ", INT64_MAX);
-    }
-    return static_cast<int64_t>(size);
+    if (size < 9.2e18) return static_cast<int64_t>(size);
   }
+  return InvalidArgument("Requires ((limit - start) / delta) <= ", INT64_MAX);
+}
+
+template <typename T>
+Status FillRange(KernelContext& ctx) {
+  using C = ComputeType<T>;
+  C value = C(ctx.input(0).scalar<T>());
+  const C limit = C(ctx.input(1).scalar<T>()), delta = C(ctx.input(2).scalar<T>());
+  TENON_ASSIGN_OR_RETURN(const int64_t size, RangeSize<C>(value, limit, delta));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, {size}));
+  T* values = out->data<T>();
+  SerialFor(size, 2, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      values[i] = T(value);
+      value = Plus(value, delta);
+    }
+  });
+  return OkStatus();
 }
 
 Status RangeKernel(KernelContext& ctx) {
+  constexpr const char* kNames[] = {"start", "limit", "delta"};
   for (int i = 0; i < 3; ++i) {
-    if (ctx.input(i).num_elements() != 1) {
-      return InvalidArgument(i == 0   ? "start"
-                             : i == 1 ? "limit"
-                                      : "delta",
-                             " must be a scalar, not shape ", ctx.input(i).shape().ToString());
-    }
+    if (ctx.input(i).num_elements() == 1) continue;
+    return InvalidArgument(kNames[i], " must be a scalar, not shape ",
+                           ctx.input(i).shape().ToString());
   }
   Status status = Unimplemented("no Range of ", ToString(ctx.output_type(0)));
-  Dispatch(ctx.output_type(0), RangeTypes(), [&](auto zero) {
-    using T = decltype(zero);
-    using C = ComputeType<T>;
-    const C start = C(ctx.input(0).scalar<T>()), delta = C(ctx.input(2).scalar<T>());
-    const auto size = RangeSize<C>(start, C(ctx.input(1).scalar<T>()), delta);
-    status = size.status();
-    if (!size.ok()) return;
-    auto out = ctx.AllocateOutput(0, {*size});
-    status = out.status();
-    if (!out.ok()) return;
-    T* values = (*out)->template data<T>();
-    C value = start;
-    SerialFor(*size, 2, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        values[i] = T(value);
-        value = Plus(value, delta);
-      }
-    });
-  });
+  Dispatch(ctx.output_type(0), RangeTypes(),
+           [&](auto zero) { status = FillRange<decltype(zero)>(ctx); });
   return status;
 }
 
@@ -107,24 +93,27 @@ Status RangeShape(ShapeContext& c) {
   Status status;
   Dispatch(c.constant(0)->dtype(), RangeTypes(), [&](auto zero) {
     using T = decltype(zero);
-    using C = ComputeType<T>;
-    const auto size = RangeSize<C>(C(c.constant(0)->scalar<T>()), C(c.constant(1)->scalar<T>()),
-                                   C(c.constant(2)->scalar<T>()));
+    const auto value = [&](int i) { return ComputeType<T>(c.constant(i)->scalar<T>()); };
+    const auto size = RangeSize(value(0), value(1), value(2));
     status = size.status();
     if (size.ok()) c.set_output(0, PartialShape{*size});
   });
   return status;
 }
 
+StatusOr<int64_t> ReadNum(const Tensor& t) {
+  TENON_ASSIGN_OR_RETURN(const int64_t n, ReadInteger(t, "num"));
+  if (n <= 0) return InvalidArgument("Requires num > 0: ", n);
+  return n;
+}
+
 Status LinSpaceKernel(KernelContext& ctx) {
   for (int i = 0; i < 3; ++i) {
-    if (ctx.input(i).rank() != 0) {
-      return InvalidArgument("start, stop and num must be scalars, found shape ",
-                             ctx.input(i).shape().ToString());
-    }
+    if (ctx.input(i).rank() == 0) continue;
+    return InvalidArgument("start, stop and num must be scalars, found shape ",
+                           ctx.input(i).shape().ToString());
   }
-  TENON_ASSIGN_OR_RETURN(const int64_t n, ReadInteger(ctx.input(2), "num"));
-  if (n <= 0) return InvalidArgument("Requires num > 0: ", n);
+  TENON_ASSIGN_OR_RETURN(const int64_t n, ReadNum(ctx.input(2)));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, {n}));
   Dispatch(out->dtype(), FloatTypes(), [&](auto zero) {
     using T = decltype(zero);
@@ -143,65 +132,53 @@ Status LinSpaceKernel(KernelContext& ctx) {
 
 Status LinSpaceShape(ShapeContext& c) {
   for (int i = 0; i < 3; ++i) TENON_RETURN_IF_ERROR(c.WithRank(i, 0));
-  c.set_output(0, PartialShape::OfRank(1));
-  if (c.constant(2) == nullptr) return OkStatus();
-  TENON_ASSIGN_OR_RETURN(const int64_t n, ReadInteger(*c.constant(2), "num"));
-  if (n <= 0) return InvalidArgument("Requires num > 0: ", n);
-  c.set_output(0, PartialShape{n});
-  return OkStatus();
+  if (c.constant(2) == nullptr) return c.Return(PartialShape::OfRank(1));
+  TENON_ASSIGN_OR_RETURN(const int64_t n, ReadNum(*c.constant(2)));
+  return c.Return(PartialShape{n});
 }
 
 /// The axis of OneHot among rank + 1 dimensions; -1 is the last.
 StatusOr<int> OneHotAxis(int64_t axis, int rank) {
   if (axis == -1) return rank;
-  if (axis < 0 || axis > rank) {
-    return InvalidArgument("Expected axis to be -1 or between [0, ", rank + 1,
-                           "). But received: ", axis);
-  }
-  return static_cast<int>(axis);
+  if (axis >= 0 && axis <= rank) return static_cast<int>(axis);
+  return InvalidArgument("Expected axis to be -1 or between [0, ", rank + 1,
+                         "). But received: ", axis);
 }
 
-class OneHotKernel final : public Kernel {
- public:
-  explicit OneHotKernel(KernelConstruction& c) : Kernel(c), axis_(c.Attr<int64_t>("axis")) {}
-  Status Compute(KernelContext& ctx) const override {
-    const Tensor& indices = ctx.input(0);
-    TENON_ASSIGN_OR_RETURN(const int axis, OneHotAxis(axis_, indices.rank()));
-    for (int i = 1; i < 4; ++i) {
-      if (ctx.input(i).rank() == 0) continue;
-      return InvalidArgument(i == 1   ? "depth"
-                             : i == 2 ? "on_value"
-                                      : "off_value",
-                             " must be a scalar, but got: ", ctx.input(i).shape().ToString());
-    }
-    TENON_ASSIGN_OR_RETURN(const int64_t depth, ReadInteger(ctx.input(1), "depth"));
-    if (depth < 0) return InvalidArgument("depth must be non-negative, got: ", depth);
-    DimVector dims(indices.shape().dims().begin(), indices.shape().dims().end());
-    dims.insert(dims.begin() + axis, depth);
-    TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-    StridedCopy(ctx.input(3), {0, DimVector(1, 0)}, out, {0, DimVector(1, 1)},
-                {shape.num_elements()});
-    const int64_t inner = Product(dims, axis + 1, shape.rank());
-    const Tensor& on = ctx.input(2);
-    const bool known =
-        Dispatch(indices.dtype(), TypeList<uint8_t, int8_t, int32_t, int64_t>(), [&](auto zero) {
-          using I = decltype(zero);
-          const I* index = indices.data<I>();
-          for (int64_t i = 0; i < indices.num_elements(); ++i) {
-            if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-            const int64_t at = static_cast<int64_t>(index[i]);
-            if (at < 0 || at >= depth) continue;
-            const int64_t place = (i / inner * depth + at) * inner + i % inner;
-            CopyElements(on.dtype(), on.raw_data(), ElementAt(*out, place), 1);
-          }
-        });
-    return known ? OkStatus() : Unimplemented("no OneHot of ", ToString(indices.dtype()));
-  }
+StatusOr<int64_t> ReadDepth(const Tensor& t) {
+  TENON_ASSIGN_OR_RETURN(const int64_t depth, ReadInteger(t, "depth"));
+  if (depth < 0) return InvalidArgument("depth must be non-negative, got: ", depth);
+  return depth;
+}
 
- private:
-  const int64_t axis_;
-};
+Status OneHotKernel(KernelContext& ctx, int64_t axis_attr) {
+  constexpr const char* kNames[] = {"indices", "depth", "on_value", "off_value"};
+  const Tensor &indices = ctx.input(0), &on = ctx.input(2);
+  TENON_ASSIGN_OR_RETURN(const int axis, OneHotAxis(axis_attr, indices.rank()));
+  for (int i = 1; i < 4; ++i) {
+    if (ctx.input(i).rank() == 0) continue;
+    return InvalidArgument(kNames[i],
+                           " must be a scalar, but got: ", ctx.input(i).shape().ToString());
+  }
+  TENON_ASSIGN_OR_RETURN(const int64_t depth, ReadDepth(ctx.input(1)));
+  const Shape shape = indices.shape().WithInsertedDim(axis, depth);
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, shape.dims()));
+  FillElements(ctx.input(3), out);
+  const int64_t inner = Product(shape.dims(), axis + 1, shape.rank());
+  const bool known =
+      Dispatch(indices.dtype(), TypeList<uint8_t, int8_t, int32_t, int64_t>(), [&](auto zero) {
+        using I = decltype(zero);
+        const I* index = indices.data<I>();
+        for (int64_t i = 0; i < indices.num_elements(); ++i) {
+          if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
+          const int64_t at = static_cast<int64_t>(index[i]);
+          if (at < 0 || at >= depth) continue;
+          const int64_t place = (i / inner * depth + at) * inner + i % inner;
+          CopyElements(on, 0, out, place, 1);
+        }
+      });
+  return known ? OkStatus() : Unimplemented("no OneHot of ", ToString(indices.dtype()));
+}
 
 Status OneHotShape(ShapeContext& c) {
   const PartialShape& indices = c.input(0);
@@ -211,41 +188,24 @@ Status OneHotShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const int axis, OneHotAxis(wanted, indices.rank()));
   int64_t depth = PartialShape::kUnknownDim;
   if (c.constant(1) != nullptr) {
-    TENON_ASSIGN_OR_RETURN(depth, ReadInteger(*c.constant(1), "depth"));
-    if (depth < 0) return InvalidArgument("depth must be non-negative, got: ", depth);
+    TENON_ASSIGN_OR_RETURN(depth, ReadDepth(*c.constant(1)));
   }
-  DimVector dims(indices.dims().begin(), indices.dims().end());
-  dims.insert(dims.begin() + axis, depth);
-  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
-  c.set_output(0, std::move(out));
-  return OkStatus();
+  return c.Return(indices.WithInsertedDim(axis, depth));
 }
 
 }  // namespace
 
 void RegisterGenerateOps(OpRegistry& ops) {
-  ops.Get("Fill")
-      .Shape(FillShape)
-      .Kernel(kCpu, FillKernel, {.host_args = {"dims"}})
-      .Grad(FillGrad)
-      .Example({Tensor::Vector<int32_t>({2, 3}), Shape{}});
-  ops.Get("Range")
-      .Shape(RangeShape)
-      .Kernel(kCpu, RangeKernel, {.host_args = {"start", "limit", "delta", "output"}})
-      .NotDifferentiable()
-      .Example(
-          {Tensor::Scalar<int32_t>(3), Tensor::Scalar<int32_t>(-4), Tensor::Scalar<int32_t>(-2)});
-  ops.Get("LinSpace")
-      .Shape(LinSpaceShape)
-      .Kernel(kCpu, LinSpaceKernel, {.host_args = {"start", "stop", "num"}})
-      .NotDifferentiable()
-      .Example({Tensor::Scalar(0.0f), Tensor::Scalar(1.0f), Tensor::Scalar<int32_t>(5)});
-  ops.Get("OneHot")
-      .Shape(OneHotShape)
-      .Kernel<OneHotKernel>(kCpu, {.host_args = {"depth"}})
-      .NotDifferentiable()
-      .Example({Tensor::Vector<int64_t>({0, 2, -1}), Tensor::Scalar<int32_t>(3),
-                Tensor::Scalar(1.0f), Tensor::Scalar(0.0f)});
+  ops.Add("Fill", FillShape, FillKernel)
+      .Grad([](GradContext& g) { g.dx(1) = Sum(g.dy(0), Range(0, Rank(g.dy(0)), 1)); })
+      .Example({Tensor::Vector({2, 3}), Shape{}});
+  ops.Add("Range", RangeShape, RangeKernel)
+      .Example({Tensor::Scalar(3), Tensor::Scalar(-4), Tensor::Scalar(-2)});
+  ops.Add("LinSpace", LinSpaceShape, LinSpaceKernel)
+      .Example({Tensor::Scalar(0.0f), Tensor::Scalar(1.0f), Tensor::Scalar(5)});
+  ops.Add("OneHot", OneHotShape, OneHotKernel, {.attrs = {"axis"}})
+      .Example({Tensor::Vector<int64_t>({0, 2, -1}), Tensor::Scalar(3), Tensor::Scalar(1.0f),
+                Tensor::Scalar(0.0f)});
 }
 
 }  // namespace tenon

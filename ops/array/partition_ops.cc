@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
-#include "ops/array/register.h"
 
 namespace tenon {
 namespace {
@@ -15,7 +15,7 @@ StatusOr<DimVector> StitchedRow(const KernelContext& ctx, int n) {
   DimVector row;
   for (int i = 0; i < n; ++i) {
     const Shape &index = ctx.input(i).shape(), &data = ctx.input(n + i).shape();
-    if (data.rank() < index.rank() || !(data.dims().first(index.rank()) == index.dims())) {
+    if (data.rank() < index.rank() || data.dims().first(index.rank()) != index.dims()) {
       return InvalidArgument("data[", i, "].shape = ", data.ToString(),
                              " does not start with indices[", i, "].shape = ", index.ToString());
     }
@@ -32,26 +32,23 @@ StatusOr<DimVector> StitchedRow(const KernelContext& ctx, int n) {
 
 Status StitchKernel(KernelContext& ctx) {
   const int n = ctx.num_inputs() / 2;
-  TENON_ASSIGN_OR_RETURN(DimVector dims, StitchedRow(ctx, n));
+  TENON_ASSIGN_OR_RETURN(const DimVector row_dims, StitchedRow(ctx, n));
   int64_t rows = 0;
   for (int i = 0; i < n; ++i) {
     for (const int32_t index : ctx.input(i).flat<int32_t>()) {
       if (index < 0) return InvalidArgument("indices[", i, "] has a negative index: ", index);
-      rows = std::max<int64_t>(rows, int64_t{index} + 1);
+      rows = std::max(rows, int64_t{index} + 1);
     }
   }
-  dims.insert(dims.begin(), rows);
-  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, Concat({rows}, row_dims)));
   // Rows that no index names are zero.
   ZeroElements(out);
-  const int64_t row = Product(dims, 1, shape.rank());
+  const int64_t row = Product(row_dims);
   for (int i = 0; i < n; ++i) {
     const absl::Span<const int32_t> indices = ctx.input(i).flat<int32_t>();
     for (size_t k = 0; k < indices.size(); ++k) {
       if (k % kStepsBetweenLooks == 0 && Interrupted()) break;
-      CopyElements(out->dtype(), ElementAt(ctx.input(n + i), static_cast<int64_t>(k) * row),
-                   ElementAt(*out, indices[k] * row), row);
+      CopyElements(ctx.input(n + i), static_cast<int64_t>(k) * row, out, indices[k] * row, row);
     }
   }
   return OkStatus();
@@ -69,20 +66,14 @@ Status StitchShape(ShapeContext& c) {
                                ", which does not start with that of its indices, ",
                                index.ToString());
       }
-      TENON_ASSIGN_OR_RETURN(row, row.MergeWith(PartialShape(data.dims().subspan(index.rank()))));
+      TENON_ASSIGN_OR_RETURN(row, row.MergeWith(data.Part(index.rank())));
     }
     const Tensor* constant = c.constant(i);
     if (constant == nullptr || constant->dtype() != DType::kInt32) rows = -1;
     if (rows < 0) continue;
-    for (const int32_t v : constant->flat<int32_t>())
-      rows = std::max<int64_t>(rows, int64_t{v} + 1);
+    for (const int32_t v : constant->flat<int32_t>()) rows = std::max(rows, int64_t{v} + 1);
   }
-  if (!row.rank_known()) return OkStatus();
-  DimVector dims(row.dims().begin(), row.dims().end());
-  dims.insert(dims.begin(), rows);
-  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
-  c.set_output(0, std::move(out));
-  return OkStatus();
+  return c.Return(row.WithInsertedDim(0, rows));
 }
 
 void StitchGrad(GradContext& g) {
@@ -91,10 +82,9 @@ void StitchGrad(GradContext& g) {
 }
 
 Status PartitionKernel(KernelContext& ctx) {
-  const Tensor& data = ctx.input(0);
-  const Tensor& partitions = ctx.input(1);
+  const Tensor &data = ctx.input(0), &partitions = ctx.input(1);
   const int rank = partitions.rank();
-  if (data.rank() < rank || !(data.shape().dims().first(rank) == partitions.shape().dims())) {
+  if (data.rank() < rank || data.shape().dims().first(rank) != partitions.shape().dims()) {
     return InvalidArgument(
         "data.shape must start with partitions.shape, got data.shape = ", data.shape().ToString(),
         ", partitions.shape = ", partitions.shape().ToString());
@@ -108,20 +98,17 @@ Status PartitionKernel(KernelContext& ctx) {
     }
     ++counts[part[i]];
   }
-  DimVector dims(data.shape().dims().begin() + rank, data.shape().dims().end());
-  const int64_t row = Product(dims, 0, static_cast<int>(dims.size()));
-  dims.insert(dims.begin(), 0);
+  const auto row_dims = data.shape().dims().subspan(rank);
+  const int64_t row = Product(row_dims);
   std::vector<Tensor*> outs(ctx.num_outputs());
   for (int i = 0; i < ctx.num_outputs(); ++i) {
-    dims[0] = counts[i];
-    TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-    TENON_ASSIGN_OR_RETURN(outs[i], ctx.AllocateOutput(i, shape));
+    TENON_ASSIGN_OR_RETURN(outs[i], ctx.CreateOutput(i, Concat({counts[i]}, row_dims)));
     counts[i] = 0;
   }
   for (size_t i = 0; i < part.size(); ++i) {
     if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-    CopyElements(data.dtype(), ElementAt(data, static_cast<int64_t>(i) * row),
-                 ElementAt(*outs[part[i]], counts[part[i]]++ * row), row);
+    const int64_t to = counts[part[i]]++ * row;
+    CopyElements(data, static_cast<int64_t>(i) * row, outs[part[i]], to, row);
   }
   return OkStatus();
 }
@@ -133,38 +120,30 @@ Status PartitionShape(ShapeContext& c) {
     return InvalidArgument("data ", data.ToString(), " must start with the shape of partitions ",
                            partitions.ToString());
   }
-  DimVector dims(data.dims().begin() + partitions.rank(), data.dims().end());
-  dims.insert(dims.begin(), PartialShape::kUnknownDim);
-  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, PartialShape(dims));
-  return OkStatus();
+  const PartialShape row = data.Part(partitions.rank());
+  return c.ReturnForEach(row.WithInsertedDim(0, PartialShape::kUnknownDim));
 }
 
 /// Puts the rows of every output's gradient back to where they came from: the same partition of
 /// 0, 1, 2, ... says where that is.
 void PartitionGrad(GradContext& g) {
-  const Output data = g.in(0), partitions = g.in(1);
+  const Output partitions = g.in(1);
   const Output shape = ShapeOf(partitions);
-  const Output count = Prod(shape, {0});
-  const Output places = Reshape(Range(0, count, 1), shape);
+  const Output places = Reshape(Range(0, Prod(shape, {0}), 1), shape);
   const std::vector<Output> grads = DysOrZeros(g);
   const std::vector<Output> indices = DynamicPartition(places, partitions, g.node().num_outputs());
-  g.dx(0) = Reshape(DynamicStitch(indices, grads), ShapeOf(data));
+  g.dx(0) = Reshape(DynamicStitch(indices, grads), ShapeOf(g.in(0)));
 }
 
 }  // namespace
 
 void RegisterPartitionOps(OpRegistry& ops) {
-  ops.Get("DynamicStitch")
-      .Shape(StitchShape)
-      .Kernel(kCpu, StitchKernel)
+  ops.Add("DynamicStitch", StitchShape, StitchKernel)
       .Grad(StitchGrad)
-      .Example({Tensor::Scalar<int32_t>(1), Tensor::Vector<int32_t>({2, 0}), Shape{3}, Shape{2, 3}},
-               {{"N", 2}});
-  ops.Get("DynamicPartition")
-      .Shape(PartitionShape)
-      .Kernel(kCpu, PartitionKernel)
+      .Example({Tensor::Scalar(1), Tensor::Vector({2, 0}), Shape{3}, Shape{2, 3}}, {{"N", 2}});
+  ops.Add("DynamicPartition", PartitionShape, PartitionKernel)
       .Grad(PartitionGrad)
-      .Example({Shape{4, 2}, Tensor::Vector<int32_t>({1, 0, 1, 1})}, {{"num_partitions", 2}});
+      .Example({Shape{4, 2}, Tensor::Vector({1, 0, 1, 1})}, {{"num_partitions", 2}});
 }
 
 }  // namespace tenon

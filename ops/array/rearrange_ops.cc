@@ -2,11 +2,10 @@
 #include <algorithm>
 
 #include "core/counted_memory.h"
+#include "core/op_registry.h"
 #include "ops/arguments.h"
-#include "ops/composition.h"
-#include "ops/inline_kernel.h"
-#include "ops/array/register.h"
 #include "ops/array/strided_copy.h"
+#include "ops/composition.h"
 
 namespace tenon {
 namespace {
@@ -20,7 +19,7 @@ Status TileKernel(KernelContext& ctx) {
   }
   // Each dimension becomes two: which repetition, and where in it. The source stands still along
   // the first.
-  const DimVector in_strides = StridesOf(in.shape().dims());
+  const DimVector strides = StridesOf(in.shape().dims());
   DimVector dims(in.rank()), pairs;
   StridedView source;
   for (int i = 0; i < in.rank(); ++i) {
@@ -29,21 +28,17 @@ Status TileKernel(KernelContext& ctx) {
     }
     TENON_ASSIGN_OR_RETURN(dims[i], MultiplySizes(in.dim(i), times[i]));
     pairs.insert(pairs.end(), {times[i], in.dim(i)});
-    source.strides.insert(source.strides.end(), {0, in_strides[i]});
+    source.strides.insert(source.strides.end(), {0, strides[i]});
   }
-  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-  if (shape.num_elements() == 0) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, dims));
+  if (out->num_elements() == 0) return OkStatus();
   StridedCopy(in, source, out, {0, StridesOf(pairs)}, pairs);
   return OkStatus();
 }
 
 Status TileShape(ShapeContext& c) {
   const PartialShape& in = c.input(0);
-  if (c.constant(1) == nullptr) {
-    if (in.rank_known()) c.set_output(0, PartialShape::OfRank(in.rank()));
-    return OkStatus();
-  }
+  if (c.constant(1) == nullptr) return c.Return(PartialShape::OfRank(in.rank()));
   TENON_ASSIGN_OR_RETURN(const DimVector times, ReadIntegerVector(*c.constant(1), "multiples"));
   if (in.rank_known() && in.rank() != static_cast<int>(times.size())) {
     return InvalidArgument("multiples has ", times.size(), " entries for an input of shape ",
@@ -56,19 +51,16 @@ Status TileShape(ShapeContext& c) {
     if (d < 0) continue;
     TENON_ASSIGN_OR_RETURN(dims[i], MultiplySizes(d, times[i]));
   }
-  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
-  c.set_output(0, std::move(out));
-  return OkStatus();
+  return c.Return(PartialShape(dims));
 }
 
 /// dy seen as [times0, dim0, times1, dim1, ...] and added up over the repetitions.
 void TileGrad(GradContext& g) {
-  const Output x = g.in(0), multiples = g.in(1);
-  const Output shape = ShapeOf(x, {.out_type = multiples.dtype()});
+  const Output multiples = g.in(1);
+  const Output shape = ShapeOf(g.in(0), {.out_type = multiples.dtype()});
   const Output pairs = Reshape(Pack({multiples, shape}, {.axis = 1}), {-1});
   const Output repetitions = Range(0, Size(pairs), 2);
-  const Output sum = Sum(Reshape(g.dy(0), pairs), repetitions);
-  g.dx(0) = Reshape(sum, shape);
+  g.dx(0) = Reshape(Sum(Reshape(g.dy(0), pairs), repetitions), shape);
 }
 
 /// A vector that must hold each of 0 .. n-1 once.
@@ -90,10 +82,7 @@ StatusOr<DimVector> ReadPermutation(const Tensor& t, int64_t n) {
 Status TransposeKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadPermutation(ctx.input(1), in.rank()));
-  if (std::is_sorted(perm.begin(), perm.end())) {
-    ctx.set_output(0, ctx.TakeInput(0));
-    return OkStatus();
-  }
+  if (std::is_sorted(perm.begin(), perm.end())) return ctx.Return(ctx.TakeInput(0));
   const DimVector strides = StridesOf(in.shape().dims());
   DimVector dims(in.rank());
   StridedView source{0, DimVector(in.rank())};
@@ -101,28 +90,20 @@ Status TransposeKernel(KernelContext& ctx) {
     dims[i] = in.dim(static_cast<int>(perm[i]));
     source.strides[i] = strides[perm[i]];
   }
-  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape(dims)));
   StridedCopy(in, source, out, {0, StridesOf(dims)}, dims);
   return OkStatus();
 }
 
 Status TransposeShape(ShapeContext& c) {
   const PartialShape& in = c.input(0);
-  if (c.constant(1) == nullptr) {
-    if (in.rank_known()) c.set_output(0, PartialShape::OfRank(in.rank()));
-    return OkStatus();
-  }
+  if (c.constant(1) == nullptr) return c.Return(PartialShape::OfRank(in.rank()));
   const int64_t rank = in.rank_known() ? in.rank() : c.constant(1)->num_elements();
   TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadPermutation(*c.constant(1), rank));
   DimVector dims(rank);
   for (int64_t i = 0; i < rank; ++i) dims[i] = in.dim(static_cast<int>(perm[i]));
-  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
-  c.set_output(0, std::move(out));
-  return OkStatus();
+  return c.Return(PartialShape(dims));
 }
-
-void TransposeGrad(GradContext& g) { g.dx(0) = Transpose(g.dy(0), InvertPermutation(g.in(1))); }
 
 template <typename T>
 Status Invert(const Tensor& in, Tensor* out) {
@@ -152,11 +133,7 @@ Status InvertPermutationKernel(KernelContext& ctx) {
   return in.dtype() == DType::kInt64 ? Invert<int64_t>(in, out) : Invert<int32_t>(in, out);
 }
 
-Status VectorShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.WithRank(0, 1));
-  c.set_output(0, std::move(shape));
-  return OkStatus();
-}
+Status VectorShape(ShapeContext& c) { return c.Return(c.WithRank(0, 1)); }
 
 Status ReverseKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
@@ -175,32 +152,21 @@ Status ReverseKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
-void ReverseGrad(GradContext& g) { g.dx(0) = ReverseV2(g.dy(0), g.in(1)); }
-
 }  // namespace
 
 void RegisterRearrangeOps(OpRegistry& ops) {
-  ops.Get("Tile")
-      .Shape(TileShape)
-      .Kernel(kCpu, TileKernel, {.host_args = {"multiples"}})
+  ops.Add("Tile", TileShape, TileKernel)
       .Grad(TileGrad)
-      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({2, 1})});
-  ops.Get("Transpose")
-      .Shape(TransposeShape)
-      .Kernel(kCpu, TransposeKernel, {.host_args = {"perm"}})
-      .Grad(TransposeGrad)
-      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({1, 0})})
+      .Example({Shape{2, 3}, Tensor::Vector({2, 1})});
+  ops.Add("Transpose", TransposeShape, TransposeKernel)
+      .Grad([](GradContext& g) { g.dx(0) = Transpose(g.dy(0), InvertPermutation(g.in(1))); })
+      .Example({Shape{2, 3}, Tensor::Vector({1, 0})})
       .Example({Shape{2, 3, 2, 2}, Tensor::Vector<int64_t>({2, 0, 3, 1})});
-  ops.Get("InvertPermutation")
-      .Shape(VectorShape)
-      .Kernel<InlineKernel<InvertPermutationKernel>>(kCpu, {.host_args = {"x", "y"}})
-      .NotDifferentiable()
-      .Example({Tensor::Vector<int32_t>({2, 0, 1})});
-  ops.Get("ReverseV2")
-      .Shape(UnchangedShape)
-      .Kernel(kCpu, ReverseKernel, {.host_args = {"axis"}})
-      .Grad(ReverseGrad)
-      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({-1})});
+  ops.Add("InvertPermutation", VectorShape, InvertPermutationKernel, {.cheap = true})
+      .Example({Tensor::Vector({2, 0, 1})});
+  ops.Add("ReverseV2", UnchangedShape, ReverseKernel)
+      .Grad([](GradContext& g) { g.dx(0) = ReverseV2(g.dy(0), g.in(1)); })
+      .Example({Shape{2, 3}, Tensor::Vector({-1})});
 }
 
 }  // namespace tenon

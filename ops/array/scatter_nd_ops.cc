@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/op_registry.h"
 #include "ops/arguments.h"
+#include "ops/combine_rows.h"
 #include "ops/composition.h"
-#include "ops/state/state_ops.h"
 #include "ops/elements.h"
-#include "ops/maths.h"
-#include "ops/array/register.h"
+#include "ops/state/state_ops.h"
 
 namespace tenon {
 namespace {
 
-/// Index tuples: where each of them points, in elements, and how many elements it stands for.
-/// Tuples of length 0, of which there may be any number, all point to the beginning.
+/// Index tuples: which row each of them names in a tensor seen as rows of `width` elements. Tuples
+/// of length 0, of which there may be any number, all name row 0.
 struct Tuples {
   int64_t count = 0;
-  int64_t slice = 1;
-  IndexVector offsets;  // empty for tuples of length 0
-
-  int64_t offset(int64_t i) const { return offsets.empty() ? 0 : offsets[i]; }
+  int64_t width = 1;
+  IndexVector rows;  // empty for tuples of length 0
 };
 
 /// Reads `indices`, whose last dimension is a tuple into the leading dimensions of `shape`.
@@ -29,37 +27,28 @@ StatusOr<Tuples> ReadTuples(const Tensor& indices, const Shape& shape, std::stri
   }
   Tuples tuples;
   const int k = static_cast<int>(depth);
-  tuples.slice = Product(shape.dims(), k, shape.rank());
-  const DimVector strides = StridesOf(shape.dims());
-  TENON_ASSIGN_OR_RETURN(const IndexVector flat, ReadIndices(indices, "indices"));
+  tuples.width = Product(shape.dims(), k, shape.rank());
   tuples.count = Product(indices.shape().dims(), 0, indices.rank() - 1);
   if (k == 0) return tuples;
-  tuples.offsets.assign(tuples.count, 0);
+  TENON_ASSIGN_OR_RETURN(const IndexVector flat, ReadIndices(indices, "indices"));
+  const DimVector strides = StridesOf(shape.dims().first(k));
+  tuples.rows.assign(tuples.count, 0);
   for (int64_t i = 0; i < tuples.count; ++i) {
+    const auto tuple = absl::MakeSpan(flat).subspan(i * k, k);
     for (int d = 0; d < k; ++d) {
-      const int64_t at = flat[i * k + d];
-      if (at < 0 || at >= shape.dim(d)) {
-        return InvalidArgument(
-            "indices[", i, "] = [",
-            Join(absl::Span<const int64_t>(flat.data() + i * k, static_cast<size_t>(k)), ", "),
-            "] does not index into ", what, " shape ", shape.ToString());
+      if (tuple[d] < 0 || tuple[d] >= shape.dim(d)) {
+        return InvalidArgument("indices[", i, "] = [", Join(tuple, ", "), "] does not index into ",
+                               what, " shape ", shape);
       }
-      tuples.offsets[i] += at * strides[d];
+      tuples.rows[i] += tuple[d] * strides[d];
     }
   }
   return tuples;
 }
 
-DimVector JoinedDims(absl::Span<const int64_t> a, absl::Span<const int64_t> b) {
-  DimVector dims(a.begin(), a.end());
-  dims.insert(dims.end(), b.begin(), b.end());
-  return dims;
-}
-
 /// The shape of what the tuples stand for: indices[:-1] + shape[k:].
 DimVector SlicesShape(absl::Span<const int64_t> indices, absl::Span<const int64_t> shape) {
-  const int64_t depth = indices.back();
-  return JoinedDims(indices.first(indices.size() - 1), shape.subspan(depth));
+  return Concat(indices.first(indices.size() - 1), shape.subspan(indices.back()));
 }
 
 Status GatherNdKernel(KernelContext& ctx) {
@@ -69,7 +58,7 @@ Status GatherNdKernel(KernelContext& ctx) {
   if (params.num_elements() == 0 && indices.rank() > 0 &&
       Product(indices.shape().dims(), 0, indices.rank() - 1) > 0) {
     return InvalidArgument("Requested more than 0 entries, but params is empty. Params shape: ",
-                           params.shape().ToString());
+                           params.shape());
   }
   TENON_ASSIGN_OR_RETURN(const Tuples tuples, ReadTuples(indices, params.shape(), "param"));
   TENON_ASSIGN_OR_RETURN(const Shape shape,
@@ -78,8 +67,8 @@ Status GatherNdKernel(KernelContext& ctx) {
   if (shape.num_elements() == 0) return OkStatus();
   for (int64_t i = 0; i < tuples.count; ++i) {
     if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-    CopyElements(params.dtype(), ElementAt(params, tuples.offset(i)),
-                 ElementAt(*out, i * tuples.slice), tuples.slice);
+    const int64_t row = tuples.rows.empty() ? 0 : tuples.rows[i];
+    CopyElements(params, row * tuples.width, out, i * tuples.width, tuples.width);
   }
   return OkStatus();
 }
@@ -94,10 +83,7 @@ Status GatherNdShape(ShapeContext& c) {
     return InvalidArgument("index innermost dimension length must be <= param rank; saw: ", depth,
                            " vs. ", params.rank());
   }
-  TENON_ASSIGN_OR_RETURN(PartialShape out,
-                         PartialShape::Create(SlicesShape(indices.dims(), params.dims())));
-  c.set_output(0, std::move(out));
-  return OkStatus();
+  return c.Return(PartialShape(SlicesShape(indices.dims(), params.dims())));
 }
 
 void GatherNdGrad(GradContext& g) {
@@ -113,58 +99,30 @@ Status ScatterNdKernel(KernelContext& ctx) {
   const Tensor& indices = ctx.input(0);
   const Tensor& updates = ctx.input(1);
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(2), "shape"));
-  TENON_ASSIGN_OR_RETURN(const Tuples tuples, ReadTuples(indices, shape, "output"));
+  TENON_ASSIGN_OR_RETURN(Tuples tuples, ReadTuples(indices, shape, "output"));
   const DimVector wanted = SlicesShape(indices.shape().dims(), shape.dims());
-  if (!(updates.shape().dims() == absl::Span<const int64_t>(wanted))) {
-    return InvalidArgument("updates must have shape ", PartialShape(wanted).ToString(),
-                           " for indices of shape ", indices.shape().ToString(),
-                           " and output shape ", shape.ToString(), ", found ",
-                           updates.shape().ToString());
+  if (updates.shape().dims() != wanted) {
+    return InvalidArgument("updates must have shape ", PartialShape(wanted),
+                           " for indices of shape ", indices.shape(), " and output shape ", shape,
+                           ", found ", updates.shape());
   }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   ZeroElements(out);
   if (updates.num_elements() == 0) return OkStatus();
-  const bool known = Dispatch(updates.dtype(), ScatterTypes(), [&](auto zero) {
-    using T = decltype(zero);
-    using C = ComputeType<T>;
-    const T* from = updates.data<T>();
-    for (int64_t i = 0; i < tuples.count; ++i) {
-      if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-      T* to = out->data<T>() + tuples.offset(i);
-      for (int64_t j = 0; j < tuples.slice; ++j, ++from) {
-        if constexpr (std::is_same_v<T, bool>) {
-          to[j] = to[j] || *from;
-        } else {
-          to[j] = T(Plus(C(to[j]), C(*from)));
-        }
-      }
-    }
-  });
-  return known ? OkStatus() : Unimplemented("no ScatterNd of ", ToString(updates.dtype()));
+  if (tuples.rows.empty()) tuples.rows.assign(tuples.count, 0);
+  return CombineRows(Update::kAdd, updates, tuples.rows, tuples.width, out);
 }
-
-Status ScatterNdShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.ConstantShape(2));
-  c.set_output(0, std::move(shape));
-  return OkStatus();
-}
-
-void ScatterNdGrad(GradContext& g) { g.dx(1) = GatherNd(g.dy(0), g.in(0)); }
 
 }  // namespace
 
 void RegisterScatterNdOps(OpRegistry& ops) {
-  ops.Get("GatherNd")
-      .Shape(GatherNdShape)
-      .Kernel(kCpu, GatherNdKernel)
+  ops.Add("GatherNd", GatherNdShape, GatherNdKernel)
       .Grad(GatherNdGrad)
       .Example({Shape{3, 4}, Tensor::Of<int32_t>({3, 1}, {2, 0, 2})})
       .Example({Shape{3, 4}, Tensor::Of<int64_t>({2, 2}, {2, 0, 1, 3})});
-  ops.Get("ScatterNd")
-      .Shape(ScatterNdShape)
-      .Kernel(kCpu, ScatterNdKernel,
-              {.types = {{"T", DTypesOf(ScatterTypes())}}, .host_args = {"shape"}})
-      .Grad(ScatterNdGrad)
+  ops.Add("ScatterNd", [](ShapeContext& c) { return c.Return(c.ConstantShape(2)); },
+          ScatterNdKernel, {.types = {{"T", DTypesOf(ScatterTypes())}}})
+      .Grad([](GradContext& g) { g.dx(1) = GatherNd(g.dy(0), g.in(0)); })
       .Example(
           {Tensor::Of<int32_t>({3, 1}, {2, 0, 2}), Shape{3, 2}, Tensor::Vector<int32_t>({4, 2})});
 }

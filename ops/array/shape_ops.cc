@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <cstring>
 #include <limits>
 
+#include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
-#include "ops/inline_kernel.h"
-#include "ops/array/register.h"
 
 namespace tenon {
 namespace {
@@ -19,54 +18,45 @@ Status ShapeKernel(KernelContext& ctx) {
 }
 
 Status ShapeShape(ShapeContext& c) {
-  for (int i = 0; i < c.num_outputs(); ++i) {
-    const PartialShape& in = c.input(i);
-    c.set_output(i, in.rank_known() ? PartialShape{in.rank()} : PartialShape::OfRank(1));
-  }
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, PartialShape{c.input(i).rank()});
   return OkStatus();
 }
 
 Status SizeKernel(KernelContext& ctx) {
   const int64_t n = ctx.input(0).num_elements();
-  if (ctx.output_type(0) == DType::kInt64) {
-    ctx.set_output(0, Tensor::Scalar<int64_t>(n));
-  } else if (n > std::numeric_limits<int32_t>::max()) {
-    return InvalidArgument("the number of elements ", n,
-                           " does not fit in int32; ask for out_type int64");
-  } else {
-    ctx.set_output(0, Tensor::Scalar(static_cast<int32_t>(n)));
+  if (ctx.output_type(0) == DType::kInt64) return ctx.Return(Tensor::Scalar(n));
+  if (n <= std::numeric_limits<int32_t>::max()) {
+    return ctx.Return(Tensor::Scalar(static_cast<int32_t>(n)));
   }
-  return OkStatus();
+  return InvalidArgument("the number of elements ", n,
+                         " does not fit in int32; ask for out_type int64");
 }
 
-Status RankKernel(KernelContext& ctx) {
-  ctx.set_output(0, Tensor::Scalar<int32_t>(ctx.input(0).rank()));
-  return OkStatus();
-}
+Status RankKernel(KernelContext& ctx) { return ctx.Return(Tensor::Scalar(ctx.input(0).rank())); }
 
-/// Replaces the one -1 among `sizes` so that they hold the elements of `input`. Where both have a
-/// dimension of 0, which leaves the -1 open, it is what TensorFlow makes of it: the quotient of the
-/// other dimensions, rounded down.
-Status ResolveShape(absl::Span<const int64_t> input, DimVector* sizes) {
+/// The shape that `t` holds, with the one -1 in it replaced so that it holds the elements of
+/// `input`. Where both have a dimension of 0, which leaves the -1 open, it is what TensorFlow makes
+/// of it: the quotient of the other dimensions, rounded down.
+StatusOr<Shape> ReadNewShape(const Tensor& t, absl::Span<const int64_t> input) {
+  TENON_ASSIGN_OR_RETURN(DimVector sizes, ReadIntegerVector(t, "shape"));
   int unknown = -1;
   bool zero = false;
   int64_t known = 1;
-  for (size_t i = 0; i < sizes->size(); ++i) {
-    const int64_t size = (*sizes)[i];
-    if (size == -1) {
+  for (int i = 0; i < static_cast<int>(sizes.size()); ++i) {
+    if (sizes[i] == -1) {
       if (unknown >= 0) {
         return InvalidArgument("only one size may be -1, found it at ", unknown, " and ", i);
       }
-      unknown = static_cast<int>(i);
-    } else if (size < 0) {
-      return InvalidArgument("size ", i, " must be non-negative, not ", size);
-    } else if (size == 0) {
+      unknown = i;
+    } else if (sizes[i] < 0) {
+      return InvalidArgument("size ", i, " must be non-negative, not ", sizes[i]);
+    } else if (sizes[i] == 0) {
       zero = true;
     } else {
-      TENON_ASSIGN_OR_RETURN(known, MultiplySizes(known, size));
+      TENON_ASSIGN_OR_RETURN(known, MultiplySizes(known, sizes[i]));
     }
   }
-  if (unknown < 0) return OkStatus();
+  if (unknown < 0) return Shape::Create(sizes);
   int64_t elements = 1;
   bool open = false;
   for (const int64_t d : input) {
@@ -77,71 +67,56 @@ Status ResolveShape(absl::Span<const int64_t> input, DimVector* sizes) {
     return InvalidArgument("Input to reshape is a tensor with ", elements,
                            " values, but the requested shape requires a multiple of ", known);
   }
-  (*sizes)[unknown] = elements / known;
-  return OkStatus();
+  sizes[unknown] = elements / known;
+  return Shape::Create(sizes);
 }
 
 Status ReshapeKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(DimVector dims, ReadIntegerVector(ctx.input(1), "shape"));
-  const int64_t elements = ctx.input(0).num_elements();
-  TENON_RETURN_IF_ERROR(ResolveShape(ctx.input(0).shape().dims(), &dims));
-  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  if (shape.num_elements() != elements) {
-    return InvalidArgument("Input to reshape is a tensor with ", elements,
+  const Tensor in = ctx.TakeInput(0);
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadNewShape(ctx.input(1), in.shape().dims()));
+  if (shape.num_elements() != in.num_elements()) {
+    return InvalidArgument("Input to reshape is a tensor with ", in.num_elements(),
                            " values, but the requested shape has ", shape.num_elements());
   }
-  const Tensor in = ctx.TakeInput(0);
-  TENON_ASSIGN_OR_RETURN(Tensor out, in.Reshaped(shape));
-  ctx.set_output(0, std::move(out));
-  return OkStatus();
+  return ctx.Return(in.Reshaped(shape));
 }
 
 Status ReshapeShape(ShapeContext& c) {
+  const PartialShape& in = c.input(0);
   TENON_ASSIGN_OR_RETURN(const PartialShape wanted, c.ConstantShape(1));
-  const auto elements = c.input(0).num_elements();
-  if (!wanted.rank_known() || !elements || c.constant(1) == nullptr) {
-    c.set_output(0, wanted);
-    return OkStatus();
-  }
-  TENON_ASSIGN_OR_RETURN(DimVector dims, ReadIntegerVector(*c.constant(1), "shape"));
-  TENON_RETURN_IF_ERROR(ResolveShape(c.input(0).dims(), &dims));
-  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  const auto elements = in.num_elements();
+  if (!elements || c.constant(1) == nullptr) return c.Return(wanted);
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadNewShape(*c.constant(1), in.dims()));
   if (shape.num_elements() != *elements) {
-    return InvalidArgument("cannot reshape ", c.input(0).ToString(), " (", *elements,
-                           " elements) to ", shape.ToString(), " (", shape.num_elements(), ")");
+    return InvalidArgument("cannot reshape ", in.ToString(), " (", *elements, " elements) to ",
+                           shape.ToString(), " (", shape.num_elements(), ")");
   }
-  c.set_output(0, shape);
-  return OkStatus();
+  return c.Return(shape);
 }
 
 void ReshapeGrad(GradContext& g) { g.dx(0) = Reshape(g.dy(0), ShapeOf(g.in(0))); }
 
+/// Where among the dimensions of the result ExpandDims puts the new one.
+StatusOr<int> ReadNewAxis(const Tensor& t, int rank) {
+  TENON_ASSIGN_OR_RETURN(const int64_t dim, ReadOnlyInteger(t, "dim"));
+  return NormalizeAxis(dim, rank + 1, "dim");
+}
+
 Status ExpandDimsKernel(KernelContext& ctx) {
   const Tensor in = ctx.TakeInput(0);
-  TENON_ASSIGN_OR_RETURN(const int64_t dim, ReadOnlyInteger(ctx.input(1), "dim"));
-  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(dim, in.rank() + 1, "dim"));
+  TENON_ASSIGN_OR_RETURN(const int axis, ReadNewAxis(ctx.input(1), in.rank()));
   if (in.rank() == Shape::kMaxRank) {
     return InvalidArgument("a tensor has at most ", Shape::kMaxRank, " dimensions");
   }
-  TENON_ASSIGN_OR_RETURN(Tensor out, in.Reshaped(in.shape().WithInsertedDim(axis, 1)));
-  ctx.set_output(0, std::move(out));
-  return OkStatus();
+  return ctx.Return(in.Reshaped(in.shape().WithInsertedDim(axis, 1)));
 }
 
 Status ExpandDimsShape(ShapeContext& c) {
   const PartialShape& in = c.input(0);
   if (!in.rank_known()) return OkStatus();
-  if (c.constant(1) == nullptr) {
-    c.set_output(0, PartialShape::OfRank(in.rank() + 1));
-    return OkStatus();
-  }
-  TENON_ASSIGN_OR_RETURN(const int64_t dim, ReadOnlyInteger(*c.constant(1), "dim"));
-  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(dim, in.rank() + 1, "dim"));
-  DimVector dims(in.dims().begin(), in.dims().end());
-  dims.insert(dims.begin() + axis, 1);
-  TENON_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Create(dims));
-  c.set_output(0, std::move(out));
-  return OkStatus();
+  if (c.constant(1) == nullptr) return c.Return(PartialShape::OfRank(in.rank() + 1));
+  TENON_ASSIGN_OR_RETURN(const int axis, ReadNewAxis(*c.constant(1), in.rank()));
+  return c.Return(in.WithInsertedDim(axis, 1));
 }
 
 /// The dimensions left after Squeeze; unknown ones that are not named are not allowed.
@@ -163,74 +138,88 @@ StatusOr<DimVector> SqueezedDims(absl::Span<const int64_t> dims, const std::vect
   return left;
 }
 
-class SqueezeKernel final : public Kernel {
- public:
-  explicit SqueezeKernel(KernelConstruction& c)
-      : Kernel(c), axes_(c.Attr<std::vector<int64_t>>("squeeze_dims")) {}
-  Status Compute(KernelContext& ctx) const override {
-    const Tensor in = ctx.TakeInput(0);
-    TENON_ASSIGN_OR_RETURN(const DimVector dims, SqueezedDims(in.shape().dims(), axes_));
-    TENON_ASSIGN_OR_RETURN(Tensor out, in.Reshaped(Shape(dims)));
-    ctx.set_output(0, std::move(out));
-    return OkStatus();
-  }
-  bool is_expensive() const override { return false; }
-
- private:
-  const std::vector<int64_t> axes_;
-};
+Status SqueezeKernel(KernelContext& ctx, const std::vector<int64_t>& axes) {
+  const Tensor in = ctx.TakeInput(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector dims, SqueezedDims(in.shape().dims(), axes));
+  return ctx.Return(in.Reshaped(Shape(dims)));
+}
 
 Status SqueezeShape(ShapeContext& c) {
   const PartialShape& in = c.input(0);
   TENON_ASSIGN_OR_RETURN(const auto axes, c.Attr<std::vector<int64_t>>("squeeze_dims"));
-  if (!in.rank_known()) return OkStatus();
   // Without axes, whether an unknown dimension stays is unknown, and so is the rank.
-  if (axes.empty() && !in.IsFullyKnown()) return OkStatus();
+  if (axes.empty() ? !in.IsFullyKnown() : !in.rank_known()) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const DimVector dims, SqueezedDims(in.dims(), axes));
-  c.set_output(0, PartialShape(dims));
+  return c.Return(PartialShape(dims));
+}
+
+/// The shape after a Bitcast: a last dimension more or less when the element sizes differ.
+StatusOr<DimVector> BitcastDims(absl::Span<const int64_t> dims, DType from, DType to) {
+  DimVector out(dims.begin(), dims.end());
+  const int64_t a = static_cast<int64_t>(SizeOf(from)), b = static_cast<int64_t>(SizeOf(to));
+  if (a == 0 || b == 0) {
+    return InvalidArgument("cannot bitcast ", ToString(from), " to ", ToString(to));
+  }
+  if (a > b) {
+    if (static_cast<int>(out.size()) == Shape::kMaxRank) {
+      return InvalidArgument("a tensor has at most ", Shape::kMaxRank, " dimensions");
+    }
+    out.push_back(a / b);
+  } else if (a < b) {
+    if (out.empty() || (out.back() != PartialShape::kUnknownDim && out.back() != b / a)) {
+      return InvalidArgument("Cannot bitcast from ", ToString(from), " to ", ToString(to),
+                             " unless the last dimension is ", b / a, "; found shape ",
+                             PartialShape(dims).ToString());
+    }
+    out.pop_back();
+  }
+  return out;
+}
+
+Status BitcastKernel(KernelContext& ctx) {
+  const Tensor in = ctx.TakeInput(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector dims,
+                         BitcastDims(in.shape().dims(), in.dtype(), ctx.output_type(0)));
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  // A view of the buffer begins at its start; a slice of it is copied.
+  if (in.num_elements() > 0 && in.raw_data() == in.buffer()->data()) {
+    return ctx.Return(Tensor(ctx.output_type(0), shape, in.buffer()));
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  if (in.num_elements() > 0) std::memcpy(out->raw_data(), in.raw_data(), in.num_bytes());
   return OkStatus();
+}
+
+Status BitcastShape(ShapeContext& c) {
+  if (!c.input(0).rank_known()) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const DType from, c.Attr<DType>("T"));
+  TENON_ASSIGN_OR_RETURN(const DType to, c.Attr<DType>("type"));
+  TENON_ASSIGN_OR_RETURN(const DimVector dims, BitcastDims(c.input(0).dims(), from, to));
+  return c.Return(PartialShape(dims));
 }
 
 }  // namespace
 
 void RegisterShapeOps(OpRegistry& ops) {
-  ops.Get("Shape")
-      .Shape(ShapeShape)
-      .Kernel<InlineKernel<ShapeKernel>>(kCpu, {.host_args = {"output"}})
-      .NotDifferentiable()
+  ops.Add("Shape", ShapeShape, ShapeKernel, {.cheap = true})
       .Example({Shape{2, 3}})
       .Example({Shape{}}, {{"out_type", DType::kInt64}});
-  ops.Get("ShapeN")
-      .Shape(ShapeShape)
-      .Kernel<InlineKernel<ShapeKernel>>(kCpu, {.host_args = {"output"}})
-      .NotDifferentiable()
+  ops.Add("ShapeN", ShapeShape, ShapeKernel, {.cheap = true})
       .Example({Shape{2, 3}, Shape{4}}, {{"N", 2}});
-  ops.Get("Size")
-      .Shape(ScalarShape)
-      .Kernel<InlineKernel<SizeKernel>>(kCpu, {.host_args = {"output"}})
-      .NotDifferentiable()
-      .Example({Shape{2, 3}});
-  ops.Get("Rank")
-      .Shape(ScalarShape)
-      .Kernel<InlineKernel<RankKernel>>(kCpu, {.host_args = {"output"}})
-      .NotDifferentiable()
-      .Example({Shape{2, 3}});
-  ops.Get("Reshape")
-      .Shape(ReshapeShape)
-      .Kernel<InlineKernel<ReshapeKernel>>(kCpu, {.host_args = {"shape"}})
+  ops.Add("Size", ScalarShape, SizeKernel, {.cheap = true}).Example({Shape{2, 3}});
+  ops.Add("Rank", ScalarShape, RankKernel, {.cheap = true}).Example({Shape{2, 3}});
+  ops.Add("Reshape", ReshapeShape, ReshapeKernel, {.cheap = true})
       .Grad(ReshapeGrad)
-      .Example({Shape{2, 6}, Tensor::Vector<int32_t>({3, -1})});
-  ops.Get("ExpandDims")
-      .Shape(ExpandDimsShape)
-      .Kernel<InlineKernel<ExpandDimsKernel>>(kCpu, {.host_args = {"dim"}})
+      .Example({Shape{2, 6}, Tensor::Vector({3, -1})});
+  ops.Add("ExpandDims", ExpandDimsShape, ExpandDimsKernel, {.cheap = true})
       .Grad(ReshapeGrad)
-      .Example({Shape{2, 3}, Tensor::Scalar<int32_t>(-1)});
-  ops.Get("Squeeze")
-      .Shape(SqueezeShape)
-      .Kernel<SqueezeKernel>(kCpu)
+      .Example({Shape{2, 3}, Tensor::Scalar(-1)});
+  ops.Add("Squeeze", SqueezeShape, SqueezeKernel, {.attrs = {"squeeze_dims"}, .cheap = true})
       .Grad(ReshapeGrad)
       .Example({Shape{1, 3, 1}})
       .Example({Shape{1, 3, 1}}, {{"squeeze_dims", std::vector<int64_t>{-1}}});
+  ops.Add("Bitcast", BitcastShape, BitcastKernel)
+      .Example({Tensor::Vector<float>({1, -2})}, {{"type", DType::kUInt8}});
 }
 
 }  // namespace tenon

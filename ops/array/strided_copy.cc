@@ -5,6 +5,7 @@
 
 #include "core/interruption.h"
 #include "core/parallel.h"
+#include "ops/arguments.h"
 #include "ops/elements.h"
 
 namespace tenon {
@@ -96,8 +97,7 @@ void StridedCopy(const Tensor& from, const StridedView& source, Tensor* to,
                  const StridedView& target, absl::Span<const int64_t> dims) {
   // Before anything is multiplied: beside a 0 the others may be of any size.
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return;
-  int64_t elements = 1;
-  for (const int64_t d : dims) elements *= d;
+  const int64_t elements = Product(dims);
   Axes axes = Simplify(dims, source, target);
   // A transposed plane is walked in tiles, for which its two axes must be the last ones.
   if (axes.size() > 2 && axes.back().from != 1) {
@@ -118,6 +118,17 @@ void StridedCopy(const Tensor& from, const StridedView& source, Tensor* to,
       CopyBox(first + begin * whole.from, out + begin * whole.to, part);
     });
   });
+}
+
+void FillElements(const Tensor& value, Tensor* to) {
+  StridedCopy(value, {0, {0}}, to, {0, {1}}, {to->num_elements()});
+}
+
+StridedView BoxView(absl::Span<const int64_t> dims, absl::Span<const int64_t> begin) {
+  const DimVector strides = StridesOf(dims);
+  uint64_t offset = 0;  // wraps only where nothing is addressed
+  for (size_t i = 0; i < dims.size(); ++i) offset += static_cast<uint64_t>(begin[i]) * strides[i];
+  return {static_cast<int64_t>(offset), strides};
 }
 
 }  // namespace tenon

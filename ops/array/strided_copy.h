@@ -18,4 +18,10 @@ struct StridedView {
 void StridedCopy(const Tensor& from, const StridedView& source, Tensor* to,
                  const StridedView& target, absl::Span<const int64_t> dims);
 
+/// Makes every element of `to` the one of the scalar `value`.
+void FillElements(const Tensor& value, Tensor* to);
+
+/// Where a box that begins at `begin` lies in a tensor of shape `dims`.
+StridedView BoxView(absl::Span<const int64_t> dims, absl::Span<const int64_t> begin);
+
 }  // namespace tenon

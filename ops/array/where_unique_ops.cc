@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
-
 #include "absl/hash/hash.h"
 #include "core/counted_memory.h"
 #include "core/interruption.h"
+#include "core/op_registry.h"
 #include "ops/arguments.h"
-#include "ops/array/array_ops.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
-#include "ops/array/register.h"
 
 namespace tenon {
 namespace {
@@ -22,21 +19,13 @@ Status WhereKernel(KernelContext& ctx) {
     const T* values = in.data<T>();
     for (int64_t i = 0; i < in.num_elements(); ++i) {
       if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-      bool set;
-      if constexpr (std::is_same_v<T, bool>) {
-        set = values[i];
-      } else {
-        using C = ComputeType<T>;
-        set = C(values[i]) != C(0);
-      }
-      if (set) found.push_back(i);
+      if (ComputeType<T>(values[i]) != ComputeType<T>(0)) found.push_back(i);
     }
   });
   if (!known) return Unimplemented("no Where of ", ToString(in.dtype()));
   const int rank = in.rank();
-  TENON_ASSIGN_OR_RETURN(const Shape shape,
-                         Shape::Create({static_cast<int64_t>(found.size()), rank}));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  TENON_ASSIGN_OR_RETURN(Tensor * out,
+                         ctx.CreateOutput(0, {static_cast<int64_t>(found.size()), rank}));
   const DimVector strides = StridesOf(in.shape().dims());
   int64_t* at = out->data<int64_t>();
   for (int64_t place : found) {
@@ -49,19 +38,14 @@ Status WhereKernel(KernelContext& ctx) {
 }
 
 Status WhereShape(ShapeContext& c) {
-  const int64_t rank = c.input(0).rank_known() ? c.input(0).rank() : PartialShape::kUnknownDim;
-  c.set_output(0, PartialShape{PartialShape::kUnknownDim, rank});
-  return OkStatus();
+  return c.Return(PartialShape{PartialShape::kUnknownDim, c.input(0).rank()});
 }
 
-template <typename Key>
-uint64_t HashOf(const Key& key) {
-  if constexpr (std::is_same_v<Key, std::string_view>) {
-    return absl::Hash<absl::string_view>()(ToAbsl(key));
-  } else {
-    return absl::Hash<Key>()(key);
-  }
+template <typename T>
+uint64_t HashOf(const T& x) {
+  return absl::Hash<T>()(x);
 }
+uint64_t HashOf(const TString& x) { return absl::Hash<absl::string_view>()(ToAbsl(x)); }
 
 /// The numbers of keys, which lie elsewhere, by open addressing. (Abseil's tables do not survive an
 /// allocator that throws.)
@@ -106,15 +90,14 @@ class NumberTable {
 template <typename T>
 void NumberDistinct(absl::Span<const T> x, CountedVector<int64_t>* place,
                     CountedVector<int64_t>* first) {
-  using Key = std::conditional_t<std::is_same_v<T, TString>, std::string_view, T>;
   NumberTable numbers;
   for (size_t i = 0; i < x.size(); ++i) {
     if (i % kStepsBetweenLooks == 0 && Interrupted()) return;
     const auto next = static_cast<int64_t>(first->size());
     int64_t number = next;
     if (x[i] == x[i]) {
-      number = numbers.FindOrAdd(HashOf(Key(x[i])), next,
-                                 [&](int64_t k) { return x[(*first)[k]] == x[i]; });
+      number =
+          numbers.FindOrAdd(HashOf(x[i]), next, [&](int64_t k) { return x[(*first)[k]] == x[i]; });
     }
     if (number == next) first->push_back(static_cast<int64_t>(i));
     (*place)[i] = number;
@@ -129,63 +112,50 @@ Status UniqueKernel(KernelContext& ctx) {
   CountedVector<int64_t> place(x.num_elements()), first;
   // By value for the types where equal values may have different bits (0 and -0), or equal bits
   // are different values (NaN).
-  using Types = decltype(ConcatTypes(TypeList<float, double, TString, bool>(), IntTypes()));
+  using Types =
+      decltype(ConcatTypes(TypeList<float, double, Half, BFloat16, TString, bool>(), IntTypes()));
   const bool known = Dispatch(x.dtype(), Types(), [&](auto zero) {
     using T = decltype(zero);
-    NumberDistinct<T>(x.flat<T>(), &place, &first);
+    using C = ComputeType<T>;
+    if constexpr (std::is_same_v<C, T>) {
+      NumberDistinct<T>(x.flat<T>(), &place, &first);
+    } else {
+      NumberDistinct<C>(CountedVector<C>(x.data<T>(), x.data<T>() + x.num_elements()), &place,
+                        &first);
+    }
   });
-  if (!known) {
-    const bool half = Dispatch(x.dtype(), TypeList<Half, BFloat16>(), [&](auto zero) {
-      using T = decltype(zero);
-      const CountedVector<float> values(x.data<T>(), x.data<T>() + x.num_elements());
-      NumberDistinct<float>(values, &place, &first);
-    });
-    if (!half) return Unimplemented("no Unique of ", ToString(x.dtype()));
-  }
+  if (!known) return Unimplemented("no Unique of ", ToString(x.dtype()));
   if (Interrupted()) return OkStatus();  // `place` is not complete
   const int64_t n = static_cast<int64_t>(first.size());
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, {n}));
-  for (int64_t k = 0; k < n; ++k) {
-    CopyElements(x.dtype(), ElementAt(x, first[k]), ElementAt(*y, k), 1);
-  }
+  for (int64_t k = 0; k < n; ++k) CopyElements(x, first[k], y, k, 1);
   CountedVector<int64_t> counts(n, 0);
   for (const int64_t p : place) ++counts[p];
   for (int i = 1; i < ctx.num_outputs(); ++i) {
     const CountedVector<int64_t>& values = i == 1 ? place : counts;
     TENON_ASSIGN_OR_RETURN(Tensor * out,
                            ctx.AllocateOutput(i, {static_cast<int64_t>(values.size())}));
-    if (out->dtype() == DType::kInt64) {
-      std::copy(values.begin(), values.end(), out->data<int64_t>());
-    } else {
-      std::copy(values.begin(), values.end(), out->data<int32_t>());
-    }
+    WriteIntegers(values, out);
   }
   return OkStatus();
 }
 
 Status UniqueShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(PartialShape x, c.WithRank(0, 1));
-  c.set_output(0, PartialShape::OfRank(1));
-  c.set_output(1, std::move(x));
-  if (c.num_outputs() > 2) c.set_output(2, PartialShape::OfRank(1));
+  TENON_ASSIGN_OR_RETURN(const PartialShape x, c.WithRank(0, 1));
+  for (int i = 0; i < c.num_outputs(); ++i) {
+    c.set_output(i, i == 1 ? x : PartialShape::OfRank(1));
+  }
   return OkStatus();
 }
 
 }  // namespace
 
 void RegisterSelectOps(OpRegistry& ops) {
-  ops.Get("Where")
-      .Shape(WhereShape)
-      .Kernel(kCpu, WhereKernel, {.types = {{"T", DTypesOf(PlainTypes())}}})
+  ops.Add("Where", WhereShape, WhereKernel, {.types = {{"T", DTypesOf(PlainTypes())}}})
       .Example({Tensor::Of<bool>({2, 2}, {true, false, true, true})});
-  ops.Get("Unique")
-      .Shape(UniqueShape)
-      .Kernel(kCpu, UniqueKernel)
-      .Example({Tensor::Vector<int32_t>({4, 2, 4, 7, 2})});
-  ops.Get("UniqueWithCounts")
-      .Shape(UniqueShape)
-      .Kernel(kCpu, UniqueKernel)
-      .Example({Tensor::Vector<int32_t>({4, 2, 4, 7, 2})});
+  for (const char* name : {"Unique", "UniqueWithCounts"}) {
+    ops.Add(name, UniqueShape, UniqueKernel).Example({Tensor::Vector({4, 2, 4, 7, 2})});
+  }
 }
 
 }  // namespace tenon

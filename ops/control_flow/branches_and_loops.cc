@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/op_registry.h"
 #include "ops/composition.h"
 #include "ops/control_flow/control_flow_ops.h"
 
-#include "ops/inline_kernel.h"
-#include "ops/control_flow/register.h"
-
 namespace tenon {
 namespace {
+
+Status NothingKernel(KernelContext&) { return OkStatus(); }
 
 /// Moves input `from` to output `to`, be it a value or a reference.
 void Forward(KernelContext& ctx, int from, int to) {
@@ -14,28 +14,22 @@ void Forward(KernelContext& ctx, int from, int to) {
   ctx.set_output(to, ctx.TakeInput(from));
 }
 
-Status ForwardFirst(KernelContext& ctx) {
+Status ForwardFirstKernel(KernelContext& ctx) {
   Forward(ctx, 0, 0);
   return OkStatus();
 }
-using ForwardFirstKernel = InlineKernel<ForwardFirst>;
 
 /// Leaves the output of the branch not taken without a value, which makes it dead.
 Status SwitchKernel(KernelContext& ctx) {
   const Tensor& pred = ctx.input(1);
   if (pred.num_elements() != 1) {
-    return InvalidArgument("The second input must be a scalar, but it has shape ",
-                           pred.shape().ToString());
+    return InvalidArgument("The second input must be a scalar, but it has shape ", pred.shape());
   }
   Forward(ctx, 0, pred.scalar<bool>() ? 1 : 0);
   return OkStatus();
 }
 
-Status SwitchShape(ShapeContext& c) {
-  c.set_output(0, c.input(0));
-  c.set_output(1, c.input(0));
-  return OkStatus();
-}
+Status SwitchShape(ShapeContext& c) { return c.ReturnForEach(c.input(0)); }
 
 Status MergeKernel(KernelContext& ctx) {
   for (int i = 0; i < ctx.num_inputs(); ++i) {
@@ -50,9 +44,8 @@ Status MergeKernel(KernelContext& ctx) {
 Status MergeShape(ShapeContext& c) {
   PartialShape shape = c.input(0);
   for (int i = 1; i < c.num_inputs(); ++i) shape = shape.RelaxedWith(c.input(i));
-  c.set_output(0, std::move(shape));
   c.set_output(1, Shape());
-  return OkStatus();
+  return c.Return(shape);
 }
 
 /// The gradient of what went into a Switch is that of whichever branch ran: a Merge of both. A
@@ -61,64 +54,33 @@ void SwitchGrad(GradContext& g) { g.dx(0) = Merge(DysOrZeros(g)).output; }
 
 /// The gradient goes to the input that came.
 void MergeGrad(GradContext& g) {
-  if (!g.dy(0)) return;
+  if (!g.dy(0).exists()) return;
   for (int i = 0; i < g.num_inputs(); ++i) {
     g.dx(i) = Switch(g.dy(0), Equal(g.out(1), i)).output_true;
   }
 }
 
-constexpr char kNeedsFrames[] = "needs the executor's frames; the control flow tests cover it";
-
-
-void RegisterBranches(OpRegistry& ops) {
-  for (const char* op : {"Switch", "RefSwitch"}) {
-    ops.Get(op)
-        .Shape(SwitchShape)
-        .Kernel<InlineKernel<SwitchKernel>>(kCpu, {.host_args = {"pred"}})
-        .Grad(SwitchGrad)
-        .NoExample(kNeedsFrames);
-  }
-  for (const char* op : {"Merge", "RefMerge"}) {
-    ops.Get(op)
-        .Shape(MergeShape)
-        .Kernel<InlineKernel<MergeKernel>>(kCpu, {.host_args = {"value_index"}})
-        .Grad(MergeGrad)
-        .NoExample(kNeedsFrames);
-  }
-}
-
-void RegisterLoops(OpRegistry& ops) {
-  for (const char* op : {"Enter", "RefEnter"}) {
-    ops.Get(op)
-        .Shape(UnchangedShape)
-        .Kernel<ForwardFirstKernel>(kCpu)
-        .NoExample(kNeedsFrames);
-  }
-  for (const char* op : {"Exit", "RefExit"}) {
-    ops.Get(op)
-        .Shape(UnchangedShape)
-        .Kernel<ForwardFirstKernel>(kCpu)
-        .NoExample(kNeedsFrames);
-  }
-  for (const char* op : {"NextIteration", "RefNextIteration"}) {
-    ops.Get(op)
-        .Shape(UnchangedShape)
-        .LoopBack()
-        .Kernel<ForwardFirstKernel>(kCpu)
-        .NoExample(kNeedsFrames);
-  }
-  ops.Get("LoopCond")
-      .Shape(UnchangedShape)
-      .Kernel<ForwardFirstKernel>(kCpu, {.host_args = {"input", "output"}})
-      .NotDifferentiable()
-      .NoExample(kNeedsFrames);
-}
-
 }  // namespace
 
 void RegisterControlFlowKernels(OpRegistry& ops) {
-  RegisterBranches(ops);
-  RegisterLoops(ops);
+  const auto get = [&ops](std::string_view name) {
+    return ops.Get(name).NoExample("needs the executor's frames; the control flow tests cover it");
+  };
+  for (const std::string ref : {"", "Ref"}) {
+    get(ref + "Switch")
+        .Shape(SwitchShape)
+        .Kernel(kCpu, SwitchKernel, {.cheap = true})
+        .Grad(SwitchGrad);
+    get(ref + "Merge").Shape(MergeShape).Kernel(kCpu, MergeKernel, {.cheap = true}).Grad(MergeGrad);
+    for (const char* op : {"Enter", "Exit", "NextIteration"}) {
+      get(ref + op).Shape(UnchangedShape).Kernel(kCpu, ForwardFirstKernel, {.cheap = true});
+    }
+    get(ref + "NextIteration").LoopBack();
+  }
+  for (const char* name : {"NoOp", "ControlTrigger"}) {
+    ops.Add(name, NoOutputShape, NothingKernel, {.cheap = true}).Example({});
+  }
+  get("LoopCond").Shape(UnchangedShape).Kernel(kCpu, ForwardFirstKernel, {.cheap = true});
 }
 
 }  // namespace tenon

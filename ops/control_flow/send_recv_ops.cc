@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/control_flow/register.h"
 
+#include "core/op_registry.h"
 namespace tenon {
 namespace {
 
 /// The rendezvous key of a node's attributes.
-class EdgeKey {
+class EdgeKey : public KernelState {
  public:
   explicit EdgeKey(KernelConstruction& c) {
     key_.src_device = c.Attr<std::string>("send_device");
@@ -30,21 +30,13 @@ class EdgeKey {
   std::string outside_loops_;
 };
 
-class SendKernel final : public Kernel {
- public:
-  explicit SendKernel(KernelConstruction& c) : Kernel(c), key_(c) {}
-  Status Compute(KernelContext& ctx) const override {
-    if (ctx.step().rendezvous == nullptr) return Internal("the step has no rendezvous");
-    std::string storage;
-    const bool dead = ctx.is_input_dead;
-    return ctx.step().rendezvous->Send(key_.Text(ctx, &storage), dead ? Tensor() : ctx.TakeInput(0),
-                                       dead);
-  }
-  bool is_expensive() const override { return false; }
-
- private:
-  EdgeKey key_;
-};
+Status SendKernel(KernelContext& ctx, const EdgeKey& key) {
+  if (ctx.step().rendezvous == nullptr) return Internal("the step has no rendezvous");
+  std::string storage;
+  const bool dead = ctx.is_input_dead;
+  return ctx.step().rendezvous->Send(key.Text(ctx, &storage), dead ? Tensor() : ctx.TakeInput(0),
+                                     dead);
+}
 
 class RecvKernel final : public AsyncKernel {
  public:
@@ -57,8 +49,8 @@ class RecvKernel final : public AsyncKernel {
         [&ctx, done = std::move(done)](const Status& status, Tensor value, bool dead) {
           if (!status.ok()) return done(status);
           if (!dead && value.dtype() != ctx.output_type(0)) {
-            return done(Internal("received a tensor of ", ToString(value.dtype()), ", wanted ",
-                                 ToString(ctx.output_type(0))));
+            return done(
+                Internal("received a tensor of ", value.dtype(), ", wanted ", ctx.output_type(0)));
           }
           ctx.is_output_dead = dead;
           if (!dead) ctx.set_output(0, std::move(value));
@@ -72,16 +64,19 @@ class RecvKernel final : public AsyncKernel {
 };
 
 constexpr char kNeedsAnEnd[] = "needs its other end; send_recv_ops_test covers it";
+constexpr char kNeedsAStep[] = "runs only inside a step; the session tests cover it";
 
 }  // namespace
 
 void RegisterSendRecvOps(OpRegistry& ops) {
-  const KernelOptions device, host{.host_args = {"tensor"}};
-  for (const auto& [op, options] : {std::pair("_Send", device), std::pair("_HostSend", host)}) {
-    ops.Get(op).Shape(NoOutputShape).Kernel<SendKernel>(kCpu, options).NoExample(kNeedsAnEnd);
+  // The ends of a step graph or function body. The executor moves their values itself.
+  ops.Get("_Arg").Shape(UnknownShape).NoExample(kNeedsAStep);
+  ops.Get("_Retval").Shape(NoOutputShape).NoExample(kNeedsAStep);
+  for (const char* op : {"_Send", "_HostSend"}) {
+    ops.Add(op, NoOutputShape, SendKernel, {.cheap = true}).NoExample(kNeedsAnEnd);
   }
-  for (const auto& [op, options] : {std::pair("_Recv", device), std::pair("_HostRecv", host)}) {
-    ops.Get(op).Shape(UnknownShape).Kernel<RecvKernel>(kCpu, options).NoExample(kNeedsAnEnd);
+  for (const char* op : {"_Recv", "_HostRecv"}) {
+    ops.Add<RecvKernel>(op, UnknownShape).NoExample(kNeedsAnEnd);
   }
 }
 

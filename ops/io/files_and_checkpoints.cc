@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/io/io_ops.h"
-
 #include <set>
 
+#include "core/op_registry.h"
 #include "data/file.h"
 #include "data/tensor_bundle.h"
-#include "ops/io/register.h"
 
 namespace tenon {
 namespace {
 
 StatusOr<std::string> ScalarText(const Tensor& t, std::string_view what) {
   if (t.num_elements() != 1) {
-    return InvalidArgument(what, " must be a scalar, found shape ", t.shape().ToString());
+    return InvalidArgument(what, " must be a scalar, found shape ", t.shape());
   }
   return std::string(t.scalar<TString>());
 }
 
 StatusOr<absl::Span<const TString>> Texts(const Tensor& t, std::string_view what, int64_t n) {
   if (t.rank() != 1 || t.num_elements() != n) {
-    return InvalidArgument(what, " must be a vector of ", n, " elements, found shape ",
-                           t.shape().ToString());
+    return InvalidArgument(what, " must be a vector of ", n, " elements, found shape ", t.shape());
   }
   return t.flat<TString>();
 }
@@ -37,8 +34,7 @@ Status ReadFileKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const std::string path, ScalarText(ctx.input(0), "filename"));
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   TENON_ASSIGN_OR_RETURN(std::string content, ReadFile(path, files));
-  ctx.set_output(0, Tensor::Scalar(std::move(content)));
-  return OkStatus();
+  return ctx.Return(Tensor::Scalar(std::move(content)));
 }
 
 Status WriteFileKernel(KernelContext& ctx) {
@@ -65,10 +61,10 @@ Status SaveKernel(KernelContext& ctx) {
     }
     TENON_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(specs[i]));
     TENON_ASSIGN_OR_RETURN(const TensorSlice slice, part.slice.Resolve(part.full_shape));
-    if (!(slice.shape() == value.shape())) {
+    if (slice.shape() != value.shape()) {
       return InvalidArgument("Slice in shape_and_slice specification ", specs[i],
-                             " does not match the shape of the tensor to save: ",
-                             value.shape().ToString(), ", tensor: ", names[i]);
+                             " does not match the shape of the tensor to save: ", value.shape(),
+                             ", tensor: ", names[i]);
     }
     TENON_RETURN_IF_ERROR(writer->AddSlice(names[i], part.full_shape, part.slice, value));
   }
@@ -79,17 +75,15 @@ StatusOr<Tensor> RestoreOne(const BundleReader& reader, std::string_view name,
                             std::string_view spec, DType wanted) {
   TENON_ASSIGN_OR_RETURN(const BundleEntry* entry, reader.Find(name));
   if (entry->dtype != wanted) {
-    return InvalidArgument("tensor_name = ", name, "; expected dtype ", ToString(wanted),
-                           " does not equal original dtype ", ToString(entry->dtype));
+    return InvalidArgument("tensor_name = ", name, "; expected dtype ", wanted,
+                           " does not equal original dtype ", entry->dtype);
   }
   if (spec.empty()) return reader.Read(name);
   TENON_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(spec));
-  if (!(part.full_shape == entry->shape)) {
+  if (part.full_shape != entry->shape) {
     return InvalidArgument("tensor_name = ", name, "; shape in shape_and_slice spec ",
-                           part.full_shape.ToString(),
-                           " does not match the shape stored in "
-                           "checkpoint: ",
-                           entry->shape.ToString());
+                           part.full_shape,
+                           " does not match the shape stored in checkpoint: ", entry->shape);
   }
   return reader.ReadSlice(name, part.slice);
 }
@@ -127,71 +121,46 @@ Status RestoreShape(ShapeContext& c) {
   return OkStatus();
 }
 
-class MergeCheckpointsKernel final : public Kernel {
- public:
-  explicit MergeCheckpointsKernel(KernelConstruction& c)
-      : Kernel(c),
-        delete_old_dirs_(c.Attr<bool>("delete_old_dirs")),
-        allow_missing_(c.Attr<bool>("allow_missing_files")) {}
-  Status Compute(KernelContext& ctx) const override {
-    const Tensor& list = ctx.input(0);
-    if (list.rank() != 1) {
-      return InvalidArgument("Input checkpoint_prefixes should be an 1-D tensor, got ",
-                             list.shape().ToString(), " instead.");
-    }
-    TENON_ASSIGN_OR_RETURN(const std::string merged,
-                           ScalarText(ctx.input(1), "destination_prefix"));
-    const std::vector<std::string> prefixes(list.flat<TString>().begin(),
-                                            list.flat<TString>().end());
-    TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-    TENON_RETURN_IF_ERROR(
-        MergeBundles(prefixes, merged, {.allow_missing = allow_missing_, .files = files}));
-    if (delete_old_dirs_) RemoveEmptyFolders(prefixes, FolderOf(merged), files);
-    return OkStatus();
+/// The folders that held the parts; one that still holds something else stays.
+void RemoveEmptyFolders(const std::vector<std::string>& prefixes, const std::string& keep,
+                        const FileContext& files) {
+  std::set<std::string> folders;
+  for (const std::string& p : prefixes) folders.insert(FolderOf(p));
+  for (const std::string& folder : folders) {
+    if (folder.empty() || folder == keep) continue;
+    const auto content = ListFolder(folder, files);
+    if (content.ok() && content->empty()) RemoveFile(folder, files).IgnoreError();
   }
+}
 
- private:
-  /// The folders that held the parts; one that still holds something else stays.
-  static void RemoveEmptyFolders(const std::vector<std::string>& prefixes, const std::string& keep,
-                                 const FileContext& files) {
-    std::set<std::string> folders;
-    for (const std::string& p : prefixes) folders.insert(FolderOf(p));
-    for (const std::string& folder : folders) {
-      if (folder.empty() || folder == keep) continue;
-      const auto content = ListFolder(folder, files);
-      if (content.ok() && content->empty()) RemoveFile(folder, files).IgnoreError();
-    }
+Status MergeCheckpointsKernel(KernelContext& ctx, bool delete_old_dirs, bool allow_missing_files) {
+  const Tensor& list = ctx.input(0);
+  if (list.rank() != 1) {
+    return InvalidArgument("Input checkpoint_prefixes should be an 1-D tensor, got ", list.shape(),
+                           " instead.");
   }
-
-  const bool delete_old_dirs_;
-  const bool allow_missing_;
-};
-
-constexpr char kNeedsFiles[] = "reads or writes files; io_ops_test covers it";
+  TENON_ASSIGN_OR_RETURN(const std::string merged, ScalarText(ctx.input(1), "destination_prefix"));
+  const auto texts = list.flat<TString>();
+  const std::vector<std::string> prefixes(texts.begin(), texts.end());
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  TENON_RETURN_IF_ERROR(
+      MergeBundles(prefixes, merged, {.allow_missing = allow_missing_files, .files = files}));
+  if (delete_old_dirs) RemoveEmptyFolders(prefixes, FolderOf(merged), files);
+  return OkStatus();
+}
 
 }  // namespace
 
-void RegisterIoKernels(OpRegistry& ops) {
-  ops.Get("ReadFile")
-      .Shape(ScalarShape)
-      .Kernel(kCpu, ReadFileKernel)
-      .NoExample(kNeedsFiles);
-  ops.Get("WriteFile")
-      .Shape(NoOutputShape)
-      .Kernel(kCpu, WriteFileKernel)
-      .NoExample(kNeedsFiles);
-  ops.Get("SaveV2")
-      .Shape(NoOutputShape)
-      .Kernel(kCpu, SaveKernel)
-      .NoExample(kNeedsFiles);
-  ops.Get("RestoreV2")
-      .Shape(RestoreShape)
-      .Kernel(kCpu, RestoreKernel)
-      .NoExample(kNeedsFiles);
-  ops.Get("MergeV2Checkpoints")
-      .Shape(NoOutputShape)
-      .Kernel<MergeCheckpointsKernel>(kCpu)
-      .NoExample(kNeedsFiles);
+void RegisterFilesAndCheckpoints(OpRegistry& ops) {
+  const auto get = [&ops](std::string_view name, ShapeFn shape) {
+    return ops.Get(name).Shape(shape).NoExample("reads or writes files; io_ops_test covers it");
+  };
+  get("ReadFile", ScalarShape).Kernel(kCpu, ReadFileKernel);
+  get("WriteFile", NoOutputShape).Kernel(kCpu, WriteFileKernel);
+  get("SaveV2", NoOutputShape).Kernel(kCpu, SaveKernel);
+  get("RestoreV2", RestoreShape).Kernel(kCpu, RestoreKernel);
+  get("MergeV2Checkpoints", NoOutputShape)
+      .Kernel(kCpu, MergeCheckpointsKernel, {.attrs = {"delete_old_dirs", "allow_missing_files"}});
 }
 
 }  // namespace tenon

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 
+#include "core/op_registry.h"
 #include "core/parallel.h"
-#include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/maths.h"
-#include "ops/math/register.h"
 
 namespace tenon {
 namespace {
@@ -20,29 +18,22 @@ void AddBlock(const std::vector<const T*>& in, T* out, int64_t begin, int64_t en
   for (size_t k = 1; k < in.size(); ++k) {
     const T *a = k == 1 ? in[0] : out, *b = in[k];
     TENON_SIMD
-    for (int64_t i = begin; i < end; ++i) {
-      out[i] = static_cast<T>(Plus(static_cast<C>(a[i]), static_cast<C>(b[i])));
-    }
+    for (int64_t i = begin; i < end; ++i) out[i] = T(Plus(C(a[i]), C(b[i])));
   }
 }
 
-Status AddNCpu(KernelContext& ctx) {
+Status AddNKernel(KernelContext& ctx) {
   const Tensor& first = ctx.input(0);
   for (int k = 1; k < ctx.num_inputs(); ++k) {
-    if (!(ctx.input(k).shape() == first.shape())) {
+    if (ctx.input(k).shape() != first.shape()) {
       return InvalidArgument("Inputs to AddN must have the same size and shape. Input 0: ",
-                             first.shape().ToString(), " != input ", k, ": ",
-                             ctx.input(k).shape().ToString());
+                             first.shape(), " != input ", k, ": ", ctx.input(k).shape());
     }
   }
-  if (ctx.num_inputs() == 1) {
-    ctx.set_output(0, first);
-    return OkStatus();
-  }
+  if (ctx.num_inputs() == 1) return ctx.Return(first);
   const int64_t n = first.num_elements();
   TENON_ASSIGN_OR_RETURN(Tensor * sum, ctx.ForwardOrAllocate(0, 0, first.shape()));
-  Dispatch(first.dtype(), NumericTypes(), [&](auto zero) {
-    using T = decltype(zero);
+  Dispatch(first.dtype(), NumericTypes(), [&]<typename T>(T) {
     std::vector<const T*> in;
     for (int k = 0; k < ctx.num_inputs(); ++k) in.push_back(ctx.input(k).data<T>());
     T* out = sum->data<T>();
@@ -77,28 +68,24 @@ double SumOfSquares(const T* x, int64_t n) {
   return sum;
 }
 
-Status L2LossCpu(KernelContext& ctx) {
+Status L2LossKernel(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, Shape()));
-  Dispatch(x.dtype(), FloatTypes(), [&](auto zero) {
-    using T = decltype(zero);
+  Dispatch(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     *y->data<T>() = static_cast<T>(SumOfSquares(x.data<T>(), x.num_elements()) / 2);
   });
   return OkStatus();
 }
 
-void L2LossGrad(GradContext& g) { g.dx(0) = Mul(g.in(0), g.dy(0)); }
-
 }  // namespace
 
 void RegisterAccumulate(OpRegistry& ops) {
-  ops.Get("AddN")
-      .Shape(MergedShape).Grad(AddNGrad)
-      .Kernel(kCpu, AddNCpu, {{{"T", DTypesOf(NumericTypes())}}, {}})
+  ops.Add("AddN", MergedShape, AddNKernel, {.types = {{"T", DTypesOf(NumericTypes())}}})
+      .Grad(AddNGrad)
       .Example({Shape{2, 3}, Shape{2, 3}, Shape{2, 3}})
       .Example({Shape{2, 3}});
-  ops.Get("L2Loss")
-      .Shape(ScalarShape).Kernel(kCpu, L2LossCpu).Grad(L2LossGrad)
+  ops.Add("L2Loss", ScalarShape, L2LossKernel)
+      .Grad([](GradContext& g) { g.dx(0) = g.in(0) * g.dy(0); })
       .Example({Shape{2, 3}});
 }
 

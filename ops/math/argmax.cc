@@ -2,10 +2,10 @@
 #include <limits>
 
 #include "core/kernel.h"
+#include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
-#include "ops/math/register.h"
 
 namespace tenon {
 namespace {
@@ -27,12 +27,14 @@ int64_t BestIndex(const T* x, int64_t n, int64_t stride) {
   return index;
 }
 
+using ArgBestTypes = decltype(ConcatTypes(RealTypes(), TypeList<bool>()));
+
 template <bool kMax>
-Status ArgBestCpu(KernelContext& ctx) {
+Status ArgBestKernel(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
   if (ctx.input(1).rank() != 0) {
     return InvalidArgument("dim must be a scalar, but received tensor of shape: ",
-                           ctx.input(1).shape().ToString());
+                           ctx.input(1).shape());
   }
   TENON_ASSIGN_OR_RETURN(const int64_t dimension, ReadInteger(ctx.input(1), "dimension"));
   if (dimension < -x.rank() || dimension >= x.rank()) {
@@ -42,24 +44,17 @@ Status ArgBestCpu(KernelContext& ctx) {
   const int axis = static_cast<int>(dimension < 0 ? dimension + x.rank() : dimension);
   const int64_t n = x.dim(axis);
   if (n == 0) {
-    return InvalidArgument("Reduction axis ", axis, " is empty in shape ", x.shape().ToString());
+    return InvalidArgument("Reduction axis ", axis, " is empty in shape ", x.shape());
   }
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape().WithoutDim(axis)));
   const int64_t inner = Product(x.shape().dims(), axis + 1, x.rank());
-  using Types = decltype(ConcatTypes(RealTypes(), TypeList<bool>()));
-  Dispatch(x.dtype(), Types(), [&](auto zero) {
-    using T = decltype(zero);
+  Dispatch(x.dtype(), ArgBestTypes(), [&]<typename T>(T) {
     const T* in = x.data<T>();
     ParallelFor(y->num_elements(), static_cast<double>(n), [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
-        const T* run = in + o / inner * n * inner + o % inner;
-        const int64_t best = BestIndex<kMax>(run, n, inner);
-        switch (y->dtype()) {
-          case DType::kInt64: y->data<int64_t>()[o] = best; break;
-          case DType::kInt32: y->data<int32_t>()[o] = static_cast<int32_t>(best); break;
-          case DType::kInt16: y->data<int16_t>()[o] = static_cast<int16_t>(best); break;
-          default: y->data<uint16_t>()[o] = static_cast<uint16_t>(best); break;
-        }
+        const int64_t best = BestIndex<kMax>(in + o / inner * n * inner + o % inner, n, inner);
+        Dispatch(y->dtype(), TypeList<int64_t, int32_t, int16_t, uint16_t>(),
+                 [&]<typename I>(I) { y->data<I>()[o] = static_cast<I>(best); });
       }
     });
   });
@@ -68,33 +63,23 @@ Status ArgBestCpu(KernelContext& ctx) {
 
 Status ArgBestShape(ShapeContext& c) {
   const PartialShape& x = c.input(0);
-  if (!x.rank_known()) return OkStatus();
   if (x.rank() == 0) return InvalidArgument("the input must have a dimension, found a scalar");
   const Tensor* dimension = c.constant(1);
-  if (dimension == nullptr || dimension->rank() != 0) {
-    c.set_output(0, PartialShape::OfRank(x.rank() - 1));
-    return OkStatus();
-  }
-  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(*dimension, x.rank(), "dimension"));
-  DimVector dims(x.dims().begin(), x.dims().end());
-  dims.erase(dims.begin() + axis);
-  c.set_output(0, PartialShape(absl::Span<const int64_t>(dims)));
-  return OkStatus();
-}
-
-void Add(OpBuilder&& op, Status (*compute)(KernelContext&)) {
-  using Types = decltype(ConcatTypes(RealTypes(), TypeList<bool>()));
-  op.Shape(ArgBestShape).NotDifferentiable()
-      .Example({Shape{2, 3}, Tensor::Scalar<int32_t>(1)})
-      .Example({Shape{2, 3, 4}, Tensor::Scalar<int64_t>(-2)});
-  op.Kernel(kCpu, compute, {{{"T", DTypesOf(Types())}}, {"dimension"}});
+  if (dimension != nullptr && dimension->rank() != 0) return c.Return(x.WithoutDim(std::nullopt));
+  TENON_ASSIGN_OR_RETURN(const auto axis, ReadAxis(c, 1, x.rank(), "dimension"));
+  return c.Return(x.WithoutDim(axis));
 }
 
 }  // namespace
 
 void RegisterArgMax(OpRegistry& ops) {
-  Add(ops.Get("ArgMax"), ArgBestCpu<true>);
-  Add(ops.Get("ArgMin"), ArgBestCpu<false>);
+  for (const bool max : {true, false}) {
+    ops.Add(max ? "ArgMax" : "ArgMin", ArgBestShape,
+            max ? ArgBestKernel<true> : ArgBestKernel<false>,
+            {.types = {{"T", DTypesOf(ArgBestTypes())}}})
+        .Example({Shape{2, 3}, Tensor::Scalar<int32_t>(1)})
+        .Example({Shape{2, 3, 4}, Tensor::Scalar<int64_t>(-2)});
+  }
 }
 
 }  // namespace tenon

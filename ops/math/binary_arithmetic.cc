@@ -1,121 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elementwise.h"
-#include "ops/math/register.h"
 
 namespace tenon {
 namespace {
 
-struct AddV2Op {
-  static constexpr std::string_view kName = "AddV2";
-  using Types = NumericTypes;
-  template <typename T>
-  TENON_HD static T Apply(const T& x, const T& y) {
-    return Plus(x, y);
-  }
-  static void Grad(Output, Output, Output, Output dz, Output* dx, Output* dy) {
-    *dx = dz;
-    *dy = dz;
-  }
+struct AddV2Op : Elementwise<"AddV2", NumericTypes> {
+  TENON_HD static auto Apply(const auto& x, const auto& y) { return Plus(x, y); }
+  static GradientPair Grad(Output, Output, Output, Output dz) { return {dz, dz}; }
 };
 
-struct AddOp {
-  static constexpr std::string_view kName = "Add";
+struct AddOp : Elementwise<"Add", SignedComplexTypes, TypeList<uint8_t, TString>> {
   static constexpr auto Grad = &AddV2Op::Grad;
-  using Types = decltype(ConcatTypes(SignedComplexTypes(), TypeList<uint8_t, TString>()));
-  template <typename T>
-  TENON_HD static T Apply(const T& x, const T& y) {
-    if constexpr (std::is_same_v<T, TString>) {
-      return x + y;
-    } else {
-      return Plus(x, y);
-    }
+  TENON_HD static auto Apply(auto x, auto y) { return Plus(x, y); }
+  static TString Apply(const TString& x, const TString& y) { return x + y; }
+};
+
+struct SubOp : Elementwise<"Sub", NumericTypes> {
+  TENON_HD static auto Apply(auto x, auto y) { return Minus(x, y); }
+  static GradientPair Grad(Output, Output, Output, Output dz) { return {dz, -dz}; }
+};
+
+struct MulOp : Elementwise<"Mul", NumericTypes> {
+  TENON_HD static auto Apply(auto x, auto y) { return Times(x, y); }
+  static GradientPair Grad(Output x, Output y, Output, Output dz) {
+    return {dz * ConjugateOf(y), dz * ConjugateOf(x)};
   }
 };
 
-struct SubOp {
-  static constexpr std::string_view kName = "Sub";
-  using Types = NumericTypes;
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return Minus(x, y);
-  }
-  static void Grad(Output, Output, Output, Output dz, Output* dx, Output* dy) {
-    *dx = dz;
-    *dy = Neg(dz);
-  }
-};
-
-struct MulOp {
-  static constexpr std::string_view kName = "Mul";
-  using Types = NumericTypes;
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return Times(x, y);
-  }
-  static void Grad(Output x, Output y, Output, Output dz, Output* dx, Output* dy) {
-    *dx = Mul(dz, ConjugateOf(y));
-    *dy = Mul(dz, ConjugateOf(x));
-  }
-};
-
-struct MaximumOp {
-  static constexpr std::string_view kName = "Maximum";
-  using Types = RealTypes;
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return x < y || IsNan(y) ? y : x;  // NaN if either is
-  }
-  static void Grad(Output x, Output y, Output, Output dz, Output* dx, Output* dy) {
-    // Of equals, x gets the gradient.
-    Choose(GreaterEqual(x, y), dz, dx, dy);
-  }
-  static void Choose(Output x_wins, Output dz, Output* dx, Output* dy) {
+struct MaximumOp : Elementwise<"Maximum", RealTypes> {
+  TENON_HD static auto Apply(auto x, auto y) { return Larger(x, y); }
+  // Of equals, x gets the gradient.
+  static GradientPair Grad(Output x, Output y, Output, Output dz) { return Choose(x >= y, dz); }
+  static GradientPair Choose(Output x_wins, Output dz) {
     const Output zero = Const(0, {.dtype = dz.dtype()});
-    *dx = SelectV2(x_wins, dz, zero);
-    *dy = SelectV2(x_wins, zero, dz);
+    return {SelectV2(x_wins, dz, zero), SelectV2(x_wins, zero, dz)};
   }
 };
 
-struct MinimumOp {
-  static constexpr std::string_view kName = "Minimum";
-  using Types = RealTypes;
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return y < x || IsNan(y) ? y : x;
-  }
-  static void Grad(Output x, Output y, Output, Output dz, Output* dx, Output* dy) {
-    MaximumOp::Choose(LessEqual(x, y), dz, dx, dy);
+struct MinimumOp : Elementwise<"Minimum", RealTypes> {
+  TENON_HD static auto Apply(auto x, auto y) { return Smaller(x, y); }
+  static GradientPair Grad(Output x, Output y, Output, Output dz) {
+    return MaximumOp::Choose(x <= y, dz);
   }
 };
 
-struct SquaredDifferenceOp {
-  static constexpr std::string_view kName = "SquaredDifference";
-  using Types = decltype(ConcatTypes(FloatComplexTypes(), TypeList<int32_t, int64_t>()));
+struct SquaredDifferenceOp
+    : Elementwise<"SquaredDifference", FloatComplexTypes, TypeList<int32_t, int64_t>> {
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
     const T d = Minus(x, y);
     return Times(d, Conjugate(d));
   }
-  static void Grad(Output x, Output y, Output, Output dz, Output* dx, Output* dy) {
-    *dx = Mul(Scaled(dz, 2), Sub(x, y));
-    *dy = Neg(*dx);
+  static GradientPair Grad(Output x, Output y, Output, Output dz) {
+    const Output dx = 2 * dz * (x - y);
+    return {dx, -dx};
   }
 };
 
-struct PowOp {
-  static constexpr std::string_view kName = "Pow";
+struct PowOp : Elementwise<"Pow", SignedComplexTypes> {
   static constexpr std::string_view kError = "Integers to negative integer powers are not allowed";
   static constexpr Domain kDomain{0.3, 2};
   static constexpr double kCost = 10;
-  using Types = SignedComplexTypes;
   template <typename T>
   TENON_HD static bool Valid(T, T y) {
-    if constexpr (std::is_integral_v<T>) {
-      return y >= T(0);
-    } else {
-      return true;
-    }
+    if constexpr (std::is_integral_v<T>) return y >= T(0);
+    return true;
   }
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
@@ -125,32 +76,25 @@ struct PowOp {
         if (y & 1) result = Times(result, x);
       }
       return result;
-    } else {
-      return std::pow(x, y);
     }
+    return std::pow(x, y);
   }
-  static void Grad(Output x, Output y, Output z, Output dz, Output* dx, Output* dy) {
+  static GradientPair Grad(Output x, Output y, Output z, Output dz) {
     const Output cx = ConjugateOf(x), cy = ConjugateOf(y), cz = ConjugateOf(z);
     const Output one = Const(1, {.dtype = x.dtype()}), zero = Const(0, {.dtype = x.dtype()});
-    *dx = Mul(Mul(dz, cy), Pow(cx, Sub(cy, one)));
+    const Output dx = dz * cy * Pow(cx, cy - one);
     // The logarithm of what it has none of counts as 0, and is not computed: 0 * NaN is NaN.
-    const Output has_log = IsComplex(x.dtype()) ? NotEqual(cx, zero) : Greater(cx, zero);
+    const Output has_log = IsComplex(x.dtype()) ? NotEqual(cx, zero) : cx > zero;
     const Output log = SelectV2(has_log, Log(SelectV2(has_log, cx, one)), zero);
-    *dy = Mul(Mul(dz, cz), log);
+    return {dx, dz * cz * log};
   }
 };
 
-struct LogicalAndOp {
-  static constexpr std::string_view kName = "LogicalAnd";
-  static constexpr bool kNotDifferentiable = true;
-  using Types = TypeList<bool>;
+struct LogicalAndOp : Elementwise<"LogicalAnd", TypeList<bool>> {
   TENON_HD static bool Apply(bool x, bool y) { return x && y; }
 };
 
-struct LogicalOrOp {
-  static constexpr std::string_view kName = "LogicalOr";
-  static constexpr bool kNotDifferentiable = true;
-  using Types = TypeList<bool>;
+struct LogicalOrOp : Elementwise<"LogicalOr", TypeList<bool>> {
   TENON_HD static bool Apply(bool x, bool y) { return x || y; }
 };
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <bit>
 #include <limits>
 
+#include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/composition.h"
+#include "ops/elements.h"
 #include "ops/maths.h"
-#include "ops/math/register.h"
 
 namespace tenon {
 namespace {
 
-/// A float as an integer, rounded towards zero. Where the result does not fit, what TensorFlow gives
-/// on x86: conversion to int32 (int64 for the wide types) gives its lowest value, and narrower types
-/// take the low bits of that.
+/// A float as an integer, rounded towards zero. Where the result does not fit, what TensorFlow
+/// gives on x86: conversion to int32 (int64 for the wide types) gives its lowest value, and
+/// narrower types take the low bits of that.
 template <typename To, typename From>
 To ToInteger(From x) {
   constexpr From kTwo31 = static_cast<From>(2147483648.0);
@@ -41,15 +41,11 @@ To Convert(From from) {
     return Convert<To>(static_cast<float>(from));
   } else if constexpr (std::is_same_v<ComputeType<To>, float> && !std::is_same_v<To, float>) {
     return To(Convert<float>(from));
-  } else if constexpr (std::is_same_v<To, bool> && kIsComplex<From>) {
-    return from.real() != 0;
-  } else if constexpr (std::is_same_v<To, bool>) {
+  } else if constexpr (std::is_same_v<To, bool> && !kIsComplex<From>) {
     return from != From(0);
-  } else if constexpr (kIsComplex<To> && kIsComplex<From>) {
-    return static_cast<To>(from);
-  } else if constexpr (kIsComplex<To>) {
+  } else if constexpr (kIsComplex<To> && !kIsComplex<From>) {
     return To(static_cast<typename To::value_type>(from));
-  } else if constexpr (kIsComplex<From>) {
+  } else if constexpr (kIsComplex<From> && !kIsComplex<To>) {
     return Convert<To>(from.real());
   } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
     return ToInteger<To>(from);
@@ -85,58 +81,37 @@ void ClearLowBits(Tensor* x, int bits) {
 
 int MantissaBits(DType t) {
   switch (t) {
-    case DType::kBFloat16: return 7;
-    case DType::kHalf: return 10;
-    case DType::kFloat: return 23;
-    default: return 52;
+    case DType::kBFloat16:
+      return 7;
+    case DType::kHalf:
+      return 10;
+    case DType::kFloat:
+      return 23;
+    default:
+      return 52;
   }
 }
 
-class CastCpu final : public Kernel {
- public:
-  explicit CastCpu(KernelConstruction& c)
-      : Kernel(c),
-        from_(c.Attr<DType>("SrcT")),
-        to_(c.Attr<DType>("DstT")),
-        truncate_(c.Attr<bool>("Truncate") && IsFloating(from_) && IsFloating(to_) &&
-                  MantissaBits(to_) < MantissaBits(from_)),
-        loop_(LoopFor(from_, to_)) {
-    if (loop_ == nullptr && from_ != to_) {
-      c.Fail(Unimplemented("Cast ", ToString(from_), " to ", ToString(to_), " is not supported"));
-    }
+Status CastKernel(KernelContext& ctx, DType from, DType to, bool truncate) {
+  Tensor x = ctx.input(0);
+  if (from == to) return ctx.Return(std::move(x));
+  const int lost_bits = MantissaBits(from) - MantissaBits(to);
+  if (truncate && IsFloating(from) && IsFloating(to) && lost_bits > 0) {
+    TENON_ASSIGN_OR_RETURN(x, x.Copy());
+    if (from == DType::kFloat) ClearLowBits<float, uint32_t>(&x, lost_bits);
+    if (from == DType::kDouble) ClearLowBits<double, uint64_t>(&x, lost_bits);
   }
-
-  Status Compute(KernelContext& ctx) const override {
-    if (from_ == to_) {
-      ctx.set_output(0, ctx.input(0));
-      return OkStatus();
-    }
-    Tensor x = ctx.input(0);
-    if (truncate_) {
-      TENON_ASSIGN_OR_RETURN(x, x.Copy());
-      const int bits = MantissaBits(from_) - MantissaBits(to_);
-      if (from_ == DType::kFloat) ClearLowBits<float, uint32_t>(&x, bits);
-      if (from_ == DType::kDouble) ClearLowBits<double, uint64_t>(&x, bits);
-    }
-    TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));
-    const char* in = static_cast<const char*>(x.raw_data());
-    char* out = static_cast<char*>(y->raw_data());
-    const int64_t in_size = SizeOf(from_), out_size = SizeOf(to_);
-    ParallelFor(x.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
-      loop_(in + begin * in_size, out + begin * out_size, end - begin);
-    });
-    return OkStatus();
-  }
-
- private:
-  const DType from_, to_;
-  const bool truncate_;
-  const CastLoop loop_;
-};
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));
+  const CastLoop loop = LoopFor(from, to);
+  ParallelFor(x.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
+    loop(ElementAt(x, begin), ElementAt(*y, begin), end - begin);
+  });
+  return OkStatus();
+}
 
 /// Flows between the types that have derivatives only.
 void CastGrad(GradContext& g) {
-  const DType from = Output(g.in(0)).dtype(), to = g.dy(0).dtype();
+  const DType from = g.in(0).dtype(), to = g.dy(0).dtype();
   const auto differentiable = [](DType t) { return IsFloating(t) || IsComplex(t); };
   if (differentiable(from) && differentiable(to)) g.dx(0) = Cast(g.dy(0), from);
 }
@@ -145,9 +120,9 @@ void CastGrad(GradContext& g) {
 
 void RegisterCast(OpRegistry& ops) {
   const DTypeVector types = DTypesOf(PlainTypes());
-  ops.Get("Cast")
-      .Shape(UnchangedShape).Grad(CastGrad)
-      .Kernel<CastCpu>(kCpu, {{{"SrcT", types}, {"DstT", types}}, {}})
+  ops.Add("Cast", UnchangedShape, CastKernel,
+          {.types = {{"SrcT", types}, {"DstT", types}}, .attrs = {"SrcT", "DstT", "Truncate"}})
+      .Grad(CastGrad)
       .Example({Shape{2, 3}})
       .Example({Shape{2, 3}}, {{"SrcT", DType::kDouble}, {"DstT", DType::kDouble}})
       .Example({Shape{4}}, {{"Truncate", true}});

@@ -1,57 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elementwise.h"
-#include "ops/math/register.h"
 
 namespace tenon {
 namespace {
 
-/// x / y of integers, rounded towards zero, where the lowest divided by -1 wraps instead of
-/// trapping. y is not 0.
-template <typename T>
-TENON_HD T Quotient(T x, T y) {
-  if constexpr (std::is_signed_v<T>) {
-    if (y == T(-1)) return Negative(x);
-  }
-  return static_cast<T>(x / y);
-}
-
+/// What Quotient leaves, with the sign of x.
 template <typename T>
 TENON_HD T Remainder(T x, T y) {
-  if constexpr (std::is_signed_v<T>) {
-    if (y == T(-1)) return T(0);
+  if constexpr (std::is_integral_v<T>) {
+    if (std::is_signed_v<T> && y == T(-1)) return T(0);
+    return static_cast<T>(x % y);
+  } else {
+    return std::fmod(x, y);
   }
-  return static_cast<T>(x % y);
 }
 
-struct DivisionOp {
+template <OpName kOpName, typename SomeTypes, typename MoreTypes = TypeList<>>
+struct Division : Elementwise<kOpName, SomeTypes, MoreTypes> {
   static constexpr std::string_view kError = "Integer division by zero";
   static constexpr Domain kDomain{0.6, 1.9};
-  using Types = NumericTypes;
   template <typename T>
   TENON_HD static bool Valid(T, T y) {
-    if constexpr (std::is_integral_v<T>) {
-      return y != T(0);
-    } else {
-      return true;
-    }
+    return !std::is_integral_v<T> || y != T(0);
   }
 };
 
-struct DivOp : DivisionOp {
-  static constexpr std::string_view kName = "Div";
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    if constexpr (std::is_integral_v<T>) {
-      return Quotient(x, y);
-    } else {
-      return x / y;
-    }
-  }
-  static void Grad(Output x, Output y, Output, Output dz, Output* dx, Output* dy) {
+struct DivOp : Division<"Div", NumericTypes> {
+  TENON_HD static auto Apply(auto x, auto y) { return Quotient(x, y); }
+  static GradientPair Grad(Output x, Output y, Output, Output dz) {
     const Output cx = ConjugateOf(x), cy = ConjugateOf(y);
-    *dx = RealDiv(dz, cy);
-    *dy = Mul(dz, RealDiv(RealDiv(Neg(cx), cy), cy));
+    return {RealDiv(dz, cy), dz * RealDiv(RealDiv(-cx, cy), cy)};
   }
 };
 
@@ -59,83 +39,53 @@ struct RealDivOp : DivOp {
   static constexpr std::string_view kName = "RealDiv";
 };
 
-struct FloorDivOp : DivisionOp {
-  static constexpr std::string_view kName = "FloorDiv";
-  static constexpr bool kNotDifferentiable = true;
-  using Types = RealTypes;
+struct FloorDivOp : Division<"FloorDiv", RealTypes> {
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
     if constexpr (std::is_integral_v<T>) {
       const bool rounds_up = (x < T(0)) != (y < T(0)) && Remainder(x, y) != T(0);
       return static_cast<T>(Quotient(x, y) - (rounds_up ? 1 : 0));
-    } else {
-      return Floor(x / y);
     }
+    return Floor(x / y);
   }
 };
 
-struct TruncateDivOp : DivisionOp {
-  static constexpr std::string_view kName = "TruncateDiv";
-  static constexpr bool kNotDifferentiable = true;
-  using Types = RealTypes;
+struct TruncateDivOp : Division<"TruncateDiv", RealTypes> {
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
-    if constexpr (std::is_integral_v<T>) {
-      return Quotient(x, y);
-    } else {
-      return Trunc(x / y);
-    }
+    if constexpr (std::is_integral_v<T>) return Quotient(x, y);
+    return Trunc(x / y);
   }
 };
 
-struct FloorModOp : DivisionOp {
-  static constexpr std::string_view kName = "FloorMod";
-  using Types = RealTypes;
+struct FloorModOp : Division<"FloorMod", RealTypes> {
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
-    if constexpr (std::is_integral_v<T>) {
-      const T r = Remainder(x, y);
-      return r != T(0) && (r < T(0)) != (y < T(0)) ? static_cast<T>(r + y) : r;
-    } else {
-      const T r = std::fmod(x, y);
-      return r != T(0) && (r < T(0)) != (y < T(0)) ? r + y : r;
-    }
+    const T r = Remainder(x, y);
+    return r != T(0) && (r < T(0)) != (y < T(0)) ? static_cast<T>(r + y) : r;
   }
-  static void Grad(Output x, Output y, Output, Output dz, Output* dx, Output* dy) {
-    *dx = dz;
-    *dy = Mul(dz, Neg(FloorDiv(x, y)));
+  static GradientPair Grad(Output x, Output y, Output, Output dz) {
+    return {dz, dz * -FloorDiv(x, y)};
   }
 };
 
-struct TruncateModOp : DivisionOp {
-  static constexpr std::string_view kName = "TruncateMod";
-  using Types = decltype(ConcatTypes(FloatTypes(), TypeList<int32_t, int64_t>()));
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    if constexpr (std::is_integral_v<T>) {
-      return Remainder(x, y);
-    } else {
-      return std::fmod(x, y);
-    }
-  }
+struct TruncateModOp : Division<"TruncateMod", FloatTypes, TypeList<int32_t, int64_t>> {
+  TENON_HD static auto Apply(auto x, auto y) { return Remainder(x, y); }
 };
 
 struct ModOp : TruncateModOp {
   static constexpr std::string_view kName = "Mod";
 };
 
-struct DivNoNanOp {
-  static constexpr std::string_view kName = "DivNoNan";
+struct DivNoNanOp : Elementwise<"DivNoNan", FloatComplexTypes> {
   static constexpr Domain kDomain{0.5, 2};
-  using Types = FloatComplexTypes;
   template <typename T>
   TENON_HD static T Apply(T x, T y) {
     return y == T(0) ? T(0) : x / y;
   }
-  static void Grad(Output x, Output y, Output, Output dz, Output* dx, Output* dy) {
+  static GradientPair Grad(Output x, Output y, Output, Output dz) {
     const Output cx = ConjugateOf(x), cy = ConjugateOf(y);
-    *dx = DivNoNan(dz, cy);
-    *dy = Mul(dz, DivNoNan(DivNoNan(Neg(cx), cy), cy));
+    return {DivNoNan(dz, cy), dz * DivNoNan(DivNoNan(-cx, cy), cy)};
   }
 };
 

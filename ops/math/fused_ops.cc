@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <cmath>
 #include <numbers>
 
 #include "core/counted_memory.h"
 #include "core/kernel.h"
+#include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/math/gemm.h"
-#include "ops/inline_kernel.h"
 #include "ops/math/matmul_shape.h"
-#include "ops/maths.h"
-#include "ops/math/register.h"
 #include "ops/math/vector_maths.h"
+#include "ops/maths.h"
 
 // Ops that no program writes: TensorFlow's graph optimiser puts them into the graphs that its
 // masters send.
@@ -22,47 +20,35 @@ namespace {
 /// What follows the bias, in place.
 using Activation = void (*)(float* x, int64_t n, float alpha);
 
-struct NamedActivation {
-  std::string_view name;
-  Activation apply;
-};
-
-template <typename Fn>
-void Each(float* x, int64_t n, Fn fn) {
+template <auto kFunction>
+void Each(float* x, int64_t n, float alpha) {
   TENON_SIMD
-  for (int64_t i = 0; i < n; ++i) x[i] = fn(x[i]);
+  for (int64_t i = 0; i < n; ++i) x[i] = kFunction(x[i], alpha);
 }
 
-void GeluApproximate(float* x, int64_t n, float) {
+float GeluApproximate(float v, float) {
   const float scale = std::sqrt(2.0f * std::numbers::inv_pi_v<float>);
-  Each(x, n, [=](float v) {
-    return 0.5f * v * (1.0f + std::tanh(scale * (v + 0.044715f * v * v * v)));
-  });
+  return 0.5f * v * (1.0f + std::tanh(scale * (v + 0.044715f * v * v * v)));
 }
 
-constexpr NamedActivation kNamedActivations[] = {
-    {"Relu", [](float* x, int64_t n, float) { Each(x, n, [](float v) { return v < 0 ? 0 : v; }); }},
-    {"Relu6", [](float* x, int64_t n,
-                 float) { Each(x, n, [](float v) { return v < 0 ? 0 : (v > 6 ? 6 : v); }); }},
-    {"LeakyRelu",
-     [](float* x, int64_t n, float alpha) {
-       Each(x, n, [alpha](float v) { return v < 0 ? alpha * v : v; });
-     }},
+float GeluExact(float v, float) {
+  return 0.5f * v * (1.0f + std::erf(v * (std::numbers::sqrt2_v<float> / 2)));
+}
+
+constexpr std::pair<std::string_view, Activation> kActivations[] = {
+    {"Relu", Each<[](float v, float) { return v < 0 ? 0 : v; }>},
+    {"Relu6", Each<[](float v, float) { return v < 0 ? 0 : (v > 6 ? 6 : v); }>},
+    {"LeakyRelu", Each<[](float v, float alpha) { return v < 0 ? alpha * v : v; }>},
     {"Elu", [](float* x, int64_t n, float) { VectorElu(x, x, n, 1, 1); }},
     {"Sigmoid", [](float* x, int64_t n, float) { VectorSigmoid(x, x, n); }},
     {"Tanh", [](float* x, int64_t n, float) { VectorTanh(x, x, n); }},
-    {"GeluApproximate", GeluApproximate},
-    {"GeluExact",
-     [](float* x, int64_t n, float) {
-       Each(x, n, [](float v) {
-         return 0.5f * v * (1.0f + std::erf(v * (std::numbers::sqrt2_v<float> / 2)));
-       });
-     }},
+    {"GeluApproximate", Each<GeluApproximate>},
+    {"GeluExact", Each<GeluExact>},
 };
 
-class FusedMatMulCpu final : public Kernel {
+class FusedMatMulKernel final : public Kernel {
  public:
-  explicit FusedMatMulCpu(KernelConstruction& c)
+  explicit FusedMatMulKernel(KernelConstruction& c)
       : Kernel(c),
         transpose_a_(c.Attr<bool>("transpose_a")),
         transpose_b_(c.Attr<bool>("transpose_b")),
@@ -73,8 +59,8 @@ class FusedMatMulCpu final : public Kernel {
     } else if (c.input_types().size() != 3) {
       c.Fail(InvalidArgument("Fused MatMul with BiasAdd must have one extra argument: bias."));
     } else if (fused.size() == 2) {
-      for (const NamedActivation& a : kNamedActivations) {
-        if (a.name == fused[1]) activation_ = a.apply;
+      for (const auto& [name, apply] : kActivations) {
+        if (name == fused[1]) activation_ = apply;
       }
       if (activation_ == nullptr) {
         c.Fail(Unimplemented("Fusion is not implemented: [", Join(fused, ","), "]"));
@@ -88,16 +74,14 @@ class FusedMatMulCpu final : public Kernel {
                            MatMulSizes(a.shape(), b.shape(), transpose_a_, transpose_b_));
     if (bias.rank() != 1 || bias.dim(0) != gemm.n) {
       return InvalidArgument("the bias must be a vector of the ", gemm.n,
-                             " columns of the product, found ", bias.shape().ToString());
+                             " columns of the product, found ", bias.shape());
     }
     TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create({{gemm.m, gemm.n}}));
     TENON_ASSIGN_OR_RETURN(Tensor * c, ctx.AllocateOutput(0, shape));
     TENON_RETURN_IF_ERROR(Gemm(a.dtype(), gemm, a.raw_data(), b.raw_data(), c->raw_data()));
     using Types = TypeList<float, Half, BFloat16>;
-    Dispatch(c->dtype(), Types(), [&](auto zero) {
-      using T = decltype(zero);
-      Finish(c->data<T>(), bias.data<T>(), gemm.m, gemm.n);
-    });
+    Dispatch(c->dtype(), Types(),
+             [&]<typename T>(T) { Finish(c->data<T>(), bias.data<T>(), gemm.m, gemm.n); });
     return OkStatus();
   }
 
@@ -109,16 +93,13 @@ class FusedMatMulCpu final : public Kernel {
       CountedVector<float> wide(std::is_same_v<T, float> ? 0 : n);
       for (int64_t r = begin; r < end; ++r) {
         T* row = c + r * n;
-        if constexpr (std::is_same_v<T, float>) {
-          TENON_SIMD
-          for (int64_t i = 0; i < n; ++i) row[i] += bias[i];
-          if (activation_ != nullptr) activation_(row, n, alpha_);
-        } else {
-          for (int64_t i = 0; i < n; ++i) {
-            wide[i] = static_cast<float>(row[i]) + static_cast<float>(bias[i]);
-          }
-          if (activation_ != nullptr) activation_(wide.data(), n, alpha_);
-          for (int64_t i = 0; i < n; ++i) row[i] = static_cast<T>(wide[i]);
+        float* x = wide.data();
+        if constexpr (std::is_same_v<T, float>) x = row;
+        TENON_SIMD
+        for (int64_t i = 0; i < n; ++i) x[i] = float(row[i]) + float(bias[i]);
+        if (activation_ != nullptr) activation_(x, n, alpha_);
+        if constexpr (!std::is_same_v<T, float>) {
+          for (int64_t i = 0; i < n; ++i) row[i] = T(x[i]);
         }
       }
     });
@@ -129,22 +110,16 @@ class FusedMatMulCpu final : public Kernel {
   Activation activation_ = nullptr;
 };
 
-Status SnapshotCpu(KernelContext& ctx) {
-  ctx.set_output(0, ctx.input(0));
-  return OkStatus();
-}
+Status SnapshotKernel(KernelContext& ctx) { return ctx.Return(ctx.input(0)); }
 
 }  // namespace
 
 void RegisterFusedOps(OpRegistry& ops) {
   const std::vector<std::string> bias = {"BiasAdd"}, sigmoid = {"BiasAdd", "Sigmoid"};
-  ops.Get("_FusedMatMul")
-      .Shape(MatMulShape).Kernel<FusedMatMulCpu>(kCpu)
+  ops.Add<FusedMatMulKernel>("_FusedMatMul", MatMulShape)
       .Example({Shape{2, 3}, Shape{3, 4}, Shape{4}}, {{"fused_ops", bias}})
       .Example({Shape{2, 3}, Shape{3, 4}, Shape{4}}, {{"fused_ops", sigmoid}});
-  ops.Get("Snapshot")
-      .Shape(UnchangedShape).Kernel<InlineKernel<SnapshotCpu>>(kCpu)
-      .Example({Shape{2, 3}});
+  ops.Add("Snapshot", UnchangedShape, SnapshotKernel, {.cheap = true}).Example({Shape{2, 3}});
 }
 
 }  // namespace tenon

@@ -27,31 +27,9 @@ int64_t RowsOfBlock(const GemmShape& s, double block_work) {
   return std::max(most / unit * unit, unit);
 }
 
-/// Calls `product(shape, a, c) -> Status` for blocks of rows until the kernel is interrupted. Of a
-/// transposed matrix they are copied together: oneDNN multiplies what lies apart in another, slower
-/// way, with other rounding.
-template <typename T, typename Fn>
-Status InBlocks(const GemmShape& s, double block_work, const T* a, T* c, Fn product) {
-  const int64_t rows = RowsOfBlock(s, block_work);
-  if (rows >= s.m) return product(s, a, c);
-  CountedVector<T> columns(s.transpose_a ? rows * s.k : 0);
-  GemmShape block = s;
-  for (int64_t first = 0; first < s.m && !Interrupted(); first += block.m) {
-    block.m = std::min(rows, s.m - first);
-    const T* part = a + first * s.k;
-    if (s.transpose_a) {
-      part = columns.data();
-      for (int64_t p = 0; p < s.k; ++p) {
-        std::copy_n(a + p * s.m + first, block.m, columns.data() + p * block.m);
-      }
-    }
-    TENON_RETURN_IF_ERROR(product(block, part, c + first * s.n));
-  }
-  return OkStatus();
-}
-
+/// A product in one go: of floats in oneDNN, of the others in Eigen.
 template <typename T>
-void GemmEigen(const GemmShape& s, const T* a, const T* b, T* c) {
+Status GemmWhole(const GemmShape& s, const T* a, const T* b, T* c) {
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using In = Eigen::Map<const Matrix>;
   const In x(a, s.transpose_a ? s.k : s.m, s.transpose_a ? s.m : s.k);
@@ -67,6 +45,33 @@ void GemmEigen(const GemmShape& s, const T* a, const T* b, T* c) {
   } else {
     z.noalias() = x * y;
   }
+  return OkStatus();
+}
+Status GemmWhole(const GemmShape& s, const float* a, const float* b, float* c) {
+  return GemmFloat(s, a, b, c);
+}
+
+/// The product of float or of a type that Eigen multiplies, made in blocks of rows until the kernel
+/// is interrupted. Of a transposed matrix they are copied together: oneDNN multiplies what lies
+/// apart in another, slower way, with other rounding.
+template <typename T>
+Status InBlocks(const GemmShape& s, double block_work, const T* a, const T* b, T* c) {
+  const int64_t rows = RowsOfBlock(s, block_work);
+  if (rows >= s.m) return GemmWhole(s, a, b, c);
+  CountedVector<T> columns(s.transpose_a ? rows * s.k : 0);
+  GemmShape block = s;
+  for (int64_t first = 0; first < s.m && !Interrupted(); first += block.m) {
+    block.m = std::min(rows, s.m - first);
+    const T* part = a + first * s.k;
+    if (s.transpose_a) {
+      part = columns.data();
+      for (int64_t p = 0; p < s.k; ++p) {
+        std::copy_n(a + p * s.m + first, block.m, columns.data() + p * block.m);
+      }
+    }
+    TENON_RETURN_IF_ERROR(GemmWhole(block, part, b, c + first * s.n));
+  }
+  return OkStatus();
 }
 
 /// Row by row, so that the compiler vectorises over the columns of b. Integers are too rare in
@@ -111,13 +116,9 @@ template <typename T>
 Status GemmSmallFloat(const GemmShape& s, const T* a, const T* b, T* c, double block_work) {
   TENON_ASSIGN_OR_RETURN(const Tensor x, Widened(a, s.m * s.k));
   TENON_ASSIGN_OR_RETURN(const Tensor y, Widened(b, s.k * s.n));
-  TENON_ASSIGN_OR_RETURN(Tensor z,
-                         Tensor::Allocate(CpuAllocator(), DType::kFloat, {s.m * s.n}));
-  const auto product = [&](const GemmShape& block, const float* from, float* to) {
-    return GemmFloat(block, from, y.data<float>(), to);
-  };
-  TENON_RETURN_IF_ERROR(InBlocks(s, block_work, x.data<float>(), z.data<float>(), product));
-  const float* from = z.data<float>();
+  TENON_ASSIGN_OR_RETURN(Tensor z, Tensor::Allocate(CpuAllocator(), DType::kFloat, {s.m * s.n}));
+  float* from = z.data<float>();
+  TENON_RETURN_IF_ERROR(InBlocks(s, block_work, x.data<float>(), y.data<float>(), from));
   ParallelFor(s.m * s.n, kWidenNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) c[i] = T(from[i]);
   });
@@ -134,28 +135,18 @@ Status Gemm(DType type, const GemmShape& shape, const void* a, const void* b, vo
     return OkStatus();
   }
   Status status;
-  const bool known = Dispatch(type, NumericTypes(), [&](auto zero) {
-    using T = decltype(zero);
+  const bool known = Dispatch(type, NumericTypes(), [&]<typename T>(T) {
     const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
     T* z = static_cast<T*>(c);
-    if constexpr (std::is_same_v<T, float>) {
-      status = InBlocks(shape, block_work, x, z,
-                        [&](const GemmShape& block, const float* from, float* to) {
-                          return GemmFloat(block, from, y, to);
-                        });
-    } else if constexpr (!std::is_same_v<ComputeType<T>, T>) {
+    if constexpr (!std::is_same_v<ComputeType<T>, T>) {
       status = GemmSmallFloat(shape, x, y, z, block_work);
     } else if constexpr (std::is_integral_v<T>) {
       GemmInteger(shape, x, y, z);
     } else {
-      status =
-          InBlocks(shape, block_work, x, z, [&](const GemmShape& block, const T* from, T* to) {
-            GemmEigen(block, from, y, to);
-            return OkStatus();
-          });
+      status = InBlocks(shape, block_work, x, y, z);
     }
   });
-  return known ? status : Unimplemented("matrix product of ", ToString(type));
+  return known ? status : Unimplemented("matrix product of ", type);
 }
 
 }  // namespace tenon

@@ -13,7 +13,6 @@ namespace tenon {
 struct GemmShape {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
-  friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
 /// Multiplications that take about a second on one core.

@@ -2,9 +2,10 @@
 #include <dnnl.hpp>
 
 #include <memory>
+#include <tuple>
 #include <unordered_map>
-#include <vector>
 
+#include "core/hash_map.h"
 #include "core/parallel.h"
 #include "ops/math/gemm.h"
 
@@ -15,22 +16,6 @@ namespace {
 constexpr double kMultiplyAddNs = 0.02;
 /// Prepared products that a thread keeps. Programs use few shapes over and over.
 constexpr size_t kMaxPrepared = 256;
-
-struct Key {
-  GemmShape shape;
-  int threads;
-  friend bool operator==(const Key&, const Key&) = default;
-};
-struct KeyHash {
-  size_t operator()(const Key& k) const {
-    uint64_t h = k.shape.transpose_a * 2 + k.shape.transpose_b;
-    for (const int64_t v : {k.shape.m, k.shape.n, k.shape.k, static_cast<int64_t>(k.threads)}) {
-      h = (h ^ static_cast<uint64_t>(v)) * 0x9e3779b97f4a7c15;
-      h ^= h >> 32;
-    }
-    return h;
-  }
-};
 
 const dnnl::engine& CpuEngine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -80,23 +65,22 @@ class PreparedGemm {
 }  // namespace
 
 Status GemmFloat(const GemmShape& shape, const float* a, const float* b, float* c) {
-  const double work = static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                      static_cast<double>(shape.k);
+  const double work = static_cast<double>(shape.m) * shape.n * shape.k;
   // How the work is cut depends on the number of threads when it was prepared.
   const OpenMpTeam team(work * kMultiplyAddNs);
-  thread_local std::unordered_map<Key, std::unique_ptr<PreparedGemm>, KeyHash> prepared;
+  using Key = std::tuple<int64_t, int64_t, int64_t, bool, bool, int>;
+  thread_local flat_hash_map<Key, std::unique_ptr<PreparedGemm>> prepared;
   try {
     if (prepared.size() >= kMaxPrepared) prepared.clear();
-    std::unique_ptr<PreparedGemm>& gemm = prepared[Key{shape, team.size()}];
+    std::unique_ptr<PreparedGemm>& gemm =
+        prepared[Key(shape.m, shape.n, shape.k, shape.transpose_a, shape.transpose_b, team.size())];
     if (gemm == nullptr) gemm = std::make_unique<PreparedGemm>(shape);
     gemm->Run(a, b, c);
   } catch (const dnnl::error& e) {
-    if (e.status == dnnl_out_of_memory) {
-      return ResourceExhausted("out of memory in a matrix product of ", shape.m, "x", shape.k,
-                               " and ", shape.k, "x", shape.n);
-    }
-    return Internal("matrix product of ", shape.m, "x", shape.k, " and ", shape.k, "x", shape.n,
-                    ": ", e.what());
+    const std::string product =
+        StrCat("matrix product of ", shape.m, "x", shape.k, " and ", shape.k, "x", shape.n);
+    if (e.status == dnnl_out_of_memory) return ResourceExhausted("out of memory in a ", product);
+    return Internal(product, ": ", e.what());
   }
   return OkStatus();
 }

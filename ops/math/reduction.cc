@@ -7,114 +7,74 @@
 
 #include "core/counted_memory.h"
 #include "core/interruption.h"
+#include "core/op_registry.h"
 #include "core/parallel.h"
-#include "ops/arguments.h"
 #include "ops/maths.h"
-#include "ops/math/reduction_gradients.h"
-#include "ops/math/register.h"
 
 namespace tenon {
 namespace {
 
 /// Floating point sums are kept in double precision: their error then does not grow with length.
 template <typename T>
-struct WideOf {
-  using type = T;
-};
-template <>
-struct WideOf<float> {
-  using type = double;
-};
-template <>
-struct WideOf<std::complex<float>> {
-  using type = std::complex<double>;
-};
-template <typename T>
-using Wide = typename WideOf<ComputeType<T>>::type;
+using Wide =
+    std::conditional_t<std::is_floating_point_v<ComputeType<T>>, double,
+                       std::conditional_t<kIsComplex<T>, std::complex<double>, ComputeType<T>>>;
 
-// A reducer over T: Acc, where it starts, how an element or another Acc joins, and the result.
-
-template <typename T>
-struct SumReducer {
-  using Acc = Wide<T>;
-  static Acc Start() { return Acc(0); }
-  static Acc Step(Acc acc, T x) { return Plus(acc, static_cast<Acc>(x)); }
-  static Acc Merge(Acc a, Acc b) { return Plus(a, b); }
+/// A reducer over T says what Acc results are kept in, where they start, how two of them, or one
+/// and an element, become one, and the result for n elements.
+template <typename T, typename A>
+struct Reducer {
+  using Acc = A;
   static T Finish(Acc acc, int64_t) { return static_cast<T>(acc); }
 };
 
 template <typename T>
+struct SumReducer : Reducer<T, Wide<T>> {
+  static auto Start() { return Wide<T>(0); }
+  static auto Merge(auto a, auto b) { return Plus(a, b); }
+};
+
+/// The sum of integers may be more than T holds when their mean is not.
+template <typename T>
+using MeanAcc =
+    std::conditional_t<std::is_integral_v<T>,
+                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>, Wide<T>>;
+
+template <typename T>
 struct MeanReducer {
-  /// The sum of integers may be more than T holds when their mean is not.
-  using Acc = std::conditional_t<std::is_integral_v<T>,
-                                 std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>, Wide<T>>;
+  using Acc = MeanAcc<T>;
   static Acc Start() { return Acc(0); }
-  static Acc Step(Acc acc, T x) { return Plus(acc, static_cast<Acc>(x)); }
   static Acc Merge(Acc a, Acc b) { return Plus(a, b); }
   static T Finish(Acc acc, int64_t n) {
-    if constexpr (std::is_integral_v<T>) {
-      return n == 0 ? T(0) : static_cast<T>(acc / static_cast<Acc>(n));
-    } else if constexpr (kIsComplex<T>) {
-      return n == 0 ? T(0) : static_cast<T>(acc / Acc(static_cast<double>(n)));
-    } else {
-      return static_cast<T>(acc / Acc(static_cast<double>(n)));
-    }
+    if ((std::is_integral_v<T> || kIsComplex<T>)&&n == 0) return T(0);
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(acc / static_cast<Acc>(n));
+    return static_cast<T>(acc / Acc(static_cast<double>(n)));
   }
 };
 
 template <typename T>
-struct ProdReducer {
-  using Acc = Wide<T>;
-  static Acc Start() { return Acc(1); }
-  static Acc Step(Acc acc, T x) { return Times(acc, static_cast<Acc>(x)); }
-  static Acc Merge(Acc a, Acc b) { return Times(a, b); }
-  static T Finish(Acc acc, int64_t) { return static_cast<T>(acc); }
+struct ProdReducer : Reducer<T, Wide<T>> {
+  static auto Start() { return Wide<T>(1); }
+  static auto Merge(auto a, auto b) { return Times(a, b); }
 };
 
 template <typename T>
 T Infinity(int sign) {
-  if constexpr (std::numeric_limits<T>::has_infinity) {
-    return sign * std::numeric_limits<T>::infinity();
-  } else {
-    return sign > 0 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
-  }
+  using Limits = std::numeric_limits<T>;
+  if constexpr (Limits::has_infinity) return sign * Limits::infinity();
+  return sign > 0 ? Limits::max() : Limits::lowest();
 }
 
-/// NaN wins over everything.
 template <typename T>
-struct MaxReducer {
-  using Acc = ComputeType<T>;
-  static Acc Start() { return Infinity<Acc>(-1); }
-  static Acc Merge(Acc a, Acc b) { return a < b || IsNan(b) ? b : a; }
-  static Acc Step(Acc acc, T x) { return Merge(acc, static_cast<Acc>(x)); }
-  static T Finish(Acc acc, int64_t) { return static_cast<T>(acc); }
+struct MaxReducer : Reducer<T, ComputeType<T>> {
+  static auto Start() { return Infinity<ComputeType<T>>(-1); }
+  static auto Merge(auto a, auto b) { return Larger(a, b); }
 };
 
 template <typename T>
-struct MinReducer {
-  using Acc = ComputeType<T>;
-  static Acc Start() { return Infinity<Acc>(1); }
-  static Acc Merge(Acc a, Acc b) { return b < a || IsNan(b) ? b : a; }
-  static Acc Step(Acc acc, T x) { return Merge(acc, static_cast<Acc>(x)); }
-  static T Finish(Acc acc, int64_t) { return static_cast<T>(acc); }
-};
-
-template <typename T>
-struct AllReducer {
-  using Acc = bool;
-  static Acc Start() { return true; }
-  static Acc Step(Acc acc, T x) { return acc & x; }
-  static Acc Merge(Acc a, Acc b) { return a & b; }
-  static T Finish(Acc acc, int64_t) { return acc; }
-};
-
-template <typename T>
-struct AnyReducer {
-  using Acc = bool;
-  static Acc Start() { return false; }
-  static Acc Step(Acc acc, T x) { return acc | x; }
-  static Acc Merge(Acc a, Acc b) { return a | b; }
-  static T Finish(Acc acc, int64_t) { return acc; }
+struct MinReducer : Reducer<T, ComputeType<T>> {
+  static auto Start() { return Infinity<ComputeType<T>>(1); }
+  static auto Merge(auto a, auto b) { return Smaller(a, b); }
 };
 
 constexpr int64_t kLanes = 16;
@@ -124,12 +84,18 @@ constexpr int64_t kPiece = 1 << 15;
 /// Columns that are reduced together.
 constexpr int64_t kColumnBlock = 64;
 constexpr double kReduceNs = 0.3;
+
+template <typename R>
+auto WithElement(typename R::Acc acc, auto x) {
+  return R::Merge(acc, static_cast<typename R::Acc>(x));
+}
+
 template <typename R, typename T>
 typename R::Acc ReducePiece(const T* x, int64_t n) {
   using Acc = typename R::Acc;
   if (n < 2 * kLanes) {
     Acc acc = R::Start();
-    for (int64_t i = 0; i < n; ++i) acc = R::Step(acc, x[i]);
+    for (int64_t i = 0; i < n; ++i) acc = WithElement<R>(acc, x[i]);
     return acc;
   }
   Acc lanes[kLanes];
@@ -137,9 +103,9 @@ typename R::Acc ReducePiece(const T* x, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     TENON_SIMD
-    for (int64_t l = 0; l < kLanes; ++l) lanes[l] = R::Step(lanes[l], x[i + l]);
+    for (int64_t l = 0; l < kLanes; ++l) lanes[l] = WithElement<R>(lanes[l], x[i + l]);
   }
-  for (; i < n; ++i) lanes[0] = R::Step(lanes[0], x[i]);
+  for (; i < n; ++i) lanes[0] = WithElement<R>(lanes[0], x[i]);
   for (int64_t width = kLanes / 2; width > 0; width /= 2) {
     for (int64_t l = 0; l < width; ++l) lanes[l] = R::Merge(lanes[l], lanes[l + width]);
   }
@@ -203,7 +169,7 @@ void ReduceColumns(const ReductionPlan& plan, const T* in, T* out) {
         if (r % kStepsBetweenLooks == 0 && Interrupted()) return;
         const T* x = in + kept.offset() + reduced.offset() + first;
         TENON_SIMD
-        for (int64_t k = 0; k < n; ++k) acc[k] = R::Step(acc[k], x[k]);
+        for (int64_t k = 0; k < n; ++k) acc[k] = WithElement<R>(acc[k], x[k]);
       }
       T* y = out + row * columns + first;
       for (int64_t k = 0; k < n; ++k) y[k] = R::Finish(acc[k], plan.num_reduced);
@@ -211,87 +177,64 @@ void ReduceColumns(const ReductionPlan& plan, const T* in, T* out) {
   });
 }
 
-using ReduceFn = void (*)(const ReductionPlan& plan, const void* in, void* out);
-
-template <typename R, typename T>
-void Reduce(const ReductionPlan& plan, const void* in, void* out) {
-  const T* x = static_cast<const T*>(in);
-  T* y = static_cast<T*>(out);
-  if (plan.num_reduced == 0) {
-    std::fill_n(y, plan.num_kept, R::Finish(R::Start(), 0));
-  } else if (plan.num_kept != 0) {
-    plan.inner_is_reduced ? ReduceRows<R>(plan, x, y) : ReduceColumns<R>(plan, x, y);
-  }
-}
-
-template <template <typename> typename R, typename... Ts>
-std::array<ReduceFn, kNumDTypes> Functions(TypeList<Ts...>) {
-  std::array<ReduceFn, kNumDTypes> functions{};
-  ((functions[static_cast<int>(kDTypeOf<Ts>)] = &Reduce<R<Ts>, Ts>), ...);
-  return functions;
-}
-
-class ReductionCpu final : public Kernel {
- public:
-  ReductionCpu(KernelConstruction& c, ReduceFn reduce)
-      : Kernel(c), reduce_(reduce), keep_dims_(c.Attr<bool>("keep_dims")) {}
-
-  Status Compute(KernelContext& ctx) const override {
-    const Tensor& x = ctx.input(0);
-    TENON_ASSIGN_OR_RETURN(const std::vector<bool> axes, ReducedAxes(ctx.input(1), x.rank()));
-    const ReductionPlan plan = PlanReduction(x.shape(), axes, keep_dims_);
-    if (plan.num_reduced == 1) {
-      // Nothing is added up. Means and products of one element are that element, too.
-      TENON_ASSIGN_OR_RETURN(Tensor same, x.Reshaped(plan.shape));
-      ctx.set_output(0, std::move(same));
-      return OkStatus();
+/// For a dtype of `types`.
+template <template <typename> typename R, typename Types>
+void Reduce(DType type, Types types, const ReductionPlan& plan, const void* in, void* out) {
+  Dispatch(type, types, [&]<typename T>(T) {
+    const T* x = static_cast<const T*>(in);
+    T* y = static_cast<T*>(out);
+    if (plan.num_reduced == 0) {
+      std::fill_n(y, plan.num_kept, R<T>::Finish(R<T>::Start(), 0));
+    } else if (plan.num_kept != 0) {
+      plan.inner_is_reduced ? ReduceRows<R<T>>(plan, x, y) : ReduceColumns<R<T>>(plan, x, y);
     }
-    TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, plan.shape));
-    reduce_(plan, x.raw_data(), y->raw_data());
-    return OkStatus();
-  }
+  });
+}
 
- private:
-  const ReduceFn reduce_;
-  const bool keep_dims_;
-};
+template <template <typename> typename R, typename Types>
+Status ReductionKernel(KernelContext& ctx, bool keep_dims) {
+  const Tensor& x = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const std::vector<bool> axes, ReducedAxes(ctx.input(1), x.rank()));
+  const ReductionPlan plan = PlanReduction(x.shape(), axes, keep_dims);
+  // Nothing is added up. Means and products of one element are that element, too.
+  if (plan.num_reduced == 1) return ctx.Return(x.Reshaped(plan.shape));
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, plan.shape));
+  Reduce<R>(x.dtype(), Types(), plan, x.raw_data(), y->raw_data());
+  return OkStatus();
+}
 
-OpBuilder& Add(OpBuilder&& op, const DTypeVector& types,
-               const std::array<ReduceFn, kNumDTypes>& functions) {
-  KernelOptions options;
-  if (!types.empty()) options.types = {{"T", types}};
-  options.host_args = {"reduction_indices"};
+template <template <typename> typename R, typename Types>
+OpBuilder Add(OpRegistry& ops, std::string_view name, Types types) {
+  KernelOptions options = {.attrs = {"keep_dims"}};
+  OpBuilder op = ops.Get(name);
+  if (op.schema().FindAttr("T") != nullptr) options.types = {{"T", DTypesOf(types)}};
   const auto axes = [](std::initializer_list<int32_t> a) { return Tensor::Vector<int32_t>(a); };
   op.Shape(ReductionShape)
+      .Kernel(kCpu, ReductionKernel<R, Types>, options)
       .Example({Shape{2, 3, 4}, axes({1})})
       .Example({Shape{2, 3, 4}, axes({0, 2})})
       .Example({Shape{2, 3, 4}, axes({-1})}, {{"keep_dims", true}})
       .Example({Shape{2, 3}, axes({0, 1})})
       .Example({Shape{2, 3}, axes({})})
       .Example({Shape{5, 3}, Tensor::Scalar<int64_t>(0)});
-  op.AddKernel(kCpu, options, [functions](KernelConstruction& c) {
-    return std::make_unique<ReductionCpu>(
-        c, functions[static_cast<int>(BaseType(c.input_types()[0]))]);
-  });
   return op;
 }
 
 }  // namespace
 
 void SumAlong(DType type, const ReductionPlan& plan, const void* in, void* out) {
-  static const auto functions = Functions<SumReducer>(NumericTypes());
-  functions[static_cast<int>(type)](plan, in, out);
+  Reduce<SumReducer>(type, NumericTypes(), plan, in, out);
 }
 
 void RegisterReductions(OpRegistry& ops) {
-  const DTypeVector numeric = DTypesOf(NumericTypes()), real = DTypesOf(RealTypes());
-  Add(ops.Get("Sum"), numeric, Functions<SumReducer>(NumericTypes())).Grad(SumGrad);
-  Add(ops.Get("Mean"), numeric, Functions<MeanReducer>(NumericTypes())).Grad(MeanGrad);
-  Add(ops.Get("Prod"), numeric, Functions<ProdReducer>(NumericTypes())).Grad(ProdGrad);
-  Add(ops.Get("Max"), real, Functions<MaxReducer>(RealTypes())).Grad(MinOrMaxGrad);
-  Add(ops.Get("Min"), real, Functions<MinReducer>(RealTypes())).Grad(MinOrMaxGrad);
-  Add(ops.Get("All"), {}, Functions<AllReducer>(TypeList<bool>()));
-  Add(ops.Get("Any"), {}, Functions<AnyReducer>(TypeList<bool>()));
+  Add<SumReducer>(ops, "Sum", NumericTypes()).Grad(SumGrad);
+  Add<MeanReducer>(ops, "Mean", NumericTypes()).Grad(MeanGrad);
+  Add<ProdReducer>(ops, "Prod", NumericTypes()).Grad(ProdGrad);
+  Add<MaxReducer>(ops, "Max", RealTypes()).Grad(MinOrMaxGrad);
+  Add<MinReducer>(ops, "Min", RealTypes()).Grad(MinOrMaxGrad);
+  // false is less than true.
+  Add<MinReducer>(ops, "All", TypeList<bool>());
+  Add<MaxReducer>(ops, "Any", TypeList<bool>());
 }
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/gradients.h"
 #include "core/kernel.h"
 #include "core/shape_inference.h"
 
@@ -15,12 +16,12 @@ struct ReductionPlan {
     int64_t size;
     int64_t stride;  // in the input, in elements
   };
-  std::vector<Dim> kept;     // outermost first
-  std::vector<Dim> reduced;  // outermost first
+  std::vector<Dim> kept;         // outermost first
+  std::vector<Dim> reduced;      // outermost first
   bool inner_is_reduced = true;  // whether the dimension of stride 1 is among `reduced`
-  int64_t num_kept = 1;      // elements of the output
-  int64_t num_reduced = 1;   // input elements for each of them
-  Shape shape;               // of the output
+  int64_t num_kept = 1;          // elements of the output
+  int64_t num_reduced = 1;       // input elements for each of them
+  Shape shape;                   // of the output
 };
 
 /// The axes in the tensor `axes` (int32 or int64, a scalar or a vector) made positive; each flag
@@ -32,6 +33,12 @@ ReductionPlan PlanReduction(const Shape& input, const std::vector<bool>& reduced
 
 /// Of an op with inputs (input, axes) and the attribute keep_dims.
 Status ReductionShape(ShapeContext& c);
+
+// Gradients of such ops.
+void SumGrad(GradContext& g);
+void MeanGrad(GradContext& g);
+void ProdGrad(GradContext& g);
+void MinOrMaxGrad(GradContext& g);
 
 /// Sums a tensor of any numeric dtype along the plan's axes.
 void SumAlong(DType type, const ReductionPlan& plan, const void* in, void* out);

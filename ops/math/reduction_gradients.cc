@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/math/reduction_gradients.h"
-
 #include <optional>
 
 #include "ops/composition.h"
@@ -16,26 +14,23 @@ std::optional<std::vector<bool>> StaticAxes(const Node& node) {
   const Attribute* value = axes.node->attrs().Find("value");
   const Tensor* tensor = value == nullptr ? nullptr : value->get_if<Tensor>();
   if (tensor == nullptr) return std::nullopt;
-  StatusOr<std::vector<bool>> reduced = ReducedAxes(*tensor, x.shape().rank());
-  if (!reduced.ok()) return std::nullopt;
-  return *std::move(reduced);
+  const auto reduced = ReducedAxes(*tensor, x.shape().rank());
+  return reduced.ok() ? std::optional(*reduced) : std::nullopt;
 }
 
 /// The shape of the node's input with 1 for each reduced axis, computed at run time.
 Output KeptShape(const Node& node) {
   const Output x_shape = ShapeOf(node.input(0));
   const Output rank = Size(x_shape);
-  const Output zero = Const(0), one = Const(1);
-  const Output all = Range(zero, rank, one);
+  const Output all = Range(0, rank, 1);
   Output axes = Cast(node.input(1), DType::kInt32);
-  axes = Reshape(FloorMod(AddV2(axes, rank), rank), {-1});
-  const Output ones = OnesLike(axes);
-  return DynamicStitch({all, axes}, {x_shape, ones});
+  axes = Reshape((axes + rank) % rank, {-1});
+  return DynamicStitch({all, axes}, {x_shape, OnesLike(axes)});
 }
 
 /// `y`, of the shape of the node's output, under a shape that broadcasts against the input's.
 Output Broadcastable(const Node& node, Output y) {
-  if (node.attrs().GetOr<bool>("keep_dims", false)) return y;
+  if (node.attrs().GetOr("keep_dims", false)) return y;
   const auto reduced = StaticAxes(node);
   if (!reduced) return Reshape(y, KeptShape(node));
   // Leading axes that are missing broadcast by themselves.
@@ -43,8 +38,7 @@ Output Broadcastable(const Node& node, Output y) {
   while (first_kept < reduced->size() && (*reduced)[first_kept]) ++first_kept;
   if (first_kept == reduced->size()) return y;
   for (size_t i = first_kept, position = 0; i < reduced->size(); ++i, ++position) {
-    if (!(*reduced)[i]) continue;
-    y = ExpandDims(y, position);
+    if ((*reduced)[i]) y = ExpandDims(y, position);
   }
   return y;
 }
@@ -55,10 +49,10 @@ std::optional<int64_t> StaticCount(const Node& node) {
   if (!reduced) return std::nullopt;
   const PartialShape& shape = Output(node.input(0)).shape();
   int64_t count = 1;
-  for (size_t i = 0; i < reduced->size(); ++i) {
+  for (int i = 0; i < shape.rank(); ++i) {
     if (!(*reduced)[i]) continue;
-    if (shape.dim(static_cast<int>(i)) < 0) return std::nullopt;
-    count *= shape.dim(static_cast<int>(i));
+    if (shape.dim(i) < 0) return std::nullopt;
+    count *= shape.dim(i);
   }
   return count;
 }
@@ -66,8 +60,7 @@ std::optional<int64_t> StaticCount(const Node& node) {
 }  // namespace
 
 void SumGrad(GradContext& g) {
-  const Output x = g.in(0);
-  g.dx(0) = BroadcastTo(Broadcastable(g.node(), g.dy(0)), ShapeVector(x));
+  g.dx(0) = BroadcastTo(Broadcastable(g.node(), g.dy(0)), ShapeVector(g.in(0)));
 }
 
 void MeanGrad(GradContext& g) {
@@ -77,9 +70,7 @@ void MeanGrad(GradContext& g) {
     count = Const(*known, {.dtype = x.dtype()});
   } else {
     const Output x_size = Size(x);
-    const Output y_size = Size(g.out(0));
-    const Output at_least_one = Maximum(y_size, 1);
-    count = Cast(FloorDiv(x_size, at_least_one), x.dtype());
+    count = Cast(FloorDiv(x_size, Maximum(Size(g.out(0)), 1)), x.dtype());
   }
   // Dividing the small gradient is cheaper than dividing the repeated one.
   const Output dy = RealDiv(g.dy(0), count);
@@ -91,7 +82,7 @@ void MinOrMaxGrad(GradContext& g) {
   const Output y = Broadcastable(g.node(), g.out(0));
   const Output chosen = Cast(Equal(y, x), x.dtype());
   const Output count = Sum(chosen, g.in(1), {.keep_dims = true});
-  g.dx(0) = Mul(RealDiv(chosen, count), Broadcastable(g.node(), g.dy(0)));
+  g.dx(0) = RealDiv(chosen, count) * Broadcastable(g.node(), g.dy(0));
 }
 
 void ProdGrad(GradContext& g) {
@@ -107,7 +98,7 @@ void ProdGrad(GradContext& g) {
   const Output single = Equal(zeros, 1);
   const Output others =
       SelectV2(is_zero, SelectV2(single, p, zero), SelectV2(none, RealDiv(p, nonzero), zero));
-  g.dx(0) = Mul(ConjugateOf(others), Broadcastable(g.node(), g.dy(0)));
+  g.dx(0) = ConjugateOf(others) * Broadcastable(g.node(), g.dy(0));
 }
 
 }  // namespace tenon

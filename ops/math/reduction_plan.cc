@@ -5,11 +5,23 @@
 #include "ops/math/reduction.h"
 
 namespace tenon {
+namespace {
+
+DimVector ReducedDims(absl::Span<const int64_t> dims, const std::vector<bool>& reduced,
+                      bool keep_dims) {
+  DimVector left;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (!reduced[i] || keep_dims) left.push_back(reduced[i] ? 1 : dims[i]);
+  }
+  return left;
+}
+
+}  // namespace
 
 StatusOr<std::vector<bool>> ReducedAxes(const Tensor& axes, int rank) {
   if (axes.rank() > 1) {
     return InvalidArgument("reduction axes must be a scalar or a vector, found shape ",
-                           axes.shape().ToString());
+                           axes.shape());
   }
   TENON_ASSIGN_OR_RETURN(const DimVector values, ReadIntegers(axes, "reduction axes"));
   std::vector<bool> reduced(rank, false);
@@ -29,17 +41,10 @@ StatusOr<std::vector<bool>> ReducedAxes(const Tensor& axes, int rank) {
 
 ReductionPlan PlanReduction(const Shape& input, const std::vector<bool>& reduced, bool keep_dims) {
   ReductionPlan plan;
-  DimVector shape;
+  plan.shape = Shape(ReducedDims(input.dims(), reduced, keep_dims));
   for (int i = 0; i < input.rank(); ++i) {
-    if (!reduced[i]) {
-      shape.push_back(input.dim(i));
-      plan.num_kept *= input.dim(i);
-    } else {
-      if (keep_dims) shape.push_back(1);
-      plan.num_reduced *= input.dim(i);
-    }
+    (reduced[i] ? plan.num_reduced : plan.num_kept) *= input.dim(i);
   }
-  plan.shape = Shape(shape);
   int64_t stride = 1;
   bool first = true, last_reduced = false;
   for (int i = input.rank() - 1; i >= 0; --i) {
@@ -62,24 +67,12 @@ ReductionPlan PlanReduction(const Shape& input, const std::vector<bool>& reduced
 
 Status ReductionShape(ShapeContext& c) {
   const PartialShape& input = c.input(0);
-  const bool keep_dims = c.attrs().GetOr<bool>("keep_dims", false);
+  const bool keep_dims = c.attrs().GetOr("keep_dims", false);
   const Tensor* axes = c.constant(1);
   if (!input.rank_known()) return OkStatus();
-  if (axes == nullptr) {
-    if (keep_dims) c.set_output(0, PartialShape::OfRank(input.rank()));
-    return OkStatus();
-  }
+  if (axes == nullptr) return keep_dims ? c.Return(PartialShape::OfRank(input.rank())) : OkStatus();
   TENON_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedAxes(*axes, input.rank()));
-  DimVector dims;
-  for (int i = 0; i < input.rank(); ++i) {
-    if (!reduced[i]) {
-      dims.push_back(input.dim(i));
-    } else if (keep_dims) {
-      dims.push_back(1);
-    }
-  }
-  c.set_output(0, PartialShape(absl::Span<const int64_t>(dims)));
-  return OkStatus();
+  return c.Return(PartialShape(ReducedDims(input.dims(), reduced, keep_dims)));
 }
 
 OffsetWalk::OffsetWalk(const ReductionPlan::Dim* dims, size_t count, int64_t start)

@@ -1,156 +1,142 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numbers>
 
+#include "core/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elementwise.h"
-#include "ops/math/register.h"
 #include "ops/math/vector_maths.h"
 
 namespace tenon {
 namespace {
 
 /// y' = dy * conj(derivative): what a gradient is for complex numbers too.
-Output Chain(Output dy, Output derivative) { return Mul(dy, ConjugateOf(derivative)); }
-Output OneLike(Output x) { return Const(1, {.dtype = x.dtype()}); }
+Output Chain(Output dy, Output derivative) { return dy * ConjugateOf(derivative); }
 
-// Opens the struct of a function of complex numbers whose maths has the op's name.
-#define TENON_FUNCTION_OP(NAME)                             \
-  struct NAME##Op {                                              \
-    static constexpr std::string_view kName = #NAME; \
-    using Types = FloatComplexTypes;                             \
-    static constexpr double kCost = 4;                           \
-    template <typename T>                                        \
-    TENON_HD static T Apply(T x) {                               \
-      return NAME(x);                                            \
-    }
-
-TENON_FUNCTION_OP(Exp)
-static constexpr auto kFloatLoop = &VectorExp;
-static Output Grad(Output, Output y, Output dy) { return Chain(dy, y); }
-};
-
-TENON_FUNCTION_OP(Expm1)
-static constexpr auto kFloatLoop = &VectorExpm1;
-static Output Grad(Output x, Output, Output dy) { return Chain(dy, Exp(x)); }
-};
-
-TENON_FUNCTION_OP(Log)
-static constexpr Domain kDomain{0.3, 2};
-static constexpr auto kFloatLoop = &VectorLog;
-static Output Grad(Output x, Output, Output dy) { return Chain(dy, Reciprocal(x)); }
-};
-
-TENON_FUNCTION_OP(Log1p)
-static constexpr Domain kDomain{-0.5, 2};
-static constexpr auto kFloatLoop = &VectorLog1p;
-static Output Grad(Output x, Output, Output dy) {
-  return Chain(dy, Reciprocal(AddV2(OneLike(x), x)));
-}
-};
-
-TENON_FUNCTION_OP(Sin)
-static constexpr auto kFloatLoop = &VectorSin;
-static Output Grad(Output x, Output, Output dy) { return Chain(dy, Cos(x)); }
-};
-
-TENON_FUNCTION_OP(Cos)
-static constexpr auto kFloatLoop = &VectorCos;
-static Output Grad(Output x, Output, Output dy) { return Neg(Chain(dy, Sin(x))); }
-};
-
-TENON_FUNCTION_OP(Tan)
-static constexpr Domain kDomain{-1, 1};
-static constexpr auto kFloatLoop = &VectorTan;
-static Output Grad(Output x, Output, Output dy) { return Chain(dy, Square(Reciprocal(Cos(x)))); }
-};
-
-TENON_FUNCTION_OP(Asin)
-static constexpr Domain kDomain{-0.8, 0.8};
-static Output Grad(Output x, Output, Output dy) {
-  return Chain(dy, Rsqrt(Sub(OneLike(x), Square(x))));
-}
-};
-
-TENON_FUNCTION_OP(Acos)
-static constexpr Domain kDomain{-0.8, 0.8};
-static Output Grad(Output x, Output, Output dy) {
-  return Neg(Chain(dy, Rsqrt(Sub(OneLike(x), Square(x)))));
-}
-};
-
-TENON_FUNCTION_OP(Atan)
-static Output Grad(Output x, Output, Output dy) {
-  return Chain(dy, Reciprocal(AddV2(OneLike(x), Square(x))));
-}
-};
-
-TENON_FUNCTION_OP(Sinh)
-static Output Grad(Output x, Output, Output dy) { return Chain(dy, Cosh(x)); }
-};
-
-TENON_FUNCTION_OP(Cosh)
-static Output Grad(Output x, Output, Output dy) { return Chain(dy, Sinh(x)); }
-};
-
-TENON_FUNCTION_OP(Asinh)
-static Output Grad(Output, Output y, Output dy) { return Chain(dy, Reciprocal(Cosh(y))); }
-};
-
-TENON_FUNCTION_OP(Acosh)
-static constexpr Domain kDomain{1.3, 3};
-static Output Grad(Output, Output y, Output dy) { return Chain(dy, Reciprocal(Sinh(y))); }
-};
-
-TENON_FUNCTION_OP(Atanh)
-static constexpr Domain kDomain{-0.8, 0.8};
-static Output Grad(Output x, Output, Output dy) {
-  return Chain(dy, Reciprocal(Sub(OneLike(x), Square(x))));
-}
-};
-
-TENON_FUNCTION_OP(Tanh)
-static constexpr auto kFloatLoop = &VectorTanh;
-static Output Grad(Output, Output y, Output dy) { return TanhGrad(y, dy); }
-};
-#undef TENON_FUNCTION_OP
-
-struct SigmoidOp {
-  static constexpr std::string_view kName = "Sigmoid";
-  using Types = FloatComplexTypes;
+/// Of complex numbers too.
+template <OpName kOpName>
+struct Function : Elementwise<kOpName, FloatComplexTypes> {
   static constexpr double kCost = 4;
+};
+
+struct ExpOp : Function<"Exp"> {
+  static constexpr auto kFloatLoop = &VectorExp;
+  TENON_HD static auto Apply(auto x) { return Exp(x); }
+  static Output Grad(Output, Output y, Output dy) { return Chain(dy, y); }
+};
+
+struct Expm1Op : Function<"Expm1"> {
+  static constexpr auto kFloatLoop = &VectorExpm1;
+  TENON_HD static auto Apply(auto x) { return Expm1(x); }
+  static Output Grad(Output x, Output, Output dy) { return Chain(dy, Exp(x)); }
+};
+
+struct LogOp : Function<"Log"> {
+  static constexpr Domain kDomain{0.3, 2};
+  static constexpr auto kFloatLoop = &VectorLog;
+  TENON_HD static auto Apply(auto x) { return Log(x); }
+  static Output Grad(Output x, Output, Output dy) { return Chain(dy, Reciprocal(x)); }
+};
+
+struct Log1pOp : Function<"Log1p"> {
+  static constexpr Domain kDomain{-0.5, 2};
+  static constexpr auto kFloatLoop = &VectorLog1p;
+  TENON_HD static auto Apply(auto x) { return Log1p(x); }
+  static Output Grad(Output x, Output, Output dy) { return Chain(dy, Reciprocal(1 + x)); }
+};
+
+struct SinOp : Function<"Sin"> {
+  static constexpr auto kFloatLoop = &VectorSin;
+  TENON_HD static auto Apply(auto x) { return Sin(x); }
+  static Output Grad(Output x, Output, Output dy) { return Chain(dy, Cos(x)); }
+};
+
+struct CosOp : Function<"Cos"> {
+  static constexpr auto kFloatLoop = &VectorCos;
+  TENON_HD static auto Apply(auto x) { return Cos(x); }
+  static Output Grad(Output x, Output, Output dy) { return -Chain(dy, Sin(x)); }
+};
+
+struct TanOp : Function<"Tan"> {
+  static constexpr Domain kDomain{-1, 1};
+  static constexpr auto kFloatLoop = &VectorTan;
+  TENON_HD static auto Apply(auto x) { return Tan(x); }
+  static Output Grad(Output x, Output, Output dy) { return Chain(dy, Square(Reciprocal(Cos(x)))); }
+};
+
+struct AsinOp : Function<"Asin"> {
+  static constexpr Domain kDomain{-0.8, 0.8};
+  TENON_HD static auto Apply(auto x) { return Asin(x); }
+  static Output Grad(Output x, Output, Output dy) { return Chain(dy, Rsqrt(1 - Square(x))); }
+};
+
+struct AcosOp : Function<"Acos"> {
+  static constexpr Domain kDomain{-0.8, 0.8};
+  TENON_HD static auto Apply(auto x) { return Acos(x); }
+  static Output Grad(Output x, Output, Output dy) { return -Chain(dy, Rsqrt(1 - Square(x))); }
+};
+
+struct AtanOp : Function<"Atan"> {
+  TENON_HD static auto Apply(auto x) { return Atan(x); }
+  static Output Grad(Output x, Output, Output dy) { return Chain(dy, Reciprocal(1 + Square(x))); }
+};
+
+struct SinhOp : Function<"Sinh"> {
+  TENON_HD static auto Apply(auto x) { return Sinh(x); }
+  static Output Grad(Output x, Output, Output dy) { return Chain(dy, Cosh(x)); }
+};
+
+struct CoshOp : Function<"Cosh"> {
+  TENON_HD static auto Apply(auto x) { return Cosh(x); }
+  static Output Grad(Output x, Output, Output dy) { return Chain(dy, Sinh(x)); }
+};
+
+struct AsinhOp : Function<"Asinh"> {
+  TENON_HD static auto Apply(auto x) { return Asinh(x); }
+  static Output Grad(Output, Output y, Output dy) { return Chain(dy, Reciprocal(Cosh(y))); }
+};
+
+struct AcoshOp : Function<"Acosh"> {
+  static constexpr Domain kDomain{1.3, 3};
+  TENON_HD static auto Apply(auto x) { return Acosh(x); }
+  static Output Grad(Output, Output y, Output dy) { return Chain(dy, Reciprocal(Sinh(y))); }
+};
+
+struct AtanhOp : Function<"Atanh"> {
+  static constexpr Domain kDomain{-0.8, 0.8};
+  TENON_HD static auto Apply(auto x) { return Atanh(x); }
+  static Output Grad(Output x, Output, Output dy) { return Chain(dy, Reciprocal(1 - Square(x))); }
+};
+
+struct TanhOp : Function<"Tanh"> {
+  static constexpr auto kFloatLoop = &VectorTanh;
+  TENON_HD static auto Apply(auto x) { return Tanh(x); }
+  static Output Grad(Output, Output y, Output dy) { return TanhGrad(y, dy); }
+};
+
+struct SigmoidOp : Function<"Sigmoid"> {
   static constexpr auto kFloatLoop = &VectorSigmoid;
-  template <typename T>
-  TENON_HD static T Apply(T x) {
-    return T(1) / (T(1) + Exp(-x));
+  TENON_HD static auto Apply(auto x) {
+    const decltype(x) one(1);
+    return one / (one + Exp(-x));
   }
   static Output Grad(Output, Output y, Output dy) { return SigmoidGrad(y, dy); }
 };
 
 /// dy * sign * 2 / sqrt(pi) * exp(-x^2)
 Output ErfDerivative(Output x, Output dy, double sign) {
-  return Mul(dy, Scaled(Exp(Neg(Square(x))), sign * 2 * std::numbers::inv_sqrtpi));
+  return dy * (sign * 2 * std::numbers::inv_sqrtpi * Exp(-Square(x)));
 }
 
-struct ErfOp {
-  static constexpr std::string_view kName = "Erf";
-  using Types = FloatTypes;
+struct ErfOp : Elementwise<"Erf", FloatTypes> {
   static constexpr double kCost = 4;
   static constexpr auto kFloatLoop = &VectorErf;
-  template <typename T>
-  TENON_HD static T Apply(T x) {
-    return Erf(x);
-  }
+  TENON_HD static auto Apply(auto x) { return Erf(x); }
   static Output Grad(Output x, Output, Output dy) { return ErfDerivative(x, dy, 1); }
 };
 
-struct ErfcOp {
-  static constexpr std::string_view kName = "Erfc";
-  using Types = FloatTypes;
+struct ErfcOp : Elementwise<"Erfc", FloatTypes> {
   static constexpr double kCost = 10;
-  template <typename T>
-  TENON_HD static T Apply(T x) {
-    return Erfc(x);
-  }
+  TENON_HD static auto Apply(auto x) { return Erfc(x); }
   static Output Grad(Output x, Output, Output dy) { return ErfDerivative(x, dy, -1); }
 };
 

@@ -1,35 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elementwise.h"
-#include "ops/math/register.h"
 
 namespace tenon {
 namespace {
 
-struct AbsOp {
-  static constexpr std::string_view kName = "Abs";
-  using Types = SignedTypes;
+struct AbsOp : Elementwise<"Abs", SignedTypes> {
   static constexpr Domain kDomain{0.3, 2};
-  template <typename T>
-  TENON_HD static T Apply(T x) {
-    return Abs(x);
-  }
-  static Output Grad(Output x, Output, Output dy) { return Mul(dy, Sign(x)); }
+  TENON_HD static auto Apply(auto x) { return Abs(x); }
+  static Output Grad(Output x, Output, Output dy) { return dy * Sign(x); }
 };
 
-struct NegOp {
-  static constexpr std::string_view kName = "Neg";
-  using Types = SignedComplexTypes;
-  template <typename T>
-  TENON_HD static T Apply(T x) {
-    return Negative(x);
-  }
-  static Output Grad(Output, Output, Output dy) { return Neg(dy); }
+struct NegOp : Elementwise<"Neg", SignedComplexTypes> {
+  TENON_HD static auto Apply(auto x) { return Negative(x); }
+  static Output Grad(Output, Output, Output dy) { return -dy; }
 };
 
-struct SignOp {
-  static constexpr std::string_view kName = "Sign";
-  using Types = SignedComplexTypes;
+struct SignOp : Elementwise<"Sign", SignedComplexTypes> {
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
   TENON_HD static T Apply(T x) {
@@ -45,49 +33,28 @@ struct SignOp {
   static Output Grad(Output x, Output, Output) { return ZerosLike(x); }
 };
 
-struct SquareOp {
-  static constexpr std::string_view kName = "Square";
-  using Types = NumericTypes;
-  template <typename T>
-  TENON_HD static T Apply(T x) {
-    return Times(x, x);
-  }
-  static Output Grad(Output x, Output, Output dy) { return Mul(dy, Scaled(ConjugateOf(x), 2)); }
+struct SquareOp : Elementwise<"Square", NumericTypes> {
+  TENON_HD static auto Apply(auto x) { return Times(x, x); }
+  static Output Grad(Output x, Output, Output dy) { return dy * (2 * ConjugateOf(x)); }
 };
 
-struct SqrtOp {
-  static constexpr std::string_view kName = "Sqrt";
-  using Types = FloatComplexTypes;
+struct SqrtOp : Elementwise<"Sqrt", FloatComplexTypes> {
   static constexpr Domain kDomain{0.3, 2};
-  template <typename T>
-  TENON_HD static T Apply(T x) {
-    return Sqrt(x);
-  }
+  TENON_HD static auto Apply(auto x) { return Sqrt(x); }
   static Output Grad(Output, Output y, Output dy) { return SqrtGrad(y, dy); }
 };
 
-struct RsqrtOp {
-  static constexpr std::string_view kName = "Rsqrt";
-  using Types = FloatComplexTypes;
+struct RsqrtOp : Elementwise<"Rsqrt", FloatComplexTypes> {
   static constexpr Domain kDomain{0.3, 2};
-  template <typename T>
-  TENON_HD static T Apply(T x) {
-    return T(1) / Sqrt(x);
-  }
+  TENON_HD static auto Apply(auto x) { return decltype(x)(1) / Sqrt(x); }
   static Output Grad(Output, Output y, Output dy) { return RsqrtGrad(y, dy); }
 };
 
-struct ReciprocalOp {
-  static constexpr std::string_view kName = "Reciprocal";
-  using Types = SignedComplexTypes;
+struct ReciprocalOp : Elementwise<"Reciprocal", SignedComplexTypes> {
   static constexpr Domain kDomain{0.3, 2};
   template <typename T>
   TENON_HD static T Apply(T x) {
-    if constexpr (std::is_integral_v<T>) {
-      return x == T(0) ? T(0) : T(1) / x;
-    } else {
-      return T(1) / x;
-    }
+    return std::is_integral_v<T> && x == T(0) ? T(0) : T(1) / x;
   }
   static Output Grad(Output, Output y, Output dy) { return ReciprocalGrad(y, dy); }
 };
@@ -97,86 +64,56 @@ struct InvOp : ReciprocalOp {
   static Output Grad(Output, Output y, Output dy) { return InvGrad(y, dy); }
 };
 
-struct ConjOp {
-  static constexpr std::string_view kName = "Conj";
-  using Types = ComplexTypes;
-  template <typename T>
-  TENON_HD static T Apply(T x) {
-    return Conjugate(x);
-  }
+struct ConjOp : Elementwise<"Conj", ComplexTypes> {
+  TENON_HD static auto Apply(auto x) { return Conjugate(x); }
   static Output Grad(Output, Output, Output dy) { return Conj(dy); }
 };
 
 // The steps below have gradient 0 wherever they have one, which TensorFlow states as none at all.
 
-#define TENON_ROUNDING_OP(NAME, TYPES, FUNCTION)            \
-  struct NAME##Op {                                              \
-    static constexpr std::string_view kName = #NAME; \
-    static constexpr bool kNotDifferentiable = true;             \
-    using Types = TYPES;                                         \
-    template <typename T>                                        \
-    TENON_HD static T Apply(T x) {                               \
-      return FUNCTION(x);                                        \
-    }                                                            \
-  };
-TENON_ROUNDING_OP(Floor, FloatTypes, Floor)
-TENON_ROUNDING_OP(Ceil, FloatTypes, Ceil)
-TENON_ROUNDING_OP(Round, SignedComplexTypes, RoundToEven)
-TENON_ROUNDING_OP(Rint, FloatTypes, RoundToEven)
-#undef TENON_ROUNDING_OP
-
-struct IsNanOp {
-  static constexpr std::string_view kName = "IsNan";
-  using Types = FloatTypes;
-  template <typename T>
-  TENON_HD static bool Apply(T x) {
-    return IsNan(x);
-  }
+struct FloorOp : Elementwise<"Floor", FloatTypes> {
+  TENON_HD static auto Apply(auto x) { return Floor(x); }
 };
 
-struct IsInfOp {
-  static constexpr std::string_view kName = "IsInf";
-  using Types = FloatTypes;
-  template <typename T>
-  TENON_HD static bool Apply(T x) {
-    return Abs(x) == std::numeric_limits<T>::infinity();
-  }
+struct CeilOp : Elementwise<"Ceil", FloatTypes> {
+  TENON_HD static auto Apply(auto x) { return Ceil(x); }
 };
 
-struct IsFiniteOp {
-  static constexpr std::string_view kName = "IsFinite";
-  using Types = FloatTypes;
-  template <typename T>
-  TENON_HD static bool Apply(T x) {
-    return Abs(x) < std::numeric_limits<T>::infinity();
-  }
+struct RoundOp : Elementwise<"Round", SignedComplexTypes> {
+  TENON_HD static auto Apply(auto x) { return RoundToEven(x); }
 };
 
-struct LogicalNotOp {
-  static constexpr std::string_view kName = "LogicalNot";
-  static constexpr bool kNotDifferentiable = true;
-  using Types = TypeList<bool>;
+struct RintOp : Elementwise<"Rint", FloatTypes> {
+  TENON_HD static auto Apply(auto x) { return RoundToEven(x); }
+};
+
+struct IsNanOp : Elementwise<"IsNan", FloatTypes> {
+  TENON_HD static bool Apply(auto x) { return IsNan(x); }
+};
+
+// Infinity minus itself is NaN.
+
+struct IsInfOp : Elementwise<"IsInf", FloatTypes> {
+  TENON_HD static bool Apply(auto x) { return !IsNan(x) && IsNan(x - x); }
+};
+
+struct IsFiniteOp : Elementwise<"IsFinite", FloatTypes> {
+  TENON_HD static bool Apply(auto x) { return !IsNan(x - x); }
+};
+
+struct LogicalNotOp : Elementwise<"LogicalNot", TypeList<bool>> {
   TENON_HD static bool Apply(bool x) { return !x; }
 };
 
-struct ZerosLikeOp {
-  static constexpr std::string_view kName = "ZerosLike";
-  static constexpr bool kNotDifferentiable = true;
-  using Types = decltype(ConcatTypes(PlainTypes(), TypeList<TString>()));
+struct ZerosLikeOp : Elementwise<"ZerosLike", PlainTypes, TypeList<TString>> {
   template <typename T>
   TENON_HD static T Apply(const T&) {
     return T{};
   }
 };
 
-struct OnesLikeOp {
-  static constexpr std::string_view kName = "OnesLike";
-  static constexpr bool kNotDifferentiable = true;
-  using Types = PlainTypes;
-  template <typename T>
-  TENON_HD static T Apply(T) {
-    return T(1);
-  }
+struct OnesLikeOp : Elementwise<"OnesLike", PlainTypes> {
+  TENON_HD static auto Apply(auto x) { return decltype(x)(1); }
 };
 
 }  // namespace

@@ -1,135 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernel.h"
-#include "ops/arguments.h"
+#include "core/op_registry.h"
 #include "ops/broadcast.h"
 #include "ops/composition.h"
+#include "ops/math/reduction.h"
 #include "ops/maths.h"
 #include "ops/nn/nn_ops.h"
-#include "ops/math/reduction.h"
-#include "ops/nn/register.h"
 
 namespace tenon {
 namespace {
 
-bool ChannelsFirst(const AttributeMap& attrs) {
-  return attrs.GetOr<std::string>("data_format", "NHWC") == "NCHW";
+int ChannelAxis(std::string_view data_format, int rank) {
+  return data_format == "NCHW" ? 1 : rank - 1;
 }
 
-int ChannelAxis(bool channels_first, int rank) { return channels_first ? 1 : rank - 1; }
+std::string DataFormat(const AttributeMap& attrs) {
+  return attrs.GetOr<std::string>("data_format", "NHWC");
+}
 
-class BiasAddCpu final : public Kernel {
- public:
-  explicit BiasAddCpu(KernelConstruction& c)
-      : Kernel(c), channels_first_(ChannelsFirst(c.attrs())) {}
-
-  Status Compute(KernelContext& ctx) const override {
-    const Tensor &x = ctx.input(0), &bias = ctx.input(1);
-    if (x.rank() < 2) {
-      return InvalidArgument("Input tensor must be at least 2D: ", x.shape().ToString());
-    }
-    if (bias.rank() != 1) {
-      return InvalidArgument("Biases must be 1D: ", bias.shape().ToString());
-    }
-    const int axis = ChannelAxis(channels_first_, x.rank());
-    if (bias.dim(0) != x.dim(axis)) {
-      return InvalidArgument("Must provide as many biases as the channel dimension of the input "
-                             "tensor: ", bias.shape().ToString(), " vs. ", x.dim(axis), " in ",
-                             x.shape().ToString());
-    }
-    Shape along = bias.shape();
-    for (int i = axis + 1; i < x.rank(); ++i) along = along.WithInsertedDim(along.rank(), 1);
-    const Shape* const shapes[] = {&x.shape(), &along};
-    TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(shapes));
-    const void* in = x.raw_data();
-    TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, x.shape()));
-    Dispatch(x.dtype(), NumericTypes(), [&](auto zero) {
-      using T = decltype(zero);
-      using C = ComputeType<T>;
-      const int64_t step = plan.inner().strides[1];
-      const T* b = bias.data<T>();
-      ForEachRun(plan, 0.3, [&](const int64_t* from, int64_t begin, int64_t n) {
-        const T* p = static_cast<const T*>(in) + from[0];
-        const T* q = b + from[1];
-        T* out = y->data<T>() + begin;
-        if (step == 0) {
-          const C addend = static_cast<C>(*q);
-          TENON_SIMD
-          for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(Plus(static_cast<C>(p[i]), addend));
-        } else {
-          TENON_SIMD
-          for (int64_t i = 0; i < n; ++i) {
-            out[i] = static_cast<T>(Plus(static_cast<C>(p[i]), static_cast<C>(q[i])));
-          }
-        }
-      });
+Status BiasAddKernel(KernelContext& ctx, const std::string& data_format) {
+  const Tensor &x = ctx.input(0), &bias = ctx.input(1);
+  if (x.rank() < 2) return InvalidArgument("Input tensor must be at least 2D: ", x.shape());
+  if (bias.rank() != 1) return InvalidArgument("Biases must be 1D: ", bias.shape());
+  const int axis = ChannelAxis(data_format, x.rank());
+  if (bias.dim(0) != x.dim(axis)) {
+    return InvalidArgument(
+        "Must provide as many biases as the channel dimension of the input tensor: ", bias.shape(),
+        " vs. ", x.dim(axis), " in ", x.shape());
+  }
+  const Shape along(Concat(bias.shape().dims(), DimVector(x.rank() - axis - 1, 1)));
+  const Shape* const shapes[] = {&x.shape(), &along};
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(shapes));
+  const void* in = x.raw_data();
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, x.shape()));
+  Dispatch(x.dtype(), NumericTypes(), [&]<typename T>(T) {
+    using C = ComputeType<T>;
+    const auto sum = [](T p, C addend) { return static_cast<T>(Plus(static_cast<C>(p), addend)); };
+    const int64_t step = plan.inner().strides[1];
+    const T* b = bias.data<T>();
+    ForEachRun(plan, 0.3, [&](const int64_t* from, int64_t begin, int64_t n) {
+      const T* p = static_cast<const T*>(in) + from[0];
+      const T* q = b + from[1];
+      T* out = y->data<T>() + begin;
+      if (step == 0) {
+        const C addend = static_cast<C>(*q);
+        TENON_SIMD
+        for (int64_t i = 0; i < n; ++i) out[i] = sum(p[i], addend);
+      } else {
+        TENON_SIMD
+        for (int64_t i = 0; i < n; ++i) out[i] = sum(p[i], static_cast<C>(q[i]));
+      }
     });
-    return OkStatus();
-  }
+  });
+  return OkStatus();
+}
 
- private:
-  const bool channels_first_;
-};
+Status BiasAddV1Kernel(KernelContext& ctx) { return BiasAddKernel(ctx, "NHWC"); }
 
-class BiasAddGradCpu final : public Kernel {
- public:
-  explicit BiasAddGradCpu(KernelConstruction& c)
-      : Kernel(c), channels_first_(ChannelsFirst(c.attrs())) {}
-
-  Status Compute(KernelContext& ctx) const override {
-    const Tensor& dy = ctx.input(0);
-    if (dy.rank() < 2) {
-      return InvalidArgument("Input tensor must be at least 2D: ", dy.shape().ToString());
-    }
-    std::vector<bool> reduced(dy.rank(), true);
-    reduced[ChannelAxis(channels_first_, dy.rank())] = false;
-    const ReductionPlan plan = PlanReduction(dy.shape(), reduced, false);
-    TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, plan.shape));
-    SumAlong(dy.dtype(), plan, dy.raw_data(), y->raw_data());
-    return OkStatus();
-  }
-
- private:
-  const bool channels_first_;
-};
+Status BiasAddGradKernel(KernelContext& ctx, const std::string& data_format) {
+  const Tensor& dy = ctx.input(0);
+  if (dy.rank() < 2) return InvalidArgument("Input tensor must be at least 2D: ", dy.shape());
+  std::vector<bool> reduced(dy.rank(), true);
+  reduced[ChannelAxis(data_format, dy.rank())] = false;
+  const ReductionPlan plan = PlanReduction(dy.shape(), reduced, false);
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, plan.shape));
+  SumAlong(dy.dtype(), plan, dy.raw_data(), y->raw_data());
+  return OkStatus();
+}
 
 Status BiasAddShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape x, c.WithRankAtLeast(0, 2));
   TENON_ASSIGN_OR_RETURN(const PartialShape bias, c.WithRank(1, 1));
   if (!x.rank_known()) return OkStatus();
-  const int axis = ChannelAxis(ChannelsFirst(c.attrs()), x.rank());
-  if (bias.dim(0) >= 0 && x.dim(axis) >= 0 && bias.dim(0) != x.dim(axis)) {
-    return InvalidArgument("Must provide as many biases as channels: ", bias.ToString(), " vs. ",
-                           x.ToString());
-  }
-  DimVector dims(x.dims().begin(), x.dims().end());
-  if (dims[axis] < 0) dims[axis] = bias.dim(0);
-  c.set_output(0, PartialShape(absl::Span<const int64_t>(dims)));
-  return OkStatus();
+  const int axis = ChannelAxis(DataFormat(c.attrs()), x.rank());
+  const auto channels = PartialShape{x.dim(axis)}.MergeWith(bias);
+  if (channels.ok()) return c.Return(x.WithDim(axis, channels->dim(0)));
+  return InvalidArgument("Must provide as many biases as channels: ", bias, " vs. ", x);
 }
 
 Status BiasAddGradShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape dy, c.WithRankAtLeast(0, 2));
-  const int64_t channels =
-      dy.rank_known() ? dy.dim(ChannelAxis(ChannelsFirst(c.attrs()), dy.rank())) : -1;
-  c.set_output(0, PartialShape{channels});
-  return OkStatus();
+  return c.Return(PartialShape{dy.dim(ChannelAxis(DataFormat(c.attrs()), dy.rank()))});
 }
 
 void GradOfBiasAdd(GradContext& g) {
   g.dx(0) = g.dy(0);
-  g.dx(1) = BiasAddGrad(g.dy(0), {.data_format = g.Attr<std::string>("data_format", "NHWC")});
+  g.dx(1) = BiasAddGrad(g.dy(0), {.data_format = DataFormat(g.node().attrs())});
 }
 
 /// The sums over all but the channels spread the gradient of each channel.
 void GradOfBiasAddGrad(GradContext& g) {
   const Output x = g.in(0);
   Output dy = g.dy(0);
-  if (ChannelsFirst(g.node().attrs())) {
+  if (DataFormat(g.node().attrs()) == "NCHW") {
     // [C] as [C, 1, ..., 1]: Shape(x) with all but its second entry replaced.
-    const Output shape = ShapeOf(x);
-    const Output trailing = Slice(OnesLike(shape), {2}, {-1});
-    const Output along = ConcatV2({{-1}, trailing}, 0);
-    dy = Reshape(dy, along);
+    const Output trailing = Slice(OnesLike(ShapeOf(x)), {2}, {-1});
+    dy = Reshape(dy, ConcatV2({{-1}, trailing}, 0));
   }
   g.dx(0) = BroadcastTo(dy, ShapeVector(x));
 }
@@ -137,17 +102,18 @@ void GradOfBiasAddGrad(GradContext& g) {
 }  // namespace
 
 void RegisterBiasAdd(OpRegistry& ops) {
-  const KernelOptions numeric = {{{"T", DTypesOf(NumericTypes())}}, {}};
+  const KernelOptions numeric = {.types = {{"T", DTypesOf(NumericTypes())}}};
+  const KernelOptions with_format = {.types = numeric.types, .attrs = {"data_format"}};
   const AttributeMap first = {{"data_format", "NCHW"}};
-  ops.Get("BiasAdd")
-      .Shape(BiasAddShape).Kernel<BiasAddCpu>(kCpu, numeric).Grad(GradOfBiasAdd)
+  ops.Add("BiasAdd", BiasAddShape, BiasAddKernel, with_format)
+      .Grad(GradOfBiasAdd)
       .Example({Shape{2, 3}, Shape{3}})
       .Example({Shape{2, 3, 2, 2}, Shape{3}}, first);
-  ops.Get("BiasAddV1")
-      .Shape(BiasAddShape).Kernel<BiasAddCpu>(kCpu, numeric).Grad(GradOfBiasAdd)
+  ops.Add("BiasAddV1", BiasAddShape, BiasAddV1Kernel, numeric)
+      .Grad(GradOfBiasAdd)
       .Example({Shape{2, 3}, Shape{3}});
-  ops.Get("BiasAddGrad")
-      .Shape(BiasAddGradShape).Kernel<BiasAddGradCpu>(kCpu, numeric).Grad(GradOfBiasAddGrad)
+  ops.Add("BiasAddGrad", BiasAddGradShape, BiasAddGradKernel, with_format)
+      .Grad(GradOfBiasAddGrad)
       .Example({Shape{4, 3}})
       .Example({Shape{2, 3, 2, 2}}, first);
 }

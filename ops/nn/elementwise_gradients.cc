@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elementwise.h"
 #include "ops/nn/nn_ops.h"
-#include "ops/nn/register.h"
 #include "ops/nn/selu.h"
 
 // The ops that gradients of elementwise ops are made of. Some take (y, dy), where y is the result
@@ -11,78 +11,68 @@
 namespace tenon {
 namespace {
 
-struct OfResult {
+template <OpName kOpName>
+struct OfResult : Elementwise<kOpName, FloatComplexTypes> {
   static constexpr bool kSameShape = true;
-  using Types = FloatComplexTypes;
 };
 
-struct SigmoidGradOp : OfResult {
-  static constexpr std::string_view kName = "SigmoidGrad";
+struct SigmoidGradOp : OfResult<"SigmoidGrad"> {
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
     return dy * y * (T(1) - y);
   }
-  static void Grad(Output y, Output dy, Output, Output dz, Output* d_y, Output* d_dy) {
+  static GradientPair Grad(Output y, Output dy, Output, Output dz) {
     // dz * dy * (1 - 2 y)
-    const Output product = Mul(dz, dy);
-    *d_y = Sub(product, Mul(Scaled(product, 2), y));
-    *d_dy = SigmoidGrad(y, dz);
+    const Output product = dz * dy;
+    return {product - 2 * product * y, SigmoidGrad(y, dz)};
   }
 };
 
-struct TanhGradOp : OfResult {
-  static constexpr std::string_view kName = "TanhGrad";
+struct TanhGradOp : OfResult<"TanhGrad"> {
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
     return dy * (T(1) - y * y);
   }
-  static void Grad(Output y, Output dy, Output, Output dz, Output* d_y, Output* d_dy) {
-    *d_y = Mul(Mul(Scaled(dz, -2), dy), y);
-    *d_dy = TanhGrad(y, dz);
+  static GradientPair Grad(Output y, Output dy, Output, Output dz) {
+    return {-2 * dz * dy * y, TanhGrad(y, dz)};
   }
 };
 
 // Of the next ones a gradient of 0 gives 0 also where the derivative is infinite.
 
-struct SqrtGradOp : OfResult {
-  static constexpr std::string_view kName = "SqrtGrad";
+struct SqrtGradOp : OfResult<"SqrtGrad"> {
   static constexpr Domain kDomain{0.5, 2};
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
     return dy == T(0) ? T(0) : T(0.5) * dy / Conjugate(y);
   }
-  static void Grad(Output y, Output, Output z, Output dz, Output* d_y, Output* d_dy) {
-    const Output ratio = RealDiv(dz, y);
-    *d_y = Mul(Neg(ConjugateOf(ratio)), z);
-    *d_dy = Scaled(ratio, 0.5);
+  static GradientPair Grad(Output y, Output, Output z, Output dz) {
+    const Output ratio = dz / y;
+    return {-ConjugateOf(ratio) * z, 0.5 * ratio};
   }
 };
 
-struct RsqrtGradOp : OfResult {
-  static constexpr std::string_view kName = "RsqrtGrad";
+struct RsqrtGradOp : OfResult<"RsqrtGrad"> {
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
     const T c = Conjugate(y);
     return dy == T(0) ? T(0) : T(-0.5) * (dy * c) * (c * c);
   }
-  static void Grad(Output y, Output dy, Output, Output dz, Output* d_y, Output* d_dy) {
+  static GradientPair Grad(Output y, Output dy, Output, Output dz) {
     const Output c = ConjugateOf(y);
-    *d_y = Mul(Mul(Scaled(ConjugateOf(dz), -1.5), dy), Square(c));
-    *d_dy = RsqrtGrad(c, dz);
+    return {-1.5 * ConjugateOf(dz) * dy * Square(c), RsqrtGrad(c, dz)};
   }
 };
 
-struct ReciprocalGradOp : OfResult {
-  static constexpr std::string_view kName = "ReciprocalGrad";
+struct ReciprocalGradOp : OfResult<"ReciprocalGrad"> {
   template <typename T>
   TENON_HD static T Apply(T y, T dy) {
     const T c = Conjugate(y);
     return dy == T(0) ? T(0) : -dy * c * c;
   }
-  static void Grad(Output y, Output dy, Output, Output dz, Output* d_y, Output* d_dy) {
+  static GradientPair Grad(Output y, Output dy, Output, Output dz) {
     const Output c = ConjugateOf(y);
-    *d_y = Mul(Mul(Scaled(ConjugateOf(dz), -2), dy), c);
-    *d_dy = ReciprocalGrad(c, dz);
+    return {-2 * ConjugateOf(dz) * dy * c, ReciprocalGrad(c, dz)};
   }
 };
 
@@ -90,90 +80,65 @@ struct InvGradOp : ReciprocalGradOp {
   static constexpr std::string_view kName = "InvGrad";
 };
 
-struct OfActivation {
+template <OpName kOpName, typename SomeTypes = FloatTypes>
+struct OfActivation : Elementwise<kOpName, SomeTypes> {
   static constexpr bool kSameShape = true;
-  using Types = FloatTypes;
 };
 
-struct ReluGradOp : OfActivation {
-  static constexpr std::string_view kName = "ReluGrad";
-  using Types = RealTypes;
+struct ReluGradOp : OfActivation<"ReluGrad", RealTypes> {
   static constexpr Domain kDomain{0.3, 2};
-  template <typename T>
-  TENON_HD static T Apply(T dy, T x) {
-    return dy * T(x > T(0) ? 1 : 0);
-  }
-  static void Grad(Output, Output x, Output, Output dz, Output* d_dy, Output* dx) {
-    *d_dy = ReluGrad(dz, x);
-    *dx = ZerosLike(x);
+  TENON_HD static auto Apply(auto dy, auto x) { return dy * (x > 0 ? 1 : 0); }
+  static GradientPair Grad(Output, Output x, Output, Output dz) {
+    return {ReluGrad(dz, x), ZerosLike(x)};
   }
 };
 
-struct Relu6GradOp : OfActivation {
-  static constexpr std::string_view kName = "Relu6Grad";
-  using Types = RealTypes;
+struct Relu6GradOp : OfActivation<"Relu6Grad", RealTypes> {
   static constexpr Domain kDomain{0.3, 2};
-  template <typename T>
-  TENON_HD static T Apply(T dy, T x) {
-    return dy * T(x > T(0) && x < T(6) ? 1 : 0);
-  }
-  static void Grad(Output, Output x, Output, Output dz, Output* d_dy, Output* dx) {
-    *d_dy = Relu6Grad(dz, x);
-    *dx = ZerosLike(x);
+  TENON_HD static auto Apply(auto dy, auto x) { return dy * (x > 0 && x < 6 ? 1 : 0); }
+  static GradientPair Grad(Output, Output x, Output, Output dz) {
+    return {Relu6Grad(dz, x), ZerosLike(x)};
   }
 };
 
 /// Where y is below 0 the gradient op multiplies by (y + constant), so its derivative by y is dy.
 Output GradOfEluLike(Output dy, Output y, Output dz) {
   const Output zeros = ZerosLike(y);
-  return SelectV2(Less(y, zeros), Mul(dz, dy), zeros);
+  return SelectV2(y < zeros, dz * dy, zeros);
 }
 
-struct EluGradOp : OfActivation {
-  static constexpr std::string_view kName = "EluGrad";
-  template <typename T>
-  TENON_HD static T Apply(T dy, T y) {
-    return y < T(0) ? dy * (y + T(1)) : dy;
-  }
-  static void Grad(Output dy, Output y, Output, Output dz, Output* d_dy, Output* d_y) {
-    *d_dy = EluGrad(dz, y);
-    *d_y = GradOfEluLike(dy, y, dz);
+struct EluGradOp : OfActivation<"EluGrad"> {
+  TENON_HD static auto Apply(auto dy, auto y) { return y < 0 ? dy * (y + 1) : dy; }
+  static GradientPair Grad(Output dy, Output y, Output, Output dz) {
+    return {EluGrad(dz, y), GradOfEluLike(dy, y, dz)};
   }
 };
 
-struct SeluGradOp : OfActivation {
-  static constexpr std::string_view kName = "SeluGrad";
+struct SeluGradOp : OfActivation<"SeluGrad"> {
   template <typename T>
   TENON_HD static T Apply(T dy, T y) {
     return y < T(0) ? dy * (y + T(kSeluScaleAlpha)) : dy * T(kSeluScale);
   }
-  static void Grad(Output dy, Output y, Output, Output dz, Output* d_dy, Output* d_y) {
-    *d_dy = SeluGrad(dz, y);
-    *d_y = GradOfEluLike(dy, y, dz);
+  static GradientPair Grad(Output dy, Output y, Output, Output dz) {
+    return {SeluGrad(dz, y), GradOfEluLike(dy, y, dz)};
   }
 };
 
-struct SoftplusGradOp : OfActivation {
-  static constexpr std::string_view kName = "SoftplusGrad";
+struct SoftplusGradOp : OfActivation<"SoftplusGrad"> {
   static constexpr double kCost = 4;
-  template <typename T>
-  TENON_HD static T Apply(T dy, T x) {
-    return dy / (T(1) + Exp(-x));
-  }
-  static void Grad(Output dy, Output x, Output, Output dz, Output* d_dy, Output* dx) {
-    *d_dy = SoftplusGrad(dz, x);
+  TENON_HD static auto Apply(auto dy, auto x) { return dy / (1 + Exp(-x)); }
+  static GradientPair Grad(Output dy, Output x, Output, Output dz) {
+    const Output d_dy = SoftplusGrad(dz, x);
     // sigmoid'(x) = 1 / (exp(-x) + 2 + exp(x))
-    const Output sum = AddV2(AddV2(Exp(Neg(x)), 2), Exp(x));
-    *dx = RealDiv(Mul(dz, dy), sum);
+    const Output sum = Exp(-x) + 2 + Exp(x);
+    return {d_dy, dz * dy / sum};
   }
 };
 
 /// TensorFlow has no second derivative of it.
-struct SoftsignGradOp : OfActivation {
-  static constexpr std::string_view kName = "SoftsignGrad";
-  template <typename T>
-  TENON_HD static T Apply(T dy, T x) {
-    const T d = T(1) + Abs(x);
+struct SoftsignGradOp : OfActivation<"SoftsignGrad"> {
+  TENON_HD static auto Apply(auto dy, auto x) {
+    const auto d = 1 + Abs(x);
     return dy / (d * d);
   }
 };

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <atomic>
-#include <vector>
-
 #include "core/counted_memory.h"
-#include "core/kernel.h"
+#include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
 #include "ops/broadcast.h"
 #include "ops/broadcast_gradient.h"
 #include "ops/composition.h"
 #include "ops/nn/nn_ops.h"
-#include "ops/nn/register.h"
 #include "ops/nn/softmax_rows.h"
 
 namespace tenon {
@@ -47,25 +43,25 @@ C CrossEntropyRow(C* x, const C* labels, C* scratch, int64_t n) {
   return static_cast<C>(loss);
 }
 
-Status SoftmaxCrossEntropyCpu(KernelContext& ctx) {
+Status SoftmaxCrossEntropyKernel(KernelContext& ctx) {
   const Tensor &logits = ctx.input(0), &labels = ctx.input(1);
   const Shape* const shapes[] = {&logits.shape(), &labels.shape()};
   const StatusOr<BroadcastPlan> plan = PlanBroadcast(shapes);
   if (!plan.ok()) {
-    return InvalidArgument("logits and labels must be broadcastable: logits_size=",
-                           logits.shape().ToString(), " labels_size=", labels.shape().ToString());
+    return InvalidArgument("logits and labels must be broadcastable: logits_size=", logits.shape(),
+                           " labels_size=", labels.shape());
   }
   const Shape& shape = plan->shape;
   if (shape.rank() != 2) {
-    return InvalidArgument("logits and labels must be either 2-dimensional, or broadcasted to be "
-                           "2-dimensional, found ", logits.shape().ToString(), " and ",
-                           labels.shape().ToString());
+    return InvalidArgument(
+        "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional, "
+        "found ",
+        logits.shape(), " and ", labels.shape());
   }
   const int64_t rows = shape.dim(0), n = shape.dim(1);
   TENON_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, Shape{rows}));
   TENON_ASSIGN_OR_RETURN(Tensor * backprop, ctx.AllocateOutput(1, shape));
-  Dispatch(logits.dtype(), FloatTypes(), [&](auto zero) {
-    using T = decltype(zero);
+  Dispatch(logits.dtype(), FloatTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     T* l = loss->data<T>();
     if (n == 0) {
@@ -87,20 +83,17 @@ Status SoftmaxCrossEntropyCpu(KernelContext& ctx) {
   return OkStatus();
 }
 
-template <typename T, typename Label>
-void SparseRows(const Tensor& logits, const Tensor& labels, Tensor* loss, Tensor* backprop) {
+template <typename T>
+void SparseRows(const Tensor& logits, const IndexVector& labels, Tensor* loss, Tensor* backprop) {
   using C = ComputeType<T>;
   const int64_t rows = logits.dim(0), n = logits.dim(1);
-  const T* in = logits.data<T>();
   ParallelFor(rows, kLossNs * static_cast<double>(n) + 30, [&](int64_t begin, int64_t end) {
     CountedVector<C> buffer(2 * n);
     C *x = buffer.data(), *e = x + n;
     for (int64_t r = begin; r < end; ++r) {
-      const int64_t label = static_cast<int64_t>(labels.data<Label>()[r]);
-      for (int64_t i = 0; i < n; ++i) x[i] = static_cast<C>(in[r * n + i]);
-      const C max = RowMax(x, n);
-      const C sum = RowExp(x, max, e, n);
-      const C scale = C(1) / sum;
+      const int64_t label = labels[r];
+      ReadRow<T>(logits, r, x, n);
+      const C max = RowMax(x, n), sum = RowExp(x, max, e, n), scale = 1 / sum;
       loss->data<T>()[r] = static_cast<T>(std::log(sum) - (x[label] - max));
       T* out = backprop->data<T>() + r * n;
       for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(e[i] * scale - C(i == label));
@@ -108,19 +101,20 @@ void SparseRows(const Tensor& logits, const Tensor& labels, Tensor* loss, Tensor
   });
 }
 
-Status SparseCrossEntropyCpu(KernelContext& ctx) {
+Status SparseCrossEntropyKernel(KernelContext& ctx) {
   const Tensor &logits = ctx.input(0), &labels = ctx.input(1);
   if (logits.rank() != 2) {
-    return InvalidArgument("logits must be 2-D, but got shape ", logits.shape().ToString());
+    return InvalidArgument("logits must be 2-D, but got shape ", logits.shape());
   }
   if (labels.rank() != 1 || labels.dim(0) != logits.dim(0)) {
     return InvalidArgument(
-        "logits and labels must have the same first dimension, got logits shape ",
-        logits.shape().ToString(), " and labels shape ", labels.shape().ToString());
+        "logits and labels must have the same first dimension, got logits shape ", logits.shape(),
+        " and labels shape ", labels.shape());
   }
   const int64_t classes = logits.dim(1);
-  if (classes == 0) return InvalidArgument("Must have at least one class, but got logits shape ",
-                                           logits.shape().ToString());
+  if (classes == 0) {
+    return InvalidArgument("Must have at least one class, but got logits shape ", logits.shape());
+  }
   TENON_ASSIGN_OR_RETURN(const IndexVector values, ReadIndices(labels, "labels"));
   for (const int64_t v : values) {
     if (v >= 0 && v < classes) continue;
@@ -130,32 +124,29 @@ Status SparseCrossEntropyCpu(KernelContext& ctx) {
   }
   TENON_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, labels.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * backprop, ctx.AllocateOutput(1, logits.shape()));
-  Dispatch(logits.dtype(), FloatTypes(), [&](auto zero) {
-    using T = decltype(zero);
-    if (labels.dtype() == DType::kInt32) {
-      SparseRows<T, int32_t>(logits, labels, loss, backprop);
-    } else {
-      SparseRows<T, int64_t>(logits, labels, loss, backprop);
-    }
-  });
+  Dispatch(logits.dtype(), FloatTypes(),
+           [&]<typename T>(T) { SparseRows<T>(logits, values, loss, backprop); });
   return OkStatus();
 }
 
 Status CrossEntropyShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(PartialShape both, BroadcastShapes(c.input(0), c.input(1)));
   TENON_ASSIGN_OR_RETURN(both, both.MergeWith(PartialShape::OfRank(2)));
-  c.set_output(0, PartialShape{both.dim(0)});
   c.set_output(1, both);
-  return OkStatus();
+  return c.Return(both.Part(0, 1));
+}
+
+/// The shape of input 1, a vector with an element for each row of input 0.
+StatusOr<PartialShape> PerRow(const ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape rows, c.WithRank(0, 2));
+  TENON_ASSIGN_OR_RETURN(const PartialShape vector, c.WithRank(1, 1));
+  return vector.MergeWith(rows.Part(0, 1));
 }
 
 Status SparseCrossEntropyShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape logits, c.WithRank(0, 2));
-  TENON_ASSIGN_OR_RETURN(PartialShape labels, c.WithRank(1, 1));
-  TENON_ASSIGN_OR_RETURN(labels, labels.MergeWith(PartialShape{logits.dim(0)}));
-  c.set_output(0, labels);
-  c.set_output(1, PartialShape{labels.dim(0), logits.dim(1)});
-  return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const PartialShape labels, PerRow(c));
+  c.set_output(1, PartialShape{labels.dim(0), c.input(0).dim(1)});
+  return c.Return(labels);
 }
 
 Output Column(Output x) { return ExpandDims(x, -1); }
@@ -164,12 +155,12 @@ Output Column(Output x) { return ExpandDims(x, -1); }
 /// has as many classes as backprop.
 Output GradByLogits(const GradContext& g, Output logits) {
   Output sum;
-  if (g.dy(0)) sum = Mul(Column(g.dy(0)), g.out(1));
-  if (g.dy(1)) {
+  if (g.dy(0).exists()) sum = Column(g.dy(0)) * g.out(1);
+  if (g.dy(1).exists()) {
     const Output softmax = Softmax(logits);
-    const Output inner = Sum(Mul(g.dy(1), softmax), {-1}, {.keep_dims = true});
-    const Output second = Mul(Sub(g.dy(1), inner), softmax);
-    sum = sum ? AddV2(sum, second) : second;
+    const Output inner = Sum(g.dy(1) * softmax, {-1}, {.keep_dims = true});
+    const Output second = (g.dy(1) - inner) * softmax;
+    sum = sum.exists() ? sum + second : second;
   }
   return sum;
 }
@@ -179,32 +170,28 @@ Output GradByLogits(const GradContext& g, Output logits) {
 Output LogitsOfAllClasses(const GradContext& g) {
   const Output logits = g.in(0);
   const PartialShape& shape = logits.shape();
-  const bool has_all = shape.rank() > 0 && shape.dim(shape.rank() - 1) != 1 &&
-                       shape.dim(shape.rank() - 1) != PartialShape::kUnknownDim;
-  if (has_all) return logits;
+  const int64_t classes = shape.rank() > 0 ? shape.dim(shape.rank() - 1) : 1;
+  if (classes != 1 && classes != PartialShape::kUnknownDim) return logits;
   return BroadcastTo(logits, ShapeVector(g.out(1)));
 }
 
 void SoftmaxCrossEntropyGrad(GradContext& g) {
   const Output logits = LogitsOfAllClasses(g);
   g.dx(0) = GradByLogits(g, logits);
-  if (g.dy(0)) g.dx(1) = Mul(Column(g.dy(0)), Neg(LogSoftmax(logits)));
+  if (g.dy(0).exists()) g.dx(1) = Column(g.dy(0)) * -LogSoftmax(logits);
   SumToOperands(g.in(0), g.in(1), &g.dx(0), &g.dx(1));
 }
 
-void SparseCrossEntropyGrad(GradContext& g) { g.dx(0) = GradByLogits(g, g.in(0)); }
-
 // --- InTopK ---
 
-Status InTopKRows(KernelContext& ctx, int64_t k) {
+Status InTopKKernel(KernelContext& ctx, int64_t k) {
   const Tensor &predictions = ctx.input(0), &targets = ctx.input(1);
   if (predictions.rank() != 2) {
-    return InvalidArgument("predictions must be 2-dimensional, found ",
-                           predictions.shape().ToString());
+    return InvalidArgument("predictions must be 2-dimensional, found ", predictions.shape());
   }
   if (targets.rank() != 1 || targets.dim(0) != predictions.dim(0)) {
     return InvalidArgument("First dimension of predictions ", predictions.dim(0),
-                           " must match length of targets ", targets.shape().ToString());
+                           " must match length of targets ", targets.shape());
   }
   TENON_ASSIGN_OR_RETURN(const IndexVector wanted, ReadIndices(targets, "targets"));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, targets.shape()));
@@ -226,49 +213,33 @@ Status InTopKRows(KernelContext& ctx, int64_t k) {
   return OkStatus();
 }
 
-class InTopKCpu final : public Kernel {
- public:
-  explicit InTopKCpu(KernelConstruction& c) : Kernel(c), k_(c.Attr<int64_t>("k")) {}
-  Status Compute(KernelContext& ctx) const override { return InTopKRows(ctx, k_); }
-
- private:
-  const int64_t k_;
-};
-
-Status InTopKV2Cpu(KernelContext& ctx) {
+Status InTopKV2Kernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const int64_t k, ReadInteger(ctx.input(2), "k"));
-  return InTopKRows(ctx, k);
+  return InTopKKernel(ctx, k);
 }
 
-Status InTopKShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape predictions, c.WithRank(0, 2));
-  TENON_ASSIGN_OR_RETURN(PartialShape targets, c.WithRank(1, 1));
-  TENON_ASSIGN_OR_RETURN(targets, targets.MergeWith(PartialShape{predictions.dim(0)}));
-  c.set_output(0, std::move(targets));
-  return OkStatus();
-}
+Status InTopKShape(ShapeContext& c) { return c.Return(PerRow(c)); }
 
 }  // namespace
 
 void RegisterLosses(OpRegistry& ops) {
-  ops.Get("SoftmaxCrossEntropyWithLogits")
-      .Shape(CrossEntropyShape).Kernel(kCpu, SoftmaxCrossEntropyCpu).Grad(SoftmaxCrossEntropyGrad)
+  const Tensor label = Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5});
+  ops.Add("SoftmaxCrossEntropyWithLogits", CrossEntropyShape, SoftmaxCrossEntropyKernel)
+      .Grad(SoftmaxCrossEntropyGrad)
       .Example({Shape{2, 3}, Tensor::Of<double>({2, 3}, {0.2, 0.3, 0.5, 0, 1, 0})})
-      .Example({Shape{2, 3}, Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5})})
-      .Example({Shape{2, 1}, Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5})})
-      .Example({Shape{}, Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5})})
+      .Example({Shape{2, 3}, label})
+      .Example({Shape{2, 1}, label})
+      .Example({Shape{}, label})
       .Example({Shape{2, 3}, Tensor::Of<float>({2, 3}, {0.2f, 0.3f, 0.5f, 0, 1, 0})});
-  ops.Get("SparseSoftmaxCrossEntropyWithLogits")
-      .Shape(SparseCrossEntropyShape).Kernel(kCpu, SparseCrossEntropyCpu)
-      .Grad(SparseCrossEntropyGrad)
+  ops.Add("SparseSoftmaxCrossEntropyWithLogits", SparseCrossEntropyShape, SparseCrossEntropyKernel)
+      .Grad([](GradContext& g) { g.dx(0) = GradByLogits(g, g.in(0)); })
       .Example({Shape{2, 3}, Tensor::Vector<int64_t>({2, 0})})
       .Example({Shape{2, 3}, Tensor::Vector<int32_t>({1, 1})});
-  ops.Get("InTopK")
-      .Shape(InTopKShape).Kernel<InTopKCpu>(kCpu)
-      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({2, 0})}, {{"k", 1}});
-  ops.Get("InTopKV2")
-      .Shape(InTopKShape).Kernel(kCpu, InTopKV2Cpu, {{}, {"k"}})
-      .Example({Shape{2, 3}, Tensor::Vector<int32_t>({2, 0}), Tensor::Scalar<int32_t>(1)});
+  const Tensor targets = Tensor::Vector<int32_t>({2, 0});
+  ops.Add("InTopK", InTopKShape, InTopKKernel, {.attrs = {"k"}})
+      .Example({Shape{2, 3}, targets}, {{"k", 1}});
+  ops.Add("InTopKV2", InTopKShape, InTopKV2Kernel)
+      .Example({Shape{2, 3}, targets, Tensor::Scalar<int32_t>(1)});
 }
 
 }  // namespace tenon

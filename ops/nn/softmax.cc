@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vector>
-
 #include "core/counted_memory.h"
-#include "core/kernel.h"
+#include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/composition.h"
 #include "ops/nn/nn_ops.h"
-#include "ops/nn/register.h"
 #include "ops/nn/softmax_rows.h"
 
 namespace tenon {
@@ -52,48 +49,39 @@ void Rows(bool logarithm, const T* x, T* y, int64_t rows, int64_t n) {
 }
 
 template <bool kLogarithm>
-Status SoftmaxCpu(KernelContext& ctx) {
+Status SoftmaxKernel(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
-  if (x.rank() < 1) {
-    return InvalidArgument("logits must have >= 1 dimension, got ", x.shape().ToString());
-  }
+  if (x.rank() < 1) return InvalidArgument("logits must have >= 1 dimension, got ", x.shape());
   const void* in = x.raw_data();
   const int64_t n = x.dim(x.rank() - 1), total = x.num_elements();
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, x.shape()));
   if (total == 0) return OkStatus();
-  Dispatch(x.dtype(), FloatTypes(), [&](auto zero) {
-    using T = decltype(zero);
+  Dispatch(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     Rows(kLogarithm, static_cast<const T*>(in), y->data<T>(), total / n, n);
   });
   return OkStatus();
 }
 
-Status AtLeastVector(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.WithRankAtLeast(0, 1));
-  c.set_output(0, std::move(shape));
-  return OkStatus();
-}
+Status AtLeastVector(ShapeContext& c) { return c.Return(c.WithRankAtLeast(0, 1)); }
 
 void SoftmaxGrad(GradContext& g) {
-  // (dy - sum(dy * y)) * y
-  const Output y(&g.node()), dy = g.dy(0);
-  g.dx(0) = Mul(Sub(dy, Sum(Mul(dy, y), {-1}, {.keep_dims = true})), y);
+  const Output y = g.out(0), dy = g.dy(0);
+  g.dx(0) = (dy - Sum(dy * y, {-1}, {.keep_dims = true})) * y;
 }
 
 void LogSoftmaxGrad(GradContext& g) {
   const Output softmax = Exp(g.out(0)), dy = g.dy(0);
-  g.dx(0) = Sub(dy, Mul(Sum(dy, {-1}, {.keep_dims = true}), softmax));
+  g.dx(0) = dy - Sum(dy, {-1}, {.keep_dims = true}) * softmax;
 }
 
 }  // namespace
 
 void RegisterSoftmax(OpRegistry& ops) {
-  ops.Get("Softmax")
-      .Shape(AtLeastVector).Kernel(kCpu, SoftmaxCpu<false>).Grad(SoftmaxGrad)
-      .Example({Shape{2, 3}}).Example({Shape{2, 3, 4}}).Example({Shape{5}});
-  ops.Get("LogSoftmax")
-      .Shape(AtLeastVector).Kernel(kCpu, SoftmaxCpu<true>).Grad(LogSoftmaxGrad)
-      .Example({Shape{2, 3}}).Example({Shape{2, 3, 4}}).Example({Shape{5}});
+  ops.Add("Softmax", AtLeastVector, SoftmaxKernel<false>).Grad(SoftmaxGrad);
+  ops.Add("LogSoftmax", AtLeastVector, SoftmaxKernel<true>).Grad(LogSoftmaxGrad);
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    ops.Get(op).Example({Shape{2, 3}}).Example({Shape{2, 3, 4}}).Example({Shape{5}});
+  }
 }
 
 }  // namespace tenon

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "ops/maths.h"
 #include "ops/math/vector_maths.h"
+#include "ops/maths.h"
 
 // The numerics that softmax and the losses share, for one row of C = float or double. Everything is
 // relative to the row's maximum, so that no exponential overflows.

@@ -3,156 +3,157 @@
 // Bit-identical to TensorFlow's: the order in which words are used, the single precision steps and
 // glibc's logf, sinf and cosf all matter. This file must not be compiled with a vector library or
 // relaxed floating point.
-#include "ops/random/random_ops.h"
-
+#include <array>
 #include <bit>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <random>
 
 #include "core/counted_memory.h"
 #include "core/interruption.h"
 #include "core/mutex.h"
+#include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
-#include "ops/random/philox.h"
-#include "ops/random/register.h"
+#include "ops/maths.h"
 
 namespace tenon {
 namespace {
 
+/// Philox-4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
+/// 2011): each value of a 128-bit counter gives a block of four words, so any place of the stream
+/// is reached at once. Seeded as TensorFlow's random ops are: `seed` is the key, `seed2` the
+/// counter's high half.
+class Philox {
+ public:
+  using Block = std::array<uint32_t, 4>;
+
+  Philox(uint64_t seed, uint64_t seed2) : key_(seed), low_(0), high_(seed2) {}
+
+  /// The next block.
+  Block Next() {
+    const Block block = Generate();
+    Skip(1);
+    return block;
+  }
+  /// Passes over `blocks` blocks.
+  void Skip(uint64_t blocks) {
+    low_ += blocks;
+    if (low_ < blocks) ++high_;
+  }
+
+ private:
+  Block Generate() const {
+    constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
+    constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
+    constexpr int kRounds = 10;
+    Block c = {static_cast<uint32_t>(low_), static_cast<uint32_t>(low_ >> 32),
+               static_cast<uint32_t>(high_), static_cast<uint32_t>(high_ >> 32)};
+    uint32_t k0 = static_cast<uint32_t>(key_), k1 = static_cast<uint32_t>(key_ >> 32);
+    for (int round = 0; round < kRounds; ++round) {
+      const uint64_t p0 = uint64_t{kMultiplier0} * c[0], p1 = uint64_t{kMultiplier1} * c[2];
+      c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+           static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+      k0 += kWeyl0;
+      k1 += kWeyl1;
+    }
+    return c;
+  }
+
+  uint64_t key_;
+  uint64_t low_;
+  uint64_t high_;
+};
+
 /// Blocks that TensorFlow sets aside for each output, of which a run uses few.
 constexpr uint64_t kReservedPerOutput = 256;
 
-float UniformFloat(uint32_t x) { return std::bit_cast<float>((x & 0x7fffff) | 127u << 23) - 1.0f; }
+template <typename T>
+T UniformOf(uint32_t x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return std::bit_cast<float>((x & 0x7fffff) | 127u << 23) - 1.0f;
+  } else if constexpr (std::is_same_v<T, Half>) {
+    return Half(Half::FromBits(static_cast<uint16_t>((x & 0x3ff) | 15 << 10)) - 1.0f);
+  } else {
+    return BFloat16(BFloat16::FromBits(static_cast<uint16_t>((x & 0x7f) | 127 << 7)) - 1.0f);
+  }
+}
 
-double UniformDouble(uint32_t a, uint32_t b) {
+double UniformOf(uint32_t a, uint32_t b) {
   return std::bit_cast<double>(uint64_t{1023} << 52 | uint64_t{a & 0xfffff} << 32 | b) - 1.0;
 }
 
-/// Box and Muller's two normal values from two uniform ones.
-void NormalPair(uint32_t a, uint32_t b, float* out) {
-  const float u = std::max(UniformFloat(a), 1.0e-7f);
-  const auto v = static_cast<float>(2 * std::numbers::pi * UniformFloat(b));
-  const float r = std::sqrt(-2.0f * std::log(u));
-  out[0] = std::sin(v) * r;
-  out[1] = std::cos(v) * r;
+/// The uniform values that one block gives.
+template <typename T>
+auto Uniform(const Philox::Block& x) {
+  if constexpr (std::is_same_v<T, double>) {
+    return std::array{UniformOf(x[0], x[1]), UniformOf(x[2], x[3])};
+  } else {
+    return std::array{UniformOf<T>(x[0]), UniformOf<T>(x[1]), UniformOf<T>(x[2]),
+                      UniformOf<T>(x[3])};
+  }
 }
 
-void NormalPair(const uint32_t* x, double* out) {
-  const double u = std::max(UniformDouble(x[0], x[1]), 1.0e-7);
-  const double v = 2 * std::numbers::pi * UniformDouble(x[2], x[3]);
-  const double r = std::sqrt(-2.0 * std::log(u));
-  out[0] = std::sin(v) * r;
-  out[1] = std::cos(v) * r;
+/// Box and Muller's two normal values from each two uniform ones.
+template <typename C>
+auto Normal(const Philox::Block& x) {
+  auto values = Uniform<C>(x);
+  for (size_t i = 0; i < values.size(); i += 2) {
+    const C u = std::max(values[i], C(1.0e-7));
+    const C v = static_cast<C>(2 * std::numbers::pi * values[i + 1]);
+    const C r = std::sqrt(C(-2) * std::log(u));
+    values[i] = std::sin(v) * r;
+    values[i + 1] = std::cos(v) * r;
+  }
+  return values;
 }
 
-/// Each distribution turns the stream into elements: kPerBlock of them from one block.
-template <typename T>
-struct Uniform {
-  static constexpr int kPerBlock = 4;
-  static void Fill(const Philox::Block& x, T* out) {
-    for (int i = 0; i < 4; ++i) {
-      if constexpr (std::is_same_v<T, float>) {
-        out[i] = UniformFloat(x[i]);
-      } else if constexpr (std::is_same_v<T, Half>) {
-        const auto bits = static_cast<uint16_t>((x[i] & 0x3ff) | 15 << 10);
-        out[i] = Half(Half::FromBits(bits) - 1.0f);
-      } else {
-        const auto bits = static_cast<uint16_t>((x[i] & 0x7f) | 127 << 7);
-        out[i] = BFloat16(BFloat16::FromBits(bits) - 1.0f);
-      }
-    }
-  }
-};
-template <>
-struct Uniform<double> {
-  static constexpr int kPerBlock = 2;
-  static void Fill(const Philox::Block& x, double* out) {
-    out[0] = UniformDouble(x[0], x[1]);
-    out[1] = UniformDouble(x[2], x[3]);
-  }
-};
-
-template <typename T>
-struct Normal {
-  static constexpr int kPerBlock = 4;
-  static void Fill(const Philox::Block& x, T* out) {
-    float values[4];
-    NormalPair(x[0], x[1], values);
-    NormalPair(x[2], x[3], values + 2);
-    for (int i = 0; i < 4; ++i) out[i] = static_cast<T>(values[i]);
-  }
-};
-template <>
-struct Normal<double> {
-  static constexpr int kPerBlock = 2;
-  static void Fill(const Philox::Block& x, double* out) { NormalPair(x.data(), out); }
-};
-
-template <typename Distribution, typename T>
+/// The values that `kDistribution` makes of one block after the other.
+template <auto kDistribution, typename T>
 void FillFrom(Philox stream, absl::Span<T> out) {
-  constexpr size_t kPerBlock = Distribution::kPerBlock;
-  T values[kPerBlock];
+  constexpr size_t kPerBlock = std::tuple_size_v<decltype(kDistribution(Philox::Block()))>;
   for (size_t i = 0; i < out.size(); i += kPerBlock) {
     if (i % kStepsBetweenLooks == 0 && Interrupted()) return;
-    Distribution::Fill(stream.Next(), values);
-    std::copy_n(values, std::min(kPerBlock, out.size() - i), out.begin() + i);
+    const auto values = kDistribution(stream.Next());
+    const size_t count = std::min(kPerBlock, out.size() - i);
+    for (size_t k = 0; k < count; ++k) out[i + k] = static_cast<T>(values[k]);
   }
 }
 
 /// Groups of outputs restart at fixed places, since how many words one takes is not known before.
 template <typename T>
 void FillTruncated(const Philox& base, absl::Span<T> out) {
-  constexpr bool kDouble = std::is_same_v<T, double>;
-  constexpr size_t kGroup = kDouble ? 2 : 4;
+  constexpr size_t kGroup = std::is_same_v<T, double> ? 2 : 4;
   constexpr double kLimit = 2;
   for (size_t g = 0; g * kGroup < out.size(); ++g) {
     if (g % kStepsBetweenLooks == 0 && Interrupted()) return;
     Philox stream = base;
-    stream.Skip(g * (kDouble ? kReservedPerOutput / 2 : kReservedPerOutput));
-    const size_t wanted = std::min(kGroup, out.size() - g * kGroup);
-    size_t found = 0;
-    const auto keep = [&](auto value) {
-      if (found < wanted && std::abs(value) < kLimit) {
-        out[g * kGroup + found++] = static_cast<T>(value);
-      }
-    };
-    while (found < wanted) {
-      const Philox::Block x = stream.Next();
-      if constexpr (kDouble) {
-        double pair[2];
-        NormalPair(x.data(), pair);
-        keep(pair[0]);
-        keep(pair[1]);
-      } else {
-        for (const int i : {0, 2}) {
-          float pair[2];
-          NormalPair(x[i], x[i + 1], pair);
-          keep(pair[0]);
-          keep(pair[1]);
-        }
+    stream.Skip(g * kReservedPerOutput * kGroup / 4);
+    const size_t end = std::min((g + 1) * kGroup, out.size());
+    for (size_t i = g * kGroup; i < end;) {
+      for (const auto value : Normal<ComputeType<T>>(stream.Next())) {
+        if (i < end && std::abs(value) < kLimit) out[i++] = static_cast<T>(value);
       }
     }
   }
 }
 
-/// What the random kernels share: the stream, which goes on from run to run.
-class RandomKernel : public Kernel {
+/// The stream of a random kernel, which goes on from run to run.
+class Stream : public KernelState {
  public:
-  explicit RandomKernel(KernelConstruction& c) : Kernel(c), stream_(MakeStream(c)) {}
+  explicit Stream(KernelConstruction& c) : next_(FromSeeds(c)) {}
 
- protected:
-  /// The stream's present place; passes over `blocks` for the runs to come.
+  /// The present place; passes over `blocks` for the runs to come.
   Philox Reserve(uint64_t blocks) const {
     MutexLock lock(mu_);
-    const Philox stream = stream_;
-    stream_.Skip(blocks);
-    return stream;
+    const Philox place = next_;
+    next_.Skip(blocks);
+    return place;
   }
 
  private:
-  static Philox MakeStream(KernelConstruction& c) {
+  static Philox FromSeeds(KernelConstruction& c) {
     auto seed = static_cast<uint64_t>(c.Attr<int64_t>("seed"));
     auto seed2 = static_cast<uint64_t>(c.Attr<int64_t>("seed2"));
     if (seed == 0 && seed2 == 0) {
@@ -164,127 +165,97 @@ class RandomKernel : public Kernel {
   }
 
   mutable Mutex mu_;
-  mutable Philox stream_ ABSL_GUARDED_BY(mu_);
+  mutable Philox next_ ABSL_GUARDED_BY(mu_);
 };
 
 enum class Kind { kUniform, kNormal, kTruncated };
 
 template <Kind kind>
-class RandomFloats final : public RandomKernel {
- public:
-  using RandomKernel::RandomKernel;
-  Status Compute(KernelContext& ctx) const override {
-    TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
-    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-    const Philox stream = Reserve(kReservedPerOutput * shape.num_elements());
-    const bool known = Dispatch(out->dtype(), FloatTypes(), [&](auto zero) {
-      using T = decltype(zero);
-      if constexpr (kind == Kind::kUniform) FillFrom<Uniform<T>>(stream, out->flat<T>());
-      if constexpr (kind == Kind::kNormal) FillFrom<Normal<T>>(stream, out->flat<T>());
-      if constexpr (kind == Kind::kTruncated) FillTruncated(stream, out->flat<T>());
-    });
-    return known ? OkStatus() : Unimplemented("random values of ", ToString(out->dtype()));
-  }
-};
+Status RandomFloatsKernel(KernelContext& ctx, const Stream& stream) {
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  const Philox place = stream.Reserve(kReservedPerOutput * shape.num_elements());
+  const bool known = Dispatch(out->dtype(), FloatTypes(), [&]<typename T>(T) {
+    if constexpr (kind == Kind::kUniform) FillFrom<Uniform<T>>(place, out->flat<T>());
+    if constexpr (kind == Kind::kNormal) FillFrom<Normal<ComputeType<T>>>(place, out->flat<T>());
+    if constexpr (kind == Kind::kTruncated) FillTruncated(place, out->flat<T>());
+  });
+  return known ? OkStatus() : Unimplemented("random values of ", out->dtype());
+}
 
-class RandomInts final : public RandomKernel {
- public:
-  using RandomKernel::RandomKernel;
-  Status Compute(KernelContext& ctx) const override {
-    TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
-    for (const int i : {1, 2}) {
-      if (ctx.input(i).rank() != 0) {
-        return InvalidArgument(i == 1 ? "minval" : "maxval", " must be a scalar, found shape ",
-                               ctx.input(i).shape().ToString());
-      }
+template <typename T, typename U>
+Status FillInts(const KernelContext& ctx, const Stream& stream, absl::Span<T> values) {
+  const T low = ctx.input(1).scalar<T>(), high = ctx.input(2).scalar<T>();
+  if (low >= high) return InvalidArgument("Need minval < maxval, got ", low, " >= ", high);
+  const U range = static_cast<U>(high) - static_cast<U>(low);
+  Philox place = stream.Reserve(kReservedPerOutput * values.size());
+  constexpr size_t kPerBlock = sizeof(T) == 4 ? 4 : 2;
+  for (size_t i = 0; i < values.size(); i += kPerBlock) {
+    if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
+    const Philox::Block x = place.Next();
+    for (size_t k = 0; k < kPerBlock && i + k < values.size(); ++k) {
+      U word = x[k];
+      if constexpr (sizeof(T) == 8) word = x[2 * k] | U{x[2 * k + 1]} << 32;
+      values[i + k] = static_cast<T>(static_cast<U>(low) + word % range);
     }
-    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-    if (shape.num_elements() == 0) return OkStatus();
-    if (out->dtype() == DType::kInt32) return Fill<int32_t, uint32_t>(ctx, out);
-    return Fill<int64_t, uint64_t>(ctx, out);
   }
-
- private:
-  template <typename T, typename U>
-  Status Fill(KernelContext& ctx, Tensor* out) const {
-    const T low = ctx.input(1).scalar<T>(), high = ctx.input(2).scalar<T>();
-    if (low >= high) {
-      return InvalidArgument("Need minval < maxval, got ", low, " >= ", high);
-    }
-    const U range = static_cast<U>(high) - static_cast<U>(low);
-    Philox stream = Reserve(kReservedPerOutput * out->num_elements());
-    absl::Span<T> values = out->flat<T>();
-    constexpr size_t kPerBlock = sizeof(T) == 4 ? 4 : 2;
-    for (size_t i = 0; i < values.size(); i += kPerBlock) {
-      if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-      const Philox::Block x = stream.Next();
-      for (size_t k = 0; k < kPerBlock && i + k < values.size(); ++k) {
-        U word = x[k];
-        if constexpr (sizeof(T) == 8) word = x[2 * k] | U{x[2 * k + 1]} << 32;
-        values[i + k] = static_cast<T>(static_cast<U>(low) + word % range);
-      }
-    }
-    return OkStatus();
-  }
-};
-
-class Shuffle final : public RandomKernel {
- public:
-  using RandomKernel::RandomKernel;
-  Status Compute(KernelContext& ctx) const override {
-    const Tensor& in = ctx.input(0);
-    const int64_t rows = in.rank() == 0 ? 0 : in.dim(0);
-    if (rows <= 1 || in.num_elements() == 0) {
-      ctx.set_output(0, in);
-      return OkStatus();
-    }
-    CountedVector<int64_t> order(rows);
-    for (int64_t i = 0; i < rows; ++i) order[i] = i;
-    Philox stream = Reserve((rows - 1 + 3) / 4);
-    Philox::Block x{};
-    for (int64_t i = 0; i < rows - 1; ++i) {
-      if (i % kStepsBetweenLooks == 0 && Interrupted()) return OkStatus();
-      if (i % 4 == 0) x = stream.Next();
-      std::swap(order[i], order[i + x[i % 4] % static_cast<uint64_t>(rows - i)]);
-    }
-    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-    const int64_t row = in.num_elements() / rows;
-    for (int64_t i = 0; i < rows; ++i) {
-      if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-      CopyElements(in.dtype(), ElementAt(in, order[i] * row), ElementAt(*out, i * row), row);
-    }
-    return OkStatus();
-  }
-};
-
-Status ShapeFromInput(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.ConstantShape(0));
-  c.set_output(0, std::move(shape));
   return OkStatus();
 }
 
+Status RandomIntsKernel(KernelContext& ctx, const Stream& stream) {
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
+  for (const int i : {1, 2}) {
+    if (ctx.input(i).rank() == 0) continue;
+    return InvalidArgument(i == 1 ? "minval" : "maxval", " must be a scalar, found shape ",
+                           ctx.input(i).shape());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  if (shape.num_elements() == 0) return OkStatus();
+  if (out->dtype() == DType::kInt32) {
+    return FillInts<int32_t, uint32_t>(ctx, stream, out->flat<int32_t>());
+  }
+  return FillInts<int64_t, uint64_t>(ctx, stream, out->flat<int64_t>());
+}
+
+Status ShuffleKernel(KernelContext& ctx, const Stream& stream) {
+  const Tensor& in = ctx.input(0);
+  const int64_t rows = in.rank() == 0 ? 0 : in.dim(0);
+  if (rows <= 1 || in.num_elements() == 0) return ctx.Return(in);
+  CountedVector<int64_t> order(rows);
+  std::iota(order.begin(), order.end(), 0);
+  Philox place = stream.Reserve((rows - 1 + 3) / 4);
+  Philox::Block x{};
+  for (int64_t i = 0; i < rows - 1; ++i) {
+    if (i % kStepsBetweenLooks == 0 && Interrupted()) return OkStatus();
+    if (i % 4 == 0) x = place.Next();
+    std::swap(order[i], order[i + x[i % 4] % static_cast<uint64_t>(rows - i)]);
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  const int64_t row = in.num_elements() / rows;
+  for (int64_t i = 0; i < rows; ++i) {
+    if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
+    CopyElements(in, order[i] * row, out, i * row, row);
+  }
+  return OkStatus();
+}
+
+Status ShapeFromInput(ShapeContext& c) { return c.Return(c.ConstantShape(0)); }
+
 }  // namespace
 
-void RegisterRandomKernels(OpRegistry& ops) {
+void RegisterSamples(OpRegistry& ops) {
   const Tensor shape = Tensor::Vector({2, 3});
   const AttributeMap seeds = {{"seed", 1}, {"seed2", 2}};
   const AttributeMap floats = {{"seed", 1}, {"seed2", 2}, {"dtype", DType::kFloat}};
-  for (const char* op : {"RandomUniform", "RandomStandardNormal", "TruncatedNormal"}) {
-    ops.Get(op).Shape(ShapeFromInput).NotDifferentiable().Example({shape}, floats);
-  }
-  ops.Get("RandomUniform").Kernel<RandomFloats<Kind::kUniform>>(kCpu);
-  ops.Get("RandomStandardNormal").Kernel<RandomFloats<Kind::kNormal>>(kCpu);
-  ops.Get("TruncatedNormal").Kernel<RandomFloats<Kind::kTruncated>>(kCpu);
-  ops.Get("RandomUniformInt")
-      .Shape(ShapeFromInput)
-      .Kernel<RandomInts>(kCpu)
-      .NotDifferentiable()
+  ops.Add("RandomUniform", ShapeFromInput, RandomFloatsKernel<Kind::kUniform>)
+      .Example({shape}, floats);
+  ops.Add("RandomStandardNormal", ShapeFromInput, RandomFloatsKernel<Kind::kNormal>)
+      .Example({shape}, floats);
+  ops.Add("TruncatedNormal", ShapeFromInput, RandomFloatsKernel<Kind::kTruncated>)
+      .Example({shape}, floats);
+  ops.Add("RandomUniformInt", ShapeFromInput, RandomIntsKernel)
       .Example({shape, Tensor::Scalar(-3), Tensor::Scalar(5)}, seeds);
-  ops.Get("RandomShuffle")
-      .Shape(UnchangedShape)
-      .Kernel<Shuffle>(kCpu)
-      .NotDifferentiable()
-      .Example({Shape{4, 2}}, seeds);
+  ops.Add("RandomShuffle", UnchangedShape, ShuffleKernel).Example({Shape{4, 2}}, seeds);
 }
 
 }  // namespace tenon

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/arguments.h"
-#include "ops/state/register.h"
-#include "ops/state/state_ops.h"
-#include "ops/training/training_ops.h"
+#include "core/op_registry.h"
 #include "ops/state/variable_update.h"
 #include "ops/state/variables.h"
 
@@ -25,28 +22,23 @@ class ScatterUpdateKernel final : public Kernel {
   VariableInput variable_;
 };
 
-KernelOptions OptionsOf(Update update, std::string_view attr) {
-  if (update == Update::kSet) return {};
-  return {.types = {{std::string(attr), DTypesOf(NumericTypes())}}};
-}
-
 template <Update kUpdate>
 void AddScatter(OpRegistry& ops, std::string_view name) {
-  OpBuilder op = ops.Get(StrCat("Scatter", name));
-  op.Shape(UnchangedShape)
-      .Kernel<ScatterUpdateKernel<kUpdate>>(kCpu, OptionsOf(kUpdate, "T"))
-      .NoExample("needs a variable; scatter_update_ops_test covers it");
-  if (kUpdate != Update::kSet) op.NotDifferentiable();
-  ops.Get(StrCat("ResourceScatter", name))
-      .Shape(NoOutputShape)
-      .Kernel<ScatterUpdateKernel<kUpdate>>(kCpu, OptionsOf(kUpdate, "dtype"))
-      .NoExample("needs a variable; scatter_update_ops_test covers it");
+  for (const bool resource : {false, true}) {
+    KernelOptions options;
+    if (kUpdate != Update::kAssign) {
+      options.types = {{resource ? "dtype" : "T", DTypesOf(NumericTypes())}};
+    }
+    ops.Add<ScatterUpdateKernel<kUpdate>>(StrCat(resource ? "ResourceScatter" : "Scatter", name),
+                                          resource ? NoOutputShape : UnchangedShape, options)
+        .NoExample("needs a variable; scatter_update_ops_test covers it");
+  }
 }
 
 }  // namespace
 
 void RegisterScatterUpdateOps(OpRegistry& ops) {
-  AddScatter<Update::kSet>(ops, "Update");
+  AddScatter<Update::kAssign>(ops, "Update");
   AddScatter<Update::kAdd>(ops, "Add");
   AddScatter<Update::kSubtract>(ops, "Sub");
 }

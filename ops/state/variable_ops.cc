@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 
-#include "ops/arguments.h"
-#include "ops/inline_kernel.h"
-#include "ops/state/register.h"
-#include "ops/state/state_ops.h"
-#include "ops/training/training_ops.h"
+#include "core/op_registry.h"
 #include "ops/state/variable_update.h"
 #include "ops/state/variables.h"
 
@@ -13,8 +9,9 @@ namespace tenon {
 namespace {
 
 /// Finds or makes the variable at its first run, and again when something has been removed from the
-/// store, so that nobody goes on with a variable that no longer exists. References are borrowed from
-/// this kernel, which therefore keeps every variable that it has ever given, the old ones empty.
+/// store, so that nobody goes on with a variable that no longer exists. References are borrowed
+/// from this kernel, which therefore keeps every variable that it has ever given, the old ones
+/// empty.
 class VariableKernel final : public Kernel {
  public:
   explicit VariableKernel(KernelConstruction& c)
@@ -25,8 +22,7 @@ class VariableKernel final : public Kernel {
         shape_(c.Attr<PartialShape>("shape")) {}
 
   Status Compute(KernelContext& ctx) const override {
-    const bool known =
-        removals_.load(std::memory_order_acquire) == ctx.resources().removals();
+    const bool known = removals_.load(std::memory_order_acquire) == ctx.resources().removals();
     VariableResource* variable = known ? ready_.load(std::memory_order_acquire) : nullptr;
     if (variable == nullptr) {
       TENON_ASSIGN_OR_RETURN(variable, Find(ctx.resources()));
@@ -47,9 +43,8 @@ class VariableKernel final : public Kernel {
                              return std::make_shared<RefVariable>(dtype_, shape_, name());
                            }));
     if (found->dtype() != dtype_ || !found->shape().IsCompatibleWith(shape_)) {
-      return InvalidArgument("Trying to share variable ", key, ", but specified ", ToString(dtype_),
-                             shape_.ToString(), " and found already created ",
-                             ToString(found->dtype()), found->shape().ToString());
+      return InvalidArgument("Trying to share variable ", key, ", but specified ", dtype_, shape_,
+                             " and found already created ", found->dtype(), found->shape());
     }
     if (variables_.empty() || variables_.back() != found) {
       if (!variables_.empty()) variables_.back()->Assign(Tensor());
@@ -70,57 +65,30 @@ class VariableKernel final : public Kernel {
   mutable std::atomic<uint64_t> removals_{0};  // when `ready_` was looked up
 };
 
-Status VariableOpShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.Attr<PartialShape>("shape"));
-  c.set_output(0, std::move(shape));
-  return OkStatus();
-}
+Status VariableOpShape(ShapeContext& c) { return c.Return(c.Attr<PartialShape>("shape")); }
 
 Status MissingReference() { return InvalidArgument("the first input is not a reference"); }
 
-class AssignKernel final : public Kernel {
- public:
-  explicit AssignKernel(KernelConstruction& c)
-      : Kernel(c), validate_shape_(c.Attr<bool>("validate_shape")) {}
-  Status Compute(KernelContext& ctx) const override {
-    VariableResource* variable = ctx.ref(0);
-    if (variable == nullptr) return MissingReference();
-    TENON_ASSIGN_OR_RETURN(Tensor value, ForVariable(ctx.TakeInput(1)));
-    if (validate_shape_) {
-      const Tensor current = variable->Read();
-      const PartialShape wanted = current.valid() ? current.shape() : variable->shape();
-      if (!wanted.IsCompatibleWith(value.shape())) {
-        return InvalidArgument("Assign requires shapes of both tensors to match. lhs shape= ",
-                               wanted.ToString(), " rhs shape= ", value.shape().ToString());
-      }
-    }
-    variable->Assign(std::move(value));
-    ctx.set_output_ref(0, variable);
-    return OkStatus();
-  }
-  bool is_expensive() const override { return false; }
-
- private:
-  const bool validate_shape_;
-};
-
-Status AssignShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const bool validate, c.Attr<bool>("validate_shape"));
-  if (!validate) {
-    c.set_output(0, c.input(1));
-    return OkStatus();
-  }
-  auto merged = c.input(0).MergeWith(c.input(1));
-  if (!merged.ok()) {
-    return InvalidArgument("Assign requires shapes of both tensors to match. lhs shape= ",
-                           c.input(0).ToString(), " rhs shape= ", c.input(1).ToString());
-  }
-  c.set_output(0, *std::move(merged));
+Status AssignKernel(KernelContext& ctx, bool validate_shape) {
+  VariableResource* variable = ctx.ref(0);
+  if (variable == nullptr) return MissingReference();
+  TENON_RETURN_IF_ERROR(
+      AssignValue(variable, ctx.TakeInput(1), validate_shape,
+                  "Assign requires shapes of both tensors to match. lhs shape= ", " rhs shape= "));
+  ctx.set_output_ref(0, variable);
   return OkStatus();
 }
 
+Status AssignShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const bool validate, c.Attr<bool>("validate_shape"));
+  if (!validate) return c.Return(c.input(1));
+  if (const auto merged = c.Merged(); merged.ok()) return c.Return(merged);
+  return InvalidArgument("Assign requires shapes of both tensors to match. lhs shape= ", c.input(0),
+                         " rhs shape= ", c.input(1));
+}
+
 template <Update kUpdate>
-Status AssignUpdate(KernelContext& ctx) {
+Status AssignUpdateKernel(KernelContext& ctx) {
   VariableResource* variable = ctx.ref(0);
   if (variable == nullptr) return MissingReference();
   TENON_RETURN_IF_ERROR(UpdateVariable(variable, kUpdate, ctx.input(1)));
@@ -128,43 +96,27 @@ Status AssignUpdate(KernelContext& ctx) {
   return OkStatus();
 }
 
-Status IsInitialized(KernelContext& ctx) {
+Status IsInitializedKernel(KernelContext& ctx) {
   if (ctx.ref(0) == nullptr) return MissingReference();
-  ctx.set_output(0, Tensor::Scalar(ctx.ref(0)->initialized()));
-  return OkStatus();
-}
-
-template <Update kUpdate>
-void AddAssignUpdate(OpRegistry& ops, std::string_view name) {
-  ops.Get(name)
-      .Shape(MergedShape)
-      .Kernel(kCpu, AssignUpdate<kUpdate>, {.types = {{"T", DTypesOf(NumericTypes())}}})
-      .NotDifferentiable()
-      .NoExample("needs a variable; variable_ops_test covers it");
+  return ctx.Return(Tensor::Scalar(ctx.ref(0)->initialized()));
 }
 
 }  // namespace
 
 void RegisterVariableOps(OpRegistry& ops) {
-  ops.Get("VariableV2")
-      .Shape(VariableOpShape)
-      .Kernel<VariableKernel>(kCpu)
-      .NoExample("is uninitialised when run alone; variable_ops_test covers it");
-  ops.Get("Variable")
-      .Shape(VariableOpShape)
-      .Kernel<VariableKernel>(kCpu)
-      .NoExample("is uninitialised when run alone; variable_ops_test covers it");
-  ops.Get("Assign")
-      .Shape(AssignShape)
-      .Kernel<AssignKernel>(kCpu)
-      .NotDifferentiable()
-      .NoExample("needs a variable; variable_ops_test covers it");
-  AddAssignUpdate<Update::kAdd>(ops, "AssignAdd");
-  AddAssignUpdate<Update::kSubtract>(ops, "AssignSub");
-  ops.Get("IsVariableInitialized")
-      .Shape(ScalarShape)
-      .Kernel<InlineKernel<IsInitialized>>(kCpu)
-      .NoExample("needs a variable; variable_ops_test covers it");
+  for (const char* op : {"Variable", "VariableV2"}) {
+    ops.Add<VariableKernel>(op, VariableOpShape)
+        .NoExample("is uninitialised when run alone; variable_ops_test covers it");
+  }
+  const auto get = [&ops](std::string_view name, ShapeFn shape) {
+    return ops.Get(name).Shape(shape).NoExample("needs a variable; variable_ops_test covers it");
+  };
+  const KernelOptions numeric = {.types = {{"T", DTypesOf(NumericTypes())}}};
+  get("Assign", AssignShape)
+      .Kernel(kCpu, AssignKernel, {.attrs = {"validate_shape"}, .cheap = true});
+  get("AssignAdd", MergedShape).Kernel(kCpu, AssignUpdateKernel<Update::kAdd>, numeric);
+  get("AssignSub", MergedShape).Kernel(kCpu, AssignUpdateKernel<Update::kSubtract>, numeric);
+  get("IsVariableInitialized", ScalarShape).Kernel(kCpu, IsInitializedKernel, {.cheap = true});
 }
 
 }  // namespace tenon

@@ -2,17 +2,15 @@
 #pragma once
 
 #include "core/variable.h"
+#include "ops/combine_rows.h"
 
 namespace tenon {
-
-/// How an update combines the variable with the value.
-enum class Update { kSet, kAdd, kSubtract };
 
 /// variable += or -= value (kAdd, kSubtract), atomically. FailedPrecondition when uninitialised,
 /// InvalidArgument when dtype or shape differ.
 Status UpdateVariable(VariableResource* variable, Update update, const Tensor& value);
 
-/// variable[indices[i], ...] = or += or -= updates[i, ...], atomically and in order. `updates` has
+/// Updates variable[indices[i], ...] with updates[i, ...], atomically and in order. `updates` has
 /// the shape of indices followed by that of one row, or is a scalar. InvalidArgument
 /// "indices[0] = 5 is not in [0, 2)".
 Status ScatterVariable(VariableResource* variable, Update update, const Tensor& indices,

@@ -2,15 +2,13 @@
 #include "ops/state/variables.h"
 
 #include "core/interruption.h"
-#include "ops/elements.h"
 
 namespace tenon {
 
 StatusOr<const ResourceHandle*> HandleInput(const KernelContext& ctx, int i) {
   const Tensor& t = ctx.input(i);
   if (t.dtype() != DType::kResource || t.num_elements() != 1) {
-    return InvalidArgument("input ", i, " must be a resource handle, found ", ToString(t.dtype()),
-                           t.shape().ToString());
+    return InvalidArgument("input ", i, " must be a resource handle, found ", t.dtype(), t.shape());
   }
   const ResourceHandle& handle = t.scalar<ResourceHandle>();
   if (!handle.device.empty() && handle.device != ctx.device().name()) {
@@ -20,18 +18,21 @@ StatusOr<const ResourceHandle*> HandleInput(const KernelContext& ctx, int i) {
   return &handle;
 }
 
-StatusOr<ResourceStore*> StepResources(const KernelContext& ctx) {
-  if (ctx.step().step_resources == nullptr) return Internal("the step has no resources");
-  return ctx.step().step_resources;
-}
-
-StatusOr<Tensor> ForVariable(Tensor value) {
-  if (!value.buffer() || value.raw_data() == value.buffer()->data()) return value;
-  const InterruptibleBy nothing(nullptr);  // the variable would get a part of the value
-  TENON_ASSIGN_OR_RETURN(Tensor copy,
-                         Tensor::Allocate(CpuAllocator(), value.dtype(), value.shape()));
-  CopyElements(value.dtype(), value.raw_data(), copy.raw_data(), value.num_elements());
-  return copy;
+Status AssignValue(VariableResource* variable, Tensor value, bool validate_shape,
+                   std::string_view expected, std::string_view found) {
+  if (validate_shape) {
+    const Tensor current = variable->Read();
+    const PartialShape wanted = current.valid() ? current.shape() : variable->shape();
+    if (!wanted.IsCompatibleWith(value.shape())) {
+      return InvalidArgument(expected, wanted, found, value.shape());
+    }
+  }
+  if (value.buffer() && value.raw_data() != value.buffer()->data()) {
+    const InterruptibleBy nothing(nullptr);  // the variable would get a part of the value
+    TENON_ASSIGN_OR_RETURN(value, value.Copy());
+  }
+  variable->Assign(std::move(value));
+  return OkStatus();
 }
 
 Status UninitializedVariable(const ResourceStore& store, const ResourceHandle& handle) {
@@ -46,20 +47,19 @@ Status UninitializedVariable(const ResourceStore& store, const ResourceHandle& h
 }
 
 StatusOr<std::shared_ptr<VariableResource>> VariableInput::Find(const KernelContext& ctx,
-                                                        DType dtype) const {
+                                                                DType dtype, int i) const {
   std::shared_ptr<VariableResource> found;
-  if (VariableResource* ref = ctx.ref(index_)) {
+  if (VariableResource* ref = ctx.ref(i)) {
     // The kernel that made the reference keeps the variable; this pointer only borrows it.
     found = std::shared_ptr<VariableResource>(std::shared_ptr<VariableResource>(), ref);
   } else {
-    TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, index_));
+    TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, i));
     auto resource = cache_.Find(ctx.resources(), *handle);
     if (!resource.ok()) return UninitializedVariable(ctx.resources(), *handle);
     found = *std::move(resource);
   }
   if (dtype != DType::kInvalid && found->dtype() != dtype) {
-    return InvalidArgument("the variable is ", ToString(found->dtype()), ", wanted ",
-                           ToString(dtype));
+    return InvalidArgument("the variable is ", found->dtype(), ", wanted ", dtype);
   }
   return found;
 }

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-#include <string>
-
-#include "core/kernel.h"
-#include "core/mutex.h"
+#include "core/function_kernel.h"
 #include "core/resource_store.h"
 
 // Finding the variable that an argument of a kernel names.
@@ -15,7 +11,7 @@ namespace tenon {
 /// Remembers the resource that a handle named last time, so that a kernel that always gets the
 /// same handle looks it up once. Forgets it when the store has removed anything since. Thread-safe.
 template <typename T>
-class ResourceCache {
+class ResourceCache : public KernelState {
  public:
   /// The resource of that handle in `store`; NotFound when there is none.
   StatusOr<std::shared_ptr<T>> Find(const ResourceStore& store,
@@ -48,26 +44,25 @@ class ResourceCache {
 
 /// The handle in input `i`, a resource scalar of this device; InvalidArgument otherwise.
 StatusOr<const ResourceHandle*> HandleInput(const KernelContext& ctx, int i);
-/// What lives as long as the step: stacks, tensor arrays.
-StatusOr<ResourceStore*> StepResources(const KernelContext& ctx);
 
-/// Input `i` of a kernel as a variable: a reference or a resource handle. One object an input.
-class VariableInput {
+/// An input of a kernel as a variable: a reference or a resource handle. One object an input.
+class VariableInput : public KernelState {
  public:
-  explicit VariableInput(int index = 0) : index_(index) {}
-
-  /// The variable. FailedPrecondition when the handle names none; InvalidArgument when its dtype
-  /// is not `dtype` (kInvalid: any).
-  StatusOr<std::shared_ptr<VariableResource>> Find(const KernelContext& ctx, DType dtype) const;
+  /// The variable that input `i` is. FailedPrecondition when the handle names none; InvalidArgument
+  /// when its dtype is not `dtype` (kInvalid: any).
+  StatusOr<std::shared_ptr<VariableResource>> Find(const KernelContext& ctx, DType dtype,
+                                                   int i = 0) const;
 
  private:
-  const int index_;
   ResourceCache<VariableResource> cache_;
 };
 
-/// `value` in a form that a variable may keep for long and update in place: the same tensor, or a
-/// copy when it is a part of a larger buffer. ResourceExhausted when memory is out.
-StatusOr<Tensor> ForVariable(Tensor value);
+/// Makes `value` the variable's: the same tensor, or a copy when it is a part of a larger buffer,
+/// since the variable keeps it for long and updates it in place. ResourceExhausted when memory is
+/// out. With `validate_shape`, InvalidArgument "<expected>[2]<found>[3]" for a value of another
+/// shape than the present one, or the declared one before there is any.
+Status AssignValue(VariableResource* variable, Tensor value, bool validate_shape,
+                   std::string_view expected, std::string_view found);
 
 /// What reading a resource variable that has no value says.
 Status UninitializedVariable(const ResourceStore& store, const ResourceHandle& handle);

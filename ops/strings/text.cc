@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/strings/strings_ops.h"
-
 #include <re2/re2.h>
 
 #include <cstdarg>
@@ -8,56 +6,55 @@
 
 #include "absl/strings/numbers.h"
 #include "core/interruption.h"
-#include "ops/arguments.h"
-#include "ops/strings/register.h"
+#include "core/op_registry.h"
+#include "ops/maths.h"
 
 namespace tenon {
 namespace {
 
-class JoinKernel final : public Kernel {
- public:
-  explicit JoinKernel(KernelConstruction& c)
-      : Kernel(c), separator_(c.Attr<std::string>("separator")) {}
-  Status Compute(KernelContext& ctx) const override {
-    Shape shape;
+Status JoinKernel(KernelContext& ctx, const std::string& separator) {
+  Shape shape;
+  for (int i = 0; i < ctx.num_inputs(); ++i) {
+    const Shape& in = ctx.input(i).shape();
+    if (in.IsScalar()) continue;
+    if (!shape.IsScalar() && shape != in) {
+      return InvalidArgument("Input shapes do not match: ", shape, " and ", in);
+    }
+    shape = in;
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  for (int64_t k = 0; k < shape.num_elements() && !Interrupted(); ++k) {
+    TString& text = out->data<TString>()[k];
     for (int i = 0; i < ctx.num_inputs(); ++i) {
-      const Shape& in = ctx.input(i).shape();
-      if (in.IsScalar()) continue;
-      if (!shape.IsScalar() && !(shape == in)) {
-        return InvalidArgument("Input shapes do not match: ", shape.ToString(), " and ",
-                               in.ToString());
-      }
-      shape = in;
+      if (i > 0) text += separator;
+      const Tensor& in = ctx.input(i);
+      text += in.data<TString>()[in.rank() == 0 ? 0 : k];
     }
-    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-    for (int64_t k = 0; k < shape.num_elements() && !Interrupted(); ++k) {
-      TString& text = out->data<TString>()[k];
-      for (int i = 0; i < ctx.num_inputs(); ++i) {
-        if (i > 0) text += separator_;
-        const Tensor& in = ctx.input(i);
-        text += in.data<TString>()[in.rank() == 0 ? 0 : k];
-      }
-    }
-    return OkStatus();
   }
+  return OkStatus();
+}
 
- private:
-  const std::string separator_;
-};
-
+/// An input of unknown rank may be a scalar or the one that decides.
 Status JoinShape(ShapeContext& c) {
-  PartialShape shape{};
-  bool scalar = true, known = true;
+  PartialShape shape;
+  bool scalars = true;
   for (int i = 0; i < c.num_inputs(); ++i) {
-    const PartialShape& in = c.input(i);
-    if (!in.rank_known()) known = false;
-    if (!in.rank_known() || in.rank() == 0) continue;
-    TENON_ASSIGN_OR_RETURN(shape, shape.MergeWith(in));
-    scalar = false;
+    scalars &= c.input(i).rank() == 0;
+    if (c.input(i).rank() != 0) {
+      TENON_ASSIGN_OR_RETURN(shape, shape.MergeWith(c.input(i)));
+    }
   }
-  // An input of unknown rank may be a scalar or the one that decides.
-  if (!scalar) c.set_output(0, shape);
-  if (scalar && known) c.set_output(0, tenon::Shape());
+  return c.Return(scalars ? Shape() : shape);
+}
+
+/// Output 0 of input 0, element by element.
+template <typename From, typename To, typename Fn>
+Status MapElements(KernelContext& ctx, Fn&& fn) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
+    out->data<To>()[i] = fn(in.data<From>()[i]);
+  }
   return OkStatus();
 }
 
@@ -89,14 +86,12 @@ class AsStringKernel final : public Kernel {
     }
     const bool plain = !real && type != DType::kString;
     if (plain && (scientific || shortest)) {
-      c.Fail(InvalidArgument("scientific and shortest format not supported for datatype ",
-                             ToString(type)));
+      c.Fail(InvalidArgument("scientific and shortest format not supported for datatype ", type));
     }
     if (plain && precision >= 0) {
-      c.Fail(InvalidArgument("precision not supported for datatype ", ToString(type)));
+      c.Fail(InvalidArgument("precision not supported for datatype ", type));
     }
-    if (fill.size() > 1 ||
-        (!fill.empty() && std::string_view(" +-0#").find(fill[0]) == std::string_view::npos)) {
+    if (fill.size() > 1 || std::string_view(" +-0#").find(fill) == std::string_view::npos) {
       c.Fail(InvalidArgument("Fill argument not supported: \"", fill, "\""));
     }
     if (precision > kMaxField || width > kMaxField) {
@@ -111,48 +106,34 @@ class AsStringKernel final : public Kernel {
   }
 
   Status Compute(KernelContext& ctx) const override {
-    const Tensor in = ctx.TakeInput(0);
-    const bool is_text = in.dtype() == DType::kString;
-    if (is_text && !padded_) {
-      ctx.set_output(0, in);
-      return OkStatus();
+    const DType type = ctx.input(0).dtype();
+    if (type == DType::kString) {
+      if (!padded_) return ctx.Return(ctx.TakeInput(0));
+      return MapElements<TString, TString>(
+          ctx, [&](const TString& text) { return Printed((field_ + "s").c_str(), text.c_str()); });
     }
-    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-    if (is_text) {
-      for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
-        out->data<TString>()[i] =
-            Printed((field_ + "s").c_str(), in.data<TString>()[i].c_str());
-      }
-      return OkStatus();
-    }
-    const bool known = Dispatch(in.dtype(), PlainTypes(), [&](auto zero) {
-      using T = decltype(zero);
-      for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
-        out->data<TString>()[i] = Text(in.data<T>()[i]);
-      }
+    Status status;
+    const bool known = Dispatch(type, PlainTypes(), [&]<typename T>(T) {
+      status = MapElements<T, TString>(ctx, [&](T v) { return Text(v); });
     });
-    return known ? OkStatus() : Unimplemented("no AsString of ", ToString(in.dtype()));
+    return known ? status : Unimplemented("no AsString of ", type);
   }
 
  private:
   static constexpr int64_t kMaxField = 1000;
 
-  std::string Text(bool v) const { return v ? "true" : "false"; }
-  std::string Text(Half v) const { return Text(static_cast<double>(static_cast<float>(v))); }
-  std::string Text(BFloat16 v) const { return Text(static_cast<double>(static_cast<float>(v))); }
-  std::string Text(float v) const { return Text(static_cast<double>(v)); }
-  std::string Text(double v) const { return Printed((field_ + letter_).c_str(), v); }
   template <typename T>
-  std::string Text(std::complex<T> v) const {
-    return StrCat("(", Text(v.real()), ",", Text(v.imag()), ")");
-  }
-  template <typename T>
-    requires std::is_integral_v<T>
   std::string Text(T v) const {
-    if constexpr (std::is_signed_v<T>) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return v ? "true" : "false";
+    } else if constexpr (kIsComplex<T>) {
+      return StrCat("(", Text(v.real()), ",", Text(v.imag()), ")");
+    } else if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) {
       return Printed((field_ + "lld").c_str(), static_cast<long long>(v));
-    } else {
+    } else if constexpr (std::is_integral_v<T>) {
       return Printed((field_ + "llu").c_str(), static_cast<unsigned long long>(v));
+    } else {
+      return Printed((field_ + letter_).c_str(), static_cast<double>(ComputeType<T>(v)));
     }
   }
 
@@ -161,12 +142,14 @@ class AsStringKernel final : public Kernel {
   bool padded_ = false;
 };
 
+bool ReadNumber(const TString& text, float* value) { return absl::SimpleAtof(text, value); }
+bool ReadNumber(const TString& text, double* value) { return absl::SimpleAtod(text, value); }
 /// An integer with spaces around it and perhaps a minus, but no plus.
 template <typename T>
-bool ReadWhole(std::string_view text, T* value) {
+bool ReadNumber(std::string_view text, T* value) {
   const size_t first = text.find_first_not_of(" \t\n\v\f\r");
   if (first != std::string_view::npos && text[first] == '+') return false;
-  return absl::SimpleAtoi(absl::string_view(text.data(), text.size()), value);
+  return absl::SimpleAtoi(ToAbsl(text), value);
 }
 
 Status StringToNumberKernel(KernelContext& ctx) {
@@ -175,22 +158,8 @@ Status StringToNumberKernel(KernelContext& ctx) {
   for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
     const TString& text = in.data<TString>()[i];
     bool read = false;
-    switch (out->dtype()) {
-      case DType::kFloat:
-        read = absl::SimpleAtof(text, out->data<float>() + i);
-        break;
-      case DType::kDouble:
-        read = absl::SimpleAtod(text, out->data<double>() + i);
-        break;
-      case DType::kInt32:
-        read = ReadWhole(text, out->data<int32_t>() + i);
-        break;
-      case DType::kInt64:
-        read = ReadWhole(text, out->data<int64_t>() + i);
-        break;
-      default:
-        break;
-    }
+    Dispatch(out->dtype(), TypeList<float, double, int32_t, int64_t>(),
+             [&]<typename T>(T) { read = ReadNumber(text, out->data<T>() + i); });
     if (!read) {
       return InvalidArgument("StringToNumberOp could not correctly convert string: ", text);
     }
@@ -206,12 +175,8 @@ Status CheckPattern(const re2::RE2& pattern) {
 }
 
 Status Match(KernelContext& ctx, const re2::RE2& pattern) {
-  const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-  for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
-    out->data<bool>()[i] = re2::RE2::FullMatch(Piece(in.data<TString>()[i]), pattern);
-  }
-  return OkStatus();
+  return MapElements<TString, bool>(
+      ctx, [&](const TString& text) { return re2::RE2::FullMatch(Piece(text), pattern); });
 }
 
 re2::RE2::Options Quiet() {
@@ -220,42 +185,37 @@ re2::RE2::Options Quiet() {
   return options;
 }
 
-class StaticMatchKernel final : public Kernel {
- public:
-  explicit StaticMatchKernel(KernelConstruction& c)
-      : Kernel(c), pattern_(c.Attr<std::string>("pattern"), Quiet()) {
-    if (const Status s = CheckPattern(pattern_); !s.ok()) c.Fail(s);
+/// The pattern of a node's attribute.
+struct Pattern : KernelState {
+  explicit Pattern(KernelConstruction& c) : pattern(c.Attr<std::string>("pattern"), Quiet()) {
+    c.Fail(CheckPattern(pattern));
   }
-  Status Compute(KernelContext& ctx) const override { return Match(ctx, pattern_); }
-
- private:
-  const re2::RE2 pattern_;
+  const re2::RE2 pattern;
 };
+
+Status StaticMatchKernel(KernelContext& ctx, const Pattern& p) { return Match(ctx, p.pattern); }
 
 Status MatchKernel(KernelContext& ctx) {
   if (ctx.input(1).rank() != 0) {
-    return InvalidArgument("Pattern must be scalar, but received ",
-                           ctx.input(1).shape().ToString());
+    return InvalidArgument("Pattern must be scalar, but received ", ctx.input(1).shape());
   }
   const re2::RE2 pattern(Piece(ctx.input(1).scalar<TString>()), Quiet());
   TENON_RETURN_IF_ERROR(CheckPattern(pattern));
   return Match(ctx, pattern);
 }
 
-/// The last `numbers` inputs are integers, the one before is the name.
+/// Of (name, shard, number of shards), or (name, number of shards) for all of them.
 Status ShardNameKernel(KernelContext& ctx) {
   for (int i = 0; i < ctx.num_inputs(); ++i) {
     if (ctx.input(i).rank() == 0) continue;
-    return InvalidArgument("input ", i, " must be a scalar, got shape ",
-                           ctx.input(i).shape().ToString());
+    return InvalidArgument("input ", i, " must be a scalar, got shape ", ctx.input(i).shape());
   }
   const bool spec = ctx.num_inputs() == 2;
   const int32_t count = ctx.input(spec ? 1 : 2).scalar<int32_t>();
   const std::string shard =
       spec ? std::string(5, '?') : Printed("%05d", ctx.input(1).scalar<int32_t>());
-  ctx.set_output(0, Tensor::Scalar(StrCat(ctx.input(0).scalar<TString>(), "-", shard, "-of-",
-                                          Printed("%05d", count))));
-  return OkStatus();
+  return ctx.Return(Tensor::Scalar(
+      StrCat(ctx.input(0).scalar<TString>(), "-", shard, "-of-", Printed("%05d", count))));
 }
 
 Status ScalarsShape(ShapeContext& c) {
@@ -263,45 +223,23 @@ Status ScalarsShape(ShapeContext& c) {
   return ScalarShape(c);
 }
 
-const Tensor& TwoTexts() {
-  static const Tensor texts = Tensor::Vector<std::string>({"ab", "b"});
-  return texts;
-}
-
 }  // namespace
 
-void RegisterStringOps(OpRegistry& ops) {
-  ops.Get("StringJoin")
-      .Shape(JoinShape)
-      .Kernel<JoinKernel>(kCpu)
-      .NotDifferentiable()
-      .Example({TwoTexts(), Tensor::Scalar("c")}, {{"N", 2}, {"separator", "-"}});
-  ops.Get("AsString")
-      .Shape(UnchangedShape)
-      .Kernel<AsStringKernel>(kCpu)
-      .NotDifferentiable()
+void RegisterText(OpRegistry& ops) {
+  const Tensor texts = Tensor::Vector<std::string>({"ab", "b"}), model = Tensor::Scalar("model");
+  ops.Add("StringJoin", JoinShape, JoinKernel, {.attrs = {"separator"}})
+      .Example({texts, Tensor::Scalar("c")}, {{"N", 2}, {"separator", "-"}});
+  ops.Add<AsStringKernel>("AsString", UnchangedShape)
       .Example({Shape{2}}, {{"T", DType::kFloat}, {"precision", 2}});
-  ops.Get("StringToNumber")
-      .Shape(UnchangedShape)
-      .Kernel(kCpu, StringToNumberKernel)
-      .NotDifferentiable()
+  ops.Add("StringToNumber", UnchangedShape, StringToNumberKernel)
       .Example({Tensor::Vector<std::string>({"15", "-2"})});
-  ops.Get("RegexFullMatch")
-      .Shape(UnchangedShape)
-      .Kernel(kCpu, MatchKernel)
-      .Example({TwoTexts(), Tensor::Scalar("a.*")});
-  ops.Get("StaticRegexFullMatch")
-      .Shape(UnchangedShape)
-      .Kernel<StaticMatchKernel>(kCpu)
-      .Example({TwoTexts()}, {{"pattern", "a.*"}});
-  ops.Get("ShardedFilename")
-      .Shape(ScalarsShape)
-      .Kernel(kCpu, ShardNameKernel)
-      .Example({Tensor::Scalar("model"), Tensor::Scalar<int32_t>(1), Tensor::Scalar<int32_t>(4)});
-  ops.Get("ShardedFilespec")
-      .Shape(ScalarsShape)
-      .Kernel(kCpu, ShardNameKernel)
-      .Example({Tensor::Scalar("model"), Tensor::Scalar<int32_t>(4)});
+  ops.Add("RegexFullMatch", UnchangedShape, MatchKernel).Example({texts, Tensor::Scalar("a.*")});
+  ops.Add("StaticRegexFullMatch", UnchangedShape, StaticMatchKernel)
+      .Example({texts}, {{"pattern", "a.*"}});
+  ops.Add("ShardedFilename", ScalarsShape, ShardNameKernel)
+      .Example({model, Tensor::Scalar<int32_t>(1), Tensor::Scalar<int32_t>(4)});
+  ops.Add("ShardedFilespec", ScalarsShape, ShardNameKernel)
+      .Example({model, Tensor::Scalar<int32_t>(4)});
 }
 
 }  // namespace tenon

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/summary/summary_ops.h"
-
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -8,8 +6,7 @@
 #include "core/counted_memory.h"
 #include "core/hash_map.h"
 #include "core/interruption.h"
-#include "ops/arguments.h"
-#include "ops/summary/register.h"
+#include "core/op_registry.h"
 #include "proto/summary.pb.h"
 
 namespace tenon {
@@ -18,21 +15,18 @@ namespace {
 StatusOr<CountedVector<double>> ValuesOf(const Tensor& t) {
   CountedVector<double> values;
   values.reserve(t.num_elements());
-  const bool known = Dispatch(t.dtype(), RealTypes(), [&](auto zero) {
-    using T = decltype(zero);
+  const bool known = Dispatch(t.dtype(), RealTypes(), [&]<typename T>(T) {
     for (const T& v : t.flat<T>()) values.push_back(static_cast<double>(v));
   });
-  if (!known) return Unimplemented("no summary of ", ToString(t.dtype()));
+  if (!known) return Unimplemented("no summary of ", t.dtype());
   return values;
 }
 
 Status ScalarKernel(KernelContext& ctx) {
-  const Tensor& tags = ctx.input(0);
-  const Tensor& values = ctx.input(1);
-  if (!(tags.shape() == values.shape())) {
+  const Tensor &tags = ctx.input(0), &values = ctx.input(1);
+  if (tags.shape() != values.shape()) {
     return InvalidArgument(
-        "tags and values are not the same shape: ", tags.shape().ToString(),
-        " != ", values.shape().ToString(),
+        "tags and values are not the same shape: ", tags.shape(), " != ", values.shape(),
         tags.num_elements() == 1 ? StrCat(" (tag '", tags.scalar<TString>(), "')") : "");
   }
   TENON_ASSIGN_OR_RETURN(const CountedVector<double> numbers, ValuesOf(values));
@@ -42,19 +36,18 @@ Status ScalarKernel(KernelContext& ctx) {
     value->set_tag(std::string(tags.data<TString>()[i]));
     value->set_simple_value(static_cast<float>(numbers[i]));
   }
-  ctx.set_output(0, Tensor::Scalar(summary.SerializeAsString()));
-  return OkStatus();
+  return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
 }
 
 /// The upper limits of TensorFlow's buckets: 0, and in both directions from 1e-12 by factors of 1.1
 /// to 1e20 and then the largest double.
 const std::vector<double>& BucketLimits() {
-  static const std::vector<double>* const limits = [] {
+  static const auto* const limits = [] {
     std::vector<double> positive;
     for (double v = 1e-12; v < 1e20; v *= 1.1) positive.push_back(v);
     positive.push_back(DBL_MAX);
-    auto* all = new std::vector<double>;
-    for (size_t i = positive.size(); i-- > 0;) all->push_back(-positive[i]);
+    auto* all = new std::vector<double>(positive.rbegin(), positive.rend());
+    for (double& v : *all) v = -v;
     all->push_back(0);
     all->insert(all->end(), positive.begin(), positive.end());
     return all;
@@ -73,43 +66,36 @@ void EncodeBuckets(const std::vector<double>& counts, HistogramProto* proto) {
   }
 }
 
-class HistogramKernel final : public Kernel {
- public:
-  explicit HistogramKernel(KernelConstruction& c) : Kernel(c) {}
-  Status Compute(KernelContext& ctx) const override {
-    const Tensor& tag = ctx.input(0);
-    if (tag.rank() != 0) {
-      return InvalidArgument("tags must be scalar, found shape ", tag.shape().ToString());
-    }
-    TENON_ASSIGN_OR_RETURN(const CountedVector<double> values, ValuesOf(ctx.input(1)));
-    const std::vector<double>& limits = BucketLimits();
-    std::vector<double> counts(limits.size(), 0);
-    Summary summary;
-    Summary::Value* value = summary.add_value();
-    value->set_tag(std::string(tag.scalar<TString>()));
-    HistogramProto* histo = value->mutable_histo();
-    double low = DBL_MAX, high = -DBL_MAX, sum = 0, squares = 0;
-    for (const double v : values) {
-      if (Interrupted()) return OkStatus();
-      if (std::isnan(v)) return InvalidArgument("Nan in summary histogram for: ", name());
-      if (std::isinf(v)) return InvalidArgument("Infinity in summary histogram for: ", name());
-      const auto above = std::upper_bound(limits.begin(), limits.end() - 1, v);
-      counts[above - limits.begin()] += 1;
-      low = std::min(low, v);
-      high = std::max(high, v);
-      sum += v;
-      squares += v * v;
-    }
-    histo->set_min(low);
-    histo->set_max(high);
-    histo->set_num(static_cast<double>(values.size()));
-    histo->set_sum(sum);
-    histo->set_sum_squares(squares);
-    EncodeBuckets(counts, histo);
-    ctx.set_output(0, Tensor::Scalar(summary.SerializeAsString()));
-    return OkStatus();
+Status HistogramKernel(KernelContext& ctx, const NodeName& node) {
+  const Tensor& tag = ctx.input(0);
+  if (tag.rank() != 0) return InvalidArgument("tags must be scalar, found shape ", tag.shape());
+  TENON_ASSIGN_OR_RETURN(const CountedVector<double> values, ValuesOf(ctx.input(1)));
+  const std::vector<double>& limits = BucketLimits();
+  std::vector<double> counts(limits.size(), 0);
+  Summary summary;
+  Summary::Value* value = summary.add_value();
+  value->set_tag(std::string(tag.scalar<TString>()));
+  HistogramProto* histo = value->mutable_histo();
+  double low = DBL_MAX, high = -DBL_MAX, sum = 0, squares = 0;
+  for (const double v : values) {
+    if (Interrupted()) return OkStatus();
+    if (std::isnan(v)) return InvalidArgument("Nan in summary histogram for: ", node.value);
+    if (std::isinf(v)) return InvalidArgument("Infinity in summary histogram for: ", node.value);
+    const auto above = std::upper_bound(limits.begin(), limits.end() - 1, v);
+    counts[above - limits.begin()] += 1;
+    low = std::min(low, v);
+    high = std::max(high, v);
+    sum += v;
+    squares += v * v;
   }
-};
+  histo->set_min(low);
+  histo->set_max(high);
+  histo->set_num(static_cast<double>(values.size()));
+  histo->set_sum(sum);
+  histo->set_sum_squares(squares);
+  EncodeBuckets(counts, histo);
+  return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
+}
 
 Status MergeSummariesKernel(KernelContext& ctx) {
   Summary merged;
@@ -128,27 +114,17 @@ Status MergeSummariesKernel(KernelContext& ctx) {
       }
     }
   }
-  ctx.set_output(0, Tensor::Scalar(merged.SerializeAsString()));
-  return OkStatus();
+  return ctx.Return(Tensor::Scalar(merged.SerializeAsString()));
 }
 
 }  // namespace
 
 void RegisterSummaryKernels(OpRegistry& ops) {
-  ops.Get("ScalarSummary")
-      .Shape(ScalarShape)
-      .Kernel(kCpu, ScalarKernel, {.host_args = {"tags", "values", "summary"}})
-      .NotDifferentiable()
+  ops.Add("ScalarSummary", ScalarShape, ScalarKernel)
       .Example({Tensor::Scalar("loss"), Tensor::Scalar(0.5f)});
-  ops.Get("HistogramSummary")
-      .Shape(ScalarShape)
-      .Kernel<HistogramKernel>(kCpu, {.host_args = {"tag", "values", "summary"}})
-      .NotDifferentiable()
+  ops.Add("HistogramSummary", ScalarShape, HistogramKernel)
       .Example({Tensor::Scalar("weights"), Shape{2, 3}});
-  ops.Get("MergeSummary")
-      .Shape(ScalarShape)
-      .Kernel(kCpu, MergeSummariesKernel, {.host_args = {"inputs", "summary"}})
-      .NotDifferentiable()
+  ops.Add("MergeSummary", ScalarShape, MergeSummariesKernel)
       .Example({Tensor::Scalar(""), Tensor::Scalar("")}, {{"N", 2}});
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/escaping.h"
+#include "ops/maths.h"
 
 namespace tenon {
 namespace {
@@ -11,20 +12,14 @@ namespace {
 std::string ElementText(const Tensor& t, int64_t i) {
   if (t.dtype() == DType::kString) return absl::CEscape(t.data<TString>()[i]);
   std::string text = "?";
-  Dispatch(t.dtype(), PlainTypes(), [&](auto zero) {
-    using T = decltype(zero);
+  Dispatch(t.dtype(), PlainTypes(), [&]<typename T>(T) {
     const T v = t.data<T>()[i];
-    if constexpr (std::is_same_v<T, bool>) {
-      text = v ? "1" : "0";
-    } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      text = StrCat(static_cast<float>(v));
-    } else if constexpr (std::is_same_v<T, std::complex<float>> ||
-                         std::is_same_v<T, std::complex<double>>) {
+    if constexpr (kIsComplex<T>) {
       text = StrCat("(", v.real(), ",", v.imag(), ")");
     } else if constexpr (sizeof(T) == 1) {
       text = StrCat(static_cast<int>(v));
     } else {
-      text = StrCat(v);
+      text = StrCat(static_cast<ComputeType<T>>(v));
     }
   });
   return text;

@@ -2,18 +2,17 @@
 //
 // Stacks hold the values that the gradient of a loop needs, one an iteration. They live and die
 // with the step. No graph-building functions: gradients of loops make them.
-#include <atomic>
-
+#include "core/op_registry.h"
 #include "ops/arguments.h"
-#include "ops/tensor_array/register.h"
-#include "ops/state/variables.h"
+#include "ops/tensor_array/step_resource.h"
 
 namespace tenon {
 namespace {
 
 class Stack final : public Resource {
  public:
-  static constexpr std::string_view kKind = "stack";
+  static constexpr std::string_view kKind = "stack", kContainer = "_stacks",
+                                    kTypeName = "N10tensorflow5StackE";
 
   Stack(DType dtype, int64_t max_size, std::string name)
       : dtype_(dtype), max_size_(max_size), name_(std::move(name)) {}
@@ -21,11 +20,10 @@ class Stack final : public Resource {
 
   Status Push(Tensor value) {
     if (value.dtype() != dtype_) {
-      return InvalidArgument("Must have type ", ToString(dtype_), " but got ",
-                             ToString(value.dtype()));
+      return InvalidArgument("Must have type ", dtype_, " but got ", value.dtype());
     }
     MutexLock lock(mu_);
-    if (closed_) return InvalidArgument("Stack[", name_, "] has already been closed.");
+    TENON_RETURN_IF_ERROR(CheckOpen());
     if (max_size_ >= 0 && static_cast<int64_t>(values_.size()) >= max_size_) {
       return InvalidArgument("Stack[", name_, "] overflowed its max_size (", max_size_, ")");
     }
@@ -35,7 +33,7 @@ class Stack final : public Resource {
 
   StatusOr<Tensor> Pop() {
     MutexLock lock(mu_);
-    if (closed_) return InvalidArgument("Stack[", name_, "] has already been closed.");
+    TENON_RETURN_IF_ERROR(CheckOpen());
     if (values_.empty()) return InvalidArgument("Stack[", name_, "] is empty when calling Pop().");
     Tensor value = std::move(values_.back());
     values_.pop_back();
@@ -50,6 +48,11 @@ class Stack final : public Resource {
   DType dtype() const { return dtype_; }
 
  private:
+  Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (!closed_) return OkStatus();
+    return InvalidArgument("Stack[", name_, "] has already been closed.");
+  }
+
   const DType dtype_;
   const int64_t max_size_;  // negative: no limit
   const std::string name_;
@@ -58,93 +61,46 @@ class Stack final : public Resource {
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-constexpr char kStackContainer[] = "_stacks";
-
-StatusOr<std::shared_ptr<Stack>> StackInput(const KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, 0));
-  TENON_ASSIGN_OR_RETURN(const ResourceStore* store, StepResources(ctx));
-  return store->Lookup<Stack>(handle->container, handle->name);
+Status StackKernel(KernelContext& ctx, const NodeName& node, DType elem_type,
+                   const std::string& stack_name) {
+  TENON_ASSIGN_OR_RETURN(const int64_t max_size, ReadInteger(ctx.input(0), "max_size"));
+  const std::string unique = UniqueName(stack_name, node.value);
+  return ctx.Return(StepResourceHandle<Stack>(
+      ctx, unique, [&] { return std::make_shared<Stack>(elem_type, max_size, unique); }));
 }
 
-class StackKernel final : public Kernel {
- public:
-  explicit StackKernel(KernelConstruction& c)
-      : Kernel(c),
-        dtype_(c.Attr<DType>("elem_type")),
-        stack_name_(c.Attr<std::string>("stack_name")) {}
-  Status Compute(KernelContext& ctx) const override {
-    TENON_ASSIGN_OR_RETURN(const int64_t max_size, ReadInteger(ctx.input(0), "max_size"));
-    TENON_ASSIGN_OR_RETURN(ResourceStore * store, StepResources(ctx));
-    ResourceHandle handle;
-    handle.device = ctx.device().name();
-    handle.container = kStackContainer;
-    // Every run makes a stack of its own: inside an outer loop there is one an iteration.
-    handle.name = StrCat(stack_name_.empty() ? name() : stack_name_, "_", made_.fetch_add(1));
-    handle.type_name = "N10tensorflow5StackE";
-    TENON_RETURN_IF_ERROR(store->LookupOrCreate<Stack>(kStackContainer, handle.name, [&] {
-      return std::make_shared<Stack>(dtype_, max_size, std::string(handle.name));
-    }));
-    ctx.set_output(0, Tensor::Scalar(std::move(handle)));
-    return OkStatus();
-  }
-
- private:
-  /// One count for all kernels: two nodes may use the same stack_name.
-  static inline std::atomic<int64_t> made_{0};
-  const DType dtype_;
-  const std::string stack_name_;
-};
-
 Status PushKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Stack> stack, StackInput(ctx));
+  TENON_ASSIGN_OR_RETURN(const auto stack, StepResourceInput<Stack>(ctx));
   TENON_RETURN_IF_ERROR(stack->Push(ctx.input(1)));
-  ctx.set_output(0, ctx.TakeInput(1));
-  return OkStatus();
+  return ctx.Return(ctx.TakeInput(1));
 }
 
 Status PopKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Stack> stack, StackInput(ctx));
+  TENON_ASSIGN_OR_RETURN(const auto stack, StepResourceInput<Stack>(ctx));
   if (stack->dtype() != ctx.output_type(0)) {
-    return InvalidArgument("the stack holds ", ToString(stack->dtype()), ", wanted ",
-                           ToString(ctx.output_type(0)));
+    return InvalidArgument("the stack holds ", stack->dtype(), ", wanted ", ctx.output_type(0));
   }
-  TENON_ASSIGN_OR_RETURN(Tensor value, stack->Pop());
-  ctx.set_output(0, std::move(value));
-  return OkStatus();
+  return ctx.Return(stack->Pop());
 }
 
 Status CloseKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Stack> stack, StackInput(ctx));
+  TENON_ASSIGN_OR_RETURN(const auto stack, StepResourceInput<Stack>(ctx));
   stack->Close();
   return OkStatus();
 }
 
-Status PushShape(ShapeContext& c) {
-  c.set_output(0, c.input(1));
-  return OkStatus();
-}
+Status PushShape(ShapeContext& c) { return c.Return(c.input(1)); }
 
 constexpr char kNeedsStack[] = "needs a step's resources; stack_ops_test covers it";
 
 }  // namespace
 
 void RegisterStackOps(OpRegistry& ops) {
-  ops.Get("StackV2")
-      .Shape(ScalarShape)
-      .Kernel<StackKernel>(kCpu, {.host_args = {"max_size", "handle"}})
+  ops.Add("StackV2", ScalarShape, StackKernel, {.attrs = {"elem_type", "stack_name"}})
       .NoExample(kNeedsStack);
-  ops.Get("StackPushV2")
-      .Shape(PushShape)
-      .Kernel(kCpu, PushKernel, {.host_args = {"handle"}})
-      .NoExample(kNeedsStack);
-  ops.Get("StackPopV2")
-      .Shape(UnknownShape)
-      .Kernel(kCpu, PopKernel, {.host_args = {"handle"}})
-      .NoExample(kNeedsStack);
-  ops.Get("StackCloseV2")
-      .Shape(NoOutputShape)
-      .Kernel(kCpu, CloseKernel, {.host_args = {"handle"}})
-      .NoExample(kNeedsStack);
+  ops.Add("StackPushV2", PushShape, PushKernel).NoExample(kNeedsStack);
+  ops.Add("StackPopV2", UnknownShape, PopKernel).NoExample(kNeedsStack);
+  ops.Add("StackCloseV2", NoOutputShape, CloseKernel).NoExample(kNeedsStack);
 }
 
 }  // namespace tenon

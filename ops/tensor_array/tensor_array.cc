@@ -7,17 +7,12 @@
 namespace tenon {
 namespace {
 
-/// What a growing array may come to hold; an index from outside must not exhaust memory.
-constexpr int64_t kMaxSize = int64_t{1} << 28;
-
 StatusOr<Tensor> SumOf(const Tensor& a, const Tensor& b) {
-  if (!(a.shape() == b.shape())) {
-    return InvalidArgument("cannot add up gradients of shapes ", a.shape().ToString(), " and ",
-                           b.shape().ToString());
+  if (a.shape() != b.shape()) {
+    return InvalidArgument("cannot add up gradients of shapes ", a.shape(), " and ", b.shape());
   }
   TENON_ASSIGN_OR_RETURN(Tensor sum, Tensor::Allocate(CpuAllocator(), a.dtype(), a.shape()));
-  const bool known = Dispatch(a.dtype(), NumericTypes(), [&](auto zero) {
-    using T = decltype(zero);
+  const bool known = Dispatch(a.dtype(), NumericTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     const T *x = a.data<T>(), *y = b.data<T>();
     T* out = sum.data<T>();
@@ -25,7 +20,7 @@ StatusOr<Tensor> SumOf(const Tensor& a, const Tensor& b) {
       for (int64_t i = begin; i < end; ++i) out[i] = T(Plus(C(x[i]), C(y[i])));
     });
   });
-  if (!known) return InvalidArgument("cannot add up gradients of ", ToString(a.dtype()));
+  if (!known) return InvalidArgument("cannot add up gradients of ", a.dtype());
   return sum;
 }
 
@@ -35,38 +30,41 @@ TensorArray::TensorArray(std::string name, const Options& options, int64_t size)
     : name_(std::move(name)), dtype_(options.dtype), options_(options), elements_(size) {}
 
 Status TensorArray::CheckOpen() const {
-  if (closed_) return InvalidArgument("TensorArray ", name_, " has already been closed.");
+  return closed_ ? Refuse(" has already been closed.") : OkStatus();
+}
+
+Status TensorArray::CheckWrite(int64_t index, const Tensor& value) const {
+  if (value.dtype() != dtype_) {
+    return Refuse(": TensorArray dtype is ", dtype_, " but Op is trying to write dtype ",
+                  value.dtype(), ".");
+  }
+  const int64_t size = static_cast<int64_t>(elements_.size());
+  if (index < 0 || (index >= size && !options_.dynamic_size) || index >= kMaxSize) {
+    return Refuse(": Tried to write to index ", index,
+                  " but array is not resizeable and size is: ", size);
+  }
+  const auto refuse = [&](const auto&... why) {
+    return Refuse(": Could not write to TensorArray index ", index, " because ", why...);
+  };
+  if (!options_.element_shape.IsCompatibleWith(value.shape())) {
+    return refuse("the value shape is ", value.shape(),
+                  " which is incompatible with the TensorArray's inferred element shape: ",
+                  options_.element_shape, ".");
+  }
+  if (index >= size) return OkStatus();
+  if (elements_[index].cleared) return refuse("it has already been read.");
+  if (elements_[index].written && !options_.is_gradient) {
+    return refuse("it has already been written to.");
+  }
   return OkStatus();
 }
 
 Status TensorArray::Write(int64_t index, Tensor value) {
   MutexLock lock(mu_);
   TENON_RETURN_IF_ERROR(CheckOpen());
-  if (value.dtype() != dtype_) {
-    return InvalidArgument("TensorArray ", name_, ": TensorArray dtype is ", ToString(dtype_),
-                           " but Op is trying to write dtype ", ToString(value.dtype()), ".");
-  }
-  const int64_t size = static_cast<int64_t>(elements_.size());
-  if (index < 0 || (index >= size && !options_.dynamic_size) || index >= kMaxSize) {
-    return InvalidArgument("TensorArray ", name_, ": Tried to write to index ", index,
-                           " but array is not resizeable and size is: ", size);
-  }
-  if (!options_.element_shape.IsCompatibleWith(value.shape())) {
-    return InvalidArgument("TensorArray ", name_, ": Could not write to TensorArray index ", index,
-                           " because the value shape is ", value.shape().ToString(),
-                           " which is incompatible with the TensorArray's inferred element shape: ",
-                           options_.element_shape.ToString(), ".");
-  }
-  if (index >= size) elements_.resize(index + 1);
+  TENON_RETURN_IF_ERROR(CheckWrite(index, value));
+  if (index >= static_cast<int64_t>(elements_.size())) elements_.resize(index + 1);
   Element& element = elements_[index];
-  if (element.cleared) {
-    return InvalidArgument("TensorArray ", name_, ": Could not write to TensorArray index ", index,
-                           " because it has already been read.");
-  }
-  if (element.written && !options_.is_gradient) {
-    return InvalidArgument("TensorArray ", name_, ": Could not write to TensorArray index ", index,
-                           " because it has already been written to.");
-  }
   if (options_.identical_shapes) options_.element_shape = value.shape();
   if (element.written) {
     TENON_ASSIGN_OR_RETURN(value, SumOf(element.value, value));
@@ -81,23 +79,21 @@ StatusOr<Tensor> TensorArray::Read(int64_t index) {
   MutexLock lock(mu_);
   TENON_RETURN_IF_ERROR(CheckOpen());
   if (index < 0 || index >= static_cast<int64_t>(elements_.size())) {
-    return InvalidArgument("TensorArray ", name_, ": Tried to read from index ", index,
-                           " but array size is: ", elements_.size());
+    return Refuse(": Tried to read from index ", index, " but array size is: ", elements_.size());
   }
   Element& element = elements_[index];
   if (element.cleared) {
-    return InvalidArgument("TensorArray ", name_, ": Could not read index ", index,
-                           " twice because it was cleared after previous read (perhaps try setting "
-                           "clear_after_read = false?)");
+    return Refuse(": Could not read index ", index,
+                  " twice because it was cleared after previous "
+                  "read (perhaps try setting clear_after_read = false?)");
   }
   if (!element.written) {
     const PartialShape& shape = element.shape.rank_known() ? element.shape : options_.element_shape;
     if (!shape.IsFullyKnown()) {
-      return InvalidArgument("TensorArray ", name_, ": Could not read from TensorArray index ",
-                             index,
-                             ": it was not written, and the element shape is not fully "
-                             "defined: ",
-                             shape.ToString());
+      return Refuse(": Could not read from TensorArray index ", index,
+                    ": it was not written, and "
+                    "the element shape is not fully defined: ",
+                    shape);
     }
     TENON_ASSIGN_OR_RETURN(element.value,
                            Tensor::Allocate(CpuAllocator(), dtype_, shape.ToShape()));
@@ -120,10 +116,8 @@ Status TensorArray::Grow(int64_t size) {
   TENON_RETURN_IF_ERROR(CheckOpen());
   if (size <= static_cast<int64_t>(elements_.size())) return OkStatus();
   if (!options_.dynamic_size || size > kMaxSize) {
-    return InvalidArgument("TensorArray ", name_, ": ", size,
-                           " elements are needed, but the array "
-                           "is not resizeable and size is: ",
-                           elements_.size());
+    return Refuse(": ", size, " elements are needed, but the array is not resizeable and size is: ",
+                  elements_.size());
   }
   elements_.resize(size);
   return OkStatus();

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "core/counted_memory.h"
 #include "core/mutex.h"
 #include "core/resource.h"
-#include "core/status.h"
 #include "core/tensor.h"
 
 namespace tenon {
@@ -17,7 +13,10 @@ namespace tenon {
 /// to one index. Thread-safe.
 class TensorArray final : public Resource {
  public:
-  static constexpr std::string_view kKind = "tensor_array";
+  static constexpr std::string_view kKind = "tensor_array", kContainer = "_tensor_arrays",
+                                    kTypeName = "N10tensorflow11TensorArrayE";
+  /// What an array may come to hold; an index from outside must not exhaust memory.
+  static constexpr int64_t kMaxSize = int64_t{1} << 28;
 
   struct Options {
     DType dtype = DType::kInvalid;
@@ -58,7 +57,13 @@ class TensorArray final : public Resource {
     PartialShape shape;  // of what was written, also once it was cleared
   };
 
+  /// InvalidArgument with the array's name before these.
+  template <typename... Args>
+  Status Refuse(const Args&... args) const {
+    return InvalidArgument("TensorArray ", name_, args...);
+  }
   Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status CheckWrite(int64_t index, const Tensor& value) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string name_;
   const DType dtype_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/tensor_array/tensor_array_gradients.h"
-
+//
+// Gradients of the ops on tensor arrays: reading gives back writing to the gradient array, and the
+// reverse. The gradient that travels along the flow only orders them.
+#include "core/op_registry.h"
 #include "ops/composition.h"
 #include "ops/tensor_array/tensor_array_ops.h"
 
@@ -21,42 +23,49 @@ TensorArrayGradV3Outputs GradientArray(const GradContext& g, Output flow) {
   return TensorArrayGradV3(g.in(0), flow, SourceOf(g.dy(0)));
 }
 
+void ReadGrad(GradContext& g) {
+  const auto [array, flow] = GradientArray(g, g.in(2));
+  g.dx(2) = TensorArrayWriteV3(array, g.in(1), g.dy(0), flow);
+}
+
+void WriteGrad(GradContext& g) {
+  const auto [array, flow] = GradientArray(g, g.dy(0));
+  g.dx(2) = TensorArrayReadV3(array, g.in(1), flow, g.in(2).dtype());
+  g.dx(3) = g.dy(0);
+}
+
+void GatherGrad(GradContext& g) {
+  const auto [array, flow] = GradientArray(g, g.in(2));
+  g.dx(2) = TensorArrayScatterV3(array, g.in(1), g.dy(0), flow);
+}
+
+void ScatterGrad(GradContext& g) {
+  const auto [array, flow] = GradientArray(g, g.dy(0));
+  g.dx(2) = TensorArrayGatherV3(array, g.in(1), flow, g.in(2).dtype());
+  g.dx(3) = g.dy(0);
+}
+
+void ConcatGrad(GradContext& g) {
+  if (!g.dy(0).exists()) return;
+  const auto [array, flow] = GradientArray(g, g.in(1));
+  g.dx(1) = TensorArraySplitV3(array, g.dy(0), g.out(1), flow);
+}
+
+void SplitGrad(GradContext& g) {
+  const auto [array, flow] = GradientArray(g, g.dy(0));
+  g.dx(1) = TensorArrayConcatV3(array, flow, g.in(1).dtype()).value;
+  g.dx(3) = g.dy(0);
+}
+
 }  // namespace
 
-void TensorArrayReadGrad(GradContext& g) {
-  const TensorArrayGradV3Outputs grad = GradientArray(g, g.in(2));
-  g.dx(2) = TensorArrayWriteV3(grad.grad_handle, g.in(1), g.dy(0), grad.flow_out);
+void RegisterTensorArrayGradients(OpRegistry& ops) {
+  ops.Get("TensorArrayReadV3").Grad(ReadGrad);
+  ops.Get("TensorArrayWriteV3").Grad(WriteGrad);
+  ops.Get("TensorArrayGatherV3").Grad(GatherGrad);
+  ops.Get("TensorArrayScatterV3").Grad(ScatterGrad);
+  ops.Get("TensorArrayConcatV3").Grad(ConcatGrad);
+  ops.Get("TensorArraySplitV3").Grad(SplitGrad);
 }
-
-void TensorArrayWriteGrad(GradContext& g) {
-  const TensorArrayGradV3Outputs grad = GradientArray(g, g.dy(0));
-  g.dx(2) = TensorArrayReadV3(grad.grad_handle, g.in(1), grad.flow_out, g.in(2).dtype());
-  g.dx(3) = g.dy(0);
-}
-
-void TensorArrayGatherGrad(GradContext& g) {
-  const TensorArrayGradV3Outputs grad = GradientArray(g, g.in(2));
-  g.dx(2) = TensorArrayScatterV3(grad.grad_handle, g.in(1), g.dy(0), grad.flow_out);
-}
-
-void TensorArrayScatterGrad(GradContext& g) {
-  const TensorArrayGradV3Outputs grad = GradientArray(g, g.dy(0));
-  g.dx(2) = TensorArrayGatherV3(grad.grad_handle, g.in(1), grad.flow_out, g.in(2).dtype());
-  g.dx(3) = g.dy(0);
-}
-
-void TensorArrayConcatGrad(GradContext& g) {
-  if (!g.dy(0)) return;
-  const TensorArrayGradV3Outputs grad = GradientArray(g, g.in(1));
-  g.dx(1) = TensorArraySplitV3(grad.grad_handle, g.dy(0), g.out(1), grad.flow_out);
-}
-
-void TensorArraySplitGrad(GradContext& g) {
-  const TensorArrayGradV3Outputs grad = GradientArray(g, g.dy(0));
-  g.dx(1) = TensorArrayConcatV3(grad.grad_handle, grad.flow_out, g.in(1).dtype()).value;
-  g.dx(3) = g.dy(0);
-}
-
-// The graph-building functions of tensor_array_ops.h.
 
 }  // namespace tenon

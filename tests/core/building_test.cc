@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
+#include <type_traits>
 
 #include "core/gradients.h"
 #include "ops/array/array_ops.h"
@@ -187,6 +189,47 @@ TEST_F(BuildingTest, DependenciesAndNeighboursAdd) {
               ElementsAre(StrCat("loc:@", x.name())));
 }
 
+TEST_F(BuildingTest, NeighboursHaveItsDeviceWhateverWasEntered) {
+  const Output x = [] {
+    const DeviceScope on("/job:ps");
+    return Floats();
+  }();
+  const DeviceScope chosen([](const Node&) { return "/job:worker"; });
+  const ColocateWith beside(x);
+  EXPECT_EQ(NoOp()->requested_device(), "/job:ps");
+  const DeviceScope inner("/task:3");
+  EXPECT_EQ(NoOp()->requested_device(), "/job:ps/task:3");
+}
+
+TEST_F(BuildingTest, NothingIsWaitedForWithoutControlDependencies) {
+  const DeviceScope on("/job:ps");
+  const NameScope scope("scope");
+  const ControlDependencies after({NoOp()});
+  const NoControlDependencies at_once;
+  Node* const node = NoOp({.name = "node"});
+  EXPECT_THAT(node->control_inputs(), SizeIs(0));
+  EXPECT_EQ(node->requested_device(), "/job:ps");
+  EXPECT_EQ(node->name(), "scope/node");
+  const ControlDependencies again({node});
+  EXPECT_THAT(NoOp()->control_inputs(), ElementsAre(node));
+}
+
+TEST_F(BuildingTest, ABuilderTakesWhatIsEnteredWhenItEnds) {
+  NodeBuilder builder("NoOp", "node");
+  const NameScope scope("scope");
+  EXPECT_EQ(builder.Finish()->name(), "scope/node");
+}
+
+TEST(BuildingDeathTest, WhatIsEnteredIsLeftInOrder) {
+  const auto leave_first = [] {
+    Graph graph(AllOps());
+    auto outer = std::make_unique<GraphBuilding>(graph);
+    const NameScope inner("inner");
+    outer.reset();
+  };
+  EXPECT_DEATH(leave_first(), "current == &context_");
+}
+
 TEST_F(BuildingTest, AnotherGraphInBetweenLeavesThisOne) {
   const NameScope scope("here");
   Graph other(AllOps());
@@ -225,7 +268,7 @@ TEST_F(BuildingTest, TheFirstMistakeIsKeptWithItsLine) {
   EXPECT_THAT(building_.status(), IsError(kInvalid, StrCat(At(line), "node 'product' (MatMul): ")));
   EXPECT_EQ(graph_.error(), building_.status());
   EXPECT_EQ(graph_.Validate(), building_.status());
-  EXPECT_FALSE(bad);
+  EXPECT_FALSE(bad.exists());
   EXPECT_EQ(bad.name(), "");
   EXPECT_EQ(bad.dtype(), DType::kInvalid);
   EXPECT_FALSE(bad.shape().rank_known());
@@ -233,6 +276,36 @@ TEST_F(BuildingTest, TheFirstMistakeIsKeptWithItsLine) {
   EXPECT_EQ(NoOp(), FailedNode());
   EXPECT_THAT(Split(0, bad, 2), ElementsAre(Output(), Output()));
   EXPECT_EQ(graph_.num_ids(), nodes) << "nothing is built after a mistake";
+}
+
+TEST_F(BuildingTest, WhatFailedHasAsManyOutputsAsCanBeTold) {
+  const Output x = Floats({2, 3});
+  const Output bad = MatMul(x, x);
+  EXPECT_THAT(Unpack(bad, -1), SizeIs(0));
+  EXPECT_THAT(Unpack(bad, 3), SizeIs(3));
+  EXPECT_THAT(IdentityN({bad, 1}), SizeIs(2));
+  EXPECT_THAT(Split(0, bad, 1 << 30), SizeIs(1 << 16));
+}
+
+TEST_F(BuildingTest, AnArgumentHasTheLengthThatAttributesSay) {
+  const DTypeVector one = {DType::kInt32};
+  NodeBuilder("IdentityN").Inputs({1, 2}).Attr("T", one).Finish();
+  EXPECT_THAT(building_.status(), IsError(kInvalid, "takes 1 tensors, found 2"));
+}
+
+TEST_F(BuildingTest, OneArgumentIsOneTensor) {
+  NodeBuilder("Neg").Inputs({1.0, 2.0}).Finish();
+  EXPECT_THAT(building_.status(), IsError(kInvalid, "argument 'x' of op Neg takes 1 tensors, found 2"));
+}
+
+/// What an Output is not, whatever it converts to.
+static_assert(!std::is_constructible_v<bool, Output> && !std::is_convertible_v<int, Output>);
+static_assert(!std::is_convertible_v<std::nullptr_t, Output>);
+
+TEST_F(BuildingTest, ComparisonsWithZeroAreOps) {
+  const Output x = Floats({2});
+  EXPECT_EQ((x > 0).node->op(), "Greater");
+  EXPECT_EQ((0 < x).node->op(), "Less");
 }
 
 TEST_F(BuildingTest, OperatorsKnowTheirLine) {
@@ -319,6 +392,24 @@ TEST_F(BuildingTest, SeedsAreTensorFlows) {
   EXPECT_THAT(NextSeeds(0), Pair(42, 0));
   EXPECT_THAT(NextSeeds(5), Pair(42, 5));
   EXPECT_THAT(NextSeeds(0), Pair(42, 1));
+}
+
+TEST_F(BuildingTest, SeedsOfManyBitsAreCutAsTensorFlowsAre) {
+  constexpr int64_t kModulus = 2147483647;
+  SetRandomSeed(0);
+  EXPECT_THAT(NextSeeds(0), Pair(0, kModulus));
+  EXPECT_THAT(NextSeeds(0), Pair(0, 1));
+  SetRandomSeed(kModulus + 5);
+  EXPECT_THAT(NextSeeds(2 * kModulus + 3), Pair(5, 3));
+  EXPECT_THAT(NextSeeds(-1), Pair(5, kModulus - 1));
+}
+
+TEST_F(BuildingTest, ConstOfADtypeIsNeverAnother) {
+  const Output half = Placeholder(DType::kHalf, {});
+  EXPECT_EQ(Const(half, {.dtype = DType::kHalf}), half);
+  EXPECT_EQ(Const(Tensor::Scalar(1.5f), {.dtype = DType::kFloat}).dtype(), DType::kFloat);
+  Const(half, {.dtype = DType::kFloat});
+  EXPECT_THAT(building_.status(), IsError(kInvalid, "the value is half, wanted float"));
 }
 
 TEST_F(BuildingTest, SeedsAreOfTheGraph) {

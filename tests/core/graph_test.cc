@@ -108,6 +108,23 @@ TEST_F(GraphTest, RemovingTheLastNodesUndoesAddingThem) {
   EXPECT_EQ(Op("i", "Identity", {{a, 0}})->id(), 1);
 }
 
+TEST_F(GraphTest, AVariableGoesWithItsNodes) {
+  const auto add = [this](std::string_view name) {
+    Node* const ref = Placeholder(name);
+    Node* const value = Op(StrCat(name, "/read"), "Identity", {{ref, 0}});
+    Node* const initializer = Op(StrCat(name, "/Assign"), "Identity", {{ref, 0}});
+    graph_.variables().push_back({ref, value, initializer, true});
+  };
+  add("a"), add("b"), add("c");
+  graph_.RemoveNodes({graph_.Find("b/Assign")});
+  ASSERT_EQ(graph_.variables().size(), 2);
+  EXPECT_EQ(graph_.variables()[1].ref->name(), "c");
+  graph_.RemoveNode(graph_.Find("a"));
+  ASSERT_EQ(graph_.variables().size(), 1);
+  graph_.RemoveNodesFrom(graph_.Find("c/read")->id());
+  EXPECT_THAT(graph_.variables(), IsEmpty());
+}
+
 TEST_F(GraphTest, UsesAreReplaced) {
   Node *a = Placeholder("a"), *b = Placeholder("b");
   Node* sum = Op("sum", "Add", {{a, 0}, {a, 0}});

@@ -33,7 +33,7 @@ op Mix(a: T, list: N * T,
   T: {float, half} = half, flag: bool = true "Of both."
   Tlist: list(type) >= 0
 op Next() -> out: string  # nothing else
-op op(types: int32) [aggregate, allows_uninitialized_input])");
+op op(types: Host(int32)) -> y: Host(int64) [aggregate, allows_uninitialized_input, no_gradient])");
   ASSERT_THAT(ops, SizeIs(3));
   const OpSchema& mix = ops[0];
   EXPECT_EQ(mix.name, "Mix");
@@ -59,6 +59,8 @@ op op(types: int32) [aggregate, allows_uninitialized_input])");
   EXPECT_EQ(ops[1].name, "Next");
   EXPECT_THAT(ops[1].inputs, IsEmpty());
   EXPECT_TRUE(ops[2].is_aggregate && ops[2].allows_uninitialized_input);
+  EXPECT_TRUE(ops[2].inputs[0].on_host && ops[2].outputs[0].on_host && !mix.inputs[0].on_host);
+  EXPECT_TRUE(mix.is_differentiable && !ops[2].is_differentiable);
 }
 
 TEST(OpDeclarationTest, KindsAndDefaults) {
@@ -103,6 +105,8 @@ TEST(OpDeclarationTest, WhatCannotBeReadIsNamedWithItsLine) {
       {"op Op(a: T)", "'T' is no type and no attribute"},
       {"op Op(a: T) T: int", "attribute T is no type"},
       {"op Op(a: N * T) T: type, N: float", "there is no int attribute N"},
+      {"op Op(a: Guest(T)) T: type", "found 'Guest', wanted Ref or Host"},
+      {"op Op(a: Host(T) T: type", "found 'T', wanted ',' or ')'"},
       {"op Op(a: Ref(T) T: type", "found 'T', wanted ',' or ')'"},
       {"op Op(a: int32, a: int32)", "op Op has two of the name a"},
       {"op Op(a: int32) a: int", "op Op has two of the name a"},

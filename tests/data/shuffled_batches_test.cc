@@ -7,8 +7,12 @@
 #include <map>
 #include <numeric>
 
+#include "tests/testing/status_matchers.h"
+
 namespace tenon {
 namespace {
+
+using tenon::testing::IsError;
 
 Tensor Numbers(int n) {
   std::vector<int32_t> values(n);
@@ -65,6 +69,15 @@ TEST(ShuffledBatchesTest, RowsOfSeveralTensorsStayTogether) {
     EXPECT_EQ(batch[1].data<TString>()[i], StrCat(row));
     EXPECT_EQ(batch[2].data<float>()[2 * i + 1], row * 10);
   }
+}
+
+TEST(ShuffledBatchesTest, TheFullBatchesOfAnEpochAreCounted) {
+  const auto batches = *ShuffledBatches::Create({Numbers(10)}, 1);
+  EXPECT_EQ(*batches.PerEpoch(3), 3);
+  EXPECT_EQ(*batches.PerEpoch(10), 1);
+  EXPECT_THAT(batches.PerEpoch(11), IsError(StatusCode::kInvalidArgument,
+                                            "a batch of 11 rows, wanted 1 to the 10 there are"));
+  EXPECT_FALSE(batches.PerEpoch(0).ok());
 }
 
 TEST(ShuffledBatchesTest, WrongTensorsAndSizesAreRefused) {

@@ -280,7 +280,7 @@ void AddGradientsOf(OpCase* c, std::vector<Output>* grads, std::vector<Shape>* s
     return;
   }
   for (size_t i = 0; i < found.size(); ++i) {
-    if (!found[i]) continue;
+    if (!found[i].exists()) continue;
     grads->push_back(found[i]);
     shapes->push_back(all[i]);
   }

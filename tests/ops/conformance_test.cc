@@ -43,7 +43,7 @@ TEST(Conformance, EveryOpWithAKernelHasDocumentationAShapeFunctionAndAnExample) 
     EXPECT_NE(op->shape, nullptr);
     EXPECT_FALSE(op->examples.empty() && op->no_example_reason.empty())
         << "neither an Example nor a NoExample";
-    EXPECT_FALSE(op->not_differentiable && op->gradient);
+    EXPECT_FALSE(!op->schema.is_differentiable && op->gradient);
   }
   EXPECT_GE(num_with_kernels, 246);
 }

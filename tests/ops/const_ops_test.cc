@@ -69,7 +69,7 @@ TEST_F(ConstOpsTest, IdentityNPassesGradientsToEachInput) {
   const std::vector<Output> both = IdentityN({x, y});
   const std::vector<Output> grads = Gradients(both[1], {x, y}, {.allow_unconnected = true});
   ASSERT_OK(s.graph.error());
-  EXPECT_FALSE(grads[0]);
+  EXPECT_FALSE(grads[0].exists());
   EXPECT_EQ(s.Value(grads[1]).scalar<float>(), 1);
 }
 

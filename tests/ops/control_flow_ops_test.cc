@@ -7,6 +7,7 @@
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
+#include "ops/math/operators.h"
 #include "ops/state/state_ops.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
@@ -75,6 +76,33 @@ TEST_F(ControlFlowOpsTest, ThePredicateMustBeAScalar) {
   const Output y = Switch(x, vector).output_true;
   EXPECT_THAT(s.Run({y}, {}, {{vector.name(), Tensor::Vector<bool>({true, false})}}),
               IsError(StatusCode::kInvalidArgument, "The second input must be a scalar"));
+}
+
+/// while (i < 10) i += 3; the literals belong to the loop without more ado.
+TEST_F(ControlFlowOpsTest, LiteralsInALoopAreOfTheLoop) {
+  const Output i = Merge({Enter(0, "loop"), Enter(0, "loop")}).output;
+  const auto [leaving, staying] = Switch(i, LoopCond(i < 10));
+  ASSERT_OK(s.graph.Connect(NextIteration(staying + 3), i.node, 1));
+  EXPECT_EQ(s.Value(Exit(leaving)).scalar<int32_t>(), 12);
+}
+
+TEST_F(ControlFlowOpsTest, LiteralsInTheInnerOfTwoLoops) {
+  // for i in 0..2: for j in 0..3: sum += 10; what is summed up goes through both.
+  const Output i = Merge({Enter(0, "outer"), Enter(0, "outer")}).output;
+  const Output total = Merge({Enter(0, "outer"), Enter(0, "outer")}).output;
+  const Output more = LoopCond(i < 3);
+  const auto i_sides = Switch(i, more), total_sides = Switch(total, more);
+  const Output j = Merge({Enter(i_sides.output_true * 0, "inner"),
+                          Enter(i_sides.output_true * 0, "inner")}).output;
+  const Output sum = Merge({Enter(total_sides.output_true, "inner"),
+                            Enter(total_sides.output_true, "inner")}).output;
+  const Output inner_more = LoopCond(j < 4);
+  const auto j_sides = Switch(j, inner_more), sum_sides = Switch(sum, inner_more);
+  ASSERT_OK(s.graph.Connect(NextIteration(j_sides.output_true + 1), j.node, 1));
+  ASSERT_OK(s.graph.Connect(NextIteration(sum_sides.output_true + 10), sum.node, 1));
+  ASSERT_OK(s.graph.Connect(NextIteration(i_sides.output_true + 1), i.node, 1));
+  ASSERT_OK(s.graph.Connect(NextIteration(Exit(sum_sides.output_false)), total.node, 1));
+  EXPECT_EQ(s.Value(Exit(total_sides.output_false)).scalar<int32_t>(), 120);
 }
 
 }  // namespace

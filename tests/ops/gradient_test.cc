@@ -142,7 +142,7 @@ void CheckOutput(Case& c, int index, int* compared) {
   ASSERT_TRUE(c.graph.error().ok()) << c.graph.error();
   GraphRunner runner(c.graph);
   for (size_t k = 0; k < grads.size(); ++k) {
-    if (!grads[k]) continue;
+    if (!grads[k].exists()) continue;
     const Tensor& x = c.values[which[k]];
     const auto dx = runner.Run({grads[k]}, FeedsOf(c));
     ASSERT_TRUE(dx.ok()) << dx.status();

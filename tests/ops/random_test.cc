@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "data/npy.h"
+#include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/state/state_ops.h"
 #include "tests/testing/graph_session.h"

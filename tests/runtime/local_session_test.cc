@@ -443,6 +443,29 @@ TEST_P(LocalSessionTest, OpsOfTheRuntimeAreRefused) {
               IsError(StatusCode::kInvalidArgument, "for the runtime's own use"));
 }
 
+TEST_P(LocalSessionTest, AGraphWithAMistakeIsNotAdded) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Const({1.0f, 2.0f});
+  auto session = Start(graph);
+  MatMul(x, x, {.name = "product"});
+  EXPECT_THAT(session->Extend(graph), IsError(StatusCode::kInvalidArgument, "node 'product' (MatMul)"));
+  EXPECT_OK(session->Run({}, {x}));
+}
+
+TEST_P(LocalSessionTest, ResultsAreOfTheTypesAskedFor) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output fed = Placeholder(DType::kString, {}), word = Identity(fed), words = Pack({fed, "b"});
+  auto session = Start(graph);
+  EXPECT_EQ(*session->Run<std::string>({{fed, "a"}}, word), "a");
+  EXPECT_EQ(*session->Run<std::string>({{fed, std::string("a\0b", 3)}}, word), std::string("a\0b", 3));
+  EXPECT_EQ(*session->Run<std::vector<std::string>>({{fed, "a"}}, words),
+            (std::vector<std::string>{"a", "b"}));
+  EXPECT_THAT(session->Run<std::string>({{fed, "a"}}, words),
+              IsError(StatusCode::kInvalidArgument, "is string[2], wanted one string"));
+}
+
 TEST_P(LocalSessionTest, NothingIsAddedOrRunAfterClose) {
   Graph graph(AllOps());
   GraphBuilding building(graph);

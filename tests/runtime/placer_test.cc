@@ -73,13 +73,13 @@ TEST(PlacerTest, AnOpGoesToItsResourceWhateverWasAskedForIt) {
 TEST(PlacerTest, ColocatedNodesWithDifferentWishesAreAnError) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
-  const Output a = [] {
+  {
     const DeviceScope on("/job:ps");
-    return Const(1.0f, {.name = "a"});
-  }();
+    Const(1.0f, {.name = "a"});
+  }
   const DeviceScope on("/job:worker");
-  const ColocateWith beside(a);
-  Const(1.0f, {.name = "b"});
+  const Output b = Const(1.0f, {.name = "b"});
+  graph.SetAttr(b.node, "_class", std::vector<std::string>{"loc:@a"});
   EXPECT_THAT(Place(graph), IsError(StatusCode::kInvalidArgument, "name different jobs"));
 }
 

@@ -71,7 +71,7 @@ Output RandomFlow::Read(Variable& v) {
   } else {
     value = ReadVariableOp(v.handle, v.dtype);
   }
-  if (value) Used(v, value.node);
+  if (value.exists()) Used(v, value.node);
   return value;
 }
 

@@ -127,7 +127,7 @@ class GraphMaker {
     std::vector<Output> ys = {last};
     if (r_.Chance(30)) ys.push_back(Sum(ops_.AnyFloat()));
     for (const Output& g : Gradients(ys, xs, {.allow_unconnected = true})) {
-      if (!g) continue;
+      if (!g.exists()) continue;
       gradients_.push_back(g.name());
       ops_.Keep(g);
     }

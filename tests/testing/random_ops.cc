@@ -53,7 +53,7 @@ Tensor RandomTensor(Random& random, DType dtype, const Shape& shape) {
 }
 
 void RandomOps::Keep(Output value) {
-  if (!ok() || !value || !value.shape().IsFullyKnown()) return;
+  if (!ok() || !value.exists() || !value.shape().IsFullyKnown()) return;
   const int64_t n = *value.shape().num_elements();
   if (n > 0 && n <= kMaxElements && value.shape().rank() <= 5) values_.push_back(value);
 }

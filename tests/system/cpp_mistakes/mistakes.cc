@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <string>
 
+#include "running.h"
 #include "tenon/tenon.h"
 
 // What users do wrong in C++. `mistakes NAME` makes one of these mistakes and prints the status
@@ -251,6 +253,75 @@ void UnknownShapeOfAVariable() {
   const Variable w("w", x);  // here
 }
 
+/// while (i < 10) i += 5, whose 5 is a constant outside of the loop.
+void OutsideOfTheLoop() {
+  const Output outside = Const(5, {.name = "five"});
+  const Output i = Merge({Enter(0, "loop", {.name = "i"})}).output;
+  const auto [leaving, staying] = Switch(i, LoopCond(i < 10), {.name = "step"});
+  NextIteration(staying + outside);  // here
+}
+
+void ConditionOutsideOfTheLoop() {
+  const Output i = Merge({Enter(0, "loop", {.name = "i"})}).output;
+  const Output more = Placeholder(DType::kBool, {}, {.name = "more"});
+  Switch(i, more, {.name = "step"});  // here
+}
+
+void WaitingFromOutsideOfTheLoop() {
+  const Output i = Merge({Enter(0, "loop", {.name = "i"})}).output;
+  const ControlDependencies after({NoOp()});
+  NextIteration(i, {.name = "next"});  // here
+}
+
+void ComplexGradient() {
+  const Output x = Placeholder(DType::kComplex64, {}, {.name = "x"});
+  Gradients(x, x);  // here
+}
+
+void GradientOfNothing() {
+  const Output x = Floats({});
+  Gradients({}, x);  // here
+}
+
+void ConstOfAnotherDtype() {
+  Const(Tensor::Scalar(1.5), {.dtype = DType::kFloat});  // here
+}
+
+void LengthOfAList() {
+  NodeBuilder("IdentityN").Inputs({1, 2}).Attr("T", DTypeVector{DType::kInt32}).Finish();  // here
+}
+
+void UnpackOfAMistake() {
+  const Output x = Floats({2, 3});
+  const Output bad = MatMul(x, x);  // here
+  Unpack(bad, -1);
+}
+
+void IndexOutOfRange() {
+  const Output x = Floats({2, 3});
+  (void)x[{0, 3}];  // here
+}
+
+void TooManyIndices() {
+  const Output x = Floats({2, 3});
+  (void)x[{0, 0, 0}];  // here
+}
+
+void HalfARange() {
+  const Output x = Floats({2, 3});
+  (void)x[{{}, {1}}];  // here
+}
+
+void FractionAsIndex() {
+  const Output x = Floats({2, 3});
+  (void)x[{{}, {1.5, 2}}];  // here
+}
+
+void TwoEllipses() {
+  const Output x = Floats({2, 3});
+  (void)x[{kEllipsis, kEllipsis}];  // here
+}
+
 void DeviceName() {
   const DeviceScope on("/job:ps/tusk:1");  // here
   Floats({});
@@ -271,129 +342,12 @@ void AskedAfterwards() {
   Node* const node = GradientDescent(0.1).Minimize(bad);
   const Variable w("w", bad);
   const auto both = Split(0, bad, 2);
-  if (bad || !bad.name().empty() || bad.shape().rank_known() || bad.dtype() != DType::kInvalid ||
-      !node->name().empty() || node->num_outputs() != 0 || both[0] || both[1] || w.ref() ||
-      w.value() || !GlobalVariablesInitializer()->name().empty()) {
+  if (bad.exists() || !bad.name().empty() || bad.shape().rank_known() || bad.dtype() != DType::kInvalid ||
+      !node->name().empty() || node->num_outputs() != 0 || both[0].exists() ||
+      both[1].exists() || w.ref().exists() || w.value().exists() || !GlobalVariablesInitializer()->name().empty()) {
     std::cerr << "what was not built has a value\n";
   }
 }
-
-// Mistakes of running: the message names the tensor.
-
-struct Model {
-  Output x = Placeholder(DType::kFloat, {2}, {.name = "x"});
-  Variable w{"w", 2.0f};
-  Output y = Mul(w, x, {.name = "y"});
-  Output count = Size(x, {.name = "count"});
-  Node* init = GlobalVariablesInitializer();
-};
-/// while (i < 10) i += 5, whose 5 is a constant outside of the loop.
-Status OutsideOfTheLoop(Session&, const Model&) {
-  Graph graph(AllOps());
-  const GraphBuilding building(graph);
-  const Output outside = Const(5, {.name = "five"});
-  const Output entered = Enter(0, "loop");
-  const auto merged = Merge({entered, entered});
-  const Output more = LoopCond(merged.output < Enter(10, "loop", {.is_constant = true}));
-  const auto [leaving, staying] = Switch(merged.output, more);
-  const Output next = NextIteration(Add(staying, outside, {.name = "sum"}));
-  TENON_RETURN_IF_ERROR(graph.Connect(next, merged.output.node, 1));
-  const Output result = Exit(leaving);
-  TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph));
-  return session->Run<int32_t>({}, result).status();
-}
-
-using Running = Status(Session& session, const Model& m);
-
-const std::vector<float> kTwo = {1, 2};
-
-const std::map<std::string, Running*> kRunning = {
-    {"a constant outside of the loop", OutsideOfTheLoop},
-    {"feeding an unknown name",
-     [](Session& s, const Model& m) {
-       return s.Run({{"z", kTwo}}, {m.y}).status();
-     }},
-    {"feeding an output that there is not",
-     [](Session& s, const Model& m) {
-       return s.Run({{"x:1", kTwo}}, {m.y}).status();
-     }},
-    {"feeding a double",
-     [](Session& s, const Model& m) {
-       return s.Run({{m.x, std::vector<double>{1, 2}}}, {m.y}).status();
-     }},
-    {"feeding a wrong shape",
-     [](Session& s, const Model& m) {
-       return s.Run({{m.x, std::vector<float>{1, 2, 3}}}, {m.y}).status();
-     }},
-    {"feeding a prepared step a wrong shape",
-     [](Session& s, const Model& m) -> Status {
-       TENON_ASSIGN_OR_RETURN(const auto step, s.Prepare({m.x}, {m.y}));
-       std::vector<Tensor> fetched;
-       return step->Run({Tensor::Vector<float>({1, 2, 3})}, &fetched);
-     }},
-    {"feeding a prepared step too little",
-     [](Session& s, const Model& m) -> Status {
-       TENON_ASSIGN_OR_RETURN(const auto step, s.Prepare({m.x}, {m.y}));
-       std::vector<Tensor> fetched;
-       return step->Run({}, &fetched);
-     }},
-    {"calling without the feed",
-     [](Session& s, const Model& m) -> Status {
-       TENON_ASSIGN_OR_RETURN(const auto step, s.Prepare<Tensor>({m.x}, m.y));
-       return step().status();
-     }},
-    {"feeding twice",
-     [](Session& s, const Model& m) {
-       return s.Run({{m.x, kTwo}, {m.x, kTwo}}, {m.y}).status();
-     }},
-    {"feeding what was not built",
-     [](Session& s, const Model& m) {
-       return s.Run({{Output(), kTwo}}, {m.y}).status();
-     }},
-    {"not feeding", [](Session& s, const Model& m) { return s.Run({}, {m.y}).status(); }},
-    {"fetching an unknown name",
-     [](Session& s, const Model& m) {
-       return s.Run({{m.x, kTwo}}, {"z"}).status();
-     }},
-    {"fetching an output that there is not",
-     [](Session& s, const Model& m) {
-       return s.Run({{m.x, kTwo}}, {"y:7"}).status();
-     }},
-    {"fetching what was not built",
-     [](Session& s, const Model&) { return s.Run({}, {Output()}).status(); }},
-    {"fetching as a number what was not built",
-     [](Session& s, const Model&) { return s.Run<float>({}, Output()).status(); }},
-    {"preparing what was not built",
-     [](Session& s, const Model&) { return s.Prepare({}, {Output()}).status(); }},
-    {"running what was not built",
-     [](Session& s, const Model&) { return s.Run({}, {}, {FailedNode()}).status(); }},
-    {"running an unknown name",
-     [](Session& s, const Model&) { return s.Run({}, {}, {"z"}).status(); }},
-    {"fetching a node without output",
-     [](Session& s, const Model& m) { return s.Run({}, {m.init}).status(); }},
-    {"an int as a float",
-     [](Session& s, const Model& m) {
-       return s.Run<float>({{m.x, kTwo}}, m.count).status();
-     }},
-    {"ints as floats",
-     [](Session& s, const Model& m) {
-       return s.Run<std::vector<float>>({{m.x, kTwo}}, m.count).status();
-     }},
-    {"a vector as a float",
-     [](Session& s, const Model& m) -> Status {
-       TENON_RETURN_IF_ERROR(s.Run({}, {}, {m.init}).status());
-       return s.Run<float>({{m.x, kTwo}}, m.y).status();
-     }},
-    {"an int as a float, prepared",
-     [](Session& s, const Model& m) -> Status {
-       TENON_ASSIGN_OR_RETURN(const auto step, s.Prepare<float>({m.x}, m.count));
-       return step(Tensor::Vector(kTwo)).status();
-     }},
-    {"a variable that was not initialised",
-     [](Session& s, const Model& m) {
-       return s.Run({{m.x, kTwo}}, {m.y}).status();
-     }},
-};
 
 using Building = void();
 const std::map<std::string, Building*> kBuilding = {
@@ -417,6 +371,19 @@ const std::map<std::string, Building*> kBuilding = {
     {"VariableName", VariableName},
     {"ScopeName", ScopeName},
     {"EmptyScopeName", EmptyScopeName},
+    {"OutsideOfTheLoop", OutsideOfTheLoop},
+    {"ConditionOutsideOfTheLoop", ConditionOutsideOfTheLoop},
+    {"WaitingFromOutsideOfTheLoop", WaitingFromOutsideOfTheLoop},
+    {"ComplexGradient", ComplexGradient},
+    {"GradientOfNothing", GradientOfNothing},
+    {"ConstOfAnotherDtype", ConstOfAnotherDtype},
+    {"LengthOfAList", LengthOfAList},
+    {"UnpackOfAMistake", UnpackOfAMistake},
+    {"IndexOutOfRange", IndexOutOfRange},
+    {"TooManyIndices", TooManyIndices},
+    {"HalfARange", HalfARange},
+    {"FractionAsIndex", FractionAsIndex},
+    {"TwoEllipses", TwoEllipses},
     {"NeverAssigned", NeverAssigned},
     {"NeverAssignedDependency", NeverAssignedDependency},
     {"NeverAssignedNeighbour", NeverAssignedNeighbour},
@@ -453,7 +420,7 @@ Status RegisteredTwice() {
   OpRegistry ops;
   RegisterAllOps(ops);
   RegisterAllOps(ops);
-  DeclareMathOps(ops);
+  RegisterMathOps(ops);
   Graph graph(ops);
   const GraphBuilding building(graph);
   const Output sum = Const(1) + 2;
@@ -467,10 +434,8 @@ Status Make(const std::string& name) {
   if (name == "RegisteredTwice") return RegisteredTwice();
   Graph graph(AllOps());
   const GraphBuilding building(graph);
-  if (const auto found = kRunning.find(name); found != kRunning.end()) {
-    const Model model;
-    TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph));
-    return found->second(*session, model);
+  if (const auto& names = RunningMistakes(); std::ranges::count(names, name) > 0) {
+    return MakeRunningMistake(graph, name);
   }
   const auto found = kBuilding.find(name);
   if (found == kBuilding.end()) return NotFound("no mistake is called ", name);
@@ -487,7 +452,7 @@ int main(int argc, char** argv) {
     return status.ok() ? 0 : 1;
   }
   for (const auto& [name, make] : kBuilding) std::cout << name << '\n';
-  for (const auto& [name, make] : kRunning) std::cout << name << '\n';
+  for (const std::string& name : RunningMistakes()) std::cout << name << '\n';
   std::cout << "NoGraph\nRegisteredTwice\n";
   return 0;
 }

@@ -24,35 +24,26 @@ Status ScaleRowsShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape x, c.WithRank(0, 2));
   TENON_ASSIGN_OR_RETURN(const PartialShape scale, c.WithRank(1, 1));
   TENON_ASSIGN_OR_RETURN(const PartialShape rows, scale.MergeWith({x.dim(0)}));
-  c.set_output(0, PartialShape{rows.dim(0), x.dim(1)});
-  return OkStatus();
+  return c.Return(PartialShape{rows.dim(0), x.dim(1)});
 }
 
-class ScaleRowsCpu final : public Kernel {
- public:
-  explicit ScaleRowsCpu(KernelConstruction& c) : Kernel(c), power_(c.Attr<int64_t>("power")) {}
-
-  Status Compute(KernelContext& ctx) const override {
-    const Tensor &x = ctx.input(0), &scale = ctx.input(1);
-    if (x.rank() != 2 || scale.shape() != Shape{x.dim(0)}) {
-      return InvalidArgument("found x ", x.shape().ToString(), " and scale ",
-                             scale.shape().ToString(), ", wanted [rows,columns] and [rows]");
-    }
-    TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));
-    Dispatch(x.dtype(), TypeList<float, double>(), [&](auto zero) {
-      using T = decltype(zero);
-      const int64_t columns = x.dim(1);
-      for (int64_t i = 0; i < x.num_elements(); ++i) {
-        const double factor = std::pow(scale.data<T>()[i / columns], power_);
-        y->data<T>()[i] = static_cast<T>(x.data<T>()[i] * factor);
-      }
-    });
-    return OkStatus();
+Status ScaleRowsKernel(KernelContext& ctx, int64_t power) {
+  const Tensor &x = ctx.input(0), &scale = ctx.input(1);
+  if (x.rank() != 2 || scale.shape() != Shape{x.dim(0)}) {
+    return InvalidArgument("found x ", x.shape().ToString(), " and scale ",
+                           scale.shape().ToString(), ", wanted [rows,columns] and [rows]");
   }
-
- private:
-  const int64_t power_;
-};
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));
+  Dispatch(x.dtype(), TypeList<float, double>(), [&](auto zero) {
+    using T = decltype(zero);
+    const int64_t columns = x.dim(1);
+    for (int64_t i = 0; i < x.num_elements(); ++i) {
+      const double factor = std::pow(scale.data<T>()[i / columns], power);
+      y->data<T>()[i] = static_cast<T>(x.data<T>()[i] * factor);
+    }
+  });
+  return OkStatus();
+}
 
 void ScaleRowsGrad(GradContext& g) {
   const auto power = g.Attr<int64_t>("power");
@@ -67,6 +58,6 @@ void RegisterClipOps(OpRegistry& ops) {
   if (!DeclareClipOps(ops)) return;
   RegisterUnaryList(ops, TypeList<HardTanhOp>());
   ops.Get("ScaleRows")
-      .Shape(ScaleRowsShape).Kernel<ScaleRowsCpu>(kCpu).Grad(ScaleRowsGrad)
+      .Shape(ScaleRowsShape).Kernel(kCpu, ScaleRowsKernel, {.attrs = {"power"}}).Grad(ScaleRowsGrad)
       .Example({Shape{2, 3}, Shape{2}});
 }
