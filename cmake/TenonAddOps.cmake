@@ -4,7 +4,7 @@
 # target. Makes FILE_ops.h, with the C++ functions and `bool DeclareFileOps(OpRegistry&)`, and
 # FILE_ops.cc, in FOLDER (by default tenon_ops/ of the build folder, which the target then looks for
 # headers in). With REGISTER, instead of the latter `void RegisterFileOps(OpRegistry&)`, which also calls
-# every `void RegisterXxx(OpRegistry& ops)` of the sources.
+# every `void RegisterXxx(OpRegistry& ops)` of the sources, functions of namespace tenon and of no other.
 function(tenon_add_ops TARGET DECLARATIONS)
   cmake_parse_arguments(ARG "" "" "REGISTER" ${ARGN})
   cmake_path(ABSOLUTE_PATH DECLARATIONS)
@@ -17,11 +17,16 @@ function(tenon_add_ops TARGET DECLARATIONS)
   endif()
   file(MAKE_DIRECTORY "${folder}")
   set(register "")
-  if(ARG_REGISTER OR "REGISTER" IN_LIST ARGN)
-    set(register --register ${ARG_REGISTER})
+  set(sources "")
+  foreach(source IN LISTS ARG_REGISTER)
+    cmake_path(ABSOLUTE_PATH source)
+    list(APPEND sources "${source}")
+  endforeach()
+  if("REGISTER" IN_LIST ARGN)
+    set(register --register ${sources})
   endif()
   add_custom_command(OUTPUT "${folder}/${stem}_ops.cc" "${folder}/${stem}_ops.h"
-    DEPENDS "${DECLARATIONS}" ${ARG_REGISTER} Tenon::generate_ops
+    DEPENDS "${DECLARATIONS}" ${sources} Tenon::generate_ops
     COMMAND Tenon::generate_ops "${DECLARATIONS}" "${folder}" ${register})
   target_sources(${TARGET} PRIVATE "${folder}/${stem}_ops.cc" "${folder}/${stem}_ops.h")
 endfunction()

@@ -158,6 +158,7 @@ Status Graph::ReplaceUses(Endpoint from, Endpoint to) {
 }
 
 void Graph::RemoveNode(Node* node) {
+  loop_frames_.clear();
   for (int i = 0; i < node->num_inputs(); ++i) {
     const Endpoint& in = node->inputs_[i];
     if (in.node != nullptr) RemoveOutEdge(in.node, node, in.index, i);
@@ -178,6 +179,7 @@ void Graph::RemoveNode(Node* node) {
 }
 
 void Graph::RemoveNodes(const std::vector<Node*>& nodes) {
+  loop_frames_.clear();
   const flat_hash_set<const Node*> gone(nodes.begin(), nodes.end());
   flat_hash_set<Node*> sources, waiting;
   for (const Node* n : nodes) {
@@ -213,6 +215,7 @@ void Graph::RemoveNodes(const std::vector<Node*>& nodes) {
 }
 
 void Graph::RemoveNodesFrom(int first_id) {
+  loop_frames_.clear();
   // The edges into the nodes that stay go in one sweep a source: removing each on its own would
   // search the list of a node with many consumers once for every one of them.
   flat_hash_set<Node*> sources;

@@ -136,6 +136,8 @@ class Graph {
   Seeds& seeds() { return seeds_; }
   /// Whether some node entered a while loop.
   bool has_loops() const { return has_loops_; }
+  /// What is known of the loops that nodes are in, by id; see LoopFrameOf. Forgotten when nodes go.
+  flat_hash_map<int, std::string>& loop_frames() { return loop_frames_; }
   /// In the order they were made. Not part of a GraphDef, nor of copies.
   std::vector<VariableNodes>& variables() { return variables_; }
 
@@ -210,13 +212,14 @@ class Graph {
   Seeds seeds_;
   std::vector<VariableNodes> variables_;
   bool has_loops_ = false;
+  flat_hash_map<int, std::string> loop_frames_;
   std::vector<std::unique_ptr<Node>> nodes_;
   int live_ = 0;
   StringMap<Node*> by_name_;
   mutable StringMap<int> next_suffix_;
 };
 
-/// A node name that users may give: [A-Za-z0-9.][A-Za-z0-9_.\-/>]*. Names that begin with '_' are
+/// A node name that users may give: [A-Za-z0-9.][A-Za-z0-9_.\\\-/>]*. Names that begin with '_' are
 /// for nodes that the runtime makes.
 bool IsLegalNodeName(std::string_view name);
 /// The error for a name that is not; `what` has the name: "node", "scope".

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/loop_frame.h"
 
-#include <algorithm>
+#include "core/hash_map.h"
 
 namespace tenon {
 namespace {
@@ -17,18 +17,30 @@ const Node* AnyInput(const Node& node) {
 
 }  // namespace
 
-std::string LoopFrameOf(const Node& node) {
-  constexpr int kMaxSteps =
-      1 << 20;   // a cycle without NextIteration has no end; Validate refuses it
+const std::string& LoopFrameOf(Graph& graph, const Node& node) {
+  static const std::string* const outside = new std::string;
+  if (!graph.has_loops()) return *outside;
+  flat_hash_map<int, std::string>& known = graph.loop_frames();
+  if (const auto found = known.find(node.id()); found != known.end()) return found->second;
+  std::string frame;
   int left = 0;  // loops that were passed on the way back
   const Node* at = &node;
-  for (int step = 0; at != nullptr && step < kMaxSteps; ++step, at = AnyInput(*at)) {
+  // A cycle without NextIteration has no end; Validate refuses it.
+  for (int step = 0; at != nullptr && step < graph.num_ids(); ++step, at = AnyInput(*at)) {
+    const auto found = known.find(at->id());
+    if (left == 0 && found != known.end()) {
+      frame = found->second;
+      break;
+    }
     const bool enters = at->op() == "Enter" || at->op() == "RefEnter";
-    if (enters && left == 0) return at->attrs().GetOr<std::string>("frame_name", "");
+    if (enters && left == 0) {
+      frame = at->attrs().GetOr<std::string>("frame_name", "");
+      break;
+    }
     if (enters) --left;
     if (at->op() == "Exit" || at->op() == "RefExit") ++left;
   }
-  return "";
+  return known.insert_or_assign(node.id(), std::move(frame)).first->second;
 }
 
 }  // namespace tenon

@@ -121,7 +121,7 @@ Node* NodeBuilder::InLoop() const {
   if (!context.graph->has_loops() || !context.control_inputs.empty()) return nullptr;
   for (const Argument& argument : args_) {
     for (const tenon::Input& in : argument) {
-      if (in.output() != nullptr && !LoopFrameOf(*in.output()->node).empty()) {
+      if (in.output() != nullptr && !LoopFrameOf(*context.graph, *in.output()->node).empty()) {
         return in.output()->node;
       }
     }
@@ -146,14 +146,16 @@ Status NodeBuilder::CheckLoop(const std::vector<Endpoint>& inputs) const {
   if (!context.graph->has_loops()) return OkStatus();
   std::vector<Node*> sources = context.control_inputs;
   for (const Endpoint& in : inputs) sources.push_back(in.node);
-  const auto place = [](const Node& node) {
-    const std::string frame = LoopFrameOf(node);
+  if (sources.empty()) return OkStatus();
+  const auto place = [](const std::string& frame) {
     return frame.empty() ? "outside while loops" : StrCat("in the while loop '", frame, "'");
   };
+  const std::string first = LoopFrameOf(*context.graph, *sources[0]);
   for (const Node* source : sources) {
-    if (place(*source) == place(*sources[0])) continue;
-    return InvalidArgument("its input '", sources[0]->name(), "' is ", place(*sources[0]), ", '",
-                           source->name(), "' ", place(*source), ": values go in by Enter, out by ",
+    const std::string& frame = LoopFrameOf(*context.graph, *source);
+    if (frame == first) continue;
+    return InvalidArgument("its input '", sources[0]->name(), "' is ", place(first), ", '",
+                           source->name(), "' ", place(frame), ": values go in by Enter, out by ",
                            "Exit, and a constant for a loop waits for a node of it");
   }
   return OkStatus();

@@ -97,6 +97,10 @@ OpBuilder& OpBuilder::NoExample(std::string_view reason) {
   op_.no_example_reason = reason;
   return *this;
 }
+void OpBuilder::CheckClassOptions(const KernelOptions& options) const {
+  TENON_CHECK(options.attrs.empty() && !options.cheap, "the kernel of ", op_.schema.name,
+              " is a class, which says these itself");
+}
 void OpBuilder::CheckAttrs(const KernelOptions& options, size_t wanted) const {
   TENON_CHECK(options.attrs.size() == wanted, "the kernel of ", op_.schema.name, " takes ", wanted,
               " attributes, registered with ", options.attrs.size());

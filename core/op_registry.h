@@ -104,6 +104,7 @@ class OpBuilder {
   /// A kernel class with a constructor from KernelConstruction&.
   template <typename K>
   OpBuilder& Kernel(DeviceKind device, KernelOptions options = {}) {
+    CheckClassOptions(options);
     return AddKernel(device, std::move(options), [](KernelConstruction& c) {
       return std::unique_ptr<tenon::Kernel>(std::make_unique<K>(c));
     });
@@ -121,6 +122,7 @@ class OpBuilder {
 
  private:
   OpBuilder& SetGradient(GradientFn fn);
+  void CheckClassOptions(const KernelOptions& options) const;
   void CheckAttrs(const KernelOptions& options, size_t wanted) const;
   static void FailGradient(GradContext& g, const Status& status);
 

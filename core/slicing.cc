@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/slicing.h"
 
+#include <limits>
+#include <optional>
+
 #include "core/building.h"
+#include "core/loop_frame.h"
 
 namespace tenon {
 namespace {
@@ -12,6 +16,10 @@ class Entries {
   explicit Entries(const std::vector<SliceIndex>& indices) {
     for (const SliceIndex& index : indices) status_.Update(Add(index));
     if (indices.size() > 32) status_.Update(InvalidArgument("a slice has at most 32 indices"));
+    if (large_ && tensors_ == DType::kInt32) {
+      status_.Update(InvalidArgument("a number beyond 32 bits stands beside scalars of int32"));
+    }
+    dtype_ = tensors_.value_or(large_ ? DType::kInt64 : DType::kInt32);
   }
 
   const Status& status() const { return status_; }
@@ -38,8 +46,9 @@ class Entries {
       case SliceIndex::Kind::kElement: {
         shrink_axis_mask_ |= bit;
         // The end does not count, but shows what is meant.
-        StatusOr<int64_t> element = Number(numbers[0]);
-        return Push(numbers[0], element.ok() ? Input(*element + 1) : numbers[0], 1);
+        const StatusOr<int64_t> element = Number(numbers[0]);
+        const bool has_next = element.ok() && *element < std::numeric_limits<int32_t>::max();
+        return Push(numbers[0], has_next ? Input(*element + 1) : numbers[0], 1);
       }
       case SliceIndex::Kind::kRange:
         if (numbers.size() != 2 && numbers.size() != 3) {
@@ -66,12 +75,24 @@ class Entries {
     strides_.push_back(stride.left_out() ? Input(1) : stride);
     for (const Input* in : {&begin_.back(), &end_.back(), &strides_.back()}) {
       if (in->output() != nullptr) {
-        dtype_ = in->output()->dtype();
-        continue;
+        TENON_RETURN_IF_ERROR(AddTensor(in->output()->dtype()));
+      } else {
+        TENON_ASSIGN_OR_RETURN(const int64_t value, Number(*in));
+        large_ |= value != static_cast<int32_t>(value);
       }
-      TENON_ASSIGN_OR_RETURN(const int64_t value, Number(*in));
-      if (value != static_cast<int32_t>(value)) dtype_ = DType::kInt64;
     }
+    return OkStatus();
+  }
+
+  Status AddTensor(DType dtype) {
+    if (dtype == DType::kInvalid) return OkStatus();  // was not built, which its use says
+    if (dtype != DType::kInt32 && dtype != DType::kInt64) {
+      return InvalidArgument("an index is a scalar of int32 or int64, found one of ", dtype);
+    }
+    if (tensors_.value_or(dtype) != dtype) {
+      return InvalidArgument("indices of int32 and of int64 stand together");
+    }
+    tensors_ = dtype;
     return OkStatus();
   }
 
@@ -97,7 +118,9 @@ class Entries {
   std::vector<Input> begin_, end_, strides_;
   int64_t begin_mask_ = 0, end_mask_ = 0, ellipsis_mask_ = 0, new_axis_mask_ = 0,
           shrink_axis_mask_ = 0;
-  DType dtype_ = DType::kInt32;
+  bool large_ = false;  // a number needs 64 bits
+  std::optional<DType> tensors_;
+  DType dtype_;
   Status status_;
 };
 
@@ -113,6 +136,12 @@ Output Output::operator[](const SliceIndices& indices) const {
     return Output();
   }
   const std::string name = context.graph->UniqueName(StrCat(context.prefix, "strided_slice"));
+  // In a loop the constants wait for a node of it, as literals do.
+  std::optional<ControlDependencies> in_loop;
+  const bool waits = context.control_inputs.empty() && exists();
+  if (waits && !LoopFrameOf(*context.graph, *node).empty()) {
+    in_loop.emplace(std::vector<Output>{*this}, indices.location());
+  }
   return entries.Slice(*this, name.substr(context.prefix.size()));
 }
 

@@ -111,7 +111,8 @@ Status Train(const Flags& flags, Server& server) {
     for (int i = 1, count = 1; i <= batch_count; ++i, ++count) {
       TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> batch, batches.Next(flags.batch_size));
       const bool last = epoch == flags.training_epochs && i == batch_count;
-      TENON_RETURN_IF_ERROR(step->Run(batch, &fetched, {.trace = last ? &trace : nullptr}));
+      const bool traced = last && flags.task_index == 0 && !flags.trace.empty();
+      TENON_RETURN_IF_ERROR(step->Run(batch, &fetched, {.trace = traced ? &trace : nullptr}));
       const float cost = fetched[0].scalar<float>();
       const auto global_step = static_cast<int64_t>(fetched[2].scalar<float>());
       if (!std::isfinite(cost)) {
@@ -131,9 +132,6 @@ Status Train(const Flags& flags, Server& server) {
       }
     }
   }
-  if (flags.task_index == 0 && !flags.trace.empty()) {
-    TENON_RETURN_IF_ERROR(WriteFile(flags.trace, ToChromeTrace(trace)));
-  }
   TENON_ASSIGN_OR_RETURN(
       const float accuracy,
       session->Run<float>({{m.x, mnist.test.images}, {m.y_, mnist.test.labels}}, m.accuracy));
@@ -141,7 +139,7 @@ Status Train(const Flags& flags, Server& server) {
   Say(absl::StrFormat("Test-Accuracy: %.2f\nTotal Time: %3.2fs\nFinal Cost: %.4f", accuracy,
                       seconds, fetched[0].scalar<float>()));
   Say(absl::StrFormat("Steps per second: %.0f", flags.training_epochs * batch_count / seconds));
-  return OkStatus();
+  return trace.empty() ? OkStatus() : WriteFile(flags.trace, ToChromeTrace(trace));
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 //
 //   bool DeclareFileOps(OpRegistry& ops);
 //
-// or, with --register, which also calls every `void RegisterXxx(OpRegistry& ops)` of the sources,
+// or, with --register, which also calls every `void RegisterXxx(OpRegistry& ops)` of the sources, which
+// are functions of namespace tenon,
 //
 //   void RegisterFileOps(OpRegistry& ops);
 //
@@ -52,12 +53,18 @@ Status Write(const std::filesystem::path& path, const std::string& text) {
 
 /// The functions of the sources that say what ops do.
 StatusOr<std::vector<std::string>> RegisterFunctions(const std::vector<std::string>& sources) {
-  static const std::regex definition(R"(\nvoid (Register\w+)\(OpRegistry& ops\) \{)");
+  static const std::regex definition(
+      R"(\nvoid\s+(Register\w+)\(\s*OpRegistry\s*&\s*\w+\s*\)\s*\{)");
+  static const std::regex addition(R"(\bops\.(Add|Get)\b)");
   std::vector<std::string> names;
   for (const std::string& source : sources) {
     TENON_ASSIGN_OR_RETURN(const std::string text, Read(source));
+    const size_t before = names.size();
     for (std::sregex_iterator at(text.begin(), text.end(), definition), end; at != end; ++at) {
       names.push_back((*at)[1]);
+    }
+    if (names.size() == before && std::regex_search(text, addition)) {
+      return InvalidArgument(source, " registers ops, but has no 'void RegisterXxx(OpRegistry& ops) {'");
     }
   }
   return names;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dnnl.hpp>
 
+#include <map>
 #include <memory>
 #include <tuple>
-#include <unordered_map>
 
-#include "core/hash_map.h"
 #include "core/parallel.h"
 #include "ops/math/gemm.h"
 
@@ -69,7 +68,7 @@ Status GemmFloat(const GemmShape& shape, const float* a, const float* b, float* 
   // How the work is cut depends on the number of threads when it was prepared.
   const OpenMpTeam team(work * kMultiplyAddNs);
   using Key = std::tuple<int64_t, int64_t, int64_t, bool, bool, int>;
-  thread_local flat_hash_map<Key, std::unique_ptr<PreparedGemm>> prepared;
+  thread_local std::map<Key, std::unique_ptr<PreparedGemm>> prepared;
   try {
     if (prepared.size() >= kMaxPrepared) prepared.clear();
     std::unique_ptr<PreparedGemm>& gemm =

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "core/gradients.h"
+#include "core/loop_frame.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
@@ -84,6 +85,14 @@ TEST_F(ControlFlowOpsTest, LiteralsInALoopAreOfTheLoop) {
   const auto [leaving, staying] = Switch(i, LoopCond(i < 10));
   ASSERT_OK(s.graph.Connect(NextIteration(staying + 3), i.node, 1));
   EXPECT_EQ(s.Value(Exit(leaving)).scalar<int32_t>(), 12);
+}
+
+TEST_F(ControlFlowOpsTest, WhatIsBuiltAfterALoopCostsNoMoreThanBefore) {
+  Output y = Exit(Merge({Enter(0, "loop")}).output);
+  for (int i = 0; i < 30000; ++i) y = Neg(y);  // each looked back to the loop: 10^9 nodes
+  EXPECT_OK(s.graph.error());
+  EXPECT_TRUE(LoopFrameOf(s.graph, *y.node).empty());
+  EXPECT_EQ(LoopFrameOf(s.graph, *Enter(y, "next").node), "next");
 }
 
 TEST_F(ControlFlowOpsTest, LiteralsInTheInnerOfTwoLoops) {

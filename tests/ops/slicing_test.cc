@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "core/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
 #include "ops/math/math_ops.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
@@ -71,6 +74,28 @@ TEST_F(SlicingTest, NumbersMayBeTensors) {
   values = run(-1);
   EXPECT_THAT(Numbers(values[0]), ElementsAre(20, 21, 22, 23));
   EXPECT_THAT(Numbers(values[1]), ElementsAre(23));
+}
+
+TEST_F(SlicingTest, LargeNumbersAreOf64Bits) {
+  const int64_t large = int64_t{1} << 40, largest = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(Elements(x[{{}, {2, large}}]), ElementsAre(2, 3, 12, 13, 22, 23));
+  EXPECT_THAT(Elements(x[{{-large, 1}, 0}]), ElementsAre(0));
+  EXPECT_EQ((x[{{}, {largest, {}}}]).shape(), (PartialShape{3, 0}));
+}
+
+/// for i in 0..3: sum += x[i, 1], whose slice is inside the loop.
+TEST_F(SlicingTest, PartsAreTakenInLoops) {
+  const auto variable = [](const Input& start) {
+    return Merge({Enter(start, "loop"), Enter(start, "loop")}).output;
+  };
+  const Output i = variable(0), sum = variable(0);
+  const Output more = LoopCond(Less(i, 3));
+  const auto i_sides = Switch(i, more), sum_sides = Switch(sum, more);
+  const Output rows = Enter(x, "loop", {.is_constant = true});
+  const Output part = rows[{i_sides.output_true, 1}];
+  ASSERT_OK(s.graph.Connect(NextIteration(Add(i_sides.output_true, 1)), i.node, 1));
+  ASSERT_OK(s.graph.Connect(NextIteration(Add(sum_sides.output_true, part)), sum.node, 1));
+  EXPECT_EQ(s.Value(Exit(sum_sides.output_false)).scalar<int32_t>(), 1 + 11 + 21);
 }
 
 TEST_F(SlicingTest, AGradientFlowsIntoThePart) {

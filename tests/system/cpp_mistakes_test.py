@@ -72,6 +72,11 @@ BUILDING = {
     "HalfARange": "a slice of 'Placeholder': a range has a begin, an end and perhaps a step, found 1 "
                   "numbers",
     "FractionAsIndex": "a slice of 'Placeholder': the literal 1.5 is no int64",
+    "ShortAsIndex": "a slice of 'Placeholder': an index is a scalar of int32 or int64, found one of "
+                    "int16",
+    "LargeNumberBesideInt32": "a slice of 'Placeholder': a number beyond 32 bits stands beside "
+                              "scalars of int32",
+    "IndicesOfTwoDtypes": "a slice of 'Placeholder': indices of int32 and of int64 stand together",
     "TwoEllipses": "a slice of 'Placeholder': a slice has one kEllipsis at most",
     "NoPath": "'Square' does not depend on 'x' through differentiable ops, so it has no gradient",
     "NoGradient": r"node 'Digamma' \(Digamma\): the op has no gradient function",

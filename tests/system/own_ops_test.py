@@ -4,9 +4,11 @@
 this process and on a server of the same program, and mistakes in their use are found."""
 import os
 import re
+import subprocess
 import tempfile
 
 import outside_project
+import tenon_process
 
 FOLDER = "tests/system/own_ops"
 
@@ -33,12 +35,40 @@ def check(text):
     assert re.fullmatch(pattern, mistake), f"found  {mistake}\nwanted {pattern}"
 
 
+GENERATOR = os.path.join(tenon_process.BINARY, "tenon_generate_ops")
+
+
+def registers(folder, source):
+    """What the generator makes of ops and a source that says what they do."""
+    with open(os.path.join(folder, "my.ops"), "w") as file:
+        file.write('op My()\n  "Nothing."\n')
+    with open(os.path.join(folder, "own.cc"), "w") as file:
+        file.write(source)
+    done = subprocess.run([GENERATOR, "my.ops", ".", "--register", "own.cc"], cwd=folder, text=True,
+                          capture_output=True)
+    if done.returncode != 0:
+        return done.stderr.strip()
+    with open(os.path.join(folder, "my_ops.cc")) as file:
+        return re.findall(r"^  (Register\w+)\(ops\);$", file.read(), re.M)
+
+
+def check_generator(folder):
+    body = ' {\n  ops.Add("My", NoOutputShape, Nothing);\n}\n'
+    assert registers(folder, "\nvoid RegisterA(OpRegistry& ops)" + body) == ["RegisterA"]
+    wrapped = "\nvoid RegisterB(\n    OpRegistry& registry)" + body
+    assert registers(folder, wrapped) == ["RegisterB"], registers(folder, wrapped)
+    assert registers(folder, "// Nothing of ops.\n") == []
+    assert registers(folder, "\nvoid AddMine(OpRegistry& ops)" + body) == (
+        "own.cc registers ops, but has no 'void RegisterXxx(OpRegistry& ops) {'")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         names = os.listdir(os.path.join(outside_project.SOURCE, FOLDER))
         files = {name: outside_project.read(FOLDER, name) for name in names}
         programs = outside_project.build(folder, files)
         check(outside_project.run(os.path.join(programs, "own_ops")))
+        check_generator(folder)
     print("ops of one's own: values, gradients and training, here and on a server")
 
 

@@ -317,6 +317,21 @@ void FractionAsIndex() {
   (void)x[{{}, {1.5, 2}}];  // here
 }
 
+void ShortAsIndex() {
+  const Output x = Floats({2, 3}), i = Placeholder(DType::kInt16, {});
+  (void)x[{{0, i}}];  // here
+}
+
+void LargeNumberBesideInt32() {
+  const Output x = Floats({2, 3}), i = Placeholder(DType::kInt32, {});
+  (void)x[{{5000000000, i}}];  // here
+}
+
+void IndicesOfTwoDtypes() {
+  const Output x = Floats({2, 3}), i = Placeholder(DType::kInt32, {});
+  (void)x[{i, Cast(i, DType::kInt64)}];  // here
+}
+
 void TwoEllipses() {
   const Output x = Floats({2, 3});
   (void)x[{kEllipsis, kEllipsis}];  // here
@@ -383,6 +398,9 @@ const std::map<std::string, Building*> kBuilding = {
     {"TooManyIndices", TooManyIndices},
     {"HalfARange", HalfARange},
     {"FractionAsIndex", FractionAsIndex},
+    {"ShortAsIndex", ShortAsIndex},
+    {"LargeNumberBesideInt32", LargeNumberBesideInt32},
+    {"IndicesOfTwoDtypes", IndicesOfTwoDtypes},
     {"TwoEllipses", TwoEllipses},
     {"NeverAssigned", NeverAssigned},
     {"NeverAssignedDependency", NeverAssignedDependency},
