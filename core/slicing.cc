@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "core/building.h"
-#include "core/loop_frame.h"
 
 namespace tenon {
 namespace {
@@ -24,12 +23,9 @@ class Entries {
 
   const Status& status() const { return status_; }
 
-  Output Slice(const Output& of, const std::string& name) const {
-    NodeBuilder node("StridedSlice", name);
-    node.Input(of)
-        .Input(Vector(begin_, StrCat(name, "/stack")))
-        .Input(Vector(end_, StrCat(name, "/stack_1")))
-        .Input(Vector(strides_, StrCat(name, "/stack_2")));
+  Output Slice(const Output& of) const {
+    NodeBuilder node("StridedSlice", "strided_slice");
+    node.Input(of).Input(Vector(begin_)).Input(Vector(end_)).Input(Vector(strides_));
     return node.Attr("begin_mask", begin_mask_)
         .Attr("end_mask", end_mask_)
         .Attr("ellipsis_mask", ellipsis_mask_)
@@ -103,16 +99,16 @@ class Entries {
     return value.scalar<int64_t>();
   }
 
-  /// One vector of the numbers: a constant where they are known.
-  Output Vector(const std::vector<Input>& numbers, const std::string& name) const {
+  /// One vector of the numbers: a tensor where they are known.
+  Input Vector(const std::vector<Input>& numbers) const {
     Tensor known(dtype_, {static_cast<int64_t>(numbers.size())});
     for (size_t i = 0; i < numbers.size(); ++i) {
       const StatusOr<int64_t> value = Number(numbers[i]);
-      if (!value.ok()) return NodeBuilder("Pack", name).Attr("T", dtype_).Inputs(numbers).Output();
+      if (!value.ok()) return NodeBuilder("Pack").Attr("T", dtype_).Inputs(numbers).Output();
       if (dtype_ == DType::kInt64) known.data<int64_t>()[i] = *value;
       if (dtype_ == DType::kInt32) known.data<int32_t>()[i] = static_cast<int32_t>(*value);
     }
-    return NodeBuilder("Const", name).Attr("value", known).Attr("dtype", dtype_).Output();
+    return known;
   }
 
   std::vector<Input> begin_, end_, strides_;
@@ -135,14 +131,7 @@ Output Output::operator[](const SliceIndices& indices) const {
                  indices.location());
     return Output();
   }
-  const std::string name = context.graph->UniqueName(StrCat(context.prefix, "strided_slice"));
-  // In a loop the constants wait for a node of it, as literals do.
-  std::optional<ControlDependencies> in_loop;
-  const bool waits = context.control_inputs.empty() && exists();
-  if (waits && !LoopFrameOf(*context.graph, *node).empty()) {
-    in_loop.emplace(std::vector<Output>{*this}, indices.location());
-  }
-  return entries.Slice(*this, name.substr(context.prefix.size()));
+  return entries.Slice(*this);
 }
 
 }  // namespace tenon

@@ -108,9 +108,7 @@ TEST_F(SlicingTest, AGradientFlowsIntoThePart) {
 TEST_F(SlicingTest, NodesAreNamedAsPythons) {
   const NameScope scope("scope");
   EXPECT_EQ(x[0].name(), "scope/strided_slice");
-  const Output second = x[0];
-  EXPECT_EQ(second.name(), "scope/strided_slice_1");
-  EXPECT_EQ(second.node->input(2).node->name(), "scope/strided_slice_1/stack_1");
+  EXPECT_EQ(x[0].name(), "scope/strided_slice_1");
 }
 
 }  // namespace
