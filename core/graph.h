@@ -169,9 +169,6 @@ class Graph {
   void RemoveNodesFrom(int first_id);
   /// Makes room for `nodes` more nodes.
   void Reserve(int nodes);
-  void SetAttr(Node* node, std::string_view name, Attribute value) {
-    node->attrs_.Set(name, std::move(value));
-  }
 
   /// The node, or null.
   Node* Find(std::string_view name) const;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/combine_rows.h"
 
-#include <algorithm>
-
 #include "core/parallel.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
@@ -63,15 +61,6 @@ Status ChangeRows(const RowPlan& plan, Types types, Fn fn) {
   return known ? OkStatus() : Unimplemented("cannot update elements of ", plan.to->dtype());
 }
 
-bool HasIntegerZero(const Tensor& t) {
-  bool found = false;
-  Dispatch(t.dtype(), IntTypes(), [&]<typename T>(T zero) {
-    const auto elements = t.flat<T>();
-    found = std::find(elements.begin(), elements.end(), zero) != elements.end();
-  });
-  return found;
-}
-
 }  // namespace
 
 Status CombineRows(Update update, const Tensor& from, absl::Span<const int64_t> rows, int64_t width,
@@ -89,15 +78,6 @@ Status CombineRows(Update update, const Tensor& from, absl::Span<const int64_t> 
       return ChangeRows(plan, Types(), [](auto x, auto y) { return Plus(x, y); });
     case Update::kSubtract:
       return ChangeRows(plan, Types(), [](auto x, auto y) { return Minus(x, y); });
-    case Update::kMultiply:
-      return ChangeRows(plan, Types(), [](auto x, auto y) { return Times(x, y); });
-    case Update::kDivide:
-      if (HasIntegerZero(from)) return InvalidArgument("Integer division by zero");
-      return ChangeRows(plan, Types(), [](auto x, auto y) { return Quotient(x, y); });
-    case Update::kMin:
-      return ChangeRows(plan, RealTypes(), [](auto x, auto y) { return Smaller(x, y); });
-    case Update::kMax:
-      return ChangeRows(plan, RealTypes(), [](auto x, auto y) { return Larger(x, y); });
   }
   return Internal("no such update");
 }

@@ -10,13 +10,13 @@
 namespace tenon {
 
 /// How an element changes the one that is there.
-enum class Update { kAssign, kAdd, kSubtract, kMultiply, kDivide, kMin, kMax };
+enum class Update { kAssign, kAdd, kSubtract };
 
 /// Updates row rows[i] of `to` with row i of `from` for each i in order, so that rows may come
 /// several times. Both are seen as rows of `width` elements; a scalar `from` stands for every
 /// element of the rows. Negative entries of `rows` are passed over; the others must be rows of
 /// `to`, and the dtypes equal. Stops when the kernel is interrupted. Unimplemented for dtypes that
-/// have no such update, InvalidArgument, with nothing done, for integers divided by 0.
+/// have no such update.
 Status CombineRows(Update update, const Tensor& from, absl::Span<const int64_t> rows, int64_t width,
                    Tensor* to);
 

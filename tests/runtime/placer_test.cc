@@ -78,8 +78,7 @@ TEST(PlacerTest, ColocatedNodesWithDifferentWishesAreAnError) {
     Const(1.0f, {.name = "a"});
   }
   const DeviceScope on("/job:worker");
-  const Output b = Const(1.0f, {.name = "b"});
-  graph.SetAttr(b.node, "_class", std::vector<std::string>{"loc:@a"});
+  NodeBuilder("NoOp", "b").Attr("_class", std::vector<std::string>{"loc:@a"}).Finish();
   EXPECT_THAT(Place(graph), IsError(StatusCode::kInvalidArgument, "name different jobs"));
 }
 
