@@ -44,3 +44,15 @@ def build(folder, files):
         f"-DCMAKE_CXX_COMPILER={cached('CMAKE_CXX_COMPILER')}", "-DCMAKE_BUILD_TYPE=Release")
     run("cmake", "--build", programs)
     return programs
+
+
+def build_program(folder, name, source):
+    """The same of a project of one program, NAME.cc."""
+    cmake = f"""cmake_minimum_required(VERSION 3.25)
+project(Outside CXX)
+find_package(Tenon REQUIRED)
+add_executable({name} {name}.cc)
+target_link_libraries({name} PRIVATE Tenon::tenon)
+target_compile_options({name} PRIVATE -Wall -Wextra -Werror)
+"""
+    return build(folder, {f"{name}.cc": source, "CMakeLists.txt": cmake})

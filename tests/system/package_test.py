@@ -7,19 +7,11 @@ import tempfile
 
 import outside_project
 
-CMAKE = """cmake_minimum_required(VERSION 3.25)
-project(First CXX)
-find_package(Tenon REQUIRED)
-add_executable(first first.cc)
-target_link_libraries(first PRIVATE Tenon::tenon)
-target_compile_options(first PRIVATE -Wall -Wextra -Werror)
-"""
-
 
 def main():
     program = re.search(r"```cpp\n(.*?)```", outside_project.read("README.md"), re.S).group(1)
     with tempfile.TemporaryDirectory() as folder:
-        programs = outside_project.build(folder, {"first.cc": program, "CMakeLists.txt": CMAKE})
+        programs = outside_project.build_program(folder, "first", program)
         lines = outside_project.run(os.path.join(programs, "first")).splitlines()
     assert lines.pop() == "OK", lines
     losses = [float(line) for line in lines]

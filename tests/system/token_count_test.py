@@ -10,13 +10,6 @@ import time
 
 import outside_project
 
-CMAKE = """cmake_minimum_required(VERSION 3.25)
-project(Mlp CXX)
-find_package(Tenon REQUIRED)
-add_executable(mlp mlp.cc)
-target_link_libraries(mlp PRIVATE Tenon::tenon)
-target_compile_options(mlp PRIVATE -Wall -Wextra -Werror)
-"""
 MOST_TOKENS = 400
 SKIPPED = r"//[^\n]*|/\*.*?\*/|^[ \t]*#[^\n]*"
 TOKEN = r"""
@@ -40,7 +33,7 @@ def main():
     tokens = count_tokens(program)
     assert tokens <= MOST_TOKENS, f"found {tokens} tokens, wanted at most {MOST_TOKENS}"
     with tempfile.TemporaryDirectory() as folder:
-        programs = outside_project.build(folder, {"mlp.cc": program, "CMakeLists.txt": CMAKE})
+        programs = outside_project.build_program(folder, "mlp", program)
         start = time.monotonic()
         # It reads share/mnist.
         text = subprocess.run([os.path.join(programs, "mlp")], cwd=outside_project.SOURCE,
