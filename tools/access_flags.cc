@@ -4,22 +4,12 @@
 #include "core/memory_limit.h"
 #include "data/file.h"
 #include "tools/commands.h"
+#include "train/replica_flags.h"
 
 namespace tenon::tools {
 
-void CredentialFlags::AddTo(CLI::App& app) {
-  app.add_option("--tls_cert,--tls-cert", files.tls_cert,
-                 "PEM file: this side's certificate; with --tls_key and --tls_ca, connections are "
-                 "encrypted and both sides show one");
-  app.add_option("--tls_key,--tls-key", files.tls_key, "PEM file: its private key");
-  app.add_option("--tls_ca,--tls-ca", files.tls_ca,
-                 "PEM file: the authority that has signed the certificates of this job");
-  app.add_option("--token_file,--token-file", files.token,
-                 "File whose first line is the job's secret, which every call carries");
-}
-
 void ServerAccessFlags::AddTo(CLI::App& app) {
-  credentials.AddTo(app);
+  AddCredentialFlags(app, &credentials);
   app.add_flag("--insecure", insecure,
                "Listen beyond loopback without TLS and token: whoever reaches the port can run what "
                "they like");
@@ -55,7 +45,7 @@ void ServerAccessFlags::AddTo(CLI::App& app) {
 }
 
 Status ServerAccessFlags::ApplyTo(ServerOptions* options) const {
-  TENON_ASSIGN_OR_RETURN(options->credentials, credentials.Read());
+  TENON_ASSIGN_OR_RETURN(options->credentials, ReadCredentials(credentials));
   options->insecure = insecure;
   options->loopback_port = loopback_port;
   options->limits = limits;

@@ -12,17 +12,9 @@
 
 namespace tenon::tools {
 
-/// What a client shows to a server, and a server to others.
-struct CredentialFlags {
-  CredentialFiles files;
-
-  void AddTo(CLI::App& app);
-  StatusOr<Credentials> Read() const { return ReadCredentials(files); }
-};
-
 /// What a server asks of others and lets them do.
 struct ServerAccessFlags {
-  CredentialFlags credentials;
+  CredentialFiles credentials;
   bool insecure = false;
   int loopback_port = -1;
   std::string root;

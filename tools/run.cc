@@ -12,6 +12,7 @@
 #include "tools/access_flags.h"
 #include "tools/commands.h"
 #include "tools/values.h"
+#include "train/replica_flags.h"
 
 namespace tenon::tools {
 namespace {
@@ -25,7 +26,7 @@ struct RunFlags {
   std::vector<std::string> places;
   std::vector<std::string> disabled_passes;
   std::string master;
-  CredentialFlags credentials;
+  CredentialFiles credentials;
   std::string output;
   std::string trace;
   int64_t steps = 1;
@@ -103,7 +104,7 @@ void PrintStats(std::vector<double> milliseconds) {
 StatusOr<std::unique_ptr<Session>> OpenSession(const RunFlags& flags, const Graph& graph) {
   if (!flags.master.empty()) {
     RemoteSessionOptions options;
-    TENON_ASSIGN_OR_RETURN(options.credentials, flags.credentials.Read());
+    TENON_ASSIGN_OR_RETURN(options.credentials, ReadCredentials(flags.credentials));
     return MakeRemoteSession(flags.master, graph, options);
   }
   LocalSessionOptions options;
@@ -166,7 +167,7 @@ void AddRunCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   run->add_option("--steps", flags->steps, "How often to run the step")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   run->add_option("--master", flags->master, "grpc://host:port; without, in this process");
-  flags->credentials.AddTo(*run);
+  AddCredentialFlags(*run, &flags->credentials);
   run->add_option("--output", flags->output, "Write the fetches to this .npz file");
   run->add_option("--trace", flags->trace, "Write a Chrome trace of the last step to this file");
   run->add_option("--threads", flags->threads, "Threads that run kernels (default: cores)")

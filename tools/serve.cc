@@ -6,6 +6,7 @@
 #include "distributed/server.h"
 #include "tools/access_flags.h"
 #include "tools/commands.h"
+#include "train/replica_flags.h"
 
 namespace tenon::tools {
 namespace {
@@ -16,11 +17,11 @@ constexpr double kMaxSeconds = 1e9;
 /// A server to talk to.
 struct TargetFlags {
   std::string target;
-  CredentialFlags credentials;
+  CredentialFiles credentials;
 
   void AddTo(CLI::App& app) {
     app.add_option("target", target, "grpc://host:port")->required();
-    credentials.AddTo(app);
+    AddCredentialFlags(app, &credentials);
   }
 };
 
@@ -180,7 +181,7 @@ void AddStopCommand(CLI::App& app, Command* chosen) {
   flags->AddTo(*stop);
   stop->callback([=] {
     *chosen = [flags] {
-      const auto credentials = flags->credentials.Read();
+      const auto credentials = ReadCredentials(flags->credentials);
       if (!credentials.ok()) return Report(credentials.status());
       return Report(StopServer(flags->target, "tenon stop", *credentials));
     };
@@ -194,7 +195,7 @@ void AddStatusCommand(CLI::App& app, Command* chosen) {
   flags->AddTo(*status);
   status->callback([=] {
     *chosen = [flags] {
-      const auto credentials = flags->credentials.Read();
+      const auto credentials = ReadCredentials(flags->credentials);
       if (!credentials.ok()) return Report(credentials.status());
       const auto text = DescribeServer(flags->target, *credentials);
       if (text.ok()) std::fputs(text->c_str(), stdout);

@@ -13,15 +13,15 @@
 #include "tools/mnist_model.h"
 #include "tools/processes.h"
 #include "tools/progress.h"
-#include "train/replica.h"
+#include "train/replica_flags.h"
 #include "train/supervisor.h"
 
 namespace tenon::tools {
 namespace {
 
 struct TrainFlags {
-  std::string data, logs, ps_hosts, worker_hosts, job_name;
-  int task_index = 0;
+  std::string data, logs;
+  ReplicaFlags replica;
   int epochs = 20;
   int64_t batch = 100;
   double learning_rate = 0.001;
@@ -36,7 +36,7 @@ double Seconds(std::chrono::steady_clock::time_point since) {
 Status Train(const TrainFlags& flags, const Graph& graph, const MnistModel& model,
              const std::function<StatusOr<std::unique_ptr<Session>>()>& open) {
   SupervisorOptions options;
-  options.is_chief = flags.task_index == 0;
+  options.is_chief = flags.replica.task_index == 0;
   options.notice = PrintNotice;
   const Supervisor supervisor(options);
   TENON_RETURN_IF_ERROR(graph.error());
@@ -53,7 +53,7 @@ Status Train(const TrainFlags& flags, const Graph& graph, const MnistModel& mode
   TENON_ASSIGN_OR_RETURN(const auto session, supervisor.PrepareOrWaitForSession(open));
   std::unique_ptr<EventWriter> writer;
   if (!flags.logs.empty()) {
-    const std::string events = StrCat(flags.logs, "/worker", flags.task_index);
+    const std::string events = StrCat(flags.logs, "/worker", flags.replica.task_index);
     TENON_ASSIGN_OR_RETURN(writer, EventWriter::Create(events, graph));
   }
   std::vector<Output> fetches = {model.cross_entropy, model.global_step};
@@ -62,7 +62,7 @@ Status Train(const TrainFlags& flags, const Graph& graph, const MnistModel& mode
                                                            {model.train_op}));
   TENON_ASSIGN_OR_RETURN(
       ShuffledBatches batches,
-      ShuffledBatches::Create({mnist.train.images, mnist.train.labels}, flags.task_index));
+      ShuffledBatches::Create({mnist.train.images, mnist.train.labels}, flags.replica.task_index));
   const int64_t per_epoch = batches.num_rows() / flags.batch;
   const int64_t steps = per_epoch * flags.epochs;
   Progress progress("training", steps);
@@ -110,11 +110,7 @@ Status TrainHere(const TrainFlags& flags, const OpRegistry& ops) {
 
 /// Between-graph replication: as a worker of a cluster, or as one of its parameter servers.
 Status TrainInCluster(const TrainFlags& flags, const OpRegistry& ops) {
-  ServerOptions options;
-  options.job = flags.job_name;
-  options.task = flags.task_index;
-  TENON_RETURN_IF_ERROR(options.cluster.AddJob("ps", flags.ps_hosts));
-  TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", flags.worker_hosts));
+  TENON_ASSIGN_OR_RETURN(ServerOptions options, flags.replica.Options());
   options.notice = PrintNotice;
   TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
   return RunReplica(options, ops, [&](Server& server) {
@@ -146,13 +142,14 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
       ->check(AtLeast(1));
   mnist->add_option("--batch", flags->batch, "Images a step")->check(AtLeast(1));
   mnist->add_option("--learning_rate,--learning-rate", flags->learning_rate);
-  auto* ps = mnist->add_option("--ps_hosts,--ps-hosts", flags->ps_hosts, "host:port,...");
-  auto* workers =
-      mnist->add_option("--worker_hosts,--worker-hosts", flags->worker_hosts, "host:port,...");
-  auto* job = mnist->add_option("--job_name,--job-name", flags->job_name, "ps or worker")
+  auto* ps = mnist->add_option("--ps_hosts,--ps-hosts", flags->replica.ps_hosts, "host:port,...");
+  auto* workers = mnist->add_option("--worker_hosts,--worker-hosts", flags->replica.worker_hosts,
+                                    "host:port,...");
+  auto* job = mnist->add_option("--job_name,--job-name", flags->replica.job_name, "ps or worker")
                   ->check(CLI::IsMember({"ps", "worker"}));
-  mnist->add_option("--task_index,--task-index", flags->task_index,
-                    "Number of this task in its job")
+  mnist
+      ->add_option("--task_index,--task-index", flags->replica.task_index,
+                   "Number of this task in its job")
       ->check(AtLeast(0));
   ps->needs(workers)->needs(job);
   workers->needs(ps);
@@ -160,7 +157,8 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   flags->access.AddTo(*mnist);
   mnist->callback([=, &ops] {
     *chosen = [flags, &ops] {
-      return Report(flags->job_name.empty() ? TrainHere(*flags, ops) : TrainInCluster(*flags, ops));
+      return Report(flags->replica.job_name.empty() ? TrainHere(*flags, ops)
+                                                    : TrainInCluster(*flags, ops));
     };
   });
 }

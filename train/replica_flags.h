@@ -8,6 +8,21 @@
 
 namespace tenon {
 
+/// --tls_cert, --tls_key, --tls_ca and --token_file, read into `files`, which must stay where it is
+/// until `app` has parsed. `app` is a CLI::App, of the CLI11 that the program has: the library
+/// itself needs none.
+template <typename App>
+void AddCredentialFlags(App& app, CredentialFiles* files) {
+  app.add_option("--tls_cert,--tls-cert", files->tls_cert,
+                 "PEM file: this side's certificate; with --tls_key and --tls_ca, connections are "
+                 "encrypted and both sides show one");
+  app.add_option("--tls_key,--tls-key", files->tls_key, "PEM file: its private key");
+  app.add_option("--tls_ca,--tls-ca", files->tls_ca,
+                 "PEM file: the authority that has signed the certificates of this job");
+  app.add_option("--token_file,--token-file", files->token,
+                 "File whose first line is the job's secret, which every call carries");
+}
+
 /// The flags that tell a program of distributed TensorFlow which task of which job it is, and those
 /// of docs/security.md.
 ///
@@ -20,20 +35,14 @@ struct ReplicaFlags {
   CredentialFiles credentials;
   bool insecure = false;
 
-  /// --ps_hosts, --worker_hosts, --job_name, --task_index, --tls_cert, --tls_key, --tls_ca,
-  /// --token_file and --insecure. They are read into this, which must stay where it is until `app`
-  /// has parsed. `app` is a CLI::App, of the CLI11 that the program has: the library itself needs
-  /// none.
+  /// --ps_hosts, --worker_hosts, --job_name, --task_index, --insecure and AddCredentialFlags.
   template <typename App>
   void AddTo(App& app) {
-    app.add_option("--ps_hosts", ps_hosts, "host:port,...")->required();
-    app.add_option("--worker_hosts", worker_hosts, "host:port,...")->required();
-    app.add_option("--job_name", job_name, "ps or worker")->required();
-    app.add_option("--task_index", task_index, "Number of this task in its job");
-    app.add_option("--tls_cert", credentials.tls_cert, "PEM file; see docs/security.md");
-    app.add_option("--tls_key", credentials.tls_key, "PEM file");
-    app.add_option("--tls_ca", credentials.tls_ca, "PEM file");
-    app.add_option("--token_file", credentials.token, "File with the job's secret");
+    app.add_option("--ps_hosts,--ps-hosts", ps_hosts, "host:port,...")->required();
+    app.add_option("--worker_hosts,--worker-hosts", worker_hosts, "host:port,...")->required();
+    app.add_option("--job_name,--job-name", job_name, "ps or worker")->required();
+    app.add_option("--task_index,--task-index", task_index, "Number of this task in its job");
+    AddCredentialFlags(app, &credentials);
     app.add_flag("--insecure", insecure, "Listen beyond loopback without either");
   }
   /// What starts the task's server. InvalidArgument for another job and for addresses that are
