@@ -89,11 +89,24 @@ struct DivNoNanOp : Elementwise<"DivNoNan", FloatComplexTypes> {
   }
 };
 
+struct XdivyOp : Elementwise<"Xdivy", FloatComplexTypes> {
+  static constexpr Domain kDomain{0.5, 2};
+  template <typename T>
+  TENON_HD static T Apply(T x, T y) {
+    return x == T(0) ? T(0) : x / y;
+  }
+  static GradientPair Grad(Output x, Output y, Output, Output dz) {
+    // As TensorFlow's, without conjugates.
+    const Output not_zero = Cast(NotEqual(x, ZerosLike(x)), x.dtype());
+    return {dz * Xdivy(not_zero, y), dz * Xdivy(-x, Square(y))};
+  }
+};
+
 }  // namespace
 
 void RegisterDivision(OpRegistry& ops) {
   RegisterBinaryList(ops, TypeList<DivOp, RealDivOp, FloorDivOp, TruncateDivOp, FloorModOp,
-                                   TruncateModOp, ModOp, DivNoNanOp>());
+                                   TruncateModOp, ModOp, DivNoNanOp, XdivyOp>());
 }
 
 }  // namespace tenon

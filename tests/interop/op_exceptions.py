@@ -16,7 +16,7 @@ TERMS = {
 # Of two zeros TensorFlow gives one or the other as its vector instructions happen to; in the same
 # array it depends on the position.
 ANY_ZERO_SIGN = {"Maximum", "Minimum", "Max", "Min", "Relu", "Relu6", "ClipByValue",
-                 "RsqrtGrad"}
+                 "RsqrtGrad", "Xdivy"}
 
 
 def flat_gradient(case):
