@@ -35,8 +35,10 @@ function(tenon_library FOLDER)
   set_property(GLOBAL APPEND PROPERTY TENON_LIBRARIES ${target})
 endfunction()
 
-# Adds what the generator makes of every .ops file below FOLDER to its library.
+# Adds what the generator makes of every .ops file below FOLDER to its library; the families after BASIC have
+# ops that others are composed of.
 function(tenon_declared_ops FOLDER)
+  cmake_parse_arguments(ARG "" "" "BASIC" ${ARGN})
   add_executable(tenon_generate_ops "${PROJECT_SOURCE_DIR}/core/generator/main.cc"
     "${PROJECT_SOURCE_DIR}/core/generator/functions.cc")
   add_executable(Tenon::generate_ops ALIAS tenon_generate_ops)
@@ -46,8 +48,12 @@ function(tenon_declared_ops FOLDER)
   foreach(declarations IN LISTS found)
     cmake_path(GET declarations STEM family)
     tenon_sources(sources "${FOLDER}/${family}")
+    set(basic "")
+    if(family IN_LIST ARG_BASIC)
+      set(basic BASIC)
+    endif()
     tenon_add_ops(tenon_${FOLDER} "${declarations}" "${PROJECT_BINARY_DIR}/gen/${FOLDER}/${family}"
-      REGISTER ${sources})
+      ${basic} REGISTER ${sources})
   endforeach()
 endfunction()
 

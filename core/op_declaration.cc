@@ -239,13 +239,15 @@ class Parser {
       op->is_differentiable = false;
     } else if (IsName("no_function")) {
       op->has_function = false;
+    } else if (IsName("basic")) {
+      op->is_basic = true;
     } else if (IsName("function")) {
       Advance();
       op->function = token_.text;
       if (!Is('a')) Fail("a name");
     } else {
-      Fail("stateful, commutative, aggregate, allows_uninitialized_input, no_gradient, function or "
-           "no_function");
+      Fail("stateful, commutative, aggregate, allows_uninitialized_input, no_gradient, basic, "
+           "function or no_function");
     }
     Advance();
   }

@@ -22,9 +22,10 @@
 //
 // An op has inputs, outputs after an arrow, flags in brackets (stateful, commutative, aggregate,
 // allows_uninitialized_input; no_gradient: none flows through it, by definition; function ShapeOf
-// names its C++ function, no_function: it has none), documentation, and attributes. Texts that
-// follow each other are joined by a space. A text after names tells of these arguments; one after attributes, which commas
-// join, of them all. A line's end means nothing.
+// names its C++ function, no_function: it has none, basic: ops of other families are composed of it,
+// so it stands apart from those that come and go), documentation, and attributes. Texts that follow
+// each other are joined by a space. A text after names tells of these arguments; one after
+// attributes, which commas join, of them all. A line's end means nothing.
 //
 //   arguments    a: float   a: T (as attribute T says)   values: N * T (N of them)
 //                data: Tlist (one for each entry of a list(type))   ref: Ref(T)

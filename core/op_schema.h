@@ -41,6 +41,7 @@ struct OpSchema {
   std::string name;
   std::string function;      // what the C++ function is called, when not after the op
   bool has_function = true;  // false: C++ builds it in another way
+  bool is_basic = false;     // its function stands in a header of its own, with the other basic ones
   std::string doc;
   std::vector<ArgSchema> inputs;
   std::vector<ArgSchema> outputs;

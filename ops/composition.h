@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/gradients.h"
-#include "ops/array/array_ops.h"
+#include "ops/array/array_basic_ops.h"
 #include "ops/array/constants.h"
-#include "ops/math/math_ops.h"
+#include "ops/math/math_basic_ops.h"
 #include "ops/math/operators.h"
 
 // What most gradients are composed of.

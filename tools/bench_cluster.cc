@@ -5,7 +5,7 @@
 
 #include "core/building.h"
 #include "distributed/server.h"
-#include "ops/array/array_ops.h"
+#include "ops/array/array_basic_ops.h"
 #include "ops/array/constants.h"
 #include "tools/bench.h"
 #include "tools/processes.h"

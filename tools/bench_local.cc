@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/building.h"
 #include "core/proto_io_graph.h"
-#include "ops/array/array_ops.h"
+#include "ops/array/array_basic_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"
-#include "ops/math/math_ops.h"
+#include "ops/math/math_basic_ops.h"
 #include "proto/graph.pb.h"
 #include "runtime/local_session.h"
 #include "tools/bench.h"

@@ -3,7 +3,7 @@
 
 #include "core/gradients.h"
 #include "ops/control_flow/control_flow_ops.h"
-#include "ops/array/array_ops.h"
+#include "ops/array/array_basic_ops.h"
 #include "ops/array/constants.h"
 #include "ops/state/state_ops.h"
 #include "ops/training/training_ops.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/variables.h"
 
-#include "ops/array/array_ops.h"
+#include "ops/array/array_basic_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"
-#include "ops/math/math_ops.h"
+#include "ops/math/math_basic_ops.h"
 #include "ops/state/state_ops.h"
 
 namespace tenon {

@@ -12,11 +12,12 @@ namespace {
 /// A name that C++ keeps for itself, or that the options have already, gets a '_'.
 std::string Identifier(const std::string& name) {
   static const std::set<std::string> taken = {
-      "and",    "auto",   "bool",   "break",    "case",     "char",  "class",    "const", "continue", "default",
-      "delete", "double", "else",     "enum",     "false", "float",    "for",   "if",       "int",
-      "long",   "lists",  "namespace", "new",   "node",    "not",      "operator", "options", "or",    "private",
-      "public", "return", "friend",   "export",  "short", "signed",   "sizeof", "static",  "struct",
-      "switch", "template", "this",   "true",     "union", "unsigned", "using", "void",     "while"};
+      "and",      "auto",     "bool",    "break",    "case",    "char",      "class",  "const",
+      "continue", "default",  "delete",  "double",   "else",    "enum",      "false",  "float",
+      "for",      "if",       "int",     "long",     "lists",   "namespace", "new",    "node",
+      "not",      "operator", "options", "or",       "private", "public",    "return", "friend",
+      "export",   "short",    "signed",  "sizeof",   "static",  "struct",    "switch", "template",
+      "this",     "true",     "union",   "unsigned", "using",   "void",      "while"};
   return taken.contains(name) ? name + "_" : name;
 }
 /// A member of options, which have these two of their own.
@@ -53,9 +54,10 @@ std::string Quoted(const std::string& text) {
 
 /// By number.
 constexpr const char* kEnumerators[] = {
-    "kInvalid", "kFloat",   "kDouble",   "kInt32",     "kUInt8",  "kInt16",    "kInt8",   "kString",
-    "kComplex64", "kInt64", "kBool",     "kQInt8",     "kQUInt8", "kQInt32",   "kBFloat16", "kQInt16",
-    "kQUInt16", "kUInt16",  "kComplex128", "kHalf",    "kResource", "kVariant", "kUInt32", "kUInt64"};
+    "kInvalid",    "kFloat",  "kDouble",    "kInt32",   "kUInt8",   "kInt16",
+    "kInt8",       "kString", "kComplex64", "kInt64",   "kBool",    "kQInt8",
+    "kQUInt8",     "kQInt32", "kBFloat16",  "kQInt16",  "kQUInt16", "kUInt16",
+    "kComplex128", "kHalf",   "kResource",  "kVariant", "kUInt32",  "kUInt64"};
 
 std::string ValueText(const Attribute& value);
 
@@ -117,7 +119,9 @@ void AppendComment(std::string* out, std::string_view start, const std::string& 
   if (!line.empty()) StrAppend(out, start, line, "\n");
 }
 
-bool IsList(const ArgSchema& arg) { return !arg.number_attr.empty() || !arg.type_list_attr.empty(); }
+bool IsList(const ArgSchema& arg) {
+  return !arg.number_attr.empty() || !arg.type_list_attr.empty();
+}
 
 class Function {
  public:
@@ -205,11 +209,9 @@ class Function {
       const std::string type = TypeOf(attr->kind);
       const bool small = attr->kind == "int" || attr->kind == "float" || attr->kind == "bool" ||
                          attr->kind == "type";
-      parameters.push_back(StrCat(small ? type + " " : StrCat("const ", type, "& "),
-                                  Identifier(attr->name),
-                                  attr->default_value && with_defaults
-                                      ? " = " + ValueText(*attr->default_value)
-                                      : ""));
+      parameters.push_back(StrCat(
+          small ? type + " " : StrCat("const ", type, "& "), Identifier(attr->name),
+          attr->default_value && with_defaults ? " = " + ValueText(*attr->default_value) : ""));
     }
     parameters.push_back(
         StrCat("const ", OptionsType(), "& options", with_defaults ? " = {}" : ""));
@@ -219,8 +221,10 @@ class Function {
   void AppendDefinition(std::string* out) const {
     StrAppend(out, ResultType(), " ", name_, "(", Parameters(false), ") {\n");
     if (takes_seeds_) {
-      StrAppend(out, "  const auto [seed, seed2] = options.seed2 == 0 ? NextSeeds(options.seed, options.location) : "
-                     "std::pair(options.seed, options.seed2);\n");
+      StrAppend(out,
+                "  const auto [seed, seed2] = options.seed2 == 0 ? NextSeeds(options.seed, "
+                "options.location) : "
+                "std::pair(options.seed, options.seed2);\n");
     }
     StrAppend(out, "  NodeBuilder node(\"", op_.name, "\", options.name, options.location);\n");
     for (const ArgSchema& arg : op_.inputs) {
@@ -259,17 +263,18 @@ class Function {
 
   const OpSchema& op_;
   const std::string name_;
-  std::vector<const AttrSchema*> positional_;  // what is no option: it has no default, or is a shape
+  std::vector<const AttrSchema*>
+      positional_;  // what is no option: it has no default, or is a shape
   std::vector<const AttrSchema*> options_;
   bool takes_seeds_ = false;
 };
 
 }  // namespace
 
-FunctionCode FunctionsOf(const std::vector<OpSchema>& ops) {
+FunctionCode FunctionsOf(const std::vector<OpSchema>& ops, bool basic) {
   FunctionCode code;
   for (const OpSchema& op : ops) {
-    if (!op.doc.empty() && op.has_function) Function(op).Append(&code);
+    if (!op.doc.empty() && op.has_function && op.is_basic == basic) Function(op).Append(&code);
   }
   return code;
 }

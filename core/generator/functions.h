@@ -11,9 +11,11 @@ namespace tenon {
 
 /// The C++ of the functions that build nodes of documented ops.
 struct FunctionCode {
-  std::string declarations;  // for a header: options, results and functions with their documentation
+  std::string
+      declarations;  // for a header: options, results and functions with their documentation
   std::string definitions;
 };
-FunctionCode FunctionsOf(const std::vector<OpSchema>& ops);
+/// Of those ops that are basic, or of the others.
+FunctionCode FunctionsOf(const std::vector<OpSchema>& ops, bool basic);
 
 }  // namespace tenon

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tenon_generate_ops FILE.ops FOLDER [--register SOURCES...]: writes FILE_ops.h and FILE_ops.cc into the
-// folder: the functions that build nodes of the ops that FILE.ops declares, and
+// tenon_generate_ops FILE.ops FOLDER [--basic] [--register SOURCES...]: writes FILE_ops.h and
+// FILE_ops.cc into the folder: the functions that build nodes of the ops that FILE.ops declares,
+// and
 //
 //   bool DeclareFileOps(OpRegistry& ops);
 //
-// or, with --register, which also calls every `void RegisterXxx(OpRegistry& ops)` of the sources, which
-// are functions of namespace tenon,
+// or, with --register, which also calls every `void RegisterXxx(OpRegistry& ops)` of the sources,
+// which are functions of namespace tenon,
 //
 //   void RegisterFileOps(OpRegistry& ops);
 //
+// With --basic the functions of ops that are declared as basic stand in FILE_basic_ops.h, which
+// FILE_ops.h includes: who needs no others is not compiled again when an op is added to the file.
 // What has not changed is not written again.
 #include <cctype>
 #include <filesystem>
@@ -64,7 +67,8 @@ StatusOr<std::vector<std::string>> RegisterFunctions(const std::vector<std::stri
       names.push_back((*at)[1]);
     }
     if (names.size() == before && std::regex_search(text, addition)) {
-      return InvalidArgument(source, " registers ops, but has no 'void RegisterXxx(OpRegistry& ops) {'");
+      return InvalidArgument(source,
+                             " registers ops, but has no 'void RegisterXxx(OpRegistry& ops) {'");
     }
   }
   return names;
@@ -75,11 +79,13 @@ struct Registration {
   std::string declaration, definition;
 };
 
-Registration Declare(const std::string& function, const std::string& file, const std::string& text) {
-  return {StrCat("/// Adds the ops of ", file, " to the registry. False when it has them already.\nbool ",
-                 function, "(OpRegistry& ops);\n\n"),
-          StrCat("bool ", function, "(OpRegistry& ops) {\n  return ops.Declare(R\"declarations(", text,
-                 ")declarations\", \"", file, "\");\n}\n\n")};
+Registration Declare(const std::string& function, const std::string& file,
+                     const std::string& text) {
+  return {StrCat("/// Adds the ops of ", file,
+                 " to the registry. False when it has them already.\nbool ", function,
+                 "(OpRegistry& ops);\n\n"),
+          StrCat("bool ", function, "(OpRegistry& ops) {\n  return ops.Declare(R\"declarations(",
+                 text, ")declarations\", \"", file, "\");\n}\n\n")};
 }
 
 Registration Register(const std::string& function, const std::string& file, const std::string& text,
@@ -89,45 +95,78 @@ Registration Register(const std::string& function, const std::string& file, cons
     StrAppend(&declarations, "void ", name, "(OpRegistry& ops);\n");
     StrAppend(&calls, "  ", name, "(ops);\n");
   }
-  return {StrCat("/// Adds the ops of ", file, " to the registry, with what they do, unless it has them.\n",
-                 "void ", function, "(OpRegistry& ops);\n\n"),
+  return {StrCat("/// Adds the ops of ", file,
+                 " to the registry, with what they do, unless it has them.\n", "void ", function,
+                 "(OpRegistry& ops);\n\n"),
           StrCat(declarations, "\nvoid ", function,
                  "(OpRegistry& ops) {\n  if (!ops.Declare(R\"declarations(", text,
                  ")declarations\", \"", file, "\")) return;\n", calls, "}\n\n")};
 }
 
-Status Generate(const std::filesystem::path& in, const std::filesystem::path& folder, bool registers,
-                const std::vector<std::string>& sources) {
-  TENON_ASSIGN_OR_RETURN(const std::string text, Read(in));
-  TENON_ASSIGN_OR_RETURN(const std::vector<OpSchema> ops, ParseOpDeclarations(text, in.string()));
-  TENON_ASSIGN_OR_RETURN(const std::vector<std::string> called, RegisterFunctions(sources));
-  const FunctionCode code = FunctionsOf(ops);
-  const std::string file = in.filename().string(), stem = in.stem().string() + "_ops";
-  const std::string name = InPascalCase(stem);
-  const Registration registration = registers ? Register("Register" + name, file, text, called)
-                                              : Declare("Declare" + name, file, text);
-  TENON_RETURN_IF_ERROR(
-      Write(folder / (stem + ".h"),
-            StrCat("// Made from ", file, ".\n#pragma once\n\n#include \"core/building.h\"\n\n",
-                   "namespace tenon {\n\nclass OpRegistry;\n\n", registration.declaration,
-                   code.declarations, "}  // namespace tenon\n")));
-  return Write(folder / (stem + ".cc"),
-               StrCat("// Made from ", file, ".\n#include \"", stem, ".h\"\n\n",
-                      "#include \"core/op_registry.h\"\n\nnamespace tenon {\n\n",
-                      registration.definition, code.definitions, "}  // namespace tenon\n"));
+/// What is made, and where.
+struct Task {
+  std::filesystem::path declarations, folder;
+  bool basic = false, registers = false;
+  std::vector<std::string> sources;  // with `registers`
+};
+
+StatusOr<Task> ReadArguments(absl::Span<char* const> arguments) {
+  Task task;
+  size_t at = 3;
+  const auto next_is = [&](std::string_view flag) {
+    return at < arguments.size() && arguments[at] == flag && ++at;
+  };
+  if (arguments.size() >= at) {
+    task.declarations = arguments[1];
+    task.folder = arguments[2];
+    task.basic = next_is("--basic");
+    task.registers = next_is("--register");
+    if (task.registers || at == arguments.size()) {
+      task.sources.assign(arguments.begin() + at, arguments.end());
+      return task;
+    }
+  }
+  return InvalidArgument(
+      "usage: tenon_generate_ops FILE.ops FOLDER [--basic] [--register SOURCES...]");
+}
+
+Status Generate(const Task& task) {
+  TENON_ASSIGN_OR_RETURN(const std::string text, Read(task.declarations));
+  TENON_ASSIGN_OR_RETURN(const std::vector<OpSchema> ops,
+                         ParseOpDeclarations(text, task.declarations.string()));
+  TENON_ASSIGN_OR_RETURN(const std::vector<std::string> called, RegisterFunctions(task.sources));
+  const FunctionCode basic = FunctionsOf(ops, true), code = FunctionsOf(ops, false);
+  const std::string file = task.declarations.filename().string();
+  const std::string stem = task.declarations.stem().string(), name = InPascalCase(stem + "_ops");
+  const auto write = [&](std::string_view end, const std::string& contents) {
+    return Write(task.folder / StrCat(stem, end), StrCat("// Made from ", file, ".\n", contents));
+  };
+  std::string includes = "#include \"core/building.h\"\n";
+  if (task.basic) {
+    TENON_RETURN_IF_ERROR(
+        write("_basic_ops.h", StrCat("#pragma once\n\n", includes, "\nnamespace tenon {\n\n",
+                                     basic.declarations, "}  // namespace tenon\n")));
+    includes = StrCat("#include \"", stem, "_basic_ops.h\"\n");
+  } else if (!basic.declarations.empty()) {
+    return InvalidArgument(file, " declares basic ops, for which --basic is wanted");
+  }
+  const Registration registration = task.registers ? Register("Register" + name, file, text, called)
+                                                   : Declare("Declare" + name, file, text);
+  TENON_RETURN_IF_ERROR(write(
+      "_ops.h", StrCat("#pragma once\n\n", includes, "\nnamespace tenon {\n\nclass OpRegistry;\n\n",
+                       registration.declaration, code.declarations, "}  // namespace tenon\n")));
+  return write("_ops.cc",
+               StrCat("#include \"", stem, "_ops.h\"\n\n#include \"core/op_registry.h\"\n\n",
+                      "namespace tenon {\n\n", registration.definition, basic.definitions,
+                      code.definitions, "}  // namespace tenon\n"));
 }
 
 }  // namespace
 }  // namespace tenon
 
 int main(int argc, char** argv) {
-  const bool registers = argc > 3 && std::string_view(argv[3]) == "--register";
-  if (argc != 3 && !registers) {
-    std::cerr << "usage: tenon_generate_ops FILE.ops FOLDER [--register SOURCES...]\n";
-    return 2;
-  }
-  const std::vector<std::string> sources(argv + (registers ? 4 : 3), argv + argc);
-  const tenon::Status status = tenon::Generate(argv[1], argv[2], registers, sources);
+  const tenon::StatusOr<tenon::Task> task = tenon::ReadArguments({argv, static_cast<size_t>(argc)});
+  const tenon::Status status = task.ok() ? tenon::Generate(*task) : task.status();
   if (!status.ok()) std::cerr << tenon::Message(status) << '\n';
   return status.ok() ? 0 : 1;
 }

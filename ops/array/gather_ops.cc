@@ -2,6 +2,7 @@
 #include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
+#include "ops/array/array_ops.h"
 #include "ops/array/gather.h"
 #include "ops/composition.h"
 #include "ops/elements.h"

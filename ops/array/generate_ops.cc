@@ -3,6 +3,7 @@
 
 #include "core/op_registry.h"
 #include "ops/arguments.h"
+#include "ops/array/array_ops.h"
 #include "ops/array/strided_copy.h"
 #include "ops/composition.h"
 #include "ops/elements.h"

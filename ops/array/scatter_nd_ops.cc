@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op_registry.h"
 #include "ops/arguments.h"
+#include "ops/array/array_ops.h"
 #include "ops/combine_rows.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
-#include "ops/state/state_ops.h"
 
 namespace tenon {
 namespace {

@@ -6,6 +6,7 @@
 #include "ops/broadcast.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
+#include "ops/math/math_ops.h"
 #include "ops/math/matmul_shape.h"
 
 namespace tenon {

@@ -4,6 +4,7 @@
 #include "ops/broadcast_gradient.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
+#include "ops/math/math_ops.h"
 #include "ops/maths.h"
 
 namespace tenon {

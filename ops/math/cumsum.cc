@@ -3,6 +3,7 @@
 #include "core/parallel.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
+#include "ops/math/math_ops.h"
 #include "ops/maths.h"
 
 namespace tenon {

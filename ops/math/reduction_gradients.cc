@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "ops/composition.h"
+#include "ops/math/math_ops.h"
 #include "ops/math/reduction.h"
 
 namespace tenon {

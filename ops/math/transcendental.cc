@@ -4,6 +4,7 @@
 #include "core/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elementwise.h"
+#include "ops/math/math_ops.h"
 #include "ops/math/vector_maths.h"
 
 namespace tenon {

@@ -2,6 +2,7 @@
 #include "core/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elementwise.h"
+#include "ops/math/math_ops.h"
 
 namespace tenon {
 namespace {

@@ -33,7 +33,7 @@ op Mix(a: T, list: N * T,
   T: {float, half} = half, flag: bool = true "Of both."
   Tlist: list(type) >= 0
 op Next() -> out: string  # nothing else
-op op(types: Host(int32)) -> y: Host(int64) [aggregate, allows_uninitialized_input, no_gradient])");
+op op(types: Host(int32)) -> y: Host(int64) [aggregate, allows_uninitialized_input, no_gradient, basic])");
   ASSERT_THAT(ops, SizeIs(3));
   const OpSchema& mix = ops[0];
   EXPECT_EQ(mix.name, "Mix");
@@ -61,6 +61,7 @@ op op(types: Host(int32)) -> y: Host(int64) [aggregate, allows_uninitialized_inp
   EXPECT_TRUE(ops[2].is_aggregate && ops[2].allows_uninitialized_input);
   EXPECT_TRUE(ops[2].inputs[0].on_host && ops[2].outputs[0].on_host && !mix.inputs[0].on_host);
   EXPECT_TRUE(mix.is_differentiable && !ops[2].is_differentiable);
+  EXPECT_TRUE(!mix.is_basic && ops[2].is_basic);
 }
 
 TEST(OpDeclarationTest, KindsAndDefaults) {

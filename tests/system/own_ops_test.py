@@ -52,6 +52,22 @@ def registers(folder, source):
         return re.findall(r"^  (Register\w+)\(ops\);$", file.read(), re.M)
 
 
+def check_basic(folder):
+    """The functions of basic ops stand in a header of their own, if that is wished."""
+    with open(os.path.join(folder, "some.ops"), "w") as file:
+        file.write('op One() -> y: float [basic]\n  "1"\nop Two() -> y: float\n  "2"\n')
+    call = [GENERATOR, "some.ops", "."]
+    done = subprocess.run(call, cwd=folder, text=True, capture_output=True)
+    assert done.stderr.strip() == "some.ops declares basic ops, for which --basic is wanted", done
+    subprocess.run(call + ["--basic"], cwd=folder, check=True)
+    for header, function in ("some_basic_ops.h", "One"), ("some_ops.h", "Two"):
+        with open(os.path.join(folder, header)) as file:
+            assert re.findall(r"^Output (\w+)\(", file.read(), re.M) == [function], header
+    for wrong in ["some.ops"], ["some.ops", ".", "--what"]:
+        done = subprocess.run([GENERATOR] + wrong, cwd=folder, text=True, capture_output=True)
+        assert done.returncode == 1 and done.stderr.startswith("usage: "), done
+
+
 def check_generator(folder):
     body = ' {\n  ops.Add("My", NoOutputShape, Nothing);\n}\n'
     assert registers(folder, "\nvoid RegisterA(OpRegistry& ops)" + body) == ["RegisterA"]
@@ -69,6 +85,7 @@ def main():
         programs = outside_project.build(folder, files)
         check(outside_project.run(os.path.join(programs, "own_ops")))
         check_generator(folder)
+        check_basic(folder)
     print("ops of one's own: values, gradients and training, here and on a server")
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/testing/loops.h"
 
-#include "ops/array/array_ops.h"
+#include "ops/array/array_basic_ops.h"
 #include "ops/control_flow/control_flow_ops.h"
 
 namespace tenon::testing {
