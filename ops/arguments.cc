@@ -16,6 +16,16 @@ StatusOr<Vector> ReadWidened(const Tensor& t, std::string_view what) {
   return values;
 }
 
+/// "indices[1,2]" for number `i` of a tensor of that shape.
+std::string ElementName(std::string_view what, const Shape& shape, int64_t i) {
+  DimVector place;
+  for (const int64_t stride : StridesOf(shape.dims())) {
+    place.push_back(i / stride);
+    i %= stride;
+  }
+  return StrCat(what, "[", Join(place, ","), "]");
+}
+
 }  // namespace
 
 StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what) {
@@ -26,17 +36,23 @@ StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what) {
   return ReadWidened<IndexVector>(t, what);
 }
 
-StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what) {
-  if (t.rank() != 1) {
-    return InvalidArgument(what, " must be a vector, found shape ", t.shape());
+StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what, int64_t limit) {
+  TENON_ASSIGN_OR_RETURN(IndexVector indices, ReadIndices(t, what));
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] >= 0 && indices[i] < limit) continue;
+    return CheckIndex(indices[i], limit, ElementName(what, t.shape(), static_cast<int64_t>(i)));
   }
-  return ReadIntegers(t, what);
+  return indices;
+}
+
+StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what, int64_t size) {
+  TENON_RETURN_IF_ERROR(CheckRank(t, 1, what));
+  if (size < 0 || t.dim(0) == size) return ReadIntegers(t, what);
+  return InvalidArgument(what, " must have ", size, " elements, found ", t.dim(0));
 }
 
 StatusOr<int64_t> ReadInteger(const Tensor& t, std::string_view what) {
-  if (t.rank() != 0) {
-    return InvalidArgument(what, " must be a scalar, found shape ", t.shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckRank(t, 0, what));
   return ReadOnlyInteger(t, what);
 }
 
@@ -70,15 +86,44 @@ StatusOr<int> ReadAxis(const Tensor& t, int rank, std::string_view what) {
 StatusOr<std::optional<int>> ReadAxis(const ShapeContext& c, int i, int rank,
                                       std::string_view what) {
   if (c.constant(i) == nullptr || rank < 0) return std::optional<int>();
-  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(*c.constant(i), rank, what));
-  return std::optional<int>(axis);
+  return ReadAxis(*c.constant(i), rank, what);
 }
 
 StatusOr<std::optional<int>> AxisAttr(const ShapeContext& c, std::string_view attr, int rank) {
   TENON_ASSIGN_OR_RETURN(const int64_t wanted, c.Attr<int64_t>(attr));
   if (rank < 0) return std::optional<int>();
-  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(wanted, rank, attr));
-  return std::optional<int>(axis);
+  return NormalizeAxis(wanted, rank, attr);
+}
+
+Status CheckRank(const Tensor& t, int rank, std::string_view what) {
+  if (t.rank() == rank) return OkStatus();
+  constexpr const char* kKinds[] = {"scalar", "vector", "matrix"};
+  return InvalidArgument(what, " must be a ", kKinds[rank], ", found shape ", t.shape());
+}
+
+Status CheckScalars(const KernelContext& ctx, int first, absl::Span<const std::string_view> names) {
+  for (const std::string_view name : names) {
+    TENON_RETURN_IF_ERROR(CheckRank(ctx.input(first++), 0, name));
+  }
+  return OkStatus();
+}
+
+Status CheckSameShape(const KernelContext& ctx) {
+  const Shape& first = ctx.input(0).shape();
+  for (int i = 1; i < ctx.num_inputs(); ++i) {
+    if (ctx.input(i).shape() == first) continue;
+    return InvalidArgument("the inputs must have the same shape: input 0 has ", first, ", input ",
+                           i, " has ", ctx.input(i).shape());
+  }
+  return OkStatus();
+}
+
+Status CheckPrefix(const Tensor& t, std::string_view what, const Tensor& prefix,
+                   std::string_view prefix_what) {
+  const auto dims = t.shape().dims(), wanted = prefix.shape().dims();
+  if (dims.size() >= wanted.size() && dims.first(wanted.size()) == wanted) return OkStatus();
+  return InvalidArgument(what, ".shape = ", t.shape(), " does not start with ", prefix_what,
+                         ".shape = ", prefix.shape());
 }
 
 int64_t Product(absl::Span<const int64_t> dims, int begin, int end) {

@@ -4,13 +4,15 @@
 #include <string_view>
 
 #include "core/counted_memory.h"
+#include "core/kernel.h"
 #include "core/shape.h"
 #include "core/shape_inference.h"
 #include "core/status.h"
 #include "core/tensor.h"
 
 // Reading the small integer tensors that steer an op: shapes, axes, sizes. They come from outside,
-// so each function checks dtype, rank and range, and its message names the argument.
+// so each function checks dtype, rank and range, and its message names the argument. With them the
+// checks of inputs that many ops make.
 
 namespace tenon {
 
@@ -19,8 +21,10 @@ StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what);
 /// The same of a tensor that may be large, as indices are: their memory counts.
 using IndexVector = absl::InlinedVector<int64_t, 4, CountedAllocator<int64_t>>;
 StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what);
-/// As ReadIntegers; `t` must be a vector.
-StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what);
+/// As ReadIndices; each must be in [0, limit): "indices[1,2] = 5 is not in [0, 2)".
+StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what, int64_t limit);
+/// As ReadIntegers; `t` must be a vector, of `size` elements unless that is negative.
+StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what, int64_t size = -1);
 /// The element of the scalar `t`.
 StatusOr<int64_t> ReadInteger(const Tensor& t, std::string_view what);
 /// The only element of `t`, of any rank.
@@ -39,6 +43,23 @@ StatusOr<std::optional<int>> ReadAxis(const ShapeContext& c, int i, int rank,
                                       std::string_view what);
 /// The axis that the attribute `attr` is; nothing when `rank` is negative.
 StatusOr<std::optional<int>> AxisAttr(const ShapeContext& c, std::string_view attr, int rank);
+
+/// InvalidArgument "axis = 5 is not in [0, 2)" unless 0 <= value < limit; `what` are the parts of
+/// the name, which are put together only then.
+template <typename... What>
+Status CheckIndex(int64_t value, int64_t limit, const What&... what) {
+  if (value >= 0 && value < limit) return OkStatus();
+  return InvalidArgument(what..., " = ", value, " is not in [0, ", limit, ")");
+}
+/// InvalidArgument unless `t` is a scalar, a vector or a matrix: of rank `rank`, 0 to 2.
+Status CheckRank(const Tensor& t, int rank, std::string_view what);
+/// InvalidArgument unless inputs `first`, `first` + 1, ... are scalars, as many as there are names.
+Status CheckScalars(const KernelContext& ctx, int first, absl::Span<const std::string_view> names);
+/// InvalidArgument unless all inputs have the same shape.
+Status CheckSameShape(const KernelContext& ctx);
+/// InvalidArgument unless the shape of `t` begins with that of `prefix`.
+Status CheckPrefix(const Tensor& t, std::string_view what, const Tensor& prefix,
+                   std::string_view prefix_what);
 
 /// The product of dims [begin, end), or of all.
 int64_t Product(absl::Span<const int64_t> dims, int begin, int end);

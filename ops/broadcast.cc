@@ -19,9 +19,7 @@ StatusOr<BroadcastPlan> PlanBroadcast(absl::Span<const Shape* const> operands) {
       if (s->dim(i) == dim || s->dim(i) == 1) continue;
       if (dim != 1) {
         std::string shapes;
-        for (const Shape* t : operands) {
-          StrAppend(&shapes, shapes.empty() ? "" : " vs. ", *t);
-        }
+        for (const Shape* t : operands) StrAppend(&shapes, shapes.empty() ? "" : " vs. ", *t);
         return InvalidArgument("Incompatible shapes: ", shapes);
       }
       dim = s->dim(i);

@@ -52,4 +52,10 @@ void SumToOperands(Output x, Output y, Output* dx, Output* dy) {
   if (!y_axes && dy->exists()) *dy = Reshape(Sum(*dy, y_repeated), y_shape);
 }
 
+Output SumToOperand(Output x, Output z, Output dz) {
+  Output none;
+  SumToOperands(x, z, &dz, &none);
+  return dz;
+}
+
 }  // namespace tenon

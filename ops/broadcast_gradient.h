@@ -10,4 +10,8 @@ namespace tenon {
 /// looking at run time. `*dx` and `*dy` may be empty and then stay so.
 void SumToOperands(Output x, Output y, Output* dx, Output* dy);
 
+/// The gradient of `x`, which was broadcast to the shape of `z`: `dz` summed over what was
+/// repeated.
+Output SumToOperand(Output x, Output z, Output dz);
+
 }  // namespace tenon

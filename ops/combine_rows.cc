@@ -40,7 +40,7 @@ Status AssignRows(const RowPlan& plan) {
 /// `fn(old, change)` gives the new element.
 template <typename Types, typename Fn>
 Status ChangeRows(const RowPlan& plan, Types types, Fn fn) {
-  const bool known = Dispatch(plan.to->dtype(), types, [&]<typename T>(T) {
+  return DispatchStatus(plan.to->dtype(), types, [&]<typename T>(T) {
     using C = ComputeType<T>;
     const T* from = plan.from.data<T>();
     T* to = plan.to->data<T>();
@@ -58,7 +58,6 @@ Status ChangeRows(const RowPlan& plan, Types types, Fn fn) {
       for (int64_t j = 0; j < width; ++j) old[j] = T(fn(C(old[j]), C(change[j])));
     });
   });
-  return known ? OkStatus() : Unimplemented("cannot update elements of ", plan.to->dtype());
 }
 
 }  // namespace
@@ -67,7 +66,6 @@ Status CombineRows(Update update, const Tensor& from, absl::Span<const int64_t> 
                    Tensor* to) {
   if (rows.empty() || to->num_elements() == 0) return OkStatus();
   const RowPlan plan{from, rows, width, to};
-  using Types = NumericTypes;
   switch (update) {
     case Update::kAssign:
       return AssignRows(plan);
@@ -75,9 +73,9 @@ Status CombineRows(Update update, const Tensor& from, absl::Span<const int64_t> 
       if (to->dtype() == DType::kBool) {
         return ChangeRows(plan, TypeList<bool>(), [](bool x, bool y) { return x || y; });
       }
-      return ChangeRows(plan, Types(), [](auto x, auto y) { return Plus(x, y); });
+      return ChangeRows(plan, NumericTypes(), [](auto x, auto y) { return Plus(x, y); });
     case Update::kSubtract:
-      return ChangeRows(plan, Types(), [](auto x, auto y) { return Minus(x, y); });
+      return ChangeRows(plan, NumericTypes(), [](auto x, auto y) { return Minus(x, y); });
   }
   return Internal("no such update");
 }

@@ -2,6 +2,7 @@
 #include "ops/elementwise.h"
 
 #include "core/parallel.h"
+#include "ops/arguments.h"
 #include "ops/broadcast.h"
 #include "ops/broadcast_gradient.h"
 #include "ops/composition.h"
@@ -57,11 +58,7 @@ class BinaryKernel final : public ElementwiseKernel<BinaryInfo> {
   Status Compute(KernelContext& ctx) const override {
     const Tensor &x = ctx.input(0), &y = ctx.input(1);
     const bool equal = x.shape() == y.shape();
-    if (same_shape_ && !equal) {
-      return InvalidArgument("Inputs to operation ", name(), " of type ", op(),
-                             " must have the same size and shape. Input 0: ", x.shape(),
-                             " != input 1: ", y.shape());
-    }
+    if (same_shape_ && !equal) return CheckSameShape(ctx);
     // The plan of the common cases: one shape, or a scalar on one side.
     BroadcastPlan line;
     if (equal || y.rank() == 0) {

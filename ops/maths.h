@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "core/dtype.h"
+#include "core/status.h"
 
 // The arithmetic that elementwise ops are written in: overloads for every element type, callable
 // from CUDA. Integers wrap on overflow, as TensorFlow's do. 16-bit floats are computed in float,
@@ -28,6 +29,18 @@ namespace tenon {
 template <typename T>
 using ComputeType =
     std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+
+/// Dispatch as all of a kernel's work: the Status that `fn(T())` gives, OK if it gives none;
+/// Unimplemented, naming the dtype, when no type of `types` is that of `type`.
+template <typename Types, typename Fn>
+Status DispatchStatus(DType type, Types types, Fn&& fn) {
+  Status status;
+  const bool known = Dispatch(type, types, [&]<typename T>(T zero) {
+    if constexpr (std::is_void_v<decltype(fn(zero))>) fn(zero);
+    if constexpr (!std::is_void_v<decltype(fn(zero))>) status = fn(zero);
+  });
+  return known ? status : Unimplemented("no kernel for elements of ", type);
+}
 
 template <typename T>
 inline constexpr bool kIsComplex = false;

@@ -13,16 +13,14 @@ Status BroadcastToKernel(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const Shape wanted, ReadShape(ctx.input(1), "shape"));
   if (x.shape() == wanted) return ctx.Return(x);
-  const Shape* const shapes[] = {&x.shape(), &wanted};
-  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(shapes));
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast({&x.shape(), &wanted}));
   if (plan.shape != wanted) {
-    return InvalidArgument("Incompatible shapes: ", x.shape().ToString(), " vs. ",
-                           wanted.ToString(), ": the first does not broadcast to the second");
+    return InvalidArgument("Incompatible shapes: ", x.shape(), " vs. ", wanted,
+                           ": the first does not broadcast to the second");
   }
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, wanted));
   const bool repeats = plan.inner().strides[0] == 0;
-  DispatchElement(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  DispatchElement(x.dtype(), [&]<typename T>(T) {
     const T* in = static_cast<const T*>(x.raw_data());
     T* out = static_cast<T*>(y->raw_data());
     ForEachRun(plan, 0.3, [&](const int64_t* from, int64_t begin, int64_t n) {
@@ -37,12 +35,6 @@ Status BroadcastToKernel(KernelContext& ctx) {
 }
 
 Status BroadcastToShape(ShapeContext& c) { return c.Return(c.ConstantShape(1)); }
-
-void BroadcastToGrad(GradContext& g) {
-  Output unused;
-  g.dx(0) = g.dy(0);
-  SumToOperands(g.in(0), g.out(0), &g.dx(0), &unused);
-}
 
 /// The axes along which each of two shapes is repeated to the common one. An axis where both have
 /// size 1 is listed for both: summing over it does nothing.
@@ -71,7 +63,7 @@ Status VectorShapes(ShapeContext& c) { return c.ReturnForEach(PartialShape::OfRa
 
 void RegisterBroadcastOps(OpRegistry& ops) {
   ops.Add("BroadcastTo", BroadcastToShape, BroadcastToKernel)
-      .Grad(BroadcastToGrad)
+      .Grad([](GradContext& g) { g.dx(0) = SumToOperand(g.in(0), g.out(0), g.dy(0)); })
       .Example({Shape{3}, Tensor::Vector({2, 3})})
       .Example({Shape{2, 1}, Tensor::Vector<int64_t>({4, 2, 3})})
       .Example({Shape{}, Tensor::Vector({2, 2})});

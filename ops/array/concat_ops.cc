@@ -44,24 +44,18 @@ template <bool kAxisFirst>
 Status ConcatKernel(KernelContext& ctx) {
   const auto [axis_input, first, last] = InputsOf<kAxisFirst>(ctx.num_inputs());
   const Shape& shape0 = ctx.input(first).shape();
-  TENON_ASSIGN_OR_RETURN(const int64_t found, ReadOnlyInteger(ctx.input(axis_input), "axis"));
-  if (found < -shape0.rank() || found >= shape0.rank()) {
-    return InvalidArgument("ConcatOp : Expected concatenating dimensions in the range [",
-                           -shape0.rank(), ", ", shape0.rank(), "), but got ", found);
-  }
-  const int axis = static_cast<int>(found < 0 ? found + shape0.rank() : found);
+  TENON_ASSIGN_OR_RETURN(const int64_t wanted, ReadOnlyInteger(ctx.input(axis_input), "axis"));
+  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(wanted, shape0.rank(), "axis"));
   int64_t size = 0;
   for (int i = first; i < last; ++i) {
     const Shape& shape = ctx.input(i).shape();
-    if (shape.rank() != shape0.rank()) {
-      return InvalidArgument("ConcatOp : Ranks of all input tensors should match: shape[0] = ",
-                             shape0.ToString(), " vs. shape[", i - first, "] = ", shape.ToString());
+    bool fits = shape.rank() == shape0.rank();
+    for (int d = 0; d < shape.rank() && fits; ++d) {
+      fits = d == axis || shape.dim(d) == shape0.dim(d);
     }
-    for (int d = 0; d < shape.rank(); ++d) {
-      if (d == axis || shape.dim(d) == shape0.dim(d)) continue;
-      return InvalidArgument("ConcatOp : Dimension ", d,
-                             " in both shapes must be equal: shape[0] = ", shape0.ToString(),
-                             " vs. shape[", i - first, "] = ", shape.ToString());
+    if (!fits) {
+      return InvalidArgument("ConcatOp : the shapes must be equal but for dimension ", axis,
+                             ": shape[0] = ", shape0, " vs. shape[", i - first, "] = ", shape);
     }
     TENON_ASSIGN_OR_RETURN(size, AddSizes(size, shape.dim(axis)));
   }
@@ -111,11 +105,8 @@ Status ConcatOffsetKernel(KernelContext& ctx) {
   DimVector offsets(first.size(), 0);
   int64_t& offset = offsets[axis];
   for (int i = 0; i < ctx.num_outputs(); ++i) {
-    TENON_ASSIGN_OR_RETURN(const DimVector dims, ReadIntegerVector(ctx.input(i + 1), "shape"));
-    if (dims.size() != first.size()) {
-      return InvalidArgument("input ", i, " should contain ", first.size(), " elements, but got ",
-                             dims.size());
-    }
+    TENON_ASSIGN_OR_RETURN(const DimVector dims,
+                           ReadIntegerVector(ctx.input(i + 1), "shape", first.size()));
     for (size_t d = 0; d < dims.size(); ++d) {
       if (static_cast<int>(d) == axis || dims[d] == first[d]) continue;
       return InvalidArgument("All dimensions except ", axis, " must match. Input ", i,
@@ -145,11 +136,7 @@ Status ConcatOffsetShape(ShapeContext& c) {
 Status PackKernel(KernelContext& ctx, int64_t axis_attr) {
   const int n = ctx.num_inputs();
   const Shape& shape = ctx.input(0).shape();
-  for (int i = 1; i < n; ++i) {
-    if (ctx.input(i).shape() == shape) continue;
-    return InvalidArgument("Shapes of all inputs must match: values[0].shape = ", shape.ToString(),
-                           " != values[", i, "].shape = ", ctx.input(i).shape().ToString());
-  }
+  TENON_RETURN_IF_ERROR(CheckSameShape(ctx));
   TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_attr, shape.rank() + 1, "axis"));
   return JoinInputs(ctx, 0, n, axis, shape.WithInsertedDim(axis, n));
 }

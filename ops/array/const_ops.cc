@@ -7,8 +7,7 @@ namespace {
 
 Status CheckValue(const Tensor& value, DType dtype) {
   if (value.dtype() == dtype) return OkStatus();
-  return InvalidArgument("the value is ", ToString(value.dtype()), ", but attr 'dtype' is ",
-                         ToString(dtype));
+  return InvalidArgument("the value is ", value.dtype(), ", but attr 'dtype' is ", dtype);
 }
 
 class ConstKernel final : public Kernel {
@@ -32,32 +31,22 @@ Status ConstShape(ShapeContext& c) {
 }
 
 /// Runs only when nobody fed the placeholder; then it is its default, if it has one.
-class PlaceholderKernel final : public Kernel {
- public:
-  explicit PlaceholderKernel(KernelConstruction& c)
-      : Kernel(c), shape_(c.Attr<PartialShape>("shape")) {}
-  Status Compute(KernelContext& ctx) const override {
-    if (ctx.num_inputs() == 0) {
-      const std::string shape = shape_.rank() > 0 ? StrCat(" and shape ", shape_.ToString()) : "";
-      return InvalidArgument("You must feed a value for placeholder tensor '", name(),
-                             "' with dtype ", ToString(ctx.output_type(0)), shape);
-    }
-    const Shape& found = ctx.input(0).shape();
-    if (shape_.IsCompatibleWith(found)) return ctx.Return(ctx.TakeInput(0));
-    return InvalidArgument("the default value of placeholder '", name(), "' has shape ",
-                           found.ToString(), ", wanted ", shape_.ToString());
+Status PlaceholderKernel(KernelContext& ctx, const NodeName& node, const PartialShape& shape) {
+  if (ctx.num_inputs() == 0) {
+    return InvalidArgument("You must feed a value for placeholder tensor '", node.value,
+                           "' with dtype ", ctx.output_type(0),
+                           shape.rank() > 0 ? StrCat(" and shape ", shape) : "");
   }
-  bool is_expensive() const override { return false; }
-
- private:
-  const PartialShape shape_;
-};
+  const Shape& found = ctx.input(0).shape();
+  if (shape.IsCompatibleWith(found)) return ctx.Return(ctx.TakeInput(0));
+  return InvalidArgument("the default value of placeholder '", node.value, "' has shape ", found,
+                         ", wanted ", shape);
+}
 
 Status PlaceholderShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(PartialShape shape, c.Attr<PartialShape>("shape"));
   if (c.num_inputs() == 0 || shape.IsCompatibleWith(c.input(0))) return c.Return(std::move(shape));
-  return InvalidArgument("the default value has shape ", c.input(0).ToString(), ", wanted ",
-                         shape.ToString());
+  return InvalidArgument("the default value has shape ", c.input(0), ", wanted ", shape);
 }
 
 Status ForwardAllKernel(KernelContext& ctx) {
@@ -81,11 +70,12 @@ void RefuseGradient(GradContext& g) {
 void RegisterConstOps(OpRegistry& ops) {
   ops.Add<ConstKernel>("Const", ConstShape)
       .Example({}, {{"value", Tensor::Of<float>({2, 2}, {1, 2, 3, 4})}, {"dtype", DType::kFloat}});
+  const KernelOptions with_shape = {.attrs = {"shape"}, .cheap = true};
   for (const char* name : {"Placeholder", "PlaceholderV2"}) {
-    ops.Add<PlaceholderKernel>(name, PlaceholderShape)
+    ops.Add(name, PlaceholderShape, PlaceholderKernel, with_shape)
         .NoExample("has no value of its own; const_ops_test covers it");
   }
-  ops.Add<PlaceholderKernel>("PlaceholderWithDefault", PlaceholderShape)
+  ops.Add("PlaceholderWithDefault", PlaceholderShape, PlaceholderKernel, with_shape)
       .Grad(PassGradients)
       .Example({Shape{2, 3}}, {{"shape", PartialShape{-1, 3}}});
   const auto identity = [&](std::string_view name) {

@@ -19,12 +19,11 @@ Output Filled(const Shape& shape, int element, const ConstOptions& options) {
     if (d < 0) return ConstantOf(InvalidArgument("a tensor has no dimension of ", d), options);
   }
   Tensor value(options.dtype == DType::kInvalid ? DType::kFloat : options.dtype, shape);
-  const bool numeric = Dispatch(value.dtype(), NumericTypes(), [&](auto zero) {
-    using T = decltype(zero);
+  const bool numeric = Dispatch(value.dtype(), NumericTypes(), [&]<typename T>(T) {
     for (T& e : value.flat<T>()) e = T(element);
   });
   if (numeric) return ConstantOf(std::move(value), options);
-  return ConstantOf(InvalidArgument("no number has dtype ", ToString(value.dtype())), options);
+  return ConstantOf(InvalidArgument("no number has dtype ", value.dtype()), options);
 }
 
 }  // namespace
@@ -38,8 +37,7 @@ Output Const(const Input& value, const ConstOptions& options) {
   const Output* const output = value.output();
   const DType dtype = output != nullptr ? output->dtype() : value.tensor()->dtype();
   if (wanted != DType::kInvalid && dtype != DType::kInvalid && dtype != wanted) {
-    return ConstantOf(
-        InvalidArgument("the value is ", ToString(dtype), ", wanted ", ToString(wanted)), options);
+    return ConstantOf(InvalidArgument("the value is ", dtype, ", wanted ", wanted), options);
   }
   return output != nullptr ? *output : ConstantOf(*value.tensor(), options);
 }

@@ -11,17 +11,6 @@
 namespace tenon {
 namespace {
 
-/// "indices[1,2]" for the flat position `i`.
-std::string IndexName(const Shape& shape, int64_t i) {
-  const DimVector strides = StridesOf(shape.dims());
-  std::string place;
-  for (int d = 0; d < shape.rank(); ++d) {
-    StrAppend(&place, d == 0 ? "" : ",", i / strides[d]);
-    i %= strides[d];
-  }
-  return StrCat("indices[", place, "]");
-}
-
 Status GatherKernel(KernelContext& ctx) {
   const Tensor& params = ctx.input(0);
   if (params.rank() < 1) return InvalidArgument("params must be at least 1 dimensional");
@@ -134,8 +123,8 @@ StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int a
   const absl::Span<const int64_t> p = params.shape().dims(), q = indices.shape().dims();
   for (int i = 0; i < batch_dims; ++i) {
     if (p[i] == q[i]) continue;
-    return InvalidArgument("params.shape[", i, "]: ", p[i], " should be equal to indices.shape[", i,
-                           "]: ", q[i]);
+    return InvalidArgument("params.shape[", i, "] = ", p[i], " is not indices.shape[", i,
+                           "] = ", q[i]);
   }
   TENON_ASSIGN_OR_RETURN(
       const Shape shape,
@@ -143,14 +132,8 @@ StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int a
   TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), params.dtype(), shape));
   // Where nothing is gathered, indices are not looked at, as in TensorFlow.
   if (out.num_elements() == 0) return out;
-  TENON_ASSIGN_OR_RETURN(const IndexVector rows, ReadIndices(indices, "indices"));
   const int64_t limit = p[axis];
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i] < 0 || rows[i] >= limit) {
-      return InvalidArgument(IndexName(indices.shape(), static_cast<int64_t>(i)), " = ", rows[i],
-                             " is not in [0, ", limit, ")");
-    }
-  }
+  TENON_ASSIGN_OR_RETURN(const IndexVector rows, ReadIndices(indices, "indices", limit));
   const int64_t batches = Product(p, 0, batch_dims);
   const int64_t outer = Product(p, batch_dims, axis);
   const int64_t inner = Product(p, axis + 1, params.rank());

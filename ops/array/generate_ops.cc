@@ -14,18 +14,15 @@ namespace {
 
 Status FillKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "dims"));
-  if (ctx.input(1).rank() != 0) {
-    return InvalidArgument("value must be a scalar, got shape ", ctx.input(1).shape().ToString());
-  }
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"value"}));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   FillElements(ctx.input(1), out);
   return OkStatus();
 }
 
 Status FillShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(PartialShape shape, c.ConstantShape(0));
   TENON_RETURN_IF_ERROR(c.WithRank(1, 0));
-  return c.Return(std::move(shape));
+  return c.Return(c.ConstantShape(0));
 }
 
 using RangeTypes =
@@ -35,11 +32,8 @@ using RangeTypes =
 template <typename C>
 StatusOr<int64_t> RangeSize(C start, C limit, C delta) {
   if (delta == C(0)) return InvalidArgument("Requires delta != 0: ", delta);
-  if (delta > C(0) && start > limit) {
-    return InvalidArgument("Requires start <= limit when delta > 0: ", start, "/", limit);
-  }
-  if (delta < C(0) && start < limit) {
-    return InvalidArgument("Requires start >= limit when delta < 0: ", start, "/", limit);
+  if (delta > C(0) ? start > limit : start < limit) {
+    return InvalidArgument("steps of ", delta, " do not lead from ", start, " to ", limit);
   }
   if constexpr (std::is_integral_v<C>) {
     // In unsigned arithmetic: the distance of two int64 may not fit in one.
@@ -76,13 +70,10 @@ Status RangeKernel(KernelContext& ctx) {
   constexpr const char* kNames[] = {"start", "limit", "delta"};
   for (int i = 0; i < 3; ++i) {
     if (ctx.input(i).num_elements() == 1) continue;
-    return InvalidArgument(kNames[i], " must be a scalar, not shape ",
-                           ctx.input(i).shape().ToString());
+    return InvalidArgument(kNames[i], " must be a scalar, not shape ", ctx.input(i).shape());
   }
-  Status status = Unimplemented("no Range of ", ToString(ctx.output_type(0)));
-  Dispatch(ctx.output_type(0), RangeTypes(),
-           [&](auto zero) { status = FillRange<decltype(zero)>(ctx); });
-  return status;
+  return DispatchStatus(ctx.output_type(0), RangeTypes(),
+                        [&]<typename T>(T) { return FillRange<T>(ctx); });
 }
 
 Status RangeShape(ShapeContext& c) {
@@ -91,15 +82,11 @@ Status RangeShape(ShapeContext& c) {
   for (int i = 0; i < 3; ++i) {
     if (c.constant(i) == nullptr || c.constant(i)->num_elements() != 1) return OkStatus();
   }
-  Status status;
-  Dispatch(c.constant(0)->dtype(), RangeTypes(), [&](auto zero) {
-    using T = decltype(zero);
+  return DispatchStatus(c.constant(0)->dtype(), RangeTypes(), [&]<typename T>(T) -> Status {
     const auto value = [&](int i) { return ComputeType<T>(c.constant(i)->scalar<T>()); };
-    const auto size = RangeSize(value(0), value(1), value(2));
-    status = size.status();
-    if (size.ok()) c.set_output(0, PartialShape{*size});
+    TENON_ASSIGN_OR_RETURN(const int64_t size, RangeSize(value(0), value(1), value(2)));
+    return c.Return(PartialShape{size});
   });
-  return status;
 }
 
 StatusOr<int64_t> ReadNum(const Tensor& t) {
@@ -109,15 +96,10 @@ StatusOr<int64_t> ReadNum(const Tensor& t) {
 }
 
 Status LinSpaceKernel(KernelContext& ctx) {
-  for (int i = 0; i < 3; ++i) {
-    if (ctx.input(i).rank() == 0) continue;
-    return InvalidArgument("start, stop and num must be scalars, found shape ",
-                           ctx.input(i).shape().ToString());
-  }
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"start", "stop", "num"}));
   TENON_ASSIGN_OR_RETURN(const int64_t n, ReadNum(ctx.input(2)));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, {n}));
-  Dispatch(out->dtype(), FloatTypes(), [&](auto zero) {
-    using T = decltype(zero);
+  return DispatchStatus(out->dtype(), FloatTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     const C start = C(ctx.input(0).scalar<T>()), stop = C(ctx.input(1).scalar<T>());
     const C step = n > 1 ? (stop - start) / C(n - 1) : C(0);
@@ -128,7 +110,6 @@ Status LinSpaceKernel(KernelContext& ctx) {
     // Exactly, whatever the rounding of the step.
     if (n > 1) values[n - 1] = T(stop);
   });
-  return OkStatus();
 }
 
 Status LinSpaceShape(ShapeContext& c) {
@@ -153,32 +134,25 @@ StatusOr<int64_t> ReadDepth(const Tensor& t) {
 }
 
 Status OneHotKernel(KernelContext& ctx, int64_t axis_attr) {
-  constexpr const char* kNames[] = {"indices", "depth", "on_value", "off_value"};
   const Tensor &indices = ctx.input(0), &on = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const int axis, OneHotAxis(axis_attr, indices.rank()));
-  for (int i = 1; i < 4; ++i) {
-    if (ctx.input(i).rank() == 0) continue;
-    return InvalidArgument(kNames[i],
-                           " must be a scalar, but got: ", ctx.input(i).shape().ToString());
-  }
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"depth", "on_value", "off_value"}));
   TENON_ASSIGN_OR_RETURN(const int64_t depth, ReadDepth(ctx.input(1)));
   const Shape shape = indices.shape().WithInsertedDim(axis, depth);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, shape.dims()));
   FillElements(ctx.input(3), out);
   const int64_t inner = Product(shape.dims(), axis + 1, shape.rank());
-  const bool known =
-      Dispatch(indices.dtype(), TypeList<uint8_t, int8_t, int32_t, int64_t>(), [&](auto zero) {
-        using I = decltype(zero);
-        const I* index = indices.data<I>();
-        for (int64_t i = 0; i < indices.num_elements(); ++i) {
-          if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-          const int64_t at = static_cast<int64_t>(index[i]);
-          if (at < 0 || at >= depth) continue;
-          const int64_t place = (i / inner * depth + at) * inner + i % inner;
-          CopyElements(on, 0, out, place, 1);
-        }
-      });
-  return known ? OkStatus() : Unimplemented("no OneHot of ", ToString(indices.dtype()));
+  using IndexTypes = TypeList<uint8_t, int8_t, int32_t, int64_t>;
+  return DispatchStatus(indices.dtype(), IndexTypes(), [&]<typename I>(I) {
+    const I* index = indices.data<I>();
+    for (int64_t i = 0; i < indices.num_elements(); ++i) {
+      if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
+      const int64_t at = static_cast<int64_t>(index[i]);
+      if (at < 0 || at >= depth) continue;
+      const int64_t place = (i / inner * depth + at) * inner + i % inner;
+      CopyElements(on, 0, out, place, 1);
+    }
+  });
 }
 
 Status OneHotShape(ShapeContext& c) {

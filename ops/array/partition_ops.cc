@@ -15,18 +15,15 @@ namespace {
 StatusOr<DimVector> StitchedRow(const KernelContext& ctx, int n) {
   DimVector row;
   for (int i = 0; i < n; ++i) {
-    const Shape &index = ctx.input(i).shape(), &data = ctx.input(n + i).shape();
-    if (data.rank() < index.rank() || data.dims().first(index.rank()) != index.dims()) {
-      return InvalidArgument("data[", i, "].shape = ", data.ToString(),
-                             " does not start with indices[", i, "].shape = ", index.ToString());
-    }
-    const auto rest = data.dims().subspan(index.rank());
+    const Tensor &index = ctx.input(i), &data = ctx.input(n + i);
+    TENON_RETURN_IF_ERROR(
+        CheckPrefix(data, StrCat("data[", i, "]"), index, StrCat("indices[", i, "]")));
+    const auto rest = data.shape().dims().subspan(index.rank());
     if (i == 0) row.assign(rest.begin(), rest.end());
     if (absl::Span<const int64_t>(row) == rest) continue;
     return InvalidArgument("Need data[0].shape[", ctx.input(0).rank(), ":] = data[", i, "].shape[",
-                           index.rank(),
-                           ":], got data[0].shape = ", ctx.input(n).shape().ToString(), ", data[",
-                           i, "].shape = ", data.ToString());
+                           index.rank(), ":], got data[0].shape = ", ctx.input(n).shape(),
+                           ", data[", i, "].shape = ", data.shape());
   }
   return row;
 }
@@ -63,9 +60,8 @@ Status StitchShape(ShapeContext& c) {
     const PartialShape &index = c.input(i), &data = c.input(n + i);
     if (index.rank_known() && data.rank_known()) {
       if (data.rank() < index.rank()) {
-        return InvalidArgument("data ", i, " has shape ", data.ToString(),
-                               ", which does not start with that of its indices, ",
-                               index.ToString());
+        return InvalidArgument("data ", i, " has shape ", data,
+                               ", which does not start with that of its indices, ", index);
       }
       TENON_ASSIGN_OR_RETURN(row, row.MergeWith(data.Part(index.rank())));
     }
@@ -84,22 +80,14 @@ void StitchGrad(GradContext& g) {
 
 Status PartitionKernel(KernelContext& ctx) {
   const Tensor &data = ctx.input(0), &partitions = ctx.input(1);
-  const int rank = partitions.rank();
-  if (data.rank() < rank || data.shape().dims().first(rank) != partitions.shape().dims()) {
-    return InvalidArgument(
-        "data.shape must start with partitions.shape, got data.shape = ", data.shape().ToString(),
-        ", partitions.shape = ", partitions.shape().ToString());
-  }
+  TENON_RETURN_IF_ERROR(CheckPrefix(data, "data", partitions, "partitions"));
   const absl::Span<const int32_t> part = partitions.flat<int32_t>();
   std::vector<int64_t> counts(ctx.num_outputs(), 0);
   for (size_t i = 0; i < part.size(); ++i) {
-    if (part[i] < 0 || part[i] >= ctx.num_outputs()) {
-      return InvalidArgument("partitions[", i, "] = ", part[i], " is not in [0, ",
-                             ctx.num_outputs(), ")");
-    }
+    TENON_RETURN_IF_ERROR(CheckIndex(part[i], ctx.num_outputs(), "partitions[", i, "]"));
     ++counts[part[i]];
   }
-  const auto row_dims = data.shape().dims().subspan(rank);
+  const auto row_dims = data.shape().dims().subspan(partitions.rank());
   const int64_t row = Product(row_dims);
   std::vector<Tensor*> outs(ctx.num_outputs());
   for (int i = 0; i < ctx.num_outputs(); ++i) {
@@ -118,8 +106,7 @@ Status PartitionShape(ShapeContext& c) {
   const PartialShape &data = c.input(0), &partitions = c.input(1);
   if (!data.rank_known() || !partitions.rank_known()) return OkStatus();
   if (data.rank() < partitions.rank()) {
-    return InvalidArgument("data ", data.ToString(), " must start with the shape of partitions ",
-                           partitions.ToString());
+    return InvalidArgument("data ", data, " must start with the shape of partitions ", partitions);
   }
   const PartialShape row = data.Part(partitions.rank());
   return c.ReturnForEach(row.WithInsertedDim(0, PartialShape::kUnknownDim));

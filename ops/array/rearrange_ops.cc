@@ -11,23 +11,28 @@
 namespace tenon {
 namespace {
 
+/// Each of `dims`, of which some may be unknown (-1), so many times.
+StatusOr<DimVector> TiledDims(absl::Span<const int64_t> dims, absl::Span<const int64_t> times) {
+  DimVector tiled(dims.begin(), dims.end());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (times[i] < 0) return InvalidArgument("multiples[", i, "] is negative: ", times[i]);
+    if (dims[i] < 0) continue;
+    TENON_ASSIGN_OR_RETURN(tiled[i], MultiplySizes(dims[i], times[i]));
+  }
+  return tiled;
+}
+
 Status TileKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const DimVector times, ReadIntegerVector(ctx.input(1), "multiples"));
-  if (static_cast<int>(times.size()) != in.rank()) {
-    return InvalidArgument("Expected multiples argument to be a vector of length ", in.rank(),
-                           " but got length ", times.size());
-  }
+  TENON_ASSIGN_OR_RETURN(const DimVector times,
+                         ReadIntegerVector(ctx.input(1), "multiples", in.rank()));
+  TENON_ASSIGN_OR_RETURN(const DimVector dims, TiledDims(in.shape().dims(), times));
   // Each dimension becomes two: which repetition, and where in it. The source stands still along
   // the first.
   const DimVector strides = StridesOf(in.shape().dims());
-  DimVector dims(in.rank()), pairs;
+  DimVector pairs;
   StridedView source;
   for (int i = 0; i < in.rank(); ++i) {
-    if (times[i] < 0) {
-      return InvalidArgument("Expected multiples[", i, "] >= 0, but got ", times[i]);
-    }
-    TENON_ASSIGN_OR_RETURN(dims[i], MultiplySizes(in.dim(i), times[i]));
     pairs.insert(pairs.end(), {times[i], in.dim(i)});
     source.strides.insert(source.strides.end(), {0, strides[i]});
   }
@@ -40,18 +45,11 @@ Status TileKernel(KernelContext& ctx) {
 Status TileShape(ShapeContext& c) {
   const PartialShape& in = c.input(0);
   if (c.constant(1) == nullptr) return c.Return(PartialShape::OfRank(in.rank()));
-  TENON_ASSIGN_OR_RETURN(const DimVector times, ReadIntegerVector(*c.constant(1), "multiples"));
-  if (in.rank_known() && in.rank() != static_cast<int>(times.size())) {
-    return InvalidArgument("multiples has ", times.size(), " entries for an input of shape ",
-                           in.ToString());
-  }
-  DimVector dims(times.size(), PartialShape::kUnknownDim);
-  for (size_t i = 0; i < times.size(); ++i) {
-    const int64_t d = in.dim(static_cast<int>(i));
-    if (times[i] < 0) return InvalidArgument("multiples[", i, "] is negative: ", times[i]);
-    if (d < 0) continue;
-    TENON_ASSIGN_OR_RETURN(dims[i], MultiplySizes(d, times[i]));
-  }
+  TENON_ASSIGN_OR_RETURN(const DimVector times,
+                         ReadIntegerVector(*c.constant(1), "multiples", in.rank()));
+  const DimVector unknown(times.size(), PartialShape::kUnknownDim);
+  TENON_ASSIGN_OR_RETURN(const DimVector dims,
+                         TiledDims(in.rank_known() ? in.dims() : unknown, times));
   return c.Return(PartialShape(dims));
 }
 
@@ -66,14 +64,10 @@ void TileGrad(GradContext& g) {
 
 /// A vector that must hold each of 0 .. n-1 once.
 StatusOr<DimVector> ReadPermutation(const Tensor& t, int64_t n) {
-  TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadIntegerVector(t, "perm"));
-  if (static_cast<int64_t>(perm.size()) != n) {
-    return InvalidArgument("transpose expects a vector of size ", n,
-                           ". But input(1) is a vector of size ", perm.size());
-  }
+  TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadIntegerVector(t, "perm", n));
   CountedVector<bool> seen(n, false);
   for (const int64_t p : perm) {
-    if (p < 0 || p >= n) return InvalidArgument(p, " is out of range [0 .. ", n, ")");
+    TENON_RETURN_IF_ERROR(CheckIndex(p, n, "an entry of perm"));
     if (seen[p]) return InvalidArgument(p, " is duplicated in the permutation.");
     seen[p] = true;
   }
@@ -109,15 +103,16 @@ Status TransposeShape(ShapeContext& c) {
 template <typename T>
 Status Invert(const Tensor& in, Tensor* out) {
   if (in.num_elements() > std::numeric_limits<T>::max()) {
-    return InvalidArgument("permutation of nonnegative ", ToString(in.dtype()),
-                           " must have <= ", std::numeric_limits<T>::max(), " elements");
+    return InvalidArgument("a permutation of ", in.dtype(),
+                           " must have <= ", std::numeric_limits<T>::max(), " elements, found ",
+                           in.num_elements());
   }
   const T n = static_cast<T>(in.num_elements());
   T* inverse = out->data<T>();
   std::fill_n(inverse, n, T(-1));
   for (T i = 0; i < n; ++i) {
     const T at = in.data<T>()[i];
-    if (at < 0 || at >= n) return InvalidArgument(at, " is not between 0 and ", n);
+    TENON_RETURN_IF_ERROR(CheckIndex(at, n, "x[", i, "]"));
     if (inverse[at] != -1) return InvalidArgument(at, " is duplicated in the input.");
     inverse[at] = i;
   }
@@ -126,10 +121,7 @@ Status Invert(const Tensor& in, Tensor* out) {
 
 Status InvertPermutationKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
-  if (in.rank() != 1) {
-    return InvalidArgument("invert_permutation expects a 1D vector, found shape ",
-                           in.shape().ToString());
-  }
+  TENON_RETURN_IF_ERROR(CheckRank(in, 1, "x"));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   return in.dtype() == DType::kInt64 ? Invert<int64_t>(in, out) : Invert<int32_t>(in, out);
 }

@@ -12,16 +12,10 @@ namespace tenon {
 namespace {
 
 Status CheckDims(int64_t seq_dim, int64_t batch_dim, int rank) {
-  if (seq_dim < 0 || seq_dim >= rank) {
-    return InvalidArgument("seq_dim is ", seq_dim, ", wanted one in [0, ", rank, ")");
-  }
-  if (batch_dim < 0 || batch_dim >= rank) {
-    return InvalidArgument("batch_dim is ", batch_dim, ", wanted one in [0, ", rank, ")");
-  }
-  if (seq_dim == batch_dim) {
-    return InvalidArgument("seq_dim and batch_dim are both ", seq_dim, ", wanted different ones");
-  }
-  return OkStatus();
+  TENON_RETURN_IF_ERROR(CheckIndex(seq_dim, rank, "seq_dim"));
+  TENON_RETURN_IF_ERROR(CheckIndex(batch_dim, rank, "batch_dim"));
+  if (seq_dim != batch_dim) return OkStatus();
+  return InvalidArgument("seq_dim and batch_dim are both ", seq_dim, ", wanted different ones");
 }
 
 Status ReverseSequenceKernel(KernelContext& ctx, int64_t seq_dim, int64_t batch_dim) {
@@ -31,15 +25,13 @@ Status ReverseSequenceKernel(KernelContext& ctx, int64_t seq_dim, int64_t batch_
   const int seq = static_cast<int>(seq_dim), batch = static_cast<int>(batch_dim);
   const int64_t seq_size = in.dim(seq), batch_size = in.dim(batch);
   if (seq_lengths.rank() != 1 || seq_lengths.dim(0) != batch_size) {
-    return InvalidArgument("seq_lengths has the shape ", seq_lengths.shape().ToString(),
-                           ", wanted [", batch_size, "]: one for each along batch_dim");
+    return InvalidArgument("seq_lengths has the shape ", seq_lengths.shape(), ", wanted [",
+                           batch_size, "]: one for each along batch_dim");
   }
   TENON_ASSIGN_OR_RETURN(const IndexVector lengths, ReadIndices(seq_lengths, "seq_lengths"));
   for (int64_t i = 0; i < batch_size; ++i) {
-    if (lengths[i] < 0 || lengths[i] > seq_size) {
-      return InvalidArgument("seq_lengths[", i, "] is ", lengths[i], ", wanted one in [0, ",
-                             seq_size, "]");
-    }
+    if (lengths[i] >= 0 && lengths[i] <= seq_size) continue;
+    return InvalidArgument("seq_lengths[", i, "] = ", lengths[i], " is not in [0, ", seq_size, "]");
   }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   if (in.num_elements() == 0) return OkStatus();

@@ -61,10 +61,9 @@ Status GatherNdKernel(KernelContext& ctx) {
                            params.shape());
   }
   TENON_ASSIGN_OR_RETURN(const Tuples tuples, ReadTuples(indices, params.shape(), "param"));
-  TENON_ASSIGN_OR_RETURN(const Shape shape,
-                         Shape::Create(SlicesShape(indices.shape().dims(), params.shape().dims())));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-  if (shape.num_elements() == 0) return OkStatus();
+  const DimVector dims = SlicesShape(indices.shape().dims(), params.shape().dims());
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, dims));
+  if (out->num_elements() == 0) return OkStatus();
   for (int64_t i = 0; i < tuples.count; ++i) {
     if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
     const int64_t row = tuples.rows.empty() ? 0 : tuples.rows[i];
@@ -102,9 +101,8 @@ Status ScatterNdKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(Tuples tuples, ReadTuples(indices, shape, "output"));
   const DimVector wanted = SlicesShape(indices.shape().dims(), shape.dims());
   if (updates.shape().dims() != wanted) {
-    return InvalidArgument("updates must have shape ", PartialShape(wanted),
-                           " for indices of shape ", indices.shape(), " and output shape ", shape,
-                           ", found ", updates.shape());
+    return InvalidArgument("updates must have shape ", PartialShape(wanted), ", found ",
+                           updates.shape());
   }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   ZeroElements(out);

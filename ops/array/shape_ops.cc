@@ -74,10 +74,6 @@ StatusOr<Shape> ReadNewShape(const Tensor& t, absl::Span<const int64_t> input) {
 Status ReshapeKernel(KernelContext& ctx) {
   const Tensor in = ctx.TakeInput(0);
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadNewShape(ctx.input(1), in.shape().dims()));
-  if (shape.num_elements() != in.num_elements()) {
-    return InvalidArgument("Input to reshape is a tensor with ", in.num_elements(),
-                           " values, but the requested shape has ", shape.num_elements());
-  }
   return ctx.Return(in.Reshaped(shape));
 }
 
@@ -88,8 +84,8 @@ Status ReshapeShape(ShapeContext& c) {
   if (!elements || c.constant(1) == nullptr) return c.Return(wanted);
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadNewShape(*c.constant(1), in.dims()));
   if (shape.num_elements() != *elements) {
-    return InvalidArgument("cannot reshape ", in.ToString(), " (", *elements, " elements) to ",
-                           shape.ToString(), " (", shape.num_elements(), ")");
+    return InvalidArgument("cannot reshape ", in, " (", *elements, " elements) to ", shape, " (",
+                           shape.num_elements(), ")");
   }
   return c.Return(shape);
 }
@@ -157,19 +153,14 @@ Status SqueezeShape(ShapeContext& c) {
 StatusOr<DimVector> BitcastDims(absl::Span<const int64_t> dims, DType from, DType to) {
   DimVector out(dims.begin(), dims.end());
   const int64_t a = static_cast<int64_t>(SizeOf(from)), b = static_cast<int64_t>(SizeOf(to));
-  if (a == 0 || b == 0) {
-    return InvalidArgument("cannot bitcast ", ToString(from), " to ", ToString(to));
-  }
+  if (a == 0 || b == 0) return InvalidArgument("cannot bitcast ", from, " to ", to);
   if (a > b) {
-    if (static_cast<int>(out.size()) == Shape::kMaxRank) {
-      return InvalidArgument("a tensor has at most ", Shape::kMaxRank, " dimensions");
-    }
     out.push_back(a / b);
   } else if (a < b) {
     if (out.empty() || (out.back() != PartialShape::kUnknownDim && out.back() != b / a)) {
-      return InvalidArgument("Cannot bitcast from ", ToString(from), " to ", ToString(to),
+      return InvalidArgument("Cannot bitcast from ", from, " to ", to,
                              " unless the last dimension is ", b / a, "; found shape ",
-                             PartialShape(dims).ToString());
+                             PartialShape(dims));
     }
     out.pop_back();
   }

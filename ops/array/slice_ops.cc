@@ -12,22 +12,15 @@ namespace {
 
 Status SliceKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const DimVector begin, ReadIntegerVector(ctx.input(1), "begin"));
-  TENON_ASSIGN_OR_RETURN(DimVector size, ReadIntegerVector(ctx.input(2), "size"));
-  const int rank = in.rank();
-  if (static_cast<int>(begin.size()) != rank || static_cast<int>(size.size()) != rank) {
-    return InvalidArgument("Expected begin and size arguments to be 1-D tensors of size ", rank,
-                           ", but got shapes [", begin.size(), "] and [", size.size(),
-                           "] instead.");
-  }
-  for (int i = 0; i < rank; ++i) {
+  TENON_ASSIGN_OR_RETURN(const DimVector begin,
+                         ReadIntegerVector(ctx.input(1), "begin", in.rank()));
+  TENON_ASSIGN_OR_RETURN(DimVector size, ReadIntegerVector(ctx.input(2), "size", in.rank()));
+  for (int i = 0; i < in.rank(); ++i) {
     const int64_t b = begin[i], d = in.dim(i);
-    if (b < 0 || b > d) {
-      return InvalidArgument("Expected begin[", i, "] in [0, ", d, "], but got ", b);
-    }
+    if (b < 0 || b > d) return InvalidArgument("begin[", i, "] = ", b, " is not in [0, ", d, "]");
     if (size[i] == -1) size[i] = d - b;
     if (size[i] < 0 || size[i] > d - b) {
-      return InvalidArgument("Expected size[", i, "] in [0, ", d - b, "], but got ", size[i]);
+      return InvalidArgument("size[", i, "] = ", size[i], " is not in [0, ", d - b, "]");
     }
   }
   const Shape shape(size);
@@ -40,21 +33,15 @@ Status SliceKernel(KernelContext& ctx) {
 Status SliceShape(ShapeContext& c) {
   const PartialShape& in = c.input(0);
   if (c.constant(2) == nullptr) return c.Return(PartialShape::OfRank(in.rank()));
-  TENON_ASSIGN_OR_RETURN(DimVector sizes, ReadIntegerVector(*c.constant(2), "size"));
-  if (in.rank_known() && in.rank() != static_cast<int>(sizes.size())) {
-    return InvalidArgument("size has ", sizes.size(), " entries for an input of shape ",
-                           in.ToString());
-  }
-  DimVector begins(sizes.size(), PartialShape::kUnknownDim);
+  TENON_ASSIGN_OR_RETURN(DimVector sizes, ReadIntegerVector(*c.constant(2), "size", in.rank()));
+  const int rank = static_cast<int>(sizes.size());
+  DimVector begins(rank, PartialShape::kUnknownDim);
   if (c.constant(1) != nullptr) {
-    TENON_ASSIGN_OR_RETURN(begins, ReadIntegerVector(*c.constant(1), "begin"));
-    if (begins.size() != sizes.size()) {
-      return InvalidArgument("begin has ", begins.size(), " entries, size has ", sizes.size());
-    }
+    TENON_ASSIGN_OR_RETURN(begins, ReadIntegerVector(*c.constant(1), "begin", rank));
   }
-  for (size_t i = 0; i < sizes.size(); ++i) {
+  for (int i = 0; i < rank; ++i) {
     if (sizes[i] != -1) continue;
-    const int64_t d = in.dim(static_cast<int>(i));
+    const int64_t d = in.dim(i);
     if (d >= 0 && begins[i] >= 0 && begins[i] <= d) sizes[i] = d - begins[i];
   }
   return c.Return(PartialShape(sizes));
@@ -68,54 +55,46 @@ void SliceGrad(GradContext& g) {
   g.dx(0) = Pad(g.dy(0), Pack({begin, in_shape - out_shape - begin}, {.axis = 1}));
 }
 
-struct Paddings {
-  DimVector before, after;  // of every dimension
-
-  StatusOr<int64_t> PaddedSize(int i, int64_t size) const {
-    TENON_ASSIGN_OR_RETURN(size, AddSizes(size, before[i]));
-    return AddSizes(size, after[i]);
-  }
+/// What Pad makes of a tensor, of which single dimensions may be unknown (-1).
+struct Padding {
+  DimVector before;  // of every dimension
+  DimVector dims;    // of the result
 };
 
-StatusOr<Paddings> ReadPaddings(const Tensor& t, int rank) {
-  if (t.rank() != 2 || t.dim(0) != rank || t.dim(1) != 2) {
+StatusOr<Padding> ReadPadding(const Tensor& t, absl::Span<const int64_t> dims) {
+  const auto rank = static_cast<int64_t>(dims.size());
+  if (t.shape() != Shape{rank, 2}) {
     return InvalidArgument("paddings must be a matrix with 2 columns and one row for each of the ",
-                           rank, " dimensions, found shape ", t.shape().ToString());
+                           rank, " dimensions, found shape ", t.shape());
   }
   TENON_ASSIGN_OR_RETURN(const DimVector flat, ReadIntegers(t, "paddings"));
-  Paddings paddings;
-  for (int i = 0; i < rank; ++i) {
+  Padding padding{DimVector(rank), DimVector(dims.begin(), dims.end())};
+  for (int64_t i = 0; i < rank; ++i) {
     const int64_t before = flat[2 * i], after = flat[2 * i + 1];
     if (before < 0 || after < 0) {
       return InvalidArgument("Paddings must be non-negative: ", before, " ", after);
     }
-    paddings.before.push_back(before);
-    paddings.after.push_back(after);
+    padding.before[i] = before;
+    if (dims[i] < 0) continue;
+    TENON_ASSIGN_OR_RETURN(const int64_t behind, AddSizes(dims[i], after));
+    TENON_ASSIGN_OR_RETURN(padding.dims[i], AddSizes(before, behind));
   }
-  return paddings;
+  return padding;
 }
 
 Status PadKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const Paddings paddings, ReadPaddings(ctx.input(1), in.rank()));
-  DimVector dims(in.rank());
-  for (int i = 0; i < in.rank(); ++i) {
-    TENON_ASSIGN_OR_RETURN(dims[i], paddings.PaddedSize(i, in.dim(i)));
-  }
-  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  const auto dims = in.shape().dims();
+  TENON_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(ctx.input(1), dims));
   const bool has_value = ctx.num_inputs() > 2;
-  if (has_value && ctx.input(2).rank() != 0) {
-    return InvalidArgument("constant_values must be a scalar, found shape ",
-                           ctx.input(2).shape().ToString());
-  }
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  if (has_value) TENON_RETURN_IF_ERROR(CheckScalars(ctx, 2, {"constant_values"}));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, padding.dims));
   if (has_value) {
     FillElements(ctx.input(2), out);
   } else {
     ZeroElements(out);
   }
-  StridedCopy(in, {0, StridesOf(in.shape().dims())}, out, BoxView(dims, paddings.before),
-              in.shape().dims());
+  StridedCopy(in, {0, StridesOf(dims)}, out, BoxView(padding.dims, padding.before), dims);
   return OkStatus();
 }
 
@@ -125,14 +104,10 @@ Status PadShape(ShapeContext& c) {
   if (constant == nullptr || constant->rank() != 2) {
     return c.Return(PartialShape::OfRank(in.rank()));
   }
-  const int rank = in.rank_known() ? in.rank() : static_cast<int>(constant->dim(0));
-  TENON_ASSIGN_OR_RETURN(const Paddings paddings, ReadPaddings(*constant, rank));
-  DimVector dims(rank, PartialShape::kUnknownDim);
-  for (int i = 0; i < rank; ++i) {
-    if (in.dim(i) < 0) continue;
-    TENON_ASSIGN_OR_RETURN(dims[i], paddings.PaddedSize(i, in.dim(i)));
-  }
-  return c.Return(PartialShape(dims));
+  const DimVector unknown(constant->num_elements() / 2, PartialShape::kUnknownDim);
+  TENON_ASSIGN_OR_RETURN(const Padding padding,
+                         ReadPadding(*constant, in.rank_known() ? in.dims() : unknown));
+  return c.Return(PartialShape(padding.dims));
 }
 
 /// The part of dy where the input was. The value that was padded with gets no gradient, as in

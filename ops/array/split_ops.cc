@@ -36,10 +36,8 @@ Status SplitKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(0), in.rank(), "split_dim"));
   const int64_t n = ctx.num_outputs();
   if (in.dim(axis) % n != 0) {
-    return InvalidArgument(
-        "Number of ways to split should evenly divide the split dimension, but "
-        "got split_dim ",
-        axis, " (size = ", in.dim(axis), ") and num_split ", n);
+    return InvalidArgument("num_split = ", n, " does not divide dimension ", axis, " of ",
+                           in.shape());
   }
   return Cut(ctx, in, axis, DimVector(n, in.dim(axis) / n));
 }
@@ -48,8 +46,7 @@ Status SplitKernel(KernelContext& ctx) {
 StatusOr<DimVector> ReadSizes(const Tensor& t, int64_t size, int n) {
   TENON_ASSIGN_OR_RETURN(DimVector sizes, ReadIntegers(t, "size_splits"));
   if (static_cast<int>(sizes.size()) != n) {
-    return InvalidArgument("size_splits must have num_split = ", n, " elements, found ",
-                           sizes.size());
+    return InvalidArgument("size_splits must have ", n, " elements, found ", sizes.size());
   }
   int64_t sum = 0;
   int64_t* unknown = nullptr;
@@ -64,11 +61,7 @@ StatusOr<DimVector> ReadSizes(const Tensor& t, int64_t size, int n) {
     }
   }
   if (unknown != nullptr ? sum > size : sum != size) {
-    return InvalidArgument(
-        "Determined shape must either match input shape along split_dim exactly "
-        "if fully specified, or be less than the size of the input along "
-        "split_dim if not fully specified. Got: ",
-        sum, " for ", size);
+    return InvalidArgument("size_splits add up to ", sum, ", the dimension has ", size);
   }
   if (unknown != nullptr) *unknown = size - sum;
   return sizes;
@@ -87,7 +80,7 @@ Status UnpackKernel(KernelContext& ctx, int64_t axis_attr) {
   TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_attr, in.rank(), "axis"));
   if (in.dim(axis) != ctx.num_outputs()) {
     return InvalidArgument("Input shape axis ", axis, " must equal ", ctx.num_outputs(),
-                           ", got shape ", in.shape().ToString());
+                           ", got shape ", in.shape());
   }
   return Cut(ctx, in, axis, DimVector(ctx.num_outputs(), 1), /*drop_axis=*/true);
 }
@@ -99,8 +92,7 @@ Status SplitShape(ShapeContext& c) {
   const int64_t n = c.num_outputs(), size = in.dim(*axis);
   if (size < 0) return c.ReturnForEach(in);
   if (size % n != 0) {
-    return InvalidArgument("dimension ", *axis, " of ", in.ToString(),
-                           " is not evenly divisible by num_split ", n);
+    return InvalidArgument("num_split = ", n, " does not divide dimension ", *axis, " of ", in);
   }
   return c.ReturnForEach(in.WithDim(axis, size / n));
 }
@@ -121,8 +113,7 @@ Status UnpackShape(ShapeContext& c) {
   const PartialShape& in = c.input(0);
   TENON_ASSIGN_OR_RETURN(const auto axis, AxisAttr(c, "axis", in.rank()));
   if (axis && in.dim(*axis) >= 0 && in.dim(*axis) != c.num_outputs()) {
-    return InvalidArgument("dimension ", *axis, " of ", in.ToString(),
-                           " must equal num = ", c.num_outputs());
+    return InvalidArgument("dimension ", *axis, " of ", in, " must be num = ", c.num_outputs());
   }
   return c.ReturnForEach(in.WithoutDim(axis));
 }

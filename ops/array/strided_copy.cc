@@ -108,8 +108,7 @@ void StridedCopy(const Tensor& from, const StridedView& source, Tensor* to,
   const double cost_ns = IsPlain(from.dtype()) ? 0.5 : 20;
   const Axis whole = axes[0];
   const double item_ns = cost_ns * static_cast<double>(elements) / static_cast<double>(whole.size);
-  DispatchElement(from.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  DispatchElement(from.dtype(), [&]<typename T>(T) {
     const T* first = static_cast<const T*>(from.raw_data()) + source.offset;
     T* out = static_cast<T*>(to->raw_data()) + target.offset;
     ParallelFor(whole.size, item_ns, [&](int64_t begin, int64_t end) {

@@ -80,13 +80,8 @@ StatusOr<SlicePlan> PlanSlice(absl::Span<const int64_t> dims, const Tensor& begi
                               const Tensor& end, const Tensor& strides,
                               const StridedSliceOptions& masks) {
   TENON_ASSIGN_OR_RETURN(const DimVector b, ReadIntegerVector(begin, "begin"));
-  TENON_ASSIGN_OR_RETURN(const DimVector e, ReadIntegerVector(end, "end"));
-  TENON_ASSIGN_OR_RETURN(const DimVector st, ReadIntegerVector(strides, "strides"));
-  if (b.size() != e.size() || b.size() != st.size()) {
-    return InvalidArgument(
-        "Expected begin, end, and strides to be 1D equal size tensors, but got shapes [", b.size(),
-        "], [", e.size(), "], and [", st.size(), "] instead.");
-  }
+  TENON_ASSIGN_OR_RETURN(const DimVector e, ReadIntegerVector(end, "end", b.size()));
+  TENON_ASSIGN_OR_RETURN(const DimVector st, ReadIntegerVector(strides, "strides", b.size()));
   if (b.size() > 32) return InvalidArgument("a strided slice has at most 32 entries");
   const auto bit = [](int64_t mask, size_t i) { return ((mask >> i) & 1) != 0; };
   // Entries beyond the ellipsis count from the end; without one it stands behind the last entry.
@@ -102,8 +97,7 @@ StatusOr<SlicePlan> PlanSlice(absl::Span<const int64_t> dims, const Tensor& begi
   }
   const int rank = static_cast<int>(dims.size());
   if (named > rank) {
-    return InvalidArgument("Index out of range using input dim ", rank, "; input has only ", rank,
-                           " dims");
+    return InvalidArgument("the slice names ", named, " dimensions, the input has ", rank);
   }
   SlicePlan plan;
   for (size_t i = 0; i < std::max(b.size(), ellipsis + 1); ++i) {
@@ -133,35 +127,33 @@ StridedView ViewOf(const SlicePlan& plan, absl::Span<const int64_t> dims) {
   return view;
 }
 
-template <Status (*kCompute)(KernelContext&, const StridedSliceOptions&)>
-class MaskedKernel final : public Kernel {
- public:
-  explicit MaskedKernel(KernelConstruction& c)
-      : Kernel(c), masks_(MasksOf<StridedSliceOptions>(c.attrs())) {}
-  Status Compute(KernelContext& ctx) const override { return kCompute(ctx, masks_); }
-
- private:
-  const StridedSliceOptions masks_;
+/// The masks of a kernel's node.
+struct Masks : KernelState {
+  explicit Masks(const KernelConstruction& c) : value(MasksOf<StridedSliceOptions>(c.attrs())) {}
+  const StridedSliceOptions value;
 };
 
-Status StridedSliceKernel(KernelContext& ctx, const StridedSliceOptions& masks) {
+/// What the kernel's begin, end and strides, inputs 1 to 3, say of a tensor of shape `dims`.
+StatusOr<SlicePlan> PlanSlice(const KernelContext& ctx, absl::Span<const int64_t> dims,
+                              const Masks& masks) {
+  return PlanSlice(dims, ctx.input(1), ctx.input(2), ctx.input(3), masks.value);
+}
+
+Status StridedSliceKernel(KernelContext& ctx, const Masks& masks) {
   const Tensor& in = ctx.input(0);
   const auto dims = in.shape().dims();
-  TENON_ASSIGN_OR_RETURN(const SlicePlan plan,
-                         PlanSlice(dims, ctx.input(1), ctx.input(2), ctx.input(3), masks));
+  TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(ctx, dims, masks));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, plan.out));
   StridedCopy(in, ViewOf(plan, dims), out, {0, StridesOf(plan.size)}, plan.size);
   return OkStatus();
 }
 
-Status StridedSliceGradKernel(KernelContext& ctx, const StridedSliceOptions& masks) {
+Status StridedSliceGradKernel(KernelContext& ctx, const Masks& masks) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
-  TENON_ASSIGN_OR_RETURN(const SlicePlan plan,
-                         PlanSlice(shape.dims(), ctx.input(1), ctx.input(2), ctx.input(3), masks));
+  TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(ctx, shape.dims(), masks));
   const Tensor& dy = ctx.input(4);
   if (dy.shape().dims() != absl::Span<const int64_t>(plan.out)) {
-    return InvalidArgument("shape of dy was ", dy.shape().ToString(), " instead of ",
-                           PartialShape(plan.out).ToString());
+    return InvalidArgument("shape of dy was ", dy.shape(), " instead of ", PartialShape(plan.out));
   }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   ZeroElements(out);
@@ -169,36 +161,26 @@ Status StridedSliceGradKernel(KernelContext& ctx, const StridedSliceOptions& mas
   return OkStatus();
 }
 
-class StridedSliceAssignKernel final : public Kernel {
- public:
-  explicit StridedSliceAssignKernel(KernelConstruction& c)
-      : Kernel(c), masks_(MasksOf<StridedSliceOptions>(c.attrs())) {}
-  Status Compute(KernelContext& ctx) const override {
-    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<VariableResource> variable,
-                           variable_.Find(ctx, ctx.input(4).dtype()));
-    TENON_RETURN_IF_ERROR(variable->ModifyInPlace([&](Tensor* value) -> Status {
-      const Shape shape = value->shape();
-      TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(shape.dims(), ctx.input(1),
-                                                             ctx.input(2), ctx.input(3), masks_));
-      const Tensor& update = ctx.input(4);
-      StridedView source{0, StridesOf(plan.size)};
-      if (update.rank() == 0) {
-        source.strides.assign(plan.size.size(), 0);
-      } else if (update.shape().dims() != absl::Span<const int64_t>(plan.out)) {
-        return InvalidArgument("the value has shape ", update.shape().ToString(), ", the slice ",
-                               PartialShape(plan.out).ToString());
-      }
-      StridedCopy(update, source, value, ViewOf(plan, shape.dims()), plan.size);
-      return OkStatus();
-    }));
-    ctx.set_output_ref(0, variable.get());
+Status StridedSliceAssignKernel(KernelContext& ctx, const Masks& masks,
+                                const VariableInput& input) {
+  const Tensor& update = ctx.input(4);
+  TENON_ASSIGN_OR_RETURN(const auto variable, input.Find(ctx, update.dtype()));
+  TENON_RETURN_IF_ERROR(variable->ModifyInPlace([&](Tensor* value) -> Status {
+    const Shape shape = value->shape();
+    TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(ctx, shape.dims(), masks));
+    StridedView source{0, StridesOf(plan.size)};
+    if (update.rank() == 0) {
+      source.strides.assign(plan.size.size(), 0);
+    } else if (update.shape().dims() != absl::Span<const int64_t>(plan.out)) {
+      return InvalidArgument("the value has shape ", update.shape(), ", the slice ",
+                             PartialShape(plan.out));
+    }
+    StridedCopy(update, source, value, ViewOf(plan, shape.dims()), plan.size);
     return OkStatus();
-  }
-
- private:
-  const StridedSliceOptions masks_;
-  VariableInput variable_;
-};
+  }));
+  ctx.set_output_ref(0, variable.get());
+  return OkStatus();
+}
 
 Status StridedSliceShape(ShapeContext& c) {
   const PartialShape& in = c.input(0);
@@ -231,18 +213,18 @@ void SliceGradGradient(GradContext& g) {
 }  // namespace
 
 void RegisterStridedSliceOps(OpRegistry& ops) {
-  ops.Add<MaskedKernel<StridedSliceKernel>>("StridedSlice", StridedSliceShape)
+  ops.Add("StridedSlice", StridedSliceShape, StridedSliceKernel)
       .Grad(SliceGradient)
       .Example(
           {Shape{4, 5}, Tensor::Vector({-1, 1}), Tensor::Vector({0, 4}), Tensor::Vector({-2, 2})})
       .Example({Shape{4, 3, 5}, Tensor::Vector({0, 0, 2}), Tensor::Vector({0, 0, 3}),
                 Tensor::Vector({1, 1, 1})},
                {{"ellipsis_mask", 1}, {"new_axis_mask", 2}, {"shrink_axis_mask", 4}});
-  ops.Add<MaskedKernel<StridedSliceGradKernel>>("StridedSliceGrad", StridedSliceGradShape)
+  ops.Add("StridedSliceGrad", StridedSliceGradShape, StridedSliceGradKernel)
       .Grad(SliceGradGradient)
       .Example({Tensor::Vector({4, 5}), Tensor::Vector({-1, 1}), Tensor::Vector({0, 4}),
                 Tensor::Vector({-2, 2}), Shape{2, 2}});
-  ops.Add<StridedSliceAssignKernel>("StridedSliceAssign", UnchangedShape)
+  ops.Add("StridedSliceAssign", UnchangedShape, StridedSliceAssignKernel)
       .NoExample("needs a variable; strided_slice_ops_test covers it");
 }
 

@@ -14,15 +14,13 @@ Status WhereKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   if (in.rank() == 0) return InvalidArgument("the input must be at least a vector, found a scalar");
   CountedVector<int64_t> found;
-  const bool known = Dispatch(in.dtype(), PlainTypes(), [&](auto zero) {
-    using T = decltype(zero);
+  TENON_RETURN_IF_ERROR(DispatchStatus(in.dtype(), PlainTypes(), [&]<typename T>(T) {
     const T* values = in.data<T>();
     for (int64_t i = 0; i < in.num_elements(); ++i) {
       if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
       if (ComputeType<T>(values[i]) != ComputeType<T>(0)) found.push_back(i);
     }
-  });
-  if (!known) return Unimplemented("no Where of ", ToString(in.dtype()));
+  }));
   const int rank = in.rank();
   TENON_ASSIGN_OR_RETURN(Tensor * out,
                          ctx.CreateOutput(0, {static_cast<int64_t>(found.size()), rank}));
@@ -106,16 +104,13 @@ void NumberDistinct(absl::Span<const T> x, CountedVector<int64_t>* place,
 
 Status UniqueKernel(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
-  if (x.rank() != 1) {
-    return InvalidArgument("unique expects a 1D vector, found shape ", x.shape().ToString());
-  }
+  TENON_RETURN_IF_ERROR(CheckRank(x, 1, "x"));
   CountedVector<int64_t> place(x.num_elements()), first;
   // By value for the types where equal values may have different bits (0 and -0), or equal bits
   // are different values (NaN).
   using Types =
       decltype(ConcatTypes(TypeList<float, double, Half, BFloat16, TString, bool>(), IntTypes()));
-  const bool known = Dispatch(x.dtype(), Types(), [&](auto zero) {
-    using T = decltype(zero);
+  TENON_RETURN_IF_ERROR(DispatchStatus(x.dtype(), Types(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     if constexpr (std::is_same_v<C, T>) {
       NumberDistinct<T>(x.flat<T>(), &place, &first);
@@ -123,8 +118,7 @@ Status UniqueKernel(KernelContext& ctx) {
       NumberDistinct<C>(CountedVector<C>(x.data<T>(), x.data<T>() + x.num_elements()), &place,
                         &first);
     }
-  });
-  if (!known) return Unimplemented("no Unique of ", ToString(x.dtype()));
+  }));
   if (Interrupted()) return OkStatus();  // `place` is not complete
   const int64_t n = static_cast<int64_t>(first.size());
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, {n}));

@@ -4,6 +4,7 @@
 #include "core/op_registry.h"
 #include "data/file.h"
 #include "data/tensor_bundle.h"
+#include "ops/arguments.h"
 
 namespace tenon {
 namespace {
@@ -135,10 +136,7 @@ void RemoveEmptyFolders(const std::vector<std::string>& prefixes, const std::str
 
 Status MergeCheckpointsKernel(KernelContext& ctx, bool delete_old_dirs, bool allow_missing_files) {
   const Tensor& list = ctx.input(0);
-  if (list.rank() != 1) {
-    return InvalidArgument("Input checkpoint_prefixes should be an 1-D tensor, got ", list.shape(),
-                           " instead.");
-  }
+  TENON_RETURN_IF_ERROR(CheckRank(list, 1, "checkpoint_prefixes"));
   TENON_ASSIGN_OR_RETURN(const std::string merged, ScalarText(ctx.input(1), "destination_prefix"));
   const auto texts = list.flat<TString>();
   const std::vector<std::string> prefixes(texts.begin(), texts.end());

@@ -3,6 +3,7 @@
 
 #include "core/op_registry.h"
 #include "core/parallel.h"
+#include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/maths.h"
 
@@ -24,16 +25,11 @@ void AddBlock(const std::vector<const T*>& in, T* out, int64_t begin, int64_t en
 
 Status AddNKernel(KernelContext& ctx) {
   const Tensor& first = ctx.input(0);
-  for (int k = 1; k < ctx.num_inputs(); ++k) {
-    if (ctx.input(k).shape() != first.shape()) {
-      return InvalidArgument("Inputs to AddN must have the same size and shape. Input 0: ",
-                             first.shape(), " != input ", k, ": ", ctx.input(k).shape());
-    }
-  }
+  TENON_RETURN_IF_ERROR(CheckSameShape(ctx));
   if (ctx.num_inputs() == 1) return ctx.Return(first);
   const int64_t n = first.num_elements();
   TENON_ASSIGN_OR_RETURN(Tensor * sum, ctx.ForwardOrAllocate(0, 0, first.shape()));
-  Dispatch(first.dtype(), NumericTypes(), [&]<typename T>(T) {
+  return DispatchStatus(first.dtype(), NumericTypes(), [&]<typename T>(T) {
     std::vector<const T*> in;
     for (int k = 0; k < ctx.num_inputs(); ++k) in.push_back(ctx.input(k).data<T>());
     T* out = sum->data<T>();
@@ -41,7 +37,6 @@ Status AddNKernel(KernelContext& ctx) {
       for (int64_t i = begin; i < end; i += kBlock) AddBlock(in, out, i, std::min(end, i + kBlock));
     });
   });
-  return OkStatus();
 }
 
 void AddNGrad(GradContext& g) {
@@ -71,10 +66,9 @@ double SumOfSquares(const T* x, int64_t n) {
 Status L2LossKernel(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, Shape()));
-  Dispatch(x.dtype(), FloatTypes(), [&]<typename T>(T) {
+  return DispatchStatus(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     *y->data<T>() = static_cast<T>(SumOfSquares(x.data<T>(), x.num_elements()) / 2);
   });
-  return OkStatus();
 }
 
 }  // namespace

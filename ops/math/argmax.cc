@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
-#include "core/kernel.h"
 #include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
@@ -32,23 +31,12 @@ using ArgBestTypes = decltype(ConcatTypes(RealTypes(), TypeList<bool>()));
 template <bool kMax>
 Status ArgBestKernel(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
-  if (ctx.input(1).rank() != 0) {
-    return InvalidArgument("dim must be a scalar, but received tensor of shape: ",
-                           ctx.input(1).shape());
-  }
-  TENON_ASSIGN_OR_RETURN(const int64_t dimension, ReadInteger(ctx.input(1), "dimension"));
-  if (dimension < -x.rank() || dimension >= x.rank()) {
-    return InvalidArgument("Expected dimension in the range [", -x.rank(), ", ", x.rank(),
-                           "), but got ", dimension);
-  }
-  const int axis = static_cast<int>(dimension < 0 ? dimension + x.rank() : dimension);
+  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(1), x.rank(), "dimension"));
   const int64_t n = x.dim(axis);
-  if (n == 0) {
-    return InvalidArgument("Reduction axis ", axis, " is empty in shape ", x.shape());
-  }
+  if (n == 0) return InvalidArgument("Reduction axis ", axis, " is empty in shape ", x.shape());
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape().WithoutDim(axis)));
   const int64_t inner = Product(x.shape().dims(), axis + 1, x.rank());
-  Dispatch(x.dtype(), ArgBestTypes(), [&]<typename T>(T) {
+  return DispatchStatus(x.dtype(), ArgBestTypes(), [&]<typename T>(T) {
     const T* in = x.data<T>();
     ParallelFor(y->num_elements(), static_cast<double>(n), [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
@@ -58,7 +46,6 @@ Status ArgBestKernel(KernelContext& ctx) {
       }
     });
   });
-  return OkStatus();
 }
 
 Status ArgBestShape(ShapeContext& c) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/interruption.h"
-#include "core/kernel.h"
 #include "core/mutex.h"
 #include "core/op_registry.h"
 #include "ops/broadcast.h"
@@ -51,10 +50,9 @@ Status Products(const BroadcastPlan& plan, const GemmShape& gemm, const Tensor& 
 template <bool kBroadcasts>
 Status BatchMatMulKernel(KernelContext& ctx, bool adj_x, bool adj_y) {
   Tensor x = ctx.input(0), y = ctx.input(1);
-  for (int i = 0; i < 2; ++i) {
-    if (ctx.input(i).rank() < 2) {
-      return InvalidArgument("In[", i, "] ndims must be >= 2: ", ctx.input(i).rank());
-    }
+  if (x.rank() < 2 || y.rank() < 2) {
+    return InvalidArgument("In[0] and In[1] must be at least matrices, found shapes ", x.shape(),
+                           " and ", y.shape());
   }
   const Shape x_batch = BatchOf(x.shape()), y_batch = BatchOf(y.shape());
   if (!kBroadcasts && x_batch != y_batch) {
@@ -63,11 +61,10 @@ Status BatchMatMulKernel(KernelContext& ctx, bool adj_x, bool adj_y) {
   }
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast({&x_batch, &y_batch}));
   TENON_ASSIGN_OR_RETURN(const GemmShape gemm, ProductSizes(x.shape(), y.shape(), adj_x, adj_y));
-  TENON_ASSIGN_OR_RETURN(const Shape shape,
-                         Shape::Create(Concat(plan.shape.dims(), {gemm.m, gemm.n})));
-  TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, shape));
+  TENON_ASSIGN_OR_RETURN(Tensor * z,
+                         ctx.CreateOutput(0, Concat(plan.shape.dims(), {gemm.m, gemm.n})));
   // There may be any number of products of nothing, and their sizes need not fit.
-  if (shape.num_elements() == 0) return OkStatus();
+  if (z->num_elements() == 0) return OkStatus();
   if (gemm.k == 0) {
     ZeroElements(z);
     return OkStatus();

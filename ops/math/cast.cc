@@ -80,16 +80,9 @@ void ClearLowBits(Tensor* x, int bits) {
 }
 
 int MantissaBits(DType t) {
-  switch (t) {
-    case DType::kBFloat16:
-      return 7;
-    case DType::kHalf:
-      return 10;
-    case DType::kFloat:
-      return 23;
-    default:
-      return 52;
-  }
+  if (t == DType::kBFloat16) return 7;
+  if (t == DType::kHalf) return 10;
+  return t == DType::kFloat ? 23 : 52;
 }
 
 Status CastKernel(KernelContext& ctx, DType from, DType to, bool truncate) {

@@ -45,8 +45,7 @@ Status SelectV2Kernel(KernelContext& ctx) { return Choose(ctx, ctx.input(0).shap
 Status SelectKernel(KernelContext& ctx) {
   const Shape &c = ctx.input(0).shape(), &t = ctx.input(1).shape(), &e = ctx.input(2).shape();
   if (t != e) {
-    return InvalidArgument("'then' and 'else' must have the same size. but received: ", t, " vs. ",
-                           e);
+    return InvalidArgument("'then' and 'else' must have the same shape, found ", t, " and ", e);
   }
   if (c.IsScalar()) return ctx.Return(ctx.input(*ctx.input(0).data<bool>() ? 1 : 2));
   if (c == t) return Choose(ctx, c);
@@ -55,8 +54,7 @@ Status SelectKernel(KernelContext& ctx) {
                            ", but saw shape: ", c);
   }
   if (c.dim(0) != t.dim(0)) {
-    return InvalidArgument("Number of batches of 'then' must match size of 'cond', but saw: ",
-                           t.dim(0), " vs. ", c.dim(0));
+    return InvalidArgument("'cond' ", c, " must be as long as the first dimension of 'then' ", t);
   }
   // A vector chooses rows: as if it had the rank of the values.
   Shape condition = c;
@@ -79,11 +77,8 @@ void SelectGrad(GradContext& g) {
 
 void SelectV2Grad(GradContext& g) {
   const Output c = g.in(0), zero = Const(0, {.dtype = g.dy(0).dtype()});
-  Output unused;
-  g.dx(1) = SelectV2(c, g.dy(0), zero);
-  g.dx(2) = SelectV2(c, zero, g.dy(0));
-  SumToOperands(g.in(1), g.out(0), &g.dx(1), &unused);
-  SumToOperands(g.in(2), g.out(0), &g.dx(2), &unused);
+  g.dx(1) = SumToOperand(g.in(1), g.out(0), SelectV2(c, g.dy(0), zero));
+  g.dx(2) = SumToOperand(g.in(2), g.out(0), SelectV2(c, zero, g.dy(0)));
 }
 
 // --- ClipByValue ---
@@ -93,16 +88,14 @@ Status ClipKernel(KernelContext& ctx) {
   const Shape* const shapes[] = {&t.shape(), &ctx.input(1).shape(), &ctx.input(2).shape()};
   for (const Shape* limit : {shapes[1], shapes[2]}) {
     if (limit->rank() == 0 || *limit == t.shape()) continue;
-    return InvalidArgument(
-        "clip_value_min and clip_value_max must be either of the same shape as "
-        "input, or a scalar. input shape: ",
-        t.shape(), ", clip_value_min shape: ", *shapes[1], ", clip_value_max shape: ", *shapes[2]);
+    return InvalidArgument("clip_value_min and clip_value_max must be scalars or of the shape ",
+                           t.shape(), " of the input, found ", *shapes[1], " and ", *shapes[2]);
   }
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(shapes));
   const void* in = t.raw_data();
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, t.shape()));
   const BroadcastPlan::Dim& inner = plan.inner();
-  Dispatch(t.dtype(), RealTypes(), [&]<typename T>(T) {
+  return DispatchStatus(t.dtype(), RealTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     const T* x = static_cast<const T*>(in);
     const T *low = ctx.input(1).data<T>(), *high = ctx.input(2).data<T>();
@@ -119,7 +112,6 @@ Status ClipKernel(KernelContext& ctx) {
       }
     });
   });
-  return OkStatus();
 }
 
 void ClipGrad(GradContext& g) {
@@ -127,12 +119,9 @@ void ClipGrad(GradContext& g) {
   const Output below = t < low;
   const Output above = t > high;
   const Output zero = Const(0, {.dtype = g.dy(0).dtype()});
-  Output unused;
   g.dx(0) = SelectV2(LogicalOr(below, above), zero, g.dy(0));
-  g.dx(1) = SelectV2(below, g.dy(0), zero);
-  g.dx(2) = SelectV2(above, g.dy(0), zero);
-  SumToOperands(low, t, &g.dx(1), &unused);
-  SumToOperands(high, t, &g.dx(2), &unused);
+  g.dx(1) = SumToOperand(low, t, SelectV2(below, g.dy(0), zero));
+  g.dx(2) = SumToOperand(high, t, SelectV2(above, g.dy(0), zero));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <numbers>
 
 #include "core/counted_memory.h"
-#include "core/kernel.h"
 #include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/math/gemm.h"
@@ -46,69 +45,57 @@ constexpr std::pair<std::string_view, Activation> kActivations[] = {
     {"GeluExact", Each<GeluExact>},
 };
 
-class FusedMatMulKernel final : public Kernel {
- public:
-  explicit FusedMatMulKernel(KernelConstruction& c)
-      : Kernel(c),
-        transpose_a_(c.Attr<bool>("transpose_a")),
-        transpose_b_(c.Attr<bool>("transpose_b")),
-        alpha_(c.Attr<float>("leakyrelu_alpha")) {
+/// What a node does with its product: it adds a bias, and perhaps applies an activation.
+struct Fusion : KernelState {
+  explicit Fusion(KernelConstruction& c) : alpha(c.Attr<float>("leakyrelu_alpha")) {
     const auto fused = c.Attr<std::vector<std::string>>("fused_ops");
-    if (fused.empty() || fused.size() > 2 || fused[0] != "BiasAdd") {
+    for (const auto& [name, apply] : kActivations) {
+      if (fused.size() == 2 && fused[1] == name) activation = apply;
+    }
+    const size_t known = activation == nullptr ? 1 : 2;
+    if (fused.size() != known || fused[0] != "BiasAdd") {
       c.Fail(Unimplemented("Fusion is not implemented: [", Join(fused, ","), "]"));
     } else if (c.input_types().size() != 3) {
       c.Fail(InvalidArgument("Fused MatMul with BiasAdd must have one extra argument: bias."));
-    } else if (fused.size() == 2) {
-      for (const auto& [name, apply] : kActivations) {
-        if (name == fused[1]) activation_ = apply;
-      }
-      if (activation_ == nullptr) {
-        c.Fail(Unimplemented("Fusion is not implemented: [", Join(fused, ","), "]"));
-      }
     }
   }
-
-  Status Compute(KernelContext& ctx) const override {
-    const Tensor &a = ctx.input(0), &b = ctx.input(1), &bias = ctx.input(2);
-    TENON_ASSIGN_OR_RETURN(const GemmShape gemm,
-                           MatMulSizes(a.shape(), b.shape(), transpose_a_, transpose_b_));
-    if (bias.rank() != 1 || bias.dim(0) != gemm.n) {
-      return InvalidArgument("the bias must be a vector of the ", gemm.n,
-                             " columns of the product, found ", bias.shape());
-    }
-    TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create({{gemm.m, gemm.n}}));
-    TENON_ASSIGN_OR_RETURN(Tensor * c, ctx.AllocateOutput(0, shape));
-    TENON_RETURN_IF_ERROR(Gemm(a.dtype(), gemm, a.raw_data(), b.raw_data(), c->raw_data()));
-    using Types = TypeList<float, Half, BFloat16>;
-    Dispatch(c->dtype(), Types(),
-             [&]<typename T>(T) { Finish(c->data<T>(), bias.data<T>(), gemm.m, gemm.n); });
-    return OkStatus();
-  }
-
- private:
-  template <typename T>
-  void Finish(T* c, const T* bias, int64_t rows, int64_t n) const {
-    const double cost = (activation_ == nullptr ? 0.3 : 1.0) * static_cast<double>(n);
-    ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
-      CountedVector<float> wide(std::is_same_v<T, float> ? 0 : n);
-      for (int64_t r = begin; r < end; ++r) {
-        T* row = c + r * n;
-        float* x = wide.data();
-        if constexpr (std::is_same_v<T, float>) x = row;
-        TENON_SIMD
-        for (int64_t i = 0; i < n; ++i) x[i] = float(row[i]) + float(bias[i]);
-        if (activation_ != nullptr) activation_(x, n, alpha_);
-        if constexpr (!std::is_same_v<T, float>) {
-          for (int64_t i = 0; i < n; ++i) row[i] = T(x[i]);
-        }
-      }
-    });
-  }
-
-  const bool transpose_a_, transpose_b_;
-  const float alpha_;
-  Activation activation_ = nullptr;
+  const float alpha;
+  Activation activation = nullptr;
 };
+
+template <typename T>
+void Finish(const Fusion& fusion, T* c, const T* bias, int64_t rows, int64_t n) {
+  const double cost = (fusion.activation == nullptr ? 0.3 : 1.0) * static_cast<double>(n);
+  ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
+    CountedVector<float> wide(std::is_same_v<T, float> ? 0 : n);
+    for (int64_t r = begin; r < end; ++r) {
+      T* row = c + r * n;
+      float* x = wide.data();
+      if constexpr (std::is_same_v<T, float>) x = row;
+      TENON_SIMD
+      for (int64_t i = 0; i < n; ++i) x[i] = float(row[i]) + float(bias[i]);
+      if (fusion.activation != nullptr) fusion.activation(x, n, fusion.alpha);
+      if constexpr (!std::is_same_v<T, float>) {
+        for (int64_t i = 0; i < n; ++i) row[i] = T(x[i]);
+      }
+    }
+  });
+}
+
+Status FusedMatMulKernel(KernelContext& ctx, const Fusion& fusion, bool transpose_a,
+                         bool transpose_b) {
+  const Tensor &a = ctx.input(0), &b = ctx.input(1), &bias = ctx.input(2);
+  TENON_ASSIGN_OR_RETURN(const GemmShape gemm, MatMulSizes(a, b, transpose_a, transpose_b));
+  if (bias.shape() != Shape{gemm.n}) {
+    return InvalidArgument("the bias must be a vector of the ", gemm.n,
+                           " columns of the product, found ", bias.shape());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * c, ctx.CreateOutput(0, {gemm.m, gemm.n}));
+  TENON_RETURN_IF_ERROR(Gemm(a.dtype(), gemm, a.raw_data(), b.raw_data(), c->raw_data()));
+  return DispatchStatus(c->dtype(), TypeList<float, Half, BFloat16>(), [&]<typename T>(T) {
+    Finish(fusion, c->data<T>(), bias.data<T>(), gemm.m, gemm.n);
+  });
+}
 
 Status SnapshotKernel(KernelContext& ctx) { return ctx.Return(ctx.input(0)); }
 
@@ -116,7 +103,7 @@ Status SnapshotKernel(KernelContext& ctx) { return ctx.Return(ctx.input(0)); }
 
 void RegisterFusedOps(OpRegistry& ops) {
   const std::vector<std::string> bias = {"BiasAdd"}, sigmoid = {"BiasAdd", "Sigmoid"};
-  ops.Add<FusedMatMulKernel>("_FusedMatMul", MatMulShape)
+  ops.Add("_FusedMatMul", MatMulShape, FusedMatMulKernel, {.attrs = {"transpose_a", "transpose_b"}})
       .Example({Shape{2, 3}, Shape{3, 4}, Shape{4}}, {{"fused_ops", bias}})
       .Example({Shape{2, 3}, Shape{3, 4}, Shape{4}}, {{"fused_ops", sigmoid}});
   ops.Add("Snapshot", UnchangedShape, SnapshotKernel, {.cheap = true}).Example({Shape{2, 3}});

@@ -134,19 +134,17 @@ Status Gemm(DType type, const GemmShape& shape, const void* a, const void* b, vo
     std::memset(c, 0, shape.m * shape.n * SizeOf(type));
     return OkStatus();
   }
-  Status status;
-  const bool known = Dispatch(type, NumericTypes(), [&]<typename T>(T) {
+  return DispatchStatus(type, NumericTypes(), [&]<typename T>(T) {
     const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
     T* z = static_cast<T*>(c);
     if constexpr (!std::is_same_v<ComputeType<T>, T>) {
-      status = GemmSmallFloat(shape, x, y, z, block_work);
+      return GemmSmallFloat(shape, x, y, z, block_work);
     } else if constexpr (std::is_integral_v<T>) {
       GemmInteger(shape, x, y, z);
     } else {
-      status = InBlocks(shape, block_work, x, y, z);
+      return InBlocks(shape, block_work, x, y, z);
     }
   });
-  return known ? status : Unimplemented("matrix product of ", type);
 }
 
 }  // namespace tenon

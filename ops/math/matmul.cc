@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernel.h"
 #include "core/op_registry.h"
+#include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/math/gemm.h"
 #include "ops/math/matmul_shape.h"
 
 namespace tenon {
 
-StatusOr<GemmShape> MatMulSizes(const Shape& a, const Shape& b, bool transpose_a,
+StatusOr<GemmShape> MatMulSizes(const Tensor& a, const Tensor& b, bool transpose_a,
                                 bool transpose_b) {
-  for (const Shape* s : {&a, &b}) {
-    if (s->rank() != 2) {
-      return InvalidArgument("In[", s == &a ? 0 : 1, "] is not a matrix. Instead it has shape ",
-                             *s);
-    }
-  }
-  return ProductSizes(a, b, transpose_a, transpose_b);
+  TENON_RETURN_IF_ERROR(CheckRank(a, 2, "In[0]"));
+  TENON_RETURN_IF_ERROR(CheckRank(b, 2, "In[1]"));
+  return ProductSizes(a.shape(), b.shape(), transpose_a, transpose_b);
 }
 
 Status MatMulShape(ShapeContext& c) {
@@ -31,10 +27,8 @@ namespace {
 
 Status MatMulKernel(KernelContext& ctx, bool transpose_a, bool transpose_b) {
   const Tensor &a = ctx.input(0), &b = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(const GemmShape gemm,
-                         MatMulSizes(a.shape(), b.shape(), transpose_a, transpose_b));
-  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create({{gemm.m, gemm.n}}));
-  TENON_ASSIGN_OR_RETURN(Tensor * c, ctx.AllocateOutput(0, shape));
+  TENON_ASSIGN_OR_RETURN(const GemmShape gemm, MatMulSizes(a, b, transpose_a, transpose_b));
+  TENON_ASSIGN_OR_RETURN(Tensor * c, ctx.CreateOutput(0, {gemm.m, gemm.n}));
   return Gemm(a.dtype(), gemm, a.raw_data(), b.raw_data(), c->raw_data());
 }
 

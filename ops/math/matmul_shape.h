@@ -20,7 +20,8 @@ StatusOr<GemmShape> ProductSizes(const S& a, const S& b, bool transpose_a, bool 
 }
 
 /// The same of two matrices.
-StatusOr<GemmShape> MatMulSizes(const Shape& a, const Shape& b, bool transpose_a, bool transpose_b);
+StatusOr<GemmShape> MatMulSizes(const Tensor& a, const Tensor& b, bool transpose_a,
+                                bool transpose_b);
 
 /// Of MatMul and of the ops fused from it.
 Status MatMulShape(ShapeContext& c);

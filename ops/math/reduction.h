@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/gradients.h"
-#include "core/kernel.h"
 #include "core/shape_inference.h"
 
 namespace tenon {

@@ -12,10 +12,9 @@ namespace {
 std::optional<std::vector<bool>> StaticAxes(const Node& node) {
   const Output x = node.input(0), axes = node.input(1);
   if (!x.shape().rank_known() || axes.node->op() != "Const") return std::nullopt;
-  const Attribute* value = axes.node->attrs().Find("value");
-  const Tensor* tensor = value == nullptr ? nullptr : value->get_if<Tensor>();
-  if (tensor == nullptr) return std::nullopt;
-  const auto reduced = ReducedAxes(*tensor, x.shape().rank());
+  const auto value = axes.node->attrs().Get<Tensor>("value");
+  if (!value.ok()) return std::nullopt;
+  const auto reduced = ReducedAxes(*value, x.shape().rank());
   return reduced.ok() ? std::optional(*reduced) : std::nullopt;
 }
 

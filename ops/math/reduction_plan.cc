@@ -26,14 +26,8 @@ StatusOr<std::vector<bool>> ReducedAxes(const Tensor& axes, int rank) {
   TENON_ASSIGN_OR_RETURN(const DimVector values, ReadIntegers(axes, "reduction axes"));
   std::vector<bool> reduced(rank, false);
   for (const int64_t axis : values) {
-    if (axis < -rank || axis >= rank) {
-      return InvalidArgument("Invalid reduction dimension (", axis, " for input with ", rank,
-                             " dimension(s)");
-    }
-    const int i = static_cast<int>(axis < 0 ? axis + rank : axis);
-    if (reduced[i]) {
-      return InvalidArgument("Invalid reduction arguments: Axes contains duplicate dimension: ", i);
-    }
+    TENON_ASSIGN_OR_RETURN(const int i, NormalizeAxis(axis, rank, "reduction axis"));
+    if (reduced[i]) return InvalidArgument("reduction axis ", i, " is named more than once");
     reduced[i] = true;
   }
   return reduced;

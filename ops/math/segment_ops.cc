@@ -13,53 +13,36 @@ namespace {
 Status SumSegments(KernelContext& ctx, const IndexVector& ids, int id_rank, int64_t segments) {
   const Tensor& data = ctx.input(0);
   const auto row = data.shape().dims().subspan(id_rank);
-  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(Concat({segments}, row)));
-  TENON_ASSIGN_OR_RETURN(Tensor * sums, ctx.AllocateOutput(0, shape));
+  TENON_ASSIGN_OR_RETURN(Tensor * sums, ctx.CreateOutput(0, Concat({segments}, row)));
   ZeroElements(sums);
-  return CombineRows(Update::kAdd, data, ids, Product(shape.dims(), 1, shape.rank()), sums);
+  return CombineRows(Update::kAdd, data, ids, Product(row), sums);
 }
 
 Status SegmentSumKernel(KernelContext& ctx) {
   const Tensor &data = ctx.input(0), &segment_ids = ctx.input(1);
-  if (data.rank() < 1) return InvalidArgument("input must be at least rank 1");
-  if (segment_ids.rank() != 1) {
-    return InvalidArgument("segment_ids must be a vector, found shape ", segment_ids.shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckRank(segment_ids, 1, "segment_ids"));
+  TENON_RETURN_IF_ERROR(CheckPrefix(data, "data", segment_ids, "segment_ids"));
   TENON_ASSIGN_OR_RETURN(const IndexVector ids, ReadIndices(segment_ids, "segment_ids"));
-  const int64_t n = static_cast<int64_t>(ids.size());
-  if (n != data.dim(0)) {
-    return InvalidArgument("segment_ids should be the same size as dimension 0 of input, found ", n,
-                           " and ", data.dim(0));
-  }
   int64_t last = -1;
   for (const int64_t id : ids) {
     if (id < 0) return InvalidArgument("segment ids must be >= 0");
     if (id < last) return InvalidArgument("segment ids are not increasing");
     last = id;
   }
-  if (last == std::numeric_limits<int64_t>::max()) {
-    return InvalidArgument("segment id ", last, " is too large");
-  }
+  if (last == INT64_MAX) return InvalidArgument("segment id ", last, " is too large");
   return SumSegments(ctx, ids, 1, last + 1);
 }
 
 Status UnsortedSegmentSumKernel(KernelContext& ctx) {
   const Tensor &data = ctx.input(0), &segment_ids = ctx.input(1);
-  const auto id_dims = segment_ids.shape().dims();
-  if (data.rank() < segment_ids.rank() || data.shape().dims().first(id_dims.size()) != id_dims) {
-    return InvalidArgument("data.shape = ", data.shape(),
-                           " does not start with segment_ids.shape = ", segment_ids.shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckPrefix(data, "data", segment_ids, "segment_ids"));
   TENON_ASSIGN_OR_RETURN(const int64_t segments, ReadInteger(ctx.input(2), "num_segments"));
-  if (segments < 0) {
-    return InvalidArgument("Input num_segments == ", segments, " must not be negative.");
-  }
+  if (segments < 0) return InvalidArgument("num_segments = ", segments, " must not be negative");
   TENON_ASSIGN_OR_RETURN(const IndexVector ids, ReadIndices(segment_ids, "segment_ids"));
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= segments) {
-      return InvalidArgument("segment_ids[", i, "] = ", ids[i], " is out of range [0, ", segments,
-                             ")");
-    }
+    if (ids[i] < segments) continue;
+    return InvalidArgument("segment_ids[", i, "] = ", ids[i], " is out of range [0, ", segments,
+                           ")");
   }
   return SumSegments(ctx, ids, segment_ids.rank(), segments);
 }

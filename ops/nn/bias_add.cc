@@ -23,16 +23,14 @@ Status BiasAddKernel(KernelContext& ctx, const std::string& data_format) {
   if (bias.rank() != 1) return InvalidArgument("Biases must be 1D: ", bias.shape());
   const int axis = ChannelAxis(data_format, x.rank());
   if (bias.dim(0) != x.dim(axis)) {
-    return InvalidArgument(
-        "Must provide as many biases as the channel dimension of the input tensor: ", bias.shape(),
-        " vs. ", x.dim(axis), " in ", x.shape());
+    return InvalidArgument("Must provide as many biases as channels: ", bias.shape(), " vs. ",
+                           x.dim(axis), " in ", x.shape());
   }
   const Shape along(Concat(bias.shape().dims(), DimVector(x.rank() - axis - 1, 1)));
-  const Shape* const shapes[] = {&x.shape(), &along};
-  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(shapes));
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast({&x.shape(), &along}));
   const void* in = x.raw_data();
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, x.shape()));
-  Dispatch(x.dtype(), NumericTypes(), [&]<typename T>(T) {
+  return DispatchStatus(x.dtype(), NumericTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     const auto sum = [](T p, C addend) { return static_cast<T>(Plus(static_cast<C>(p), addend)); };
     const int64_t step = plan.inner().strides[1];
@@ -51,7 +49,6 @@ Status BiasAddKernel(KernelContext& ctx, const std::string& data_format) {
       }
     });
   });
-  return OkStatus();
 }
 
 Status BiasAddV1Kernel(KernelContext& ctx) { return BiasAddKernel(ctx, "NHWC"); }

@@ -45,23 +45,17 @@ C CrossEntropyRow(C* x, const C* labels, C* scratch, int64_t n) {
 
 Status SoftmaxCrossEntropyKernel(KernelContext& ctx) {
   const Tensor &logits = ctx.input(0), &labels = ctx.input(1);
-  const Shape* const shapes[] = {&logits.shape(), &labels.shape()};
-  const StatusOr<BroadcastPlan> plan = PlanBroadcast(shapes);
-  if (!plan.ok()) {
-    return InvalidArgument("logits and labels must be broadcastable: logits_size=", logits.shape(),
-                           " labels_size=", labels.shape());
-  }
-  const Shape& shape = plan->shape;
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan,
+                         PlanBroadcast({&logits.shape(), &labels.shape()}));
+  const Shape& shape = plan.shape;
   if (shape.rank() != 2) {
-    return InvalidArgument(
-        "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional, "
-        "found ",
-        logits.shape(), " and ", labels.shape());
+    return InvalidArgument("logits and labels must be or broadcast to a matrix, found ",
+                           logits.shape(), " and ", labels.shape());
   }
   const int64_t rows = shape.dim(0), n = shape.dim(1);
   TENON_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, Shape{rows}));
   TENON_ASSIGN_OR_RETURN(Tensor * backprop, ctx.AllocateOutput(1, shape));
-  Dispatch(logits.dtype(), FloatTypes(), [&]<typename T>(T) {
+  return DispatchStatus(logits.dtype(), FloatTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     T* l = loss->data<T>();
     if (n == 0) {
@@ -80,7 +74,15 @@ Status SoftmaxCrossEntropyKernel(KernelContext& ctx) {
       }
     });
   });
-  return OkStatus();
+}
+
+/// InvalidArgument unless `matrix` is one and `vector` has an element for each of its rows.
+Status CheckRows(const Tensor& matrix, std::string_view what, const Tensor& vector,
+                 std::string_view vector_what) {
+  TENON_RETURN_IF_ERROR(CheckRank(matrix, 2, what));
+  if (vector.shape() == Shape{matrix.dim(0)}) return OkStatus();
+  return InvalidArgument(vector_what, " must be a vector with an element for each row of ", what,
+                         ", found shapes ", vector.shape(), " and ", matrix.shape());
 }
 
 template <typename T>
@@ -103,18 +105,10 @@ void SparseRows(const Tensor& logits, const IndexVector& labels, Tensor* loss, T
 
 Status SparseCrossEntropyKernel(KernelContext& ctx) {
   const Tensor &logits = ctx.input(0), &labels = ctx.input(1);
-  if (logits.rank() != 2) {
-    return InvalidArgument("logits must be 2-D, but got shape ", logits.shape());
-  }
-  if (labels.rank() != 1 || labels.dim(0) != logits.dim(0)) {
-    return InvalidArgument(
-        "logits and labels must have the same first dimension, got logits shape ", logits.shape(),
-        " and labels shape ", labels.shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckRows(logits, "logits", labels, "labels"));
   const int64_t classes = logits.dim(1);
-  if (classes == 0) {
-    return InvalidArgument("Must have at least one class, but got logits shape ", logits.shape());
-  }
+  if (classes == 0)
+    return InvalidArgument("logits must have a class, found shape ", logits.shape());
   TENON_ASSIGN_OR_RETURN(const IndexVector values, ReadIndices(labels, "labels"));
   for (const int64_t v : values) {
     if (v >= 0 && v < classes) continue;
@@ -124,9 +118,8 @@ Status SparseCrossEntropyKernel(KernelContext& ctx) {
   }
   TENON_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, labels.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * backprop, ctx.AllocateOutput(1, logits.shape()));
-  Dispatch(logits.dtype(), FloatTypes(),
-           [&]<typename T>(T) { SparseRows<T>(logits, values, loss, backprop); });
-  return OkStatus();
+  return DispatchStatus(logits.dtype(), FloatTypes(),
+                        [&]<typename T>(T) { SparseRows<T>(logits, values, loss, backprop); });
 }
 
 Status CrossEntropyShape(ShapeContext& c) {
@@ -186,13 +179,7 @@ void SoftmaxCrossEntropyGrad(GradContext& g) {
 
 Status InTopKKernel(KernelContext& ctx, int64_t k) {
   const Tensor &predictions = ctx.input(0), &targets = ctx.input(1);
-  if (predictions.rank() != 2) {
-    return InvalidArgument("predictions must be 2-dimensional, found ", predictions.shape());
-  }
-  if (targets.rank() != 1 || targets.dim(0) != predictions.dim(0)) {
-    return InvalidArgument("First dimension of predictions ", predictions.dim(0),
-                           " must match length of targets ", targets.shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckRows(predictions, "predictions", targets, "targets"));
   TENON_ASSIGN_OR_RETURN(const IndexVector wanted, ReadIndices(targets, "targets"));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, targets.shape()));
   const int64_t n = predictions.dim(1);

@@ -56,10 +56,9 @@ Status SoftmaxKernel(KernelContext& ctx) {
   const int64_t n = x.dim(x.rank() - 1), total = x.num_elements();
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, x.shape()));
   if (total == 0) return OkStatus();
-  Dispatch(x.dtype(), FloatTypes(), [&]<typename T>(T) {
+  return DispatchStatus(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     Rows(kLogarithm, static_cast<const T*>(in), y->data<T>(), total / n, n);
   });
-  return OkStatus();
 }
 
 Status AtLeastVector(ShapeContext& c) { return c.Return(c.WithRankAtLeast(0, 1)); }

@@ -175,12 +175,11 @@ Status RandomFloatsKernel(KernelContext& ctx, const Stream& stream) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   const Philox place = stream.Reserve(kReservedPerOutput * shape.num_elements());
-  const bool known = Dispatch(out->dtype(), FloatTypes(), [&]<typename T>(T) {
+  return DispatchStatus(out->dtype(), FloatTypes(), [&]<typename T>(T) {
     if constexpr (kind == Kind::kUniform) FillFrom<Uniform<T>>(place, out->flat<T>());
     if constexpr (kind == Kind::kNormal) FillFrom<Normal<ComputeType<T>>>(place, out->flat<T>());
     if constexpr (kind == Kind::kTruncated) FillTruncated(place, out->flat<T>());
   });
-  return known ? OkStatus() : Unimplemented("random values of ", out->dtype());
 }
 
 template <typename T, typename U>
@@ -204,11 +203,7 @@ Status FillInts(const KernelContext& ctx, const Stream& stream, absl::Span<T> va
 
 Status RandomIntsKernel(KernelContext& ctx, const Stream& stream) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
-  for (const int i : {1, 2}) {
-    if (ctx.input(i).rank() == 0) continue;
-    return InvalidArgument(i == 1 ? "minval" : "maxval", " must be a scalar, found shape ",
-                           ctx.input(i).shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"minval", "maxval"}));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return OkStatus();
   if (out->dtype() == DType::kInt32) {

@@ -7,20 +7,12 @@ namespace tenon {
 namespace {
 
 template <Update kUpdate>
-class ScatterUpdateKernel final : public Kernel {
- public:
-  explicit ScatterUpdateKernel(KernelConstruction& c) : Kernel(c) {}
-  Status Compute(KernelContext& ctx) const override {
-    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<VariableResource> variable,
-                           variable_.Find(ctx, ctx.input(2).dtype()));
-    TENON_RETURN_IF_ERROR(ScatterVariable(variable.get(), kUpdate, ctx.input(1), ctx.input(2)));
-    if (ctx.num_outputs() > 0) ctx.set_output_ref(0, variable.get());
-    return OkStatus();
-  }
-
- private:
-  VariableInput variable_;
-};
+Status ScatterUpdateKernel(KernelContext& ctx, const VariableInput& input) {
+  TENON_ASSIGN_OR_RETURN(const auto variable, input.Find(ctx, ctx.input(2).dtype()));
+  TENON_RETURN_IF_ERROR(ScatterVariable(variable.get(), kUpdate, ctx.input(1), ctx.input(2)));
+  if (ctx.num_outputs() > 0) ctx.set_output_ref(0, variable.get());
+  return OkStatus();
+}
 
 template <Update kUpdate>
 void AddScatter(OpRegistry& ops, std::string_view name) {
@@ -29,8 +21,8 @@ void AddScatter(OpRegistry& ops, std::string_view name) {
     if (kUpdate != Update::kAssign) {
       options.types = {{resource ? "dtype" : "T", DTypesOf(NumericTypes())}};
     }
-    ops.Add<ScatterUpdateKernel<kUpdate>>(StrCat(resource ? "ResourceScatter" : "Scatter", name),
-                                          resource ? NoOutputShape : UnchangedShape, options)
+    ops.Add(StrCat(resource ? "ResourceScatter" : "Scatter", name),
+            resource ? NoOutputShape : UnchangedShape, ScatterUpdateKernel<kUpdate>, options)
         .NoExample("needs a variable; scatter_update_ops_test covers it");
   }
 }

@@ -13,17 +13,12 @@ StatusOr<IndexVector> ReadRows(const Tensor& value, const Tensor& indices, const
   if (value.rank() < 1) {
     return InvalidArgument("the variable must have at least one dimension, found a scalar");
   }
-  TENON_ASSIGN_OR_RETURN(IndexVector rows, ReadIndices(indices, "indices"));
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i] >= 0 && rows[i] < value.dim(0)) continue;
-    return InvalidArgument("indices[", i, "] = ", rows[i], " is not in [0, ", value.dim(0), ")");
-  }
+  TENON_ASSIGN_OR_RETURN(IndexVector rows, ReadIndices(indices, "indices", value.dim(0)));
   const DimVector wanted = Concat(indices.shape().dims(), value.shape().dims().subspan(1));
   if (updates.rank() != 0 && updates.shape().dims() != wanted) {
-    return InvalidArgument(
-        "Must have updates.shape = indices.shape + params.shape[1:] or "
-        "updates.shape = [], got updates.shape ",
-        updates.shape(), ", indices.shape ", indices.shape(), ", params.shape ", value.shape());
+    return InvalidArgument("Must have updates.shape = ", PartialShape(wanted),
+                           ", which is indices.shape + params.shape[1:], or [], got ",
+                           updates.shape());
   }
   return rows;
 }
@@ -35,11 +30,11 @@ Status UpdateVariable(VariableResource* variable, Update update, const Tensor& v
     return InvalidArgument("the variable is ", variable->dtype(), ", the value is ", value.dtype());
   }
   return variable->Modify([&](const Tensor& current, Tensor* next) -> Status {
-    if (!(current.shape() == value.shape())) {
+    if (current.shape() != value.shape()) {
       return InvalidArgument("variable and value must have the same shape, found ", current.shape(),
                              " and ", value.shape());
     }
-    const bool known = Dispatch(value.dtype(), NumericTypes(), [&]<typename T>(T) {
+    return DispatchStatus(value.dtype(), NumericTypes(), [&]<typename T>(T) {
       using C = ComputeType<T>;
       const T *a = current.data<T>(), *b = value.data<T>();
       T* out = next->data<T>();
@@ -50,7 +45,6 @@ Status UpdateVariable(VariableResource* variable, Update update, const Tensor& v
         }
       });
     });
-    return known ? OkStatus() : Unimplemented("cannot add to a variable of ", value.dtype());
   });
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "core/interruption.h"
 #include "core/op_registry.h"
+#include "ops/arguments.h"
 #include "ops/maths.h"
 
 namespace tenon {
@@ -71,10 +72,10 @@ std::string Printed(const char* format, ...) {
   return text;
 }
 
-/// Numbers as printf writes them; the format is composed once, from checked attributes only.
-class AsStringKernel final : public Kernel {
+/// How a node writes numbers: a format of printf, composed once, from checked attributes only.
+class Format : public KernelState {
  public:
-  explicit AsStringKernel(KernelConstruction& c) : Kernel(c) {
+  explicit Format(KernelConstruction& c) {
     const int64_t precision = c.Attr<int64_t>("precision");
     const int64_t width = c.Attr<int64_t>("width");
     const bool scientific = c.Attr<bool>("scientific"), shortest = c.Attr<bool>("shortest");
@@ -85,11 +86,8 @@ class AsStringKernel final : public Kernel {
       c.Fail(InvalidArgument("Cannot select both scientific and shortest notation"));
     }
     const bool plain = !real && type != DType::kString;
-    if (plain && (scientific || shortest)) {
-      c.Fail(InvalidArgument("scientific and shortest format not supported for datatype ", type));
-    }
-    if (plain && precision >= 0) {
-      c.Fail(InvalidArgument("precision not supported for datatype ", type));
+    if (plain && (scientific || shortest || precision >= 0)) {
+      c.Fail(InvalidArgument("scientific, shortest and precision are not for datatype ", type));
     }
     if (fill.size() > 1 || std::string_view(" +-0#").find(fill) == std::string_view::npos) {
       c.Fail(InvalidArgument("Fill argument not supported: \"", fill, "\""));
@@ -98,33 +96,17 @@ class AsStringKernel final : public Kernel {
       c.Fail(InvalidArgument("precision and width are at most ", kMaxField, ", found ", precision,
                              " and ", width));
     }
-    padded_ = width >= 0;
     field_ = StrCat("%", fill);
     if (width >= 0) StrAppend(&field_, width);
     if (precision >= 0) StrAppend(&field_, ".", precision);
     letter_ = shortest ? "g" : scientific ? "e" : "f";
   }
 
-  Status Compute(KernelContext& ctx) const override {
-    const DType type = ctx.input(0).dtype();
-    if (type == DType::kString) {
-      if (!padded_) return ctx.Return(ctx.TakeInput(0));
-      return MapElements<TString, TString>(
-          ctx, [&](const TString& text) { return Printed((field_ + "s").c_str(), text.c_str()); });
-    }
-    Status status;
-    const bool known = Dispatch(type, PlainTypes(), [&]<typename T>(T) {
-      status = MapElements<T, TString>(ctx, [&](T v) { return Text(v); });
-    });
-    return known ? status : Unimplemented("no AsString of ", type);
-  }
-
- private:
-  static constexpr int64_t kMaxField = 1000;
-
   template <typename T>
-  std::string Text(T v) const {
-    if constexpr (std::is_same_v<T, bool>) {
+  std::string Text(const T& v) const {
+    if constexpr (std::is_same_v<T, TString>) {
+      return Printed((field_ + "s").c_str(), v.c_str());
+    } else if constexpr (std::is_same_v<T, bool>) {
       return v ? "true" : "false";
     } else if constexpr (kIsComplex<T>) {
       return StrCat("(", Text(v.real()), ",", Text(v.imag()), ")");
@@ -137,10 +119,20 @@ class AsStringKernel final : public Kernel {
     }
   }
 
+ private:
+  static constexpr int64_t kMaxField = 1000;
   std::string field_;
   std::string letter_;
-  bool padded_ = false;
 };
+
+Status AsStringKernel(KernelContext& ctx, const Format& format, int64_t width) {
+  const DType type = ctx.input(0).dtype();
+  if (type == DType::kString && width < 0) return ctx.Return(ctx.TakeInput(0));
+  using Types = decltype(ConcatTypes(PlainTypes(), TypeList<TString>()));
+  return DispatchStatus(type, Types(), [&]<typename T>(T) {
+    return MapElements<T, TString>(ctx, [&](const T& v) { return format.Text(v); });
+  });
+}
 
 bool ReadNumber(const TString& text, float* value) { return absl::SimpleAtof(text, value); }
 bool ReadNumber(const TString& text, double* value) { return absl::SimpleAtod(text, value); }
@@ -196,9 +188,7 @@ struct Pattern : KernelState {
 Status StaticMatchKernel(KernelContext& ctx, const Pattern& p) { return Match(ctx, p.pattern); }
 
 Status MatchKernel(KernelContext& ctx) {
-  if (ctx.input(1).rank() != 0) {
-    return InvalidArgument("Pattern must be scalar, but received ", ctx.input(1).shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"pattern"}));
   const re2::RE2 pattern(Piece(ctx.input(1).scalar<TString>()), Quiet());
   TENON_RETURN_IF_ERROR(CheckPattern(pattern));
   return Match(ctx, pattern);
@@ -206,11 +196,9 @@ Status MatchKernel(KernelContext& ctx) {
 
 /// Of (name, shard, number of shards), or (name, number of shards) for all of them.
 Status ShardNameKernel(KernelContext& ctx) {
-  for (int i = 0; i < ctx.num_inputs(); ++i) {
-    if (ctx.input(i).rank() == 0) continue;
-    return InvalidArgument("input ", i, " must be a scalar, got shape ", ctx.input(i).shape());
-  }
   const bool spec = ctx.num_inputs() == 2;
+  TENON_RETURN_IF_ERROR(spec ? CheckScalars(ctx, 0, {"basename", "num_shards"})
+                             : CheckScalars(ctx, 0, {"basename", "shard", "num_shards"}));
   const int32_t count = ctx.input(spec ? 1 : 2).scalar<int32_t>();
   const std::string shard =
       spec ? std::string(5, '?') : Printed("%05d", ctx.input(1).scalar<int32_t>());
@@ -229,7 +217,7 @@ void RegisterText(OpRegistry& ops) {
   const Tensor texts = Tensor::Vector<std::string>({"ab", "b"}), model = Tensor::Scalar("model");
   ops.Add("StringJoin", JoinShape, JoinKernel, {.attrs = {"separator"}})
       .Example({texts, Tensor::Scalar("c")}, {{"N", 2}, {"separator", "-"}});
-  ops.Add<AsStringKernel>("AsString", UnchangedShape)
+  ops.Add("AsString", UnchangedShape, AsStringKernel, {.attrs = {"width"}})
       .Example({Shape{2}}, {{"T", DType::kFloat}, {"precision", 2}});
   ops.Add("StringToNumber", UnchangedShape, StringToNumberKernel)
       .Example({Tensor::Vector<std::string>({"15", "-2"})});

@@ -4,6 +4,7 @@
 
 #include "core/gradients.h"
 #include "core/op_registry.h"
+#include "ops/arguments.h"
 #include "ops/summary/tensor_text.h"
 
 namespace tenon {
@@ -11,9 +12,7 @@ namespace {
 
 Status AssertKernel(KernelContext& ctx, int64_t summarize) {
   const Tensor& condition = ctx.input(0);
-  if (condition.rank() != 0) {
-    return InvalidArgument("In[0] should be a scalar: ", condition.shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckRank(condition, 0, "condition"));
   if (condition.scalar<bool>()) return OkStatus();
   std::string message = "assertion failed:";
   for (int i = 1; i < ctx.num_inputs(); ++i) {
@@ -54,9 +53,7 @@ struct PrintStream : KernelState {
 
 Status PrintV2Kernel(KernelContext& ctx, const PrintStream& stream, const std::string& end) {
   const Tensor& text = ctx.input(0);
-  if (text.rank() != 0) {
-    return InvalidArgument("Input is expected to be scalar, but got ", text.shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckRank(text, 0, "input"));
   const std::string line = StrCat(text.scalar<TString>(), end);
   std::fwrite(line.data(), 1, line.size(), stream.file);
   std::fflush(stream.file);

@@ -121,10 +121,7 @@ Status ConcatKernel(KernelContext& ctx, const PartialShape& rest) {
   int64_t rows = 0;
   for (int64_t i = 0; i < size; ++i) {
     TENON_ASSIGN_OR_RETURN(Tensor element, array->Read(i));
-    if (element.rank() == 0) {
-      return InvalidArgument("Concat saw a scalar shape at index ", i,
-                             " but requires at least vectors.");
-    }
+    if (element.rank() == 0) return InvalidArgument("element ", i, " is a scalar, not a vector");
     elements.push_back(std::move(element));
     if (DimsExcept0(elements[i]) != DimsExcept0(elements[0])) {
       return InvalidArgument(
@@ -164,19 +161,11 @@ Status SplitKernel(KernelContext& ctx) {
   const Tensor& value = ctx.input(1);
   TENON_ASSIGN_OR_RETURN(const DimVector lengths, ReadIntegerVector(ctx.input(2), "lengths"));
   if (value.rank() < 1) return InvalidArgument("Expected value to be at least a vector");
-  int64_t total = 0;
-  for (const int64_t n : lengths) {
-    if (n < 0 || n > value.dim(0) - total) {
-      return InvalidArgument(
-          "Expected sum of lengths to be equal to values.shape[0], found lengths ",
-          Join(lengths, ","), " for ", value.dim(0));
-    }
-    total += n;
-  }
-  if (total != value.dim(0)) {
-    return InvalidArgument(
-        "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is ", total,
-        " and value's shape is: ", value.shape());
+  int64_t left = value.dim(0);  // -1 from a length on that is negative or too large
+  for (const int64_t n : lengths) left = n < 0 || n > left ? -1 : left - n;
+  if (left != 0) {
+    return InvalidArgument("Expected sum of lengths to be equal to values.shape[0], found lengths ",
+                           Join(lengths, ","), " for values of shape ", value.shape());
   }
   TENON_RETURN_IF_ERROR(array->Grow(static_cast<int64_t>(lengths.size())));
   TENON_ASSIGN_OR_RETURN(const int64_t size, array->Size());

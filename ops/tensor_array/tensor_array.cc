@@ -84,16 +84,13 @@ StatusOr<Tensor> TensorArray::Read(int64_t index) {
   Element& element = elements_[index];
   if (element.cleared) {
     return Refuse(": Could not read index ", index,
-                  " twice because it was cleared after previous "
-                  "read (perhaps try setting clear_after_read = false?)");
+                  " twice because it was cleared after previous read (see clear_after_read)");
   }
   if (!element.written) {
     const PartialShape& shape = element.shape.rank_known() ? element.shape : options_.element_shape;
     if (!shape.IsFullyKnown()) {
       return Refuse(": Could not read from TensorArray index ", index,
-                    ": it was not written, and "
-                    "the element shape is not fully defined: ",
-                    shape);
+                    ": it was not written, and the element shape is not fully defined: ", shape);
     }
     TENON_ASSIGN_OR_RETURN(element.value,
                            Tensor::Allocate(CpuAllocator(), dtype_, shape.ToShape()));
