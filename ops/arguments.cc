@@ -40,7 +40,7 @@ StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what, int64_
   TENON_ASSIGN_OR_RETURN(IndexVector indices, ReadIndices(t, what));
   for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] >= 0 && indices[i] < limit) continue;
-    return CheckIndex(indices[i], limit, ElementName(what, t.shape(), static_cast<int64_t>(i)));
+    return NotInRange(indices[i], limit, ElementName(what, t.shape(), static_cast<int64_t>(i)));
   }
   return indices;
 }

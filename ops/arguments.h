@@ -44,11 +44,9 @@ StatusOr<std::optional<int>> ReadAxis(const ShapeContext& c, int i, int rank,
 /// The axis that the attribute `attr` is; nothing when `rank` is negative.
 StatusOr<std::optional<int>> AxisAttr(const ShapeContext& c, std::string_view attr, int rank);
 
-/// InvalidArgument "axis = 5 is not in [0, 2)" unless 0 <= value < limit; `what` are the parts of
-/// the name, which are put together only then.
+/// InvalidArgument "axis = 5 is not in [0, 2)" for such a value; `what` are the parts of its name.
 template <typename... What>
-Status CheckIndex(int64_t value, int64_t limit, const What&... what) {
-  if (value >= 0 && value < limit) return OkStatus();
+Status NotInRange(int64_t value, int64_t limit, const What&... what) {
   return InvalidArgument(what..., " = ", value, " is not in [0, ", limit, ")");
 }
 /// InvalidArgument unless `t` is a scalar, a vector or a matrix: of rank `rank`, 0 to 2.

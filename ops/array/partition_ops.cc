@@ -82,15 +82,16 @@ Status PartitionKernel(KernelContext& ctx) {
   const Tensor &data = ctx.input(0), &partitions = ctx.input(1);
   TENON_RETURN_IF_ERROR(CheckPrefix(data, "data", partitions, "partitions"));
   const absl::Span<const int32_t> part = partitions.flat<int32_t>();
-  std::vector<int64_t> counts(ctx.num_outputs(), 0);
+  const int n = ctx.num_outputs();
+  std::vector<int64_t> counts(n, 0);
   for (size_t i = 0; i < part.size(); ++i) {
-    TENON_RETURN_IF_ERROR(CheckIndex(part[i], ctx.num_outputs(), "partitions[", i, "]"));
+    if (part[i] < 0 || part[i] >= n) return NotInRange(part[i], n, "partitions[", i, "]");
     ++counts[part[i]];
   }
   const auto row_dims = data.shape().dims().subspan(partitions.rank());
   const int64_t row = Product(row_dims);
-  std::vector<Tensor*> outs(ctx.num_outputs());
-  for (int i = 0; i < ctx.num_outputs(); ++i) {
+  std::vector<Tensor*> outs(n);
+  for (int i = 0; i < n; ++i) {
     TENON_ASSIGN_OR_RETURN(outs[i], ctx.CreateOutput(i, Concat({counts[i]}, row_dims)));
     counts[i] = 0;
   }

@@ -67,7 +67,7 @@ StatusOr<DimVector> ReadPermutation(const Tensor& t, int64_t n) {
   TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadIntegerVector(t, "perm", n));
   CountedVector<bool> seen(n, false);
   for (const int64_t p : perm) {
-    TENON_RETURN_IF_ERROR(CheckIndex(p, n, "an entry of perm"));
+    if (p < 0 || p >= n) return NotInRange(p, n, "an entry of perm");
     if (seen[p]) return InvalidArgument(p, " is duplicated in the permutation.");
     seen[p] = true;
   }
@@ -112,7 +112,7 @@ Status Invert(const Tensor& in, Tensor* out) {
   std::fill_n(inverse, n, T(-1));
   for (T i = 0; i < n; ++i) {
     const T at = in.data<T>()[i];
-    TENON_RETURN_IF_ERROR(CheckIndex(at, n, "x[", i, "]"));
+    if (at < 0 || at >= n) return NotInRange(at, n, "x[", i, "]");
     if (inverse[at] != -1) return InvalidArgument(at, " is duplicated in the input.");
     inverse[at] = i;
   }

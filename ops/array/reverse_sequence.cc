@@ -12,8 +12,8 @@ namespace tenon {
 namespace {
 
 Status CheckDims(int64_t seq_dim, int64_t batch_dim, int rank) {
-  TENON_RETURN_IF_ERROR(CheckIndex(seq_dim, rank, "seq_dim"));
-  TENON_RETURN_IF_ERROR(CheckIndex(batch_dim, rank, "batch_dim"));
+  if (seq_dim < 0 || seq_dim >= rank) return NotInRange(seq_dim, rank, "seq_dim");
+  if (batch_dim < 0 || batch_dim >= rank) return NotInRange(batch_dim, rank, "batch_dim");
   if (seq_dim != batch_dim) return OkStatus();
   return InvalidArgument("seq_dim and batch_dim are both ", seq_dim, ", wanted different ones");
 }

@@ -66,8 +66,8 @@ void Loop(const void* x, void* y, int64_t n) {
 
 CastLoop LoopFor(DType from, DType to) {
   CastLoop loop = nullptr;
-  Dispatch(from, PlainTypes(), [&](auto a) {
-    Dispatch(to, PlainTypes(), [&](auto b) { loop = &Loop<decltype(a), decltype(b)>; });
+  Dispatch(from, PlainTypes(), [&]<typename From>(From) {
+    Dispatch(to, PlainTypes(), [&]<typename To>(To) { loop = &Loop<From, To>; });
   });
   return loop;
 }
