@@ -3,12 +3,10 @@
 // Bit-identical to TensorFlow's: the order in which words are used, the single precision steps and
 // glibc's logf, sinf and cosf all matter. This file must not be compiled with a vector library or
 // relaxed floating point.
-#include <array>
 #include <bit>
 #include <cmath>
 #include <numbers>
 #include <numeric>
-#include <random>
 
 #include "core/counted_memory.h"
 #include "core/interruption.h"
@@ -17,54 +15,10 @@
 #include "ops/arguments.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
+#include "ops/random/philox.h"
 
 namespace tenon {
 namespace {
-
-/// Philox-4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
-/// 2011): each value of a 128-bit counter gives a block of four words, so any place of the stream
-/// is reached at once. Seeded as TensorFlow's random ops are: `seed` is the key, `seed2` the
-/// counter's high half.
-class Philox {
- public:
-  using Block = std::array<uint32_t, 4>;
-
-  Philox(uint64_t seed, uint64_t seed2) : key_(seed), low_(0), high_(seed2) {}
-
-  /// The next block.
-  Block Next() {
-    const Block block = Generate();
-    Skip(1);
-    return block;
-  }
-  /// Passes over `blocks` blocks.
-  void Skip(uint64_t blocks) {
-    low_ += blocks;
-    if (low_ < blocks) ++high_;
-  }
-
- private:
-  Block Generate() const {
-    constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
-    constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
-    constexpr int kRounds = 10;
-    Block c = {static_cast<uint32_t>(low_), static_cast<uint32_t>(low_ >> 32),
-               static_cast<uint32_t>(high_), static_cast<uint32_t>(high_ >> 32)};
-    uint32_t k0 = static_cast<uint32_t>(key_), k1 = static_cast<uint32_t>(key_ >> 32);
-    for (int round = 0; round < kRounds; ++round) {
-      const uint64_t p0 = uint64_t{kMultiplier0} * c[0], p1 = uint64_t{kMultiplier1} * c[2];
-      c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
-           static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
-      k0 += kWeyl0;
-      k1 += kWeyl1;
-    }
-    return c;
-  }
-
-  uint64_t key_;
-  uint64_t low_;
-  uint64_t high_;
-};
 
 /// Blocks that TensorFlow sets aside for each output, of which a run uses few.
 constexpr uint64_t kReservedPerOutput = 256;
@@ -142,7 +96,8 @@ void FillTruncated(const Philox& base, absl::Span<T> out) {
 /// The stream of a random kernel, which goes on from run to run.
 class Stream : public KernelState {
  public:
-  explicit Stream(KernelConstruction& c) : next_(FromSeeds(c)) {}
+  explicit Stream(KernelConstruction& c)
+      : next_(Philox::FromSeeds(c.Attr<int64_t>("seed"), c.Attr<int64_t>("seed2"))) {}
 
   /// The present place; passes over `blocks` for the runs to come.
   Philox Reserve(uint64_t blocks) const {
@@ -153,17 +108,6 @@ class Stream : public KernelState {
   }
 
  private:
-  static Philox FromSeeds(KernelConstruction& c) {
-    auto seed = static_cast<uint64_t>(c.Attr<int64_t>("seed"));
-    auto seed2 = static_cast<uint64_t>(c.Attr<int64_t>("seed2"));
-    if (seed == 0 && seed2 == 0) {
-      std::random_device device;
-      seed = uint64_t{device()} << 32 | device();
-      seed2 = uint64_t{device()} << 32 | device();
-    }
-    return Philox(seed, seed2);
-  }
-
   mutable Mutex mu_;
   mutable Philox next_ ABSL_GUARDED_BY(mu_);
 };

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/op_registry.h"
+#include "ops/arguments.h"
+#include "ops/queues/accumulator.h"
+#include "ops/state/resource_node.h"
+
+namespace tenon {
+namespace {
+
+/// The accumulator of input 0.
+StatusOr<std::shared_ptr<Accumulator>> AccumulatorInput(const KernelContext& ctx) {
+  return ResourceInput<Accumulator>(ctx);
+}
+
+Status CheckType(const Accumulator& accumulator, DType type) {
+  if (accumulator.dtype() == type) return OkStatus();
+  return InvalidArgument("the accumulator's gradients are ", accumulator.dtype(), ", wanted ",
+                         type);
+}
+
+Status AddKernel(KernelContext& ctx, DType dtype) {
+  TENON_ASSIGN_OR_RETURN(const auto accumulator, AccumulatorInput(ctx));
+  TENON_RETURN_IF_ERROR(CheckType(*accumulator, dtype));
+  TENON_ASSIGN_OR_RETURN(const int64_t step, ReadInteger(ctx.input(1), "local_step"));
+  return accumulator->Add(step, ctx);
+}
+
+class TakeKernel final : public AsyncKernel {
+ public:
+  explicit TakeKernel(KernelConstruction& c) : AsyncKernel(c), dtype_(c.Attr<DType>("dtype")) {}
+
+  void ComputeAsync(KernelContext& ctx, Done done) const override {
+    const StatusOr<std::shared_ptr<Accumulator>> accumulator = AccumulatorInput(ctx);
+    if (!accumulator.ok()) return done(accumulator.status());
+    const Status fits = CheckType(**accumulator, dtype_);
+    if (!fits.ok()) return done(fits);
+    const StatusOr<int64_t> count = ReadInteger(ctx.input(1), "num_required");
+    if (!count.ok()) return done(count.status());
+    (*accumulator)->Take(*count, ctx, std::move(done));
+  }
+
+ private:
+  const DType dtype_;
+};
+
+Status CountKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const auto accumulator, AccumulatorInput(ctx));
+  return ctx.Return(Tensor::Scalar(static_cast<int32_t>(accumulator->count())));
+}
+
+Status SetStepKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const auto accumulator, AccumulatorInput(ctx));
+  TENON_ASSIGN_OR_RETURN(const int64_t step, ReadInteger(ctx.input(1), "new_global_step"));
+  accumulator->SetStep(step);
+  return OkStatus();
+}
+
+Status ReferenceShape(ShapeContext& c) { return c.Return(Shape{2}); }
+
+Status SparseSumShape(ShapeContext& c) {
+  c.set_output(0, PartialShape{-1});
+  c.set_output(2, PartialShape{-1});
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterAccumulatorOps(OpRegistry& ops) {
+  const auto get = [&ops](std::string_view name, ShapeFn shape) {
+    return ops.Get(name).Shape(shape).NoExample(
+        "needs an accumulator; accumulator_ops_test covers it");
+  };
+  const KernelOptions floats = {.types = {{"dtype", DTypesOf(FloatTypes())}}};
+  KernelOptions add = floats;
+  add.attrs = {"dtype"};
+  // Those of TensorFlow 1 give and take references, the others resource handles.
+  for (const std::string_view kind : {"", "Resource"}) {
+    const auto name = [kind](std::string_view rest) { return StrCat(kind, rest); };
+    get(name("ConditionalAccumulator"), kind.empty() ? ReferenceShape : ScalarShape)
+        .Kernel<ResourceNodeKernel<DenseAccumulator>>(kCpu, floats);
+    get(name("AccumulatorApplyGradient"), NoOutputShape).Kernel(kCpu, AddKernel, add);
+    get(name("AccumulatorTakeGradient"), UnknownShape).Kernel<TakeKernel>(kCpu, floats);
+    get(name("AccumulatorNumAccumulated"), ScalarShape).Kernel(kCpu, CountKernel);
+    get(name("AccumulatorSetGlobalStep"), NoOutputShape).Kernel(kCpu, SetStepKernel);
+  }
+  get("SparseConditionalAccumulator", ReferenceShape)
+      .Kernel<ResourceNodeKernel<SparseAccumulator>>(kCpu, floats);
+  get("SparseAccumulatorApplyGradient", NoOutputShape).Kernel(kCpu, AddKernel, add);
+  get("SparseAccumulatorTakeGradient", SparseSumShape).Kernel<TakeKernel>(kCpu, floats);
+}
+
+}  // namespace tenon

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "ops/state/variables.h"
+
+// Nodes that make a resource other than a variable (a queue, an accumulator, a table), and those
+// that use it. Their edge carries a resource handle or, with the ops of TensorFlow 1, a reference
+// to a vector of two strings: container and name.
+
+namespace tenon {
+
+/// The T that input `i` names; NotFound when it is gone, InvalidArgument for what names none.
+template <typename T>
+StatusOr<std::shared_ptr<T>> ResourceInput(const KernelContext& ctx, int i = 0) {
+  const Tensor& t = ctx.input(i);
+  if (t.dtype() != DType::kString) {
+    TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, i));
+    return ctx.resources().Lookup<T>(handle->container, handle->name);
+  }
+  if (t.num_elements() != 2) {
+    return InvalidArgument("input ", i, " must be a reference to container and name of a ",
+                           T::kKind, ", found shape ", t.shape());
+  }
+  return ctx.resources().Lookup<T>(t.data<TString>()[0], t.data<TString>()[1]);
+}
+
+/// The kernel of a node that makes a T when it first runs, and gives a handle of it. Nodes of the
+/// same `container` and `shared_name` have one together; without a `shared_name` the node's name
+/// takes its place where T::kNamedByNode, else it is the node's own and ends with the kernel. T has
+/// also kKind and kTypeName (as TensorFlow's processes write it), and an Options, which is made of
+/// a KernelConstruction; it is made of these and its name, and has `Status CheckShared(const
+/// Options&)`, which refuses nodes that want another one.
+template <typename T>
+class ResourceNodeKernel final : public Kernel {
+ public:
+  explicit ResourceNodeKernel(KernelConstruction& c)
+      : Kernel(c),
+        container_(c.Attr<std::string>("container")),
+        shared_name_(SharedName(c)),
+        is_reference_(c.output_types()[0] != DType::kResource),
+        options_(c) {}
+
+  ~ResourceNodeKernel() override {
+    if (store_ != nullptr && shared_name_.empty()) {
+      // Not there any more after a Reset.
+      (void)store_->Delete(handle_.container, T::kKind, handle_.name);
+    }
+  }
+
+  Status Compute(KernelContext& ctx) const override {
+    MutexLock lock(mu_);
+    const uint64_t removals = ctx.resources().removals();
+    if (store_ == nullptr || removals != removals_) {
+      TENON_RETURN_IF_ERROR(Find(ctx));
+      removals_ = removals;
+    }
+    if (!is_reference_) return ctx.Return(Tensor::Scalar(handle_));
+    return ctx.Return(Tensor::Vector<TString>({handle_.container, handle_.name}));
+  }
+  bool is_expensive() const override { return false; }
+
+ private:
+  static std::string SharedName(KernelConstruction& c) {
+    std::string name = c.Attr<std::string>("shared_name");
+    return name.empty() && T::kNamedByNode ? c.name() : name;
+  }
+
+  Status Find(KernelContext& ctx) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    static std::atomic<int64_t> made{0};
+    ResourceStore& store = ctx.resources();
+    if (handle_.name.empty()) {
+      handle_.name =
+          shared_name_.empty() ? StrCat("_", made.fetch_add(1), "_", name()) : shared_name_;
+    }
+    handle_.device = ctx.device().name();
+    handle_.container = container_.empty() ? store.default_container() : container_;
+    handle_.type_name = T::kTypeName;
+    const std::string key(handle_.name);
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<T> found,
+                           store.LookupOrCreate<T>(handle_.container, key, [&] {
+                             return std::make_shared<T>(options_, key);
+                           }));
+    TENON_RETURN_IF_ERROR(found->CheckShared(options_));
+    store_ = &store;
+    return OkStatus();
+  }
+
+  const std::string container_;
+  const std::string shared_name_;
+  const bool is_reference_;
+  const typename T::Options options_;
+  mutable Mutex mu_;
+  mutable ResourceStore* store_ ABSL_GUARDED_BY(mu_) = nullptr;
+  mutable uint64_t removals_ ABSL_GUARDED_BY(mu_) = 0;
+  mutable ResourceHandle handle_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tenon
