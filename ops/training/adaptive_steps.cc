@@ -40,22 +40,31 @@ struct AdagradV2Rule : StepRule<2> {
   }
 };
 
+/// The average moved towards x at rate 1 - rho. TensorFlow's sparse steps compute it in another way,
+/// which keeps an infinite average.
+template <bool kSparse, typename C>
+C Decayed(C average, C rho, C x) {
+  return kSparse ? average * rho + x * (C(1) - rho) : average + (x - average) * (C(1) - rho);
+}
+
+template <bool kSparse>
 struct RMSPropRule : StepRule<3> {
   enum { kRate, kRho, kMomentum, kEpsilon };
   template <typename C>
   static void Step(auto& v, const C* s, C g) {
-    v[1] += (g * g - v[1]) * (C(1) - s[kRho]);
+    v[1] = Decayed<kSparse>(v[1], s[kRho], g * g);
     v[2] = v[2] * s[kMomentum] + g * s[kRate] / Sqrt(v[1] + s[kEpsilon]);
     v[0] -= v[2];
   }
 };
 
+template <bool kSparse>
 struct CenteredRMSPropRule : StepRule<4> {
   enum { kRate, kRho, kMomentum, kEpsilon };
   template <typename C>
   static void Step(auto& v, const C* s, C g) {
-    v[2] += (g * g - v[2]) * (C(1) - s[kRho]);
-    v[1] += (g - v[1]) * (C(1) - s[kRho]);
+    v[2] = Decayed<kSparse>(v[2], s[kRho], g * g);
+    v[1] = Decayed<kSparse>(v[1], s[kRho], g);
     v[3] = v[3] * s[kMomentum] + g * s[kRate] / Sqrt(v[2] - v[1] * v[1] + s[kEpsilon]);
     v[0] -= v[3];
   }
@@ -67,8 +76,8 @@ void RegisterAdaptiveSteps(OpRegistry& ops) {
   AddSteps<AdadeltaRule>(ops, "Adadelta");
   AddSteps<AdagradRule>(ops, "Adagrad");
   AddSteps<AdagradV2Rule>(ops, "AdagradV2");
-  AddSteps<RMSPropRule>(ops, "RMSProp");
-  AddSteps<CenteredRMSPropRule>(ops, "CenteredRMSProp");
+  AddSteps<RMSPropRule<false>, RMSPropRule<true>>(ops, "RMSProp");
+  AddSteps<CenteredRMSPropRule<false>, CenteredRMSPropRule<true>>(ops, "CenteredRMSProp");
 }
 
 }  // namespace tenon

@@ -54,16 +54,20 @@ struct AdagradDARule : StepRule<3, TypeList<float, double>> {
     return width > 1;
   }
   /// Of rows with several elements TensorFlow divides both sides of the fraction by the global step
-  /// and the rate, which tells where the step is not above 0.
+  /// and the rate, which makes a difference where the step is not above 0.
   template <typename C>
   static void Step(auto& v, const C* s, C g, bool in_rows) {
     v[1] += g;
     v[2] += g * g;
     const C steps = s[kGlobalStep];
-    v[0] = in_rows ? -SignOf(v[1]) * std::max(Abs(v[1]) / steps - s[kL1], C(0)) /
-                         (s[kL2] + Sqrt(v[2]) / (steps * s[kRate]))
-                   : -s[kRate] * Shrink(v[1], steps * s[kL1]) /
-                         (s[kL2] * steps * s[kRate] + Sqrt(v[2]));
+    if (in_rows) {
+      const C left = Abs(v[1]) / steps - s[kL1];
+      v[0] = -SignOf(v[1]) * (s[kL1] > 0 ? std::max(left, C(0)) : left) /
+             (s[kL2] + Sqrt(v[2]) / (steps * s[kRate]));
+    } else {
+      v[0] = -s[kRate] * Shrink(v[1], steps * s[kL1]) /
+             (s[kL2] * steps * s[kRate] + Sqrt(v[2]));
+    }
   }
 };
 

@@ -3,14 +3,15 @@
 import numpy as np
 from tensorflow.python.framework import errors_impl
 
+from op_state import optimizer_hints
+
 # Ops that add up: their rounding error follows the terms, of about this size, not the sum.
 TERMS = {
     "BatchMatMul": 3, "BatchMatMulV2": 3, "MatMul": 3, "Sum": 3, "Mean": 3, "Cumsum": 3, "BiasAddGrad": 3,
     "L2Loss": 3, "SegmentSum": 3, "UnsortedSegmentSum": 3, "LogSoftmax": 3, "SeluGrad": 1, "TanhGrad": 1, "AddN": 3,
     "SoftmaxCrossEntropyWithLogits": 10, "SparseSoftmaxCrossEntropyWithLogits": 3, "_FusedMatMul": 3,
     "ScatterNd": 3,
-    **{prefix + name: 3 for prefix in ("Apply", "ResourceApply")
-       for name in ("GradientDescent", "Momentum", "Adagrad", "Adam")},
+    **{name: 3 for name in optimizer_hints()},
 }
 
 # Of two zeros TensorFlow gives one or the other as its vector instructions happen to; in the same
