@@ -40,8 +40,8 @@ struct AdagradV2Rule : StepRule<2> {
   }
 };
 
-/// The average moved towards x at rate 1 - rho. TensorFlow's sparse steps compute it in another way,
-/// which keeps an infinite average.
+/// The average moved towards x at rate 1 - rho. TensorFlow's sparse steps compute it in another
+/// way, which keeps an infinite average.
 template <bool kSparse, typename C>
 C Decayed(C average, C rho, C x) {
   return kSparse ? average * rho + x * (C(1) - rho) : average + (x - average) * (C(1) - rho);

@@ -65,8 +65,7 @@ struct AdagradDARule : StepRule<3, TypeList<float, double>> {
       v[0] = -SignOf(v[1]) * (s[kL1] > 0 ? std::max(left, C(0)) : left) /
              (s[kL2] + Sqrt(v[2]) / (steps * s[kRate]));
     } else {
-      v[0] = -s[kRate] * Shrink(v[1], steps * s[kL1]) /
-             (s[kL2] * steps * s[kRate] + Sqrt(v[2]));
+      v[0] = -s[kRate] * Shrink(v[1], steps * s[kL1]) / (s[kL2] * steps * s[kRate] + Sqrt(v[2]));
     }
   }
 };

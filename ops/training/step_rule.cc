@@ -122,8 +122,8 @@ Status StepRun::CheckShapes(bool no_empty_rows) {
   }
   for (int64_t i = 0; i < n; ++i) {
     if (rows[i] >= 0 && rows[i] < var.dim(0)) continue;
-    return InvalidArgument("Index ", rows[i], " at offset ", i, " in indices is out of range: ",
-                           "var has ", var.dim(0), " rows");
+    return InvalidArgument("Index ", rows[i], " at offset ", i,
+                           " in indices is out of range: var has ", var.dim(0), " rows");
   }
   width = n > 0 ? grad.num_elements() / n : 0;
   return OkStatus();
@@ -133,7 +133,8 @@ Status StepRun::CheckScalars(absl::Span<const Bound> bounds) const {
   for (size_t k = 0; k < bounds.size(); ++k) {
     double x = 0;
     const Tensor& t = scalar(static_cast<int>(k));
-    Dispatch(t.dtype(), FloatTypes(), [&]<typename T>(T) { x = static_cast<double>(t.scalar<T>()); });
+    Dispatch(t.dtype(), FloatTypes(),
+             [&]<typename T>(T) { x = static_cast<double>(t.scalar<T>()); });
     const bool good[] = {true, x > 0, x >= 0, x <= 0};
     if (good[static_cast<int>(bounds[k])]) continue;
     constexpr std::string_view kWanted[] = {"", "above 0", "at least 0", "at most 0"};
@@ -162,7 +163,7 @@ void AddSteps(OpRegistry& registry, std::string_view name, const StepRuleInfo& d
                    [inputs, rule](KernelConstruction& c) {
                      return std::make_unique<StepKernel>(c, inputs, rule);
                    })
-        .NoExample("needs a variable; training_ops_test covers it");
+        .NoExample("needs a variable; optimizer_steps_test covers it");
   }
 }
 

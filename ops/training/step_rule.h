@@ -28,14 +28,14 @@
 //   };
 //   void RegisterMySteps(OpRegistry& ops) { AddSteps<MomentumRule>(ops, "Momentum"); }
 //
-// Step changes v, the elements of the variables in the order of the inputs, by the scalars s, in the
-// order of the inputs, and the gradient's element g. Its statements take effect in turn, since one
-// variable may be given as two. Optional members, of which StepRule has the usual ones:
-//   Types      for which dtypes there are kernels
-//   kFlag      a bool attribute, handed on to Prepare
-//   Prepare    once a step: may change the scalars and use those behind them, up to kMaxStepScalars;
-//              gives the last argument of Step, which is left out when Step has none
-//   Bounds     what the scalars must be
+// Step changes v, the elements of the variables in the order of the inputs, by the scalars s, in
+// the order of the inputs, and the gradient's element g. Its statements take effect in turn, since
+// one variable may be given as two. Optional members, of which StepRule has the usual ones:
+//   Types         the dtypes of the kernels
+//   kFlag         a bool attribute, which Prepare gets
+//   Prepare       runs once a step: may change the scalars, and use more of them up to
+//                 kMaxStepScalars; gives the last argument of Step, which Step may leave out
+//   Bounds        what the scalars must be
 //   kNoEmptyRows  sparse steps refuse rows without elements
 
 namespace tenon {
@@ -47,7 +47,8 @@ inline constexpr int kMaxStepScalars = 8;
 enum class Bound { kNone, kAbove0, kAtLeast0, kAtMost0 };
 
 /// Base of a rule for so many variables.
-template <int kNumVariables, typename SomeTypes = decltype(ConcatTypes(FloatTypes(), ComplexTypes()))>
+template <int kNumVariables,
+          typename SomeTypes = decltype(ConcatTypes(FloatTypes(), ComplexTypes()))>
 struct StepRule {
   using Types = SomeTypes;
   static constexpr int kVariables = kNumVariables;
@@ -97,8 +98,9 @@ class StepRun {
   const KernelContext& ctx;
   const StepInputs& inputs;
   const bool flag;
+  /// Of a sparse step: the elements in a row, and to which row each row of the gradient goes.
   int64_t width = 0;
-  IndexVector rows;  // of a sparse step: the row of the variables that each row of the gradient is for
+  IndexVector rows;
   std::array<const Tensor*, kMaxStepVariables> current{};
   std::array<Tensor*, kMaxStepVariables> next{};
   /// Which of the variables each is the same as; itself for all but those that are `aliased`.
@@ -146,6 +148,7 @@ Status RunStep(const StepRun& step) {
   TENON_RETURN_IF_ERROR(step.CheckScalars(Rule::Bounds(step.flag)));
   const bool flag = Rule::Prepare(scalars.data(), step.flag, step.width);
 
+  constexpr bool kTakesFlag = !requires(C * v, const C* s, C g) { Rule::Step(v, s, g); };
   // A flag of type bool: some variables are the same.
   const auto run_part = [&](auto step_flag, int64_t begin, int64_t end) {
     constexpr bool kAliased = std::is_same_v<decltype(step_flag), bool>;
@@ -159,10 +162,10 @@ Status RunStep(const StepRun& step) {
       out[k] = step.next[k]->data<T>();
     }
     const auto change = [&](auto& v, C g) {
-      if constexpr (requires { Rule::Step(v, s.data(), g); }) {
-        Rule::Step(v, s.data(), g);
-      } else {
+      if constexpr (kTakesFlag) {
         Rule::Step(v, s.data(), g, step_flag);
+      } else {
+        Rule::Step(v, s.data(), g);
       }
     };
     for (int64_t p = 0; p < step.num_pieces(); ++p) {
@@ -185,18 +188,20 @@ Status RunStep(const StepRun& step) {
     }
   };
   step.ForEachPart(0.3 * Rule::kVariables, [&](int64_t begin, int64_t end) {
-    // The flag is a constant in each of the two frequent loops, so that they vectorise.
+    // The flag is a constant in each of the frequent loops, so that they vectorise.
     if (step.aliased) return run_part(flag, begin, end);
-    flag ? run_part(std::true_type(), begin, end) : run_part(std::false_type(), begin, end);
+    if constexpr (kTakesFlag) {
+      if (flag) return run_part(std::true_type(), begin, end);
+    }
+    run_part(std::false_type(), begin, end);
   });
   return OkStatus();
 }
 
 template <typename Rule, typename... Ts>
 StepRuleInfo Describe(TypeList<Ts...>) {
-  StepRuleInfo info{.types = {kDTypeOf<Ts>...},
-                    .flag = Rule::kFlag,
-                    .no_empty_rows = Rule::kNoEmptyRows};
+  StepRuleInfo info{
+      .types = {kDTypeOf<Ts>...}, .flag = Rule::kFlag, .no_empty_rows = Rule::kNoEmptyRows};
   ((info.steps[static_cast<int>(kDTypeOf<Ts>)] = &RunStep<Rule, Ts>), ...);
   return info;
 }

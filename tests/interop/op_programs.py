@@ -130,6 +130,24 @@ def variables(_):
             [raw.DestroyResourceOp(resource=r, ignore_lookup_error=True)]]
 
 
+def steps_of_one_variable_as_two(_):
+    """Optimizers that are given the same variable twice."""
+    v = raw.VariableV2(shape=[3], dtype=tf.float32, shared_name="twice")
+    w = raw.VariableV2(shape=[3], dtype=tf.float32, shared_name="other")
+    r = raw.VarHandleOp(dtype=tf.float32, shape=[3], shared_name="twice")
+    read = raw.ReadVariableOp(resource=r, dtype=tf.float32)
+    start = [raw.Assign(ref=v, value=[1.0, 2.0, 4.0]).op, raw.Assign(ref=w, value=[0.5, 0.7, 0.9]).op,
+             raw.AssignVariableOp(resource=r, value=[1.0, 2.0, 4.0])]
+    scalars, rows = dict(lr=0.5, grad=[1.0, -1.0, 2.0], momentum=0.25), [2, 0, 2]
+    return [start, [raw.ApplyMomentum(var=v, accum=v, **scalars).op], [v],
+            [raw.ResourceApplyMomentum(var=r, accum=r, **scalars)], [read],
+            [raw.SparseApplyMomentum(var=v, accum=v, indices=rows, **scalars).op], [v],
+            [raw.ResourceSparseApplyMomentum(var=r, accum=r, indices=rows, **scalars)], [read], start,
+            [raw.ApplyRMSProp(var=v, ms=w, mom=v, rho=0.9, epsilon=0.01, **scalars).op], [v, w],
+            [raw.ApplyAdadelta(var=v, accum=v, accum_update=w, lr=0.5, rho=0.9, epsilon=0.01,
+                               grad=scalars["grad"]).op], [v, w]]
+
+
 def messages(_):
     x = tf.constant([1.0, 2.0, 3.0, 4.0])
     steps = [[raw.Print(input=x, data=[x], message="printed", first_n=1)],
@@ -169,7 +187,8 @@ def fused(_):
             for more in ([], [b"Relu"], [b"Relu6"], [b"Elu"])]
 
 
-PROGRAMS = [branches, loops, reference_flow, stacks, tensor_arrays, inputs, variables, messages, files, fused]
+PROGRAMS = [branches, loops, reference_flow, stacks, tensor_arrays, inputs, variables,
+            steps_of_one_variable_as_two, messages, files, fused]
 
 # Ops without state that a program must show all the same.
 ONLY_IN_PROGRAMS = {

@@ -44,10 +44,10 @@ OPTIMIZERS = {  # the scalars of each, and its attributes with their other value
 SPECIAL_SCALARS = [dict(l1=0), dict(l1=-.5), dict(l2=-.5), dict(l2_shrinkage=-.5), dict(lr=0), dict(lr=-1),
                    dict(global_step=0), dict(global_step=-3), dict(lr_power=-.3), dict(lr_power=0),
                    dict(lr_power=.5), dict(momentum=0), dict(l1=0, l2=0)]
-GRADIENT_ROWS = [((5,), [0, 2], (2,)), ((5,), [1, 3, 1, 1], (4,)), ((3, 2), [2, 0, 2], (3, 2)),
-                 ((3, 1), [1, 0], (2, 1)), ((40, 3, 1, 2), [39, 2, 17, 2], (4, 3, 1, 2)), ((5,), [], (0,)),
-                 ((0, 3), [], (0, 3)), ((3, 0), [1], (1, 0)), ((5,), [1, 5], (2,)), ((5,), [-1], (1,)),
-                 ((3, 2), [0], (2, 2)), ((3, 2), [0], (1, 3)), ((5,), [[0]], (1,))]
+GRADIENT_ROWS = [((5,), (2,), [0, 2]), ((5,), (4,), [1, 3, 1, 1]), ((3, 2), (3, 2), [2, 0, 2]),
+                 ((3, 1), (2, 1), [1, 0]), ((40, 3, 1, 2), (4, 3, 1, 2), [39, 2, 17, 2]), ((5,), (0,), []),
+                 ((0, 3), (0, 3), []), ((3, 0), (1, 0), [1]), ((5,), (2,), [1, 5]), ((5,), (1,), [-1]),
+                 ((3, 2), (2, 2), [0]), ((3, 2), (1, 3), [0]), ((5,), (1,), [[0]])]
 
 
 def step_uses(op, numbers):
@@ -74,8 +74,7 @@ def step_uses(op, numbers):
                 given.append(F(dict(numbers, **dict(other))[arg.name]) if scalar is None else scalar)
         return Use(*given, **more)
 
-    shapes = GRADIENT_ROWS if "indices" in names else [(s, (), s) for s in SHAPES]
-    shapes = [(s, g, i) for s, i, g in shapes]
+    shapes = GRADIENT_ROWS if "indices" in names else [(s, s) for s in SHAPES]
     uses = [use(*s) for s in shapes] + [use(*s, **attrs) for s in shapes if attrs]
     s = shapes[2 if "indices" in names else 5]
     wide = ("float32", "float64", "complex64")
