@@ -83,7 +83,7 @@ Status PopKernel(KernelContext& ctx) {
   return ctx.Return(stack->Pop());
 }
 
-Status CloseKernel(KernelContext& ctx) {
+Status CloseStackKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto stack, StepResourceInput<Stack>(ctx));
   stack->Close();
   return OkStatus();
@@ -100,7 +100,7 @@ void RegisterStackOps(OpRegistry& ops) {
       .NoExample(kNeedsStack);
   ops.Add("StackPushV2", PushShape, PushKernel).NoExample(kNeedsStack);
   ops.Add("StackPopV2", UnknownShape, PopKernel).NoExample(kNeedsStack);
-  ops.Add("StackCloseV2", NoOutputShape, CloseKernel).NoExample(kNeedsStack);
+  ops.Add("StackCloseV2", NoOutputShape, CloseStackKernel).NoExample(kNeedsStack);
 }
 
 }  // namespace tenon
