@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/function.h"
+
 namespace tenon {
 namespace {
 
@@ -16,9 +18,20 @@ Status InNode(const Status& status, std::string_view name, std::string_view op) 
 
 }  // namespace
 
+Graph::Graph(const OpRegistry& registry) : registry_(&registry) {
+  static const auto* const none =
+      new std::shared_ptr<const FunctionLibrary>(std::make_shared<FunctionLibrary>());
+  functions_ = *none;
+}
+
+StatusOr<const OpRegistration*> Graph::LookupOp(std::string_view op) const {
+  if (const FunctionDefinition* function = functions_->Find(op)) return &function->signature;
+  return registry_->Lookup(op);
+}
+
 StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op, AttributeMap attrs) {
   if (by_name_.contains(name)) return AlreadyExists("duplicate node name '", name, "'");
-  TENON_ASSIGN_OR_RETURN(const OpRegistration* registration, registry_->Lookup(op));
+  TENON_ASSIGN_OR_RETURN(const OpRegistration* registration, LookupOp(op));
   std::unique_ptr<Node> node(new Node);
   node->op_ = registration;
   node->name_ = name;
@@ -345,6 +358,7 @@ Status Graph::InferShapes(int first_id) {
 
 Graph Graph::Clone() const {
   Graph copy(*registry_);
+  copy.functions_ = functions_;
   copy.versions_ = versions_;
   copy.error_ = error_;
   copy.nodes_.resize(nodes_.size());

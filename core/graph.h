@@ -14,6 +14,7 @@
 
 namespace tenon {
 
+class FunctionLibrary;
 class Node;
 
 /// Output `index` of `node`.
@@ -114,13 +115,20 @@ struct GraphVersions {
 /// outlive it. Not thread-safe while it changes; safe to read from several threads.
 class Graph {
  public:
-  explicit Graph(const OpRegistry& registry) : registry_(&registry) {}
+  explicit Graph(const OpRegistry& registry);
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
 
   const OpRegistry& registry() const { return *registry_; }
   GraphVersions& versions() { return versions_; }
   const GraphVersions& versions() const { return versions_; }
+
+  /// The functions that nodes may call. Copies of the graph, and its nodes, share them.
+  const FunctionLibrary& functions() const { return *functions_; }
+  void set_functions(std::shared_ptr<const FunctionLibrary> functions) {
+    functions_ = std::move(functions);
+  }
+  const std::shared_ptr<const FunctionLibrary>& shared_functions() const { return functions_; }
 
   /// The first mistake made in building the graph (see building.h), which is then without use.
   const Status& error() const { return error_; }
@@ -141,7 +149,8 @@ class Graph {
   /// In the order they were made. Not part of a GraphDef, nor of copies.
   std::vector<VariableNodes>& variables() { return variables_; }
 
-  /// A node without inputs yet. Checks the op and its attributes; defaults are added.
+  /// A node without inputs yet. Checks the op, which may be one of the functions, and its
+  /// attributes; defaults are added.
   /// AlreadyExists "duplicate node name 'x'"; NotFound for an unknown op.
   StatusOr<Node*> AddNode(std::string_view name, std::string_view op, AttributeMap attrs);
   /// A node with its data inputs, whose shapes are inferred at once.
@@ -203,7 +212,10 @@ class Graph {
   static Status CheckConnection(Endpoint src, const Node& dst, int index);
   void RemoveOutEdge(Node* src, const Node* dst, int output, int input);
 
+  StatusOr<const OpRegistration*> LookupOp(std::string_view op) const;
+
   const OpRegistry* registry_;
+  std::shared_ptr<const FunctionLibrary> functions_;
   GraphVersions versions_;
   Status error_;
   Seeds seeds_;

@@ -6,6 +6,7 @@
 
 #include "core/device_name.h"
 #include "core/proto_io_attribute.h"
+#include "core/proto_io_function.h"
 #include "core/proto_io_tensor.h"
 
 namespace tenon {
@@ -55,14 +56,19 @@ class Importer {
         extends_(graph->num_nodes() > 0) {}
 
   Status Run() {
+    const std::shared_ptr<const FunctionLibrary> functions = graph_.shared_functions();
     Status status = RunUnguarded();
-    if (!status.ok()) graph_.RemoveNodesFrom(first_id_);
+    if (!status.ok()) {
+      graph_.RemoveNodesFrom(first_id_);
+      graph_.set_functions(functions);
+    }
     return status;
   }
 
  private:
   Status RunUnguarded() {
     TENON_RETURN_IF_ERROR(CheckVersions());
+    TENON_RETURN_IF_ERROR(AddFunctions());
     nodes_.reserve(proto_.node_size());
     for (const NodeDef& def : proto_.node()) TENON_RETURN_IF_ERROR(AddNode(def));
     for (int i = 0; i < proto_.node_size(); ++i) {
@@ -71,6 +77,15 @@ class Importer {
     // A node that was there before has no new inputs, so a cycle can only be among the new ones.
     return options_.infer_shapes ? graph_.InferShapes(first_id_)
                                  : graph_.TopologicalOrder(first_id_).status();
+  }
+
+  Status AddFunctions() {
+    if (proto_.library().function_size() == 0) return OkStatus();
+    auto functions = std::make_shared<FunctionLibrary>(graph_.functions());
+    TENON_RETURN_IF_ERROR(
+        AddFunctionsFromProto(proto_.library(), graph_.registry(), functions.get()));
+    graph_.set_functions(std::move(functions));
+    return OkStatus();
   }
 
   Status CheckVersions() const {
@@ -111,7 +126,9 @@ class Importer {
   }
 
   StatusOr<AttributeMap> ReadAttributes(const NodeDef& def) {
-    const OpRegistration* op = graph_.registry().Find(def.op());
+    const FunctionDefinition* function = graph_.functions().Find(def.op());
+    const OpRegistration* op =
+        function != nullptr ? &function->signature : graph_.registry().Find(def.op());
     AttributeMap attrs;
     for (const auto& [name, value] : def.attr()) {
       // Newer writers may have kinds of values that we cannot read, in attributes we do not know.
@@ -254,6 +271,9 @@ Status GraphToProto(const Graph& graph, GraphDef* out, const GraphExportOptions&
   out->Clear();
   out->mutable_versions()->set_producer(graph.versions().producer);
   out->mutable_versions()->set_min_consumer(graph.versions().min_consumer);
+  if (!graph.functions().empty()) {
+    TENON_RETURN_IF_ERROR(FunctionsToProto(graph.functions(), out->mutable_library()));
+  }
   for (const Node* node : graph.nodes()) {
     TENON_RETURN_IF_ERROR(NodeToProto(*node, options, out->add_node()));
   }

@@ -23,14 +23,14 @@ struct GraphImportOptions {
 };
 
 /// The graph of `proto`, its nodes in the same order. Nodes may come in any order; attributes that
-/// are missing get their defaults, those the op does not know are kept. The function library is
-/// not part of a Graph: a node that calls one of its functions by name is of an unknown op.
+/// are missing get their defaults, those the op does not know are kept. Nodes may name a function
+/// of the library as their op.
 ///
 /// InvalidArgument, naming the node: an illegal or repeated name, an op of the runtime, a missing
 /// or wrong attribute, an input whose node or output does not exist, whose dtype differs, or that
 /// follows a control input, too many or too few inputs, a cycle that does not go through
 /// NextIteration, shapes that contradict each other, a device name that cannot be read; also for a
-/// graph that wants a newer reader. NotFound "Op type not registered 'X' ..." for an unknown op.
+/// graph that wants a newer reader; and the errors of AddFunctionsFromProto. NotFound "Op type not registered 'X' ..." for an unknown op.
 StatusOr<Graph> GraphFromProto(const GraphDef& proto, const OpRegistry& registry,
                                const GraphImportOptions& options = {});
 

@@ -6,6 +6,7 @@
 #include "core/exceptions.h"
 #include "core/proto_io_graph.h"
 #include "runtime/passes/pass.h"
+#include "runtime/functions/expansion.h"
 #include "runtime/placer.h"
 
 namespace tenon {
@@ -99,6 +100,7 @@ Status MasterSession::Start(const GraphDef& proto, Cancellation* cancellation) {
   const HeldLock lock(graph_mu_);
   TENON_RETURN_IF_ERROR(CheckSize(proto.node_size()));
   TENON_ASSIGN_OR_RETURN(Graph graph, GraphFromProto(proto, *environment_.registry));
+  TENON_RETURN_IF_ERROR(ExpandFunctions(&graph, environment_.limits.graph_nodes));
   TENON_ASSIGN_OR_RETURN(const std::set<std::string> tasks, tasks_.Wanted(graph));
   TENON_RETURN_IF_ERROR(tasks_.Reach(tasks, end.get()));
   TENON_RETURN_IF_ERROR(Place(&graph));
@@ -119,6 +121,7 @@ Status MasterSession::Extend(const GraphDef& proto, int64_t current_version, int
   }
   Graph extended = graph_->Clone();
   TENON_RETURN_IF_ERROR(ExtendGraphFromProto(proto, &extended));
+  TENON_RETURN_IF_ERROR(ExpandFunctions(&extended, environment_.limits.graph_nodes));
   TENON_ASSIGN_OR_RETURN(const std::set<std::string> tasks, tasks_.Wanted(extended));
   TENON_RETURN_IF_ERROR(tasks_.Reach(tasks, end.get()));
   TENON_RETURN_IF_ERROR(Place(&extended));

@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "runtime/compiled_step.h"
 #include "runtime/cpu_device.h"
+#include "runtime/functions/expansion.h"
 #include "runtime/local_rendezvous.h"
 #include "runtime/placer.h"
 
@@ -16,6 +17,8 @@ namespace tenon {
 namespace {
 
 constexpr std::string_view kTask = "/job:localhost/replica:0/task:0";
+/// With the bodies of functions: a few of these may be called a million times.
+constexpr int64_t kMaxNodes = 1 << 23;
 
 /// The steps that run now, so that Close can end them.
 class RunningSteps {
@@ -149,6 +152,7 @@ class LocalSession final : public Session {
     TENON_RETURN_IF_ERROR(running_.CheckOpen());
     MutexLock lock(mu_);
     Graph extended = graph_.Clone();
+    extended.set_functions(graph.shared_functions());
     std::vector<const Node*> added;
     for (const Node* n : graph.nodes()) {
       if (extended.Find(n->name()) != nullptr) continue;
@@ -203,6 +207,7 @@ class LocalSession final : public Session {
 
  private:
   Status Place() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    TENON_RETURN_IF_ERROR(ExpandFunctions(&graph_, kMaxNodes));
     std::vector<PlacementDevice> devices;
     for (const auto& d : devices_) {
       TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(d->name()));

@@ -324,7 +324,7 @@ void Queue::Close(bool cancel_pending, const KernelContext& ctx, Kernel::Done do
   }
   done(Apply([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     closed_ = true;
-    CancelLine(kEnqueues);
+    CancelLine(kEnqueues, Cancelled("the queue was closed"));
     return OkStatus();
   }));
 }

@@ -24,9 +24,9 @@ void WaitingResource::Start(int line, std::unique_ptr<WaitingOperation> operatio
       // Under the lock: a cancellation that comes now finds the operation in its line.
       const auto self = shared_from_this();
       waiting.token = waiting.cancellation->Register(
-          [self, line, &waiting](const Status&) { self->Cancel(line, &waiting); });
+          [self, line, &waiting](const Status& why) { self->Cancel(line, &waiting, why); });
       const bool late = waiting.token == Cancellation::kAlreadyCancelled;
-      if (late) GiveUp(waiting);
+      if (late) GiveUp(waiting, waiting.cancellation->status());
       Waitings& to = late ? ended : others;
       to.splice(to.end(), own);
     }
@@ -60,19 +60,19 @@ void WaitingResource::Advance(Waitings* ended) {
   }
 }
 
-void WaitingResource::CancelLine(int line) {
-  for (Waiting& waiting : lines_[line]) GiveUp(waiting);
+void WaitingResource::CancelLine(int line, const Status& why) {
+  for (Waiting& waiting : lines_[line]) GiveUp(waiting, why);
   cancelled_.splice(cancelled_.end(), lines_[line]);
 }
 
-void WaitingResource::Cancel(int line, const Waiting* waiting) {
+void WaitingResource::Cancel(int line, const Waiting* waiting, const Status& why) {
   Waitings ended;
   {
     MutexLock lock(mu_);
     Waitings& waitings = lines_[line];
     for (auto it = waitings.begin(); it != waitings.end(); ++it) {
       if (&*it != waiting) continue;
-      GiveUp(*it);
+      GiveUp(*it, why);
       ended.splice(ended.end(), waitings, it);
       Advance(&ended);
       break;
@@ -97,14 +97,15 @@ void WaitingResource::End(Waitings ended) {
   }
 }
 
-void WaitingResource::GiveUp(Waiting& waiting) {
+void WaitingResource::GiveUp(Waiting& waiting, const Status& why) {
   const InterruptibleBy nothing(nullptr);
   const Status taken_back = CatchExceptions([&] {
     waiting.operation->TakeBack();
     return OkStatus();
   });
-  waiting.status = Cancelled(waiting.operation->name(), " operation was cancelled",
-                             taken_back.ok() ? "" : "; what it had taken is lost: out of memory");
+  waiting.status = Annotate(why, StrCat(waiting.operation->name(), " operation was cancelled"));
+  if (taken_back.ok()) return;
+  waiting.status = AppendToMessage(waiting.status, "; what it had taken is lost: out of memory");
 }
 
 }  // namespace tenon

@@ -60,8 +60,8 @@ class WaitingResource : public Resource, public std::enable_shared_from_this<Wai
     End(std::move(ended));
     return result;
   }
-  /// Ends all operations of a line as if their steps were cancelled. In Apply only.
-  void CancelLine(int line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// Ends all operations of a line as if their steps were cancelled for that reason. In Apply only.
+  void CancelLine(int line, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;
 
@@ -83,9 +83,9 @@ class WaitingResource : public Resource, public std::enable_shared_from_this<Wai
   static WaitingOperation::Progress Attempt(Waiting& waiting);
   static void End(Waitings ended);
   /// Makes it one that was cancelled.
-  static void GiveUp(Waiting& waiting);
+  static void GiveUp(Waiting& waiting, const Status& why);
   void Advance(Waitings* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Cancel(int line, const Waiting* waiting);
+  void Cancel(int line, const Waiting* waiting, const Status& why);
 
   std::array<Waitings, kLines> lines_ ABSL_GUARDED_BY(mu_);
   /// Those that CancelLine has ended, until Advance.

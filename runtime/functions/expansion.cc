@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/functions/expansion.h"
+
+#include "core/gradients.h"
+#include "runtime/functions/body.h"
+#include "runtime/functions/control_flow.h"
+
+namespace tenon {
+namespace {
+
+using AddedNode = CallBuilder::AddedNode;
+using Body = CallBuilder::Body;
+
+class Expander {
+ public:
+  Expander(Graph* graph, int64_t max_nodes) : graph_(*graph), max_nodes_(max_nodes) {}
+
+  Status Run() {
+    std::vector<AddedNode> pending;
+    for (Node* node : graph_.nodes()) pending.push_back({node, nullptr});
+    return ExpandAll(std::move(pending));
+  }
+  bool has_expanded() const { return has_expanded_; }
+
+ private:
+  using Lowering = StatusOr<Body> (Expander::*)(CallBuilder&);
+
+  Status ExpandAll(std::vector<AddedNode> pending) {
+    while (!pending.empty()) {
+      const AddedNode next = pending.back();
+      pending.pop_back();
+      if (!IsCall(*next.node)) continue;
+      has_expanded_ = true;
+      const std::string name = next.node->name(), op = next.node->op();
+      if (const Status s = Expand(next, pending); !s.ok()) {
+        return Annotate(s, StrCat("node '", name, "' (", op, ")"));
+      }
+    }
+    return OkStatus();
+  }
+
+  bool IsCall(const Node& node) const {
+    const std::string& op = node.op();
+    return op == "PartitionedCall" || op == "StatefulPartitionedCall" || IsGradient(node) ||
+           IsIf(op) || IsCase(op) || IsWhile(op) || graph_.functions().Find(op) != nullptr;
+  }
+  static bool IsGradient(const Node& node) { return node.op() == "SymbolicGradient"; }
+  static bool IsIf(std::string_view op) { return op == "If" || op == "StatelessIf"; }
+  static bool IsCase(std::string_view op) { return op == "Case" || op == "StatelessCase"; }
+  static bool IsWhile(std::string_view op) { return op == "While" || op == "StatelessWhile"; }
+
+  Status Expand(const AddedNode& call, std::vector<AddedNode>& pending) {
+    CallBuilder builder(graph_, max_nodes_, *call.node, call.stack, pending);
+    TENON_ASSIGN_OR_RETURN(const Body body, Lower(builder, pending));
+    return Replace(call.node, body);
+  }
+
+  StatusOr<Body> Lower(CallBuilder& builder, std::vector<AddedNode>& pending) {
+    const Node& call = builder.call();
+    if (IsIf(call.op())) return LowerIf(builder);
+    if (IsCase(call.op())) return LowerCase(builder);
+    if (IsWhile(call.op())) return LowerWhile(builder);
+    TENON_ASSIGN_OR_RETURN(const FunctionName function, Called(call));
+    if (IsGradient(call)) return LowerGradient(builder, function, pending);
+    TENON_ASSIGN_OR_RETURN(const std::vector<Endpoint> arguments, builder.Arguments());
+    TENON_ASSIGN_OR_RETURN(Node * start, builder.Start());
+    return builder.AddBody(function, arguments, start, "");
+  }
+
+  StatusOr<FunctionName> Called(const Node& call) const {
+    if (graph_.functions().Find(call.op()) == nullptr) return call.attrs().Get<FunctionName>("f");
+    FunctionName function{call.op(), {}};
+    for (const auto& [name, value] : call.attrs()) function.attrs.emplace_back(name, value);
+    return function;
+  }
+
+  /// The inputs are the function's arguments and the gradients of its results; the outputs, the
+  /// gradients of the arguments.
+  StatusOr<Body> LowerGradient(CallBuilder& builder, const FunctionName& function,
+                               std::vector<AddedNode>& pending) {
+    TENON_ASSIGN_OR_RETURN(std::vector<Endpoint> arguments, builder.Arguments());
+    TENON_ASSIGN_OR_RETURN(Node * start, builder.Start());
+    const FunctionDefinition* const definition = graph_.functions().Find(function.name);
+    if (definition != nullptr && !definition->gradient.empty()) {
+      return builder.AddBody({definition->gradient, function.attrs}, arguments, start, "");
+    }
+    const size_t num_xs = static_cast<size_t>(builder.call().num_outputs());
+    if (arguments.size() < num_xs) {
+      return InvalidArgument("found ", arguments.size(), " inputs for ", num_xs, " gradients");
+    }
+    std::vector<Endpoint> xs(arguments.begin(), arguments.begin() + num_xs);
+    // Nodes of their own: an argument given twice has two gradients.
+    for (Endpoint& x : xs) {
+      TENON_ASSIGN_OR_RETURN(x, builder.AddIdentity("x", x));
+    }
+    const size_t before = pending.size();
+    TENON_ASSIGN_OR_RETURN(Body forward, builder.AddBody(function, xs, start, ""));
+    for (Endpoint& y : forward.results) {
+      TENON_ASSIGN_OR_RETURN(y, builder.AddIdentity("y", y));
+    }
+    // Gradients are derived from ops: the calls within come first.
+    TENON_RETURN_IF_ERROR(
+        ExpandAll(std::vector<AddedNode>(pending.begin() + before, pending.end())));
+    pending.resize(before);
+    return Differentiate(builder, xs, forward.results,
+                         {arguments.begin() + num_xs, arguments.end()});
+  }
+
+  StatusOr<Body> Differentiate(CallBuilder& builder, const std::vector<Endpoint>& xs,
+                               const std::vector<Endpoint>& ys, const std::vector<Endpoint>& dys) {
+    if (ys.size() != dys.size()) {
+      return InvalidArgument("found the gradients of ", dys.size(), " results, wanted ", ys.size());
+    }
+    const auto outputs = [](const std::vector<Endpoint>& values) {
+      return std::vector<Output>(values.begin(), values.end());
+    };
+    const Graph& graph = graph_;
+    TENON_RETURN_IF_ERROR(graph.error());
+    const int first = graph_.num_ids();
+    std::vector<Output> dxs;
+    {
+      const GraphBuilding building(graph_);
+      const NameScope scope(StrCat(builder.call().name(), "/gradient"));
+      std::vector<Output> floating_ys, floating_dys;
+      for (size_t i = 0; i < ys.size(); ++i) {
+        const DType type = BaseType(ys[i].node->output_type(ys[i].index));
+        if (!IsFloating(type) && !IsComplex(type)) continue;
+        floating_ys.push_back(ys[i]);
+        floating_dys.push_back(dys[i]);
+      }
+      dxs =
+          Gradients(floating_ys, outputs(xs), {.grad_ys = floating_dys, .allow_unconnected = true});
+      for (size_t i = 0; i < dxs.size(); ++i) {
+        if (!dxs[i].exists()) {
+          dxs[i] = NodeBuilder("ZerosLike").Input(Output(xs[i])).Output();
+        }
+      }
+    }
+    TENON_RETURN_IF_ERROR(graph.error());
+    for (int id = first; id < graph_.num_ids(); ++id) {
+      if (Node* node = graph_.node(id)) {
+        node->set_requested_device(builder.call().requested_device());
+      }
+    }
+    Body body;
+    for (const Output& dx : dxs) body.results.push_back({dx.node, dx.index});
+    return body;
+  }
+
+  /// Puts a node of the same name into the call's place.
+  Status Replace(Node* call, const Body& body) {
+    const std::string name = call->name(), device = call->requested_device();
+    const DTypeVector types = call->output_types();
+    const std::vector<OutEdge> consumers = call->out_edges();
+    const std::vector<Node*> before = call->control_inputs();
+    if (body.results.size() != types.size()) {
+      return InvalidArgument("the function has ", body.results.size(), " results, the node ",
+                             types.size(), " outputs");
+    }
+    std::vector<Endpoint> results = body.results;
+    graph_.RemoveNode(call);
+    AttributeMap attrs;
+    std::string op = "NoOp";
+    if (types.size() == 1) {
+      op = "Identity";
+      attrs.Set("T", BaseType(types[0]));
+    } else if (types.size() > 1) {
+      op = "IdentityN";
+      attrs.Set("T", types);
+    }
+    TENON_ASSIGN_OR_RETURN(Node * node, graph_.AddNode(name, op, std::move(attrs), results));
+    node->set_requested_device(device);
+    for (Node* effect : body.effects) graph_.AddControlEdge(effect, node);
+    if (results.empty() && body.effects.empty()) {
+      for (Node* n : before) graph_.AddControlEdge(n, node);
+    }
+    for (const OutEdge& edge : consumers) {
+      if (edge.input == kControlSlot) {
+        graph_.AddControlEdge(node, edge.dst);
+      } else {
+        TENON_RETURN_IF_ERROR(graph_.Connect({node, edge.output}, edge.dst, edge.input));
+      }
+    }
+    return OkStatus();
+  }
+
+  Graph& graph_;
+  const int64_t max_nodes_;
+  bool has_expanded_ = false;
+};
+
+}  // namespace
+
+Status ExpandFunctions(Graph* graph, int64_t max_nodes) {
+  Expander expander(graph, max_nodes);
+  TENON_RETURN_IF_ERROR(expander.Run());
+  return expander.has_expanded() ? graph->InferShapes() : OkStatus();
+}
+
+}  // namespace tenon

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "core/graph.h"
+
+namespace tenon {
+
+/// Puts the bodies of functions in the place of the nodes that call them: PartitionedCall,
+/// StatefulPartitionedCall, nodes whose op is a function, SymbolicGradient, and If, Case and While
+/// (also the stateless ones), which become Switch, Merge and the frames of loops. So bodies are
+/// placed, cut and optimised like everything else, over any devices and tasks.
+///
+/// A node that was replaced lives on by name, as Identity, IdentityN or NoOp, and can be fetched,
+/// fed and waited for. The nodes of its body are called "<node>/<name in the body>"; they are where
+/// they ask to be, and for the rest where the node asked to be; they wait for what the node waits
+/// for, and are dead when it is.
+///
+/// InvalidArgument, naming node and function, for a function that is not there, arguments that do
+/// not fit, a body that is no valid graph, or more than `max_nodes` nodes in all; Unimplemented for
+/// functions that call themselves. The graph is then without use.
+Status ExpandFunctions(Graph* graph, int64_t max_nodes);
+
+}  // namespace tenon

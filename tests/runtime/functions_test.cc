@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+
+#include "core/function.h"
+#include "core/proto_io_graph.h"
+#include "ops/register.h"
+#include "runtime/functions/expansion.h"
+#include "runtime/local_session.h"
+#include "tests/testing/graph_session.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// A node as text: its name, op and inputs, and attributes as text of NodeDef.
+struct NodeText {
+  std::string name, op;
+  std::vector<std::string> inputs;
+  std::string attrs = "";
+};
+
+std::string Float() { return "attr { key: 'T' value { type: DT_FLOAT } }"; }
+std::string Types(const std::string& in, const std::string& out) {
+  const auto list = [](const std::string& key, const std::string& types) {
+    return StrCat("attr { key: '", key, "' value { list { ", types, " } } }");
+  };
+  return list("Tin", in) + list("Tout", out);
+}
+const std::string kFloat1 = "type: DT_FLOAT", kFloat2 = "type: DT_FLOAT type: DT_FLOAT";
+std::string Calls(const std::string& attr, const std::string& function) {
+  return StrCat("attr { key: '", attr, "' value { func { name: '", function, "' } } }");
+}
+std::string FloatConst(float value) {
+  return StrCat(
+      "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor {"
+      " dtype: DT_FLOAT tensor_shape {} float_val: ",
+      value, " } } }");
+}
+template <typename Proto>
+void AddTo(const std::string& text, Proto* proto) {
+  Proto parsed;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &parsed)) << text;
+  proto->MergeFrom(parsed);
+}
+
+/// A graph with functions of floats, and a session on it.
+class FunctionsTest : public ::testing::Test {
+ protected:
+  static std::string Text(const NodeText& node) {
+    std::string text = StrCat("name: '", node.name, "' op: '", node.op, "' ", node.attrs);
+    for (const std::string& in : node.inputs) StrAppend(&text, " input: '", in, "'");
+    return text;
+  }
+  void Node(const NodeText& node) { AddTo(Text(node), def_.add_node()); }
+  /// `arguments` and the keys of `results` are names; all are of `type`.
+  void Function(const std::string& name, const std::vector<std::string>& arguments,
+                const std::vector<std::pair<std::string, std::string>>& results,
+                const std::vector<NodeText>& nodes, const std::string& more = "",
+                const std::string& type = "type: DT_FLOAT") {
+    std::string text = StrCat("signature { name: '", name, "' ");
+    for (const auto& a : arguments) StrAppend(&text, "input_arg { name: '", a, "' ", type, " } ");
+    for (const auto& [r, value] : results) {
+      StrAppend(&text, "output_arg { name: '", r, "' ", type, " } ");
+    }
+    StrAppend(&text, more.starts_with("attr") ? more : "", " } ");
+    for (const auto& [r, value] : results) {
+      StrAppend(&text, "ret { key: '", r, "' value: '", value, "' } ");
+    }
+    for (const NodeText& node : nodes) StrAppend(&text, "node_def { ", Text(node), " } ");
+    StrAppend(&text, more.starts_with("attr") ? "" : more);
+    AddTo(text, def_.mutable_library()->add_function());
+  }
+  void Doubling() {
+    Function("Double", {"x"}, {{"y", "sum:z:0"}}, {{"sum", "AddV2", {"x", "x"}, Float()}});
+  }
+  void Input(const std::string& name = "x", const std::string& type = "DT_FLOAT") {
+    Node({name,
+          "Placeholder",
+          {},
+          StrCat("attr { key: 'dtype' value { type: ", type, " } }",
+                 "attr { key: 'shape' value { shape {} } }")});
+  }
+
+  Status Open(int cpu_devices = 1) {
+    TENON_ASSIGN_OR_RETURN(const Graph graph, GraphFromProto(def_, AllOps()));
+    TENON_ASSIGN_OR_RETURN(session_, MakeLocalSession(graph, {.cpu_devices = cpu_devices}));
+    return OkStatus();
+  }
+  StatusOr<float> Run(const StepFeeds& feeds, const std::string& fetch,
+                      const StepTensors& targets = {}) {
+    if (session_ == nullptr) TENON_RETURN_IF_ERROR(Open());
+    TENON_ASSIGN_OR_RETURN(const auto values, session_->Run(feeds, StepTensors{fetch}, targets));
+    return values[0].scalar<float>();
+  }
+  Status Error() { return session_ == nullptr ? Open() : OkStatus(); }
+
+  GraphDef def_;
+  std::unique_ptr<Session> session_;
+};
+
+StepFeeds X(float x) { return {{"x", Tensor::Scalar(x)}}; }
+
+TEST_F(FunctionsTest, ACallIsItsBody) {
+  Doubling();
+  Input();
+  Node({"f", "PartitionedCall", {"x"}, Types(kFloat1, kFloat1) + Calls("f", "Double")});
+  Node({"after", "Neg", {"f"}, Float()});
+  EXPECT_EQ(*Run(X(3), "f:0"), 6);
+  EXPECT_EQ(*Run(X(3), "after:0"), -6);
+  EXPECT_EQ(*Run(X(3), "f/sum:0"), 6);
+  // The output of a call is fed as any other tensor.
+  EXPECT_EQ(*Run({{"f:0", Tensor::Scalar(1.0f)}}, "after:0"), -1);
+}
+
+TEST_F(FunctionsTest, CallsNestAndHaveSeveralResults) {
+  Doubling();
+  Function("Both", {"a", "b"}, {{"twice", "d:output:0"}, {"same", "b"}},
+           {{"d", "PartitionedCall", {"a"}, Types(kFloat1, kFloat1) + Calls("f", "Double")}});
+  Input();
+  Node({"f", "PartitionedCall", {"x", "x"}, Types(kFloat2, kFloat2) + Calls("f", "Both")});
+  Node({"g", "PartitionedCall", {"f:0", "f:1"}, Types(kFloat2, kFloat2) + Calls("f", "Both")});
+  EXPECT_EQ(*Run(X(3), "g:0"), 12);
+  EXPECT_EQ(*Run(X(3), "g:1"), 3);
+}
+
+TEST_F(FunctionsTest, ANodeMayHaveAFunctionAsItsOp) {
+  Function("Square", {"x"}, {{"y", "mul:z:0"}},
+           {{"mul", "Mul", {"x", "x"}, "attr { key: 'T' value { placeholder: 'T' } }"}},
+           "attr { name: 'T' type: 'type' }", "type_attr: 'T'");
+  Input();
+  Input("i", "DT_INT32");
+  Node({"f", "Square", {"x"}, Float()});
+  Node({"g", "Square", {"i"}, "attr { key: 'T' value { type: DT_INT32 } }"});
+  EXPECT_EQ(*Run(X(3), "f"), 9);
+  const auto ints = session_->Run({{"i", Tensor::Scalar(-4)}}, {"g"});
+  ASSERT_OK(ints);
+  EXPECT_EQ((*ints)[0].scalar<int32_t>(), 16);
+}
+
+/// A variable `v` and a function that adds its argument to it.
+class StatefulFunctionsTest : public FunctionsTest {
+ protected:
+  void SetUp() override {
+    Node({"v",
+          "VarHandleOp",
+          {},
+          "attr { key: 'dtype' value { type: DT_FLOAT } }"
+          "attr { key: 'shape' value { shape {} } }"});
+    Node({"zero", "Const", {}, FloatConst(0)});
+    const std::string dtype = "attr { key: 'dtype' value { type: DT_FLOAT } }";
+    Node({"init", "AssignVariableOp", {"v", "zero"}, dtype});
+    Node({"read", "ReadVariableOp", {"v"}, dtype});
+    AddTo(
+        "signature { name: 'Count' input_arg { name: 'v' type: DT_RESOURCE } is_stateful: true "
+        "input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } } "
+        "node_def { name: 'add' op: 'AssignAddVariableOp' input: 'v' input: 'x' " +
+            dtype +
+            " } "
+            "ret { key: 'y' value: 'x' } control_ret { key: 'add' value: 'add' }",
+        def_.mutable_library()->add_function());
+    Input();
+  }
+  void Init() {
+    ASSERT_OK(Open());
+    ASSERT_OK(session_->Run({}, {}, {"init"}));
+  }
+  std::string ResourceAndFloat() { return Types("type: DT_RESOURCE type: DT_FLOAT", kFloat1); }
+};
+
+TEST_F(StatefulFunctionsTest, EffectsHappenThoughNoResultNeedsThem) {
+  Node({"f", "StatefulPartitionedCall", {"v", "x"}, ResourceAndFloat() + Calls("f", "Count")});
+  Init();
+  EXPECT_EQ(*Run(X(2), "f"), 2);
+  ASSERT_OK(session_->Run(X(5), {}, {"f"}));
+  EXPECT_EQ(*Run({}, "read"), 7);
+}
+
+TEST_F(StatefulFunctionsTest, OnlyTheBranchThatIsTakenHasEffects) {
+  const std::string resource =
+      "input_arg { name: 'v' type: DT_RESOURCE } "
+      "input_arg { name: 'x' type: DT_FLOAT } ";
+  AddTo("signature { name: 'Nothing' " + resource +
+            "output_arg { name: 'y' type: DT_FLOAT } } "
+            "node_def { name: 'one' op: 'Const' " +
+            FloatConst(-1) +
+            " } "
+            "ret { key: 'y' value: 'one:output:0' }",
+        def_.mutable_library()->add_function());
+  Input("p", "DT_BOOL");
+  Node({"f",
+        "If",
+        {"p", "v", "x"},
+        ResourceAndFloat() + "attr { key: 'Tcond' value { type: DT_BOOL } }" +
+            Calls("then_branch", "Count") + Calls("else_branch", "Nothing")});
+  Init();
+  const auto run = [&](bool p) {
+    return *Run({{"p", Tensor::Scalar(p)}, {"x", Tensor::Scalar(4.0f)}}, "f");
+  };
+  EXPECT_EQ(run(true), 4);
+  EXPECT_EQ(run(false), -1);
+  EXPECT_EQ(run(true), 4);
+  EXPECT_EQ(*Run({}, "read"), 8);
+}
+
+TEST_F(FunctionsTest, ACaseTakesTheBranchOfItsNumberOrTheLast) {
+  for (const int i : {0, 1, 2}) {
+    Function(StrCat("Branch", i), {"x"}, {{"y", "sum:z:0"}},
+             {{"c", "Const", {}, FloatConst(static_cast<float>(10 * i))},
+              {"sum", "AddV2", {"x", "c:output:0"}, Float()}});
+  }
+  Input();
+  Input("i", "DT_INT32");
+  Node({"f",
+        "Case",
+        {"i", "x"},
+        Types(kFloat1, kFloat1) + "attr { key: 'branches' value { list { func { name: 'Branch0' } "
+                                  "func { name: 'Branch1' } "
+                                  "func { name: 'Branch2' } } } }"});
+  for (const auto& [i, wanted] :
+       std::vector<std::pair<int, float>>{{0, 1}, {1, 11}, {2, 21}, {3, 21}, {-1, 21}}) {
+    EXPECT_EQ(*Run({{"i", Tensor::Scalar(i)}, {"x", Tensor::Scalar(1.0f)}}, "f"), wanted) << i;
+  }
+}
+
+/// x doubled until it is at least 100.
+class LoopFunctionsTest : public FunctionsTest {
+ protected:
+  void SetUp() override {
+    Doubling();
+    // The condition gives a bool: a signature of its own.
+    AddTo(
+        "signature { name: 'Small' input_arg { name: 'x' type: DT_FLOAT } "
+        "output_arg { name: 'y' type: DT_BOOL } } "
+        "node_def { name: 'limit' op: 'Const' " +
+            FloatConst(100) +
+            " } "
+            "node_def { name: 'less' op: 'Less' input: 'x' input: 'limit:output:0' " +
+            Float() +
+            " } "
+            "ret { key: 'y' value: 'less:z:0' }",
+        def_.mutable_library()->add_function());
+    Input();
+  }
+  std::string Loop(const std::string& body) {
+    return "attr { key: 'T' value { list { type: DT_FLOAT } } }" + Calls("cond", "Small") +
+           Calls("body", body);
+  }
+};
+
+TEST_F(LoopFunctionsTest, AWhileRunsItsBodyWhileTheConditionHolds) {
+  Node({"f", "StatelessWhile", {"x"}, Loop("Double")});
+  EXPECT_EQ(*Run(X(3), "f"), 192);
+  EXPECT_EQ(*Run(X(300), "f"), 300);
+}
+
+TEST_F(LoopFunctionsTest, LoopsNestAndAFunctionWithOneMayBeCalledTwice) {
+  Function("Rise", {"x"}, {{"y", "loop:output:0"}}, {{"loop", "While", {"x"}, Loop("Double")}});
+  // One more than doubled to 100 or more, halved until it is less: a loop in each iteration.
+  Function("Halve", {"x"}, {{"y", "half:z:0"}},
+           {{"rise", "PartitionedCall", {"x"}, Types(kFloat1, kFloat1) + Calls("f", "Rise")},
+            {"two", "Const", {}, FloatConst(1.5)},
+            {"half", "RealDiv", {"rise:output:0", "two:output:0"}, Float()}});
+  Node({"f", "PartitionedCall", {"x"}, Types(kFloat1, kFloat1) + Calls("f", "Rise")});
+  Node({"g", "PartitionedCall", {"f"}, Types(kFloat1, kFloat1) + Calls("f", "Halve")});
+  Node({"h", "While", {"x"}, Loop("Halve")});
+  EXPECT_EQ(*Run(X(3), "g"), 128);
+  EXPECT_EQ(*Run(X(3), "h"), 128);
+}
+
+TEST_F(FunctionsTest, GradientsOfFunctionsAreDerivedOrGiven) {
+  Function("Product", {"a", "b"}, {{"y", "mul:z:0"}}, {{"mul", "Mul", {"a", "b"}, Float()}});
+  Function(
+      "Cube", {"a"}, {{"y", "p:output:0"}},
+      {{"sq", "Mul", {"a", "a"}, Float()},
+       {"p", "PartitionedCall", {"sq:z:0", "a"}, Types(kFloat2, kFloat1) + Calls("f", "Product")}});
+  Function("Ten", {"a", "dy"}, {{"dx", "ten:output:0"}}, {{"ten", "Const", {}, FloatConst(10)}});
+  Function("Odd", {"a"}, {{"y", "a"}}, {});
+  AddTo("function_name: 'Odd' gradient_func: 'Ten'", def_.mutable_library()->add_gradient());
+  Input();
+  Node({"dy", "Const", {}, FloatConst(2)});
+  Node({"g", "SymbolicGradient", {"x", "dy"}, Types(kFloat2, kFloat1) + Calls("f", "Cube")});
+  Node({"h", "SymbolicGradient", {"x", "dy"}, Types(kFloat2, kFloat1) + Calls("f", "Odd")});
+  EXPECT_EQ(*Run(X(3), "g"), 54);
+  EXPECT_EQ(*Run(X(3), "h"), 10);
+}
+
+TEST_F(FunctionsTest, BodiesSpanDevices) {
+  Function("Away", {"x"}, {{"y", "there:y:0"}},
+           {{"there", "Neg", {"x"}, Float() + " device: '/device:CPU:1'"},
+            {"here", "Neg", {"x"}, Float()}});
+  Input();
+  Node({"f",
+        "PartitionedCall",
+        {"x"},
+        Types(kFloat1, kFloat1) + Calls("f", "Away") + " device: '/device:CPU:0'"});
+  ASSERT_OK(Open(2));
+  EXPECT_EQ(*Run(X(3), "f"), -3);
+}
+
+TEST_F(FunctionsTest, ALibraryGoesThroughAGraph) {
+  Doubling();
+  Function("Same", {"x"}, {{"y", "x"}}, {});
+  AddTo("function_name: 'Double' gradient_func: 'Same'", def_.mutable_library()->add_gradient());
+  const auto graph = GraphFromProto(def_, AllOps());
+  ASSERT_OK(graph);
+  GraphDef back;
+  ASSERT_OK(GraphToProto(*graph, &back));
+  EXPECT_EQ(back.library().SerializeAsString(), def_.library().SerializeAsString());
+  // The same again is no mistake, another body is.
+  Graph extended = graph->Clone();
+  ASSERT_OK(ExtendGraphFromProto(def_, &extended));
+  *def_.mutable_library()->mutable_function(0)->mutable_node_def(0)->mutable_op() = "Mul";
+  EXPECT_THAT(ExtendGraphFromProto(def_, &extended),
+              IsError(StatusCode::kInvalidArgument, "a different function with the same name"));
+  EXPECT_EQ(extended.functions().Find("Double")->nodes[0].op, "AddV2");
+}
+
+TEST_F(FunctionsTest, WhatIsWrongIsSaid) {
+  const auto error_of = [&](const NodeText& node, StatusCode code, std::string_view message) {
+    session_ = nullptr;
+    Node(node);
+    EXPECT_THAT(Error(), IsError(code, message));
+    def_.mutable_node()->RemoveLast();
+  };
+  Doubling();
+  Input();
+  Input("i", "DT_INT32");
+  Function("Self", {"x"}, {{"y", "f:output:0"}},
+           {{"f", "PartitionedCall", {"x"}, Types(kFloat1, kFloat1) + Calls("f", "Self")}});
+  Function("Lost", {"x"}, {{"y", "nowhere:z:0"}}, {});
+  Function("None", {"x"}, {}, {});
+  Function("Unknown", {"x"}, {{"y", "x"}}, {{"n", "NoSuchOp", {}}});
+  Function("Few", {"x"}, {{"y", "x"}}, {{"n", "AddV2", {"x"}, Float()}});
+  const std::string one = Types(kFloat1, kFloat1);
+  constexpr StatusCode kWrong = StatusCode::kInvalidArgument;
+  const auto call = [&](const std::string& function) {
+    return NodeText{"f", "PartitionedCall", {"x"}, one + Calls("f", function)};
+  };
+  error_of(call("Nobody"), kWrong,
+           "node 'f' (PartitionedCall): the graph's library has no "
+           "function 'Nobody'");
+  error_of(call("Self"), StatusCode::kUnimplemented, "function 'Self' is called within itself");
+  error_of(call("Lost"), kWrong, "function 'Lost': 'nowhere:z:0' is not there");
+  error_of(call("None"), kWrong, "the function has 0 results, the node 1 outputs");
+  error_of(call("Unknown"), StatusCode::kNotFound, "Op type not registered 'NoSuchOp'");
+  error_of(call("Few"), kWrong, "node 'n' (AddV2): found 1 inputs, wanted 2");
+  error_of({"f", "PartitionedCall", {"i"}, Types("type: DT_INT32", kFloat1) + Calls("f", "Double")},
+           kWrong, "argument 0 is float, found int32");
+  error_of({"f", "PartitionedCall", {"x", "x"}, Types(kFloat2, kFloat1) + Calls("f", "Double")},
+           kWrong, "it takes 1 arguments, found 2");
+  error_of({"f",
+            "StatelessIf",
+            {"x", "x"},
+            one + "attr { key: 'Tcond' value { type: DT_FLOAT } }" +
+                Calls("then_branch", "Double") + Calls("else_branch", "None")},
+           kWrong, "its branches have 1 and 0 results");
+  error_of({"f",
+            "While",
+            {},
+            "attr { key: 'T' value { list { } } }" + Calls("cond", "None") + Calls("body", "None")},
+           kWrong, "a While without loop variables");
+}
+
+TEST_F(FunctionsTest, ExponentiallyManyNodesAreRefused) {
+  Doubling();
+  std::string inner = "Double";
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = StrCat("F", i);
+    const std::string attrs = Types(kFloat1, kFloat1) + Calls("f", inner);
+    Function(
+        name, {"x"}, {{"y", "b:output:0"}},
+        {{"a", "PartitionedCall", {"x"}, attrs}, {"b", "PartitionedCall", {"a:output:0"}, attrs}});
+    inner = name;
+  }
+  Input();
+  Node({"f", "PartitionedCall", {"x"}, Types(kFloat1, kFloat1) + Calls("f", inner)});
+  auto graph = GraphFromProto(def_, AllOps());
+  ASSERT_OK(graph);
+  EXPECT_THAT(ExpandFunctions(&*graph, 10000),
+              IsError(StatusCode::kInvalidArgument, "the graph has more than 10000 nodes"));
+}
+
+}  // namespace
+}  // namespace tenon::testing
