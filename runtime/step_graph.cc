@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/step_graph.h"
+#include "runtime/late_reads.h"
 
 namespace tenon {
 namespace {
@@ -22,6 +23,7 @@ class StepGraphBuilder {
     TENON_RETURN_IF_ERROR(CopyNeeded());
     TENON_RETURN_IF_ERROR(ConnectNeeded());
     TENON_RETURN_IF_ERROR(AddRetvals());
+    TENON_RETURN_IF_ERROR(ReadAfterUpdates(&step_));
     return std::move(step_);
   }
 

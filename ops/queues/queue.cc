@@ -232,9 +232,14 @@ class Queue::EnqueueOperation final : public WaitingOperation {
 
 class Queue::DequeueOperation final : public WaitingOperation {
  public:
-  /// n is -1 for a single element.
-  DequeueOperation(Queue& queue, int64_t n, bool up_to, KernelContext& ctx)
-      : queue_(queue), ctx_(ctx), single_(n < 0), up_to_(up_to), wanted_(single_ ? 1 : n) {}
+  /// n is -1 for a single element, which becomes `*element` if that is not null.
+  DequeueOperation(Queue& queue, int64_t n, bool up_to, Element* element, KernelContext& ctx)
+      : queue_(queue),
+        ctx_(ctx),
+        element_(element),
+        single_(n < 0),
+        up_to_(up_to),
+        wanted_(single_ ? 1 : n) {}
   std::string_view name() const override { return "Dequeue"; }
 
   StatusOr<Progress> Attempt() override ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -258,6 +263,10 @@ class Queue::DequeueOperation final : public WaitingOperation {
 
   Status Finish() override {
     if (!single_) return queue_.SetRows(taken_, ctx_);
+    if (element_ != nullptr) {
+      *element_ = std::move(taken_[0]);
+      return OkStatus();
+    }
     for (size_t i = 0; i < taken_[0].size(); ++i) ctx_.set_output(i, std::move(taken_[0][i]));
     return OkStatus();
   }
@@ -267,6 +276,7 @@ class Queue::DequeueOperation final : public WaitingOperation {
 
   Queue& queue_;
   KernelContext& ctx_;
+  Element* const element_;
   const bool single_;
   const bool up_to_;
   int64_t wanted_;
@@ -304,7 +314,12 @@ void Queue::EnqueueMany(Element rows, const KernelContext& ctx, Kernel::Done don
 }
 
 void Queue::Dequeue(KernelContext& ctx, Kernel::Done done) {
-  Start(kDequeues, std::make_unique<DequeueOperation>(*this, -1, false, ctx), ctx, std::move(done));
+  Dequeue(nullptr, ctx, std::move(done));
+}
+
+void Queue::Dequeue(Element* element, KernelContext& ctx, Kernel::Done done) {
+  Start(kDequeues, std::make_unique<DequeueOperation>(*this, -1, false, element, ctx), ctx,
+        std::move(done));
 }
 
 void Queue::DequeueMany(int64_t n, bool up_to, KernelContext& ctx, Kernel::Done done) {
@@ -315,7 +330,8 @@ void Queue::DequeueMany(int64_t n, bool up_to, KernelContext& ctx, Kernel::Done 
                                 "to have specified shapes."));
   }
   if (n == 0) return done(SetRows({}, ctx));
-  Start(kDequeues, std::make_unique<DequeueOperation>(*this, n, up_to, ctx), ctx, std::move(done));
+  Start(kDequeues, std::make_unique<DequeueOperation>(*this, n, up_to, nullptr, ctx), ctx,
+        std::move(done));
 }
 
 void Queue::Close(bool cancel_pending, const KernelContext& ctx, Kernel::Done done) {

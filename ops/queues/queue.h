@@ -54,6 +54,8 @@ class Queue final : public WaitingResource {
   void EnqueueMany(Element rows, const KernelContext& ctx, Kernel::Done done);
   /// Takes one element, whose components become the outputs.
   void Dequeue(KernelContext& ctx, Kernel::Done done);
+  /// The same for who wants the element itself; it must be there until `done`.
+  void Dequeue(Element* element, KernelContext& ctx, Kernel::Done done);
   /// Takes `n` elements, which become the rows of the outputs; `up_to`: those that are left of a
   /// closed queue.
   void DequeueMany(int64_t n, bool up_to, KernelContext& ctx, Kernel::Done done);

@@ -35,11 +35,11 @@ class WaitingOperation {
   virtual Status Finish() { return OkStatus(); }
 };
 
-/// A resource with two lines of waiting operations. In each the first is served first, and the
+/// A resource with a few lines of waiting operations. In each the first is served first, and the
 /// others wait for it. Thread-safe. Lives in a shared_ptr: who waits for it keeps it.
 class WaitingResource : public Resource, public std::enable_shared_from_this<WaitingResource> {
  public:
-  static constexpr int kLines = 2;
+  static constexpr int kLines = 3;
 
   /// Runs `operation` as soon as those before it in its line have ended and it can be done, then
   /// `done`, with its error if it has one, from whatever thread. Cancelled when the step is.

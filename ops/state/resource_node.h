@@ -31,10 +31,10 @@ StatusOr<std::shared_ptr<T>> ResourceInput(const KernelContext& ctx, int i = 0) 
 
 /// The kernel of a node that makes a T when it first runs, and gives a handle of it. Nodes of the
 /// same `container` and `shared_name` have one together; without a `shared_name` the node's name
-/// takes its place where T::kNamedByNode, else it is the node's own and ends with the kernel. T has
-/// also kKind and kTypeName (as TensorFlow's processes write it), and an Options, which is made of
-/// a KernelConstruction; it is made of these and its name, and has `Status CheckShared(const
-/// Options&)`, which refuses nodes that want another one.
+/// takes its place where T::kNamedByNode or the node wishes it, else it is the node's own and ends
+/// with the kernel. T has also kKind and kTypeName (as TensorFlow's processes write it), and an
+/// Options, which is made of a KernelConstruction; it is made of these and its name, and has
+/// `Status CheckShared(const Options&)`, which refuses nodes that want another one.
 template <typename T>
 class ResourceNodeKernel final : public Kernel {
  public:
@@ -67,7 +67,8 @@ class ResourceNodeKernel final : public Kernel {
  private:
   static std::string SharedName(KernelConstruction& c) {
     std::string name = c.Attr<std::string>("shared_name");
-    return name.empty() && T::kNamedByNode ? c.name() : name;
+    const bool by_node = T::kNamedByNode || c.attrs().GetOr("use_node_name_sharing", false);
+    return name.empty() && by_node ? c.name() : name;
   }
 
   Status Find(KernelContext& ctx) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

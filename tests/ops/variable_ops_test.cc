@@ -5,6 +5,7 @@
 
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
 #include "ops/state/state_ops.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
@@ -92,6 +93,30 @@ TEST_F(VariableOpsTest, TwoNodesWithOneSharedNameAreOneVariable) {
   const Output c = VariableV2({}, DType::kFloat, {.shared_name = "shared"});
   EXPECT_THAT(s.Run({IsVariableInitialized(c)}),
               IsError(StatusCode::kInvalidArgument, "Trying to share variable shared"));
+}
+
+TEST_F(VariableOpsTest, WhoWaitsForAnUpdateReadsAfterIt) {
+  ASSERT_OK(s.Run({}, {init}));
+  const Output read = Identity(v), snapshot = Neg(read);
+  Output add, late, later;
+  {
+    // The update needs the read itself, which therefore comes before it.
+    const ControlDependencies after({snapshot});
+    add = AssignAdd(v, Const({10.0f, 20.0f}));
+  }
+  {
+    const ControlDependencies after({add});
+    late = Neg(read);
+  }
+  {
+    const ControlDependencies after({late});
+    later = Add(read, read);
+  }
+  const auto values = s.Run({snapshot, late, later});
+  ASSERT_OK(values);
+  EXPECT_THAT(Numbers((*values)[0]), ElementsAre(-1, -2));
+  EXPECT_THAT(Numbers((*values)[1]), ElementsAre(-11, -22));
+  EXPECT_THAT(Numbers((*values)[2]), ElementsAre(22, 44));
 }
 
 TEST_F(VariableOpsTest, StringsAndTruthValuesCanBeVariables) {

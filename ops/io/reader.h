@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/byte_stream.h"
+#include "ops/queues/queue.h"
+
+namespace tenon {
+
+/// The records of one file, from front to back.
+class RecordSource {
+ public:
+  virtual ~RecordSource() = default;
+  /// The next record, and what names it; false at the end.
+  virtual StatusOr<bool> Next(std::string* key, std::string* value) = 0;
+};
+
+/// Reads records of the files whose names come out of a queue: TensorFlow's TextLineReader,
+/// TFRecordReader, FixedLengthRecordReader, WholeFileReader and IdentityReader. One read at a time
+/// works on it, the others wait, without a thread.
+class Reader final : public WaitingResource {
+ public:
+  static constexpr std::string_view kKind = "reader";
+  static constexpr std::string_view kTypeName = "N10tensorflow15ReaderInterfaceE";
+  static constexpr bool kNamedByNode = false;
+
+  /// What a node says of its reader.
+  struct Options {
+    explicit Options(KernelConstruction& c);
+
+    std::string op;  // as messages name it: "TextLineReader"
+    Compression compression = Compression::kNone;
+    int64_t skip_header_lines = 0;
+    int64_t header_bytes = 0, record_bytes = 0, footer_bytes = 0, hop_bytes = 0;
+
+    friend bool operator==(const Options&, const Options&) = default;
+  };
+
+  Reader(const Options& options, std::string name) : options_(options), name_(std::move(name)) {}
+  std::string_view kind() const override { return kKind; }
+  /// InvalidArgument when a node with `wanted` cannot have this reader.
+  Status CheckShared(const Options& wanted) const;
+
+  /// Outputs 0 and 1 become key and value of the next record or, with `count` of at least 1, of
+  /// between one and so many. At the end of a file it takes another name out of `queue`, and waits
+  /// for it if nothing was read yet.
+  void Read(std::shared_ptr<Queue> queue, int64_t count, KernelContext& ctx, Kernel::Done done);
+  /// Begins anew: the file is closed and nothing counted.
+  void Reset();
+  /// How many records have been read, and how many files to their end.
+  int64_t num_records() const;
+  int64_t num_files() const;
+
+ private:
+  class TurnOperation;
+  struct Call;
+
+  StatusOr<std::unique_ptr<RecordSource>> Open(const std::string& file,
+                                               const KernelContext& ctx) const;
+  /// Goes on with the call whose turn it is, until it is over or waits for a name.
+  void Serve(std::shared_ptr<Call> call);
+  /// Reads as much as there is of the present file.
+  Status ReadRecords(Call& call) ABSL_LOCKS_EXCLUDED(mu_);
+  Status OpenNext(Call& call);
+  void EndTurn(Call& call, Status status);
+
+  const Options options_;
+  const std::string name_;
+  bool busy_ ABSL_GUARDED_BY(mu_) = false;  // somebody has the turn, and with it source_
+  int64_t num_records_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t num_files_ ABSL_GUARDED_BY(mu_) = 0;
+  int resets_ ABSL_GUARDED_BY(mu_) = 0;
+  std::unique_ptr<RecordSource> source_;
+};
+
+}  // namespace tenon

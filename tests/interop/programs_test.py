@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of an unmodified TensorFlow client: functions, functional control flow, queues, tables,
+synchronous replicas.
+
+Each program runs on TensorFlow's own session and on Tenon servers, a parameter server and a worker, and
+gives the same values. Runs itself again under the TensorFlow environment (TENON_TF_VENV).
+"""
+import threading
+
+from tensorflow_environment import Servers, main_with_tensorflow
+
+
+def defun(tf):
+    """A function with several results, called twice, and its gradient (SymbolicGradient)."""
+    from tensorflow.python.framework import function
+
+    @function.Defun(tf.float32, tf.float32)
+    def mix(a, b):
+        return a * tf.sin(b), a + b
+
+    @function.Defun(tf.float32)
+    def outer(x):
+        left, right = mix(x, 2 * x)
+        return tf.reduce_sum(left * right)
+
+    x = tf.constant([1., 2., 3.])
+    y = outer(x) + mix(x, x)[1][0]
+    return [y, tf.gradients(y, x)[0]]
+
+
+def partitioned_calls(tf):
+    """tf.function in a graph: variables, control dependencies, bodies on two tasks."""
+    with tf.device("/job:ps"):
+        v = tf.get_variable("v", [2], initializer=tf.constant_initializer([1., 2.]), use_resource=True)
+
+    @tf.function
+    def add(x):
+        with tf.device("/job:worker"):
+            twice = 2 * x
+        v.assign_add(twice)
+        with tf.device("/job:ps"):
+            return v.read_value() * 10
+
+    first = add(tf.constant([1., 1.]))
+    with tf.control_dependencies([first]):
+        second = add(first)
+    return [second]
+
+
+def control_flow(tf):
+    """If, Case and While as newer TensorFlow builds them, nested."""
+    p = tf.placeholder_with_default(True, [])
+    i = tf.placeholder_with_default(2, [])
+    x = tf.constant(3.)
+    chosen = [tf.cond(q, lambda: x * 2, lambda: tf.cond(i > 1, lambda: -x, lambda: x))
+              for q in (p, tf.logical_not(p))]
+    case = [tf.switch_case(i + k, [lambda: x, lambda: x + 10, lambda: x + 20]) for k in (-2, -1, 0, 5)]
+    total, steps = tf.while_loop(
+        lambda s, n: s < 100.,
+        lambda s, n: (tf.cond(tf.equal(n % 2, 0), lambda: s * 2, lambda: s + 1), n + 1),
+        [x, 0])
+    rows = tf.while_loop(
+        lambda r, n: n < 3,
+        lambda r, n: (tf.while_loop(lambda a, m: m < n, lambda a, m: (a + r, m + 1), [r, 0])[0], n + 1),
+        [tf.ones([2]), 0])[0]
+    return chosen + case + [total, steps, rows]
+
+
+def stateful_branches(tf):
+    """Only the branch that is taken assigns, in every iteration."""
+    v = tf.get_variable("v", [], initializer=tf.zeros_initializer(), use_resource=True)
+
+    def body(n):
+        done = tf.cond(tf.equal(n % 3, 0), lambda: v.assign_add(1.), lambda: v.assign_add(100.))
+        with tf.control_dependencies([done]):
+            return n + 1
+
+    loop = tf.while_loop(lambda n: n < 7, body, [0])
+    with tf.control_dependencies([loop]):
+        return [v.read_value()]
+
+
+def input_queues(tf):
+    """Batches of queue runners: every element comes, in order and shuffled."""
+    values = tf.train.input_producer(tf.range(12), shuffle=False).dequeue()
+    batch = tf.train.batch([values, tf.as_string(values)], batch_size=4, capacity=8)
+    shuffled = tf.train.shuffle_batch([values], batch_size=4, capacity=20, min_after_dequeue=5)
+    return [tf.shape(batch[0]), tf.shape(batch[1]), tf.shape(shuffled)]
+
+
+def padded_queue(tf):
+    queue = tf.PaddingFIFOQueue(10, [tf.int32, tf.string], [[None], []])
+    puts = [queue.enqueue([tf.range(n), str(n)]) for n in (3, 1, 2)]
+    with tf.control_dependencies([puts[0]]):
+        second = tf.identity(queue.size())
+    with tf.control_dependencies(puts + [second]):
+        rows, names = queue.dequeue_many(3)
+    return [tf.reduce_sum(tf.square(tf.reduce_sum(rows, 1))), tf.shape(rows),
+            tf.reduce_sum(tf.strings.to_number(names))]
+
+
+def tables(tf):
+    """Keys to numbers and back, with what is not in the table."""
+    words = tf.constant(["a", "c", "b", "z"])
+    static = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(tf.constant(["a", "b", "c"]), tf.range(3)), -1)
+    back = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(tf.range(3, dtype=tf.int64), tf.constant(["x", "y", "z"])),
+        "none")
+    mutable = tf.lookup.experimental.MutableHashTable(tf.string, tf.float32, [0., 0.])
+    insert = mutable.insert(words[:2], tf.constant([[1., 2.], [3., 4.]]))
+    with tf.control_dependencies([insert]):
+        found = mutable.lookup(words)
+    with tf.control_dependencies([found, mutable.remove(words[:1])]):
+        size = mutable.size()
+    return [static.lookup(words), tf.strings.length(back.lookup(tf.constant([2, 7], tf.int64))),
+            found, static.size(), size - size]
+
+
+PROGRAMS = [tables, defun, partitioned_calls, control_flow, stateful_branches, input_queues, padded_queue]
+
+
+def values(tf, program, target):
+    """What the program's tensors are in one session."""
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        if program is control_flow or program is stateful_branches:
+            tf.enable_control_flow_v2()
+        fetches = program(tf)
+        tf.disable_control_flow_v2()
+        with tf.Session(target, config=tf.ConfigProto(allow_soft_placement=not target)) as session:
+            session.run([tf.global_variables_initializer(), tf.tables_initializer()])
+            coordinator = tf.train.Coordinator()
+            threads = tf.train.start_queue_runners(session, coordinator)
+            found = session.run(fetches)
+            coordinator.request_stop()
+            session.close()
+            coordinator.join(threads, stop_grace_period_secs=20)
+            return found
+
+
+def local_values(tf, program):
+    """Without devices, which are the cluster's."""
+    device = tf.device
+    tf.device = lambda *_: device(None)
+    try:
+        return values(tf, program, "")
+    finally:
+        tf.device = device
+
+
+def compare(tf, program, target):
+    import numpy as np
+    wanted, found = local_values(tf, program), values(tf, program, target)
+    for w, f in zip(wanted, found):
+        np.testing.assert_allclose(f, w, rtol=1e-5, err_msg=program.__name__)
+
+
+def queue_errors(tf, target):
+    """What Python code matches on."""
+    with tf.Graph().as_default():
+        queue = tf.FIFOQueue(2, tf.float32, shapes=[[]])
+        dequeue, enqueue, close = queue.dequeue(), queue.enqueue(1.), queue.close()
+        with tf.Session(target) as session:
+            session.run(enqueue)
+            try:
+                session.run(queue.dequeue_many(2), options=tf.RunOptions(timeout_in_ms=200))
+            except tf.errors.DeadlineExceededError:
+                pass
+            else:
+                raise AssertionError("a dequeue of too much came back")
+            session.run(close)
+            assert session.run(dequeue) == 1.
+            for fetch, kind, text in [(dequeue, tf.errors.OutOfRangeError, "is closed and has insufficient"),
+                                      (enqueue, tf.errors.CancelledError, "is closed")]:
+                try:
+                    session.run(fetch)
+                except kind as e:
+                    assert text in e.message, e.message
+                else:
+                    raise AssertionError(f"no {kind.__name__}")
+
+
+def sync_replicas(tf):
+    """Two replicas in step: as many updates as steps, each the mean of both."""
+    steps, losses = 20, {}
+    with Servers({"ps": 1, "worker": 2}) as servers:
+        spec = tf.train.ClusterSpec(servers.addresses)
+
+        def replica(task):
+            with tf.Graph().as_default():
+                with tf.device(tf.train.replica_device_setter(
+                        worker_device=f"/job:worker/task:{task}", cluster=spec)):
+                    step = tf.train.get_or_create_global_step()
+                    w = tf.get_variable("w", [], initializer=tf.constant_initializer(5.))
+                    loss = tf.square(w - float(task))
+                    optimizer = tf.train.SyncReplicasOptimizer(
+                        tf.train.GradientDescentOptimizer(0.1), replicas_to_aggregate=2,
+                        total_num_replicas=2)
+                    train = optimizer.minimize(loss, global_step=step)
+                hooks = [optimizer.make_session_run_hook(task == 0),
+                         tf.train.StopAtStepHook(last_step=steps)]
+                with tf.train.MonitoredTrainingSession(
+                        servers.target("worker", task), is_chief=task == 0, hooks=hooks) as session:
+                    while not session.should_stop():
+                        _, losses[task], value = session.run([train, loss, w])
+                        losses["w"] = value
+
+        threads = [threading.Thread(target=replica, args=[task], daemon=True) for task in (0, 1)]
+        for t in threads:
+            t.start()
+        threads[0].join(timeout=90)
+        assert not threads[0].is_alive(), "the replicas do not end"
+    # The mean of the gradients leads to the mean of the targets.
+    assert abs(losses["w"] - 0.5) < 0.2, losses
+
+
+def run_all():
+    import tensorflow.compat.v1 as tf
+    tf.disable_v2_behavior()
+    tf.logging.set_verbosity(tf.logging.ERROR)
+    failed = 0
+    with Servers({"ps": 1, "worker": 1}) as servers:
+        target = servers.target("worker")
+        cases = [(p.__name__, lambda p=p: compare(tf, p, target)) for p in PROGRAMS]
+        cases.append(("queue_errors", lambda: queue_errors(tf, target)))
+        for name, case in cases:
+            try:
+                case()
+            except Exception as e:  # pylint: disable=broad-except
+                failed += 1
+                print(f"{name}: {type(e).__name__}: {str(e)[:2000]}")
+    sync_replicas(tf)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    main_with_tensorflow(run_all)
