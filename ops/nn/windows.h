@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "core/function_kernel.h"
+#include "core/gradients.h"
+#include "core/shape_inference.h"
+
+// How the windows of convolution and pooling lie on an image: read from a node's attributes once,
+// for shape functions and kernels alike.
+
+namespace tenon {
+
+/// The windows along one dimension of an image.
+struct WindowAxis {
+  int64_t in = 1;        // elements of the image
+  int64_t window = 1;    // elements of a window
+  int64_t stride = 1;    // from one window to the next
+  int64_t dilation = 1;  // from one element of a window to the next
+  int64_t before = 0;    // elements missing before the image, and after it
+  int64_t after = 0;
+  int64_t out = 1;  // windows
+
+  /// Where window `o` would begin in an image without end.
+  int64_t Start(int64_t o) const { return o * stride - before; }
+  /// The elements [First, Last) of window `o` that are in the image; none when First >= Last.
+  int64_t First(int64_t o) const { return Start(o) >= 0 ? 0 : (-Start(o) - 1) / dilation + 1; }
+  int64_t Last(int64_t o) const {
+    const int64_t rest = in - Start(o);
+    return rest <= 0 ? 0 : std::min(window, (rest - 1) / dilation + 1);
+  }
+
+  friend bool operator==(const WindowAxis&, const WindowAxis&) = default;
+};
+
+/// Depth, height and width. What has less has a single window on a single element in the first.
+using WindowAxes = std::array<WindowAxis, 3>;
+
+/// The attributes strides, padding, explicit_paddings, data_format, dilations (or rates) and ksize,
+/// as far as the op has them. Lists have an entry for each dimension of the image.
+struct Windows : KernelState {
+  explicit Windows(KernelConstruction& c);
+  /// InvalidArgument where attributes contradict each other or ask for windows along the batch.
+  static StatusOr<Windows> Create(const AttributeMap& attrs);
+  /// With the sizes and strides that inputs 1 and 2 of MaxPoolV2 and its gradients give.
+  StatusOr<Windows> With(const Tensor& new_ksize, const Tensor& new_strides) const;
+
+  int num_spatial() const { return rank - 2; }
+  int channel_axis() const { return channels_first ? 1 : rank - 1; }
+  int spatial_axis(int i) const { return i + (channels_first ? 2 : 1); }
+
+  /// The windows of `window` elements along dimension `axis` of the image, which has `in` elements.
+  /// When one of these is unknown, so is .out. InvalidArgument when none could be there.
+  StatusOr<WindowAxis> Axis(int axis, int64_t in, int64_t window) const;
+  /// Those along the spatial dimensions of an image [rank], where `sizes` are the windows' sizes
+  /// [num_spatial].
+  StatusOr<WindowAxes> Axes(const Shape& image, absl::Span<const int64_t> sizes) const;
+  /// The shape with a place for each window of an image [rank], of `channels` channels.
+  StatusOr<PartialShape> Output(const PartialShape& image, absl::Span<const int64_t> sizes,
+                                int64_t channels) const;
+
+  int rank = 4;
+  bool channels_first = false;
+  std::string padding;
+  DimVector ksize, strides, dilations, explicit_paddings;
+
+ private:
+  Windows() = default;
+  Status Check() const;
+};
+
+/// A node of kind `op` with those attributes of g's node that say how windows lie; its output.
+Output WithWindowsOf(const GradContext& g, std::string_view op,
+                     std::initializer_list<Input> inputs);
+
+}  // namespace tenon
