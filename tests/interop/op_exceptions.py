@@ -12,6 +12,8 @@ TERMS = {
     "SoftmaxCrossEntropyWithLogits": 10, "SparseSoftmaxCrossEntropyWithLogits": 3, "_FusedMatMul": 3,
     "ScatterNd": 3,
     **{name: 3 for name in optimizer_hints()},
+    **{name + part: 60 for name in ("Conv2D", "Conv3D", "DepthwiseConv2dNative")
+       for part in ("", "BackpropInput", "BackpropInputV2", "BackpropFilter", "BackpropFilterV2")},
 }
 
 # Of two zeros TensorFlow gives one or the other as its vector instructions happen to; in the same

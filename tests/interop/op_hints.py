@@ -7,6 +7,7 @@ sides must refuse them with the same error.
 import tensorflow.compat.v1 as tf
 
 from op_cases import SHAPES_2, Each, Fixed as F, Use
+from window_hints import WINDOW_HINTS
 
 SEVERAL = [(), (0,), (1,), (5,), (0, 3), (2, 3), (2, 1, 3, 2), (1, 2, 1, 2, 3)]
 
@@ -281,4 +282,5 @@ HINTS = {
     "Unpack": [Use(s, num=n, axis=a) for s, n, a in [
         ((3,), 3, 0), ((2, 3), 2, 0), ((2, 3), 3, -1), ((2, 1, 3, 2), 3, 2), ((0,), 0, 0), ((2, 0), 2, 0),
         ((2, 3), 4, 0), ((2, 3), 2, 2), ((), 1, 0), ((2, 3), 2, -3)]],
+    **WINDOW_HINTS,
 }
