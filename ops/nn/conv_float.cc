@@ -21,6 +21,7 @@ using dnnl::memory;
 constexpr double kMultiplyAddNs = 0.02;
 /// Prepared convolutions that a thread keeps: a network has tens, in three passes.
 constexpr size_t kMaxPrepared = 256;
+constexpr int64_t kVector = 16;  // channels
 /// Larger numbers may overflow in oneDNN.
 constexpr int64_t kMaxSize = int64_t{1} << 30;
 
@@ -29,7 +30,9 @@ const dnnl::engine& CpuEngine() {
   return engine;
 }
 
-bool FitsOneDnn(const ConvShape& s) {
+/// Whether oneDNN computes it well: it pads the channels of the input to its vectors.
+bool SuitsOneDnn(ConvPass pass, const ConvShape& s) {
+  if (pass == ConvPass::kInput && s.groups == 1 && s.in_channels < kVector / 2) return false;
   for (const WindowAxis& a : s.axes) {
     for (const int64_t v : {a.in, a.window, a.stride, a.dilation, a.before, a.after, a.out}) {
       if (v > kMaxSize) return false;
@@ -197,7 +200,7 @@ bool ConvImages(ConvPass pass, const ConvShape& s, const ConvArrays<float>& arra
 }  // namespace
 
 StatusOr<bool> FastConv(ConvPass pass, const ConvShape& shape, const ConvArrays<float>& arrays) {
-  if (!FitsOneDnn(shape)) return false;
+  if (!SuitsOneDnn(pass, shape)) return false;
   ConvShape part = shape;
   const double images = kGemmBlockWork / shape.image_work();
   if (images < static_cast<double>(shape.batch)) {

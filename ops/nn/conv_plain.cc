@@ -32,53 +32,13 @@ class PlainConvolution {
         in_(shape.in_pixels(), shape.in_channels, shape.channels_first),
         out_(shape.out_pixels(), shape.out_channels, shape.channels_first) {}
 
+  /// A sum over all images is made in order; otherwise threads take images.
   Status ByProducts(ConvPass pass) {
-    const int64_t inputs = s_.group_inputs(), outputs = s_.group_outputs();
-    const int64_t k = s_.taps() * inputs, rows = s_.batch * s_.out_pixels();
-    const int64_t piece = std::min(rows, std::max<int64_t>(1, kPieceElements / k));
-    CountedVector<T> columns(piece * k), filter(k * outputs), results(piece * outputs);
-    CountedVector<T> product(pass == ConvPass::kFilter ? k * outputs : 0);
-    if (pass == ConvPass::kInput) std::fill_n(a_.input, s_.batch * in_.image, T(0));
-    for (int64_t g = 0; g < s_.groups && !Interrupted(); ++g) {
-      if (pass == ConvPass::kFilter) {
-        std::fill(filter.begin(), filter.end(), T(0));
-      } else {
-        MoveFilter(
-            g, [](T& here, T& there) { here = there; }, filter.data());
-      }
-      for (int64_t first = 0; first < rows && !Interrupted(); first += piece) {
-        const int64_t n = std::min(piece, rows - first);
-        if (pass != ConvPass::kInput) Gather(first, n, g, columns.data());
-        if (pass != ConvPass::kOutput) {
-          MoveResults(
-              first, n, g, [](T& here, T& there) { here = there; }, results.data());
-        }
-        switch (pass) {
-          case ConvPass::kOutput:
-            TENON_RETURN_IF_ERROR(Gemm(kDTypeOf<T>, {.m = n, .n = outputs, .k = k}, columns.data(),
-                                       filter.data(), results.data()));
-            MoveResults(
-                first, n, g, [](T& here, T& there) { there = here; }, results.data());
-            break;
-          case ConvPass::kInput:
-            TENON_RETURN_IF_ERROR(Gemm(kDTypeOf<T>,
-                                       {.m = n, .n = k, .k = outputs, .transpose_b = true},
-                                       results.data(), filter.data(), columns.data()));
-            Scatter(first, n, g, columns.data());
-            break;
-          case ConvPass::kFilter:
-            TENON_RETURN_IF_ERROR(Gemm(kDTypeOf<T>,
-                                       {.m = k, .n = outputs, .k = n, .transpose_a = true},
-                                       columns.data(), results.data(), product.data()));
-            for (int64_t i = 0; i < k * outputs; ++i) filter[i] = Plus(filter[i], product[i]);
-            break;
-        }
-      }
-      if (pass == ConvPass::kFilter) {
-        MoveFilter(
-            g, [](T& here, T& there) { there = here; }, filter.data());
-      }
-    }
+    if (pass == ConvPass::kFilter) return Images(pass, 0, s_.batch);
+    CountedVector<Status> statuses(s_.batch);
+    ParallelFor(s_.batch, 0.2 * s_.image_work(),
+                [&](int64_t begin, int64_t end) { statuses[begin] = Images(pass, begin, end); });
+    for (const Status& status : statuses) TENON_RETURN_IF_ERROR(status);
     return OkStatus();
   }
 
@@ -110,6 +70,49 @@ class PlainConvolution {
   }
 
  private:
+  static void Load(T& here, T& there) { here = there; }
+  static void Store(T& here, T& there) { there = here; }
+
+  Status Images(ConvPass pass, int64_t begin, int64_t end) {
+    const int64_t outputs = s_.group_outputs(), k = s_.taps() * s_.group_inputs();
+    const int64_t last = end * s_.out_pixels(), rows = last - begin * s_.out_pixels();
+    const int64_t piece = std::min(rows, std::max<int64_t>(1, kPieceElements / k));
+    CountedVector<T> columns(piece * k), filter(k * outputs), results(piece * outputs);
+    CountedVector<T> product(pass == ConvPass::kFilter ? k * outputs : 0);
+    if (pass == ConvPass::kInput) {
+      std::fill(a_.input + begin * in_.image, a_.input + end * in_.image, T(0));
+    }
+    for (int64_t g = 0; g < s_.groups; ++g) {
+      if (pass == ConvPass::kFilter) {
+        std::fill(filter.begin(), filter.end(), T(0));
+      } else {
+        MoveFilter(g, Load, filter.data());
+      }
+      for (int64_t first = last - rows; first < last && !Interrupted(); first += piece) {
+        const int64_t n = std::min(piece, last - first);
+        if (pass != ConvPass::kInput) Gather(first, n, g, columns.data());
+        if (pass != ConvPass::kOutput) MoveResults(first, n, g, Load, results.data());
+        if (pass == ConvPass::kOutput) {
+          TENON_RETURN_IF_ERROR(Gemm(kDTypeOf<T>, {.m = n, .n = outputs, .k = k}, columns.data(),
+                                     filter.data(), results.data()));
+          MoveResults(first, n, g, Store, results.data());
+        } else if (pass == ConvPass::kInput) {
+          const GemmShape by_filter = {.m = n, .n = k, .k = outputs, .transpose_b = true};
+          TENON_RETURN_IF_ERROR(
+              Gemm(kDTypeOf<T>, by_filter, results.data(), filter.data(), columns.data()));
+          Scatter(first, n, g, columns.data());
+        } else {
+          const GemmShape by_rows = {.m = k, .n = outputs, .k = n, .transpose_a = true};
+          TENON_RETURN_IF_ERROR(
+              Gemm(kDTypeOf<T>, by_rows, columns.data(), results.data(), product.data()));
+          for (int64_t i = 0; i < k * outputs; ++i) filter[i] = Plus(filter[i], product[i]);
+        }
+      }
+      if (pass == ConvPass::kFilter) MoveFilter(g, Store, filter.data());
+    }
+    return OkStatus();
+  }
+
   /// Calls fn(tap, offset of that element in the input's channel 0) for what the window `row` of
   /// all images has within its image.
   template <typename Fn>
@@ -148,18 +151,15 @@ class PlainConvolution {
   /// Adds such rows to where Gather would take them from.
   void Scatter(int64_t first, int64_t n, int64_t group, const T* columns) {
     const int64_t inputs = s_.group_inputs(), taps = s_.taps();
-    const double cost = 1.0 * static_cast<double>(n) * static_cast<double>(taps);
-    ParallelFor(inputs, cost, [&](int64_t begin, int64_t end) {
-      for (int64_t r = 0; r < n; ++r) {
-        ForEachTap(first + r, [&](int64_t tap, int64_t offset) {
-          const T* const from = columns + (r * taps + tap) * inputs;
-          T* const to = a_.input + offset + group * inputs * in_.channel;
-          for (int64_t c = begin; c < end; ++c) {
-            to[c * in_.channel] = Plus(to[c * in_.channel], from[c]);
-          }
-        });
-      }
-    });
+    for (int64_t r = 0; r < n; ++r) {
+      ForEachTap(first + r, [&](int64_t tap, int64_t offset) {
+        const T* const from = columns + (r * taps + tap) * inputs;
+        T* const to = a_.input + offset + group * inputs * in_.channel;
+        for (int64_t c = 0; c < inputs; ++c) {
+          to[c * in_.channel] = Plus(to[c * in_.channel], from[c]);
+        }
+      });
+    }
   }
 
   /// move(element of `filter` [taps * group_inputs, group_outputs], that of the whole filter).
