@@ -23,8 +23,8 @@ struct ConvShape {
   /// Elements of the filter in one channel.
   int64_t taps() const { return axes[0].window * axes[1].window * axes[2].window; }
   /// Elements of one channel of the input and of the output.
-  int64_t in_pixels() const { return axes[0].in * axes[1].in * axes[2].in; }
-  int64_t out_pixels() const { return axes[0].out * axes[1].out * axes[2].out; }
+  int64_t in_pixels() const { return Pixels(axes); }
+  int64_t out_pixels() const { return NumWindows(axes); }
   /// Multiplications for one image.
   double image_work() const {
     return static_cast<double>(out_pixels()) * static_cast<double>(taps()) *

@@ -62,7 +62,7 @@ class PlainConvolution {
         const int64_t channel = item % blocks * kChannelBlock;
         const int64_t channels = std::min(kChannelBlock, s_.groups - channel);
         const int64_t first = item / blocks * images * pixels;
-        for (int64_t row = first; row < first + images * pixels; ++row) {
+        for (int64_t row = first; row < first + images * pixels && !Interrupted(); ++row) {
           DepthwiseRow(pass, row, channel, channels);
         }
       }
@@ -117,19 +117,9 @@ class PlainConvolution {
   /// all images has within its image.
   template <typename Fn>
   void ForEachTap(int64_t row, Fn fn) const {
-    const auto& [depth, height, width] = s_.axes;
-    const int64_t w = row % width.out, h = row / width.out % height.out;
-    const int64_t d = row / (width.out * height.out) % depth.out, image = row / s_.out_pixels();
-    for (int64_t i = depth.First(d); i < depth.Last(d); ++i) {
-      const int64_t z = depth.Start(d) + i * depth.dilation;
-      for (int64_t j = height.First(h); j < height.Last(h); ++j) {
-        const int64_t y = z * height.in + height.Start(h) + j * height.dilation;
-        for (int64_t k = width.First(w); k < width.Last(w); ++k) {
-          const int64_t x = y * width.in + width.Start(w) + k * width.dilation;
-          fn((i * height.window + j) * width.window + k, image * in_.image + x * in_.pixel);
-        }
-      }
-    }
+    const int64_t image = row / s_.out_pixels() * in_.image;
+    ForEachPixel(s_.axes, row % s_.out_pixels(),
+                 [&](int64_t tap, int64_t pixel) { fn(tap, image + pixel * in_.pixel); });
   }
 
   /// The windows [first, first + n) of a group's inputs as rows [n, taps * group_inputs]; zeros

@@ -142,11 +142,14 @@ Output WithWindowsOf(const GradContext& g, std::string_view op,
                      std::initializer_list<Input> inputs) {
   NodeBuilder builder(op);
   for (const Input& input : inputs) builder.Input(input);
-  for (const char* const name : {"ksize", "strides", "padding", "explicit_paddings", "data_format",
-                                 "dilations", "rates", "include_batch_in_index"}) {
+  for (const char* const name : {"ksize", "strides", "padding", "data_format", "dilations", "rates",
+                                 "include_batch_in_index"}) {
     const Attribute* const value = g.node().attrs().Find(name);
     if (value != nullptr) builder.Attr(name, *value);
   }
+  // Of those pooling ops that have none, some are gradients of others that may.
+  const auto paddings = g.Attr<std::vector<int64_t>>("explicit_paddings");
+  if (!paddings.empty()) builder.Attr("explicit_paddings", paddings);
   return builder.Output();
 }
 

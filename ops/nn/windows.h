@@ -39,6 +39,29 @@ struct WindowAxis {
 /// Depth, height and width. What has less has a single window on a single element in the first.
 using WindowAxes = std::array<WindowAxis, 3>;
 
+/// The elements of one channel of an image, and its windows.
+inline int64_t Pixels(const WindowAxes& a) { return a[0].in * a[1].in * a[2].in; }
+inline int64_t NumWindows(const WindowAxes& a) { return a[0].out * a[1].out * a[2].out; }
+
+/// Calls fn(which element of the window, which pixel of the image) for what window `o` has in the
+/// image, in row-major order.
+template <typename Fn>
+void ForEachPixel(const WindowAxes& axes, int64_t o, Fn fn) {
+  const auto& [depth, height, width] = axes;
+  const int64_t w = o % width.out, h = o / width.out % height.out;
+  const int64_t d = o / (width.out * height.out);
+  for (int64_t i = depth.First(d); i < depth.Last(d); ++i) {
+    const int64_t z = depth.Start(d) + i * depth.dilation;
+    for (int64_t j = height.First(h); j < height.Last(h); ++j) {
+      const int64_t y = z * height.in + height.Start(h) + j * height.dilation;
+      for (int64_t k = width.First(w); k < width.Last(w); ++k) {
+        const int64_t x = y * width.in + width.Start(w) + k * width.dilation;
+        fn((i * height.window + j) * width.window + k, x);
+      }
+    }
+  }
+}
+
 /// The attributes strides, padding, explicit_paddings, data_format, dilations (or rates) and ksize,
 /// as far as the op has them. Lists have an entry for each dimension of the image.
 struct Windows : KernelState {

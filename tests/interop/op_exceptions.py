@@ -12,6 +12,8 @@ TERMS = {
     "SoftmaxCrossEntropyWithLogits": 10, "SparseSoftmaxCrossEntropyWithLogits": 3, "_FusedMatMul": 3,
     "ScatterNd": 3,
     **{name: 3 for name in optimizer_hints()},
+    "ScatterNd": 3, "MaxPoolGrad": 3, "MaxPoolGradV2": 3,
+    **{name: 3 for name in ("AvgPool", "AvgPoolGrad", "AvgPool3D", "AvgPool3DGrad")},
     **{name + part: 60 for name in ("Conv2D", "Conv3D", "DepthwiseConv2dNative")
        for part in ("", "BackpropInput", "BackpropInputV2", "BackpropFilter", "BackpropFilterV2")},
 }

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How convolutions and pooling are used: sizes, strides, padding, and what TensorFlow refuses of these."""
+import numpy as np
+
 from op_cases import Fixed as F, Use
 
 ONES = [1, 1, 1, 1]
@@ -94,7 +96,104 @@ def filter_gradients(cases, rank):
     return gradients([(x, F(f), y, attrs) for x, f, y, attrs in good + wrong], rank)
 
 
+# Input, output, ksize, strides, padding, other attributes.
+POOLS = [
+    ((1, 4, 4, 1), (1, 3, 3, 1), [1, 2, 2, 1], ONES, "VALID", {}),
+    ((2, 5, 4, 3), (2, 5, 4, 3), [1, 2, 3, 1], ONES, "SAME", {}),
+    ((2, 7, 6, 17), (2, 4, 2, 17), [1, 3, 2, 1], [1, 2, 3, 1], "SAME", {}),
+    ((1, 4, 5, 2), (1, 1, 1, 2), [1, 4, 5, 1], ONES, "VALID", {}),
+    ((1, 3, 3, 2), (1, 3, 3, 2), [1, 9, 9, 1], ONES, "SAME", {}),
+    ((1, 6, 6, 2), (1, 2, 2, 2), [1, 1, 1, 1], [1, 3, 4, 1], "VALID", {}),
+    ((1, 6, 5, 3), (1, 3, 2, 3), [1, 2, 2, 1], [1, 2, 2, 1], "VALID", {})]
+# TensorFlow refuses some of these, or leaves in their gradients what was in memory.
+EMPTY_POOLS = [
+    ((0, 4, 4, 2), (0, 3, 3, 2), [1, 2, 2, 1], ONES, "VALID", {}),
+    ((1, 4, 4, 0), (1, 3, 3, 0), [1, 2, 2, 1], ONES, "VALID", {}),
+    ((1, 2, 4, 1), (1, 0, 3, 1), [1, 3, 2, 1], ONES, "VALID", {})]
+PADDED_POOLS = [((1, 4, 4, 1), (1, 5, 4, 1), [1, 2, 2, 1], ONES, "EXPLICIT",
+                 {"explicit_paddings": [0, 0, 1, 1, 0, 1, 0, 0]})]
+WRONG_POOLS = [
+    ((1, 4, 4, 1), None, [1, 7, 7, 1], ONES, "VALID", {}), ((1, 4, 4, 1), None, [1, 0, 1, 1], ONES, "VALID", {}),
+    ((1, 4, 4, 1), None, [1, -1, 1, 1], ONES, "VALID", {}), ((1, 4, 4, 1), None, ONES, [1, 0, 1, 1], "VALID", {}),
+    ((1, 4, 4, 1), None, [1, 2, 2], ONES, "VALID", {}), ((4, 4, 1), None, [1, 2, 2, 1], ONES, "VALID", {})]
+WRONGLY_PADDED = [
+    ((1, 4, 4, 1), None, [1, 2, 2, 1], ONES, "EXPLICIT", {"explicit_paddings": [0, 0, 2, 1, 0, 1, 0, 0]}),
+    ((1, 4, 4, 1), None, [1, 2, 2, 1], ONES, "SAME", {"explicit_paddings": [0, 0, 1, 1, 0, 1, 0, 0]})]
+CHANNEL_POOLS = [((2, 1, 3, 4), (2, 1, 3, 2), [1, 1, 1, 2], [1, 1, 1, 2], "SAME", {})]
+POOLS_3D = [
+    ((1, 3, 3, 3, 1), (1, 2, 2, 2, 1), [1, 2, 2, 2, 1], [1] * 5, "VALID", {}),
+    ((2, 3, 5, 4, 3), (2, 3, 3, 2, 3), [1, 2, 3, 2, 1], [1, 1, 2, 2, 1], "SAME", {}),
+    ((0, 3, 3, 3, 1), (0, 2, 2, 2, 1), [1, 2, 2, 2, 1], [1] * 5, "VALID", {})]
+WRONG_POOLS_3D = [((1, 3, 3, 3, 1), None, [1, 9, 1, 1, 1], [1] * 5, "VALID", {}),
+                  ((3, 3, 3, 1), None, [1, 2, 2, 2, 1], [1] * 5, "VALID", {})]
+
+
+def pool_uses(cases, inputs, **options):
+    """`inputs` makes the inputs of a case of its shapes, and of ksize and strides where these are inputs."""
+    return [Use(*inputs(x, y), **options, ksize=k, strides=s, padding=p, **attrs)
+            for x, y, k, s, p, attrs in cases]
+
+
+def pool_uses_v2(cases, inputs, **options):
+    return [Use(*inputs(x, y), F(k), F(s), **options, padding=p) for x, y, k, s, p, _ in cases]
+
+
+def forward(x, _):
+    return (x,)
+
+
+def backward(x, y):
+    return x, y, y
+
+
+def twice(x, y):
+    return x, y, x
+
+
+def wrongly_shaped(inputs):
+    """The inputs where the second is no output, and where the third does not fit."""
+    x, y = (1, 4, 4, 1), (1, 3, 3, 1)
+    good = inputs(x, y)
+    return [lambda *_: (x, (1, 2, 3, 1), good[2]), lambda *_: (x, y, (1, 2, 3, 1)),
+            lambda *_: (x, y, (3, 3, 1))]
+
+
+# Each element is in its place as it is in the input, so that outputs are found there.
+RAMP = F(np.arange(16).reshape(1, 4, 4, 1) % 11)
+RAMP_MAX = F(np.array([[5, 6, 7], [9, 10, 10], [9, 10, 10]]).reshape(1, 3, 3, 1))
+FOUND = dict(ksize=[1, 2, 2, 1], strides=ONES, padding="VALID", plain=True)
+
+PLACES = F(np.arange(9).reshape(1, 3, 3, 1) % 7)
+
 WINDOW_HINTS = {
+    "MaxPool": pool_uses(POOLS + EMPTY_POOLS + PADDED_POOLS, forward) + pool_uses(CHANNEL_POOLS, forward, plain=True)
+    + pool_uses(WRONG_POOLS + WRONGLY_PADDED, forward),
+    "MaxPoolV2": pool_uses_v2(POOLS + EMPTY_POOLS, forward) + pool_uses_v2(CHANNEL_POOLS, forward, plain=True)
+    + pool_uses_v2(WRONG_POOLS, forward),
+    "MaxPoolGrad": pool_uses(POOLS + PADDED_POOLS, backward) + [
+        use for wrong in wrongly_shaped(backward) for use in pool_uses(POOLS[:1], wrong)],
+    "MaxPoolGradV2": pool_uses_v2(POOLS, backward) + [
+        use for wrong in wrongly_shaped(backward) for use in pool_uses_v2(POOLS[:1], wrong)],
+    "MaxPoolGradGrad": pool_uses(POOLS, twice) + [Use(RAMP, RAMP_MAX, (1, 4, 4, 1), **FOUND)] + [
+        use for wrong in wrongly_shaped(twice) for use in pool_uses(POOLS[:1], wrong)],
+    "MaxPoolGradGradV2": pool_uses_v2(POOLS, twice) + [
+        use for wrong in wrongly_shaped(twice) for use in pool_uses_v2(POOLS[:1], wrong)],
+    "MaxPoolWithArgmax": pool_uses(POOLS, forward) + [
+        Use((2, 4, 3, 3), ksize=[1, 2, 2, 1], strides=ONES, padding="SAME", include_batch_in_index=True)],
+    "MaxPoolGradWithArgmax": [
+        Use((1, 4, 4, 1), (1, 3, 3, 1), PLACES, **FOUND),
+        Use((1, 4, 4, 1), (1, 3, 3, 1), PLACES, include_batch_in_index=True, **FOUND),
+        Use((1, 4, 4, 1), (1, 3, 3, 1), F([[1]]), **FOUND), Use((1, 4, 4, 1), (1, 2, 3, 1), PLACES, **FOUND)],
+    "AvgPool": pool_uses(POOLS + EMPTY_POOLS + WRONG_POOLS, forward),
+    "AvgPoolGrad": pool_uses(POOLS, lambda x, y: (F(x), y)) + [
+        Use(F(s), (1, 3, 3, 1), **FOUND) for s in ([4, 4, 1], [1, -4, 4, 1])],
+    "MaxPool3D": pool_uses(POOLS_3D + WRONG_POOLS_3D, forward, plain=True),
+    "MaxPool3DGrad": pool_uses(POOLS_3D, backward, plain=True) + pool_uses(
+        POOLS_3D[:1], lambda x, y: (x, (1, 1, 2, 2, 1), y)),
+    "MaxPool3DGradGrad": pool_uses(POOLS_3D[:2], twice, plain=True),
+    "AvgPool3D": pool_uses(POOLS_3D + WRONG_POOLS_3D, forward),
+    "AvgPool3DGrad": pool_uses(POOLS_3D, lambda x, y: (F(x), y)) + [
+        Use(F([3, 3, 3, 1]), (1, 2, 2, 2, 1), ksize=[1, 2, 2, 2, 1], strides=[1] * 5, padding="VALID")],
     "Conv2D": convolutions(CONVOLUTIONS + GROUPED, 4),
     "Conv2DBackpropInput": input_gradients(CONVOLUTIONS, 4) + [
         Use(F([4, 5]), (2, 2, 2, 3), (1, 3, 4, 3), plain=True, padding="VALID", strides=ONES)],

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/nn/pooling.h"
+
+#include "ops/arguments.h"
+
+namespace tenon {
+namespace {
+
+/// Windows along the channels, which end where the next begins.
+StatusOr<Pooling> AlongChannels(const Windows& w, const Shape& input) {
+  const int axis = w.channel_axis();
+  const int64_t window = w.ksize[axis], channels = input.dim(axis);
+  if (window != w.strides[axis] || channels % window != 0 || w.channels_first ||
+      Product(w.ksize) != window || Product(w.strides) != window) {
+    return InvalidArgument("windows along the channels of ", input,
+                           " must divide them and lie along nothing else, found ksize [",
+                           Join(w.ksize, ","), "] and strides [", Join(w.strides, ","), "]");
+  }
+  Pooling p;
+  p.axes[2] = {.in = channels, .window = window, .stride = window, .out = channels / window};
+  p.batch = Product(input.dims(), 0, axis);
+  p.output.assign(input.dims().begin(), input.dims().end());
+  p.output[axis] = channels / window;
+  return p;
+}
+
+}  // namespace
+
+StatusOr<Pooling> MakePooling(const Windows& w, const Shape& input) {
+  const auto sizes = absl::MakeSpan(w.ksize).subspan(w.spatial_axis(0), w.num_spatial());
+  Pooling p;
+  TENON_ASSIGN_OR_RETURN(p.axes, w.Axes(input, sizes));
+  const int channel_axis = w.channel_axis();
+  if (w.ksize[channel_axis] != 1) return AlongChannels(w, input);
+  if (w.strides[channel_axis] != 1) {
+    return InvalidArgument("strides is ", w.strides[channel_axis], " along channels, wanted 1");
+  }
+  TENON_ASSIGN_OR_RETURN(const PartialShape output,
+                         w.Output(input, sizes, input.dim(channel_axis)));
+  p.output.assign(output.dims().begin(), output.dims().end());
+  for (const WindowAxis& a : p.axes) {
+    if (w.padding != "EXPLICIT" || std::max(a.before, a.after) < a.window) continue;
+    return InvalidArgument("padding of ", a.before, " and ", a.after,
+                           " must be smaller than the window of ", a.window);
+  }
+  p.batch = input.dim(0) * (w.channels_first ? input.dim(1) : 1);
+  p.channels = w.channels_first ? 1 : input.dim(channel_axis);
+  return p;
+}
+
+StatusOr<Windows> WindowsOf(const KernelContext& ctx, const Windows& w, int first) {
+  if (first >= ctx.num_inputs()) return w;
+  return w.With(ctx.input(first), ctx.input(first + 1));
+}
+
+Status CheckDims(std::string_view what, const Tensor& t, absl::Span<const int64_t> dims) {
+  if (t.shape().dims() == dims) return OkStatus();
+  return InvalidArgument("Expected ", what, " shape to be [", Join(dims, ","), "], but got ",
+                         t.shape());
+}
+
+Status PoolingShape(ShapeContext& c) {
+  if (c.attrs().GetOr<std::string>("data_format", "") == "NCHW_VECT_C") return UnknownShape(c);
+  TENON_ASSIGN_OR_RETURN(Windows w, Windows::Create(c.attrs()));
+  TENON_ASSIGN_OR_RETURN(const PartialShape x, c.WithRank(0, w.rank));
+  if (c.num_inputs() == 3) {
+    if (c.constant(1) == nullptr || c.constant(2) == nullptr) {
+      return c.Return(PartialShape::OfRank(w.rank).WithDim(0, x.dim(0)));
+    }
+    TENON_ASSIGN_OR_RETURN(w, w.With(*c.constant(1), *c.constant(2)));
+  }
+  if (x.IsFullyKnown()) {
+    TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, x.ToShape()));
+    c.set_output(0, PartialShape(p.output));
+  } else if (w.ksize[w.channel_axis()] != 1) {
+    c.set_output(0, PartialShape::OfRank(w.rank));
+  } else {
+    const auto sizes = absl::MakeSpan(w.ksize).subspan(w.spatial_axis(0), w.num_spatial());
+    TENON_ASSIGN_OR_RETURN(const PartialShape y, w.Output(x, sizes, x.dim(w.channel_axis())));
+    c.set_output(0, y);
+  }
+  return OkStatus();
+}
+
+Status SecondInputShape(ShapeContext& c) { return c.Return(c.input(1)); }
+
+}  // namespace tenon

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/counted_memory.h"
+#include "core/kernel.h"
+#include "core/parallel.h"
+#include "ops/maths.h"
+#include "ops/nn/windows.h"
+
+// What max and average pooling share.
+
+namespace tenon {
+
+/// Pooling as images [batch, pixels, channels] that become [batch, windows, channels]: where
+/// channels come first in memory, or windows lie along them, they are part of the batch.
+struct Pooling {
+  int64_t batch = 0, channels = 1;
+  WindowAxes axes;
+  DimVector output;  // the output's dimensions
+
+  int64_t image() const { return Pixels(axes) * channels; }
+  int64_t windows() const { return NumWindows(axes); }
+  /// Guess of what one window costs.
+  double cost() const {
+    const double taps = static_cast<double>(axes[0].window) * static_cast<double>(axes[1].window) *
+                        static_cast<double>(axes[2].window);
+    const double pixels = static_cast<double>(Pixels(axes));
+    return 5 + std::min(taps, pixels) * (1 + 0.1 * static_cast<double>(channels));
+  }
+};
+
+/// How windows of w.ksize lie on an input. InvalidArgument for what cannot be: see Windows::Axis;
+/// also windows that may lie outside the image.
+StatusOr<Pooling> MakePooling(const Windows& w, const Shape& input);
+/// The attributes of the node, or what its inputs `first` and the next say, if it has these.
+StatusOr<Windows> WindowsOf(const KernelContext& ctx, const Windows& w, int first);
+/// InvalidArgument, naming `what`, unless `t` is [dims].
+Status CheckDims(std::string_view what, const Tensor& t, absl::Span<const int64_t> dims);
+
+/// The shape function of pooling: the output of windows on input 0.
+Status PoolingShape(ShapeContext& c);
+/// Output 0 is shaped as input 1.
+Status SecondInputShape(ShapeContext& c);
+
+/// fn(image, sums) adds to the `size` elements of each of `batch` images, which begin as zeros, in
+/// the type that T is computed in; the sums become `to`.
+template <typename T, typename Fn>
+void SumIntoImages(int64_t batch, int64_t size, double cost, T* to, Fn fn) {
+  using C = ComputeType<T>;
+  ParallelFor(batch, cost, [&](int64_t begin, int64_t end) {
+    CountedVector<C> buffer(std::is_same_v<T, C> ? 0 : size);
+    for (int64_t i = begin; i < end; ++i) {
+      T* const image = to + i * size;
+      if constexpr (std::is_same_v<T, C>) {
+        std::fill_n(image, size, T(0));
+        fn(i, image);
+      } else {
+        std::fill(buffer.begin(), buffer.end(), C(0));
+        fn(i, buffer.data());
+        for (int64_t k = 0; k < size; ++k) image[k] = static_cast<T>(buffer[k]);
+      }
+    }
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "core/gradients.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
+#include "ops/nn/nn_ops.h"
+#include "tests/testing/graph_session.h"
+#include "tests/testing/op_runner.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using List = std::vector<int64_t>;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+AttributeMap Attrs(List ksize, List strides, std::string_view padding) {
+  return {{"ksize", std::move(ksize)}, {"strides", std::move(strides)}, {"padding", padding}};
+}
+
+Tensor Ramp(const Shape& shape, DType type = DType::kFloat) {
+  Tensor t(type, shape);
+  Dispatch(type, RealTypes(), [&]<typename T>(T) {
+    for (int64_t i = 0; i < t.num_elements(); ++i) t.data<T>()[i] = T(static_cast<float>(i));
+  });
+  return t;
+}
+
+const AttributeMap& Twos() {
+  static const AttributeMap attrs = Attrs({1, 2, 2, 1}, {1, 1, 1, 1}, "VALID");
+  return attrs;
+}
+
+TEST(MaxPool, TakesTheLargestOfEachWindow) {
+  EXPECT_THAT(Numbers(RunOpOrDie("MaxPool", {Ramp({1, 3, 3, 1})}, Twos())),
+              ElementsAre(4, 5, 7, 8));
+  const AttributeMap same = Attrs({1, 3, 2, 1}, {1, 2, 2, 1}, "SAME");
+  EXPECT_THAT(Numbers(RunOpOrDie("MaxPool", {Ramp({1, 3, 3, 1})}, same)), ElementsAre(4, 5, 7, 8));
+}
+
+TEST(MaxPool, PassesOverNansAndIsNeverBelowTheLowestNumber) {
+  const float lowest = std::numeric_limits<float>::lowest();
+  const auto pool = [](std::initializer_list<float> x) {
+    return Numbers(RunOpOrDie("MaxPool", {Tensor::Of<float>({1, 2, 2, 1}, x)}, Twos()));
+  };
+  EXPECT_THAT(pool({kNan, 1, 2, 3}), ElementsAre(3));
+  EXPECT_THAT(pool({kNan, kNan, kNan, kNan}), ElementsAre(lowest));
+  EXPECT_THAT(pool({-kInf, -kInf, -kInf, -kInf}), ElementsAre(lowest));
+}
+
+TEST(MaxPool, ChannelsMayComeFirstAndBePooled) {
+  AttributeMap first = Attrs({1, 1, 2, 2}, {1, 1, 1, 1}, "VALID");
+  first.Set("data_format", "NCHW");
+  EXPECT_THAT(Numbers(RunOpOrDie("MaxPool", {Ramp({1, 2, 2, 3})}, first)),
+              ElementsAre(4, 5, 10, 11));
+  const AttributeMap channels = Attrs({1, 1, 1, 2}, {1, 1, 1, 2}, "VALID");
+  EXPECT_THAT(Numbers(RunOpOrDie("MaxPool", {Ramp({1, 1, 2, 4})}, channels)),
+              ElementsAre(1, 3, 5, 7));
+}
+
+TEST(MaxPool, ExplicitPaddingIsNoElement) {
+  AttributeMap attrs = Attrs({1, 2, 2, 1}, {1, 2, 2, 1}, "EXPLICIT");
+  attrs.Set("explicit_paddings", List{0, 0, 1, 1, 1, 1, 0, 0});
+  const Tensor x = Tensor::Of<float>({1, 2, 2, 1}, {-1, -2, -3, -4});
+  EXPECT_THAT(Numbers(RunOpOrDie("MaxPool", {x}, attrs)), ElementsAre(-1, -2, -3, -4));
+}
+
+TEST(MaxPool, RefusesWhatCannotBe) {
+  const auto status = [](const Shape& x, const AttributeMap& attrs, bool hidden) {
+    return RunOp("MaxPool", {Ramp(x)}, attrs, hidden).status;
+  };
+  const List ones = {1, 1, 1, 1};
+  for (const bool hidden : {false, true}) {
+    const auto refuses = [&](const AttributeMap& attrs, const char* why) {
+      EXPECT_THAT(status({1, 4, 4, 6}, attrs, hidden), IsError(kInvalid, why));
+    };
+    refuses(Attrs({1, 0, 1, 1}, ones, "VALID"), "ksize holds 0");
+    refuses(Attrs(ones, {1, -1, 1, 1}, "VALID"), "strides holds -1");
+    refuses(Attrs({2, 1, 1, 1}, ones, "VALID"), "along the batch");
+    refuses(Attrs({1, 2, 2, 1, 1}, ones, "VALID"), "ksize has 5 entries");
+    refuses(Attrs({1, 7, 1, 1}, ones, "VALID"), "negative");
+    refuses(Attrs({1, 1, 1, 4}, {1, 1, 1, 4}, "VALID"), "must divide them");
+    refuses(Attrs({1, 1, 1, 2}, ones, "VALID"), "must divide them");
+    refuses(Attrs({1, 2, 1, 2}, {1, 1, 1, 2}, "VALID"), "nothing else");
+    EXPECT_THAT(status({4, 4, 1}, Twos(), hidden), IsError(kInvalid, "4"));
+    AttributeMap padded = Attrs({1, 2, 2, 1}, ones, "EXPLICIT");
+    padded.Set("explicit_paddings", List{0, 0, 2, 0, 0, 0, 0, 0});
+    refuses(padded, "smaller than the window");
+  }
+}
+
+TEST(MaxPool, HugeWindowsAndStridesDoNotOverflow) {
+  const int64_t huge = std::numeric_limits<int64_t>::max();
+  const AttributeMap same = Attrs({1, huge, huge, 1}, {1, huge, huge, 1}, "SAME");
+  EXPECT_THAT(Numbers(RunOpOrDie("MaxPool", {Ramp({1, 3, 3, 1})}, same)), ElementsAre(8));
+  const AttributeMap many = Attrs({1, huge, 1, 1}, {1, 1, 1, 1}, "SAME");
+  EXPECT_THAT(RunOp("MaxPool", {Ramp({1, 3, 3, 1})}, many).status, IsError(kInvalid, ""));
+}
+
+TEST(MaxPool, OfNothingIsNothing) {
+  EXPECT_EQ(RunOpOrDie("MaxPool", {Ramp({0, 3, 3, 1})}, Twos()).shape(), Shape({0, 2, 2, 1}));
+  EXPECT_EQ(RunOpOrDie("MaxPool", {Ramp({1, 1, 3, 1})}, Twos()).shape(), Shape({1, 0, 2, 1}));
+}
+
+TEST(MaxPoolV2, TakesSizesAsInputs) {
+  const auto pool = [](const Tensor& ksize, bool hidden) {
+    const Tensor strides = Tensor::Vector<int32_t>({1, 1, 1, 1});
+    return RunOp("MaxPoolV2", {Ramp({1, 3, 3, 1}), ksize, strides}, {{"padding", "VALID"}}, hidden);
+  };
+  for (const bool hidden : {false, true}) {
+    const OpResult good = pool(Tensor::Vector<int32_t>({1, 2, 2, 1}), hidden);
+    ASSERT_OK(good.status);
+    EXPECT_THAT(Numbers(good.outputs[0]), ElementsAre(4, 5, 7, 8));
+    EXPECT_THAT(pool(Tensor::Vector<int32_t>({1, 2, 2}), hidden).status, IsError(kInvalid, "3"));
+    EXPECT_THAT(pool(Tensor::Vector<int32_t>({1, -2, 2, 1}), hidden).status,
+                IsError(kInvalid, "-2"));
+    EXPECT_THAT(pool(Tensor::Scalar<int32_t>(2), hidden).status, IsError(kInvalid, "ksize"));
+  }
+}
+
+TEST(MaxPoolGrad, GoesToTheFirstOfEquals) {
+  const Tensor ones = Tensor::Of<float>({1, 1, 1, 1}, {1});
+  const auto grad = [&](std::initializer_list<float> x) {
+    return Numbers(
+        RunOpOrDie("MaxPoolGrad", {Tensor::Of<float>({1, 2, 2, 1}, x), ones, ones}, Twos()));
+  };
+  EXPECT_THAT(grad({1, 2, 2, 2}), ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(grad({1, kNan, 2, 3}), ElementsAre(0, 0, 0, 1));
+  EXPECT_THAT(grad({kNan, 1, 2, 3}), ElementsAre(1, 0, 0, 0));
+}
+
+TEST(MaxPoolGrad, ShapesMustBeThoseOfTheWindows) {
+  const Tensor x = Ramp({1, 3, 3, 1}), y = Ramp({1, 2, 2, 1}), other = Ramp({1, 2, 1, 1});
+  EXPECT_THAT(RunOp("MaxPoolGrad", {x, other, y}, Twos()).status, IsError(kInvalid, "orig_output"));
+  EXPECT_THAT(RunOp("MaxPoolGrad", {x, y, other}, Twos()).status, IsError(kInvalid, "grad"));
+  EXPECT_THAT(RunOp("MaxPoolGradGrad", {x, y, y}, Twos()).status, IsError(kInvalid, "grad"));
+}
+
+TEST(MaxPoolGradGrad, IsZeroWhereNoElementIsTheLargest) {
+  const Tensor x = Ramp({1, 2, 2, 1}), y = Tensor::Of<float>({1, 1, 1, 1}, {2.5f});
+  EXPECT_THAT(Numbers(RunOpOrDie("MaxPoolGradGrad", {x, y, x}, Twos())), ElementsAre(0));
+}
+
+TEST(MaxPoolWithArgmax, SaysWhereTheLargestIs) {
+  const auto places = [](bool batch_in_index) {
+    AttributeMap attrs = Twos();
+    attrs.Set("include_batch_in_index", batch_in_index);
+    return Numbers(RunOp("MaxPoolWithArgmax", {Ramp({2, 2, 3, 1})}, attrs).outputs[1]);
+  };
+  EXPECT_THAT(places(false), ElementsAre(4, 5, 4, 5));
+  EXPECT_THAT(places(true), ElementsAre(4, 5, 10, 11));
+}
+
+TEST(MaxPoolGradWithArgmax, RefusesPlacesOutsideTheInput) {
+  const Tensor x = Ramp({1, 2, 3, 1}), dy = Tensor::Of<float>({1, 1, 2, 1}, {1, 10});
+  const auto grad = [&](int64_t place) {
+    const Tensor argmax = Tensor::Of<int64_t>({1, 1, 2, 1}, {0, place});
+    return RunOp("MaxPoolGradWithArgmax", {x, dy, argmax}, Twos());
+  };
+  EXPECT_THAT(Numbers(grad(0).outputs[0]), ElementsAre(11, 0, 0, 0, 0, 0));
+  EXPECT_THAT(grad(6).status, IsError(kInvalid, "argmax[1] is out of range [0, 6)"));
+  EXPECT_THAT(grad(-1).status, IsError(kInvalid, "argmax[1]"));
+}
+
+TEST(AvgPool, CountsOnlyWhatIsInside) {
+  const AttributeMap same = Attrs({1, 2, 2, 1}, {1, 1, 1, 1}, "SAME");
+  EXPECT_THAT(Numbers(RunOpOrDie("AvgPool", {Ramp({1, 2, 2, 1})}, same)),
+              ElementsAre(1.5, 2, 2.5, 3));
+  const Tensor shape = Tensor::Vector<int32_t>({1, 2, 2, 1});
+  EXPECT_THAT(Numbers(RunOpOrDie("AvgPoolGrad", {shape, Ramp({1, 2, 2, 1})}, same)),
+              ElementsAre(0, 0.5, 1, 4.5));
+}
+
+TEST(AvgPoolGrad, TheShapeMustFit) {
+  for (const auto& dims :
+       {std::vector<int32_t>{1, 4, 2, 1}, {2, 2, 2, 1}, {2, 2, 1}, {1, -2, 2, 1}}) {
+    const Tensor shape = Tensor::Vector<int32_t>(dims);
+    EXPECT_THAT(RunOp("AvgPoolGrad", {shape, Ramp({1, 1, 1, 1})}, Twos()).status,
+                IsError(kInvalid, ""));
+  }
+}
+
+TEST(MaxPool3D, GradientsGoToAllEqualsAndBack) {
+  const AttributeMap attrs = Attrs({1, 1, 1, 2, 1}, {1, 1, 1, 1, 1}, "VALID");
+  GraphSession s;
+  const Output x = Const(Tensor::Of<float>({1, 1, 1, 4, 1}, {1, 3, 3, 2}));
+  const Output weights = Const(Tensor::Of<float>({1, 1, 1, 3, 1}, {1, 10, 100}));
+  const Output y = MaxPool3D(x, {1, 1, 1, 2, 1}, {1, 1, 1, 1, 1}, "VALID");
+  EXPECT_THAT(Numbers(s.Value(y)), ElementsAre(3, 3, 3));
+  const Output dx = Gradients(Mul(y, weights), x)[0];
+  EXPECT_THAT(Numbers(s.Value(dx)), ElementsAre(0, 11, 110, 0));
+  // dx is linear in the weights; the derivative takes the first of equals.
+  const Output twice = Const(Tensor::Of<float>({1, 1, 1, 4, 1}, {5, 6, 7, 8}));
+  const Output dweights = Gradients(Mul(dx, twice), weights)[0];
+  EXPECT_THAT(Numbers(s.Value(dweights)), ElementsAre(6, 6, 7));
+  const Output back = Gradients(dweights, twice)[0];
+  EXPECT_THAT(Numbers(s.Value(back)), ElementsAre(0, 2, 2, 0));
+}
+
+TEST(MaxPoolWithArgmax, EveryDtypeAndAnyNumberOfChannelsAgreeWithDoubles) {
+  const AttributeMap same = Attrs({1, 3, 2, 1}, {1, 2, 1, 1}, "SAME");
+  for (const DType type : DTypesOf(RealTypes())) {
+    for (const int64_t channels : {1, 7, 33}) {
+      Tensor x = Sample(type, {2, 5, 4, channels}, 0, 50, 3), wide(DType::kDouble, x.shape());
+      const std::vector<double> numbers = Numbers(x);
+      std::copy(numbers.begin(), numbers.end(), wide.data<double>());
+      EXPECT_EQ(Numbers(RunOpOrDie("MaxPoolWithArgmax", {x}, same)),
+                Numbers(RunOpOrDie("MaxPoolWithArgmax", {wide}, same)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::testing
