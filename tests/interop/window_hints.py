@@ -165,7 +165,68 @@ FOUND = dict(ksize=[1, 2, 2, 1], strides=ONES, padding="VALID", plain=True)
 
 PLACES = F(np.arange(9).reshape(1, 3, 3, 1) % 7)
 
+DILATIONS = [
+    ((1, 3, 3, 1), (2, 2, 1), (1, 2, 2, 1), ONES, ONES, "VALID"),
+    ((2, 5, 4, 3), (3, 2, 3), (2, 3, 4, 3), [1, 2, 1, 1], ONES, "SAME"),
+    ((1, 5, 6, 2), (2, 2, 2), (1, 3, 2, 2), [1, 1, 2, 1], [1, 2, 2, 1], "VALID"),
+    ((0, 3, 3, 1), (2, 2, 1), (0, 2, 2, 1), ONES, ONES, "VALID")]
+WRONG_DILATIONS = [
+    ((1, 3, 3, 1), (2, 2, 2), (1, 2, 2, 1), ONES, ONES, "VALID"),
+    ((3, 3, 1), (2, 2, 1), (1, 2, 2, 1), ONES, ONES, "VALID"),
+    ((1, 3, 3, 1), (2, 2, 1, 1), (1, 2, 2, 1), ONES, ONES, "VALID"),
+    ((1, 3, 3, 1), (2, 2, 1), (1, 2, 2, 1), [1, 0, 1, 1], ONES, "VALID"),
+    ((1, 3, 3, 1), (5, 5, 1), (1, 2, 2, 1), ONES, ONES, "VALID")]
+WRONG_SIZE = [((1, 3, 3, 1), (2, 2, 1), (1, 1, 2, 1), ONES, ONES, "VALID")]
+
+
+def dilations(cases, with_output):
+    return [Use(*((x, f, y) if with_output else (x, f)), strides=s, rates=r, padding=p)
+            for x, f, y, s, r, p in cases]
+
+
+POSITIVE = F([0.5, 2, 1.25])
+NORMS = [
+    Use((2, 2, 1, 3), (3,), (3,), (0,), (0,), plain=True), Use((1, 1, 1, 3), (3,), (3,), (0,), (0,), plain=True),
+    Use((2, 2, 3, 3), (3,), (3,), (3,), POSITIVE, plain=True, exponential_avg_factor=0.25),
+    Use((2, 3, 2, 2), (3,), (3,), (0,), (0,), plain=True, data_format="NCHW"),
+    Use((20, 9, 8, 3), (3,), (3,), (0,), (0,), plain=True, epsilon=0.5),
+    Use((2, 2, 1, 3), (3,), (3,), (0,), (0,), plain=True, exponential_avg_factor=0.25),
+    Use((2, 2, 1, 3), (2,), (3,), (0,), (0,), plain=True), Use((2, 2, 1, 3), (3,), (2,), (0,), (0,), plain=True),
+    Use((2, 2, 1, 3), (1, 3), (3,), (0,), (0,), plain=True), Use((2, 2, 3), (3,), (3,), (0,), (0,), plain=True),
+    Use((2, 2, 1, 3), (3,), (3,), (2,), POSITIVE, plain=True, is_training=False)]
+NORMS_3D = [Use((1, 2, 2, 2, 3), (3,), (3,), (0,), (0,), plain=True, data_format="NDHWC"),
+            Use((1, 3, 2, 2, 2), (3,), (3,), (0,), (0,), plain=True, data_format="NCDHW")]
+INFERENCES = [
+    Use((2, 2, 1, 3), (3,), (3,), (3,), POSITIVE, plain=True, is_training=False),
+    Use((2, 3, 1, 2), (3,), (3,), (3,), POSITIVE, plain=True, is_training=False, data_format="NCHW")]
+
+
+def norm_gradients(*more):
+    x, c = (2, 2, 1, 3), (3,)
+    return [Use(*inputs, *more, plain=True, **attrs) for inputs, attrs in [
+        ((x, x, c, c, POSITIVE), {}), ((x, x, c, c, POSITIVE), {"is_training": False}),
+        (((2, 3, 2, 2),) * 2 + (c, c, POSITIVE), {"data_format": "NCHW", "epsilon": 0.5}),
+        (((0, 2, 1, 3),) * 2 + (c, c, POSITIVE), {}), ((x, (2, 1, 2, 3), c, c, POSITIVE), {}),
+        ((x, x, (2,), c, POSITIVE), {}), ((x, x, c, (2,), POSITIVE), {}), (((2, 3),) * 2 + (c, c, POSITIVE), {})]]
+
+
+# TensorFlow computes those of half floats in half.
+LRNS = [((1, 1, 2, 5), {}), ((2, 1, 3, 7), {"depth_radius": 1, "alpha": 0.5, "beta": 0.75}),
+        ((1, 2, 1, 4), {"depth_radius": 0, "beta": 1.0, "bias": 2.0}), ((1, 1, 2, 5), {"depth_radius": 100}),
+        ((0, 1, 2, 5), {}), ((2, 5), {}), ((1, 1, 2, 5), {"depth_radius": -1}),
+        ((1, 1, 2, 5), {"depth_radius": 2**40})]
+
 WINDOW_HINTS = {
+    "Dilation2D": dilations(DILATIONS + WRONG_DILATIONS, False),
+    "Dilation2DBackpropInput": dilations(DILATIONS + WRONG_DILATIONS + WRONG_SIZE, True),
+    "Dilation2DBackpropFilter": dilations(DILATIONS + WRONG_DILATIONS + WRONG_SIZE, True),
+    "FusedBatchNorm": NORMS + INFERENCES, "FusedBatchNormV2": NORMS + INFERENCES,
+    "FusedBatchNormV3": NORMS + NORMS_3D + INFERENCES,
+    "FusedBatchNormGrad": norm_gradients(), "FusedBatchNormGradV2": norm_gradients(),
+    "FusedBatchNormGradV3": norm_gradients(()),
+    "LRN": [Use(x, plain=True, dtypes=["float32"], **attrs) for x, attrs in LRNS],
+    "LRNGrad": [Use(x, x, x, plain=True, dtypes=["float32"], **attrs) for x, attrs in LRNS] + [
+        Use((1, 1, 2, 4), (1, 1, 2, 5), (1, 1, 2, 5), plain=True)],
     "MaxPool": pool_uses(POOLS + EMPTY_POOLS + PADDED_POOLS, forward) + pool_uses(CHANNEL_POOLS, forward, plain=True)
     + pool_uses(WRONG_POOLS + WRONGLY_PADDED, forward),
     "MaxPoolV2": pool_uses_v2(POOLS + EMPTY_POOLS, forward) + pool_uses_v2(CHANNEL_POOLS, forward, plain=True)

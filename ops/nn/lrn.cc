@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/counted_memory.h"
+#include "core/op_registry.h"
+#include "core/parallel.h"
+#include "ops/composition.h"
+#include "ops/maths.h"
+#include "ops/nn/nn_ops.h"
+
+namespace tenon {
+namespace {
+
+using LrnTypes = TypeList<float, Half, BFloat16>;
+
+/// The attributes, and what they come to for a row of channels.
+struct Lrn {
+  int64_t radius;
+  float bias, alpha, beta;
+
+  static StatusOr<Lrn> Create(const Tensor& x, int64_t radius, float bias, float alpha,
+                              float beta) {
+    if (radius < 0 || radius >= std::numeric_limits<int32_t>::max()) {
+      return InvalidArgument("depth_radius is ", radius, ", wanted an int32 of at least 0");
+    }
+    if (x.rank() != 4) return InvalidArgument("input must be 4-dimensional: ", x.shape());
+    return Lrn{std::min(radius, x.dim(3)), bias, alpha, beta};
+  }
+
+  /// sums[c] = the sum of what is at most radius away from terms[c].
+  void AddNeighbours(const float* terms, int64_t n, float* sums) const {
+    std::fill_n(sums, n, 0.0f);
+    for (int64_t d = -radius; d <= radius; ++d) {
+      const int64_t end = std::min(n, n - d);
+      TENON_SIMD
+      for (int64_t c = std::max<int64_t>(0, -d); c < end; ++c) sums[c] += terms[c + d];
+    }
+  }
+
+  /// norms[c] = what is raised to -beta. `squares` is overwritten.
+  void Norms(const float* x, int64_t n, float* squares, float* norms) const {
+    for (int64_t c = 0; c < n; ++c) squares[c] = x[c] * x[c];
+    AddNeighbours(squares, n, norms);
+    for (int64_t c = 0; c < n; ++c) norms[c] = bias + alpha * norms[c];
+  }
+
+  float Power(float norm) const {
+    return beta == 0.5f ? 1 / std::sqrt(norm) : beta == 1 ? 1 / norm : std::pow(norm, -beta);
+  }
+
+  /// fn(first element, n) for each row, in parallel.
+  template <typename Fn>
+  void ForEachRow(const Tensor& x, int buffers, Fn fn) const {
+    const int64_t n = x.dim(3);
+    if (x.num_elements() == 0) return;
+    const double cost = static_cast<double>(n) * (10 + 0.2 * static_cast<double>(radius));
+    ParallelFor(x.num_elements() / n, cost, [&](int64_t begin, int64_t end) {
+      CountedVector<float> buffer(buffers * n);
+      for (int64_t r = begin; r < end; ++r) fn(r * n, n, buffer.data());
+    });
+  }
+};
+
+Status LrnKernel(KernelContext& ctx, int64_t radius, float bias, float alpha, float beta) {
+  const Tensor& x = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const Lrn lrn, Lrn::Create(x, radius, bias, alpha, beta));
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));
+  Dispatch(x.dtype(), LrnTypes(), [&]<typename T>(T) {
+    lrn.ForEachRow(x, 3, [&](int64_t first, int64_t n, float* buffer) {
+      float *const row = buffer, *const squares = row + n, *const norms = squares + n;
+      std::copy_n(x.data<T>() + first, n, row);
+      lrn.Norms(row, n, squares, norms);
+      T* const out = y->data<T>() + first;
+      for (int64_t c = 0; c < n; ++c) out[c] = static_cast<T>(row[c] * lrn.Power(norms[c]));
+    });
+  });
+  return OkStatus();
+}
+
+/// dx[c] = dy[c] * norm[c]^-beta - 2 alpha beta x[c] * sum of dy y / norm near c.
+Status LrnGradKernel(KernelContext& ctx, int64_t radius, float bias, float alpha, float beta) {
+  const Tensor &dy = ctx.input(0), &x = ctx.input(1), &y = ctx.input(2);
+  TENON_ASSIGN_OR_RETURN(const Lrn lrn, Lrn::Create(x, radius, bias, alpha, beta));
+  if (!(dy.shape() == x.shape()) || !(y.shape() == x.shape())) {
+    return InvalidArgument("input_grads, input_image and output_image must have the same shape: ",
+                           dy.shape(), ", ", x.shape(), " and ", y.shape());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
+  Dispatch(x.dtype(), LrnTypes(), [&]<typename T>(T) {
+    lrn.ForEachRow(x, 4, [&](int64_t first, int64_t n, float* buffer) {
+      float *const row = buffer, *const terms = row + n, *const norms = terms + n;
+      float* const sums = norms + n;
+      const T *const grad = dy.data<T>() + first, *const result = y.data<T>() + first;
+      std::copy_n(x.data<T>() + first, n, row);
+      lrn.Norms(row, n, terms, norms);
+      for (int64_t c = 0; c < n; ++c) {
+        terms[c] = static_cast<float>(grad[c]) * static_cast<float>(result[c]) / norms[c];
+      }
+      lrn.AddNeighbours(terms, n, sums);
+      T* const out = dx->data<T>() + first;
+      for (int64_t c = 0; c < n; ++c) {
+        out[c] = static_cast<T>(static_cast<float>(grad[c]) * lrn.Power(norms[c]) -
+                                2 * lrn.alpha * lrn.beta * row[c] * sums[c]);
+      }
+    });
+  });
+  return OkStatus();
+}
+
+Status LrnShape(ShapeContext& c) { return c.Return(c.WithRank(0, 4)); }
+
+Status LrnGradShape(ShapeContext& c) {
+  TENON_RETURN_IF_ERROR(c.WithRank(0, 4).status());
+  return c.Return(c.Merged());
+}
+
+}  // namespace
+
+void RegisterLrn(OpRegistry& ops) {
+  const KernelOptions options = {.types = {{"T", DTypesOf(LrnTypes())}},
+                                 .attrs = {"depth_radius", "bias", "alpha", "beta"}};
+  const Shape x = {1, 1, 2, 5};
+  ops.Add("LRN", LrnShape, LrnKernel, options)
+      .Grad([](GradContext& g) {
+        g.dx(0) = LRNGrad(g.dy(0), g.in(0), g.out(0),
+                          {.depth_radius = g.Attr<int64_t>("depth_radius"),
+                           .bias = g.Attr<float>("bias"),
+                           .alpha = g.Attr<float>("alpha"),
+                           .beta = g.Attr<float>("beta")});
+      })
+      .Example({x}, {{"depth_radius", 1}});
+  ops.Add("LRNGrad", LrnGradShape, LrnGradKernel, options).Example({x, x, x});
+}
+
+}  // namespace tenon
