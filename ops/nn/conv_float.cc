@@ -30,8 +30,10 @@ const dnnl::engine& CpuEngine() {
   return engine;
 }
 
-/// Whether oneDNN computes it well: it pads the channels of the input to its vectors.
+/// Whether oneDNN computes it well: it pads the channels of the input to its vectors, and cannot be
+/// interrupted within an image.
 bool SuitsOneDnn(ConvPass pass, const ConvShape& s) {
+  if (s.image_work() > 10 * kGemmBlockWork) return false;
   if (pass == ConvPass::kInput && s.groups == 1 && s.in_channels < kVector / 2) return false;
   for (const WindowAxis& a : s.axes) {
     for (const int64_t v : {a.in, a.window, a.stride, a.dilation, a.before, a.after, a.out}) {
