@@ -15,16 +15,6 @@ StatusOr<Pooling> MakeAveraging(const Windows& w, const Shape& input) {
                          Join(w.ksize, ","), "]");
 }
 
-/// How many elements window `o` has in the image.
-int64_t CountIn(const WindowAxes& axes, int64_t o) {
-  int64_t count = 1;
-  for (int i = 2; i >= 0; o /= axes[i].out, --i) {
-    const int64_t at = o % axes[i].out;
-    count *= std::max<int64_t>(0, axes[i].Last(at) - axes[i].First(at));
-  }
-  return count;
-}
-
 Status AvgPoolKernel(KernelContext& ctx, const Windows& w) {
   const Tensor& x = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const Pooling p, MakeAveraging(w, x.shape()));
@@ -32,21 +22,15 @@ Status AvgPoolKernel(KernelContext& ctx, const Windows& w) {
   if (y->num_elements() == 0) return OkStatus();
   Dispatch(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
-    const int64_t n = p.channels;
+    const T* const from = x.data<T>();
+    T* const to = y->data<T>();
     ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
-      CountedVector<C> buffer(n);
-      C* const sum = buffer.data();
-      for (int64_t row = begin; row < end; ++row) {
-        const T* const image = x.data<T>() + row / p.windows() * p.image();
-        T* const out = y->data<T>() + row * n;
-        std::fill_n(sum, n, C(0));
-        ForEachPixel(p.axes, row % p.windows(), [&](int64_t, int64_t pixel) {
-          const T* const in = image + pixel * n;
-          TENON_SIMD
-          for (int64_t c = 0; c < n; ++c) sum[c] += static_cast<C>(in[c]);
-        });
-        const C count = static_cast<C>(CountIn(p.axes, row % p.windows()));
-        for (int64_t c = 0; c < n; ++c) out[c] = static_cast<T>(sum[c] / count);
+      WindowCursor window(p.axes, begin);
+      for (int64_t row = begin; row < end; ++row, window.Next()) {
+        const C count = static_cast<C>(window.count());
+        ReduceWindow(
+            window, p.channels, from + window.image() * p.image(), to + row * p.channels, C(0),
+            [](C sum, C x) { return sum + x; }, [count](C sum) { return sum / count; });
       }
     });
   });
@@ -63,11 +47,14 @@ Status AvgPoolGradKernel(KernelContext& ctx, const Windows& w) {
   Dispatch(dy.dtype(), FloatTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     const int64_t n = p.channels;
+    const T* const dys = dy.data<T>();
     SumIntoImages(p.batch, p.image(), cost, dx->data<T>(), [&](int64_t image, C* sums) {
-      for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o) {
-        const T* const from = dy.data<T>() + (image * p.windows() + o) * n;
-        const C count = static_cast<C>(CountIn(p.axes, o));
-        ForEachPixel(p.axes, o, [&](int64_t, int64_t pixel) {
+      if (p.windows() == 0) return;
+      WindowCursor window(p.axes, 0);
+      for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o, window.Next()) {
+        const T* const from = dys + (image * p.windows() + o) * n;
+        const C count = static_cast<C>(window.count());
+        window.ForEachPixel([&](int64_t, int64_t pixel) {
           C* const sum = sums + pixel * n;
           TENON_SIMD
           for (int64_t c = 0; c < n; ++c) sum[c] += static_cast<C>(from[c]) / count;

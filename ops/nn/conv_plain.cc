@@ -117,9 +117,9 @@ class PlainConvolution {
   /// all images has within its image.
   template <typename Fn>
   void ForEachTap(int64_t row, Fn fn) const {
-    const int64_t image = row / s_.out_pixels() * in_.image;
-    ForEachPixel(s_.axes, row % s_.out_pixels(),
-                 [&](int64_t tap, int64_t pixel) { fn(tap, image + pixel * in_.pixel); });
+    const WindowCursor window(s_.axes, row);
+    const int64_t image = window.image() * in_.image;
+    window.ForEachPixel([&](int64_t tap, int64_t pixel) { fn(tap, image + pixel * in_.pixel); });
   }
 
   /// The windows [first, first + n) of a group's inputs as rows [n, taps * group_inputs]; zeros

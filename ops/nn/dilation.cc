@@ -56,7 +56,7 @@ void FindLargestSums(const Dilation& d, int64_t o, const T* image, const T* filt
   std::fill_n(largest, n, T(std::numeric_limits<ComputeType<T>>::lowest()));
   std::fill_n(pixels, n, y * width.in + x);
   std::fill_n(taps, n, 0);
-  ForEachPixel(d.axes, o, [&](int64_t tap, int64_t pixel) {
+  WindowCursor(d.axes, o).ForEachPixel([&](int64_t tap, int64_t pixel) {
     for (int64_t c = 0; c < n; ++c) {
       using C = ComputeType<T>;
       const T sum = static_cast<T>(

@@ -42,8 +42,17 @@ struct Lrn {
     for (int64_t c = 0; c < n; ++c) norms[c] = bias + alpha * norms[c];
   }
 
-  float Power(float norm) const {
-    return beta == 0.5f ? 1 / std::sqrt(norm) : beta == 1 ? 1 / norm : std::pow(norm, -beta);
+  /// powers[c] = norms[c]^-beta. The exponents that networks use go by square roots.
+  void Powers(const float* norms, int64_t n, float* powers) const {
+    const auto each = [&](auto power) {
+      TENON_SIMD
+      for (int64_t c = 0; c < n; ++c) powers[c] = power(norms[c]);
+    };
+    if (beta == 0.5f) return each([](float x) { return 1 / std::sqrt(x); });
+    if (beta == 0.75f)
+      return each([](float x) { return 1 / (std::sqrt(x) * std::sqrt(std::sqrt(x))); });
+    if (beta == 1) return each([](float x) { return 1 / x; });
+    for (int64_t c = 0; c < n; ++c) powers[c] = std::pow(norms[c], -beta);
   }
 
   /// fn(first element, n) for each row, in parallel.
@@ -68,8 +77,9 @@ Status LrnKernel(KernelContext& ctx, int64_t radius, float bias, float alpha, fl
       float *const row = buffer, *const squares = row + n, *const norms = squares + n;
       std::copy_n(x.data<T>() + first, n, row);
       lrn.Norms(row, n, squares, norms);
+      lrn.Powers(norms, n, squares);
       T* const out = y->data<T>() + first;
-      for (int64_t c = 0; c < n; ++c) out[c] = static_cast<T>(row[c] * lrn.Power(norms[c]));
+      for (int64_t c = 0; c < n; ++c) out[c] = static_cast<T>(row[c] * squares[c]);
     });
   });
   return OkStatus();
@@ -95,9 +105,10 @@ Status LrnGradKernel(KernelContext& ctx, int64_t radius, float bias, float alpha
         terms[c] = static_cast<float>(grad[c]) * static_cast<float>(result[c]) / norms[c];
       }
       lrn.AddNeighbours(terms, n, sums);
+      lrn.Powers(norms, n, terms);
       T* const out = dx->data<T>() + first;
       for (int64_t c = 0; c < n; ++c) {
-        out[c] = static_cast<T>(static_cast<float>(grad[c]) * lrn.Power(norms[c]) -
+        out[c] = static_cast<T>(static_cast<float>(grad[c]) * terms[c] -
                                 2 * lrn.alpha * lrn.beta * row[c] * sums[c]);
       }
     });

@@ -18,31 +18,28 @@ Status MaxPoolKernel(KernelContext& ctx, const Windows& attrs) {
   if (y->num_elements() == 0) return OkStatus();
   Dispatch(x.dtype(), RealTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
-    const T lowest = T(std::numeric_limits<C>::lowest());
-    const int64_t n = p.channels;
+    const T* const from = x.data<T>();
+    T* const to = y->data<T>();
     ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const T* const image = x.data<T>() + row / p.windows() * p.image();
-        T* const out = y->data<T>() + row * n;
-        std::fill_n(out, n, lowest);
-        ForEachPixel(p.axes, row % p.windows(), [&](int64_t, int64_t pixel) {
-          const T* const in = image + pixel * n;
-          TENON_SIMD
-          for (int64_t c = 0; c < n; ++c) out[c] = out[c] < in[c] ? in[c] : out[c];
-        });
+      WindowCursor window(p.axes, begin);
+      for (int64_t row = begin; row < end; ++row, window.Next()) {
+        ReduceWindow(
+            window, p.channels, from + window.image() * p.image(), to + row * p.channels,
+            std::numeric_limits<C>::lowest(), [](C a, C b) { return a < b ? b : a; },
+            [](C largest) { return largest; });
       }
     });
   });
   return OkStatus();
 }
 
-/// The pixels of window `o` with the largest element of each channel, the first of equals. A NaN
-/// stays where it comes first, and is passed over elsewhere.
+/// The pixels of a window with the largest element of each of `n` channels, the first of equals. A
+/// NaN stays where it comes first, and is passed over elsewhere.
 template <typename T>
-void FindLargest(const Pooling& p, int64_t o, const T* image, T* largest, int64_t* pixels) {
-  const int64_t n = p.channels;
+void FindLargest(const WindowCursor& window, int64_t n, const T* image, T* largest,
+                 int64_t* pixels) {
   bool first = true;
-  ForEachPixel(p.axes, o, [&](int64_t, int64_t pixel) {
+  window.ForEachPixel([&](int64_t, int64_t pixel) {
     const T* const in = image + pixel * n;
     if (first) {
       std::copy_n(in, n, largest);
@@ -73,9 +70,11 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
     SumIntoImages(p.batch, p.image(), cost, dx->data<T>(), [&](int64_t image, C* sums) {
       CountedVector<T> largest(n);
       CountedVector<int64_t> pixels(n);
-      for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o) {
+      if (p.windows() == 0) return;
+      WindowCursor window(p.axes, 0);
+      for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o, window.Next()) {
         const T* const from = dy.data<T>() + (image * p.windows() + o) * n;
-        FindLargest(p, o, x.data<T>() + image * p.image(), largest.data(), pixels.data());
+        FindLargest(window, n, x.data<T>() + image * p.image(), largest.data(), pixels.data());
         for (int64_t c = 0; c < n; ++c) {
           C& sum = sums[pixels[c] * n + c];
           sum = Plus(sum, static_cast<C>(from[c]));
@@ -98,10 +97,12 @@ Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
     using C = ComputeType<T>;
     const int64_t n = p.channels;
     SumIntoImages(p.batch, p.image(), cost, dx->data<T>(), [&](int64_t image, C* sums) {
-      for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o) {
+      if (p.windows() == 0) return;
+      WindowCursor window(p.axes, 0);
+      for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o, window.Next()) {
         const int64_t row = (image * p.windows() + o) * n;
         const T *const largest = y.data<T>() + row, *const from = dy.data<T>() + row;
-        ForEachPixel(p.axes, o, [&](int64_t, int64_t pixel) {
+        window.ForEachPixel([&](int64_t, int64_t pixel) {
           const T* const in = x.data<T>() + image * p.image() + pixel * n;
           C* const sum = sums + pixel * n;
           TENON_SIMD
@@ -128,13 +129,14 @@ Status MaxPoolGradGradKernel(KernelContext& ctx, const Windows& attrs) {
     const int64_t n = p.channels;
     ParallelFor(p.batch * p.windows(), 2 * p.cost(), [&](int64_t begin, int64_t end) {
       CountedVector<uint8_t> found(n);
-      for (int64_t row = begin; row < end; ++row) {
-        const int64_t image = row / p.windows() * p.image();
+      WindowCursor window(p.axes, begin);
+      for (int64_t row = begin; row < end; ++row, window.Next()) {
+        const int64_t image = window.image() * p.image();
         const T* const largest = y.data<T>() + row * n;
         T* const out = z->data<T>() + row * n;
         std::fill_n(out, n, T(0));
         std::fill(found.begin(), found.end(), 0);
-        ForEachPixel(p.axes, row % p.windows(), [&](int64_t, int64_t pixel) {
+        window.ForEachPixel([&](int64_t, int64_t pixel) {
           const T* const in = x.data<T>() + image + pixel * n;
           const T* const from = grad.data<T>() + image + pixel * n;
           for (int64_t c = 0; c < n; ++c) {
@@ -171,10 +173,10 @@ Status MaxPoolWithArgmaxKernel(KernelContext& ctx, const Windows& w, bool batch_
     const int64_t n = p.channels;
     ParallelFor(p.batch * p.windows(), 2 * p.cost(), [&](int64_t begin, int64_t end) {
       CountedVector<int64_t> pixels(n);
-      for (int64_t row = begin; row < end; ++row) {
-        const int64_t image = row / p.windows() * p.image();
-        FindLargest(p, row % p.windows(), x.data<T>() + image, y->data<T>() + row * n,
-                    pixels.data());
+      WindowCursor window(p.axes, begin);
+      for (int64_t row = begin; row < end; ++row, window.Next()) {
+        const int64_t image = window.image() * p.image();
+        FindLargest(window, n, x.data<T>() + image, y->data<T>() + row * n, pixels.data());
         for (int64_t c = 0; c < n; ++c) {
           const int64_t at = pixels[c] * n + c + (batch_in_index ? image : 0);
           argmax->data<I>()[row * n + c] = static_cast<I>(at);

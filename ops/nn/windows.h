@@ -27,10 +27,14 @@ struct WindowAxis {
   /// Where window `o` would begin in an image without end.
   int64_t Start(int64_t o) const { return o * stride - before; }
   /// The elements [First, Last) of window `o` that are in the image; none when First >= Last.
-  int64_t First(int64_t o) const { return Start(o) >= 0 ? 0 : (-Start(o) - 1) / dilation + 1; }
+  int64_t First(int64_t o) const {
+    const int64_t missing = -Start(o);
+    return missing <= 0 ? 0 : dilation == 1 ? missing : (missing - 1) / dilation + 1;
+  }
   int64_t Last(int64_t o) const {
     const int64_t rest = in - Start(o);
-    return rest <= 0 ? 0 : std::min(window, (rest - 1) / dilation + 1);
+    if (rest <= 0) return 0;
+    return std::min(window, dilation == 1 ? rest : (rest - 1) / dilation + 1);
   }
 
   friend bool operator==(const WindowAxis&, const WindowAxis&) = default;
@@ -43,24 +47,60 @@ using WindowAxes = std::array<WindowAxis, 3>;
 inline int64_t Pixels(const WindowAxes& a) { return a[0].in * a[1].in * a[2].in; }
 inline int64_t NumWindows(const WindowAxes& a) { return a[0].out * a[1].out * a[2].out; }
 
-/// Calls fn(which element of the window, which pixel of the image) for what window `o` has in the
-/// image, in row-major order.
-template <typename Fn>
-void ForEachPixel(const WindowAxes& axes, int64_t o, Fn fn) {
-  const auto& [depth, height, width] = axes;
-  const int64_t w = o % width.out, h = o / width.out % height.out;
-  const int64_t d = o / (width.out * height.out);
-  for (int64_t i = depth.First(d); i < depth.Last(d); ++i) {
-    const int64_t z = depth.Start(d) + i * depth.dilation;
-    for (int64_t j = height.First(h); j < height.Last(h); ++j) {
-      const int64_t y = z * height.in + height.Start(h) + j * height.dilation;
-      for (int64_t k = width.First(w); k < width.Last(w); ++k) {
-        const int64_t x = y * width.in + width.Start(w) + k * width.dilation;
-        fn((i * height.window + j) * width.window + k, x);
+/// Walks over the windows of all images in row-major order.
+class WindowCursor {
+ public:
+  /// At window `row` of all: image row / NumWindows(axes), window row % NumWindows(axes). There
+  /// must be such a window.
+  WindowCursor(const WindowAxes& axes, int64_t row) : axes_(axes) {
+    for (int i = 2; i >= 0; row /= axes[i].out, --i) Move(i, row % axes[i].out);
+    image_ = row;
+  }
+
+  void Next() {
+    for (int i = 2; i >= 0; --i) {
+      if (++at_[i] < axes_[i].out) return Move(i, at_[i]);
+      Move(i, 0);
+    }
+    ++image_;
+  }
+
+  int64_t image() const { return image_; }
+  /// How many elements of the window are in the image.
+  int64_t count() const {
+    int64_t count = 1;
+    for (int i = 0; i < 3; ++i) count *= std::max<int64_t>(0, last_[i] - first_[i]);
+    return count;
+  }
+
+  /// Calls fn(which element of the window, which pixel of the image) for those, in row-major order.
+  template <typename Fn>
+  void ForEachPixel(Fn fn) const {
+    const auto& [depth, height, width] = axes_;
+    for (int64_t i = first_[0]; i < last_[0]; ++i) {
+      const int64_t z = start_[0] + i * depth.dilation;
+      for (int64_t j = first_[1]; j < last_[1]; ++j) {
+        const int64_t y = z * height.in + start_[1] + j * height.dilation;
+        for (int64_t k = first_[2]; k < last_[2]; ++k) {
+          const int64_t x = y * width.in + start_[2] + k * width.dilation;
+          fn((i * height.window + j) * width.window + k, x);
+        }
       }
     }
   }
-}
+
+ private:
+  void Move(int i, int64_t to) {
+    at_[i] = to;
+    start_[i] = axes_[i].Start(to);
+    first_[i] = axes_[i].First(to);
+    last_[i] = axes_[i].Last(to);
+  }
+
+  const WindowAxes& axes_;
+  int64_t image_;
+  int64_t at_[3], start_[3], first_[3], last_[3];
+};
 
 /// The attributes strides, padding, explicit_paddings, data_format, dilations (or rates) and ksize,
 /// as far as the op has them. Lists have an entry for each dimension of the image.
