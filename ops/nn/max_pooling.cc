@@ -269,8 +269,8 @@ void RegisterMaxPooling(OpRegistry& ops) {
   const Tensor sizes = Tensor::Of<int32_t>({4}, {1, 3, 2, 1});
   const Tensor steps = Tensor::Of<int32_t>({4}, {1, 2, 1, 1});
   // For those that compare an input with the output, which a difference must not change.
-  const Tensor same = Tensor::Zeros(DType::kDouble, {2, 4, 3, 2});
-  const Tensor largest = Tensor::Zeros(DType::kDouble, y);
+  const Tensor same = Tensor::Of<double>({2, 4, 3, 2}, std::vector<double>(48));
+  const Tensor largest = Tensor::Of<double>(y, std::vector<double>(24));
   for (const std::string version : {"", "V2"}) {
     const std::string grad = "MaxPoolGrad" + version, grad_grad = "MaxPoolGradGrad" + version;
     OpBuilder pool = ops.Add("MaxPool" + version, PoolingShape, MaxPoolKernel, reals)
