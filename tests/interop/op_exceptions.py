@@ -10,9 +10,7 @@ TERMS = {
     "BatchMatMul": 3, "BatchMatMulV2": 3, "MatMul": 3, "Sum": 3, "Mean": 3, "Cumsum": 3, "BiasAddGrad": 3,
     "L2Loss": 3, "SegmentSum": 3, "UnsortedSegmentSum": 3, "LogSoftmax": 3, "SeluGrad": 1, "TanhGrad": 1, "AddN": 3,
     "SoftmaxCrossEntropyWithLogits": 10, "SparseSoftmaxCrossEntropyWithLogits": 3, "_FusedMatMul": 3,
-    "ScatterNd": 3,
     **{name: 3 for name in optimizer_hints()},
-    "ScatterNd": 3, "MaxPoolGrad": 3, "MaxPoolGradV2": 3,
     "ScatterNd": 3, "LRNGrad": 3, "MaxPoolGrad": 3, "MaxPoolGradV2": 3,
     **{name + version: 10 for name in ("FusedBatchNorm", "FusedBatchNormGrad")
        for version in ("", "V2", "V3")},
