@@ -89,7 +89,7 @@ class StepRun {
         : run(run),
           node(node),
           inputs(std::make_move_iterator(from), std::make_move_iterator(from + item.num_inputs)),
-          outputs(item.num_outputs),
+          outputs(std::max(item.num_outputs, 1)),  // a place even for none: null stands for dead ones
           context(run.step_.context, *item.output_types, inputs.data(), item.num_inputs,
                   outputs.data()) {}
     StepRun& run;

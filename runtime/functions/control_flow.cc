@@ -11,7 +11,8 @@ DType TypeOf(Endpoint value) { return BaseType(value.node->output_type(value.ind
 /// `condition` as a bool: numbers other than 0, texts and lists that are not empty are true.
 StatusOr<Endpoint> AsBool(CallBuilder& builder, Endpoint condition) {
   const PartialShape& shape = condition.node->output_shape(condition.index);
-  if (TypeOf(condition) == DType::kBool && shape.rank() == 0) return condition;
+  // Of unknown rank it is a scalar, or Switch says that it should have been.
+  if (TypeOf(condition) == DType::kBool && shape.rank() <= 0) return condition;
   TENON_ASSIGN_OR_RETURN(
       Node * truth, builder.Add("condition", "ToBool", {{"T", TypeOf(condition)}}, {condition}));
   return Endpoint{truth, 0};

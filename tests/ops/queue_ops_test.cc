@@ -239,6 +239,22 @@ TEST_F(QueueOpsTest, GivesTheLeastPriorityFirst) {
   EXPECT_THAT((*others)[1].flat<TString>(), ElementsAre("c", "e"));
 }
 
+TEST_F(QueueOpsTest, WhatWaitsForAnEnqueueRuns) {
+  const Output queue = FIFOQueueV2(kOneFloat, {.shapes = kScalars});
+  Node* const enqueue = QueueEnqueueV2(queue, {2.0f});
+  Output taken, after;
+  {
+    const ControlDependencies first({enqueue});
+    taken = QueueDequeueV2(queue, kOneFloat)[0];
+    after = Const(3.0f);
+  }
+  Open();
+  const auto values = session_->Run({}, {taken, after});
+  ASSERT_OK(values);
+  EXPECT_EQ((*values)[0].scalar<float>(), 2);
+  EXPECT_EQ((*values)[1].scalar<float>(), 3);
+}
+
 TEST_F(QueueOpsTest, QueuesOfOneSharedNameAreOne) {
   const Output a = FIFOQueueV2(kOneFloat, {.shapes = kScalars, .shared_name = "one"});
   const Output b = FIFOQueueV2(kOneFloat, {.shapes = kScalars, .shared_name = "one"});

@@ -127,13 +127,13 @@ TEST_F(FunctionsTest, CallsNestAndHaveSeveralResults) {
 }
 
 TEST_F(FunctionsTest, ANodeMayHaveAFunctionAsItsOp) {
-  Function("Square", {"x"}, {{"y", "mul:z:0"}},
+  Function("Squared", {"x"}, {{"y", "mul:z:0"}},
            {{"mul", "Mul", {"x", "x"}, "attr { key: 'T' value { placeholder: 'T' } }"}},
            "attr { name: 'T' type: 'type' }", "type_attr: 'T'");
   Input();
   Input("i", "DT_INT32");
-  Node({"f", "Square", {"x"}, Float()});
-  Node({"g", "Square", {"i"}, "attr { key: 'T' value { type: DT_INT32 } }"});
+  Node({"f", "Squared", {"x"}, Float()});
+  Node({"g", "Squared", {"i"}, "attr { key: 'T' value { type: DT_INT32 } }"});
   EXPECT_EQ(*Run(X(3), "f"), 9);
   const auto ints = session_->Run({{"i", Tensor::Scalar(-4)}}, {"g"});
   ASSERT_OK(ints);
