@@ -130,5 +130,32 @@ TEST(FusedBatchNorm, FirstAndSecondGradientsAreThoseOfSimpleOps) {
   }
 }
 
+TEST(BatchNormWithGlobalNormalization, NormalisesWithItsInputs) {
+  const Tensor x = Tensor::Of<float>({1, 1, 2, 2}, {8, 23, 10, 20});
+  const Tensor mean = Vector({10, 20}), variance = Vector({3.5, 8.5});
+  const Tensor beta = Vector({0, 1}), gamma = Vector({2, 3});
+  AttributeMap attrs = {{"variance_epsilon", kEpsilon}, {"scale_after_normalization", true}};
+  const auto norm = [&] {
+    return Numbers(
+        RunOpOrDie("BatchNormWithGlobalNormalization", {x, mean, variance, beta, gamma}, attrs));
+  };
+  const auto grad = [&](const Tensor& dy, bool hidden) {
+    return RunOp("BatchNormWithGlobalNormalizationGrad", {x, mean, variance, gamma, dy}, attrs,
+                 hidden);
+  };
+  EXPECT_THAT(norm(), ElementsAre(-2, 4, 0, 1));
+  const OpResult r = grad(x, false);
+  EXPECT_THAT(Numbers(r.outputs[0]), ElementsAre(8, 23, 10, 20));
+  EXPECT_THAT(Numbers(r.outputs[1]), ElementsAre(-18, -43));
+  EXPECT_THAT(Numbers(r.outputs[2]),
+              Pointwise(FloatNear(1e-5f), std::vector<double>{2, -23.0 / 6}));
+  EXPECT_THAT(Numbers(r.outputs[3]), ElementsAre(18, 43));
+  EXPECT_THAT(Numbers(r.outputs[4]), ElementsAre(-8, 23));
+  attrs.Set("scale_after_normalization", false);
+  EXPECT_THAT(norm(), ElementsAre(-1, 2, 0, 1));
+  EXPECT_THAT(Numbers(grad(x, false).outputs[4]), ElementsAre(0, 0));
+  EXPECT_THAT(grad(mean, true).status, IsError(kInvalid, "input 4"));
+}
+
 }  // namespace
 }  // namespace tenon::testing
