@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/combine_rows.h"
 
+#include <algorithm>
+
 #include "core/parallel.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
@@ -76,8 +78,27 @@ Status CombineRows(Update update, const Tensor& from, absl::Span<const int64_t> 
       return ChangeRows(plan, NumericTypes(), [](auto x, auto y) { return Plus(x, y); });
     case Update::kSubtract:
       return ChangeRows(plan, NumericTypes(), [](auto x, auto y) { return Minus(x, y); });
+    case Update::kMultiply:
+      return ChangeRows(plan, NumericTypes(), [](auto x, auto y) { return Times(x, y); });
+    case Update::kDivide:
+      return ChangeRows(plan, NumericTypes(), [](auto x, auto y) { return Quotient(x, y); });
+    case Update::kMin:
+      return ChangeRows(plan, RealTypes(), [](auto x, auto y) { return y < x ? y : x; });
+    case Update::kMax:
+      return ChangeRows(plan, RealTypes(), [](auto x, auto y) { return x < y ? y : x; });
   }
   return Internal("no such update");
+}
+
+Status CheckDivisors(const Tensor& from) {
+  Status status;
+  Dispatch(from.dtype(), IntTypes(), [&]<typename T>(T zero) {
+    const auto elements = from.flat<T>();
+    if (std::find(elements.begin(), elements.end(), zero) != elements.end()) {
+      status = InvalidArgument("Integer division by zero");
+    }
+  });
+  return status;
 }
 
 }  // namespace tenon

@@ -109,11 +109,20 @@ class BinaryKernel final : public ElementwiseKernel<BinaryInfo> {
 template <typename K>
 OpBuilder Register(OpRegistry& ops, const auto& info) {
   OpBuilder op = ops.Get(info.name);
-  KernelOptions options;
-  if (op.schema().FindAttr("T") != nullptr) options.types = {{"T", info.types}};
-  op.InDomain(info.domain.low, info.domain.high)
-      .AddKernel(kCpu, options,
+  op.InDomain(info.domain.low, info.domain.high);
+  const auto add = [&](const KernelOptions& options) {
+    op.AddKernel(kCpu, options,
                  [info](KernelConstruction& c) { return std::make_unique<K>(c, info); });
+  };
+  if (op.schema().FindAttr("Tout") != nullptr) {
+    for (size_t i = 0; i < info.types.size(); ++i) {
+      add({.types = {{"T", {info.types[i]}}, {"Tout", {info.results[i]}}}});
+    }
+  } else if (op.schema().FindAttr("T") != nullptr) {
+    add({.types = {{"T", info.types}}});
+  } else {
+    add({});
+  }
   return op;
 }
 

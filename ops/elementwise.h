@@ -22,6 +22,7 @@
 // (its result is made a T, or is bool for an op with a bool result). Optional members:
 //   kDomain          where tests sample its inputs
 //   Grad             how it is differentiated
+//   Result<T>        the element type of its results for elements of T, when that is another one
 //   kFloatLoop       a faster loop for float: void(const float* x, float* y, int64_t n)
 //   kCost            nanoseconds an element, roughly
 //   Valid, kError    (binary) elements for which Valid(x, y) is false fail with InvalidArgument
@@ -57,6 +58,8 @@ template <typename Loop, typename Gradient>
 struct ElementwiseInfo {
   std::string_view name;
   DTypeVector types;
+  /// Of the results, for each of `types`, when they are others.
+  DTypeVector results = {};
   std::array<Loop, kNumDTypes> loops{};
   Gradient* grad = nullptr;
   std::string_view error = {};
@@ -77,10 +80,20 @@ namespace elementwise_internal {
 /// Elements of 16-bit floats are widened in pieces of this many.
 inline constexpr int64_t kPiece = 256;
 
+/// A value of the type of Op's results for elements of T; Applied is that of its maths.
+template <typename Op, typename T, typename Applied>
+auto ResultOf() {
+  if constexpr (requires { typename Op::template Result<T>; }) {
+    return typename Op::template Result<T>();
+  } else {
+    return std::conditional_t<std::is_same_v<Applied, bool>, bool, T>();
+  }
+}
+
 template <typename Op, typename T>
 void UnaryLoopOf(const void* x, void* y, int64_t n) {
   using C = ComputeType<T>;
-  using R = std::conditional_t<std::is_same_v<decltype(Op::Apply(C())), bool>, bool, T>;
+  using R = decltype(ResultOf<Op, T, decltype(Op::Apply(C()))>());
   const T* in = static_cast<const T*>(x);
   R* out = static_cast<R*>(y);
   if constexpr (requires { Op::kFloatLoop; } && std::is_same_v<T, float>) {
@@ -112,7 +125,7 @@ template <typename Op, typename T>
 bool BinaryLoopOf(const void* x, int64_t x_step, const void* y, int64_t y_step, void* z,
                   int64_t n) {
   using C = ComputeType<T>;
-  using R = std::conditional_t<std::is_same_v<decltype(Op::Apply(C(), C())), bool>, bool, T>;
+  using R = decltype(ResultOf<Op, T, decltype(Op::Apply(C(), C()))>());
   const T* a = static_cast<const T*>(x);
   const T* b = static_cast<const T*>(y);
   R* out = static_cast<R*>(z);
@@ -155,6 +168,9 @@ bool BinaryLoopOf(const void* x, int64_t x_step, const void* y, int64_t y_step, 
 template <typename Op, typename Info, typename... Ts>
 Info Describe(TypeList<Ts...>) {
   Info info{.name = Op::kName, .types = {kDTypeOf<Ts>...}};
+  if constexpr ((requires { typename Op::template Result<Ts>; } && ...)) {
+    info.results = {kDTypeOf<typename Op::template Result<Ts>>...};
+  }
   if constexpr (requires { &Op::Grad; }) info.grad = Op::Grad;
   if constexpr (requires { Op::kError; }) info.error = Op::kError;
   if constexpr (requires { Op::kCost; }) info.cost_ns = Op::kCost;

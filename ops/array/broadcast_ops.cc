@@ -36,6 +36,13 @@ Status BroadcastToKernel(KernelContext& ctx) {
 
 Status BroadcastToShape(ShapeContext& c) { return c.Return(c.ConstantShape(1)); }
 
+Status BroadcastArgsKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const Shape s0, ReadShape(ctx.input(0), "s0"));
+  TENON_ASSIGN_OR_RETURN(const Shape s1, ReadShape(ctx.input(1), "s1"));
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast({&s0, &s1}));
+  return ctx.Return(ShapeTensor(plan.shape, ctx.output_type(0)));
+}
+
 /// The axes along which each of two shapes is repeated to the common one. An axis where both have
 /// size 1 is listed for both: summing over it does nothing.
 Status BroadcastGradientArgsKernel(KernelContext& ctx) {
@@ -67,6 +74,8 @@ void RegisterBroadcastOps(OpRegistry& ops) {
       .Example({Shape{3}, Tensor::Vector({2, 3})})
       .Example({Shape{2, 1}, Tensor::Vector<int64_t>({4, 2, 3})})
       .Example({Shape{}, Tensor::Vector({2, 2})});
+  ops.Add("BroadcastArgs", VectorShapes, BroadcastArgsKernel, {.cheap = true})
+      .Example({Tensor::Vector({2, 1}), Tensor::Vector({3})});
   ops.Add("BroadcastGradientArgs", VectorShapes, BroadcastGradientArgsKernel, {.cheap = true})
       .Example({Tensor::Vector({2, 3}), Tensor::Vector({3})})
       .Example({Tensor::Vector<int64_t>({1, 3, 1}), Tensor::Vector<int64_t>({1, 1, 1})});

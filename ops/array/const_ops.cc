@@ -65,6 +65,17 @@ void RefuseGradient(GradContext& g) {
   g.Fail(InvalidArgument("gradient explicitly disabled: ", g.Attr<std::string>("message")));
 }
 
+Status EnsureShapeKernel(KernelContext& ctx, const PartialShape& shape) {
+  if (shape.IsCompatibleWith(ctx.input(0).shape())) return ctx.Return(ctx.TakeInput(0));
+  return InvalidArgument("Shape of the input ", ctx.input(0).shape(),
+                         " is not compatible with expected shape ", shape);
+}
+
+Status EnsureShapeShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape shape, c.Attr<PartialShape>("shape"));
+  return c.Return(c.input(0).MergeWith(shape));
+}
+
 }  // namespace
 
 void RegisterConstOps(OpRegistry& ops) {
@@ -76,6 +87,9 @@ void RegisterConstOps(OpRegistry& ops) {
         .NoExample("has no value of its own; const_ops_test covers it");
   }
   ops.Add("PlaceholderWithDefault", PlaceholderShape, PlaceholderKernel, with_shape)
+      .Grad(PassGradients)
+      .Example({Shape{2, 3}}, {{"shape", PartialShape{-1, 3}}});
+  ops.Add("EnsureShape", EnsureShapeShape, EnsureShapeKernel, with_shape)
       .Grad(PassGradients)
       .Example({Shape{2, 3}}, {{"shape", PartialShape{-1, 3}}});
   const auto identity = [&](std::string_view name) {

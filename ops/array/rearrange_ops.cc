@@ -2,11 +2,14 @@
 #include <algorithm>
 
 #include "core/counted_memory.h"
+#include "core/interruption.h"
 #include "core/op_registry.h"
+#include "core/parallel.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/strided_copy.h"
 #include "ops/composition.h"
+#include "ops/maths.h"
 
 namespace tenon {
 namespace {
@@ -145,6 +148,66 @@ Status ReverseKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
+/// How far each axis is moved, from 0 to its size.
+StatusOr<DimVector> ReadShifts(const Shape& shape, const Tensor& shift, const Tensor& axis) {
+  if (shape.rank() < 1) return InvalidArgument("input must be of rank 1 or more");
+  if (shift.rank() > 1 || shift.shape() != axis.shape()) {
+    return InvalidArgument("shift and axis must be two scalars or two vectors of one size, found ",
+                           "shapes ", shift.shape(), " and ", axis.shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const DimVector shifts, ReadIntegers(shift, "shift"));
+  TENON_ASSIGN_OR_RETURN(const DimVector axes, ReadIntegers(axis, "axis"));
+  DimVector sums(shape.rank(), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    TENON_ASSIGN_OR_RETURN(const int a, NormalizeAxis(axes[i], shape.rank(), "axis"));
+    const int64_t size = std::max<int64_t>(shape.dim(a), 1);
+    sums[a] = (sums[a] + (shifts[i] % size + size) % size) % size;
+  }
+  return sums;
+}
+
+Status RollKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector shifts,
+                         ReadShifts(in.shape(), ctx.input(1), ctx.input(2)));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  if (in.num_elements() == 0) return OkStatus();
+  // Along each axis that moves there are two parts, of which the second goes to the front: so many
+  // boxes there are in all, and no more than elements.
+  std::vector<int> moved;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (shifts[i] != 0) moved.push_back(i);
+  }
+  for (int64_t parts = 0; parts < int64_t{1} << moved.size() && !Interrupted(); ++parts) {
+    DimVector from(in.rank(), 0), to = from,
+                                  box(in.shape().dims().begin(), in.shape().dims().end());
+    for (size_t k = 0; k < moved.size(); ++k) {
+      const int axis = moved[k];
+      const int64_t kept = in.dim(axis) - shifts[axis];
+      const bool to_front = ((parts >> k) & 1) != 0;
+      (to_front ? from : to)[axis] = to_front ? kept : shifts[axis];
+      box[axis] = to_front ? shifts[axis] : kept;
+    }
+    StridedCopy(in, BoxView(in.shape().dims(), from), out, BoxView(in.shape().dims(), to), box);
+  }
+  return OkStatus();
+}
+
+Status ConjugateTransposeKernel(KernelContext& ctx) {
+  TENON_RETURN_IF_ERROR(TransposeKernel(ctx));
+  if (!IsComplex(ctx.output_type(0))) return OkStatus();
+  // In place, unless the transpose is the input itself.
+  Tensor& out = ctx.output(0).tensor;
+  if (!out.HasOneReference()) {
+    TENON_ASSIGN_OR_RETURN(out, out.Copy());
+  }
+  return DispatchStatus(out.dtype(), ComplexTypes(), [&]<typename T>(T) {
+    ParallelFor(out.num_elements(), 0.5, [x = out.data<T>()](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) x[i] = std::conj(x[i]);
+    });
+  });
+}
+
 }  // namespace
 
 void RegisterRearrangeOps(OpRegistry& ops) {
@@ -160,6 +223,14 @@ void RegisterRearrangeOps(OpRegistry& ops) {
   ops.Add("ReverseV2", UnchangedShape, ReverseKernel)
       .Grad([](GradContext& g) { g.dx(0) = ReverseV2(g.dy(0), g.in(1)); })
       .Example({Shape{2, 3}, Tensor::Vector({-1})});
+  ops.Add("Roll", UnchangedShape, RollKernel)
+      .Grad([](GradContext& g) { g.dx(0) = Roll(g.dy(0), -g.in(1), g.in(2)); })
+      .Example({Shape{3, 4}, Tensor::Vector({1, -2}), Tensor::Vector({0, 1})})
+      .Example({Shape{5}, Tensor::Scalar(7), Tensor::Scalar<int64_t>(-1)});
+  ops.Add("ConjugateTranspose", TransposeShape, ConjugateTransposeKernel)
+      .Grad(
+          [](GradContext& g) { g.dx(0) = ConjugateTranspose(g.dy(0), InvertPermutation(g.in(1))); })
+      .Example({Shape{2, 3}, Tensor::Vector({1, 0})});
 }
 
 }  // namespace tenon

@@ -2,54 +2,13 @@
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
+#include "ops/array/index_tuples.h"
 #include "ops/combine_rows.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 
 namespace tenon {
 namespace {
-
-/// Index tuples: which row each of them names in a tensor seen as rows of `width` elements. Tuples
-/// of length 0, of which there may be any number, all name row 0.
-struct Tuples {
-  int64_t count = 0;
-  int64_t width = 1;
-  IndexVector rows;  // empty for tuples of length 0
-};
-
-/// Reads `indices`, whose last dimension is a tuple into the leading dimensions of `shape`.
-StatusOr<Tuples> ReadTuples(const Tensor& indices, const Shape& shape, std::string_view what) {
-  if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
-  const int64_t depth = indices.dim(indices.rank() - 1);
-  if (depth > shape.rank()) {
-    return InvalidArgument("index innermost dimension length must be <= ", what,
-                           " rank; saw: ", depth, " vs. ", shape.rank());
-  }
-  Tuples tuples;
-  const int k = static_cast<int>(depth);
-  tuples.width = Product(shape.dims(), k, shape.rank());
-  tuples.count = Product(indices.shape().dims(), 0, indices.rank() - 1);
-  if (k == 0) return tuples;
-  TENON_ASSIGN_OR_RETURN(const IndexVector flat, ReadIndices(indices, "indices"));
-  const DimVector strides = StridesOf(shape.dims().first(k));
-  tuples.rows.assign(tuples.count, 0);
-  for (int64_t i = 0; i < tuples.count; ++i) {
-    const auto tuple = absl::MakeSpan(flat).subspan(i * k, k);
-    for (int d = 0; d < k; ++d) {
-      if (tuple[d] < 0 || tuple[d] >= shape.dim(d)) {
-        return InvalidArgument("indices[", i, "] = [", Join(tuple, ", "), "] does not index into ",
-                               what, " shape ", shape);
-      }
-      tuples.rows[i] += tuple[d] * strides[d];
-    }
-  }
-  return tuples;
-}
-
-/// The shape of what the tuples stand for: indices[:-1] + shape[k:].
-DimVector SlicesShape(absl::Span<const int64_t> indices, absl::Span<const int64_t> shape) {
-  return Concat(indices.first(indices.size() - 1), shape.subspan(indices.back()));
-}
 
 Status GatherNdKernel(KernelContext& ctx) {
   const Tensor& params = ctx.input(0);
@@ -60,7 +19,7 @@ Status GatherNdKernel(KernelContext& ctx) {
     return InvalidArgument("Requested more than 0 entries, but params is empty. Params shape: ",
                            params.shape());
   }
-  TENON_ASSIGN_OR_RETURN(const Tuples tuples, ReadTuples(indices, params.shape(), "param"));
+  TENON_ASSIGN_OR_RETURN(const IndexTuples tuples, ReadTuples(indices, params.shape(), "param"));
   const DimVector dims = SlicesShape(indices.shape().dims(), params.shape().dims());
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, dims));
   if (out->num_elements() == 0) return OkStatus();
@@ -98,17 +57,48 @@ Status ScatterNdKernel(KernelContext& ctx) {
   const Tensor& indices = ctx.input(0);
   const Tensor& updates = ctx.input(1);
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(2), "shape"));
-  TENON_ASSIGN_OR_RETURN(Tuples tuples, ReadTuples(indices, shape, "output"));
-  const DimVector wanted = SlicesShape(indices.shape().dims(), shape.dims());
-  if (updates.shape().dims() != wanted) {
-    return InvalidArgument("updates must have shape ", PartialShape(wanted), ", found ",
-                           updates.shape());
-  }
+  TENON_ASSIGN_OR_RETURN(const IndexTuples tuples,
+                         ReadUpdateTuples(indices, updates.shape(), shape, "output"));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   ZeroElements(out);
   if (updates.num_elements() == 0) return OkStatus();
-  if (tuples.rows.empty()) tuples.rows.assign(tuples.count, 0);
   return CombineRows(Update::kAdd, updates, tuples.rows, tuples.width, out);
+}
+
+template <Update kUpdate>
+Status TensorScatterKernel(KernelContext& ctx) {
+  const Tensor in = ctx.input(0);
+  const Tensor &indices = ctx.input(1), &updates = ctx.input(2);
+  if (in.rank() < 1 || updates.rank() < 1) {
+    return InvalidArgument("tensor and updates must be of rank 1 or more, found shapes ",
+                           in.shape(), " and ", updates.shape());
+  }
+  if (indices.num_elements() == 0 && updates.num_elements() > 0) {
+    return InvalidArgument("there are updates of shape ", updates.shape(), " without indices");
+  }
+  TENON_ASSIGN_OR_RETURN(const IndexTuples tuples,
+                         ReadUpdateTuples(indices, updates.shape(), in.shape(), "tensor"));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  CopyElements(in, 0, out, 0, in.num_elements());
+  if (updates.num_elements() == 0) return OkStatus();
+  return CombineRows(kUpdate, updates, tuples.rows, tuples.width, out);
+}
+
+Status TensorScatterShape(ShapeContext& c) { return c.Return(c.WithRankAtLeast(0, 1)); }
+
+/// The slices of `x` that the node's indices name.
+Output SlicesOf(const GradContext& g, const Output& x) { return GatherNd(x, g.in(1)); }
+
+/// Where several were the least (or the largest), each gets an equal part.
+void TensorScatterExtremeGrad(GradContext& g) {
+  const Output x = g.in(0), indices = g.in(1), y = g.out(0), dy = g.dy(0);
+  const Output tensor_won = Cast(Equal(x, y), dy.dtype());
+  const Output updates_won = Cast(Equal(g.in(2), SlicesOf(g, y)), dy.dtype());
+  const Output winners =
+      tensor_won + ScatterNd(indices, updates_won, ShapeOf(x, {.out_type = indices.dtype()}));
+  const Output part = dy / winners;
+  g.dx(0) = part * tensor_won;
+  g.dx(2) = SlicesOf(g, part) * updates_won;
 }
 
 }  // namespace
@@ -123,6 +113,32 @@ void RegisterScatterNdOps(OpRegistry& ops) {
       .Grad([](GradContext& g) { g.dx(1) = GatherNd(g.dy(0), g.in(0)); })
       .Example(
           {Tensor::Of<int32_t>({3, 1}, {2, 0, 2}), Shape{3, 2}, Tensor::Vector<int32_t>({4, 2})});
+  const Tensor indices = Tensor::Of<int32_t>({3, 1}, {2, 0, 3});
+  const auto scatter = [&](std::string_view name, Status (*kernel)(KernelContext&),
+                           DTypeVector types) {
+    return ops.Add(name, TensorScatterShape, kernel, {.types = {{"T", std::move(types)}}})
+        .Example({Shape{4, 2}, indices, Shape{3, 2}});
+  };
+  using ScalarTypes = decltype(ConcatTypes(PlainTypes(), TypeList<TString>()));
+  scatter("TensorScatterUpdate", TensorScatterKernel<Update::kAssign>, DTypesOf(ScalarTypes()))
+      .Grad([](GradContext& g) {
+        g.dx(0) = TensorScatterUpdate(g.dy(0), g.in(1), ZerosLike(g.in(2)));
+        g.dx(2) = SlicesOf(g, g.dy(0));
+      });
+  scatter("TensorScatterAdd", TensorScatterKernel<Update::kAdd>, DTypesOf(NumericTypes()))
+      .Grad([](GradContext& g) {
+        g.dx(0) = g.dy(0);
+        g.dx(2) = SlicesOf(g, g.dy(0));
+      });
+  scatter("TensorScatterSub", TensorScatterKernel<Update::kSubtract>, DTypesOf(NumericTypes()))
+      .Grad([](GradContext& g) {
+        g.dx(0) = g.dy(0);
+        g.dx(2) = -SlicesOf(g, g.dy(0));
+      });
+  scatter("TensorScatterMin", TensorScatterKernel<Update::kMin>, DTypesOf(RealTypes()))
+      .Grad(TensorScatterExtremeGrad);
+  scatter("TensorScatterMax", TensorScatterKernel<Update::kMax>, DTypesOf(RealTypes()))
+      .Grad(TensorScatterExtremeGrad);
 }
 
 }  // namespace tenon

@@ -4,7 +4,6 @@
 #include "ops/array/array_ops.h"
 #include "ops/array/strided_copy.h"
 #include "ops/composition.h"
-#include "ops/elements.h"
 #include "ops/math/operators.h"
 
 namespace tenon {
@@ -55,82 +54,12 @@ void SliceGrad(GradContext& g) {
   g.dx(0) = Pad(g.dy(0), Pack({begin, in_shape - out_shape - begin}, {.axis = 1}));
 }
 
-/// What Pad makes of a tensor, of which single dimensions may be unknown (-1).
-struct Padding {
-  DimVector before;  // of every dimension
-  DimVector dims;    // of the result
-};
-
-StatusOr<Padding> ReadPadding(const Tensor& t, absl::Span<const int64_t> dims) {
-  const auto rank = static_cast<int64_t>(dims.size());
-  if (t.shape() != Shape{rank, 2}) {
-    return InvalidArgument("paddings must be a matrix with 2 columns and one row for each of the ",
-                           rank, " dimensions, found shape ", t.shape());
-  }
-  TENON_ASSIGN_OR_RETURN(const DimVector flat, ReadIntegers(t, "paddings"));
-  Padding padding{DimVector(rank), DimVector(dims.begin(), dims.end())};
-  for (int64_t i = 0; i < rank; ++i) {
-    const int64_t before = flat[2 * i], after = flat[2 * i + 1];
-    if (before < 0 || after < 0) {
-      return InvalidArgument("Paddings must be non-negative: ", before, " ", after);
-    }
-    padding.before[i] = before;
-    if (dims[i] < 0) continue;
-    TENON_ASSIGN_OR_RETURN(const int64_t behind, AddSizes(dims[i], after));
-    TENON_ASSIGN_OR_RETURN(padding.dims[i], AddSizes(before, behind));
-  }
-  return padding;
-}
-
-Status PadKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
-  const auto dims = in.shape().dims();
-  TENON_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(ctx.input(1), dims));
-  const bool has_value = ctx.num_inputs() > 2;
-  if (has_value) TENON_RETURN_IF_ERROR(CheckScalars(ctx, 2, {"constant_values"}));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, padding.dims));
-  if (has_value) {
-    FillElements(ctx.input(2), out);
-  } else {
-    ZeroElements(out);
-  }
-  StridedCopy(in, {0, StridesOf(dims)}, out, BoxView(padding.dims, padding.before), dims);
-  return OkStatus();
-}
-
-Status PadShape(ShapeContext& c) {
-  const PartialShape& in = c.input(0);
-  const Tensor* const constant = c.constant(1);
-  if (constant == nullptr || constant->rank() != 2) {
-    return c.Return(PartialShape::OfRank(in.rank()));
-  }
-  const DimVector unknown(constant->num_elements() / 2, PartialShape::kUnknownDim);
-  TENON_ASSIGN_OR_RETURN(const Padding padding,
-                         ReadPadding(*constant, in.rank_known() ? in.dims() : unknown));
-  return c.Return(PartialShape(padding.dims));
-}
-
-/// The part of dy where the input was. The value that was padded with gets no gradient, as in
-/// TensorFlow.
-void PadGrad(GradContext& g) {
-  const Output paddings = g.in(1);
-  const Output before = Reshape(
-      StridedSlice(paddings, {0, 0}, {0, 1}, {1, 1}, {.begin_mask = 3, .end_mask = 1}), {-1});
-  g.dx(0) = Slice(g.dy(0), before, ShapeOf(g.in(0), {.out_type = paddings.dtype()}));
-}
-
 }  // namespace
 
 void RegisterSliceOps(OpRegistry& ops) {
-  const Tensor paddings = Tensor::Of({2, 2}, {1, 0, 0, 2});
   ops.Add("Slice", SliceShape, SliceKernel)
       .Grad(SliceGrad)
       .Example({Shape{3, 4}, Tensor::Vector({1, 0}), Tensor::Vector({2, -1})});
-  const auto pad = [&](std::string_view name) {
-    return ops.Add(name, PadShape, PadKernel).Grad(PadGrad);
-  };
-  pad("Pad").Example({Shape{2, 3}, paddings});
-  pad("PadV2").Example({Shape{2, 3}, paddings, Shape{}});
 }
 
 }  // namespace tenon

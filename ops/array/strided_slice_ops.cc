@@ -25,6 +25,7 @@ struct SlicePlan {
   DimVector begin, stride;  // per dimension of the input
   DimVector size;           // how many it takes there; -1 when the input's size is unknown
   DimVector out;            // the result's dimensions, with new axes and without shrunk ones
+  DimVector place;          // which of these it is, per dimension of the input; -1 when shrunk
 };
 
 /// What is said about one dimension; by default, to take it whole.
@@ -59,6 +60,7 @@ Status AddDimension(const Entry& e, absl::Span<const int64_t> dims, SlicePlan* p
       return InvalidArgument("slice index ", e.begin, " of dimension ", dim, " out of bounds.");
     }
     add(at, 1, 1);
+    plan->place.push_back(-1);
     return OkStatus();
   }
   int64_t begin = 0, count = PartialShape::kUnknownDim;
@@ -71,6 +73,7 @@ Status AddDimension(const Entry& e, absl::Span<const int64_t> dims, SlicePlan* p
     count = empty ? 0 : interval / e.stride + (interval % e.stride != 0 ? 1 : 0);
   }
   add(begin, e.stride, count);
+  plan->place.push_back(static_cast<int64_t>(plan->out.size()));
   plan->out.push_back(count);
   return OkStatus();
 }
@@ -161,6 +164,28 @@ Status StridedSliceGradKernel(KernelContext& ctx, const Masks& masks) {
   return OkStatus();
 }
 
+/// A value of shape `dims` as StridedCopy sees it when it is broadcast to what the plan takes.
+StatusOr<StridedView> BroadcastView(const SlicePlan& plan, absl::Span<const int64_t> dims) {
+  const DimVector strides = StridesOf(dims);
+  const auto missing = static_cast<int64_t>(plan.out.size()) - static_cast<int64_t>(dims.size());
+  bool fits = missing >= 0;
+  for (size_t i = 0; i < dims.size() && fits; ++i) {
+    fits = dims[i] == 1 || dims[i] == plan.out[missing + i];
+  }
+  if (!fits) {
+    return InvalidArgument("the value has shape ", PartialShape(dims),
+                           ", which does not broadcast to that of the slice, ",
+                           PartialShape(plan.out));
+  }
+  StridedView view{0, DimVector(plan.size.size(), 0)};
+  for (size_t i = 0; i < plan.place.size(); ++i) {
+    const int64_t k = plan.place[i] - missing;
+    if (plan.place[i] >= 0 && k >= 0 && dims[k] != 1) view.strides[i] = strides[k];
+  }
+  return view;
+}
+
+/// Of a variable, by reference or by handle.
 Status StridedSliceAssignKernel(KernelContext& ctx, const Masks& masks,
                                 const VariableInput& input) {
   const Tensor& update = ctx.input(4);
@@ -168,17 +193,11 @@ Status StridedSliceAssignKernel(KernelContext& ctx, const Masks& masks,
   TENON_RETURN_IF_ERROR(variable->ModifyInPlace([&](Tensor* value) -> Status {
     const Shape shape = value->shape();
     TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(ctx, shape.dims(), masks));
-    StridedView source{0, StridesOf(plan.size)};
-    if (update.rank() == 0) {
-      source.strides.assign(plan.size.size(), 0);
-    } else if (update.shape().dims() != absl::Span<const int64_t>(plan.out)) {
-      return InvalidArgument("the value has shape ", update.shape(), ", the slice ",
-                             PartialShape(plan.out));
-    }
+    TENON_ASSIGN_OR_RETURN(const StridedView source, BroadcastView(plan, update.shape().dims()));
     StridedCopy(update, source, value, ViewOf(plan, shape.dims()), plan.size);
     return OkStatus();
   }));
-  ctx.set_output_ref(0, variable.get());
+  if (ctx.num_outputs() > 0) ctx.set_output_ref(0, variable.get());
   return OkStatus();
 }
 
@@ -225,7 +244,9 @@ void RegisterStridedSliceOps(OpRegistry& ops) {
       .Example({Tensor::Vector({4, 5}), Tensor::Vector({-1, 1}), Tensor::Vector({0, 4}),
                 Tensor::Vector({-2, 2}), Shape{2, 2}});
   ops.Add("StridedSliceAssign", UnchangedShape, StridedSliceAssignKernel)
-      .NoExample("needs a variable; strided_slice_ops_test covers it");
+      .NoExample("needs a variable; strided_slice_assign_test covers it");
+  ops.Add("ResourceStridedSliceAssign", NoOutputShape, StridedSliceAssignKernel)
+      .NoExample("needs a variable; strided_slice_assign_test covers it");
 }
 
 }  // namespace tenon

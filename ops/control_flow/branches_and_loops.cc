@@ -2,6 +2,7 @@
 #include "core/op_registry.h"
 #include "ops/composition.h"
 #include "ops/control_flow/control_flow_ops.h"
+#include "ops/maths.h"
 
 namespace tenon {
 namespace {
@@ -60,6 +61,16 @@ void MergeGrad(GradContext& g) {
   }
 }
 
+/// Whether a number is not zero, a string not empty, a tensor that is no scalar not without
+/// elements.
+Status ToBoolKernel(KernelContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  if (x.rank() > 0) return ctx.Return(Tensor::Scalar(x.num_elements() > 0));
+  return DispatchStatus(
+      x.dtype(), decltype(ConcatTypes(PlainTypes(), TypeList<TString>()))(),
+      [&]<typename T>(T) { return ctx.Return(Tensor::Scalar(x.scalar<T>() != T())); });
+}
+
 }  // namespace
 
 void RegisterControlFlowKernels(OpRegistry& ops) {
@@ -80,6 +91,9 @@ void RegisterControlFlowKernels(OpRegistry& ops) {
   for (const char* name : {"NoOp", "ControlTrigger"}) {
     ops.Add(name, NoOutputShape, NothingKernel, {.cheap = true}).Example({});
   }
+  ops.Add("ToBool", ScalarShape, ToBoolKernel, {.cheap = true})
+      .Example({Shape{}})
+      .Example({Shape{2, 0}});
   get("LoopCond").Shape(UnchangedShape).Kernel(kCpu, ForwardFirstKernel, {.cheap = true});
 }
 

@@ -91,6 +91,20 @@ struct PowOp : Elementwise<"Pow", SignedComplexTypes> {
   }
 };
 
+struct Atan2Op : Elementwise<"Atan2", FloatTypes> {
+  static constexpr double kCost = 10;
+  static constexpr Domain kDomain{0.3, 2};
+  TENON_HD static auto Apply(auto y, auto x) { return std::atan2(y, x); }
+  static GradientPair Grad(Output y, Output x, Output, Output dz) {
+    const Output part = dz / (Square(y) + Square(x));
+    return {part * x, -part * y};
+  }
+};
+
+struct NextAfterOp : Elementwise<"NextAfter", TypeList<float, double>> {
+  TENON_HD static auto Apply(auto x, auto y) { return std::nextafter(x, y); }
+};
+
 struct LogicalAndOp : Elementwise<"LogicalAnd", TypeList<bool>> {
   TENON_HD static bool Apply(bool x, bool y) { return x && y; }
 };
@@ -102,8 +116,9 @@ struct LogicalOrOp : Elementwise<"LogicalOr", TypeList<bool>> {
 }  // namespace
 
 void RegisterBinaryArithmetic(OpRegistry& ops) {
-  RegisterBinaryList(ops, TypeList<AddOp, AddV2Op, SubOp, MulOp, MaximumOp, MinimumOp,
-                                   SquaredDifferenceOp, PowOp, LogicalAndOp, LogicalOrOp>());
+  RegisterBinaryList(
+      ops, TypeList<AddOp, AddV2Op, SubOp, MulOp, MaximumOp, MinimumOp, SquaredDifferenceOp, PowOp,
+                    Atan2Op, NextAfterOp, LogicalAndOp, LogicalOrOp>());
 }
 
 }  // namespace tenon

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
@@ -9,21 +11,58 @@
 namespace tenon {
 namespace {
 
-template <typename T>
-void AddUp(const T* x, T* out, int64_t n, int64_t stride, bool exclusive, bool reverse) {
+// What a scan begins with and how it goes on.
+
+struct ScanSum {
+  using Types = NumericTypes;
+  template <typename T>
+  static T Start() {
+    return T(0);
+  }
+  static auto Next(auto sum, auto x) { return Plus(sum, x); }
+};
+
+struct ScanProduct {
+  using Types = NumericTypes;
+  template <typename T>
+  static T Start() {
+    return T(1);
+  }
+  static auto Next(auto product, auto x) { return Times(product, x); }
+};
+
+struct ScanLogSumExp {
+  using Types = FloatTypes;
+  template <typename T>
+  static T Start() {
+    return -std::numeric_limits<T>::infinity();
+  }
+  template <typename T>
+  static T Next(T log_sum, T x) {
+    // As in TensorFlow NaN does not win over the sum so far.
+    const T low = x < log_sum ? x : log_sum, high = log_sum < x ? x : log_sum;
+    // The sum of nothing but zeros, whose logarithms must not be subtracted.
+    if (high < std::numeric_limits<T>::lowest()) return high;
+    return Log1p(Exp(low - high)) + high;
+  }
+};
+
+template <typename Scan, typename T>
+void ScanLine(const T* x, T* out, int64_t n, int64_t stride, bool exclusive, bool reverse) {
   using C = ComputeType<T>;
-  C sum(0);
+  C sum = Scan::template Start<C>();
   SerialFor(n, 2, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const int64_t at = (reverse ? n - 1 - k : k) * stride;
       const C before = sum;
-      sum = Plus(sum, C(x[at]));
+      sum = Scan::Next(sum, C(x[at]));
       out[at] = T(exclusive ? before : sum);
     }
   });
 }
 
-Status CumsumKernel(KernelContext& ctx, bool exclusive, bool reverse) {
+template <typename Scan>
+Status ScanKernel(KernelContext& ctx, bool exclusive, bool reverse) {
   const Tensor& x = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(1), x.rank(), "axis"));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.shape()));
@@ -31,17 +70,17 @@ Status CumsumKernel(KernelContext& ctx, bool exclusive, bool reverse) {
   const int64_t n = x.dim(axis);
   const int64_t inner = Product(x.shape().dims(), axis + 1, x.rank());
   const int64_t lines = x.num_elements() / n;
-  return DispatchStatus(x.dtype(), NumericTypes(), [&]<typename T>(T) {
-    SerialFor(lines, 2.0 * static_cast<double>(n), [&](int64_t begin, int64_t end) {
+  return DispatchStatus(x.dtype(), typename Scan::Types(), [&]<typename T>(T) {
+    ParallelFor(lines, 2.0 * static_cast<double>(n), [&](int64_t begin, int64_t end) {
       for (int64_t l = begin; l < end; ++l) {
         const int64_t first = l / inner * n * inner + l % inner;
-        AddUp(x.data<T>() + first, out->data<T>() + first, n, inner, exclusive, reverse);
+        ScanLine<Scan>(x.data<T>() + first, out->data<T>() + first, n, inner, exclusive, reverse);
       }
     });
   });
 }
 
-Status CumsumShape(ShapeContext& c) {
+Status ScanShape(ShapeContext& c) {
   TENON_RETURN_IF_ERROR(ReadAxis(c, 1, c.input(0).rank(), "axis"));
   return UnchangedShape(c);
 }
@@ -51,14 +90,48 @@ void CumsumGrad(GradContext& g) {
                    {.exclusive = g.Attr("exclusive", false), .reverse = !g.Attr("reverse", false)});
 }
 
+/// What came after each element, times that product without the element itself.
+void CumprodGrad(GradContext& g) {
+  const bool exclusive = g.Attr("exclusive", false), reverse = g.Attr("reverse", false);
+  const Output sums =
+      Cumsum(g.out(0) * g.dy(0), g.in(1), {.exclusive = exclusive, .reverse = !reverse});
+  g.dx(0) = DivNoNan(sums, g.in(0));
+}
+
+/// x's part in each sum, times dy, in logarithms: of what is positive and of what is negative
+/// apart.
+void CumulativeLogsumexpGrad(GradContext& g) {
+  const bool exclusive = g.Attr("exclusive", false), reverse = g.Attr("reverse", false);
+  const auto sum = [&](const Output& dy) {
+    const Output part = Log(Maximum(dy, Const(0, {.dtype = dy.dtype()}))) - g.out(0);
+    return Exp(g.in(0) +
+               CumulativeLogsumexp(part, g.in(1), {.exclusive = exclusive, .reverse = !reverse}));
+  };
+  g.dx(0) = sum(g.dy(0)) - sum(-g.dy(0));
+}
+
+template <typename Scan>
+OpBuilder AddScan(OpRegistry& ops, std::string_view name) {
+  return ops
+      .Add(name, ScanShape, ScanKernel<Scan>,
+           {.types = {{"T", DTypesOf(typename Scan::Types())}}, .attrs = {"exclusive", "reverse"}})
+      .Example({Shape{2, 3}, Tensor::Scalar<int32_t>(-1)})
+      .Example({Shape{2, 3}, Tensor::Scalar<int64_t>(0)}, {{"reverse", true}});
+}
+
 }  // namespace
 
-void RegisterCumsum(OpRegistry& ops) {
-  ops.Add("Cumsum", CumsumShape, CumsumKernel,
-          {.types = {{"T", DTypesOf(NumericTypes())}}, .attrs = {"exclusive", "reverse"}})
+void RegisterScans(OpRegistry& ops) {
+  // Of the logarithm of nothing, -infinity, there are no differences to compare its gradient with.
+  const AttributeMap both = {{"exclusive", true}, {"reverse", true}};
+  AddScan<ScanSum>(ops, "Cumsum")
       .Grad(CumsumGrad)
-      .Example({Shape{2, 3}, Tensor::Scalar<int32_t>(-1)})
-      .Example({Shape{2, 3}, Tensor::Scalar<int64_t>(0)}, {{"exclusive", true}, {"reverse", true}});
+      .Example({Shape{2, 3}, Tensor::Scalar<int64_t>(0)}, both);
+  AddScan<ScanProduct>(ops, "Cumprod")
+      .InDomain(0.3, 2)
+      .Grad(CumprodGrad)
+      .Example({Shape{2, 3}, Tensor::Scalar<int64_t>(0)}, both);
+  AddScan<ScanLogSumExp>(ops, "CumulativeLogsumexp").Grad(CumulativeLogsumexpGrad);
 }
 
 }  // namespace tenon

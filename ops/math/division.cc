@@ -103,11 +103,50 @@ struct XdivyOp : Elementwise<"Xdivy", FloatComplexTypes> {
   }
 };
 
+// Of x = 0 the next ones make 0 whatever y is, and their gradients by x count 0 as no dependence.
+
+struct XlogyOp : Elementwise<"Xlogy", FloatComplexTypes> {
+  static constexpr double kCost = 4;
+  static constexpr Domain kDomain{0.5, 2};
+  template <typename T>
+  TENON_HD static T Apply(T x, T y) {
+    return x == T(0) ? T(0) : x * Log(y);
+  }
+  static GradientPair Grad(Output x, Output y, Output, Output dz) {
+    const Output not_zero = Cast(NotEqual(x, ZerosLike(x)), x.dtype());
+    return {dz * Xlogy(not_zero, y), dz * Xdivy(x, y)};
+  }
+};
+
+struct Xlog1pyOp : Elementwise<"Xlog1py", FloatComplexTypes> {
+  static constexpr double kCost = 4;
+  static constexpr Domain kDomain{0.5, 2};
+  template <typename T>
+  TENON_HD static T Apply(T x, T y) {
+    return x == T(0) ? T(0) : x * Log1p(y);
+  }
+  static GradientPair Grad(Output x, Output y, Output, Output dz) {
+    const Output not_zero = Cast(NotEqual(x, ZerosLike(x)), x.dtype());
+    return {dz * Xlog1py(not_zero, y), dz * Xdivy(x, y + 1)};
+  }
+};
+
+struct MulNoNanOp : Elementwise<"MulNoNan", FloatComplexTypes> {
+  template <typename T>
+  TENON_HD static T Apply(T x, T y) {
+    return y == T(0) ? T(0) : x * y;
+  }
+  static GradientPair Grad(Output x, Output y, Output, Output dz) {
+    return {MulNoNan(dz, y), MulNoNan(x, dz)};
+  }
+};
+
 }  // namespace
 
 void RegisterDivision(OpRegistry& ops) {
-  RegisterBinaryList(ops, TypeList<DivOp, RealDivOp, FloorDivOp, TruncateDivOp, FloorModOp,
-                                   TruncateModOp, ModOp, DivNoNanOp, XdivyOp>());
+  RegisterBinaryList(
+      ops, TypeList<DivOp, RealDivOp, FloorDivOp, TruncateDivOp, FloorModOp, TruncateModOp, ModOp,
+                    DivNoNanOp, XdivyOp, XlogyOp, Xlog1pyOp, MulNoNanOp>());
 }
 
 }  // namespace tenon

@@ -77,6 +77,16 @@ struct MinReducer : Reducer<T, ComputeType<T>> {
   static auto Merge(auto a, auto b) { return Smaller(a, b); }
 };
 
+/// The root of the sum of squares.
+template <typename T>
+struct NormReducer {
+  using Acc = Wide<T>;
+  static Acc Start() { return Acc(0); }
+  static Acc Merge(Acc a, Acc b) { return Plus(a, b); }
+  static Acc Of(Acc x) { return Times(x, Conjugate(x)); }
+  static T Finish(Acc acc, int64_t) { return static_cast<T>(std::sqrt(acc)); }
+};
+
 constexpr int64_t kLanes = 16;
 /// Long runs are cut into pieces of this length, whatever the number of threads, so that results do
 /// not depend on it.
@@ -87,7 +97,9 @@ constexpr double kReduceNs = 0.3;
 
 template <typename R>
 auto WithElement(typename R::Acc acc, auto x) {
-  return R::Merge(acc, static_cast<typename R::Acc>(x));
+  const auto element = static_cast<typename R::Acc>(x);
+  if constexpr (requires { R::Of(element); }) return R::Merge(acc, R::Of(element));
+  return R::Merge(acc, element);
 }
 
 template <typename R, typename T>
@@ -196,8 +208,9 @@ Status ReductionKernel(KernelContext& ctx, bool keep_dims) {
   const Tensor& x = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const std::vector<bool> axes, ReducedAxes(ctx.input(1), x.rank()));
   const ReductionPlan plan = PlanReduction(x.shape(), axes, keep_dims);
-  // Nothing is added up. Means and products of one element are that element, too.
-  if (plan.num_reduced == 1) return ctx.Return(x.Reshaped(plan.shape));
+  // Nothing is added up. Means and products of one element are that element, too; norms are not.
+  if (plan.num_reduced == 1 && !std::is_same_v<R<float>, NormReducer<float>>)
+    return ctx.Return(x.Reshaped(plan.shape));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, plan.shape));
   Reduce<R>(x.dtype(), Types(), plan, x.raw_data(), y->raw_data());
   return OkStatus();
@@ -232,6 +245,7 @@ void RegisterReductions(OpRegistry& ops) {
   Add<ProdReducer>(ops, "Prod", NumericTypes()).Grad(ProdGrad);
   Add<MaxReducer>(ops, "Max", RealTypes()).Grad(MinOrMaxGrad);
   Add<MinReducer>(ops, "Min", RealTypes()).Grad(MinOrMaxGrad);
+  Add<NormReducer>(ops, "EuclideanNorm", NumericTypes()).Grad(NormGrad);
   // false is less than true.
   Add<MinReducer>(ops, "All", TypeList<bool>());
   Add<MaxReducer>(ops, "Any", TypeList<bool>());

@@ -38,6 +38,7 @@ void SumGrad(GradContext& g);
 void MeanGrad(GradContext& g);
 void ProdGrad(GradContext& g);
 void MinOrMaxGrad(GradContext& g);
+void NormGrad(GradContext& g);
 
 /// Sums a tensor of any numeric dtype along the plan's axes.
 void SumAlong(DType type, const ReductionPlan& plan, const void* in, void* out);

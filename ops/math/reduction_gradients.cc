@@ -77,6 +77,11 @@ void MeanGrad(GradContext& g) {
   g.dx(0) = BroadcastTo(Broadcastable(g.node(), dy), ShapeVector(x));
 }
 
+void NormGrad(GradContext& g) {
+  g.dx(0) = RealDiv(g.in(0),
+                    RealDiv(Broadcastable(g.node(), g.out(0)), Broadcastable(g.node(), g.dy(0))));
+}
+
 void MinOrMaxGrad(GradContext& g) {
   const Output x = g.in(0);
   const Output y = Broadcastable(g.node(), g.out(0));

@@ -6,23 +6,31 @@
 namespace tenon {
 namespace {
 
-template <Update kUpdate>
+using Scatter = Status(VariableResource*, Update, const Tensor& indices, const Tensor& updates);
+
+template <Scatter kScatter, Update kUpdate>
 Status ScatterUpdateKernel(KernelContext& ctx, const VariableInput& input) {
   TENON_ASSIGN_OR_RETURN(const auto variable, input.Find(ctx, ctx.input(2).dtype()));
-  TENON_RETURN_IF_ERROR(ScatterVariable(variable.get(), kUpdate, ctx.input(1), ctx.input(2)));
+  TENON_RETURN_IF_ERROR(kScatter(variable.get(), kUpdate, ctx.input(1), ctx.input(2)));
   if (ctx.num_outputs() > 0) ctx.set_output_ref(0, variable.get());
   return OkStatus();
 }
 
+/// The four ops of one update: of rows and of what tuples name, by reference and by handle.
 template <Update kUpdate>
-void AddScatter(OpRegistry& ops, std::string_view name) {
-  for (const bool resource : {false, true}) {
+void AddScatter(OpRegistry& ops, std::string_view name, const DTypeVector& types) {
+  for (const std::string kind : {"Scatter", "ResourceScatter", "ScatterNd", "ResourceScatterNd"}) {
+    const OpRegistration* const op = ops.Find(StrCat(kind, name));
+    if (op == nullptr) continue;  // no tuples are multiplied or divided
     KernelOptions options;
-    if (kUpdate != Update::kAssign) {
-      options.types = {{resource ? "dtype" : "T", DTypesOf(NumericTypes())}};
+    if (!types.empty()) {
+      options.types = {{op->schema.FindAttr("dtype") != nullptr ? "dtype" : "T", types}};
     }
-    ops.Add(StrCat(resource ? "ResourceScatter" : "Scatter", name),
-            resource ? NoOutputShape : UnchangedShape, ScatterUpdateKernel<kUpdate>, options)
+    const bool tuples = kind.ends_with("Nd"), resource = kind.starts_with("Resource");
+    ops.Add(op->schema.name, resource ? NoOutputShape : UnchangedShape,
+            tuples ? ScatterUpdateKernel<ScatterNdVariable, kUpdate>
+                   : ScatterUpdateKernel<ScatterVariable, kUpdate>,
+            options)
         .NoExample("needs a variable; scatter_update_ops_test covers it");
   }
 }
@@ -30,9 +38,14 @@ void AddScatter(OpRegistry& ops, std::string_view name) {
 }  // namespace
 
 void RegisterScatterUpdateOps(OpRegistry& ops) {
-  AddScatter<Update::kAssign>(ops, "Update");
-  AddScatter<Update::kAdd>(ops, "Add");
-  AddScatter<Update::kSubtract>(ops, "Sub");
+  const DTypeVector numeric = DTypesOf(NumericTypes()), real = DTypesOf(RealTypes());
+  AddScatter<Update::kAssign>(ops, "Update", {});
+  AddScatter<Update::kAdd>(ops, "Add", numeric);
+  AddScatter<Update::kSubtract>(ops, "Sub", numeric);
+  AddScatter<Update::kMultiply>(ops, "Mul", numeric);
+  AddScatter<Update::kDivide>(ops, "Div", numeric);
+  AddScatter<Update::kMin>(ops, "Min", real);
+  AddScatter<Update::kMax>(ops, "Max", real);
 }
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 
 #include "core/parallel.h"
 #include "ops/arguments.h"
+#include "ops/array/index_tuples.h"
 #include "ops/maths.h"
 
 namespace tenon {
@@ -21,6 +22,14 @@ StatusOr<IndexVector> ReadRows(const Tensor& value, const Tensor& indices, const
                            updates.shape());
   }
   return rows;
+}
+
+Status CheckUpdates(const VariableResource& variable, Update update, const Tensor& updates) {
+  if (updates.dtype() != variable.dtype()) {
+    return InvalidArgument("the variable is ", variable.dtype(), ", the updates are ",
+                           updates.dtype());
+  }
+  return update == Update::kDivide ? CheckDivisors(updates) : OkStatus();
 }
 
 }  // namespace
@@ -50,14 +59,27 @@ Status UpdateVariable(VariableResource* variable, Update update, const Tensor& v
 
 Status ScatterVariable(VariableResource* variable, Update update, const Tensor& indices,
                        const Tensor& updates) {
-  if (updates.dtype() != variable->dtype()) {
-    return InvalidArgument("the variable is ", variable->dtype(), ", the updates are ",
-                           updates.dtype());
-  }
+  TENON_RETURN_IF_ERROR(CheckUpdates(*variable, update, updates));
   return variable->ModifyInPlace([&](Tensor* value) -> Status {
     TENON_ASSIGN_OR_RETURN(const IndexVector rows, ReadRows(*value, indices, updates));
     const int64_t width = Product(value->shape().dims(), 1, value->rank());
     return CombineRows(update, updates, rows, width, value);
+  });
+}
+
+Status ScatterNdVariable(VariableResource* variable, Update update, const Tensor& indices,
+                         const Tensor& updates) {
+  TENON_RETURN_IF_ERROR(CheckUpdates(*variable, update, updates));
+  return variable->ModifyInPlace([&](Tensor* value) -> Status {
+    if (value->rank() < 1) {
+      return InvalidArgument("the variable must have at least one dimension, found a scalar");
+    }
+    TENON_ASSIGN_OR_RETURN(const IndexTuples tuples,
+                           ReadUpdateTuples(indices, updates.shape(), value->shape(), "ref"));
+    if (updates.num_elements() == 0) return OkStatus();
+    // A scalar would stand for every element of a row: here it is the one element of one row.
+    TENON_ASSIGN_OR_RETURN(const Tensor rows, updates.Reshaped({tuples.count, tuples.width}));
+    return CombineRows(update, rows, tuples.rows, tuples.width, value);
   });
 }
 

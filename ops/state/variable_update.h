@@ -16,4 +16,9 @@ Status UpdateVariable(VariableResource* variable, Update update, const Tensor& v
 Status ScatterVariable(VariableResource* variable, Update update, const Tensor& indices,
                        const Tensor& updates);
 
+/// Updates what the tuples in the last dimension of `indices` name with `updates`, which has the
+/// shape indices.shape[:-1] + variable.shape[k:], atomically and in order.
+Status ScatterNdVariable(VariableResource* variable, Update update, const Tensor& indices,
+                         const Tensor& updates);
+
 }  // namespace tenon

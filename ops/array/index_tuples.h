@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/arguments.h"
+
+namespace tenon {
+
+/// Which row each of several index tuples names in a tensor seen as rows of `width` elements.
+struct IndexTuples {
+  int64_t count = 0;
+  int64_t width = 1;
+  IndexVector rows;  // empty for tuples of length 0, of which there may be any number: row 0
+};
+
+/// Reads `indices`, whose last dimension is a tuple into the leading dimensions of `shape`.
+/// InvalidArgument, where `what` names the tensor of that shape, for a tuple out of range.
+StatusOr<IndexTuples> ReadTuples(const Tensor& indices, const Shape& shape, std::string_view what);
+
+/// The same for updates of what the tuples name, which must have the shape indices.shape[:-1] +
+/// shape[k:]; then every tuple has its row.
+StatusOr<IndexTuples> ReadUpdateTuples(const Tensor& indices, const Shape& updates,
+                                       const Shape& shape, std::string_view what);
+
+/// The shape of what such tuples stand for: indices[:-1] + shape[k:].
+DimVector SlicesShape(absl::Span<const int64_t> indices, absl::Span<const int64_t> shape);
+
+}  // namespace tenon

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/state/state_ops.h"
+#include "tests/testing/graph_session.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(TemporaryVariableTest, LivesForOneStep) {
+  GraphSession s;
+  const Output v = TemporaryVariable({2}, DType::kFloat, {.var_name = "t"});
+  const Output sum = AssignAdd(Assign(v, Const({1.0f, 2.0f})), Const({10.0f, 10.0f}));
+  const Output last = DestroyTemporaryVariable(sum, "t");
+  for (int step = 0; step < 2; ++step) EXPECT_THAT(Numbers(s.Value(last)), ElementsAre(11, 12));
+}
+
+TEST(TemporaryVariableTest, ItsNameIsThatOfTheNodeUnlessItIsGiven) {
+  GraphSession s;
+  const Output v = TemporaryVariable({}, DType::kFloat);
+  const Output last = DestroyTemporaryVariable(Assign(v, Const(3.0f)), v.node->name());
+  EXPECT_THAT(Numbers(s.Value(last)), ElementsAre(3));
+}
+
+TEST(TemporaryVariableTest, WrongNamesAndMissingValuesAreErrors) {
+  GraphSession s;
+  const Output v = TemporaryVariable({}, DType::kFloat, {.var_name = "t"});
+  const Output again = TemporaryVariable({}, DType::kFloat, {.var_name = "t"});
+  EXPECT_THAT(s.Run({}, {v, again}), IsError(StatusCode::kAlreadyExists, "temporary variable t"));
+  const Output assigned = Assign(v, Const(3.0f));
+  EXPECT_THAT(s.Run({DestroyTemporaryVariable(assigned, "u")}),
+              IsError(StatusCode::kNotFound, "no temporary variable u"));
+  EXPECT_THAT(s.Run({DestroyTemporaryVariable(v, "t")}),
+              IsError(StatusCode::kFailedPrecondition, "uninitialized value"));
+}
+
+TEST(CountUpToTest, GivesEachNumberOnce) {
+  GraphSession s;
+  const Output v = VariableV2({}, DType::kInt64);
+  const Output handle = VarHandleOp(DType::kInt32, PartialShape({}), {.name = "r"});
+  ASSERT_OK(s.Run({}, {Assign(v, Const(int64_t{0}))}));
+  ASSERT_OK(s.Run({}, {AssignVariableOp(handle, Const(0))}));
+  const Output next = CountUpTo(v, 2),
+               next_of_resource = ResourceCountUpTo(handle, 2, DType::kInt32);
+  for (const int number : {0, 1}) {
+    EXPECT_THAT(Numbers(s.Value(next)), ElementsAre(number));
+    EXPECT_THAT(Numbers(s.Value(next_of_resource)), ElementsAre(number));
+  }
+  EXPECT_THAT(s.Run({next}), IsError(StatusCode::kOutOfRange, "Reached limit of 2"));
+  EXPECT_THAT(s.Run({next_of_resource}), IsError(StatusCode::kOutOfRange, "Reached limit of 2"));
+  EXPECT_THAT(Numbers(s.Value(v)), ElementsAre(2));
+  const Output vector = VariableV2({1}, DType::kInt64);
+  ASSERT_OK(s.Run({}, {Assign(vector, Const(Tensor::Vector<int64_t>({0})))}));
+  EXPECT_THAT(s.Run({CountUpTo(vector, 2)}),
+              IsError(StatusCode::kInvalidArgument, "must hold a scalar, found shape [1]"));
+}
+
+TEST(DisableCopyOnReadTest, WantsAVariableWithAValue) {
+  GraphSession s;
+  const Output handle = VarHandleOp(DType::kFloat, {2});
+  Node* const disable = DisableCopyOnRead(handle);
+  EXPECT_THAT(s.Run({}, {disable}), IsError(StatusCode::kFailedPrecondition, ""));
+  ASSERT_OK(s.Run({}, {AssignVariableOp(handle, Const({1.0f, 2.0f}))}));
+  EXPECT_OK(s.Run({}, {disable}));
+}
+
+}  // namespace
+}  // namespace tenon::testing
