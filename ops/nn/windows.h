@@ -77,13 +77,17 @@ class WindowCursor {
   template <typename Fn>
   void ForEachPixel(Fn fn) const {
     const auto& [depth, height, width] = axes_;
+    // Of a filter all elements have a number; windows that pool may be larger, and theirs wraps.
+    const auto high = static_cast<uint64_t>(height.window);
+    const auto wide = static_cast<uint64_t>(width.window);
     for (int64_t i = first_[0]; i < last_[0]; ++i) {
       const int64_t z = start_[0] + i * depth.dilation;
       for (int64_t j = first_[1]; j < last_[1]; ++j) {
         const int64_t y = z * height.in + start_[1] + j * height.dilation;
+        const uint64_t row = static_cast<uint64_t>(i) * high + static_cast<uint64_t>(j);
         for (int64_t k = first_[2]; k < last_[2]; ++k) {
           const int64_t x = y * width.in + start_[2] + k * width.dilation;
-          fn((i * height.window + j) * width.window + k, x);
+          fn(static_cast<int64_t>(row * wide + static_cast<uint64_t>(k)), x);
         }
       }
     }
