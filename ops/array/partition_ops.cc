@@ -83,7 +83,7 @@ Status PartitionKernel(KernelContext& ctx) {
   TENON_RETURN_IF_ERROR(CheckPrefix(data, "data", partitions, "partitions"));
   const absl::Span<const int32_t> part = partitions.flat<int32_t>();
   const int n = ctx.num_outputs();
-  std::vector<int64_t> counts(n, 0);
+  CountedVector<int64_t> counts(n, 0);
   for (size_t i = 0; i < part.size(); ++i) {
     if (part[i] < 0 || part[i] >= n) return NotInRange(part[i], n, "partitions[", i, "]");
     ++counts[part[i]];
