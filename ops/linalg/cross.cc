@@ -12,7 +12,8 @@ namespace {
 Status CrossKernel(KernelContext& ctx) {
   const Tensor &a = ctx.input(0), &b = ctx.input(1);
   TENON_RETURN_IF_ERROR(CheckSameShape(ctx));
-  if (a.rank() < 1 || a.dim(a.rank() - 1) != 3) {
+  if (a.rank() < 1) return InvalidArgument("a and b must be of rank 1 or more");
+  if (a.dim(a.rank() - 1) != 3) {
     return FailedPrecondition("a and b must be vectors of 3 elements, found shape ", a.shape());
   }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, a.shape()));

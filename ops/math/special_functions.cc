@@ -31,13 +31,11 @@ struct DigammaOp : SpecialFunction<"Digamma", [](auto x) { return numext::digamm
   static Output Grad(Output x, Output, Output dy) { return dy * Polygamma(OnesLike(x), x); }
 };
 
-/// The quantile of the standard normal distribution. Outside [0, 1] there is none, for which
-/// TensorFlow has NaN in float and infinities in double.
+/// The quantile of the standard normal distribution: NaN outside [0, 1], where Eigen has
+/// infinities.
 template <typename T>
 TENON_HD T Quantile(T x) {
-  if (std::is_same_v<T, float> && (x < T(0) || x > T(1)))
-    return std::numeric_limits<T>::quiet_NaN();
-  return numext::ndtri(x);
+  return x < T(0) || x > T(1) ? std::numeric_limits<T>::quiet_NaN() : numext::ndtri(x);
 }
 
 struct NdtriOp : SpecialFunction<"Ndtri", [](auto x) { return Quantile(x); }> {

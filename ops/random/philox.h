@@ -15,7 +15,9 @@ class Philox {
  public:
   using Block = std::array<uint32_t, 4>;
 
-  Philox(uint64_t seed, uint64_t seed2) : key_(seed), low_(0), high_(seed2) {}
+  Philox(uint64_t seed, uint64_t seed2) : Philox(seed, 0, seed2) {}
+  /// With both halves of the counter.
+  Philox(uint64_t key, uint64_t low, uint64_t high) : key_(key), low_(low), high_(high) {}
   /// Of a node's attributes: both 0 stand for seeds that nobody can tell.
   static Philox FromSeeds(int64_t seed, int64_t seed2) {
     if (seed != 0 || seed2 != 0) return Philox(seed, seed2);
@@ -24,6 +26,10 @@ class Philox {
     const uint64_t key = next();
     return Philox(key, next());
   }
+
+  uint64_t key() const { return key_; }
+  /// The counter's high half.
+  uint64_t seed2() const { return high_; }
 
   /// The next block.
   Block Next() {

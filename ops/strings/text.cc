@@ -9,6 +9,7 @@
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
+#include "ops/strings/map_elements.h"
 
 namespace tenon {
 namespace {
@@ -46,17 +47,6 @@ Status JoinShape(ShapeContext& c) {
     }
   }
   return c.Return(scalars ? Shape() : shape);
-}
-
-/// Output 0 of input 0, element by element.
-template <typename From, typename To, typename Fn>
-Status MapElements(KernelContext& ctx, Fn&& fn) {
-  const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-  for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
-    out->data<To>()[i] = fn(in.data<From>()[i]);
-  }
-  return OkStatus();
 }
 
 std::string Printed(const char* format, ...) {
@@ -194,6 +184,27 @@ Status MatchKernel(KernelContext& ctx) {
   return Match(ctx, pattern);
 }
 
+Status Replace(KernelContext& ctx, const re2::RE2& pattern, std::string_view rewrite, bool all) {
+  const re2::StringPiece by(rewrite.data(), rewrite.size());
+  return MapElements<TString, TString>(ctx, [&](const TString& text) {
+    std::string changed(text);
+    if (all) re2::RE2::GlobalReplace(&changed, pattern, by);
+    if (!all) re2::RE2::Replace(&changed, pattern, by);
+    return TString(changed);
+  });
+}
+
+Status StaticReplaceKernel(KernelContext& ctx, std::string rewrite, bool all, const Pattern& p) {
+  return Replace(ctx, p.pattern, rewrite, all);
+}
+
+Status ReplaceKernel(KernelContext& ctx, bool all) {
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"pattern", "rewrite"}));
+  const re2::RE2 pattern(Piece(ctx.input(1).scalar<TString>()), Quiet());
+  TENON_RETURN_IF_ERROR(CheckPattern(pattern));
+  return Replace(ctx, pattern, ctx.input(2).scalar<TString>(), all);
+}
+
 /// Of (name, shard, number of shards), or (name, number of shards) for all of them.
 Status ShardNameKernel(KernelContext& ctx) {
   const bool spec = ctx.num_inputs() == 2;
@@ -222,6 +233,11 @@ void RegisterText(OpRegistry& ops) {
   ops.Add("StringToNumber", UnchangedShape, StringToNumberKernel)
       .Example({Tensor::Vector<std::string>({"15", "-2"})});
   ops.Add("RegexFullMatch", UnchangedShape, MatchKernel).Example({texts, Tensor::Scalar("a.*")});
+  ops.Add("RegexReplace", UnchangedShape, ReplaceKernel, {.attrs = {"replace_global"}})
+      .Example({Shape{2, 3}, Tensor::Scalar("a"), Tensor::Scalar("b")});
+  ops.Add("StaticRegexReplace", UnchangedShape, StaticReplaceKernel,
+          {.attrs = {"rewrite", "replace_global"}})
+      .Example({Shape{2, 3}}, {{"pattern", "a"}, {"rewrite", "b"}});
   ops.Add("StaticRegexFullMatch", UnchangedShape, StaticMatchKernel)
       .Example({texts}, {{"pattern", "a.*"}});
   ops.Add("ShardedFilename", ScalarsShape, ShardNameKernel)

@@ -163,6 +163,8 @@ OTHER_SUMMARY = tf.Summary(value=[tf.Summary.Value(tag="b", simple_value=2)]).Se
 STRINGS = [b"", b"abc", b"a1", b"12", b"-1.5", b" 7 ", b"1e3", b"nan", b"inf", b"0x10", b"1.5x",
            b"99999999999999999999", b"-", b"+3", b"2147483648"]
 
+TEXTS = [b"a, b,c", b"", b" x  ab y ", b"ABab", "Grün ÄÖ".encode(), b"a\xffb", b",", b"ababab"]
+
 AS_STRING = [Use(s) for s in SEVERAL] + [Use((5,), **attrs) for attrs in [
     {"precision": 3}, {"scientific": True}, {"shortest": True}, {"width": 9}, {"width": 9, "fill": "0"},
     {"width": 9, "fill": "-"}, {"width": 9, "fill": " "}, {"width": 9, "fill": "+"},
@@ -252,7 +254,8 @@ HINTS = {
         ((2, 0), 0)]], "reverse"),
     **same([Use(F(s), F(z)) for z in ([1, 2], [0, 0], [-5, 2**31 - 1]) for s in ([], [7], [2, 0], [3, 5], [2, 1, 3, 2])] + [
         Use(F(s), F(z)) for s, z in [([2], [1]), ([2], [1, 2, 3]), ([-1], [1, 2]), ([[2]], [1, 2]), (2, [1, 2])]],
-           "StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal", "StatelessRandomUniformFullInt"),
+           "StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"),
+    "StatelessRandomUniformFullInt": [Use(F(s), F(z)) for s in ([], [3, 5]) for z in ([1, 2], [0, 2**31 - 1])],
     **same([Use(F(s), F(k), F(c), F(a)) for s, k, c, a in [
         ([7], [5], [1, 2], 1), ([3, 5], [5], [0, 9], 3), ([], [1], [2**63, 3], 1), ([4], [5], [1, 2, 3], 1),
         ([4], [5], [2**64 - 1, 0], 1), ([4], 5, [1, 2], 1), ([4], [5, 6], [1, 2], 1), ([4], [5], [1], 1), ([4], [5], [1, 2], 4),
@@ -268,6 +271,36 @@ HINTS = {
     "StatelessMultinomial": [Use(l, F(n), F(s)) for l, n, s in [
         ((2, 3), 5, [1, 2]), ((4, 7), 6, [3, 4]), ((2, 3), 0, [1, 2]), ((0, 3), 2, [1, 2]), ((2, 3), -1, [1, 2]), ((3,), 2, [1, 2]),
         ((2, 3), 2, [1]), ((2, 3), [2], [1, 2]), ((2, 0), 2, [1, 2])]],
+    "StringLength": [Use(s, unit=u) for s in SEVERAL for u in ("BYTE", "UTF8_CHAR")],
+    **same([Use(F(TEXTS), encoding=e) for e in ("", "utf-8")] + [Use(s) for s in SEVERAL], "StringLower", "StringUpper"),
+    "StringStrip": [Use(F([b" a b ", b"\t\n x", b"", b"  ", b"y\x0b\x0c\r"]))] + [Use(s) for s in SEVERAL],
+    "EncodeBase64": [Use(s, pad=p) for s in SEVERAL for p in (True, False)] + [Use(F([b"\xff\xfe\xfd", b"\x00", b"ab"]))],
+    "DecodeBase64": [Use(F(t)) for t in (
+        [b"", b"YQ", b"YQ==", b"YWI", b"YWI=", b"YWJj", b"_-8", b"YR"], b"a", b"YQ=", b"Y===", b"YW+j", b"YW/j", b"YW j", b"====",
+        b"YQ==YQ==", b"YWJjYQ==")],
+    "RegexReplace": [Use(F(TEXTS), F(p), F(r), replace_global=g) for g in (True, False) for p, r in [
+        (b"[a-z]", b"x"), (b"(a)(.)", b"\\2\\1"), (b"", b"-"), (b"(", b""), (b"a", b"\\5"), (b"^ *", b"")]] + [
+        Use((2,), F([b"a"]), F(b"")), Use((2,), F(b"a"), F([b""]))],
+    "StaticRegexReplace": [Use(F(TEXTS), pattern=p, rewrite=r, replace_global=g) for g in (True, False) for p, r in [
+        ("[a-z]", "x"), ("(a)(.)", "\\2\\1"), ("", "-"), ("^ *", "")]],
+    "StringSplit": both([Use(F(TEXTS), F(d)) for d in (b" ", b"", b", ", b"ab")] + [
+        Use(F([]), F(b" ")), Use(F(b"a b"), F(b" ")), Use(F([b"a b"]), F([b" "]))], "skip_empty"),
+    "StringSplitV2": [Use(F(TEXTS), F(d), maxsplit=m) for d in (b" ", b"", b", ", b"ab") for m in (-1, 0, 1, 2)] + [
+        Use(F([]), F(b" ")), Use(F(b"a b"), F(b" ")), Use(F([b"a b"]), F([b" "]))],
+    "Substr": [Use(F(t), F(p), F(n), unit=u) for u in ("BYTE", "UTF8_CHAR") for t, p, n in [
+        (b"abcdef", 1, 3), (b"abcdef", -3, 2), (b"abcdef", 2, 100), (b"abcdef", 6, 1), ([b"abc", b"defg"], [0, 1], [2, 2]),
+        ([[b"abc", b"defg"]], [0, 1], [2, 2]), ([b"abc", b"defg"], 1, 1), ("grün".encode(), 2, 1), ("grün".encode(), -2, 5),
+        (b"abc", 4, 1), (b"abc", -4, 1), ([b"abc", b"d"], [0, 2], [1, 1]), (b"abc", [0, 1], [1, 1]), (b"abc", 0, [1]),
+        ([], 0, 1), (b"", 0, 1)]],
+    "ReduceJoin": [Use(s, F(a), separator=p) for p in ("", ", ") for s, a in [
+        ((2, 3), 0), ((2, 3), -1), ((2, 3), [0, 1]), ((2, 3), [1, 0]), ((2, 3), []), ((2, 1, 3, 2), [3, 0]), ((), []),
+        ((0, 3), 0), ((0, 3), 1), ((2, 3), 2), ((2, 3), [0, 0])]] + [
+        Use((2, 3), F([0]), keep_dims=True)],
+    **same([Use(F([b"x" * n for n in range(9)] + [bytes(range(n)) for n in (15, 16, 17, 32, 33, 64, 65, 128, 200)]),
+                num_buckets=n) for n in (1, 10, 2**62)] + [Use(s, num_buckets=7) for s in SEVERAL],
+           "StringToHashBucketFast", "StringToHashBucket"),
+    "StringToHashBucketStrong": [Use(F([bytes(range(n)) for n in (0, 1, 7, 8, 9, 64)]), num_buckets=n, key=[5, -9])
+                                 for n in (1, 2**62)] + [Use((2,), num_buckets=3, key=[1])],
     "BroadcastTo": [Use(s, F(t)) for s, t in [
         ((), []), ((), [2, 3]), ((3,), [2, 3]), ((2, 1), [2, 3]), ((1,), [0]), ((0,), [0]),
         ((2, 1, 3, 1), [2, 2, 3, 2]), ((1, 1), [2, 1, 1, 3]), ((3,), [2]), ((2, 3), [3]),

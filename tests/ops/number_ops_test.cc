@@ -177,7 +177,7 @@ TEST(CountOpsTest, WrongCountsAreErrors) {
   refuse("HistogramFixedWidth", {none, range, size}, "value_range[0] < value_range[1]");
   refuse("HistogramFixedWidth", {none, range, Tensor::Scalar(0)}, "nbins");
   refuse("NthElement", {Tensor::Vector({1, 2}), Tensor::Scalar(2)}, "n = 2 is not in [0, 2)");
-  EXPECT_THAT(RunOp("Cross", {size, size}, {}, /*hide_inputs=*/true).status,
+  EXPECT_THAT(RunOp("Cross", {range, range}, {}, /*hide_inputs=*/true).status,
               IsError(StatusCode::kFailedPrecondition, "3 elements"));
 }
 

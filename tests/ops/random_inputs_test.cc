@@ -29,10 +29,29 @@ Shape RandomShape(Random& random) {
 
 /// Ops whose result is as large as some input says: for these a large number is no mistake.
 bool SizedByValues(const std::string& op) {
-  static const std::set<std::string> ops = {
-      "Fill",  "Range",    "OneHot",    "BroadcastTo",      "Tile",          "Pad",
-      "PadV2", "LinSpace", "ScatterNd", "StridedSliceGrad", "DynamicStitch", "TruncatedNormal"};
-  return ops.contains(op) || op.starts_with("Random") || op.find("Segment") != std::string::npos;
+  static const std::set<std::string> ops = {"BroadcastTo",
+                                            "Bincount",
+                                            "DenseBincount",
+                                            "DynamicStitch",
+                                            "Fill",
+                                            "HistogramFixedWidth",
+                                            "LinSpace",
+                                            "MatrixDiagV2",
+                                            "MatrixDiagV3",
+                                            "MirrorPad",
+                                            "Multinomial",
+                                            "OneHot",
+                                            "Pad",
+                                            "PadV2",
+                                            "Range",
+                                            "ScatterNd",
+                                            "SpaceToBatch",
+                                            "SpaceToBatchND",
+                                            "StridedSliceGrad",
+                                            "Tile",
+                                            "TruncatedNormal"};
+  return ops.contains(op) || op.starts_with("Random") || op.starts_with("Stateless") ||
+         op.find("Segment") != std::string::npos;
 }
 
 /// Numbers that break sloppy arithmetic, among small ones.

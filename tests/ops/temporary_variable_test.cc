@@ -43,7 +43,7 @@ TEST(CountUpToTest, GivesEachNumberOnce) {
   GraphSession s;
   const Output v = VariableV2({}, DType::kInt64);
   const Output handle = VarHandleOp(DType::kInt32, PartialShape({}), {.name = "r"});
-  ASSERT_OK(s.Run({}, {Assign(v, Const(int64_t{0}))}));
+  ASSERT_OK(s.Run({}, {Assign(v, Const(Tensor::Scalar<int64_t>(0)))}));
   ASSERT_OK(s.Run({}, {AssignVariableOp(handle, Const(0))}));
   const Output next = CountUpTo(v, 2),
                next_of_resource = ResourceCountUpTo(handle, 2, DType::kInt32);
