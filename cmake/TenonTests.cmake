@@ -15,7 +15,7 @@
 
 function(tenon_test_label FOLDER OUT_LABEL OUT_TIMEOUT)
   set(labels_distributed dist 120)
-  set(labels_interop interop 300)
+  set(labels_interop interop 600)
   set(labels_system slow 300)
   set(labels_cuda cuda 120)
   set(labels_fuzz fuzz 300)

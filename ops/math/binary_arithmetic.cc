@@ -103,6 +103,7 @@ struct Atan2Op : Elementwise<"Atan2", FloatTypes> {
 
 struct NextAfterOp : Elementwise<"NextAfter", TypeList<float, double>> {
   TENON_HD static auto Apply(auto x, auto y) { return std::nextafter(x, y); }
+  static GradientPair Grad(Output, Output, Output, Output dz) { return {dz, ZerosLike(dz)}; }
 };
 
 struct LogicalAndOp : Elementwise<"LogicalAnd", TypeList<bool>> {

@@ -23,6 +23,7 @@ EXCEPTIONS = {
     "RefExit": ("yes", "unknown", IN_LOOPS),
     "RefNextIteration": ("yes", "unknown", IN_LOOPS),
     "LoopCond": ("yes", "none", "TensorFlow's function cannot be called; a condition has none"),
+    "MaxPoolGradGradV2": ("unknown", "yes", "as that of MaxPoolGradGrad; TensorFlow has none"),
     "RandomUniformInt": ("unknown", "none", NO_GRADIENT_ASKED),
     "_Arg": ("unknown", "none", BY_THE_RUNTIME),
     "_Retval": ("unknown", "none", BY_THE_RUNTIME),

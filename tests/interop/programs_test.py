@@ -1,13 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of an unmodified TensorFlow client: functions, functional control flow, queues, tables,
-synchronous replicas.
+"""Programs of an unmodified TensorFlow client: functions, functional control flow, queues, tables.
 
 Each program runs on TensorFlow's own session and on Tenon servers, a parameter server and a worker, and
 gives the same values. Runs itself again under the TensorFlow environment (TENON_TF_VENV).
 """
-import threading
-
 from tensorflow_environment import Servers, main_with_tensorflow
 
 
@@ -182,40 +179,6 @@ def queue_errors(tf, target):
                     raise AssertionError(f"no {kind.__name__}")
 
 
-def sync_replicas(tf):
-    """Two replicas in step: as many updates as steps, each the mean of both."""
-    steps, losses = 20, {}
-    with Servers({"ps": 1, "worker": 2}) as servers:
-        spec = tf.train.ClusterSpec(servers.addresses)
-
-        def replica(task):
-            with tf.Graph().as_default():
-                with tf.device(tf.train.replica_device_setter(
-                        worker_device=f"/job:worker/task:{task}", cluster=spec)):
-                    step = tf.train.get_or_create_global_step()
-                    w = tf.get_variable("w", [], initializer=tf.constant_initializer(5.))
-                    loss = tf.square(w - float(task))
-                    optimizer = tf.train.SyncReplicasOptimizer(
-                        tf.train.GradientDescentOptimizer(0.1), replicas_to_aggregate=2,
-                        total_num_replicas=2)
-                    train = optimizer.minimize(loss, global_step=step)
-                hooks = [optimizer.make_session_run_hook(task == 0),
-                         tf.train.StopAtStepHook(last_step=steps)]
-                with tf.train.MonitoredTrainingSession(
-                        servers.target("worker", task), is_chief=task == 0, hooks=hooks) as session:
-                    while not session.should_stop():
-                        _, losses[task], value = session.run([train, loss, w])
-                        losses["w"] = value
-
-        threads = [threading.Thread(target=replica, args=[task], daemon=True) for task in (0, 1)]
-        for t in threads:
-            t.start()
-        threads[0].join(timeout=90)
-        assert not threads[0].is_alive(), "the replicas do not end"
-    # The mean of the gradients leads to the mean of the targets.
-    assert abs(losses["w"] - 0.5) < 0.2, losses
-
-
 def run_all():
     import tensorflow.compat.v1 as tf
     tf.disable_v2_behavior()
@@ -231,7 +194,6 @@ def run_all():
             except Exception as e:  # pylint: disable=broad-except
                 failed += 1
                 print(f"{name}: {type(e).__name__}: {str(e)[:2000]}")
-    sync_replicas(tf)
     return 1 if failed else 0
 
 
