@@ -11,53 +11,63 @@ bool IsReadOfReference(const Node& node) {
          IsRef(node.input(0).node->output_type(node.input(0).index));
 }
 
-/// Every node that runs after some update of a variable, once it is asked for.
-class UpdatedBefore {
+/// Which updates of a variable a node comes after.
+class UpdatesBefore {
  public:
-  explicit UpdatedBefore(const Graph& graph) : graph_(graph) {}
-
-  /// Whether `node` runs after an op that takes `variable` by reference.
-  bool Contains(const Node* variable, const Node* node) {
-    std::vector<bool>& after = after_[variable];
-    if (after.empty()) {
-      after.resize(graph_.num_ids());
-      std::vector<const Node*> stack;
+  /// The ops that take `variable` by reference and that `node` runs after.
+  std::vector<Node*> Find(const Node* variable, const Node* node) {
+    const auto [it, is_new] = updates_.try_emplace(variable);
+    if (is_new) {
       for (const OutEdge& edge : variable->out_edges()) {
         if (edge.input != kControlSlot && IsRef(edge.dst->input_types()[edge.input])) {
-          stack.push_back(edge.dst);
+          it->second.push_back({edge.dst, Descendants(*edge.dst)});
         }
       }
-      while (!stack.empty()) {
-        const Node* next = stack.back();
-        stack.pop_back();
-        if (after[next->id()]) continue;
-        after[next->id()] = true;
-        for (const OutEdge& edge : next->out_edges()) stack.push_back(edge.dst);
-      }
     }
-    return node->id() < static_cast<int>(after.size()) && after[node->id()];
+    std::vector<Node*> found;
+    for (const Update& update : it->second) {
+      if (update.after.contains(node->id())) found.push_back(update.node);
+    }
+    return found;
   }
 
  private:
-  const Graph& graph_;
-  flat_hash_map<const Node*, std::vector<bool>> after_;
+  struct Update {
+    Node* node;
+    flat_hash_set<int> after;  // the ids of those that run after it
+  };
+
+  static flat_hash_set<int> Descendants(const Node& node) {
+    flat_hash_set<int> ids;
+    std::vector<const Node*> stack = {&node};
+    while (!stack.empty()) {
+      const Node* next = stack.back();
+      stack.pop_back();
+      if (next->registration().is_loop_back) continue;  // the next iteration is another time
+      for (const OutEdge& edge : next->out_edges()) {
+        if (ids.insert(edge.dst->id()).second) stack.push_back(edge.dst);
+      }
+    }
+    return ids;
+  }
+
+  flat_hash_map<const Node*, std::vector<Update>> updates_;
 };
 
 }  // namespace
 
 Status ReadAfterUpdates(Graph* graph) {
-  UpdatedBefore updated(*graph);
+  UpdatesBefore updates_before;
   for (Node* node : graph->nodes()) {
-    if (node->control_inputs().empty()) continue;
     for (int i = 0; i < node->num_inputs(); ++i) {
       Node* const read = node->input(i).node;
       if (!IsReadOfReference(*read)) continue;
       const Endpoint variable = read->input(0);
-      std::vector<Node*> updates;
-      for (Node* before : node->control_inputs()) {
-        if (updated.Contains(variable.node, before)) updates.push_back(before);
+      const std::vector<Node*> updates = updates_before.Find(variable.node, node);
+      // A read that comes after them itself is late enough.
+      if (updates.empty() || updates_before.Find(variable.node, read).size() == updates.size()) {
+        continue;
       }
-      if (updates.empty()) continue;
       const std::string name =
           graph->UniqueName(StrCat(read->name(), "_after_", updates[0]->name()));
       TENON_ASSIGN_OR_RETURN(Node * late,

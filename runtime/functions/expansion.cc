@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/functions/expansion.h"
 
+#include <algorithm>
+
+#include "core/function.h"
 #include "core/gradients.h"
 #include "runtime/functions/body.h"
 #include "runtime/functions/control_flow.h"
@@ -30,6 +33,8 @@ class Expander {
       const AddedNode next = pending.back();
       pending.pop_back();
       if (!IsCall(*next.node)) continue;
+      // Only a step that needs such a node fails.
+      if (next.stack == nullptr && !HasFunctions(*next.node)) continue;
       has_expanded_ = true;
       const std::string name = next.node->name(), op = next.node->op();
       if (const Status s = Expand(next, pending); !s.ok()) {
@@ -43,6 +48,21 @@ class Expander {
     const std::string& op = node.op();
     return op == "PartitionedCall" || op == "StatefulPartitionedCall" || IsGradient(node) ||
            IsIf(op) || IsCase(op) || IsWhile(op) || graph_.functions().Find(op) != nullptr;
+  }
+  bool HasFunctions(const Node& node) const {
+    const auto is_missing = [&](const FunctionName& function) {
+      return graph_.functions().Find(function.name) == nullptr;
+    };
+    for (const auto& [name, value] : node.attrs()) {
+      if (const auto* one = value.get_if<FunctionName>(); one != nullptr && is_missing(*one)) {
+        return false;
+      }
+      const auto* several = value.get_if<std::vector<FunctionName>>();
+      if (several != nullptr && std::any_of(several->begin(), several->end(), is_missing)) {
+        return false;
+      }
+    }
+    return true;
   }
   static bool IsGradient(const Node& node) { return node.op() == "SymbolicGradient"; }
   static bool IsIf(std::string_view op) { return op == "If" || op == "StatelessIf"; }

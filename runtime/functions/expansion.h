@@ -17,8 +17,10 @@ namespace tenon {
 /// they ask to be, and for the rest where the node asked to be; they wait for what the node waits
 /// for, and are dead when it is.
 ///
-/// InvalidArgument, naming node and function, for a function that is not there, arguments that do
-/// not fit, a body that is no valid graph, or more than `max_nodes` nodes in all; Unimplemented for
+/// A node whose function the graph's library lacks stays: only a step that needs it fails.
+///
+/// InvalidArgument, naming node and function, for a function that is not there in a body, arguments
+/// that do not fit, a body that is no valid graph, or more than `max_nodes` nodes in all; Unimplemented for
 /// functions that call themselves. The graph is then without use.
 Status ExpandFunctions(Graph* graph, int64_t max_nodes);
 

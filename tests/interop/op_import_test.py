@@ -34,6 +34,10 @@ def choose_attrs(op_def, types_pb2):
         elif kind == "int":
             value.i = count
         elif kind == "list(int)":
+            # Strides and sizes of windows, one a dimension of images or volumes.
+            dims = 5 if "3D" in op_def.name else 4
+            if attr.name in ("strides", "ksize", "rates"):
+                count = max(count, dims)
             value.list.i.extend([1] * count)
         elif kind == "float":
             value.f = 1

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of an unmodified TensorFlow client: functions, functional control flow, queues, tables.
+"""Programs of an unmodified TensorFlow client: functions, functional control flow, queues, tables,
+synchronous replicas.
 
 Each program runs on TensorFlow's own session and on Tenon servers, a parameter server and a worker, and
 gives the same values. Runs itself again under the TensorFlow environment (TENON_TF_VENV).
 """
+import threading
+
 from tensorflow_environment import Servers, main_with_tensorflow
 
 
@@ -109,7 +112,9 @@ def tables(tf):
     insert = mutable.insert(words[:2], tf.constant([[1., 2.], [3., 4.]]))
     with tf.control_dependencies([insert]):
         found = mutable.lookup(words)
-    with tf.control_dependencies([found, mutable.remove(words[:1])]):
+    with tf.control_dependencies([found]):
+        remove = mutable.remove(words[:1])
+    with tf.control_dependencies([remove]):
         size = mutable.size()
     named = tf.equal(back.lookup(tf.constant([2, 7], tf.int64)), tf.constant(["z", "none"]))
     return [static.lookup(words), named, found, static.size(), size]
@@ -179,6 +184,46 @@ def queue_errors(tf, target):
                     raise AssertionError(f"no {kind.__name__}")
 
 
+def sync_replicas(tf):
+    """Two replicas in step: as many updates as steps, each the mean of both."""
+    steps, losses, last = 20, {}, {}
+    both = threading.Barrier(2, timeout=60)
+    with Servers({"ps": 1, "worker": 2}) as servers:
+        spec = tf.train.ClusterSpec(servers.addresses)
+
+        def replica(task):
+            with tf.Graph().as_default():
+                with tf.device(tf.train.replica_device_setter(
+                        worker_device=f"/job:worker/task:{task}", cluster=spec)):
+                    step = tf.train.get_or_create_global_step()
+                    w = tf.get_variable("w", [], initializer=tf.constant_initializer(5.))
+                    loss = tf.square(w - float(task))
+                    optimizer = tf.train.SyncReplicasOptimizer(
+                        tf.train.GradientDescentOptimizer(0.1), replicas_to_aggregate=2,
+                        total_num_replicas=2)
+                    train = optimizer.minimize(loss, global_step=step)
+                with tf.train.MonitoredTrainingSession(
+                        servers.target("worker", task), is_chief=task == 0, stop_grace_period_secs=2,
+                        hooks=[optimizer.make_session_run_hook(task == 0)]) as session:
+                    for _ in range(steps):
+                        # Else one replica may use up the tokens of both, and the other waits for ever.
+                        both.wait()
+                        losses[task], _ = session.run([loss, train])
+                    both.wait()
+                    last[task] = session.run([w, step])
+
+        threads = [threading.Thread(target=replica, args=[task], daemon=True) for task in (0, 1)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(timeout=90)
+            assert not t.is_alive(), "the replicas do not end"
+    # The mean of the gradients leads to the mean of the targets; the last step may be on its way.
+    for w, step in last.values():
+        assert step in (steps - 1, steps), last
+        assert abs(w - 0.5) < 4.5 * 0.8 ** (steps - 1) + 1e-3, last
+
+
 def run_all():
     import tensorflow.compat.v1 as tf
     tf.disable_v2_behavior()
@@ -194,6 +239,7 @@ def run_all():
             except Exception as e:  # pylint: disable=broad-except
                 failed += 1
                 print(f"{name}: {type(e).__name__}: {str(e)[:2000]}")
+    sync_replicas(tf)
     return 1 if failed else 0
 
 

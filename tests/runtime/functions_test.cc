@@ -339,9 +339,10 @@ TEST_F(FunctionsTest, WhatIsWrongIsSaid) {
   const auto call = [&](const std::string& function) {
     return NodeText{"f", "PartitionedCall", {"x"}, one + Calls("f", function)};
   };
-  error_of(call("Nobody"), kWrong,
-           "node 'f' (PartitionedCall): the graph's library has no "
-           "function 'Nobody'");
+  Function("Caller", {"x"}, {{"y", "f:output:0"}},
+           {{"f", "PartitionedCall", {"x"}, one + Calls("f", "Nobody")}});
+  error_of(call("Caller"), kWrong,
+           "node 'f/f' (PartitionedCall): the graph's library has no function 'Nobody'");
   error_of(call("Self"), StatusCode::kUnimplemented, "function 'Self' is called within itself");
   error_of(call("Lost"), kWrong, "function 'Lost': 'nowhere:z:0' is not there");
   error_of(call("None"), kWrong, "the function has 0 results, the node 1 outputs");
@@ -362,6 +363,14 @@ TEST_F(FunctionsTest, WhatIsWrongIsSaid) {
             {},
             "attr { key: 'T' value { list { } } }" + Calls("cond", "None") + Calls("body", "None")},
            kWrong, "a While without loop variables");
+}
+
+TEST_F(FunctionsTest, AGraphWithoutSomeFunctionRunsItsOtherParts) {
+  Input();
+  Node({"f", "PartitionedCall", {"x"}, Types(kFloat1, kFloat1) + Calls("f", "Nobody")});
+  Node({"minus", "Neg", {"x"}, Float()});
+  EXPECT_EQ(*Run(X(3), "minus"), -3);
+  EXPECT_THAT(Run(X(3), "f"), IsError(StatusCode::kInvalidArgument, "PartitionedCall"));
 }
 
 TEST_F(FunctionsTest, ExponentiallyManyNodesAreRefused) {

@@ -79,7 +79,7 @@ BUILDING = {
     "IndicesOfTwoDtypes": "a slice of 'Placeholder': indices of int32 and of int64 stand together",
     "TwoEllipses": "a slice of 'Placeholder': a slice has one kEllipsis at most",
     "NoPath": "'Square' does not depend on 'x' through differentiable ops, so it has no gradient",
-    "NoGradient": r"node 'Digamma' \(Digamma\): the op has no gradient function",
+    "NoGradient": r"node 'TruncateMod' \(TruncateMod\): the op has no gradient function",
     "NoOutput": r"node 'Neg' \(Neg\): argument 'x' of op Neg is output 0 of node 'NoOp' \(NoOp\), "
                 "which has 0",
     "NoSuchOutput": r"node 'Neg' \(Neg\): argument 'x' of op Neg is output 3 of node 'Placeholder' "
