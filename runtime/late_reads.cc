@@ -45,6 +45,8 @@ class UpdatesBefore {
       stack.pop_back();
       if (next->registration().is_loop_back) continue;  // the next iteration is another time
       for (const OutEdge& edge : next->out_edges()) {
+        // What comes out of a Merge may have come another way, and the update be dead.
+        if (edge.dst->op() == "Merge" || edge.dst->op() == "RefMerge") continue;
         if (ids.insert(edge.dst->id()).second) stack.push_back(edge.dst);
       }
     }

@@ -5,6 +5,7 @@
 
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/state/state_ops.h"
 #include "tests/testing/graph_session.h"
@@ -118,6 +119,14 @@ TEST_F(VariableOpsTest, WhoWaitsForAnUpdateReadsAfterIt) {
   EXPECT_THAT(Numbers((*values)[0]), ElementsAre(-1, -2));
   EXPECT_THAT(Numbers((*values)[1]), ElementsAre(-11, -22));
   EXPECT_THAT(Numbers((*values)[2]), ElementsAre(11, 23));
+}
+
+TEST_F(VariableOpsTest, AnUpdateInABranchThatIsNotTakenHoldsUpNobody) {
+  ASSERT_OK(s.Run({}, {init}));
+  const Output read = Identity(v), taken = Const(false);
+  const SwitchOutputs branch = Switch(Const({10.0f, 20.0f}), taken);
+  const Output merged = Merge({Neg(branch.output_false), AssignAdd(v, branch.output_true)}).output;
+  EXPECT_THAT(Numbers(s.Value(Add(merged, read))), ElementsAre(-9, -18));
 }
 
 TEST_F(VariableOpsTest, StringsAndTruthValuesCanBeVariables) {
