@@ -59,6 +59,10 @@ def short_axis(case):
     return str(case.arrays[1].dtype) == "int16"
 
 
+def short_counter(case):
+    return case.arrays[2].shape == (1,)
+
+
 # op -> [(which cases, TensorFlow's error code or None, reason)]
 EXCEPTIONS = {
     **{name: [(flat_gradient, None, "TensorFlow reads operands of different shapes element by element "
@@ -81,6 +85,8 @@ EXCEPTIONS = {
                "NaN here")] for name in ("Polygamma", "Zeta")},
     "ToBool": [(None, errors_impl.INVALID_ARGUMENT, "TensorFlow has no truth value of a half, which has one here")],
     "ArgMax": [(short_axis, None, "TensorFlow reads an int16 axis as 32 bits, past its end")],
+    **{"Stateless" + values + "V2": [(short_counter, None, "TensorFlow reads a counter of one element past its end")]
+       for values in ("RandomUniform", "RandomNormal", "TruncatedNormal", "RandomUniformFullInt")},
 }
 
 
