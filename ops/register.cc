@@ -12,6 +12,7 @@
 #include "ops/math/math_ops.h"
 #include "ops/nn/nn_ops.h"
 #include "ops/queues/queues_ops.h"
+#include "ops/ragged/ragged_ops.h"
 #include "ops/random/random_ops.h"
 #include "ops/sparse/sparse_ops.h"
 #include "ops/state/state_ops.h"
@@ -35,8 +36,9 @@ void RegisterAllOps(OpRegistry& ops) {
   for (const auto add :
        {RegisterArrayOps, RegisterControlFlowOps, RegisterDataOps, RegisterDeclaredOps,
         RegisterImageOps, RegisterIoOps, RegisterLinalgOps, RegisterLookupOps, RegisterMathOps,
-        RegisterNnOps, RegisterQueuesOps, RegisterRandomOps, RegisterSparseOps, RegisterStateOps,
-        RegisterStringsOps, RegisterSummaryOps, RegisterTensorArrayOps, RegisterTrainingOps}) {
+        RegisterNnOps, RegisterQueuesOps, RegisterRaggedOps, RegisterRandomOps, RegisterSparseOps,
+        RegisterStateOps, RegisterStringsOps, RegisterSummaryOps, RegisterTensorArrayOps,
+        RegisterTrainingOps}) {
     add(ops);
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/output.h"
+#include "core/shape.h"
 #include "core/status.h"
 #include "core/tensor.h"
 
@@ -13,8 +15,20 @@ namespace tenon {
 StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int axis,
                               int batch_dims);
 
+/// The slices of `params` that the tuples along the last dimension of `indices` name: the result
+/// has the shape indices[:-1] + params[depth:], depth being their length. InvalidArgument
+/// "indices[0] = [5] does not index into param shape [2]".
+StatusOr<Tensor> GatherTuples(const Tensor& params, const Tensor& indices);
+/// Its shape as far as it can be told.
+StatusOr<PartialShape> GatherTuplesShape(const PartialShape& params, const PartialShape& indices);
+
 /// The attribute batch_dims, which counts from the end when it is negative; InvalidArgument unless
 /// it is one of 0 .. indices_rank then.
 StatusOr<int> NormalizeBatchDims(int64_t batch_dims, int indices_rank);
+
+/// The gradient of the params of a gather along `axis`, dense: the slices of `dy` added up where
+/// they came from. `shape` is that of the params, of the dtype of `indices`.
+StatusOr<Output> GatherGradient(Output shape, Output indices, Output dy, int64_t axis,
+                                int64_t batch_dims);
 
 }  // namespace tenon

@@ -56,23 +56,11 @@ Output ProductOf(Output shape, int64_t begin, std::optional<int64_t> end = std::
   return Prod(StridedSlice(shape, {begin}, {end.value_or(0)}, {1}, {.end_mask = end_mask}), {0});
 }
 
-/// The gradient of params as a dense tensor: the slices of dy added up where they came from.
-/// Seen as [batch, outer, limit, inner], so that ranks need not be known; the rows of all batches
-/// become one list of segments.
 Status GatherGrad(GradContext& g) {
   const Output params = g.in(0);
   Output indices = g.in(1);
   if (indices.dtype() == DType::kInt16) indices = Cast(indices, DType::kInt32);
-  const DType index = indices.dtype();
-  const auto scalar = [&](int32_t v) { return Const(v, {.dtype = index}); };
   int64_t axis = 0;
-  int64_t batch_dims = g.Attr<int64_t>("batch_dims");
-  if (batch_dims < 0) {
-    if (!indices.shape().rank_known()) {
-      return Unimplemented("negative batch_dims with indices of unknown rank");
-    }
-    TENON_ASSIGN_OR_RETURN(batch_dims, NormalizeBatchDims(batch_dims, indices.shape().rank()));
-  }
   if (g.num_inputs() > 2) {
     const Node& constant = *g.in(2).node;
     const Tensor value =
@@ -80,30 +68,9 @@ Status GatherGrad(GradContext& g) {
     if (!value.valid()) return Unimplemented("the axis must be a constant to be differentiated");
     TENON_ASSIGN_OR_RETURN(axis, ReadInteger(value, "axis"));
   }
-  if (batch_dims > Shape::kMaxRank || axis < -Shape::kMaxRank || axis > Shape::kMaxRank) {
-    return InvalidArgument("batch_dims = ", batch_dims, " and axis = ", axis,
-                           " are not dimensions of a tensor");
-  }
-  const Output shape = ShapeOf(params, {.out_type = index});
-  if (axis == 0 && batch_dims == 0) {
-    g.dx(0) = UnsortedSegmentSum(g.dy(0), indices, Gather(shape, 0));
-    return OkStatus();
-  }
-  const int32_t a = static_cast<int32_t>(axis);
-  const Output size =
-      Reshape(StridedSlice(shape, {a}, {a + 1}, {1}, {.end_mask = a == -1 ? 1 : 0}), {});
-  const Output batch = ProductOf(shape, 0, batch_dims);
-  const Output outer = ProductOf(shape, batch_dims, axis);
-  const Output inner = axis == -1 ? scalar(1) : ProductOf(shape, axis + 1);
-  const Output count = ProductOf(ShapeOf(indices, {.out_type = index}), batch_dims);
-  const Output swap = Const({0, 2, 1, 3});
-  const Output dy = Reshape(Transpose(Reshape(g.dy(0), Pack({batch, outer, count, inner})), swap),
-                            Pack({batch * count, outer, inner}));
-  const Output first = ExpandDims(Range(scalar(0), batch, scalar(1)) * size, -1);
-  const Output ids = Reshape(indices, Pack({batch, count})) + first;
-  const Output sums = UnsortedSegmentSum(dy, Reshape(ids, Pack({batch * count})), batch * size);
-  const Output back = Transpose(Reshape(sums, Pack({batch, size, outer, inner})), swap);
-  g.dx(0) = Reshape(back, shape);
+  const Output shape = ShapeOf(params, {.out_type = indices.dtype()});
+  TENON_ASSIGN_OR_RETURN(
+      g.dx(0), GatherGradient(shape, indices, g.dy(0), axis, g.Attr<int64_t>("batch_dims")));
   return OkStatus();
 }
 
@@ -115,6 +82,38 @@ StatusOr<int> NormalizeBatchDims(int64_t batch_dims, int indices_rank) {
                            "], but got ", batch_dims);
   }
   return static_cast<int>(batch_dims < 0 ? batch_dims + indices_rank : batch_dims);
+}
+
+/// Seen as [batch, outer, limit, inner], so that ranks need not be known; the rows of all batches
+/// become one list of segments.
+StatusOr<Output> GatherGradient(Output shape, Output indices, Output dy, int64_t axis,
+                                int64_t batch_dims) {
+  const auto scalar = [&](int32_t v) { return Const(v, {.dtype = indices.dtype()}); };
+  if (batch_dims < 0) {
+    if (!indices.shape().rank_known()) {
+      return Unimplemented("negative batch_dims with indices of unknown rank");
+    }
+    TENON_ASSIGN_OR_RETURN(batch_dims, NormalizeBatchDims(batch_dims, indices.shape().rank()));
+  }
+  if (batch_dims > Shape::kMaxRank || axis < -Shape::kMaxRank || axis > Shape::kMaxRank) {
+    return InvalidArgument("batch_dims = ", batch_dims, " and axis = ", axis,
+                           " are not dimensions of a tensor");
+  }
+  if (axis == 0 && batch_dims == 0) return UnsortedSegmentSum(dy, indices, Gather(shape, 0));
+  const int32_t a = static_cast<int32_t>(axis);
+  const Output size =
+      Reshape(StridedSlice(shape, {a}, {a + 1}, {1}, {.end_mask = a == -1 ? 1 : 0}), {});
+  const Output batch = ProductOf(shape, 0, batch_dims);
+  const Output outer = ProductOf(shape, batch_dims, axis);
+  const Output inner = axis == -1 ? scalar(1) : ProductOf(shape, axis + 1);
+  const Output count = ProductOf(ShapeOf(indices, {.out_type = indices.dtype()}), batch_dims);
+  const Output swap = Const({0, 2, 1, 3});
+  const Output rows = Reshape(Transpose(Reshape(dy, Pack({batch, outer, count, inner})), swap),
+                              Pack({batch * count, outer, inner}));
+  const Output first = ExpandDims(Range(scalar(0), batch, scalar(1)) * size, -1);
+  const Output ids = Reshape(indices, Pack({batch, count})) + first;
+  const Output sums = UnsortedSegmentSum(rows, Reshape(ids, Pack({batch * count})), batch * size);
+  return Reshape(Transpose(Reshape(sums, Pack({batch, size, outer, inner})), swap), shape);
 }
 
 StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int axis,

@@ -127,9 +127,11 @@ void PartitionGrad(GradContext& g) {
 }  // namespace
 
 void RegisterPartitionOps(OpRegistry& ops) {
-  ops.Add("DynamicStitch", StitchShape, StitchKernel)
-      .Grad(StitchGrad)
-      .Example({Tensor::Scalar(1), Tensor::Vector({2, 0}), Shape{3}, Shape{2, 3}}, {{"N", 2}});
+  for (const char* name : {"DynamicStitch", "ParallelDynamicStitch"}) {
+    ops.Add(name, StitchShape, StitchKernel)
+        .Grad(StitchGrad)
+        .Example({Tensor::Scalar(1), Tensor::Vector({2, 0}), Shape{3}, Shape{2, 3}}, {{"N", 2}});
+  }
   ops.Add("DynamicPartition", PartitionShape, PartitionKernel)
       .Grad(PartitionGrad)
       .Example({Shape{4, 2}, Tensor::Vector({1, 0, 1, 1})}, {{"num_partitions", 2}});

@@ -2,6 +2,7 @@
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
+#include "ops/array/gather.h"
 #include "ops/array/index_tuples.h"
 #include "ops/combine_rows.h"
 #include "ops/composition.h"
@@ -11,37 +12,13 @@ namespace tenon {
 namespace {
 
 Status GatherNdKernel(KernelContext& ctx) {
-  const Tensor& params = ctx.input(0);
-  const Tensor& indices = ctx.input(1);
-  if (params.rank() < 1) return InvalidArgument("params must be at least a vector");
-  if (params.num_elements() == 0 && indices.rank() > 0 &&
-      Product(indices.shape().dims(), 0, indices.rank() - 1) > 0) {
-    return InvalidArgument("Requested more than 0 entries, but params is empty. Params shape: ",
-                           params.shape());
-  }
-  TENON_ASSIGN_OR_RETURN(const IndexTuples tuples, ReadTuples(indices, params.shape(), "param"));
-  const DimVector dims = SlicesShape(indices.shape().dims(), params.shape().dims());
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, dims));
-  if (out->num_elements() == 0) return OkStatus();
-  for (int64_t i = 0; i < tuples.count; ++i) {
-    if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-    const int64_t row = tuples.rows.empty() ? 0 : tuples.rows[i];
-    CopyElements(params, row * tuples.width, out, i * tuples.width, tuples.width);
-  }
-  return OkStatus();
+  return ctx.Return(GatherTuples(ctx.input(0), ctx.input(1)));
 }
 
 Status GatherNdShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape params, c.WithRankAtLeast(0, 1));
   TENON_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRankAtLeast(1, 1));
-  if (!params.rank_known() || !indices.rank_known()) return OkStatus();
-  const int64_t depth = indices.dim(indices.rank() - 1);
-  if (depth < 0) return OkStatus();
-  if (depth > params.rank()) {
-    return InvalidArgument("index innermost dimension length must be <= param rank; saw: ", depth,
-                           " vs. ", params.rank());
-  }
-  return c.Return(PartialShape(SlicesShape(indices.dims(), params.dims())));
+  return c.Return(GatherTuplesShape(params, indices));
 }
 
 void GatherNdGrad(GradContext& g) {
@@ -102,6 +79,37 @@ void TensorScatterExtremeGrad(GradContext& g) {
 }
 
 }  // namespace
+
+StatusOr<Tensor> GatherTuples(const Tensor& params, const Tensor& indices) {
+  if (params.rank() < 1) return InvalidArgument("params must be at least a vector");
+  if (params.num_elements() == 0 && indices.rank() > 0 &&
+      Product(indices.shape().dims(), 0, indices.rank() - 1) > 0) {
+    return InvalidArgument("Requested more than 0 entries, but params is empty. Params shape: ",
+                           params.shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const IndexTuples tuples, ReadTuples(indices, params.shape(), "param"));
+  const DimVector dims = SlicesShape(indices.shape().dims(), params.shape().dims());
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), params.dtype(), shape));
+  if (out.num_elements() == 0) return out;
+  for (int64_t i = 0; i < tuples.count; ++i) {
+    if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
+    const int64_t row = tuples.rows.empty() ? 0 : tuples.rows[i];
+    CopyElements(params, row * tuples.width, &out, i * tuples.width, tuples.width);
+  }
+  return out;
+}
+
+StatusOr<PartialShape> GatherTuplesShape(const PartialShape& params, const PartialShape& indices) {
+  if (!params.rank_known() || indices.rank() < 1) return PartialShape();
+  const int64_t depth = indices.dim(indices.rank() - 1);
+  if (depth < 0) return PartialShape();
+  if (depth > params.rank()) {
+    return InvalidArgument("index innermost dimension length must be <= param rank; saw: ", depth,
+                           " vs. ", params.rank());
+  }
+  return PartialShape(SlicesShape(indices.dims(), params.dims()));
+}
 
 void RegisterScatterNdOps(OpRegistry& ops) {
   ops.Add("GatherNd", GatherNdShape, GatherNdKernel)

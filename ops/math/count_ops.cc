@@ -5,6 +5,7 @@
 #include "core/parallel.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
+#include "ops/math/bincount.h"
 #include "ops/maths.h"
 
 // Ops that count elements, or say what they are counted with.
@@ -39,71 +40,9 @@ Status BucketizeKernel(KernelContext& ctx, const Boundaries& boundaries) {
   });
 }
 
-/// Counts the elements of each row of `values`, which has `rows` of them, in a row of `out`: those
-/// in [0, size), each by its weight (1 without weights), or once.
-Status CountRows(const Tensor& values, const Tensor& weights, bool once, int64_t rows,
-                 Tensor* out) {
-  ZeroElements(out);
-  if (values.num_elements() == 0) return OkStatus();
-  TENON_ASSIGN_OR_RETURN(const IndexVector bins, ReadIndices(values, "the values to count"));
-  const int64_t size = out->num_elements() / rows, columns = values.num_elements() / rows;
-  return DispatchStatus(out->dtype(), CountTypes(), [&]<typename T>(T) -> Status {
-    const T* weight = weights.num_elements() > 0 ? weights.data<T>() : nullptr;
-    T* counts = out->data<T>();
-    bool negative = false;
-    SerialFor(values.num_elements(), 2, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        negative |= bins[i] < 0;
-        if (bins[i] < 0 || bins[i] >= size) continue;
-        T& count = counts[i / columns * size + bins[i]];
-        count = once ? T(1) : Plus(count, weight == nullptr ? T(1) : weight[i]);
-      }
-    });
-    return negative ? InvalidArgument("Input arr must be non-negative!") : OkStatus();
-  });
-}
-
-StatusOr<int64_t> ReadSize(const Tensor& t) {
-  TENON_ASSIGN_OR_RETURN(const int64_t size, ReadInteger(t, "size"));
-  if (size < 0) return InvalidArgument("size (", size, ") must be non-negative");
-  return size;
-}
-
-Status CheckWeights(const Tensor& values, const Tensor& weights) {
-  if (weights.num_elements() == 0 || weights.shape() == values.shape()) return OkStatus();
-  return InvalidArgument("weights must have the values' shape ", values.shape(),
-                         " or no elements, found shape ", weights.shape());
-}
-
-Status BincountKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const int64_t size, ReadSize(ctx.input(1)));
-  TENON_RETURN_IF_ERROR(CheckWeights(ctx.input(0), ctx.input(2)));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, {size}));
-  return CountRows(ctx.input(0), ctx.input(2), /*once=*/false, 1, out);
-}
-
-Status DenseBincountKernel(KernelContext& ctx, bool binary_output) {
-  const Tensor& values = ctx.input(0);
-  if (values.rank() > 2) {
-    return InvalidArgument("input must be of rank 2 or less, found shape ", values.shape());
-  }
-  TENON_ASSIGN_OR_RETURN(const int64_t size, ReadSize(ctx.input(1)));
-  TENON_RETURN_IF_ERROR(CheckWeights(values, ctx.input(2)));
-  const bool matrix = values.rank() == 2;
-  const DimVector dims = matrix ? DimVector{values.dim(0), size} : DimVector{size};
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, dims));
-  return CountRows(values, ctx.input(2), binary_output, matrix ? values.dim(0) : 1, out);
-}
-
-/// Vectors as long as input `i` says: one, or one for each row of input 0.
-Status BinsShape(ShapeContext& c, int i, bool rows) {
-  int64_t size = PartialShape::kUnknownDim;
-  if (c.constant(i) != nullptr) {
-    TENON_ASSIGN_OR_RETURN(size, ReadInteger(*c.constant(i), "size"));
-    if (size < 0) return InvalidArgument("size (", size, ") must be non-negative");
-  }
-  if (!rows) return c.Return(PartialShape{size});
-  return c.Return(PartialShape{c.input(0).dim(0), size});
+Status HistogramShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const int64_t bins, KnownBins(c, 2));
+  return c.Return(PartialShape{bins});
 }
 
 Status HistogramKernel(KernelContext& ctx) {
@@ -141,23 +80,9 @@ Status HistogramKernel(KernelContext& ctx) {
 }  // namespace
 
 void RegisterCountOps(OpRegistry& ops) {
-  const Tensor values = Tensor::Of<int32_t>({2, 3}, {0, 3, 1, 3, 7, 3}), size = Tensor::Scalar(4);
   ops.Add("Bucketize", UnchangedShape, BucketizeKernel)
       .Example({Shape{2, 3}}, {{"boundaries", std::vector<float>{-1, 0, 0.5}}});
-  ops.Add(
-         "Bincount", [](ShapeContext& c) { return BinsShape(c, 1, false); }, BincountKernel)
-      .Example({values, size, Shape{2, 3}})
-      .Example({values, size, Shape{0}});
-  ops.Add("DenseBincount",
-          [](ShapeContext& c) {
-            return c.input(0).rank_known() ? BinsShape(c, 1, c.input(0).rank() == 2) : OkStatus();
-          },
-          DenseBincountKernel, {.attrs = {"binary_output"}})
-      .Example({values, size, Shape{2, 3}})
-      .Example({Tensor::Vector({1, 1, 2}), size, Shape{0}}, {{"binary_output", true}});
-  ops.Add(
-         "HistogramFixedWidth", [](ShapeContext& c) { return BinsShape(c, 2, false); },
-         HistogramKernel)
+  ops.Add("HistogramFixedWidth", HistogramShape, HistogramKernel)
       .Example({Shape{2, 3}, Tensor::Vector<float>({-1, 1}), Tensor::Scalar(3)});
 }
 

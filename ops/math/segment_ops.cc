@@ -1,39 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op_registry.h"
 #include "ops/arguments.h"
-#include "ops/combine_rows.h"
 #include "ops/composition.h"
-#include "ops/elements.h"
+#include "ops/math/math_ops.h"
+#include "ops/reduce_segments.h"
 
 namespace tenon {
 namespace {
 
-/// Sums the rows of input 0 by their ids, in order; negative ids drop theirs. The ids, of `id_rank`
-/// dimensions, are below `segments`.
-Status SumSegments(KernelContext& ctx, const IndexVector& ids, int id_rank, int64_t segments) {
+/// Reduces the rows of input 0 by their ids, of `id_rank` dimensions and below `segments`; negative
+/// ids drop theirs.
+Status ReduceRows(KernelContext& ctx, Reduction reduction, const IndexVector& ids, int id_rank,
+                  int64_t segments, bool zero_if_empty) {
   const Tensor& data = ctx.input(0);
   const auto row = data.shape().dims().subspan(id_rank);
-  TENON_ASSIGN_OR_RETURN(Tensor * sums, ctx.CreateOutput(0, Concat({segments}, row)));
-  ZeroElements(sums);
-  return CombineRows(Update::kAdd, data, ids, Product(row), sums);
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, Concat({segments}, row)));
+  if (out->num_elements() == 0) return OkStatus();
+  return ReduceSegments(reduction, data, GroupRows(ids, segments), Product(row), out,
+                        {.zero_if_empty = zero_if_empty});
 }
 
-Status SegmentSumKernel(KernelContext& ctx) {
+template <Reduction kReduction>
+Status SegmentKernel(KernelContext& ctx) {
   const Tensor &data = ctx.input(0), &segment_ids = ctx.input(1);
   TENON_RETURN_IF_ERROR(CheckRank(segment_ids, 1, "segment_ids"));
   TENON_RETURN_IF_ERROR(CheckPrefix(data, "data", segment_ids, "segment_ids"));
   TENON_ASSIGN_OR_RETURN(const IndexVector ids, ReadIndices(segment_ids, "segment_ids"));
-  int64_t last = -1;
-  for (const int64_t id : ids) {
-    if (id < 0) return InvalidArgument("segment ids must be >= 0");
-    if (id < last) return InvalidArgument("segment ids are not increasing");
-    last = id;
-  }
-  if (last == INT64_MAX) return InvalidArgument("segment id ", last, " is too large");
-  return SumSegments(ctx, ids, 1, last + 1);
+  TENON_ASSIGN_OR_RETURN(const int64_t segments, SortedSegments(ids));
+  return ReduceRows(ctx, kReduction, ids, 1, segments, true);
 }
 
-Status UnsortedSegmentSumKernel(KernelContext& ctx) {
+template <Reduction kReduction>
+Status UnsortedSegmentKernel(KernelContext& ctx) {
   const Tensor &data = ctx.input(0), &segment_ids = ctx.input(1);
   TENON_RETURN_IF_ERROR(CheckPrefix(data, "data", segment_ids, "segment_ids"));
   TENON_ASSIGN_OR_RETURN(const int64_t segments, ReadInteger(ctx.input(2), "num_segments"));
@@ -44,47 +42,117 @@ Status UnsortedSegmentSumKernel(KernelContext& ctx) {
     return InvalidArgument("segment_ids[", i, "] = ", ids[i], " is out of range [0, ", segments,
                            ")");
   }
-  return SumSegments(ctx, ids, segment_ids.rank(), segments);
+  return ReduceRows(ctx, kReduction, ids, segment_ids.rank(), segments, false);
 }
 
-Status SegmentSumShape(ShapeContext& c) {
+Status SegmentShape(ShapeContext& c) {
   TENON_RETURN_IF_ERROR(c.WithRankAtLeast(0, 1));
   TENON_RETURN_IF_ERROR(c.WithRank(1, 1));
   return c.Return(c.input(0).WithDim(0, PartialShape::kUnknownDim));
 }
 
-Status UnsortedSegmentSumShape(ShapeContext& c) {
+Status UnsortedSegmentShape(ShapeContext& c) {
   const PartialShape &data = c.input(0), &ids = c.input(1);
   if (!data.rank_known() || !ids.rank_known() || ids.rank() > data.rank()) return OkStatus();
   return c.Return(PartialShape{PartialShape::kUnknownDim}.ConcatWith(data.Part(ids.rank())));
 }
 
-/// Rows whose id is negative were dropped, so their gradient is 0.
-void UnsortedSegmentSumGrad(GradContext& g) {
-  const Output data = g.in(0), ids = g.in(1);
-  const Output zero = ZerosLike(ids);
-  const Output gathered = GatherV2(g.dy(0), Maximum(ids, zero), 0);
-  // The mask [ids...] gets ones behind it until it has the rank of the rows.
-  const Output id_shape = ShapeOf(ids);
-  const Output id_rank = Size(id_shape);
-  const Output trailing = Slice(OnesLike(ShapeOf(data)), Reshape(id_rank, {1}), {-1});
-  const Output mask_shape = ConcatV2({id_shape, trailing}, 0);
-  const Output kept = Reshape(ids >= zero, mask_shape);
-  g.dx(0) = SelectV2(kept, gathered, ZerosLike(gathered));
+/// The sides of a segment op, sorted or unsorted: rows of data, and rows of segments.
+class Segments {
+ public:
+  explicit Segments(const GradContext& g) : data_(g.in(0)), ids_(g.in(1)) {
+    if (g.num_inputs() > 2) num_segments_ = g.in(2);
+  }
+
+  Output Sum(const Output& rows) const {
+    if (!num_segments_.exists()) return SegmentSum(rows, ids_);
+    return UnsortedSegmentSum(rows, ids_, num_segments_);
+  }
+  Output Prod(const Output& rows) const {
+    if (!num_segments_.exists()) return SegmentProd(rows, ids_);
+    return UnsortedSegmentProd(rows, ids_, num_segments_);
+  }
+  /// To each row what its segment has. Rows whose id is negative were dropped: they get 0.
+  Output Gathered(const Output& segments) const {
+    if (!num_segments_.exists()) return GatherV2(segments, ids_, 0);
+    const Output zero = ZerosLike(ids_);
+    const Output gathered = GatherV2(segments, Maximum(ids_, zero), 0);
+    return SelectV2(PerRow(ids_ >= zero), gathered, ZerosLike(gathered));
+  }
+  /// A value for each row as a tensor that broadcasts with data: ones behind its shape.
+  Output PerRow(const Output& value) const {
+    const Output shape = ShapeOf(ids_);
+    const Output rank = Reshape(Size(shape), {1});
+    return Reshape(value, ConcatV2({shape, Slice(OnesLike(ShapeOf(data_)), rank, {-1})}, 0));
+  }
+
+ private:
+  const Output data_, ids_;
+  Output num_segments_;
+};
+
+void SegmentSumGrad(GradContext& g) { g.dx(0) = Segments(g).Gathered(g.dy(0)); }
+
+void SegmentMeanGrad(GradContext& g) {
+  const Segments s(g);
+  const Output counts = s.Sum(s.PerRow(Cast(OnesLike(g.in(1)), g.dy(0).dtype())));
+  g.dx(0) = s.Gathered(g.dy(0) / counts);
+}
+
+/// Rows that share the extreme value share its gradient.
+void SegmentExtremeGrad(GradContext& g) {
+  const Segments s(g);
+  const Output chosen = Equal(g.in(0), s.Gathered(g.out(0)));
+  const Output shares = s.Gathered(g.dy(0) / s.Sum(Cast(chosen, g.dy(0).dtype())));
+  g.dx(0) = SelectV2(chosen, shares, ZerosLike(shares));
+}
+
+/// The product of the other rows: by division, unless the row is 0. Where two or more are, it is 0
+/// for all.
+void SegmentProdGrad(GradContext& g) {
+  const Segments s(g);
+  const Output data = g.in(0), zero = ZerosLike(data);
+  const Output is_zero = Equal(data, zero);
+  const Output zeros = s.Sum(Cast(is_zero, DType::kInt32));
+  const Output dy = SelectV2(zeros > OnesLike(zeros), ZerosLike(g.dy(0)), g.dy(0));
+  const Output others = SelectV2(is_zero, OnesLike(data), data);
+  const Output partial =
+      SelectV2(is_zero, s.Gathered(s.Prod(others)), s.Gathered(g.out(0)) / others);
+  g.dx(0) = s.Gathered(dy) * partial;
 }
 
 }  // namespace
 
 void RegisterSegmentOps(OpRegistry& ops) {
-  const KernelOptions numeric = {.types = {{"T", DTypesOf(NumericTypes())}}};
-  ops.Add("SegmentSum", SegmentSumShape, SegmentSumKernel, numeric)
-      .Grad([](GradContext& g) { g.dx(0) = GatherV2(g.dy(0), g.in(1), 0); })
-      .Example({Shape{4, 2}, Tensor::Vector<int32_t>({0, 0, 1, 3})});
-  ops.Add("UnsortedSegmentSum", UnsortedSegmentSumShape, UnsortedSegmentSumKernel, numeric)
-      .Grad(UnsortedSegmentSumGrad)
-      .Example({Shape{4, 2}, Tensor::Vector<int32_t>({2, 0, -1, 2}), Tensor::Scalar<int32_t>(3)})
-      .Example(
-          {Shape{2, 2, 3}, Tensor::Of<int64_t>({2, 2}, {0, 1, 1, 0}), Tensor::Scalar<int32_t>(2)});
+  const auto add = [&ops](std::string_view name, auto kernel, const DTypeVector& types,
+                          void (*grad)(GradContext&)) {
+    ops.Add(name, SegmentShape, kernel, {.types = {{"T", types}}})
+        .Grad(grad)
+        .Example({Shape{4, 2}, Tensor::Vector<int32_t>({0, 0, 1, 3})});
+  };
+  const auto add_unsorted = [&ops](std::string_view name, auto kernel, const DTypeVector& types,
+                                   void (*grad)(GradContext&)) {
+    const Tensor segments = Tensor::Scalar<int32_t>(3);
+    ops.Add(name, UnsortedSegmentShape, kernel, {.types = {{"T", types}}})
+        .Grad(grad)
+        .Example({Shape{5, 2}, Tensor::Vector<int32_t>({2, 0, -1, 1, 2}), segments})
+        .Example({Shape{2, 2, 3}, Tensor::Of<int64_t>({2, 2}, {0, 1, 1, 0}),
+                  Tensor::Scalar<int32_t>(2)});
+  };
+  const DTypeVector real = DTypesOf(RealTypes()), numeric = DTypesOf(NumericTypes());
+  add("SegmentSum", SegmentKernel<Reduction::kSum>, numeric, SegmentSumGrad);
+  add("SegmentMean", SegmentKernel<Reduction::kMean>, numeric, SegmentMeanGrad);
+  add("SegmentProd", SegmentKernel<Reduction::kProd>, numeric, SegmentProdGrad);
+  add("SegmentMax", SegmentKernel<Reduction::kMax>, real, SegmentExtremeGrad);
+  add("SegmentMin", SegmentKernel<Reduction::kMin>, real, SegmentExtremeGrad);
+  add_unsorted("UnsortedSegmentSum", UnsortedSegmentKernel<Reduction::kSum>, numeric,
+               SegmentSumGrad);
+  add_unsorted("UnsortedSegmentProd", UnsortedSegmentKernel<Reduction::kProd>, numeric,
+               SegmentProdGrad);
+  add_unsorted("UnsortedSegmentMax", UnsortedSegmentKernel<Reduction::kMax>, real,
+               SegmentExtremeGrad);
+  add_unsorted("UnsortedSegmentMin", UnsortedSegmentKernel<Reduction::kMin>, real,
+               SegmentExtremeGrad);
 }
 
 }  // namespace tenon

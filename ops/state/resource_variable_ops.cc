@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op_registry.h"
 #include "ops/arguments.h"
+#include "ops/array/array_ops.h"
 #include "ops/array/gather.h"
 #include "ops/composition.h"
 #include "ops/state/state_ops.h"
@@ -101,6 +102,11 @@ Status ResourceGatherKernel(KernelContext& ctx, const VariableInput& input, int6
   return ctx.Return(GatherSlices(value, indices, axis, axis));
 }
 
+Status ResourceGatherNdKernel(KernelContext& ctx, const VariableInput& input) {
+  TENON_ASSIGN_OR_RETURN(const Tensor value, Read(ctx, input, ctx.output_type(0)));
+  return ctx.Return(GatherTuples(value, ctx.input(1)));
+}
+
 Status VariableShapeShape(ShapeContext& c) {
   return c.Return(PartialShape{c.HandleShape(0).rank()});
 }
@@ -112,13 +118,20 @@ Status ResourceGatherShape(ShapeContext& c) {
   return c.Return(c.input(1).ConcatWith(params.Part(1)));
 }
 
+Status ResourceGatherNdShape(ShapeContext& c) {
+  return c.Return(GatherTuplesShape(c.HandleShape(0), c.input(1)));
+}
+
 /// The gradient of the variable as a dense tensor: the rows of dy added up at their indices.
-void ResourceGatherGrad(GradContext& g) {
-  if (g.Attr<int64_t>("batch_dims", 0) != 0) {
-    return g.Fail(Unimplemented("the gradient of ResourceGather with batch_dims cannot be built"));
-  }
-  const Output rows = Gather(VariableShape(g.in(0)), 0);
-  g.dx(0) = UnsortedSegmentSum(g.dy(0), g.in(1), rows);
+Status ResourceGatherGrad(GradContext& g) {
+  const Output indices = g.in(1);
+  const int64_t batch_dims = g.Attr<int64_t>("batch_dims", 0);
+  const int64_t axis = batch_dims < 0 && indices.shape().rank_known()
+                           ? batch_dims + indices.shape().rank()
+                           : batch_dims;
+  const Output shape = VariableShape(g.in(0), {.out_type = indices.dtype()});
+  TENON_ASSIGN_OR_RETURN(g.dx(0), GatherGradient(shape, indices, g.dy(0), axis, batch_dims));
+  return OkStatus();
 }
 
 }  // namespace
@@ -139,6 +152,12 @@ void RegisterResourceVariableOps(OpRegistry& ops) {
   get("ResourceGather", ResourceGatherShape)
       .Kernel(kCpu, ResourceGatherKernel, {.attrs = {"batch_dims"}})
       .Grad(ResourceGatherGrad);
+  get("ResourceGatherNd", ResourceGatherNdShape)
+      .Kernel(kCpu, ResourceGatherNdKernel)
+      .Grad([](GradContext& g) {
+        const Output shape = VariableShape(g.in(0), {.out_type = g.in(1).dtype()});
+        g.dx(0) = ScatterNd(g.in(1), g.dy(0), shape);
+      });
   get("AssignVariableOp", NoOutputShape)
       .Kernel(kCpu, AssignVariableKernel, {.attrs = {"validate_shape"}, .cheap = true});
   get("AssignAddVariableOp", NoOutputShape).Kernel(kCpu, AssignUpdateKernel<Update::kAdd>, numeric);

@@ -48,6 +48,22 @@ class Use:
         self.inputs, self.dtypes, self.plain, self.attrs = inputs, dtypes, plain, attrs
 
 
+def same(uses, *names):
+    return {name: uses for name in names}
+
+
+def with_attrs(uses, **attrs):
+    """Each use once more, with these attributes."""
+    return [Use(*u.inputs, dtypes=u.dtypes, plain=u.plain, **{**u.attrs, **attrs}) for u in uses]
+
+
+def both(uses, *names):
+    """The uses with all combinations of these boolean attributes."""
+    for name in names:
+        uses = with_attrs(uses, **{name: False}) + with_attrs(uses, **{name: True})
+    return uses
+
+
 class Case:
     """One node: op, attributes (dtypes, numbers, strings, lists), and an array for each input.
     `label` says with which values; `use` is the same number for one use in several dtypes."""

@@ -8,7 +8,7 @@ from op_state import optimizer_hints
 # Ops that add up: their rounding error follows the terms, of about this size, not the sum.
 TERMS = {
     "BatchMatMul": 3, "BatchMatMulV2": 3, "MatMul": 3, "Sum": 3, "Mean": 3, "Cumsum": 3, "BiasAddGrad": 3,
-    "L2Loss": 3, "SegmentSum": 3, "UnsortedSegmentSum": 3, "LogSoftmax": 3, "SeluGrad": 1, "TanhGrad": 1, "AddN": 3,
+    "L2Loss": 3, "LogSoftmax": 3, "SeluGrad": 1, "TanhGrad": 1, "AddN": 3,
     "SoftmaxCrossEntropyWithLogits": 10, "SparseSoftmaxCrossEntropyWithLogits": 3, "_FusedMatMul": 3,
     **{name: 3 for name in optimizer_hints()},
     "ScatterNd": 3, "LRNGrad": 3, "MaxPoolGrad": 3, "MaxPoolGradV2": 3,
@@ -17,6 +17,9 @@ TERMS = {
     **{name: 3 for name in ("AvgPool", "AvgPoolGrad", "AvgPool3D", "AvgPool3DGrad")},
     **{name + part: 60 for name in ("Conv2D", "Conv3D", "DepthwiseConv2dNative")
        for part in ("", "BackpropInput", "BackpropInputV2", "BackpropFilter", "BackpropFilterV2")},
+    **{prefix + name: 3 for prefix in ("Segment", "UnsortedSegment") for name in ("Sum", "Mean", "Prod")},
+    **{f"SparseSegment{kind}{suffix}": 3 for kind in ("Sum", "Mean", "SqrtN")
+       for suffix in ("", "WithNumSegments", "Grad", "GradV2")},
 }
 
 # Of two zeros TensorFlow gives one or the other as its vector instructions happen to; in the same

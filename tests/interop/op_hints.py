@@ -6,26 +6,11 @@ sides must refuse them with the same error.
 """
 import tensorflow.compat.v1 as tf
 
-from op_cases import SHAPES_2, Each, Fixed as F, Use
+from op_cases import SHAPES_2, Each, Fixed as F, Use, both, same
+from op_hints_sparse import SPARSE_HINTS
 from window_hints import WINDOW_HINTS
 
 SEVERAL = [(), (0,), (1,), (5,), (0, 3), (2, 3), (2, 1, 3, 2), (1, 2, 1, 2, 3)]
-
-
-def same(uses, *names):
-    return {name: uses for name in names}
-
-
-def with_attrs(uses, **attrs):
-    """Each use once more, with these attributes."""
-    return [Use(*u.inputs, dtypes=u.dtypes, plain=u.plain, **{**u.attrs, **attrs}) for u in uses]
-
-
-def both(uses, *names):
-    """The uses with all combinations of these boolean attributes."""
-    for name in names:
-        uses = with_attrs(uses, **{name: False}) + with_attrs(uses, **{name: True})
-    return uses
 
 
 REDUCTIONS = both(
@@ -97,10 +82,16 @@ PADS = [((5,), [[1, 2]]), ((2, 3), [[0, 1], [2, 0]]), ((0,), [[1, 1]]), ((0, 3),
         ((1, 2, 1, 2, 3), [[1, 0], [0, 0], [0, 1], [1, 1], [0, 0]]),
         ((2, 3), [[0, 1]]), ((5,), [[-1, 0]]), ((5,), [1, 1])]
 
-BATCHES = [((2, 3), [0, 2]), ((1, 4), [3]), ((0, 3), []), ((3, 1), [0, 0, 0])]
+TOP_K = [((5,), 2), ((5,), 5), ((5,), 0), ((2, 3), 1), ((2, 1, 3, 7), 3), ((0,), 0), ((0, 3), 2), ((2, 0), 0), ((5,), 6),
+         ((), 1), ((0,), 1), ((3, 100), 17)]
 
-SEGMENTS = [((4,), [0, 0, 1, 2]), ((4,), [0, 2, 2, 5]), ((3, 2), [0, 1, 1]), ((3, 2, 1, 2), [0, 0, 3]),
-            ((0,), []), ((0, 3), []), ((3, 0), [0, 0, 1])]
+UNIQUES = [Use(x, F(a)) for x, a in [
+    ((5,), []), ((5,), [0]), ((5,), [-1]), ((2, 3), [0]), ((2, 3), [1]), ((2, 1, 3, 2), [2]), ((0,), []),
+    ((0, 2), [0]), ((0, 2), [1]), ((), []), ((2, 3), []), ((2, 3), [2]), ((2, 3), [0, 1]), ((2, 3), 0)]] + [
+    Use(F([[1, 2, 1], [3, 3, 3]]), F([1]), dtypes=["int32", "float32", "uint8"]),
+    Use(F([[1, 2], [3, 3], [1, 2]]), F([0]), dtypes=["int32", "float64", "bfloat16"])]
+
+BATCHES = [((2, 3), [0, 2]), ((1, 4), [3]), ((0, 3), []), ((3, 1), [0, 0, 0])]
 
 SCATTER_ND = [Use(F(i), u, F(s)) for i, u, s in [
     ([[0], [2]], (2,), [4]), ([[0], [0]], (2,), [4]), ([[0, 1], [1, 0]], (2,), [2, 2]),
@@ -172,6 +163,7 @@ AS_STRING = [Use(s) for s in SEVERAL] + [Use((5,), **attrs) for attrs in [
     {"fill": "xy"}]]
 
 HINTS = {
+    **SPARSE_HINTS,
     "AsString": AS_STRING,
     **same(REDUCTIONS, "EuclideanNorm", "Sum", "Mean", "Max", "Min", "Prod", "All", "Any"),
     **same(ARG_REDUCTIONS, "ArgMax", "ArgMin"),
@@ -355,6 +347,8 @@ HINTS = {
         Use((2, 3), F([3, -1]), F(1)), Use((2, 3), F([0]), F(1)), Use((2, 3), F([0, 1]), F([1]))],
     "InvertPermutation": [Use(F(v)) for v in ([], [0], [2, 0, 1], [4, 3, 2, 1, 0], [0, 0], [0, 3],
                                              [-1, 0], [[0, 1]], 0)],
+    "ListDiff": [Use(x, y) for x, y in [((5,), (2,)), ((0,), (2,)), ((3,), (0,)), ((37,), (20,)), ((2, 3), (2,)),
+                                        ((3,), (2, 3)), ((), ())]],
     "LinSpace": [Use(F(a), F(b), F(n), plain=True) for a, b, n in [
         (0, 1, 5), (-2.5, 7, 3), (1, 1, 4), (3, -3, 7), (2, 9, 1), (0, 1, 0), (0, 1, -1), ([0], 1, 2)]],
     "HistogramSummary": [Use(F(b"a/tag"), s) for s in SEVERAL] + [Use(F([b"a"]), (3,))],
@@ -369,6 +363,10 @@ HINTS = {
         ([[0, 1], [2, 0]], 3, (), (), 1), ([[[0, 1]], [[2, 0]]], 3, (), (), 1), ([], 3, (), (), -1),
         ([0, 1], 0, (), (), -1), ([0], -1, (), (), -1), ([0], 3, (1,), (), -1), ([0], 3, (), (2,), -1),
         ([0], 3, (), (), 2), ([0], 3, (), (), -2), ([0], [3], (), (), -1)]],
+    "ParallelDynamicStitch": [Use(Each([F(i) for i in ids]), Each(d)) for ids, d in [
+        ([[0, 2], [1]], [(2,), (1,)]), ([0, [2, 1]], [(3,), (2, 3)]), ([[[0, 1]], [[2], [3]]], [(1, 2, 2), (2, 1, 2)]),
+        ([[], []], [(0,), (0,)]), ([[0, 1]], [(2, 1, 3, 2)]), ([[0], [1]], [(1, 2), (1, 3)]), ([[-1]], [(1,)]),
+        ([[0, 1]], [(3,)]), ([[0], [1]], [(1,), (2,)])]],
     "Pack": [Use(Each(v), axis=a) for v, a in [
         ([(), ()], 0), ([(), ()], -1), ([(3,), (3,)], 0), ([(3,)] * 3, 1), ([(2, 3)] * 2, -1),
         ([(2, 1, 3, 2)] * 2, 2), ([(0,)] * 2, 0), ([(0, 3)] * 2, 1), ([(5,)], 0), ([(2,), (3,)], 0),
@@ -396,13 +394,6 @@ HINTS = {
         ((1, 2, 1, 2, 3), [-1, 1, 3]), ((0, 3), [0]), ((), []), ((2, 3), [2]), ((2, 3), [0, 0]),
         ((2, 3), 0)]],
     "ScatterNd": SCATTER_ND,
-    "SegmentSum": [Use(d, F(i)) for d, i in SEGMENTS] + [
-        Use((3,), F([1, 0, 2])), Use((3,), F([-1, 0, 1])), Use((3,), F([0, 1])), Use((), F([0])),
-        Use((2,), F([[0, 1]]))],
-    "UnsortedSegmentSum": [Use(d, F(i), F(6)) for d, i in SEGMENTS] + [
-        Use(d, F(i), F(n)) for d, i, n in [
-            ((3,), [2, 0, 2], 3), ((2, 2), [[0, 1], [1, 2]], 3), ((3,), [-1, 0, 1], 2), ((3,), [0, 3, 1], 3),
-            ((), 1, 2), ((0,), [], 0), ((3,), [0, 1], 2), ((2,), [0, 1], [2])]],
     "ShardedFilename": [Use(F(b"a/model"), F(i), F(n)) for i, n in [(0, 1), (3, 12), (1, 100000)]]
                        + [Use(F([b"a"]), F(0), F(1))],
     "ShardedFilespec": [Use(F(b"a/model"), F(n)) for n in (1, 12, 100000)] + [Use(F([b"a"]), F(1))],
@@ -439,10 +430,14 @@ HINTS = {
     "Tile": [Use(s, F(m)) for s, m in [
         ((), []), ((3,), [2]), ((2, 3), [1, 2]), ((2, 3), [3, 0]), ((0, 3), [2, 2]), ((2, 1, 3, 2), [1, 2, 1, 3]),
         ((1, 2, 1, 2, 3), [2, 1, 2, 1, 1]), ((2, 3), [2]), ((3,), [-1]), ((3,), [[2]]), ((2, 3), [1, 1])]],
+    "TopKV2": [Use(s, F(k), plain=True) for s, k in TOP_K] + [
+        Use((3,), F([1])), Use((3,), F(-1)), Use((2, 2, 3), F(2), plain=True, sorted=False),
+        Use(F([3, 1, 3, 3, 2, 1]), F(4)), Use(F([[3, 1, 3], [2, 2, 2]]), F(2))],
     **{name: [Use(s, F(p)) for s, p in [
         ((), []), ((3,), [0]), ((2, 3), [1, 0]), ((2, 3), [0, 1]), ((0, 3), [1, 0]), ((2, 1, 3, 2), [3, 0, 2, 1]),
         ((2, 1, 3, 2), [0, 2, 3, 1]), ((1, 2, 1, 2, 3), [4, 3, 2, 1, 0]), ((2, 3), [0]), ((2, 3), [0, 0]),
         ((2, 3), [0, 2]), ((2, 3), [[1, 0]])]] for name in ("Transpose", "ConjugateTranspose")},
+    **same(UNIQUES, "UniqueV2", "UniqueWithCountsV2"),
     "Unpack": [Use(s, num=n, axis=a) for s, n, a in [
         ((3,), 3, 0), ((2, 3), 2, 0), ((2, 3), 3, -1), ((2, 1, 3, 2), 3, 2), ((0,), 0, 0), ((2, 0), 2, 0),
         ((2, 3), 4, 0), ((2, 3), 2, 2), ((), 1, 0), ((2, 3), 2, -3)]],

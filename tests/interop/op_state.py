@@ -136,6 +136,9 @@ STATE_HINTS = {
     "ResourceScatterAdd": SCATTER, "ResourceScatterSub": SCATTER, "ResourceScatterUpdate": SCATTER,
     "ResourceGather": [Use(v, F(i)) for v, i, _ in UPDATES] + [
         Use((2, 3), F([[0, 2], [1, 1]]), batch_dims=1), Use((2, 3, 2), F([2, 0]), batch_dims=1)],
+    "ResourceGatherNd": [Use(v, F(i)) for v, i in [
+        ((5,), [[1], [4]]), ((2, 3), [[0, 1], [1, 2]]), ((2, 3), [[1]]), ((2, 3), [1, 2]), ((2, 3), [[]]),
+        ((2, 3), [[2, 0]]), ((2, 3), [[0, -1]]), ((2, 3), [[0, 0, 0]]), ((2, 3), 0)]],
     "StridedSliceAssign": slice_assign(),
     "IsVariableInitialized": [Use(s) for s in SHAPES], "VarIsInitializedOp": [Use(s) for s in SHAPES],
     "ReadVariableOp": [Use(s) for s in SHAPES], "VariableShape": [Use(s) for s in SHAPES],

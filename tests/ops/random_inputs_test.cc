@@ -50,8 +50,10 @@ bool SizedByValues(const std::string& op) {
                                             "StridedSliceGrad",
                                             "Tile",
                                             "TruncatedNormal"};
-  return ops.contains(op) || op.starts_with("Random") || op.starts_with("Stateless") ||
-         op.find("Segment") != std::string::npos;
+  if (ops.contains(op) || op.starts_with("Random") || op.starts_with("Stateless")) return true;
+  const auto named = [&](const char* part) { return op.find(part) != std::string::npos; };
+  return named("Segment") || named("Sparse") || named("Ragged") || named("incount") ||
+         named("SetSize") || named("DynamicStitch");
 }
 
 /// Numbers that break sloppy arithmetic, among small ones.

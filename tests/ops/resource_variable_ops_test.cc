@@ -103,6 +103,31 @@ TEST_F(ResourceVariableOpsTest, TheGradientOfAGatherAddsUpRows) {
   EXPECT_THAT(Numbers(s.Value(grads[0])), ElementsAre(1, 1, 0, 0, 2, 2));
 }
 
+TEST_F(ResourceVariableOpsTest, TheGradientOfABatchedGatherStaysInTheBatch) {
+  for (const int64_t batch_dims : {1, -1}) {
+    const Output rows =
+        ResourceGather(v, Const({{1}, {0}, {1}}), DType::kFloat, {.batch_dims = batch_dims});
+    const std::vector<Output> grads = Gradients(rows, v);
+    ASSERT_OK(s.graph.error());
+    ASSERT_OK(s.Run({}, {init}));
+    EXPECT_THAT(Numbers(s.Value(rows)), ElementsAre(2, 3, 6));
+    EXPECT_THAT(Numbers(s.Value(grads[0])), ElementsAre(0, 1, 1, 0, 0, 1));
+  }
+}
+
+TEST_F(ResourceVariableOpsTest, TuplesGatherElements) {
+  const Output at = Const({{2, 1}, {0, 0}, {2, 1}});
+  const Output elements = ResourceGatherNd(v, at, DType::kFloat);
+  EXPECT_EQ(elements.shape(), (PartialShape{3}));
+  const std::vector<Output> grads = Gradients(elements, v);
+  ASSERT_OK(s.graph.error());
+  ASSERT_OK(s.Run({}, {init}));
+  EXPECT_THAT(Numbers(s.Value(elements)), ElementsAre(6, 1, 6));
+  EXPECT_THAT(Numbers(s.Value(grads[0])), ElementsAre(1, 0, 0, 0, 0, 2));
+  const Output bad = ResourceGatherNd(v, Const({{0, 2}}), DType::kFloat);
+  EXPECT_THAT(s.Run({bad}), IsError(kInvalid, "does not index into param shape [3,2]"));
+}
+
 TEST_F(ResourceVariableOpsTest, AReferenceVariableOfTheSameNameIsAnotherOne) {
   const Output ref = VariableV2({2}, DType::kInt32, {.shared_name = "v"});
   const Output set = Assign(ref, Const({7, 8}));

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/math/bincount.h"
+
+#include <algorithm>
+
+#include "core/op_registry.h"
+#include "ops/arguments.h"
+#include "ops/elements.h"
+#include "ops/maths.h"
+
+namespace tenon {
+
+StatusOr<int64_t> ReadBins(const Tensor& size) {
+  TENON_ASSIGN_OR_RETURN(const int64_t bins, ReadInteger(size, "size"));
+  if (bins >= 0) return bins;
+  return InvalidArgument("size (", bins, ") must be non-negative");
+}
+
+Status CountBins(const Tensor& values, const Tensor& weights, absl::Span<const int64_t> rows,
+                 int64_t bins, bool binary, Tensor* counts) {
+  if (weights.num_elements() > 0 && weights.num_elements() != values.num_elements()) {
+    return InvalidArgument("weights must be empty or have the shape of the values, ",
+                           values.shape(), ", found ", weights.shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const IndexVector numbers, ReadIndices(values, "values"));
+  if (std::any_of(numbers.begin(), numbers.end(), [](int64_t v) { return v < 0; })) {
+    return InvalidArgument("Input must be non-negative, found a negative number");
+  }
+  ZeroElements(counts);
+  using Types = TypeList<float, double, int32_t, int64_t>;
+  return DispatchStatus(counts->dtype(), Types(), [&]<typename T>(T) {
+    const T* weight = weights.num_elements() > 0 ? weights.data<T>() : nullptr;
+    T* out = counts->data<T>();
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
+      if (numbers[i] >= bins) continue;
+      T& count = out[(rows.empty() ? 0 : rows[i]) * bins + numbers[i]];
+      count = binary ? T(1) : Plus(count, weight != nullptr ? weight[i] : T(1));
+    }
+  });
+}
+
+namespace {
+
+Status BincountKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const int64_t bins, ReadBins(ctx.input(1)));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, {bins}));
+  return CountBins(ctx.input(0), ctx.input(2), {}, bins, false, out);
+}
+
+Status DenseBincountKernel(KernelContext& ctx, bool binary_output) {
+  const Tensor &in = ctx.input(0), &weights = ctx.input(2);
+  TENON_ASSIGN_OR_RETURN(const int64_t bins, ReadBins(ctx.input(1)));
+  if (in.rank() != 1 && in.rank() != 2) {
+    return InvalidArgument("the input must be a vector or a matrix, found shape ", in.shape());
+  }
+  if (weights.num_elements() > 0 && weights.shape() != in.shape()) {
+    return InvalidArgument(
+        "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in "
+        "which case it acts as all weights equal to 1. Received ",
+        weights.shape());
+  }
+  if (in.rank() == 1) {
+    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, {bins}));
+    return CountBins(in, weights, {}, bins, binary_output, out);
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, {in.dim(0), bins}));
+  CountedVector<int64_t> rows(in.num_elements());
+  for (int64_t i = 0; i < in.num_elements(); ++i) rows[i] = i / in.dim(1);
+  return CountBins(in, weights, rows, bins, binary_output, out);
+}
+
+Status DenseBincountShape(ShapeContext& c) {
+  const PartialShape& in = c.input(0);
+  TENON_RETURN_IF_ERROR(c.WithRank(1, 0));
+  TENON_ASSIGN_OR_RETURN(const int64_t bins, KnownBins(c, 1));
+  if (!in.rank_known()) return OkStatus();
+  if (in.rank() > 2) return InvalidArgument("the input must be a vector or a matrix, found ", in);
+  return c.Return(in.rank() == 2 ? PartialShape{in.dim(0), bins} : PartialShape{bins});
+}
+
+Status BincountShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const int64_t bins, KnownBins(c, 1));
+  return c.Return(PartialShape{bins});
+}
+
+}  // namespace
+
+StatusOr<int64_t> KnownBins(const ShapeContext& c, int input) {
+  TENON_RETURN_IF_ERROR(c.WithRank(input, 0));
+  if (c.constant(input) == nullptr) return PartialShape::kUnknownDim;
+  return ReadBins(*c.constant(input));
+}
+
+void RegisterBincount(OpRegistry& ops) {
+  const Tensor size = Tensor::Scalar<int32_t>(4);
+  ops.Add("Bincount", BincountShape, BincountKernel)
+      .Example({Tensor::Of<int32_t>({2, 2}, {1, 3, 1, 9}), size, Shape{2, 2}});
+  ops.Add("DenseBincount", DenseBincountShape, DenseBincountKernel, {.attrs = {"binary_output"}})
+      .Example({Tensor::Vector<int32_t>({1, 3, 1, 9}), size, Shape{4}})
+      .Example({Tensor::Of<int32_t>({2, 2}, {1, 3, 1, 1}), size, Shape{0}},
+               {{"binary_output", true}});
+}
+
+}  // namespace tenon

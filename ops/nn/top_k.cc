@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "core/op_registry.h"
+#include "core/parallel.h"
+#include "ops/arguments.h"
+#include "ops/array/array_ops.h"
+#include "ops/composition.h"
+#include "ops/maths.h"
+#include "ops/nn/nn_ops.h"
+
+namespace tenon {
+namespace {
+
+/// Whether number i comes before number j of a row: the larger first, of equals the one of lower
+/// index. A NaN is larger than all numbers, so that this is an order.
+template <typename T>
+bool ComesBefore(const T* row, int64_t i, int64_t j) {
+  using C = ComputeType<T>;
+  const C x(row[i]), y(row[j]);
+  const bool x_is_nan = IsNan(x), y_is_nan = IsNan(y);
+  if (x_is_nan != y_is_nan) return x_is_nan;
+  if (x_is_nan || x == y) return i < j;
+  return x > y;
+}
+
+/// Writes the k first of a row of `n`, and where they are. `order` is room for n numbers.
+template <typename T, typename Index>
+void TopOfRow(const T* row, int64_t n, int64_t k, int64_t* order, T* values, Index* indices) {
+  const auto before = [=](int64_t i, int64_t j) { return ComesBefore(row, i, j); };
+  std::iota(order, order + n, 0);
+  if (k == 1) {
+    std::swap(order[0], *std::min_element(order, order + n, before));
+  } else {
+    if (k < n) std::nth_element(order, order + k, order + n, before);
+    std::sort(order, order + k, before);
+  }
+  for (int64_t i = 0; i < k; ++i) {
+    values[i] = row[order[i]];
+    indices[i] = static_cast<Index>(order[i]);
+  }
+}
+
+Status TopK(KernelContext& ctx, int64_t k) {
+  const Tensor& in = ctx.input(0);
+  if (in.rank() < 1) return InvalidArgument("input must be >= 1-D, got shape ", in.shape());
+  if (k < 0) return InvalidArgument("Need k >= 0, got ", k);
+  const int last = in.rank() - 1;
+  const int64_t n = in.dim(last), rows = Product(in.shape().dims(), 0, last);
+  if (n < k) {
+    return InvalidArgument("input must have at least k columns. Had ", n, ", needed ", k);
+  }
+  const Shape shape = in.shape().WithDim(last, k);
+  TENON_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(0, shape));
+  TENON_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(1, shape));
+  if (shape.num_elements() == 0) return OkStatus();
+  const auto run = [&]<typename T, typename Index>(T, Index) -> Status {
+    if (n - 1 > std::numeric_limits<Index>::max()) {
+      return InvalidArgument("rows of ", n, " have indices that ", indices->dtype(),
+                             " does not hold");
+    }
+    ParallelFor(rows, 5 * static_cast<double>(n + k), [&](int64_t begin, int64_t end) {
+      CountedVector<int64_t> order(n);
+      for (int64_t r = begin; r < end; ++r) {
+        TopOfRow(in.data<T>() + r * n, n, k, order.data(), values->data<T>() + r * k,
+                 indices->data<Index>() + r * k);
+      }
+    });
+    return OkStatus();
+  };
+  return DispatchStatus(in.dtype(), RealTypes(), [&]<typename T>(T value) {
+    return DispatchStatus(indices->dtype(), TypeList<int16_t, int32_t, int64_t>(),
+                          [&]<typename Index>(Index index) { return run(value, index); });
+  });
+}
+
+Status TopKV2Kernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const int64_t k, ReadInteger(ctx.input(1), "k"));
+  return TopK(ctx, k);
+}
+
+Status TopKShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape in, c.WithRankAtLeast(0, 1));
+  int64_t k = c.attrs().GetOr("k", PartialShape::kUnknownDim);
+  if (c.num_inputs() > 1) {
+    TENON_RETURN_IF_ERROR(c.WithRank(1, 0));
+    if (c.constant(1) != nullptr) {
+      TENON_ASSIGN_OR_RETURN(k, ReadInteger(*c.constant(1), "k"));
+      if (k < 0) return InvalidArgument("Need k >= 0, got ", k);
+    }
+  }
+  if (!in.rank_known()) return OkStatus();
+  const int64_t n = in.dim(in.rank() - 1);
+  if (k >= 0 && n >= 0 && n < k) {
+    return InvalidArgument("input must have last dimension >= k = ", k, " but is ", n);
+  }
+  return c.ReturnForEach(in.WithDim(in.rank() - 1, k));
+}
+
+/// Each gradient goes to where its value was: in the tensor seen as rows, at a place in all of it.
+void TopKGrad(GradContext& g) {
+  const Output in = g.in(0), zero = Const(0, {.dtype = DType::kInt64});
+  const Output shape = ShapeOf(in, {.out_type = DType::kInt64});
+  const Output size = Prod(shape, {0});
+  const Output row = Gather(shape, Rank(in) - 1);
+  const Output indices = Cast(g.out(1), DType::kInt64);
+  const Output k = Gather(ShapeOf(indices, {.out_type = DType::kInt64}), Rank(in) - 1);
+  const Output rows = Prod(Slice(shape, Const({0}), Reshape(Rank(in) - 1, {1})), {0});
+  const Output first = ExpandDims(Range(zero, rows, OnesLike(zero)) * row, 1);
+  const Output places = Reshape(indices, Pack({rows, k})) + first;
+  const Output flat = Reshape(places, {-1, 1});
+  g.dx(0) = Reshape(ScatterNd(flat, Reshape(g.dy(0), {-1}), Reshape(size, {1})), shape);
+}
+
+}  // namespace
+
+void RegisterTopK(OpRegistry& ops) {
+  ops.Add("TopK", TopKShape, TopK, {.attrs = {"k"}})
+      .Grad(TopKGrad)
+      .Example({Shape{2, 4}}, {{"k", 3}});
+  ops.Add("TopKV2", TopKShape, TopKV2Kernel)
+      .Grad(TopKGrad)
+      .Example({Shape{5}, Tensor::Scalar<int32_t>(2)})
+      .Example({Shape{2, 2, 4}, Tensor::Scalar<int32_t>(3)});
+}
+
+}  // namespace tenon

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "core/interruption.h"
+#include "core/parallel.h"
+#include "ops/maths.h"
+#include "ops/reduce_segments.h"
+
+namespace tenon {
+
+/// For each segment s and each of `width` columns: acc = init, then acc = fn(acc, element, k) for
+/// each row by.rows[k] of `from` in order, and row s of `to` gets finish(acc, number of rows). In
+/// parallel by segments; stops when the kernel is interrupted.
+template <typename T, typename Fn, typename Finish>
+void AccumulateSegments(const T* from, const SegmentedRows& by, int64_t width, T* to,
+                        ComputeType<T> init, Fn fn, Finish finish) {
+  using C = ComputeType<T>;
+  // Of so many columns at once the accumulators stay in the nearest cache.
+  constexpr int64_t kColumns = 256;
+  const double rows_each = static_cast<double>(by.rows.size()) / static_cast<double>(by.segments());
+  const double cost_ns = (2 + rows_each) * (2 + 0.3 * static_cast<double>(width));
+  ParallelFor(by.segments(), cost_ns, [&](int64_t first, int64_t last) {
+    C acc[kColumns];
+    for (int64_t s = first; s < last; ++s) {
+      const int64_t begin = by.starts[s], end = by.starts[s + 1];
+      for (int64_t column = 0; column < width; column += kColumns) {
+        const int64_t n = std::min(kColumns, width - column);
+        std::fill_n(acc, n, init);
+        for (int64_t k = begin; k < end; ++k) {
+          if ((k - begin + 1) % kStepsBetweenLooks == 0 && Interrupted()) return;
+          const T* x = from + by.rows[k] * width + column;
+          TENON_SIMD
+          for (int64_t j = 0; j < n; ++j) acc[j] = fn(acc[j], static_cast<C>(x[j]), k);
+        }
+        T* y = to + s * width + column;
+        for (int64_t j = 0; j < n; ++j) y[j] = static_cast<T>(finish(acc[j], end - begin));
+      }
+    }
+  });
+}
+
+}  // namespace tenon

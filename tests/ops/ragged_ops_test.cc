@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "core/exceptions.h"
+#include "tests/testing/graph_session.h"
+#include "tests/testing/op_runner.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using Names = std::vector<std::string>;
+
+Tensor Splits(std::initializer_list<int64_t> splits) { return Tensor::Vector<int64_t>(splits); }
+Tensor Values() { return Tensor::Vector<float>({1, 2, 3}); }
+
+TEST(Ragged, RangesOfSeveralLengths) {
+  const OpResult result =
+      RunOp("RaggedRange", {Tensor::Vector<int32_t>({0, 5, 8}), Tensor::Vector<int32_t>({3, 5, 2}),
+                            Tensor::Vector<int32_t>({1, 1, -2})});
+  ASSERT_OK(result.status);
+  EXPECT_THAT(Numbers(result.outputs[0]), ElementsAre(0, 3, 3, 6));
+  EXPECT_THAT(Numbers(result.outputs[1]), ElementsAre(0, 1, 2, 8, 6, 4));
+}
+
+TEST(Ragged, RangesThatAreTooLongAreAnError) {
+  const auto range = [](int64_t start, int64_t limit, int64_t delta) {
+    return CatchExceptions([&] {
+      return RunOp("RaggedRange",
+                   {Tensor::Vector<int64_t>({start}), Tensor::Vector<int64_t>({limit}),
+                    Tensor::Vector<int64_t>({delta})})
+          .status;
+    });
+  };
+  EXPECT_THAT(range(0, 3, 0), IsError(kInvalid, "Requires delta != 0"));
+  EXPECT_THAT(range(INT64_MIN, INT64_MAX, 1), IsError(kInvalid, "is too long"));
+  EXPECT_THAT(range(0, INT64_MAX, 1), IsError(StatusCode::kResourceExhausted, ""));
+  EXPECT_OK(range(INT64_MIN, INT64_MAX, INT64_MAX));
+  EXPECT_OK(range(INT64_MAX, INT64_MIN, INT64_MIN));
+  const Tensor nan = Tensor::Scalar(std::nanf("")), one = Tensor::Scalar(1.0f);
+  EXPECT_THAT(RunOp("RaggedRange", {one, nan, one}).status, IsError(kInvalid, "NaN"));
+}
+
+TEST(Ragged, AsSparse) {
+  const OpResult result =
+      RunOp("RaggedTensorToSparse", {Splits({0, 2, 3}), Splits({0, 1, 1, 3}), Values()});
+  ASSERT_OK(result.status);
+  EXPECT_THAT(Numbers(result.outputs[0]), ElementsAre(0, 0, 0, 1, 0, 0, 1, 0, 1));
+  EXPECT_THAT(Numbers(result.outputs[2]), ElementsAre(2, 2, 2));
+}
+
+TEST(Ragged, RowsAreGathered) {
+  const OpResult result = RunOp(
+      "RaggedGather", {Splits({0, 2, 2, 3}), Values(), Tensor::Of<int32_t>({1, 3}, {2, 1, 0})},
+      {{"OUTPUT_RAGGED_RANK", 2}});
+  ASSERT_OK(result.status);
+  EXPECT_THAT(Numbers(result.outputs[0]), ElementsAre(0, 3));
+  EXPECT_THAT(Numbers(result.outputs[1]), ElementsAre(0, 1, 1, 3));
+  EXPECT_THAT(Numbers(result.outputs[2]), ElementsAre(3, 1, 2));
+}
+
+TEST(Ragged, AsDenseFilledUpAndCutOff) {
+  const auto run = [](const Tensor& shape, const Tensor& partition) {
+    return RunOp("RaggedTensorToTensor", {shape, Values(), Tensor::Scalar<float>(9), partition},
+                 {{"row_partition_types", Names{"ROW_SPLITS"}}}, true);
+  };
+  EXPECT_THAT(Numbers(run(Splits({-1, -1}), Splits({0, 2, 2, 3})).outputs[0]),
+              ElementsAre(1, 2, 9, 9, 3, 9));
+  EXPECT_THAT(Numbers(run(Splits({4, 1}), Splits({0, 2, 2, 3})).outputs[0]),
+              ElementsAre(1, 9, 3, 9));
+  EXPECT_THAT(run(Splits({-1, -1}), Splits({0, 5})).status, IsError(kInvalid, "5 items"));
+  EXPECT_THAT(run(Splits({-1, -1}), Splits({0, 2, 1, 3})).status,
+              IsError(kInvalid, "2 followed by 1"));
+  EXPECT_THAT(run(Splits({-1}), Splits({0, 3})).status, IsError(kInvalid, "shape.rank = 1"));
+}
+
+TEST(Ragged, SplitsThatDoNotFitAreRefused) {
+  const auto status = [](const Tensor& splits) {
+    return RunOp("RaggedTensorToSparse", {splits, Values()}, {}, true).status;
+  };
+  EXPECT_THAT(status(Splits({0, 2})), IsError(kInvalid, "Final value of ragged splits"));
+  EXPECT_THAT(status(Splits({1, 3})), IsError(kInvalid, "First value of ragged splits must be 0"));
+  EXPECT_THAT(status(Splits({})), IsError(kInvalid, "may not be empty"));
+  EXPECT_THAT(RunOp("RaggedGather", {Splits({0, 5}), Values(), Tensor::Vector<int32_t>({0})},
+                    {{"OUTPUT_RAGGED_RANK", 1}})
+                  .status,
+              IsError(kInvalid, "must not point past values"));
+  EXPECT_THAT(RunOp("RaggedGather", {Splits({0, 3}), Values(), Tensor::Vector<int32_t>({1})},
+                    {{"OUTPUT_RAGGED_RANK", 1}})
+                  .status,
+              IsError(kInvalid, "indices[0] = 1 is not in [0, 1)"));
+}
+
+TEST(Ragged, CountsByRow) {
+  EXPECT_THAT(Numbers(RunOpOrDie("RaggedBincount",
+                                 {Splits({0, 2, 2, 3}), Tensor::Vector<int32_t>({1, 1, 0}),
+                                  Tensor::Scalar<int32_t>(2), Tensor(DType::kFloat, {0})})),
+              ElementsAre(0, 2, 0, 0, 1, 0));
+}
+
+}  // namespace
+}  // namespace tenon::testing

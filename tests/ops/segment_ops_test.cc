@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "core/gradients.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
+#include "ops/reduce_segments.h"
+#include "ops/sparse/sparse_ops.h"
+#include "tests/testing/graph_session.h"
+#include "tests/testing/op_runner.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Tensor Rows() { return Tensor::Of<float>({4, 2}, {1, -2, 3, 4, -5, 6, 7, 8}); }
+Tensor Ids(std::initializer_list<int32_t> ids) { return Tensor::Vector<int32_t>(ids); }
+
+TEST(Segments, RowsAreGroupedInTheirOrder) {
+  const SegmentedRows by = GroupRows({2, -1, 0, 2, 2}, 4);
+  EXPECT_THAT(by.starts, ElementsAre(0, 1, 1, 4, 4));
+  EXPECT_THAT(by.rows, ElementsAre(2, 0, 3, 4));
+  EXPECT_THAT(GroupRows({1, 0, 1}, 2, {7, 8, 9}).rows, ElementsAre(8, 7, 9));
+  EXPECT_THAT(GroupRows({}, 0).rows, IsEmpty());
+}
+
+TEST(Segments, EachReductionOfSortedRows) {
+  const auto run = [](std::string_view op) {
+    return Numbers(RunOpOrDie(op, {Rows(), Ids({0, 0, 2, 2})}));
+  };
+  EXPECT_THAT(run("SegmentSum"), ElementsAre(4, 2, 0, 0, 2, 14));
+  EXPECT_THAT(run("SegmentMean"), ElementsAre(2, 1, 0, 0, 1, 7));
+  EXPECT_THAT(run("SegmentProd"), ElementsAre(3, -8, 1, 1, -35, 48));
+  EXPECT_THAT(run("SegmentMax"), ElementsAre(3, 4, 0, 0, 7, 8));
+  EXPECT_THAT(run("SegmentMin"), ElementsAre(1, -2, 0, 0, -5, 6));
+}
+
+TEST(Segments, UnsortedOnesLeaveOutNegativeIdsAndBeginAtTheIdentity) {
+  const auto run = [](std::string_view op) {
+    return Numbers(RunOpOrDie(op, {Rows(), Ids({2, 0, 2, -1}), Tensor::Scalar<int32_t>(3)}));
+  };
+  constexpr double kMost = std::numeric_limits<float>::max();
+  EXPECT_THAT(run("UnsortedSegmentProd"), ElementsAre(3, 4, 1, 1, -5, -12));
+  EXPECT_THAT(run("UnsortedSegmentMax"), ElementsAre(3, 4, -kMost, -kMost, 1, 6));
+  EXPECT_THAT(run("UnsortedSegmentMin"), ElementsAre(3, 4, kMost, kMost, -5, -2));
+}
+
+TEST(Segments, MeansOfIntegersAreCutAndHalvesAddUpInFloat) {
+  EXPECT_THAT(
+      Numbers(RunOpOrDie("SegmentMean", {Tensor::Vector<int32_t>({-3, 2, 2}), Ids({0, 0, 1})})),
+      ElementsAre(0, 2));
+  Tensor many(DType::kHalf, {4096});
+  for (Half& x : many.flat<Half>()) x = Half(1.0f);
+  EXPECT_THAT(Numbers(RunOpOrDie("SegmentSum", {many, Tensor::Zeros(DType::kInt32, {4096})})),
+              ElementsAre(4096));
+}
+
+TEST(Segments, WideRowsAndManySegmentsRunInParallel) {
+  constexpr int64_t kRows = 3000, kWidth = 700;
+  Tensor data(DType::kFloat, {kRows, kWidth});
+  Tensor ids(DType::kInt32, {kRows});
+  for (int64_t i = 0; i < kRows; ++i) {
+    ids.data<int32_t>()[i] = static_cast<int32_t>(i / 3);
+    std::fill_n(data.data<float>() + i * kWidth, kWidth, static_cast<float>(i));
+  }
+  const Tensor sums = RunOpOrDie("SegmentSum", {data, ids});
+  ASSERT_EQ(sums.shape(), (Shape{kRows / 3, kWidth}));
+  for (int64_t s = 0; s < kRows / 3; ++s) {
+    EXPECT_EQ(sums.data<float>()[s * kWidth + kWidth - 1], static_cast<float>(9 * s + 3));
+  }
+}
+
+TEST(Segments, IdsThatAreNotSortedAreRefusedInTensorFlowsWords) {
+  const auto status = [](std::initializer_list<int32_t> ids) {
+    return RunOp("SegmentMax", {Rows(), Ids(ids)}, {}, true).status;
+  };
+  EXPECT_THAT(status({0, 1, 0, 1}), IsError(kInvalid, "segment ids are not increasing"));
+  EXPECT_THAT(status({0, 0, 0, -1}), IsError(kInvalid, "segment ids must be >= 0"));
+  EXPECT_THAT(status({0, 1, 2, 0}), IsError(kInvalid,
+                                            "Segment id 1 out of range [0, 1), possibly "
+                                            "because 'segment_ids' input is not sorted"));
+  EXPECT_THAT(status({-1, -1, 0, 0}), IsError(kInvalid, "Segment id -1 out of range [0, 1)"));
+  EXPECT_THAT(status({0, 1}), IsError(kInvalid, "segment_ids"));
+}
+
+TEST(Segments, AHugeIdIsAnErrorAndNoCrash) {
+  const Tensor ids = Tensor::Vector<int64_t>({0, 0, 0, INT64_MAX});
+  EXPECT_THAT(RunOp("SegmentSum", {Rows(), ids}).status, IsError(kInvalid, "too large"));
+  const Tensor large = Tensor::Vector<int64_t>({0, 0, 0, INT64_MAX / 2});
+  EXPECT_FALSE(RunOp("SegmentSum", {Rows(), large}).status.ok());
+  const Tensor none(DType::kFloat, {0, 0});
+  EXPECT_FALSE(RunOp("UnsortedSegmentSum",
+                     {none, Tensor(DType::kInt32, {0}), Tensor::Scalar<int64_t>(-1)}, {}, true)
+                   .status.ok());
+}
+
+TEST(Segments, TheGradientOfAProductWithZeros) {
+  GraphSession s;
+  const Output x = Const({2.0, 0.0, 3.0, 0.0, 0.0, 5.0});
+  const Output y = SegmentProd(x, Const({0, 0, 0, 1, 1, 1}));
+  EXPECT_THAT(Numbers(s.Value(Gradients(y, x)[0])), ElementsAre(0, 6, 0, 0, 0, 0));
+}
+
+TEST(Segments, RowsOfEqualExtremesShareTheGradient) {
+  GraphSession s;
+  const Output x = Const({2.0, 5.0, 5.0, -1.0});
+  const Output y = UnsortedSegmentMax(x, Const({0, 0, 0, -1}), 1);
+  EXPECT_THAT(Numbers(s.Value(Gradients(y, x)[0])), ElementsAre(0, 0.5, 0.5, 0));
+}
+
+// --- SparseSegment ---
+
+TEST(SparseSegments, EachReductionOfTheRowsThatAreNamed) {
+  const auto run = [](std::string_view op) {
+    return Numbers(RunOpOrDie(op, {Rows(), Ids({3, 0, 0, 1}), Ids({0, 0, 0, 2})}));
+  };
+  EXPECT_THAT(run("SparseSegmentSum"), ElementsAre(9, 4, 0, 0, 3, 4));
+  EXPECT_THAT(run("SparseSegmentMean"), ElementsAre(3, 4.0f / 3, 0, 0, 3, 4));
+  EXPECT_THAT(run("SparseSegmentSqrtN"),
+              ElementsAre(9 / std::sqrt(3.0f), 4 / std::sqrt(3.0f), 0, 0, 3, 4));
+}
+
+TEST(SparseSegments, TheNumberOfSegmentsMayBeGiven) {
+  const std::vector<Tensor> in = {Rows(), Ids({1}), Ids({0}), Tensor::Scalar<int32_t>(2)};
+  const OpResult result = RunOp("SparseSegmentMeanWithNumSegments", in);
+  EXPECT_EQ(result.declared_shapes[0], (PartialShape{2, 2}));
+  EXPECT_THAT(Numbers(result.outputs[0]), ElementsAre(3, 4, 0, 0));
+  EXPECT_THAT(Numbers(RunOpOrDie("SparseSegmentSumWithNumSegments",
+                                 {Rows(), Ids({}), Ids({}), Tensor::Scalar<int64_t>(1)})),
+              ElementsAre(0, 0));
+}
+
+TEST(SparseSegments, GradientsGoBackToTheRows) {
+  const std::vector<Tensor> in = {Tensor::Of<float>({2, 1}, {6, 5}), Ids({3, 1, 3}), Ids({0, 0, 1}),
+                                  Tensor::Scalar<int32_t>(5)};
+  EXPECT_THAT(Numbers(RunOpOrDie("SparseSegmentSumGrad", in)), ElementsAre(0, 6, 0, 11, 0));
+  EXPECT_THAT(Numbers(RunOpOrDie("SparseSegmentMeanGrad", in)), ElementsAre(0, 3, 0, 8, 0));
+  const OpResult compact = RunOp("SparseSegmentMeanGradV2", in);
+  ASSERT_OK(compact.status);
+  EXPECT_THAT(Numbers(compact.outputs[0]), ElementsAre(3, 8));
+  EXPECT_THAT(Numbers(compact.outputs[1]), ElementsAre(1, 3));
+}
+
+TEST(SparseSegments, WrongIndicesAreRefusedInTensorFlowsWords) {
+  const auto status = [](const Tensor& indices, const Tensor& ids) {
+    return RunOp("SparseSegmentSum", {Rows(), indices, ids}, {}, true).status;
+  };
+  EXPECT_THAT(status(Ids({0, 4}), Ids({0, 1})),
+              IsError(kInvalid, "indices[1] == 4 out of range [0, 4)"));
+  EXPECT_THAT(status(Ids({-1}), Ids({0})), IsError(kInvalid, "indices[0] == -1 out of range"));
+  EXPECT_THAT(status(Ids({0, 1}), Ids({1, 0})),
+              IsError(kInvalid, "segment ids are not increasing"));
+  EXPECT_THAT(status(Ids({0, 1}), Ids({0})), IsError(kInvalid, "same size"));
+  EXPECT_THAT(RunOp("SparseSegmentSumWithNumSegments",
+                    {Rows(), Ids({0}), Ids({2}), Tensor::Scalar<int32_t>(2)})
+                  .status,
+              IsError(kInvalid, "segment ids must be < num_segments"));
+  EXPECT_THAT(
+      RunOp("SparseSegmentSumGrad", {Rows(), Ids({0}), Ids({4}), Tensor::Scalar<int32_t>(2)})
+          .status,
+      IsError(kInvalid, "segment_ids[0] == 4 out of range [0, 4)"));
+}
+
+}  // namespace
+}  // namespace tenon::testing

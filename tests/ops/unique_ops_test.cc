@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "tests/testing/graph_session.h"
+#include "tests/testing/op_runner.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(UniqueV2, SlicesAlongAnAxis) {
+  const Tensor x = Tensor::Of<int32_t>({3, 3}, {1, 0, 1, 2, 0, 2, 1, 0, 1});
+  const auto run = [&](int64_t axis) {
+    return RunOp("UniqueWithCountsV2", {x, Tensor::Vector<int64_t>({axis})});
+  };
+  const OpResult rows = run(0), columns = run(-1);
+  ASSERT_OK(rows.status);
+  EXPECT_THAT(Numbers(rows.outputs[0]), ElementsAre(1, 0, 1, 2, 0, 2));
+  EXPECT_THAT(Numbers(rows.outputs[1]), ElementsAre(0, 1, 0));
+  EXPECT_THAT(Numbers(rows.outputs[2]), ElementsAre(2, 1));
+  ASSERT_OK(columns.status);
+  EXPECT_THAT(Numbers(columns.outputs[0]), ElementsAre(1, 0, 2, 0, 1, 0));
+  EXPECT_THAT(Numbers(columns.outputs[1]), ElementsAre(0, 1, 0));
+}
+
+TEST(UniqueV2, WrongAxesAreRefused) {
+  const Tensor x = Tensor::Of<float>({2, 2}, {1, 2, 3, 4});
+  const auto status = [&](const Tensor& axis) { return RunOp("UniqueV2", {x, axis}).status; };
+  EXPECT_THAT(status(Tensor::Vector<int64_t>({2})), IsError(kInvalid, "axis = 2"));
+  EXPECT_THAT(status(Tensor::Vector<int64_t>({0, 1})), IsError(kInvalid, "at most one element"));
+  EXPECT_THAT(status(Tensor::Vector<int64_t>({})), IsError(kInvalid, "x must be a vector"));
+}
+
+TEST(ListDiff, KeepsRepeatsAndOrder) {
+  const OpResult result = RunOp("ListDiff", {Tensor::Vector<TString>({"b", "a", "b", "c"}),
+                                             Tensor::Vector<TString>({"a", "d"})});
+  ASSERT_OK(result.status);
+  EXPECT_TRUE(result.outputs[0].Equals(Tensor::Vector<TString>({"b", "b", "c"})));
+  EXPECT_THAT(Numbers(result.outputs[1]), ElementsAre(0, 2, 3));
+}
+
+TEST(Bincount, CountsWithAndWithoutWeights) {
+  const Tensor values = Tensor::Of<int32_t>({2, 2}, {1, 3, 1, 9}), size = Tensor::Scalar(4);
+  const Tensor none(DType::kFloat, {0});
+  const Tensor weights = Tensor::Of<float>({2, 2}, {0.5, 1, 2, 4});
+  EXPECT_THAT(Numbers(RunOpOrDie("Bincount", {values, size, none})), ElementsAre(0, 2, 0, 1));
+  EXPECT_THAT(Numbers(RunOpOrDie("Bincount", {values, size, weights})), ElementsAre(0, 2.5, 0, 1));
+  EXPECT_THAT(Numbers(RunOpOrDie("DenseBincount", {values, size, weights})),
+              ElementsAre(0, 0.5, 0, 1, 0, 2, 0, 0));
+  EXPECT_THAT(RunOp("Bincount", {Tensor::Scalar(-1), size, none}).status,
+              IsError(kInvalid, "non-negative"));
+  EXPECT_THAT(RunOp("DenseBincount", {values, Tensor::Scalar(-2), none}, {}, true).status,
+              IsError(kInvalid, "size (-2) must be non-negative"));
+}
+
+}  // namespace
+}  // namespace tenon::testing
