@@ -65,14 +65,18 @@ INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16"]
 
 SETS = [{"set_operation": o} for o in ("intersection", "union", "a-b", "b-a", "foo")]
 
-BINCOUNTS = [([1, 1, 3, 9], 5, (0,)), ([1, 1, 3], 5, (3,)), ([-1, 2], 5, (0,)), ([1], -1, (0,)), ([1], [5], (0,)),
+BINCOUNTS = [([1, 1, 3, 9], 5, (0,)), ([1, 1, 3], 5, (3,)), ([-1, 2], 5, (0,)), ([1], -1, (0,)),
+             ([1], [5], (0,)),
              ([], 3, (0,)), ([1, 1], 4, (1,)), ([1], 0, (0,))]
 
 SPLITS, ROW_IDS = ["ROW_SPLITS"], ["FIRST_DIM_SIZE", "VALUE_ROWIDS"]
 
-CROSSED = [([(3,)], [tf.string], [(3, 2)], [tf.string], tf.string), ([(3,)], [tf.int64], [(3, 1)], [tf.int64], tf.int64),
-           ([(3,), (3,)], [tf.string, tf.int64], [(3, 1)], [tf.string], tf.int64), ([(3,)], [tf.string], [], [], tf.string),
-           ([(3,)], [tf.string], [(2, 1)], [tf.string], tf.string), ([(3,)], [tf.string], [(3,)], [tf.string], tf.string)]
+CROSSED = [([(3,)], [tf.string], [(3, 2)], [tf.string], tf.string),
+           ([(3,)], [tf.int64], [(3, 1)], [tf.int64], tf.int64),
+           ([(3,), (3,)], [tf.string, tf.int64], [(3, 1)], [tf.string], tf.int64),
+           ([(3,)], [tf.string], [], [], tf.string),
+           ([(3,)], [tf.string], [(2, 1)], [tf.string], tf.string),
+           ([(3,)], [tf.string], [(3,)], [tf.string], tf.string)]
 
 
 def serialized(*parts):
@@ -85,7 +89,8 @@ OTHER = serialized(np.int64([[4, 0], [4, 1]]), np.float32([3, 4]), np.int64([5, 
 VECTOR = serialized(np.int64([[4], [1]]), np.float32([3, 4]), np.int64([5, 5])[:1])
 WORDS = serialized(np.int64([[4, 0], [4, 1]]), [b"3", b"4"], np.int64([5, 2]))
 SERIALIZED = [ONE, [ONE, OTHER], [[ONE, OTHER], [OTHER, ONE]], [ONE, VECTOR], [WORDS], ONE[:2], ONE[0],
-              [b"xx", b"yy", b"zz"], [ONE[0], ONE[2], ONE[1]], [ONE[2], ONE[1], ONE[0]], [[b"xx", b"yy", b"zz"]]]
+              [b"xx", b"yy", b"zz"], [ONE[0], ONE[2], ONE[1]], [ONE[2], ONE[1], ONE[0]],
+              [[b"xx", b"yy", b"zz"]]]
 
 SPARSE_HINTS = {
     "Bincount": [Use(F(a), F(n), w) for a, n, w in BINCOUNTS] + [
@@ -99,7 +104,8 @@ SPARSE_HINTS = {
         ([0, 3], [1, 1, 2], -3, (0,)), ([], [], 3, (0,)), ([0, 5], [1, 5, 2], 3, (0,))]], "binary_output"),
     "RaggedGather": [Use(Each([F(p) for p in splits]), v, F(i), OUTPUT_RAGGED_RANK=n) for splits, v, i, n in [
         ([[0, 2, 2, 3]], (3,), [2, 0, 2], 1), ([[0, 2, 2, 3]], (3, 2), [[2, 0], [1, 1]], 2),
-        ([[0, 2, 3], [0, 1, 1, 3]], (3,), [1, 0, 1], 2), ([[0, 2, 2, 3]], (3,), 0, 0), ([[0, 2, 3]], (3,), [], 1),
+        ([[0, 2, 3], [0, 1, 1, 3]], (3,), [1, 0, 1], 2), ([[0, 2, 2, 3]], (3,), 0, 0),
+        ([[0, 2, 3]], (3,), [], 1),
         ([[0, 2]], (3,), [0], 1), ([[0, 2, 2, 3]], (3,), [3], 1), ([[0, 2, 2, 3]], (3,), [-1], 1),
         ([[0, 5]], (3,), [0], 1), ([[2, 0]], (3,), [0], 1), ([[-1, 2]], (3,), [0], 1)]],
     "RaggedRange": [Use(F(a), F(b), F(d)) for a, b, d in [
@@ -115,8 +121,10 @@ SPARSE_HINTS = {
             ([-1, -1], (3,), (), [[0, 2, 2, 3]], SPLITS), (-1, (3,), (), [[0, 2, 2, 3]], SPLITS),
             ([-1, 1], (3,), (), [[0, 2, 2, 3]], SPLITS), ([5, 4], (3,), (), [[0, 2, 2, 3]], SPLITS),
             ([2, 2], (3,), (), [[0, 2, 2, 3]], SPLITS), ([-1, -1], (3,), (), [3, [0, 0, 2]], ROW_IDS),
-            ([-1, -1], (3,), (), [2, [0, 0, 2]], ROW_IDS), ([-1] * 3, (3,), (), [[0, 2, 3], [0, 1, 1, 3]], SPLITS * 2),
-            ([-1, -1, 2], (3, 2), (2,), [[0, 2, 2, 3]], SPLITS), ([-1] * 3, (3, 2), (), [[0, 2, 2, 3]], SPLITS),
+            ([-1, -1], (3,), (), [2, [0, 0, 2]], ROW_IDS),
+            ([-1] * 3, (3,), (), [[0, 2, 3], [0, 1, 1, 3]], SPLITS * 2),
+            ([-1, -1, 2], (3, 2), (2,), [[0, 2, 2, 3]], SPLITS),
+            ([-1] * 3, (3, 2), (), [[0, 2, 2, 3]], SPLITS),
             ([-1, -1, 3], (3, 2), (), [[0, 2, 2, 3]], SPLITS), ([-1] * 3, (3, 2), (1,), [[0, 1, 3]], SPLITS),
             ([-1, -1], (3,), (), [[0, 2, 2]], SPLITS), ([-1, -1], (3,), (), [[0, 2, 1, 3]], SPLITS),
             ([-1, -1], (3,), (), [[1, 3]], SPLITS), ([-1, -1], (3,), (), [[]], SPLITS),
@@ -145,11 +153,13 @@ SPARSE_HINTS = {
     **same(SPARSE_SEGMENT_GRADS, *(f"SparseSegment{kind}Grad{version}" for version in ("", "V2")
                                    for kind in ("Sum", "Mean", "SqrtN"))),
     # Treal is T or the type of its parts; TensorFlow does not check it.
-    "SparseAdd": [Use(*u.inputs, F(1), dtypes=[t], Treal=tf.as_dtype(real)) for u in SPARSE_PAIRS for t, real in [
+    "SparseAdd": [Use(*u.inputs, F(1), dtypes=[t], Treal=tf.as_dtype(real)) for u in SPARSE_PAIRS
+                  for t, real in [
         ("float32", "float32"), ("float64", "float64"), ("int8", "int8"), ("int64", "int64"),
         ("complex64", "float32"), ("complex128", "float64")]] + [
         Use(*u.inputs, dtypes=["float32"], Treal=tf.float32) for u in
-        sparse(lambda i, v, s: Use(i, v, s, *GOOD, F(2))) + [Use(*GOOD, *GOOD, F([0])), Use(*GOOD, *GOOD, F(0))]],
+        sparse(lambda i, v, s: Use(i, v, s, *GOOD, F(2))) + [Use(*GOOD, *GOOD, F([0])),
+        Use(*GOOD, *GOOD, F(0))]],
     **same(SPARSE_PAIRS + sparse(lambda i, v, s: Use(i, v, s, *GOOD)),
            "SparseSparseMaximum", "SparseSparseMinimum"),
     "SparseAddGrad": [Use(g, *(F(i) for i in indices)) for g, *indices in [
@@ -195,7 +205,8 @@ SPARSE_HINTS = {
     "SparseTensorDenseAdd": sparse(lambda i, v, s: Use(i, v, s, (2, 3))) + [
         Use(*GOOD, d) for d in [(3,), (2, 2), (1, 2, 3)]] + [Use(F([[1], [1], [0]]), (3,), F([2]), (2,)),
                                                             Use(F(np.zeros((1, 0))), (1,), F([]), ())],
-    "SparseTensorDenseMatMul": sparse(lambda i, v, s: Use(i, v, s, (3, 4), adjoint_a=False, adjoint_b=False)) + [
+    "SparseTensorDenseMatMul": sparse(
+        lambda i, v, s: Use(i, v, s, (3, 4), adjoint_a=False, adjoint_b=False)) + [
         Use(F(i), (4,), F([3, 5]), b, adjoint_a=x, adjoint_b=y)
         for i in ([[0, 1], [0, 4], [2, 0], [2, 3]], [[2, 4], [0, 1], [2, 4], [1, 1]])
         for b, x, y in [((5, 2), False, False), ((3, 2), True, False), ((2, 5), False, True),
@@ -207,7 +218,8 @@ SPARSE_HINTS = {
         ((2, 3), (2, 3), False, False), ((3,), (3, 2), False, False)]],
     "SparseToDense": [Use(F(i), F(s), v, (), validate_indices=c) for i, v, s in [
         u for name, u in SPARSE.items() if name != "overflow"] + [
-            ([1, 3], (2,), [5]), ([1, 3], (), [5]), (2, (), [3]), (2, (1,), [3]), (2, (2,), [3]), ([1], (1,), [2, 2]),
+            ([1, 3], (2,), [5]), ([1, 3], (), [5]), (2, (), [3]), (2, (1,), [3]), (2, (2,), [3]),
+            ([1], (1,), [2, 2]),
             ([[[1]]], (1,), [2]), ([], (0,), [3]), ([[0, 1], [1, 0]], (), [2, 2])] for c in (True, False)] + [
         Use(F([1]), F([3]), (1,), (1,))],
     "DenseToDenseSetOperation": [Use((2, 3), (2, 2), **o) for o in SETS] + [
@@ -224,31 +236,40 @@ SPARSE_HINTS = {
         Use(F([[0, 0], [0, 2], [1, 1]]), F([4, 3, 2]), F([2, 3]), F([[0, 0], [0, 1], [1, 1], [1, 2]]),
             F([4, 7, 2, 2]), F([2, 4]), dtypes=INTS, **o) for o in SETS] + sparse(
         lambda i, v, s: Use(i, v, s, *GOOD, set_operation="a-b")),
-    "SetSize": sparse(Use) + [Use(F([[0, 0], [0, 1], [0, 2], [2, 1]]), F([5, 5, 6, 5]), F([3, 4]), dtypes=INTS),
+    "SetSize": sparse(Use) + [Use(F([[0, 0], [0, 1], [0, 2], [2, 1]]), F([5, 5, 6, 5]), F([3, 4]),
+            dtypes=INTS),
                               Use(F([[0], [1]]), (2,), F([3])), Use(*BOX)],
     "SparseBincount": both([Use(F(i), F(v), F(s), F(n), w) for i, v, s, n, w in [
-        ([[0, 0], [0, 2], [1, 1]], [1, 1, 2], [2, 3], 4, (0,)), ([[0, 0], [0, 2], [1, 1]], [1, 9, 2], [2, 3], 4, (3,)),
+        ([[0, 0], [0, 2], [1, 1]], [1, 1, 2], [2, 3], 4, (0,)),
+        ([[0, 0], [0, 2], [1, 1]], [1, 9, 2], [2, 3], 4, (3,)),
         ([[0], [2], [1]], [1, 1, 2], [3], 4, (0,)), ([[0, 0], [0, 2], [5, 1]], [1, 1, 2], [2, 3], 4, (0,)),
         ([[0, 0]], [1], [2, 3], -4, (0,))]], "binary_output"),
-    "SparseCross": [Use(Each([F(i)] * len(v)), Each(v), Each([F(z)] * len(v)), Each(d), hashed_output=h, num_buckets=n,
+    "SparseCross": [Use(Each([F(i)] * len(v)), Each(v), Each([F(z)] * len(v)), Each(d), hashed_output=h,
+            num_buckets=n,
                         hash_key=956888297470, sparse_types=t, dense_types=u, out_type=o, internal_type=k)
-                    for i, z in [([[0, 0], [0, 1], [2, 0]], [3, 2])] for h, o in [(True, tf.int64), (False, tf.string)]
+                    for i, z in [([[0, 0], [0, 1], [2, 0]], [3, 2])]
+                    for h, o in [(True, tf.int64), (False, tf.string)]
                     for n in (100, 0) for v, t, d, u, k in CROSSED],
-    "SparseCrossV2": [Use(Each([F(i)] * len(v)), Each(v), Each([F(z)] * len(v)), Each(d), F(p), sparse_types=t,
+    "SparseCrossV2": [Use(Each([F(i)] * len(v)), Each(v), Each([F(z)] * len(v)), Each(d), F(p),
+            sparse_types=t,
                           dense_types=u) for i, z in [
-                              ([[0, 0], [0, 1], [2, 0]], [3, 2]), ([[0], [1], [1]], [3, 2]), ([[0, 0], [0, 1], [2, 0]], [4, 2]),
-                              ([[0, 0], [0, 1], [2, 0]], [3]), ([[0, 0], [0, 1], [2, 0]], 3), ([[0, 0]], [3, 2])]
+                              ([[0, 0], [0, 1], [2, 0]], [3, 2]), ([[0], [1], [1]], [3, 2]),
+                              ([[0, 0], [0, 1], [2, 0]], [4, 2]),
+                              ([[0, 0], [0, 1], [2, 0]], [3]), ([[0, 0], [0, 1], [2, 0]], 3),
+                              ([[0, 0]], [3, 2])]
                       for p in (b"_Y_", b"") for v, t, d, u, _ in CROSSED] + [
                           Use(Each([F([[0, 0]])]), Each([F([b"x"])]), Each([F([1, 1])]), Each([]), F([b"_"]),
                               sparse_types=[tf.string], dense_types=[])],
-    "SparseCrossHashed": [Use(Each([F([[0, 0], [0, 1], [2, 0]])] * len(v)), Each(v), Each([F([3, 2])] * len(v)), Each(d), F(n),
+    "SparseCrossHashed": [Use(Each([F([[0, 0], [0, 1], [2, 0]])] * len(v)), Each(v),
+            Each([F([3, 2])] * len(v)), Each(d), F(n),
                               F(strong), F([3, -4]), sparse_types=t, dense_types=u)
                           for n in (100, 0, -1) for strong in (False, True) for v, t, d, u, _ in CROSSED
                           # TensorFlow ends its process for dense numbers.
                           if not strong or tf.int64 not in u],
     "SerializeSparse": [Use(*GOOD, out_type=tf.string), Use(*BOX, out_type=tf.string)] + [
         Use(F(i), v, F(s), out_type=tf.string) for i, v, s in [
-            SPARSE[name] for name in ("empty", "scalar shape", "vector of indices", "matrix of values", "other column")]],
+            SPARSE[name] for name in ("empty", "scalar shape", "vector of indices", "matrix of values",
+            "other column")]],
     "SerializeManySparse": [Use(i, v, s, out_type=tf.string) for i, v, s in
                             [u.inputs for u in sparse(Use, {"overflow"})] + [BOX]],
     "DeserializeSparse": [Use(F(t), dtype=tf.float32, Tserialized=tf.string) for t in SERIALIZED],

@@ -102,6 +102,8 @@ TEST(RandomInputs, GiveAResultOrAnErrorAndNoCrash) {
   int ran = 0, succeeded = 0;
   for (const OpRegistration* op : AllOps().All()) {
     if (op->schema.name.starts_with("Print")) continue;
+    // Its rows of up to 2^31 numbers take long: ragged_ops_test.cc.
+    if (op->schema.name == "RaggedRange") continue;
     const bool large = !SizedByValues(op->schema.name);
     for (const OpExample& example : op->examples) {
       const std::vector<AttributeMap> choices = TypeChoices(*op, example);
