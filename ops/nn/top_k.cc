@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/interruption.h"
 #include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
@@ -26,17 +27,21 @@ bool ComesBefore(const T* row, int64_t i, int64_t j) {
   return x > y;
 }
 
-/// Writes the k first of a row of `n`, and where they are. `order` is room for n numbers.
+/// Writes the k first of a row of `n`, and where they are. `order` is room for k numbers, k > 0.
 template <typename T, typename Index>
 void TopOfRow(const T* row, int64_t n, int64_t k, int64_t* order, T* values, Index* indices) {
   const auto before = [=](int64_t i, int64_t j) { return ComesBefore(row, i, j); };
-  std::iota(order, order + n, 0);
-  if (k == 1) {
-    std::swap(order[0], *std::min_element(order, order + n, before));
-  } else {
-    if (k < n) std::nth_element(order, order + k, order + n, before);
-    std::sort(order, order + k, before);
+  std::iota(order, order + k, 0);
+  // A heap of the k first so far, the last of them in front: few of the others come before it.
+  std::make_heap(order, order + k, before);
+  for (int64_t i = k; i < n; ++i) {
+    if (i % kStepsBetweenLooks == 0 && Interrupted()) return;
+    if (!before(i, order[0])) continue;
+    std::pop_heap(order, order + k, before);
+    order[k - 1] = i;
+    std::push_heap(order, order + k, before);
   }
+  std::sort(order, order + k, before);
   for (int64_t i = 0; i < k; ++i) {
     values[i] = row[order[i]];
     indices[i] = static_cast<Index>(order[i]);
@@ -61,8 +66,8 @@ Status TopK(KernelContext& ctx, int64_t k) {
       return InvalidArgument("rows of ", n, " have indices that ", indices->dtype(),
                              " does not hold");
     }
-    ParallelFor(rows, 5 * static_cast<double>(n + k), [&](int64_t begin, int64_t end) {
-      CountedVector<int64_t> order(n);
+    ParallelFor(rows, 2 * static_cast<double>(n + 10 * k), [&](int64_t begin, int64_t end) {
+      CountedVector<int64_t> order(k);
       for (int64_t r = begin; r < end; ++r) {
         TopOfRow(in.data<T>() + r * n, n, k, order.data(), values->data<T>() + r * k,
                  indices->data<Index>() + r * k);
