@@ -20,6 +20,17 @@ Status FunctionLibrary::Add(std::shared_ptr<const FunctionDefinition> function) 
                          "' because a different function with the same name already exists.");
 }
 
+FunctionLibrary FunctionLibrary::Subset(const StringSet& names) const {
+  FunctionLibrary subset;
+  for (const std::string& name : names) {
+    for (auto found = functions_.find(name); found != functions_.end();
+         found = functions_.find(found->second->gradient)) {
+      if (!subset.functions_.try_emplace(found->first, found->second).second) break;
+    }
+  }
+  return subset;
+}
+
 std::vector<const FunctionDefinition*> FunctionLibrary::All() const {
   std::vector<const FunctionDefinition*> all;
   for (const auto& [name, function] : functions_) all.push_back(function.get());

@@ -17,6 +17,8 @@
 
 namespace tenon {
 
+class FunctionRuntime;
+
 /// What one edge of a graph carries: a tensor, or a reference to a ref variable.
 struct Value {
   Tensor tensor;
@@ -41,13 +43,15 @@ struct StepContext {
 class KernelConstruction {
  public:
   KernelConstruction(std::string name, std::string op, const AttributeMap& attrs,
-                     DTypeVector input_types, DTypeVector output_types, Device& device)
+                     DTypeVector input_types, DTypeVector output_types, Device& device,
+                     std::shared_ptr<FunctionRuntime> functions = nullptr)
       : name_(std::move(name)),
         op_(std::move(op)),
         attrs_(attrs),
         input_types_(std::move(input_types)),
         output_types_(std::move(output_types)),
-        device_(device) {}
+        device_(device),
+        functions_(std::move(functions)) {}
 
   const std::string& name() const { return name_; }
   const std::string& op() const { return op_; }
@@ -56,6 +60,8 @@ class KernelConstruction {
   const DTypeVector& input_types() const { return input_types_; }
   const DTypeVector& output_types() const { return output_types_; }
   Device& device() const { return device_; }
+  /// What runs the functions of the node's graph; null when it has none.
+  const std::shared_ptr<FunctionRuntime>& functions() const { return functions_; }
 
   /// The attribute `attr`; when absent or of another type, a default T, and the error is kept.
   template <typename T>
@@ -77,6 +83,7 @@ class KernelConstruction {
   const DTypeVector input_types_;
   const DTypeVector output_types_;
   Device& device_;
+  const std::shared_ptr<FunctionRuntime> functions_;
   Status status_;
 };
 
@@ -106,8 +113,8 @@ class KernelContext {
   Tensor TakeInput(int i) { return std::move(inputs_[i].tensor); }
 
   void set_output(int i, Tensor value) { outputs_[i].tensor = std::move(value); }
-  /// Output 0 of an op with one, unless there is an error, which is then given back: how most kernels
-  /// end.
+  /// Output 0 of an op with one, unless there is an error, which is then given back: how most
+  /// kernels end.
   Status Return(StatusOr<Tensor> value) {
     if (!value.ok()) return value.status();
     outputs_[0].tensor = *std::move(value);
@@ -186,7 +193,9 @@ class AsyncKernel : public Kernel {
  public:
   using Kernel::Kernel;
   bool is_async() const final { return true; }
-  Status Compute(KernelContext&) const final { return Internal("asynchronous kernel run as a call"); }
+  Status Compute(KernelContext&) const final {
+    return Internal("asynchronous kernel run as a call");
+  }
   void ComputeAsync(KernelContext& ctx, Done done) const override = 0;
 };
 

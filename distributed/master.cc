@@ -199,6 +199,43 @@ Status Master::CloseSession(const CloseSessionRequest& request) {
   return OkStatus();
 }
 
+Status Master::MakeCallable(const MakeCallableRequest& request, MakeCallableResponse* response,
+                            Cancellation* cancellation) {
+  const auto session = Find(request.session_handle());
+  if (session == nullptr) return UnknownSession(request.session_handle());
+  TENON_ASSIGN_OR_RETURN(const int64_t handle,
+                         session->MakeCallable(request.options(), cancellation));
+  response->set_handle(handle);
+  return OkStatus();
+}
+
+Status Master::ReadCallable(const RunCallableRequest& request, RunStepCall* call) {
+  const auto session = Find(request.session_handle());
+  if (session == nullptr) return UnknownSession(request.session_handle());
+  TENON_ASSIGN_OR_RETURN(const auto callable, session->FindCallable(request.handle()));
+  const StepSignature& signature = callable->signature;
+  if (request.feed_size() != static_cast<int>(signature.feeds.size())) {
+    return InvalidArgument("found ", request.feed_size(), " feeds, the callable takes ",
+                           signature.feeds.size());
+  }
+  call->session_handle = request.session_handle();
+  for (const std::string& name : signature.feeds) call->feeds.emplace_back(name, Tensor());
+  call->fetches = signature.fetches;
+  call->targets = signature.targets;
+  call->connections = signature.connections;
+  call->timeout_ms = callable->options.timeout_in_ms();
+  call->trace = callable->options.trace_level() > RunOptions::NO_TRACE;
+  call->output_partition_graphs = callable->options.output_partition_graphs();
+  call->request_id = request.request_id();
+  return OkStatus();
+}
+
+Status Master::ReleaseCallable(const ReleaseCallableRequest& request) {
+  const auto session = Find(request.session_handle());
+  if (session == nullptr) return UnknownSession(request.session_handle());
+  return session->ReleaseCallable(request.handle());
+}
+
 Status Master::ListDevices(const ListDevicesRequest& request, ListDevicesResponse* response,
                            Cancellation* cancellation) {
   std::shared_ptr<MasterSession> session = Find(request.session_handle());

@@ -25,6 +25,11 @@ class Master {
   Status ExtendSession(const ExtendSessionRequest& request, ExtendSessionResponse* response,
                        Cancellation* cancellation);
   Status CloseSession(const CloseSessionRequest& request);
+  Status MakeCallable(const MakeCallableRequest& request, MakeCallableResponse* response,
+                      Cancellation* cancellation);
+  /// Makes a step of a call of a callable but for the values of its feeds, which is then run as any.
+  Status ReadCallable(const RunCallableRequest& request, RunStepCall* call);
+  Status ReleaseCallable(const ReleaseCallableRequest& request);
   Status ListDevices(const ListDevicesRequest& request, ListDevicesResponse* response,
                      Cancellation* cancellation);
   /// Closes all sessions and drops the resources of the named containers on every task.

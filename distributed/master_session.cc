@@ -32,6 +32,9 @@ PassOptions PassesOf(const ConfigProto& config) {
   return options;
 }
 
+/// A client that forgets to release its callables is not to fill the memory.
+constexpr size_t kMaxCallables = 1 << 14;
+
 /// Cancelled when the session closes or the caller gives up.
 class EitherEnd {
  public:
@@ -178,10 +181,47 @@ StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(const StepSignature
 }
 
 bool MasterSession::IsCompiled(const RunStepCall& call) {
-  StepSignature signature{{}, call.fetches, call.targets};
-  for (const auto& [name, value] : call.feeds) signature.feeds.push_back(name);
   MutexLock lock(mu_);
-  return steps_.contains(signature.Key());
+  return steps_.contains(call.Signature().Key());
+}
+
+StatusOr<int64_t> MasterSession::MakeCallable(const CallableOptions& options,
+                                              Cancellation* cancellation) {
+  StepSignature signature{{options.feed().begin(), options.feed().end()},
+                          {options.fetch().begin(), options.fetch().end()},
+                          {options.target().begin(), options.target().end()}};
+  for (const TensorConnection& c : options.tensor_connection()) {
+    signature.connections.emplace_back(c.from_tensor(), c.to_tensor());
+  }
+  TENON_RETURN_IF_ERROR(Compile(signature, cancellation).status());
+  MutexLock lock(mu_);
+  if (callables_.size() >= kMaxCallables) {
+    return ResourceExhausted("the session has ", kMaxCallables, " callables, as many as it may have");
+  }
+  callables_.emplace(next_callable_,
+                     std::make_shared<Callable>(Callable{signature, options.run_options()}));
+  return next_callable_++;
+}
+
+Status MasterSession::ReleaseCallable(int64_t handle) {
+  MutexLock lock(mu_);
+  TENON_RETURN_IF_ERROR(CheckCallable(handle));
+  callables_.erase(handle);
+  return OkStatus();
+}
+
+Status MasterSession::CheckCallable(int64_t handle) const {
+  if (handle >= 0 && handle < next_callable_) return OkStatus();
+  return InvalidArgument("No such callable handle: ", handle);
+}
+
+StatusOr<std::shared_ptr<const MasterSession::Callable>> MasterSession::FindCallable(
+    int64_t handle) {
+  MutexLock lock(mu_);
+  TENON_RETURN_IF_ERROR(CheckCallable(handle));
+  const auto found = callables_.find(handle);
+  if (found != callables_.end()) return found->second;
+  return FailedPrecondition("Attempted to run callable after handle was released: ", handle);
 }
 
 Status MasterSession::CheckRequestId(int64_t id) {
@@ -201,8 +241,7 @@ Status MasterSession::CheckRequestId(int64_t id) {
 void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
                                  std::function<void(Status)> done) {
   if (Status s = CheckRequestId(call->request_id); !s.ok()) return done(s);
-  StepSignature signature{{}, call->fetches, call->targets};
-  for (const auto& [name, value] : call->feeds) signature.feeds.push_back(name);
+  const StepSignature signature = call->Signature();
   std::shared_ptr<MasterStep> step;
   {
     MutexLock lock(mu_);

@@ -45,6 +45,16 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
                     std::function<void(Status)> done);
   /// Whether a step of that signature starts without blocking.
   bool IsCompiled(const RunStepCall& call);
+  /// A step that is prepared for many runs (tf.Session's callables).
+  struct Callable {
+    StepSignature signature;
+    RunOptions options;
+  };
+  /// Prepares a step and gives its handle; errors are those of a first RunStep. Blocks.
+  StatusOr<int64_t> MakeCallable(const CallableOptions& options, Cancellation* cancellation);
+  /// InvalidArgument for a handle that never was; FailedPrecondition for one that was released.
+  StatusOr<std::shared_ptr<const Callable>> FindCallable(int64_t handle);
+  Status ReleaseCallable(int64_t handle);
   /// Closing happens in three steps, so that several sessions can be closed at the same time. Begin
   /// cancels what runs or waits, with `why`; later calls get it too. Wait blocks until nothing runs.
   /// Delete tells the workers. The first one to Begin closes the session: the others get false and
@@ -75,6 +85,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   StatusOr<std::shared_ptr<MasterStep>> Compile(const StepSignature& signature,
                                                 Cancellation* cancellation);
   Status CheckRequestId(int64_t id);
+  Status CheckCallable(int64_t handle) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndStep(RunningStep* step, Status status);
 
   const MasterEnvironment& environment_;
@@ -97,6 +108,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   flat_hash_map<RunningStep*, std::shared_ptr<RunningStep>> running_ ABSL_GUARDED_BY(mu_);
   flat_hash_set<int64_t> request_ids_ ABSL_GUARDED_BY(mu_);
   std::deque<int64_t> request_order_ ABSL_GUARDED_BY(mu_);
+  int64_t next_callable_ ABSL_GUARDED_BY(mu_) = 0;
+  flat_hash_map<int64_t, std::shared_ptr<const Callable>> callables_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -24,10 +24,17 @@ struct RunStepCall {
   std::vector<std::pair<std::string, Tensor>> feeds;
   std::vector<std::string> fetches;
   std::vector<std::string> targets;
-  int64_t timeout_ms = 0;  // 0: no limit
+  std::vector<std::pair<std::string, std::string>> connections;  // see StepSignature
+  int64_t timeout_ms = 0;                                        // 0: no limit
   bool trace = false;
   bool output_partition_graphs = false;
   int64_t request_id = 0;  // 0: not checked for repetition
+
+  StepSignature Signature() const {
+    StepSignature signature{{}, fetches, targets, connections};
+    for (const auto& [name, value] : feeds) signature.feeds.push_back(name);
+    return signature;
+  }
 
   /// Filled by the master: one tensor per fetch, in order.
   std::vector<Tensor> fetched;

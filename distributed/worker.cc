@@ -20,7 +20,9 @@ struct Worker::RunningGraph {
 };
 
 Worker::Worker(WorkerEnvironment environment)
-    : environment_(std::move(environment)), steps_(environment_.task, *environment_.workers) {
+    : environment_(std::move(environment)),
+      runtime_{environment_.devices, environment_.pool},
+      steps_(environment_.task, *environment_.workers) {
   MutexLock lock(mu_);
   sessions_.emplace("", std::make_shared<MasterState>());
 }
@@ -32,7 +34,9 @@ void Worker::Shutdown() {
     MutexLock lock(mu_);
     closing_ = true;
   }
-  steps_.AbortAll(Cancelled("the server of ", environment_.task, " is shutting down"));
+  const Status why = Cancelled("the server of ", environment_.task, " is shutting down");
+  steps_.AbortAll(why);
+  runtime_.running->CloseAndWait(why, why);
   MutexLock lock(mu_);
   while (running_ > 0) idle_.Wait(mu_);
 }
@@ -115,8 +119,7 @@ void Worker::RegisterGraphAsync(const RegisterGraphRequest& request,
   done(RegisterGraph(request, response));
 }
 
-Status Worker::RegisterGraph(const RegisterGraphRequest& request,
-                             RegisterGraphResponse* response) {
+Status Worker::RegisterGraph(const RegisterGraphRequest& request, RegisterGraphResponse* response) {
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<MasterState> session,
                          FindSession(request.session_handle()));
   const ChargedTo account(session->memory.get());  // the constants
@@ -126,10 +129,8 @@ Status Worker::RegisterGraph(const RegisterGraphRequest& request,
   TENON_ASSIGN_OR_RETURN(Graph graph,
                          GraphFromProto(request.graph_def(), *environment_.registry, import));
   for (Node* n : graph.nodes()) n->set_assigned_device(n->requested_device());
-  TENON_ASSIGN_OR_RETURN(
-      std::shared_ptr<CompiledStep> compiled,
-      CompiledStep::Create(std::move(graph), {environment_.devices, environment_.pool},
-                           session->kernels));
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<CompiledStep> compiled,
+                         CompiledStep::Create(std::move(graph), runtime_, session->kernels));
   MutexLock lock(mu_);
   const std::string handle = StrCat(absl::Hex(session->next_graph++, absl::kZeroPad16));
   session->graphs.emplace(handle, std::move(compiled));
@@ -193,8 +194,8 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
   run->run.trace = call->record_timeline ? &run->trace : nullptr;
   run->cancellation.Register([step = run->step](const Status& why) { step->Abort(why); });
   if (cancellation != nullptr) {
-    run->token = cancellation->Register(
-        [run](const Status& why) { run->cancellation.Cancel(why); });
+    run->token =
+        cancellation->Register([run](const Status& why) { run->cancellation.Cancel(why); });
     if (run->token == Cancellation::kAlreadyCancelled) {
       return FinishGraph(run, cancellation->status());
     }
@@ -311,15 +312,15 @@ void Worker::RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, D
       return;
     }
   }
-  (*step)->local().RecvAsync(text, [waiting, call, cancellation, token](const Status& status,
-                                                                       Tensor value, bool dead) {
-    Done d = waiting->Take();
-    if (d == nullptr) return;  // `call` and `cancellation` are gone with their caller
-    if (cancellation != nullptr) cancellation->Deregister(token);
-    call->tensor = std::move(value);
-    call->is_dead = dead;
-    d(status);
-  });
+  (*step)->local().RecvAsync(
+      text, [waiting, call, cancellation, token](const Status& status, Tensor value, bool dead) {
+        Done d = waiting->Take();
+        if (d == nullptr) return;  // `call` and `cancellation` are gone with their caller
+        if (cancellation != nullptr) cancellation->Deregister(token);
+        call->tensor = std::move(value);
+        call->is_dead = dead;
+        d(status);
+      });
 }
 
 Status Worker::CheckSource(const RendezvousKey& key) const {

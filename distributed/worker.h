@@ -101,6 +101,7 @@ class Worker final : public WorkerInterface {
   Status CheckSource(const RendezvousKey& key) const;
 
   const WorkerEnvironment environment_;
+  const LocalRuntime runtime_;
   StepTable steps_;
   Mutex mu_;
   CondVar idle_;

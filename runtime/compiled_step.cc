@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/functions/function_runtime.h"
+
 namespace tenon {
 namespace {
 
@@ -101,11 +103,15 @@ StatusOr<std::unique_ptr<CompiledStep>> CompiledStep::Create(Graph graph,
   options.location = [](const Node& n) { return n.assigned_device(); };
   options.incarnation = [&](const std::string& d) { return runtime.Find(d)->incarnation(); };
   options.tensor_prefix = "local_";
+  std::shared_ptr<FunctionRuntime> functions;
+  if (!graph.functions().empty()) {
+    functions = MakeFunctionRuntime(graph.shared_functions(), graph.registry(), runtime);
+  }
   TENON_ASSIGN_OR_RETURN(auto parts, PartitionGraph(std::move(graph), options));
   std::unique_ptr<CompiledStep> step(new CompiledStep);
   for (auto& [device, part] : parts) {
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionPlan> plan,
-                           ExecutionPlan::Create(part, *runtime.Find(device), kernels));
+                           ExecutionPlan::Create(part, *runtime.Find(device), kernels, functions));
     step->num_args_ = std::max<int>(step->num_args_, plan->arg_types().size());
     step->num_retvals_ = std::max<int>(step->num_retvals_, plan->retval_types().size());
     for (const PlanNode& n : plan->nodes()) {

@@ -12,6 +12,7 @@
 #include "runtime/kernel_cache.h"
 #include "runtime/partition.h"
 #include "runtime/passes/pass.h"
+#include "runtime/running_calls.h"
 #include "runtime/session.h"
 #include "runtime/step_graph.h"
 
@@ -38,6 +39,9 @@ class FeedSpec {
 struct LocalRuntime {
   std::vector<Device*> devices;  // the first is the CPU on which constants are folded
   ThreadPool* pool = nullptr;
+  /// To be closed before the devices and the pool go.
+  std::shared_ptr<RunningCalls> running = std::make_shared<RunningCalls>();
+
   Device* Find(const std::string& name) const;
 };
 

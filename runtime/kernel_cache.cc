@@ -8,9 +8,12 @@
 namespace tenon {
 namespace {
 
-StatusOr<std::shared_ptr<const Kernel>> Make(const Node& node, Device& device) {
+using Functions = std::shared_ptr<FunctionRuntime>;
+
+StatusOr<std::shared_ptr<const Kernel>> Make(const Node& node, Device& device,
+                                             const Functions& functions) {
   KernelConstruction construction(node.name(), node.op(), node.attrs(), node.input_types(),
-                                  node.output_types(), device);
+                                  node.output_types(), device, functions);
   std::shared_ptr<const Kernel> kernel;
   const Status made = CatchExceptions([&]() -> Status {
     TENON_ASSIGN_OR_RETURN(kernel, node.registration().MakeKernel(construction));
@@ -22,9 +25,11 @@ StatusOr<std::shared_ptr<const Kernel>> Make(const Node& node, Device& device) {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(const Node& node, Device& device) {
+StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(const Node& node, Device& device,
+                                                         const Functions& functions) {
   // A transfer's key belongs to the signature, not to the session.
-  if (!node.is_stateful() || FlowKindOf(node) == FlowKind::kTransfer) return Make(node, device);
+  if (!node.is_stateful() || FlowKindOf(node) == FlowKind::kTransfer)
+    return Make(node, device, functions);
   const std::string key = StrCat(node.name(), "\n", device.name(), "\n", NodeDigest(node));
   MutexLock lock(mu_);
   if (const auto found = stateful_.find(key); found != stateful_.end()) {
@@ -37,7 +42,7 @@ StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(const Node& node, Devic
                              " nodes with a state, as many as it may; no place for '", node.name(),
                              "'");
   }
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, Make(node, device));
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, Make(node, device, functions));
   ++num_stateful_;
   stateful_[key].push_back({node.attrs(), kernel});
   return kernel;

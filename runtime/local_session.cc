@@ -20,48 +20,11 @@ constexpr std::string_view kTask = "/job:localhost/replica:0/task:0";
 /// With the bodies of functions: a few of these may be called a million times.
 constexpr int64_t kMaxNodes = 1 << 23;
 
-/// The steps that run now, so that Close can end them.
-class RunningSteps {
- public:
-  Status Add(Cancellation* step) {
-    MutexLock lock(mu_);
-    if (closed_) return Closed();
-    steps_.insert(step);
-    return OkStatus();
-  }
-  Status CheckOpen() {
-    MutexLock lock(mu_);
-    return closed_ ? Closed() : OkStatus();
-  }
-  void Remove(Cancellation* step) {
-    MutexLock lock(mu_);
-    steps_.erase(step);
-    if (steps_.empty()) empty_.NotifyAll();
-  }
-  void CloseAndWait() {
-    const Status why = Cancelled("Step was cancelled by an explicit call to `Session::Close()`.");
-    MutexLock lock(mu_);
-    closed_ = true;
-    // A step leaves the set only under the lock, so every pointer in it is good.
-    const std::vector<Cancellation*> steps(steps_.begin(), steps_.end());
-    for (Cancellation* s : steps) s->Cancel(why);
-    while (!steps_.empty()) empty_.Wait(mu_);
-  }
-
- private:
-  static Status Closed() { return FailedPrecondition("Session is closed."); }
-
-  Mutex mu_;
-  CondVar empty_;
-  bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  flat_hash_set<Cancellation*> steps_ ABSL_GUARDED_BY(mu_);
-};
-
 class LocalSession;
 
 class LocalPreparedStep final : public PreparedStep {
  public:
-  LocalPreparedStep(RunningSteps& running, std::shared_ptr<CompiledStep> step, FeedSpec feeds,
+  LocalPreparedStep(RunningCalls& running, std::shared_ptr<CompiledStep> step, FeedSpec feeds,
                     size_t num_fetches)
       : running_(running),
         step_(std::move(step)),
@@ -104,10 +67,10 @@ class LocalPreparedStep final : public PreparedStep {
     if (step_->has_transfers()) {
       token = cancellation.Register([&](const Status& why) { rendezvous.Abort(why); });
     }
-    Status status = running_.Add(&cancellation);
+    Status status = running_.AddStep(&cancellation);
     if (status.ok()) {
       status = step_->Run(call);
-      running_.Remove(&cancellation);
+      running_.RemoveStep(&cancellation);
     }
     // The rendezvous dies with this frame, the cancellation perhaps later.
     if (token != Cancellation::kAlreadyCancelled) cancellation.Deregister(token);
@@ -119,7 +82,7 @@ class LocalPreparedStep final : public PreparedStep {
   }
 
   inline static std::atomic<int64_t> next_step_{1};
-  RunningSteps& running_;
+  RunningCalls& running_;
   const std::shared_ptr<CompiledStep> step_;
   const FeedSpec feeds_;
   const size_t num_fetches_;
@@ -129,8 +92,8 @@ class LocalSession final : public Session {
  public:
   LocalSession(const Graph& graph, const LocalSessionOptions& options)
       : options_(options), graph_(graph.Clone()) {
-    auto resources = options.resources != nullptr ? options.resources
-                                                  : std::make_shared<ResourceStore>();
+    auto resources =
+        options.resources != nullptr ? options.resources : std::make_shared<ResourceStore>();
     for (int i = 0; i < std::max(1, options.cpu_devices); ++i) {
       devices_.push_back(
           std::make_unique<CpuDevice>(StrCat(kTask, "/device:CPU:", i), resources, options.files));
@@ -140,7 +103,7 @@ class LocalSession final : public Session {
     if (threads > 1) pool_ = std::make_unique<ThreadPool>(threads - 1);
     runtime_.pool = pool_.get();
   }
-  ~LocalSession() override { running_.CloseAndWait(); }
+  ~LocalSession() override { CloseAndWait(); }
 
   Status Init() {
     MutexLock lock(mu_);
@@ -149,7 +112,7 @@ class LocalSession final : public Session {
 
   Status Extend(const Graph& graph) override {
     TENON_RETURN_IF_ERROR(graph.Validate());
-    TENON_RETURN_IF_ERROR(running_.CheckOpen());
+    TENON_RETURN_IF_ERROR(runtime_.running->CheckOpen());
     MutexLock lock(mu_);
     Graph extended = graph_.Clone();
     extended.set_functions(graph.shared_functions());
@@ -178,8 +141,8 @@ class LocalSession final : public Session {
   }
 
   StatusOr<std::vector<Tensor>> RunStep(const Feeds& feeds, const std::vector<std::string>& fetches,
-                                    const std::vector<std::string>& targets,
-                                    const StepOptions& options) override {
+                                        const std::vector<std::string>& targets,
+                                        const StepOptions& options) override {
     StepSignature signature{{}, fetches, targets};
     std::vector<Tensor> values;
     for (const auto& [name, value] : feeds) {
@@ -201,11 +164,17 @@ class LocalSession final : public Session {
   }
 
   Status Close() override {
-    running_.CloseAndWait();
+    CloseAndWait();
     return OkStatus();
   }
 
  private:
+  void CloseAndWait() {
+    runtime_.running->CloseAndWait(
+        Cancelled("Step was cancelled by an explicit call to `Session::Close()`."),
+        FailedPrecondition("Session is closed."));
+  }
+
   Status Place() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     TENON_RETURN_IF_ERROR(ExpandFunctions(&graph_, kMaxNodes));
     std::vector<PlacementDevice> devices;
@@ -220,7 +189,7 @@ class LocalSession final : public Session {
   }
 
   StatusOr<std::shared_ptr<LocalPreparedStep>> Lookup(const StepSignature& signature) {
-    TENON_RETURN_IF_ERROR(running_.CheckOpen());
+    TENON_RETURN_IF_ERROR(runtime_.running->CheckOpen());
     const std::string key = signature.Key();
     MutexLock lock(mu_);
     if (const auto found = steps_.find(key); found != steps_.end()) return found->second;
@@ -228,8 +197,9 @@ class LocalSession final : public Session {
     TENON_RETURN_IF_ERROR(RunPasses(&step_graph, {devices_[0].get()}, options_.passes));
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<CompiledStep> compiled,
                            CompiledStep::Create(std::move(step_graph), runtime_, kernels_));
-    auto step = std::make_shared<LocalPreparedStep>(
-        running_, std::move(compiled), FeedSpec(graph_, signature), signature.fetches.size());
+    auto step =
+        std::make_shared<LocalPreparedStep>(*runtime_.running, std::move(compiled),
+                                            FeedSpec(graph_, signature), signature.fetches.size());
     steps_.emplace(key, step);
     return step;
   }
@@ -239,7 +209,6 @@ class LocalSession final : public Session {
   std::unique_ptr<ThreadPool> pool_;
   LocalRuntime runtime_;
   KernelCache kernels_;
-  RunningSteps running_;
   Mutex mu_;
   Graph graph_ ABSL_GUARDED_BY(mu_);
   StringMap<std::shared_ptr<LocalPreparedStep>> steps_ ABSL_GUARDED_BY(mu_);

@@ -32,6 +32,7 @@ class Partitioner {
       if (it == parts_.end()) {
         it = parts_.emplace(location, Graph(graph_.registry())).first;
         it->second.versions() = graph_.versions();
+        it->second.set_functions(graph_.shared_functions());
       }
       TENON_ASSIGN_OR_RETURN(copies_[n->id()], it->second.CopyNode(*n));
     }
@@ -77,8 +78,7 @@ class Partitioner {
     Graph& to_part = parts_.at(locations_[consumer.id()]);
     const std::string& from = src.node->assigned_device();
     const std::string name = src.node->name();
-    const DType type =
-        control ? DType::kFloat : BaseType(src.node->output_type(src.index));
+    const DType type = control ? DType::kFloat : BaseType(src.node->output_type(src.index));
     const AttributeMap keys = {
         {"tensor_name", StrCat(options_.tensor_prefix, "edge_", next_edge_++, "_", name)},
         {"send_device", from},
@@ -104,14 +104,12 @@ class Partitioner {
 
     AttributeMap recv_attrs = keys;
     recv_attrs.Set("tensor_type", type);
-    TENON_ASSIGN_OR_RETURN(received,
-                           to_part.AddNode(Name(to_part, name), "_Recv", recv_attrs));
+    TENON_ASSIGN_OR_RETURN(received, to_part.AddNode(Name(to_part, name), "_Recv", recv_attrs));
     received->set_assigned_device(to);
     if (Node* trigger = TriggerFor(consumer)) to_part.AddControlEdge(trigger, received);
     if (control) {
-      TENON_ASSIGN_OR_RETURN(
-          Node * identity,
-          to_part.AddNode(Name(to_part, name), "Identity", {{"T", type}}, {{received, 0}}));
+      TENON_ASSIGN_OR_RETURN(Node * identity, to_part.AddNode(Name(to_part, name), "Identity",
+                                                              {{"T", type}}, {{received, 0}}));
       identity->set_assigned_device(to);
       received = identity;
     }
@@ -124,8 +122,7 @@ class Partitioner {
     if (triggers_.empty()) return nullptr;
     const int frame = frames_.frame_of_node[consumer.id()];
     if (frame == 0) return nullptr;
-    const auto found =
-        triggers_.find({locations_[consumer.id()], frames_.frames[frame].name});
+    const auto found = triggers_.find({locations_[consumer.id()], frames_.frames[frame].name});
     return found == triggers_.end() ? nullptr : copies_[found->second->id()];
   }
 

@@ -27,8 +27,9 @@ Status RecordIndexed(const Node& node, DTypeVector* types, int32_t* index) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(const Graph& graph, Device& device,
-                                                               KernelCache& kernels) {
+StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(
+    const Graph& graph, Device& device, KernelCache& kernels,
+    const std::shared_ptr<FunctionRuntime>& functions) {
   TENON_RETURN_IF_ERROR(graph.Validate());
   TENON_ASSIGN_OR_RETURN(const FrameInfo info, FindFrames(graph));
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph.TopologicalOrder());
@@ -40,7 +41,8 @@ StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(const Graph& grap
     plan->frames_.push_back({f, 0, 0});
   }
   plan->index_of_.assign(graph.num_ids(), -1);
-  TENON_RETURN_IF_ERROR(plan->AddNodes(order, info, kernels));
+  TENON_RETURN_IF_ERROR(plan->AddNodes(
+      order, info, [&](const Node& node) { return kernels.Get(node, device, functions); }));
   plan->AddEdges(order);
   plan->LimitIterations();
   plan->index_of_ = {};
@@ -49,11 +51,11 @@ StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(const Graph& grap
 }
 
 Status ExecutionPlan::AddNodes(const std::vector<Node*>& order, const FrameInfo& info,
-                               KernelCache& kernels) {
+                               const KernelOf& kernel_of) {
   nodes_.reserve(order.size());
   for (const Node* node : order) {
     index_of_[node->id()] = static_cast<int32_t>(nodes_.size());
-    TENON_RETURN_IF_ERROR(AddNode(*node, info, kernels));
+    TENON_RETURN_IF_ERROR(AddNode(*node, info, kernel_of));
   }
   costs_ = std::vector<std::atomic<uint32_t>>(nodes_.size());
   for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -65,7 +67,7 @@ Status ExecutionPlan::AddNodes(const std::vector<Node*>& order, const FrameInfo&
   return OkStatus();
 }
 
-Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, KernelCache& kernels) {
+Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, const KernelOf& kernel_of) {
   const auto index = static_cast<int32_t>(nodes_.size());
   PlanNode item;
   item.flow = FlowKindOf(node);
@@ -109,7 +111,7 @@ Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, KernelCac
     item.role = PlanNode::Role::kRetval;
     TENON_RETURN_IF_ERROR(RecordIndexed(node, &retval_types_, &item.index));
   } else {
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernels.Get(node, device_));
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernel_of(node));
     item.kernel = kernel.get();
     item.async = kernel->is_async();
     if (kernel->constant() != nullptr) item.role = PlanNode::Role::kConstant;

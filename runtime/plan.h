@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,7 +44,7 @@ struct PlanNode {
   Role role = Role::kKernel;
   FlowKind flow = FlowKind::kPlain;
   bool async = false;
-  bool reads_refs = false;  // some input is a reference that the op takes as a value
+  bool reads_refs = false;         // some input is a reference that the op takes as a value
   bool assumed_expensive = false;  // until it has been measured
 };
 static_assert(sizeof(PlanNode) == 64, "a node's layout is one line of the cache");
@@ -56,9 +57,11 @@ static_assert(sizeof(PlanNode) == 64, "a node's layout is one line of the cache"
 class ExecutionPlan {
  public:
   /// `graph` must be valid and is not needed afterwards. The kernels are made, or taken from
-  /// `kernels`, whose session must outlive the plan as `device` must.
-  static StatusOr<std::unique_ptr<ExecutionPlan>> Create(const Graph& graph, Device& device,
-                                                         KernelCache& kernels);
+  /// `kernels`, whose session must outlive the plan as `device` must. `functions` runs those that
+  /// kernels call; it may be null.
+  static StatusOr<std::unique_ptr<ExecutionPlan>> Create(
+      const Graph& graph, Device& device, KernelCache& kernels,
+      const std::shared_ptr<FunctionRuntime>& functions = nullptr);
 
   const std::vector<PlanNode>& nodes() const { return nodes_; }
   const PlanNode& node(int32_t i) const { return nodes_[i]; }
@@ -105,8 +108,10 @@ class ExecutionPlan {
 
  private:
   explicit ExecutionPlan(Device& device) : device_(device) {}
-  Status AddNodes(const std::vector<Node*>& order, const FrameInfo& info, KernelCache& kernels);
-  Status AddNode(const Node& node, const FrameInfo& info, KernelCache& kernels);
+  using KernelOf = std::function<StatusOr<std::shared_ptr<const Kernel>>(const Node&)>;
+  Status AddNodes(const std::vector<Node*>& order, const FrameInfo& info,
+                  const KernelOf& kernel_of);
+  Status AddNode(const Node& node, const FrameInfo& info, const KernelOf& kernel_of);
   void AddEdges(const std::vector<Node*>& order);
   void LimitIterations();
 

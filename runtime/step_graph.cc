@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/step_graph.h"
+#include "runtime/functions/function_runtime.h"
 #include "runtime/late_reads.h"
 
 namespace tenon {
@@ -14,16 +15,19 @@ class StepGraphBuilder {
 
   StatusOr<Graph> Build() {
     step_.versions() = graph_.versions();
+    step_.set_functions(graph_.shared_functions());
     if (signature_.fetches.empty() && signature_.targets.empty()) {
       return InvalidArgument("Must specify at least one target to fetch or execute.");
     }
     TENON_RETURN_IF_ERROR(ResolveFeeds());
+    TENON_RETURN_IF_ERROR(ResolveConnections());
     TENON_RETURN_IF_ERROR(ResolveFetches());
     TENON_RETURN_IF_ERROR(ResolveTargets());
     TENON_RETURN_IF_ERROR(CopyNeeded());
     TENON_RETURN_IF_ERROR(ConnectNeeded());
     TENON_RETURN_IF_ERROR(AddRetvals());
     TENON_RETURN_IF_ERROR(ReadAfterUpdates(&step_));
+    step_.set_functions(FunctionsNeeded(step_));
     return std::move(step_);
   }
 
@@ -39,11 +43,39 @@ class StepGraphBuilder {
                                node->num_outputs());
       }
       if (!feeds_.emplace(std::pair(node, name.index), static_cast<int>(i)).second) {
-        return InvalidArgument("Endpoint \"", name.node, ":", name.index,
-                               "\" fed more than once.");
+        return InvalidArgument("Endpoint \"", name.node, ":", name.index, "\" fed more than once.");
       }
     }
     return OkStatus();
+  }
+
+  Status ResolveConnections() {
+    for (const auto& [from, to] : signature_.connections) {
+      Endpoint ends[2];
+      const std::string* texts[] = {&from, &to};
+      for (int i = 0; i < 2; ++i) {
+        TENON_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(*texts[i]));
+        ends[i] = {graph_.Find(name.node), name.index};
+        if (ends[i].node == nullptr) {
+          return NotFound("TensorConnection: unable to find tensor ", *texts[i]);
+        }
+        if (name.index >= ends[i].node->num_outputs()) {
+          return InvalidArgument("TensorConnection: ", *texts[i],
+                                 " should have output index < ", ends[i].node->num_outputs());
+        }
+      }
+      if (IsFed(ends[1])) return InvalidArgument(to, " is both fed and connected.");
+      if (!connections_.emplace(std::pair(ends[1].node, ends[1].index), ends[0]).second) {
+        return InvalidArgument(to, " is connected more than once.");
+      }
+    }
+    return OkStatus();
+  }
+
+  /// What stands in the place of an input.
+  const Endpoint& Connected(const Endpoint& in) const {
+    const auto found = connections_.find({in.node, in.index});
+    return found == connections_.end() ? in : found->second;
   }
 
   Status ResolveFetches() {
@@ -101,7 +133,8 @@ class StepGraphBuilder {
       stack_.pop_back();
       if (needed[node->id()]) continue;
       needed[node->id()] = true;
-      for (const Endpoint& in : node->inputs()) {
+      for (const Endpoint& input : node->inputs()) {
+        const Endpoint& in = Connected(input);
         if (!IsFed(in)) stack_.push_back(in.node);
       }
       for (Node* c : node->control_inputs()) {
@@ -126,7 +159,7 @@ class StepGraphBuilder {
     for (const Node* node : originals_) {
       Node* copy = copies_[node->id()];
       for (int i = 0; i < node->num_inputs(); ++i) {
-        const Endpoint& in = node->input(i);
+        const Endpoint& in = Connected(node->input(i));
         Endpoint from{copies_[in.node->id()], in.index};
         if (IsFed(in)) {
           TENON_ASSIGN_OR_RETURN(from.node, ArgFor(in, node->assigned_device()));
@@ -146,8 +179,7 @@ class StepGraphBuilder {
     Node*& arg = args_[{index, device}];
     if (arg != nullptr) return arg;
     const DType type = BaseType(fed.node->output_type(fed.index));
-    const std::string name =
-        step_.UniqueName(StrCat("_arg_", fed.node->name(), "_", fed.index));
+    const std::string name = step_.UniqueName(StrCat("_arg_", fed.node->name(), "_", fed.index));
     TENON_ASSIGN_OR_RETURN(
         arg, step_.AddNode(name, "_Arg", {{"T", type}, {"index", static_cast<int64_t>(index)}}));
     arg->set_assigned_device(device);
@@ -157,14 +189,13 @@ class StepGraphBuilder {
   Status AddRetvals() {
     for (size_t i = 0; i < fetches_.size(); ++i) {
       const Endpoint from{copies_[fetches_[i].node->id()], fetches_[i].index};
-      const std::string name = step_.UniqueName(
-          StrCat("_retval_", from.node->name(), "_", from.index, "_", i));
-      TENON_ASSIGN_OR_RETURN(
-          Node * retval,
-          step_.AddNode(name, "_Retval",
-                        {{"T", BaseType(from.node->output_type(from.index))},
-                         {"index", static_cast<int64_t>(i)}},
-                        {from}));
+      const std::string name =
+          step_.UniqueName(StrCat("_retval_", from.node->name(), "_", from.index, "_", i));
+      TENON_ASSIGN_OR_RETURN(Node * retval,
+                             step_.AddNode(name, "_Retval",
+                                           {{"T", BaseType(from.node->output_type(from.index))},
+                                            {"index", static_cast<int64_t>(i)}},
+                                           {from}));
       retval->set_assigned_device(from.node->assigned_device());
     }
     return OkStatus();
@@ -174,6 +205,7 @@ class StepGraphBuilder {
   const StepSignature& signature_;
   Graph step_;
   FeedMap feeds_;
+  flat_hash_map<std::pair<const Node*, int>, Endpoint> connections_;
   std::vector<Endpoint> fetches_;
   std::vector<Node*> stack_;
   std::vector<const Node*> originals_;
@@ -189,6 +221,9 @@ std::string StepSignature::Key() const {
   for (const auto* names : {&feeds, &fetches, &targets}) {
     StrAppend(&key, names->size(), ";");
     for (const std::string& name : *names) StrAppend(&key, name.size(), ":", name);
+  }
+  for (const auto& [from, to] : connections) {
+    StrAppend(&key, from.size(), ":", from, to.size(), ":", to);
   }
   return key;
 }

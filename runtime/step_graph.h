@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/graph.h"
@@ -14,6 +15,8 @@ struct StepSignature {
   std::vector<std::string> feeds;
   std::vector<std::string> fetches;
   std::vector<std::string> targets;
+  /// (from, to): whatever takes the tensor `to` gets `from` in its place.
+  std::vector<std::pair<std::string, std::string>> connections = {};
 
   /// One text for equal signatures, for caches.
   std::string Key() const;
@@ -25,8 +28,8 @@ struct StepSignature {
 /// A fed Placeholder's control edges go with it.
 ///
 /// Errors are TensorFlow's, by code and text: NotFound for unknown names, InvalidArgument for an
-/// output that does not exist, a tensor that is fed twice, or fed and fetched, for a signature with
-/// neither fetch nor target, and for an op that is the runtime's own.
+/// output that does not exist, a tensor that is fed twice, or fed and fetched, or fed and connected,
+/// for a signature with neither fetch nor target, and for an op that is the runtime's own.
 StatusOr<Graph> MakeStepGraph(const Graph& graph, const StepSignature& signature);
 
 }  // namespace tenon

@@ -32,6 +32,28 @@ Status ReadRequest(const RunStepRequest& request, RunStepCall* call) {
   return OkStatus();
 }
 
+Status ReadRequest(Master& master, const RunCallableRequest& request, RunStepCall* call) {
+  TENON_RETURN_IF_ERROR(master.ReadCallable(request, call));
+  int64_t fill_budget = kMaxFillBytes;
+  for (int i = 0; i < request.feed_size(); ++i) {
+    auto& [name, value] = call->feeds[i];
+    auto tensor = TensorFromProto(request.feed(i), &fill_budget);
+    if (!tensor.ok()) return Annotate(tensor.status(), StrCat("feed '", name, "'"));
+    value = *std::move(tensor);
+  }
+  return OkStatus();
+}
+
+Status WriteResponse(RunStepCall* call, RunCallableResponse* response) {
+  size_t num_bytes = 0;
+  for (const Tensor& tensor : call->fetched) num_bytes += tensor.num_bytes();
+  TENON_RETURN_IF_ERROR(CheckFitsMessage(num_bytes));
+  for (const Tensor& tensor : call->fetched) {
+    TENON_RETURN_IF_ERROR(TensorToProto(tensor, response->add_fetch()));
+  }
+  return OkStatus();
+}
+
 Status WriteResponse(RunStepCall* call, RunStepResponse* response) {
   size_t num_bytes = 0;
   for (const Tensor& tensor : call->fetched) num_bytes += tensor.num_bytes();
@@ -64,6 +86,17 @@ void Blocking(RpcServer& server, BlockingCalls& calls, const std::string& method
       });
 }
 
+/// Runs a step that has been read, on the pool or, when it has to be compiled, on a thread that may
+/// block.
+void Start(Master& master, BlockingCalls& calls, ThreadPool& pool,
+           const std::shared_ptr<RunStepCall>& call, Cancellation* cancellation, const Done& end) {
+  const auto run = [&master, call, cancellation, end] {
+    master.RunStepAsync(call.get(), cancellation, end);
+  };
+  if (!master.RunStepMayBlock(*call)) return pool.Submit(run);
+  if (const Status accepted = calls.Run(run); !accepted.ok()) end(accepted);
+}
+
 void RunStep(Master& master, BlockingCalls& calls, ThreadPool& pool, const RunStepRequest& request,
              RunStepResponse* response, Cancellation* cancellation, const Done& done) {
   auto call = std::make_shared<RunStepCall>();
@@ -82,11 +115,21 @@ void RunStep(Master& master, BlockingCalls& calls, ThreadPool& pool, const RunSt
   };
   const Status read = CatchExceptions([&] { return ReadRequest(request, call.get()); });
   if (!read.ok()) return end(read);
-  const auto run = [&master, call, cancellation, end] {
-    master.RunStepAsync(call.get(), cancellation, end);
+  Start(master, calls, pool, call, cancellation, end);
+}
+
+void RunCallable(Master& master, BlockingCalls& calls, ThreadPool& pool,
+                 const RunCallableRequest& request, RunCallableResponse* response,
+                 Cancellation* cancellation, const Done& done) {
+  auto call = std::make_shared<RunStepCall>();
+  const auto end = [call, response, done](Status s) {
+    if (s.ok()) s = CatchExceptions([&] { return WriteResponse(call.get(), response); });
+    *response->mutable_metadata() = std::move(call->metadata);
+    done(AnswerStatus(std::move(s)));
   };
-  if (!master.RunStepMayBlock(*call)) return pool.Submit(run);
-  if (const Status accepted = calls.Run(run); !accepted.ok()) end(accepted);
+  const Status read = CatchExceptions([&] { return ReadRequest(master, request, call.get()); });
+  if (!read.ok()) return end(read);
+  Start(master, calls, pool, call, cancellation, end);
 }
 
 }  // namespace
@@ -103,6 +146,13 @@ void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls, Thread
   Blocking<CloseSessionRequest, CloseSessionResponse>(
       server, calls, "CloseSession",
       [&master](const auto& request, auto*, auto*) { return master.CloseSession(request); });
+  Blocking<MakeCallableRequest, MakeCallableResponse>(
+      server, calls, "MakeCallable", [&master](const auto& request, auto* response, auto* end) {
+        return master.MakeCallable(request, response, end);
+      });
+  Blocking<ReleaseCallableRequest, ReleaseCallableResponse>(
+      server, calls, "ReleaseCallable",
+      [&master](const auto& request, auto*, auto*) { return master.ReleaseCallable(request); });
   Blocking<ListDevicesRequest, ListDevicesResponse>(
       server, calls, "ListDevices", [&master](const auto& request, auto* response, auto* end) {
         return master.ListDevices(request, response, end);
@@ -114,6 +164,12 @@ void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls, Thread
       kMasterService + "RunStep", [&](const RunStepRequest& request, RunStepResponse* response,
                                       Cancellation* cancellation, const Done& done) {
         RunStep(master, calls, pool, request, response, cancellation, done);
+      });
+  server.Handle<RunCallableRequest, RunCallableResponse>(
+      kMasterService + "RunCallable",
+      [&](const RunCallableRequest& request, RunCallableResponse* response,
+          Cancellation* cancellation, const Done& done) {
+        RunCallable(master, calls, pool, request, response, cancellation, done);
       });
 }
 

@@ -43,7 +43,7 @@ StatusOr<int64_t> RangeSize(C start, C limit, C delta) {
     const uint64_t size = distance / step + (distance % step != 0 ? 1 : 0);
     if (size <= static_cast<uint64_t>(INT64_MAX)) return static_cast<int64_t>(size);
   } else {
-    const double size = std::ceil(std::abs((static_cast<double>(limit) - start) / delta));
+    const double size = std::ceil(std::abs((limit - start) / delta));
     if (size < 9.2e18) return static_cast<int64_t>(size);
   }
   return InvalidArgument("Requires ((limit - start) / delta) <= ", INT64_MAX);

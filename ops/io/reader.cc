@@ -5,7 +5,6 @@
 
 #include "core/exceptions.h"
 #include "data/file.h"
-#include "data/record_file.h"
 
 namespace tenon {
 namespace {
@@ -16,123 +15,6 @@ using Progress = WaitingOperation::Progress;
 std::string WithoutVersion(std::string op) {
   if (op.ends_with("V2")) op.resize(op.size() - 2);
   return op;
-}
-
-class LineSource final : public RecordSource {
- public:
-  LineSource(std::string file, std::unique_ptr<ByteSource> bytes, int64_t skip)
-      : file_(std::move(file)), bytes_(std::move(bytes)), skip_(skip) {}
-
-  StatusOr<bool> Next(std::string* key, std::string* value) override {
-    do {
-      TENON_ASSIGN_OR_RETURN(const bool found, ReadLine(value));
-      if (!found) return false;
-    } while (++line_ <= skip_);
-    *key = StrCat(file_, ":", line_);
-    return true;
-  }
-
- private:
-  StatusOr<bool> ReadLine(std::string* line) {
-    line->clear();
-    while (true) {
-      const std::string_view rest = std::string_view(buffer_).substr(at_);
-      const size_t end = rest.find('\n');
-      line->append(rest.substr(0, end));
-      if (end != std::string_view::npos) {
-        at_ += end + 1;
-        break;
-      }
-      buffer_.resize(kBuffer);
-      TENON_ASSIGN_OR_RETURN(const size_t n, bytes_->Read(kBuffer, buffer_.data()));
-      buffer_.resize(n);
-      at_ = 0;
-      if (n == 0) return !line->empty();
-    }
-    if (line->ends_with('\r')) line->pop_back();
-    return true;
-  }
-
-  static constexpr size_t kBuffer = 1 << 16;
-  const std::string file_;
-  const std::unique_ptr<ByteSource> bytes_;
-  const int64_t skip_;
-  int64_t line_ = 0;
-  std::string buffer_;
-  size_t at_ = 0;
-};
-
-class TFRecordSource final : public RecordSource {
- public:
-  TFRecordSource(std::string file, std::unique_ptr<ByteSource> bytes)
-      : file_(file), reader_(std::move(bytes), std::move(file)) {}
-
-  StatusOr<bool> Next(std::string* key, std::string* value) override {
-    *key = StrCat(file_, ":", reader_.offset());
-    return reader_.Read(value);
-  }
-
- private:
-  const std::string file_;
-  RecordReader reader_;
-};
-
-/// Of what is in memory: that the footer begins is only known at the end of a compressed file.
-class FixedLengthSource final : public RecordSource {
- public:
-  FixedLengthSource(std::string file, std::string content, const Reader::Options& options)
-      : file_(std::move(file)),
-        content_(std::move(content)),
-        record_(options.record_bytes),
-        hop_(options.hop_bytes == 0 ? options.record_bytes : options.hop_bytes),
-        end_(static_cast<int64_t>(content_.size()) - options.footer_bytes),
-        at_(options.header_bytes) {}
-
-  StatusOr<bool> Next(std::string* key, std::string* value) override {
-    if (at_ > end_ || record_ > end_ - at_) return false;
-    *key = StrCat(file_, ":", number_++);
-    *value = content_.substr(at_, record_);
-    at_ += hop_;
-    return true;
-  }
-
- private:
-  const std::string file_;
-  const std::string content_;
-  const int64_t record_, hop_, end_;
-  int64_t at_;
-  int64_t number_ = 0;
-};
-
-/// One record, called as the file.
-class OneRecordSource final : public RecordSource {
- public:
-  OneRecordSource(std::string key, std::string value)
-      : key_(std::move(key)), value_(std::move(value)) {}
-
-  StatusOr<bool> Next(std::string* key, std::string* value) override {
-    *key = key_;
-    *value = std::move(value_);
-    return !std::exchange(given_, true);
-  }
-
- private:
-  const std::string key_;
-  std::string value_;
-  bool given_ = false;
-};
-
-StatusOr<std::string> ReadAll(ByteSource& bytes) {
-  constexpr size_t kPiece = 1 << 20;
-  std::string content;
-  while (true) {
-    const size_t before = content.size();
-    content.resize(before + kPiece);
-    TENON_ASSIGN_OR_RETURN(const size_t n, bytes.Read(kPiece, content.data() + before));
-    content.resize(before + n);
-    if (n < kPiece) return content;
-    if (Interrupted()) return Cancelled("reading a file was interrupted");
-  }
 }
 
 }  // namespace
@@ -148,14 +30,13 @@ Reader::Options::Options(KernelConstruction& c) : op(WithoutVersion(c.op())) {
   }
   const auto number = [&](std::string_view name) { return attrs.GetOr<int64_t>(name, 0); };
   skip_header_lines = number("skip_header_lines");
-  header_bytes = number("header_bytes");
-  record_bytes = number("record_bytes");
-  footer_bytes = number("footer_bytes");
-  hop_bytes = number("hop_bytes");
-  for (const int64_t n : {skip_header_lines, header_bytes, record_bytes, footer_bytes, hop_bytes}) {
+  lengths = {number("header_bytes"), number("record_bytes"), number("footer_bytes"),
+             number("hop_bytes")};
+  for (const int64_t n :
+       {skip_header_lines, lengths.header, lengths.record, lengths.footer, lengths.hop}) {
     if (n < 0) c.Fail(InvalidArgument("lengths must be at least 0, found ", n));
   }
-  if (op == "FixedLengthRecordReader" && record_bytes == 0) {
+  if (op == "FixedLengthRecordReader" && lengths.record == 0) {
     c.Fail(InvalidArgument("record_bytes must be positive, found 0"));
   }
 }
@@ -253,23 +134,23 @@ Status Reader::OpenNext(Call& call) {
 
 StatusOr<std::unique_ptr<RecordSource>> Reader::Open(const std::string& file,
                                                      const KernelContext& ctx) const {
-  if (options_.op == "IdentityReader") return std::make_unique<OneRecordSource>(file, file);
+  if (options_.op == "IdentityReader") return MakeOneRecordSource(file, file);
   FileContext files;
   TENON_ASSIGN_OR_RETURN(files.files, FilesOf(ctx.device().files()));
   files.cancellation = ctx.step().cancellation;
   TENON_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> input, OpenInput(file, files));
   std::unique_ptr<ByteSource> bytes = MakeSource(std::move(input), options_.compression);
   if (options_.op == "TextLineReader") {
-    return std::make_unique<LineSource>(file, std::move(bytes), options_.skip_header_lines);
+    return MakeLineSource(file, std::move(bytes), options_.skip_header_lines);
   }
   if (options_.op == "TFRecordReader") {
-    return std::make_unique<TFRecordSource>(file, std::move(bytes));
+    return MakeTFRecordSource(file, std::move(bytes));
   }
-  TENON_ASSIGN_OR_RETURN(std::string content, ReadAll(*bytes));
+  TENON_ASSIGN_OR_RETURN(std::string content, ReadToEnd(*bytes));
   if (options_.op == "WholeFileReader") {
-    return std::make_unique<OneRecordSource>(file, std::move(content));
+    return MakeOneRecordSource(file, std::move(content));
   }
-  return std::make_unique<FixedLengthSource>(file, std::move(content), options_);
+  return MakeFixedLengthSource(file, std::move(content), options_.lengths);
 }
 
 Status Reader::ReadRecords(Call& call) {

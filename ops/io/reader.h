@@ -6,17 +6,10 @@
 #include <vector>
 
 #include "data/byte_stream.h"
+#include "ops/io/record_source.h"
 #include "ops/queues/queue.h"
 
 namespace tenon {
-
-/// The records of one file, from front to back.
-class RecordSource {
- public:
-  virtual ~RecordSource() = default;
-  /// The next record, and what names it; false at the end.
-  virtual StatusOr<bool> Next(std::string* key, std::string* value) = 0;
-};
 
 /// Reads records of the files whose names come out of a queue: TensorFlow's TextLineReader,
 /// TFRecordReader, FixedLengthRecordReader, WholeFileReader and IdentityReader. One read at a time
@@ -34,7 +27,7 @@ class Reader final : public WaitingResource {
     std::string op;  // as messages name it: "TextLineReader"
     Compression compression = Compression::kNone;
     int64_t skip_header_lines = 0;
-    int64_t header_bytes = 0, record_bytes = 0, footer_bytes = 0, hop_bytes = 0;
+    FixedLengths lengths;
 
     friend bool operator==(const Options&, const Options&) = default;
   };

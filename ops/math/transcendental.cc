@@ -111,7 +111,7 @@ struct AtanhOp : Function<"Atanh"> {
 struct TanhOp : Function<"Tanh"> {
   static constexpr auto kFloatLoop = &VectorTanh;
   TENON_HD static auto Apply(auto x) { return Tanh(x); }
-  static Output Grad(Output, Output y, Output dy) { return TanhGrad(y, dy); }
+  static Output Grad(Output, Output y, Output dy) { return TanhGrad(ConjugateOf(y), dy); }
 };
 
 struct SigmoidOp : Function<"Sigmoid"> {
@@ -120,7 +120,7 @@ struct SigmoidOp : Function<"Sigmoid"> {
     const decltype(x) one(1);
     return one / (one + Exp(-x));
   }
-  static Output Grad(Output, Output y, Output dy) { return SigmoidGrad(y, dy); }
+  static Output Grad(Output, Output y, Output dy) { return SigmoidGrad(ConjugateOf(y), dy); }
 };
 
 /// dy * sign * 2 / sqrt(pi) * exp(-x^2)

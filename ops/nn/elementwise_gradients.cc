@@ -23,8 +23,8 @@ struct SigmoidGradOp : OfResult<"SigmoidGrad"> {
   }
   static GradientPair Grad(Output y, Output dy, Output, Output dz) {
     // dz * dy * (1 - 2 y)
-    const Output product = dz * dy;
-    return {product - 2 * product * y, SigmoidGrad(y, dz)};
+    const Output c = ConjugateOf(y), product = dz * ConjugateOf(dy);
+    return {product - 2 * product * c, SigmoidGrad(c, dz)};
   }
 };
 
@@ -34,7 +34,8 @@ struct TanhGradOp : OfResult<"TanhGrad"> {
     return dy * (T(1) - y * y);
   }
   static GradientPair Grad(Output y, Output dy, Output, Output dz) {
-    return {-2 * dz * dy * y, TanhGrad(y, dz)};
+    const Output c = ConjugateOf(y);
+    return {-2 * dz * ConjugateOf(dy) * c, TanhGrad(c, dz)};
   }
 };
 

@@ -378,7 +378,7 @@ HINTS = {
     "PadV2": [Use(s, F(p), ()) for s, p in PADS] + [Use((2,), F([[1, 1]]), (1,))],
     "Range": [Use(F(a), F(b), F(d), plain=True) for a, b, d in [
         (0, 5, 1), (1, 10, 3), (5, 0, -2), (0, 0, 1), (3, 0, 1), (0, 3, -1), (0, 3, 0), ([0], 3, 1),
-        (0, 7, 2), (0, [3], 1)]],
+        (0, 7, 2), (0, [3], 1), (1, 1.9, 0.1), (0, 0.6, 0.05), (2, 4.1, 0.7), (3, 0.6, -0.3)]],
     "RegexFullMatch": [Use(F([b"abc", b"", b"ab1"]), F(p)) for p in (b"[a-z]+", b".*", b"", b"(", b"\\w+")
                        ] + [Use(s, F(b"a.*")) for s in SEVERAL] + [Use((2,), F([b"a"]))],
     "StaticRegexFullMatch": [Use(s, pattern=p) for s in SEVERAL for p in ("[a-z]*", "a.c", "")],

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Programs of an unmodified TensorFlow client: functions, functional control flow, queues, tables,
-synchronous replicas.
+callables, a Keras model, synchronous replicas.
 
 Each program runs on TensorFlow's own session and on Tenon servers, a parameter server and a worker, and
 gives the same values. Runs itself again under the TensorFlow environment (TENON_TF_VENV).
@@ -184,6 +184,65 @@ def queue_errors(tf, target):
                     raise AssertionError(f"no {kind.__name__}")
 
 
+def callables(tf, target):
+    """Steps that are prepared once, with a tensor that stands in another's place."""
+    import numpy as np
+    from tensorflow.core.protobuf import config_pb2
+    with tf.Graph().as_default():
+        x, y = tf.placeholder(tf.float32, [2], name="x"), tf.placeholder(tf.float32, [2], name="y")
+        tf.multiply(tf.identity(x, name="i"), y, name="p")
+        tf.constant([10., 20.], name="c")
+        with tf.Session(target) as session:
+            plain = config_pb2.CallableOptions(feed=["x:0", "y:0"], fetch=["p:0", "i:0"])
+            run = session._make_callable_from_options(plain)
+            for k in range(3):
+                product, same = run(np.float32([1, k]), np.float32([3, 4]))
+                assert list(product) == [3., 4. * k] and list(same) == [1., k], (product, same)
+            connected = config_pb2.CallableOptions(feed=["y:0"], fetch=["p:0"])
+            connected.tensor_connection.add(from_tensor="c:0", to_tensor="i:0")
+            assert list(session._make_callable_from_options(connected)(np.float32([1, 2]))[0]) == [10., 40.]
+            for options, kind in (
+                    (config_pb2.CallableOptions(fetch=["no:0"]), tf.errors.NotFoundError),
+                    (config_pb2.CallableOptions(feed=["p:0"], fetch=["p:0"]), tf.errors.InvalidArgumentError)):
+                try:
+                    session._make_callable_from_options(options)
+                except kind:
+                    pass
+                else:
+                    raise AssertionError(f"no {kind.__name__}")
+            try:
+                run(np.float32([1, 2]), np.float32([3, 4, 5]))
+            except tf.errors.InvalidArgumentError as e:
+                assert "x" in e.message or "y" in e.message, e.message
+            else:
+                raise AssertionError("a feed of the wrong shape was taken")
+
+
+def keras_model(tf, target):
+    """fit, evaluate and predict of a Keras model in graph mode."""
+    import numpy as np
+    keras = tf.keras
+    random = np.random.RandomState(0)
+    x = random.rand(64, 4).astype("float32")
+    y = x.sum(1, keepdims=True)
+    weights = [random.rand(4, 8), np.zeros(8), random.rand(8, 1), np.zeros(1)]
+
+    def train(address):
+        with tf.Graph().as_default(), tf.Session(address) as session:
+            keras.backend.set_session(session)
+            model = keras.Sequential([keras.layers.Dense(8, activation="tanh", input_shape=(4,)),
+                                      keras.layers.BatchNormalization(), keras.layers.Dense(1)])
+            model.compile(optimizer=keras.optimizers.Adam(0.01), loss="mse", metrics=["mae"])
+            first, norm, last = model.layers
+            first.set_weights(weights[:2])
+            last.set_weights(weights[2:])
+            history = model.fit(x, y, batch_size=16, epochs=3, shuffle=False, verbose=0).history
+            return sum(history.values(), []) + model.evaluate(x, y, verbose=0), model.predict(x)
+
+    for wanted, found in zip(train(""), train(target)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-3)
+
+
 def sync_replicas(tf):
     """Two replicas in step: as many updates as steps, each the mean of both."""
     steps, losses, last = 20, {}, {}
@@ -232,7 +291,7 @@ def run_all():
     with Servers({"ps": 1, "worker": 1}) as servers:
         target = servers.target("worker")
         cases = [(p.__name__, lambda p=p: compare(tf, p, target)) for p in PROGRAMS]
-        cases.append(("queue_errors", lambda: queue_errors(tf, target)))
+        cases += [(f.__name__, lambda f=f: f(tf, target)) for f in (queue_errors, callables, keras_model)]
         for name, case in cases:
             try:
                 case()

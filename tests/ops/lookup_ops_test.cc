@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Tensor Texts(const std::vector<std::string>& texts) { return Tensor::Vector(texts); }
+Tensor TextKeys(const std::vector<std::string>& texts) { return Tensor::Vector(texts); }
 Tensor Ints(const std::vector<int64_t>& values) { return Tensor::Vector(values); }
 
 class LookupOpsTest : public ::testing::Test {
@@ -38,7 +38,7 @@ class LookupOpsTest : public ::testing::Test {
   }
   Status Change(Node* how, const std::vector<std::string>& keys,
                 const std::vector<int64_t>& values = {}) {
-    return session_->Run({{keys_, Texts(keys)}, {values_, Ints(values)}}, {}, {how}).status();
+    return session_->Run({{keys_, TextKeys(keys)}, {values_, Ints(values)}}, {}, {how}).status();
   }
   StatusOr<Tensor> Find(const Tensor& keys, const Tensor& fallback) {
     TENON_ASSIGN_OR_RETURN(const auto values,
@@ -46,7 +46,7 @@ class LookupOpsTest : public ::testing::Test {
     return values[0];
   }
   std::vector<double> Found(const std::vector<std::string>& keys) {
-    const auto values = Find(Texts(keys), Tensor::Scalar<int64_t>(-1));
+    const auto values = Find(TextKeys(keys), Tensor::Scalar<int64_t>(-1));
     EXPECT_TRUE(values.ok()) << values.status();
     return values.ok() ? Numbers(*values) : std::vector<double>();
   }
@@ -65,7 +65,7 @@ class LookupOpsTest : public ::testing::Test {
 TEST_F(LookupOpsTest, ATableThatIsFilledOnce) {
   Use(HashTableV2(DType::kString, DType::kInt64));
   EXPECT_EQ(Size(), 0);
-  EXPECT_THAT(Find(Texts({"a"}), Tensor::Scalar<int64_t>(0)),
+  EXPECT_THAT(Find(TextKeys({"a"}), Tensor::Scalar<int64_t>(0)),
               IsError(StatusCode::kFailedPrecondition, "Table not initialized."));
   EXPECT_THAT(Change(initialize_, {"a", "b", "a"}, {1, 2, 3}),
               IsError(StatusCode::kFailedPrecondition,
@@ -136,7 +136,7 @@ TEST_F(LookupOpsTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(Change(insert_, {"a", "b"}, {1}),
               IsError(StatusCode::kInvalidArgument, "Expected shape [2] for value, got [1]"));
   EXPECT_THAT(
-      session_->Run({{keys_, Texts({"a"})}, {fallback_, Tensor::Scalar<int64_t>(0)}}, {wrong_type}),
+      session_->Run({{keys_, TextKeys({"a"})}, {fallback_, Tensor::Scalar<int64_t>(0)}}, {wrong_type}),
       IsError(StatusCode::kInvalidArgument, "dtypes string->int64 with string->float"));
   EXPECT_THAT(session_->Run({}, {other}),
               IsError(StatusCode::kInvalidArgument, "dtypes int64->float with string->float"));
@@ -164,7 +164,7 @@ TEST_F(LookupOpsTest, TextFilesFillATable) {
   ASSERT_OK(session_->Run({}, {}, {fields, lines}));
   EXPECT_THAT(Found({"bee", "cat", "dog"}), ElementsAre(14, 15, -1));
   const auto numbers = session_->Run(
-      {{keys_, Texts({"bee,14", "cat,15"})}, {fallback_, Tensor::Scalar<int64_t>(0)}}, {by_line});
+      {{keys_, TextKeys({"bee,14", "cat,15"})}, {fallback_, Tensor::Scalar<int64_t>(0)}}, {by_line});
   ASSERT_OK(numbers);
   EXPECT_THAT(Numbers((*numbers)[0]), ElementsAre(6, 0));
   const auto fails = [&](Node* node, std::string_view message) {

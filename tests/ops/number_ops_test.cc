@@ -107,6 +107,26 @@ TEST(ComplexOpsTest, GradientsReachBothParts) {
   EXPECT_NEAR(dy, 3.0 / 25, 1e-12);
 }
 
+TEST(ComplexOpsTest, DerivativesOfTanhAndSigmoidAreConjugated) {
+  using Complex128 = std::complex<double>;
+  GraphSession s;
+  const Output x = Const(Tensor::Scalar(0.3)), y = Const(Tensor::Scalar(0.7));
+  const Output z = Complex(x, y, {.Tout = DType::kComplex128});
+  const Complex128 at(0.3, 0.7), one(1);
+  const auto check = [&](const Output& f, Complex128 first, Complex128 second) {
+    // Of an analytic f, Re f changes with x by Re f' and with y by -Im f'.
+    const std::vector<Output> d = Gradients(Real(f, {.Tout = DType::kDouble}), {x, y});
+    const std::vector<Output> dd = Gradients(d[0], {x, y});
+    const auto found = s.Run({d[0], d[1], dd[0], dd[1]});
+    ASSERT_OK(found.status());
+    const double wanted[] = {first.real(), -first.imag(), second.real(), -second.imag()};
+    for (int i = 0; i < 4; ++i) EXPECT_NEAR((*found)[i].scalar<double>(), wanted[i], 1e-12) << i;
+  };
+  const Complex128 t = std::tanh(at), g = one / (one + std::exp(-at));
+  check(Tanh(z), one - t * t, -2.0 * t * (one - t * t));
+  check(Sigmoid(z), g * (one - g), g * (one - g) * (one - 2.0 * g));
+}
+
 TEST(BitwiseTest, ShiftsStayWithinTheWord) {
   const Tensor x = Tensor::Vector<int8_t>({-64, 1, 3}), y = Tensor::Vector<int8_t>({1, 100, -1});
   EXPECT_THAT(Numbers(RunOpOrDie("LeftShift", {x, y})), ElementsAre(-128, -128, 3));

@@ -19,8 +19,8 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using List = std::vector<int64_t>;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 AttributeMap Attrs(List ksize, List strides, std::string_view padding) {
   return {{"ksize", std::move(ksize)}, {"strides", std::move(strides)}, {"padding", padding}};
@@ -51,9 +51,9 @@ TEST(MaxPool, PassesOverNansAndIsNeverBelowTheLowestNumber) {
   const auto pool = [](std::initializer_list<float> x) {
     return Numbers(RunOpOrDie("MaxPool", {Tensor::Of<float>({1, 2, 2, 1}, x)}, Twos()));
   };
-  EXPECT_THAT(pool({kNan, 1, 2, 3}), ElementsAre(3));
-  EXPECT_THAT(pool({kNan, kNan, kNan, kNan}), ElementsAre(lowest));
-  EXPECT_THAT(pool({-kInf, -kInf, -kInf, -kInf}), ElementsAre(lowest));
+  EXPECT_THAT(pool({kNotANumber, 1, 2, 3}), ElementsAre(3));
+  EXPECT_THAT(pool({kNotANumber, kNotANumber, kNotANumber, kNotANumber}), ElementsAre(lowest));
+  EXPECT_THAT(pool({-kInfinity, -kInfinity, -kInfinity, -kInfinity}), ElementsAre(lowest));
 }
 
 TEST(MaxPool, ChannelsMayComeFirstAndBePooled) {
@@ -133,8 +133,8 @@ TEST(MaxPoolGrad, GoesToTheFirstOfEquals) {
         RunOpOrDie("MaxPoolGrad", {Tensor::Of<float>({1, 2, 2, 1}, x), ones, ones}, Twos()));
   };
   EXPECT_THAT(grad({1, 2, 2, 2}), ElementsAre(0, 1, 0, 0));
-  EXPECT_THAT(grad({1, kNan, 2, 3}), ElementsAre(0, 0, 0, 1));
-  EXPECT_THAT(grad({kNan, 1, 2, 3}), ElementsAre(1, 0, 0, 0));
+  EXPECT_THAT(grad({1, kNotANumber, 2, 3}), ElementsAre(0, 0, 0, 1));
+  EXPECT_THAT(grad({kNotANumber, 1, 2, 3}), ElementsAre(1, 0, 0, 0));
 }
 
 TEST(MaxPoolGrad, ShapesMustBeThoseOfTheWindows) {

@@ -14,30 +14,32 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Tensor Indices() { return Tensor::Of<int64_t>({3, 2}, {0, 0, 0, 2, 1, 1}); }
-Tensor Values() { return Tensor::Vector<float>({1, 2, 3}); }
-Tensor Sizes(std::initializer_list<int64_t> sizes) { return Tensor::Vector<int64_t>(sizes); }
+Tensor BatchIndices() { return Tensor::Of<int64_t>({3, 2}, {0, 0, 0, 2, 1, 1}); }
+Tensor BatchValues() { return Tensor::Vector<float>({1, 2, 3}); }
+Tensor BatchSizes(std::initializer_list<int64_t> sizes) { return Tensor::Vector<int64_t>(sizes); }
 
 // --- Serialized sparse tensors ---
 
 TEST(SerializedSparse, ComesBackInBothForms) {
   for (const DType type : {DType::kString, DType::kVariant}) {
-    const Tensor rows = RunOpOrDie("SerializeManySparse", {Indices(), Values(), Sizes({3, 3})},
-                                   {{"out_type", type}});
+    const Tensor rows =
+        RunOpOrDie("SerializeManySparse", {BatchIndices(), BatchValues(), BatchSizes({3, 3})},
+                   {{"out_type", type}});
     EXPECT_EQ(rows.shape(), (Shape{3, 3}));
     const OpResult result = RunOp("DeserializeSparse", {rows}, {{"dtype", DType::kFloat}});
     ASSERT_OK(result.status);
-    EXPECT_TRUE(result.outputs[0].Equals(Indices()));
-    EXPECT_TRUE(result.outputs[1].Equals(Values()));
+    EXPECT_TRUE(result.outputs[0].Equals(BatchIndices()));
+    EXPECT_TRUE(result.outputs[1].Equals(BatchValues()));
     EXPECT_THAT(Numbers(result.outputs[2]), ElementsAre(3, 3));
   }
 }
 
 TEST(SerializedSparse, TheLargestSizesCount) {
   Tensor two(DType::kString, {2, 3});
-  const Tensor a = RunOpOrDie("SerializeSparse", {Indices(), Values(), Sizes({2, 3})});
+  const Tensor a =
+      RunOpOrDie("SerializeSparse", {BatchIndices(), BatchValues(), BatchSizes({2, 3})});
   const Tensor b = RunOpOrDie("SerializeSparse", {Tensor::Of<int64_t>({1, 2}, {4, 0}),
-                                                  Tensor::Vector<float>({9}), Sizes({5, 1})});
+                                                  Tensor::Vector<float>({9}), BatchSizes({5, 1})});
   std::copy_n(a.data<TString>(), 3, two.data<TString>());
   std::copy_n(b.data<TString>(), 3, two.data<TString>() + 3);
   const OpResult result = RunOp("DeserializeManySparse", {two}, {{"dtype", DType::kFloat}});
@@ -50,7 +52,8 @@ TEST(SerializedSparse, WhatIsNoSparseTensorIsRefused) {
   const auto status = [](const Tensor& t, DType type) {
     return RunOp("DeserializeSparse", {t}, {{"dtype", type}}).status;
   };
-  const Tensor good = RunOpOrDie("SerializeSparse", {Indices(), Values(), Sizes({2, 3})});
+  const Tensor good =
+      RunOpOrDie("SerializeSparse", {BatchIndices(), BatchValues(), BatchSizes({2, 3})});
   EXPECT_THAT(status(good, DType::kInt32),
               IsError(kInvalid, "Requested SparseTensor of type int32"));
   EXPECT_THAT(status(Tensor::Vector<TString>({"x", "y", "z"}), DType::kFloat),
@@ -66,8 +69,8 @@ TEST(SerializedSparse, WhatIsNoSparseTensorIsRefused) {
 TEST(SparseTensorsMap, TensorsAreTakenOnce) {
   GraphSession s;
   const AddManySparseToTensorsMapOptions named = {.shared_name = "m"};
-  const Output handles =
-      AddManySparseToTensorsMap(Const(Indices()), Const(Values()), Const(Sizes({2, 3})), named);
+  const Output handles = AddManySparseToTensorsMap(Const(BatchIndices()), Const(BatchValues()),
+                                                   Const(BatchSizes({2, 3})), named);
   const Output wanted = Placeholder(DType::kInt64, {-1}, {.name = "wanted"});
   const auto taken = TakeManySparseFromTensorsMap(wanted, DType::kFloat, {.shared_name = "m"});
   EXPECT_THAT(Numbers(s.Value(handles)), ElementsAre(0, 1));
@@ -75,14 +78,14 @@ TEST(SparseTensorsMap, TensorsAreTakenOnce) {
     return s.Run({taken.sparse_indices, taken.sparse_values, taken.sparse_shape}, {},
                  {{"wanted:0", numbers}});
   };
-  EXPECT_THAT(take(Sizes({1, 5})), IsError(kInvalid, "Unable to find SparseTensor: 5 in map"));
-  const auto values = take(Sizes({1, 0}));
+  EXPECT_THAT(take(BatchSizes({1, 5})), IsError(kInvalid, "Unable to find SparseTensor: 5 in map"));
+  const auto values = take(BatchSizes({1, 0}));
   ASSERT_OK(values);
   EXPECT_THAT(Numbers((*values)[0]), ElementsAre(0, 1, 1, 0, 1, 2));
   EXPECT_THAT(Numbers((*values)[1]), ElementsAre(3, 1, 2));
   EXPECT_THAT(Numbers((*values)[2]), ElementsAre(2, 3));
-  EXPECT_THAT(take(Sizes({1})), IsError(kInvalid, "Unable to find SparseTensor: 1"));
-  EXPECT_THAT(take(Sizes({})), IsError(kInvalid, "at least one sparse tensor"));
+  EXPECT_THAT(take(BatchSizes({1})), IsError(kInvalid, "Unable to find SparseTensor: 1"));
+  EXPECT_THAT(take(BatchSizes({})), IsError(kInvalid, "at least one sparse tensor"));
 }
 
 // --- Crosses ---
@@ -99,7 +102,7 @@ TEST(Fingerprints, AreThoseOfTensorFlow) {
 
 std::vector<Tensor> Features() {
   return {Tensor::Of<int64_t>({3, 2}, {0, 0, 0, 1, 1, 0}), Tensor::Vector<TString>({"a", "b", "c"}),
-          Sizes({2, 2}), Tensor::Of<int64_t>({2, 2}, {7, 8, 9, 10})};
+          BatchSizes({2, 2}), Tensor::Of<int64_t>({2, 2}, {7, 8, 9, 10})};
 }
 
 TEST(SparseCross, TextsJoinEveryCombination) {
@@ -124,7 +127,7 @@ TEST(SparseCross, CrossesThatDoNotFitTogetherAreRefused) {
               IsError(kInvalid, "Expected batch size 2 got 1 at dense tensor 0"));
   EXPECT_THAT(status(0, Tensor::Of<int64_t>({3, 2}, {0, 0, 0, 1, 5, 0})),
               IsError(kInvalid, "the row of entry 2 at position 0 = 5 is not in [0, 2)"));
-  EXPECT_THAT(status(2, Sizes({INT64_MAX, 2})), IsError(kInvalid, ""));
+  EXPECT_THAT(status(2, BatchSizes({INT64_MAX, 2})), IsError(kInvalid, ""));
   EXPECT_THAT(status(4, Tensor::Vector<TString>({"+"})), IsError(kInvalid, "sep must be a scalar"));
 }
 

@@ -29,8 +29,8 @@ Texts Change(std::string_view op, const Texts& texts, const std::vector<Tensor>&
   return TextsOf(RunOpOrDie(op, inputs, attrs));
 }
 
-void ExpectRefused(std::string_view op, const std::vector<Tensor>& inputs,
-                   const AttributeMap& attrs, std::string_view text) {
+void ExpectTextRefused(std::string_view op, const std::vector<Tensor>& inputs,
+                       const AttributeMap& attrs, std::string_view text) {
   EXPECT_THAT(RunOp(op, inputs, attrs, /*hide_inputs=*/true).status,
               IsError(StatusCode::kInvalidArgument, text));
 }
@@ -46,7 +46,7 @@ TEST(TextChangesTest, LengthsCasesAndSpace) {
   EXPECT_THAT(Change("StringLower", {"GRÜN", "a\xff"}, {}, utf8),
               ElementsAre("grün", "a\xEF\xBF\xBD"));
   EXPECT_THAT(Change("StringStrip", {" a b\t\n", "  "}), ElementsAre("a b", ""));
-  ExpectRefused("StringLower", {green}, {{"encoding", "latin1"}}, "received latin1");
+  ExpectTextRefused("StringLower", {green}, {{"encoding", "latin1"}}, "received latin1");
 }
 
 TEST(TextChangesTest, Base64ThereAndBack) {
@@ -57,7 +57,7 @@ TEST(TextChangesTest, Base64ThereAndBack) {
               ElementsAre("YQ==", "YWI="));
   EXPECT_THAT(Change("DecodeBase64", {"YQ==", "YWI="}), ElementsAre("a", "ab"));
   for (const char* bad : {"a", "YQ=", "YW+j", "YW j", "YQ==YQ=="}) {
-    ExpectRefused("DecodeBase64", {Tensor::Scalar(bad)}, {}, "ase64");
+    ExpectTextRefused("DecodeBase64", {Tensor::Scalar(bad)}, {}, "ase64");
   }
 }
 
@@ -68,8 +68,8 @@ TEST(TextChangesTest, RegexReplace) {
               ElementsAre("baac"));
   EXPECT_THAT(Change("StaticRegexReplace", {"aba"}, {}, {{"pattern", "a"}, {"rewrite", "-"}}),
               ElementsAre("-b-"));
-  ExpectRefused("RegexReplace", {Tensor::Scalar("a"), Tensor::Scalar("("), Tensor::Scalar("")}, {},
-                "Invalid pattern");
+  ExpectTextRefused("RegexReplace", {Tensor::Scalar("a"), Tensor::Scalar("("), Tensor::Scalar("")},
+                    {}, "Invalid pattern");
 }
 
 /// The parts of each text; the sparse matrix must be whole.
@@ -104,7 +104,7 @@ TEST(PartsTest, SplitsAtDelimitersAndSeparators) {
   EXPECT_THAT(Split("StringSplitV2", {" a  b c "}, "", {{"maxsplit", 1}}),
               ElementsAre(Texts{"a", "b c "}));
   EXPECT_THAT(Split("StringSplitV2", {" a b"}, "", {{"maxsplit", 0}}), ElementsAre(Texts{" a b"}));
-  ExpectRefused("StringSplit", {Tensor::Scalar("a"), Tensor::Scalar(",")}, {}, "input");
+  ExpectTextRefused("StringSplit", {Tensor::Scalar("a"), Tensor::Scalar(",")}, {}, "input");
 }
 
 TEST(PartsTest, SubstringsBroadcast) {
@@ -120,7 +120,7 @@ TEST(PartsTest, SubstringsBroadcast) {
                                             Tensor::Vector({1, 2})})),
               ElementsAre("a", "bc"));
   const auto refuse = [&](const Tensor& pos, const Tensor& len, std::string_view text) {
-    ExpectRefused("Substr", {texts, pos, len}, {}, text);
+    ExpectTextRefused("Substr", {texts, pos, len}, {}, text);
   };
   refuse(Tensor::Scalar(6), Tensor::Scalar(1), "pos 6 and len 1 are out of range");
   refuse(Tensor::Scalar(-6), Tensor::Scalar(1), "pos -6");
@@ -160,8 +160,8 @@ TEST(HashBucketsTest, AreThoseOfTensorFlow) {
               ElementsAre(105434511174508091, 1046625677629754806, 1482511825497849095));
   EXPECT_THAT(hash("StringToHashBucketStrong", {{"key", std::vector<int64_t>{5, -9}}}),
               ElementsAre(1500210989441672962, 1119230583353022587, 1785115811493606199));
-  ExpectRefused("StringToHashBucketStrong", {Tensor::Scalar("a")},
-                {{"num_buckets", 2}, {"key", std::vector<int64_t>{1}}}, "2 elements");
+  ExpectTextRefused("StringToHashBucketStrong", {Tensor::Scalar("a")},
+                    {{"num_buckets", 2}, {"key", std::vector<int64_t>{1}}}, "2 elements");
 }
 
 }  // namespace

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/data/dataset.h"
+
+#include "core/parallel.h"
+
+namespace tenon {
+namespace {
+
+std::string Names(const DTypeVector& types) {
+  std::vector<std::string> names;
+  for (const DType type : types) names.push_back(ToString(type));
+  return StrCat("(", Join(names, ", "), ")");
+}
+
+DTypeVector TypesOf(const Element& element) {
+  DTypeVector types;
+  for (const Tensor& t : element) types.push_back(t.dtype());
+  return types;
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const RunnableFunction>> IteratorContext::Instantiate(
+    const DatasetFunction& function) {
+  std::string key =
+      StrCat(reinterpret_cast<uintptr_t>(function.runtime.get()), " ", function.name.name);
+  for (const auto& [name, value] : function.name.attrs) {
+    StrAppend(&key, " ", name, "=", value.ToString());
+  }
+  MutexLock lock(mu_);
+  if (const auto found = functions_.find(key); found != functions_.end()) {
+    return found->second.function;
+  }
+  TENON_ASSIGN_OR_RETURN(auto made, function.runtime->Instantiate(function.name));
+  functions_.emplace(std::move(key), Instance{function.runtime, made});
+  return made;
+}
+
+StatusOr<DatasetPtr> DatasetIn(const Tensor& t) {
+  if (t.dtype() == DType::kVariant && t.rank() == 0) {
+    if (auto dataset = std::dynamic_pointer_cast<const Dataset>(t.scalar<Variant>().value)) {
+      return dataset;
+    }
+  }
+  return InvalidArgument("wanted a dataset, a scalar variant that holds one; found ",
+                         ToString(t.dtype()), t.shape());
+}
+
+Tensor TensorOf(DatasetPtr dataset) { return Tensor::Scalar(Variant{std::move(dataset)}); }
+
+ElementSpec::ElementSpec(KernelConstruction& c)
+    : types(c.Attr<DTypeVector>(c.attrs().Find("output_types") != nullptr ? "output_types"
+                                                                          : "Toutput_types")),
+      shapes(c.Attr<std::vector<PartialShape>>("output_shapes")) {
+  if (shapes.size() == types.size()) return;
+  c.Fail(InvalidArgument("output_types has ", types.size(), " components, output_shapes ",
+                         shapes.size()));
+}
+
+Status CheckSpec(const ElementSpec& wanted, const DTypeVector& found,
+                 const std::vector<PartialShape>& found_shapes) {
+  if (found != wanted.types) {
+    return InvalidArgument("Number of components or their dtypes do not match: expected ",
+                           Names(wanted.types), " but got ", Names(found), ".");
+  }
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (i >= std::min(wanted.shapes.size(), found_shapes.size()) ||
+        wanted.shapes[i].IsCompatibleWith(found_shapes[i])) {
+      continue;
+    }
+    return InvalidArgument("Incompatible shapes at component ", i, ": expected ",
+                           wanted.shapes[i].ToString(), " but got ", found_shapes[i].ToString(),
+                           ".");
+  }
+  return OkStatus();
+}
+
+Status CheckElement(const ElementSpec& wanted, const Element& found) {
+  std::vector<PartialShape> shapes;
+  for (const Tensor& t : found) shapes.emplace_back(t.shape());
+  return CheckSpec(wanted, TypesOf(found), shapes);
+}
+
+FunctionSpec::FunctionSpec(KernelConstruction& c, std::string_view attr)
+    : runtime(c.functions()), name(c.Attr<FunctionName>(attr)) {
+  if (runtime == nullptr) {
+    c.Fail(InvalidArgument("the graph's library has no function '", name.name, "'"));
+  }
+}
+
+DatasetFunction FunctionSpec::Capture(const KernelContext& ctx, int first, int count) const {
+  DatasetFunction function{runtime, name, {}};
+  for (int i = first; i < first + count; ++i) function.captured.push_back(ctx.input(i));
+  return function;
+}
+
+ElementFunction::ElementFunction(KernelConstruction& c)
+    : function(c, c.attrs().Find("f") != nullptr ? "f" : "predicate"),
+      captured(static_cast<int>(c.Attr<DTypeVector>("Targuments").size())) {}
+
+StatusOr<FunctionCaller> FunctionCaller::Make(const ContextPtr& context,
+                                              const DatasetFunction& function) {
+  FunctionCaller caller;
+  TENON_ASSIGN_OR_RETURN(caller.function_, context->Instantiate(function));
+  caller.context_ = context;
+  caller.captured_ = function.captured;
+  return caller;
+}
+
+std::vector<Tensor> FunctionCaller::Arguments(Element element) const {
+  element.insert(element.end(), captured_.begin(), captured_.end());
+  return element;
+}
+
+Status FunctionCaller::Call(Element element, Element* results) const {
+  return function_->Run(Arguments(std::move(element)), &context_->cancellation(), results);
+}
+
+void FunctionCaller::CallAsync(Element element, RunnableFunction::Done done) const {
+  // The cancellation lives until the end of the call.
+  function_->RunAsync(
+      Arguments(std::move(element)), &context_->cancellation(),
+      [context = context_, done = std::move(done)](const Status& status, Element results) {
+        done(status, std::move(results));
+      });
+}
+
+StatusOr<IteratorPtr> IteratorOfResult(const ContextPtr& context, const Element& results) {
+  if (results.size() != 1) {
+    return InvalidArgument("the function must give one dataset, found ", results.size(),
+                           " results");
+  }
+  TENON_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetIn(results[0]));
+  return dataset->MakeIterator(context);
+}
+
+StatusOr<int64_t> ReadParallelism(const Tensor& wanted, std::string_view name) {
+  TENON_ASSIGN_OR_RETURN(const int64_t n, ReadInteger(wanted, name));
+  if (n == -1) return ThreadBudget();
+  if (n > 0) return n;
+  return InvalidArgument(name, " must be greater than zero.");
+}
+
+}  // namespace tenon

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Datasets that pass on the elements of others: some of them, again, side by side.
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+#include "ops/data/dataset.h"
+
+namespace tenon {
+namespace {
+
+/// The input, as it is.
+Status PassOnKernel(KernelContext& ctx) { return ctx.Return(ctx.input(0)); }
+
+/// The first `count` elements.
+struct TakeDataset final : DatasetOver<TakeDataset> {
+  TakeDataset(DatasetPtr from, int64_t n) : DatasetOver(std::move(from)), count(n) {}
+
+  class Walk final : public WalkOver<TakeDataset> {
+   public:
+    using WalkOver::WalkOver;
+    StatusOr<bool> Next(Element* out) override {
+      if (taken_ == of_->count) {
+        input_ = nullptr;  // what it makes ahead nobody needs
+        return false;
+      }
+      TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(out));
+      if (found) ++taken_;
+      return found;
+    }
+    bool IsReady() const override { return taken_ == of_->count || input_->IsReady(); }
+
+   private:
+    int64_t taken_ = 0;
+  };
+  int64_t Cardinality() const override {
+    const int64_t n = input->Cardinality();
+    return n == kInfinite ? count : n == kUnknown ? kUnknown : std::min(n, count);
+  }
+
+  const int64_t count;
+};
+
+Status TakeKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+  TENON_ASSIGN_OR_RETURN(const int64_t count, ReadInteger(ctx.input(1), "count"));
+  if (count < 0) return ReturnDataset(ctx, std::move(input));
+  return ReturnDataset(ctx, std::make_shared<TakeDataset>(std::move(input), count));
+}
+
+/// All but the first `count` elements.
+struct SkipDataset final : DatasetOver<SkipDataset> {
+  SkipDataset(DatasetPtr from, int64_t n) : DatasetOver(std::move(from)), count(n) {}
+
+  class Walk final : public WalkOver<SkipDataset> {
+   public:
+    using WalkOver::WalkOver;
+    StatusOr<bool> Next(Element* out) override {
+      for (; skipped_ < of_->count; ++skipped_) {
+        TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(out));
+        if (!found) return false;
+      }
+      return input_->Next(out);
+    }
+
+   private:
+    int64_t skipped_ = 0;
+  };
+  int64_t Cardinality() const override {
+    const int64_t n = input->Cardinality();
+    return n < 0 ? n : std::max<int64_t>(0, n - count);
+  }
+
+  const int64_t count;
+};
+
+Status SkipKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+  TENON_ASSIGN_OR_RETURN(int64_t count, ReadInteger(ctx.input(1), "count"));
+  if (count < 0) count = std::numeric_limits<int64_t>::max();
+  return ReturnDataset(ctx, std::make_shared<SkipDataset>(std::move(input), count));
+}
+
+/// The input `count` times over; forever when that is negative.
+struct RepeatDataset final : Dataset {
+  RepeatDataset(DatasetPtr from, int64_t n) : Dataset(*from), input(std::move(from)), count(n) {}
+
+  class Walk final : public ElementIterator {
+   public:
+    Walk(std::shared_ptr<const RepeatDataset> of, ContextPtr context)
+        : of_(std::move(of)), context_(std::move(context)) {}
+    StatusOr<bool> Next(Element* out) override {
+      while (of_->count < 0 || begun_ <= of_->count) {
+        if (input_ == nullptr) {
+          if (begun_ == of_->count) break;
+          TENON_ASSIGN_OR_RETURN(input_, of_->input->MakeIterator(context_));
+          ++begun_;
+          empty_ = true;
+        }
+        TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(out));
+        if (found) {
+          empty_ = false;
+          return true;
+        }
+        input_ = nullptr;
+        // For ever an empty input would never give an element.
+        if (empty_ && of_->count < 0) return false;
+        TENON_RETURN_IF_ERROR(context_->cancellation().status());
+      }
+      return false;
+    }
+    bool IsReady() const override { return input_ != nullptr && input_->IsReady(); }
+
+   private:
+    const std::shared_ptr<const RepeatDataset> of_;
+    const ContextPtr context_;
+    int64_t begun_ = 0;
+    bool empty_ = true;
+    IteratorPtr input_;
+  };
+  StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
+    return std::make_unique<Walk>(Self<RepeatDataset>(), context);
+  }
+  int64_t Cardinality() const override {
+    const int64_t n = input->Cardinality();
+    if (count == 0 || n == 0) return 0;
+    if (count < 0) return kInfinite;
+    if (n < 0) return n;
+    int64_t all = 0;
+    return __builtin_mul_overflow(n, count, &all) ? kUnknown : all;
+  }
+
+  const DatasetPtr input;
+  const int64_t count;
+};
+
+Status RepeatKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+  TENON_ASSIGN_OR_RETURN(const int64_t count, ReadInteger(ctx.input(1), "count"));
+  return ReturnDataset(ctx, MakeRepeatDataset(std::move(input), count));
+}
+
+/// What shapes have in common.
+std::vector<PartialShape> CommonShapes(const Dataset& a, const Dataset& b) {
+  std::vector<PartialShape> common;
+  for (size_t i = 0; i < a.shapes().size(); ++i) {
+    const PartialShape &x = a.shapes()[i], &y = b.shapes()[i];
+    if (x.rank() < 0 || x.rank() != y.rank()) {
+      common.emplace_back();
+      continue;
+    }
+    DimVector dims;
+    for (int d = 0; d < x.rank(); ++d) {
+      dims.push_back(x.dim(d) == y.dim(d) ? x.dim(d) : PartialShape::kUnknownDim);
+    }
+    common.emplace_back(dims);
+  }
+  return common;
+}
+
+/// The elements of one dataset, then those of another.
+struct ConcatenateDataset final : Dataset {
+  ConcatenateDataset(DatasetPtr a, DatasetPtr b)
+      : Dataset(*a, CommonShapes(*a, *b)), first(std::move(a)), second(std::move(b)) {}
+
+  class Walk final : public WalkOver<ConcatenateDataset> {
+   public:
+    using WalkOver::WalkOver;
+    StatusOr<bool> Next(Element* out) override {
+      TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(out));
+      if (found || in_second_) return found;
+      TENON_ASSIGN_OR_RETURN(input_, of_->second->MakeIterator(context_));
+      in_second_ = true;
+      return input_->Next(out);
+    }
+    bool IsReady() const override { return input_->IsReady(); }
+
+   private:
+    bool in_second_ = false;
+  };
+  StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
+    TENON_ASSIGN_OR_RETURN(IteratorPtr walk, first->MakeIterator(context));
+    return std::make_unique<Walk>(Self<ConcatenateDataset>(), std::move(walk), context);
+  }
+  int64_t Cardinality() const override {
+    const int64_t a = first->Cardinality(), b = second->Cardinality();
+    if (a == kInfinite || b == kInfinite) return kInfinite;
+    int64_t sum = 0;
+    return a < 0 || b < 0 || __builtin_add_overflow(a, b, &sum) ? kUnknown : sum;
+  }
+
+  const DatasetPtr first, second;
+};
+
+Status ConcatenateKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(DatasetPtr first, DatasetInput(ctx, 0));
+  TENON_ASSIGN_OR_RETURN(DatasetPtr second, DatasetInput(ctx, 1));
+  if (first->types() != second->types()) {
+    return InvalidArgument("input dataset and dataset to concatenate have different types: ",
+                           Join(first->types(), ", "), " and ", Join(second->types(), ", "));
+  }
+  return ReturnDataset(ctx,
+                       std::make_shared<ConcatenateDataset>(std::move(first), std::move(second)));
+}
+
+/// The components of each input's element side by side.
+struct ZipDataset final : Dataset {
+  ZipDataset(std::vector<DatasetPtr> from, DTypeVector types, std::vector<PartialShape> shapes)
+      : Dataset(std::move(types), std::move(shapes)), inputs(std::move(from)) {}
+
+  class Walk final : public ElementIterator {
+   public:
+    explicit Walk(std::vector<IteratorPtr> inputs) : inputs_(std::move(inputs)) {}
+    StatusOr<bool> Next(Element* out) override {
+      out->clear();
+      for (const IteratorPtr& input : inputs_) {
+        Element part;
+        TENON_ASSIGN_OR_RETURN(const bool found, input->Next(&part));
+        if (!found) {
+          inputs_.clear();
+          return false;
+        }
+        std::move(part.begin(), part.end(), std::back_inserter(*out));
+      }
+      return !inputs_.empty();
+    }
+    bool IsReady() const override {
+      return std::all_of(inputs_.begin(), inputs_.end(),
+                         [](const IteratorPtr& input) { return input->IsReady(); });
+    }
+
+   private:
+    std::vector<IteratorPtr> inputs_;
+  };
+  StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
+    std::vector<IteratorPtr> walks;
+    for (const DatasetPtr& input : inputs) {
+      TENON_ASSIGN_OR_RETURN(IteratorPtr walk, input->MakeIterator(context));
+      walks.push_back(std::move(walk));
+    }
+    return std::make_unique<Walk>(std::move(walks));
+  }
+  int64_t Cardinality() const override {
+    int64_t least = kInfinite;
+    for (const DatasetPtr& input : inputs) {
+      const int64_t n = input->Cardinality();
+      if (n == kUnknown) return kUnknown;
+      if (n != kInfinite) least = least == kInfinite ? n : std::min(least, n);
+    }
+    return least;
+  }
+
+  const std::vector<DatasetPtr> inputs;
+};
+
+Status ZipKernel(KernelContext& ctx) {
+  std::vector<DatasetPtr> inputs;
+  DTypeVector types;
+  std::vector<PartialShape> shapes;
+  for (int i = 0; i < ctx.num_inputs(); ++i) {
+    TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx, i));
+    types.insert(types.end(), input->types().begin(), input->types().end());
+    shapes.insert(shapes.end(), input->shapes().begin(), input->shapes().end());
+    inputs.push_back(std::move(input));
+  }
+  return ReturnDataset(
+      ctx, std::make_shared<ZipDataset>(std::move(inputs), std::move(types), std::move(shapes)));
+}
+
+/// Every `count`-th element from number `index` on.
+struct ShardDataset final : DatasetOver<ShardDataset> {
+  ShardDataset(DatasetPtr from, int64_t n, int64_t i, bool non_empty)
+      : DatasetOver(std::move(from)), count(n), index(i), needs_all(non_empty) {}
+
+  class Walk final : public WalkOver<ShardDataset> {
+   public:
+    using WalkOver::WalkOver;
+    StatusOr<bool> Next(Element* out) override {
+      while (true) {
+        TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(out));
+        if (!found) return Ended();
+        if (at_++ % of_->count == of_->index) return true;
+      }
+    }
+
+   private:
+    StatusOr<bool> Ended() const {
+      if (!of_->needs_all || at_ == 0 || at_ >= of_->count) return false;
+      return InvalidArgument("Could not apply FILE based sharding: the dataset only has ", at_,
+                             " file(s), which is not enough for the required ", of_->count,
+                             " shards/workers.");
+    }
+    int64_t at_ = 0;
+  };
+  int64_t Cardinality() const override {
+    const int64_t n = input->Cardinality();
+    return n < 0 ? n : n / count + (index < n % count ? 1 : 0);
+  }
+
+  const int64_t count, index;
+  const bool needs_all;
+};
+
+Status ShardKernel(KernelContext& ctx, bool require_non_empty) {
+  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+  TENON_ASSIGN_OR_RETURN(const int64_t count, ReadInteger(ctx.input(1), "num_shards"));
+  TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(2), "index"));
+  if (count <= 0) {
+    return InvalidArgument(
+        "Number of shards must be greater than zero (currently num_shards = ", count, ").");
+  }
+  if (index < 0 || index >= count) {
+    return InvalidArgument("Index must be between 0 and ", count - 1, " (currently index = ", index,
+                           ").");
+  }
+  return ReturnDataset(
+      ctx, std::make_shared<ShardDataset>(std::move(input), count, index, require_non_empty));
+}
+
+/// Elements that cannot be made are left out.
+struct IgnoreErrorsDataset final : DatasetOver<IgnoreErrorsDataset> {
+  using DatasetOver::DatasetOver;
+
+  class Walk final : public WalkOver<IgnoreErrorsDataset> {
+   public:
+    using WalkOver::WalkOver;
+    StatusOr<bool> Next(Element* out) override {
+      while (true) {
+        StatusOr<bool> found = input_->Next(out);
+        if (found.ok() || context_->cancellation().cancelled()) return found;
+      }
+    }
+  };
+};
+
+Status IgnoreErrorsKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+  return ReturnDataset(ctx, std::make_shared<IgnoreErrorsDataset>(std::move(input)));
+}
+
+}  // namespace
+
+DatasetPtr MakeRepeatDataset(DatasetPtr input, int64_t count) {
+  return std::make_shared<RepeatDataset>(std::move(input), count);
+}
+
+void RegisterElementDatasets(OpRegistry& ops) {
+  const auto add = [&ops](std::string_view name, auto kernel, KernelOptions options = {}) {
+    ops.Add(name, ScalarShape, kernel, std::move(options))
+        .NoExample("needs an iterator; datasets_test covers it");
+  };
+  add("TakeDataset", TakeKernel);
+  add("SkipDataset", SkipKernel);
+  add("RepeatDataset", RepeatKernel);
+  add("ConcatenateDataset", ConcatenateKernel);
+  add("ZipDataset", ZipKernel);
+  add("ShardDataset", ShardKernel, {.attrs = {"require_non_empty"}});
+  add("IgnoreErrorsDataset", IgnoreErrorsKernel);
+  // What these ask for is how to run the datasets before them, which is decided here as it runs.
+  for (const char* name : {"OptionsDataset", "ModelDataset", "OptimizeDataset", "OptimizeDatasetV2",
+                           "RewriteDataset", "NonSerializableDataset", "FinalizeDataset",
+                           "MaxIntraOpParallelismDataset", "PrivateThreadPoolDataset"}) {
+    add(name, PassOnKernel);
+  }
+}
+
+}  // namespace tenon

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/device.h"
+#include "core/proto_io_tensor.h"
+#include "ops/data/iterator.h"
+#include "ops/state/resource_node.h"
+#include "proto/resource_handle.pb.h"
+
+namespace tenon {
+namespace {
+
+StatusOr<std::shared_ptr<Iterator>> IteratorInput(const KernelContext& ctx, int i = 0) {
+  return ResourceInput<Iterator>(ctx, i);
+}
+
+Status MakeIteratorKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetInput(ctx, 0));
+  TENON_ASSIGN_OR_RETURN(const auto iterator, IteratorInput(ctx, 1));
+  return iterator->Begin(dataset);
+}
+
+template <bool as_optional>
+class GetNextKernel final : public AsyncKernel {
+ public:
+  explicit GetNextKernel(KernelConstruction& c) : AsyncKernel(c), spec_(c) {}
+
+  void ComputeAsync(KernelContext& ctx, Done done) const override {
+    StatusOr<std::shared_ptr<Iterator>> found = IteratorInput(ctx);
+    Status status = found.status();
+    if (status.ok()) status = (*found)->CheckShared(spec_);
+    if (!status.ok()) return done(status);
+    Iterator* const iterator = found->get();
+    iterator->GetNext(ctx, as_optional, [keep = *std::move(found), done](Status s) { done(s); });
+  }
+
+ private:
+  const ElementSpec spec_;
+};
+
+/// The iterator of a dataset that a function makes when the node first runs.
+class OneShotIteratorKernel final : public Kernel {
+ public:
+  explicit OneShotIteratorKernel(KernelConstruction& c)
+      : Kernel(c),
+        container_(c.Attr<std::string>("container")),
+        spec_(c),
+        factory_(c, "dataset_factory") {
+    if (const std::string shared = c.Attr<std::string>("shared_name"); !shared.empty()) {
+      c.Fail(
+          InvalidArgument("OneShotIteratorOp must not have a shared_name, found '", shared, "'"));
+    }
+  }
+  ~OneShotIteratorKernel() override {
+    // Not there any more after a Reset.
+    if (store_ != nullptr) (void)store_->Delete(handle_.container, Iterator::kKind, handle_.name);
+  }
+
+  Status Compute(KernelContext& ctx) const override {
+    static std::atomic<int64_t> made{0};
+    MutexLock lock(mu_);
+    if (store_ == nullptr || ctx.resources().removals() != removals_) {
+      ResourceStore& store = ctx.resources();
+      if (handle_.name.empty()) handle_.name = StrCat("_one_shot_", made.fetch_add(1), "_", name());
+      handle_.device = ctx.device().name();
+      handle_.container = container_.empty() ? store.default_container() : container_;
+      handle_.type_name = Iterator::kTypeName;
+      removals_ = store.removals();
+      if (!store.Lookup<Iterator>(handle_.container, handle_.name).ok()) {
+        TENON_RETURN_IF_ERROR(MakeOne(ctx));
+      }
+      store_ = &store;
+    }
+    return ctx.Return(Tensor::Scalar(handle_));
+  }
+
+ private:
+  Status MakeOne(KernelContext& ctx) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    TENON_ASSIGN_OR_RETURN(const auto factory, factory_.runtime->Instantiate(factory_.name));
+    Element results;
+    TENON_RETURN_IF_ERROR(factory->Run({}, ctx.step().cancellation, &results));
+    if (results.size() != 1) {
+      return InvalidArgument("dataset_factory must give one dataset, found ", results.size(),
+                             " results");
+    }
+    TENON_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetIn(results[0]));
+    auto iterator = std::make_shared<Iterator>(spec_, std::string(handle_.name));
+    TENON_RETURN_IF_ERROR(iterator->Begin(dataset));
+    return ctx.resources()
+        .LookupOrCreate<Iterator>(handle_.container, handle_.name, [&] { return iterator; })
+        .status();
+  }
+
+  const std::string container_;
+  const ElementSpec spec_;
+  const FunctionSpec factory_;
+  mutable Mutex mu_;
+  mutable ResourceStore* store_ ABSL_GUARDED_BY(mu_) = nullptr;
+  mutable uint64_t removals_ ABSL_GUARDED_BY(mu_) = 0;
+  mutable ResourceHandle handle_ ABSL_GUARDED_BY(mu_);
+};
+
+Status ToStringHandleKernel(KernelContext& ctx) {
+  TENON_RETURN_IF_ERROR(IteratorInput(ctx).status());
+  TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, 0));
+  ResourceHandleProto proto;
+  ResourceHandleToProto(*handle, &proto);
+  return ctx.Return(Tensor::Scalar(proto.SerializeAsString()));
+}
+
+Status FromStringHandleKernel(KernelContext& ctx, const DTypeVector& types,
+                              const std::vector<PartialShape>& shapes) {
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"string_handle"}));
+  const TString& text = ctx.input(0).scalar<TString>();
+  ResourceHandleProto proto;
+  if (!proto.ParseFromArray(text.data(), static_cast<int>(text.size()))) {
+    return InvalidArgument("Could not parse string_handle as a valid ResourceHandle");
+  }
+  TENON_ASSIGN_OR_RETURN(ResourceHandle handle, ResourceHandleFromProto(proto));
+  if (handle.device != ctx.device().name()) {
+    return InvalidArgument("Attempted create an iterator on device \"", ctx.device().name(),
+                           "\" from handle defined on device \"", std::string_view(handle.device),
+                           "\"");
+  }
+  TENON_ASSIGN_OR_RETURN(const auto iterator,
+                         ctx.resources().Lookup<Iterator>(handle.container, handle.name));
+  if (!types.empty()) TENON_RETURN_IF_ERROR(iterator->CheckTypes(types, shapes));
+  return ctx.Return(Tensor::Scalar(std::move(handle)));
+}
+
+StatusOr<std::shared_ptr<const OptionalElement>> OptionalInput(const KernelContext& ctx) {
+  const Tensor& t = ctx.input(0);
+  if (t.rank() == 0) {
+    auto found = std::dynamic_pointer_cast<const OptionalElement>(t.scalar<Variant>().value);
+    if (found != nullptr) return found;
+  }
+  return InvalidArgument("wanted an optional, a scalar variant that holds one");
+}
+
+Status OptionalFromValueKernel(KernelContext& ctx) {
+  auto optional = std::make_shared<OptionalElement>();
+  optional->exists = true;
+  for (int i = 0; i < ctx.num_inputs(); ++i) optional->element.push_back(ctx.input(i));
+  return ctx.Return(Tensor::Scalar(Variant{std::move(optional)}));
+}
+
+Status OptionalNoneKernel(KernelContext& ctx) {
+  return ctx.Return(Tensor::Scalar(Variant{std::make_shared<OptionalElement>()}));
+}
+
+Status OptionalHasValueKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const auto optional, OptionalInput(ctx));
+  return ctx.Return(Tensor::Scalar(optional->exists));
+}
+
+Status OptionalGetValueKernel(KernelContext& ctx, const ElementSpec& spec) {
+  TENON_ASSIGN_OR_RETURN(const auto optional, OptionalInput(ctx));
+  if (!optional->exists) return InvalidArgument("The given optional does not have a value.");
+  TENON_RETURN_IF_ERROR(CheckElement(spec, optional->element));
+  for (size_t i = 0; i < spec.types.size(); ++i) {
+    ctx.set_output(static_cast<int>(i), optional->element[i]);
+  }
+  return OkStatus();
+}
+
+Status CardinalityKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetInput(ctx));
+  return ctx.Return(Tensor::Scalar<int64_t>(dataset->Cardinality()));
+}
+
+/// The only element of a dataset, made on the calling thread.
+Status SingleElementKernel(KernelContext& ctx, const ElementSpec& spec) {
+  TENON_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetInput(ctx));
+  const auto context = std::make_shared<IteratorContext>();
+  const CancellationLink link(ctx.step().cancellation, context->cancellation());
+  TENON_ASSIGN_OR_RETURN(const IteratorPtr walk, dataset->MakeIterator(context));
+  Element element, second;
+  TENON_ASSIGN_OR_RETURN(const bool found, walk->Next(&element));
+  if (!found) return InvalidArgument("Dataset was empty. Expected exactly one element.");
+  TENON_RETURN_IF_ERROR(CheckElement(spec, element));
+  TENON_ASSIGN_OR_RETURN(const bool more, walk->Next(&second));
+  if (more) {
+    return InvalidArgument("Dataset had more than one element. Expected exactly one element.");
+  }
+  for (size_t i = 0; i < element.size(); ++i) ctx.set_output(static_cast<int>(i), element[i]);
+  return OkStatus();
+}
+
+Status ShapesOfElement(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const auto shapes, c.Attr<std::vector<PartialShape>>("output_shapes"));
+  for (int i = 0; i < c.num_outputs() && i < static_cast<int>(shapes.size()); ++i) {
+    c.set_output(i, shapes[i]);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterIteratorOps(OpRegistry& ops) {
+  const auto get = [&ops](std::string_view name, ShapeFn shape) {
+    return ops.Get(name).Shape(shape).NoExample("needs a dataset; datasets_test covers it");
+  };
+  for (const char* name : {"Iterator", "IteratorV2"}) {
+    get(name, ScalarShape).Kernel<ResourceNodeKernel<Iterator>>(kCpu);
+  }
+  get("OneShotIterator", ScalarShape).Kernel<OneShotIteratorKernel>(kCpu);
+  get("MakeIterator", NoOutputShape).Kernel(kCpu, MakeIteratorKernel);
+  for (const char* name : {"IteratorGetNext", "IteratorGetNextSync"}) {
+    get(name, ShapesOfElement).Kernel<GetNextKernel<false>>(kCpu);
+  }
+  get("IteratorGetNextAsOptional", ScalarShape).Kernel<GetNextKernel<true>>(kCpu);
+  get("IteratorToStringHandle", ScalarShape).Kernel(kCpu, ToStringHandleKernel);
+  for (const char* name : {"IteratorFromStringHandle", "IteratorFromStringHandleV2"}) {
+    get(name, ScalarShape)
+        .Kernel(kCpu, FromStringHandleKernel, {.attrs = {"output_types", "output_shapes"}});
+  }
+  get("OptionalFromValue", ScalarShape).Kernel(kCpu, OptionalFromValueKernel);
+  get("OptionalNone", ScalarShape).Kernel(kCpu, OptionalNoneKernel);
+  get("OptionalHasValue", ScalarShape).Kernel(kCpu, OptionalHasValueKernel);
+  get("OptionalGetValue", ShapesOfElement).Kernel(kCpu, OptionalGetValueKernel);
+  get("DatasetCardinality", ScalarShape).Kernel(kCpu, CardinalityKernel);
+  get("DatasetToSingleElement", ShapesOfElement).Kernel(kCpu, SingleElementKernel);
+}
+
+}  // namespace tenon

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "core/function.h"
+#include "core/function_runtime.h"
+#include "core/graph.h"
+#include "runtime/compiled_step.h"
+
+namespace tenon {
+
+/// What runs the functions of `library` on the devices of `runtime`, which the functions' calls may
+/// use until its RunningCalls are closed. The registry must outlive it.
+std::shared_ptr<FunctionRuntime> MakeFunctionRuntime(std::shared_ptr<const FunctionLibrary> library,
+                                                     const OpRegistry& registry,
+                                                     const LocalRuntime& runtime);
+
+/// The functions that nodes of `graph` name, and those that these call.
+std::shared_ptr<const FunctionLibrary> FunctionsNeeded(const Graph& graph);
+
+}  // namespace tenon
