@@ -209,7 +209,7 @@ struct FileDataset final : Dataset {
   }
 
   static Status Skip(ByteSource& bytes, int64_t count) {
-    std::vector<char> skipped(std::min<int64_t>(count, 1 << 16));
+    std::vector<char> skipped(1 << 16);
     while (count > 0) {
       const size_t wanted = std::min<int64_t>(count, skipped.size());
       TENON_ASSIGN_OR_RETURN(const size_t n, bytes.Read(wanted, skipped.data()));

@@ -99,7 +99,7 @@ Status DeserializeShape(ShapeContext& c) {
 
 /// The serialized form of a sparse tensor, for examples.
 Tensor SerializedExample() {
-  Tensor out(DType::kString, {2, 3});
+  Tensor out = *Tensor::Vector(std::vector<std::string>(6)).Reshaped({2, 3});
   const SparseParts parts = {Tensor::Of<int64_t>({1, 2}, {0, 1}), Tensor::Vector<float>({7}),
                              Tensor::Vector<int64_t>({2, 3})};
   TENON_CHECK(WriteParts(parts, &out, 0).ok());

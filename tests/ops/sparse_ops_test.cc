@@ -20,12 +20,12 @@ using ::testing::IsEmpty;
 
 /// A sparse matrix of three entries.
 Tensor Indices() { return Tensor::Of<int64_t>({3, 2}, {0, 0, 0, 2, 1, 1}); }
-Tensor Values() { return Tensor::Vector<float>({1, 2, 3}); }
+Tensor SparseValues() { return Tensor::Vector<float>({1, 2, 3}); }
 Tensor Sizes(std::initializer_list<int64_t> sizes) { return Tensor::Vector<int64_t>(sizes); }
 
 TEST(Sparse, ReorderSortsByRows) {
-  const OpResult result = RunOp(
-      "SparseReorder", {Tensor::Of<int64_t>({3, 2}, {1, 1, 0, 2, 0, 0}), Values(), Sizes({2, 3})});
+  const OpResult result = RunOp("SparseReorder", {Tensor::Of<int64_t>({3, 2}, {1, 1, 0, 2, 0, 0}),
+                                                  SparseValues(), Sizes({2, 3})});
   ASSERT_OK(result.status);
   EXPECT_THAT(Numbers(result.outputs[0]), ElementsAre(0, 0, 0, 2, 1, 1));
   EXPECT_THAT(Numbers(result.outputs[1]), ElementsAre(3, 2, 1));
@@ -40,7 +40,7 @@ TEST(Sparse, ReshapeKeepsPlaces) {
 
 TEST(Sparse, EmptyRowsAreFilled) {
   const OpResult result =
-      RunOp("SparseFillEmptyRows", {Tensor::Of<int64_t>({3, 2}, {3, 0, 1, 2, 3, 1}), Values(),
+      RunOp("SparseFillEmptyRows", {Tensor::Of<int64_t>({3, 2}, {3, 0, 1, 2, 3, 1}), SparseValues(),
                                     Sizes({5, 3}), Tensor::Scalar<float>(-1)});
   ASSERT_OK(result.status);
   EXPECT_THAT(Numbers(result.outputs[0]), ElementsAre(0, 0, 1, 2, 2, 0, 3, 0, 3, 1, 4, 0));
@@ -63,7 +63,7 @@ TEST(Sparse, StringsMoveToo) {
 
 TEST(Sparse, SplitAndConcatUndoEachOther) {
   const OpResult parts =
-      RunOp("SparseSplit", {Tensor::Scalar<int64_t>(-1), Indices(), Values(), Sizes({2, 3})},
+      RunOp("SparseSplit", {Tensor::Scalar<int64_t>(-1), Indices(), SparseValues(), Sizes({2, 3})},
             {{"num_split", 2}});
   ASSERT_OK(parts.status);
   EXPECT_THAT(Numbers(parts.outputs[0]), ElementsAre(0, 0, 1, 1));
@@ -72,19 +72,20 @@ TEST(Sparse, SplitAndConcatUndoEachOther) {
   const OpResult whole = RunOp("SparseConcat", parts.outputs, {{"concat_dim", 1}});
   ASSERT_OK(whole.status);
   EXPECT_TRUE(whole.outputs[0].Equals(Indices()));
-  EXPECT_TRUE(whole.outputs[1].Equals(Values()));
+  EXPECT_TRUE(whole.outputs[1].Equals(SparseValues()));
   EXPECT_TRUE(whole.outputs[2].Equals(Sizes({2, 3})));
 }
 
 TEST(Sparse, ProductsWithEachAdjoint) {
   const Tensor b = Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6});
   EXPECT_THAT(
-      Numbers(RunOpOrDie("SparseTensorDenseMatMul", {Indices(), Values(), Sizes({2, 3}), b})),
+      Numbers(RunOpOrDie("SparseTensorDenseMatMul", {Indices(), SparseValues(), Sizes({2, 3}), b})),
       ElementsAre(11, 14, 9, 12));
   const Tensor c = Tensor::Of<float>({1, 2}, {1, 10});
-  EXPECT_THAT(Numbers(RunOpOrDie("SparseTensorDenseMatMul", {Indices(), Values(), Sizes({2, 3}), c},
-                                 {{"adjoint_a", true}, {"adjoint_b", true}})),
-              ElementsAre(1, 30, 2));
+  EXPECT_THAT(
+      Numbers(RunOpOrDie("SparseTensorDenseMatMul", {Indices(), SparseValues(), Sizes({2, 3}), c},
+                         {{"adjoint_a", true}, {"adjoint_b", true}})),
+      ElementsAre(1, 30, 2));
   const std::complex<float> i(0, 1);
   const Tensor complex =
       RunOpOrDie("SparseTensorDenseMatMul",
@@ -98,13 +99,13 @@ TEST(Sparse, EntriesAddUpWhereTheyMeet) {
   const Tensor other = Tensor::Of<int64_t>({2, 2}, {0, 0, 1, 2});
   const Tensor values = Tensor::Vector<float>({-1, 5});
   const auto add = [&](float thresh) {
-    return RunOp("SparseAdd", {Indices(), Values(), Sizes({2, 3}), other, values, Sizes({2, 3}),
-                               Tensor::Scalar(thresh)});
+    return RunOp("SparseAdd", {Indices(), SparseValues(), Sizes({2, 3}), other, values,
+                               Sizes({2, 3}), Tensor::Scalar(thresh)});
   };
   EXPECT_THAT(Numbers(add(0).outputs[1]), ElementsAre(0, 2, 3, 5));
   EXPECT_THAT(Numbers(add(0.1f).outputs[0]), ElementsAre(0, 2, 1, 1, 1, 2));
-  const OpResult least = RunOp("SparseSparseMinimum",
-                               {Indices(), Values(), Sizes({2, 3}), other, values, Sizes({2, 3})});
+  const OpResult least = RunOp("SparseSparseMinimum", {Indices(), SparseValues(), Sizes({2, 3}),
+                                                       other, values, Sizes({2, 3})});
   EXPECT_THAT(Numbers(least.outputs[1]), ElementsAre(-1, 0, 0, 0));
 }
 
@@ -116,7 +117,8 @@ TEST(Sparse, SoftmaxIsOverWhatIsStored) {
 }
 
 TEST(Sparse, ReductionsToDenseAndToSparse) {
-  const std::vector<Tensor> in = {Indices(), Values(), Sizes({3, 3}), Tensor::Scalar<int32_t>(-1)};
+  const std::vector<Tensor> in = {Indices(), SparseValues(), Sizes({3, 3}),
+                                  Tensor::Scalar<int32_t>(-1)};
   EXPECT_THAT(Numbers(RunOpOrDie("SparseReduceSum", in)), ElementsAre(3, 3, 0));
   EXPECT_EQ(RunOpOrDie("SparseReduceMax", in, {{"keep_dims", true}}).shape(), (Shape{3, 1}));
   const OpResult sparse = RunOp("SparseReduceMaxSparse", in);
@@ -141,7 +143,8 @@ TEST(Sparse, WhatIsMalformedIsRefusedInTensorFlowsWords) {
               IsError(kInvalid, "indices[1] = [0,2] is out of order"));
   EXPECT_THAT(status(at({0, 1, 0, 1}), one, shape),
               IsError(kInvalid, "indices[1] = [0,1] is repeated"));
-  EXPECT_THAT(status(at({0, 1}), Values(), shape), IsError(kInvalid, "[3], should be [] or [1]"));
+  EXPECT_THAT(status(at({0, 1}), SparseValues(), shape),
+              IsError(kInvalid, "[3], should be [] or [1]"));
   EXPECT_FALSE(status(at({0, 1}), one, Sizes({INT64_MAX, 3})).ok());
   EXPECT_THAT(status(at({0, 1}), one, Sizes({2, -3})), IsError(kInvalid, "-3"));
 }
