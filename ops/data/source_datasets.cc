@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Datasets that begin with tensors and files.
+#include "core/counted_memory.h"
 #include "core/function_kernel.h"
 #include "data/byte_stream.h"
 #include "data/file.h"
@@ -209,7 +210,7 @@ struct FileDataset final : Dataset {
   }
 
   static Status Skip(ByteSource& bytes, int64_t count) {
-    std::vector<char> skipped(1 << 16);
+    CountedVector<char> skipped(1 << 16);
     while (count > 0) {
       const size_t wanted = std::min<int64_t>(count, skipped.size());
       TENON_ASSIGN_OR_RETURN(const size_t n, bytes.Read(wanted, skipped.data()));
