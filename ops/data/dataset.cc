@@ -12,13 +12,13 @@ std::string Names(const DTypeVector& types) {
   return StrCat("(", Join(names, ", "), ")");
 }
 
+}  // namespace
+
 DTypeVector TypesOf(const Element& element) {
   DTypeVector types;
   for (const Tensor& t : element) types.push_back(t.dtype());
   return types;
 }
-
-}  // namespace
 
 StatusOr<std::shared_ptr<const RunnableFunction>> IteratorContext::Instantiate(
     const DatasetFunction& function) {

@@ -25,6 +25,7 @@ namespace tenon {
 
 /// One tensor per component.
 using Element = std::vector<Tensor>;
+DTypeVector TypesOf(const Element& element);
 
 /// A function that a dataset calls for its elements, with the tensors it has captured.
 struct DatasetFunction {

@@ -21,12 +21,6 @@ std::vector<PartialShape> ShapesOf(const std::vector<Tensor>& tensors, bool of_r
   return shapes;
 }
 
-DTypeVector TypesOf(const std::vector<Tensor>& tensors) {
-  DTypeVector types;
-  for (const Tensor& t : tensors) types.push_back(t.dtype());
-  return types;
-}
-
 using RangeTypes = TypeList<int32_t, int64_t, uint32_t, uint64_t, float, double>;
 
 /// The integers of an arithmetic sequence, as one dtype.

@@ -39,7 +39,6 @@ Status ResetKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
-Status ReferenceShape(ShapeContext& c) { return c.Return(Shape{2}); }
 Status VectorsShape(ShapeContext& c) { return c.ReturnForEach(PartialShape{-1}); }
 
 }  // namespace

@@ -140,8 +140,6 @@ Status InitializeFromFileKernel(KernelContext& ctx, const FileFormat& format) {
   return table->Initialize(keys, values);
 }
 
-Status ReferenceShape(ShapeContext& c) { return c.Return(Shape{2}); }
-
 }  // namespace
 
 void RegisterLookupKernels(OpRegistry& ops) {

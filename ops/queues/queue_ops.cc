@@ -88,9 +88,6 @@ Status IsClosedKernel(KernelContext& ctx) {
   return ctx.Return(Tensor::Scalar(queue->closed()));
 }
 
-/// A reference to container and name.
-Status ReferenceShape(ShapeContext& c) { return c.Return(Shape{2}); }
-
 }  // namespace
 
 void RegisterQueueOps(OpRegistry& ops) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/shape_inference.h"
 #include "ops/state/variables.h"
 
 // Nodes that make a resource other than a variable (a queue, an accumulator, a table), and those
@@ -28,6 +29,9 @@ StatusOr<std::shared_ptr<T>> ResourceInput(const KernelContext& ctx, int i = 0) 
   }
   return ctx.resources().Lookup<T>(t.data<TString>()[0], t.data<TString>()[1]);
 }
+
+/// The shape of such a reference.
+inline Status ReferenceShape(ShapeContext& c) { return c.Return(Shape{2}); }
 
 /// The kernel of a node that makes a T when it first runs, and gives a handle of it. Nodes of the
 /// same `container` and `shared_name` have one together; without a `shared_name` the node's name

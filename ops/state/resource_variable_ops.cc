@@ -73,12 +73,12 @@ Status AssignVariableKernel(KernelContext& ctx, const ResourceCache<VariableReso
 }
 
 template <Update kUpdate>
-Status AssignUpdateKernel(KernelContext& ctx, const VariableInput& input) {
+Status AssignUpdateResourceKernel(KernelContext& ctx, const VariableInput& input) {
   TENON_ASSIGN_OR_RETURN(const auto variable, input.Find(ctx, ctx.input(1).dtype()));
   return UpdateVariable(variable.get(), kUpdate, ctx.input(1));
 }
 
-Status IsInitializedKernel(KernelContext& ctx, const VariableInput& input) {
+Status IsResourceInitializedKernel(KernelContext& ctx, const VariableInput& input) {
   TENON_RETURN_IF_ERROR(HandleInput(ctx, 0));
   const auto variable = input.Find(ctx, DType::kInvalid);
   return ctx.Return(Tensor::Scalar(variable.ok() && (*variable)->initialized()));
@@ -147,7 +147,7 @@ void RegisterResourceVariableOps(OpRegistry& ops) {
   get("ReadVariableOp", [](ShapeContext& c) { return c.Return(c.HandleShape(0)); })
       .Kernel(kCpu, ReadKernel, cheap)
       .Grad([](GradContext& g) { g.dx(0) = g.dy(0); });
-  get("VarIsInitializedOp", ScalarShape).Kernel(kCpu, IsInitializedKernel, cheap);
+  get("VarIsInitializedOp", ScalarShape).Kernel(kCpu, IsResourceInitializedKernel, cheap);
   get("VariableShape", VariableShapeShape).Kernel(kCpu, VariableShapeKernel, cheap);
   get("ResourceGather", ResourceGatherShape)
       .Kernel(kCpu, ResourceGatherKernel, {.attrs = {"batch_dims"}})
@@ -160,9 +160,10 @@ void RegisterResourceVariableOps(OpRegistry& ops) {
       });
   get("AssignVariableOp", NoOutputShape)
       .Kernel(kCpu, AssignVariableKernel, {.attrs = {"validate_shape"}, .cheap = true});
-  get("AssignAddVariableOp", NoOutputShape).Kernel(kCpu, AssignUpdateKernel<Update::kAdd>, numeric);
+  get("AssignAddVariableOp", NoOutputShape)
+      .Kernel(kCpu, AssignUpdateResourceKernel<Update::kAdd>, numeric);
   get("AssignSubVariableOp", NoOutputShape)
-      .Kernel(kCpu, AssignUpdateKernel<Update::kSubtract>, numeric);
+      .Kernel(kCpu, AssignUpdateResourceKernel<Update::kSubtract>, numeric);
   get("DestroyResourceOp", NoOutputShape)
       .Kernel(kCpu, DestroyKernel, {.attrs = {"ignore_lookup_error"}});
 }

@@ -11,7 +11,7 @@
 namespace tenon {
 namespace {
 
-constexpr int64_t kMaxNodes = 1 << 20;
+constexpr int64_t kMaxFunctionNodes = 1 << 20;
 
 /// One call, and all that dies with it.
 struct FunctionCall {
@@ -171,7 +171,7 @@ class LocalFunctionRuntime final : public FunctionRuntime {
     signature.targets.push_back("call");
     auto runnable = std::make_shared<LocalFunction>(call->input_types(), call->output_types(),
                                                     function.name, runtime_.running);
-    TENON_RETURN_IF_ERROR(ExpandFunctions(&graph, kMaxNodes));
+    TENON_RETURN_IF_ERROR(ExpandFunctions(&graph, kMaxFunctionNodes));
     TENON_RETURN_IF_ERROR(Place(&graph));
     TENON_ASSIGN_OR_RETURN(Graph step, MakeStepGraph(graph, signature));
     TENON_RETURN_IF_ERROR(RunPasses(&step, {runtime_.devices[0]}, {}));
