@@ -11,7 +11,10 @@ namespace tenon {
 namespace {
 
 /// The input, as it is.
-Status PassOnKernel(KernelContext& ctx) { return ctx.Return(ctx.input(0)); }
+Status PassOnKernel(KernelContext& ctx) {
+  TENON_RETURN_IF_ERROR(DatasetInput(ctx).status());
+  return ctx.Return(ctx.input(0));
+}
 
 /// The first `count` elements.
 struct TakeDataset final : DatasetOver<TakeDataset> {

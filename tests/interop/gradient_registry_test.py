@@ -12,6 +12,7 @@ from tensorflow_environment import TENON, main_with_tensorflow
 
 IN_LOOPS = "Gradients does not go through loops; a TensorFlow client builds these itself"
 NO_GRADIENT_ASKED = "TensorFlow says nothing of it, and its integers never have a gradient"
+NOT_THROUGH_OPTIONALS = "values that come out of datasets have no gradients here"
 BY_THE_RUNTIME = "made by the runtime, after gradients"
 
 # op -> (TensorFlow's answer, ours, reason)
@@ -25,6 +26,8 @@ EXCEPTIONS = {
     "LoopCond": ("yes", "none", "TensorFlow's function cannot be called; a condition has none"),
     "MaxPoolGradGradV2": ("unknown", "yes", "as that of MaxPoolGradGrad; TensorFlow has none"),
     "RandomUniformInt": ("unknown", "none", NO_GRADIENT_ASKED),
+    "OptionalFromValue": ("yes", "unknown", NOT_THROUGH_OPTIONALS),
+    "OptionalGetValue": ("yes", "unknown", NOT_THROUGH_OPTIONALS),
     "_Arg": ("unknown", "none", BY_THE_RUNTIME),
     "_Retval": ("unknown", "none", BY_THE_RUNTIME),
 }
