@@ -9,6 +9,7 @@ TensorFlow environment (TENON_TF_VENV).
 import gzip
 import os
 import tempfile
+import time
 
 from tensorflow_environment import Servers, main_with_tensorflow
 
@@ -323,8 +324,10 @@ def endless_walks_end(tf, target):
                 pass
             else:
                 raise AssertionError("an element came from an empty queue")
+            # The client gives up by itself; the server may hear of it later.
+            time.sleep(1)
             session.run(put)
-            assert session.run(element) == 3
+            assert session.run(element, options=tf.RunOptions(timeout_in_ms=60000)) == 3
 
 
 def run_all():
