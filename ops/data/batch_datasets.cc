@@ -14,12 +14,12 @@ namespace {
 /// -1 for the largest size in the batch.
 class Batcher {
  public:
-  Batcher(std::vector<Element> rows, const std::vector<PartialShape>* shapes,
+  Batcher(std::vector<DatasetElement> rows, const std::vector<PartialShape>* shapes,
           const std::vector<Tensor>* padding)
       : rows_(std::move(rows)), shapes_(shapes), padding_(padding) {}
 
-  Status Make(Element* out) {
-    Element batch;
+  Status Make(DatasetElement* out) {
+    DatasetElement batch;
     for (size_t c = 0; c < rows_[0].size(); ++c) {
       TENON_ASSIGN_OR_RETURN(Tensor component, Component(c));
       batch.push_back(std::move(component));
@@ -53,7 +53,7 @@ class Batcher {
 
   StatusOr<Shape> SameShape(size_t c) const {
     const Shape& first = rows_[0][c].shape();
-    for (const Element& row : rows_) {
+    for (const DatasetElement& row : rows_) {
       if (row[c].shape() == first) continue;
       return InvalidArgument("Cannot batch tensors with different shapes in component ", c,
                              ". First element had shape ", first, " and element ", &row - &rows_[0],
@@ -65,7 +65,7 @@ class Batcher {
   StatusOr<Shape> PaddedShape(size_t c) const {
     const PartialShape& wanted = (*shapes_)[c];
     DimVector dims(wanted.dims().begin(), wanted.dims().end());
-    for (const Element& row : rows_) {
+    for (const DatasetElement& row : rows_) {
       const Shape& found = row[c].shape();
       if (found.rank() != wanted.rank()) {
         return InvalidArgument(
@@ -108,7 +108,7 @@ class Batcher {
     }
   }
 
-  std::vector<Element> rows_;
+  std::vector<DatasetElement> rows_;
   const std::vector<PartialShape>* const shapes_;
   const std::vector<Tensor>* const padding_;
 };
@@ -121,13 +121,13 @@ struct BatchDataset final : DatasetOver<BatchDataset> {
   class Walk final : public WalkOver<BatchDataset> {
    public:
     using WalkOver::WalkOver;
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       if (input_ == nullptr) return false;
-      std::vector<Element> rows;
+      std::vector<DatasetElement> rows;
       const int64_t size = of_->size.rows;
       rows.reserve(std::min<int64_t>(size, 1 << 12));
       while (static_cast<int64_t>(rows.size()) < size) {
-        Element row;
+        DatasetElement row;
         TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&row));
         if (!found) {
           input_ = nullptr;
@@ -198,7 +198,7 @@ struct UnbatchDataset final : DatasetOver<UnbatchDataset> {
   class Walk final : public WalkOver<UnbatchDataset> {
    public:
     using WalkOver::WalkOver;
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       while (row_ == num_rows_) {
         row_ = num_rows_ = 0;
         TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&batch_));
@@ -229,7 +229,7 @@ struct UnbatchDataset final : DatasetOver<UnbatchDataset> {
       }
       return batch_[0].dim(0);
     }
-    Element batch_;
+    DatasetElement batch_;
     int64_t row_ = 0, num_rows_ = 0;
   };
 };
@@ -247,7 +247,7 @@ struct ListedDataset final : Dataset {
   class Walk final : public ElementIterator {
    public:
     explicit Walk(std::shared_ptr<const ListedDataset> of) : of_(std::move(of)) {}
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       if (at_ == of_->values.size()) return false;
       *out = {of_->values[at_++]};
       return true;
@@ -279,11 +279,11 @@ struct WindowDataset final : DatasetOver<WindowDataset> {
   class Walk final : public WalkOver<WindowDataset> {
    public:
     using WalkOver::WalkOver;
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       const WindowDataset& of = *of_;
       const int64_t span = (of.size - 1) * of.stride + 1;
       while (input_ != nullptr && (skip_ > 0 || static_cast<int64_t>(buffer_.size()) < span)) {
-        Element element;
+        DatasetElement element;
         TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&element));
         if (!found) {
           input_ = nullptr;
@@ -313,7 +313,7 @@ struct WindowDataset final : DatasetOver<WindowDataset> {
     }
 
    private:
-    std::deque<Element> buffer_;
+    std::deque<DatasetElement> buffer_;
     int64_t skip_ = 0;  // elements between the windows
   };
 

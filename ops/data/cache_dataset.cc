@@ -9,7 +9,7 @@ namespace {
 
 /// The input's elements, which are kept in the first complete pass.
 struct CacheDataset final : DatasetOver<CacheDataset> {
-  using Elements = std::vector<Element>;
+  using Elements = std::vector<DatasetElement>;
 
   /// What a complete pass has kept.
   struct Cache {
@@ -23,7 +23,7 @@ struct CacheDataset final : DatasetOver<CacheDataset> {
   class Walk final : public WalkOver<CacheDataset> {
    public:
     using WalkOver::WalkOver;
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       if (input_ == nullptr) return false;
       const StatusOr<bool> found = input_->Next(out);
       // A pass that lacks an element is no complete one.
@@ -48,7 +48,7 @@ struct CacheDataset final : DatasetOver<CacheDataset> {
   class KeptWalk final : public ElementIterator {
    public:
     explicit KeptWalk(std::shared_ptr<const Elements> elements) : elements_(std::move(elements)) {}
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       if (at_ == elements_->size()) return false;
       *out = (*elements_)[at_++];
       return true;
@@ -89,7 +89,7 @@ struct FileCacheDataset final : DatasetOver<FileCacheDataset> {
   class Walk final : public WalkOver<FileCacheDataset> {
    public:
     using WalkOver::WalkOver;
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       if (input_ == nullptr) return false;
       const StatusOr<bool> found = input_->Next(out);
       Status status = found.status();
@@ -103,7 +103,7 @@ struct FileCacheDataset final : DatasetOver<FileCacheDataset> {
 
    private:
     /// Null: the end.
-    Status Keep(const Element* element) {
+    Status Keep(const DatasetElement* element) {
       if (incomplete_) return OkStatus();
       if (writer_ == nullptr) {
         TENON_ASSIGN_OR_RETURN(files_, of_->Files(*context_));
@@ -127,14 +127,14 @@ struct FileCacheDataset final : DatasetOver<FileCacheDataset> {
    public:
     KeptWalk(std::shared_ptr<const FileCacheDataset> of, ContextPtr context)
         : of_(std::move(of)), context_(std::move(context)) {}
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       if (reader_ == nullptr) {
         TENON_ASSIGN_OR_RETURN(files_, of_->Files(*context_));
         TENON_ASSIGN_OR_RETURN(reader_, BundleReader::Open(of_->prefix, files_));
       }
       const size_t components = of_->types().size();
       if (!reader_->Contains(Key(at_, 0, components))) return false;
-      Element element;
+      DatasetElement element;
       for (size_t i = 0; i < components; ++i) {
         TENON_ASSIGN_OR_RETURN(Tensor t, reader_->Read(Key(at_, i, components)));
         element.push_back(std::move(t));

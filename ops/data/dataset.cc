@@ -14,7 +14,7 @@ std::string Names(const DTypeVector& types) {
 
 }  // namespace
 
-DTypeVector TypesOf(const Element& element) {
+DTypeVector TypesOf(const DatasetElement& element) {
   DTypeVector types;
   for (const Tensor& t : element) types.push_back(t.dtype());
   return types;
@@ -75,7 +75,7 @@ Status CheckSpec(const ElementSpec& wanted, const DTypeVector& found,
   return OkStatus();
 }
 
-Status CheckElement(const ElementSpec& wanted, const Element& found) {
+Status CheckElement(const ElementSpec& wanted, const DatasetElement& found) {
   std::vector<PartialShape> shapes;
   for (const Tensor& t : found) shapes.emplace_back(t.shape());
   return CheckSpec(wanted, TypesOf(found), shapes);
@@ -107,25 +107,25 @@ StatusOr<FunctionCaller> FunctionCaller::Make(const ContextPtr& context,
   return caller;
 }
 
-std::vector<Tensor> FunctionCaller::Arguments(Element element) const {
+std::vector<Tensor> FunctionCaller::Arguments(DatasetElement element) const {
   element.insert(element.end(), captured_.begin(), captured_.end());
   return element;
 }
 
-Status FunctionCaller::Call(Element element, Element* results) const {
+Status FunctionCaller::Call(DatasetElement element, DatasetElement* results) const {
   return function_->Run(Arguments(std::move(element)), &context_->cancellation(), results);
 }
 
-void FunctionCaller::CallAsync(Element element, RunnableFunction::Done done) const {
+void FunctionCaller::CallAsync(DatasetElement element, RunnableFunction::Done done) const {
   // The cancellation lives until the end of the call.
   function_->RunAsync(
       Arguments(std::move(element)), &context_->cancellation(),
-      [context = context_, done = std::move(done)](const Status& status, Element results) {
+      [context = context_, done = std::move(done)](const Status& status, DatasetElement results) {
         done(status, std::move(results));
       });
 }
 
-StatusOr<IteratorPtr> IteratorOfResult(const ContextPtr& context, const Element& results) {
+StatusOr<IteratorPtr> IteratorOfResult(const ContextPtr& context, const DatasetElement& results) {
   if (results.size() != 1) {
     return InvalidArgument("the function must give one dataset, found ", results.size(),
                            " results");

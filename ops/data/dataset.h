@@ -24,8 +24,8 @@
 namespace tenon {
 
 /// One tensor per component.
-using Element = std::vector<Tensor>;
-DTypeVector TypesOf(const Element& element);
+using DatasetElement = std::vector<Tensor>;
+DTypeVector TypesOf(const DatasetElement& element);
 
 /// A function that a dataset calls for its elements, with the tensors it has captured.
 struct DatasetFunction {
@@ -61,7 +61,7 @@ class ElementIterator {
   virtual ~ElementIterator() = default;
   /// Makes the next element. False at the end, also of every later call. After an error the next
   /// call goes on behind the element that had it.
-  virtual StatusOr<bool> Next(Element* out) = 0;
+  virtual StatusOr<bool> Next(DatasetElement* out) = 0;
   /// Whether Next will give an element without reading files, calling functions or waiting.
   virtual bool IsReady() const { return false; }
 };
@@ -129,7 +129,7 @@ struct ElementSpec : KernelState {
 Status CheckSpec(const ElementSpec& wanted, const DTypeVector& found,
                  const std::vector<PartialShape>& found_shapes);
 /// The same of one element.
-Status CheckElement(const ElementSpec& wanted, const Element& found);
+Status CheckElement(const ElementSpec& wanted, const DatasetElement& found);
 
 /// What a node says of the function in its attribute `attr` of type func.
 struct FunctionSpec {
@@ -159,13 +159,13 @@ class FunctionCaller {
   static StatusOr<FunctionCaller> Make(const ContextPtr& context, const DatasetFunction& function);
 
   /// Its results for `element` and what it has captured.
-  Status Call(Element element, Element* results) const;
+  Status Call(DatasetElement element, DatasetElement* results) const;
   /// Starts a call; see RunnableFunction::RunAsync.
-  void CallAsync(Element element, RunnableFunction::Done done) const;
+  void CallAsync(DatasetElement element, RunnableFunction::Done done) const;
   const DTypeVector& result_types() const { return function_->result_types(); }
 
  private:
-  std::vector<Tensor> Arguments(Element element) const;
+  std::vector<Tensor> Arguments(DatasetElement element) const;
 
   ContextPtr context_;
   std::vector<Tensor> captured_;
@@ -173,7 +173,7 @@ class FunctionCaller {
 };
 
 /// `dataset`'s iterator where a function gives `results`, one dataset; InvalidArgument otherwise.
-StatusOr<IteratorPtr> IteratorOfResult(const ContextPtr& context, const Element& results);
+StatusOr<IteratorPtr> IteratorOfResult(const ContextPtr& context, const DatasetElement& results);
 
 /// `input` so many times over; forever when that is negative.
 DatasetPtr MakeRepeatDataset(DatasetPtr input, int64_t count);

@@ -23,7 +23,7 @@ struct TakeDataset final : DatasetOver<TakeDataset> {
   class Walk final : public WalkOver<TakeDataset> {
    public:
     using WalkOver::WalkOver;
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       if (taken_ == of_->count) {
         input_ = nullptr;  // what it makes ahead nobody needs
         return false;
@@ -59,7 +59,7 @@ struct SkipDataset final : DatasetOver<SkipDataset> {
   class Walk final : public WalkOver<SkipDataset> {
    public:
     using WalkOver::WalkOver;
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       for (; skipped_ < of_->count; ++skipped_) {
         TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(out));
         if (!found) return false;
@@ -93,7 +93,7 @@ struct RepeatDataset final : Dataset {
    public:
     Walk(std::shared_ptr<const RepeatDataset> of, ContextPtr context)
         : of_(std::move(of)), context_(std::move(context)) {}
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       while (of_->count < 0 || begun_ <= of_->count) {
         if (input_ == nullptr) {
           if (begun_ == of_->count) break;
@@ -170,7 +170,7 @@ struct ConcatenateDataset final : Dataset {
   class Walk final : public WalkOver<ConcatenateDataset> {
    public:
     using WalkOver::WalkOver;
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(out));
       if (found || in_second_) return found;
       TENON_ASSIGN_OR_RETURN(input_, of_->second->MakeIterator(context_));
@@ -215,10 +215,10 @@ struct ZipDataset final : Dataset {
   class Walk final : public ElementIterator {
    public:
     explicit Walk(std::vector<IteratorPtr> inputs) : inputs_(std::move(inputs)) {}
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       out->clear();
       for (const IteratorPtr& input : inputs_) {
-        Element part;
+        DatasetElement part;
         TENON_ASSIGN_OR_RETURN(const bool found, input->Next(&part));
         if (!found) {
           inputs_.clear();
@@ -279,7 +279,7 @@ struct ShardDataset final : DatasetOver<ShardDataset> {
   class Walk final : public WalkOver<ShardDataset> {
    public:
     using WalkOver::WalkOver;
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       while (true) {
         TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(out));
         if (!found) return Ended();
@@ -328,7 +328,7 @@ struct IgnoreErrorsDataset final : DatasetOver<IgnoreErrorsDataset> {
   class Walk final : public WalkOver<IgnoreErrorsDataset> {
    public:
     using WalkOver::WalkOver;
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       while (true) {
         StatusOr<bool> found = input_->Next(out);
         if (found.ok() || context_->cancellation().cancelled()) return found;

@@ -24,9 +24,9 @@ struct MapDataset final : Dataset {
          FunctionCaller caller)
         : WalkOver(std::move(of), std::move(input), std::move(context)),
           caller_(std::move(caller)) {}
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       if (input_ == nullptr) return false;
-      Element element;
+      DatasetElement element;
       TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&element));
       if (!found) return false;
       const Status status = caller_.Call(std::move(element), out);
@@ -107,14 +107,14 @@ struct FilterDataset final : DatasetOver<FilterDataset> {
   class Walk final : public WalkOver<FilterDataset> {
    public:
     using WalkOver::WalkOver;
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       if (!caller_.has_value()) {
         TENON_ASSIGN_OR_RETURN(caller_, FunctionCaller::Make(context_, of_->function));
       }
       while (input_ != nullptr) {
         TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(out));
         if (!found) return false;
-        Element results;
+        DatasetElement results;
         TENON_RETURN_IF_ERROR(caller_->Call(*out, &results));
         if (results.size() != 1 || results[0].dtype() != DType::kBool || results[0].rank() != 0) {
           return InvalidArgument("Filter predicate `f` must return a scalar bool.");
@@ -149,7 +149,7 @@ struct InterleaveDataset final : DatasetOver<InterleaveDataset> {
   class Walk final : public WalkOver<InterleaveDataset> {
    public:
     using WalkOver::WalkOver;
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       if (!caller_.has_value()) {
         TENON_ASSIGN_OR_RETURN(caller_, FunctionCaller::Make(context_, of_->function));
         open_.resize(of_->cycle);
@@ -189,7 +189,7 @@ struct InterleaveDataset final : DatasetOver<InterleaveDataset> {
       for (int64_t i = 0; i < places && input_ != nullptr; ++i) {
         IteratorPtr& place = open_[(at_ + i) % of_->cycle];
         if (place != nullptr) break;
-        Element element, results;
+        DatasetElement element, results;
         TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&element));
         if (!found) {
           input_ = nullptr;

@@ -24,7 +24,7 @@ struct Walk {
 /// What one call of Next gave.
 struct Result {
   StatusOr<bool> found = false;
-  Element element;
+  DatasetElement element;
 };
 
 /// A step that waits for an element.

@@ -53,7 +53,7 @@ class Iterator final : public Resource {
 struct OptionalElement final : VariantValue {
   std::string_view type_name() const override { return "tensorflow::data::Optional"; }
   bool exists = false;
-  Element element;
+  DatasetElement element;
 };
 
 }  // namespace tenon

@@ -75,7 +75,7 @@ class OneShotIteratorKernel final : public Kernel {
  private:
   Status MakeOne(KernelContext& ctx) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     TENON_ASSIGN_OR_RETURN(const auto factory, factory_.runtime->Instantiate(factory_.name));
-    Element results;
+    DatasetElement results;
     TENON_RETURN_IF_ERROR(factory->Run({}, ctx.step().cancellation, &results));
     if (results.size() != 1) {
       return InvalidArgument("dataset_factory must give one dataset, found ", results.size(),
@@ -172,7 +172,7 @@ Status SingleElementKernel(KernelContext& ctx, const ElementSpec& spec) {
   const auto context = std::make_shared<IteratorContext>();
   const CancellationLink link(ctx.step().cancellation, context->cancellation());
   TENON_ASSIGN_OR_RETURN(const IteratorPtr walk, dataset->MakeIterator(context));
-  Element element, second;
+  DatasetElement element, second;
   TENON_ASSIGN_OR_RETURN(const bool found, walk->Next(&element));
   if (!found) return InvalidArgument("Dataset was empty. Expected exactly one element.");
   TENON_RETURN_IF_ERROR(CheckElement(spec, element));

@@ -14,9 +14,9 @@ namespace {
 struct Made {
   Status status;
   bool is_end = false;
-  Element element;
+  DatasetElement element;
 
-  StatusOr<bool> Give(Element* out) {
+  StatusOr<bool> Give(DatasetElement* out) {
     TENON_RETURN_IF_ERROR(status);
     *out = std::move(element);
     return !is_end;
@@ -36,7 +36,7 @@ class PrefetchIterator final : public ElementIterator {
     if (thread_.joinable()) thread_.join();
   }
 
-  StatusOr<bool> Next(Element* out) override {
+  StatusOr<bool> Next(DatasetElement* out) override {
     if (ended_) return false;
     // The system may have no thread to give.
     if (!thread_.joinable()) {
@@ -108,7 +108,7 @@ class ParallelMap final : public ElementIterator {
         keeps_cardinality_(keeps_cardinality),
         calls_(std::make_shared<Calls>()) {}
 
-  StatusOr<bool> Next(Element* out) override {
+  StatusOr<bool> Next(DatasetElement* out) override {
     while (input_ != nullptr && static_cast<int64_t>(pending_.size()) < limit_) {
       StartOne();
     }
@@ -148,7 +148,7 @@ class ParallelMap final : public ElementIterator {
   };
 
   void StartOne() {
-    Element element;
+    DatasetElement element;
     auto call = std::make_shared<Call>();
     const StatusOr<bool> found = input_->Next(&element);
     if (!found.ok()) {
@@ -161,7 +161,7 @@ class ParallelMap final : public ElementIterator {
     pending_.push_back(call);
     if (call->over) return;
     caller_.CallAsync(std::move(element),
-                      [call, calls = calls_](const Status& status, Element results) {
+                      [call, calls = calls_](const Status& status, DatasetElement results) {
                         MutexLock lock(calls->mu);
                         call->made.status = status;
                         call->made.element = std::move(results);

@@ -68,9 +68,9 @@ struct ShuffleDataset final : Dataset {
     Walk(std::shared_ptr<const ShuffleDataset> of, IteratorPtr input, ContextPtr context)
         : WalkOver(of, std::move(input), std::move(context)), words_(of->seeds->Next()) {}
 
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       while (input_ != nullptr && static_cast<int64_t>(buffer_.size()) < of_->size) {
-        Element element;
+        DatasetElement element;
         TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&element));
         if (found) {
           buffer_.push_back(std::move(element));
@@ -79,7 +79,7 @@ struct ShuffleDataset final : Dataset {
         }
       }
       if (buffer_.empty()) return false;
-      Element& drawn = buffer_[words_.Next() % buffer_.size()];
+      DatasetElement& drawn = buffer_[words_.Next() % buffer_.size()];
       *out = std::move(drawn);
       if (&drawn != &buffer_.front()) drawn = std::move(buffer_.front());
       buffer_.pop_front();
@@ -88,7 +88,7 @@ struct ShuffleDataset final : Dataset {
 
    private:
     Words words_;
-    std::deque<Element> buffer_;
+    std::deque<DatasetElement> buffer_;
   };
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
     TENON_ASSIGN_OR_RETURN(IteratorPtr walk, input->MakeIterator(context));

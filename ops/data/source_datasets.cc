@@ -31,7 +31,7 @@ struct RangeDataset final : Dataset {
   class Walk final : public ElementIterator {
    public:
     explicit Walk(std::shared_ptr<const RangeDataset> of) : of_(std::move(of)) {}
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       if (at_ == of_->count) return false;
       const int64_t value = of_->start + at_++ * of_->step;
       Tensor t(of_->types()[0], Shape());
@@ -83,7 +83,7 @@ struct TensorDataset final : Dataset {
   class Walk final : public ElementIterator {
    public:
     explicit Walk(std::shared_ptr<const TensorDataset> of) : of_(std::move(of)) {}
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       if (at_ == of_->Cardinality()) return false;
       out->clear();
       for (size_t i = 0; i < of_->tensors.size(); ++i) {
@@ -155,7 +155,7 @@ struct FileDataset final : Dataset {
    public:
     Walk(std::shared_ptr<const FileDataset> of, ContextPtr context)
         : of_(std::move(of)), context_(std::move(context)) {}
-    StatusOr<bool> Next(Element* out) override {
+    StatusOr<bool> Next(DatasetElement* out) override {
       while (true) {
         if (source_ == nullptr) {
           if (next_ == of_->files.size()) return false;
