@@ -114,18 +114,18 @@ struct TensorDataset final : Dataset {
   const bool rows;
 };
 
-std::vector<Tensor> Inputs(const KernelContext& ctx) {
+std::vector<Tensor> InputTensors(const KernelContext& ctx) {
   std::vector<Tensor> inputs;
   for (int i = 0; i < ctx.num_inputs(); ++i) inputs.push_back(ctx.input(i));
   return inputs;
 }
 
 Status TensorKernel(KernelContext& ctx) {
-  return ReturnDataset(ctx, std::make_shared<TensorDataset>(Inputs(ctx), false));
+  return ReturnDataset(ctx, std::make_shared<TensorDataset>(InputTensors(ctx), false));
 }
 
 Status TensorSliceKernel(KernelContext& ctx) {
-  std::vector<Tensor> tensors = Inputs(ctx);
+  std::vector<Tensor> tensors = InputTensors(ctx);
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].rank() == 0) {
       return InvalidArgument("All components must be at least 1-dimensional, component ", i,
