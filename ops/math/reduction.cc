@@ -84,7 +84,14 @@ struct NormReducer {
   static Acc Start() { return Acc(0); }
   static Acc Merge(Acc a, Acc b) { return Plus(a, b); }
   static Acc Of(Acc x) { return Times(x, Conjugate(x)); }
-  static T Finish(Acc acc, int64_t) { return static_cast<T>(std::sqrt(acc)); }
+  static T Finish(Acc acc, int64_t) {
+    const auto root = std::sqrt(acc);
+    // A sum of squares of integers that has wrapped around may be negative.
+    if constexpr (std::is_integral_v<T>) {
+      if (std::isnan(root)) return std::numeric_limits<T>::min();
+    }
+    return static_cast<T>(root);
+  }
 };
 
 constexpr int64_t kLanes = 16;

@@ -15,18 +15,28 @@ constexpr int64_t kMaxFunctionNodes = 1 << 20;
 
 /// One call, and all that dies with it.
 struct FunctionCall {
-  FunctionCall(RunningCalls& calls, Cancellation* caller) : running(calls) {
-    closing.emplace(&calls.closing(), cancellation);
-    if (caller != nullptr) outer.emplace(caller, cancellation);
-  }
-
-  RunningCalls& running;
   Cancellation cancellation;
   LocalRendezvous rendezvous;
   ResourceStore step_resources;
   CompiledStep::Call call;
   RunnableFunction::Done done;
-  std::optional<CancellationLink> closing, outer;
+};
+
+/// As CancellationLink, of a call that may end while it is cancelled: `source` holds it meanwhile.
+class HoldingLink {
+ public:
+  HoldingLink(Cancellation* source, const std::shared_ptr<FunctionCall>& call) : source_(source) {
+    if (source == nullptr) return;
+    token_ = source->Register([call](const Status& why) { call->cancellation.Cancel(why); });
+    if (token_ == Cancellation::kAlreadyCancelled) call->cancellation.Cancel(source->status());
+  }
+  void Remove() const {
+    if (token_ != Cancellation::kAlreadyCancelled) source_->Deregister(token_);
+  }
+
+ private:
+  Cancellation* source_;
+  Cancellation::Token token_ = Cancellation::kAlreadyCancelled;
 };
 
 class LocalFunction final : public RunnableFunction,
@@ -53,7 +63,9 @@ class LocalFunction final : public RunnableFunction,
     TENON_RETURN_IF_ERROR(running_->BeginFunction());
     Status status;
     {
-      FunctionCall call(*running_, cancellation);
+      FunctionCall call;
+      const CancellationLink closing(&running_->closing(), call.cancellation);
+      const CancellationLink outer(cancellation, call.cancellation);
       Prepare(std::move(arguments), &call);
       status = CatchExceptions([&] { return step_->Run(call.call); });
       if (status.ok()) *results = TakeResults(call);
@@ -67,15 +79,20 @@ class LocalFunction final : public RunnableFunction,
     Status status = Check(arguments);
     if (status.ok()) status = running_->BeginFunction();
     if (!status.ok()) return done(status, {});
-    auto* call = new FunctionCall(*running_, cancellation);
-    Prepare(std::move(arguments), call);
+    auto call = std::make_shared<FunctionCall>();
+    Prepare(std::move(arguments), call.get());
     call->done = std::move(done);
+    const HoldingLink closing(&running_->closing(), call), outer(cancellation, call);
+    CompiledStep::Call& run = call->call;
     // The last who holds the function may give it up in `done`.
-    step_->RunAsync(call->call, [call, self = shared_from_this()](Status s) {
+    step_->RunAsync(run, [call = std::move(call), closing, outer,
+                          self = shared_from_this()](const Status& s) mutable {
+      closing.Remove();
+      outer.Remove();
       std::vector<Tensor> results;
       if (s.ok()) results = self->TakeResults(*call);
       const Done callback = std::move(call->done);
-      delete call;
+      call = nullptr;
       callback(s, std::move(results));
       self->running_->EndFunction();
     });
