@@ -86,9 +86,11 @@ struct NormReducer {
   static Acc Of(Acc x) { return Times(x, Conjugate(x)); }
   static T Finish(Acc acc, int64_t) {
     const auto root = std::sqrt(acc);
-    // A sum of squares of integers that has wrapped around may be negative.
+    // A sum of squares of integers that has wrapped around may be negative; then TensorFlow gives
+    // what x86 makes of NaN, in 32 bits or more.
     if constexpr (std::is_integral_v<T>) {
-      if (std::isnan(root)) return std::numeric_limits<T>::min();
+      using Cast = std::conditional_t<(sizeof(T) < sizeof(int32_t)), int32_t, T>;
+      if (std::isnan(root)) return static_cast<T>(std::numeric_limits<Cast>::min());
     }
     return static_cast<T>(root);
   }
