@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -23,7 +24,10 @@ using ::testing::ElementsAre;
 /// A queue of names of files, and a reader of them.
 class ReaderOpsTest : public ::testing::Test {
  protected:
-  ReaderOpsTest() : building_(graph_), folder_(::testing::TempDir() + "reader_ops_test/") {
+  /// Tests may run at once: each has a folder of its own.
+  ReaderOpsTest()
+      : building_(graph_),
+        folder_(StrCat(::testing::TempDir(), "reader_ops_test_", getpid(), "/")) {
     std::filesystem::create_directories(folder_);
   }
   ~ReaderOpsTest() override { std::filesystem::remove_all(folder_); }

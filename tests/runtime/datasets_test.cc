@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
+#include <unistd.h>
 
 #include "core/function.h"
 #include "core/proto_io_function.h"
@@ -202,8 +203,8 @@ TEST_F(DatasetsTest, OldOpsBatchAndShuffleToo) {
 }
 
 TEST_F(DatasetsTest, RecordsBeginAtAnOffset) {
-  const std::string records = ::testing::TempDir() + "/datasets_test.records";
-  const std::string fixed = ::testing::TempDir() + "/datasets_test.fixed";
+  const std::string records = StrCat(::testing::TempDir(), "datasets_test_records_", getpid());
+  const std::string fixed = StrCat(::testing::TempDir(), "datasets_test_fixed_", getpid());
   {
     const auto writer = RecordWriter::Create(records);
     ASSERT_OK(writer.status());
