@@ -14,6 +14,7 @@
 #include "ops/queues/queues_ops.h"
 #include "ops/ragged/ragged_ops.h"
 #include "ops/random/random_ops.h"
+#include "ops/sequences/sequences_ops.h"
 #include "ops/sparse/sparse_ops.h"
 #include "ops/state/state_ops.h"
 #include "ops/strings/strings_ops.h"
@@ -34,11 +35,11 @@ const OpRegistry& AllOps() {
 
 void RegisterAllOps(OpRegistry& ops) {
   for (const auto add :
-       {RegisterArrayOps, RegisterControlFlowOps, RegisterDataOps, RegisterDeclaredOps,
-        RegisterImageOps, RegisterIoOps, RegisterLinalgOps, RegisterLookupOps, RegisterMathOps,
-        RegisterNnOps, RegisterQueuesOps, RegisterRaggedOps, RegisterRandomOps, RegisterSparseOps,
-        RegisterStateOps, RegisterStringsOps, RegisterSummaryOps, RegisterTensorArrayOps,
-        RegisterTrainingOps}) {
+       {RegisterArrayOps,   RegisterControlFlowOps, RegisterDataOps,        RegisterDeclaredOps,
+        RegisterImageOps,   RegisterIoOps,          RegisterLinalgOps,      RegisterLookupOps,
+        RegisterMathOps,    RegisterNnOps,          RegisterQueuesOps,      RegisterRaggedOps,
+        RegisterRandomOps,  RegisterSequencesOps,   RegisterSparseOps,      RegisterStateOps,
+        RegisterStringsOps, RegisterSummaryOps,     RegisterTensorArrayOps, RegisterTrainingOps}) {
     add(ops);
   }
 }

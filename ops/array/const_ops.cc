@@ -79,8 +79,11 @@ Status EnsureShapeShape(ShapeContext& c) {
 }  // namespace
 
 void RegisterConstOps(OpRegistry& ops) {
-  ops.Add<ConstKernel>("Const", ConstShape)
-      .Example({}, {{"value", Tensor::Of<float>({2, 2}, {1, 2, 3, 4})}, {"dtype", DType::kFloat}});
+  for (const char* name : {"Const", "HostConst"}) {
+    ops.Add<ConstKernel>(name, ConstShape)
+        .Example({},
+                 {{"value", Tensor::Of<float>({2, 2}, {1, 2, 3, 4})}, {"dtype", DType::kFloat}});
+  }
   const KernelOptions with_shape = {.attrs = {"shape"}, .cheap = true};
   for (const char* name : {"Placeholder", "PlaceholderV2"}) {
     ops.Add(name, PlaceholderShape, PlaceholderKernel, with_shape)
@@ -101,6 +104,7 @@ void RegisterConstOps(OpRegistry& ops) {
       .Example({Shape{2, 3}, Tensor::Vector({1, 2})},
                {{"T", DTypeVector{DType::kFloat, DType::kInt32}}});
   identity("StopGradient").Example({Shape{2, 3}});
+  identity("GuaranteeConst").Example({Shape{2, 3}});
   identity("PreventGradient")
       .Grad(RefuseGradient)
       .NoExample("its gradient is an error; const_ops_test covers it");

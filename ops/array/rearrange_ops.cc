@@ -9,6 +9,7 @@
 #include "ops/array/array_ops.h"
 #include "ops/array/strided_copy.h"
 #include "ops/composition.h"
+#include "ops/elements.h"
 #include "ops/maths.h"
 
 namespace tenon {
@@ -64,6 +65,40 @@ void TileGrad(GradContext& g) {
   const Output repetitions = Range(0, Size(pairs), 2);
   g.dx(0) = Reshape(Sum(Reshape(g.dy(0), pairs), repetitions), shape);
 }
+
+/// Each repetition of an output element is added to it in turn.
+Status TileGradKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector times,
+                         ReadIntegerVector(ctx.input(1), "multiples", in.rank()));
+  DimVector dims(in.rank());
+  for (int i = 0; i < in.rank(); ++i) {
+    if (times[i] <= 0 || in.dim(i) % times[i] != 0) {
+      return InvalidArgument("Expected input_dim to be divisible by multiples[", i, "], but ",
+                             in.dim(i), " is not divisible by ", times[i]);
+    }
+    dims[i] = in.dim(i) / times[i];
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, dims));
+  ZeroElements(out);
+  const DimVector in_strides = StridesOf(in.shape().dims()), strides = StridesOf(dims);
+  return DispatchStatus(in.dtype(), NumericTypes(), [&]<typename T>(T) {
+    const T* from = in.data<T>();
+    T* to = out->data<T>();
+    SerialFor(in.num_elements(), 10, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t place = 0;
+        for (int d = 0; d < in.rank(); ++d) {
+          place += i / in_strides[d] % in.dim(d) % dims[d] * strides[d];
+        }
+        using C = ComputeType<T>;
+        to[place] = T(Plus(C(to[place]), C(from[i])));
+      }
+    });
+  });
+}
+
+Status TileGradShape(ShapeContext& c) { return c.Return(PartialShape::OfRank(c.input(0).rank())); }
 
 /// A vector that must hold each of 0 .. n-1 once.
 StatusOr<DimVector> ReadPermutation(const Tensor& t, int64_t n) {
@@ -131,9 +166,25 @@ Status InvertPermutationKernel(KernelContext& ctx) {
 
 Status VectorShape(ShapeContext& c) { return c.Return(c.WithRank(0, 1)); }
 
+/// The axes to reverse: numbers, or in the first version of the op truth values, one an axis.
+StatusOr<DimVector> ReversedAxes(const Tensor& in, const Tensor& axes) {
+  if (axes.dtype() != DType::kBool) return ReadIntegerVector(axes, "axis");
+  if (axes.shape() != Shape{in.rank()}) {
+    return InvalidArgument(
+        "'dims' must have a single value for each dimension of the input, "
+        "found shapes ",
+        axes.shape(), " and ", in.shape());
+  }
+  DimVector chosen;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (axes.data<bool>()[i]) chosen.push_back(i);
+  }
+  return chosen;
+}
+
 Status ReverseKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const DimVector axes, ReadIntegerVector(ctx.input(1), "axis"));
+  TENON_ASSIGN_OR_RETURN(const DimVector axes, ReversedAxes(in, ctx.input(1)));
   StridedView source{0, StridesOf(in.shape().dims())};
   std::vector<bool> seen(in.rank(), false);
   for (const int64_t a : axes) {
@@ -211,6 +262,8 @@ Status ConjugateTransposeKernel(KernelContext& ctx) {
 }  // namespace
 
 void RegisterRearrangeOps(OpRegistry& ops) {
+  ops.Add("TileGrad", TileGradShape, TileGradKernel, {.types = {{"T", DTypesOf(NumericTypes())}}})
+      .Example({Shape{2, 6}, Tensor::Vector({1, 3})});
   ops.Add("Tile", TileShape, TileKernel)
       .Grad(TileGrad)
       .Example({Shape{2, 3}, Tensor::Vector({2, 1})});
@@ -223,6 +276,9 @@ void RegisterRearrangeOps(OpRegistry& ops) {
   ops.Add("ReverseV2", UnchangedShape, ReverseKernel)
       .Grad([](GradContext& g) { g.dx(0) = ReverseV2(g.dy(0), g.in(1)); })
       .Example({Shape{2, 3}, Tensor::Vector({-1})});
+  ops.Add("Reverse", UnchangedShape, ReverseKernel)
+      .Grad([](GradContext& g) { g.dx(0) = Reverse(g.dy(0), g.in(1)); })
+      .Example({Shape{2, 3}, Tensor::Vector<bool>({false, true})});
   ops.Add("Roll", UnchangedShape, RollKernel)
       .Grad([](GradContext& g) { g.dx(0) = Roll(g.dy(0), -g.in(1), g.in(2)); })
       .Example({Shape{3, 4}, Tensor::Vector({1, -2}), Tensor::Vector({0, 1})})

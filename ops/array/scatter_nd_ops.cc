@@ -133,11 +133,14 @@ void RegisterScatterNdOps(OpRegistry& ops) {
         g.dx(0) = TensorScatterUpdate(g.dy(0), g.in(1), ZerosLike(g.in(2)));
         g.dx(2) = SlicesOf(g, g.dy(0));
       });
+  const auto add_grad = [](GradContext& g) {
+    g.dx(0) = g.dy(0);
+    g.dx(2) = SlicesOf(g, g.dy(0));
+  };
   scatter("TensorScatterAdd", TensorScatterKernel<Update::kAdd>, DTypesOf(NumericTypes()))
-      .Grad([](GradContext& g) {
-        g.dx(0) = g.dy(0);
-        g.dx(2) = SlicesOf(g, g.dy(0));
-      });
+      .Grad(add_grad);
+  scatter("ScatterNdNonAliasingAdd", TensorScatterKernel<Update::kAdd>, DTypesOf(ScatterTypes()))
+      .Grad(add_grad);
   scatter("TensorScatterSub", TensorScatterKernel<Update::kSubtract>, DTypesOf(NumericTypes()))
       .Grad([](GradContext& g) {
         g.dx(0) = g.dy(0);

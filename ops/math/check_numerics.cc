@@ -7,31 +7,47 @@
 namespace tenon {
 namespace {
 
+/// What of these there is, as "Inf and NaN" or "-Inf, +Inf, and NaN".
+std::string ListOf(std::vector<std::string> found) {
+  if (found.size() > 1) found.back() = StrCat("and ", found.back());
+  return Join(found, found.size() > 2 ? ", " : " ");
+}
+
+/// With kSigned the message tells the infinities apart.
+template <bool kSigned>
 Status CheckNumericsKernel(KernelContext& ctx, const std::string& message) {
   const Tensor& x = ctx.input(0);
-  bool nan = false, infinite = false;
+  bool nan = false, negative = false, positive = false;
   Dispatch(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     for (const T& e : x.flat<T>()) {
       const auto v = static_cast<ComputeType<T>>(e);
       nan |= IsNan(v);
-      infinite |= !IsNan(v) && IsNan(v - v);
+      negative |= IsNan(v - v) && v < 0;
+      positive |= IsNan(v - v) && v > 0;
     }
   });
-  if (!nan && !infinite) return ctx.Return(x);
-  const std::string_view found = !infinite ? "NaN" : (nan ? "Inf and NaN" : "Inf");
-  return InvalidArgument(message, " : Tensor had ", found, " values");
+  if (!nan && !negative && !positive) return ctx.Return(x);
+  std::vector<std::string> found;
+  if (kSigned && negative) found.emplace_back("-Inf");
+  if (kSigned && positive) found.emplace_back("+Inf");
+  if (!kSigned && (negative || positive)) found.emplace_back("Inf");
+  if (nan) found.emplace_back("NaN");
+  return InvalidArgument(message, " : Tensor had ", ListOf(std::move(found)), " values");
 }
 
-void CheckNumericsGrad(GradContext& g) {
-  g.dx(0) =
-      CheckNumerics(g.dy(0), "Not a number (NaN) or infinity (Inf) values detected in gradient.");
-}
+constexpr char kInGradient[] = "Not a number (NaN) or infinity (Inf) values detected in gradient.";
 
 }  // namespace
 
 void RegisterCheckNumerics(OpRegistry& ops) {
-  ops.Add("CheckNumerics", UnchangedShape, CheckNumericsKernel, {.attrs = {"message"}})
-      .Grad(CheckNumericsGrad)
+  ops.Add("CheckNumerics", UnchangedShape, CheckNumericsKernel<false>, {.attrs = {"message"}})
+      .Grad([](GradContext& g) { g.dx(0) = CheckNumerics(g.dy(0), kInGradient); })
+      .Example({Shape{2, 3}}, {{"message", "here"}});
+  ops.Add("CheckNumericsV2", UnchangedShape, CheckNumericsKernel<true>, {.attrs = {"message"}})
+      .Grad([](GradContext& g) {
+        const auto message = StrCat(kInGradient, " ", g.Attr<std::string>("message"));
+        g.dx(0) = CheckNumericsV2(g.dy(0), message);
+      })
       .Example({Shape{2, 3}}, {{"message", "here"}});
 }
 

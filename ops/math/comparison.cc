@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op_registry.h"
+#include "core/parallel.h"
+#include "ops/arguments.h"
 #include "ops/elementwise.h"
 
 namespace tenon {
@@ -31,11 +33,30 @@ struct GreaterEqualOp : Elementwise<"GreaterEqual", RealTypes> {
   TENON_HD static bool Apply(auto x, auto y) { return x >= y; }
 };
 
+/// |x - y| <= tolerance, which is made a T first.
+Status ApproximateEqualKernel(KernelContext& ctx, float tolerance) {
+  const Tensor &x = ctx.input(0), &y = ctx.input(1);
+  TENON_RETURN_IF_ERROR(CheckSameShape(ctx));
+  TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, x.shape()));
+  return DispatchStatus(x.dtype(), RealTypes(), [&]<typename T>(T) {
+    using C = ComputeType<T>;
+    ParallelFor(x.num_elements(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const C difference = Minus(C(x.data<T>()[i]), C(y.data<T>()[i]));
+        z->data<bool>()[i] = Abs(difference) <= C(T(tolerance));
+      }
+    });
+  });
+}
+
 }  // namespace
 
 void RegisterComparison(OpRegistry& ops) {
   RegisterBinaryList(
       ops, TypeList<EqualOp, NotEqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp>());
+  ops.Add("ApproximateEqual", MergedShape, ApproximateEqualKernel,
+          {.types = {{"T", DTypesOf(RealTypes())}}, .attrs = {"tolerance"}})
+      .Example({Shape{2, 3}, Shape{2, 3}});
 }
 
 }  // namespace tenon

@@ -16,7 +16,7 @@ void WaitingResource::Start(int line, std::unique_ptr<WaitingOperation> operatio
   {
     MutexLock lock(mu_);
     Waitings& others = lines_[line];
-    if (others.empty() && Attempt(waiting) == Progress::kDone) {
+    if ((others.empty() || !IsInOrder(line)) && Attempt(waiting) == Progress::kDone) {
       ended.splice(ended.end(), own);
     } else if (waiting.cancellation == nullptr) {
       others.splice(others.end(), own);
@@ -49,12 +49,18 @@ void WaitingResource::Advance(Waitings* ended) {
   ended->splice(ended->end(), cancelled_);
   for (bool changed = true; changed;) {
     changed = false;
-    for (Waitings& line : lines_) {
-      while (!line.empty()) {
-        const Progress progress = Attempt(line.front());
+    for (int i = 0; i < kLines; ++i) {
+      Waitings& line = lines_[i];
+      for (auto it = line.begin(); it != line.end();) {
+        const Progress progress = Attempt(*it);
         changed |= progress != Progress::kNone;
-        if (progress != Progress::kDone) break;
-        ended->splice(ended->end(), line, line.begin());
+        const auto next = std::next(it);
+        if (progress == Progress::kDone) {
+          ended->splice(ended->end(), line, it);
+        } else if (IsInOrder(i)) {
+          break;
+        }
+        it = next;
       }
     }
   }

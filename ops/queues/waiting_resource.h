@@ -36,7 +36,8 @@ class WaitingOperation {
 };
 
 /// A resource with a few lines of waiting operations. In each the first is served first, and the
-/// others wait for it. Thread-safe. Lives in a shared_ptr: who waits for it keeps it.
+/// others wait for it, unless the resource says that they need not. Thread-safe. Lives in a
+/// shared_ptr: who waits for it keeps it.
 class WaitingResource : public Resource, public std::enable_shared_from_this<WaitingResource> {
  public:
   static constexpr int kLines = 3;
@@ -47,6 +48,8 @@ class WaitingResource : public Resource, public std::enable_shared_from_this<Wai
              Kernel::Done done);
 
  protected:
+  /// Whether operations of a line wait for those before them.
+  virtual bool IsInOrder(int /*line*/) const { return true; }
   /// Runs `change()` under the lock and lets those go on who then can; gives its result.
   template <typename Change>
   auto Apply(Change&& change) {

@@ -28,6 +28,8 @@ class Philox {
   }
 
   uint64_t key() const { return key_; }
+  /// The counter's low half.
+  uint64_t low() const { return low_; }
   /// The counter's high half.
   uint64_t seed2() const { return high_; }
 

@@ -1,69 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Bit-identical to TensorFlow's: the order in which words are used, the single precision steps and
-// glibc's logf, sinf and cosf all matter. This file must not be compiled with a vector library or
-// relaxed floating point.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <numeric>
 
 #include "core/counted_memory.h"
 #include "core/interruption.h"
-#include "core/mutex.h"
 #include "core/op_registry.h"
 #include "ops/arguments.h"
+#include "ops/array/strided_copy.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
-#include "ops/random/philox.h"
+#include "ops/random/draws.h"
+#include "ops/random/stream.h"
 
 namespace tenon {
 namespace {
-
-/// Blocks that TensorFlow sets aside for each output, of which a run uses few.
-constexpr uint64_t kReservedPerOutput = 256;
-
-template <typename T>
-T UniformOf(uint32_t x) {
-  if constexpr (std::is_same_v<T, float>) {
-    return std::bit_cast<float>((x & 0x7fffff) | 127u << 23) - 1.0f;
-  } else if constexpr (std::is_same_v<T, Half>) {
-    return Half(Half::FromBits(static_cast<uint16_t>((x & 0x3ff) | 15 << 10)) - 1.0f);
-  } else {
-    return BFloat16(BFloat16::FromBits(static_cast<uint16_t>((x & 0x7f) | 127 << 7)) - 1.0f);
-  }
-}
-
-double UniformOf(uint32_t a, uint32_t b) {
-  return std::bit_cast<double>(uint64_t{1023} << 52 | uint64_t{a & 0xfffff} << 32 | b) - 1.0;
-}
-
-/// The uniform values that one block gives.
-template <typename T>
-auto Uniform(const Philox::Block& x) {
-  if constexpr (std::is_same_v<T, double>) {
-    return std::array{UniformOf(x[0], x[1]), UniformOf(x[2], x[3])};
-  } else {
-    return std::array{UniformOf<T>(x[0]), UniformOf<T>(x[1]), UniformOf<T>(x[2]),
-                      UniformOf<T>(x[3])};
-  }
-}
-
-/// Box and Muller's two normal values from each two uniform ones.
-template <typename C>
-auto Normal(const Philox::Block& x) {
-  auto values = Uniform<C>(x);
-  for (size_t i = 0; i < values.size(); i += 2) {
-    const C u = std::max(values[i], C(1.0e-7));
-    const C v = static_cast<C>(2 * std::numbers::pi * values[i + 1]);
-    const C r = std::sqrt(C(-2) * std::log(u));
-    values[i] = std::sin(v) * r;
-    values[i + 1] = std::cos(v) * r;
-  }
-  return values;
-}
 
 /// The values that `kDistribution` makes of one block after the other.
 template <auto kDistribution, typename T>
@@ -94,25 +46,6 @@ void FillTruncated(const Philox& base, absl::Span<T> out) {
     }
   }
 }
-
-/// The stream of a random kernel, which goes on from run to run.
-class Stream : public KernelState {
- public:
-  explicit Stream(KernelConstruction& c)
-      : next_(Philox::FromSeeds(c.Attr<int64_t>("seed"), c.Attr<int64_t>("seed2"))) {}
-
-  /// The present place; passes over `blocks` for the runs to come.
-  Philox Reserve(uint64_t blocks) const {
-    MutexLock lock(mu_);
-    const Philox place = next_;
-    next_.Skip(blocks);
-    return place;
-  }
-
- private:
-  mutable Mutex mu_;
-  mutable Philox next_ ABSL_GUARDED_BY(mu_);
-};
 
 enum class Kind { kUniform, kNormal, kTruncated, kUniformInt, kFullInt };
 
@@ -153,7 +86,8 @@ Status FillInts(const KernelContext& ctx, int first, Reserve reserve, Tensor* ou
     if (low >= high) return InvalidArgument("Need minval < maxval, got ", low, " >= ", high);
     const U range = static_cast<U>(high) - static_cast<U>(low);
     const auto values = out->flat<T>();
-    FillFrom<Integers<T>>(reserve(), values);
+    TENON_ASSIGN_OR_RETURN(const Philox place, reserve());
+    FillFrom<Integers<T>>(place, values);
     for (T& value : values)
       value = static_cast<T>(static_cast<U>(low) + static_cast<U>(value) % range);
     return OkStatus();
@@ -174,35 +108,7 @@ Status RandomIntsKernel(KernelContext& ctx, const Stream& stream) {
   if (shape.num_elements() == 0) return OkStatus();
   const uint64_t blocks = kReservedPerOutput * shape.num_elements();
   return FillInts(
-      ctx, 1, [&] { return stream.Reserve(blocks); }, out);
-}
-
-/// What an op of two seeds draws from: they are mixed, so that any of their bits counts.
-StatusOr<Philox> SeededPlace(const Tensor& seed) {
-  if (seed.shape() != Shape{2}) {
-    return InvalidArgument("seed must have shape [2], not ", seed.shape());
-  }
-  TENON_ASSIGN_OR_RETURN(const DimVector words, ReadIntegers(seed, "seed"));
-  const Philox::Block mixed = Philox(0x02461e293ec8f720, words[0], words[1]).Next();
-  return Philox(mixed[0] | uint64_t{mixed[1]} << 32, mixed[2] | uint64_t{mixed[3]} << 32);
-}
-
-/// TensorFlow's numbers of algorithms: Philox, and that the device may choose.
-constexpr int kPhilox = 1, kAutomatic = 3;
-
-/// What an op draws from that has a key, a counter and an algorithm as inputs 1 to 3.
-StatusOr<Philox> KeyedPlace(const KernelContext& ctx) {
-  const Tensor &key = ctx.input(1), &counter = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const int64_t alg, ReadInteger(ctx.input(3), "alg"));
-  if (alg != kPhilox && alg != kAutomatic) {
-    return InvalidArgument("Unsupported algorithm id: ", alg, ", wanted 1 (Philox)");
-  }
-  if (key.shape() != Shape{1}) return InvalidArgument("key must have shape [1], not ", key.shape());
-  if (counter.rank() != 1 || counter.dim(0) < 2) {
-    return InvalidArgument("counter must be a vector of 2 elements or more, not ", counter.shape());
-  }
-  const uint64_t* const c = counter.data<uint64_t>();
-  return Philox(key.data<uint64_t>()[0], c[0], c[1]);
+      ctx, 1, [&]() -> StatusOr<Philox> { return stream.Reserve(blocks); }, out);
 }
 
 /// Of the ops whose values follow from the inputs alone: (shape, seed, ...), and the second
@@ -217,7 +123,51 @@ Status StatelessKernel(KernelContext& ctx) {
   constexpr int kBounds = kKeyed ? 4 : 2;
   TENON_RETURN_IF_ERROR(CheckScalars(ctx, kBounds, {"minval", "maxval"}));
   return FillInts(
-      ctx, kBounds, [&] { return place; }, out);
+      ctx, kBounds, [&]() -> StatusOr<Philox> { return place; }, out);
+}
+
+/// Of the ops whose generator is a variable: (resource, algorithm, shape, ...). The first version
+/// of one op has no algorithm: it stands in the variable.
+template <Kind kind, bool kAlgInState>
+Status StatefulKernel(KernelContext& ctx, const VariableInput& state) {
+  constexpr int kShape = kAlgInState ? 1 : 2, kAlg = kAlgInState ? -1 : 1;
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(kShape), "shape"));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  const auto advance = [&] { return AdvanceGenerator(ctx, state, kAlg, shape.num_elements()); };
+  if constexpr (kind == Kind::kUniformInt) {
+    TENON_RETURN_IF_ERROR(CheckScalars(ctx, 3, {"minval", "maxval"}));
+    return FillInts(ctx, 3, advance, out);
+  } else {
+    TENON_ASSIGN_OR_RETURN(const Philox place, advance());
+    return Fill<kind>(place, out);
+  }
+}
+
+template <int kInput>
+Status ShapeFrom(ShapeContext& c) {
+  return c.Return(c.ConstantShape(kInput));
+}
+
+/// RngReadAndSkip gives the state as it was.
+Status SkipKernel(KernelContext& ctx, const VariableInput& state) {
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"algorithm", "delta"}));
+  const Tensor& delta = ctx.input(2);
+  const uint64_t outputs = delta.dtype() == DType::kUInt64
+                               ? delta.scalar<uint64_t>()
+                               : static_cast<uint64_t>(delta.scalar<int64_t>());
+  TENON_ASSIGN_OR_RETURN(const Philox place, AdvanceGenerator(ctx, state, 1, outputs));
+  if (ctx.num_outputs() == 0) return OkStatus();
+  return ctx.Return(Tensor::Vector<int64_t>({static_cast<int64_t>(place.low()),
+                                             static_cast<int64_t>(place.seed2()),
+                                             static_cast<int64_t>(place.key())}));
+}
+
+Status ReadAndSkipShape(ShapeContext& c) { return c.Return(PartialShape{3}); }
+
+Status NonDeterministicIntsKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  return Fill<Kind::kFullInt>(Philox::FromSeeds(0, 0), out);
 }
 
 /// Key and counter of a seed, and the algorithm where that is an output too.
@@ -302,18 +252,18 @@ Status MultinomialShape(ShapeContext& c) {
   return c.Return(PartialShape{logits.dim(0), samples});
 }
 
-Status ShuffleKernel(KernelContext& ctx, const Stream& stream) {
+/// `place` gives where to draw so many words.
+template <typename Place>
+Status Shuffle(KernelContext& ctx, Place place) {
   const Tensor& in = ctx.input(0);
   const int64_t rows = in.rank() == 0 ? 0 : in.dim(0);
   if (rows <= 1 || in.num_elements() == 0) return ctx.Return(in);
   CountedVector<int64_t> order(rows);
   std::iota(order.begin(), order.end(), 0);
-  Philox place = stream.Reserve((rows - 1 + 3) / 4);
-  Philox::Block x{};
+  WordDraws draws(place(rows - 1));
   for (int64_t i = 0; i < rows - 1; ++i) {
     if (i % kStepsBetweenLooks == 0 && Interrupted()) return OkStatus();
-    if (i % 4 == 0) x = place.Next();
-    std::swap(order[i], order[i + x[i % 4] % static_cast<uint64_t>(rows - i)]);
+    std::swap(order[i], order[i + draws.Word() % static_cast<uint64_t>(rows - i)]);
   }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   const int64_t row = in.num_elements() / rows;
@@ -324,7 +274,42 @@ Status ShuffleKernel(KernelContext& ctx, const Stream& stream) {
   return OkStatus();
 }
 
-Status ShapeFromInput(ShapeContext& c) { return c.Return(c.ConstantShape(0)); }
+Status ShuffleKernel(KernelContext& ctx, const Stream& stream) {
+  return Shuffle(ctx, [&](uint64_t words) { return stream.Reserve((words + 3) / 4); });
+}
+
+Status StatelessShuffleKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const Philox place, KeyedPlace(ctx));
+  return Shuffle(ctx, [&](uint64_t) { return place; });
+}
+
+/// A box of the size that input 1 gives, somewhere in input 0.
+Status RandomCropKernel(KernelContext& ctx, const Stream& stream) {
+  const Tensor& image = ctx.input(0);
+  if (image.rank() != 3) return InvalidArgument("image must be 3-dimensional, not ", image.shape());
+  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadIntegerVector(ctx.input(1), "size", 2));
+  DimVector box = {size[0], size[1], image.dim(2)};
+  for (int i = 0; i < 2; ++i) {
+    if (size[i] >= 0 && size[i] <= image.dim(i)) continue;
+    return InvalidArgument("size must be in [0, ", image.dim(i), "], found ", size[i]);
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, box));
+  DimVector begin = {0, 0, 0};
+  if (box[0] != image.dim(0) || box[1] != image.dim(1)) {
+    Philox place = stream.Reserve(1);
+    const Philox::Block words = place.Next();
+    for (int i = 0; i < 2; ++i) begin[i] = words[i] % (image.dim(i) - box[i] + 1);
+  }
+  StridedCopy(image, BoxView(image.shape().dims(), begin), out, {0, StridesOf(box)}, box);
+  return OkStatus();
+}
+
+Status RandomCropShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape image, c.WithRank(0, 3));
+  TENON_ASSIGN_OR_RETURN(const PartialShape size, c.ConstantShape(1));
+  if (size.rank_known() && size.rank() != 2) return InvalidArgument("size must have 2 elements");
+  return c.Return(PartialShape{size.dim(0), size.dim(1), image.dim(2)});
+}
 
 /// Both versions of an op.
 template <Kind kind>
@@ -372,6 +357,24 @@ void RegisterSamples(OpRegistry& ops) {
   ops.Add("StatelessMultinomial", MultinomialShape, StatelessMultinomialKernel)
       .Example({Shape{2, 3}, Tensor::Scalar(4), seed});
   ops.Add("RandomShuffle", UnchangedShape, ShuffleKernel).Example({Shape{4, 2}}, seeds);
+  ops.Add("StatelessShuffle", UnchangedShape, StatelessShuffleKernel)
+      .Example({Shape{4, 2}, Tensor::Vector<uint64_t>({1}), Tensor::Vector<uint64_t>({2, 3}),
+                Tensor::Scalar(kPhilox)});
+  ops.Add("RandomCrop", RandomCropShape, RandomCropKernel)
+      .Example({Shape{4, 5, 2}, Tensor::Vector<int64_t>({2, 3})}, seeds);
+  const auto stateful = [&ops](std::string_view name, ShapeFn infer, auto kernel) {
+    ops.Add(name, infer, kernel).NoExample("needs a variable; random_state_test covers it");
+  };
+  stateful("StatefulUniform", ShapeFrom<2>, StatefulKernel<Kind::kUniform, false>);
+  stateful("StatefulStandardNormal", ShapeFrom<1>, StatefulKernel<Kind::kNormal, true>);
+  stateful("StatefulStandardNormalV2", ShapeFrom<2>, StatefulKernel<Kind::kNormal, false>);
+  stateful("StatefulTruncatedNormal", ShapeFrom<2>, StatefulKernel<Kind::kTruncated, false>);
+  stateful("StatefulUniformInt", ShapeFrom<2>, StatefulKernel<Kind::kUniformInt, false>);
+  stateful("StatefulUniformFullInt", ShapeFrom<2>, StatefulKernel<Kind::kFullInt, false>);
+  stateful("RngSkip", NoOutputShape, SkipKernel);
+  stateful("RngReadAndSkip", ReadAndSkipShape, SkipKernel);
+  ops.Add("NonDeterministicInts", ShapeFromInput, NonDeterministicIntsKernel)
+      .Example({shape}, {{"dtype", DType::kInt64}});
 }
 
 }  // namespace tenon

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
@@ -14,13 +16,18 @@ StatusOr<std::shared_ptr<TensorArray>> ArrayInput(const KernelContext& ctx) {
 
 Tensor Flow() { return Tensor::Scalar(0.0f); }
 
+/// Beside the handle; in the first versions of the ops there is none.
+void SetFlow(KernelContext& ctx) {
+  if (ctx.num_outputs() > 1) ctx.set_output(1, Flow());
+}
+
 struct OptionsOfArrays : KernelState {
   explicit OptionsOfArrays(KernelConstruction& c)
       : value{.dtype = c.Attr<DType>("dtype"),
               .element_shape = c.Attr<PartialShape>("element_shape"),
               .dynamic_size = c.Attr<bool>("dynamic_size"),
               .clear_after_read = c.Attr<bool>("clear_after_read"),
-              .identical_shapes = c.Attr<bool>("identical_element_shapes")} {}
+              .identical_shapes = c.attrs().GetOr("identical_element_shapes", false)} {}
   const TensorArray::Options value;
 };
 
@@ -31,17 +38,21 @@ Status CreateKernel(KernelContext& ctx, const NodeName& node, const OptionsOfArr
     return InvalidArgument("TensorArray size must be in [0, 2^28], found ", size);
   }
   const std::string unique = UniqueName(tensor_array_name, node.value);
-  ctx.set_output(1, Flow());
+  SetFlow(ctx);
   return ctx.Return(StepResourceHandle<TensorArray>(
       ctx, unique, [&] { return std::make_shared<TensorArray>(unique, options.value, size); }));
 }
 
 Status GradKernel(KernelContext& ctx, const std::string& source) {
   TENON_ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx));
+  Shape prefix;
+  if (ctx.num_inputs() > 2) {
+    TENON_ASSIGN_OR_RETURN(prefix, ReadShape(ctx.input(2), "shape_to_prepend"));
+  }
   const std::string name = StrCat(array->name(), "@", source);
-  ctx.set_output(1, Flow());
-  return ctx.Return(
-      StepResourceHandle<TensorArray>(ctx, name, [&] { return array->MakeGradient(name); }));
+  SetFlow(ctx);
+  return ctx.Return(StepResourceHandle<TensorArray>(
+      ctx, name, [&] { return array->MakeGradient(name, prefix); }));
 }
 
 Status WriteKernel(KernelContext& ctx) {
@@ -86,9 +97,22 @@ Status GatherNothing(KernelContext& ctx, const TensorArray& array, const Partial
                        "packing zero-size TensorArrays.");
 }
 
+/// 0, 1, ..., n - 1.
+DimVector FirstIntegers(int64_t n) {
+  DimVector integers(n);
+  std::iota(integers.begin(), integers.end(), 0);
+  return integers;
+}
+
+/// With kAll there are no indices: all elements.
+template <bool kAll>
 Status GatherKernel(KernelContext& ctx, const PartialShape& element_shape) {
   TENON_ASSIGN_OR_RETURN(const auto array, ReadableArray(ctx));
-  TENON_ASSIGN_OR_RETURN(const DimVector indices, ReadIntegerVector(ctx.input(1), "indices"));
+  TENON_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+  DimVector indices = FirstIntegers(kAll ? size : 0);
+  if constexpr (!kAll) {
+    TENON_ASSIGN_OR_RETURN(indices, ReadIntegerVector(ctx.input(1), "indices"));
+  }
   if (indices.empty()) return GatherNothing(ctx, *array, element_shape);
   std::vector<Tensor> elements;
   for (const int64_t i : indices) {
@@ -138,11 +162,23 @@ Status ConcatKernel(KernelContext& ctx, const PartialShape& rest) {
 
 // What is written is copied, so that an element does not keep all of the value in memory.
 
+template <bool kAll>
 Status ScatterKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx));
-  TENON_ASSIGN_OR_RETURN(const DimVector indices, ReadIntegerVector(ctx.input(1), "indices"));
-  const Tensor& value = ctx.input(2);
+  const Tensor& value = ctx.input(kAll ? 1 : 2);
   if (value.rank() < 1) return InvalidArgument("Input value for unpack must be at least a vector");
+  DimVector indices;
+  if constexpr (kAll) {
+    TENON_RETURN_IF_ERROR(array->Grow(value.dim(0)));
+    TENON_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+    if (size != value.dim(0)) {
+      return InvalidArgument("Input value must have first dimension equal to the array size (",
+                             value.dim(0), " vs. ", size, ")");
+    }
+    indices = FirstIntegers(size);
+  } else {
+    TENON_ASSIGN_OR_RETURN(indices, ReadIntegerVector(ctx.input(1), "indices"));
+  }
   if (value.dim(0) != static_cast<int64_t>(indices.size())) {
     return InvalidArgument("Expected len(indices) == values.shape[0], but saw: ", indices.size(),
                            " vs. ", value.dim(0));
@@ -199,24 +235,39 @@ Status GatherShape(ShapeContext& c) {
   return c.Return(element.WithInsertedDim(0, indices.dim(0)));
 }
 
+Status PackShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape element, c.Attr<PartialShape>("element_shape"));
+  return c.Return(element.WithInsertedDim(0, PartialShape::kUnknownDim));
+}
+
+/// Of ops that give container and name.
+Status NameShape(ShapeContext& c) { return c.Return(PartialShape{2}); }
+
 }  // namespace
 
 void RegisterTensorArrayKernels(OpRegistry& ops) {
-  const auto get = [&ops](std::string_view name, ShapeFn shape) {
-    return ops.Get(name).Shape(shape).NoExample(
-        "needs a step's resources; tensor_array_ops_test covers it");
+  const auto add = [&ops](std::string_view name, ShapeFn shape, auto kernel,
+                          std::vector<std::string> attrs = {}) {
+    ops.Add(name, shape, kernel, {.attrs = std::move(attrs)})
+        .NoExample("needs a step's resources; tensor_array_ops_test covers it");
   };
-  get("TensorArrayV3", ScalarShape).Kernel(kCpu, CreateKernel, {.attrs = {"tensor_array_name"}});
-  get("TensorArrayGradV3", ScalarShape).Kernel(kCpu, GradKernel, {.attrs = {"source"}});
-  get("TensorArrayWriteV3", ScalarShape).Kernel(kCpu, WriteKernel);
-  get("TensorArrayScatterV3", ScalarShape).Kernel(kCpu, ScatterKernel);
-  get("TensorArraySplitV3", ScalarShape).Kernel(kCpu, SplitKernel);
-  get("TensorArrayReadV3", UnknownShape).Kernel(kCpu, ReadKernel);
-  get("TensorArrayGatherV3", GatherShape).Kernel(kCpu, GatherKernel, {.attrs = {"element_shape"}});
-  get("TensorArrayConcatV3", UnknownShape)
-      .Kernel(kCpu, ConcatKernel, {.attrs = {"element_shape_except0"}});
-  get("TensorArraySizeV3", ScalarShape).Kernel(kCpu, SizeKernel);
-  get("TensorArrayCloseV3", NoOutputShape).Kernel(kCpu, CloseKernel);
+  for (const std::string version : {"", "V2", "V3"}) {
+    const auto named = [&](std::string_view name) { return StrCat("TensorArray", name, version); };
+    const ShapeFn handle = version == "V3" ? ScalarShape : NameShape;
+    add(named(""), handle, CreateKernel, {"tensor_array_name"});
+    add(named("Grad"), handle, GradKernel, {"source"});
+    add(named("Write"), ScalarShape, WriteKernel);
+    add(named("Scatter"), ScalarShape, ScatterKernel<false>);
+    add(named("Split"), ScalarShape, SplitKernel);
+    add(named("Read"), UnknownShape, ReadKernel);
+    add(named("Gather"), GatherShape, GatherKernel<false>, {"element_shape"});
+    add(named("Concat"), UnknownShape, ConcatKernel, {"element_shape_except0"});
+    add(named("Size"), ScalarShape, SizeKernel);
+    add(named("Close"), NoOutputShape, CloseKernel);
+  }
+  add("TensorArrayGradWithShape", ScalarShape, GradKernel, {"source"});
+  add("TensorArrayPack", PackShape, GatherKernel<true>, {"element_shape"});
+  add("TensorArrayUnpack", ScalarShape, ScatterKernel<true>);
 }
 
 }  // namespace tenon

@@ -63,7 +63,10 @@ class Stack final : public Resource {
 
 Status StackKernel(KernelContext& ctx, const NodeName& node, DType elem_type,
                    const std::string& stack_name) {
-  TENON_ASSIGN_OR_RETURN(const int64_t max_size, ReadInteger(ctx.input(0), "max_size"));
+  int64_t max_size = -1;
+  if (ctx.num_inputs() > 0) {
+    TENON_ASSIGN_OR_RETURN(max_size, ReadInteger(ctx.input(0), "max_size"));
+  }
   const std::string unique = UniqueName(stack_name, node.value);
   return ctx.Return(StepResourceHandle<Stack>(
       ctx, unique, [&] { return std::make_shared<Stack>(elem_type, max_size, unique); }));
@@ -91,16 +94,24 @@ Status CloseStackKernel(KernelContext& ctx) {
 
 Status PushShape(ShapeContext& c) { return c.Return(c.input(1)); }
 
-constexpr char kNeedsStack[] = "needs a step's resources; stack_ops_test covers it";
+Status HandleShape(ShapeContext& c) {
+  return c.Return(c.num_inputs() == 0 ? PartialShape{2} : PartialShape(Shape{}));
+}
 
 }  // namespace
 
 void RegisterStackOps(OpRegistry& ops) {
-  ops.Add("StackV2", ScalarShape, StackKernel, {.attrs = {"elem_type", "stack_name"}})
-      .NoExample(kNeedsStack);
-  ops.Add("StackPushV2", PushShape, PushKernel).NoExample(kNeedsStack);
-  ops.Add("StackPopV2", UnknownShape, PopKernel).NoExample(kNeedsStack);
-  ops.Add("StackCloseV2", NoOutputShape, CloseStackKernel).NoExample(kNeedsStack);
+  for (const char* version : {"", "V2"}) {
+    const auto add = [&](std::string_view name, ShapeFn shape, auto kernel,
+                         std::vector<std::string> attrs = {}) {
+      ops.Add(StrCat(name, version), shape, kernel, {.attrs = std::move(attrs)})
+          .NoExample("needs a step's resources; stack_ops_test covers it");
+    };
+    add("Stack", HandleShape, StackKernel, {"elem_type", "stack_name"});
+    add("StackPush", PushShape, PushKernel);
+    add("StackPop", UnknownShape, PopKernel);
+    add("StackClose", NoOutputShape, CloseStackKernel);
+  }
 }
 
 }  // namespace tenon

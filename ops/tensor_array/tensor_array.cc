@@ -126,17 +126,20 @@ StatusOr<PartialShape> TensorArray::ElementShape(const PartialShape& also) const
   return options_.element_shape.MergeWith(also);
 }
 
-StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string name) {
+StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string name,
+                                                                 const Shape& prefix) {
   MutexLock lock(mu_);
   TENON_RETURN_IF_ERROR(CheckOpen());
   options_.dynamic_size = false;
   Options options = options_;
   options.is_gradient = true;
+  const PartialShape before(prefix);
+  options.element_shape = before.ConcatWith(options_.element_shape);
   auto gradient = std::make_shared<TensorArray>(std::move(name), options,
                                                 static_cast<int64_t>(elements_.size()));
   MutexLock gradient_lock(gradient->mu_);
   for (size_t i = 0; i < elements_.size(); ++i) {
-    gradient->elements_[i].shape = elements_[i].shape;
+    gradient->elements_[i].shape = before.ConcatWith(elements_[i].shape);
   }
   return gradient;
 }

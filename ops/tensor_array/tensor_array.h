@@ -44,8 +44,9 @@ class TensorArray final : public Resource {
   Status Grow(int64_t size);
   /// The element shape as far as it is known, with `also` taken into account.
   StatusOr<PartialShape> ElementShape(const PartialShape& also) const;
-  /// A new array for the gradients of this one, of the same size, which is fixed from now on.
-  StatusOr<std::shared_ptr<TensorArray>> MakeGradient(std::string name);
+  /// A new array for the gradients of this one, of the same size, which is fixed from now on. Its
+  /// elements have the dimensions `prefix` before those of this one's.
+  StatusOr<std::shared_ptr<TensorArray>> MakeGradient(std::string name, const Shape& prefix);
   /// Drops the elements; everything after is an error.
   void Close();
 

@@ -13,6 +13,7 @@ from tensorflow_environment import TENON, main_with_tensorflow
 IN_LOOPS = "Gradients does not go through loops; a TensorFlow client builds these itself"
 NO_GRADIENT_ASKED = "TensorFlow says nothing of it, and its integers never have a gradient"
 NOT_THROUGH_OPTIONALS = "values that come out of datasets have no gradients here"
+OF_OTHER_HANDLES = "TensorFlow's function makes ops of the third version, which do not take these handles"
 BY_THE_RUNTIME = "made by the runtime, after gradients"
 
 # op -> (TensorFlow's answer, ours, reason)
@@ -28,6 +29,9 @@ EXCEPTIONS = {
     "RandomUniformInt": ("unknown", "none", NO_GRADIENT_ASKED),
     "OptionalFromValue": ("yes", "unknown", NOT_THROUGH_OPTIONALS),
     "OptionalGetValue": ("yes", "unknown", NOT_THROUGH_OPTIONALS),
+    "QuantizeAndDequantizeV4Grad": ("yes", "unknown", "TensorFlow's function takes one gradient of three"),
+    **{"TensorArray" + name + version: ("yes", "unknown", OF_OTHER_HANDLES)
+       for name in ("Concat", "Gather", "Read", "Scatter", "Split", "Write") for version in ("", "V2")},
     "_Arg": ("unknown", "none", BY_THE_RUNTIME),
     "_Retval": ("unknown", "none", BY_THE_RUNTIME),
 }

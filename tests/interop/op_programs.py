@@ -6,6 +6,8 @@ here and there. The ops that it covers are those of its graph.
 """
 import tensorflow.compat.v1 as tf
 
+from op_programs_random import RANDOM_PROGRAMS
+
 raw = tf.raw_ops
 
 
@@ -72,11 +74,16 @@ def stacks(_):
         last = raw.StackPopV2(handle=stack, elem_type=tf.float32)
     with tf.control_dependencies([last]):
         closed = raw.StackCloseV2(handle=stack)
+    old = create("Stack", elem_type=tf.float32, stack_name="old")
+    with tf.control_dependencies([create("StackPush", old, tf.constant([1.0, 2.0]), T=tf.float32, swap_memory=False)]):
+        old_popped = create("StackPop", old, elem_type=tf.float32)
+    with tf.control_dependencies([old_popped]):
+        old_closed = create("StackClose", old)
     empty = raw.StackV2(max_size=1, elem_type=tf.int32)
     full = raw.StackV2(max_size=1, elem_type=tf.int32)
     with tf.control_dependencies([raw.StackPushV2(handle=full, elem=1)]):
         too_many = raw.StackPushV2(handle=full, elem=2)
-    return [[first, second, popped, last, closed],
+    return [[first, second, popped, last, closed], [old_popped, old_closed],
             [raw.StackPopV2(handle=empty, elem_type=tf.int32)], [too_many]]
 
 
@@ -200,13 +207,13 @@ def fused(_):
 
 PROGRAMS = [branches, loops, reference_flow, stacks, tensor_arrays, inputs, variables,
             steps_of_one_variable_as_two, messages, files,
-            maps_of_sparse_tensors, fused]
+            maps_of_sparse_tensors, fused, *RANDOM_PROGRAMS]
 
 # Ops without state that a program must show all the same.
 ONLY_IN_PROGRAMS = {
     "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "RefSwitch", "RefMerge", "RefEnter",
     "RefExit", "RefNextIteration", "ControlTrigger", "NoOp", "Const", "Placeholder", "Variable",
-    "VariableV2", "PlaceholderWithDefault", "ReadFile", "_FusedMatMul"}
+    "VariableV2", "PlaceholderWithDefault", "ReadFile", "_FusedMatMul", "InplaceAdd", "InplaceSub", "InplaceUpdate"}
 
 # Ops that a client cannot put into a graph, and where they run.
 def _with_versions(names, versions):
@@ -214,6 +221,19 @@ def _with_versions(names, versions):
 
 
 ELSEWHERE = {
+    **{name: "tests/ops/tensor_array_ops_test.cc" for name in _with_versions(
+        "TensorArray TensorArrayClose TensorArrayConcat TensorArrayGather TensorArrayGrad TensorArrayRead "
+        "TensorArrayScatter TensorArraySize TensorArraySplit TensorArrayWrite", ("", "V2"))},
+    **{name: "tests/ops/tensor_array_ops_test.cc" for name in (
+        "TensorArrayPack", "TensorArrayUnpack", "TensorArrayGradWithShape")},
+    **{prefix + "Map" + name: "tests/ops/map_staging_ops_test.cc" for prefix in ("", "Ordered") for name in (
+        "Stage", "Unstage", "UnstageNoKey", "Peek", "Size", "IncompleteSize", "Clear")},
+    **{name: "tests/ops/session_tensor_test.cc" for name in (
+        "GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor")},
+    "TileGrad": "tests/ops/rearranging_ops_test.cc",
+    "RandomCrop": "tests/ops/random_draws_test.cc",
+    "RandomPoisson": "tests/ops/random_draws_test.cc",
+    "StatefulStandardNormal": "tests/ops/random_draws_test.cc",
     **{name: "programs_test.py and tests/ops/queue_ops_test.cc" for name in _with_versions(
         "FIFOQueue PaddingFIFOQueue PriorityQueue RandomShuffleQueue QueueClose QueueDequeue "
         "QueueDequeueMany QueueDequeueUpTo QueueEnqueue QueueEnqueueMany QueueIsClosed QueueSize",

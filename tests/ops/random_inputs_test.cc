@@ -30,6 +30,10 @@ Shape RandomShape(Random& random) {
 /// Ops whose result is as large as some input says: for these a large number is no mistake.
 bool SizedByValues(const std::string& op) {
   static const std::set<std::string> ops = {"BroadcastTo",
+                                            "EditDistance",
+                                            "Empty",
+                                            "NonDeterministicInts",
+                                            "ParameterizedTruncatedNormal",
                                             "Bincount",
                                             "DenseBincount",
                                             "DynamicStitch",

@@ -193,5 +193,15 @@ TEST(BroadcastArgsTest, GivesTheCommonShape) {
   ExpectRefused("BroadcastArgs", {Tensor::Vector({2}), Tensor::Vector({3})}, {}, "[2] vs. [3]");
 }
 
+TEST(TileGrad, AddsUpRepetitions) {
+  const Tensor dy = Tensor::Of<float>({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor dx = RunOpOrDie("TileGrad", {dy, Tensor::Vector({1, 2})});
+  EXPECT_TRUE(dx.Equals(Tensor::Of<float>({2, 2}, {4, 6, 12, 14})));
+  EXPECT_EQ(RunOp("TileGrad", {dy, Tensor::Vector({1, 3})}).status.code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(RunOp("TileGrad", {dy, Tensor::Vector({1, 0})}).status.code(),
+            StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace tenon::testing

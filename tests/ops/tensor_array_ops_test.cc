@@ -139,5 +139,56 @@ TEST_F(TensorArrayOpsTest, AClosedArrayFails) {
   EXPECT_THAT(s.Run({size}), IsError(StatusCode::kInvalidArgument, "already been closed"));
 }
 
+/// The ops of TensorFlow 1, whose handles are strings.
+TEST_F(TensorArrayOpsTest, TheFirstVersionsWorkToo) {
+  for (const std::string version : {"", "V2"}) {
+    const auto node = [&](const std::string& name) {
+      return NodeBuilder("TensorArray" + name + version);
+    };
+    const Output array =
+        node("").Input(I(2)).Attr("dtype", DType::kFloat).Attr("dynamic_size", true).Output();
+    const Output zero = Const(0.0f);
+    const Output flow =
+        node("Write").Input(array).Input(I(1)).Input(Const({4.0f, 5.0f})).Input(zero).Output();
+    const Output both =
+        node("Write").Input(array).Input(I(0)).Input(Const({2.0f, 3.0f})).Input(flow).Output();
+    const Output size = node("Size").Input(array).Input(both).Output();
+    const Output rows = node("Gather")
+                            .Input(array)
+                            .Input(Ints({1, 0}))
+                            .Input(both)
+                            .Attr("dtype", DType::kFloat)
+                            .Output();
+    const auto values = s.Run({size, rows});
+    ASSERT_OK(values);
+    EXPECT_EQ((*values)[0].scalar<int32_t>(), 2);
+    EXPECT_THAT(Numbers((*values)[1]), ElementsAre(4, 5, 2, 3));
+  }
+}
+
+TEST_F(TensorArrayOpsTest, PacksAndUnpacks) {
+  const Output array = NodeBuilder("TensorArray").Input(I(3)).Attr("dtype", DType::kFloat).Output();
+  const auto unpack = [&](Output value) {
+    return NodeBuilder("TensorArrayUnpack").Input(array).Input(value).Input(Const(0.0f)).Output();
+  };
+  const Output packed = NodeBuilder("TensorArrayPack")
+                            .Input(array)
+                            .Input(unpack(Const({1.0f, 2.0f, 3.0f})))
+                            .Attr("dtype", DType::kFloat)
+                            .Output();
+  EXPECT_THAT(Numbers(s.Value(packed)), ElementsAre(1, 2, 3));
+  EXPECT_THAT(s.Run({unpack(Const({1.0f, 2.0f}))}),
+              IsError(StatusCode::kInvalidArgument, "equal to the array size (2 vs. 3)"));
+}
+
+TEST_F(TensorArrayOpsTest, AGradientArrayMayHaveMoreDimensions) {
+  const auto a = Array(1);
+  const Output flow = TensorArrayWriteV3(a.handle, I(0), Const({4.0f, 5.0f}), a.flow);
+  const auto gradient = TensorArrayGradWithShape(a.handle, flow, Ints({2}), "gradients");
+  const Output read =
+      TensorArrayReadV3(gradient.grad_handle, I(0), gradient.flow_out, DType::kFloat);
+  EXPECT_EQ(s.Value(read).shape(), (Shape{2, 2}));
+}
+
 }  // namespace
 }  // namespace tenon::testing

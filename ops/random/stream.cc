@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/random/stream.h"
+
+#include "core/shape_inference.h"
+#include "ops/arguments.h"
+
+namespace tenon {
+
+StatusOr<Philox> SeededPlace(const Tensor& seed) {
+  if (seed.shape() != Shape{2}) {
+    return InvalidArgument("seed must have shape [2], not ", seed.shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const DimVector words, ReadIntegers(seed, "seed"));
+  const Philox::Block mixed = Philox(0x02461e293ec8f720, words[0], words[1]).Next();
+  return Philox(mixed[0] | uint64_t{mixed[1]} << 32, mixed[2] | uint64_t{mixed[3]} << 32);
+}
+
+namespace {
+
+Status CheckAlgorithm(int64_t alg) {
+  if (alg == kPhilox || alg == kAutomatic) return OkStatus();
+  return InvalidArgument("Unsupported algorithm id: ", alg, ", wanted 1 (Philox)");
+}
+
+}  // namespace
+
+StatusOr<Philox> KeyedPlace(const KernelContext& ctx) {
+  const Tensor &key = ctx.input(1), &counter = ctx.input(2);
+  TENON_ASSIGN_OR_RETURN(const int64_t alg, ReadInteger(ctx.input(3), "alg"));
+  TENON_RETURN_IF_ERROR(CheckAlgorithm(alg));
+  if (key.shape() != Shape{1}) return InvalidArgument("key must have shape [1], not ", key.shape());
+  if (counter.rank() != 1 || counter.dim(0) < 2) {
+    return InvalidArgument("counter must be a vector of 2 elements or more, not ", counter.shape());
+  }
+  const uint64_t* const c = counter.data<uint64_t>();
+  return Philox(key.data<uint64_t>()[0], c[0], c[1]);
+}
+
+StatusOr<Philox> AdvanceGenerator(const KernelContext& ctx, const VariableInput& state, int alg,
+                                  uint64_t outputs) {
+  TENON_ASSIGN_OR_RETURN(const auto variable, state.Find(ctx, DType::kInt64));
+  if (alg >= 0) {
+    TENON_ASSIGN_OR_RETURN(const int64_t wanted, ReadInteger(ctx.input(alg), "algorithm"));
+    TENON_RETURN_IF_ERROR(CheckAlgorithm(wanted));
+  }
+  Philox place(0, 0);
+  TENON_RETURN_IF_ERROR(variable->ModifyInPlace([&](Tensor* value) {
+    const int64_t first = alg < 0 ? 1 : 0;
+    if (value->rank() != 1 || value->dim(0) < first + 3) {
+      return InvalidArgument("the generator's state must be a vector of at least ", first + 3,
+                             " elements, found shape ", value->shape());
+    }
+    int64_t* const words = value->data<int64_t>() + first;
+    if (alg < 0) TENON_RETURN_IF_ERROR(CheckAlgorithm(words[-1]));
+    place = Philox(words[2], words[0], words[1]);
+    Philox next = place;
+    next.Skip(outputs * kReservedPerOutput);
+    words[0] = static_cast<int64_t>(next.low());
+    words[1] = static_cast<int64_t>(next.seed2());
+    return OkStatus();
+  }));
+  return place;
+}
+
+Status ShapeFromInput(ShapeContext& c) { return c.Return(c.ConstantShape(0)); }
+
+}  // namespace tenon
