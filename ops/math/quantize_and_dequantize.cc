@@ -6,6 +6,7 @@
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
+#include "ops/elements.h"
 #include "ops/math/math_ops.h"
 #include "ops/maths.h"
 
@@ -147,7 +148,8 @@ Status GradKernel(KernelContext& ctx, int64_t axis) {
   TENON_RETURN_IF_ERROR(CheckRange(max, "input_max", wanted));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
   for (const int i : {1, 2}) {
-    ctx.set_output(i, Tensor::Zeros(x.dtype(), wanted));
+    TENON_ASSIGN_OR_RETURN(Tensor * none, ctx.AllocateOutput(i, wanted));
+    ZeroElements(none);
   }
   return DispatchStatus(x.dtype(), Types(), [&]<typename T>(T) {
     for (int64_t c = 0; c < channels.count; ++c) {

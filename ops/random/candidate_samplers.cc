@@ -104,7 +104,7 @@ class WeightedSampler final : public ClassSampler {
     const size_t n = weights.size();
     double sum = 0;
     for (const float w : weights) sum += w;
-    std::vector<double> shares(n);
+    CountedVector<double> shares(n);
     std::vector<size_t> high, low;
     for (size_t i = 0; i < n; ++i) {
       shares[i] = static_cast<double>(weights[i] * static_cast<float>(n)) / sum;

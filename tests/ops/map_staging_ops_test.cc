@@ -25,7 +25,7 @@ class MapStagingTest : public ::testing::TestWithParam<std::string> {
     DTypeVector given;
     for (const Output& v : values) given.push_back(v.dtype());
     return Op("MapStage", kPair)
-        .Input(Const(key))
+        .Input(Key(key))
         .Input(Const(indices))
         .Inputs(values)
         .Attr("fake_dtypes", given)
@@ -41,7 +41,7 @@ class MapStagingTest : public ::testing::TestWithParam<std::string> {
   int Size(const std::string& op = "MapSize") {
     return s.Value(Op(op, kPair).Output()).scalar<int32_t>();
   }
-  Output Key(int64_t key) { return Const(key); }
+  Output Key(int64_t key) { return Const(key, {.dtype = DType::kInt64}); }
 
   const DTypeVector kPair = {DType::kFloat, DType::kInt32};
   GraphSession s;
