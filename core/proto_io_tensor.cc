@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/exceptions.h"
+#include "core/variant.h"
 #include "core/varint.h"
 
 namespace tenon {
@@ -200,6 +201,37 @@ StatusOr<Tensor> HandlesFromList(const TensorProto& proto, const Shape& shape) {
   return t;
 }
 
+Status VariantsToList(absl::Span<const Variant> variants, TensorProto* out) {
+  for (const Variant& v : variants) {
+    if (v.value == nullptr) return Unimplemented("an empty variant cannot leave its process");
+    TENON_ASSIGN_OR_RETURN(VariantData data, v.value->Encode());
+    VariantTensorDataProto* proto = out->add_variant_val();
+    proto->set_type_name(std::move(data.type_name));
+    proto->set_metadata(std::move(data.metadata));
+    for (const Tensor& t : data.tensors) {
+      TENON_RETURN_IF_ERROR(TensorToProto(t, proto->add_tensors()));
+    }
+  }
+  return OkStatus();
+}
+
+StatusOr<Tensor> VariantsFromList(const TensorProto& proto, const Shape& shape, int64_t* budget) {
+  const auto& list = proto.variant_val();
+  if (list.size() != shape.num_elements()) {
+    return InvalidArgument("found ", list.size(), " variants, wanted ", shape.num_elements(),
+                           " for a tensor ", Name(DType::kVariant, shape));
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), DType::kVariant, shape));
+  for (int i = 0; i < list.size(); ++i) {
+    VariantData data{list[i].type_name(), list[i].metadata(), {}};
+    for (const TensorProto& part : list[i].tensors()) {
+      TENON_ASSIGN_OR_RETURN(data.tensors.emplace_back(), TensorFromProto(part, budget));
+    }
+    TENON_ASSIGN_OR_RETURN(t.data<Variant>()[i].value, DecodeVariant(std::move(data)));
+  }
+  return t;
+}
+
 }  // namespace
 
 StatusOr<DType> DTypeFromProto(DataType type) {
@@ -280,7 +312,7 @@ Status TensorToProto(const Tensor& tensor, TensorProto* out, TensorEncoding enco
   ShapeToProto(tensor.shape(), out->mutable_tensor_shape());
   switch (tensor.dtype()) {
     case DType::kVariant:
-      return Unimplemented("a variant cannot leave its process");
+      return VariantsToList(tensor.flat<Variant>(), out);
     case DType::kResource:
       for (const auto& handle : tensor.flat<ResourceHandle>()) {
         ResourceHandleToProto(handle, out->add_resource_handle_val());
@@ -325,7 +357,7 @@ StatusOr<Tensor> TensorFromProto(const TensorProto& proto, int64_t* fill_budget)
   if (IsRef(dtype)) return InvalidArgument("a tensor cannot be of dtype ", ToString(dtype));
   TENON_ASSIGN_OR_RETURN(const Shape shape, ShapeFromProto(proto.tensor_shape()));
   if (dtype == DType::kVariant) {
-    return InvalidArgument("a variant tensor cannot be read from a message");
+    return CatchExceptions([&] { return VariantsFromList(proto, shape, budget); });
   }
   if (dtype == DType::kResource) {
     return CatchExceptions([&] { return HandlesFromList(proto, shape); });

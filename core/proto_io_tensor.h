@@ -41,8 +41,8 @@ enum class TensorEncoding {
 };
 
 /// Writes dtype, shape and elements; resource handles always go to resource_handle_val. The tensor
-/// must be in host memory. InvalidArgument for an invalid tensor, Unimplemented for variants, which
-/// have no form outside a process.
+/// must be in host memory. InvalidArgument for an invalid tensor, Unimplemented for variants that
+/// are empty or have no form outside a process.
 Status TensorToProto(const Tensor& tensor, TensorProto* out,
                      TensorEncoding encoding = TensorEncoding::kContent);
 

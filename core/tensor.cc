@@ -134,8 +134,8 @@ StatusOr<Tensor> Tensor::Copy() const {
       break;
     default:
       SerialFor(static_cast<int64_t>(num_bytes()), 0.1, [&](int64_t begin, int64_t end) {
-        std::memcpy(static_cast<char*>(copy.data_) + begin,
-                    static_cast<const char*>(data_) + begin, end - begin);
+        std::memcpy(static_cast<char*>(copy.data_) + begin, static_cast<const char*>(data_) + begin,
+                    end - begin);
       });
   }
   return copy;
@@ -147,8 +147,10 @@ bool Tensor::Equals(const Tensor& other) const {
   switch (dtype_) {
     case DType::kString:
       return flat<TString>() == other.flat<TString>();
-    case DType::kResource:
     case DType::kVariant:
+      return std::equal(flat<Variant>().begin(), flat<Variant>().end(), other.data<Variant>(),
+                        [](const Variant& a, const Variant& b) { return a.value == b.value; });
+    case DType::kResource:
       return SharesBufferWith(other) && data_ == other.data_;
     default:
       return std::memcmp(raw_data(), other.raw_data(), num_bytes()) == 0;

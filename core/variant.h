@@ -2,21 +2,51 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "core/tensor.h"
 
 namespace tenon {
 
-/// What a DT_VARIANT element may hold: an immutable object that ops on one device pass to each
-/// other, such as a dataset. It has no wire form.
+class VariantValue;
+using VariantRef = std::shared_ptr<const VariantValue>;
+
+/// The form of a variant element outside its process, which a VariantTensorDataProto holds.
+struct VariantData {
+  std::string type_name;
+  std::string metadata;  // in the type's own format
+  std::vector<Tensor> tensors;
+};
+
+/// What a DT_VARIANT element may hold: an object that ops on one device pass to each other, such as
+/// a list or a dataset. Immutable once several elements share it. What a type does not have is
+/// Unimplemented.
 class VariantValue {
  public:
   virtual ~VariantValue() = default;
   virtual std::string_view type_name() const = 0;
+  /// Its wire form; the decoder of its type makes an equal value of that.
+  virtual StatusOr<VariantData> Encode() const;
+  /// What the ops ZerosLike and AddN give, which gradients are made of.
+  virtual StatusOr<VariantRef> ZerosLike() const;
+  virtual StatusOr<VariantRef> Plus(const VariantValue& other) const;
 };
 
 /// The element type of a variant tensor; empty by default.
 struct Variant {
-  std::shared_ptr<const VariantValue> value;
+  VariantRef value;
 };
+
+/// Makes the value that was encoded; InvalidArgument for data that no value encodes to.
+using VariantDecoder = StatusOr<VariantRef> (*)(VariantData data);
+
+/// From now on DecodeVariant reads values of this type. Thread-safe; a second call for a type does
+/// nothing.
+void AddVariantDecoder(std::string_view type_name, VariantDecoder decode);
+/// InvalidArgument for a type without a decoder.
+StatusOr<VariantRef> DecodeVariant(VariantData data);
 
 }  // namespace tenon

@@ -20,6 +20,7 @@
 #include "ops/strings/strings_ops.h"
 #include "ops/summary/summary_ops.h"
 #include "ops/tensor_array/tensor_array_ops.h"
+#include "ops/tensor_list/tensor_list_ops.h"
 #include "ops/training/training_ops.h"
 
 namespace tenon {
@@ -39,7 +40,8 @@ void RegisterAllOps(OpRegistry& ops) {
         RegisterImageOps,   RegisterIoOps,          RegisterLinalgOps,      RegisterLookupOps,
         RegisterMathOps,    RegisterNnOps,          RegisterQueuesOps,      RegisterRaggedOps,
         RegisterRandomOps,  RegisterSequencesOps,   RegisterSparseOps,      RegisterStateOps,
-        RegisterStringsOps, RegisterSummaryOps,     RegisterTensorArrayOps, RegisterTrainingOps}) {
+        RegisterStringsOps, RegisterSummaryOps,     RegisterTensorArrayOps, RegisterTensorListOps,
+        RegisterTrainingOps}) {
     add(ops);
   }
 }

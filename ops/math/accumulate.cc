@@ -1,13 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/math/accumulate.h"
+
 #include <algorithm>
 
 #include "core/op_registry.h"
 #include "core/parallel.h"
+#include "core/variant.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
+#include "ops/elements.h"
 #include "ops/maths.h"
 
 namespace tenon {
+
+StatusOr<Tensor> SumOf(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape()) {
+    return InvalidArgument("cannot add up gradients of shapes ", a.shape(), " and ", b.shape());
+  }
+  if (a.dtype() != b.dtype()) {
+    return InvalidArgument("cannot add ", a.dtype(), " and ", b.dtype());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor sum, Tensor::Allocate(CpuAllocator(), a.dtype(), a.shape()));
+  if (a.dtype() == DType::kVariant) {
+    for (int64_t i = 0; i < a.num_elements(); ++i) {
+      const VariantRef &x = a.data<Variant>()[i].value, &y = b.data<Variant>()[i].value;
+      if (x == nullptr || y == nullptr) return InvalidArgument("an empty variant cannot be added");
+      TENON_ASSIGN_OR_RETURN(sum.data<Variant>()[i].value, x->Plus(*y));
+    }
+    return sum;
+  }
+  const bool known = Dispatch(a.dtype(), NumericTypes(), [&]<typename T>(T) {
+    using C = ComputeType<T>;
+    const T *x = a.data<T>(), *y = b.data<T>();
+    T* out = sum.data<T>();
+    SerialFor(a.num_elements(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = T(Plus(C(x[i]), C(y[i])));
+    });
+  });
+  if (!known) return InvalidArgument("cannot add up gradients of ", a.dtype());
+  return sum;
+}
+
+StatusOr<Tensor> ZerosOf(const Tensor& x) {
+  TENON_ASSIGN_OR_RETURN(Tensor zeros, Tensor::Allocate(CpuAllocator(), x.dtype(), x.shape()));
+  if (x.dtype() != DType::kVariant) {
+    ZeroElements(&zeros);
+    return zeros;
+  }
+  for (int64_t i = 0; i < x.num_elements(); ++i) {
+    const VariantRef& value = x.data<Variant>()[i].value;
+    if (value == nullptr) continue;
+    TENON_ASSIGN_OR_RETURN(zeros.data<Variant>()[i].value, value->ZerosLike());
+  }
+  return zeros;
+}
+
 namespace {
 
 /// Elements that are summed over all inputs before the next ones: they stay in the first cache.
@@ -37,6 +84,14 @@ Status AddNKernel(KernelContext& ctx) {
       for (int64_t i = begin; i < end; i += kBlock) AddBlock(in, out, i, std::min(end, i + kBlock));
     });
   });
+}
+
+Status AddVariantsKernel(KernelContext& ctx) {
+  Tensor sum = ctx.input(0);
+  for (int k = 1; k < ctx.num_inputs(); ++k) {
+    TENON_ASSIGN_OR_RETURN(sum, SumOf(sum, ctx.input(k)));
+  }
+  return ctx.Return(std::move(sum));
 }
 
 void AddNGrad(GradContext& g) {
@@ -74,7 +129,12 @@ Status L2LossKernel(KernelContext& ctx) {
 }  // namespace
 
 void RegisterAccumulate(OpRegistry& ops) {
+  const KernelOptions variants = {.types = {{"T", {DType::kVariant}}}};
+  ops.Get("ZerosLike")
+      .Kernel(
+          kCpu, +[](KernelContext& ctx) { return ctx.Return(ZerosOf(ctx.input(0))); }, variants);
   ops.Add("AddN", MergedShape, AddNKernel, {.types = {{"T", DTypesOf(NumericTypes())}}})
+      .Kernel(kCpu, AddVariantsKernel, variants)
       .Grad(AddNGrad)
       .Example({Shape{2, 3}, Shape{2, 3}, Shape{2, 3}})
       .Example({Shape{2, 3}});

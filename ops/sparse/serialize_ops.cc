@@ -10,8 +10,17 @@ namespace {
 /// A tensor as an element of a variant tensor.
 class HeldTensor final : public VariantValue {
  public:
+  static constexpr std::string_view kTypeName = "tensorflow::Tensor";
+
   explicit HeldTensor(Tensor tensor) : tensor(std::move(tensor)) {}
-  std::string_view type_name() const override { return "tensor"; }
+  std::string_view type_name() const override { return kTypeName; }
+  StatusOr<VariantData> Encode() const override {
+    return VariantData{std::string(kTypeName), {}, {tensor}};
+  }
+  static StatusOr<VariantRef> Decode(VariantData data) {
+    if (data.tensors.size() == 1) return std::make_shared<HeldTensor>(std::move(data.tensors[0]));
+    return InvalidArgument("found ", data.tensors.size(), " tensors in a variant that holds one");
+  }
 
   const Tensor tensor;
 };
@@ -110,6 +119,7 @@ Tensor SerializedExample() {
 }  // namespace
 
 void RegisterSerializeSparse(OpRegistry& ops) {
+  AddVariantDecoder(HeldTensor::kTypeName, HeldTensor::Decode);
   const Tensor indices = Tensor::Of<int64_t>({3, 2}, {0, 1, 2, 0, 2, 2});
   const Tensor shape = Tensor::Vector<int64_t>({4, 3});
   ops.Add("SerializeSparse", SerializeShape, SerializeKernel).Example({indices, Shape{3}, shape});

@@ -2,30 +2,9 @@
 #include "ops/tensor_array/tensor_array.h"
 
 #include "ops/elements.h"
-#include "ops/maths.h"
+#include "ops/math/accumulate.h"
 
 namespace tenon {
-namespace {
-
-StatusOr<Tensor> SumOf(const Tensor& a, const Tensor& b) {
-  if (a.shape() != b.shape()) {
-    return InvalidArgument("cannot add up gradients of shapes ", a.shape(), " and ", b.shape());
-  }
-  TENON_ASSIGN_OR_RETURN(Tensor sum, Tensor::Allocate(CpuAllocator(), a.dtype(), a.shape()));
-  const bool known = Dispatch(a.dtype(), NumericTypes(), [&]<typename T>(T) {
-    using C = ComputeType<T>;
-    const T *x = a.data<T>(), *y = b.data<T>();
-    T* out = sum.data<T>();
-    SerialFor(a.num_elements(), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) out[i] = T(Plus(C(x[i]), C(y[i])));
-    });
-  });
-  if (!known) return InvalidArgument("cannot add up gradients of ", a.dtype());
-  return sum;
-}
-
-}  // namespace
-
 TensorArray::TensorArray(std::string name, const Options& options, int64_t size)
     : name_(std::move(name)), dtype_(options.dtype), options_(options), elements_(size) {}
 

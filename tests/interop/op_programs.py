@@ -115,6 +115,79 @@ def tensor_arrays(_):
             [beyond], [twice], [summed]]
 
 
+def tensor_lists(_):
+    of, none = {"element_dtype": tf.float32}, tf.constant([], tf.int32)
+
+    def unknown(value):
+        """So that TensorFlow's client finds no mistake before the kernels do."""
+        return tf.placeholder_with_default(value, None)
+
+    def stack(handle, shape=-1, **attrs):
+        return raw.TensorListStack(input_handle=handle, element_shape=unknown(shape), **of, **attrs)
+
+    rows = raw.TensorListFromTensor(tensor=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], element_shape=[2])
+    pushed = raw.TensorListPushBack(input_handle=rows, tensor=[7.0, 8.0])
+    popped, last = raw.TensorListPopBack(input_handle=pushed, element_shape=-1, **of)
+    holes = raw.TensorListReserve(element_shape=[-1], num_elements=3, **of)
+    set_one = raw.TensorListSetItem(input_handle=holes, index=1, item=[9.0, 10.0])
+    grown = raw.TensorListSetItem(input_handle=rows, index=4, item=[0.5, 0.5],
+                                  resize_if_index_out_of_bounds=True)
+    empty = raw.EmptyTensorList(element_shape=[2], max_num_elements=1, **of)
+    full = raw.TensorListPushBack(input_handle=empty, tensor=[1.0, 1.0])
+    parts = raw.TensorListSplit(tensor=[[1.0], [2.0], [3.0]], element_shape=[-1, 1],
+                                lengths=tf.constant([2, 1], tf.int64))
+    scattered = raw.TensorListScatter(tensor=[1.0, 2.0, 3.0], indices=[3, 0, 3], element_shape=none)
+    sized = raw.TensorListScatterV2(tensor=[1.0, 2.0], indices=[3, 0], element_shape=none, num_elements=6)
+    into = raw.TensorListScatterIntoExistingList(input_handle=rows, tensor=[[0.0, 1.0], [2.0, 3.0]],
+                                                 indices=[3, 0])
+    both = raw.TensorListConcatLists(input_a=rows, input_b=into, **of)
+    batch = raw.TensorListPushBackBatch(input_handles=tf.stack([empty, rows]), tensor=[[1.0, 2.0], [3.0, 4.0]])
+    of_lists = raw.TensorListPushBack(tensor=rows, input_handle=raw.EmptyTensorList(
+        element_shape=none, max_num_elements=-1, element_dtype=tf.variant))
+    inner = raw.TensorListGetItem(input_handle=of_lists, index=0, element_shape=none, element_dtype=tf.variant)
+
+    rows, holes, set_one, empty, full, parts = map(unknown, (rows, holes, set_one, empty, full, parts))
+
+    def concat(handle, shape=-1, leading=()):
+        return list(raw.TensorListConcatV2(input_handle=handle, element_shape=unknown(shape),
+                                           leading_dims=tf.constant(leading, tf.int64), **of))
+
+    def gather(handle, indices, shape=-1):
+        return [raw.TensorListGather(input_handle=handle, indices=indices, element_shape=unknown(shape), **of)]
+
+    def get(handle, index, shape=-1):
+        return [raw.TensorListGetItem(input_handle=handle, index=index, element_shape=unknown(shape), **of)]
+
+    shapes = [raw.TensorListElementShape(input_handle=h, shape_type=tf.int64)
+              for h in (rows, holes, raw.EmptyTensorList(element_shape=-1, max_num_elements=-1, **of))]
+    lengths = [raw.TensorListLength(input_handle=h) for h in (rows, pushed, popped, holes, grown, empty)]
+    sums = [stack(raw.AddN(inputs=[h, rows])) for h in (rows, raw.ZerosLike(x=rows), set_one)]
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    total = stack(raw.TensorListPushBack(input_handle=raw.TensorListFromTensor(tensor=x, element_shape=[2]),
+                                         tensor=x[0] * x[1]))
+    return [[stack(h) for h in (rows, pushed, popped, set_one, grown, sized, into, both, inner)] + [last],
+            shapes, lengths, sums, tf.gradients(total * total, x), concat(parts), concat(rows),
+            list(raw.TensorListConcat(input_handle=parts, element_shape=[None, 1], **of)),
+            concat(set_one, leading=[1]), concat(set_one), concat(holes), concat(holes, [2]),
+            [raw.TensorListConcat(input_handle=holes, **of).tensor], concat(empty, [0]), concat(empty),
+            gather(rows, [2, 0, 0]), gather(set_one, [0, 1]), gather(holes, [0]), gather(holes, [0], [3]),
+            gather(rows, none), gather(holes, none), gather(holes, [3]), get(set_one, 0), get(holes, 0),
+            get(holes, 0, [1]), get(rows, 3), get(rows, 1, [3]), [stack(rows, num_elements=2)],
+            [stack(rows, [3])], [stack(holes)], [stack(holes, [2])], [stack(empty)], [stack(scattered, none)],
+            [stack(raw.TensorListResize(input_handle=rows, size=n)) for n in (0, 2, 5)],
+            [raw.TensorListLength(input_handle=raw.TensorListResize(input_handle=rows, size=-1))],
+            [raw.TensorListLength(input_handle=h) for h in tf.unstack(batch, 2)],
+            [raw.TensorListLength(input_handle=raw.TensorListPushBack(input_handle=full, tensor=[1.0, 1.0]))],
+            [raw.TensorListLength(input_handle=raw.TensorListPushBack(input_handle=rows, tensor=[1.0]))],
+            [raw.TensorListPopBack(input_handle=empty, element_shape=-1, **of)[1]],
+            [raw.TensorListLength(input_handle=raw.TensorListReserve(element_shape=-1, num_elements=-1, **of))],
+            [raw.TensorListLength(input_handle=raw.TensorListScatterV2(
+                tensor=[1.0], indices=[3], element_shape=none, num_elements=3))],
+            [raw.TensorListLength(input_handle=raw.TensorListScatter(
+                tensor=[1.0], indices=[-1], element_shape=none))],
+            [stack(raw.TensorListSetItem(input_handle=rows, index=3, item=[1.0, 1.0]))]]
+
+
 def inputs(_):
     unfed = tf.placeholder(tf.float32, [2])
     return [[raw.PlaceholderWithDefault(input=[1, 2], shape=[2]), raw.Const(
@@ -205,7 +278,7 @@ def fused(_):
             for more in ([], [b"Relu"], [b"Relu6"], [b"Elu"])]
 
 
-PROGRAMS = [branches, loops, reference_flow, stacks, tensor_arrays, inputs, variables,
+PROGRAMS = [branches, loops, reference_flow, stacks, tensor_arrays, tensor_lists, inputs, variables,
             steps_of_one_variable_as_two, messages, files,
             maps_of_sparse_tensors, fused, *RANDOM_PROGRAMS]
 
@@ -213,7 +286,12 @@ PROGRAMS = [branches, loops, reference_flow, stacks, tensor_arrays, inputs, vari
 ONLY_IN_PROGRAMS = {
     "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "RefSwitch", "RefMerge", "RefEnter",
     "RefExit", "RefNextIteration", "ControlTrigger", "NoOp", "Const", "Placeholder", "Variable",
-    "VariableV2", "PlaceholderWithDefault", "ReadFile", "_FusedMatMul", "InplaceAdd", "InplaceSub", "InplaceUpdate"}
+    "VariableV2", "PlaceholderWithDefault", "ReadFile", "_FusedMatMul", "InplaceAdd", "InplaceSub", "InplaceUpdate",
+    "EmptyTensorList",
+    *("TensorList" + name for name in (
+        "Concat", "ConcatLists", "ConcatV2", "ElementShape", "FromTensor", "Gather", "GetItem", "Length", "PopBack",
+        "PushBack", "PushBackBatch", "Reserve", "Resize", "Scatter", "ScatterIntoExistingList", "ScatterV2",
+        "SetItem", "Split", "Stack"))}
 
 # Ops that a client cannot put into a graph, and where they run.
 def _with_versions(names, versions):

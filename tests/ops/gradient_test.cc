@@ -85,6 +85,20 @@ const std::map<std::string, std::string>& CheckedElsewhere() {
       {"TensorArrayScatterV3", "tensor_array_ops_test.cc"},
       {"TensorArraySplitV3", "tensor_array_ops_test.cc"},
       {"TensorArrayWriteV3", "tensor_array_ops_test.cc"},
+      {"TensorListConcat", "tensor_list_ops_test.cc"},
+      {"TensorListConcatV2", "tensor_list_ops_test.cc"},
+      {"TensorListFromTensor", "tensor_list_ops_test.cc"},
+      {"TensorListGather", "tensor_list_ops_test.cc"},
+      {"TensorListGetItem", "tensor_list_ops_test.cc"},
+      {"TensorListPopBack", "tensor_list_ops_test.cc"},
+      {"TensorListPushBack", "tensor_list_ops_test.cc"},
+      {"TensorListResize", "tensor_list_ops_test.cc"},
+      {"TensorListScatter", "tensor_list_ops_test.cc"},
+      {"TensorListScatterIntoExistingList", "tensor_list_ops_test.cc"},
+      {"TensorListScatterV2", "tensor_list_ops_test.cc"},
+      {"TensorListSetItem", "tensor_list_ops_test.cc"},
+      {"TensorListSplit", "tensor_list_ops_test.cc"},
+      {"TensorListStack", "tensor_list_ops_test.cc"},
   };
   return ops;
 }
