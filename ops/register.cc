@@ -16,6 +16,7 @@
 #include "ops/random/random_ops.h"
 #include "ops/sequences/sequences_ops.h"
 #include "ops/sparse/sparse_ops.h"
+#include "ops/spectral/spectral_ops.h"
 #include "ops/state/state_ops.h"
 #include "ops/strings/strings_ops.h"
 #include "ops/summary/summary_ops.h"
@@ -36,12 +37,12 @@ const OpRegistry& AllOps() {
 
 void RegisterAllOps(OpRegistry& ops) {
   for (const auto add :
-       {RegisterArrayOps,   RegisterControlFlowOps, RegisterDataOps,        RegisterDeclaredOps,
-        RegisterImageOps,   RegisterIoOps,          RegisterLinalgOps,      RegisterLookupOps,
-        RegisterMathOps,    RegisterNnOps,          RegisterQueuesOps,      RegisterRaggedOps,
-        RegisterRandomOps,  RegisterSequencesOps,   RegisterSparseOps,      RegisterStateOps,
-        RegisterStringsOps, RegisterSummaryOps,     RegisterTensorArrayOps, RegisterTensorListOps,
-        RegisterTrainingOps}) {
+       {RegisterArrayOps,      RegisterControlFlowOps, RegisterDataOps,    RegisterDeclaredOps,
+        RegisterImageOps,      RegisterIoOps,          RegisterLinalgOps,  RegisterLookupOps,
+        RegisterMathOps,       RegisterNnOps,          RegisterQueuesOps,  RegisterRaggedOps,
+        RegisterRandomOps,     RegisterSequencesOps,   RegisterSparseOps,  RegisterSpectralOps,
+        RegisterStateOps,      RegisterStringsOps,     RegisterSummaryOps, RegisterTensorArrayOps,
+        RegisterTensorListOps, RegisterTrainingOps}) {
     add(ops);
   }
 }

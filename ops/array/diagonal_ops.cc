@@ -328,15 +328,20 @@ void RegisterDiagonalOps(OpRegistry& ops) {
       .Example({Shape{2, 3, 2, 3}});
   // The other types have no zero to fill with.
   const KernelOptions plain = {.types = {{"T", DTypesOf(PlainTypes())}}};
-  ops.Add("MatrixBandPart", UnchangedShape, BandPartKernel, plain)
-      .Grad([](GradContext& g) { g.dx(0) = MatrixBandPart(g.dy(0), g.in(1), g.in(2)); })
-      .Example({Shape{2, 3, 4}, Tensor::Scalar<int64_t>(1), Tensor::Scalar<int64_t>(-1)});
+  for (const char* name : {"MatrixBandPart", "BatchMatrixBandPart"}) {
+    ops.Add(name, UnchangedShape, BandPartKernel, plain)
+        .Grad([](GradContext& g) { g.dx(0) = MatrixBandPart(g.dy(0), g.in(1), g.in(2)); })
+        .Example({Shape{2, 3, 4}, Tensor::Scalar<int64_t>(1), Tensor::Scalar<int64_t>(-1)});
+  }
   const Tensor ks = Tensor::Vector({-1, 2}), k = Tensor::Scalar(1), unknown = Tensor::Scalar(-1);
-  for (const std::string version : {"", "V2", "V3"}) {
-    OpBuilder diag = ops.Add("MatrixDiag" + version, MatrixDiagShape, MatrixDiagKernel, plain);
+  using Name = std::pair<std::string, std::string>;
+  for (const auto& [batch, version] :
+       {Name("", ""), Name("Batch", ""), Name("", "V2"), Name("", "V3")}) {
+    const std::string name = batch + "Matrix";
+    OpBuilder diag = ops.Add(name + "Diag" + version, MatrixDiagShape, MatrixDiagKernel, plain);
     OpBuilder part =
-        ops.Add("MatrixDiagPart" + version, DiagonalPartShape, DiagonalPartKernel, plain);
-    OpBuilder set = ops.Add("MatrixSetDiag" + version, SetDiagShape, SetDiagKernel, plain);
+        ops.Add(name + "DiagPart" + version, DiagonalPartShape, DiagonalPartKernel, plain);
+    OpBuilder set = ops.Add(name + "SetDiag" + version, SetDiagShape, SetDiagKernel, plain);
     if (version.empty()) {
       diag.Grad(MatrixDiagGrad).Example({Shape{2, 3}});
       part.Grad(DiagonalPartGrad).Example({Shape{2, 3, 4}});

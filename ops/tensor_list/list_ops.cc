@@ -154,16 +154,11 @@ Status ConcatListsKernel(KernelContext& ctx, DType element_dtype) {
   return OkStatus();
 }
 
-Status ElementShapeShape(ShapeContext&) { return OkStatus(); }
-
+// What a reader says of an element's shape counts only where that was never set.
 Status PopBackShape(ShapeContext& c) {
   c.set_output(0, Shape());
-  TENON_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 1));
-  c.set_output(1, std::move(element));
   return OkStatus();
 }
-
-Status GetItemShape(ShapeContext& c) { return c.Return(ElementShape(c, 2)); }
 
 Status PushBackBatchShape(ShapeContext& c) { return c.Return(c.WithRank(0, 1)); }
 
@@ -223,7 +218,7 @@ void RegisterTensorLists(OpRegistry& ops) {
   ops.Add("EmptyTensorList", ScalarShape, EmptyKernel, typed).Example({shape, one}, of_float);
   ops.Add("TensorListReserve", ScalarShape, ReserveKernel, typed).Example({shape, one}, of_float);
   ops.Add("TensorListLength", ScalarShape, LengthKernel, untyped).Example({list});
-  ops.Add("TensorListElementShape", ElementShapeShape, ElementShapeKernel, untyped).Example({list});
+  ops.Add("TensorListElementShape", UnknownShape, ElementShapeKernel, untyped).Example({list});
   ops.Add("TensorListPushBack", ScalarShape, PushBackKernel, typed)
       .Grad(PushBackGrad)
       .Example({list, Shape{2}}, of_float);
@@ -232,7 +227,7 @@ void RegisterTensorLists(OpRegistry& ops) {
   ops.Add("TensorListPopBack", PopBackShape, PopBackKernel, typed)
       .Grad(PopBackGrad)
       .Example({list, shape}, of_float);
-  ops.Add("TensorListGetItem", GetItemShape, GetItemKernel, typed)
+  ops.Add("TensorListGetItem", UnknownShape, GetItemKernel, typed)
       .Grad(GetItemGrad)
       .Example({list, one, shape}, of_float);
   ops.Add("TensorListSetItem", ScalarShape, SetItemKernel,

@@ -7,6 +7,7 @@ sides must refuse them with the same error.
 import tensorflow.compat.v1 as tf
 
 from op_cases import SHAPES_2, Each, Fixed as F, Use, both, same
+from op_hints_linalg import LINALG_HINTS
 from op_hints_more import MORE_HINTS
 from op_hints_sequences import SEQUENCE_HINTS
 from op_hints_sparse import SPARSE_HINTS
@@ -446,6 +447,7 @@ HINTS = {
     "Unpack": [Use(s, num=n, axis=a) for s, n, a in [
         ((3,), 3, 0), ((2, 3), 2, 0), ((2, 3), 3, -1), ((2, 1, 3, 2), 3, 2), ((0,), 0, 0), ((2, 0), 2, 0),
         ((2, 3), 4, 0), ((2, 3), 2, 2), ((), 1, 0), ((2, 3), 2, -3)]],
+    **LINALG_HINTS,
     **WINDOW_HINTS,
     **MORE_HINTS,
     **SEQUENCE_HINTS,

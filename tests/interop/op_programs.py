@@ -270,6 +270,49 @@ def maps_of_sparse_tensors(_):
     return [list(all_of_many), [one], [one], [one], [one], list(back), list(back), list(wrong)]
 
 
+def decompositions(_):
+    """Sizes, and the matrices put together again: signs are left open."""
+    matrices = [tf.constant(m, tf.float64) for m in (
+        [[4.0, 1.0, -1.0], [1.0, 3.0, 0.5], [-1.0, 0.5, 2.0]], [[[2.0, 1.0], [1.0, 2.0]], [[1.0, 0.0], [0.0, 3.0]]])]
+    tall = tf.constant([[1.0, 2.0], [3.0, -1.0], [0.5, 1.0]], tf.float64)
+    steps = []
+    for m in matrices:
+        complex_m = tf.complex(m, tf.linalg.band_part(m, 0, -1) - tf.linalg.band_part(m, -1, 0))
+        for x in (m, tf.cast(m, tf.float32), complex_m):
+            e, v = raw.SelfAdjointEigV2(input=x)
+            e2, v2 = raw.Eig(input=x, Tout=tf.complex64 if x.dtype == tf.float32 else tf.complex128)
+            order = tf.argsort(tf.math.real(e2), axis=-1)
+            steps.append([e, tf.matmul(v * e[..., None, :], v, adjoint_b=True),
+                          tf.gather(tf.math.real(e2), order, batch_dims=len(e2.shape) - 1), tf.cast(tf.shape(v2), tf.float32),
+                          tf.matmul(tf.cast(x, e2.dtype), v2) - v2 * e2[..., None, :]])
+    for x in matrices + [tall, tf.transpose(tall), tf.cast(tall, tf.complex64)]:
+        for full in (False, True):
+            s, u, v = raw.Svd(input=x, full_matrices=full)
+            p = tf.shape(s)[-1]
+            steps.append([tf.shape(u), tf.shape(v), s, tf.matmul(u, u, adjoint_a=True), tf.matmul(v, v, adjoint_a=True),
+                          tf.matmul(u[..., :p] * s[..., None, :], v[..., :p], adjoint_b=True)])
+    steps.append(list(raw.Eig(input=matrices[0], compute_v=False, Tout=tf.complex128))[:1])
+    for op in (raw.Svd, raw.SelfAdjointEigV2):
+        steps.append([tf.shape(t) for t in op(input=tf.zeros([2, 0, 0]))])
+    steps.append([raw.SelfAdjointEigV2(input=[[float("nan"), 0.0], [0.0, 1.0]])[0]])
+    steps.append([raw.Eig(input=[[float("nan"), 0.0], [0.0, 1.0]], Tout=tf.complex64)[0]])
+    steps.append(list(raw.Svd(input=[[float("nan"), 0.0], [0.0, 1.0]])))
+    return steps
+
+
+def gradients_of_matrices(_):
+    """TensorFlow's gradients, of kernels here and there."""
+    a = tf.constant([[4.0, 1.0, -1.0], [1.0, 3.0, 0.5], [-1.0, 0.5, 2.0]], tf.float64)
+    b = tf.constant([[1.0, 2.0], [3.0, -1.0], [0.5, 1.0]], tf.float64)
+    x = tf.constant([[1.0, -2.0, 0.5, 3.0]], tf.float64)
+    ys = [tf.linalg.cholesky(a), tf.linalg.inv(a), tf.linalg.det(a), tf.linalg.logdet(a), tf.linalg.solve(a, b),
+          tf.linalg.lstsq(a, b, l2_regularizer=0.5), tf.linalg.triangular_solve(a, b), tf.linalg.sqrtm(a),
+          tf.linalg.eigh(a)[0], tf.linalg.svd(a, compute_uv=False), tf.einsum("ij,jk->ki", a, b)]
+    spectra = [tf.signal.rfft(x), tf.signal.rfft2d(x), tf.signal.fft(tf.cast(x, tf.complex128))]
+    return [[y * y, *tf.gradients(y * y, a)] for y in ys] + [
+        [*tf.gradients(tf.abs(y), x)] for y in spectra]
+
+
 def fused(_):
     a = tf.constant([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]])
     b = tf.constant([[1.0, 2.0], [-3.0, 4.0], [0.5, -0.5]])
@@ -280,14 +323,14 @@ def fused(_):
 
 PROGRAMS = [branches, loops, reference_flow, stacks, tensor_arrays, tensor_lists, inputs, variables,
             steps_of_one_variable_as_two, messages, files,
-            maps_of_sparse_tensors, fused, *RANDOM_PROGRAMS]
+            maps_of_sparse_tensors, decompositions, gradients_of_matrices, fused, *RANDOM_PROGRAMS]
 
 # Ops without state that a program must show all the same.
 ONLY_IN_PROGRAMS = {
     "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "RefSwitch", "RefMerge", "RefEnter",
     "RefExit", "RefNextIteration", "ControlTrigger", "NoOp", "Const", "Placeholder", "Variable",
     "VariableV2", "PlaceholderWithDefault", "ReadFile", "_FusedMatMul", "InplaceAdd", "InplaceSub", "InplaceUpdate",
-    "EmptyTensorList",
+    "Eig", "EmptyTensorList",
     *("TensorList" + name for name in (
         "Concat", "ConcatLists", "ConcatV2", "ElementShape", "FromTensor", "Gather", "GetItem", "Length", "PopBack",
         "PushBack", "PushBackBatch", "Reserve", "Resize", "Scatter", "ScatterIntoExistingList", "ScatterV2",
@@ -358,6 +401,11 @@ ELSEWHERE = {
     "PlaceholderV2": "tests/ops/const_ops_test.cc; TensorFlow refuses it in new graphs",
     **{name: "tests/ops/batch_norm_test.cc; TensorFlow refuses it in new graphs" for name in (
         "BatchNormWithGlobalNormalization", "BatchNormWithGlobalNormalizationGrad")},
+    **{name: "tests/ops/linalg_ops_test.cc; TensorFlow refuses it in new graphs" for name in (
+        "BatchCholesky", "BatchCholeskyGrad", "BatchMatrixBandPart", "BatchMatrixDeterminant", "BatchMatrixDiag",
+        "BatchMatrixDiagPart", "BatchMatrixInverse", "BatchMatrixSetDiag", "BatchMatrixSolve", "BatchMatrixSolveLs",
+        "BatchMatrixTriangularSolve", "BatchSelfAdjointEig", "BatchSelfAdjointEigV2", "BatchSvd", "CholeskyGrad",
+        "MatrixExponential", "SelfAdjointEig")},
     "TopK": "tests/ops/top_k_test.cc; TensorFlow refuses it in new graphs",
     "_Arg": "every feed of this test", "_Retval": "every fetch of this test",
     "_Send": "tests/distributed/server_test.cc", "_Recv": "tests/distributed/server_test.cc",

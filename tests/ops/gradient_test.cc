@@ -79,6 +79,19 @@ const std::map<std::string, std::string>& CheckedElsewhere() {
       {"ReadVariableOp", "resource_variable_ops_test.cc"},
       {"ResourceGather", "resource_variable_ops_test.cc"},
       {"ResourceGatherNd", "resource_variable_ops_test.cc"},
+      {"Eig", "of complex eigenvalues: op_conformance_test.py"},
+      {"FFT", "of complex numbers: fft_test.cc"},
+      {"FFT2D", "of complex numbers: fft_test.cc"},
+      {"FFT3D", "of complex numbers: fft_test.cc"},
+      {"RFFT", "of complex numbers: fft_test.cc"},
+      {"RFFT2D", "of complex numbers: fft_test.cc"},
+      {"RFFT3D", "of complex numbers: fft_test.cc"},
+      {"IFFT", "of complex numbers: fft_test.cc"},
+      {"IFFT2D", "of complex numbers: fft_test.cc"},
+      {"IFFT3D", "of complex numbers: fft_test.cc"},
+      {"IRFFT", "of complex numbers: fft_test.cc"},
+      {"IRFFT2D", "of complex numbers: fft_test.cc"},
+      {"IRFFT3D", "of complex numbers: fft_test.cc"},
       {"TensorArrayConcatV3", "tensor_array_ops_test.cc"},
       {"TensorArrayGatherV3", "tensor_array_ops_test.cc"},
       {"TensorArrayReadV3", "tensor_array_ops_test.cc"},
@@ -103,9 +116,17 @@ const std::map<std::string, std::string>& CheckedElsewhere() {
   return ops;
 }
 
-/// Ops whose gradient is known only when some of their inputs are: an error says so otherwise.
+/// Ops whose gradient is known only when some inputs, or their shapes, are: an error says so
+/// otherwise.
 const std::set<std::string>& NeedsConstants() {
-  static const std::set<std::string> ops = {"GatherV2"};  // the axis
+  static const std::set<std::string> ops = {
+      "GatherV2",  // the axis
+      "MatrixSolveLs",
+      "BatchMatrixSolveLs",  // which size of the matrix is the larger one
+      "Qr",
+      "Svd",
+      "BatchSvd",
+  };
   return ops;
 }
 

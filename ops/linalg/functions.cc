@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+#include <unsupported/Eigen/MatrixFunctions>
+
+#include "core/op_registry.h"
+#include "ops/array/array_ops.h"
+#include "ops/composition.h"
+#include "ops/linalg/eigen.h"
+#include "ops/linalg/linalg_ops.h"
+#include "ops/maths.h"
+
+namespace tenon {
+namespace {
+
+/// Output 0 = `fn` of each matrix, computed in double precision; all NaN of one that is not finite.
+template <typename Types, typename Fn>
+Status ForEachFunction(KernelContext& ctx, Types types, Fn fn) {
+  TENON_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx));
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  if (in.num_elements() == 0) return OkStatus();
+  return DispatchStatus(in.dtype(), types, [&]<typename T>(T) {
+    using Wide = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
+    return ForEachMatrix(m.count, 30 * m.cubic_cost(), [&](int64_t i) {
+      const Eigen::MatrixX<Wide> a = MatrixAt<T>(in, m, i).template cast<Wide>();
+      auto result = MatrixAt<T>(out, i, m.rows, m.rows);
+      if (a.allFinite()) {
+        result = fn(a).template cast<T>();
+      } else {
+        result.setConstant(T(std::numeric_limits<RealOf<T>>::quiet_NaN()));
+      }
+      return OkStatus();
+    });
+  });
+}
+
+Status ExponentialKernel(KernelContext& ctx) {
+  return ForEachFunction(ctx, MatrixTypes(), []<typename M>(const M& a) -> M { return a.exp(); });
+}
+
+Status LogarithmKernel(KernelContext& ctx) {
+  return ForEachFunction(ctx, ComplexTypes(), []<typename M>(const M& a) -> M { return a.log(); });
+}
+
+Status SquareRootKernel(KernelContext& ctx) {
+  return ForEachFunction(ctx, MatrixTypes(), []<typename M>(const M& a) -> M { return a.sqrt(); });
+}
+
+/// Of R R = A: the X of R^H X + X R^H = dR, as linear equations for its n^2 elements, in the order
+/// in which they lie.
+void SquareRootGrad(GradContext& g) {
+  const Output r = g.out(0), shape = ShapeVector(r), one = Const({1});
+  const Output n = Slice(shape, Reshape(Size(shape) - 1, {1}), {1});
+  const Output batch = Slice(shape, {0}, Reshape(Size(shape) - 2, {1}));
+  const Output zeros = ZerosLike(r);
+  const Output identity = MatrixSetDiag(zeros, ZerosLike(MatrixDiagPart(r)) + 1);
+  const auto kronecker = [&](const Output& x, const Output& y) {
+    const Output left = Reshape(x, ConcatV2({batch, n, one, n, one}, 0));
+    const Output right = Reshape(y, ConcatV2({batch, one, n, one, n}, 0));
+    return Reshape(left * right, ConcatV2({batch, n * n, n * n}, 0));
+  };
+  // X R^H holds sums over X[i, k] conj(R[j, k]).
+  const Output system = kronecker(AdjointOf(r), identity) + kronecker(identity, ConjugateOf(r));
+  const Output x = MatrixSolve(system, Reshape(g.dy(0), ConcatV2({batch, n * n, one}, 0)));
+  g.dx(0) = Reshape(x, shape);
+}
+
+}  // namespace
+
+void RegisterMatrixFunctions(OpRegistry& ops) {
+  const KernelOptions types = {.types = {{"T", DTypesOf(MatrixTypes())}}};
+  const Tensor positive = Tensor::Of<double>({2, 2, 2}, {4, 1, 0.5, 3, 2, -0.5, -0.5, 1});
+  ops.Add("MatrixExponential", SquareShape, ExponentialKernel, types).Example({positive});
+  ops.Add("MatrixLogarithm", SquareShape, LogarithmKernel,
+          {.types = {{"T", DTypesOf(ComplexTypes())}}})
+      .Example({Tensor::Of<std::complex<double>>({1, 1}, {{2, 1}})});
+  ops.Add("MatrixSquareRoot", SquareShape, SquareRootKernel, types)
+      .Grad(SquareRootGrad)
+      .Example({positive});
+}
+
+}  // namespace tenon
