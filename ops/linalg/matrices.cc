@@ -24,7 +24,6 @@ StatusOr<Matrices> MatricesOf(const KernelContext& ctx, int i) {
   Matrices m{shape.dim(batch), shape.dim(batch + 1), {}, 1};
   for (const int64_t d : shape.dims().first(batch)) {
     m.batch.push_back(d);
-    // The number of empty matrices may be more than an integer holds; none is looked at.
     TENON_ASSIGN_OR_RETURN(m.count, MultiplySizes(m.count, d));
   }
   return m;
