@@ -125,7 +125,8 @@ class Tensor {
   bool IsHostMemory() const { return !buffer_ || buffer_->IsHostMemory(); }
   const BufferRef& buffer() const { return buffer_; }
 
-  /// True when dtype, shape and bytes (text of strings) are the same. Host memory only.
+  /// True when dtype, shape and bytes (text of strings) are the same, and variants hold the same
+  /// objects. Host memory only.
   bool Equals(const Tensor& other) const;
   /// "float[2,3] 1 2 3 ...", at most `max_elements` of them.
   std::string ToString(int max_elements = 8) const;

@@ -79,7 +79,7 @@ const std::map<std::string, std::string>& CheckedElsewhere() {
       {"ReadVariableOp", "resource_variable_ops_test.cc"},
       {"ResourceGather", "resource_variable_ops_test.cc"},
       {"ResourceGatherNd", "resource_variable_ops_test.cc"},
-      {"Eig", "of complex eigenvalues: op_conformance_test.py"},
+      {"Eig", "of complex eigenvalues: linalg_ops_test.cc"},
       {"FFT", "of complex numbers: fft_test.cc"},
       {"FFT2D", "of complex numbers: fft_test.cc"},
       {"FFT3D", "of complex numbers: fft_test.cc"},

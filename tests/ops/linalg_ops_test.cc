@@ -36,6 +36,16 @@ auto Near(const std::vector<double>& values) {
 
 const Tensor kPositive = Of({2, 2}, {4, 2, 2, 5});
 
+TEST(Linalg, EigenvaluesOfAMatrixThatIsNotSymmetricHaveGradients) {
+  // The sum of the squares of the eigenvalues is the trace of the square of the matrix, whose
+  // derivative is twice its transpose; these are 1 + 2i, 1 - 2i and 3.
+  GraphSession s;
+  const Output a = ::tenon::Const(Of({3, 3}, {1, 2, 1, -2, 1, 0, 0, 0, 3}));
+  const Output e = Eig(a, DType::kComplex128).e;
+  const Output f = Real(Sum(Square(e), {0}), {.Tout = DType::kDouble});
+  EXPECT_THAT(Numbers(s.Value(Gradients(f, a)[0])), Near({2, -4, 0, 4, 2, 0, 2, 0, 6}));
+}
+
 TEST(Linalg, OldNamesDoTheSame) {
   const Tensor a = Of({1, 2, 2}, {4, 2, 2, 5}), b = Of({1, 2, 1}, {2, 1}),
                zero = Tensor::Scalar(0.0);
