@@ -11,6 +11,7 @@
 #include "ops/lookup/lookup_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/nn/nn_ops.h"
+#include "ops/parsing/parsing_ops.h"
 #include "ops/queues/queues_ops.h"
 #include "ops/ragged/ragged_ops.h"
 #include "ops/random/random_ops.h"
@@ -37,12 +38,12 @@ const OpRegistry& AllOps() {
 
 void RegisterAllOps(OpRegistry& ops) {
   for (const auto add :
-       {RegisterArrayOps,      RegisterControlFlowOps, RegisterDataOps,    RegisterDeclaredOps,
-        RegisterImageOps,      RegisterIoOps,          RegisterLinalgOps,  RegisterLookupOps,
-        RegisterMathOps,       RegisterNnOps,          RegisterQueuesOps,  RegisterRaggedOps,
-        RegisterRandomOps,     RegisterSequencesOps,   RegisterSparseOps,  RegisterSpectralOps,
-        RegisterStateOps,      RegisterStringsOps,     RegisterSummaryOps, RegisterTensorArrayOps,
-        RegisterTensorListOps, RegisterTrainingOps}) {
+       {RegisterArrayOps,       RegisterControlFlowOps, RegisterDataOps,      RegisterDeclaredOps,
+        RegisterImageOps,       RegisterIoOps,          RegisterLinalgOps,    RegisterLookupOps,
+        RegisterMathOps,        RegisterNnOps,          RegisterParsingOps,   RegisterQueuesOps,
+        RegisterRaggedOps,      RegisterRandomOps,      RegisterSequencesOps, RegisterSparseOps,
+        RegisterSpectralOps,    RegisterStateOps,       RegisterStringsOps,   RegisterSummaryOps,
+        RegisterTensorArrayOps, RegisterTensorListOps,  RegisterTrainingOps}) {
     add(ops);
   }
 }

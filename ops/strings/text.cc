@@ -4,12 +4,12 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "absl/strings/numbers.h"
 #include "core/interruption.h"
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
 #include "ops/strings/map_elements.h"
+#include "ops/strings/read_number.h"
 
 namespace tenon {
 namespace {
@@ -124,16 +124,6 @@ Status AsStringKernel(KernelContext& ctx, const Format& format, int64_t width) {
   });
 }
 
-bool ReadNumber(const TString& text, float* value) { return absl::SimpleAtof(text, value); }
-bool ReadNumber(const TString& text, double* value) { return absl::SimpleAtod(text, value); }
-/// An integer with spaces around it and perhaps a minus, but no plus.
-template <typename T>
-bool ReadNumber(std::string_view text, T* value) {
-  const size_t first = text.find_first_not_of(" \t\n\v\f\r");
-  if (first != std::string_view::npos && text[first] == '+') return false;
-  return absl::SimpleAtoi(ToAbsl(text), value);
-}
-
 Status StringToNumberKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
@@ -141,7 +131,7 @@ Status StringToNumberKernel(KernelContext& ctx) {
     const TString& text = in.data<TString>()[i];
     bool read = false;
     Dispatch(out->dtype(), TypeList<float, double, int32_t, int64_t>(),
-             [&]<typename T>(T) { read = ReadNumber(text, out->data<T>() + i); });
+             [&]<typename T>(T) { read = ReadNumber(std::string_view(text), out->data<T>() + i); });
     if (!read) {
       return InvalidArgument("StringToNumberOp could not correctly convert string: ", text);
     }
