@@ -5,30 +5,13 @@
 #include "data/ordered_code.h"
 #include "data/table.h"
 #include "proto/tensor_bundle.pb.h"
+#include "proto/tensor_slice.pb.h"
 
 namespace tenon {
 namespace {
 
 /// The number of a data file is written with five digits.
 constexpr int kMaxShards = 100000;
-
-TensorSlice SliceFromProto(const TensorSliceProto& proto) {
-  std::vector<TensorSlice::Extent> extents;
-  for (const auto& e : proto.extent()) {
-    const bool full = e.has_length_case() == TensorSliceProto::Extent::HAS_LENGTH_NOT_SET;
-    extents.push_back({e.start(), full ? TensorSlice::kFull : e.length()});
-  }
-  return TensorSlice(std::move(extents));
-}
-
-void SliceToProto(const TensorSlice& slice, TensorSliceProto* out) {
-  for (int i = 0; i < slice.rank(); ++i) {
-    auto* extent = out->add_extent();
-    if (slice.extent(i).length == TensorSlice::kFull) continue;
-    extent->set_start(slice.extent(i).start);
-    extent->set_length(slice.extent(i).length);
-  }
-}
 
 StatusOr<BundleEntry> EntryFromProto(const BundleEntryProto& proto, int num_shards) {
   BundleEntry entry;
@@ -95,6 +78,24 @@ StatusOr<BundleIndex> ParseIndex(const std::string& content) {
 }
 
 }  // namespace
+
+TensorSlice SliceFromProto(const TensorSliceProto& proto) {
+  std::vector<TensorSlice::Extent> extents;
+  for (const auto& e : proto.extent()) {
+    const bool full = e.has_length_case() == TensorSliceProto::Extent::HAS_LENGTH_NOT_SET;
+    extents.push_back({e.start(), full ? TensorSlice::kFull : e.length()});
+  }
+  return TensorSlice(std::move(extents));
+}
+
+void SliceToProto(const TensorSlice& slice, TensorSliceProto* out) {
+  for (int i = 0; i < slice.rank(); ++i) {
+    auto* extent = out->add_extent();
+    if (slice.extent(i).length == TensorSlice::kFull) continue;
+    extent->set_start(slice.extent(i).start);
+    extent->set_length(slice.extent(i).length);
+  }
+}
 
 std::string SliceKey(std::string_view name, const TensorSlice& slice) {
   std::string key;

@@ -10,6 +10,8 @@
 
 namespace tenon {
 
+class TensorSliceProto;
+
 /// The content of a checkpoint's .index file.
 struct BundleIndex {
   int num_shards = 1;
@@ -17,6 +19,9 @@ struct BundleIndex {
   std::map<std::string, BundleEntry> entries;
 };
 
+/// Slices to and from their messages.
+TensorSlice SliceFromProto(const TensorSliceProto& proto);
+void SliceToProto(const TensorSlice& slice, TensorSliceProto* out);
 /// The key of one slice of a tensor: OrderedCode of 0, the name, the rank, and each extent.
 std::string SliceKey(std::string_view name, const TensorSlice& slice);
 /// True for a key that SliceKey may have made.

@@ -12,6 +12,7 @@ from op_hints_more import MORE_HINTS
 from op_hints_sequences import SEQUENCE_HINTS
 from op_hints_parsing import PARSING_HINTS
 from op_hints_sparse import SPARSE_HINTS
+from op_hints_strings import STRING_HINTS
 from window_hints import WINDOW_HINTS
 
 SEVERAL = [(), (0,), (1,), (5,), (0, 3), (2, 3), (2, 1, 3, 2), (1, 2, 1, 2, 3)]
@@ -170,6 +171,7 @@ AS_STRING = [Use(s) for s in SEVERAL] + [Use((5,), **attrs) for attrs in [
 HINTS = {
     **PARSING_HINTS,
     **SPARSE_HINTS,
+    **STRING_HINTS,
     "AsString": AS_STRING,
     **same(REDUCTIONS, "EuclideanNorm", "Sum", "Mean", "Max", "Min", "Prod", "All", "Any"),
     **same(ARG_REDUCTIONS, "ArgMax", "ArgMin"),

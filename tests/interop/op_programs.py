@@ -321,8 +321,33 @@ def fused(_):
             for more in ([], [b"Relu"], [b"Relu6"], [b"Elu"])]
 
 
+def old_checkpoints(folder):
+    values = [tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([b"a", b""]), tf.constant(7, tf.int64)]
+    name = f"{folder}/old"
+    kinds = [tf.constant(list(range(3)), t) for t in (tf.int8, tf.uint8, tf.int16, tf.float64, tf.complex64, tf.half)]
+    saved = [raw.Save(filename=name, tensor_names=["w", "s", "n"], data=values),
+             raw.Save(filename=f"{folder}/kinds", tensor_names=[t.dtype.name for t in kinds], data=kinds)]
+    parts = [raw.SaveSlices(filename=f"{folder}/part-{i}", tensor_names=["w"], shapes_and_slices=[f"4 2 {i},2:0,2"],
+                            data=[values[0] + i]) for i in (0, 2)]
+    wrong = [raw.SaveSlices(filename=name + "1", tensor_names=["w"], shapes_and_slices=["4 2 0,3:-"], data=values[:1])]
+
+    def restored(what, kind, part=None, at=name):
+        if part is None:
+            return [raw.Restore(file_pattern=at, tensor_name=what, dt=kind)]
+        return [raw.RestoreSlice(file_pattern=at, tensor_name=what, shape_and_slice=part, dt=kind)]
+    return [saved, parts, *([w] for w in wrong), restored("w", tf.float32), restored("s", tf.string),
+            restored("n", tf.int64), restored("w", tf.float32, "2 2 0,1:-"), restored("w", tf.float64),
+            restored("nothing", tf.float32), restored("w", tf.float32, at=f"{folder}/part-*"),
+            restored("w", tf.float32, "4 2 1,2:-", f"{folder}/part-?"), restored("w", tf.float32, at=f"{folder}/none"),
+            restored("w", tf.float32, "2 3 0,1:-"), restored("w", tf.float32, ""),
+            *(restored(t.dtype.name, t.dtype, at=f"{folder}/kinds") for t in kinds),
+            [raw.StringLength(input=raw.MatchingFiles(pattern=[f"{folder}/part-[02]", f"{folder}/*l*", f"{folder}/x/*"]))],
+            [raw.StringLength(input=raw.MatchingFiles(pattern=f"{folder}/old"))],
+            [raw.StringLength(input=raw.MatchingFiles(pattern=f"{folder[:-3]}???/p*-2"))]]
+
+
 PROGRAMS = [branches, loops, reference_flow, stacks, tensor_arrays, tensor_lists, inputs, variables,
-            steps_of_one_variable_as_two, messages, files,
+            steps_of_one_variable_as_two, messages, files, old_checkpoints,
             maps_of_sparse_tensors, decompositions, gradients_of_matrices, fused, *RANDOM_PROGRAMS]
 
 # Ops without state that a program must show all the same.
@@ -330,7 +355,7 @@ ONLY_IN_PROGRAMS = {
     "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "RefSwitch", "RefMerge", "RefEnter",
     "RefExit", "RefNextIteration", "ControlTrigger", "NoOp", "Const", "Placeholder", "Variable",
     "VariableV2", "PlaceholderWithDefault", "ReadFile", "_FusedMatMul", "InplaceAdd", "InplaceSub", "InplaceUpdate",
-    "Eig", "EmptyTensorList",
+    "Eig", "MatchingFiles", "EmptyTensorList",
     *("TensorList" + name for name in (
         "Concat", "ConcatLists", "ConcatV2", "ElementShape", "FromTensor", "Gather", "GetItem", "Length", "PopBack",
         "PushBack", "PushBackBatch", "Reserve", "Resize", "Scatter", "ScatterIntoExistingList", "ScatterV2",

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "core/interruption.h"
+#include "core/op_registry.h"
+#include "data/slice_table.h"
+#include "ops/arguments.h"
+
+namespace tenon {
+namespace {
+
+StatusOr<FileContext> FilesFor(const KernelContext& ctx) {
+  FileContext files;
+  TENON_ASSIGN_OR_RETURN(files.files, FilesOf(ctx.device().files()));
+  files.cancellation = ctx.step().cancellation;
+  return files;
+}
+
+/// Adds the files that match `folder` + `rest`, where only `rest` may have wildcards.
+Status AddMatches(const std::string& folder, std::string_view rest, const FileContext& files,
+                  std::vector<std::string>* found) {
+  TENON_RETURN_IF_ERROR(files.CheckCancelled());
+  const size_t wild = rest.find_first_of("*?[\\");
+  if (wild == std::string_view::npos) {
+    const std::string path = folder + std::string(rest);
+    if (files.files->Exists(path)) found->push_back(path);
+    return OkStatus();
+  }
+  const size_t slash = rest.substr(0, wild).rfind('/');
+  const size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
+  const size_t end = std::min(rest.find('/', wild), rest.size());
+  const std::string base = folder + std::string(rest.substr(0, begin));
+  const std::string pattern(rest.substr(begin, end - begin));
+  const auto names = ListFolder(base.empty() ? "." : base, files);
+  if (!names.ok()) {
+    const bool none = names.status().code() == StatusCode::kNotFound ||
+                      names.status().code() == StatusCode::kInvalidArgument;
+    return none ? OkStatus() : names.status();
+  }
+  for (const std::string& name : *names) {
+    if (fnmatch(pattern.c_str(), name.c_str(), 0) != 0) continue;
+    TENON_RETURN_IF_ERROR(AddMatches(base + name, rest.substr(end), files, found));
+  }
+  return OkStatus();
+}
+
+Status MatchingFilesKernel(KernelContext& ctx) {
+  const Tensor& patterns = ctx.input(0);
+  TENON_RETURN_IF_ERROR(CheckRank(patterns, std::min(patterns.rank(), 1), "pattern"));
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  std::vector<std::string> found;
+  for (const TString& pattern : patterns.flat<TString>()) {
+    TENON_RETURN_IF_ERROR(AddMatches("", pattern, files, &found));
+  }
+  std::sort(found.begin(), found.end());
+  return ctx.Return(Tensor::Vector(found));
+}
+
+/// Of (file, names, data...), or (file, names, slices, data...).
+template <bool kSlices>
+Status SaveKernel(KernelContext& ctx) {
+  const int first = kSlices ? 3 : 2, count = ctx.num_inputs() - first;
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"filename"}));
+  for (int i = 1; i < first; ++i) {
+    if (ctx.input(i).rank() == 1 && ctx.input(i).dim(0) == count) continue;
+    return InvalidArgument(i == 1 ? "tensor_names" : "shapes_and_slices", " must be a vector of ",
+                           count, " elements, found shape ", ctx.input(i).shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  std::vector<SavedPart> parts;
+  for (int i = 0; i < count; ++i) {
+    const Tensor& value = ctx.input(first + i);
+    SavedPart part{.name = std::string(ctx.input(1).data<TString>()[i]),
+                   .full_shape = value.shape(),
+                   .slice = TensorSlice::Full(value.rank()),
+                   .value = value};
+    if (kSlices && !ctx.input(2).data<TString>()[i].empty()) {
+      TENON_ASSIGN_OR_RETURN(ShapeAndSlice spec,
+                             ParseShapeAndSlice(ctx.input(2).data<TString>()[i]));
+      TENON_ASSIGN_OR_RETURN(const TensorSlice resolved, spec.slice.Resolve(spec.full_shape));
+      if (resolved.shape() != value.shape()) {
+        return InvalidArgument("Slice in shape_and_slice specification ", resolved.ToString(),
+                               " does not match the shape of the tensor to save: ", value.shape(),
+                               ", tensor: ", part.name);
+      }
+      part.full_shape = spec.full_shape;
+      part.slice = std::move(spec.slice);
+    }
+    parts.push_back(std::move(part));
+  }
+  return WriteSliceTable(std::string(ctx.input(0).scalar<TString>()), parts, files);
+}
+
+template <bool kSlice>
+Status RestoreKernel(KernelContext& ctx) {
+  const char* const names[] = {"file_pattern", "tensor_name", "shape_and_slice"};
+  for (int i = 0; i < ctx.num_inputs(); ++i) {
+    if (ctx.input(i).num_elements() == 1) continue;
+    return InvalidArgument(names[i], " must be one text, found shape ", ctx.input(i).shape());
+  }
+  const std::string pattern(ctx.input(0).scalar<TString>());
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  std::vector<std::string> paths;
+  TENON_RETURN_IF_ERROR(AddMatches("", pattern, files, &paths));
+  if (paths.empty()) return NotFound("Failed to find any matching files for ", pattern);
+  TENON_ASSIGN_OR_RETURN(const SliceTables tables, SliceTables::Open(paths, files));
+  std::optional<ShapeAndSlice> part;
+  if (kSlice && !ctx.input(2).scalar<TString>().empty()) {
+    TENON_ASSIGN_OR_RETURN(part, ParseShapeAndSlice(ctx.input(2).scalar<TString>()));
+  }
+  return ctx.Return(tables.Read(ctx.input(1).scalar<TString>(), part, ctx.output_type(0)));
+}
+
+}  // namespace
+
+void RegisterOldCheckpoints(OpRegistry& ops) {
+  const auto get = [&ops](std::string_view name, ShapeFn shape) {
+    return ops.Get(name).Shape(shape).NoExample(
+        "reads or writes files; old_checkpoints_test covers it");
+  };
+  get("MatchingFiles", [](ShapeContext& c) {
+    return c.Return(PartialShape{-1});
+  }).Kernel(kCpu, MatchingFilesKernel);
+  get("Save", NoOutputShape).Kernel(kCpu, SaveKernel<false>);
+  get("SaveSlices", NoOutputShape).Kernel(kCpu, SaveKernel<true>);
+  get("Restore", UnknownShape).Kernel(kCpu, RestoreKernel<false>);
+  get("RestoreSlice", UnknownShape).Kernel(kCpu, RestoreKernel<true>);
+}
+
+}  // namespace tenon
