@@ -10,6 +10,7 @@ from op_cases import SHAPES_2, Each, Fixed as F, Use, both, same
 from op_hints_linalg import LINALG_HINTS
 from op_hints_more import MORE_HINTS
 from op_hints_sequences import SEQUENCE_HINTS
+from op_hints_image import IMAGE_HINTS
 from op_hints_parsing import PARSING_HINTS
 from op_hints_sparse import SPARSE_HINTS
 from op_hints_strings import STRING_HINTS
@@ -169,6 +170,7 @@ AS_STRING = [Use(s) for s in SEVERAL] + [Use((5,), **attrs) for attrs in [
     {"fill": "xy"}]]
 
 HINTS = {
+    **IMAGE_HINTS,
     **PARSING_HINTS,
     **SPARSE_HINTS,
     **STRING_HINTS,

@@ -346,8 +346,26 @@ def old_checkpoints(folder):
             [raw.StringLength(input=raw.MatchingFiles(pattern=f"{folder[:-3]}???/p*-2"))]]
 
 
+def encoded_images(_):
+    steps = []
+    for channels in (1, 2, 3, 4):
+        for kind in (tf.uint8, tf.uint16):
+            ramp = tf.reshape(tf.range(2 * 5 * 7 * channels) * (1 if kind == tf.uint8 else 251) % (1 << 8 * kind.size), [2, 5, 7, channels])
+            files = raw.EncodePng(image=tf.cast(ramp, kind), compression=channels)
+            steps.append([raw.DecodePng(contents=f, dtype=kind) for f in tf.unstack(files)])
+    for channels, attrs in ((1, {}), (3, {}), (3, {"quality": 30}), (3, {"progressive": True}), (1, {"format": "grayscale"}),
+                            (3, {"chroma_downsampling": False, "optimize_size": True}), (3, {"format": "rgb", "xmp_metadata": "abc"})):
+        image = tf.cast(tf.reshape(tf.range(20 * 30 * channels) // 7 % 256, [20, 30, channels]), tf.uint8)
+        steps.append([raw.DecodeJpeg(contents=raw.EncodeJpeg(image=image, **attrs))])
+        steps.append([raw.DecodeJpeg(contents=raw.EncodeJpegVariableQuality(images=image, quality=50 + channels))])
+    wrong = tf.zeros([3, 3, 2], tf.uint8)
+    return steps + [[raw.EncodeJpeg(image=wrong)], [raw.EncodeJpeg(image=wrong[:, :, :1], format="rgb")],
+                    [raw.EncodeJpegVariableQuality(images=wrong[:, :, :1], quality=101)],
+                    [raw.EncodePng(image=tf.zeros([1, 3, 5], tf.uint8))]]
+
+
 PROGRAMS = [branches, loops, reference_flow, stacks, tensor_arrays, tensor_lists, inputs, variables,
-            steps_of_one_variable_as_two, messages, files, old_checkpoints,
+            steps_of_one_variable_as_two, messages, files, old_checkpoints, encoded_images,
             maps_of_sparse_tensors, decompositions, gradients_of_matrices, fused, *RANDOM_PROGRAMS]
 
 # Ops without state that a program must show all the same.
@@ -355,7 +373,8 @@ ONLY_IN_PROGRAMS = {
     "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "RefSwitch", "RefMerge", "RefEnter",
     "RefExit", "RefNextIteration", "ControlTrigger", "NoOp", "Const", "Placeholder", "Variable",
     "VariableV2", "PlaceholderWithDefault", "ReadFile", "_FusedMatMul", "InplaceAdd", "InplaceSub", "InplaceUpdate",
-    "Eig", "MatchingFiles", "EmptyTensorList",
+    "Eig", "MatchingFiles", "EncodePng", "EncodeJpeg", "EncodeJpegVariableQuality",
+    "EmptyTensorList",
     *("TensorList" + name for name in (
         "Concat", "ConcatLists", "ConcatV2", "ElementShape", "FromTensor", "Gather", "GetItem", "Length", "PopBack",
         "PushBack", "PushBackBatch", "Reserve", "Resize", "Scatter", "ScatterIntoExistingList", "ScatterV2",

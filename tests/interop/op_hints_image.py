@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the ops on images are used; see op_hints.py."""
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from op_cases import Fixed as F, Use, both, same, with_attrs
+
+raw = tf.raw_ops
+
+
+def picture(height, width, channels, kind=np.uint8):
+    y, x, c = np.mgrid[:height, :width, :channels]
+    values = 128 + 90 * np.sin(y / 3 + c) * np.cos(x / 4 - c)
+    return (values * (257 if kind == np.uint16 else 1)).astype(kind)
+
+
+def encoded():
+    """Image files by name."""
+    made = {}
+    for channels in (1, 2, 3, 4):
+        made[f"png {channels}"] = raw.EncodePng(image=picture(7, 5, channels))
+        made[f"wide png {channels}"] = raw.EncodePng(image=picture(7, 5, channels, np.uint16))
+    for channels in (1, 3):
+        image = picture(37, 50, channels)
+        made[f"jpeg {channels}"] = raw.EncodeJpeg(image=image)
+        made[f"progressive {channels}"] = raw.EncodeJpeg(image=image, progressive=True, quality=60)
+    made["plain colors"] = raw.EncodeJpeg(image=picture(16, 17, 3), chroma_downsampling=False)
+    with tf.Session() as session:
+        return session.run(made)
+
+
+with tf.Graph().as_default():
+    FILES = encoded()
+
+
+def bmp(height, width, channels, upside_down=False):
+    rows = picture(height, width, channels)
+    number = lambda n, size: int(n).to_bytes(size, "little", signed=True)
+    head = b"BM" + bytes(8) + number(54, 4) + number(40, 4) + number(width, 4)
+    head += number(-height if upside_down else height, 4) + number(1, 2) + number(8 * channels, 2) + bytes(24)
+    return head + b"".join(row.tobytes() + bytes(-row.size % 4) for row in rows)
+
+
+BMPS = [bmp(3, 5, 1), bmp(4, 5, 3), bmp(4, 3, 4), bmp(4, 5, 3, True)]
+PNG, JPEG = FILES["png 3"], FILES["jpeg 3"]
+BAD = [b"", b"abc", PNG[:20], PNG[:-30], PNG[:30] + b"\x40" + PNG[31:], JPEG[:10], JPEG[:300], BMPS[1][:60], BMPS[1][:20]]
+ALL = list(FILES.values())
+DECODED = [Use(F(f), channels=c) for f in ALL + BMPS + BAD for c in (0, 1, 3, 4)] + [
+    Use(F([PNG])), Use(F(PNG), channels=2), Use(F(PNG), channels=5), Use(F(PNG), channels=-1)]
+JPEG_ATTRS = [dict(ratio=2), dict(ratio=4), dict(ratio=8), dict(ratio=3), dict(dct_method="INTEGER_ACCURATE"), dict(dct_method="INTEGER_FAST"),
+              dict(dct_method="x"), dict(fancy_upscaling=False)]
+
+IMAGE_HINTS = {
+    "DecodePng": DECODED,
+    # TensorFlow crashes on a BMP file that is cut short.
+    "DecodeImage": [Use(F(f), channels=c) for f in ALL + BAD[:-2] for c in (0, 1, 3, 4)] + [
+        Use(F(f), channels=c, dtype=tf.uint8) for f in BMPS for c in (0, 3, 4)],
+    "DecodeBmp": [Use(F(f), channels=c) for f in BMPS + BAD + [PNG] for c in (0, 1, 3, 4)],
+    "DecodeJpeg": DECODED + [Use(F(f), **a) for f in (JPEG, FILES["progressive 3"], FILES["jpeg 1"]) for a in JPEG_ATTRS],
+    "ExtractJpegShape": [Use(F(f)) for f in ALL + BAD],
+    "DecodeAndCropJpeg": [Use(F(f), F(w), **a) for f in (FILES["jpeg 1"], FILES["plain colors"], PNG) for a in ({}, {"channels": 1})
+                          for w in ([0, 0, 16, 16], [0, 0, 16, 0], [-1, 0, 3, 3], [0, 0, 99, 9], [0, 0, 1], [3, 0, 5, 16])],
+}
