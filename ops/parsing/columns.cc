@@ -15,7 +15,7 @@ namespace {
 
 /// The values of one column: a row for each message, or for each step of each message.
 struct Rows {
-  CountedVector<Feature> features;
+  CountedVector<FeatureValues> features;
   CountedVector<int64_t> splits;  // message b has the rows from splits[b] up to splits[b + 1]
   int64_t most_steps = 0;
   int64_t most_values = 0;
@@ -95,7 +95,7 @@ class Parser {
       }
     });
     TENON_RETURN_IF_ERROR(error.Take());
-    for (const Feature& feature : rows.features) {
+    for (const FeatureValues& feature : rows.features) {
       rows.num_values += feature.count;
       rows.most_values = std::max(rows.most_values, feature.count);
     }
@@ -138,8 +138,8 @@ class Parser {
       for (int64_t b = begin; b < end; ++b) {
         for (int64_t t = 0; t < steps; ++t) {
           const int64_t row = rows.splits[b] + t;
-          const Feature none;
-          const Feature& f = row < rows.splits[b + 1] ? rows.features[row] : none;
+          const FeatureValues none;
+          const FeatureValues& f = row < rows.splits[b + 1] ? rows.features[row] : none;
           WriteValues(f, out, (b * steps + t) * size);
           Fill(column, f.count, size, (b * steps + t) * size, out);
         }
@@ -152,7 +152,7 @@ class Parser {
     TENON_ASSIGN_OR_RETURN(Tensor * out, ctx_.AllocateOutput(output, {rows.num_values}));
     TENON_CHECK(out->dtype() == type);
     int64_t at = 0;
-    for (const Feature& feature : rows.features) {
+    for (const FeatureValues& feature : rows.features) {
       WriteValues(feature, out, at);
       at += feature.count;
     }
@@ -176,7 +176,7 @@ class Parser {
   /// Where rows begin in the values.
   Status WriteRowSplits(const Rows& rows, int output) {
     CountedVector<int64_t> splits(1, 0);
-    for (const Feature& f : rows.features) splits.push_back(splits.back() + f.count);
+    for (const FeatureValues& f : rows.features) splits.push_back(splits.back() + f.count);
     return WriteSplits(splits, !from_.steps, output);
   }
 
@@ -222,7 +222,7 @@ class Parser {
     return steps;
   }
 
-  Status ReadRows(size_t column, int64_t b, Feature* features) const {
+  Status ReadRows(size_t column, int64_t b, FeatureValues* features) const {
     std::string_view message = FoundIn(column, b);
     if (!from_.steps) return ReadRow(column, b, message, features);
     for (WireField field; !message.empty() && TakeField(&message, &field);) {
@@ -232,7 +232,7 @@ class Parser {
     return OkStatus();
   }
 
-  Status ReadRow(size_t column, int64_t b, std::string_view message, Feature* f) const {
+  Status ReadRow(size_t column, int64_t b, std::string_view message, FeatureValues* f) const {
     const Column& c = columns_[column];
     if (!ReadFeature(message, f)) return Error(column, b, "Can't parse serialized Example.");
     if (f->type != DType::kInvalid && f->type != c.type) {

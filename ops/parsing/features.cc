@@ -35,7 +35,7 @@ bool TakeField(std::string_view* message, WireField* field) {
   return true;
 }
 
-bool ReadFeature(std::string_view message, Feature* feature) {
+bool ReadFeature(std::string_view message, FeatureValues* feature) {
   *feature = {};
   if (message.empty()) return true;
   WireField field;
@@ -52,7 +52,7 @@ bool ReadFeature(std::string_view message, Feature* feature) {
   return read;
 }
 
-void WriteValues(const Feature& feature, Tensor* out, int64_t at) {
+void WriteValues(const FeatureValues& feature, Tensor* out, int64_t at) {
   Dispatch(feature.type, ListTypes(), [&]<typename T>(T) {
     T* to = out->data<T>() + at;
     ForEachValue<T>(feature.list, [&](const auto& value) { *to++ = T(value); });

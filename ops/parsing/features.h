@@ -80,17 +80,17 @@ bool ForEachValue(std::string_view list, Fn fn) {
   return true;
 }
 
-/// A serialized Feature that was looked through: ForEachValue can read its list.
-struct Feature {
+/// A serialized Feature message that was looked through: ForEachValue can read its list.
+struct FeatureValues {
   DType type = DType::kInvalid;  // string, float or int64; invalid: it has no values of any type
   std::string_view list;
   int64_t count = 0;
 };
 /// False when `message` cannot be read.
-bool ReadFeature(std::string_view message, Feature* feature);
+bool ReadFeature(std::string_view message, FeatureValues* feature);
 
 /// Makes the values of `feature` the elements of `out` from number `at` on. REQUIRES: the same
 /// type.
-void WriteValues(const Feature& feature, Tensor* out, int64_t at);
+void WriteValues(const FeatureValues& feature, Tensor* out, int64_t at);
 
 }  // namespace tenon

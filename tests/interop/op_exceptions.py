@@ -11,6 +11,7 @@ TERMS = {
     "L2Loss": 3, "LogSoftmax": 3, "SeluGrad": 1, "TanhGrad": 1, "AddN": 3,
     "SoftmaxCrossEntropyWithLogits": 10, "SparseSoftmaxCrossEntropyWithLogits": 3, "_FusedMatMul": 3,
     **{name: 3 for name in optimizer_hints()},
+    "ResizeBilinear": 3, "ResizeBilinearGrad": 3,
     "ScatterNd": 3, "LRNGrad": 3, "MaxPoolGrad": 3, "MaxPoolGradV2": 3,
     **{name + version: 10 for name in ("FusedBatchNorm", "FusedBatchNormGrad")
        for version in ("", "V2", "V3")},

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from op_cases import Fixed as F, Use, both, same, with_attrs
+from op_cases import Fixed as F, Use, both
 
 raw = tf.raw_ops
 
@@ -50,7 +50,39 @@ DECODED = [Use(F(f), channels=c) for f in ALL + BMPS + BAD for c in (0, 1, 3, 4)
 JPEG_ATTRS = [dict(ratio=2), dict(ratio=4), dict(ratio=8), dict(ratio=3), dict(dct_method="INTEGER_ACCURATE"), dict(dct_method="INTEGER_FAST"),
               dict(dct_method="x"), dict(fancy_upscaling=False)]
 
+WAYS = [dict(align_corners=a, half_pixel_centers=h) for a, h in ((False, False), (True, False), (False, True), (True, True))]
+SIZES = [((1, 4, 6, 1), [2, 3]), ((2, 3, 5, 3), [7, 4]), ((1, 1, 1, 2), [3, 2]), ((1, 5, 4, 1), [1, 1]), ((1, 3, 3, 2), [3, 3]),
+         ((0, 3, 3, 1), [2, 2]), ((1, 3, 3, 0), [2, 2]), ((1, 0, 3, 1), [2, 2]), ((3, 3, 1), [2, 2]), ((1, 3, 3, 1), [0, 2]),
+         ((1, 3, 3, 1), [2, -1]), ((1, 3, 3, 1), [2]), ((1, 3, 3, 1), [[2, 2]]), ((1, 13, 17, 2), [29, 8])]
+RESIZES = [Use(s, F(n), **w) for w in WAYS for s, n in SIZES]
+# Boxes alike in several ways, some with corners in another order or without area, and their scores.
+BOXES = [[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [1, 11.1, 0, 10.1], [0, 100, 1, 101], [3, 3, 3, 4], [0, 0, 0.5, 1]]
+SCORES = [0.9, 0.75, 0.6, 0.95, 0.5, 0.3, 0.8, 0.9]
+OVERLAPS = [[0.0 if i == j else 1 / (1 + abs(i - j)) for i in range(8)] for j in range(8)]
+LIMITS = [(3, 0.5, 0.0), (30, 0.5, 0.0), (8, 0.0, 0.4), (8, 1.0, 0.75), (0, 0.5, 0.0), (3, 0.5, 2.0), (8, 0.3, -5.0)]
+BAD_LIMITS = [(-1, 0.5, 0.0), (3, -0.5, 0.0), (3, 1.5, 0.0), (3, [0.5], 0.0), ([3], 0.5, 0.0)]
+
+
+def suppressions(boxes, inputs, limits=LIMITS + BAD_LIMITS, **attrs):
+    made = [Use(F(boxes), F(SCORES), *(F(v) for v in values[:inputs - 2]), plain=True, **attrs) for values in limits]
+    few = [F(v) for v in LIMITS[0][:inputs - 2]]
+    return made + [Use(F(b), F(s), *few, plain=True, **attrs) for b, s in (
+        (BOXES, SCORES[:3]), ([b[:3] for b in BOXES], SCORES), (BOXES[0], SCORES), (BOXES, [SCORES]))] + [
+        Use((0, len(boxes[0]) if len(boxes[0]) == 4 else 0), (0,), *few, plain=True, **attrs)]
+
+
+SOFT = [Use(F(BOXES), F(SCORES), *(F(v) for v in (*values, sigma)), pad_to_max_output_size=p, plain=True, dtypes=["float32"])
+        for values in LIMITS + BAD_LIMITS[:3] for sigma in (0.0, 0.5, -1.0) for p in (False, True)]
+
 IMAGE_HINTS = {
+    "ResizeBilinear": RESIZES, "ResizeNearestNeighbor": RESIZES, "ResizeNearestNeighborGrad": RESIZES,
+    # In other dtypes the rounding of float shows, which differs.
+    "ResizeBilinearGrad": [Use((s[0], *n, s[3]), s, dtypes=["float32"], **w) for w in WAYS[:3] for s, n in SIZES[:5] + SIZES[-1:]] + [
+        Use(a, b) for a, b in (((1, 3, 3, 1), (2, 3, 3, 1)), ((1, 3, 3, 1), (1, 3, 3, 2)), ((3, 3, 1), (1, 3, 3, 1)), ((1, 3, 3, 1), (3, 3, 1)))],
+    "NonMaxSuppression": [u for t in (0.5, 0.2) for u in suppressions(BOXES, 3, iou_threshold=t)],
+    "NonMaxSuppressionV2": suppressions(BOXES, 4), "NonMaxSuppressionV3": suppressions(BOXES, 5),
+    "NonMaxSuppressionV4": both(suppressions(BOXES, 5), "pad_to_max_output_size"), "NonMaxSuppressionV5": SOFT,
+    "NonMaxSuppressionWithOverlaps": suppressions(OVERLAPS, 5),
     "DecodePng": DECODED,
     # TensorFlow crashes on a BMP file that is cut short.
     "DecodeImage": [Use(F(f), channels=c) for f in ALL + BAD[:-2] for c in (0, 1, 3, 4)] + [

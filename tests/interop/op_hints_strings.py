@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the ops of characters, n-grams and segments of texts are used; see op_hints.py."""
 import numpy as np
+import tensorflow.compat.v1 as tf
 
-from op_cases import Fixed as F, Use
+from op_cases import Fixed as F, Use, with_attrs
 
 NO_TEXTS = np.zeros(0, object)
 UTF8 = [b"a\xff\xc3\xa4\xed\xa0\x80z", b"\xf0\x9f\x98\x80\x00\x1f\n", b"\xe4\xb8", b"\xe4\xb8a\xf8\x88\x80\x80\x80",
@@ -25,7 +26,9 @@ NGRAMS = [dict(separator=s, ngram_widths=w, left_pad="<", right_pad=">", pad_wid
                              (" ", [7], 0, True))]
 
 STRING_HINTS = {
-    "UnicodeDecode": DECODE, "UnicodeDecodeWithOffsets": DECODE,
+    "UnicodeDecode": DECODE,
+    # With splits of int32 TensorFlow crashes.
+    "UnicodeDecodeWithOffsets": with_attrs(DECODE, Tsplits=tf.int64),
     "UnicodeTranscode": [Use(F(t), input_encoding=e, output_encoding=o, errors=h) for e, t in ENCODED
                          for o in ("UTF-8", "UTF-16-BE", "UTF-32-BE") for h in ("replace", "ignore")] + [
         Use(F(UTF8[1:2]), output_encoding="UTF-8", **attrs) for attrs in READ],

@@ -73,6 +73,7 @@ const std::map<std::string, std::string>& CheckedElsewhere() {
       {"Switch", "control_flow_ops_test.cc"},
       {"RefMerge", "control_flow_ops_test.cc"},
       {"RefSwitch", "control_flow_ops_test.cc"},
+      {"ResizeBilinear", "of floats only: image_ops_test.cc"},
       {"SparseMatMul", "of floats only: sparse_ops_test.cc"},
       {"SparseSparseMaximum", "its gradient is an error"},
       {"SparseSparseMinimum", "its gradient is an error"},

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "core/op_registry.h"
+#include "core/parallel.h"
+#include "ops/arguments.h"
+#include "ops/composition.h"
+#include "ops/elements.h"
+#include "ops/image/image_ops.h"
+#include "ops/maths.h"
+
+namespace tenon {
+namespace {
+
+using ImageTypes = decltype(ConcatTypes(
+    FloatTypes(), TypeList<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t>()));
+
+/// Where the pixels of a resized row or column come from.
+struct Scale {
+  Scale(int64_t from, int64_t to, bool align, bool half)
+      : limit(from - 1), half_pixels(half), aligned(align) {
+    factor = align && to > 1 ? static_cast<float>(from - 1) / static_cast<float>(to - 1)
+                             : static_cast<float>(from) / static_cast<float>(to);
+  }
+  /// The two pixels around the place of pixel `i`, and how near it is to the second.
+  struct Pair {
+    int64_t low, high;
+    float weight;
+  };
+  Pair Linear(int64_t i) const {
+    const float at = half_pixels ? (static_cast<float>(i) + 0.5f) * factor - 0.5f
+                                 : static_cast<float>(i) * factor;
+    const float floor = std::floor(at);
+    return {std::clamp<int64_t>(static_cast<int64_t>(floor), 0, limit),
+            std::clamp<int64_t>(static_cast<int64_t>(std::ceil(at)), 0, limit), at - floor};
+  }
+  int64_t Nearest(int64_t i) const {
+    const float at =
+        half_pixels ? (static_cast<float>(i) + 0.5f) * factor : static_cast<float>(i) * factor;
+    return std::clamp<int64_t>(static_cast<int64_t>(aligned ? std::round(at) : std::floor(at)), 0,
+                               limit);
+  }
+  float factor;
+  int64_t limit;
+  bool half_pixels, aligned;
+};
+
+Status CheckImages(const Tensor& t, std::string_view what, bool gradient = false) {
+  if (t.rank() == 4 && (gradient || (t.dim(1) > 0 && t.dim(2) > 0 && t.dim(3) > 0))) {
+    return OkStatus();
+  }
+  return InvalidArgument(
+      what, " must be [batch, height, width, channels] with pixels, found shape ", t.shape());
+}
+
+/// The new height and width.
+StatusOr<DimVector> ReadSize(const Tensor& t, bool align, bool half) {
+  if (align && half) {
+    return InvalidArgument("If half_pixel_centers is True, align_corners must be False.");
+  }
+  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadIntegerVector(t, "size", 2));
+  if (size[0] > 0 && size[1] > 0) return size;
+  return InvalidArgument("output dimensions must be positive, found ", size[0], " x ", size[1]);
+}
+
+Status BilinearKernel(KernelContext& ctx, bool align, bool half) {
+  const Tensor& in = ctx.input(0);
+  TENON_RETURN_IF_ERROR(CheckImages(in, "images"));
+  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadSize(ctx.input(1), align, half));
+  const int64_t height = in.dim(1), width = in.dim(2), channels = in.dim(3);
+  TENON_ASSIGN_OR_RETURN(Tensor * out,
+                         ctx.CreateOutput(0, {in.dim(0), size[0], size[1], channels}));
+  if (out->num_elements() == 0) return OkStatus();
+  // Of images that keep their size infinite pixels do not touch their neighbours.
+  const bool same = size[0] == height && size[1] == width;
+  const Scale rows(height, size[0], align && !same, half && !same),
+      columns(width, size[1], align && !same, half && !same);
+  CountedVector<Scale::Pair> places;
+  for (int64_t x = 0; x < size[1]; ++x) places.push_back(columns.Linear(x));
+  return DispatchStatus(in.dtype(), ImageTypes(), [&]<typename T>(T) {
+    const double cost = static_cast<double>(size[1] * channels);
+    ParallelFor(in.dim(0) * size[0], cost, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const Scale::Pair y = rows.Linear(row % size[0]);
+        const T* const image = in.data<T>() + row / size[0] * height * width * channels;
+        const T *const top = image + y.low * width * channels, *const bottom = image + y.high *
+                                                                                           width *
+                                                                                           channels;
+        float* to = out->data<float>() + row * size[1] * channels;
+        for (const Scale::Pair& x : places) {
+          const int64_t left = x.low * channels, right = x.high * channels;
+          for (int64_t c = 0; c < channels; ++c) {
+            const auto a = static_cast<float>(top[left + c]),
+                       b = static_cast<float>(bottom[left + c]);
+            const float above = a + (static_cast<float>(top[right + c]) - a) * x.weight;
+            const float below = b + (static_cast<float>(bottom[right + c]) - b) * x.weight;
+            *to++ = same ? a : above + (below - above) * y.weight;
+          }
+        }
+      }
+    });
+  });
+}
+
+Status BilinearGradKernel(KernelContext& ctx, bool align, bool half) {
+  const Tensor &dy = ctx.input(0), &image = ctx.input(1);
+  TENON_RETURN_IF_ERROR(CheckImages(dy, "grads", true));
+  TENON_RETURN_IF_ERROR(CheckImages(image, "original_image", true));
+  if (image.dim(1) == 0 || image.dim(2) == 0) {
+    return InvalidArgument("original_image must have pixels, found shape ", image.shape());
+  }
+  if (align && half) {
+    return InvalidArgument("If half_pixel_centers is True, align_corners must be False.");
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out,
+                         ctx.CreateOutput(0, {dy.dim(0), image.dim(1), image.dim(2), dy.dim(3)}));
+  ZeroElements(out);
+  const int64_t height = image.dim(1), width = image.dim(2), channels = dy.dim(3);
+  const Scale rows(height, dy.dim(1), align, half), columns(width, dy.dim(2), align, half);
+  const int64_t size = dy.dim(1) * dy.dim(2) * channels;
+  return DispatchStatus(image.dtype(), FloatTypes(), [&]<typename T>(T) {
+    ParallelFor(dy.dim(0), 4 * static_cast<double>(size), [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        const float* from = dy.data<float>() + b * size;
+        T* const to = out->data<T>() + b * height * width * channels;
+        const auto add = [&](int64_t y, int64_t x, float y_weight, float x_weight) {
+          T* const pixel = to + (y * width + x) * channels;
+          for (int64_t c = 0; c < channels; ++c) {
+            pixel[c] = static_cast<T>(pixel[c] + static_cast<T>(from[c] * y_weight * x_weight));
+          }
+        };
+        for (int64_t i = 0; i < dy.dim(1) && !Interrupted(); ++i) {
+          const Scale::Pair y = rows.Linear(i);
+          for (int64_t k = 0; k < dy.dim(2); ++k, from += channels) {
+            const Scale::Pair x = columns.Linear(k);
+            add(y.low, x.low, 1 - y.weight, 1 - x.weight);
+            add(y.low, x.high, 1 - y.weight, x.weight);
+            add(y.high, x.low, y.weight, 1 - x.weight);
+            add(y.high, x.high, y.weight, x.weight);
+          }
+        }
+      }
+    });
+  });
+}
+
+Status NearestKernel(KernelContext& ctx, bool align, bool half) {
+  const Tensor& in = ctx.input(0);
+  TENON_RETURN_IF_ERROR(CheckImages(in, "images"));
+  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadSize(ctx.input(1), align, half));
+  const int64_t channels = in.dim(3);
+  TENON_ASSIGN_OR_RETURN(Tensor * out,
+                         ctx.CreateOutput(0, {in.dim(0), size[0], size[1], channels}));
+  if (out->num_elements() == 0) return OkStatus();
+  const Scale rows(in.dim(1), size[0], align, half), columns(in.dim(2), size[1], align, half);
+  CountedVector<int64_t> places;
+  for (int64_t x = 0; x < size[1]; ++x) places.push_back(columns.Nearest(x));
+  ParallelFor(in.dim(0) * size[0], 2 * static_cast<double>(size[1]),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) {
+                  const int64_t from = row / size[0] * in.dim(1) + rows.Nearest(row % size[0]);
+                  for (int64_t x = 0; x < size[1]; ++x) {
+                    CopyElements(in, (from * in.dim(2) + places[x]) * channels, out,
+                                 (row * size[1] + x) * channels, channels);
+                  }
+                }
+              });
+  return OkStatus();
+}
+
+Status NearestGradKernel(KernelContext& ctx, bool align, bool half) {
+  const Tensor& dy = ctx.input(0);
+  TENON_RETURN_IF_ERROR(CheckImages(dy, "grads", true));
+  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadSize(ctx.input(1), false, half));
+  const int64_t channels = dy.dim(3);
+  TENON_ASSIGN_OR_RETURN(Tensor * out,
+                         ctx.CreateOutput(0, {dy.dim(0), size[0], size[1], channels}));
+  ZeroElements(out);
+  if (dy.num_elements() == 0) return OkStatus();
+  const Scale rows(size[0], dy.dim(1), align, half), columns(size[1], dy.dim(2), align, half);
+  return DispatchStatus(dy.dtype(), ImageTypes(), [&]<typename T>(T) {
+    const double cost = 2 * static_cast<double>(dy.dim(1) * dy.dim(2) * channels);
+    ParallelFor(dy.dim(0), cost, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        const T* from = dy.data<T>() + b * dy.dim(1) * dy.dim(2) * channels;
+        for (int64_t y = 0; y < dy.dim(1) && !Interrupted(); ++y) {
+          T* const row = out->data<T>() + (b * size[0] + rows.Nearest(y)) * size[1] * channels;
+          for (int64_t x = 0; x < dy.dim(2); ++x) {
+            T* const pixel = row + columns.Nearest(x) * channels;
+            for (int64_t c = 0; c < channels; ++c, ++from) {
+              using C = ComputeType<T>;
+              pixel[c] = static_cast<T>(Plus(static_cast<C>(pixel[c]), static_cast<C>(*from)));
+            }
+          }
+        }
+      }
+    });
+  });
+}
+
+Status ResizeShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape images, c.WithRank(0, 4));
+  TENON_RETURN_IF_ERROR(c.WithRank(1, 1).status());
+  TENON_ASSIGN_OR_RETURN(const PartialShape size, c.ConstantShape(1));
+  const bool known = size.rank() == 2;
+  return c.Return(PartialShape{images.dim(0), known ? size.dim(0) : -1, known ? size.dim(1) : -1,
+                               images.dim(3)});
+}
+
+Status BilinearGradShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape dy, c.WithRank(0, 4));
+  TENON_ASSIGN_OR_RETURN(const PartialShape image, c.WithRank(1, 4));
+  return c.Return(PartialShape{dy.dim(0), image.dim(1), image.dim(2), dy.dim(3)});
+}
+
+/// Height and width of images, as resizing takes them.
+Output SizeOfImages(const Output& images) { return Slice(ShapeVector(images), {1}, {2}); }
+
+}  // namespace
+
+void RegisterResizeOps(OpRegistry& ops) {
+  const KernelOptions options = {.attrs = {"align_corners", "half_pixel_centers"}};
+  const Tensor size = Tensor::Vector({5, 3});
+  ops.Add("ResizeBilinear", ResizeShape, BilinearKernel, options)
+      .Grad([](GradContext& g) {
+        g.dx(0) = ResizeBilinearGrad(g.dy(0), g.in(0),
+                                     {.align_corners = g.Attr<bool>("align_corners"),
+                                      .half_pixel_centers = g.Attr<bool>("half_pixel_centers")});
+      })
+      .Example({Shape{2, 4, 6, 2}, size})
+      .Example({Shape{2, 4, 6, 2}, size}, {{"align_corners", true}});
+  ops.Add("ResizeBilinearGrad", BilinearGradShape, BilinearGradKernel, options)
+      .Example({Shape{2, 5, 3, 2}, Shape{2, 4, 6, 2}});
+  ops.Add("ResizeNearestNeighbor", ResizeShape, NearestKernel, options)
+      .Grad([](GradContext& g) {
+        g.dx(0) =
+            ResizeNearestNeighborGrad(g.dy(0), SizeOfImages(g.in(0)),
+                                      {.align_corners = g.Attr<bool>("align_corners"),
+                                       .half_pixel_centers = g.Attr<bool>("half_pixel_centers")});
+      })
+      .Example({Shape{2, 4, 6, 2}, size})
+      .Example({Shape{2, 4, 6, 2}, size}, {{"half_pixel_centers", true}});
+  ops.Add("ResizeNearestNeighborGrad", ResizeShape, NearestGradKernel, options)
+      .Example({Shape{2, 5, 3, 2}, Tensor::Vector({4, 6})});
+}
+
+}  // namespace tenon
