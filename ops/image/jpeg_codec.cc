@@ -18,46 +18,46 @@
 namespace tenon {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 29;
+constexpr int64_t kMostJpegElements = int64_t{1} << 29;
 
-struct Errors {
+struct JpegErrors {
   jpeg_error_mgr manager;
   jmp_buf back;
   char text[JMSG_LENGTH_MAX] = "";
   bool cut_short = false;
 };
 
-Errors& ErrorsOf(j_common_ptr info) { return *reinterpret_cast<Errors*>(info->err); }
+JpegErrors& JpegErrorsOf(j_common_ptr info) { return *reinterpret_cast<JpegErrors*>(info->err); }
 
-void OnError(j_common_ptr info) {
-  info->err->format_message(info, ErrorsOf(info).text);
-  longjmp(ErrorsOf(info).back, 1);
+void OnJpegError(j_common_ptr info) {
+  info->err->format_message(info, JpegErrorsOf(info).text);
+  longjmp(JpegErrorsOf(info).back, 1);
 }
-void OnMessage(j_common_ptr info, int level) {
+void OnJpegMessage(j_common_ptr info, int level) {
   if (level < 0) ++info->err->num_warnings;
-  if (info->err->msg_code == JWRN_JPEG_EOF) ErrorsOf(info).cut_short = true;
+  if (info->err->msg_code == JWRN_JPEG_EOF) JpegErrorsOf(info).cut_short = true;
 }
-void Install(Errors* errors) {
+void InstallErrors(JpegErrors* errors) {
   jpeg_std_error(&errors->manager);
-  errors->manager.error_exit = OnError;
-  errors->manager.emit_message = OnMessage;
+  errors->manager.error_exit = OnJpegError;
+  errors->manager.emit_message = OnJpegMessage;
 }
 
-struct Reader {
-  Errors errors;
+struct JpegReader {
+  JpegErrors errors;
   jpeg_decompress_struct info = {};
   ImageSize size;
   bool inks = false;  // CMYK, which becomes RGB here
   CountedVector<uint8_t> line;
   int64_t lines = 0;
-  Reader() {
-    Install(&errors);
+  JpegReader() {
+    InstallErrors(&errors);
     info.err = &errors.manager;
   }
-  ~Reader() { jpeg_destroy_decompress(&info); }
+  ~JpegReader() { jpeg_destroy_decompress(&info); }
 };
 
-bool ReadHead(Reader& r, std::string_view file, const JpegReading& how) {
+bool ReadJpegHead(JpegReader& r, std::string_view file, const JpegReading& how) {
   if (setjmp(r.errors.back)) return false;
   jpeg_create_decompress(&r.info);
   r.info.mem->max_memory_to_use = 256 << 20;
@@ -76,7 +76,7 @@ bool ReadHead(Reader& r, std::string_view file, const JpegReading& how) {
 }
 
 /// Reads lines up to the end; false when an error comes before.
-bool ReadLines(Reader& r, uint8_t* to) {
+bool ReadJpegLines(JpegReader& r, uint8_t* to) {
   if (setjmp(r.errors.back)) return false;
   jpeg_start_decompress(&r.info);
   const int64_t row = r.size.width * r.size.channels;
@@ -99,22 +99,23 @@ bool ReadLines(Reader& r, uint8_t* to) {
   return true;
 }
 
-struct Writer {
-  Errors errors;
+struct JpegWriter {
+  JpegErrors errors;
   jpeg_compress_struct info = {};
   unsigned char* bytes = nullptr;
   unsigned long count = 0;  // NOLINT: libjpeg's type
-  Writer() {
-    Install(&errors);
+  JpegWriter() {
+    InstallErrors(&errors);
     info.err = &errors.manager;
   }
-  ~Writer() {
+  ~JpegWriter() {
     jpeg_destroy_compress(&info);
     std::free(bytes);
   }
 };
 
-bool WriteAll(Writer& w, const ImageSize& size, const uint8_t* pixels, const JpegWriting& how) {
+bool WriteJpeg(JpegWriter& w, const ImageSize& size, const uint8_t* pixels,
+               const JpegWriting& how) {
   if (setjmp(w.errors.back)) return false;
   jpeg_create_compress(&w.info);
   jpeg_mem_dest(&w.info, &w.bytes, &w.count);
@@ -151,16 +152,17 @@ bool WriteAll(Writer& w, const ImageSize& size, const uint8_t* pixels, const Jpe
 }  // namespace
 
 Status DecodeJpegFile(std::string_view file, const JpegReading& how, const PixelMemory& memory) {
-  Reader r;
-  if (!ReadHead(r, file, how)) return InvalidArgument("Invalid JPEG: ", std::string(r.errors.text));
-  if (r.size.elements() >= kMostElements) {
+  JpegReader r;
+  if (!ReadJpegHead(r, file, how))
+    return InvalidArgument("Invalid JPEG: ", std::string(r.errors.text));
+  if (r.size.elements() >= kMostJpegElements) {
     return InvalidArgument("a JPEG image of ", r.size.height, " x ", r.size.width,
                            " pixels is too large");
   }
   TENON_ASSIGN_OR_RETURN(void* const to, memory(r.size));
   std::memset(to, 0, r.size.elements());
   if (r.inks) r.line.resize(r.size.width * 4);
-  const bool read = ReadLines(r, static_cast<uint8_t*>(to));
+  const bool read = ReadJpegLines(r, static_cast<uint8_t*>(to));
   if (!read || r.errors.cut_short) {
     const bool enough =
         static_cast<float>(r.lines) >= how.acceptable_fraction * static_cast<float>(r.size.height);
@@ -173,15 +175,16 @@ Status DecodeJpegFile(std::string_view file, const JpegReading& how, const Pixel
 }
 
 StatusOr<ImageSize> JpegSize(std::string_view file) {
-  Reader r;
-  if (!ReadHead(r, file, {})) return InvalidArgument("Invalid JPEG: ", std::string(r.errors.text));
+  JpegReader r;
+  if (!ReadJpegHead(r, file, {}))
+    return InvalidArgument("Invalid JPEG: ", std::string(r.errors.text));
   return ImageSize{r.info.image_height, r.info.image_width, r.info.num_components};
 }
 
 StatusOr<std::string> EncodeJpegFile(const ImageSize& size, const uint8_t* pixels,
                                      const JpegWriting& how) {
-  Writer w;
-  if (!WriteAll(w, size, pixels, how)) {
+  JpegWriter w;
+  if (!WriteJpeg(w, size, pixels, how)) {
     return InvalidArgument("cannot write JPEG: ", std::string(w.errors.text));
   }
   return std::string(reinterpret_cast<const char*>(w.bytes), w.count);

@@ -14,33 +14,33 @@
 namespace tenon {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 29;
+constexpr int64_t kMostPngElements = int64_t{1} << 29;
 /// Deflate cannot make more of a byte than this.
 constexpr int64_t kMostDeflated = 1032;
 
 /// What the callbacks see.
-struct Stream {
+struct PngStream {
   std::string_view in;
   TString out;
   char error[200] = "";
 };
 
-void OnError(png_structp png, png_const_charp message) {
-  auto* stream = static_cast<Stream*>(png_get_error_ptr(png));
+void OnPngError(png_structp png, png_const_charp message) {
+  auto* stream = static_cast<PngStream*>(png_get_error_ptr(png));
   std::snprintf(stream->error, sizeof(stream->error), "%s", message);
   png_longjmp(png, 1);
 }
-void OnWarning(png_structp, png_const_charp) {}
+void OnPngWarning(png_structp, png_const_charp) {}
 
-void Read(png_structp png, png_bytep to, png_size_t size) {
-  auto* stream = static_cast<Stream*>(png_get_io_ptr(png));
+void ReadPngBytes(png_structp png, png_bytep to, png_size_t size) {
+  auto* stream = static_cast<PngStream*>(png_get_io_ptr(png));
   if (size > stream->in.size()) png_error(png, "the file is cut short");
   std::memcpy(to, stream->in.data(), size);
   stream->in.remove_prefix(size);
 }
 
-void Write(png_structp png, png_bytep from, png_size_t size) {
-  auto* stream = static_cast<Stream*>(png_get_io_ptr(png));
+void WritePngBytes(png_structp png, png_bytep from, png_size_t size) {
+  auto* stream = static_cast<PngStream*>(png_get_io_ptr(png));
   bool full = false;
   try {
     stream->out.append(reinterpret_cast<const char*>(from), size);
@@ -50,20 +50,20 @@ void Write(png_structp png, png_bytep from, png_size_t size) {
   if (full) png_error(png, "out of memory");
 }
 
-struct Reader {
-  Stream stream;
+struct PngReader {
+  PngStream stream;
   png_structp png = nullptr;
   png_infop info = nullptr;
   ImageSize size;
   bool widen = false;
   CountedVector<png_bytep> rows;
-  ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
+  ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
 /// Reads up to the pixels, and sets how they are changed.
-bool ReadHead(Reader& r, int64_t channels, bool wide) {
+bool ReadPngHead(PngReader& r, int64_t channels, bool wide) {
   if (setjmp(png_jmpbuf(r.png))) return false;
-  png_set_read_fn(r.png, &r.stream, Read);
+  png_set_read_fn(r.png, &r.stream, ReadPngBytes);
   png_set_chunk_malloc_max(r.png, 8 << 20);
   png_read_info(r.png, r.info);
   const int type = png_get_color_type(r.png, r.info), depth = png_get_bit_depth(r.png, r.info);
@@ -92,25 +92,25 @@ bool ReadHead(Reader& r, int64_t channels, bool wide) {
   return true;
 }
 
-bool ReadRows(Reader& r) {
+bool ReadPngRows(PngReader& r) {
   if (setjmp(png_jmpbuf(r.png))) return false;
   png_read_image(r.png, r.rows.data());
   png_read_end(r.png, r.info);
   return true;
 }
 
-struct Writer {
-  Stream stream;
+struct PngWriter {
+  PngStream stream;
   png_structp png = nullptr;
   png_infop info = nullptr;
-  ~Writer() { png_destroy_write_struct(&png, &info); }
+  ~PngWriter() { png_destroy_write_struct(&png, &info); }
 };
 
-bool WriteAll(Writer& w, const ImageSize& size, const void* pixels, bool wide, int compression) {
+bool WritePng(PngWriter& w, const ImageSize& size, const void* pixels, bool wide, int compression) {
   static constexpr int kTypes[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA,
                                    PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGB_ALPHA};
   if (setjmp(png_jmpbuf(w.png))) return false;
-  png_set_write_fn(w.png, &w.stream, Write, nullptr);
+  png_set_write_fn(w.png, &w.stream, WritePngBytes, nullptr);
   png_set_compression_level(w.png, compression);
   png_set_IHDR(w.png, w.info, size.width, size.height, wide ? 16 : 8, kTypes[size.channels - 1],
                PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
@@ -128,16 +128,16 @@ bool WriteAll(Writer& w, const ImageSize& size, const void* pixels, bool wide, i
 
 Status DecodePngFile(std::string_view file, int64_t channels, bool wide,
                      const PixelMemory& memory) {
-  Reader r;
+  PngReader r;
   r.stream.in = file;
-  r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &r.stream, OnError, OnWarning);
+  r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &r.stream, OnPngError, OnPngWarning);
   if (r.png != nullptr) r.info = png_create_info_struct(r.png);
   if (r.info == nullptr) return ResourceExhausted("no memory to decode a PNG image");
-  if (!ReadHead(r, channels, wide))
+  if (!ReadPngHead(r, channels, wide))
     return InvalidArgument("Invalid PNG: ", std::string(r.stream.error));
   const ImageSize& size = r.size;
   const int64_t row_bytes = static_cast<int64_t>(png_get_rowbytes(r.png, r.info));
-  if (size.elements() >= kMostElements ||
+  if (size.elements() >= kMostPngElements ||
       size.height > static_cast<int64_t>(file.size()) * kMostDeflated * 8) {
     return InvalidArgument("a PNG image of ", size.height, " x ", size.width,
                            " pixels in a file of ", file.size(), " bytes is too large");
@@ -149,7 +149,7 @@ Status DecodePngFile(std::string_view file, int64_t channels, bool wide,
   auto* bytes = static_cast<png_byte*>(to);
   std::memset(bytes, 0, size.elements() * (wide ? 2 : 1));
   for (int64_t y = 0; y < size.height; ++y) r.rows.push_back(bytes + y * row_bytes);
-  if (!ReadRows(r)) return InvalidArgument("Invalid PNG: ", std::string(r.stream.error));
+  if (!ReadPngRows(r)) return InvalidArgument("Invalid PNG: ", std::string(r.stream.error));
   // From the end on, since both share the memory.
   for (int64_t i = size.elements() - 1; r.widen && i >= 0; --i) {
     reinterpret_cast<uint16_t*>(bytes)[i] = static_cast<uint16_t>(bytes[i] * 257);
@@ -159,11 +159,11 @@ Status DecodePngFile(std::string_view file, int64_t channels, bool wide,
 
 StatusOr<std::string> EncodePngFile(const ImageSize& size, const void* pixels, bool wide,
                                     int compression) {
-  Writer w;
-  w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &w.stream, OnError, OnWarning);
+  PngWriter w;
+  w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &w.stream, OnPngError, OnPngWarning);
   if (w.png != nullptr) w.info = png_create_info_struct(w.png);
   if (w.info == nullptr) return ResourceExhausted("no memory to encode a PNG image");
-  if (!WriteAll(w, size, pixels, wide, compression)) {
+  if (!WritePng(w, size, pixels, wide, compression)) {
     return InvalidArgument("cannot write PNG: ", std::string(w.stream.error));
   }
   return std::string(w.stream.out);

@@ -89,7 +89,7 @@ CountedVector<float> Floats(const Tensor& t) {
 }
 
 /// Boxes or overlaps of `columns` columns, their scores, and the scalars that follow.
-Status Read(const KernelContext& ctx, int64_t columns, Limits* limits) {
+Status ReadBoxes(const KernelContext& ctx, int64_t columns, Limits* limits) {
   const Tensor &boxes = ctx.input(0), &scores = ctx.input(1);
   if (boxes.rank() != 2 || boxes.dim(1) != (columns > 0 ? columns : boxes.dim(0))) {
     return InvalidArgument(columns > 0 ? "boxes must be [n, 4], found shape "
@@ -118,7 +118,7 @@ Status Read(const KernelContext& ctx, int64_t columns, Limits* limits) {
 }
 
 Status Suppress(KernelContext& ctx, Limits limits, bool pad) {
-  TENON_RETURN_IF_ERROR(Read(ctx, 4, &limits));
+  TENON_RETURN_IF_ERROR(ReadBoxes(ctx, 4, &limits));
   const CountedVector<float> boxes = Floats(ctx.input(0)), scores = Floats(ctx.input(1));
   const auto chosen = Choose(scores, limits, [&](int64_t a, int64_t b) {
     return IntersectionOverUnion(&boxes[a * 4], &boxes[b * 4]);
@@ -148,7 +148,7 @@ Status PaddedSuppressionKernel(KernelContext& ctx, bool pad) { return Suppress(c
 
 Status OverlapsKernel(KernelContext& ctx) {
   Limits limits;
-  TENON_RETURN_IF_ERROR(Read(ctx, 0, &limits));
+  TENON_RETURN_IF_ERROR(ReadBoxes(ctx, 0, &limits));
   const float* const overlaps = ctx.input(0).data<float>();
   const int64_t n = ctx.input(0).dim(0);
   const auto chosen = Choose(ctx.input(1).flat<float>(), limits,

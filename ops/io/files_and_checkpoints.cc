@@ -5,6 +5,7 @@
 #include "data/file.h"
 #include "data/tensor_bundle.h"
 #include "ops/arguments.h"
+#include "ops/io/files_for.h"
 
 namespace tenon {
 namespace {
@@ -21,14 +22,6 @@ StatusOr<absl::Span<const TString>> Texts(const Tensor& t, std::string_view what
     return InvalidArgument(what, " must be a vector of ", n, " elements, found shape ", t.shape());
   }
   return t.flat<TString>();
-}
-
-/// The files that the device lets kernels reach; reading them ends when the step is cancelled.
-StatusOr<FileContext> FilesFor(const KernelContext& ctx) {
-  FileContext files;
-  TENON_ASSIGN_OR_RETURN(files.files, FilesOf(ctx.device().files()));
-  files.cancellation = ctx.step().cancellation;
-  return files;
 }
 
 Status ReadFileKernel(KernelContext& ctx) {

@@ -7,16 +7,10 @@
 #include "core/op_registry.h"
 #include "data/slice_table.h"
 #include "ops/arguments.h"
+#include "ops/io/files_for.h"
 
 namespace tenon {
 namespace {
-
-StatusOr<FileContext> FilesFor(const KernelContext& ctx) {
-  FileContext files;
-  TENON_ASSIGN_OR_RETURN(files.files, FilesOf(ctx.device().files()));
-  files.cancellation = ctx.step().cancellation;
-  return files;
-}
 
 /// Adds the files that match `folder` + `rest`, where only `rest` may have wildcards.
 Status AddMatches(const std::string& folder, std::string_view rest, const FileContext& files,
@@ -60,7 +54,7 @@ Status MatchingFilesKernel(KernelContext& ctx) {
 
 /// Of (file, names, data...), or (file, names, slices, data...).
 template <bool kSlices>
-Status SaveKernel(KernelContext& ctx) {
+Status SaveOldKernel(KernelContext& ctx) {
   const int first = kSlices ? 3 : 2, count = ctx.num_inputs() - first;
   TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"filename"}));
   for (int i = 1; i < first; ++i) {
@@ -94,7 +88,7 @@ Status SaveKernel(KernelContext& ctx) {
 }
 
 template <bool kSlice>
-Status RestoreKernel(KernelContext& ctx) {
+Status RestoreOldKernel(KernelContext& ctx) {
   const char* const names[] = {"file_pattern", "tensor_name", "shape_and_slice"};
   for (int i = 0; i < ctx.num_inputs(); ++i) {
     if (ctx.input(i).num_elements() == 1) continue;
@@ -123,10 +117,10 @@ void RegisterOldCheckpoints(OpRegistry& ops) {
   get("MatchingFiles", [](ShapeContext& c) {
     return c.Return(PartialShape{-1});
   }).Kernel(kCpu, MatchingFilesKernel);
-  get("Save", NoOutputShape).Kernel(kCpu, SaveKernel<false>);
-  get("SaveSlices", NoOutputShape).Kernel(kCpu, SaveKernel<true>);
-  get("Restore", UnknownShape).Kernel(kCpu, RestoreKernel<false>);
-  get("RestoreSlice", UnknownShape).Kernel(kCpu, RestoreKernel<true>);
+  get("Save", NoOutputShape).Kernel(kCpu, SaveOldKernel<false>);
+  get("SaveSlices", NoOutputShape).Kernel(kCpu, SaveOldKernel<true>);
+  get("Restore", UnknownShape).Kernel(kCpu, RestoreOldKernel<false>);
+  get("RestoreSlice", UnknownShape).Kernel(kCpu, RestoreOldKernel<true>);
 }
 
 }  // namespace tenon

@@ -62,9 +62,9 @@ struct TypesOf : KernelState, FeatureTypes {
     if (types.ok()) FeatureTypes::operator=(*std::move(types));
   }
 };
-using Example = TypesOf<ExampleTypes>;
-using Context = TypesOf<ContextTypes>;
-using Lists = TypesOf<ListTypes>;
+using ExampleAttrs = TypesOf<ExampleTypes>;
+using ContextAttrs = TypesOf<ContextTypes>;
+using ListAttrs = TypesOf<ListTypes>;
 
 /// Reads inputs one after the other.
 class InputReader {
@@ -163,7 +163,7 @@ StatusOr<ParsedMessages> Messages(const KernelContext& ctx, int i, std::optional
   return from;
 }
 
-Status ParseExampleKernel(KernelContext& ctx, int64_t num_sparse, const Example& types) {
+Status ParseExampleKernel(KernelContext& ctx, int64_t num_sparse, const ExampleAttrs& types) {
   TENON_ASSIGN_OR_RETURN(const ParsedMessages from, Messages(ctx, 0, 1, false, true));
   InputReader inputs(ctx, 2);
   Columns columns(types);
@@ -176,7 +176,7 @@ Status ParseExampleKernel(KernelContext& ctx, int64_t num_sparse, const Example&
   return ParseColumns(ctx, from, columns.span(), &output);
 }
 
-Status ParseExampleV2Kernel(KernelContext& ctx, const Example& types) {
+Status ParseExampleV2Kernel(KernelContext& ctx, const ExampleAttrs& types) {
   TENON_ASSIGN_OR_RETURN(const ParsedMessages from, Messages(ctx, 0, 1, true, true));
   InputReader inputs(ctx, 2);
   Columns columns(types);
@@ -191,7 +191,8 @@ Status ParseExampleV2Kernel(KernelContext& ctx, const Example& types) {
   return ParseColumns(ctx, from, columns.span(), &output);
 }
 
-Status ParseSingleExampleKernel(KernelContext& ctx, Keys sparse, Keys dense, const Example& types) {
+Status ParseSingleExampleKernel(KernelContext& ctx, Keys sparse, Keys dense,
+                                const ExampleAttrs& types) {
   TENON_ASSIGN_OR_RETURN(const ParsedMessages from, Messages(ctx, 0, {}, true, false));
   InputReader inputs(ctx, 1);
   Columns columns(types);
@@ -215,7 +216,7 @@ Status ParseSequences(KernelContext& ctx, ParsedMessages from, const Columns& co
 
 Status ParseSequenceKernel(KernelContext& ctx, Keys context_sparse, Keys context_dense,
                            Keys list_sparse, Keys list_dense, Keys may_lack,
-                           const Context& context_types, const Lists& list_types) {
+                           const ContextAttrs& context_types, const ListAttrs& list_types) {
   TENON_ASSIGN_OR_RETURN(const ParsedMessages from, Messages(ctx, 0, 1, false, true));
   InputReader inputs(ctx, 2);
   Columns context(context_types), lists(list_types);
@@ -230,8 +231,8 @@ Status ParseSequenceKernel(KernelContext& ctx, Keys context_sparse, Keys context
   return ParseSequences(ctx, from, context, lists, true);
 }
 
-Status ParseSequenceV2Kernel(KernelContext& ctx, const Context& context_types,
-                             const Lists& list_types) {
+Status ParseSequenceV2Kernel(KernelContext& ctx, const ContextAttrs& context_types,
+                             const ListAttrs& list_types) {
   TENON_ASSIGN_OR_RETURN(const ParsedMessages from, Messages(ctx, 0, 1, true, true));
   InputReader inputs(ctx, 2);
   Columns context(context_types), lists(list_types);
@@ -255,8 +256,8 @@ Status ParseSequenceV2Kernel(KernelContext& ctx, const Context& context_types,
   return ParseSequences(ctx, from, context, lists, true);
 }
 
-Status ParseSingleSequenceKernel(KernelContext& ctx, const Context& context_types,
-                                 const Lists& list_types) {
+Status ParseSingleSequenceKernel(KernelContext& ctx, const ContextAttrs& context_types,
+                                 const ListAttrs& list_types) {
   TENON_RETURN_IF_ERROR(CheckRank(ctx.input(ctx.num_inputs() - 1), 0, "debug_name"));
   TENON_ASSIGN_OR_RETURN(const ParsedMessages from,
                          Messages(ctx, 0, ctx.num_inputs() - 1, true, false));

@@ -4,7 +4,7 @@
 namespace tenon {
 namespace {
 
-using ListTypes = TypeList<TString, float, int64_t>;
+using ValueTypes = TypeList<TString, float, int64_t>;
 
 }  // namespace
 
@@ -46,14 +46,14 @@ bool ReadFeature(std::string_view message, FeatureValues* feature) {
                                       : DType::kInt64;
   feature->list = field.bytes;
   bool read = false;
-  Dispatch(feature->type, ListTypes(), [&]<typename T>(T) {
+  Dispatch(feature->type, ValueTypes(), [&]<typename T>(T) {
     read = ForEachValue<T>(feature->list, [&](const auto&) { ++feature->count; });
   });
   return read;
 }
 
 void WriteValues(const FeatureValues& feature, Tensor* out, int64_t at) {
-  Dispatch(feature.type, ListTypes(), [&]<typename T>(T) {
+  Dispatch(feature.type, ValueTypes(), [&]<typename T>(T) {
     T* to = out->data<T>() + at;
     ForEachValue<T>(feature.list, [&](const auto& value) { *to++ = T(value); });
   });

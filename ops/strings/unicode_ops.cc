@@ -46,7 +46,8 @@ struct Replacing : KernelState {
   bool strict = false, ignore = false, controls = false;
 };
 
-Status DecodeKernel(KernelContext& ctx, const std::string& name, const Replacing& replacing) {
+Status UnicodeDecodeKernel(KernelContext& ctx, const std::string& name,
+                           const Replacing& replacing) {
   TENON_ASSIGN_OR_RETURN(const Encoding encoding, ParseEncoding(name));
   CountedVector<int64_t> splits(1, 0), starts;
   CountedVector<int32_t> values;
@@ -68,7 +69,7 @@ Status DecodeKernel(KernelContext& ctx, const std::string& name, const Replacing
   return OkStatus();
 }
 
-Status DecodeShape(ShapeContext& c) {
+Status UnicodeDecodeShape(ShapeContext& c) {
   const auto count = c.input(0).num_elements();
   c.set_output(0, PartialShape{count ? *count + 1 : -1});
   for (int i = 1; i < c.num_outputs(); ++i) c.set_output(i, PartialShape{-1});
@@ -95,7 +96,8 @@ Status TranscodeKernel(KernelContext& ctx, const std::string& from, const std::s
   return status;
 }
 
-Status EncodeKernel(KernelContext& ctx, const std::string& name, const Replacing& replacing) {
+Status UnicodeEncodeKernel(KernelContext& ctx, const std::string& name,
+                           const Replacing& replacing) {
   TENON_ASSIGN_OR_RETURN(const Encoding encoding, ParseEncoding(name));
   const Tensor& values = ctx.input(0);
   TENON_RETURN_IF_ERROR(CheckRank(values, 1, "input_values"));
@@ -127,7 +129,7 @@ Status EncodeKernel(KernelContext& ctx, const std::string& name, const Replacing
   return OkStatus();
 }
 
-Status EncodeShape(ShapeContext& c) {
+Status UnicodeEncodeShape(ShapeContext& c) {
   TENON_RETURN_IF_ERROR(c.WithRank(0, 1).status());
   TENON_ASSIGN_OR_RETURN(const PartialShape splits, c.WithRank(1, 1));
   return c.Return(PartialShape{splits.dim(0) > 0 ? splits.dim(0) - 1 : -1});
@@ -138,14 +140,15 @@ Status EncodeShape(ShapeContext& c) {
 void RegisterUnicodeOps(OpRegistry& ops) {
   const Tensor texts = Tensor::Vector({"a\xc3\xa4", "", "\xff"});
   const AttributeMap utf8 = {{"input_encoding", "UTF-8"}};
-  ops.Add("UnicodeDecode", DecodeShape, DecodeKernel, {.attrs = {"input_encoding"}})
+  ops.Add("UnicodeDecode", UnicodeDecodeShape, UnicodeDecodeKernel, {.attrs = {"input_encoding"}})
       .Example({texts}, utf8);
-  ops.Add("UnicodeDecodeWithOffsets", DecodeShape, DecodeKernel, {.attrs = {"input_encoding"}})
+  ops.Add("UnicodeDecodeWithOffsets", UnicodeDecodeShape, UnicodeDecodeKernel,
+          {.attrs = {"input_encoding"}})
       .Example({texts}, utf8);
   ops.Add("UnicodeTranscode", UnchangedShape, TranscodeKernel,
           {.attrs = {"input_encoding", "output_encoding"}})
       .Example({texts}, {{"input_encoding", "UTF-8"}, {"output_encoding", "UTF-16-BE"}});
-  ops.Add("UnicodeEncode", EncodeShape, EncodeKernel, {.attrs = {"output_encoding"}})
+  ops.Add("UnicodeEncode", UnicodeEncodeShape, UnicodeEncodeKernel, {.attrs = {"output_encoding"}})
       .Example({Tensor::Vector<int32_t>({97, 0x1f600, -1}), Tensor::Vector<int64_t>({0, 2, 3})},
                {{"output_encoding", "UTF-8"}});
 }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/kernel.h"
+#include "data/file.h"
+
+namespace tenon {
+
+/// The files that the device lets kernels reach; reading them ends when the step is cancelled.
+inline StatusOr<FileContext> FilesFor(const KernelContext& ctx) {
+  FileContext files;
+  TENON_ASSIGN_OR_RETURN(files.files, FilesOf(ctx.device().files()));
+  files.cancellation = ctx.step().cancellation;
+  return files;
+}
+
+}  // namespace tenon
