@@ -14,7 +14,7 @@ namespace tenon {
 namespace {
 
 /// The values of one column: a row for each message, or for each step of each message.
-struct Rows {
+struct ColumnRows {
   CountedVector<FeatureValues> features;
   CountedVector<int64_t> splits;  // message b has the rows from splits[b] up to splits[b + 1]
   int64_t most_steps = 0;
@@ -75,8 +75,8 @@ class Parser {
     return error.Take();
   }
 
-  StatusOr<Rows> Read(size_t column) const {
-    Rows rows;
+  StatusOr<ColumnRows> Read(size_t column) const {
+    ColumnRows rows;
     rows.splits.assign(batch_ + 1, 0);
     FirstError error;
     for (int64_t b = 0; b < batch_; ++b) {
@@ -102,7 +102,7 @@ class Parser {
     return rows;
   }
 
-  Status WriteSparse(const Rows& rows, DType type, int indices, int values, int shape) {
+  Status WriteSparse(const ColumnRows& rows, DType type, int indices, int values, int shape) {
     const int rank = from_.batch + from_.steps + 1;
     TENON_ASSIGN_OR_RETURN(Tensor * places, ctx_.CreateOutput(indices, {rows.num_values, rank}));
     TENON_RETURN_IF_ERROR(WriteFlat(rows, type, values));
@@ -124,7 +124,7 @@ class Parser {
     return OkStatus();
   }
 
-  Status WriteDense(const Rows& rows, const Column& column, int output) {
+  Status WriteDense(const ColumnRows& rows, const Column& column, int output) {
     DimVector dims;
     if (from_.batch) dims.push_back(batch_);
     if (from_.steps) dims.push_back(rows.most_steps);
@@ -148,7 +148,7 @@ class Parser {
     return OkStatus();
   }
 
-  Status WriteFlat(const Rows& rows, DType type, int output) {
+  Status WriteFlat(const ColumnRows& rows, DType type, int output) {
     TENON_ASSIGN_OR_RETURN(Tensor * out, ctx_.AllocateOutput(output, {rows.num_values}));
     TENON_CHECK(out->dtype() == type);
     int64_t at = 0;
@@ -159,7 +159,7 @@ class Parser {
     return OkStatus();
   }
 
-  Status WriteLengths(const Rows& rows, int output) {
+  Status WriteLengths(const ColumnRows& rows, int output) {
     const Shape shape = from_.batch ? Shape{batch_} : Shape();
     TENON_ASSIGN_OR_RETURN(Tensor * out, ctx_.AllocateOutput(output, shape));
     for (int64_t b = 0; b < batch_; ++b) {
@@ -169,12 +169,12 @@ class Parser {
   }
 
   /// Where messages begin in the rows.
-  Status WriteOuterSplits(const Rows& rows, int output) {
+  Status WriteOuterSplits(const ColumnRows& rows, int output) {
     return WriteSplits(rows.splits, true, output);
   }
 
   /// Where rows begin in the values.
-  Status WriteRowSplits(const Rows& rows, int output) {
+  Status WriteRowSplits(const ColumnRows& rows, int output) {
     CountedVector<int64_t> splits(1, 0);
     for (const FeatureValues& f : rows.features) splits.push_back(splits.back() + f.count);
     return WriteSplits(splits, !from_.steps, output);
@@ -327,7 +327,7 @@ Status ParseColumns(KernelContext& ctx, const ParsedMessages& from,
   for (size_t i = 0; i < columns.size(); ++i) {
     const Column& c = columns[i];
     const int at = place[static_cast<int>(c.form)]++;
-    TENON_ASSIGN_OR_RETURN(const Rows rows, parser.Read(i));
+    TENON_ASSIGN_OR_RETURN(const ColumnRows rows, parser.Read(i));
     if (c.form == ColumnForm::kSparse) {
       TENON_RETURN_IF_ERROR(parser.WriteSparse(rows, c.type, at, at + sparse, at + 2 * sparse));
     } else if (c.form == ColumnForm::kDense) {

@@ -87,10 +87,10 @@ class StagingMap final : public WaitingResource {
   int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-class PutOperation final : public WaitingOperation {
+class PutItemOperation final : public WaitingOperation {
  public:
-  PutOperation(StagingMap& map, int64_t key, DimVector indices, std::vector<Tensor> values,
-               int64_t size)
+  PutItemOperation(StagingMap& map, int64_t key, DimVector indices, std::vector<Tensor> values,
+                   int64_t size)
       : map_(map),
         key_(key),
         indices_(std::move(indices)),
@@ -122,10 +122,10 @@ class PutOperation final : public WaitingOperation {
 
 /// Gives the tensors of a tuple that indices name, and with `take` removes them. Without a key it
 /// is the tuple of the least key, which is then the first output.
-class GetOperation final : public WaitingOperation {
+class GetItemOperation final : public WaitingOperation {
  public:
-  GetOperation(StagingMap& map, std::optional<int64_t> key, DimVector indices, bool take,
-               KernelContext& ctx)
+  GetItemOperation(StagingMap& map, std::optional<int64_t> key, DimVector indices, bool take,
+                   KernelContext& ctx)
       : map_(map), key_(key), indices_(std::move(indices)), take_(take), ctx_(ctx) {}
   std::string_view name() const override { return take_ ? "MapUnstage" : "MapPeek"; }
 
@@ -222,8 +222,8 @@ class MapStageKernel final : public AsyncKernel {
     }
     std::vector<Tensor> values;
     for (int i = 2; i < ctx.num_inputs(); ++i) values.push_back(ctx.TakeInput(i));
-    return std::make_unique<PutOperation>(map, key, std::move(indices), std::move(values),
-                                          map_.size);
+    return std::make_unique<PutItemOperation>(map, key, std::move(indices), std::move(values),
+                                              map_.size);
   }
 
   const MapName map_;
@@ -253,7 +253,7 @@ class MapGetKernel final : public AsyncKernel {
     }
     TENON_ASSIGN_OR_RETURN(DimVector indices, ReadIntegerVector(ctx.input(keys), "indices",
                                                                 ctx.num_outputs() - 1 + keys));
-    return std::make_unique<GetOperation>(map, key, std::move(indices), take_, ctx);
+    return std::make_unique<GetItemOperation>(map, key, std::move(indices), take_, ctx);
   }
 
   const MapName map_;

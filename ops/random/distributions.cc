@@ -45,7 +45,7 @@ struct Samples {
 /// Calls `draw(d, stream)` for each value of distribution d, with its part of the stream, and
 /// stores what it gives.
 template <typename T, typename Draw>
-void Fill(const Samples& samples, const Philox& place, Tensor* out, Draw draw) {
+void FillDraws(const Samples& samples, const Philox& place, Tensor* out, Draw draw) {
   T* const values = out->data<T>();
   ParallelFor(out->num_elements(), 150, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -201,7 +201,7 @@ StatusOr<Samples> AllocateAll(KernelContext& ctx, int shape_input, const Shape& 
 
 Status FillGamma(const Samples& samples, const Philox& place, const Tensor& alpha, Tensor* out) {
   return DispatchStatus(alpha.dtype(), SampledFloats(), [&]<typename T>(T) {
-    Fill<T>(samples, place, out, [&](int64_t d, const Philox& p, int64_t i) {
+    FillDraws<T>(samples, place, out, [&](int64_t d, const Philox& p, int64_t i) {
       return DrawGamma(static_cast<double>(alpha.data<T>()[d]), ValuesPlace(p, i));
     });
   });
@@ -210,7 +210,7 @@ Status FillGamma(const Samples& samples, const Philox& place, const Tensor& alph
 Status FillPoisson(const Samples& samples, const Philox& place, const Tensor& rate, Tensor* out) {
   return DispatchStatus(rate.dtype(), SampledNumbers(), [&]<typename R>(R) {
     Dispatch(out->dtype(), SampledNumbers(), [&]<typename T>(T) {
-      Fill<T>(samples, place, out, [&](int64_t d, const Philox& p, int64_t i) {
+      FillDraws<T>(samples, place, out, [&](int64_t d, const Philox& p, int64_t i) {
         return DrawPoisson(static_cast<double>(rate.data<R>()[d]), ValuesPlace(p, i));
       });
     });
@@ -229,7 +229,7 @@ Status StreamKernel(KernelContext& ctx, const Stream& stream) {
 
 /// Of those that draw from seeds, or from a key and a counter; the parameters are the last input.
 template <auto kFill>
-Status StatelessKernel(KernelContext& ctx) {
+Status StatelessDrawsKernel(KernelContext& ctx) {
   const bool keyed = ctx.num_inputs() > 3;
   TENON_ASSIGN_OR_RETURN(const Philox place, keyed ? KeyedPlace(ctx) : SeededPlace(ctx.input(1)));
   const Tensor& parameters = ctx.input(ctx.num_inputs() - 1);
@@ -258,7 +258,7 @@ Status FillBinomial(KernelContext& ctx, int shape_input, int first, Place place_
   });
   return DispatchStatus(counts.dtype(), SampledNumbers(), [&]<typename P>(P) {
     Dispatch(out->dtype(), SampledNumbers(), [&]<typename T>(T) {
-      Fill<T>(samples, place, out, [&](int64_t d, const Philox& p, int64_t i) {
+      FillDraws<T>(samples, place, out, [&](int64_t d, const Philox& p, int64_t i) {
         return DrawBinomial<P>(counts.data<P>()[count_of[d]], probs.data<P>()[prob_of[d]], p, i);
       });
     });
@@ -306,16 +306,16 @@ void RegisterDistributions(OpRegistry& ops) {
   ops.Add("RandomGamma", EachShape, StreamKernel<FillGamma>)
       .Grad(GammaGrad)
       .Example({shape, alpha}, seeds);
-  ops.Add("StatelessRandomGammaV2", ShapeFromInput, StatelessKernel<FillGamma>)
+  ops.Add("StatelessRandomGammaV2", ShapeFromInput, StatelessDrawsKernel<FillGamma>)
       .Grad(GammaGrad)
       .Example({shape, seed, alpha});
-  ops.Add("StatelessRandomGammaV3", ShapeFromInput, StatelessKernel<FillGamma>)
+  ops.Add("StatelessRandomGammaV3", ShapeFromInput, StatelessDrawsKernel<FillGamma>)
       .Grad(GammaGrad)
       .Example({shape, Tensor::Vector<uint64_t>({1}), Tensor::Vector<uint64_t>({2, 3}),
                 Tensor::Scalar(kPhilox), alpha});
   ops.Add("RandomPoisson", EachShape, StreamKernel<FillPoisson>).Example({shape, alpha}, seeds);
   ops.Add("RandomPoissonV2", EachShape, StreamKernel<FillPoisson>).Example({shape, alpha}, seeds);
-  ops.Add("StatelessRandomPoisson", ShapeFromInput, StatelessKernel<FillPoisson>)
+  ops.Add("StatelessRandomPoisson", ShapeFromInput, StatelessDrawsKernel<FillPoisson>)
       .Example({shape, seed, alpha}, {{"dtype", DType::kFloat}});
   const Tensor counts = Tensor::Vector<float>({5, 100}), probs = Tensor::Scalar(0.4f);
   ops.Add("StatelessRandomBinomial", ShapeFromInput, StatelessBinomialKernel)

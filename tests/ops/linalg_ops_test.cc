@@ -30,7 +30,7 @@ Status Error(std::string_view op, const std::vector<Tensor>& inputs,
   return RunOp(op, inputs, attrs, /*hide_inputs=*/true).status;
 }
 
-auto Near(const std::vector<double>& values) {
+auto AllNear(const std::vector<double>& values) {
   return Pointwise(::testing::DoubleNear(1e-9), values);
 }
 
@@ -43,22 +43,22 @@ TEST(Linalg, EigenvaluesOfAMatrixThatIsNotSymmetricHaveGradients) {
   const Output a = ::tenon::Const(Of({3, 3}, {1, 2, 1, -2, 1, 0, 0, 0, 3}));
   const Output e = Eig(a, DType::kComplex128).e;
   const Output f = Real(Sum(Square(e), {0}), {.Tout = DType::kDouble});
-  EXPECT_THAT(Numbers(s.Value(Gradients(f, a)[0])), Near({2, -4, 0, 4, 2, 0, 2, 0, 6}));
+  EXPECT_THAT(Numbers(s.Value(Gradients(f, a)[0])), AllNear({2, -4, 0, 4, 2, 0, 2, 0, 6}));
 }
 
 TEST(Linalg, OldNamesDoTheSame) {
   const Tensor a = Of({1, 2, 2}, {4, 2, 2, 5}), b = Of({1, 2, 1}, {2, 1}),
                zero = Tensor::Scalar(0.0);
-  EXPECT_THAT(Numbers(RunOpOrDie("BatchCholesky", {a})), Near({2, 0, 1, 2}));
-  EXPECT_THAT(Numbers(RunOpOrDie("BatchMatrixDeterminant", {a})), Near({16}));
+  EXPECT_THAT(Numbers(RunOpOrDie("BatchCholesky", {a})), AllNear({2, 0, 1, 2}));
+  EXPECT_THAT(Numbers(RunOpOrDie("BatchMatrixDeterminant", {a})), AllNear({16}));
   EXPECT_THAT(Numbers(RunOpOrDie("BatchMatrixInverse", {a})),
-              Near({5 / 16.0, -2 / 16.0, -2 / 16.0, 4 / 16.0}));
+              AllNear({5 / 16.0, -2 / 16.0, -2 / 16.0, 4 / 16.0}));
   for (const char* op : {"BatchMatrixSolve", "BatchMatrixSolveLs"}) {
     std::vector<Tensor> inputs = {a, b};
     if (op == std::string("BatchMatrixSolveLs")) inputs.push_back(zero);
-    EXPECT_THAT(Numbers(RunOpOrDie(op, inputs)), Near({0.5, 0})) << op;
+    EXPECT_THAT(Numbers(RunOpOrDie(op, inputs)), AllNear({0.5, 0})) << op;
   }
-  EXPECT_THAT(Numbers(RunOpOrDie("BatchMatrixTriangularSolve", {a, b})), Near({0.5, 0}));
+  EXPECT_THAT(Numbers(RunOpOrDie("BatchMatrixTriangularSolve", {a, b})), AllNear({0.5, 0}));
   EXPECT_THAT(Numbers(RunOpOrDie("BatchMatrixDiagPart", {a})), ElementsAre(4, 5));
   EXPECT_THAT(Numbers(RunOpOrDie("BatchMatrixDiag", {Tensor::Vector({1.0, 2.0})})),
               ElementsAre(1, 0, 0, 2));
@@ -67,9 +67,9 @@ TEST(Linalg, OldNamesDoTheSame) {
   EXPECT_THAT(Numbers(RunOpOrDie("BatchMatrixBandPart",
                                  {a, Tensor::Scalar<int64_t>(0), Tensor::Scalar<int64_t>(-1)})),
               ElementsAre(4, 2, 0, 5));
-  EXPECT_THAT(Numbers(RunOpOrDie("BatchSvd", {Of({1, 2, 2}, {3, 0, 0, -4})})), Near({4, 3}));
+  EXPECT_THAT(Numbers(RunOpOrDie("BatchSvd", {Of({1, 2, 2}, {3, 0, 0, -4})})), AllNear({4, 3}));
   EXPECT_THAT(Numbers(RunOpOrDie("BatchSelfAdjointEigV2", {a})),
-              Near({(9 - std::sqrt(17)) / 2, (9 + std::sqrt(17)) / 2}));
+              AllNear({(9 - std::sqrt(17)) / 2, (9 + std::sqrt(17)) / 2}));
 }
 
 TEST(Linalg, SelfAdjointEigGivesValuesAndThenVectors) {
@@ -77,7 +77,7 @@ TEST(Linalg, SelfAdjointEigGivesValuesAndThenVectors) {
     const Tensor both = RunOpOrDie(op, {Of({2, 2}, {2, 0, 0, 1})});
     ASSERT_EQ(both.shape(), (Shape{3, 2}));
     const std::vector<double> v = Numbers(both);
-    EXPECT_THAT(std::vector<double>(v.begin(), v.begin() + 2), Near({1, 2}));
+    EXPECT_THAT(std::vector<double>(v.begin(), v.begin() + 2), AllNear({1, 2}));
     EXPECT_NEAR(std::abs(v[4]), 1, 1e-12);  // the vector of 1 is the second unit vector
     EXPECT_NEAR(std::abs(v[3]), 1, 1e-12);
   }
@@ -96,7 +96,7 @@ TEST(Linalg, CholeskyGradIsTheGradient) {
   const Output grad = Gradients(l, a, {.grad_ys = {Const(weights)}})[0];
   const Tensor l_value = RunOpOrDie("Cholesky", {kPositive});
   for (const char* op : {"CholeskyGrad", "BatchCholeskyGrad"}) {
-    EXPECT_THAT(Numbers(RunOpOrDie(op, {l_value, weights})), Near(Numbers(s.Value(grad)))) << op;
+    EXPECT_THAT(Numbers(RunOpOrDie(op, {l_value, weights})), AllNear(Numbers(s.Value(grad)))) << op;
   }
   // By differences, of the matrices whose two triangles are equal.
   const auto loss = [&](double x, double y, double z) {
@@ -112,11 +112,11 @@ TEST(Linalg, CholeskyGradIsTheGradient) {
 
 TEST(Linalg, FunctionsOfMatrices) {
   EXPECT_THAT(Numbers(RunOpOrDie("MatrixExponential", {Of({2, 2}, {0, 1, 0, 0})})),
-              Near({1, 1, 0, 1}));
+              AllNear({1, 1, 0, 1}));
   EXPECT_THAT(Numbers(RunOpOrDie("MatrixExponential", {Of({2, 2}, {0, -M_PI, M_PI, 0})})),
-              Near({-1, 0, 0, -1}));
+              AllNear({-1, 0, 0, -1}));
   EXPECT_THAT(Numbers(RunOpOrDie("MatrixSquareRoot", {Of({2, 2}, {4, 5, 0, 9})})),
-              Near({2, 1, 0, 3}));
+              AllNear({2, 1, 0, 3}));
   EXPECT_THAT(Numbers(RunOpOrDie("MatrixSquareRoot", {Of({1, 1}, {NAN})})),
               Each(::testing::IsNan()));
 }
