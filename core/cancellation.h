@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 
 #include "core/mutex.h"
 #include "core/status.h"
@@ -48,6 +49,8 @@ class Cancellation {
 };
 
 /// While it lives, cancelling `source` cancels `target` too. Both outlive it; `source` may be null.
+/// A shared target lives while it is cancelled: what its callbacks do may end this link and the
+/// last other owner.
 /// REQUIRES: its destructor is not called with a lock that a callback of `target` takes.
 class CancellationLink {
  public:
@@ -55,6 +58,12 @@ class CancellationLink {
     if (source == nullptr) return;
     token_ = source->Register([&target](const Status& why) { target.Cancel(why); });
     if (token_ == Cancellation::kAlreadyCancelled) target.Cancel(source->status());
+  }
+  CancellationLink(Cancellation* source, const std::shared_ptr<Cancellation>& target)
+      : source_(source) {
+    if (source == nullptr) return;
+    token_ = source->Register([target](const Status& why) { target->Cancel(why); });
+    if (token_ == Cancellation::kAlreadyCancelled) target->Cancel(source->status());
   }
   ~CancellationLink() {
     if (token_ != Cancellation::kAlreadyCancelled) source_->Deregister(token_);

@@ -22,7 +22,6 @@ class RunnableFunction {
   using Done = std::function<void(const Status&, std::vector<Tensor> results)>;
 
   virtual ~RunnableFunction() = default;
-  virtual const DTypeVector& argument_types() const = 0;
   virtual const DTypeVector& result_types() const = 0;
 
   /// Calls it and waits; the calling thread works on it. InvalidArgument for arguments of other

@@ -74,6 +74,11 @@ StatusOr<FileSystem*> FilesOf(const FileAccess& access) {
   return none;
 }
 
+StatusOr<FileContext> FileContext::Of(const FileAccess& access, const Cancellation* cancellation) {
+  TENON_ASSIGN_OR_RETURN(FileSystem * files, FilesOf(access));
+  return FileContext{files, cancellation};
+}
+
 Status FileContext::CheckCancelled() const {
   return cancellation == nullptr || !cancellation->cancelled() ? OkStatus()
                                                                : cancellation->status();

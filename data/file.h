@@ -74,6 +74,9 @@ struct FileContext {
   FileSystem* files = &AllFiles();
   const Cancellation* cancellation = nullptr;
 
+  /// The files that `access` allows.
+  static StatusOr<FileContext> Of(const FileAccess& access, const Cancellation* cancellation);
+
   /// OK while nothing was cancelled.
   Status CheckCancelled() const;
 };

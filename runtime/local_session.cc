@@ -177,15 +177,7 @@ class LocalSession final : public Session {
 
   Status Place() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     TENON_RETURN_IF_ERROR(ExpandFunctions(&graph_, kMaxNodes));
-    std::vector<PlacementDevice> devices;
-    for (const auto& d : devices_) {
-      TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(d->name()));
-      devices.push_back({std::move(name), d->kind()});
-    }
-    PlacementOptions placement;
-    placement.default_device = devices[0].name;
-    placement.allow_soft_placement = options_.allow_soft_placement;
-    return PlaceNodes(&graph_, devices, placement);
+    return PlaceNodes(&graph_, runtime_.devices, options_.allow_soft_placement);
   }
 
   StatusOr<std::shared_ptr<LocalPreparedStep>> Lookup(const StepSignature& signature) {

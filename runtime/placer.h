@@ -34,5 +34,7 @@ struct PlacementOptions {
 };
 Status PlaceNodes(Graph* graph, const std::vector<PlacementDevice>& devices,
                   const PlacementOptions& options);
+/// On devices of this process; the first is the default.
+Status PlaceNodes(Graph* graph, const std::vector<Device*>& devices, bool allow_soft_placement);
 
 }  // namespace tenon

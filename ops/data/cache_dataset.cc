@@ -163,10 +163,7 @@ struct FileCacheDataset final : DatasetOver<FileCacheDataset> {
   int64_t Cardinality() const override { return input->Cardinality(); }
 
   StatusOr<FileContext> Files(IteratorContext& context) const {
-    FileContext files;
-    TENON_ASSIGN_OR_RETURN(files.files, FilesOf(access));
-    files.cancellation = &context.cancellation();
-    return files;
+    return FileContext::Of(access, &context.cancellation());
   }
 
   const std::string prefix;

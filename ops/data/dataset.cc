@@ -4,16 +4,6 @@
 #include "core/parallel.h"
 
 namespace tenon {
-namespace {
-
-std::string Names(const DTypeVector& types) {
-  std::vector<std::string> names;
-  for (const DType type : types) names.push_back(ToString(type));
-  return StrCat("(", Join(names, ", "), ")");
-}
-
-}  // namespace
-
 DTypeVector TypesOf(const DatasetElement& element) {
   DTypeVector types;
   for (const Tensor& t : element) types.push_back(t.dtype());
@@ -60,8 +50,8 @@ ElementSpec::ElementSpec(KernelConstruction& c)
 Status CheckSpec(const ElementSpec& wanted, const DTypeVector& found,
                  const std::vector<PartialShape>& found_shapes) {
   if (found != wanted.types) {
-    return InvalidArgument("Number of components or their dtypes do not match: expected ",
-                           Names(wanted.types), " but got ", Names(found), ".");
+    return InvalidArgument("Number of components or their dtypes do not match: expected (",
+                           Join(wanted.types, ", "), ") but got (", Join(found, ", "), ").");
   }
   for (size_t i = 0; i < found.size(); ++i) {
     if (i >= std::min(wanted.shapes.size(), found_shapes.size()) ||
@@ -123,6 +113,15 @@ void FunctionCaller::CallAsync(DatasetElement element, RunnableFunction::Done do
       [context = context_, done = std::move(done)](const Status& status, DatasetElement results) {
         done(status, std::move(results));
       });
+}
+
+StatusOr<bool> IsMapped(const Status& status, bool keeps_cardinality) {
+  if (status.code() != StatusCode::kOutOfRange) {
+    TENON_RETURN_IF_ERROR(status);
+    return true;
+  }
+  if (!keeps_cardinality) return false;
+  return InvalidArgument("Function invocation produced OutOfRangeError: ", Message(status));
 }
 
 StatusOr<IteratorPtr> IteratorOfResult(const ContextPtr& context, const DatasetElement& results) {

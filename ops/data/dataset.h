@@ -172,6 +172,10 @@ class FunctionCaller {
   std::shared_ptr<const RunnableFunction> function_;
 };
 
+/// What `status`, of the call of a function for an element, means to the walk: true when there is a
+/// result, false when OutOfRange ends the walk, which is an error where `keeps_cardinality`.
+StatusOr<bool> IsMapped(const Status& status, bool keeps_cardinality);
+
 /// `dataset`'s iterator where a function gives `results`, one dataset; InvalidArgument otherwise.
 StatusOr<IteratorPtr> IteratorOfResult(const ContextPtr& context, const DatasetElement& results);
 
@@ -181,7 +185,7 @@ DatasetPtr MakeRepeatDataset(DatasetPtr input, int64_t count);
 /// A walk that makes its elements ahead, on a thread of its own: at most `limit` at a time.
 IteratorPtr PrefetchedIterator(const ContextPtr& context, IteratorPtr input, int64_t limit);
 /// A walk that calls `caller` for up to `limit` elements at a time, and gives the results in order.
-/// OutOfRange of a call is an error where `keeps_cardinality`, else the end.
+/// Of OutOfRange see IsMapped.
 IteratorPtr ParallelMapIterator(IteratorPtr input, FunctionCaller caller, int64_t limit,
                                 bool keeps_cardinality);
 

@@ -29,16 +29,10 @@ struct MapDataset final : Dataset {
       DatasetElement element;
       TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&element));
       if (!found) return false;
-      const Status status = caller_.Call(std::move(element), out);
-      if (status.code() != StatusCode::kOutOfRange) {
-        TENON_RETURN_IF_ERROR(status);
-        return true;
-      }
-      if (of_->keeps_cardinality) {
-        return InvalidArgument("Function invocation produced OutOfRangeError: ", Message(status));
-      }
-      input_ = nullptr;
-      return false;
+      TENON_ASSIGN_OR_RETURN(const bool mapped, IsMapped(caller_.Call(std::move(element), out),
+                                                         of_->keeps_cardinality));
+      if (!mapped) input_ = nullptr;
+      return mapped;
     }
 
    private:

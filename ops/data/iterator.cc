@@ -66,10 +66,12 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
  public:
   void Begin(std::shared_ptr<Walk> walk) {
     std::optional<Result> dropped;
-    MutexLock lock(mu_);
-    if (walk_ != nullptr) walk_->End();
-    std::swap(walk_, walk);
-    std::swap(kept_, dropped);
+    {
+      MutexLock lock(mu_);
+      std::swap(walk_, walk);
+      std::swap(kept_, dropped);
+    }
+    if (walk != nullptr) walk->End();
   }
 
   void GetNext(KernelContext& ctx, bool as_optional, Kernel::Done done) {
@@ -109,13 +111,15 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
 
   void Close() {
     std::thread thread;
+    std::shared_ptr<Walk> walk;
     {
       MutexLock lock(mu_);
       closing_ = true;
-      if (walk_ != nullptr) walk_->End();
+      walk = walk_;
       changed_.NotifyAll();
       thread = std::move(thread_);
     }
+    if (walk != nullptr) walk->End();
     if (!thread.joinable()) return;
     if (thread.get_id() == std::this_thread::get_id()) {
       thread.detach();

@@ -37,43 +37,20 @@ class GetNextKernel final : public AsyncKernel {
 };
 
 /// The iterator of a dataset that a function makes when the node first runs.
-class OneShotIteratorKernel final : public Kernel {
+class OneShotIteratorKernel final : public ResourceNodeKernel<Iterator> {
  public:
   explicit OneShotIteratorKernel(KernelConstruction& c)
-      : Kernel(c),
-        container_(c.Attr<std::string>("container")),
-        spec_(c),
-        factory_(c, "dataset_factory") {
+      : ResourceNodeKernel(c), factory_(c, "dataset_factory") {
     if (const std::string shared = c.Attr<std::string>("shared_name"); !shared.empty()) {
       c.Fail(
           InvalidArgument("OneShotIteratorOp must not have a shared_name, found '", shared, "'"));
     }
   }
-  ~OneShotIteratorKernel() override {
-    // Not there any more after a Reset.
-    if (store_ != nullptr) (void)store_->Delete(handle_.container, Iterator::kKind, handle_.name);
-  }
-
-  Status Compute(KernelContext& ctx) const override {
-    static std::atomic<int64_t> made{0};
-    MutexLock lock(mu_);
-    if (store_ == nullptr || ctx.resources().removals() != removals_) {
-      ResourceStore& store = ctx.resources();
-      if (handle_.name.empty()) handle_.name = StrCat("_one_shot_", made.fetch_add(1), "_", name());
-      handle_.device = ctx.device().name();
-      handle_.container = container_.empty() ? store.default_container() : container_;
-      handle_.type_name = Iterator::kTypeName;
-      removals_ = store.removals();
-      if (!store.Lookup<Iterator>(handle_.container, handle_.name).ok()) {
-        TENON_RETURN_IF_ERROR(MakeOne(ctx));
-      }
-      store_ = &store;
-    }
-    return ctx.Return(Tensor::Scalar(handle_));
-  }
+  bool is_expensive() const override { return true; }
 
  private:
-  Status MakeOne(KernelContext& ctx) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  StatusOr<std::shared_ptr<Iterator>> Make(KernelContext& ctx,
+                                           const std::string& name) const override {
     TENON_ASSIGN_OR_RETURN(const auto factory, factory_.runtime->Instantiate(factory_.name));
     DatasetElement results;
     TENON_RETURN_IF_ERROR(factory->Run({}, ctx.step().cancellation, &results));
@@ -82,20 +59,12 @@ class OneShotIteratorKernel final : public Kernel {
                              " results");
     }
     TENON_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetIn(results[0]));
-    auto iterator = std::make_shared<Iterator>(spec_, std::string(handle_.name));
+    auto iterator = std::make_shared<Iterator>(options(), name);
     TENON_RETURN_IF_ERROR(iterator->Begin(dataset));
-    return ctx.resources()
-        .LookupOrCreate<Iterator>(handle_.container, handle_.name, [&] { return iterator; })
-        .status();
+    return iterator;
   }
 
-  const std::string container_;
-  const ElementSpec spec_;
   const FunctionSpec factory_;
-  mutable Mutex mu_;
-  mutable ResourceStore* store_ ABSL_GUARDED_BY(mu_) = nullptr;
-  mutable uint64_t removals_ ABSL_GUARDED_BY(mu_) = 0;
-  mutable ResourceHandle handle_ ABSL_GUARDED_BY(mu_);
 };
 
 Status ToStringHandleKernel(KernelContext& ctx) {

@@ -119,16 +119,11 @@ class ParallelMap final : public ElementIterator {
       MutexLock lock(calls_->mu);
       while (!first->over) calls_->ended.Wait(calls_->mu);
     }
-    if (first->made.status.code() == StatusCode::kOutOfRange) {
-      if (keeps_cardinality_) {
-        return InvalidArgument("Function invocation produced OutOfRangeError: ",
-                               Message(first->made.status));
-      }
-      input_ = nullptr;
-      pending_.clear();
-      return false;
-    }
-    return first->made.Give(out);
+    TENON_ASSIGN_OR_RETURN(const bool mapped, IsMapped(first->made.status, keeps_cardinality_));
+    if (mapped) return first->made.Give(out);
+    input_ = nullptr;
+    pending_.clear();
+    return false;
   }
   bool IsReady() const override {
     if (pending_.empty()) return false;

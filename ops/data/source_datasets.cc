@@ -184,9 +184,8 @@ struct FileDataset final : Dataset {
 
   StatusOr<std::unique_ptr<RecordSource>> Open(size_t index, IteratorContext& context) const {
     const std::string& file = files[index];
-    FileContext reached;
-    TENON_ASSIGN_OR_RETURN(reached.files, FilesOf(access));
-    reached.cancellation = &context.cancellation();
+    TENON_ASSIGN_OR_RETURN(const FileContext reached,
+                           FileContext::Of(access, &context.cancellation()));
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> input, OpenInput(file, reached));
     std::unique_ptr<ByteSource> bytes = MakeSource(std::move(input), compression);
     if (!offsets.empty()) TENON_RETURN_IF_ERROR(Skip(*bytes, offsets[index]));

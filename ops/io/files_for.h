@@ -8,10 +8,7 @@ namespace tenon {
 
 /// The files that the device lets kernels reach; reading them ends when the step is cancelled.
 inline StatusOr<FileContext> FilesFor(const KernelContext& ctx) {
-  FileContext files;
-  TENON_ASSIGN_OR_RETURN(files.files, FilesOf(ctx.device().files()));
-  files.cancellation = ctx.step().cancellation;
-  return files;
+  return FileContext::Of(ctx.device().files(), ctx.step().cancellation);
 }
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "core/exceptions.h"
-#include "data/file.h"
+#include "ops/io/files_for.h"
 
 namespace tenon {
 namespace {
@@ -135,9 +135,7 @@ Status Reader::OpenNext(Call& call) {
 StatusOr<std::unique_ptr<RecordSource>> Reader::Open(const std::string& file,
                                                      const KernelContext& ctx) const {
   if (options_.op == "IdentityReader") return MakeOneRecordSource(file, file);
-  FileContext files;
-  TENON_ASSIGN_OR_RETURN(files.files, FilesOf(ctx.device().files()));
-  files.cancellation = ctx.step().cancellation;
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   TENON_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> input, OpenInput(file, files));
   std::unique_ptr<ByteSource> bytes = MakeSource(std::move(input), options_.compression);
   if (options_.op == "TextLineReader") {

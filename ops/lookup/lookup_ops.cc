@@ -3,6 +3,7 @@
 #include "core/op_registry.h"
 #include "data/file.h"
 #include "ops/arguments.h"
+#include "ops/io/files_for.h"
 #include "ops/lookup/lookup_table.h"
 #include "ops/maths.h"
 #include "ops/state/resource_node.h"
@@ -107,9 +108,7 @@ Status InitializeFromFileKernel(KernelContext& ctx, const FileFormat& format) {
     return InvalidArgument("filename must be a scalar, found shape ", ctx.input(1).shape());
   }
   const std::string path(ctx.input(1).scalar<TString>());
-  FileContext files;
-  TENON_ASSIGN_OR_RETURN(files.files, FilesOf(ctx.device().files()));
-  files.cancellation = ctx.step().cancellation;
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   TENON_ASSIGN_OR_RETURN(const std::string content, ReadFile(path, files));
   CountedVector<std::string_view> lines;
   std::string_view rest = content;

@@ -8,6 +8,7 @@
 #include "core/op_registry.h"
 #include "data/file.h"
 #include "ops/arguments.h"
+#include "ops/io/files_for.h"
 #include "ops/random/draws.h"
 #include "ops/random/stream.h"
 
@@ -282,9 +283,7 @@ class OfWeights {
  private:
   /// What follows the last comma of each line.
   StatusOr<std::vector<float>> ReadWeights(const KernelContext& ctx) const {
-    FileContext files;
-    TENON_ASSIGN_OR_RETURN(files.files, FilesOf(ctx.device().files()));
-    files.cancellation = ctx.step().cancellation;
+    TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
     TENON_ASSIGN_OR_RETURN(const std::string content, ReadFile(file_, files));
     std::vector<float> weights;
     std::string_view rest = content;

@@ -38,9 +38,10 @@ inline Status ReferenceShape(ShapeContext& c) { return c.Return(Shape{2}); }
 /// takes its place where T::kNamedByNode or the node wishes it, else it is the node's own and ends
 /// with the kernel. T has also kKind and kTypeName (as TensorFlow's processes write it), and an
 /// Options, which is made of a KernelConstruction; it is made of these and its name, and has
-/// `Status CheckShared(const Options&)`, which refuses nodes that want another one.
+/// `Status CheckShared(const Options&)`, which refuses nodes that want another one. A kernel whose
+/// resource needs more than that to be made overrides Make.
 template <typename T>
-class ResourceNodeKernel final : public Kernel {
+class ResourceNodeKernel : public Kernel {
  public:
   explicit ResourceNodeKernel(KernelConstruction& c)
       : Kernel(c),
@@ -68,6 +69,13 @@ class ResourceNodeKernel final : public Kernel {
   }
   bool is_expensive() const override { return false; }
 
+ protected:
+  const typename T::Options& options() const { return options_; }
+  /// Called when there is none of this `name`; of several that are made at once one stays.
+  virtual StatusOr<std::shared_ptr<T>> Make(KernelContext&, const std::string& name) const {
+    return std::make_shared<T>(options_, name);
+  }
+
  private:
   static std::string SharedName(KernelConstruction& c) {
     std::string name = c.Attr<std::string>("shared_name");
@@ -86,11 +94,13 @@ class ResourceNodeKernel final : public Kernel {
     handle_.container = container_.empty() ? store.default_container() : container_;
     handle_.type_name = T::kTypeName;
     const std::string key(handle_.name);
-    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<T> found,
-                           store.LookupOrCreate<T>(handle_.container, key, [&] {
-                             return std::make_shared<T>(options_, key);
-                           }));
-    TENON_RETURN_IF_ERROR(found->CheckShared(options_));
+    StatusOr<std::shared_ptr<T>> found = store.Lookup<T>(handle_.container, key);
+    if (!found.ok()) {
+      TENON_ASSIGN_OR_RETURN(const std::shared_ptr<T> made, Make(ctx, key));
+      TENON_ASSIGN_OR_RETURN(found,
+                             store.LookupOrCreate<T>(handle_.container, key, [&] { return made; }));
+    }
+    TENON_RETURN_IF_ERROR((*found)->CheckShared(options_));
     store_ = &store;
     return OkStatus();
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/functions/function_runtime.h"
 
+#include <optional>
 #include <utility>
 
 #include "core/exceptions.h"
@@ -19,24 +20,12 @@ struct FunctionCall {
   LocalRendezvous rendezvous;
   ResourceStore step_resources;
   CompiledStep::Call call;
-  RunnableFunction::Done done;
 };
 
-/// As CancellationLink, of a call that may end while it is cancelled: `source` holds it meanwhile.
-class HoldingLink {
- public:
-  HoldingLink(Cancellation* source, const std::shared_ptr<FunctionCall>& call) : source_(source) {
-    if (source == nullptr) return;
-    token_ = source->Register([call](const Status& why) { call->cancellation.Cancel(why); });
-    if (token_ == Cancellation::kAlreadyCancelled) call->cancellation.Cancel(source->status());
-  }
-  void Remove() const {
-    if (token_ != Cancellation::kAlreadyCancelled) source_->Deregister(token_);
-  }
-
- private:
-  Cancellation* source_;
-  Cancellation::Token token_ = Cancellation::kAlreadyCancelled;
+/// One that goes on after RunAsync has returned, and may end while it is cancelled.
+struct AsyncCall : FunctionCall {
+  RunnableFunction::Done done;
+  std::optional<CancellationLink> closing, outer;
 };
 
 class LocalFunction final : public RunnableFunction,
@@ -54,7 +43,6 @@ class LocalFunction final : public RunnableFunction,
     return OkStatus();
   }
 
-  const DTypeVector& argument_types() const override { return argument_types_; }
   const DTypeVector& result_types() const override { return result_types_; }
 
   Status Run(std::vector<Tensor> arguments, Cancellation* cancellation,
@@ -79,23 +67,25 @@ class LocalFunction final : public RunnableFunction,
     Status status = Check(arguments);
     if (status.ok()) status = running_->BeginFunction();
     if (!status.ok()) return done(status, {});
-    auto call = std::make_shared<FunctionCall>();
+    auto call = std::make_shared<AsyncCall>();
     Prepare(std::move(arguments), call.get());
     call->done = std::move(done);
-    const HoldingLink closing(&running_->closing(), call), outer(cancellation, call);
+    const std::shared_ptr<Cancellation> end(call, &call->cancellation);
+    call->closing.emplace(&running_->closing(), end);
+    call->outer.emplace(cancellation, end);
     CompiledStep::Call& run = call->call;
     // The last who holds the function may give it up in `done`.
-    step_->RunAsync(run, [call = std::move(call), closing, outer,
-                          self = shared_from_this()](const Status& s) mutable {
-      closing.Remove();
-      outer.Remove();
-      std::vector<Tensor> results;
-      if (s.ok()) results = self->TakeResults(*call);
-      const Done callback = std::move(call->done);
-      call = nullptr;
-      callback(s, std::move(results));
-      self->running_->EndFunction();
-    });
+    step_->RunAsync(run,
+                    [call = std::move(call), self = shared_from_this()](const Status& s) mutable {
+                      call->closing.reset();
+                      call->outer.reset();
+                      std::vector<Tensor> results;
+                      if (s.ok()) results = self->TakeResults(*call);
+                      const Done callback = std::move(call->done);
+                      call = nullptr;
+                      callback(s, std::move(results));
+                      self->running_->EndFunction();
+                    });
   }
 
  private:
@@ -107,14 +97,8 @@ class LocalFunction final : public RunnableFunction,
     if (fits) return OkStatus();
     DTypeVector found;
     for (const Tensor& t : arguments) found.push_back(t.dtype());
-    return InvalidArgument("function '", name_, "' takes ", Names(argument_types_), ", found ",
-                           Names(found));
-  }
-
-  static std::string Names(const DTypeVector& types) {
-    std::vector<std::string> names;
-    for (const DType type : types) names.push_back(ToString(type));
-    return StrCat("(", Join(names, ", "), ")");
+    return InvalidArgument("function '", name_, "' takes (", Join(argument_types_, ", "),
+                           "), found (", Join(found, ", "), ")");
   }
 
   void Prepare(std::vector<Tensor> arguments, FunctionCall* c) const {
@@ -189,23 +173,11 @@ class LocalFunctionRuntime final : public FunctionRuntime {
     auto runnable = std::make_shared<LocalFunction>(call->input_types(), call->output_types(),
                                                     function.name, runtime_.running);
     TENON_RETURN_IF_ERROR(ExpandFunctions(&graph, kMaxFunctionNodes));
-    TENON_RETURN_IF_ERROR(Place(&graph));
+    TENON_RETURN_IF_ERROR(PlaceNodes(&graph, runtime_.devices, /*allow_soft_placement=*/true));
     TENON_ASSIGN_OR_RETURN(Graph step, MakeStepGraph(graph, signature));
     TENON_RETURN_IF_ERROR(RunPasses(&step, {runtime_.devices[0]}, {}));
     TENON_RETURN_IF_ERROR(runnable->Compile(std::move(step), runtime_));
     return runnable;
-  }
-
-  Status Place(Graph* graph) const {
-    std::vector<PlacementDevice> devices;
-    for (const Device* d : runtime_.devices) {
-      TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(d->name()));
-      devices.push_back({std::move(name), d->kind()});
-    }
-    PlacementOptions options;
-    options.default_device = devices[0].name;
-    options.allow_soft_placement = true;
-    return PlaceNodes(graph, devices, options);
   }
 
   const std::shared_ptr<const FunctionLibrary> library_;
