@@ -73,6 +73,7 @@ function(tenon_programs TOOLS EXAMPLES)
   endif()
   if(sources)
     tenon_program(tenon ${sources})
+    tenon_unity(tenon)  # most of the time goes into CLI11
     install(TARGETS tenon RUNTIME)
   endif()
   # examples/NAME.cc is a program by itself; examples/NAME/ is one program of all its files.

@@ -35,6 +35,13 @@ if(TENON_MARCH)
   add_compile_options("-march=${TENON_MARCH}")
 endif()
 
+# Compiles the files of a target four at a time, where most of the time goes into the same headers.
+function(tenon_unity TARGET)
+  if(NOT CMAKE_UNITY_BUILD)
+    set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+  endif()
+endfunction()
+
 if(TENON_SANITIZE)
   # More than half of such a build would go into the same headers again and again.
   set(CMAKE_UNITY_BUILD ON)

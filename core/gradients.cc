@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <queue>
+
+#include "core/gradient_flow.h"
+#include "core/loop_frame.h"
 
 namespace tenon {
 namespace {
-
-/// Ops that only exist together with the state of a loop; their gradients are a loop themselves.
-bool IsLoopOp(const Node& node) {
-  return node.registration().is_loop_back || node.op() == "Enter" || node.op() == "Exit";
-}
-
-bool Differentiable(DType t) { return IsFloating(t) || IsComplex(t); }
 
 /// `values`, which must be of the graph.
 StatusOr<std::vector<Output>> OutputsOf(const BuildContext& context, const Inputs& values,
@@ -33,15 +30,13 @@ class GradientBuilder {
   Status Run(const std::vector<Output>& grad_ys, bool allow_unconnected,
              std::vector<Output>* grads) {
     TENON_RETURN_IF_ERROR(CheckArguments(grad_ys));
-    MarkBetween();
+    GradientFlow flow(graph_, NodesBetween());
     for (size_t i = 0; i < ys_.size(); ++i) {
-      Output dy = grad_ys.empty() ? OnesLike(ys_[i]) : grad_ys[i];
-      AddTo(ys_[i], dy);
+      flow.Add(ys_[i], grad_ys.empty() ? OnesLike(ys_[i]) : grad_ys[i]);
     }
     TENON_RETURN_IF_ERROR(graph_.error());
-    TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, ReverseOrder());
-    for (Node* node : order) TENON_RETURN_IF_ERROR(Propagate(node));
-    return Collect(allow_unconnected, grads);
+    TENON_RETURN_IF_ERROR(PassAll(&flow));
+    return Collect(&flow, allow_unconnected, grads);
   }
 
  private:
@@ -51,7 +46,7 @@ class GradientBuilder {
       return InvalidArgument("found ", grad_ys.size(), " grad_ys for ", ys_.size(), " ys");
     }
     for (const Output& y : ys_) {
-      if (!Differentiable(y.dtype())) {
+      if (!HasGradients(y.dtype())) {
         return InvalidArgument("gradients need a floating point loss; '", y.name(), "' is ",
                                ToString(y.dtype()));
       }
@@ -102,8 +97,8 @@ class GradientBuilder {
     return one;
   }
 
-  /// Marks the nodes that lie on a path from some x to some y.
-  void MarkBetween() {
+  /// By id: the nodes that lie on a path from some x to some y.
+  std::vector<bool> NodesBetween() const {
     const int n = graph_.num_ids();
     std::vector<bool> from_x(n, false), to_y(n, false);
     std::vector<Node*> stack;
@@ -125,76 +120,60 @@ class GradientBuilder {
       to_y[node->id()] = true;
       for (const Endpoint& in : node->inputs()) stack.push_back(in.node);
     }
-    between_.resize(n);
-    for (int i = 0; i < n; ++i) between_[i] = from_x[i] && to_y[i];
+    for (int i = 0; i < n; ++i) from_x[i] = from_x[i] && to_y[i];
+    return from_x;
   }
 
-  bool Between(const Node* node) const {
-    return node->id() < static_cast<int>(between_.size()) && between_[node->id()];
-  }
-
-  StatusOr<std::vector<Node*>> ReverseOrder() const {
-    TENON_ASSIGN_OR_RETURN(std::vector<Node*> order, graph_.TopologicalOrder());
-    std::erase_if(order, [&](Node* n) { return !Between(n); });
-    std::reverse(order.begin(), order.end());
-    return order;
-  }
-
-  Status Propagate(Node* node) {
-    std::vector<Output> dys(node->num_outputs());
-    bool any = false;
-    for (int i = 0; i < node->num_outputs(); ++i) {
-      dys[i] = Sum(Output(node, i));
-      any |= dys[i].exists();
+  /// Passes each node, and each loop at once, after all that it feeds: the last ones first.
+  Status PassAll(GradientFlow* flow) const {
+    TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
+    struct Part {
+      std::vector<Node*> nodes;  // one, or those of a loop
+      std::string loop;
+      int waits = 0;
+    };
+    std::vector<Part> parts;
+    flat_hash_map<std::string, int> loops;
+    std::vector<int> part_of(graph_.num_ids(), -1);
+    for (Node* node : order) {
+      if (!flow->Between(node)) continue;
+      const std::string loop = LoopOf(graph_, *node);
+      const int next = static_cast<int>(parts.size());
+      const int part = loop.empty() ? next : loops.try_emplace(loop, next).first->second;
+      if (part == next) parts.push_back({{}, loop});
+      parts[part].nodes.push_back(node);
+      part_of[node->id()] = part;
     }
-    TENON_RETURN_IF_ERROR(graph_.error());
-    const OpRegistration& op = node->registration();
-    if (!any || !op.schema.is_differentiable || node->num_inputs() == 0) return OkStatus();
-    const bool wanted = std::any_of(node->inputs().begin(), node->inputs().end(),
-                                    [&](const Endpoint& in) { return Between(in.node); });
-    if (!wanted) return OkStatus();
-    if (IsLoopOp(*node)) {
-      return Unimplemented("node '", node->name(), "' (", node->op(),
-                           "): gradients through a while loop cannot be built");
+    const auto for_each_source = [&](int part, const auto& visit) {
+      for (const Node* node : parts[part].nodes) {
+        for (const Endpoint& in : node->inputs()) {
+          const int source = part_of[in.node->id()];
+          if (source >= 0 && source != part) visit(source);
+        }
+      }
+    };
+    const int count = static_cast<int>(parts.size());
+    for (int i = 0; i < count; ++i) for_each_source(i, [&](int source) { ++parts[source].waits; });
+    std::priority_queue<int> ready;
+    for (int i = 0; i < count; ++i) {
+      if (parts[i].waits == 0) ready.push(i);
     }
-    if (!op.gradient) {
-      return InvalidArgument("node '", node->name(), "' (", node->op(),
-                             "): the op has no gradient function");
-    }
-    GradContext g(*node, dys);
-    {
-      const NameScope in(StrCat(node->name(), "_grad"));
-      const ColocateWith beside(node);
-      op.gradient(g);
-    }
-    TENON_RETURN_IF_ERROR(Annotate(g.status(), StrCat("gradient of node '", node->name(), "'")));
-    TENON_RETURN_IF_ERROR(graph_.error());
-    for (int i = 0; i < node->num_inputs(); ++i) {
-      if (g.dx(i).exists() && Between(node->input(i).node)) AddTo(node->input(i), g.dx(i));
+    while (!ready.empty()) {
+      const int i = ready.top();
+      ready.pop();
+      TENON_RETURN_IF_ERROR(parts[i].loop.empty() ? flow->Pass(parts[i].nodes[0])
+                                                  : PassLoop(parts[i].nodes, flow));
+      for_each_source(i, [&](int source) {
+        if (--parts[source].waits == 0) ready.push(source);
+      });
     }
     return OkStatus();
   }
 
-  void AddTo(const Output& x, const Output& dx) {
-    if (dx.exists()) parts_[{x.node, x.index}].push_back(dx);
-  }
-
-  /// The gradients that reached `x`, added up; an empty Output when none did.
-  Output Sum(const Output& x) {
-    const auto found = parts_.find({x.node, x.index});
-    if (found == parts_.end()) return Output();
-    std::vector<Output>& parts = found->second;
-    if (parts.size() > 1) {
-      const ColocateWith beside(parts[0]);
-      parts.assign(1, NodeBuilder("AddN").Inputs(parts).Output());
-    }
-    return parts[0];
-  }
-
-  Status Collect(bool allow_unconnected, std::vector<Output>* grads) {
+  Status Collect(GradientFlow* flow, bool allow_unconnected, std::vector<Output>* grads) const {
     grads->clear();
     for (const Output& x : xs_) {
-      Output dx = Sum(x);
+      Output dx = flow->Sum(x);
       if (!dx.exists() && !allow_unconnected) {
         return InvalidArgument("'", ys_[0].name(), "' does not depend on '", x.name(),
                                "' through differentiable ops, so it has no gradient");
@@ -207,8 +186,6 @@ class GradientBuilder {
   Graph& graph_;
   const std::vector<Output>& ys_;
   const std::vector<Output>& xs_;
-  std::vector<bool> between_;
-  flat_hash_map<std::pair<Node*, int>, std::vector<Output>> parts_;
 };
 
 }  // namespace

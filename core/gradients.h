@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/building.h"
@@ -13,13 +14,18 @@ namespace tenon {
 ///   void TransposeGrad(GradContext& g) { g.dx(0) = Transpose(g.dy(0), InvertPermutation(g.in(1))); }
 class GradContext {
  public:
-  GradContext(Node& node, const std::vector<Output>& dys)
-      : node_(node), dys_(dys), dxs_(node.num_inputs()) {}
+  /// A value of the graph where its gradient is computed.
+  using ValueOf = std::function<Output(const Output& value)>;
 
-  Node& node() const { return node_; }
+  GradContext(Node& node, const std::vector<Output>& dys, const ValueOf& value_of)
+      : node_(node), dys_(dys), value_of_(value_of), dxs_(node.num_inputs()) {}
+
+  /// Whose gradient it is; its edges may lie in a loop, which the gradient is outside of: values are
+  /// what in() and out() give.
+  const Node& node() const { return node_; }
   /// Input and output `i` of the node.
-  Output in(int i) const { return node_.input(i); }
-  Output out(int i) const { return Output(&node_, i); }
+  Output in(int i) const { return value_of_(node_.input(i)); }
+  Output out(int i) const { return value_of_(Output(&node_, i)); }
   int num_inputs() const { return node_.num_inputs(); }
   /// The gradient of output `i`; without a node when none flows.
   const Output& dy(int i) const { return dys_[i]; }
@@ -39,6 +45,7 @@ class GradContext {
  private:
   Node& node_;
   const std::vector<Output>& dys_;
+  const ValueOf& value_of_;
   std::vector<Output> dxs_;
   Status status_;
 };
@@ -54,6 +61,10 @@ struct GradientsOptions {
 /// Adds to the graph being built the gradients of sum(ys) with regard to each of `xs`, by reverse
 /// mode: each has the shape of its x. A tensor that is used several times gets the sum (AddN).
 /// Gradients of what a variable is read from reach the variable itself when it is in `xs`.
+///
+/// The gradient of a while loop is a loop that goes back through its iterations: what a gradient
+/// needs of one, the loop puts on a stack. Loops within loops, and values of branches within them,
+/// are Unimplemented.
 ///
 /// The mistake is InvalidArgument when some x has no differentiable path from it to the ys (naming
 /// both), when a y is not floating point, or when an op on the path has no gradient function (naming

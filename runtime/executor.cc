@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/denormals.h"
 #include "core/exceptions.h"
 #include "core/interruption.h"
 #include "runtime/deferral.h"
@@ -157,6 +158,7 @@ class StepRun {
   void Process(Loop& loop) {
     loop.outer = std::exchange(InnermostLoop(), &loop);
     const DeferralScope scope;
+    const FlushDenormals flush;
     RunNodes(loop);
     InnermostLoop() = loop.outer;
     if (loop.queue.empty()) return TaskDone();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <future>
 
+#include "core/denormals.h"
 #include "core/exceptions.h"
 #include "runtime/frames.h"
 
@@ -58,6 +59,7 @@ Status GatherInputs(const Node& node, const std::vector<Result>& results,
 
 StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const StepContext& step,
                                         KernelCache& kernels, const std::vector<Tensor>& args) {
+  const FlushDenormals flush;
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph.TopologicalOrder());
   std::vector<Result> results(graph.num_ids());
   std::vector<Tensor> retvals;

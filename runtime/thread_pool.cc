@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/thread_pool.h"
 
+#include "core/denormals.h"
+
 namespace tenon {
 namespace {
 
@@ -52,6 +54,7 @@ void ThreadPool::WaitUntilWatched() {
 }
 
 void ThreadPool::Work() {
+  const FlushDenormals flush;
   mu_.Lock();
   while (true) {
     if (!tasks_.empty() && running_ < num_threads_) {

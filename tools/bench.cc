@@ -62,7 +62,9 @@ class Peer {
 
 StatusOr<std::vector<BenchRow>> ChooseRows(const BenchFlags& flags, const OpRegistry& ops) {
   std::vector<BenchRow> all = LocalBenchRows(ops);
-  for (BenchRow& row : ClusterBenchRows(ops)) all.push_back(std::move(row));
+  for (const auto& rows : {GraphBenchRows(ops), ClusterBenchRows(ops)}) {
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
   if (flags.rows.empty()) return all;
   std::vector<std::string> names;
   for (const BenchRow& row : all) names.push_back(row.name);

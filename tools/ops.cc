@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/graph.h"
 #include "tools/commands.h"
@@ -133,6 +134,40 @@ int PrintMarkdown(const OpRegistry& ops) {
   return kDone;
 }
 
+/// The dtypes that the op's kernels take, by type attribute: "T: float, double"; "any" where all do.
+std::string DTypesText(const OpRegistration& op) {
+  std::vector<std::string> parts;
+  for (const AttrSchema& a : op.schema.attrs) {
+    if (a.kind != "type" && a.kind != "list(type)") continue;
+    std::set<DType> dtypes;
+    for (const KernelRegistration& k : op.kernels) {
+      const DTypeVector* taken = &a.allowed_types;
+      for (const auto& [attr, limited] : k.options.types) {
+        if (attr == a.name) taken = &limited;
+      }
+      dtypes.insert(taken->begin(), taken->end());
+    }
+    parts.push_back(StrCat(a.name, ": ", dtypes.empty() ? "any" : Join(dtypes, ", ")));
+  }
+  return Join(parts, "; ");
+}
+
+/// The tables of docs/compatibility.md: ops by dtypes and gradient, and those without a kernel.
+int PrintCompatibility(const OpRegistry& ops) {
+  std::vector<std::string> missing;
+  std::printf("| op | dtypes | gradient |\n|---|---|---|\n");
+  for (const OpRegistration* op : ops.All()) {
+    if (op->kernels.empty()) {
+      if (!IsRuntimeOp(op->schema.name)) missing.push_back(op->schema.name);
+      continue;
+    }
+    std::printf("| %s | %s | %s |\n", op->schema.name.c_str(), DTypesText(*op).c_str(),
+                op->gradient ? "yes" : op->schema.is_differentiable ? "no" : "none flows");
+  }
+  std::printf("\nWithout a kernel: %s.\n", Join(missing, ", ").c_str());
+  return kDone;
+}
+
 /// One object an op: its name, whether it is stateful, its gradient ("yes", "none", "unknown"), and
 /// its kernels with the dtypes to which type attributes are limited.
 nlohmann::ordered_json AsJson(const OpRegistration& op) {
@@ -186,9 +221,13 @@ void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   command->add_flag("--json", *json, "All ops with their gradients and kernels, for programs");
   auto markdown = std::make_shared<bool>(false);
   command->add_flag("--markdown", *markdown, "The page of all ops with documentation, docs/ops.md");
+  auto compatibility = std::make_shared<bool>(false);
+  command->add_flag("--compatibility", *compatibility,
+                    "Which dtypes each op takes, and its gradient: the end of docs/compatibility.md");
   command->callback([=, &ops] {
     *chosen = [=, &ops] {
       if (*json) return PrintJson(ops);
+      if (*compatibility) return PrintCompatibility(ops);
       return *markdown ? PrintMarkdown(ops) : ListOrDescribe(ops, *name);
     };
   });

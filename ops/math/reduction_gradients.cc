@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
+#include "ops/array/array_ops.h"
 #include "ops/composition.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/reduction.h"
@@ -18,21 +19,23 @@ std::optional<std::vector<bool>> StaticAxes(const Node& node) {
   return reduced.ok() ? std::optional(*reduced) : std::nullopt;
 }
 
+/// The reduced axes as a vector, counted from the front, at run time.
+Output Axes(const GradContext& g) {
+  const Output rank = Rank(g.in(0));
+  return Reshape((Cast(g.in(1), DType::kInt32) + rank) % rank, {-1});
+}
+
 /// The shape of the node's input with 1 for each reduced axis, computed at run time.
-Output KeptShape(const Node& node) {
-  const Output x_shape = ShapeOf(node.input(0));
-  const Output rank = Size(x_shape);
-  const Output all = Range(0, rank, 1);
-  Output axes = Cast(node.input(1), DType::kInt32);
-  axes = Reshape((axes + rank) % rank, {-1});
-  return DynamicStitch({all, axes}, {x_shape, OnesLike(axes)});
+Output KeptShape(const GradContext& g) {
+  const Output x_shape = ShapeOf(g.in(0)), axes = Axes(g);
+  return DynamicStitch({Range(0, Size(x_shape), 1), axes}, {x_shape, OnesLike(axes)});
 }
 
 /// `y`, of the shape of the node's output, under a shape that broadcasts against the input's.
-Output Broadcastable(const Node& node, Output y) {
-  if (node.attrs().GetOr("keep_dims", false)) return y;
-  const auto reduced = StaticAxes(node);
-  if (!reduced) return Reshape(y, KeptShape(node));
+Output Broadcastable(const GradContext& g, Output y) {
+  if (g.Attr<bool>("keep_dims")) return y;
+  const auto reduced = StaticAxes(g.node());
+  if (!reduced) return Reshape(y, KeptShape(g));
   // Leading axes that are missing broadcast by themselves.
   size_t first_kept = 0;
   while (first_kept < reduced->size() && (*reduced)[first_kept]) ++first_kept;
@@ -60,7 +63,7 @@ std::optional<int64_t> StaticCount(const Node& node) {
 }  // namespace
 
 void SumGrad(GradContext& g) {
-  g.dx(0) = BroadcastTo(Broadcastable(g.node(), g.dy(0)), ShapeVector(g.in(0)));
+  g.dx(0) = BroadcastTo(Broadcastable(g, g.dy(0)), ShapeVector(g.in(0)));
 }
 
 void MeanGrad(GradContext& g) {
@@ -74,36 +77,36 @@ void MeanGrad(GradContext& g) {
   }
   // Dividing the small gradient is cheaper than dividing the repeated one.
   const Output dy = RealDiv(g.dy(0), count);
-  g.dx(0) = BroadcastTo(Broadcastable(g.node(), dy), ShapeVector(x));
+  g.dx(0) = BroadcastTo(Broadcastable(g, dy), ShapeVector(x));
 }
 
 void NormGrad(GradContext& g) {
   g.dx(0) = RealDiv(g.in(0),
-                    RealDiv(Broadcastable(g.node(), g.out(0)), Broadcastable(g.node(), g.dy(0))));
+                    RealDiv(Broadcastable(g, g.out(0)), Broadcastable(g, g.dy(0))));
 }
 
 void MinOrMaxGrad(GradContext& g) {
   const Output x = g.in(0);
-  const Output y = Broadcastable(g.node(), g.out(0));
+  const Output y = Broadcastable(g, g.out(0));
   const Output chosen = Cast(Equal(y, x), x.dtype());
   const Output count = Sum(chosen, g.in(1), {.keep_dims = true});
-  g.dx(0) = RealDiv(chosen, count) * Broadcastable(g.node(), g.dy(0));
+  g.dx(0) = RealDiv(chosen, count) * Broadcastable(g, g.dy(0));
 }
 
+/// The product of the other elements that go into the same product: of those before it and of those
+/// after it, so that zeros and products that are no number of the dtype do no harm.
 void ProdGrad(GradContext& g) {
-  // The product of the others is p / x, p being the product of all that are not 0; beside one 0 it
-  // is 0 for all but that one, for which it is p; beside two it is 0 for all.
-  const Output x = g.in(0), axes = g.in(1);
-  const Output zero = Const(0, {.dtype = x.dtype()}), one = Const(1, {.dtype = x.dtype()});
-  const Output is_zero = Equal(x, zero);
-  const Output nonzero = SelectV2(is_zero, one, x);
-  const Output p = Prod(nonzero, axes, {.keep_dims = true});
-  const Output zeros = Sum(Cast(is_zero, DType::kInt32), axes, {.keep_dims = true});
-  const Output none = Equal(zeros, 0);
-  const Output single = Equal(zeros, 1);
-  const Output others =
-      SelectV2(is_zero, SelectV2(single, p, zero), SelectV2(none, RealDiv(p, nonzero), zero));
-  g.dx(0) = ConjugateOf(others) * Broadcastable(g.node(), g.dy(0));
+  const Output x = g.in(0), shape = ShapeOf(x), all = Range(0, Size(shape), 1);
+  const Output axes = Axes(g);
+  const Output kept = ListDiff(all, axes).out;
+  const Output first_reduced = ConcatV2({axes, kept}, 0);
+  const Output rows = Reshape(Transpose(x, first_reduced),
+                              Pack({Prod(Gather(shape, axes), 0), Prod(Gather(shape, kept), 0)}));
+  const Output before = Cumprod(rows, 0, {.exclusive = true});
+  const Output after = Cumprod(rows, 0, {.exclusive = true, .reverse = true});
+  const Output others = Reshape(before * after, Gather(shape, first_reduced));
+  g.dx(0) = Broadcastable(g, g.dy(0)) *
+            ConjugateOf(Transpose(others, InvertPermutation(first_reduced)));
 }
 
 }  // namespace tenon

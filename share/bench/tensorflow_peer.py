@@ -16,6 +16,7 @@ import time
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 
 import numpy as np  # noqa: E402
+from google.protobuf import text_format  # noqa: E402
 import tensorflow.compat.v1 as tf  # noqa: E402
 
 tf.logging.set_verbosity(tf.logging.ERROR)
@@ -141,6 +142,19 @@ def large_graph(nodes=100000):
                 session.run(last + ":0", {"x:0": 0.0})
 
     return time_calls(1, load_and_run)
+
+
+def graph_step(name):
+    """The seconds of a step of graphs/NAME.pbtxt."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "graphs", name + ".pbtxt")
+    with open(path, encoding="utf-8") as text:
+        tf.import_graph_def(text_format.Parse(text.read(), tf.GraphDef()), name="")
+    graph = tf.get_default_graph()
+    with tf.Session() as session:
+        session.run(graph.get_operation_by_name("prepare"))
+        step = session.make_callable(graph.get_tensor_by_name("measured:0"))
+        time_calls(5, step)
+        return median_call(50, step)
 
 
 def free_hosts(count):
@@ -269,6 +283,15 @@ ROWS = {
     "noop_chain": noop_chain,
     "noop_fan": noop_fan,
     "large_graph": large_graph,
+    "convolution": lambda: graph_step("convolution") * 1e3,
+    "max_pooling": lambda: graph_step("max_pooling") * 1e3,
+    "batch_norm": lambda: graph_step("batch_norm") * 1e3,
+    "embedding": lambda: graph_step("embedding") * 1e3,
+    "top_k": lambda: graph_step("top_k") * 1e3,
+    "sort": lambda: graph_step("sort") * 1e3,
+    "csv": lambda: graph_step("csv") * 1e6 / 10000,
+    "queue": lambda: graph_step("queue") * 1e6 / 50,
+    "pipeline": lambda: graph_step("pipeline") * 1e6 / 256,
     "async_1": lambda: asynchronous(1),
     "async_2": lambda: asynchronous(2),
     "null_step": null_step,

@@ -36,7 +36,7 @@ class Servers:
     """`tenon serve` processes, one per task of `jobs` (job -> number of tasks), ended on exit."""
 
     def __init__(self, jobs):
-        self.processes, held = [], []
+        self.processes, held = {}, []
         self.addresses = {}
         for job, count in jobs.items():
             for _ in range(count):
@@ -46,19 +46,25 @@ class Servers:
                 self.addresses.setdefault(job, []).append("127.0.0.1:%d" % s.getsockname()[1])
         for s in held:
             s.close()
-        cluster = ";".join(f"{job}={','.join(a)}" for job, a in self.addresses.items())
+        self.cluster = ";".join(f"{job}={','.join(a)}" for job, a in self.addresses.items())
         for job, addresses in self.addresses.items():
             for task, _ in enumerate(addresses):
-                process = subprocess.Popen(
-                    [TENON, "serve", "--cluster", cluster, "--job_name", job,
-                     "--task_index", str(task)],
-                    stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent)
-                self.processes.append(process)
-                for line in process.stdout:
-                    if line.startswith("listening"):
-                        break
-                else:
-                    raise RuntimeError("the server did not start")
+                self.processes[job, task] = self.start(job, task)
+
+    def start(self, job, task):
+        process = subprocess.Popen(
+            [TENON, "serve", "--cluster", self.cluster, "--job_name", job, "--task_index", str(task)],
+            stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent)
+        for line in process.stdout:
+            if line.startswith("listening"):
+                return process
+        raise RuntimeError("the server did not start")
+
+    def restart(self, job, task=0):
+        """Kills a task and starts it anew."""
+        self.processes[job, task].kill()
+        self.processes[job, task].wait()
+        self.processes[job, task] = self.start(job, task)
 
     def target(self, job, task=0):
         return "grpc://" + self.addresses[job][task]
@@ -67,7 +73,7 @@ class Servers:
         return self
 
     def __exit__(self, *_):
-        for process in self.processes:
+        for process in self.processes.values():
             process.terminate()
-        for process in self.processes:
+        for process in self.processes.values():
             process.wait(timeout=20)

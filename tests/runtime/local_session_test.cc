@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/local_session.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <functional>
 #include <thread>
@@ -154,6 +154,24 @@ Output DoublingLoop(const std::function<Output(Output x)>& twice, const std::str
       },
       parallel_iterations);
   return exits[1];
+}
+
+/// As in TensorFlow; on every thread that computes, and nowhere else.
+TEST_P(LocalSessionTest, DenormalsAreZerosInKernelsOnly) {
+  volatile float tiny = 1e-40f;
+  for (const int64_t size : {int64_t{1}, int64_t{1} << 22}) {
+    Graph graph(AllOps());
+    const GraphBuilding building(graph);
+    const Output x = Placeholder(DType::kFloat, {size});
+    const Output twice = Add(x, x);
+    Tensor value(DType::kFloat, {size});
+    std::fill_n(value.data<float>(), size, tiny);
+    const auto session = Start(graph);
+    const auto sums = session->Run({{x, value}}, {twice});
+    ASSERT_OK(sums.status());
+    EXPECT_THAT((*sums)[0].flat<float>(), ::testing::Each(0.0f));
+  }
+  EXPECT_GT(tiny + tiny, 0.0f);
 }
 
 TEST_P(LocalSessionTest, AWhileLoopRunsAsOftenAsItsConditionSays) {

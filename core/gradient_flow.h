@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/gradients.h"
+#include "core/hash_map.h"
+
+namespace tenon {
+
+/// Whether gradients pass tensors of this dtype.
+inline bool HasGradients(DType t) { return IsFloating(t) || IsComplex(t); }
+
+/// The gradients that have reached the tensors of a graph on the way back from the ys, and how they
+/// pass its nodes.
+class GradientFlow {
+ public:
+  /// `between` has for each id whether gradients are wanted at the node. `value_of` gives the
+  /// values that gradient functions ask for.
+  GradientFlow(
+      Graph& graph, std::vector<bool> between,
+      GradContext::ValueOf value_of = [](const Output& value) { return value; })
+      : graph_(graph), between_(std::move(between)), value_of_(std::move(value_of)) {}
+
+  Graph& graph() const { return graph_; }
+  const std::vector<bool>& between() const { return between_; }
+  bool Between(const Node* node) const {
+    return node->id() < static_cast<int>(between_.size()) && between_[node->id()];
+  }
+
+  /// One more gradient of `x`; nothing when it has no node.
+  void Add(const Output& x, const Output& dx) {
+    if (dx.exists()) parts_[{x.node, x.index}].push_back(dx);
+  }
+  /// The gradients that have reached `x`, added up; an Output without a node when none has.
+  Output Sum(const Output& x);
+  /// Makes the gradients of the node's inputs of those of its outputs.
+  Status Pass(Node* node);
+
+ private:
+  Graph& graph_;
+  const std::vector<bool> between_;
+  const GradContext::ValueOf value_of_;
+  flat_hash_map<std::pair<Node*, int>, std::vector<Output>> parts_;
+};
+
+/// The while loop that `node` is part of, by the name of its frame; Exit nodes are. Empty outside.
+std::string LoopOf(Graph& graph, const Node& node);
+
+/// Passes a while loop, of which `nodes` are those between: makes the gradients of what enters it
+/// of those of what leaves it.
+Status PassLoop(const std::vector<Node*>& nodes, GradientFlow* flow);
+
+}  // namespace tenon

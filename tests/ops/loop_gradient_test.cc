@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients through while loops, beside what the unrolled loop gives, and finite differences.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "core/gradients.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/math/operators.h"
+#include "ops/tensor_array/tensor_array_ops.h"
+#include "tests/testing/graph_session.h"
+#include "tests/testing/loops.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon::testing {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::Pointwise;
+
+/// A condition on the loop's first value.
+auto Below(int limit) {
+  return [limit](const std::vector<Output>& v) { return Less(v[0], limit); };
+}
+Output IntoLoop(Output x, const std::string& frame) {
+  return Enter(x, frame, {.is_constant = true});
+}
+
+TEST(LoopGradientTest, PowerByALoop) {
+  GraphSession s;
+  const Output x = Placeholder(DType::kDouble, {});
+  const Output n = Placeholder(DType::kInt32, {});
+  const auto exits = WhileLoop(
+      "power", {Const(0), Const(1.0, {.dtype = DType::kDouble})},
+      [&](const std::vector<Output>& v) { return Less(v[0], IntoLoop(n, "power")); },
+      [&](const std::vector<Output>& v) -> std::vector<Output> {
+        return {v[0] + 1, v[1] * IntoLoop(x, "power")};
+      });
+  const Output dx = Gradients(exits[1], {x})[0];
+  for (const int times : {0, 1, 2, 7}) {
+    const auto values = s.Run({exits[1], dx}, {},
+                              {{x.name(), Tensor::Scalar(1.5)}, {n.name(), Tensor::Scalar(times)}});
+    ASSERT_OK(values.status());
+    EXPECT_DOUBLE_EQ((*values)[0].scalar<double>(), std::pow(1.5, times));
+    EXPECT_DOUBLE_EQ((*values)[1].scalar<double>(), times * std::pow(1.5, times - 1));
+  }
+}
+
+/// h <- tanh(x[t] w + h u + b), with weights that enter once; through all of it, or unrolled.
+struct Recurrence {
+  static constexpr int kSteps = 4;
+  Output x = Const({{{0.1, -0.4, 0.3}, {0.2, 0.5, -0.7}},
+                    {{0.8, 0.1, 0.3}, {-0.2, 0.9, 0.4}},
+                    {{0.6, -0.5, 0.2}, {0.3, 0.3, -0.9}},
+                    {{-0.1, 0.7, 0.5}, {0.4, -0.6, 0.1}}},
+                   {.dtype = DType::kDouble});
+  Output w = Const({{0.3, -0.2}, {0.5, 0.1}, {-0.6, 0.4}}, {.dtype = DType::kDouble});
+  Output u = Const({{0.2, 0.7}, {-0.3, 0.5}}, {.dtype = DType::kDouble});
+  Output b = Const({0.05, -0.1}, {.dtype = DType::kDouble});
+  Output h0 = Const({{0.3, 0.1}, {-0.2, 0.6}}, {.dtype = DType::kDouble});
+
+  std::vector<Output> Gradient(const Output& h) const { return Gradients(h * h, {x, w, u, b, h0}); }
+  static Output Step(Output x, Output h, Output w, Output u, Output b) {
+    return Tanh(MatMul(x, w) + MatMul(h, u) + b);
+  }
+};
+
+void ExpectEqual(GraphSession* s, const std::vector<Output>& looped,
+                 const std::vector<Output>& unrolled) {
+  ASSERT_EQ(looped.size(), unrolled.size());
+  for (size_t i = 0; i < looped.size(); ++i) {
+    EXPECT_THAT(Numbers(s->Value(looped[i])),
+                Pointwise(DoubleNear(1e-12), Numbers(s->Value(unrolled[i]))))
+        << i;
+  }
+}
+
+TEST(LoopGradientTest, ARecurrentNetworkIsTheUnrolledOne) {
+  GraphSession s;
+  const Recurrence r;
+  const auto exits =
+      WhileLoop("rnn", {Const(0), r.h0}, Below(Recurrence::kSteps),
+                [&](const std::vector<Output>& v) -> std::vector<Output> {
+                  const auto in = [](Output t) { return IntoLoop(t, "rnn"); };
+                  const Output now = GatherV2(in(r.x), v[0], 0);
+                  return {v[0] + 1, Recurrence::Step(now, v[1], in(r.w), in(r.u), in(r.b))};
+                });
+  Output h = r.h0;
+  for (int t = 0; t < Recurrence::kSteps; ++t) {
+    h = Recurrence::Step(GatherV2(r.x, t, 0), h, r.w, r.u, r.b);
+  }
+  ExpectEqual(&s, r.Gradient(exits[1]), r.Gradient(h));
+}
+
+TEST(LoopGradientTest, TensorArraysGoThroughTheLoop) {
+  GraphSession s;
+  const Recurrence r;
+  const auto inputs = TensorArrayV3(Recurrence::kSteps, DType::kDouble);
+  const Output filled =
+      TensorArrayScatterV3(inputs.handle, Range(0, Recurrence::kSteps, 1), r.x, inputs.flow);
+  const auto outputs = TensorArrayV3(Recurrence::kSteps, DType::kDouble);
+  const auto exits = WhileLoop(
+      "rnn", {Const(0), r.h0, outputs.flow}, Below(Recurrence::kSteps),
+      [&](const std::vector<Output>& v) -> std::vector<Output> {
+        const auto in = [](Output t) { return IntoLoop(t, "rnn"); };
+        const Output now = TensorArrayReadV3(in(inputs.handle), v[0], in(filled), DType::kDouble);
+        const Output next = Recurrence::Step(now, v[1], in(r.w), in(r.u), in(r.b));
+        return {v[0] + 1, next, TensorArrayWriteV3(in(outputs.handle), v[0], next, v[2])};
+      });
+  const Output all = TensorArrayGatherV3(outputs.handle, Range(0, Recurrence::kSteps, 1), exits[2],
+                                         DType::kDouble);
+  Output h = r.h0;
+  std::vector<Output> hs;
+  for (int t = 0; t < Recurrence::kSteps; ++t) {
+    hs.push_back(h = Recurrence::Step(GatherV2(r.x, t, 0), h, r.w, r.u, r.b));
+  }
+  ExpectEqual(&s, r.Gradient(all), r.Gradient(Pack(hs)));
+}
+
+/// Two values of which each feeds the other, one of which nobody reads after the loop.
+TEST(LoopGradientTest, ValuesThatFeedEachOther) {
+  GraphSession s;
+  const Output a = Const(0.7, {.dtype = DType::kDouble}), b = Const(1.3, {.dtype = DType::kDouble});
+  const auto step = [](Output p, Output q) { return std::pair(p * q, Sin(p) + q); };
+  const auto exits = WhileLoop("pair", {Const(0), a, b}, Below(3),
+                               [&](const std::vector<Output>& v) -> std::vector<Output> {
+                                 const auto [p, q] = step(v[1], v[2]);
+                                 return {v[0] + 1, p, q};
+                               });
+  Output p = a, q = b;
+  for (int i = 0; i < 3; ++i) std::tie(p, q) = step(p, q);
+  ExpectEqual(&s, Gradients(exits[1], {a, b}), Gradients(p, {a, b}));
+}
+
+TEST(LoopGradientTest, TwoLoopsAndAGraphAround) {
+  GraphSession s;
+  const Output x = Const({0.4, -1.1}, {.dtype = DType::kDouble});
+  const auto loop = [](const std::string& frame, Output of) {
+    return WhileLoop(frame, {Const(0), of}, Below(2),
+                     [](const std::vector<Output>& v) -> std::vector<Output> {
+                       return {v[0] + 1, v[1] * Cos(v[1])};
+                     })[1];
+  };
+  const auto plain = [](Output of) {
+    for (int i = 0; i < 2; ++i) of = of * Cos(of);
+    return of;
+  };
+  const Output looped = loop("second", Exp(loop("first", x)) + x) * loop("third", x);
+  const Output unrolled = plain(Exp(plain(x)) + x) * plain(x);
+  ExpectEqual(&s, Gradients(looped, {x}), Gradients(unrolled, {x}));
+}
+
+/// The branches of a body may have gradients where these need no value of a branch.
+TEST(LoopGradientTest, ABranchInTheLoop) {
+  GraphSession s;
+  const Output x = Const(3.0, {.dtype = DType::kDouble});
+  const auto exits = WhileLoop(
+      "loop", {Const(0), x}, Below(5), [](const std::vector<Output>& v) -> std::vector<Output> {
+        const Output odd = Equal(v[0] % 2, 1);
+        return {v[0] + 1,
+                Cond(
+                    odd, v[1], [](Output t) { return -t; }, [](Output t) { return t + t; })};
+      });
+  EXPECT_THAT(Numbers(s.Value(Gradients(exits[1], {x})[0])), ElementsAre(8.0));
+}
+
+TEST(LoopGradientTest, WhatCannotBeBuiltSaysSo) {
+  const auto error = [](const std::function<Output(Output)>& body) {
+    GraphSession s;
+    const Output x = Const(3.0, {.dtype = DType::kDouble});
+    const auto exits = WhileLoop("loop", {Const(0), x}, Below(5),
+                                 [&](const std::vector<Output>& v) -> std::vector<Output> {
+                                   return {v[0] + 1, body(v[1])};
+                                 });
+    EXPECT_OK(s.graph.error());
+    (void)Gradients(exits[1], {x});
+    return s.graph.error();
+  };
+  EXPECT_THAT(error([](Output t) {
+                return WhileLoop("inner", {Const(0), t}, Below(2),
+                                 [](const std::vector<Output>& v) -> std::vector<Output> {
+                                   return {v[0] + 1, v[1] * v[1]};
+                                 })[1];
+              }),
+              IsError(StatusCode::kUnimplemented, "within a while loop"));
+  EXPECT_THAT(error([](Output t) {
+                return Cond(
+                    Greater(t, 1.0), t, [](Output u) { return Exp(Sin(u)); },
+                    [](Output u) { return u; });
+              }),
+              IsError(StatusCode::kUnimplemented, "a value of a branch"));
+}
+
+}  // namespace
+}  // namespace tenon::testing
