@@ -49,8 +49,8 @@ class GradientFlow {
 /// The while loop that `node` is part of, by the name of its frame; Exit nodes are. Empty outside.
 std::string LoopOf(Graph& graph, const Node& node);
 
-/// Passes a while loop, of which `nodes` are those between: makes the gradients of what enters it
-/// of those of what leaves it.
-Status PassLoop(const std::vector<Node*>& nodes, GradientFlow* flow);
+/// Passes the while loop `loop`, of which, and of those within it, `nodes` are those between: makes
+/// the gradients of what enters it of those of what leaves it.
+Status PassLoop(const std::string& loop, const std::vector<Node*>& nodes, GradientFlow* flow);
 
 }  // namespace tenon

@@ -134,10 +134,22 @@ class GradientBuilder {
     };
     std::vector<Part> parts;
     flat_hash_map<std::string, int> loops;
+    flat_hash_map<std::string, std::string> around;  // the loop that a loop is in
+    for (const Node* node : order) {
+      if (node->op() != "Enter" && node->op() != "RefEnter") continue;
+      std::string outer = LoopFrameOf(graph_, *node->input(0).node);
+      if (!outer.empty()) around.emplace(LoopFrameOf(graph_, *node), std::move(outer));
+    }
+    const auto outermost = [&](std::string loop) {
+      for (auto found = around.find(loop); found != around.end(); found = around.find(loop)) {
+        loop = found->second;
+      }
+      return loop;
+    };
     std::vector<int> part_of(graph_.num_ids(), -1);
     for (Node* node : order) {
       if (!flow->Between(node)) continue;
-      const std::string loop = LoopOf(graph_, *node);
+      const std::string loop = outermost(LoopOf(graph_, *node));
       const int next = static_cast<int>(parts.size());
       const int part = loop.empty() ? next : loops.try_emplace(loop, next).first->second;
       if (part == next) parts.push_back({{}, loop});
@@ -162,7 +174,7 @@ class GradientBuilder {
       const int i = ready.top();
       ready.pop();
       TENON_RETURN_IF_ERROR(parts[i].loop.empty() ? flow->Pass(parts[i].nodes[0])
-                                                  : PassLoop(parts[i].nodes, flow));
+                                                  : PassLoop(parts[i].loop, parts[i].nodes, flow));
       for_each_source(i, [&](int source) {
         if (--parts[source].waits == 0) ready.push(source);
       });

@@ -23,17 +23,24 @@ struct LoopVariable {
 
 class LoopGradient {
  public:
-  LoopGradient(const std::vector<Node*>& nodes, GradientFlow* outer)
-      : graph_(outer->graph()), nodes_(nodes), outer_(*outer), loop_(LoopOf(graph_, *nodes[0])) {}
+  LoopGradient(const std::string& loop, const std::vector<Node*>& nodes, GradientFlow* outer)
+      : graph_(outer->graph()), nodes_(nodes), outer_(*outer), loop_(loop) {}
 
   Status Build() {
     const NoControlDependencies free;
     TENON_ASSIGN_OR_RETURN(order_, graph_.TopologicalOrder());
     TENON_RETURN_IF_ERROR(FindVariables());
     FindBranches();
-    const bool wanted = std::any_of(variables_.begin(), variables_.end(),
-                                    [&](const auto& v) { return outer_.Sum(ExitOf(v)).exists(); });
+    const bool wanted = std::any_of(variables_.begin(), variables_.end(), [&](const auto& v) {
+      Node* const exit = ExitOf(v);
+      return exit != nullptr && outer_.Sum(exit).exists();
+    });
     if (!wanted) return graph_.error();
+    for (const Node* node : nodes_) {
+      if (LoopOf(graph_, *node) == loop_) continue;
+      return Unimplemented("node '", node->name(),
+                           "': gradients through a while loop within a while loop");
+    }
     const NameScope scope(StrCat(variables_[0].merge->name(), "_loop_grad"));
     CountIterations();
     BeginBackward();
@@ -54,8 +61,7 @@ class LoopGradient {
     }
     for (const Output& constant : constants_) AddUp(constant, body.Sum(constant));
     TENON_RETURN_IF_ERROR(graph_.error());
-    End();
-    return graph_.error();
+    return End();
   }
 
  private:
@@ -65,6 +71,7 @@ class LoopGradient {
 
   Status FindVariables() {
     for (Node* node : nodes_) {
+      if (LoopOf(graph_, *node) != loop_) continue;
       if (IsEnter(*node) && IsConstant(*node)) constants_.push_back(node);
       if (!node->registration().is_loop_back) continue;
       LoopVariable v;
@@ -81,17 +88,10 @@ class LoopGradient {
                                "': a value of a while loop goes from Enter and NextIteration to a "
                                "Merge, then to a Switch on the LoopCond");
       }
-      if (const Node* initial = v.enter.node->input(0).node;
-          !LoopFrameOf(graph_, *initial).empty()) {
-        return Unimplemented("node '", v.enter.node->name(),
-                             "': gradients through a while loop within a while loop");
-      }
       condition_ = v.choice->input(1);
       if (HasGradients(v.enter.dtype())) variables_.push_back(v);
     }
-    if (!variables_.empty()) return OkStatus();
-    return InvalidArgument("node '", nodes_[0]->name(), "': no value of the while loop '", loop_,
-                           "' is one that gradients pass");
+    return OkStatus();
   }
 
   /// In how many branches within the body each node stands: those run in some iterations only.
@@ -120,12 +120,12 @@ class LoopGradient {
     return nullptr;
   }
 
-  /// The value after the loop.
-  Output ExitOf(const LoopVariable& v) {
+  /// What gives the value after the loop; null when nobody wants it.
+  static Node* ExitOf(const LoopVariable& v) {
     for (const OutEdge& e : v.choice->out_edges()) {
       if (e.output == 0 && (e.dst->op() == "Exit" || e.dst->op() == "RefExit")) return e.dst;
     }
-    return NodeBuilder("Exit").Input(Output(v.choice, 0)).Output();
+    return nullptr;
   }
 
   static Output ZerosLike(const Output& x) { return NodeBuilder("ZerosLike").Input(x).Output(); }
@@ -183,7 +183,9 @@ class LoopGradient {
 
   /// The gradient of what the loop leaves in `v`.
   Output GradientAtEnd(const LoopVariable& v) {
-    const Output exit = ExitOf(v), dy = outer_.Sum(exit);
+    Node* exit = ExitOf(v);
+    if (exit == nullptr) exit = NodeBuilder("Exit").Input(Output(v.choice, 0)).Finish();
+    const Output dy = outer_.Sum(exit);
     return dy.exists() ? dy : ZerosLike(exit);
   }
   /// A gradient that goes round the backward loop; output 1 of its choice is for the body.
@@ -209,10 +211,6 @@ class LoopGradient {
       Node* const node = *it;
       if (!outer_.Between(node) || node->registration().is_loop_back || IsEnter(*node)) continue;
       if (LoopFrameOf(graph_, *node) != loop_) continue;
-      if (node->op() == "Exit" || node->op() == "RefExit") {
-        return Unimplemented("node '", node->name(),
-                             "': gradients through a while loop within a while loop");
-      }
       const bool goes_round = std::any_of(variables_.begin(), variables_.end(), [&](const auto& v) {
         return node == v.choice || node == v.merge;
       });
@@ -259,9 +257,6 @@ class LoopGradient {
                   .Attr("value", *node.attrs().Find("value"))
                   .Attr("dtype", *node.attrs().Find("dtype"))
                   .Output();
-    } else if (branches_[node.id()] > 0) {
-      graph_.Fail(Unimplemented("node '", node.name(),
-                                "': gradients that need a value of a branch within a while loop"));
     } else {
       known = Restored(value);
     }
@@ -269,32 +264,52 @@ class LoopGradient {
   }
 
   Output Restored(const Output& value) {
+    Stack s = {value.node, graph_.num_ids()};
     const ColocateWith beside(value);
     const Output stack = NodeBuilder("StackV2").Input(-1).Attr("elem_type", value.dtype()).Output();
     const Output forward = Enter(stack, loop_, true), backward = Enter(stack, frame_, true);
-    Stack s;
     {
       const ControlDependencies in_order({Output(forward_)});
       s.push = NodeBuilder("StackPushV2").Input(forward).Input(value).Finish();
     }
     const ControlDependencies each({Output(backward_)});
     s.pop = NodeBuilder("StackPopV2").Input(backward).Attr("elem_type", value.dtype()).Finish();
+    s.result = s.pop;
+    if (value.shape().IsFullyKnown()) {
+      s.result =
+          NodeBuilder("EnsureShape").Input(Output(s.pop)).Attr("shape", value.shape()).Finish();
+    }
+    s.end = graph_.num_ids();
     stacks_.push_back(s);
-    if (!value.shape().IsFullyKnown()) return s.pop;
-    return NodeBuilder("EnsureShape").Input(Output(s.pop)).Attr("shape", value.shape()).Output();
+    return s.result;
   }
   static bool IsPop(const Node& node) { return node.op() == "StackPopV2"; }
 
-  /// An iteration pushes and pops before the next one does.
-  void End() {
+  /// An iteration pushes and pops before the next one does. What gradient functions have asked for
+  /// and not used goes.
+  Status End() {
+    std::vector<Node*> unused;
     for (const Stack& s : stacks_) {
+      if (s.result->out_edges().empty()) {
+        for (int id = s.begin; id < s.end; ++id) unused.push_back(graph_.node(id));
+        continue;
+      }
+      if (branches_[s.of->id()] > 0) {
+        return Unimplemented("node '", s.of->name(),
+                             "': gradients that need a value of a branch within a while loop");
+      }
       graph_.AddControlEdge(s.push, next_);
       graph_.AddControlEdge(s.pop, before_);
     }
+    graph_.RemoveNodes(unused);
+    return OkStatus();
   }
 
+  /// What carries a value from the loop forward to the loop back.
   struct Stack {
-    Node *push, *pop;
+    const Node* of;
+    int begin, end = 0;  // the ids of its nodes
+    Node *push = nullptr, *pop = nullptr, *result = nullptr;
   };
 
   Graph& graph_;
@@ -322,8 +337,8 @@ std::string LoopOf(Graph& graph, const Node& node) {
   return LoopFrameOf(graph, leaves ? *node.input(0).node : node);
 }
 
-Status PassLoop(const std::vector<Node*>& nodes, GradientFlow* flow) {
-  return LoopGradient(nodes, flow).Build();
+Status PassLoop(const std::string& loop, const std::vector<Node*>& nodes, GradientFlow* flow) {
+  return LoopGradient(loop, nodes, flow).Build();
 }
 
 }  // namespace tenon

@@ -5,10 +5,12 @@
 #include <x86intrin.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/denormals.h"
 #include "core/exceptions.h"
 #include "core/interruption.h"
+#include "core/parallel.h"
 #include "runtime/deferral.h"
 #include "runtime/frame_step.h"
 #include "runtime/simple_step.h"
@@ -260,7 +262,11 @@ class StepRun {
       case PlanNode::Role::kKernel:
         if (item.async) return StartAsync(r, item, inputs);
         loop.RunDeferredBefore(plan_.ticks(r.node));
-        if (!Compute(r, item, inputs, outputs)) return;
+        {
+          std::optional<BusyThread> busy;  // a pool counts its own
+          if (loop.thread == Thread::kOwn && plan_.expensive(r.node)) busy.emplace();
+          if (!Compute(r, item, inputs, outputs)) return;
+        }
     }
     for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();
     state_->Propagate(r, item, outputs, push);

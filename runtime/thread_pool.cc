@@ -28,8 +28,9 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::Submit(std::function<void()> task) {
   {
+    auto busy = std::make_unique<BusyThread>();
     MutexLock lock(mu_);
-    tasks_.push_back(std::move(task));
+    tasks_.push_back({std::move(task), std::move(busy)});
   }
   if (watched_pool == this && tasks_of_event++ == 0) return;
   wake_.NotifyOne();
@@ -58,12 +59,12 @@ void ThreadPool::Work() {
   mu_.Lock();
   while (true) {
     if (!tasks_.empty() && running_ < num_threads_) {
-      std::function<void()> task = std::move(tasks_.front());
+      Task task = std::move(tasks_.front());
       tasks_.pop_front();
       ++running_;
       mu_.Unlock();
-      task();
-      task = nullptr;  // what it holds dies outside the lock
+      task.run();
+      task = {};  // what it holds dies outside the lock
       mu_.Lock();
       --running_;
     } else if (watch_ != nullptr && !watching_) {

@@ -3,10 +3,12 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "core/mutex.h"
+#include "core/parallel.h"
 
 namespace tenon {
 
@@ -42,6 +44,11 @@ class ThreadPool {
   void WaitUntilWatched();
 
  private:
+  struct Task {
+    std::function<void()> run;
+    /// While it waits, too: the loop of a kernel leaves the thread that it will run on alone.
+    std::unique_ptr<BusyThread> busy;
+  };
   void Work();
   /// Watches until this thread has a task to run, or nothing is left to watch.
   void WatchUntilTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -50,7 +57,7 @@ class ThreadPool {
   Mutex mu_;
   CondVar wake_;
   CondVar watched_;
-  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mu_);
   int running_ ABSL_GUARDED_BY(mu_) = 0;
   Watch watch_ ABSL_GUARDED_BY(mu_);  // null when there is nothing to watch
   bool watching_ ABSL_GUARDED_BY(mu_) = false;

@@ -132,13 +132,13 @@ class PreparedConv {
     memory output(geometry_.output, CpuEngine(), arrays.output);
     memory filter(geometry_.filter, CpuEngine(), arrays.filter), used = filter;
     if (filter_desc_ != geometry_.filter) used = Scratch(filter_desc_, &owners);
-    if (reorder_ && !to_filter) reorder_.execute(stream, filter, used);
+    if (reorder_ && !to_filter) Reorder(stream, filter, used);
     const bool forward = pass_ == ConvPass::kOutput;
     conv_.execute(stream, {{pass_ == ConvPass::kInput ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, input},
                            {to_filter ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, used},
                            {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, output},
                            {DNNL_ARG_SCRATCHPAD, Scratch(scratchpad_, &owners)}});
-    if (reorder_ && to_filter) reorder_.execute(stream, used, filter);
+    if (reorder_ && to_filter) Reorder(stream, used, filter);
     stream.wait();
   }
 
@@ -159,6 +159,12 @@ class PreparedConv {
     const memory::desc &from = to_filter ? filter_desc_ : geometry_.filter,
                        &to = to_filter ? geometry_.filter : filter_desc_;
     reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(CpuEngine(), from, CpuEngine(), to));
+  }
+
+  /// On this thread: to wake others for it costs more.
+  void Reorder(dnnl::stream& stream, memory& from, memory& to) const {
+    const OpenMpTeam alone(0);
+    reorder_.execute(stream, from, to);
   }
 
   const Geometry geometry_;

@@ -35,12 +35,12 @@ Status MaxPoolKernel(KernelContext& ctx, const Windows& attrs) {
 
 /// The pixels of a window with the largest element of each of `n` channels, the first of equals. A
 /// NaN stays where it comes first, and is passed over elsewhere.
-template <typename T>
-void FindLargest(const WindowCursor& window, int64_t n, const T* image, T* largest,
-                 int64_t* pixels) {
+template <typename T, typename Pixel>
+void FindLargest(const WindowCursor& window, int64_t n, const T* image, T* largest, Pixel* pixels) {
   bool first = true;
-  window.ForEachPixel([&](int64_t, int64_t pixel) {
-    const T* const in = image + pixel * n;
+  window.ForEachPixel([&](int64_t, int64_t at) {
+    const T* const in = image + at * n;
+    const auto pixel = static_cast<Pixel>(at);
     if (first) {
       std::copy_n(in, n, largest);
       std::fill_n(pixels, n, pixel);
@@ -64,23 +64,28 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
   TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
   const double cost = 2 * p.cost() * static_cast<double>(p.windows());
-  Dispatch(x.dtype(), RealTypes(), [&]<typename T>(T) {
+  const auto run = [&]<typename T, typename Pixel>(T, Pixel) {
     using C = ComputeType<T>;
     const int64_t n = p.channels;
     SumIntoImages(p.batch, p.image(), cost, dx->data<T>(), [&](int64_t image, C* sums) {
       CountedVector<T> largest(n);
-      CountedVector<int64_t> pixels(n);
+      CountedVector<Pixel> pixels(n);
       if (p.windows() == 0) return;
       WindowCursor window(p.axes, 0);
       for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o, window.Next()) {
         const T* const from = dy.data<T>() + (image * p.windows() + o) * n;
         FindLargest(window, n, x.data<T>() + image * p.image(), largest.data(), pixels.data());
         for (int64_t c = 0; c < n; ++c) {
-          C& sum = sums[pixels[c] * n + c];
+          C& sum = sums[int64_t{pixels[c]} * n + c];
           sum = Plus(sum, static_cast<C>(from[c]));
         }
       }
     });
+  };
+  // Numbers of the width of floats keep the search in vectors.
+  const bool small = p.image() <= std::numeric_limits<int32_t>::max();
+  Dispatch(x.dtype(), RealTypes(), [&](auto value) {
+    small ? run(value, int32_t{}) : run(value, int64_t{});
   });
   return OkStatus();
 }

@@ -159,13 +159,13 @@ TEST(LoopGradientTest, ABranchInTheLoop) {
   GraphSession s;
   const Output x = Const(3.0, {.dtype = DType::kDouble});
   const auto exits = WhileLoop(
-      "loop", {Const(0), x}, Below(5), [](const std::vector<Output>& v) -> std::vector<Output> {
+      "loop", {Const(0), x}, Below(3), [](const std::vector<Output>& v) -> std::vector<Output> {
         const Output odd = Equal(v[0] % 2, 1);
         return {v[0] + 1,
                 Cond(
-                    odd, v[1], [](Output t) { return -t; }, [](Output t) { return t + t; })};
+                    odd, v[1], [](Output t) { return -t; }, [](Output t) { return Identity(t); })};
       });
-  EXPECT_THAT(Numbers(s.Value(Gradients(exits[1], {x})[0])), ElementsAre(8.0));
+  EXPECT_THAT(Numbers(s.Value(Gradients(exits[1], {x})[0])), ElementsAre(-1.0));
 }
 
 TEST(LoopGradientTest, WhatCannotBeBuiltSaysSo) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tests/testing/graph_session.h"
 #include "tests/testing/op_runner.h"
@@ -45,6 +47,47 @@ TEST(TopK, NaNsComeFirstAndLongRowsAreSorted) {
   const float* values = result.outputs[0].data<float>();
   for (int i = 0; i < 50; ++i) EXPECT_TRUE(std::isnan(values[i])) << i;
   for (int i = 51; i < 60; ++i) EXPECT_LT(values[i], values[i - 1]);
+}
+
+/// Many of many are sorted in another way.
+TEST(TopK, ManyOfALongRowAreInTheSameOrder) {
+  constexpr int64_t kRow = 5000, kRows = 2;
+  const auto check = [&]<typename T>(T) {
+    Tensor x(kDTypeOf<T>, {kRows, kRow});
+    uint64_t random = 1;
+    for (T& v : x.flat<T>()) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      const int choice = static_cast<int>(random >> 40) % 1000;
+      v = T(static_cast<float>(choice - (std::is_unsigned_v<T> ? 0 : 500)));
+      if constexpr (!std::is_integral_v<T>) {
+        if (choice < 20) v = T(choice % 2 == 0 ? NAN : -0.0f);
+        if (choice == 20) v = T(INFINITY);
+        if (choice > 900) v = T(static_cast<float>(choice - 950) / 64);
+      }
+    }
+    const int32_t k = kRow / 2;
+    const OpResult result = TopOf(x, k);
+    ASSERT_OK(result.status);
+    for (int64_t r = 0; r < kRows; ++r) {
+      const T* const row = x.data<T>() + r * kRow;
+      std::vector<int32_t> wanted(kRow);
+      std::iota(wanted.begin(), wanted.end(), 0);
+      std::sort(wanted.begin(), wanted.end(), [&](int32_t i, int32_t j) {
+        const double a = static_cast<double>(row[i]), b = static_cast<double>(row[j]);
+        if (a == b || (std::isnan(a) && std::isnan(b))) return i < j;
+        return std::isnan(a) || a > b;
+      });
+      wanted.resize(k);
+      const int32_t* const found = result.outputs[1].data<int32_t>() + r * k;
+      EXPECT_EQ(std::vector<int32_t>(found, found + k), wanted) << ToString(x.dtype());
+    }
+  };
+  check(float{});
+  check(Half{});
+  check(BFloat16{});
+  check(int32_t{});
+  check(uint32_t{});
+  check(int8_t{});
 }
 
 TEST(TopK, WrongArgumentsAreRefused) {
