@@ -22,6 +22,22 @@ StatusOr<std::vector<Output>> OutputsOf(const BuildContext& context, const Input
   return outputs;
 }
 
+/// `name`, or name_1, name_2, ... whichever is the first below which there is no node: the
+/// gradients of tensor arrays are called after the scope that they are built in.
+std::string UnusedScope(const BuildContext& context, const std::string& name) {
+  StringSet used;
+  const std::string begin = context.prefix + name;
+  for (const Node* node : context.graph->nodes()) {
+    if (!node->name().starts_with(begin)) continue;
+    const size_t end = node->name().find('/', begin.size());
+    if (end != std::string::npos)
+      used.insert(node->name().substr(context.prefix.size(), end - context.prefix.size()));
+  }
+  std::string scope = name;
+  for (int i = 1; used.contains(scope); ++i) scope = StrCat(name, "_", i);
+  return scope;
+}
+
 class GradientBuilder {
  public:
   GradientBuilder(Graph& graph, const std::vector<Output>& ys, const std::vector<Output>& xs)
@@ -69,7 +85,10 @@ class GradientBuilder {
     const ColocateWith beside(y);
     const auto constant = [](Tensor value, std::string_view name) {
       const DType dtype = value.dtype();
-      return NodeBuilder("Const", name).Attr("value", std::move(value)).Attr("dtype", dtype).Output();
+      return NodeBuilder("Const", name)
+          .Attr("value", std::move(value))
+          .Attr("dtype", dtype)
+          .Output();
     };
     const Output one = constant(OneOf(y.dtype()), "grad_ys_one");
     if (y.shape().IsFullyKnown() && y.shape().rank() == 0) return one;
@@ -207,13 +226,14 @@ std::vector<Output> Gradients(const Inputs& ys, const Inputs& xs, const Gradient
   const BuildContext& context = CurrentBuilding();
   std::vector<Output> grads;
   const auto build = [&]() -> Status {
-    TENON_ASSIGN_OR_RETURN(const std::vector<Output> of, OutputsOf(context, ys, "a y of the gradient"));
+    TENON_ASSIGN_OR_RETURN(const std::vector<Output> of,
+                           OutputsOf(context, ys, "a y of the gradient"));
     TENON_ASSIGN_OR_RETURN(const std::vector<Output> by,
                            OutputsOf(context, xs, "an x of the gradient"));
     for (const Output& dy : options.grad_ys) {
       TENON_RETURN_IF_ERROR(context.CheckValue(dy, "one of the grad_ys"));
     }
-    const NameScope scope("gradients");
+    const NameScope scope(UnusedScope(context, "gradients"));
     return GradientBuilder(*context.graph, of, by)
         .Run(options.grad_ys, options.allow_unconnected, &grads);
   };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
+#include <utility>
 
 #include "core/interruption.h"
 #include "core/op_registry.h"
@@ -33,27 +34,25 @@ Status MaxPoolKernel(KernelContext& ctx, const Windows& attrs) {
   return OkStatus();
 }
 
-/// The pixels of a window with the largest element of each of `n` channels, the first of equals. A
-/// NaN stays where it comes first, and is passed over elsewhere.
+/// The pixels of a window with the largest element of each of `count` of the n channels, the first
+/// of equals. A NaN stays where it comes first, and is passed over elsewhere. False when the window
+/// has no pixels.
 template <typename T, typename Pixel>
-void FindLargest(const WindowCursor& window, int64_t n, const T* image, T* largest, Pixel* pixels) {
-  bool first = true;
+bool FindLargest(const WindowCursor& window, int64_t n, auto count, const T* image, T* largest,
+                 Pixel* pixels) {
+  bool found = false;
   window.ForEachPixel([&](int64_t, int64_t at) {
     const T* const in = image + at * n;
     const auto pixel = static_cast<Pixel>(at);
-    if (first) {
-      std::copy_n(in, n, largest);
-      std::fill_n(pixels, n, pixel);
-    } else {
-      TENON_SIMD
-      for (int64_t c = 0; c < n; ++c) {
-        const bool larger = largest[c] < in[c];
-        largest[c] = larger ? in[c] : largest[c];
-        pixels[c] = larger ? pixel : pixels[c];
-      }
+    const bool first = !std::exchange(found, true);
+    TENON_SIMD
+    for (int64_t c = 0; c < count; ++c) {
+      const bool larger = first | (largest[c] < in[c]);
+      largest[c] = larger ? in[c] : largest[c];
+      pixels[c] = larger ? pixel : pixels[c];
     }
-    first = false;
   });
+  return found;
 }
 
 Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
@@ -64,29 +63,44 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
   TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
   const double cost = 2 * p.cost() * static_cast<double>(p.windows());
+  // Of few pixels each is looked at, in vectors of channels; of many only those that get something.
+  constexpr int64_t kBlock = 32, kFewPixels = 12;
   const auto run = [&]<typename T, typename Pixel>(T, Pixel) {
     using C = ComputeType<T>;
     const int64_t n = p.channels;
     SumIntoImages(p.batch, p.image(), cost, dx->data<T>(), [&](int64_t image, C* sums) {
-      CountedVector<T> largest(n);
-      CountedVector<Pixel> pixels(n);
       if (p.windows() == 0) return;
       WindowCursor window(p.axes, 0);
       for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o, window.Next()) {
         const T* const from = dy.data<T>() + (image * p.windows() + o) * n;
-        FindLargest(window, n, x.data<T>() + image * p.image(), largest.data(), pixels.data());
-        for (int64_t c = 0; c < n; ++c) {
-          C& sum = sums[int64_t{pixels[c]} * n + c];
-          sum = Plus(sum, static_cast<C>(from[c]));
-        }
+        InBlocks<kBlock>(n, [&](int64_t first, auto count) {
+          T largest[kBlock] = {};
+          Pixel pixels[kBlock] = {};
+          const T* const in = x.data<T>() + image * p.image() + first;
+          if (!FindLargest(window, n, count, in, largest, pixels)) return;
+          if (window.count() > kFewPixels) {
+            for (int64_t c = 0; c < count; ++c) {
+              C& sum = sums[int64_t{pixels[c]} * n + first + c];
+              sum = Plus(sum, static_cast<C>(from[first + c]));
+            }
+            return;
+          }
+          window.ForEachPixel([&](int64_t, int64_t pixel) {
+            C* const sum = sums + pixel * n + first;
+            TENON_SIMD
+            for (int64_t c = 0; c < count; ++c) {
+              const C more = Plus(sum[c], static_cast<C>(from[first + c]));
+              sum[c] = pixels[c] == static_cast<Pixel>(pixel) ? more : sum[c];
+            }
+          });
+        });
       }
     });
   };
   // Numbers of the width of floats keep the search in vectors.
   const bool small = p.image() <= std::numeric_limits<int32_t>::max();
-  Dispatch(x.dtype(), RealTypes(), [&](auto value) {
-    small ? run(value, int32_t{}) : run(value, int64_t{});
-  });
+  Dispatch(x.dtype(), RealTypes(),
+           [&](auto value) { small ? run(value, int32_t{}) : run(value, int64_t{}); });
   return OkStatus();
 }
 
@@ -181,7 +195,7 @@ Status MaxPoolWithArgmaxKernel(KernelContext& ctx, const Windows& w, bool batch_
       WindowCursor window(p.axes, begin);
       for (int64_t row = begin; row < end; ++row, window.Next()) {
         const int64_t image = window.image() * p.image();
-        FindLargest(window, n, x.data<T>() + image, y->data<T>() + row * n, pixels.data());
+        FindLargest(window, n, n, x.data<T>() + image, y->data<T>() + row * n, pixels.data());
         for (int64_t c = 0; c < n; ++c) {
           const int64_t at = pixels[c] * n + c + (batch_in_index ? image : 0);
           argmax->data<I>()[row * n + c] = static_cast<I>(at);

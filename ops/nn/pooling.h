@@ -42,13 +42,23 @@ Status PoolingShape(ShapeContext& c);
 /// Output 0 is shaped as input 1.
 Status SecondInputShape(ShapeContext& c);
 
+/// fn(first, count) for blocks of channels; `count` is a constant for all but the last.
+template <int64_t kBlock, typename Fn>
+void InBlocks(int64_t channels, Fn fn) {
+  int64_t first = 0;
+  for (; first + kBlock <= channels; first += kBlock) {
+    fn(first, std::integral_constant<int64_t, kBlock>());
+  }
+  if (first < channels) fn(first, channels - first);
+}
+
 /// For each channel of a window: out = finish(what `start` becomes by value = step(value,
 /// element)). Channels go through the window in blocks that fit in registers.
 template <typename T, typename C, typename Step, typename Finish>
 void ReduceWindow(const WindowCursor& window, int64_t channels, const T* image, T* out, C start,
                   Step step, Finish finish) {
   constexpr int64_t kBlock = 32;
-  const auto reduce = [&](int64_t first, auto count) {
+  InBlocks<kBlock>(channels, [&](int64_t first, auto count) {
     C values[kBlock];
     for (int64_t c = 0; c < count; ++c) values[c] = start;
     window.ForEachPixel([&](int64_t, int64_t pixel) {
@@ -56,12 +66,7 @@ void ReduceWindow(const WindowCursor& window, int64_t channels, const T* image, 
       for (int64_t c = 0; c < count; ++c) values[c] = step(values[c], static_cast<C>(in[c]));
     });
     for (int64_t c = 0; c < count; ++c) out[first + c] = static_cast<T>(finish(values[c]));
-  };
-  int64_t first = 0;
-  for (; first + kBlock <= channels; first += kBlock) {
-    reduce(first, std::integral_constant<int64_t, kBlock>());
-  }
-  if (first < channels) reduce(first, channels - first);
+  });
 }
 
 /// fn(image, sums) adds to the `size` elements of each of `batch` images, which begin as zeros, in
