@@ -10,7 +10,10 @@ import subprocess
 
 from tensorflow_environment import TENON, main_with_tensorflow
 
-IN_LOOPS = "Gradients does not go through loops; a TensorFlow client builds these itself"
+IN_LOOPS = "the gradient is that of the loop as a whole"
+OF_FIRST_NAMES = "as the op of the same name without Batch; TensorFlow has no gradients under first names"
+AS_OTHERS = "as those in one and two dimensions, which have one"
+MAKES_LISTS = "TensorFlow says nothing of it, and no number goes into it"
 NO_GRADIENT_ASKED = "TensorFlow says nothing of it, and its integers never have a gradient"
 NOT_THROUGH_OPTIONALS = "values that come out of datasets have no gradients here"
 OF_OTHER_HANDLES = "TensorFlow's function makes ops of the third version, which do not take these handles"
@@ -32,6 +35,13 @@ EXCEPTIONS = {
     "QuantizeAndDequantizeV4Grad": ("yes", "unknown", "TensorFlow's function takes one gradient of three"),
     **{"TensorArray" + name + version: ("yes", "unknown", OF_OTHER_HANDLES)
        for name in ("Concat", "Gather", "Read", "Scatter", "Split", "Write") for version in ("", "V2")},
+    **{"Batch" + name: ("unknown", "yes", OF_FIRST_NAMES) for name in (
+        "MatrixBandPart", "MatrixDeterminant", "MatrixDiag", "MatrixDiagPart", "MatrixInverse", "MatrixSetDiag",
+        "MatrixSolve", "MatrixSolveLs", "MatrixTriangularSolve", "SelfAdjointEigV2", "Svd")},
+    "RFFT3D": ("unknown", "yes", AS_OTHERS),
+    "IRFFT3D": ("unknown", "yes", AS_OTHERS),
+    "EmptyTensorList": ("unknown", "none", MAKES_LISTS),
+    "TensorListReserve": ("unknown", "none", MAKES_LISTS),
     "_Arg": ("unknown", "none", BY_THE_RUNTIME),
     "_Retval": ("unknown", "none", BY_THE_RUNTIME),
 }

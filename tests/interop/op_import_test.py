@@ -47,6 +47,8 @@ def choose_attrs(op_def, types_pb2):
             value.b = True
         elif kind == "string":
             value.s = attr.allowed_values.list.s[0] if attr.allowed_values.list.s else b"s"
+            if attr.name == "equation":
+                value.s = b"a->a"
         elif kind == "list(string)":
             value.list.s.extend([b"s"] * count)
         elif kind == "shape":
