@@ -29,8 +29,10 @@ constexpr size_t kBlockOverhead = 16;
 constexpr size_t kHugePageBytes = 2 << 20;
 constexpr size_t kLargeBytes = 4 * kHugePageBytes;
 
-/// How much of freed large blocks is kept for the next of the same size, as every step of a session
-/// asks for: the system clears pages each time it gives them, which costs as much as filling them.
+/// From here on freed blocks are kept for the next of the same size, as every step of a session asks
+/// for, and how much of them: the system clears pages each time it gives them, which costs as much as
+/// filling them.
+constexpr size_t kKeptBlockBytes = 512 << 10;
 constexpr size_t kKeptBytes = 256 << 20;
 
 // A kept block would hide its use after the end from AddressSanitizer.
@@ -38,7 +40,11 @@ constexpr bool kKeepsBlocks = !TENON_ADDRESS_SANITIZER;
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-/// Freed large blocks, the longest kept first. Thread-safe.
+size_t AlignmentOf(size_t bytes) {
+  return bytes >= kLargeBytes ? kHugePageBytes : Allocator::kAlignment;
+}
+
+/// Freed blocks, the longest kept first. Thread-safe.
 class KeptBlocks {
  public:
   /// A block of exactly `bytes`, or null.
@@ -90,11 +96,10 @@ class HostAllocator final : public Allocator {
  public:
   std::string_view name() const override { return "cpu"; }
   void* Allocate(size_t bytes) override {
-    const size_t alignment = bytes >= kLargeBytes ? kHugePageBytes : kAlignment;
-    const size_t rounded = RoundUp(bytes, alignment);
+    const size_t alignment = AlignmentOf(bytes), rounded = RoundUp(bytes, alignment);
     if (rounded < bytes) return nullptr;
     if (bytes >= kCountedBytes && !Take(bytes)) return nullptr;
-    if (bytes >= kLargeBytes) {
+    if (bytes >= kKeptBlockBytes) {
       if (void* const kept = kept_.Take(rounded); kept != nullptr) return kept;
       const auto used = static_cast<size_t>(in_use_.load(std::memory_order_relaxed));
       if (used + kept_.num_bytes() > static_cast<size_t>(limit_.load(std::memory_order_relaxed))) {
@@ -112,8 +117,8 @@ class HostAllocator final : public Allocator {
   }
   void Free(void* memory, size_t bytes) override {
     if (bytes >= kCountedBytes) in_use_.fetch_sub(bytes, std::memory_order_relaxed);
-    if (bytes >= kLargeBytes && kKeepsBlocks) {
-      kept_.Keep(memory, RoundUp(bytes, kHugePageBytes));
+    if (bytes >= kKeptBlockBytes && kKeepsBlocks) {
+      kept_.Keep(memory, RoundUp(bytes, AlignmentOf(bytes)));
     } else {
       std::free(memory);
     }
