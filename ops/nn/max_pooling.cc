@@ -87,10 +87,10 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
           }
           window.ForEachPixel([&](int64_t, int64_t pixel) {
             C* const sum = sums + pixel * n + first;
+            const auto here = static_cast<Pixel>(pixel);
             TENON_SIMD
             for (int64_t c = 0; c < count; ++c) {
-              const C more = Plus(sum[c], static_cast<C>(from[first + c]));
-              sum[c] = pixels[c] == static_cast<Pixel>(pixel) ? more : sum[c];
+              sum[c] = Plus(sum[c], pixels[c] == here ? static_cast<C>(from[first + c]) : C(0));
             }
           });
         });
