@@ -236,6 +236,18 @@ Status Master::ReleaseCallable(const ReleaseCallableRequest& request) {
   return session->ReleaseCallable(request.handle());
 }
 
+Status Master::SetUpPartialRun(const PartialRunSetupRequest& request,
+                               PartialRunSetupResponse* response, Cancellation* cancellation) {
+  const auto session = Find(request.session_handle());
+  if (session == nullptr) return UnknownSession(request.session_handle());
+  const StepSignature signature{{request.feed().begin(), request.feed().end()},
+                                {request.fetch().begin(), request.fetch().end()},
+                                {request.target().begin(), request.target().end()}};
+  TENON_ASSIGN_OR_RETURN(*response->mutable_partial_run_handle(),
+                         session->SetUpPartialRun(signature, cancellation));
+  return OkStatus();
+}
+
 Status Master::ListDevices(const ListDevicesRequest& request, ListDevicesResponse* response,
                            Cancellation* cancellation) {
   std::shared_ptr<MasterSession> session = Find(request.session_handle());

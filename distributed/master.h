@@ -30,6 +30,9 @@ class Master {
   /// Makes a step of a call of a callable but for the values of its feeds, which is then run as any.
   Status ReadCallable(const RunCallableRequest& request, RunStepCall* call);
   Status ReleaseCallable(const ReleaseCallableRequest& request);
+  /// Prepares a step that RunStepAsync runs in several calls.
+  Status SetUpPartialRun(const PartialRunSetupRequest& request, PartialRunSetupResponse* response,
+                         Cancellation* cancellation);
   Status ListDevices(const ListDevicesRequest& request, ListDevicesResponse* response,
                      Cancellation* cancellation);
   /// Closes all sessions and drops the resources of the named containers on every task.

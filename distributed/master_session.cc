@@ -35,6 +35,9 @@ PassOptions PassesOf(const ConfigProto& config) {
 /// A client that forgets to release its callables is not to fill the memory.
 constexpr size_t kMaxCallables = 1 << 14;
 
+/// Each holds what its step has computed so far.
+constexpr size_t kMaxPartialRuns = 1 << 10;
+
 /// Cancelled when the session closes or the caller gives up.
 class EitherEnd {
  public:
@@ -72,7 +75,9 @@ class MasterSession::Use {
 struct MasterSession::RunningStep {
   std::shared_ptr<MasterSession> session;
   std::shared_ptr<MasterStep> step;
+  std::shared_ptr<PartialRun> partial;  // null for a whole step
   Cancellation own;
+  Cancellation& cancellation() { return partial != nullptr ? partial->cancellation() : own; }
   Cancellation* outer = nullptr;
   Cancellation::Token token = Cancellation::kAlreadyCancelled;
   Clock::Timer timer = 0;
@@ -148,19 +153,24 @@ Status MasterSession::Place(Graph* graph) {
   return PlaceNodes(graph, devices, options);
 }
 
-StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(const StepSignature& signature,
-                                                             Cancellation* cancellation) {
+StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(
+    const StepSignature& signature, Cancellation* cancellation,
+    std::optional<FeedDependencies>* dependencies) {
   const Use use(*this);
   const std::string key = signature.Key();
   EitherEnd end(closing_, cancellation);
   if (!graph_mu_.LockUnless(*end.get())) return end.get()->status();
   const HeldLock lock(graph_mu_);
+  std::shared_ptr<MasterStep> known;
   {
     MutexLock state_lock(mu_);
     const auto found = steps_.find(key);
-    if (found != steps_.end()) return found->second;
+    if (found != steps_.end()) known = found->second;
   }
+  if (known != nullptr && dependencies == nullptr) return known;
   TENON_ASSIGN_OR_RETURN(Graph graph, MakeStepGraph(*graph_, signature));
+  if (dependencies != nullptr) dependencies->emplace(graph, signature.fetches.size());
+  if (known != nullptr) return known;
   TENON_RETURN_IF_ERROR(RunPasses(&graph, {environment_.devices[0]}, PassesOf(config_)));
   MasterStep::Environment environment;
   environment.session_handle = handle_;
@@ -181,6 +191,7 @@ StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(const StepSignature
 }
 
 bool MasterSession::IsCompiled(const RunStepCall& call) {
+  if (!call.partial_run_handle.empty()) return true;
   MutexLock lock(mu_);
   return steps_.contains(call.Signature().Key());
 }
@@ -208,6 +219,52 @@ Status MasterSession::ReleaseCallable(int64_t handle) {
   TENON_RETURN_IF_ERROR(CheckCallable(handle));
   callables_.erase(handle);
   return OkStatus();
+}
+
+StatusOr<std::string> MasterSession::SetUpPartialRun(const StepSignature& signature,
+                                                     Cancellation* cancellation) {
+  std::optional<FeedDependencies> dependencies;
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<MasterStep> step,
+                         Compile(signature, cancellation, &dependencies));
+  auto run = std::make_shared<PartialRun>(std::move(step), signature, *std::move(dependencies));
+  MutexLock lock(mu_);
+  if (closing_.cancelled()) return closing_.status();
+  if (partial_runs_.size() >= kMaxPartialRuns) {
+    return ResourceExhausted("the session has ", kMaxPartialRuns,
+                             " partial runs, as many as it may have");
+  }
+  const std::string handle = StrCat(next_partial_run_++);
+  partial_runs_.emplace(handle, std::move(run));
+  return handle;
+}
+
+Status MasterSession::FindStep(const RunStepCall& call, Cancellation* cancellation,
+                               RunningStep* running, StepPart* part) {
+  const std::string& handle = call.partial_run_handle;
+  if (!handle.empty()) {
+    if (!call.targets.empty()) {
+      return InvalidArgument("a call of a partial run has targets; they belong to its set-up");
+    }
+    {
+      MutexLock lock(mu_);
+      const auto found = partial_runs_.find(handle);
+      if (found != partial_runs_.end()) running->partial = found->second;
+    }
+    if (running->partial != nullptr) return running->partial->BeginCall(call, part);
+    return InvalidArgument("Must run PartialRunSetup before performing partial runs; there is no "
+                           "partial run '", handle, "'");
+  }
+  const StepSignature signature = call.Signature();
+  {
+    MutexLock lock(mu_);
+    const auto found = steps_.find(signature.Key());
+    if (found != steps_.end()) running->step = found->second;
+  }
+  if (running->step != nullptr) return OkStatus();
+  return CatchExceptions([&] {
+    TENON_ASSIGN_OR_RETURN(running->step, Compile(signature, cancellation));
+    return OkStatus();
+  });
 }
 
 Status MasterSession::CheckCallable(int64_t handle) const {
@@ -241,39 +298,28 @@ Status MasterSession::CheckRequestId(int64_t id) {
 void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
                                  std::function<void(Status)> done) {
   if (Status s = CheckRequestId(call->request_id); !s.ok()) return done(s);
-  const StepSignature signature = call->Signature();
-  std::shared_ptr<MasterStep> step;
-  {
-    MutexLock lock(mu_);
-    const auto found = steps_.find(signature.Key());
-    if (found != steps_.end()) step = found->second;
-  }
-  if (step == nullptr) {
-    Status status = CatchExceptions([&] {
-      TENON_ASSIGN_OR_RETURN(step, Compile(signature, cancellation));
-      return OkStatus();
-    });
-    // What the workers say of a session that is being closed is not the cause.
-    if (!status.ok()) return done(closing_.cancelled() ? closing_.status() : status);
-  }
   // Not make_shared: a timer's weak_ptr would keep the whole step until it fires.
   std::shared_ptr<RunningStep> running(new RunningStep);
+  StepPart part;
+  if (Status status = FindStep(*call, cancellation, running.get(), &part); !status.ok()) {
+    // What the workers say of a session that is being closed is not the cause.
+    return done(closing_.cancelled() ? closing_.status() : status);
+  }
   running->session = shared_from_this();
-  running->step = std::move(step);
   running->outer = cancellation;
   running->begin = environment_.clock->Now();
   running->done = std::move(done);
+  bool closed = false;
   {
     MutexLock lock(mu_);
-    if (closing_.cancelled()) {
-      const auto callback = std::move(running->done);
-      return callback(closing_.status());
-    }
+    closed = closing_.cancelled();
     running_.emplace(running.get(), running);
   }
+  if (closed) return EndStep(running.get(), closing_.status());
+  Cancellation& end = running->cancellation();
   if (cancellation != nullptr) {
     running->token = cancellation->Register(
-        [running](const Status& why) { running->own.Cancel(why); });
+        [running](const Status& why) { running->cancellation().Cancel(why); });
     if (running->token == Cancellation::kAlreadyCancelled) {
       return EndStep(running.get(), cancellation->status());
     }
@@ -283,22 +329,26 @@ void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
         std::chrono::milliseconds(std::min(call->timeout_ms, kLongestTimeoutMs)),
         [weak = std::weak_ptr<RunningStep>(running), limit = call->timeout_ms] {
           if (const auto late = weak.lock()) {
-            late->own.Cancel(DeadlineExceeded("the step took longer than ", limit, " ms"));
+            late->cancellation().Cancel(
+                DeadlineExceeded("the step took longer than ", limit, " ms"));
           }
         });
   }
-  running->step->RunAsync(call, &running->own, [running](Status status) {
+  const auto ended = [running](Status status) {
     running->session->EndStep(running.get(), std::move(status));
-  });
+  };
+  if (running->partial == nullptr) return running->step->RunAsync(call, &end, ended);
+  running->partial->step().RunPartAsync(call, std::move(part), &end, ended);
 }
 
 void MasterSession::EndStep(RunningStep* step, Status status) {
   // What cancelled the step is a better answer than what its parts said when they were cancelled.
-  if (status.code() == StatusCode::kCancelled && step->own.cancelled()) {
-    status = step->own.status();
+  if (status.code() == StatusCode::kCancelled && step->cancellation().cancelled()) {
+    status = step->cancellation().status();
   }
   if (step->token != Cancellation::kAlreadyCancelled) step->outer->Deregister(step->token);
   if (step->timer != 0) environment_.clock->CancelTimer(step->timer);
+  const bool forget = step->partial != nullptr && step->partial->EndCall(status);
   const auto done = std::move(step->done);
   const std::shared_ptr<MasterSession> keep = step->session;
   std::shared_ptr<RunningStep> last;  // dies after the lock
@@ -307,6 +357,9 @@ void MasterSession::EndStep(RunningStep* step, Status status) {
     const auto found = running_.find(step);
     last = std::move(found->second);
     running_.erase(found);
+    if (forget) {
+      erase_if(partial_runs_, [&](const auto& p) { return p.second == last->partial; });
+    }
     if (running_.empty()) {
       last_use_ = environment_.clock->Now();
       idle_.NotifyAll();
@@ -328,12 +381,15 @@ bool MasterSession::BeginClose(const Status& why) {
 void MasterSession::CancelAll(const Status& why) {
   closing_.Cancel(why);
   std::vector<std::shared_ptr<RunningStep>> running;
+  StringMap<std::shared_ptr<PartialRun>> partial_runs;
   {
     MutexLock lock(mu_);
     for (const auto& [key, step] : running_) running.push_back(step);
+    partial_runs.swap(partial_runs_);
   }
   // Without the lock: a step may end on this thread, inside Cancel.
-  for (const std::shared_ptr<RunningStep>& step : running) step->own.Cancel(why);
+  for (const std::shared_ptr<RunningStep>& step : running) step->cancellation().Cancel(why);
+  for (const auto& [handle, run] : partial_runs) run->End(why);
 }
 
 std::optional<Clock::Duration> MasterSession::Idle() {

@@ -13,6 +13,7 @@
 #include "distributed/cancellable_mutex.h"
 #include "distributed/master_environment.h"
 #include "distributed/master_step.h"
+#include "distributed/partial_run.h"
 #include "distributed/session_tasks.h"
 #include "proto/cluster_service.pb.h"
 #include "proto/config.pb.h"
@@ -55,6 +56,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   /// InvalidArgument for a handle that never was; FailedPrecondition for one that was released.
   StatusOr<std::shared_ptr<const Callable>> FindCallable(int64_t handle);
   Status ReleaseCallable(int64_t handle);
+  /// Prepares a step that is fed and fetched in several calls, each a RunStep with the handle that
+  /// this gives. ResourceExhausted when too many are there. Blocks.
+  StatusOr<std::string> SetUpPartialRun(const StepSignature& signature, Cancellation* cancellation);
   /// Closing happens in three steps, so that several sessions can be closed at the same time. Begin
   /// cancels what runs or waits, with `why`; later calls get it too. Wait blocks until nothing runs.
   /// Delete tells the workers. The first one to Begin closes the session: the others get false and
@@ -82,8 +86,13 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   Status CheckSize(int64_t nodes) const;
   Status Place(Graph* graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(graph_mu_);
-  StatusOr<std::shared_ptr<MasterStep>> Compile(const StepSignature& signature,
-                                                Cancellation* cancellation);
+  /// `dependencies`, unless null, gets those of the step.
+  StatusOr<std::shared_ptr<MasterStep>> Compile(
+      const StepSignature& signature, Cancellation* cancellation,
+      std::optional<FeedDependencies>* dependencies = nullptr);
+  /// The step that a call runs, compiled if need be; the part of it, of a partial run.
+  Status FindStep(const RunStepCall& call, Cancellation* cancellation, RunningStep* running,
+                  StepPart* part);
   Status CheckRequestId(int64_t id);
   Status CheckCallable(int64_t handle) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndStep(RunningStep* step, Status status);
@@ -110,6 +119,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::deque<int64_t> request_order_ ABSL_GUARDED_BY(mu_);
   int64_t next_callable_ ABSL_GUARDED_BY(mu_) = 0;
   flat_hash_map<int64_t, std::shared_ptr<const Callable>> callables_ ABSL_GUARDED_BY(mu_);
+  int64_t next_partial_run_ ABSL_GUARDED_BY(mu_) = 0;
+  StringMap<std::shared_ptr<PartialRun>> partial_runs_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 #include "distributed/master_step.h"
 
 #include <algorithm>
+#include <optional>
 #include <random>
 
 #include "core/device_name.h"
@@ -13,12 +14,6 @@
 namespace tenon {
 namespace {
 
-/// Unpredictable and not negative, so that steps of different masters do not meet.
-int64_t NewStepId() {
-  static thread_local std::mt19937_64 generator{std::random_device{}()};
-  return static_cast<int64_t>(generator() & ((uint64_t{1} << 56) - 1));
-}
-
 /// An error of a worker, as TensorFlow's master words it.
 Status FromTask(const Status& status, const std::string& task) {
   if (status.ok() || Message(status).starts_with("From /job:")) return status;
@@ -27,21 +22,29 @@ Status FromTask(const Status& status, const std::string& task) {
 
 }  // namespace
 
-/// One step on its way through the workers.
+int64_t NewStepId() {
+  static thread_local std::mt19937_64 generator{std::random_device{}()};
+  return static_cast<int64_t>(generator() & ((uint64_t{1} << 56) - 1));
+}
+
+/// A step, or one call of it, on its way through the workers.
 struct MasterStep::Run {
   MasterStep* step;
   RunStepCall* call;
   Cancellation* cancellation;
   std::function<void(Status)> done;
+  std::optional<StepPart> part;  // of a step that runs in several calls
   int64_t step_id;
-  std::vector<RunGraphCall> graphs;
-  std::atomic<size_t> left;
-  Mutex mu;
-  Status status ABSL_GUARDED_BY(mu);
+  std::vector<RunGraphCall> graphs = {};
+  std::atomic<size_t> left = 0;
+  Mutex mu{};
+  Status status ABSL_GUARDED_BY(mu) = {};
 
+  /// Where the call has a feed or fetch of the signature; -1 when it has not.
+  int FeedAt(int number) const { return part ? part->feeds[number] : number; }
+  int FetchAt(int number) const { return part ? part->fetches[number] : number; }
   void PartDone(size_t i, const Status& s);
   void Finish();
-  void CleanUp();
 };
 
 StatusOr<std::unique_ptr<MasterStep>> MasterStep::Register(Graph graph,
@@ -154,18 +157,40 @@ void MasterStep::RunAsync(RunStepCall* call, Cancellation* cancellation,
   std::vector<Tensor> feeds;
   for (const auto& [name, value] : call->feeds) feeds.push_back(value);
   if (Status s = feeds_.Check(feeds); !s.ok()) return done(s);
-  call->fetched.assign(call->fetches.size(), Tensor());
-  if (parts_.empty()) return done(OkStatus());
-  auto* run = new Run{this, call, cancellation, std::move(done), NewStepId(), {}, parts_.size(), {}, {}};
+  const int64_t step_id = NewStepId();
+  Start(std::unique_ptr<Run>(
+      new Run{this, call, cancellation, std::move(done), std::nullopt, step_id}));
+}
+
+void MasterStep::RunPartAsync(RunStepCall* call, StepPart part, Cancellation* cancellation,
+                              std::function<void(Status)> done) {
+  const int64_t step_id = part.step_id;
+  Start(std::unique_ptr<Run>(
+      new Run{this, call, cancellation, std::move(done), std::move(part), step_id}));
+}
+
+void MasterStep::Start(std::unique_ptr<Run> owned) {
+  owned->call->fetched.assign(owned->call->fetches.size(), Tensor());
+  if (parts_.empty()) return owned->done(OkStatus());
+  Run* const run = owned.release();
+  Cancellation* const cancellation = run->cancellation;
+  run->left = parts_.size();
   run->graphs.resize(parts_.size());
   for (size_t i = 0; i < parts_.size(); ++i) {
     RunGraphCall& g = run->graphs[i];
     g.session_handle = session_handle_;
     g.graph_handle = parts_[i].graph_handle;
     g.step_id = run->step_id;
-    g.record_timeline = call->trace;
-    for (const auto& [index, key] : parts_[i].feeds) g.send.emplace_back(key, feeds[index]);
-    for (const auto& [index, key] : parts_[i].fetches) g.recv_keys.push_back(key);
+    g.record_timeline = run->call->trace;
+    g.is_partial = run->part.has_value();
+    g.is_last_partial_run = run->part && run->part->is_last;
+    for (const auto& [number, key] : parts_[i].feeds) {
+      const int at = run->FeedAt(number);
+      if (at >= 0) g.send.emplace_back(key, run->call->feeds[at].second);
+    }
+    for (const auto& [number, key] : parts_[i].fetches) {
+      if (run->FetchAt(number) >= 0) g.recv_keys.push_back(key);
+    }
   }
   // Remote partitions first: they travel while the local one already works on this thread.
   std::vector<size_t> order;
@@ -206,25 +231,27 @@ void MasterStep::Run::Finish() {
     result = status;
   }
   for (size_t i = 0; i < graphs.size(); ++i) {
-    const Part& part = step->parts_[i];
-    for (size_t f = 0; f < part.fetches.size() && result.ok(); ++f) {
-      call->fetched[part.fetches[f].first] = std::move(graphs[i].received[f]);
+    const Part& registered = step->parts_[i];
+    size_t received = 0;
+    for (const auto& [number, key] : registered.fetches) {
+      const int at = FetchAt(number);
+      if (at >= 0 && result.ok()) call->fetched[at] = std::move(graphs[i].received[received++]);
     }
     if (call->trace) call->metadata.mutable_step_stats()->MergeFrom(graphs[i].step_stats);
-    if (call->output_partition_graphs) *call->metadata.add_partition_graphs() = part.graph;
+    if (call->output_partition_graphs) *call->metadata.add_partition_graphs() = registered.graph;
   }
   const auto callback = std::move(done);
-  CleanUp();
+  if (!part) step->CleanUp(step_id);
   delete this;
   callback(std::move(result));
 }
 
-void MasterStep::Run::CleanUp() {
+void MasterStep::CleanUp(int64_t step_id) const {
   struct Cleanup {
     CleanupGraphRequest request;
     CleanupGraphResponse response;
   };
-  for (const Part& part : step->parts_) {
+  for (const Part& part : parts_) {
     auto cleanup = std::make_shared<Cleanup>();
     cleanup->request.set_step_id(step_id);
     // Nobody waits for it: a worker that is gone has nothing to clean up.

@@ -25,6 +25,7 @@ struct RunStepCall {
   std::vector<std::string> fetches;
   std::vector<std::string> targets;
   std::vector<std::pair<std::string, std::string>> connections;  // see StepSignature
+  std::string partial_run_handle;                                // empty: a whole step
   int64_t timeout_ms = 0;                                        // 0: no limit
   bool trace = false;
   bool output_partition_graphs = false;
@@ -40,6 +41,17 @@ struct RunStepCall {
   std::vector<Tensor> fetched;
   RunMetadata metadata;
 };
+
+/// What one call feeds and fetches of a step that runs in several.
+struct StepPart {
+  int64_t step_id = 0;
+  /// By number of the signature: where the call has it, or -1.
+  std::vector<int> feeds, fetches;
+  bool is_last = false;  // the call ends with the step
+};
+
+/// Unpredictable and not negative, so that steps of different masters do not meet.
+int64_t NewStepId();
 
 /// A signature whose partitions are registered with the workers. Thread-safe.
 class MasterStep {
@@ -66,6 +78,15 @@ class MasterStep {
   /// partition fails the others are cancelled; the result is the error that came first, which is
   /// its cause. Then every worker is told to clean up.
   void RunAsync(RunStepCall* call, Cancellation* cancellation, std::function<void(Status)> done);
+  /// The same for one call of a step that runs in several, of which PartialRun keeps account; it
+  /// checks the feeds, and cleans up.
+  void RunPartAsync(RunStepCall* call, StepPart part, Cancellation* cancellation,
+                    std::function<void(Status)> done);
+  /// Tells every worker that the step is over. Does not block.
+  void CleanUp(int64_t step_id) const;
+
+  /// What the feeds must be.
+  const FeedSpec& feeds() const { return feeds_; }
 
  private:
   struct Part {
@@ -77,6 +98,7 @@ class MasterStep {
     GraphDef graph;
   };
   struct Run;
+  void Start(std::unique_ptr<Run> run);
   using Registrations = WorkerCalls<RegisterGraphRequest, RegisterGraphResponse>;
 
   explicit MasterStep(FeedSpec feeds) : feeds_(std::move(feeds)) {}

@@ -34,7 +34,7 @@ void WorkerStep::RecvAsync(std::string_view key, RecvCallback done) {
   if (task == own_task_) return local_.RecvAsync(key, std::move(done));
   auto worker = workers_.Get(std::string(task));
   if (!worker.ok()) return done(worker.status(), Tensor(), false);
-  auto* recv = new RemoteRecv{{step_id_, std::string(key), Tensor(), false},
+  auto* recv = new RemoteRecv{{step_id_, std::string(key)},
                               *std::move(worker),
                               shared_from_this(),
                               std::move(done)};
@@ -71,6 +71,18 @@ void WorkerStep::Describe(Clock::Time now, cluster::StepStatus* out) {
 void WorkerStep::Abort(const Status& why) {
   local_.Abort(why);
   remote_calls_.Cancel(why);
+}
+
+void WorkerStep::OnAbort(const Cancellation::Callback& callback) {
+  const Cancellation::Token token = remote_calls_.Register(callback);
+  if (token == Cancellation::kAlreadyCancelled) callback(remote_calls_.status());
+}
+
+std::shared_ptr<PartialGraph> WorkerStep::FindOrMakePartial(
+    const std::function<std::shared_ptr<PartialGraph>()>& make) {
+  MutexLock lock(mu_);
+  if (partial_ == nullptr) partial_ = make();
+  return partial_;
 }
 
 StatusOr<StepTable::Entry*> StepTable::FindOrCreate(int64_t step_id) {

@@ -18,6 +18,8 @@
 
 namespace tenon {
 
+class PartialGraph;
+
 /// What a task keeps of one step: the tensors made here, and the way to those made elsewhere.
 /// Thread-safe.
 class WorkerStep final : public Rendezvous, public std::enable_shared_from_this<WorkerStep> {
@@ -32,6 +34,12 @@ class WorkerStep final : public Rendezvous, public std::enable_shared_from_this<
   void RecvAsync(std::string_view key, RecvCallback done) override;
   /// Also ends the calls to other tasks.
   void Abort(const Status& why) override;
+
+  /// `callback` runs when the step is aborted, perhaps at once; it is kept as long as the step.
+  void OnAbort(const Cancellation::Callback& callback);
+  /// The partition that runs in several calls; made by `make` when there is none yet.
+  std::shared_ptr<PartialGraph> FindOrMakePartial(
+      const std::function<std::shared_ptr<PartialGraph>()>& make);
 
   /// For people: what waits here.
   void Describe(Clock::Time now, cluster::StepStatus* out);
@@ -53,6 +61,7 @@ class WorkerStep final : public Rendezvous, public std::enable_shared_from_this<
   Cancellation remote_calls_;
   Mutex mu_;
   flat_hash_map<const void*, std::string> remote_keys_ ABSL_GUARDED_BY(mu_);  // asked of others
+  std::shared_ptr<PartialGraph> partial_ ABSL_GUARDED_BY(mu_);
 };
 
 /// The steps a task takes part in. A step is here from its RunGraph to its clean-up, or the end of

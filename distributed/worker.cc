@@ -2,6 +2,7 @@
 #include "distributed/worker.h"
 
 #include "core/proto_io_graph.h"
+#include "distributed/partial_graph.h"
 
 namespace tenon {
 
@@ -186,6 +187,7 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
     if (status.ok()) status = run->step->Send(text, std::move(tensor), false);
     if (!status.ok()) return FinishGraph(run, status);
   }
+  if (call->is_partial) return RunPart(run);
   run->run.step_id = call->step_id;
   run->run.rendezvous = run->step.get();
   run->run.cancellation = &run->cancellation;
@@ -203,6 +205,35 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
   run->graph->RunAsync(run->run, [this, run](Status s) { FinishGraph(run, std::move(s)); });
 }
 
+void Worker::RunPart(const std::shared_ptr<RunningGraph>& run) {
+  RunGraphCall* const call = run->call;
+  bool is_first = false;
+  const std::shared_ptr<PartialGraph> partial = run->step->FindOrMakePartial([&] {
+    is_first = true;
+    return std::make_shared<PartialGraph>(
+        run->graph,
+        std::shared_ptr<MemoryAccount>(run->session, run->session->memory.get()),
+        call->record_timeline);
+  });
+  if (partial->graph() != run->graph.get()) {
+    return FinishGraph(run, InvalidArgument("step ", call->step_id, " runs another graph"));
+  }
+  if (is_first) {
+    {
+      MutexLock lock(mu_);
+      ++running_;
+    }
+    partial->Start(call->step_id, run->step, [this] {
+      MutexLock lock(mu_);
+      if (--running_ == 0) idle_.NotifyAll();
+    });
+  }
+  partial->Take(call, run->step, run->outer,
+                [this, session = run->session, done = std::move(run->done)](Status status) {
+                  EndRun(*session, done, std::move(status));
+                });
+}
+
 void Worker::FinishGraph(std::shared_ptr<RunningGraph> run, Status status) {
   if (run->token != Cancellation::kAlreadyCancelled) run->outer->Deregister(run->token);
   RunGraphCall& call = *run->call;
@@ -212,10 +243,7 @@ void Worker::FinishGraph(std::shared_ptr<RunningGraph> run, Status status) {
       // Every send of the partition has happened, so it is there now or never.
       bool dead = false;
       status = run->step->local().Take(call.recv_keys[i], &call.received[i], &dead);
-      if (status.ok() && dead) {
-        status = Internal("Failed to fetch outputs for step ", call.step_id, ". (",
-                          call.recv_keys[i], " was not valid.)");
-      }
+      if (status.ok() && dead) status = DeadFetch(call, i);
       if (!status.ok()) break;
     }
   }

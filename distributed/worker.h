@@ -94,6 +94,8 @@ class Worker final : public WorkerInterface {
 
   Status RegisterGraph(const RegisterGraphRequest& request, RegisterGraphResponse* response);
   StatusOr<std::shared_ptr<MasterState>> FindSession(const std::string& handle);
+  /// A call of a graph that runs in several.
+  void RunPart(const std::shared_ptr<RunningGraph>& run);
   void FinishGraph(std::shared_ptr<RunningGraph> run, Status status);
   /// The last word on a run that has been counted.
   void EndRun(MasterState& session, const Done& done, Status status);

@@ -25,6 +25,11 @@ struct RunGraphCall {
   std::vector<std::pair<std::string, Tensor>> send;
   std::vector<std::string> recv_keys;
   bool record_timeline = false;
+  /// One of several calls of a step with this step_id: the graph runs from the first one on, each
+  /// feeds and takes some values, and the last one waits for its end.
+  bool is_partial = false;
+  bool is_last_partial_run = false;
+  int64_t request_id = 0;  // 0: not checked for repetition
 
   /// Filled by the worker, in the order of recv_keys.
   std::vector<Tensor> received;
@@ -35,8 +40,9 @@ struct RunGraphCall {
 struct RecvTensorCall {
   int64_t step_id = 0;
   std::string key;
+  int64_t request_id = 0;  // 0: not checked for repetition
 
-  Tensor tensor;
+  Tensor tensor = {};
   bool is_dead = false;
 };
 

@@ -67,16 +67,19 @@ Status FeedSpec::Check(const std::vector<Tensor>& feeds) const {
   if (feeds.size() != feeds_.size()) {
     return InvalidArgument("found ", feeds.size(), " feeds, wanted ", feeds_.size());
   }
-  for (size_t i = 0; i < feeds.size(); ++i) {
-    const Feed& f = feeds_[i];
-    if (feeds[i].dtype() != f.dtype) {
-      return InvalidArgument("feed '", f.name, "' is ", ToString(feeds[i].dtype()), ", wanted ",
-                             ToString(f.dtype));
-    }
-    if (!f.shape.IsCompatibleWith(feeds[i].shape())) {
-      return InvalidArgument("feed '", f.name, "' has shape ", feeds[i].shape().ToString(),
-                             ", wanted ", f.shape.ToString());
-    }
+  for (size_t i = 0; i < feeds.size(); ++i) TENON_RETURN_IF_ERROR(CheckOne(i, feeds[i]));
+  return OkStatus();
+}
+
+Status FeedSpec::CheckOne(size_t i, const Tensor& feed) const {
+  const Feed& f = feeds_[i];
+  if (feed.dtype() != f.dtype) {
+    return InvalidArgument("feed '", f.name, "' is ", ToString(feed.dtype()), ", wanted ",
+                           ToString(f.dtype));
+  }
+  if (!f.shape.IsCompatibleWith(feed.shape())) {
+    return InvalidArgument("feed '", f.name, "' has shape ", feed.shape().ToString(), ", wanted ",
+                           f.shape.ToString());
   }
   return OkStatus();
 }

@@ -25,6 +25,8 @@ class FeedSpec {
   FeedSpec(const Graph& graph, const StepSignature& signature);
   /// InvalidArgument naming the feed, what it is and what it must be.
   Status Check(const std::vector<Tensor>& feeds) const;
+  /// The same of feed `i` alone.
+  Status CheckOne(size_t i, const Tensor& feed) const;
 
  private:
   struct Feed {

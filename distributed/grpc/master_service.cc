@@ -15,8 +15,8 @@ const std::string kMasterService = "/tensorflow.MasterService/";
 using Done = std::function<void(Status)>;
 
 Status ReadRequest(const RunStepRequest& request, RunStepCall* call) {
-  if (!request.partial_run_handle().empty()) return Unimplemented("partial runs");
   call->session_handle = request.session_handle();
+  call->partial_run_handle = request.partial_run_handle();
   int64_t fill_budget = kMaxFillBytes;  // of the whole request
   for (const NamedTensorProto& feed : request.feed()) {
     auto tensor = TensorFromProto(feed.tensor(), &fill_budget);
@@ -153,6 +153,10 @@ void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls, Thread
   Blocking<ReleaseCallableRequest, ReleaseCallableResponse>(
       server, calls, "ReleaseCallable",
       [&master](const auto& request, auto*, auto*) { return master.ReleaseCallable(request); });
+  Blocking<PartialRunSetupRequest, PartialRunSetupResponse>(
+      server, calls, "PartialRunSetup", [&master](const auto& request, auto* response, auto* end) {
+        return master.SetUpPartialRun(request, response, end);
+      });
   Blocking<ListDevicesRequest, ListDevicesResponse>(
       server, calls, "ListDevices", [&master](const auto& request, auto* response, auto* end) {
         return master.ListDevices(request, response, end);

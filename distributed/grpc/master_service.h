@@ -9,7 +9,7 @@
 namespace tenon {
 
 /// Serves `master` as tensorflow.MasterService, steps on the pool; all three must outlive the
-/// server. Steps of one session run at once. Partial runs are not served.
+/// server. Steps of one session run at once.
 void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls, ThreadPool& pool);
 
 }  // namespace tenon

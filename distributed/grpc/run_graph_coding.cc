@@ -15,6 +15,8 @@ Status WriteRunGraphRequest(const RunGraphCall& call, RunGraphRequest* request) 
   request->set_step_id(call.step_id);
   request->set_store_errors_in_response_body(true);
   request->mutable_exec_opts()->set_record_timeline(call.record_timeline);
+  request->set_is_partial(call.is_partial);
+  request->set_is_last_partial_run(call.is_last_partial_run);
   size_t num_bytes = 0;
   for (const auto& [key, tensor] : call.send) num_bytes += tensor.num_bytes();
   TENON_RETURN_IF_ERROR(CheckFitsMessage(num_bytes));
@@ -48,6 +50,9 @@ Status ReadRunGraphRequest(const RunGraphRequest& request, RunGraphCall* call) {
   call->graph_handle = request.graph_handle();
   call->step_id = request.step_id();
   call->record_timeline = request.exec_opts().record_timeline();
+  call->is_partial = request.is_partial();
+  call->is_last_partial_run = request.is_last_partial_run();
+  call->request_id = request.request_id();
   call->recv_keys = {request.recv_key().begin(), request.recv_key().end()};
   int64_t fill_budget = kMaxFillBytes;  // of the whole request
   for (const NamedTensorProto& t : request.send()) {
