@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/device_name.h"
+#include "distributed/proto_io_cluster.h"
 #include "runtime/cpu_device.h"
 
 namespace tenon {
@@ -27,7 +28,8 @@ std::string NewHandle() {
 
 }  // namespace
 
-Master::Master(MasterEnvironment environment) : environment_(std::move(environment)) {
+Master::Master(MasterEnvironment environment)
+    : shared_environment_(std::make_shared<const MasterEnvironment>(std::move(environment))) {
   {
     MutexLock lock(alive_->mu);
     alive_->master = this;
@@ -125,16 +127,40 @@ std::shared_ptr<MasterSession> Master::Find(const std::string& handle) {
   return found == sessions_.end() ? nullptr : found->second;
 }
 
+StatusOr<std::shared_ptr<const MasterEnvironment>> Master::EnvironmentFor(
+    const CreateSessionRequest& request) const {
+  const ClusterDef& proto = request.config().cluster_def();
+  if (proto.job_size() == 0) return shared_environment_;
+  if (environment_.session_directories == nullptr) {
+    return Unimplemented("this master takes no session with a cluster_def in its ConfigProto");
+  }
+  auto environment = std::make_shared<MasterEnvironment>(environment_);
+  TENON_ASSIGN_OR_RETURN(environment->cluster, ClusterFromProto(proto));
+  TENON_ASSIGN_OR_RETURN(environment->identity, AddressOfTarget(request.target()));
+  const std::vector<std::string> tasks = environment->cluster.TaskNames();
+  const auto own = std::find_if(tasks.begin(), tasks.end(), [&](const std::string& task) {
+    const auto name = DeviceName::Parse(task);
+    return *environment->cluster.Address(*name->job, *name->task) == environment->identity;
+  });
+  if (own == tasks.end()) {
+    return InvalidArgument("the session's cluster_def, ", environment->cluster.ToString(),
+                           ", has no task at its master's address, ", environment->identity);
+  }
+  environment->task = *own;
+  environment->session_cluster = proto;
+  TENON_ASSIGN_OR_RETURN(environment->session_workers,
+                         environment_.session_directories(environment->cluster, *own));
+  environment->workers = environment->session_workers.get();
+  return environment;
+}
+
 Status Master::CreateSession(const CreateSessionRequest& request,
                              CreateSessionResponse* response, Cancellation* cancellation) {
   const ConfigProto& config = request.config();
   if (config.use_per_session_threads() || config.session_inter_op_thread_pool_size() > 0) {
     return InvalidArgument("Distributed session does not support session thread pool options.");
   }
-  if (config.has_cluster_def() && config.cluster_def().job_size() > 0) {
-    return Unimplemented("a cluster_def in a session's ConfigProto: the cluster is the one the "
-                         "server was started with");
-  }
+  TENON_ASSIGN_OR_RETURN(auto environment, EnvironmentFor(request));
   struct Opening {
     explicit Opening(Master& master) : master(master) {
       MutexLock lock(master.mu_);
@@ -156,7 +182,7 @@ Status Master::CreateSession(const CreateSessionRequest& request,
   const std::string handle = NewHandle();
   Cancellation end;
   const CancellationLink stopping(&stopping_, end), caller(cancellation, end);
-  auto session = std::make_shared<MasterSession>(environment_, handle, config);
+  auto session = std::make_shared<MasterSession>(std::move(environment), handle, config);
   Status status = session->Start(request.graph_def(), &end);
   if (status.ok()) {
     MutexLock lock(mu_);
@@ -201,6 +227,7 @@ Status Master::CloseSession(const CloseSessionRequest& request) {
 
 Status Master::MakeCallable(const MakeCallableRequest& request, MakeCallableResponse* response,
                             Cancellation* cancellation) {
+  TENON_RETURN_IF_ERROR(callable_requests_.Track(request.request_id(), "MakeCallable (Master)"));
   const auto session = Find(request.session_handle());
   if (session == nullptr) return UnknownSession(request.session_handle());
   TENON_ASSIGN_OR_RETURN(const int64_t handle,
@@ -238,6 +265,7 @@ Status Master::ReleaseCallable(const ReleaseCallableRequest& request) {
 
 Status Master::SetUpPartialRun(const PartialRunSetupRequest& request,
                                PartialRunSetupResponse* response, Cancellation* cancellation) {
+  TENON_RETURN_IF_ERROR(set_up_requests_.Track(request.request_id(), "PartialRunSetup (Master)"));
   const auto session = Find(request.session_handle());
   if (session == nullptr) return UnknownSession(request.session_handle());
   const StepSignature signature{{request.feed().begin(), request.feed().end()},
@@ -256,7 +284,7 @@ Status Master::ListDevices(const ListDevicesRequest& request, ListDevicesRespons
       return InvalidArgument("Session ", request.session_handle(),
                              " is not found. Possibly, this master has restarted.");
     }
-    session = std::make_shared<MasterSession>(environment_, NewHandle(), ConfigProto());
+    session = std::make_shared<MasterSession>(shared_environment_, NewHandle(), ConfigProto());
   }
   Cancellation end;
   const CancellationLink stopping(&stopping_, end), caller(cancellation, end);
@@ -301,6 +329,9 @@ bool Master::RunStepMayBlock(const RunStepCall& call) {
 
 void Master::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
                           std::function<void(Status)> done) {
+  if (Status s = step_requests_.Track(call->request_id, "RunStep (Master)"); !s.ok()) {
+    return done(s);
+  }
   const auto session = Find(call->session_handle);
   if (session == nullptr) return done(UnknownSession(call->session_handle));
   if (running_steps_->fetch_add(1, std::memory_order_relaxed) >= environment_.limits.steps) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "distributed/master_session.h"
+#include "distributed/request_ids.h"
 #include "proto/master.pb.h"
 
 namespace tenon {
@@ -64,7 +65,13 @@ class Master {
   void Sweep();
   void SweepLater();
 
-  const MasterEnvironment environment_;
+  /// What a session is made of: the master's own, or one for the cluster that the request brings.
+  StatusOr<std::shared_ptr<const MasterEnvironment>> EnvironmentFor(
+      const CreateSessionRequest& request) const;
+
+  const std::shared_ptr<const MasterEnvironment> shared_environment_;
+  const MasterEnvironment& environment_ = *shared_environment_;
+  RequestIds step_requests_, set_up_requests_, callable_requests_;
   Cancellation stopping_;
   Mutex mu_;
   Sessions sessions_ ABSL_GUARDED_BY(mu_);

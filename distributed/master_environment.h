@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "distributed/cluster_spec.h"
 #include "distributed/limits.h"
 #include "distributed/worker_interface.h"
+#include "proto/cluster.pb.h"
 
 namespace tenon {
 
@@ -28,8 +31,17 @@ struct MasterEnvironment {
   /// Gets a line for people when something is waited for; may be null.
   std::function<void(const std::string& line)> notice;
   ServerLimits limits;
+  /// For sessions that bring a cluster of their own; null: there are none.
+  SessionDirectories session_directories = nullptr;
   /// Called whenever idle sessions are looked for; may be null.
   std::function<void()> on_sweep;
+
+  /// What the workers know the master by, to notice that it has restarted: its task, or in a session
+  /// with a cluster of its own, where that is only the session's name for it, its address.
+  std::string identity = task;
+  /// Of such a session: its cluster, for the workers, and what `workers` is.
+  std::optional<ClusterDef> session_cluster = {};
+  std::shared_ptr<WorkerDirectory> session_workers = nullptr;
 };
 
 }  // namespace tenon

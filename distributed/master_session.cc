@@ -15,9 +15,6 @@ namespace {
 /// A year: longer limits would overflow a clock.
 constexpr int64_t kLongestTimeoutMs = int64_t{365} * 24 * 3600 * 1000;
 
-/// Ids are kept to catch a request that the client's transport sent twice; only recent ones matter.
-constexpr size_t kRememberedRequests = 4096;
-
 PassOptions PassesOf(const ConfigProto& config) {
   PassOptions options;
   const GraphOptions& graph = config.graph_options();
@@ -85,13 +82,13 @@ struct MasterSession::RunningStep {
   std::function<void(Status)> done;
 };
 
-MasterSession::MasterSession(const MasterEnvironment& environment, std::string handle,
-                             ConfigProto config)
-    : environment_(environment),
+MasterSession::MasterSession(std::shared_ptr<const MasterEnvironment> environment,
+                             std::string handle, ConfigProto config)
+    : shared_environment_(std::move(environment)),
       handle_(std::move(handle)),
       config_(std::move(config)),
       tasks_(environment_, handle_, config_),
-      last_use_(environment.clock->Now()) {}
+      last_use_(environment_.clock->Now()) {}
 
 MasterSession::~MasterSession() = default;
 
@@ -281,23 +278,8 @@ StatusOr<std::shared_ptr<const MasterSession::Callable>> MasterSession::FindCall
   return FailedPrecondition("Attempted to run callable after handle was released: ", handle);
 }
 
-Status MasterSession::CheckRequestId(int64_t id) {
-  if (id == 0) return OkStatus();
-  MutexLock lock(mu_);
-  if (!request_ids_.insert(id).second) {
-    return Aborted("The same RunStep (Master) request was received twice. request_id: ", id);
-  }
-  request_order_.push_back(id);
-  if (request_order_.size() > kRememberedRequests) {
-    request_ids_.erase(request_order_.front());
-    request_order_.pop_front();
-  }
-  return OkStatus();
-}
-
 void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
                                  std::function<void(Status)> done) {
-  if (Status s = CheckRequestId(call->request_id); !s.ok()) return done(s);
   // Not make_shared: a timer's weak_ptr would keep the whole step until it fires.
   std::shared_ptr<RunningStep> running(new RunningStep);
   StepPart part;

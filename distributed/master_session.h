@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,7 +26,8 @@ namespace tenon {
 /// the Status is then that of the cancellation.
 class MasterSession : public std::enable_shared_from_this<MasterSession> {
  public:
-  MasterSession(const MasterEnvironment& environment, std::string handle, ConfigProto config);
+  MasterSession(std::shared_ptr<const MasterEnvironment> environment, std::string handle,
+                ConfigProto config);
   ~MasterSession();
 
   const std::string& handle() const { return handle_; }
@@ -93,11 +93,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   /// The step that a call runs, compiled if need be; the part of it, of a partial run.
   Status FindStep(const RunStepCall& call, Cancellation* cancellation, RunningStep* running,
                   StepPart* part);
-  Status CheckRequestId(int64_t id);
   Status CheckCallable(int64_t handle) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndStep(RunningStep* step, Status status);
 
-  const MasterEnvironment& environment_;
+  const std::shared_ptr<const MasterEnvironment> shared_environment_;
+  const MasterEnvironment& environment_ = *shared_environment_;
   const std::string handle_;
   const ConfigProto config_;
 
@@ -115,8 +115,6 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Clock::Time last_use_ ABSL_GUARDED_BY(mu_);
   StringMap<std::shared_ptr<MasterStep>> steps_ ABSL_GUARDED_BY(mu_);
   flat_hash_map<RunningStep*, std::shared_ptr<RunningStep>> running_ ABSL_GUARDED_BY(mu_);
-  flat_hash_set<int64_t> request_ids_ ABSL_GUARDED_BY(mu_);
-  std::deque<int64_t> request_order_ ABSL_GUARDED_BY(mu_);
   int64_t next_callable_ ABSL_GUARDED_BY(mu_) = 0;
   flat_hash_map<int64_t, std::shared_ptr<const Callable>> callables_ ABSL_GUARDED_BY(mu_);
   int64_t next_partial_run_ ABSL_GUARDED_BY(mu_) = 0;

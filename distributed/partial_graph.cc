@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/partial_graph.h"
 
-#include "distributed/worker.h"
+#include "distributed/step_stats.h"
 
 namespace tenon {
 namespace {

@@ -76,7 +76,12 @@ Status SessionTasks::Reach(const std::set<std::string>& tasks, Cancellation* can
       const Status& status = calls.status(i);
       if (status.ok()) {
         const auto& devices = calls.response(i).device_attributes();
-        answered[asked[i]] = {devices.begin(), devices.end()};
+        std::vector<DeviceAttributes>& named = answered[asked[i]];
+        named = {devices.begin(), devices.end()};
+        // The session may know the task by another name than its server does.
+        for (DeviceAttributes& d : named) {
+          d.set_name(StrCat(asked[i], "/", d.name().substr(d.name().rfind('/') + 1)));
+        }
         missing.erase(asked[i]);
       } else if (status.code() == StatusCode::kUnavailable ||
                  status.code() == StatusCode::kDeadlineExceeded) {
@@ -123,9 +128,13 @@ CreateWorkerSessionRequest SessionTasks::SessionRequest(const std::string& task)
   request.mutable_server_def()->set_protocol("grpc");
   request.mutable_server_def()->set_job_name(name->job.value_or(""));
   request.mutable_server_def()->set_task_index(name->task.value_or(0));
-  request.set_master_task(environment_.task);
+  if (environment_.session_cluster) {
+    *request.mutable_server_def()->mutable_cluster() = *environment_.session_cluster;
+  }
+  request.set_master_task(environment_.identity);
   request.set_master_incarnation(static_cast<int64_t>(environment_.devices[0]->incarnation()));
-  request.set_isolate_session_state(config_.isolate_session_state());
+  request.set_isolate_session_state(config_.isolate_session_state() ||
+                                    environment_.session_cluster.has_value());
   return request;
 }
 

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "core/device_name.h"
+#include "runtime/step_trace.h"
 
 namespace tenon {
 namespace {
@@ -14,6 +15,7 @@ struct RemoteRecv {
   std::shared_ptr<WorkerInterface> worker;
   std::shared_ptr<WorkerStep> step;
   Rendezvous::RecvCallback done;
+  int64_t begin_ns = 0;  // when somebody wants to know
 };
 
 /// A call that comes so many steps after its step's clean-up does not come.
@@ -31,13 +33,14 @@ void WorkerStep::RecvAsync(std::string_view key, RecvCallback done) {
   const std::string_view src = key.substr(0, key.find(';'));
   // "/job:ps/replica:0/task:0/device:CPU:0": the task is what comes before the last slash.
   const std::string_view task = src.substr(0, src.rfind('/'));
-  if (task == own_task_) return local_.RecvAsync(key, std::move(done));
-  auto worker = workers_.Get(std::string(task));
+  if (task == peers_->task) return local_.RecvAsync(key, std::move(done));
+  auto worker = peers_->workers->Get(std::string(task));
   if (!worker.ok()) return done(worker.status(), Tensor(), false);
   auto* recv = new RemoteRecv{{step_id_, std::string(key)},
                               *std::move(worker),
                               shared_from_this(),
-                              std::move(done)};
+                              std::move(done),
+                              transfers_.active() ? NowNanos() : 0};
   {
     MutexLock lock(mu_);
     remote_keys_.emplace(recv, recv->call.key);
@@ -45,6 +48,7 @@ void WorkerStep::RecvAsync(std::string_view key, RecvCallback done) {
   recv->worker->RecvTensorAsync(&recv->call, &remote_calls_, [recv](Status status) {
     const std::unique_ptr<RemoteRecv> owned(recv);
     recv->step->EndRemote(recv);
+    if (recv->begin_ns > 0 && status.ok()) recv->step->LogTransfer(recv->call, recv->begin_ns);
     owned->done(status, std::move(owned->call.tensor), owned->call.is_dead);
   });
 }
@@ -52,6 +56,12 @@ void WorkerStep::RecvAsync(std::string_view key, RecvCallback done) {
 void WorkerStep::EndRemote(const void* recv) {
   MutexLock lock(mu_);
   remote_keys_.erase(recv);
+}
+
+void WorkerStep::LogTransfer(const RecvTensorCall& call, int64_t begin_ns) {
+  const bool valid = call.tensor.valid();
+  transfers_.Add(step_id_, call.key, begin_ns, NowNanos(),
+                 valid ? static_cast<int64_t>(call.tensor.num_bytes()) : 0);
 }
 
 void WorkerStep::Describe(Clock::Time now, cluster::StepStatus* out) {
@@ -90,14 +100,16 @@ StatusOr<StepTable::Entry*> StepTable::FindOrCreate(int64_t step_id) {
   if (ended_.contains(step_id)) return CleanedUp(step_id);
   Entry& entry = steps_[step_id];
   if (entry.step == nullptr) {
-    entry.step = std::make_shared<WorkerStep>(step_id, own_task_, workers_);
+    entry.step = std::make_shared<WorkerStep>(step_id, transfers_);
   }
   return &entry;
 }
 
-StatusOr<std::shared_ptr<WorkerStep>> StepTable::Run(int64_t step_id, const std::string& session) {
+StatusOr<std::shared_ptr<WorkerStep>> StepTable::Run(int64_t step_id, const std::string& session,
+                                                     std::shared_ptr<const TaskPeers> peers) {
   MutexLock lock(mu_);
   TENON_ASSIGN_OR_RETURN(Entry* const entry, FindOrCreate(step_id));
+  if (!entry->runs) entry->step->SetPeers(std::move(peers));
   entry->session = session;
   entry->runs = true;
   return entry->step;

@@ -12,6 +12,7 @@
 #include "core/rendezvous.h"
 #include "core/resource_store.h"
 #include "distributed/clock.h"
+#include "distributed/transfer_log.h"
 #include "distributed/worker_interface.h"
 #include "proto/cluster_service.pb.h"
 #include "runtime/local_rendezvous.h"
@@ -20,12 +21,21 @@ namespace tenon {
 
 class PartialGraph;
 
+/// A task's name in a session, and its way to the session's other tasks.
+struct TaskPeers {
+  std::string task;
+  std::shared_ptr<WorkerDirectory> workers;
+};
+
 /// What a task keeps of one step: the tensors made here, and the way to those made elsewhere.
 /// Thread-safe.
 class WorkerStep final : public Rendezvous, public std::enable_shared_from_this<WorkerStep> {
  public:
-  WorkerStep(int64_t step_id, std::string own_task, WorkerDirectory& workers)
-      : step_id_(step_id), own_task_(std::move(own_task)), workers_(workers) {}
+  WorkerStep(int64_t step_id, TransferLog& transfers)
+      : step_id_(step_id), transfers_(transfers) {}
+
+  /// Before the first RecvAsync.
+  void SetPeers(std::shared_ptr<const TaskPeers> peers) { peers_ = std::move(peers); }
 
   Status Send(std::string_view key, Tensor value, bool dead) override {
     return local_.Send(key, std::move(value), dead);
@@ -51,10 +61,12 @@ class WorkerStep final : public Rendezvous, public std::enable_shared_from_this<
  private:
   /// A receive from another task is over.
   void EndRemote(const void* recv);
+  /// One that began then has come.
+  void LogTransfer(const RecvTensorCall& call, int64_t begin_ns);
 
   const int64_t step_id_;
-  const std::string own_task_;
-  WorkerDirectory& workers_;
+  TransferLog& transfers_;
+  std::shared_ptr<const TaskPeers> peers_;
   const Clock::Time begin_ = std::chrono::steady_clock::now();
   LocalRendezvous local_;
   ResourceStore resources_;
@@ -72,11 +84,11 @@ class StepTable {
   /// So many receives may wait at once.
   static constexpr size_t kMaxReceives = 1 << 18;
 
-  StepTable(std::string own_task, WorkerDirectory& workers)
-      : own_task_(std::move(own_task)), workers_(workers) {}
+  explicit StepTable(std::string own_task) : own_task_(std::move(own_task)) {}
 
   /// The step, for a RunGraph of `session`. Aborted when it has been cleaned up.
-  StatusOr<std::shared_ptr<WorkerStep>> Run(int64_t step_id, const std::string& session);
+  StatusOr<std::shared_ptr<WorkerStep>> Run(int64_t step_id, const std::string& session,
+                                            std::shared_ptr<const TaskPeers> peers);
   /// The step, for a receive, which counts until EndReceive. Aborted as Run; ResourceExhausted when
   /// too many wait.
   StatusOr<std::shared_ptr<WorkerStep>> BeginReceive(int64_t step_id);
@@ -87,6 +99,9 @@ class StepTable {
   void RemoveSession(const std::string& session);
   /// Aborts the steps, and those that are still to come.
   void AbortAll(const Status& why);
+
+  /// What the steps receive from other tasks.
+  TransferLog& transfers() { return transfers_; }
 
   /// For people: the steps and what waits in them.
   void Describe(Clock::Time now, cluster::ServerStatusResponse* out);
@@ -102,8 +117,8 @@ class StepTable {
   StatusOr<Entry*> FindOrCreate(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Remember(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const std::string own_task_;
-  WorkerDirectory& workers_;
+  const std::string own_task_;  // for messages
+  TransferLog transfers_;
   Mutex mu_;
   Status aborted_ ABSL_GUARDED_BY(mu_);
   flat_hash_map<int64_t, Entry> steps_ ABSL_GUARDED_BY(mu_);

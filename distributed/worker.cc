@@ -3,6 +3,9 @@
 
 #include "core/proto_io_graph.h"
 #include "distributed/partial_graph.h"
+#include "distributed/proto_io_cluster.h"
+#include "distributed/step_stats.h"
+#include "runtime/session_device.h"
 
 namespace tenon {
 
@@ -23,12 +26,26 @@ struct Worker::RunningGraph {
 Worker::Worker(WorkerEnvironment environment)
     : environment_(std::move(environment)),
       runtime_{environment_.devices, environment_.pool},
-      steps_(environment_.task, *environment_.workers) {
+      // Everything in the environment outlives the worker.
+      peers_(new TaskPeers{environment_.task,
+                           {std::shared_ptr<WorkerDirectory>(), environment_.workers}}),
+      steps_(environment_.task) {
+  auto legacy = std::make_shared<MasterState>();
+  legacy->peers = peers_;
+  legacy->runtime = runtime_;
   MutexLock lock(mu_);
-  sessions_.emplace("", std::make_shared<MasterState>());
+  sessions_.emplace("", std::move(legacy));
 }
 
 Worker::~Worker() = default;
+
+Worker::MasterState::~MasterState() {
+  if (own_resources == nullptr) return;
+  // What iterates holds functions, these the devices, and these the resources.
+  for (const ResourceStore::Usage& usage : own_resources->Usages()) {
+    own_resources->Clear(usage.container);
+  }
+}
 
 void Worker::Shutdown() {
   {
@@ -47,6 +64,37 @@ void Worker::GetStatusAsync(const GetStatusRequest&, GetStatusResponse* response
   done(OkStatus());
 }
 
+StatusOr<std::shared_ptr<Worker::MasterState>> Worker::NewSession(
+    const CreateWorkerSessionRequest& request) const {
+  auto session = std::make_shared<MasterState>(environment_.limits);
+  session->last_use = environment_.clock->Now();
+  session->master_task = request.master_task();
+  session->master_incarnation = request.master_incarnation();
+  session->peers = peers_;
+  session->runtime = runtime_;
+  const ServerDef& server = request.server_def();
+  const bool has_cluster = server.cluster().job_size() > 0;
+  if (!has_cluster && !request.isolate_session_state()) return session;
+  if (has_cluster) {
+    TENON_ASSIGN_OR_RETURN(const ClusterSpec cluster, ClusterFromProto(server.cluster()));
+    TENON_RETURN_IF_ERROR(cluster.Address(server.job_name(), server.task_index()).status());
+    if (environment_.session_directories == nullptr) {
+      return Unimplemented(environment_.task, " takes no session with a cluster of its own");
+    }
+    auto peers = std::make_shared<TaskPeers>();
+    peers->task = TaskName(server.job_name(), server.task_index());
+    TENON_ASSIGN_OR_RETURN(peers->workers,
+                           environment_.session_directories(cluster, peers->task));
+    session->peers = std::move(peers);
+  }
+  const auto devices = SessionDevices::Make(environment_.devices, session->peers->task);
+  session->own_resources = devices->resources;
+  session->runtime.devices.clear();
+  for (const auto& d : devices->devices) session->runtime.devices.push_back(d.get());
+  session->runtime.owner = devices;
+  return session;
+}
+
 void Worker::CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
                                       CreateWorkerSessionResponse*, Done done) {
   if (request.session_handle().empty()) return done(InvalidArgument("Session must be non-empty."));
@@ -57,6 +105,8 @@ void Worker::CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
     return done(PermissionDenied("a master that is not ", environment_.task,
                                  " says that it is: incarnation ", request.master_incarnation()));
   }
+  auto made = NewSession(request);
+  if (!made.ok()) return done(made.status());
   std::vector<std::pair<std::string, std::shared_ptr<MasterState>>> outlived;
   bool full = false;
   {
@@ -78,11 +128,7 @@ void Worker::CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
     } else if (static_cast<int64_t>(sessions_.size()) > environment_.limits.sessions) {
       full = true;
     } else {
-      auto& session = sessions_[request.session_handle()] =
-          std::make_shared<MasterState>(environment_.limits);
-      session->last_use = environment_.clock->Now();
-      session->master_task = request.master_task();
-      session->master_incarnation = request.master_incarnation();
+      sessions_.emplace(request.session_handle(), *std::move(made));
     }
   }
   for (const auto& [handle, session] : outlived) steps_.RemoveSession(handle);
@@ -131,7 +177,7 @@ Status Worker::RegisterGraph(const RegisterGraphRequest& request, RegisterGraphR
                          GraphFromProto(request.graph_def(), *environment_.registry, import));
   for (Node* n : graph.nodes()) n->set_assigned_device(n->requested_device());
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<CompiledStep> compiled,
-                         CompiledStep::Create(std::move(graph), runtime_, session->kernels));
+                         CompiledStep::Create(std::move(graph), session->runtime, session->kernels));
   MutexLock lock(mu_);
   const std::string handle = StrCat(absl::Hex(session->next_graph++, absl::kZeroPad16));
   session->graphs.emplace(handle, std::move(compiled));
@@ -159,6 +205,9 @@ void Worker::DeregisterGraphAsync(const DeregisterGraphRequest& request, Deregis
 }
 
 void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done done) {
+  if (Status s = graph_requests_.Track(call->request_id, "RunGraph (Worker)"); !s.ok()) {
+    return done(s);
+  }
   auto session = FindSession(call->session_handle);
   if (!session.ok()) return done(session.status());
   auto run = std::make_shared<RunningGraph>();
@@ -179,7 +228,7 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
     return done(Aborted("Graph handle is not found: ", call->graph_handle));
   }
   run->done = std::move(done);
-  auto step = steps_.Run(call->step_id, call->session_handle);
+  auto step = steps_.Run(call->step_id, call->session_handle, run->session->peers);
   if (!step.ok()) return EndRun(*run->session, run->done, step.status());
   run->step = *std::move(step);
   for (auto& [text, tensor] : call->send) {
@@ -309,6 +358,9 @@ void Worker::RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, D
   auto key = RendezvousKey::Parse(call->key);
   if (!key.ok()) return done(key.status());
   if (Status s = CheckSource(*key); !s.ok()) return done(s);
+  if (Status s = receive_requests_.Track(call->request_id, "RecvTensor (GrpcWorker)"); !s.ok()) {
+    return done(s);
+  }
   const int64_t step_id = call->step_id;
   auto step = steps_.BeginReceive(step_id);
   if (!step.ok()) return done(step.status());
@@ -382,8 +434,8 @@ void Worker::CleanupAllAsync(const CleanupAllRequest& request, CleanupAllRespons
   done(OkStatus());
 }
 
-void Worker::LoggingAsync(const LoggingRequest&, LoggingResponse*, Done done) {
-  // RPC logs are part of the step statistics that RunGraph returns.
+void Worker::LoggingAsync(const LoggingRequest& request, LoggingResponse* response, Done done) {
+  steps_.transfers().Answer(request, response);
   done(OkStatus());
 }
 
@@ -394,38 +446,6 @@ void DescribeDevice(const Device& device, DeviceAttributes* out) {
   out->set_incarnation(device.incarnation());
   out->mutable_locality();
   out->set_xla_global_id(-1);
-}
-
-void TraceToStepStats(const std::vector<NodeTrace>& nodes, StepStats* out) {
-  flat_hash_map<std::string, DeviceStepStats*> by_device;
-  for (const NodeTrace& n : nodes) {
-    DeviceStepStats*& device = by_device[n.device];
-    if (device == nullptr) {
-      device = out->add_dev_stats();
-      device->set_device(n.device);
-    }
-    NodeExecStats* stats = device->add_node_stats();
-    stats->set_node_name(n.name);
-    stats->set_timeline_label(StrCat(n.name, " = ", n.op, "()"));
-    stats->set_thread_id(static_cast<uint32_t>(n.thread));
-    stats->set_all_start_micros(n.start_ns / 1000);
-    stats->set_all_start_nanos(n.start_ns);
-    const int64_t took = n.end_ns - n.start_ns;
-    stats->set_op_end_rel_micros(took / 1000);
-    stats->set_op_end_rel_nanos(took);
-    stats->set_all_end_rel_micros(took / 1000);
-    stats->set_all_end_rel_nanos(took);
-    for (size_t i = 0; i < n.outputs.size(); ++i) {
-      NodeOutput* output = stats->add_output();
-      output->set_slot(static_cast<int>(i));
-      TensorDescription* t = output->mutable_tensor_description();
-      t->set_dtype(static_cast<DataType>(n.outputs[i].dtype));
-      for (const int64_t d : n.outputs[i].shape.dims()) {
-        t->mutable_shape()->add_dim()->set_size(d);
-      }
-      t->mutable_allocation_description()->set_requested_bytes(n.outputs[i].bytes);
-    }
-  }
 }
 
 }  // namespace tenon

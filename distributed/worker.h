@@ -12,6 +12,7 @@
 #include "core/op_registry.h"
 #include "distributed/clock.h"
 #include "distributed/limits.h"
+#include "distributed/request_ids.h"
 #include "distributed/step_table.h"
 #include "distributed/worker_interface.h"
 #include "proto/cluster_service.pb.h"
@@ -32,6 +33,8 @@ struct WorkerEnvironment {
   ServerLimits limits;
   /// Called when a master opens a session, with its task as it gives it; may be null.
   std::function<void(const std::string& task)> on_master;
+  /// The way to the tasks of a session that brings a cluster of its own. Null: there are none.
+  SessionDirectories session_directories = nullptr;
 };
 
 /// The worker part of a task: runs its partitions of masters' graphs and serves the tensors made
@@ -80,7 +83,11 @@ class Worker final : public WorkerInterface {
     MasterState() : memory(MemoryAccount::Open(MemoryAccount::kUnlimited)) {}
     explicit MasterState(const ServerLimits& limits)
         : memory(MemoryAccount::Open(limits.session_memory)), kernels(limits.graph_nodes) {}
+    ~MasterState();
     const MemoryAccount::Ptr memory;
+    std::shared_ptr<const TaskPeers> peers;
+    LocalRuntime runtime;
+    std::shared_ptr<ResourceStore> own_resources;  // of an isolated session
     std::string master_task;
     int64_t master_incarnation = 0;
     KernelCache kernels;
@@ -92,6 +99,9 @@ class Worker final : public WorkerInterface {
   };
   struct RunningGraph;
 
+  /// A session that the request asks for: one of the task, or one with a name for it, resources and
+  /// tasks of its own.
+  StatusOr<std::shared_ptr<MasterState>> NewSession(const CreateWorkerSessionRequest& request) const;
   Status RegisterGraph(const RegisterGraphRequest& request, RegisterGraphResponse* response);
   StatusOr<std::shared_ptr<MasterState>> FindSession(const std::string& handle);
   /// A call of a graph that runs in several.
@@ -104,6 +114,8 @@ class Worker final : public WorkerInterface {
 
   const WorkerEnvironment environment_;
   const LocalRuntime runtime_;
+  const std::shared_ptr<const TaskPeers> peers_;
+  RequestIds graph_requests_, receive_requests_;
   StepTable steps_;
   Mutex mu_;
   CondVar idle_;
@@ -114,8 +126,5 @@ class Worker final : public WorkerInterface {
 
 /// A device as GetStatus and ListDevices report it.
 void DescribeDevice(const Device& device, DeviceAttributes* out);
-
-/// What nodes did, as RunMetadata carries it.
-void TraceToStepStats(const std::vector<NodeTrace>& nodes, StepStats* out);
 
 }  // namespace tenon

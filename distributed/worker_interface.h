@@ -10,6 +10,7 @@
 #include "core/cancellation.h"
 #include "core/status.h"
 #include "core/tensor.h"
+#include "distributed/cluster_spec.h"
 #include "proto/step_stats.pb.h"
 #include "proto/worker.pb.h"
 
@@ -90,5 +91,11 @@ class WorkerDirectory {
   /// Where the task listens, for messages.
   virtual std::string Address(const std::string& task) const = 0;
 };
+
+/// Makes the directory of a session's own cluster, in which this process is `own_task`, a task's
+/// name, or none when that is empty. Does not block. PermissionDenied for addresses that sessions
+/// may not choose, ResourceExhausted when there are too many clusters.
+using SessionDirectories = std::function<StatusOr<std::shared_ptr<WorkerDirectory>>(
+    const ClusterSpec& cluster, const std::string& own_task)>;
 
 }  // namespace tenon

@@ -43,6 +43,8 @@ struct LocalRuntime {
   ThreadPool* pool = nullptr;
   /// To be closed before the devices and the pool go.
   std::shared_ptr<RunningCalls> running = std::make_shared<RunningCalls>();
+  /// Whoever copies this keeps the devices where they belong to one session.
+  std::shared_ptr<void> owner = nullptr;
 
   Device* Find(const std::string& name) const;
 };

@@ -90,6 +90,7 @@ class ServerStream final : public PeerStream {
     if (call == nullptr) return Cancel();
     call->recv.step_id = request.step_id();
     call->recv.key = request.rendezvous_key();
+    call->recv.request_id = request.request_id();
     worker_.RecvTensorAsync(&call->recv, &call->cancellation, [self = Self(), id, call](Status s) {
       if (!s.ok()) return self->Answer(id, call, s, nullptr);
       s = CatchExceptions([&] { return self->AnswerTensor(id, call); });

@@ -15,6 +15,7 @@
 #include "distributed/grpc/master_service.h"
 #include "distributed/grpc/remote_worker.h"
 #include "distributed/grpc/rpc_server.h"
+#include "distributed/grpc/session_directories.h"
 #include "distributed/grpc/worker_service.h"
 #include "distributed/job_end.h"
 #include "distributed/worker.h"
@@ -64,20 +65,26 @@ class GrpcServer final : public Server {
         pool_(options.threads > 0 ? options.threads : ThreadBudget()),
         rpc_server_(pool_, options.limits, credentials_, options.notice),
         directory_(cluster_, credentials_, rpc_server_.poller()),
-        life_signs_(cluster_, credentials_, rpc_server_.poller()) {
+        life_signs_(cluster_, credentials_, rpc_server_.poller()),
+        session_directories_(cluster_, credentials_, rpc_server_.poller(), calls_) {
     std::vector<Device*> devices;
     for (const auto& d : devices_) devices.push_back(d.get());
-    worker_ =
-        std::make_shared<Worker>(WorkerEnvironment{task_, devices, &registry, &pool_, &directory_,
-                                                   &SystemClock(), options.limits,
-                                                   [this](const std::string& task) {
-                                                     job_end_.Heard(task);
-                                                     master_->StartSweeping();
-                                                   }});
+    const SessionDirectories session_directories = [this](const ClusterSpec& cluster,
+                                                          const std::string& own_task) {
+      return session_directories_.Get(cluster, own_task, worker_);
+    };
+    worker_ = std::make_shared<Worker>(WorkerEnvironment{
+        task_, devices, &registry, &pool_, &directory_, &SystemClock(), options.limits,
+        [this](const std::string& task) {
+          job_end_.Heard(task);
+          master_->StartSweeping();
+        },
+        session_directories});
     directory_.SetLocal(task_, worker_);
     master_ = std::make_unique<Master>(MasterEnvironment{
         task_, cluster_, devices, &registry, &directory_, &SystemClock(), start_up_deadline_,
-        options.notice, options.limits, [worker = worker_] { worker->Sweep(); }});
+        options.notice, options.limits, session_directories,
+        [worker = worker_] { worker->Sweep(); }});
   }
 
   ~GrpcServer() override {
@@ -85,6 +92,7 @@ class GrpcServer final : public Server {
     master_.reset();
     worker_->Shutdown();
     directory_.SetLocal(task_, nullptr);
+    session_directories_.Close();
     worker_.reset();
   }
 
@@ -206,6 +214,7 @@ class GrpcServer final : public Server {
   // Connections of their own: a task that was not there yet a moment ago may be called by a step
   // now, and must not get the error of the question that came too early.
   GrpcWorkerDirectory life_signs_;
+  GrpcSessionDirectories session_directories_;
   std::shared_ptr<Worker> worker_;
   std::unique_ptr<Master> master_;
   BlockingCalls calls_;

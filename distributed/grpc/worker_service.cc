@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/worker_service.h"
 
+#include <random>
+
 #include "core/exceptions.h"
 #include "distributed/grpc/run_graph_coding.h"
 #include "distributed/grpc/tensor_coding.h"
@@ -31,6 +33,7 @@ void RecvTensor(WorkerInterface& worker, const std::shared_ptr<ServedRpc>& rpc) 
   auto call = std::make_shared<RecvTensorCall>();
   call->step_id = request.step_id();
   call->key = std::move(*request.mutable_rendezvous_key());
+  call->request_id = request.request_id();
   worker.RecvTensorAsync(call.get(), &rpc->cancellation(), [rpc, call](const Status& status) {
     if (!status.ok()) return rpc->End(status);
     const Status encoded = CatchExceptions([&] {
@@ -81,6 +84,30 @@ void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& wo
       });
   server.HandleRaw(kWorkerService + "RecvTensor",
                    [&worker](const std::shared_ptr<ServedRpc>& rpc) { RecvTensor(worker, rpc); });
+  // Answers are never kept for a receiver to say that it has them.
+  server.Handle<MarkRecvFinishedRequest, MarkRecvFinishedResponse>(
+      kWorkerService + "MarkRecvFinished",
+      [](const auto&, auto*, auto*, const Done& done) { done(OkStatus()); });
+  // One number for each graph of collectives, as long as the server lives.
+  server.Handle<GetStepSequenceRequest, GetStepSequenceResponse>(
+      kWorkerService + "GetStepSequence",
+      [seed = std::random_device{}()](const GetStepSequenceRequest& request,
+                                      GetStepSequenceResponse* response, Cancellation*,
+                                      const Done& done) {
+        for (const int64_t key : request.graph_key()) {
+          StepSequence* const sequence = response->add_step_sequence();
+          sequence->set_graph_key(key);
+          std::seed_seq both{seed, static_cast<unsigned>(key), static_cast<unsigned>(key >> 32)};
+          sequence->set_next_step_id(
+              static_cast<int64_t>(std::mt19937_64(both)() & ((uint64_t{1} << 56) - 1)));
+        }
+        done(OkStatus());
+      });
+  for (const char* method : {"Tracing", "RecvBuf", "CompleteGroup", "CompleteInstance"}) {
+    server.HandleRaw(kWorkerService + method, [method](const std::shared_ptr<ServedRpc>& rpc) {
+      rpc->End(Unimplemented(method, ": collectives and profiles are not served"));
+    });
+  }
   ServePeers(server, task, worker);
 }
 
