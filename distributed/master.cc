@@ -250,17 +250,15 @@ Status Master::ReadCallable(const RunCallableRequest& request, RunStepCall* call
   call->fetches = signature.fetches;
   call->targets = signature.targets;
   call->connections = signature.connections;
-  call->timeout_ms = callable->options.timeout_in_ms();
-  call->trace = callable->options.trace_level() > RunOptions::NO_TRACE;
-  call->output_partition_graphs = callable->options.output_partition_graphs();
   call->request_id = request.request_id();
-  return OkStatus();
+  return call->SetOptions(callable->options);
 }
 
 Status Master::ReleaseCallable(const ReleaseCallableRequest& request) {
   const auto session = Find(request.session_handle());
   if (session == nullptr) return UnknownSession(request.session_handle());
-  return session->ReleaseCallable(request.handle());
+  session->ReleaseCallable(request.handle());
+  return OkStatus();
 }
 
 Status Master::SetUpPartialRun(const PartialRunSetupRequest& request,

@@ -211,11 +211,9 @@ StatusOr<int64_t> MasterSession::MakeCallable(const CallableOptions& options,
   return next_callable_++;
 }
 
-Status MasterSession::ReleaseCallable(int64_t handle) {
+void MasterSession::ReleaseCallable(int64_t handle) {
   MutexLock lock(mu_);
-  TENON_RETURN_IF_ERROR(CheckCallable(handle));
   callables_.erase(handle);
-  return OkStatus();
 }
 
 StatusOr<std::string> MasterSession::SetUpPartialRun(const StepSignature& signature,
@@ -269,17 +267,28 @@ Status MasterSession::CheckCallable(int64_t handle) const {
   return InvalidArgument("No such callable handle: ", handle);
 }
 
+bool MasterSession::WantsCosts(MasterStep& step) const {
+  const GraphOptions& options = config_.graph_options();
+  if (options.build_cost_model() <= 0) return false;
+  const int64_t run = step.CountRun() + 1 - options.build_cost_model_after();
+  return run > 0 && run % options.build_cost_model() == 0;
+}
+
 StatusOr<std::shared_ptr<const MasterSession::Callable>> MasterSession::FindCallable(
     int64_t handle) {
   MutexLock lock(mu_);
   TENON_RETURN_IF_ERROR(CheckCallable(handle));
   const auto found = callables_.find(handle);
   if (found != callables_.end()) return found->second;
-  return FailedPrecondition("Attempted to run callable after handle was released: ", handle);
+  return InvalidArgument("Attempted to run callable after handle was released: ", handle);
 }
 
 void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
                                  std::function<void(Status)> done) {
+  if (call->output_partition_graphs && config_.experimental().disable_output_partition_graphs()) {
+    return done(InvalidArgument("RunOptions.output_partition_graphs() is not supported when "
+                                "disable_output_partition_graphs is true."));
+  }
   // Not make_shared: a timer's weak_ptr would keep the whole step until it fires.
   std::shared_ptr<RunningStep> running(new RunningStep);
   StepPart part;
@@ -319,7 +328,10 @@ void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
   const auto ended = [running](Status status) {
     running->session->EndStep(running.get(), std::move(status));
   };
-  if (running->partial == nullptr) return running->step->RunAsync(call, &end, ended);
+  if (running->partial == nullptr) {
+    call->costs = WantsCosts(*running->step);
+    return running->step->RunAsync(call, &end, ended);
+  }
   running->partial->step().RunPartAsync(call, std::move(part), &end, ended);
 }
 

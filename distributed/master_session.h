@@ -53,9 +53,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   };
   /// Prepares a step and gives its handle; errors are those of a first RunStep. Blocks.
   StatusOr<int64_t> MakeCallable(const CallableOptions& options, Cancellation* cancellation);
-  /// InvalidArgument for a handle that never was; FailedPrecondition for one that was released.
+  /// InvalidArgument for a handle that never was, or was released.
   StatusOr<std::shared_ptr<const Callable>> FindCallable(int64_t handle);
-  Status ReleaseCallable(int64_t handle);
+  void ReleaseCallable(int64_t handle);
   /// Prepares a step that is fed and fetched in several calls, each a RunStep with the handle that
   /// this gives. ResourceExhausted when too many are there. Blocks.
   StatusOr<std::string> SetUpPartialRun(const StepSignature& signature, Cancellation* cancellation);
@@ -93,6 +93,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   /// The step that a call runs, compiled if need be; the part of it, of a partial run.
   Status FindStep(const RunStepCall& call, Cancellation* cancellation, RunningStep* running,
                   StepPart* part);
+  /// Whether the session's options ask for a cost graph of the next run of `step`.
+  bool WantsCosts(MasterStep& step) const;
   Status CheckCallable(int64_t handle) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndStep(RunningStep* step, Status status);
 

@@ -8,6 +8,7 @@
 #include "core/device_name.h"
 #include "core/proto_io_graph.h"
 #include "core/rendezvous.h"
+#include "distributed/cost_graph.h"
 #include "runtime/deferral.h"
 #include "runtime/partition.h"
 
@@ -21,6 +22,16 @@ Status FromTask(const Status& status, const std::string& task) {
 }
 
 }  // namespace
+
+Status RunStepCall::SetOptions(const RunOptions& options) {
+  if (options.debug_options().debug_tensor_watch_opts_size() > 0) {
+    return Unimplemented("debug_tensor_watch_opts: watches on tensors; fetch them instead");
+  }
+  timeout_ms = options.timeout_in_ms();
+  trace = options.trace_level() > RunOptions::NO_TRACE;
+  output_partition_graphs = options.output_partition_graphs();
+  return OkStatus();
+}
 
 int64_t NewStepId() {
   static thread_local std::mt19937_64 generator{std::random_device{}()};
@@ -181,7 +192,7 @@ void MasterStep::Start(std::unique_ptr<Run> owned) {
     g.session_handle = session_handle_;
     g.graph_handle = parts_[i].graph_handle;
     g.step_id = run->step_id;
-    g.record_timeline = run->call->trace;
+    g.record_timeline = run->call->trace || run->call->costs;
     g.is_partial = run->part.has_value();
     g.is_last_partial_run = run->part && run->part->is_last;
     for (const auto& [number, key] : parts_[i].feeds) {
@@ -236,6 +247,9 @@ void MasterStep::Run::Finish() {
     for (const auto& [number, key] : registered.fetches) {
       const int at = FetchAt(number);
       if (at >= 0 && result.ok()) call->fetched[at] = std::move(graphs[i].received[received++]);
+    }
+    if (call->costs) {
+      AddCosts(registered.graph, graphs[i].step_stats, call->metadata.mutable_cost_graph());
     }
     if (call->trace) call->metadata.mutable_step_stats()->MergeFrom(graphs[i].step_stats);
     if (call->output_partition_graphs) *call->metadata.add_partition_graphs() = registered.graph;

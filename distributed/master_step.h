@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,6 +30,7 @@ struct RunStepCall {
   int64_t timeout_ms = 0;                                        // 0: no limit
   bool trace = false;
   bool output_partition_graphs = false;
+  bool costs = false;      // of the nodes
   int64_t request_id = 0;  // 0: not checked for repetition
 
   StepSignature Signature() const {
@@ -36,6 +38,10 @@ struct RunStepCall {
     for (const auto& [name, value] : feeds) signature.feeds.push_back(name);
     return signature;
   }
+
+  /// Takes over what RunOptions ask for; what has no meaning here is ignored. Unimplemented for
+  /// watches on tensors, which would write nothing.
+  Status SetOptions(const RunOptions& options);
 
   /// Filled by the master: one tensor per fetch, in order.
   std::vector<Tensor> fetched;
@@ -85,6 +91,8 @@ class MasterStep {
   /// Tells every worker that the step is over. Does not block.
   void CleanUp(int64_t step_id) const;
 
+  /// How many whole steps have been asked for before.
+  int64_t CountRun() { return runs_.fetch_add(1, std::memory_order_relaxed); }
   /// What the feeds must be.
   const FeedSpec& feeds() const { return feeds_; }
 
@@ -111,6 +119,7 @@ class MasterStep {
   const FeedSpec feeds_;
   std::string session_handle_;
   std::vector<Part> parts_;
+  std::atomic<int64_t> runs_{0};
 };
 
 }  // namespace tenon

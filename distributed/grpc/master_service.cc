@@ -25,11 +25,8 @@ Status ReadRequest(const RunStepRequest& request, RunStepCall* call) {
   }
   call->fetches = {request.fetch().begin(), request.fetch().end()};
   call->targets = {request.target().begin(), request.target().end()};
-  call->timeout_ms = request.options().timeout_in_ms();
-  call->trace = request.options().trace_level() > RunOptions::NO_TRACE;
-  call->output_partition_graphs = request.options().output_partition_graphs();
   call->request_id = request.request_id();
-  return OkStatus();
+  return call->SetOptions(request.options());
 }
 
 Status ReadRequest(Master& master, const RunCallableRequest& request, RunStepCall* call) {

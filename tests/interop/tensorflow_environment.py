@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every test against the real TensorFlow needs: its Python, and `tenon serve` processes."""
+import atexit
 import ctypes
+import importlib
 import os
+import pathlib
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 
 VENV = os.environ.get("TENON_TF_VENV", os.path.expanduser("~/.cache/tenon/tf-2.15.1"))
 PYTHON = os.path.join(VENV, "bin", "python")
@@ -26,16 +31,40 @@ def main_with_tensorflow(main):
     sys.exit(subprocess.run([PYTHON] + sys.argv, env=environment).returncode)
 
 
+def import_messages(module):
+    """A module of the wire's messages ("proto.master_pb2"), made of the project's own .proto files:
+    TensorFlow's Python has none for its sessions' calls."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    made = tempfile.mkdtemp(prefix="tenon_messages_")
+    atexit.register(shutil.rmtree, made, True)
+    files = [str(p.relative_to(root)) for p in (root / "proto").glob("*.proto")]
+    subprocess.run(["protoc", "--python_out", made, "-I", ".", *files], cwd=root, check=True)
+    sys.path.insert(0, made)
+    return importlib.import_module(module)
+
+
 def end_with_parent():
     """A TensorFlow that crashes leaves no server behind."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
-class Servers:
-    """`tenon serve` processes, one per task of `jobs` (job -> number of tasks), ended on exit."""
+TENSORFLOW_SERVER = """
+import sys
+import tensorflow as tf
+server = tf.distribute.Server(eval(sys.argv[1]), job_name=sys.argv[2], task_index=int(sys.argv[3]))
+print("listening", flush=True)
+server.join()
+"""
 
-    def __init__(self, jobs):
+
+class Servers:
+    """`tenon serve` processes, one per task of `jobs` (job -> number of tasks), ended on exit.
+    `options` are for each of them; tasks of `tensorflow`, pairs of a job and a number, are
+    TensorFlow's servers."""
+
+    def __init__(self, jobs, options=(), tensorflow=()):
+        self.options, self.tensorflow = options, tensorflow
         self.processes, held = {}, []
         self.addresses = {}
         for job, count in jobs.items():
@@ -49,22 +78,31 @@ class Servers:
         self.cluster = ";".join(f"{job}={','.join(a)}" for job, a in self.addresses.items())
         for job, addresses in self.addresses.items():
             for task, _ in enumerate(addresses):
-                self.processes[job, task] = self.start(job, task)
+                self.processes[job, task] = self.begin(job, task)
+        for process in self.processes.values():
+            self.await_start(process)
 
-    def start(self, job, task):
-        process = subprocess.Popen(
-            [TENON, "serve", "--cluster", self.cluster, "--job_name", job, "--task_index", str(task)],
-            stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent)
+    def begin(self, job, task):
+        command = [TENON, "serve", "--cluster", self.cluster, "--job_name", job,
+                   "--task_index", str(task), *self.options]
+        if (job, task) in self.tensorflow:
+            command = [PYTHON, "-c", TENSORFLOW_SERVER, repr(self.addresses), job, str(task)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
+                                preexec_fn=end_with_parent)
+
+    @staticmethod
+    def await_start(process):
         for line in process.stdout:
             if line.startswith("listening"):
-                return process
+                return
         raise RuntimeError("the server did not start")
 
     def restart(self, job, task=0):
         """Kills a task and starts it anew."""
         self.processes[job, task].kill()
         self.processes[job, task].wait()
-        self.processes[job, task] = self.start(job, task)
+        self.processes[job, task] = self.begin(job, task)
+        self.await_start(self.processes[job, task])
 
     def target(self, job, task=0):
         return "grpc://" + self.addresses[job][task]
@@ -76,4 +114,8 @@ class Servers:
         for process in self.processes.values():
             process.terminate()
         for process in self.processes.values():
-            process.wait(timeout=20)
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
