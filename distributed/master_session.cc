@@ -270,8 +270,8 @@ Status MasterSession::CheckCallable(int64_t handle) const {
 bool MasterSession::WantsCosts(MasterStep& step) const {
   const GraphOptions& options = config_.graph_options();
   if (options.build_cost_model() <= 0) return false;
-  const int64_t run = step.CountRun() + 1 - options.build_cost_model_after();
-  return run > 0 && run % options.build_cost_model() == 0;
+  const int64_t after = std::clamp<int64_t>(options.build_cost_model_after(), 0, int64_t{1} << 62);
+  return (step.CountRun() + 1 - after) % options.build_cost_model() == 0;
 }
 
 StatusOr<std::shared_ptr<const MasterSession::Callable>> MasterSession::FindCallable(

@@ -83,7 +83,7 @@ class WorkerTest : public ::testing::Test {
   }
   RecvTensorCall Receive(int64_t step) const {
     const std::string& device = devices_[0]->name();
-    return {step, RendezvousKey{device, incarnation(), device, "x", 0, 0}.ToString(), {}, false};
+    return {step, RendezvousKey{device, incarnation(), device, "x", 0, 0}.ToString()};
   }
 
   ThreadPool pool_{2};
@@ -105,7 +105,7 @@ class WorkerTest : public ::testing::Test {
 
 TEST_F(WorkerTest, AReceiveFromADeviceThatTheTaskLacksIsRefused) {
   const std::string device = std::string(kTask) + "/device:GPU:3";
-  RecvTensorCall call{1, RendezvousKey{device, 1, device, "x", 0, 0}.ToString(), {}, false};
+  RecvTensorCall call{1, RendezvousKey{device, 1, device, "x", 0, 0}.ToString()};
   worker_->RecvTensorAsync(&call, nullptr, End());
   WaitForEnd();
   EXPECT_THAT(ended_, IsError(StatusCode::kInvalidArgument, "has no device"));
@@ -204,6 +204,127 @@ TEST_F(WorkerTest, SessionsAreCountedAndForgottenWhenNobodyUsesThem) {
   worker_->Sweep();
   EXPECT_EQ(Describe().worker_sessions_size(), 1);
   EXPECT_OK(OpenSession("d", "", 0));
+}
+
+TEST_F(WorkerTest, ARequestThatComesTwiceRunsOnce) {
+  ASSERT_OK(OpenSession("s", "", 0));
+  RunGraphCall run;
+  run.session_handle = "s";
+  run.graph_handle = RegisterWaitingGraph("s");
+  run.step_id = 7;
+  run.request_id = 99;
+  worker_->RunGraphAsync(&run, nullptr, End());
+  RunGraphCall again = run;
+  Status status;
+  worker_->RunGraphAsync(&again, nullptr, [&](Status s) { status = std::move(s); });
+  EXPECT_THAT(status, IsError(StatusCode::kAborted, "same RunGraph (Worker) request"));
+  Cancellation cancellation;
+  RecvTensorCall receive = Receive(7), twice = Receive(7);
+  receive.request_id = twice.request_id = 99;  // ids of other calls do not count
+  worker_->RecvTensorAsync(&receive, &cancellation, [](const Status&) {});
+  worker_->RecvTensorAsync(&twice, nullptr, [&](Status s) { status = std::move(s); });
+  EXPECT_THAT(status, IsError(StatusCode::kAborted, "same RecvTensor (GrpcWorker) request"));
+  CleanUp(7);
+  WaitForEnd();
+}
+
+TEST_F(WorkerTest, ARunInPartsEndsWhenItsStepIsCleanedUp) {
+  ASSERT_OK(OpenSession("s", "", 0));
+  RunGraphCall first;
+  first.session_handle = "s";
+  first.graph_handle = RegisterWaitingGraph("s");
+  first.step_id = 7;
+  first.is_partial = true;
+  worker_->RunGraphAsync(&first, nullptr, End());
+  WaitForEnd();
+  EXPECT_OK(ended_);  // it wanted nothing
+  RunGraphCall last = first;
+  last.is_last_partial_run = true;
+  over_ = false;
+  worker_->RunGraphAsync(&last, nullptr, End());
+  EXPECT_FALSE(over_);
+  CleanUp(7);
+  WaitForEnd();
+  EXPECT_THAT(ended_, IsError(StatusCode::kAborted, "step 7 has been cleaned up"));
+  EXPECT_EQ(Describe().num_steps(), 0);
+}
+
+TEST_F(WorkerTest, AnIsolatedSessionHasResourcesOfItsOwn) {
+  int64_t step = 0;
+  for (const char* handle : {"shared", "own", "other"}) {
+    CreateWorkerSessionRequest request;
+    request.set_session_handle(handle);
+    request.set_isolate_session_state(handle != std::string("shared"));
+    CreateWorkerSessionResponse response;
+    worker_->CreateWorkerSessionAsync(request, &response, [](const Status& s) { EXPECT_OK(s); });
+    RegisterGraphRequest graph;
+    graph.set_session_handle(handle);
+    NodeDef* node = graph.mutable_graph_def()->add_node();
+    node->set_name("v");
+    node->set_op("VariableV2");
+    node->set_device(devices_[0]->name());
+    (*node->mutable_attr())["dtype"].set_type(DT_FLOAT);
+    (*node->mutable_attr())["shape"].mutable_shape();
+    RegisterGraphResponse registered;
+    worker_->RegisterGraphAsync(graph, &registered, [](const Status& s) { EXPECT_OK(s); });
+    RunGraphCall run;
+    run.session_handle = handle;
+    run.graph_handle = registered.graph_handle();
+    run.step_id = ++step;
+    over_ = false;
+    worker_->RunGraphAsync(&run, nullptr, End());
+    WaitForEnd();
+    EXPECT_OK(ended_);
+  }
+  const auto usages = devices_[0]->resources().Usages();
+  ASSERT_EQ(usages.size(), 1u);
+  EXPECT_EQ(usages[0].resources, 1);
+}
+
+TEST_F(WorkerTest, ASessionWithAClusterOfItsOwnNeedsAWayToIt) {
+  CreateWorkerSessionRequest request;
+  request.set_session_handle("s");
+  request.mutable_server_def()->set_job_name("other");
+  JobDef* const job = request.mutable_server_def()->mutable_cluster()->add_job();
+  job->set_name("other");
+  (*job->mutable_tasks())[0] = "127.0.0.1:1";
+  CreateWorkerSessionResponse response;
+  worker_->CreateWorkerSessionAsync(request, &response, End());
+  EXPECT_THAT(ended_, IsError(StatusCode::kUnimplemented, "takes no session with a cluster"));
+  request.mutable_server_def()->set_task_index(3);
+  worker_->CreateWorkerSessionAsync(request, &response, End());
+  EXPECT_THAT(ended_, IsError(StatusCode::kNotFound, "task:3 is not in the cluster"));
+}
+
+TEST(TransferLogTest, ReceivesAreKeptWhileSomebodyWantsThem) {
+  TransferLog log;
+  LoggingRequest enable, disable, fetch;
+  enable.set_enable_rpc_logging(true);
+  disable.set_disable_rpc_logging(true);
+  fetch.add_fetch_step_id(7);
+  LoggingResponse none;
+  EXPECT_FALSE(log.active());
+  log.Answer(enable, &none);
+  log.Answer(enable, &none);
+  log.Answer(disable, &none);
+  EXPECT_TRUE(log.active());  // for the other master
+  const std::string key = RendezvousKey{"/job:ps/replica:0/task:0/device:CPU:0", 1,
+                                        "/job:worker/replica:0/task:0/device:CPU:0", "x", 0, 0}
+                              .ToString();
+  log.Add(7, key, 1000'000, 3000'000, 16);
+  LoggingResponse response;
+  log.Answer(fetch, &response);
+  ASSERT_EQ(response.step_size(), 1);
+  ASSERT_EQ(response.step(0).step_stats().dev_stats_size(), 1);
+  const NodeExecStats& stats = response.step(0).step_stats().dev_stats(0).node_stats(0);
+  EXPECT_EQ(stats.node_name(), "RecvTensor");
+  EXPECT_EQ(stats.op_end_rel_micros(), 2000);
+  EXPECT_THAT(stats.timeline_label(), HasSubstr("x from /job:ps"));
+  LoggingResponse again;
+  log.Answer(fetch, &again);
+  EXPECT_EQ(again.step_size(), 0);
+  log.Answer(disable, &none);
+  EXPECT_FALSE(log.active());
 }
 
 }  // namespace

@@ -107,6 +107,11 @@ class Servers:
     def target(self, job, task=0):
         return "grpc://" + self.addresses[job][task]
 
+    def status(self, job, task=0):
+        """What `tenon status` says of a task."""
+        return subprocess.run([TENON, "status", self.target(job, task)], capture_output=True,
+                              text=True, check=True).stdout
+
     def __enter__(self):
         return self
 
