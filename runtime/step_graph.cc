@@ -35,9 +35,10 @@ class StepGraphBuilder {
   Status ResolveFeeds() {
     for (size_t i = 0; i < signature_.feeds.size(); ++i) {
       const std::string& text = signature_.feeds[i];
-      TENON_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(text));
-      const Node* node = graph_.Find(name.node);
+      const StatusOr<TensorName> parsed = ParseTensorName(text);
+      const Node* node = parsed.ok() ? graph_.Find(parsed->node) : nullptr;
       if (node == nullptr) return NotFound("FeedInputs: unable to find feed output ", text);
+      const TensorName& name = *parsed;
       if (name.index >= node->num_outputs()) {
         return InvalidArgument("FeedInputs: ", text, " should have output index < ",
                                node->num_outputs());
@@ -80,9 +81,10 @@ class StepGraphBuilder {
 
   Status ResolveFetches() {
     for (const std::string& text : signature_.fetches) {
-      TENON_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(text));
-      Node* node = graph_.Find(name.node);
+      const StatusOr<TensorName> parsed = ParseTensorName(text);
+      Node* node = parsed.ok() ? graph_.Find(parsed->node) : nullptr;
       if (node == nullptr) return NotFound("FetchOutputs node ", text, ": not found");
+      const TensorName& name = *parsed;
       if (node->num_outputs() == 0) {
         return InvalidArgument("Tried to fetch data for '", text,
                                "', which produces no output.  To run to a node but not fetch any ",
@@ -105,7 +107,9 @@ class StepGraphBuilder {
   Status ResolveTargets() {
     std::string missing;
     for (const std::string& name : signature_.targets) {
-      Node* node = graph_.Find(name);
+      // A tensor's name stands for the node that gives it.
+      const StatusOr<TensorName> parsed = ParseTensorName(name);
+      Node* node = parsed.ok() ? graph_.Find(parsed->node) : nullptr;
       if (node == nullptr) {
         StrAppend(&missing, name, " ");
       } else {

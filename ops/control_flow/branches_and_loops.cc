@@ -23,7 +23,7 @@ Status ForwardFirstKernel(KernelContext& ctx) {
 /// Leaves the output of the branch not taken without a value, which makes it dead.
 Status SwitchKernel(KernelContext& ctx) {
   const Tensor& pred = ctx.input(1);
-  if (pred.num_elements() != 1) {
+  if (pred.shape().rank() != 0) {
     return InvalidArgument("The second input must be a scalar, but it has shape ", pred.shape());
   }
   Forward(ctx, 0, pred.scalar<bool>() ? 1 : 0);

@@ -6,12 +6,11 @@ cluster of their own, costs; and those that TensorFlow's servers do not survive.
 What TensorFlow's own servers can do is done there too. Runs itself again under the TensorFlow
 environment (TENON_TF_VENV).
 """
-import signal
 import subprocess
 import sys
 import time
 
-from tensorflow_environment import PYTHON, Servers, main_with_tensorflow
+from tensorflow_environment import PYTHON, Servers, end_with_parent, main_with_tensorflow
 
 JOBS = {"ps": 1, "worker": 1}
 BOTH = [(job, 0) for job in JOBS]
@@ -200,13 +199,16 @@ def killed_clients(tf):
     with Servers(JOBS, options=["--session_timeout", "2"]) as servers:
         for doing in ("step", "partial", "nothing"):
             client = subprocess.Popen([PYTHON, "-c", CLIENT, servers.target("worker"), doing],
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            assert client.stdout.readline() == "ready\n"
-            if doing == "step":
-                time.sleep(.5)
-            assert servers.status("worker").count("\nsession ") == 1, servers.status("worker")
-            client.send_signal(signal.SIGKILL)
-            client.wait()
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                      preexec_fn=end_with_parent)
+            try:
+                assert client.stdout.readline() == "ready\n"
+                if doing == "step":
+                    time.sleep(.5)
+                assert "\nsession " in servers.status("worker"), servers.status("worker")
+            finally:
+                client.kill()
+                client.wait()
             deadline = time.time() + 15
             for job in JOBS:
                 while "\nsession " in servers.status(job) or "steps: 0;" not in servers.status(job):

@@ -5,7 +5,8 @@ NODES are steps whose ops refuse their inputs: a name, what builds the fetched t
 placeholders of unknown shape (`x(dtype)` makes the next), and the values that these are fed with.
 STEPS are wrong as steps, on the graph of `build_base`. GRAPHS are refused by CreateSession, and
 EXTENSIONS of `build_base` by ExtendSession; both are written as GraphDefs in text, NODE is short for
-a node that is well. DIFFERENT says where Tenon's answer is another than TensorFlow's, and why.
+a node that is well. FATAL are the cases that TensorFlow's servers do not survive. DIFFERENT says
+where Tenon's answer is another than TensorFlow's, and why.
 """
 
 HANG = "no answer"
@@ -314,6 +315,31 @@ EXTENSIONS = [
     ("nothing", ""),
 ]
 
-# (group, name): what Tenon gives, and why that is another answer than TensorFlow's.
+# Cases that end TensorFlow's server or its session for good, by group and name: what Tenon gives.
+FATAL = {
+    ("graph", "an input too few"): "InvalidArgumentError",
+    ("state", "callables_with_wrong_feeds"): ["OK", "InvalidArgumentError", "InvalidArgumentError"],
+    ("state", "a_filter_that_is_none"): ["InvalidArgumentError"],
+}
+
+# What Tenon gives, by group and name, where it is another answer than TensorFlow's, and why.
+AT_ONCE = "what is wrong with a graph is found when it comes, not when a step needs it"
+SPELLED = "the feed and what it must be are named, as for one of another shape; it is the client's mistake"
 DIFFERENT = {
+    ("step", "a feed of another dtype"): (["InvalidArgumentError"], SPELLED),
+    ("step", "a feed of texts for numbers"): (["InvalidArgumentError"], SPELLED),
+    ("step", "a feed of numbers for texts"): (["InvalidArgumentError"], SPELLED),
+    ("step", "a feed of another shape for a default"): (
+        ["InvalidArgumentError"], "a placeholder's shape is a promise: what follows relies on it"),
+    ("step", "an uninitialised resource variable that is updated"): (
+        ["FailedPreconditionError"], "the same as when it is read"),
+    ("step", "a fetch of a control output"): (["NotFoundError"], "no tensor has that name"),
+    ("step", "a limit of time"): (["DeadlineExceededError"], "there the server leaves it to its client"),
+    ("step", "a watch on a tensor"): (["UnimplementedError"], "there nothing is written and nothing said"),
+    ("graph", "an attribute that is missing"): ("InvalidArgumentError", "as any attribute that is wrong"),
+    ("graph", "an attribute of another kind"): ("InvalidArgumentError", AT_ONCE),
+    ("graph", "a constant of another dtype"): ("InvalidArgumentError", AT_ONCE),
+    ("graph", "a constant without its values"): ("InvalidArgumentError", AT_ONCE),
+    ("graph", "a constant of a negative size"): ("InvalidArgumentError", AT_ONCE),
+    ("graph", "shapes that cannot fit"): ("InvalidArgumentError", AT_ONCE),
 }
