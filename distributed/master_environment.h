@@ -36,8 +36,8 @@ struct MasterEnvironment {
   /// Called whenever idle sessions are looked for; may be null.
   std::function<void()> on_sweep;
 
-  /// What the workers know the master by, to notice that it has restarted: its task, or in a session
-  /// with a cluster of its own, where that is only the session's name for it, its address.
+  /// What the workers know the master by, to notice that it has restarted: its task, or in a
+  /// session with a cluster of its own, where that is only the session's name for it, its address.
   std::string identity = task;
   /// Of such a session: its cluster, for the workers, and what `workers` is.
   std::optional<ClusterDef> session_cluster = {};

@@ -246,8 +246,8 @@ Status MasterSession::FindStep(const RunStepCall& call, Cancellation* cancellati
       if (found != partial_runs_.end()) running->partial = found->second;
     }
     if (running->partial != nullptr) return running->partial->BeginCall(call, part);
-    return InvalidArgument("Must run PartialRunSetup before performing partial runs; there is no "
-                           "partial run '", handle, "'");
+    return InvalidArgument("Must run PartialRunSetup before performing partial runs; there is no '",
+                           handle, "'");
   }
   const StepSignature signature = call.Signature();
   {
@@ -286,8 +286,9 @@ StatusOr<std::shared_ptr<const MasterSession::Callable>> MasterSession::FindCall
 void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
                                  std::function<void(Status)> done) {
   if (call->output_partition_graphs && config_.experimental().disable_output_partition_graphs()) {
-    return done(InvalidArgument("RunOptions.output_partition_graphs() is not supported when "
-                                "disable_output_partition_graphs is true."));
+    return done(
+        InvalidArgument("RunOptions.output_partition_graphs() is not supported when "
+                        "disable_output_partition_graphs is true."));
   }
   // Not make_shared: a timer's weak_ptr would keep the whole step until it fires.
   std::shared_ptr<RunningStep> running(new RunningStep);

@@ -21,7 +21,7 @@ struct PartialGraph::Call {
   WorkerInterface::Done done;  // null when it has been called
   Cancellation::Token token = Cancellation::kAlreadyCancelled;
   // These are guarded by the graph's mutex, as `done` is.
-  size_t receives = 0;    // that wait
+  size_t receives = 0;     // that wait
   bool all_begun = false;  // the receives
   Status status = {};
 };
@@ -87,18 +87,17 @@ void PartialGraph::Take(RunGraphCall* call, const std::shared_ptr<WorkerStep>& s
     calls_.push_back(waiting);
   }
   for (size_t i = 0; i < receives; ++i) {
-    step->local().RecvAsync(
-        call->recv_keys[i],
-        [self = shared_from_this(), waiting, i](Status s, Tensor value, bool dead) {
-          if (s.ok() && dead) s = DeadFetch(*waiting->call, i);
-          waiting->call->received[i] = std::move(value);
-          {
-            MutexLock lock(self->mu_);
-            --waiting->receives;
-            waiting->status.Update(s);
-          }
-          self->Settle(waiting);
-        });
+    step->local().RecvAsync(call->recv_keys[i], [self = shared_from_this(), waiting, i](
+                                                    Status s, Tensor value, bool dead) {
+      if (s.ok() && dead) s = DeadFetch(*waiting->call, i);
+      waiting->call->received[i] = std::move(value);
+      {
+        MutexLock lock(self->mu_);
+        --waiting->receives;
+        waiting->status.Update(s);
+      }
+      self->Settle(waiting);
+    });
   }
   bool in_vain = false;
   {

@@ -14,9 +14,9 @@
 
 namespace tenon {
 
-/// A partition that its master feeds and fetches in several calls (RunGraph with is_partial). It runs
-/// from Start until its nodes have ended, which they do early when a call is cancelled or the step is
-/// aborted. Thread-safe.
+/// A partition that its master feeds and fetches in several calls (RunGraph with is_partial). It
+/// runs from Start until its nodes have ended, which they do early when a call is cancelled or the
+/// step is aborted. Thread-safe.
 class PartialGraph final : public std::enable_shared_from_this<PartialGraph> {
  public:
   PartialGraph(std::shared_ptr<CompiledStep> graph, std::shared_ptr<MemoryAccount> memory,
@@ -29,8 +29,8 @@ class PartialGraph final : public std::enable_shared_from_this<PartialGraph> {
   void Start(int64_t step_id, std::shared_ptr<WorkerStep> step, std::function<void()> over);
   /// Gives what call->recv_keys name as soon as it is there; of the last call, when the nodes have
   /// ended, too. `call` and `cancellation`, which may be null, live until `done`.
-  void Take(RunGraphCall* call, const std::shared_ptr<WorkerStep>& step,
-            Cancellation* cancellation, WorkerInterface::Done done);
+  void Take(RunGraphCall* call, const std::shared_ptr<WorkerStep>& step, Cancellation* cancellation,
+            WorkerInterface::Done done);
 
  private:
   struct Call;

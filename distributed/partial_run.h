@@ -14,9 +14,9 @@
 
 namespace tenon {
 
-/// One step that a client feeds and fetches in several calls (PartialRunSetup, then RunSteps with its
-/// handle). Its partitions run from the first call to the last, which is the one that leaves nothing
-/// to feed or fetch. An error of a step at work, or End, ends it before. Thread-safe.
+/// One step that a client feeds and fetches in several calls (PartialRunSetup, then RunSteps with
+/// its handle). Its partitions run from the first call to the last, which is the one that leaves
+/// nothing to feed or fetch. An error of a step at work, or End, ends it before. Thread-safe.
 class PartialRun {
  public:
   PartialRun(std::shared_ptr<MasterStep> step, const StepSignature& signature,
@@ -26,9 +26,10 @@ class PartialRun {
   /// Ends the run when it is cancelled; outlives every call.
   Cancellation& cancellation() { return cancellation_; }
 
-  /// Takes what `call` feeds and fetches off what is pending. InvalidArgument, and nothing is taken,
-  /// for a feed or fetch that was not set up or has had its turn, a feed of another dtype or shape
-  /// than it must have, and a fetch whose feeds are not there yet. When the run has ended: why.
+  /// Takes what `call` feeds and fetches off what is pending. InvalidArgument, and nothing is
+  /// taken, for a feed or fetch that was not set up or has had its turn, a feed of another dtype or
+  /// shape than it must have, and a fetch whose feeds are not there yet. When the run has ended:
+  /// why.
   Status BeginCall(const RunStepCall& call, StepPart* part);
   /// A call that has begun is over. True when the run is, too: the workers have been told.
   bool EndCall(const Status& status);

@@ -11,8 +11,8 @@
 
 namespace tenon {
 
-/// The ids of the requests that have come lately: one that a transport delivers twice must run once.
-/// Thread-safe.
+/// The ids of the requests that have come lately: one that a transport delivers twice must run
+/// once. Thread-safe.
 class RequestIds {
  public:
   /// A request that comes so many others later is not known any more.

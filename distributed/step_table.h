@@ -31,8 +31,7 @@ struct TaskPeers {
 /// Thread-safe.
 class WorkerStep final : public Rendezvous, public std::enable_shared_from_this<WorkerStep> {
  public:
-  WorkerStep(int64_t step_id, TransferLog& transfers)
-      : step_id_(step_id), transfers_(transfers) {}
+  WorkerStep(int64_t step_id, TransferLog& transfers) : step_id_(step_id), transfers_(transfers) {}
 
   /// Before the first RecvAsync.
   void SetPeers(std::shared_ptr<const TaskPeers> peers) { peers_ = std::move(peers); }

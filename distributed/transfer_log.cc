@@ -56,7 +56,9 @@ void TransferLog::Add(int64_t step_id, const std::string& key, int64_t begin_ns,
   stats->set_op_end_rel_nanos(took);
   stats->set_all_end_rel_micros(took / 1000);
   stats->set_all_end_rel_nanos(took);
-  stats->add_output()->mutable_tensor_description()->mutable_allocation_description()
+  stats->add_output()
+      ->mutable_tensor_description()
+      ->mutable_allocation_description()
       ->set_requested_bytes(num_bytes);
 }
 

@@ -83,8 +83,7 @@ StatusOr<std::shared_ptr<Worker::MasterState>> Worker::NewSession(
     }
     auto peers = std::make_shared<TaskPeers>();
     peers->task = TaskName(server.job_name(), server.task_index());
-    TENON_ASSIGN_OR_RETURN(peers->workers,
-                           environment_.session_directories(cluster, peers->task));
+    TENON_ASSIGN_OR_RETURN(peers->workers, environment_.session_directories(cluster, peers->task));
     session->peers = std::move(peers);
   }
   const auto devices = SessionDevices::Make(environment_.devices, session->peers->task);
@@ -176,8 +175,9 @@ Status Worker::RegisterGraph(const RegisterGraphRequest& request, RegisterGraphR
   TENON_ASSIGN_OR_RETURN(Graph graph,
                          GraphFromProto(request.graph_def(), *environment_.registry, import));
   for (Node* n : graph.nodes()) n->set_assigned_device(n->requested_device());
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<CompiledStep> compiled,
-                         CompiledStep::Create(std::move(graph), session->runtime, session->kernels));
+  TENON_ASSIGN_OR_RETURN(
+      std::shared_ptr<CompiledStep> compiled,
+      CompiledStep::Create(std::move(graph), session->runtime, session->kernels));
   MutexLock lock(mu_);
   const std::string handle = StrCat(absl::Hex(session->next_graph++, absl::kZeroPad16));
   session->graphs.emplace(handle, std::move(compiled));
@@ -260,8 +260,7 @@ void Worker::RunPart(const std::shared_ptr<RunningGraph>& run) {
   const std::shared_ptr<PartialGraph> partial = run->step->FindOrMakePartial([&] {
     is_first = true;
     return std::make_shared<PartialGraph>(
-        run->graph,
-        std::shared_ptr<MemoryAccount>(run->session, run->session->memory.get()),
+        run->graph, std::shared_ptr<MemoryAccount>(run->session, run->session->memory.get()),
         call->record_timeline);
   });
   if (partial->graph() != run->graph.get()) {

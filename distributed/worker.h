@@ -101,7 +101,8 @@ class Worker final : public WorkerInterface {
 
   /// A session that the request asks for: one of the task, or one with a name for it, resources and
   /// tasks of its own.
-  StatusOr<std::shared_ptr<MasterState>> NewSession(const CreateWorkerSessionRequest& request) const;
+  StatusOr<std::shared_ptr<MasterState>> NewSession(
+      const CreateWorkerSessionRequest& request) const;
   Status RegisterGraph(const RegisterGraphRequest& request, RegisterGraphResponse* response);
   StatusOr<std::shared_ptr<MasterState>> FindSession(const std::string& handle);
   /// A call of a graph that runs in several.

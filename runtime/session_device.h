@@ -40,8 +40,7 @@ struct SessionDevices {
   static std::shared_ptr<SessionDevices> Make(const std::vector<Device*>& devices,
                                               const std::string& task) {
     auto made = std::make_shared<SessionDevices>();
-    made->resources =
-        std::make_shared<ResourceStore>(devices[0]->resources().default_container());
+    made->resources = std::make_shared<ResourceStore>(devices[0]->resources().default_container());
     for (Device* d : devices) {
       const std::string& name = d->name();
       made->devices.push_back(std::make_unique<SessionDevice>(

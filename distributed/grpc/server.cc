@@ -81,10 +81,10 @@ class GrpcServer final : public Server {
         },
         session_directories});
     directory_.SetLocal(task_, worker_);
-    master_ = std::make_unique<Master>(MasterEnvironment{
-        task_, cluster_, devices, &registry, &directory_, &SystemClock(), start_up_deadline_,
-        options.notice, options.limits, session_directories,
-        [worker = worker_] { worker->Sweep(); }});
+    master_ = std::make_unique<Master>(
+        MasterEnvironment{task_, cluster_, devices, &registry, &directory_, &SystemClock(),
+                          start_up_deadline_, options.notice, options.limits, session_directories,
+                          [worker = worker_] { worker->Sweep(); }});
   }
 
   ~GrpcServer() override {

@@ -32,9 +32,9 @@ Status GrpcSessionDirectories::CheckAddresses(const ClusterSpec& cluster) const 
 }
 
 Status GrpcSessionDirectories::MakeRoom() {
-  const auto unused =
-      std::find_if(directories_.begin(), directories_.end(),
-                   [](const auto& entry) { return entry.second.directory.use_count() == 1; });
+  const auto unused = std::find_if(directories_.begin(), directories_.end(), [](const auto& entry) {
+    return entry.second.directory.use_count() == 1;
+  });
   if (unused == directories_.end()) {
     return ResourceExhausted("the server's sessions use ", kMax, " clusters, as many as they may");
   }

@@ -66,7 +66,7 @@ class PartialRunTest : public ::testing::Test {
   Server& worker() { return cluster_.at("worker", 0); }
 
   grpc::Status TryOpen(const std::vector<std::string>& feeds,
-                        const std::vector<std::string>& fetches, std::string* handle) {
+                       const std::vector<std::string>& fetches, std::string* handle) {
     PartialRunSetupRequest request;
     request.set_session_handle(session_);
     *request.mutable_feed() = {feeds.begin(), feeds.end()};
@@ -76,8 +76,7 @@ class PartialRunTest : public ::testing::Test {
     *handle = response.partial_run_handle();
     return status;
   }
-  std::string Open(const std::vector<std::string>& feeds,
-                    const std::vector<std::string>& fetches) {
+  std::string Open(const std::vector<std::string>& feeds, const std::vector<std::string>& fetches) {
     std::string handle;
     const grpc::Status status = TryOpen(feeds, fetches, &handle);
     EXPECT_TRUE(status.ok()) << status.error_message();
@@ -96,7 +95,8 @@ class PartialRunTest : public ::testing::Test {
     request.mutable_options()->set_timeout_in_ms(timeout_ms);
     for (const auto& [name, value] : feeds) {
       request.add_feed()->set_name(name);
-      EXPECT_OK(TensorToProto(value, request.mutable_feed(request.feed_size() - 1)->mutable_tensor()));
+      EXPECT_OK(
+          TensorToProto(value, request.mutable_feed(request.feed_size() - 1)->mutable_tensor()));
     }
     *request.mutable_fetch() = {fetches.begin(), fetches.end()};
     RunStepResponse response;
@@ -176,7 +176,8 @@ TEST_F(PartialRunTest, WhatIsWrongWithACallIsSaidAndTheRunGoesOn) {
   EXPECT_EQ(TryOpen({"no:0"}, {"a:0"}, &handle).error_code(), grpc::StatusCode::NOT_FOUND);
   handle = Open({"x:0", "y:0"}, {"a:0", "b:0"});
   const auto expect = [&](const std::string& answer, const std::string& message) {
-    EXPECT_TRUE(answer.starts_with(kInvalid) && answer.find(message) != std::string::npos) << answer;
+    EXPECT_TRUE(answer.starts_with(kInvalid) && answer.find(message) != std::string::npos)
+        << answer;
   };
   const Tensor one = Number(1);
   expect(Run("77", {}, {}), "PartialRunSetup before");

@@ -118,8 +118,8 @@ TEST(SessionClustersOfSecuredServersTest, OnlyTheServersOwnAddressesAreCalled) {
   RawCaller caller((*server)->target(), "secret");
   CreateSessionRequest create;
   create.set_target((*server)->target());
-  *create.mutable_config()->mutable_cluster_def() = ClusterToProto(
-      Cluster(StrCat("main=127.0.0.1:", (*server)->port(), ";thief=127.0.0.1:1")));
+  *create.mutable_config()->mutable_cluster_def() =
+      ClusterToProto(Cluster(StrCat("main=127.0.0.1:", (*server)->port(), ";thief=127.0.0.1:1")));
   CreateSessionResponse session;
   EXPECT_EQ(caller.Call(kMaster + "CreateSession", create, &session).error_code(),
             grpc::StatusCode::PERMISSION_DENIED);

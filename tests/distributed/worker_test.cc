@@ -308,8 +308,12 @@ TEST(TransferLogTest, ReceivesAreKeptWhileSomebodyWantsThem) {
   log.Answer(enable, &none);
   log.Answer(disable, &none);
   EXPECT_TRUE(log.active());  // for the other master
-  const std::string key = RendezvousKey{"/job:ps/replica:0/task:0/device:CPU:0", 1,
-                                        "/job:worker/replica:0/task:0/device:CPU:0", "x", 0, 0}
+  const std::string key = RendezvousKey{"/job:ps/replica:0/task:0/device:CPU:0",
+                                        1,
+                                        "/job:worker/replica:0/task:0/device:CPU:0",
+                                        "x",
+                                        0,
+                                        0}
                               .ToString();
   log.Add(7, key, 1000'000, 3000'000, 16);
   LoggingResponse response;

@@ -32,7 +32,8 @@ TEST(FeedDependenciesTest, AFetchNeedsWhatItsNodesWaitFor) {
   EXPECT_EQ(dependencies.MissingFeed({0}, {false, false}), 0);
   EXPECT_EQ(dependencies.MissingFeed({0}, {true, false}), -1);
   EXPECT_EQ(dependencies.MissingFeed({0, 1}, {true, false}), 1);
-  EXPECT_EQ(dependencies.MissingFeed({2}, {true, false}), -1);  // a fed placeholder asks for nothing
+  EXPECT_EQ(dependencies.MissingFeed({2}, {true, false}),
+            -1);  // a fed placeholder asks for nothing
   EXPECT_EQ(dependencies.MissingFeed({0, 1, 2}, {true, true}), -1);
   EXPECT_EQ(dependencies.MissingFeed({}, {false, false}), -1);
 
