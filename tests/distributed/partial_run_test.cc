@@ -24,7 +24,7 @@ using std::chrono::steady_clock;
 using testing::RawCaller;
 using testing::TestCluster;
 
-const std::string kMaster = "/tensorflow.MasterService/";
+const std::string kMasterCalls = "/tensorflow.MasterService/";
 
 /// a = 2x on the worker, b = a + y and z = b * w on the parameter server, "forever" = a loop that
 /// ends when w is 0.
@@ -59,7 +59,7 @@ class PartialRunTest : public ::testing::Test {
     CreateSessionRequest create;
     EXPECT_OK(GraphToProto(graph, create.mutable_graph_def()));
     CreateSessionResponse session;
-    EXPECT_TRUE(caller_.Call(kMaster + "CreateSession", create, &session).ok());
+    EXPECT_TRUE(caller_.Call(kMasterCalls + "CreateSession", create, &session).ok());
     session_ = session.session_handle();
   }
 
@@ -72,7 +72,7 @@ class PartialRunTest : public ::testing::Test {
     *request.mutable_feed() = {feeds.begin(), feeds.end()};
     *request.mutable_fetch() = {fetches.begin(), fetches.end()};
     PartialRunSetupResponse response;
-    const grpc::Status status = caller_.Call(kMaster + "PartialRunSetup", request, &response);
+    const grpc::Status status = caller_.Call(kMasterCalls + "PartialRunSetup", request, &response);
     *handle = response.partial_run_handle();
     return status;
   }
@@ -100,7 +100,7 @@ class PartialRunTest : public ::testing::Test {
     }
     *request.mutable_fetch() = {fetches.begin(), fetches.end()};
     RunStepResponse response;
-    const grpc::Status status = caller_.Call(kMaster + "RunStep", request, &response, limit);
+    const grpc::Status status = caller_.Call(kMasterCalls + "RunStep", request, &response, limit);
     if (!status.ok()) return StrCat("call ", static_cast<int>(status.error_code()));
     if (response.status_code() != 0) {
       return StrCat(static_cast<int>(response.status_code()), ": ",
@@ -211,7 +211,7 @@ TEST_F(PartialRunTest, ARunThatNobodyEndsEndsWithItsSession) {
   CloseSessionRequest close;
   close.set_session_handle(session_);
   CloseSessionResponse closed;
-  EXPECT_TRUE(caller_.Call(kMaster + "CloseSession", close, &closed).ok());
+  EXPECT_TRUE(caller_.Call(kMasterCalls + "CloseSession", close, &closed).ok());
   EXPECT_TRUE(NothingRuns());
   EXPECT_TRUE(Run(handle, {{"y:0", Number(1)}}, {"b:0"}).starts_with("10: "));  // ABORTED
 }

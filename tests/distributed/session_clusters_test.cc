@@ -19,7 +19,7 @@ namespace {
 using testing::RawCaller;
 using testing::TestCluster;
 
-const std::string kMaster = "/tensorflow.MasterService/";
+const std::string kMasterPath = "/tensorflow.MasterService/";
 
 class SessionClustersTest : public ::testing::Test {
  protected:
@@ -44,7 +44,7 @@ class SessionClustersTest : public ::testing::Test {
     create.set_target(master());
     *create.mutable_config()->mutable_cluster_def() = ClusterToProto(cluster);
     CreateSessionResponse session;
-    error_ = caller_.Call(kMaster + "CreateSession", create, &session);
+    error_ = caller_.Call(kMasterPath + "CreateSession", create, &session);
     return session.session_handle();
   }
   int Run(const std::string& session, const std::string& target) {
@@ -53,14 +53,14 @@ class SessionClustersTest : public ::testing::Test {
     request.add_target(target);
     request.set_store_errors_in_response_body(true);
     RunStepResponse response;
-    EXPECT_TRUE(caller_.Call(kMaster + "RunStep", request, &response).ok());
+    EXPECT_TRUE(caller_.Call(kMasterPath + "RunStep", request, &response).ok());
     return response.status_code();
   }
   void Close(const std::string& session) {
     CloseSessionRequest request;
     request.set_session_handle(session);
     CloseSessionResponse response;
-    EXPECT_TRUE(caller_.Call(kMaster + "CloseSession", request, &response).ok());
+    EXPECT_TRUE(caller_.Call(kMasterPath + "CloseSession", request, &response).ok());
   }
 
   TestCluster cluster_;
@@ -121,7 +121,7 @@ TEST(SessionClustersOfSecuredServersTest, OnlyTheServersOwnAddressesAreCalled) {
   *create.mutable_config()->mutable_cluster_def() =
       ClusterToProto(Cluster(StrCat("main=127.0.0.1:", (*server)->port(), ";thief=127.0.0.1:1")));
   CreateSessionResponse session;
-  EXPECT_EQ(caller.Call(kMaster + "CreateSession", create, &session).error_code(),
+  EXPECT_EQ(caller.Call(kMasterPath + "CreateSession", create, &session).error_code(),
             grpc::StatusCode::PERMISSION_DENIED);
 }
 
