@@ -20,13 +20,10 @@ namespace {
 
 /// One run in so many measures what its kernels cost.
 constexpr uint32_t kMeasureEvery = 16;
-
 /// How long a step may use a thread that it has only borrowed: about 100 µs.
 constexpr int64_t kBorrowedTicks = 250'000;
-
 /// How long a step keeps a thread of the pool while others wait for one: about 2 ms.
 constexpr uint64_t kTurnTicks = 5'000'000;
-
 /// How long what a thread has put off may wait while kernels run: about 0.5 ms, a few times what a
 /// message costs at both ends together.
 constexpr int64_t kDeferTicks = 1'500'000;
@@ -262,11 +259,7 @@ class StepRun {
       case PlanNode::Role::kKernel:
         if (item.async) return StartAsync(r, item, inputs);
         loop.RunDeferredBefore(plan_.ticks(r.node));
-        {
-          std::optional<BusyThread> busy;  // a pool counts its own
-          if (loop.thread == Thread::kOwn && plan_.expensive(r.node)) busy.emplace();
-          if (!Compute(r, item, inputs, outputs)) return;
-        }
+        if (!Compute(loop, r, item, inputs, outputs)) return;
     }
     for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();
     state_->Propagate(r, item, outputs, push);
@@ -274,7 +267,10 @@ class StepRun {
   }
 
   /// False when the step has failed.
-  bool Compute(const ReadyNode& r, const PlanNode& item, Value* inputs, Value* outputs) {
+  bool Compute(const Loop& loop, const ReadyNode& r, const PlanNode& item, Value* inputs,
+               Value* outputs) {
+    std::optional<BusyThread> busy;  // a pool counts its own threads
+    if (loop.thread == Thread::kOwn && plan_.expensive(r.node)) busy.emplace();
     KernelContext context(step_.context, *item.output_types, inputs, item.num_inputs, outputs);
     Prepare(r, context);
     const int64_t start_ns = step_.trace != nullptr ? NowNanos() : 0;

@@ -12,26 +12,30 @@ import concurrent.futures
 import glob
 import json
 import os
-import subprocess
 import sys
-import tempfile
 
-from tensorflow_environment import Servers, main_with_tensorflow
+from tensorflow_environment import Servers, import_messages, main_with_tensorflow
 
 SOURCE = os.environ.get("TENON_SOURCE_DIR", os.getcwd())
 TRACES = os.path.join(SOURCE, "tests", "data", "tf", "traces")
 
 # Where Tenon answers otherwise: scenario, call -> its status, and why.
-OTHERWISE = {}
-
-
-def load_messages(folder):
-    """The modules of the messages in master.proto and worker.proto."""
-    protos = glob.glob(os.path.join(SOURCE, "proto", "*.proto"))
-    subprocess.run(["protoc", "-I", SOURCE, "--python_out", folder] + protos, check=True)
-    sys.path.insert(0, folder)
-    from proto import master_pb2, worker_pb2
-    return master_pb2, worker_pb2
+NOT_SERVED = ("UNIMPLEMENTED", "there are no collectives yet")
+WITHOUT_OUTPUT = ("OK", "x is x:0; there the step waits for ever")
+CLEANED_UP = ("ABORTED", "a step that has been cleaned up does not begin again")
+OTHERWISE = {
+    ("closing_reset", 19): ("OK", "TensorFlow's process had died of the Reset"),
+    ("ps_restart", 17): ("ABORTED", "says why, where TensorFlow says which of two errors came first"),
+    ("raw_probes", 26): CLEANED_UP,
+    ("raw_probes", 27): CLEANED_UP,
+    ("raw_probes", 49): ("NOT_FOUND", "what the step does not send is not waited for"),
+    ("raw_probes", 71): NOT_SERVED,
+    ("raw_probes", 72): NOT_SERVED,
+    ("raw_probes", 88): WITHOUT_OUTPUT,
+    ("raw_probes", 89): WITHOUT_OUTPUT,
+    ("raw_probes", 90): ("OK", "what is fetched twice comes twice"),
+    ("raw_probes", 99): ("INVALID_ARGUMENT", "it is the client's mistake, not the server's"),
+}
 
 
 class Replay:
@@ -102,7 +106,7 @@ class Replay:
         method = self.channel(call["to"]).unary_unary("/tensorflow." + call["method"])
         try:
             return "OK", method(request.SerializeToString(),
-                                timeout=1.5 if call["status"] == "CANCELLED" else 30)
+                                timeout=1 if call["status"] == "CANCELLED" else 30)
         except self.grpc.RpcError as error:
             late = error.code() == self.grpc.StatusCode.DEADLINE_EXCEEDED
             return ("CANCELLED" if late else error.code().name), error.details()
@@ -123,7 +127,7 @@ class Replay:
             return f"{found} instead of {other[0] if other else wanted}: {text}"
         if status == "OK" and recorded is not None:
             self.learn(call["method"], recorded, answer)
-            if self.tensors(recorded) != self.tensors(answer):
+            if other is None and self.tensors(recorded) != self.tensors(answer):
                 return f"{self.tensors(answer)} instead of {self.tensors(recorded)}"
         return None
 
@@ -175,11 +179,10 @@ def signed(value):
 
 def main():
     import grpc
-    with tempfile.TemporaryDirectory() as folder:
-        messages = load_messages(folder)
-        names = sorted(os.path.basename(p)[:-5] for p in glob.glob(os.path.join(TRACES, "*.json")))
-        chosen = [n for n in names if len(sys.argv) < 2 or n in sys.argv[1:]]
-        problems = [line for name in chosen for line in Replay(grpc, messages, name).run()]
+    messages = [import_messages(f"proto.{name}_pb2") for name in ("master", "worker")]
+    names = sorted(os.path.basename(p)[:-5] for p in glob.glob(os.path.join(TRACES, "*.json")))
+    chosen = [n for n in names if len(sys.argv) < 2 or n in sys.argv[1:]]
+    problems = [line for name in chosen for line in Replay(grpc, messages, name).run()]
     print("\n".join(problems), end="\n" if problems else "")
     return 1 if problems else 0
 
