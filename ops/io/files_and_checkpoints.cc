@@ -6,6 +6,7 @@
 #include "data/tensor_bundle.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
+#include "ops/io/old_checkpoints.h"
 
 namespace tenon {
 namespace {
@@ -82,17 +83,39 @@ StatusOr<Tensor> RestoreOne(const BundleReader& reader, std::string_view name,
   return reader.ReadSlice(name, part.slice);
 }
 
+Status RestoreFromOld(KernelContext& ctx, const SliceTables& tables,
+                      absl::Span<const TString> names, absl::Span<const TString> specs) {
+  for (int i = 0; i < ctx.num_outputs(); ++i) {
+    std::optional<ShapeAndSlice> part;
+    if (!specs[i].empty()) {
+      TENON_ASSIGN_OR_RETURN(part, ParseShapeAndSlice(specs[i]));
+    }
+    TENON_ASSIGN_OR_RETURN(Tensor value, tables.Read(names[i], part, ctx.output_type(i)));
+    ctx.set_output(i, std::move(value));
+  }
+  return OkStatus();
+}
+
+/// Reads both formats: graphs restore by this op whatever their checkpoint is.
 Status RestoreKernel(KernelContext& ctx) {
   const int count = ctx.num_outputs();
   TENON_ASSIGN_OR_RETURN(const std::string prefix, ScalarText(ctx.input(0), "prefix"));
   TENON_ASSIGN_OR_RETURN(const auto names, Texts(ctx.input(1), "tensor_names", count));
   TENON_ASSIGN_OR_RETURN(const auto specs, Texts(ctx.input(2), "shape_and_slices", count));
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-  TENON_ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(prefix, files));
+  const auto reader = BundleReader::Open(prefix, files);
+  if (reader.status().code() == StatusCode::kNotFound) {
+    const StatusOr<SliceTables> old = OpenOldCheckpoint(prefix, files);
+    if (old.status().code() != StatusCode::kNotFound) {
+      TENON_RETURN_IF_ERROR(old.status());
+      return RestoreFromOld(ctx, *old, names, specs);
+    }
+  }
+  TENON_RETURN_IF_ERROR(reader.status());
   for (int i = 0; i < count; ++i) {
     TENON_RETURN_IF_ERROR(files.CheckCancelled());
     TENON_ASSIGN_OR_RETURN(Tensor value,
-                           RestoreOne(*reader, names[i], specs[i], ctx.output_type(i)));
+                           RestoreOne(**reader, names[i], specs[i], ctx.output_type(i)));
     ctx.set_output(i, std::move(value));
   }
   return OkStatus();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/io/old_checkpoints.h"
+
 #include <fnmatch.h>
 
 #include <algorithm>
 
 #include "core/interruption.h"
 #include "core/op_registry.h"
-#include "data/slice_table.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
 
@@ -96,10 +97,7 @@ Status RestoreOldKernel(KernelContext& ctx) {
   }
   const std::string pattern(ctx.input(0).scalar<TString>());
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-  std::vector<std::string> paths;
-  TENON_RETURN_IF_ERROR(AddMatches("", pattern, files, &paths));
-  if (paths.empty()) return NotFound("Failed to find any matching files for ", pattern);
-  TENON_ASSIGN_OR_RETURN(const SliceTables tables, SliceTables::Open(paths, files));
+  TENON_ASSIGN_OR_RETURN(const SliceTables tables, OpenOldCheckpoint(pattern, files));
   std::optional<ShapeAndSlice> part;
   if (kSlice && !ctx.input(2).scalar<TString>().empty()) {
     TENON_ASSIGN_OR_RETURN(part, ParseShapeAndSlice(ctx.input(2).scalar<TString>()));
@@ -108,6 +106,13 @@ Status RestoreOldKernel(KernelContext& ctx) {
 }
 
 }  // namespace
+
+StatusOr<SliceTables> OpenOldCheckpoint(const std::string& pattern, const FileContext& files) {
+  std::vector<std::string> paths;
+  TENON_RETURN_IF_ERROR(AddMatches("", pattern, files, &paths));
+  if (paths.empty()) return NotFound("Failed to find any matching files for ", pattern);
+  return SliceTables::Open(paths, files);
+}
 
 void RegisterOldCheckpoints(OpRegistry& ops) {
   const auto get = [&ops](std::string_view name, ShapeFn shape) {

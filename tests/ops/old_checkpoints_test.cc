@@ -27,6 +27,26 @@ TEST(OldCheckpointsTest, WhatTensorFlowWroteIsRead) {
   EXPECT_EQ(Restore(path, "v", DType::kDouble).status.code(), StatusCode::kNotFound);
 }
 
+TEST(OldCheckpointsTest, TheNewOpReadsThemToo) {
+  const auto restore = [](const std::string& path, std::vector<std::string> names) {
+    return RunOp("RestoreV2",
+                 {Tensor::Scalar(path), Tensor::Vector(names),
+                  Tensor::Vector<std::string>({"", "4 2 0,2:1,1"})},
+                 {{"dtypes", DTypeVector{DType::kString, DType::kFloat}}});
+  };
+  // Shards are given as a pattern.
+  for (const char* path : {"checkpoints/old_format", "checkpoints/old_forma?"}) {
+    const OpResult r = restore(SamplePath(path), {"s", "w"});
+    ASSERT_OK(r.status);
+    EXPECT_THAT(r.outputs[0].flat<TString>(), ElementsAre("a", ""));
+    EXPECT_THAT(r.outputs[1].flat<float>(), ElementsAre(2, 4));
+  }
+  EXPECT_EQ(restore(SamplePath("checkpoints/old_format"), {"w", "w"}).status.code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_THAT(restore(SamplePath("checkpoints/none"), {"s", "w"}).status,
+              IsError(StatusCode::kNotFound, "none.index"));
+}
+
 TEST(OldCheckpointsTest, DamagedFilesAreErrors) {
   const std::string good = ReadFile(SamplePath("checkpoints/old_format")).value();
   const TemporaryFolder folder;
