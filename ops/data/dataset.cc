@@ -71,6 +71,14 @@ Status CheckElement(const ElementSpec& wanted, const DatasetElement& found) {
   return CheckSpec(wanted, TypesOf(found), shapes);
 }
 
+Status ShapesOfElement(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const auto shapes, c.Attr<std::vector<PartialShape>>("output_shapes"));
+  for (int i = 0; i < c.num_outputs() && i < static_cast<int>(shapes.size()); ++i) {
+    c.set_output(i, shapes[i]);
+  }
+  return OkStatus();
+}
+
 FunctionSpec::FunctionSpec(KernelConstruction& c, std::string_view attr)
     : runtime(c.functions()), name(c.Attr<FunctionName>(attr)) {
   if (runtime == nullptr) {

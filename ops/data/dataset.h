@@ -131,6 +131,9 @@ Status CheckSpec(const ElementSpec& wanted, const DTypeVector& found,
 /// The same of one element.
 Status CheckElement(const ElementSpec& wanted, const DatasetElement& found);
 
+/// A shape function: the outputs are an element of output_shapes.
+Status ShapesOfElement(ShapeContext& c);
+
 /// What a node says of the function in its attribute `attr` of type func.
 struct FunctionSpec {
   FunctionSpec(KernelConstruction& c, std::string_view attr);

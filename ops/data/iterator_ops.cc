@@ -153,14 +153,6 @@ Status SingleElementKernel(KernelContext& ctx, const ElementSpec& spec) {
   return OkStatus();
 }
 
-Status ShapesOfElement(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const auto shapes, c.Attr<std::vector<PartialShape>>("output_shapes"));
-  for (int i = 0; i < c.num_outputs() && i < static_cast<int>(shapes.size()); ++i) {
-    c.set_output(i, shapes[i]);
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 void RegisterIteratorOps(OpRegistry& ops) {

@@ -109,9 +109,11 @@ StatusOr<int64_t> ReadBufferSize(const Tensor& t) {
       "buffer_size must be greater than zero or UNKNOWN_CARDINALITY (-2), found ", size);
 }
 
-StatusOr<std::shared_ptr<SeedGenerator>> ReadSeeds(const KernelContext& ctx, bool reshuffles) {
-  TENON_ASSIGN_OR_RETURN(const int64_t seed, ReadInteger(ctx.input(2), "seed"));
-  TENON_ASSIGN_OR_RETURN(const int64_t seed2, ReadInteger(ctx.input(3), "seed2"));
+/// Of the inputs from number `first` on.
+StatusOr<std::shared_ptr<SeedGenerator>> ReadSeeds(const KernelContext& ctx, int first,
+                                                   bool reshuffles) {
+  TENON_ASSIGN_OR_RETURN(const int64_t seed, ReadInteger(ctx.input(first), "seed"));
+  TENON_ASSIGN_OR_RETURN(const int64_t seed2, ReadInteger(ctx.input(first + 1), "seed2"));
   return std::make_shared<SeedGenerator>(seed, seed2, reshuffles);
 }
 
@@ -127,12 +129,12 @@ Status ReturnShuffled(KernelContext& ctx, std::shared_ptr<SeedGenerator> seeds) 
 }
 
 Status ShuffleKernel(KernelContext& ctx, bool reshuffle_each_iteration) {
-  TENON_ASSIGN_OR_RETURN(auto seeds, ReadSeeds(ctx, reshuffle_each_iteration));
+  TENON_ASSIGN_OR_RETURN(auto seeds, ReadSeeds(ctx, 2, reshuffle_each_iteration));
   return ReturnShuffled(ctx, std::move(seeds));
 }
 
 Status ShuffleAndRepeatKernel(KernelContext& ctx, bool reshuffle_each_iteration) {
-  TENON_ASSIGN_OR_RETURN(auto seeds, ReadSeeds(ctx, reshuffle_each_iteration));
+  TENON_ASSIGN_OR_RETURN(auto seeds, ReadSeeds(ctx, 2, reshuffle_each_iteration));
   TENON_ASSIGN_OR_RETURN(const int64_t count, ReadInteger(ctx.input(4), "count"));
   if (count <= 0 && count != -1) {
     return InvalidArgument("count must be greater than zero or equal to -1.");
@@ -154,9 +156,54 @@ Status ShuffleByGeneratorKernel(KernelContext& ctx) {
 /// Version 3: where the generator is a dummy, the seeds count.
 Status ShuffleBySeedsOrGeneratorKernel(KernelContext& ctx, bool reshuffle_each_iteration) {
   StatusOr<std::shared_ptr<SeedGenerator>> seeds = GeneratorInput(ctx, 4);
-  if (!seeds.ok()) seeds = ReadSeeds(ctx, reshuffle_each_iteration);
+  if (!seeds.ok()) seeds = ReadSeeds(ctx, 2, reshuffle_each_iteration);
   TENON_RETURN_IF_ERROR(seeds.status());
   return ReturnShuffled(ctx, *std::move(seeds));
+}
+
+/// Random numbers without end.
+struct RandomDataset final : Dataset {
+  RandomDataset(const ElementSpec& spec, std::shared_ptr<SeedGenerator> generator)
+      : Dataset(spec.types, spec.shapes), seeds(std::move(generator)) {}
+
+  class Walk final : public ElementIterator {
+   public:
+    explicit Walk(std::pair<uint64_t, uint64_t> seeds) : words_(seeds) {}
+    StatusOr<bool> Next(DatasetElement* out) override {
+      *out = {Tensor::Scalar<int64_t>(words_.Next())};
+      return true;
+    }
+    bool IsReady() const override { return true; }
+
+   private:
+    Words words_;
+  };
+  StatusOr<IteratorPtr> MakeIterator(const ContextPtr&) const override {
+    return std::make_unique<Walk>(seeds->Next());
+  }
+  int64_t Cardinality() const override { return kInfinite; }
+
+  const std::shared_ptr<SeedGenerator> seeds;
+};
+
+Status ReturnRandom(KernelContext& ctx, const ElementSpec& spec,
+                    StatusOr<std::shared_ptr<SeedGenerator>> seeds) {
+  TENON_RETURN_IF_ERROR(seeds.status());
+  if (spec.types != DTypeVector{DType::kInt64}) {
+    return InvalidArgument("output_types is ", Join(spec.types, ", "), ", wanted int64");
+  }
+  return ReturnDataset(ctx, std::make_shared<RandomDataset>(spec, *std::move(seeds)));
+}
+
+Status RandomKernel(KernelContext& ctx, const ElementSpec& spec) {
+  return ReturnRandom(ctx, spec, ReadSeeds(ctx, 0, false));
+}
+
+Status RandomV2Kernel(KernelContext& ctx, bool rerandomize_each_iteration,
+                      const ElementSpec& spec) {
+  StatusOr<std::shared_ptr<SeedGenerator>> seeds = GeneratorInput(ctx, 2);
+  if (!seeds.ok()) seeds = ReadSeeds(ctx, 0, rerandomize_each_iteration);
+  return ReturnRandom(ctx, spec, std::move(seeds));
 }
 
 Tensor HandleOf(KernelContext& ctx, std::string_view name) {
@@ -216,6 +263,9 @@ void RegisterShuffleDatasets(OpRegistry& ops) {
   for (const char* name : {"ShuffleAndRepeatDataset", "ShuffleAndRepeatDatasetV2"}) {
     ops.Add(name, ScalarShape, ShuffleAndRepeatKernel, reshuffle).NoExample(kCovered);
   }
+  ops.Add("RandomDataset", ScalarShape, RandomKernel).NoExample(kCovered);
+  ops.Add("RandomDatasetV2", ScalarShape, RandomV2Kernel, {.attrs = {"rerandomize_each_iteration"}})
+      .NoExample(kCovered);
   for (const char* name : {"AnonymousSeedGenerator", "AnonymousRandomSeedGenerator"}) {
     ops.Add(name, TwoScalars, SeedGeneratorKernel).NoExample(kCovered);
   }

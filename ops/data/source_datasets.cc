@@ -5,7 +5,7 @@
 #include "core/function_kernel.h"
 #include "data/byte_stream.h"
 #include "data/file.h"
-#include "ops/data/dataset.h"
+#include "ops/data/line_dataset.h"
 #include "ops/elements.h"
 #include "ops/io/record_source.h"
 
@@ -189,7 +189,7 @@ struct FileDataset final : Dataset {
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> input, OpenInput(file, reached));
     std::unique_ptr<ByteSource> bytes = MakeSource(std::move(input), compression);
     if (!offsets.empty()) TENON_RETURN_IF_ERROR(Skip(*bytes, offsets[index]));
-    if (format == Format::kLines) return MakeLineSource(file, std::move(bytes), 0);
+    if (format == Format::kLines) return MakeLineSource(file, std::move(bytes), skip_lines);
     if (format == Format::kTFRecords) return MakeTFRecordSource(file, std::move(bytes));
     TENON_ASSIGN_OR_RETURN(std::string content, ReadToEnd(*bytes));
     const int64_t size = static_cast<int64_t>(content.size());
@@ -218,6 +218,7 @@ struct FileDataset final : Dataset {
   const Compression compression;
   const FileAccess access;
   FixedLengths lengths;
+  int64_t skip_lines = 0;        // of each file
   std::vector<int64_t> offsets;  // where each file's first record begins; none: at its beginning
 };
 
@@ -233,14 +234,23 @@ StatusOr<Compression> ReadCompression(const Tensor& t) {
   return ParseCompression(std::string_view(t.scalar<TString>()));
 }
 
-template <FileDataset::Format format>
-Status FilesKernel(KernelContext& ctx) {
+StatusOr<std::shared_ptr<FileDataset>> ReadFiles(const KernelContext& ctx,
+                                                 FileDataset::Format format) {
   TENON_ASSIGN_OR_RETURN(std::vector<std::string> files, ReadFilenames(ctx.input(0)));
   TENON_ASSIGN_OR_RETURN(const Compression compression, ReadCompression(ctx.input(1)));
   TENON_ASSIGN_OR_RETURN(const int64_t buffer, ReadInteger(ctx.input(2), "buffer_size"));
   if (buffer < 0) return InvalidArgument("`buffer_size` must be >= 0 (0 == default)");
-  auto dataset =
-      std::make_shared<FileDataset>(format, std::move(files), compression, ctx.device().files());
+  return std::make_shared<FileDataset>(format, std::move(files), compression, ctx.device().files());
+}
+
+Status LinesKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(DatasetPtr dataset, ReadLineDataset(ctx, 0));
+  return ReturnDataset(ctx, std::move(dataset));
+}
+
+/// Version 2 has byte_offsets.
+Status TFRecordsKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(auto dataset, ReadFiles(ctx, FileDataset::Format::kTFRecords));
   if (ctx.num_inputs() > 3) {
     TENON_ASSIGN_OR_RETURN(const DimVector offsets, ReadIntegers(ctx.input(3), "byte_offsets"));
     if (!offsets.empty() && offsets.size() != dataset->files.size()) {
@@ -281,15 +291,20 @@ Status FixedLengthKernel(KernelContext& ctx) {
 
 }  // namespace
 
+StatusOr<DatasetPtr> ReadLineDataset(const KernelContext& ctx, int64_t skip) {
+  TENON_ASSIGN_OR_RETURN(auto dataset, ReadFiles(ctx, FileDataset::Format::kLines));
+  dataset->skip_lines = skip;
+  return dataset;
+}
+
 void RegisterSourceDatasets(OpRegistry& ops) {
-  using Format = FileDataset::Format;
   constexpr std::string_view kCovered = "needs an iterator; datasets_test covers it";
   ops.Add("RangeDataset", ScalarShape, RangeKernel).NoExample(kCovered);
   ops.Add("TensorDataset", ScalarShape, TensorKernel).NoExample(kCovered);
   ops.Add("TensorSliceDataset", ScalarShape, TensorSliceKernel).NoExample(kCovered);
-  ops.Add("TextLineDataset", ScalarShape, FilesKernel<Format::kLines>).NoExample(kCovered);
+  ops.Add("TextLineDataset", ScalarShape, LinesKernel).NoExample(kCovered);
   for (const char* name : {"TFRecordDataset", "TFRecordDatasetV2"}) {
-    ops.Add(name, ScalarShape, FilesKernel<Format::kTFRecords>).NoExample(kCovered);
+    ops.Add(name, ScalarShape, TFRecordsKernel).NoExample(kCovered);
   }
   for (const char* name : {"FixedLengthRecordDataset", "FixedLengthRecordDatasetV2"}) {
     ops.Add(name, ScalarShape, FixedLengthKernel).NoExample(kCovered);

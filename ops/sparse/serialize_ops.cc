@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op_registry.h"
 #include "core/proto_io_tensor.h"
-#include "core/variant.h"
+#include "ops/sparse/held_tensor.h"
 #include "ops/sparse/sparse_batch.h"
 
 namespace tenon {
 namespace {
-
-/// A tensor as an element of a variant tensor.
-class HeldTensor final : public VariantValue {
- public:
-  static constexpr std::string_view kTypeName = "tensorflow::Tensor";
-
-  explicit HeldTensor(Tensor tensor) : tensor(std::move(tensor)) {}
-  std::string_view type_name() const override { return kTypeName; }
-  StatusOr<VariantData> Encode() const override {
-    return VariantData{std::string(kTypeName), {}, {tensor}};
-  }
-  static StatusOr<VariantRef> Decode(VariantData data) {
-    if (data.tensors.size() == 1) return std::make_shared<HeldTensor>(std::move(data.tensors[0]));
-    return InvalidArgument("found ", data.tensors.size(), " tensors in a variant that holds one");
-  }
-
-  const Tensor tensor;
-};
 
 /// Makes elements `at` .. `at` + 2 of `out`, of string or variant, the parts.
 Status WriteParts(const SparseParts& parts, Tensor* out, int64_t at) {

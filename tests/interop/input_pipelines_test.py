@@ -122,6 +122,85 @@ def functions(tf, _):
     }
 
 
+def groups(tf, _):
+    """Elements that depend on each other: collected by key, carried on, chosen."""
+    data = tf.data.Dataset
+    ten = data.range(10)
+
+    def total(key, window):
+        return data.from_tensors((key, window.reduce(tf.constant(0, tf.int64), lambda s, n: s + n)))
+
+    def numbered(state, n):
+        return (state[0] + 1, state[1] + n), (state[0], n * 10)
+
+    zeros = (tf.constant(0), tf.constant(0, tf.int64))
+    thirds = [data.range(n, 30, 3) for n in range(3)]
+    return {
+        "group_by_window": ten.group_by_window(lambda n: n % 3, lambda k, d: d.batch(2), window_size=2),
+        "group_left_over": ten.group_by_window(lambda n: -(n % 4), total, window_size=100),
+        "group_sizes": ten.repeat(2).group_by_window(lambda n: n % 3, total, window_size_func=lambda k: k + 1),
+        "group_size_0": ten.group_by_window(lambda n: n % 3, total, window_size_func=lambda k: k),
+        "buckets": ten.map(lambda n: tf.fill([n], n)).bucket_by_sequence_length(tf.size, [3, 6], [2, 2, 2]),
+        "scan": ten.scan(zeros, numbered), "scan_repeat": ten.scan(zeros, numbered).repeat(2),
+        "scan_error": ten.scan(tf.constant(0), lambda s, n: (s, tf.gather(tf.range(4), tf.cast(n, tf.int32)))),
+        "choose": data.choose_from_datasets(thirds, data.range(3).repeat(12)),
+        "choose_to_empty": data.choose_from_datasets(thirds, data.range(3).repeat(12), stop_on_empty_dataset=True),
+        "choose_wrong": data.choose_from_datasets(thirds, data.range(5)),
+        "sample": data.sample_from_datasets(thirds, weights=[.2, .5, .3], seed=3),
+        "random": data.random(seed=4).take(5).repeat(2),
+    }
+
+
+def examples(tf, _):
+    """Serialized Example messages, parsed by a dataset or in a map: dense and sparse components."""
+    def message(n):
+        features = {"length": tf.train.Feature(int64_list=tf.train.Int64List(value=[n])),
+                    "values": tf.train.Feature(float_list=tf.train.FloatList(value=[.5] * n)),
+                    "words": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"x"] * (n % 3)))}
+        if n % 2:
+            features["pair"] = tf.train.Feature(float_list=tf.train.FloatList(value=[n, -n]))
+        return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+
+    batches = tf.data.Dataset.from_tensor_slices([message(n) for n in range(7)]).batch(3)
+    wanted = {"words": tf.VarLenFeature(tf.string), "length": tf.FixedLenFeature([], tf.int64),
+              "pair": tf.FixedLenFeature([2], tf.float32, [7., 8.]), "values": tf.VarLenFeature(tf.float32),
+              "padded": tf.FixedLenSequenceFeature([], tf.string, allow_missing=True)}
+    parse = tf.data.experimental.parse_example_dataset
+    return {
+        "parsed": batches.apply(parse(wanted, num_parallel_calls=2)),
+        "parsed_in_map": batches.map(lambda text: tf.parse_example(text, wanted)),
+        "parsed_missing": batches.apply(parse({"pair": tf.FixedLenFeature([2], tf.float32)})),
+        "parsed_type": batches.apply(parse({"words": tf.VarLenFeature(tf.int64)})),
+        "parsed_size": batches.apply(parse({"values": tf.FixedLenFeature([2], tf.float32)})),
+    }
+
+
+def csv_files(tf, folder):
+    """Records with quotes, missing fields and mistakes."""
+    from tensorflow.python.data.experimental.ops import readers
+    from tensorflow.python.data.ops import dataset_ops
+    files = {"plain": "1,2.5,a\n3,,\"b, \"\"c\"\"\"\r\n-4,1e3,\n", "lines": "x,y\n7,\"two\nlines\"\n\n8,z\n",
+             "wrong": "1,2\n3\n4,5,6\nseven,8\n9,\"x\ny\n", "semicolons": "1;?;3;4\n5;6;?;8\n", "one": "1\n\n3"}
+    names = {}
+    for name, text in files.items():
+        names[name] = os.path.join(folder, name + ".csv")
+        with open(names[name], "w", newline="", encoding="utf-8") as f:
+            f.write(text)
+    csv = tf.data.experimental.CsvDataset
+    return {
+        "csv": csv(names["plain"], [tf.int32, [-1.], tf.string]),
+        "csv_required": csv(names["plain"], [tf.int64, tf.float64, [""]]),
+        "csv_header": csv(names["lines"], [tf.float32, [""]], header=True),
+        "csv_one_column": csv(names["one"], [[0]]), "csv_two_files": csv([names["one"]] * 2, [[0]], header=True),
+        "csv_wrong": csv(names["wrong"], [[0], [""]]),
+        "csv_select": csv(names["semicolons"], [[0], [0]], field_delim=";", na_value="?", select_cols=[1, 3]),
+        "csv_exclude": dataset_ops.DatasetV1Adapter(readers.CsvDatasetV2(
+            names["semicolons"], [[0], [0]], field_delim=";", na_value="?", exclude_cols=[0, 2])),
+        "csv_no_quotes": csv(names["plain"], [[""]] * 3, use_quote_delim=False),
+        "csv_no_file": csv(os.path.join(folder, "none"), [[0]]),
+    }
+
+
 def random(tf, _):
     """From the same seeds the same order as TensorFlow's."""
     data = tf.data.Dataset
@@ -273,10 +352,13 @@ def single_values(tf, target):
             optional = tf.data.experimental.get_next_as_optional(iterator)
             some = tf.data.experimental.Optional.from_value((tf.constant(3), "x"))
             none = tf.data.experimental.Optional.empty(tf.TensorSpec([], tf.int64))
-            found = session.run([sizes, one, some.get_value(), some.has_value(), none.has_value()])
+            total = ten.reduce(tf.constant(0, tf.int64), lambda s, n: s + n)
+            none_left = ten.skip(20).reduce((tf.constant(7), tf.constant("x")), lambda s, n: s)
+            found = session.run([sizes, one, total, *none_left, some.get_value(), some.has_value(), none.has_value()])
             found += [session.run(optional.has_value()) for _ in range(2)]
             for wrong in (none.get_value(), tf.data.experimental.get_single_element(ten),
-                          tf.data.experimental.get_single_element(ten.skip(20))):
+                          tf.data.experimental.get_single_element(ten.skip(20)),
+                          ten.reduce(0., lambda s, n: tf.debugging.check_numerics(s / 0., "no"))):
                 try:
                     session.run(wrong)
                 except tf.errors.InvalidArgumentError:
@@ -338,7 +420,7 @@ def run_all():
     with Servers({"worker": 1}) as servers, tempfile.TemporaryDirectory() as folder:
         target = servers.target("worker")
         cases = [(f.__name__, lambda f=f: f(tf, target)) for f in (one_shot, feedable, single_values, caches_in_files, endless_walks_end)]
-        for make in (sources, elements, functions, random, other_names):
+        for make in (sources, elements, functions, groups, examples, csv_files, random, other_names):
             with tf.Graph().as_default():
                 names = list(make(tf, folder))
             cases += [(name, lambda make=make, name=name: compare(tf, make, name, folder, target))

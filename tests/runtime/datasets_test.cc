@@ -23,8 +23,8 @@ using ::testing::ElementsAre;
 const std::vector<DType> kInt64 = {DType::kInt64};
 const std::vector<PartialShape> kScalar = {PartialShape(Shape{})};
 
-/// Functions of an int64 x: its square; x + 1, of which a part is computed on CPU:1; and what comes
-/// out of the queue "slow".
+/// Functions of an int64 x: its square; x + 1, of which a part is computed on CPU:1; what comes
+/// out of the queue "slow". And the sum of two.
 constexpr std::string_view kFunctions = R"(
 function {
   signature { name: 'square' input_arg { name: 'x' type: DT_INT64 }
@@ -51,6 +51,13 @@ function {
   node_def { name: 'd' op: 'QueueDequeueV2' input: 'q:handle:0'
              attr { key: 'component_types' value { list { type: DT_INT64 } } } }
   ret { key: 'y' value: 'd:components:0' }
+}
+function {
+  signature { name: 'sum' input_arg { name: 'x' type: DT_INT64 }
+              input_arg { name: 'y' type: DT_INT64 } output_arg { name: 'z' type: DT_INT64 } }
+  node_def { name: 'a' op: 'Add' input: 'x' input: 'y'
+             attr { key: 'T' value { type: DT_INT64 } } }
+  ret { key: 'z' value: 'a:z:0' }
 })";
 
 class DatasetsTest : public ::testing::Test {
@@ -236,6 +243,23 @@ TEST_F(DatasetsTest, RecordsBeginAtAnOffset) {
       ElementsAre("abc", "def"));
 }
 
+TEST_F(DatasetsTest, AReductionWithoutEndEndsWithItsStep) {
+  const auto reduce = [&](Output dataset) {
+    return ReduceDataset(dataset, {::tenon::Const(Tensor::Scalar<int64_t>(5))}, {},
+                         FunctionName{"sum", {}}, kInt64, kScalar)[0];
+  };
+  const Output sum = reduce(Range(4));
+  const Output endless = reduce(RepeatDataset(Range(4), int64_t{-1}, kInt64, kScalar));
+  const auto session = Open();
+  const auto values = session->Run({}, {sum});
+  ASSERT_OK(values.status());
+  EXPECT_EQ((*values)[0].scalar<int64_t>(), 5 + 0 + 1 + 2 + 3);
+  StepOptions hasty;
+  hasty.timeout = std::chrono::milliseconds(30);
+  EXPECT_THAT(session->Run({}, {endless}, {}, hasty).status(),
+              IsError(StatusCode::kDeadlineExceeded, "30 ms"));
+}
+
 TEST_F(DatasetsTest, WrongPipelinesAreErrors) {
   const auto refuse = [&](Output next, StatusCode code, std::string_view text) {
     const auto session = Open();
@@ -257,6 +281,15 @@ TEST_F(DatasetsTest, WrongPipelinesAreErrors) {
          kInvalidArgument, "dtypes do not match");
   refuse(Next(FlatMapDataset(Range(3), {}, FunctionName{"square", {}}, kInt64, kScalar)),
          kInvalidArgument, "wanted a dataset");
+  const Output two = RangeDataset(int64_t{2}, int64_t{3}, int64_t{1}, kInt64, kScalar);
+  refuse(Next(DirectedInterleaveDataset(two, {Range(1), Range(3)}, kInt64, kScalar)),
+         kInvalidArgument, "Selector index out of range: 2 >= 2");
+  const FunctionName square{"square", {}};
+  refuse(Next(GroupByWindowDataset(Range(3), {}, {}, {}, square, square, square, kInt64, kScalar)),
+         kInvalidArgument, "Window size must be greater than zero, but got 0");
+  refuse(Next(ScanDataset(Range(3), {::tenon::Const(Tensor::Scalar<int64_t>(0))}, {},
+                          FunctionName{"sum", {}}, kInt64, kScalar)),
+         kInvalidArgument, "the function gives int64, wanted int64, int64");
 }
 
 }  // namespace
