@@ -215,7 +215,7 @@ def random(tf, _):
     }
 
 
-def other_names(tf, _):
+def other_names(tf, folder):
     """Ops that TensorFlow's client of today does not make, or only in eager mode."""
     from tensorflow.python.data.ops import dataset_ops, structured_function
     from tensorflow.python.ops import gen_dataset_ops as ops, gen_experimental_dataset_ops as more
@@ -246,6 +246,19 @@ def other_names(tf, _):
         "shuffle_v3": dataset(ops.shuffle_dataset_v3(v, number(4), number(1), number(8),
                                                      ops.dummy_seed_generator(), **spec)),
     }
+    files = os.path.join(folder, "old.csv")
+    with open(files, "w", encoding="utf-8") as f:
+        f.write("1,x\n2,y\n")
+    texts = tf.data.Dataset.from_tensors(tf.constant([tf.train.Example().SerializeToString()]))
+    result["csv_v1"] = dataset(more.csv_dataset(
+        files, "", number(9), False, ",", True, "", tf.constant([1], tf.int64), [tf.constant(["z"])], [[]]),
+                               tf.TensorSpec([], tf.string))
+    result["parse_v1"] = dataset(more.parse_example_dataset(
+        texts._variant_tensor, number(1), [tf.constant([3], tf.int64)], [], ["k"], [], [[1]], [tf.int64], [[None, 1]]),
+                                 tf.TensorSpec([None, 1], tf.int64))
+    for again in (False, True):
+        result[f"random_v2_{again}"] = dataset(more.random_dataset_v2(
+            number(3), number(4), ops.dummy_seed_generator(), rerandomize_each_iteration=again, **spec)).take(3).repeat(2)
     for name, passed in {
             "model": ops.model_dataset(v, **spec),
             "optimize": ops.optimize_dataset(v, tf.constant([], tf.string), **spec),
