@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Summaries for TensorBoard, with the graph and a trace of one step."""
+"""Summaries of every kind for TensorBoard, with the graph and a trace of one step."""
 import argparse
 import sys
 
@@ -22,6 +22,10 @@ def main(argv):
         mean = tf.reduce_mean(tf.matmul(tf.reshape(images, [-1, 60]), w))
         tf.summary.scalar("mean", mean)
         tf.summary.histogram("w", w)
+    tf.summary.image("images", images, max_outputs=2)
+    tf.summary.audio("sound", tf.reshape(images, [1, -1, 3]), 8000)
+    tf.summary.text("words", tf.constant(["some", "text"]))
+    tf.summary.tensor_summary("raw", w)
     merged = tf.summary.merge_all()
     step = tf.train.GradientDescentOptimizer(.1).minimize(mean)
 
