@@ -24,8 +24,7 @@ constexpr uint32_t kMeasureEvery = 16;
 constexpr int64_t kBorrowedTicks = 250'000;
 /// How long a step keeps a thread of the pool while others wait for one: about 2 ms.
 constexpr uint64_t kTurnTicks = 5'000'000;
-/// How long what a thread has put off may wait while kernels run: about 0.5 ms, a few times what a
-/// message costs at both ends together.
+/// How long what a thread has put off may wait while kernels run: about 0.5 ms, a few messages' cost.
 constexpr int64_t kDeferTicks = 1'500'000;
 
 Status MissingOutput(int i) { return Internal("the kernel left output ", i, " without a value"); }
