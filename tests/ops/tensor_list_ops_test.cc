@@ -151,6 +151,7 @@ TEST(TensorLists, ZerosAndSumsAreThoseOfTheElements) {
 }
 
 TEST(TensorLists, SurviveAMessage) {
+  AllOps();  // with which comes how lists are read
   TensorList list(DType::kDouble, PartialShape{-1, 2}, 7);
   list.Resize(3);
   ASSERT_OK(list.Set(1, Tensor::Of<double>({1, 2}, {4, 5})));
