@@ -10,7 +10,7 @@ template <typename Vector>
 StatusOr<Vector> ReadWidened(const Tensor& t, std::string_view what) {
   Vector values(t.num_elements());
   const bool known =
-      Dispatch(t.dtype(), TypeList<int32_t, int64_t, int16_t, int8_t, uint16_t>(),
+      Dispatch(t.dtype(), TypeList<int32_t, int64_t, int16_t, int8_t, uint16_t, uint8_t>(),
                [&]<typename T>(T) { std::copy_n(t.data<T>(), t.num_elements(), values.begin()); });
   if (!known) return InvalidArgument(what, " must be integers, found ", t.dtype());
   return values;

@@ -16,7 +16,7 @@
 
 namespace tenon {
 
-/// The elements of `t` (int8, int16, uint16, int32 or int64, of any rank), widened.
+/// The elements of `t` (int8, uint8, int16, uint16, int32 or int64, of any rank), widened.
 StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what);
 /// The same of a tensor that may be large, as indices are: their memory counts.
 using IndexVector = absl::InlinedVector<int64_t, 4, CountedAllocator<int64_t>>;

@@ -2,6 +2,7 @@
 #include "ops/register.h"
 
 #include "ops/array/array_ops.h"
+#include "ops/audio/audio_ops.h"
 #include "ops/control_flow/control_flow_ops.h"
 #include "ops/data/data_ops.h"
 #include "ops/declared/declared_ops.h"
@@ -38,12 +39,12 @@ const OpRegistry& AllOps() {
 
 void RegisterAllOps(OpRegistry& ops) {
   for (const auto add :
-       {RegisterArrayOps,       RegisterControlFlowOps, RegisterDataOps,      RegisterDeclaredOps,
-        RegisterImageOps,       RegisterIoOps,          RegisterLinalgOps,    RegisterLookupOps,
-        RegisterMathOps,        RegisterNnOps,          RegisterParsingOps,   RegisterQueuesOps,
-        RegisterRaggedOps,      RegisterRandomOps,      RegisterSequencesOps, RegisterSparseOps,
-        RegisterSpectralOps,    RegisterStateOps,       RegisterStringsOps,   RegisterSummaryOps,
-        RegisterTensorArrayOps, RegisterTensorListOps,  RegisterTrainingOps}) {
+       {RegisterArrayOps,    RegisterAudioOps,       RegisterControlFlowOps, RegisterDataOps,
+        RegisterDeclaredOps, RegisterImageOps,       RegisterIoOps,          RegisterLinalgOps,
+        RegisterLookupOps,   RegisterMathOps,        RegisterNnOps,          RegisterParsingOps,
+        RegisterQueuesOps,   RegisterRaggedOps,      RegisterRandomOps,      RegisterSequencesOps,
+        RegisterSparseOps,   RegisterSpectralOps,    RegisterStateOps,       RegisterStringsOps,
+        RegisterSummaryOps,  RegisterTensorArrayOps, RegisterTensorListOps,  RegisterTrainingOps}) {
     add(ops);
   }
 }

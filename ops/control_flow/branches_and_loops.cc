@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op_registry.h"
+#include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/control_flow/control_flow_ops.h"
 #include "ops/maths.h"
@@ -71,6 +72,26 @@ Status ToBoolKernel(KernelContext& ctx) {
       [&]<typename T>(T) { return ctx.Return(Tensor::Scalar(x.scalar<T>() != T())); });
 }
 
+Status RefSelectKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(0), "index"));
+  const int64_t count = ctx.num_inputs() - 1;
+  if (index < 0 || index >= count) return NotInRange(index, count, "index");
+  Forward(ctx, static_cast<int>(index) + 1, 0);
+  return OkStatus();
+}
+
+Status RefSelectShape(ShapeContext& c) {
+  TENON_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  PartialShape any = c.input(1);
+  for (int i = 2; i < c.num_inputs(); ++i) any = any.RelaxedWith(c.input(i));
+  return c.Return(any);
+}
+
+/// Ends the step and not, as TensorFlow's does, the process, which others use too.
+Status AbortKernel(KernelContext&, const std::string& message) {
+  return Aborted("Abort: ", message);
+}
+
 }  // namespace
 
 void RegisterControlFlowKernels(OpRegistry& ops) {
@@ -88,9 +109,13 @@ void RegisterControlFlowKernels(OpRegistry& ops) {
     }
     get(ref + "NextIteration").LoopBack();
   }
+  get("RefIdentity").Shape(UnchangedShape).Kernel(kCpu, ForwardFirstKernel, {.cheap = true});
+  get("RefSelect").Shape(RefSelectShape).Kernel(kCpu, RefSelectKernel, {.cheap = true});
   for (const char* name : {"NoOp", "ControlTrigger"}) {
     ops.Add(name, NoOutputShape, NothingKernel, {.cheap = true}).Example({});
   }
+  ops.Add("Abort", NoOutputShape, AbortKernel, {.attrs = {"error_msg"}})
+      .NoExample("is an error; control_flow_ops_test covers it");
   ops.Add("ToBool", ScalarShape, ToBoolKernel, {.cheap = true})
       .Example({Shape{}})
       .Example({Shape{2, 0}});

@@ -8,21 +8,68 @@
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/image/image_ops.h"
+#include "ops/image/resizing.h"
 #include "ops/maths.h"
 
 namespace tenon {
+
+Status CheckImages(const Tensor& t, std::string_view what, bool gradient) {
+  if (t.rank() == 4 && (gradient || (t.dim(1) > 0 && t.dim(2) > 0 && t.dim(3) > 0))) {
+    return OkStatus();
+  }
+  return InvalidArgument(
+      what, " must be [batch, height, width, channels] with pixels, found shape ", t.shape());
+}
+
 namespace {
 
-using ImageTypes = decltype(ConcatTypes(
-    FloatTypes(), TypeList<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t>()));
+Status CheckCenters(bool align, bool half) {
+  if (!align || !half) return OkStatus();
+  return InvalidArgument("If half_pixel_centers is True, align_corners must be False.");
+}
+
+}  // namespace
+
+Status CheckResizeGradient(const Tensor& dy, const Tensor& image, bool align, bool half) {
+  TENON_RETURN_IF_ERROR(CheckImages(dy, "grads", true));
+  TENON_RETURN_IF_ERROR(CheckImages(image, "original_image", true));
+  if (image.dim(1) == 0 || image.dim(2) == 0) {
+    return InvalidArgument("original_image must have pixels, found shape ", image.shape());
+  }
+  return CheckCenters(align, half);
+}
+
+StatusOr<DimVector> ReadResize(const Tensor& t, bool align, bool half) {
+  TENON_RETURN_IF_ERROR(CheckCenters(align, half));
+  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadIntegerVector(t, "size", 2));
+  if (size[0] > 0 && size[1] > 0) return size;
+  return InvalidArgument("output dimensions must be positive, found ", size[0], " x ", size[1]);
+}
+
+Status ResizeShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape images, c.WithRank(0, 4));
+  TENON_RETURN_IF_ERROR(c.WithRank(1, 1).status());
+  TENON_ASSIGN_OR_RETURN(const PartialShape size, c.ConstantShape(1));
+  const bool known = size.rank() == 2;
+  return c.Return(PartialShape{images.dim(0), known ? size.dim(0) : -1, known ? size.dim(1) : -1,
+                               images.dim(3)});
+}
+
+Status ResizeGradShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape dy, c.WithRank(0, 4));
+  TENON_ASSIGN_OR_RETURN(const PartialShape image, c.WithRank(1, 4));
+  return c.Return(PartialShape{dy.dim(0), image.dim(1), image.dim(2), dy.dim(3)});
+}
+
+namespace {
 
 /// Where the pixels of a resized row or column come from.
 struct Scale {
   Scale(int64_t from, int64_t to, bool align, bool half)
-      : limit(from - 1), half_pixels(half), aligned(align) {
-    factor = align && to > 1 ? static_cast<float>(from - 1) / static_cast<float>(to - 1)
-                             : static_cast<float>(from) / static_cast<float>(to);
-  }
+      : factor(ResizeFactor(from, to, align)),
+        limit(from - 1),
+        half_pixels(half),
+        aligned(align) {}
   /// The two pixels around the place of pixel `i`, and how near it is to the second.
   struct Pair {
     int64_t low, high;
@@ -46,28 +93,10 @@ struct Scale {
   bool half_pixels, aligned;
 };
 
-Status CheckImages(const Tensor& t, std::string_view what, bool gradient = false) {
-  if (t.rank() == 4 && (gradient || (t.dim(1) > 0 && t.dim(2) > 0 && t.dim(3) > 0))) {
-    return OkStatus();
-  }
-  return InvalidArgument(
-      what, " must be [batch, height, width, channels] with pixels, found shape ", t.shape());
-}
-
-/// The new height and width.
-StatusOr<DimVector> ReadSize(const Tensor& t, bool align, bool half) {
-  if (align && half) {
-    return InvalidArgument("If half_pixel_centers is True, align_corners must be False.");
-  }
-  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadIntegerVector(t, "size", 2));
-  if (size[0] > 0 && size[1] > 0) return size;
-  return InvalidArgument("output dimensions must be positive, found ", size[0], " x ", size[1]);
-}
-
 Status BilinearKernel(KernelContext& ctx, bool align, bool half) {
   const Tensor& in = ctx.input(0);
   TENON_RETURN_IF_ERROR(CheckImages(in, "images"));
-  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadSize(ctx.input(1), align, half));
+  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadResize(ctx.input(1), align, half));
   const int64_t height = in.dim(1), width = in.dim(2), channels = in.dim(3);
   TENON_ASSIGN_OR_RETURN(Tensor * out,
                          ctx.CreateOutput(0, {in.dim(0), size[0], size[1], channels}));
@@ -105,14 +134,7 @@ Status BilinearKernel(KernelContext& ctx, bool align, bool half) {
 
 Status BilinearGradKernel(KernelContext& ctx, bool align, bool half) {
   const Tensor &dy = ctx.input(0), &image = ctx.input(1);
-  TENON_RETURN_IF_ERROR(CheckImages(dy, "grads", true));
-  TENON_RETURN_IF_ERROR(CheckImages(image, "original_image", true));
-  if (image.dim(1) == 0 || image.dim(2) == 0) {
-    return InvalidArgument("original_image must have pixels, found shape ", image.shape());
-  }
-  if (align && half) {
-    return InvalidArgument("If half_pixel_centers is True, align_corners must be False.");
-  }
+  TENON_RETURN_IF_ERROR(CheckResizeGradient(dy, image, align, half));
   TENON_ASSIGN_OR_RETURN(Tensor * out,
                          ctx.CreateOutput(0, {dy.dim(0), image.dim(1), image.dim(2), dy.dim(3)}));
   ZeroElements(out);
@@ -148,7 +170,7 @@ Status BilinearGradKernel(KernelContext& ctx, bool align, bool half) {
 Status NearestKernel(KernelContext& ctx, bool align, bool half) {
   const Tensor& in = ctx.input(0);
   TENON_RETURN_IF_ERROR(CheckImages(in, "images"));
-  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadSize(ctx.input(1), align, half));
+  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadResize(ctx.input(1), align, half));
   const int64_t channels = in.dim(3);
   TENON_ASSIGN_OR_RETURN(Tensor * out,
                          ctx.CreateOutput(0, {in.dim(0), size[0], size[1], channels}));
@@ -172,7 +194,7 @@ Status NearestKernel(KernelContext& ctx, bool align, bool half) {
 Status NearestGradKernel(KernelContext& ctx, bool align, bool half) {
   const Tensor& dy = ctx.input(0);
   TENON_RETURN_IF_ERROR(CheckImages(dy, "grads", true));
-  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadSize(ctx.input(1), false, half));
+  TENON_ASSIGN_OR_RETURN(const DimVector size, ReadResize(ctx.input(1), false, half));
   const int64_t channels = dy.dim(3);
   TENON_ASSIGN_OR_RETURN(Tensor * out,
                          ctx.CreateOutput(0, {dy.dim(0), size[0], size[1], channels}));
@@ -199,21 +221,6 @@ Status NearestGradKernel(KernelContext& ctx, bool align, bool half) {
   });
 }
 
-Status ResizeShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape images, c.WithRank(0, 4));
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 1).status());
-  TENON_ASSIGN_OR_RETURN(const PartialShape size, c.ConstantShape(1));
-  const bool known = size.rank() == 2;
-  return c.Return(PartialShape{images.dim(0), known ? size.dim(0) : -1, known ? size.dim(1) : -1,
-                               images.dim(3)});
-}
-
-Status BilinearGradShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape dy, c.WithRank(0, 4));
-  TENON_ASSIGN_OR_RETURN(const PartialShape image, c.WithRank(1, 4));
-  return c.Return(PartialShape{dy.dim(0), image.dim(1), image.dim(2), dy.dim(3)});
-}
-
 /// Height and width of images, as resizing takes them.
 Output SizeOfImages(const Output& images) { return Slice(ShapeVector(images), {1}, {2}); }
 
@@ -230,7 +237,7 @@ void RegisterResizeOps(OpRegistry& ops) {
       })
       .Example({Shape{2, 4, 6, 2}, size})
       .Example({Shape{2, 4, 6, 2}, size}, {{"align_corners", true}});
-  ops.Add("ResizeBilinearGrad", BilinearGradShape, BilinearGradKernel, options)
+  ops.Add("ResizeBilinearGrad", ResizeGradShape, BilinearGradKernel, options)
       .Example({Shape{2, 5, 3, 2}, Shape{2, 4, 6, 2}});
   ops.Add("ResizeNearestNeighbor", ResizeShape, NearestKernel, options)
       .Grad([](GradContext& g) {

@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <queue>
+#include <tuple>
 
 #include "core/counted_memory.h"
 #include "core/interruption.h"
 #include "core/op_registry.h"
+#include "core/parallel.h"
 #include "ops/arguments.h"
+#include "ops/elements.h"
 #include "ops/maths.h"
 
 namespace tenon {
@@ -160,6 +163,93 @@ Status OverlapsKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
+/// A box chosen for a class.
+struct Detection {
+  int64_t box, kind;
+  float score;
+};
+
+/// The best boxes of all classes of one image.
+CountedVector<Detection> Detect(const float* boxes, int64_t boxes_per_place, const float* scores,
+                                int64_t places, int64_t classes, const Limits& limits) {
+  CountedVector<Detection> found;
+  CountedVector<float> column(places);
+  for (int64_t kind = 0; kind < classes && !Interrupted(); ++kind) {
+    for (int64_t i = 0; i < places; ++i) column[i] = scores[i * classes + kind];
+    const auto box = [&](int64_t i) {
+      return i * boxes_per_place + (boxes_per_place > 1 ? kind : 0);
+    };
+    for (const Candidate& c : Choose(column, limits, [&](int64_t a, int64_t b) {
+           return IntersectionOverUnion(boxes + box(a) * 4, boxes + box(b) * 4);
+         })) {
+      found.push_back({box(c.box), kind, c.score});
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const Detection& a, const Detection& b) {
+    return std::tuple(-a.score, a.kind, a.box) < std::tuple(-b.score, b.kind, b.box);
+  });
+  return found;
+}
+
+Status CombinedSuppressionKernel(KernelContext& ctx, bool pad_per_class, bool clip) {
+  const Tensor &boxes = ctx.input(0), &scores = ctx.input(1);
+  if (boxes.rank() != 4 || scores.rank() != 3 || boxes.dim(0) != scores.dim(0) ||
+      boxes.dim(1) != scores.dim(1) || boxes.dim(3) != 4 ||
+      (boxes.dim(2) != 1 && boxes.dim(2) != scores.dim(2))) {
+    return InvalidArgument(
+        "boxes must be [batch, n, 1 or classes, 4] and scores [batch, n, classes], found shapes ",
+        boxes.shape(), " and ", scores.shape());
+  }
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 2, {"max_output_size_per_class", "max_total_size",
+                                              "iou_threshold", "score_threshold"}));
+  const int64_t most = ctx.input(2).scalar<int32_t>(), total = ctx.input(3).scalar<int32_t>();
+  const Limits limits = {.most = most,
+                         .overlap = ctx.input(4).scalar<float>(),
+                         .score = ctx.input(5).scalar<float>()};
+  if (most <= 0 || total <= 0 || !(limits.overlap >= 0 && limits.overlap <= 1)) {
+    return InvalidArgument(
+        "max_output_size_per_class and max_total_size must be positive and iou_threshold in [0, 1], "
+        "found ", most, ", ", total, " and ", limits.overlap);
+  }
+  const int64_t batch = boxes.dim(0), places = boxes.dim(1), classes = scores.dim(2);
+  const int64_t count = pad_per_class ? std::min(total, most * classes) : total;
+  TENON_ASSIGN_OR_RETURN(Tensor * out_boxes, ctx.CreateOutput(0, {batch, count, 4}));
+  TENON_ASSIGN_OR_RETURN(Tensor * out_scores, ctx.CreateOutput(1, {batch, count}));
+  TENON_ASSIGN_OR_RETURN(Tensor * out_classes, ctx.CreateOutput(2, {batch, count}));
+  TENON_ASSIGN_OR_RETURN(Tensor * valid, ctx.AllocateOutput(3, {batch}));
+  for (Tensor* t : {out_boxes, out_scores, out_classes}) ZeroElements(t);
+  ParallelFor(batch, 1e3 * static_cast<double>(places * classes), [&](int64_t b, int64_t end) {
+    for (; b < end; ++b) {
+      const float* const from = boxes.data<float>() + b * places * boxes.dim(2) * 4;
+      const auto found = Detect(from, boxes.dim(2), scores.data<float>() + b * places * classes,
+                                places, classes, limits);
+      const int64_t n = std::min(count, static_cast<int64_t>(found.size()));
+      valid->data<int32_t>()[b] = static_cast<int32_t>(n);
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t at = b * count + i;
+        out_scores->data<float>()[at] = found[i].score;
+        out_classes->data<float>()[at] = static_cast<float>(found[i].kind);
+        for (int64_t k = 0; k < 4; ++k) {
+          const float v = from[found[i].box * 4 + k];
+          out_boxes->data<float>()[at * 4 + k] = clip ? std::max(std::min(v, 1.0f), 0.0f) : v;
+        }
+      }
+    }
+  });
+  return OkStatus();
+}
+
+Status CombinedSuppressionShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape boxes, c.WithRank(0, 4));
+  TENON_RETURN_IF_ERROR(c.WithRank(1, 3).status());
+  for (int i = 2; i < 6; ++i) TENON_RETURN_IF_ERROR(c.WithRank(i, 0).status());
+  c.set_output(0, {boxes.dim(0), -1, 4});
+  c.set_output(1, {boxes.dim(0), -1});
+  c.set_output(2, {boxes.dim(0), -1});
+  c.set_output(3, {boxes.dim(0)});
+  return OkStatus();
+}
+
 Status SuppressionShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape boxes, c.WithRank(0, 2));
   TENON_ASSIGN_OR_RETURN(const PartialShape scores, c.WithRank(1, 1));
@@ -190,6 +280,9 @@ void RegisterSuppressionOps(OpRegistry& ops) {
   ops.Add("NonMaxSuppressionV5", SuppressionShape, PaddedSuppressionKernel,
           {.attrs = {"pad_to_max_output_size"}})
       .Example({boxes, scores, most, half, none, half}, {{"T", DType::kFloat}});
+  ops.Add("CombinedNonMaxSuppression", CombinedSuppressionShape, CombinedSuppressionKernel,
+          {.attrs = {"pad_per_class", "clip_boxes"}})
+      .Example({Shape{2, 5, 1, 4}, Shape{2, 5, 3}, most, most, half, none});
   ops.Add("NonMaxSuppressionWithOverlaps", SuppressionShape, OverlapsKernel)
       .Example({Shape{3, 3}, scores, most, half, none});
 }

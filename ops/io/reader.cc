@@ -5,6 +5,7 @@
 
 #include "core/exceptions.h"
 #include "ops/io/files_for.h"
+#include "proto/reader_state.pb.h"
 
 namespace tenon {
 namespace {
@@ -128,7 +129,10 @@ Status Reader::OpenNext(Call& call) {
     return InvalidArgument("an element of the queue has shape ", call.name[0].shape(),
                            ", wanted the name of a file, a scalar");
   }
-  TENON_ASSIGN_OR_RETURN(source_, Open(std::string(call.name[0].scalar<TString>()), call.ctx));
+  const std::string file(call.name[0].scalar<TString>());
+  TENON_ASSIGN_OR_RETURN(source_, Open(file, call.ctx));
+  MutexLock lock(mu_);
+  file_ = file;
   return OkStatus();
 }
 
@@ -189,6 +193,39 @@ void Reader::Reset() {
   num_records_ = num_files_ = 0;
   ++resets_;
   if (!busy_) source_ = nullptr;  // who reads closes it at the end
+}
+
+Status Reader::CheckHasState() const {
+  if (options_.op == "WholeFileReader" || options_.op == "IdentityReader") return OkStatus();
+  return Unimplemented("a ", options_.op, " has no state that can be stored");
+}
+
+StatusOr<std::string> Reader::Serialize() const {
+  TENON_RETURN_IF_ERROR(CheckHasState());
+  MutexLock lock(mu_);
+  ReaderBaseState state;
+  // A file ends with its only record.
+  state.set_work_started(num_records_);
+  state.set_work_finished(num_records_);
+  state.set_num_records_produced(num_records_);
+  state.set_current_work(file_);
+  return state.SerializeAsString();
+}
+
+Status Reader::Restore(std::string_view text) {
+  TENON_RETURN_IF_ERROR(CheckHasState());
+  ReaderBaseState state;
+  Reset();
+  if (!state.ParseFromArray(text.data(), static_cast<int>(text.size())) ||
+      state.work_finished() < 0 || state.work_started() < state.work_finished() ||
+      state.num_records_produced() < 0) {
+    return InvalidArgument("no state of a ", options_.op, ": ", state.ShortDebugString());
+  }
+  MutexLock lock(mu_);
+  num_records_ = state.num_records_produced();
+  num_files_ = state.work_finished();
+  file_ = state.current_work();
+  return OkStatus();
 }
 
 int64_t Reader::num_records() const {

@@ -43,12 +43,20 @@ class Reader final : public WaitingResource {
   void Read(std::shared_ptr<Queue> queue, int64_t count, KernelContext& ctx, Kernel::Done done);
   /// Begins anew: the file is closed and nothing counted.
   void Reset();
+  /// What has been counted, and the file, as a ReaderBaseState message; of readers of whole files
+  /// only, else Unimplemented.
+  StatusOr<std::string> Serialize() const;
+  /// Goes on from there. InvalidArgument for a state that none can have, which begins anew.
+  Status Restore(std::string_view state);
   /// How many records have been read, and how many files to their end.
   int64_t num_records() const;
   int64_t num_files() const;
 
  private:
   class TurnOperation;
+
+  /// Unimplemented unless each file is one record.
+  Status CheckHasState() const;
   struct Call;
 
   StatusOr<std::unique_ptr<RecordSource>> Open(const std::string& file,
@@ -66,6 +74,7 @@ class Reader final : public WaitingResource {
   int64_t num_records_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t num_files_ ABSL_GUARDED_BY(mu_) = 0;
   int resets_ ABSL_GUARDED_BY(mu_) = 0;
+  std::string file_ ABSL_GUARDED_BY(mu_);  // the last one
   std::unique_ptr<RecordSource> source_;
 };
 

@@ -39,6 +39,18 @@ Status ResetKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
+Status SerializeKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const auto reader, ResourceInput<Reader>(ctx));
+  TENON_ASSIGN_OR_RETURN(std::string state, reader->Serialize());
+  return ctx.Return(Tensor::Scalar(std::move(state)));
+}
+
+Status RestoreStateKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const auto reader, ResourceInput<Reader>(ctx));
+  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(1), 0, "state"));
+  return reader->Restore(ctx.input(1).scalar<TString>());
+}
+
 Status VectorsShape(ShapeContext& c) { return c.ReturnForEach(PartialShape{-1}); }
 
 }  // namespace
@@ -59,6 +71,8 @@ void RegisterReaderOps(OpRegistry& ops) {
     get("ReaderRead", ScalarShape).Kernel<ReadKernel>(kCpu);
     get("ReaderReadUpTo", VectorsShape).Kernel<ReadKernel>(kCpu);
     get("ReaderReset", NoOutputShape).Kernel(kCpu, ResetKernel);
+    get("ReaderSerializeState", ScalarShape).Kernel(kCpu, SerializeKernel);
+    get("ReaderRestoreState", NoOutputShape).Kernel(kCpu, RestoreStateKernel);
     get("ReaderNumRecordsProduced", ScalarShape).Kernel(kCpu, CountKernel<&Reader::num_records>);
     get("ReaderNumWorkUnitsCompleted", ScalarShape).Kernel(kCpu, CountKernel<&Reader::num_files>);
   }

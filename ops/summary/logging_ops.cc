@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 
 #include "core/gradients.h"
@@ -60,6 +61,11 @@ Status PrintV2Kernel(KernelContext& ctx, const PrintStream& stream, const std::s
   return OkStatus();
 }
 
+Status TimestampKernel(KernelContext& ctx) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return ctx.Return(Tensor::Scalar(std::chrono::duration<double>(now).count()));
+}
+
 Status ScalarInputShape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 
 }  // namespace
@@ -74,6 +80,7 @@ void RegisterLoggingOps(OpRegistry& ops) {
                {{"U", DTypeVector{DType::kString}}, {"first_n", 0}});
   ops.Add("PrintV2", ScalarInputShape, PrintV2Kernel, {.attrs = {"end"}})
       .Example({Tensor::Scalar("")}, {{"end", ""}});
+  ops.Add("Timestamp", ScalarShape, TimestampKernel).Example({});
 }
 
 }  // namespace tenon

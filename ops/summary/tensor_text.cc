@@ -2,12 +2,28 @@
 #include "ops/summary/tensor_text.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 #include "absl/strings/escaping.h"
+#include "core/interruption.h"
 #include "ops/maths.h"
 
 namespace tenon {
 namespace {
+
+/// With six digits (doubles fifteen), or as many as tell it from all others.
+template <typename T>
+std::string FloatText(T v) {
+  constexpr bool kWide = std::is_same_v<T, double>;
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.*g", kWide ? 15 : 6, static_cast<double>(v));
+  if (std::isfinite(v) && static_cast<T>(std::strtod(text, nullptr)) != v) {
+    std::snprintf(text, sizeof(text), "%.*g", kWide ? 17 : 9, static_cast<double>(v));
+  }
+  return text;
+}
 
 std::string ElementText(const Tensor& t, int64_t i) {
   if (t.dtype() == DType::kString) return absl::CEscape(t.data<TString>()[i]);
@@ -18,8 +34,10 @@ std::string ElementText(const Tensor& t, int64_t i) {
       text = StrCat("(", v.real(), ",", v.imag(), ")");
     } else if constexpr (sizeof(T) == 1) {
       text = StrCat(static_cast<int>(v));
+    } else if constexpr (std::is_integral_v<T>) {
+      text = StrCat(v);
     } else {
-      text = StrCat(static_cast<ComputeType<T>>(v));
+      text = FloatText(static_cast<ComputeType<T>>(v));
     }
   });
   return text;
@@ -45,7 +63,54 @@ void AppendRows(const Tensor& t, int dim, int64_t limit, int64_t* next, std::str
   }
 }
 
+/// Appends what lies below an element of dimension `dim`, from element `i` of `size` on.
+void AppendBrackets(const Tensor& t, int dim, int64_t i, int64_t size, int64_t ends,
+                    std::string* out) {
+  if (Interrupted()) return;
+  if (dim == t.rank()) {
+    if (t.dtype() == DType::kString) {
+      StrAppend(out, "\"", absl::Utf8SafeCEscape(t.data<TString>()[i]), "\"");
+    } else {
+      out->append(ElementText(t, i));
+    }
+    return;
+  }
+  const int64_t count = t.dim(dim), step = count == 0 ? 0 : size / count;
+  const int further = t.rank() - dim - 1;
+  const std::string space =
+      further == 0 ? " " : std::string(further, '\n') + std::string(dim + 1, ' ');
+  out->push_back('[');
+  for (int64_t k = 0; k < count; ++k) {
+    if (k == ends && count > 2 * ends) {
+      StrAppend(out, space, "...");
+      k = count - ends;
+      if (k == count) break;
+    }
+    if (k > 0) out->append(space);
+    AppendBrackets(t, dim + 1, i + k * step, step, ends, out);
+  }
+  out->push_back(']');
+}
+
 }  // namespace
+
+std::string FormatTensor(const Tensor& t, int64_t ends) {
+  const int64_t n = t.num_elements(), limit = ends < 0 ? n : std::min(ends, n);
+  if (t.dtype() == DType::kBool && n == 0) return "";  // As TensorFlow's text.
+  if (t.dtype() == DType::kString || Dispatch(t.dtype(), PlainTypes(), [](auto) {})) {
+    if (t.rank() == 0 && limit == 0) return "...";
+    if (!IsComplex(t.dtype())) {
+      std::string text;
+      AppendBrackets(t, 0, 0, n, limit, &text);
+      return text;
+    }
+  }
+  // TensorFlow does not look into the others.
+  std::string text;
+  for (int64_t i = 0; i < limit; ++i) text += i > 0 ? " ?" : "?";
+  if (limit < n) text += "...";
+  return t.rank() == 0 ? text : StrCat("[", text, "]");
+}
 
 std::string SummarizeTensor(const Tensor& t, int64_t max_entries) {
   const int64_t n = t.num_elements();

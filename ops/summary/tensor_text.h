@@ -11,4 +11,8 @@ namespace tenon {
 /// rows of higher ranks in brackets.
 std::string SummarizeTensor(const Tensor& t, int64_t max_entries);
 
+/// The elements as StringFormat shows them: "[[1 2]\n [3 4]]", texts in quotes, of each dimension
+/// `ends` (all when negative) at both ends and "..." for those between.
+std::string FormatTensor(const Tensor& t, int64_t ends);
+
 }  // namespace tenon

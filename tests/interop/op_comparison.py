@@ -227,7 +227,7 @@ def difference(wanted, got, magnitude=1e-2, any_zero_sign=False):
 def describe(result):
     if isinstance(result, Failure):
         return repr(result)
-    return "; ".join(f"{a.dtype}{list(a.shape)} {str(a.ravel()[:6])}" for a in result)
+    return "; ".join(f"{a.dtype}{list(a.shape)} {str(a.ravel()[:6])}" for a in map(np.asarray, result))
 
 
 def array_difference(w, g, magnitude, any_zero_sign):

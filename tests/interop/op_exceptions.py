@@ -11,7 +11,9 @@ TERMS = {
     "L2Loss": 3, "LogSoftmax": 3, "SeluGrad": 1, "TanhGrad": 1, "AddN": 3,
     "SoftmaxCrossEntropyWithLogits": 10, "SparseSoftmaxCrossEntropyWithLogits": 3, "_FusedMatMul": 3,
     **{name: 3 for name in optimizer_hints()},
-    "ResizeBilinear": 3, "ResizeBilinearGrad": 3,
+    **{"Resize" + name: 3 for name in ("Area", "Bicubic", "BicubicGrad", "Bilinear", "BilinearGrad")},
+    **{name: 3 for name in ("AdjustHue", "AdjustSaturation", "AdjustContrastv2", "CropAndResizeGradBoxes", "CropAndResizeGradImage",
+                            "ScaleAndTranslate", "ScaleAndTranslateGrad")},
     "ScatterNd": 3, "LRNGrad": 3, "MaxPoolGrad": 3, "MaxPoolGradV2": 3,
     **{name + version: 10 for name in ("FusedBatchNorm", "FusedBatchNormGrad")
        for version in ("", "V2", "V3")},

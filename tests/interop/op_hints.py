@@ -7,7 +7,9 @@ sides must refuse them with the same error.
 import tensorflow.compat.v1 as tf
 
 from op_cases import SHAPES_2, Each, Fixed as F, Use, both, same
+from op_hints_counts import COUNT_HINTS
 from op_hints_linalg import LINALG_HINTS
+from op_hints_media import MEDIA_HINTS
 from op_hints_more import MORE_HINTS
 from op_hints_sequences import SEQUENCE_HINTS
 from op_hints_image import IMAGE_HINTS
@@ -170,7 +172,9 @@ AS_STRING = [Use(s) for s in SEVERAL] + [Use((5,), **attrs) for attrs in [
     {"fill": "xy"}]]
 
 HINTS = {
+    **COUNT_HINTS,
     **IMAGE_HINTS,
+    **MEDIA_HINTS,
     **PARSING_HINTS,
     **SPARSE_HINTS,
     **STRING_HINTS,

@@ -12,6 +12,7 @@ from tensorflow.python.framework import errors_impl, op_def_registry
 from op_cases import Fixed as F, Use
 from op_comparison import Failure, attr_value, session_config
 from op_hints import STRIDED
+from op_hints_media import SAMPLES
 
 UPDATES = [((5,), [0, 2], (2,)), ((5,), [1, 1, 1], (3,)), ((3, 2), [2, 0], (2, 2)), ((3, 2), 1, (2,)),
            ((3, 2, 1, 2), [[0], [2]], (2, 1, 2, 1, 2)), ((5,), [], (0,)), ((0, 3), [], (0, 3)), ((5,), [5], (1,)),
@@ -140,6 +141,9 @@ STATE_HINTS = {
         ((5,), [[1], [4]]), ((2, 3), [[0, 1], [1, 2]]), ((2, 3), [[1]]), ((2, 3), [1, 2]), ((2, 3), [[]]),
         ((2, 3), [[2, 0]]), ((2, 3), [[0, -1]]), ((2, 3), [[0, 0, 0]]), ((2, 3), 0)]],
     "StridedSliceAssign": slice_assign(),
+    "SampleDistortedBoundingBoxV2": [Use(*u.inputs, dtypes=u.dtypes, seed=3, seed2=9, **u.attrs) for u in SAMPLES],
+    "SampleDistortedBoundingBox": [Use(*u.inputs[:2], dtypes=u.dtypes, seed=3, seed2=9, min_object_covered=u.inputs[2].values, **u.attrs)
+                                   for u in SAMPLES],
     "IsVariableInitialized": [Use(s) for s in SHAPES], "VarIsInitializedOp": [Use(s) for s in SHAPES],
     "ReadVariableOp": [Use(s) for s in SHAPES], "VariableShape": [Use(s) for s in SHAPES],
     "RandomUniform": random_uses(), "RandomStandardNormal": random_uses(),

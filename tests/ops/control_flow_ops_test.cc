@@ -79,6 +79,24 @@ TEST_F(ControlFlowOpsTest, ThePredicateMustBeAScalar) {
               IsError(StatusCode::kInvalidArgument, "The second input must be a scalar"));
 }
 
+TEST_F(ControlFlowOpsTest, AReferenceIsChosen) {
+  const Output a = VariableV2({}, DType::kFloat), b = VariableV2({}, DType::kFloat);
+  const Output index = Placeholder(DType::kInt32);
+  const Output chosen = AssignAdd(RefIdentity(RefSelect(index, {a, b})), 1.0f);
+  ASSERT_OK(s.Run({}, {Assign(a, 10.0f), Assign(b, 20.0f)}));
+  ASSERT_OK(s.Run({}, {chosen}, {{index.name(), Tensor::Scalar(1)}}));
+  EXPECT_EQ(s.Value(a).scalar<float>(), 10);
+  EXPECT_EQ(s.Value(b).scalar<float>(), 21);
+  EXPECT_THAT(s.Run({}, {chosen}, {{index.name(), Tensor::Scalar(2)}}),
+              IsError(StatusCode::kInvalidArgument, "[0, 2)"));
+}
+
+TEST_F(ControlFlowOpsTest, AbortEndsTheStepOnly) {
+  Node* const abort = Abort({.error_msg = "wanted", .exit_without_error = true});
+  EXPECT_THAT(s.Run({x}, {abort}), IsError(StatusCode::kAborted, "wanted"));
+  ASSERT_OK(s.Run({x}));
+}
+
 /// while (i < 10) i += 3; the literals belong to the loop without more ado.
 TEST_F(ControlFlowOpsTest, LiteralsInALoopAreOfTheLoop) {
   const Output i = Merge({Enter(0, "loop"), Enter(0, "loop")}).output;

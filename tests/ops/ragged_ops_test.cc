@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 
 #include "core/exceptions.h"
+#include "core/gradients.h"
+#include "ops/composition.h"
+#include "ops/ragged/ragged_ops.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
@@ -97,6 +100,43 @@ TEST(Ragged, CountsByRow) {
                                  {Splits({0, 2, 2, 3}), Tensor::Vector<int32_t>({1, 1, 0}),
                                   Tensor::Scalar<int32_t>(2), Tensor(DType::kFloat, {0})})),
               ElementsAre(0, 2, 0, 0, 1, 0));
+}
+
+/// Encoded row by row and put together again, the gradient of squares comes back to the values.
+TEST(RaggedVariant, RowsComeBackAndSoDoGradients) {
+  GraphSession s;
+  const Output values = Const(Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  const Output outer = Const(Splits({0, 2, 2, 3})), inner = Const(Splits({0, 1, 1, 3}));
+  const Output rows = RaggedTensorToVariant({outer, inner}, values * values, true);
+  const auto back = RaggedTensorFromVariant(rows, -1, 2, DType::kFloat);
+  const Output dx = Gradients(Sum(back.output_dense_values), values)[0];
+  const auto found = s.Run({back.output_nested_splits[0], back.output_nested_splits[1],
+                            back.output_dense_values, ShapeOf(rows), dx});
+  ASSERT_OK(found);
+  EXPECT_THAT(Numbers((*found)[0]), ElementsAre(0, 2, 2, 3));
+  EXPECT_THAT(Numbers((*found)[1]), ElementsAre(0, 1, 1, 3));
+  EXPECT_THAT(Numbers((*found)[2]), ElementsAre(1, 4, 9, 16, 25, 36));
+  EXPECT_THAT(Numbers((*found)[3]), ElementsAre(3));
+  EXPECT_THAT(Numbers((*found)[4]), ElementsAre(2, 4, 6, 8, 10, 12));
+}
+
+TEST(RaggedVariant, WrongUsesAreErrors) {
+  const AttributeMap rows = {{"batched_input", true}};
+  EXPECT_FALSE(RunOp("RaggedTensorToVariant", {Splits({0, 9}), Values()}, rows).status.ok());
+  EXPECT_FALSE(RunOp("RaggedTensorToVariant", {Splits({2, 1}), Values()}, rows).status.ok());
+  EXPECT_FALSE(
+      RunOp("RaggedTensorToVariant", {Splits({0, 1}), Tensor::Scalar(1.0f)}, rows).status.ok());
+  const Tensor encoded = RunOpOrDie("RaggedTensorToVariant", {Splits({0, 1, 3}), Values()}, rows);
+  const auto decode = [&](const Tensor& t, int64_t input_rank, int64_t rank, DType type) {
+    return RunOp("RaggedTensorFromVariant", {t},
+                 {{"input_ragged_rank", input_rank}, {"output_ragged_rank", rank}, {"Tvalues", type}})
+        .status;
+  };
+  EXPECT_OK(decode(encoded, -1, 1, DType::kFloat));
+  EXPECT_FALSE(decode(encoded, -1, 0, DType::kFloat).ok());
+  EXPECT_FALSE(decode(encoded, -1, 2, DType::kFloat).ok());
+  EXPECT_FALSE(decode(encoded, 0, 1, DType::kInt32).ok());
+  EXPECT_FALSE(decode(Tensor(DType::kVariant, {2}), -1, 1, DType::kFloat).ok());
 }
 
 }  // namespace

@@ -143,6 +143,31 @@ TEST_F(ReaderOpsTest, WholeFiles) {
   EXPECT_THAT(Read(), IsError(StatusCode::kNotFound, "missing"));
 }
 
+TEST_F(ReaderOpsTest, AReaderOfWholeFilesGoesOnFromAState) {
+  const Output reader = WholeFileReaderV2(), state = Placeholder(DType::kString);
+  const Output serialized = ReaderSerializeStateV2(reader);
+  Node* const restore = ReaderRestoreStateV2(reader, state);
+  Use(reader);
+  Enqueue(File("a", "of a"));
+  Enqueue(File("b", "of b"));
+  EXPECT_EQ(*Read(), "a=of a");
+  const Tensor after_one = (*session_->Run({}, {serialized}))[0];
+  EXPECT_EQ(*Read(), "b=of b");
+  EXPECT_EQ(Count(records_), 2);
+  ASSERT_OK(session_->Run({{state, after_one}}, {}, {restore}));
+  EXPECT_EQ(Count(records_), 1);
+  EXPECT_TRUE((*session_->Run({}, {serialized}))[0].Equals(after_one));
+  EXPECT_THAT(session_->Run({{state, Tensor::Scalar("\x08\x01\x10\x02")}}, {}, {restore}),
+              IsError(StatusCode::kInvalidArgument, "WholeFileReader"));
+  EXPECT_EQ(Count(records_), 0);
+}
+
+TEST_F(ReaderOpsTest, OtherReadersHaveNoState) {
+  const Output reader = TFRecordReaderV2(), serialized = ReaderSerializeStateV2(reader);
+  Use(reader);
+  EXPECT_THAT(session_->Run({}, {serialized}), IsError(StatusCode::kUnimplemented, "TFRecord"));
+}
+
 TEST_F(ReaderOpsTest, FixedLengthRecords) {
   Use(FixedLengthRecordReaderV2(4, {.header_bytes = 2, .footer_bytes = 1, .hop_bytes = 3}));
   Enqueue(File("a", "hhABCDEFGHIf"));

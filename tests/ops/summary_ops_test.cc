@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cfloat>
+#include <limits>
 
 #include "proto/summary.pb.h"
 #include "tests/testing/op_runner.h"
@@ -79,6 +80,59 @@ TEST(SummaryOps, MergeKeepsAllValuesAndRefusesEqualTags) {
               IsError(StatusCode::kInvalidArgument, "Duplicate tag a found in summary inputs "));
   EXPECT_THAT(RunOp("MergeSummary", {Tensor::Scalar("\xff")}).status,
               IsError(StatusCode::kInvalidArgument, "Could not parse"));
+}
+
+TEST(SummaryOps, ImagesArePngFiles) {
+  const auto images = Tensor::Of<float>({2, 1, 2, 1}, {0, 0.5f, -1, 1});
+  Summary summary = Parsed(RunOpOrDie("ImageSummary", {Tensor::Scalar("a"), images}));
+  ASSERT_EQ(summary.value_size(), 2);
+  const auto pixels = [&summary](int i) {
+    const std::string& file = summary.value(i).image().encoded_image_string();
+    const Tensor image = RunOpOrDie("DecodePng", {Tensor::Scalar(file)});
+    return std::vector<int>(image.data<uint8_t>(), image.data<uint8_t>() + image.num_elements());
+  };
+  EXPECT_EQ(summary.value(0).tag(), "a/image/0");
+  EXPECT_EQ(summary.value(0).image().width(), 2);
+  EXPECT_EQ(summary.value(0).image().colorspace(), 1);
+  EXPECT_EQ(pixels(0), std::vector({0, 255}));
+  EXPECT_EQ(pixels(1), std::vector({1, 255}));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  summary = Parsed(RunOpOrDie(
+      "ImageSummary", {Tensor::Scalar("a"), Tensor::Of<float>({1, 1, 2, 3}, {nan, 0, 0, 1, 2, 4})},
+      {{"max_images", 1}}));
+  EXPECT_EQ(summary.value(0).tag(), "a/image");
+  EXPECT_EQ(pixels(0), std::vector({255, 0, 0, 63, 127, 255}));
+  EXPECT_FALSE(
+      RunOp("ImageSummary", {Tensor::Scalar("a"), Tensor(DType::kUInt8, {1, 2, 2, 2})}).status.ok());
+}
+
+TEST(SummaryOps, SoundsAreWavFiles) {
+  const Summary summary =
+      Parsed(RunOpOrDie("AudioSummaryV2", {Tensor::Scalar("a"), Tensor::Of<float>({1, 2}, {0, 1}),
+                                           Tensor::Scalar(8000.4f)}));
+  ASSERT_EQ(summary.value_size(), 1);
+  const Summary::Audio& audio = summary.value(0).audio();
+  EXPECT_EQ(summary.value(0).tag(), "a/audio/0");
+  EXPECT_EQ(audio.length_frames(), 2);
+  EXPECT_EQ(audio.content_type(), "audio/wav");
+  const OpResult r = RunOp("DecodeWav", {Tensor::Scalar(audio.encoded_audio_string())});
+  ASSERT_OK(r.status);
+  EXPECT_EQ(r.outputs[1].scalar<int32_t>(), 8000);
+  EXPECT_FALSE(RunOp("AudioSummaryV2", {Tensor::Scalar("a"), Tensor::Of<float>({1, 2}, {0, 1}),
+                                        Tensor::Scalar(0.0f)})
+                   .status.ok());
+}
+
+TEST(SummaryOps, TensorsAsTheyAre) {
+  const Tensor texts = Tensor::Vector<std::string>({"x", "y"});
+  Summary summary = Parsed(
+      RunOpOrDie("TensorSummaryV2", {Tensor::Scalar("a"), texts, Tensor::Scalar("\x12\x01t")}));
+  EXPECT_EQ(summary.value(0).tag(), "a");
+  EXPECT_EQ(summary.value(0).metadata().display_name(), "t");
+  EXPECT_EQ(summary.value(0).tensor().string_val(1), "y");
+  summary = Parsed(RunOpOrDie("TensorSummary", {Tensor::Vector<float>({1, 2})}));
+  EXPECT_NE(summary.value(0).node_name(), "");
+  EXPECT_EQ(summary.value(0).tensor().tensor_content().size(), 8);
 }
 
 }  // namespace

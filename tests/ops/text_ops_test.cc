@@ -164,5 +164,21 @@ TEST(HashBucketsTest, AreThoseOfTensorFlow) {
                     {{"num_buckets", 2}, {"key", std::vector<int64_t>{1}}}, "2 elements");
 }
 
+TEST(StringFormatTest, AsTensorFlowPrints) {
+  const auto format = [](const Tensor& t, int64_t summarize) {
+    return std::string(RunOpOrDie("StringFormat", {t},
+                                  {{"template", "<%s>"}, {"summarize", summarize}})
+                           .scalar<TString>());
+  };
+  EXPECT_EQ(format(Tensor::Scalar(1.0f / 3), 3), "<0.333333343>");
+  EXPECT_EQ(format(Tensor::Scalar(0.1), 3), "<0.1>");
+  EXPECT_EQ(format(Tensor::Scalar("a\"b\n"), 3), "<\"a\\\"b\\n\">");
+  EXPECT_EQ(format(Tensor::Vector({0, 1, 2, 3, 4, 5, 6}), 3), "<[0 1 2 ... 4 5 6]>");
+  EXPECT_EQ(format(Tensor::Vector({0, 1, 2}), 0), "<[ ...]>");
+  EXPECT_EQ(format(Tensor::Of<int32_t>({2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7}), -1),
+            "<[[[0 1]\n  [2 3]]\n\n [[4 5]\n  [6 7]]]>");
+  EXPECT_FALSE(RunOp("StringFormat", {Tensor::Scalar(1)}, {{"template", "%s%s"}}).status.ok());
+}
+
 }  // namespace
 }  // namespace tenon::testing
