@@ -6,16 +6,16 @@
 namespace tenon {
 namespace {
 
-struct Sizes {
+struct GruSizes {
   int64_t batch, input, cell;
 };
 
 /// Of x, h_prev, w_ru, w_c, b_ru and b_c.
-StatusOr<Sizes> CheckInputs(const KernelContext& ctx) {
+StatusOr<GruSizes> CheckGruInputs(const KernelContext& ctx) {
   const Tensor &x = ctx.input(0), &h_prev = ctx.input(1);
   TENON_RETURN_IF_ERROR(CheckRank(x, 2, "x"));
   TENON_RETURN_IF_ERROR(CheckRank(h_prev, 2, "h_prev"));
-  const Sizes s{x.dim(0), x.dim(1), h_prev.dim(1)};
+  const GruSizes s{x.dim(0), x.dim(1), h_prev.dim(1)};
   TENON_RETURN_IF_ERROR(CheckShape(h_prev, "h_prev", {s.batch, s.cell}));
   TENON_ASSIGN_OR_RETURN(const int64_t rows, AddSizes(s.input, s.cell));
   TENON_ASSIGN_OR_RETURN(const int64_t gates, MultiplySizes(2, s.cell));
@@ -27,7 +27,7 @@ StatusOr<Sizes> CheckInputs(const KernelContext& ctx) {
 }
 
 Status GruKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const Sizes s, CheckInputs(ctx));
+  TENON_ASSIGN_OR_RETURN(const GruSizes s, CheckGruInputs(ctx));
   const Tensor &x = ctx.input(0), &h_prev = ctx.input(1);
   Tensor* outs[4];
   for (int i = 0; i < 4; ++i) {
@@ -62,7 +62,7 @@ Status GruKernel(KernelContext& ctx) {
 
 /// Inputs: those of the cell, its r, u and c, and the gradient of h.
 Status GruGradKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const Sizes s, CheckInputs(ctx));
+  TENON_ASSIGN_OR_RETURN(const GruSizes s, CheckGruInputs(ctx));
   constexpr const char* kNames[] = {"r", "u", "c", "d_h"};
   for (int i = 0; i < 4; ++i) {
     TENON_RETURN_IF_ERROR(CheckShape(ctx.input(6 + i), kNames[i], {s.batch, s.cell}));

@@ -53,7 +53,7 @@ Status StackElements(KernelContext& ctx, const TensorList& list, CountedVector<T
   return Join(ctx, elements, Concat({count}, shape.dims()));
 }
 
-Status StackKernel(KernelContext& ctx, DType element_dtype, int64_t num_elements) {
+Status ListStackKernel(KernelContext& ctx, DType element_dtype, int64_t num_elements) {
   TENON_ASSIGN_OR_RETURN(const TensorList* list, ListInput(ctx, 0, element_dtype));
   if (num_elements != -1 && list->size() != num_elements) {
     return InvalidArgument("Operation expected a list with ", num_elements,
@@ -283,28 +283,26 @@ Status ConcatV2Shape(ShapeContext& c) {
   return JoinedShape(c, element);
 }
 
-Output Int32ElementShape(const Output& list) {
-  return TensorListElementShape(list, DType::kInt32);
-}
+Output Int32ElementShape(const Output& list) { return TensorListElementShape(list, DType::kInt32); }
 
 /// The shape of the slices of `x`.
 Output SliceShape(const Output& x) { return Slice(ShapeOf(x), {1}, {-1}); }
 
 void StackGrad(GradContext& g) { g.dx(0) = TensorListFromTensor(g.dy(0), SliceShape(g.dy(0))); }
 
-void GatherGrad(GradContext& g) {
+void ListGatherGrad(GradContext& g) {
   const Output list = g.in(0);
   const Output zeros = TensorListReserve(Int32ElementShape(list), TensorListLength(list),
                                          g.Attr<DType>("element_dtype"));
   g.dx(0) = TensorListScatterIntoExistingList(zeros, g.dy(0), g.in(1));
 }
 
-void ConcatGrad(GradContext& g) {
+void ListConcatGrad(GradContext& g) {
   if (!g.dy(0).exists()) return;
   g.dx(0) = TensorListSplit(g.dy(0), Int32ElementShape(g.in(0)), g.out(1));
 }
 
-void SplitGrad(GradContext& g) {
+void ListSplitGrad(GradContext& g) {
   const Output tensor = g.in(0);
   const Output shape = ConcatV2({Const({-1}), SliceShape(tensor)}, 0);
   g.dx(0) = TensorListConcatV2(g.dy(0), shape, g.in(2), tensor.dtype()).tensor;
@@ -315,7 +313,7 @@ void FromTensorGrad(GradContext& g) {
   g.dx(0) = TensorListStack(g.dy(0), SliceShape(tensor), tensor.dtype());
 }
 
-void ScatterGrad(GradContext& g) {
+void ListScatterGrad(GradContext& g) {
   const Output tensor = g.in(0);
   g.dx(0) = TensorListGather(g.dy(0), g.in(1), SliceShape(tensor), tensor.dtype());
 }
@@ -340,30 +338,31 @@ void RegisterWholeTensorLists(OpRegistry& ops) {
   const AttributeMap of_float = {{"element_dtype", DType::kFloat}};
   const Tensor list = VectorList(), shape = Tensor::Vector({2}), indices = Tensor::Vector({1, 0});
   const Tensor lengths = Tensor::Vector<int64_t>({1, 2});
-  ops.Add("TensorListStack", StackShape, StackKernel, {.attrs = {"element_dtype", "num_elements"}})
+  ops.Add("TensorListStack", StackShape, ListStackKernel,
+          {.attrs = {"element_dtype", "num_elements"}})
       .Grad(StackGrad)
       .Example({list, shape}, of_float);
   ops.Add("TensorListGather", GatherShape, GatherKernel, typed)
-      .Grad(GatherGrad)
+      .Grad(ListGatherGrad)
       .Example({list, indices, shape}, of_float);
   ops.Add("TensorListConcat", ConcatShape, ConcatKernel,
           {.attrs = {"element_dtype", "element_shape"}})
-      .Grad(ConcatGrad)
+      .Grad(ListConcatGrad)
       .Example({list}, of_float);
   ops.Add("TensorListConcatV2", ConcatV2Shape, ConcatV2Kernel, typed)
-      .Grad(ConcatGrad)
+      .Grad(ListConcatGrad)
       .Example({list, shape, lengths}, of_float);
   ops.Add("TensorListSplit", ScalarShape, SplitKernel)
-      .Grad(SplitGrad)
+      .Grad(ListSplitGrad)
       .Example({Shape{3, 2}, Tensor::Vector({-1, 2}), lengths});
   ops.Add("TensorListFromTensor", ScalarShape, FromTensorKernel)
       .Grad(FromTensorGrad)
       .Example({Shape{3, 2}, shape});
   ops.Add("TensorListScatter", ScalarShape, ScatterKernel)
-      .Grad(ScatterGrad)
+      .Grad(ListScatterGrad)
       .Example({Shape{2, 2}, indices, shape});
   ops.Add("TensorListScatterV2", ScalarShape, ScatterKernel)
-      .Grad(ScatterGrad)
+      .Grad(ListScatterGrad)
       .Example({Shape{2, 2}, indices, shape, Tensor::Scalar(4)});
   ops.Add("TensorListScatterIntoExistingList", ScalarShape, ScatterIntoKernel, typed)
       .Grad(ScatterIntoGrad)
