@@ -106,7 +106,11 @@ class HostAllocator final : public Allocator {
         kept_.Release();
       }
     }
-    void* const memory = std::aligned_alloc(alignment, rounded);
+    void* memory = std::aligned_alloc(alignment, rounded);
+    if (memory == nullptr) {
+      kept_.Release();
+      memory = std::aligned_alloc(alignment, rounded);
+    }
     if (memory == nullptr) {
       if (bytes >= kCountedBytes) in_use_.fetch_sub(bytes, std::memory_order_relaxed);
       return nullptr;

@@ -108,7 +108,7 @@ class LoopGradient {
       }
       if (IsSwitch(*node) && node->input(1).node->op() != "LoopCond") ++depth;
       if (node->op() == "Merge" || node->op() == "RefMerge") depth = std::max(0, depth - 1);
-      branches_[node->id()] = depth;
+      branches_[node->id()] = IsEnter(*node) ? 0 : depth;  // what is around is no matter
     }
   }
 

@@ -152,7 +152,7 @@ Status MasterSession::Place(Graph* graph) {
 
 StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(
     const StepSignature& signature, Cancellation* cancellation,
-    std::optional<FeedDependencies>* dependencies) {
+    std::shared_ptr<const FeedDependencies>* dependencies) {
   const Use use(*this);
   const std::string key = signature.Key();
   EitherEnd end(closing_, cancellation);
@@ -163,10 +163,15 @@ StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(
     MutexLock state_lock(mu_);
     const auto found = steps_.find(key);
     if (found != steps_.end()) known = found->second;
+    if (dependencies != nullptr) *dependencies = dependencies_[key].lock();
   }
-  if (known != nullptr && dependencies == nullptr) return known;
+  if (known != nullptr && (dependencies == nullptr || *dependencies != nullptr)) return known;
   TENON_ASSIGN_OR_RETURN(Graph graph, MakeStepGraph(*graph_, signature));
-  if (dependencies != nullptr) dependencies->emplace(graph, signature.fetches.size());
+  if (dependencies != nullptr) {
+    *dependencies = std::make_shared<const FeedDependencies>(graph, signature.fetches.size());
+    MutexLock state_lock(mu_);
+    dependencies_[key] = *dependencies;
+  }
   if (known != nullptr) return known;
   TENON_RETURN_IF_ERROR(RunPasses(&graph, {environment_.devices[0]}, PassesOf(config_)));
   MasterStep::Environment environment;
@@ -218,10 +223,10 @@ void MasterSession::ReleaseCallable(int64_t handle) {
 
 StatusOr<std::string> MasterSession::SetUpPartialRun(const StepSignature& signature,
                                                      Cancellation* cancellation) {
-  std::optional<FeedDependencies> dependencies;
+  std::shared_ptr<const FeedDependencies> dependencies;
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<MasterStep> step,
                          Compile(signature, cancellation, &dependencies));
-  auto run = std::make_shared<PartialRun>(std::move(step), signature, *std::move(dependencies));
+  auto run = std::make_shared<PartialRun>(std::move(step), signature, std::move(dependencies));
   MutexLock lock(mu_);
   if (closing_.cancelled()) return closing_.status();
   if (partial_runs_.size() >= kMaxPartialRuns) {

@@ -89,7 +89,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   /// `dependencies`, unless null, gets those of the step.
   StatusOr<std::shared_ptr<MasterStep>> Compile(
       const StepSignature& signature, Cancellation* cancellation,
-      std::optional<FeedDependencies>* dependencies = nullptr);
+      std::shared_ptr<const FeedDependencies>* dependencies = nullptr);
   /// The step that a call runs, compiled if need be; the part of it, of a partial run.
   Status FindStep(const RunStepCall& call, Cancellation* cancellation, RunningStep* running,
                   StepPart* part);
@@ -116,6 +116,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   int uses_ ABSL_GUARDED_BY(mu_) = 0;  // calls that block
   Clock::Time last_use_ ABSL_GUARDED_BY(mu_);
   StringMap<std::shared_ptr<MasterStep>> steps_ ABSL_GUARDED_BY(mu_);
+  /// Of the partial runs that there are.
+  StringMap<std::weak_ptr<const FeedDependencies>> dependencies_ ABSL_GUARDED_BY(mu_);
   flat_hash_map<RunningStep*, std::shared_ptr<RunningStep>> running_ ABSL_GUARDED_BY(mu_);
   int64_t next_callable_ ABSL_GUARDED_BY(mu_) = 0;
   flat_hash_map<int64_t, std::shared_ptr<const Callable>> callables_ ABSL_GUARDED_BY(mu_);

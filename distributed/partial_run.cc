@@ -36,7 +36,7 @@ StatusOr<int> PartialRun::Tensors::Take(const char* what, const std::string& nam
 }
 
 PartialRun::PartialRun(std::shared_ptr<MasterStep> step, const StepSignature& signature,
-                       FeedDependencies dependencies)
+                       std::shared_ptr<const FeedDependencies> dependencies)
     : step_(std::move(step)),
       feed_names_(signature.feeds),
       dependencies_(std::move(dependencies)),
@@ -63,7 +63,7 @@ Status PartialRun::BeginCall(const RunStepCall& call, StepPart* part) {
     part->fetches[fetch] = static_cast<int>(asked.size());
     asked.push_back(fetch);
   }
-  if (const int missing = dependencies_.MissingFeed(asked, feeds.done); missing >= 0) {
+  if (const int missing = dependencies_->MissingFeed(asked, feeds.done); missing >= 0) {
     return InvalidArgument("Fetch can't be computed from the feeds that have been fed so far: '",
                            feed_names_[missing], "' is missing");
   }

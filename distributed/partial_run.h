@@ -20,7 +20,7 @@ namespace tenon {
 class PartialRun {
  public:
   PartialRun(std::shared_ptr<MasterStep> step, const StepSignature& signature,
-             FeedDependencies dependencies);
+             std::shared_ptr<const FeedDependencies> dependencies);
 
   MasterStep& step() const { return *step_; }
   /// Ends the run when it is cancelled; outlives every call.
@@ -50,7 +50,7 @@ class PartialRun {
 
   const std::shared_ptr<MasterStep> step_;
   const std::vector<std::string> feed_names_;
-  const FeedDependencies dependencies_;
+  const std::shared_ptr<const FeedDependencies> dependencies_;
   const int64_t step_id_;
   Cancellation cancellation_;
   Mutex mu_;

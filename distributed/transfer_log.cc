@@ -42,9 +42,11 @@ void TransferLog::Add(int64_t step_id, const std::string& key, int64_t begin_ns,
   const auto parsed = RendezvousKey::Parse(key);
   if (!parsed.ok()) return;
   MutexLock lock(mu_);
-  if (steps_.size() >= kMaxSteps && !steps_.contains(step_id)) steps_.clear();
+  if (++receives_ > kMaxReceives) {
+    steps_.clear();
+    receives_ = 1;
+  }
   DeviceStepStats* const device = DeviceOf(steps_[step_id], parsed->dst_device);
-  if (device->node_stats_size() >= kMaxReceives) return;
   NodeExecStats* const stats = device->add_node_stats();
   stats->set_node_name("RecvTensor");
   stats->set_timeline_label(StrCat("[", num_bytes, "B] ", parsed->tensor_name, " from ",

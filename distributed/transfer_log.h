@@ -15,10 +15,8 @@ namespace tenon {
 /// them (WorkerService's Logging). Thread-safe.
 class TransferLog {
  public:
-  /// A master that asks and dies must not fill the memory: with more steps, all are forgotten, and
-  /// of one step no more receives are kept.
-  static constexpr size_t kMaxSteps = 1 << 10;
-  static constexpr int kMaxReceives = 1 << 14;
+  /// A master that asks and dies must not fill the memory: with more receives, all are forgotten.
+  static constexpr size_t kMaxReceives = 1 << 16;
 
   /// Does what one call of a master asks for, in TensorFlow's order.
   void Answer(const LoggingRequest& request, LoggingResponse* response);
@@ -32,6 +30,7 @@ class TransferLog {
   std::atomic<bool> active_{false};
   Mutex mu_;
   int masters_ ABSL_GUARDED_BY(mu_) = 0;  // that want it
+  size_t receives_ ABSL_GUARDED_BY(mu_) = 0;  // since all were forgotten
   flat_hash_map<int64_t, StepStats> steps_ ABSL_GUARDED_BY(mu_);
 };
 

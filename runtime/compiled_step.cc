@@ -112,6 +112,7 @@ StatusOr<std::unique_ptr<CompiledStep>> CompiledStep::Create(Graph graph,
   }
   TENON_ASSIGN_OR_RETURN(auto parts, PartitionGraph(std::move(graph), options));
   std::unique_ptr<CompiledStep> step(new CompiledStep);
+  step->owner_ = runtime.owner;
   for (auto& [device, part] : parts) {
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionPlan> plan,
                            ExecutionPlan::Create(part, *runtime.Find(device), kernels, functions));

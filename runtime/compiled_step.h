@@ -84,6 +84,7 @@ class CompiledStep {
   /// `borrowed` as Executor::RunAsync's.
   void Start(Call& call, bool borrowed, std::function<void(Status)> done);
 
+  std::shared_ptr<void> owner_;  // of the devices; goes last
   std::vector<std::unique_ptr<Executor>> executors_;
   int num_args_ = 0;
   int num_retvals_ = 0;

@@ -109,7 +109,10 @@ void RegisterControlFlowKernels(OpRegistry& ops) {
     }
     get(ref + "NextIteration").LoopBack();
   }
-  get("RefIdentity").Shape(UnchangedShape).Kernel(kCpu, ForwardFirstKernel, {.cheap = true});
+  get("RefIdentity")
+      .Shape(UnchangedShape)
+      .Kernel(kCpu, ForwardFirstKernel, {.cheap = true})
+      .Grad([](GradContext& g) { g.dx(0) = g.dy(0); });
   get("RefSelect").Shape(RefSelectShape).Kernel(kCpu, RefSelectKernel, {.cheap = true});
   for (const char* name : {"NoOp", "ControlTrigger"}) {
     ops.Add(name, NoOutputShape, NothingKernel, {.cheap = true}).Example({});

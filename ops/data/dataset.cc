@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/data/dataset.h"
 
+#include <thread>
+
+#include "core/exceptions.h"
+#include "core/interruption.h"
 #include "core/parallel.h"
 
 namespace tenon {
@@ -121,6 +125,35 @@ void FunctionCaller::CallAsync(DatasetElement element, RunnableFunction::Done do
       [context = context_, done = std::move(done)](const Status& status, DatasetElement results) {
         done(status, std::move(results));
       });
+}
+
+void WalkOnOwnThread(KernelContext& ctx, DatasetPtr dataset, Kernel::Done done,
+                     std::function<Status(const ContextPtr& context, ElementIterator& walk)> work) {
+  const auto walk_through = [&ctx, dataset = std::move(dataset), work = std::move(work),
+                             done]() mutable {
+    Status status;
+    {
+      const BusyThread busy;
+      const auto context = std::make_shared<IteratorContext>();
+      const CancellationLink link(ctx.step().cancellation, context->cancellation());
+      const InterruptibleBy interruption(&context->cancellation());
+      IteratorPtr walk;
+      status = CatchExceptions([&]() -> Status {
+        TENON_ASSIGN_OR_RETURN(walk, dataset->MakeIterator(context));
+        return work(context, *walk);
+      });
+      // What makes elements ahead is not waited for.
+      context->cancellation().Cancel(Cancelled("the walk is over"));
+    }
+    dataset = nullptr;  // it may be the last to hold devices, which end after the steps
+    done(status);
+  };
+  // The system may have no thread to give.
+  const Status started = CatchExceptions([&] {
+    std::thread(walk_through).detach();
+    return OkStatus();
+  });
+  if (!started.ok()) done(started);
 }
 
 StatusOr<bool> IsMapped(const Status& status, bool keeps_cardinality) {

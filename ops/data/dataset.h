@@ -175,6 +175,11 @@ class FunctionCaller {
   std::shared_ptr<const RunnableFunction> function_;
 };
 
+/// Calls `work` with a walk through `dataset`, on a thread of its own, since it may wait for what steps
+/// compute; then `done`, until which `ctx` must live. The walk ends with the step.
+void WalkOnOwnThread(KernelContext& ctx, DatasetPtr dataset, Kernel::Done done,
+                     std::function<Status(const ContextPtr& context, ElementIterator& walk)> work);
+
 /// What `status`, of the call of a function for an element, means to the walk: true when there is a
 /// result, false when OutOfRange ends the walk, which is an error where `keeps_cardinality`.
 StatusOr<bool> IsMapped(const Status& status, bool keeps_cardinality);

@@ -250,27 +250,42 @@ Status ScanKernel(KernelContext& ctx, bool preserve_cardinality, const ElementSp
 }
 
 /// The state after the last element.
-Status ReduceKernel(KernelContext& ctx, const ElementSpec& spec, const StateFunction& function) {
-  TENON_ASSIGN_OR_RETURN(const DatasetPtr input, DatasetInput(ctx));
-  const auto context = std::make_shared<IteratorContext>();
-  const CancellationLink link(ctx.step().cancellation, context->cancellation());
-  TENON_ASSIGN_OR_RETURN(const IteratorPtr walk, input->MakeIterator(context));
-  TENON_ASSIGN_OR_RETURN(const auto caller, FunctionCaller::Make(context, function.Capture(ctx)));
-  DatasetElement state = function.InitialState(ctx);
-  while (true) {
-    DatasetElement element;
-    TENON_ASSIGN_OR_RETURN(const bool found, walk->Next(&element));
-    if (!found) break;
-    const Status status =
-        CallWithState(caller, function.types, std::move(state), std::move(element), &state);
-    TENON_RETURN_IF_ERROR(IsMapped(status, true).status());
+class ReduceKernel final : public AsyncKernel {
+ public:
+  explicit ReduceKernel(KernelConstruction& c) : AsyncKernel(c), spec_(c), function_(c) {}
+
+  void ComputeAsync(KernelContext& ctx, Done done) const override {
+    const StatusOr<DatasetPtr> input = DatasetInput(ctx);
+    if (!input.ok()) return done(input.status());
+    WalkOnOwnThread(ctx, *input, std::move(done),
+                    [this, &ctx](const ContextPtr& context, ElementIterator& walk) {
+                      return Reduce(ctx, context, walk);
+                    });
   }
-  TENON_RETURN_IF_ERROR(CheckElement(spec, state));
-  for (size_t i = 0; i < state.size(); ++i) {
-    ctx.set_output(static_cast<int>(i), std::move(state[i]));
+
+ private:
+  Status Reduce(KernelContext& ctx, const ContextPtr& context, ElementIterator& walk) const {
+    TENON_ASSIGN_OR_RETURN(const auto caller,
+                           FunctionCaller::Make(context, function_.Capture(ctx)));
+    DatasetElement state = function_.InitialState(ctx);
+    while (true) {
+      DatasetElement element;
+      TENON_ASSIGN_OR_RETURN(const bool found, walk.Next(&element));
+      if (!found) break;
+      const Status status =
+          CallWithState(caller, function_.types, std::move(state), std::move(element), &state);
+      TENON_RETURN_IF_ERROR(IsMapped(status, true).status());
+    }
+    TENON_RETURN_IF_ERROR(CheckElement(spec_, state));
+    for (size_t i = 0; i < state.size(); ++i) {
+      ctx.set_output(static_cast<int>(i), std::move(state[i]));
+    }
+    return OkStatus();
   }
-  return OkStatus();
-}
+
+  const ElementSpec spec_;
+  const StateFunction function_;
+};
 
 /// Elements of several datasets; another one of numbers says of which the next is.
 struct DirectedInterleaveDataset final : DatasetOver<DirectedInterleaveDataset> {
@@ -283,10 +298,12 @@ struct DirectedInterleaveDataset final : DatasetOver<DirectedInterleaveDataset> 
     using WalkOver::WalkOver;
     StatusOr<bool> Next(DatasetElement* out) override {
       if (open_.empty()) {
+        std::vector<IteratorPtr> walks;
         for (const DatasetPtr& dataset : of_->data) {
           TENON_ASSIGN_OR_RETURN(IteratorPtr walk, dataset->MakeIterator(context_));
-          open_.push_back(std::move(walk));
+          walks.push_back(std::move(walk));
         }
+        open_ = std::move(walks);
         left_ = open_.size();
       }
       while (input_ != nullptr && left_ > 0) {
@@ -355,7 +372,10 @@ void RegisterGroupingDatasets(OpRegistry& ops) {
   };
   add("GroupByWindowDataset", ScalarShape, GroupByWindowKernel);
   add("ScanDataset", ScalarShape, ScanKernel, {.attrs = {"preserve_cardinality"}});
-  add("ReduceDataset", ShapesOfElement, ReduceKernel);
+  ops.Get("ReduceDataset")
+      .Shape(ShapesOfElement)
+      .Kernel<ReduceKernel>(kCpu)
+      .NoExample("needs functions; datasets_test covers it");
   add("DirectedInterleaveDataset", ScalarShape, DirectedInterleaveKernel,
       {.attrs = {"stop_on_empty_dataset"}});
 }

@@ -136,22 +136,34 @@ Status CardinalityKernel(KernelContext& ctx) {
 }
 
 /// The only element of a dataset, made on the calling thread.
-Status SingleElementKernel(KernelContext& ctx, const ElementSpec& spec) {
-  TENON_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetInput(ctx));
-  const auto context = std::make_shared<IteratorContext>();
-  const CancellationLink link(ctx.step().cancellation, context->cancellation());
-  TENON_ASSIGN_OR_RETURN(const IteratorPtr walk, dataset->MakeIterator(context));
-  DatasetElement element, second;
-  TENON_ASSIGN_OR_RETURN(const bool found, walk->Next(&element));
-  if (!found) return InvalidArgument("Dataset was empty. Expected exactly one element.");
-  TENON_RETURN_IF_ERROR(CheckElement(spec, element));
-  TENON_ASSIGN_OR_RETURN(const bool more, walk->Next(&second));
-  if (more) {
-    return InvalidArgument("Dataset had more than one element. Expected exactly one element.");
+class SingleElementKernel final : public AsyncKernel {
+ public:
+  explicit SingleElementKernel(KernelConstruction& c) : AsyncKernel(c), spec_(c) {}
+
+  void ComputeAsync(KernelContext& ctx, Done done) const override {
+    const StatusOr<DatasetPtr> dataset = DatasetInput(ctx);
+    if (!dataset.ok()) return done(dataset.status());
+    WalkOnOwnThread(
+        ctx, *dataset, std::move(done),
+        [this, &ctx](const ContextPtr&, ElementIterator& walk) { return TakeOne(ctx, walk); });
   }
-  for (size_t i = 0; i < element.size(); ++i) ctx.set_output(static_cast<int>(i), element[i]);
-  return OkStatus();
-}
+
+ private:
+  Status TakeOne(KernelContext& ctx, ElementIterator& walk) const {
+    DatasetElement element, second;
+    TENON_ASSIGN_OR_RETURN(const bool found, walk.Next(&element));
+    if (!found) return InvalidArgument("Dataset was empty. Expected exactly one element.");
+    TENON_RETURN_IF_ERROR(CheckElement(spec_, element));
+    TENON_ASSIGN_OR_RETURN(const bool more, walk.Next(&second));
+    if (more) {
+      return InvalidArgument("Dataset had more than one element. Expected exactly one element.");
+    }
+    for (size_t i = 0; i < element.size(); ++i) ctx.set_output(static_cast<int>(i), element[i]);
+    return OkStatus();
+  }
+
+  const ElementSpec spec_;
+};
 
 }  // namespace
 
@@ -178,7 +190,7 @@ void RegisterIteratorOps(OpRegistry& ops) {
   get("OptionalHasValue", ScalarShape).Kernel(kCpu, OptionalHasValueKernel);
   get("OptionalGetValue", ShapesOfElement).Kernel(kCpu, OptionalGetValueKernel);
   get("DatasetCardinality", ScalarShape).Kernel(kCpu, CardinalityKernel);
-  get("DatasetToSingleElement", ShapesOfElement).Kernel(kCpu, SingleElementKernel);
+  get("DatasetToSingleElement", ShapesOfElement).Kernel<SingleElementKernel>(kCpu);
 }
 
 }  // namespace tenon

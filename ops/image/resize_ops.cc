@@ -178,17 +178,20 @@ Status NearestKernel(KernelContext& ctx, bool align, bool half) {
   const Scale rows(in.dim(1), size[0], align, half), columns(in.dim(2), size[1], align, half);
   CountedVector<int64_t> places;
   for (int64_t x = 0; x < size[1]; ++x) places.push_back(columns.Nearest(x));
-  ParallelFor(in.dim(0) * size[0], 2 * static_cast<double>(size[1]),
-              [&](int64_t begin, int64_t end) {
-                for (int64_t row = begin; row < end; ++row) {
-                  const int64_t from = row / size[0] * in.dim(1) + rows.Nearest(row % size[0]);
-                  for (int64_t x = 0; x < size[1]; ++x) {
-                    CopyElements(in, (from * in.dim(2) + places[x]) * channels, out,
-                                 (row * size[1] + x) * channels, channels);
-                  }
-                }
-              });
-  return OkStatus();
+  return DispatchStatus(in.dtype(), ImageTypes(), [&]<typename T>(T) {
+    const double cost = static_cast<double>(size[1] * (1 + channels));
+    ParallelFor(in.dim(0) * size[0], cost, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t y = row / size[0] * in.dim(1) + rows.Nearest(row % size[0]);
+        const T* const from = in.data<T>() + y * in.dim(2) * channels;
+        T* to = out->data<T>() + row * size[1] * channels;
+        for (int64_t x = 0; x < size[1]; ++x, to += channels) {
+          std::copy_n(from + places[x] * channels, channels, to);
+        }
+      }
+    });
+    return OkStatus();
+  });
 }
 
 Status NearestGradKernel(KernelContext& ctx, bool align, bool half) {

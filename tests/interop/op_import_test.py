@@ -32,7 +32,7 @@ def choose_attrs(op_def, types_pb2):
         elif kind == "list(type)":
             value.list.type.extend([a_type] * count)
         elif kind == "int":
-            value.i = count
+            value.i = max(count, 2 if attr.name == "window_size" else 1)
         elif kind == "list(int)":
             # Strides and sizes of windows, one a dimension of images or volumes.
             dims = 5 if "3D" in op_def.name else 4
