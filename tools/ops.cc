@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/graph.h"
+#include "runtime/functions/expansion.h"
 #include "tools/commands.h"
 #include "tools/suggestions.h"
 
@@ -59,6 +60,7 @@ std::string KernelsText(const OpRegistration& op, const std::string& none) {
     }
   }
   if (!devices.empty()) return devices;
+  if (IsExpanded(op.schema.name)) return "the body of the function takes its place";
   return IsRuntimeOp(op.schema.name) ? "built into the executor" : none;
 }
 
@@ -158,7 +160,8 @@ int PrintCompatibility(const OpRegistry& ops) {
   std::printf("| op | dtypes | gradient |\n|---|---|---|\n");
   for (const OpRegistration* op : ops.All()) {
     if (op->kernels.empty()) {
-      if (!IsRuntimeOp(op->schema.name)) missing.push_back(op->schema.name);
+      const std::string& name = op->schema.name;
+      if (!IsRuntimeOp(name) && !IsExpanded(name)) missing.push_back(name);
       continue;
     }
     std::printf("| %s | %s | %s |\n", op->schema.name.c_str(), DTypesText(*op).c_str(),
@@ -195,7 +198,8 @@ int PrintJson(const OpRegistry& ops) {
 int ListOrDescribe(const OpRegistry& ops, const std::string& name) {
   if (name.empty()) {
     for (const OpRegistration* op : ops.All()) {
-      const bool runs = !op->kernels.empty() || IsRuntimeOp(op->schema.name);
+      const bool runs = !op->kernels.empty() || IsRuntimeOp(op->schema.name) ||
+                        IsExpanded(op->schema.name);
       const std::string doc = StrCat(runs ? "" : "(no kernel) ", op->schema.doc);
       std::printf("%-32s %s\n", op->schema.name.c_str(), doc.substr(0, doc.find('\n')).c_str());
     }

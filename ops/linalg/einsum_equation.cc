@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::string_view kEllipsis = "...";
+constexpr std::string_view kAnyAxes = "...";
 
 /// The labels of `text`, in which an ellipsis stands for `ellipsis_rank` dimensions.
 EinsumLabels LabelsOf(std::string_view text, int ellipsis_rank) {
@@ -19,7 +19,7 @@ EinsumLabels LabelsOf(std::string_view text, int ellipsis_rank) {
       continue;
     }
     for (int k = ellipsis_rank; k > 0; --k) labels.push_back(-k);
-    i += kEllipsis.size() - 1;
+    i += kAnyAxes.size() - 1;
   }
   return labels;
 }
@@ -29,8 +29,8 @@ Status CheckSubscripts(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z')) continue;
-    if (i == dots && text.substr(i, kEllipsis.size()) == kEllipsis) {
-      i += kEllipsis.size() - 1;
+    if (i == dots && text.substr(i, kAnyAxes.size()) == kAnyAxes) {
+      i += kAnyAxes.size() - 1;
       continue;
     }
     return InvalidArgument("Invalid character at position ", i, " of the subscripts '", text,
@@ -76,7 +76,7 @@ StatusOr<EinsumEquation> EinsumEquation::Parse(std::string_view text, int num_in
 StatusOr<EinsumLabels> EinsumEquation::LabelsOfInput(int i, size_t rank) {
   const std::string& text = inputs[i];
   const bool has_ellipsis = text.find('.') != std::string::npos;
-  const size_t letters = text.size() - (has_ellipsis ? kEllipsis.size() : 0);
+  const size_t letters = text.size() - (has_ellipsis ? kAnyAxes.size() : 0);
   if (rank < letters || (rank > letters && !has_ellipsis)) {
     return InvalidArgument("Expected input ", i, " to have rank ", has_ellipsis ? "at least " : "",
                            letters, " but got: ", rank);

@@ -11,6 +11,10 @@
 namespace tenon {
 namespace {
 
+bool IsIf(std::string_view op) { return op == "If" || op == "StatelessIf"; }
+bool IsCase(std::string_view op) { return op == "Case" || op == "StatelessCase"; }
+bool IsWhile(std::string_view op) { return op == "While" || op == "StatelessWhile"; }
+
 using AddedNode = CallBuilder::AddedNode;
 using Body = CallBuilder::Body;
 
@@ -45,9 +49,7 @@ class Expander {
   }
 
   bool IsCall(const Node& node) const {
-    const std::string& op = node.op();
-    return op == "PartitionedCall" || op == "StatefulPartitionedCall" || IsGradient(node) ||
-           IsIf(op) || IsCase(op) || IsWhile(op) || graph_.functions().Find(op) != nullptr;
+    return IsExpanded(node.op()) || graph_.functions().Find(node.op()) != nullptr;
   }
   bool HasFunctions(const Node& node) const {
     const auto is_missing = [&](const FunctionName& function) {
@@ -65,9 +67,6 @@ class Expander {
     return true;
   }
   static bool IsGradient(const Node& node) { return node.op() == "SymbolicGradient"; }
-  static bool IsIf(std::string_view op) { return op == "If" || op == "StatelessIf"; }
-  static bool IsCase(std::string_view op) { return op == "Case" || op == "StatelessCase"; }
-  static bool IsWhile(std::string_view op) { return op == "While" || op == "StatelessWhile"; }
 
   Status Expand(const AddedNode& call, std::vector<AddedNode>& pending) {
     CallBuilder builder(graph_, max_nodes_, *call.node, call.stack, pending);
@@ -210,6 +209,11 @@ class Expander {
 };
 
 }  // namespace
+
+bool IsExpanded(std::string_view op) {
+  return op == "PartitionedCall" || op == "StatefulPartitionedCall" || op == "SymbolicGradient" ||
+         IsIf(op) || IsCase(op) || IsWhile(op);
+}
 
 Status ExpandFunctions(Graph* graph, int64_t max_nodes) {
   Expander expander(graph, max_nodes);

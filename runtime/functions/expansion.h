@@ -24,4 +24,7 @@ namespace tenon {
 /// functions that call themselves. The graph is then without use.
 Status ExpandFunctions(Graph* graph, int64_t max_nodes);
 
+/// Whether nodes of this op are replaced, so that it needs no kernel.
+bool IsExpanded(std::string_view op);
+
 }  // namespace tenon
