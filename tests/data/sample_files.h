@@ -28,8 +28,8 @@ inline std::string ContentOf(const std::string& path) {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    path_ = StrCat(testing::TempDir(), "/tenon_", getpid(), "_", info->test_suite_name(), "_",
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    path_ = StrCat(::testing::TempDir(), "/tenon_", getpid(), "_", info->test_suite_name(), "_",
                    info->name());
     std::filesystem::create_directories(path_);
   }
