@@ -76,6 +76,7 @@ const std::map<std::string, std::string>& CheckedElsewhere() {
       {"Switch", "control_flow_ops_test.cc"},
       {"RefMerge", "control_flow_ops_test.cc"},
       {"RefSwitch", "control_flow_ops_test.cc"},
+      {"RefIdentity", "of references; as Identity"},
       {"ResizeBilinear", "of floats only: image_ops_test.cc"},
       {"ResizeBicubic", "of floats only: picture_ops_test.cc"},
       {"ScaleAndTranslate", "of floats only: picture_ops_test.cc"},

@@ -58,7 +58,8 @@ TEST(TopK, ManyOfALongRowAreInTheSameOrder) {
     for (T& v : x.flat<T>()) {
       random = random * 6364136223846793005u + 1442695040888963407u;
       const int choice = static_cast<int>(random >> 40) % 1000;
-      v = T(static_cast<float>(choice - (std::is_unsigned_v<T> ? 0 : 500)));
+      const int low = std::is_unsigned_v<T> ? 0 : 500, step = sizeof(T) == 1 ? 5 : 1;
+      v = T(static_cast<float>((choice - low) / step));
       if constexpr (!std::is_integral_v<T>) {
         if (choice < 20) v = T(choice % 2 == 0 ? NAN : -0.0f);
         if (choice == 20) v = T(INFINITY);
