@@ -103,12 +103,5 @@ CASES = [(f"one_server_{model}", lambda model=model: one_server(model)) for mode
     ("processes", lambda: processes("own"))]
 
 
-def run_all():
-    import tensorflow.compat.v1 as tf
-    tf.disable_v2_behavior()
-    tf.logging.set_verbosity(tf.logging.ERROR)
-    return report(CASES)
-
-
 if __name__ == "__main__":
-    main_with_tensorflow(run_all)
+    main_with_tensorflow(lambda: report(CASES))

@@ -9,7 +9,7 @@ resource variables. Runs itself again under the TensorFlow environment (TENON_TF
 """
 import re
 
-from tensorflow_environment import Servers, main_with_tensorflow
+from tensorflow_environment import Servers, expect_error, main_with_tensorflow
 
 STEPS = 100
 
@@ -119,12 +119,7 @@ def errors(tf):
                     (r, tf.errors.FailedPreconditionError, "uninitialized"),
                     (p + 1, tf.errors.InvalidArgumentError, "You must feed a value for placeholder"),
             ]:
-                try:
-                    session.run(fetch)
-                except kind as e:
-                    assert text in e.message, e.message
-                else:
-                    raise AssertionError(f"no {kind.__name__}")
+                expect_error(session, fetch, kind, text)
             assert [d.device_type for d in session.list_devices()] == ["CPU"]
 
 

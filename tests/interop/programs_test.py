@@ -8,7 +8,7 @@ gives the same values. Runs itself again under the TensorFlow environment (TENON
 """
 import threading
 
-from tensorflow_environment import Servers, main_with_tensorflow
+from tensorflow_environment import Servers, expect_error, main_with_tensorflow
 
 
 def defun(tf):
@@ -176,12 +176,7 @@ def queue_errors(tf, target):
             assert session.run(dequeue) == 1.
             for fetch, kind, text in [(dequeue, tf.errors.OutOfRangeError, "is closed and has insufficient"),
                                       (enqueue, tf.errors.CancelledError, "is closed")]:
-                try:
-                    session.run(fetch)
-                except kind as e:
-                    assert text in e.message, e.message
-                else:
-                    raise AssertionError(f"no {kind.__name__}")
+                expect_error(session, fetch, kind, text)
 
 
 def callables(tf, target):

@@ -75,6 +75,9 @@ def run_workers(servers, script, argv, awaited=None, limit=100):
 
 def report(cases):
     """Runs the (name, function) pairs, or those that the command line names; 1 if one fails."""
+    import tensorflow.compat.v1 as tf
+    tf.disable_v2_behavior()
+    tf.logging.set_verbosity(tf.logging.ERROR)
     failed = 0
     for name, case in cases:
         if sys.argv[1:] and name not in sys.argv[1:]:

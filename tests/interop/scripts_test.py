@@ -142,12 +142,5 @@ CASES = [
 ]
 
 
-def run_all():
-    import tensorflow.compat.v1 as tf
-    tf.disable_v2_behavior()
-    tf.logging.set_verbosity(tf.logging.ERROR)
-    return report(CASES)
-
-
 if __name__ == "__main__":
-    main_with_tensorflow(run_all)
+    main_with_tensorflow(lambda: report(CASES))

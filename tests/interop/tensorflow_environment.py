@@ -43,6 +43,16 @@ def import_messages(module):
     return importlib.import_module(module)
 
 
+def expect_error(session, fetch, kind, text):
+    """Running `fetch` is that error of TensorFlow's, with the text in its message."""
+    try:
+        session.run(fetch)
+    except kind as e:
+        assert text in e.message, e.message
+    else:
+        raise AssertionError(f"no {kind.__name__}")
+
+
 def end_with_parent():
     """A TensorFlow that crashes leaves no server behind."""
     pr_set_pdeathsig = 1
