@@ -22,6 +22,9 @@ function(tenon_library FOLDER)
     add_library(${target} STATIC ${sources})
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tenon_warnings>)
+    if(NOT FOLDER STREQUAL "ops")
+      tenon_unity(${target} 4)
+    endif()
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
@@ -55,6 +58,10 @@ function(tenon_declared_ops FOLDER)
     tenon_add_ops(tenon_${FOLDER} "${declarations}" "${PROJECT_BINARY_DIR}/gen/${FOLDER}/${family}"
       ${basic} REGISTER ${sources})
   endforeach()
+  # Most kernels take longer than their headers; nobody waits for one of them where sanitizers watch.
+  if(TENON_SANITIZE)
+    tenon_unity(tenon_${FOLDER} 8)
+  endif()
 endfunction()
 
 function(tenon_program NAME)
@@ -73,7 +80,7 @@ function(tenon_programs TOOLS EXAMPLES)
   endif()
   if(sources)
     tenon_program(tenon ${sources})
-    tenon_unity(tenon)  # most of the time goes into CLI11
+    tenon_unity(tenon 4)  # most of the time goes into CLI11
     install(TARGETS tenon RUNTIME)
   endif()
   # examples/NAME.cc is a program by itself; examples/NAME/ is one program of all its files.

@@ -66,7 +66,13 @@ void Worker::GetStatusAsync(const GetStatusRequest&, GetStatusResponse* response
 
 StatusOr<std::shared_ptr<Worker::MasterState>> Worker::NewSession(
     const CreateWorkerSessionRequest& request) const {
-  auto session = std::make_shared<MasterState>(environment_.limits);
+  const auto end = [run_blocking = environment_.run_blocking](MasterState* ended) {
+    const auto work = [ended] { delete ended; };
+    if (ended->own_resources == nullptr || run_blocking == nullptr || !run_blocking(work).ok()) {
+      work();
+    }
+  };
+  const std::shared_ptr<MasterState> session(new MasterState(environment_.limits), end);
   session->last_use = environment_.clock->Now();
   session->master_task = request.master_task();
   session->master_incarnation = request.master_incarnation();

@@ -35,6 +35,9 @@ struct WorkerEnvironment {
   std::function<void(const std::string& task)> on_master;
   /// The way to the tasks of a session that brings a cluster of its own. Null: there are none.
   SessionDirectories session_directories = nullptr;
+  /// Runs what may wait, such as the end of a session with iterators of its own, on a thread that
+  /// may. Null: the one whose turn it is.
+  std::function<Status(std::function<void()> work)> run_blocking = nullptr;
 };
 
 /// The worker part of a task: runs its partitions of masters' graphs and serves the tensors made

@@ -79,7 +79,8 @@ class GrpcServer final : public Server {
           job_end_.Heard(task);
           master_->StartSweeping();
         },
-        session_directories});
+        session_directories,
+        [this](std::function<void()> work) { return calls_.Run(std::move(work)); }});
     directory_.SetLocal(task_, worker_);
     master_ = std::make_unique<Master>(
         MasterEnvironment{task_, cluster_, devices, &registry, &directory_, &SystemClock(),

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+
 #include "core/counted_memory.h"
 #include "core/interruption.h"
 #include "core/op_registry.h"
@@ -49,22 +51,28 @@ struct ChannelLayout {
     });
   }
 
-  /// sums[c] = the sum of fn(i, c) over channel c, in an order that depends on the layout alone.
-  template <typename Fn>
-  void Sum(float* sums, double divisor, Fn fn) const {
+  /// For each of the functions: sums[c] = the sum of fn(i, c) over channel c / divisor, in an order
+  /// that depends on the layout alone. What they read of a block of rows is read from memory once.
+  template <typename... Fn>
+  void Sum(std::array<float*, sizeof...(Fn)> sums, double divisor, Fn... fn) const {
     const int64_t rows = std::max<int64_t>(1, kFloatSum / inner);
     const int64_t blocks = (outer + rows - 1) / rows;
-    CountedVector<float> parts(blocks * channels);
+    CountedVector<float> parts(blocks * channels * int64_t{sizeof...(Fn)});
     const double cost = kElementNs * static_cast<double>(std::min(rows, outer) * row());
     ParallelFor(blocks, cost, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
-        AddRows(b * rows, std::min(outer, (b + 1) * rows), parts.data() + b * channels, fn);
+        float* part = parts.data() + b * channels;
+        ((AddRows(b * rows, std::min(outer, (b + 1) * rows), part, fn), part += blocks * channels),
+         ...);
       }
     });
-    for (int64_t c = 0; c < channels; ++c) {
-      double sum = 0;
-      for (int64_t b = 0; b < blocks; ++b) sum += parts[b * channels + c];
-      sums[c] = static_cast<float>(sum / divisor);
+    for (size_t k = 0; k < sums.size(); ++k) {
+      const float* const part = parts.data() + static_cast<int64_t>(k) * blocks * channels;
+      for (int64_t c = 0; c < channels; ++c) {
+        double sum = 0;
+        for (int64_t b = 0; b < blocks; ++b) sum += part[b * channels + c];
+        sums[k][c] = static_cast<float>(sum / divisor);
+      }
     }
   }
 
@@ -139,8 +147,8 @@ Status BatchNormKernel(KernelContext& ctx, float epsilon, float factor,
     const T* const from = x.data<T>();
     const double count = static_cast<double>(l.count());
     if (training) {
-      l.Sum(mean, count, [&](int64_t i, int64_t) { return static_cast<float>(from[i]); });
-      l.Sum(variance, count, [&](int64_t i, int64_t c) {
+      l.Sum({mean}, count, [&](int64_t i, int64_t) { return static_cast<float>(from[i]); });
+      l.Sum({variance}, count, [&](int64_t i, int64_t c) {
         const float d = static_cast<float>(from[i]) - mean[c];
         return d * d;
       });
@@ -192,9 +200,9 @@ Status BatchNormGradKernel(KernelContext& ctx, float epsilon, const std::string&
     const auto centred = [&](int64_t i, int64_t c) {
       return static_cast<float>(from[i]) - mean[c];
     };
-    l.Sum(doffset, 1, [&](int64_t i, int64_t) { return static_cast<float>(grad[i]); });
-    l.Sum(dscale, 1,
-          [&](int64_t i, int64_t c) { return static_cast<float>(grad[i]) * centred(i, c); });
+    l.Sum(
+        {doffset, dscale}, 1, [&](int64_t i, int64_t) { return static_cast<float>(grad[i]); },
+        [&](int64_t i, int64_t c) { return static_cast<float>(grad[i]) * centred(i, c); });
     // dx = factor * (dy - by_mean - centred * by_variance)
     CountedVector<float> factor(l.channels), by_mean(l.channels), by_variance(l.channels);
     for (int64_t c = 0; c < l.channels; ++c) {

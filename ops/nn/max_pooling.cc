@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "core/interruption.h"
@@ -11,12 +13,92 @@
 namespace tenon {
 namespace {
 
+/// Windows of four pixels, each pixel in one of them: what most networks have, 2x2 with strides of
+/// two.
+constexpr int kTile = 4;
+using Tile = std::array<int64_t, kTile>;
+
+/// Where the pixels of such windows lie, counted from the first in elements; nothing for others.
+std::optional<Tile> TileOf(const Pooling& p) {
+  for (const WindowAxis& a : p.axes) {
+    if (a.before != 0 || a.stride != a.window || a.in != a.out * a.window) return std::nullopt;
+    if (a.dilation != 1 && a.window != 1) return std::nullopt;
+  }
+  const auto& [depth, height, width] = p.axes;
+  if (depth.window > kTile || height.window > kTile || width.window > kTile) return std::nullopt;
+  if (depth.window * height.window * width.window != kTile) return std::nullopt;
+  Tile tile;
+  for (int i = 0; i < kTile; ++i) {
+    const int64_t x = i % width.window, rows = i / width.window;
+    const int64_t y = rows % height.window, z = rows / height.window;
+    tile[i] = ((z * height.in + y) * width.in + x) * p.channels;
+  }
+  return tile;
+}
+
+/// fn(count, window, pixel): `count` channels of a window, which begin at element `window` of the
+/// pooled images, and of its first pixel at element `pixel` of the images.
+template <typename Fn>
+void ForEachTile(const Pooling& p, Fn fn) {
+  constexpr int64_t kBlock = 32;
+  ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
+    WindowCursor window(p.axes, begin);
+    for (int64_t row = begin; row < end; ++row, window.Next()) {
+      const int64_t at = window.image() * p.image() + window.origin() * p.channels;
+      InBlocks<kBlock>(p.channels, [&](int64_t first, auto count) {
+        fn(count, row * p.channels + first, at + first);
+      });
+    }
+  });
+}
+
+template <typename T>
+void MaxPoolTiles(const Pooling& p, const Tile& tile, const T* x, T* y) {
+  ForEachTile(p, [=](auto count, int64_t to, int64_t from) {
+    const T* const in = x + from;
+    T* const out = y + to;
+    TENON_SIMD
+    for (int64_t c = 0; c < count; ++c) {
+      T largest = std::numeric_limits<T>::lowest();
+      for (int i = 0; i < kTile; ++i) {
+        const T element = in[tile[i] + c];
+        largest = largest < element ? element : largest;
+      }
+      out[c] = largest;
+    }
+  });
+}
+
+template <typename T>
+void MaxPoolGradOfTiles(const Pooling& p, const Tile& tile, const T* x, const T* dy, T* dx) {
+  ForEachTile(p, [=](auto count, int64_t from, int64_t to) {
+    const T *const in = x + to, *const gradient = dy + from;
+    T* const out = dx + to;
+    TENON_SIMD
+    for (int64_t c = 0; c < count; ++c) {
+      T largest = in[tile[0] + c];
+      int which = 0;
+      for (int i = 1; i < kTile; ++i) {
+        const T element = in[tile[i] + c];
+        const bool larger = largest < element;
+        largest = larger ? element : largest;
+        which = larger ? i : which;
+      }
+      for (int i = 0; i < kTile; ++i) out[tile[i] + c] = which == i ? gradient[c] : T(0);
+    }
+  });
+}
+
 Status MaxPoolKernel(KernelContext& ctx, const Windows& attrs) {
   const Tensor& x = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const Windows w, WindowsOf(ctx, attrs, 1));
   TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, x.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, p.output));
   if (y->num_elements() == 0) return OkStatus();
+  if (const auto tile = TileOf(p); tile && x.dtype() == DType::kFloat) {
+    MaxPoolTiles(p, *tile, x.data<float>(), y->data<float>());
+    return OkStatus();
+  }
   Dispatch(x.dtype(), RealTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     const T* const from = x.data<T>();
@@ -62,6 +144,10 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
   TENON_RETURN_IF_ERROR(CheckDims("orig_output", y, p.output));
   TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
+  if (const auto tile = TileOf(p); tile && x.dtype() == DType::kFloat) {
+    MaxPoolGradOfTiles(p, *tile, x.data<float>(), dy.data<float>(), dx->data<float>());
+    return OkStatus();
+  }
   const double cost = 2 * p.cost() * static_cast<double>(p.windows());
   // Of few pixels each is looked at, in vectors of channels; of many only those that get something.
   constexpr int64_t kBlock = 32, kFewPixels = 12;

@@ -206,9 +206,7 @@ class BarrierTakeKernel final : public AsyncKernel {
       : AsyncKernel(c),
         types_(c.Attr<DTypeVector>("component_types")),
         allow_less_(c.Attr<bool>("allow_small_batch")) {
-    if (c.Attr<int64_t>("timeout_ms") != -1) {
-      c.Fail(InvalidArgument("Timeout not supported yet."));
-    }
+    RefuseTimeout(c);
   }
 
   void ComputeAsync(KernelContext& ctx, Done done) const override {

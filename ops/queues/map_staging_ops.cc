@@ -4,7 +4,7 @@
 
 #include "core/op_registry.h"
 #include "ops/arguments.h"
-#include "ops/queues/waiting_resource.h"
+#include "ops/queues/staging.h"
 
 namespace tenon {
 namespace {
@@ -13,46 +13,22 @@ using Progress = WaitingOperation::Progress;
 
 /// Tuples by key, for those that put and take and find it by name. A tuple may come in parts, and
 /// is there when it is complete; it may be taken in parts, and is gone when nothing is left.
-class StagingMap final : public WaitingResource {
+class StagingMap final : public StagingStore {
  public:
   static constexpr std::string_view kKind = "staging_map";
-  static constexpr int kPuts = 0, kTakes = 1, kPeeks = 2;
   using Tuple = std::vector<std::optional<Tensor>>;
   using Tuples = std::map<int64_t, Tuple>;
 
-  /// For at most so many complete tuples and bytes; 0: no limit.
-  StagingMap(int64_t capacity, int64_t memory_limit)
-      : capacity_(capacity), memory_limit_(memory_limit) {}
+  using StagingStore::StagingStore;
   std::string_view kind() const override { return kKind; }
-  int64_t num_bytes() const override {
-    MutexLock lock(mu_);
-    return bytes_;
-  }
-  int64_t memory_limit() const { return memory_limit_; }
 
-  int64_t size() const {
-    MutexLock lock(mu_);
-    return static_cast<int64_t>(complete_.size());
-  }
   int64_t incomplete_size() const {
     MutexLock lock(mu_);
     return static_cast<int64_t>(incomplete_.size());
   }
-  void Clear() {
-    (void)Apply([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      complete_.clear();
-      incomplete_.clear();
-      bytes_ = 0;
-      return OkStatus();
-    });
-  }
 
   // For waiting operations.
 
-  bool HasRoomFor(int64_t bytes) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return (capacity_ == 0 || static_cast<int64_t>(complete_.size()) < capacity_) &&
-           (memory_limit_ == 0 || bytes_ + bytes <= memory_limit_);
-  }
   Status Put(int64_t key, const DimVector& indices, std::vector<Tensor> values, int64_t size,
              int64_t bytes) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (complete_.contains(key)) return InvalidArgument("key ", key, " is in the map already");
@@ -67,7 +43,7 @@ class StagingMap final : public WaitingResource {
                              "' was already initialized");
     }
     for (size_t i = 0; i < indices.size(); ++i) tuple[indices[i]] = std::move(values[i]);
-    bytes_ += bytes;
+    AddBytes(bytes);
     for (const auto& t : tuple) {
       if (!t.has_value()) return OkStatus();
     }
@@ -75,16 +51,22 @@ class StagingMap final : public WaitingResource {
     return OkStatus();
   }
   Tuples& complete() ABSL_NO_THREAD_SAFETY_ANALYSIS { return complete_; }
-  void Freed(int64_t bytes) ABSL_NO_THREAD_SAFETY_ANALYSIS { bytes_ -= bytes; }
+  void Freed(int64_t bytes) ABSL_NO_THREAD_SAFETY_ANALYSIS { AddBytes(-bytes); }
 
  protected:
+  /// Those that are complete.
+  int64_t NumElements() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return static_cast<int64_t>(complete_.size());
+  }
+  void ClearElements() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    complete_.clear();
+    incomplete_.clear();
+  }
   /// Each waits for its own key.
   bool IsInOrder(int line) const override { return line == kPuts; }
 
  private:
-  const int64_t capacity_, memory_limit_;
   Tuples complete_ ABSL_GUARDED_BY(mu_), incomplete_ ABSL_GUARDED_BY(mu_);
-  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 class PutItemOperation final : public WaitingOperation {
@@ -101,12 +83,8 @@ class PutItemOperation final : public WaitingOperation {
   std::string_view name() const override { return "MapStage"; }
 
   StatusOr<Progress> Attempt() override {
-    if (map_.memory_limit() != 0 && bytes_ > map_.memory_limit()) {
-      return ResourceExhausted("Attempted to insert tensors with combined size of '", bytes_,
-                               "' bytes into Staging Area with a memory limit of '",
-                               map_.memory_limit(), "'.");
-    }
-    if (!map_.HasRoomFor(bytes_)) return Progress::kNone;
+    TENON_ASSIGN_OR_RETURN(const bool has_room, map_.HasRoomFor(bytes_));
+    if (!has_room) return Progress::kNone;
     TENON_RETURN_IF_ERROR(map_.Put(key_, indices_, std::move(values_), size_, bytes_));
     return Progress::kDone;
   }
@@ -176,23 +154,12 @@ class GetItemOperation final : public WaitingOperation {
   KernelContext& ctx_;
 };
 
-/// What a node says of its map; the first one makes it.
-struct MapName : KernelState {
+struct MapName : StoreName<StagingMap> {
   explicit MapName(KernelConstruction& c)
-      : container(c.Attr<std::string>("container")),
-        name(c.Attr<std::string>("shared_name")),
-        capacity(c.Attr<int64_t>("capacity")),
-        memory_limit(c.Attr<int64_t>("memory_limit")),
-        size(static_cast<int64_t>(c.Attr<DTypeVector>("dtypes").size())) {
-    if (name.empty()) name = c.name();
-  }
-  StatusOr<std::shared_ptr<StagingMap>> Find(const KernelContext& ctx) const {
-    return ctx.resources().LookupOrCreate<StagingMap>(
-        container, name, [&] { return std::make_shared<StagingMap>(capacity, memory_limit); });
-  }
+      : StoreName(c), size(static_cast<int64_t>(c.Attr<DTypeVector>("dtypes").size())) {}
 
-  std::string container, name;
-  int64_t capacity, memory_limit, size;
+  /// The tensors of a tuple.
+  int64_t size;
 };
 
 class MapStageKernel final : public AsyncKernel {
@@ -260,18 +227,6 @@ class MapGetKernel final : public AsyncKernel {
   const bool take_;
 };
 
-template <auto kSize>
-Status MapSizeKernel(KernelContext& ctx, const MapName& name) {
-  TENON_ASSIGN_OR_RETURN(const auto map, name.Find(ctx));
-  return ctx.Return(Tensor::Scalar(static_cast<int32_t>(((*map).*kSize)())));
-}
-
-Status MapClearKernel(KernelContext& ctx, const MapName& name) {
-  TENON_ASSIGN_OR_RETURN(const auto map, name.Find(ctx));
-  map->Clear();
-  return OkStatus();
-}
-
 }  // namespace
 
 void RegisterMapStagingOps(OpRegistry& ops) {
@@ -286,9 +241,10 @@ void RegisterMapStagingOps(OpRegistry& ops) {
     for (const char* name : {"MapUnstage", "MapUnstageNoKey", "MapPeek"}) {
       get(name, UnknownShape).Kernel<MapGetKernel>(kCpu);
     }
-    get("MapSize", ScalarShape).Kernel(kCpu, MapSizeKernel<&StagingMap::size>);
-    get("MapIncompleteSize", ScalarShape).Kernel(kCpu, MapSizeKernel<&StagingMap::incomplete_size>);
-    get("MapClear", NoOutputShape).Kernel(kCpu, MapClearKernel);
+    get("MapSize", ScalarShape).Kernel(kCpu, StoreSizeKernel<StagingMap, &StagingMap::size>);
+    get("MapIncompleteSize", ScalarShape)
+        .Kernel(kCpu, StoreSizeKernel<StagingMap, &StagingMap::incomplete_size>);
+    get("MapClear", NoOutputShape).Kernel(kCpu, ClearStoreKernel<StagingMap>);
   }
 }
 

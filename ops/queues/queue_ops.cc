@@ -10,11 +10,7 @@ namespace {
 /// A kernel that works on the queue of input 0; what it waits for comes with `Run`.
 class QueueKernel : public AsyncKernel {
  public:
-  explicit QueueKernel(KernelConstruction& c) : AsyncKernel(c) {
-    if (c.attrs().Find("timeout_ms") != nullptr && c.Attr<int64_t>("timeout_ms") != -1) {
-      c.Fail(InvalidArgument("Timeout not supported yet."));
-    }
-  }
+  explicit QueueKernel(KernelConstruction& c) : AsyncKernel(c) { RefuseTimeout(c); }
   bool is_expensive() const final { return false; }
 
   void ComputeAsync(KernelContext& ctx, Done done) const final {

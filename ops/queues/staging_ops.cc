@@ -3,7 +3,7 @@
 
 #include "core/op_registry.h"
 #include "ops/arguments.h"
-#include "ops/queues/waiting_resource.h"
+#include "ops/queues/staging.h"
 
 namespace tenon {
 namespace {
@@ -11,21 +11,13 @@ namespace {
 using Progress = WaitingOperation::Progress;
 
 /// A queue that has no node of its own: those that put and take find it by name.
-class StagingArea final : public WaitingResource {
+class StagingArea final : public StagingStore {
  public:
   static constexpr std::string_view kKind = "staging_area";
-  static constexpr int kPuts = 0, kTakes = 1, kPeeks = 2;
   using Element = std::vector<Tensor>;
 
-  /// For at most so many elements and bytes; 0: no limit.
-  StagingArea(int64_t capacity, int64_t memory_limit)
-      : capacity_(capacity), memory_limit_(memory_limit) {}
+  using StagingStore::StagingStore;
   std::string_view kind() const override { return kKind; }
-  int64_t num_bytes() const override {
-    MutexLock lock(mu_);
-    return bytes_;
-  }
-  int64_t memory_limit() const { return memory_limit_; }
 
   static int64_t BytesOf(const Element& element) {
     int64_t bytes = 0;
@@ -33,42 +25,32 @@ class StagingArea final : public WaitingResource {
     return bytes;
   }
 
-  int64_t size() const {
-    MutexLock lock(mu_);
-    return static_cast<int64_t>(elements_.size());
-  }
-  void Clear() {
-    (void)Apply([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      elements_.clear();
-      bytes_ = 0;
-      return OkStatus();
-    });
-  }
-
   // For waiting operations.
 
-  bool HasRoomFor(int64_t bytes) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return (capacity_ == 0 || static_cast<int64_t>(elements_.size()) < capacity_) &&
-           (memory_limit_ == 0 || bytes_ + bytes <= memory_limit_);
-  }
   void Put(Element element, int64_t bytes) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     elements_.push_back(std::move(element));
-    bytes_ += bytes;
+    AddBytes(bytes);
   }
   /// The element of that number, or null.
   const Element* At(int64_t index) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return index < static_cast<int64_t>(elements_.size()) ? &elements_[index] : nullptr;
   }
   void PopFront() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    bytes_ -= BytesOf(elements_.front());
+    AddBytes(-BytesOf(elements_.front()));
     elements_.pop_front();
   }
 
+ protected:
+  int64_t NumElements() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return static_cast<int64_t>(elements_.size());
+  }
+  void ClearElements() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { elements_.clear(); }
+
  private:
-  const int64_t capacity_, memory_limit_;
   std::deque<Element> elements_ ABSL_GUARDED_BY(mu_);
-  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
+
+using AreaName = StoreName<StagingArea>;
 
 class PutOperation final : public WaitingOperation {
  public:
@@ -77,12 +59,8 @@ class PutOperation final : public WaitingOperation {
   std::string_view name() const override { return "Stage"; }
 
   StatusOr<Progress> Attempt() override {
-    if (area_.memory_limit() != 0 && bytes_ > area_.memory_limit()) {
-      return ResourceExhausted("Attempted to insert tensors with combined size of '", bytes_,
-                               "' bytes into Staging Area with a memory limit of '",
-                               area_.memory_limit(), "'.");
-    }
-    if (!area_.HasRoomFor(bytes_)) return Progress::kNone;
+    TENON_ASSIGN_OR_RETURN(const bool has_room, area_.HasRoomFor(bytes_));
+    if (!has_room) return Progress::kNone;
     area_.Put(std::move(element_), bytes_);
     return Progress::kDone;
   }
@@ -126,24 +104,6 @@ class GetOperation final : public WaitingOperation {
   KernelContext& ctx_;
 };
 
-/// What a node says of its area; the first one makes it.
-struct AreaName : KernelState {
-  explicit AreaName(KernelConstruction& c)
-      : container(c.Attr<std::string>("container")),
-        name(c.Attr<std::string>("shared_name")),
-        capacity(c.Attr<int64_t>("capacity")),
-        memory_limit(c.Attr<int64_t>("memory_limit")) {
-    if (name.empty()) name = c.name();
-  }
-  StatusOr<std::shared_ptr<StagingArea>> Find(const KernelContext& ctx) const {
-    return ctx.resources().LookupOrCreate<StagingArea>(
-        container, name, [&] { return std::make_shared<StagingArea>(capacity, memory_limit); });
-  }
-
-  std::string container, name;
-  int64_t capacity, memory_limit;
-};
-
 class StageKernel final : public AsyncKernel {
  public:
   explicit StageKernel(KernelConstruction& c) : AsyncKernel(c), area_(c) {}
@@ -184,17 +144,6 @@ class UnstageKernel final : public AsyncKernel {
   const AreaName area_;
 };
 
-Status StageSizeKernel(KernelContext& ctx, const AreaName& name) {
-  TENON_ASSIGN_OR_RETURN(const auto area, name.Find(ctx));
-  return ctx.Return(Tensor::Scalar(static_cast<int32_t>(area->size())));
-}
-
-Status StageClearKernel(KernelContext& ctx, const AreaName& name) {
-  TENON_ASSIGN_OR_RETURN(const auto area, name.Find(ctx));
-  area->Clear();
-  return OkStatus();
-}
-
 }  // namespace
 
 void RegisterStagingOps(OpRegistry& ops) {
@@ -204,8 +153,8 @@ void RegisterStagingOps(OpRegistry& ops) {
   get("Stage", NoOutputShape).Kernel<StageKernel>(kCpu);
   get("Unstage", UnknownShape).Kernel<UnstageKernel>(kCpu);
   get("StagePeek", UnknownShape).Kernel<UnstageKernel>(kCpu);
-  get("StageSize", ScalarShape).Kernel(kCpu, StageSizeKernel);
-  get("StageClear", NoOutputShape).Kernel(kCpu, StageClearKernel);
+  get("StageSize", ScalarShape).Kernel(kCpu, StoreSizeKernel<StagingArea, &StagingArea::size>);
+  get("StageClear", NoOutputShape).Kernel(kCpu, ClearStoreKernel<StagingArea>);
 }
 
 }  // namespace tenon

@@ -8,6 +8,11 @@ namespace tenon {
 
 using Progress = WaitingOperation::Progress;
 
+void RefuseTimeout(KernelConstruction& c) {
+  if (c.attrs().Find("timeout_ms") == nullptr || c.Attr<int64_t>("timeout_ms") == -1) return;
+  c.Fail(InvalidArgument("Timeout not supported yet."));
+}
+
 void WaitingResource::Start(int line, std::unique_ptr<WaitingOperation> operation,
                             const KernelContext& ctx, Kernel::Done done) {
   Waitings own, ended;

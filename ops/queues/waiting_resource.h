@@ -17,6 +17,10 @@
 
 namespace tenon {
 
+/// Fails a kernel that has a `timeout_ms` other than -1, which TensorFlow's queues do not know
+/// either.
+void RefuseTimeout(KernelConstruction& c);
+
 /// What one waiting kernel wants of a resource. Attempt and TakeBack run under the resource's lock,
 /// Finish outside; none of them is interrupted.
 class WaitingOperation {

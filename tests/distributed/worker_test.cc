@@ -36,6 +36,11 @@ class WorkerTest : public ::testing::Test {
     environment.limits.sessions = 3;
     environment.limits.graph_nodes = 10;
     environment.limits.session_timeout = std::chrono::seconds(1);
+    environment.run_blocking = [this](const std::function<void()>& work) {
+      ++blocking_calls_;
+      work();
+      return OkStatus();
+    };
     worker_ = std::make_unique<Worker>(environment);
   }
   ~WorkerTest() override { worker_->Shutdown(); }
@@ -89,6 +94,7 @@ class WorkerTest : public ::testing::Test {
   ThreadPool pool_{2};
   NoWorkers directory_;
   const std::vector<std::unique_ptr<Device>> devices_;
+  int blocking_calls_ = 0;
   std::unique_ptr<Worker> worker_;
   Status ended_;  // of the call in the background
   std::atomic<bool> over_ = false;
@@ -279,6 +285,14 @@ TEST_F(WorkerTest, AnIsolatedSessionHasResourcesOfItsOwn) {
   const auto usages = devices_[0]->resources().Usages();
   ASSERT_EQ(usages.size(), 1u);
   EXPECT_EQ(usages[0].resources, 1);
+  // Its end may wait for iterators, and the thread that brings the call must not.
+  for (const char* handle : {"shared", "own"}) {
+    DeleteWorkerSessionRequest request;
+    request.set_session_handle(handle);
+    DeleteWorkerSessionResponse response;
+    worker_->DeleteWorkerSessionAsync(request, &response, [](const Status& s) { EXPECT_OK(s); });
+    EXPECT_EQ(blocking_calls_, handle == std::string("own") ? 1 : 0) << handle;
+  }
 }
 
 TEST_F(WorkerTest, ASessionWithAClusterOfItsOwnNeedsAWayToIt) {

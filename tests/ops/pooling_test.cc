@@ -73,6 +73,38 @@ TEST(MaxPool, ExplicitPaddingIsNoElement) {
   EXPECT_THAT(Numbers(RunOpOrDie("MaxPool", {x}, attrs)), ElementsAre(-1, -2, -3, -4));
 }
 
+TEST(MaxPool, TilesOfFourAreAsOtherWindows) {
+  // Those of floats have a kernel of their own, those of doubles have not.
+  const struct {
+    Shape x;
+    List ksize;
+    const char* format;
+  } cases[] = {{{2, 4, 6, 35}, {1, 2, 2, 1}, "NHWC"}, {{1, 8, 3, 64}, {1, 4, 1, 1}, "NHWC"},
+               {{3, 2, 8, 1}, {1, 1, 4, 1}, "NHWC"},  {{2, 1, 3, 8}, {1, 1, 1, 4}, "NHWC"},
+               {{2, 3, 4, 6}, {1, 1, 2, 2}, "NCHW"},  {{1, 7, 6, 5}, {1, 2, 2, 1}, "NHWC"}};
+  for (const auto& c : cases) {
+    AttributeMap attrs = Attrs(c.ksize, c.ksize, "VALID");
+    attrs.Set("data_format", c.format);
+    std::vector<double> pooled[2], gradients[2];
+    for (const DType type : {DType::kFloat, DType::kDouble}) {
+      Tensor x(type, c.x);
+      Dispatch(type, TypeList<float, double>(), [&]<typename T>(T) {
+        // Few values, so that there are equals, and some that are none.
+        for (int64_t i = 0; i < x.num_elements(); ++i) {
+          x.data<T>()[i] = i % 13 == 5 ? static_cast<T>(kNotANumber) : T(i * 37 % 11 - 6);
+        }
+      });
+      const Tensor y = RunOpOrDie("MaxPool", {x}, attrs);
+      const Tensor dy = Ramp(y.shape(), type);
+      pooled[type == DType::kDouble] = Numbers(y);
+      gradients[type == DType::kDouble] = Numbers(RunOpOrDie("MaxPoolGrad", {x, y, dy}, attrs));
+    }
+    for (double& v : pooled[1]) v = std::max<double>(v, std::numeric_limits<float>::lowest());
+    EXPECT_EQ(pooled[0], pooled[1]) << c.x.ToString();
+    EXPECT_EQ(gradients[0], gradients[1]) << c.x.ToString();
+  }
+}
+
 TEST(MaxPool, RefusesWhatCannotBe) {
   const auto status = [](const Shape& x, const AttributeMap& attrs, bool hidden) {
     return RunOp("MaxPool", {Ramp(x)}, attrs, hidden).status;

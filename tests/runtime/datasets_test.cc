@@ -250,14 +250,19 @@ TEST_F(DatasetsTest, AReductionWithoutEndEndsWithItsStep) {
   };
   const Output sum = reduce(Range(4));
   const Output endless = reduce(RepeatDataset(Range(4), int64_t{-1}, kInt64, kScalar));
-  const auto session = Open();
-  const auto values = session->Run({}, {sum});
-  ASSERT_OK(values.status());
-  EXPECT_EQ((*values)[0].scalar<int64_t>(), 5 + 0 + 1 + 2 + 3);
+  const Output ahead = reduce(Prefetch(MapInParallel(Range(4), "square", 2)));
   StepOptions hasty;
   hasty.timeout = std::chrono::milliseconds(30);
-  EXPECT_THAT(session->Run({}, {endless}, {}, hasty).status(),
-              IsError(StatusCode::kDeadlineExceeded, "30 ms"));
+  // Also where no thread is left for its functions while it waits for them.
+  for (const int threads : {0, 1}) {
+    const auto session = Open({.threads = threads});
+    const auto values = session->Run({}, {sum, ahead});
+    ASSERT_OK(values.status());
+    EXPECT_EQ((*values)[0].scalar<int64_t>(), 5 + 0 + 1 + 2 + 3);
+    EXPECT_EQ((*values)[1].scalar<int64_t>(), 5 + 0 + 1 + 4 + 9);
+    EXPECT_THAT(session->Run({}, {endless}, {}, hasty).status(),
+                IsError(StatusCode::kDeadlineExceeded, "30 ms"));
+  }
 }
 
 TEST_F(DatasetsTest, WrongPipelinesAreErrors) {
