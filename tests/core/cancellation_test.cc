@@ -6,8 +6,32 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/testing/status_matchers.h"
+
 namespace tenon {
 namespace {
+
+TEST(CancellationTest, TheFirstReasonWinsAndReachesEveryCallback) {
+  Cancellation cancellation;
+  EXPECT_OK(cancellation.status());
+  Status seen;
+  const auto token = cancellation.Register([&](const Status& why) { seen = why; });
+  EXPECT_GE(token, 0);
+  cancellation.Cancel(Aborted("first"));
+  cancellation.Cancel(Aborted("second"));
+  EXPECT_TRUE(cancellation.cancelled());
+  EXPECT_EQ(Message(seen), "first");
+  EXPECT_EQ(Message(cancellation.status()), "first");
+}
+
+TEST(CancellationTest, ADeregisteredCallbackDoesNotRun) {
+  Cancellation cancellation;
+  bool ran = false;
+  const auto token = cancellation.Register([&](const Status&) { ran = true; });
+  EXPECT_TRUE(cancellation.Deregister(token));
+  cancellation.Cancel(Cancelled("x"));
+  EXPECT_FALSE(ran);
+}
 
 TEST(CancellationTest, ACallbackMayDeregisterAnotherThatHasNotRun) {
   Cancellation cancellation;

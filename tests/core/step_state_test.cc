@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <thread>
-
-#include "core/cancellation.h"
 #include "core/rendezvous.h"
 #include "core/resource_store.h"
 #include "tests/testing/status_matchers.h"
@@ -13,60 +9,6 @@ namespace tenon {
 namespace {
 
 using tenon::testing::IsError;
-
-TEST(CancellationTest, TheFirstReasonWinsAndReachesEveryCallback) {
-  Cancellation cancellation;
-  EXPECT_OK(cancellation.status());
-  Status seen;
-  const auto token = cancellation.Register([&](const Status& why) { seen = why; });
-  EXPECT_GE(token, 0);
-  cancellation.Cancel(Aborted("first"));
-  cancellation.Cancel(Aborted("second"));
-  EXPECT_TRUE(cancellation.cancelled());
-  EXPECT_EQ(Message(seen), "first");
-  EXPECT_EQ(Message(cancellation.status()), "first");
-}
-
-TEST(CancellationTest, ADeregisteredCallbackDoesNotRun) {
-  Cancellation cancellation;
-  bool ran = false;
-  const auto token = cancellation.Register([&](const Status&) { ran = true; });
-  EXPECT_TRUE(cancellation.Deregister(token));
-  cancellation.Cancel(Cancelled("x"));
-  EXPECT_FALSE(ran);
-}
-
-TEST(CancellationTest, RegisteringTooLateIsTold) {
-  Cancellation cancellation;
-  cancellation.Cancel(Cancelled("x"));
-  EXPECT_EQ(cancellation.Register([](const Status&) { FAIL(); }), Cancellation::kAlreadyCancelled);
-}
-
-TEST(CancellationTest, ACallbackMayDeregisterItself) {
-  Cancellation cancellation;
-  Cancellation::Token token = 0;
-  bool result = true;
-  token = cancellation.Register([&](const Status&) { result = cancellation.Deregister(token); });
-  cancellation.Cancel(Cancelled("x"));
-  EXPECT_FALSE(result);
-}
-
-TEST(CancellationTest, DeregisterWaitsForACallbackThatRuns) {
-  Cancellation cancellation;
-  std::atomic<bool> entered{false}, leave{false}, left{false};
-  const auto token = cancellation.Register([&](const Status&) {
-    entered = true;
-    while (!leave) std::this_thread::yield();
-    left = true;
-  });
-  std::thread canceller([&] { cancellation.Cancel(Cancelled("x")); });
-  while (!entered) std::this_thread::yield();
-  std::thread releaser([&] { leave = true; });
-  EXPECT_FALSE(cancellation.Deregister(token));
-  EXPECT_TRUE(left);
-  canceller.join();
-  releaser.join();
-}
 
 TEST(RendezvousKeyTest, TheTextIsThatOfTensorFlow) {
   const RendezvousKey key{"/job:a/replica:0/task:0/device:CPU:0",

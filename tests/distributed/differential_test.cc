@@ -18,7 +18,7 @@ using testing::Difference;
 using testing::MakeRandomGraph;
 using testing::StepResults;
 
-constexpr int kGraphs = kSanitized ? 40 : 200;
+constexpr int kGraphs = kSanitized ? 20 : 200;
 
 std::string TestSeed(uint64_t seed, testing::TestCluster& cluster) {
   auto random = MakeRandomGraph(seed);

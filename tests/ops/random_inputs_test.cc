@@ -117,7 +117,7 @@ TEST(RandomInputs, GiveAResultOrAnErrorAndNoCrash) {
     const bool large = !SizedByValues(op->schema.name);
     for (const OpExample& example : op->examples) {
       const std::vector<AttributeMap> choices = TypeChoices(*op, example);
-      for (int round = 0; round < (kSanitized ? 40 : 150); ++round) {
+      for (int round = 0; round < (kSanitized ? 20 : 150); ++round) {
         AttributeMap attrs = choices[random() % choices.size()];
         std::vector<Tensor> inputs = SampleInputs(*op, example, attrs, random());
         for (Tensor& t : inputs) {
