@@ -41,13 +41,17 @@ std::optional<Tile> TileOf(const Pooling& p) {
 template <typename Fn>
 void ForEachTile(const Pooling& p, Fn fn) {
   constexpr int64_t kBlock = 32;
-  ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
-    WindowCursor window(p.axes, begin);
-    for (int64_t row = begin; row < end; ++row, window.Next()) {
-      const int64_t at = window.image() * p.image() + window.origin() * p.channels;
-      InBlocks<kBlock>(p.channels, [&](int64_t first, auto count) {
-        fn(count, row * p.channels + first, at + first);
-      });
+  const auto& [depth, height, width] = p.axes;
+  const int64_t n = p.channels, layer = height.in * width.in * n;
+  const double cost = p.cost() * static_cast<double>(width.out);
+  ParallelFor(p.batch * depth.out * height.out, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t layers = row / height.out * depth.window, y = row % height.out * height.window;
+      int64_t window = row * width.out * n, pixel = layers * layer + y * width.in * n;
+      for (int64_t o = 0; o < width.out; ++o, window += n, pixel += width.window * n) {
+        InBlocks<kBlock>(
+            n, [&](int64_t first, auto count) { fn(count, window + first, pixel + first); });
+      }
     }
   });
 }

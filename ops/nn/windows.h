@@ -66,8 +66,6 @@ class WindowCursor {
   }
 
   int64_t image() const { return image_; }
-  /// The pixel of the image where the window begins, if it is in the image.
-  int64_t origin() const { return (start_[0] * axes_[1].in + start_[1]) * axes_[2].in + start_[2]; }
   /// How many elements of the window are in the image.
   int64_t count() const {
     int64_t count = 1;
