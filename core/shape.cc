@@ -178,11 +178,16 @@ bool PartialShape::IsCompatibleWith(const PartialShape& other) const {
 }
 
 StatusOr<PartialShape> PartialShape::MergeWith(const PartialShape& other) const {
-  if (!IsCompatibleWith(other)) {
-    return InvalidArgument("shapes ", ToString(), " and ", other.ToString(), " are incompatible");
-  }
   if (!dims_) return other;
   if (!other.dims_) return *this;
+  if (rank() != other.rank()) {
+    return InvalidArgument("Incompatible ranks during merge: ", rank(), " vs. ", other.rank(),
+                           ", of shapes ", ToString(), " and ", other.ToString());
+  }
+  if (!IsCompatibleWith(other)) {
+    return InvalidArgument("Incompatible shapes during merge: ", ToString(), " vs. ",
+                           other.ToString());
+  }
   PartialShape merged = *this;
   for (size_t i = 0; i < dims_->size(); ++i) {
     if ((*merged.dims_)[i] < 0) (*merged.dims_)[i] = (*other.dims_)[i];
