@@ -140,10 +140,10 @@ Status AddGradShape(ShapeContext& c) {
 
 Status SplitKernel(KernelContext& ctx, int64_t num_split) {
   TENON_ASSIGN_OR_RETURN(const SparseTensor in, SparseTensor::Read(ctx, 1));
-  if (ctx.input(0).num_elements() != 1) {
+  if (ctx.input(0).rank() != 0) {
     return InvalidArgument("axis should be a scalar, found shape ", ctx.input(0).shape());
   }
-  TENON_ASSIGN_OR_RETURN(const int64_t wanted, ReadOnlyInteger(ctx.input(0), "split_dim"));
+  TENON_ASSIGN_OR_RETURN(const int64_t wanted, ReadInteger(ctx.input(0), "split_dim"));
   if (wanted < -in.rank() || wanted >= in.rank()) {
     return InvalidArgument("axis should be in range [", -in.rank(), ", ", in.rank(), "), got ",
                            wanted);
