@@ -58,8 +58,7 @@ StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims) {
     if (d < 0) return InvalidArgument("negative dimension in shape ", DimsToString(dims), ": ", d);
   }
   if (!CheckedProduct(dims)) {
-    return InvalidArgument("Encountered overflow when multiplying the dimensions of shape ",
-                           DimsToString(dims), ", which has too many elements");
+    return InvalidArgument("shape ", DimsToString(dims), " has too many elements");
   }
   return Shape(dims);
 }
@@ -115,8 +114,7 @@ StatusOr<PartialShape> PartialShape::Create(absl::Span<const int64_t> dims) {
     if (d >= 0) known.push_back(d);
   }
   if (!CheckedProduct(known)) {
-    return InvalidArgument("Encountered overflow when multiplying the dimensions of shape ",
-                           DimsToString(dims), ", which has too many elements");
+    return InvalidArgument("shape ", DimsToString(dims), " has too many elements");
   }
   return PartialShape(dims);
 }
@@ -180,16 +178,11 @@ bool PartialShape::IsCompatibleWith(const PartialShape& other) const {
 }
 
 StatusOr<PartialShape> PartialShape::MergeWith(const PartialShape& other) const {
+  if (!IsCompatibleWith(other)) {
+    return InvalidArgument("shapes ", ToString(), " and ", other.ToString(), " are incompatible");
+  }
   if (!dims_) return other;
   if (!other.dims_) return *this;
-  if (rank() != other.rank()) {
-    return InvalidArgument("Incompatible ranks during merge: ", rank(), " vs. ", other.rank(),
-                           ", of shapes ", ToString(), " and ", other.ToString());
-  }
-  if (!IsCompatibleWith(other)) {
-    return InvalidArgument("Incompatible shapes during merge: ", ToString(), " vs. ",
-                           other.ToString());
-  }
   PartialShape merged = *this;
   for (size_t i = 0; i < dims_->size(); ++i) {
     if ((*merged.dims_)[i] < 0) (*merged.dims_)[i] = (*other.dims_)[i];

@@ -110,7 +110,7 @@ Status GetItemKernel(KernelContext& ctx, DType element_dtype) {
   for (const Tensor& other : list->elements()) {
     if (shape.IsFullyKnown()) break;
     if (!other.valid()) continue;
-    TENON_ASSIGN_OR_RETURN(shape, shape.MergeWith(other.shape()));
+    TENON_ASSIGN_OR_RETURN(shape, MergedShape(shape, other.shape()));
   }
   return ctx.Return(ReadElement(*list, element, shape));
 }

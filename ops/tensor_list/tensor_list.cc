@@ -210,9 +210,18 @@ StatusOr<PartialShape> ReadElementShape(const Tensor& t) {
       dims[0]);
 }
 
+StatusOr<PartialShape> MergedShape(const PartialShape& a, const PartialShape& b) {
+  if (a.IsCompatibleWith(b)) return a.MergeWith(b);
+  if (a.rank() != b.rank()) {
+    return InvalidArgument("Incompatible ranks during merge: ", a.rank(), " vs. ", b.rank(),
+                           ", of shapes ", a, " and ", b);
+  }
+  return InvalidArgument("Incompatible shapes during merge: ", a, " vs. ", b);
+}
+
 StatusOr<PartialShape> ElementShape(const KernelContext& ctx, const TensorList& list, int i) {
   TENON_ASSIGN_OR_RETURN(const PartialShape shape, ReadElementShape(ctx.input(i)));
-  return shape.MergeWith(list.element_shape());
+  return MergedShape(shape, list.element_shape());
 }
 
 StatusOr<PartialShape> ElementShape(const ShapeContext& c, int i) {

@@ -75,6 +75,8 @@ TensorList& ChangedList(Variant& v);
 
 /// The shape of elements that `t` says: a vector, -1 for unknown sizes, or a scalar -1 for any.
 StatusOr<PartialShape> ReadElementShape(const Tensor& t);
+/// What either says of the elements' shape; InvalidArgument when they differ.
+StatusOr<PartialShape> MergedShape(const PartialShape& a, const PartialShape& b);
 /// What is known of the elements' shape from the list and from input `i`.
 StatusOr<PartialShape> ElementShape(const KernelContext& ctx, const TensorList& list, int i);
 /// Of a shape function: what input `i` says of the elements' shape.

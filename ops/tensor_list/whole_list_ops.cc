@@ -39,7 +39,7 @@ Status StackElements(KernelContext& ctx, const TensorList& list, CountedVector<T
   for (const Tensor& element : elements) {
     all_set &= element.valid();
     if (!element.valid()) continue;
-    TENON_ASSIGN_OR_RETURN(known, known.MergeWith(element.shape()));
+    TENON_ASSIGN_OR_RETURN(known, MergedShape(known, element.shape()));
   }
   if (!known.IsFullyKnown()) {
     return InvalidArgument(elements.empty() ? texts.none : texts.none_set, known);
@@ -107,7 +107,7 @@ struct Rows {
                                " but requires at least vectors.");
       }
       TENON_ASSIGN_OR_RETURN(const Rows rows, Of(element.shape()));
-      TENON_ASSIGN_OR_RETURN(shape, shape.MergeWith(rows.shape));
+      TENON_ASSIGN_OR_RETURN(shape, MergedShape(shape, rows.shape));
       if (count != -1 && count != rows.count) {
         return InvalidArgument(
             "First entry of element_shape input does not match the first dim of list element at "

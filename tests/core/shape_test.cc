@@ -55,7 +55,7 @@ TEST(ShapeTest, DimensionsAreSetRemovedAndInserted) {
 TEST(PartialShapeTest, MergingTakesWhatEitherKnows) {
   EXPECT_EQ(*(PartialShape{2, -1}).MergeWith({-1, 3}), (PartialShape{2, 3}));
   EXPECT_EQ(*PartialShape().MergeWith({-1, 3}), (PartialShape{-1, 3}));
-  EXPECT_THAT((PartialShape{2}).MergeWith({3}), IsError(kInvalid, "merge: [2] vs. [3]"));
+  EXPECT_THAT((PartialShape{2}).MergeWith({3}), IsError(kInvalid, "[2] and [3] are incompatible"));
   EXPECT_THAT((PartialShape{2}).MergeWith({2, 2}), IsError(kInvalid, "incompatible"));
   const int64_t big = int64_t{1} << 40;
   EXPECT_THAT((PartialShape{big, -1}).MergeWith({-1, big}), IsError(kInvalid, "too many elements"));
