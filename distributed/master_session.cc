@@ -326,8 +326,8 @@ void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
         std::chrono::milliseconds(std::min(call->timeout_ms, kLongestTimeoutMs)),
         [weak = std::weak_ptr<RunningStep>(running), limit = call->timeout_ms] {
           if (const auto late = weak.lock()) {
-            late->cancellation().Cancel(
-                DeadlineExceeded("the step took longer than ", limit, " ms"));
+            late->cancellation().Cancel(DeadlineExceeded(
+                "Timed out waiting for notification: the step took longer than ", limit, " ms"));
           }
         });
   }

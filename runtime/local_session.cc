@@ -42,7 +42,8 @@ class LocalPreparedStep final : public PreparedStep {
                                [&] { return RunNow(feeds, fetched, options, &cancellation); });
       if (result.wait_for(options.timeout) == std::future_status::timeout) {
         cancellation.Cancel(
-            DeadlineExceeded("the step took longer than ", options.timeout.count(), " ms"));
+            DeadlineExceeded("Timed out waiting for notification: the step took longer than ",
+                             options.timeout.count(), " ms"));
       }
       return result.get();
     });

@@ -195,9 +195,10 @@ struct FileDataset final : Dataset {
     const int64_t size = static_cast<int64_t>(content.size());
     const int64_t body = size - lengths.header - lengths.footer;
     if (body < 0 || body % lengths.record != 0) {
-      return InvalidArgument("Excess bytes in ", file, ": between header and footer are ", body,
-                             " bytes, which is not a multiple of the record length of ",
-                             lengths.record);
+      return InvalidArgument("Excluding the header (", lengths.header, " bytes) and footer (",
+                             lengths.footer, " bytes), input file \"", file, "\" has body length ",
+                             body, " bytes, which is not an exact multiple of the record length (",
+                             lengths.record, " bytes).");
     }
     return MakeFixedLengthSource(file, std::move(content), lengths);
   }

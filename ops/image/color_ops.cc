@@ -114,11 +114,18 @@ void RgbToHsvGrad(GradContext& g) {
 Status CheckAdjustment(const KernelContext& ctx, bool any,
                        absl::Span<const std::string_view> names) {
   const Tensor& in = ctx.input(0);
-  if (in.rank() < 3 || (!any && in.dim(in.rank() - 1) != 3)) {
-    return InvalidArgument("images must be [..., height, width, ", any ? "channels" : "3",
-                           "], found shape ", in.shape());
+  if (in.rank() < 3) {
+    return InvalidArgument("input must be at least 3-D, got shape ", in.shape());
   }
-  return CheckScalars(ctx, 1, names);
+  if (!any && in.dim(in.rank() - 1) != 3) {
+    return InvalidArgument("input must have 3 channels but instead has ", in.dim(in.rank() - 1),
+                           " channels, in shape ", in.shape());
+  }
+  for (int i = 1; i < ctx.num_inputs(); ++i) {
+    if (ctx.input(i).rank() == 0) continue;
+    return InvalidArgument(names[i - 1], " must be scalar: found shape ", ctx.input(i).shape());
+  }
+  return OkStatus();
 }
 
 Status AdjustHueKernel(KernelContext& ctx) {

@@ -32,15 +32,35 @@ struct Reading : KernelState {
     }
     bmp = c.op() == "DecodeImage" || c.op() == "DecodeBmp";
     only_bmp = c.op() == "DecodeBmp";
+    op = c.op();
   }
+  std::string op;
   JpegReading how;
   bool bmp, only_bmp;
 };
 
+std::string_view NameOf(ImageFormat format) {
+  switch (format) {
+    case ImageFormat::kPng:
+      return "PNG";
+    case ImageFormat::kJpeg:
+      return "JPEG";
+    case ImageFormat::kGif:
+      return "GIF";
+    case ImageFormat::kBmp:
+      return "BMP";
+    default:
+      return "an unknown format";
+  }
+}
+
 Status Decode(std::string_view file, const Reading& node, bool wide, const PixelMemory& memory) {
   const ImageFormat format = DetectFormat(file);
-  if (node.only_bmp && format != ImageFormat::kBmp)
-    return InvalidArgument("contents are no BMP image");
+  const bool known = format != ImageFormat::kUnknown;
+  if (node.only_bmp && known && format != ImageFormat::kBmp) {
+    return InvalidArgument("Trying to decode ", NameOf(format),
+                           " format using DecodeBmp op. Use `decode_image` instead.");
+  }
   switch (format) {
     case ImageFormat::kPng:
       return DecodePngFile(file, node.how.channels, wide, memory);
@@ -50,7 +70,10 @@ Status Decode(std::string_view file, const Reading& node, bool wide, const Pixel
       return DecodeJpegFile(file, node.how, memory);
     case ImageFormat::kBmp:
       if (node.bmp) return DecodeBmpFile(file, node.how.channels, memory);
-      return InvalidArgument("contents are a BMP image, which DecodeBmp and DecodeImage read");
+      return InvalidArgument(
+          "Trying to decode BMP format using a wrong op. Use `decode_bmp` or `decode_image` "
+          "instead. Op used: ",
+          node.op);
     case ImageFormat::kGif:
       return Unimplemented("GIF images are not supported");
     default:
@@ -86,8 +109,10 @@ Status DecodeKernel(KernelContext& ctx, const Reading& node) {
 Status DecodeAndCropKernel(KernelContext& ctx, const Reading& node) {
   TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"contents"}));
   TENON_ASSIGN_OR_RETURN(const DimVector window, ReadIntegerVector(ctx.input(1), "crop_window", 4));
-  if (DetectFormat(ctx.input(0).scalar<TString>()) != ImageFormat::kJpeg) {
-    return InvalidArgument("contents are no JPEG image");
+  const ImageFormat format = DetectFormat(ctx.input(0).scalar<TString>());
+  if (format != ImageFormat::kJpeg) {
+    return InvalidArgument("DecodeAndCropJpeg operation can run on JPEG only, but detected ",
+                           NameOf(format));
   }
   Tensor all;
   TENON_RETURN_IF_ERROR(DecodeJpegFile(
@@ -95,8 +120,8 @@ Status DecodeAndCropKernel(KernelContext& ctx, const Reading& node) {
         const int64_t y = window[0], x = window[1], height = window[2], width = window[3];
         if (y < 0 || x < 0 || height <= 0 || width <= 0 || height > size.height - y ||
             width > size.width - x) {
-          return InvalidArgument("Invalid crop window: [", Join(window, ","), "] of an image of ",
-                                 size.height, " x ", size.width, " pixels");
+          return InvalidArgument("Invalid JPEG data or crop window: [", Join(window, ","),
+                                 "] of an image of ", size.height, " x ", size.width, " pixels");
         }
         TENON_ASSIGN_OR_RETURN(const Shape shape,
                                Shape::Create({size.height, size.width, size.channels}));

@@ -18,6 +18,14 @@ std::string WithoutVersion(std::string op) {
   return op;
 }
 
+/// The name of a node whose own reader is called "_3_name".
+std::string_view NodeName(std::string_view name) {
+  const size_t digits = name.find_first_not_of("0123456789", 1);
+  const bool numbered = name.starts_with('_') && digits != std::string_view::npos && digits > 1 &&
+                        name[digits] == '_';
+  return numbered ? name.substr(digits + 1) : name;
+}
+
 }  // namespace
 
 Reader::Options::Options(KernelConstruction& c) : op(WithoutVersion(c.op())) {
@@ -219,7 +227,8 @@ Status Reader::Restore(std::string_view text) {
   if (!state.ParseFromArray(text.data(), static_cast<int>(text.size())) ||
       state.work_finished() < 0 || state.work_started() < state.work_finished() ||
       state.num_records_produced() < 0) {
-    return InvalidArgument("no state of a ", options_.op, ": ", state.ShortDebugString());
+    return InvalidArgument("Could not parse state for ", options_.op, " '", NodeName(name_),
+                           "': ", state.ShortDebugString());
   }
   MutexLock lock(mu_);
   num_records_ = state.num_records_produced();

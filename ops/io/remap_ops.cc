@@ -88,6 +88,11 @@ Status RemapMatrixKernel(KernelContext& ctx, int64_t rows, int64_t columns, int6
   TENON_RETURN_IF_ERROR(CheckRank(ctx.input(1), 0, "old_tensor_name"));
   const std::string name(ctx.input(1).scalar<TString>());
   const Tensor &row_map = ctx.input(2), &column_map = ctx.input(3), &fill = ctx.input(4);
+  for (const auto& [map, what] :
+       {std::pair(&row_map, "row_remapping"), std::pair(&column_map, "col_remapping")}) {
+    if (map->rank() == 1) continue;
+    return InvalidArgument(what, " tensor must be 1-D, found shape ", map->shape());
+  }
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   TENON_ASSIGN_OR_RETURN(const auto reader,
                          BundleReader::Open(std::string(ctx.input(0).scalar<TString>()), files));

@@ -22,6 +22,14 @@ Status ChangeKernel(KernelContext& ctx) {
   return ((*table).*kChange)(ctx.input(1), ctx.input(2));
 }
 
+Status InitializeKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const auto table, TableInput(ctx));
+  if (ctx.input(1).num_elements() == 0) {
+    return InvalidArgument("keys and values cannot be empty tensors.");
+  }
+  return table->Initialize(ctx.input(1), ctx.input(2));
+}
+
 Status RemoveKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto table, TableInput(ctx));
   return table->Remove(ctx.input(1));
@@ -153,8 +161,7 @@ void RegisterLookupKernels(OpRegistry& ops) {
       get(table, version, version.empty() ? ReferenceShape : ScalarShape)
           .Kernel<ResourceNodeKernel<LookupTable>>(kCpu);
     }
-    get("InitializeTable", version, NoOutputShape)
-        .Kernel(kCpu, ChangeKernel<&LookupTable::Initialize>);
+    get("InitializeTable", version, NoOutputShape).Kernel(kCpu, InitializeKernel);
     get("InitializeTableFromTextFile", version, NoOutputShape)
         .Kernel(kCpu, InitializeFromFileKernel);
     get("LookupTableInsert", version, NoOutputShape)

@@ -34,6 +34,9 @@ LookupTable::Options::Options(KernelConstruction& c)
   if (!value_shape.IsFullyKnown()) {
     c.Fail(InvalidArgument("value_shape must be fully known, found ", value_shape));
   }
+  if (op.starts_with("MutableHashTableOfTensors") && value_shape.rank() != 1) {
+    c.Fail(InvalidArgument("Default value must be a vector, got shape ", value_shape));
+  }
   if (key == DType::kResource || key == DType::kVariant || value == DType::kResource ||
       value == DType::kVariant) {
     c.Fail(InvalidArgument("a table cannot have keys of ", key, " and values of ", value));

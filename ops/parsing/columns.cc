@@ -199,10 +199,15 @@ class Parser {
   std::string NameOf(int64_t b) const {
     return from_.names.empty() ? "" : StrCat("Name: ", from_.names[b], ", ");
   }
+  /// An error of feature number `row` of a list, or of one that is not in a list.
   template <typename... Args>
-  Status Error(size_t column, int64_t b, const Args&... what) const {
-    return InvalidArgument(NameOf(b), "Key: ", columns_[column].key, ", Index: ", b, ".  ",
-                           what...);
+  Status Error(size_t column, int64_t b, int64_t row, const Args&... what) const {
+    return InvalidArgument(NameOf(b), "Key: ", columns_[column].key,
+                           ", Index: ", from_.steps ? row : b, ".  ", what...);
+  }
+  /// "float " of values, as the features call their types.
+  static std::string_view TypeText(DType type) {
+    return type == DType::kFloat ? "float " : type == DType::kInt64 ? "int64 " : "bytes ";
   }
   std::string_view FoundIn(size_t column, int64_t b) const {
     return found_[b * columns_.size() + column];
@@ -212,11 +217,15 @@ class Parser {
     std::string_view list = FoundIn(column, b);
     const Column& c = columns_[column];
     if (list.data() == nullptr && c.form == ColumnForm::kDense && !c.may_lack) {
-      return Error(column, b, "The feature list is required but could not be found.");
+      return InvalidArgument(NameOf(b), "Feature list '", c.key,
+                             "' is required but could not be found.  Did you mean to include it in "
+                             "feature_list_dense_missing_assumed_empty or "
+                             "feature_list_dense_defaults?");
     }
     int64_t steps = 0;
     for (WireField field; !list.empty();) {
-      if (!TakeField(&list, &field)) return Error(column, b, "Can't parse serialized FeatureList.");
+      if (!TakeField(&list, &field))
+        return Error(column, b, steps, "Can't parse serialized FeatureList.");
       steps += field.number == 1 && field.type == WireType::kBytes;
     }
     return steps;
@@ -224,26 +233,36 @@ class Parser {
 
   Status ReadRows(size_t column, int64_t b, FeatureValues* features) const {
     std::string_view message = FoundIn(column, b);
-    if (!from_.steps) return ReadRow(column, b, message, features);
+    if (!from_.steps) return ReadRow(column, b, 0, message, features);
+    int64_t row = 0;
     for (WireField field; !message.empty() && TakeField(&message, &field);) {
       if (field.number != 1 || field.type != WireType::kBytes) continue;
-      TENON_RETURN_IF_ERROR(ReadRow(column, b, field.bytes, features++));
+      TENON_RETURN_IF_ERROR(ReadRow(column, b, row++, field.bytes, features++));
     }
     return OkStatus();
   }
 
-  Status ReadRow(size_t column, int64_t b, std::string_view message, FeatureValues* f) const {
+  Status ReadRow(size_t column, int64_t b, int64_t row, std::string_view message,
+                 FeatureValues* f) const {
     const Column& c = columns_[column];
-    if (!ReadFeature(message, f)) return Error(column, b, "Can't parse serialized Example.");
+    if (!ReadFeature(message, f)) return Error(column, b, row, "Can't parse serialized Example.");
     if (f->type != DType::kInvalid && f->type != c.type) {
-      return Error(column, b, "Data types don't match. Expected type: ", c.type,
-                   ", data type: ", f->type);
+      const char* const what = "Data types don't match. Expected type: ";
+      if (!from_.steps) return Error(column, b, row, what, c.type, ", Actual type: ", f->type);
+      return InvalidArgument(NameOf(b), "Feature list: ", c.key, ", Index: ", row, ".  ", what,
+                             c.type, ", Actual type: ", f->type);
     }
     if (c.form != ColumnForm::kDense) return OkStatus();
     if (c.variable) {
       if (f->count % c.elements == 0) return OkStatus();
-      return Error(column, b, "Number of values is not a multiple of stride length: ", f->count,
-                   " values, output shape ", c.shape);
+      if (!from_.batch && !from_.steps) {
+        return InvalidArgument("Error while parsing feature with key ", c.key,
+                               ": number of elements should be divisible by ", c.elements,
+                               ", found ", f->count, " instead");
+      }
+      return Error(column, b, row, "Number of ", TypeText(c.type),
+                   "values is not a multiple of stride length. Saw ", f->count,
+                   " values but output shape is: ", c.shape);
     }
     if (f->type == DType::kInvalid && !from_.steps) {
       if (c.missing.num_elements() > 0) return OkStatus();
@@ -251,7 +270,8 @@ class Parser {
                              ") is required but could not be found.");
     }
     if (f->count == c.elements) return OkStatus();
-    return Error(column, b, "Number of values != expected.  Values size: ", f->count,
+    return Error(column, b, row, "Number of ", TypeText(c.type), "values != expected.  ",
+                 from_.steps ? "values" : "Values", " size: ", f->count,
                  " but output shape: ", c.shape);
   }
 

@@ -134,6 +134,10 @@ Status CsvLine::TakeQuoted(std::string_view line, size_t* at, std::string* unquo
 
 Status CheckCsvDefault(const Tensor& fallback, int64_t number) {
   if (fallback.rank() <= 1 && fallback.num_elements() < 2) return OkStatus();
+  if (fallback.rank() > 1) {
+    return InvalidArgument("Each record default should be at most rank 1, field ", number,
+                           " has one of shape ", fallback.shape());
+  }
   return InvalidArgument("There should only be 1 default per field but field ", number,
                          " has one of shape ", fallback.shape());
 }

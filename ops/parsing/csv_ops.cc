@@ -51,7 +51,11 @@ Status DecodeCsvKernel(KernelContext& ctx, const CsvAttrs& attrs) {
 Status DecodeCsvShape(ShapeContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) {
     const PartialShape& fallback = c.input(1 + i);
-    if (fallback.rank() > 1 || (fallback.rank() == 1 && fallback.dim(0) > 1)) {
+    if (fallback.rank() > 1) {
+      return InvalidArgument("Shape must be at most rank 1 but is rank ", fallback.rank(),
+                             ": the default of field ", i, " has shape ", fallback);
+    }
+    if ((fallback.rank() == 1 && fallback.dim(0) > 1)) {
       return InvalidArgument("the default of field ", i,
                              " must be a scalar or one element, found shape ", fallback);
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "absl/strings/escaping.h"
 #include "core/mutex.h"
 #include "core/op_registry.h"
 #include "core/proto_io_tensor.h"
@@ -34,11 +35,11 @@ Status DecodeRawKernel(KernelContext& ctx, bool little_endian) {
   const auto texts = in.flat<TString>();
   const DType type = ctx.output_type(0);
   const size_t width = SizeOf(type), size = texts.empty() ? 0 : texts[0].size();
-  for (const TString& text : texts) {
-    if (text.size() != size) {
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].size() != size) {
       return InvalidArgument(
-          "DecodeRaw requires input strings to all be the same size, but one has ", text.size(),
-          " bytes and the first one ", size);
+          "DecodeRaw requires input strings to all be the same size, but element ", i, " has size ",
+          size, " != ", texts[i].size());
     }
   }
   if (size % width != 0) {
@@ -136,12 +137,19 @@ StatusOr<std::string> ExampleOfJson(const TString& text) {
 Status DecodeJsonKernel(KernelContext& ctx) { return MapOrFail(ctx, ExampleOfJson); }
 
 Status ParseTensorKernel(KernelContext& ctx, DType wanted) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"serialized"}));
+  if (ctx.input(0).rank() != 0) {
+    return InvalidArgument("Expected `serialized` to be a scalar, got shape: ",
+                           ctx.input(0).shape());
+  }
   const TString& text = ctx.input(0).scalar<TString>();
   TensorProto proto;
   if (text.size() > INT32_MAX ||
       !proto.ParseFromArray(text.data(), static_cast<int>(text.size()))) {
-    return InvalidArgument("Could not parse `serialized`, ", text.size(), " bytes, as TensorProto");
+    const std::string_view begin =
+        std::string_view(text).substr(0, 60);  // of a message of any size
+    return InvalidArgument(
+        "Could not parse `serialized` as TensorProto, base64: ", absl::Base64Escape(ToAbsl(begin)),
+        begin.size() < text.size() ? StrCat(" and on, ", text.size(), " bytes") : "");
   }
   TENON_ASSIGN_OR_RETURN(Tensor value, TensorFromProto(proto));
   if (value.dtype() != wanted) {

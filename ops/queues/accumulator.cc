@@ -122,35 +122,55 @@ int64_t SparseAccumulator::num_bytes() const {
   return static_cast<int64_t>(sums_.num_bytes());
 }
 
-Status SparseAccumulator::CheckGradient(const KernelContext& ctx) const {
-  const Tensor &indices = ctx.input(2), &values = ctx.input(3), &shape = ctx.input(4);
-  if (indices.rank() != 1 || values.rank() == 0 || values.dim(0) != indices.dim(0)) {
-    return InvalidArgument("wanted a vector of indices and a row of values for each, found shapes ",
-                           indices.shape(), " and ", values.shape());
+namespace {
+
+/// InvalidArgument unless `found`, from dimension `first` on, begins as `wanted` says.
+Status CheckDims(std::string_view what, size_t first, absl::Span<const int64_t> wanted,
+                 absl::Span<const int64_t> found) {
+  if (wanted.size() > found.size()) {
+    return InvalidArgument("Shape mismatch: expected ", what, " rank at least ", wanted.size(),
+                           ", got ", found.size());
   }
-  PartialShape wanted = options_.shape;
-  if (wanted.rank_known() && wanted.rank() > 0) {
-    if (shape.num_elements() > 0) {
-      TENON_ASSIGN_OR_RETURN(const DimVector found, ReadIntegerVector(shape, "gradient_shape"));
-      if (!wanted.IsCompatibleWith(PartialShape(found))) {
-        return InvalidArgument("Shape mismatch: expected ", wanted, ", got ", PartialShape(found));
-      }
-    }
-    if (!wanted.WithDim(0, -1).IsCompatibleWith(values.shape())) {
-      return InvalidArgument("Shape mismatch: expected values of ", wanted.WithDim(0, -1), ", got ",
-                             values.shape());
-    }
-  }
-  if (sums_.valid() && sums_.shape().WithoutDim(0) != values.shape().WithoutDim(0)) {
-    return InvalidArgument("Shape mismatch: expected values of ",
-                           PartialShape(sums_.shape()).WithDim(0, -1), ", got ", values.shape());
-  }
-  const int64_t rows = wanted.rank_known() && wanted.rank() > 0 ? wanted.dim(0) : -1;
-  for (const int64_t i : indices.flat<int64_t>()) {
-    if (i >= 0 && (rows < 0 || i < rows)) continue;
-    return InvalidArgument("index ", i, " is no row of a gradient of shape ", wanted);
+  for (size_t i = first; i < wanted.size(); ++i) {
+    if (wanted[i] < 0 || wanted[i] == found[i]) continue;
+    return InvalidArgument("Shape mismatch: expected ", what, " dim ", i, " to be ", wanted[i],
+                           ", got ", found[i]);
   }
   return OkStatus();
+}
+
+}  // namespace
+
+Status SparseAccumulator::CheckGradient(const KernelContext& ctx) const {
+  const Tensor &indices = ctx.input(2), &values = ctx.input(3), &shape = ctx.input(4);
+  if (indices.rank() != 1) {
+    return InvalidArgument("Input indices should be vector but received shape: ", indices.shape());
+  }
+  if (values.rank() == 0) return InvalidArgument("Values cannot be 0-dimensional.");
+  if (values.dim(0) != indices.dim(0)) {
+    return InvalidArgument("Expected ", indices.dim(0), " non-empty input values, got ",
+                           values.dim(0));
+  }
+  const DimVector none;
+  const absl::Span<const int64_t> wanted =
+      options_.shape.rank_known() ? options_.shape.dims() : absl::Span<const int64_t>(none);
+  if (!wanted.empty() && shape.num_elements() > 0) {
+    TENON_ASSIGN_OR_RETURN(const DimVector found, ReadIntegerVector(shape, "gradient_shape"));
+    TENON_RETURN_IF_ERROR(CheckDims("shape", 0, wanted, found));
+  }
+  const int64_t rows = wanted.empty() ? -1 : wanted[0];
+  for (int64_t i = 0; i < indices.dim(0); ++i) {
+    const int64_t index = indices.data<int64_t>()[i];
+    if (index >= 0 && (rows < 0 || index < rows)) continue;
+    return InvalidArgument("Shape mismatch: index of slice ", i,
+                           " exceeded limits of shape; index is ", index, " exceeded ", rows);
+  }
+  if (!sums_.valid()) return CheckDims("values", 1, wanted, values.shape().dims());
+  if (sums_.rank() != values.rank()) {
+    return InvalidArgument("Shape mismatch: expected values rank ", sums_.rank(), ", got ",
+                           values.rank());
+  }
+  return CheckDims("values", 1, sums_.shape().dims(), values.shape().dims());
 }
 
 Status SparseAccumulator::Grow(int64_t rows, const Tensor& values) {

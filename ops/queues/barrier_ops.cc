@@ -27,7 +27,8 @@ class Barrier final : public WaitingResource {
         c.Fail(InvalidArgument("All of the component shapes must be specified: ", types.size(),
                                " components have ", shapes.size(), " shapes"));
       }
-      for (const PartialShape& shape : shapes) {
+      for (PartialShape& shape : shapes) {
+        if (!shape.rank_known()) shape = Shape();  // as TensorFlow has it
         if (!shape.IsFullyKnown() || shape.num_elements() == 0) {
           c.Fail(InvalidArgument("shapes must be fully known and not empty, found ", shape));
         }
@@ -50,10 +51,13 @@ class Barrier final : public WaitingResource {
   std::string_view kind() const override { return kKind; }
   Status CheckShared(const Options& wanted) const {
     if (wanted.types == options_.types && wanted.shapes == options_.shapes) return OkStatus();
-    return InvalidArgument("Shared barrier '", name_, "' has components of ",
-                           Join(options_.types, ", "), " in shapes ", Join(options_.shapes, ", "),
-                           ", requested were ", Join(wanted.types, ", "), " in shapes ",
-                           Join(wanted.shapes, ", "));
+    const bool same_types = wanted.types == options_.types;
+    const std::string_view what = same_types ? "component shapes" : "component types";
+    const auto text = [same_types](const Options& o) {
+      return same_types ? Join(o.shapes, ", ") : Join(o.types, ", ");
+    };
+    return InvalidArgument("Shared barrier '", name_, "' has ", what, " ", text(options_),
+                           " but requested ", what, " were ", text(wanted));
   }
 
   const Options& options() const { return options_; }
@@ -192,6 +196,10 @@ Status BarrierInsertKernel(KernelContext& ctx, int64_t component) {
   const auto count = static_cast<int64_t>(options.types.size());
   if (component < 0 || component >= count) return NotInRange(component, count, "component_index");
   TENON_RETURN_IF_ERROR(CheckRank(keys, 1, "keys"));
+  if (keys.dim(0) > 0 && values.num_elements() == 0) {
+    return InvalidArgument("Tensors with no elements are not supported: received shape ",
+                           values.shape());
+  }
   const PartialShape wanted(Concat({keys.dim(0)}, options.shapes[component].dims()));
   if (values.dtype() != options.types[component] || PartialShape(values.shape()) != wanted) {
     return InvalidArgument("values must be ", options.types[component], " of shape ", wanted,

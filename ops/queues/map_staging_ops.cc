@@ -113,7 +113,7 @@ class GetItemOperation final : public WaitingOperation {
     if (found == tuples.end()) return Progress::kNone;
     StagingMap::Tuple& tuple = found->second;
     const int first = key_ ? 0 : 1;
-    TENON_RETURN_IF_ERROR(Check(tuple, first));
+    TENON_RETURN_IF_ERROR(Check(found->first, tuple, first));
     if (!key_) ctx_.set_output(0, Tensor::Scalar(found->first));
     for (size_t i = 0; i < indices_.size(); ++i) {
       std::optional<Tensor>& t = tuple[indices_[i]];
@@ -129,14 +129,15 @@ class GetItemOperation final : public WaitingOperation {
   }
 
  private:
-  Status Check(const StagingMap::Tuple& tuple, int first) const {
+  Status Check(int64_t key, const StagingMap::Tuple& tuple, int first) const {
     for (size_t i = 0; i < indices_.size(); ++i) {
       const int64_t index = indices_[i];
       if (index < 0 || index >= static_cast<int64_t>(tuple.size())) {
         return NotInRange(index, static_cast<int64_t>(tuple.size()), "indices[", i, "]");
       }
       if (!tuple[index].has_value()) {
-        return InvalidArgument("Tensor at index '", index, "' has already been removed.");
+        return InvalidArgument("Tensor at index '", index, "' for key '", key,
+                               "' has already been removed.");
       }
       const DType wanted = ctx_.output_type(first + static_cast<int>(i));
       if (tuple[index]->dtype() != wanted) {
@@ -153,6 +154,11 @@ class GetItemOperation final : public WaitingOperation {
   const bool take_;
   KernelContext& ctx_;
 };
+
+StatusOr<int64_t> KeyInput(const KernelContext& ctx) {
+  if (ctx.input(0).rank() == 0) return ReadInteger(ctx.input(0), "key");
+  return InvalidArgument("key must be an int64 scalar, found shape ", ctx.input(0).shape());
+}
 
 struct MapName : StoreName<StagingMap> {
   explicit MapName(KernelConstruction& c)
@@ -176,7 +182,7 @@ class MapStageKernel final : public AsyncKernel {
 
  private:
   StatusOr<std::unique_ptr<WaitingOperation>> Make(KernelContext& ctx, StagingMap& map) const {
-    TENON_ASSIGN_OR_RETURN(const int64_t key, ReadInteger(ctx.input(0), "key"));
+    TENON_ASSIGN_OR_RETURN(const int64_t key, KeyInput(ctx));
     TENON_ASSIGN_OR_RETURN(DimVector indices,
                            ReadIntegerVector(ctx.input(1), "indices", ctx.num_inputs() - 2));
     for (size_t i = 0; i < indices.size(); ++i) {
@@ -216,7 +222,7 @@ class MapGetKernel final : public AsyncKernel {
     std::optional<int64_t> key;
     const int keys = ctx.num_inputs() - 1;
     if (keys > 0) {
-      TENON_ASSIGN_OR_RETURN(key, ReadInteger(ctx.input(0), "key"));
+      TENON_ASSIGN_OR_RETURN(key, KeyInput(ctx));
     }
     TENON_ASSIGN_OR_RETURN(DimVector indices, ReadIntegerVector(ctx.input(keys), "indices",
                                                                 ctx.num_outputs() - 1 + keys));

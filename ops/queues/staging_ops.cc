@@ -132,6 +132,9 @@ class UnstageKernel final : public AsyncKernel {
     StatusOr<int64_t> index = 0;
     const bool take = ctx.num_inputs() == 0;
     if (!take) {
+      if (ctx.input(0).rank() != 0) {
+        return done(InvalidArgument("index must be scalar, found shape ", ctx.input(0).shape()));
+      }
       index = ReadInteger(ctx.input(0), "index");
       if (!index.ok()) return done(index.status());
       if (*index < 0) return done(InvalidArgument("index must be at least 0, found ", *index));

@@ -156,7 +156,8 @@ Status CheckTrueClasses(const Tensor& classes, int64_t num_true, int64_t range) 
                            " columns, found shape ", classes.shape());
   }
   for (const int64_t value : classes.flat<int64_t>()) {
-    if (value < 0 || value >= range) return NotInRange(value, range, "an entry of true_classes");
+    if (value >= 0 && value < range) continue;
+    return InvalidArgument("`true_classes` out of range [0, ", range, "), received ", value);
   }
   return OkStatus();
 }

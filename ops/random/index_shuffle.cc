@@ -90,8 +90,10 @@ Status RandomIndexShuffleKernel(KernelContext& ctx, int64_t rounds) {
   return DispatchStatus(out->dtype(), Types(), [&]<typename T>(T) -> Status {
     for (int64_t i = 0; i < n && !Interrupted(); ++i) {
       const T from = index.data<T>()[at(index, i)], limit = max.data<T>()[at(max, i)];
-      if (from < T(0) || from > limit) {
-        return InvalidArgument("index[", i, "] = ", from, " is not in [0, ", limit, "]");
+      if (from < T(0)) return InvalidArgument("index must be >= 0, found ", from);
+      if (limit < T(0)) return InvalidArgument("max_index must be >= 0, found ", limit);
+      if (from > limit) {
+        return InvalidArgument("max_index must be >= index, found ", limit, " and ", from);
       }
       Key key;
       Dispatch(seed.dtype(), Types(), [&]<typename S>(S) {

@@ -76,6 +76,16 @@ Status Fill<Kind::kFullInt>(const Philox& place, Tensor* out) {
                         [&]<typename T>(T) { FillFrom<Integers<T>>(place, out->flat<T>()); });
 }
 
+/// Checks that minval and maxval, inputs `first` and `first` + 1, are scalars.
+Status CheckBounds(const KernelContext& ctx, int first) {
+  for (const int i : {first, first + 1}) {
+    if (ctx.input(i).rank() == 0) continue;
+    return InvalidArgument(i == first ? "minval" : "maxval",
+                           " must be a scalar; got a tensor of shape ", ctx.input(i).shape());
+  }
+  return OkStatus();
+}
+
 /// Integers in [minval, maxval), which are inputs `first` and `first` + 1, from what `reserve`
 /// gives.
 template <typename Reserve>
@@ -103,7 +113,7 @@ Status RandomFloatsKernel(KernelContext& ctx, const Stream& stream) {
 
 Status RandomIntsKernel(KernelContext& ctx, const Stream& stream) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"minval", "maxval"}));
+  TENON_RETURN_IF_ERROR(CheckBounds(ctx, 1));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return OkStatus();
   const uint64_t blocks = kReservedPerOutput * shape.num_elements();
@@ -121,7 +131,7 @@ Status StatelessKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if constexpr (kind != Kind::kUniformInt) return Fill<kind>(place, out);
   constexpr int kBounds = kKeyed ? 4 : 2;
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, kBounds, {"minval", "maxval"}));
+  TENON_RETURN_IF_ERROR(CheckBounds(ctx, kBounds));
   return FillInts(
       ctx, kBounds, [&]() -> StatusOr<Philox> { return place; }, out);
 }
@@ -135,7 +145,7 @@ Status StatefulKernel(KernelContext& ctx, const VariableInput& state) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   const auto advance = [&] { return AdvanceGenerator(ctx, state, kAlg, shape.num_elements()); };
   if constexpr (kind == Kind::kUniformInt) {
-    TENON_RETURN_IF_ERROR(CheckScalars(ctx, 3, {"minval", "maxval"}));
+    TENON_RETURN_IF_ERROR(CheckBounds(ctx, 3));
     return FillInts(ctx, 3, advance, out);
   } else {
     TENON_ASSIGN_OR_RETURN(const Philox place, advance());
@@ -150,7 +160,11 @@ Status ShapeFrom(ShapeContext& c) {
 
 /// RngReadAndSkip gives the state as it was.
 Status SkipKernel(KernelContext& ctx, const VariableInput& state) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"algorithm", "delta"}));
+  for (const int i : {1, 2}) {
+    if (ctx.input(i).rank() == 0) continue;
+    return InvalidArgument(i == 1 ? "algorithm" : "delta", " must have shape [], not ",
+                           ctx.input(i).shape());
+  }
   const Tensor& delta = ctx.input(2);
   const uint64_t outputs = delta.dtype() == DType::kUInt64
                                ? delta.scalar<uint64_t>()

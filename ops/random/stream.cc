@@ -38,8 +38,14 @@ StatusOr<Philox> KeyedPlace(const KernelContext& ctx) {
 
 StatusOr<Philox> AdvanceGenerator(const KernelContext& ctx, const VariableInput& state, int alg,
                                   uint64_t outputs) {
-  TENON_ASSIGN_OR_RETURN(const auto variable, state.Find(ctx, DType::kInt64));
+  TENON_ASSIGN_OR_RETURN(const auto variable, state.Find(ctx, DType::kInvalid));
+  if (variable->dtype() != DType::kInt64) {
+    return InvalidArgument("dtype of RNG state variable must be int64, not ", variable->dtype());
+  }
   if (alg >= 0) {
+    if (ctx.input(alg).rank() != 0) {
+      return InvalidArgument("algorithm must have shape [], not ", ctx.input(alg).shape());
+    }
     TENON_ASSIGN_OR_RETURN(const int64_t wanted, ReadInteger(ctx.input(alg), "algorithm"));
     TENON_RETURN_IF_ERROR(CheckAlgorithm(wanted));
   }
@@ -47,8 +53,12 @@ StatusOr<Philox> AdvanceGenerator(const KernelContext& ctx, const VariableInput&
   TENON_RETURN_IF_ERROR(variable->ModifyInPlace([&](Tensor* value) {
     const int64_t first = alg < 0 ? 1 : 0;
     if (value->rank() != 1 || value->dim(0) < first + 3) {
-      return InvalidArgument("the generator's state must be a vector of at least ", first + 3,
-                             " elements, found shape ", value->shape());
+      if (value->rank() != 1) {
+        return InvalidArgument("RNG state must have one and only one dimension, not ",
+                               value->rank());
+      }
+      return InvalidArgument("For the Philox algorithm, the size of state must be at least ",
+                             first + 3, "; got ", value->dim(0));
     }
     int64_t* const words = value->data<int64_t>() + first;
     if (alg < 0) TENON_RETURN_IF_ERROR(CheckAlgorithm(words[-1]));

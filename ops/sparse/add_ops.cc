@@ -17,6 +17,10 @@ struct Operands {
 StatusOr<Operands> ReadOperands(const KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(SparseTensor a, SparseTensor::Read(ctx, 0));
   TENON_ASSIGN_OR_RETURN(SparseTensor b, SparseTensor::Read(ctx, 3));
+  if (a.rank() != b.rank()) {
+    return InvalidArgument("Operands do not have the same ranks: got [", Join(a.dims, ","),
+                           "] and [", Join(b.dims, ","), "]");
+  }
   if (a.dims != b.dims) {
     return InvalidArgument("Operands' shapes do not match: got [", Join(a.dims, ","), "] and [",
                            Join(b.dims, ","), "]");

@@ -233,8 +233,12 @@ Status FillEmptyRowsGradKernel(KernelContext& ctx) {
   const Tensor &map = ctx.input(0), &grad = ctx.input(1);
   TENON_RETURN_IF_ERROR(CheckRank(map, 1, "reverse_index_map"));
   TENON_RETURN_IF_ERROR(CheckRank(grad, 1, "grad_values"));
-  TENON_ASSIGN_OR_RETURN(const IndexVector places,
-                         ReadIndices(map, "reverse_index_map", grad.dim(0)));
+  TENON_ASSIGN_OR_RETURN(const IndexVector places, ReadIndices(map, "reverse_index_map"));
+  for (const int64_t place : places) {
+    if (place >= 0 && place < grad.dim(0)) continue;
+    return InvalidArgument("Elements in reverse index must be in [0, ", grad.dim(0), ") but got ",
+                           place);
+  }
   TENON_ASSIGN_OR_RETURN(Tensor * d_values, ctx.AllocateOutput(0, map.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * d_default, ctx.AllocateOutput(1, Shape()));
   return DispatchStatus(grad.dtype(), NumericTypes(), [&]<typename T>(T) {

@@ -40,6 +40,22 @@ StatusOr<CrossInputs> ReadCrossInputs(const KernelContext& ctx, int sparse, int 
   in.inputs = 3 * sparse + dense;
   std::optional<int64_t> batch;
   for (int i = 0; i < sparse; ++i) {
+    if (ctx.input(i).rank() != 2) {
+      return InvalidArgument("Input indices should be a matrix but received shape ",
+                             ctx.input(i).shape(), " at position ", i);
+    }
+    if (ctx.input(sparse + i).rank() != 1) {
+      return InvalidArgument("Input values should be a vector but received shape ",
+                             ctx.input(sparse + i).shape(), " at position ", i);
+    }
+    if (ctx.input(2 * sparse + i).rank() != 1) {
+      return InvalidArgument("Input shapes should be a vector but received shape ",
+                             ctx.input(2 * sparse + i).shape(), " at position ", i);
+    }
+    if (ctx.input(i).dim(1) != 2) {
+      return InvalidArgument("Expected D2 of index to be 2 got ", ctx.input(i).dim(1),
+                             " at position ", i);
+    }
     TENON_ASSIGN_OR_RETURN(
         const SparseTensor column,
         SparseTensor::Of(ctx.input(i), ctx.input(sparse + i), ctx.input(2 * sparse + i)));
@@ -59,7 +75,10 @@ StatusOr<CrossInputs> ReadCrossInputs(const KernelContext& ctx, int sparse, int 
   }
   for (int i = 0; i < dense; ++i) {
     const Tensor& t = ctx.input(3 * sparse + i);
-    TENON_RETURN_IF_ERROR(CheckRank(t, 2, "a dense input"));
+    if (t.rank() != 2) {
+      return InvalidArgument("Dense inputs should be a matrix but received shape ", t.shape(),
+                             " at position ", i);
+    }
     TENON_RETURN_IF_ERROR(SetBatch(&batch, t.dim(0), "dense tensor", i));
     CountedVector<int64_t> rows(t.num_elements());
     for (int64_t k = 0; k < t.num_elements(); ++k) rows[k] = k / t.dim(1);
@@ -179,7 +198,10 @@ Status CrossKernel(KernelContext& ctx, int64_t sparse, const std::vector<DType>&
 Status CrossV2Kernel(KernelContext& ctx, int64_t sparse, const std::vector<DType>& dense) {
   TENON_ASSIGN_OR_RETURN(const CrossInputs in, ReadCrossInputs(ctx, static_cast<int>(sparse),
                                                                static_cast<int>(dense.size())));
-  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(in.inputs), 0, "sep"));
+  if (ctx.input(in.inputs).rank() != 0) {
+    return InvalidArgument("Input separator should be a scalar. Received shape ",
+                           ctx.input(in.inputs).shape());
+  }
   return CrossTexts(ctx, in, ctx.input(in.inputs).scalar<TString>());
 }
 
@@ -189,8 +211,11 @@ Status CrossHashedKernel(KernelContext& ctx, int64_t sparse, const std::vector<D
   TENON_RETURN_IF_ERROR(CheckScalars(ctx, in.inputs, {"num_buckets", "strong_hash"}));
   const int64_t buckets = ctx.input(in.inputs).scalar<int64_t>();
   const bool strong = ctx.input(in.inputs + 1).scalar<bool>();
-  TENON_ASSIGN_OR_RETURN(const DimVector salt,
-                         ReadIntegerVector(ctx.input(in.inputs + 2), "salt", 2));
+  const Tensor& salts = ctx.input(in.inputs + 2);
+  if (salts.shape() != Shape{2}) {
+    return InvalidArgument("Input \"salt\" must have length 2 but has shape ", salts.shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const DimVector salt, ReadIntegers(salts, "salt"));
   const std::array<uint64_t, 2> key = {static_cast<uint64_t>(salt[0]),
                                        static_cast<uint64_t>(salt[1])};
   return CrossHashes(ctx, in, std::nullopt, buckets, [=](const Tensor& values, int64_t i) {

@@ -16,7 +16,9 @@ namespace {
 
 Status ToDenseKernel(KernelContext& ctx, bool validate_indices) {
   const Tensor &indices = ctx.input(0), &values = ctx.input(2), &fallback = ctx.input(3);
-  TENON_RETURN_IF_ERROR(CheckRank(fallback, 0, "default_value"));
+  if (fallback.rank() != 0) {
+    return InvalidArgument("default_value should be a scalar, found shape ", fallback.shape());
+  }
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(1), "output_shape"));
   if (indices.rank() > 2) {
     return InvalidArgument("sparse_indices should be a scalar, vector, or matrix, got shape ",
@@ -73,7 +75,7 @@ Status DenseAddKernel(KernelContext& ctx) {
     return InvalidArgument("no broadcasting is supported: the sparse side has shape [",
                            Join(a.dims, ","), "], the dense side ", b.shape());
   }
-  TENON_RETURN_IF_ERROR(a.CheckBounds());
+  TENON_RETURN_IF_ERROR(Annotate(a.CheckBounds(), "Sparse tensor has an invalid index"));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, b.shape()));
   CopyElements(b, 0, out, 0, b.num_elements());
   const DimVector strides = StridesOf(a.dims);
@@ -106,8 +108,7 @@ StatusOr<CountedVector<int64_t>> PlacesIn(const SparseTensor& sparse, const Tens
   }
   if (!fits) {
     return InvalidArgument(
-        "only the dense side broadcasts to the sparse side; got incompatible "
-        "shapes: [",
+        "SparseDenseCwise broadcasts dense to sparse only; got incompatible shapes: [",
         Join(sparse.dims, ","), "] vs. ", dense.shape());
   }
   const Status bounds = sparse.CheckBounds();

@@ -31,7 +31,8 @@ StatusOr<Tensor> ReadPart(const Tensor& in, int64_t at, int64_t* fill_budget) {
   const std::string_view text = in.data<TString>()[at];
   if (text.size() > INT32_MAX ||
       !proto.ParseFromArray(text.data(), static_cast<int>(text.size()))) {
-    return InvalidArgument("Could not parse serialized_sparse element ", at);
+    return InvalidArgument("Could not parse serialized proto, element ", at,
+                           " of serialized_sparse");
   }
   return TensorFromProto(proto, fill_budget);
 }

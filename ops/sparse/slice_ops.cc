@@ -140,7 +140,15 @@ Status AddGradShape(ShapeContext& c) {
 
 Status SplitKernel(KernelContext& ctx, int64_t num_split) {
   TENON_ASSIGN_OR_RETURN(const SparseTensor in, SparseTensor::Read(ctx, 1));
-  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(0), in.rank(), "split_dim"));
+  if (ctx.input(0).rank() != 0) {
+    return InvalidArgument("axis should be a scalar, found shape ", ctx.input(0).shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const int64_t wanted, ReadInteger(ctx.input(0), "split_dim"));
+  if (wanted < -in.rank() || wanted >= in.rank()) {
+    return InvalidArgument("axis should be in range [", -in.rank(), ", ", in.rank(), "), got ",
+                           wanted);
+  }
+  const int axis = static_cast<int>(wanted < 0 ? wanted + in.rank() : wanted);
   const int64_t size = in.dims[axis];
   if (num_split < 1 || num_split > size) {
     return InvalidArgument("Input num_split should be between 1 and the splitting dimension size (",

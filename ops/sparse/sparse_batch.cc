@@ -38,7 +38,8 @@ Status ForEachRow(KernelContext& ctx, const SparseTensor& batch,
 namespace {
 
 /// The tensors, checked against each other and `dtype`.
-StatusOr<std::vector<SparseTensor>> CheckParts(const std::vector<SparseParts>& many, DType dtype) {
+StatusOr<std::vector<SparseTensor>> CheckParts(const std::vector<SparseParts>& many, DType dtype,
+                                               bool taken) {
   std::vector<SparseTensor> checked;
   for (const SparseParts& parts : many) {
     const size_t i = checked.size();
@@ -53,9 +54,11 @@ StatusOr<std::vector<SparseTensor>> CheckParts(const std::vector<SparseParts>& m
     TENON_ASSIGN_OR_RETURN(SparseTensor sparse,
                            SparseTensor::Of(parts.indices, parts.values, parts.shape));
     if (i > 0 && checked[0].rank() != sparse.rank()) {
-      return InvalidArgument("Inconsistent shape across SparseTensors: rank prior to SparseTensor[",
-                             i, "] was: ", checked[0].rank(), " but rank of SparseTensor[", i,
-                             "] is: ", sparse.rank());
+      // As TensorFlow says it: of those taken out of a map with the dimension of the handles.
+      return InvalidArgument("Inconsistent ", taken ? "rank" : "shape",
+                             " across SparseTensors: rank prior to SparseTensor[", i,
+                             "] was: ", checked[0].rank() + taken, " but rank of SparseTensor[", i,
+                             "] is: ", sparse.rank() + taken);
     }
     checked.push_back(std::move(sparse));
   }
@@ -65,10 +68,10 @@ StatusOr<std::vector<SparseTensor>> CheckParts(const std::vector<SparseParts>& m
 }  // namespace
 
 Status WriteTogether(KernelContext& ctx, const std::vector<SparseParts>& many,
-                     absl::Span<const int64_t> outer) {
+                     absl::Span<const int64_t> outer, bool taken) {
   if (many.empty()) return InvalidArgument("there must be at least one sparse tensor");
   TENON_ASSIGN_OR_RETURN(const std::vector<SparseTensor> parts,
-                         CheckParts(many, ctx.output_type(1)));
+                         CheckParts(many, ctx.output_type(1), taken));
   DimVector dims(parts[0].rank(), 0);
   int64_t count = 0;
   for (const SparseTensor& part : parts) {

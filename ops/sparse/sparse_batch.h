@@ -22,8 +22,9 @@ Status ForEachRow(KernelContext& ctx, const SparseTensor& batch,
 
 /// Writes as outputs 0 to 2 what `many` are together, sparse tensors of the output's dtype: with
 /// `outer` dimensions before their own, tensor i being at place i of these in row-major order, and
-/// otherwise the largest size of each. InvalidArgument when ranks or dtypes differ.
+/// otherwise the largest size of each. InvalidArgument when ranks or dtypes differ, which is worded
+/// for tensors `taken` out of a map or for others.
 Status WriteTogether(KernelContext& ctx, const std::vector<SparseParts>& many,
-                     absl::Span<const int64_t> outer);
+                     absl::Span<const int64_t> outer, bool taken = false);
 
 }  // namespace tenon

@@ -79,7 +79,7 @@ Status TakeManyKernel(KernelContext& ctx, const MapName& map) {
   TENON_ASSIGN_OR_RETURN(const IndexVector handles, ReadIndices(ctx.input(0), "sparse_handles"));
   TENON_ASSIGN_OR_RETURN(const auto kept, map.Find(ctx));
   TENON_ASSIGN_OR_RETURN(const std::vector<SparseParts> many, kept->Take(handles));
-  return WriteTogether(ctx, many, {static_cast<int64_t>(many.size())});
+  return WriteTogether(ctx, many, {static_cast<int64_t>(many.size())}, /*taken=*/true);
 }
 
 Status AddShape(ShapeContext& c) {

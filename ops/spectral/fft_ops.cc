@@ -74,7 +74,8 @@ StatusOr<RealPlan> PlanReal(const KernelContext& ctx, int rank, bool inverse) {
   TENON_ASSIGN_OR_RETURN(plan.length, ReadIntegerVector(ctx.input(1), "fft_length", rank));
   plan.spectrum = plan.length;
   for (const int64_t n : plan.length) {
-    if (n < 0 || n > kMaxLength) return NotInRange(n, kMaxLength + 1, "fft_length");
+    if (n < 0) return InvalidArgument("fft_length must >= 0, but got: ", n);
+    if (n > kMaxLength) return NotInRange(n, kMaxLength + 1, "fft_length");
   }
   if (plan.length.back() > 0) plan.spectrum.back() = plan.length.back() / 2 + 1;
   const int batch = in.rank() - rank;
@@ -152,7 +153,7 @@ Status RealShape(ShapeContext& c) {
     TENON_ASSIGN_OR_RETURN(DimVector length,
                            ReadIntegerVector(*c.constant(1), "fft_length", kRank));
     for (const int64_t n : length) {
-      if (n < 0) return NotInRange(n, kMaxLength + 1, "fft_length");
+      if (n < 0) return InvalidArgument("fft_length must >= 0, but got: ", n);
     }
     if (!kInverse && length.back() > 0) length.back() = length.back() / 2 + 1;
     last = PartialShape(length);

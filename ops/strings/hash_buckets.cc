@@ -51,7 +51,7 @@ Status FarmKernel(KernelContext& ctx, int64_t buckets) {
 
 Status StrongKernel(KernelContext& ctx, int64_t buckets, std::vector<int64_t> key) {
   if (key.size() != 2) {
-    return InvalidArgument("the key must have 2 elements, found ", key.size());
+    return InvalidArgument("Key must have 2 elements, found ", key.size());
   }
   const std::array<uint64_t, 2> words = {static_cast<uint64_t>(key[0]),
                                          static_cast<uint64_t>(key[1])};

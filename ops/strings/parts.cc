@@ -154,10 +154,15 @@ Status ReduceJoinKernel(KernelContext& ctx, bool keep_dims, const std::string& s
   const Tensor& in = ctx.input(0);
   TENON_RETURN_IF_ERROR(CheckRank(ctx.input(1), std::min(ctx.input(1).rank(), 1), "axes"));
   TENON_ASSIGN_OR_RETURN(const DimVector axes, ReadIntegers(ctx.input(1), "reduction_indices"));
+  std::vector<bool> seen(in.rank());
   for (const int64_t axis : axes) {
-    if (axis >= -in.rank() && axis < in.rank()) continue;
-    return OutOfRange("Invalid reduction dimension ", axis, " for input with ", in.rank(),
-                      " dimension(s)");
+    if (axis < -in.rank() || axis >= in.rank()) {
+      return OutOfRange("Invalid reduction dimension ", axis, " for input with ", in.rank(),
+                        " dimension(s)");
+    }
+    const int64_t i = axis < 0 ? axis + in.rank() : axis;
+    if (seen[i]) return InvalidArgument("Duplicate reduction dimension ", i);
+    seen[i] = true;
   }
   TENON_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedAxes(ctx.input(1), in.rank()));
   const DimVector strides = StridesOf(in.shape().dims());

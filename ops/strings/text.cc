@@ -76,10 +76,16 @@ class Format : public KernelState {
       c.Fail(InvalidArgument("Cannot select both scientific and shortest notation"));
     }
     const bool plain = !real && type != DType::kString;
-    if (plain && (scientific || shortest || precision >= 0)) {
-      c.Fail(InvalidArgument("scientific, shortest and precision are not for datatype ", type));
+    if (plain && (scientific || shortest)) {
+      c.Fail(InvalidArgument("scientific and shortest format not supported for datatype ", type));
     }
-    if (fill.size() > 1 || std::string_view(" +-0#").find(fill) == std::string_view::npos) {
+    if (plain && precision >= 0) {
+      c.Fail(InvalidArgument("precision not supported for datatype ", type));
+    }
+    if (fill.size() > 1) {
+      c.Fail(InvalidArgument("Fill string must be one or fewer characters, found \"", fill, "\""));
+    }
+    if (std::string_view(" +-0#").find(fill) == std::string_view::npos) {
       c.Fail(InvalidArgument("Fill argument not supported: \"", fill, "\""));
     }
     if (precision > kMaxField || width > kMaxField) {

@@ -85,7 +85,8 @@ StatusOr<std::string> Decode(std::string_view text) {
     text.remove_suffix(1);
   }
   if (text.size() % 4 == 1) {
-    return InvalidArgument("Base64 string length is invalid: ", text.size(), " characters");
+    return InvalidArgument("Base64 string length cannot be 1 modulo 4, found ", text.size(),
+                           " characters");
   }
   std::string decoded;
   uint32_t bits = 0;

@@ -101,8 +101,8 @@ StatusOr<Encoding> ParseEncoding(std::string_view name) {
   for (const auto& [known, encoding] : kNames) {
     if (plain == known) return encoding;
   }
-  return InvalidArgument("no converter for the encoding '", name,
-                         "', wanted UTF-8, UTF-16-BE, UTF-32-BE (or LE), US-ASCII or ISO-8859-1");
+  return InvalidArgument("Could not create converter for input encoding: ", name,
+                         ", wanted UTF-8, UTF-16-BE, UTF-32-BE (or LE), US-ASCII or ISO-8859-1");
 }
 
 int32_t TakeCodePoint(Encoding encoding, std::string_view* text) {

@@ -145,7 +145,10 @@ Status ConcatKernel(KernelContext& ctx, const PartialShape& rest) {
   int64_t rows = 0;
   for (int64_t i = 0; i < size; ++i) {
     TENON_ASSIGN_OR_RETURN(Tensor element, array->Read(i));
-    if (element.rank() == 0) return InvalidArgument("element ", i, " is a scalar, not a vector");
+    if (element.rank() == 0) {
+      return InvalidArgument("Concat saw a scalar shape at index ", i,
+                             " but requires at least vectors.");
+    }
     elements.push_back(std::move(element));
     if (DimsExcept0(elements[i]) != DimsExcept0(elements[0])) {
       return InvalidArgument(
@@ -166,7 +169,9 @@ template <bool kAll>
 Status ScatterKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx));
   const Tensor& value = ctx.input(kAll ? 1 : 2);
-  if (value.rank() < 1) return InvalidArgument("Input value for unpack must be at least a vector");
+  if (value.rank() < 1)
+    return InvalidArgument("Input value for unpack must be at least a vector but received shape: ",
+                           value.shape());
   DimVector indices;
   if constexpr (kAll) {
     TENON_RETURN_IF_ERROR(array->Grow(value.dim(0)));
@@ -195,19 +200,28 @@ Status ScatterKernel(KernelContext& ctx) {
 Status SplitKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx));
   const Tensor& value = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(const DimVector lengths, ReadIntegerVector(ctx.input(2), "lengths"));
-  if (value.rank() < 1) return InvalidArgument("Expected value to be at least a vector");
+  if (ctx.input(2).rank() != 1) {
+    return InvalidArgument("Expected lengths to be a vector, received shape: ",
+                           ctx.input(2).shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const DimVector lengths, ReadIntegers(ctx.input(2), "lengths"));
+  if (value.rank() < 1) {
+    return InvalidArgument("Expected value to be at least a vector, but received shape: ",
+                           value.shape());
+  }
   int64_t left = value.dim(0);  // -1 from a length on that is negative or too large
   for (const int64_t n : lengths) left = n < 0 || n > left ? -1 : left - n;
   if (left != 0) {
-    return InvalidArgument("Expected sum of lengths to be equal to values.shape[0], found lengths ",
-                           Join(lengths, ","), " for values of shape ", value.shape());
+    return InvalidArgument(
+        "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is ",
+        Join(lengths, " + "), " and value's shape is: ", value.shape());
   }
   TENON_RETURN_IF_ERROR(array->Grow(static_cast<int64_t>(lengths.size())));
   TENON_ASSIGN_OR_RETURN(const int64_t size, array->Size());
   if (size != static_cast<int64_t>(lengths.size())) {
     return InvalidArgument("TensorArray's size is not equal to the size of lengths (", size,
-                           " vs. ", lengths.size(), ")");
+                           " vs. ", lengths.size(),
+                           "), and the TensorArray is not marked as dynamically resizeable");
   }
   int64_t at = 0;
   for (int64_t i = 0; i < size; at += lengths[i++]) {

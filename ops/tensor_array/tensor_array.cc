@@ -28,12 +28,17 @@ Status TensorArray::CheckWrite(int64_t index, const Tensor& value) const {
   if (!options_.element_shape.IsCompatibleWith(value.shape())) {
     return refuse("the value shape is ", value.shape(),
                   " which is incompatible with the TensorArray's inferred element shape: ",
-                  options_.element_shape, ".");
+                  options_.element_shape, " (consider setting infer_shape=False).");
   }
   if (index >= size) return OkStatus();
   if (elements_[index].cleared) return refuse("it has already been read.");
   if (elements_[index].written && !options_.is_gradient) {
     return refuse("it has already been written to.");
+  }
+  if (elements_[index].written && elements_[index].value.shape() != value.shape()) {
+    return Refuse(": Could not aggregate to TensorArray index ", index,
+                  " because the existing shape is ", elements_[index].value.shape(),
+                  " but the new input shape is ", value.shape(), ".");
   }
   return OkStatus();
 }
@@ -63,7 +68,8 @@ StatusOr<Tensor> TensorArray::Read(int64_t index) {
   Element& element = elements_[index];
   if (element.cleared) {
     return Refuse(": Could not read index ", index,
-                  " twice because it was cleared after previous read (see clear_after_read)");
+                  " twice because it was cleared after a previous read (perhaps try setting "
+                  "clear_after_read = false?)");
   }
   if (!element.written) {
     const PartialShape& shape = element.shape.rank_known() ? element.shape : options_.element_shape;

@@ -44,7 +44,8 @@ Status ElementShapeKernel(KernelContext& ctx) {
 Status PushBackKernel(KernelContext& ctx, DType element_dtype) {
   const Tensor element = ctx.TakeInput(1);
   TENON_ASSIGN_OR_RETURN(const TensorList* list, ListInput(ctx, 0, element_dtype));
-  TENON_RETURN_IF_ERROR(list->CheckShape(element.shape()));
+  TENON_RETURN_IF_ERROR(
+      list->CheckShape(element.shape(), "append a tensor with incompatible shape to a list"));
   if (list->limit() != TensorList::kNoLimit && list->size() >= list->limit()) {
     return InvalidArgument("Tried to push item into a full list, list size: ", list->size(),
                            " max_num_elements: ", list->limit());
@@ -62,9 +63,11 @@ Status PushBackBatchKernel(KernelContext& ctx, DType element_dtype) {
                            " vs. ", handles.shape());
   }
   const Shape shape = rows.shape().WithoutDim(0);
-  for (const Variant& v : handles.flat<Variant>()) {
-    TENON_ASSIGN_OR_RETURN(const TensorList* list, ListOf(v, element_dtype, "an input handle"));
-    TENON_RETURN_IF_ERROR(list->CheckShape(shape));
+  for (int64_t i = 0; i < rows.dim(0); ++i) {
+    TENON_ASSIGN_OR_RETURN(const TensorList* list, ListOf(handles.data<Variant>()[i], element_dtype,
+                                                          StrCat("Input handle at index ", i)));
+    TENON_RETURN_IF_ERROR(list->CheckShape(
+        shape, StrCat("append a tensor with incompatible shape to a list at index ", i)));
   }
   TENON_ASSIGN_OR_RETURN(const absl::Span<Variant> lists, ChangeLists(ctx));
   for (int64_t i = 0; i < rows.dim(0); ++i) {
@@ -100,14 +103,14 @@ Status PopBackKernel(KernelContext& ctx, DType element_dtype) {
 Status GetItemKernel(KernelContext& ctx, DType element_dtype) {
   TENON_ASSIGN_OR_RETURN(const TensorList* list, ListInput(ctx, 0, element_dtype));
   TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(1), "index"));
-  if (index < 0 || index >= list->size()) return NotInRange(index, list->size(), "index");
+  if (index < 0 || index >= list->size()) return NoElement("access", index, *list);
   const Tensor& element = list->elements()[index];
   if (element.valid()) return ctx.Return(element);
   TENON_ASSIGN_OR_RETURN(PartialShape shape, ElementShape(ctx, *list, 2));
   for (const Tensor& other : list->elements()) {
     if (shape.IsFullyKnown()) break;
     if (!other.valid()) continue;
-    TENON_ASSIGN_OR_RETURN(shape, shape.MergeWith(other.shape()));
+    TENON_ASSIGN_OR_RETURN(shape, MergedShape(shape, other.shape()));
   }
   return ctx.Return(ReadElement(*list, element, shape));
 }
@@ -116,8 +119,9 @@ Status SetItemKernel(KernelContext& ctx, DType element_dtype, bool grows) {
   TENON_ASSIGN_OR_RETURN(const TensorList* list, ListInput(ctx, 0, element_dtype));
   TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(1), "index"));
   const int64_t size = list->size();
-  if (index < 0 || (index >= size && !grows)) return NotInRange(index, size, "index");
-  TENON_RETURN_IF_ERROR(list->CheckShape(ctx.input(2).shape()));
+  if (index < 0 || (index >= size && !grows)) return NoElement("modify", index, *list);
+  TENON_RETURN_IF_ERROR(list->CheckShape(ctx.input(2).shape(),
+                                         "set a tensor with incompatible shape at a list index"));
   TENON_ASSIGN_OR_RETURN(TensorList * changed, ChangeList(ctx));
   if (index >= size) changed->Resize(index + 1);
   return changed->Set(index, ctx.TakeInput(2));
@@ -126,10 +130,18 @@ Status SetItemKernel(KernelContext& ctx, DType element_dtype, bool grows) {
 Status ResizeKernel(KernelContext& ctx) {
   TENON_RETURN_IF_ERROR(ListInput(ctx, 0).status());
   TENON_ASSIGN_OR_RETURN(const int64_t size, ReadInteger(ctx.input(1), "size"));
-  if (size < 0) return InvalidArgument("size must not be negative, found ", size);
+  if (size < 0)
+    return InvalidArgument("TensorListSlice expects size to be non-negative. Got: ", size);
   TENON_ASSIGN_OR_RETURN(TensorList * changed, ChangeList(ctx));
   changed->Resize(size);
   return OkStatus();
+}
+
+/// The list that `v`, which messages call `what`, holds.
+StatusOr<const TensorList*> ListToConcat(const Variant& v, DType dtype, std::string_view what) {
+  TENON_ASSIGN_OR_RETURN(const TensorList* list, ListOf(v, DType::kInvalid, what));
+  if (list->dtype() == dtype) return list;
+  return InvalidArgument(what, ".dtype != element_dtype: ", list->dtype(), " vs. ", dtype);
 }
 
 Status ConcatListsKernel(KernelContext& ctx, DType element_dtype) {
@@ -137,13 +149,15 @@ Status ConcatListsKernel(KernelContext& ctx, DType element_dtype) {
   const Tensor more = ctx.input(1);
   const auto others = more.flat<Variant>();
   for (size_t i = 0; i < others.size(); ++i) {
-    TENON_ASSIGN_OR_RETURN(const TensorList* a, ListOf(ctx.input(0).data<Variant>()[i],
-                                                       element_dtype, "an element of input_a"));
+    TENON_ASSIGN_OR_RETURN(
+        const TensorList* a,
+        ListToConcat(ctx.input(0).data<Variant>()[i], element_dtype, StrCat("input_a[", i, "]")));
     TENON_ASSIGN_OR_RETURN(const TensorList* b,
-                           ListOf(others[i], element_dtype, "an element of input_b"));
+                           ListToConcat(others[i], element_dtype, StrCat("input_b[", i, "]")));
     if (a->element_shape() == b->element_shape()) continue;
-    return InvalidArgument("input_a and input_b TensorList element shapes are not identical: ",
-                           a->element_shape(), " vs. ", b->element_shape());
+    return InvalidArgument(
+        "input_a and input_b TensorList element shapes are not identical at index ", i, ": ",
+        a->element_shape(), " vs. ", b->element_shape());
   }
   TENON_ASSIGN_OR_RETURN(const absl::Span<Variant> lists, ChangeLists(ctx));
   for (size_t i = 0; i < others.size(); ++i) {

@@ -59,12 +59,13 @@ StatusOr<Tensor> KeyInput(const KernelContext& ctx) {
   return InvalidArgument("a map cannot have keys of ", key.dtype());
 }
 
-/// The value of a key that must be there.
-StatusOr<const TensorMap::Entry*> Entry(const KernelContext& ctx) {
+/// The value of a key that must be there for what is `tried`.
+StatusOr<const TensorMap::Entry*> Entry(const KernelContext& ctx, std::string_view tried) {
   TENON_ASSIGN_OR_RETURN(const TensorMap* map, MapInput(ctx));
   TENON_ASSIGN_OR_RETURN(const Tensor key, KeyInput(ctx));
   const TensorMap::Entry* const entry = map->Find(key);
-  if (entry == nullptr) return InvalidArgument("the map has no key ", key.ToString());
+  if (entry == nullptr)
+    return InvalidArgument("Trying to ", tried, ". Could not find key ", key.ToString());
   return entry;
 }
 
@@ -104,12 +105,12 @@ Status MapInsertKernel(KernelContext& ctx) {
 }
 
 Status MapEraseKernel(KernelContext& ctx) {
-  TENON_RETURN_IF_ERROR(Entry(ctx).status());
+  TENON_RETURN_IF_ERROR(Entry(ctx, "erase non-existent item").status());
   return ChangeMap(ctx, [&](TensorMap& map) { map.Erase(ctx.input(1)); });
 }
 
 Status MapLookupKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const TensorMap::Entry* entry, Entry(ctx));
+  TENON_ASSIGN_OR_RETURN(const TensorMap::Entry* entry, Entry(ctx, "lookup non-existent key"));
   if (entry->value.dtype() != ctx.output_type(0)) {
     return InvalidArgument("the map's value is ", entry->value.dtype(), ", wanted ",
                            ctx.output_type(0));
@@ -125,15 +126,20 @@ Status MapHasKeyKernel(KernelContext& ctx) {
 
 Status MapStackKeysKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const TensorMap* map, MapInput(ctx));
-  if (map->entries().empty()) return InvalidArgument("the map is empty, so its keys have no shape");
+  if (map->entries().empty())
+    return InvalidArgument("TensorMapStackKeys cannot be called on empty map.");
   const Shape shape = map->entries().begin()->second.key.shape();
   const auto n = static_cast<int64_t>(map->entries().size());
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, Concat({n}, shape.dims())));
   int64_t row = 0;
   for (const auto& [bytes, entry] : map->entries()) {
-    if (entry.key.dtype() != out->dtype() || entry.key.shape() != shape) {
-      return InvalidArgument("the map's keys must be ", out->dtype(), " of one shape, found ",
-                             entry.key.dtype(), entry.key.shape(), " beside shape ", shape);
+    if (entry.key.dtype() != out->dtype()) {
+      return InvalidArgument("Key does not match requested dtype. Found ", entry.key.dtype(),
+                             ", wanted ", out->dtype());
+    }
+    if (entry.key.shape() != shape) {
+      return InvalidArgument("Keys must all have the same shape. Found ", entry.key.shape(),
+                             " and ", shape);
     }
     CopyElements(entry.key, 0, out, row++ * shape.num_elements(), shape.num_elements());
   }

@@ -11,10 +11,10 @@
 
 namespace tenon {
 
-Status TensorList::CheckShape(const Shape& shape) const {
+Status TensorList::CheckShape(const Shape& shape, std::string_view tried) const {
   if (element_shape_.IsCompatibleWith(shape)) return OkStatus();
-  return InvalidArgument("a tensor of shape ", shape, " does not fit the list's element shape ",
-                         element_shape_);
+  return InvalidArgument("Tried to ", tried, ". Element shape: ", shape,
+                         ", list shape: ", element_shape_);
 }
 
 Status TensorList::CountDepth(const Tensor& element) {
@@ -91,7 +91,8 @@ StatusOr<VariantRef> TensorList::Decode(VariantData data) {
       ++hole;
       list->Resize(list->size() + 1);
     } else if (next != data.tensors.end() && next->dtype() == dtype) {
-      TENON_RETURN_IF_ERROR(list->CheckShape(next->shape()));
+      TENON_RETURN_IF_ERROR(
+          list->CheckShape(next->shape(), "decode a tensor with incompatible shape"));
       TENON_RETURN_IF_ERROR(list->Append(std::move(*next++)));
     } else {
       return bad;
@@ -118,9 +119,16 @@ StatusOr<VariantRef> TensorList::ZerosLike() const {
 StatusOr<VariantRef> TensorList::Plus(const VariantValue& other) const {
   const auto* list = dynamic_cast<const TensorList*>(&other);
   if (list == nullptr) return VariantValue::Plus(other);
-  if (list->dtype_ != dtype_ || list->size() != size()) {
-    return InvalidArgument("cannot add a list of ", size(), " ", dtype_, " and one of ",
-                           list->size(), " ", list->dtype_);
+  constexpr const char* kTried = "Trying to add two lists of tensors ";
+  if (list->dtype_ != dtype_) {
+    return InvalidArgument(kTried, "of different dtypes: ", dtype_, " and ", list->dtype_);
+  }
+  if (!element_shape_.IsCompatibleWith(list->element_shape_)) {
+    return InvalidArgument(kTried, "with incompatible element shapes: ", element_shape_, " and ",
+                           list->element_shape_);
+  }
+  if (list->size() != size()) {
+    return InvalidArgument(kTried, "with different lengths: ", size(), " and ", list->size());
   }
   TENON_ASSIGN_OR_RETURN(PartialShape shape, element_shape_.MergeWith(list->element_shape_));
   const auto sum = std::make_shared<TensorList>(dtype_, std::move(shape), limit_);
@@ -151,6 +159,11 @@ StatusOr<const TensorList*> ListInput(const KernelContext& ctx, int i, DType dty
     return InvalidArgument("Input list must be a scalar, found shape ", ctx.input(i).shape());
   }
   return ListOf(ctx.input(i).scalar<Variant>(), dtype, "the input");
+}
+
+Status NoElement(std::string_view tried, int64_t index, const TensorList& list) {
+  return InvalidArgument("Trying to ", tried, " element ", index, " in a list with ", list.size(),
+                         " elements.");
 }
 
 Tensor ListTensor(TensorList list) {
@@ -189,12 +202,26 @@ StatusOr<PartialShape> ReadElementShape(const Tensor& t) {
   TENON_ASSIGN_OR_RETURN(const DimVector dims, ReadIntegers(t, "element_shape"));
   if (t.rank() == 0 && dims[0] == -1) return PartialShape();
   if (t.rank() == 1) return PartialShape::Create(dims);
-  return InvalidArgument("element_shape must be a vector or a scalar -1, found ", t.ToString());
+  if (t.rank() > 1) {
+    return InvalidArgument("element_shape: Shape must be at most rank 1 but is rank ", t.rank());
+  }
+  return InvalidArgument(
+      "The only valid scalar shape tensor is the fully unknown shape specified as -1, found ",
+      dims[0]);
+}
+
+StatusOr<PartialShape> MergedShape(const PartialShape& a, const PartialShape& b) {
+  if (a.IsCompatibleWith(b)) return a.MergeWith(b);
+  if (a.rank() != b.rank()) {
+    return InvalidArgument("Incompatible ranks during merge: ", a.rank(), " vs. ", b.rank(),
+                           ", of shapes ", a, " and ", b);
+  }
+  return InvalidArgument("Incompatible shapes during merge: ", a, " vs. ", b);
 }
 
 StatusOr<PartialShape> ElementShape(const KernelContext& ctx, const TensorList& list, int i) {
   TENON_ASSIGN_OR_RETURN(const PartialShape shape, ReadElementShape(ctx.input(i)));
-  return shape.MergeWith(list.element_shape());
+  return MergedShape(shape, list.element_shape());
 }
 
 StatusOr<PartialShape> ElementShape(const ShapeContext& c, int i) {

@@ -35,8 +35,8 @@ class TensorList final : public VariantValue {
   /// An element never set is invalid.
   const CountedVector<Tensor>& elements() const { return elements_; }
 
-  /// InvalidArgument unless `shape` fits element_shape().
-  Status CheckShape(const Shape& shape) const;
+  /// InvalidArgument, saying what was `tried`, unless `shape` fits element_shape().
+  Status CheckShape(const Shape& shape, std::string_view tried) const;
   /// Sets, or appends, an element of dtype(). InvalidArgument when lists would be nested too deep.
   Status Set(int64_t i, Tensor element);
   Status Append(Tensor element);
@@ -60,6 +60,8 @@ StatusOr<const TensorList*> ListOf(const Variant& v, DType dtype, std::string_vi
 /// The same of the scalar input `i`.
 StatusOr<const TensorList*> ListInput(const KernelContext& ctx, int i,
                                       DType dtype = DType::kInvalid);
+/// The error of whoever tried to "access" or "modify" an element that is not there.
+Status NoElement(std::string_view tried, int64_t index, const TensorList& list);
 /// A scalar that holds `list`.
 Tensor ListTensor(TensorList list);
 
@@ -73,6 +75,8 @@ TensorList& ChangedList(Variant& v);
 
 /// The shape of elements that `t` says: a vector, -1 for unknown sizes, or a scalar -1 for any.
 StatusOr<PartialShape> ReadElementShape(const Tensor& t);
+/// What either says of the elements' shape; InvalidArgument when they differ.
+StatusOr<PartialShape> MergedShape(const PartialShape& a, const PartialShape& b);
 /// What is known of the elements' shape from the list and from input `i`.
 StatusOr<PartialShape> ElementShape(const KernelContext& ctx, const TensorList& list, int i);
 /// Of a shape function: what input `i` says of the elements' shape.

@@ -25,22 +25,24 @@ Status Join(KernelContext& ctx, const CountedVector<Tensor>& parts,
   return OkStatus();
 }
 
+/// Why the shape of elements is not known.
+struct NoShapeTexts {
+  const char *none, *none_set;  // of no elements, and of none that was ever set
+};
+
 /// Output 0 = the elements along a new first dimension. Input `shape_input` and the list say what
 /// shape those have that were never set.
 Status StackElements(KernelContext& ctx, const TensorList& list, CountedVector<Tensor> elements,
-                     int shape_input) {
+                     int shape_input, const NoShapeTexts& texts) {
   TENON_ASSIGN_OR_RETURN(PartialShape known, ElementShape(ctx, list, shape_input));
   bool all_set = true;
   for (const Tensor& element : elements) {
     all_set &= element.valid();
     if (!element.valid()) continue;
-    TENON_ASSIGN_OR_RETURN(known, known.MergeWith(element.shape()));
+    TENON_ASSIGN_OR_RETURN(known, MergedShape(known, element.shape()));
   }
   if (!known.IsFullyKnown()) {
-    return InvalidArgument(
-        "Tried to stack no element that is set, with non-fully-defined "
-        "element_shape: ",
-        known);
+    return InvalidArgument(elements.empty() ? texts.none : texts.none_set, known);
   }
   TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(known.dims()));
   if (!all_set) {
@@ -59,16 +61,25 @@ Status ListStackKernel(KernelContext& ctx, DType element_dtype, int64_t num_elem
     return InvalidArgument("Operation expected a list with ", num_elements,
                            " elements but got a list with ", list->size(), " elements.");
   }
-  return StackElements(ctx, *list, list->elements(), 1);
+  return StackElements(
+      ctx, *list, list->elements(), 1,
+      {"Tried to stack elements of an empty list with non-fully-defined element_shape: ",
+       "Tried to stack list which only contains uninitialized tensors and has a non-fully-defined "
+       "element_shape: "});
 }
 
 Status GatherKernel(KernelContext& ctx, DType element_dtype) {
   TENON_ASSIGN_OR_RETURN(const TensorList* list, ListInput(ctx, 0, element_dtype));
-  TENON_ASSIGN_OR_RETURN(const IndexVector indices,
-                         ReadIndices(ctx.input(1), "indices", list->size()));
+  TENON_ASSIGN_OR_RETURN(const IndexVector indices, ReadIndices(ctx.input(1), "indices"));
   CountedVector<Tensor> elements;
-  for (const int64_t i : indices) elements.push_back(list->elements()[i]);
-  return StackElements(ctx, *list, std::move(elements), 2);
+  for (const int64_t i : indices) {
+    if (i < 0 || i >= list->size()) return NoElement("gather", i, *list);
+    elements.push_back(list->elements()[i]);
+  }
+  return StackElements(
+      ctx, *list, std::move(elements), 2,
+      {"Tried to gather 0-elements from a list with non-fully-defined shape: ",
+       "Tried to gather uninitialized tensors from a list with non-fully-defined element_shape: "});
 }
 
 /// What is known of the elements that are to be joined along their first dimension.
@@ -80,19 +91,28 @@ struct Rows {
   static StatusOr<Rows> Of(const PartialShape& element) {
     if (!element.rank_known()) return Rows();
     if (element.rank() > 0) return Rows{element.dim(0), element.Part(1)};
-    return InvalidArgument("Concat requires elements to be at least vectors, found scalars");
+    return InvalidArgument(
+        "Concat requires elements to be at least vectors, found scalars instead.");
   }
 
   /// Takes in what the elements tell that are set.
   Status Merge(const TensorList& list) {
     int64_t common = -1;
     bool differ = false;
-    for (const Tensor& element : list.elements()) {
+    for (int64_t i = 0; i < list.size(); ++i) {
+      const Tensor& element = list.elements()[i];
       if (!element.valid()) continue;
+      if (element.rank() == 0) {
+        return InvalidArgument("Concat saw a scalar shape at index ", i,
+                               " but requires at least vectors.");
+      }
       TENON_ASSIGN_OR_RETURN(const Rows rows, Of(element.shape()));
-      TENON_ASSIGN_OR_RETURN(shape, shape.MergeWith(rows.shape));
+      TENON_ASSIGN_OR_RETURN(shape, MergedShape(shape, rows.shape));
       if (count != -1 && count != rows.count) {
-        return InvalidArgument("an element has ", rows.count, " rows, element_shape says ", count);
+        return InvalidArgument(
+            "First entry of element_shape input does not match the first dim of list element at "
+            "index: ",
+            i, " Expected: ", count, " Actual: ", rows.count);
       }
       differ |= common != -1 && common != rows.count;
       common = rows.count;
@@ -109,8 +129,10 @@ Status ConcatElements(KernelContext& ctx, const TensorList& list, Rows rows,
   TENON_RETURN_IF_ERROR(rows.Merge(list));
   if (!rows.shape.IsFullyKnown()) {
     return InvalidArgument(
-        "All except the first dimension must be fully defined when concating "
-        "a list without elements that are set, found ",
+        list.size() == 0 ? "All except the first dimension must be fully defined when concating an "
+                           "empty tensor list. element_shape without it: "
+                         : "Trying to concat list with only uninitialized tensors but "
+                           "element_shape_except_first_dim is not fully defined: ",
         rows.shape);
   }
   TENON_ASSIGN_OR_RETURN(Tensor * lengths, ctx.AllocateOutput(1, {list.size()}));
@@ -119,10 +141,12 @@ Status ConcatElements(KernelContext& ctx, const TensorList& list, Rows rows,
   for (size_t i = 0; i < parts.size(); ++i) {
     if (!parts[i].valid()) {
       const int64_t count = i < leading_dims.size() ? leading_dims[i] : rows.count;
+      if (count < 0 && i < leading_dims.size()) {
+        return InvalidArgument("leading_dims[", i, "] must be at least 0, found ", count);
+      }
       if (count < 0) {
         return InvalidArgument("List contains uninitialized tensor at index ", i,
-                               " of unknown length; leading_dims has ", leading_dims.size(),
-                               " elements");
+                               " but leading_dims has only ", leading_dims.size(), " elements.");
       }
       TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(Concat({count}, rows.shape.dims())));
       TENON_ASSIGN_OR_RETURN(parts[i], ZeroTensor(list.dtype(), shape));
@@ -133,8 +157,15 @@ Status ConcatElements(KernelContext& ctx, const TensorList& list, Rows rows,
   return Join(ctx, parts, Concat({total}, rows.shape.dims()));
 }
 
+/// The attr of TensorListConcat.
+Status CheckNotEmpty(const PartialShape& element_shape) {
+  if (element_shape.rank() != 0) return OkStatus();
+  return InvalidArgument("element_shape must not be empty");
+}
+
 Status ConcatKernel(KernelContext& ctx, DType element_dtype, const PartialShape& element_shape) {
   TENON_ASSIGN_OR_RETURN(const TensorList* list, ListInput(ctx, 0, element_dtype));
+  TENON_RETURN_IF_ERROR(CheckNotEmpty(element_shape));
   TENON_ASSIGN_OR_RETURN(Rows rows, Rows::Of(element_shape));
   rows.count = -1;  // as TensorFlow has it
   return ConcatElements(ctx, *list, std::move(rows), {});
@@ -159,7 +190,8 @@ StatusOr<TensorList> ListOfSlices(const KernelContext& ctx, int i) {
   TENON_RETURN_IF_ERROR(CheckVectorOrHigher(tensor));
   TENON_ASSIGN_OR_RETURN(PartialShape shape, ReadElementShape(ctx.input(i)));
   TensorList list(tensor.dtype(), std::move(shape));
-  TENON_RETURN_IF_ERROR(list.CheckShape(tensor.shape().WithoutDim(0)));
+  TENON_RETURN_IF_ERROR(list.CheckShape(tensor.shape().WithoutDim(0),
+                                        "make a list of a tensor with incompatible shape"));
   return list;
 }
 
@@ -191,12 +223,15 @@ StatusOr<std::pair<IndexVector, int64_t>> IndicesOf(const KernelContext& ctx, in
                                                     const Tensor& tensor) {
   TENON_ASSIGN_OR_RETURN(IndexVector indices, ReadIndices(ctx.input(i), "indices"));
   if (static_cast<int64_t>(indices.size()) != tensor.dim(0)) {
-    return InvalidArgument("Expected len(indices) == tensor.shape[0], but saw: ", indices.size(),
-                           " vs. ", tensor.dim(0));
+    return InvalidArgument("Invalid number of rows in input tensor. Expected: ", indices.size(),
+                           " Actual: ", tensor.dim(0));
   }
   int64_t end = 0;
   for (const int64_t index : indices) {
-    if (index < 0) return InvalidArgument("indices must not be negative, found ", index);
+    if (index < 0) {
+      return InvalidArgument("Indices in TensorListScatter must all be non-negative. Found ",
+                             index);
+    }
     end = std::max(end, index + 1);
   }
   return std::make_pair(std::move(indices), end);
@@ -209,8 +244,13 @@ Status ScatterKernel(KernelContext& ctx) {
   if (ctx.num_inputs() > 3) {
     TENON_ASSIGN_OR_RETURN(size, ReadInteger(ctx.input(3), "num_elements"));
   }
-  if (size < -1) return InvalidArgument("expected num_elements >= -1, found: ", size);
-  if (size != -1 && indices.second > size) return NotInRange(indices.second - 1, size, "index");
+  if (size < -1) {
+    return InvalidArgument("TensorListScatter expects num_elements >= -1, found: ", size);
+  }
+  if (size != -1 && indices.second > size) {
+    return InvalidArgument("TensorListScatter: Trying to scatter at index ", indices.second - 1,
+                           " in list with size ", size);
+  }
   list.Resize(std::max(size, indices.second));
   TENON_RETURN_IF_ERROR(SetSlices(ctx.input(0), indices.first, &list));
   return ctx.Return(ListTensor(std::move(list)));
@@ -221,7 +261,8 @@ Status ScatterIntoKernel(KernelContext& ctx, DType element_dtype) {
   TENON_ASSIGN_OR_RETURN(const TensorList* list, ListInput(ctx, 0, element_dtype));
   TENON_RETURN_IF_ERROR(CheckVectorOrHigher(tensor));
   TENON_RETURN_IF_ERROR(CheckRank(ctx.input(2), 1, "indices"));
-  TENON_RETURN_IF_ERROR(list->CheckShape(tensor.shape().WithoutDim(0)));
+  TENON_RETURN_IF_ERROR(list->CheckShape(tensor.shape().WithoutDim(0),
+                                         "scatter a tensor with incompatible shape into a list"));
   TENON_ASSIGN_OR_RETURN(const auto indices, IndicesOf(ctx, 2, tensor));
   TENON_ASSIGN_OR_RETURN(TensorList * changed, ChangeList(ctx));
   changed->Resize(std::max(changed->size(), indices.second));
@@ -232,18 +273,26 @@ Status SplitKernel(KernelContext& ctx) {
   const Tensor& tensor = ctx.input(0);
   TENON_RETURN_IF_ERROR(CheckVectorOrHigher(tensor));
   TENON_ASSIGN_OR_RETURN(PartialShape shape, ReadElementShape(ctx.input(1)));
+  if (shape.rank() == 0) {
+    return InvalidArgument(
+        "TensorListSplit requires element_shape to be at least of rank 1, but saw: ", shape);
+  }
   TENON_ASSIGN_OR_RETURN(const Rows rows, Rows::Of(shape));
   if (!rows.shape.IsCompatibleWith(tensor.shape().WithoutDim(0))) {
     return InvalidArgument("tensor shape ", tensor.shape(),
                            " is not compatible with element_shape ", shape);
   }
-  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(2), 1, "lengths"));
+  if (ctx.input(2).rank() != 1) {
+    return InvalidArgument("Expected lengths to be a vector, received shape: ",
+                           ctx.input(2).shape());
+  }
   TensorList list(tensor.dtype(), std::move(shape));
   int64_t begin = 0;
   for (const int64_t length : ctx.input(2).flat<int64_t>()) {
-    if (length < 0 || length > tensor.dim(0) - begin) {
-      return InvalidArgument("lengths has ", length, ", but ", tensor.dim(0) - begin,
-                             " rows are left of ", tensor.shape());
+    if (length < 0) return InvalidArgument("Invalid value in lengths: ", length);
+    if (length > tensor.dim(0) - begin) {
+      return InvalidArgument("Attempting to slice [", begin, ", ", begin + length,
+                             "] from tensor with length ", tensor.dim(0));
     }
     TENON_ASSIGN_OR_RETURN(Tensor part, tensor.Slice(begin, begin + length).Copy());
     TENON_RETURN_IF_ERROR(list.Append(std::move(part)));
@@ -275,6 +324,7 @@ Status JoinedShape(ShapeContext& c, const PartialShape& element) {
 
 Status ConcatShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape element, c.Attr<PartialShape>("element_shape"));
+  TENON_RETURN_IF_ERROR(CheckNotEmpty(element));
   return JoinedShape(c, element);
 }
 

@@ -167,8 +167,9 @@ StatusOr<Body> LowerWhile(CallBuilder& builder) {
   TENON_ASSIGN_OR_RETURN(Node * turn, builder.Add("iteration", "NoOp", {}, {}, {merges[0]}));
   TENON_ASSIGN_OR_RETURN(const Body test, builder.AddBody(cond, variables, turn, "cond"));
   if (test.results.size() != 1) {
-    return InvalidArgument("its condition '", cond.name, "' has ", test.results.size(),
-                           " results, wanted 1");
+    return InvalidArgument(
+        "Expected a single scalar which can be converted to a boolean from the condition '",
+        cond.name, "', got ", test.results.size(), " tensors.");
   }
   TENON_ASSIGN_OR_RETURN(const Endpoint truth, AsBool(builder, test.results[0]));
   TENON_ASSIGN_OR_RETURN(Node * goes_on,
@@ -176,8 +177,8 @@ StatusOr<Body> LowerWhile(CallBuilder& builder) {
   TENON_ASSIGN_OR_RETURN(const Switched s, SwitchAll(builder, variables, {goes_on, 0}));
   TENON_ASSIGN_OR_RETURN(const Body next, builder.AddBody(body, s.when_true, s.if_true, "body"));
   if (next.results.size() != variables.size()) {
-    return InvalidArgument("its body '", body.name, "' has ", next.results.size(), " results for ",
-                           variables.size(), " loop variables");
+    return InvalidArgument("While loop body returned ", next.results.size(),
+                           " arguments. Expected: ", variables.size(), ", from '", body.name, "'");
   }
   Body result;
   for (size_t i = 0; i < variables.size(); ++i) {

@@ -101,7 +101,12 @@ class Expander {
     TENON_ASSIGN_OR_RETURN(Node * start, builder.Start());
     const FunctionDefinition* const definition = graph_.functions().Find(function.name);
     if (definition != nullptr && !definition->gradient.empty()) {
-      return builder.AddBody({definition->gradient, function.attrs}, arguments, start, "");
+      TENON_ASSIGN_OR_RETURN(Body gradient, builder.AddBody({definition->gradient, function.attrs},
+                                                            arguments, start, ""));
+      const auto wanted = static_cast<size_t>(builder.call().num_outputs());
+      if (gradient.results.size() == wanted) return gradient;
+      return InvalidArgument("SymGrad expects to return ", wanted, " tensors but get ",
+                             gradient.results.size(), " from '", definition->gradient, "' instead");
     }
     const size_t num_xs = static_cast<size_t>(builder.call().num_outputs());
     if (arguments.size() < num_xs) {

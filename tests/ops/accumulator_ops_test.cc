@@ -188,13 +188,22 @@ TEST_F(SparseAccumulatorTest, WhatDoesNotFitIsRefused) {
     EXPECT_THAT(Add(indices, Tensor::Zeros(DType::kFloat, values), shape),
                 IsError(StatusCode::kInvalidArgument, message));
   };
-  wrong({1, 2}, {3, 2}, {}, "a row of values for each, found shapes [2] and [3,2]");
-  wrong({1}, {}, {}, "a row of values for each");
-  wrong({1}, {1, 3}, {}, "expected values of [?,2], got [1,3]");
-  wrong({1}, {1, 2}, {5, 2}, "expected [4,2], got [5,2]");
-  wrong({4}, {1, 2}, {}, "index 4 is no row");
-  wrong({-1}, {1, 2}, {}, "index -1 is no row");
+  wrong({1, 2}, {3, 2}, {}, "Expected 2 non-empty input values, got 3");
+  wrong({1}, {}, {}, "Values cannot be 0-dimensional.");
+  wrong({1}, {1, 3}, {}, "expected values dim 1 to be 2, got 3");
+  wrong({1}, {1, 2}, {5, 2}, "expected shape dim 0 to be 4, got 5");
+  wrong({4}, {1, 2}, {}, "index of slice 0 exceeded limits of shape; index is 4 exceeded 4");
+  wrong({-1}, {1, 2}, {}, "index is -1");
   EXPECT_THAT(Numbers((*session_->Run({}, {count_}))[0]), ElementsAre(0));
+}
+
+TEST_F(SparseAccumulatorTest, TheShapeMayBeThatOfTheFirstDimensionsOnly) {
+  Use("SUM", {4, 2});
+  ASSERT_OK(Add({1}, Tensor::Of<float>({1, 2, 2}, {1, 2, 3, 4})));
+  EXPECT_THAT(Add({1}, Tensor::Of<float>({1, 2}, {1, 2})),
+              IsError(StatusCode::kInvalidArgument, "expected values rank 3, got 2"));
+  EXPECT_THAT(TakeAll(1),
+              ElementsAre(ElementsAre(1), ElementsAre(1, 2, 3, 4), ElementsAre(4, 2, 2)));
 }
 
 }  // namespace

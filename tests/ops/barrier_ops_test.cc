@@ -84,6 +84,8 @@ TEST_F(BarrierOpsTest, WrongInsertionsAreErrors) {
               IsError(StatusCode::kInvalidArgument, "[1,2]"));
   EXPECT_THAT(Numbers({"a", "b"}, Tensor::Of<float>({1, 2}, {1, 2})),
               IsError(StatusCode::kInvalidArgument, "[2,2]"));
+  EXPECT_THAT(Numbers({"a"}, Tensor(DType::kFloat, {1, 0})),
+              IsError(StatusCode::kInvalidArgument, "Tensors with no elements are not supported"));
   ASSERT_OK(Texts({"a"}));
   EXPECT_THAT(Texts({"a"}), IsError(StatusCode::kInvalidArgument, "already has a value"));
   EXPECT_THAT(Take(take_, -1), IsError(StatusCode::kInvalidArgument, "-1"));

@@ -56,8 +56,9 @@ TEST_P(MapStagingTest, GivesTuplesByKey) {
   EXPECT_EQ((*peeked)[1].scalar<int32_t>(), 7);
   EXPECT_EQ(s.Value(Get("MapUnstage", {Key(5)}, {0}, {DType::kFloat})[0]).scalar<float>(), 50);
   EXPECT_EQ(Size(), 2);  // its second tensor is still there
-  EXPECT_THAT(s.Run(Get("MapUnstage", {Key(5)}, {0}, {DType::kFloat})),
-              IsError(StatusCode::kInvalidArgument, "already been removed"));
+  EXPECT_THAT(
+      s.Run(Get("MapUnstage", {Key(5)}, {0}, {DType::kFloat})),
+      IsError(StatusCode::kInvalidArgument, "index '0' for key '5' has already been removed"));
   ASSERT_OK(s.Run(Get("MapUnstage", {Key(5)}, {1}, {DType::kInt32})));
   EXPECT_EQ(Size(), 1);
   const auto least = s.Run(Get("MapUnstageNoKey", {}, {0, 1}, kPair));

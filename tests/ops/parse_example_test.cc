@@ -53,7 +53,8 @@ TEST(ParseExampleTest, SaysWhichMessageIsWrong) {
     return std::string(r.status.message());
   };
   EXPECT_THAT(error(MessageOf({1}, {})), HasSubstr("w (data type: float) is required"));
-  EXPECT_THAT(error(MessageOf({1}, {1, 2, 3})), HasSubstr("Key: w, Index: 1.  Number of values"));
+  EXPECT_THAT(error(MessageOf({1}, {1, 2, 3})),
+              HasSubstr("Key: w, Index: 1.  Number of float values"));
   EXPECT_THAT(error(good.substr(0, good.size() - 1)), HasSubstr("Could not parse"));
 }
 

@@ -122,8 +122,9 @@ TEST(RandomDraws, WrongUsesOfSamplersFail) {
   const Tensor classes = Tensor::Of<int64_t>({1, 1}, {2});
   EXPECT_THAT(status(classes, {{"range_max", int64_t{2}}}),
               IsError(StatusCode::kInvalidArgument, ""));
-  EXPECT_THAT(status(Tensor::Of<int64_t>({1, 1}, {-1}), {}),
-              IsError(StatusCode::kInvalidArgument, "true_classes = -1 is not in [0, 5)"));
+  EXPECT_THAT(
+      status(Tensor::Of<int64_t>({1, 1}, {-1}), {}),
+      IsError(StatusCode::kInvalidArgument, "`true_classes` out of range [0, 5), received -1"));
   EXPECT_THAT(status(classes, {{"range_max", int64_t{1} << 40}}),
               IsError(StatusCode::kInvalidArgument, "range_max must be less"));
   EXPECT_THAT(status(classes, {{"unigrams", std::vector<float>{1, 2}}}),

@@ -128,7 +128,8 @@ TEST(SparseCross, CrossesThatDoNotFitTogetherAreRefused) {
   EXPECT_THAT(status(0, Tensor::Of<int64_t>({3, 2}, {0, 0, 0, 1, 5, 0})),
               IsError(kInvalid, "the row of entry 2 at position 0 = 5 is not in [0, 2)"));
   EXPECT_THAT(status(2, BatchSizes({INT64_MAX, 2})), IsError(kInvalid, ""));
-  EXPECT_THAT(status(4, Tensor::Vector<TString>({"+"})), IsError(kInvalid, "sep must be a scalar"));
+  EXPECT_THAT(status(4, Tensor::Vector<TString>({"+"})),
+              IsError(kInvalid, "Input separator should be a scalar."));
 }
 
 }  // namespace

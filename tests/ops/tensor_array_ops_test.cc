@@ -54,7 +54,8 @@ TEST_F(TensorArrayOpsTest, WritesOnceAndReadsOnce) {
     const ControlDependencies after({read});
     return TensorArrayReadV3(a.handle, I(0), flow, DType::kFloat);
   }();
-  EXPECT_THAT(s.Run({again}), IsError(StatusCode::kInvalidArgument, "cleared after previous read"));
+  EXPECT_THAT(s.Run({again}),
+              IsError(StatusCode::kInvalidArgument, "cleared after a previous read"));
 }
 
 TEST_F(TensorArrayOpsTest, GrowsOnlyWhenDynamic) {
