@@ -179,7 +179,17 @@ bool PartialShape::IsCompatibleWith(const PartialShape& other) const {
 
 StatusOr<PartialShape> PartialShape::MergeWith(const PartialShape& other) const {
   if (!IsCompatibleWith(other)) {
-    return InvalidArgument("shapes ", ToString(), " and ", other.ToString(), " are incompatible");
+    std::string why;
+    if (rank() != other.rank()) {
+      why = StrCat("Shapes must be equal rank, but are ", rank(), " and ", other.rank());
+    }
+    for (int i = 0; i < rank() && why.empty(); ++i) {
+      const int64_t a = dim(i), b = other.dim(i);
+      if (a < 0 || b < 0 || a == b) continue;
+      why = StrCat("Dimension ", i, " in both shapes must be equal, but are ", a, " and ", b);
+    }
+    return InvalidArgument(why, ". Shapes ", ToString(), " and ", other.ToString(),
+                           " are incompatible");
   }
   if (!dims_) return other;
   if (!other.dims_) return *this;

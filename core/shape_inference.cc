@@ -119,7 +119,8 @@ StatusOr<PartialShape> ShapeContext::WithRank(int i, int rank) const {
   const PartialShape& in = input(i);
   if (!in.rank_known()) return PartialShape::OfRank(rank);
   if (in.rank() != rank) {
-    return InvalidArgument("input ", i, " must be of rank ", rank, ", found shape ", in.ToString());
+    return InvalidArgument("Shape must be rank ", rank, " but is rank ", in.rank(), ": input ", i,
+                           " has shape ", in.ToString());
   }
   return in;
 }
@@ -127,8 +128,8 @@ StatusOr<PartialShape> ShapeContext::WithRank(int i, int rank) const {
 StatusOr<PartialShape> ShapeContext::WithRankAtLeast(int i, int rank) const {
   const PartialShape& in = input(i);
   if (in.rank_known() && in.rank() < rank) {
-    return InvalidArgument("input ", i, " must be at least of rank ", rank, ", found shape ",
-                           in.ToString());
+    return InvalidArgument("Shape must be at least rank ", rank, " but is rank ", in.rank(),
+                           ": input ", i, " has shape ", in.ToString());
   }
   return in;
 }

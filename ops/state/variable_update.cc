@@ -75,7 +75,7 @@ Status ScatterNdVariable(VariableResource* variable, Update update, const Tensor
       return InvalidArgument("the variable must have at least one dimension, found a scalar");
     }
     TENON_ASSIGN_OR_RETURN(const IndexTuples tuples,
-                           ReadUpdateTuples(indices, updates.shape(), value->shape(), "ref"));
+                           ReadUpdateTuples(indices, updates.shape(), value->shape()));
     if (updates.num_elements() == 0) return OkStatus();
     // A scalar would stand for every element of a row: here it is the one element of one row.
     TENON_ASSIGN_OR_RETURN(const Tensor rows, updates.Reshaped({tuples.count, tuples.width}));

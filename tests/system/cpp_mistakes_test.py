@@ -43,7 +43,7 @@ BUILDING = {
                  r"the ones that are\.",
     "NumberOfInputs": r"node 'MatMul' \(MatMul\): op MatMul takes 2 arguments, found 1",
     "EmptyList": r"node 'AddN' \(AddN\): attr 'N' must be at least 1, found 0",
-    "LeftOut": r"node 'MatMul' \(MatMul\): input 1 must be of rank 2, found shape \[0\]",
+    "LeftOut": r"node 'MatMul' \(MatMul\): Shape must be rank 2 but is rank 1: input 1 has shape \[0\]",
     "NodeName": rf"'a b:1' is no name of a node: {LETTERS}",
     "VariableName": rf"'my weights' is no name of a node: {LETTERS}",
     "ScopeName": rf"'hidden layer' is no name of a scope: {LETTERS}",
