@@ -58,7 +58,8 @@ StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims) {
     if (d < 0) return InvalidArgument("negative dimension in shape ", DimsToString(dims), ": ", d);
   }
   if (!CheckedProduct(dims)) {
-    return InvalidArgument("shape ", DimsToString(dims), " has too many elements");
+    return InvalidArgument("shape ", DimsToString(dims),
+                           " has too many elements: Encountered overflow when multiplying them");
   }
   return Shape(dims);
 }
@@ -114,7 +115,8 @@ StatusOr<PartialShape> PartialShape::Create(absl::Span<const int64_t> dims) {
     if (d >= 0) known.push_back(d);
   }
   if (!CheckedProduct(known)) {
-    return InvalidArgument("shape ", DimsToString(dims), " has too many elements");
+    return InvalidArgument("shape ", DimsToString(dims),
+                           " has too many elements: Encountered overflow when multiplying them");
   }
   return PartialShape(dims);
 }

@@ -59,7 +59,7 @@ StatusOr<int64_t> ReadInteger(const Tensor& t, std::string_view what) {
 
 StatusOr<int64_t> ReadOnlyInteger(const Tensor& t, std::string_view what) {
   if (t.num_elements() != 1) {
-    return InvalidArgument(what, " must be a scalar, found shape ", t.shape());
+    return InvalidArgument(what, " must be a tensor with a single value, found shape ", t.shape());
   }
   TENON_ASSIGN_OR_RETURN(const DimVector values, ReadIntegers(t, what));
   return values[0];

@@ -47,8 +47,8 @@ StatusOr<FrameInfo> FindFrames(const Graph& graph) {
       stack.push_back(node);
     } else if (known != frame) {
       return InvalidArgument("node '", node->name(), "' (", node->op(),
-                             ") has inputs from different while loops: '", info.frames[known].name,
-                             "' and '", info.frames[frame].name, "'");
+                             ") has inputs from different frames, those of the while loops '",
+                             info.frames[known].name, "' and '", info.frames[frame].name, "'");
     }
     return OkStatus();
   };

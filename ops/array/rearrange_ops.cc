@@ -102,6 +102,7 @@ Status TileGradShape(ShapeContext& c) { return c.Return(PartialShape::OfRank(c.i
 
 /// A vector that must hold each of 0 .. n-1 once.
 StatusOr<DimVector> ReadPermutation(const Tensor& t, int64_t n) {
+  if (t.rank() != 1) return InvalidArgument("perm must be rank 1, got shape ", t.shape());
   TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadIntegerVector(t, "perm", n));
   CountedVector<bool> seen(n, false);
   for (const int64_t p : perm) {

@@ -40,8 +40,9 @@ StatusOr<Pooling> MakePooling(const Windows& w, const Shape& input) {
   p.output.assign(output.dims().begin(), output.dims().end());
   for (const WindowAxis& a : p.axes) {
     if (w.padding != "EXPLICIT" || std::max(a.before, a.after) < a.window) continue;
-    return InvalidArgument("padding of ", a.before, " and ", a.after,
-                           " must be smaller than the window of ", a.window);
+    const bool left = a.before >= a.window;
+    return InvalidArgument(left ? "Left" : "Right", " padding ", left ? a.before : a.after,
+                           " needs to be smaller than the window size ", a.window);
   }
   p.batch = input.dim(0) * (w.channels_first ? input.dim(1) : 1);
   p.channels = w.channels_first ? 1 : input.dim(channel_axis);

@@ -46,7 +46,9 @@ Status SparseSegmentKernel(KernelContext& ctx) {
   std::optional<int64_t> limit;
   if (ctx.num_inputs() > 3) {
     TENON_ASSIGN_OR_RETURN(limit, ReadInteger(ctx.input(3), "num_segments"));
-    if (*limit < 0) return InvalidArgument("num_segments = ", *limit, " must not be negative");
+    if (*limit < 0) {
+      return InvalidArgument("Cannot specify a negative value for num_segments, found ", *limit);
+    }
   }
   TENON_ASSIGN_OR_RETURN(const int64_t segments, SortedSegments(in.ids, limit));
   TENON_RETURN_IF_ERROR(CheckIndices(in.indices, "indices", data.dim(0)));
@@ -110,7 +112,9 @@ Status RowsShape(ShapeContext& c, bool compact) {
     TENON_RETURN_IF_ERROR(c.WithRank(3, 0));
     if (c.constant(3) != nullptr) {
       TENON_ASSIGN_OR_RETURN(rows, ReadInteger(*c.constant(3), "the number of rows"));
-      if (rows < 0) return InvalidArgument("the number of rows must not be negative, found ", rows);
+      if (rows < 0)
+        return InvalidArgument(
+            "Cannot specify a negative value for num_segments or output_dim0, found ", rows);
     }
   }
   return c.Return(data.WithDim(0, rows));

@@ -196,7 +196,8 @@ TEST(CountOpsTest, WrongCountsAreErrors) {
   const Tensor range = Tensor::Vector({3, 3});
   refuse("HistogramFixedWidth", {none, range, size}, "value_range[0] < value_range[1]");
   refuse("HistogramFixedWidth", {none, range, Tensor::Scalar(0)}, "nbins");
-  refuse("NthElement", {Tensor::Vector({1, 2}), Tensor::Scalar(2)}, "n = 2 is not in [0, 2)");
+  refuse("NthElement", {Tensor::Vector({1, 2}), Tensor::Scalar(2)},
+         "must have last dimension > n = 2 but has 2");
   EXPECT_THAT(RunOp("Cross", {range, range}, {}, /*hide_inputs=*/true).status,
               IsError(StatusCode::kFailedPrecondition, "3 elements"));
 }
