@@ -146,7 +146,9 @@ Status UniqueAlong(KernelContext& ctx, int axis) {
 }
 
 Status UniqueKernel(KernelContext& ctx) {
-  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(0), 1, "x"));
+  if (ctx.input(0).rank() != 1) {
+    return InvalidArgument("unique expects a 1D vector, found shape ", ctx.input(0).shape());
+  }
   return UniqueAlong(ctx, 0);
 }
 

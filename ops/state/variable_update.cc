@@ -40,8 +40,9 @@ Status UpdateVariable(VariableResource* variable, Update update, const Tensor& v
   }
   return variable->Modify([&](const Tensor& current, Tensor* next) -> Status {
     if (current.shape() != value.shape()) {
-      return InvalidArgument("variable and value must have the same shape, found ", current.shape(),
-                             " and ", value.shape());
+      return InvalidArgument("Cannot update variable with shape ", current.shape(),
+                             " using a Tensor with shape ", value.shape(),
+                             ", shapes must be equal.");
     }
     return DispatchStatus(value.dtype(), NumericTypes(), [&]<typename T>(T) {
       using C = ComputeType<T>;

@@ -31,7 +31,7 @@ TEST(UniqueV2, WrongAxesAreRefused) {
   EXPECT_THAT(status(Tensor::Vector<int64_t>({2})), IsError(kInvalid, "axis = 2"));
   EXPECT_THAT(status(Tensor::Vector<int64_t>({0, 1})),
               IsError(kInvalid, "axis does not support input tensors larger than 1 elements"));
-  EXPECT_THAT(status(Tensor::Vector<int64_t>({})), IsError(kInvalid, "x must be a vector"));
+  EXPECT_THAT(status(Tensor::Vector<int64_t>({})), IsError(kInvalid, "unique expects a 1D vector"));
 }
 
 TEST(ListDiff, KeepsRepeatsAndOrder) {
