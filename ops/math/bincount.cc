@@ -11,6 +11,10 @@
 namespace tenon {
 
 StatusOr<int64_t> ReadBins(const Tensor& size) {
+  if (size.rank() != 0) {
+    return InvalidArgument("Shape must be rank 0 but is rank ", size.rank(),
+                           ": the size of Bincount has shape ", size.shape());
+  }
   TENON_ASSIGN_OR_RETURN(const int64_t bins, ReadInteger(size, "size"));
   if (bins >= 0) return bins;
   return InvalidArgument("size (", bins, ") must be non-negative");
