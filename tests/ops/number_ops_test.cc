@@ -192,7 +192,7 @@ TEST(CountOpsTest, WrongCountsAreErrors) {
   refuse("Bincount", {Tensor::Vector({1, -1}), size, none}, "non-negative");
   refuse("Bincount", {Tensor::Vector({1}), Tensor::Scalar(-1), none}, "size (-1)");
   refuse("Bincount", {Tensor::Vector({1}), size, Tensor::Vector({1, 2})}, "weights");
-  refuse("DenseBincount", {Tensor::Of({1, 1, 1}, {1}), size, none}, "a vector or a matrix");
+  refuse("DenseBincount", {Tensor::Of({1, 1, 1}, {1}), size, none}, "at most rank 2");
   const Tensor range = Tensor::Vector({3, 3});
   refuse("HistogramFixedWidth", {none, range, size}, "value_range[0] < value_range[1]");
   refuse("HistogramFixedWidth", {none, range, Tensor::Scalar(0)}, "nbins");
