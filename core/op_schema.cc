@@ -29,8 +29,8 @@ Status CheckValue(const AttrSchema& schema, const Attribute& value) {
     for (const DType a : schema.allowed_types) {
       StrAppend(&wanted, wanted.empty() ? "" : ", ", ToString(a));
     }
-    return InvalidArgument("attr '", schema.name, "' is ", ToString(t), ", which is not one of {",
-                           wanted, "}");
+    return InvalidArgument("Value for attr '", schema.name, "' of ", ToString(t),
+                           " is not in the list of allowed values: ", wanted);
   };
   if (const DType* t = value.get_if<DType>()) {
     if (*t == DType::kInvalid) return InvalidArgument("attr '", schema.name, "' is not a dtype");
@@ -43,8 +43,9 @@ Status CheckValue(const AttrSchema& schema, const Attribute& value) {
   }
   if (const auto* s = value.get_if<std::string>(); s != nullptr && !schema.allowed_strings.empty()) {
     if (std::count(schema.allowed_strings.begin(), schema.allowed_strings.end(), *s) == 0) {
-      return InvalidArgument("attr '", schema.name, "' is '", *s, "', which is not one of {",
-                             Join(schema.allowed_strings, ", "), "}");
+      return InvalidArgument("Value for attr '", schema.name, "' of \"", *s,
+                             "\" is not in the list of allowed values: \"",
+                             Join(schema.allowed_strings, "\", \""), "\"");
     }
   }
   if (schema.minimum) {

@@ -58,7 +58,8 @@ StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims) {
     if (d < 0) return InvalidArgument("negative dimension in shape ", DimsToString(dims), ": ", d);
   }
   if (!CheckedProduct(dims)) {
-    return InvalidArgument("shape ", DimsToString(dims), " has too many elements");
+    return InvalidArgument("shape ", DimsToString(dims),
+                           " has too many elements: Encountered overflow when multiplying them");
   }
   return Shape(dims);
 }
@@ -114,7 +115,8 @@ StatusOr<PartialShape> PartialShape::Create(absl::Span<const int64_t> dims) {
     if (d >= 0) known.push_back(d);
   }
   if (!CheckedProduct(known)) {
-    return InvalidArgument("shape ", DimsToString(dims), " has too many elements");
+    return InvalidArgument("shape ", DimsToString(dims),
+                           " has too many elements: Encountered overflow when multiplying them");
   }
   return PartialShape(dims);
 }
@@ -179,7 +181,17 @@ bool PartialShape::IsCompatibleWith(const PartialShape& other) const {
 
 StatusOr<PartialShape> PartialShape::MergeWith(const PartialShape& other) const {
   if (!IsCompatibleWith(other)) {
-    return InvalidArgument("shapes ", ToString(), " and ", other.ToString(), " are incompatible");
+    std::string why;
+    if (rank() != other.rank()) {
+      why = StrCat("Shapes must be equal rank, but are ", rank(), " and ", other.rank());
+    }
+    for (int i = 0; i < rank() && why.empty(); ++i) {
+      const int64_t a = dim(i), b = other.dim(i);
+      if (a < 0 || b < 0 || a == b) continue;
+      why = StrCat("Dimension ", i, " in both shapes must be equal, but are ", a, " and ", b);
+    }
+    return InvalidArgument(why, ". Shapes ", ToString(), " and ", other.ToString(),
+                           " are incompatible");
   }
   if (!dims_) return other;
   if (!other.dims_) return *this;

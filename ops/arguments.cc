@@ -16,17 +16,17 @@ StatusOr<Vector> ReadWidened(const Tensor& t, std::string_view what) {
   return values;
 }
 
-/// "indices[1,2]" for number `i` of a tensor of that shape.
-std::string ElementName(std::string_view what, const Shape& shape, int64_t i) {
+}  // namespace
+
+std::string ElementName(std::string_view what, absl::Span<const int64_t> dims, int64_t i) {
+  if (dims.empty()) return std::string(what);
   DimVector place;
-  for (const int64_t stride : StridesOf(shape.dims())) {
+  for (const int64_t stride : StridesOf(dims)) {
     place.push_back(i / stride);
     i %= stride;
   }
   return StrCat(what, "[", Join(place, ","), "]");
 }
-
-}  // namespace
 
 StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what) {
   return ReadWidened<DimVector>(t, what);
@@ -40,7 +40,8 @@ StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what, int64_
   TENON_ASSIGN_OR_RETURN(IndexVector indices, ReadIndices(t, what));
   for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] >= 0 && indices[i] < limit) continue;
-    return NotInRange(indices[i], limit, ElementName(what, t.shape(), static_cast<int64_t>(i)));
+    return NotInRange(indices[i], limit,
+                      ElementName(what, t.shape().dims(), static_cast<int64_t>(i)));
   }
   return indices;
 }
@@ -58,7 +59,7 @@ StatusOr<int64_t> ReadInteger(const Tensor& t, std::string_view what) {
 
 StatusOr<int64_t> ReadOnlyInteger(const Tensor& t, std::string_view what) {
   if (t.num_elements() != 1) {
-    return InvalidArgument(what, " must be a scalar, found shape ", t.shape());
+    return InvalidArgument(what, " must be a tensor with a single value, found shape ", t.shape());
   }
   TENON_ASSIGN_OR_RETURN(const DimVector values, ReadIntegers(t, what));
   return values[0];
@@ -73,7 +74,8 @@ StatusOr<Shape> ReadShape(const Tensor& t, std::string_view what) {
 
 StatusOr<int> NormalizeAxis(int64_t axis, int rank, std::string_view what) {
   if (axis < -rank || axis >= rank) {
-    return InvalidArgument(what, " = ", axis, " is out of range [", -rank, ", ", rank, ")");
+    return InvalidArgument("Expected ", what, " in the range [", -rank, ", ", rank, "), but got ",
+                           axis, ": ", what, " = ", axis, " is out of range");
   }
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
@@ -112,8 +114,9 @@ Status CheckSameShape(const KernelContext& ctx) {
   const Shape& first = ctx.input(0).shape();
   for (int i = 1; i < ctx.num_inputs(); ++i) {
     if (ctx.input(i).shape() == first) continue;
-    return InvalidArgument("the inputs must have the same shape: input 0 has ", first, ", input ",
-                           i, " has ", ctx.input(i).shape());
+    return InvalidArgument(
+        "Shapes of all inputs must match, must have the same size and shape: values[0].shape = ",
+        first, " != values[", i, "].shape = ", ctx.input(i).shape());
   }
   return OkStatus();
 }

@@ -21,6 +21,8 @@ StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what);
 /// The same of a tensor that may be large, as indices are: their memory counts.
 using IndexVector = absl::InlinedVector<int64_t, 4, CountedAllocator<int64_t>>;
 StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what);
+/// "indices[1,2]" for element `i` of a tensor of those dimensions.
+std::string ElementName(std::string_view what, absl::Span<const int64_t> dims, int64_t i);
 /// As ReadIndices; each must be in [0, limit): "indices[1,2] = 5 is not in [0, 2)".
 StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what, int64_t limit);
 /// As ReadIntegers; `t` must be a vector, of `size` elements unless that is negative.
@@ -33,7 +35,7 @@ StatusOr<int64_t> ReadOnlyInteger(const Tensor& t, std::string_view what);
 StatusOr<Shape> ReadShape(const Tensor& t, std::string_view what);
 
 /// `axis` as an index into `rank` dimensions, negative ones counted from the end; InvalidArgument
-/// naming the range.
+/// "Expected axis in the range [-2, 2), but got 5: axis = 5 is out of range".
 StatusOr<int> NormalizeAxis(int64_t axis, int rank, std::string_view what);
 /// The axis that a tensor of one integer holds.
 StatusOr<int> ReadAxis(const Tensor& t, int rank, std::string_view what);

@@ -16,7 +16,8 @@ Status BroadcastToKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast({&x.shape(), &wanted}));
   if (plan.shape != wanted) {
     return InvalidArgument("Incompatible shapes: ", x.shape(), " vs. ", wanted,
-                           ": the first does not broadcast to the second");
+                           ": Unable to broadcast tensor of shape ", x.shape(),
+                           " to tensor of shape ", wanted);
   }
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, wanted));
   const bool repeats = plan.inner().strides[0] == 0;

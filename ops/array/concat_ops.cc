@@ -30,6 +30,9 @@ Status JoinInputs(KernelContext& ctx, int first, int last, int axis, const Shape
   return OkStatus();
 }
 
+/// What a Concat calls its axis when it is wrong.
+constexpr char kAxisName[] = "concatenating dimensions";
+
 /// Which inputs of a Concat hold what.
 struct ConcatInputs {
   int axis, first, last;
@@ -44,8 +47,8 @@ template <bool kAxisFirst>
 Status ConcatKernel(KernelContext& ctx) {
   const auto [axis_input, first, last] = InputsOf<kAxisFirst>(ctx.num_inputs());
   const Shape& shape0 = ctx.input(first).shape();
-  TENON_ASSIGN_OR_RETURN(const int64_t wanted, ReadOnlyInteger(ctx.input(axis_input), "axis"));
-  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(wanted, shape0.rank(), "axis"));
+  TENON_ASSIGN_OR_RETURN(const int64_t wanted, ReadOnlyInteger(ctx.input(axis_input), kAxisName));
+  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(wanted, shape0.rank(), kAxisName));
   int64_t size = 0;
   for (int i = first; i < last; ++i) {
     const Shape& shape = ctx.input(i).shape();
@@ -54,8 +57,9 @@ Status ConcatKernel(KernelContext& ctx) {
       fits = d == axis || shape.dim(d) == shape0.dim(d);
     }
     if (!fits) {
-      return InvalidArgument("ConcatOp : the shapes must be equal but for dimension ", axis,
-                             ": shape[0] = ", shape0, " vs. shape[", i - first, "] = ", shape);
+      return InvalidArgument("ConcatOp : Dimensions of inputs should match but for dimension ",
+                             axis, ": shape[0] = ", shape0, " vs. shape[", i - first,
+                             "] = ", shape);
     }
     TENON_ASSIGN_OR_RETURN(size, AddSizes(size, shape.dim(axis)));
   }
@@ -68,7 +72,7 @@ Status ConcatShape(ShapeContext& c) {
   int rank = -1;
   for (int i = first; i < last && rank < 0; ++i) rank = c.input(i).rank();
   PartialShape merged = PartialShape::OfRank(rank);
-  TENON_ASSIGN_OR_RETURN(const auto axis, ReadAxis(c, axis_input, rank, "axis"));
+  TENON_ASSIGN_OR_RETURN(const auto axis, ReadAxis(c, axis_input, rank, kAxisName));
   if (!axis) return c.Return(merged);
   int64_t size = 0;
   for (int i = first; i < last; ++i) {
@@ -99,14 +103,22 @@ void ConcatGrad(GradContext& g) {
 }
 
 Status ConcatOffsetKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const DimVector first, ReadIntegerVector(ctx.input(1), "shape"));
-  TENON_ASSIGN_OR_RETURN(const int axis,
-                         ReadAxis(ctx.input(0), static_cast<int>(first.size()), "concat_dim"));
+  TENON_ASSIGN_OR_RETURN(const DimVector first, ReadIntegerVector(ctx.input(1), "input 0"));
+  TENON_ASSIGN_OR_RETURN(const int64_t concat_dim, ReadInteger(ctx.input(0), "concat_dim"));
+  const auto rank = static_cast<int64_t>(first.size());
+  if (concat_dim < -rank || concat_dim >= rank) {
+    return InvalidArgument("Concat dim is out of range: ", concat_dim, " vs. ", rank);
+  }
+  const auto axis = static_cast<int>(concat_dim < 0 ? concat_dim + rank : concat_dim);
   DimVector offsets(first.size(), 0);
   int64_t& offset = offsets[axis];
   for (int i = 0; i < ctx.num_outputs(); ++i) {
     TENON_ASSIGN_OR_RETURN(const DimVector dims,
-                           ReadIntegerVector(ctx.input(i + 1), "shape", first.size()));
+                           ReadIntegerVector(ctx.input(i + 1), StrCat("input ", i)));
+    if (dims.size() != first.size()) {
+      return InvalidArgument("input ", i, " should contain ", rank, " elements, found ",
+                             dims.size());
+    }
     for (size_t d = 0; d < dims.size(); ++d) {
       if (static_cast<int>(d) == axis || dims[d] == first[d]) continue;
       return InvalidArgument("All dimensions except ", axis, " must match. Input ", i,

@@ -54,6 +54,13 @@ Status ForwardAllKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
+Status GuaranteeConstKernel(KernelContext& ctx) {
+  if (ctx.input(0).dtype() == DType::kResource) {
+    return InvalidArgument("Input tensor cannot be a resource variable handle");
+  }
+  return ForwardAllKernel(ctx);
+}
+
 Status UnchangedShapes(ShapeContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, c.input(i));
   return OkStatus();
@@ -104,7 +111,8 @@ void RegisterConstOps(OpRegistry& ops) {
       .Example({Shape{2, 3}, Tensor::Vector({1, 2})},
                {{"T", DTypeVector{DType::kFloat, DType::kInt32}}});
   identity("StopGradient").Example({Shape{2, 3}});
-  identity("GuaranteeConst").Example({Shape{2, 3}});
+  ops.Add("GuaranteeConst", UnchangedShapes, GuaranteeConstKernel, {.cheap = true})
+      .Example({Shape{2, 3}});
   identity("PreventGradient")
       .Grad(RefuseGradient)
       .NoExample("its gradient is an error; const_ops_test covers it");

@@ -13,7 +13,7 @@ namespace {
 
 Status DiagKernel(KernelContext& ctx) {
   const Tensor& diagonal = ctx.input(0);
-  if (diagonal.rank() < 1) return InvalidArgument("diagonal must be of rank 1 or more");
+  if (diagonal.rank() < 1) return InvalidArgument("Input must be at least rank 1, got 0");
   const auto dims = diagonal.shape().dims();
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, Concat(dims, dims)));
   ZeroElements(out);
@@ -60,7 +60,9 @@ StatusOr<int64_t> ReadBandLimit(const Tensor& t, int64_t size, std::string_view 
 
 Status BandPartKernel(KernelContext& ctx) {
   const Tensor in = ctx.input(0);
-  if (in.rank() < 2) return InvalidArgument("input must be of rank 2 or more, found ", in.shape());
+  if (in.rank() < 2) {
+    return InvalidArgument("input must be at least 2-dim, received shape: ", in.shape());
+  }
   const int64_t m = in.dim(in.rank() - 2), n = in.dim(in.rank() - 1);
   TENON_ASSIGN_OR_RETURN(const int64_t lower, ReadBandLimit(ctx.input(1), m, "num_lower"));
   TENON_ASSIGN_OR_RETURN(const int64_t upper, ReadBandLimit(ctx.input(2), n, "num_upper"));
@@ -140,6 +142,7 @@ Status SetMatrix(int64_t rows, int64_t columns, Diagonals* d) {
 /// `columns` say what is not -1.
 Status SetMatrixOf(absl::Span<const int64_t> dims, int64_t rows, int64_t columns, Diagonals* d) {
   const bool several = d->count() > 1;
+  if (dims.empty()) return InvalidArgument("diagonal must be at least 1-dim, received shape: []");
   if (dims.size() < (several ? 2 : 1) || (several && dims[dims.size() - 2] != d->count())) {
     return InvalidArgument("the diagonal must have ", d->count(), " rows, as k says, found shape ",
                            PartialShape(dims));
@@ -186,7 +189,7 @@ struct Alignment : KernelState {
 
 Status CheckMatrices(const Tensor& t) {
   if (t.rank() >= 2) return OkStatus();
-  return InvalidArgument("input must be of rank 2 or more, found shape ", t.shape());
+  return InvalidArgument("input must be at least 2-dim, received shape: ", t.shape());
 }
 
 /// The padding_value that input `i` is, zeros without one.

@@ -33,7 +33,8 @@ template <typename C>
 StatusOr<int64_t> RangeSize(C start, C limit, C delta) {
   if (delta == C(0)) return InvalidArgument("Requires delta != 0: ", delta);
   if (delta > C(0) ? start > limit : start < limit) {
-    return InvalidArgument("steps of ", delta, " do not lead from ", start, " to ", limit);
+    return InvalidArgument("Requires start ", delta > C(0) ? "<=" : ">=", " limit when delta ",
+                           delta > C(0) ? ">" : "<", " 0: ", start, "/", limit);
   }
   if constexpr (std::is_integral_v<C>) {
     // In unsigned arithmetic: the distance of two int64 may not fit in one.

@@ -7,8 +7,8 @@ StatusOr<IndexTuples> ReadTuples(const Tensor& indices, const Shape& shape, std:
   if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
   const int64_t depth = indices.dim(indices.rank() - 1);
   if (depth > shape.rank()) {
-    return InvalidArgument("index innermost dimension length must be <= ", what,
-                           " rank; saw: ", depth, " vs. ", shape.rank());
+    return InvalidArgument("index innermost dimension length must be <= params rank; saw: ", depth,
+                           " vs. ", shape.rank());
   }
   IndexTuples tuples;
   const int k = static_cast<int>(depth);
@@ -22,8 +22,9 @@ StatusOr<IndexTuples> ReadTuples(const Tensor& indices, const Shape& shape, std:
     const auto tuple = absl::MakeSpan(flat).subspan(i * k, k);
     for (int d = 0; d < k; ++d) {
       if (tuple[d] < 0 || tuple[d] >= shape.dim(d)) {
-        return InvalidArgument("indices[", i, "] = [", Join(tuple, ", "), "] does not index into ",
-                               what, " shape ", shape);
+        return InvalidArgument(
+            ElementName("indices", indices.shape().dims().first(indices.rank() - 1), i), " = [",
+            Join(tuple, ", "), "] does not index into ", what, " ", shape);
       }
       tuples.rows[i] += tuple[d] * strides[d];
     }
@@ -32,11 +33,26 @@ StatusOr<IndexTuples> ReadTuples(const Tensor& indices, const Shape& shape, std:
 }
 
 StatusOr<IndexTuples> ReadUpdateTuples(const Tensor& indices, const Shape& updates,
-                                       const Shape& shape, std::string_view what) {
-  TENON_ASSIGN_OR_RETURN(IndexTuples tuples, ReadTuples(indices, shape, what));
+                                       const Shape& shape) {
+  if (shape.rank() < 1) return InvalidArgument("Output must be at least 1-D, got shape: ", shape);
+  if (shape.num_elements() == 0 && (indices.num_elements() > 0 || updates.num_elements() > 0)) {
+    return InvalidArgument("Indices and updates specified for empty output shape ", shape,
+                           ": indices has shape ", indices.shape(), ", updates has ", updates);
+  }
+  TENON_ASSIGN_OR_RETURN(IndexTuples tuples, ReadTuples(indices, shape, "shape"));
   const DimVector wanted = SlicesShape(indices.shape().dims(), shape.dims());
   if (updates.dims() != absl::Span<const int64_t>(wanted)) {
-    return InvalidArgument("updates must have shape ", PartialShape(wanted), ", found ", updates);
+    // The part that does not fit: the tuples' places or the slices that they name.
+    const int batch = indices.rank() - 1;
+    const int depth = static_cast<int>(indices.dim(batch));
+    const bool places = updates.rank() < batch ||
+                        updates.dims().first(batch) != indices.shape().dims().first(batch);
+    const int begin = places ? 0 : depth, end = places ? batch : shape.rank();
+    return InvalidArgument("Dimensions [", begin, ",", end, ") of ", places ? "indices" : "input",
+                           "[shape=", places ? indices.shape() : shape, "] must match dimensions [",
+                           places ? 0 : batch, ",", places ? batch : updates.rank(),
+                           ") of updates[shape=", updates, "]: updates must have shape ",
+                           PartialShape(wanted), ", found ", updates);
   }
   // Nothing may be as many tuples as one likes.
   if (tuples.rows.empty() && updates.num_elements() > 0) tuples.rows.assign(tuples.count, 0);

@@ -13,13 +13,13 @@ struct IndexTuples {
 };
 
 /// Reads `indices`, whose last dimension is a tuple into the leading dimensions of `shape`.
-/// InvalidArgument, where `what` names the tensor of that shape, for a tuple out of range.
+/// InvalidArgument, where `what` names that shape, for a tuple out of range.
 StatusOr<IndexTuples> ReadTuples(const Tensor& indices, const Shape& shape, std::string_view what);
 
 /// The same for updates of what the tuples name, which must have the shape indices.shape[:-1] +
 /// shape[k:]; then every tuple has its row.
 StatusOr<IndexTuples> ReadUpdateTuples(const Tensor& indices, const Shape& updates,
-                                       const Shape& shape, std::string_view what);
+                                       const Shape& shape);
 
 /// The shape of what such tuples stand for: indices[:-1] + shape[k:].
 DimVector SlicesShape(absl::Span<const int64_t> indices, absl::Span<const int64_t> shape);

@@ -20,13 +20,19 @@ Status DeepCopyKernel(KernelContext& ctx) { return ctx.Return(ctx.input(0).Copy(
 
 Status CheckInplace(const Tensor& x, const Tensor& rows, const Tensor& v) {
   TENON_RETURN_IF_ERROR(CheckRank(rows, 1, "i"));
-  if (x.rank() < 1 || x.rank() != v.rank()) {
-    return InvalidArgument("x and v must be of the same rank, 1 or more, found shapes ", x.shape(),
-                           " and ", v.shape());
+  if (x.rank() != v.rank()) {
+    return InvalidArgument("x and v shape doesn't match (ranks differ): ", x.shape(), " vs. ",
+                           v.shape());
   }
-  if (x.shape().dims().subspan(1) != v.shape().dims().subspan(1) || v.dim(0) != rows.dim(0)) {
-    return InvalidArgument("v has shape ", v.shape(), ", wanted ",
-                           x.shape().WithDim(0, rows.dim(0)));
+  if (x.rank() < 1) return InvalidArgument("x and v must be of rank 1 or more, found scalars");
+  for (int d = 1; d < x.rank(); ++d) {
+    if (x.dim(d) == v.dim(d)) continue;
+    return InvalidArgument("x and v shape doesn't match at index ", d, " : ", x.shape(), " vs. ",
+                           v.shape());
+  }
+  if (v.dim(0) != rows.dim(0)) {
+    return InvalidArgument("i and x shape doesn't match at index 0: i has shape ", rows.shape(),
+                           ", v has ", v.shape());
   }
   return OkStatus();
 }
@@ -47,6 +53,10 @@ Status InplaceKernel(KernelContext& ctx) {
 
 Status ParallelConcatKernel(KernelContext& ctx, const PartialShape& shape) {
   if (!shape.IsFullyKnown() || shape.rank() < 1 || shape.dim(0) != ctx.num_inputs()) {
+    if (shape.rank() > 0 && shape.dim(0) >= 0 && shape.dim(0) < ctx.num_inputs()) {
+      return InvalidArgument("0th dimension of value = ", shape.dim(0), " is less than the number ",
+                             "of inputs ", ctx.num_inputs(), ", it must be greater than 0");
+    }
     return InvalidArgument("shape is ", shape, ", wanted one of ", ctx.num_inputs(), " rows");
   }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, shape.dims()));

@@ -20,8 +20,11 @@ struct Padding {
 StatusOr<Padding> ReadPadding(const Tensor& t, absl::Span<const int64_t> dims) {
   const auto rank = static_cast<int64_t>(dims.size());
   if (t.shape() != Shape{rank, 2}) {
-    return InvalidArgument("paddings must be a matrix with 2 columns and one row for each of the ",
-                           rank, " dimensions, found shape ", t.shape());
+    if (t.rank() != 2 || t.dim(1) != 2) {
+      return InvalidArgument("paddings must be a matrix with 2 columns, found shape ", t.shape());
+    }
+    return InvalidArgument("The first dimension of paddings must be the rank of inputs, ", rank,
+                           ", found shape ", t.shape());
   }
   TENON_ASSIGN_OR_RETURN(const DimVector flat, ReadIntegers(t, "paddings"));
   Padding padding{DimVector(rank), DimVector(rank), DimVector(dims.begin(), dims.end())};

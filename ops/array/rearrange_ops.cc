@@ -102,10 +102,11 @@ Status TileGradShape(ShapeContext& c) { return c.Return(PartialShape::OfRank(c.i
 
 /// A vector that must hold each of 0 .. n-1 once.
 StatusOr<DimVector> ReadPermutation(const Tensor& t, int64_t n) {
+  if (t.rank() != 1) return InvalidArgument("perm must be rank 1, got shape ", t.shape());
   TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadIntegerVector(t, "perm", n));
   CountedVector<bool> seen(n, false);
   for (const int64_t p : perm) {
-    if (p < 0 || p >= n) return NotInRange(p, n, "an entry of perm");
+    if (p < 0 || p >= n) return InvalidArgument(p, " is out of range [0, ", n, ") in perm");
     if (seen[p]) return InvalidArgument(p, " is duplicated in the permutation.");
     seen[p] = true;
   }
@@ -187,8 +188,12 @@ Status ReverseKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const DimVector axes, ReversedAxes(in, ctx.input(1)));
   StridedView source{0, StridesOf(in.shape().dims())};
   std::vector<bool> seen(in.rank(), false);
-  for (const int64_t a : axes) {
-    TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(a, in.rank(), "axis"));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] < -in.rank() || axes[i] >= in.rank()) {
+      return InvalidArgument("'axis'[", i, "] = ", axes[i], " is out of valid range [", -in.rank(),
+                             ", ", in.rank() - 1, "]");
+    }
+    const auto axis = static_cast<int>(axes[i] < 0 ? axes[i] + in.rank() : axes[i]);
     if (seen[axis]) return InvalidArgument("axis ", axis, " specified more than once.");
     seen[axis] = true;
     if (in.dim(axis) > 0) source.offset += (in.dim(axis) - 1) * source.strides[axis];
@@ -201,10 +206,14 @@ Status ReverseKernel(KernelContext& ctx) {
 
 /// How far each axis is moved, from 0 to its size.
 StatusOr<DimVector> ReadShifts(const Shape& shape, const Tensor& shift, const Tensor& axis) {
-  if (shape.rank() < 1) return InvalidArgument("input must be of rank 1 or more");
-  if (shift.rank() > 1 || shift.shape() != axis.shape()) {
-    return InvalidArgument("shift and axis must be two scalars or two vectors of one size, found ",
-                           "shapes ", shift.shape(), " and ", axis.shape());
+  if (shape.rank() < 1) return InvalidArgument("input must be 1-D or higher, found a scalar");
+  for (const auto& [what, t] : {std::pair("shift", &shift), std::pair("axis", &axis)}) {
+    if (t->rank() <= 1) continue;
+    return InvalidArgument(what, " must be a scalar or a 1-D vector, found shape ", t->shape());
+  }
+  if (shift.shape() != axis.shape()) {
+    return InvalidArgument("shift and axis must have the same size, found shapes ", shift.shape(),
+                           " and ", axis.shape());
   }
   TENON_ASSIGN_OR_RETURN(const DimVector shifts, ReadIntegers(shift, "shift"));
   TENON_ASSIGN_OR_RETURN(const DimVector axes, ReadIntegers(axis, "axis"));

@@ -12,10 +12,15 @@ namespace tenon {
 namespace {
 
 Status CheckDims(int64_t seq_dim, int64_t batch_dim, int rank) {
-  if (seq_dim < 0 || seq_dim >= rank) return NotInRange(seq_dim, rank, "seq_dim");
-  if (batch_dim < 0 || batch_dim >= rank) return NotInRange(batch_dim, rank, "batch_dim");
+  for (const auto& [what, dim] :
+       {std::pair("seq_dim", seq_dim), std::pair("batch_dim", batch_dim)}) {
+    if (dim >= rank) {
+      return InvalidArgument(what, " must be < input rank (", dim, " vs. ", rank, ")");
+    }
+    if (dim < 0) return NotInRange(dim, rank, what);
+  }
   if (seq_dim != batch_dim) return OkStatus();
-  return InvalidArgument("seq_dim and batch_dim are both ", seq_dim, ", wanted different ones");
+  return InvalidArgument("batch_dim == seq_dim == ", seq_dim, ", wanted different ones");
 }
 
 Status ReverseSequenceKernel(KernelContext& ctx, int64_t seq_dim, int64_t batch_dim) {
@@ -24,9 +29,12 @@ Status ReverseSequenceKernel(KernelContext& ctx, int64_t seq_dim, int64_t batch_
   TENON_RETURN_IF_ERROR(CheckDims(seq_dim, batch_dim, in.rank()));
   const int seq = static_cast<int>(seq_dim), batch = static_cast<int>(batch_dim);
   const int64_t seq_size = in.dim(seq), batch_size = in.dim(batch);
-  if (seq_lengths.rank() != 1 || seq_lengths.dim(0) != batch_size) {
-    return InvalidArgument("seq_lengths has the shape ", seq_lengths.shape(), ", wanted [",
-                           batch_size, "]: one for each along batch_dim");
+  if (seq_lengths.rank() != 1) {
+    return InvalidArgument("seq_lengths must be 1-dim, found shape ", seq_lengths.shape());
+  }
+  if (seq_lengths.dim(0) != batch_size) {
+    return InvalidArgument("Length of seq_lengths != input.dims(", batch, "), (",
+                           seq_lengths.dim(0), " vs. ", batch_size, ")");
   }
   TENON_ASSIGN_OR_RETURN(const IndexVector lengths, ReadIndices(seq_lengths, "seq_lengths"));
   for (int64_t i = 0; i < batch_size; ++i) {

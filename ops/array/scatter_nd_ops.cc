@@ -35,7 +35,7 @@ Status ScatterNdKernel(KernelContext& ctx) {
   const Tensor& updates = ctx.input(1);
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(2), "shape"));
   TENON_ASSIGN_OR_RETURN(const IndexTuples tuples,
-                         ReadUpdateTuples(indices, updates.shape(), shape, "output"));
+                         ReadUpdateTuples(indices, updates.shape(), shape));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   ZeroElements(out);
   if (updates.num_elements() == 0) return OkStatus();
@@ -54,7 +54,7 @@ Status TensorScatterKernel(KernelContext& ctx) {
     return InvalidArgument("there are updates of shape ", updates.shape(), " without indices");
   }
   TENON_ASSIGN_OR_RETURN(const IndexTuples tuples,
-                         ReadUpdateTuples(indices, updates.shape(), in.shape(), "tensor"));
+                         ReadUpdateTuples(indices, updates.shape(), in.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   CopyElements(in, 0, out, 0, in.num_elements());
   if (updates.num_elements() == 0) return OkStatus();
@@ -87,7 +87,8 @@ StatusOr<Tensor> GatherTuples(const Tensor& params, const Tensor& indices) {
     return InvalidArgument("Requested more than 0 entries, but params is empty. Params shape: ",
                            params.shape());
   }
-  TENON_ASSIGN_OR_RETURN(const IndexTuples tuples, ReadTuples(indices, params.shape(), "param"));
+  TENON_ASSIGN_OR_RETURN(const IndexTuples tuples,
+                         ReadTuples(indices, params.shape(), "param shape"));
   const DimVector dims = SlicesShape(indices.shape().dims(), params.shape().dims());
   TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
   TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), params.dtype(), shape));
@@ -105,7 +106,7 @@ StatusOr<PartialShape> GatherTuplesShape(const PartialShape& params, const Parti
   const int64_t depth = indices.dim(indices.rank() - 1);
   if (depth < 0) return PartialShape();
   if (depth > params.rank()) {
-    return InvalidArgument("index innermost dimension length must be <= param rank; saw: ", depth,
+    return InvalidArgument("index innermost dimension length must be <= params rank; saw: ", depth,
                            " vs. ", params.rank());
   }
   return PartialShape(SlicesShape(indices.dims(), params.dims()));

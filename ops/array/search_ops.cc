@@ -50,6 +50,14 @@ Status UnravelIndexKernel(KernelContext& ctx) {
   if (indices.rank() > 1) {
     return InvalidArgument("The indices can only be scalar or vector, got ", indices.shape());
   }
+  TENON_ASSIGN_OR_RETURN(const DimVector sizes, ReadIntegerVector(ctx.input(1), "dims"));
+  int64_t product = 1;
+  for (const int64_t size : sizes) {
+    const bool fits = !__builtin_mul_overflow(product, size, &product);
+    if (fits && (ctx.input(1).dtype() == DType::kInt64 || product <= INT32_MAX)) continue;
+    return InvalidArgument("Input dims product is causing integer overflow: [", Join(sizes, ","),
+                           "]");
+  }
   TENON_ASSIGN_OR_RETURN(const Shape dims, ReadShape(ctx.input(1), "dims"));
   if (dims.num_elements() == 0) {
     return InvalidArgument("Input dims cannot contain a dim of zero, but dims contains zero: ",

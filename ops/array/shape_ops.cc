@@ -45,11 +45,11 @@ StatusOr<Shape> ReadNewShape(const Tensor& t, absl::Span<const int64_t> input) {
   for (int i = 0; i < static_cast<int>(sizes.size()); ++i) {
     if (sizes[i] == -1) {
       if (unknown >= 0) {
-        return InvalidArgument("only one size may be -1, found it at ", unknown, " and ", i);
+        return InvalidArgument("Only one input size may be -1, not both ", unknown, " and ", i);
       }
       unknown = i;
     } else if (sizes[i] < 0) {
-      return InvalidArgument("size ", i, " must be non-negative, not ", sizes[i]);
+      return InvalidArgument("Size ", i, " must be non-negative, not ", sizes[i]);
     } else if (sizes[i] == 0) {
       zero = true;
     } else {
@@ -65,7 +65,8 @@ StatusOr<Shape> ReadNewShape(const Tensor& t, absl::Span<const int64_t> input) {
   }
   if (!open && elements % known != 0) {
     return InvalidArgument("Input to reshape is a tensor with ", elements,
-                           " values, but the requested shape requires a multiple of ", known);
+                           " values, but the requested shape requires a multiple of ", known,
+                           ": its size must be evenly divisible by ", known);
   }
   sizes[unknown] = elements / known;
   return Shape::Create(sizes);
@@ -74,6 +75,10 @@ StatusOr<Shape> ReadNewShape(const Tensor& t, absl::Span<const int64_t> input) {
 Status ReshapeKernel(KernelContext& ctx) {
   const Tensor in = ctx.TakeInput(0);
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadNewShape(ctx.input(1), in.shape().dims()));
+  if (shape.num_elements() != in.num_elements()) {
+    return InvalidArgument("Input to reshape is a tensor with ", in.num_elements(),
+                           " values, but the requested shape has ", shape.num_elements());
+  }
   return ctx.Return(in.Reshaped(shape));
 }
 
@@ -84,8 +89,8 @@ Status ReshapeShape(ShapeContext& c) {
   if (!elements || c.constant(1) == nullptr) return c.Return(wanted);
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadNewShape(*c.constant(1), in.dims()));
   if (shape.num_elements() != *elements) {
-    return InvalidArgument("cannot reshape ", in, " (", *elements, " elements) to ", shape, " (",
-                           shape.num_elements(), ")");
+    return InvalidArgument("Cannot reshape a tensor with ", *elements, " elements to shape ", shape,
+                           " (", shape.num_elements(), " elements): the input has shape ", in);
   }
   return c.Return(shape);
 }
@@ -158,9 +163,10 @@ StatusOr<DimVector> BitcastDims(absl::Span<const int64_t> dims, DType from, DTyp
     out.push_back(a / b);
   } else if (a < b) {
     if (out.empty() || (out.back() != PartialShape::kUnknownDim && out.back() != b / a)) {
-      return InvalidArgument("Cannot bitcast from ", from, " to ", to,
-                             " unless the last dimension is ", b / a, "; found shape ",
-                             PartialShape(dims));
+      return InvalidArgument("Cannot bitcast from ", static_cast<int>(from), " to ",
+                             static_cast<int>(to), ": shape ", PartialShape(dims), " of ", from,
+                             " has not the last dimension ", b / a, " that an element of ", to,
+                             " takes");
     }
     out.pop_back();
   }

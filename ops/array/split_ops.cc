@@ -31,13 +31,17 @@ Status Cut(KernelContext& ctx, const Tensor& in, int axis, absl::Span<const int6
   return OkStatus();
 }
 
+Status NotDivided(int64_t n, const PartialShape& shape, int axis) {
+  return InvalidArgument("Number of ways to split should evenly divide the split dimension, but ",
+                         "num_split = ", n, " does not divide dimension ", axis, " of ", shape);
+}
+
 Status SplitKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(1);
   TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(0), in.rank(), "split_dim"));
   const int64_t n = ctx.num_outputs();
   if (in.dim(axis) % n != 0) {
-    return InvalidArgument("num_split = ", n, " does not divide dimension ", axis, " of ",
-                           in.shape());
+    return NotDivided(n, in.shape(), axis);
   }
   return Cut(ctx, in, axis, DimVector(n, in.dim(axis) / n));
 }
@@ -61,7 +65,10 @@ StatusOr<DimVector> ReadSizes(const Tensor& t, int64_t size, int n) {
     }
   }
   if (unknown != nullptr ? sum > size : sum != size) {
-    return InvalidArgument("size_splits add up to ", sum, ", the dimension has ", size);
+    return InvalidArgument("can't split axis of size ", size, " into pieces of sizes [",
+                           Join(sizes, ","), "]: Determined shape must either match input shape ",
+                           "along split_dim exactly if fully specified, or be less than the size ",
+                           "of the input along split_dim if not fully specified. Got: ", sum);
   }
   if (unknown != nullptr) *unknown = size - sum;
   return sizes;
@@ -69,7 +76,13 @@ StatusOr<DimVector> ReadSizes(const Tensor& t, int64_t size, int n) {
 
 Status SplitVKernel(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(2), in.rank(), "split_dim"));
+  const Tensor& split_dim = ctx.input(2);
+  if (split_dim.num_elements() != 1) {
+    return InvalidArgument("split_dim_tensor must have exactly one element, found shape ",
+                           split_dim.shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const int64_t wanted, ReadOnlyInteger(split_dim, "split_dim"));
+  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(wanted, in.rank(), "split_dim"));
   TENON_ASSIGN_OR_RETURN(const DimVector sizes,
                          ReadSizes(ctx.input(1), in.dim(axis), ctx.num_outputs()));
   return Cut(ctx, in, axis, sizes);
@@ -92,7 +105,7 @@ Status SplitShape(ShapeContext& c) {
   const int64_t n = c.num_outputs(), size = in.dim(*axis);
   if (size < 0) return c.ReturnForEach(in);
   if (size % n != 0) {
-    return InvalidArgument("num_split = ", n, " does not divide dimension ", *axis, " of ", in);
+    return NotDivided(n, in, *axis);
   }
   return c.ReturnForEach(in.WithDim(axis, size / n));
 }

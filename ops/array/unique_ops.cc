@@ -146,18 +146,28 @@ Status UniqueAlong(KernelContext& ctx, int axis) {
 }
 
 Status UniqueKernel(KernelContext& ctx) {
-  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(0), 1, "x"));
+  if (ctx.input(0).rank() != 1) {
+    return InvalidArgument("unique expects a 1D vector, found shape ", ctx.input(0).shape());
+  }
   return UniqueAlong(ctx, 0);
 }
 
 Status UniqueV2Kernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const DimVector axes, ReadIntegerVector(ctx.input(1), "axis"));
+  if (ctx.input(1).rank() != 1) {
+    return InvalidArgument("axis expects a 1D vector, found shape ", ctx.input(1).shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const DimVector axes, ReadIntegers(ctx.input(1), "axis"));
   if (axes.empty()) return UniqueKernel(ctx);
   if (axes.size() > 1) {
-    return InvalidArgument("axis must have at most one element, found ", axes.size());
+    return InvalidArgument("axis does not support input tensors larger than 1 elements, found ",
+                           axes.size());
   }
-  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axes[0], ctx.input(0).rank(), "axis"));
-  return UniqueAlong(ctx, axis);
+  const int rank = ctx.input(0).rank();
+  if (axes[0] < -rank || axes[0] >= rank) {
+    return InvalidArgument("axis expects to be in the range [", -rank, ", ", rank, "), found ",
+                           axes[0]);
+  }
+  return UniqueAlong(ctx, static_cast<int>(axes[0] < 0 ? axes[0] + rank : axes[0]));
 }
 
 Status UniqueShape(ShapeContext& c) {

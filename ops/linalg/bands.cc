@@ -65,9 +65,22 @@ Status TridiagonalMatMulKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const Matrices b, MatricesOf(ctx, 3));
   for (int i = 0; i < 3; ++i) {
     TENON_ASSIGN_OR_RETURN(const Matrices d, MatricesOf(ctx, i));
-    if (d.batch == b.batch && d.rows == 1 && d.columns == b.rows) continue;
-    return InvalidArgument("diagonal ", i, " must be of shape ", PartialShape(b.With({1, b.rows})),
-                           ", found ", ctx.input(i).shape());
+    constexpr const char* kNames[] = {"superdiag", "maindiag", "subdiag"};
+    if (d.batch.size() != b.batch.size()) {
+      return InvalidArgument(kNames[i], " must have same rank as rhs, but got ",
+                             ctx.input(i).rank(), " and ", ctx.input(3).rank());
+    }
+    for (size_t k = 0; k < b.batch.size(); ++k) {
+      if (d.batch[k] == b.batch[k]) continue;
+      return InvalidArgument(kNames[i], " must have same outer dimensions as rhs, but for index ",
+                             k, ", got ", d.batch[k], " and ", b.batch[k]);
+    }
+    if (d.rows != 1) {
+      return InvalidArgument(kNames[i], "'s second-to-last dimension must be 1, but got ", d.rows);
+    }
+    if (d.columns == b.rows) continue;
+    return InvalidArgument(kNames[i], "'s last dimension size must be rhs's second-to-last ",
+                           "dimension size, but got ", d.columns, " and ", b.rows);
   }
   const Tensor& rhs = ctx.input(3);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, rhs.shape()));

@@ -51,7 +51,7 @@ template <bool kBroadcasts>
 Status BatchMatMulKernel(KernelContext& ctx, bool adj_x, bool adj_y) {
   Tensor x = ctx.input(0), y = ctx.input(1);
   if (x.rank() < 2 || y.rank() < 2) {
-    return InvalidArgument("In[0] and In[1] must be at least matrices, found shapes ", x.shape(),
+    return InvalidArgument("In[", x.rank() >= 2, "] ndims must be >= 2, found shapes ", x.shape(),
                            " and ", y.shape());
   }
   const Shape x_batch = BatchOf(x.shape()), y_batch = BatchOf(y.shape());

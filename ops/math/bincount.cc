@@ -11,6 +11,10 @@
 namespace tenon {
 
 StatusOr<int64_t> ReadBins(const Tensor& size) {
+  if (size.rank() != 0) {
+    return InvalidArgument("Shape must be rank 0 but is rank ", size.rank(),
+                           ": the size of Bincount has shape ", size.shape());
+  }
   TENON_ASSIGN_OR_RETURN(const int64_t bins, ReadInteger(size, "size"));
   if (bins >= 0) return bins;
   return InvalidArgument("size (", bins, ") must be non-negative");
@@ -52,7 +56,8 @@ Status DenseBincountKernel(KernelContext& ctx, bool binary_output) {
   const Tensor &in = ctx.input(0), &weights = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const int64_t bins, ReadBins(ctx.input(1)));
   if (in.rank() != 1 && in.rank() != 2) {
-    return InvalidArgument("the input must be a vector or a matrix, found shape ", in.shape());
+    return InvalidArgument("Shape must be at most rank 2 but is rank ", in.rank(),
+                           ", and of rank 1 or more: ", in.shape());
   }
   if (weights.num_elements() > 0 && weights.shape() != in.shape()) {
     return InvalidArgument(
@@ -75,7 +80,9 @@ Status DenseBincountShape(ShapeContext& c) {
   TENON_RETURN_IF_ERROR(c.WithRank(1, 0));
   TENON_ASSIGN_OR_RETURN(const int64_t bins, KnownBins(c, 1));
   if (!in.rank_known()) return OkStatus();
-  if (in.rank() > 2) return InvalidArgument("the input must be a vector or a matrix, found ", in);
+  if (in.rank() > 2) {
+    return InvalidArgument("Shape must be at most rank 2 but is rank ", in.rank(), ": ", in);
+  }
   return c.Return(in.rank() == 2 ? PartialShape{in.dim(0), bins} : PartialShape{bins});
 }
 

@@ -64,7 +64,7 @@ void ScanLine(const T* x, T* out, int64_t n, int64_t stride, bool exclusive, boo
 template <typename Scan>
 Status ScanKernel(KernelContext& ctx, bool exclusive, bool reverse) {
   const Tensor& x = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(1), x.rank(), "axis"));
+  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(1), x.rank(), "scan axis"));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.shape()));
   if (x.num_elements() == 0) return OkStatus();
   const int64_t n = x.dim(axis);
@@ -81,7 +81,7 @@ Status ScanKernel(KernelContext& ctx, bool exclusive, bool reverse) {
 }
 
 Status ScanShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(ReadAxis(c, 1, c.input(0).rank(), "axis"));
+  TENON_RETURN_IF_ERROR(ReadAxis(c, 1, c.input(0).rank(), "scan axis"));
   return UnchangedShape(c);
 }
 

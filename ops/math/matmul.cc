@@ -9,8 +9,11 @@ namespace tenon {
 
 StatusOr<GemmShape> MatMulSizes(const Tensor& a, const Tensor& b, bool transpose_a,
                                 bool transpose_b) {
-  TENON_RETURN_IF_ERROR(CheckRank(a, 2, "In[0]"));
-  TENON_RETURN_IF_ERROR(CheckRank(b, 2, "In[1]"));
+  if (a.rank() != 2 || b.rank() != 2) {
+    const char* difference = a.rank() == b.rank() ? "" : "In[0] and In[1] has different ndims: ";
+    return InvalidArgument(difference, a.shape(), " vs. ", b.shape(), ": In[", a.rank() == 2,
+                           "] is not a matrix");
+  }
   return ProductSizes(a.shape(), b.shape(), transpose_a, transpose_b);
 }
 

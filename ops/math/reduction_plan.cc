@@ -20,14 +20,20 @@ DimVector ReducedDims(absl::Span<const int64_t> dims, const std::vector<bool>& r
 
 StatusOr<std::vector<bool>> ReducedAxes(const Tensor& axes, int rank) {
   if (axes.rank() > 1) {
-    return InvalidArgument("reduction axes must be a scalar or a vector, found shape ",
-                           axes.shape());
+    return InvalidArgument("Shape must be at most rank 1 but is rank ", axes.rank(),
+                           ": the reduction axes have shape ", axes.shape());
   }
   TENON_ASSIGN_OR_RETURN(const DimVector values, ReadIntegers(axes, "reduction axes"));
   std::vector<bool> reduced(rank, false);
   for (const int64_t axis : values) {
-    TENON_ASSIGN_OR_RETURN(const int i, NormalizeAxis(axis, rank, "reduction axis"));
-    if (reduced[i]) return InvalidArgument("reduction axis ", i, " is named more than once");
+    if (axis < -rank || axis >= rank) {
+      return InvalidArgument("Invalid reduction dimension (", axis, " for input with ", rank,
+                             " dimension(s))");
+    }
+    const auto i = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+    if (reduced[i]) {
+      return InvalidArgument("Invalid reduction arguments: Axes contains duplicate dimension: ", i);
+    }
     reduced[i] = true;
   }
   return reduced;

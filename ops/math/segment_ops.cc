@@ -24,7 +24,10 @@ template <Reduction kReduction>
 Status SegmentKernel(KernelContext& ctx) {
   const Tensor &data = ctx.input(0), &segment_ids = ctx.input(1);
   TENON_RETURN_IF_ERROR(CheckRank(segment_ids, 1, "segment_ids"));
-  TENON_RETURN_IF_ERROR(CheckPrefix(data, "data", segment_ids, "segment_ids"));
+  if (data.rank() < 1 || data.dim(0) != segment_ids.dim(0)) {
+    return InvalidArgument("segment_ids should be the same size as dimension 0 of input: ",
+                           segment_ids.shape(), " vs. ", data.shape());
+  }
   TENON_ASSIGN_OR_RETURN(const IndexVector ids, ReadIndices(segment_ids, "segment_ids"));
   TENON_ASSIGN_OR_RETURN(const int64_t segments, SortedSegments(ids));
   return ReduceRows(ctx, kReduction, ids, 1, segments, true);
@@ -39,8 +42,9 @@ Status UnsortedSegmentKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const IndexVector ids, ReadIndices(segment_ids, "segment_ids"));
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < segments) continue;
-    return InvalidArgument("segment_ids[", i, "] = ", ids[i], " is out of range [0, ", segments,
-                           ")");
+    return InvalidArgument(
+        ElementName("segment_ids", segment_ids.shape().dims(), static_cast<int64_t>(i)), " = ",
+        ids[i], " is out of range [0, ", segments, ")");
   }
   return ReduceRows(ctx, kReduction, ids, segment_ids.rank(), segments, false);
 }

@@ -158,7 +158,9 @@ StatusOr<PartialShape> BetaincOutput(absl::Span<const PartialShape> inputs) {
     unknown |= !in.rank_known();
     if (!in.rank_known() || in.rank() == 0) continue;
     if (!any) shape = in;
-    TENON_ASSIGN_OR_RETURN(shape, shape.MergeWith(in));
+    auto merged = shape.MergeWith(in);
+    if (!merged.ok()) return Annotate(merged.status(), "Shapes of a, b and x are inconsistent");
+    shape = *std::move(merged);
     any = true;
   }
   if (!any) return unknown ? PartialShape() : PartialShape(Shape{});

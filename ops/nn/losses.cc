@@ -49,8 +49,10 @@ Status SoftmaxCrossEntropyKernel(KernelContext& ctx) {
                          PlanBroadcast({&logits.shape(), &labels.shape()}));
   const Shape& shape = plan.shape;
   if (shape.rank() != 2) {
-    return InvalidArgument("logits and labels must be or broadcast to a matrix, found ",
-                           logits.shape(), " and ", labels.shape());
+    return InvalidArgument(
+        "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional: rank "
+        "2, but is rank ",
+        shape.rank(), " of ", logits.shape(), " and ", labels.shape());
   }
   const int64_t rows = shape.dim(0), n = shape.dim(1);
   TENON_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, Shape{rows}));
@@ -79,10 +81,16 @@ Status SoftmaxCrossEntropyKernel(KernelContext& ctx) {
 /// InvalidArgument unless `matrix` is one and `vector` has an element for each of its rows.
 Status CheckRows(const Tensor& matrix, std::string_view what, const Tensor& vector,
                  std::string_view vector_what) {
-  TENON_RETURN_IF_ERROR(CheckRank(matrix, 2, what));
-  if (vector.shape() == Shape{matrix.dim(0)}) return OkStatus();
-  return InvalidArgument(vector_what, " must be a vector with an element for each row of ", what,
-                         ", found shapes ", vector.shape(), " and ", matrix.shape());
+  if (matrix.rank() != 2) {
+    return InvalidArgument(what, " must be 2-D, but got shape ", matrix.shape());
+  }
+  if (vector.rank() != 1) {
+    return InvalidArgument(vector_what, " must be 1-D, but got shape ", vector.shape());
+  }
+  if (vector.dim(0) == matrix.dim(0)) return OkStatus();
+  return InvalidArgument(what, " and ", vector_what, " must have the same first dimension, got ",
+                         what, " shape ", matrix.shape(), " and ", vector_what, " shape ",
+                         vector.shape());
 }
 
 template <typename T>

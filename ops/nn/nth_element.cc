@@ -15,10 +15,15 @@ namespace {
 Status NthElementKernel(KernelContext& ctx, bool reverse) {
   const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(int64_t n, ReadInteger(ctx.input(1), "n"));
-  if (in.rank() < 1) return InvalidArgument("input must be of rank 1 or more");
+  if (in.rank() < 1) return InvalidArgument("Input must be >= 1-D, got shape []");
   const int last = in.rank() - 1;
   const int64_t width = in.dim(last);
-  if (n < 0 || n >= width) return NotInRange(n, width, "n");
+  if (n < 0) return InvalidArgument("Need n >= 0, got ", n);
+  if (n >= width) {
+    return InvalidArgument(
+        "Input must have at least n+1 columns: it must have last dimension > n = ", n, " but has ",
+        width);
+  }
   if (reverse) n = width - 1 - n;
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape().WithoutDim(last)));
   return DispatchStatus(in.dtype(), RealTypes(), [&]<typename T>(T) {

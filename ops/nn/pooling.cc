@@ -10,12 +10,20 @@ namespace {
 StatusOr<Pooling> AlongChannels(const Windows& w, const Shape& input) {
   const int axis = w.channel_axis();
   const int64_t window = w.ksize[axis], channels = input.dim(axis);
-  if (window != w.strides[axis] || channels % window != 0 || w.channels_first ||
-      Product(w.ksize) != window || Product(w.strides) != window) {
-    return InvalidArgument("windows along the channels of ", input,
-                           " must divide them and lie along nothing else, found ksize [",
-                           Join(w.ksize, ","), "] and strides [", Join(w.strides, ","), "]");
+  const auto refuse = [&](std::string_view what) {
+    return Unimplemented(what, ": the input has shape ", input, ", ksize is [", Join(w.ksize, ","),
+                         "], strides is [", Join(w.strides, ","), "]");
+  };
+  if (Product(w.ksize) != window) {
+    return refuse("MaxPooling supports exactly one of pooling across depth or width/height");
   }
+  if (channels % window != 0) {
+    return refuse("Depthwise max pooling requires the depth window to evenly divide the depth");
+  }
+  if (window != w.strides[axis] || Product(w.strides) != window) {
+    return refuse("Depthwise max pooling requires the depth window to equal the depth stride");
+  }
+  if (w.channels_first) return refuse("Depthwise max pooling requires the channels to be last");
   Pooling p;
   p.axes[2] = {.in = channels, .window = window, .stride = window, .out = channels / window};
   p.batch = Product(input.dims(), 0, axis);
@@ -40,8 +48,9 @@ StatusOr<Pooling> MakePooling(const Windows& w, const Shape& input) {
   p.output.assign(output.dims().begin(), output.dims().end());
   for (const WindowAxis& a : p.axes) {
     if (w.padding != "EXPLICIT" || std::max(a.before, a.after) < a.window) continue;
-    return InvalidArgument("padding of ", a.before, " and ", a.after,
-                           " must be smaller than the window of ", a.window);
+    const bool left = a.before >= a.window;
+    return InvalidArgument(left ? "Left" : "Right", " padding ", left ? a.before : a.after,
+                           " needs to be smaller than the window size ", a.window);
   }
   p.batch = input.dim(0) * (w.channels_first ? input.dim(1) : 1);
   p.channels = w.channels_first ? 1 : input.dim(channel_axis);

@@ -62,7 +62,10 @@ Status Windows::Check() const {
     for (const int64_t v : list) {
       if (v < 1) return InvalidArgument(what, " holds ", v, ", wanted at least 1");
     }
-    if (list[0] != 1) return InvalidArgument(what, " is ", list[0], " along the batch, wanted 1");
+    if (list[0] != 1)
+      return InvalidArgument(what, " is ", list[0],
+                             " along the batch, wanted 1: strides in the batch and depth "
+                             "dimensions and pooling on the batch dimension are not yet supported");
   }
   if (padding != "EXPLICIT") {
     if (explicit_paddings.empty()) return OkStatus();
@@ -71,10 +74,12 @@ Status Windows::Check() const {
   TENON_RETURN_IF_ERROR(CheckList("explicit_paddings", explicit_paddings, 2 * rank));
   for (int i = 0; i < 2 * rank; ++i) {
     const int64_t v = explicit_paddings[i];
-    if (v < 0) return InvalidArgument("explicit_paddings hold ", v, ", wanted at least 0");
+    if (v < 0)
+      return InvalidArgument("All elements of explicit_paddings must be nonnegative, found ", v);
     if (v > 0 && (i / 2 == 0 || i / 2 == channel_axis())) {
-      return InvalidArgument("explicit_paddings ask for ", v, " along dimension ", i / 2,
-                             ", which is not spatial");
+      return InvalidArgument(
+          "Nonzero explicit padding in the batch or depth dimensions is not supported, found ", v,
+          " along dimension ", i / 2);
     }
   }
   return OkStatus();
@@ -82,7 +87,9 @@ Status Windows::Check() const {
 
 StatusOr<WindowAxis> Windows::Axis(int axis, int64_t in, int64_t window) const {
   WindowAxis a = {.in = in, .window = window, .stride = strides[axis], .dilation = dilations[axis]};
-  if (window == 0) return InvalidArgument("the window is empty along dimension ", axis);
+  if (window == 0)
+    return InvalidArgument(
+        "filter must not have zero elements: the window is empty along dimension ", axis);
   a.out = PartialShape::kUnknownDim;
   if (in < 0 || window < 0) return a;
   TENON_ASSIGN_OR_RETURN(int64_t extent, MultiplySizes(window - 1, a.dilation));
@@ -108,8 +115,9 @@ StatusOr<WindowAxis> Windows::Axis(int axis, int64_t in, int64_t window) const {
   } else if ((extent - padded) / 2 < a.stride) {
     a.out = 0;  // the quotient rounded towards zero, as TensorFlow has it
   } else {
-    return InvalidArgument("Computed output size would be negative: the image has ", padded,
-                           " elements along dimension ", axis, " and the window takes ", extent);
+    return InvalidArgument("Computed output size would be negative along dimension ", axis,
+                           ": Negative dimension size caused by subtracting ", extent, " from ",
+                           padded);
   }
   return a;
 }

@@ -30,10 +30,10 @@ StatusOr<IndicesAndIds> ReadIndicesAndIds(const KernelContext& ctx) {
 }
 
 /// In TensorFlow's words, which its clients look for.
-Status CheckIndices(const IndexVector& indices, std::string_view what, int64_t limit) {
+Status CheckIndices(const IndexVector& indices, int64_t limit) {
   for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] >= 0 && indices[i] < limit) continue;
-    return InvalidArgument(what, "[", i, "] == ", indices[i], " out of range [0, ", limit, ")");
+    return InvalidArgument("indices[", i, "] == ", indices[i], " out of range [0, ", limit, ")");
   }
   return OkStatus();
 }
@@ -46,10 +46,12 @@ Status SparseSegmentKernel(KernelContext& ctx) {
   std::optional<int64_t> limit;
   if (ctx.num_inputs() > 3) {
     TENON_ASSIGN_OR_RETURN(limit, ReadInteger(ctx.input(3), "num_segments"));
-    if (*limit < 0) return InvalidArgument("num_segments = ", *limit, " must not be negative");
+    if (*limit < 0) {
+      return InvalidArgument("Cannot specify a negative value for num_segments, found ", *limit);
+    }
   }
   TENON_ASSIGN_OR_RETURN(const int64_t segments, SortedSegments(in.ids, limit));
-  TENON_RETURN_IF_ERROR(CheckIndices(in.indices, "indices", data.dim(0)));
+  TENON_RETURN_IF_ERROR(CheckIndices(in.indices, data.dim(0)));
   const auto row = data.shape().dims().subspan(1);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, Concat({segments}, row)));
   if (out->num_elements() == 0) return OkStatus();
@@ -78,8 +80,16 @@ Status SparseSegmentGradKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(int64_t rows, ReadInteger(ctx.input(3), "output_dim0"));
   if (rows < 0) return InvalidArgument("output_dim0 = ", rows, " must not be negative");
   if (rows == 0) in = {};  // TensorFlow does not look at the indices then
-  TENON_RETURN_IF_ERROR(CheckIndices(in.ids, "segment_ids", grad.dim(0)));
-  TENON_RETURN_IF_ERROR(CheckIndices(in.indices, "indices", rows));
+  for (const int64_t id : in.ids) {
+    if (id >= 0 && id < grad.dim(0)) continue;
+    return InvalidArgument("Segment id ", id, " out of range [0, ", grad.dim(0),
+                           "), the rows of grad: Invalid number of segments");
+  }
+  for (const int64_t index : in.indices) {
+    if (index >= 0 && index < rows) continue;
+    return InvalidArgument("Index ", index, " out of range [0, ", rows,
+                           "), the rows of the result");
+  }
   if (kCompact) {
     IndexVector named = in.indices;
     std::sort(named.begin(), named.end());
@@ -110,7 +120,9 @@ Status RowsShape(ShapeContext& c, bool compact) {
     TENON_RETURN_IF_ERROR(c.WithRank(3, 0));
     if (c.constant(3) != nullptr) {
       TENON_ASSIGN_OR_RETURN(rows, ReadInteger(*c.constant(3), "the number of rows"));
-      if (rows < 0) return InvalidArgument("the number of rows must not be negative, found ", rows);
+      if (rows < 0)
+        return InvalidArgument(
+            "Cannot specify a negative value for num_segments or output_dim0, found ", rows);
     }
   }
   return c.Return(data.WithDim(0, rows));

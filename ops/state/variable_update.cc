@@ -40,8 +40,9 @@ Status UpdateVariable(VariableResource* variable, Update update, const Tensor& v
   }
   return variable->Modify([&](const Tensor& current, Tensor* next) -> Status {
     if (current.shape() != value.shape()) {
-      return InvalidArgument("variable and value must have the same shape, found ", current.shape(),
-                             " and ", value.shape());
+      return InvalidArgument("Cannot update variable with shape ", current.shape(),
+                             " using a Tensor with shape ", value.shape(),
+                             ", shapes must be equal.");
     }
     return DispatchStatus(value.dtype(), NumericTypes(), [&]<typename T>(T) {
       using C = ComputeType<T>;
@@ -75,7 +76,7 @@ Status ScatterNdVariable(VariableResource* variable, Update update, const Tensor
       return InvalidArgument("the variable must have at least one dimension, found a scalar");
     }
     TENON_ASSIGN_OR_RETURN(const IndexTuples tuples,
-                           ReadUpdateTuples(indices, updates.shape(), value->shape(), "ref"));
+                           ReadUpdateTuples(indices, updates.shape(), value->shape()));
     if (updates.num_elements() == 0) return OkStatus();
     // A scalar would stand for every element of a row: here it is the one element of one row.
     TENON_ASSIGN_OR_RETURN(const Tensor rows, updates.Reshaped({tuples.count, tuples.width}));

@@ -59,7 +59,8 @@ StatusOr<std::shared_ptr<VariableResource>> VariableInput::Find(const KernelCont
     found = *std::move(resource);
   }
   if (dtype != DType::kInvalid && found->dtype() != dtype) {
-    return InvalidArgument("the variable is ", found->dtype(), ", wanted ", dtype);
+    return InvalidArgument("Trying to read variable with wrong dtype. Expected ", dtype, " got ",
+                           found->dtype());
   }
   return found;
 }

@@ -46,8 +46,10 @@ TEST(ApplySchemaTest, WrongAttributesAreRefused) {
   EXPECT_THAT(apply({}), IsError(kInvalid, "attr 'N' of op Op is missing"));
   EXPECT_THAT(apply({{"N", 1}}), IsError(kInvalid, "must be at least 2, found 1"));
   EXPECT_THAT(apply({{"N", "x"}}), IsError(kInvalid, "found string, wanted int"));
-  EXPECT_THAT(apply({n, {"T", DType::kInt8}}), IsError(kInvalid, "not one of {float, half}"));
-  EXPECT_THAT(apply({n, {"mode", "c"}}), IsError(kInvalid, "'c', which is not one of {a, b}"));
+  EXPECT_THAT(apply({n, {"T", DType::kInt8}}),
+              IsError(kInvalid, "not in the list of allowed values: float, half"));
+  EXPECT_THAT(apply({n, {"mode", "c"}}),
+              IsError(kInvalid, "\"c\" is not in the list of allowed values: \"a\", \"b\""));
   EXPECT_THAT(apply({n, {"L", std::vector<int64_t>()}}), IsError(kInvalid, "at least 1 long"));
 }
 

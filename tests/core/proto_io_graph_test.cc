@@ -191,7 +191,7 @@ TEST(GraphFromProtoTest, RefusesWrongAttributes) {
               HasSubstr("attr 'dtype': it has no value"));
   EXPECT_THAT(GraphError(Placeholder("a") + "node { name: 's' op: 'Add' input: ['a', 'a'] "
                                             "attr { key: 'T' value { type: DT_STRING } } }"),
-              HasSubstr("attr 'T' is string, which is not one of {float, int32}"));
+              HasSubstr("attr 'T' of string is not in the list of allowed values: float, int32"));
   EXPECT_THAT(
       GraphError("node { name: 'c' op: 'Const' " + std::string(kFloat) +
                  "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_content: 'ab' "

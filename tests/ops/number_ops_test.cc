@@ -192,11 +192,12 @@ TEST(CountOpsTest, WrongCountsAreErrors) {
   refuse("Bincount", {Tensor::Vector({1, -1}), size, none}, "non-negative");
   refuse("Bincount", {Tensor::Vector({1}), Tensor::Scalar(-1), none}, "size (-1)");
   refuse("Bincount", {Tensor::Vector({1}), size, Tensor::Vector({1, 2})}, "weights");
-  refuse("DenseBincount", {Tensor::Of({1, 1, 1}, {1}), size, none}, "a vector or a matrix");
+  refuse("DenseBincount", {Tensor::Of({1, 1, 1}, {1}), size, none}, "at most rank 2");
   const Tensor range = Tensor::Vector({3, 3});
   refuse("HistogramFixedWidth", {none, range, size}, "value_range[0] < value_range[1]");
   refuse("HistogramFixedWidth", {none, range, Tensor::Scalar(0)}, "nbins");
-  refuse("NthElement", {Tensor::Vector({1, 2}), Tensor::Scalar(2)}, "n = 2 is not in [0, 2)");
+  refuse("NthElement", {Tensor::Vector({1, 2}), Tensor::Scalar(2)},
+         "must have last dimension > n = 2 but has 2");
   EXPECT_THAT(RunOp("Cross", {range, range}, {}, /*hide_inputs=*/true).status,
               IsError(StatusCode::kFailedPrecondition, "3 elements"));
 }

@@ -119,9 +119,12 @@ TEST(MaxPool, RefusesWhatCannotBe) {
     refuses(Attrs({2, 1, 1, 1}, ones, "VALID"), "along the batch");
     refuses(Attrs({1, 2, 2, 1, 1}, ones, "VALID"), "ksize has 5 entries");
     refuses(Attrs({1, 7, 1, 1}, ones, "VALID"), "negative");
-    refuses(Attrs({1, 1, 1, 4}, {1, 1, 1, 4}, "VALID"), "must divide them");
-    refuses(Attrs({1, 1, 1, 2}, ones, "VALID"), "must divide them");
-    refuses(Attrs({1, 2, 1, 2}, {1, 1, 1, 2}, "VALID"), "nothing else");
+    const auto cannot = [&](const AttributeMap& attrs, const char* why) {
+      EXPECT_THAT(status({1, 4, 4, 6}, attrs, hidden), IsError(StatusCode::kUnimplemented, why));
+    };
+    cannot(Attrs({1, 1, 1, 4}, {1, 1, 1, 4}, "VALID"), "evenly divide");
+    cannot(Attrs({1, 1, 1, 2}, ones, "VALID"), "depth window to equal the depth stride");
+    cannot(Attrs({1, 2, 1, 2}, {1, 1, 1, 2}, "VALID"), "exactly one of pooling across depth");
     EXPECT_THAT(status({4, 4, 1}, Twos(), hidden), IsError(kInvalid, "4"));
     AttributeMap padded = Attrs({1, 2, 2, 1}, ones, "EXPLICIT");
     padded.Set("explicit_paddings", List{0, 0, 2, 0, 0, 0, 0, 0});

@@ -175,7 +175,7 @@ TEST(TensorScatterTest, CombinesWithWhatIsThere) {
   EXPECT_THAT(scatter("TensorScatterMin"), ElementsAre(-1, 2, 3));
   EXPECT_THAT(scatter("TensorScatterMax"), ElementsAre(1, 2, 7));
   ExpectRefused("TensorScatterAdd", {Counting({2}), indices, updates}, {},
-                "indices[0] = [2] does not index into tensor shape [2]");
+                "indices[0] = [2] does not index into shape [2]");
   ExpectRefused("TensorScatterAdd", {Counting({3}), indices, Counting({2})}, {},
                 "updates must have shape [3], found [2]");
 }

@@ -62,8 +62,9 @@ TEST_F(ResourceVariableOpsTest, ADestroyedVariableIsGoneAndCanBeMadeAgain) {
 
 TEST_F(ResourceVariableOpsTest, AWrongDtypeIsAnError) {
   ASSERT_OK(s.Run({}, {init}));
-  EXPECT_THAT(s.Run({ReadVariableOp(v, DType::kInt32)}),
-              IsError(StatusCode::kInvalidArgument, "the variable is float, wanted int32"));
+  EXPECT_THAT(
+      s.Run({ReadVariableOp(v, DType::kInt32)}),
+      IsError(StatusCode::kInvalidArgument, "variable with wrong dtype. Expected int32 got float"));
   EXPECT_THAT(s.Run({}, {AssignVariableOp(v, Const(1))}),
               IsError(StatusCode::kInvalidArgument, "variable with wrong dtype"));
 }

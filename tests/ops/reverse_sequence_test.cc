@@ -56,9 +56,10 @@ TEST(ReverseSequence, RefusesWrongArguments) {
   for (const bool hidden : {false, true}) {
     EXPECT_THAT(status(Lengths({3, 5}), 1, 0, hidden), IsError(kInvalid, "seq_lengths[1] = 5"));
     EXPECT_THAT(status(Lengths({-1, 4}), 1, 0, hidden), IsError(kInvalid, "seq_lengths[0] = -1"));
-    EXPECT_THAT(status(Lengths({1, 1}), 0, 0, hidden), IsError(kInvalid, "both 0"));
+    EXPECT_THAT(status(Lengths({1, 1}), 0, 0, hidden),
+                IsError(kInvalid, "batch_dim == seq_dim == 0"));
     EXPECT_THAT(status(Lengths({1, 1}), 2, 0, hidden),
-                IsError(kInvalid, "seq_dim = 2 is not in [0, 2)"));
+                IsError(kInvalid, "seq_dim must be < input rank (2 vs. 2)"));
     EXPECT_THAT(status(Lengths({1, 1}), -1, 0, hidden), IsError(kInvalid, "seq_dim = -1"));
     EXPECT_THAT(status(Lengths({1, 1}), 1, 2, hidden), IsError(kInvalid, "batch_dim = 2"));
     EXPECT_THAT(status(Lengths({1, 1, 1}), 1, 0, hidden), IsError(kInvalid, "3"));

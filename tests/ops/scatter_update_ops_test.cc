@@ -121,7 +121,7 @@ TEST_F(ScatterUpdateOpsTest, TuplesNameElementsAndRows) {
 
 TEST_F(ScatterUpdateOpsTest, WrongTuplesAndDivisorsAreErrorsAndChangeNothing) {
   EXPECT_THAT(s.Run({ScatterNdAdd(v, Const(Tensor::Of<int32_t>({2, 1}, {0, 3})), updates)}),
-              IsError(StatusCode::kInvalidArgument, "indices[1] = [3] does not index into ref"));
+              IsError(StatusCode::kInvalidArgument, "indices[1] = [3] does not index into shape"));
   EXPECT_THAT(s.Run({ScatterNdAdd(v, Const(Tensor::Of<int32_t>({1, 1}, {0})), updates)}),
               IsError(StatusCode::kInvalidArgument, "updates must have shape [1,2], found [3,2]"));
   const Output ints = VariableV2({2}, DType::kInt32);

@@ -163,7 +163,7 @@ TEST(SparseSegments, WrongIndicesAreRefusedInTensorFlowsWords) {
   EXPECT_THAT(
       RunOp("SparseSegmentSumGrad", {Rows(), Ids({0}), Ids({4}), Tensor::Scalar<int32_t>(2)})
           .status,
-      IsError(kInvalid, "segment_ids[0] == 4 out of range [0, 4)"));
+      IsError(kInvalid, "Segment id 4 out of range [0, 4)"));
 }
 
 }  // namespace
