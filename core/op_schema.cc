@@ -41,7 +41,8 @@ Status CheckValue(const AttrSchema& schema, const Attribute& value) {
       if (!allowed_type(t)) return type_error(t);
     }
   }
-  if (const auto* s = value.get_if<std::string>(); s != nullptr && !schema.allowed_strings.empty()) {
+  if (const auto* s = value.get_if<std::string>();
+      s != nullptr && !schema.allowed_strings.empty()) {
     if (std::count(schema.allowed_strings.begin(), schema.allowed_strings.end(), *s) == 0) {
       return InvalidArgument("Value for attr '", schema.name, "' of \"", *s,
                              "\" is not in the list of allowed values: \"",

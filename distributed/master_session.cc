@@ -209,7 +209,8 @@ StatusOr<int64_t> MasterSession::MakeCallable(const CallableOptions& options,
   TENON_RETURN_IF_ERROR(Compile(signature, cancellation).status());
   MutexLock lock(mu_);
   if (callables_.size() >= kMaxCallables) {
-    return ResourceExhausted("the session has ", kMaxCallables, " callables, as many as it may have");
+    return ResourceExhausted("the session has ", kMaxCallables,
+                             " callables, as many as it may have");
   }
   callables_.emplace(next_callable_,
                      std::make_shared<Callable>(Callable{signature, options.run_options()}));

@@ -45,8 +45,8 @@ struct WorkerEnvironment {
 class Worker final : public WorkerInterface {
  public:
   explicit Worker(WorkerEnvironment environment);
-  /// REQUIRES: Shutdown has returned. Any thread may be the last to hold a worker, one of the pool's
-  /// included, so that the destructor must not wait.
+  /// REQUIRES: Shutdown has returned. Any thread may be the last to hold a worker, one of the
+  /// pool's included, so that the destructor must not wait.
   ~Worker() override;
 
   /// Ends the steps that run, and waits for them; later ones are not run. Blocks; not to be called

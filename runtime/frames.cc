@@ -69,7 +69,8 @@ StatusOr<FrameInfo> FindFrames(const Graph& graph) {
       next = it->second;
       if (added) {
         const auto parallel = node->attrs().GetOr<int64_t>("parallel_iterations", 10);
-        info.frames.push_back({name, own, 0, static_cast<int>(std::clamp<int64_t>(parallel, 1, 1024))});
+        info.frames.push_back(
+            {name, own, 0, static_cast<int>(std::clamp<int64_t>(parallel, 1, 1024))});
       }
       if (info.frames[next].parent != own) {
         return InvalidArgument("while loop '", name, "' is entered from two frames; node '",

@@ -103,9 +103,8 @@ class GrpcServer final : public Server {
     const int wanted = port >= 0 ? port : PortOf(configured);
     ServeWorker(rpc_server_, task_, *worker_, pool_);
     ServeMaster(rpc_server_, *master_, calls_, pool_);
-    ServeCluster(rpc_server_, {job_end_, [this](auto* status) { Describe(status); }, [this](const std::string& reason) {
-                                  BeginShutdown(reason);
-                                }});
+    ServeCluster(rpc_server_, {job_end_, [this](auto* status) { Describe(status); },
+                               [this](const std::string& reason) { BeginShutdown(reason); }});
     TENON_ASSIGN_OR_RETURN(port_, rpc_server_.Listen(host_, wanted));
     if (loopback_port >= 0) {
       TENON_ASSIGN_OR_RETURN(loopback_port_, rpc_server_.ListenAtLoopback(loopback_port));

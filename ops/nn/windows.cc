@@ -25,7 +25,8 @@ StatusOr<Windows> Windows::Create(const AttributeMap& attrs) {
   w.strides = List(attrs, "strides");
   w.dilations = List(attrs, attrs.Find("rates") != nullptr ? "rates" : "dilations");
   w.ksize = List(attrs, attrs.Find("ksizes") != nullptr ? "ksizes" : "ksize");
-  const auto format = attrs.GetOr<std::string>("data_format", w.ksize.size() == 5 ? "NDHWC" : "NHWC");
+  const auto format =
+      attrs.GetOr<std::string>("data_format", w.ksize.size() == 5 ? "NDHWC" : "NHWC");
   w.rank = static_cast<int>(format.size());
   w.channels_first = format[1] == 'C';
   if (w.dilations.empty()) w.dilations.assign(w.rank, 1);
@@ -150,8 +151,8 @@ Output WithWindowsOf(const GradContext& g, std::string_view op,
                      std::initializer_list<Input> inputs) {
   NodeBuilder builder(op);
   for (const Input& input : inputs) builder.Input(input);
-  for (const char* const name : {"ksize", "ksizes", "strides", "padding", "data_format", "dilations", "rates",
-                                 "include_batch_in_index"}) {
+  for (const char* const name : {"ksize", "ksizes", "strides", "padding", "data_format",
+                                 "dilations", "rates", "include_batch_in_index"}) {
     const Attribute* const value = g.node().attrs().Find(name);
     if (value != nullptr) builder.Attr(name, *value);
   }

@@ -42,7 +42,8 @@ class BarrierOpsTest : public ::testing::Test {
     return Run(numbers_, {{keys_.name(), Tensor::Vector(keys)}, {values_.name(), values}});
   }
   Status Texts(const std::vector<std::string>& keys) {
-    return Run(texts_, {{keys_.name(), Tensor::Vector(keys)}, {text_.name(), Tensor::Vector(keys)}});
+    return Run(texts_,
+               {{keys_.name(), Tensor::Vector(keys)}, {text_.name(), Tensor::Vector(keys)}});
   }
   std::vector<int32_t> Sizes() {
     const auto found = session_->Run({}, sizes_);

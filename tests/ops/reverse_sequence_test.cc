@@ -61,7 +61,8 @@ TEST(ReverseSequence, RefusesWrongArguments) {
     EXPECT_THAT(status(Lengths({1, 1}), 2, 0, hidden),
                 IsError(kInvalid, "seq_dim must be < input rank (2 vs. 2)"));
     EXPECT_THAT(status(Lengths({1, 1}), -1, 0, hidden), IsError(kInvalid, "seq_dim = -1"));
-    EXPECT_THAT(status(Lengths({1, 1}), 1, 2, hidden), IsError(kInvalid, "batch_dim = 2"));
+    EXPECT_THAT(status(Lengths({1, 1}), 1, 2, hidden),
+                IsError(kInvalid, "batch_dim must be < input rank (2 vs. 2)"));
     EXPECT_THAT(status(Lengths({1, 1, 1}), 1, 0, hidden), IsError(kInvalid, "3"));
     EXPECT_THAT(status(Tensor::Scalar<int64_t>(1), 1, 0, hidden), IsError(kInvalid, ""));
   }
