@@ -87,8 +87,9 @@ Status CropAndResizeKernel(KernelContext& ctx, const CropMethod& method, float o
                          ctx.CreateOutput(0, {boxes_count, size[0], size[1], channels}));
   TENON_RETURN_IF_ERROR(CheckBoxIndices(index, images.dim(0)));
   for (const float v : boxes.flat<float>()) {
-    if (!std::isfinite(v))
+    if (!std::isfinite(v)) {
       return InvalidArgument("Boxes contains at least one element that is not finite: ", v);
+    }
   }
   if (out->num_elements() == 0) return OkStatus();
   const DimVector dims(images.shape().dims().begin(), images.shape().dims().end());

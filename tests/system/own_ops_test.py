@@ -31,6 +31,7 @@ def check(text):
         assert len(found) == len(values), text
         assert all(abs(f - v) < 1e-5 for f, v in zip(found, values)), (found, values)
     pattern = (rf"INVALID_ARGUMENT: main\.cc:{line_of_mistake()}: node 'ScaleRows_\d+' \(ScaleRows\): "
+               r"Dimension 0 in both shapes must be equal, but are 3 and 2\. "
                r"Shapes \[3\] and \[2\] are incompatible")
     assert re.fullmatch(pattern, mistake), f"found  {mistake}\nwanted {pattern}"
 
