@@ -14,7 +14,8 @@ import tempfile
 
 VENV = os.environ.get("TENON_TF_VENV", os.path.expanduser("~/.cache/tenon/tf-2.15.1"))
 PYTHON = os.path.join(VENV, "bin", "python")
-TENON = os.path.join(os.environ.get("TENON_BINARY_DIR", "build/release"), "tenon")
+TENON = os.path.abspath(
+    os.path.join(os.environ.get("TENON_BINARY_DIR", "build/release"), "tenon"))
 SKIPPED = 77
 
 
@@ -71,10 +72,10 @@ server.join()
 class Servers:
     """`tenon serve` processes, one per task of `jobs` (job -> number of tasks), ended on exit.
     `options` are for each of them; tasks of `tensorflow`, pairs of a job and a number, are
-    TensorFlow's servers."""
+    TensorFlow's servers. They run in `folder`."""
 
-    def __init__(self, jobs, options=(), tensorflow=()):
-        self.options, self.tensorflow = options, tensorflow
+    def __init__(self, jobs, options=(), tensorflow=(), folder=None):
+        self.options, self.tensorflow, self.folder = options, tensorflow, folder
         self.processes, held = {}, []
         self.addresses = {}
         for job, count in jobs.items():
@@ -97,7 +98,7 @@ class Servers:
                    "--task_index", str(task), *self.options]
         if (job, task) in self.tensorflow:
             command = [PYTHON, "-c", TENSORFLOW_SERVER, repr(self.addresses), job, str(task)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self.folder,
                                 preexec_fn=end_with_parent)
 
     @staticmethod

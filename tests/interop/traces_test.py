@@ -13,6 +13,7 @@ import glob
 import json
 import os
 import sys
+import tempfile
 
 from tensorflow_environment import Servers, import_messages, main_with_tensorflow
 
@@ -49,7 +50,8 @@ class Replay:
         jobs = {}
         for task in trace["tasks"]:
             jobs[task.rstrip("0123456789")] = jobs.get(task.rstrip("0123456789"), 0) + 1
-        self.servers = Servers(jobs)
+        self.folder = tempfile.TemporaryDirectory()  # for checkpoints, which have relative names
+        self.servers = Servers(jobs, folder=self.folder.name)
         self.known = {}  # handles and incarnations: as they were recorded -> now
         self.channels = {}
 
@@ -150,7 +152,7 @@ class Replay:
     def run(self):
         """Lines that tell of differences."""
         problems = []
-        with self.servers, concurrent.futures.ThreadPoolExecutor(16) as threads:
+        with self.folder, self.servers, concurrent.futures.ThreadPoolExecutor(16) as threads:
             running = []
             for call in self.calls:
                 # What had ended before this one began has ended.
