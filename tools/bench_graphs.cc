@@ -39,7 +39,8 @@ BenchRow Row(const OpRegistry& ops, const std::string& name, const std::string& 
 std::vector<BenchRow> GraphBenchRows(const OpRegistry& ops) {
   return {
       Row(ops, "convolution", "conv 3x3, 32x28x28x32 to 64, with gradients", "ms", 1e3),
-      Row(ops, "max_pooling", "max pooling of 32x28x28x32 with gradient", "ms", 1e3),
+      Row(ops, "max_pooling", "max pooling 2x2 of 32x28x28x32 with gradient", "ms", 1e3),
+      Row(ops, "overlapping_pooling", "the same 3x3, strides of 2", "ms", 1e3),
       Row(ops, "batch_norm", "batch normalisation of 32x28x28x32 with gradients", "ms", 1e3),
       Row(ops, "embedding", "embedding 100,000x64: 4,096 rows, Adagrad", "ms", 1e3),
       Row(ops, "top_k", "the top 100 of 64 x 50,000", "ms", 1e3),

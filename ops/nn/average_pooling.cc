@@ -25,11 +25,11 @@ Status AvgPoolKernel(KernelContext& ctx, const Windows& w) {
     const T* const from = x.data<T>();
     T* const to = y->data<T>();
     ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
-      WindowCursor window(p.axes, begin);
+      PooledWindow window(p, begin);
       for (int64_t row = begin; row < end; ++row, window.Next()) {
-        const C count = static_cast<C>(window.count());
+        const C count = static_cast<C>(window.places().size());
         ReduceWindow(
-            window, p.channels, from + window.image() * p.image(), to + row * p.channels, C(0),
+            window, p.channels, from, to + row * p.channels, C(0),
             [](C sum, C x) { return sum + x; }, [count](C sum) { return sum / count; });
       }
     });
@@ -50,15 +50,15 @@ Status AvgPoolGradKernel(KernelContext& ctx, const Windows& w) {
     const T* const dys = dy.data<T>();
     SumIntoImages(p.batch, p.image(), cost, dx->data<T>(), [&](int64_t image, C* sums) {
       if (p.windows() == 0) return;
-      WindowCursor window(p.axes, 0);
+      PooledWindow window(p, 0);
       for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o, window.Next()) {
         const T* const from = dys + (image * p.windows() + o) * n;
-        const C count = static_cast<C>(window.count());
-        window.ForEachPixel([&](int64_t, int64_t pixel) {
-          C* const sum = sums + pixel * n;
+        const C count = static_cast<C>(window.places().size());
+        for (const int64_t place : window.places()) {
+          C* const sum = sums + window.first_in_image() + place;
           TENON_SIMD
           for (int64_t c = 0; c < n; ++c) sum[c] += static_cast<C>(from[c]) / count;
-        });
+        }
       }
     });
   });

@@ -2,7 +2,6 @@
 #include <array>
 #include <limits>
 #include <optional>
-#include <utility>
 
 #include "core/interruption.h"
 #include "core/op_registry.h"
@@ -108,37 +107,38 @@ Status MaxPoolKernel(KernelContext& ctx, const Windows& attrs) {
     const T* const from = x.data<T>();
     T* const to = y->data<T>();
     ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
-      WindowCursor window(p.axes, begin);
+      PooledWindow window(p, begin);
       for (int64_t row = begin; row < end; ++row, window.Next()) {
         ReduceWindow(
-            window, p.channels, from + window.image() * p.image(), to + row * p.channels,
-            std::numeric_limits<C>::lowest(), [](C a, C b) { return a < b ? b : a; },
-            [](C largest) { return largest; });
+            window, p.channels, from, to + row * p.channels, std::numeric_limits<C>::lowest(),
+            [](C a, C b) { return a < b ? b : a; }, [](C largest) { return largest; });
       }
     });
   });
   return OkStatus();
 }
 
-/// The pixels of a window with the largest element of each of `count` of the n channels, the first
-/// of equals. A NaN stays where it comes first, and is passed over elsewhere. False when the window
-/// has no pixels.
-template <typename T, typename Pixel>
-bool FindLargest(const WindowCursor& window, int64_t n, auto count, const T* image, T* largest,
-                 Pixel* pixels) {
-  bool found = false;
-  window.ForEachPixel([&](int64_t, int64_t at) {
-    const T* const in = image + at * n;
-    const auto pixel = static_cast<Pixel>(at);
-    const bool first = !std::exchange(found, true);
+/// Of each of `count` channels the largest element in a window, the first of equals, and which of
+/// the window's pixels it is in. A NaN stays where it comes first, and is passed over elsewhere.
+/// `in` is the window's first pixel. Nothing when the window has no pixels.
+template <typename T, typename Which>
+void FindLargest(const CountedVector<int64_t>& places, auto count, const T* in, T* largest,
+                 Which* which) {
+  if (places.empty()) return;
+  for (int64_t c = 0; c < count; ++c) {
+    largest[c] = in[c];
+    which[c] = 0;
+  }
+  const Which pixels = static_cast<Which>(places.size());
+  for (Which i = 1; i < pixels; ++i) {
+    const T* const pixel = in + places[i];
     TENON_SIMD
     for (int64_t c = 0; c < count; ++c) {
-      const bool larger = first | (largest[c] < in[c]);
-      largest[c] = larger ? in[c] : largest[c];
-      pixels[c] = larger ? pixel : pixels[c];
+      const bool larger = largest[c] < pixel[c];
+      largest[c] = larger ? pixel[c] : largest[c];
+      which[c] = larger ? i : which[c];
     }
-  });
-  return found;
+  }
 }
 
 Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
@@ -154,41 +154,43 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
   }
   const double cost = 2 * p.cost() * static_cast<double>(p.windows());
   // Of few pixels each is looked at, in vectors of channels; of many only those that get something.
-  constexpr int64_t kBlock = 32, kFewPixels = 12;
-  const auto run = [&]<typename T, typename Pixel>(T, Pixel) {
+  constexpr size_t kBlock = 32, kFewPixels = 12;
+  const auto run = [&]<typename T, typename Which>(T, Which) {
     using C = ComputeType<T>;
     const int64_t n = p.channels;
     SumIntoImages(p.batch, p.image(), cost, dx->data<T>(), [&](int64_t image, C* sums) {
       if (p.windows() == 0) return;
-      WindowCursor window(p.axes, 0);
+      PooledWindow window(p, 0);
       for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o, window.Next()) {
+        const auto& places = window.places();
         const T* const from = dy.data<T>() + (image * p.windows() + o) * n;
+        const T* const in = x.data<T>() + image * p.image() + window.first_in_image();
+        C* const to = sums + window.first_in_image();
         InBlocks<kBlock>(n, [&](int64_t first, auto count) {
-          T largest[kBlock] = {};
-          Pixel pixels[kBlock] = {};
-          const T* const in = x.data<T>() + image * p.image() + first;
-          if (!FindLargest(window, n, count, in, largest, pixels)) return;
-          if (window.count() > kFewPixels) {
+          T largest[kBlock];
+          Which which[kBlock];
+          FindLargest(places, count, in + first, largest, which);
+          if (places.size() > kFewPixels) {
             for (int64_t c = 0; c < count; ++c) {
-              C& sum = sums[int64_t{pixels[c]} * n + first + c];
+              C& sum = to[places[which[c]] + first + c];
               sum = Plus(sum, static_cast<C>(from[first + c]));
             }
             return;
           }
-          window.ForEachPixel([&](int64_t, int64_t pixel) {
-            C* const sum = sums + pixel * n + first;
-            const auto here = static_cast<Pixel>(pixel);
+          for (size_t i = 0; i < places.size(); ++i) {
+            C* const sum = to + places[i] + first;
+            const auto here = static_cast<Which>(i);
             TENON_SIMD
             for (int64_t c = 0; c < count; ++c) {
-              sum[c] = Plus(sum[c], pixels[c] == here ? static_cast<C>(from[first + c]) : C(0));
+              sum[c] = Plus(sum[c], which[c] == here ? static_cast<C>(from[first + c]) : C(0));
             }
-          });
+          }
         });
       }
     });
   };
   // Numbers of the width of floats keep the search in vectors.
-  const bool small = p.image() <= std::numeric_limits<int32_t>::max();
+  const bool small = Pixels(p.axes) <= std::numeric_limits<int32_t>::max();
   Dispatch(x.dtype(), RealTypes(),
            [&](auto value) { small ? run(value, int32_t{}) : run(value, int64_t{}); });
   return OkStatus();
@@ -207,18 +209,19 @@ Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
     const int64_t n = p.channels;
     SumIntoImages(p.batch, p.image(), cost, dx->data<T>(), [&](int64_t image, C* sums) {
       if (p.windows() == 0) return;
-      WindowCursor window(p.axes, 0);
+      PooledWindow window(p, 0);
       for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o, window.Next()) {
         const int64_t row = (image * p.windows() + o) * n;
         const T *const largest = y.data<T>() + row, *const from = dy.data<T>() + row;
-        window.ForEachPixel([&](int64_t, int64_t pixel) {
-          const T* const in = x.data<T>() + image * p.image() + pixel * n;
-          C* const sum = sums + pixel * n;
+        for (const int64_t place : window.places()) {
+          const int64_t pixel = window.first_in_image() + place;
+          const T* const in = x.data<T>() + image * p.image() + pixel;
+          C* const sum = sums + pixel;
           TENON_SIMD
           for (int64_t c = 0; c < n; ++c) {
             sum[c] += in[c] == largest[c] ? static_cast<C>(from[c]) : C(0);
           }
-        });
+        }
       }
     });
   });
@@ -238,22 +241,21 @@ Status MaxPoolGradGradKernel(KernelContext& ctx, const Windows& attrs) {
     const int64_t n = p.channels;
     ParallelFor(p.batch * p.windows(), 2 * p.cost(), [&](int64_t begin, int64_t end) {
       CountedVector<uint8_t> found(n);
-      WindowCursor window(p.axes, begin);
+      PooledWindow window(p, begin);
       for (int64_t row = begin; row < end; ++row, window.Next()) {
-        const int64_t image = window.image() * p.image();
         const T* const largest = y.data<T>() + row * n;
         T* const out = z->data<T>() + row * n;
         std::fill_n(out, n, T(0));
         std::fill(found.begin(), found.end(), 0);
-        window.ForEachPixel([&](int64_t, int64_t pixel) {
-          const T* const in = x.data<T>() + image + pixel * n;
-          const T* const from = grad.data<T>() + image + pixel * n;
+        for (const int64_t place : window.places()) {
+          const T* const in = x.data<T>() + window.first() + place;
+          const T* const from = grad.data<T>() + window.first() + place;
           for (int64_t c = 0; c < n; ++c) {
             if (found[c] || !(in[c] == largest[c])) continue;
             out[c] = from[c];
             found[c] = 1;
           }
-        });
+        }
       }
     });
   });
@@ -281,13 +283,14 @@ Status MaxPoolWithArgmaxKernel(KernelContext& ctx, const Windows& w, bool batch_
   const auto run = [&]<typename T, typename I>(T, I) {
     const int64_t n = p.channels;
     ParallelFor(p.batch * p.windows(), 2 * p.cost(), [&](int64_t begin, int64_t end) {
-      CountedVector<int64_t> pixels(n);
-      WindowCursor window(p.axes, begin);
+      CountedVector<int64_t> which(n);
+      PooledWindow window(p, begin);
       for (int64_t row = begin; row < end; ++row, window.Next()) {
-        const int64_t image = window.image() * p.image();
-        FindLargest(window, n, n, x.data<T>() + image, y->data<T>() + row * n, pixels.data());
+        const auto& places = window.places();
+        FindLargest(places, n, x.data<T>() + window.first(), y->data<T>() + row * n, which.data());
+        const int64_t first = batch_in_index ? window.first() : window.first_in_image();
         for (int64_t c = 0; c < n; ++c) {
-          const int64_t at = pixels[c] * n + c + (batch_in_index ? image : 0);
+          const int64_t at = first + places[which[c]] + c;
           argmax->data<I>()[row * n + c] = static_cast<I>(at);
         }
       }

@@ -52,19 +52,56 @@ void InBlocks(int64_t channels, Fn fn) {
   if (first < channels) fn(first, channels - first);
 }
 
+/// Walks over the windows of all images, as WindowCursor does, and knows where their elements lie.
+class PooledWindow {
+ public:
+  PooledWindow(const Pooling& p, int64_t row) : p_(p), cursor_(p.axes, row) { Find(); }
+
+  void Next() {
+    cursor_.Next();
+    Find();
+  }
+
+  /// Where the window's first pixel begins in the batch, and in its image, in elements.
+  int64_t first() const { return cursor_.image() * p_.image() + first_in_image(); }
+  int64_t first_in_image() const {
+    return places_.empty() ? 0 : cursor_.first_pixel() * p_.channels;
+  }
+  /// Where the window's pixels begin, in row-major order, in elements from the first; none where
+  /// it lies outside the image.
+  const CountedVector<int64_t>& places() const { return places_; }
+
+ private:
+  void Find() {
+    // Most windows are as large as the one before.
+    if (cursor_.extents() == extents_) return;
+    extents_ = cursor_.extents();
+    places_.clear();
+    cursor_.ForEachPixel([&](int64_t, int64_t pixel) {
+      places_.push_back((pixel - cursor_.first_pixel()) * p_.channels);
+    });
+  }
+
+  const Pooling& p_;
+  WindowCursor cursor_;
+  std::array<int64_t, 3> extents_ = {-1, -1, -1};
+  CountedVector<int64_t> places_;
+};
+
 /// For each channel of a window: out = finish(what `start` becomes by value = step(value,
 /// element)). Channels go through the window in blocks that fit in registers.
 template <typename T, typename C, typename Step, typename Finish>
-void ReduceWindow(const WindowCursor& window, int64_t channels, const T* image, T* out, C start,
+void ReduceWindow(const PooledWindow& window, int64_t channels, const T* images, T* out, C start,
                   Step step, Finish finish) {
   constexpr int64_t kBlock = 32;
+  const T* const pixels = images + window.first();
   InBlocks<kBlock>(channels, [&](int64_t first, auto count) {
     C values[kBlock];
     for (int64_t c = 0; c < count; ++c) values[c] = start;
-    window.ForEachPixel([&](int64_t, int64_t pixel) {
-      const T* const in = image + pixel * channels + first;
+    for (const int64_t place : window.places()) {
+      const T* const in = pixels + place + first;
       for (int64_t c = 0; c < count; ++c) values[c] = step(values[c], static_cast<C>(in[c]));
-    });
+    }
     for (int64_t c = 0; c < count; ++c) out[first + c] = static_cast<T>(finish(values[c]));
   });
 }

@@ -66,11 +66,19 @@ class WindowCursor {
   }
 
   int64_t image() const { return image_; }
-  /// How many elements of the window are in the image.
-  int64_t count() const {
-    int64_t count = 1;
-    for (int i = 0; i < 3; ++i) count *= std::max<int64_t>(0, last_[i] - first_[i]);
-    return count;
+  /// How many elements of the window are in the image along each dimension.
+  std::array<int64_t, 3> extents() const {
+    std::array<int64_t, 3> extents;
+    for (int i = 0; i < 3; ++i) extents[i] = std::max<int64_t>(0, last_[i] - first_[i]);
+    return extents;
+  }
+  /// The first pixel of the image that is in the window. There must be one.
+  int64_t first_pixel() const {
+    int64_t pixel = 0;
+    for (int i = 0; i < 3; ++i) {
+      pixel = pixel * axes_[i].in + start_[i] + first_[i] * axes_[i].dilation;
+    }
+    return pixel;
   }
 
   /// Calls fn(which element of the window, which pixel of the image) for those, in row-major order.

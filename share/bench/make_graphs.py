@@ -35,6 +35,11 @@ def max_pooling():
     return tf.gradients(tf.nn.l2_loss(tf.nn.max_pool(images, 2, 2, "SAME")), [images])
 
 
+def overlapping_pooling():
+    images = uniform(IMAGES)
+    return tf.gradients(tf.nn.l2_loss(tf.nn.max_pool(images, 3, 2, "SAME")), [images])
+
+
 def batch_norm():
     images, scale, offset = uniform(IMAGES), uniform([32]), uniform([32])
     y, _, _ = tf.nn.fused_batch_norm(images, scale, offset)
@@ -83,7 +88,8 @@ def pipeline():
 
 def main():
     GRAPHS.mkdir(exist_ok=True)
-    for build in [convolution, max_pooling, batch_norm, embedding, top_k, sort, csv, queue, pipeline]:
+    for build in [convolution, max_pooling, overlapping_pooling, batch_norm, embedding, top_k, sort,
+                  csv, queue, pipeline]:
         with tf.Graph().as_default() as graph:
             results = build()
             tf.group(tf.global_variables_initializer(), *tf.get_collection("initializers"),

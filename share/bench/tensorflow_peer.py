@@ -285,6 +285,7 @@ ROWS = {
     "large_graph": large_graph,
     "convolution": lambda: graph_step("convolution") * 1e3,
     "max_pooling": lambda: graph_step("max_pooling") * 1e3,
+    "overlapping_pooling": lambda: graph_step("overlapping_pooling") * 1e3,
     "batch_norm": lambda: graph_step("batch_norm") * 1e3,
     "embedding": lambda: graph_step("embedding") * 1e3,
     "top_k": lambda: graph_step("top_k") * 1e3,
