@@ -2,8 +2,27 @@
 #include "core/gradient_flow.h"
 
 #include <algorithm>
+#include <queue>
+
+#include "core/loop_frame.h"
 
 namespace tenon {
+namespace {
+
+bool IsEnter(const Node& n) { return n.op() == "Enter" || n.op() == "RefEnter"; }
+
+/// The loop that each loop is in.
+flat_hash_map<std::string, std::string> LoopsAround(Graph& graph, const std::vector<Node*>& order) {
+  flat_hash_map<std::string, std::string> around;
+  for (const Node* node : order) {
+    if (!IsEnter(*node)) continue;
+    std::string outer = LoopFrameOf(graph, *node->input(0).node);
+    if (!outer.empty()) around.emplace(LoopFrameOf(graph, *node), std::move(outer));
+  }
+  return around;
+}
+
+}  // namespace
 
 Output GradientFlow::Sum(const Output& x) {
   const auto found = parts_.find({x.node, x.index});
@@ -43,6 +62,61 @@ Status GradientFlow::Pass(Node* node) {
   TENON_RETURN_IF_ERROR(graph_.error());
   for (int i = 0; i < node->num_inputs(); ++i) {
     if (g.dx(i).exists() && Between(node->input(i).node)) Add(node->input(i), g.dx(i));
+  }
+  return OkStatus();
+}
+
+Status GradientFlow::PassAll(const std::vector<Node*>& order, const std::vector<Node*>& nodes,
+                             const std::string& within, const PassLoop& pass_loop) {
+  struct Part {
+    std::vector<Node*> nodes;  // one, or those of a loop
+    std::string loop;
+    int waits = 0;
+  };
+  const auto around = LoopsAround(graph_, order);
+  // The loop right within `within` that the node is part of, or empty.
+  const auto loop_of = [&](const Node& node) {
+    std::string loop = LoopOf(graph_, node);
+    if (loop == within) return std::string();
+    for (auto found = around.find(loop); found != around.end() && found->second != within;
+         found = around.find(loop)) {
+      loop = found->second;
+    }
+    return loop;
+  };
+  std::vector<Part> parts;
+  flat_hash_map<std::string, int> loops;
+  std::vector<int> part_of(graph_.num_ids(), -1);
+  for (Node* node : nodes) {
+    const std::string loop = loop_of(*node);
+    const int next = static_cast<int>(parts.size());
+    const int part = loop.empty() ? next : loops.try_emplace(loop, next).first->second;
+    if (part == next) parts.push_back({{}, loop});
+    parts[part].nodes.push_back(node);
+    part_of[node->id()] = part;
+  }
+  const auto for_each_source = [&](int part, const auto& visit) {
+    for (const Node* node : parts[part].nodes) {
+      for (const Endpoint& in : node->inputs()) {
+        const int source = part_of[in.node->id()];
+        if (source >= 0 && source != part) visit(source);
+      }
+    }
+  };
+  const int count = static_cast<int>(parts.size());
+  for (int i = 0; i < count; ++i) for_each_source(i, [&](int source) { ++parts[source].waits; });
+  std::priority_queue<int> ready;  // the last ones first
+  for (int i = 0; i < count; ++i) {
+    if (parts[i].waits == 0) ready.push(i);
+  }
+  while (!ready.empty()) {
+    const int i = ready.top();
+    ready.pop();
+    TENON_RETURN_IF_ERROR(parts[i].loop.empty() ? Pass(parts[i].nodes[0])
+                                                : pass_loop(parts[i].loop, parts[i].nodes));
+    for_each_source(i, [&](int source) {
+      if (--parts[source].waits == 0) ready.push(source);
+    });
   }
   return OkStatus();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,13 @@ class GradientFlow {
   Output Sum(const Output& x);
   /// Makes the gradients of the node's inputs of those of its outputs.
   Status Pass(Node* node);
+  /// Passes a while loop: the name of its frame, and its nodes and those of the loops within it.
+  using PassLoop = std::function<Status(const std::string& loop, const std::vector<Node*>& nodes)>;
+  /// Passes those of `nodes`, which have none of a loop around `within`, each after all that it
+  /// feeds, and the loops right within `within`, a loop's name or empty, each as a whole. `order`
+  /// has the graph's nodes in topological order, `nodes` some of them.
+  Status PassAll(const std::vector<Node*>& order, const std::vector<Node*>& nodes,
+                 const std::string& within, const PassLoop& pass_loop);
 
  private:
   Graph& graph_;
@@ -51,6 +59,6 @@ std::string LoopOf(Graph& graph, const Node& node);
 
 /// Passes the while loop `loop`, of which, and of those within it, `nodes` are those between: makes
 /// the gradients of what enters it of those of what leaves it.
-Status PassLoop(const std::string& loop, const std::vector<Node*>& nodes, GradientFlow* flow);
+Status PassWhileLoop(const std::string& loop, const std::vector<Node*>& nodes, GradientFlow* flow);
 
 }  // namespace tenon

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <queue>
 
 #include "core/gradient_flow.h"
-#include "core/loop_frame.h"
 
 namespace tenon {
 namespace {
@@ -143,62 +141,15 @@ class GradientBuilder {
     return from_x;
   }
 
-  /// Passes each node, and each loop at once, after all that it feeds: the last ones first.
   Status PassAll(GradientFlow* flow) const {
     TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
-    struct Part {
-      std::vector<Node*> nodes;  // one, or those of a loop
-      std::string loop;
-      int waits = 0;
-    };
-    std::vector<Part> parts;
-    flat_hash_map<std::string, int> loops;
-    flat_hash_map<std::string, std::string> around;  // the loop that a loop is in
-    for (const Node* node : order) {
-      if (node->op() != "Enter" && node->op() != "RefEnter") continue;
-      std::string outer = LoopFrameOf(graph_, *node->input(0).node);
-      if (!outer.empty()) around.emplace(LoopFrameOf(graph_, *node), std::move(outer));
-    }
-    const auto outermost = [&](std::string loop) {
-      for (auto found = around.find(loop); found != around.end(); found = around.find(loop)) {
-        loop = found->second;
-      }
-      return loop;
-    };
-    std::vector<int> part_of(graph_.num_ids(), -1);
+    std::vector<Node*> between;
     for (Node* node : order) {
-      if (!flow->Between(node)) continue;
-      const std::string loop = outermost(LoopOf(graph_, *node));
-      const int next = static_cast<int>(parts.size());
-      const int part = loop.empty() ? next : loops.try_emplace(loop, next).first->second;
-      if (part == next) parts.push_back({{}, loop});
-      parts[part].nodes.push_back(node);
-      part_of[node->id()] = part;
+      if (flow->Between(node)) between.push_back(node);
     }
-    const auto for_each_source = [&](int part, const auto& visit) {
-      for (const Node* node : parts[part].nodes) {
-        for (const Endpoint& in : node->inputs()) {
-          const int source = part_of[in.node->id()];
-          if (source >= 0 && source != part) visit(source);
-        }
-      }
-    };
-    const int count = static_cast<int>(parts.size());
-    for (int i = 0; i < count; ++i) for_each_source(i, [&](int source) { ++parts[source].waits; });
-    std::priority_queue<int> ready;
-    for (int i = 0; i < count; ++i) {
-      if (parts[i].waits == 0) ready.push(i);
-    }
-    while (!ready.empty()) {
-      const int i = ready.top();
-      ready.pop();
-      TENON_RETURN_IF_ERROR(parts[i].loop.empty() ? flow->Pass(parts[i].nodes[0])
-                                                  : PassLoop(parts[i].loop, parts[i].nodes, flow));
-      for_each_source(i, [&](int source) {
-        if (--parts[source].waits == 0) ready.push(source);
-      });
-    }
-    return OkStatus();
+    return flow->PassAll(order, between, "", [&](const auto& loop, const auto& nodes) {
+      return PassWhileLoop(loop, nodes, flow);
+    });
   }
 
   Status Collect(GradientFlow* flow, bool allow_unconnected, std::vector<Output>* grads) const {

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 
 #include "core/gradient_flow.h"
+#include "core/loop_branches.h"
 #include "core/loop_frame.h"
 
 // The gradient of a while loop in TensorFlow 1's form (Yu et al. 2018, "Dynamic Control Flow in
 // Large-Scale Machine Learning", section 5): the loop counts its iterations, and a second loop goes
 // back through as many, each time passing the gradients of the body. What a gradient needs of an
-// iteration is pushed on a stack there, and popped here.
+// iteration is pushed on a stack there, and popped here. What exists in one branch of a tf.cond is
+// pushed and popped in the iterations that take the branch. A loop within a loop is part of the
+// body: its stacks hold what all its turns have pushed, one after the other, and its count goes on
+// a stack of the loop around.
 
 namespace tenon {
 namespace {
@@ -23,24 +28,21 @@ struct LoopVariable {
 
 class LoopGradient {
  public:
-  LoopGradient(const std::string& loop, const std::vector<Node*>& nodes, GradientFlow* outer)
-      : graph_(outer->graph()), nodes_(nodes), outer_(*outer), loop_(loop) {}
+  /// `around` is the loop that this one is in, or null, and `outer` passes what is around this one.
+  LoopGradient(const std::string& loop, const std::vector<Node*>& nodes, GradientFlow* outer,
+               LoopGradient* around)
+      : graph_(outer->graph()), nodes_(nodes), outer_(*outer), around_(around), loop_(loop) {}
 
   Status Build() {
     const NoControlDependencies free;
     TENON_ASSIGN_OR_RETURN(order_, graph_.TopologicalOrder());
+    branches_.emplace(graph_, order_);
     TENON_RETURN_IF_ERROR(FindVariables());
-    FindBranches();
     const bool wanted = std::any_of(variables_.begin(), variables_.end(), [&](const auto& v) {
       Node* const exit = ExitOf(v);
       return exit != nullptr && outer_.Sum(exit).exists();
     });
     if (!wanted) return graph_.error();
-    for (const Node* node : nodes_) {
-      if (LoopOf(graph_, *node) == loop_) continue;
-      return Unimplemented("node '", node->name(),
-                           "': gradients through a while loop within a while loop");
-    }
     const NameScope scope(StrCat(variables_[0].merge->name(), "_loop_grad"));
     CountIterations();
     BeginBackward();
@@ -48,7 +50,7 @@ class LoopGradient {
     GradientFlow body(graph_, outer_.between(), [this](const Output& v) { return ValueOf(v); });
     std::vector<LoopVariable> gradients;
     for (const LoopVariable& v : variables_) {
-      gradients.push_back(Turn(GradientAtEnd(v)));
+      gradients.push_back(GradientRound(GradientAtEnd(v)));
       if (graph_.error().ok()) body.Add(v.back->input(0), Output(gradients.back().choice, 1));
     }
     TENON_RETURN_IF_ERROR(graph_.error());
@@ -94,24 +96,6 @@ class LoopGradient {
     return OkStatus();
   }
 
-  /// In how many branches within the body each node stands: those run in some iterations only.
-  void FindBranches() {
-    branches_.resize(graph_.num_ids());
-    for (const Node* node : order_) {
-      int depth = 0;
-      for (const Endpoint& in : node->inputs()) {
-        if (in.node->registration().is_loop_back) continue;
-        depth = std::max(depth, branches_[in.node->id()]);
-      }
-      for (const Node* control : node->control_inputs()) {
-        depth = std::max(depth, branches_[control->id()]);
-      }
-      if (IsSwitch(*node) && node->input(1).node->op() != "LoopCond") ++depth;
-      if (node->op() == "Merge" || node->op() == "RefMerge") depth = std::max(0, depth - 1);
-      branches_[node->id()] = IsEnter(*node) ? 0 : depth;  // what is around is no matter
-    }
-  }
-
   static Node* ChoiceOf(const Node& merge) {
     for (const OutEdge& e : merge.out_edges()) {
       const bool chooses = IsSwitch(*e.dst) && e.input == 0;
@@ -154,12 +138,41 @@ class LoopGradient {
     if (graph_.error().ok()) graph_.Fail(graph_.Connect({v->back, 0}, v->merge, 1));
   }
 
-  /// Lets the loop count its iterations.
+  /// A value from outside all loops, in this one and in the one back.
+  Output IntoLoop(const Output& value) const {
+    return Enter(around_ == nullptr ? value : around_->IntoLoop(value), loop_, true);
+  }
+  Output IntoLoopBack(const Output& value) const {
+    return Enter(around_ == nullptr ? value : around_->IntoLoopBack(value), frame_, true);
+  }
+  /// What a value before or after this loop is for those who build its gradient.
+  Output ValueAround(const Output& value) const {
+    return around_ == nullptr ? value : around_->ValueOf(value);
+  }
+  /// A new node after the loop is in the branch that the loop is in.
+  Output After(const Output& value) const {
+    if (around_ != nullptr) {
+      LoopBranches& branches = *around_->branches_;
+      branches.Put(*value.node, branches.Of(variables_[0].enter.node->input(0)));
+    }
+    return value;
+  }
+
+  /// Lets the loop count its iterations. Within a loop each turn begins after the one before, and
+  /// only where the loop runs.
   void CountIterations() {
-    const Output zero = NodeBuilder("Const")
-                            .Attr("value", Tensor::Scalar<int32_t>(0))
-                            .Attr("dtype", DType::kInt32)
-                            .Output();
+    std::vector<Output> begin;
+    if (around_ != nullptr) {
+      begin.push_back(NodeBuilder("Identity").Input(variables_[0].enter.node->input(0)).Output());
+      begin.emplace_back(around_->forward_);
+    }
+    const Output zero = [&] {
+      const ControlDependencies in_order(begin);
+      return NodeBuilder("Const")
+          .Attr("value", Tensor::Scalar<int32_t>(0))
+          .Attr("dtype", DType::kInt32)
+          .Output();
+    }();
     counter_ = GoRound(zero, loop_, [&](const Output&) { return condition_; });
     const Output count(counter_.choice, 1);
     forward_ = NodeBuilder("Identity").Input(count).Finish();
@@ -169,27 +182,32 @@ class LoopGradient {
 
   /// The loop that counts down to 0.
   void BeginBackward() {
-    const Output total = NodeBuilder("Exit").Input(Output(counter_.choice, 0)).Output();
+    const Output total = After(NodeBuilder("Exit").Input(Output(counter_.choice, 0)).Output());
     // Names of nodes are unique, frames need to be.
     frame_ = StrCat(total.name(), "/backward");
-    down_ = GoRound(total, frame_, [&](const Output& left) {
+    down_ = GoRound(ValueAround(total), frame_, [&](const Output& left) {
       const Output more = NodeBuilder("GreaterEqual").Input(left).Input(1).Output();
       return going_ = NodeBuilder("LoopCond").Input(more).Output();
     });
     backward_ = NodeBuilder("Identity").Input(Output(down_.choice, 1)).Finish();
     before_ = NodeBuilder("Sub").Input(Output(backward_)).Input(1).Finish();
     GoBack(&down_, before_);
+    if (around_ == nullptr || !graph_.error().ok()) return;
+    Node* const end = NodeBuilder("Exit").Input(Output(down_.choice, 0)).Finish();
+    around_->turns_.push_back({end, around_->GuardsOf(around_->branches_->Of(total))});
   }
 
   /// The gradient of what the loop leaves in `v`.
   Output GradientAtEnd(const LoopVariable& v) {
     Node* exit = ExitOf(v);
-    if (exit == nullptr) exit = NodeBuilder("Exit").Input(Output(v.choice, 0)).Finish();
+    if (exit == nullptr) {
+      exit = After(NodeBuilder("Exit").Input(Output(v.choice, 0)).Output()).node;
+    }
     const Output dy = outer_.Sum(exit);
-    return dy.exists() ? dy : ZerosLike(exit);
+    return dy.exists() ? dy : ZerosLike(ValueAround(exit));
   }
   /// A gradient that goes round the backward loop; output 1 of its choice is for the body.
-  LoopVariable Turn(const Output& initial) const {
+  LoopVariable GradientRound(const Output& initial) const {
     return GoRound(initial, frame_, [&](const Output&) { return going_; });
   }
   /// `next` is its value for the iteration before. The value after the last one.
@@ -204,19 +222,26 @@ class LoopGradient {
     return build();
   }
 
+  /// Whether the node of this loop is of what makes it one, not of its body.
+  bool Turns(const Node& node) const {
+    if (node.registration().is_loop_back || IsEnter(node)) return true;
+    if (LoopFrameOf(graph_, node) != loop_) return true;  // Exit
+    return std::any_of(variables_.begin(), variables_.end(),
+                       [&](const auto& v) { return &node == v.choice || &node == v.merge; });
+  }
+
   Status PassBody(GradientFlow* body) {
     const ControlDependencies each({Output(backward_)});
     const int first = graph_.num_ids();
-    for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
-      Node* const node = *it;
-      if (!outer_.Between(node) || node->registration().is_loop_back || IsEnter(*node)) continue;
-      if (LoopFrameOf(graph_, *node) != loop_) continue;
-      const bool goes_round = std::any_of(variables_.begin(), variables_.end(), [&](const auto& v) {
-        return node == v.choice || node == v.merge;
-      });
-      if (goes_round) continue;
-      TENON_RETURN_IF_ERROR(body->Pass(node));
+    std::vector<Node*> nodes;
+    for (Node* node : nodes_) {
+      const bool of_loop = LoopOf(graph_, *node) == loop_;
+      if (!of_loop || !Turns(*node)) nodes.push_back(node);
     }
+    TENON_RETURN_IF_ERROR(
+        body->PassAll(order_, nodes, loop_, [&](const auto& loop, const auto& in) {
+          return LoopGradient(loop, in, body, this).Build();
+        }));
     // Nodes wait for the iteration through their inputs, unless these come from outside the loop.
     for (int id = first; id < graph_.num_ids(); ++id) {
       Node* const node = graph_.node(id);
@@ -231,11 +256,11 @@ class LoopGradient {
   /// The gradient of what enters once, for all iterations: the sum of theirs.
   void AddUp(const Output& constant, const Output& dx) {
     if (!dx.exists()) return;
-    const Output x = constant.node->input(0);
+    const Output x = ValueAround(constant.node->input(0));
     LoopVariable sum =
-        Turn(x.dtype() == DType::kResource ? VariableZeros(x, dx.dtype()) : ZerosLike(x));
+        GradientRound(x.dtype() == DType::kResource ? VariableZeros(x, dx.dtype()) : ZerosLike(x));
     const Output next = NodeBuilder("Add").Input(Output(sum.choice, 1)).Input(dx).Output();
-    outer_.Add(x, Leave(sum, next));
+    outer_.Add(constant.node->input(0), Leave(sum, next));
   }
   static Output VariableZeros(const Output& handle, DType dtype) {
     const Output shape = NodeBuilder("VariableShape").Input(handle).Output();
@@ -244,80 +269,162 @@ class LoopGradient {
 
   /// What the loop's `value` was in the iteration that the backward loop is at.
   Output ValueOf(const Output& value) {
-    Output& known = values_[{value.node, value.index}];
-    if (known.exists() || !graph_.error().ok()) return known;
+    const std::pair key(value.node, value.index);
+    if (const auto found = values_.find(key); found != values_.end()) return found->second;
+    if (!graph_.error().ok()) return Output();
     // What gradients wait for is no matter of the loop forward.
     const NoControlDependencies free;
     Node& node = *value.node;
+    Output known;
     if (IsEnter(node) && IsConstant(node)) {
-      known = Enter(node.input(0), frame_, true);
+      known = Entered(ValueAround(node.input(0)));
     } else if (node.op() == "Const") {
       const ControlDependencies each({Output(backward_)});
       known = NodeBuilder("Const")
                   .Attr("value", *node.attrs().Find("value"))
                   .Attr("dtype", *node.attrs().Find("dtype"))
                   .Output();
+    } else if (node.op() == "Switch" && node.input(1).node->op() != "LoopCond") {
+      known = Chosen(value);
     } else {
       known = Restored(value);
     }
+    values_[key] = known;
     return known;
   }
 
+  Output Entered(const Output& around) {
+    const int begin = graph_.num_ids();
+    return WithoutStack(begin, Enter(around, frame_, true));
+  }
+
+  /// What goes into a branch is known there when it is known before.
+  Output Chosen(const Output& value) {
+    const Output from = ValueOf(value.node->input(0)), predicate = ValueOf(value.node->input(1));
+    const int begin = graph_.num_ids();
+    return WithoutStack(begin, Guard::Choose(from, predicate, value.index == 1));
+  }
+
+  Output WithoutStack(int begin, const Output& result) {
+    Restoration r;
+    r.begin = begin;
+    r.end = graph_.num_ids();
+    r.result = result.node;
+    restorations_.push_back(r);
+    return result;
+  }
+
   Output Restored(const Output& value) {
-    Stack s = {value.node, graph_.num_ids()};
+    const std::vector<Guard> guards = GuardsOf(branches_->Of(value));
+    Restoration r;
+    r.begin = graph_.num_ids();
+    r.guards = guards;
     const ColocateWith beside(value);
     const Output stack = NodeBuilder("StackV2").Input(-1).Attr("elem_type", value.dtype()).Output();
-    const Output forward = Enter(stack, loop_, true), backward = Enter(stack, frame_, true);
     {
+      const Output forward = IntoLoop(stack);
       const ControlDependencies in_order({Output(forward_)});
-      s.push = NodeBuilder("StackPushV2").Input(forward).Input(value).Finish();
+      r.push = NodeBuilder("StackPushV2").Input(forward).Input(value).Finish();
     }
+    Output backward = IntoLoopBack(stack);
+    for (const Guard& guard : guards) backward = guard.Backward(backward);
     const ControlDependencies each({Output(backward_)});
-    s.pop = NodeBuilder("StackPopV2").Input(backward).Attr("elem_type", value.dtype()).Finish();
-    s.result = s.pop;
+    r.pop = NodeBuilder("StackPopV2").Input(backward).Attr("elem_type", value.dtype()).Finish();
+    r.result = r.pop;
     if (value.shape().IsFullyKnown()) {
-      s.result =
-          NodeBuilder("EnsureShape").Input(Output(s.pop)).Attr("shape", value.shape()).Finish();
+      r.result =
+          NodeBuilder("EnsureShape").Input(Output(r.pop)).Attr("shape", value.shape()).Finish();
     }
-    s.end = graph_.num_ids();
-    stacks_.push_back(s);
-    return s.result;
+    r.end = graph_.num_ids();
+    restorations_.push_back(r);
+    return r.result;
   }
   static bool IsPop(const Node& node) { return node.op() == "StackPopV2"; }
 
-  /// An iteration pushes and pops before the next one does. What gradient functions have asked for
-  /// and not used goes.
-  Status End() {
-    std::vector<Node*> unused;
-    for (const Stack& s : stacks_) {
-      if (s.result->out_edges().empty()) {
-        for (int id = s.begin; id < s.end; ++id) unused.push_back(graph_.node(id));
-        continue;
-      }
-      if (branches_[s.of->id()] > 0) {
-        return Unimplemented("node '", s.of->name(),
-                             "': gradients that need a value of a branch within a while loop");
-      }
-      graph_.AddControlEdge(s.push, next_);
-      graph_.AddControlEdge(s.pop, before_);
+  /// A branch that a value is in: its predicate in an iteration forward, and in the same backward.
+  struct Guard {
+    Output forward, backward;
+    bool taken;
+
+    static Output Choose(const Output& value, const Output& predicate, bool side) {
+      return {NodeBuilder("Switch").Input(value).Input(predicate).Finish(), side ? 1 : 0};
     }
-    graph_.RemoveNodes(unused);
-    return OkStatus();
+    /// `value` of the loop back, where the branch was taken.
+    Output Backward(const Output& value) const { return Choose(value, backward, taken); }
+    /// A node that runs after `node` where the branch is taken, and also where it is not.
+    Node* After(Node* node, const Output& predicate) const {
+      const Output here = Choose(predicate, predicate, taken);
+      const ControlDependencies wait({Output(node)});
+      const Output done = NodeBuilder("Identity").Input(here).Output();
+      const NoControlDependencies free;
+      return NodeBuilder("Merge").Inputs({done, Output(here.node, taken ? 0 : 1)}).Finish();
+    }
+  };
+
+  /// The branches that `branch` is in, and it: the outermost first.
+  std::vector<Guard> GuardsOf(int branch) {
+    std::vector<Guard> guards;
+    for (; branch != LoopBranches::kNone; branch = (*branches_)[branch].around) {
+      const LoopBranches::Branch at = (*branches_)[branch];
+      guards.push_back({at.predicate, ValueOf(at.predicate), at.taken});
+    }
+    std::reverse(guards.begin(), guards.end());
+    return guards;
   }
 
-  /// What carries a value from the loop forward to the loop back.
-  struct Stack {
-    const Node* of;
-    int begin, end = 0;  // the ids of its nodes
+  /// `next` waits in each iteration for `node`, which runs where all branches are taken.
+  void LetWait(Node* next, Node* node, const std::vector<Guard>& guards, Output Guard::*predicate) {
+    for (auto guard = guards.rbegin(); guard != guards.rend() && graph_.error().ok(); ++guard) {
+      node = guard->After(node, (*guard).*predicate);
+    }
+    if (graph_.error().ok()) graph_.AddControlEdge(node, next);
+  }
+
+  /// An iteration pushes and pops, and ends the loops in it, before the next one does. What
+  /// gradient functions have asked for and not used goes.
+  Status End() {
+    const NoControlDependencies free;
+    std::vector<Node*> unused;
+    std::vector<bool> goes(graph_.num_ids(), false);
+    // The last first: those before may be there for it.
+    for (auto r = restorations_.rbegin(); r != restorations_.rend(); ++r) {
+      const auto& uses = r->result->out_edges();
+      if (std::all_of(uses.begin(), uses.end(), [&](const auto& e) { return goes[e.dst->id()]; })) {
+        for (int id = r->begin; id < r->end; ++id) {
+          unused.push_back(graph_.node(id));
+          goes[id] = true;
+        }
+      }
+    }
+    for (const Restoration& r : restorations_) {
+      if (goes[r.begin] || r.push == nullptr) continue;
+      LetWait(next_, r.push, r.guards, &Guard::forward);
+      LetWait(before_, r.pop, r.guards, &Guard::backward);
+    }
+    for (const Turn& turn : turns_) LetWait(before_, turn.end, turn.guards, &Guard::backward);
+    graph_.RemoveNodes(unused);
+    return graph_.error();
+  }
+
+  /// How a value of the loop forward comes into the loop back; by a stack where there is a push.
+  struct Restoration {
+    int begin = 0, end = 0;  // the ids of its nodes
+    std::vector<Guard> guards;
     Node *push = nullptr, *pop = nullptr, *result = nullptr;
+  };
+  /// The end of a loop back within this one.
+  struct Turn {
+    Node* end;
+    std::vector<Guard> guards;
   };
 
   Graph& graph_;
   const std::vector<Node*>& nodes_;
   GradientFlow& outer_;
+  LoopGradient* const around_;
   const std::string loop_;  // the name of its frame
   std::vector<Node*> order_;
-  std::vector<int> branches_;  // by id
+  std::optional<LoopBranches> branches_;
   std::vector<LoopVariable> variables_;
   std::vector<Output> constants_;
   Output condition_;
@@ -327,7 +434,8 @@ class LoopGradient {
   Output going_;                                  // its LoopCond
   std::string frame_;
   flat_hash_map<std::pair<Node*, int>, Output> values_;
-  std::vector<Stack> stacks_;
+  std::vector<Restoration> restorations_;
+  std::vector<Turn> turns_;
 };
 
 }  // namespace
@@ -337,8 +445,8 @@ std::string LoopOf(Graph& graph, const Node& node) {
   return LoopFrameOf(graph, leaves ? *node.input(0).node : node);
 }
 
-Status PassLoop(const std::string& loop, const std::vector<Node*>& nodes, GradientFlow* flow) {
-  return LoopGradient(loop, nodes, flow).Build();
+Status PassWhileLoop(const std::string& loop, const std::vector<Node*>& nodes, GradientFlow* flow) {
+  return LoopGradient(loop, nodes, flow, nullptr).Build();
 }
 
 }  // namespace tenon

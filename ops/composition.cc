@@ -16,8 +16,16 @@ Output ConjugateOf(const Output& x) { return IsComplex(x.dtype()) ? Conj(x) : x;
 
 std::vector<Output> DysOrZeros(const GradContext& g) {
   std::vector<Output> all = g.dys();
+  const DType dtype =
+      std::find_if(all.begin(), all.end(), [](const auto& dy) { return dy.exists(); })->dtype();
   for (size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].exists()) all[i] = ZerosLike(g.out(static_cast<int>(i)));
+    if (all[i].exists()) continue;
+    const Output y = g.out(static_cast<int>(i));
+    // The gradient of a variable's handle is that of its value.
+    const bool is_handle = y.dtype() == DType::kResource;
+    all[i] = is_handle
+                 ? Fill(NodeBuilder("VariableShape").Input(y).Output(), Tensor::Zeros(dtype, {}))
+                 : ZerosLike(y);
   }
   return all;
 }

@@ -16,7 +16,7 @@ Output ShapeVector(const Output& x);
 /// The complex conjugate of `x`; `x` itself when it is real.
 Output ConjugateOf(const Output& x);
 
-/// The gradients of all outputs, zeros for those that have none.
+/// The gradients of all outputs, zeros for those without; a handle's are as its variable.
 std::vector<Output> DysOrZeros(const GradContext& g);
 
 }  // namespace tenon

@@ -65,6 +65,23 @@ def while_loop(tf):
     return tf.reduce_sum(a * a) + tf.reduce_sum(tf.sin(b)), [w, v]
 
 
+def loops_and_branches(tf):
+    """A loop in a loop, each with a branch, and a loop in a branch."""
+    w, v = weights(tf, "wl", [4, 4]), weights(tf, "vl", [3, 4], resource=True)
+
+    def inner(k, h):
+        turned = tf.tanh(tf.matmul(h, w) + v)
+        return k + 1, tf.cond(tf.equal(k % 2, 0), lambda: turned * h, lambda: tf.sin(h) + turned)
+
+    def outer(i, h):
+        _, h = tf.while_loop(lambda k, _: k < i, inner, [0, h])
+        several = lambda: tf.while_loop(lambda k, _: k < 3, inner, [0, tf.cos(h)])[1]
+        return i + 1, tf.cond(i < 3, several, lambda: h * tf.exp(-h * h))
+
+    _, h = tf.while_loop(lambda i, _: i < 5, outer, [0, v * 2])
+    return tf.reduce_sum(h * h), [w, v]
+
+
 def embedding(tf):
     """Of which TensorFlow's gradient is sparse: rows that occur several times or never."""
     table, other = weights(tf, "table", [50, 6]), weights(tf, "wide", [50, 1], resource=True)
@@ -81,8 +98,8 @@ def partitioned_embedding(tf):
     return tf.nn.l2_loss(tf.exp(h)), parts
 
 
-MODELS = [dense_network, resource_network, convolutions, lstm, while_loop, embedding,
-          partitioned_embedding]
+MODELS = [dense_network, resource_network, convolutions, lstm, while_loop, loops_and_branches,
+          embedding, partitioned_embedding]
 
 
 def tensor_name(x):

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
 
 #include "core/gradients.h"
 #include "ops/array/array_ops.h"
@@ -168,31 +169,155 @@ TEST(LoopGradientTest, ABranchInTheLoop) {
   EXPECT_THAT(Numbers(s.Value(Gradients(exits[1], {x})[0])), ElementsAre(-1.0));
 }
 
-TEST(LoopGradientTest, WhatCannotBeBuiltSaysSo) {
-  const auto error = [](const std::function<Output(Output)>& body) {
-    GraphSession s;
-    const Output x = Const(3.0, {.dtype = DType::kDouble});
-    const auto exits = WhileLoop("loop", {Const(0), x}, Below(5),
-                                 [&](const std::vector<Output>& v) -> std::vector<Output> {
-                                   return {v[0] + 1, body(v[1])};
-                                 });
-    EXPECT_OK(s.graph.error());
-    (void)Gradients(exits[1], {x});
-    return s.graph.error();
+/// What a loop gives and what `unrolled` says of the same, with their gradients.
+void ExpectGradients(GraphSession* s, const Output& looped, const Output& unrolled,
+                     const std::vector<Output>& xs) {
+  ExpectEqual(s, {looped}, {unrolled});
+  ExpectEqual(s, Gradients(looped, xs), Gradients(unrolled, xs));
+}
+
+std::vector<Output> Repeat(
+    const std::string& frame, Output times, const std::vector<Output>& from,
+    const std::function<std::vector<Output>(Output, std::vector<Output>)>& body) {
+  std::vector<Output> begin = {Identity(times) * 0};
+  begin.insert(begin.end(), from.begin(), from.end());
+  const auto exits = WhileLoop(
+      frame, begin,
+      [&](const std::vector<Output>& v) { return Less(v[0], IntoLoop(times, frame)); },
+      [&](const std::vector<Output>& v) {
+        std::vector<Output> next = body(v[0], {v.begin() + 1, v.end()});
+        next.insert(next.begin(), v[0] + 1);
+        return next;
+      });
+  return {exits.begin() + 1, exits.end()};
+}
+
+/// The inner loop takes another number of turns in each iteration, none in the first.
+TEST(LoopGradientTest, ALoopInALoop) {
+  GraphSession s;
+  const Output x = Const({0.4, -1.1}, {.dtype = DType::kDouble});
+  const Output w = Const(1.3, {.dtype = DType::kDouble});
+  const auto step = [](Output h, Output w, Output x) { return Sin(h * w) + h * x; };
+  const auto exits = Repeat("outer", Const(4), {x}, [&](Output i, std::vector<Output> v) {
+    const Output win = IntoLoop(w, "outer"), xin = IntoLoop(x, "outer");
+    const auto inner = Repeat("inner", i, {v[0]}, [&](Output, std::vector<Output> u) {
+      return std::vector<Output>{step(u[0], IntoLoop(win, "inner"), IntoLoop(xin, "inner"))};
+    });
+    return std::vector<Output>{Cos(inner[0]) * v[0]};
+  });
+  Output h = x;
+  for (int i = 0; i < 4; ++i) {
+    Output u = h;
+    for (int k = 0; k < i; ++k) u = step(u, w, x);
+    h = Cos(u) * h;
+  }
+  ExpectGradients(&s, exits[0], h, {x, w});
+}
+
+/// Nothing but the order of stacks ties the turns of the inner loops together.
+TEST(LoopGradientTest, InnerLoopsThatDoNotDependOnEachOther) {
+  GraphSession s;
+  const Output x = Const({0.4, -1.1, 0.9}, {.dtype = DType::kDouble});
+  const auto exits = Repeat("outer", Const(9), {Const(0.0, {.dtype = DType::kDouble})},
+                            [&](Output i, std::vector<Output> v) {
+                              const Output one = GatherV2(IntoLoop(x, "outer"), i % 3, 0);
+                              const auto inner =
+                                  Repeat("inner", 9 - i, {one}, [&](Output, std::vector<Output> u) {
+                                    return std::vector<Output>{Sin(u[0]) * u[0] + u[0]};
+                                  });
+                              return std::vector<Output>{v[0] + inner[0]};
+                            });
+  Output sum = Const(0.0, {.dtype = DType::kDouble});
+  for (int i = 0; i < 9; ++i) {
+    Output u = GatherV2(x, i % 3, 0);
+    for (int k = i; k < 9; ++k) u = Sin(u) * u + u;
+    sum = sum + u;
+  }
+  for (int run = 0; run < 5; ++run) ExpectGradients(&s, exits[0], sum, {x});
+}
+
+TEST(LoopGradientTest, ThreeLoopsWithinEachOther) {
+  GraphSession s;
+  const Output x = Const(0.7, {.dtype = DType::kDouble});
+  const std::function<Output(int, Output)> nested = [&](int depth, Output h) {
+    if (depth == 3) return Sin(h) * h + h;
+    return Repeat(StrCat("loop", depth),
+                  Identity(h.node == x.node ? Const(2) : Cast(h * 0.0, DType::kInt32) + 2), {h},
+                  [&](Output, std::vector<Output> v) {
+                    return std::vector<Output>{Cos(nested(depth + 1, v[0])) + v[0]};
+                  })[0];
   };
-  EXPECT_THAT(error([](Output t) {
-                return WhileLoop("inner", {Const(0), t}, Below(2),
-                                 [](const std::vector<Output>& v) -> std::vector<Output> {
-                                   return {v[0] + 1, v[1] * v[1]};
-                                 })[1];
-              }),
-              IsError(StatusCode::kUnimplemented, "within a while loop"));
-  EXPECT_THAT(error([](Output t) {
-                return Cond(
-                    Greater(t, 1.0), t, [](Output u) { return Exp(Sin(u)); },
-                    [](Output u) { return u; });
-              }),
-              IsError(StatusCode::kUnimplemented, "a value of a branch"));
+  const std::function<Output(int, Output)> unrolled = [&](int depth, Output h) {
+    if (depth == 3) return Sin(h) * h + h;
+    for (int i = 0; i < 2; ++i) h = Cos(unrolled(depth + 1, h)) + h;
+    return h;
+  };
+  ExpectGradients(&s, nested(0, x), unrolled(0, x), {x});
+}
+
+/// Values of a branch that gradients need, in iterations that take it and in others.
+TEST(LoopGradientTest, ValuesOfBranchesInALoop) {
+  GraphSession s;
+  const Output x = Const({0.4, -1.1}, {.dtype = DType::kDouble});
+  const Output w = Const(1.3, {.dtype = DType::kDouble});
+  const auto odd = [](Output h, Output w) { return Sin(h) * h * w; };
+  const auto exits = Repeat("loop", Const(5), {x}, [&](Output i, std::vector<Output> v) {
+    const Output in = IntoLoop(w, "loop"), pred = Equal(i % 2, 1);
+    return std::vector<Output>{Cond(
+        pred, v[0], [&](Output h) { return odd(h, Switch(in, pred).output_true); },
+        [](Output h) { return Exp(Cos(h)) * h; })};
+  });
+  Output h = x;
+  for (int i = 0; i < 5; ++i) h = i % 2 == 1 ? odd(h, w) : Exp(Cos(h)) * h;
+  ExpectGradients(&s, exits[0], h, {x, w});
+}
+
+TEST(LoopGradientTest, BranchesWithinBranchesInALoop) {
+  GraphSession s;
+  const Output x = Const({0.4, -1.1}, {.dtype = DType::kDouble});
+  const auto exits = Repeat("loop", Const(8), {x}, [&](Output i, std::vector<Output> v) {
+    const Output outer = Less(i, 5);
+    const Output inner = Equal(Switch(i, outer).output_true % 2, 1);
+    return std::vector<Output>{Cond(
+        outer, v[0],
+        [&](Output h) {
+          return Tanh(Cond(
+              inner, Sin(h), [](Output u) { return Exp(Sin(u)) * u; },
+              [](Output u) { return Cos(u) * u; }));
+        },
+        [](Output h) { return Sin(h) + h; })};
+  });
+  Output h = x;
+  for (int i = 0; i < 8; ++i) {
+    const Output u = Sin(h);
+    h = i >= 5 ? u + h : Tanh(i % 2 == 1 ? Exp(Sin(u)) * u : Cos(u) * u);
+  }
+  ExpectGradients(&s, exits[0], h, {x});
+}
+
+/// An inner loop that runs in some iterations only, with a branch in it.
+TEST(LoopGradientTest, ALoopInABranchOfALoop) {
+  GraphSession s;
+  const Output x = Const(0.7, {.dtype = DType::kDouble});
+  const auto exits = Repeat("outer", Const(6), {x}, [&](Output i, std::vector<Output> v) {
+    const Output pred = Equal(i % 2, 1), turns = Switch(i, pred).output_true;
+    return std::vector<Output>{Cond(
+        pred, v[0],
+        [&](Output h) {
+          return Repeat("inner", turns, {h}, [](Output k, std::vector<Output> u) {
+            return std::vector<Output>{Cond(
+                Less(k, 2), u[0], [](Output t) { return Sin(t) + t * t; },
+                [](Output t) { return Cos(t) * t; })};
+          })[0];
+        },
+        [](Output h) { return Tanh(h) + h; })};
+  });
+  Output h = x;
+  for (int i = 0; i < 6; ++i) {
+    if (i % 2 == 0) h = Tanh(h) + h;
+    for (int k = 0; i % 2 == 1 && k < i; ++k) h = k < 2 ? Sin(h) + h * h : Cos(h) * h;
+  }
+  ExpectGradients(&s, exits[0], h, {x});
 }
 
 }  // namespace

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/loop_branches.h"
+
+#include "core/loop_frame.h"
+
+namespace tenon {
+
+LoopBranches::LoopBranches(Graph& graph, const std::vector<Node*>& order) {
+  flat_hash_map<std::string, int> around_loops;  // by frame
+  for (const Node* node : order) {
+    const std::string& op = node->op();
+    int branch = OfInputs(*node);
+    if (op == "Enter" || op == "RefEnter") {
+      const std::string& frame = LoopFrameOf(graph, *node);
+      const auto [at, first] = around_loops.try_emplace(frame, branch);
+      if (!first) at->second = Deeper(at->second, branch);
+      branch = kNone;
+    } else if (op == "Exit" || op == "RefExit") {
+      const auto found = around_loops.find(LoopFrameOf(graph, *node->input(0).node));
+      branch = found == around_loops.end() ? kNone : found->second;
+    } else if (op == "Merge" || op == "RefMerge") {
+      if (branch != kNone) branch = branches_[branch].around;
+    } else if ((op == "Switch" || op == "RefSwitch") && node->input(1).node->op() != "LoopCond") {
+      branches_of_switch_[node->id()] = static_cast<int>(branches_.size());
+      const int depth = branch == kNone ? 1 : branches_[branch].depth + 1;
+      for (const bool taken : {false, true}) {
+        branches_.push_back({node->input(1), taken, branch, depth});
+      }
+    }
+    if (branch != kNone) branch_of_node_[node->id()] = branch;
+  }
+}
+
+int LoopBranches::Of(const Output& value) const {
+  const int id = value.node->id();
+  if (const auto found = branches_of_switch_.find(id); found != branches_of_switch_.end()) {
+    return found->second + value.index;
+  }
+  const auto found = branch_of_node_.find(id);
+  return found == branch_of_node_.end() ? kNone : found->second;
+}
+
+int LoopBranches::OfInputs(const Node& node) const {
+  int branch = kNone;
+  for (const Endpoint& in : node.inputs()) {
+    if (!in.node->registration().is_loop_back) branch = Deeper(branch, Of(in));
+  }
+  for (const Node* control : node.control_inputs()) {
+    const auto found = branch_of_node_.find(control->id());
+    if (found != branch_of_node_.end()) branch = Deeper(branch, found->second);
+  }
+  return branch;
+}
+
+int LoopBranches::Deeper(int a, int b) const {
+  if (a == kNone || b == kNone) return a == kNone ? b : a;
+  return branches_[a].depth < branches_[b].depth ? b : a;
+}
+
+}  // namespace tenon
