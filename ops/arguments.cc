@@ -114,9 +114,8 @@ Status CheckSameShape(const KernelContext& ctx) {
   const Shape& first = ctx.input(0).shape();
   for (int i = 1; i < ctx.num_inputs(); ++i) {
     if (ctx.input(i).shape() == first) continue;
-    return InvalidArgument(
-        "Shapes of all inputs must match, must have the same size and shape: values[0].shape = ",
-        first, " != values[", i, "].shape = ", ctx.input(i).shape());
+    return InvalidArgument("Inputs must have the same size and shape. Input 0: ", first,
+                           " != input ", i, ": ", ctx.input(i).shape());
   }
   return OkStatus();
 }

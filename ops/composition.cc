@@ -21,11 +21,12 @@ std::vector<Output> DysOrZeros(const GradContext& g) {
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].exists()) continue;
     const Output y = g.out(static_cast<int>(i));
-    // The gradient of a variable's handle is that of its value.
-    const bool is_handle = y.dtype() == DType::kResource;
-    all[i] = is_handle
-                 ? Fill(NodeBuilder("VariableShape").Input(y).Output(), Tensor::Zeros(dtype, {}))
-                 : ZerosLike(y);
+    if (y.dtype() == DType::kResource) {  // a variable's handle: as its value
+      const Output shape = NodeBuilder("VariableShape").Input(y).Output();
+      all[i] = NodeBuilder("Fill").Attr("T", dtype).Input(shape).Input(0).Output();
+    } else {
+      all[i] = ZerosLike(y);
+    }
   }
   return all;
 }

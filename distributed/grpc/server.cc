@@ -46,6 +46,27 @@ void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, kFromHeapBelowBytes);
 }
 
+/// The way to the server's calls for what may outlive it, as the end of a step's session may.
+class CallsUntilEnd {
+ public:
+  explicit CallsUntilEnd(BlockingCalls& calls) : calls_(&calls) {}
+
+  /// As BlockingCalls::Run; Cancelled when the server has ended.
+  Status Run(std::function<void()> call) {
+    MutexLock lock(mu_);
+    if (calls_ == nullptr) return Cancelled("the server has ended");
+    return calls_->Run(std::move(call));
+  }
+  void End() {
+    MutexLock lock(mu_);
+    calls_ = nullptr;
+  }
+
+ private:
+  Mutex mu_;
+  BlockingCalls* calls_ ABSL_GUARDED_BY(mu_);
+};
+
 class GrpcServer final : public Server {
  public:
   GrpcServer(const ServerOptions& options, const OpRegistry& registry)
@@ -80,7 +101,9 @@ class GrpcServer final : public Server {
           master_->StartSweeping();
         },
         session_directories,
-        [this](std::function<void()> work) { return calls_.Run(std::move(work)); }});
+        [calls = calls_until_end_](std::function<void()> work) {
+          return calls->Run(std::move(work));
+        }});
     directory_.SetLocal(task_, worker_);
     master_ = std::make_unique<Master>(
         MasterEnvironment{task_, cluster_, devices, &registry, &directory_, &SystemClock(),
@@ -95,6 +118,7 @@ class GrpcServer final : public Server {
     directory_.SetLocal(task_, nullptr);
     session_directories_.Close();
     worker_.reset();
+    calls_until_end_->End();
   }
 
   Status Listen(int port, int loopback_port) {
@@ -218,6 +242,7 @@ class GrpcServer final : public Server {
   std::shared_ptr<Worker> worker_;
   std::unique_ptr<Master> master_;
   BlockingCalls calls_;
+  const std::shared_ptr<CallsUntilEnd> calls_until_end_ = std::make_shared<CallsUntilEnd>(calls_);
   std::string host_;
   int port_ = 0;
   int loopback_port_ = 0;

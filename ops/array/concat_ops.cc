@@ -148,7 +148,12 @@ Status ConcatOffsetShape(ShapeContext& c) {
 Status PackKernel(KernelContext& ctx, int64_t axis_attr) {
   const int n = ctx.num_inputs();
   const Shape& shape = ctx.input(0).shape();
-  TENON_RETURN_IF_ERROR(CheckSameShape(ctx));
+  for (int i = 1; i < ctx.num_inputs(); ++i) {
+    if (ctx.input(i).shape() == ctx.input(0).shape()) continue;
+    return InvalidArgument(
+        "Shapes of all inputs must match: values[0].shape = ", ctx.input(0).shape(), " != values[",
+        i, "].shape = ", ctx.input(i).shape());
+  }
   TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_attr, shape.rank() + 1, "axis"));
   return JoinInputs(ctx, 0, n, axis, shape.WithInsertedDim(axis, n));
 }

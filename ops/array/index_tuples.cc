@@ -39,21 +39,25 @@ StatusOr<IndexTuples> ReadUpdateTuples(const Tensor& indices, const Shape& updat
     return InvalidArgument("Indices and updates specified for empty output shape ", shape,
                            ": indices has shape ", indices.shape(), ", updates has ", updates);
   }
-  TENON_ASSIGN_OR_RETURN(IndexTuples tuples, ReadTuples(indices, shape, "shape"));
-  const DimVector wanted = SlicesShape(indices.shape().dims(), shape.dims());
-  if (updates.dims() != absl::Span<const int64_t>(wanted)) {
-    // The part that does not fit: the tuples' places or the slices that they name.
-    const int batch = indices.rank() - 1;
-    const int depth = static_cast<int>(indices.dim(batch));
-    const bool places = updates.rank() < batch ||
-                        updates.dims().first(batch) != indices.shape().dims().first(batch);
-    const int begin = places ? 0 : depth, end = places ? batch : shape.rank();
-    return InvalidArgument("Dimensions [", begin, ",", end, ") of ", places ? "indices" : "input",
-                           "[shape=", places ? indices.shape() : shape, "] must match dimensions [",
-                           places ? 0 : batch, ",", places ? batch : updates.rank(),
-                           ") of updates[shape=", updates, "]: updates must have shape ",
-                           PartialShape(wanted), ", found ", updates);
+  if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
+  // The tuples' places, and the slices that they name.
+  const int batch = indices.rank() - 1;
+  const int64_t depth = indices.dim(batch);
+  const bool fits = depth <= shape.rank();
+  const bool places =
+      updates.rank() >= batch && updates.dims().first(batch) == indices.shape().dims().first(batch);
+  if (!places || !fits ||
+      updates.dims().subspan(batch) != shape.dims().subspan(static_cast<size_t>(depth))) {
+    const std::string wanted =
+        fits ? PartialShape(SlicesShape(indices.shape().dims(), shape.dims())).ToString()
+             : StrCat("none, with tuples of ", depth);
+    return InvalidArgument(
+        "Dimensions [", places ? depth : 0, ",", places ? shape.rank() : batch, ") of ",
+        places ? "input" : "indices", "[shape=", places ? shape : indices.shape(),
+        "] must match dimensions [", places ? batch : 0, ",", places ? updates.rank() : batch,
+        ") of updates[shape=", updates, "]: updates must have shape ", wanted, ", found ", updates);
   }
+  TENON_ASSIGN_OR_RETURN(IndexTuples tuples, ReadTuples(indices, shape, "shape"));
   // Nothing may be as many tuples as one likes.
   if (tuples.rows.empty() && updates.num_elements() > 0) tuples.rows.assign(tuples.count, 0);
   return tuples;

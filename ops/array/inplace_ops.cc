@@ -54,8 +54,8 @@ Status InplaceKernel(KernelContext& ctx) {
 Status ParallelConcatKernel(KernelContext& ctx, const PartialShape& shape) {
   if (!shape.IsFullyKnown() || shape.rank() < 1 || shape.dim(0) != ctx.num_inputs()) {
     if (shape.rank() > 0 && shape.dim(0) >= 0 && shape.dim(0) < ctx.num_inputs()) {
-      return InvalidArgument("0th dimension of value = ", shape.dim(0), " is less than the number ",
-                             "of inputs ", ctx.num_inputs(), ", it must be greater than 0");
+      return InvalidArgument("0th dimension of value = ", shape.dim(0), " must be greater than ",
+                             "loc_ = ", shape.dim(0), ": there are ", ctx.num_inputs(), " inputs");
     }
     return InvalidArgument("shape is ", shape, ", wanted one of ", ctx.num_inputs(), " rows");
   }

@@ -164,9 +164,8 @@ StatusOr<DimVector> BitcastDims(absl::Span<const int64_t> dims, DType from, DTyp
   } else if (a < b) {
     if (out.empty() || (out.back() != PartialShape::kUnknownDim && out.back() != b / a)) {
       return InvalidArgument("Cannot bitcast from ", static_cast<int>(from), " to ",
-                             static_cast<int>(to), ": shape ", PartialShape(dims), " of ", from,
-                             " has not the last dimension ", b / a, " that an element of ", to,
-                             " takes");
+                             static_cast<int>(to), ": the last dimension of ", from, " must be ",
+                             b / a, " to become ", to, ", found shape ", PartialShape(dims));
     }
     out.pop_back();
   }

@@ -19,7 +19,7 @@ std::string WithoutVersion(std::string op) {
 }
 
 /// The name of a node whose own reader is called "_3_name".
-std::string_view NodeName(std::string_view name) {
+std::string_view NodeOf(std::string_view name) {
   const size_t digits = name.find_first_not_of("0123456789", 1);
   const bool numbered = name.starts_with('_') && digits != std::string_view::npos && digits > 1 &&
                         name[digits] == '_';
@@ -227,7 +227,7 @@ Status Reader::Restore(std::string_view text) {
   if (!state.ParseFromArray(text.data(), static_cast<int>(text.size())) ||
       state.work_finished() < 0 || state.work_started() < state.work_finished() ||
       state.num_records_produced() < 0) {
-    return InvalidArgument("Could not parse state for ", options_.op, " '", NodeName(name_),
+    return InvalidArgument("Could not parse state for ", options_.op, " '", NodeOf(name_),
                            "': ", state.ShortDebugString());
   }
   MutexLock lock(mu_);

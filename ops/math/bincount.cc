@@ -55,10 +55,11 @@ Status BincountKernel(KernelContext& ctx) {
 Status DenseBincountKernel(KernelContext& ctx, bool binary_output) {
   const Tensor &in = ctx.input(0), &weights = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const int64_t bins, ReadBins(ctx.input(1)));
-  if (in.rank() != 1 && in.rank() != 2) {
-    return InvalidArgument("Shape must be at most rank 2 but is rank ", in.rank(),
-                           ", and of rank 1 or more: ", in.shape());
+  if (in.rank() > 2) {
+    return InvalidArgument("Shape must be at most rank 2 but is rank ", in.rank(), ": ",
+                           in.shape());
   }
+  if (in.rank() < 1) return InvalidArgument("Shape must be at least rank 1, found a scalar");
   if (weights.num_elements() > 0 && weights.shape() != in.shape()) {
     return InvalidArgument(
         "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in "

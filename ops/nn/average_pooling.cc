@@ -27,7 +27,7 @@ Status AvgPoolKernel(KernelContext& ctx, const Windows& w) {
     ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
       PooledWindow window(p, begin);
       for (int64_t row = begin; row < end; ++row, window.Next()) {
-        const C count = static_cast<C>(window.places().size());
+        const C count = static_cast<C>(window.count());
         ReduceWindow(
             window, p.channels, from, to + row * p.channels, C(0),
             [](C sum, C x) { return sum + x; }, [count](C sum) { return sum / count; });
@@ -53,12 +53,13 @@ Status AvgPoolGradKernel(KernelContext& ctx, const Windows& w) {
       PooledWindow window(p, 0);
       for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o, window.Next()) {
         const T* const from = dys + (image * p.windows() + o) * n;
-        const C count = static_cast<C>(window.places().size());
-        for (const int64_t place : window.places()) {
-          C* const sum = sums + window.first_in_image() + place;
+        const C count = static_cast<C>(window.count());
+        C* const to = sums + window.first_in_image();
+        window.ForEachPixel([&](int64_t pixel) {
+          C* const sum = to + pixel;
           TENON_SIMD
           for (int64_t c = 0; c < n; ++c) sum[c] += static_cast<C>(from[c]) / count;
-        }
+        });
       }
     });
   });

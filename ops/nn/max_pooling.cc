@@ -118,27 +118,22 @@ Status MaxPoolKernel(KernelContext& ctx, const Windows& attrs) {
   return OkStatus();
 }
 
-/// Of each of `count` channels the largest element in a window, the first of equals, and which of
-/// the window's pixels it is in. A NaN stays where it comes first, and is passed over elsewhere.
-/// `in` is the window's first pixel. Nothing when the window has no pixels.
-template <typename T, typename Which>
-void FindLargest(const CountedVector<int64_t>& places, auto count, const T* in, T* largest,
-                 Which* which) {
-  if (places.empty()) return;
-  for (int64_t c = 0; c < count; ++c) {
-    largest[c] = in[c];
-    which[c] = 0;
-  }
-  const Which pixels = static_cast<Which>(places.size());
-  for (Which i = 1; i < pixels; ++i) {
-    const T* const pixel = in + places[i];
+/// Of each of `count` channels the largest element in a window, the first of equals, and where the
+/// pixel with it begins, in elements from the first. A NaN stays where it comes first, and is
+/// passed over elsewhere. `in` is the window's first pixel. Nothing when the window has no pixels.
+template <typename T, typename Pixel>
+void FindLargest(const PooledWindow& window, auto count, const T* in, T* largest, Pixel* pixels) {
+  window.ForEachPixel([&](int64_t at) {
+    const T* const elements = in + at;
+    const auto pixel = static_cast<Pixel>(at);
+    const bool first = at == 0;
     TENON_SIMD
     for (int64_t c = 0; c < count; ++c) {
-      const bool larger = largest[c] < pixel[c];
-      largest[c] = larger ? pixel[c] : largest[c];
-      which[c] = larger ? i : which[c];
+      const bool larger = first | (largest[c] < elements[c]);
+      largest[c] = larger ? elements[c] : largest[c];
+      pixels[c] = larger ? pixel : pixels[c];
     }
-  }
+  });
 }
 
 Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
@@ -154,43 +149,42 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
   }
   const double cost = 2 * p.cost() * static_cast<double>(p.windows());
   // Of few pixels each is looked at, in vectors of channels; of many only those that get something.
-  constexpr size_t kBlock = 32, kFewPixels = 12;
-  const auto run = [&]<typename T, typename Which>(T, Which) {
+  constexpr int64_t kBlock = 32, kFewPixels = 12;
+  const auto run = [&]<typename T, typename Pixel>(T, Pixel) {
     using C = ComputeType<T>;
     const int64_t n = p.channels;
     SumIntoImages(p.batch, p.image(), cost, dx->data<T>(), [&](int64_t image, C* sums) {
       if (p.windows() == 0) return;
       PooledWindow window(p, 0);
       for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o, window.Next()) {
-        const auto& places = window.places();
         const T* const from = dy.data<T>() + (image * p.windows() + o) * n;
         const T* const in = x.data<T>() + image * p.image() + window.first_in_image();
         C* const to = sums + window.first_in_image();
         InBlocks<kBlock>(n, [&](int64_t first, auto count) {
-          T largest[kBlock];
-          Which which[kBlock];
-          FindLargest(places, count, in + first, largest, which);
-          if (places.size() > kFewPixels) {
+          T largest[kBlock] = {};
+          Pixel pixels[kBlock] = {};
+          FindLargest(window, count, in + first, largest, pixels);
+          if (window.count() > kFewPixels) {
             for (int64_t c = 0; c < count; ++c) {
-              C& sum = to[places[which[c]] + first + c];
+              C& sum = to[pixels[c] + first + c];
               sum = Plus(sum, static_cast<C>(from[first + c]));
             }
             return;
           }
-          for (size_t i = 0; i < places.size(); ++i) {
-            C* const sum = to + places[i] + first;
-            const auto here = static_cast<Which>(i);
+          window.ForEachPixel([&](int64_t at) {
+            C* const sum = to + at + first;
+            const auto here = static_cast<Pixel>(at);
             TENON_SIMD
             for (int64_t c = 0; c < count; ++c) {
-              sum[c] = Plus(sum[c], which[c] == here ? static_cast<C>(from[first + c]) : C(0));
+              sum[c] = Plus(sum[c], pixels[c] == here ? static_cast<C>(from[first + c]) : C(0));
             }
-          }
+          });
         });
       }
     });
   };
   // Numbers of the width of floats keep the search in vectors.
-  const bool small = Pixels(p.axes) <= std::numeric_limits<int32_t>::max();
+  const bool small = p.image() <= std::numeric_limits<int32_t>::max();
   Dispatch(x.dtype(), RealTypes(),
            [&](auto value) { small ? run(value, int32_t{}) : run(value, int64_t{}); });
   return OkStatus();
@@ -213,15 +207,16 @@ Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
       for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o, window.Next()) {
         const int64_t row = (image * p.windows() + o) * n;
         const T *const largest = y.data<T>() + row, *const from = dy.data<T>() + row;
-        for (const int64_t place : window.places()) {
-          const int64_t pixel = window.first_in_image() + place;
-          const T* const in = x.data<T>() + image * p.image() + pixel;
-          C* const sum = sums + pixel;
+        const T* const pixels = x.data<T>() + image * p.image() + window.first_in_image();
+        C* const to = sums + window.first_in_image();
+        window.ForEachPixel([&](int64_t pixel) {
+          const T* const in = pixels + pixel;
+          C* const sum = to + pixel;
           TENON_SIMD
           for (int64_t c = 0; c < n; ++c) {
             sum[c] += in[c] == largest[c] ? static_cast<C>(from[c]) : C(0);
           }
-        }
+        });
       }
     });
   });
@@ -247,15 +242,15 @@ Status MaxPoolGradGradKernel(KernelContext& ctx, const Windows& attrs) {
         T* const out = z->data<T>() + row * n;
         std::fill_n(out, n, T(0));
         std::fill(found.begin(), found.end(), 0);
-        for (const int64_t place : window.places()) {
-          const T* const in = x.data<T>() + window.first() + place;
-          const T* const from = grad.data<T>() + window.first() + place;
+        window.ForEachPixel([&](int64_t pixel) {
+          const T* const in = x.data<T>() + window.first() + pixel;
+          const T* const from = grad.data<T>() + window.first() + pixel;
           for (int64_t c = 0; c < n; ++c) {
             if (found[c] || !(in[c] == largest[c])) continue;
             out[c] = from[c];
             found[c] = 1;
           }
-        }
+        });
       }
     });
   });
@@ -283,14 +278,13 @@ Status MaxPoolWithArgmaxKernel(KernelContext& ctx, const Windows& w, bool batch_
   const auto run = [&]<typename T, typename I>(T, I) {
     const int64_t n = p.channels;
     ParallelFor(p.batch * p.windows(), 2 * p.cost(), [&](int64_t begin, int64_t end) {
-      CountedVector<int64_t> which(n);
+      CountedVector<int64_t> pixels(n);
       PooledWindow window(p, begin);
       for (int64_t row = begin; row < end; ++row, window.Next()) {
-        const auto& places = window.places();
-        FindLargest(places, n, x.data<T>() + window.first(), y->data<T>() + row * n, which.data());
+        FindLargest(window, n, x.data<T>() + window.first(), y->data<T>() + row * n, pixels.data());
         const int64_t first = batch_in_index ? window.first() : window.first_in_image();
         for (int64_t c = 0; c < n; ++c) {
-          const int64_t at = first + places[which[c]] + c;
+          const int64_t at = first + pixels[c] + c;
           argmax->data<I>()[row * n + c] = static_cast<I>(at);
         }
       }

@@ -20,7 +20,7 @@ StatusOr<Pooling> AlongChannels(const Windows& w, const Shape& input) {
   if (channels % window != 0) {
     return refuse("Depthwise max pooling requires the depth window to evenly divide the depth");
   }
-  if (window != w.strides[axis] || Product(w.strides) != window) {
+  if (window != w.strides[axis]) {
     return refuse("Depthwise max pooling requires the depth window to equal the depth stride");
   }
   if (w.channels_first) return refuse("Depthwise max pooling requires the channels to be last");

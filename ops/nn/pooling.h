@@ -30,7 +30,7 @@ struct Pooling {
 };
 
 /// How windows of w.ksize lie on an input. InvalidArgument for what cannot be: see Windows::Axis;
-/// also windows that may lie outside the image.
+/// also windows that may lie outside the image. Unimplemented for some that lie along the channels.
 StatusOr<Pooling> MakePooling(const Windows& w, const Shape& input);
 /// The attributes of the node, or what its inputs `first` and the next say, if it has these.
 StatusOr<Windows> WindowsOf(const KernelContext& ctx, const Windows& w, int first);
@@ -52,7 +52,7 @@ void InBlocks(int64_t channels, Fn fn) {
   if (first < channels) fn(first, channels - first);
 }
 
-/// Walks over the windows of all images, as WindowCursor does, and knows where their elements lie.
+/// Walks over the windows of all images, as WindowCursor does, and knows where their pixels lie.
 class PooledWindow {
  public:
   PooledWindow(const Pooling& p, int64_t row) : p_(p), cursor_(p.axes, row) { Find(); }
@@ -64,28 +64,38 @@ class PooledWindow {
 
   /// Where the window's first pixel begins in the batch, and in its image, in elements.
   int64_t first() const { return cursor_.image() * p_.image() + first_in_image(); }
-  int64_t first_in_image() const {
-    return places_.empty() ? 0 : cursor_.first_pixel() * p_.channels;
+  int64_t first_in_image() const { return rows_.empty() ? 0 : cursor_.first_pixel() * p_.channels; }
+  /// How many pixels it has; none where it lies outside the image.
+  int64_t count() const { return static_cast<int64_t>(rows_.size()) * extents_[2]; }
+  /// fn(where it begins, in elements from the first) for each pixel, in row-major order.
+  template <typename Fn>
+  void ForEachPixel(Fn fn) const {
+    const int64_t step = p_.axes[2].dilation * p_.channels, width = extents_[2] * step;
+    for (const int64_t row : rows_) {
+      for (int64_t at = row; at < row + width; at += step) fn(at);
+    }
   }
-  /// Where the window's pixels begin, in row-major order, in elements from the first; none where
-  /// it lies outside the image.
-  const CountedVector<int64_t>& places() const { return places_; }
 
  private:
   void Find() {
     // Most windows are as large as the one before.
     if (cursor_.extents() == extents_) return;
     extents_ = cursor_.extents();
-    places_.clear();
-    cursor_.ForEachPixel([&](int64_t, int64_t pixel) {
-      places_.push_back((pixel - cursor_.first_pixel()) * p_.channels);
-    });
+    rows_.clear();
+    if (extents_[2] == 0) return;
+    const auto& [depth, height, width] = p_.axes;
+    const int64_t row = width.in * p_.channels;
+    for (int64_t z = 0; z < extents_[0]; ++z) {
+      for (int64_t y = 0; y < extents_[1]; ++y) {
+        rows_.push_back((z * depth.dilation * height.in + y * height.dilation) * row);
+      }
+    }
   }
 
   const Pooling& p_;
   WindowCursor cursor_;
   std::array<int64_t, 3> extents_ = {-1, -1, -1};
-  CountedVector<int64_t> places_;
+  CountedVector<int64_t> rows_;  // where each begins
 };
 
 /// For each channel of a window: out = finish(what `start` becomes by value = step(value,
@@ -98,10 +108,10 @@ void ReduceWindow(const PooledWindow& window, int64_t channels, const T* images,
   InBlocks<kBlock>(channels, [&](int64_t first, auto count) {
     C values[kBlock];
     for (int64_t c = 0; c < count; ++c) values[c] = start;
-    for (const int64_t place : window.places()) {
-      const T* const in = pixels + place + first;
+    window.ForEachPixel([&](int64_t pixel) {
+      const T* const in = pixels + pixel + first;
       for (int64_t c = 0; c < count; ++c) values[c] = step(values[c], static_cast<C>(in[c]));
-    }
+    });
     for (int64_t c = 0; c < count; ++c) out[first + c] = static_cast<T>(finish(values[c]));
   });
 }

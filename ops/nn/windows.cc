@@ -63,10 +63,11 @@ Status Windows::Check() const {
     for (const int64_t v : list) {
       if (v < 1) return InvalidArgument(what, " holds ", v, ", wanted at least 1");
     }
-    if (list[0] != 1)
-      return InvalidArgument(what, " is ", list[0],
-                             " along the batch, wanted 1: strides in the batch and depth "
-                             "dimensions and pooling on the batch dimension are not yet supported");
+    if (list[0] != 1) {
+      return InvalidArgument(what, " is ", list[0], " along the batch, wanted 1: ",
+                             std::string_view(what) == "ksize" ? "pooling on" : "strides in",
+                             " the batch dimension is not yet supported");
+    }
   }
   if (padding != "EXPLICIT") {
     if (explicit_paddings.empty()) return OkStatus();

@@ -55,7 +55,7 @@ Status DecodeCsvShape(ShapeContext& c) {
       return InvalidArgument("Shape must be at most rank 1 but is rank ", fallback.rank(),
                              ": the default of field ", i, " has shape ", fallback);
     }
-    if ((fallback.rank() == 1 && fallback.dim(0) > 1)) {
+    if (fallback.rank() == 1 && fallback.dim(0) > 1) {
       return InvalidArgument("the default of field ", i,
                              " must be a scalar or one element, found shape ", fallback);
     }

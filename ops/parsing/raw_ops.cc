@@ -39,7 +39,7 @@ Status DecodeRawKernel(KernelContext& ctx, bool little_endian) {
     if (texts[i].size() != size) {
       return InvalidArgument(
           "DecodeRaw requires input strings to all be the same size, but element ", i, " has size ",
-          size, " != ", texts[i].size());
+          texts[i].size(), " != ", size, ", that of element 0");
     }
   }
   if (size % width != 0) {

@@ -141,8 +141,14 @@ Status CheckDims(std::string_view what, size_t first, absl::Span<const int64_t> 
 
 }  // namespace
 
+Status SparseAccumulator::CheckShape(const Tensor& shape) const {
+  TENON_ASSIGN_OR_RETURN(const DimVector found, ReadIntegerVector(shape, "gradient_shape"));
+  if (!options_.shape.rank_known()) return OkStatus();
+  return CheckDims("shape", 0, options_.shape.dims(), found);
+}
+
 Status SparseAccumulator::CheckGradient(const KernelContext& ctx) const {
-  const Tensor &indices = ctx.input(2), &values = ctx.input(3), &shape = ctx.input(4);
+  const Tensor &indices = ctx.input(2), &values = ctx.input(3);
   if (indices.rank() != 1) {
     return InvalidArgument("Input indices should be vector but received shape: ", indices.shape());
   }
@@ -154,14 +160,13 @@ Status SparseAccumulator::CheckGradient(const KernelContext& ctx) const {
   const DimVector none;
   const absl::Span<const int64_t> wanted =
       options_.shape.rank_known() ? options_.shape.dims() : absl::Span<const int64_t>(none);
-  if (!wanted.empty() && shape.num_elements() > 0) {
-    TENON_ASSIGN_OR_RETURN(const DimVector found, ReadIntegerVector(shape, "gradient_shape"));
-    TENON_RETURN_IF_ERROR(CheckDims("shape", 0, wanted, found));
-  }
   const int64_t rows = wanted.empty() ? -1 : wanted[0];
   for (int64_t i = 0; i < indices.dim(0); ++i) {
     const int64_t index = indices.data<int64_t>()[i];
-    if (index >= 0 && (rows < 0 || index < rows)) continue;
+    if (index < 0) {
+      return InvalidArgument("the index of slice ", i, " must be at least 0, found ", index);
+    }
+    if (rows < 0 || index < rows) continue;
     return InvalidArgument("Shape mismatch: index of slice ", i,
                            " exceeded limits of shape; index is ", index, " exceeded ", rows);
   }

@@ -33,6 +33,7 @@ class Accumulator : public WaitingResource {
   Status CheckShared(const Options& wanted) const;
 
   DType dtype() const { return options_.dtype; }
+  virtual bool is_sparse() const = 0;
   int64_t count() const;
   void SetStep(int64_t step);
   /// Adds the gradient in the inputs of `ctx` from number 2 on, unless `step` is an old one.
@@ -60,6 +61,7 @@ class Accumulator : public WaitingResource {
 class DenseAccumulator final : public Accumulator {
  public:
   using Accumulator::Accumulator;
+  bool is_sparse() const override { return false; }
   int64_t num_bytes() const override;
 
  private:
@@ -74,7 +76,10 @@ class DenseAccumulator final : public Accumulator {
 class SparseAccumulator final : public Accumulator {
  public:
   using Accumulator::Accumulator;
+  bool is_sparse() const override { return true; }
   int64_t num_bytes() const override;
+  /// InvalidArgument when gradients of shape `shape`, a vector, do not fit the accumulator's.
+  Status CheckShape(const Tensor& shape) const;
 
  private:
   struct Row {

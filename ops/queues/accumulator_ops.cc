@@ -12,7 +12,11 @@ StatusOr<std::shared_ptr<Accumulator>> AccumulatorInput(const KernelContext& ctx
   return ResourceInput<Accumulator>(ctx);
 }
 
-Status CheckType(const Accumulator& accumulator, DType type) {
+Status CheckKind(const Accumulator& accumulator, DType type, bool is_sparse) {
+  if (accumulator.is_sparse() != is_sparse) {
+    return InvalidArgument("the accumulator is of ", is_sparse ? "dense" : "sparse",
+                           " gradients, wanted one of ", is_sparse ? "sparse" : "dense", " ones");
+  }
   if (accumulator.dtype() == type) return OkStatus();
   return InvalidArgument("the accumulator's gradients are ", accumulator.dtype(), ", wanted ",
                          type);
@@ -20,8 +24,19 @@ Status CheckType(const Accumulator& accumulator, DType type) {
 
 Status AddKernel(KernelContext& ctx, DType dtype) {
   TENON_ASSIGN_OR_RETURN(const auto accumulator, AccumulatorInput(ctx));
-  TENON_RETURN_IF_ERROR(CheckType(*accumulator, dtype));
+  TENON_RETURN_IF_ERROR(CheckKind(*accumulator, dtype, /*is_sparse=*/false));
   TENON_ASSIGN_OR_RETURN(const int64_t step, ReadInteger(ctx.input(1), "local_step"));
+  return accumulator->Add(step, ctx);
+}
+
+Status AddSparseKernel(KernelContext& ctx, DType dtype, bool has_known_shape) {
+  TENON_ASSIGN_OR_RETURN(const auto accumulator, AccumulatorInput(ctx));
+  TENON_RETURN_IF_ERROR(CheckKind(*accumulator, dtype, /*is_sparse=*/true));
+  TENON_ASSIGN_OR_RETURN(const int64_t step, ReadInteger(ctx.input(1), "local_step"));
+  if (has_known_shape) {
+    const auto& sparse = static_cast<const SparseAccumulator&>(*accumulator);
+    TENON_RETURN_IF_ERROR(sparse.CheckShape(ctx.input(4)));
+  }
   return accumulator->Add(step, ctx);
 }
 
@@ -32,7 +47,7 @@ class TakeKernel final : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, Done done) const override {
     const StatusOr<std::shared_ptr<Accumulator>> accumulator = AccumulatorInput(ctx);
     if (!accumulator.ok()) return done(accumulator.status());
-    const Status fits = CheckType(**accumulator, dtype_);
+    const Status fits = CheckKind(**accumulator, dtype_, ctx.num_outputs() > 1);
     if (!fits.ok()) return done(fits);
     const StatusOr<int64_t> count = ReadInteger(ctx.input(1), "num_required");
     if (!count.ok()) return done(count.status());
@@ -83,7 +98,8 @@ void RegisterAccumulatorOps(OpRegistry& ops) {
   }
   get("SparseConditionalAccumulator", ReferenceShape)
       .Kernel<ResourceNodeKernel<SparseAccumulator>>(kCpu, floats);
-  get("SparseAccumulatorApplyGradient", NoOutputShape).Kernel(kCpu, AddKernel, add);
+  add.attrs = {"dtype", "has_known_shape"};
+  get("SparseAccumulatorApplyGradient", NoOutputShape).Kernel(kCpu, AddSparseKernel, add);
   get("SparseAccumulatorTakeGradient", SparseSumShape).Kernel<TakeKernel>(kCpu, floats);
 }
 

@@ -160,6 +160,15 @@ StatusOr<int64_t> KeyInput(const KernelContext& ctx) {
   return InvalidArgument("key must be an int64 scalar, found shape ", ctx.input(0).shape());
 }
 
+Status CheckOrder(absl::Span<const int64_t> indices) {
+  for (size_t i = 1; i < indices.size(); ++i) {
+    if (indices[i] > indices[i - 1]) continue;
+    return InvalidArgument("Indices are not strictly ordered: indices[", i, "] is ", indices[i],
+                           ", the one before ", indices[i - 1]);
+  }
+  return OkStatus();
+}
+
 struct MapName : StoreName<StagingMap> {
   explicit MapName(KernelConstruction& c)
       : StoreName(c), size(static_cast<int64_t>(c.Attr<DTypeVector>("dtypes").size())) {}
@@ -189,10 +198,8 @@ class MapStageKernel final : public AsyncKernel {
       if (indices[i] < 0 || indices[i] >= map_.size) {
         return NotInRange(indices[i], map_.size, "indices[", i, "]");
       }
-      if (i > 0 && indices[i] <= indices[i - 1]) {
-        return InvalidArgument("Indices are not strictly ordered");
-      }
     }
+    TENON_RETURN_IF_ERROR(CheckOrder(indices));
     std::vector<Tensor> values;
     for (int i = 2; i < ctx.num_inputs(); ++i) values.push_back(ctx.TakeInput(i));
     return std::make_unique<PutItemOperation>(map, key, std::move(indices), std::move(values),
@@ -226,6 +233,7 @@ class MapGetKernel final : public AsyncKernel {
     }
     TENON_ASSIGN_OR_RETURN(DimVector indices, ReadIntegerVector(ctx.input(keys), "indices",
                                                                 ctx.num_outputs() - 1 + keys));
+    TENON_RETURN_IF_ERROR(CheckOrder(indices));
     return std::make_unique<GetItemOperation>(map, key, std::move(indices), take_, ctx);
   }
 

@@ -82,12 +82,12 @@ Status TakeManyKernel(KernelContext& ctx, const MapName& map) {
   return WriteTogether(ctx, many, {static_cast<int64_t>(many.size())}, /*taken=*/true);
 }
 
-Status AddShape(ShapeContext& c) {
+Status AddToMapShape(ShapeContext& c) {
   TENON_RETURN_IF_ERROR(SparseInputShape(c));
   return c.Return(PartialShape(Shape()));
 }
 
-Status AddManyShape(ShapeContext& c) {
+Status AddManyToMapShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape batch, SparseInputShape(c));
   return c.Return(PartialShape{batch.rank() > 0 ? batch.dim(0) : PartialShape::kUnknownDim});
 }
@@ -103,8 +103,8 @@ Status TakeManyShape(ShapeContext& c) {
 void RegisterSparseTensorsMap(OpRegistry& ops) {
   const Tensor indices = Tensor::Of<int64_t>({2, 2}, {0, 1, 1, 0});
   const Tensor shape = Tensor::Vector<int64_t>({2, 3});
-  ops.Add("AddSparseToTensorsMap", AddShape, AddKernel).Example({indices, Shape{2}, shape});
-  ops.Add("AddManySparseToTensorsMap", AddManyShape, AddManyKernel)
+  ops.Add("AddSparseToTensorsMap", AddToMapShape, AddKernel).Example({indices, Shape{2}, shape});
+  ops.Add("AddManySparseToTensorsMap", AddManyToMapShape, AddManyKernel)
       .Example({indices, Shape{2}, shape});
   ops.Add("TakeManySparseFromTensorsMap", TakeManyShape, TakeManyKernel)
       .NoExample("needs what another op added; sparse_batch_test covers it");

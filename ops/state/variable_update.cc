@@ -72,9 +72,6 @@ Status ScatterNdVariable(VariableResource* variable, Update update, const Tensor
                          const Tensor& updates) {
   TENON_RETURN_IF_ERROR(CheckUpdates(*variable, update, updates));
   return variable->ModifyInPlace([&](Tensor* value) -> Status {
-    if (value->rank() < 1) {
-      return InvalidArgument("the variable must have at least one dimension, found a scalar");
-    }
     TENON_ASSIGN_OR_RETURN(const IndexTuples tuples,
                            ReadUpdateTuples(indices, updates.shape(), value->shape()));
     if (updates.num_elements() == 0) return OkStatus();

@@ -291,7 +291,8 @@ Status SplitKernel(KernelContext& ctx) {
   for (const int64_t length : ctx.input(2).flat<int64_t>()) {
     if (length < 0) return InvalidArgument("Invalid value in lengths: ", length);
     if (length > tensor.dim(0) - begin) {
-      return InvalidArgument("Attempting to slice [", begin, ", ", begin + length,
+      const uint64_t end = static_cast<uint64_t>(begin) + static_cast<uint64_t>(length);
+      return InvalidArgument("Attempting to slice [", begin, ", ", end,
                              "] from tensor with length ", tensor.dim(0));
     }
     TENON_ASSIGN_OR_RETURN(Tensor part, tensor.Slice(begin, begin + length).Copy());

@@ -127,10 +127,14 @@ class SparseAccumulatorTest : public AccumulatorOpsTest {
     const Output handle = SparseConditionalAccumulator(
         DType::kFloat, shape, {.reduction_type = reduction, .name = "sum"});
     add_ = SparseAccumulatorApplyGradient(handle, step_, indices_, gradient_, shape_, true);
+    add_any_ = SparseAccumulatorApplyGradient(handle, step_, indices_, gradient_, shape_, false);
+    add_dense_ = AccumulatorApplyGradient(handle, step_, gradient_);
+    take_ = AccumulatorTakeGradient(handle, n_, DType::kFloat);
     sum_ = SparseAccumulatorTakeGradient(handle, n_, DType::kFloat);
     count_ = AccumulatorNumAccumulated(handle);
     Open();
   }
+  /// Of known shape when there is one.
   Status Add(const std::vector<int64_t>& indices, const Tensor& values,
              const std::vector<int64_t>& shape = {}) {
     return session_
@@ -138,7 +142,7 @@ class SparseAccumulatorTest : public AccumulatorOpsTest {
                {indices_, Tensor::Vector(indices)},
                {gradient_, values},
                {shape_, Tensor::Vector(shape)}},
-              {}, {add_})
+              {}, {shape.empty() ? add_any_ : add_})
         .status();
   }
   /// Indices, values and shape, one after the other.
@@ -150,6 +154,7 @@ class SparseAccumulatorTest : public AccumulatorOpsTest {
   }
 
   Output indices_ = Placeholder(DType::kInt64), shape_ = Placeholder(DType::kInt64);
+  Node *add_any_ = nullptr, *add_dense_ = nullptr;
   SparseAccumulatorTakeGradientOutputs sum_;
 };
 
@@ -192,9 +197,28 @@ TEST_F(SparseAccumulatorTest, WhatDoesNotFitIsRefused) {
   wrong({1}, {}, {}, "Values cannot be 0-dimensional.");
   wrong({1}, {1, 3}, {}, "expected values dim 1 to be 2, got 3");
   wrong({1}, {1, 2}, {5, 2}, "expected shape dim 0 to be 4, got 5");
+  wrong({1}, {1, 2}, {4}, "expected shape rank at least 2, got 1");
   wrong({4}, {1, 2}, {}, "index of slice 0 exceeded limits of shape; index is 4 exceeded 4");
-  wrong({-1}, {1, 2}, {}, "index is -1");
+  wrong({-1}, {1, 2}, {}, "the index of slice 0 must be at least 0, found -1");
   EXPECT_THAT(Numbers((*session_->Run({}, {count_}))[0]), ElementsAre(0));
+}
+
+TEST_F(SparseAccumulatorTest, AShapeThatIsNotKnownIsNotLookedAt) {
+  Use("SUM", {4, 1});
+  ASSERT_OK(session_->Run({{step_, int64_t{0}},
+                           {indices_, Tensor::Vector<int64_t>({3})},
+                           {gradient_, Tensor::Of<float>({1, 1}, {5})},
+                           {shape_, Tensor::Vector<int64_t>({9, 9})}},
+                          {}, {add_any_}));
+  EXPECT_THAT(TakeAll(1), ElementsAre(ElementsAre(3), ElementsAre(5), ElementsAre(4, 1)));
+}
+
+TEST_F(SparseAccumulatorTest, OpsOfDenseOnesRefuseIt) {
+  Use("SUM", {4, 1});
+  const Status added =
+      session_->Run({{step_, int64_t{0}}, {gradient_, 1.0f}}, {}, {add_dense_}).status();
+  EXPECT_THAT(added, IsError(StatusCode::kInvalidArgument, "is of sparse gradients, wanted"));
+  EXPECT_THAT(Take(1), IsError(StatusCode::kInvalidArgument, "is of sparse gradients, wanted"));
 }
 
 TEST_F(SparseAccumulatorTest, TheShapeMayBeThatOfTheFirstDimensionsOnly) {

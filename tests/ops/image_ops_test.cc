@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Tensor Ramp(const Shape& shape) {
+Tensor Bytes(const Shape& shape) {
   Tensor t(DType::kUInt8, shape);
   for (int64_t i = 0; i < t.num_elements(); ++i) t.data<uint8_t>()[i] = static_cast<uint8_t>(7 * i);
   return t;
@@ -22,7 +22,7 @@ Tensor Ramp(const Shape& shape) {
 
 TEST(ImageFilesTest, PngComesBackAsItWas) {
   for (const int64_t channels : {1, 2, 3, 4}) {
-    const Tensor image = Ramp({5, 9, channels});
+    const Tensor image = Bytes({5, 9, channels});
     const Tensor file = RunOpOrDie("EncodePng", {image});
     EXPECT_TRUE(RunOpOrDie("DecodePng", {file}).Equals(image));
     EXPECT_EQ(RunOpOrDie("DecodeImage", {file}, {{"channels", 3}}).shape(), Shape({5, 9, 3}));
@@ -50,7 +50,7 @@ TEST(ImageFilesTest, JpegComesBackAlmostAsItWas) {
 
 /// Whatever bytes come: pixels or an error.
 TEST(ImageFilesTest, DamagedFilesEndWell) {
-  const Tensor image = Ramp({6, 5, 3});
+  const Tensor image = Bytes({6, 5, 3});
   for (const char* const op : {"EncodePng", "EncodeJpeg"}) {
     const std::string good(RunOpOrDie(op, {image}).scalar<TString>());
     for (size_t i = 0; i < good.size(); ++i) {
@@ -70,7 +70,7 @@ TEST(ImageFilesTest, DamagedFilesEndWell) {
 }
 
 TEST(ImageFilesTest, ATruncatedJpegMayBeTaken) {
-  const std::string good(RunOpOrDie("EncodeJpeg", {Ramp({64, 64, 3})}).scalar<TString>());
+  const std::string good(RunOpOrDie("EncodeJpeg", {Bytes({64, 64, 3})}).scalar<TString>());
   const Tensor half = Tensor::Scalar(good.substr(0, good.size() / 2));
   EXPECT_FALSE(RunOp("DecodeJpeg", {half}).status.ok());
   EXPECT_FALSE(RunOp("DecodeJpeg", {half}, {{"try_recover_truncated", true}}).status.ok());
@@ -80,7 +80,7 @@ TEST(ImageFilesTest, ATruncatedJpegMayBeTaken) {
 }
 
 TEST(ImageFilesTest, SmallFilesMayNotClaimHugeImages) {
-  std::string file(RunOpOrDie("EncodePng", {Ramp({1, 1, 1})}).scalar<TString>());
+  std::string file(RunOpOrDie("EncodePng", {Bytes({1, 1, 1})}).scalar<TString>());
   file.replace(16, 8, std::string("\0\1\0\0\0\1\0\0", 8));
   EXPECT_EQ(RunOp("DecodePng", {Tensor::Scalar(file)}).status.code(), StatusCode::kInvalidArgument);
   std::string bmp(

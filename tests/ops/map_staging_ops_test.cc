@@ -104,6 +104,10 @@ TEST_P(MapStagingTest, WrongUsesFail) {
   EXPECT_THAT(s.Run({}, {Stage(1, 10)}), IsError(StatusCode::kInvalidArgument, "is in the map"));
   EXPECT_THAT(s.Run(Get("MapPeek", {Key(1)}, {0}, {DType::kInt32})),
               IsError(StatusCode::kInvalidArgument, "wanted int32"));
+  for (const char* op : {"MapPeek", "MapUnstage"}) {
+    EXPECT_THAT(s.Run(Get(op, {Key(1)}, {0, 0}, {DType::kFloat, DType::kFloat})),
+                IsError(StatusCode::kInvalidArgument, "not strictly ordered"));
+  }
   EXPECT_THAT(s.Run(Get("MapPeek", {Key(1)}, {-1}, {DType::kInt32})),
               IsError(StatusCode::kInvalidArgument, "is not in [0, 2)"));
 }

@@ -120,7 +120,7 @@ TEST_F(ScatterUpdateOpsTest, TuplesNameElementsAndRows) {
 }
 
 TEST_F(ScatterUpdateOpsTest, WrongTuplesAndDivisorsAreErrorsAndChangeNothing) {
-  EXPECT_THAT(s.Run({ScatterNdAdd(v, Const(Tensor::Of<int32_t>({2, 1}, {0, 3})), updates)}),
+  EXPECT_THAT(s.Run({ScatterNdAdd(v, Const(Tensor::Of<int32_t>({3, 1}, {0, 3, 1})), updates)}),
               IsError(StatusCode::kInvalidArgument, "indices[1] = [3] does not index into shape"));
   EXPECT_THAT(s.Run({ScatterNdAdd(v, Const(Tensor::Of<int32_t>({1, 1}, {0})), updates)}),
               IsError(StatusCode::kInvalidArgument, "updates must have shape [1,2], found [3,2]"));
