@@ -93,7 +93,14 @@ class MelBands {
     for (int64_t i = first_; i <= last_; ++i) {
       const double mel = Mel(static_cast<double>(i) * step);
       const auto center = [&](int64_t b) { return low + width * static_cast<double>(b + 1); };
-      while (band < bands_ && center(band) < mel) ++band;
+      for (int64_t end = bands_; band < end;) {  // the first from there on that is not below
+        const int64_t middle = band + (end - band) / 2;
+        if (center(middle) < mel) {
+          band = middle + 1;
+        } else {
+          end = middle;
+        }
+      }
       parts_.push_back({band, (center(band) - mel) / (center(band) - center(band - 1))});
     }
   }
@@ -156,13 +163,12 @@ Status MfccKernel(KernelContext& ctx, const CepstrumAttrs& attrs) {
   const MelBands mel(attrs, size, static_cast<double>(rate));
   const double width = static_cast<double>(bands);
   CountedVector<double> cosines(bands * attrs.coefficients);
-  for (int64_t i = 0; i < attrs.coefficients; ++i) {
-    for (int64_t j = 0; j < bands; ++j) {
-      const double turn = std::numbers::pi / width * static_cast<double>(i);
-      cosines[i * bands + j] =
-          std::sqrt(2 / width) * std::cos(turn * (static_cast<double>(j) + 0.5));
+  ParallelFor(bands * attrs.coefficients, 30, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const double turn = std::numbers::pi / width * static_cast<double>(k / bands);
+      cosines[k] = std::sqrt(2 / width) * std::cos(turn * (static_cast<double>(k % bands) + 0.5));
     }
-  }
+  });
   const double cost = static_cast<double>(3 * size + bands * attrs.coefficients);
   ParallelFor(in.dim(0) * in.dim(1), cost, [&](int64_t begin, int64_t end) {
     CountedVector<double> energy(bands);

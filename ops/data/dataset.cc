@@ -5,6 +5,7 @@
 
 #include "core/exceptions.h"
 #include "core/interruption.h"
+#include "core/memory_account.h"
 #include "core/parallel.h"
 
 namespace tenon {
@@ -127,33 +128,41 @@ void FunctionCaller::CallAsync(DatasetElement element, RunnableFunction::Done do
       });
 }
 
-void WalkOnOwnThread(KernelContext& ctx, DatasetPtr dataset, Kernel::Done done,
-                     std::function<Status(const ContextPtr& context, ElementIterator& walk)> work) {
-  const auto walk_through = [&ctx, dataset = std::move(dataset), work = std::move(work),
-                             done]() mutable {
+void RunOnOwnThread(std::function<Status()> work, Kernel::Done done) {
+  const auto run = [work = std::move(work), done, account = CurrentMemoryAccount()]() mutable {
     Status status;
     {
       const BusyThread busy;
-      const auto context = std::make_shared<IteratorContext>();
-      const CancellationLink link(ctx.step().cancellation, context->cancellation());
-      const InterruptibleBy interruption(&context->cancellation());
-      IteratorPtr walk;
-      status = CatchExceptions([&]() -> Status {
-        TENON_ASSIGN_OR_RETURN(walk, dataset->MakeIterator(context));
-        return work(context, *walk);
-      });
-      // What makes elements ahead is not waited for.
-      context->cancellation().Cancel(Cancelled("the walk is over"));
+      const ChargedTo charged(account);
+      status = CatchExceptions(work);
     }
-    dataset = nullptr;  // it may be the last to hold devices, which end after the steps
+    work = nullptr;  // it may be the last to hold devices, which end after the steps
     done(status);
   };
   // The system may have no thread to give.
   const Status started = CatchExceptions([&] {
-    std::thread(walk_through).detach();
+    std::thread(run).detach();
     return OkStatus();
   });
   if (!started.ok()) done(started);
+}
+
+void WalkOnOwnThread(KernelContext& ctx, DatasetPtr dataset, Kernel::Done done,
+                     std::function<Status(const ContextPtr& context, ElementIterator& walk)> work) {
+  const auto walk_through = [&ctx, dataset = std::move(dataset), work = std::move(work)] {
+    const auto context = std::make_shared<IteratorContext>();
+    const CancellationLink link(ctx.step().cancellation, context->cancellation());
+    const InterruptibleBy interruption(&context->cancellation());
+    IteratorPtr walk;
+    const Status status = CatchExceptions([&]() -> Status {
+      TENON_ASSIGN_OR_RETURN(walk, dataset->MakeIterator(context));
+      return work(context, *walk);
+    });
+    // What makes elements ahead is not waited for.
+    context->cancellation().Cancel(Cancelled("the walk is over"));
+    return status;
+  };
+  RunOnOwnThread(walk_through, std::move(done));
 }
 
 StatusOr<bool> IsMapped(const Status& status, bool keeps_cardinality) {

@@ -175,8 +175,12 @@ class FunctionCaller {
   std::shared_ptr<const RunnableFunction> function_;
 };
 
-/// Calls `work` with a walk through `dataset`, on a thread of its own, since it may wait for what steps
-/// compute; then `done`, until which `ctx` must live. The walk ends with the step.
+/// Calls `work` on a thread of its own, since it may wait for what steps compute: on one of theirs
+/// it could wait for itself. Then `done`.
+void RunOnOwnThread(std::function<Status()> work, Kernel::Done done);
+
+/// Calls `work` with a walk through `dataset` on a thread of its own; then `done`, until which
+/// `ctx` must live. The walk ends with the step.
 void WalkOnOwnThread(KernelContext& ctx, DatasetPtr dataset, Kernel::Done done,
                      std::function<Status(const ContextPtr& context, ElementIterator& walk)> work);
 

@@ -71,7 +71,13 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
       std::swap(walk_, walk);
       std::swap(kept_, dropped);
     }
-    if (walk != nullptr) walk->End();
+    if (walk == nullptr) return;
+    walk->End();
+    // It ends where it may wait for threads of its own, and these for those of the steps. Without a
+    // thread it stays until the iterator ends.
+    MutexLock lock(mu_);
+    ended_.push_back(std::move(walk));
+    (void)WakeThread();
   }
 
   void GetNext(KernelContext& ctx, bool as_optional, Kernel::Done done) {
@@ -159,13 +165,18 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
   void Work() {
     while (true) {
       std::shared_ptr<Walk> walk;
+      std::vector<std::shared_ptr<Walk>> ended;
       {
         MutexLock lock(mu_);
-        while (!closing_ && (busy_ || requests_.empty())) changed_.Wait(mu_);
+        while (!closing_ && ended_.empty() && (busy_ || requests_.empty())) changed_.Wait(mu_);
         if (closing_) return;
-        busy_ = true;
-        walk = walk_;
+        ended.swap(ended_);
+        if (ended.empty()) {
+          busy_ = true;
+          walk = walk_;
+        }
       }
+      if (walk == nullptr) continue;
       Result result;
       {
         const BusyThread busy;
@@ -221,6 +232,7 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
   Mutex mu_;
   CondVar changed_;
   std::shared_ptr<Walk> walk_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<Walk>> ended_ ABSL_GUARDED_BY(mu_);  // walks before it
   bool busy_ ABSL_GUARDED_BY(mu_) = false;  // an element is being made
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<Result> kept_ ABSL_GUARDED_BY(mu_);

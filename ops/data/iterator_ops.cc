@@ -36,17 +36,16 @@ class GetNextKernel final : public AsyncKernel {
   const ElementSpec spec_;
 };
 
-/// The iterator of a dataset that a function makes when the node first runs.
-class OneShotIteratorKernel final : public ResourceNodeKernel<Iterator> {
+/// The iterator of a dataset that a function makes.
+class OneShotIterator final : public ResourceNodeKernel<Iterator> {
  public:
-  explicit OneShotIteratorKernel(KernelConstruction& c)
+  explicit OneShotIterator(KernelConstruction& c)
       : ResourceNodeKernel(c), factory_(c, "dataset_factory") {
     if (const std::string shared = c.Attr<std::string>("shared_name"); !shared.empty()) {
       c.Fail(
           InvalidArgument("OneShotIteratorOp must not have a shared_name, found '", shared, "'"));
     }
   }
-  bool is_expensive() const override { return true; }
 
  private:
   StatusOr<std::shared_ptr<Iterator>> Make(KernelContext& ctx,
@@ -65,6 +64,21 @@ class OneShotIteratorKernel final : public ResourceNodeKernel<Iterator> {
   }
 
   const FunctionSpec factory_;
+};
+
+/// Calls that function, when the node first runs, on a thread of its own.
+class OneShotIteratorKernel final : public AsyncKernel {
+ public:
+  explicit OneShotIteratorKernel(KernelConstruction& c) : AsyncKernel(c), iterator_(c) {}
+
+  void ComputeAsync(KernelContext& ctx, Done done) const override {
+    Status status;
+    if (iterator_.ComputeIfMade(ctx, &status)) return done(status);
+    RunOnOwnThread([this, &ctx] { return iterator_.Compute(ctx); }, std::move(done));
+  }
+
+ private:
+  const OneShotIterator iterator_;
 };
 
 Status ToStringHandleKernel(KernelContext& ctx) {

@@ -64,8 +64,16 @@ class ResourceNodeKernel : public Kernel {
       TENON_RETURN_IF_ERROR(Find(ctx));
       removals_ = removals;
     }
-    if (!is_reference_) return ctx.Return(Tensor::Scalar(handle_));
-    return ctx.Return(Tensor::Vector<TString>({handle_.container, handle_.name}));
+    return ReturnHandle(ctx);
+  }
+  /// The same where the resource is there and nobody makes it just now; false otherwise. Never
+  /// waits.
+  bool ComputeIfMade(KernelContext& ctx, Status* status) const {
+    if (!mu_.TryLock()) return false;
+    const bool made = store_ != nullptr && ctx.resources().removals() == removals_;
+    if (made) *status = ReturnHandle(ctx);
+    mu_.Unlock();
+    return made;
   }
   bool is_expensive() const override { return false; }
 
@@ -81,6 +89,11 @@ class ResourceNodeKernel : public Kernel {
     std::string name = c.Attr<std::string>("shared_name");
     const bool by_node = T::kNamedByNode || c.attrs().GetOr("use_node_name_sharing", false);
     return name.empty() && by_node ? c.name() : name;
+  }
+
+  Status ReturnHandle(KernelContext& ctx) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (!is_reference_) return ctx.Return(Tensor::Scalar(handle_));
+    return ctx.Return(Tensor::Vector<TString>({handle_.container, handle_.name}));
   }
 
   Status Find(KernelContext& ctx) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

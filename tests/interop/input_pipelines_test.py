@@ -324,6 +324,19 @@ def one_shot(tf, target):
                         raise AssertionError("no end")
 
 
+def several_at_once(tf, target):
+    """Iterators whose datasets are made by functions in one step, more than the server has threads."""
+    with tf.Graph().as_default():
+        data = tf.data.Dataset
+        both = data.zip((data.range(100), data.range(100).skip(5)))
+        drawn = tf.data.experimental.sample_from_datasets(
+            [data.range(5).repeat(), data.range(50, 60).repeat()], [.3, .7], seed=4)
+        elements = [tf.data.make_one_shot_iterator(d).get_next() for d in [both, drawn] * 6]
+        with tf.Session(target) as session:
+            found = session.run(elements, options=tf.RunOptions(timeout_in_ms=60000))
+            assert found[::2] == [(0, 5)] * 6 and len(set(found[1::2])) == 1, found
+
+
 def feedable(tf, target):
     """Iterators that are chosen by a handle, or begin another dataset."""
     with tf.Graph().as_default():
@@ -432,7 +445,9 @@ def run_all():
     failed = 0
     with Servers({"worker": 1}) as servers, tempfile.TemporaryDirectory() as folder:
         target = servers.target("worker")
-        cases = [(f.__name__, lambda f=f: f(tf, target)) for f in (one_shot, feedable, single_values, caches_in_files, endless_walks_end)]
+        cases = [(f.__name__, lambda f=f: f(tf, target))
+                 for f in (one_shot, several_at_once, feedable, single_values, caches_in_files,
+                           endless_walks_end)]
         for make in (sources, elements, functions, groups, examples, csv_files, random, other_names):
             with tf.Graph().as_default():
                 names = list(make(tf, folder))

@@ -53,6 +53,43 @@ function {
   ret { key: 'y' value: 'd:components:0' }
 }
 function {
+  signature { name: 'squares' output_arg { name: 'd' type: DT_VARIANT } is_stateful: true }
+  node_def { name: 'zero' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
+             attr { key: 'value' value {
+               tensor { dtype: DT_INT64 int64_val: 0 tensor_shape {} } } } }
+  node_def { name: 'one' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
+             attr { key: 'value' value {
+               tensor { dtype: DT_INT64 int64_val: 1 tensor_shape {} } } } }
+  node_def { name: 'nine' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
+             attr { key: 'value' value {
+               tensor { dtype: DT_INT64 int64_val: 9 tensor_shape {} } } } }
+  node_def { name: 'million' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } }
+             attr { key: 'value' value { tensor { dtype: DT_INT32 int_val: 1000000
+                                                  tensor_shape { dim { size: 1 } } } } } }
+  node_def { name: 'slow' op: 'RandomUniform' input: 'million:output:0'
+             attr { key: 'T' value { type: DT_INT32 } }
+             attr { key: 'dtype' value { type: DT_DOUBLE } } }
+  node_def { name: 'also_slow' op: 'RandomUniform' input: 'million:output:0'
+             attr { key: 'T' value { type: DT_INT32 } }
+             attr { key: 'dtype' value { type: DT_DOUBLE } } }
+  node_def { name: 'r' op: 'RangeDataset'
+             input: 'zero:output:0' input: 'nine:output:0' input: 'one:output:0' input: '^slow' input: '^also_slow'
+             attr { key: 'output_types' value { list { type: DT_INT64 } } }
+             attr { key: 'output_shapes' value { list { shape {} } } } }
+  node_def { name: 'p' op: 'ParallelMapDatasetV2' input: 'r:handle:0' input: 'nine:output:0'
+             attr { key: 'f' value { func { name: 'square' } } }
+             attr { key: 'Targuments' value { list {} } }
+             attr { key: 'output_types' value { list { type: DT_INT64 } } }
+             attr { key: 'output_shapes' value { list { shape {} } } } }
+  node_def { name: 's' op: 'RepeatDataset' input: 'r:handle:0' input: 'one:output:0'
+             attr { key: 'output_types' value { list { type: DT_INT64 } } }
+             attr { key: 'output_shapes' value { list { shape {} } } } }
+  node_def { name: 'c' op: 'ConcatenateDataset' input: 'p:handle:0' input: 's:handle:0'
+             attr { key: 'output_types' value { list { type: DT_INT64 } } }
+             attr { key: 'output_shapes' value { list { shape {} } } } }
+  ret { key: 'd' value: 'c:handle:0' }
+}
+function {
   signature { name: 'sum' input_arg { name: 'x' type: DT_INT64 }
               input_arg { name: 'y' type: DT_INT64 } output_arg { name: 'z' type: DT_INT64 } }
   node_def { name: 'a' op: 'Add' input: 'x' input: 'y'
@@ -262,6 +299,48 @@ TEST_F(DatasetsTest, AReductionWithoutEndEndsWithItsStep) {
     EXPECT_EQ((*values)[1].scalar<int64_t>(), 5 + 0 + 1 + 4 + 9);
     EXPECT_THAT(session->Run({}, {endless}, {}, hasty).status(),
                 IsError(StatusCode::kDeadlineExceeded, "30 ms"));
+  }
+}
+
+/// Their functions want the threads on which the nodes of the iterators run.
+TEST_F(DatasetsTest, AStepMayMakeMoreIteratorsThanThereAreThreads) {
+  std::vector<Output> nexts;
+  for (int i = 0; i < 8; ++i) {
+    const Output handle = OneShotIterator(FunctionName{"squares", {}}, kInt64, kScalar);
+    nexts.push_back(IteratorGetNext(handle, kInt64, kScalar)[0]);
+  }
+  StepOptions patient;
+  patient.timeout = std::chrono::seconds(20);
+  for (const int threads : {0, 1, 2}) {
+    const auto session = Open({.threads = threads});
+    for (int64_t i = 0; i < 18; ++i) {
+      const auto values = session->Run({}, StepTensors(nexts), {}, patient);
+      ASSERT_OK(values.status());
+      for (const Tensor& t : *values) EXPECT_EQ(t.scalar<int64_t>(), i < 9 ? i * i : i - 9);
+    }
+    EXPECT_THAT(session->Run({}, {nexts[3]}).status(), IsError(StatusCode::kOutOfRange, ""));
+  }
+}
+
+/// What they end waits for its functions.
+TEST_F(DatasetsTest, IteratorsBeginAgainWhileElementsAreMadeAhead) {
+  std::vector<Output> nexts;
+  std::vector<std::string> begins;
+  for (int i = 0; i < 6; ++i) {
+    handle_ = IteratorV2("", "", kInt64, kScalar);
+    nexts.push_back(Next(Prefetch(MapInParallel(Range(100), "elsewhere", 4))));
+    begins.push_back(begin_->name());
+  }
+  StepOptions patient;
+  patient.timeout = std::chrono::seconds(20);
+  for (const int threads : {1, 2}) {
+    const auto session = Open({.threads = threads, .cpu_devices = 2});
+    for (int i = 0; i < 30; ++i) {
+      ASSERT_OK(session->Run({}, {}, StepTensors(begins), patient).status());
+      const auto values = session->Run({}, StepTensors(nexts), {}, patient);
+      ASSERT_OK(values.status());
+      for (const Tensor& t : *values) EXPECT_EQ(t.scalar<int64_t>(), 0);
+    }
   }
 }
 
