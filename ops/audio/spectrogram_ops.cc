@@ -83,7 +83,7 @@ class MelBands {
   MelBands(const CepstrumAttrs& attrs, int64_t size, double sample_rate) : bands_(attrs.bands) {
     const double step = 0.5 * sample_rate / static_cast<double>(size - 1);
     const double low = Mel(attrs.low);
-    const double width = (Mel(attrs.high) - low) / static_cast<double>(bands_ + 1);
+    const double width = (Mel(attrs.high) - low) / (static_cast<double>(bands_) + 1);
     const auto bin = [&](double place) { return static_cast<int64_t>(std::min(place, 1e18)); };
     first_ = bin(1.5 + attrs.low / step);
     last_ = bin(attrs.high / step);
@@ -92,7 +92,7 @@ class MelBands {
     int64_t band = 0;
     for (int64_t i = first_; i <= last_; ++i) {
       const double mel = Mel(static_cast<double>(i) * step);
-      const auto center = [&](int64_t b) { return low + width * static_cast<double>(b + 1); };
+      const auto center = [&](int64_t b) { return low + width * (static_cast<double>(b) + 1); };
       for (int64_t end = bands_; band < end;) {  // the first from there on that is not below
         const int64_t middle = band + (end - band) / 2;
         if (center(middle) < mel) {
