@@ -74,9 +74,10 @@ if(TENON_SANITIZE)
   add_compile_options("-fsanitize=${TENON_SANITIZE}" -fno-omit-frame-pointer -g1)
   add_link_options("-fsanitize=${TENON_SANITIZE}")
   if(TENON_SANITIZE MATCHES "undefined")
-    # By its old name, under which ccache knows that the file counts.
-    add_compile_options(-fno-sanitize-recover=undefined
-      "-fsanitize-blacklist=${PROJECT_SOURCE_DIR}/cmake/sanitizers.txt")
+    # By its old name, under which ccache knows that the file counts, and as seen from where the compiler
+    # runs, so that ccache finds the same command in every clone.
+    file(RELATIVE_PATH list "${PROJECT_BINARY_DIR}" "${PROJECT_SOURCE_DIR}/cmake/sanitizers.txt")
+    add_compile_options(-fno-sanitize-recover=undefined "-fsanitize-blacklist=${list}")
   endif()
 endif()
 

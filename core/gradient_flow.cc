@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <queue>
 
+#include "core/flow_kind.h"
 #include "core/loop_frame.h"
 
 namespace tenon {
 namespace {
-
-bool IsEnter(const Node& n) { return n.op() == "Enter" || n.op() == "RefEnter"; }
 
 /// The loop that each loop is in.
 flat_hash_map<std::string, std::string> LoopsAround(Graph& graph, const std::vector<Node*>& order) {

@@ -172,6 +172,12 @@ class GradientBuilder {
 
 }  // namespace
 
+Output ZerosOf(const Output& value, DType dtype) {
+  if (value.dtype() != DType::kResource) return NodeBuilder("ZerosLike").Input(value).Output();
+  const Output shape = NodeBuilder("VariableShape").Input(value).Output();
+  return NodeBuilder("Fill").Input(shape).Input(Tensor::Zeros(dtype, {})).Output();
+}
+
 std::vector<Output> Gradients(const Inputs& ys, const Inputs& xs, const GradientsOptions& options) {
   const CalledFrom caller(options.location);
   const BuildContext& context = CurrentBuilding();

@@ -50,6 +50,10 @@ class GradContext {
   Status status_;
 };
 
+/// Zeros of the shape and dtype of `value`; where it is the handle of a variable, of the variable's
+/// shape and `dtype`. A gradient where none flows.
+Output ZerosOf(const Output& value, DType dtype);
+
 struct GradientsOptions {
   /// The gradients of the ys; ones when empty.
   std::vector<Output> grad_ys = {};
@@ -63,12 +67,12 @@ struct GradientsOptions {
 /// Gradients of what a variable is read from reach the variable itself when it is in `xs`.
 ///
 /// The gradient of a while loop is a loop that goes back through its iterations: what a gradient
-/// needs of one, the loop puts on a stack. Loops within loops, and values of branches within them,
-/// are Unimplemented.
+/// needs of one, the loop puts on a stack. Loops may lie within loops and branches, and branches
+/// within loops.
 ///
 /// The mistake is InvalidArgument when some x has no differentiable path from it to the ys (naming
-/// both), when a y is not floating point, or when an op on the path has no gradient function (naming
-/// the op).
+/// both), when a y is not floating point, or when an op on the path has no gradient function
+/// (naming the op).
 std::vector<Output> Gradients(const Inputs& ys, const Inputs& xs,
                               const GradientsOptions& options = {});
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/flow_kind.h"
 #include "core/function.h"
 
 namespace tenon {
@@ -51,7 +52,7 @@ StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op, Attri
   node->inputs_.resize(node->input_types_.size());
   node->output_shapes_.resize(node->output_types_.size());
   node->id_ = num_ids();
-  has_loops_ |= op == "Enter" || op == "RefEnter";
+  has_loops_ |= IsEnter(*node);
   Node* added = node.get();
   by_name_.emplace(added->name_, added);
   nodes_.push_back(std::move(node));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/loop_branches.h"
 
+#include "core/flow_kind.h"
 #include "core/loop_frame.h"
 
 namespace tenon {
@@ -8,19 +9,19 @@ namespace tenon {
 LoopBranches::LoopBranches(Graph& graph, const std::vector<Node*>& order) {
   flat_hash_map<std::string, int> around_loops;  // by frame
   for (const Node* node : order) {
-    const std::string& op = node->op();
+    const FlowKind kind = FlowKindOf(*node);
     int branch = OfInputs(*node);
-    if (op == "Enter" || op == "RefEnter") {
+    if (IsEnter(*node)) {
       const std::string& frame = LoopFrameOf(graph, *node);
       const auto [at, first] = around_loops.try_emplace(frame, branch);
       if (!first) at->second = Deeper(at->second, branch);
       branch = kNone;
-    } else if (op == "Exit" || op == "RefExit") {
+    } else if (kind == FlowKind::kExit) {
       const auto found = around_loops.find(LoopFrameOf(graph, *node->input(0).node));
       branch = found == around_loops.end() ? kNone : found->second;
-    } else if (op == "Merge" || op == "RefMerge") {
+    } else if (kind == FlowKind::kMerge) {
       if (branch != kNone) branch = branches_[branch].around;
-    } else if ((op == "Switch" || op == "RefSwitch") && node->input(1).node->op() != "LoopCond") {
+    } else if (kind == FlowKind::kSwitch && node->input(1).node->op() != "LoopCond") {
       branches_of_switch_[node->id()] = static_cast<int>(branches_.size());
       const int depth = branch == kNone ? 1 : branches_[branch].depth + 1;
       for (const bool taken : {false, true}) {

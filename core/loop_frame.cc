@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/loop_frame.h"
 
+#include "core/flow_kind.h"
 #include "core/hash_map.h"
 
 namespace tenon {
@@ -32,13 +33,13 @@ const std::string& LoopFrameOf(Graph& graph, const Node& node) {
       frame = found->second;
       break;
     }
-    const bool enters = at->op() == "Enter" || at->op() == "RefEnter";
+    const bool enters = IsEnter(*at);
     if (enters && left == 0) {
       frame = at->attrs().GetOr<std::string>("frame_name", "");
       break;
     }
     if (enters) --left;
-    if (at->op() == "Exit" || at->op() == "RefExit") ++left;
+    if (IsExit(*at)) ++left;
   }
   return known.insert_or_assign(node.id(), std::move(frame)).first->second;
 }

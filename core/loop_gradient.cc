@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/flow_kind.h"
 #include "core/gradient_flow.h"
 #include "core/loop_branches.h"
 #include "core/loop_frame.h"
@@ -67,14 +68,10 @@ class LoopGradient {
   }
 
  private:
-  static bool IsEnter(const Node& n) { return n.op() == "Enter" || n.op() == "RefEnter"; }
-  static bool IsSwitch(const Node& n) { return n.op() == "Switch" || n.op() == "RefSwitch"; }
-  static bool IsConstant(const Node& enter) { return enter.attrs().GetOr("is_constant", false); }
-
   Status FindVariables() {
     for (Node* node : nodes_) {
       if (LoopOf(graph_, *node) != loop_) continue;
-      if (IsEnter(*node) && IsConstant(*node)) constants_.push_back(node);
+      if (FlowKindOf(*node) == FlowKind::kConstantEnter) constants_.push_back(node);
       if (!node->registration().is_loop_back) continue;
       LoopVariable v;
       v.back = node;
@@ -98,7 +95,7 @@ class LoopGradient {
 
   static Node* ChoiceOf(const Node& merge) {
     for (const OutEdge& e : merge.out_edges()) {
-      const bool chooses = IsSwitch(*e.dst) && e.input == 0;
+      const bool chooses = FlowKindOf(*e.dst) == FlowKind::kSwitch && e.input == 0;
       if (chooses && e.dst->input(1).node->op() == "LoopCond") return e.dst;
     }
     return nullptr;
@@ -107,7 +104,7 @@ class LoopGradient {
   /// What gives the value after the loop; null when nobody wants it.
   static Node* ExitOf(const LoopVariable& v) {
     for (const OutEdge& e : v.choice->out_edges()) {
-      if (e.output == 0 && (e.dst->op() == "Exit" || e.dst->op() == "RefExit")) return e.dst;
+      if (e.output == 0 && IsExit(*e.dst)) return e.dst;
     }
     return nullptr;
   }
@@ -257,14 +254,9 @@ class LoopGradient {
   void AddUp(const Output& constant, const Output& dx) {
     if (!dx.exists()) return;
     const Output x = ValueAround(constant.node->input(0));
-    LoopVariable sum =
-        GradientRound(x.dtype() == DType::kResource ? VariableZeros(x, dx.dtype()) : ZerosLike(x));
+    LoopVariable sum = GradientRound(ZerosOf(x, dx.dtype()));
     const Output next = NodeBuilder("Add").Input(Output(sum.choice, 1)).Input(dx).Output();
     outer_.Add(constant.node->input(0), Leave(sum, next));
-  }
-  static Output VariableZeros(const Output& handle, DType dtype) {
-    const Output shape = NodeBuilder("VariableShape").Input(handle).Output();
-    return NodeBuilder("Fill").Input(shape).Input(Tensor::Zeros(dtype, {})).Output();
   }
 
   /// What the loop's `value` was in the iteration that the backward loop is at.
@@ -276,7 +268,7 @@ class LoopGradient {
     const NoControlDependencies free;
     Node& node = *value.node;
     Output known;
-    if (IsEnter(node) && IsConstant(node)) {
+    if (FlowKindOf(node) == FlowKind::kConstantEnter) {
       known = Entered(ValueAround(node.input(0)));
     } else if (node.op() == "Const") {
       const ControlDependencies each({Output(backward_)});
@@ -441,7 +433,7 @@ class LoopGradient {
 }  // namespace
 
 std::string LoopOf(Graph& graph, const Node& node) {
-  const bool leaves = node.op() == "Exit" || node.op() == "RefExit";
+  const bool leaves = IsExit(node);
   return LoopFrameOf(graph, leaves ? *node.input(0).node : node);
 }
 

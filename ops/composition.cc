@@ -19,14 +19,7 @@ std::vector<Output> DysOrZeros(const GradContext& g) {
   const DType dtype =
       std::find_if(all.begin(), all.end(), [](const auto& dy) { return dy.exists(); })->dtype();
   for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].exists()) continue;
-    const Output y = g.out(static_cast<int>(i));
-    if (y.dtype() == DType::kResource) {  // a variable's handle: as its value
-      const Output shape = NodeBuilder("VariableShape").Input(y).Output();
-      all[i] = NodeBuilder("Fill").Attr("T", dtype).Input(shape).Input(0).Output();
-    } else {
-      all[i] = ZerosLike(y);
-    }
+    if (!all[i].exists()) all[i] = ZerosOf(g.out(static_cast<int>(i)), dtype);
   }
   return all;
 }

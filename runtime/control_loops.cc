@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include "core/flow_kind.h"
+
 namespace tenon {
 namespace {
 

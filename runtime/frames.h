@@ -23,20 +23,6 @@ struct FrameInfo {
   std::vector<int> frame_of_node;
 };
 
-/// What a node means to the flow of control.
-enum class FlowKind : uint8_t {
-  kPlain,
-  kSwitch,
-  kMerge,
-  kEnter,
-  kConstantEnter,  // an Enter whose value every iteration sees
-  kExit,
-  kNextIteration,
-  kControlTrigger,
-  kTransfer,  // Send and Recv: run on dead inputs too
-};
-FlowKind FlowKindOf(const Node& node);
-
 /// InvalidArgument when the inputs of a node come from different frames, or one frame name is
 /// entered from two places.
 StatusOr<FrameInfo> FindFrames(const Graph& graph);

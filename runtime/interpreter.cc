@@ -6,7 +6,7 @@
 
 #include "core/denormals.h"
 #include "core/exceptions.h"
-#include "runtime/frames.h"
+#include "core/flow_kind.h"
 
 namespace tenon {
 namespace {

@@ -2,7 +2,7 @@
 #include "runtime/kernel_cache.h"
 
 #include "core/exceptions.h"
-#include "runtime/frames.h"
+#include "core/flow_kind.h"
 #include "runtime/node_identity.h"
 
 namespace tenon {

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "core/flow_kind.h"
+
 namespace tenon {
 namespace {
 
@@ -46,7 +48,7 @@ class UpdatesBefore {
       if (next->registration().is_loop_back) continue;  // the next iteration is another time
       for (const OutEdge& edge : next->out_edges()) {
         // What comes out of a Merge may have come another way, and the update be dead.
-        if (edge.dst->op() == "Merge" || edge.dst->op() == "RefMerge") continue;
+        if (FlowKindOf(*edge.dst) == FlowKind::kMerge) continue;
         if (ids.insert(edge.dst->id()).second) stack.push_back(edge.dst);
       }
     }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/flow_kind.h"
 #include "core/graph.h"
 #include "core/kernel.h"
 #include "runtime/frames.h"

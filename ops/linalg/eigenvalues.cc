@@ -120,7 +120,8 @@ Status SelfAdjointEigShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape in, SquareMatrixShape(c));
   if (!in.rank_known()) return OkStatus();
   const int64_t n = in.dim(in.rank() - 1);
-  return c.Return(in.WithDim(in.rank() - 2, n < 0 ? n : n + 1));
+  TENON_ASSIGN_OR_RETURN(const int64_t rows, n < 0 ? n : AddSizes(n, 1));
+  return c.Return(in.WithDim(in.rank() - 2, rows));
 }
 
 void SelfAdjointEigGrad(GradContext& g) {

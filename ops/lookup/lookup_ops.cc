@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "absl/strings/numbers.h"
 #include "core/op_registry.h"
 #include "data/file.h"
 #include "ops/arguments.h"
@@ -7,6 +6,7 @@
 #include "ops/lookup/lookup_table.h"
 #include "ops/maths.h"
 #include "ops/state/resource_node.h"
+#include "ops/strings/read_number.h"
 
 namespace tenon {
 namespace {
@@ -100,12 +100,8 @@ Status ReadField(std::string_view text, int64_t index, int64_t line, const FileF
     return OkStatus();
   }
   bool read = false;
-  Dispatch(t->dtype(), TypeList<float, double, int32_t, int64_t>(), [&]<typename T>(T) {
-    T* const to = t->data<T>() + line;
-    if constexpr (std::is_same_v<T, float>) read = absl::SimpleAtof(ToAbsl(text), to);
-    if constexpr (std::is_same_v<T, double>) read = absl::SimpleAtod(ToAbsl(text), to);
-    if constexpr (std::is_integral_v<T>) read = absl::SimpleAtoi(ToAbsl(text), to);
-  });
+  Dispatch(t->dtype(), TypeList<float, double, int32_t, int64_t>(),
+           [&]<typename T>(T) { read = ReadNumber(text, t->data<T>() + line); });
   if (read) return OkStatus();
   return InvalidArgument("Field ", text, " in line ", line, " is not a valid ", t->dtype(), ".");
 }

@@ -363,8 +363,9 @@ Status ParseColumns(KernelContext& ctx, const ParsedMessages& from,
   return OkStatus();
 }
 
-void SetColumnShapes(ShapeContext& c, const std::optional<int64_t>& batch, bool steps, bool lengths,
-                     int sparse, absl::Span<const PartialShape> dense, int ragged, int* output) {
+Status SetColumnShapes(ShapeContext& c, const std::optional<int64_t>& batch, bool steps,
+                       bool lengths, int sparse, absl::Span<const PartialShape> dense, int ragged,
+                       int* output) {
   const int64_t rank = 1 + (batch ? 1 : 0) + (steps ? 1 : 0);
   const auto set = [&](int count, const PartialShape& shape) {
     for (int i = 0; i < count; ++i) c.set_output((*output)++, shape);
@@ -379,10 +380,13 @@ void SetColumnShapes(ShapeContext& c, const std::optional<int64_t>& batch, bool 
   const PartialShape of_message = batch ? PartialShape{*batch} : PartialShape(Shape());
   if (steps && lengths) set(static_cast<int>(dense.size()), of_message);
   set(ragged, PartialShape{-1});
-  set(ragged, batch     ? PartialShape{*batch < 0 ? -1 : *batch + 1}
-              : lengths ? of_message
-                        : PartialShape{0});
+  int64_t splits = -1;
+  if (batch && *batch >= 0) {
+    TENON_ASSIGN_OR_RETURN(splits, AddSizes(*batch, 1));
+  }
+  set(ragged, batch ? PartialShape{splits} : lengths ? of_message : PartialShape{0});
   if (steps) set(ragged, PartialShape{-1});
+  return OkStatus();
 }
 
 }  // namespace tenon

@@ -57,7 +57,8 @@ Status ParseColumns(KernelContext& ctx, const ParsedMessages& from,
                     absl::Span<const Column> columns, int* output);
 
 /// For shape functions: the shapes of these outputs, of `batch` messages (none: no such dimension).
-void SetColumnShapes(ShapeContext& c, const std::optional<int64_t>& batch, bool steps, bool lengths,
-                     int sparse, absl::Span<const PartialShape> dense, int ragged, int* output);
+Status SetColumnShapes(ShapeContext& c, const std::optional<int64_t>& batch, bool steps,
+                       bool lengths, int sparse, absl::Span<const PartialShape> dense, int ragged,
+                       int* output);
 
 }  // namespace tenon

@@ -291,9 +291,8 @@ Status SetShapes(ShapeContext& c, const FeatureTypes& types, bool steps, bool le
     return InvalidArgument("serialized must be a vector or a scalar, found shape ", c.input(0));
   }
   if (c.input(0).rank() == 1) batch = c.input(0).dim(0);
-  SetColumnShapes(c, batch, steps, lengths, static_cast<int>(types.sparse.size()),
-                  types.dense_shapes, static_cast<int>(types.ragged.size()), output);
-  return OkStatus();
+  return SetColumnShapes(c, batch, steps, lengths, static_cast<int>(types.sparse.size()),
+                         types.dense_shapes, static_cast<int>(types.ragged.size()), output);
 }
 
 Status ExampleShape(ShapeContext& c) {

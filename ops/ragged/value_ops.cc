@@ -141,7 +141,8 @@ Status RangeShape(ShapeContext& c) {
     if (c.input(i).rank() > 1) return InvalidArgument("starts, limits and deltas must be vectors");
     if (c.input(i).rank() == 1) rows = c.input(i).dim(0);
   }
-  c.set_output(0, PartialShape{rows < 0 ? rows : rows + 1});
+  TENON_ASSIGN_OR_RETURN(const int64_t splits, rows < 0 ? rows : AddSizes(rows, 1));
+  c.set_output(0, PartialShape{splits});
   c.set_output(1, PartialShape::OfRank(1));
   return OkStatus();
 }

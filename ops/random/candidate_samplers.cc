@@ -4,13 +4,13 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "absl/strings/numbers.h"
 #include "core/op_registry.h"
 #include "data/file.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
 #include "ops/random/draws.h"
 #include "ops/random/stream.h"
+#include "ops/strings/read_number.h"
 
 namespace tenon {
 namespace {
@@ -292,9 +292,8 @@ class OfWeights {
       const size_t end = rest.find('\n');
       const std::string_view line = rest.substr(0, end);
       rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
-      const std::string_view last = line.substr(line.rfind(',') + 1);
       float weight = 0;
-      if (!absl::SimpleAtof(absl::string_view(last.data(), last.size()), &weight)) {
+      if (!ReadNumber(line.substr(line.rfind(',') + 1), &weight)) {
         return InvalidArgument("Wrong vocabulary format at line: ", line);
       }
       weights.push_back(weight);

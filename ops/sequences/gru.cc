@@ -113,10 +113,12 @@ Status GruShape(ShapeContext& c) { return c.ReturnForEach(c.WithRank(1, 2)); }
 
 Status GruGradShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape h, c.WithRank(1, 2));
+  const int64_t cell = h.dim(1);
+  TENON_ASSIGN_OR_RETURN(const int64_t gates, cell < 0 ? cell : MultiplySizes(2, cell));
   c.set_output(0, c.input(0));
   c.set_output(1, h);
   c.set_output(2, h);
-  c.set_output(3, PartialShape{h.dim(0), h.dim(1) < 0 ? -1 : 2 * h.dim(1)});
+  c.set_output(3, PartialShape{h.dim(0), gates});
   return OkStatus();
 }
 

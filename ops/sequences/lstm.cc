@@ -277,8 +277,10 @@ Status CellShape(ShapeContext& c) {
 
 Status CellGradShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape cs, c.WithRank(1, 2));
+  const int64_t cell = cs.dim(1);
+  TENON_ASSIGN_OR_RETURN(const int64_t gates, cell < 0 ? cell : MultiplySizes(4, cell));
   c.set_output(0, cs);
-  c.set_output(1, PartialShape{cs.dim(0), cs.dim(1) < 0 ? -1 : 4 * cs.dim(1)});
+  c.set_output(1, PartialShape{cs.dim(0), gates});
   for (int i = 2; i < 5; ++i) c.set_output(i, PartialShape{cs.dim(1)});
   return OkStatus();
 }

@@ -6,16 +6,16 @@
 #include "absl/strings/numbers.h"
 #include "core/strings.h"
 
-// The numbers that texts hold, as StringToNumber and DecodeCSV take them, with white space around.
+// The numbers that texts hold, as StringToNumber, DecodeCSV and files of tables take them, with
+// white space around.
 
 namespace tenon {
 
-inline bool ReadNumber(std::string_view text, float* value) {
-  return absl::SimpleAtof(ToAbsl(text), value);
-}
-inline bool ReadNumber(std::string_view text, double* value) {
-  return absl::SimpleAtod(ToAbsl(text), value);
-}
+/// A decimal number, perhaps with an exponent, a whole number in hexadecimal digits after 0x, "inf"
+/// or "nan" in any case, each perhaps signed; 0 where there is only white space. What is too large
+/// is an infinity.
+bool ReadNumber(std::string_view text, float* value);
+bool ReadNumber(std::string_view text, double* value);
 /// An integer with perhaps a minus, but no plus.
 template <typename T>
 bool ReadNumber(std::string_view text, T* value) {

@@ -71,7 +71,8 @@ Status UnicodeDecodeKernel(KernelContext& ctx, const std::string& name,
 
 Status UnicodeDecodeShape(ShapeContext& c) {
   const auto count = c.input(0).num_elements();
-  c.set_output(0, PartialShape{count ? *count + 1 : -1});
+  TENON_ASSIGN_OR_RETURN(const int64_t splits, count ? AddSizes(*count, 1) : int64_t{-1});
+  c.set_output(0, PartialShape{splits});
   for (int i = 1; i < c.num_outputs(); ++i) c.set_output(i, PartialShape{-1});
   return OkStatus();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/flow_kind.h"
 #include "core/hash_map.h"
-#include "runtime/frames.h"
 #include "runtime/node_identity.h"
 #include "runtime/passes/pass.h"
 

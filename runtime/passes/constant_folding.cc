@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/exceptions.h"
-#include "runtime/frames.h"
+#include "core/flow_kind.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/passes/pass.h"
 

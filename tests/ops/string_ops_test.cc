@@ -51,10 +51,13 @@ TEST(StringOps, AsStringRefusesFormatsThatMakeNoSense) {
 }
 
 TEST(StringOps, NumbersAreRead) {
-  const Tensor text = Tensor::Vector<std::string>({" 1.5", "-2e3", "inf"});
-  const Tensor numbers = RunOpOrDie("StringToNumber", {text});
-  EXPECT_EQ(numbers.data<float>()[0], 1.5f);
-  EXPECT_EQ(numbers.data<float>()[1], -2000);
+  const Tensor text = Tensor::Vector<std::string>({" 1.5", "-2e3", "inf", "-0x1A", "  "});
+  EXPECT_THAT(Numbers(RunOpOrDie("StringToNumber", {text})),
+              ElementsAre(1.5, -2000, HUGE_VAL, -26, 0));
+  for (const char* bad : {"", "infinity", "0x", "0x1.8", "1e"}) {
+    EXPECT_THAT(RunOp("StringToNumber", {Tensor::Scalar(bad)}).status,
+                IsError(StatusCode::kInvalidArgument, StrCat("convert string: ", bad)));
+  }
   EXPECT_EQ(RunOpOrDie("StringToNumber", {Tensor::Scalar("-9")}, {{"out_type", DType::kInt64}})
                 .scalar<int64_t>(),
             -9);

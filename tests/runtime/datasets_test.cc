@@ -24,7 +24,8 @@ const std::vector<DType> kInt64 = {DType::kInt64};
 const std::vector<PartialShape> kScalar = {PartialShape(Shape{})};
 
 /// Functions of an int64 x: its square; x + 1, of which a part is computed on CPU:1; what comes
-/// out of the queue "slow". And the sum of two.
+/// out of the queue "slow". The sum of two. And a dataset, after nodes that are slow enough to be
+/// given to other threads.
 constexpr std::string_view kFunctions = R"(
 function {
   signature { name: 'square' input_arg { name: 'x' type: DT_INT64 }
@@ -73,7 +74,8 @@ function {
              attr { key: 'T' value { type: DT_INT32 } }
              attr { key: 'dtype' value { type: DT_DOUBLE } } }
   node_def { name: 'r' op: 'RangeDataset'
-             input: 'zero:output:0' input: 'nine:output:0' input: 'one:output:0' input: '^slow' input: '^also_slow'
+             input: 'zero:output:0' input: 'nine:output:0' input: 'one:output:0'
+             input: '^slow' input: '^also_slow'
              attr { key: 'output_types' value { list { type: DT_INT64 } } }
              attr { key: 'output_shapes' value { list { shape {} } } } }
   node_def { name: 'p' op: 'ParallelMapDatasetV2' input: 'r:handle:0' input: 'nine:output:0'

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/strings/read_number.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/charconv.h"
+#include "absl/strings/match.h"
+
+namespace tenon {
+namespace {
+
+bool ReadHexadecimal(absl::string_view digits, double* value) {
+  for (const char c : digits) {
+    if (!absl::ascii_isxdigit(c)) return false;
+  }
+  const char* const end = digits.data() + digits.size();
+  const auto read = absl::from_chars(digits.data(), end, *value, absl::chars_format::hex);
+  return read.ec != std::errc::invalid_argument && read.ptr == end;
+}
+bool ReadDecimal(absl::string_view text, float* value) { return absl::SimpleAtof(text, value); }
+bool ReadDecimal(absl::string_view text, double* value) { return absl::SimpleAtod(text, value); }
+
+template <typename T>
+bool ReadFloating(std::string_view text, T* value) {
+  const absl::string_view all = absl::StripAsciiWhitespace(ToAbsl(text));
+  if (all.empty()) {
+    *value = 0;
+    return !text.empty();
+  }
+  const bool is_signed = all[0] == '-' || all[0] == '+';
+  const absl::string_view size = all.substr(is_signed ? 1 : 0);
+  if (absl::StartsWithIgnoreCase(size, "0x")) {
+    double read = 0;
+    if (!ReadHexadecimal(size.substr(2), &read)) return false;
+    *value = static_cast<T>(all[0] == '-' ? -read : read);
+    return true;
+  }
+  // Numbers only: not the longer names that the library knows.
+  const bool is_named = !size.empty() && absl::ascii_isalpha(size[0]);
+  return (!is_named || size.size() == 3) && ReadDecimal(all, value);
+}
+
+}  // namespace
+
+bool ReadNumber(std::string_view text, float* value) { return ReadFloating(text, value); }
+bool ReadNumber(std::string_view text, double* value) { return ReadFloating(text, value); }
+
+}  // namespace tenon
