@@ -55,16 +55,20 @@ void InBlocks(int64_t channels, Fn fn) {
 /// Walks over the windows of all images, as WindowCursor does, and knows where their pixels lie.
 class PooledWindow {
  public:
-  PooledWindow(const Pooling& p, int64_t row) : p_(p), cursor_(p.axes, row) { Find(); }
-
-  void Next() {
-    cursor_.Next();
+  PooledWindow(const Pooling& p, int64_t row) : p_(p), whole_end_(p.axes[2].WholeEnd()), row_(row) {
     Find();
   }
 
+  void Next() {
+    ++row_;
+    if (++x_ >= alike_end_) return Find();
+    first_ += p_.axes[2].stride * p_.channels;
+    first_in_image_ += p_.axes[2].stride * p_.channels;
+  }
+
   /// Where the window's first pixel begins in the batch, and in its image, in elements.
-  int64_t first() const { return cursor_.image() * p_.image() + first_in_image(); }
-  int64_t first_in_image() const { return rows_.empty() ? 0 : cursor_.first_pixel() * p_.channels; }
+  int64_t first() const { return first_; }
+  int64_t first_in_image() const { return first_in_image_; }
   /// How many pixels it has; none where it lies outside the image.
   int64_t count() const { return static_cast<int64_t>(rows_.size()) * extents_[2]; }
   /// fn(where it begins, in elements from the first) for each pixel, in row-major order.
@@ -78,22 +82,30 @@ class PooledWindow {
 
  private:
   void Find() {
-    // Most windows are as large as the one before.
-    if (cursor_.extents() == extents_) return;
-    extents_ = cursor_.extents();
-    rows_.clear();
-    if (extents_[2] == 0) return;
     const auto& [depth, height, width] = p_.axes;
-    const int64_t row = width.in * p_.channels;
-    for (int64_t z = 0; z < extents_[0]; ++z) {
-      for (int64_t y = 0; y < extents_[1]; ++y) {
-        rows_.push_back((z * depth.dilation * height.in + y * height.dilation) * row);
+    const WindowCursor cursor(p_.axes, row_);
+    const std::array<int64_t, 3> extents = cursor.extents();
+    x_ = row_ % width.out;
+    alike_end_ = extents[2] == width.window ? whole_end_ : x_ + 1;
+    if (extents != extents_) {
+      extents_ = extents;
+      rows_.clear();
+      const int64_t row = width.in * p_.channels;
+      for (int64_t z = 0; z < extents[0] && extents[2] > 0; ++z) {
+        for (int64_t y = 0; y < extents[1]; ++y) {
+          rows_.push_back((z * depth.dilation * height.in + y * height.dilation) * row);
+        }
       }
     }
+    first_in_image_ = rows_.empty() ? 0 : cursor.first_pixel() * p_.channels;
+    first_ = cursor.image() * p_.image() + first_in_image_;
   }
 
   const Pooling& p_;
-  WindowCursor cursor_;
+  const int64_t whole_end_;
+  int64_t row_;
+  int64_t x_ = 0, alike_end_ = 0;  // windows from x_ to there differ only in where they begin
+  int64_t first_ = 0, first_in_image_ = 0;
   std::array<int64_t, 3> extents_ = {-1, -1, -1};
   CountedVector<int64_t> rows_;  // where each begins
 };

@@ -36,6 +36,11 @@ struct WindowAxis {
     if (rest <= 0) return 0;
     return std::min(window, dilation == 1 ? rest : (rest - 1) / dilation + 1);
   }
+  /// Of the windows from one on that lies in the image whole, those before this one do too.
+  int64_t WholeEnd() const {
+    const int64_t last_start = in - 1 - (window - 1) * dilation;
+    return last_start + before < 0 ? 0 : std::min(out, (last_start + before) / stride + 1);
+  }
 
   friend bool operator==(const WindowAxis&, const WindowAxis&) = default;
 };
