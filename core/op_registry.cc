@@ -142,6 +142,10 @@ const OpRegistration* OpRegistry::Find(std::string_view name) const {
 
 StatusOr<const OpRegistration*> OpRegistry::Lookup(std::string_view name) const {
   if (const OpRegistration* op = Find(name)) return op;
+  constexpr std::string_view kBefore = "Experimental";
+  if (name.starts_with(kBefore)) {
+    if (const OpRegistration* op = Find(name.substr(kBefore.size()))) return op;
+  }
   return NotFound("Op type not registered '", name, "' in binary running on ", HostName(),
                   ". `tenon ops` lists the ones that are.");
 }

@@ -157,7 +157,8 @@ class OpRegistry {
 
   /// The op; null when unknown.
   const OpRegistration* Find(std::string_view name) const;
-  /// The op; NotFound "Op type not registered 'X' in binary running on <host>" when unknown.
+  /// The op; NotFound "Op type not registered 'X' in binary running on <host>" when unknown. Of
+  /// "ExperimentalX", as TensorFlow 1.13 and 1.14 called datasets, it is X.
   StatusOr<const OpRegistration*> Lookup(std::string_view name) const;
   /// Every op, sorted by name.
   std::vector<const OpRegistration*> All() const;

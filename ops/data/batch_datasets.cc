@@ -191,6 +191,20 @@ Status PaddedBatchKernel(KernelContext& ctx, const ElementSpec& spec) {
   return ReturnDataset(ctx, std::move(dataset));
 }
 
+/// How many rows each component of `batch` has: the same number.
+StatusOr<int64_t> NumRows(const DatasetElement& batch) {
+  for (const Tensor& t : batch) {
+    if (t.rank() == 0) {
+      return InvalidArgument("Input element must have a non-scalar value in each component.");
+    }
+    if (t.dim(0) == batch[0].dim(0)) continue;
+    return InvalidArgument(
+        "Input element must have the same batch size in each component. Component 0 had size ",
+        batch[0].dim(0), " but component ", &t - &batch[0], " had size, ", t.dim(0), ".");
+  }
+  return batch[0].dim(0);
+}
+
 /// The rows of the input's elements, each an element of its own.
 struct UnbatchDataset final : DatasetOver<UnbatchDataset> {
   using DatasetOver::DatasetOver;
@@ -203,7 +217,7 @@ struct UnbatchDataset final : DatasetOver<UnbatchDataset> {
         row_ = num_rows_ = 0;
         TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&batch_));
         if (!found) return false;
-        TENON_ASSIGN_OR_RETURN(num_rows_, NumRows());
+        TENON_ASSIGN_OR_RETURN(num_rows_, NumRows(batch_));
       }
       out->clear();
       for (const Tensor& t : batch_) {
@@ -217,18 +231,6 @@ struct UnbatchDataset final : DatasetOver<UnbatchDataset> {
     bool IsReady() const override { return row_ < num_rows_; }
 
    private:
-    StatusOr<int64_t> NumRows() const {
-      for (const Tensor& t : batch_) {
-        if (t.rank() == 0) {
-          return InvalidArgument("Input element must have a non-scalar value in each component.");
-        }
-        if (t.dim(0) == batch_[0].dim(0)) continue;
-        return InvalidArgument(
-            "Input element must have the same batch size in each component. Component 0 had size ",
-            batch_[0].dim(0), " but component ", &t - &batch_[0], " had size, ", t.dim(0), ".");
-      }
-      return batch_[0].dim(0);
-    }
     DatasetElement batch_;
     int64_t row_ = 0, num_rows_ = 0;
   };
@@ -237,6 +239,113 @@ struct UnbatchDataset final : DatasetOver<UnbatchDataset> {
 Status UnbatchKernel(KernelContext& ctx, const ElementSpec& spec) {
   TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
   return ReturnDataset(ctx, std::make_shared<UnbatchDataset>(std::move(input), spec));
+}
+
+/// The rows of the input's elements in batches of other sizes, which take turns.
+struct RebatchDataset final : DatasetOver<RebatchDataset> {
+  RebatchDataset(DatasetPtr from, const ElementSpec& spec, DimVector rows, bool drops)
+      : DatasetOver(std::move(from), spec), sizes(std::move(rows)), drop_remainder(drops) {}
+
+  class Walk final : public WalkOver<RebatchDataset> {
+   public:
+    using WalkOver::WalkOver;
+    StatusOr<bool> Next(DatasetElement* out) override {
+      const int64_t wanted = of_->sizes[turn_];
+      turn_ = (turn_ + 1) % of_->sizes.size();
+      std::vector<DatasetElement> parts;
+      int64_t rows = 0;
+      while (rows < wanted && input_ != nullptr) {
+        if (row_ == num_rows_) {
+          row_ = num_rows_ = 0;
+          TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&batch_));
+          if (!found) {
+            input_ = nullptr;
+            break;
+          }
+          TENON_ASSIGN_OR_RETURN(num_rows_, NumRows(batch_));
+        }
+        const int64_t end = std::min(num_rows_, row_ + (wanted - rows));
+        if (end > row_ || parts.empty()) {
+          DatasetElement& part = parts.emplace_back();
+          for (const Tensor& t : batch_) part.push_back(t.Slice(row_, end));
+        }
+        rows += end - row_;
+        row_ = end;
+      }
+      if (wanted == 0) return EmptyBatch(out);
+      if (rows == 0 || (of_->drop_remainder && rows < wanted)) return false;
+      out->clear();
+      for (size_t c = 0; c < batch_.size(); ++c) {
+        TENON_ASSIGN_OR_RETURN(Tensor t, Joined(parts, c, rows));
+        out->push_back(std::move(t));
+      }
+      return true;
+    }
+
+   private:
+    /// Of no rows, where others are wanted only while there are some.
+    StatusOr<bool> EmptyBatch(DatasetElement* out) const {
+      if (input_ == nullptr) return false;
+      out->clear();
+      for (size_t c = 0; c < of_->types().size(); ++c) {
+        DimVector dims = {0};
+        if (!batch_.empty()) {
+          dims = DimVector(batch_[c].shape().dims().begin(), batch_[c].shape().dims().end());
+        } else if (const PartialShape& shape = of_->shapes()[c]; shape.rank() > 0) {
+          dims = DimVector(shape.dims().begin(), shape.dims().end());
+        }
+        for (int64_t& d : dims) d = std::max<int64_t>(d, 0);
+        dims[0] = 0;
+        out->emplace_back(of_->types()[c], Shape(dims));
+      }
+      return true;
+    }
+
+    /// Component `c` of the parts, one after the other.
+    static StatusOr<Tensor> Joined(const std::vector<DatasetElement>& parts, size_t c,
+                                   int64_t rows) {
+      const Tensor& first = parts[0][c];
+      if (parts.size() == 1) return first;
+      TENON_ASSIGN_OR_RETURN(const Shape shape,
+                             Shape::Create(PartialShape(first.shape()).WithDim(0, rows).dims()));
+      TENON_ASSIGN_OR_RETURN(Tensor all, Tensor::Allocate(CpuAllocator(), first.dtype(), shape));
+      int64_t at = 0;
+      for (const DatasetElement& part : parts) {
+        if (part[c].rank() != first.rank() ||
+            part[c].shape().WithoutDim(0) != first.shape().WithoutDim(0)) {
+          return InvalidArgument("Cannot batch tensors with different shapes in component ", c,
+                                 ": found rows of ", first.shape(), " and ", part[c].shape());
+        }
+        CopyElements(part[c], 0, &all, at, part[c].num_elements());
+        at += part[c].num_elements();
+      }
+      return all;
+    }
+
+    DatasetElement batch_;
+    int64_t row_ = 0, num_rows_ = 0;
+    size_t turn_ = 0;
+  };
+
+  const DimVector sizes;
+  const bool drop_remainder;
+};
+
+Status RebatchKernel(KernelContext& ctx, const ElementSpec& spec) {
+  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+  const Tensor& sizes = ctx.input(1);
+  if (sizes.rank() > 1) {
+    return InvalidArgument("batch_sizes must be a scalar or a vector, found shape ", sizes.shape());
+  }
+  const DimVector rows(sizes.data<int64_t>(), sizes.data<int64_t>() + sizes.num_elements());
+  const bool valid = std::all_of(rows.begin(), rows.end(), [](int64_t n) { return n >= 0; });
+  if (!valid || std::all_of(rows.begin(), rows.end(), [](int64_t n) { return n == 0; })) {
+    return InvalidArgument("batch_sizes must be at least 0 and not all 0, found [", Join(rows, ","),
+                           "]");
+  }
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 2, {"drop_remainder"}));
+  return ReturnDataset(ctx, std::make_shared<RebatchDataset>(std::move(input), spec, rows,
+                                                             ctx.input(2).scalar<bool>()));
 }
 
 /// Values of one component, as a dataset.
@@ -366,6 +475,7 @@ void RegisterBatchDatasets(OpRegistry& ops) {
     add(name, PaddedBatchKernel);
   }
   add("UnbatchDataset", UnbatchKernel);
+  add("RebatchDatasetV2", RebatchKernel);
   add("WindowDataset", WindowKernel);
 }
 

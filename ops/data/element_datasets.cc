@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <set>
 
+#include "core/counted_memory.h"
 #include "ops/data/dataset.h"
 
 namespace tenon {
@@ -342,6 +345,102 @@ Status IgnoreErrorsKernel(KernelContext& ctx) {
   return ReturnDataset(ctx, std::make_shared<IgnoreErrorsDataset>(std::move(input)));
 }
 
+/// Each value once: the first that is equal to it.
+struct UniqueDataset final : DatasetOver<UniqueDataset> {
+  using DatasetOver::DatasetOver;
+
+  class Walk final : public WalkOver<UniqueDataset> {
+   public:
+    using WalkOver::WalkOver;
+    StatusOr<bool> Next(DatasetElement* out) override {
+      while (true) {
+        TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(out));
+        if (!found) return false;
+        const Tensor& t = (*out)[0];
+        if (known_[t.shape().ToString()].insert(Key(t)).second) return true;
+      }
+    }
+
+   private:
+    using Bytes = std::basic_string<char, std::char_traits<char>, CountedAllocator<char>>;
+
+    static Bytes Key(const Tensor& t) {
+      Bytes key;
+      Dispatch(t.dtype(), TypeList<int32_t, int64_t, TString>(), [&]<typename T>(T) {
+        for (const T& x : absl::MakeConstSpan(t.data<T>(), t.num_elements())) {
+          if constexpr (std::is_same_v<T, TString>) {
+            const size_t size = x.size();
+            key.append(reinterpret_cast<const char*>(&size), sizeof(size));
+            key.append(x.data(), size);
+          } else {
+            key.append(reinterpret_cast<const char*>(&x), sizeof(x));
+          }
+        }
+      });
+      return key;
+    }
+
+    std::map<std::string, std::set<Bytes>> known_;  // by shape
+  };
+};
+
+Status UniqueKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+  if (input->types().size() != 1) {
+    return InvalidArgument("UniqueDataset only supports inputs with a single component, found ",
+                           input->types().size());
+  }
+  const DType type = input->types()[0];
+  if (type != DType::kInt32 && type != DType::kInt64 && type != DType::kString) {
+    return InvalidArgument(
+        "UniqueDataset only supports inputs with a single `tf.int32`, `tf.int64`, or `tf.string` "
+        "component, found ",
+        type);
+  }
+  return ReturnDataset(ctx, std::make_shared<UniqueDataset>(std::move(input)));
+}
+
+/// The input, which is known to have so many elements; a walk that finds another number fails.
+struct AssertCardinalityDataset final : DatasetOver<AssertCardinalityDataset> {
+  AssertCardinalityDataset(DatasetPtr from, const ElementSpec& spec, int64_t n)
+      : DatasetOver(std::move(from), spec), cardinality(n) {}
+
+  class Walk final : public WalkOver<AssertCardinalityDataset> {
+   public:
+    using WalkOver::WalkOver;
+    StatusOr<bool> Next(DatasetElement* out) override {
+      TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(out));
+      const int64_t wanted = of_->cardinality;
+      found_ += found ? 1 : 0;
+      if (!found && found_ != wanted) return Wrong(" but contained only ");
+      if (wanted != kInfinite && found_ > wanted) return Wrong(" but contained at least ");
+      return found;
+    }
+    bool IsReady() const override { return input_->IsReady(); }
+
+   private:
+    Status Wrong(std::string_view but) const {
+      return FailedPrecondition("Input dataset was expected to contain ",
+                                Elements(of_->cardinality), but, Elements(found_), ".");
+    }
+    static std::string Elements(int64_t n) {
+      if (n == kInfinite) return "an infinite number of elements";
+      return StrCat(n, n == 1 ? " element" : " elements");
+    }
+    int64_t found_ = 0;
+  };
+  int64_t Cardinality() const override { return cardinality; }
+
+  const int64_t cardinality;
+};
+
+Status AssertCardinalityKernel(KernelContext& ctx, const ElementSpec& spec) {
+  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+  TENON_ASSIGN_OR_RETURN(const int64_t cardinality, ReadInteger(ctx.input(1), "cardinality"));
+  return ReturnDataset(
+      ctx, std::make_shared<AssertCardinalityDataset>(std::move(input), spec, cardinality));
+}
+
 }  // namespace
 
 DatasetPtr MakeRepeatDataset(DatasetPtr input, int64_t count) {
@@ -360,6 +459,8 @@ void RegisterElementDatasets(OpRegistry& ops) {
   add("ZipDataset", ZipKernel);
   add("ShardDataset", ShardKernel, {.attrs = {"require_non_empty"}});
   add("IgnoreErrorsDataset", IgnoreErrorsKernel);
+  add("UniqueDataset", UniqueKernel);
+  add("AssertCardinalityDataset", AssertCardinalityKernel);
   // What these ask for is how to run the datasets before them, which is decided here as it runs.
   for (const char* name : {"OptionsDataset", "ModelDataset", "OptimizeDataset", "OptimizeDatasetV2",
                            "RewriteDataset", "NonSerializableDataset", "FinalizeDataset",

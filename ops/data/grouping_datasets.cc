@@ -55,6 +55,27 @@ struct WindowFunctions : KernelState {
   const int key_captured, reduce_captured, window_size_captured;
 };
 
+StatusOr<int64_t> CallForNumber(const FunctionCaller& caller, DatasetElement argument,
+                                std::string_view name) {
+  DatasetElement results;
+  TENON_RETURN_IF_ERROR(caller.Call(std::move(argument), &results));
+  if (results.size() == 1 && results[0].dtype() == DType::kInt64 && results[0].rank() == 0) {
+    return results[0].scalar<int64_t>();
+  }
+  return InvalidArgument("`", name, "` must return a scalar int64.");
+}
+
+/// Calls `caller`, whose results must be of `types`, for `state` and `element`.
+Status CallWithState(const FunctionCaller& caller, const DTypeVector& types, DatasetElement state,
+                     DatasetElement element, DatasetElement* results) {
+  if (caller.result_types() != types) {
+    return InvalidArgument("the function gives ", Join(caller.result_types(), ", "), ", wanted ",
+                           Join(types, ", "));
+  }
+  std::move(element.begin(), element.end(), std::back_inserter(state));
+  return caller.Call(std::move(state), results);
+}
+
 /// What a function makes of groups of elements with the same key.
 struct GroupByWindowDataset final : DatasetOver<GroupByWindowDataset> {
   GroupByWindowDataset(DatasetPtr from, const ElementSpec& spec, const WindowFunctions& functions,
@@ -134,16 +155,6 @@ struct GroupByWindowDataset final : DatasetOver<GroupByWindowDataset> {
       return OkStatus();
     }
 
-    static StatusOr<int64_t> CallForNumber(const FunctionCaller& caller, DatasetElement argument,
-                                           std::string_view name) {
-      DatasetElement results;
-      TENON_RETURN_IF_ERROR(caller.Call(std::move(argument), &results));
-      if (results.size() == 1 && results[0].dtype() == DType::kInt64 && results[0].rank() == 0) {
-        return results[0].scalar<int64_t>();
-      }
-      return InvalidArgument("`", name, "` must return a scalar int64.");
-    }
-
     std::optional<FunctionCaller> key_, reduce_, window_size_;
     std::map<int64_t, Group> groups_;
     IteratorPtr reduced_;
@@ -157,6 +168,93 @@ Status GroupByWindowKernel(KernelContext& ctx, const ElementSpec& spec,
   TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
   return ReturnDataset(
       ctx, std::make_shared<GroupByWindowDataset>(std::move(input), spec, functions, ctx));
+}
+
+/// The functions of a GroupByReducerDataset, whose captured tensors follow the input in this order.
+struct ReducerFunctions : KernelState {
+  explicit ReducerFunctions(KernelConstruction& c) {
+    for (const char* name : {"key_func", "init_func", "reduce_func", "finalize_func"}) {
+      functions.emplace_back(c, name);
+      captured.push_back(CapturedCount(c, StrCat("T", name, "_other_arguments")));
+    }
+  }
+  std::vector<DatasetFunction> Capture(const KernelContext& ctx) const {
+    std::vector<DatasetFunction> all;
+    int first = 1;
+    for (size_t i = 0; i < functions.size(); first += captured[i++]) {
+      all.push_back(functions[i].Capture(ctx, first, captured[i]));
+    }
+    return all;
+  }
+
+  std::vector<FunctionSpec> functions;
+  std::vector<int> captured;
+};
+
+/// For each key, in their order, what the last of its states becomes: an element of the input makes
+/// the next state of its key.
+struct GroupByReducerDataset final : DatasetOver<GroupByReducerDataset> {
+  enum Function { kKey, kInit, kReduce, kFinalize };
+
+  GroupByReducerDataset(DatasetPtr from, const ElementSpec& spec, std::vector<DatasetFunction> all)
+      : DatasetOver(std::move(from), spec), functions(std::move(all)) {}
+
+  class Walk final : public WalkOver<GroupByReducerDataset> {
+   public:
+    using WalkOver::WalkOver;
+    StatusOr<bool> Next(DatasetElement* out) override {
+      if (callers_.empty()) {
+        std::vector<FunctionCaller> callers;
+        for (const DatasetFunction& function : of_->functions) {
+          TENON_ASSIGN_OR_RETURN(auto caller, FunctionCaller::Make(context_, function));
+          callers.push_back(std::move(caller));
+        }
+        callers_ = std::move(callers);
+      }
+      while (input_ != nullptr) TENON_RETURN_IF_ERROR(TakeOne());
+      if (states_.empty()) return false;
+      auto first = states_.extract(states_.begin());
+      TENON_RETURN_IF_ERROR(callers_[kFinalize].Call(std::move(first.mapped()), out));
+      TENON_RETURN_IF_ERROR(CheckElement({of_->types(), of_->shapes()}, *out));
+      return true;
+    }
+
+   private:
+    Status TakeOne() {
+      DatasetElement element;
+      TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&element));
+      if (!found) {
+        input_ = nullptr;
+        return OkStatus();
+      }
+      TENON_ASSIGN_OR_RETURN(const int64_t key, CallForNumber(callers_[kKey], element, "key_func"));
+      auto known = states_.find(key);
+      if (known == states_.end()) {
+        DatasetElement state;
+        TENON_RETURN_IF_ERROR(callers_[kInit].Call({Tensor::Scalar(key)}, &state));
+        known = states_.emplace(key, std::move(state)).first;
+      }
+      // An element that fails leaves the state as it was.
+      const DatasetElement& state = known->second;
+      DatasetElement next;
+      TENON_RETURN_IF_ERROR(
+          CallWithState(callers_[kReduce], TypesOf(state), state, std::move(element), &next));
+      known->second = std::move(next);
+      return OkStatus();
+    }
+
+    std::vector<FunctionCaller> callers_;
+    std::map<int64_t, DatasetElement> states_;
+  };
+
+  const std::vector<DatasetFunction> functions;
+};
+
+Status GroupByReducerKernel(KernelContext& ctx, const ElementSpec& spec,
+                            const ReducerFunctions& functions) {
+  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+  return ReturnDataset(
+      ctx, std::make_shared<GroupByReducerDataset>(std::move(input), spec, functions.Capture(ctx)));
 }
 
 /// A function of a state and an element, both of several components. The initial state follows the
@@ -179,17 +277,6 @@ struct StateFunction : KernelState {
   const DTypeVector types;
   const int captured;
 };
-
-/// Calls `caller`, whose results must be of `types`, for `state` and `element`.
-Status CallWithState(const FunctionCaller& caller, const DTypeVector& types, DatasetElement state,
-                     DatasetElement element, DatasetElement* results) {
-  if (caller.result_types() != types) {
-    return InvalidArgument("the function gives ", Join(caller.result_types(), ", "), ", wanted ",
-                           Join(types, ", "));
-  }
-  std::move(element.begin(), element.end(), std::back_inserter(state));
-  return caller.Call(std::move(state), results);
-}
 
 /// The results of a function, part of which go to its next call instead of into the element.
 struct ScanDataset final : DatasetOver<ScanDataset> {
@@ -371,6 +458,7 @@ void RegisterGroupingDatasets(OpRegistry& ops) {
         .NoExample("needs an iterator; datasets_test covers it");
   };
   add("GroupByWindowDataset", ScalarShape, GroupByWindowKernel);
+  add("GroupByReducerDataset", ScalarShape, GroupByReducerKernel);
   add("ScanDataset", ScalarShape, ScanKernel, {.attrs = {"preserve_cardinality"}});
   ops.Get("ReduceDataset")
       .Shape(ShapesOfElement)

@@ -47,7 +47,8 @@ struct Channels {
 StatusOr<Channels> ChannelsOf(const Tensor& x, int64_t axis) {
   if (axis == -1) return Channels{.after = x.num_elements()};
   if (axis < -1 || axis >= x.rank()) {
-    return InvalidArgument("Shape must be at least rank ", axis + 1, " but is rank ", x.rank(),
+    TENON_ASSIGN_OR_RETURN(const int64_t rank, AddSizes(axis, 1));
+    return InvalidArgument("Shape must be at least rank ", rank, " but is rank ", x.rank(),
                            ": Axis must be less than input dimension(", x.rank(), "), got ", axis);
   }
   const int at = static_cast<int>(axis);

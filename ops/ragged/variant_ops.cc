@@ -141,7 +141,7 @@ Status RaggedFromVariantKernel(KernelContext& ctx, int64_t input_rank, DType typ
   const Tensor& in = ctx.input(0);
   const int rank = ctx.num_outputs() - 1;
   if (input_rank == -1) input_rank = rank - in.rank();
-  if (input_rank < 0 || input_rank + in.rank() != rank) {
+  if (input_rank < 0 || input_rank != rank - in.rank()) {
     return InvalidArgument("output_ragged_rank ", rank, " must be input_ragged_rank ", input_rank,
                            " and the rank of encoded_ragged, ", in.rank());
   }

@@ -97,7 +97,7 @@ class LearnedSampler final : public ClassSampler {
 /// stead with the rest of its share.
 class WeightedSampler final : public ClassSampler {
  public:
-  WeightedSampler(const std::vector<float>& weights, float total)
+  WeightedSampler(const CountedVector<float>& weights, float total)
       : ClassSampler(static_cast<int64_t>(weights.size())),
         weights_(weights),
         total_(total),
@@ -106,7 +106,7 @@ class WeightedSampler final : public ClassSampler {
     double sum = 0;
     for (const float w : weights) sum += w;
     CountedVector<double> shares(n);
-    std::vector<size_t> high, low;
+    CountedVector<size_t> high, low;
     for (size_t i = 0; i < n; ++i) {
       shares[i] = static_cast<double>(weights[i] * static_cast<float>(n)) / sum;
       (shares[i] < 1 ? low : high).push_back(i);
@@ -135,9 +135,9 @@ class WeightedSampler final : public ClassSampler {
     float share = 1;
     int64_t other = 0;
   };
-  const std::vector<float> weights_;
+  const CountedVector<float> weights_;
   const float total_;
-  std::vector<Entry> table_;
+  CountedVector<Entry> table_;
 };
 
 /// What all samplers' nodes say.
@@ -249,19 +249,21 @@ class OfWeights {
     if (file_.empty() == given_.empty()) {
       c.Fail(InvalidArgument("exactly one of vocab_file and unigrams must be given"));
     }
-    if (reserved_ < 0 || reserved_ > range_ * shards_) {
-      c.Fail(NotInRange(reserved_, range_ * shards_ + 1, "num_reserved_ids"));
+    StatusOr<int64_t> limit = MultiplySizes(range_, shards_);
+    if (limit.ok()) limit = AddSizes(*limit, 1);
+    if (!limit.ok()) {
+      c.Fail(limit.status());
+    } else if (reserved_ < 0 || reserved_ >= *limit) {
+      c.Fail(NotInRange(reserved_, *limit, "num_reserved_ids"));
     }
   }
 
   StatusOr<std::unique_ptr<ClassSampler>> Make(const KernelContext& ctx) const {
-    std::vector<float> weights, given = given_;
+    CountedVector<float> given(given_.begin(), given_.end());
     if (!file_.empty()) {
       TENON_ASSIGN_OR_RETURN(given, ReadWeights(ctx));
     }
-    for (int64_t i = 0; i < reserved_; ++i) {
-      if (i % shards_ == shard_) weights.push_back(0);
-    }
+    CountedVector<float> weights(reserved_ / shards_ + (shard_ < reserved_ % shards_ ? 1 : 0), 0);
     // TensorFlow goes on from the number of weights so far, not of ids.
     int64_t id = static_cast<int64_t>(weights.size());
     float total = 0;
@@ -283,10 +285,10 @@ class OfWeights {
 
  private:
   /// What follows the last comma of each line.
-  StatusOr<std::vector<float>> ReadWeights(const KernelContext& ctx) const {
+  StatusOr<CountedVector<float>> ReadWeights(const KernelContext& ctx) const {
     TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
     TENON_ASSIGN_OR_RETURN(const std::string content, ReadFile(file_, files));
-    std::vector<float> weights;
+    CountedVector<float> weights;
     std::string_view rest = content;
     while (!rest.empty()) {
       const size_t end = rest.find('\n');

@@ -42,8 +42,9 @@ Status DrawBetween(Bounds<T> b, Philox& place, absl::Span<T> out) {
     tries = 0;
   };
   const auto tried = [&] { return ++tries > kMaxTries; };
-  const Status failed =
-      Internal("no value between ", b.min, " and ", b.max, " was found in ", kMaxTries, " tries");
+  const Status failed = InvalidArgument("no value between ", b.min, " and ", b.max, " with mean ",
+                                        b.mean, " and standard deviation ", b.deviation,
+                                        " was found in ", kMaxTries, " tries");
   constexpr T kWide = T(1.3);
   if ((low < -kWide && high >= 0) || (high > kWide && low <= 0)) {
     while (filled < out.size()) {

@@ -151,6 +151,38 @@ def groups(tf, _):
     }
 
 
+def regrouped(tf, _):
+    """Elements that are left out, counted, batched again; sparse ones."""
+    data, more = tf.data.Dataset, tf.data.experimental
+    ten = data.range(10)
+    uneven = data.range(1, 7).map(lambda n: tf.fill([n % 4, 2], n))
+    lengths = data.range(5).map(lambda n: tf.range(n % 3 + 1))
+    three = tf.SparseTensor([[0, 1, 0], [0, 1, 2], [3, 0, 0]], ["a", "b", "c"], [5, 2, 3])
+    zero = tf.constant(0, tf.int64)
+    mean = more.Reducer(lambda key: (zero, key * 100), lambda s, n: (s[0] + 1, s[1] + n), lambda n, s: (s, n))
+    dense = lambda batches: batches.map(lambda s: (tf.sparse.to_dense(s), s.indices, s.dense_shape))
+    return {
+        "unique": ten.map(lambda n: n * n % 7).unique(),
+        "unique_strings": data.from_tensor_slices(["a", "", "b", "a", "ab", ""]).unique().repeat(2),
+        "unique_of_shapes": data.range(6).map(lambda n: tf.zeros([n % 2, n // 3], tf.int32)).unique(),
+        "cardinality": ten.apply(more.assert_cardinality(10)),
+        "cardinality_low": ten.apply(more.assert_cardinality(9)),
+        "cardinality_high": ten.apply(more.assert_cardinality(11)),
+        "rebatch": ten.batch(4).rebatch(3), "rebatch_turns": ten.batch(4).rebatch([2, 3]),
+        "rebatch_drop": ten.batch(4).rebatch([2, 3], drop_remainder=True),
+        "rebatch_empty": ten.batch(4).rebatch([3, 0, 1]), "rebatch_uneven": uneven.rebatch(4),
+        "rebatch_pairs": data.zip((ten.batch(4), ten.map(tf.as_string).batch(4))).rebatch([1, 5]),
+        "sparse_batches": dense(lengths.apply(more.dense_to_sparse_batch(2, [4]))),
+        "sparse_batches_open": dense(lengths.apply(more.dense_to_sparse_batch(2, [None]))),
+        "sparse_batches_of_matrices": dense(uneven.apply(more.dense_to_sparse_batch(4, [None, 3]))),
+        "sparse_batches_too_small": dense(lengths.apply(more.dense_to_sparse_batch(2, [2]))),
+        "sparse_slices": data.from_sparse_tensor_slices(three),
+        "reduced": ten.apply(more.group_by_reducer(lambda n: -(n % 3), mean)).repeat(2),
+        "reduced_error": ten.apply(more.group_by_reducer(
+            lambda n: n % 3, more.Reducer(lambda k: zero, lambda s, n: tf.gather([s], n), lambda s: s))),
+    }
+
+
 def examples(tf, _):
     """Serialized Example messages, parsed by a dataset or in a map: dense and sparse components."""
     def message(n):
@@ -448,7 +480,8 @@ def run_all():
         cases = [(f.__name__, lambda f=f: f(tf, target))
                  for f in (one_shot, several_at_once, feedable, single_values, caches_in_files,
                            endless_walks_end)]
-        for make in (sources, elements, functions, groups, examples, csv_files, random, other_names):
+        for make in (sources, elements, functions, groups, regrouped, examples, csv_files, random,
+                     other_names):
             with tf.Graph().as_default():
                 names = list(make(tf, folder))
             cases += [(name, lambda make=make, name=name: compare(tf, make, name, folder, target))

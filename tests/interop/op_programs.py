@@ -437,10 +437,10 @@ ELSEWHERE = {
         "ReaderSerializeState ReaderRestoreState",
         ("", "V2"))},
     **{name: "input_pipelines_test.py and tests/runtime/datasets_test.cc" for name in (
-        "AnonymousRandomSeedGenerator AnonymousSeedGenerator BatchDataset BatchDatasetV2 CSVDataset CSVDatasetV2 "
+        "AnonymousRandomSeedGenerator AnonymousSeedGenerator AssertCardinalityDataset BatchDataset BatchDatasetV2 CSVDataset CSVDatasetV2 "
         "CacheDataset CacheDatasetV2 ConcatenateDataset DatasetCardinality DatasetToSingleElement "
-        "DeleteRandomSeedGenerator DeleteSeedGenerator DirectedInterleaveDataset DummySeedGenerator FilterDataset "
-        "FinalizeDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2 FlatMapDataset GroupByWindowDataset "
+        "DeleteRandomSeedGenerator DeleteSeedGenerator DenseToSparseBatchDataset DirectedInterleaveDataset DummySeedGenerator FilterDataset "
+        "FinalizeDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2 FlatMapDataset GroupByReducerDataset GroupByWindowDataset "
         "IgnoreErrorsDataset InterleaveDataset Iterator IteratorFromStringHandle IteratorFromStringHandleV2 "
         "IteratorGetNext IteratorGetNextAsOptional IteratorGetNextSync IteratorToStringHandle IteratorV2 "
         "LegacyParallelInterleaveDatasetV2 MakeIterator MapAndBatchDataset MapDataset MaxIntraOpParallelismDataset "
@@ -449,10 +449,10 @@ ELSEWHERE = {
         "ParallelInterleaveDataset ParallelInterleaveDatasetV2 ParallelInterleaveDatasetV3 "
         "ParallelInterleaveDatasetV4 ParallelMapDataset ParallelMapDatasetV2 ParseExampleDataset "
         "ParseExampleDatasetV2 PrefetchDataset PrivateThreadPoolDataset RandomDataset RandomDatasetV2 RangeDataset "
-        "ReduceDataset RepeatDataset RewriteDataset ScanDataset ShardDataset ShuffleAndRepeatDataset "
-        "ShuffleAndRepeatDatasetV2 ShuffleDataset ShuffleDatasetV2 ShuffleDatasetV3 SkipDataset TFRecordDataset "
-        "TFRecordDatasetV2 TakeDataset TakeWhileDataset TensorDataset TensorSliceDataset TextLineDataset "
-        "UnbatchDataset WindowDataset ZipDataset").split()},
+        "RebatchDatasetV2 ReduceDataset RepeatDataset RewriteDataset ScanDataset ShardDataset ShuffleAndRepeatDataset "
+        "ShuffleAndRepeatDatasetV2 ShuffleDataset ShuffleDatasetV2 ShuffleDatasetV3 SkipDataset SparseTensorSliceDataset "
+        "TFRecordDataset TFRecordDatasetV2 TakeDataset TakeWhileDataset TensorDataset TensorSliceDataset TextLineDataset "
+        "UnbatchDataset UniqueDataset WindowDataset ZipDataset").split()},
     "PlaceholderV2": "tests/ops/const_ops_test.cc; TensorFlow refuses it in new graphs",
     **{name: "tests/ops/batch_norm_test.cc; TensorFlow refuses it in new graphs" for name in (
         "BatchNormWithGlobalNormalization", "BatchNormWithGlobalNormalizationGrad")},

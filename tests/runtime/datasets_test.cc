@@ -346,6 +346,20 @@ TEST_F(DatasetsTest, IteratorsBeginAgainWhileElementsAreMadeAhead) {
   }
 }
 
+/// TensorFlow 1.13 and 1.14 called many datasets so.
+TEST_F(DatasetsTest, ExperimentalNamesAreThoseOfToday) {
+  const Output squares = Map(Range(4), "square");
+  AttributeMap attrs;
+  attrs.Set("output_types", kInt64);
+  attrs.Set("output_shapes", kScalar);
+  const auto old = graph_.AddNode("old", "ExperimentalUniqueDataset", attrs, {squares});
+  ASSERT_OK(old.status());
+  const Output next = Next(Output(*old));
+  const auto session = Open();
+  ASSERT_OK(session->Run({}, {}, {begin_}).status());
+  EXPECT_THAT(All(*session, next), ElementsAre(0, 1, 4, 9));
+}
+
 TEST_F(DatasetsTest, WrongPipelinesAreErrors) {
   const auto refuse = [&](Output next, StatusCode code, std::string_view text) {
     const auto session = Open();
@@ -368,6 +382,19 @@ TEST_F(DatasetsTest, WrongPipelinesAreErrors) {
   refuse(Next(FlatMapDataset(Range(3), {}, FunctionName{"square", {}}, kInt64, kScalar)),
          kInvalidArgument, "wanted a dataset");
   const Output two = RangeDataset(int64_t{2}, int64_t{3}, int64_t{1}, kInt64, kScalar);
+  refuse(Next(RebatchDatasetV2(Range(3), Tensor::Vector<int64_t>({0, 0}), false, kInt64,
+                               {PartialShape({-1})})),
+         kInvalidArgument, "batch_sizes must be at least 0 and not all 0, found [0,0]");
+  const Output floats = TensorSliceDataset({Tensor::Vector<float>({1, 2})}, kScalar);
+  refuse(Next(UniqueDataset(floats, {DType::kFloat}, kScalar)), kInvalidArgument,
+         "only supports inputs with a single `tf.int32`");
+  const auto slices = [](std::vector<int64_t> rows) {
+    const Tensor indices = Tensor::Of<int64_t>({2, 1}, rows);
+    return SparseTensorSliceDataset(indices, Tensor::Vector<int64_t>({5, 6}),
+                                    Tensor::Vector<int64_t>({3}));
+  };
+  refuse(Next(slices({2, 1})), kUnimplemented, "must be ordered in the batch dimension");
+  refuse(Next(slices({1, 3})), kInvalidArgument, "indices[1,0] is 3, wanted less than 3");
   refuse(Next(DirectedInterleaveDataset(two, {Range(1), Range(3)}, kInt64, kScalar)),
          kInvalidArgument, "Selector index out of range: 2 >= 2");
   const FunctionName square{"square", {}};
