@@ -22,7 +22,8 @@ def compare(wanted, found, exact=(), close=None, least=None):
     for name, difference in (close or {}).items():
         assert abs(found[name] - wanted[name]) <= difference, f"{name}: {found[name]}, wanted {wanted[name]}"
     for name, limit in (least or {}).items():
-        assert found[name] >= limit and wanted[name] >= limit, f"{name}: {found[name]} and {wanted[name]}"
+        assert found[name] >= limit and wanted[name] >= limit, \
+            f"{name}: {found[name]}, TensorFlow's {wanted[name]}, wanted at least {limit}"
 
 
 def one_server(script, flag=None, **wanted):
@@ -58,7 +59,7 @@ def mnist_replica():
 
     jobs = {"ps": 2, "worker": 2}
     for wanted, found in zip(on(TensorFlowServers(jobs)), on(Servers(jobs))):
-        compare(wanted, found, close={"accuracy": .05}, least={"accuracy": .88, "global_step": 300})
+        compare(wanted, found, close={"accuracy": .05}, least={"accuracy": .85, "global_step": 300})
 
 
 def sync_replicas(workers, aggregate):
