@@ -22,6 +22,7 @@ function(tenon_library FOLDER)
     add_library(${target} STATIC ${sources})
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tenon_warnings>)
+    # What is declared (tenon_declared_ops) has more sources to come.
     if(NOT FOLDER STREQUAL "ops")
       tenon_unity(${target} 4)
     endif()
@@ -58,11 +59,12 @@ function(tenon_declared_ops FOLDER)
     tenon_add_ops(tenon_${FOLDER} "${declarations}" "${PROJECT_BINARY_DIR}/gen/${FOLDER}/${family}"
       ${basic} REGISTER ${sources})
   endforeach()
-  # Most kernels take longer than their headers; nobody waits for one of them where sanitizers watch, which
-  # triple what the optimizer has to do.
+  # Nobody waits for a single kernel where sanitizers watch, which triple what the optimizer has to do.
   if(TENON_SANITIZE)
     tenon_unity(tenon_${FOLDER} 8)
     target_compile_options(tenon_${FOLDER} PRIVATE -O0)
+  else()
+    tenon_unity(tenon_${FOLDER} 4)
   endif()
 endfunction()
 
