@@ -18,7 +18,8 @@ namespace {
 /// Counts only large blocks: an atomic add on every scalar would cost more than the scalar.
 constexpr size_t kCountedBytes = 4096;
 
-/// A thread adds up the smaller blocks of AllocateCounted, and tells the others when it has this.
+/// A thread adds up the smaller blocks of AllocateCounted and those of AllocateTallied, and tells
+/// the others when it has this.
 constexpr int64_t kBatchBytes = 64 << 10;
 
 /// What the C library takes for a block beside its bytes, about.
@@ -140,6 +141,7 @@ class HostAllocator final : public Allocator {
     in_use_.fetch_sub(size, std::memory_order_relaxed);
     return false;
   }
+  void TakeBeyondLimit(int64_t bytes) { in_use_.fetch_add(bytes, std::memory_order_relaxed); }
   void GiveBack(int64_t bytes) { in_use_.fetch_sub(bytes, std::memory_order_relaxed); }
 
  private:
@@ -166,6 +168,12 @@ class SmallBlocks {
     }
     return true;
   }
+  void TakeBeyondLimit(int64_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ <= kBatchBytes) return;
+    TheHostAllocator().TakeBeyondLimit(bytes_);
+    bytes_ = 0;
+  }
   void GiveBack(int64_t bytes) {
     bytes_ -= bytes;
     if (bytes_ > -kBatchBytes) return;
@@ -191,6 +199,18 @@ void* AllocateCounted(size_t bytes) {
 
 void FreeCounted(void* memory, size_t bytes) {
   if (bytes >= kCountedBytes) return TheHostAllocator().Free(memory, bytes);
+  std::free(memory);
+  small_blocks.GiveBack(static_cast<int64_t>(bytes + kBlockOverhead));
+}
+
+void* AllocateTallied(size_t bytes) {
+  void* const memory = std::malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  small_blocks.TakeBeyondLimit(static_cast<int64_t>(bytes + kBlockOverhead));
+  return memory;
+}
+
+void FreeTallied(void* memory, size_t bytes) {
   std::free(memory);
   small_blocks.GiveBack(static_cast<int64_t>(bytes + kBlockOverhead));
 }

@@ -41,6 +41,30 @@ struct CountedAllocator {
   friend bool operator==(const CountedAllocator&, const CountedAllocator&) { return true; }
 };
 
+/// As AllocateCounted, but never refused: past the limit it is what follows that is. Throws
+/// std::bad_alloc only when the system has no memory left.
+void* AllocateTallied(size_t bytes);
+void FreeTallied(void* memory, size_t bytes);
+
+/// For what is small by itself, but comes in any number, and is copied where nothing may throw.
+template <typename T>
+struct TalliedAllocator {
+  static_assert(alignof(T) <= alignof(std::max_align_t));
+  using value_type = T;
+
+  TalliedAllocator() = default;
+  template <typename U>
+  TalliedAllocator(const TalliedAllocator<U>&) {}  // NOLINT: every container converts
+
+  T* allocate(size_t n) {
+    if (n > std::numeric_limits<size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
+    return static_cast<T*>(AllocateTallied(n * sizeof(T)));
+  }
+  void deallocate(T* memory, size_t n) { FreeTallied(memory, n * sizeof(T)); }
+
+  friend bool operator==(const TalliedAllocator&, const TalliedAllocator&) { return true; }
+};
+
 /// For temporaries whose size comes from outside.
 template <typename T>
 using CountedVector = std::vector<T, CountedAllocator<T>>;

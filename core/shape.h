@@ -8,11 +8,14 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "core/counted_memory.h"
 #include "core/status.h"
 
 namespace tenon {
 
-using DimVector = absl::InlinedVector<int64_t, 4>;
+/// Those that do not fit inline count as memory of tensors: a tensor may have no elements and
+/// kMaxRank dimensions.
+using DimVector = absl::InlinedVector<int64_t, 4, TalliedAllocator<int64_t>>;
 
 /// One list of dimensions after the other.
 DimVector Concat(absl::Span<const int64_t> a, absl::Span<const int64_t> b);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/counted_memory.h"
 #include "core/op_registry.h"
 #include "core/variant.h"
 #include "ops/arguments.h"
@@ -116,7 +117,7 @@ StatusOr<std::vector<const RaggedVariant*>> RaggedElements(const Tensor& t, int6
 }
 
 /// One tensor after the other along their rows; of none, [0].
-Status ConcatValues(KernelContext& ctx, int output, const std::vector<Tensor>& parts) {
+Status ConcatValues(KernelContext& ctx, int output, const CountedVector<Tensor>& parts) {
   DimVector dims = {0};
   if (!parts.empty()) dims.assign(parts[0].shape().dims().begin(), parts[0].shape().dims().end());
   for (size_t i = 1; i < parts.size(); ++i) {
@@ -168,7 +169,7 @@ Status RaggedFromVariantKernel(KernelContext& ctx, int64_t input_rank, DType typ
     }
   }
   for (int d = 0; d < rank; ++d) TENON_RETURN_IF_ERROR(WriteSplits(ctx, d, splits[d]));
-  std::vector<Tensor> values;
+  CountedVector<Tensor> values;
   for (const RaggedVariant* part : parts) values.push_back(part->values());
   return ConcatValues(ctx, rank, values);
 }
@@ -184,7 +185,7 @@ Status RaggedVariantGradKernel(KernelContext& ctx) {
     return InvalidArgument("row_splits of shape ", splits.shape(), " and values of shape ", shape,
                            " do not fit gradients of shape ", in.shape());
   }
-  std::vector<Tensor> values;
+  CountedVector<Tensor> values;
   for (int64_t i = 0; i < in.num_elements(); ++i) {
     const VariantRef& value = in.data<Variant>()[i].value;
     const auto* const part = dynamic_cast<const RaggedVariant*>(value.get());

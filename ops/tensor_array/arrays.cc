@@ -76,7 +76,7 @@ Status ReadKernel(KernelContext& ctx) {
 }
 
 /// Puts the elements one after the other, as [rows] and then `rest`, which they fill.
-Status JoinElements(KernelContext& ctx, const std::vector<Tensor>& elements, int64_t rows,
+Status JoinElements(KernelContext& ctx, absl::Span<const Tensor> elements, int64_t rows,
                     absl::Span<const int64_t> rest) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, Concat({rows}, rest)));
   int64_t at = 0;
@@ -114,7 +114,7 @@ Status GatherKernel(KernelContext& ctx, const PartialShape& element_shape) {
     TENON_ASSIGN_OR_RETURN(indices, ReadIntegerVector(ctx.input(1), "indices"));
   }
   if (indices.empty()) return GatherNothing(ctx, *array, element_shape);
-  std::vector<Tensor> elements;
+  CountedVector<Tensor> elements;
   for (const int64_t i : indices) {
     TENON_ASSIGN_OR_RETURN(Tensor element, array->Read(i));
     elements.push_back(std::move(element));
@@ -140,7 +140,7 @@ Status ConcatKernel(KernelContext& ctx, const PartialShape& rest) {
     return Unimplemented("TensorArray has size zero, but element_shape_except0 ", rest,
                          " is not fully defined.");
   }
-  std::vector<Tensor> elements;
+  CountedVector<Tensor> elements;
   TENON_ASSIGN_OR_RETURN(Tensor lengths, ctx.AllocateTemp(DType::kInt64, {size}));
   int64_t rows = 0;
   for (int64_t i = 0; i < size; ++i) {

@@ -57,7 +57,7 @@ class Stack final : public Resource {
   const int64_t max_size_;  // negative: no limit
   const std::string name_;
   Mutex mu_;
-  std::vector<Tensor> values_ ABSL_GUARDED_BY(mu_);
+  CountedVector<Tensor> values_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 

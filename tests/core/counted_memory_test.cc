@@ -44,6 +44,20 @@ TEST_F(CountedMemoryTest, AContainerBeyondTheLimitThrows) {
   EXPECT_GE(used(), 8 << 20);
 }
 
+TEST_F(CountedMemoryTest, DimensionsAreCountedButNeverRefused) {
+  const Shape shape(DimVector(Shape::kMaxRank, 1));
+  std::vector<Shape> shapes(10000, shape);
+  EXPECT_GE(used(), 10000 * (Shape::kMaxRank - 4) * 8);
+  EXPECT_EQ(shapes.back().rank(), Shape::kMaxRank);
+  EXPECT_THAT(CatchExceptions([] {
+                CountedVector<char> more(1 << 20);
+                return OkStatus();
+              }),
+              IsError(StatusCode::kResourceExhausted, "out of memory"));
+  shapes.clear();
+  EXPECT_LT(std::abs(used()), kSlack);
+}
+
 TEST_F(CountedMemoryTest, TextOfAnyLengthStopsAtTheLimit) {
   for (const size_t length : {100, 3000, 5000, 3 << 20}) {
     auto text = Tensor::Allocate(CpuAllocator(), DType::kString, {100000});
