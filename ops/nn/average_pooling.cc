@@ -56,7 +56,7 @@ Status AvgPoolGradKernel(KernelContext& ctx, const Windows& w) {
         const C count = static_cast<C>(window.count());
         C* const to = sums + window.first_in_image();
         window.ForEachPixel([&](int64_t pixel) {
-          C* const sum = to + pixel;
+          C* const sum = to + pixel * n;
           TENON_SIMD
           for (int64_t c = 0; c < n; ++c) sum[c] += static_cast<C>(from[c]) / count;
         });

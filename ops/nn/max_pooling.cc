@@ -6,6 +6,7 @@
 #include "core/interruption.h"
 #include "core/op_registry.h"
 #include "ops/composition.h"
+#include "ops/nn/max_places.h"
 #include "ops/nn/nn_ops.h"
 #include "ops/nn/pooling.h"
 
@@ -118,24 +119,6 @@ Status MaxPoolKernel(KernelContext& ctx, const Windows& attrs) {
   return OkStatus();
 }
 
-/// Of each of `count` channels the largest element in a window, the first of equals, and where the
-/// pixel with it begins, in elements from the first. A NaN stays where it comes first, and is
-/// passed over elsewhere. `in` is the window's first pixel. Nothing when the window has no pixels.
-template <typename T, typename Pixel>
-void FindLargest(const PooledWindow& window, auto count, const T* in, T* largest, Pixel* pixels) {
-  window.ForEachPixel([&](int64_t at) {
-    const T* const elements = in + at;
-    const auto pixel = static_cast<Pixel>(at);
-    const bool first = at == 0;
-    TENON_SIMD
-    for (int64_t c = 0; c < count; ++c) {
-      const bool larger = first | (largest[c] < elements[c]);
-      largest[c] = larger ? elements[c] : largest[c];
-      pixels[c] = larger ? pixel : pixels[c];
-    }
-  });
-}
-
 Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
   const Tensor &x = ctx.input(0), &y = ctx.input(1), &dy = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const Windows w, WindowsOf(ctx, attrs, 3));
@@ -147,46 +130,7 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
     MaxPoolGradOfTiles(p, *tile, x.data<float>(), dy.data<float>(), dx->data<float>());
     return OkStatus();
   }
-  const double cost = 2 * p.cost() * static_cast<double>(p.windows());
-  // Of few pixels each is looked at, in vectors of channels; of many only those that get something.
-  constexpr int64_t kBlock = 32, kFewPixels = 12;
-  const auto run = [&]<typename T, typename Pixel>(T, Pixel) {
-    using C = ComputeType<T>;
-    const int64_t n = p.channels;
-    SumIntoImages(p.batch, p.image(), cost, dx->data<T>(), [&](int64_t image, C* sums) {
-      if (p.windows() == 0) return;
-      PooledWindow window(p, 0);
-      for (int64_t o = 0; o < p.windows() && !Interrupted(); ++o, window.Next()) {
-        const T* const from = dy.data<T>() + (image * p.windows() + o) * n;
-        const T* const in = x.data<T>() + image * p.image() + window.first_in_image();
-        C* const to = sums + window.first_in_image();
-        InBlocks<kBlock>(n, [&](int64_t first, auto count) {
-          T largest[kBlock] = {};
-          Pixel pixels[kBlock] = {};
-          FindLargest(window, count, in + first, largest, pixels);
-          if (window.count() > kFewPixels) {
-            for (int64_t c = 0; c < count; ++c) {
-              C& sum = to[pixels[c] + first + c];
-              sum = Plus(sum, static_cast<C>(from[first + c]));
-            }
-            return;
-          }
-          window.ForEachPixel([&](int64_t at) {
-            C* const sum = to + at + first;
-            const auto here = static_cast<Pixel>(at);
-            TENON_SIMD
-            for (int64_t c = 0; c < count; ++c) {
-              sum[c] = Plus(sum[c], pixels[c] == here ? static_cast<C>(from[first + c]) : C(0));
-            }
-          });
-        });
-      }
-    });
-  };
-  // Numbers of the width of floats keep the search in vectors.
-  const bool small = p.image() <= std::numeric_limits<int32_t>::max();
-  Dispatch(x.dtype(), RealTypes(),
-           [&](auto value) { small ? run(value, int32_t{}) : run(value, int64_t{}); });
+  MaxPoolGradient(p, x, dy, dx);
   return OkStatus();
 }
 
@@ -210,8 +154,8 @@ Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
         const T* const pixels = x.data<T>() + image * p.image() + window.first_in_image();
         C* const to = sums + window.first_in_image();
         window.ForEachPixel([&](int64_t pixel) {
-          const T* const in = pixels + pixel;
-          C* const sum = to + pixel;
+          const T* const in = pixels + pixel * n;
+          C* const sum = to + pixel * n;
           TENON_SIMD
           for (int64_t c = 0; c < n; ++c) {
             sum[c] += in[c] == largest[c] ? static_cast<C>(from[c]) : C(0);
@@ -243,8 +187,8 @@ Status MaxPoolGradGradKernel(KernelContext& ctx, const Windows& attrs) {
         std::fill_n(out, n, T(0));
         std::fill(found.begin(), found.end(), 0);
         window.ForEachPixel([&](int64_t pixel) {
-          const T* const in = x.data<T>() + window.first() + pixel;
-          const T* const from = grad.data<T>() + window.first() + pixel;
+          const T* const in = x.data<T>() + window.first() + pixel * n;
+          const T* const from = grad.data<T>() + window.first() + pixel * n;
           for (int64_t c = 0; c < n; ++c) {
             if (found[c] || !(in[c] == largest[c])) continue;
             out[c] = from[c];
@@ -281,10 +225,11 @@ Status MaxPoolWithArgmaxKernel(KernelContext& ctx, const Windows& w, bool batch_
       CountedVector<int64_t> pixels(n);
       PooledWindow window(p, begin);
       for (int64_t row = begin; row < end; ++row, window.Next()) {
-        FindLargest(window, n, x.data<T>() + window.first(), y->data<T>() + row * n, pixels.data());
+        const T* const in = x.data<T>() + window.first();
+        FindLargest(window, n, in, n, y->data<T>() + row * n, pixels.data());
         const int64_t first = batch_in_index ? window.first() : window.first_in_image();
         for (int64_t c = 0; c < n; ++c) {
-          const int64_t at = first + pixels[c] + c;
+          const int64_t at = first + pixels[c] * n + c;
           argmax->data<I>()[row * n + c] = static_cast<I>(at);
         }
       }

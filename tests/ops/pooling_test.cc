@@ -172,6 +172,48 @@ TEST(MaxPoolGrad, GoesToTheFirstOfEquals) {
   EXPECT_THAT(grad({kNotANumber, 1, 2, 3}), ElementsAre(1, 0, 0, 0));
 }
 
+TEST(MaxPoolGrad, IsThatOfThePlacesOfTheLargest) {
+  const struct {
+    Shape x;
+    List ksize, strides;
+    const char* padding;
+  } cases[] = {{{3, 9, 7, 37}, {1, 3, 3, 1}, {1, 2, 2, 1}, "SAME"},
+               {{2, 8, 8, 5}, {1, 3, 3, 1}, {1, 2, 2, 1}, "VALID"},
+               {{1, 7, 9, 3}, {1, 2, 4, 1}, {1, 3, 1, 1}, "SAME"},
+               {{2, 6, 5, 2}, {1, 5, 5, 1}, {1, 1, 1, 1}, "SAME"},
+               {{70, 1, 40, 1}, {1, 1, 9, 1}, {1, 1, 5, 1}, "VALID"},
+               {{1, 90, 80, 2}, {1, 40, 40, 1}, {1, 3, 3, 1}, "VALID"},
+               // Further from a window's first pixel than 16 bits tell.
+               {{1, 300, 300, 1}, {1, 299, 298, 1}, {1, 1, 1, 1}, "VALID"},
+               {{0, 4, 4, 1}, {1, 3, 3, 1}, {1, 2, 2, 1}, "SAME"},
+               {{2, 2, 2, 1}, {1, 3, 3, 1}, {1, 2, 2, 1}, "VALID"}};
+  for (const auto& c : cases) {
+    const AttributeMap attrs = Attrs(c.ksize, c.strides, c.padding);
+    for (const DType type : {DType::kFloat, DType::kHalf, DType::kInt32}) {
+      Tensor x(type, c.x);
+      Dispatch(type, RealTypes(), [&]<typename T>(T) {
+        // Few values, so that there are equals.
+        for (int64_t i = 0; i < x.num_elements(); ++i) {
+          x.data<T>()[i] = T(static_cast<float>(i * 7919 % 83));
+        }
+      });
+      const OpResult pooled = RunOp("MaxPoolWithArgmax", {x}, attrs);
+      ASSERT_OK(pooled.status);
+      Tensor dy(type, pooled.outputs[0].shape());
+      Dispatch(type, RealTypes(), [&]<typename T>(T) {
+        for (int64_t i = 0; i < dy.num_elements(); ++i) {
+          dy.data<T>()[i] = T(static_cast<float>(i % 5));
+        }
+      });
+      const Tensor expected =
+          RunOpOrDie("MaxPoolGradWithArgmax", {x, dy, pooled.outputs[1]}, attrs);
+      EXPECT_EQ(Numbers(RunOpOrDie("MaxPoolGrad", {x, pooled.outputs[0], dy}, attrs)),
+                Numbers(expected))
+          << c.x.ToString() << " " << type;
+    }
+  }
+}
+
 TEST(MaxPoolGrad, ShapesMustBeThoseOfTheWindows) {
   const Tensor x = Ramp({1, 3, 3, 1}), y = Ramp({1, 2, 2, 1}), other = Ramp({1, 2, 1, 1});
   EXPECT_THAT(RunOp("MaxPoolGrad", {x, other, y}, Twos()).status, IsError(kInvalid, "orig_output"));
