@@ -11,7 +11,7 @@ LoopBranches::LoopBranches(Graph& graph, const std::vector<Node*>& order) {
   for (const Node* node : order) {
     const FlowKind kind = FlowKindOf(*node);
     int branch = OfInputs(*node);
-    if (IsEnter(*node)) {
+    if (kind == FlowKind::kEnter || kind == FlowKind::kConstantEnter) {
       const std::string& frame = LoopFrameOf(graph, *node);
       const auto [at, first] = around_loops.try_emplace(frame, branch);
       if (!first) at->second = Deeper(at->second, branch);

@@ -251,7 +251,6 @@ struct RebatchDataset final : DatasetOver<RebatchDataset> {
     using WalkOver::WalkOver;
     StatusOr<bool> Next(DatasetElement* out) override {
       const int64_t wanted = of_->sizes[turn_];
-      turn_ = (turn_ + 1) % of_->sizes.size();
       std::vector<DatasetElement> parts;
       int64_t rows = 0;
       while (rows < wanted && input_ != nullptr) {
@@ -265,7 +264,7 @@ struct RebatchDataset final : DatasetOver<RebatchDataset> {
           TENON_ASSIGN_OR_RETURN(num_rows_, NumRows(batch_));
         }
         const int64_t end = std::min(num_rows_, row_ + (wanted - rows));
-        if (end > row_ || parts.empty()) {
+        if (end > row_) {
           DatasetElement& part = parts.emplace_back();
           for (const Tensor& t : batch_) part.push_back(t.Slice(row_, end));
         }
@@ -275,17 +274,22 @@ struct RebatchDataset final : DatasetOver<RebatchDataset> {
       if (wanted == 0) return EmptyBatch(out);
       if (rows == 0 || (of_->drop_remainder && rows < wanted)) return false;
       out->clear();
-      for (size_t c = 0; c < batch_.size(); ++c) {
+      // The input may have cleared batch_ when it ended.
+      for (size_t c = 0; c < parts[0].size(); ++c) {
         TENON_ASSIGN_OR_RETURN(Tensor t, Joined(parts, c, rows));
         out->push_back(std::move(t));
       }
+      NextTurn();
       return true;
     }
 
    private:
+    void NextTurn() { turn_ = (turn_ + 1) % of_->sizes.size(); }
+
     /// Of no rows, where others are wanted only while there are some.
-    StatusOr<bool> EmptyBatch(DatasetElement* out) const {
+    StatusOr<bool> EmptyBatch(DatasetElement* out) {
       if (input_ == nullptr) return false;
+      NextTurn();
       out->clear();
       for (size_t c = 0; c < of_->types().size(); ++c) {
         DimVector dims = {0};

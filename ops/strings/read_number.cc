@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/strings/read_number.h"
 
+#include <limits>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
 #include "absl/strings/match.h"
@@ -8,12 +10,14 @@
 namespace tenon {
 namespace {
 
-bool ReadHexadecimal(absl::string_view digits, double* value) {
+template <typename T>
+bool ReadHexadecimal(absl::string_view digits, T* value) {
   for (const char c : digits) {
     if (!absl::ascii_isxdigit(c)) return false;
   }
   const char* const end = digits.data() + digits.size();
   const auto read = absl::from_chars(digits.data(), end, *value, absl::chars_format::hex);
+  if (read.ec == std::errc::result_out_of_range) *value = std::numeric_limits<T>::infinity();
   return read.ec != std::errc::invalid_argument && read.ptr == end;
 }
 bool ReadDecimal(absl::string_view text, float* value) { return absl::SimpleAtof(text, value); }
@@ -27,16 +31,15 @@ bool ReadFloating(std::string_view text, T* value) {
     return !text.empty();
   }
   const bool is_signed = all[0] == '-' || all[0] == '+';
-  const absl::string_view size = all.substr(is_signed ? 1 : 0);
-  if (absl::StartsWithIgnoreCase(size, "0x")) {
-    double read = 0;
-    if (!ReadHexadecimal(size.substr(2), &read)) return false;
-    *value = static_cast<T>(all[0] == '-' ? -read : read);
+  const absl::string_view digits = all.substr(is_signed ? 1 : 0);
+  if (absl::StartsWithIgnoreCase(digits, "0x")) {
+    if (!ReadHexadecimal(digits.substr(2), value)) return false;
+    if (all[0] == '-') *value = -*value;
     return true;
   }
   // Numbers only: not the longer names that the library knows.
-  const bool is_named = !size.empty() && absl::ascii_isalpha(size[0]);
-  return (!is_named || size.size() == 3) && ReadDecimal(all, value);
+  const bool is_named = !digits.empty() && absl::ascii_isalpha(digits[0]);
+  return (!is_named || digits.size() == 3) && ReadDecimal(all, value);
 }
 
 }  // namespace

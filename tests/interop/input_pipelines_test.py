@@ -171,7 +171,7 @@ def regrouped(tf, _):
         "rebatch": ten.batch(4).rebatch(3), "rebatch_turns": ten.batch(4).rebatch([2, 3]),
         "rebatch_drop": ten.batch(4).rebatch([2, 3], drop_remainder=True),
         "rebatch_empty": ten.batch(4).rebatch([3, 0, 1]), "rebatch_uneven": uneven.rebatch(4),
-        "rebatch_pairs": data.zip((ten.batch(4), ten.map(tf.as_string).batch(4))).rebatch([1, 5]),
+        "rebatch_pairs": data.zip((ten.batch(4), ten.map(tf.as_string).batch(4))).rebatch([1, 6]),
         "sparse_batches": dense(lengths.apply(more.dense_to_sparse_batch(2, [4]))),
         "sparse_batches_open": dense(lengths.apply(more.dense_to_sparse_batch(2, [None]))),
         "sparse_batches_of_matrices": dense(uneven.apply(more.dense_to_sparse_batch(4, [None, 3]))),
