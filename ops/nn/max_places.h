@@ -13,8 +13,9 @@ namespace tenon {
 /// elsewhere. `in` is the window's first pixel, `n` the channels of a pixel. Nothing when the
 /// window has no pixels.
 template <typename T, typename Pixel>
-ABSL_ATTRIBUTE_ALWAYS_INLINE void FindLargest(const PooledWindow& window, auto count, const T* in, int64_t n, T* largest,
-                 Pixel* pixels) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void FindLargest(const PooledWindow& window, auto count,
+                                                     const T* in, int64_t n, T* largest,
+                                                     Pixel* pixels) {
   // Inlined, or what is found lies in memory, not in registers.
   window.ForEachPixel([&](int64_t at) ABSL_ATTRIBUTE_ALWAYS_INLINE {
     const T* const elements = in + at * n;

@@ -209,7 +209,7 @@ TEST(MaxPoolGrad, IsThatOfThePlacesOfTheLargest) {
           RunOpOrDie("MaxPoolGradWithArgmax", {x, dy, pooled.outputs[1]}, attrs);
       EXPECT_EQ(Numbers(RunOpOrDie("MaxPoolGrad", {x, pooled.outputs[0], dy}, attrs)),
                 Numbers(expected))
-          << c.x.ToString() << " " << type;
+          << c.x.ToString() << " " << ToString(type);
     }
   }
 }
