@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/strings/read_number.h"
 
-#include <limits>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
 #include "absl/strings/match.h"
 
 namespace tenon {
 namespace {
+
+constexpr size_t kMaxCharacters = 31;
 
 template <typename T>
 bool ReadHexadecimal(absl::string_view digits, T* value) {
@@ -17,7 +17,6 @@ bool ReadHexadecimal(absl::string_view digits, T* value) {
   }
   const char* const end = digits.data() + digits.size();
   const auto read = absl::from_chars(digits.data(), end, *value, absl::chars_format::hex);
-  if (read.ec == std::errc::result_out_of_range) *value = std::numeric_limits<T>::infinity();
   return read.ec != std::errc::invalid_argument && read.ptr == end;
 }
 bool ReadDecimal(absl::string_view text, float* value) { return absl::SimpleAtof(text, value); }
@@ -25,6 +24,7 @@ bool ReadDecimal(absl::string_view text, double* value) { return absl::SimpleAto
 
 template <typename T>
 bool ReadFloating(std::string_view text, T* value) {
+  if (text.size() > kMaxCharacters) return false;
   const absl::string_view all = absl::StripAsciiWhitespace(ToAbsl(text));
   if (all.empty()) {
     *value = 0;
