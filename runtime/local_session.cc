@@ -2,8 +2,6 @@
 #include "runtime/local_session.h"
 
 #include <atomic>
-#include <future>
-#include <thread>
 
 #include "core/exceptions.h"
 #include "core/parallel.h"
@@ -12,6 +10,7 @@
 #include "runtime/functions/expansion.h"
 #include "runtime/local_rendezvous.h"
 #include "runtime/placer.h"
+#include "runtime/time_limit.h"
 
 namespace tenon {
 namespace {
@@ -35,17 +34,13 @@ class LocalPreparedStep final : public PreparedStep {
              const StepOptions& options) override {
     TENON_RETURN_IF_ERROR(feeds_.Check(feeds));
     if (options.timeout.count() == 0) return RunNow(feeds, fetched, options, nullptr);
-    Cancellation cancellation;
-    // The system may have no thread to give.
     return CatchExceptions([&] {
-      auto result = std::async(std::launch::async,
-                               [&] { return RunNow(feeds, fetched, options, &cancellation); });
-      if (result.wait_for(options.timeout) == std::future_status::timeout) {
-        cancellation.Cancel(
-            DeadlineExceeded("Timed out waiting for notification: the step took longer than ",
-                             options.timeout.count(), " ms"));
-      }
-      return result.get();
+      Cancellation cancellation;
+      const TimeLimit limit(
+          cancellation, options.timeout,
+          DeadlineExceeded("Timed out waiting for notification: the step took longer than ",
+                           options.timeout.count(), " ms"));
+      return RunNow(feeds, fetched, options, &cancellation);
     });
   }
 

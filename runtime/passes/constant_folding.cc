@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 
 #include "core/exceptions.h"
 #include "core/flow_kind.h"
+#include "core/interruption.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/passes/pass.h"
+#include "runtime/time_limit.h"
 
 namespace tenon {
 namespace {
@@ -15,6 +18,8 @@ constexpr size_t kMaxFoldedBytes = 10 << 20;
 /// for any number of large results, and nothing ends a compilation that computes them.
 constexpr size_t kMaxBytesOfGraph = 256 << 20;
 constexpr int kMaxFoldedOutputs = 64;
+/// What takes longer is computed by the steps, which can be cancelled.
+constexpr std::chrono::seconds kMaxTimeOfGraph{2};
 
 /// Gives no block that is larger than a folded result may be, so that a kernel asked for more
 /// refuses before it computes anything. Lives for ever, as the folded tensors' memory needs.
@@ -121,7 +126,8 @@ std::vector<Value> Evaluate(const Node& node, Device& device, size_t* budget) {
   StepContext step;
   step.device = &device;
   KernelContext ctx(step, node.output_types(), inputs.data(), node.num_inputs(), outputs.data());
-  if (!CatchExceptions([&] { return (*kernel)->Compute(ctx); }).ok()) return {};
+  const Status computed = CatchExceptions([&] { return (*kernel)->Compute(ctx); });
+  if (!computed.ok() || Interrupted()) return {};
   size_t bytes = 0;
   for (const Value& v : outputs) {
     if (!v.tensor.valid()) return {};
@@ -132,15 +138,18 @@ std::vector<Value> Evaluate(const Node& node, Device& device, size_t* budget) {
   return outputs;
 }
 
-}  // namespace
-
-Status FoldConstants(Graph* graph, const PassContext& context) {
+Status Fold(Graph* graph, const PassContext& context) {
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   FoldingDevice device(*context.cpu);
   size_t budget = kMaxBytesOfGraph;
   FoldedNodes done(*graph);
+  Cancellation cancellation;
+  std::optional<TimeLimit> limit;
+  const InterruptibleBy interruption(&cancellation);
   for (Node* node : order) {
+    if (Interrupted()) break;
     if (!MayFold(*node, done) || IsLarge(*node)) continue;
+    if (!limit) limit.emplace(cancellation, kMaxTimeOfGraph, Cancelled("folding takes too long"));
     const std::vector<Value> values = Evaluate(*node, device, &budget);
     if (values.empty()) continue;
     for (int i = 0; i < node->num_outputs(); ++i) {
@@ -162,6 +171,12 @@ Status FoldConstants(Graph* graph, const PassContext& context) {
     }
   }
   return OkStatus();
+}
+
+}  // namespace
+
+Status FoldConstants(Graph* graph, const PassContext& context) {
+  return CatchExceptions([&] { return Fold(graph, context); });
 }
 
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include "core/sanitizers.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
+#include "ops/audio/audio_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
 #include "ops/strings/strings_ops.h"
@@ -76,6 +77,19 @@ TEST_F(PassesTest, AllFoldedResultsTogetherAreBounded) {
   const int64_t before = CpuAllocator().bytes_in_use();
   const Graph optimised = Optimised(graph);
   EXPECT_LT(CpuAllocator().bytes_in_use() - before, 400 << 20);
+}
+
+TEST_F(PassesTest, WhatTakesLongIsLeftToTheSteps) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  Neg(Const(1.0f), {.name = "quick"});
+  const Output spectra = Const(Tensor::Zeros(DType::kFloat, {1, 2000, 2}));
+  // Eight thousand million products for eight megabytes.
+  Mfcc(spectra, Const(16000),
+       {.filterbank_channel_count = 4000, .dct_coefficient_count = 1000, .name = "slow"});
+  const Graph optimised = Optimised(graph);
+  EXPECT_EQ(optimised.Find("quick"), nullptr);
+  EXPECT_NE(optimised.Find("slow"), nullptr);
 }
 
 TEST_F(PassesTest, TextThatDoublesWithEachNodeIsNotComputed) {
