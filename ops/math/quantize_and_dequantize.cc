@@ -53,7 +53,8 @@ StatusOr<Channels> ChannelsOf(const Tensor& x, int64_t axis) {
   }
   const int at = static_cast<int>(axis);
   const auto dims = x.shape().dims();
-  return Channels{Product(dims, 0, at), dims[at], Product(dims, at + 1, x.rank())};
+  const int64_t before = x.num_elements() == 0 ? 0 : Product(dims, 0, at);
+  return Channels{before, dims[at], Product(dims, at + 1, x.rank())};
 }
 
 /// Calls `visit(i)` for each element of channel `c`.
@@ -112,7 +113,9 @@ Status QuantizeAndDequantizeKernel(KernelContext& ctx, const Quantisation& q) {
   return DispatchStatus(x.dtype(), Types(), [&]<typename T>(T) -> Status {
     const T* const in = x.data<T>();
     T* const out = y->data<T>();
-    for (int64_t c = 0; c < channels.count; ++c) {
+    // Without elements there may be more channels than anyone can count.
+    const int64_t count = x.num_elements() == 0 && !q.range_given ? 0 : channels.count;
+    for (int64_t c = 0; c < count && !Interrupted(); ++c) {
       T low = std::numeric_limits<T>::infinity(), high = -low;
       if (!q.range_given) {
         ForEachOf(channels, c, [&](int64_t i) {

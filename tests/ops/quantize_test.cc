@@ -39,6 +39,14 @@ TEST_F(QuantizeTest, FakeQuantPassesWhatIsInTheRange) {
       ElementsAre(ElementsAre(0, 1, 1, 0), ElementsAre(1, 0, 0, 0), ElementsAre(0, 0, 0, 1)));
 }
 
+TEST_F(QuantizeTest, ChannelsWithoutElementsAreNotCounted) {
+  for (const Shape& shape : {Shape{0, int64_t{1} << 60}, Shape{int64_t{1} << 60, 1, 0}}) {
+    const Tensor x(DType::kFloat, shape), any = Tensor::Scalar(0.0f);
+    const Tensor y = RunOpOrDie("QuantizeAndDequantizeV2", {x, any, any}, {{"axis", 1}});
+    EXPECT_EQ(y.shape(), shape);
+  }
+}
+
 TEST_F(QuantizeTest, QuantizeAndDequantizePassesGradientsOn) {
   const Output min = Const(-1.0f), max = Const(1.0f);
   EXPECT_THAT(GradientsOf(QuantizeAndDequantize(x), {x}), ElementsAre(ElementsAre(1, 1, 1, 1)));
