@@ -82,6 +82,7 @@ Status ProjectKernel(KernelContext& ctx, const Projecting& how) {
     outside = ctx.input(3).scalar<float>();
   }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, {batch, size[0], size[1], channels}));
+  if (out->num_elements() == 0) return OkStatus();
   return DispatchStatus(images.dtype(), TransformTypes(), [&]<typename T>(T) {
     const T constant = FillValue<T>(outside);
     const double cost = 5 * static_cast<double>(size[1] * (2 + channels));

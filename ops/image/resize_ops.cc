@@ -138,6 +138,7 @@ Status BilinearGradKernel(KernelContext& ctx, bool align, bool half) {
   TENON_ASSIGN_OR_RETURN(Tensor * out,
                          ctx.CreateOutput(0, {dy.dim(0), image.dim(1), image.dim(2), dy.dim(3)}));
   ZeroElements(out);
+  if (dy.num_elements() == 0) return OkStatus();
   const int64_t height = image.dim(1), width = image.dim(2), channels = dy.dim(3);
   const Scale rows(height, dy.dim(1), align, half), columns(width, dy.dim(2), align, half);
   const int64_t size = dy.dim(1) * dy.dim(2) * channels;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/interruption.h"
 #include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
@@ -147,13 +148,14 @@ void Resample(const Tensor& in, const Spans& rows, const Spans& columns, Tensor*
       const int64_t y = row % new_height, first = rows.starts[y];
       const T* from = in.data<T>() + (row / new_height * height + first) * row_size;
       std::fill(mixed.begin(), mixed.end(), 0.0f);
-      for (int64_t k = 0; k < std::min(rows.size, height - first); ++k, from += row_size) {
+      const int64_t rows_mixed = std::min(rows.size, height - first);
+      for (int64_t k = 0; k < rows_mixed && !Interrupted(); ++k, from += row_size) {
         const float weight = rows.weights[y * rows.size + k];
         for (int64_t i = 0; i < row_size; ++i) mixed[i] += weight * static_cast<float>(from[i]);
       }
       float* to = out->data<float>() + row * new_width * channels;
       std::fill_n(to, new_width * channels, 0.0f);
-      for (int64_t x = 0; x < new_width; ++x, to += channels) {
+      for (int64_t x = 0; x < new_width && !Interrupted(); ++x, to += channels) {
         const float* pixel = mixed.data() + columns.starts[x] * channels;
         for (int64_t k = 0; k < std::min(columns.size, width - columns.starts[x]); ++k) {
           const float weight = columns.weights[x * columns.size + k];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <limits>
 #include <random>
 #include <set>
@@ -144,6 +146,89 @@ TEST(RandomInputs, GiveAResultOrAnErrorAndNoCrash) {
     }
   }
   EXPECT_GT(succeeded, ran / 10);
+  SetCpuMemoryLimit(DefaultCpuMemoryLimit());
+}
+
+/// What runs, for whoever ends the test because it takes for ever.
+std::string running;
+
+void SayWhatRuns(int) {
+  const std::string line = StrCat(running, " takes for ever\n");
+  static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
+  _exit(1);
+}
+
+/// `shape` with no elements in one of its dimensions, and in another more than anyone can count.
+std::vector<Shape> EmptyAndHuge(const Shape& shape) {
+  std::vector<Shape> shapes;
+  for (int none = 0; none < shape.rank(); ++none) {
+    for (int huge = 0; huge < shape.rank(); ++huge) {
+      if (huge == none) continue;
+      DimVector dims(shape.dims().begin(), shape.dims().end());
+      dims[none] = 0;
+      dims[huge] = int64_t{1} << 50;
+      shapes.emplace_back(dims);
+    }
+  }
+  return shapes;
+}
+
+/// `attrs`, and the same with small numbers for each integer, which may be an axis.
+std::vector<AttributeMap> AxisChoices(const OpRegistration& op, const AttributeMap& attrs) {
+  std::vector<AttributeMap> choices = {attrs};
+  for (const AttrSchema& a : op.schema.attrs) {
+    if (a.kind != "int" || !a.default_value) continue;
+    for (const int64_t value : {-1, 0, 1, 2}) {
+      choices.push_back(attrs);
+      choices.back().Set(a.name, value);
+    }
+  }
+  return choices;
+}
+
+/// Runs the op with each input in turn empty and huge, alone and with those of the same shape.
+void RunEmptyAndHuge(const OpRegistration& op, const std::vector<Tensor>& inputs,
+                     const AttributeMap& attrs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (const Shape& shape : EmptyAndHuge(inputs[i].shape())) {
+      for (const bool alone : {true, false}) {
+        std::vector<Tensor> changed = inputs;
+        for (size_t j = 0; j < inputs.size(); ++j) {
+          const bool alike = !alone && inputs[j].shape() == inputs[i].shape();
+          if (j == i || alike) changed[j] = Tensor(inputs[j].dtype(), shape);
+        }
+        running = StrCat(op.schema.name, ", input ", i, " ", shape.ToString());
+        alarm(10);
+        RunOp(op.schema.name, changed, attrs);
+      }
+    }
+  }
+}
+
+TEST(RandomInputs, NoLoopCountsTheDimensionsOfEmptyTensors) {
+  SetCpuMemoryLimit(CpuAllocator().bytes_in_use() + (int64_t{256} << 20));
+  const auto before = std::signal(SIGALRM, SayWhatRuns);
+  for (const OpRegistration* op : AllOps().All()) {
+    if (op->schema.name.starts_with("Print")) continue;
+    for (const OpExample& example : op->examples) {
+      const AttributeMap first = TypeChoices(*op, example)[0];
+      for (const AttributeMap& attrs : AxisChoices(*op, first)) {
+        const std::vector<Tensor> inputs = SampleInputs(*op, example, attrs, 1);
+        RunEmptyAndHuge(*op, inputs, attrs);
+        for (size_t i = 0; i < inputs.size(); ++i) {
+          // Perhaps an axis too.
+          if (inputs[i].rank() > 0 || inputs[i].dtype() != DType::kInt32) continue;
+          for (const int32_t value : {-1, 0, 1, 2}) {
+            std::vector<Tensor> changed = inputs;
+            changed[i] = Tensor::Scalar(value);
+            RunEmptyAndHuge(*op, changed, attrs);
+          }
+        }
+      }
+    }
+  }
+  alarm(0);
+  std::signal(SIGALRM, before);
   SetCpuMemoryLimit(DefaultCpuMemoryLimit());
 }
 
