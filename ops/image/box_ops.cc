@@ -57,6 +57,7 @@ Status DrawBoxesKernel(KernelContext& ctx) {
   }
   const bool gray = channels == 1 && colors == &kBoxColors[0][0];
   TENON_ASSIGN_OR_RETURN(Tensor out, ctx.input(0).Copy());
+  if (out.num_elements() == 0) return ctx.Return(std::move(out));
   const float* box = boxes.data<float>();
   const Status status = DispatchStatus(out.dtype(), TypeList<float, Half>(), [&]<typename T>(T) {
     for (int64_t i = 0; i < boxes.num_elements() / 4 && !Interrupted(); ++i, box += 4) {
