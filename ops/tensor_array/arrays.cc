@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
+#include "core/interruption.h"
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
@@ -116,6 +117,7 @@ Status GatherKernel(KernelContext& ctx, const PartialShape& element_shape) {
   if (indices.empty()) return GatherNothing(ctx, *array, element_shape);
   CountedVector<Tensor> elements;
   for (const int64_t i : indices) {
+    if (Interrupted()) return OkStatus();
     TENON_ASSIGN_OR_RETURN(Tensor element, array->Read(i));
     elements.push_back(std::move(element));
     if (elements.back().shape() != elements[0].shape()) {
@@ -144,6 +146,7 @@ Status ConcatKernel(KernelContext& ctx, const PartialShape& rest) {
   TENON_ASSIGN_OR_RETURN(Tensor lengths, ctx.AllocateTemp(DType::kInt64, {size}));
   int64_t rows = 0;
   for (int64_t i = 0; i < size; ++i) {
+    if (Interrupted()) return OkStatus();
     TENON_ASSIGN_OR_RETURN(Tensor element, array->Read(i));
     if (element.rank() == 0) {
       return InvalidArgument("Concat saw a scalar shape at index ", i,
