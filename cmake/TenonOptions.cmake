@@ -33,6 +33,14 @@ endif()
 add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}=." -fno-math-errno)
 if(TENON_MARCH)
   add_compile_options("-march=${TENON_MARCH}")
+  # clang 19 takes AVX10.1 of a processor for its half of 256 bits, and then warns that there is no such half.
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_FLAGS "-march=${TENON_MARCH} -Werror")
+  check_cxx_source_compiles("int main() {}" TENON_MARCH_IS_CONSISTENT)
+  unset(CMAKE_REQUIRED_FLAGS)
+  if(NOT TENON_MARCH_IS_CONSISTENT AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    add_compile_options(-mno-avx10.1-256)
+  endif()
 endif()
 
 # Compiles the files of a target together, about SIZE at a time, where most of the time goes into the same headers.
