@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <limits>
 #include <Eigen/Core>
 #include <Eigen/Eigenvalues>
@@ -12,6 +13,7 @@
 #include <unsupported/Eigen/MatrixFunctions>
 #pragma pop_macro("eigen_assert")
 
+#include "core/interruption.h"
 #include "core/op_registry.h"
 #include "ops/array/array_ops.h"
 #include "ops/composition.h"
@@ -48,8 +50,39 @@ Status ExponentialKernel(KernelContext& ctx) {
   return ForEachFunction(ctx, MatrixTypes(), []<typename M>(const M& a) -> M { return a.exp(); });
 }
 
+/// The logarithm of a triangular matrix with eigenvalues that are close to each other, as Eigen
+/// computes it: that of a root near the identity. Eigen would take roots for ever of a matrix that has no
+/// logarithm (0 is an eigenvalue, or the roots of two add up to 0); here it is NaN.
+struct LogarithmOfTriangular : Eigen::internal::MatrixLogarithmAtomic<Eigen::MatrixXcd> {
+  Eigen::MatrixXcd compute(const Eigen::MatrixXcd& a) {
+    if (a.rows() <= 2) return MatrixLogarithmAtomic::compute(a);
+    // Each root halves the logarithm; no finite number is above 2^1024.
+    constexpr int kMostRoots = 1100;
+    constexpr int kDegree = 7;
+    const auto identity = Eigen::MatrixXcd::Identity(a.rows(), a.rows());
+    Eigen::MatrixXcd t = a, root = a, result;
+    for (int roots = 0; roots < kMostRoots && !Interrupted(); ++roots) {
+      const double distance = (t - identity).cwiseAbs().colwise().sum().maxCoeff();
+      if (!std::isfinite(distance)) break;
+      if (Eigen::internal::matrix_log_get_pade_degree(distance) <= kDegree) {
+        Eigen::internal::matrix_log_compute_pade(result, t, kDegree);
+        return result * std::ldexp(1.0, roots);
+      }
+      Eigen::matrix_sqrt_triangular(t, root);
+      t = root.triangularView<Eigen::Upper>();
+    }
+    return Eigen::MatrixXcd::Constant(a.rows(), a.rows(),
+                                      std::numeric_limits<double>::quiet_NaN());
+  }
+};
+
 Status LogarithmKernel(KernelContext& ctx) {
-  return ForEachFunction(ctx, ComplexTypes(), []<typename M>(const M& a) -> M { return a.log(); });
+  return ForEachFunction(ctx, ComplexTypes(), [](const Eigen::MatrixXcd& a) {
+    Eigen::MatrixXcd result;
+    LogarithmOfTriangular of_triangular;
+    Eigen::internal::matrix_function_compute<Eigen::MatrixXcd>::run(a, of_triangular, result);
+    return result;
+  });
 }
 
 Status SquareRootKernel(KernelContext& ctx) {

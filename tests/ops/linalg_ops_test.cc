@@ -121,6 +121,29 @@ TEST(Linalg, FunctionsOfMatrices) {
               Each(::testing::IsNan()));
 }
 
+TEST(Linalg, TheExponentialOfALogarithmIsTheMatrix) {
+  // Equal eigenvalues, for which roots are taken; two of them with numbers far above these.
+  const Tensor x = Of({3, 4, 4}, {2, 1, 0, 3, 0, 2, 1, 0, 0, 0, 2, 1, 0, 0, 0, 2,       //
+                                  1, 1e3, 0, 0, 0, 1, 1e3, 0, 0, 0, 1, 1e3, 0, 0, 0, 1,  //
+                                  4, 1, 0, 2, 1, 3, 1, 0, 0, 1, 5, 1, 2, 0, 1, 6});
+  const Tensor z = RunOpOrDie("Cast", {x}, {{"DstT", DType::kComplex128}});
+  const Tensor back = RunOpOrDie("MatrixExponential", {RunOpOrDie("MatrixLogarithm", {z})});
+  for (int64_t i = 0; i < x.num_elements(); ++i) {
+    EXPECT_NEAR(std::abs(back.data<std::complex<double>>()[i] - x.data<double>()[i]), 0, 1e-4) << i;
+  }
+}
+
+TEST(Linalg, WhatHasNoLogarithmGivesNone) {
+  const auto logarithm = [](std::initializer_list<double> values) {
+    const Tensor z = RunOpOrDie("Cast", {Of({3, 3}, values)}, {{"DstT", DType::kComplex128}});
+    return RunOpOrDie("MatrixLogarithm", {z});
+  };
+  for (const Tensor& log :
+       {logarithm({0, 1, 0, 0, 0, 1, 0, 0, 0}), logarithm({0, 1, 2, 0, 0, 3, 0, 0, 1e-9})}) {
+    EXPECT_TRUE(std::isnan(log.data<std::complex<double>>()[1].real()));
+  }
+}
+
 TEST(Linalg, ManyMatricesAreDoneInParallelAndTheFirstErrorIsGiven) {
   Tensor many(DType::kDouble, {1000, 2, 2});
   for (int64_t i = 0; i < 4000; ++i) many.data<double>()[i] = i % 4 == 0 || i % 4 == 3 ? 2 : 1;
