@@ -175,12 +175,18 @@ Status MfccKernel(KernelContext& ctx, const CepstrumAttrs& attrs) {
     for (int64_t row = begin; row < end; ++row) {
       mel.Apply(in.data<float>() + row * size, energy.data());
       // TensorFlow's bank says nothing of spectra that it finds too short.
-      for (double& v : energy) v = mel.complete() ? std::log(v < 1e-12 ? 1e-12 : v) : 0;
-      for (int64_t i = 0; i < attrs.coefficients; ++i) {
-        double sum = 0;
-        for (int64_t j = 0; j < bands; ++j) sum += cosines[i * bands + j] * energy[j];
-        out->data<float>()[row * attrs.coefficients + i] = static_cast<float>(sum);
-      }
+      SerialFor(bands, 10, [&](int64_t first, int64_t last) {
+        for (int64_t j = first; j < last; ++j) {
+          energy[j] = mel.complete() ? std::log(energy[j] < 1e-12 ? 1e-12 : energy[j]) : 0;
+        }
+      });
+      SerialFor(attrs.coefficients, width, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+          double sum = 0;
+          for (int64_t j = 0; j < bands; ++j) sum += cosines[i * bands + j] * energy[j];
+          out->data<float>()[row * attrs.coefficients + i] = static_cast<float>(sum);
+        }
+      });
     }
   });
   return OkStatus();
