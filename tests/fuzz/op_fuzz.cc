@@ -22,7 +22,7 @@ namespace tenon::testing {
 namespace {
 
 constexpr int64_t kOpMemory = int64_t{512} << 20;
-constexpr std::chrono::milliseconds kOpTimeout{2000};
+constexpr std::chrono::milliseconds kOpTimeout{500};
 constexpr size_t kMaxInputs = 32;
 constexpr size_t kMaxOutputs = 4096;
 constexpr int kMaxFetches = 8;
