@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "ops/composition.h"
 #include "ops/maths.h"
+#include "ops/nn/channel_blocks.h"
 #include "ops/nn/nn_ops.h"
 
 namespace tenon {
@@ -18,79 +19,112 @@ using BatchNormTypes = TypeList<float, Half, BFloat16>;
 constexpr double kElementNs = 0.5;
 /// Elements of a channel that are added up in float; the sums of these in double.
 constexpr int64_t kFloatSum = 512;
+/// Elements that are still in a cache when they are read again, and the rows that are read at once
+/// even where they have more: otherwise there were as many sums as elements.
+constexpr int64_t kCached = 8192, kFewestRows = 32;
+/// Channels whose sums fit in registers.
+constexpr int64_t kChannels = 32;
 
-/// An image as [outer, channels, inner].
+/// An image as [outer, channels, inner], which is read in blocks of rows that stay in a cache.
 struct ChannelLayout {
   int64_t outer = 1, channels = 0, inner = 1;
 
   int64_t count() const { return outer * inner; }
   int64_t row() const { return channels * inner; }
-
-  /// Calls fn(element, channel) for the elements of rows [begin, end).
-  template <typename Fn>
-  void ForEach(int64_t begin, int64_t end, Fn fn) const {
-    for (int64_t o = begin; o < end; ++o) {
-      if (inner == 1) {
-        TENON_SIMD
-        for (int64_t c = 0; c < channels; ++c) fn(o * channels + c, c);
-        continue;
-      }
-      for (int64_t c = 0; c < channels; ++c) {
-        const int64_t first = o * row() + c * inner;
-        TENON_SIMD
-        for (int64_t i = first; i < first + inner; ++i) fn(i, c);
-      }
-    }
+  int64_t block_rows() const {
+    return std::min(std::max(kCached / std::max<int64_t>(1, row()), kFewestRows),
+                    std::max<int64_t>(1, kFloatSum / std::max<int64_t>(1, inner)));
+  }
+  int64_t num_blocks() const { return (outer + block_rows() - 1) / block_rows(); }
+  /// How many elements of a channel lie in block b.
+  int64_t count(int64_t b) const {
+    return (std::min(outer, (b + 1) * block_rows()) - b * block_rows()) * inner;
   }
 
-  /// to[i] = fn(i, channel).
-  template <typename T, typename Fn>
-  void Map(T* to, Fn fn) const {
-    ParallelFor(outer, kElementNs * static_cast<double>(row()), [&](int64_t begin, int64_t end) {
-      ForEach(begin, end, [&](int64_t i, int64_t c) { to[i] = static_cast<T>(fn(i, c)); });
+  /// fn(b) for each block, on several threads.
+  void ForEachBlock(absl::FunctionRef<void(int64_t b)> fn) const {
+    const double cost = kElementNs * static_cast<double>(std::min(block_rows(), outer) * row());
+    ParallelFor(num_blocks(), cost, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) fn(b);
     });
   }
 
-  /// For each of the functions: sums[c] = the sum of fn(i, c) over channel c / divisor, in an order
-  /// that depends on the layout alone. What they read of a block of rows is read from memory once.
+  /// In block b: to[i] = fn(i, n[c]...) for each number n of i's channel c.
+  template <typename T, typename Fn, typename... N>
+  void Map(int64_t b, T* to, Fn fn, const N*... n) const {
+    const int64_t begin = b * block_rows(), end = std::min(outer, begin + block_rows());
+    if (inner != 1) {
+      for (int64_t o = begin; o < end && !Interrupted(); ++o) {
+        for (int64_t c = 0; c < channels; ++c) {
+          const int64_t first = o * row() + c * inner, last = first + inner;
+          [=](auto... of_channel) {
+            TENON_SIMD
+            for (int64_t i = first; i < last; ++i) to[i] = static_cast<T>(fn(i, of_channel...));
+          }(n[c]...);
+        }
+      }
+      return;
+    }
+    InBlocks<kChannels>(channels, [&](int64_t first, auto size) {
+      // Copies, since what is written might be the numbers for all that the compiler knows.
+      [&](const auto&... numbers) {
+        for (int64_t o = begin; o < end; ++o) {
+          const int64_t at = o * channels + first;
+          TENON_SIMD
+          for (int64_t c = 0; c < size; ++c) {
+            to[at + c] = static_cast<T>(fn(at + c, numbers[c]...));
+          }
+        }
+      }(Copies<N>(n + first, size)...);
+    });
+  }
+
+  /// Of block b, for each channel c and each of the functions: sums[c] = the sum of fn(i, n[c]);
+  /// the sums of the next function follow.
   template <typename... Fn>
-  void Sum(std::array<float*, sizeof...(Fn)> sums, double divisor, Fn... fn) const {
-    const int64_t rows = std::max<int64_t>(1, kFloatSum / inner);
-    const int64_t blocks = (outer + rows - 1) / rows;
-    CountedVector<float> parts(blocks * channels * int64_t{sizeof...(Fn)});
-    const double cost = kElementNs * static_cast<double>(std::min(rows, outer) * row());
-    ParallelFor(blocks, cost, [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) {
-        float* part = parts.data() + b * channels;
-        ((AddRows(b * rows, std::min(outer, (b + 1) * rows), part, fn), part += blocks * channels),
-         ...);
+  void Sum(int64_t b, const float* n, float* sums, Fn... fn) const {
+    const int64_t begin = b * block_rows(), end = std::min(outer, begin + block_rows());
+    if (inner != 1) {
+      std::fill_n(sums, channels * int64_t{sizeof...(Fn)}, 0.0f);
+      for (int64_t o = begin; o < end && !Interrupted(); ++o) {
+        for (int64_t c = 0; c < channels; ++c) {
+          float* sum = sums + c;
+          ((*sum += SumOfRun(o * row() + c * inner, n[c], fn), sum += channels), ...);
+        }
+      }
+      return;
+    }
+    InBlocks<kChannels>(channels, [&](int64_t first, auto size) {
+      const Copies<float> numbers(n + first, size);
+      float parts[sizeof...(Fn)][kChannels] = {};
+      for (int64_t o = begin; o < end; ++o) {
+        const int64_t at = o * channels + first;
+        TENON_SIMD
+        for (int64_t c = 0; c < size; ++c) {
+          size_t k = 0;
+          ((parts[k++][c] += fn(at + c, numbers[c])), ...);
+        }
+      }
+      for (size_t k = 0; k < sizeof...(Fn); ++k) {
+        std::copy_n(parts[k], size, sums + static_cast<int64_t>(k) * channels + first);
       }
     });
-    for (size_t k = 0; k < sums.size(); ++k) {
-      const float* const part = parts.data() + static_cast<int64_t>(k) * blocks * channels;
-      for (int64_t c = 0; c < channels; ++c) {
-        double sum = 0;
-        for (int64_t b = 0; b < blocks; ++b) sum += part[b * channels + c];
-        sums[k][c] = static_cast<float>(sum / divisor);
-      }
-    }
   }
 
  private:
+  template <typename N>
+  struct Copies {
+    Copies(const N* from, int64_t size) { std::copy_n(from, size, numbers); }
+    N operator[](int64_t c) const { return numbers[c]; }
+    N numbers[kChannels];
+  };
+
   template <typename Fn>
-  void AddRows(int64_t begin, int64_t end, float* sums, Fn fn) const {
-    if (inner == 1) {
-      return ForEach(begin, end, [&](int64_t i, int64_t c) { sums[c] += fn(i, c); });
-    }
-    for (int64_t o = begin; o < end && !Interrupted(); ++o) {
-      for (int64_t c = 0; c < channels; ++c) {
-        const int64_t first = o * row() + c * inner;
-        float sum = 0;
+  float SumOfRun(int64_t first, float n, Fn fn) const {
+    float sum = 0;
 #pragma omp simd reduction(+ : sum)
-        for (int64_t i = first; i < first + inner; ++i) sum += fn(i, c);
-        sums[c] += sum;
-      }
-    }
+    for (int64_t i = first; i < first + inner; ++i) sum += fn(i, n);
+    return sum;
   }
 };
 
@@ -113,6 +147,40 @@ Status CheckPerChannel(std::string_view what, const Tensor& t, const ChannelLayo
   if (t.rank() == 1 && t.dim(0) == l.channels) return OkStatus();
   return InvalidArgument(what, " must have an element for each of the ", l.channels,
                          " channels of x, found shape ", t.shape());
+}
+
+/// The mean and the variance of each channel: those of the blocks, in one reading of memory, and
+/// then of all (Chan, Golub, LeVeque: "Algorithms for computing the sample variance", 1983).
+template <typename T>
+void Moments(const ChannelLayout& l, const T* x, float* mean, float* variance) {
+  const int64_t blocks = l.num_blocks(), n = l.channels;
+  CountedVector<float> means(blocks * n), squares(blocks * n);
+  l.ForEachBlock([&](int64_t b) {
+    float* const m = means.data() + b * n;
+    l.Sum(b, m, m, [x](int64_t i, float) { return static_cast<float>(x[i]); });
+    const float count = static_cast<float>(l.count(b));
+    for (int64_t c = 0; c < n; ++c) m[c] /= count;
+    l.Sum(b, m, squares.data() + b * n, [x](int64_t i, float of_channel) {
+      const float d = static_cast<float>(x[i]) - of_channel;
+      return d * d;
+    });
+  });
+  const double count = static_cast<double>(l.count());
+  CountedVector<double> sums(n);
+  for (int64_t b = 0; b < blocks; ++b) {
+    const double in_block = static_cast<double>(l.count(b));
+    for (int64_t c = 0; c < n; ++c) sums[c] += in_block * means[b * n + c];
+  }
+  for (int64_t c = 0; c < n; ++c) mean[c] = static_cast<float>(sums[c] /= count);
+  CountedVector<double> deviations(n);
+  for (int64_t b = 0; b < blocks; ++b) {
+    const double in_block = static_cast<double>(l.count(b));
+    for (int64_t c = 0; c < n; ++c) {
+      const double d = means[b * n + c] - sums[c];
+      deviations[c] += squares[b * n + c] + in_block * d * d;
+    }
+  }
+  for (int64_t c = 0; c < n; ++c) variance[c] = static_cast<float>(deviations[c] / count);
 }
 
 Status BatchNormKernel(KernelContext& ctx, float epsilon, float factor,
@@ -145,13 +213,8 @@ Status BatchNormKernel(KernelContext& ctx, float epsilon, float factor,
   CountedVector<float> factors(l.channels);
   Dispatch(x.dtype(), BatchNormTypes(), [&]<typename T>(T) {
     const T* const from = x.data<T>();
-    const double count = static_cast<double>(l.count());
     if (training) {
-      l.Sum({mean}, count, [&](int64_t i, int64_t) { return static_cast<float>(from[i]); });
-      l.Sum({variance}, count, [&](int64_t i, int64_t c) {
-        const float d = static_cast<float>(from[i]) - mean[c];
-        return d * d;
-      });
+      Moments(l, from, mean, variance);
     } else {
       std::copy_n(old_mean.data<float>(), l.channels, mean);
       std::copy_n(old_variance.data<float>(), l.channels, variance);
@@ -159,9 +222,11 @@ Status BatchNormKernel(KernelContext& ctx, float epsilon, float factor,
     for (int64_t c = 0; c < l.channels; ++c) {
       factors[c] = scale.data<float>()[c] / std::sqrt(variance[c] + epsilon);
     }
-    const float* const add = offset.data<float>();
-    l.Map(y->data<T>(), [&](int64_t i, int64_t c) {
-      return (static_cast<float>(from[i]) - mean[c]) * factors[c] + add[c];
+    l.ForEachBlock([&](int64_t b) {
+      const auto normalized = [from](int64_t i, float m, float factor, float add) {
+        return (static_cast<float>(from[i]) - m) * factor + add;
+      };
+      l.Map(b, y->data<T>(), normalized, mean, factors.data(), offset.data<float>());
     });
   });
   // The moving averages get the unbiased variance.
@@ -197,27 +262,42 @@ Status BatchNormGradKernel(KernelContext& ctx, float epsilon, const std::string&
   float *const dscale = dscales->data<float>(), *const doffset = doffsets->data<float>();
   Dispatch(x.dtype(), BatchNormTypes(), [&]<typename T>(T) {
     const T *const from = x.data<T>(), *const grad = dy.data<T>();
-    const auto centred = [&](int64_t i, int64_t c) {
-      return static_cast<float>(from[i]) - mean[c];
-    };
-    l.Sum(
-        {doffset, dscale}, 1, [&](int64_t i, int64_t) { return static_cast<float>(grad[i]); },
-        [&](int64_t i, int64_t c) { return static_cast<float>(grad[i]) * centred(i, c); });
-    // dx = factor * (dy - by_mean - centred * by_variance)
-    CountedVector<float> factor(l.channels), by_mean(l.channels), by_variance(l.channels);
-    for (int64_t c = 0; c < l.channels; ++c) {
+    const int64_t blocks = l.num_blocks(), n = l.channels;
+    CountedVector<float> parts(blocks * n * 2);  // of doffset, and of dscale
+    l.ForEachBlock([&](int64_t b) {
+      l.Sum(
+          b, mean, parts.data() + b * n * 2,
+          [grad](int64_t i, float) { return static_cast<float>(grad[i]); },
+          [grad, from](int64_t i, float m) {
+            return static_cast<float>(grad[i]) * (static_cast<float>(from[i]) - m);
+          });
+    });
+    CountedVector<double> sums(n * 2);
+    for (int64_t b = 0; b < blocks; ++b) {
+      for (int64_t c = 0; c < n * 2; ++c) sums[c] += parts[b * n * 2 + c];
+    }
+    // dx = factor * (dy - by_mean - (x - mean) * by_variance)
+    CountedVector<float> factor(n), by_mean(n), by_variance(n);
+    for (int64_t c = 0; c < n; ++c) {
       const float inverse = 1 / std::sqrt(variances.data<float>()[c] + epsilon);
       factor[c] = scale.data<float>()[c] * inverse;
+      doffset[c] = static_cast<float>(sums[c]);
+      dscale[c] = static_cast<float>(sums[n + c]);
       if (training) {
-        const float n = static_cast<float>(l.count());
-        by_mean[c] = doffset[c] / n;
-        by_variance[c] = dscale[c] / n * inverse * inverse;
+        const float count = static_cast<float>(l.count());
+        by_mean[c] = doffset[c] / count;
+        by_variance[c] = dscale[c] / count * inverse * inverse;
       }
       dscale[c] *= inverse;
     }
-    l.Map(dx->data<T>(), [&](int64_t i, int64_t c) {
-      return factor[c] *
-             (static_cast<float>(grad[i]) - by_mean[c] - centred(i, c) * by_variance[c]);
+    l.ForEachBlock([&](int64_t b) {
+      l.Map(
+          b, dx->data<T>(),
+          [grad, from](int64_t i, float m, float scaled, float by_m, float by_v) {
+            const float centred = static_cast<float>(from[i]) - m;
+            return scaled * (static_cast<float>(grad[i]) - by_m - centred * by_v);
+          },
+          mean, factor.data(), by_mean.data(), by_variance.data());
     });
   });
   return OkStatus();

@@ -6,6 +6,7 @@
 #include "core/kernel.h"
 #include "core/parallel.h"
 #include "ops/maths.h"
+#include "ops/nn/channel_blocks.h"
 #include "ops/nn/windows.h"
 
 // What max and average pooling share.
@@ -42,16 +43,6 @@ Status CheckDims(std::string_view what, const Tensor& t, absl::Span<const int64_
 Status PoolingShape(ShapeContext& c);
 /// Output 0 is shaped as input 1.
 Status SecondInputShape(ShapeContext& c);
-
-/// fn(first, count) for blocks of channels; `count` is a constant for all but the last.
-template <int64_t kBlock, typename Fn>
-void InBlocks(int64_t channels, Fn fn) {
-  int64_t first = 0;
-  for (; first + kBlock <= channels; first += kBlock) {
-    fn(first, std::integral_constant<int64_t, kBlock>());
-  }
-  if (first < channels) fn(first, channels - first);
-}
 
 /// Walks over the windows of all images, as WindowCursor does, and knows where their pixels lie.
 class PooledWindow {
