@@ -5,7 +5,7 @@
 
 #include "core/exceptions.h"
 #include "core/proto_io_graph.h"
-#include "runtime/passes/pass.h"
+#include "distributed/pass_options.h"
 #include "runtime/functions/expansion.h"
 #include "runtime/placer.h"
 
@@ -14,20 +14,6 @@ namespace {
 
 /// A year: longer limits would overflow a clock.
 constexpr int64_t kLongestTimeoutMs = int64_t{365} * 24 * 3600 * 1000;
-
-PassOptions PassesOf(const ConfigProto& config) {
-  PassOptions options;
-  const GraphOptions& graph = config.graph_options();
-  options.enabled = graph.optimizer_options().opt_level() != OptimizerOptions::L0 &&
-                    !graph.rewrite_options().disable_meta_optimizer();
-  if (graph.rewrite_options().constant_folding() == RewriterConfig::OFF) {
-    options.disabled.push_back("constant-folding");
-  }
-  if (graph.rewrite_options().common_subgraph_elimination() == RewriterConfig::OFF) {
-    options.disabled.push_back("common-subexpressions");
-  }
-  return options;
-}
 
 /// A client that forgets to release its callables is not to fill the memory.
 constexpr size_t kMaxCallables = 1 << 14;
@@ -173,7 +159,7 @@ StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(
     dependencies_[key] = *dependencies;
   }
   if (known != nullptr) return known;
-  TENON_RETURN_IF_ERROR(RunPasses(&graph, {environment_.devices[0]}, PassesOf(config_)));
+  TENON_RETURN_IF_ERROR(RunPasses(PassStage::kStep, &graph, {environment_.devices[0]}, PassesOf(config_)));
   MasterStep::Environment environment;
   environment.session_handle = handle_;
   environment.workers = environment_.workers;

@@ -3,6 +3,7 @@
 
 #include "core/proto_io_graph.h"
 #include "distributed/partial_graph.h"
+#include "distributed/pass_options.h"
 #include "distributed/proto_io_cluster.h"
 #include "distributed/step_stats.h"
 #include "runtime/session_device.h"
@@ -183,7 +184,8 @@ Status Worker::RegisterGraph(const RegisterGraphRequest& request, RegisterGraphR
   for (Node* n : graph.nodes()) n->set_assigned_device(n->requested_device());
   TENON_ASSIGN_OR_RETURN(
       std::shared_ptr<CompiledStep> compiled,
-      CompiledStep::Create(std::move(graph), session->runtime, session->kernels));
+      CompiledStep::Create(std::move(graph), session->runtime, PassesOf(request.config_proto()),
+                           session->kernels));
   MutexLock lock(mu_);
   const std::string handle = StrCat(absl::Hex(session->next_graph++, absl::kZeroPad16));
   session->graphs.emplace(handle, std::move(compiled));

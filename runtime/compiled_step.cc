@@ -93,6 +93,7 @@ Device* LocalRuntime::Find(const std::string& name) const {
 
 StatusOr<std::unique_ptr<CompiledStep>> CompiledStep::Create(Graph graph,
                                                              const LocalRuntime& runtime,
+                                                             const PassOptions& passes,
                                                              KernelCache& kernels) {
   for (const Node* n : graph.nodes()) {
     if (n->assigned_device().empty()) {
@@ -113,9 +114,11 @@ StatusOr<std::unique_ptr<CompiledStep>> CompiledStep::Create(Graph graph,
   TENON_ASSIGN_OR_RETURN(auto parts, PartitionGraph(std::move(graph), options));
   std::unique_ptr<CompiledStep> step(new CompiledStep);
   step->owner_ = runtime.owner;
-  for (auto& [device, part] : parts) {
+  for (auto& [name, part] : parts) {
+    Device* const device = runtime.Find(name);
+    TENON_RETURN_IF_ERROR(RunPasses(PassStage::kDevice, &part, {device}, passes));
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionPlan> plan,
-                           ExecutionPlan::Create(part, *runtime.Find(device), kernels, functions));
+                           ExecutionPlan::Create(part, *device, kernels, functions));
     step->num_args_ = std::max<int>(step->num_args_, plan->arg_types().size());
     step->num_retvals_ = std::max<int>(step->num_retvals_, plan->retval_types().size());
     for (const PlanNode& n : plan->nodes()) {

@@ -53,7 +53,9 @@ struct LocalRuntime {
 /// run. Thread-safe.
 class CompiledStep {
  public:
+  /// With those passes of PassStage::kDevice that are wanted.
   static StatusOr<std::unique_ptr<CompiledStep>> Create(Graph graph, const LocalRuntime& runtime,
+                                                        const PassOptions& passes,
                                                         KernelCache& kernels);
 
   /// What one run needs from outside. Rendezvous, cancellation and step resources must live until

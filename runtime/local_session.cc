@@ -182,9 +182,9 @@ class LocalSession final : public Session {
     MutexLock lock(mu_);
     if (const auto found = steps_.find(key); found != steps_.end()) return found->second;
     TENON_ASSIGN_OR_RETURN(Graph step_graph, MakeStepGraph(graph_, signature));
-    TENON_RETURN_IF_ERROR(RunPasses(&step_graph, {devices_[0].get()}, options_.passes));
+    TENON_RETURN_IF_ERROR(RunPasses(PassStage::kStep, &step_graph, {devices_[0].get()}, options_.passes));
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<CompiledStep> compiled,
-                           CompiledStep::Create(std::move(step_graph), runtime_, kernels_));
+                           CompiledStep::Create(std::move(step_graph), runtime_, options_.passes, kernels_));
     auto step =
         std::make_shared<LocalPreparedStep>(*runtime_.running, std::move(compiled),
                                             FeedSpec(graph_, signature), signature.fetches.size());

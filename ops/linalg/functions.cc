@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-#include <limits>
 #include <Eigen/Core>
 #include <Eigen/Eigenvalues>
 #include <Eigen/LU>
+#include <cmath>
+#include <limits>
 
-// A negative eigenvalue has no real root: the result has NaN, as TensorFlow's, where Eigen would end
-// the process when it is built with assertions.
+// A negative eigenvalue has no real root: the result has NaN, as TensorFlow's, where Eigen would
+// end the process when it is built with assertions.
 #pragma push_macro("eigen_assert")
 #undef eigen_assert
 #define eigen_assert(condition) static_cast<void>(0)
@@ -51,8 +51,8 @@ Status ExponentialKernel(KernelContext& ctx) {
 }
 
 /// The logarithm of a triangular matrix with eigenvalues that are close to each other, as Eigen
-/// computes it: that of a root near the identity. Eigen would take roots for ever of a matrix that has no
-/// logarithm (0 is an eigenvalue, or the roots of two add up to 0); here it is NaN.
+/// computes it: that of a root near the identity. Eigen would take roots for ever of a matrix that
+/// has no logarithm (0 is an eigenvalue, or the roots of two add up to 0); here it is NaN.
 struct LogarithmOfTriangular : Eigen::internal::MatrixLogarithmAtomic<Eigen::MatrixXcd> {
   Eigen::MatrixXcd compute(const Eigen::MatrixXcd& a) {
     if (a.rows() <= 2) return MatrixLogarithmAtomic::compute(a);
@@ -71,8 +71,7 @@ struct LogarithmOfTriangular : Eigen::internal::MatrixLogarithmAtomic<Eigen::Mat
       Eigen::matrix_sqrt_triangular(t, root);
       t = root.triangularView<Eigen::Upper>();
     }
-    return Eigen::MatrixXcd::Constant(a.rows(), a.rows(),
-                                      std::numeric_limits<double>::quiet_NaN());
+    return Eigen::MatrixXcd::Constant(a.rows(), a.rows(), std::numeric_limits<double>::quiet_NaN());
   }
 };
 

@@ -1,31 +1,187 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/nn/max_places.h"
 
+#include <array>
 #include <limits>
+#include <optional>
 
 #include "core/interruption.h"
 
 namespace tenon {
 namespace {
 
-/// Of every window and channel the number of the largest element's pixel, as FindLargest has it,
-/// which a Pixel holds while it looks and a Place afterwards.
-template <typename Pixel, typename Place, typename T>
-void FindPlaces(const Pooling& p, const T* x, Place* places) {
+/// Windows of four pixels, each pixel in one of them: what most networks have, 2x2 with strides of
+/// two.
+constexpr int kTile = 4;
+using Tile = std::array<int64_t, kTile>;
+
+/// Where the pixels of such windows lie, counted from the first in elements; nothing for others.
+std::optional<Tile> TileOf(const Pooling& p) {
+  for (const WindowAxis& a : p.axes) {
+    if (a.before != 0 || a.stride != a.window || a.in != a.out * a.window) return std::nullopt;
+    if (a.dilation != 1 && a.window != 1) return std::nullopt;
+  }
+  const auto& [depth, height, width] = p.axes;
+  if (depth.window > kTile || height.window > kTile || width.window > kTile) return std::nullopt;
+  if (depth.window * height.window * width.window != kTile) return std::nullopt;
+  Tile tile;
+  for (int i = 0; i < kTile; ++i) {
+    const int64_t x = i % width.window, rows = i / width.window;
+    const int64_t y = rows % height.window, z = rows / height.window;
+    tile[i] = ((z * height.in + y) * width.in + x) * p.channels;
+  }
+  return tile;
+}
+
+/// The elements of a tile's pixels, channel by channel. By value, so that the compiler knows that
+/// nothing which is written changes them.
+template <typename T>
+using TilePixels = std::array<T*, kTile>;
+
+/// fn(count, window, pixels): `count` channels of a window, which begin at element `window` of the
+/// pooled images, and at `pixels` of the images.
+template <typename T, typename Fn>
+void ForEachTile(const Pooling& p, const Tile& tile, T* images, Fn fn) {
+  constexpr int64_t kBlock = 32;
+  const auto& [depth, height, width] = p.axes;
+  const int64_t n = p.channels, layer = height.in * width.in * n;
+  const double cost = p.cost() * static_cast<double>(width.out);
+  ParallelFor(p.batch * depth.out * height.out, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t layers = row / height.out * depth.window, y = row % height.out * height.window;
+      int64_t window = row * width.out * n;
+      T* pixel = images + layers * layer + y * width.in * n;
+      for (int64_t o = 0; o < width.out; ++o, window += n, pixel += width.window * n) {
+        InBlocks<kBlock>(n, [&](int64_t first, auto count) {
+          TilePixels<T> pixels;
+          for (int i = 0; i < kTile; ++i) pixels[i] = pixel + tile[i] + first;
+          fn(count, window + first, pixels);
+        });
+      }
+    }
+  });
+}
+
+/// Which pixel has the largest element of channel c, as MaxPoolWithPlaces has it.
+template <typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline int32_t LargestOfTile(TilePixels<const T> in, int64_t c) {
+  T largest = in[0][c];
+  int32_t which = 0;
+  for (int i = 1; i < kTile; ++i) {
+    const bool larger = largest < in[i][c];
+    largest = larger ? in[i][c] : largest;
+    which = larger ? i : which;
+  }
+  return which;
+}
+
+template <typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline T MaximumOfTile(TilePixels<const T> in, int64_t c) {
+  T largest = std::numeric_limits<T>::lowest();
+  for (int i = 0; i < kTile; ++i) largest = largest < in[i][c] ? in[i][c] : largest;
+  return largest;
+}
+
+template <typename T>
+void MaxPoolTiles(const Pooling& p, const Tile& tile, const T* x, T* y) {
+  ForEachTile(p, tile, x, [=](auto count, int64_t window, TilePixels<const T> in) {
+    TENON_SIMD
+    for (int64_t c = 0; c < count; ++c) y[window + c] = MaximumOfTile<T>(in, c);
+  });
+}
+
+template <typename T>
+void MaxPoolTilesWithPlaces(const Pooling& p, const Tile& tile, const T* x, T* y,
+                            NarrowPlace* places) {
+  ForEachTile(p, tile, x, [=](auto count, int64_t window, TilePixels<const T> in) {
+    TENON_SIMD
+    for (int64_t c = 0; c < count; ++c) {
+      y[window + c] = MaximumOfTile<T>(in, c);
+      places[window + c] = static_cast<NarrowPlace>(LargestOfTile<T>(in, c));
+    }
+  });
+}
+
+template <typename T>
+void MaxPoolGradOfTiles(const Pooling& p, const Tile& tile, const T* x, const T* dy, T* dx) {
+  ForEachTile(p, tile, dx, [=](auto count, int64_t window, TilePixels<T> out) {
+    TilePixels<const T> in;
+    for (int i = 0; i < kTile; ++i) in[i] = x + (out[i] - dx);
+    TENON_SIMD
+    for (int64_t c = 0; c < count; ++c) {
+      const T gradient = dy[window + c];
+      const int32_t which = LargestOfTile<T>(in, c);
+      for (int i = 0; i < kTile; ++i) out[i][c] = which == i ? gradient : T(0);
+    }
+  });
+}
+
+template <typename T>
+void SpreadOverTiles(const Pooling& p, const Tile& tile, const NarrowPlace* places, const T* dy,
+                     T* dx) {
+  ForEachTile(p, tile, dx, [=](auto count, int64_t window, TilePixels<T> out) {
+    TENON_SIMD
+    for (int64_t c = 0; c < count; ++c) {
+      const T gradient = dy[window + c];
+      const int32_t which = places[window + c];
+      for (int i = 0; i < kTile; ++i) out[i][c] = which == i ? gradient : T(0);
+    }
+  });
+}
+
+/// What a place is held in while it is looked for: numbers of the width of floats stay in vectors.
+template <typename Place>
+using WidePlaceOf = std::conditional_t<std::is_same_v<Place, NarrowPlace>, int32_t, Place>;
+
+template <typename T>
+void MaxPoolWindow(const PooledWindow& window, int64_t channels, const T* x, T* y) {
+  using C = ComputeType<T>;
+  ReduceWindow(
+      window, channels, x, y, std::numeric_limits<C>::lowest(),
+      [](C a, C b) { return a < b ? b : a; }, [](C largest) { return largest; });
+}
+
+/// The numbers of the largest elements in their windows into `places`, and the elements into `y`
+/// unless it is null.
+template <typename T, typename Place>
+void FindPlaces(const Pooling& p, const T* x, T* y, Place* places) {
   constexpr int64_t kBlock = 32;
   const int64_t n = p.channels;
   ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
     PooledWindow window(p, begin);
     for (int64_t row = begin; row < end; ++row, window.Next()) {
-      const T* const in = x + window.first();
-      Place* const out = places + row * n;
+      bool has_maxima = window.count() > 0;
       InBlocks<kBlock>(n, [&](int64_t first, auto count) {
+        const T* const in = x + window.first() + first;
         T largest[kBlock] = {};
-        Pixel pixels[kBlock] = {};
-        FindLargest(window, count, in + first, n, largest, pixels);
+        WidePlaceOf<Place> found[kBlock] = {}, number = 0;
+        window.ForEachPixel([&](int64_t pixel) ABSL_ATTRIBUTE_ALWAYS_INLINE {
+          const T* const elements = in + pixel * n;
+          if (number == 0) {
+            for (int64_t c = 0; c < count; ++c) largest[c] = elements[c];
+          } else {
+            TENON_SIMD
+            for (int64_t c = 0; c < count; ++c) {
+              const bool larger = largest[c] < elements[c];
+              largest[c] = larger ? elements[c] : largest[c];
+              found[c] = larger ? number : found[c];
+            }
+          }
+          ++number;
+        });
+        const int64_t to = row * n + first;
         TENON_SIMD
-        for (int64_t c = 0; c < count; ++c) out[first + c] = static_cast<Place>(pixels[c]);
+        for (int64_t c = 0; c < count; ++c) places[to + c] = static_cast<Place>(found[c]);
+        if (y == nullptr) return;
+        bool ordinary = true;
+        for (int64_t c = 0; c < count; ++c) {
+          y[to + c] = largest[c];
+          ordinary &= largest[c] >= std::numeric_limits<T>::lowest();
+        }
+        has_maxima &= ordinary;
       });
+      // NaN and infinity are not what max pooling gives, though they have a place.
+      if (y != nullptr && !has_maxima) MaxPoolWindow(window, n, x, y + row * n);
     }
   });
 }
@@ -33,38 +189,46 @@ void FindPlaces(const Pooling& p, const T* x, Place* places) {
 /// A window that a pixel lies in.
 struct WindowOfPixel {
   int64_t window;  // where it begins in the pooled image, in elements
-  int64_t place;   // the pixel's number in it, as FindLargest counts
+  int64_t place;   // the pixel's number in it
 };
 
-/// fn(o) for each window o along the axis in which element `i` lies.
-void ForEachWindowWith(const WindowAxis& a, int64_t i, absl::FunctionRef<void(int64_t)> fn) {
+/// A window along one axis that an element lies in.
+struct WindowOfElement {
+  int64_t window;   // which of the axis's
+  int64_t element;  // which of those of the window that are in the image
+  int64_t count;    // how many these are
+};
+
+/// fn(w) for each window along the axis in which element `i` lies.
+void ForEachWindowWith(const WindowAxis& a, int64_t i,
+                       absl::FunctionRef<void(WindowOfElement)> fn) {
   const int64_t from = i + a.before, first = from - (a.window - 1) * a.dilation;
   const int64_t last = std::min(from / a.stride, a.out - 1);
   for (int64_t o = first <= 0 ? 0 : (first - 1) / a.stride + 1; o <= last; ++o) {
-    if (a.dilation == 1 || (from - o * a.stride) % a.dilation == 0) fn(o);
+    const int64_t before = a.First(o);
+    if (a.dilation == 1 || (from - o * a.stride) % a.dilation == 0) {
+      fn({o, (from - o * a.stride) / a.dilation - before, a.Last(o) - before});
+    }
   }
 }
 
 /// Appends the windows in which pixel `pixel` of an image lies, in row-major order.
 void AppendWindowsOf(const Pooling& p, int64_t pixel, CountedVector<WindowOfPixel>* windows) {
   const auto& [depth, height, width] = p.axes;
-  const auto first = [](const WindowAxis& a, int64_t o) {
-    return a.Start(o) + a.First(o) * a.dilation;
-  };
   const int64_t x = pixel % width.in, rows = pixel / width.in;
-  ForEachWindowWith(depth, rows / height.in, [&](int64_t i) {
-    ForEachWindowWith(height, rows % height.in, [&](int64_t j) {
-      const int64_t row = (i * height.out + j) * width.out;
-      const int64_t at = (first(depth, i) * height.in + first(height, j)) * width.in;
-      ForEachWindowWith(width, x, [&](int64_t k) {
-        windows->push_back({(row + k) * p.channels, pixel - at - first(width, k)});
+  ForEachWindowWith(depth, rows / height.in, [&](WindowOfElement i) {
+    ForEachWindowWith(height, rows % height.in, [&](WindowOfElement j) {
+      const int64_t row = (i.window * height.out + j.window) * width.out;
+      const int64_t before = i.element * j.count + j.element;
+      ForEachWindowWith(width, x, [&](WindowOfElement k) {
+        windows->push_back({(row + k.window) * p.channels, before * k.count + k.element});
       });
     });
   });
 }
 
 /// Each element of dx: the sum of dy over those windows whose place is the element's.
-template <typename Pixel, typename Place, typename T>
+template <typename Place, typename T>
 void SumOfPlaces(const Pooling& p, const T* dy, const Place* places, T* dx) {
   using C = ComputeType<T>;
   constexpr int64_t kBlock = 32;
@@ -96,10 +260,10 @@ void SumOfPlaces(const Pooling& p, const T* dy, const Place* places, T* dx) {
             for (const WindowOfPixel* i = w; i < w_end; ++i) {
               const T* const gradient = from + i->window + first;
               const Place* const place = largest + i->window + first;
-              const auto here = static_cast<Pixel>(i->place);
+              const auto here = static_cast<WidePlaceOf<Place>>(i->place);
               TENON_SIMD
               for (int64_t c = 0; c < count; ++c) {
-                const bool is_here = static_cast<Pixel>(place[c]) == here;
+                const bool is_here = static_cast<WidePlaceOf<Place>>(place[c]) == here;
                 sums[c] = Plus(sums[c], is_here ? static_cast<C>(gradient[c]) : C(0));
               }
             }
@@ -115,22 +279,49 @@ void SumOfPlaces(const Pooling& p, const T* dy, const Place* places, T* dx) {
 
 }  // namespace
 
-void MaxPoolGradient(const Pooling& p, const Tensor& x, const Tensor& dy, Tensor* dx) {
-  const auto run = [&]<typename T, typename Pixel, typename Place>(T, Pixel, Place) {
-    CountedVector<Place> places(dy.num_elements());
-    FindPlaces<Pixel>(p, x.data<T>(), places.data());
-    SumOfPlaces<Pixel>(p, dy.data<T>(), places.data(), dx->data<T>());
-  };
-  const auto reach = [](const WindowAxis& a) {
-    return std::min((a.window - 1) * a.dilation, a.in - 1);
-  };
-  const auto& [depth, height, width] = p.axes;
-  const int64_t last = (reach(depth) * height.in + reach(height)) * width.in + reach(width);
-  // Numbers of the width of floats keep the search in vectors.
-  const bool narrow = last <= std::numeric_limits<uint16_t>::max();
-  Dispatch(x.dtype(), RealTypes(), [&](auto value) {
-    narrow ? run(value, int32_t{}, uint16_t{}) : run(value, int64_t{}, int64_t{});
+void MaxPool(const Pooling& p, const Tensor& x, Tensor* y) {
+  if (const auto tile = TileOf(p); tile && x.dtype() == DType::kFloat) {
+    return MaxPoolTiles(p, *tile, x.data<float>(), y->data<float>());
+  }
+  Dispatch(x.dtype(), RealTypes(), [&]<typename T>(T) {
+    ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
+      PooledWindow window(p, begin);
+      for (int64_t row = begin; row < end; ++row, window.Next()) {
+        MaxPoolWindow(window, p.channels, x.data<T>(), y->data<T>() + row * p.channels);
+      }
+    });
   });
+}
+
+void MaxPoolWithPlaces(const Pooling& p, const Tensor& x, Tensor* y, NarrowPlace* places) {
+  if (const auto tile = TileOf(p); tile && x.dtype() == DType::kFloat) {
+    return MaxPoolTilesWithPlaces(p, *tile, x.data<float>(), y->data<float>(), places);
+  }
+  Dispatch(x.dtype(), RealTypes(),
+           [&]<typename T>(T) { FindPlaces(p, x.data<T>(), y->data<T>(), places); });
+}
+
+void MaxPoolGradOfPlaces(const Pooling& p, const NarrowPlace* places, const Tensor& dy,
+                         Tensor* dx) {
+  if (const auto tile = TileOf(p); tile && dy.dtype() == DType::kFloat) {
+    return SpreadOverTiles(p, *tile, places, dy.data<float>(), dx->data<float>());
+  }
+  Dispatch(dy.dtype(), RealTypes(),
+           [&]<typename T>(T) { SumOfPlaces(p, dy.data<T>(), places, dx->data<T>()); });
+}
+
+void MaxPoolGrad(const Pooling& p, const Tensor& x, const Tensor& dy, Tensor* dx) {
+  if (const auto tile = TileOf(p); tile && x.dtype() == DType::kFloat) {
+    return MaxPoolGradOfTiles(p, *tile, x.data<float>(), dy.data<float>(), dx->data<float>());
+  }
+  const auto run = [&]<typename T, typename Place>(T, Place) {
+    CountedVector<Place> places(dy.num_elements());
+    FindPlaces<T>(p, x.data<T>(), nullptr, places.data());
+    SumOfPlaces(p, dy.data<T>(), places.data(), dx->data<T>());
+  };
+  const bool narrow = LargestWindow(p) <= kNarrowWindow;
+  Dispatch(x.dtype(), RealTypes(),
+           [&](auto value) { narrow ? run(value, NarrowPlace{}) : run(value, int64_t{}); });
 }
 
 }  // namespace tenon

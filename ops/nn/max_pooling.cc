@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <limits>
-#include <optional>
 
 #include "core/interruption.h"
 #include "core/op_registry.h"
@@ -13,109 +11,12 @@
 namespace tenon {
 namespace {
 
-/// Windows of four pixels, each pixel in one of them: what most networks have, 2x2 with strides of
-/// two.
-constexpr int kTile = 4;
-using Tile = std::array<int64_t, kTile>;
-
-/// Where the pixels of such windows lie, counted from the first in elements; nothing for others.
-std::optional<Tile> TileOf(const Pooling& p) {
-  for (const WindowAxis& a : p.axes) {
-    if (a.before != 0 || a.stride != a.window || a.in != a.out * a.window) return std::nullopt;
-    if (a.dilation != 1 && a.window != 1) return std::nullopt;
-  }
-  const auto& [depth, height, width] = p.axes;
-  if (depth.window > kTile || height.window > kTile || width.window > kTile) return std::nullopt;
-  if (depth.window * height.window * width.window != kTile) return std::nullopt;
-  Tile tile;
-  for (int i = 0; i < kTile; ++i) {
-    const int64_t x = i % width.window, rows = i / width.window;
-    const int64_t y = rows % height.window, z = rows / height.window;
-    tile[i] = ((z * height.in + y) * width.in + x) * p.channels;
-  }
-  return tile;
-}
-
-/// fn(count, window, pixel): `count` channels of a window, which begin at element `window` of the
-/// pooled images, and of its first pixel at element `pixel` of the images.
-template <typename Fn>
-void ForEachTile(const Pooling& p, Fn fn) {
-  constexpr int64_t kBlock = 32;
-  const auto& [depth, height, width] = p.axes;
-  const int64_t n = p.channels, layer = height.in * width.in * n;
-  const double cost = p.cost() * static_cast<double>(width.out);
-  ParallelFor(p.batch * depth.out * height.out, cost, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t layers = row / height.out * depth.window, y = row % height.out * height.window;
-      int64_t window = row * width.out * n, pixel = layers * layer + y * width.in * n;
-      for (int64_t o = 0; o < width.out; ++o, window += n, pixel += width.window * n) {
-        InBlocks<kBlock>(
-            n, [&](int64_t first, auto count) { fn(count, window + first, pixel + first); });
-      }
-    }
-  });
-}
-
-template <typename T>
-void MaxPoolTiles(const Pooling& p, const Tile& tile, const T* x, T* y) {
-  ForEachTile(p, [=](auto count, int64_t to, int64_t from) {
-    const T* const in = x + from;
-    T* const out = y + to;
-    TENON_SIMD
-    for (int64_t c = 0; c < count; ++c) {
-      T largest = std::numeric_limits<T>::lowest();
-      for (int i = 0; i < kTile; ++i) {
-        const T element = in[tile[i] + c];
-        largest = largest < element ? element : largest;
-      }
-      out[c] = largest;
-    }
-  });
-}
-
-template <typename T>
-void MaxPoolGradOfTiles(const Pooling& p, const Tile& tile, const T* x, const T* dy, T* dx) {
-  ForEachTile(p, [=](auto count, int64_t from, int64_t to) {
-    const T *const in = x + to, *const gradient = dy + from;
-    T* const out = dx + to;
-    TENON_SIMD
-    for (int64_t c = 0; c < count; ++c) {
-      T largest = in[tile[0] + c];
-      int which = 0;
-      for (int i = 1; i < kTile; ++i) {
-        const T element = in[tile[i] + c];
-        const bool larger = largest < element;
-        largest = larger ? element : largest;
-        which = larger ? i : which;
-      }
-      for (int i = 0; i < kTile; ++i) out[tile[i] + c] = which == i ? gradient[c] : T(0);
-    }
-  });
-}
-
 Status MaxPoolKernel(KernelContext& ctx, const Windows& attrs) {
   const Tensor& x = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const Windows w, WindowsOf(ctx, attrs, 1));
   TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, x.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, p.output));
-  if (y->num_elements() == 0) return OkStatus();
-  if (const auto tile = TileOf(p); tile && x.dtype() == DType::kFloat) {
-    MaxPoolTiles(p, *tile, x.data<float>(), y->data<float>());
-    return OkStatus();
-  }
-  Dispatch(x.dtype(), RealTypes(), [&]<typename T>(T) {
-    using C = ComputeType<T>;
-    const T* const from = x.data<T>();
-    T* const to = y->data<T>();
-    ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
-      PooledWindow window(p, begin);
-      for (int64_t row = begin; row < end; ++row, window.Next()) {
-        ReduceWindow(
-            window, p.channels, from, to + row * p.channels, std::numeric_limits<C>::lowest(),
-            [](C a, C b) { return a < b ? b : a; }, [](C largest) { return largest; });
-      }
-    });
-  });
+  if (y->num_elements() != 0) MaxPool(p, x, y);
   return OkStatus();
 }
 
@@ -126,11 +27,35 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
   TENON_RETURN_IF_ERROR(CheckDims("orig_output", y, p.output));
   TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
-  if (const auto tile = TileOf(p); tile && x.dtype() == DType::kFloat) {
-    MaxPoolGradOfTiles(p, *tile, x.data<float>(), dy.data<float>(), dx->data<float>());
-    return OkStatus();
-  }
-  MaxPoolGradient(p, x, dy, dx);
+  MaxPoolGrad(p, x, dy, dx);
+  return OkStatus();
+}
+
+// --- With the numbers of the largest in their windows, which a pass lets the gradient have ---
+
+StatusOr<Pooling> NarrowPooling(const Windows& w, const Shape& input) {
+  TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, input));
+  if (LargestWindow(p) <= kNarrowWindow) return p;
+  return InvalidArgument("windows have more than ", kNarrowWindow, " pixels: ksize is [",
+                         Join(w.ksize, ","), "]");
+}
+
+Status MaxPoolWithPlacesKernel(KernelContext& ctx, const Windows& w) {
+  const Tensor& x = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const Pooling p, NarrowPooling(w, x.shape()));
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, p.output));
+  TENON_ASSIGN_OR_RETURN(Tensor * places, ctx.CreateOutput(1, p.output));
+  if (y->num_elements() != 0) MaxPoolWithPlaces(p, x, y, places->data<NarrowPlace>());
+  return OkStatus();
+}
+
+Status MaxPoolGradOfPlacesKernel(KernelContext& ctx, const Windows& w) {
+  const Tensor &x = ctx.input(0), &places = ctx.input(1), &dy = ctx.input(2);
+  TENON_ASSIGN_OR_RETURN(const Pooling p, NarrowPooling(w, x.shape()));
+  TENON_RETURN_IF_ERROR(CheckDims("orig_output", places, p.output));
+  TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
+  TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
+  MaxPoolGradOfPlaces(p, places.data<NarrowPlace>(), dy, dx);
   return OkStatus();
 }
 
@@ -203,6 +128,23 @@ Status MaxPoolGradGradKernel(KernelContext& ctx, const Windows& attrs) {
 
 // --- With the place of the largest ---
 
+/// Of each of the `n` channels the largest element in a window, as MaxPoolWithPlaces finds it, and
+/// the number of its pixel, counted from the window's first, at which `in` begins. Nothing when the
+/// window has no pixels.
+template <typename T>
+void FindLargest(const PooledWindow& window, int64_t n, const T* in, T* largest, int64_t* pixels) {
+  window.ForEachPixel([&](int64_t pixel) {
+    const T* const elements = in + pixel * n;
+    const bool first = pixel == 0;
+    TENON_SIMD
+    for (int64_t c = 0; c < n; ++c) {
+      const bool larger = first | (largest[c] < elements[c]);
+      largest[c] = larger ? elements[c] : largest[c];
+      pixels[c] = larger ? pixel : pixels[c];
+    }
+  });
+}
+
 StatusOr<Pooling> WithoutChannels(const Windows& w, const Shape& input) {
   if (w.ksize[w.channel_axis()] == 1) return MakePooling(w, input);
   return InvalidArgument("windows along channels have no argmax: ksize is [", Join(w.ksize, ","),
@@ -226,7 +168,7 @@ Status MaxPoolWithArgmaxKernel(KernelContext& ctx, const Windows& w, bool batch_
       PooledWindow window(p, begin);
       for (int64_t row = begin; row < end; ++row, window.Next()) {
         const T* const in = x.data<T>() + window.first();
-        FindLargest(window, n, in, n, y->data<T>() + row * n, pixels.data());
+        FindLargest(window, n, in, y->data<T>() + row * n, pixels.data());
         const int64_t first = batch_in_index ? window.first() : window.first_in_image();
         for (int64_t c = 0; c < n; ++c) {
           const int64_t at = first + pixels[c] * n + c;
@@ -350,6 +292,11 @@ void RegisterMaxPooling(OpRegistry& ops) {
                                      {"padding", "EXPLICIT"},
                                      {"explicit_paddings", List{0, 0, 0, 0, 1, 0, 0, 1}},
                                      {"data_format", "NCHW"}});
+
+  const Tensor places = Tensor::Of<uint8_t>(y, std::vector<uint8_t>(24));
+  ops.Add("_MaxPoolWithPlaces", ArgmaxShape, MaxPoolWithPlacesKernel, reals).Example({x}, attrs);
+  ops.Add("_MaxPoolGradOfPlaces", UnchangedShape, MaxPoolGradOfPlacesKernel, reals)
+      .Example({x.shape(), places, y}, attrs);
 
   const KernelOptions with_index = {.types = reals.types, .attrs = {"include_batch_in_index"}};
   ops.Add("MaxPoolWithArgmax", ArgmaxShape, MaxPoolWithArgmaxKernel, with_index)

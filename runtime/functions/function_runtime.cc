@@ -39,7 +39,7 @@ class LocalFunction final : public RunnableFunction,
         running_(std::move(running)) {}
 
   Status Compile(Graph graph, const LocalRuntime& runtime) {
-    TENON_ASSIGN_OR_RETURN(step_, CompiledStep::Create(std::move(graph), runtime, kernels_));
+    TENON_ASSIGN_OR_RETURN(step_, CompiledStep::Create(std::move(graph), runtime, {}, kernels_));
     return OkStatus();
   }
 
@@ -175,7 +175,7 @@ class LocalFunctionRuntime final : public FunctionRuntime {
     TENON_RETURN_IF_ERROR(ExpandFunctions(&graph, kMaxFunctionNodes));
     TENON_RETURN_IF_ERROR(PlaceNodes(&graph, runtime_.devices, /*allow_soft_placement=*/true));
     TENON_ASSIGN_OR_RETURN(Graph step, MakeStepGraph(graph, signature));
-    TENON_RETURN_IF_ERROR(RunPasses(&step, {runtime_.devices[0]}, {}));
+    TENON_RETURN_IF_ERROR(RunPasses(PassStage::kStep, &step, {runtime_.devices[0]}, {}));
     TENON_RETURN_IF_ERROR(runnable->Compile(std::move(step), runtime_));
     return runnable;
   }

@@ -46,7 +46,7 @@ std::string Signature(const Node& node, const flat_hash_set<const Node*>& merged
 
 }  // namespace
 
-Status MergeCommonSubexpressions(Graph* graph, const PassContext&) {
+StatusOr<bool> MergeCommonSubexpressions(Graph* graph, const PassContext&) {
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   StringMap<std::vector<Node*>> seen;
   flat_hash_set<const Node*> merged;
@@ -70,7 +70,7 @@ Status MergeCommonSubexpressions(Graph* graph, const PassContext&) {
     removed.push_back(node);
   }
   graph->RemoveNodes(removed);
-  return OkStatus();
+  return !removed.empty();
 }
 
 }  // namespace tenon

@@ -138,9 +138,9 @@ std::vector<Value> Evaluate(const Node& node, Device& device, size_t* budget) {
   return outputs;
 }
 
-Status Fold(Graph* graph, const PassContext& context) {
+StatusOr<bool> Fold(Graph* graph, const PassContext& context) {
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
-  FoldingDevice device(*context.cpu);
+  FoldingDevice device(*context.device);
   size_t budget = kMaxBytesOfGraph;
   FoldedNodes done(*graph);
   Cancellation cancellation;
@@ -163,6 +163,7 @@ Status Fold(Graph* graph, const PassContext& context) {
     // What only waited for the node may start at once; the node itself goes.
     done.Add(node);
   }
+  const int nodes_before = graph->num_nodes();
   graph->RemoveNodes(done.nodes());
   // Constants that fed only folded nodes.
   for (Node* node : graph->nodes()) {
@@ -170,12 +171,12 @@ Status Fold(Graph* graph, const PassContext& context) {
       graph->RemoveNode(node);
     }
   }
-  return OkStatus();
+  return graph->num_nodes() != nodes_before;
 }
 
 }  // namespace
 
-Status FoldConstants(Graph* graph, const PassContext& context) {
+StatusOr<bool> FoldConstants(Graph* graph, const PassContext& context) {
   return CatchExceptions([&] { return Fold(graph, context); });
 }
 

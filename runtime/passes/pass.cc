@@ -7,13 +7,18 @@ namespace tenon {
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const passes = new std::vector<Pass>{
-      {"constant-folding", "computes once what depends on constants alone", FoldConstants},
-      {"common-subexpressions", "merges nodes that compute the same", MergeCommonSubexpressions},
+      {"constant-folding", "computes once what depends on constants alone", PassStage::kStep,
+       FoldConstants},
+      {"common-subexpressions", "merges nodes that compute the same", PassStage::kStep,
+       MergeCommonSubexpressions},
+      {"places-of-maxima", "lets max pooling tell its gradient where the largest elements are",
+       PassStage::kDevice, KeepPlacesOfMaxima},
   };
   return *passes;
 }
 
-Status RunPasses(Graph* graph, const PassContext& context, const PassOptions& options) {
+Status RunPasses(PassStage stage, Graph* graph, const PassContext& context,
+                 const PassOptions& options) {
   for (const std::string& name : options.disabled) {
     const bool known = std::any_of(AllPasses().begin(), AllPasses().end(),
                                    [&](const Pass& p) { return p.name == name; });
@@ -26,8 +31,12 @@ Status RunPasses(Graph* graph, const PassContext& context, const PassOptions& op
   if (!options.enabled) return OkStatus();
   for (const Pass& pass : AllPasses()) {
     const auto& off = options.disabled;
-    if (std::find(off.begin(), off.end(), pass.name) != off.end()) continue;
-    TENON_RETURN_IF_ERROR(Annotate(pass.run(graph, context), StrCat("pass ", pass.name)));
+    if (pass.stage != stage || std::find(off.begin(), off.end(), pass.name) != off.end()) {
+      continue;
+    }
+    const StatusOr<bool> changed = pass.run(graph, context);
+    TENON_RETURN_IF_ERROR(Annotate(changed.status(), StrCat("pass ", pass.name)));
+    if (!*changed) continue;
     TENON_RETURN_IF_ERROR(Annotate(graph->Validate(), StrCat("after pass ", pass.name)));
   }
   return OkStatus();

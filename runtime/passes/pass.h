@@ -10,18 +10,26 @@
 
 namespace tenon {
 
-/// What every pass may know of its surroundings.
-struct PassContext {
-  /// A CPU device, to compute constants on.
-  Device* cpu = nullptr;
+/// When a pass runs.
+enum class PassStage {
+  kStep,    // on the placed graph of a step, before it is cut; other tasks may be TensorFlow's
+  kDevice,  // on the part of one device, which may then have ops that only Tenon knows
 };
 
-/// A rewrite of a placed step graph that keeps what its fetches and targets give. Passes never
-/// touch _Arg, _Retval, stateful ops or placement.
+/// What every pass may know of its surroundings.
+struct PassContext {
+  /// Of kStep: a CPU device, to compute constants on. Of kDevice: the device.
+  Device* device = nullptr;
+};
+
+/// A rewrite of a graph that keeps what its fetches and targets give, and what it sends. Passes
+/// never touch _Arg, _Retval, stateful ops or placement.
 struct Pass {
   std::string_view name;
   std::string_view doc;
-  Status (*run)(Graph* graph, const PassContext& context);
+  PassStage stage;
+  /// Whether it changed the graph.
+  StatusOr<bool> (*run)(Graph* graph, const PassContext& context);
 };
 
 /// Every pass, in the order in which they run.
@@ -33,12 +41,14 @@ struct PassOptions {
   std::vector<std::string> disabled;
 };
 
-/// Runs the passes and validates the graph after each. InvalidArgument for an unknown name among
-/// the disabled; an error in a pass names the pass.
-Status RunPasses(Graph* graph, const PassContext& context, const PassOptions& options);
+/// Runs the passes of a stage and validates the graph after each that changed it. InvalidArgument
+/// for an unknown name among the disabled; an error in a pass names the pass.
+Status RunPasses(PassStage stage, Graph* graph, const PassContext& context,
+                 const PassOptions& options);
 
 /// The passes themselves; see the .cc of each.
-Status FoldConstants(Graph* graph, const PassContext& context);
-Status MergeCommonSubexpressions(Graph* graph, const PassContext& context);
+StatusOr<bool> FoldConstants(Graph* graph, const PassContext& context);
+StatusOr<bool> MergeCommonSubexpressions(Graph* graph, const PassContext& context);
+StatusOr<bool> KeepPlacesOfMaxima(Graph* graph, const PassContext& context);
 
 }  // namespace tenon

@@ -404,6 +404,8 @@ ELSEWHERE = {
     "AdjustContrast": "tests/ops/picture_ops_test.cc; TensorFlow refuses it in new graphs",
     "TileGrad": "tests/ops/rearranging_ops_test.cc",
     "_ParallelConcatStart": "made of ParallelConcat, which is compared",
+    "_MaxPoolWithPlaces": "made of MaxPool, which is compared; tests/ops/pooling_test.cc",
+    "_MaxPoolGradOfPlaces": "made of MaxPoolGrad, which is compared; tests/ops/pooling_test.cc",
     "RandomCrop": "tests/ops/random_draws_test.cc",
     "RandomPoisson": "tests/ops/random_draws_test.cc",
     "StatefulStandardNormal": "tests/ops/random_draws_test.cc",

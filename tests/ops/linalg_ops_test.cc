@@ -123,9 +123,9 @@ TEST(Linalg, FunctionsOfMatrices) {
 
 TEST(Linalg, TheExponentialOfALogarithmIsTheMatrix) {
   // Equal eigenvalues, for which roots are taken; two of them with numbers far above these.
-  const Tensor x = Of({3, 4, 4}, {2, 1, 0, 3, 0, 2, 1, 0, 0, 0, 2, 1, 0, 0, 0, 2,       //
+  const Tensor x = Of({3, 4, 4}, {2, 1,   0, 3, 0, 2, 1,   0, 0, 0, 2, 1,   0, 0, 0, 2,  //
                                   1, 1e3, 0, 0, 0, 1, 1e3, 0, 0, 0, 1, 1e3, 0, 0, 0, 1,  //
-                                  4, 1, 0, 2, 1, 3, 1, 0, 0, 1, 5, 1, 2, 0, 1, 6});
+                                  4, 1,   0, 2, 1, 3, 1,   0, 0, 1, 5, 1,   2, 0, 1, 6});
   const Tensor z = RunOpOrDie("Cast", {x}, {{"DstT", DType::kComplex128}});
   const Tensor back = RunOpOrDie("MatrixExponential", {RunOpOrDie("MatrixLogarithm", {z})});
   for (int64_t i = 0; i < x.num_elements(); ++i) {

@@ -22,6 +22,23 @@ using List = std::vector<int64_t>;
 constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+/// Equality of numbers, or two that are none.
+MATCHER(AreTheSame, "") {
+  const auto& [a, b] = arg;
+  return a == b || (a != a && b != b);
+}
+
+/// What MaxPool and MaxPoolGrad give is what the pair gives that keeps the places.
+void ExpectThePlacesToServe(const Tensor& x, const Tensor& dy, const AttributeMap& attrs) {
+  const Tensor y = RunOpOrDie("MaxPool", {x}, attrs);
+  const OpResult kept = RunOp("_MaxPoolWithPlaces", {x}, attrs);
+  ASSERT_OK(kept.status);
+  EXPECT_THAT(Numbers(kept.outputs[0]), ::testing::Pointwise(AreTheSame(), Numbers(y)));
+  EXPECT_THAT(
+      Numbers(RunOpOrDie("_MaxPoolGradOfPlaces", {x, kept.outputs[1], dy}, attrs)),
+      ::testing::Pointwise(AreTheSame(), Numbers(RunOpOrDie("MaxPoolGrad", {x, y, dy}, attrs))));
+}
+
 AttributeMap Attrs(List ksize, List strides, std::string_view padding) {
   return {{"ksize", std::move(ksize)}, {"strides", std::move(strides)}, {"padding", padding}};
 }
@@ -98,6 +115,7 @@ TEST(MaxPool, TilesOfFourAreAsOtherWindows) {
       const Tensor dy = Ramp(y.shape(), type);
       pooled[type == DType::kDouble] = Numbers(y);
       gradients[type == DType::kDouble] = Numbers(RunOpOrDie("MaxPoolGrad", {x, y, dy}, attrs));
+      ExpectThePlacesToServe(x, dy, attrs);
     }
     for (double& v : pooled[1]) v = std::max<double>(v, std::numeric_limits<float>::lowest());
     EXPECT_EQ(pooled[0], pooled[1]) << c.x.ToString();
@@ -210,8 +228,34 @@ TEST(MaxPoolGrad, IsThatOfThePlacesOfTheLargest) {
       EXPECT_EQ(Numbers(RunOpOrDie("MaxPoolGrad", {x, pooled.outputs[0], dy}, attrs)),
                 Numbers(expected))
           << c.x.ToString() << " " << ToString(type);
+      if (c.ksize[1] * c.ksize[2] <= 256) ExpectThePlacesToServe(x, dy, attrs);
     }
   }
+}
+
+TEST(MaxPoolWithPlaces, PlacesAreNumbersInTheWindow) {
+  const auto places = [](std::initializer_list<float> x, const AttributeMap& attrs) {
+    return Numbers(
+        RunOp("_MaxPoolWithPlaces", {Tensor::Of<float>({1, 2, 2, 1}, x)}, attrs).outputs[1]);
+  };
+  EXPECT_THAT(places({1, 2, 2, 0}, Twos()), ElementsAre(1));
+  EXPECT_THAT(places({kNotANumber, 2, 2, 0}, Twos()), ElementsAre(0));
+  // Only pixels of the image count.
+  EXPECT_THAT(places({1, 2, 3, 4}, Attrs({1, 2, 2, 1}, {1, 1, 1, 1}, "SAME")),
+              ElementsAre(3, 1, 1, 0));
+}
+
+TEST(MaxPoolWithPlaces, RefusesWindowsThatAreTooLargeAndPlacesOfAnotherShape) {
+  const Tensor x = Ramp({1, 20, 20, 1}), y = Ramp({1, 1, 1, 1});
+  const AttributeMap large = Attrs({1, 20, 20, 1}, {1, 1, 1, 1}, "VALID");
+  EXPECT_THAT(RunOp("_MaxPoolWithPlaces", {x}, large).status,
+              IsError(kInvalid, "windows have more than 256 pixels: ksize is [1,20,20,1]"));
+  const Tensor other = Tensor::Of<uint8_t>({1, 1, 2, 1}, {0, 0});
+  const Tensor nowhere = Tensor::Of<uint8_t>({1, 1, 1, 1}, {200});
+  const Tensor four = Ramp({1, 2, 2, 1});
+  EXPECT_THAT(RunOp("_MaxPoolGradOfPlaces", {four, other, y}, Twos()).status,
+              IsError(kInvalid, "orig_output"));
+  EXPECT_THAT(Numbers(RunOpOrDie("_MaxPoolGradOfPlaces", {four, nowhere, y}, Twos())), Each(0));
 }
 
 TEST(MaxPoolGrad, ShapesMustBeThoseOfTheWindows) {

@@ -204,10 +204,11 @@ TEST(Signature, OfEveryOpIsTensorFlows) {
   }
 }
 
-TEST(Signature, NoOpIsDeclaredThatTensorFlowLacks) {
+TEST(Signature, NoOpIsDeclaredThatTensorFlowLacksButThoseThatPassesMake) {
+  const std::set<std::string> made = {"_MaxPoolWithPlaces", "_MaxPoolGradOfPlaces"};
   const std::map<std::string, Signature> table = ReadTable();
   for (const OpRegistration* op : AllOps().All()) {
-    EXPECT_TRUE(table.contains(op->schema.name)) << op->schema.name;
+    EXPECT_NE(table.contains(op->schema.name), made.contains(op->schema.name)) << op->schema.name;
   }
 }
 

@@ -6,11 +6,14 @@
 #include "ops/array/constants.h"
 #include "ops/audio/audio_ops.h"
 #include "ops/math/math_ops.h"
+#include "ops/nn/nn_ops.h"
 #include "ops/register.h"
 #include "ops/strings/strings_ops.h"
 #include "runtime/cpu_device.h"
+#include "runtime/local_session.h"
 #include "runtime/passes/pass.h"
 #include "tests/testing/cpu_time.h"
+#include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -22,7 +25,7 @@ class PassesTest : public ::testing::Test {
   Graph Optimised(const Graph& graph) {
     EXPECT_OK(graph.error());
     Graph optimised = graph.Clone();
-    EXPECT_OK(RunPasses(&optimised, {devices_[0].get()}, {}));
+    EXPECT_OK(RunPasses(PassStage::kStep, &optimised, {devices_[0].get()}, {}));
     return optimised;
   }
   void TearDown() override { EXPECT_LT(time_.seconds(), testing::kLinearSeconds); }
@@ -115,6 +118,61 @@ TEST_F(PassesTest, ManyConsumersOfOneValueAreFoldedInTimeThatIsLinear) {
   const Graph optimised = Optimised(graph);
   EXPECT_EQ(optimised.Find("two"), nullptr);
   EXPECT_LT(optimised.num_nodes(), kConsumers * 11 / 10);
+}
+
+/// A graph of max pooling and its gradient; that of `grad_ksize`, where it is given.
+struct PooledGraph {
+  explicit PooledGraph(std::vector<int64_t> ksize, std::vector<int64_t> grad_ksize = {})
+      : graph(AllOps()) {
+    const GraphBuilding building(graph);
+    x = Placeholder(DType::kFloat, PartialShape{2, 20, 20, 3}, {.name = "x"});
+    dy = Placeholder(DType::kFloat, {}, {.name = "dy"});
+    const std::vector<int64_t> strides = {1, 2, 2, 1};
+    pooled = MaxPool(x, ksize, strides, "SAME", {.name = "pool"});
+    const Output grad = MaxPoolGrad(x, pooled, dy, grad_ksize.empty() ? ksize : grad_ksize, strides,
+                                    "SAME", {.name = "grad"});
+    dx = Identity(grad, {.name = "dx"});
+  }
+
+  /// The ops that pooling and its gradient have become on a device.
+  std::vector<std::string> OpsOn(Device* device) const {
+    EXPECT_OK(graph.error());
+    Graph part = graph.Clone();
+    EXPECT_OK(RunPasses(PassStage::kDevice, &part, {device}, {}));
+    return {part.Find("pool")->op(), part.Find("grad")->op()};
+  }
+
+  Graph graph;
+  Output x, dy, pooled, dx;
+};
+
+TEST_F(PassesTest, MaxPoolingTellsItsGradientThePlaces) {
+  const auto ops = [&](const PooledGraph& g) { return g.OpsOn(devices_[0].get()); };
+  const std::vector<std::string> kept = {"_MaxPoolWithPlaces", "_MaxPoolGradOfPlaces"};
+  const std::vector<std::string> as_before = {"MaxPool", "MaxPoolGrad"};
+  EXPECT_EQ(ops(PooledGraph({1, 3, 3, 1})), kept);
+  EXPECT_EQ(ops(PooledGraph({1, 17, 17, 1})), as_before);
+  EXPECT_EQ(ops(PooledGraph({1, 3, 3, 1}, {1, 3, 2, 1})), as_before);
+}
+
+TEST_F(PassesTest, GradientsAreTheSameWithThePlaces) {
+  const PooledGraph g({1, 3, 3, 1});
+  std::vector<Tensor> results[2];
+  for (const bool kept : {false, true}) {
+    LocalSessionOptions options;
+    if (!kept) options.passes.disabled = {"places-of-maxima"};
+    const auto session = MakeLocalSession(g.graph, options);
+    ASSERT_OK(session.status());
+    Tensor x(DType::kFloat, {2, 20, 20, 3}), dy(DType::kFloat, {2, 10, 10, 3});
+    for (int64_t i = 0; i < x.num_elements(); ++i) x.data<float>()[i] = float(i * 37 % 101);
+    for (int64_t i = 0; i < dy.num_elements(); ++i) dy.data<float>()[i] = float(i % 7);
+    const auto run = (*session)->Run({{g.x, x}, {g.dy, dy}}, {g.pooled, g.dx});
+    ASSERT_OK(run.status());
+    results[kept] = *run;
+  }
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(testing::Numbers(results[0][i]), testing::Numbers(results[1][i]));
+  }
 }
 
 TEST_F(PassesTest, ManyValuesThatLookAlikeAreComparedInTimeThatIsLinear) {
