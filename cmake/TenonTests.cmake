@@ -5,6 +5,7 @@
 #   tests/distributed -> dist, interop -> interop, system -> slow, cuda -> cuda, fuzz -> fuzz,
 #   anything else -> fast.
 # tests/data holds both the tests of data/ and, in its folders, the files that tests read.
+# Sanitizer builds run the cases of a program together in a few processes.
 # tests/testing is the library tenon_testing, which every test program links. Tests run in the source
 # tree, with TENON_SOURCE_DIR and TENON_BINARY_DIR set. A Python test skips with exit code 77, saying
 # why on its last line.
@@ -53,6 +54,19 @@ function(tenon_fuzz_programs SOURCES)
     add_dependencies(fuzz_programs ${name})
   endforeach()
   set(${SOURCES} "" PARENT_SCOPE)
+endfunction()
+
+# The cases of FOLDER's program in a few processes, each every so manieth of them: under a sanitizer a
+# process takes longer to start than most cases to run.
+function(tenon_sharded_test FOLDER LABEL ENVIRONMENT)
+  set(shards 8)
+  math(EXPR last "${shards} - 1")
+  foreach(shard RANGE ${last})
+    set(name "${FOLDER}.shard_${shard}")
+    add_test(NAME ${name} COMMAND ${FOLDER}_tests WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_tests_properties(${name} PROPERTIES LABELS ${LABEL} TIMEOUT 900 COST 900
+      ENVIRONMENT "${ENVIRONMENT};GTEST_BRIEF=1;GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()
 
 function(tenon_tests)
@@ -117,10 +131,14 @@ function(tenon_tests)
       if(label MATCHES "^(fast|dist)$")
         add_dependencies(test_programs ${folder}_tests)
       endif()
-      gtest_discover_tests(${folder}_tests TEST_PREFIX "${folder}." DISCOVERY_MODE PRE_TEST
-        DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-        PROPERTIES LABELS ${label} TIMEOUT ${seconds} COST ${seconds}
-        ENVIRONMENT "${environment}")
+      if(TENON_SANITIZE)
+        tenon_sharded_test(${folder} ${label} "${environment}")
+      else()
+        gtest_discover_tests(${folder}_tests TEST_PREFIX "${folder}." DISCOVERY_MODE PRE_TEST
+          DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+          PROPERTIES LABELS ${label} TIMEOUT ${seconds} COST ${seconds}
+          ENVIRONMENT "${environment}")
+      endif()
     endif()
     file(GLOB_RECURSE scripts CONFIGURE_DEPENDS RELATIVE "${root}" "${root}/${folder}/*_test.py")
     foreach(script IN LISTS scripts)

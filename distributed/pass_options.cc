@@ -14,6 +14,9 @@ PassOptions PassesOf(const ConfigProto& config) {
   if (graph.rewrite_options().common_subgraph_elimination() == RewriterConfig::OFF) {
     options.disabled.push_back("common-subexpressions");
   }
+  if (graph.rewrite_options().arithmetic_optimization() == RewriterConfig::OFF) {
+    options.disabled.push_back("neutral-operands");
+  }
   if (graph.rewrite_options().remapping() == RewriterConfig::OFF) {
     options.disabled.push_back("places-of-maxima");
   }

@@ -47,13 +47,16 @@ Status SecondInputShape(ShapeContext& c);
 /// Walks over the windows of all images, as WindowCursor does, and knows where their pixels lie.
 class PooledWindow {
  public:
-  PooledWindow(const Pooling& p, int64_t row) : p_(p), whole_end_(p.axes[2].WholeEnd()), row_(row) {
+  PooledWindow(const Pooling& p, int64_t row)
+      : p_(p), whole_end_(p.axes[2].WholeEnd()), cursor_(p.axes, row), x_(cursor_.x()) {
     Find();
   }
 
   void Next() {
-    ++row_;
-    if (++x_ >= alike_end_) return Find();
+    if (++x_ >= alike_end_) {
+      cursor_.Skip(x_ - cursor_.x());
+      return Find();
+    }
     first_ += p_.axes[2].stride * p_.channels;
     first_in_image_ += p_.axes[2].stride * p_.channels;
   }
@@ -75,12 +78,13 @@ class PooledWindow {
  private:
   void Find() {
     const auto& [depth, height, width] = p_.axes;
-    const WindowCursor cursor(p_.axes, row_);
-    const std::array<int64_t, 3> extents = cursor.extents();
-    x_ = row_ % width.out;
+    const std::array<int64_t, 3> extents = cursor_.extents();
+    x_ = cursor_.x();
     alike_end_ = extents[2] == width.window ? whole_end_ : x_ + 1;
-    if (extents != extents_) {
-      extents_ = extents;
+    const bool same_rows = extents[0] == extents_[0] && extents[1] == extents_[1] &&
+                           (extents[2] > 0) == (extents_[2] > 0);
+    extents_ = extents;
+    if (!same_rows) {
       rows_.clear();
       for (int64_t z = 0; z < extents[0] && extents[2] > 0; ++z) {
         for (int64_t y = 0; y < extents[1]; ++y) {
@@ -88,14 +92,14 @@ class PooledWindow {
         }
       }
     }
-    first_in_image_ = rows_.empty() ? 0 : cursor.first_pixel() * p_.channels;
-    first_ = cursor.image() * p_.image() + first_in_image_;
+    first_in_image_ = rows_.empty() ? 0 : cursor_.first_pixel() * p_.channels;
+    first_ = cursor_.image() * p_.image() + first_in_image_;
   }
 
   const Pooling& p_;
   const int64_t whole_end_;
-  int64_t row_;
-  int64_t x_ = 0, alike_end_ = 0;  // windows from x_ to there differ only in where they begin
+  WindowCursor cursor_;        // at the window where it looked last
+  int64_t x_, alike_end_ = 0;  // windows from x_ to there differ only in where they begin
   int64_t first_ = 0, first_in_image_ = 0;
   std::array<int64_t, 3> extents_ = {-1, -1, -1};
   CountedVector<int64_t> rows_;  // the first pixel of each

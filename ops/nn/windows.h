@@ -62,15 +62,19 @@ class WindowCursor {
     image_ = row;
   }
 
-  void Next() {
-    for (int i = 2; i >= 0; --i) {
-      if (++at_[i] < axes_[i].out) return Move(i, at_[i]);
+  void Next() { Skip(1); }
+  /// Goes on by `count` windows, which must not be more than are left in the row along the width.
+  void Skip(int64_t count) {
+    for (int i = 2; i >= 0; --i, count = 1) {
+      if (at_[i] + count < axes_[i].out) return Move(i, at_[i] + count);
       Move(i, 0);
     }
     ++image_;
   }
 
   int64_t image() const { return image_; }
+  /// The window's number along the width.
+  int64_t x() const { return at_[2]; }
   /// How many elements of the window are in the image along each dimension.
   std::array<int64_t, 3> extents() const {
     std::array<int64_t, 3> extents;

@@ -48,6 +48,7 @@ Status RunPasses(PassStage stage, Graph* graph, const PassContext& context,
 
 /// The passes themselves; see the .cc of each.
 StatusOr<bool> FoldConstants(Graph* graph, const PassContext& context);
+StatusOr<bool> RemoveNeutralOperands(Graph* graph, const PassContext& context);
 StatusOr<bool> MergeCommonSubexpressions(Graph* graph, const PassContext& context);
 StatusOr<bool> KeepPlacesOfMaxima(Graph* graph, const PassContext& context);
 

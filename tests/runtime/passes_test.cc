@@ -120,6 +120,51 @@ TEST_F(PassesTest, ManyConsumersOfOneValueAreFoldedInTimeThatIsLinear) {
   EXPECT_LT(optimised.num_nodes(), kConsumers * 11 / 10);
 }
 
+TEST_F(PassesTest, WhatAnOperandDoesNotChangeIsLeftOut) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, PartialShape{2, 3}, {.name = "x"});
+  const Output any = Placeholder(DType::kFloat, {}, {.name = "any"});
+  const Output ones = Const(Tensor::Of<float>({1, 1}, {1.0f}));
+  const auto keep = [](const Output& y) { Neg(y, {.name = StrCat("of_", y.node->name())}); };
+  keep(Mul(x, 1.0f, {.name = "product"}));
+  keep(Mul(ones, x, {.name = "reversed"}));
+  keep(Mul(any, 1.0f, {.name = "of_any_shape"}));
+  keep(Div(x, 1.0f, {.name = "quotient"}));
+  keep(Sub(x, 0.0f, {.name = "difference"}));
+  keep(Mul(x, 2.0f, {.name = "doubled"}));
+  keep(Mul(any, ones, {.name = "of_more_dimensions"}));
+  keep(Div(1.0f, x, {.name = "inverse"}));
+  keep(Sub(0.0f, x, {.name = "negative"}));
+  keep(Add(x, 0.0f, {.name = "sum"}));  // of -0 it is 0
+  const Graph optimised = Optimised(graph);
+  for (const char* gone : {"product", "reversed", "of_any_shape", "quotient", "difference"}) {
+    EXPECT_EQ(optimised.Find(gone), nullptr) << gone;
+  }
+  for (const char* left : {"doubled", "of_more_dimensions", "inverse", "negative", "sum"}) {
+    EXPECT_NE(optimised.Find(left), nullptr) << left;
+  }
+}
+
+TEST_F(PassesTest, WhatWaitsForAProductWithOneWaitsForTheOtherOperand) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"}), a = Exp(x, {.name = "a"});
+  {
+    const ControlDependencies after({Mul(a, 1.0f, {.name = "product"})});
+    Neg(x, {.name = "after"});
+  }
+  {
+    const ControlDependencies after({Neg(x, {.name = "before"})});
+    Log(Mul(a, 1.0f, {.name = "waiting"}));
+  }
+  const Graph optimised = Optimised(graph);
+  EXPECT_EQ(optimised.Find("product"), nullptr);
+  ASSERT_EQ(optimised.Find("after")->control_inputs().size(), 1u);
+  EXPECT_EQ(optimised.Find("after")->control_inputs()[0]->name(), "a");
+  EXPECT_NE(optimised.Find("waiting"), nullptr);
+}
+
 /// A graph of max pooling and its gradient; that of `grad_ksize`, where it is given.
 struct PooledGraph {
   explicit PooledGraph(std::vector<int64_t> ksize, std::vector<int64_t> grad_ksize = {})
