@@ -115,13 +115,14 @@ StatusOr<Diagonals> ReadDiagonals(const Tensor* k, std::string_view align) {
   if (k == nullptr) return d;
   TENON_ASSIGN_OR_RETURN(const DimVector range, ReadIntegers(*k, "k"));
   if (k->rank() > 1 || range.empty() || range.size() > 2) {
-    return InvalidArgument("k must be a scalar or have one or two elements, found shape ",
-                           k->shape());
+    return InvalidArgument("diag_index must have only one or two elements, received ",
+                           k->num_elements(), " elements: k has shape ", k->shape());
   }
   d.lower = range.front();
   d.upper = range.back();
   if (d.lower > d.upper) {
-    return InvalidArgument("k must not decrease, found ", d.lower, " ", d.upper);
+    return InvalidArgument("lower_diag_index must not be larger than upper_diag_index: ", d.lower,
+                           " > ", d.upper);
   }
   return d;
 }
@@ -130,9 +131,10 @@ StatusOr<Diagonals> ReadDiagonals(const Tensor* k, std::string_view align) {
 Status SetMatrix(int64_t rows, int64_t columns, Diagonals* d) {
   d->rows = rows;
   d->columns = columns;
-  for (const int64_t k : {d->lower, d->upper}) {
+  for (const auto& [k, what] : {std::pair(d->lower, "lower"), std::pair(d->upper, "upper")}) {
     if (k == 0 || ((rows < 0 || k > -rows) && (columns < 0 || k < columns))) continue;
-    return InvalidArgument("k = ", k, " is no diagonal of a matrix of shape ",
+    return InvalidArgument(what, "_diag_index is out of bound: ", k,
+                           ". It must be between -rows and columns of a matrix of shape ",
                            PartialShape{rows, columns});
   }
   return OkStatus();
@@ -144,8 +146,8 @@ Status SetMatrixOf(absl::Span<const int64_t> dims, int64_t rows, int64_t columns
   const bool several = d->count() > 1;
   if (dims.empty()) return InvalidArgument("diagonal must be at least 1-dim, received shape: []");
   if (dims.size() < (several ? 2 : 1) || (several && dims[dims.size() - 2] != d->count())) {
-    return InvalidArgument("the diagonal must have ", d->count(), " rows, as k says, found shape ",
-                           PartialShape(dims));
+    return InvalidArgument("The number of diagonals provided in the input does not match the ",
+                           d->count(), " of k: the diagonal has shape ", PartialShape(dims));
   }
   const int64_t length = dims.back();
   TENON_ASSIGN_OR_RETURN(const int64_t min_rows, AddSizes(length, std::max(-d->upper, int64_t{0})));
@@ -155,7 +157,11 @@ Status SetMatrixOf(absl::Span<const int64_t> dims, int64_t rows, int64_t columns
   if (rows == -1) rows = square ? std::max(min_rows, min_columns) : min_rows;
   if (columns == -1) columns = square ? rows : min_columns;
   if (rows < min_rows || columns < min_columns || (rows != min_rows && columns != min_columns)) {
-    return InvalidArgument("no matrix of shape ", PartialShape{rows, columns},
+    return InvalidArgument(rows < min_rows         ? "The number of rows is too small"
+                           : columns < min_columns ? "The number of columns is too small"
+                                                   : "The number of rows or columns is not "
+                                                     "consistent with k and the diagonal",
+                           ": no matrix of shape ", PartialShape{rows, columns},
                            " has diagonals of length ", length, ", the longest of ", d->lower,
                            " to ", d->upper);
   }
@@ -280,9 +286,13 @@ Status SetDiagKernel(KernelContext& ctx, const Alignment& align) {
       Diagonals d, ReadDiagonals(ctx.num_inputs() > 2 ? &ctx.input(2) : nullptr, align.value));
   TENON_RETURN_IF_ERROR(SetMatrix(in.dim(batch), in.dim(batch + 1), &d));
   const DimVector wanted = Concat(in.shape().dims().first(batch), d.dims());
+  if (diagonal.rank() == 0) {
+    return InvalidArgument("diagonal must be at least 1-dim, received shape: []");
+  }
   if (diagonal.shape().dims() != absl::Span<const int64_t>(wanted)) {
-    return InvalidArgument("diagonal must have shape ", PartialShape(wanted), ", found ",
-                           diagonal.shape());
+    return InvalidArgument("the diagonals do not fit. Input shape: ", in.shape(),
+                           ", Diagonal shape: ", diagonal.shape(),
+                           ", Expected diagonal shape: ", PartialShape(wanted));
   }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   CopyElements(in, 0, out, 0, in.num_elements());

@@ -91,12 +91,12 @@ Status ProjectKernel(KernelContext& ctx, const Projecting& how) {
         const int64_t b = row / size[0];
         const float* const t = transforms.data<float>() + (transforms.dim(0) == 1 ? 0 : b * 8);
         const T* const image = images.data<T>() + b * height * width * channels;
-        T* to = out->data<T>() + row * size[1] * channels;
+        T* const to = out->data<T>() + row * size[1] * channels;
         const auto read = [&](int64_t y, int64_t x, int64_t c) {
           const bool inside = y >= 0 && y < height && x >= 0 && x < width;
           return inside ? image[(y * width + x) * channels + c] : constant;
         };
-        for (int64_t i = 0; i < size[1]; ++i, to += channels) {
+        const auto project_pixel = [&](int64_t i, T* pixel) {
           const auto out_y = static_cast<float>(row % size[0]), out_x = static_cast<float>(i);
           // Fused operations would round otherwise, and places at an edge come to its other side.
           const auto project = [=](float a, float b, float c) {
@@ -113,29 +113,35 @@ Status ProjectKernel(KernelContext& ctx, const Projecting& how) {
           }
           // Beyond all images, or no place at all.
           if (divisor == 0 || !(std::abs(x) < 1e9f && std::abs(y) < 1e9f)) {
-            std::fill_n(to, channels, constant);
-            continue;
+            std::fill_n(pixel, channels, constant);
+            return;
           }
           if (!how.linear) {
-            for (int64_t c = 0; c < channels; ++c) {
-              to[c] = read(std::lround(y), std::lround(x), c);
-            }
-            continue;
+            const int64_t from_y = std::lround(y), from_x = std::lround(x);
+            return SerialFor(channels, 2, [&](int64_t first, int64_t last) {
+              for (int64_t c = first; c < last; ++c) pixel[c] = read(from_y, from_x, c);
+            });
           }
           const float low_y = std::floor(y), low_x = std::floor(x);
           const float right = x - low_x, below = y - low_y, left = low_x + 1 - x,
                       above = low_y + 1 - y;
           const auto top = static_cast<int64_t>(low_y), first = static_cast<int64_t>(low_x);
-          for (int64_t c = 0; c < channels; ++c) {
+          const auto mix_channel = [&](int64_t c) {
             const auto mix = [&](int64_t from) {
               const float a = left * static_cast<float>(read(from, first, c));
               const float b = right * static_cast<float>(read(from, first + 1, c));
               return a + b;
             };
             const float a = above * mix(top), b = below * mix(top + 1);
-            to[c] = static_cast<T>(a + b);
-          }
-        }
+            pixel[c] = static_cast<T>(a + b);
+          };
+          SerialFor(channels, 5, [&](int64_t begin_channel, int64_t end_channel) {
+            for (int64_t c = begin_channel; c < end_channel; ++c) mix_channel(c);
+          });
+        };
+        SerialFor(size[1], cost / static_cast<double>(size[1]), [&](int64_t first, int64_t last) {
+          for (int64_t i = first; i < last; ++i) project_pixel(i, to + i * channels);
+        });
       }
     });
   });

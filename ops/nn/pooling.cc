@@ -59,7 +59,9 @@ StatusOr<Pooling> MakePooling(const Windows& w, const Shape& input) {
 
 StatusOr<Windows> WindowsOf(const KernelContext& ctx, const Windows& w, int first) {
   if (first >= ctx.num_inputs()) return w;
-  return w.With(ctx.input(first), ctx.input(first + 1));
+  TENON_ASSIGN_OR_RETURN(Windows with, w.With(ctx.input(first), ctx.input(first + 1)));
+  TENON_RETURN_IF_ERROR(with.CheckBatch());
+  return with;
 }
 
 Status CheckDims(std::string_view what, const Tensor& t, absl::Span<const int64_t> dims) {

@@ -41,6 +41,7 @@ Windows::Windows(KernelConstruction& c) {
   StatusOr<Windows> made = Create(c.attrs());
   if (made.ok()) {
     *this = *std::move(made);
+    c.Fail(CheckBatch());
   } else {
     c.Fail(made.status());
   }
@@ -54,6 +55,19 @@ StatusOr<Windows> Windows::With(const Tensor& new_ksize, const Tensor& new_strid
   return w;
 }
 
+Status Windows::CheckBatch() const {
+  const bool pools = std::any_of(ksize.begin(), ksize.end(), [](int64_t k) { return k != 1; });
+  for (const auto& [what, list] : {std::pair("strides", strides), std::pair("dilations", dilations),
+                                   std::pair("ksize", ksize)}) {
+    if (list[0] == 1) continue;
+    return Unimplemented(pools
+                             ? "Pooling is not yet supported on the batch"
+                             : "Current implementation does not yet support strides in the batch",
+                         " dimension: ", what, " is ", list[0], " along it, wanted 1");
+  }
+  return OkStatus();
+}
+
 Status Windows::Check() const {
   TENON_RETURN_IF_ERROR(CheckList("strides", strides, rank));
   TENON_RETURN_IF_ERROR(CheckList("dilations", dilations, rank));
@@ -62,11 +76,6 @@ Status Windows::Check() const {
                                    std::pair("ksize", ksize)}) {
     for (const int64_t v : list) {
       if (v < 1) return InvalidArgument(what, " holds ", v, ", wanted at least 1");
-    }
-    if (list[0] != 1) {
-      return InvalidArgument(what, " is ", list[0], " along the batch, wanted 1: ",
-                             std::string_view(what) == "ksize" ? "pooling on" : "strides in",
-                             " the batch dimension is not yet supported");
     }
   }
   if (padding != "EXPLICIT") {

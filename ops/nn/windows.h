@@ -127,10 +127,14 @@ class WindowCursor {
 /// as far as the op has them. Lists have an entry for each dimension of the image.
 struct Windows : KernelState {
   explicit Windows(KernelConstruction& c);
-  /// InvalidArgument where attributes contradict each other or ask for windows along the batch.
+  /// InvalidArgument where attributes contradict each other.
   static StatusOr<Windows> Create(const AttributeMap& attrs);
   /// With the sizes and strides that inputs 1 and 2 of MaxPoolV2 and its gradients give.
   StatusOr<Windows> With(const Tensor& new_ksize, const Tensor& new_strides) const;
+
+  /// Unimplemented where windows lie along the batch, or are not at every image. Kernels are not made for
+  /// such, but a graph may hold them.
+  Status CheckBatch() const;
 
   int num_spatial() const { return rank - 2; }
   int channel_axis() const { return channels_first ? 1 : rank - 1; }

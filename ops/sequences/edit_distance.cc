@@ -57,6 +57,24 @@ class Sequences {
   int64_t begin_ = 0, end_ = 0;
 };
 
+/// Internal, as TensorFlow's, for a sequence that lies outside the output.
+Status CheckPlaces(const SparseTensor& t, const Tensor& out, absl::Span<const int64_t> strides) {
+  for (int64_t i = 0; i < t.size() && !Interrupted(); ++i) {
+    uint64_t place = 0;
+    bool inside = true;
+    for (int d = 0; d < out.rank(); ++d) {
+      place += static_cast<uint64_t>(t.index(i)[d]) * static_cast<uint64_t>(strides[d]);
+      inside &= t.index(i)[d] >= 0 && t.index(i)[d] < out.dim(d);
+    }
+    if (inside) continue;
+    return Internal("Got an inner product ", static_cast<int64_t>(place),
+                    " which would require writing to outside of the buffer for the output tensor "
+                    "(max elements ",
+                    out.num_elements(), ")");
+  }
+  return OkStatus();
+}
+
 Status EditDistanceKernel(KernelContext& ctx, bool normalize) {
   TENON_ASSIGN_OR_RETURN(const SparseTensor hypothesis, SparseTensor::Read(ctx, 0));
   TENON_ASSIGN_OR_RETURN(const SparseTensor truth, SparseTensor::Read(ctx, 3));
@@ -66,11 +84,13 @@ Status EditDistanceKernel(KernelContext& ctx, bool normalize) {
   }
   DimVector dims(truth.rank() - 1);
   for (size_t d = 0; d < dims.size(); ++d) dims[d] = std::max(hypothesis.dims[d], truth.dims[d]);
-  TENON_RETURN_IF_ERROR(hypothesis.CheckSorted());
-  TENON_RETURN_IF_ERROR(truth.CheckSorted());
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, dims));
-  ZeroElements(out);
   const DimVector strides = StridesOf(dims);
+  for (const SparseTensor* t : {&hypothesis, &truth}) {
+    TENON_RETURN_IF_ERROR(CheckPlaces(*t, *out, strides));
+    TENON_RETURN_IF_ERROR(t->CheckSorted());
+  }
+  ZeroElements(out);
   const auto distance_at = [&](absl::Span<const int64_t> place) -> float& {
     return out->data<float>()[std::inner_product(place.begin(), place.end(), strides.begin(),
                                                  int64_t{0})];

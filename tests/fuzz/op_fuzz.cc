@@ -21,7 +21,7 @@
 namespace tenon::testing {
 namespace {
 
-constexpr int64_t kOpMemory = int64_t{512} << 20;
+constexpr int64_t kOpMemory = int64_t{128} << 20;
 constexpr std::chrono::milliseconds kOpTimeout{500};
 constexpr size_t kMaxInputs = 32;
 constexpr size_t kMaxOutputs = 4096;

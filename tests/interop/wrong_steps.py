@@ -70,6 +70,16 @@ def nodes(tf):
         ("gather_nd beyond the end", lambda x: tf.gather_nd(x(f), x(i)), m, [[2, 0]]),
         ("gather_nd of too many indices", lambda x: tf.gather_nd(x(f), x(i)), [1.], [[0, 0]]),
         ("scatter_nd beyond the end", lambda x: tf.scatter_nd(x(i), x(f), x(i)), [[5]], [1.], [3]),
+        ("a window of the batch", lambda x: r.MaxPool(
+            input=x(f), ksize=[2, 1, 1, 1], strides=[1, 1, 1, 1], padding="VALID"), [[m]]),
+        ("a convolution with steps along the batch", lambda x: r.Conv2D(
+            input=x(f), filter=x(f), strides=[2, 1, 1, 1], padding="VALID"), [[m]], [[m]]),
+        ("edit distance outside the shape", lambda x: tf.edit_distance(
+            tf.SparseTensor(x(l), x(s), x(l)), tf.SparseTensor(x(l), x(s), x(l))),
+         [[0, 0], [5, 0]], ["a", "b"], [1, 2], [[0, 0]], ["a"], [1, 1]),
+        ("set_diag of another length", lambda x: tf.linalg.set_diag(x(f), x(f)), m, [1.]),
+        ("diagonals that no matrix has", lambda x: tf.linalg.diag_part(x(f), k=x(i)), m, [5, 6]),
+        ("diagonals in no order", lambda x: tf.linalg.diag_part(x(f), k=x(i)), m, [1, 0]),
         ("concat of ranks", lambda x: tf.concat([x(f), x(f)], 0), [1.], m),
         ("concat of other sizes", lambda x: tf.concat([x(f), x(f)], 0), m, [[1.]]),
         ("concat along no axis", lambda x: r.ConcatV2(values=[x(f), x(f)], axis=x(i)), m, m, 2),

@@ -113,18 +113,19 @@ TEST(DiagonalOpsTest, WrongDiagonalsAreErrors) {
   const auto part = [&](const Tensor& k, std::string_view text) {
     ExpectRefused("MatrixDiagPartV3", {matrix, k, zero}, {}, text);
   };
-  part(Tensor::Scalar(3), "k = 3 is no diagonal of a matrix of shape [2,3]");
-  part(Tensor::Scalar(-2), "k = -2 is no diagonal");
-  part(Tensor::Vector({1, 0}), "k must not decrease, found 1 0");
+  part(Tensor::Scalar(3), "lower_diag_index is out of bound: 3. It must be between");
+  part(Tensor::Scalar(-2), "lower_diag_index is out of bound: -2");
+  part(Tensor::Vector({1, 0}), "lower_diag_index must not be larger than upper_diag_index: 1 > 0");
   part(Tensor::Vector<int32_t>({}), "one or two elements");
   const auto diag = [&](const Tensor& diagonal, const Tensor& k, int rows, std::string_view text) {
     ExpectRefused("MatrixDiagV3", {diagonal, k, Tensor::Scalar(rows), Tensor::Scalar(-1), zero}, {},
                   text);
   };
-  diag(Counting({2}), Tensor::Scalar(0), 1, "has diagonals of length 2");
-  diag(Counting({3, 2}), Tensor::Vector({0, 1}), -1, "must have 2 rows");
-  diag(Counting({2}), Tensor::Vector({0, 1}), -1, "must have 2 rows");
-  ExpectRefused("MatrixSetDiag", {matrix, Counting({3})}, {}, "diagonal must have shape [2]");
+  diag(Counting({2}), Tensor::Scalar(0), 1, "The number of rows is too small");
+  diag(Counting({3, 2}), Tensor::Vector({0, 1}), -1, "does not match the 2 of k");
+  diag(Counting({2}), Tensor::Vector({0, 1}), -1, "does not match the 2 of k");
+  ExpectRefused("MatrixSetDiag", {matrix, zero}, {}, "diagonal must be at least 1-dim");
+  ExpectRefused("MatrixSetDiag", {matrix, Counting({3})}, {}, "Expected diagonal shape: [2]");
   ExpectRefused("MatrixBandPart", {matrix, Tensor::Scalar<int64_t>(3), Tensor::Scalar<int64_t>(0)},
                 {}, "num_lower = 3 is more than 2");
   ExpectRefused("DiagPart", {matrix}, {}, "found [2,3]");
