@@ -65,7 +65,7 @@ function(tenon_sharded_test FOLDER LABEL ENVIRONMENT)
     set(name "${FOLDER}.shard_${shard}")
     add_test(NAME ${name} COMMAND ${FOLDER}_tests WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties(${name} PROPERTIES LABELS ${LABEL} TIMEOUT 900 COST 900
-      ENVIRONMENT "${ENVIRONMENT};GTEST_BRIEF=1;GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+      ENVIRONMENT "${ENVIRONMENT};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
   endforeach()
 endfunction()
 

@@ -159,7 +159,7 @@ StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(
     dependencies_[key] = *dependencies;
   }
   if (known != nullptr) return known;
-  TENON_RETURN_IF_ERROR(RunPasses(PassStage::kStep, &graph, {environment_.devices[0]}, PassesOf(config_)));
+  TENON_RETURN_IF_ERROR(RunPasses(PassStage::kStep, &graph, {environment_.devices[0]}, PassesOf(config_.graph_options())));
   MasterStep::Environment environment;
   environment.session_handle = handle_;
   environment.workers = environment_.workers;

@@ -3,9 +3,8 @@
 
 namespace tenon {
 
-PassOptions PassesOf(const ConfigProto& config) {
+PassOptions PassesOf(const GraphOptions& graph) {
   PassOptions options;
-  const GraphOptions& graph = config.graph_options();
   options.enabled = graph.optimizer_options().opt_level() != OptimizerOptions::L0 &&
                     !graph.rewrite_options().disable_meta_optimizer();
   if (graph.rewrite_options().constant_folding() == RewriterConfig::OFF) {

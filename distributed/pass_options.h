@@ -9,6 +9,6 @@ namespace tenon {
 /// What a session's options say of the passes: all of them are off at optimization level L0 and
 /// with disable_meta_optimizer; rewrite_options turns single ones off, by TensorFlow's names for
 /// the like.
-PassOptions PassesOf(const ConfigProto& config);
+PassOptions PassesOf(const GraphOptions& graph);
 
 }  // namespace tenon

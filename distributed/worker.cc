@@ -182,10 +182,12 @@ Status Worker::RegisterGraph(const RegisterGraphRequest& request, RegisterGraphR
   TENON_ASSIGN_OR_RETURN(Graph graph,
                          GraphFromProto(request.graph_def(), *environment_.registry, import));
   for (Node* n : graph.nodes()) n->set_assigned_device(n->requested_device());
+  const PassOptions passes =
+      PassesOf(request.has_config_proto() ? request.config_proto().graph_options()
+                                          : request.graph_options());
   TENON_ASSIGN_OR_RETURN(
       std::shared_ptr<CompiledStep> compiled,
-      CompiledStep::Create(std::move(graph), session->runtime, PassesOf(request.config_proto()),
-                           session->kernels));
+      CompiledStep::Create(std::move(graph), session->runtime, passes, session->kernels));
   MutexLock lock(mu_);
   const std::string handle = StrCat(absl::Hex(session->next_graph++, absl::kZeroPad16));
   session->graphs.emplace(handle, std::move(compiled));

@@ -109,7 +109,7 @@ StatusOr<std::unique_ptr<CompiledStep>> CompiledStep::Create(Graph graph,
   options.tensor_prefix = "local_";
   std::shared_ptr<FunctionRuntime> functions;
   if (!graph.functions().empty()) {
-    functions = MakeFunctionRuntime(graph.shared_functions(), graph.registry(), runtime);
+    functions = MakeFunctionRuntime(graph.shared_functions(), graph.registry(), runtime, passes);
   }
   TENON_ASSIGN_OR_RETURN(auto parts, PartitionGraph(std::move(graph), options));
   std::unique_ptr<CompiledStep> step(new CompiledStep);

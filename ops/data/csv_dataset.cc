@@ -40,10 +40,7 @@ struct CsvDataset final : DatasetOver<CsvDataset> {
       for (bool within_quotes = false, first = true; first || within_quotes; first = false) {
         DatasetElement line;
         TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&line));
-        if (!found && first) return false;
-        if (!found) {
-          return InvalidArgument("Reached end of file without closing quoted field in record");
-        }
+        if (!found) return !first;
         if (!first) text_.push_back('\n');
         const std::string_view part = line[0].scalar<TString>();
         text_.append(part);

@@ -6,6 +6,7 @@
 #include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/composition.h"
+#include "ops/elements.h"
 #include "ops/maths.h"
 #include "ops/nn/channel_blocks.h"
 #include "ops/nn/nn_ops.h"
@@ -203,7 +204,7 @@ Status BatchNormKernel(KernelContext& ctx, float epsilon, float factor,
   }
   if (ctx.num_outputs() == 6) ctx.set_output(5, Tensor::Scalar<float>(0));
   float *const batch_mean = outputs[1], *const batch_variance = outputs[2];
-  if (l.count() == 0) {
+  if (x.num_elements() == 0) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     std::fill_n(batch_mean, l.channels, nan);
     std::fill_n(batch_variance, l.channels, nan);
@@ -258,6 +259,11 @@ Status BatchNormGradKernel(KernelContext& ctx, float epsilon, const std::string&
   TENON_ASSIGN_OR_RETURN(Tensor * dscales, ctx.AllocateOutput(1, scale.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * doffsets, ctx.AllocateOutput(2, scale.shape()));
   for (const int i : {3, 4}) TENON_RETURN_IF_ERROR(ctx.AllocateOutput(i, Shape{0}).status());
+  if (x.num_elements() == 0) {
+    ZeroElements(dscales);
+    ZeroElements(doffsets);
+    return OkStatus();
+  }
   const float* const mean = means.data<float>();
   float *const dscale = dscales->data<float>(), *const doffset = doffsets->data<float>();
   Dispatch(x.dtype(), BatchNormTypes(), [&]<typename T>(T) {

@@ -145,6 +145,7 @@ void MaxPoolWindow(const PooledWindow& window, int64_t channels, const T* x, T* 
 /// unless it is null.
 template <typename T, typename Place>
 void FindPlaces(const Pooling& p, const T* x, T* y, Place* places) {
+  using C = ComputeType<T>;
   constexpr int64_t kBlock = 32;
   const int64_t n = p.channels;
   ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
@@ -176,7 +177,7 @@ void FindPlaces(const Pooling& p, const T* x, T* y, Place* places) {
         bool ordinary = true;
         for (int64_t c = 0; c < count; ++c) {
           y[to + c] = largest[c];
-          ordinary &= largest[c] >= std::numeric_limits<T>::lowest();
+          ordinary &= static_cast<C>(largest[c]) >= std::numeric_limits<C>::lowest();
         }
         has_maxima &= ordinary;
       });

@@ -27,14 +27,20 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
   TENON_RETURN_IF_ERROR(CheckDims("orig_output", y, p.output));
   TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
-  MaxPoolGrad(p, x, dy, dx);
+  if (dx->num_elements() != 0) MaxPoolGrad(p, x, dy, dx);
   return OkStatus();
+}
+
+StatusOr<Pooling> WithoutChannels(const Windows& w, const Shape& input) {
+  if (w.ksize[w.channel_axis()] == 1) return MakePooling(w, input);
+  return InvalidArgument("windows along channels have no places: ksize is [", Join(w.ksize, ","),
+                         "]");
 }
 
 // --- With the numbers of the largest in their windows, which a pass lets the gradient have ---
 
 StatusOr<Pooling> NarrowPooling(const Windows& w, const Shape& input) {
-  TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, input));
+  TENON_ASSIGN_OR_RETURN(const Pooling p, WithoutChannels(w, input));
   if (LargestWindow(p) <= kNarrowWindow) return p;
   return InvalidArgument("windows have more than ", kNarrowWindow, " pixels: ksize is [",
                          Join(w.ksize, ","), "]");
@@ -55,7 +61,7 @@ Status MaxPoolGradOfPlacesKernel(KernelContext& ctx, const Windows& w) {
   TENON_RETURN_IF_ERROR(CheckDims("orig_output", places, p.output));
   TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
-  MaxPoolGradOfPlaces(p, places.data<NarrowPlace>(), dy, dx);
+  if (dx->num_elements() != 0) MaxPoolGradOfPlaces(p, places.data<NarrowPlace>(), dy, dx);
   return OkStatus();
 }
 
@@ -143,12 +149,6 @@ void FindLargest(const PooledWindow& window, int64_t n, const T* in, T* largest,
       pixels[c] = larger ? pixel : pixels[c];
     }
   });
-}
-
-StatusOr<Pooling> WithoutChannels(const Windows& w, const Shape& input) {
-  if (w.ksize[w.channel_axis()] == 1) return MakePooling(w, input);
-  return InvalidArgument("windows along channels have no argmax: ksize is [", Join(w.ksize, ","),
-                         "]");
 }
 
 Status MaxPoolWithArgmaxKernel(KernelContext& ctx, const Windows& w, bool batch_in_index) {

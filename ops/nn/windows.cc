@@ -25,6 +25,7 @@ StatusOr<Windows> Windows::Create(const AttributeMap& attrs) {
   w.strides = List(attrs, "strides");
   w.dilations = List(attrs, attrs.Find("rates") != nullptr ? "rates" : "dilations");
   w.ksize = List(attrs, attrs.Find("ksizes") != nullptr ? "ksizes" : "ksize");
+  w.pools = attrs.Find("ksize") != nullptr;
   const auto format =
       attrs.GetOr<std::string>("data_format", w.ksize.size() == 5 ? "NDHWC" : "NHWC");
   w.rank = static_cast<int>(format.size());
@@ -56,14 +57,16 @@ StatusOr<Windows> Windows::With(const Tensor& new_ksize, const Tensor& new_strid
 }
 
 Status Windows::CheckBatch() const {
-  const bool pools = std::any_of(ksize.begin(), ksize.end(), [](int64_t k) { return k != 1; });
   for (const auto& [what, list] : {std::pair("strides", strides), std::pair("dilations", dilations),
                                    std::pair("ksize", ksize)}) {
     if (list[0] == 1) continue;
-    return Unimplemented(pools
-                             ? "Pooling is not yet supported on the batch"
-                             : "Current implementation does not yet support strides in the batch",
-                         " dimension: ", what, " is ", list[0], " along it, wanted 1");
+    if (pools) {
+      return Unimplemented("Pooling is not yet supported on the batch dimension: ", what, " is ",
+                           list[0], " along it, wanted 1");
+    }
+    return Unimplemented("Current implementation does not yet support ", what,
+                         " in the batch and depth dimensions: found ", list[0],
+                         " along the batch, wanted 1");
   }
   return OkStatus();
 }

@@ -152,6 +152,7 @@ struct Windows : KernelState {
 
   int rank = 4;
   bool channels_first = false;
+  bool pools = false;  // whether the op has a ksize
   std::string padding;
   DimVector ksize, strides, dilations, explicit_paddings;
 

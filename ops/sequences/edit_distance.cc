@@ -57,7 +57,7 @@ class Sequences {
   int64_t begin_ = 0, end_ = 0;
 };
 
-/// Internal, as TensorFlow's, for a sequence that lies outside the output.
+/// InvalidArgument, with TensorFlow's text, for a sequence that lies outside the output.
 Status CheckPlaces(const SparseTensor& t, const Tensor& out, absl::Span<const int64_t> strides) {
   for (int64_t i = 0; i < t.size() && !Interrupted(); ++i) {
     uint64_t place = 0;
@@ -67,10 +67,11 @@ Status CheckPlaces(const SparseTensor& t, const Tensor& out, absl::Span<const in
       inside &= t.index(i)[d] >= 0 && t.index(i)[d] < out.dim(d);
     }
     if (inside) continue;
-    return Internal("Got an inner product ", static_cast<int64_t>(place),
-                    " which would require writing to outside of the buffer for the output tensor "
-                    "(max elements ",
-                    out.num_elements(), ")");
+    return InvalidArgument(
+        "Got an inner product ", static_cast<int64_t>(place),
+        " which would require writing to outside of the buffer for the output tensor "
+        "(max elements ",
+        out.num_elements(), ")");
   }
   return OkStatus();
 }

@@ -38,8 +38,9 @@ class LocalFunction final : public RunnableFunction,
         name_(std::move(name)),
         running_(std::move(running)) {}
 
-  Status Compile(Graph graph, const LocalRuntime& runtime) {
-    TENON_ASSIGN_OR_RETURN(step_, CompiledStep::Create(std::move(graph), runtime, {}, kernels_));
+  Status Compile(Graph graph, const LocalRuntime& runtime, const PassOptions& passes) {
+    TENON_ASSIGN_OR_RETURN(step_,
+                           CompiledStep::Create(std::move(graph), runtime, passes, kernels_));
     return OkStatus();
   }
 
@@ -129,8 +130,8 @@ class LocalFunction final : public RunnableFunction,
 class LocalFunctionRuntime final : public FunctionRuntime {
  public:
   LocalFunctionRuntime(std::shared_ptr<const FunctionLibrary> library, const OpRegistry& registry,
-                       const LocalRuntime& runtime)
-      : library_(std::move(library)), registry_(registry), runtime_(runtime) {}
+                       const LocalRuntime& runtime, const PassOptions& passes)
+      : library_(std::move(library)), registry_(registry), runtime_(runtime), passes_(passes) {}
 
   StatusOr<std::shared_ptr<const RunnableFunction>> Instantiate(
       const FunctionName& function) override {
@@ -175,14 +176,15 @@ class LocalFunctionRuntime final : public FunctionRuntime {
     TENON_RETURN_IF_ERROR(ExpandFunctions(&graph, kMaxFunctionNodes));
     TENON_RETURN_IF_ERROR(PlaceNodes(&graph, runtime_.devices, /*allow_soft_placement=*/true));
     TENON_ASSIGN_OR_RETURN(Graph step, MakeStepGraph(graph, signature));
-    TENON_RETURN_IF_ERROR(RunPasses(PassStage::kStep, &step, {runtime_.devices[0]}, {}));
-    TENON_RETURN_IF_ERROR(runnable->Compile(std::move(step), runtime_));
+    TENON_RETURN_IF_ERROR(RunPasses(PassStage::kStep, &step, {runtime_.devices[0]}, passes_));
+    TENON_RETURN_IF_ERROR(runnable->Compile(std::move(step), runtime_, passes_));
     return runnable;
   }
 
   const std::shared_ptr<const FunctionLibrary> library_;
   const OpRegistry& registry_;
   const LocalRuntime runtime_;
+  const PassOptions passes_;
 };
 
 /// Collects what functions are named, and follows them.
@@ -222,8 +224,9 @@ class Collector {
 
 std::shared_ptr<FunctionRuntime> MakeFunctionRuntime(std::shared_ptr<const FunctionLibrary> library,
                                                      const OpRegistry& registry,
-                                                     const LocalRuntime& runtime) {
-  return std::make_shared<LocalFunctionRuntime>(std::move(library), registry, runtime);
+                                                     const LocalRuntime& runtime,
+                                                     const PassOptions& passes) {
+  return std::make_shared<LocalFunctionRuntime>(std::move(library), registry, runtime, passes);
 }
 
 std::shared_ptr<const FunctionLibrary> FunctionsNeeded(const Graph& graph) {

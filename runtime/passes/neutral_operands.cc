@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "core/dtype.h"
 #include "core/hash_map.h"
 #include "runtime/passes/pass.h"
@@ -6,61 +8,58 @@
 namespace tenon {
 namespace {
 
-/// Whether `in` is a constant with a single element, which is `number`, of a real dtype.
-bool IsConstant(const Endpoint& in, int number) {
-  if (in.node->op() != "Const") return false;
+/// Whether `in` is a scalar constant one, of a real dtype. One that waits for something may be
+/// dead, and what it is multiplied by with it.
+bool IsOne(const Endpoint& in) {
+  if (in.node->op() != "Const" || !in.node->control_inputs().empty()) return false;
   const Attribute* const attr = in.node->attrs().Find("value");
   const Tensor* const value = attr == nullptr ? nullptr : attr->get_if<Tensor>();
-  if (value == nullptr || value->num_elements() != 1) return false;
-  bool is_number = false;
-  Dispatch(value->dtype(), RealTypes(), [&]<typename T>(T) {
-    is_number = value->data<T>()[0] == T(static_cast<float>(number));
-  });
-  return is_number;
+  if (value == nullptr || value->rank() != 0) return false;
+  bool is_one = false;
+  Dispatch(value->dtype(), RealTypes(),
+           [&]<typename T>(T) { is_one = value->scalar<T>() == T(1.0f); });
+  return is_one;
 }
 
-/// Whether the constant adds no dimensions to the other operand.
-bool KeepsShape(const Endpoint& constant, const Endpoint& other) {
-  const int rank = constant.node->output_shape(constant.index).rank();
-  const PartialShape& shape = other.node->output_shape(other.index);
-  return rank == 0 || (rank > 0 && shape.rank_known() && rank <= shape.rank());
-}
-
-/// Which operand is what the node computes, to the last bit; -1 for none. Sums are not among them:
-/// -0 + 0 is 0.
+/// Which operand is what the node computes (but for denormal numbers, which kernels take for 0); -1
+/// for none.
 int ResultOf(const Node& node) {
   const bool product = node.op() == "Mul";
-  const bool quotient = node.op() == "RealDiv" || node.op() == "Div";
-  if (!product && !quotient && node.op() != "Sub") return -1;
-  for (const int constant : {1, 0}) {
-    if (constant == 0 && !product) break;
-    const Endpoint &in = node.input(constant), &other = node.input(1 - constant);
-    if (IsConstant(in, node.op() == "Sub" ? 0 : 1) && KeepsShape(in, other)) return 1 - constant;
-  }
-  return -1;
+  if (!product && node.op() != "RealDiv" && node.op() != "Div") return -1;
+  if (IsOne(node.input(1))) return 0;
+  return product && IsOne(node.input(0)) ? 1 : -1;
+}
+
+/// Whether `value` is a reference, or an Identity of one, which a TensorFlow server lets share its
+/// memory: read later, it may be another value.
+bool MayChange(Endpoint value) {
+  while (value.node->op() == "Identity") value = value.node->input(0);
+  return IsRef(value.node->output_type(value.index));
+}
+
+/// What waits for a node, or what it waits for, need not be what waits for its operand.
+bool HasControlEdges(const Node& node) {
+  const auto is_control = [](const OutEdge& e) { return e.output == kControlSlot; };
+  return !node.control_inputs().empty() ||
+         std::any_of(node.out_edges().begin(), node.out_edges().end(), is_control);
 }
 
 }  // namespace
 
 StatusOr<bool> RemoveNeutralOperands(Graph* graph, const PassContext&) {
+  TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   std::vector<Node*> removed, constants;
-  flat_hash_set<Node*> unused;
-  for (Node* const node : graph->nodes()) {
+  for (Node* const node : order) {
     const int result = ResultOf(*node);
-    // What waits for the node would no longer wait for its control inputs.
-    if (result < 0 || !node->control_inputs().empty()) continue;
-    const Endpoint value = node->input(result);
-    // A reference may stand for another value when it is read later.
-    if (IsRef(value.node->output_type(value.index))) continue;
-    TENON_RETURN_IF_ERROR(graph->ReplaceUses({node, 0}, value));
-    const std::vector<OutEdge> rest = node->out_edges();
-    for (const OutEdge& e : rest) graph->AddControlEdge(value.node, e.dst);
+    if (result < 0 || HasControlEdges(*node) || MayChange(node->input(result))) continue;
+    TENON_RETURN_IF_ERROR(graph->ReplaceUses({node, 0}, node->input(result)));
     removed.push_back(node);
     constants.push_back(node->input(1 - result).node);
   }
   graph->RemoveNodes(removed);
+  flat_hash_set<Node*> unused;
   for (Node* const c : constants) {
-    if (c->out_edges().empty() && c->control_inputs().empty()) unused.insert(c);
+    if (c->out_edges().empty()) unused.insert(c);
   }
   graph->RemoveNodes({unused.begin(), unused.end()});
   return !removed.empty();

@@ -9,8 +9,8 @@ const std::vector<Pass>& AllPasses() {
   static const auto* const passes = new std::vector<Pass>{
       {"constant-folding", "computes once what depends on constants alone", PassStage::kStep,
        FoldConstants},
-      {"neutral-operands", "leaves out products with one and differences from zero",
-       PassStage::kStep, RemoveNeutralOperands},
+      {"neutral-operands", "leaves out products with one and quotients by it", PassStage::kStep,
+       RemoveNeutralOperands},
       {"common-subexpressions", "merges nodes that compute the same", PassStage::kStep,
        MergeCommonSubexpressions},
       {"places-of-maxima", "lets max pooling tell its gradient where the largest elements are",

@@ -336,6 +336,8 @@ FATAL = {
 AT_ONCE = "what is wrong with a graph is found when it comes, not when a step needs it"
 SPELLED = "the feed and what it must be are named, as for one of another shape; it is the client's mistake"
 DIFFERENT = {
+    ("node", "edit distance outside the shape"): (
+        "InvalidArgumentError", "wrong inputs are not errors of the system"),
     ("step", "a feed of another dtype"): (["InvalidArgumentError"], SPELLED),
     ("step", "a feed of texts for numbers"): (["InvalidArgumentError"], SPELLED),
     ("step", "a feed of numbers for texts"): (["InvalidArgumentError"], SPELLED),

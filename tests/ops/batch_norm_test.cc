@@ -72,6 +72,99 @@ TEST(FusedBatchNorm, LongSumsAreAccurate) {
   EXPECT_NEAR(r[4][1], 2.0 / 3, 1e-4);
 }
 
+/// x and the gradient of y are [outer, channels, inner]; what training gives, in doubles.
+struct PlainBatchNorm {
+  PlainBatchNorm(const Tensor& x, const Tensor& dy, int64_t channels, int64_t inner)
+      : y(x.num_elements()),
+        dx(x.num_elements()),
+        mean(channels),
+        variance(channels),
+        dscale(channels),
+        doffset(channels) {
+    const auto channel = [&](int64_t i) { return i / inner % channels; };
+    const double count = static_cast<double>(x.num_elements()) / static_cast<double>(channels);
+    const auto each = [&](auto fn) {
+      for (int64_t i = 0; i < x.num_elements(); ++i) {
+        fn(i, channel(i), double{x.data<float>()[i]}, double{dy.data<float>()[i]});
+      }
+    };
+    each([&](int64_t, int64_t c, double v, double) { mean[c] += v / count; });
+    each([&](int64_t, int64_t c, double v, double) {
+      variance[c] += (v - mean[c]) * (v - mean[c]) / count;
+    });
+    const auto normed = [&](int64_t c, double v) {
+      return (v - mean[c]) / std::sqrt(variance[c] + kEpsilon);
+    };
+    each([&](int64_t i, int64_t c, double v, double d) {
+      y[i] = normed(c, v) * Scale(c) + 1;
+      dscale[c] += d * normed(c, v);
+      doffset[c] += d;
+    });
+    each([&](int64_t i, int64_t c, double v, double d) {
+      dx[i] = Scale(c) / std::sqrt(variance[c] + kEpsilon) *
+              (d - doffset[c] / count - normed(c, v) * dscale[c] / count);
+    });
+  }
+  static double Scale(int64_t c) { return 0.5 + static_cast<double>(c % 3); }
+
+  std::vector<double> y, dx, mean, variance, dscale, doffset;
+};
+
+TEST(FusedBatchNorm, ManyRowsAndChannelsAreAsInDoubles) {
+  const struct {
+    const char* format;
+    Shape x;
+    int64_t channels, inner;
+  } cases[] = {{"NHWC", {40, 9, 7, 37}, 37, 1},     {"NHWC", {9, 30, 40, 32}, 32, 1},
+               {"NHWC", {3, 2, 1, 300}, 300, 1},    {"NCHW", {70, 5, 6, 7}, 5, 42},
+               {"NCHW", {3, 33, 40, 40}, 33, 1600}, {"NCHW", {600, 3, 1, 1}, 3, 1},
+               {"NHWC", {1, 1, 1, 5}, 5, 1}};
+  for (const auto& c : cases) {
+    Tensor x(DType::kFloat, c.x), dy(DType::kFloat, c.x);
+    // Their mean goes up with the rows, so that the means of blocks differ.
+    for (int64_t i = 0; i < x.num_elements(); ++i) {
+      x.data<float>()[i] = static_cast<float>(i * 37 % 101) / 10 +
+                           static_cast<float>(i) * 20 / static_cast<float>(x.num_elements());
+      dy.data<float>()[i] = static_cast<float>(i * 53 % 97) / 50 - 1;
+    }
+    Tensor scale(DType::kFloat, {c.channels}), offset(DType::kFloat, {c.channels});
+    for (int64_t i = 0; i < c.channels; ++i) {
+      scale.data<float>()[i] = static_cast<float>(PlainBatchNorm::Scale(i));
+      offset.data<float>()[i] = 1;
+    }
+    const PlainBatchNorm wanted(x, dy, c.channels, c.inner);
+    const AttributeMap attrs = {{"epsilon", kEpsilon}, {"data_format", c.format}};
+    const Tensor none(DType::kFloat, {0});
+    const OpResult r = RunOp("FusedBatchNormV3", {x, scale, offset, none, none}, attrs);
+    ASSERT_OK(r.status);
+    const auto near = [&](const Tensor& t, const std::vector<double>& values, double by) {
+      EXPECT_THAT(Numbers(t), Pointwise(::testing::DoubleNear(by), values))
+          << c.format << " " << c.x.ToString();
+    };
+    near(r.outputs[0], wanted.y, 1e-4);
+    near(r.outputs[3], wanted.mean, 1e-4);
+    near(r.outputs[4], wanted.variance, 1e-3);
+    const OpResult g = RunOp("FusedBatchNormGradV3",
+                             {dy, x, scale, r.outputs[3], r.outputs[4], r.outputs[5]}, attrs);
+    ASSERT_OK(g.status);
+    near(g.outputs[0], wanted.dx, 1e-4);
+    near(g.outputs[1], wanted.dscale, 0.05);
+    near(g.outputs[2], wanted.doffset, 0.01);
+  }
+}
+
+TEST(FusedBatchNorm, ImagesWithoutElementsTakeNoTime) {
+  const Tensor none(DType::kFloat, {0}), two = Vector({1, 2});
+  const Tensor huge(DType::kFloat, {int64_t{1} << 60, 1, 1, 0});
+  EXPECT_OK(RunOp("FusedBatchNormV3", {huge, none, none, none, none}, {}).status);
+  EXPECT_OK(RunOp("FusedBatchNormGradV3", {huge, huge, none, none, none, none}, {}).status);
+  const Tensor first(DType::kFloat, {int64_t{1} << 60, 2, 0, 1});
+  const OpResult g =
+      RunOp("FusedBatchNormGradV3", {first, first, two, two, two, none}, {{"data_format", "NCHW"}});
+  ASSERT_OK(g.status);
+  EXPECT_THAT(Numbers(g.outputs[1]), ElementsAre(0, 0));
+}
+
 TEST(FusedBatchNorm, RefusesWhatIsNotPerChannel) {
   const Tensor x(DType::kFloat, {2, 1, 1, 2}), two = Vector({1, 2}), three = Vector({1, 2, 3});
   const auto status = [&](std::vector<Tensor> inputs, bool training, bool hidden) {

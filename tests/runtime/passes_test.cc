@@ -8,6 +8,7 @@
 #include "ops/math/math_ops.h"
 #include "ops/nn/nn_ops.h"
 #include "ops/register.h"
+#include "ops/state/state_ops.h"
 #include "ops/strings/strings_ops.h"
 #include "runtime/cpu_device.h"
 #include "runtime/local_session.h"
@@ -120,49 +121,54 @@ TEST_F(PassesTest, ManyConsumersOfOneValueAreFoldedInTimeThatIsLinear) {
   EXPECT_LT(optimised.num_nodes(), kConsumers * 11 / 10);
 }
 
-TEST_F(PassesTest, WhatAnOperandDoesNotChangeIsLeftOut) {
+TEST_F(PassesTest, ProductsWithOneAreLeftOut) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
   const Output x = Placeholder(DType::kFloat, PartialShape{2, 3}, {.name = "x"});
-  const Output any = Placeholder(DType::kFloat, {}, {.name = "any"});
-  const Output ones = Const(Tensor::Of<float>({1, 1}, {1.0f}));
+  const Output n = Placeholder(DType::kInt32, {}, {.name = "n"});
   const auto keep = [](const Output& y) { Neg(y, {.name = StrCat("of_", y.node->name())}); };
   keep(Mul(x, 1.0f, {.name = "product"}));
-  keep(Mul(ones, x, {.name = "reversed"}));
-  keep(Mul(any, 1.0f, {.name = "of_any_shape"}));
+  keep(Mul(1.0f, x, {.name = "reversed"}));
+  keep(Mul(n, 1, {.name = "of_integers"}));
   keep(Div(x, 1.0f, {.name = "quotient"}));
-  keep(Sub(x, 0.0f, {.name = "difference"}));
   keep(Mul(x, 2.0f, {.name = "doubled"}));
-  keep(Mul(any, ones, {.name = "of_more_dimensions"}));
   keep(Div(1.0f, x, {.name = "inverse"}));
-  keep(Sub(0.0f, x, {.name = "negative"}));
-  keep(Add(x, 0.0f, {.name = "sum"}));  // of -0 it is 0
+  // A scalar may be fed where a matrix is expected, and then becomes one.
+  keep(Mul(x, Const(Tensor::Of<float>({1, 1}, {1.0f})), {.name = "of_a_matrix"}));
   const Graph optimised = Optimised(graph);
-  for (const char* gone : {"product", "reversed", "of_any_shape", "quotient", "difference"}) {
+  for (const char* gone : {"product", "reversed", "of_integers", "quotient"}) {
     EXPECT_EQ(optimised.Find(gone), nullptr) << gone;
   }
-  for (const char* left : {"doubled", "of_more_dimensions", "inverse", "negative", "sum"}) {
+  for (const char* left : {"doubled", "inverse", "of_a_matrix"}) {
     EXPECT_NE(optimised.Find(left), nullptr) << left;
   }
 }
 
-TEST_F(PassesTest, WhatWaitsForAProductWithOneWaitsForTheOtherOperand) {
+TEST_F(PassesTest, ProductsThatMayBeDeadOrWaitOrReadAVariableLaterStay) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
-  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"}), a = Exp(x, {.name = "a"});
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  const auto keep = [](const Output& y) { Neg(y, {.name = StrCat("of_", y.node->name())}); };
+  Output one;
   {
-    const ControlDependencies after({Mul(a, 1.0f, {.name = "product"})});
-    Neg(x, {.name = "after"});
+    const ControlDependencies after({x});
+    one = Const(1.0f, {.name = "one"});
+    keep(Mul(Exp(x), 1.0f, {.name = "waiting"}));
   }
+  keep(Mul(x, one, {.name = "of_a_constant_that_waits"}));
+  const Output awaited = Mul(Exp(x), 1.0f, {.name = "awaited"});
   {
-    const ControlDependencies after({Neg(x, {.name = "before"})});
-    Log(Mul(a, 1.0f, {.name = "waiting"}));
+    const ControlDependencies after({awaited});
+    Log(x, {.name = "after"});
   }
+  const Output v = VariableV2({}, DType::kFloat);
+  keep(Mul(v, 1.0f, {.name = "of_a_variable"}));
+  keep(Mul(Identity(v), 1.0f, {.name = "of_its_value"}));
   const Graph optimised = Optimised(graph);
-  EXPECT_EQ(optimised.Find("product"), nullptr);
-  ASSERT_EQ(optimised.Find("after")->control_inputs().size(), 1u);
-  EXPECT_EQ(optimised.Find("after")->control_inputs()[0]->name(), "a");
-  EXPECT_NE(optimised.Find("waiting"), nullptr);
+  for (const char* left :
+       {"waiting", "of_a_constant_that_waits", "awaited", "of_a_variable", "of_its_value"}) {
+    EXPECT_NE(optimised.Find(left), nullptr) << left;
+  }
 }
 
 /// A graph of max pooling and its gradient; that of `grad_ksize`, where it is given.
@@ -200,6 +206,41 @@ TEST_F(PassesTest, MaxPoolingTellsItsGradientThePlaces) {
   EXPECT_EQ(ops(PooledGraph({1, 3, 3, 1}, {1, 3, 2, 1})), as_before);
 }
 
+TEST_F(PassesTest, PoolingsWithManyNeighboursAreReplacedInTimeThatIsLinear) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  const Output dy = Placeholder(DType::kFloat, {}, {.name = "dy"});
+  const std::vector<int64_t> twos = {1, 2, 2, 1};
+  const Output pooled = MaxPool(x, twos, twos, "SAME", {.name = "pool"});
+  for (int i = 0; i < (kSanitized ? 3000 : 30000); ++i) {
+    MaxPoolGrad(x, pooled, dy, twos, twos, "SAME");
+    MaxPoolGrad(x, MaxPool(x, twos, twos, "SAME"), dy, twos, twos, "SAME");
+  }
+  ASSERT_OK(RunPasses(PassStage::kDevice, &graph, {devices_[0].get()}, {}));
+  EXPECT_EQ(graph.Find("pool")->op(), "_MaxPoolWithPlaces");
+}
+
+TEST_F(PassesTest, AGradientMayBeThatOfAGradient) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  const std::vector<int64_t> ones = {1, 1, 1, 1};
+  const Output pooled = MaxPool(x, ones, ones, "SAME", {.name = "pool"});
+  const Output first = MaxPoolGrad(x, pooled, pooled, ones, ones, "SAME", {.name = "first"});
+  Neg(MaxPoolGrad(x, pooled, first, ones, ones, "SAME", {.name = "second"}), {.name = "out"});
+  {
+    const ControlDependencies after({first});
+    Exp(x, {.name = "after"});
+  }
+  ASSERT_OK(RunPasses(PassStage::kDevice, &graph, {devices_[0].get()}, {}));
+  const Node* const second = graph.Find("out")->input(0).node;
+  EXPECT_EQ(second->op(), "_MaxPoolGradOfPlaces");
+  EXPECT_EQ(second->input(2).node, graph.Find("first"));
+  EXPECT_EQ(graph.Find("first")->input(2).node, graph.Find("pool"));
+  EXPECT_EQ(graph.Find("after")->control_inputs()[0], graph.Find("first"));
+}
+
 TEST_F(PassesTest, GradientsAreTheSameWithThePlaces) {
   const PooledGraph g({1, 3, 3, 1});
   std::vector<Tensor> results[2];
@@ -214,6 +255,9 @@ TEST_F(PassesTest, GradientsAreTheSameWithThePlaces) {
     const auto run = (*session)->Run({{g.x, x}, {g.dy, dy}}, {g.pooled, g.dx});
     ASSERT_OK(run.status());
     results[kept] = *run;
+    const auto wrong = (*session)->Run({{g.x, x}, {g.dy, x}}, {g.dx});
+    EXPECT_THAT(wrong.status(), testing::IsError(StatusCode::kInvalidArgument,
+                                                 kept ? "(_MaxPoolGradOfPlaces)" : "(MaxPoolGrad)"));
   }
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(testing::Numbers(results[0][i]), testing::Numbers(results[1][i]));
