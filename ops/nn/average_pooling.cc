@@ -43,6 +43,7 @@ Status AvgPoolGradKernel(KernelContext& ctx, const Windows& w) {
   TENON_ASSIGN_OR_RETURN(const Pooling p, MakeAveraging(w, shape));
   TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, shape));
+  if (dx->num_elements() == 0) return OkStatus();
   const double cost = p.cost() * static_cast<double>(p.windows());
   Dispatch(dy.dtype(), FloatTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;

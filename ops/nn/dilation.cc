@@ -103,6 +103,7 @@ Status DilationGradKernel(KernelContext& ctx, const Windows& w) {
     const int64_t n = d.channels;
     T* const sums = to->data<T>();
     std::fill_n(sums, to->num_elements(), T(0));
+    if (dy.num_elements() == 0) return;
     const auto add_images = [&](int64_t begin, int64_t end) {
       CountedVector<T> largest(n);
       CountedVector<int64_t> pixels(n), taps(n);

@@ -72,6 +72,7 @@ Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
   TENON_RETURN_IF_ERROR(CheckDims("orig_output", y, p.output));
   TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
+  if (dx->num_elements() == 0) return OkStatus();
   const double cost = p.cost() * static_cast<double>(p.windows());
   Dispatch(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
@@ -107,6 +108,7 @@ Status MaxPoolGradGradKernel(KernelContext& ctx, const Windows& attrs) {
   TENON_RETURN_IF_ERROR(CheckDims("orig_output", y, p.output));
   TENON_RETURN_IF_ERROR(CheckDims("grad", grad, x.shape().dims()));
   TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, y.shape()));
+  if (z->num_elements() == 0) return OkStatus();
   Dispatch(x.dtype(), RealTypes(), [&]<typename T>(T) {
     const int64_t n = p.channels;
     ParallelFor(p.batch * p.windows(), 2 * p.cost(), [&](int64_t begin, int64_t end) {

@@ -50,6 +50,7 @@ Windows::Windows(KernelConstruction& c) {
 
 StatusOr<Windows> Windows::With(const Tensor& new_ksize, const Tensor& new_strides) const {
   Windows w = *this;
+  w.pools = true;
   TENON_ASSIGN_OR_RETURN(w.ksize, ReadIntegerVector(new_ksize, "ksize"));
   TENON_ASSIGN_OR_RETURN(w.strides, ReadIntegerVector(new_strides, "strides"));
   TENON_RETURN_IF_ERROR(w.Check());

@@ -30,12 +30,28 @@ int ResultOf(const Node& node) {
   return product && IsOne(node.input(0)) ? 1 : -1;
 }
 
-/// Whether `value` is a reference, or an Identity of one, which a TensorFlow server lets share its
-/// memory: read later, it may be another value.
-bool MayChange(Endpoint value) {
-  while (value.node->op() == "Identity") value = value.node->input(0);
-  return IsRef(value.node->output_type(value.index));
-}
+/// Nodes, met in topological order, whose outputs are references or may have a variable's memory,
+/// as TensorFlow's servers let them: read later, they may be other values. A product is a copy.
+class ViewsOfVariables {
+ public:
+  void Meet(const Node& node) {
+    static const auto* const kPassOn = new flat_hash_set<std::string_view>{
+        "Bitcast",         "CheckNumerics", "Enter",    "Exit",          "ExpandDims",
+        "Identity",        "IdentityN",     "Merge",    "NextIteration", "PlaceholderWithDefault",
+        "PreventGradient", "Reshape",       "Snapshot", "Squeeze",       "StopGradient",
+        "Switch"};
+    if (!kPassOn->contains(node.op())) return;
+    for (const Endpoint& in : node.inputs()) {
+      if (Has(in)) views_.insert(&node);
+    }
+  }
+  bool Has(const Endpoint& value) const {
+    return IsRef(value.node->output_type(value.index)) || views_.contains(value.node);
+  }
+
+ private:
+  flat_hash_set<const Node*> views_;
+};
 
 /// What waits for a node, or what it waits for, need not be what waits for its operand.
 bool HasControlEdges(const Node& node) {
@@ -47,11 +63,18 @@ bool HasControlEdges(const Node& node) {
 }  // namespace
 
 StatusOr<bool> RemoveNeutralOperands(Graph* graph, const PassContext&) {
+  const std::vector<Node*> nodes = graph->nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return ResultOf(*n) >= 0; })) {
+    return false;
+  }
+  // In this order, so that the consumers of a chain of products move once.
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   std::vector<Node*> removed, constants;
+  ViewsOfVariables views;
   for (Node* const node : order) {
+    views.Meet(*node);
     const int result = ResultOf(*node);
-    if (result < 0 || HasControlEdges(*node) || MayChange(node->input(result))) continue;
+    if (result < 0 || HasControlEdges(*node) || views.Has(node->input(result))) continue;
     TENON_RETURN_IF_ERROR(graph->ReplaceUses({node, 0}, node->input(result)));
     removed.push_back(node);
     constants.push_back(node->input(1 - result).node);

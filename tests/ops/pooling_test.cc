@@ -167,6 +167,19 @@ TEST(MaxPoolGrad, ImagesWithoutElementsTakeNoTime) {
   EXPECT_OK(RunOp("MaxPoolGrad", {x, y, y}, twos).status);
   const Tensor places(DType::kUInt8, y.shape());
   EXPECT_OK(RunOp("_MaxPoolGradOfPlaces", {x, places, y}, twos).status);
+  EXPECT_OK(RunOp("MaxPoolGradGrad", {x, y, x}, twos).status);
+  const Tensor shape = Tensor::Vector<int32_t>({1, 2, 1 << 30, 0});
+  const Tensor averages(DType::kFloat, {1, 1, 1 << 29, 0});
+  EXPECT_OK(RunOp("AvgPoolGrad", {shape, averages}, twos).status);
+  const Tensor deep(DType::kFloat, {1, 2, 2, int64_t{1} << 58, 0});
+  const Tensor pooled(DType::kFloat, {1, 1, 1, int64_t{1} << 57, 0});
+  EXPECT_OK(RunOp("MaxPool3DGrad", {deep, pooled, pooled},
+                  Attrs({1, 2, 2, 2, 1}, {1, 2, 2, 2, 1}, "VALID"))
+                .status);
+  const AttributeMap dilated = {
+      {"strides", List{1, 1, 1, 1}}, {"rates", List{1, 1, 1, 1}}, {"padding", "VALID"}};
+  const Tensor filter(DType::kFloat, {1, 1, 0}), wide(DType::kFloat, {1, 1, int64_t{1} << 60, 0});
+  EXPECT_OK(RunOp("Dilation2DBackpropInput", {wide, filter, wide}, dilated).status);
 }
 
 TEST(MaxPool, OfNothingIsNothing) {

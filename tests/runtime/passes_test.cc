@@ -171,6 +171,16 @@ TEST_F(PassesTest, ProductsThatMayBeDeadOrWaitOrReadAVariableLaterStay) {
   }
 }
 
+TEST_F(PassesTest, ProductsOfAChainAreLeftOutInTimeThatIsLinear) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  for (int i = 0; i < (kSanitized ? 5000 : 50000); ++i) x = Identity(Mul(x, 1.0f));
+  Neg(x, {.name = "end"});
+  const Graph optimised = Optimised(graph);
+  EXPECT_LE(optimised.num_nodes(), (kSanitized ? 5000 : 50000) + 2);
+}
+
 /// A graph of max pooling and its gradient; that of `grad_ksize`, where it is given.
 struct PooledGraph {
   explicit PooledGraph(std::vector<int64_t> ksize, std::vector<int64_t> grad_ksize = {})
@@ -256,8 +266,9 @@ TEST_F(PassesTest, GradientsAreTheSameWithThePlaces) {
     ASSERT_OK(run.status());
     results[kept] = *run;
     const auto wrong = (*session)->Run({{g.x, x}, {g.dy, x}}, {g.dx});
-    EXPECT_THAT(wrong.status(), testing::IsError(StatusCode::kInvalidArgument,
-                                                 kept ? "(_MaxPoolGradOfPlaces)" : "(MaxPoolGrad)"));
+    EXPECT_THAT(wrong.status(),
+                testing::IsError(StatusCode::kInvalidArgument,
+                                 kept ? "(_MaxPoolGradOfPlaces)" : "(MaxPoolGrad)"));
   }
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(testing::Numbers(results[0][i]), testing::Numbers(results[1][i]));
