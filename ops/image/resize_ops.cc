@@ -185,10 +185,12 @@ Status NearestKernel(KernelContext& ctx, bool align, bool half) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t y = row / size[0] * in.dim(1) + rows.Nearest(row % size[0]);
         const T* const from = in.data<T>() + y * in.dim(2) * channels;
-        T* to = out->data<T>() + row * size[1] * channels;
-        for (int64_t x = 0; x < size[1]; ++x, to += channels) {
-          std::copy_n(from + places[x] * channels, channels, to);
-        }
+        T* const to = out->data<T>() + row * size[1] * channels;
+        SerialFor(size[1], static_cast<double>(1 + channels), [&](int64_t first, int64_t last) {
+          for (int64_t x = first; x < last; ++x) {
+            std::copy_n(from + places[x] * channels, channels, to + x * channels);
+          }
+        });
       }
     });
     return OkStatus();

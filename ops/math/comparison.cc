@@ -3,6 +3,7 @@
 #include "core/parallel.h"
 #include "ops/arguments.h"
 #include "ops/elementwise.h"
+#include "ops/to_integer.h"
 
 namespace tenon {
 namespace {
@@ -40,10 +41,16 @@ Status ApproximateEqualKernel(KernelContext& ctx, float tolerance) {
   TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, x.shape()));
   return DispatchStatus(x.dtype(), RealTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
+    C limit;
+    if constexpr (std::is_integral_v<T>) {
+      limit = C(ToInteger<T>(tolerance));
+    } else {
+      limit = C(T(tolerance));
+    }
     ParallelFor(x.num_elements(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const C difference = Minus(C(x.data<T>()[i]), C(y.data<T>()[i]));
-        z->data<bool>()[i] = Abs(difference) <= C(T(tolerance));
+        z->data<bool>()[i] = Abs(difference) <= limit;
       }
     });
   });
