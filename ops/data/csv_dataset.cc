@@ -17,13 +17,14 @@ struct CsvDataset final : DatasetOver<CsvDataset> {
     Walk(std::shared_ptr<const CsvDataset> of, IteratorPtr input, ContextPtr context)
         : WalkOver(of, std::move(input), std::move(context)), line_(of->format) {}
     StatusOr<bool> Next(DatasetElement* out) override {
-      text_.clear();
-      TENON_ASSIGN_OR_RETURN(const bool found, TakeLine());
-      if (!found) return false;
+      TENON_ASSIGN_OR_RETURN(const Taken taken, TakeRecord());
+      if (taken == Taken::kNothing) return false;
       if (text_.empty() && of_->format.Wants(0, 0)) {
         fields_ = {text_};  // the record of one empty field
       } else {
         TENON_RETURN_IF_ERROR(line_.Cut(text_, &fields_));
+        // The field that is not closed may be one that nobody wants.
+        if (taken == Taken::kUnclosed) return InvalidArgument(of_->format.unclosed);
       }
       std::vector<Tensor*> outs;
       out->clear();
@@ -35,21 +36,33 @@ struct CsvDataset final : DatasetOver<CsvDataset> {
     }
 
    private:
-    /// Makes `text_` the next record: a line, or more when a line ends within quotes.
-    StatusOr<bool> TakeLine() {
-      for (bool within_quotes = false, first = true; first || within_quotes; first = false) {
-        DatasetElement line;
-        TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&line));
-        if (!found) return !first;
+    enum class Taken { kNothing, kRecord, kUnclosed };
+
+    /// Makes `text_` the next record: a line, or more of its file when a line ends within quotes.
+    StatusOr<Taken> TakeRecord() {
+      text_.clear();
+      bool within_quotes = false, first = true;
+      int64_t file = 0;
+      do {
+        if (next_line_.empty()) {
+          TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&next_line_));
+          if (!found) return first ? Taken::kNothing : Taken::kUnclosed;
+        }
+        const auto number = next_line_[1].scalar<int64_t>();
+        if (!first && number != file) return Taken::kUnclosed;
         if (!first) text_.push_back('\n');
-        const std::string_view part = line[0].scalar<TString>();
+        const std::string_view part = next_line_[0].scalar<TString>();
         text_.append(part);
-        within_quotes ^= of_->format.quotes && std::count(part.begin(), part.end(), '"') % 2 == 1;
-      }
-      return true;
+        within_quotes = of_->format.EndsWithinQuotes(part, within_quotes);
+        file = number;
+        first = false;
+        next_line_.clear();
+      } while (within_quotes);
+      return Taken::kRecord;
     }
 
     CsvLine line_;
+    DatasetElement next_line_;  // with the number of its file; empty: still to be read
     std::string text_;
     std::vector<std::string_view> fields_;
     int64_t record_ = 0;
@@ -73,6 +86,7 @@ Status CsvDatasetKernel(KernelContext& ctx, const ElementSpec& spec) {
                    .excluded = {},
                    .not_there = std::string(std::string_view(ctx.input(6).scalar<TString>())),
                    .quotes = ctx.input(5).scalar<bool>(),
+                   .unclosed = "Reached end of file without closing quoted field in record",
                    .wanted = spec.types.size()};
   TENON_ASSIGN_OR_RETURN(const DimVector columns, ReadIntegerVector(ctx.input(7), "select_cols"));
   format.columns.assign(columns.begin(), columns.end());
@@ -94,7 +108,7 @@ Status CsvDatasetKernel(KernelContext& ctx, const ElementSpec& spec) {
     TENON_RETURN_IF_ERROR(CheckCsvDefault(defaults.back(), i));
   }
   TENON_ASSIGN_OR_RETURN(DatasetPtr lines,
-                         ReadLineDataset(ctx, ctx.input(3).scalar<bool>() ? 1 : 0));
+                         ReadLineDataset(ctx, ctx.input(3).scalar<bool>() ? 1 : 0, true));
   return ReturnDataset(ctx, std::make_shared<CsvDataset>(std::move(lines), spec, std::move(format),
                                                          std::move(defaults)));
 }

@@ -139,13 +139,17 @@ Status TensorSliceKernel(KernelContext& ctx) {
   return ReturnDataset(ctx, std::make_shared<TensorDataset>(std::move(tensors), true));
 }
 
-/// The records of files, each a string, one file after the other.
+/// The records of files, each a string, one file after the other; numbered lines are followed by
+/// the number of their file.
 struct FileDataset final : Dataset {
-  enum class Format { kLines, kTFRecords, kFixedLength };
+  enum class Format { kLines, kNumberedLines, kTFRecords, kFixedLength };
 
   FileDataset(Format records, std::vector<std::string> names, Compression packed,
               FileAccess file_access)
-      : Dataset({DType::kString}, {PartialShape(Shape())}),
+      : Dataset(records == Format::kNumberedLines ? DTypeVector{DType::kString, DType::kInt64}
+                                                  : DTypeVector{DType::kString},
+                std::vector<PartialShape>(records == Format::kNumberedLines ? 2 : 1,
+                                          PartialShape(Shape()))),
         format(records),
         files(std::move(names)),
         compression(packed),
@@ -168,13 +172,16 @@ struct FileDataset final : Dataset {
         if (*found) break;
       }
       *out = {Tensor::Scalar(record_)};
+      if (of_->format == Format::kNumberedLines) {
+        out->push_back(Tensor::Scalar(static_cast<int64_t>(next_) - 1));
+      }
       return true;
     }
 
    private:
     const std::shared_ptr<const FileDataset> of_;
     const ContextPtr context_;
-    size_t next_ = 0;
+    size_t next_ = 0;  // file to open
     std::unique_ptr<RecordSource> source_;
     std::string key_, record_;
   };
@@ -189,7 +196,9 @@ struct FileDataset final : Dataset {
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> input, OpenInput(file, reached));
     std::unique_ptr<ByteSource> bytes = MakeSource(std::move(input), compression);
     if (!offsets.empty()) TENON_RETURN_IF_ERROR(Skip(*bytes, offsets[index]));
-    if (format == Format::kLines) return MakeLineSource(file, std::move(bytes), skip_lines);
+    if (format == Format::kLines || format == Format::kNumberedLines) {
+      return MakeLineSource(file, std::move(bytes), skip_lines);
+    }
     if (format == Format::kTFRecords) return MakeTFRecordSource(file, std::move(bytes));
     TENON_ASSIGN_OR_RETURN(std::string content, ReadToEnd(*bytes));
     const int64_t size = static_cast<int64_t>(content.size());
@@ -245,7 +254,7 @@ StatusOr<std::shared_ptr<FileDataset>> ReadFiles(const KernelContext& ctx,
 }
 
 Status LinesKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr dataset, ReadLineDataset(ctx, 0));
+  TENON_ASSIGN_OR_RETURN(DatasetPtr dataset, ReadLineDataset(ctx, 0, false));
   return ReturnDataset(ctx, std::move(dataset));
 }
 
@@ -292,8 +301,10 @@ Status FixedLengthKernel(KernelContext& ctx) {
 
 }  // namespace
 
-StatusOr<DatasetPtr> ReadLineDataset(const KernelContext& ctx, int64_t skip) {
-  TENON_ASSIGN_OR_RETURN(auto dataset, ReadFiles(ctx, FileDataset::Format::kLines));
+StatusOr<DatasetPtr> ReadLineDataset(const KernelContext& ctx, int64_t skip, bool numbers) {
+  using Format = FileDataset::Format;
+  TENON_ASSIGN_OR_RETURN(auto dataset,
+                         ReadFiles(ctx, numbers ? Format::kNumberedLines : Format::kLines));
   dataset->skip_lines = skip;
   return dataset;
 }

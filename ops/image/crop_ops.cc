@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "core/interruption.h"
 #include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
@@ -102,7 +103,7 @@ Status CropAndResizeKernel(KernelContext& ctx, const CropMethod& method, float o
         const CropAxis::Place y = crop.rows.At(row % size[0]);
         const T* const image = images.data<T>() + crop.image * dims[1] * row_size;
         float* to = out->data<float>() + row * size[1] * channels;
-        for (int64_t i = 0; i < size[1]; ++i, to += channels) {
+        for (int64_t i = 0; i < size[1] && !Interrupted(); ++i, to += channels) {
           const CropAxis::Place x = crop.columns.At(i);
           const auto at = [&](int64_t from_y, int64_t from_x, int64_t c) {
             return static_cast<float>(image[from_y * row_size + from_x * channels + c]);
@@ -170,7 +171,7 @@ Status CropImageGradKernel(KernelContext& ctx, const CropMethod& method) {
         };
         for (int64_t i = 0; i < size[0]; ++i) {
           const CropAxis::Place y = crop.rows.At(i);
-          for (int64_t k = 0; k < size[1]; ++k, from += channels) {
+          for (int64_t k = 0; k < size[1] && !Interrupted(); ++k, from += channels) {
             const CropAxis::Place x = crop.columns.At(k);
             if (!y.inside || !x.inside) continue;
             if (method.nearest) {
@@ -212,7 +213,7 @@ Status CropBoxesGradKernel(KernelContext& ctx) {
         float sums[4] = {};
         for (int64_t i = 0; i < size[0]; ++i) {
           const CropAxis::Place y = crop.rows.At(i);
-          for (int64_t k = 0; k < size[1]; ++k, from += channels) {
+          for (int64_t k = 0; k < size[1] && !Interrupted(); ++k, from += channels) {
             const CropAxis::Place x = crop.columns.At(k);
             if (!y.inside || !x.inside) continue;
             float along_y = 0, along_x = 0;

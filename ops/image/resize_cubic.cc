@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/interruption.h"
 #include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
@@ -72,20 +73,26 @@ Status BicubicKernel(KernelContext& ctx, bool align, bool half) {
         const auto& [at, weight] = rows[row % size[0]];
         const T* const from[] = {image + at[0] * row_size, image + at[1] * row_size,
                                  image + at[2] * row_size, image + at[3] * row_size};
-        for (int64_t i = 0; i < row_size; ++i) {
-          mixed[i] = static_cast<float>(from[0][i]) * weight[0] +
-                     static_cast<float>(from[1][i]) * weight[1] +
-                     static_cast<float>(from[2][i]) * weight[2] +
-                     static_cast<float>(from[3][i]) * weight[3];
-        }
-        float* to = out->data<float>() + row * size[1] * channels;
-        for (const CubicTaps& x : columns) {
-          for (int64_t c = 0; c < channels; ++c) {
-            float sum = 0;
-            for (int k = 0; k < 4; ++k) sum += mixed[x.at[k] * channels + c] * x.weight[k];
-            *to++ = sum;
+        SerialFor(row_size, 1, [&](int64_t first, int64_t last) {
+          for (int64_t i = first; i < last; ++i) {
+            mixed[i] = static_cast<float>(from[0][i]) * weight[0] +
+                       static_cast<float>(from[1][i]) * weight[1] +
+                       static_cast<float>(from[2][i]) * weight[2] +
+                       static_cast<float>(from[3][i]) * weight[3];
           }
-        }
+        });
+        float* const to = out->data<float>() + row * size[1] * channels;
+        SerialFor(size[1], 2 * static_cast<double>(channels), [&](int64_t first, int64_t last) {
+          float* element = to + first * channels;
+          for (int64_t i = first; i < last; ++i) {
+            const CubicTaps& x = columns[i];
+            for (int64_t c = 0; c < channels; ++c) {
+              float sum = 0;
+              for (int k = 0; k < 4; ++k) sum += mixed[x.at[k] * channels + c] * x.weight[k];
+              *element++ = sum;
+            }
+          }
+        });
       }
     });
   });
@@ -108,16 +115,18 @@ Status BicubicGradKernel(KernelContext& ctx, bool align, bool half) {
         T* const to = out->data<T>() + b * height * width * channels;
         for (const CubicTaps& y : rows) {
           if (Interrupted()) return;
-          for (const CubicTaps& x : columns) {
-            for (int tap = 0; tap < 16; ++tap) {
-              const int i = tap / 4, k = tap % 4;
-              T* const pixel = to + (y.at[i] * width + x.at[k]) * channels;
-              for (int64_t c = 0; c < channels; ++c) {
-                pixel[c] += static_cast<T>(from[c]) * y.weight[i] * x.weight[k];
+          SerialFor(dy.dim(2), 16 * static_cast<double>(channels), [&](int64_t at, int64_t last) {
+            for (; at < last; ++at, from += channels) {
+              const CubicTaps& x = columns[at];
+              for (int tap = 0; tap < 16; ++tap) {
+                const int i = tap / 4, k = tap % 4;
+                T* const pixel = to + (y.at[i] * width + x.at[k]) * channels;
+                for (int64_t c = 0; c < channels; ++c) {
+                  pixel[c] += static_cast<T>(from[c]) * y.weight[i] * x.weight[k];
+                }
               }
             }
-            from += channels;
-          }
+          });
         }
       }
     });
@@ -154,34 +163,34 @@ Status AreaKernel(KernelContext& ctx, bool align) {
   const auto scale = static_cast<float>(1.0 / static_cast<double>(rows * columns));
   return DispatchStatus(in.dtype(), ImageTypes(), [&]<typename T>(T) {
     const double covered = (1 + rows) * (1 + columns) * static_cast<float>(channels);
-    ParallelFor(in.dim(0) * size[0], covered * static_cast<double>(size[1]),
-                [&](int64_t begin, int64_t end) {
-                  CountedVector<float> part(channels), sum(channels);
-                  for (int64_t row = begin; row < end; ++row) {
-                    const T* const image = in.data<T>() + row / size[0] * height * width * channels;
-                    const Cover y(row % size[0], rows);
-                    float* to = out->data<float>() + row * size[1] * channels;
-                    for (int64_t column = 0; column < size[1]; ++column, to += channels) {
-                      const Cover x(column, columns);
-                      std::fill(sum.begin(), sum.end(), 0.0f);
-                      for (int64_t i = y.begin; i < y.end; ++i) {
-                        const T* const line =
-                            image + std::clamp<int64_t>(i, 0, height - 1) * width * channels;
-                        std::fill(part.begin(), part.end(), 0.0f);
-                        for (int64_t k = x.begin; k < x.end; ++k) {
-                          const T* const pixel =
-                              line + std::clamp<int64_t>(k, 0, width - 1) * channels;
-                          const float share = x.Share(k);
-                          for (int64_t c = 0; c < channels; ++c)
-                            part[c] += static_cast<float>(pixel[c]) * share;
-                        }
-                        const float share = y.Share(i);
-                        for (int64_t c = 0; c < channels; ++c) sum[c] += part[c] * share;
-                      }
-                      for (int64_t c = 0; c < channels; ++c) to[c] = sum[c] * scale;
-                    }
-                  }
-                });
+    ParallelFor(
+        in.dim(0) * size[0], covered * static_cast<double>(size[1]),
+        [&](int64_t begin, int64_t end) {
+          CountedVector<float> part(channels), sum(channels);
+          for (int64_t row = begin; row < end; ++row) {
+            const T* const image = in.data<T>() + row / size[0] * height * width * channels;
+            const Cover y(row % size[0], rows);
+            float* to = out->data<float>() + row * size[1] * channels;
+            for (int64_t column = 0; column < size[1] && !Interrupted(); ++column, to += channels) {
+              const Cover x(column, columns);
+              std::fill(sum.begin(), sum.end(), 0.0f);
+              for (int64_t i = y.begin; i < y.end && !Interrupted(); ++i) {
+                const T* const line =
+                    image + std::clamp<int64_t>(i, 0, height - 1) * width * channels;
+                std::fill(part.begin(), part.end(), 0.0f);
+                for (int64_t k = x.begin; k < x.end; ++k) {
+                  const T* const pixel = line + std::clamp<int64_t>(k, 0, width - 1) * channels;
+                  const float share = x.Share(k);
+                  for (int64_t c = 0; c < channels; ++c)
+                    part[c] += static_cast<float>(pixel[c]) * share;
+                }
+                const float share = y.Share(i);
+                for (int64_t c = 0; c < channels; ++c) sum[c] += part[c] * share;
+              }
+              for (int64_t c = 0; c < channels; ++c) to[c] = sum[c] * scale;
+            }
+          }
+        });
   });
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/interruption.h"
 #include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
@@ -66,10 +67,7 @@ namespace {
 /// Where the pixels of a resized row or column come from.
 struct Scale {
   Scale(int64_t from, int64_t to, bool align, bool half)
-      : factor(ResizeFactor(from, to, align)),
-        limit(from - 1),
-        half_pixels(half),
-        aligned(align) {}
+      : factor(ResizeFactor(from, to, align)), limit(from - 1), half_pixels(half), aligned(align) {}
   /// The two pixels around the place of pixel `i`, and how near it is to the second.
   struct Pair {
     int64_t low, high;
@@ -116,17 +114,21 @@ Status BilinearKernel(KernelContext& ctx, bool align, bool half) {
         const T *const top = image + y.low * width * channels, *const bottom = image + y.high *
                                                                                            width *
                                                                                            channels;
-        float* to = out->data<float>() + row * size[1] * channels;
-        for (const Scale::Pair& x : places) {
-          const int64_t left = x.low * channels, right = x.high * channels;
-          for (int64_t c = 0; c < channels; ++c) {
-            const auto a = static_cast<float>(top[left + c]),
-                       b = static_cast<float>(bottom[left + c]);
-            const float above = a + (static_cast<float>(top[right + c]) - a) * x.weight;
-            const float below = b + (static_cast<float>(bottom[right + c]) - b) * x.weight;
-            *to++ = same ? a : above + (below - above) * y.weight;
+        float* const to = out->data<float>() + row * size[1] * channels;
+        SerialFor(size[1], static_cast<double>(channels), [&](int64_t first, int64_t last) {
+          float* pixel = to + first * channels;
+          for (int64_t i = first; i < last; ++i) {
+            const Scale::Pair& x = places[i];
+            const int64_t left = x.low * channels, right = x.high * channels;
+            for (int64_t c = 0; c < channels; ++c) {
+              const auto a = static_cast<float>(top[left + c]),
+                         b = static_cast<float>(bottom[left + c]);
+              const float above = a + (static_cast<float>(top[right + c]) - a) * x.weight;
+              const float below = b + (static_cast<float>(bottom[right + c]) - b) * x.weight;
+              *pixel++ = same ? a : above + (below - above) * y.weight;
+            }
           }
-        }
+        });
       }
     });
   });
@@ -155,13 +157,15 @@ Status BilinearGradKernel(KernelContext& ctx, bool align, bool half) {
         };
         for (int64_t i = 0; i < dy.dim(1) && !Interrupted(); ++i) {
           const Scale::Pair y = rows.Linear(i);
-          for (int64_t k = 0; k < dy.dim(2); ++k, from += channels) {
-            const Scale::Pair x = columns.Linear(k);
-            add(y.low, x.low, 1 - y.weight, 1 - x.weight);
-            add(y.low, x.high, 1 - y.weight, x.weight);
-            add(y.high, x.low, y.weight, 1 - x.weight);
-            add(y.high, x.high, y.weight, x.weight);
-          }
+          SerialFor(dy.dim(2), 4 * static_cast<double>(channels), [&](int64_t k, int64_t last) {
+            for (; k < last; ++k, from += channels) {
+              const Scale::Pair x = columns.Linear(k);
+              add(y.low, x.low, 1 - y.weight, 1 - x.weight);
+              add(y.low, x.high, 1 - y.weight, x.weight);
+              add(y.high, x.low, y.weight, 1 - x.weight);
+              add(y.high, x.high, y.weight, x.weight);
+            }
+          });
         }
       }
     });
@@ -214,13 +218,15 @@ Status NearestGradKernel(KernelContext& ctx, bool align, bool half) {
         const T* from = dy.data<T>() + b * dy.dim(1) * dy.dim(2) * channels;
         for (int64_t y = 0; y < dy.dim(1) && !Interrupted(); ++y) {
           T* const row = out->data<T>() + (b * size[0] + rows.Nearest(y)) * size[1] * channels;
-          for (int64_t x = 0; x < dy.dim(2); ++x) {
-            T* const pixel = row + columns.Nearest(x) * channels;
-            for (int64_t c = 0; c < channels; ++c, ++from) {
-              using C = ComputeType<T>;
-              pixel[c] = static_cast<T>(Plus(static_cast<C>(pixel[c]), static_cast<C>(*from)));
+          SerialFor(dy.dim(2), 2 * static_cast<double>(channels), [&](int64_t x, int64_t last) {
+            for (; x < last; ++x) {
+              T* const pixel = row + columns.Nearest(x) * channels;
+              for (int64_t c = 0; c < channels; ++c, ++from) {
+                using C = ComputeType<T>;
+                pixel[c] = static_cast<T>(Plus(static_cast<C>(pixel[c]), static_cast<C>(*from)));
+              }
             }
-          }
+          });
         }
       }
     });

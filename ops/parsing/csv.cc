@@ -58,6 +58,29 @@ bool CsvFormat::Wants(int64_t column, size_t before) const {
   return columns[before] == column;
 }
 
+bool CsvFormat::EndsWithinQuotes(std::string_view line, bool within) const {
+  if (!quotes || line.find('"') == std::string_view::npos) return within;
+  size_t at = 0;
+  while (true) {
+    if (!within) {  // at the beginning of a field
+      while (at < line.size() && IsCsvLineEnd(line[at])) ++at;
+      if (at == line.size()) return false;
+      if (line[at] != '"') {
+        at = std::min(line.find(delimiter, at), line.size());
+        if (at++ == line.size()) return false;
+        continue;
+      }
+      ++at;
+    }
+    at = line.find('"', at);
+    if (at == std::string_view::npos) return true;
+    const bool last = ++at == line.size();
+    within = !last && line[at] == '"';  // two stand for one
+    if (last || (!within && line[at] != delimiter)) return false;
+    ++at;
+  }
+}
+
 Status CsvLine::Cut(std::string_view line, std::vector<std::string_view>* fields) {
   fields->clear();
   int64_t column = 0;
@@ -112,7 +135,7 @@ Status CsvLine::TakeQuoted(std::string_view line, size_t* at, std::string* unquo
   for (;; ++*at) {
     *at = line.find('"', *at);
     if (*at == std::string_view::npos) {
-      return InvalidArgument("Quoted field has to end with quote followed by delim or end");
+      return InvalidArgument(format_.unclosed);
     }
     if (ends(*at)) break;
     if (line[++*at] != '"') {

@@ -19,11 +19,16 @@ struct CsvFormat {
   Status Finish(std::string_view delimiters);
   /// Whether the field number `column` is one of those, of which `before` are known.
   bool Wants(int64_t column, size_t before) const;
+  /// Whether `line`, which begins with a field or `within` one in quotes, ends within one, so that
+  /// the next line belongs to the record. A mistake in a field in quotes ends the record.
+  bool EndsWithinQuotes(std::string_view line, bool within) const;
 
   std::vector<int64_t> columns;   // those that are wanted; all when empty
   std::vector<int64_t> excluded;  // those that are not, in order; only without columns
   std::string not_there;          // stands for a missing field, as an empty one does
   bool quotes = true;
+  /// The error of a quote that is not closed.
+  std::string_view unclosed = "Quoted field has to end with quote followed by delim or end";
   size_t wanted = 0;  // how many fields
   char delimiter = ',';
 };

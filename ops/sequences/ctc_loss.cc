@@ -78,7 +78,7 @@ class Path {
 
   /// Step t has the logits at logits + t * stride.
   void Softmax(const T* logits, int64_t stride) {
-    for (int64_t t = 0; t < time_; ++t) {
+    for (int64_t t = 0; t < time_ && !Interrupted(); ++t) {
       const T *from = logits + t * stride, highest = *std::max_element(from, from + classes_);
       T sum = 0;
       for (int64_t k = 0; k < classes_; ++k) sum += y(t, k) = std::exp(from[k] - highest);
@@ -98,7 +98,7 @@ class Path {
   /// The gradient of -log p, by equation 7.34; of no possible path, y.
   void Gradient(T log_p, T* out, int64_t stride) const {
     std::vector<T> sums(classes_);
-    for (int64_t t = 0; t < time_; ++t) {
+    for (int64_t t = 0; t < time_ && !Interrupted(); ++t) {
       std::fill(sums.begin(), sums.end(), LogZero<T>());
       for (int64_t u = 0; u < size_; ++u) {
         T& sum = sums[labels_[u]];

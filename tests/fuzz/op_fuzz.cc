@@ -21,9 +21,9 @@
 namespace tenon::testing {
 namespace {
 
-/// So little that no loop over it takes seconds under the sanitizers.
-constexpr int64_t kOpMemory = int64_t{16} << 20;
-constexpr std::chrono::milliseconds kOpTimeout{500};
+/// So little that no pass over it takes seconds under the sanitizers.
+constexpr int64_t kOpMemory = int64_t{64} << 20;
+constexpr std::chrono::seconds kOpTimeout{1};
 constexpr size_t kMaxInputs = 32;
 constexpr size_t kMaxOutputs = 4096;
 constexpr int kMaxFetches = 8;
