@@ -216,8 +216,34 @@ def killed_clients(tf):
                     time.sleep(.2)
 
 
+def what_passes_did(tf, servers):
+    """Partition graphs show products with one left out, unless the session's options keep them; nodes
+    that a pass put in the place of others have their names and costs."""
+    from tensorflow.core.protobuf import rewriter_config_pb2
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [1, 4, 4, 1])
+        pool = tf.nn.max_pool(tf.square(x) * 1., 2, 2, "SAME", name="pool")
+        grad, = tf.gradients(pool, x)
+        for kept in (False, True):
+            config = tf.ConfigProto(graph_options=tf.GraphOptions(build_cost_model=1))
+            if kept:
+                rewrites = config.graph_options.rewrite_options
+                rewrites.arithmetic_optimization = rewrites.remapping = rewriter_config_pb2.RewriterConfig.OFF
+            told = tf.RunMetadata()
+            options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
+            with tf.Session(servers.target("worker"), config=config) as session:
+                value = session.run(grad, {x: [[[[1.], [2.], [0.], [0.]]] * 4]}, options, told)
+            assert value[0, 0, :, 0].tolist() == [0., 4., 0., 0.], value
+            names = {n.name for g in told.partition_graphs for n in g.node}
+            assert ("mul" in names) == kept, names
+            stats = {n.node_name: n.timeline_label for d in told.step_stats.dev_stats for n in d.node_stats}
+            assert ("_MaxPoolWithPlaces" in stats["pool"]) != kept, stats["pool"]
+            costs = {n.name for n in told.cost_graph.node if n.output_info}
+            assert {"pool", "gradients/pool_grad/MaxPoolGrad"} <= costs, costs
+
+
 EVERYWHERE = [partial_runs, isolated_state, own_clusters, metadata]
-OURS_ALONE = [refused_extension, reset_of_a_blocked_dequeue]
+OURS_ALONE = [what_passes_did, refused_extension, reset_of_a_blocked_dequeue]
 
 
 def run_all():
