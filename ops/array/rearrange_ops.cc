@@ -221,7 +221,10 @@ StatusOr<DimVector> ReadShifts(const Shape& shape, const Tensor& shift, const Te
   for (size_t i = 0; i < axes.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(const int a, NormalizeAxis(axes[i], shape.rank(), "axis"));
     const int64_t size = std::max<int64_t>(shape.dim(a), 1);
-    sums[a] = (sums[a] + (shifts[i] % size + size) % size) % size;
+    int64_t shift_back = -(shifts[i] % size);
+    if (shift_back < 0) shift_back += size;
+    // Without a sum that may overflow: a dimension may be as large as an int64 when another is 0.
+    sums[a] = sums[a] < shift_back ? sums[a] + (size - shift_back) : sums[a] - shift_back;
   }
   return sums;
 }
