@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/functions/function_runtime.h"
+#include "runtime/memory_copies.h"
 
 namespace tenon {
 namespace {
@@ -117,6 +118,7 @@ StatusOr<std::unique_ptr<CompiledStep>> CompiledStep::Create(Graph graph,
   for (auto& [name, part] : parts) {
     Device* const device = runtime.Find(name);
     TENON_RETURN_IF_ERROR(RunPasses(PassStage::kDevice, &part, {device}, passes));
+    TENON_RETURN_IF_ERROR(AddMemoryCopies(&part, *device));
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionPlan> plan,
                            ExecutionPlan::Create(part, *device, kernels, functions));
     step->num_args_ = std::max<int>(step->num_args_, plan->arg_types().size());
