@@ -91,7 +91,7 @@ function(tenon_tests)
   file(GLOB_RECURSE testing CONFIGURE_DEPENDS "${root}/testing/*.cc")
   if(testing)
     add_library(tenon_testing STATIC ${testing})
-    target_link_libraries(tenon_testing PUBLIC tenon_train GTest::gtest GTest::gmock
+    target_link_libraries(tenon_testing PUBLIC tenon_accelerator tenon_train GTest::gtest GTest::gmock
       nlohmann_json::nlohmann_json PRIVATE tenon_warnings)
     tenon_unity(tenon_testing 4)
   else()

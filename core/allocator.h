@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace tenon {
@@ -23,6 +24,10 @@ class Allocator {
   virtual bool IsHostMemory() const = 0;
   /// Bytes allocated and not yet freed.
   virtual int64_t bytes_in_use() const = 0;
+
+  /// Copies within this memory. On a device with a queue, in the order of its kernels: `from` is
+  /// read after those queued before, `to` is written before those queued later run.
+  virtual void Copy(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
 };
 
 /// The process's host memory. Lives until the process ends.

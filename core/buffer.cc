@@ -42,17 +42,16 @@ struct HostBlock {
 class HostBuffer final : public Buffer {
  public:
   HostBuffer(Allocator& allocator, const HostBlock& block, size_t bytes)
-      : Buffer(block.elements(), bytes, true), allocator_(allocator), account_(block.account) {}
+      : Buffer(allocator, block.elements(), bytes), account_(block.account) {}
 
  private:
   void Destroy() override {
-    Allocator& allocator = allocator_;
+    Allocator& allocator = this->allocator();
     MemoryAccount* const account = account_;
     const size_t size = bytes();
     this->~HostBuffer();
     HostBlock::Free(allocator, this, size, account);
   }
-  Allocator& allocator_;
   MemoryAccount* const account_;
 };
 static_assert(sizeof(HostBuffer) <= kHeaderBytes);
@@ -60,15 +59,13 @@ static_assert(sizeof(HostBuffer) <= kHeaderBytes);
 /// Plain elements in memory that the CPU cannot reach.
 class DeviceBuffer final : public Buffer {
  public:
-  DeviceBuffer(Allocator& allocator, void* data, size_t bytes)
-      : Buffer(data, bytes, false), allocator_(allocator) {}
+  DeviceBuffer(Allocator& allocator, void* data, size_t bytes) : Buffer(allocator, data, bytes) {}
 
  private:
   void Destroy() override {
-    allocator_.Free(data(), bytes());
+    allocator().Free(data(), bytes());
     delete this;
   }
-  Allocator& allocator_;
 };
 
 /// Header and elements that are C++ objects in one block of host memory.
@@ -76,7 +73,9 @@ template <typename T>
 class ObjectBuffer final : public Buffer {
  public:
   ObjectBuffer(const HostBlock& block, int64_t count)
-      : Buffer(block.elements(), count * sizeof(T), true), count_(count), account_(block.account) {
+      : Buffer(CpuAllocator(), block.elements(), count * sizeof(T)),
+        count_(count),
+        account_(block.account) {
     std::uninitialized_value_construct_n(static_cast<T*>(data()), count);
   }
 
@@ -95,7 +94,7 @@ class ObjectBuffer final : public Buffer {
 class WrappedBuffer final : public Buffer {
  public:
   WrappedBuffer(void* data, size_t bytes, void (*release)(void*), void* context)
-      : Buffer(data, bytes, true), release_(release), context_(context) {}
+      : Buffer(CpuAllocator(), data, bytes), release_(release), context_(context) {}
 
  private:
   void Destroy() override {
@@ -140,11 +139,15 @@ BufferRef AllocateBuffer(Allocator& allocator, DType type, int64_t count) {
   if (!BlockBytes(count, SizeOf(type), &bytes)) return BufferRef();
   if (!allocator.IsHostMemory()) {
     void* data = allocator.Allocate(bytes);
-    return data == nullptr ? BufferRef() : BufferRef(new DeviceBuffer(allocator, data, bytes));
+    return data == nullptr ? BufferRef() : AdoptMemory(allocator, data, bytes);
   }
   const HostBlock block(allocator, bytes);
   if (block.memory == nullptr) return BufferRef();
   return BufferRef(new (block.memory) HostBuffer(allocator, block, bytes));
+}
+
+BufferRef AdoptMemory(Allocator& allocator, void* data, size_t bytes) {
+  return BufferRef(new DeviceBuffer(allocator, data, bytes));
 }
 
 BufferRef WrapBuffer(void* data, size_t bytes, void (*release)(void* context), void* context) {

@@ -20,6 +20,8 @@ class Buffer {
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   bool IsHostMemory() const { return host_; }
+  /// Where memory of the same kind comes from.
+  Allocator& allocator() const { return allocator_; }
   bool HasOneReference() const { return refs_.load(std::memory_order_acquire) == 1; }
 
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -29,7 +31,8 @@ class Buffer {
   }
 
  protected:
-  Buffer(void* data, size_t bytes, bool host) : host_(host), data_(data), bytes_(bytes) {}
+  Buffer(Allocator& allocator, void* data, size_t bytes)
+      : host_(allocator.IsHostMemory()), allocator_(allocator), data_(data), bytes_(bytes) {}
   virtual ~Buffer() = default;
   /// Frees the elements and the buffer itself.
   virtual void Destroy() = 0;
@@ -37,6 +40,7 @@ class Buffer {
  private:
   std::atomic<int32_t> refs_{1};
   const bool host_;
+  Allocator& allocator_;
   void* const data_;
   const size_t bytes_;
 
@@ -73,6 +77,9 @@ class BufferRef {
 /// A buffer for `count` elements of `type` from `allocator`: plain elements are uninitialised,
 /// strings and other objects default-constructed. Null when memory is out.
 BufferRef AllocateBuffer(Allocator& allocator, DType type, int64_t count);
+
+/// A buffer over memory of a device, to which the last reference gives it back.
+BufferRef AdoptMemory(Allocator& allocator, void* data, size_t bytes);
 
 /// A buffer over host memory that belongs to something else: `release` is called with `context`
 /// when the last reference goes. Used to receive tensors without a copy.

@@ -99,6 +99,11 @@ class KernelContext {
         outputs_(outputs),
         num_inputs_(num_inputs) {}
 
+  /// The same execution as `other`, which must outlive it, in another step or on another device.
+  KernelContext(const StepContext& step, const KernelContext& other) : KernelContext(other) {
+    step_ = &step;
+  }
+
   int num_inputs() const { return num_inputs_; }
   int num_outputs() const { return static_cast<int>(output_types_->size()); }
   DType output_type(int i) const { return BaseType((*output_types_)[i]); }

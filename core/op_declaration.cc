@@ -237,6 +237,8 @@ class Parser {
       op->allows_uninitialized_input = true;
     } else if (IsName("no_gradient")) {
       op->is_differentiable = false;
+    } else if (IsName("int32_on_host")) {
+      op->int32_on_host = true;
     } else if (IsName("no_function")) {
       op->has_function = false;
     } else if (IsName("basic")) {
@@ -246,8 +248,8 @@ class Parser {
       op->function = token_.text;
       if (!Is('a')) Fail("a name");
     } else {
-      Fail("stateful, commutative, aggregate, allows_uninitialized_input, no_gradient, basic, "
-           "function or no_function");
+      Fail("stateful, commutative, aggregate, allows_uninitialized_input, no_gradient, int32_on_host, "
+           "basic, function or no_function");
     }
     Advance();
   }

@@ -27,6 +27,13 @@ bool TypesMatch(const KernelOptions& options, const AttributeMap& attrs) {
   return true;
 }
 
+/// Whether all dtypes that a node chooses are int32.
+bool AllInt32(const OpSchema& schema, const AttributeMap& attrs) {
+  return std::all_of(schema.attrs.begin(), schema.attrs.end(), [&](const AttrSchema& a) {
+    return a.kind != "type" || attrs.GetOr<DType>(a.name, DType::kInvalid) == DType::kInt32;
+  });
+}
+
 /// In TensorFlow's words, by which scripts recognise it.
 Status NoKernel(const OpRegistration& op, const KernelConstruction& c) {
   std::string attrs;
@@ -55,13 +62,26 @@ const KernelRegistration* OpRegistration::FindKernel(DeviceKind device,
   for (const KernelRegistration& k : kernels) {
     if (k.device == device && TypesMatch(k.options, attrs)) return &k;
   }
+  if (device == kCpu) return nullptr;
+  const bool on_host = schema.int32_on_host && AllInt32(schema, attrs);
+  for (const KernelRegistration& k : kernels) {
+    const bool everywhere = on_host || k.options.memory != KernelMemory::kDevice;
+    if (everywhere && k.device == kCpu && TypesMatch(k.options, attrs)) return &k;
+  }
   return nullptr;
 }
 
+KernelMemory OpRegistration::MemoryOn(DeviceKind device, const AttributeMap& attrs) const {
+  const KernelRegistration* kernel = FindKernel(device, attrs);
+  if (kernel == nullptr) return KernelMemory::kDevice;
+  if (kernel->device == device) return kernel->options.memory;
+  // What is there for the sake of int32 runs on the host.
+  return kernel->options.memory == KernelMemory::kAny ? KernelMemory::kAny : KernelMemory::kHost;
+}
+
 bool OpRegistration::HasKernel(const AttributeMap& attrs) const {
-  return std::any_of(kernels.begin(), kernels.end(), [&](const KernelRegistration& k) {
-    return TypesMatch(k.options, attrs);
-  });
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [&](const KernelRegistration& k) { return TypesMatch(k.options, attrs); });
 }
 
 StatusOr<std::unique_ptr<Kernel>> OpRegistration::MakeKernel(KernelConstruction& c) const {

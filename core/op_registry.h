@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -24,6 +25,16 @@ using GradientFn = std::function<void(GradContext&)>;
 
 using KernelFactory = std::function<std::unique_ptr<Kernel>(KernelConstruction&)>;
 
+/// Where a kernel finds its arguments on a device with memory of its own. Those that are declared
+/// Host, or of dtypes that only the host understands, are in the host's memory in any case.
+enum class KernelMemory : uint8_t {
+  kDevice,  ///< In the device's, for which the kernel was written.
+  kAny,     ///< In the device's, whichever it is: the kernel moves tensors and never looks into them.
+  kHost,    ///< In the host's: the kernel runs there.
+};
+inline constexpr KernelMemory kAnyMemory = KernelMemory::kAny;
+inline constexpr KernelMemory kHostMemory = KernelMemory::kHost;
+
 /// What is particular about one kernel of an op.
 struct KernelOptions {
   /// Type attributes and the dtypes of them that this kernel does; one not named takes any.
@@ -32,6 +43,8 @@ struct KernelOptions {
   std::vector<std::string> attrs = {};
   /// Of a kernel that is a function: that it costs less than handing it to another thread.
   bool cheap = false;
+  /// A CPU kernel of kAny or kHost serves every kind of device.
+  KernelMemory memory = KernelMemory::kDevice;
 };
 
 struct KernelRegistration {
@@ -66,8 +79,11 @@ struct OpRegistration {
   std::string no_example_reason;       // when it cannot be run alone
   Domain domain;
 
-  /// The kernel for a node with these attributes on that kind of device, or null.
+  /// The kernel for a node with these attributes on that kind of device, or null. Where no kernel was
+  /// written for the device, it is a CPU kernel that serves every kind.
   const KernelRegistration* FindKernel(DeviceKind device, const AttributeMap& attrs) const;
+  /// Where that kernel finds its arguments.
+  KernelMemory MemoryOn(DeviceKind device, const AttributeMap& attrs) const;
   /// Whether some kind of device has a kernel for such a node.
   bool HasKernel(const AttributeMap& attrs) const;
   /// Makes the kernel. InvalidArgument, naming those there are, when there is none for the device and

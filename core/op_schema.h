@@ -51,6 +51,7 @@ struct OpSchema {
   bool is_aggregate = false;
   bool allows_uninitialized_input = false;
   bool is_differentiable = true;  // false: no gradient flows through it, by definition
+  bool int32_on_host = false;     // on every device, where all its dtypes are int32: loops count so
 
   const AttrSchema* FindAttr(std::string_view attr_name) const;
 };

@@ -121,7 +121,11 @@ Tensor Tensor::Slice(int64_t begin, int64_t end) const {
 
 StatusOr<Tensor> Tensor::Copy() const {
   if (!valid()) return Tensor();
-  TENON_ASSIGN_OR_RETURN(Tensor copy, Allocate(CpuAllocator(), dtype_, shape_));
+  TENON_ASSIGN_OR_RETURN(Tensor copy, Allocate(allocator(), dtype_, shape_));
+  if (!IsHostMemory()) {
+    allocator().Copy(copy.data_, data_, num_bytes());
+    return copy;
+  }
   switch (dtype_) {
     case DType::kString:
       TENON_RETURN_IF_ERROR(CopyObjects<TString>(*this, &copy));

@@ -113,8 +113,9 @@ class Tensor {
   Tensor BitcastTo(DType dtype) const;
   /// Rows [begin, end) of dimension 0, sharing the buffer. REQUIRES: 0 <= begin <= end <= dim(0).
   Tensor Slice(int64_t begin, int64_t end) const;
-  /// A copy with a buffer of its own; ResourceExhausted when memory is out. Host memory only. Stops
-  /// half-way when the kernel that asks for it is interrupted (see interruption.h).
+  /// A copy with a buffer of its own in the same memory; ResourceExhausted when that is out. In host
+  /// memory it stops half-way when the kernel that asks for it is interrupted (see interruption.h);
+  /// in a device's it is made in the order of its kernels (see Allocator::Copy).
   StatusOr<Tensor> Copy() const;
 
   /// True when no other Tensor shares the buffer, so that it may be written in place.
@@ -123,6 +124,8 @@ class Tensor {
     return buffer_.get() != nullptr && buffer_.get() == other.buffer_.get();
   }
   bool IsHostMemory() const { return !buffer_ || buffer_->IsHostMemory(); }
+  /// Where memory of the same kind comes from.
+  Allocator& allocator() const { return buffer_ ? buffer_->allocator() : CpuAllocator(); }
   const BufferRef& buffer() const { return buffer_; }
 
   /// True when dtype, shape and bytes (text of strings) are the same, and variants hold the same

@@ -69,7 +69,7 @@ class VariableResource : public Resource {
     if (!value_.valid()) return Uninitialized();
     if (value_.HasOneReference()) return update(const_cast<const Tensor&>(value_), &value_);
     TENON_ASSIGN_OR_RETURN(Tensor next,
-                           Tensor::Allocate(CpuAllocator(), value_.dtype(), value_.shape()));
+                           Tensor::Allocate(value_.allocator(), value_.dtype(), value_.shape()));
     TENON_RETURN_IF_ERROR(update(const_cast<const Tensor&>(value_), &next));
     value_ = std::move(next);
     return OkStatus();

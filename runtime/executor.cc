@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/denormals.h"
+#include "core/device_queue.h"
 #include "core/exceptions.h"
 #include "core/interruption.h"
 #include "core/parallel.h"
@@ -393,6 +394,14 @@ class StepRun {
 
   void TaskDone() {
     if (tasks_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (DeviceQueue* queue = plan_.device().queue(); queue != nullptr && !queue_ended_) {
+      queue_ended_ = true;
+      tasks_.store(1, std::memory_order_relaxed);
+      return queue->EndStep(step_.context.step_id, [this](const Status& s) {
+        if (!s.ok()) Fail(s);
+        TaskDone();
+      });
+    }
     Status status;
     {
       MutexLock lock(mu_);
@@ -422,6 +431,7 @@ class StepRun {
   /// Of these, those that wait for a thread of the pool.
   std::atomic<int32_t> waiting_{0};
   std::atomic<bool> aborted_{false};
+  bool queue_ended_ = false;  // on a device with a queue: all that its kernels queued is done
   Mutex mu_;
   Status status_ ABSL_GUARDED_BY(mu_);
 };

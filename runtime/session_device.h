@@ -15,13 +15,19 @@ namespace tenon {
 class SessionDevice final : public Device {
  public:
   SessionDevice(Device& device, std::string name, std::shared_ptr<ResourceStore> resources)
-      : device_(device), name_(std::move(name)), resources_(std::move(resources)) {}
+      : device_(device), name_(std::move(name)), resources_(std::move(resources)) {
+    if (&device.host() != &device) {
+      host_ = std::make_unique<SessionDevice>(device.host(), name_, resources_);
+    }
+  }
 
   const std::string& name() const override { return name_; }
   DeviceKind kind() const override { return device_.kind(); }
   uint64_t incarnation() const override { return device_.incarnation(); }
   int64_t memory_limit() const override { return device_.memory_limit(); }
   Allocator& allocator() override { return device_.allocator(); }
+  DeviceQueue* queue() override { return device_.queue(); }
+  Device& host() override { return host_ == nullptr ? *this : *host_; }
   ResourceStore& resources() override { return *resources_; }
   const FileAccess& files() const override { return device_.files(); }
 
@@ -29,6 +35,7 @@ class SessionDevice final : public Device {
   Device& device_;
   const std::string name_;
   const std::shared_ptr<ResourceStore> resources_;
+  std::unique_ptr<SessionDevice> host_;  // null: the device itself
 };
 
 /// The devices of one task for one session; they live as long as something refers to them.

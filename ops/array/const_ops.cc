@@ -91,7 +91,7 @@ void RegisterConstOps(OpRegistry& ops) {
         .Example({},
                  {{"value", Tensor::Of<float>({2, 2}, {1, 2, 3, 4})}, {"dtype", DType::kFloat}});
   }
-  const KernelOptions with_shape = {.attrs = {"shape"}, .cheap = true};
+  const KernelOptions with_shape = {.attrs = {"shape"}, .cheap = true, .memory = kAnyMemory};
   for (const char* name : {"Placeholder", "PlaceholderV2"}) {
     ops.Add(name, PlaceholderShape, PlaceholderKernel, with_shape)
         .NoExample("has no value of its own; const_ops_test covers it");
@@ -103,7 +103,7 @@ void RegisterConstOps(OpRegistry& ops) {
       .Grad(PassGradients)
       .Example({Shape{2, 3}}, {{"shape", PartialShape{-1, 3}}});
   const auto identity = [&](std::string_view name) {
-    return ops.Add(name, UnchangedShapes, ForwardAllKernel, {.cheap = true});
+    return ops.Add(name, UnchangedShapes, ForwardAllKernel, {.cheap = true, .memory = kAnyMemory});
   };
   identity("Identity").Grad(PassGradients).Example({Shape{2, 3}});
   identity("IdentityN")
@@ -111,7 +111,7 @@ void RegisterConstOps(OpRegistry& ops) {
       .Example({Shape{2, 3}, Tensor::Vector({1, 2})},
                {{"T", DTypeVector{DType::kFloat, DType::kInt32}}});
   identity("StopGradient").Example({Shape{2, 3}});
-  ops.Add("GuaranteeConst", UnchangedShapes, GuaranteeConstKernel, {.cheap = true})
+  ops.Add("GuaranteeConst", UnchangedShapes, GuaranteeConstKernel, {.cheap = true, .memory = kAnyMemory})
       .Example({Shape{2, 3}});
   identity("PreventGradient")
       .Grad(RefuseGradient)

@@ -283,7 +283,7 @@ void RegisterRearrangeOps(OpRegistry& ops) {
       .Grad([](GradContext& g) { g.dx(0) = Transpose(g.dy(0), InvertPermutation(g.in(1))); })
       .Example({Shape{2, 3}, Tensor::Vector({1, 0})})
       .Example({Shape{2, 3, 2, 2}, Tensor::Vector<int64_t>({2, 0, 3, 1})});
-  ops.Add("InvertPermutation", VectorShape, InvertPermutationKernel, {.cheap = true})
+  ops.Add("InvertPermutation", VectorShape, InvertPermutationKernel, {.cheap = true, .memory = kHostMemory})
       .Example({Tensor::Vector({2, 0, 1})});
   ops.Add("ReverseV2", UnchangedShape, ReverseKernel)
       .Grad([](GradContext& g) { g.dx(0) = ReverseV2(g.dy(0), g.in(1)); })

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
 #include <limits>
 
 #include "core/op_registry.h"
@@ -181,9 +180,8 @@ Status BitcastKernel(KernelContext& ctx) {
   if (in.num_elements() > 0 && in.raw_data() == in.buffer()->data()) {
     return ctx.Return(Tensor(ctx.output_type(0), shape, in.buffer()));
   }
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-  if (in.num_elements() > 0) std::memcpy(out->raw_data(), in.raw_data(), in.num_bytes());
-  return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const Tensor copy, in.Copy());
+  return ctx.Return(Tensor(ctx.output_type(0), shape, copy.buffer()));
 }
 
 Status BitcastShape(ShapeContext& c) {
@@ -197,20 +195,20 @@ Status BitcastShape(ShapeContext& c) {
 }  // namespace
 
 void RegisterShapeOps(OpRegistry& ops) {
-  ops.Add("Shape", ShapeShape, ShapeKernel, {.cheap = true})
+  ops.Add("Shape", ShapeShape, ShapeKernel, {.cheap = true, .memory = kAnyMemory})
       .Example({Shape{2, 3}})
       .Example({Shape{}}, {{"out_type", DType::kInt64}});
-  ops.Add("ShapeN", ShapeShape, ShapeKernel, {.cheap = true})
+  ops.Add("ShapeN", ShapeShape, ShapeKernel, {.cheap = true, .memory = kAnyMemory})
       .Example({Shape{2, 3}, Shape{4}}, {{"N", 2}});
-  ops.Add("Size", ScalarShape, SizeKernel, {.cheap = true}).Example({Shape{2, 3}});
-  ops.Add("Rank", ScalarShape, RankKernel, {.cheap = true}).Example({Shape{2, 3}});
-  ops.Add("Reshape", ReshapeShape, ReshapeKernel, {.cheap = true})
+  ops.Add("Size", ScalarShape, SizeKernel, {.cheap = true, .memory = kAnyMemory}).Example({Shape{2, 3}});
+  ops.Add("Rank", ScalarShape, RankKernel, {.cheap = true, .memory = kAnyMemory}).Example({Shape{2, 3}});
+  ops.Add("Reshape", ReshapeShape, ReshapeKernel, {.cheap = true, .memory = kAnyMemory})
       .Grad(ReshapeGrad)
       .Example({Shape{2, 6}, Tensor::Vector({3, -1})});
-  ops.Add("ExpandDims", ExpandDimsShape, ExpandDimsKernel, {.cheap = true})
+  ops.Add("ExpandDims", ExpandDimsShape, ExpandDimsKernel, {.cheap = true, .memory = kAnyMemory})
       .Grad(ReshapeGrad)
       .Example({Shape{2, 3}, Tensor::Scalar(-1)});
-  ops.Add("Squeeze", SqueezeShape, SqueezeKernel, {.attrs = {"squeeze_dims"}, .cheap = true})
+  ops.Add("Squeeze", SqueezeShape, SqueezeKernel, {.attrs = {"squeeze_dims"}, .cheap = true, .memory = kAnyMemory})
       .Grad(ReshapeGrad)
       .Example({Shape{1, 3, 1}})
       .Example({Shape{1, 3, 1}}, {{"squeeze_dims", std::vector<int64_t>{-1}}});

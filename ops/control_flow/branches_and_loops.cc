@@ -101,28 +101,28 @@ void RegisterControlFlowKernels(OpRegistry& ops) {
   for (const std::string ref : {"", "Ref"}) {
     get(ref + "Switch")
         .Shape(SwitchShape)
-        .Kernel(kCpu, SwitchKernel, {.cheap = true})
+        .Kernel(kCpu, SwitchKernel, {.cheap = true, .memory = kAnyMemory})
         .Grad(SwitchGrad);
-    get(ref + "Merge").Shape(MergeShape).Kernel(kCpu, MergeKernel, {.cheap = true}).Grad(MergeGrad);
+    get(ref + "Merge").Shape(MergeShape).Kernel(kCpu, MergeKernel, {.cheap = true, .memory = kAnyMemory}).Grad(MergeGrad);
     for (const char* op : {"Enter", "Exit", "NextIteration"}) {
-      get(ref + op).Shape(UnchangedShape).Kernel(kCpu, ForwardFirstKernel, {.cheap = true});
+      get(ref + op).Shape(UnchangedShape).Kernel(kCpu, ForwardFirstKernel, {.cheap = true, .memory = kAnyMemory});
     }
     get(ref + "NextIteration").LoopBack();
   }
   get("RefIdentity")
       .Shape(UnchangedShape)
-      .Kernel(kCpu, ForwardFirstKernel, {.cheap = true})
+      .Kernel(kCpu, ForwardFirstKernel, {.cheap = true, .memory = kAnyMemory})
       .Grad([](GradContext& g) { g.dx(0) = g.dy(0); });
-  get("RefSelect").Shape(RefSelectShape).Kernel(kCpu, RefSelectKernel, {.cheap = true});
+  get("RefSelect").Shape(RefSelectShape).Kernel(kCpu, RefSelectKernel, {.cheap = true, .memory = kAnyMemory});
   for (const char* name : {"NoOp", "ControlTrigger"}) {
-    ops.Add(name, NoOutputShape, NothingKernel, {.cheap = true}).Example({});
+    ops.Add(name, NoOutputShape, NothingKernel, {.cheap = true, .memory = kAnyMemory}).Example({});
   }
   ops.Add("Abort", NoOutputShape, AbortKernel, {.attrs = {"error_msg"}})
       .NoExample("is an error; control_flow_ops_test covers it");
   ops.Add("ToBool", ScalarShape, ToBoolKernel, {.cheap = true})
       .Example({Shape{}})
       .Example({Shape{2, 0}});
-  get("LoopCond").Shape(UnchangedShape).Kernel(kCpu, ForwardFirstKernel, {.cheap = true});
+  get("LoopCond").Shape(UnchangedShape).Kernel(kCpu, ForwardFirstKernel, {.cheap = true, .memory = kAnyMemory});
 }
 
 }  // namespace tenon

@@ -106,7 +106,8 @@ void RegisterFusedOps(OpRegistry& ops) {
   ops.Add("_FusedMatMul", MatMulShape, FusedMatMulKernel, {.attrs = {"transpose_a", "transpose_b"}})
       .Example({Shape{2, 3}, Shape{3, 4}, Shape{4}}, {{"fused_ops", bias}})
       .Example({Shape{2, 3}, Shape{3, 4}, Shape{4}}, {{"fused_ops", sigmoid}});
-  ops.Add("Snapshot", UnchangedShape, SnapshotKernel, {.cheap = true}).Example({Shape{2, 3}});
+  ops.Add("Snapshot", UnchangedShape, SnapshotKernel, {.cheap = true, .memory = kAnyMemory})
+      .Example({Shape{2, 3}});
 }
 
 }  // namespace tenon

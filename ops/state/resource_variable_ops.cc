@@ -141,9 +141,9 @@ void RegisterResourceVariableOps(OpRegistry& ops) {
     return ops.Get(name).Shape(shape).NoExample(
         "needs a variable; resource_variable_ops_test covers it");
   };
-  const KernelOptions cheap = {.cheap = true};
+  const KernelOptions cheap = {.cheap = true, .memory = kAnyMemory};
   const KernelOptions numeric = {.types = {{"dtype", DTypesOf(NumericTypes())}}, .cheap = true};
-  get("VarHandleOp", ScalarShape).Kernel<VarHandleKernel>(kCpu);
+  get("VarHandleOp", ScalarShape).Kernel<VarHandleKernel>(kCpu, {.memory = kAnyMemory});
   get("ReadVariableOp", [](ShapeContext& c) { return c.Return(c.HandleShape(0)); })
       .Kernel(kCpu, ReadKernel, cheap)
       .Grad([](GradContext& g) { g.dx(0) = g.dy(0); });
@@ -159,13 +159,13 @@ void RegisterResourceVariableOps(OpRegistry& ops) {
         g.dx(0) = ScatterNd(g.in(1), g.dy(0), shape);
       });
   get("AssignVariableOp", NoOutputShape)
-      .Kernel(kCpu, AssignVariableKernel, {.attrs = {"validate_shape"}, .cheap = true});
+      .Kernel(kCpu, AssignVariableKernel, {.attrs = {"validate_shape"}, .cheap = true, .memory = kAnyMemory});
   get("AssignAddVariableOp", NoOutputShape)
       .Kernel(kCpu, AssignUpdateResourceKernel<Update::kAdd>, numeric);
   get("AssignSubVariableOp", NoOutputShape)
       .Kernel(kCpu, AssignUpdateResourceKernel<Update::kSubtract>, numeric);
   get("DestroyResourceOp", NoOutputShape)
-      .Kernel(kCpu, DestroyKernel, {.attrs = {"ignore_lookup_error"}});
+      .Kernel(kCpu, DestroyKernel, {.attrs = {"ignore_lookup_error"}, .memory = kAnyMemory});
 }
 
 }  // namespace tenon

@@ -105,7 +105,7 @@ Status IsInitializedKernel(KernelContext& ctx) {
 
 void RegisterVariableOps(OpRegistry& ops) {
   for (const char* op : {"Variable", "VariableV2"}) {
-    ops.Add<VariableKernel>(op, VariableOpShape)
+    ops.Add<VariableKernel>(op, VariableOpShape, {.memory = kAnyMemory})
         .NoExample("is uninitialised when run alone; variable_ops_test covers it");
   }
   const auto get = [&ops](std::string_view name, ShapeFn shape) {
@@ -113,10 +113,10 @@ void RegisterVariableOps(OpRegistry& ops) {
   };
   const KernelOptions numeric = {.types = {{"T", DTypesOf(NumericTypes())}}};
   get("Assign", AssignShape)
-      .Kernel(kCpu, AssignKernel, {.attrs = {"validate_shape"}, .cheap = true});
+      .Kernel(kCpu, AssignKernel, {.attrs = {"validate_shape"}, .cheap = true, .memory = kAnyMemory});
   get("AssignAdd", MergedShape).Kernel(kCpu, AssignUpdateKernel<Update::kAdd>, numeric);
   get("AssignSub", MergedShape).Kernel(kCpu, AssignUpdateKernel<Update::kSubtract>, numeric);
-  get("IsVariableInitialized", ScalarShape).Kernel(kCpu, IsInitializedKernel, {.cheap = true});
+  get("IsVariableInitialized", ScalarShape).Kernel(kCpu, IsInitializedKernel, {.cheap = true, .memory = kAnyMemory});
 }
 
 }  // namespace tenon

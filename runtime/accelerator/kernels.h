@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/op_registry.h"
+
+namespace tenon {
+
+/// Adds the kernels that every device with memory of its own has: constants, and the copies that
+/// AddMemoryCopies puts into its part of a graph.
+void RegisterAcceleratorKernels(OpRegistry& ops);
+
+}  // namespace tenon

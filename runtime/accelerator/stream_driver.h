@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "core/status.h"
+
+namespace tenon {
+
+/// The three queues of an accelerator. Each does its work in the order in which it was queued,
+/// beside the others.
+enum class Stream : uint8_t { kCompute, kToDevice, kToHost };
+
+/// What StreamDevice asks of an accelerator's driver; CUDA's streams and memory pools are such a
+/// one. Nothing here waits for the device. What fails does so for good: from then on every callback
+/// gets the error. Thread-safe; lives until the process ends.
+class StreamDriver {
+ public:
+  virtual ~StreamDriver() = default;
+
+  /// Memory of the device, aligned to Allocator::kAlignment, for work that is queued on `stream`
+  /// from now on; null when there is none.
+  virtual void* Allocate(Stream stream, size_t bytes) = 0;
+  /// Gives it back behind what is queued on kCompute until now. Work on other streams that uses it
+  /// must be over, or in front of that.
+  virtual void Free(void* memory, size_t bytes) = 0;
+
+  /// Host memory that copies run from and to beside the host's work; null when there is none.
+  virtual void* AllocatePinned(size_t bytes) = 0;
+  virtual void FreePinned(void* memory, size_t bytes) = 0;
+
+  /// Queues a copy, between or within the two memories.
+  virtual void Copy(Stream stream, void* to, const void* from, size_t bytes) = 0;
+  /// What is queued on `stream` from now on waits for what is on `other` until now.
+  virtual void WaitFor(Stream stream, Stream other) = 0;
+  /// Calls `done` when what is queued on `stream` until now is done, from any thread, perhaps
+  /// before this returns, once, in order.
+  virtual void CallWhenDone(Stream stream, std::function<void(const Status&)> done) = 0;
+  /// The driver's own name of the stream.
+  virtual void* Native(Stream stream) = 0;
+};
+
+}  // namespace tenon
