@@ -95,6 +95,7 @@ class LocalSession final : public Session {
           std::make_unique<CpuDevice>(StrCat(kTask, "/device:CPU:", i), resources, options.files));
       runtime_.devices.push_back(devices_.back().get());
     }
+    for (const auto& device : options.other_devices) runtime_.devices.push_back(device.get());
     const int threads = options.threads > 0 ? options.threads : ThreadBudget();
     if (threads > 1) pool_ = std::make_unique<ThreadPool>(threads - 1);
     runtime_.pool = pool_.get();

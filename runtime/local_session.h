@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "core/device.h"
 #include "core/file_access.h"
 #include "runtime/passes/pass.h"
 #include "runtime/session.h"
@@ -13,6 +15,8 @@ struct LocalSessionOptions {
   /// Threads that run kernels, the caller's among them; 0: the process's thread budget.
   int threads = 0;
   int cpu_devices = 1;
+  /// Devices of the same task besides; their resources must be those below.
+  std::vector<std::shared_ptr<Device>> other_devices = {};
   /// Where variables and queues live. Null: in a store of the session's own.
   std::shared_ptr<ResourceStore> resources = {};
   bool allow_soft_placement = false;

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/status.h"
+#include "runtime/accelerator/driver_memory.h"
 
 namespace tenon {
 
@@ -39,6 +40,15 @@ class StreamDriver {
   virtual void CallWhenDone(Stream stream, std::function<void(const Status&)> done) = 0;
   /// The driver's own name of the stream.
   virtual void* Native(Stream stream) = 0;
+
+  /// The two memories as tensors have them. Values that left the device keep pinned memory, so that
+  /// these live as long as the driver.
+  DeviceMemory& memory() { return memory_; }
+  PinnedMemory& pinned() { return pinned_; }
+
+ private:
+  DeviceMemory memory_{*this};
+  PinnedMemory pinned_{*this};
 };
 
 }  // namespace tenon
