@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/register.h"
 
+#include "core/device_plugin.h"
 #include "ops/array/array_ops.h"
 #include "ops/audio/audio_ops.h"
 #include "ops/control_flow/control_flow_ops.h"
@@ -46,6 +47,10 @@ void RegisterAllOps(OpRegistry& ops) {
         RegisterSparseOps,   RegisterSpectralOps,    RegisterStateOps,       RegisterStringsOps,
         RegisterSummaryOps,  RegisterTensorArrayOps, RegisterTensorListOps,  RegisterTrainingOps}) {
     add(ops);
+  }
+  // Its kernels are of ops that are declared already; once a registry, as everything else.
+  if (ops.Declare("", "kernels of the plugin for GPUs")) {
+    if (const auto plugin = CudaPlugin(); plugin.ok()) (*plugin)->register_kernels(ops);
   }
 }
 

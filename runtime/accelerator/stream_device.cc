@@ -30,6 +30,11 @@ void* StreamDevice::DeviceMemory::Count(void* memory, size_t bytes) {
   return memory;
 }
 
+std::string StreamDevice::DeviceMemory::DescribeMemory() const {
+  const std::string text = driver_.DescribeMemory();
+  return text.empty() ? text : StrCat(": ", text);
+}
+
 StreamDevice::PinnedMemory::~PinnedMemory() {
   for (const auto& [size, blocks] : kept_) {
     for (void* block : blocks) driver_.FreePinned(block, size);
@@ -84,7 +89,7 @@ StatusOr<Tensor> StreamDevice::CopyToDevice(const Tensor& host) {
   void* const memory = memory_.Count(driver_.Allocate(Stream::kToDevice, bytes), bytes);
   if (memory == nullptr) {
     return ResourceExhausted("OOM when allocating tensor with shape", host.shape(), " and type ",
-                             host.dtype(), " on ", name());
+                             host.dtype(), " on ", name(), memory_.DescribeMemory());
   }
   Tensor copy(host.dtype(), host.shape(), AdoptMemory(memory_, memory, bytes));
   if (bytes > 0) driver_.Copy(Stream::kToDevice, memory, host.raw_data(), bytes);

@@ -7,6 +7,7 @@
 
 #include "core/device_queue.h"
 #include "core/hash_map.h"
+#include "core/memory_description.h"
 #include "core/mutex.h"
 #include "runtime/accelerator/stream_driver.h"
 #include "runtime/cpu_device.h"
@@ -44,7 +45,7 @@ class StreamDevice final : public Device, public DeviceQueue {
 
  private:
   /// The device's memory, in the order of its kernels.
-  class DeviceMemory final : public Allocator {
+  class DeviceMemory final : public Allocator, public MemoryDescription {
    public:
     explicit DeviceMemory(StreamDriver& driver) : driver_(driver) {}
     std::string_view name() const override { return "device"; }
@@ -57,6 +58,7 @@ class StreamDevice final : public Device, public DeviceQueue {
     void Copy(void* to, const void* from, size_t bytes) override {
       driver_.Copy(Stream::kCompute, to, from, bytes);
     }
+    std::string DescribeMemory() const override;
     /// Memory that was allocated for another stream, which Free gives back too.
     void* Count(void* memory, size_t bytes);
 

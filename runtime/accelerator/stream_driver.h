@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 
 #include "core/status.h"
 
@@ -39,6 +40,9 @@ class StreamDriver {
   virtual void CallWhenDone(Stream stream, std::function<void(const Status&)> done) = 0;
   /// The driver's own name of the stream.
   virtual void* Native(Stream stream) = 0;
+  /// For people, when there was no memory: what the device has, and who holds it, or how it has
+  /// failed. Empty when that is not known.
+  virtual std::string DescribeMemory() { return {}; }
 };
 
 }  // namespace tenon
