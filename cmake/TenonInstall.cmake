@@ -39,4 +39,4 @@ install(FILES "${PROJECT_BINARY_DIR}/TenonConfig.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/TenonDependencies.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/plugin_symbols.txt" DESTINATION "${package_dir}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/share/mnist" "${PROJECT_SOURCE_DIR}/share/bench"
-  DESTINATION "${CMAKE_INSTALL_DATADIR}/tenon")
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/tenon" COMPONENT programs)

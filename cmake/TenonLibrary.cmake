@@ -4,7 +4,8 @@
 # every .cc below FOLDER. Tests never live there; runtime/accelerator, runtime/cuda, ops/cuda and .cu
 # files belong to plugins (TenonPlugins.cmake, TenonCuda.cmake).
 #
-# tenon_programs(FOLDERS...): the command `tenon` from tools/, one program from each example.
+# tenon_programs(FOLDERS...): the command `tenon` from tools/, one program from each example; the target
+# `programs` makes them all. The examples are installed by `cmake --install ... --component programs` only.
 
 # Sets OUT to the .cc files below the folder, as seen from the source tree.
 function(tenon_sources OUT FOLDER)
@@ -73,11 +74,18 @@ function(tenon_program NAME)
   add_executable(${NAME} ${ARGN})
   target_link_libraries(${NAME} PRIVATE tenon_train tenon_warnings CLI11::CLI11
     nlohmann_json::nlohmann_json spdlog::spdlog)
+  add_dependencies(programs ${NAME})
+endfunction()
+
+function(tenon_example NAME)
+  tenon_program(${NAME} ${ARGN})
+  install(TARGETS ${NAME} RUNTIME COMPONENT programs EXCLUDE_FROM_ALL)
 endfunction()
 
 function(tenon_programs TOOLS EXAMPLES)
   tenon_sources(sources ${TOOLS})
   file(GLOB_RECURSE examples CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${EXAMPLES}/*.cc")
+  add_custom_target(programs)
   if(sources OR examples)
     find_package(CLI11 CONFIG REQUIRED)
     find_package(nlohmann_json CONFIG REQUIRED)
@@ -86,7 +94,7 @@ function(tenon_programs TOOLS EXAMPLES)
   if(sources)
     tenon_program(tenon ${sources})
     tenon_unity(tenon 4)  # most of the time goes into CLI11
-    install(TARGETS tenon RUNTIME)
+    install(TARGETS tenon RUNTIME COMPONENT programs)
   endif()
   # examples/NAME.cc is a program by itself; examples/NAME/ is one program of all its files.
   file(GLOB entries CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/${EXAMPLES}"
@@ -97,10 +105,10 @@ function(tenon_programs TOOLS EXAMPLES)
       tenon_sources(parts ${EXAMPLES}/${entry})
       # An example with its own CMakeLists.txt shows how an outside project uses an installed Tenon.
       if(parts AND NOT EXISTS "${path}/CMakeLists.txt")
-        tenon_program(example_${entry} ${parts})
+        tenon_example(example_${entry} ${parts})
       endif()
     elseif(entry MATCHES "^(.*)\\.cc$")
-      tenon_program(example_${CMAKE_MATCH_1} "${path}")
+      tenon_example(example_${CMAKE_MATCH_1} "${path}")
     endif()
   endforeach()
 endfunction()

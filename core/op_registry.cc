@@ -59,16 +59,17 @@ Status NoKernel(const OpRegistration& op, const KernelConstruction& c) {
 
 const KernelRegistration* OpRegistration::FindKernel(DeviceKind device,
                                                      const AttributeMap& attrs) const {
-  for (const KernelRegistration& k : kernels) {
-    if (k.device == device && TypesMatch(k.options, attrs)) return &k;
-  }
-  if (device == kCpu) return nullptr;
-  const bool on_host = schema.int32_on_host && AllInt32(schema, attrs);
-  for (const KernelRegistration& k : kernels) {
-    const bool everywhere = on_host || k.options.memory != KernelMemory::kDevice;
-    if (everywhere && k.device == kCpu && TypesMatch(k.options, attrs)) return &k;
-  }
-  return nullptr;
+  const auto find = [&](DeviceKind kind, bool everywhere) -> const KernelRegistration* {
+    for (const KernelRegistration& k : kernels) {
+      const bool serves = !everywhere || k.options.memory != KernelMemory::kDevice;
+      if (serves && k.device == kind && TypesMatch(k.options, attrs)) return &k;
+    }
+    return nullptr;
+  };
+  if (device == kCpu) return find(kCpu, false);
+  if (schema.int32_on_host && AllInt32(schema, attrs)) return find(kCpu, false);
+  const KernelRegistration* own = find(device, false);
+  return own != nullptr ? own : find(kCpu, true);
 }
 
 KernelMemory OpRegistration::MemoryOn(DeviceKind device, const AttributeMap& attrs) const {

@@ -38,7 +38,7 @@ const OpRegistry& AllOps() {
   return *registry;
 }
 
-void RegisterAllOps(OpRegistry& ops) {
+void RegisterLibraryOps(OpRegistry& ops) {
   for (const auto add :
        {RegisterArrayOps,    RegisterAudioOps,       RegisterControlFlowOps, RegisterDataOps,
         RegisterDeclaredOps, RegisterImageOps,       RegisterIoOps,          RegisterLinalgOps,
@@ -48,6 +48,10 @@ void RegisterAllOps(OpRegistry& ops) {
         RegisterSummaryOps,  RegisterTensorArrayOps, RegisterTensorListOps,  RegisterTrainingOps}) {
     add(ops);
   }
+}
+
+void RegisterAllOps(OpRegistry& ops) {
+  RegisterLibraryOps(ops);
   // Its kernels are of ops that are declared already; once a registry, as everything else.
   if (ops.Declare("", "kernels of the plugin for GPUs")) {
     if (const auto plugin = CudaPlugin(); plugin.ok()) (*plugin)->register_kernels(ops);

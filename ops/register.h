@@ -12,4 +12,7 @@ const OpRegistry& AllOps();
 /// Where the process has the plugin for GPUs (core/device_plugin.h), its kernels too.
 void RegisterAllOps(OpRegistry& ops);
 
+/// The same with the kernels of this library alone.
+void RegisterLibraryOps(OpRegistry& ops);
+
 }  // namespace tenon

@@ -88,6 +88,7 @@ class LocalSession final : public Session {
   LocalSession(const Graph& graph, const LocalSessionOptions& options, TaskDevices devices)
       : options_(options), devices_(std::move(devices)), graph_(graph.Clone()) {
     for (const auto& device : devices_.devices) runtime_.devices.push_back(device.get());
+    for (const auto& device : options.other_devices) runtime_.devices.push_back(device.get());
     const int threads = options.threads > 0 ? options.threads : ThreadBudget();
     if (threads > 1) pool_ = std::make_unique<ThreadPool>(threads - 1);
     runtime_.pool = pool_.get();
@@ -204,10 +205,12 @@ StatusOr<std::unique_ptr<Session>> MakeLocalSession(const Graph& graph,
   TENON_RETURN_IF_ERROR(graph.Validate());
   const auto resources =
       options.resources != nullptr ? options.resources : std::make_shared<ResourceStore>();
+  const bool has_others = options.gpu_devices == kAllGpus && !options.other_devices.empty();
   TENON_ASSIGN_OR_RETURN(
       TaskDevices devices,
-      MakeTaskDevices({std::string(kTask), options.cpu_devices, options.gpu_devices, options.gpu,
-                       resources, options.files}));
+      MakeTaskDevices({std::string(kTask), options.cpu_devices,
+                       has_others ? 0 : options.gpu_devices, options.gpu, resources,
+                       options.files}));
   auto session = std::make_unique<LocalSession>(graph, options, std::move(devices));
   TENON_RETURN_IF_ERROR(session->Init());
   return session;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "core/device.h"
 #include "core/file_access.h"
 #include "runtime/passes/pass.h"
 #include "runtime/session.h"
@@ -14,8 +16,10 @@ struct LocalSessionOptions {
   /// Threads that run kernels, the caller's among them; 0: the process's thread budget.
   int threads = 0;
   int cpu_devices = 1;
+  /// Devices of the same task besides; their resources must be those below.
+  std::vector<std::shared_ptr<Device>> other_devices = {};
   /// The first so many of the visible GPUs; opening the session fails when there are fewer. By
-  /// default those that there are.
+  /// default those that there are, or none where there are other_devices.
   int gpu_devices = kAllGpus;
   GpuOptions gpu = {};
   /// Where variables and queues live. Null: in a store of the session's own.

@@ -8,90 +8,26 @@ namespace {
 
 /// Beyond so much, what copies have read is let go before the step ends.
 constexpr size_t kMostHeld = 64, kMostHeldBytes = 64 << 20;
-/// Pinned memory that is kept for later.
-constexpr size_t kMostKept = 256 << 20;
-
-/// Pinned blocks have sizes of this kind, so that they fit again: powers of two, at least a page.
-size_t PinnedSize(size_t bytes) {
-  size_t size = 4096;
-  while (size < bytes) size *= 2;
-  return size;
-}
-
 }  // namespace
-
-void StreamDevice::DeviceMemory::Free(void* memory, size_t bytes) {
-  bytes_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
-  driver_.Free(memory, bytes);
-}
-
-void* StreamDevice::DeviceMemory::Count(void* memory, size_t bytes) {
-  if (memory != nullptr) bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
-  return memory;
-}
-
-std::string StreamDevice::DeviceMemory::DescribeMemory() const {
-  const std::string text = driver_.DescribeMemory();
-  return text.empty() ? text : StrCat(": ", text);
-}
-
-StreamDevice::PinnedMemory::~PinnedMemory() {
-  for (const auto& [size, blocks] : kept_) {
-    for (void* block : blocks) driver_.FreePinned(block, size);
-  }
-}
-
-void* StreamDevice::PinnedMemory::Allocate(size_t bytes) {
-  const size_t size = PinnedSize(bytes);
-  bytes_.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
-  {
-    MutexLock lock(mu_);
-    const auto found = kept_.find(size);
-    if (found != kept_.end() && !found->second.empty()) {
-      void* const block = found->second.back();
-      found->second.pop_back();
-      kept_bytes_ -= size;
-      return block;
-    }
-  }
-  void* const block = driver_.AllocatePinned(size);
-  if (block == nullptr) bytes_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
-  return block;
-}
-
-void StreamDevice::PinnedMemory::Free(void* memory, size_t bytes) {
-  const size_t size = PinnedSize(bytes);
-  bytes_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
-  {
-    MutexLock lock(mu_);
-    if (kept_bytes_ + size <= kMostKept) {
-      kept_bytes_ += size;
-      kept_[size].push_back(memory);
-      return;
-    }
-  }
-  driver_.FreePinned(memory, size);
-}
 
 StreamDevice::StreamDevice(std::string name, StreamDriver& driver, int64_t memory_limit,
                            std::shared_ptr<ResourceStore> resources, FileAccess files)
     : host_(std::move(name), std::move(resources), std::move(files)),
       driver_(driver),
-      memory_limit_(memory_limit),
-      memory_(driver),
-      pinned_(driver) {}
+      memory_limit_(memory_limit) {}
 
 StreamDevice::~StreamDevice() { (void)Wait(); }
 
 StatusOr<Tensor> StreamDevice::CopyToDevice(const Tensor& host) {
   const size_t bytes = host.num_bytes();
   // For the copying stream, which must not wait for the kernels to reach this point.
-  void* const memory = memory_.Count(driver_.Allocate(Stream::kToDevice, bytes), bytes);
+  void* const memory = driver_.memory().Allocate(Stream::kToDevice, bytes);
   if (memory == nullptr) {
     return ResourceExhausted("OOM when allocating tensor with shape", host.shape(), " and type ",
-                             host.dtype(), " on ", name(), memory_.DescribeMemory());
+                             host.dtype(), " on ", name(), driver_.memory().DescribeMemory());
   }
-  Tensor copy(host.dtype(), host.shape(), AdoptMemory(memory_, memory, bytes));
+  Tensor copy(host.dtype(), host.shape(),  // size: it has its memory
+              AdoptMemory(driver_.memory(), memory, bytes));
   if (bytes > 0) driver_.Copy(Stream::kToDevice, memory, host.raw_data(), bytes);
   driver_.WaitFor(Stream::kCompute, Stream::kToDevice);
   std::vector<Tensor> read;
@@ -113,7 +49,7 @@ StatusOr<Tensor> StreamDevice::CopyToDevice(const Tensor& host) {
 
 void StreamDevice::CopyToHost(const Tensor& device, int64_t step_id,
                               std::function<void(StatusOr<Tensor>)> done) {
-  StatusOr<Tensor> host = Tensor::Allocate(pinned_, device.dtype(), device.shape());
+  StatusOr<Tensor> host = Tensor::Allocate(driver_.pinned(), device.dtype(), device.shape());
   if (!host.ok()) return done(std::move(host));
   driver_.WaitFor(Stream::kToHost, Stream::kCompute);
   if (device.num_bytes() > 0) {
@@ -145,13 +81,13 @@ void StreamDevice::EndStep(int64_t step_id, std::function<void(Status)> done) {
                                           done = std::move(done)](const Status& status) mutable {
     read.clear();  // the kernels have waited for what copied it
     Status result = status.ok() ? FirstFailure(checks) : status;
-    for (const Check& check : checks) pinned_.Free(check.word, sizeof(uint64_t));
+    for (const Check& check : checks) driver_.pinned().Free(check.word, sizeof(uint64_t));
     done(std::move(result));
   });
 }
 
 uint64_t* StreamDevice::AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) {
-  auto* const word = static_cast<uint64_t*>(pinned_.Allocate(sizeof(uint64_t)));
+  auto* const word = static_cast<uint64_t*>(driver_.pinned().Allocate(sizeof(uint64_t)));
   TENON_CHECK(word != nullptr, "out of pinned memory");
   *word = 0;
   MutexLock lock(mu_);

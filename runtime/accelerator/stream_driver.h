@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/status.h"
+#include "runtime/accelerator/driver_memory.h"
 
 namespace tenon {
 
@@ -43,6 +44,15 @@ class StreamDriver {
   /// For people, when there was no memory: what the device has, and who holds it, or how it has
   /// failed. Empty when that is not known.
   virtual std::string DescribeMemory() { return {}; }
+
+  /// The two memories as tensors have them. Values that left the device keep pinned memory, so that
+  /// these live as long as the driver.
+  DeviceMemory& memory() { return memory_; }
+  PinnedMemory& pinned() { return pinned_; }
+
+ private:
+  DeviceMemory memory_{*this};
+  PinnedMemory pinned_{*this};
 };
 
 }  // namespace tenon

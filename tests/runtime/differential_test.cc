@@ -11,6 +11,7 @@
 #include "runtime/placer.h"
 #include "runtime/step_graph.h"
 #include "tests/testing/random_graph.h"
+#include "tests/testing/simulated_session.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -63,14 +64,21 @@ struct Regime {
   int threads;
   bool passes;
   int devices;
+  bool simulated = false;  // a simulated device, which takes what is not on a CPU
 };
 
 const std::vector<Regime>& Regimes() {
   static const std::vector<Regime> regimes = {
-      {"one thread, no passes", 1, false, 1},      {"one thread", 1, true, 1},
-      {"four threads, no passes", 4, false, 1},    {"four threads", 4, true, 1},
-      {"one thread, two devices", 1, true, 2},     {"four threads, two devices", 4, true, 2},
+      {"one thread, no passes", 1, false, 1},
+      {"one thread", 1, true, 1},
+      {"four threads, no passes", 4, false, 1},
+      {"four threads", 4, true, 1},
+      {"one thread, two devices", 1, true, 2},
+      {"four threads, two devices", 4, true, 2},
       {"two devices, no passes", 4, false, 2},
+      {"simulated device", 1, true, 1, true},
+      {"simulated device, four threads, no passes", 4, false, 1, true},
+      {"simulated device beside a CPU", 4, true, 2, true},
   };
   return regimes;
 }
@@ -82,9 +90,12 @@ StepResults RunIn(const Regime& regime, const RandomGraph& random, uint64_t seed
   options.cpu_devices = regime.devices;
   Graph graph = random.graph.Clone();
   if (regime.devices > 1) {
-    testing::AssignRandomDevices(&graph, seed, {"/device:CPU:0", "/device:CPU:1"});
+    testing::AssignRandomDevices(
+        &graph, seed, {"/device:CPU:0", regime.simulated ? "/device:GPU:0" : "/device:CPU:1"});
   }
-  auto session = MakeLocalSession(graph, options);
+  auto session = regime.simulated ? testing::MakeSimulatedSession(
+                                        graph, testing::SharedSimulatedDriver(), options)
+                                  : MakeLocalSession(graph, options);
   if (!session.ok()) return StepResults(random.steps.size(), session.status());
   return RunSteps(random.steps, **session);
 }
@@ -101,7 +112,8 @@ std::string TestSeed(uint64_t seed) {
   if (!random.ok()) return random.status().ToString();
   for (const Regime& regime : Regimes()) {
     const auto found = RunIn(regime, *random, seed);
-    if (auto d = Difference(random->steps, found, wanted); !d.empty()) return regime.name + ": " + d;
+    if (auto d = Difference(random->steps, found, wanted); !d.empty())
+      return regime.name + ": " + d;
   }
   return "";
 }

@@ -16,6 +16,7 @@
 #include "runtime/step_graph.h"
 #include "tests/testing/cpu_time.h"
 #include "tests/testing/loops.h"
+#include "tests/testing/simulated_session.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -45,6 +46,7 @@ struct SessionRegime {
   std::string name;
   int threads;
   bool passes;
+  bool simulated = false;  // what is on no CPU is on a simulated device
 
   friend void PrintTo(const SessionRegime& regime, std::ostream* out) { *out << regime.name; }
 };
@@ -57,7 +59,9 @@ class LocalSessionTest : public ::testing::TestWithParam<SessionRegime> {
     options.threads = GetParam().threads;
     options.passes.enabled = GetParam().passes;
     options.cpu_devices = 2;
-    auto session = MakeLocalSession(graph, options);
+    auto session = GetParam().simulated ? testing::MakeSimulatedSession(
+                                              graph, testing::SharedSimulatedDriver(), options)
+                                        : MakeLocalSession(graph, options);
     EXPECT_OK(session);
     return session.ok() ? *std::move(session) : nullptr;
   }
@@ -66,7 +70,8 @@ class LocalSessionTest : public ::testing::TestWithParam<SessionRegime> {
 INSTANTIATE_TEST_SUITE_P(Regimes, LocalSessionTest,
                          ::testing::Values(SessionRegime{"OneThread", 1, true},
                                            SessionRegime{"OneThreadNoPasses", 1, false},
-                                           SessionRegime{"ManyThreads", 4, true}),
+                                           SessionRegime{"ManyThreads", 4, true},
+                                           SessionRegime{"SimulatedDevice", 4, true, true}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(LocalSessionTest, FedValuesReachTheFetch) {
@@ -98,8 +103,8 @@ TEST_P(LocalSessionTest, VariablesKeepTheirValuesBetweenSteps) {
   Assign(v, Const(5.0f), {.name = "init"});
   AssignAdd(v, Const(1.0f), {.name = "add"});
   auto session = Start(graph);
-  EXPECT_THAT(session->Run({}, {"v"}), IsError(StatusCode::kFailedPrecondition,
-                                               "Attempting to use uninitialized value v"));
+  EXPECT_THAT(session->Run({}, {"v"}),
+              IsError(StatusCode::kFailedPrecondition, "Attempting to use uninitialized value v"));
   ASSERT_OK(session->Run({}, {}, {"init"}));
   ASSERT_OK(session->Run({}, {}, {"add"}));
   const auto sum = session->Run({}, {"add"});
@@ -420,6 +425,7 @@ TEST(StepSignatureTest, NamesThatJoinAlikeHaveDifferentKeys) {
 TEST_P(LocalSessionTest, ATraceHasEveryNodeThatRan) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
+  const DeviceScope on(kDevice0);  // where no copies are put between them
   const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
   Neg(Square(x, {.name = "square"}), {.name = "y"});
   auto session = Start(graph);
@@ -467,17 +473,20 @@ TEST_P(LocalSessionTest, AGraphWithAMistakeIsNotAdded) {
   const Output x = Const({1.0f, 2.0f});
   auto session = Start(graph);
   MatMul(x, x, {.name = "product"});
-  EXPECT_THAT(session->Extend(graph), IsError(StatusCode::kInvalidArgument, "node 'product' (MatMul)"));
+  EXPECT_THAT(session->Extend(graph),
+              IsError(StatusCode::kInvalidArgument, "node 'product' (MatMul)"));
   EXPECT_OK(session->Run({}, {x}));
 }
 
 TEST_P(LocalSessionTest, ResultsAreOfTheTypesAskedFor) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
-  const Output fed = Placeholder(DType::kString, {}), word = Identity(fed), words = Pack({fed, "b"});
+  const Output fed = Placeholder(DType::kString, {}), word = Identity(fed),
+               words = Pack({fed, "b"});
   auto session = Start(graph);
   EXPECT_EQ(*session->Run<std::string>({{fed, "a"}}, word), "a");
-  EXPECT_EQ(*session->Run<std::string>({{fed, std::string("a\0b", 3)}}, word), std::string("a\0b", 3));
+  EXPECT_EQ(*session->Run<std::string>({{fed, std::string("a\0b", 3)}}, word),
+            std::string("a\0b", 3));
   EXPECT_EQ(*session->Run<std::vector<std::string>>({{fed, "a"}}, words),
             (std::vector<std::string>{"a", "b"}));
   EXPECT_THAT(session->Run<std::string>({{fed, "a"}}, words),

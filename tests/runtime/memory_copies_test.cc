@@ -87,14 +87,14 @@ TEST_F(MemoryCopiesTest, AConstantShapeIsInHostMemoryFromTheStart) {
 TEST_F(MemoryCopiesTest, AConstantMayBeInBothMemories) {
   const Output sizes = Const(Tensor::Vector({2, 3}));
   Reshape(Placeholder(DType::kFloat), sizes, {.name = "reshape"});
-  Neg(sizes, {.name = "neg"});
+  Invert(sizes, {.name = "invert"});
   AddCopies(device_);
   EXPECT_EQ(OpBefore("reshape", 1), "HostConst");
-  EXPECT_EQ(OpBefore("neg", 0), "Const");
+  EXPECT_EQ(OpBefore("invert", 0), "Const");
 }
 
 TEST_F(MemoryCopiesTest, AComputedShapeIsCopiedOnceForAllThatWantIt) {
-  const Output sizes = Neg(Placeholder(DType::kInt32));
+  const Output sizes = Invert(Placeholder(DType::kInt32));
   Fill(sizes, 1.0f, {.name = "first"});
   Fill(sizes, 2.0f, {.name = "second"});
   AddCopies(device_);
@@ -107,10 +107,10 @@ TEST_F(MemoryCopiesTest, AComputedShapeIsCopiedOnceForAllThatWantIt) {
 TEST_F(MemoryCopiesTest, TheShapeOfSomethingIsInHostMemoryUntilItIsComputedWith) {
   const Output shape = ShapeOf(Placeholder(DType::kFloat));
   Fill(shape, 1.0f, {.name = "fill"});
-  Neg(shape, {.name = "neg"});
+  Invert(shape, {.name = "invert"});
   AddCopies(device_);
   EXPECT_EQ(OpBefore("fill", 0), "Shape");
-  EXPECT_EQ(OpBefore("neg", 0), "_CopyToDevice");
+  EXPECT_EQ(OpBefore("invert", 0), "_CopyToDevice");
   EXPECT_EQ(Count("_CopyToDevice"), 1);
 }
 
@@ -135,6 +135,42 @@ TEST_F(MemoryCopiesTest, WhatAReferenceRefersToIsInTheDevicesMemory) {
   const int nodes = graph_.num_nodes();
   AddCopies(device_);
   EXPECT_EQ(graph_.num_nodes(), nodes);
+}
+
+TEST_F(MemoryCopiesTest, IntegersThatCountStayInHostMemory) {
+  const Output turns = Add(Identity(Placeholder(DType::kInt32)), 1);
+  Fill(Identity(turns), 1.0f, {.name = "fill"});
+  AddCopies(device_);
+  EXPECT_EQ(OpBefore("fill", 0), "Identity");
+  EXPECT_EQ(Count("_CopyToHost"), 0);
+  EXPECT_EQ(Count("HostConst"), 1);
+  EXPECT_EQ(Count("_CopyToDevice"), 0);
+}
+
+TEST_F(MemoryCopiesTest, WhatTheDeviceAloneWantsGoesThereBeforeItIsMoved) {
+  const AttributeMap first = {{"T", DType::kFloat}, {"index", 0}};
+  Node* const fed = graph_.AddNode("fed", "_Arg", first, {}).value();
+  const Output moved = Identity(Identity(Output{fed, 0}), {.name = "moved"});
+  Neg(moved, {.name = "neg"});
+  AddCopies(device_);
+  EXPECT_EQ(OpBefore("neg", 0), "Identity");
+  EXPECT_EQ(graph_.Find("moved")->input(0).node->input(0).node->op(), "_CopyToDevice");
+}
+
+TEST_F(MemoryCopiesTest, ASenderAndAReceiverAreInHostMemory) {
+  const AttributeMap key = {{"tensor_name", "x"},
+                            {"send_device", std::string(kGpu)},
+                            {"send_device_incarnation", 1},
+                            {"recv_device", std::string(kGpu)}};
+  AttributeMap recv = key, send = key;
+  recv.Set("tensor_type", DType::kFloat);
+  send.Set("T", DType::kFloat);
+  Node* const received = graph_.AddNode("recv", "_Recv", recv, {}).value();
+  Node* const neg = graph_.AddNode("neg", "Neg", {{"T", DType::kFloat}}, {{received, 0}}).value();
+  ASSERT_OK(graph_.AddNode("send", "_Send", send, {{neg, 0}}).status());
+  AddCopies(device_);
+  EXPECT_EQ(OpBefore("neg", 0), "_CopyToDevice");
+  EXPECT_EQ(OpBefore("send", 0), "_CopyToHost");
 }
 
 TEST_F(MemoryCopiesTest, StringsStayInHostMemory) {

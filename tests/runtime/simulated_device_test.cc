@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A device with memory of its own, run by a SimulatedDriver; and that this finds the mistakes that
+// code for such devices has.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "core/building.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/math/operators.h"
+#include "ops/register.h"
+#include "ops/state/state_ops.h"
+#include "runtime/accelerator/stream_device.h"
+#include "tests/testing/simulated_session.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A device whose driver is its own, and lives on as drivers do.
+struct SimulatedDevice {
+  SimulatedDriver& driver = *new SimulatedDriver(7);
+  StreamDevice device{kSimulatedGpu, driver, 1 << 30, std::make_shared<ResourceStore>()};
+
+  StatusOr<Tensor> ToHost(const Tensor& t) {
+    StatusOr<Tensor> result = Internal("not called");
+    Mutex mu;
+    CondVar cv;
+    bool over = false;
+    device.CopyToHost(t, 1, [&](StatusOr<Tensor> host) {
+      MutexLock lock(mu);
+      result = std::move(host);
+      over = true;
+      cv.NotifyOne();
+    });
+    MutexLock lock(mu);
+    while (!over) cv.Wait(mu);
+    return result;
+  }
+  /// Queues a kernel that adds one to each of the floats.
+  void AddOne(const Tensor& from, Tensor* to, Stream stream = Stream::kCompute) {
+    const float* const in = from.data<float>();
+    float* const out = to->data<float>();
+    const int64_t n = from.num_elements();
+    driver.Launch(stream, {{in, from.num_bytes(), false}, {out, to->num_bytes(), true}},
+                  [this, in, out, n] {
+                    auto* const source = static_cast<const float*>(driver.OnDevice(in));
+                    auto* const target = static_cast<float*>(driver.OnDevice(out));
+                    for (int64_t i = 0; i < n; ++i) target[i] = source[i] + 1;
+                  });
+  }
+  Tensor New(const Shape& shape) {
+    return Tensor::Allocate(device.allocator(), DType::kFloat, shape).value();
+  }
+};
+
+Tensor Numbers(int64_t n) {
+  Tensor t(DType::kFloat, {n});
+  for (int64_t i = 0; i < n; ++i) t.data<float>()[i] = static_cast<float>(i);
+  return t;
+}
+
+TEST(StreamDeviceTest, ValuesComeBackAsTheyWent) {
+  SimulatedDevice d;
+  for (const int64_t n : {0, 1, 1000, 1 << 20}) {
+    const auto there = d.device.CopyToDevice(Numbers(n));
+    ASSERT_OK(there.status());
+    EXPECT_FALSE(there->IsHostMemory());
+    const auto back = d.ToHost(*there);
+    ASSERT_OK(back.status());
+    EXPECT_TRUE(back->Equals(Numbers(n))) << n;
+  }
+}
+
+TEST(StreamDeviceTest, KernelsAreInOrderWithEachOtherAndWithCopies) {
+  SimulatedDevice d;
+  for (int round = 0; round < 50; ++round) {
+    Tensor value = d.device.CopyToDevice(Numbers(100)).value();
+    for (int i = 0; i < 5; ++i) {
+      Tensor next = d.New({100});
+      d.AddOne(value, &next);
+      value = std::move(next);  // the one before is given back while the kernel waits
+    }
+    const auto back = d.ToHost(value);
+    ASSERT_OK(back.status());
+    EXPECT_EQ(back->data<float>()[7], 12);
+  }
+}
+
+TEST(StreamDeviceTest, ACopyWithinTheMemoryIsInOrderToo) {
+  SimulatedDevice d;
+  Tensor value = d.device.CopyToDevice(Numbers(100)).value();
+  const Tensor copy = value.Copy().value();
+  d.AddOne(value, &value);
+  EXPECT_EQ(d.ToHost(copy)->data<float>()[7], 7);
+  EXPECT_EQ(d.ToHost(value)->data<float>()[7], 8);
+}
+
+TEST(StreamDeviceTest, AFailedKernelIsTheErrorOfItsStepOnly) {
+  SimulatedDevice d;
+  const Tensor value = d.device.CopyToDevice(Numbers(4)).value();
+  uint64_t* const word = d.device.AddCheck(
+      1, [](uint64_t found) { return InvalidArgument("index ", found, " is wrong"); });
+  d.driver.Launch(Stream::kCompute, {}, [word] { *word = 5; });
+  EXPECT_EQ(d.ToHost(value).status(), InvalidArgument("index 5 is wrong"));
+  const auto end = [&](int64_t step) {
+    Status result = Internal("not called");
+    d.device.EndStep(step, [&](Status s) { result = std::move(s); });
+    EXPECT_OK(d.device.Wait());
+    return result;
+  };
+  EXPECT_OK(end(2));
+  EXPECT_EQ(end(1), InvalidArgument("index 5 is wrong"));
+  EXPECT_OK(end(1));
+}
+
+TEST(StreamDeviceTest, MemoryIsGivenBackAndRunsOut) {
+  auto& driver = *new SimulatedDriver(3, 1 << 20);
+  StreamDevice device(kSimulatedGpu, driver, 1 << 20, std::make_shared<ResourceStore>());
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_OK(device.CopyToDevice(Numbers(1 << 17)).status());
+    ASSERT_OK(device.Wait());
+  }
+  EXPECT_EQ(device.allocator().bytes_in_use(), 0);
+  EXPECT_EQ(device.CopyToDevice(Numbers(1 << 19)).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+// Mistakes, one each, in code as plugins and kernels have it.
+
+class PlantedFaultTest : public ::testing::Test {
+ protected:
+  /// What the driver says once all is done.
+  std::string Found() {
+    for (const Stream s : {Stream::kToDevice, Stream::kToHost, Stream::kCompute}) {
+      d_.driver.WaitFor(Stream::kCompute, s);
+    }
+    return std::string(Message(d_.device.Wait()));
+  }
+  SimulatedDevice d_;
+};
+
+TEST_F(PlantedFaultTest, KernelsThatDoNotWaitForACopyToTheDevice) {
+  const Tensor host = Numbers(100);
+  Tensor value = d_.New({100}), result = d_.New({100});
+  d_.driver.WaitFor(Stream::kToDevice, Stream::kCompute);
+  d_.driver.Copy(Stream::kToDevice, value.raw_data(), host.raw_data(), host.num_bytes());
+  d_.AddOne(value, &result);
+  EXPECT_THAT(Found(),
+              ::testing::AnyOf(HasSubstr("nothing orders"), HasSubstr("nothing has written")));
+}
+
+TEST_F(PlantedFaultTest, ACopyToTheHostThatDoesNotWaitForTheKernel) {
+  const Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
+  Tensor result = d_.New({100}), host(DType::kFloat, {100});
+  d_.AddOne(value, &result);
+  d_.driver.Copy(Stream::kToHost, host.raw_data(), result.raw_data(), result.num_bytes());
+  EXPECT_THAT(Found(), HasSubstr("nothing orders that 400 bytes are read on stream 2 behind"));
+}
+
+TEST_F(PlantedFaultTest, AKernelThatOverwritesWhatIsStillBeingCopied) {
+  Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
+  Tensor host(DType::kFloat, {100});
+  d_.driver.WaitFor(Stream::kToHost, Stream::kCompute);
+  d_.driver.Copy(Stream::kToHost, host.raw_data(), value.raw_data(), value.num_bytes());
+  d_.AddOne(value, &value);
+  EXPECT_THAT(Found(), HasSubstr("nothing orders that 400 bytes are "));
+}
+
+TEST_F(PlantedFaultTest, MemoryThatIsGivenBackWhileACopyReadsIt) {
+  Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
+  Tensor host(DType::kFloat, {100});
+  d_.driver.WaitFor(Stream::kToHost, Stream::kCompute);
+  d_.driver.Copy(Stream::kToHost, host.raw_data(), value.raw_data(), value.num_bytes());
+  value = Tensor();
+  EXPECT_THAT(Found(), ::testing::AnyOf(HasSubstr("not in use"), HasSubstr("nothing orders")));
+}
+
+TEST_F(PlantedFaultTest, AKernelThatIsQueuedBehindTheFreeingOfItsInput) {
+  Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
+  Tensor result = d_.New({100});
+  const Tensor view(DType::kFloat, {100},
+                    WrapBuffer(
+                        value.raw_data(), 400, [](void*) {}, nullptr));
+  value = Tensor();
+  d_.AddOne(view, &result);
+  EXPECT_THAT(Found(), HasSubstr("400 bytes are read that are not in use"));
+}
+
+TEST_F(PlantedFaultTest, AHostTensorThatIsChangedBeforeItIsCopied) {
+  Tensor host = Numbers(100);
+  Tensor value = d_.New({100});
+  d_.driver.WaitFor(Stream::kToDevice, Stream::kCompute);
+  // Whatever is in front of it makes it late.
+  d_.driver.Launch(Stream::kToDevice, {},
+                   [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
+  d_.driver.Copy(Stream::kToDevice, value.raw_data(), host.raw_data(), host.num_bytes());
+  host.data<float>()[3] = 77;
+  EXPECT_THAT(Found(),
+              HasSubstr("the host has changed or freed 400 bytes before they were copied"));
+}
+
+TEST_F(PlantedFaultTest, AHostTensorThatIsFreedBeforeItIsCopied) {
+  Tensor value = d_.New({100});
+  d_.driver.WaitFor(Stream::kToDevice, Stream::kCompute);
+  d_.driver.Launch(Stream::kToDevice, {},
+                   [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
+  {
+    const Tensor staged = Tensor::Allocate(d_.driver.pinned(), DType::kFloat, Shape{100}).value();
+    std::copy_n(Numbers(100).data<float>(), 100, const_cast<float*>(staged.data<float>()));
+    d_.driver.Copy(Stream::kToDevice, value.raw_data(), staged.raw_data(), staged.num_bytes());
+  }
+  // The next one to stage something gets the same memory.
+  Tensor next = Tensor::Allocate(d_.driver.pinned(), DType::kFloat, Shape{100}).value();
+  std::fill_n(next.data<float>(), 100, 5.0f);
+  EXPECT_THAT(Found(),
+              HasSubstr("the host has changed or freed 400 bytes before they were copied"));
+}
+
+TEST_F(PlantedFaultTest, AKernelThatTakesAHostTensorForOneOfTheDevice) {
+  const Tensor host = Numbers(100);
+  const float* const in = host.data<float>();
+  d_.driver.Launch(Stream::kCompute, {{in, host.num_bytes(), false}}, [] {});
+  EXPECT_THAT(Found(), HasSubstr("400 bytes are read that are not in use"));
+}
+
+TEST_F(PlantedFaultTest, AKernelThatReadsWhatNobodyHasWritten) {
+  const Tensor value = d_.New({100});
+  Tensor result = d_.New({100});
+  d_.AddOne(value, &result);
+  EXPECT_THAT(Found(), HasSubstr("400 bytes are read that nothing has written"));
+}
+
+TEST_F(PlantedFaultTest, AKernelThatWritesBeyondTheEnd) {
+  Tensor result = d_.New({100});
+  float* const out = result.data<float>();
+  d_.driver.Launch(Stream::kCompute, {{out, 400, true}},
+                   [this, out] { static_cast<float*>(d_.driver.OnDevice(out))[100] = 1; });
+  EXPECT_THAT(Found(), HasSubstr("something is written beyond the end of a block of 400 bytes"));
+}
+
+TEST_F(PlantedFaultTest, MemoryThatIsFreedTwice) {
+  Allocator& memory = d_.device.allocator();
+  void* const block = memory.Allocate(400);
+  memory.Free(block, 400);
+  memory.Free(block, 400);
+  EXPECT_THAT(Found(), HasSubstr("memory is freed that is not in use"));
+}
+
+TEST_F(PlantedFaultTest, AHostThatReadsTheResultOfACopyTooSoon) {
+  const Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
+  Tensor host(DType::kFloat, {100});
+  host.data<float>()[7] = 7;  // what it would find by chance
+  d_.driver.WaitFor(Stream::kToHost, Stream::kCompute);
+  d_.driver.Launch(Stream::kToHost, {},
+                   [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
+  d_.driver.Copy(Stream::kToHost, host.raw_data(), value.raw_data(), value.num_bytes());
+  EXPECT_NE(host.data<float>()[7], 7);
+  Found();
+  EXPECT_EQ(host.data<float>()[7], 7);
+}
+
+using PlantedFaultDeathTest = PlantedFaultTest;
+
+TEST_F(PlantedFaultDeathTest, AHostThatTouchesTheMemoryOfTheDevice) {
+  Tensor value = d_.New({100});
+  EXPECT_DEATH(value.data<float>()[3] = 1, "");
+  EXPECT_DEATH(std::exit(value.data<float>()[3] == 0 ? 0 : 1), "");
+}
+
+class SimulatedSessionTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Session> Open() {
+    auto session = MakeSimulatedSession(graph_);
+    EXPECT_OK(session.status());
+    return session.ok() ? *std::move(session) : nullptr;
+  }
+  Graph graph_{AllOps()};
+  GraphBuilding building_{graph_};
+};
+
+TEST_F(SimulatedSessionTest, WhatNothingPutsElsewhereRunsOnTheDevice) {
+  const Output x = Placeholder(DType::kFloat);
+  const Output y = Mul(x, x);
+  const auto session = Open();
+  const int64_t before = SharedSimulatedDriver().launches();
+  const auto square = session->Run<std::vector<float>>({{x, {2.0f, 3.0f}}}, y);
+  ASSERT_OK(square.status());
+  EXPECT_EQ((*square)[1], 9);
+  // Two copies and a product.
+  EXPECT_EQ(SharedSimulatedDriver().launches() - before, 3);
+}
+
+TEST_F(SimulatedSessionTest, AnErrorOnTheDeviceIsTheSteps) {
+  const Output x = Placeholder(DType::kFloat);
+  const Output checked = CheckNumerics(x, "the feed", {.name = "checked"});
+  const auto session = Open();
+  const auto failed =
+      session->Run({{x, {1.0f, std::numeric_limits<float>::infinity()}}}, {checked});
+  EXPECT_EQ(failed.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(failed.status())), HasSubstr("'checked' (CheckNumerics)"));
+  EXPECT_OK(session->Run({{x, {1.0f}}}, {checked}).status());
+}
+
+TEST_F(SimulatedSessionTest, AStepThatOnlyUpdatesIsOverWhenItsUpdatesAre) {
+  const Output v = VariableV2(Shape{2}, DType::kFloat, {.name = "v"});
+  const Output init = Assign(v, Const({1.0f, 2.0f})), update = AssignAdd(v, Const({1.0f, 1.0f}));
+  const auto session = Open();
+  ASSERT_OK(session->Run({}, {}, {init}).status());
+  for (int i = 0; i < 10; ++i) ASSERT_OK(session->Run({}, {}, {update}).status());
+  const auto value = session->Run<std::vector<float>>({}, v);
+  ASSERT_OK(value.status());
+  EXPECT_EQ((*value)[1], 12);
+}
+
+}  // namespace
+}  // namespace tenon::testing

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/testing/simulated_driver.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/strings.h"
+
+namespace tenon::testing {
+namespace {
+
+/// Between blocks, so that work that goes beyond the end of one is seen.
+constexpr size_t kGap = 64;
+/// NaN in every floating type, -1 in the integers.
+constexpr int kPoison = 0xff;
+/// The most work that may be put off while nobody waits for it.
+constexpr size_t kMostPatience = 48;
+
+size_t Rounded(size_t bytes) { return (bytes + kGap - 1) / kGap * kGap + kGap; }
+
+uint64_t Digest(const void* memory, size_t bytes) {
+  return std::hash<std::string_view>()({static_cast<const char*>(memory), bytes});
+}
+
+void Join(std::array<uint64_t, 4>* clock, const std::array<uint64_t, 4>& other) {
+  for (size_t i = 0; i < clock->size(); ++i) (*clock)[i] = std::max((*clock)[i], other[i]);
+}
+
+}  // namespace
+
+SimulatedDriver::SimulatedDriver(uint64_t seed, size_t memory_bytes)
+    : size_(memory_bytes), random_(seed) {
+  const int file = memfd_create("simulated device", MFD_CLOEXEC);
+  TENON_CHECK(file >= 0 && ftruncate(file, static_cast<off_t>(size_)) == 0, "no memory file");
+  const auto map = [&](int protection) {
+    void* const at = mmap(nullptr, size_, protection, MAP_SHARED | MAP_NORESERVE, file, 0);
+    TENON_CHECK(at != MAP_FAILED, "cannot map the device's memory");
+    return static_cast<char*>(at);
+  };
+  memory_ = map(PROT_NONE);
+  alias_ = map(PROT_READ | PROT_WRITE);
+  close(file);
+  free_[reinterpret_cast<uintptr_t>(memory_)] = size_;
+  thread_ = std::thread([this] { Run(); });
+}
+
+SimulatedDriver::~SimulatedDriver() {
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+    cv_.NotifyAll();
+  }
+  thread_.join();
+  for (void* block : pinned_) std::free(block);
+  munmap(memory_, size_);
+  munmap(alias_, size_);
+}
+
+bool SimulatedDriver::Contains(const void* memory) const {
+  return memory >= memory_ && memory < memory_ + size_;
+}
+
+void* SimulatedDriver::OnDevice(const void* memory) const {
+  return alias_ + (static_cast<const char*>(memory) - memory_);
+}
+
+Status SimulatedDriver::status() const {
+  MutexLock lock(mu_);
+  return status_;
+}
+
+void* SimulatedDriver::Allocate(Stream stream, size_t bytes) {
+  const size_t wanted = Rounded(bytes);
+  void* memory = nullptr;
+  {
+    MutexLock lock(mu_);
+    // Memory that was given back a moment ago is the most likely to be in use still.
+    std::vector<std::map<uintptr_t, size_t>::iterator> fits;
+    for (auto it = free_.begin(); it != free_.end() && fits.size() < 16; ++it) {
+      if (it->second >= wanted) fits.push_back(it);
+    }
+    if (fits.empty()) return nullptr;
+    const auto chosen = fits[random_() % fits.size()];
+    const auto [begin, length] = *chosen;
+    free_.erase(chosen);
+    if (length > wanted) free_[begin + wanted] = length - wanted;
+    memory = reinterpret_cast<void*>(begin);
+    Block block;
+    block.bytes = bytes;
+    block.writer = Index(stream);
+    block.write_time = UINT64_MAX;  // until the stream comes to it
+    blocks_[begin] = block;
+    std::memset(OnDevice(memory), kPoison, wanted);
+  }
+  // From here on in the order of its stream.
+  Item item;
+  item.work = [this, memory, stream] {
+    MutexLock lock(mu_);
+    if (auto* block = BlockOf(memory))
+      block->second.write_time = clocks_[Index(stream)][Index(stream)];
+  };
+  Enqueue(stream, std::move(item));
+  return memory;
+}
+
+void SimulatedDriver::Free(void* memory, size_t bytes) {
+  Item item;
+  item.work = [this, memory, bytes] {
+    MutexLock lock(mu_);
+    Release(memory, bytes, clocks_[Index(Stream::kCompute)]);
+  };
+  Enqueue(Stream::kCompute, std::move(item));
+}
+
+void SimulatedDriver::Release(void* memory, size_t bytes, const Clock& clock) {
+  const auto found = blocks_.find(reinterpret_cast<uintptr_t>(memory));
+  if (found == blocks_.end())
+    return Fault(StrCat("memory is freed that is not in use (", bytes, " bytes)"));
+  if (found->second.bytes != bytes) Fault("memory is freed with another size than it has");
+  CheckAccess({memory, bytes, true}, Index(Stream::kCompute), clock);
+  const size_t whole = Rounded(bytes);
+  std::memset(OnDevice(memory), kPoison, whole);
+  uintptr_t begin = found->first;
+  size_t length = whole;
+  blocks_.erase(found);
+  auto next = free_.lower_bound(begin);
+  if (next != free_.end() && begin + length == next->first) {
+    length += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == begin) {
+      begin = before->first;
+      length += before->second;
+      free_.erase(before);
+    }
+  }
+  free_[begin] = length;
+}
+
+void* SimulatedDriver::AllocatePinned(size_t bytes) {
+  void* const memory = std::aligned_alloc(kGap, (bytes + kGap - 1) / kGap * kGap);
+  MutexLock lock(mu_);
+  pinned_.insert(memory);
+  return memory;
+}
+
+void SimulatedDriver::FreePinned(void* memory, size_t) {
+  MutexLock lock(mu_);
+  if (pinned_.erase(memory) == 0) return Fault("pinned memory is freed that is not in use");
+  std::free(memory);
+}
+
+void SimulatedDriver::Copy(Stream stream, void* to, const void* from, size_t bytes) {
+  std::vector<Access> accesses;
+  if (Contains(from)) accesses.push_back({from, bytes, false});
+  if (Contains(to)) accesses.push_back({to, bytes, true});
+  uint64_t digest = 0;
+  if (!Contains(from)) digest = Digest(from, bytes);
+  // Whoever reads it too soon must not find what was there by chance.
+  if (!Contains(to)) std::memset(to, kPoison, bytes);
+  Launch(stream, std::move(accesses), [this, to, from, bytes, digest] {
+    const void* const source = Contains(from) ? OnDevice(from) : from;
+    if (source == from && Digest(from, bytes) != digest) {
+      MutexLock lock(mu_);
+      Fault(StrCat("the host has changed or freed ", bytes, " bytes before they were copied"));
+    }
+    std::memmove(Contains(to) ? OnDevice(to) : to, source, bytes);
+  });
+}
+
+void SimulatedDriver::WaitFor(Stream stream, Stream other) {
+  auto event = std::make_shared<Event>();
+  Item records, waits;
+  records.records = event;
+  waits.waits = event;
+  Enqueue(other, std::move(records));
+  Enqueue(stream, std::move(waits));
+}
+
+void SimulatedDriver::CallWhenDone(Stream stream, std::function<void(const Status&)> done) {
+  Item item;
+  item.done = std::move(done);
+  Enqueue(stream, std::move(item));
+}
+
+void SimulatedDriver::Launch(Stream stream, std::vector<Access> accesses,
+                             std::function<void()> work) {
+  launches_.fetch_add(1, std::memory_order_relaxed);
+  Item item;
+  item.accesses = std::move(accesses);
+  item.work = std::move(work);
+  Enqueue(stream, std::move(item));
+}
+
+void SimulatedDriver::Enqueue(Stream stream, Item item) {
+  MutexLock lock(mu_);
+  item.host = host_;
+  callbacks_ += item.done != nullptr;
+  queues_[Index(stream)].push_back(std::move(item));
+  if (HasReason()) cv_.NotifyAll();
+}
+
+/// Somebody waits, or more has been put off than the thread has patience for.
+bool SimulatedDriver::HasReason() const {
+  size_t queued = 0;
+  for (const auto& queue : queues_) queued += queue.size();
+  return queued > 0 && (callbacks_ > 0 || queued >= patience_ || stopping_);
+}
+
+bool SimulatedDriver::CanRun(int stream) const {
+  if (queues_[stream].empty()) return false;
+  const Item& head = queues_[stream].front();
+  return head.waits == nullptr || head.waits->reached;
+}
+
+void SimulatedDriver::Run() {
+  while (true) {
+    {
+      MutexLock lock(mu_);
+      while (!HasReason() && !stopping_) cv_.Wait(mu_);
+    }
+    if (!RunOne()) return;  // the end: what waits in one stream is in another
+  }
+}
+
+bool SimulatedDriver::RunOne() {
+  int stream;
+  {
+    MutexLock lock(mu_);
+    std::array<int, kStreams> ready;
+    int count = 0;
+    for (int s = 0; s < kStreams; ++s) {
+      if (CanRun(s)) ready[count++] = s;
+    }
+    if (count == 0) return false;
+    stream = ready[random_() % count];
+    patience_ = random_() % 4 == 0 ? 1 : random_() % kMostPatience + 1;
+  }
+  RunItem(stream);
+  return true;
+}
+
+void SimulatedDriver::RunAll() {
+  if (std::this_thread::get_id() == thread_.get_id()) {
+    while (RunOne()) {
+    }
+    return;
+  }
+  Mutex mu;
+  CondVar cv;
+  bool over = false;
+  CallWhenDone(Stream::kCompute, [&](const Status&) {
+    MutexLock lock(mu);
+    over = true;
+    cv.NotifyOne();
+  });
+  MutexLock lock(mu);
+  while (!over) cv.Wait(mu);
+}
+
+void SimulatedDriver::RunItem(int stream) {
+  Item item;
+  Status status;
+  {
+    MutexLock lock(mu_);
+    item = std::move(queues_[stream].front());
+    queues_[stream].pop_front();
+    Clock& clock = clocks_[stream];
+    Join(&clock, item.host);
+    if (item.waits != nullptr) Join(&clock, item.waits->clock);
+    ++clock[stream];
+    if (item.records != nullptr) {
+      item.records->clock = clock;
+      item.records->reached = true;
+    }
+    for (const Access& access : item.accesses) CheckAccess(access, stream, clock);
+    if (item.done != nullptr) {
+      --callbacks_;
+      Join(&host_, clock);
+      status = status_;
+    }
+  }
+  if (item.work != nullptr) item.work();
+  if (!item.accesses.empty()) {
+    MutexLock lock(mu_);
+    for (const Access& access : item.accesses) {
+      if (access.writes) CheckEnds(access);
+    }
+  }
+  if (item.done != nullptr) item.done(status);
+}
+
+std::pair<const uintptr_t, SimulatedDriver::Block>* SimulatedDriver::BlockOf(const void* memory) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  auto it = blocks_.upper_bound(address);
+  if (it == blocks_.begin()) return nullptr;
+  --it;
+  return address < it->first + Rounded(it->second.bytes) ? &*it : nullptr;
+}
+
+void SimulatedDriver::CheckAccess(const Access& access, int stream, const Clock& clock) {
+  auto* const found = BlockOf(access.memory);
+  const std::string_view verb = access.writes ? "written" : "read";
+  if (found == nullptr) {
+    return Fault(StrCat(access.bytes, " bytes are ", verb, " that are not in use"));
+  }
+  Block& block = found->second;
+  const uintptr_t offset = reinterpret_cast<uintptr_t>(access.memory) - found->first;
+  if (offset + access.bytes > block.bytes) {
+    Fault(
+        StrCat(access.bytes, " bytes are ", verb, " at ", offset, " of a block of ", block.bytes));
+  }
+  if (access.bytes == 0) return;
+  if (clock[block.writer] < block.write_time) {
+    Fault(StrCat("nothing orders that ", access.bytes, " bytes are ", verb, " on stream ", stream,
+                 " behind what stream ", block.writer, " wrote there"));
+  }
+  if (access.writes) {
+    for (int s = 0; s < kStreams; ++s) {
+      if (clock[s] >= block.read_times[s]) continue;
+      Fault(StrCat("nothing orders that ", access.bytes, " bytes are written on stream ", stream,
+                   " behind what stream ", s, " read there"));
+    }
+    block.written = true;
+    block.writer = stream;
+    block.write_time = clock[stream];
+  } else {
+    if (!block.written) Fault(StrCat(access.bytes, " bytes are read that nothing has written"));
+    block.read_times[stream] = clock[stream];
+  }
+}
+
+void SimulatedDriver::CheckEnds(const Access& access) {
+  auto* const found = BlockOf(access.memory);
+  if (found == nullptr) return;
+  const size_t bytes = found->second.bytes;
+  const char* const begin = static_cast<char*>(OnDevice(reinterpret_cast<void*>(found->first)));
+  for (size_t i = bytes; i < Rounded(bytes); ++i) {
+    if (static_cast<uint8_t>(begin[i]) == kPoison) continue;
+    return Fault(StrCat("something is written beyond the end of a block of ", bytes, " bytes"));
+  }
+}
+
+void SimulatedDriver::Fault(std::string what) {
+  if (status_.ok()) status_ = Internal("the simulated device found a mistake: ", what);
+}
+
+}  // namespace tenon::testing

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/testing/simulated_session.h"
+
+#include "core/proto_io_graph.h"
+#include "runtime/accelerator/stream_device.h"
+#include "tests/testing/simulated_kernels.h"
+
+namespace tenon::testing {
+
+SimulatedDriver& SharedSimulatedDriver() {
+  static auto* const driver = new SimulatedDriver(1);
+  return *driver;
+}
+
+StatusOr<std::unique_ptr<Session>> MakeSimulatedSession(const Graph& graph, SimulatedDriver& driver,
+                                                        LocalSessionOptions options) {
+  GraphDef proto;
+  TENON_RETURN_IF_ERROR(GraphToProto(graph, &proto));
+  TENON_ASSIGN_OR_RETURN(const Graph read,
+                         GraphFromProto(proto, SimulatedOps(), {.allow_internal_names = true}));
+  if (options.resources == nullptr) options.resources = std::make_shared<ResourceStore>();
+  options.other_devices.push_back(std::make_shared<StreamDevice>(
+      kSimulatedGpu, driver, int64_t{1} << 30, options.resources, options.files));
+  options.allow_soft_placement = true;
+  return MakeLocalSession(read, options);
+}
+
+}  // namespace tenon::testing
