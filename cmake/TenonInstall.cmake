@@ -36,6 +36,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/TenonConfigVersion.cmake
 install(FILES "${PROJECT_BINARY_DIR}/TenonConfig.cmake"
   "${PROJECT_BINARY_DIR}/TenonConfigVersion.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/TenonAddOps.cmake"
-  "${PROJECT_SOURCE_DIR}/cmake/TenonDependencies.cmake" DESTINATION "${package_dir}")
+  "${PROJECT_SOURCE_DIR}/cmake/TenonDependencies.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/plugin_symbols.txt" DESTINATION "${package_dir}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/share/mnist" "${PROJECT_SOURCE_DIR}/share/bench"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/tenon" COMPONENT programs)

@@ -3,16 +3,48 @@
 # Devices with memory of their own come in plugins, which take what they use of core and runtime from
 # the program that loads them. tenon_accelerator is what they have in common.
 
-# A static library for plugins and for the tests: it sees the headers of FOLDER, and links nothing of it.
-function(tenon_plugin_library TARGET FOLDER)
-  add_library(${TARGET} STATIC ${ARGN})
-  foreach(property INCLUDE_DIRECTORIES COMPILE_OPTIONS COMPILE_DEFINITIONS)
+
+# The version by which they know each other: a header that both sides include.
+set(plugin_version "${PROJECT_BINARY_DIR}/gen/core/plugin_version.h")
+file(GLOB shared_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/core/*.h"
+  "${PROJECT_SOURCE_DIR}/runtime/accelerator/*.h" "${PROJECT_SOURCE_DIR}/runtime/cpu_device.h"
+  "${PROJECT_SOURCE_DIR}/runtime/session_device.h")
+file(GLOB_RECURSE ops_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*.h")
+add_custom_command(OUTPUT "${plugin_version}"
+  DEPENDS ${shared_headers} ${ops_headers} "${PROJECT_SOURCE_DIR}/cmake/PluginVersion.cmake"
+  COMMAND "${CMAKE_COMMAND}" -D "SOURCE=${PROJECT_SOURCE_DIR}" -D "VERSION=${PROJECT_VERSION}"
+    -D "ABI=Abseil ${absl_VERSION}, sanitizers '${TENON_SANITIZE}'" -D "OUTPUT=${plugin_version}"
+    -P "${PROJECT_SOURCE_DIR}/cmake/PluginVersion.cmake"
+  COMMENT "Generating core/plugin_version.h" VERBATIM)
+add_custom_target(tenon_plugin_version DEPENDS "${plugin_version}")
+add_dependencies(tenon_core tenon_plugin_version)
+
+# Every program shows plugins what they may use; symbols that are not listed stay its own.
+set(exports "${PROJECT_SOURCE_DIR}/cmake/plugin_symbols.txt")
+set(installed_exports "$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/cmake/Tenon/plugin_symbols.txt")
+foreach(interface IN ITEMS "BUILD_INTERFACE:${exports}" "INSTALL_INTERFACE:${installed_exports}")
+  string(REGEX MATCH "^[A-Z_]+" kind "${interface}")
+  string(REGEX REPLACE "^[A-Z_]+:" "" file "${interface}")
+  target_link_options(tenon_core INTERFACE
+    "$<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:$<${kind}:LINKER:--dynamic-list=${file}>>")
+endforeach()
+set_property(TARGET tenon_core APPEND PROPERTY
+  INTERFACE_LINK_DEPENDS "$<BUILD_INTERFACE:${exports}>")
+
+# Lets a part of a plugin see the headers of FOLDER; it links nothing of it.
+function(tenon_plugin_sees TARGET FOLDER)
+  foreach(property INCLUDE_DIRECTORIES COMPILE_DEFINITIONS)
     set_property(TARGET ${TARGET} APPEND PROPERTY ${property}
       "$<TARGET_PROPERTY:tenon_${FOLDER},INTERFACE_${property}>")
   endforeach()
-  target_link_libraries(${TARGET} PRIVATE $<BUILD_INTERFACE:tenon_warnings>)
+  set_property(TARGET ${TARGET} APPEND PROPERTY COMPILE_OPTIONS
+    "$<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:tenon_${FOLDER},INTERFACE_COMPILE_OPTIONS>>")
   target_compile_features(${TARGET} PUBLIC cxx_std_20)
+  add_dependencies(${TARGET} tenon_plugin_version)
 endfunction()
 
+# For plugins and for the tests.
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/accelerator/*.cc")
-tenon_plugin_library(tenon_accelerator runtime ${sources})
+add_library(tenon_accelerator STATIC ${sources})
+tenon_plugin_sees(tenon_accelerator runtime)
+target_link_libraries(tenon_accelerator PRIVATE tenon_warnings)

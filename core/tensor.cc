@@ -5,6 +5,7 @@
 
 #include "core/exceptions.h"
 #include "core/memory_account.h"
+#include "core/memory_description.h"
 #include "core/parallel.h"
 #include "core/resource.h"
 #include "core/variant.h"
@@ -74,8 +75,9 @@ StatusOr<Tensor> Tensor::Allocate(Allocator& allocator, DType dtype, const Shape
                                " bytes of at most ", account->limit(),
                                ", which leaves too little for ", ToString(dtype), shape.ToString());
     }
+    const auto* const more = dynamic_cast<const MemoryDescription*>(&allocator);
     return ResourceExhausted("out of ", allocator.name(), " memory for a tensor ", ToString(dtype),
-                             shape.ToString());
+                             shape.ToString(), more == nullptr ? "" : more->DescribeMemory());
   }
   return Tensor(dtype, shape, std::move(buffer));
 }

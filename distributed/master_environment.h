@@ -35,6 +35,8 @@ struct MasterEnvironment {
   SessionDirectories session_directories = nullptr;
   /// Called whenever idle sessions are looked for; may be null.
   std::function<void()> on_sweep;
+  /// Why the task has no GPU, in one line; empty when it has one.
+  std::string why_no_gpu = {};
 
   /// What the workers know the master by, to notice that it has restarted: its task, or in a
   /// session with a cluster of its own, where that is only the session's name for it, its address.

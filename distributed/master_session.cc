@@ -5,6 +5,7 @@
 
 #include "core/exceptions.h"
 #include "core/proto_io_graph.h"
+#include "distributed/device_options.h"
 #include "distributed/pass_options.h"
 #include "runtime/functions/expansion.h"
 #include "runtime/placer.h"
@@ -127,12 +128,14 @@ Status MasterSession::Place(Graph* graph) {
   for (const auto& [task, attributes] : tasks_.reached()) {
     for (const DeviceAttributes& d : attributes) {
       TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(d.name()));
+      if (!MayUse(name, config_)) continue;
       devices.push_back({std::move(name), d.device_type() == "GPU" ? kCuda : kCpu});
     }
   }
   PlacementOptions options;
   TENON_ASSIGN_OR_RETURN(options.default_device, DeviceName::Parse(environment_.task));
   options.allow_soft_placement = config_.allow_soft_placement();
+  options.why_no_gpu = environment_.why_no_gpu;
   return PlaceNodes(graph, devices, options);
 }
 

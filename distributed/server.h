@@ -13,6 +13,7 @@
 #include "distributed/credentials.h"
 #include "distributed/limits.h"
 #include "runtime/session.h"
+#include "runtime/task_devices.h"
 
 namespace tenon {
 
@@ -27,6 +28,10 @@ struct ServerOptions {
   /// Threads that run kernels; 0: the process's thread budget.
   int threads = 0;
   int cpu_devices = 1;
+  /// The first so many of the visible GPUs; the start fails when there are fewer. Nothing: those
+  /// that there are, and for a task of the job "ps", which keeps variables, none.
+  std::optional<int> gpu_devices = {};
+  GpuOptions gpu = {};
   /// How long sessions wait for the tasks they need.
   std::chrono::milliseconds start_up_deadline{60000};
   /// Gets a line for people every few seconds while something is waited for, and when a task is gone
@@ -56,8 +61,9 @@ struct ServerOptions {
 class Server {
  public:
   /// Listens when it returns. InvalidArgument for a task that the cluster lacks; FailedPrecondition
-  /// when it would listen beyond loopback without credentials and is not `insecure`; Unavailable when
-  /// the address cannot be had, naming it and the reason. `registry` must outlive the server.
+  /// when it would listen beyond loopback without credentials and is not `insecure`; Unavailable
+  /// when the address cannot be had, naming it and the reason; as MakeTaskDevices for GPUs.
+  /// `registry` must outlive the server.
   static StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                  const OpRegistry& registry);
   virtual ~Server() = default;

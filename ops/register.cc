@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/register.h"
 
+#include "core/device_plugin.h"
 #include "ops/array/array_ops.h"
 #include "ops/audio/audio_ops.h"
 #include "ops/control_flow/control_flow_ops.h"
@@ -37,7 +38,7 @@ const OpRegistry& AllOps() {
   return *registry;
 }
 
-void RegisterAllOps(OpRegistry& ops) {
+void RegisterLibraryOps(OpRegistry& ops) {
   for (const auto add :
        {RegisterArrayOps,    RegisterAudioOps,       RegisterControlFlowOps, RegisterDataOps,
         RegisterDeclaredOps, RegisterImageOps,       RegisterIoOps,          RegisterLinalgOps,
@@ -46,6 +47,14 @@ void RegisterAllOps(OpRegistry& ops) {
         RegisterSparseOps,   RegisterSpectralOps,    RegisterStateOps,       RegisterStringsOps,
         RegisterSummaryOps,  RegisterTensorArrayOps, RegisterTensorListOps,  RegisterTrainingOps}) {
     add(ops);
+  }
+}
+
+void RegisterAllOps(OpRegistry& ops) {
+  RegisterLibraryOps(ops);
+  // Its kernels are of ops that are declared already; once a registry, as everything else.
+  if (ops.Declare("", "kernels of the plugin for GPUs")) {
+    if (const auto plugin = CudaPlugin(); plugin.ok()) (*plugin)->register_kernels(ops);
   }
 }
 

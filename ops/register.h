@@ -9,6 +9,10 @@ namespace tenon {
 const OpRegistry& AllOps();
 
 /// Adds every op of this library to `ops`, unless it has them: for a registry with ops of your own.
+/// Where the process has the plugin for GPUs (core/device_plugin.h), its kernels too.
 void RegisterAllOps(OpRegistry& ops);
+
+/// The same with the kernels of this library alone.
+void RegisterLibraryOps(OpRegistry& ops);
 
 }  // namespace tenon

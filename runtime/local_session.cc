@@ -6,7 +6,6 @@
 #include "core/exceptions.h"
 #include "core/parallel.h"
 #include "runtime/compiled_step.h"
-#include "runtime/cpu_device.h"
 #include "runtime/functions/expansion.h"
 #include "runtime/local_rendezvous.h"
 #include "runtime/placer.h"
@@ -86,15 +85,9 @@ class LocalPreparedStep final : public PreparedStep {
 
 class LocalSession final : public Session {
  public:
-  LocalSession(const Graph& graph, const LocalSessionOptions& options)
-      : options_(options), graph_(graph.Clone()) {
-    auto resources =
-        options.resources != nullptr ? options.resources : std::make_shared<ResourceStore>();
-    for (int i = 0; i < std::max(1, options.cpu_devices); ++i) {
-      devices_.push_back(
-          std::make_unique<CpuDevice>(StrCat(kTask, "/device:CPU:", i), resources, options.files));
-      runtime_.devices.push_back(devices_.back().get());
-    }
+  LocalSession(const Graph& graph, const LocalSessionOptions& options, TaskDevices devices)
+      : options_(options), devices_(std::move(devices)), graph_(graph.Clone()) {
+    for (const auto& device : devices_.devices) runtime_.devices.push_back(device.get());
     for (const auto& device : options.other_devices) runtime_.devices.push_back(device.get());
     const int threads = options.threads > 0 ? options.threads : ThreadBudget();
     if (threads > 1) pool_ = std::make_unique<ThreadPool>(threads - 1);
@@ -174,7 +167,8 @@ class LocalSession final : public Session {
 
   Status Place() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     TENON_RETURN_IF_ERROR(ExpandFunctions(&graph_, kMaxNodes));
-    return PlaceNodes(&graph_, runtime_.devices, options_.allow_soft_placement);
+    return PlaceNodes(&graph_, runtime_.devices, options_.allow_soft_placement,
+                      devices_.why_no_gpu);
   }
 
   StatusOr<std::shared_ptr<LocalPreparedStep>> Lookup(const StepSignature& signature) {
@@ -183,7 +177,8 @@ class LocalSession final : public Session {
     MutexLock lock(mu_);
     if (const auto found = steps_.find(key); found != steps_.end()) return found->second;
     TENON_ASSIGN_OR_RETURN(Graph step_graph, MakeStepGraph(graph_, signature));
-    TENON_RETURN_IF_ERROR(RunPasses(PassStage::kStep, &step_graph, {devices_[0].get()}, options_.passes));
+    TENON_RETURN_IF_ERROR(
+        RunPasses(PassStage::kStep, &step_graph, {runtime_.devices[0]}, options_.passes));
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<CompiledStep> compiled,
                            CompiledStep::Create(std::move(step_graph), runtime_, options_.passes, kernels_));
     auto step =
@@ -194,7 +189,7 @@ class LocalSession final : public Session {
   }
 
   const LocalSessionOptions options_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  const TaskDevices devices_;
   std::unique_ptr<ThreadPool> pool_;
   LocalRuntime runtime_;
   KernelCache kernels_;
@@ -208,7 +203,15 @@ class LocalSession final : public Session {
 StatusOr<std::unique_ptr<Session>> MakeLocalSession(const Graph& graph,
                                                     const LocalSessionOptions& options) {
   TENON_RETURN_IF_ERROR(graph.Validate());
-  auto session = std::make_unique<LocalSession>(graph, options);
+  const auto resources =
+      options.resources != nullptr ? options.resources : std::make_shared<ResourceStore>();
+  const bool has_others = options.gpu_devices == kAllGpus && !options.other_devices.empty();
+  TENON_ASSIGN_OR_RETURN(
+      TaskDevices devices,
+      MakeTaskDevices({std::string(kTask), options.cpu_devices,
+                       has_others ? 0 : options.gpu_devices, options.gpu, resources,
+                       options.files}));
+  auto session = std::make_unique<LocalSession>(graph, options, std::move(devices));
   TENON_RETURN_IF_ERROR(session->Init());
   return session;
 }

@@ -119,7 +119,8 @@ class Placer {
       return Failure(node, group,
                      StrCat("{{node ", node.name(), "}} was explicitly assigned to ",
                             wish.ToString(), " but available devices are [ ", DeviceList(),
-                            " ]. Make sure the device specification refers to a valid device."));
+                            " ]. Make sure the device specification refers to a valid device.",
+                            WhyNoGpu(wish)));
     }
     return Failure(node, group,
                    StrCat("no device that matches '", wish.ToString(),
@@ -141,6 +142,14 @@ class Placer {
       if (supported && (best == nullptr || rank(d) < rank(*best))) best = &d;
     }
     return best;
+  }
+
+  std::string WhyNoGpu(const DeviceName& wish) const {
+    const DeviceName& here = options_.default_device;
+    const bool elsewhere =
+        wish.job && !(wish.job == here.job && (!wish.task || wish.task == here.task));
+    if (options_.why_no_gpu.empty() || wish.type != "GPU" || elsewhere) return "";
+    return StrCat(" No GPU is there: ", options_.why_no_gpu, ".");
   }
 
   std::string DeviceList() const {
@@ -185,7 +194,8 @@ Status PlaceNodes(Graph* graph, const std::vector<PlacementDevice>& devices,
   return Placer(*graph, devices, options).Run();
 }
 
-Status PlaceNodes(Graph* graph, const std::vector<Device*>& devices, bool allow_soft_placement) {
+Status PlaceNodes(Graph* graph, const std::vector<Device*>& devices, bool allow_soft_placement,
+                  std::string_view why_no_gpu) {
   std::vector<PlacementDevice> places;
   for (const Device* d : devices) {
     TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(d->name()));
@@ -194,6 +204,7 @@ Status PlaceNodes(Graph* graph, const std::vector<Device*>& devices, bool allow_
   PlacementOptions options;
   options.default_device = places[0].name;
   options.allow_soft_placement = allow_soft_placement;
+  options.why_no_gpu = std::string(why_no_gpu);
   return PlaceNodes(graph, places, options);
 }
 

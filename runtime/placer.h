@@ -31,10 +31,13 @@ struct PlacementDevice {
 struct PlacementOptions {
   DeviceName default_device;  // the task that nodes without a wish go to
   bool allow_soft_placement = false;
+  /// Why that task has no GPU, for messages; empty when it has one or nobody knows.
+  std::string why_no_gpu = {};
 };
 Status PlaceNodes(Graph* graph, const std::vector<PlacementDevice>& devices,
                   const PlacementOptions& options);
 /// On devices of this process; the first is the default.
-Status PlaceNodes(Graph* graph, const std::vector<Device*>& devices, bool allow_soft_placement);
+Status PlaceNodes(Graph* graph, const std::vector<Device*>& devices, bool allow_soft_placement,
+                  std::string_view why_no_gpu = {});
 
 }  // namespace tenon

@@ -11,13 +11,19 @@
 namespace tenon {
 
 /// A device as one session has it: with resources of the session's own, and perhaps under another
-/// name. The device itself must outlive it.
+/// name and with other files. The device itself must outlive it.
 class SessionDevice final : public Device {
  public:
   SessionDevice(Device& device, std::string name, std::shared_ptr<ResourceStore> resources)
-      : device_(device), name_(std::move(name)), resources_(std::move(resources)) {
+      : SessionDevice(device, std::move(name), std::move(resources), device.files()) {}
+  SessionDevice(Device& device, std::string name, std::shared_ptr<ResourceStore> resources,
+                FileAccess files)
+      : device_(device),
+        name_(std::move(name)),
+        resources_(std::move(resources)),
+        files_(std::move(files)) {
     if (&device.host() != &device) {
-      host_ = std::make_unique<SessionDevice>(device.host(), name_, resources_);
+      host_ = std::make_unique<SessionDevice>(device.host(), name_, resources_, files_);
     }
   }
 
@@ -29,12 +35,13 @@ class SessionDevice final : public Device {
   DeviceQueue* queue() override { return device_.queue(); }
   Device& host() override { return host_ == nullptr ? *this : *host_; }
   ResourceStore& resources() override { return *resources_; }
-  const FileAccess& files() const override { return device_.files(); }
+  const FileAccess& files() const override { return files_; }
 
  private:
   Device& device_;
   const std::string name_;
   const std::shared_ptr<ResourceStore> resources_;
+  const FileAccess files_;
   std::unique_ptr<SessionDevice> host_;  // null: the device itself
 };
 

@@ -19,6 +19,7 @@ MAY_INCLUDE = {
     'runtime': {'core'},
     'distributed': {'core', 'runtime'},
     'train': {'core', 'data', 'ops', 'runtime', 'distributed'},
+    'plugins': {'core', 'ops', 'runtime'},
     'tenon': {'core', 'data', 'ops', 'runtime', 'distributed', 'train'},
 }
 FOLDERS = set(MAY_INCLUDE) | {'tools', 'tests', 'examples'}

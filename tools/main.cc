@@ -100,6 +100,7 @@ int main(int argc, char** argv) {
   AddStatusCommand(app, &chosen);
   AddTrainCommand(app, ops, &chosen);
   AddBenchCommand(app, ops, &chosen);
+  AddDevicesCommand(app, &chosen);
   AddInspectCommand(app, ops, &chosen);
   AddOpsCommand(app, ops, &chosen);
   try {

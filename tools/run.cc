@@ -11,6 +11,7 @@
 #include "runtime/local_session.h"
 #include "tools/access_flags.h"
 #include "tools/commands.h"
+#include "tools/device_flags.h"
 #include "tools/values.h"
 #include "train/replica_flags.h"
 
@@ -27,6 +28,7 @@ struct RunFlags {
   std::vector<std::string> disabled_passes;
   std::string master;
   CredentialFiles credentials;
+  DeviceFlags devices;
   std::string output;
   std::string trace;
   int64_t steps = 1;
@@ -107,8 +109,12 @@ StatusOr<std::unique_ptr<Session>> OpenSession(const RunFlags& flags, const Grap
     TENON_ASSIGN_OR_RETURN(options.credentials, ReadCredentials(flags.credentials));
     return MakeRemoteSession(flags.master, graph, options);
   }
+  TENON_ASSIGN_OR_RETURN(const DeviceOptions devices, flags.devices.Resolve());
   LocalSessionOptions options;
   options.threads = flags.threads;
+  options.cpu_devices = devices.cpu_devices.value_or(1);
+  options.gpu_devices = devices.gpu_devices.value_or(kAllGpus);
+  options.gpu = devices.gpu;
   options.passes.disabled = flags.disabled_passes;
   return MakeLocalSession(graph, options);
 }
@@ -168,6 +174,7 @@ void AddRunCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   run->add_option("--master", flags->master, "grpc://host:port; without, in this process");
   AddCredentialFlags(*run, &flags->credentials);
+  flags->devices.AddTo(*run);
   run->add_option("--output", flags->output, "Write the fetches to this .npz file");
   run->add_option("--trace", flags->trace, "Write a Chrome trace of the last step to this file");
   run->add_option("--threads", flags->threads, "Threads that run kernels (default: cores)")

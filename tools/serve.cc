@@ -6,6 +6,7 @@
 #include "distributed/server.h"
 #include "tools/access_flags.h"
 #include "tools/commands.h"
+#include "tools/device_flags.h"
 #include "train/replica_flags.h"
 
 namespace tenon::tools {
@@ -38,6 +39,7 @@ struct ServeFlags {
   double worker_timeout = 300;
   bool until_workers_end = false;
   ServerAccessFlags access;
+  DeviceFlags devices;
 };
 
 StatusOr<ServerOptions> Resolve(const ServeFlags& flags) {
@@ -64,6 +66,10 @@ StatusOr<ServerOptions> Resolve(const ServeFlags& flags) {
   options.port = flags.port;
   options.threads = flags.threads;
   TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
+  TENON_ASSIGN_OR_RETURN(const DeviceOptions devices, flags.devices.Resolve());
+  options.cpu_devices = devices.cpu_devices.value_or(1);
+  options.gpu_devices = devices.gpu_devices;
+  options.gpu = devices.gpu;
   options.notice = PrintNotice;
   options.start_up_deadline =
       std::chrono::milliseconds(static_cast<int64_t>(flags.start_up_deadline * 1000));
@@ -172,6 +178,7 @@ void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   serve->add_flag("--check-config,--check_config", flags->check_config,
                   "Print what the flags mean and stop");
   flags->access.AddTo(*serve);
+  flags->devices.AddTo(*serve);
   serve->callback([=, &ops] { *chosen = [flags, &ops] { return Serve(*flags, ops); }; });
 }
 

@@ -19,7 +19,7 @@
 #include "distributed/grpc/worker_service.h"
 #include "distributed/job_end.h"
 #include "distributed/worker.h"
-#include "runtime/cpu_device.h"
+#include "runtime/task_devices.h"
 
 namespace tenon {
 namespace {
@@ -67,9 +67,22 @@ class CallsUntilEnd {
   BlockingCalls* calls_ ABSL_GUARDED_BY(mu_);
 };
 
+StatusOr<TaskDevices> DevicesOf(const ServerOptions& options) {
+  const bool keeps_variables = options.job == "ps";
+  TENON_ASSIGN_OR_RETURN(
+      TaskDevices made,
+      MakeTaskDevices({TaskName(options.job, options.task), options.cpu_devices,
+                       options.gpu_devices.value_or(keeps_variables ? 0 : kAllGpus), options.gpu,
+                       std::make_shared<ResourceStore>(options.job), *options.files}));
+  if (keeps_variables && !options.gpu_devices) {
+    made.why_no_gpu = "a parameter server uses none unless it is asked to";
+  }
+  return made;
+}
+
 class GrpcServer final : public Server {
  public:
-  GrpcServer(const ServerOptions& options, const OpRegistry& registry)
+  GrpcServer(const ServerOptions& options, TaskDevices task_devices, const OpRegistry& registry)
       : cluster_(options.cluster),
         job_(options.job),
         task_index_(options.task),
@@ -82,14 +95,14 @@ class GrpcServer final : public Server {
               FindOutIfAlive(job, task, std::move(done));
             },
             options.notice),
-        devices_(MakeCpuDevices(task_, options.cpu_devices, options.job, *options.files)),
+        devices_(std::move(task_devices)),
         pool_(options.threads > 0 ? options.threads : ThreadBudget()),
         rpc_server_(pool_, options.limits, credentials_, options.notice),
         directory_(cluster_, credentials_, rpc_server_.poller()),
         life_signs_(cluster_, credentials_, rpc_server_.poller()),
         session_directories_(cluster_, credentials_, rpc_server_.poller(), calls_) {
     std::vector<Device*> devices;
-    for (const auto& d : devices_) devices.push_back(d.get());
+    for (const auto& d : devices_.devices) devices.push_back(d.get());
     const SessionDirectories session_directories = [this](const ClusterSpec& cluster,
                                                           const std::string& own_task) {
       return session_directories_.Get(cluster, own_task, worker_);
@@ -108,7 +121,7 @@ class GrpcServer final : public Server {
     master_ = std::make_unique<Master>(
         MasterEnvironment{task_, cluster_, devices, &registry, &directory_, &SystemClock(),
                           start_up_deadline_, options.notice, options.limits, session_directories,
-                          [worker = worker_] { worker->Sweep(); }});
+                          [worker = worker_] { worker->Sweep(); }, devices_.why_no_gpu});
   }
 
   ~GrpcServer() override {
@@ -231,7 +244,7 @@ class GrpcServer final : public Server {
   const Credentials credentials_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   JobEnd job_end_;  // outlives the calls that ask for signs of life
-  const std::vector<std::unique_ptr<Device>> devices_;
+  const TaskDevices devices_;
   ThreadPool pool_;
   RpcServer rpc_server_;
   GrpcWorkerDirectory directory_;
@@ -277,7 +290,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
         "(--token_file), or --insecure where the network lets nobody else in");
   }
   KeepFreedMemory();
-  auto server = std::make_unique<GrpcServer>(resolved, registry);
+  TENON_ASSIGN_OR_RETURN(TaskDevices devices, DevicesOf(resolved));
+  auto server = std::make_unique<GrpcServer>(resolved, std::move(devices), registry);
   TENON_RETURN_IF_ERROR(server->Listen(resolved.port, resolved.loopback_port));
   return server;
 }

@@ -35,6 +35,11 @@ void DeviceMemory::Copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0) driver_.Copy(Stream::kCompute, to, from, bytes);
 }
 
+std::string DeviceMemory::DescribeMemory() const {
+  const std::string text = driver_.DescribeMemory();
+  return text.empty() ? text : StrCat(": ", text);
+}
+
 void* PinnedMemory::Allocate(size_t bytes) {
   const size_t size = PinnedSize(bytes);
   {

@@ -6,6 +6,7 @@
 
 #include "core/allocator.h"
 #include "core/hash_map.h"
+#include "core/memory_description.h"
 #include "core/mutex.h"
 
 namespace tenon {
@@ -14,7 +15,7 @@ class StreamDriver;
 enum class Stream : uint8_t;
 
 /// The memory of an accelerator, in the order of its kernels. Thread-safe.
-class DeviceMemory final : public Allocator {
+class DeviceMemory final : public Allocator, public MemoryDescription {
  public:
   explicit DeviceMemory(StreamDriver& driver) : driver_(driver) {}
   std::string_view name() const override { return "device"; }
@@ -25,6 +26,7 @@ class DeviceMemory final : public Allocator {
   bool IsHostMemory() const override { return false; }
   int64_t bytes_in_use() const override { return bytes_.load(std::memory_order_relaxed); }
   void Copy(void* to, const void* from, size_t bytes) override;
+  std::string DescribeMemory() const override;
 
  private:
   StreamDriver& driver_;

@@ -24,7 +24,7 @@ StatusOr<Tensor> StreamDevice::CopyToDevice(const Tensor& host) {
   void* const memory = driver_.memory().Allocate(Stream::kToDevice, bytes);
   if (memory == nullptr) {
     return ResourceExhausted("OOM when allocating tensor with shape", host.shape(), " and type ",
-                             host.dtype(), " on ", name());
+                             host.dtype(), " on ", name(), driver_.memory().DescribeMemory());
   }
   const Tensor copy{host.dtype(), host.shape(), AdoptMemory(driver_.memory(), memory, bytes)};
   if (bytes > 0) driver_.Copy(Stream::kToDevice, memory, host.raw_data(), bytes);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 
 #include "core/status.h"
 #include "runtime/accelerator/driver_memory.h"
@@ -40,6 +41,9 @@ class StreamDriver {
   virtual void CallWhenDone(Stream stream, std::function<void(const Status&)> done) = 0;
   /// The driver's own name of the stream.
   virtual void* Native(Stream stream) = 0;
+  /// For people, when there was no memory: what the device has, and who holds it, or how it has
+  /// failed. Empty when that is not known.
+  virtual std::string DescribeMemory() { return {}; }
 
   /// The two memories as tensors have them. Values that left the device keep pinned memory, so that
   /// these live as long as the driver.

@@ -429,7 +429,7 @@ void RegisterSimulatedKernels(OpRegistry& ops) {
 const OpRegistry& SimulatedOps() {
   static const OpRegistry* const registry = [] {
     auto* ops = new OpRegistry;
-    RegisterAllOps(*ops);
+    RegisterLibraryOps(*ops);
     RegisterAcceleratorKernels(*ops);
     RegisterSimulatedKernels(*ops);
     return ops;

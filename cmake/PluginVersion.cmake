@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# cmake -D SOURCE=... -D VERSION=... -D ABI=... -D OUTPUT=... -P PluginVersion.cmake: writes the header
+# with the version by which a program and its plugins know each other: that of the project, and a digest
+# of the headers that both are compiled with. Touches nothing when it has not changed.
+file(GLOB headers "${SOURCE}/core/*.h" "${SOURCE}/runtime/accelerator/*.h"
+  "${SOURCE}/runtime/cpu_device.h" "${SOURCE}/runtime/session_device.h")
+file(GLOB_RECURSE ops "${SOURCE}/ops/*.h")
+set(text "${ABI}")
+foreach(header IN LISTS headers ops)
+  file(RELATIVE_PATH name "${SOURCE}" "${header}")
+  file(SHA256 "${header}" digest)
+  string(APPEND text "${name} ${digest}\n")
+endforeach()
+string(SHA256 digest "${text}")
+string(SUBSTRING "${digest}" 0 12 digest)
+file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT "// Made by cmake/PluginVersion.cmake.
+#pragma once
+
+namespace tenon {
+
+// Of each side its own: not inline, or both would have that of the program.
+constexpr char kPluginVersion[] = \"@VERSION@+@digest@\";
+
+}  // namespace tenon
+")

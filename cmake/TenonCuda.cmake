@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# libtenon_cuda.so, the plugin for NVIDIA's GPUs: runtime/cuda, the .cu files of ops and ops/cuda, and
+# plugins/cuda.cc. Built where the CUDA toolkit is (12.0 or newer, with a host compiler that it takes);
+# programs need neither the toolkit nor the plugin.
+#
+#   TENON_CUDA                OFF leaves it out
+#   TENON_CUDA_ARCHITECTURES  as CMAKE_CUDA_ARCHITECTURES: by default A100 and H100, and PTX for what
+#                             comes after them
+#
+# Files named *_cudnn.cu need cuDNN's headers, and are left out where these are missing:
+# ops/cuda/register_cudnn.cc, which lists what they register, is then register_without_cudnn.cc.
+
+find_package(CUDAToolkit 12.0 QUIET)
+set(found OFF)
+if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE AND NOT TENON_SANITIZE)
+  set(found ON)
+endif()
+option(TENON_CUDA "Build the plugin for GPUs" ${found})
+set(TENON_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "GPUs to build for")
+if(NOT TENON_CUDA)
+  return()
+endif()
+find_package(CUDAToolkit 12.0 REQUIRED)
+
+# nvcc is choosier about its host compiler than we are about ours. What both compile fits together: the
+# standard library is the same.
+if(NOT CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")
+endif()
+if(NOT CMAKE_CUDA_HOST_COMPILER)
+  find_program(TENON_CUDA_HOST_COMPILER NAMES g++-12 g++-13 g++-11 g++)
+  set(CMAKE_CUDA_HOST_COMPILER "${TENON_CUDA_HOST_COMPILER}")
+endif()
+set(CMAKE_CUDA_ARCHITECTURES "${TENON_CUDA_ARCHITECTURES}")
+if(CMAKE_CXX_COMPILER_LAUNCHER AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
+endif()
+enable_language(CUDA)
+# CMake 3.25 does not know that nvcc knows it.
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+endif()
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+
+find_path(TENON_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+file(GLOB_RECURSE kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*.cu")
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/cuda/*.cc")
+if(TENON_CUDNN_INCLUDE)
+  list(FILTER sources EXCLUDE REGEX "/register_without_cudnn\\.cc$")
+else()
+  list(FILTER kernels EXCLUDE REGEX "_cudnn\\.cu$")
+  list(FILTER sources EXCLUDE REGEX "/register_cudnn\\.cc$")
+endif()
+
+# The driver and the devices, apart from the ops: tests build them with a runtime of their own.
+file(GLOB runtime CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/cuda/*.cc")
+add_library(tenon_cuda_runtime STATIC ${runtime})
+tenon_plugin_sees(tenon_cuda_runtime runtime)
+target_include_directories(tenon_cuda_runtime SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(tenon_cuda_runtime PUBLIC tenon_accelerator PRIVATE tenon_warnings)
+
+add_library(tenon_cuda MODULE "${PROJECT_SOURCE_DIR}/plugins/cuda.cc" ${sources} ${kernels})
+set_target_properties(tenon_cuda PROPERTIES CUDA_ARCHITECTURES "${TENON_CUDA_ARCHITECTURES}"
+  LINKER_LANGUAGE CXX CUDA_RUNTIME_LIBRARY None)
+tenon_plugin_sees(tenon_cuda ops)
+if(TENON_CUDNN_INCLUDE)
+  target_include_directories(tenon_cuda SYSTEM PRIVATE "${TENON_CUDNN_INCLUDE}")
+endif()
+target_compile_options(tenon_cuda PRIVATE
+  "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>"
+  "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${TENON_WERROR}>>:-Werror=all-warnings;-Xcompiler=-Werror>"
+  "$<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:tenon_warnings,INTERFACE_COMPILE_OPTIONS>>")
+# Of the CUDA libraries only the runtime, inside the plugin and seen by nobody else; the others are
+# loaded when a kernel needs them (ops/cuda/libraries.h). Symbols of Tenon stay open: the program has
+# them.
+target_link_libraries(tenon_cuda PRIVATE tenon_cuda_runtime CUDA::cudart_static
+  absl::status absl::statusor absl::strings absl::str_format absl::flat_hash_map absl::hash)
+target_link_options(tenon_cuda PRIVATE "LINKER:--exclude-libs=libcudart_static.a,--as-needed")
+install(TARGETS tenon_cuda LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")

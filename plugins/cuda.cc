@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// libtenon_cuda.so: what a program with Tenon loads where there are GPUs.
+#include "core/device_plugin.h"
+#include "core/plugin_version.h"
+#include "ops/cuda/register.h"
+#include "runtime/accelerator/kernels.h"
+#include "runtime/cuda/gpus.h"
+
+namespace tenon {
+namespace {
+
+void RegisterKernels(OpRegistry& ops) {
+  RegisterAcceleratorKernels(ops);
+  RegisterCudaKernels(ops);
+}
+
+}  // namespace
+}  // namespace tenon
+
+extern "C" const tenon::DevicePlugin* TenonDevicePlugin() {
+  static const tenon::DevicePlugin plugin = {tenon::kPluginVersion, tenon::cuda::NeededDriver(),
+                                             tenon::cuda::ListGpus, tenon::cuda::MakeGpuDevice,
+                                             tenon::RegisterKernels};
+  return &plugin;
+}
