@@ -12,6 +12,7 @@
 #include "core/exceptions.h"
 #include "core/interruption.h"
 #include "core/parallel.h"
+#include "runtime/argument_checks.h"
 #include "runtime/deferral.h"
 #include "runtime/frame_step.h"
 #include "runtime/simple_step.h"
@@ -25,34 +26,11 @@ constexpr uint32_t kMeasureEvery = 16;
 constexpr int64_t kBorrowedTicks = 250'000;
 /// How long a step keeps a thread of the pool while others wait for one: about 2 ms.
 constexpr uint64_t kTurnTicks = 5'000'000;
-/// How long what a thread has put off may wait while kernels run: about 0.5 ms, a few messages' cost.
+/// How long what a thread has put off may wait while kernels run: about 0.5 ms, a few messages'
+/// cost.
 constexpr int64_t kDeferTicks = 1'500'000;
 
 Status MissingOutput(int i) { return Internal("the kernel left output ", i, " without a value"); }
-
-Status CheckArguments(const std::vector<Tensor>& args, const DTypeVector& types) {
-  if (args.size() != types.size()) {
-    return InvalidArgument("found ", args.size(), " arguments for a step, wanted ", types.size());
-  }
-  for (size_t i = 0; i < types.size(); ++i) {
-    if (types[i] != DType::kInvalid && args[i].dtype() != types[i]) {
-      return InvalidArgument("argument ", i, " of a step is ", ToString(args[i].dtype()),
-                             ", wanted ", ToString(types[i]));
-    }
-  }
-  return OkStatus();
-}
-
-/// In a graph with control flow a fetch may never run: behind a NextIteration without a Merge.
-Status CheckRetvals(const std::vector<Tensor>& retvals, const DTypeVector& types) {
-  for (size_t i = 0; i < types.size(); ++i) {
-    // Those of the step's other devices have no type.
-    if (types[i] != DType::kInvalid && !retvals[i].valid()) {
-      return InvalidArgument("Retval[", i, "] does not have value");
-    }
-  }
-  return OkStatus();
-}
 
 /// Ends the other partitions of a step too: they may wait for what this one will not send.
 void AbortStep(const StepContext& step, const Status& why) {
@@ -89,7 +67,8 @@ class StepRun {
         : run(run),
           node(node),
           inputs(std::make_move_iterator(from), std::make_move_iterator(from + item.num_inputs)),
-          outputs(std::max(item.num_outputs, 1)),  // a place even for none: null stands for dead ones
+          outputs(
+              std::max(item.num_outputs, 1)),  // a place even for none: null stands for dead ones
           context(run.step_.context, *item.output_types, inputs.data(), item.num_inputs,
                   outputs.data()) {}
     StepRun& run;
@@ -183,7 +162,8 @@ class StepRun {
   /// running, did those that wait for the pool not come first now and then. What kernels usually
   /// take does not count here: their inputs may be others now.
   bool GoesOn(Loop& loop) {
-    if (loop.thread == Thread::kOwn) [[likely]] return true;
+    if (loop.thread == Thread::kOwn) [[likely]]
+      return true;
     if (loop.thread == Thread::kBorrowed) return loop.ticks_left > 0;
     return GoesOnInThePool(loop);
   }
@@ -300,7 +280,8 @@ class StepRun {
       });
       return OkStatus();
     });
-    if (!caught.ok()) [[unlikely]] FinishAsync(std::unique_ptr<AsyncCall>(call), caught);
+    if (!caught.ok()) [[unlikely]]
+      FinishAsync(std::unique_ptr<AsyncCall>(call), caught);
   }
 
   void FinishAsync(std::unique_ptr<AsyncCall> call, Status status) {

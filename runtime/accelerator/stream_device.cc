@@ -26,8 +26,7 @@ StatusOr<Tensor> StreamDevice::CopyToDevice(const Tensor& host) {
     return ResourceExhausted("OOM when allocating tensor with shape", host.shape(), " and type ",
                              host.dtype(), " on ", name(), driver_.memory().DescribeMemory());
   }
-  Tensor copy(host.dtype(), host.shape(),  // size: it has its memory
-              AdoptMemory(driver_.memory(), memory, bytes));
+  const Tensor copy{host.dtype(), host.shape(), AdoptMemory(driver_.memory(), memory, bytes)};
   if (bytes > 0) driver_.Copy(Stream::kToDevice, memory, host.raw_data(), bytes);
   driver_.WaitFor(Stream::kCompute, Stream::kToDevice);
   std::vector<Tensor> read;

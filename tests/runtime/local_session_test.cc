@@ -13,7 +13,6 @@
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
-#include "runtime/step_graph.h"
 #include "tests/testing/cpu_time.h"
 #include "tests/testing/loops.h"
 #include "tests/testing/simulated_session.h"
@@ -415,28 +414,6 @@ TEST_P(LocalSessionTest, SignaturesOfOneSessionKeepTheirTensorsApart) {
       EXPECT_EQ((*read)[0].scalar<float>(), -9.0f);
     }
   }
-}
-
-TEST(StepSignatureTest, NamesThatJoinAlikeHaveDifferentKeys) {
-  EXPECT_NE((StepSignature{{}, {"a"}, {"b/c"}}.Key()), (StepSignature{{}, {"a/b"}, {"c"}}.Key()));
-  EXPECT_NE((StepSignature{{}, {"a", "b"}, {}}.Key()), (StepSignature{{}, {"a,b"}, {}}.Key()));
-}
-
-TEST_P(LocalSessionTest, ATraceHasEveryNodeThatRan) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
-  const DeviceScope on(kDevice0);  // where no copies are put between them
-  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
-  Neg(Square(x, {.name = "square"}), {.name = "y"});
-  auto session = Start(graph);
-  std::vector<NodeTrace> trace;
-  StepOptions options;
-  options.trace = &trace;
-  ASSERT_OK(session->Run({{"x", Tensor::Scalar(2.0f)}}, {"y"}, {}, options));
-  ASSERT_EQ(trace.size(), 2u);
-  EXPECT_EQ(trace[0].name, "square");
-  EXPECT_EQ(trace[1].name, "y");
-  EXPECT_LE(trace[0].start_ns, trace[0].end_ns);
 }
 
 TEST_P(LocalSessionTest, OneTensorMayBeFetchedVeryOften) {

@@ -3,6 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/array/array_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
+#include "runtime/local_session.h"
+#include "tests/testing/status_matchers.h"
+
 namespace tenon {
 namespace {
 
@@ -14,6 +20,23 @@ TEST(StepTraceTest, ATraceStopsGrowingAtItsLimit) {
   const size_t nodes = trace.Take().size();
   EXPECT_GT(nodes, 200u);
   EXPECT_LE(nodes, 256u);
+}
+
+TEST(StepTraceTest, ATraceOfASessionsStepHasEveryNodeThatRan) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
+  Neg(Square(x, {.name = "square"}), {.name = "y"});
+  auto session = MakeLocalSession(graph);
+  ASSERT_OK(session);
+  std::vector<NodeTrace> trace;
+  StepOptions options;
+  options.trace = &trace;
+  ASSERT_OK((*session)->Run({{"x", Tensor::Scalar(2.0f)}}, {"y"}, {}, options));
+  ASSERT_EQ(trace.size(), 2u);
+  EXPECT_EQ(trace[0].name, "square");
+  EXPECT_EQ(trace[1].name, "y");
+  EXPECT_LE(trace[0].start_ns, trace[0].end_ns);
 }
 
 }  // namespace
