@@ -32,7 +32,8 @@ class Folders {
   /// Of a CUDA toolkit.
   void AddToolkit(const std::string& root) {
     if (root.empty()) return;
-    for (const char* part : {"lib64", "lib", "targets/x86_64-linux/lib"}) Add(fs::path(root) / part);
+    for (const char* part : {"lib64", "lib", "targets/x86_64-linux/lib"})
+      Add(fs::path(root) / part);
   }
 
   /// Of the wheels in `packages`, a folder of Python's: nvidia/cublas/lib, nvidia/cu13/lib.
@@ -119,9 +120,9 @@ StatusOr<void*> Library::Open() const {
     if (void* const handle = dlopen(path.c_str(), kLoad)) return handle;
     return FailedPrecondition("cannot load ", file_name_, ": ", dlerror());
   }
-  return NotFound("found no ", file_name_, ": neither where the loader looks nor in ",
-                  folders.empty() ? "CUDA_HOME, VIRTUAL_ENV and the usual places"
-                                  : Join(folders, ", "));
+  return NotFound(
+      "found no ", file_name_, ": neither where the loader looks nor in ",
+      folders.empty() ? "CUDA_HOME, VIRTUAL_ENV and the usual places" : Join(folders, ", "));
 }
 
 Status Library::Load() {

@@ -22,8 +22,8 @@ class Library {
   Library(std::string_view name, int version);
 
   /// Loads it unless it is. NotFound, with the places that were looked at, when it is nowhere;
-  /// FailedPrecondition, with the loader's reason, when one is there and cannot be loaded. The first
-  /// answer stays.
+  /// FailedPrecondition, with the loader's reason, when one is there and cannot be loaded. The
+  /// first answer stays.
   Status Load();
 
   /// The function `symbol`. As Load; NotFound when the library lacks it.
@@ -45,9 +45,9 @@ class Library {
   StatusOr<void*> handle_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 
-/// The folders, after those of the loader, where NVIDIA's libraries may be, best first: of CUDA_HOME
-/// and CUDA_PATH, of the wheels nvidia-* in VIRTUAL_ENV, CONDA_PREFIX, the installation of the
-/// python3 on PATH and the user's own packages, and /usr/local/cuda. Only those that exist.
+/// The folders, after those of the loader, where NVIDIA's libraries may be, best first: of
+/// CUDA_HOME and CUDA_PATH, of the wheels nvidia-* in VIRTUAL_ENV, CONDA_PREFIX, the installation
+/// of the python3 on PATH and the user's own packages, and /usr/local/cuda. Only those that exist.
 std::vector<std::string> LibraryFolders();
 
 }  // namespace tenon::cuda

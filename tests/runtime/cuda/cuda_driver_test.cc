@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The driver over CUDA's runtime, on a fake of that (fake_runtime.h): what it queues, what it waits for,
-// whom it calls when.
+// The driver over CUDA's runtime, on a fake of that (fake_runtime.h): what it queues, what it waits
+// for, whom it calls when.
 #include "runtime/cuda/cuda_driver.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ namespace tenon::cuda {
 namespace {
 
 using fake::Gate;
-using testing::IsError;
 using ::testing::HasSubstr;
+using testing::IsError;
 
 /// What was called, in order.
 class Calls {
@@ -182,6 +182,7 @@ TEST_F(CudaDriverTest, ManyThreadsQueueAndAreCalled) {
         driver_->WaitFor(Stream::kCompute, Stream::kToDevice);
         driver_->CallWhenDone(Stream::kCompute, [&, memory](const Status& status) {
           EXPECT_EQ(std::memcmp(memory, sent.data(), sent.size()), 0);
+          driver_->Free(memory, sent.size());
           calls.Next(0)(status);
         });
         if (i % 7 == t) ASSERT_OK(Wait(Stream::kCompute));
@@ -253,9 +254,7 @@ TEST_F(CudaDriverTest, AFailureIsForGoodAndEverybodyHearsOfIt) {
   EXPECT_EQ(calls.WaitFor(2), (std::vector<int>{1, 2}));
   gate.Open();
   fake::FailWith(cudaSuccess);
-  const auto is_failure =
-      IsError(StatusCode::kInternal,
-              "the GPU 0 (Fake GPU) failed: ");
+  const auto is_failure = IsError(StatusCode::kInternal, "the GPU 0 (Fake GPU) failed: ");
   EXPECT_THAT(calls.last(), is_failure);
   EXPECT_THAT(std::string(Message(calls.last())), HasSubstr("an illegal memory access"));
   EXPECT_THAT(Wait(Stream::kToHost), is_failure);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/runtime/cuda/fake_runtime.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -11,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 struct CUstream_st {
   CUstream_st() : thread([this] { Run(); }) {}
@@ -101,9 +104,12 @@ int64_t InUse(cudaMemoryType type) {
   return bytes;
 }
 
+/// Of a large block not all, which would take the memory that it only counts.
+constexpr size_t kMostSet = 1 << 20;
+
 void* NewBlock(size_t bytes, cudaMemoryType type) {
   void* const memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);  // NOLINT
-  std::memset(memory, 0xcd, bytes);
+  std::memset(memory, 0xcd, std::min(bytes, kMostSet));
   const std::lock_guard lock(blocks_mu);
   Blocks()[static_cast<char*>(memory)] = {bytes, type};
   return memory;
@@ -138,7 +144,7 @@ struct Gate::State {
   bool open = false;
 };
 
-Gate::Gate(cudaStream_t stream) : state_(new State) {
+Gate::Gate(cudaStream_t stream) : state_(std::make_shared<State>()) {
   stream->Queue([state = state_] {
     std::unique_lock lock(state->mu);
     state->changed.wait(lock, [&] { return state->open; });
@@ -147,7 +153,7 @@ Gate::Gate(cudaStream_t stream) : state_(new State) {
 
 void Gate::Open() {
   const std::lock_guard lock(state_->mu);
-  state_->open = true;  // the state stays: the stream may still look at it
+  state_->open = true;
   state_->changed.notify_all();
 }
 
@@ -306,7 +312,7 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
   }
   Forget(memory);
   stream->Queue([=] {
-    std::memset(memory, 0xdd, bytes);
+    std::memset(memory, 0xdd, std::min(bytes, kMostSet));
     std::free(memory);
   });
   return cudaSuccess;

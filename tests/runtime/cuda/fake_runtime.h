@@ -4,10 +4,11 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <memory>
 
-// CUDA's runtime as far as Tenon calls it, without a GPU: the tests link it in the place of the real
-// one. A stream is a thread that does what is queued, one after another; memory of the GPU is the
-// host's, whose bytes are set when it is given out and when it is taken back.
+// CUDA's runtime as far as Tenon calls it, without a GPU: the tests link it in the place of the
+// real one. A stream is a thread that does what is queued, one after another; memory of the GPU is
+// the host's, whose bytes are set when it is given out and when it is taken back.
 
 namespace tenon::fake {
 
@@ -24,7 +25,7 @@ class Gate {
 
  private:
   struct State;
-  State* const state_;
+  const std::shared_ptr<State> state_;
 };
 
 /// From now on everything that is queued or asked fails with `error`; cudaSuccess ends that.

@@ -11,6 +11,7 @@
 #include "core/device_queue.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
 #include "ops/register.h"
 #include "runtime/accelerator/kernels.h"
 #include "runtime/local_session.h"
@@ -57,11 +58,32 @@ std::shared_ptr<Device> Gpu(const std::shared_ptr<ResourceStore>& resources) {
   return *std::move(device);
 }
 
+/// A kernel: the fake's memory is the host's, its stream runs functions.
+Status Negate(KernelContext& ctx) {
+  struct Work {
+    const float* x;
+    float* y;
+    int64_t count;
+    static void Run(void* argument) {
+      const std::unique_ptr<Work> work(static_cast<Work*>(argument));
+      for (int64_t i = 0; i < work->count; ++i) work->y[i] = -work->x[i];
+    }
+  };
+  const Tensor& x = ctx.input(0);
+  if (x.buffer()->IsHostMemory()) return Internal("x is not on the GPU");
+  TENON_ASSIGN_OR_RETURN(Tensor* const y, ctx.AllocateOutput(0, x.shape()));
+  auto* const stream = static_cast<cudaStream_t>(ctx.device().queue()->stream());
+  cudaLaunchHostFunc(stream, Work::Run,
+                     new Work{x.data<float>(), y->data<float>(), x.num_elements()});
+  return OkStatus();
+}
+
 const OpRegistry& Ops() {
   static const OpRegistry* const ops = [] {
     auto* made = new OpRegistry;
     RegisterLibraryOps(*made);
     RegisterAcceleratorKernels(*made);
+    made->Get("Neg").Kernel(kCuda, Negate);
     return made;
   }();
   return *ops;
@@ -72,8 +94,8 @@ TEST(GpusTest, ASessionMovesValuesThroughOne) {
   {
     GraphBuilding building(graph);
     const DeviceScope on("/device:GPU:0");
-    Identity(Placeholder(DType::kFloat, {-1}, {.name = "x"}), {.name = "y"});
-    Identity(Const(3.0f), {.name = "three"});
+    Neg(Neg(Placeholder(DType::kFloat, {-1}, {.name = "x"})), {.name = "y"});
+    Neg(Const({-3.0f, 1.0f}), {.name = "three"});
     ASSERT_OK(building.status());
   }
   Tensor kept;
@@ -81,6 +103,7 @@ TEST(GpusTest, ASessionMovesValuesThroughOne) {
     LocalSessionOptions options;
     options.resources = std::make_shared<ResourceStore>();
     options.other_devices.push_back(Gpu(options.resources));
+    options.passes.disabled = {"constant-folding"};
     EXPECT_EQ(options.other_devices[0]->name(), kName);
     const auto session = MakeLocalSession(graph, options);
     ASSERT_OK(session.status());
@@ -114,6 +137,36 @@ TEST(GpusTest, TensorsOutliveTheDeviceOfTheirSession) {
   EXPECT_EQ(fake::BytesInUse() - before, 4 << 20);
   kept = Tensor();
   EXPECT_EQ(fake::BytesInUse(), before);
+}
+
+TEST(GpusTest, AStepWithoutMemorySaysWhoHasIt) {
+  Graph graph(Ops());
+  {
+    GraphBuilding building(graph);
+    const DeviceScope on("/device:GPU:0");
+    Neg(Neg(Placeholder(DType::kFloat, {-1}, {.name = "x"})), {.name = "y"});
+    ASSERT_OK(building.status());
+  }
+  LocalSessionOptions options;
+  options.resources = std::make_shared<ResourceStore>();
+  options.other_devices.push_back(Gpu(options.resources));
+  const auto session = MakeLocalSession(graph, options);
+  ASSERT_OK(session.status());
+  Allocator& memory = options.other_devices[0]->allocator();
+  const size_t most = fake::kTotalMemory - fake::BytesInUse() - 1000;
+  void* const others = memory.Allocate(most);
+  ASSERT_NE(others, nullptr);
+  const Tensor x = *Tensor::Allocate(CpuAllocator(), DType::kFloat, Shape({1000}));
+  const Status status = (*session)->Run({{"x", x}}, {"y"}).status();
+  EXPECT_THAT(status,
+              IsError(StatusCode::kResourceExhausted,
+                      "OOM when allocating tensor with shape[1000] and type float on /device:GPU:0: "
+                      "of the 1.0 GiB of the GPU 0 (Fake GPU), this process's tensors hold 1.0 GiB "
+                      "and may hold 1.0 GiB"));
+  EXPECT_THAT(std::string(Message(status)),
+              ::testing::HasSubstr("; the 0 variables and other resources of this task"));
+  memory.Free(others, most);
+  EXPECT_OK((*session)->Run({{"x", x}}, {"y"}).status());
 }
 
 TEST(GpusTest, OneThatIsNotVisibleIsRefused) {
