@@ -12,16 +12,23 @@
 # ops/cuda/register_cudnn.cc, which lists what they register, is then register_without_cudnn.cc.
 
 find_package(CUDAToolkit 12.0 QUIET)
-set(found OFF)
-if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE AND NOT TENON_SANITIZE)
-  set(found ON)
-endif()
-option(TENON_CUDA "Build the plugin for GPUs" ${found})
+option(TENON_CUDA "Build the plugin for GPUs where the CUDA toolkit is" ON)
 set(TENON_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "GPUs to build for")
-if(NOT TENON_CUDA)
+if(NOT TENON_CUDA OR NOT CUDAToolkit_FOUND)
   return()
 endif()
-find_package(CUDAToolkit 12.0 REQUIRED)
+
+# The driver and the devices, apart from the ops: tests link them with a runtime of their own.
+file(GLOB runtime CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/cuda/*.cc")
+add_library(tenon_cuda_runtime STATIC ${runtime})
+tenon_plugin_sees(tenon_cuda_runtime runtime)
+target_include_directories(tenon_cuda_runtime SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(tenon_cuda_runtime PUBLIC tenon_accelerator PRIVATE tenon_warnings)
+
+# No sanitizer sees what runs on a GPU, and none is in what nvcc compiles.
+if(TENON_SANITIZE OR NOT CUDAToolkit_NVCC_EXECUTABLE)
+  return()
+endif()
 
 # nvcc is choosier about its host compiler than we are about ours. What both compile fits together: the
 # standard library is the same.
@@ -55,13 +62,6 @@ else()
   list(FILTER kernels EXCLUDE REGEX "_cudnn\\.cu$")
   list(FILTER sources EXCLUDE REGEX "/register_cudnn\\.cc$")
 endif()
-
-# The driver and the devices, apart from the ops: tests build them with a runtime of their own.
-file(GLOB runtime CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/cuda/*.cc")
-add_library(tenon_cuda_runtime STATIC ${runtime})
-tenon_plugin_sees(tenon_cuda_runtime runtime)
-target_include_directories(tenon_cuda_runtime SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
-target_link_libraries(tenon_cuda_runtime PUBLIC tenon_accelerator PRIVATE tenon_warnings)
 
 add_library(tenon_cuda MODULE "${PROJECT_SOURCE_DIR}/plugins/cuda.cc" ${sources} ${kernels})
 set_target_properties(tenon_cuda PROPERTIES CUDA_ARCHITECTURES "${TENON_CUDA_ARCHITECTURES}"

@@ -6,6 +6,7 @@
 #   anything else -> fast.
 # tests/data holds both the tests of data/ and, in its folders, the files that tests read.
 # Sanitizer builds run the cases of a program together in a few processes.
+# tests/runtime/cuda needs CUDA's headers, and no GPU: a fake of its runtime is part of the tests.
 # tests/testing is the library tenon_testing, which every test program links; its folder plugin is the
 # simulated device for programs. Tests run in the source
 # tree, with TENON_SOURCE_DIR and TENON_BINARY_DIR set. A Python test skips with exit code 77, saying
@@ -153,9 +154,18 @@ function(tenon_tests)
       list(REMOVE_ITEM sources "${root}/fuzz/libfuzzer_main.cc")
       tenon_fuzz_programs(sources)
     endif()
+    if(folder STREQUAL "ops")  # of the plugin for GPUs, what needs none
+      list(APPEND sources "${PROJECT_SOURCE_DIR}/ops/cuda/libraries.cc")
+    endif()
+    if(NOT TARGET tenon_cuda_runtime)
+      list(FILTER sources EXCLUDE REGEX "/runtime/cuda/")
+    endif()
     if(sources)
       add_executable(${folder}_tests ${sources})
       target_link_libraries(${folder}_tests PRIVATE tenon_testing GTest::gtest_main tenon_warnings)
+      if(TARGET tenon_cuda_runtime AND folder STREQUAL "runtime")
+        target_link_libraries(runtime_tests PRIVATE tenon_cuda_runtime)
+      endif()
       tenon_unity(${folder}_tests 4)
       # A third of the time to build; what they test is optimised, in its libraries.
       target_compile_options(${folder}_tests PRIVATE -O0)

@@ -15,6 +15,7 @@
 #include "runtime/argument_checks.h"
 #include "runtime/deferral.h"
 #include "runtime/frame_step.h"
+#include "runtime/memory_use.h"
 #include "runtime/simple_step.h"
 
 namespace tenon {
@@ -261,7 +262,8 @@ class StepRun {
     // What a kernel gives that was interrupted says nothing, be it an error.
     if (!status.ok() || Interrupted()) [[unlikely]] {
       for (int i = 0; i < item.num_outputs; ++i) outputs[i] = Value();
-      Fail(Interrupted() ? step_.context.cancellation->status() : NodeError(r.node, status));
+      Fail(Interrupted() ? step_.context.cancellation->status()
+                         : NodeError(r.node, WithMemoryUse(status, plan_.device())));
       return false;
     }
     if (step_.trace != nullptr) Trace(r, item, outputs, start_ns);

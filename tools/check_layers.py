@@ -61,7 +61,7 @@ def include_breach(path, included):
     if is_grpc and folder in MAY_INCLUDE and not str(path).startswith('distributed/grpc/'):
         return f'gRPC header outside distributed/grpc/ ({included})'
     if CUDA.match(included) and suffix not in {'.cu', '.cuh'} \
-            and not str(path).startswith('runtime/cuda/'):
+            and not str(path).startswith(('runtime/cuda/', 'tests/runtime/cuda/')):
         return f'CUDA header outside .cu, .cuh and runtime/cuda/ ({included})'
     return None
 

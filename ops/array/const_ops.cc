@@ -86,10 +86,10 @@ Status EnsureShapeShape(ShapeContext& c) {
 }  // namespace
 
 void RegisterConstOps(OpRegistry& ops) {
-  for (const char* name : {"Const", "HostConst"}) {
-    const bool anywhere = std::string_view(name) == "HostConst";
-    ops.Add<ConstKernel>(name, ConstShape,
-                         {.memory = anywhere ? kHostMemory : KernelMemory::kDevice})
+  const std::pair<const char*, KernelMemory> constants[] = {{"Const", KernelMemory::kDevice},
+                                                            {"HostConst", kHostMemory}};
+  for (const auto& [name, memory] : constants) {
+    ops.Add<ConstKernel>(name, ConstShape, {.memory = memory})
         .Example({},
                  {{"value", Tensor::Of<float>({2, 2}, {1, 2, 3, 4})}, {"dtype", DType::kFloat}});
   }

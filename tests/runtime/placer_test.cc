@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/placer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ops/array/array_ops.h"
@@ -101,6 +102,27 @@ TEST(PlacerTest, SoftPlacementTakesACpuForAGpuThatIsNotThere) {
   EXPECT_FALSE(Place(graph).ok());
   ASSERT_OK(Place(graph, /*soft=*/true));
   EXPECT_EQ(DeviceOf(graph, "c"), "/job:worker/replica:0/task:0/device:CPU:0");
+}
+
+TEST(PlacerTest, AGpuThatIsNotThereIsExplainedWhereTheReasonIsKnown) {
+  const std::vector<PlacementDevice> devices = {
+      {*DeviceName::Parse("/job:worker/replica:0/task:0/device:CPU:0"), kCpu},
+      {*DeviceName::Parse("/job:worker/replica:0/task:1/device:CPU:0"), kCpu}};
+  PlacementOptions options;
+  options.default_device = devices[0].name;
+  options.why_no_gpu = "the driver is too old";
+  const auto error = [&](const std::string& where) {
+    Graph graph(AllOps());
+    GraphBuilding building(graph);
+    const DeviceScope on(where);
+    Const(1.0f, {.name = "c"});
+    return std::string(Message(PlaceNodes(&graph, devices, options)));
+  };
+  const std::string why = " No GPU is there: the driver is too old.\n";
+  EXPECT_THAT(error("/device:GPU:0"), ::testing::HasSubstr(why));
+  EXPECT_THAT(error("/job:worker/device:GPU:0"), ::testing::HasSubstr(why));
+  EXPECT_THAT(error("/job:worker/task:1/device:GPU:0"), ::testing::Not(::testing::HasSubstr(why)));
+  EXPECT_THAT(error("/job:ps"), ::testing::Not(::testing::HasSubstr(why)));
 }
 
 }  // namespace

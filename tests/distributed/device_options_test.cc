@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/device_options.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using testing::IsError;
+
+DeviceName Name(const std::string& text) { return *DeviceName::Parse(text); }
+
+TEST(DeviceOptionsTest, WhatAConfigSaysOfGpus) {
+  ConfigProto config;
+  config.mutable_gpu_options()->set_per_process_gpu_memory_fraction(0.5);
+  config.mutable_gpu_options()->set_visible_device_list("1,0");
+  auto options = DeviceOptionsOf(config);
+  ASSERT_OK(options.status());
+  EXPECT_EQ(options->gpu.memory_fraction, 0.5);
+  EXPECT_EQ(options->gpu.visible_devices, "1,0");
+  EXPECT_TRUE(options->gpu.allow_growth);
+  EXPECT_FALSE(options->gpu_devices.has_value());
+  EXPECT_FALSE(options->cpu_devices.has_value());
+  (*config.mutable_device_count())["CPU"] = 2;
+  (*config.mutable_device_count())["GPU"] = 0;
+  options = DeviceOptionsOf(config);
+  ASSERT_OK(options.status());
+  EXPECT_EQ(options->cpu_devices, 2);
+  EXPECT_EQ(options->gpu_devices, 0);
+  (*config.mutable_device_count())["GPU"] = -1;
+  EXPECT_THAT(DeviceOptionsOf(config).status(),
+              IsError(StatusCode::kInvalidArgument, "found -1 for device_count of GPU"));
+}
+
+TEST(DeviceOptionsTest, ACountIsTheMostThatThereMayBe) {
+  ConfigProto config;
+  (*config.mutable_device_count())["GPU"] = 1000;
+  const auto gpus = ListGpus();
+  EXPECT_EQ(DeviceOptionsOf(config)->gpu_devices, gpus.ok() ? static_cast<int>(gpus->size()) : 0);
+}
+
+TEST(DeviceOptionsTest, ASessionMayUseSoManyDevicesOfEachTask) {
+  ConfigProto config;
+  EXPECT_TRUE(MayUse(Name("/job:a/task:0/device:GPU:7"), config));
+  (*config.mutable_device_count())["GPU"] = 1;
+  (*config.mutable_device_count())["CPU"] = 0;
+  EXPECT_TRUE(MayUse(Name("/job:a/task:0/device:GPU:0"), config));
+  EXPECT_FALSE(MayUse(Name("/job:a/task:3/device:GPU:1"), config));
+  EXPECT_TRUE(MayUse(Name("/job:a/task:0/device:CPU:0"), config));
+  EXPECT_FALSE(MayUse(Name("/job:a/task:0/device:CPU:1"), config));
+}
+
+}  // namespace
+}  // namespace tenon

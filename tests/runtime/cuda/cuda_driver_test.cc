@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The driver over CUDA's runtime, on a fake of that (fake_runtime.h): what it queues, what it waits
+// for, whom it calls when.
+#include "runtime/cuda/cuda_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <numeric>
+
+#include "core/exceptions.h"
+#include "core/tensor.h"
+#include "tests/runtime/cuda/fake_runtime.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon::cuda {
+namespace {
+
+using fake::Gate;
+using ::testing::HasSubstr;
+using testing::IsError;
+
+/// What was called, in order.
+class Calls {
+ public:
+  std::function<void(const Status&)> Next(int id) {
+    return [this, id](const Status& status) {
+      const std::lock_guard lock(mu_);
+      ids_.push_back(id);
+      last_ = status;
+      changed_.notify_all();
+    };
+  }
+  std::vector<int> WaitFor(size_t count) {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return ids_.size() >= count; });
+    return ids_;
+  }
+  size_t size() {
+    const std::lock_guard lock(mu_);
+    return ids_.size();
+  }
+  Status last() {
+    const std::lock_guard lock(mu_);
+    return last_;
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::vector<int> ids_;
+  Status last_;
+};
+
+std::vector<char> Bytes(size_t count) {
+  std::vector<char> bytes(count);
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<char>(i * 7 + i / 251);
+  return bytes;
+}
+
+class CudaDriverTest : public ::testing::Test {
+ protected:
+  ~CudaDriverTest() override { fake::FailWith(cudaSuccess); }
+
+  void Start(const GpuOptions& options = {}) {
+    auto driver = CudaDriver::Make(0, "0 (Fake GPU)", options);
+    ASSERT_OK(driver.status());
+    driver_ = *std::move(driver);
+  }
+  cudaStream_t StreamOf(Stream stream) {
+    return static_cast<cudaStream_t>(driver_->Native(stream));
+  }
+  Status Wait(Stream stream) {
+    Calls calls;
+    driver_->CallWhenDone(stream, calls.Next(0));
+    calls.WaitFor(1);
+    return calls.last();
+  }
+
+  std::unique_ptr<CudaDriver> driver_;
+};
+
+TEST_F(CudaDriverTest, CopiesOfAnySizeArriveWithoutTheCallerWaiting) {
+  Start();
+  for (const size_t size : {1, 1000, 65536, 65537, 20 << 20}) {
+    const std::vector<char> sent = Bytes(size);
+    std::vector<char> received(size);
+    Gate in(StreamOf(Stream::kToDevice));
+    void* const memory = driver_->Allocate(Stream::kToDevice, size);
+    ASSERT_NE(memory, nullptr);
+    driver_->Copy(Stream::kToDevice, memory, sent.data(), size);
+    driver_->WaitFor(Stream::kToHost, Stream::kToDevice);
+    driver_->Copy(Stream::kToHost, received.data(), memory, size);
+    Calls calls;
+    driver_->CallWhenDone(Stream::kToHost, calls.Next(1));
+    EXPECT_EQ(calls.size(), 0u);
+    in.Open();
+    calls.WaitFor(1);
+    EXPECT_EQ(received, sent) << size;
+    driver_->Free(memory, size);
+  }
+  EXPECT_EQ(fake::PageableCopies(), 0);
+}
+
+TEST_F(CudaDriverTest, SmallValuesAreReadBeforeCopyReturns) {
+  Start();
+  Gate gate(StreamOf(Stream::kToDevice));
+  std::vector<void*> memory;
+  const int kValues = 20;
+  for (int i = 0; i < kValues; ++i) {
+    memory.push_back(driver_->Allocate(Stream::kToDevice, sizeof(int)));
+    int value = i;
+    driver_->Copy(Stream::kToDevice, memory.back(), &value, sizeof(int));
+    value = -1;
+  }
+  gate.Open();
+  ASSERT_OK(Wait(Stream::kToDevice));
+  for (int i = 0; i < kValues; ++i) {
+    EXPECT_EQ(*static_cast<int*>(memory[i]), i);  // the fake's memory is the host's
+    driver_->Free(memory[i], sizeof(int));
+  }
+}
+
+TEST_F(CudaDriverTest, MoreValuesThanAreKeptAsideWaitTheirTurn) {
+  Start();
+  Gate gate(StreamOf(Stream::kToDevice));
+  std::vector<int> values(200);
+  std::iota(values.begin(), values.end(), 0);
+  void* const memory = driver_->Allocate(Stream::kToDevice, values.size() * sizeof(int));
+  for (size_t i = 0; i < values.size(); ++i) {
+    driver_->Copy(Stream::kToDevice, static_cast<int*>(memory) + i, &values[i], sizeof(int));
+  }
+  gate.Open();
+  ASSERT_OK(Wait(Stream::kToDevice));
+  EXPECT_EQ(std::memcmp(memory, values.data(), values.size() * sizeof(int)), 0);
+  driver_->Free(memory, values.size() * sizeof(int));
+}
+
+TEST_F(CudaDriverTest, CallsComeInOrderAndAtOnceWhenNothingIsQueued) {
+  Start();
+  Calls calls;
+  driver_->CallWhenDone(Stream::kCompute, calls.Next(0));
+  EXPECT_EQ(calls.size(), 1u);
+  Gate gate(StreamOf(Stream::kCompute));
+  for (int i = 1; i <= 100; ++i) driver_->CallWhenDone(Stream::kCompute, calls.Next(i));
+  driver_->CallWhenDone(Stream::kToHost, calls.Next(-1));
+  EXPECT_EQ(calls.size(), 2u);
+  gate.Open();
+  std::vector<int> wanted(102);
+  std::iota(wanted.begin() + 1, wanted.end(), 0);
+  wanted[0] = 0;
+  wanted[1] = -1;
+  std::iota(wanted.begin() + 2, wanted.end(), 1);
+  EXPECT_EQ(calls.WaitFor(102), wanted);
+}
+
+TEST_F(CudaDriverTest, AStreamWaitsForAnother) {
+  Start();
+  Calls calls;
+  Gate gate(StreamOf(Stream::kToDevice));
+  driver_->WaitFor(Stream::kCompute, Stream::kToDevice);
+  driver_->CallWhenDone(Stream::kCompute, calls.Next(1));
+  EXPECT_EQ(calls.size(), 0u);
+  gate.Open();
+  calls.WaitFor(1);
+}
+
+TEST_F(CudaDriverTest, ManyThreadsQueueAndAreCalled) {
+  Start();
+  constexpr int kThreads = 4, kRounds = 300;
+  Calls calls;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      const std::vector<char> sent = Bytes(2000);
+      for (int i = 0; i < kRounds; ++i) {
+        void* const memory = driver_->Allocate(Stream::kToDevice, sent.size());
+        driver_->Copy(Stream::kToDevice, memory, sent.data(), sent.size());
+        driver_->WaitFor(Stream::kCompute, Stream::kToDevice);
+        driver_->CallWhenDone(Stream::kCompute, [&, memory](const Status& status) {
+          EXPECT_EQ(std::memcmp(memory, sent.data(), sent.size()), 0);
+          driver_->Free(memory, sent.size());
+          calls.Next(0)(status);
+        });
+        if (i % 7 == t) ASSERT_OK(Wait(Stream::kCompute));
+      }
+      ASSERT_OK(Wait(Stream::kCompute));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  calls.WaitFor(kThreads * kRounds);
+  EXPECT_OK(calls.last());
+}
+
+TEST_F(CudaDriverTest, MemoryIsLimitedToTheShareAndSaysWhoHasIt) {
+  Start({.memory_fraction = 0.25});
+  EXPECT_EQ(driver_->memory_limit(), fake::kTotalMemory / 4);
+  const size_t half = fake::kTotalMemory / 8;
+  void* const first = driver_->Allocate(Stream::kCompute, half);
+  void* const second = driver_->Allocate(Stream::kToDevice, half);
+  ASSERT_NE(first, nullptr);
+  ASSERT_NE(second, nullptr);
+  const auto tensor = Tensor::Allocate(driver_->memory(), DType::kFloat, Shape({1000}));
+  EXPECT_THAT(tensor.status(),
+              IsError(StatusCode::kResourceExhausted,
+                      "out of device memory for a tensor float[1000]: of the 1.0 GiB of the GPU 0 "
+                      "(Fake GPU), this process's tensors hold 256 MiB and may hold 256 MiB"));
+  driver_->Free(first, half);
+  EXPECT_OK(Tensor::Allocate(driver_->memory(), DType::kFloat, Shape({1000})).status());
+  driver_->Free(second, half);
+}
+
+TEST_F(CudaDriverTest, MemoryThatIsNotThereIsNoFailure) {
+  Start();
+  EXPECT_EQ(driver_->Allocate(Stream::kCompute, size_t{1} << 40), nullptr);
+  void* const all = driver_->Allocate(Stream::kCompute, fake::kTotalMemory - 4096);
+  ASSERT_NE(all, nullptr);
+  // The driver knows only after asking.
+  GpuOptions options;
+  auto other = CudaDriver::Make(0, "another", options);
+  ASSERT_OK(other.status());
+  EXPECT_EQ((*other)->Allocate(Stream::kCompute, 8192), nullptr);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // which the next kernel would take for its own
+  EXPECT_OK(Wait(Stream::kCompute));
+  driver_->Free(all, fake::kTotalMemory - 4096);
+  ASSERT_OK(Wait(Stream::kCompute));
+}
+
+TEST_F(CudaDriverTest, AllMemoryIsTakenAtOnceWhenAskedTo) {
+  Start({.memory_fraction = 0.5, .allow_growth = false});
+  ASSERT_OK(Wait(Stream::kCompute));
+  void* const most = driver_->Allocate(Stream::kCompute, fake::kTotalMemory * 3 / 4);
+  EXPECT_EQ(most, nullptr);
+  auto taken = CudaDriver::Make(0, "big", GpuOptions());
+  ASSERT_OK(taken.status());
+  const size_t nearly = fake::kTotalMemory - (size_t{100} << 20);
+  void* const memory = (*taken)->Allocate(Stream::kCompute, nearly);
+  ASSERT_NE(memory, nullptr);
+  EXPECT_THAT(CudaDriver::Make(0, "0 (Fake GPU)", {.allow_growth = false}).status(),
+              IsError(StatusCode::kResourceExhausted, "cannot take 0 MiB of the GPU 0 (Fake GPU)"));
+  (*taken)->Free(memory, nearly);
+}
+
+TEST_F(CudaDriverTest, AFailureIsForGoodAndEverybodyHearsOfIt) {
+  Start();
+  Calls calls;
+  Gate gate(StreamOf(Stream::kCompute));
+  driver_->CallWhenDone(Stream::kCompute, calls.Next(1));
+  driver_->CallWhenDone(Stream::kCompute, calls.Next(2));
+  fake::FailWith(cudaErrorIllegalAddress);
+  EXPECT_EQ(calls.WaitFor(2), (std::vector<int>{1, 2}));
+  gate.Open();
+  fake::FailWith(cudaSuccess);
+  const auto is_failure = IsError(StatusCode::kInternal, "the GPU 0 (Fake GPU) failed: ");
+  EXPECT_THAT(calls.last(), is_failure);
+  EXPECT_THAT(std::string(Message(calls.last())), HasSubstr("an illegal memory access"));
+  EXPECT_THAT(Wait(Stream::kToHost), is_failure);
+  EXPECT_EQ(driver_->Allocate(Stream::kCompute, 16), nullptr);
+  EXPECT_THAT(driver_->DescribeMemory(), HasSubstr("the GPU 0 (Fake GPU) failed"));
+}
+
+TEST_F(CudaDriverTest, AGpuThatCannotBeUsedSaysWhy) {
+  EXPECT_THAT(CudaDriver::Make(7, "7", {}).status(),
+              IsError(StatusCode::kUnavailable, "the GPU 7 cannot be used: making its context"));
+}
+
+}  // namespace
+}  // namespace tenon::cuda
