@@ -7,7 +7,8 @@
 # tests/data holds both the tests of data/ and, in its folders, the files that tests read.
 # Sanitizer builds run the cases of a program together in a few processes.
 # tests/runtime/cuda needs CUDA's headers, and no GPU: a fake of its runtime is part of the tests.
-# tests/testing is the library tenon_testing, which every test program links. Tests run in the source
+# tests/testing is the library tenon_testing, which every test program links; its folder plugin is the
+# simulated device for programs. Tests run in the source
 # tree, with TENON_SOURCE_DIR and TENON_BINARY_DIR set. A Python test skips with exit code 77, saying
 # why on its last line.
 #
@@ -57,6 +58,19 @@ function(tenon_fuzz_programs SOURCES)
   set(${SOURCES} "" PARENT_SCOPE)
 endfunction()
 
+# The cases of FOLDER's program again, on the simulated device: what no test puts elsewhere runs there.
+function(tenon_simulated_test FOLDER SHARDS ENVIRONMENT)
+  math(EXPR last "${SHARDS} - 1")
+  set(folder "${PROJECT_BINARY_DIR}/simulated")
+  foreach(shard RANGE ${last})
+    set(name "${FOLDER}.simulated_shard_${shard}")
+    add_test(NAME ${name} COMMAND ${FOLDER}_tests WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_tests_properties(${name} PROPERTIES LABELS fast TIMEOUT 300 COST 100
+      ENVIRONMENT "${ENVIRONMENT};GTEST_TOTAL_SHARDS=${SHARDS};GTEST_SHARD_INDEX=${shard};\
+TENON_CUDA_PLUGIN=${folder}/libtenon_simulated.so;LD_LIBRARY_PATH=${folder}")
+  endforeach()
+endfunction()
+
 # The cases of FOLDER's program in a few processes, each every so manieth of them: under a sanitizer a
 # process takes longer to start than most cases to run.
 function(tenon_sharded_test FOLDER LABEL ENVIRONMENT)
@@ -68,6 +82,22 @@ function(tenon_sharded_test FOLDER LABEL ENVIRONMENT)
     set_tests_properties(${name} PROPERTIES LABELS ${LABEL} TIMEOUT 900 COST 900
       ENVIRONMENT "${ENVIRONMENT};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
   endforeach()
+endfunction()
+
+# The folder simulated/ of the build: the simulated device as a plugin, and a driver's library beside it
+# (tests/testing/plugin). Nothing of Tenon is linked, as in every plugin.
+function(tenon_simulated_plugin)
+  set(testing "${PROJECT_SOURCE_DIR}/tests/testing")
+  add_library(tenon_simulated MODULE "${testing}/plugin/simulated_plugin.cc"
+    "${testing}/simulated_driver.cc" "${testing}/simulated_kernels.cc")
+  tenon_plugin_sees(tenon_simulated ops)
+  target_link_libraries(tenon_simulated PRIVATE tenon_accelerator tenon_warnings absl::status
+    absl::statusor absl::strings absl::str_format absl::flat_hash_map absl::hash Tenon::openmp)
+  add_library(tenon_simulated_driver MODULE "${testing}/plugin/driver.cc")
+  target_link_libraries(tenon_simulated_driver PRIVATE tenon_warnings)
+  set_target_properties(tenon_simulated_driver PROPERTIES OUTPUT_NAME cuda SUFFIX ".so.1")
+  set_target_properties(tenon_simulated tenon_simulated_driver PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/simulated")
 endfunction()
 
 function(tenon_tests)
@@ -89,7 +119,8 @@ function(tenon_tests)
     list(APPEND environment "OMP_TOOL_LIBRARIES=${TENON_ARCHER}")
   endif()
 
-  file(GLOB_RECURSE testing CONFIGURE_DEPENDS "${root}/testing/*.cc")
+  tenon_simulated_plugin()
+  file(GLOB testing CONFIGURE_DEPENDS "${root}/testing/*.cc")
   if(testing)
     add_library(tenon_testing STATIC ${testing})
     target_link_libraries(tenon_testing PUBLIC tenon_accelerator tenon_train GTest::gtest GTest::gmock
@@ -148,6 +179,9 @@ function(tenon_tests)
           DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
           PROPERTIES LABELS ${label} TIMEOUT ${seconds} COST ${seconds}
           ENVIRONMENT "${environment}")
+        if(folder MATCHES "^(ops|runtime|distributed)$")
+          tenon_simulated_test(${folder} 4 "${environment}")
+        endif()
       endif()
     endif()
     file(GLOB_RECURSE scripts CONFIGURE_DEPENDS RELATIVE "${root}" "${root}/${folder}/*_test.py")

@@ -381,7 +381,10 @@ class StepRun {
       queue_ended_ = true;
       tasks_.store(1, std::memory_order_relaxed);
       return queue->EndStep(step_.context.step_id, [this](const Status& s) {
-        if (!s.ok()) Fail(s);
+        // A kernel that was interrupted on the device has left nothing that may be used.
+        const Cancellation* const cancellation = step_.context.cancellation;
+        const bool cancelled = cancellation != nullptr && cancellation->cancelled();
+        if (!s.ok() || cancelled) Fail(s.ok() ? cancellation->status() : s);
         TaskDone();
       });
     }

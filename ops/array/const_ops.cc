@@ -93,6 +93,11 @@ void RegisterConstOps(OpRegistry& ops) {
         .Example({},
                  {{"value", Tensor::Of<float>({2, 2}, {1, 2, 3, 4})}, {"dtype", DType::kFloat}});
   }
+  for (const char* name : {"_CopyToDevice", "_CopyToHost"}) {
+    ops.Get(name)
+        .Shape(UnchangedShape)
+        .NoExample("needs two memories; simulated_device_test covers it");
+  }
   const KernelOptions with_shape = {.attrs = {"shape"}, .cheap = true, .memory = kAnyMemory};
   for (const char* name : {"Placeholder", "PlaceholderV2"}) {
     ops.Add(name, PlaceholderShape, PlaceholderKernel, with_shape)
@@ -113,7 +118,8 @@ void RegisterConstOps(OpRegistry& ops) {
       .Example({Shape{2, 3}, Tensor::Vector({1, 2})},
                {{"T", DTypeVector{DType::kFloat, DType::kInt32}}});
   identity("StopGradient").Example({Shape{2, 3}});
-  ops.Add("GuaranteeConst", UnchangedShapes, GuaranteeConstKernel, {.cheap = true, .memory = kAnyMemory})
+  ops.Add("GuaranteeConst", UnchangedShapes, GuaranteeConstKernel,
+          {.cheap = true, .memory = kAnyMemory})
       .Example({Shape{2, 3}});
   identity("PreventGradient")
       .Grad(RefuseGradient)

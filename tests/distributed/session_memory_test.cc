@@ -43,7 +43,7 @@ class SessionMemoryTest : public ::testing::Test {
 TEST_F(SessionMemoryTest, AStepThatWantsTooMuchFailsAndLeavesNothing) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
-  const DeviceScope worker("/job:worker/task:0");
+  const DeviceScope worker("/job:worker/task:0/device:CPU:0");
   const Output n = Placeholder(DType::kInt32, {1}, {.name = "n"});
   Sum(Fill(n, 1.0f, {.name = "fill"}), {0}, {.name = "sum"});
   const auto session = MakeSession(graph);

@@ -25,6 +25,7 @@ TEST(StepTraceTest, ATraceStopsGrowingAtItsLimit) {
 TEST(StepTraceTest, ATraceOfASessionsStepHasEveryNodeThatRan) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
+  const DeviceScope on("/device:CPU:0");  // where no copies are put between them
   const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
   Neg(Square(x, {.name = "square"}), {.name = "y"});
   auto session = MakeLocalSession(graph);

@@ -11,8 +11,7 @@
 #include "core/exceptions.h"
 #include "core/graph.h"
 #include "core/host_args.h"
-#include "ops/register.h"
-#include "runtime/accelerator/kernels.h"
+#include "core/interruption.h"
 #include "runtime/cpu_device.h"
 #include "tests/testing/simulated_driver.h"
 
@@ -84,6 +83,7 @@ struct SimulatedCall {
 
   Status Run(const SimulatedDriver& driver) {
     const FlushDenormals flush;
+    const InterruptibleBy interruption(step.cancellation);
     std::vector<Value> in(inputs.size());
     std::vector<Tensor> kept;  // a second reference, so that no kernel writes into its inputs
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -118,8 +118,9 @@ struct SimulatedCall {
 
 class SimulatedKernel final : public Kernel {
  public:
-  SimulatedKernel(KernelConstruction& c, const OpRegistration& op)
+  SimulatedKernel(KernelConstruction& c, const OpRegistration& op, const OpRegistry& ops)
       : Kernel(c),
+        ops_(ops),
         attrs_(c.attrs()),
         output_types_(c.output_types()),
         host_(c.device().name(),
@@ -263,7 +264,7 @@ class SimulatedKernel final : public Kernel {
   /// The shapes of the outputs, if the shape function knows them all.
   std::optional<std::vector<Shape>> OutputShapes(const KernelContext& ctx,
                                                  const SimulatedCall& call) const {
-    Graph graph(AllOps());
+    Graph graph(ops_);
     std::vector<Endpoint> sources;
     for (int i = 0; i < ctx.num_inputs(); ++i) {
       const std::string name = StrCat("in", i);
@@ -373,6 +374,7 @@ class SimulatedKernel final : public Kernel {
     return OkStatus();
   }
 
+  const OpRegistry& ops_;
   const AttributeMap attrs_;
   const DTypeVector output_types_;
   mutable CpuDevice host_;  // with shadows of variables as its resources
@@ -385,24 +387,28 @@ class SimulatedKernel final : public Kernel {
       ABSL_GUARDED_BY(mu_);
 };
 
-/// Whether the op works on objects of the host other than variables.
+/// Whether the op works on variables, which the device may have.
+bool UsesVariables(std::string_view name) {
+  if (name.starts_with("ResourceAccumulator") || name.starts_with("ResourceConditional"))
+    return false;
+  return name == "AssignAddVariableOp" || name == "AssignSubVariableOp" ||
+         name.starts_with("Resource") || name.starts_with("Rng") || name.starts_with("Stateful");
+}
+
+/// Whether it works on other objects, such as queues and files, or calls functions.
 bool UsesHostObjects(const OpSchema& schema) {
-  const std::string_view name = schema.name;
-  const bool on_variable =
-      name == "AssignAddVariableOp" || name == "AssignSubVariableOp" ||
-      (name.starts_with("Resource") && !name.starts_with("ResourceAccumulator") &&
-       !name.starts_with("ResourceConditional"));
+  if (UsesVariables(schema.name)) return false;
   for (const auto* args : {&schema.inputs, &schema.outputs}) {
     for (const ArgSchema& arg : *args) {
-      const bool object = arg.type == DType::kVariant ||
-                          (arg.type == DType::kString && arg.is_ref) ||
-                          (arg.type == DType::kResource && !on_variable);
-      if (object) return true;
+      if (arg.type == DType::kVariant || arg.type == DType::kResource) return true;
+      if (arg.type == DType::kString && arg.is_ref) return true;
     }
   }
-  return std::any_of(schema.attrs.begin(), schema.attrs.end(), [](const AttrSchema& a) {
-    return a.kind == "func" || a.kind == "list(func)";
-  });
+  const bool draws = schema.FindAttr("seed") != nullptr;
+  return (schema.is_stateful && !draws) ||
+         std::any_of(schema.attrs.begin(), schema.attrs.end(), [](const AttrSchema& a) {
+           return a.kind == "func" || a.kind == "list(func)";
+         });
 }
 
 }  // namespace
@@ -419,22 +425,11 @@ void RegisterSimulatedKernels(OpRegistry& ops) {
       KernelOptions options;
       options.types = k.options.types;
       if (UsesHostObjects(op->schema)) options.memory = kHostMemory;
-      ops.Get(op->schema.name).AddKernel(kCuda, options, [op](KernelConstruction& c) {
-        return std::make_unique<SimulatedKernel>(c, *op);
+      ops.Get(op->schema.name).AddKernel(kCuda, options, [op, &ops](KernelConstruction& c) {
+        return std::make_unique<SimulatedKernel>(c, *op, ops);
       });
     }
   }
-}
-
-const OpRegistry& SimulatedOps() {
-  static const OpRegistry* const registry = [] {
-    auto* ops = new OpRegistry;
-    RegisterLibraryOps(*ops);
-    RegisterAcceleratorKernels(*ops);
-    RegisterSimulatedKernels(*ops);
-    return ops;
-  }();
-  return *registry;
 }
 
 }  // namespace tenon::testing

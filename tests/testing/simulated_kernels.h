@@ -12,7 +12,4 @@ namespace tenon::testing {
 /// and then. Ops on queues, datasets and other objects of the host run there.
 void RegisterSimulatedKernels(OpRegistry& ops);
 
-/// All ops with these kernels, in a registry that lives as long as the process.
-const OpRegistry& SimulatedOps();
-
 }  // namespace tenon::testing

@@ -2,6 +2,8 @@
 #include "tests/testing/simulated_session.h"
 
 #include "core/proto_io_graph.h"
+#include "ops/register.h"
+#include "runtime/accelerator/kernels.h"
 #include "runtime/accelerator/stream_device.h"
 #include "tests/testing/simulated_kernels.h"
 
@@ -10,6 +12,17 @@ namespace tenon::testing {
 SimulatedDriver& SharedSimulatedDriver() {
   static auto* const driver = new SimulatedDriver(1);
   return *driver;
+}
+
+const OpRegistry& SimulatedOps() {
+  static const OpRegistry* const registry = [] {
+    auto* ops = new OpRegistry;
+    RegisterLibraryOps(*ops);
+    RegisterAcceleratorKernels(*ops);
+    RegisterSimulatedKernels(*ops);
+    return ops;
+  }();
+  return *registry;
 }
 
 StatusOr<std::unique_ptr<Session>> MakeSimulatedSession(const Graph& graph, SimulatedDriver& driver,

@@ -13,6 +13,10 @@ inline constexpr char kSimulatedGpu[] = "/job:localhost/replica:0/task:0/device:
 /// The simulated device that the tests of one process share; values may outlive its sessions.
 SimulatedDriver& SharedSimulatedDriver();
 
+/// All ops with the device's kernels (RegisterSimulatedKernels), in a registry that lives as long
+/// as the process.
+const OpRegistry& SimulatedOps();
+
 /// A session that has, as GPU:0, a simulated device with `driver`; it takes what nothing puts
 /// elsewhere. The graph is read into the registry with the device's kernels (SimulatedOps).
 StatusOr<std::unique_ptr<Session>> MakeSimulatedSession(

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// libtenon_simulated.so: the simulated device as a plugin, so that whatever runs on GPUs runs on
+// it, scripts of TensorFlow's on a server too: with TENON_CUDA_PLUGIN naming it, and beside it a
+// driver's library that is there and nothing more.
+#include "core/device_plugin.h"
+#include "core/plugin_version.h"
+#include "runtime/accelerator/kernels.h"
+#include "runtime/accelerator/stream_device.h"
+#include "tests/testing/simulated_driver.h"
+#include "tests/testing/simulated_kernels.h"
+
+namespace tenon::testing {
+namespace {
+
+constexpr int64_t kMemory = int64_t{8} << 30;
+
+SimulatedDriver& Driver() {
+  static auto* const driver = new SimulatedDriver(1, kMemory);
+  return *driver;
+}
+
+StatusOr<std::vector<GpuDescription>> ListGpus(const GpuOptions&) {
+  return std::vector<GpuDescription>{{"simulated device", kMemory, 9, 0, "0000:00:00.0"}};
+}
+
+StatusOr<std::unique_ptr<Device>> MakeDevice(const GpuRequest& request) {
+  return std::make_unique<StreamDevice>(request.name, Driver(), kMemory, request.resources,
+                                        request.files);
+}
+
+void RegisterKernels(OpRegistry& ops) {
+  RegisterAcceleratorKernels(ops);
+  RegisterSimulatedKernels(ops);
+}
+
+}  // namespace
+}  // namespace tenon::testing
+
+extern "C" const tenon::DevicePlugin* TenonDevicePlugin() {
+  static const tenon::DevicePlugin plugin = {tenon::kPluginVersion, 0, tenon::testing::ListGpus,
+                                             tenon::testing::MakeDevice,
+                                             tenon::testing::RegisterKernels};
+  return &plugin;
+}
