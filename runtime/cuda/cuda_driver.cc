@@ -62,7 +62,10 @@ CudaDriver::~CudaDriver() {
   }
 }
 
-void CudaDriver::Enter() { failure_.Check(cudaSetDevice(ordinal_), "choosing it"); }
+void CudaDriver::Enter() {
+  // Only an earlier failure can be the error, which what follows will meet.
+  if (cudaSetDevice(ordinal_) != cudaSuccess) cudaGetLastError();
+}
 
 void* CudaDriver::Allocate(Stream stream, size_t bytes) {
   Enter();

@@ -8,8 +8,8 @@ bool Failure::Check(cudaError_t error, std::string_view what) {
   cudaGetLastError();
   MutexLock lock(mu_);
   if (status_.ok()) {
-    status_ = Internal("the GPU ", gpu_, " failed: ", what, ": ", cudaGetErrorString(error), " (",
-                       cudaGetErrorName(error), ")");
+    status_ = Internal("the GPU ", gpu_, " failed: ", cudaGetErrorString(error), " (",
+                       cudaGetErrorName(error), "), as was found when ", what);
     failed_.store(true, std::memory_order_release);
   }
   return false;

@@ -30,7 +30,9 @@ Status Explain(cudaError_t error, const Failure& failure, std::string_view what)
 StatusOr<std::unique_ptr<MemoryPool>> MemoryPool::Make(int ordinal, const GpuOptions& options,
                                                        cudaStream_t stream, Failure& failure) {
   int has_pools = 0;
-  cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, ordinal);
+  const cudaError_t asked =
+      cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, ordinal);
+  if (asked != cudaSuccess) return Explain(asked, failure, "asking for memory pools");
   if (has_pools == 0) {
     return Unimplemented("the GPU ", failure.gpu(), " has no memory pools (cudaMallocAsync)");
   }

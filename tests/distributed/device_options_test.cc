@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/device_options.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/building.h"
+#include "core/proto_io_graph.h"
+#include "distributed/server.h"
+#include "ops/array/constants.h"
+#include "ops/register.h"
+#include "proto/master.pb.h"
+#include "tests/distributed/raw_client.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -50,6 +58,53 @@ TEST(DeviceOptionsTest, ASessionMayUseSoManyDevicesOfEachTask) {
   EXPECT_FALSE(MayUse(Name("/job:a/task:3/device:GPU:1"), config));
   EXPECT_TRUE(MayUse(Name("/job:a/task:0/device:CPU:0"), config));
   EXPECT_FALSE(MayUse(Name("/job:a/task:0/device:CPU:1"), config));
+}
+
+/// A server with two CPUs and no GPU, and sessions with a node on a device.
+class DeviceCountTest : public ::testing::Test {
+ protected:
+  DeviceCountTest() {
+    ServerOptions options;
+    options.port = 0;
+    options.cpu_devices = 2;
+    options.gpu_devices = 0;
+    auto server = Server::Start(options, AllOps());
+    EXPECT_OK(server.status());
+    server_ = *std::move(server);
+  }
+
+  grpc::Status Open(const std::string& device, const ConfigProto& config) {
+    Graph graph(AllOps());
+    {
+      GraphBuilding building(graph);
+      const DeviceScope on(device);
+      Const(1.0f, {.name = "c"});
+    }
+    CreateSessionRequest request;
+    EXPECT_OK(GraphToProto(graph, request.mutable_graph_def()));
+    *request.mutable_config() = config;
+    CreateSessionResponse response;
+    testing::RawCaller caller(server_->target());
+    return caller.Call("/tensorflow.MasterService/CreateSession", request, &response);
+  }
+
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(DeviceCountTest, LeavesASessionSoManyDevicesOfAServer) {
+  ConfigProto config;
+  EXPECT_TRUE(Open("/device:CPU:1", config).ok());
+  (*config.mutable_device_count())["CPU"] = 1;
+  EXPECT_TRUE(Open("/device:CPU:0", config).ok());
+  EXPECT_THAT(Open("/device:CPU:1", config).error_message(),
+              ::testing::HasSubstr("was explicitly assigned to /device:CPU:1"));
+  config.set_allow_soft_placement(true);
+  EXPECT_TRUE(Open("/device:CPU:1", config).ok());
+}
+
+TEST_F(DeviceCountTest, AServerSaysWhyItHasNoGpu) {
+  EXPECT_THAT(Open("/device:GPU:0", {}).error_message(),
+              ::testing::HasSubstr(" No GPU is there: it has been asked to use none."));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST_F(LibrariesTest, AreLookedForInToolkitsAndWheels) {
   Set("CUDA_HOME", (folder_ / "toolkit").string());
   Set("CUDA_PATH", (folder_ / "toolkit/").string());
   Set("VIRTUAL_ENV", (folder_ / "venv").string());
-  EXPECT_THAT(Found(), ElementsAreArray({toolkit, blas, all, own}));
+  EXPECT_THAT(Found(), ElementsAreArray({toolkit, all, blas, own}));
 }
 
 TEST_F(LibrariesTest, ThePythonOnThePathIsNotStartedButFollowed) {
@@ -95,7 +95,8 @@ TEST_F(LibrariesTest, OneThatIsNowhereIsNamedWithThePlaces) {
   EXPECT_THAT(library.Load(),
               IsError(StatusCode::kNotFound,
                       StrCat("found no libtenon_has_none.so.7: neither where the loader looks nor "
-                             "in ", toolkit)));
+                             "in ",
+                             toolkit)));
   EXPECT_THAT(library.Get<void (*)()>("anything").status(),
               IsError(StatusCode::kNotFound, "found no libtenon_has_none.so.7"));
 }
@@ -104,8 +105,8 @@ TEST_F(LibrariesTest, OneThatIsNoneSaysWhy) {
   std::ofstream(fs::path(Make("toolkit/lib64")) / "libtenon_broken.so.7") << "text";
   Set("CUDA_HOME", (folder_ / "toolkit").string());
   Library library("libtenon_broken.so", 7);
-  EXPECT_THAT(library.Load(), IsError(StatusCode::kFailedPrecondition,
-                                      "cannot load libtenon_broken.so.7: "));
+  EXPECT_THAT(library.Load(),
+              IsError(StatusCode::kFailedPrecondition, "cannot load libtenon_broken.so.7: "));
 }
 
 TEST_F(LibrariesTest, FunctionsAreFoundByName) {

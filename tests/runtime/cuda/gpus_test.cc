@@ -158,11 +158,12 @@ TEST(GpusTest, AStepWithoutMemorySaysWhoHasIt) {
   ASSERT_NE(others, nullptr);
   const Tensor x = *Tensor::Allocate(CpuAllocator(), DType::kFloat, Shape({1000}));
   const Status status = (*session)->Run({{"x", x}}, {"y"}).status();
-  EXPECT_THAT(status,
-              IsError(StatusCode::kResourceExhausted,
-                      "OOM when allocating tensor with shape[1000] and type float on /device:GPU:0: "
-                      "of the 1.0 GiB of the GPU 0 (Fake GPU), this process's tensors hold 1.0 GiB "
-                      "and may hold 1.0 GiB"));
+  EXPECT_THAT(
+      status,
+      IsError(StatusCode::kResourceExhausted,
+              "OOM when allocating tensor with shape[1000] and type float on /device:GPU:0: "
+              "of the 1.0 GiB of the GPU 0 (Fake GPU), this process's tensors hold 1.0 GiB "
+              "and may hold 1.0 GiB"));
   EXPECT_THAT(std::string(Message(status)),
               ::testing::HasSubstr("; the 0 variables and other resources of this task"));
   memory.Free(others, most);
