@@ -4,21 +4,13 @@
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
-#include "ops/array/strided_copy.h"
+#include "ops/array/moving_kernels.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
 
 namespace tenon {
 namespace {
-
-Status FillKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "dims"));
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"value"}));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-  FillElements(ctx.input(1), out);
-  return OkStatus();
-}
 
 Status FillShape(ShapeContext& c) {
   TENON_RETURN_IF_ERROR(c.WithRank(1, 0));
@@ -171,11 +163,18 @@ Status OneHotShape(ShapeContext& c) {
 
 }  // namespace
 
+Status FillKernel(KernelContext& ctx, const Mover& mover) {
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "dims"));
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"value"}));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  return mover.fill(ctx, ctx.input(1), out);
+}
+
 void RegisterGenerateOps(OpRegistry& ops) {
-  ops.Add("Fill", FillShape, FillKernel)
+  ops.Add("Fill", FillShape, With<kHostMover, FillKernel>::Run)
       .Grad([](GradContext& g) { g.dx(1) = Sum(g.dy(0), Range(0, Rank(g.dy(0)), 1)); })
       .Example({Tensor::Vector({2, 3}), Shape{}});
-  ops.Add("Range", RangeShape, RangeKernel)
+  ops.Add("Range", RangeShape, RangeKernel, {.memory = kHostMemory})
       .Example({Tensor::Scalar(3), Tensor::Scalar(-4), Tensor::Scalar(-2)});
   ops.Add("LinSpace", LinSpaceShape, LinSpaceKernel)
       .Example({Tensor::Scalar(0.0f), Tensor::Scalar(1.0f), Tensor::Scalar(5)});

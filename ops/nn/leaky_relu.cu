@@ -14,9 +14,10 @@ template <typename T>
 struct LeakyElement {
   const T *values, *features;
   T* out;
-  ComputeType<T> slope;
+  float alpha;
   __device__ void operator()(int64_t i) const {
     const T value = values[i];
+    const auto slope = Widen(Narrow<T>(alpha));  // as exact as a T is
     out[i] = Widen(features[i]) > 0 ? value : Narrow<T>(Widen(value) * slope);
   }
 };
@@ -30,10 +31,9 @@ Status LeakyKernel(KernelContext& ctx, float alpha) {
   const void* features = ctx.input(ctx.num_inputs() - 1).raw_data();
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, shape));
   return DispatchStatus(y->dtype(), FloatTypes(), [&]<typename T>(T) {
-    using C = ComputeType<T>;
     return ForEach(ctx, shape.num_elements(),
                    LeakyElement<T>{static_cast<const T*>(values), static_cast<const T*>(features),
-                                   y->data<T>(), C(T(alpha))});  // as exact as a T is
+                                   y->data<T>(), alpha});
   });
 }
 
