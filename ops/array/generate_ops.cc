@@ -5,6 +5,7 @@
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/moving_kernels.h"
+#include "ops/array/one_hot.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
@@ -128,13 +129,10 @@ StatusOr<int64_t> ReadDepth(const Tensor& t) {
 
 Status OneHotKernel(KernelContext& ctx, int64_t axis_attr) {
   const Tensor &indices = ctx.input(0), &on = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const int axis, OneHotAxis(axis_attr, indices.rank()));
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"depth", "on_value", "off_value"}));
-  TENON_ASSIGN_OR_RETURN(const int64_t depth, ReadDepth(ctx.input(1)));
-  const Shape shape = indices.shape().WithInsertedDim(axis, depth);
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, shape.dims()));
+  TENON_ASSIGN_OR_RETURN(const OneHotPlan plan, PlanOneHot(ctx, axis_attr));
+  const int64_t depth = plan.depth, inner = plan.inner;
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, plan.shape.dims()));
   FillElements(ctx.input(3), out);
-  const int64_t inner = Product(shape.dims(), axis + 1, shape.rank());
   using IndexTypes = TypeList<uint8_t, int8_t, int32_t, int64_t>;
   return DispatchStatus(indices.dtype(), IndexTypes(), [&]<typename I>(I) {
     const I* index = indices.data<I>();
@@ -162,6 +160,17 @@ Status OneHotShape(ShapeContext& c) {
 }
 
 }  // namespace
+
+StatusOr<OneHotPlan> PlanOneHot(const KernelContext& ctx, int64_t axis_attr) {
+  const Tensor& indices = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const int axis, OneHotAxis(axis_attr, indices.rank()));
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"depth", "on_value", "off_value"}));
+  OneHotPlan plan;
+  TENON_ASSIGN_OR_RETURN(plan.depth, ReadDepth(ctx.input(1)));
+  plan.shape = indices.shape().WithInsertedDim(axis, plan.depth);
+  plan.inner = Product(plan.shape.dims(), axis + 1, plan.shape.rank());
+  return plan;
+}
 
 Status FillKernel(KernelContext& ctx, const Mover& mover) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "dims"));
