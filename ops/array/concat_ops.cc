@@ -10,7 +10,8 @@ namespace tenon {
 namespace {
 
 /// Joins inputs [first, last) along `axis` of `shape`, that of the result.
-Status JoinInputs(KernelContext& ctx, const Mover& mover, int first, int last, int axis, const Shape& shape) {
+Status JoinInputs(KernelContext& ctx, const Mover& mover, int first, int last, int axis,
+                  const Shape& shape) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, shape.dims()));
   if (out->num_elements() == 0) return OkStatus();
   // For each of the `outer` places before the axis one run of every input follows the other.
@@ -23,8 +24,7 @@ Status JoinInputs(KernelContext& ctx, const Mover& mover, int first, int last, i
     if (outer == 1) {  // at once: the inputs may be many and small
       TENON_RETURN_IF_ERROR(mover.copy_run(ctx, in, 0, out, at, run));
     } else {
-      TENON_RETURN_IF_ERROR(
-          mover.copy(ctx, in, {0, {run, 1}}, out, {at, {row, 1}}, {outer, run}));
+      TENON_RETURN_IF_ERROR(mover.copy(ctx, in, {0, {run, 1}}, out, {at, {row, 1}}, {outer, run}));
     }
     at += run;
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/array/gather.h"
 
+#include "ops/arguments.h"
 #include "ops/array/index_tuples.h"
 #include "ops/array/one_hot.h"
-#include "ops/arguments.h"
 #include "ops/cuda/check.cuh"
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/launch.cuh"
@@ -57,12 +57,12 @@ Status GatherAlong(KernelContext& ctx, const NodeIdentity& node, int axis, int b
   Status status;
   DispatchBytes(rows.type, [&]<typename T>(T) {
     static_cast<void>(
-        status = ForEach(ctx, elements,
-                         GatherElement<T>{static_cast<const T*>(params.raw_data()),
-                                          static_cast<T*>(out->raw_data()), IndexReader(indices),
-                                          Divisor(rows.width, elements),
-                                          Divisor(plan.count, elements),
-                                          Divisor(plan.outer, elements), plan.limit, check}));
+        status =
+            ForEach(ctx, elements,
+                    GatherElement<T>{static_cast<const T*>(params.raw_data()),
+                                     static_cast<T*>(out->raw_data()), IndexReader(indices),
+                                     Divisor(rows.width, elements), Divisor(plan.count, elements),
+                                     Divisor(plan.outer, elements), plan.limit, check}));
   });
   return status;
 }
@@ -102,9 +102,8 @@ Status GatherNdKernel(KernelContext& ctx, const NodeIdentity& node) {
   const Tensor &params = ctx.input(0), &indices = ctx.input(1);
   TENON_RETURN_IF_ERROR(CheckGatheredParams(params.shape(), indices.shape()));
   TENON_ASSIGN_OR_RETURN(const TupleSizes sizes, SizesOfTuples(indices.shape(), params.shape()));
-  TENON_ASSIGN_OR_RETURN(
-      Tensor * out,
-      ctx.CreateOutput(0, SlicesShape(indices.shape().dims(), params.shape().dims())));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, SlicesShape(indices.shape().dims(),
+                                                                       params.shape().dims())));
   TENON_ASSIGN_OR_RETURN(const TupleRows tuples, TupleRows::Create(indices, params.shape()));
   const WideRows rows = WidenRows(params, *out, sizes.width);
   // Where slices have no elements their indices still count.
@@ -114,11 +113,11 @@ Status GatherNdKernel(KernelContext& ctx, const NodeIdentity& node) {
   if (sizes.width == 0) return CheckTuples(ctx, tuples, sizes.count, check);
   Status status;
   DispatchBytes(rows.type, [&]<typename T>(T) {
-    static_cast<void>(status = ForEach(ctx, elements,
-                                       GatherTupleElement<T>{
-                                           static_cast<const T*>(params.raw_data()),
-                                           static_cast<T*>(out->raw_data()), tuples,
-                                           Divisor(rows.width, elements), check}));
+    static_cast<void>(status =
+                          ForEach(ctx, elements,
+                                  GatherTupleElement<T>{static_cast<const T*>(params.raw_data()),
+                                                        static_cast<T*>(out->raw_data()), tuples,
+                                                        Divisor(rows.width, elements), check}));
   });
   return status;
 }
@@ -144,14 +143,13 @@ Status OneHotKernel(KernelContext& ctx, int64_t axis_attr) {
   if (elements == 0) return OkStatus();
   Status status;
   DispatchBytes(out->dtype(), [&]<typename T>(T) {
-    static_cast<void>(status = ForEach(
-                          ctx, elements,
-                          OneHotElement<T>{IndexReader(ctx.input(0)),
-                                           static_cast<const T*>(ctx.input(2).raw_data()),
-                                           static_cast<const T*>(ctx.input(3).raw_data()),
-                                           static_cast<T*>(out->raw_data()),
-                                           Divisor(plan.depth, elements),
-                                           Divisor(plan.inner, elements)}));
+    static_cast<void>(
+        status = ForEach(
+            ctx, elements,
+            OneHotElement<T>{
+                IndexReader(ctx.input(0)), static_cast<const T*>(ctx.input(2).raw_data()),
+                static_cast<const T*>(ctx.input(3).raw_data()), static_cast<T*>(out->raw_data()),
+                Divisor(plan.depth, elements), Divisor(plan.inner, elements)}));
   });
   return status;
 }

@@ -18,7 +18,7 @@ StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int a
 /// How slices are gathered, with the params seen as [batches, outer, limit, inner], the indices as
 /// [batches, count] and the result as [batches, outer, count, inner].
 struct GatherPlan {
-  Shape shape;                                       // of the result
+  Shape shape;                                         // of the result
   int64_t outer = 0, limit = 0, inner = 0, count = 0;  // where the result has elements
 };
 /// Of GatherSlices. InvalidArgument for shapes that do not fit.

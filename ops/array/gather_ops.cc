@@ -141,8 +141,7 @@ StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int a
                               int batch_dims) {
   TENON_ASSIGN_OR_RETURN(const GatherPlan plan,
                          PlanGather(params.shape(), indices.shape(), axis, batch_dims));
-  TENON_ASSIGN_OR_RETURN(Tensor out,
-                         Tensor::Allocate(CpuAllocator(), params.dtype(), plan.shape));
+  TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), params.dtype(), plan.shape));
   // Where nothing is gathered, indices are not looked at, as in TensorFlow.
   if (out.num_elements() == 0) return out;
   TENON_ASSIGN_OR_RETURN(const IndexVector rows, ReadIndices(indices, "indices", plan.limit));

@@ -178,8 +178,8 @@ Status MirrorPadKernel(KernelContext& ctx, const Mover& mover, const std::string
   const int64_t edge = EdgeOf(mode);
   TENON_RETURN_IF_ERROR(CheckMirrored(padding, dims, edge));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, padding.dims));
-  TENON_RETURN_IF_ERROR(mover.copy(ctx, in, {0, StridesOf(dims)}, out,
-                                   BoxView(padding.dims, padding.before), dims));
+  TENON_RETURN_IF_ERROR(
+      mover.copy(ctx, in, {0, StridesOf(dims)}, out, BoxView(padding.dims, padding.before), dims));
   // Axis by axis, so that the mirror images of one are mirrored by the next.
   DimVector begin = padding.before, box(dims.begin(), dims.end());
   for (int axis = 0; axis < in.rank(); ++axis) {

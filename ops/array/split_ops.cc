@@ -9,8 +9,8 @@ namespace {
 
 /// Cuts `in` along `axis` into parts of `sizes`, which add up to its size there. With `drop_axis`
 /// each part has size 1 and loses the dimension.
-Status Cut(KernelContext& ctx, const Mover& mover, const Tensor& in, int axis, absl::Span<const int64_t> sizes,
-           bool drop_axis = false) {
+Status Cut(KernelContext& ctx, const Mover& mover, const Tensor& in, int axis,
+           absl::Span<const int64_t> sizes, bool drop_axis = false) {
   const int64_t outer = Product(in.shape().dims(), 0, axis);
   const int64_t inner = Product(in.shape().dims(), axis + 1, in.rank());
   const int64_t row = in.dim(axis) * inner;

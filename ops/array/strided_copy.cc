@@ -121,24 +121,27 @@ void FillElements(const Tensor& value, Tensor* to) {
 }
 
 const Mover kHostMover = {
-    .copy = [](KernelContext&, const Tensor& from, const StridedView& source, Tensor* to,
-               const StridedView& target, absl::Span<const int64_t> dims) {
-      StridedCopy(from, source, to, target, dims);
-      return OkStatus();
-    },
-    .copy_run = [](KernelContext&, const Tensor& from, int64_t i, Tensor* to, int64_t j,
-                   int64_t count) {
-      CopyElements(from, i, to, j, count);
-      return OkStatus();
-    },
-    .zero = [](KernelContext&, Tensor* to) {
-      ZeroElements(to);
-      return OkStatus();
-    },
-    .fill = [](KernelContext&, const Tensor& value, Tensor* to) {
-      FillElements(value, to);
-      return OkStatus();
-    },
+    .copy =
+        [](KernelContext&, const Tensor& from, const StridedView& source, Tensor* to,
+           const StridedView& target, absl::Span<const int64_t> dims) {
+          StridedCopy(from, source, to, target, dims);
+          return OkStatus();
+        },
+    .copy_run =
+        [](KernelContext&, const Tensor& from, int64_t i, Tensor* to, int64_t j, int64_t count) {
+          CopyElements(from, i, to, j, count);
+          return OkStatus();
+        },
+    .zero =
+        [](KernelContext&, Tensor* to) {
+          ZeroElements(to);
+          return OkStatus();
+        },
+    .fill =
+        [](KernelContext&, const Tensor& value, Tensor* to) {
+          FillElements(value, to);
+          return OkStatus();
+        },
 };
 
 StridedView BoxView(absl::Span<const int64_t> dims, absl::Span<const int64_t> begin) {

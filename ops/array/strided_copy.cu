@@ -98,8 +98,7 @@ Status Copy(KernelContext& ctx, const Tensor& from, const StridedView& source, T
     const T* in = reinterpret_cast<const T*>(first);
     T* result = reinterpret_cast<T*>(out);
     if (plan.kind == CopyPlan::Kind::kElements) {
-      static_cast<void>(status =
-                            ForEach(ctx, plan.count, CopyElement<T>{in, result, plan.index}));
+      static_cast<void>(status = ForEach(ctx, plan.count, CopyElement<T>{in, result, plan.index}));
       return;
     }
     const TiledPlanes<T> planes{in,
@@ -149,7 +148,6 @@ Status Fill(KernelContext& ctx, const Tensor& value, Tensor* to) {
 
 }  // namespace
 
-const Mover kDeviceMover = {
-    .copy = Copy, .copy_run = CopyNeighbours, .zero = Zero, .fill = Fill};
+const Mover kDeviceMover = {.copy = Copy, .copy_run = CopyNeighbours, .zero = Zero, .fill = Fill};
 
 }  // namespace tenon::cuda

@@ -48,7 +48,8 @@ struct Mover {
 /// In host memory.
 extern const Mover kHostMover;
 
-/// A kernel that is written with a Mover, as one for the memory of kMover: With<kMover, kernel>::Run.
+/// A kernel that is written with a Mover, as one for the memory of kMover: With<kMover,
+/// kernel>::Run.
 template <const Mover& kMover, auto kKernel>
 struct With;
 template <const Mover& kMover, typename... Attrs,

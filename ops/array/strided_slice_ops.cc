@@ -80,8 +80,7 @@ Status AddDimension(const Entry& e, absl::Span<const int64_t> dims, SlicePlan* p
 
 /// `dims` is the input's shape, with -1 for unknown dimensions.
 StatusOr<SlicePlan> PlanSlice(absl::Span<const int64_t> dims, const Tensor& begin,
-                              const Tensor& end, const Tensor& strides,
-                              const SliceMasks& masks) {
+                              const Tensor& end, const Tensor& strides, const SliceMasks& masks) {
   TENON_ASSIGN_OR_RETURN(const DimVector b, ReadIntegerVector(begin, "begin"));
   TENON_ASSIGN_OR_RETURN(const DimVector e, ReadIntegerVector(end, "end", b.size()));
   TENON_ASSIGN_OR_RETURN(const DimVector st, ReadIntegerVector(strides, "strides", b.size()));
@@ -179,9 +178,8 @@ Status StridedSliceShape(ShapeContext& c) {
       c.constant(3) == nullptr) {
     return OkStatus();
   }
-  TENON_ASSIGN_OR_RETURN(const SlicePlan plan,
-                         PlanSlice(in.dims(), *c.constant(1), *c.constant(2), *c.constant(3),
-                                   SliceMasks(c.attrs())));
+  TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(in.dims(), *c.constant(1), *c.constant(2),
+                                                         *c.constant(3), SliceMasks(c.attrs())));
   return c.Return(PartialShape(plan.out));
 }
 

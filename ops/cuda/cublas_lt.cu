@@ -112,8 +112,8 @@ struct Prepared {
 StatusOr<Layout> MakeLayout(DType type, int64_t rows, int64_t columns, int64_t batches,
                             int64_t stride) {
   cublasLtMatrixLayout_t made = nullptr;
-  TENON_RETURN_IF_ERROR(
-      Checked(Lt().MatrixLayoutCreate(&made, DataType(type), rows, columns, rows), "describe a matrix"));
+  TENON_RETURN_IF_ERROR(Checked(Lt().MatrixLayoutCreate(&made, DataType(type), rows, columns, rows),
+                                "describe a matrix"));
   Layout layout(made);
   if (batches > 1) {
     const auto count = static_cast<int32_t>(batches);
@@ -133,10 +133,10 @@ StatusOr<Layout> MakeLayout(DType type, int64_t rows, int64_t columns, int64_t b
 StatusOr<Desc> MakeDesc(const Product& p) {
   const bool is_double = p.type == DType::kDouble;
   cublasLtMatmulDesc_t made = nullptr;
-  TENON_RETURN_IF_ERROR(Checked(
-      Lt().MatmulDescCreate(&made, is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                            is_double ? CUDA_R_64F : CUDA_R_32F),
-      "describe a product"));
+  TENON_RETURN_IF_ERROR(
+      Checked(Lt().MatmulDescCreate(&made, is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                    is_double ? CUDA_R_64F : CUDA_R_32F),
+              "describe a product"));
   Desc desc(made);
   const auto set = [made](cublasLtMatmulDescAttributes_t attr, const auto& value) {
     return Checked(Lt().MatmulDescSetAttribute(made, attr, &value, sizeof(value)),
@@ -145,10 +145,8 @@ StatusOr<Desc> MakeDesc(const Product& p) {
   const auto operation = [](bool transposed) {
     return static_cast<int32_t>(transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   };
-  TENON_RETURN_IF_ERROR(
-      set(CUBLASLT_MATMUL_DESC_TRANSA, operation(p.gemm.shape.transpose_b)));
-  TENON_RETURN_IF_ERROR(
-      set(CUBLASLT_MATMUL_DESC_TRANSB, operation(p.gemm.shape.transpose_a)));
+  TENON_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_TRANSA, operation(p.gemm.shape.transpose_b)));
+  TENON_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_TRANSB, operation(p.gemm.shape.transpose_a)));
   if (p.bias != nullptr) {
     TENON_RETURN_IF_ERROR(
         set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(CUBLASLT_EPILOGUE_BIAS)));
@@ -170,8 +168,7 @@ StatusOr<std::shared_ptr<const Prepared>> Prepare(cublasLtHandle_t handle, const
   TENON_ASSIGN_OR_RETURN(prepared->second,
                          MakeLayout(p.type, s.transpose_a ? s.m : s.k, s.transpose_a ? s.k : s.m,
                                     p.gemm.batches, p.gemm.a_stride));
-  TENON_ASSIGN_OR_RETURN(prepared->result,
-                         MakeLayout(p.type, s.n, s.m, p.gemm.batches, s.m * s.n));
+  TENON_ASSIGN_OR_RETURN(prepared->result, MakeLayout(p.type, s.n, s.m, p.gemm.batches, s.m * s.n));
   cublasLtMatmulPreference_t made = nullptr;
   TENON_RETURN_IF_ERROR(
       Checked(Lt().MatmulPreferenceCreate(&made), "say what algorithms are wanted"));
@@ -256,19 +253,18 @@ Status Multiply(KernelContext& ctx, DType type, const BatchedGemm& gemm, const v
   Tensor workspace;
   if (prepared->workspace > 0) {
     TENON_ASSIGN_OR_RETURN(
-        workspace,
-        ctx.AllocateTemp(DType::kUInt8, {static_cast<int64_t>(prepared->workspace)}));
+        workspace, ctx.AllocateTemp(DType::kUInt8, {static_cast<int64_t>(prepared->workspace)}));
   }
   const float one = 1, zero = 0;
   const double one_double = 1, zero_double = 0;
   const bool is_double = type == DType::kDouble;
   const void* alpha = is_double ? static_cast<const void*>(&one_double) : &one;
   const void* beta = is_double ? static_cast<const void*>(&zero_double) : &zero;
-  return Checked(Lt().Matmul(handle, desc.get(), alpha, b, prepared->first.get(), a,
-                             prepared->second.get(), beta, c, prepared->result.get(), c,
-                             prepared->result.get(), &prepared->algorithm, workspace.raw_data(),
-                             prepared->workspace, StreamOf(ctx)),
-                 "multiply");
+  return Checked(
+      Lt().Matmul(handle, desc.get(), alpha, b, prepared->first.get(), a, prepared->second.get(),
+                  beta, c, prepared->result.get(), c, prepared->result.get(), &prepared->algorithm,
+                  workspace.raw_data(), prepared->workspace, StreamOf(ctx)),
+      "multiply");
 }
 
 }  // namespace
@@ -286,10 +282,10 @@ Status Gemm(KernelContext& ctx, DType type, const BatchedGemm& gemm, const void*
   for (int64_t first = 0; first < gemm.batches; first += kMostBatches) {
     BatchedGemm part = gemm;
     part.batches = std::min(kMostBatches, gemm.batches - first);
-    TENON_RETURN_IF_ERROR(Multiply(
-        ctx, type, part, static_cast<const char*>(a) + first * gemm.a_stride * size,
-        static_cast<const char*>(b) + first * gemm.b_stride * size, nullptr,
-        static_cast<char*>(c) + first * s.m * s.n * size));
+    TENON_RETURN_IF_ERROR(Multiply(ctx, type, part,
+                                   static_cast<const char*>(a) + first * gemm.a_stride * size,
+                                   static_cast<const char*>(b) + first * gemm.b_stride * size,
+                                   nullptr, static_cast<char*>(c) + first * s.m * s.n * size));
   }
   return OkStatus();
 }

@@ -64,8 +64,8 @@ class BinaryKernel final : public Kernel {
  private:
   Status ReturnIncompatible(KernelContext& ctx) const {
     TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, Shape()));
-    return QueueStatus(cudaMemsetAsync(z->raw_data(), incompatible_result_ ? 1 : 0, sizeof(bool),
-                                       StreamOf(ctx)));
+    return QueueStatus(
+        cudaMemsetAsync(z->raw_data(), incompatible_result_ ? 1 : 0, sizeof(bool), StreamOf(ctx)));
   }
 
   const BinaryLaunch launch_;
@@ -82,9 +82,8 @@ void Add(OpRegistry& ops, const auto& kernels) {
   KernelOptions options;
   if (op.schema().FindAttr("T") != nullptr) options.types = {{"T", kernels.types}};
   for (const KernelOptions& form : DeviceForms(op.schema(), options)) {
-    op.AddKernel(kCuda, form, [kernels](KernelConstruction& c) {
-      return std::make_unique<K>(c, kernels);
-    });
+    op.AddKernel(kCuda, form,
+                 [kernels](KernelConstruction& c) { return std::make_unique<K>(c, kernels); });
   }
 }
 

@@ -31,7 +31,8 @@ template <typename Op, typename T, typename Applied>
 using ResultType = decltype(elementwise_internal::ResultOf<Op, T, Applied>());
 
 template <typename Op, typename T, typename R>
-__global__ void __launch_bounds__(kBlockThreads) UnaryPass(const T* x, R* y, int64_t n, bool packs) {
+__global__ void __launch_bounds__(kBlockThreads)
+    UnaryPass(const T* x, R* y, int64_t n, bool packs) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   const int64_t groups = packs ? n / kPack : 0;
@@ -55,8 +56,8 @@ void LaunchUnary(cudaStream_t stream, const void* x, void* y, int64_t n) {
   const T* in = static_cast<const T*>(x);
   R* out = static_cast<R*>(y);
   const bool packs = IsPackAligned(in) && IsPackAligned(out);
-  UnaryPass<Op, T, R><<<GridBlocks(packs ? n / kPack : n), kBlockThreads, 0, stream>>>(in, out, n,
-                                                                                      packs);
+  UnaryPass<Op, T, R>
+      <<<GridBlocks(packs ? n / kPack : n), kBlockThreads, 0, stream>>>(in, out, n, packs);
 }
 
 /// Marks an element for which Op is not valid.

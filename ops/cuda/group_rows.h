@@ -22,8 +22,8 @@ struct GroupedRows {
   Tensor starts;  // int64, one more than segments
 };
 
-/// Queues the grouping of rows, of which row i belongs to segment keys[i] (uint64), and to none when
-/// that is `segments`. As SortKeys.
+/// Queues the grouping of rows, of which row i belongs to segment keys[i] (uint64), and to none
+/// when that is `segments`. As SortKeys.
 StatusOr<GroupedRows> GroupRows(KernelContext& ctx, const Tensor& keys, int64_t segments);
 
 }  // namespace tenon::cuda

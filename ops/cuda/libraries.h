@@ -3,8 +3,8 @@
 
 namespace tenon::cuda {
 
-/// A shared library of NVIDIA's, opened when something of it is first asked for: a program that uses
-/// none of it needs none. Thread-safe; stays open.
+/// A shared library of NVIDIA's, opened when something of it is first asked for: a program that
+/// uses none of it needs none. Thread-safe; stays open.
 class Library {
  public:
   /// The function of that name, null when the library or the function is missing.

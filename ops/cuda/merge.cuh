@@ -11,17 +11,30 @@ namespace tenon::cuda {
 inline constexpr int kWarp = 32;
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
-/// The value that the lane `distance` above has. All lanes of the warp call it.
-template <typename V>
-__device__ __forceinline__ V ShuffleDown(V value, int distance) {
+/// Calls `shuffle(word)` for each word of a value, and gives the value that the results make.
+template <typename V, typename Shuffle>
+__device__ __forceinline__ V ShuffleWords(V value, Shuffle shuffle) {
   static_assert(sizeof(V) <= 16);
   constexpr int kWords = (sizeof(V) + 3) / 4;
   unsigned words[kWords] = {};
   std::memcpy(words, &value, sizeof(V));
 #pragma unroll
-  for (int w = 0; w < kWords; ++w) words[w] = __shfl_down_sync(kAllLanes, words[w], distance);
+  for (int w = 0; w < kWords; ++w) words[w] = shuffle(words[w]);
   std::memcpy(&value, words, sizeof(V));
   return value;
+}
+
+/// The value that the lane `distance` above has. All lanes of the warp call it.
+template <typename V>
+__device__ __forceinline__ V ShuffleDown(V value, int distance) {
+  return ShuffleWords(value,
+                      [distance](unsigned w) { return __shfl_down_sync(kAllLanes, w, distance); });
+}
+/// The value that the lane `distance` below has, the lane's own where there is none. The same.
+template <typename V>
+__device__ __forceinline__ V ShuffleUp(V value, int distance) {
+  return ShuffleWords(value,
+                      [distance](unsigned w) { return __shfl_up_sync(kAllLanes, w, distance); });
 }
 
 /// What all lanes of a warp have, merged; right in lane 0. All lanes call it.

@@ -75,11 +75,10 @@ Status Reduce(KernelContext& ctx, Types types, DType type, const Tensor& from,
   const int64_t n = to->num_elements();
   return DispatchStatus(type, types, [&]<typename T>(T) {
     return ForEach(ctx, n,
-                   SegmentElement<T, kReduction>{static_cast<const T*>(from.raw_data()),
-                                                 grouped.rows.data<uint32_t>(),
-                                                 grouped.starts.data<int64_t>(),
-                                                 static_cast<T*>(to->raw_data()),
-                                                 Divisor(width, n), zero_if_empty});
+                   SegmentElement<T, kReduction>{
+                       static_cast<const T*>(from.raw_data()), grouped.rows.data<uint32_t>(),
+                       grouped.starts.data<int64_t>(), static_cast<T*>(to->raw_data()),
+                       Divisor(width, n), zero_if_empty});
   });
 }
 

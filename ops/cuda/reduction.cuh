@@ -8,7 +8,8 @@
 #include "ops/cuda/reduction_index.h"
 #include "ops/math/reducers.h"
 
-// Reductions along any axes by the reducers of ops/math/reducers.h, whose order ReductionIndex sets.
+// Reductions along any axes by the reducers of ops/math/reducers.h, whose order ReductionIndex
+// sets.
 
 namespace tenon::cuda {
 
@@ -33,8 +34,8 @@ __device__ void WriteResult(typename R::Acc acc, const ReductionIndex& index, in
   }
 }
 
-/// Piece p of result o is item o * pieces + p. kThreads of a block, all of it or a warp or one, take
-/// one item after the other.
+/// Piece p of result o is item o * pieces + p. kThreads of a block, all of it or a warp or one,
+/// take one item after the other.
 template <typename R, typename T, int kThreads>
 __global__ void __launch_bounds__(kBlockThreads)
     ReduceRows(const T* in, T* out, typename R::Acc* parts,
@@ -48,8 +49,8 @@ __global__ void __launch_bounds__(kBlockThreads)
   for (int64_t item = static_cast<int64_t>(blockIdx.x) * kGroups + threadIdx.x / kThreads;
        item < items; item += stride) {
     const int64_t o = item / index.pieces, first = item % index.pieces * index.piece;
-    const int64_t last = first + index.piece < index.num_reduced ? first + index.piece
-                                                                 : index.num_reduced;
+    const int64_t last =
+        first + index.piece < index.num_reduced ? first + index.piece : index.num_reduced;
     int64_t kept[1], reduced[1];
     index.kept.At(o, kept);
     Acc acc = R::Start();
@@ -81,8 +82,8 @@ __global__ void __launch_bounds__(kColumnTile* kColumnLanes)
   for (int64_t item = blockIdx.x; item < tiles * index.pieces; item += gridDim.x) {
     const int64_t o = item / index.pieces * kColumnTile + column, piece = item % index.pieces;
     const int64_t first = piece * index.piece;
-    const int64_t last = first + index.piece < index.num_reduced ? first + index.piece
-                                                                 : index.num_reduced;
+    const int64_t last =
+        first + index.piece < index.num_reduced ? first + index.piece : index.num_reduced;
     Acc acc = R::Start();
     if (o < index.num_kept) {
       int64_t kept[1], reduced[1];
@@ -144,7 +145,7 @@ Status ReduceAlong(KernelContext& ctx, const ReductionPlan& plan, const T* in, T
     const int64_t tiles = (index.num_kept + kColumnTile - 1) / kColumnTile;
     ReduceColumns<R, T>
         <<<ItemBlocks(tiles * index.pieces), kColumnTile * kColumnLanes, 0, stream>>>(in, out,
-                                                                                     parts, index);
+                                                                                      parts, index);
   } else if (index.num_reduced <= kThreadReduces) {
     ReduceRows<R, T, 1><<<GridBlocks(items), kBlockThreads, 0, stream>>>(in, out, parts, index);
   } else if (index.num_reduced <= kWarpReduces) {

@@ -45,8 +45,7 @@ inline StatusOr<ReductionIndex> IndexReduction(const ReductionPlan& plan) {
   TENON_ASSIGN_OR_RETURN(result.reduced, index(plan.reduced, plan.num_reduced));
   const auto parts = [](int64_t n, int64_t part) { return (n + part - 1) / part; };
   // Few results of many elements each do not fill the device.
-  const int64_t blocks =
-      plan.inner_is_reduced ? plan.num_kept : parts(plan.num_kept, kColumnTile);
+  const int64_t blocks = plan.inner_is_reduced ? plan.num_kept : parts(plan.num_kept, kColumnTile);
   const int64_t least = plan.inner_is_reduced ? 4 * kWarpReduces : 16 * kColumnLanes;
   if (blocks > 0 && blocks < kEnoughBlocks && plan.num_reduced > least) {
     result.pieces = std::min(parts(plan.num_reduced, least), parts(kEnoughBlocks, blocks));

@@ -12,8 +12,8 @@
 
 namespace tenon::cuda {
 
-/// Divides numbers that are not negative by one that is known before: by a multiplication as long as
-/// both are below 2^31 (Granlund and Montgomery, Division by invariant integers using
+/// Divides numbers that are not negative by one that is known before: by a multiplication as long
+/// as both are below 2^31 (Granlund and Montgomery, Division by invariant integers using
 /// multiplication, 1994).
 class Divisor {
  public:
@@ -57,8 +57,8 @@ class StridedIndex {
   static constexpr int kMaxRank = 10;
 
   StridedIndex() = default;
-  /// `dims`, the outermost first, are at least one and at most kMaxRank. Elements are numbered below
-  /// `count`.
+  /// `dims`, the outermost first, are at least one and at most kMaxRank. Elements are numbered
+  /// below `count`.
   StridedIndex(absl::Span<const StridedDim<kOperands>> dims, int64_t count)
       : rank_(static_cast<int>(dims.size())) {
     for (int d = 0; d < rank_; ++d) {

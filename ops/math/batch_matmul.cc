@@ -46,9 +46,8 @@ Status Products(const BroadcastPlan& plan, const GemmShape& gemm, const Tensor& 
 template <bool kBroadcasts>
 Status BatchMatMulKernel(KernelContext& ctx, bool adj_x, bool adj_y) {
   Tensor x = ctx.input(0), y = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(
-      const BatchedProduct product,
-      BatchMatMulSizes(x.shape(), y.shape(), adj_x, adj_y, kBroadcasts));
+  TENON_ASSIGN_OR_RETURN(const BatchedProduct product,
+                         BatchMatMulSizes(x.shape(), y.shape(), adj_x, adj_y, kBroadcasts));
   const BroadcastPlan& plan = product.batch;
   const GemmShape& gemm = product.gemm;
   TENON_ASSIGN_OR_RETURN(Tensor * z,

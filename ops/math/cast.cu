@@ -48,8 +48,8 @@ template <typename T, typename Bits>
 Status Truncate(KernelContext& ctx, Tensor* x, int bits) {
   TENON_ASSIGN_OR_RETURN(Tensor y, ctx.AllocateTemp(x->dtype(), x->shape()));
   const Bits mask = ~((Bits{1} << bits) - 1);
-  TENON_RETURN_IF_ERROR(ForEach(ctx, x->num_elements(),
-                                ClearLowBits<T, Bits>{x->data<T>(), y.data<T>(), mask}));
+  TENON_RETURN_IF_ERROR(
+      ForEach(ctx, x->num_elements(), ClearLowBits<T, Bits>{x->data<T>(), y.data<T>(), mask}));
   *x = std::move(y);
   return OkStatus();
 }

@@ -33,7 +33,8 @@ __global__ void __launch_bounds__(kBlockThreads)
 /// After the whole tensor was looked at, so that the error says all that there is.
 __global__ void NoteNumerics(const unsigned* found, uint64_t* check) {
   if (*found != 0) {
-    atomicExch(reinterpret_cast<unsigned long long*>(check), static_cast<unsigned long long>(*found));
+    atomicExch(reinterpret_cast<unsigned long long*>(check),
+               static_cast<unsigned long long>(*found));
   }
 }
 

@@ -33,11 +33,11 @@ Status Choose(KernelContext& ctx, const Shape& condition_shape) {
   Status status;
   const auto choose = [&]<typename T>(T) {
     static_cast<void>(
-        status = ForEach(ctx, index.count,
-                         ChooseElement<T>{ctx.input(0).data<bool>(),
-                                          static_cast<const T*>(t.raw_data()),
-                                          static_cast<const T*>(e.raw_data()),
-                                          static_cast<T*>(y->raw_data()), index.index}));
+        status =
+            ForEach(ctx, index.count,
+                    ChooseElement<T>{ctx.input(0).data<bool>(), static_cast<const T*>(t.raw_data()),
+                                     static_cast<const T*>(e.raw_data()),
+                                     static_cast<T*>(y->raw_data()), index.index}));
   };
   DispatchBytes(t.dtype(), choose);
   return status;
@@ -85,8 +85,7 @@ void RegisterCudaSelect(OpRegistry& ops) {
   const KernelOptions plain = {.types = {{"T", DTypesOf(PlainTypes())}}};
   cuda::AddKernel(ops, "Select", cuda::SelectKernel, plain);
   cuda::AddKernel(ops, "SelectV2", cuda::SelectV2Kernel, plain);
-  cuda::AddKernel(ops, "ClipByValue", cuda::ClipKernel,
-                  {.types = {{"T", DTypesOf(RealTypes())}}});
+  cuda::AddKernel(ops, "ClipByValue", cuda::ClipKernel, {.types = {{"T", DTypesOf(RealTypes())}}});
 }
 
 }  // namespace tenon

@@ -6,8 +6,6 @@
 
 namespace tenon {
 
-void RegisterCudaDivision(OpRegistry& ops) {
-  cuda::AddBinaryList(ops, elementwise::DivisionOps());
-}
+void RegisterCudaDivision(OpRegistry& ops) { cuda::AddBinaryList(ops, elementwise::DivisionOps()); }
 
 }  // namespace tenon

@@ -21,8 +21,8 @@ Status MatMulKernel(KernelContext& ctx, bool transpose_a, bool transpose_b) {
 }
 
 /// The products along the innermost batch dimension are one call each.
-Status Products(KernelContext& ctx, const BatchedProduct& product, const Tensor& x,
-                const Tensor& y, Tensor* z) {
+Status Products(KernelContext& ctx, const BatchedProduct& product, const Tensor& x, const Tensor& y,
+                Tensor* z) {
   const GemmShape& gemm = product.gemm;
   const int64_t a_size = gemm.m * gemm.k, b_size = gemm.k * gemm.n;
   const BroadcastPlan::Dim& inner = product.batch.inner();
@@ -40,8 +40,7 @@ Status Products(KernelContext& ctx, const BatchedProduct& product, const Tensor&
   for (int64_t i = 0; i < calls; ++i) {
     int64_t from[2];
     index.At(i, from);
-    TENON_RETURN_IF_ERROR(Gemm(ctx, x.dtype(), batch, ElementAt(x, from[0]),
-                               ElementAt(y, from[1]),
+    TENON_RETURN_IF_ERROR(Gemm(ctx, x.dtype(), batch, ElementAt(x, from[0]), ElementAt(y, from[1]),
                                ElementAt(*z, i * inner.size * gemm.m * gemm.n)));
   }
   return OkStatus();
@@ -53,8 +52,8 @@ Status BatchMatMulKernel(KernelContext& ctx, bool adj_x, bool adj_y) {
   TENON_ASSIGN_OR_RETURN(const BatchedProduct product,
                          BatchMatMulSizes(x.shape(), y.shape(), adj_x, adj_y, kBroadcasts));
   const GemmShape& gemm = product.gemm;
-  TENON_ASSIGN_OR_RETURN(
-      Tensor * z, ctx.CreateOutput(0, Concat(product.batch.shape.dims(), {gemm.m, gemm.n})));
+  TENON_ASSIGN_OR_RETURN(Tensor * z,
+                         ctx.CreateOutput(0, Concat(product.batch.shape.dims(), {gemm.m, gemm.n})));
   // There may be any number of products of nothing, and their sizes need not fit.
   if (z->num_elements() == 0) return OkStatus();
   if (gemm.k == 0) {
@@ -74,7 +73,8 @@ struct FinishProduct {
 
   __device__ void operator()(int64_t i) const {
     const int64_t column = i - columns.Quotient(i) * columns.value();
-    const float sum = static_cast<float>(Widen(product[i])) + static_cast<float>(Widen(bias[column]));
+    const float sum =
+        static_cast<float>(Widen(product[i])) + static_cast<float>(Widen(bias[column]));
     product[i] = Narrow<T>(Activate(activation, sum, alpha));
   }
 };

@@ -12,8 +12,6 @@ Status cuda::SumAlong(KernelContext& ctx, DType type, const ReductionPlan& plan,
   });
 }
 
-void RegisterCudaSums(OpRegistry& ops) {
-  cuda::AddReduction<SumReducer>(ops, "Sum", RealTypes());
-}
+void RegisterCudaSums(OpRegistry& ops) { cuda::AddReduction<SumReducer>(ops, "Sum", RealTypes()); }
 
 }  // namespace tenon

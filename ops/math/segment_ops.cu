@@ -40,8 +40,8 @@ Status UnsortedSegmentKernel(KernelContext& ctx, const NodeIdentity& node) {
       const IndexNote note = NotedIndex(word);
       return SegmentOutOfRange(shape, note.place, note.value, segments);
     });
-    TENON_RETURN_IF_ERROR(ForEach(
-        ctx, n, UnsortedKey{IndexReader(ids), segments, keys.data<uint64_t>(), check}));
+    TENON_RETURN_IF_ERROR(
+        ForEach(ctx, n, UnsortedKey{IndexReader(ids), segments, keys.data<uint64_t>(), check}));
   }
   if (out->num_elements() == 0) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const GroupedRows grouped, GroupRows(ctx, keys, segments));
@@ -74,10 +74,10 @@ class SegmentKernel final : public AsyncKernel {
     if (const Status status = CheckSegmentIds(data, ids); !status.ok()) return done(status);
     const int64_t n = ids.dim(0);
     if (n == 0) return done(Reduce(ctx, 0));
-    ctx.device().queue()->CopyToHost(
-        ids.Slice(n - 1, n), ctx.step().step_id, [this, &ctx, done](StatusOr<Tensor> last) {
-          done(last.ok() ? ReduceTo(ctx, *last) : last.status());
-        });
+    ctx.device().queue()->CopyToHost(ids.Slice(n - 1, n), ctx.step().step_id,
+                                     [this, &ctx, done](StatusOr<Tensor> last) {
+                                       done(last.ok() ? ReduceTo(ctx, *last) : last.status());
+                                     });
   }
 
  private:
@@ -103,9 +103,9 @@ class SegmentKernel final : public AsyncKernel {
       return InvalidArgument("Segment id ", NotedIndex(word).value, " out of range [0, ", segments,
                              "), possibly because 'segment_ids' input is not sorted.");
     });
-    TENON_RETURN_IF_ERROR(ForEach(ctx, n,
-                                  SortedKey{IndexReader(ids), segments, keys.data<uint64_t>(),
-                                            order_check, range_check}));
+    TENON_RETURN_IF_ERROR(ForEach(
+        ctx, n,
+        SortedKey{IndexReader(ids), segments, keys.data<uint64_t>(), order_check, range_check}));
     if (out->num_elements() == 0) return OkStatus();
     TENON_ASSIGN_OR_RETURN(const GroupedRows grouped, GroupRows(ctx, keys, segments));
     return ReduceGrouped(ctx, kReduction, data, grouped, Product(row), /*zero_if_empty=*/true, out);
@@ -137,8 +137,7 @@ Status ScatterNdKernel(KernelContext& ctx, const NodeIdentity& node) {
   TENON_ASSIGN_OR_RETURN(const TupleRows tuples, TupleRows::Create(indices, shape));
   // Without updates the tuples are looked at all the same, where they have numbers.
   const bool looks = sizes.depth > 0 && sizes.count > 0;
-  uint64_t* check =
-      looks ? AddTupleCheck(ctx, node, indices.shape(), "shape", shape) : nullptr;
+  uint64_t* check = looks ? AddTupleCheck(ctx, node, indices.shape(), "shape", shape) : nullptr;
   if (updates.num_elements() == 0) {
     TENON_RETURN_IF_ERROR(kDeviceMover.zero(ctx, out));
     return looks ? CheckTuples(ctx, tuples, sizes.count, check) : OkStatus();
@@ -167,9 +166,9 @@ void RegisterCudaSegments(OpRegistry& ops) {
   cuda::AddKernel(ops, "UnsortedSegmentProd", UnsortedSegmentKernel<Reduction::kProd>, real);
   cuda::AddKernel(ops, "UnsortedSegmentMax", UnsortedSegmentKernel<Reduction::kMax>, real);
   cuda::AddKernel(ops, "UnsortedSegmentMin", UnsortedSegmentKernel<Reduction::kMin>, real);
-  cuda::AddKernel(ops, "ScatterNd", cuda::ScatterNdKernel,
-                  {.types = {{"T", DTypesOf(decltype(ConcatTypes(RealTypes(),
-                                                                 TypeList<bool>()))())}}});
+  cuda::AddKernel(
+      ops, "ScatterNd", cuda::ScatterNdKernel,
+      {.types = {{"T", DTypesOf(decltype(ConcatTypes(RealTypes(), TypeList<bool>()))())}}});
 }
 
 }  // namespace tenon

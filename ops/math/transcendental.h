@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-
 #include "ops/elementwise.h"
 #include "ops/math/vector_maths.h"
 

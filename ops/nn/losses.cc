@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/nn/losses.h"
 #include "core/counted_memory.h"
 #include "core/op_registry.h"
 #include "core/parallel.h"
@@ -6,7 +7,6 @@
 #include "ops/broadcast.h"
 #include "ops/broadcast_gradient.h"
 #include "ops/composition.h"
-#include "ops/nn/losses.h"
 #include "ops/nn/nn_ops.h"
 #include "ops/nn/softmax_rows.h"
 

@@ -77,8 +77,8 @@ Status ForEachRow(const KernelContext& ctx, int64_t rows, int64_t n, const Row& 
         <<<GridBlocks(rows * kWarp), kBlockThreads, 0, StreamOf(ctx)>>>(rows, row);
   } else {
     ForEachRowKernel<kBlockThreads>
-        <<<static_cast<int>(std::min<int64_t>(rows, 132 * 16)), kBlockThreads, 0,
-           StreamOf(ctx)>>>(rows, row);
+        <<<static_cast<int>(std::min<int64_t>(rows, 132 * 16)), kBlockThreads, 0, StreamOf(ctx)>>>(
+            rows, row);
   }
   return LaunchStatus();
 }
