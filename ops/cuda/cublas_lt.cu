@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cuda/cublas_lt.h"
 
-#include <cublasLt.h>
-
 #include <map>
 #include <memory>
 #include <tuple>
 
 #include "core/mutex.h"
+#include "ops/cuda/cublas_lt.cuh"
 #include "ops/cuda/launch.cuh"
-#include "ops/cuda/libraries.h"
 
 namespace tenon::cuda {
 namespace {
 
-/// What of the library is used.
+/// What of the library is used. Each is null when it is not there; then `status` says why.
 struct CublasLtFunctions {
+  Status status;
 #define TENON_CUBLAS_LT(NAME) \
-  decltype(&::cublasLt##NAME) NAME = CublasLt().Get<decltype(&::cublasLt##NAME)>("cublasLt" #NAME)
+  decltype(&::cublasLt##NAME) NAME = Get<decltype(&::cublasLt##NAME)>("cublasLt" #NAME)
   TENON_CUBLAS_LT(Create);
   TENON_CUBLAS_LT(MatmulDescCreate);
   TENON_CUBLAS_LT(MatmulDescDestroy);
@@ -32,11 +31,13 @@ struct CublasLtFunctions {
   TENON_CUBLAS_LT(Matmul);
 #undef TENON_CUBLAS_LT
 
-  bool complete() const {
-    return Create && MatmulDescCreate && MatmulDescDestroy && MatmulDescSetAttribute &&
-           MatrixLayoutCreate && MatrixLayoutDestroy && MatrixLayoutSetAttribute &&
-           MatmulPreferenceCreate && MatmulPreferenceDestroy && MatmulPreferenceSetAttribute &&
-           MatmulAlgoGetHeuristic && Matmul;
+ private:
+  template <typename F>
+  F Get(const char* name) {
+    StatusOr<F> function = CublasLt().Get<F>(name);
+    if (function.ok()) return *function;
+    if (status.ok()) static_cast<void>(status = function.status());
+    return nullptr;
   }
 };
 
@@ -202,7 +203,7 @@ StatusOr<std::shared_ptr<const Prepared>> Prepare(cublasLtHandle_t handle, const
 class Products {
  public:
   StatusOr<cublasLtHandle_t> Handle(int device) ABSL_LOCKS_EXCLUDED(mu_) {
-    if (!Lt().complete()) return Unavailable("the library cuBLASLt is not there, or too old");
+    TENON_RETURN_IF_ERROR(Lt().status);
     MutexLock lock(mu_);
     cublasLtHandle_t& handle = handles_[device];
     if (handle == nullptr) {

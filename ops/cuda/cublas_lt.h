@@ -21,7 +21,7 @@ struct BatchedGemm {
 using GemmTypes = TypeList<float, double, Half, BFloat16>;
 
 /// Queues c = a * b, for a dtype of GemmTypes. An empty sum gives zeros. ResourceExhausted when
-/// memory is out, Unavailable without the library, Unimplemented for shapes that it does not do.
+/// memory is out, the errors of Library without it, Unimplemented for shapes that it does not do.
 Status Gemm(KernelContext& ctx, DType type, const BatchedGemm& gemm, const void* a, const void* b,
             void* c);
 

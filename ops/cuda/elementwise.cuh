@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/graph.h"
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/kernel_types.h"
 #include "ops/cuda/launch.cuh"

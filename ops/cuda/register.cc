@@ -4,6 +4,7 @@
 namespace tenon {
 
 void RegisterCudaKernels(OpRegistry& ops) {
+  RegisterCudnnKernels(ops);
   RegisterCudaAccumulate(ops);
   RegisterCudaActivations(ops);
   RegisterCudaArgMax(ops);

@@ -5,10 +5,14 @@
 
 namespace tenon {
 
-/// Adds the kernels for the GPU to the ops of the registry, which knows all families.
+/// Adds the CUDA kernels of ops to a registry that has all ops of this library. They are in the
+/// plugin for GPUs, not in the library itself.
 void RegisterCudaKernels(OpRegistry& ops);
 
-// What it calls: one function a .cu file.
+/// Those of them that need cuDNN; none where the plugin was built without it.
+void RegisterCudnnKernels(OpRegistry& ops);
+
+// The others: a function a .cu file.
 void RegisterCudaAccumulate(OpRegistry& ops);
 void RegisterCudaActivations(OpRegistry& ops);
 void RegisterCudaArgMax(OpRegistry& ops);
