@@ -13,15 +13,17 @@
 // from CUDA. Integers wrap on overflow, as TensorFlow's do. 16-bit floats are computed in float,
 // which the loops see to: these functions get float.
 
+/// TENON_SIMD stands before a loop whose iterations do not depend on each other; reading and
+/// writing the same element is fine (a kernel that works in place).
 #if defined(__CUDACC__)
 #define TENON_HD __host__ __device__
+#define TENON_SIMD  // loops of the host are compiled elsewhere
+// One expression for signed and unsigned integers may ask of the latter whether they are below 0.
+#pragma nv_diag_suppress 186
 #else
 #define TENON_HD
-#endif
-
-/// Before a loop whose iterations do not depend on each other; reading and writing the same element
-/// is fine (a kernel that works in place).
 #define TENON_SIMD _Pragma("omp simd")
+#endif
 
 namespace tenon {
 
@@ -37,7 +39,7 @@ Status DispatchStatus(DType type, Types types, Fn&& fn) {
   Status status;
   const bool known = Dispatch(type, types, [&]<typename T>(T zero) {
     if constexpr (std::is_void_v<decltype(fn(zero))>) fn(zero);
-    if constexpr (!std::is_void_v<decltype(fn(zero))>) status = fn(zero);
+    if constexpr (!std::is_void_v<decltype(fn(zero))>) static_cast<void>(status = fn(zero));
   });
   return known ? status : Unimplemented("no kernel for elements of ", type);
 }

@@ -3,17 +3,24 @@
 
 namespace tenon {
 
-StatusOr<IndexTuples> ReadTuples(const Tensor& indices, const Shape& shape, std::string_view what) {
+StatusOr<TupleSizes> SizesOfTuples(const Shape& indices, const Shape& shape) {
   if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
   const int64_t depth = indices.dim(indices.rank() - 1);
   if (depth > shape.rank()) {
     return InvalidArgument("index innermost dimension length must be <= params rank; saw: ", depth,
                            " vs. ", shape.rank());
   }
-  IndexTuples tuples;
   const int k = static_cast<int>(depth);
-  tuples.width = Product(shape.dims(), k, shape.rank());
-  tuples.count = Product(indices.shape().dims(), 0, indices.rank() - 1);
+  return TupleSizes{k, Product(indices.dims(), 0, indices.rank() - 1),
+                    Product(shape.dims(), k, shape.rank())};
+}
+
+StatusOr<IndexTuples> ReadTuples(const Tensor& indices, const Shape& shape, std::string_view what) {
+  TENON_ASSIGN_OR_RETURN(const TupleSizes sizes, SizesOfTuples(indices.shape(), shape));
+  IndexTuples tuples;
+  const int k = sizes.depth;
+  tuples.width = sizes.width;
+  tuples.count = sizes.count;
   if (k == 0) return tuples;
   TENON_ASSIGN_OR_RETURN(const IndexVector flat, ReadIndices(indices, "indices"));
   const DimVector strides = StridesOf(shape.dims().first(k));
@@ -22,9 +29,7 @@ StatusOr<IndexTuples> ReadTuples(const Tensor& indices, const Shape& shape, std:
     const auto tuple = absl::MakeSpan(flat).subspan(i * k, k);
     for (int d = 0; d < k; ++d) {
       if (tuple[d] < 0 || tuple[d] >= shape.dim(d)) {
-        return InvalidArgument(
-            ElementName("indices", indices.shape().dims().first(indices.rank() - 1), i), " = [",
-            Join(tuple, ", "), "] does not index into ", what, " ", shape);
+        return TupleOutOfRange(indices.shape(), i, Join(tuple, ", "), what, shape);
       }
       tuples.rows[i] += tuple[d] * strides[d];
     }
@@ -32,12 +37,17 @@ StatusOr<IndexTuples> ReadTuples(const Tensor& indices, const Shape& shape, std:
   return tuples;
 }
 
-StatusOr<IndexTuples> ReadUpdateTuples(const Tensor& indices, const Shape& updates,
-                                       const Shape& shape) {
+Status TupleOutOfRange(const Shape& indices, int64_t i, std::string_view tuple,
+                       std::string_view what, const Shape& shape) {
+  return InvalidArgument(ElementName("indices", indices.dims().first(indices.rank() - 1), i),
+                         " = [", tuple, "] does not index into ", what, " ", shape);
+}
+
+Status CheckUpdateTuples(const Shape& indices, const Shape& updates, const Shape& shape) {
   if (shape.rank() < 1) return InvalidArgument("Output must be at least 1-D, got shape: ", shape);
   if (shape.num_elements() == 0 && (indices.num_elements() > 0 || updates.num_elements() > 0)) {
     return InvalidArgument("Indices and updates specified for empty output shape ", shape,
-                           ": indices has shape ", indices.shape(), ", updates has ", updates);
+                           ": indices has shape ", indices, ", updates has ", updates);
   }
   if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
   // The tuples' places, and the slices that they name.
@@ -45,18 +55,24 @@ StatusOr<IndexTuples> ReadUpdateTuples(const Tensor& indices, const Shape& updat
   const int64_t depth = indices.dim(batch);
   const bool fits = depth <= shape.rank();
   const bool places =
-      updates.rank() >= batch && updates.dims().first(batch) == indices.shape().dims().first(batch);
+      updates.rank() >= batch && updates.dims().first(batch) == indices.dims().first(batch);
   if (!places || !fits ||
       updates.dims().subspan(batch) != shape.dims().subspan(static_cast<size_t>(depth))) {
     const std::string wanted =
-        fits ? PartialShape(SlicesShape(indices.shape().dims(), shape.dims())).ToString()
+        fits ? PartialShape(SlicesShape(indices.dims(), shape.dims())).ToString()
              : StrCat("none, with tuples of ", depth);
     return InvalidArgument(
         "Dimensions [", places ? depth : 0, ",", places ? shape.rank() : batch, ") of ",
-        places ? "input" : "indices", "[shape=", places ? shape : indices.shape(),
+        places ? "input" : "indices", "[shape=", places ? shape : indices,
         "] must match dimensions [", places ? batch : 0, ",", places ? updates.rank() : batch,
         ") of updates[shape=", updates, "]: updates must have shape ", wanted, ", found ", updates);
   }
+  return OkStatus();
+}
+
+StatusOr<IndexTuples> ReadUpdateTuples(const Tensor& indices, const Shape& updates,
+                                       const Shape& shape) {
+  TENON_RETURN_IF_ERROR(CheckUpdateTuples(indices.shape(), updates, shape));
   TENON_ASSIGN_OR_RETURN(IndexTuples tuples, ReadTuples(indices, shape, "shape"));
   // Nothing may be as many tuples as one likes.
   if (tuples.rows.empty() && updates.num_elements() > 0) tuples.rows.assign(tuples.count, 0);

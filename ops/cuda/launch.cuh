@@ -18,12 +18,13 @@ inline cudaStream_t StreamOf(const KernelContext& ctx) {
   return static_cast<cudaStream_t>(ctx.device().queue()->stream());
 }
 
-/// The error of the launch before, if it could not be queued.
-inline Status LaunchStatus() {
-  const cudaError_t error = cudaGetLastError();
+/// Of something that was to be queued.
+inline Status QueueStatus(cudaError_t error) {
   return error == cudaSuccess ? OkStatus()
                               : Internal("cannot queue a kernel: ", cudaGetErrorString(error));
 }
+/// The error of the launch before, if it could not be queued.
+inline Status LaunchStatus() { return QueueStatus(cudaGetLastError()); }
 
 inline constexpr int kBlockThreads = 256;
 

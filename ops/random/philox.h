@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <random>
 
+#include "ops/maths.h"
+
 namespace tenon {
 
 /// Philox-4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
@@ -15,9 +17,9 @@ class Philox {
  public:
   using Block = std::array<uint32_t, 4>;
 
-  Philox(uint64_t seed, uint64_t seed2) : Philox(seed, 0, seed2) {}
+  TENON_HD Philox(uint64_t seed, uint64_t seed2) : Philox(seed, 0, seed2) {}
   /// With both halves of the counter.
-  Philox(uint64_t key, uint64_t low, uint64_t high) : key_(key), low_(low), high_(high) {}
+  TENON_HD Philox(uint64_t key, uint64_t low, uint64_t high) : key_(key), low_(low), high_(high) {}
   /// Of a node's attributes: both 0 stand for seeds that nobody can tell.
   static Philox FromSeeds(int64_t seed, int64_t seed2) {
     if (seed != 0 || seed2 != 0) return Philox(seed, seed2);
@@ -34,19 +36,19 @@ class Philox {
   uint64_t seed2() const { return high_; }
 
   /// The next block.
-  Block Next() {
+  TENON_HD Block Next() {
     const Block block = Generate();
     Skip(1);
     return block;
   }
   /// Passes over `blocks` blocks.
-  void Skip(uint64_t blocks) {
+  TENON_HD void Skip(uint64_t blocks) {
     low_ += blocks;
     if (low_ < blocks) ++high_;
   }
 
  private:
-  Block Generate() const {
+  TENON_HD Block Generate() const {
     constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
     constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
     constexpr int kRounds = 10;

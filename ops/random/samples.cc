@@ -29,11 +29,9 @@ void FillFrom(Philox stream, absl::Span<T> out) {
   }
 }
 
-/// Groups of outputs restart at fixed places, since how many words one takes is not known before.
 template <typename T>
 void FillTruncated(const Philox& base, absl::Span<T> out) {
-  constexpr size_t kGroup = std::is_same_v<T, double> ? 2 : 4;
-  constexpr double kLimit = 2;
+  constexpr size_t kGroup = kTruncatedGroup<T>;
   for (size_t g = 0; g * kGroup < out.size(); ++g) {
     if (g % kStepsBetweenLooks == 0 && Interrupted()) return;
     Philox stream = base;
@@ -41,7 +39,7 @@ void FillTruncated(const Philox& base, absl::Span<T> out) {
     const size_t end = std::min((g + 1) * kGroup, out.size());
     for (size_t i = g * kGroup; i < end;) {
       for (const auto value : Normal<ComputeType<T>>(stream.Next())) {
-        if (i < end && std::abs(value) < kLimit) out[i++] = static_cast<T>(value);
+        if (i < end && std::abs(value) < kTruncatedLimit) out[i++] = static_cast<T>(value);
       }
     }
   }
@@ -58,32 +56,12 @@ Status Fill(const Philox& place, Tensor* out) {
   });
 }
 
-/// The words of a block as integers.
-template <typename T>
-auto Integers(const Philox::Block& x) {
-  if constexpr (sizeof(T) == 4) {
-    return x;
-  } else {
-    return std::array{x[0] | uint64_t{x[1]} << 32, x[2] | uint64_t{x[3]} << 32};
-  }
-}
-
 using SampledInts = TypeList<int32_t, int64_t, uint32_t, uint64_t>;
 
 template <>
 Status Fill<Kind::kFullInt>(const Philox& place, Tensor* out) {
   return DispatchStatus(out->dtype(), SampledInts(),
                         [&]<typename T>(T) { FillFrom<Integers<T>>(place, out->flat<T>()); });
-}
-
-/// Checks that minval and maxval, inputs `first` and `first` + 1, are scalars.
-Status CheckBounds(const KernelContext& ctx, int first) {
-  for (const int i : {first, first + 1}) {
-    if (ctx.input(i).rank() == 0) continue;
-    return InvalidArgument(i == first ? "minval" : "maxval",
-                           " must be a scalar; got a tensor of shape ", ctx.input(i).shape());
-  }
-  return OkStatus();
 }
 
 /// Integers in [minval, maxval), which are inputs `first` and `first` + 1, from what `reserve`
@@ -93,13 +71,11 @@ Status FillInts(const KernelContext& ctx, int first, Reserve reserve, Tensor* ou
   return DispatchStatus(out->dtype(), SampledInts(), [&]<typename T>(T) -> Status {
     using U = std::make_unsigned_t<T>;
     const T low = ctx.input(first).scalar<T>(), high = ctx.input(first + 1).scalar<T>();
-    if (low >= high) return InvalidArgument("Need minval < maxval, got ", low, " >= ", high);
-    const U range = static_cast<U>(high) - static_cast<U>(low);
+    TENON_RETURN_IF_ERROR(CheckOrder(low, high));
     const auto values = out->flat<T>();
     TENON_ASSIGN_OR_RETURN(const Philox place, reserve());
     FillFrom<Integers<T>>(place, values);
-    for (T& value : values)
-      value = static_cast<T>(static_cast<U>(low) + static_cast<U>(value) % range);
+    for (T& value : values) value = IntegerBetween(low, high, static_cast<U>(value));
     return OkStatus();
   });
 }
@@ -365,7 +341,8 @@ void RegisterSamples(OpRegistry& ops) {
   for (const char* name : {"StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg"}) {
     ops.Add(name, KeyCounterShape, KeyCounterKernel, {.cheap = true}).Example({seed});
   }
-  ops.Add("StatelessRandomGetAlg", ScalarShape, GetAlgKernel, {.cheap = true}).Example({});
+  ops.Add("StatelessRandomGetAlg", ScalarShape, GetAlgKernel, {.cheap = true, .memory = kAnyMemory})
+      .Example({});
   ops.Add("Multinomial", MultinomialShape, MultinomialKernel)
       .Example({Shape{2, 3}, Tensor::Scalar(4)}, seeds);
   ops.Add("StatelessMultinomial", MultinomialShape, StatelessMultinomialKernel)

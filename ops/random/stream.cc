@@ -24,7 +24,7 @@ Status CheckAlgorithm(int64_t alg) {
 
 }  // namespace
 
-StatusOr<Philox> KeyedPlace(const KernelContext& ctx) {
+Status CheckKeyedPlace(const KernelContext& ctx) {
   const Tensor &key = ctx.input(1), &counter = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const int64_t alg, ReadInteger(ctx.input(3), "alg"));
   TENON_RETURN_IF_ERROR(CheckAlgorithm(alg));
@@ -32,7 +32,13 @@ StatusOr<Philox> KeyedPlace(const KernelContext& ctx) {
   if (counter.rank() != 1 || counter.dim(0) < 2) {
     return InvalidArgument("counter must be a vector of 2 elements or more, not ", counter.shape());
   }
-  const uint64_t* const c = counter.data<uint64_t>();
+  return OkStatus();
+}
+
+StatusOr<Philox> KeyedPlace(const KernelContext& ctx) {
+  TENON_RETURN_IF_ERROR(CheckKeyedPlace(ctx));
+  const Tensor& key = ctx.input(1);
+  const uint64_t* const c = ctx.input(2).data<uint64_t>();
   return Philox(key.data<uint64_t>()[0], c[0], c[1]);
 }
 
@@ -70,6 +76,15 @@ StatusOr<Philox> AdvanceGenerator(const KernelContext& ctx, const VariableInput&
     return OkStatus();
   }));
   return place;
+}
+
+Status CheckBounds(const KernelContext& ctx, int first) {
+  for (const int i : {first, first + 1}) {
+    if (ctx.input(i).rank() == 0) continue;
+    return InvalidArgument(i == first ? "minval" : "maxval",
+                           " must be a scalar; got a tensor of shape ", ctx.input(i).shape());
+  }
+  return OkStatus();
 }
 
 Status ShapeFromInput(ShapeContext& c) { return c.Return(c.ConstantShape(0)); }

@@ -38,7 +38,10 @@ class Stream : public KernelState {
 /// What an op of two seeds draws from: they are mixed, so that any of their bits counts.
 StatusOr<Philox> SeededPlace(const Tensor& seed);
 
-/// What an op draws from that has a key, a counter and an algorithm as inputs 1 to 3.
+/// Checks the key, the counter and the algorithm, inputs 1 to 3, as far as the host has them on any
+/// device.
+Status CheckKeyedPlace(const KernelContext& ctx);
+/// What an op draws from that has them.
 StatusOr<Philox> KeyedPlace(const KernelContext& ctx);
 
 /// What an op draws from whose generator is the variable in input 0, [counter (2), key, ...] of
@@ -46,6 +49,15 @@ StatusOr<Philox> KeyedPlace(const KernelContext& ctx);
 /// that is negative the variable's first element, before the others.
 StatusOr<Philox> AdvanceGenerator(const KernelContext& ctx, const VariableInput& state, int alg,
                                   uint64_t outputs);
+
+/// Checks that minval and maxval, inputs `first` and `first` + 1, are scalars.
+Status CheckBounds(const KernelContext& ctx, int first);
+/// Checks that there are integers from minval to below maxval.
+template <typename T>
+Status CheckOrder(T minval, T maxval) {
+  if (minval < maxval) return OkStatus();
+  return InvalidArgument("Need minval < maxval, got ", minval, " >= ", maxval);
+}
 
 /// For the ops whose input 0 is the shape of the output.
 Status ShapeFromInput(ShapeContext& c);

@@ -11,39 +11,50 @@ namespace {
 
 /// The rows of `value` that `indices` name.
 StatusOr<IndexVector> ReadRows(const Tensor& value, const Tensor& indices, const Tensor& updates) {
-  if (value.rank() < 1) {
-    return InvalidArgument("the variable must have at least one dimension, found a scalar");
-  }
+  TENON_RETURN_IF_ERROR(CheckHasRows(value));
   TENON_ASSIGN_OR_RETURN(IndexVector rows, ReadIndices(indices, "indices", value.dim(0)));
-  const DimVector wanted = Concat(indices.shape().dims(), value.shape().dims().subspan(1));
-  if (updates.rank() != 0 && updates.shape().dims() != wanted) {
-    return InvalidArgument("Must have updates.shape = ", PartialShape(wanted),
-                           ", which is indices.shape + params.shape[1:], or [], got ",
-                           updates.shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckRowUpdates(value, indices, updates));
   return rows;
 }
 
 Status CheckUpdates(const VariableResource& variable, Update update, const Tensor& updates) {
-  if (updates.dtype() != variable.dtype()) {
-    return InvalidArgument("the variable is ", variable.dtype(), ", the updates are ",
-                           updates.dtype());
-  }
+  TENON_RETURN_IF_ERROR(CheckUpdateType(variable, updates));
   return update == Update::kDivide ? CheckDivisors(updates) : OkStatus();
 }
 
 }  // namespace
+
+Status CheckUpdateShape(const Tensor& current, const Tensor& value) {
+  if (current.shape() == value.shape()) return OkStatus();
+  return InvalidArgument("Cannot update variable with shape ", current.shape(),
+                         " using a Tensor with shape ", value.shape(), ", shapes must be equal.");
+}
+
+Status CheckUpdateType(const VariableResource& variable, const Tensor& updates) {
+  if (updates.dtype() == variable.dtype()) return OkStatus();
+  return InvalidArgument("the variable is ", variable.dtype(), ", the updates are ",
+                         updates.dtype());
+}
+
+Status CheckHasRows(const Tensor& value) {
+  if (value.rank() >= 1) return OkStatus();
+  return InvalidArgument("the variable must have at least one dimension, found a scalar");
+}
+
+Status CheckRowUpdates(const Tensor& value, const Tensor& indices, const Tensor& updates) {
+  const DimVector wanted = Concat(indices.shape().dims(), value.shape().dims().subspan(1));
+  if (updates.rank() == 0 || updates.shape().dims() == wanted) return OkStatus();
+  return InvalidArgument("Must have updates.shape = ", PartialShape(wanted),
+                         ", which is indices.shape + params.shape[1:], or [], got ",
+                         updates.shape());
+}
 
 Status UpdateVariable(VariableResource* variable, Update update, const Tensor& value) {
   if (value.dtype() != variable->dtype()) {
     return InvalidArgument("the variable is ", variable->dtype(), ", the value is ", value.dtype());
   }
   return variable->Modify([&](const Tensor& current, Tensor* next) -> Status {
-    if (current.shape() != value.shape()) {
-      return InvalidArgument("Cannot update variable with shape ", current.shape(),
-                             " using a Tensor with shape ", value.shape(),
-                             ", shapes must be equal.");
-    }
+    TENON_RETURN_IF_ERROR(CheckUpdateShape(current, value));
     return DispatchStatus(value.dtype(), NumericTypes(), [&]<typename T>(T) {
       using C = ComputeType<T>;
       const T *a = current.data<T>(), *b = value.data<T>();

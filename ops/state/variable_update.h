@@ -21,4 +21,15 @@ Status ScatterVariable(VariableResource* variable, Update update, const Tensor& 
 Status ScatterNdVariable(VariableResource* variable, Update update, const Tensor& indices,
                          const Tensor& updates);
 
+// The checks of these, for kernels of other devices; as far as the host can make them there.
+
+/// InvalidArgument unless `value` may be added to or subtracted from a variable that is `current`.
+Status CheckUpdateShape(const Tensor& current, const Tensor& value);
+/// InvalidArgument unless `updates` are of the variable's dtype.
+Status CheckUpdateType(const VariableResource& variable, const Tensor& updates);
+/// InvalidArgument unless the value of a variable has rows.
+Status CheckHasRows(const Tensor& value);
+/// InvalidArgument unless `updates` are rows of `value`, one for each index, or a scalar.
+Status CheckRowUpdates(const Tensor& value, const Tensor& indices, const Tensor& updates);
+
 }  // namespace tenon

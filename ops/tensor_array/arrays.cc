@@ -4,7 +4,7 @@
 #include "core/interruption.h"
 #include "core/op_registry.h"
 #include "ops/arguments.h"
-#include "ops/elements.h"
+#include "ops/tensor_array/array_writes.h"
 #include "ops/tensor_array/step_resource.h"
 #include "ops/tensor_array/tensor_array.h"
 
@@ -15,12 +15,9 @@ StatusOr<std::shared_ptr<TensorArray>> ArrayInput(const KernelContext& ctx) {
   return StepResourceInput<TensorArray>(ctx);
 }
 
-Tensor Flow() { return Tensor::Scalar(0.0f); }
+// The flow only orders the ops on an array: nobody looks into it, and each hands on what it got.
 
-/// Beside the handle; in the first versions of the ops there is none.
-void SetFlow(KernelContext& ctx) {
-  if (ctx.num_outputs() > 1) ctx.set_output(1, Flow());
-}
+Status ReturnFlow(KernelContext& ctx) { return ctx.Return(ctx.TakeInput(ctx.num_inputs() - 1)); }
 
 struct OptionsOfArrays : KernelState {
   explicit OptionsOfArrays(KernelConstruction& c)
@@ -39,7 +36,10 @@ Status CreateKernel(KernelContext& ctx, const NodeName& node, const OptionsOfArr
     return InvalidArgument("TensorArray size must be in [0, 2^28], found ", size);
   }
   const std::string unique = UniqueName(tensor_array_name, node.value);
-  SetFlow(ctx);
+  if (ctx.num_outputs() > 1) {
+    TENON_ASSIGN_OR_RETURN(Tensor flow, ZerosOnDevice(ctx, DType::kFloat, Shape()));
+    ctx.set_output(1, std::move(flow));
+  }
   return ctx.Return(StepResourceHandle<TensorArray>(
       ctx, unique, [&] { return std::make_shared<TensorArray>(unique, options.value, size); }));
 }
@@ -51,16 +51,9 @@ Status GradKernel(KernelContext& ctx, const std::string& source) {
     TENON_ASSIGN_OR_RETURN(prefix, ReadShape(ctx.input(2), "shape_to_prepend"));
   }
   const std::string name = StrCat(array->name(), "@", source);
-  SetFlow(ctx);
+  if (ctx.num_outputs() > 1) ctx.set_output(1, ctx.TakeInput(1));
   return ctx.Return(StepResourceHandle<TensorArray>(
       ctx, name, [&] { return array->MakeGradient(name, prefix); }));
-}
-
-Status WriteKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx));
-  TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(1), "index"));
-  TENON_RETURN_IF_ERROR(array->Write(index, ctx.TakeInput(2)));
-  return ctx.Return(Flow());
 }
 
 StatusOr<std::shared_ptr<TensorArray>> ReadableArray(const KernelContext& ctx) {
@@ -73,7 +66,7 @@ StatusOr<std::shared_ptr<TensorArray>> ReadableArray(const KernelContext& ctx) {
 Status ReadKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto array, ReadableArray(ctx));
   TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(1), "index"));
-  return ctx.Return(array->Read(index));
+  return ctx.Return(array->Read(ctx, index));
 }
 
 /// Puts the elements one after the other, as [rows] and then `rest`, which they fill.
@@ -83,7 +76,7 @@ Status JoinElements(KernelContext& ctx, absl::Span<const Tensor> elements, int64
   int64_t at = 0;
   for (const Tensor& e : elements) {
     if (Interrupted()) break;
-    CopyElements(e, 0, out, at, e.num_elements());
+    CopyInMemory(e, 0, out, at, e.num_elements());
     at += e.num_elements();
   }
   return OkStatus();
@@ -118,7 +111,7 @@ Status GatherKernel(KernelContext& ctx, const PartialShape& element_shape) {
   CountedVector<Tensor> elements;
   for (const int64_t i : indices) {
     if (Interrupted()) return OkStatus();
-    TENON_ASSIGN_OR_RETURN(Tensor element, array->Read(i));
+    TENON_ASSIGN_OR_RETURN(Tensor element, array->Read(ctx, i));
     elements.push_back(std::move(element));
     if (elements.back().shape() != elements[0].shape()) {
       return InvalidArgument("TensorArray has inconsistent shapes. Index ", indices[0],
@@ -143,11 +136,11 @@ Status ConcatKernel(KernelContext& ctx, const PartialShape& rest) {
                          " is not fully defined.");
   }
   CountedVector<Tensor> elements;
-  TENON_ASSIGN_OR_RETURN(Tensor lengths, ctx.AllocateTemp(DType::kInt64, {size}));
+  TENON_ASSIGN_OR_RETURN(Tensor lengths, Tensor::Allocate(CpuAllocator(), DType::kInt64, {size}));
   int64_t rows = 0;
   for (int64_t i = 0; i < size; ++i) {
     if (Interrupted()) return OkStatus();
-    TENON_ASSIGN_OR_RETURN(Tensor element, array->Read(i));
+    TENON_ASSIGN_OR_RETURN(Tensor element, array->Read(ctx, i));
     if (element.rank() == 0) {
       return InvalidArgument("Concat saw a scalar shape at index ", i,
                              " but requires at least vectors.");
@@ -166,10 +159,23 @@ Status ConcatKernel(KernelContext& ctx, const PartialShape& rest) {
   return JoinElements(ctx, elements, rows, size == 0 ? rest.dims() : DimsExcept0(elements[0]));
 }
 
+Status SizeKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx));
+  TENON_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+  return ctx.Return(Tensor::Scalar(static_cast<int32_t>(size)));
+}
+
+Status CloseKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx));
+  array->Close();
+  return OkStatus();
+}
+
 // What is written is copied, so that an element does not keep all of the value in memory.
 
+/// With kAll there are no indices: all elements.
 template <bool kAll>
-Status ScatterKernel(KernelContext& ctx) {
+Status Scatter(KernelContext& ctx, AddTensors add) {
   TENON_ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx));
   const Tensor& value = ctx.input(kAll ? 1 : 2);
   if (value.rank() < 1)
@@ -195,12 +201,42 @@ Status ScatterKernel(KernelContext& ctx) {
   for (int64_t i = 0; i < value.dim(0); ++i) {
     TENON_ASSIGN_OR_RETURN(const Tensor row, value.Slice(i, i + 1).Copy());
     TENON_ASSIGN_OR_RETURN(Tensor element, row.Reshaped(shape));
-    TENON_RETURN_IF_ERROR(array->Write(indices[i], std::move(element)));
+    TENON_RETURN_IF_ERROR(array->Write(ctx, indices[i], std::move(element), add));
   }
-  return ctx.Return(Flow());
+  return ReturnFlow(ctx);
 }
 
-Status SplitKernel(KernelContext& ctx) {
+template <Status (*kWrite)(KernelContext&, AddTensors)>
+Status WriteOnHost(KernelContext& ctx) {
+  return kWrite(ctx, AddOnHost);
+}
+
+Status GatherShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape element, c.Attr<PartialShape>("element_shape"));
+  TENON_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRank(1, 1));
+  return c.Return(element.WithInsertedDim(0, indices.dim(0)));
+}
+
+Status PackShape(ShapeContext& c) {
+  TENON_ASSIGN_OR_RETURN(const PartialShape element, c.Attr<PartialShape>("element_shape"));
+  return c.Return(element.WithInsertedDim(0, PartialShape::kUnknownDim));
+}
+
+/// Of ops that give container and name.
+Status NameShape(ShapeContext& c) { return c.Return(PartialShape{2}); }
+
+}  // namespace
+
+Status WriteToArray(KernelContext& ctx, AddTensors add) {
+  TENON_ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx));
+  TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(1), "index"));
+  TENON_RETURN_IF_ERROR(array->Write(ctx, index, ctx.TakeInput(2), add));
+  return ReturnFlow(ctx);
+}
+
+Status ScatterToArray(KernelContext& ctx, AddTensors add) { return Scatter<false>(ctx, add); }
+
+Status SplitToArray(KernelContext& ctx, AddTensors add) {
   TENON_ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx));
   const Tensor& value = ctx.input(1);
   if (ctx.input(2).rank() != 1) {
@@ -229,43 +265,18 @@ Status SplitKernel(KernelContext& ctx) {
   int64_t at = 0;
   for (int64_t i = 0; i < size; at += lengths[i++]) {
     TENON_ASSIGN_OR_RETURN(Tensor element, value.Slice(at, at + lengths[i]).Copy());
-    TENON_RETURN_IF_ERROR(array->Write(i, std::move(element)));
+    TENON_RETURN_IF_ERROR(array->Write(ctx, i, std::move(element), add));
   }
-  return ctx.Return(Flow());
+  return ReturnFlow(ctx);
 }
-
-Status SizeKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx));
-  TENON_ASSIGN_OR_RETURN(const int64_t size, array->Size());
-  return ctx.Return(Tensor::Scalar(static_cast<int32_t>(size)));
-}
-
-Status CloseKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx));
-  array->Close();
-  return OkStatus();
-}
-
-Status GatherShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape element, c.Attr<PartialShape>("element_shape"));
-  TENON_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRank(1, 1));
-  return c.Return(element.WithInsertedDim(0, indices.dim(0)));
-}
-
-Status PackShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape element, c.Attr<PartialShape>("element_shape"));
-  return c.Return(element.WithInsertedDim(0, PartialShape::kUnknownDim));
-}
-
-/// Of ops that give container and name.
-Status NameShape(ShapeContext& c) { return c.Return(PartialShape{2}); }
-
-}  // namespace
 
 void RegisterTensorArrayKernels(OpRegistry& ops) {
   const auto add = [&ops](std::string_view name, ShapeFn shape, auto kernel,
                           std::vector<std::string> attrs = {}) {
-    ops.Add(name, shape, kernel, {.attrs = std::move(attrs)})
+    // The first versions have indices and sizes in the device's memory.
+    const bool any = name.ends_with("V3");
+    ops.Add(name, shape, kernel,
+            {.attrs = std::move(attrs), .memory = any ? KernelMemory::kAny : KernelMemory::kDevice})
         .NoExample("needs a step's resources; tensor_array_ops_test covers it");
   };
   for (const std::string version : {"", "V2", "V3"}) {
@@ -273,9 +284,9 @@ void RegisterTensorArrayKernels(OpRegistry& ops) {
     const ShapeFn handle = version == "V3" ? ScalarShape : NameShape;
     add(named(""), handle, CreateKernel, {"tensor_array_name"});
     add(named("Grad"), handle, GradKernel, {"source"});
-    add(named("Write"), ScalarShape, WriteKernel);
-    add(named("Scatter"), ScalarShape, ScatterKernel<false>);
-    add(named("Split"), ScalarShape, SplitKernel);
+    add(named("Write"), ScalarShape, WriteOnHost<WriteToArray>);
+    add(named("Scatter"), ScalarShape, WriteOnHost<ScatterToArray>);
+    add(named("Split"), ScalarShape, WriteOnHost<SplitToArray>);
     add(named("Read"), UnknownShape, ReadKernel);
     add(named("Gather"), GatherShape, GatherKernel<false>, {"element_shape"});
     add(named("Concat"), UnknownShape, ConcatKernel, {"element_shape_except0"});
@@ -284,7 +295,7 @@ void RegisterTensorArrayKernels(OpRegistry& ops) {
   }
   add("TensorArrayGradWithShape", ScalarShape, GradKernel, {"source"});
   add("TensorArrayPack", PackShape, GatherKernel<true>, {"element_shape"});
-  add("TensorArrayUnpack", ScalarShape, ScatterKernel<true>);
+  add("TensorArrayUnpack", ScalarShape, WriteOnHost<Scatter<true>>);
 }
 
 }  // namespace tenon

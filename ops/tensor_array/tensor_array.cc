@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/tensor_array/tensor_array.h"
 
-#include "ops/elements.h"
-#include "ops/math/accumulate.h"
-
 namespace tenon {
 TensorArray::TensorArray(std::string name, const Options& options, int64_t size)
     : name_(std::move(name)), dtype_(options.dtype), options_(options), elements_(size) {}
@@ -43,7 +40,7 @@ Status TensorArray::CheckWrite(int64_t index, const Tensor& value) const {
   return OkStatus();
 }
 
-Status TensorArray::Write(int64_t index, Tensor value) {
+Status TensorArray::Write(const KernelContext& ctx, int64_t index, Tensor value, AddTensors add) {
   MutexLock lock(mu_);
   TENON_RETURN_IF_ERROR(CheckOpen());
   TENON_RETURN_IF_ERROR(CheckWrite(index, value));
@@ -51,7 +48,7 @@ Status TensorArray::Write(int64_t index, Tensor value) {
   Element& element = elements_[index];
   if (options_.identical_shapes) options_.element_shape = value.shape();
   if (element.written) {
-    TENON_ASSIGN_OR_RETURN(value, SumOf(element.value, value));
+    TENON_ASSIGN_OR_RETURN(value, add(ctx, element.value, value));
   }
   element.shape = value.shape();
   element.value = std::move(value);
@@ -59,7 +56,7 @@ Status TensorArray::Write(int64_t index, Tensor value) {
   return OkStatus();
 }
 
-StatusOr<Tensor> TensorArray::Read(int64_t index) {
+StatusOr<Tensor> TensorArray::Read(const KernelContext& ctx, int64_t index) {
   MutexLock lock(mu_);
   TENON_RETURN_IF_ERROR(CheckOpen());
   if (index < 0 || index >= static_cast<int64_t>(elements_.size())) {
@@ -77,9 +74,7 @@ StatusOr<Tensor> TensorArray::Read(int64_t index) {
       return Refuse(": Could not read from TensorArray index ", index,
                     ": it was not written, and the element shape is not fully defined: ", shape);
     }
-    TENON_ASSIGN_OR_RETURN(element.value,
-                           Tensor::Allocate(CpuAllocator(), dtype_, shape.ToShape()));
-    ZeroElements(&element.value);
+    TENON_ASSIGN_OR_RETURN(element.value, ZerosOnDevice(ctx, dtype_, shape.ToShape()));
     element.written = true;
   }
   if (!options_.clear_after_read) return element.value;

@@ -5,12 +5,13 @@
 #include "core/mutex.h"
 #include "core/resource.h"
 #include "core/tensor.h"
+#include "ops/any_memory.h"
 
 namespace tenon {
 
 /// The tensors that a loop reads or makes, one an iteration. Lives as long as its step. An element
 /// is written once and, with clear_after_read, read once. A gradient array adds up what is written
-/// to one index. Thread-safe.
+/// to one index. All are in the memory of the device whose kernels use the array. Thread-safe.
 class TensorArray final : public Resource {
  public:
   static constexpr std::string_view kKind = "tensor_array", kContainer = "_tensor_arrays",
@@ -34,10 +35,10 @@ class TensorArray final : public Resource {
   const std::string& name() const { return name_; }
 
   /// InvalidArgument when the index is out of range, dtype or shape do not fit, or the element was
-  /// written or read before.
-  Status Write(int64_t index, Tensor value);
+  /// written or read before. `add` is what adds up in the kernel's memory.
+  Status Write(const KernelContext& ctx, int64_t index, Tensor value, AddTensors add);
   /// An element never written is zero when its shape is known; else InvalidArgument.
-  StatusOr<Tensor> Read(int64_t index);
+  StatusOr<Tensor> Read(const KernelContext& ctx, int64_t index);
   StatusOr<int64_t> Size() const;
   /// Makes sure that there are `size` elements; InvalidArgument when there are fewer and the size
   /// is fixed.

@@ -1,83 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/training/step_rule.h"
-
-// Steps whose rate each element has for itself, by the size of its gradients so far. training.ops
-// says what each computes.
+#include "ops/training/adaptive_rules.h"
 
 namespace tenon {
-namespace {
-
-struct AdadeltaRule : StepRule<3> {
-  enum { kRate, kRho, kEpsilon };
-  template <typename C>
-  static void Step(auto& v, const C* s, C g) {
-    v[1] = v[1] * s[kRho] + g * g * (C(1) - s[kRho]);
-    const auto update = [&] { return Sqrt(v[2] + s[kEpsilon]) / Sqrt(v[1] + s[kEpsilon]) * g; };
-    v[0] -= update() * s[kRate];
-    v[2] = v[2] * s[kRho] + update() * update() * (C(1) - s[kRho]);
-  }
-};
-
-struct AdagradRule : StepRule<2> {
-  enum { kRate };
-  static constexpr const char* kFlag = "update_slots";
-  static constexpr bool kNoEmptyRows = true;
-  template <typename C>
-  static void Step(auto& v, const C* s, C g, bool update_slots) {
-    if (update_slots) v[1] += g * g;
-    v[0] -= g * s[kRate] / Sqrt(v[1]);
-  }
-};
-
-struct AdagradV2Rule : StepRule<2> {
-  enum { kRate, kEpsilon };
-  static constexpr const char* kFlag = "update_slots";
-  static constexpr bool kNoEmptyRows = true;
-  template <typename C>
-  static void Step(auto& v, const C* s, C g, bool update_slots) {
-    if (update_slots) v[1] += g * g;
-    v[0] -= g * s[kRate] / (Sqrt(v[1]) + s[kEpsilon]);
-  }
-};
-
-/// The average moved towards x at rate 1 - rho. TensorFlow's sparse steps compute it in another
-/// way, which keeps an infinite average.
-template <bool kSparse, typename C>
-C Decayed(C average, C rho, C x) {
-  return kSparse ? average * rho + x * (C(1) - rho) : average + (x - average) * (C(1) - rho);
-}
-
-template <bool kSparse>
-struct RMSPropRule : StepRule<3> {
-  enum { kRate, kRho, kMomentum, kEpsilon };
-  template <typename C>
-  static void Step(auto& v, const C* s, C g) {
-    v[1] = Decayed<kSparse>(v[1], s[kRho], g * g);
-    v[2] = v[2] * s[kMomentum] + g * s[kRate] / Sqrt(v[1] + s[kEpsilon]);
-    v[0] -= v[2];
-  }
-};
-
-template <bool kSparse>
-struct CenteredRMSPropRule : StepRule<4> {
-  enum { kRate, kRho, kMomentum, kEpsilon };
-  template <typename C>
-  static void Step(auto& v, const C* s, C g) {
-    v[2] = Decayed<kSparse>(v[2], s[kRho], g * g);
-    v[1] = Decayed<kSparse>(v[1], s[kRho], g);
-    v[3] = v[3] * s[kMomentum] + g * s[kRate] / Sqrt(v[2] - v[1] * v[1] + s[kEpsilon]);
-    v[0] -= v[3];
-  }
-};
-
-}  // namespace
 
 void RegisterAdaptiveSteps(OpRegistry& ops) {
-  AddSteps<AdadeltaRule>(ops, "Adadelta");
-  AddSteps<AdagradRule>(ops, "Adagrad");
-  AddSteps<AdagradV2Rule>(ops, "AdagradV2");
-  AddSteps<RMSPropRule<false>, RMSPropRule<true>>(ops, "RMSProp");
-  AddSteps<CenteredRMSPropRule<false>, CenteredRMSPropRule<true>>(ops, "CenteredRMSProp");
+  AddSteps<step_rules::AdadeltaRule>(ops, "Adadelta");
+  AddSteps<step_rules::AdagradRule>(ops, "Adagrad");
+  AddSteps<step_rules::AdagradV2Rule>(ops, "AdagradV2");
+  AddSteps<step_rules::RMSPropRule<false>, step_rules::RMSPropRule<true>>(ops, "RMSProp");
+  AddSteps<step_rules::CenteredRMSPropRule<false>, step_rules::CenteredRMSPropRule<true>>(
+      ops, "CenteredRMSProp");
 }
 
 }  // namespace tenon

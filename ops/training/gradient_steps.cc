@@ -1,132 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/training/step_rule.h"
-
-// Steps along the gradient, or along averages of it. training.ops says what each computes.
+#include "ops/training/gradient_rules.h"
 
 namespace tenon {
-namespace {
-
-struct GradientDescentRule : StepRule<1> {
-  template <typename C>
-  static void Step(auto& v, const C* s, C g) {
-    v[0] -= s[0] * g;
-  }
-};
-
-struct MomentumRule : StepRule<2> {
-  enum { kRate, kMomentum };
-  static constexpr const char* kFlag = "use_nesterov";
-  template <typename C>
-  static void Step(auto& v, const C* s, C g, bool nesterov) {
-    v[1] = v[1] * s[kMomentum] + g;
-    v[0] -= nesterov ? g * s[kRate] + v[1] * s[kMomentum] * s[kRate] : v[1] * s[kRate];
-  }
-};
-
-struct KerasMomentumRule : StepRule<2> {
-  enum { kRate, kMomentum };
-  static constexpr const char* kFlag = "use_nesterov";
-  template <typename C>
-  static void Step(auto& v, const C* s, C g, bool nesterov) {
-    v[1] = v[1] * s[kMomentum] - g * s[kRate];
-    v[0] += nesterov ? v[1] * s[kMomentum] - g * s[kRate] : v[1];
-  }
-};
-
-struct AdamRule : StepRule<3> {
-  enum { kBeta1Power, kBeta2Power, kRate, kBeta1, kBeta2, kEpsilon };
-  static constexpr const char* kFlag = "use_nesterov";
-  /// Turns the learning rate into the step size corrected for the bias of the moments.
-  template <typename C>
-  static bool Prepare(C* s, bool nesterov, int64_t) {
-    s[kRate] *= Sqrt(C(1) - s[kBeta2Power]) / (C(1) - s[kBeta1Power]);
-    return nesterov;
-  }
-  template <typename C>
-  static void Step(auto& v, const C* s, C g, bool nesterov) {
-    v[1] += (g - v[1]) * (C(1) - s[kBeta1]);
-    v[2] += (g * g - v[2]) * (C(1) - s[kBeta2]);
-    const C m = nesterov ? v[1] * s[kBeta1] + (C(1) - s[kBeta1]) * g : v[1];
-    v[0] -= m * s[kRate] / (Sqrt(v[2]) + s[kEpsilon]);
-  }
-};
-
-struct AdamWithAmsgradRule : StepRule<4, FloatTypes> {
-  using Adam = AdamRule;
-  static bool Prepare(auto* s, bool, int64_t) { return Adam::Prepare(s, false, 0); }
-  template <typename C>
-  static void Step(auto& v, const C* s, C g) {
-    v[1] += (g - v[1]) * (C(1) - s[Adam::kBeta1]);
-    v[2] += (g * g - v[2]) * (C(1) - s[Adam::kBeta2]);
-    v[3] = std::max(v[3], v[2]);
-    v[0] -= v[1] * s[Adam::kRate] / (Sqrt(v[3]) + s[Adam::kEpsilon]);
-  }
-};
-
-struct AdaMaxRule : StepRule<3, FloatTypes> {
-  enum { kBeta1Power, kRate, kBeta1, kBeta2, kEpsilon };
-  template <typename C>
-  static bool Prepare(C* s, bool, int64_t) {
-    s[kRate] /= C(1) - s[kBeta1Power];
-    return false;
-  }
-  template <typename C>
-  static void Step(auto& v, const C* s, C g) {
-    v[1] += (g - v[1]) * (C(1) - s[kBeta1]);
-    v[2] = std::max(s[kBeta2] * v[2], Abs(g));
-    v[0] -= s[kRate] * (v[1] / (v[2] + s[kEpsilon]));
-  }
-};
-
-/// Moves the average of the gradient; then whether both point the same way: 1, or -1, or 0.
-template <typename C>
-C Agreement(C& average, C beta, C g) {
-  average = average * beta + g * (C(1) - beta);
-  return SignOf(g) * SignOf(average);
-}
-
-struct AddSignRule : StepRule<2, FloatTypes> {
-  enum { kRate, kAlpha, kSignDecay, kBeta };
-  template <typename C>
-  static void Step(auto& v, const C* s, C g) {
-    const C agreement = Agreement(v[1], s[kBeta], g);
-    v[0] -= s[kRate] * (s[kAlpha] + s[kSignDecay] * agreement) * g;
-  }
-};
-
-struct PowerSignRule : StepRule<2, FloatTypes> {
-  enum { kRate, kLogBase, kSignDecay, kBeta, kAgree, kDisagree, kNeither };
-  /// The exponential has three values.
-  template <typename C>
-  static bool Prepare(C* s, bool, int64_t) {
-    const C power = s[kLogBase] * s[kSignDecay];
-    s[kAgree] = Exp(power);
-    s[kDisagree] = Exp(-power);
-    s[kNeither] = Exp(power * C(0));
-    return false;
-  }
-  template <typename C>
-  static void Step(auto& v, const C* s, C g) {
-    const C agreement = Agreement(v[1], s[kBeta], g);
-    const C scale = agreement > 0    ? s[kAgree]
-                    : agreement < 0  ? s[kDisagree]
-                    : agreement == 0 ? s[kNeither]
-                                     : agreement;
-    v[0] -= s[kRate] * scale * g;
-  }
-};
-
-}  // namespace
 
 void RegisterGradientSteps(OpRegistry& ops) {
-  AddSteps<GradientDescentRule>(ops, "GradientDescent");
-  AddSteps<MomentumRule>(ops, "Momentum");
-  AddSteps<KerasMomentumRule>(ops, "KerasMomentum");
-  AddSteps<AdamRule>(ops, "Adam");
-  AddSteps<AdamWithAmsgradRule>(ops, "AdamWithAmsgrad");
-  AddSteps<AdaMaxRule>(ops, "AdaMax");
-  AddSteps<AddSignRule>(ops, "AddSign");
-  AddSteps<PowerSignRule>(ops, "PowerSign");
+  AddSteps<step_rules::GradientDescentRule>(ops, "GradientDescent");
+  AddSteps<step_rules::MomentumRule>(ops, "Momentum");
+  AddSteps<step_rules::KerasMomentumRule>(ops, "KerasMomentum");
+  AddSteps<step_rules::AdamRule>(ops, "Adam");
+  AddSteps<step_rules::AdamWithAmsgradRule>(ops, "AdamWithAmsgrad");
+  AddSteps<step_rules::AdaMaxRule>(ops, "AdaMax");
+  AddSteps<step_rules::AddSignRule>(ops, "AddSign");
+  AddSteps<step_rules::PowerSignRule>(ops, "PowerSign");
 }
 
 }  // namespace tenon

@@ -23,14 +23,16 @@ Status ModifyTogether(absl::Span<const std::pair<VariableResource*, int>> variab
 
 class StepKernel final : public Kernel {
  public:
-  StepKernel(KernelConstruction& c, const StepInputs& inputs, const StepRuleInfo& rule)
+  StepKernel(KernelConstruction& c, const StepInputs& inputs, const StepRuleInfo& rule,
+             bool host_reads)
       : Kernel(c),
         inputs_(inputs),
         rule_(rule),
+        host_reads_(host_reads),
         flag_(rule.flag != nullptr && c.Attr<bool>(rule.flag)) {}
 
   Status Compute(KernelContext& ctx) const override {
-    StepRun run(ctx, inputs_, flag_);
+    StepRun run(ctx, *this, inputs_, flag_);
     for (const int i : inputs_.scalars) {
       if (ctx.input(i).rank() == 0) continue;
       return InvalidArgument(inputs_.names[i], " is not a scalar: ", ctx.input(i).shape());
@@ -40,7 +42,9 @@ class StepKernel final : public Kernel {
       if (indices.rank() != 1) {
         return InvalidArgument("indices must be one-dimensional, found ", indices.shape());
       }
-      TENON_ASSIGN_OR_RETURN(run.rows, ReadIndices(indices, "indices"));
+      if (host_reads_) {
+        TENON_ASSIGN_OR_RETURN(run.rows, ReadIndices(indices, "indices"));
+      }
     }
     const DType dtype = ctx.input(inputs_.grad).dtype();
     std::array<std::shared_ptr<VariableResource>, kMaxStepVariables> variables;
@@ -75,11 +79,22 @@ class StepKernel final : public Kernel {
 
   const StepInputs inputs_;
   const StepRuleInfo rule_;
+  const bool host_reads_;  // scalars and indices
   const bool flag_;
   std::array<VariableInput, kMaxStepVariables> variables_;
 };
 
 }  // namespace
+
+Status ScalarOutOfBound(std::string_view name, double value, Bound bound) {
+  constexpr std::string_view kWanted[] = {"", "above 0", "at least 0", "at most 0"};
+  return InvalidArgument(name, " is ", value, ", wanted ", kWanted[static_cast<int>(bound)]);
+}
+
+Status NoSuchRow(int64_t row, int64_t place, int64_t num_rows) {
+  return InvalidArgument("Index ", row, " at offset ", place,
+                         " in indices is out of range: var has ", num_rows, " rows");
+}
 
 StepInputs::StepInputs(const OpSchema& schema) {
   for (const ArgSchema& arg : schema.inputs) {
@@ -111,7 +126,7 @@ Status StepRun::CheckShapes(bool no_empty_rows) {
                            " do not have the same shape: ", var, " and ", grad.shape());
   }
   if (var.rank() == 0) return InvalidArgument("var must be at least 1 dimensional");
-  const auto n = static_cast<int64_t>(rows.size());
+  const int64_t n = ctx.input(inputs.indices).dim(0);
   const auto row_dims = var.dims().subspan(1);
   if (grad.rank() != var.rank() || grad.dim(0) != n || grad.shape().dims().subspan(1) != row_dims) {
     return InvalidArgument("grad is ", grad.shape(), ", wanted a row of var, which is ", var,
@@ -120,10 +135,9 @@ Status StepRun::CheckShapes(bool no_empty_rows) {
   if (no_empty_rows && std::find(row_dims.begin(), row_dims.end(), 0) != row_dims.end()) {
     return InvalidArgument("the rows of var have no elements: ", var);
   }
-  for (int64_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] >= 0 && rows[i] < var.dim(0)) continue;
-    return InvalidArgument("Index ", rows[i], " at offset ", i,
-                           " in indices is out of range: var has ", var.dim(0), " rows");
+    return NoSuchRow(rows[i], static_cast<int64_t>(i), var.dim(0));
   }
   width = n > 0 ? grad.num_elements() / n : 0;
   return OkStatus();
@@ -137,9 +151,7 @@ Status StepRun::CheckScalars(absl::Span<const Bound> bounds) const {
              [&]<typename T>(T) { x = static_cast<double>(t.scalar<T>()); });
     const bool good[] = {true, x > 0, x >= 0, x <= 0};
     if (good[static_cast<int>(bounds[k])]) continue;
-    constexpr std::string_view kWanted[] = {"", "above 0", "at least 0", "at most 0"};
-    return InvalidArgument(inputs.names[inputs.scalars[k]], " is ", x, ", wanted ",
-                           kWanted[static_cast<int>(bounds[k])]);
+    return ScalarOutOfBound(inputs.names[inputs.scalars[k]], x, bounds[k]);
   }
   return OkStatus();
 }
@@ -150,21 +162,43 @@ void StepRun::ForEachPart(double element_ns, absl::FunctionRef<void(int64_t, int
   ParallelFor(kShares, row_ns * static_cast<double>(rows.size()) / kShares, fn);
 }
 
-void AddSteps(OpRegistry& registry, std::string_view name, const StepRuleInfo& dense,
-              const StepRuleInfo& sparse) {
+namespace {
+
+/// Calls `add` for each op of the optimizer with the options of its kernel and what makes it.
+template <typename Add>
+void ForEachStep(OpRegistry& registry, std::string_view name, const StepRuleInfo& dense,
+                 const StepRuleInfo& sparse, bool host_reads, Add add) {
   for (const char* prefix : {"Apply", "ResourceApply", "SparseApply", "ResourceSparseApply"}) {
     const std::string full_name = StrCat(prefix, name);
     if (registry.Find(full_name) == nullptr) continue;
     OpBuilder op = registry.Get(full_name);
     const StepInputs inputs(op.schema());
     const StepRuleInfo& rule = inputs.indices >= 0 ? sparse : dense;
-    op.Shape(op.schema().outputs.empty() ? NoOutputShape : UnchangedShape)
-        .AddKernel(kCpu, {.types = {{"T", rule.types}}},
-                   [inputs, rule](KernelConstruction& c) {
-                     return std::make_unique<StepKernel>(c, inputs, rule);
-                   })
-        .NoExample("needs a variable; optimizer_steps_test covers it");
+    add(op, KernelOptions{.types = {{"T", rule.types}}},
+        [inputs, rule, host_reads](KernelConstruction& c) {
+          return std::make_unique<StepKernel>(c, inputs, rule, host_reads);
+        });
   }
+}
+
+}  // namespace
+
+void AddSteps(OpRegistry& registry, std::string_view name, const StepRuleInfo& dense,
+              const StepRuleInfo& sparse) {
+  ForEachStep(registry, name, dense, sparse, true,
+              [](OpBuilder& op, const KernelOptions& options, KernelFactory factory) {
+                op.Shape(op.schema().outputs.empty() ? NoOutputShape : UnchangedShape)
+                    .AddKernel(kCpu, options, std::move(factory))
+                    .NoExample("needs a variable; optimizer_steps_test covers it");
+              });
+}
+
+void AddDeviceSteps(OpRegistry& registry, DeviceKind device, std::string_view name,
+                    const StepRuleInfo& dense, const StepRuleInfo& sparse) {
+  ForEachStep(registry, name, dense, sparse, false,
+              [device](OpBuilder& op, const KernelOptions& options, KernelFactory factory) {
+                op.AddKernel(device, options, std::move(factory));
+              });
 }
 
 }  // namespace tenon

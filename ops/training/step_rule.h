@@ -21,7 +21,7 @@
 //     enum { kRate, kMomentum };
 //     static constexpr const char* kFlag = "use_nesterov";
 //     template <typename C>
-//     static void Step(auto& v, const C* s, C g, bool nesterov) {
+//     TENON_HD static void Step(auto& v, const C* s, C g, bool nesterov) {
 //       v[1] = v[1] * s[kMomentum] + g;
 //       v[0] -= nesterov ? g * s[kRate] + v[1] * s[kMomentum] * s[kRate] : v[1] * s[kRate];
 //     }
@@ -55,7 +55,7 @@ struct StepRule {
   static constexpr const char* kFlag = nullptr;
   static constexpr bool kNoEmptyRows = false;
   /// `width` is the number of elements in a row that a sparse step changes; 0 for a dense step.
-  static bool Prepare(auto* /*scalars*/, bool flag, int64_t /*width*/) { return flag; }
+  TENON_HD static bool Prepare(auto* /*scalars*/, bool flag, int64_t /*width*/) { return flag; }
   static std::array<Bound, 0> Bounds(bool /*flag*/) { return {}; }
 };
 
@@ -77,8 +77,8 @@ class StepRun {
     int64_t at, grad_at, size;
   };
 
-  StepRun(const KernelContext& ctx, const StepInputs& inputs, bool flag)
-      : ctx(ctx), inputs(inputs), flag(flag) {}
+  StepRun(KernelContext& ctx, const Kernel& kernel, const StepInputs& inputs, bool flag)
+      : ctx(ctx), kernel(kernel), inputs(inputs), flag(flag) {}
 
   const Tensor& scalar(int k) const { return ctx.input(inputs.scalars[k]); }
   Status CheckShapes(bool no_empty_rows);
@@ -95,10 +95,12 @@ class StepRun {
   }
   bool is_sparse() const { return inputs.indices >= 0; }
 
-  const KernelContext& ctx;
+  KernelContext& ctx;
+  const Kernel& kernel;
   const StepInputs& inputs;
   const bool flag;
-  /// Of a sparse step: the elements in a row, and to which row each row of the gradient goes.
+  /// Of a sparse step: the elements in a row, and to which row each row of the gradient goes, where
+  /// the host can read that.
   int64_t width = 0;
   IndexVector rows;
   std::array<const Tensor*, kMaxStepVariables> current{};
@@ -114,6 +116,11 @@ class StepRun {
   static int64_t ShareOf(int64_t row) { return row / kNeighbours % kShares; }
 };
 
+/// InvalidArgument for a scalar that is not within its bound.
+Status ScalarOutOfBound(std::string_view name, double value, Bound bound);
+/// InvalidArgument for entry `place` of indices that is no row of var, which has so many.
+Status NoSuchRow(int64_t row, int64_t place, int64_t num_rows);
+
 /// What the template below collects of a rule, so that the rest is compiled once.
 struct StepRuleInfo {
   DTypeVector types;
@@ -123,17 +130,27 @@ struct StepRuleInfo {
 };
 
 /// Adds those of Apply<name>, ResourceApply<name>, SparseApply<name> and ResourceSparseApply<name>
-/// that are declared.
+/// that are declared, for the CPU.
 void AddSteps(OpRegistry& ops, std::string_view name, const StepRuleInfo& dense,
               const StepRuleInfo& sparse);
+/// The kernels alone, for a device whose memory the host does not read: what scalars and indices
+/// are is for `steps` to check.
+void AddDeviceSteps(OpRegistry& ops, DeviceKind device, std::string_view name,
+                    const StepRuleInfo& dense, const StepRuleInfo& sparse);
 
 namespace step_internal {
 
 /// The elements of variables some of which are the same.
 template <typename C>
 struct AliasedElements {
-  std::array<C*, kMaxStepVariables> element;
-  C& operator[](int k) const { return *element[k]; }
+  C* element[kMaxStepVariables];
+  TENON_HD C& operator[](int k) const { return *element[k]; }
+};
+
+/// Whether the rule's Step has the last argument.
+template <typename Rule, typename C>
+inline constexpr bool kTakesFlag = !requires(C * v, const C* s, C g) {
+  Rule::Step(v, s, g);
 };
 
 template <typename Rule, typename T>
@@ -148,7 +165,6 @@ Status RunStep(const StepRun& step) {
   TENON_RETURN_IF_ERROR(step.CheckScalars(Rule::Bounds(step.flag)));
   const bool flag = Rule::Prepare(scalars.data(), step.flag, step.width);
 
-  constexpr bool kTakesFlag = !requires(C * v, const C* s, C g) { Rule::Step(v, s, g); };
   // A flag of type bool: some variables are the same.
   const auto run_part = [&](auto step_flag, int64_t begin, int64_t end) {
     constexpr bool kAliased = std::is_same_v<decltype(step_flag), bool>;
@@ -162,7 +178,7 @@ Status RunStep(const StepRun& step) {
       out[k] = step.next[k]->data<T>();
     }
     const auto change = [&](auto& v, C g) {
-      if constexpr (kTakesFlag) {
+      if constexpr (kTakesFlag<Rule, C>) {
         Rule::Step(v, s.data(), g, step_flag);
       } else {
         Rule::Step(v, s.data(), g);
@@ -190,7 +206,7 @@ Status RunStep(const StepRun& step) {
   step.ForEachPart(0.3 * Rule::kVariables, [&](int64_t begin, int64_t end) {
     // The flag is a constant in each of the frequent loops, so that they vectorise.
     if (step.aliased) return run_part(flag, begin, end);
-    if constexpr (kTakesFlag) {
+    if constexpr (kTakesFlag<Rule, C>) {
       if (flag) return run_part(std::true_type(), begin, end);
     }
     run_part(std::false_type(), begin, end);
@@ -217,7 +233,7 @@ void AddSteps(OpRegistry& ops, std::string_view name) {
 
 /// 1, 0 or -1 as x is; NaN when x is.
 template <Element T>
-T SignOf(T x) {
+TENON_HD T SignOf(T x) {
   return x > 0 ? T(1) : x < 0 ? T(-1) : x;
 }
 

@@ -4,7 +4,8 @@
 
 Takes the ops from `tenon ops --json`, makes cases for each (op_cases.py, op_state.py) or finds it in a
 small graph (op_programs.py), and runs them on TensorFlow and, through TensorFlow's client, on a Tenon
-server. An op that no case reaches fails the test. With names of ops as arguments, runs only those.
+server. An op that no case reaches fails the test. With names of ops as arguments, runs only those;
+with --simulated, on a server whose device is the simulated one.
 """
 import collections
 import json
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from tensorflow_environment import TENON, Servers, main_with_tensorflow
+from tensorflow_environment import SIMULATED_DEVICE, TENON, Servers, main_with_tensorflow
 
 MOST_PRINTED = 8
 
@@ -115,11 +116,13 @@ def main():
     listed = json.loads(subprocess.run([TENON, "ops", "--json"], check=True, capture_output=True,
                                        text=True).stdout)
     listed = [op for op in listed if op["kernels"]]
-    if sys.argv[1:]:
-        listed = [op for op in listed if op["name"] in sys.argv[1:]]
+    chosen = [a for a in sys.argv[1:] if a != "--simulated"]
+    if chosen:
+        listed = [op for op in listed if op["name"] in chosen]
     names = {op["name"] for op in listed}
     comparison = Comparison()
-    with Servers({"local": 1}) as servers:
+    environment = SIMULATED_DEVICE if "--simulated" in sys.argv else None
+    with Servers({"local": 1}, environment=environment) as servers:
         target = servers.target("local")
         compare_programs(comparison, target, names - set(ELSEWHERE))
         compare_ops(comparison, target,

@@ -14,8 +14,11 @@ import tempfile
 
 VENV = os.environ.get("TENON_TF_VENV", os.path.expanduser("~/.cache/tenon/tf-2.15.1"))
 PYTHON = os.path.join(VENV, "bin", "python")
-TENON = os.path.abspath(
-    os.path.join(os.environ.get("TENON_BINARY_DIR", "build/release"), "tenon"))
+BUILD = os.path.abspath(os.environ.get("TENON_BINARY_DIR", "build/release"))
+TENON = os.path.join(BUILD, "tenon")
+# Makes the simulated device a process's GPU, which takes what nothing puts elsewhere.
+SIMULATED_DEVICE = {"TENON_CUDA_PLUGIN": os.path.join(BUILD, "simulated", "libtenon_simulated.so"),
+                    "LD_LIBRARY_PATH": os.path.join(BUILD, "simulated")}
 SKIPPED = 77
 
 
@@ -71,11 +74,12 @@ server.join()
 
 class Servers:
     """`tenon serve` processes, one per task of `jobs` (job -> number of tasks), ended on exit.
-    `options` are for each of them; tasks of `tensorflow`, pairs of a job and a number, are
+    `options` and variables of their `environment` are for each of them; tasks of `tensorflow`, pairs of a job and a number, are
     TensorFlow's servers. They run in `folder`."""
 
-    def __init__(self, jobs, options=(), tensorflow=(), folder=None):
+    def __init__(self, jobs, options=(), tensorflow=(), folder=None, environment=None):
         self.options, self.tensorflow, self.folder = options, tensorflow, folder
+        self.environment = dict(os.environ, **(environment or {}))
         self.processes, held = {}, []
         self.addresses = {}
         for job, count in jobs.items():
@@ -99,7 +103,7 @@ class Servers:
         if (job, task) in self.tensorflow:
             command = [PYTHON, "-c", TENSORFLOW_SERVER, repr(self.addresses), job, str(task)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self.folder,
-                                preexec_fn=end_with_parent)
+                                env=self.environment, preexec_fn=end_with_parent)
 
     @staticmethod
     def await_start(process):

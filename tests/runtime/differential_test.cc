@@ -78,7 +78,7 @@ const std::vector<Regime>& Regimes() {
       {"two devices, no passes", 4, false, 2},
       {"simulated device", 1, true, 1, true},
       {"simulated device, four threads, no passes", 4, false, 1, true},
-      {"simulated device beside a CPU", 4, true, 2, true},
+      {"simulated devices beside a CPU", 4, true, 3, true},
   };
   return regimes;
 }
@@ -87,14 +87,14 @@ StepResults RunIn(const Regime& regime, const RandomGraph& random, uint64_t seed
   LocalSessionOptions options;
   options.threads = regime.threads;
   options.passes.enabled = regime.passes;
-  options.cpu_devices = regime.devices;
+  options.cpu_devices = regime.simulated ? 1 : regime.devices;
   Graph graph = random.graph.Clone();
   if (regime.devices > 1) {
-    testing::AssignRandomDevices(
-        &graph, seed, {"/device:CPU:0", regime.simulated ? "/device:GPU:0" : "/device:CPU:1"});
+    std::vector<std::string> devices = {"/device:CPU:0", "/device:CPU:1"};
+    if (regime.simulated) devices = {"/device:CPU:0", "/device:GPU:0", "/device:GPU:1"};
+    testing::AssignRandomDevices(&graph, seed, devices);
   }
-  auto session = regime.simulated ? testing::MakeSimulatedSession(
-                                        graph, testing::SharedSimulatedDriver(), options)
+  auto session = regime.simulated ? testing::MakeSimulatedSession(graph, options)
                                   : MakeLocalSession(graph, options);
   if (!session.ok()) return StepResults(random.steps.size(), session.status());
   return RunSteps(random.steps, **session);

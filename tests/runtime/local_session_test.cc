@@ -58,8 +58,7 @@ class LocalSessionTest : public ::testing::TestWithParam<SessionRegime> {
     options.threads = GetParam().threads;
     options.passes.enabled = GetParam().passes;
     options.cpu_devices = 2;
-    auto session = GetParam().simulated ? testing::MakeSimulatedSession(
-                                              graph, testing::SharedSimulatedDriver(), options)
+    auto session = GetParam().simulated ? testing::MakeSimulatedSession(graph, options)
                                         : MakeLocalSession(graph, options);
     EXPECT_OK(session);
     return session.ok() ? *std::move(session) : nullptr;

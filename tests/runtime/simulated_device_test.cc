@@ -24,10 +24,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr char kName[] = "/job:localhost/replica:0/task:0/device:GPU:0";
+
 /// A device whose driver is its own, and lives on as drivers do.
 struct SimulatedDevice {
   SimulatedDriver& driver = *new SimulatedDriver(7);
-  StreamDevice device{kSimulatedGpu, driver, 1 << 30, std::make_shared<ResourceStore>()};
+  StreamDevice device{kName, driver, 1 << 30, std::make_shared<ResourceStore>()};
 
   StatusOr<Tensor> ToHost(const Tensor& t) {
     StatusOr<Tensor> result = Internal("not called");
@@ -60,6 +62,12 @@ struct SimulatedDevice {
     return Tensor::Allocate(device.allocator(), DType::kFloat, shape).value();
   }
 };
+
+/// What `build` gives on that device.
+Output On(const char* device, const std::function<Output()>& build) {
+  const DeviceScope on(device);
+  return build();
+}
 
 Tensor Numbers(int64_t n) {
   Tensor t(DType::kFloat, {n});
@@ -123,7 +131,7 @@ TEST(StreamDeviceTest, AFailedKernelIsTheErrorOfItsStepOnly) {
 
 TEST(StreamDeviceTest, MemoryIsGivenBackAndRunsOut) {
   auto& driver = *new SimulatedDriver(3, 1 << 20);
-  StreamDevice device(kSimulatedGpu, driver, 1 << 20, std::make_shared<ResourceStore>());
+  StreamDevice device(kName, driver, 1 << 20, std::make_shared<ResourceStore>());
   for (int i = 0; i < 100; ++i) {
     ASSERT_OK(device.CopyToDevice(Numbers(1 << 17)).status());
     ASSERT_OK(device.Wait());
@@ -307,6 +315,26 @@ TEST_F(SimulatedSessionTest, AnErrorOnTheDeviceIsTheSteps) {
   EXPECT_EQ(failed.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(failed.status())), HasSubstr("'checked' (CheckNumerics)"));
   EXPECT_OK(session->Run({{x, {1.0f}}}, {checked}).status());
+}
+
+TEST_F(SimulatedSessionTest, ReplicasOnSeveralDevicesShareVariables) {
+  const Output w =
+      On("/device:CPU:0", [] { return VariableV2(Shape{3}, DType::kFloat, {.name = "w"}); });
+  const Output init = Assign(w, Const({1.0f, 2.0f, 3.0f}));
+  std::vector<Output> gradients;
+  for (const char* const device : {"/device:GPU:0", "/device:GPU:1"}) {
+    gradients.push_back(On(device, [&] { return Square(Identity(w)); }));
+  }
+  const Output mean = On("/device:GPU:1", [&] { return Mul(AddN(gradients), 0.5f); });
+  const Output train = AssignSub(w, mean);
+  const auto session = Open();
+  const int64_t before = SharedSimulatedDriver(1).launches();
+  ASSERT_OK(session->Run({}, {}, {init}).status());
+  ASSERT_OK(session->Run({}, {}, {train}).status());
+  const auto value = session->Run<std::vector<float>>({}, w);
+  ASSERT_OK(value.status());
+  EXPECT_EQ(*value, (std::vector<float>{0, -2, -6}));
+  EXPECT_GT(SharedSimulatedDriver(1).launches(), before);
 }
 
 TEST_F(SimulatedSessionTest, AStepThatOnlyUpdatesIsOverWhenItsUpdatesAre) {

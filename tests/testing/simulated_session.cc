@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/testing/simulated_session.h"
 
+#include <array>
+
 #include "core/proto_io_graph.h"
 #include "ops/register.h"
 #include "runtime/accelerator/kernels.h"
@@ -9,9 +11,10 @@
 
 namespace tenon::testing {
 
-SimulatedDriver& SharedSimulatedDriver() {
-  static auto* const driver = new SimulatedDriver(1);
-  return *driver;
+SimulatedDriver& SharedSimulatedDriver(int index) {
+  static const std::array<SimulatedDriver*, 2> drivers = {new SimulatedDriver(1),
+                                                          new SimulatedDriver(2)};
+  return *drivers[index];
 }
 
 const OpRegistry& SimulatedOps() {
@@ -25,15 +28,18 @@ const OpRegistry& SimulatedOps() {
   return *registry;
 }
 
-StatusOr<std::unique_ptr<Session>> MakeSimulatedSession(const Graph& graph, SimulatedDriver& driver,
+StatusOr<std::unique_ptr<Session>> MakeSimulatedSession(const Graph& graph,
                                                         LocalSessionOptions options) {
   GraphDef proto;
   TENON_RETURN_IF_ERROR(GraphToProto(graph, &proto));
   TENON_ASSIGN_OR_RETURN(const Graph read,
                          GraphFromProto(proto, SimulatedOps(), {.allow_internal_names = true}));
   if (options.resources == nullptr) options.resources = std::make_shared<ResourceStore>();
-  options.other_devices.push_back(std::make_shared<StreamDevice>(
-      kSimulatedGpu, driver, int64_t{1} << 30, options.resources, options.files));
+  for (const int index : {0, 1}) {
+    options.other_devices.push_back(std::make_shared<StreamDevice>(
+        StrCat("/job:localhost/replica:0/task:0/device:GPU:", index), SharedSimulatedDriver(index),
+        int64_t{1} << 30, options.resources, options.files));
+  }
   options.allow_soft_placement = true;
   return MakeLocalSession(read, options);
 }

@@ -8,19 +8,16 @@
 
 namespace tenon::testing {
 
-inline constexpr char kSimulatedGpu[] = "/job:localhost/replica:0/task:0/device:GPU:0";
-
-/// The simulated device that the tests of one process share; values may outlive its sessions.
-SimulatedDriver& SharedSimulatedDriver();
+/// The simulated devices that the tests of one process share; values may outlive their sessions.
+SimulatedDriver& SharedSimulatedDriver(int index = 0);
 
 /// All ops with the device's kernels (RegisterSimulatedKernels), in a registry that lives as long
 /// as the process.
 const OpRegistry& SimulatedOps();
 
-/// A session that has, as GPU:0, a simulated device with `driver`; it takes what nothing puts
-/// elsewhere. The graph is read into the registry with the device's kernels (SimulatedOps).
-StatusOr<std::unique_ptr<Session>> MakeSimulatedSession(
-    const Graph& graph, SimulatedDriver& driver = SharedSimulatedDriver(),
-    LocalSessionOptions options = {});
+/// A session that has the shared simulated devices as GPU:0 and GPU:1; the first takes what nothing
+/// puts elsewhere. The graph is read into the registry with their kernels (SimulatedOps).
+StatusOr<std::unique_ptr<Session>> MakeSimulatedSession(const Graph& graph,
+                                                        LocalSessionOptions options = {});
 
 }  // namespace tenon::testing

@@ -3,6 +3,8 @@
 // libtenon_simulated.so: the simulated device as a plugin, so that whatever runs on GPUs runs on
 // it, scripts of TensorFlow's on a server too: with TENON_CUDA_PLUGIN naming it, and beside it a
 // driver's library that is there and nothing more.
+#include <array>
+
 #include "core/device_plugin.h"
 #include "core/plugin_version.h"
 #include "runtime/accelerator/kernels.h"
@@ -14,19 +16,22 @@ namespace tenon::testing {
 namespace {
 
 constexpr int64_t kMemory = int64_t{8} << 30;
+constexpr int kDevices = 2;
 
-SimulatedDriver& Driver() {
-  static auto* const driver = new SimulatedDriver(1, kMemory);
-  return *driver;
+SimulatedDriver& Driver(int index) {
+  static const std::array<SimulatedDriver*, kDevices> drivers = {new SimulatedDriver(1, kMemory),
+                                                                 new SimulatedDriver(2, kMemory)};
+  return *drivers[index];
 }
 
 StatusOr<std::vector<GpuDescription>> ListGpus(const GpuOptions&) {
-  return std::vector<GpuDescription>{{"simulated device", kMemory, 9, 0, "0000:00:00.0"}};
+  const GpuDescription device = {"simulated device", kMemory, 9, 0, "0000:00:00.0"};
+  return std::vector<GpuDescription>(kDevices, device);
 }
 
 StatusOr<std::unique_ptr<Device>> MakeDevice(const GpuRequest& request) {
-  return std::make_unique<StreamDevice>(request.name, Driver(), kMemory, request.resources,
-                                        request.files);
+  return std::make_unique<StreamDevice>(request.name, Driver(request.index), kMemory,
+                                        request.resources, request.files);
 }
 
 void RegisterKernels(OpRegistry& ops) {

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cuda/register_more.h"
+
+namespace tenon {
+
+void RegisterMoreCudaKernels(OpRegistry& ops) {
+  RegisterCudaGradientSteps(ops);
+  RegisterCudaAdaptiveSteps(ops);
+  RegisterCudaProximalSteps(ops);
+  RegisterCudaVariableUpdates(ops);
+  RegisterCudaTensorArrayWrites(ops);
+  RegisterCudaSamples(ops);
+}
+
+}  // namespace tenon

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Updates of variables in the GPU's memory: as a whole, and of the rows and slices that indices
+// name.
+#include "ops/array/index_tuples.h"
+#include "ops/cuda/check.cuh"
+#include "ops/cuda/element.cuh"
+#include "ops/cuda/launch.cuh"
+#include "ops/cuda/register_more.h"
+#include "ops/cuda/sorted_rows.h"
+#include "ops/state/variable_update.h"
+#include "ops/state/variables.h"
+
+namespace tenon::cuda {
+namespace {
+
+template <typename T>
+struct AddElement {
+  const T *a, *b;
+  T* out;
+  bool subtract;
+  __device__ void operator()(int64_t i) const {
+    const auto x = Widen(a[i]), y = Widen(b[i]);
+    out[i] = Narrow<T>(subtract ? Minus(x, y) : Plus(x, y));
+  }
+};
+
+template <Update kUpdate>
+Status UpdateOnDevice(KernelContext& ctx, VariableResource* variable, const Tensor& value) {
+  if (value.dtype() != variable->dtype()) {
+    return InvalidArgument("the variable is ", variable->dtype(), ", the value is ", value.dtype());
+  }
+  return variable->Modify([&](const Tensor& current, Tensor* next) -> Status {
+    TENON_RETURN_IF_ERROR(CheckUpdateShape(current, value));
+    return DispatchStatus(value.dtype(), RealTypes(), [&]<typename T>(T) {
+      return ForEach(ctx, value.num_elements(),
+                     AddElement<T>{current.data<T>(), value.data<T>(), next->data<T>(),
+                                   kUpdate == Update::kSubtract});
+    });
+  });
+}
+
+template <Update kUpdate>
+Status AssignUpdateKernel(KernelContext& ctx, const VariableInput& input) {
+  TENON_ASSIGN_OR_RETURN(const auto variable, input.Find(ctx, ctx.input(1).dtype()));
+  TENON_RETURN_IF_ERROR(UpdateOnDevice<kUpdate>(ctx, variable.get(), ctx.input(1)));
+  if (ctx.num_outputs() > 0) ctx.set_output_ref(0, variable.get());
+  return OkStatus();
+}
+
+/// Which elements of a variable change, by which of the updates.
+struct RowPlan {
+  RowSpan span;
+  int64_t width;
+  bool scalar;  // one element updates all
+
+  /// The element that thread `i` changes, -1 when another one does or there is none, and the first
+  /// entry of the span that changes it.
+  __device__ int64_t Target(int64_t i, int64_t* first, int64_t* column) const {
+    *first = i / width;
+    *column = i % width;
+    const int64_t row = span.FirstOfRow(*first);
+    return row < 0 ? -1 : row * width + *column;
+  }
+  __device__ int64_t Source(int64_t k, int64_t column) const {
+    return scalar ? 0 : span.places[k] * width + column;
+  }
+};
+
+/// What is noted of an integer that was to be divided by 0; not the word of an index.
+constexpr uint64_t kDividedByZero = 1;
+
+template <typename T>
+struct ChangeRow {
+  RowPlan plan;
+  Update update;
+  const T* from;
+  T* to;
+  uint64_t* check;
+
+  template <typename C>
+  __device__ C Changed(C x, C y) const {
+    switch (update) {
+      case Update::kAdd:
+        return Plus(x, y);
+      case Update::kSubtract:
+        return Minus(x, y);
+      case Update::kMultiply:
+        return Times(x, y);
+      case Update::kDivide:
+        if constexpr (std::is_integral_v<C>) {
+          if (y == C(0)) {
+            atomicExch(reinterpret_cast<unsigned long long*>(check), kDividedByZero);
+            return x;
+          }
+        }
+        return Quotient(x, y);
+      case Update::kMin:
+        return y < x ? y : x;
+      case Update::kMax:
+        return x < y ? y : x;
+      case Update::kAssign:
+        break;
+    }
+    return y;
+  }
+
+  __device__ void operator()(int64_t i) const {
+    int64_t first, column;
+    const int64_t at = plan.Target(i, &first, &column);
+    if (at < 0) return;
+    T value = to[at];
+    const uint64_t row = plan.span.rows[first];
+    for (int64_t k = first; k < plan.span.count && plan.span.rows[k] == row; ++k) {
+      value = Narrow<T>(Changed(Widen(value), Widen(from[plan.Source(k, column)])));
+    }
+    to[at] = value;
+  }
+};
+
+/// Of elements of the size of E: the last update of a row stays.
+template <typename E>
+struct AssignRow {
+  RowPlan plan;
+  const E* from;
+  E* to;
+  __device__ void operator()(int64_t i) const {
+    int64_t first, column;
+    const int64_t at = plan.Target(i, &first, &column);
+    if (at < 0) return;
+    to[at] = from[plan.Source(plan.span.EndOfRow(first) - 1, column)];
+  }
+};
+
+Status ChangeRows(KernelContext& ctx, Update update, const RowSpan& span, int64_t width,
+                  const Tensor& updates, bool scalar, uint64_t* check, Tensor* value) {
+  const int64_t n = span.count * width;
+  if (n == 0) return OkStatus();
+  const RowPlan plan{span, width, scalar};
+  if (update != Update::kAssign) {
+    return DispatchStatus(value->dtype(), RealTypes(), [&]<typename T>(T) {
+      return ForEach(ctx, n,
+                     ChangeRow<T>{plan, update, updates.data<T>(), value->data<T>(), check});
+    });
+  }
+  Status status;
+  DispatchBytes(value->dtype(), [&]<typename E>(E) {
+    status.Update(ForEach(ctx, n,
+                          AssignRow<E>{plan, static_cast<const E*>(updates.raw_data()),
+                                       static_cast<E*>(value->raw_data())}));
+  });
+  return status;
+}
+
+using Scatter = Status (*)(KernelContext&, const NodeIdentity&, VariableResource*, Update,
+                           const Tensor& indices, const Tensor& updates);
+
+Status DivisionError() { return InvalidArgument("Integer division by zero"); }
+
+Status ScatterRows(KernelContext& ctx, const NodeIdentity& node, VariableResource* variable,
+                   Update update, const Tensor& indices, const Tensor& updates) {
+  TENON_RETURN_IF_ERROR(CheckUpdateType(*variable, updates));
+  return variable->ModifyInPlace([&](Tensor* value) -> Status {
+    TENON_RETURN_IF_ERROR(CheckHasRows(*value));
+    TENON_RETURN_IF_ERROR(CheckRowUpdates(*value, indices, updates));
+    const int64_t limit = value->dim(0);
+    uint64_t* const check =
+        AddCheck(ctx, node, [limit, shape = indices.shape()](uint64_t word) -> Status {
+          if (word == kDividedByZero) return DivisionError();
+          const IndexNote note = NotedIndex(word);
+          return NotInRange(note.value, limit, ElementName("indices", shape.dims(), note.place));
+        });
+    TENON_ASSIGN_OR_RETURN(const SortedRows sorted, SortRows(ctx, indices, limit, check));
+    const int64_t width = Product(value->shape().dims(), 1, value->rank());
+    return ChangeRows(ctx, update, sorted.span, width, updates, updates.rank() == 0, check, value);
+  });
+}
+
+Status ScatterSlices(KernelContext& ctx, const NodeIdentity& node, VariableResource* variable,
+                     Update update, const Tensor& indices, const Tensor& updates) {
+  TENON_RETURN_IF_ERROR(CheckUpdateType(*variable, updates));
+  return variable->ModifyInPlace([&](Tensor* value) -> Status {
+    const Shape& shape = value->shape();
+    TENON_RETURN_IF_ERROR(CheckUpdateTuples(indices.shape(), updates.shape(), shape));
+    TENON_ASSIGN_OR_RETURN(const TupleSizes sizes, SizesOfTuples(indices.shape(), shape));
+    TENON_ASSIGN_OR_RETURN(const TupleRows tuples, TupleRows::Create(indices, shape));
+    uint64_t* const check =
+        AddCheck(ctx, node, [places = indices.shape(), shape](uint64_t word) -> Status {
+          if (word == kDividedByZero) return DivisionError();
+          const IndexNote note = NotedIndex(word);
+          return TupleOutOfRange(places, note.place, StrCat("..., ", note.value, ", ..."), "shape",
+                                 shape);
+        });
+    // Nothing may be as many tuples as one likes.
+    const bool none = indices.num_elements() == 0 && updates.num_elements() == 0;
+    const int64_t limit = Product(shape.dims(), 0, sizes.depth);
+    TENON_ASSIGN_OR_RETURN(const SortedRows sorted,
+                           SortTuples(ctx, tuples, none ? 0 : sizes.count, limit, check));
+    return ChangeRows(ctx, update, sorted.span, sizes.width, updates, false, check, value);
+  });
+}
+
+template <Scatter kScatter, Update kUpdate>
+Status ScatterUpdateKernel(KernelContext& ctx, const VariableInput& input,
+                           const NodeIdentity& node) {
+  TENON_ASSIGN_OR_RETURN(const auto variable, input.Find(ctx, ctx.input(2).dtype()));
+  TENON_RETURN_IF_ERROR(kScatter(ctx, node, variable.get(), kUpdate, ctx.input(1), ctx.input(2)));
+  if (ctx.num_outputs() > 0) ctx.set_output_ref(0, variable.get());
+  return OkStatus();
+}
+
+template <Update kUpdate>
+void AddScatter(OpRegistry& ops, std::string_view name, const DTypeVector& types) {
+  for (const std::string kind : {"Scatter", "ResourceScatter", "ScatterNd", "ResourceScatterNd"}) {
+    const OpRegistration* const op = ops.Find(StrCat(kind, name));
+    if (op == nullptr) continue;  // no tuples are multiplied or divided
+    const bool dtype = op->schema.FindAttr("dtype") != nullptr;
+    AddKernel(ops, op->schema.name,
+              kind.ends_with("Nd") ? ScatterUpdateKernel<ScatterSlices, kUpdate>
+                                   : ScatterUpdateKernel<ScatterRows, kUpdate>,
+              {.types = {{dtype ? "dtype" : "T", types}}});
+  }
+}
+
+}  // namespace
+}  // namespace tenon::cuda
+
+namespace tenon {
+
+void RegisterCudaVariableUpdates(OpRegistry& ops) {
+  using cuda::AddKernel, cuda::AddScatter, cuda::AssignUpdateKernel;
+  const DTypeVector real = DTypesOf(RealTypes());
+  AddKernel(ops, "AssignAdd", AssignUpdateKernel<Update::kAdd>, {.types = {{"T", real}}});
+  AddKernel(ops, "AssignSub", AssignUpdateKernel<Update::kSubtract>, {.types = {{"T", real}}});
+  AddKernel(ops, "AssignAddVariableOp", AssignUpdateKernel<Update::kAdd>,
+            {.types = {{"dtype", real}}});
+  AddKernel(ops, "AssignSubVariableOp", AssignUpdateKernel<Update::kSubtract>,
+            {.types = {{"dtype", real}}});
+  AddScatter<Update::kAssign>(ops, "Update", DTypesOf(PlainTypes()));
+  AddScatter<Update::kAdd>(ops, "Add", real);
+  AddScatter<Update::kSubtract>(ops, "Sub", real);
+  AddScatter<Update::kMultiply>(ops, "Mul", real);
+  AddScatter<Update::kDivide>(ops, "Div", real);
+  AddScatter<Update::kMin>(ops, "Min", real);
+  AddScatter<Update::kMax>(ops, "Max", real);
+}
+
+}  // namespace tenon
