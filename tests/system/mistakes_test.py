@@ -77,7 +77,7 @@ MISTAKES = {
         GOOD, ["--fetch", "y", "--feed", "x=[1, 2]", "--place", "y=/device:GPU:7"],
         r"INVALID_ARGUMENT: Cannot assign a device for operation y: \{\{node y\}\} was explicitly "
         rf"assigned to /device:GPU:7 but available devices are \[ {DEVICE} \]\. Make sure the device "
-        r"specification refers to a valid device\."),
+        r"specification refers to a valid device\.( No GPU is there: .*)?"),
     "an op that no device can run": (
         UNPLACEABLE, ["--fetch", "best"],
         rf"INVALID_ARGUMENT: (From {TASK}: )?node 'best' \(ArgMax\) on {DEVICE}: No OpKernel was registered to support "
