@@ -10,6 +10,10 @@ void RegisterMoreCudaKernels(OpRegistry& ops) {
   RegisterCudaVariableUpdates(ops);
   RegisterCudaTensorArrayWrites(ops);
   RegisterCudaSamples(ops);
+  RegisterCudaPooling(ops);
+  RegisterCudaBatchNorm(ops);
+  RegisterCudaLrn(ops);
+  RegisterCudaConvolutions(ops);
 }
 
 }  // namespace tenon

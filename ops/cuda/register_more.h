@@ -16,5 +16,9 @@ void RegisterCudaProximalSteps(OpRegistry& ops);
 void RegisterCudaVariableUpdates(OpRegistry& ops);
 void RegisterCudaTensorArrayWrites(OpRegistry& ops);
 void RegisterCudaSamples(OpRegistry& ops);
+void RegisterCudaPooling(OpRegistry& ops);
+void RegisterCudaBatchNorm(OpRegistry& ops);
+void RegisterCudaLrn(OpRegistry& ops);
+void RegisterCudaConvolutions(OpRegistry& ops);
 
 }  // namespace tenon
