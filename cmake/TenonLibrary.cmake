@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tenon_library(FOLDER DEPENDS FOLDERS... LINK TARGETS...): the static library tenon_<FOLDER> from
-# every .cc below FOLDER. Tests never live there; runtime/accelerator, runtime/cuda and .cu
+# every .cc below FOLDER. Tests never live there; runtime/accelerator, runtime/cuda, ops/cuda and .cu
 # files belong to plugins (TenonPlugins.cmake).
 #
 # tenon_programs(FOLDERS...): the command `tenon` from tools/, one program from each example.
@@ -9,7 +9,7 @@
 # Sets OUT to the .cc files below the folder, as seen from the source tree.
 function(tenon_sources OUT FOLDER)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${FOLDER}/*.cc")
-  list(FILTER found EXCLUDE REGEX "/runtime/(accelerator|cuda)/|/core/generator/")
+  list(FILTER found EXCLUDE REGEX "/runtime/(accelerator|cuda)/|/ops/cuda/|/core/generator/")
   set(${OUT} ${found} PARENT_SCOPE)
 endfunction()
 

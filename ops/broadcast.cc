@@ -58,6 +58,14 @@ StatusOr<BroadcastPlan> PlanBroadcast(absl::Span<const Shape* const> operands) {
   return plan;
 }
 
+StatusOr<BroadcastPlan> PlanBroadcastTo(const Shape& x, const Shape& wanted) {
+  TENON_ASSIGN_OR_RETURN(BroadcastPlan plan, PlanBroadcast({&x, &wanted}));
+  if (plan.shape == wanted) return plan;
+  return InvalidArgument("Incompatible shapes: ", x, " vs. ", wanted,
+                         ": Unable to broadcast tensor of shape ", x, " to tensor of shape ",
+                         wanted);
+}
+
 void ForEachRun(const BroadcastPlan& plan, double cost_ns,
                 absl::FunctionRef<void(const int64_t* offsets, int64_t out, int64_t n)> fn) {
   constexpr int kOperands = BroadcastPlan::kMaxOperands;

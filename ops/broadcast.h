@@ -28,6 +28,10 @@ struct BroadcastPlan {
 /// InvalidArgument "Incompatible shapes: [2] vs. [3]". At most kMaxOperands shapes.
 StatusOr<BroadcastPlan> PlanBroadcast(absl::Span<const Shape* const> operands);
 
+/// How a tensor of shape `x` is repeated to the shape `wanted`; operand 1 is the result.
+/// InvalidArgument when it does not broadcast to it.
+StatusOr<BroadcastPlan> PlanBroadcastTo(const Shape& x, const Shape& wanted);
+
 /// Calls `fn(offsets, out, n)` for every run of elements: `offsets[k]` is where operand k begins,
 /// from where it goes with its innermost stride, and `out` where the result does. Runs in parallel
 /// when it pays (see ParallelFor).

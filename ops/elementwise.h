@@ -9,14 +9,17 @@
 #include "core/op_registry.h"
 #include "ops/maths.h"
 
-// The machinery of elementwise ops: one struct is a whole op. A family's .cc writes the structs and
-// lists them once.
+// The machinery of elementwise ops: one struct is a whole op. A family's header writes the structs
+// and lists them once, for the .cc with their gradients and for the .cu (ops/cuda/elementwise.cuh).
 //
 //   struct SoftsignOp : Elementwise<"Softsign", FloatTypes> {
 //     TENON_HD static auto Apply(auto x) { return x / (1 + Abs(x)); }
 //     static Output Grad(Output x, Output y, Output dy);
 //   };
-//   void RegisterActivations(OpRegistry& ops) { RegisterUnaryList(ops, TypeList<SoftsignOp>()); }
+//   using ActivationOps = TypeList<SoftsignOp>;
+//
+//   void RegisterActivations(OpRegistry& ops) { RegisterUnaryList(ops, ActivationOps()); }
+//   void RegisterCudaActivations(OpRegistry& ops) { cuda::AddUnaryList(ops, ActivationOps()); }
 //
 // Required: kName and Types (the element types of its kernels), which Elementwise gives, and Apply
 // (its result is made a T, or is bool for an op with a bool result). Optional members:

@@ -13,8 +13,8 @@
 // from CUDA. Integers wrap on overflow, as TensorFlow's do. 16-bit floats are computed in float,
 // which the loops see to: these functions get float.
 
-/// TENON_SIMD stands before a loop whose iterations do not depend on each other; reading and writing
-/// the same element is fine (a kernel that works in place).
+/// TENON_SIMD stands before a loop whose iterations do not depend on each other; reading and
+/// writing the same element is fine (a kernel that works in place).
 #if defined(__CUDACC__)
 #define TENON_HD __host__ __device__
 #define TENON_SIMD  // loops of the host are compiled elsewhere

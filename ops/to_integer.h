@@ -5,13 +5,15 @@
 #include <limits>
 #include <type_traits>
 
+#include "ops/maths.h"
+
 namespace tenon {
 
 /// A float as an integer, rounded towards zero. Where the result does not fit, what TensorFlow
 /// gives on x86: conversion to int32 (int64 for the wide types) gives its lowest value, and
 /// narrower types take the low bits of that.
 template <typename To, typename From>
-To ToInteger(From x) {
+TENON_HD To ToInteger(From x) {
   constexpr From kTwo31 = static_cast<From>(2147483648.0);
   constexpr From kTwo63 = static_cast<From>(9223372036854775808.0);
   if constexpr (std::is_same_v<To, uint64_t>) {

@@ -13,12 +13,7 @@ Status BroadcastToKernel(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const Shape wanted, ReadShape(ctx.input(1), "shape"));
   if (x.shape() == wanted) return ctx.Return(x);
-  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast({&x.shape(), &wanted}));
-  if (plan.shape != wanted) {
-    return InvalidArgument("Incompatible shapes: ", x.shape(), " vs. ", wanted,
-                           ": Unable to broadcast tensor of shape ", x.shape(),
-                           " to tensor of shape ", wanted);
-  }
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcastTo(x.shape(), wanted));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, wanted));
   const bool repeats = plan.inner().strides[0] == 0;
   DispatchElement(x.dtype(), [&]<typename T>(T) {

@@ -2,7 +2,7 @@
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
-#include "ops/array/strided_copy.h"
+#include "ops/array/moving_kernels.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 
@@ -10,7 +10,8 @@ namespace tenon {
 namespace {
 
 /// Joins inputs [first, last) along `axis` of `shape`, that of the result.
-Status JoinInputs(KernelContext& ctx, int first, int last, int axis, const Shape& shape) {
+Status JoinInputs(KernelContext& ctx, const Mover& mover, int first, int last, int axis,
+                  const Shape& shape) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, shape.dims()));
   if (out->num_elements() == 0) return OkStatus();
   // For each of the `outer` places before the axis one run of every input follows the other.
@@ -21,9 +22,9 @@ Status JoinInputs(KernelContext& ctx, int first, int last, int axis, const Shape
     const Tensor& in = ctx.input(i);
     const int64_t run = in.num_elements() / outer;
     if (outer == 1) {  // at once: the inputs may be many and small
-      CopyElements(in, 0, out, at, run);
+      TENON_RETURN_IF_ERROR(mover.copy_run(ctx, in, 0, out, at, run));
     } else {
-      StridedCopy(in, {0, {run, 1}}, out, {at, {row, 1}}, {outer, run});
+      TENON_RETURN_IF_ERROR(mover.copy(ctx, in, {0, {run, 1}}, out, {at, {row, 1}}, {outer, run}));
     }
     at += run;
   }
@@ -44,7 +45,7 @@ ConcatInputs InputsOf(int n) {
 }
 
 template <bool kAxisFirst>
-Status ConcatKernel(KernelContext& ctx) {
+Status ConcatAlong(KernelContext& ctx, const Mover& mover) {
   const auto [axis_input, first, last] = InputsOf<kAxisFirst>(ctx.num_inputs());
   const Shape& shape0 = ctx.input(first).shape();
   TENON_ASSIGN_OR_RETURN(const int64_t wanted, ReadOnlyInteger(ctx.input(axis_input), kAxisName));
@@ -63,7 +64,7 @@ Status ConcatKernel(KernelContext& ctx) {
     }
     TENON_ASSIGN_OR_RETURN(size, AddSizes(size, shape.dim(axis)));
   }
-  return JoinInputs(ctx, first, last, axis, shape0.WithDim(axis, size));
+  return JoinInputs(ctx, mover, first, last, axis, shape0.WithDim(axis, size));
 }
 
 template <bool kAxisFirst>
@@ -145,19 +146,6 @@ Status ConcatOffsetShape(ShapeContext& c) {
   return OkStatus();
 }
 
-Status PackKernel(KernelContext& ctx, int64_t axis_attr) {
-  const int n = ctx.num_inputs();
-  const Shape& shape = ctx.input(0).shape();
-  for (int i = 1; i < ctx.num_inputs(); ++i) {
-    if (ctx.input(i).shape() == ctx.input(0).shape()) continue;
-    return InvalidArgument(
-        "Shapes of all inputs must match: values[0].shape = ", ctx.input(0).shape(), " != values[",
-        i, "].shape = ", ctx.input(i).shape());
-  }
-  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_attr, shape.rank() + 1, "axis"));
-  return JoinInputs(ctx, 0, n, axis, shape.WithInsertedDim(axis, n));
-}
-
 Status PackShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape merged, c.Merged());
   if (!merged.rank_known()) return OkStatus();
@@ -171,17 +159,38 @@ void PackGrad(GradContext& g) {
 
 }  // namespace
 
+Status ConcatKernel(KernelContext& ctx, const Mover& mover) {
+  return ConcatAlong<true>(ctx, mover);
+}
+
+Status ConcatV2Kernel(KernelContext& ctx, const Mover& mover) {
+  return ConcatAlong<false>(ctx, mover);
+}
+
+Status PackKernel(KernelContext& ctx, const Mover& mover, int64_t axis_attr) {
+  const int n = ctx.num_inputs();
+  const Shape& shape = ctx.input(0).shape();
+  for (int i = 1; i < ctx.num_inputs(); ++i) {
+    if (ctx.input(i).shape() == ctx.input(0).shape()) continue;
+    return InvalidArgument(
+        "Shapes of all inputs must match: values[0].shape = ", ctx.input(0).shape(), " != values[",
+        i, "].shape = ", ctx.input(i).shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_attr, shape.rank() + 1, "axis"));
+  return JoinInputs(ctx, mover, 0, n, axis, shape.WithInsertedDim(axis, n));
+}
+
 void RegisterConcatOps(OpRegistry& ops) {
   const Tensor axis = Tensor::Scalar(-1);
-  ops.Add("Concat", ConcatShape<true>, ConcatKernel<true>)
+  ops.Add("Concat", ConcatShape<true>, With<kHostMover, ConcatKernel>::Run)
       .Grad(ConcatGrad<true>)
       .Example({axis, Shape{2, 3}, Shape{2, 2}}, {{"N", 2}});
-  ops.Add("ConcatV2", ConcatShape<false>, ConcatKernel<false>)
+  ops.Add("ConcatV2", ConcatShape<false>, With<kHostMover, ConcatV2Kernel>::Run)
       .Grad(ConcatGrad<false>)
       .Example({Shape{2, 3}, Shape{2, 2}, axis}, {{"N", 2}});
   ops.Add("ConcatOffset", ConcatOffsetShape, ConcatOffsetKernel)
       .Example({Tensor::Scalar(1), Tensor::Vector({2, 3}), Tensor::Vector({2, 5})}, {{"N", 2}});
-  ops.Add("Pack", PackShape, PackKernel, {.attrs = {"axis"}})
+  ops.Add("Pack", PackShape, With<kHostMover, PackKernel>::Run, {.attrs = {"axis"}})
       .Grad(PackGrad)
       .Example({Shape{2, 3}, Shape{2, 3}}, {{"N", 2}, {"axis", -1}});
 }

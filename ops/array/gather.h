@@ -15,10 +15,22 @@ namespace tenon {
 StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int axis,
                               int batch_dims);
 
+/// How slices are gathered, with the params seen as [batches, outer, limit, inner], the indices as
+/// [batches, count] and the result as [batches, outer, count, inner].
+struct GatherPlan {
+  Shape shape;                                         // of the result
+  int64_t outer = 0, limit = 0, inner = 0, count = 0;  // where the result has elements
+};
+/// Of GatherSlices. InvalidArgument for shapes that do not fit.
+StatusOr<GatherPlan> PlanGather(const Shape& params, const Shape& indices, int axis,
+                                int batch_dims);
+
 /// The slices of `params` that the tuples along the last dimension of `indices` name: the result
 /// has the shape indices[:-1] + params[depth:], depth being their length. InvalidArgument
 /// "indices[0] = [5] does not index into param shape [2]".
 StatusOr<Tensor> GatherTuples(const Tensor& params, const Tensor& indices);
+/// InvalidArgument for params of these shapes from which GatherTuples cannot gather.
+Status CheckGatheredParams(const Shape& params, const Shape& indices);
 /// Its shape as far as it can be told.
 StatusOr<PartialShape> GatherTuplesShape(const PartialShape& params, const PartialShape& indices);
 

@@ -116,33 +116,42 @@ StatusOr<Output> GatherGradient(Output shape, Output indices, Output dy, int64_t
   return Reshape(Transpose(Reshape(sums, Pack({batch, size, outer, inner})), swap), shape);
 }
 
-StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int axis,
-                              int batch_dims) {
+StatusOr<GatherPlan> PlanGather(const Shape& params, const Shape& indices, int axis,
+                                int batch_dims) {
   TENON_RETURN_IF_ERROR(CheckBatchDims(batch_dims, axis));
-  const absl::Span<const int64_t> p = params.shape().dims(), q = indices.shape().dims();
+  const absl::Span<const int64_t> p = params.dims(), q = indices.dims();
   for (int i = 0; i < batch_dims; ++i) {
     if (p[i] == q[i]) continue;
     return InvalidArgument("params.shape[", i, "] = ", p[i], " is not indices.shape[", i,
                            "] = ", q[i]);
   }
+  GatherPlan plan;
   TENON_ASSIGN_OR_RETURN(
-      const Shape shape,
+      plan.shape,
       Shape::Create(Concat(Concat(p.first(axis), q.subspan(batch_dims)), p.subspan(axis + 1))));
-  TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), params.dtype(), shape));
+  if (plan.shape.num_elements() == 0) return plan;
+  plan.limit = p[axis];
+  plan.outer = Product(p, batch_dims, axis);
+  plan.inner = Product(p, axis + 1, params.rank());
+  plan.count = Product(q, batch_dims, indices.rank());
+  return plan;
+}
+
+StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int axis,
+                              int batch_dims) {
+  TENON_ASSIGN_OR_RETURN(const GatherPlan plan,
+                         PlanGather(params.shape(), indices.shape(), axis, batch_dims));
+  TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), params.dtype(), plan.shape));
   // Where nothing is gathered, indices are not looked at, as in TensorFlow.
   if (out.num_elements() == 0) return out;
-  const int64_t limit = p[axis];
-  TENON_ASSIGN_OR_RETURN(const IndexVector rows, ReadIndices(indices, "indices", limit));
-  const int64_t batches = Product(p, 0, batch_dims);
-  const int64_t outer = Product(p, batch_dims, axis);
-  const int64_t inner = Product(p, axis + 1, params.rank());
-  const int64_t count = static_cast<int64_t>(rows.size()) / batches;
+  TENON_ASSIGN_OR_RETURN(const IndexVector rows, ReadIndices(indices, "indices", plan.limit));
+  const int64_t inner = plan.inner, count = plan.count;
   const double cost_ns = 2 + 0.1 * static_cast<double>(inner * StrideOf(params.dtype()));
-  ParallelFor(batches * outer * count, cost_ns, [&](int64_t begin, int64_t end) {
+  ParallelFor(out.num_elements() / inner, cost_ns, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t place = i / count;
-      const int64_t row = rows[place / outer * count + i % count];
-      CopyElements(params, (place * limit + row) * inner, &out, i * inner, inner);
+      const int64_t row = rows[place / plan.outer * count + i % count];
+      CopyElements(params, (place * plan.limit + row) * inner, &out, i * inner, inner);
     }
   });
   return out;

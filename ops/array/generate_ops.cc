@@ -4,21 +4,14 @@
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
-#include "ops/array/strided_copy.h"
+#include "ops/array/moving_kernels.h"
+#include "ops/array/one_hot.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
 
 namespace tenon {
 namespace {
-
-Status FillKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "dims"));
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"value"}));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-  FillElements(ctx.input(1), out);
-  return OkStatus();
-}
 
 Status FillShape(ShapeContext& c) {
   TENON_RETURN_IF_ERROR(c.WithRank(1, 0));
@@ -136,13 +129,10 @@ StatusOr<int64_t> ReadDepth(const Tensor& t) {
 
 Status OneHotKernel(KernelContext& ctx, int64_t axis_attr) {
   const Tensor &indices = ctx.input(0), &on = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const int axis, OneHotAxis(axis_attr, indices.rank()));
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"depth", "on_value", "off_value"}));
-  TENON_ASSIGN_OR_RETURN(const int64_t depth, ReadDepth(ctx.input(1)));
-  const Shape shape = indices.shape().WithInsertedDim(axis, depth);
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, shape.dims()));
+  TENON_ASSIGN_OR_RETURN(const OneHotPlan plan, PlanOneHot(ctx, axis_attr));
+  const int64_t depth = plan.depth, inner = plan.inner;
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, plan.shape.dims()));
   FillElements(ctx.input(3), out);
-  const int64_t inner = Product(shape.dims(), axis + 1, shape.rank());
   using IndexTypes = TypeList<uint8_t, int8_t, int32_t, int64_t>;
   return DispatchStatus(indices.dtype(), IndexTypes(), [&]<typename I>(I) {
     const I* index = indices.data<I>();
@@ -171,11 +161,29 @@ Status OneHotShape(ShapeContext& c) {
 
 }  // namespace
 
+StatusOr<OneHotPlan> PlanOneHot(const KernelContext& ctx, int64_t axis_attr) {
+  const Tensor& indices = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const int axis, OneHotAxis(axis_attr, indices.rank()));
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"depth", "on_value", "off_value"}));
+  OneHotPlan plan;
+  TENON_ASSIGN_OR_RETURN(plan.depth, ReadDepth(ctx.input(1)));
+  plan.shape = indices.shape().WithInsertedDim(axis, plan.depth);
+  plan.inner = Product(plan.shape.dims(), axis + 1, plan.shape.rank());
+  return plan;
+}
+
+Status FillKernel(KernelContext& ctx, const Mover& mover) {
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "dims"));
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"value"}));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  return mover.fill(ctx, ctx.input(1), out);
+}
+
 void RegisterGenerateOps(OpRegistry& ops) {
-  ops.Add("Fill", FillShape, FillKernel)
+  ops.Add("Fill", FillShape, With<kHostMover, FillKernel>::Run)
       .Grad([](GradContext& g) { g.dx(1) = Sum(g.dy(0), Range(0, Rank(g.dy(0)), 1)); })
       .Example({Tensor::Vector({2, 3}), Shape{}});
-  ops.Add("Range", RangeShape, RangeKernel)
+  ops.Add("Range", RangeShape, RangeKernel, {.memory = kHostMemory})
       .Example({Tensor::Scalar(3), Tensor::Scalar(-4), Tensor::Scalar(-2)});
   ops.Add("LinSpace", LinSpaceShape, LinSpaceKernel)
       .Example({Tensor::Scalar(0.0f), Tensor::Scalar(1.0f), Tensor::Scalar(5)});

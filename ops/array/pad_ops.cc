@@ -3,7 +3,7 @@
 #include "core/parallel.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
-#include "ops/array/strided_copy.h"
+#include "ops/array/moving_kernels.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
@@ -42,22 +42,6 @@ StatusOr<Padding> ReadPadding(const Tensor& t, absl::Span<const int64_t> dims) {
   return padding;
 }
 
-Status PadKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
-  const auto dims = in.shape().dims();
-  TENON_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(ctx.input(1), dims));
-  const bool has_value = ctx.num_inputs() > 2;
-  if (has_value) TENON_RETURN_IF_ERROR(CheckScalars(ctx, 2, {"constant_values"}));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, padding.dims));
-  if (has_value) {
-    FillElements(ctx.input(2), out);
-  } else {
-    ZeroElements(out);
-  }
-  StridedCopy(in, {0, StridesOf(dims)}, out, BoxView(padding.dims, padding.before), dims);
-  return OkStatus();
-}
-
 Status PadShape(ShapeContext& c) {
   const PartialShape& in = c.input(0);
   const Tensor* const constant = c.constant(1);
@@ -93,34 +77,6 @@ Status CheckMirrored(const Padding& padding, absl::Span<const int64_t> dims, int
 }
 
 int64_t EdgeOf(std::string_view mode) { return mode == "REFLECT" ? 1 : 0; }
-
-Status MirrorPadKernel(KernelContext& ctx, const std::string& mode) {
-  const Tensor& in = ctx.input(0);
-  const auto dims = in.shape().dims();
-  TENON_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(ctx.input(1), dims));
-  const int64_t edge = EdgeOf(mode);
-  TENON_RETURN_IF_ERROR(CheckMirrored(padding, dims, edge));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, padding.dims));
-  StridedCopy(in, {0, StridesOf(dims)}, out, BoxView(padding.dims, padding.before), dims);
-  // Axis by axis, so that the mirror images of one are mirrored by the next.
-  DimVector begin = padding.before, box(dims.begin(), dims.end());
-  for (int axis = 0; axis < in.rank(); ++axis) {
-    const int64_t first = padding.before[axis], last = first + dims[axis] - 1;
-    const auto mirror = [&](int64_t from, int64_t to, int64_t count) {
-      box[axis] = count;
-      begin[axis] = from;
-      StridedView source = BoxView(padding.dims, begin);
-      source.strides[axis] *= -1;
-      begin[axis] = to;
-      StridedCopy(*out, source, out, BoxView(padding.dims, begin), box);
-    };
-    mirror(2 * first + edge - 1, 0, first);
-    mirror(last - edge, last + 1, padding.after[axis]);
-    begin[axis] = 0;
-    box[axis] = padding.dims[axis];
-  }
-  return OkStatus();
-}
 
 Status MirrorPadShape(ShapeContext& c) {
   TENON_RETURN_IF_ERROR(PadShape(c));
@@ -203,14 +159,55 @@ Status MirrorPadGradShape(ShapeContext& c) {
 
 }  // namespace
 
+Status PadKernel(KernelContext& ctx, const Mover& mover) {
+  const Tensor& in = ctx.input(0);
+  const auto dims = in.shape().dims();
+  TENON_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(ctx.input(1), dims));
+  const bool has_value = ctx.num_inputs() > 2;
+  if (has_value) TENON_RETURN_IF_ERROR(CheckScalars(ctx, 2, {"constant_values"}));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, padding.dims));
+  TENON_RETURN_IF_ERROR(has_value ? mover.fill(ctx, ctx.input(2), out) : mover.zero(ctx, out));
+  return mover.copy(ctx, in, {0, StridesOf(dims)}, out, BoxView(padding.dims, padding.before),
+                    dims);
+}
+
+Status MirrorPadKernel(KernelContext& ctx, const Mover& mover, const std::string& mode) {
+  const Tensor& in = ctx.input(0);
+  const auto dims = in.shape().dims();
+  TENON_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(ctx.input(1), dims));
+  const int64_t edge = EdgeOf(mode);
+  TENON_RETURN_IF_ERROR(CheckMirrored(padding, dims, edge));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, padding.dims));
+  TENON_RETURN_IF_ERROR(
+      mover.copy(ctx, in, {0, StridesOf(dims)}, out, BoxView(padding.dims, padding.before), dims));
+  // Axis by axis, so that the mirror images of one are mirrored by the next.
+  DimVector begin = padding.before, box(dims.begin(), dims.end());
+  for (int axis = 0; axis < in.rank(); ++axis) {
+    const int64_t first = padding.before[axis], last = first + dims[axis] - 1;
+    const auto mirror = [&](int64_t from, int64_t to, int64_t count) {
+      box[axis] = count;
+      begin[axis] = from;
+      StridedView source = BoxView(padding.dims, begin);
+      source.strides[axis] *= -1;
+      begin[axis] = to;
+      return mover.copy(ctx, *out, source, out, BoxView(padding.dims, begin), box);
+    };
+    TENON_RETURN_IF_ERROR(mirror(2 * first + edge - 1, 0, first));
+    TENON_RETURN_IF_ERROR(mirror(last - edge, last + 1, padding.after[axis]));
+    begin[axis] = 0;
+    box[axis] = padding.dims[axis];
+  }
+  return OkStatus();
+}
+
 void RegisterPadOps(OpRegistry& ops) {
   const Tensor paddings = Tensor::Of({2, 2}, {1, 0, 0, 2});
   const auto pad = [&](std::string_view name) {
-    return ops.Add(name, PadShape, PadKernel).Grad(PadGrad);
+    return ops.Add(name, PadShape, With<kHostMover, PadKernel>::Run).Grad(PadGrad);
   };
   pad("Pad").Example({Shape{2, 3}, paddings});
   pad("PadV2").Example({Shape{2, 3}, paddings, Shape{}});
-  ops.Add("MirrorPad", MirrorPadShape, MirrorPadKernel, {.attrs = {"mode"}})
+  ops.Add("MirrorPad", MirrorPadShape, With<kHostMover, MirrorPadKernel>::Run, {.attrs = {"mode"}})
       .Grad([](GradContext& g) {
         g.dx(0) = MirrorPadGrad(g.dy(0), g.in(1), g.Attr<std::string>("mode"));
       })

@@ -4,29 +4,12 @@
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
+#include "ops/array/partition.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 
 namespace tenon {
 namespace {
-
-/// Checks that data[i] begins with the shape of its indices and that all agree on the rest, which
-/// is returned.
-StatusOr<DimVector> StitchedRow(const KernelContext& ctx, int n) {
-  DimVector row;
-  for (int i = 0; i < n; ++i) {
-    const Tensor &index = ctx.input(i), &data = ctx.input(n + i);
-    TENON_RETURN_IF_ERROR(
-        CheckPrefix(data, StrCat("data[", i, "]"), index, StrCat("indices[", i, "]")));
-    const auto rest = data.shape().dims().subspan(index.rank());
-    if (i == 0) row.assign(rest.begin(), rest.end());
-    if (absl::Span<const int64_t>(row) == rest) continue;
-    return InvalidArgument("Need data[0].shape[", ctx.input(0).rank(), ":] = data[", i, "].shape[",
-                           index.rank(), ":], got data[0].shape = ", ctx.input(n).shape(),
-                           ", data[", i, "].shape = ", data.shape());
-  }
-  return row;
-}
 
 Status StitchKernel(KernelContext& ctx) {
   const int n = ctx.num_inputs() / 2;
@@ -34,7 +17,7 @@ Status StitchKernel(KernelContext& ctx) {
   int64_t rows = 0;
   for (int i = 0; i < n; ++i) {
     for (const int32_t index : ctx.input(i).flat<int32_t>()) {
-      if (index < 0) return InvalidArgument("indices[", i, "] has a negative index: ", index);
+      if (index < 0) return NegativeStitchIndex(i, index);
       rows = std::max(rows, int64_t{index} + 1);
     }
   }
@@ -125,6 +108,26 @@ void PartitionGrad(GradContext& g) {
 }
 
 }  // namespace
+
+StatusOr<DimVector> StitchedRow(const KernelContext& ctx, int n) {
+  DimVector row;
+  for (int i = 0; i < n; ++i) {
+    const Tensor &index = ctx.input(i), &data = ctx.input(n + i);
+    TENON_RETURN_IF_ERROR(
+        CheckPrefix(data, StrCat("data[", i, "]"), index, StrCat("indices[", i, "]")));
+    const auto rest = data.shape().dims().subspan(index.rank());
+    if (i == 0) row.assign(rest.begin(), rest.end());
+    if (absl::Span<const int64_t>(row) == rest) continue;
+    return InvalidArgument("Need data[0].shape[", ctx.input(0).rank(), ":] = data[", i, "].shape[",
+                           index.rank(), ":], got data[0].shape = ", ctx.input(n).shape(),
+                           ", data[", i, "].shape = ", data.shape());
+  }
+  return row;
+}
+
+Status NegativeStitchIndex(int i, int64_t index) {
+  return InvalidArgument("indices[", i, "] has a negative index: ", index);
+}
 
 void RegisterPartitionOps(OpRegistry& ops) {
   for (const char* name : {"DynamicStitch", "ParallelDynamicStitch"}) {

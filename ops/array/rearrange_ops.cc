@@ -7,7 +7,7 @@
 #include "core/parallel.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
-#include "ops/array/strided_copy.h"
+#include "ops/array/moving_kernels.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
@@ -24,26 +24,6 @@ StatusOr<DimVector> TiledDims(absl::Span<const int64_t> dims, absl::Span<const i
     TENON_ASSIGN_OR_RETURN(tiled[i], MultiplySizes(dims[i], times[i]));
   }
   return tiled;
-}
-
-Status TileKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const DimVector times,
-                         ReadIntegerVector(ctx.input(1), "multiples", in.rank()));
-  TENON_ASSIGN_OR_RETURN(const DimVector dims, TiledDims(in.shape().dims(), times));
-  // Each dimension becomes two: which repetition, and where in it. The source stands still along
-  // the first.
-  const DimVector strides = StridesOf(in.shape().dims());
-  DimVector pairs;
-  StridedView source;
-  for (int i = 0; i < in.rank(); ++i) {
-    pairs.insert(pairs.end(), {times[i], in.dim(i)});
-    source.strides.insert(source.strides.end(), {0, strides[i]});
-  }
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, dims));
-  if (out->num_elements() == 0) return OkStatus();
-  StridedCopy(in, source, out, {0, StridesOf(pairs)}, pairs);
-  return OkStatus();
 }
 
 Status TileShape(ShapeContext& c) {
@@ -113,22 +93,6 @@ StatusOr<DimVector> ReadPermutation(const Tensor& t, int64_t n) {
   return perm;
 }
 
-Status TransposeKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadPermutation(ctx.input(1), in.rank()));
-  if (std::is_sorted(perm.begin(), perm.end())) return ctx.Return(ctx.TakeInput(0));
-  const DimVector strides = StridesOf(in.shape().dims());
-  DimVector dims(in.rank());
-  StridedView source{0, DimVector(in.rank())};
-  for (int i = 0; i < in.rank(); ++i) {
-    dims[i] = in.dim(static_cast<int>(perm[i]));
-    source.strides[i] = strides[perm[i]];
-  }
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape(dims)));
-  StridedCopy(in, source, out, {0, StridesOf(dims)}, dims);
-  return OkStatus();
-}
-
 Status TransposeShape(ShapeContext& c) {
   const PartialShape& in = c.input(0);
   if (c.constant(1) == nullptr) return c.Return(PartialShape::OfRank(in.rank()));
@@ -181,27 +145,6 @@ StatusOr<DimVector> ReversedAxes(const Tensor& in, const Tensor& axes) {
     if (axes.data<bool>()[i]) chosen.push_back(i);
   }
   return chosen;
-}
-
-Status ReverseKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const DimVector axes, ReversedAxes(in, ctx.input(1)));
-  StridedView source{0, StridesOf(in.shape().dims())};
-  std::vector<bool> seen(in.rank(), false);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i] < -in.rank() || axes[i] >= in.rank()) {
-      return InvalidArgument("'axis'[", i, "] = ", axes[i], " is out of valid range [", -in.rank(),
-                             ", ", in.rank() - 1, "]");
-    }
-    const auto axis = static_cast<int>(axes[i] < 0 ? axes[i] + in.rank() : axes[i]);
-    if (seen[axis]) return InvalidArgument("axis ", axis, " specified more than once.");
-    seen[axis] = true;
-    if (in.dim(axis) > 0) source.offset += (in.dim(axis) - 1) * source.strides[axis];
-    source.strides[axis] = -source.strides[axis];
-  }
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-  StridedCopy(in, source, out, {0, StridesOf(in.shape().dims())}, in.shape().dims());
-  return OkStatus();
 }
 
 /// How far each axis is moved, from 0 to its size.
@@ -257,7 +200,7 @@ Status RollKernel(KernelContext& ctx) {
 }
 
 Status ConjugateTransposeKernel(KernelContext& ctx) {
-  TENON_RETURN_IF_ERROR(TransposeKernel(ctx));
+  TENON_RETURN_IF_ERROR(TransposeKernel(ctx, kHostMover));
   if (!IsComplex(ctx.output_type(0))) return OkStatus();
   // In place, unless the transpose is the input itself.
   Tensor& out = ctx.output(0).tensor;
@@ -273,22 +216,76 @@ Status ConjugateTransposeKernel(KernelContext& ctx) {
 
 }  // namespace
 
+Status TileKernel(KernelContext& ctx, const Mover& mover) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector times,
+                         ReadIntegerVector(ctx.input(1), "multiples", in.rank()));
+  TENON_ASSIGN_OR_RETURN(const DimVector dims, TiledDims(in.shape().dims(), times));
+  // Each dimension becomes two: which repetition, and where in it. The source stands still along
+  // the first.
+  const DimVector strides = StridesOf(in.shape().dims());
+  DimVector pairs;
+  StridedView source;
+  for (int i = 0; i < in.rank(); ++i) {
+    pairs.insert(pairs.end(), {times[i], in.dim(i)});
+    source.strides.insert(source.strides.end(), {0, strides[i]});
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, dims));
+  if (out->num_elements() == 0) return OkStatus();
+  return mover.copy(ctx, in, source, out, {0, StridesOf(pairs)}, pairs);
+}
+
+Status TransposeKernel(KernelContext& ctx, const Mover& mover) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadPermutation(ctx.input(1), in.rank()));
+  if (std::is_sorted(perm.begin(), perm.end())) return ctx.Return(ctx.TakeInput(0));
+  const DimVector strides = StridesOf(in.shape().dims());
+  DimVector dims(in.rank());
+  StridedView source{0, DimVector(in.rank())};
+  for (int i = 0; i < in.rank(); ++i) {
+    dims[i] = in.dim(static_cast<int>(perm[i]));
+    source.strides[i] = strides[perm[i]];
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape(dims)));
+  return mover.copy(ctx, in, source, out, {0, StridesOf(dims)}, dims);
+}
+
+Status ReverseKernel(KernelContext& ctx, const Mover& mover) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector axes, ReversedAxes(in, ctx.input(1)));
+  StridedView source{0, StridesOf(in.shape().dims())};
+  std::vector<bool> seen(in.rank(), false);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] < -in.rank() || axes[i] >= in.rank()) {
+      return InvalidArgument("'axis'[", i, "] = ", axes[i], " is out of valid range [", -in.rank(),
+                             ", ", in.rank() - 1, "]");
+    }
+    const auto axis = static_cast<int>(axes[i] < 0 ? axes[i] + in.rank() : axes[i]);
+    if (seen[axis]) return InvalidArgument("axis ", axis, " specified more than once.");
+    seen[axis] = true;
+    if (in.dim(axis) > 0) source.offset += (in.dim(axis) - 1) * source.strides[axis];
+    source.strides[axis] = -source.strides[axis];
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  return mover.copy(ctx, in, source, out, {0, StridesOf(in.shape().dims())}, in.shape().dims());
+}
+
 void RegisterRearrangeOps(OpRegistry& ops) {
   ops.Add("TileGrad", TileGradShape, TileGradKernel, {.types = {{"T", DTypesOf(NumericTypes())}}})
       .Example({Shape{2, 6}, Tensor::Vector({1, 3})});
-  ops.Add("Tile", TileShape, TileKernel)
+  ops.Add("Tile", TileShape, With<kHostMover, TileKernel>::Run)
       .Grad(TileGrad)
       .Example({Shape{2, 3}, Tensor::Vector({2, 1})});
-  ops.Add("Transpose", TransposeShape, TransposeKernel)
+  ops.Add("Transpose", TransposeShape, With<kHostMover, TransposeKernel>::Run)
       .Grad([](GradContext& g) { g.dx(0) = Transpose(g.dy(0), InvertPermutation(g.in(1))); })
       .Example({Shape{2, 3}, Tensor::Vector({1, 0})})
       .Example({Shape{2, 3, 2, 2}, Tensor::Vector<int64_t>({2, 0, 3, 1})});
   ops.Add("InvertPermutation", VectorShape, InvertPermutationKernel, {.cheap = true, .memory = kHostMemory})
       .Example({Tensor::Vector({2, 0, 1})});
-  ops.Add("ReverseV2", UnchangedShape, ReverseKernel)
+  ops.Add("ReverseV2", UnchangedShape, With<kHostMover, ReverseKernel>::Run)
       .Grad([](GradContext& g) { g.dx(0) = ReverseV2(g.dy(0), g.in(1)); })
       .Example({Shape{2, 3}, Tensor::Vector({-1})});
-  ops.Add("Reverse", UnchangedShape, ReverseKernel)
+  ops.Add("Reverse", UnchangedShape, With<kHostMover, ReverseKernel>::Run)
       .Grad([](GradContext& g) { g.dx(0) = Reverse(g.dy(0), g.in(1)); })
       .Example({Shape{2, 3}, Tensor::Vector<bool>({false, true})});
   ops.Add("Roll", UnchangedShape, RollKernel)

@@ -80,13 +80,18 @@ void TensorScatterExtremeGrad(GradContext& g) {
 
 }  // namespace
 
-StatusOr<Tensor> GatherTuples(const Tensor& params, const Tensor& indices) {
+Status CheckGatheredParams(const Shape& params, const Shape& indices) {
   if (params.rank() < 1) return InvalidArgument("params must be at least a vector");
   if (params.num_elements() == 0 && indices.rank() > 0 &&
-      Product(indices.shape().dims(), 0, indices.rank() - 1) > 0) {
+      Product(indices.dims(), 0, indices.rank() - 1) > 0) {
     return InvalidArgument("Requested more than 0 entries, but params is empty. Params shape: ",
-                           params.shape());
+                           params);
   }
+  return OkStatus();
+}
+
+StatusOr<Tensor> GatherTuples(const Tensor& params, const Tensor& indices) {
+  TENON_RETURN_IF_ERROR(CheckGatheredParams(params.shape(), indices.shape()));
   TENON_ASSIGN_OR_RETURN(const IndexTuples tuples,
                          ReadTuples(indices, params.shape(), "param shape"));
   const DimVector dims = SlicesShape(indices.shape().dims(), params.shape().dims());

@@ -2,32 +2,12 @@
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
-#include "ops/array/strided_copy.h"
+#include "ops/array/moving_kernels.h"
 #include "ops/composition.h"
 #include "ops/math/operators.h"
 
 namespace tenon {
 namespace {
-
-Status SliceKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const DimVector begin,
-                         ReadIntegerVector(ctx.input(1), "begin", in.rank()));
-  TENON_ASSIGN_OR_RETURN(DimVector size, ReadIntegerVector(ctx.input(2), "size", in.rank()));
-  for (int i = 0; i < in.rank(); ++i) {
-    const int64_t b = begin[i], d = in.dim(i);
-    if (b < 0 || b > d) return InvalidArgument("begin[", i, "] = ", b, " is not in [0, ", d, "]");
-    if (size[i] == -1) size[i] = d - b;
-    if (size[i] < 0 || size[i] > d - b) {
-      return InvalidArgument("size[", i, "] = ", size[i], " is not in [0, ", d - b, "]");
-    }
-  }
-  const Shape shape(size);
-  if (shape == in.shape()) return ctx.Return(ctx.TakeInput(0));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-  StridedCopy(in, BoxView(in.shape().dims(), begin), out, {0, StridesOf(size)}, size);
-  return OkStatus();
-}
 
 Status SliceShape(ShapeContext& c) {
   const PartialShape& in = c.input(0);
@@ -56,8 +36,27 @@ void SliceGrad(GradContext& g) {
 
 }  // namespace
 
+Status SliceKernel(KernelContext& ctx, const Mover& mover) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector begin,
+                         ReadIntegerVector(ctx.input(1), "begin", in.rank()));
+  TENON_ASSIGN_OR_RETURN(DimVector size, ReadIntegerVector(ctx.input(2), "size", in.rank()));
+  for (int i = 0; i < in.rank(); ++i) {
+    const int64_t b = begin[i], d = in.dim(i);
+    if (b < 0 || b > d) return InvalidArgument("begin[", i, "] = ", b, " is not in [0, ", d, "]");
+    if (size[i] == -1) size[i] = d - b;
+    if (size[i] < 0 || size[i] > d - b) {
+      return InvalidArgument("size[", i, "] = ", size[i], " is not in [0, ", d - b, "]");
+    }
+  }
+  const Shape shape(size);
+  if (shape == in.shape()) return ctx.Return(ctx.TakeInput(0));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  return mover.copy(ctx, in, BoxView(in.shape().dims(), begin), out, {0, StridesOf(size)}, size);
+}
+
 void RegisterSliceOps(OpRegistry& ops) {
-  ops.Add("Slice", SliceShape, SliceKernel)
+  ops.Add("Slice", SliceShape, With<kHostMover, SliceKernel>::Run)
       .Grad(SliceGrad)
       .Example({Shape{3, 4}, Tensor::Vector({1, 0}), Tensor::Vector({2, -1})});
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op_registry.h"
 #include "ops/arguments.h"
-#include "ops/array/strided_copy.h"
+#include "ops/array/moving_kernels.h"
 #include "ops/composition.h"
 
 namespace tenon {
@@ -9,8 +9,8 @@ namespace {
 
 /// Cuts `in` along `axis` into parts of `sizes`, which add up to its size there. With `drop_axis`
 /// each part has size 1 and loses the dimension.
-Status Cut(KernelContext& ctx, const Tensor& in, int axis, absl::Span<const int64_t> sizes,
-           bool drop_axis = false) {
+Status Cut(KernelContext& ctx, const Mover& mover, const Tensor& in, int axis,
+           absl::Span<const int64_t> sizes, bool drop_axis = false) {
   const int64_t outer = Product(in.shape().dims(), 0, axis);
   const int64_t inner = Product(in.shape().dims(), axis + 1, in.rank());
   const int64_t row = in.dim(axis) * inner;
@@ -24,7 +24,8 @@ Status Cut(KernelContext& ctx, const Tensor& in, int axis, absl::Span<const int6
     } else {
       TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(i, shape));
       const int64_t run = sizes[i] * inner;
-      StridedCopy(in, {at * inner, {row, 1}}, out, {0, {run, 1}}, {outer, run});
+      TENON_RETURN_IF_ERROR(
+          mover.copy(ctx, in, {at * inner, {row, 1}}, out, {0, {run, 1}}, {outer, run}));
     }
     at += sizes[i];
   }
@@ -34,16 +35,6 @@ Status Cut(KernelContext& ctx, const Tensor& in, int axis, absl::Span<const int6
 Status NotDivided(int64_t n, const PartialShape& shape, int axis) {
   return InvalidArgument("Number of ways to split should evenly divide the split dimension, but ",
                          "num_split = ", n, " does not divide dimension ", axis, " of ", shape);
-}
-
-Status SplitKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(0), in.rank(), "split_dim"));
-  const int64_t n = ctx.num_outputs();
-  if (in.dim(axis) % n != 0) {
-    return NotDivided(n, in.shape(), axis);
-  }
-  return Cut(ctx, in, axis, DimVector(n, in.dim(axis) / n));
 }
 
 /// The sizes of SplitV's `n` parts of a dimension of `size`, with the one -1 among them replaced.
@@ -72,30 +63,6 @@ StatusOr<DimVector> ReadSizes(const Tensor& t, int64_t size, int n) {
   }
   if (unknown != nullptr) *unknown = size - sum;
   return sizes;
-}
-
-Status SplitVKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
-  const Tensor& split_dim = ctx.input(2);
-  if (split_dim.num_elements() != 1) {
-    return InvalidArgument("split_dim_tensor must have exactly one element, found shape ",
-                           split_dim.shape());
-  }
-  TENON_ASSIGN_OR_RETURN(const int64_t wanted, ReadOnlyInteger(split_dim, "split_dim"));
-  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(wanted, in.rank(), "split_dim"));
-  TENON_ASSIGN_OR_RETURN(const DimVector sizes,
-                         ReadSizes(ctx.input(1), in.dim(axis), ctx.num_outputs()));
-  return Cut(ctx, in, axis, sizes);
-}
-
-Status UnpackKernel(KernelContext& ctx, int64_t axis_attr) {
-  const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_attr, in.rank(), "axis"));
-  if (in.dim(axis) != ctx.num_outputs()) {
-    return InvalidArgument("Input shape axis ", axis, " must equal ", ctx.num_outputs(),
-                           ", got shape ", in.shape());
-  }
-  return Cut(ctx, in, axis, DimVector(ctx.num_outputs(), 1), /*drop_axis=*/true);
 }
 
 Status SplitShape(ShapeContext& c) {
@@ -143,16 +110,50 @@ void UnpackGrad(GradContext& g) {
 
 }  // namespace
 
+Status SplitKernel(KernelContext& ctx, const Mover& mover) {
+  const Tensor& in = ctx.input(1);
+  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(0), in.rank(), "split_dim"));
+  const int64_t n = ctx.num_outputs();
+  if (in.dim(axis) % n != 0) {
+    return NotDivided(n, in.shape(), axis);
+  }
+  return Cut(ctx, mover, in, axis, DimVector(n, in.dim(axis) / n));
+}
+
+Status SplitVKernel(KernelContext& ctx, const Mover& mover) {
+  const Tensor& in = ctx.input(0);
+  const Tensor& split_dim = ctx.input(2);
+  if (split_dim.num_elements() != 1) {
+    return InvalidArgument("split_dim_tensor must have exactly one element, found shape ",
+                           split_dim.shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const int64_t wanted, ReadOnlyInteger(split_dim, "split_dim"));
+  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(wanted, in.rank(), "split_dim"));
+  TENON_ASSIGN_OR_RETURN(const DimVector sizes,
+                         ReadSizes(ctx.input(1), in.dim(axis), ctx.num_outputs()));
+  return Cut(ctx, mover, in, axis, sizes);
+}
+
+Status UnpackKernel(KernelContext& ctx, const Mover& mover, int64_t axis_attr) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_attr, in.rank(), "axis"));
+  if (in.dim(axis) != ctx.num_outputs()) {
+    return InvalidArgument("Input shape axis ", axis, " must equal ", ctx.num_outputs(),
+                           ", got shape ", in.shape());
+  }
+  return Cut(ctx, mover, in, axis, DimVector(ctx.num_outputs(), 1), /*drop_axis=*/true);
+}
+
 void RegisterSplitOps(OpRegistry& ops) {
-  ops.Add("Split", SplitShape, SplitKernel)
+  ops.Add("Split", SplitShape, With<kHostMover, SplitKernel>::Run)
       .Grad(SplitGrad<1, 0>)
       .Example({Tensor::Scalar(1), Shape{2, 6}}, {{"num_split", 3}})
       .Example({Tensor::Scalar(0), Shape{2, 3}}, {{"num_split", 2}});
-  ops.Add("SplitV", SplitVShape, SplitVKernel)
+  ops.Add("SplitV", SplitVShape, With<kHostMover, SplitVKernel>::Run)
       .Grad(SplitGrad<0, 2>)
       .Example({Shape{2, 6}, Tensor::Vector<int64_t>({1, -1, 3}), Tensor::Scalar(-1)},
                {{"num_split", 3}});
-  ops.Add("Unpack", UnpackShape, UnpackKernel, {.attrs = {"axis"}})
+  ops.Add("Unpack", UnpackShape, With<kHostMover, UnpackKernel>::Run, {.attrs = {"axis"}})
       .Grad(UnpackGrad)
       .Example({Shape{2, 3}}, {{"num", 3}, {"axis", -1}});
 }

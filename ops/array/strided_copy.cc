@@ -11,28 +11,8 @@
 namespace tenon {
 namespace {
 
-struct Axis {
-  int64_t size, from, to;  // elements, and strides
-};
-using Axes = absl::InlinedVector<Axis, 6>;
-
-/// Without axes of size 1, and with neighbours joined that both sides walk as one.
-Axes Simplify(absl::Span<const int64_t> dims, const StridedView& source,
-              const StridedView& target) {
-  Axes axes;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == 1) continue;
-    const Axis axis{dims[i], source.strides[i], target.strides[i]};
-    if (!axes.empty() && axes.back().from == axis.from * axis.size &&
-        axes.back().to == axis.to * axis.size) {
-      axes.back() = {axes.back().size * axis.size, axis.from, axis.to};
-    } else {
-      axes.push_back(axis);
-    }
-  }
-  if (axes.empty()) axes.push_back({1, 1, 1});
-  return axes;
-}
+using Axis = CopyAxis;
+using Axes = CopyAxes;
 
 template <typename T>
 void CopyLine(const T* from, T* to, const Axis& a) {
@@ -93,12 +73,29 @@ void CopyBox(const T* from, T* to, absl::Span<const Axis> axes) {
 
 }  // namespace
 
+CopyAxes SimplifiedAxes(absl::Span<const int64_t> dims, const StridedView& source,
+                        const StridedView& target) {
+  CopyAxes axes;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 1) continue;
+    const CopyAxis axis{dims[i], source.strides[i], target.strides[i]};
+    if (!axes.empty() && axes.back().from == axis.from * axis.size &&
+        axes.back().to == axis.to * axis.size) {
+      axes.back() = {axes.back().size * axis.size, axis.from, axis.to};
+    } else {
+      axes.push_back(axis);
+    }
+  }
+  if (axes.empty()) axes.push_back({1, 1, 1});
+  return axes;
+}
+
 void StridedCopy(const Tensor& from, const StridedView& source, Tensor* to,
                  const StridedView& target, absl::Span<const int64_t> dims) {
   // Before anything is multiplied: beside a 0 the others may be of any size.
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return;
   const int64_t elements = Product(dims);
-  Axes axes = Simplify(dims, source, target);
+  Axes axes = SimplifiedAxes(dims, source, target);
   // A transposed plane is walked in tiles, for which its two axes must be the last ones.
   if (axes.size() > 2 && axes.back().from != 1) {
     const auto contiguous =
@@ -122,6 +119,30 @@ void StridedCopy(const Tensor& from, const StridedView& source, Tensor* to,
 void FillElements(const Tensor& value, Tensor* to) {
   StridedCopy(value, {0, {0}}, to, {0, {1}}, {to->num_elements()});
 }
+
+const Mover kHostMover = {
+    .copy =
+        [](KernelContext&, const Tensor& from, const StridedView& source, Tensor* to,
+           const StridedView& target, absl::Span<const int64_t> dims) {
+          StridedCopy(from, source, to, target, dims);
+          return OkStatus();
+        },
+    .copy_run =
+        [](KernelContext&, const Tensor& from, int64_t i, Tensor* to, int64_t j, int64_t count) {
+          CopyElements(from, i, to, j, count);
+          return OkStatus();
+        },
+    .zero =
+        [](KernelContext&, Tensor* to) {
+          ZeroElements(to);
+          return OkStatus();
+        },
+    .fill =
+        [](KernelContext&, const Tensor& value, Tensor* to) {
+          FillElements(value, to);
+          return OkStatus();
+        },
+};
 
 StridedView BoxView(absl::Span<const int64_t> dims, absl::Span<const int64_t> begin) {
   const DimVector strides = StridesOf(dims);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/tensor.h"
+#include "core/kernel.h"
 
 namespace tenon {
 
@@ -20,6 +20,43 @@ void StridedCopy(const Tensor& from, const StridedView& source, Tensor* to,
 
 /// Makes every element of `to` the one of the scalar `value`.
 void FillElements(const Tensor& value, Tensor* to);
+
+/// One axis of a box that is copied: how many elements, and how far apart neighbours are.
+struct CopyAxis {
+  int64_t size, from, to;
+};
+using CopyAxes = absl::InlinedVector<CopyAxis, 6>;
+/// The axes of such a box without those of size 1, and with neighbours joined that both sides walk
+/// as one; at least one.
+CopyAxes SimplifiedAxes(absl::Span<const int64_t> dims, const StridedView& source,
+                        const StridedView& target);
+
+/// How elements are moved in the memory of a kernel's device: what kernels that only move elements
+/// are written with.
+struct Mover {
+  /// As StridedCopy.
+  Status (*copy)(KernelContext& ctx, const Tensor& from, const StridedView& source, Tensor* to,
+                 const StridedView& target, absl::Span<const int64_t> dims);
+  /// Copies `count` neighbours from element `i` of `from` on to element `j` of `to`.
+  Status (*copy_run)(KernelContext& ctx, const Tensor& from, int64_t i, Tensor* to, int64_t j,
+                     int64_t count);
+  /// Makes every element of `to` zero, false or empty.
+  Status (*zero)(KernelContext& ctx, Tensor* to);
+  /// Makes every element of `to` the one of the scalar `value`, which may be in host memory.
+  Status (*fill)(KernelContext& ctx, const Tensor& value, Tensor* to);
+};
+/// In host memory.
+extern const Mover kHostMover;
+
+/// A kernel that is written with a Mover, as one for the memory of kMover: With<kMover,
+/// kernel>::Run.
+template <const Mover& kMover, auto kKernel>
+struct With;
+template <const Mover& kMover, typename... Attrs,
+          Status (*kKernel)(KernelContext&, const Mover&, Attrs...)>
+struct With<kMover, kKernel> {
+  static Status Run(KernelContext& ctx, Attrs... attrs) { return kKernel(ctx, kMover, attrs...); }
+};
 
 /// Where a box that begins at `begin` lies in a tensor of shape `dims`.
 StridedView BoxView(absl::Span<const int64_t> dims, absl::Span<const int64_t> begin);

@@ -2,7 +2,7 @@
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
-#include "ops/array/strided_copy.h"
+#include "ops/array/moving_kernels.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/state/variables.h"
@@ -80,8 +80,7 @@ Status AddDimension(const Entry& e, absl::Span<const int64_t> dims, SlicePlan* p
 
 /// `dims` is the input's shape, with -1 for unknown dimensions.
 StatusOr<SlicePlan> PlanSlice(absl::Span<const int64_t> dims, const Tensor& begin,
-                              const Tensor& end, const Tensor& strides,
-                              const StridedSliceOptions& masks) {
+                              const Tensor& end, const Tensor& strides, const SliceMasks& masks) {
   TENON_ASSIGN_OR_RETURN(const DimVector b, ReadIntegerVector(begin, "begin"));
   TENON_ASSIGN_OR_RETURN(const DimVector e, ReadIntegerVector(end, "end", b.size()));
   TENON_ASSIGN_OR_RETURN(const DimVector st, ReadIntegerVector(strides, "strides", b.size()));
@@ -130,38 +129,10 @@ StridedView ViewOf(const SlicePlan& plan, absl::Span<const int64_t> dims) {
   return view;
 }
 
-/// The masks of a kernel's node.
-struct Masks : KernelState {
-  explicit Masks(const KernelConstruction& c) : value(MasksOf<StridedSliceOptions>(c.attrs())) {}
-  const StridedSliceOptions value;
-};
-
 /// What the kernel's begin, end and strides, inputs 1 to 3, say of a tensor of shape `dims`.
 StatusOr<SlicePlan> PlanSlice(const KernelContext& ctx, absl::Span<const int64_t> dims,
-                              const Masks& masks) {
-  return PlanSlice(dims, ctx.input(1), ctx.input(2), ctx.input(3), masks.value);
-}
-
-Status StridedSliceKernel(KernelContext& ctx, const Masks& masks) {
-  const Tensor& in = ctx.input(0);
-  const auto dims = in.shape().dims();
-  TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(ctx, dims, masks));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, plan.out));
-  StridedCopy(in, ViewOf(plan, dims), out, {0, StridesOf(plan.size)}, plan.size);
-  return OkStatus();
-}
-
-Status StridedSliceGradKernel(KernelContext& ctx, const Masks& masks) {
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
-  TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(ctx, shape.dims(), masks));
-  const Tensor& dy = ctx.input(4);
-  if (dy.shape().dims() != absl::Span<const int64_t>(plan.out)) {
-    return InvalidArgument("shape of dy was ", dy.shape(), " instead of ", PartialShape(plan.out));
-  }
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-  ZeroElements(out);
-  StridedCopy(dy, {0, StridesOf(plan.size)}, out, ViewOf(plan, shape.dims()), plan.size);
-  return OkStatus();
+                              const SliceMasks& masks) {
+  return PlanSlice(dims, ctx.input(1), ctx.input(2), ctx.input(3), masks);
 }
 
 /// A value of shape `dims` as StridedCopy sees it when it is broadcast to what the plan takes.
@@ -186,7 +157,7 @@ StatusOr<StridedView> BroadcastView(const SlicePlan& plan, absl::Span<const int6
 }
 
 /// Of a variable, by reference or by handle.
-Status StridedSliceAssignKernel(KernelContext& ctx, const Masks& masks,
+Status StridedSliceAssignKernel(KernelContext& ctx, const SliceMasks& masks,
                                 const VariableInput& input) {
   const Tensor& update = ctx.input(4);
   TENON_ASSIGN_OR_RETURN(const auto variable, input.Find(ctx, update.dtype()));
@@ -207,9 +178,8 @@ Status StridedSliceShape(ShapeContext& c) {
       c.constant(3) == nullptr) {
     return OkStatus();
   }
-  TENON_ASSIGN_OR_RETURN(const SlicePlan plan,
-                         PlanSlice(in.dims(), *c.constant(1), *c.constant(2), *c.constant(3),
-                                   MasksOf<StridedSliceOptions>(c.attrs())));
+  TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(in.dims(), *c.constant(1), *c.constant(2),
+                                                         *c.constant(3), SliceMasks(c.attrs())));
   return c.Return(PartialShape(plan.out));
 }
 
@@ -231,15 +201,44 @@ void SliceGradGradient(GradContext& g) {
 
 }  // namespace
 
+SliceMasks::SliceMasks(const AttributeMap& attrs) {
+  const std::pair<const char*, int64_t*> all[] = {{"begin_mask", &begin_mask},
+                                                  {"end_mask", &end_mask},
+                                                  {"ellipsis_mask", &ellipsis_mask},
+                                                  {"new_axis_mask", &new_axis_mask},
+                                                  {"shrink_axis_mask", &shrink_axis_mask}};
+  for (const auto& [name, mask] : all) *mask = attrs.GetOr<int64_t>(name, 0);
+}
+
+Status StridedSliceKernel(KernelContext& ctx, const Mover& mover, const SliceMasks& masks) {
+  const Tensor& in = ctx.input(0);
+  const auto dims = in.shape().dims();
+  TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(ctx, dims, masks));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, plan.out));
+  return mover.copy(ctx, in, ViewOf(plan, dims), out, {0, StridesOf(plan.size)}, plan.size);
+}
+
+Status StridedSliceGradKernel(KernelContext& ctx, const Mover& mover, const SliceMasks& masks) {
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
+  TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(ctx, shape.dims(), masks));
+  const Tensor& dy = ctx.input(4);
+  if (dy.shape().dims() != absl::Span<const int64_t>(plan.out)) {
+    return InvalidArgument("shape of dy was ", dy.shape(), " instead of ", PartialShape(plan.out));
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  TENON_RETURN_IF_ERROR(mover.zero(ctx, out));
+  return mover.copy(ctx, dy, {0, StridesOf(plan.size)}, out, ViewOf(plan, shape.dims()), plan.size);
+}
+
 void RegisterStridedSliceOps(OpRegistry& ops) {
-  ops.Add("StridedSlice", StridedSliceShape, StridedSliceKernel)
+  ops.Add("StridedSlice", StridedSliceShape, With<kHostMover, StridedSliceKernel>::Run)
       .Grad(SliceGradient)
       .Example(
           {Shape{4, 5}, Tensor::Vector({-1, 1}), Tensor::Vector({0, 4}), Tensor::Vector({-2, 2})})
       .Example({Shape{4, 3, 5}, Tensor::Vector({0, 0, 2}), Tensor::Vector({0, 0, 3}),
                 Tensor::Vector({1, 1, 1})},
                {{"ellipsis_mask", 1}, {"new_axis_mask", 2}, {"shrink_axis_mask", 4}});
-  ops.Add("StridedSliceGrad", StridedSliceGradShape, StridedSliceGradKernel)
+  ops.Add("StridedSliceGrad", StridedSliceGradShape, With<kHostMover, StridedSliceGradKernel>::Run)
       .Grad(SliceGradGradient)
       .Example({Tensor::Vector({4, 5}), Tensor::Vector({-1, 1}), Tensor::Vector({0, 4}),
                 Tensor::Vector({-2, 2}), Shape{2, 2}});

@@ -4,6 +4,7 @@
 #include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
+#include "ops/math/argmax.h"
 #include "ops/maths.h"
 
 namespace tenon {
@@ -26,14 +27,11 @@ int64_t BestIndex(const T* x, int64_t n, int64_t stride) {
   return index;
 }
 
-using ArgBestTypes = decltype(ConcatTypes(RealTypes(), TypeList<bool>()));
-
 template <bool kMax>
 Status ArgBestKernel(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(1), x.rank(), "dimension"));
+  TENON_ASSIGN_OR_RETURN(const int axis, ReadArgAxis(x.shape(), ctx.input(1)));
   const int64_t n = x.dim(axis);
-  if (n == 0) return InvalidArgument("Reduction axis ", axis, " is empty in shape ", x.shape());
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape().WithoutDim(axis)));
   const int64_t inner = Product(x.shape().dims(), axis + 1, x.rank());
   return DispatchStatus(x.dtype(), ArgBestTypes(), [&]<typename T>(T) {
@@ -58,6 +56,12 @@ Status ArgBestShape(ShapeContext& c) {
 }
 
 }  // namespace
+
+StatusOr<int> ReadArgAxis(const Shape& x, const Tensor& dimension) {
+  TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(dimension, x.rank(), "dimension"));
+  if (x.dim(axis) > 0) return axis;
+  return InvalidArgument("Reduction axis ", axis, " is empty in shape ", x);
+}
 
 void RegisterArgMax(OpRegistry& ops) {
   for (const bool max : {true, false}) {

@@ -2,7 +2,6 @@
 #include "core/interruption.h"
 #include "core/mutex.h"
 #include "core/op_registry.h"
-#include "ops/broadcast.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/math/math_ops.h"
@@ -10,9 +9,6 @@
 
 namespace tenon {
 namespace {
-
-/// All but the last two dimensions.
-Shape BatchOf(const Shape& s) { return Shape(s.dims().first(s.rank() - 2)); }
 
 Status ConjugateInput(KernelContext& ctx, Tensor* x) {
   TENON_ASSIGN_OR_RETURN(Tensor y, ctx.AllocateTemp(x->dtype(), x->shape()));
@@ -50,17 +46,10 @@ Status Products(const BroadcastPlan& plan, const GemmShape& gemm, const Tensor& 
 template <bool kBroadcasts>
 Status BatchMatMulKernel(KernelContext& ctx, bool adj_x, bool adj_y) {
   Tensor x = ctx.input(0), y = ctx.input(1);
-  if (x.rank() < 2 || y.rank() < 2) {
-    return InvalidArgument("In[", x.rank() >= 2, "] ndims must be >= 2, found shapes ", x.shape(),
-                           " and ", y.shape());
-  }
-  const Shape x_batch = BatchOf(x.shape()), y_batch = BatchOf(y.shape());
-  if (!kBroadcasts && x_batch != y_batch) {
-    return InvalidArgument("In[0] and In[1] must have the same batch dimensions: ", x.shape(),
-                           " vs. ", y.shape());
-  }
-  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast({&x_batch, &y_batch}));
-  TENON_ASSIGN_OR_RETURN(const GemmShape gemm, ProductSizes(x.shape(), y.shape(), adj_x, adj_y));
+  TENON_ASSIGN_OR_RETURN(const BatchedProduct product,
+                         BatchMatMulSizes(x.shape(), y.shape(), adj_x, adj_y, kBroadcasts));
+  const BroadcastPlan& plan = product.batch;
+  const GemmShape& gemm = product.gemm;
   TENON_ASSIGN_OR_RETURN(Tensor * z,
                          ctx.CreateOutput(0, Concat(plan.shape.dims(), {gemm.m, gemm.n})));
   // There may be any number of products of nothing, and their sizes need not fit.
@@ -112,7 +101,26 @@ void BatchMatMulV2Grad(GradContext& g) {
   dy = Reshape(Sum(dy, y_repeated), y_shape);
 }
 
+/// All but the last two dimensions.
+Shape BatchOf(const Shape& s) { return Shape(s.dims().first(s.rank() - 2)); }
+
 }  // namespace
+
+StatusOr<BatchedProduct> BatchMatMulSizes(const Shape& x, const Shape& y, bool adj_x, bool adj_y,
+                                          bool broadcasts) {
+  if (x.rank() < 2 || y.rank() < 2) {
+    return InvalidArgument("In[", x.rank() >= 2, "] ndims must be >= 2, found shapes ", x, " and ",
+                           y);
+  }
+  const Shape x_batch = BatchOf(x), y_batch = BatchOf(y);
+  if (!broadcasts && x_batch != y_batch) {
+    return InvalidArgument("In[0] and In[1] must have the same batch dimensions: ", x, " vs. ", y);
+  }
+  BatchedProduct product;
+  TENON_ASSIGN_OR_RETURN(product.batch, PlanBroadcast({&x_batch, &y_batch}));
+  TENON_ASSIGN_OR_RETURN(product.gemm, ProductSizes(x, y, adj_x, adj_y));
+  return product;
+}
 
 void RegisterBatchMatMul(OpRegistry& ops) {
   const KernelOptions options = {.attrs = {"adj_x", "adj_y"}};

@@ -1,125 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/math/binary_arithmetic.h"
+
 #include "core/op_registry.h"
 #include "ops/composition.h"
-#include "ops/elementwise.h"
 #include "ops/math/math_ops.h"
 
 namespace tenon {
-namespace {
+namespace elementwise {
 
-struct AddV2Op : Elementwise<"AddV2", NumericTypes> {
-  TENON_HD static auto Apply(const auto& x, const auto& y) { return Plus(x, y); }
-  static GradientPair Grad(Output, Output, Output, Output dz) { return {dz, dz}; }
-};
+GradientPair AddV2Op::Grad(Output, Output, Output, Output dz) { return {dz, dz}; }
 
-struct AddOp : Elementwise<"Add", SignedComplexTypes, TypeList<uint8_t, TString>> {
-  static constexpr auto Grad = &AddV2Op::Grad;
-  TENON_HD static auto Apply(auto x, auto y) { return Plus(x, y); }
-  static TString Apply(const TString& x, const TString& y) { return x + y; }
-};
+GradientPair SubOp::Grad(Output, Output, Output, Output dz) { return {dz, -dz}; }
 
-struct SubOp : Elementwise<"Sub", NumericTypes> {
-  TENON_HD static auto Apply(auto x, auto y) { return Minus(x, y); }
-  static GradientPair Grad(Output, Output, Output, Output dz) { return {dz, -dz}; }
-};
+GradientPair MulOp::Grad(Output x, Output y, Output, Output dz) {
+  return {dz * ConjugateOf(y), dz * ConjugateOf(x)};
+}
 
-struct MulOp : Elementwise<"Mul", NumericTypes> {
-  TENON_HD static auto Apply(auto x, auto y) { return Times(x, y); }
-  static GradientPair Grad(Output x, Output y, Output, Output dz) {
-    return {dz * ConjugateOf(y), dz * ConjugateOf(x)};
-  }
-};
+// Of equals, x gets the gradient.
+GradientPair MaximumOp::Grad(Output x, Output y, Output, Output dz) { return Choose(x >= y, dz); }
 
-struct MaximumOp : Elementwise<"Maximum", RealTypes> {
-  TENON_HD static auto Apply(auto x, auto y) { return Larger(x, y); }
-  // Of equals, x gets the gradient.
-  static GradientPair Grad(Output x, Output y, Output, Output dz) { return Choose(x >= y, dz); }
-  static GradientPair Choose(Output x_wins, Output dz) {
-    const Output zero = Const(0, {.dtype = dz.dtype()});
-    return {SelectV2(x_wins, dz, zero), SelectV2(x_wins, zero, dz)};
-  }
-};
+GradientPair MaximumOp::Choose(Output x_wins, Output dz) {
+  const Output zero = Const(0, {.dtype = dz.dtype()});
+  return {SelectV2(x_wins, dz, zero), SelectV2(x_wins, zero, dz)};
+}
 
-struct MinimumOp : Elementwise<"Minimum", RealTypes> {
-  TENON_HD static auto Apply(auto x, auto y) { return Smaller(x, y); }
-  static GradientPair Grad(Output x, Output y, Output, Output dz) {
-    return MaximumOp::Choose(x <= y, dz);
-  }
-};
+GradientPair MinimumOp::Grad(Output x, Output y, Output, Output dz) {
+  return MaximumOp::Choose(x <= y, dz);
+}
 
-struct SquaredDifferenceOp
-    : Elementwise<"SquaredDifference", FloatComplexTypes, TypeList<int32_t, int64_t>> {
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    const T d = Minus(x, y);
-    return Times(d, Conjugate(d));
-  }
-  static GradientPair Grad(Output x, Output y, Output, Output dz) {
-    const Output dx = 2 * dz * (x - y);
-    return {dx, -dx};
-  }
-};
+GradientPair SquaredDifferenceOp::Grad(Output x, Output y, Output, Output dz) {
+  const Output dx = 2 * dz * (x - y);
+  return {dx, -dx};
+}
 
-struct PowOp : Elementwise<"Pow", SignedComplexTypes> {
-  static constexpr std::string_view kError = "Integers to negative integer powers are not allowed";
-  static constexpr Domain kDomain{0.3, 2};
-  static constexpr double kCost = 10;
-  template <typename T>
-  TENON_HD static bool Valid(T, T y) {
-    if constexpr (std::is_integral_v<T>) return y >= T(0);
-    return true;
-  }
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    if constexpr (std::is_integral_v<T>) {
-      T result = 1;
-      for (; y > 0; y >>= 1, x = Times(x, x)) {
-        if (y & 1) result = Times(result, x);
-      }
-      return result;
-    }
-    return std::pow(x, y);
-  }
-  static GradientPair Grad(Output x, Output y, Output z, Output dz) {
-    const Output cx = ConjugateOf(x), cy = ConjugateOf(y), cz = ConjugateOf(z);
-    const Output one = Const(1, {.dtype = x.dtype()}), zero = Const(0, {.dtype = x.dtype()});
-    const Output dx = dz * cy * Pow(cx, cy - one);
-    // The logarithm of what it has none of counts as 0, and is not computed: 0 * NaN is NaN.
-    const Output has_log = IsComplex(x.dtype()) ? NotEqual(cx, zero) : cx > zero;
-    const Output log = SelectV2(has_log, Log(SelectV2(has_log, cx, one)), zero);
-    return {dx, dz * cz * log};
-  }
-};
+GradientPair PowOp::Grad(Output x, Output y, Output z, Output dz) {
+  const Output cx = ConjugateOf(x), cy = ConjugateOf(y), cz = ConjugateOf(z);
+  const Output one = Const(1, {.dtype = x.dtype()}), zero = Const(0, {.dtype = x.dtype()});
+  const Output dx = dz * cy * Pow(cx, cy - one);
+  // The logarithm of what it has none of counts as 0, and is not computed: 0 * NaN is NaN.
+  const Output has_log = IsComplex(x.dtype()) ? NotEqual(cx, zero) : cx > zero;
+  const Output log = SelectV2(has_log, Log(SelectV2(has_log, cx, one)), zero);
+  return {dx, dz * cz * log};
+}
 
-struct Atan2Op : Elementwise<"Atan2", FloatTypes> {
-  static constexpr double kCost = 10;
-  static constexpr Domain kDomain{0.3, 2};
-  TENON_HD static auto Apply(auto y, auto x) { return std::atan2(y, x); }
-  static GradientPair Grad(Output y, Output x, Output, Output dz) {
-    const Output part = dz / (Square(y) + Square(x));
-    return {part * x, -part * y};
-  }
-};
+GradientPair Atan2Op::Grad(Output y, Output x, Output, Output dz) {
+  const Output part = dz / (Square(y) + Square(x));
+  return {part * x, -part * y};
+}
 
-struct NextAfterOp : Elementwise<"NextAfter", TypeList<float, double>> {
-  TENON_HD static auto Apply(auto x, auto y) { return std::nextafter(x, y); }
-  static GradientPair Grad(Output, Output, Output, Output dz) { return {dz, ZerosLike(dz)}; }
-};
+GradientPair NextAfterOp::Grad(Output, Output, Output, Output dz) { return {dz, ZerosLike(dz)}; }
 
-struct LogicalAndOp : Elementwise<"LogicalAnd", TypeList<bool>> {
-  TENON_HD static bool Apply(bool x, bool y) { return x && y; }
-};
-
-struct LogicalOrOp : Elementwise<"LogicalOr", TypeList<bool>> {
-  TENON_HD static bool Apply(bool x, bool y) { return x || y; }
-};
-
-}  // namespace
+}  // namespace elementwise
 
 void RegisterBinaryArithmetic(OpRegistry& ops) {
-  RegisterBinaryList(
-      ops, TypeList<AddOp, AddV2Op, SubOp, MulOp, MaximumOp, MinimumOp, SquaredDifferenceOp, PowOp,
-                    Atan2Op, NextAfterOp, LogicalAndOp, LogicalOrOp>());
+  RegisterBinaryList(ops, elementwise::BinaryArithmeticOps());
 }
 
 }  // namespace tenon

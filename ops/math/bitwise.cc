@@ -1,65 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <bit>
-#include <climits>
+#include "ops/math/bitwise.h"
 
 #include "core/op_registry.h"
-#include "ops/elementwise.h"
 
 namespace tenon {
-namespace {
-
-struct BitwiseAndOp : Elementwise<"BitwiseAnd", IntTypes> {
-  TENON_HD static auto Apply(auto x, auto y) { return x & y; }
-};
-
-struct BitwiseOrOp : Elementwise<"BitwiseOr", IntTypes> {
-  TENON_HD static auto Apply(auto x, auto y) { return x | y; }
-};
-
-struct BitwiseXorOp : Elementwise<"BitwiseXor", IntTypes> {
-  TENON_HD static auto Apply(auto x, auto y) { return x ^ y; }
-};
-
-struct InvertOp : Elementwise<"Invert", IntTypes> {
-  TENON_HD static auto Apply(auto x) { return ~x; }
-};
-
-struct PopulationCountOp : Elementwise<"PopulationCount", IntTypes> {
-  template <typename T>
-  using Result = uint8_t;
-  template <typename T>
-  TENON_HD static auto Apply(T x) {
-    return std::popcount(static_cast<std::make_unsigned_t<T>>(x));
-  }
-};
-
-/// How far to shift a T: y within what is defined.
-template <typename T>
-TENON_HD int Distance(T y) {
-  constexpr int kMost = static_cast<int>(sizeof(T)) * CHAR_BIT - 1;
-  return y < T(0) ? 0 : y > T(kMost) ? kMost : static_cast<int>(y);
-}
-
-struct LeftShiftOp : Elementwise<"LeftShift", IntTypes> {
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return static_cast<T>(static_cast<WrapType<T>>(x) << Distance(y));
-  }
-};
-
-struct RightShiftOp : Elementwise<"RightShift", IntTypes> {
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return static_cast<T>(x >> Distance(y));
-  }
-};
-
-}  // namespace
 
 void RegisterBitwise(OpRegistry& ops) {
-  RegisterBinaryList(
-      ops, TypeList<BitwiseAndOp, BitwiseOrOp, BitwiseXorOp, LeftShiftOp, RightShiftOp>());
-  RegisterUnaryList(ops, TypeList<InvertOp, PopulationCountOp>());
+  RegisterBinaryList(ops, elementwise::BitwiseBinaryOps());
+  RegisterUnaryList(ops, elementwise::BitwiseUnaryOps());
 }
 
 }  // namespace tenon

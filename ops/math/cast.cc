@@ -5,30 +5,10 @@
 #include "core/parallel.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
-#include "ops/maths.h"
-#include "ops/to_integer.h"
+#include "ops/math/convert.h"
 
 namespace tenon {
 namespace {
-
-template <typename To, typename From>
-To Convert(From from) {
-  if constexpr (std::is_same_v<ComputeType<From>, float> && !std::is_same_v<From, float>) {
-    return Convert<To>(static_cast<float>(from));
-  } else if constexpr (std::is_same_v<ComputeType<To>, float> && !std::is_same_v<To, float>) {
-    return To(Convert<float>(from));
-  } else if constexpr (std::is_same_v<To, bool> && !kIsComplex<From>) {
-    return from != From(0);
-  } else if constexpr (kIsComplex<To> && !kIsComplex<From>) {
-    return To(static_cast<typename To::value_type>(from));
-  } else if constexpr (kIsComplex<From> && !kIsComplex<To>) {
-    return Convert<To>(from.real());
-  } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
-    return ToInteger<To>(from);
-  } else {
-    return static_cast<To>(from);
-  }
-}
 
 using CastLoop = void (*)(const void* x, void* y, int64_t n);
 
@@ -55,17 +35,11 @@ void ClearLowBits(Tensor* x, int bits) {
   for (T& v : x->flat<T>()) v = std::bit_cast<T>(std::bit_cast<Bits>(v) & mask);
 }
 
-int MantissaBits(DType t) {
-  if (t == DType::kBFloat16) return 7;
-  if (t == DType::kHalf) return 10;
-  return t == DType::kFloat ? 23 : 52;
-}
-
 Status CastKernel(KernelContext& ctx, DType from, DType to, bool truncate) {
   Tensor x = ctx.input(0);
   if (from == to) return ctx.Return(std::move(x));
-  const int lost_bits = MantissaBits(from) - MantissaBits(to);
-  if (truncate && IsFloating(from) && IsFloating(to) && lost_bits > 0) {
+  const int lost_bits = truncate ? LostBits(from, to) : 0;
+  if (lost_bits > 0) {
     TENON_ASSIGN_OR_RETURN(x, x.Copy());
     if (from == DType::kFloat) ClearLowBits<float, uint32_t>(&x, lost_bits);
     if (from == DType::kDouble) ClearLowBits<double, uint64_t>(&x, lost_bits);

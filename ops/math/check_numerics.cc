@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/math/check_numerics.h"
+
 #include "core/op_registry.h"
 #include "ops/composition.h"
 #include "ops/math/math_ops.h"
@@ -27,17 +29,21 @@ Status CheckNumericsKernel(KernelContext& ctx, const std::string& message) {
     }
   });
   if (!nan && !negative && !positive) return ctx.Return(x);
-  std::vector<std::string> found;
-  if (kSigned && negative) found.emplace_back("-Inf");
-  if (kSigned && positive) found.emplace_back("+Inf");
-  if (!kSigned && (negative || positive)) found.emplace_back("Inf");
-  if (nan) found.emplace_back("NaN");
-  return InvalidArgument(message, " : Tensor had ", ListOf(std::move(found)), " values");
+  return NumericsError({nan, negative, positive}, kSigned, message);
 }
 
 constexpr char kInGradient[] = "Not a number (NaN) or infinity (Inf) values detected in gradient.";
 
 }  // namespace
+
+Status NumericsError(const FoundNumerics& n, bool is_signed, std::string_view message) {
+  std::vector<std::string> found;
+  if (is_signed && n.negative) found.emplace_back("-Inf");
+  if (is_signed && n.positive) found.emplace_back("+Inf");
+  if (!is_signed && (n.negative || n.positive)) found.emplace_back("Inf");
+  if (n.nan) found.emplace_back("NaN");
+  return InvalidArgument(message, " : Tensor had ", ListOf(std::move(found)), " values");
+}
 
 void RegisterCheckNumerics(OpRegistry& ops) {
   ops.Add("CheckNumerics", UnchangedShape, CheckNumericsKernel<false>, {.attrs = {"message"}})

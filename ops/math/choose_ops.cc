@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op_registry.h"
-#include "ops/broadcast.h"
 #include "ops/broadcast_gradient.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
+#include "ops/math/choose.h"
 #include "ops/math/math_ops.h"
 #include "ops/maths.h"
 
@@ -44,21 +44,8 @@ Status SelectV2Kernel(KernelContext& ctx) { return Choose(ctx, ctx.input(0).shap
 
 Status SelectKernel(KernelContext& ctx) {
   const Shape &c = ctx.input(0).shape(), &t = ctx.input(1).shape(), &e = ctx.input(2).shape();
-  if (t != e) {
-    return InvalidArgument("'then' and 'else' must have the same shape, found ", t, " and ", e);
-  }
+  TENON_ASSIGN_OR_RETURN(const Shape condition, SelectCondition(c, t, e));
   if (c.IsScalar()) return ctx.Return(ctx.input(*ctx.input(0).data<bool>() ? 1 : 2));
-  if (c == t) return Choose(ctx, c);
-  if (c.rank() != 1 || t.rank() < 1) {
-    return InvalidArgument("'cond' must be a scalar, a vector, or of the shape of 'then' ", t,
-                           ", but saw shape: ", c);
-  }
-  if (c.dim(0) != t.dim(0)) {
-    return InvalidArgument("'cond' ", c, " must be as long as the first dimension of 'then' ", t);
-  }
-  // A vector chooses rows: as if it had the rank of the values.
-  Shape condition = c;
-  for (int i = 1; i < t.rank(); ++i) condition = condition.WithInsertedDim(i, 1);
   return Choose(ctx, condition);
 }
 
@@ -85,13 +72,7 @@ void SelectV2Grad(GradContext& g) {
 
 Status ClipKernel(KernelContext& ctx) {
   const Tensor& t = ctx.input(0);
-  const Shape* const shapes[] = {&t.shape(), &ctx.input(1).shape(), &ctx.input(2).shape()};
-  for (const Shape* limit : {shapes[1], shapes[2]}) {
-    if (limit->rank() == 0 || *limit == t.shape()) continue;
-    return InvalidArgument("clip_value_min and clip_value_max must be scalars or of the shape ",
-                           t.shape(), " of the input, found ", *shapes[1], " and ", *shapes[2]);
-  }
-  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(shapes));
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanClip(ctx));
   const void* in = t.raw_data();
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, t.shape()));
   const BroadcastPlan::Dim& inner = plan.inner();
@@ -107,8 +88,7 @@ Status ClipKernel(KernelContext& ctx) {
         const C v = static_cast<C>(a[i * inner.strides[0]]);
         const C l = static_cast<C>(lo[i * inner.strides[1]]);
         const C h = static_cast<C>(hi[i * inner.strides[2]]);
-        const C lowered = h < v ? h : v;
-        out[begin + i] = static_cast<T>(lowered < l ? l : lowered);
+        out[begin + i] = static_cast<T>(Clipped(v, l, h));
       }
     });
   });
@@ -125,6 +105,35 @@ void ClipGrad(GradContext& g) {
 }
 
 }  // namespace
+
+StatusOr<Shape> SelectCondition(const Shape& c, const Shape& t, const Shape& e) {
+  if (t != e) {
+    return InvalidArgument("'then' and 'else' must have the same shape, found ", t, " and ", e);
+  }
+  if (c.IsScalar() || c == t) return c;
+  if (c.rank() != 1 || t.rank() < 1) {
+    return InvalidArgument("'cond' must be a scalar, a vector, or of the shape of 'then' ", t,
+                           ", but saw shape: ", c);
+  }
+  if (c.dim(0) != t.dim(0)) {
+    return InvalidArgument("'cond' ", c, " must be as long as the first dimension of 'then' ", t);
+  }
+  // A vector chooses rows: as if it had the rank of the values.
+  Shape condition = c;
+  for (int i = 1; i < t.rank(); ++i) condition = condition.WithInsertedDim(i, 1);
+  return condition;
+}
+
+StatusOr<BroadcastPlan> PlanClip(const KernelContext& ctx) {
+  const Shape& t = ctx.input(0).shape();
+  const Shape* const shapes[] = {&t, &ctx.input(1).shape(), &ctx.input(2).shape()};
+  for (const Shape* limit : {shapes[1], shapes[2]}) {
+    if (limit->rank() == 0 || *limit == t) continue;
+    return InvalidArgument("clip_value_min and clip_value_max must be scalars or of the shape ", t,
+                           " of the input, found ", *shapes[1], " and ", *shapes[2]);
+  }
+  return PlanBroadcast(shapes);
+}
 
 void RegisterSelect(OpRegistry& ops) {
   const Tensor mask = Tensor::Of<bool>(Shape{2, 3}, {true, false, true, false, false, true});

@@ -1,38 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/math/comparison.h"
+
 #include "core/op_registry.h"
 #include "core/parallel.h"
 #include "ops/arguments.h"
-#include "ops/elementwise.h"
 #include "ops/to_integer.h"
 
 namespace tenon {
 namespace {
-
-using EquatableTypes = decltype(ConcatTypes(PlainTypes(), TypeList<TString>()));
-
-struct EqualOp : Elementwise<"Equal", EquatableTypes> {
-  TENON_HD static bool Apply(const auto& x, const auto& y) { return x == y; }
-};
-
-struct NotEqualOp : Elementwise<"NotEqual", EquatableTypes> {
-  TENON_HD static bool Apply(const auto& x, const auto& y) { return !(x == y); }
-};
-
-struct LessOp : Elementwise<"Less", RealTypes> {
-  TENON_HD static bool Apply(auto x, auto y) { return x < y; }
-};
-
-struct LessEqualOp : Elementwise<"LessEqual", RealTypes> {
-  TENON_HD static bool Apply(auto x, auto y) { return x <= y; }
-};
-
-struct GreaterOp : Elementwise<"Greater", RealTypes> {
-  TENON_HD static bool Apply(auto x, auto y) { return x > y; }
-};
-
-struct GreaterEqualOp : Elementwise<"GreaterEqual", RealTypes> {
-  TENON_HD static bool Apply(auto x, auto y) { return x >= y; }
-};
 
 /// |x - y| <= tolerance, which is made a T first.
 Status ApproximateEqualKernel(KernelContext& ctx, float tolerance) {
@@ -59,8 +34,7 @@ Status ApproximateEqualKernel(KernelContext& ctx, float tolerance) {
 }  // namespace
 
 void RegisterComparison(OpRegistry& ops) {
-  RegisterBinaryList(
-      ops, TypeList<EqualOp, NotEqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp>());
+  RegisterBinaryList(ops, elementwise::ComparisonOps());
   ops.Add("ApproximateEqual", MergedShape, ApproximateEqualKernel,
           {.types = {{"T", DTypesOf(RealTypes())}}, .attrs = {"tolerance"}})
       .Example({Shape{2, 3}, Shape{2, 3}});

@@ -1,152 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/math/division.h"
+
 #include "core/op_registry.h"
 #include "ops/composition.h"
-#include "ops/elementwise.h"
 #include "ops/math/math_ops.h"
 
 namespace tenon {
-namespace {
+namespace elementwise {
 
-/// What Quotient leaves, with the sign of x.
-template <typename T>
-TENON_HD T Remainder(T x, T y) {
-  if constexpr (std::is_integral_v<T>) {
-    if (std::is_signed_v<T> && y == T(-1)) return T(0);
-    return static_cast<T>(x % y);
-  } else {
-    return std::fmod(x, y);
-  }
+GradientPair DivOp::Grad(Output x, Output y, Output, Output dz) {
+  const Output cx = ConjugateOf(x), cy = ConjugateOf(y);
+  return {RealDiv(dz, cy), dz * RealDiv(RealDiv(-cx, cy), cy)};
 }
 
-template <OpName kOpName, typename SomeTypes, typename MoreTypes = TypeList<>>
-struct Division : Elementwise<kOpName, SomeTypes, MoreTypes> {
-  static constexpr std::string_view kError = "Integer division by zero";
-  static constexpr Domain kDomain{0.6, 1.9};
-  template <typename T>
-  TENON_HD static bool Valid(T, T y) {
-    return !std::is_integral_v<T> || y != T(0);
-  }
-};
-
-struct DivOp : Division<"Div", NumericTypes> {
-  TENON_HD static auto Apply(auto x, auto y) { return Quotient(x, y); }
-  static GradientPair Grad(Output x, Output y, Output, Output dz) {
-    const Output cx = ConjugateOf(x), cy = ConjugateOf(y);
-    return {RealDiv(dz, cy), dz * RealDiv(RealDiv(-cx, cy), cy)};
-  }
-};
-
-struct RealDivOp : DivOp {
-  static constexpr std::string_view kName = "RealDiv";
-};
-
-struct FloorDivOp : Division<"FloorDiv", RealTypes> {
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    if constexpr (std::is_integral_v<T>) {
-      const bool rounds_up = (x < T(0)) != (y < T(0)) && Remainder(x, y) != T(0);
-      return static_cast<T>(Quotient(x, y) - (rounds_up ? 1 : 0));
-    }
-    return Floor(x / y);
-  }
-};
-
-struct TruncateDivOp : Division<"TruncateDiv", RealTypes> {
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    if constexpr (std::is_integral_v<T>) return Quotient(x, y);
-    return Trunc(x / y);
-  }
-};
-
-struct FloorModOp : Division<"FloorMod", RealTypes> {
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    const T r = Remainder(x, y);
-    return r != T(0) && (r < T(0)) != (y < T(0)) ? static_cast<T>(r + y) : r;
-  }
-  static GradientPair Grad(Output x, Output y, Output, Output dz) {
-    return {dz, dz * -FloorDiv(x, y)};
-  }
-};
-
-struct TruncateModOp : Division<"TruncateMod", FloatTypes, TypeList<int32_t, int64_t>> {
-  TENON_HD static auto Apply(auto x, auto y) { return Remainder(x, y); }
-};
-
-struct ModOp : TruncateModOp {
-  static constexpr std::string_view kName = "Mod";
-};
-
-struct DivNoNanOp : Elementwise<"DivNoNan", FloatComplexTypes> {
-  static constexpr Domain kDomain{0.5, 2};
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return y == T(0) ? T(0) : x / y;
-  }
-  static GradientPair Grad(Output x, Output y, Output, Output dz) {
-    const Output cx = ConjugateOf(x), cy = ConjugateOf(y);
-    return {DivNoNan(dz, cy), dz * DivNoNan(DivNoNan(-cx, cy), cy)};
-  }
-};
-
-struct XdivyOp : Elementwise<"Xdivy", FloatComplexTypes> {
-  static constexpr Domain kDomain{0.5, 2};
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return x == T(0) ? T(0) : x / y;
-  }
-  static GradientPair Grad(Output x, Output y, Output, Output dz) {
-    // As TensorFlow's, without conjugates.
-    const Output not_zero = Cast(NotEqual(x, ZerosLike(x)), x.dtype());
-    return {dz * Xdivy(not_zero, y), dz * Xdivy(-x, Square(y))};
-  }
-};
-
-// Of x = 0 the next ones make 0 whatever y is, and their gradients by x count 0 as no dependence.
-
-struct XlogyOp : Elementwise<"Xlogy", FloatComplexTypes> {
-  static constexpr double kCost = 4;
-  static constexpr Domain kDomain{0.5, 2};
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return x == T(0) ? T(0) : x * Log(y);
-  }
-  static GradientPair Grad(Output x, Output y, Output, Output dz) {
-    const Output not_zero = Cast(NotEqual(x, ZerosLike(x)), x.dtype());
-    return {dz * Xlogy(not_zero, y), dz * Xdivy(x, y)};
-  }
-};
-
-struct Xlog1pyOp : Elementwise<"Xlog1py", FloatComplexTypes> {
-  static constexpr double kCost = 4;
-  static constexpr Domain kDomain{0.5, 2};
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return x == T(0) ? T(0) : x * Log1p(y);
-  }
-  static GradientPair Grad(Output x, Output y, Output, Output dz) {
-    const Output not_zero = Cast(NotEqual(x, ZerosLike(x)), x.dtype());
-    return {dz * Xlog1py(not_zero, y), dz * Xdivy(x, y + 1)};
-  }
-};
-
-struct MulNoNanOp : Elementwise<"MulNoNan", FloatComplexTypes> {
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return y == T(0) ? T(0) : x * y;
-  }
-  static GradientPair Grad(Output x, Output y, Output, Output dz) {
-    return {MulNoNan(dz, y), MulNoNan(x, dz)};
-  }
-};
-
-}  // namespace
-
-void RegisterDivision(OpRegistry& ops) {
-  RegisterBinaryList(
-      ops, TypeList<DivOp, RealDivOp, FloorDivOp, TruncateDivOp, FloorModOp, TruncateModOp, ModOp,
-                    DivNoNanOp, XdivyOp, XlogyOp, Xlog1pyOp, MulNoNanOp>());
+GradientPair FloorModOp::Grad(Output x, Output y, Output, Output dz) {
+  return {dz, dz * -FloorDiv(x, y)};
 }
+
+GradientPair DivNoNanOp::Grad(Output x, Output y, Output, Output dz) {
+  const Output cx = ConjugateOf(x), cy = ConjugateOf(y);
+  return {DivNoNan(dz, cy), dz * DivNoNan(DivNoNan(-cx, cy), cy)};
+}
+
+GradientPair XdivyOp::Grad(Output x, Output y, Output, Output dz) {
+  // As TensorFlow's, without conjugates.
+  const Output not_zero = Cast(NotEqual(x, ZerosLike(x)), x.dtype());
+  return {dz * Xdivy(not_zero, y), dz * Xdivy(-x, Square(y))};
+}
+
+GradientPair XlogyOp::Grad(Output x, Output y, Output, Output dz) {
+  const Output not_zero = Cast(NotEqual(x, ZerosLike(x)), x.dtype());
+  return {dz * Xlogy(not_zero, y), dz * Xdivy(x, y)};
+}
+
+GradientPair Xlog1pyOp::Grad(Output x, Output y, Output, Output dz) {
+  const Output not_zero = Cast(NotEqual(x, ZerosLike(x)), x.dtype());
+  return {dz * Xlog1py(not_zero, y), dz * Xdivy(x, y + 1)};
+}
+
+GradientPair MulNoNanOp::Grad(Output x, Output y, Output, Output dz) {
+  return {MulNoNan(dz, y), MulNoNan(x, dz)};
+}
+
+}  // namespace elementwise
+
+void RegisterDivision(OpRegistry& ops) { RegisterBinaryList(ops, elementwise::DivisionOps()); }
 
 }  // namespace tenon

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-#include <numbers>
-
 #include "core/counted_memory.h"
 #include "core/op_registry.h"
 #include "core/parallel.h"
-#include "ops/math/gemm.h"
+#include "ops/math/fusion.h"
 #include "ops/math/matmul_shape.h"
 #include "ops/math/vector_maths.h"
 #include "ops/maths.h"
@@ -19,53 +16,32 @@ namespace {
 /// What follows the bias, in place.
 using Activation = void (*)(float* x, int64_t n, float alpha);
 
-template <auto kFunction>
+template <FusedActivation kActivation>
 void Each(float* x, int64_t n, float alpha) {
   TENON_SIMD
-  for (int64_t i = 0; i < n; ++i) x[i] = kFunction(x[i], alpha);
+  for (int64_t i = 0; i < n; ++i) x[i] = Activate(kActivation, x[i], alpha);
 }
 
-float GeluApproximate(float v, float) {
-  const float scale = std::sqrt(2.0f * std::numbers::inv_pi_v<float>);
-  return 0.5f * v * (1.0f + std::tanh(scale * (v + 0.044715f * v * v * v)));
-}
-
-float GeluExact(float v, float) {
-  return 0.5f * v * (1.0f + std::erf(v * (std::numbers::sqrt2_v<float> / 2)));
-}
-
-constexpr std::pair<std::string_view, Activation> kActivations[] = {
-    {"Relu", Each<[](float v, float) { return v < 0 ? 0 : v; }>},
-    {"Relu6", Each<[](float v, float) { return v < 0 ? 0 : (v > 6 ? 6 : v); }>},
-    {"LeakyRelu", Each<[](float v, float alpha) { return v < 0 ? alpha * v : v; }>},
-    {"Elu", [](float* x, int64_t n, float) { VectorElu(x, x, n, 1, 1); }},
-    {"Sigmoid", [](float* x, int64_t n, float) { VectorSigmoid(x, x, n); }},
-    {"Tanh", [](float* x, int64_t n, float) { VectorTanh(x, x, n); }},
-    {"GeluApproximate", Each<GeluApproximate>},
-    {"GeluExact", Each<GeluExact>},
+/// In the order of the enumeration.
+constexpr Activation kActivations[] = {
+    nullptr,
+    Each<FusedActivation::kRelu>,
+    Each<FusedActivation::kRelu6>,
+    Each<FusedActivation::kLeakyRelu>,
+    [](float* x, int64_t n, float) { VectorElu(x, x, n, 1, 1); },
+    [](float* x, int64_t n, float) { VectorSigmoid(x, x, n); },
+    [](float* x, int64_t n, float) { VectorTanh(x, x, n); },
+    Each<FusedActivation::kGeluApproximate>,
+    Each<FusedActivation::kGeluExact>,
 };
 
-/// What a node does with its product: it adds a bias, and perhaps applies an activation.
-struct Fusion : KernelState {
-  explicit Fusion(KernelConstruction& c) : alpha(c.Attr<float>("leakyrelu_alpha")) {
-    const auto fused = c.Attr<std::vector<std::string>>("fused_ops");
-    for (const auto& [name, apply] : kActivations) {
-      if (fused.size() == 2 && fused[1] == name) activation = apply;
-    }
-    const size_t known = activation == nullptr ? 1 : 2;
-    if (fused.size() != known || fused[0] != "BiasAdd") {
-      c.Fail(Unimplemented("Fusion is not implemented: [", Join(fused, ","), "]"));
-    } else if (c.input_types().size() != 3) {
-      c.Fail(InvalidArgument("Fused MatMul with BiasAdd must have one extra argument: bias."));
-    }
-  }
-  const float alpha;
-  Activation activation = nullptr;
-};
+constexpr std::string_view kActivationNames[] = {
+    "", "Relu", "Relu6", "LeakyRelu", "Elu", "Sigmoid", "Tanh", "GeluApproximate", "GeluExact"};
 
 template <typename T>
 void Finish(const Fusion& fusion, T* c, const T* bias, int64_t rows, int64_t n) {
-  const double cost = (fusion.activation == nullptr ? 0.3 : 1.0) * static_cast<double>(n);
+  const Activation activation = kActivations[static_cast<int>(fusion.activation)];
+  const double cost = (activation == nullptr ? 0.3 : 1.0) * static_cast<double>(n);
   ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
     CountedVector<float> wide(std::is_same_v<T, float> ? 0 : n);
     for (int64_t r = begin; r < end; ++r) {
@@ -74,7 +50,7 @@ void Finish(const Fusion& fusion, T* c, const T* bias, int64_t rows, int64_t n) 
       if constexpr (std::is_same_v<T, float>) x = row;
       TENON_SIMD
       for (int64_t i = 0; i < n; ++i) x[i] = float(row[i]) + float(bias[i]);
-      if (fusion.activation != nullptr) fusion.activation(x, n, fusion.alpha);
+      if (activation != nullptr) activation(x, n, fusion.alpha);
       if constexpr (!std::is_same_v<T, float>) {
         for (int64_t i = 0; i < n; ++i) row[i] = T(x[i]);
       }
@@ -86,10 +62,7 @@ Status FusedMatMulKernel(KernelContext& ctx, const Fusion& fusion, bool transpos
                          bool transpose_b) {
   const Tensor &a = ctx.input(0), &b = ctx.input(1), &bias = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const GemmShape gemm, MatMulSizes(a, b, transpose_a, transpose_b));
-  if (bias.shape() != Shape{gemm.n}) {
-    return InvalidArgument("the bias must be a vector of the ", gemm.n,
-                           " columns of the product, found ", bias.shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckBias(bias, gemm));
   TENON_ASSIGN_OR_RETURN(Tensor * c, ctx.CreateOutput(0, {gemm.m, gemm.n}));
   TENON_RETURN_IF_ERROR(Gemm(a.dtype(), gemm, a.raw_data(), b.raw_data(), c->raw_data()));
   return DispatchStatus(c->dtype(), TypeList<float, Half, BFloat16>(), [&]<typename T>(T) {
@@ -100,6 +73,27 @@ Status FusedMatMulKernel(KernelContext& ctx, const Fusion& fusion, bool transpos
 Status SnapshotKernel(KernelContext& ctx) { return ctx.Return(ctx.input(0)); }
 
 }  // namespace
+
+Fusion::Fusion(KernelConstruction& c) : alpha(c.Attr<float>("leakyrelu_alpha")) {
+  const auto fused = c.Attr<std::vector<std::string>>("fused_ops");
+  for (size_t i = 1; i < std::size(kActivationNames); ++i) {
+    if (fused.size() == 2 && fused[1] == kActivationNames[i]) {
+      activation = static_cast<FusedActivation>(i);
+    }
+  }
+  const size_t known = activation == FusedActivation::kNone ? 1 : 2;
+  if (fused.size() != known || fused[0] != "BiasAdd") {
+    c.Fail(Unimplemented("Fusion is not implemented: [", Join(fused, ","), "]"));
+  } else if (c.input_types().size() != 3) {
+    c.Fail(InvalidArgument("Fused MatMul with BiasAdd must have one extra argument: bias."));
+  }
+}
+
+Status CheckBias(const Tensor& bias, const GemmShape& gemm) {
+  if (bias.shape() == Shape{gemm.n}) return OkStatus();
+  return InvalidArgument("the bias must be a vector of the ", gemm.n,
+                         " columns of the product, found ", bias.shape());
+}
 
 void RegisterFusedOps(OpRegistry& ops) {
   const std::vector<std::string> bias = {"BiasAdd"}, sigmoid = {"BiasAdd", "Sigmoid"};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/shape_inference.h"
+#include "ops/broadcast.h"
 #include "ops/math/gemm.h"
 
 namespace tenon {
@@ -22,6 +23,16 @@ StatusOr<GemmShape> ProductSizes(const S& a, const S& b, bool transpose_a, bool 
 /// The same of two matrices.
 StatusOr<GemmShape> MatMulSizes(const Tensor& a, const Tensor& b, bool transpose_a,
                                 bool transpose_b);
+
+/// Products of matrices, whose batch dimensions are walked as `batch` says.
+struct BatchedProduct {
+  BroadcastPlan batch;
+  GemmShape gemm;
+};
+/// The sizes of the products of matrices that the last two dimensions of `x` and `y` are;
+/// InvalidArgument when these or, unless it `broadcasts`, the others do not fit.
+StatusOr<BatchedProduct> BatchMatMulSizes(const Shape& x, const Shape& y, bool adj_x, bool adj_y,
+                                          bool broadcasts);
 
 /// Of MatMul and of the ops fused from it.
 Status MatMulShape(ShapeContext& c);

@@ -3,98 +3,15 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "core/counted_memory.h"
 #include "core/interruption.h"
 #include "core/op_registry.h"
 #include "core/parallel.h"
-#include "ops/maths.h"
+#include "ops/math/reducers.h"
 
 namespace tenon {
 namespace {
-
-/// Floating point sums are kept in double precision: their error then does not grow with length.
-template <typename T>
-using Wide =
-    std::conditional_t<std::is_floating_point_v<ComputeType<T>>, double,
-                       std::conditional_t<kIsComplex<T>, std::complex<double>, ComputeType<T>>>;
-
-/// A reducer over T says what Acc results are kept in, where they start, how two of them, or one
-/// and an element, become one, and the result for n elements.
-template <typename T, typename A>
-struct Reducer {
-  using Acc = A;
-  static T Finish(Acc acc, int64_t) { return static_cast<T>(acc); }
-};
-
-template <typename T>
-struct SumReducer : Reducer<T, Wide<T>> {
-  static auto Start() { return Wide<T>(0); }
-  static auto Merge(auto a, auto b) { return Plus(a, b); }
-};
-
-/// The sum of integers may be more than T holds when their mean is not.
-template <typename T>
-using MeanAcc =
-    std::conditional_t<std::is_integral_v<T>,
-                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>, Wide<T>>;
-
-template <typename T>
-struct MeanReducer {
-  using Acc = MeanAcc<T>;
-  static Acc Start() { return Acc(0); }
-  static Acc Merge(Acc a, Acc b) { return Plus(a, b); }
-  static T Finish(Acc acc, int64_t n) {
-    if ((std::is_integral_v<T> || kIsComplex<T>)&&n == 0) return T(0);
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(acc / static_cast<Acc>(n));
-    return static_cast<T>(acc / Acc(static_cast<double>(n)));
-  }
-};
-
-template <typename T>
-struct ProdReducer : Reducer<T, Wide<T>> {
-  static auto Start() { return Wide<T>(1); }
-  static auto Merge(auto a, auto b) { return Times(a, b); }
-};
-
-template <typename T>
-T Infinity(int sign) {
-  using Limits = std::numeric_limits<T>;
-  if constexpr (Limits::has_infinity) return sign * Limits::infinity();
-  return sign > 0 ? Limits::max() : Limits::lowest();
-}
-
-template <typename T>
-struct MaxReducer : Reducer<T, ComputeType<T>> {
-  static auto Start() { return Infinity<ComputeType<T>>(-1); }
-  static auto Merge(auto a, auto b) { return Larger(a, b); }
-};
-
-template <typename T>
-struct MinReducer : Reducer<T, ComputeType<T>> {
-  static auto Start() { return Infinity<ComputeType<T>>(1); }
-  static auto Merge(auto a, auto b) { return Smaller(a, b); }
-};
-
-/// The root of the sum of squares.
-template <typename T>
-struct NormReducer {
-  using Acc = Wide<T>;
-  static Acc Start() { return Acc(0); }
-  static Acc Merge(Acc a, Acc b) { return Plus(a, b); }
-  static Acc Of(Acc x) { return Times(x, Conjugate(x)); }
-  static T Finish(Acc acc, int64_t) {
-    const auto root = std::sqrt(acc);
-    // A sum of squares of integers that has wrapped around may be negative; then TensorFlow gives
-    // what x86 makes of NaN, in 32 bits or more.
-    if constexpr (std::is_integral_v<T>) {
-      using Cast = std::conditional_t<(sizeof(T) < sizeof(int32_t)), int32_t, T>;
-      if (std::isnan(root)) return static_cast<T>(std::numeric_limits<Cast>::min());
-    }
-    return static_cast<T>(root);
-  }
-};
 
 constexpr int64_t kLanes = 16;
 /// Long runs are cut into pieces of this length, whatever the number of threads, so that results do
@@ -103,13 +20,6 @@ constexpr int64_t kPiece = 1 << 15;
 /// Columns that are reduced together.
 constexpr int64_t kColumnBlock = 64;
 constexpr double kReduceNs = 0.3;
-
-template <typename R>
-auto WithElement(typename R::Acc acc, auto x) {
-  const auto element = static_cast<typename R::Acc>(x);
-  if constexpr (requires { R::Of(element); }) return R::Merge(acc, R::Of(element));
-  return R::Merge(acc, element);
-}
 
 template <typename R, typename T>
 typename R::Acc ReducePiece(const T* x, int64_t n) {
@@ -165,7 +75,7 @@ void ReduceRows(const ReductionPlan& plan, const T* in, T* out) {
         reduced.Next();
         acc = R::Merge(acc, ReduceRun<R>(in + kept.offset() + reduced.offset(), run));
       }
-      out[o] = R::Finish(acc, plan.num_reduced);
+      out[o] = static_cast<T>(R::Finish(acc, plan.num_reduced));
     }
   });
 }
@@ -193,7 +103,7 @@ void ReduceColumns(const ReductionPlan& plan, const T* in, T* out) {
         for (int64_t k = 0; k < n; ++k) acc[k] = WithElement<R>(acc[k], x[k]);
       }
       T* y = out + row * columns + first;
-      for (int64_t k = 0; k < n; ++k) y[k] = R::Finish(acc[k], plan.num_reduced);
+      for (int64_t k = 0; k < n; ++k) y[k] = static_cast<T>(R::Finish(acc[k], plan.num_reduced));
     }
   });
 }
@@ -205,7 +115,7 @@ void Reduce(DType type, Types types, const ReductionPlan& plan, const void* in, 
     const T* x = static_cast<const T*>(in);
     T* y = static_cast<T*>(out);
     if (plan.num_reduced == 0) {
-      std::fill_n(y, plan.num_kept, R<T>::Finish(R<T>::Start(), 0));
+      std::fill_n(y, plan.num_kept, static_cast<T>(R<T>::Finish(R<T>::Start(), 0)));
     } else if (plan.num_kept != 0) {
       plan.inner_is_reduced ? ReduceRows<R<T>>(plan, x, y) : ReduceColumns<R<T>>(plan, x, y);
     }

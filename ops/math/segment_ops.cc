@@ -3,6 +3,7 @@
 #include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/math/math_ops.h"
+#include "ops/math/segments.h"
 #include "ops/reduce_segments.h"
 
 namespace tenon {
@@ -23,11 +24,7 @@ Status ReduceRows(KernelContext& ctx, Reduction reduction, const IndexVector& id
 template <Reduction kReduction>
 Status SegmentKernel(KernelContext& ctx) {
   const Tensor &data = ctx.input(0), &segment_ids = ctx.input(1);
-  TENON_RETURN_IF_ERROR(CheckRank(segment_ids, 1, "segment_ids"));
-  if (data.rank() < 1 || data.dim(0) != segment_ids.dim(0)) {
-    return InvalidArgument("segment_ids should be the same size as dimension 0 of input: ",
-                           segment_ids.shape(), " vs. ", data.shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckSegmentIds(data, segment_ids));
   TENON_ASSIGN_OR_RETURN(const IndexVector ids, ReadIndices(segment_ids, "segment_ids"));
   TENON_ASSIGN_OR_RETURN(const int64_t segments, SortedSegments(ids));
   return ReduceRows(ctx, kReduction, ids, 1, segments, true);
@@ -35,16 +32,12 @@ Status SegmentKernel(KernelContext& ctx) {
 
 template <Reduction kReduction>
 Status UnsortedSegmentKernel(KernelContext& ctx) {
-  const Tensor &data = ctx.input(0), &segment_ids = ctx.input(1);
-  TENON_RETURN_IF_ERROR(CheckPrefix(data, "data", segment_ids, "segment_ids"));
-  TENON_ASSIGN_OR_RETURN(const int64_t segments, ReadInteger(ctx.input(2), "num_segments"));
-  if (segments < 0) return InvalidArgument("num_segments = ", segments, " must not be negative");
+  const Tensor& segment_ids = ctx.input(1);
+  TENON_ASSIGN_OR_RETURN(const int64_t segments, ReadNumSegments(ctx));
   TENON_ASSIGN_OR_RETURN(const IndexVector ids, ReadIndices(segment_ids, "segment_ids"));
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < segments) continue;
-    return InvalidArgument(
-        ElementName("segment_ids", segment_ids.shape().dims(), static_cast<int64_t>(i)), " = ",
-        ids[i], " is out of range [0, ", segments, ")");
+    return SegmentOutOfRange(segment_ids.shape(), static_cast<int64_t>(i), ids[i], segments);
   }
   return ReduceRows(ctx, kReduction, ids, segment_ids.rank(), segments, false);
 }
@@ -126,6 +119,25 @@ void SegmentProdGrad(GradContext& g) {
 }
 
 }  // namespace
+
+Status CheckSegmentIds(const Tensor& data, const Tensor& segment_ids) {
+  TENON_RETURN_IF_ERROR(CheckRank(segment_ids, 1, "segment_ids"));
+  if (data.rank() >= 1 && data.dim(0) == segment_ids.dim(0)) return OkStatus();
+  return InvalidArgument("segment_ids should be the same size as dimension 0 of input: ",
+                         segment_ids.shape(), " vs. ", data.shape());
+}
+
+StatusOr<int64_t> ReadNumSegments(const KernelContext& ctx) {
+  TENON_RETURN_IF_ERROR(CheckPrefix(ctx.input(0), "data", ctx.input(1), "segment_ids"));
+  TENON_ASSIGN_OR_RETURN(const int64_t segments, ReadInteger(ctx.input(2), "num_segments"));
+  if (segments >= 0) return segments;
+  return InvalidArgument("num_segments = ", segments, " must not be negative");
+}
+
+Status SegmentOutOfRange(const Shape& segment_ids, int64_t i, int64_t id, int64_t segments) {
+  return InvalidArgument(ElementName("segment_ids", segment_ids.dims(), i), " = ", id,
+                         " is out of range [0, ", segments, ")");
+}
 
 void RegisterSegmentOps(OpRegistry& ops) {
   const auto add = [&ops](std::string_view name, auto kernel, const DTypeVector& types,

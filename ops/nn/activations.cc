@@ -1,63 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/nn/activations.h"
+
 #include "core/op_registry.h"
-#include "ops/elementwise.h"
-#include "ops/math/vector_maths.h"
 #include "ops/nn/nn_ops.h"
-#include "ops/nn/selu.h"
 
 namespace tenon {
-namespace {
+namespace elementwise {
 
-struct SoftplusOp : Elementwise<"Softplus", FloatTypes> {
-  static constexpr double kCost = 4;
-  static constexpr auto kFloatLoop = &VectorSoftplus;
-  TENON_HD static auto Apply(auto x) {
-    // The exponential never exceeds 1.
-    return (x < 0 ? 0 : x) + Log1p(Exp(x < 0 ? x : -x));
-  }
-  static Output Grad(Output x, Output, Output dy) { return SoftplusGrad(dy, x); }
-};
+Output SoftplusOp::Grad(Output x, Output, Output dy) { return SoftplusGrad(dy, x); }
 
-struct SoftsignOp : Elementwise<"Softsign", FloatTypes> {
-  TENON_HD static auto Apply(auto x) { return x / (1 + Abs(x)); }
-  static Output Grad(Output x, Output, Output dy) { return SoftsignGrad(dy, x); }
-};
+Output SoftsignOp::Grad(Output x, Output, Output dy) { return SoftsignGrad(dy, x); }
 
-struct ReluOp : Elementwise<"Relu", RealTypes> {
-  static constexpr Domain kDomain{0.3, 2};
-  TENON_HD static auto Apply(auto x) { return x < 0 ? 0 : x; }  // NaN stays
-  static Output Grad(Output, Output y, Output dy) { return ReluGrad(dy, y); }
-};
+// NaN stays
+Output ReluOp::Grad(Output, Output y, Output dy) { return ReluGrad(dy, y); }
 
-struct Relu6Op : Elementwise<"Relu6", RealTypes> {
-  static constexpr Domain kDomain{0.3, 2};
-  TENON_HD static auto Apply(auto x) { return x < 0 ? 0 : (x > 6 ? 6 : x); }
-  static Output Grad(Output, Output y, Output dy) { return Relu6Grad(dy, y); }
-};
+Output Relu6Op::Grad(Output, Output y, Output dy) { return Relu6Grad(dy, y); }
 
-struct EluOp : Elementwise<"Elu", FloatTypes> {
-  static constexpr double kCost = 4;
-  static void kFloatLoop(const float* x, float* y, int64_t n) { VectorElu(x, y, n, 1, 1); }
-  TENON_HD static auto Apply(auto x) { return x < 0 ? Expm1(x) : x; }
-  static Output Grad(Output, Output y, Output dy) { return EluGrad(dy, y); }
-};
+Output EluOp::Grad(Output, Output y, Output dy) { return EluGrad(dy, y); }
 
-struct SeluOp : Elementwise<"Selu", FloatTypes> {
-  static constexpr double kCost = 4;
-  static void kFloatLoop(const float* x, float* y, int64_t n) {
-    VectorElu(x, y, n, kSeluScale, kSeluScaleAlpha);
-  }
-  template <typename T>
-  TENON_HD static T Apply(T x) {
-    return x < T(0) ? T(kSeluScaleAlpha) * Expm1(x) : T(kSeluScale) * x;
-  }
-  static Output Grad(Output, Output y, Output dy) { return SeluGrad(dy, y); }
-};
+Output SeluOp::Grad(Output, Output y, Output dy) { return SeluGrad(dy, y); }
 
-}  // namespace
+}  // namespace elementwise
 
-void RegisterActivations(OpRegistry& ops) {
-  RegisterUnaryList(ops, TypeList<SoftplusOp, SoftsignOp, ReluOp, Relu6Op, EluOp, SeluOp>());
-}
+void RegisterActivations(OpRegistry& ops) { RegisterUnaryList(ops, elementwise::ActivationOps()); }
 
 }  // namespace tenon

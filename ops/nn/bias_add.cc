@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/nn/bias_add.h"
+
 #include "core/op_registry.h"
-#include "ops/broadcast.h"
 #include "ops/composition.h"
-#include "ops/math/reduction.h"
 #include "ops/maths.h"
 #include "ops/nn/nn_ops.h"
 
@@ -19,15 +19,7 @@ std::string DataFormat(const AttributeMap& attrs) {
 
 Status BiasAddKernel(KernelContext& ctx, const std::string& data_format) {
   const Tensor &x = ctx.input(0), &bias = ctx.input(1);
-  if (x.rank() < 2) return InvalidArgument("Input tensor must be at least 2D: ", x.shape());
-  if (bias.rank() != 1) return InvalidArgument("Biases must be 1D: ", bias.shape());
-  const int axis = ChannelAxis(data_format, x.rank());
-  if (bias.dim(0) != x.dim(axis)) {
-    return InvalidArgument("Must provide as many biases as channels: ", bias.shape(), " vs. ",
-                           x.dim(axis), " in ", x.shape());
-  }
-  const Shape along(Concat(bias.shape().dims(), DimVector(x.rank() - axis - 1, 1)));
-  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast({&x.shape(), &along}));
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBiasAdd(x, bias, data_format));
   const void* in = x.raw_data();
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, x.shape()));
   return DispatchStatus(x.dtype(), NumericTypes(), [&]<typename T>(T) {
@@ -55,10 +47,7 @@ Status BiasAddV1Kernel(KernelContext& ctx) { return BiasAddKernel(ctx, "NHWC"); 
 
 Status BiasAddGradKernel(KernelContext& ctx, const std::string& data_format) {
   const Tensor& dy = ctx.input(0);
-  if (dy.rank() < 2) return InvalidArgument("Input tensor must be at least 2D: ", dy.shape());
-  std::vector<bool> reduced(dy.rank(), true);
-  reduced[ChannelAxis(data_format, dy.rank())] = false;
-  const ReductionPlan plan = PlanReduction(dy.shape(), reduced, false);
+  TENON_ASSIGN_OR_RETURN(const ReductionPlan plan, PlanBiasAddGrad(dy, data_format));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, plan.shape));
   SumAlong(dy.dtype(), plan, dy.raw_data(), y->raw_data());
   return OkStatus();
@@ -97,6 +86,26 @@ void GradOfBiasAddGrad(GradContext& g) {
 }
 
 }  // namespace
+
+StatusOr<BroadcastPlan> PlanBiasAdd(const Tensor& x, const Tensor& bias,
+                                    std::string_view data_format) {
+  if (x.rank() < 2) return InvalidArgument("Input tensor must be at least 2D: ", x.shape());
+  if (bias.rank() != 1) return InvalidArgument("Biases must be 1D: ", bias.shape());
+  const int axis = ChannelAxis(data_format, x.rank());
+  if (bias.dim(0) != x.dim(axis)) {
+    return InvalidArgument("Must provide as many biases as channels: ", bias.shape(), " vs. ",
+                           x.dim(axis), " in ", x.shape());
+  }
+  const Shape along(Concat(bias.shape().dims(), DimVector(x.rank() - axis - 1, 1)));
+  return PlanBroadcast({&x.shape(), &along});
+}
+
+StatusOr<ReductionPlan> PlanBiasAddGrad(const Tensor& dy, std::string_view data_format) {
+  if (dy.rank() < 2) return InvalidArgument("Input tensor must be at least 2D: ", dy.shape());
+  std::vector<bool> reduced(dy.rank(), true);
+  reduced[ChannelAxis(data_format, dy.rank())] = false;
+  return PlanReduction(dy.shape(), reduced, false);
+}
 
 void RegisterBiasAdd(OpRegistry& ops) {
   const KernelOptions numeric = {.types = {{"T", DTypesOf(NumericTypes())}}};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/nn/losses.h"
 #include "core/counted_memory.h"
 #include "core/op_registry.h"
 #include "core/parallel.h"
@@ -45,15 +46,7 @@ C CrossEntropyRow(C* x, const C* labels, C* scratch, int64_t n) {
 
 Status SoftmaxCrossEntropyKernel(KernelContext& ctx) {
   const Tensor &logits = ctx.input(0), &labels = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan,
-                         PlanBroadcast({&logits.shape(), &labels.shape()}));
-  const Shape& shape = plan.shape;
-  if (shape.rank() != 2) {
-    return InvalidArgument(
-        "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional: rank "
-        "2, but is rank ",
-        shape.rank(), " of ", logits.shape(), " and ", labels.shape());
-  }
+  TENON_ASSIGN_OR_RETURN(const Shape shape, CrossEntropySizes(logits.shape(), labels.shape()));
   const int64_t rows = shape.dim(0), n = shape.dim(1);
   TENON_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, Shape{rows}));
   TENON_ASSIGN_OR_RETURN(Tensor * backprop, ctx.AllocateOutput(1, shape));
@@ -78,21 +71,6 @@ Status SoftmaxCrossEntropyKernel(KernelContext& ctx) {
   });
 }
 
-/// InvalidArgument unless `matrix` is one and `vector` has an element for each of its rows.
-Status CheckRows(const Tensor& matrix, std::string_view what, const Tensor& vector,
-                 std::string_view vector_what) {
-  if (matrix.rank() != 2) {
-    return InvalidArgument(what, " must be 2-D, but got shape ", matrix.shape());
-  }
-  if (vector.rank() != 1) {
-    return InvalidArgument(vector_what, " must be 1-D, but got shape ", vector.shape());
-  }
-  if (vector.dim(0) == matrix.dim(0)) return OkStatus();
-  return InvalidArgument(what, " and ", vector_what, " must have the same first dimension, got ",
-                         what, " shape ", matrix.shape(), " and ", vector_what, " shape ",
-                         vector.shape());
-}
-
 template <typename T>
 void SparseRows(const Tensor& logits, const IndexVector& labels, Tensor* loss, Tensor* backprop) {
   using C = ComputeType<T>;
@@ -113,16 +91,12 @@ void SparseRows(const Tensor& logits, const IndexVector& labels, Tensor* loss, T
 
 Status SparseCrossEntropyKernel(KernelContext& ctx) {
   const Tensor &logits = ctx.input(0), &labels = ctx.input(1);
-  TENON_RETURN_IF_ERROR(CheckRows(logits, "logits", labels, "labels"));
+  TENON_RETURN_IF_ERROR(CheckLabelledLogits(logits, labels));
   const int64_t classes = logits.dim(1);
-  if (classes == 0)
-    return InvalidArgument("logits must have a class, found shape ", logits.shape());
   TENON_ASSIGN_OR_RETURN(const IndexVector values, ReadIndices(labels, "labels"));
   for (const int64_t v : values) {
     if (v >= 0 && v < classes) continue;
-    return InvalidArgument("Received a label value of ", v,
-                           " which is outside the valid range of [0, ", classes,
-                           ").  Label values: ", Join(values, " "));
+    return LabelOutOfRange(v, classes, StrCat("  Label values: ", Join(values, " ")));
   }
   TENON_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, labels.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * backprop, ctx.AllocateOutput(1, logits.shape()));
@@ -216,6 +190,40 @@ Status InTopKV2Kernel(KernelContext& ctx) {
 Status InTopKShape(ShapeContext& c) { return c.Return(PerRow(c)); }
 
 }  // namespace
+
+StatusOr<Shape> CrossEntropySizes(const Shape& logits, const Shape& labels) {
+  TENON_ASSIGN_OR_RETURN(BroadcastPlan plan, PlanBroadcast({&logits, &labels}));
+  if (plan.shape.rank() == 2) return std::move(plan.shape);
+  return InvalidArgument(
+      "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional: rank "
+      "2, but is rank ",
+      plan.shape.rank(), " of ", logits, " and ", labels);
+}
+
+Status CheckRows(const Tensor& matrix, std::string_view what, const Tensor& vector,
+                 std::string_view vector_what) {
+  if (matrix.rank() != 2) {
+    return InvalidArgument(what, " must be 2-D, but got shape ", matrix.shape());
+  }
+  if (vector.rank() != 1) {
+    return InvalidArgument(vector_what, " must be 1-D, but got shape ", vector.shape());
+  }
+  if (vector.dim(0) == matrix.dim(0)) return OkStatus();
+  return InvalidArgument(what, " and ", vector_what, " must have the same first dimension, got ",
+                         what, " shape ", matrix.shape(), " and ", vector_what, " shape ",
+                         vector.shape());
+}
+
+Status CheckLabelledLogits(const Tensor& logits, const Tensor& labels) {
+  TENON_RETURN_IF_ERROR(CheckRows(logits, "logits", labels, "labels"));
+  if (logits.dim(1) > 0) return OkStatus();
+  return InvalidArgument("logits must have a class, found shape ", logits.shape());
+}
+
+Status LabelOutOfRange(int64_t label, int64_t classes, std::string_view others) {
+  return InvalidArgument("Received a label value of ", label,
+                         " which is outside the valid range of [0, ", classes, ").", others);
+}
 
 void RegisterLosses(OpRegistry& ops) {
   const Tensor label = Tensor::Of<double>({1, 3}, {0.2, 0.3, 0.5});

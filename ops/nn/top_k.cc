@@ -13,6 +13,7 @@
 #include "ops/composition.h"
 #include "ops/maths.h"
 #include "ops/nn/nn_ops.h"
+#include "ops/nn/top_k.h"
 
 namespace tenon {
 namespace {
@@ -85,22 +86,14 @@ void SortRow(const T* row, int64_t n, int64_t k, uint64_t* room, T* values, Inde
 
 Status TopK(KernelContext& ctx, int64_t k) {
   const Tensor& in = ctx.input(0);
-  if (in.rank() < 1) return InvalidArgument("input must be >= 1-D, got shape ", in.shape());
-  if (k < 0) return InvalidArgument("Need k >= 0, got ", k);
+  TENON_ASSIGN_OR_RETURN(const Shape shape, TopKResult(in.shape(), k));
   const int last = in.rank() - 1;
   const int64_t n = in.dim(last), rows = Product(in.shape().dims(), 0, last);
-  if (n < k) {
-    return InvalidArgument("input must have at least k columns. Had ", n, ", needed ", k);
-  }
-  const Shape shape = in.shape().WithDim(last, k);
   TENON_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(0, shape));
   TENON_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(1, shape));
   if (shape.num_elements() == 0) return OkStatus();
   const auto run = [&]<typename T, typename Index>(T, Index) -> Status {
-    if (n - 1 > std::numeric_limits<Index>::max()) {
-      return InvalidArgument("rows of ", n, " have indices that ", indices->dtype(),
-                             " does not hold");
-    }
+    if (n - 1 > std::numeric_limits<Index>::max()) return TooLongFor(indices->dtype(), n);
     // What many numbers are worth sorting at once, and what the sort has room for.
     if (sizeof(T) <= 4 && n >= 4096 && k >= n / 16 && n <= std::numeric_limits<uint32_t>::max()) {
       ParallelFor(rows, 20 * static_cast<double>(n), [&](int64_t begin, int64_t end) {
@@ -166,6 +159,18 @@ void TopKGrad(GradContext& g) {
 }
 
 }  // namespace
+
+StatusOr<Shape> TopKResult(const Shape& in, int64_t k) {
+  if (in.rank() < 1) return InvalidArgument("input must be >= 1-D, got shape ", in);
+  if (k < 0) return InvalidArgument("Need k >= 0, got ", k);
+  const int last = in.rank() - 1;
+  if (in.dim(last) >= k) return in.WithDim(last, k);
+  return InvalidArgument("input must have at least k columns. Had ", in.dim(last), ", needed ", k);
+}
+
+Status TooLongFor(DType index_type, int64_t n) {
+  return InvalidArgument("rows of ", n, " have indices that ", index_type, " does not hold");
+}
 
 void RegisterTopK(OpRegistry& ops) {
   ops.Add("TopK", TopKShape, TopK, {.attrs = {"k"}})

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/function_kernel.h"
+#include "ops/array/strided_copy.h"
+
+// The kernels that only move elements, one an op, for the memory of any device.
+
+namespace tenon {
+
+Status ConcatKernel(KernelContext& ctx, const Mover& mover);
+Status ConcatV2Kernel(KernelContext& ctx, const Mover& mover);
+Status PackKernel(KernelContext& ctx, const Mover& mover, int64_t axis);
+
+Status SplitKernel(KernelContext& ctx, const Mover& mover);
+Status SplitVKernel(KernelContext& ctx, const Mover& mover);
+Status UnpackKernel(KernelContext& ctx, const Mover& mover, int64_t axis);
+
+Status SliceKernel(KernelContext& ctx, const Mover& mover);
+/// The masks of StridedSlice.
+struct SliceMasks : KernelState {
+  explicit SliceMasks(const KernelConstruction& c) : SliceMasks(c.attrs()) {}
+  explicit SliceMasks(const AttributeMap& attrs);
+  int64_t begin_mask = 0, end_mask = 0, ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0;
+};
+Status StridedSliceKernel(KernelContext& ctx, const Mover& mover, const SliceMasks& masks);
+Status StridedSliceGradKernel(KernelContext& ctx, const Mover& mover, const SliceMasks& masks);
+
+/// Of Pad and PadV2.
+Status PadKernel(KernelContext& ctx, const Mover& mover);
+Status MirrorPadKernel(KernelContext& ctx, const Mover& mover, const std::string& mode);
+
+Status TileKernel(KernelContext& ctx, const Mover& mover);
+Status TransposeKernel(KernelContext& ctx, const Mover& mover);
+/// Of Reverse and ReverseV2.
+Status ReverseKernel(KernelContext& ctx, const Mover& mover);
+
+Status FillKernel(KernelContext& ctx, const Mover& mover);
+
+}  // namespace tenon

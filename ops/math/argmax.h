@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/shape.h"
+#include "core/status.h"
+#include "core/tensor.h"
+
+namespace tenon {
+
+/// What ArgMax and ArgMin compare.
+using ArgBestTypes = decltype(ConcatTypes(RealTypes(), TypeList<bool>()));
+
+/// The axis of an `x` of this shape along which they look; InvalidArgument when it is empty.
+StatusOr<int> ReadArgAxis(const Shape& x, const Tensor& dimension);
+
+}  // namespace tenon

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/broadcast.h"
+#include "ops/math/reduction.h"
+
+namespace tenon {
+
+/// How BiasAdd walks its inputs; InvalidArgument for shapes that do not fit.
+StatusOr<BroadcastPlan> PlanBiasAdd(const Tensor& x, const Tensor& bias,
+                                    std::string_view data_format);
+
+/// How BiasAddGrad reduces `dy`; InvalidArgument for one of rank 0 or 1.
+StatusOr<ReductionPlan> PlanBiasAddGrad(const Tensor& dy, std::string_view data_format);
+
+}  // namespace tenon
