@@ -8,6 +8,7 @@ void RegisterMoreCudaKernels(OpRegistry& ops) {
   RegisterCudaAdaptiveSteps(ops);
   RegisterCudaProximalSteps(ops);
   RegisterCudaVariableUpdates(ops);
+  RegisterCudaResourceGather(ops);
   RegisterCudaTensorArrayWrites(ops);
   RegisterCudaSamples(ops);
   RegisterCudaPooling(ops);

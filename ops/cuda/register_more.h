@@ -14,6 +14,7 @@ void RegisterCudaGradientSteps(OpRegistry& ops);
 void RegisterCudaAdaptiveSteps(OpRegistry& ops);
 void RegisterCudaProximalSteps(OpRegistry& ops);
 void RegisterCudaVariableUpdates(OpRegistry& ops);
+void RegisterCudaResourceGather(OpRegistry& ops);
 void RegisterCudaTensorArrayWrites(OpRegistry& ops);
 void RegisterCudaSamples(OpRegistry& ops);
 void RegisterCudaPooling(OpRegistry& ops);
