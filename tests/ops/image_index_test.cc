@@ -98,7 +98,11 @@ TEST(ImageIndexTest, MaximaAreThoseOfTheCpu) {
 
 TEST(ConvIndexTest, SumsAreThoseOfTheCpu) {
   for (const Case& c : Cases()) {
-    ConvShape s{.batch = 2, .in_channels = 4, .out_channels = 6, .groups = 2};
+    ConvShape s;
+    s.batch = 2;
+    s.in_channels = 4;
+    s.out_channels = 6;
+    s.groups = 2;
     const Shape in = {2, 9, 8, 4}, filter_shape = {3, 2, 2, 6};
     s.axes = WindowsOf(c).Axes(in, {3, 2}).value();
     const Shape out = {2, s.axes[1].out, s.axes[2].out, 6};
