@@ -11,6 +11,7 @@ void RegisterMoreCudaKernels(OpRegistry& ops) {
   RegisterCudaResourceGather(ops);
   RegisterCudaTensorArrayWrites(ops);
   RegisterCudaSamples(ops);
+  RegisterCudaMultinomial(ops);
   RegisterCudaPooling(ops);
   RegisterCudaBatchNorm(ops);
   RegisterCudaLrn(ops);

@@ -17,6 +17,7 @@ void RegisterCudaVariableUpdates(OpRegistry& ops);
 void RegisterCudaResourceGather(OpRegistry& ops);
 void RegisterCudaTensorArrayWrites(OpRegistry& ops);
 void RegisterCudaSamples(OpRegistry& ops);
+void RegisterCudaMultinomial(OpRegistry& ops);
 void RegisterCudaPooling(OpRegistry& ops);
 void RegisterCudaBatchNorm(OpRegistry& ops);
 void RegisterCudaLrn(OpRegistry& ops);
