@@ -340,8 +340,10 @@ StatusOr<bool> ConvolveByCudnn(KernelContext& ctx, ConvPass pass, const ConvShap
   const auto [at, is_new] = state.found.try_emplace(KeyOf(device, pass, conv));
   if (is_new) at->second = FindAlgorithm(*api, handle, pass, d);
   if (!at->second.has_value()) return false;
-  const Algorithm& algorithm = *at->second;
-  if (api->SetConvolutionMathType(d.conv.get(), algorithm.math) != CUDNN_STATUS_SUCCESS) {
+  const Algorithm algorithm = *at->second;
+  // What is found for floats may be meant for TF32: they keep what they were asked for with.
+  if (conv.type != DType::kFloat &&
+      api->SetConvolutionMathType(d.conv.get(), algorithm.math) != CUDNN_STATUS_SUCCESS) {
     return false;
   }
 
@@ -394,6 +396,11 @@ StatusOr<bool> ConvolveByCudnn(KernelContext& ctx, ConvPass pass, const ConvShap
           static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm.number), memory, bytes, beta, fd,
           f);
       break;
+  }
+  // The thousands say which kind of error it is.
+  if (status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000) {
+    at->second.reset();
+    return false;
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     return Internal("cuDNN cannot queue a convolution: ", api->GetErrorString(status));
