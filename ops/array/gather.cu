@@ -6,6 +6,7 @@
 #include "ops/array/one_hot.h"
 #include "ops/cuda/check.cuh"
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/gather.h"
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/register.h"
 #include "ops/cuda/strided_index.h"
@@ -40,8 +41,10 @@ struct GatherElement {
   }
 };
 
-Status GatherAlong(KernelContext& ctx, const NodeIdentity& node, int axis, int batch_dims) {
-  const Tensor &params = ctx.input(0), &indices = ctx.input(1);
+}  // namespace
+
+Status QueueGatherSlices(KernelContext& ctx, const NodeIdentity& node, const Tensor& params,
+                         const Tensor& indices, int axis, int batch_dims) {
   TENON_ASSIGN_OR_RETURN(const GatherPlan plan,
                          PlanGather(params.shape(), indices.shape(), axis, batch_dims));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, plan.shape));
@@ -67,18 +70,20 @@ Status GatherAlong(KernelContext& ctx, const NodeIdentity& node, int axis, int b
   return status;
 }
 
+namespace {
+
 Status GatherKernel(KernelContext& ctx, const NodeIdentity& node) {
   if (ctx.input(0).rank() < 1) {
     return InvalidArgument("params must be at least 1 dimensional");
   }
-  return GatherAlong(ctx, node, 0, 0);
+  return QueueGatherSlices(ctx, node, ctx.input(0), ctx.input(1), 0, 0);
 }
 
 Status GatherV2Kernel(KernelContext& ctx, const NodeIdentity& node, int64_t batch_dims_attr) {
   TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(2), ctx.input(0).rank(), "axis"));
   TENON_ASSIGN_OR_RETURN(const int batch_dims,
                          NormalizeBatchDims(batch_dims_attr, ctx.input(1).rank()));
-  return GatherAlong(ctx, node, axis, batch_dims);
+  return QueueGatherSlices(ctx, node, ctx.input(0), ctx.input(1), axis, batch_dims);
 }
 
 template <typename T>
@@ -98,8 +103,10 @@ struct GatherTupleElement {
   }
 };
 
-Status GatherNdKernel(KernelContext& ctx, const NodeIdentity& node) {
-  const Tensor &params = ctx.input(0), &indices = ctx.input(1);
+}  // namespace
+
+Status QueueGatherTuples(KernelContext& ctx, const NodeIdentity& node, const Tensor& params,
+                         const Tensor& indices) {
   TENON_RETURN_IF_ERROR(CheckGatheredParams(params.shape(), indices.shape()));
   TENON_ASSIGN_OR_RETURN(const TupleSizes sizes, SizesOfTuples(indices.shape(), params.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, SlicesShape(indices.shape().dims(),
@@ -120,6 +127,12 @@ Status GatherNdKernel(KernelContext& ctx, const NodeIdentity& node) {
                                                         Divisor(rows.width, elements), check}));
   });
   return status;
+}
+
+namespace {
+
+Status GatherNdKernel(KernelContext& ctx, const NodeIdentity& node) {
+  return QueueGatherTuples(ctx, node, ctx.input(0), ctx.input(1));
 }
 
 template <typename T>

@@ -38,6 +38,9 @@ StatusOr<PartialShape> GatherTuplesShape(const PartialShape& params, const Parti
 /// it is one of 0 .. indices_rank then.
 StatusOr<int> NormalizeBatchDims(int64_t batch_dims, int indices_rank);
 
+/// InvalidArgument unless a variable of this shape can be gathered from along `axis`.
+Status CheckGatherAxis(const Shape& params, int axis);
+
 /// The gradient of the params of a gather along `axis`, dense: the slices of `dy` added up where
 /// they came from. `shape` is that of the params, of the dtype of `indices`.
 StatusOr<Output> GatherGradient(Output shape, Output indices, Output dy, int64_t axis,

@@ -84,6 +84,11 @@ StatusOr<int> NormalizeBatchDims(int64_t batch_dims, int indices_rank) {
   return static_cast<int>(batch_dims < 0 ? batch_dims + indices_rank : batch_dims);
 }
 
+Status CheckGatherAxis(const Shape& params, int axis) {
+  if (axis < params.rank()) return OkStatus();
+  return InvalidArgument("params must be at least rank ", axis + 1, ", found shape ", params);
+}
+
 /// Seen as [batch, outer, limit, inner], so that ranks need not be known; the rows of all batches
 /// become one list of segments.
 StatusOr<Output> GatherGradient(Output shape, Output indices, Output dy, int64_t axis,

@@ -81,10 +81,11 @@ cudaDataType DataType(DType type) {
   }
 }
 
-/// The largest power of two up to 256 at a multiple of which `p` lies.
-uint32_t AlignmentOf(const void* p) {
-  const auto address = reinterpret_cast<uintptr_t>(p) | 256;
-  return static_cast<uint32_t>(address & -address);
+/// The largest power of two up to 256 at multiples of which matrices lie that begin at `p`, `step`
+/// bytes apart.
+uint32_t AlignmentOf(const void* p, int64_t step = 0) {
+  const uint64_t bits = reinterpret_cast<uintptr_t>(p) | static_cast<uint64_t>(step) | 256;
+  return static_cast<uint32_t>(bits & -bits);
 }
 
 /// Everything on which the choice of an algorithm depends.
@@ -246,7 +247,17 @@ Status Multiply(KernelContext& ctx, DType type, const BatchedGemm& gemm, const v
                 const void* b, const void* bias, void* c) {
   int device = 0;
   TENON_RETURN_IF_ERROR(QueueStatus(cudaGetDevice(&device)));
-  const Product product{type, gemm, AlignmentOf(a), AlignmentOf(b), AlignmentOf(c), bias, device};
+  const bool one_product = gemm.batches == 1;
+  const auto alignment = [&](const void* p, int64_t stride) {
+    return AlignmentOf(p, one_product ? 0 : stride * static_cast<int64_t>(SizeOf(type)));
+  };
+  const Product product{.type = type,
+                        .gemm = gemm,
+                        .a_alignment = alignment(a, gemm.a_stride),
+                        .b_alignment = alignment(b, gemm.b_stride),
+                        .c_alignment = alignment(c, gemm.shape.m * gemm.shape.n),
+                        .bias = bias,
+                        .device = device};
   TENON_ASSIGN_OR_RETURN(const cublasLtHandle_t handle, AllProducts().Handle(device));
   TENON_ASSIGN_OR_RETURN(const Desc desc, MakeDesc(product));
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<const Prepared> prepared,

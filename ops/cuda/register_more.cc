@@ -8,8 +8,14 @@ void RegisterMoreCudaKernels(OpRegistry& ops) {
   RegisterCudaAdaptiveSteps(ops);
   RegisterCudaProximalSteps(ops);
   RegisterCudaVariableUpdates(ops);
+  RegisterCudaResourceGather(ops);
   RegisterCudaTensorArrayWrites(ops);
   RegisterCudaSamples(ops);
+  RegisterCudaMultinomial(ops);
+  RegisterCudaPooling(ops);
+  RegisterCudaBatchNorm(ops);
+  RegisterCudaLrn(ops);
+  RegisterCudaConvolutions(ops);
 }
 
 }  // namespace tenon

@@ -14,7 +14,13 @@ void RegisterCudaGradientSteps(OpRegistry& ops);
 void RegisterCudaAdaptiveSteps(OpRegistry& ops);
 void RegisterCudaProximalSteps(OpRegistry& ops);
 void RegisterCudaVariableUpdates(OpRegistry& ops);
+void RegisterCudaResourceGather(OpRegistry& ops);
 void RegisterCudaTensorArrayWrites(OpRegistry& ops);
 void RegisterCudaSamples(OpRegistry& ops);
+void RegisterCudaMultinomial(OpRegistry& ops);
+void RegisterCudaPooling(OpRegistry& ops);
+void RegisterCudaBatchNorm(OpRegistry& ops);
+void RegisterCudaLrn(OpRegistry& ops);
+void RegisterCudaConvolutions(OpRegistry& ops);
 
 }  // namespace tenon

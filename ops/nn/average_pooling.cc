@@ -9,12 +9,6 @@
 namespace tenon {
 namespace {
 
-StatusOr<Pooling> MakeAveraging(const Windows& w, const Shape& input) {
-  if (w.ksize[w.channel_axis()] == 1) return MakePooling(w, input);
-  return InvalidArgument("averages along channels are not supported: ksize is [",
-                         Join(w.ksize, ","), "]");
-}
-
 Status AvgPoolKernel(KernelContext& ctx, const Windows& w) {
   const Tensor& x = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const Pooling p, MakeAveraging(w, x.shape()));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/nn/batch_norm.h"
+
 #include <array>
 
 #include "core/counted_memory.h"
@@ -26,11 +28,9 @@ constexpr int64_t kCached = 8192, kFewestRows = 32;
 /// Channels whose sums fit in registers.
 constexpr int64_t kChannels = 32;
 
-/// An image as [outer, channels, inner], which is read in blocks of rows that stay in a cache.
-struct ChannelLayout {
-  int64_t outer = 1, channels = 0, inner = 1;
-
-  int64_t count() const { return outer * inner; }
+/// An image that is read in blocks of rows which stay in a cache.
+struct ChannelLayout : ImageChannels {
+  using ImageChannels::count;
   int64_t row() const { return channels * inner; }
   int64_t block_rows() const {
     return std::min(std::max(kCached / std::max<int64_t>(1, row()), kFewestRows),
@@ -131,11 +131,11 @@ struct ChannelLayout {
 
 bool ChannelsFirst(std::string_view data_format) { return data_format[1] == 'C'; }
 
-StatusOr<ChannelLayout> LayoutOf(const Tensor& x, std::string_view data_format) {
+StatusOr<ImageChannels> ChannelsOf(const Tensor& x, std::string_view data_format) {
   if (x.rank() != 4 && x.rank() != 5) {
     return InvalidArgument("input must be 4 or 5-dimensional: ", x.shape());
   }
-  ChannelLayout l;
+  ImageChannels l;
   const int axis = ChannelsFirst(data_format) ? 1 : x.rank() - 1;
   l.channels = x.dim(axis);
   for (int i = 0; i < x.rank(); ++i) {
@@ -144,7 +144,7 @@ StatusOr<ChannelLayout> LayoutOf(const Tensor& x, std::string_view data_format) 
   return l;
 }
 
-Status CheckPerChannel(std::string_view what, const Tensor& t, const ChannelLayout& l) {
+Status CheckPerChannel(std::string_view what, const Tensor& t, const ImageChannels& l) {
   if (t.rank() == 1 && t.dim(0) == l.channels) return OkStatus();
   return InvalidArgument(what, " must have an element for each of the ", l.channels,
                          " channels of x, found shape ", t.shape());
@@ -188,13 +188,9 @@ Status BatchNormKernel(KernelContext& ctx, float epsilon, float factor,
                        const std::string& data_format, bool training) {
   const Tensor &x = ctx.input(0), &scale = ctx.input(1), &offset = ctx.input(2);
   const Tensor &old_mean = ctx.input(3), &old_variance = ctx.input(4);
-  TENON_ASSIGN_OR_RETURN(const ChannelLayout l, LayoutOf(x, data_format));
-  TENON_RETURN_IF_ERROR(CheckPerChannel("scale", scale, l));
-  TENON_RETURN_IF_ERROR(CheckPerChannel("offset", offset, l));
-  if (!training || factor != 1) {
-    TENON_RETURN_IF_ERROR(CheckPerChannel("mean", old_mean, l));
-    TENON_RETURN_IF_ERROR(CheckPerChannel("variance", old_variance, l));
-  }
+  TENON_ASSIGN_OR_RETURN(const ImageChannels image,
+                         CheckBatchNorm(ctx, data_format, training, factor));
+  const ChannelLayout l{image};
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));
   float* outputs[5] = {};
   for (int i = 1; i < 5; ++i) {
@@ -247,14 +243,8 @@ Status BatchNormGradKernel(KernelContext& ctx, float epsilon, const std::string&
                            bool training) {
   const Tensor &dy = ctx.input(0), &x = ctx.input(1), &scale = ctx.input(2);
   const Tensor &means = ctx.input(3), &variances = ctx.input(4);
-  TENON_ASSIGN_OR_RETURN(const ChannelLayout l, LayoutOf(x, data_format));
-  if (!(dy.shape() == x.shape())) {
-    return InvalidArgument("x and y_backprop must have the same shape, found ", x.shape(), " and ",
-                           dy.shape());
-  }
-  TENON_RETURN_IF_ERROR(CheckPerChannel("scale", scale, l));
-  TENON_RETURN_IF_ERROR(CheckPerChannel("reserve_space_1", means, l));
-  TENON_RETURN_IF_ERROR(CheckPerChannel("reserve_space_2", variances, l));
+  TENON_ASSIGN_OR_RETURN(const ImageChannels image, CheckBatchNormGrad(ctx, data_format));
+  const ChannelLayout l{image};
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * dscales, ctx.AllocateOutput(1, scale.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * doffsets, ctx.AllocateOutput(2, scale.shape()));
@@ -399,6 +389,30 @@ void GradOfBatchNormGrad(GradContext& g) {
 }
 
 }  // namespace
+
+StatusOr<ImageChannels> CheckBatchNorm(const KernelContext& ctx, std::string_view data_format,
+                                       bool training, float exponential_avg_factor) {
+  TENON_ASSIGN_OR_RETURN(const ImageChannels l, ChannelsOf(ctx.input(0), data_format));
+  TENON_RETURN_IF_ERROR(CheckPerChannel("scale", ctx.input(1), l));
+  TENON_RETURN_IF_ERROR(CheckPerChannel("offset", ctx.input(2), l));
+  if (training && exponential_avg_factor == 1) return l;
+  TENON_RETURN_IF_ERROR(CheckPerChannel("mean", ctx.input(3), l));
+  TENON_RETURN_IF_ERROR(CheckPerChannel("variance", ctx.input(4), l));
+  return l;
+}
+
+StatusOr<ImageChannels> CheckBatchNormGrad(const KernelContext& ctx, std::string_view data_format) {
+  const Tensor &dy = ctx.input(0), &x = ctx.input(1);
+  TENON_ASSIGN_OR_RETURN(const ImageChannels l, ChannelsOf(x, data_format));
+  if (!(dy.shape() == x.shape())) {
+    return InvalidArgument("x and y_backprop must have the same shape, found ", x.shape(), " and ",
+                           dy.shape());
+  }
+  TENON_RETURN_IF_ERROR(CheckPerChannel("scale", ctx.input(2), l));
+  TENON_RETURN_IF_ERROR(CheckPerChannel("reserve_space_1", ctx.input(3), l));
+  TENON_RETURN_IF_ERROR(CheckPerChannel("reserve_space_2", ctx.input(4), l));
+  return l;
+}
 
 void RegisterBatchNorm(OpRegistry& ops) {
   const DTypeVector floats = DTypesOf(BatchNormTypes());

@@ -137,38 +137,43 @@ Status SizesShape(ShapeContext& c) {
 
 // --- Kernels ---
 
-template <bool kDepthwise>
-Status ConvKernel(KernelContext& ctx, const Windows& w) {
+Status ComputeOutput(KernelContext& ctx, const Windows& w, bool depthwise, ConvolveFn convolve) {
   const Tensor &x = ctx.input(0), &filter = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(const ConvShape s,
-                         MakeConvShape(w, kDepthwise, x.shape(), filter.shape()));
+  TENON_ASSIGN_OR_RETURN(const ConvShape s, MakeConvShape(w, depthwise, x.shape(), filter.shape()));
   TENON_ASSIGN_OR_RETURN(const Tensor* y, ctx.CreateOutput(0, OutputDims(w, s)));
-  return Convolve(ConvPass::kOutput, s, x, filter, *y);
+  return convolve(ctx, ConvPass::kOutput, s, x, filter, *y);
 }
 
-template <bool kDepthwise>
-Status ConvInputKernel(KernelContext& ctx, const Windows& w) {
+Status ComputeInput(KernelContext& ctx, const Windows& w, bool depthwise, ConvolveFn convolve) {
   const Tensor &filter = ctx.input(1), &dy = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(DimVector sizes, ReadIntegerVector(ctx.input(0), "input_sizes"));
-  if (sizes.size() == 2 && w.rank == 4 && !kDepthwise && dy.rank() == 4 && filter.rank() == 4) {
+  if (sizes.size() == 2 && w.rank == 4 && !depthwise && dy.rank() == 4 && filter.rank() == 4) {
     sizes.insert(sizes.begin(), dy.dim(0));
     sizes.insert(sizes.begin() + w.channel_axis(), filter.dim(2));
   }
   TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(sizes));
   TENON_ASSIGN_OR_RETURN(const ConvShape s,
-                         ConvShapeFor(w, kDepthwise, shape, filter.shape(), dy.shape()));
+                         ConvShapeFor(w, depthwise, shape, filter.shape(), dy.shape()));
   TENON_ASSIGN_OR_RETURN(const Tensor* dx, ctx.AllocateOutput(0, shape));
-  return Convolve(ConvPass::kInput, s, *dx, filter, dy);
+  return convolve(ctx, ConvPass::kInput, s, *dx, filter, dy);
 }
 
-template <bool kDepthwise>
-Status ConvFilterKernel(KernelContext& ctx, const Windows& w) {
+Status ComputeFilter(KernelContext& ctx, const Windows& w, bool depthwise, ConvolveFn convolve) {
   const Tensor &x = ctx.input(0), &dy = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(1), "filter_sizes"));
   TENON_ASSIGN_OR_RETURN(const ConvShape s,
-                         ConvShapeFor(w, kDepthwise, x.shape(), shape, dy.shape()));
+                         ConvShapeFor(w, depthwise, x.shape(), shape, dy.shape()));
   TENON_ASSIGN_OR_RETURN(const Tensor* df, ctx.AllocateOutput(0, shape));
-  return Convolve(ConvPass::kFilter, s, x, *df, dy);
+  return convolve(ctx, ConvPass::kFilter, s, x, *df, dy);
+}
+
+template <ConvPass kPass, bool kDepthwise>
+Status ConvKernel(KernelContext& ctx, const Windows& w) {
+  return RunConvolution(ctx, w, kPass, kDepthwise,
+                        [](KernelContext&, ConvPass pass, const ConvShape& shape,
+                           const Tensor& input, const Tensor& filter, const Tensor& output) {
+                          return Convolve(pass, shape, input, filter, output);
+                        });
 }
 
 // --- Registration ---
@@ -184,12 +189,13 @@ void RegisterConv(OpRegistry& ops, const ConvOps& names, const DTypeVector& type
                   const DTypeVector& filter_types, const Shape& x, const Shape& filter,
                   const std::vector<AttributeMap>& attrs) {
   const auto sizes = [](const Shape& shape) { return ShapeTensor(shape, DType::kInt32).value(); };
-  OpBuilder output = ops.Add(names.output, ConvShapeFn<kDepthwise>, ConvKernel<kDepthwise>,
-                             {.types = {{"T", types}}});
-  OpBuilder input =
-      ops.Add(names.input, SizesShape<0>, ConvInputKernel<kDepthwise>, {.types = {{"T", types}}});
-  OpBuilder by_filter = ops.Add(names.filter, SizesShape<1>, ConvFilterKernel<kDepthwise>,
-                                {.types = {{"T", filter_types}}});
+  OpBuilder output = ops.Add(names.output, ConvShapeFn<kDepthwise>,
+                             ConvKernel<ConvPass::kOutput, kDepthwise>, {.types = {{"T", types}}});
+  OpBuilder input = ops.Add(names.input, SizesShape<0>, ConvKernel<ConvPass::kInput, kDepthwise>,
+                            {.types = {{"T", types}}});
+  OpBuilder by_filter =
+      ops.Add(names.filter, SizesShape<1>, ConvKernel<ConvPass::kFilter, kDepthwise>,
+              {.types = {{"T", filter_types}}});
   output.Grad([names](GradContext& g) {
     const Output x = g.in(0), filter = g.in(1), dy = g.dy(0);
     g.dx(0) = WithWindowsOf(g, names.input, {ShapeVector(x), filter, dy});
@@ -228,6 +234,19 @@ AttributeMap Attrs(std::vector<int64_t> strides, std::string_view padding,
 }
 
 }  // namespace
+
+Status RunConvolution(KernelContext& ctx, const Windows& w, ConvPass pass, bool depthwise,
+                      ConvolveFn convolve) {
+  switch (pass) {
+    case ConvPass::kOutput:
+      return ComputeOutput(ctx, w, depthwise, convolve);
+    case ConvPass::kInput:
+      return ComputeInput(ctx, w, depthwise, convolve);
+    case ConvPass::kFilter:
+      return ComputeFilter(ctx, w, depthwise, convolve);
+  }
+  return Internal("no such pass");
+}
 
 Status Convolve(ConvPass pass, const ConvShape& shape, const Tensor& input, const Tensor& filter,
                 const Tensor& output) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/tensor.h"
+#include "core/kernel.h"
 #include "ops/nn/windows.h"
 
 // Convolution in one to three dimensions and its two gradients, with groups: depthwise convolution
@@ -51,6 +51,14 @@ StatusOr<bool> FastConv(ConvPass pass, const ConvShape& shape, const ConvArrays<
 /// directly where each channel is by itself. T: float, double, int32.
 template <typename T>
 Status PlainConv(ConvPass pass, const ConvShape& shape, const ConvArrays<T>& arrays);
+
+/// Any of these, by what a device has for it. The tensors are as ConvArrays's.
+using ConvolveFn = Status (*)(KernelContext& ctx, ConvPass pass, const ConvShape& shape,
+                              const Tensor& input, const Tensor& filter, const Tensor& output);
+/// The kernels of convolutions and their gradients: check and read the arguments of the op for this
+/// pass, and let `convolve` compute the output.
+Status RunConvolution(KernelContext& ctx, const Windows& w, ConvPass pass, bool depthwise,
+                      ConvolveFn convolve);
 
 /// Any of these, in the dtype of the tensors: float, double, int32, and 16-bit floats, which are
 /// computed in float. The arguments are those of ConvArrays.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/nn/lrn.h"
+
 #include "core/counted_memory.h"
 #include "core/op_registry.h"
 #include "core/parallel.h"
@@ -11,20 +13,8 @@ namespace {
 
 using LrnTypes = TypeList<float, Half, BFloat16>;
 
-/// The attributes, and what they come to for a row of channels.
-struct Lrn {
-  int64_t radius;
-  float bias, alpha, beta;
-
-  static StatusOr<Lrn> Create(const Tensor& x, int64_t radius, float bias, float alpha,
-                              float beta) {
-    if (radius < 0 || radius >= std::numeric_limits<int32_t>::max()) {
-      return InvalidArgument("depth_radius is ", radius, ", wanted an int32 of at least 0");
-    }
-    if (x.rank() != 4) return InvalidArgument("input must be 4-dimensional: ", x.shape());
-    return Lrn{std::min(radius, x.dim(3)), bias, alpha, beta};
-  }
-
+/// What the attributes come to for a row of channels.
+struct Lrn : LrnAttrs {
   /// sums[c] = the sum of what is at most radius away from terms[c].
   void AddNeighbours(const float* terms, int64_t n, float* sums) const {
     std::fill_n(sums, n, 0.0f);
@@ -70,7 +60,8 @@ struct Lrn {
 
 Status LrnKernel(KernelContext& ctx, int64_t radius, float bias, float alpha, float beta) {
   const Tensor& x = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const Lrn lrn, Lrn::Create(x, radius, bias, alpha, beta));
+  TENON_ASSIGN_OR_RETURN(const LrnAttrs attrs, CheckLrn(x, radius, bias, alpha, beta));
+  const Lrn lrn{attrs};
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));
   Dispatch(x.dtype(), LrnTypes(), [&]<typename T>(T) {
     lrn.ForEachRow(x, 3, [&](int64_t first, int64_t n, float* buffer) {
@@ -88,11 +79,9 @@ Status LrnKernel(KernelContext& ctx, int64_t radius, float bias, float alpha, fl
 /// dx[c] = dy[c] * norm[c]^-beta - 2 alpha beta x[c] * sum of dy y / norm near c.
 Status LrnGradKernel(KernelContext& ctx, int64_t radius, float bias, float alpha, float beta) {
   const Tensor &dy = ctx.input(0), &x = ctx.input(1), &y = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const Lrn lrn, Lrn::Create(x, radius, bias, alpha, beta));
-  if (!(dy.shape() == x.shape()) || !(y.shape() == x.shape())) {
-    return InvalidArgument("input_grads, input_image and output_image must have the same shape: ",
-                           dy.shape(), ", ", x.shape(), " and ", y.shape());
-  }
+  TENON_ASSIGN_OR_RETURN(const LrnAttrs attrs, CheckLrn(x, radius, bias, alpha, beta));
+  const Lrn lrn{attrs};
+  TENON_RETURN_IF_ERROR(CheckLrnGrad(ctx));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
   Dispatch(x.dtype(), LrnTypes(), [&]<typename T>(T) {
     lrn.ForEachRow(x, 4, [&](int64_t first, int64_t n, float* buffer) {
@@ -124,6 +113,21 @@ Status LrnGradShape(ShapeContext& c) {
 }
 
 }  // namespace
+
+StatusOr<LrnAttrs> CheckLrn(const Tensor& x, int64_t radius, float bias, float alpha, float beta) {
+  if (radius < 0 || radius >= std::numeric_limits<int32_t>::max()) {
+    return InvalidArgument("depth_radius is ", radius, ", wanted an int32 of at least 0");
+  }
+  if (x.rank() != 4) return InvalidArgument("input must be 4-dimensional: ", x.shape());
+  return LrnAttrs{std::min(radius, x.dim(3)), bias, alpha, beta};
+}
+
+Status CheckLrnGrad(const KernelContext& ctx) {
+  const Tensor &dy = ctx.input(0), &x = ctx.input(1), &y = ctx.input(2);
+  if (dy.shape() == x.shape() && y.shape() == x.shape()) return OkStatus();
+  return InvalidArgument("input_grads, input_image and output_image must have the same shape: ",
+                         dy.shape(), ", ", x.shape(), " and ", y.shape());
+}
 
 void RegisterLrn(OpRegistry& ops) {
   const KernelOptions options = {.types = {{"T", DTypesOf(LrnTypes())}},

@@ -188,33 +188,13 @@ void FindPlaces(const Pooling& p, const T* x, T* y, Place* places) {
 }
 
 /// A window that a pixel lies in.
-struct WindowOfPixel {
+struct PooledPlace {
   int64_t window;  // where it begins in the pooled image, in elements
   int64_t place;   // the pixel's number in it
 };
 
-/// A window along one axis that an element lies in.
-struct WindowOfElement {
-  int64_t window;   // which of the axis's
-  int64_t element;  // which of those of the window that are in the image
-  int64_t count;    // how many these are
-};
-
-/// fn(w) for each window along the axis in which element `i` lies.
-void ForEachWindowWith(const WindowAxis& a, int64_t i,
-                       absl::FunctionRef<void(WindowOfElement)> fn) {
-  const int64_t from = i + a.before, first = from - (a.window - 1) * a.dilation;
-  const int64_t last = std::min(from / a.stride, a.out - 1);
-  for (int64_t o = first <= 0 ? 0 : (first - 1) / a.stride + 1; o <= last; ++o) {
-    const int64_t before = a.First(o);
-    if (a.dilation == 1 || (from - o * a.stride) % a.dilation == 0) {
-      fn({o, (from - o * a.stride) / a.dilation - before, a.Last(o) - before});
-    }
-  }
-}
-
 /// Appends the windows in which pixel `pixel` of an image lies, in row-major order.
-void AppendWindowsOf(const Pooling& p, int64_t pixel, CountedVector<WindowOfPixel>* windows) {
+void AppendWindowsOf(const Pooling& p, int64_t pixel, CountedVector<PooledPlace>* windows) {
   const auto& [depth, height, width] = p.axes;
   const int64_t x = pixel % width.in, rows = pixel / width.in;
   ForEachWindowWith(depth, rows / height.in, [&](WindowOfElement i) {
@@ -239,7 +219,7 @@ void SumOfPlaces(const Pooling& p, const T* dy, const Place* places, T* dx) {
   const double cost = p.cost() * static_cast<double>(p.windows() * p.batch) /
                       static_cast<double>(std::max<int64_t>(1, Pixels(p.axes)));
   ParallelFor(Pixels(p.axes), cost, [&](int64_t begin, int64_t end) {
-    CountedVector<WindowOfPixel> windows;
+    CountedVector<PooledPlace> windows;
     CountedVector<size_t> ends;  // of each pixel's windows among these
     while (begin < end && !Interrupted()) {
       windows.clear();
@@ -253,12 +233,12 @@ void SumOfPlaces(const Pooling& p, const T* dy, const Place* places, T* dx) {
         const T* const from = dy + image * pooled;
         const Place* const largest = places + image * pooled;
         T* to = dx + image * p.image() + first_pixel * n;
-        const WindowOfPixel* w = windows.data();
+        const PooledPlace* w = windows.data();
         for (const size_t pixel_end : ends) {
-          const WindowOfPixel* const w_end = windows.data() + pixel_end;
+          const PooledPlace* const w_end = windows.data() + pixel_end;
           InBlocks<kBlock>(n, [&](int64_t first, auto count) {
             C sums[kBlock] = {};
-            for (const WindowOfPixel* i = w; i < w_end; ++i) {
+            for (const PooledPlace* i = w; i < w_end; ++i) {
               const T* const gradient = from + i->window + first;
               const Place* const place = largest + i->window + first;
               const auto here = static_cast<WidePlaceOf<Place>>(i->place);
@@ -279,6 +259,13 @@ void SumOfPlaces(const Pooling& p, const T* dy, const Place* places, T* dx) {
 }
 
 }  // namespace
+
+StatusOr<Pooling> NarrowPooling(const Windows& w, const Shape& input) {
+  TENON_ASSIGN_OR_RETURN(const Pooling p, MakePlacePooling(w, input));
+  if (LargestWindow(p) <= kNarrowWindow) return p;
+  return InvalidArgument("windows have more than ", kNarrowWindow, " pixels: ksize is [",
+                         Join(w.ksize, ","), "]");
+}
 
 void MaxPool(const Pooling& p, const Tensor& x, Tensor* y) {
   if (const auto tile = TileOf(p); tile && x.dtype() == DType::kFloat) {

@@ -24,6 +24,9 @@ inline int64_t LargestWindow(const Pooling& p) {
   return pixels;
 }
 
+/// MakePlacePooling whose windows have numbers that fit; InvalidArgument for larger ones.
+StatusOr<Pooling> NarrowPooling(const Windows& w, const Shape& input);
+
 /// The largest element of each window. NaNs are passed over.
 void MaxPool(const Pooling& p, const Tensor& x, Tensor* y);
 

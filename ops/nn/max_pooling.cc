@@ -31,20 +31,7 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
   return OkStatus();
 }
 
-StatusOr<Pooling> WithoutChannels(const Windows& w, const Shape& input) {
-  if (w.ksize[w.channel_axis()] == 1) return MakePooling(w, input);
-  return InvalidArgument("windows along channels have no places: ksize is [", Join(w.ksize, ","),
-                         "]");
-}
-
 // --- With the numbers of the largest in their windows, which a pass lets the gradient have ---
-
-StatusOr<Pooling> NarrowPooling(const Windows& w, const Shape& input) {
-  TENON_ASSIGN_OR_RETURN(const Pooling p, WithoutChannels(w, input));
-  if (LargestWindow(p) <= kNarrowWindow) return p;
-  return InvalidArgument("windows have more than ", kNarrowWindow, " pixels: ksize is [",
-                         Join(w.ksize, ","), "]");
-}
 
 Status MaxPoolWithPlacesKernel(KernelContext& ctx, const Windows& w) {
   const Tensor& x = ctx.input(0);
@@ -155,7 +142,7 @@ void FindLargest(const PooledWindow& window, int64_t n, const T* in, T* largest,
 
 Status MaxPoolWithArgmaxKernel(KernelContext& ctx, const Windows& w, bool batch_in_index) {
   const Tensor& x = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const Pooling p, WithoutChannels(w, x.shape()));
+  TENON_ASSIGN_OR_RETURN(const Pooling p, MakePlacePooling(w, x.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * argmax, ctx.CreateOutput(1, p.output));
   if (y->num_elements() == 0) return OkStatus();
@@ -187,7 +174,7 @@ Status MaxPoolWithArgmaxKernel(KernelContext& ctx, const Windows& w, bool batch_
 
 Status MaxPoolGradWithArgmaxKernel(KernelContext& ctx, const Windows& w, bool batch_in_index) {
   const Tensor &x = ctx.input(0), &dy = ctx.input(1), &argmax = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const Pooling p, WithoutChannels(w, x.shape()));
+  TENON_ASSIGN_OR_RETURN(const Pooling p, MakePlacePooling(w, x.shape()));
   TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
   TENON_RETURN_IF_ERROR(CheckDims("argmax", argmax, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));

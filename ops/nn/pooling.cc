@@ -57,6 +57,18 @@ StatusOr<Pooling> MakePooling(const Windows& w, const Shape& input) {
   return p;
 }
 
+StatusOr<Pooling> MakeAveraging(const Windows& w, const Shape& input) {
+  if (w.ksize[w.channel_axis()] == 1) return MakePooling(w, input);
+  return InvalidArgument("averages along channels are not supported: ksize is [",
+                         Join(w.ksize, ","), "]");
+}
+
+StatusOr<Pooling> MakePlacePooling(const Windows& w, const Shape& input) {
+  if (w.ksize[w.channel_axis()] == 1) return MakePooling(w, input);
+  return InvalidArgument("windows along channels have no places: ksize is [", Join(w.ksize, ","),
+                         "]");
+}
+
 StatusOr<Windows> WindowsOf(const KernelContext& ctx, const Windows& w, int first) {
   if (first >= ctx.num_inputs()) return w;
   TENON_ASSIGN_OR_RETURN(Windows with, w.With(ctx.input(first), ctx.input(first + 1)));

@@ -34,6 +34,9 @@ struct Pooling {
 /// How windows of w.ksize lie on an input. InvalidArgument for what cannot be: see Windows::Axis;
 /// also windows that may lie outside the image. Unimplemented for some that lie along the channels.
 StatusOr<Pooling> MakePooling(const Windows& w, const Shape& input);
+/// The same without windows along the channels: InvalidArgument, with why not.
+StatusOr<Pooling> MakeAveraging(const Windows& w, const Shape& input);
+StatusOr<Pooling> MakePlacePooling(const Windows& w, const Shape& input);
 /// The attributes of the node, or what its inputs `first` and the next say, if it has these.
 StatusOr<Windows> WindowsOf(const KernelContext& ctx, const Windows& w, int first);
 /// InvalidArgument, naming `what`, unless `t` is [dims].

@@ -8,6 +8,7 @@
 #include "core/function_kernel.h"
 #include "core/gradients.h"
 #include "core/shape_inference.h"
+#include "ops/maths.h"
 
 // How the windows of convolution and pooling lie on an image: read from a node's attributes once,
 // for shape functions and kernels alike.
@@ -25,13 +26,13 @@ struct WindowAxis {
   int64_t out = 1;  // windows
 
   /// Where window `o` would begin in an image without end.
-  int64_t Start(int64_t o) const { return o * stride - before; }
+  TENON_HD int64_t Start(int64_t o) const { return o * stride - before; }
   /// The elements [First, Last) of window `o` that are in the image; none when First >= Last.
-  int64_t First(int64_t o) const {
+  TENON_HD int64_t First(int64_t o) const {
     const int64_t missing = -Start(o);
     return missing <= 0 ? 0 : dilation == 1 ? missing : (missing - 1) / dilation + 1;
   }
-  int64_t Last(int64_t o) const {
+  TENON_HD int64_t Last(int64_t o) const {
     const int64_t rest = in - Start(o);
     if (rest <= 0) return 0;
     return std::min(window, dilation == 1 ? rest : (rest - 1) / dilation + 1);
@@ -45,12 +46,34 @@ struct WindowAxis {
   friend bool operator==(const WindowAxis&, const WindowAxis&) = default;
 };
 
+/// A window along one axis that an element lies in.
+struct WindowOfElement {
+  int64_t window;   // which of the axis's
+  int64_t tap;      // which element of the window
+  int64_t element;  // which of those of the window that are in the image
+  int64_t count;    // how many these are
+};
+
+/// fn(w) for each window along the axis in which element `i` lies, in order.
+template <typename Fn>
+TENON_HD void ForEachWindowWith(const WindowAxis& a, int64_t i, Fn fn) {
+  const int64_t from = i + a.before, first = from - (a.window - 1) * a.dilation;
+  const int64_t last = std::min(from / a.stride, a.out - 1);
+  for (int64_t o = first <= 0 ? 0 : (first - 1) / a.stride + 1; o <= last; ++o) {
+    const int64_t before = a.First(o);
+    if (a.dilation == 1 || (from - o * a.stride) % a.dilation == 0) {
+      const int64_t tap = (from - o * a.stride) / a.dilation;
+      fn(WindowOfElement{o, tap, tap - before, a.Last(o) - before});
+    }
+  }
+}
+
 /// Depth, height and width. What has less has a single window on a single element in the first.
 using WindowAxes = std::array<WindowAxis, 3>;
 
 /// The elements of one channel of an image, and its windows.
-inline int64_t Pixels(const WindowAxes& a) { return a[0].in * a[1].in * a[2].in; }
-inline int64_t NumWindows(const WindowAxes& a) { return a[0].out * a[1].out * a[2].out; }
+TENON_HD inline int64_t Pixels(const WindowAxes& a) { return a[0].in * a[1].in * a[2].in; }
+TENON_HD inline int64_t NumWindows(const WindowAxes& a) { return a[0].out * a[1].out * a[2].out; }
 
 /// Walks over the windows of all images in row-major order.
 class WindowCursor {
@@ -132,8 +155,8 @@ struct Windows : KernelState {
   /// With the sizes and strides that inputs 1 and 2 of MaxPoolV2 and its gradients give.
   StatusOr<Windows> With(const Tensor& new_ksize, const Tensor& new_strides) const;
 
-  /// Unimplemented where windows lie along the batch, or are not at every image. Kernels are not made for
-  /// such, but a graph may hold them.
+  /// Unimplemented where windows lie along the batch, or are not at every image. Kernels are not
+  /// made for such, but a graph may hold them.
   Status CheckBatch() const;
 
   int num_spatial() const { return rank - 2; }

@@ -16,7 +16,7 @@ namespace tenon::float_maths {
 
 /// log(x) of a normal, positive x.
 TENON_HD inline float LogOf(float x) {
-  constexpr double kTable[16][2] = {
+  static constexpr double kTable[16][2] = {
       {0x1.661ec79f8f3bep+0, -0x1.57bf7808caadep-2}, {0x1.571ed4aaf883dp+0, -0x1.2bef0a7c06ddbp-2},
       {0x1.49539f0f010bp+0, -0x1.01eae7f513a67p-2},  {0x1.3c995b0b80385p+0, -0x1.b31d8a68224e9p-3},
       {0x1.30d190c8864a5p+0, -0x1.6574f0ac07758p-3}, {0x1.25e227b0b8eap+0, -0x1.1aa2bc79c81p-3},

@@ -183,13 +183,8 @@ Status GetAlgKernel(KernelContext& ctx) { return ctx.Return(Tensor::Scalar<int32
 template <typename Reserve>
 Status DrawClasses(KernelContext& ctx, Reserve reserve) {
   const Tensor& logits = ctx.input(0);
-  TENON_RETURN_IF_ERROR(CheckRank(logits, 2, "logits"));
-  TENON_ASSIGN_OR_RETURN(const int64_t samples, ReadInteger(ctx.input(1), "num_samples"));
-  if (samples < 0) return InvalidArgument("num_samples should be nonnegative, got ", samples);
+  TENON_ASSIGN_OR_RETURN(const int64_t samples, CheckClasses(ctx));
   const int64_t rows = logits.dim(0), classes = logits.dim(1);
-  if (classes < 1 && rows > 0) {
-    return InvalidArgument("num_classes should be positive, got ", classes);
-  }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, {rows, samples}));
   if (out->num_elements() == 0) return OkStatus();
   TENON_ASSIGN_OR_RETURN(Philox place, reserve(rows, samples));
@@ -224,7 +219,7 @@ Status DrawClasses(KernelContext& ctx, Reserve reserve) {
 
 Status MultinomialKernel(KernelContext& ctx, const Stream& stream) {
   return DrawClasses(ctx, [&](int64_t rows, int64_t samples) -> StatusOr<Philox> {
-    return stream.Reserve(2 * kReservedPerOutput * rows * ((samples + 3) / 4 * 4));
+    return stream.Reserve(BlocksOfClasses(rows, samples));
   });
 }
 

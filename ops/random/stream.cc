@@ -87,6 +87,17 @@ Status CheckBounds(const KernelContext& ctx, int first) {
   return OkStatus();
 }
 
+StatusOr<int64_t> CheckClasses(const KernelContext& ctx) {
+  const Tensor& logits = ctx.input(0);
+  TENON_RETURN_IF_ERROR(CheckRank(logits, 2, "logits"));
+  TENON_ASSIGN_OR_RETURN(const int64_t samples, ReadInteger(ctx.input(1), "num_samples"));
+  if (samples < 0) return InvalidArgument("num_samples should be nonnegative, got ", samples);
+  if (logits.dim(1) < 1 && logits.dim(0) > 0) {
+    return InvalidArgument("num_classes should be positive, got ", logits.dim(1));
+  }
+  return samples;
+}
+
 Status ShapeFromInput(ShapeContext& c) { return c.Return(c.ConstantShape(0)); }
 
 }  // namespace tenon

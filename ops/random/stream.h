@@ -59,6 +59,14 @@ Status CheckOrder(T minval, T maxval) {
   return InvalidArgument("Need minval < maxval, got ", minval, " >= ", maxval);
 }
 
+/// Checks input 0, rows of the logits of classes, and input 1, how many to draw for each row, which
+/// is given.
+StatusOr<int64_t> CheckClasses(const KernelContext& ctx);
+/// Blocks that drawing so many takes.
+inline uint64_t BlocksOfClasses(int64_t rows, int64_t samples) {
+  return 2 * kReservedPerOutput * rows * ((samples + 3) / 4 * 4);
+}
+
 /// For the ops whose input 0 is the shape of the output.
 Status ShapeFromInput(ShapeContext& c);
 

@@ -32,20 +32,12 @@ class VarHandleKernel final : public Kernel {
   Tensor handle_;
 };
 
-/// The value of the variable; FailedPrecondition when there is none.
-StatusOr<Tensor> Read(const KernelContext& ctx, const VariableInput& input, DType dtype) {
-  TENON_ASSIGN_OR_RETURN(const auto variable, input.Find(ctx, dtype));
-  Tensor value = variable->Read();
-  if (value.valid()) return value;
-  return UninitializedVariable(ctx.resources(), ctx.input(0).scalar<ResourceHandle>());
-}
-
 Status ReadKernel(KernelContext& ctx, const VariableInput& input) {
-  return ctx.Return(Read(ctx, input, ctx.output_type(0)));
+  return ctx.Return(ReadVariable(ctx, input, ctx.output_type(0)));
 }
 
 Status VariableShapeKernel(KernelContext& ctx, const VariableInput& input) {
-  TENON_ASSIGN_OR_RETURN(const Tensor value, Read(ctx, input, DType::kInvalid));
+  TENON_ASSIGN_OR_RETURN(const Tensor value, ReadVariable(ctx, input, DType::kInvalid));
   return ctx.Return(ShapeTensor(value.shape(), ctx.output_type(0)));
 }
 
@@ -92,18 +84,15 @@ Status DestroyKernel(KernelContext& ctx, bool ignore_lookup_error) {
 }
 
 Status ResourceGatherKernel(KernelContext& ctx, const VariableInput& input, int64_t batch_dims) {
-  TENON_ASSIGN_OR_RETURN(const Tensor value, Read(ctx, input, ctx.output_type(0)));
+  TENON_ASSIGN_OR_RETURN(const Tensor value, ReadVariable(ctx, input, ctx.output_type(0)));
   const Tensor& indices = ctx.input(1);
   TENON_ASSIGN_OR_RETURN(const int axis, NormalizeBatchDims(batch_dims, indices.rank()));
-  if (axis >= value.rank()) {
-    return InvalidArgument("params must be at least rank ", axis + 1, ", found shape ",
-                           value.shape());
-  }
+  TENON_RETURN_IF_ERROR(CheckGatherAxis(value.shape(), axis));
   return ctx.Return(GatherSlices(value, indices, axis, axis));
 }
 
 Status ResourceGatherNdKernel(KernelContext& ctx, const VariableInput& input) {
-  TENON_ASSIGN_OR_RETURN(const Tensor value, Read(ctx, input, ctx.output_type(0)));
+  TENON_ASSIGN_OR_RETURN(const Tensor value, ReadVariable(ctx, input, ctx.output_type(0)));
   return ctx.Return(GatherTuples(value, ctx.input(1)));
 }
 
@@ -159,7 +148,8 @@ void RegisterResourceVariableOps(OpRegistry& ops) {
         g.dx(0) = ScatterNd(g.in(1), g.dy(0), shape);
       });
   get("AssignVariableOp", NoOutputShape)
-      .Kernel(kCpu, AssignVariableKernel, {.attrs = {"validate_shape"}, .cheap = true, .memory = kAnyMemory});
+      .Kernel(kCpu, AssignVariableKernel,
+              {.attrs = {"validate_shape"}, .cheap = true, .memory = kAnyMemory});
   get("AssignAddVariableOp", NoOutputShape)
       .Kernel(kCpu, AssignUpdateResourceKernel<Update::kAdd>, numeric);
   get("AssignSubVariableOp", NoOutputShape)

@@ -65,4 +65,11 @@ StatusOr<std::shared_ptr<VariableResource>> VariableInput::Find(const KernelCont
   return found;
 }
 
+StatusOr<Tensor> ReadVariable(const KernelContext& ctx, const VariableInput& input, DType dtype) {
+  TENON_ASSIGN_OR_RETURN(const auto variable, input.Find(ctx, dtype));
+  Tensor value = variable->Read();
+  if (value.valid()) return value;
+  return UninitializedVariable(ctx.resources(), ctx.input(0).scalar<ResourceHandle>());
+}
+
 }  // namespace tenon

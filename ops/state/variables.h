@@ -64,6 +64,10 @@ class VariableInput : public KernelState {
 Status AssignValue(VariableResource* variable, Tensor value, bool validate_shape,
                    std::string_view expected, std::string_view found);
 
+/// The value of the resource variable that input 0 names; FailedPrecondition when there is none. As
+/// VariableInput::Find.
+StatusOr<Tensor> ReadVariable(const KernelContext& ctx, const VariableInput& input, DType dtype);
+
 /// What reading a resource variable that has no value says.
 Status UninitializedVariable(const ResourceStore& store, const ResourceHandle& handle);
 

@@ -61,6 +61,7 @@ struct VariableView {
   VariableResource* real;
   std::shared_ptr<VariableResource> shadow;
   DeviceView value;
+  Tensor* on_host;  // of texts and other objects, which the host has; valid while it is locked
   bool reads_only;
 };
 
@@ -93,7 +94,9 @@ struct SimulatedCall {
       kept.push_back(in[i].tensor);
     }
     for (VariableView& v : variables) {
-      v.shadow->Assign(v.value.memory != nullptr ? v.value.OnDevice(driver) : Tensor());
+      v.shadow->Assign(v.value.memory != nullptr ? v.value.OnDevice(driver)
+                       : v.on_host != nullptr    ? *v.on_host
+                                                 : Tensor());
     }
     results.assign(std::max<size_t>(output_types->size(), 1), Value());
     KernelContext ctx(step, *output_types, in.data(), static_cast<int>(in.size()), results.data());
@@ -102,7 +105,9 @@ struct SimulatedCall {
     Status status = CatchExceptions([&] { return kernel->Compute(ctx); });
     for (VariableView& v : variables) {
       const Tensor after = v.shadow->Read();
-      if (status.ok() && !v.reads_only && after.valid()) {
+      if (status.ok() && v.on_host != nullptr) {
+        *v.on_host = after;
+      } else if (status.ok() && !v.reads_only && after.valid()) {
         void* const memory = driver.OnDevice(v.value.memory);
         if (after.num_bytes() != v.value.bytes) {
           status = Internal("an update has changed the shape of a variable on the device");
@@ -169,15 +174,18 @@ class SimulatedKernel final : public Kernel {
       call->needs_cpu = true;  // which says what is wrong
       return LockAndQueue(ctx, call, next + 1);
     }
-    if (reads_only_) {
-      const Tensor value = view.real->Read();
-      view.value = DeviceView(value);
+    const auto take = [&](Tensor* value) {
+      if (value->IsHostMemory()) {
+        view.on_host = value;
+        call->needs_cpu = true;
+      } else {
+        view.value = DeviceView(*value);
+      }
       return LockAndQueue(ctx, call, next + 1);
-    }
-    return view.real->ModifyInPlace([&](Tensor* value) {
-      view.value = DeviceView(*value);
-      return LockAndQueue(ctx, call, next + 1);
-    });
+    };
+    if (!reads_only_) return view.real->ModifyInPlace(take);
+    Tensor value = view.real->Read();
+    return take(&value);
   }
 
   Status Queue(KernelContext& ctx, const std::shared_ptr<SimulatedCall>& call) const {
@@ -257,7 +265,7 @@ class SimulatedKernel final : public Kernel {
     if (shadow == nullptr || shadow->dtype() != real->dtype()) {
       shadow = std::make_shared<VariableResource>(real->dtype(), real->shape(), real->name());
     }
-    call.variables.push_back({real, shadow, {}, reads_only_});
+    call.variables.push_back({real, shadow, {}, nullptr, reads_only_});
     return shadow;
   }
 
