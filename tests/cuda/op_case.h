@@ -19,6 +19,9 @@ struct OpCase {
   AttributeMap attrs;
 };
 
+/// Whether the op takes shapes like these, and what it gives is not too large to compare.
+bool IsSmall(const OpCase& c);
+
 /// The outputs of the op, its inputs fed, in a session of its own.
 StatusOr<std::vector<Tensor>> RunCase(const OpCase& c, bool on_gpu);
 
@@ -32,8 +35,7 @@ OpCase MakeCase(const OpRegistration& op, const OpExample& example, const Attrib
                 Sizes sizes, uint64_t seed);
 
 /// A line of the table, made while an op's cases run. It goes to the file that TENON_GPU_TABLE
-/// names, and to standard output when something is wrong. A row that takes longer than a minute
-/// ends the process.
+/// names. A row that takes longer than TENON_GPU_ROW_SECONDS, by default 60, ends the process.
 class OpRow {
  public:
   explicit OpRow(std::string name);
