@@ -104,15 +104,15 @@ print_table() {
   fi
 }
 
-# run_gpu_tests LOG FILTER: fills the table LOG.table and prints it; goes on behind an op that ends the process.
+# run_gpu_tests LOG FILTER SECONDS: fills the table LOG.table and prints it; goes on behind an op that ends the process.
 run_gpu_tests() {
-  local log=$logs/$1 filter=$2 after='' code
+  local log=$logs/$1 filter=$2 seconds=$3 after='' code
   : >"$log.log"
   for (( run = 0; run < 20; ++run )); do
     : >"$log.table"
     # In braces, so that what the shell says of a signal goes to the log too.
     {
-      TENON_GPU_TABLE=$log.table TENON_GPU_AFTER=$after timeout -k 5 "$(seconds_left 460)" \
+      TENON_GPU_TABLE=$log.table TENON_GPU_AFTER=$after timeout -k 5 "$(seconds_left "$seconds")" \
         "$programs/gpu_tests" --gtest_filter="$filter"
       code=$?
     } >>"$log.log" 2>&1
@@ -138,10 +138,10 @@ heading() { printf '%-42s %-36s %6s %9s  %s\n' "$1" "$2" "$3" "$4" result; }
 conformance() {
   begin_stage "conformance: on the GPU beside the CPU (the largest error is relative to the largest value)"
   heading op dtypes cases error
-  run_gpu_tests ops 'GpuConformanceTest.EveryOp*'
-  run_gpu_tests wrong_inputs 'GpuWrongInputsTest.*'
-  run_gpu_tests programs 'GpuProgramsTest.*'
-  TENON_GPU_GRAPHS=${TENON_GPU_GRAPHS:-300} run_gpu_tests random_graphs 'GpuDifferentialTest.*'
+  run_gpu_tests wrong_inputs 'GpuWrongInputsTest.*' 60
+  run_gpu_tests programs 'GpuProgramsTest.*' 60
+  TENON_GPU_GRAPHS=${TENON_GPU_GRAPHS:-300} run_gpu_tests random_graphs 'GpuDifferentialTest.*' 100
+  run_gpu_tests ops 'GpuConformanceTest.EveryOp*' 460
 }
 
 find_sanitizer() {
@@ -169,7 +169,7 @@ sanitizer() {
   for check in memcheck racecheck initcheck; do
     log=$logs/$check
     : >"$log.table"
-    TENON_GPU_TABLE=$log.table TENON_GPU_ROW_SECONDS=140 timeout -k 5 "$(seconds_left 150)" \
+    TENON_GPU_TABLE=$log.table TENON_GPU_CASE_SECONDS=140 timeout -k 5 "$(seconds_left 150)" \
       "$tool" --tool "$check" --error-exitcode 42 "$programs/gpu_tests" \
       --gtest_filter='GpuConformanceTest.EveryKernelRunsOnce' >"$log.log" 2>&1
     code=$?
@@ -223,7 +223,7 @@ training() {
   else
     row "its steps are on the worker's GPU" "" - - "FAILED the trace has no node on it: $trace"
   fi
-  run_gpu_tests trained_networks 'GpuProgramsTest.*Trains'
+  run_gpu_tests trained_networks 'GpuProgramsTest.*Trains' 60
 }
 
 timing() {

@@ -94,6 +94,8 @@ void AddSpecialValues(Tensor* t, uint64_t seed) {
   });
 }
 
+unsigned SecondsOfACase() { return EnvironmentNumber("TENON_GPU_CASE_SECONDS", 60); }
+
 /// Appends a line to the table's file; false when there is none.
 bool WriteLine(const std::string& line) {
   const char* const path = std::getenv("TENON_GPU_TABLE");
@@ -166,7 +168,7 @@ OpCase MakeCase(const OpRegistration& op, const OpExample& example, const Attrib
 }
 
 OpRow::OpRow(std::string name) : name_(std::move(name)) {
-  if (WriteLine("> " + name_)) alarm(EnvironmentNumber("TENON_GPU_ROW_SECONDS", 60));
+  if (WriteLine("> " + name_)) alarm(SecondsOfACase());
 }
 
 OpRow::~OpRow() {
@@ -183,6 +185,7 @@ OpRow::~OpRow() {
 }
 
 void OpRow::AddCase(DType dtype, double error) {
+  if (alarm(0) != 0) alarm(SecondsOfACase());
   dtypes_.insert(dtype);
   ++cases_;
   error_ = std::max(error_, error);

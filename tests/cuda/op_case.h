@@ -35,7 +35,7 @@ OpCase MakeCase(const OpRegistration& op, const OpExample& example, const Attrib
                 Sizes sizes, uint64_t seed);
 
 /// A line of the table, made while an op's cases run. It goes to the file that TENON_GPU_TABLE
-/// names. A row that takes longer than TENON_GPU_ROW_SECONDS, by default 60, ends the process.
+/// names. When no case has been added for TENON_GPU_CASE_SECONDS, by default 60, the process ends.
 class OpRow {
  public:
   explicit OpRow(std::string name);
