@@ -59,14 +59,20 @@ function(tenon_fuzz_programs SOURCES)
 endfunction()
 
 # The cases of FOLDER's program again, on the simulated device: what no test puts elsewhere runs there.
-function(tenon_simulated_test FOLDER SHARDS ENVIRONMENT)
-  math(EXPR last "${SHARDS} - 1")
+# Those that have it in any case, or take long, are left out.
+function(tenon_simulated_test FOLDER ENVIRONMENT)
+  set(filter_ops "-DeviceConformance*:Extreme*")
+  set(filter_runtime "-Differential*:*Interrupted*:Plan*:*PlantedFault*:*StreamDevice*:*Simulated*")
+  set(filter_distributed "-*Differential*")
+  set(shards 2)
+  math(EXPR last "${shards} - 1")
   set(folder "${PROJECT_BINARY_DIR}/simulated")
   foreach(shard RANGE ${last})
     set(name "${FOLDER}.simulated_shard_${shard}")
     add_test(NAME ${name} COMMAND ${FOLDER}_tests WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties(${name} PROPERTIES LABELS fast TIMEOUT 300 COST 100
-      ENVIRONMENT "${ENVIRONMENT};GTEST_TOTAL_SHARDS=${SHARDS};GTEST_SHARD_INDEX=${shard};\
+      ENVIRONMENT "${ENVIRONMENT};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard};\
+GTEST_FILTER=${filter_${FOLDER}};\
 TENON_CUDA_PLUGIN=${folder}/libtenon_simulated.so;LD_LIBRARY_PATH=${folder}")
   endforeach()
 endfunction()
@@ -180,7 +186,7 @@ function(tenon_tests)
           PROPERTIES LABELS ${label} TIMEOUT ${seconds} COST ${seconds}
           ENVIRONMENT "${environment}")
         if(folder MATCHES "^(ops|runtime|distributed)$")
-          tenon_simulated_test(${folder} 4 "${environment}")
+          tenon_simulated_test(${folder} "${environment}")
         endif()
       endif()
     endif()
@@ -194,4 +200,10 @@ function(tenon_tests)
         SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
     endforeach()
   endforeach()
+  # Takes minutes more, so that one asks for it: ctest -C Full -L slow.
+  add_test(NAME interop.device_conformance_test CONFIGURATIONS Full
+    COMMAND Python3::Interpreter "${root}/interop/op_conformance_test.py" --simulated
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(interop.device_conformance_test PROPERTIES LABELS slow TIMEOUT 1800
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endfunction()

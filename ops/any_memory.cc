@@ -21,13 +21,6 @@ void CopyInMemory(const Tensor& from, int64_t i, Tensor* to, int64_t j, int64_t 
   to->allocator().Copy(ElementAt(*to, j), ElementAt(from, i), count * SizeOf(to->dtype()));
 }
 
-Status CheckOnDevice(const KernelContext& ctx, const Tensor& t) {
-  if (!IsPlain(t.dtype()) || t.IsHostMemory() == ctx.device().allocator().IsHostMemory()) {
-    return OkStatus();
-  }
-  return Unimplemented("an element is in the memory of another device than ", ctx.device().name());
-}
-
 StatusOr<Tensor> AddOnHost(const KernelContext&, const Tensor& a, const Tensor& b) {
   if (a.IsHostMemory() && b.IsHostMemory()) return SumOf(a, b);
   return Unimplemented("cannot add up ", a.dtype(), " in the device's memory");

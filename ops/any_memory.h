@@ -15,10 +15,6 @@ StatusOr<Tensor> ZerosOnDevice(const KernelContext& ctx, DType dtype, const Shap
 /// and in the same memory; on a device with a queue, in the order of its kernels.
 void CopyInMemory(const Tensor& from, int64_t i, Tensor* to, int64_t j, int64_t count);
 
-/// Unimplemented when `t`, a part of what the kernel got, is in the memory of another device: lists
-/// bring their elements as they are.
-Status CheckOnDevice(const KernelContext& ctx, const Tensor& t);
-
 /// The sum of two tensors of one dtype and shape, which a device's kernels make. Unimplemented for
 /// dtypes that they do not add up.
 using AddTensors = StatusOr<Tensor> (*)(const KernelContext& ctx, const Tensor& a, const Tensor& b);

@@ -6,32 +6,44 @@ namespace tenon {
 void RegisterCudaKernels(OpRegistry& ops) {
   RegisterCudaAccumulate(ops);
   RegisterCudaActivations(ops);
+  RegisterCudaAdaptiveSteps(ops);
   RegisterCudaArgMax(ops);
+  RegisterCudaBatchNorm(ops);
   RegisterCudaBiasAdd(ops);
   RegisterCudaBinaryArithmetic(ops);
   RegisterCudaBitwise(ops);
   RegisterCudaCast(ops);
   RegisterCudaCheckNumerics(ops);
   RegisterCudaComparison(ops);
+  RegisterCudaConvolutions(ops);
   RegisterCudaDivision(ops);
   RegisterCudaElementwiseGradients(ops);
   RegisterCudaExtremes(ops);
   RegisterCudaGather(ops);
+  RegisterCudaGradientSteps(ops);
   RegisterCudaLeakyRelu(ops);
   RegisterCudaLosses(ops);
+  RegisterCudaLrn(ops);
   RegisterCudaMatMul(ops);
   RegisterCudaMeans(ops);
   RegisterCudaMovingKernels(ops);
+  RegisterCudaMultinomial(ops);
   RegisterCudaPartition(ops);
+  RegisterCudaPooling(ops);
   RegisterCudaProducts(ops);
+  RegisterCudaProximalSteps(ops);
+  RegisterCudaResourceGather(ops);
+  RegisterCudaSamples(ops);
   RegisterCudaScans(ops);
   RegisterCudaSegments(ops);
   RegisterCudaSelect(ops);
   RegisterCudaSoftmax(ops);
   RegisterCudaSums(ops);
+  RegisterCudaTensorArrayWrites(ops);
   RegisterCudaTopK(ops);
   RegisterCudaTranscendental(ops);
   RegisterCudaUnaryArithmetic(ops);
+  RegisterCudaVariableUpdates(ops);
   RegisterCudaWhere(ops);
 }
 

@@ -10,7 +10,7 @@
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/kernel_types.h"
 #include "ops/cuda/launch.cuh"
-#include "ops/cuda/register_more.h"
+#include "ops/cuda/register.h"
 
 namespace tenon::cuda {
 namespace {

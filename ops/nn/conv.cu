@@ -3,7 +3,7 @@
 
 #include "ops/cuda/kernel_types.h"
 #include "ops/cuda/launch.cuh"
-#include "ops/cuda/register_more.h"
+#include "ops/cuda/register.h"
 #include "ops/nn/conv_device.h"
 
 namespace tenon::cuda {

@@ -4,7 +4,7 @@
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/kernel_types.h"
 #include "ops/cuda/launch.cuh"
-#include "ops/cuda/register_more.h"
+#include "ops/cuda/register.h"
 
 namespace tenon::cuda {
 namespace {

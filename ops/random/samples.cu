@@ -9,7 +9,7 @@
 #include "ops/cuda/check.cuh"
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/launch.cuh"
-#include "ops/cuda/register_more.h"
+#include "ops/cuda/register.h"
 #include "ops/random/draws.h"
 #include "ops/random/float_maths.h"
 #include "ops/random/stream.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/array/gather.h"
 #include "ops/cuda/gather.h"
-#include "ops/cuda/register_more.h"
+#include "ops/cuda/register.h"
 #include "ops/state/variables.h"
 
 namespace tenon::cuda {

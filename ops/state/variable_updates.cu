@@ -6,7 +6,7 @@
 #include "ops/cuda/check.cuh"
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/launch.cuh"
-#include "ops/cuda/register_more.h"
+#include "ops/cuda/register.h"
 #include "ops/cuda/sorted_rows.h"
 #include "ops/state/variable_update.h"
 #include "ops/state/variables.h"

@@ -5,7 +5,7 @@
 
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/launch.cuh"
-#include "ops/cuda/register_more.h"
+#include "ops/cuda/register.h"
 
 namespace tenon {
 namespace {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op_registry.h"
-#include "ops/any_memory.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/tensor_list/tensor_list.h"
@@ -36,10 +35,10 @@ Status ElementShapeKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const TensorList* list, ListInput(ctx, 0));
   const PartialShape& shape = list->element_shape();
   const bool known = shape.rank_known();
-  TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), ctx.output_type(0),
-                                                      known ? Shape{shape.rank()} : Shape()));
-  WriteIntegers(known ? shape.dims() : absl::Span<const int64_t>({-1}), &out);
-  return ctx.Return(std::move(out));
+  TENON_ASSIGN_OR_RETURN(Tensor * out,
+                         ctx.AllocateOutput(0, known ? Shape{shape.rank()} : Shape()));
+  WriteIntegers(known ? shape.dims() : absl::Span<const int64_t>({-1}), out);
+  return OkStatus();
 }
 
 Status PushBackKernel(KernelContext& ctx, DType element_dtype) {
@@ -80,24 +79,21 @@ Status PushBackBatchKernel(KernelContext& ctx, DType element_dtype) {
 }
 
 /// An element as it is read: zeros when it was never set, whose shape must be known.
-StatusOr<Tensor> ReadElement(const KernelContext& ctx, const TensorList& list,
-                             const Tensor& element, const PartialShape& shape) {
-  if (element.valid()) {
-    TENON_RETURN_IF_ERROR(CheckOnDevice(ctx, element));
-    return element;
-  }
+StatusOr<Tensor> ReadElement(const TensorList& list, const Tensor& element,
+                             const PartialShape& shape) {
+  if (element.valid()) return element;
   if (!shape.IsFullyKnown()) {
     return InvalidArgument(
         "Trying to read an uninitialized tensor but element_shape is not fully defined: ", shape);
   }
-  return ZerosOnDevice(ctx, list.dtype(), shape.ToShape());
+  return ZeroTensor(list.dtype(), shape.ToShape());
 }
 
 Status PopBackKernel(KernelContext& ctx, DType element_dtype) {
   TENON_ASSIGN_OR_RETURN(const TensorList* list, ListInput(ctx, 0, element_dtype));
   if (list->size() == 0) return InvalidArgument("Trying to pop from an empty list.");
   TENON_ASSIGN_OR_RETURN(const PartialShape shape, ElementShape(ctx, *list, 1));
-  TENON_ASSIGN_OR_RETURN(Tensor element, ReadElement(ctx, *list, list->elements().back(), shape));
+  TENON_ASSIGN_OR_RETURN(Tensor element, ReadElement(*list, list->elements().back(), shape));
   ctx.set_output(1, std::move(element));
   TENON_ASSIGN_OR_RETURN(TensorList * changed, ChangeList(ctx));
   changed->PopBack();
@@ -109,14 +105,14 @@ Status GetItemKernel(KernelContext& ctx, DType element_dtype) {
   TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(1), "index"));
   if (index < 0 || index >= list->size()) return NoElement("access", index, *list);
   const Tensor& element = list->elements()[index];
-  if (element.valid()) return ctx.Return(ReadElement(ctx, *list, element, element.shape()));
+  if (element.valid()) return ctx.Return(element);
   TENON_ASSIGN_OR_RETURN(PartialShape shape, ElementShape(ctx, *list, 2));
   for (const Tensor& other : list->elements()) {
     if (shape.IsFullyKnown()) break;
     if (!other.valid()) continue;
     TENON_ASSIGN_OR_RETURN(shape, MergedShape(shape, other.shape()));
   }
-  return ctx.Return(ReadElement(ctx, *list, element, shape));
+  return ctx.Return(ReadElement(*list, element, shape));
 }
 
 Status SetItemKernel(KernelContext& ctx, DType element_dtype, bool grows) {
@@ -228,8 +224,8 @@ Tensor ExampleList() {
 
 void RegisterTensorLists(OpRegistry& ops) {
   AddVariantDecoder(TensorList::kTypeName, TensorList::Decode);
-  const KernelOptions typed = {.attrs = {"element_dtype"}, .cheap = true, .memory = kAnyMemory},
-                      untyped = {.cheap = true, .memory = kAnyMemory};
+  const KernelOptions typed = {.attrs = {"element_dtype"}, .cheap = true, .memory = kHostMemory},
+                      untyped = {.cheap = true, .memory = kHostMemory};
   const AttributeMap of_float = {{"element_dtype", DType::kFloat}};
   const Tensor list = ExampleList(), shape = Tensor::Vector({2}), one = Tensor::Scalar(1);
   const Tensor lists = list.Reshaped({1}).value();
@@ -251,7 +247,7 @@ void RegisterTensorLists(OpRegistry& ops) {
   ops.Add("TensorListSetItem", ScalarShape, SetItemKernel,
           {.attrs = {"element_dtype", "resize_if_index_out_of_bounds"},
            .cheap = true,
-           .memory = kAnyMemory})
+           .memory = kHostMemory})
       .Grad(SetItemGrad)
       .Example({list, one, Shape{2}}, of_float);
   ops.Add("TensorListResize", ScalarShape, ResizeKernel, untyped)

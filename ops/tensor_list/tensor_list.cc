@@ -101,21 +101,16 @@ StatusOr<VariantRef> TensorList::Decode(VariantData data) {
   return list;
 }
 
-namespace {
-
-/// Lists as such are added up, and made zeros of, by the host.
-Status CheckHostMemory(const Tensor& element) {
-  if (element.IsHostMemory()) return OkStatus();
-  return Unimplemented("a list's elements are in a device's memory, where lists are not added up");
+StatusOr<Tensor> ZeroTensor(DType dtype, const Shape& shape) {
+  TENON_ASSIGN_OR_RETURN(Tensor zeros, Tensor::Allocate(CpuAllocator(), dtype, shape));
+  ZeroElements(&zeros);
+  return zeros;
 }
-
-}  // namespace
 
 StatusOr<VariantRef> TensorList::ZerosLike() const {
   const auto zeros = std::make_shared<TensorList>(*this);
   for (Tensor& element : zeros->elements_) {
     if (!element.valid()) continue;
-    TENON_RETURN_IF_ERROR(CheckHostMemory(element));
     TENON_ASSIGN_OR_RETURN(element, ZerosOf(element));
   }
   return zeros;
@@ -141,8 +136,6 @@ StatusOr<VariantRef> TensorList::Plus(const VariantValue& other) const {
     const Tensor &a = elements_[i], &b = list->elements_[i];
     Tensor both = a.valid() ? a : b;
     if (a.valid() && b.valid()) {
-      TENON_RETURN_IF_ERROR(CheckHostMemory(a));
-      TENON_RETURN_IF_ERROR(CheckHostMemory(b));
       TENON_ASSIGN_OR_RETURN(both, SumOf(a, b));
     }
     TENON_RETURN_IF_ERROR(sum->Append(std::move(both)));

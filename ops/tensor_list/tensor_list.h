@@ -82,4 +82,7 @@ StatusOr<PartialShape> ElementShape(const KernelContext& ctx, const TensorList& 
 /// Of a shape function: what input `i` says of the elements' shape.
 StatusOr<PartialShape> ElementShape(const ShapeContext& c, int i);
 
+/// Zeros of the dtype; ResourceExhausted when memory is out.
+StatusOr<Tensor> ZeroTensor(DType dtype, const Shape& shape);
+
 }  // namespace tenon

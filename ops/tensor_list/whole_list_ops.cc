@@ -3,9 +3,9 @@
 
 #include "core/interruption.h"
 #include "core/op_registry.h"
-#include "ops/any_memory.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
+#include "ops/elements.h"
 #include "ops/tensor_list/tensor_list.h"
 #include "ops/tensor_list/tensor_list_ops.h"
 
@@ -19,8 +19,7 @@ Status Join(KernelContext& ctx, const CountedVector<Tensor>& parts,
   int64_t at = 0;
   for (const Tensor& part : parts) {
     if (Interrupted()) break;
-    TENON_RETURN_IF_ERROR(CheckOnDevice(ctx, part));
-    CopyInMemory(part, 0, out, at, part.num_elements());
+    CopyElements(part, 0, out, at, part.num_elements());
     at += part.num_elements();
   }
   return OkStatus();
@@ -47,7 +46,7 @@ Status StackElements(KernelContext& ctx, const TensorList& list, CountedVector<T
   }
   TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(known.dims()));
   if (!all_set) {
-    TENON_ASSIGN_OR_RETURN(const Tensor zeros, ZerosOnDevice(ctx, list.dtype(), shape));
+    TENON_ASSIGN_OR_RETURN(const Tensor zeros, ZeroTensor(list.dtype(), shape));
     for (Tensor& element : elements) {
       if (!element.valid()) element = zeros;
     }
@@ -136,8 +135,7 @@ Status ConcatElements(KernelContext& ctx, const TensorList& list, Rows rows,
                            "element_shape_except_first_dim is not fully defined: ",
         rows.shape);
   }
-  TENON_ASSIGN_OR_RETURN(Tensor lengths,
-                         Tensor::Allocate(CpuAllocator(), DType::kInt64, {list.size()}));
+  TENON_ASSIGN_OR_RETURN(Tensor * lengths, ctx.AllocateOutput(1, {list.size()}));
   CountedVector<Tensor> parts = list.elements();
   int64_t total = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -151,12 +149,11 @@ Status ConcatElements(KernelContext& ctx, const TensorList& list, Rows rows,
                                " but leading_dims has only ", leading_dims.size(), " elements.");
       }
       TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(Concat({count}, rows.shape.dims())));
-      TENON_ASSIGN_OR_RETURN(parts[i], ZerosOnDevice(ctx, list.dtype(), shape));
+      TENON_ASSIGN_OR_RETURN(parts[i], ZeroTensor(list.dtype(), shape));
     }
-    lengths.data<int64_t>()[i] = parts[i].dim(0);
+    lengths->data<int64_t>()[i] = parts[i].dim(0);
     TENON_ASSIGN_OR_RETURN(total, AddSizes(total, parts[i].dim(0)));
   }
-  ctx.set_output(1, std::move(lengths));
   return Join(ctx, parts, Concat({total}, rows.shape.dims()));
 }
 
@@ -388,20 +385,20 @@ Tensor VectorList() {
 }  // namespace
 
 void RegisterWholeTensorLists(OpRegistry& ops) {
-  const KernelOptions typed = {.attrs = {"element_dtype"}, .memory = kAnyMemory};
-  const KernelOptions untyped = {.memory = kAnyMemory};
+  const KernelOptions typed = {.attrs = {"element_dtype"}, .memory = kHostMemory};
+  const KernelOptions untyped = {.memory = kHostMemory};
   const AttributeMap of_float = {{"element_dtype", DType::kFloat}};
   const Tensor list = VectorList(), shape = Tensor::Vector({2}), indices = Tensor::Vector({1, 0});
   const Tensor lengths = Tensor::Vector<int64_t>({1, 2});
   ops.Add("TensorListStack", StackShape, ListStackKernel,
-          {.attrs = {"element_dtype", "num_elements"}, .memory = kAnyMemory})
+          {.attrs = {"element_dtype", "num_elements"}, .memory = kHostMemory})
       .Grad(StackGrad)
       .Example({list, shape}, of_float);
   ops.Add("TensorListGather", GatherShape, GatherKernel, typed)
       .Grad(ListGatherGrad)
       .Example({list, indices, shape}, of_float);
   ops.Add("TensorListConcat", ConcatShape, ConcatKernel,
-          {.attrs = {"element_dtype", "element_shape"}, .memory = kAnyMemory})
+          {.attrs = {"element_dtype", "element_shape"}, .memory = kHostMemory})
       .Grad(ListConcatGrad)
       .Example({list}, of_float);
   ops.Add("TensorListConcatV2", ConcatV2Shape, ConcatV2Kernel, typed)

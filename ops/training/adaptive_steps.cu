@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/cuda/register_more.h"
+#include "ops/cuda/register.h"
 #include "ops/training/adaptive_rules.h"
 #include "ops/training/step_kernel.cuh"
 

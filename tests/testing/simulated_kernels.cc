@@ -12,6 +12,8 @@
 #include "core/graph.h"
 #include "core/host_args.h"
 #include "core/interruption.h"
+#include "ops/math/accumulate.h"
+#include "ops/tensor_array/array_writes.h"
 #include "runtime/cpu_device.h"
 #include "tests/testing/simulated_driver.h"
 
@@ -395,6 +397,26 @@ class SimulatedKernel final : public Kernel {
       ABSL_GUARDED_BY(mu_);
 };
 
+/// The sum that a write to an array of gradients makes.
+StatusOr<Tensor> AddOnDevice(const KernelContext& ctx, const Tensor& a, const Tensor& b) {
+  auto& driver = *static_cast<SimulatedDriver*>(ctx.device().queue()->stream());
+  TENON_ASSIGN_OR_RETURN(const Tensor sum, Tensor::Allocate(a.allocator(), a.dtype(), a.shape()));
+  const DeviceView x(a), y(b), out(sum);
+  driver.Launch(
+      Stream::kCompute,
+      {{x.memory, x.bytes, false}, {y.memory, y.bytes, false}, {out.memory, out.bytes, true}},
+      [&driver, x, y, out] {
+        const auto result = SumOf(x.OnDevice(driver), y.OnDevice(driver));
+        std::memcpy(driver.OnDevice(out.memory), result->raw_data(), out.bytes);
+      });
+  return sum;
+}
+
+template <Status (*kWrite)(KernelContext&, AddTensors)>
+Status WriteOnDevice(KernelContext& ctx) {
+  return kWrite(ctx, AddOnDevice);
+}
+
 /// Whether the op works on variables, which the device may have.
 bool UsesVariables(std::string_view name) {
   if (name.starts_with("ResourceAccumulator") || name.starts_with("ResourceConditional"))
@@ -422,6 +444,10 @@ bool UsesHostObjects(const OpSchema& schema) {
 }  // namespace
 
 void RegisterSimulatedKernels(OpRegistry& ops) {
+  const KernelOptions numeric = {.types = {{"T", DTypesOf(NumericTypes())}}};
+  ops.Get("TensorArrayWriteV3").Kernel(kCuda, WriteOnDevice<WriteToArray>, numeric);
+  ops.Get("TensorArrayScatterV3").Kernel(kCuda, WriteOnDevice<ScatterToArray>, numeric);
+  ops.Get("TensorArraySplitV3").Kernel(kCuda, WriteOnDevice<SplitToArray>, numeric);
   for (const OpRegistration* op : ops.All()) {
     const std::vector<KernelRegistration> kernels = op->kernels;
     if (std::any_of(kernels.begin(), kernels.end(),
