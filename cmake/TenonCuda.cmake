@@ -8,8 +8,8 @@
 #   TENON_CUDA_ARCHITECTURES  as CMAKE_CUDA_ARCHITECTURES: by default A100 and H100, and PTX for what
 #                             comes after them
 #
-# Files named *_cudnn.cu need cuDNN's headers, and are left out where these are missing:
-# ops/cuda/register_cudnn.cc, which lists what they register, is then register_without_cudnn.cc.
+# Files named *_cudnn.cu need cuDNN's headers; where these are missing ops/cuda/without_cudnn.cc is built in
+# their place.
 
 find_package(CUDAToolkit 12.0 QUIET)
 option(TENON_CUDA "Build the plugin for GPUs where the CUDA toolkit is" ON)
@@ -57,10 +57,9 @@ find_path(TENON_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 file(GLOB_RECURSE kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*.cu")
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/cuda/*.cc")
 if(TENON_CUDNN_INCLUDE)
-  list(FILTER sources EXCLUDE REGEX "/register_without_cudnn\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/without_cudnn\\.cc$")
 else()
   list(FILTER kernels EXCLUDE REGEX "_cudnn\\.cu$")
-  list(FILTER sources EXCLUDE REGEX "/register_cudnn\\.cc$")
 endif()
 
 add_library(tenon_cuda MODULE "${PROJECT_SOURCE_DIR}/plugins/cuda.cc" ${sources} ${kernels})

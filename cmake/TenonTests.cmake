@@ -59,14 +59,21 @@ function(tenon_fuzz_programs SOURCES)
 endfunction()
 
 # The cases of FOLDER's program again, on the simulated device: what no test puts elsewhere runs there.
-function(tenon_simulated_test FOLDER SHARDS ENVIRONMENT)
-  math(EXPR last "${SHARDS} - 1")
+# Those that have it in any case, or take long, are left out.
+function(tenon_simulated_test FOLDER ENVIRONMENT)
+  set(filter_ops "-DeviceConformance*:Extreme*")
+  set(filter_runtime "-Differential*:*Interrupted*:Plan*:*PlantedFault*:*StreamDevice*:*Simulated*")
+  set(filter_distributed "-*Differential*")
+  set(filter_cuda "*")
+  set(shards 2)
+  math(EXPR last "${shards} - 1")
   set(folder "${PROJECT_BINARY_DIR}/simulated")
   foreach(shard RANGE ${last})
     set(name "${FOLDER}.simulated_shard_${shard}")
     add_test(NAME ${name} COMMAND ${FOLDER}_tests WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties(${name} PROPERTIES LABELS fast TIMEOUT 300 COST 100
-      ENVIRONMENT "${ENVIRONMENT};GTEST_TOTAL_SHARDS=${SHARDS};GTEST_SHARD_INDEX=${shard};\
+      ENVIRONMENT "${ENVIRONMENT};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard};\
+GTEST_FILTER=${filter_${FOLDER}};\
 TENON_CUDA_PLUGIN=${folder}/libtenon_simulated.so;LD_LIBRARY_PATH=${folder}")
   endforeach()
 endfunction()
@@ -183,9 +190,9 @@ function(tenon_tests)
           PROPERTIES LABELS ${label} TIMEOUT ${seconds} COST ${seconds}
           ENVIRONMENT "${environment}")
         if(folder MATCHES "^(ops|runtime|distributed)$")
-          tenon_simulated_test(${folder} 4 "${environment}")
+          tenon_simulated_test(${folder} "${environment}")
         elseif(folder STREQUAL "cuda")
-          tenon_simulated_test(cuda 2 "${environment};TENON_GPU_ROUNDS=0;TENON_GPU_GRAPHS=15")
+          tenon_simulated_test(cuda "${environment};TENON_GPU_ROUNDS=0;TENON_GPU_GRAPHS=15")
         endif()
       endif()
     endif()
@@ -199,4 +206,10 @@ function(tenon_tests)
         SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
     endforeach()
   endforeach()
+  # Takes minutes more, so that one asks for it: ctest -C Full -L slow.
+  add_test(NAME interop.device_conformance_test CONFIGURATIONS Full
+    COMMAND Python3::Interpreter "${root}/interop/op_conformance_test.py" --simulated
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(interop.device_conformance_test PROPERTIES LABELS slow TIMEOUT 1800
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endfunction()

@@ -4,7 +4,6 @@
 namespace tenon {
 
 void RegisterCudaKernels(OpRegistry& ops) {
-  RegisterCudnnKernels(ops);
   RegisterCudaAccumulate(ops);
   RegisterCudaActivations(ops);
   RegisterCudaAdaptiveSteps(ops);

@@ -9,10 +9,7 @@ namespace tenon {
 /// plugin for GPUs, not in the library itself.
 void RegisterCudaKernels(OpRegistry& ops);
 
-/// Those of them that need cuDNN; none where the plugin was built without it.
-void RegisterCudnnKernels(OpRegistry& ops);
-
-// The others: a function a .cu file.
+// What it calls: a function a .cu file.
 void RegisterCudaAccumulate(OpRegistry& ops);
 void RegisterCudaActivations(OpRegistry& ops);
 void RegisterCudaAdaptiveSteps(OpRegistry& ops);
