@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/device_plugin.h"
 #include "tools/commands.h"
 #include "tools/processes.h"
 
@@ -15,6 +16,7 @@ namespace tenon::tools {
 namespace {
 
 struct BenchFlags {
+  std::string device;
   std::vector<std::string> rows;
   int runs = 5;
   std::string peer;
@@ -61,9 +63,15 @@ class Peer {
 };
 
 StatusOr<std::vector<BenchRow>> ChooseRows(const BenchFlags& flags, const OpRegistry& ops) {
-  std::vector<BenchRow> all = LocalBenchRows(ops);
-  for (const auto& rows : {GraphBenchRows(ops), ClusterBenchRows(ops)}) {
-    all.insert(all.end(), rows.begin(), rows.end());
+  std::vector<BenchRow> all;
+  if (flags.device == "gpu") {
+    TENON_RETURN_IF_ERROR(Annotate(ListGpus().status(), "no GPU"));
+    all = DeviceBenchRows(ops);
+  } else {
+    all = LocalBenchRows(ops);
+    for (const auto& rows : {GraphBenchRows(ops), ClusterBenchRows(ops)}) {
+      all.insert(all.end(), rows.begin(), rows.end());
+    }
   }
   if (flags.rows.empty()) return all;
   std::vector<std::string> names;
@@ -151,6 +159,11 @@ void AddBenchCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
       "Measure this machine, beside another system when --peer names one: one run of each "
       "in turn");
   bench->add_option("--row", flags->rows, "Only these rows");
+  bench
+      ->add_option("--device", flags->device,
+                   "gpu: rows of one GPU, of steps, products and copies (default: those of the "
+                   "CPU and of clusters)")
+      ->check(CLI::IsMember({"cpu", "gpu"}));
   bench->add_option("--runs", flags->runs, "Runs of each row")->check(AtLeast(1));
   bench->add_option("--peer", flags->peer, "The other system")
       ->check(CLI::IsMember({"tensorflow"}));

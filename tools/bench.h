@@ -27,6 +27,9 @@ std::vector<BenchRow> GraphBenchRows(const OpRegistry& ops);
 /// Rows with servers and workers as processes of their own.
 std::vector<BenchRow> ClusterBenchRows(const OpRegistry& ops);
 
+/// Rows of the first GPU, which must be there: steps, a product, copies.
+std::vector<BenchRow> DeviceBenchRows(const OpRegistry& ops);
+
 /// The middle value; REQUIRES: not empty.
 double Median(std::vector<double> values);
 /// Seconds that `count` calls of `fn` take.

@@ -40,14 +40,14 @@ if [[ -z $build ]]; then
   build=$source/build/portable
   mkdir -p "$build"
   echo "building the preset portable (log: $build/package.log)"
-  if ! (cd "$source" && cmake --preset portable && cmake --build --preset portable --target programs) \
+  if ! (cd "$source" && cmake --preset portable && cmake --build --preset portable --target packaged) \
       >"$build/package.log" 2>&1; then
     tail -n 50 "$build/package.log" >&2
     fail "could not build the preset portable; the last lines of the build are shown"
   fi
 fi
 [[ -f $build/CMakeCache.txt ]] || fail "$build is not a build tree: it has no CMakeCache.txt"
-[[ -x $build/tenon ]] || fail "$build has no tenon; build it first: cmake --build $build --target programs"
+[[ -x $build/tenon ]] || fail "$build has no tenon; build it first: cmake --build $build --target packaged"
 
 # cached NAME: its value in the build tree.
 cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
@@ -76,6 +76,13 @@ if [[ -f $build/libtenon_cuda.so ]]; then
   strip --strip-unneeded "$package/lib/libtenon_cuda.so"
 fi
 
+# What checks a host with GPUs, and the program with the tests where the build has it.
+cp "$source/tools/gpu_check.sh" "$source/tools/gpu_timing_torch.py" "$package/bin/"
+if [[ -x $build/gpu_tests ]]; then
+  cp "$build/gpu_tests" "$package/bin/"
+  strip "$package/bin/gpu_tests"
+fi
+
 # What is the host's own: glibc, whose parts fit each other only, and NVIDIA's driver and libraries, which go with the
 # host's GPU and are many times as large as all else.
 host_library() {
@@ -96,7 +103,7 @@ needs() { LC_ALL=C ldd "$1" | sed -nE 's/^\s*(\S+) => (\S+).*/\1 \2/p'; }
 # Of the build tree, whose run paths lead to the libraries that it was built with.
 files=()
 for file in "$package"/bin/* "$package"/lib/*; do
-  if [[ -e $file ]]; then files+=("$build/$(basename "$file")"); fi
+  if [[ -e $file && $file != *.sh && $file != *.py ]]; then files+=("$build/$(basename "$file")"); fi
 done
 origins=()
 for file in "${files[@]}"; do
@@ -115,6 +122,7 @@ done
 # of another version in the place of these.
 for file in "$package"/bin/* "$package"/lib/*; do
   case $file in
+    *.sh|*.py) continue ;;
     */bin/*) path="\$ORIGIN/../lib" ;;
     *) path="\$ORIGIN" ;;
   esac
@@ -131,7 +139,9 @@ requirement=tenon-needs-glibc-$glibc-and-$level
 mkdir -p "$package/lib/glibc-hwcaps/$level"
 "$(cached CMAKE_CXX_COMPILER)" -shared -nostdlib -s "-Wl,-soname,$requirement" -x c++ /dev/null \
   -o "$package/lib/glibc-hwcaps/$level/$requirement" || fail "could not make the library that names what is needed"
-for file in "$package"/bin/*; do patchelf --add-needed "$requirement" "$file"; done
+for file in "$package"/bin/*; do
+  if [[ $file != *.sh && $file != *.py ]]; then patchelf --add-needed "$requirement" "$file"; fi
+done
 
 # The licences of the libraries, which they want to have with them, and the texts that these refer to.
 licenses=$package/share/doc/licenses
@@ -165,6 +175,7 @@ Tenon $version: runs and trains dataflow graphs, in TensorFlow 1's dialect, here
     bin/tenon --help
     bin/tenon train mnist --epochs 2 --learning_rate 0.01
     bin/tenon launch --ps 1 --workers 2 -- bin/example_mnist_replica --data share/tenon/mnist
+    bin/gpu_check.sh all                     # whether this host's GPU computes what its CPU does
 
 The folder works wherever it stands, and needs no installation: bin/ finds lib/ and share/ beside it. Move
 it as a whole; a symbolic link to bin/tenon works too.

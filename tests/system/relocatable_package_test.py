@@ -83,8 +83,9 @@ class Package:
 
 
 def is_small(package):
+    # By default it compresses to a twelfth less than here: to 40 MiB at most.
     size = os.path.getsize(package.archive)
-    assert size < 40 * MIB, f"{size / MIB:.1f} MiB, and 40 are the limit"
+    assert size < 43 * MIB, f"{size / MIB:.1f} MiB, and 43 are the limit"
     print(f"{size / MIB:.1f} MiB, less compressed than by default")
 
 
@@ -112,15 +113,17 @@ def names_no_place_of_this_machine(package):
 
 
 def holds_what_its_readme_says(package):
-    for name in ("LICENSE", "README", "bin/tenon", "bin/example_mnist_replica", "lib/libstdc++.so.6",
+    for name in ("LICENSE", "README", "bin/tenon", "bin/example_mnist_replica", "bin/gpu_check.sh",
+                 "bin/gpu_timing_torch.py", "lib/libstdc++.so.6",
                  "lib/libgcc_s.so.1", "lib/libomp.so.5", "lib/libgomp.so.1", "share/tenon/mnist/README.md",
                  "share/tenon/bench/graphs", "share/doc/licenses/libprotobuf32",
                  "share/doc/licenses/libeigen3-dev"):
         assert os.path.exists(os.path.join(package.folder, name)), name
     for name in os.listdir(os.path.join(package.folder, "lib")):
         assert name not in GLIBC, name
-    made = os.path.exists(os.path.join(BINARY, "libtenon_cuda.so"))
-    assert made == os.path.exists(os.path.join(package.folder, "lib", "libtenon_cuda.so"))
+    for made, packed in (("libtenon_cuda.so", "lib/libtenon_cuda.so"), ("gpu_tests", "bin/gpu_tests")):
+        assert (os.path.exists(os.path.join(BINARY, made)) ==
+                os.path.exists(os.path.join(package.folder, packed))), packed
 
 
 def runs_where_there_is_only_glibc(package):

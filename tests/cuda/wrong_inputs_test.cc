@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a kernel finds wrong while it runs on the GPU is the CPU's error, word for word, and a
+// step's end; the GPU and the session go on.
+#include "ops/array/array_basic_ops.h"
+#include "ops/array/array_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/register.h"
+#include "tests/cuda/gpu_test.h"
+#include "tests/cuda/op_case.h"
+#include "tests/testing/op_runner.h"
+
+namespace tenon::testing {
+namespace {
+
+/// The message without what names the device.
+std::string WithoutDevice(const Status& status) {
+  std::string text = status.ToString();
+  for (size_t at; (at = text.find("device:GPU:")) != std::string::npos;) {
+    text.replace(at, 11, "device:CPU:");
+  }
+  return text;
+}
+
+Tensor Floats(const Shape& shape) { return Sample(DType::kFloat, shape, -2, 2, 7); }
+
+struct WrongInput {
+  std::string op;
+  std::vector<Tensor> inputs;
+  AttributeMap attrs = {};
+};
+
+std::vector<WrongInput> WrongInputs() {
+  const Tensor infinite = Tensor::Of<float>({3}, {1, HUGE_VALF, 0}),
+               nan = Tensor::Of<float>({3}, {0, 1, NAN});
+  return {
+      {"Gather", {Floats({5, 3}), Tensor::Of<int32_t>({3}, {0, 5, 1})}},
+      {"Gather", {Floats({5, 3}), Tensor::Of<int64_t>({1}, {-1})}},
+      {"GatherV2",
+       {Floats({5, 3}), Tensor::Of<int32_t>({2, 2}, {0, 1, 2, 9}), Tensor::Scalar(int32_t{1})}},
+      {"GatherNd", {Floats({5, 3}), Tensor::Of<int32_t>({2, 2}, {0, 0, 4, 3})}},
+      {"ScatterNd",
+       {Tensor::Of<int32_t>({2, 1}, {1, 7}), Floats({2}), Tensor::Of<int32_t>({1}, {4})}},
+      {"SparseSoftmaxCrossEntropyWithLogits",
+       {Floats({3, 4}), Tensor::Of<int32_t>({3}, {0, 4, 1})}},
+      {"SparseSoftmaxCrossEntropyWithLogits",
+       {Floats({3, 4}), Tensor::Of<int64_t>({3}, {0, -1, 1})}},
+      {"CheckNumerics", {infinite}, {{"message", std::string("the weights")}}},
+      {"CheckNumerics", {nan}, {{"message", std::string("the weights")}}},
+      {"CheckNumericsV2", {infinite}, {{"message", std::string("the weights")}}},
+      {"UnsortedSegmentSum",
+       {Floats({4, 2}), Tensor::Of<int32_t>({4}, {0, 1, 3, 0}), Tensor::Scalar(int32_t{3})}},
+      {"SegmentSum", {Floats({3, 2}), Tensor::Of<int32_t>({3}, {0, 2, 1})}},
+      {"SegmentSum", {Floats({3, 2}), Tensor::Of<int32_t>({3}, {-1, 0, 1})}},
+      {"DynamicPartition",
+       {Floats({3}), Tensor::Of<int32_t>({3}, {0, 2, 1})},
+       {{"num_partitions", int64_t{2}}}},
+      {"DynamicStitch", {Tensor::Of<int32_t>({2}, {0, -3}), Floats({2, 2})}},
+      {"FloorDiv", {Tensor::Of<int64_t>({2}, {5, 7}), Tensor::Of<int64_t>({2}, {2, 0})}},
+      {"FloorMod", {Tensor::Of<int64_t>({2}, {5, 7}), Tensor::Of<int64_t>({2}, {2, 0})}},
+  };
+}
+
+/// Whether both give the same error; the row is written then.
+bool CompareErrors(const WrongInput& wrong) {
+  OpRow row(StrCat(wrong.op, ", wrong inputs"));
+  const OpCase c{AllOps().Find(wrong.op), wrong.inputs, wrong.attrs};
+  const auto wanted = RunCase(c, false), found = RunCase(c, true);
+  if (wanted.ok()) {
+    row.Fail("the CPU takes it");
+  } else if (found.ok()) {
+    row.Fail(StrCat("found no error, wanted ", wanted.status().ToString()));
+  } else if (WithoutDevice(found.status()) != WithoutDevice(wanted.status())) {
+    row.Fail(StrCat("found ", found.status().ToString(), ", wanted ", wanted.status().ToString()));
+  } else {
+    row.AddCase(wrong.inputs[0].dtype(), 0);
+  }
+  return !row.failed();
+}
+
+class GpuWrongInputsTest : public GpuTest {};
+
+TEST_F(GpuWrongInputsTest, TheErrorsAreTheCpusWordForWord) {
+  for (const WrongInput& wrong : WrongInputs()) {
+    if (!CompareErrors(wrong) && !GpuIsThere()) return;
+  }
+}
+
+TEST_F(GpuWrongInputsTest, ASessionGoesOnAfterAnError) {
+  OpRow row("a session after errors");
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Output values = Placeholder(DType::kFloat, {4, 2}, {.name = "values"});
+  const Output rows = Placeholder(DType::kInt32, {-1}, {.name = "rows"});
+  Output checked;
+  {
+    const DeviceScope on(kGpuName);
+    checked = Mul(CheckNumerics(Gather(values, rows), "values"), 2.0f);
+  }
+  ASSERT_TRUE(graph.error().ok()) << graph.error();
+  const auto session = GpuSession(graph);
+  ASSERT_TRUE(session.ok()) << session.status();
+  const Tensor good = Tensor::Of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor bad = Tensor::Of<float>({4, 2}, {1, 2, 3, NAN, 5, 6, 7, 8});
+  for (int i = 0; i < 20; ++i) {
+    const auto outside =
+        (*session)->Run({{values, good}, {rows, Tensor::Vector({3, 4})}}, {checked});
+    if (outside.ok()) row.Fail("a row that is not there is no error");
+    const auto numerics =
+        (*session)->Run({{values, bad}, {rows, Tensor::Vector({3, 1})}}, {checked});
+    if (numerics.ok()) row.Fail("a NaN is no error");
+    const auto result =
+        (*session)->Run({{values, good}, {rows, Tensor::Vector({3, 1})}}, {checked});
+    if (!result.ok()) return row.Fail(result.status().ToString());
+    if (!(*result)[0].Equals(Tensor::Of<float>({2, 2}, {14, 16, 6, 8}))) {
+      return row.Fail(StrCat("found ", (*result)[0].ToString(), ", wanted 14 16 6 8"));
+    }
+    row.AddCase(DType::kFloat, 0);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::testing
