@@ -6,10 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <numeric>
+#include <thread>
 
 #include "core/exceptions.h"
 #include "core/tensor.h"
@@ -193,6 +195,22 @@ TEST_F(CudaDriverTest, ManyThreadsQueueAndAreCalled) {
   for (std::thread& thread : threads) thread.join();
   calls.WaitFor(kThreads * kRounds);
   EXPECT_OK(calls.last());
+}
+
+TEST_F(CudaDriverTest, ACallFindsNoErrorThatWaitingHasLeft) {
+  Start();
+  cudaError_t left = cudaErrorUnknown;
+  Calls calls;
+  {
+    Gate gate(StreamOf(Stream::kCompute));
+    driver_->CallWhenDone(Stream::kCompute, [&, next = calls.Next(1)](const Status& status) {
+      left = cudaGetLastError();  // which a kernel that is queued here would take for its own
+      next(status);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // so that it is asked for
+  }
+  calls.WaitFor(1);
+  EXPECT_EQ(left, cudaSuccess);
 }
 
 TEST_F(CudaDriverTest, MemoryIsLimitedToTheShareAndSaysWhoHasIt) {
