@@ -15,6 +15,7 @@
 
 #include "core/exceptions.h"
 #include "core/tensor.h"
+#include "runtime/accelerator/stream_device.h"
 #include "tests/runtime/cuda/fake_runtime.h"
 #include "tests/testing/status_matchers.h"
 
@@ -260,6 +261,26 @@ TEST_F(CudaDriverTest, AllMemoryIsTakenAtOnceWhenAskedTo) {
   EXPECT_THAT(CudaDriver::Make(0, "0 (Fake GPU)", {.allow_growth = false}).status(),
               IsError(StatusCode::kResourceExhausted, "cannot take 0 MiB of the GPU 0 (Fake GPU)"));
   (*taken)->Free(memory, nearly);
+}
+
+TEST_F(CudaDriverTest, ACheckWithoutMemoryIsAnErrorOfItsStep) {
+  Start();
+  StreamDevice device("/device:GPU:0", *driver_, driver_->memory_limit(),
+                      std::make_shared<ResourceStore>());
+  const auto describe = [](uint64_t word) { return InvalidArgument("found ", word); };
+  fake::FailWith(cudaErrorMemoryAllocation);
+  uint64_t* const word = device.AddCheck(1, describe);
+  fake::FailWith(cudaSuccess);
+  ASSERT_NE(word, nullptr);
+  ASSERT_NE(device.AddCheck(2, describe), word);
+  const auto end = [&](int64_t step) {
+    Status result = Internal("not called");
+    device.EndStep(step, [&](Status s) { result = std::move(s); });
+    EXPECT_OK(device.Wait());
+    return result;
+  };
+  EXPECT_EQ(end(1), ResourceExhausted("out of pinned memory for checks"));
+  EXPECT_OK(end(2));
 }
 
 TEST_F(CudaDriverTest, AFailureIsForGoodAndEverybodyHearsOfIt) {
