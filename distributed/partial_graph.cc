@@ -26,11 +26,9 @@ struct PartialGraph::Call {
   Status status = {};
 };
 
-void PartialGraph::Start(int64_t step_id, std::shared_ptr<WorkerStep> step,
-                         std::function<void()> over) {
+void PartialGraph::Start(std::shared_ptr<WorkerStep> step, std::function<void()> over) {
   over_ = std::move(over);
   step_ = std::move(step);
-  run_.step_id = step_id;
   run_.rendezvous = step_.get();
   run_.cancellation = &cancellation_;
   run_.step_resources = &step_->resources();

@@ -26,7 +26,7 @@ class PartialGraph final : public std::enable_shared_from_this<PartialGraph> {
   const CompiledStep* graph() const { return graph_.get(); }
 
   /// Starts the nodes, as part of `step`; `over` is called when the last one has ended. Once.
-  void Start(int64_t step_id, std::shared_ptr<WorkerStep> step, std::function<void()> over);
+  void Start(std::shared_ptr<WorkerStep> step, std::function<void()> over);
   /// Gives what call->recv_keys name as soon as it is there; of the last call, when the nodes have
   /// ended, too. `call` and `cancellation`, which may be null, live until `done`.
   void Take(RunGraphCall* call, const std::shared_ptr<WorkerStep>& step, Cancellation* cancellation,

@@ -247,7 +247,6 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
     if (!status.ok()) return FinishGraph(run, status);
   }
   if (call->is_partial) return RunPart(run);
-  run->run.step_id = call->step_id;
   run->run.rendezvous = run->step.get();
   run->run.cancellation = &run->cancellation;
   run->run.step_resources = &run->step->resources();
@@ -281,7 +280,7 @@ void Worker::RunPart(const std::shared_ptr<RunningGraph>& run) {
       MutexLock lock(mu_);
       ++running_;
     }
-    partial->Start(call->step_id, run->step, [this] {
+    partial->Start(run->step, [this] {
       MutexLock lock(mu_);
       if (--running_ == 0) idle_.NotifyAll();
     });

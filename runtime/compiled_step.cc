@@ -2,6 +2,7 @@
 #include "runtime/compiled_step.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "runtime/functions/function_runtime.h"
 #include "runtime/memory_copies.h"
@@ -46,6 +47,14 @@ struct PartitionRuns {
   Mutex mu;
   Status status ABSL_GUARDED_BY(mu);
 };
+
+/// The number by which a device's queue knows the run of one partition. No other run in the process
+/// has it: what the queue keeps of a run goes when that ends, and functions called in a step, other
+/// sessions and other tasks in the process may be using the same GPU meanwhile.
+int64_t NextRun() {
+  static std::atomic<int64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -134,8 +143,8 @@ StatusOr<std::unique_ptr<CompiledStep>> CompiledStep::Create(Graph graph,
 Status CompiledStep::Run(Call& call) {
   if (executors_.size() == 1) {
     StepArguments step;
-    step.context = {call.step_id, &executors_[0]->plan().device(), call.rendezvous,
-                    call.cancellation, call.step_resources};
+    step.context = {NextRun(), &executors_[0]->plan().device(), call.rendezvous, call.cancellation,
+                    call.step_resources};
     step.args = call.args;
     step.args.resize(executors_[0]->plan().arg_types().size());
     step.retvals = &call.retvals;
@@ -170,8 +179,8 @@ void CompiledStep::Start(Call& call, bool borrowed, std::function<void(Status)> 
   runs->done = std::move(done);
   for (size_t i = 0; i < executors_.size(); ++i) {
     StepArguments& step = runs->steps[i];
-    step.context = {call.step_id, &executors_[i]->plan().device(), call.rendezvous,
-                    call.cancellation, call.step_resources};
+    step.context = {NextRun(), &executors_[i]->plan().device(), call.rendezvous, call.cancellation,
+                    call.step_resources};
     step.args = call.args;
     step.args.resize(executors_[i]->plan().arg_types().size());
     step.retvals = &runs->retvals[i];

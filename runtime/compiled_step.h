@@ -61,7 +61,6 @@ class CompiledStep {
   /// What one run needs from outside. Rendezvous, cancellation and step resources must live until
   /// `done`.
   struct Call {
-    int64_t step_id = 0;
     std::vector<Tensor> args;
     std::vector<Tensor> retvals;
     Rendezvous* rendezvous = nullptr;

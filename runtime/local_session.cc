@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/local_session.h"
 
-#include <atomic>
-
 #include "core/exceptions.h"
 #include "core/parallel.h"
 #include "runtime/compiled_step.h"
@@ -52,7 +50,6 @@ class LocalPreparedStep final : public PreparedStep {
     ResourceStore step_resources;
     StepTrace trace;
     CompiledStep::Call call;
-    call.step_id = next_step_.fetch_add(1, std::memory_order_relaxed);
     call.args = feeds;
     call.rendezvous = &rendezvous;
     call.cancellation = &cancellation;
@@ -76,7 +73,6 @@ class LocalPreparedStep final : public PreparedStep {
     return OkStatus();
   }
 
-  inline static std::atomic<int64_t> next_step_{1};
   RunningCalls& running_;
   const std::shared_ptr<CompiledStep> step_;
   const FeedSpec feeds_;

@@ -181,6 +181,11 @@ StatusOr<std::shared_ptr<const Prepared>> Prepare(cublasLtHandle_t handle, const
   };
   const uint64_t workspace = kMaxWorkspace;
   TENON_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace));
+  // The other schemes would round the parts of a long sum to 16 bits before they are added up.
+  if (SizeOf(p.type) == 2) {
+    TENON_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                              static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
+  }
   TENON_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, p.b_alignment));
   TENON_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, p.a_alignment));
   TENON_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, p.c_alignment));

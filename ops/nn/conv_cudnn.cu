@@ -311,6 +311,10 @@ std::vector<int64_t> KeyOf(int device, ConvPass pass, const Conv2d& conv) {
   return key;
 }
 
+/// What the library's kernels may read at once: a part of a tensor, as Split gives, may begin
+/// elsewhere.
+bool IsAligned(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.raw_data()) % 16 == 0; }
+
 /// Memory for `elements` of the convolution's dtype.
 StatusOr<Tensor> AllocateCopy(KernelContext& ctx, const Conv2d& conv, int64_t elements) {
   return ctx.AllocateTemp(conv.type, {elements});
@@ -321,7 +325,7 @@ StatusOr<Tensor> AllocateCopy(KernelContext& ctx, const Conv2d& conv, int64_t el
 StatusOr<bool> ConvolveByCudnn(KernelContext& ctx, ConvPass pass, const ConvShape& shape,
                                const Tensor& input, const Tensor& filter, const Tensor& output) {
   const Conv2d conv(shape, input.dtype());
-  if (!conv.Fits()) return false;
+  if (!conv.Fits() || !IsAligned(input) || !IsAligned(output)) return false;
   const Api* const api = Api::Get();
   if (api == nullptr) return false;
   int device = 0;

@@ -14,9 +14,13 @@ StreamDevice::StreamDevice(std::string name, StreamDriver& driver, int64_t memor
                            std::shared_ptr<ResourceStore> resources, FileAccess files)
     : host_(std::move(name), std::move(resources), std::move(files)),
       driver_(driver),
-      memory_limit_(memory_limit) {}
+      memory_limit_(memory_limit),
+      spare_word_(NewWord(1)) {}
 
-StreamDevice::~StreamDevice() { (void)Wait(); }
+StreamDevice::~StreamDevice() {
+  (void)Wait();
+  if (spare_word_ != nullptr) driver_.pinned().Free(spare_word_, sizeof(uint64_t));
+}
 
 StatusOr<Tensor> StreamDevice::CopyToDevice(const Tensor& host) {
   const size_t bytes = host.num_bytes();
@@ -80,17 +84,28 @@ void StreamDevice::EndStep(int64_t step_id, std::function<void(Status)> done) {
                                           done = std::move(done)](const Status& status) mutable {
     read.clear();  // the kernels have waited for what copied it
     Status result = status.ok() ? FirstFailure(checks) : status;
-    for (const Check& check : checks) driver_.pinned().Free(check.word, sizeof(uint64_t));
+    for (const Check& check : checks) {
+      if (check.word != spare_word_) driver_.pinned().Free(check.word, sizeof(uint64_t));
+    }
     done(std::move(result));
   });
 }
 
 uint64_t* StreamDevice::AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) {
-  auto* const word = static_cast<uint64_t*>(driver_.pinned().Allocate(sizeof(uint64_t)));
+  uint64_t* word = NewWord(0);
+  if (word == nullptr) {  // also where the device has failed
+    word = spare_word_;
+    describe = [](uint64_t) { return ResourceExhausted("out of pinned memory for checks"); };
+  }
   TENON_CHECK(word != nullptr, "out of pinned memory");
-  *word = 0;
   MutexLock lock(mu_);
   checks_[step_id].push_back({word, std::move(describe)});
+  return word;
+}
+
+uint64_t* StreamDevice::NewWord(uint64_t value) {
+  auto* const word = static_cast<uint64_t*>(driver_.pinned().Allocate(sizeof(uint64_t)));
+  if (word != nullptr) *word = value;
   return word;
 }
 

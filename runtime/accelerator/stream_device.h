@@ -49,6 +49,7 @@ class StreamDevice final : public Device, public DeviceQueue {
   };
   static Status FirstFailure(const std::vector<Check>& checks);
   Status FailureSoFar(int64_t step_id);
+  uint64_t* NewWord(uint64_t value);
 
   CpuDevice host_;
   StreamDriver& driver_;
@@ -58,6 +59,9 @@ class StreamDevice final : public Device, public DeviceQueue {
   std::vector<Tensor> held_ ABSL_GUARDED_BY(mu_);
   size_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   flat_hash_map<int64_t, std::vector<Check>> checks_ ABSL_GUARDED_BY(mu_);
+  /// The word of those checks for which there was no memory, which makes them fail; null when there
+  /// was none for it either.
+  uint64_t* const spare_word_;
 };
 
 }  // namespace tenon

@@ -92,6 +92,9 @@ void Completions::WaitFor(cudaEvent_t event) {
   if (!SpinUntil([&] { return (state = cudaEventQuery(event)) != cudaErrorNotReady; })) {
     state = cudaEventSynchronize(event);
   }
+  // CUDA keeps cudaErrorNotReady as the thread's last error, and a call that succeeds does not
+  // clear it: a kernel that is then launched from here would take it for its own.
+  cudaGetLastError();
   failure_.Check(state, "running what is queued");
 }
 

@@ -103,8 +103,6 @@ class LocalFunction final : public RunnableFunction,
   }
 
   void Prepare(std::vector<Tensor> arguments, FunctionCall* c) const {
-    static std::atomic<int64_t> next{1};
-    c->call.step_id = next.fetch_add(1, std::memory_order_relaxed);
     c->call.args = std::move(arguments);
     c->call.rendezvous = &c->rendezvous;
     c->call.cancellation = &c->cancellation;

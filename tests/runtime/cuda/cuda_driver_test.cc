@@ -6,13 +6,16 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <numeric>
+#include <thread>
 
 #include "core/exceptions.h"
 #include "core/tensor.h"
+#include "runtime/accelerator/stream_device.h"
 #include "tests/runtime/cuda/fake_runtime.h"
 #include "tests/testing/status_matchers.h"
 
@@ -195,6 +198,22 @@ TEST_F(CudaDriverTest, ManyThreadsQueueAndAreCalled) {
   EXPECT_OK(calls.last());
 }
 
+TEST_F(CudaDriverTest, ACallFindsNoErrorThatWaitingHasLeft) {
+  Start();
+  cudaError_t left = cudaErrorUnknown;
+  Calls calls;
+  {
+    Gate gate(StreamOf(Stream::kCompute));
+    driver_->CallWhenDone(Stream::kCompute, [&, next = calls.Next(1)](const Status& status) {
+      left = cudaGetLastError();  // which a kernel that is queued here would take for its own
+      next(status);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // so that it is asked for
+  }
+  calls.WaitFor(1);
+  EXPECT_EQ(left, cudaSuccess);
+}
+
 TEST_F(CudaDriverTest, MemoryIsLimitedToTheShareAndSaysWhoHasIt) {
   Start({.memory_fraction = 0.25});
   EXPECT_EQ(driver_->memory_limit(), fake::kTotalMemory / 4);
@@ -242,6 +261,26 @@ TEST_F(CudaDriverTest, AllMemoryIsTakenAtOnceWhenAskedTo) {
   EXPECT_THAT(CudaDriver::Make(0, "0 (Fake GPU)", {.allow_growth = false}).status(),
               IsError(StatusCode::kResourceExhausted, "cannot take 0 MiB of the GPU 0 (Fake GPU)"));
   (*taken)->Free(memory, nearly);
+}
+
+TEST_F(CudaDriverTest, ACheckWithoutMemoryIsAnErrorOfItsStep) {
+  Start();
+  StreamDevice device("/device:GPU:0", *driver_, driver_->memory_limit(),
+                      std::make_shared<ResourceStore>());
+  const auto describe = [](uint64_t word) { return InvalidArgument("found ", word); };
+  fake::FailWith(cudaErrorMemoryAllocation);
+  uint64_t* const word = device.AddCheck(1, describe);
+  fake::FailWith(cudaSuccess);
+  ASSERT_NE(word, nullptr);
+  ASSERT_NE(device.AddCheck(2, describe), word);
+  const auto end = [&](int64_t step) {
+    Status result = Internal("not called");
+    device.EndStep(step, [&](Status s) { result = std::move(s); });
+    EXPECT_OK(device.Wait());
+    return result;
+  };
+  EXPECT_EQ(end(1), ResourceExhausted("out of pinned memory for checks"));
+  EXPECT_OK(end(2));
 }
 
 TEST_F(CudaDriverTest, AFailureIsForGoodAndEverybodyHearsOfIt) {
