@@ -15,9 +15,15 @@ StatusOr<std::shared_ptr<TensorArray>> ArrayInput(const KernelContext& ctx) {
   return StepResourceInput<TensorArray>(ctx);
 }
 
-// The flow only orders the ops on an array: nobody looks into it, and each hands on what it got.
+/// What an op hands on of the flow that it got in input `i`. It only orders the ops on an array:
+/// nobody looks into it, but a step may have fed one that is no scalar.
+StatusOr<Tensor> FlowFrom(KernelContext& ctx, int i) {
+  Tensor flow = ctx.TakeInput(i);
+  if (flow.rank() == 0) return flow;
+  return ZerosOnDevice(ctx, DType::kFloat, Shape());
+}
 
-Status ReturnFlow(KernelContext& ctx) { return ctx.Return(ctx.TakeInput(ctx.num_inputs() - 1)); }
+Status ReturnFlow(KernelContext& ctx) { return ctx.Return(FlowFrom(ctx, ctx.num_inputs() - 1)); }
 
 struct OptionsOfArrays : KernelState {
   explicit OptionsOfArrays(KernelConstruction& c)
@@ -51,7 +57,10 @@ Status GradKernel(KernelContext& ctx, const std::string& source) {
     TENON_ASSIGN_OR_RETURN(prefix, ReadShape(ctx.input(2), "shape_to_prepend"));
   }
   const std::string name = StrCat(array->name(), "@", source);
-  if (ctx.num_outputs() > 1) ctx.set_output(1, ctx.TakeInput(1));
+  if (ctx.num_outputs() > 1) {
+    TENON_ASSIGN_OR_RETURN(Tensor flow, FlowFrom(ctx, 1));
+    ctx.set_output(1, std::move(flow));
+  }
   return ctx.Return(StepResourceHandle<TensorArray>(
       ctx, name, [&] { return array->MakeGradient(name, prefix); }));
 }
