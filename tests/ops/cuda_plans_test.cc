@@ -277,8 +277,8 @@ TEST(CudaTuples, NameTheRowsThatTheHostReads) {
     EXPECT_EQ(rows.Row(i, &bad), wanted.rows[i]);
     EXPECT_EQ(bad, 99);
   }
-  const TupleRows wrong =
-      TupleRows::Create(Tensor::Of<int32_t>({2, 2}, {0, 4, -1, 0}), shape).value();
+  const Tensor wrong_indices = Tensor::Of<int32_t>({2, 2}, {0, 4, -1, 0});
+  const TupleRows wrong = TupleRows::Create(wrong_indices, shape).value();
   int64_t bad = 0;
   EXPECT_EQ(wrong.Row(0, &bad), -1);
   EXPECT_EQ(bad, 4);
