@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
+#include "core/queue_recording.h"
 #include "core/status.h"
 #include "core/tensor.h"
 
@@ -38,6 +40,9 @@ class DeviceQueue {
   /// A word in memory that host and device reach, 0 for now. When the device has written another
   /// value, `describe(value)` is the error of step `step_id`. Freed at the step's end.
   virtual uint64_t* AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) = 0;
+
+  /// Starts to record kernels of step `step_id`. An error when the device cannot.
+  virtual StatusOr<std::unique_ptr<QueueRecording>> Record(int64_t step_id) = 0;
 
   /// Blocks until all that is queued until now is done.
   virtual Status Wait() = 0;

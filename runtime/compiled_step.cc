@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "runtime/functions/function_runtime.h"
+#include "runtime/groups/grouping.h"
 #include "runtime/memory_copies.h"
 
 namespace tenon {
@@ -128,8 +129,9 @@ StatusOr<std::unique_ptr<CompiledStep>> CompiledStep::Create(Graph graph,
     Device* const device = runtime.Find(name);
     TENON_RETURN_IF_ERROR(RunPasses(PassStage::kDevice, &part, {device}, passes));
     TENON_RETURN_IF_ERROR(AddMemoryCopies(&part, *device));
+    TENON_ASSIGN_OR_RETURN(const KernelMap made, GroupKernels(&part, *device, kernels, functions));
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionPlan> plan,
-                           ExecutionPlan::Create(part, *device, kernels, functions));
+                           ExecutionPlan::Create(part, *device, kernels, functions, made));
     step->num_args_ = std::max<int>(step->num_args_, plan->arg_types().size());
     step->num_retvals_ = std::max<int>(step->num_retvals_, plan->retval_types().size());
     for (const PlanNode& n : plan->nodes()) {

@@ -13,6 +13,9 @@
 
 namespace tenon {
 
+/// The kernels of some nodes of a graph.
+using KernelMap = flat_hash_map<const Node*, std::shared_ptr<const Kernel>>;
+
 /// The kernels of a session's stateful nodes: a random op's generator, a variable, a queue goes on
 /// from step to step whatever the signature of the step. A node is known by its name together with
 /// its op, attributes and device: graphs that give one name to different nodes get different

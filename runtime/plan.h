@@ -57,12 +57,12 @@ static_assert(sizeof(PlanNode) == 64, "a node's layout is one line of the cache"
 /// Values fed and fetched come in through _Arg nodes and out through _Retval nodes.
 class ExecutionPlan {
  public:
-  /// `graph` must be valid and is not needed afterwards. The kernels are made, or taken from
-  /// `kernels`, whose session must outlive the plan as `device` must. `functions` runs those that
-  /// kernels call; it may be null.
+  /// `graph` must be valid and is not needed afterwards. The kernels are those in `made`, else they
+  /// are made, or taken from `kernels`, whose session must outlive the plan as `device` must.
+  /// `functions` runs those that kernels call; it may be null.
   static StatusOr<std::unique_ptr<ExecutionPlan>> Create(
       const Graph& graph, Device& device, KernelCache& kernels,
-      const std::shared_ptr<FunctionRuntime>& functions = nullptr);
+      const std::shared_ptr<FunctionRuntime>& functions = nullptr, const KernelMap& made = {});
 
   const std::vector<PlanNode>& nodes() const { return nodes_; }
   const PlanNode& node(int32_t i) const { return nodes_[i]; }

@@ -98,6 +98,7 @@ void RegisterConstOps(OpRegistry& ops) {
         .Shape(UnchangedShape)
         .NoExample("needs two memories; simulated_device_test covers it");
   }
+  ops.Get("_KernelGroup").Shape(UnknownShape).NoExample("stands for others; groups_test covers it");
   const KernelOptions with_shape = {.attrs = {"shape"}, .cheap = true, .memory = kAnyMemory};
   for (const char* name : {"Placeholder", "PlaceholderV2"}) {
     ops.Add(name, PlaceholderShape, PlaceholderKernel, with_shape)

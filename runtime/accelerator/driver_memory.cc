@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/accelerator/driver_memory.h"
 
+#include "runtime/accelerator/arena.h"
 #include "runtime/accelerator/stream_driver.h"
 
 namespace tenon {
@@ -18,10 +19,17 @@ size_t PinnedSize(size_t bytes) {
 
 }  // namespace
 
-void* DeviceMemory::Allocate(size_t bytes) { return Allocate(Stream::kCompute, bytes); }
+void* DeviceMemory::Allocate(size_t bytes) {
+  if (Arena* const arena = Arena::OfThread(driver_)) {
+    arena->Refuse();
+    return nullptr;
+  }
+  return Allocate(Stream::kCompute, bytes);
+}
 
 void* DeviceMemory::Allocate(Stream stream, size_t bytes) {
-  void* const memory = driver_.Allocate(stream, bytes);
+  void* memory = driver_.Allocate(stream, bytes);
+  if (memory == nullptr && TakeBack()) memory = driver_.Allocate(stream, bytes);
   if (memory != nullptr) bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   return memory;
 }
@@ -33,6 +41,24 @@ void DeviceMemory::Free(void* memory, size_t bytes) {
 
 void DeviceMemory::Copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0) driver_.Copy(Stream::kCompute, to, from, bytes);
+}
+
+void DeviceMemory::Add(Arena* arena) {
+  MutexLock lock(mu_);
+  arenas_.push_back(arena);
+}
+
+void DeviceMemory::Remove(Arena* arena) {
+  MutexLock lock(mu_);
+  std::erase(arenas_, arena);
+}
+
+/// Whether that has given anything back.
+bool DeviceMemory::TakeBack() {
+  MutexLock lock(mu_);
+  bool some = false;
+  for (Arena* arena : arenas_) some |= arena->GiveBack();
+  return some;
 }
 
 std::string DeviceMemory::DescribeMemory() const {

@@ -11,6 +11,7 @@
 
 namespace tenon {
 
+class Arena;
 class StreamDriver;
 enum class Stream : uint8_t;
 
@@ -28,9 +29,17 @@ class DeviceMemory final : public Allocator, public MemoryDescription {
   void Copy(void* to, const void* from, size_t bytes) override;
   std::string DescribeMemory() const override;
 
+  /// Arenas are asked to give back what they hold for later before memory is said to be out.
+  void Add(Arena* arena);
+  void Remove(Arena* arena);
+
  private:
+  bool TakeBack();
+
   StreamDriver& driver_;
   std::atomic<int64_t> bytes_{0};
+  Mutex mu_;
+  std::vector<Arena*> arenas_ ABSL_GUARDED_BY(mu_);
 };
 
 /// Pinned host memory. Blocks are kept for the next of their size: pinning takes the system long.

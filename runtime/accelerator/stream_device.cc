@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "runtime/accelerator/stream_recording.h"
+
 namespace tenon {
 namespace {
 
@@ -70,23 +72,22 @@ void StreamDevice::CopyToHost(const Tensor& device, int64_t step_id,
 
 void StreamDevice::EndStep(int64_t step_id, std::function<void(Status)> done) {
   std::vector<Tensor> read;
-  std::vector<Check> checks;
+  StepRecord step;
   {
     MutexLock lock(mu_);
     read = std::exchange(held_, {});
     held_bytes_ = 0;
-    if (const auto found = checks_.find(step_id); found != checks_.end()) {
-      checks = std::move(found->second);
-      checks_.erase(found);
+    if (const auto found = steps_.find(step_id); found != steps_.end()) {
+      step = std::move(found->second);
+      steps_.erase(found);
     }
   }
-  driver_.CallWhenDone(Stream::kCompute, [this, read = std::move(read), checks = std::move(checks),
+  driver_.CallWhenDone(Stream::kCompute, [this, read = std::move(read), step = std::move(step),
                                           done = std::move(done)](const Status& status) mutable {
     read.clear();  // the kernels have waited for what copied it
-    Status result = status.ok() ? FirstFailure(checks) : status;
-    for (const Check& check : checks) {
-      if (check.word != spare_word_) driver_.pinned().Free(check.word, sizeof(uint64_t));
-    }
+    Status result = status.ok() ? FirstFailure(step) : status;
+    for (uint64_t* word : step.words) driver_.pinned().Free(word, sizeof(uint64_t));
+    step = {};
     done(std::move(result));
   });
 }
@@ -99,8 +100,23 @@ uint64_t* StreamDevice::AddCheck(int64_t step_id, std::function<Status(uint64_t)
   }
   TENON_CHECK(word != nullptr, "out of pinned memory");
   MutexLock lock(mu_);
-  checks_[step_id].push_back({word, std::move(describe)});
+  StepRecord& step = steps_[step_id];
+  step.checks.push_back({word, std::move(describe)});
+  if (word != spare_word_) step.words.push_back(word);
   return word;
+}
+
+void StreamDevice::AddChecks(int64_t step_id, const std::vector<StreamCheck>& checks,
+                             std::shared_ptr<void> held) {
+  MutexLock lock(mu_);
+  StepRecord& step = steps_[step_id];
+  step.checks.insert(step.checks.end(), checks.begin(), checks.end());
+  step.held.push_back(std::move(held));
+}
+
+StatusOr<std::unique_ptr<QueueRecording>> StreamDevice::Record(int64_t) {
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<DriverRecording> recording, driver_.Record());
+  return std::make_unique<StreamRecording>(*this, std::move(recording));
 }
 
 uint64_t* StreamDevice::NewWord(uint64_t value) {
@@ -125,8 +141,8 @@ Status StreamDevice::Wait() {
   return result;
 }
 
-Status StreamDevice::FirstFailure(const std::vector<Check>& checks) {
-  for (const Check& check : checks) {
+Status StreamDevice::FirstFailure(const StepRecord& step) {
+  for (const StreamCheck& check : step.checks) {
     if (const uint64_t word = std::atomic_ref(*check.word).load(std::memory_order_acquire)) {
       return check.describe(word);
     }
@@ -136,8 +152,8 @@ Status StreamDevice::FirstFailure(const std::vector<Check>& checks) {
 
 Status StreamDevice::FailureSoFar(int64_t step_id) {
   MutexLock lock(mu_);
-  const auto found = checks_.find(step_id);
-  return found == checks_.end() ? OkStatus() : FirstFailure(found->second);
+  const auto found = steps_.find(step_id);
+  return found == steps_.end() ? OkStatus() : FirstFailure(found->second);
 }
 
 }  // namespace tenon

@@ -13,6 +13,12 @@
 
 namespace tenon {
 
+/// A word that kernels of a step write when they fail, and what it says then.
+struct StreamCheck {
+  uint64_t* word = nullptr;
+  std::function<Status(uint64_t)> describe;
+};
+
 /// A device with memory of its own, whose kernels queue on its driver's stream kCompute. Values go
 /// in on kToDevice and out on kToHost, each beside the kernels, which wait for them and are waited
 /// for. What a copy reads or writes lives until it is made. Thread-safe.
@@ -38,16 +44,23 @@ class StreamDevice final : public Device, public DeviceQueue {
                   std::function<void(StatusOr<Tensor>)> done) override;
   void EndStep(int64_t step_id, std::function<void(Status)> done) override;
   uint64_t* AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
+  StatusOr<std::unique_ptr<QueueRecording>> Record(int64_t step_id) override;
   Status Wait() override;
   void* stream() override { return driver_.Native(Stream::kCompute); }
 
+  StreamDriver& driver() { return driver_; }
+  /// Makes checks, whose words somebody else frees, those of a step. `held` lives until its end.
+  void AddChecks(int64_t step_id, const std::vector<StreamCheck>& checks,
+                 std::shared_ptr<void> held);
+
  private:
-  /// A word that kernels of a step write when they fail.
-  struct Check {
-    uint64_t* word;
-    std::function<Status(uint64_t)> describe;
+  /// What is kept of a step until its end.
+  struct StepRecord {
+    std::vector<StreamCheck> checks;
+    std::vector<uint64_t*> words;  // to be freed
+    std::vector<std::shared_ptr<void>> held;
   };
-  static Status FirstFailure(const std::vector<Check>& checks);
+  static Status FirstFailure(const StepRecord& step);
   Status FailureSoFar(int64_t step_id);
   uint64_t* NewWord(uint64_t value);
 
@@ -58,7 +71,7 @@ class StreamDevice final : public Device, public DeviceQueue {
   /// What copies to the device still read, about.
   std::vector<Tensor> held_ ABSL_GUARDED_BY(mu_);
   size_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  flat_hash_map<int64_t, std::vector<Check>> checks_ ABSL_GUARDED_BY(mu_);
+  flat_hash_map<int64_t, StepRecord> steps_ ABSL_GUARDED_BY(mu_);
   /// The word of those checks for which there was no memory, which makes them fail; null when there
   /// was none for it either.
   uint64_t* const spare_word_;

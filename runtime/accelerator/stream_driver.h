@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "core/status.h"
@@ -13,6 +14,24 @@ namespace tenon {
 /// The three queues of an accelerator. Each does its work in the order in which it was queued,
 /// beside the others.
 enum class Stream : uint8_t { kCompute, kToDevice, kToHost };
+
+/// Work for kCompute that a driver keeps, to queue it again and again. Used by one thread at a time.
+class DriverRecording {
+ public:
+  /// REQUIRES: what it queued is done.
+  virtual ~DriverRecording() = default;
+
+  // Until Finish, on one thread:
+  /// What kernels queue on that are recorded.
+  virtual void* Native() = 0;
+  /// Records a copy, between or within the two memories; that of the host is pinned.
+  virtual void Copy(void* to, const void* from, size_t bytes) = 0;
+  /// An error when it cannot be repeated. Nothing has been done until then.
+  virtual Status Finish() = 0;
+
+  /// Queues it. What comes first in it sees all that was queued before, on kCompute.
+  virtual void Queue() = 0;
+};
 
 /// What StreamDevice asks of an accelerator's driver; CUDA's streams and memory pools are such a
 /// one. Nothing here waits for the device. What fails does so for good: from then on every callback
@@ -39,6 +58,9 @@ class StreamDriver {
   /// Calls `done` when what is queued on `stream` until now is done, from any thread, perhaps
   /// before this returns, once, in order.
   virtual void CallWhenDone(Stream stream, std::function<void(const Status&)> done) = 0;
+  /// Starts a recording on the calling thread, which queues nothing else until it is finished; an
+  /// error when there can be none.
+  virtual StatusOr<std::unique_ptr<DriverRecording>> Record() = 0;
   /// The driver's own name of the stream.
   virtual void* Native(Stream stream) = 0;
   /// For people, when there was no memory: what the device has, and who holds it, or how it has

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/cuda_driver.h"
 
+#include "runtime/cuda/graph_recording.h"
+
 namespace tenon::cuda {
 namespace {
 
@@ -119,6 +121,10 @@ void CudaDriver::WaitFor(Stream stream, Stream other) {
 void CudaDriver::CallWhenDone(Stream stream, std::function<void(const Status&)> done) {
   Enter();
   At(stream).completions->Add(std::move(done));
+}
+
+StatusOr<std::unique_ptr<DriverRecording>> CudaDriver::Record() {
+  return GraphRecording::Begin(ordinal_, At(Stream::kCompute).stream, failure_);
 }
 
 void* CudaDriver::Native(Stream stream) {

@@ -37,6 +37,7 @@ class CudaDriver final : public StreamDriver {
   void Copy(Stream stream, void* to, const void* from, size_t bytes) override;
   void WaitFor(Stream stream, Stream other) override;
   void CallWhenDone(Stream stream, std::function<void(const Status&)> done) override;
+  StatusOr<std::unique_ptr<DriverRecording>> Record() override;
   void* Native(Stream stream) override;
   std::string DescribeMemory() override;
 

@@ -189,12 +189,51 @@ void SimulatedDriver::CallWhenDone(Stream stream, std::function<void(const Statu
   Enqueue(stream, std::move(item));
 }
 
+/// The pieces of work of one recording.
+class SimulatedDriver::Recording final : public DriverRecording {
+ public:
+  explicit Recording(SimulatedDriver& driver) : driver_(driver) { OfThread() = this; }
+  ~Recording() override {
+    if (OfThread() == this) OfThread() = nullptr;
+  }
+  void* Native() override { return &driver_; }
+  void Copy(void* to, const void* from, size_t bytes) override {
+    driver_.Copy(Stream::kCompute, to, from, bytes);
+  }
+  Status Finish() override {
+    OfThread() = nullptr;
+    return status_;
+  }
+  void Queue() override {
+    driver_.repeats_.fetch_add(1, std::memory_order_relaxed);
+    for (const Item& item : items_) driver_.Enqueue(Stream::kCompute, item);
+  }
+
+  void Add(Item item) { items_.push_back(std::move(item)); }
+  void Fail(const Status& status) { status_.Update(status); }
+
+ private:
+  SimulatedDriver& driver_;
+  std::vector<Item> items_;
+  Status status_;
+};
+
+SimulatedDriver::Recording*& SimulatedDriver::OfThread() {
+  static thread_local Recording* recording = nullptr;
+  return recording;
+}
+
+StatusOr<std::unique_ptr<DriverRecording>> SimulatedDriver::Record() {
+  return std::make_unique<Recording>(*this);
+}
+
 void SimulatedDriver::Launch(Stream stream, std::vector<Access> accesses,
                              std::function<void()> work) {
   launches_.fetch_add(1, std::memory_order_relaxed);
   Item item;
   item.accesses = std::move(accesses);
   item.work = std::move(work);
+  if (Recording* const recording = OfThread()) return recording->Add(std::move(item));
   Enqueue(stream, std::move(item));
 }
 
@@ -246,11 +285,15 @@ bool SimulatedDriver::RunOne() {
   return true;
 }
 
-void SimulatedDriver::RunAll() {
+bool SimulatedDriver::RunAll() {
+  if (Recording* const recording = OfThread()) {
+    recording->Fail(FailedPrecondition("a kernel waits for what is being recorded"));
+    return false;
+  }
   if (std::this_thread::get_id() == thread_.get_id()) {
     while (RunOne()) {
     }
-    return;
+    return true;
   }
   Mutex mu;
   CondVar cv;
@@ -262,6 +305,7 @@ void SimulatedDriver::RunAll() {
   });
   MutexLock lock(mu);
   while (!over) cv.Wait(mu);
+  return true;
 }
 
 void SimulatedDriver::RunItem(int stream) {

@@ -36,6 +36,7 @@ class SimulatedDriver final : public StreamDriver {
   void Copy(Stream stream, void* to, const void* from, size_t bytes) override;
   void WaitFor(Stream stream, Stream other) override;
   void CallWhenDone(Stream stream, std::function<void(const Status&)> done) override;
+  StatusOr<std::unique_ptr<DriverRecording>> Record() override;
   void* Native(Stream) override { return this; }
 
   /// Memory of the device that some work reads or writes.
@@ -44,11 +45,13 @@ class SimulatedDriver final : public StreamDriver {
     size_t bytes;
     bool writes;
   };
-  /// Queues work, which reaches the memory through OnDevice.
+  /// Queues work, which reaches the memory through OnDevice. On a thread that records it becomes
+  /// part of the recording.
   void Launch(Stream stream, std::vector<Access> accesses, std::function<void()> work);
 
-  /// Does all that is queued before it returns, even on the device's own thread.
-  void RunAll();
+  /// Does all that is queued before it returns, even on the device's own thread. What is being
+  /// recorded cannot be waited for: false, and it is no recording any more.
+  bool RunAll();
 
   /// Whether it points into the device's memory.
   bool Contains(const void* memory) const;
@@ -58,8 +61,13 @@ class SimulatedDriver final : public StreamDriver {
   /// What has been found wrong so far; OK when nothing.
   Status status() const;
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
+  /// How often recordings have been queued.
+  int64_t repeats() const { return repeats_.load(std::memory_order_relaxed); }
 
  private:
+  class Recording;
+  /// What the calling thread records, or null.
+  static Recording*& OfThread();
   static constexpr int kStreams = 3, kHost = kStreams;
   /// How many pieces of work of each stream, and of what the host has seen, come before something.
   using Clock = std::array<uint64_t, kStreams + 1>;
@@ -102,6 +110,7 @@ class SimulatedDriver final : public StreamDriver {
   char* memory_ = nullptr;  // which the host must not touch
   char* alias_ = nullptr;   // the same memory as the device sees it
   std::atomic<int64_t> launches_{0};
+  std::atomic<int64_t> repeats_{0};
 
   mutable Mutex mu_;
   CondVar cv_;

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 struct CUstream_st {
   CUstream_st() : thread([this] { Run(); }) {}
@@ -23,6 +24,7 @@ struct CUstream_st {
   }
   void Queue(std::function<void()> work) {
     const std::lock_guard lock(mu);
+    if (captured != nullptr) return captured->push_back(std::move(work));
     works.push_back(std::move(work));
     changed.notify_all();
   }
@@ -51,7 +53,15 @@ struct CUstream_st {
   std::mutex mu;
   std::condition_variable changed;
   std::deque<std::function<void()>> works;  // the first is being done
+  std::shared_ptr<std::vector<std::function<void()>>> captured;  // instead of being done
   std::thread thread;
+};
+
+struct CUgraph_st {
+  std::shared_ptr<std::vector<std::function<void()>>> works;
+};
+struct CUgraphExec_st {
+  std::shared_ptr<std::vector<std::function<void()>>> works;
 };
 
 /// Counts its records, so that a wait is for one of them.
@@ -84,6 +94,7 @@ namespace tenon::fake {
 namespace {
 
 std::atomic<cudaError_t> failure{cudaSuccess};
+std::atomic<cudaError_t> capture_failure{cudaSuccess};
 std::atomic<int64_t> pageable_copies{0};
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -158,6 +169,7 @@ void Gate::Open() {
 }
 
 void FailWith(cudaError_t error) { failure = error; }
+void FailNextCapture(cudaError_t error) { capture_failure = error; }
 int64_t PageableCopies() { return pageable_copies; }
 int64_t BytesInUse() { return InUse(cudaMemoryTypeDevice); }
 
@@ -264,6 +276,40 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     if (TypeOf(end) == cudaMemoryTypeUnregistered) ++pageable_copies;
   }
   stream->Queue([=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (const cudaError_t error = Now(); error != cudaSuccess) return error;
+  const std::lock_guard lock(stream->mu);
+  stream->captured = std::make_shared<std::vector<std::function<void()>>>();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const std::lock_guard lock(stream->mu);
+  auto works = std::exchange(stream->captured, nullptr);
+  if (const cudaError_t error = capture_failure.exchange(cudaSuccess); error != cudaSuccess) {
+    return Result(error);
+  }
+  *graph = new CUgraph_st{std::move(works)};
+  return Now();
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+  *exec = new CUgraphExec_st{graph->works};
+  return Now();
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  delete exec;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  if (const cudaError_t error = Now(); error != cudaSuccess) return error;
+  stream->Queue([works = exec->works] {
+    for (const auto& work : *works) work();
+  });
   return cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {

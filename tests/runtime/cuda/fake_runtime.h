@@ -31,6 +31,9 @@ class Gate {
 /// From now on everything that is queued or asked fails with `error`; cudaSuccess ends that.
 void FailWith(cudaError_t error);
 
+/// The next capture of a stream ends with that error.
+void FailNextCapture(cudaError_t error);
+
 /// Calls of cudaMemcpyAsync with memory that is not pinned, which a driver would wait for.
 int64_t PageableCopies();
 

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/accelerator/arena.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/accelerator/stream_driver.h"
+
+namespace tenon {
+namespace {
+
+constexpr size_t kUnit = 512;
+
+constinit thread_local Arena* open_arena = nullptr;
+
+/// Blocks have sizes that differ by an eighth at least, so that they fit again.
+size_t BlockSize(size_t bytes) {
+  const size_t unit = std::max(kUnit, std::bit_floor(bytes) / 8);
+  return (std::max<size_t>(bytes, 1) + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+Arena::Arena(StreamDriver& driver, DriverRecording& recording)
+    : driver_(driver), recording_(&recording) {
+  driver_.memory().Add(this);
+  open_arena = this;
+}
+
+Arena* Arena::OfThread(const StreamDriver& driver) {
+  return open_arena != nullptr && &open_arena->driver_ == &driver ? open_arena : nullptr;
+}
+
+void Arena::Close() {
+  open_arena = nullptr;
+  MutexLock lock(mu_);
+  state_ = State::kResting;
+  recording_ = nullptr;
+}
+
+void Arena::Abandon() {
+  driver_.memory().Remove(this);
+  bool done;
+  {
+    MutexLock lock(mu_);
+    state_ = State::kAbandoned;
+    recording_ = nullptr;
+    FreeAll();
+    done = Done();
+  }
+  if (done) delete this;
+}
+
+bool Arena::Use() {
+  MutexLock lock(mu_);
+  if (state_ != State::kResting) return false;
+  state_ = State::kInUse;
+  return true;
+}
+
+void Arena::Rest() {
+  MutexLock lock(mu_);
+  state_ = State::kResting;
+}
+
+bool Arena::GiveBack() {
+  MutexLock lock(mu_);
+  if (state_ != State::kResting) return false;
+  state_ = State::kGivenBack;
+  return FreeAll();
+}
+
+bool Arena::FreeAll() {
+  for (const auto& [size, memory] : free_) driver_.memory().Free(memory, size);
+  const bool some = !free_.empty();
+  free_.clear();
+  return some;
+}
+
+void* Arena::TakeFree(size_t size) {
+  MutexLock lock(mu_);
+  const auto found = free_.find(size);
+  if (found == free_.end()) return nullptr;
+  void* const memory = found->second;
+  free_.erase(found);
+  used_[memory] = size;
+  return memory;
+}
+
+void* Arena::Allocate(size_t bytes) {
+  bool open;
+  {
+    MutexLock lock(mu_);
+    if (state_ != State::kOpen) ++passed_on_;
+    open = state_ == State::kOpen;
+  }
+  if (!open) {
+    void* const memory = driver_.memory().Allocate(bytes);
+    if (memory == nullptr) ForgetPassedOn();
+    return memory;
+  }
+  const size_t size = BlockSize(bytes);
+  if (void* const memory = TakeFree(size)) return memory;
+  // Without the lock: other arenas may be asked to give memory back.
+  void* const memory = driver_.memory().Allocate(Stream::kCompute, size);
+  if (memory == nullptr) return nullptr;
+  MutexLock lock(mu_);
+  used_[memory] = size;
+  return memory;
+}
+
+void Arena::Free(void* memory, size_t bytes) {
+  bool done;
+  {
+    MutexLock lock(mu_);
+    const auto found = used_.find(memory);
+    if (found == used_.end()) {
+      driver_.memory().Free(memory, bytes);
+      --passed_on_;
+    } else if (state_ == State::kAbandoned || state_ == State::kGivenBack) {
+      driver_.memory().Free(memory, found->second);
+      used_.erase(found);
+    } else {
+      free_.emplace(found->second, memory);
+      used_.erase(found);
+    }
+    done = Done();
+  }
+  if (done) delete this;
+}
+
+void Arena::ForgetPassedOn() {
+  bool done;
+  {
+    MutexLock lock(mu_);
+    --passed_on_;
+    done = Done();
+  }
+  if (done) delete this;
+}
+
+int64_t Arena::bytes_in_use() const {
+  MutexLock lock(mu_);
+  int64_t bytes = 0;
+  for (const auto& [memory, size] : used_) bytes += static_cast<int64_t>(size);
+  return bytes;
+}
+
+void Arena::Copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  if (recording_ != nullptr) return recording_->Copy(to, from, bytes);
+  driver_.memory().Copy(to, from, bytes);
+}
+
+std::string Arena::DescribeMemory() const { return driver_.memory().DescribeMemory(); }
+
+}  // namespace tenon

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/allocator.h"
+#include "core/hash_map.h"
+#include "core/memory_description.h"
+#include "core/mutex.h"
+
+namespace tenon {
+
+class DriverRecording;
+class StreamDriver;
+
+/// The memory of an accelerator that a recording's kernels use. Blocks that are freed serve again
+/// within the recording, in the order in which its kernels run, and nobody else gets them while it
+/// lives. Thread-safe, but for Allocate before Close.
+class Arena final : public Allocator, public MemoryDescription {
+ public:
+  /// Until Close copies within it are part of `recording`, and the calling thread gets no other
+  /// memory of the device: a tensor beyond the recording would be written by it only.
+  Arena(StreamDriver& driver, DriverRecording& recording);
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  /// The arena of that driver that the calling thread records with, or null.
+  static Arena* OfThread(const StreamDriver& driver);
+  /// Memory was wanted that does not belong to the recording.
+  void Refuse() { refused_ = true; }
+  bool refused() const { return refused_; }
+
+  /// The recording is made: what is allocated from now on, for copies of tensors that it gave, is
+  /// the device's as any other.
+  void Close();
+  /// The recording is gone. What is in use is given back when it is free, then the arena itself goes.
+  void Abandon();
+
+  /// Keeps the memory until Rest, for work that is queued; false when it has been given back.
+  bool Use();
+  void Rest();
+  /// Gives the free blocks back if nothing uses them, for good: whether there were any.
+  bool GiveBack();
+
+  std::string_view name() const override { return "device"; }
+  void* Allocate(size_t bytes) override;
+  void Free(void* memory, size_t bytes) override;
+  bool IsHostMemory() const override { return false; }
+  int64_t bytes_in_use() const override;
+  void Copy(void* to, const void* from, size_t bytes) override;
+  std::string DescribeMemory() const override;
+
+ private:
+  enum class State : uint8_t { kOpen, kResting, kInUse, kGivenBack, kAbandoned };
+
+  ~Arena() override = default;
+  void* TakeFree(size_t size);
+  void ForgetPassedOn();
+  bool Done() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return state_ == State::kAbandoned && used_.empty() && passed_on_ == 0;
+  }
+  bool FreeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  StreamDriver& driver_;
+  DriverRecording* recording_;
+  bool refused_ = false;
+  mutable Mutex mu_;
+  State state_ ABSL_GUARDED_BY(mu_) = State::kOpen;
+  flat_hash_map<void*, size_t> used_ ABSL_GUARDED_BY(mu_);
+  std::multimap<size_t, void*> free_ ABSL_GUARDED_BY(mu_);
+  size_t passed_on_ ABSL_GUARDED_BY(mu_) = 0;  // blocks in use that are not the arena's own
+};
+
+}  // namespace tenon

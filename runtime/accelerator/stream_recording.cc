@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/accelerator/stream_recording.h"
+
+#include <cstring>
+#include <utility>
+
+namespace tenon {
+
+StreamRecording::StreamRecording(StreamDevice& real, std::unique_ptr<DriverRecording> recording)
+    : real_(real),
+      recording_(std::move(recording)),
+      arena_(*new Arena(real.driver(), *recording_)) {}
+
+StreamRecording::~StreamRecording() {
+  if (open_) (void)Finish();
+  arena_.Abandon();
+}
+
+Status StreamRecording::Finish() {
+  open_ = false;
+  arena_.Close();
+  const Status finished = recording_->Finish();
+  status_.Update(finished);
+  if (arena_.refused()) status_.Update(FailedPrecondition("memory beyond the recording is wanted"));
+  return status_;
+}
+
+bool StreamRecording::Queue(int64_t step_id, std::shared_ptr<void> in_use) {
+  if (!arena_.Use()) return false;
+  /// Until the step is over.
+  struct Use {
+    ~Use() { recording.arena_.Rest(); }
+    StreamRecording& recording;
+    const std::shared_ptr<void> in_use;  // goes after the arena rests
+  };
+  for (const StreamCheck& check : checks_) *check.word = 0;
+  real_.AddChecks(step_id, checks_, std::make_shared<Use>(*this, std::move(in_use)));
+  recording_->Queue();
+  return true;
+}
+
+/// The copy is repeated too, from pinned memory that is kept: kernels may change what they get.
+StatusOr<Tensor> StreamRecording::CopyToDevice(const Tensor& host) {
+  TENON_ASSIGN_OR_RETURN(
+      Tensor source, Tensor::Allocate(real_.driver().pinned(), host.dtype(), host.shape()));
+  TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(arena_, host.dtype(), host.shape()));
+  if (host.num_bytes() > 0) {
+    std::memcpy(source.raw_data(), host.raw_data(), host.num_bytes());
+    recording_->Copy(copy.raw_data(), source.raw_data(), host.num_bytes());
+  }
+  copied_.push_back(std::move(source));
+  return copy;
+}
+
+uint64_t* StreamRecording::AddCheck(int64_t, std::function<Status(uint64_t)> describe) {
+  StatusOr<Tensor> word = Tensor::Allocate(real_.driver().pinned(), DType::kUInt64, Shape());
+  TENON_CHECK(word.ok(), "out of pinned memory");
+  words_.push_back(*word);
+  checks_.push_back({words_.back().data<uint64_t>(), std::move(describe)});
+  return checks_.back().word;
+}
+
+Status StreamRecording::CannotWait() {
+  status_.Update(FailedPrecondition("a kernel waits for what is being recorded"));
+  return status_;
+}
+
+void StreamRecording::CopyToHost(const Tensor&, int64_t,
+                                 std::function<void(StatusOr<Tensor>)> done) {
+  done(CannotWait());
+}
+
+void StreamRecording::EndStep(int64_t, std::function<void(Status)> done) { done(CannotWait()); }
+
+StatusOr<std::unique_ptr<QueueRecording>> StreamRecording::Record(int64_t) { return CannotWait(); }
+
+Status StreamRecording::Wait() { return CannotWait(); }
+
+}  // namespace tenon

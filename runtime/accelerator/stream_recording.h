@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device_queue.h"
+#include "core/queue_recording.h"
+#include "runtime/accelerator/arena.h"
+#include "runtime/accelerator/stream_device.h"
+
+namespace tenon {
+
+/// A recording of a StreamDevice's kernels: the driver's, the memory that they use, the words of
+/// their checks, and what they copied in from the host's memory.
+class StreamRecording final : public QueueRecording, private Device, private DeviceQueue {
+ public:
+  StreamRecording(StreamDevice& real, std::unique_ptr<DriverRecording> recording);
+  ~StreamRecording() override;
+
+  Device& device() override { return *this; }
+  Status Finish() override;
+  bool Queue(int64_t step_id, std::shared_ptr<void> in_use) override;
+
+ private:
+  // The device, for the kernels that are recorded.
+  const std::string& name() const override { return real_.name(); }
+  DeviceKind kind() const override { return real_.kind(); }
+  uint64_t incarnation() const override { return real_.incarnation(); }
+  int64_t memory_limit() const override { return real_.memory_limit(); }
+  Allocator& allocator() override { return arena_; }
+  DeviceQueue* queue() override { return this; }
+  Device& host() override { return real_.host(); }
+  ResourceStore& resources() override { return real_.resources(); }
+  const FileAccess& files() const override { return real_.files(); }
+
+  // Its queue. What would have to wait is an error, with which the recording fails.
+  StatusOr<Tensor> CopyToDevice(const Tensor& host) override;
+  void CopyToHost(const Tensor& device, int64_t step_id,
+                  std::function<void(StatusOr<Tensor>)> done) override;
+  void EndStep(int64_t step_id, std::function<void(Status)> done) override;
+  uint64_t* AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
+  StatusOr<std::unique_ptr<QueueRecording>> Record(int64_t step_id) override;
+  Status Wait() override;
+  void* stream() override { return recording_->Native(); }
+
+  Status CannotWait();
+
+  StreamDevice& real_;
+  const std::unique_ptr<DriverRecording> recording_;
+  Arena& arena_;  // which outlives this while there are tensors in it
+  bool open_ = true;
+  Status status_;
+  std::vector<Tensor> copied_;  // what it copies in
+  std::vector<Tensor> words_;
+  std::vector<StreamCheck> checks_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/graph_recording.h"
+
+#include <utility>
+
+namespace tenon::cuda {
+
+StatusOr<std::unique_ptr<DriverRecording>> GraphRecording::Begin(int ordinal, cudaStream_t stream,
+                                                                 Failure& failure) {
+  if (failure.failed()) return failure.status();
+  std::unique_ptr<GraphRecording> recording(new GraphRecording(ordinal, stream, failure));
+  recording->Enter();
+  TENON_RETURN_IF_ERROR(recording->Explain(
+      cudaStreamCreateWithFlags(&recording->capturing_, cudaStreamNonBlocking)));
+  // What else this thread does meanwhile, such as getting memory, is no part of it.
+  const cudaError_t begun =
+      cudaStreamBeginCapture(recording->capturing_, cudaStreamCaptureModeRelaxed);
+  if (begun != cudaSuccess) {
+    cudaStreamDestroy(std::exchange(recording->capturing_, nullptr));
+    return recording->Explain(begun);
+  }
+  return recording;
+}
+
+GraphRecording::~GraphRecording() {
+  Enter();
+  cudaGraph_t graph = nullptr;
+  if (capturing_ != nullptr && EndCapture(&graph) != cudaSuccess) cudaGetLastError();
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+}
+
+void GraphRecording::Enter() const {
+  if (cudaSetDevice(ordinal_) != cudaSuccess) cudaGetLastError();
+}
+
+Status GraphRecording::Explain(cudaError_t error) const {
+  if (error == cudaSuccess) return OkStatus();
+  cudaGetLastError();
+  return Unavailable("the GPU ", failure_.gpu(), " cannot record a step: ",
+                     cudaGetErrorString(error), " (", cudaGetErrorName(error), ")");
+}
+
+cudaError_t GraphRecording::EndCapture(cudaGraph_t* graph) {
+  const cudaStream_t stream = std::exchange(capturing_, nullptr);
+  const cudaError_t error = cudaStreamEndCapture(stream, graph);
+  cudaStreamDestroy(stream);
+  return error;
+}
+
+void* GraphRecording::Native() {
+  Enter();
+  return capturing_;
+}
+
+void GraphRecording::Copy(void* to, const void* from, size_t bytes) {
+  Enter();
+  status_.Update(Explain(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, capturing_)));
+}
+
+Status GraphRecording::Finish() {
+  Enter();
+  cudaGraph_t graph = nullptr;
+  status_.Update(Explain(EndCapture(&graph)));
+  if (status_.ok()) status_ = Explain(cudaGraphInstantiate(&graph_, graph, 0));
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  return status_;
+}
+
+void GraphRecording::Queue() {
+  if (failure_.failed()) return;
+  Enter();
+  failure_.Check(cudaGraphLaunch(graph_, stream_), "running a recorded step");
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/groups/group_recordings.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+/// So many different runs are remembered, such as those with the last batch of an epoch.
+constexpr size_t kMostKeys = 8;
+/// Of a recording goes the memory of a whole step.
+constexpr int kMostRecordings = 4;
+/// A group whose recordings are not repeated is not worth more of them than that.
+constexpr int kTries = 16;
+
+GroupRecordings::Choice Use(const std::shared_ptr<GroupRecording>& recording) {
+  const auto let_go = [recording](void*) { recording->in_use.store(false); };
+  return {GroupRecordings::Action::kRepeat, recording,
+          std::shared_ptr<void>(recording.get(), let_go)};
+}
+
+}  // namespace
+
+GroupRecordings::Entry* GroupRecordings::Find(const std::string& key) {
+  const auto found =
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.key == key; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+GroupRecordings::Choice GroupRecordings::Choose(const std::string& key) {
+  MutexLock lock(mu_);
+  if (made_ > kTries && repeats_ < made_) return {};
+  Entry* const entry = Find(key);
+  if (entry == nullptr) {
+    if (entries_.size() == kMostKeys) {
+      entries_.erase(std::min_element(
+          entries_.begin(), entries_.end(),
+          [](const Entry& a, const Entry& b) { return a.last_seen < b.last_seen; }));
+    }
+    entries_.emplace_back().key = key;
+    entries_.back().last_seen = ++now_;
+    return {};
+  }
+  entry->last_seen = ++now_;
+  if (entry->recording != nullptr) {
+    if (entry->recording->in_use.exchange(true)) return {};
+    ++repeats_;
+    return Use(entry->recording);
+  }
+  if (entry->tried) return {};
+  entry->tried = true;
+  ++made_;
+  return {Action::kRecord, nullptr, nullptr};
+}
+
+GroupRecordings::Choice GroupRecordings::Keep(const std::string& key,
+                                              std::shared_ptr<GroupRecording> recording) {
+  if (recording == nullptr) return {};
+  recording->in_use.store(true);
+  const Choice choice = Use(recording);
+  MutexLock lock(mu_);
+  Entry* const entry = Find(key);
+  if (entry == nullptr) return choice;
+  entry->recording = std::move(recording);
+  const auto kept = [](const Entry& e) { return e.recording != nullptr; };
+  if (std::count_if(entries_.begin(), entries_.end(), kept) <= kMostRecordings) {
+    return choice;
+  }
+  Entry* oldest = entry;
+  for (Entry& e : entries_) {
+    if (kept(e) && e.last_seen < oldest->last_seen) oldest = &e;
+  }
+  oldest->recording = nullptr;
+  oldest->tried = false;
+  return choice;
+}
+
+void GroupRecordings::Drop(const std::string& key) {
+  MutexLock lock(mu_);
+  Entry* const entry = Find(key);
+  if (entry == nullptr) return;
+  entry->recording = nullptr;
+  entry->tried = false;
+}
+
+}  // namespace tenon
