@@ -9,6 +9,14 @@
 
 namespace tenon {
 
+/// Where a kernel of a step notes what it found wrong: two words in memory that host and device
+/// reach, both 0 while there is nothing. A kernel writes `word` first, then a 1 into `failure`,
+/// which is the step's.
+struct StepCheck {
+  uint64_t* word = nullptr;
+  uint64_t* failure = nullptr;
+};
+
 /// What a device with memory of its own does while the host goes on. Its kernels queue their work
 /// and return; what one queues runs after all that was queued before it, so that they hand each
 /// other tensors without waiting, and memory that the host gives back is used again only behind
@@ -35,9 +43,14 @@ class DeviceQueue {
   /// has one; then its record is gone. As CopyToHost's.
   virtual void EndStep(int64_t step_id, std::function<void(Status)> done) = 0;
 
-  /// A word in memory that host and device reach, 0 for now. When the device has written another
-  /// value, `describe(value)` is the error of step `step_id`. Freed at the step's end.
-  virtual uint64_t* AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) = 0;
+  /// A new word for a kernel of step `step_id`, with the step's own. When the device has written
+  /// another value than 0 into the word, `describe(value)` is the error of the step. Freed at the
+  /// step's end.
+  virtual StepCheck AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) = 0;
+
+  /// The step's own word of its checks, for kernels that change what outlives the step: they leave
+  /// it as it is when they find another value than 0. Null for a step without checks so far.
+  virtual const uint64_t* FailureOf(int64_t step_id) = 0;
 
   /// Blocks until all that is queued until now is done.
   virtual Status Wait() = 0;

@@ -8,6 +8,7 @@ namespace {
 
 /// Beyond so much, what copies have read is let go before the step ends.
 constexpr size_t kMostHeld = 64, kMostHeldBytes = 64 << 20;
+constexpr size_t kCheckBytes = 2 * sizeof(uint64_t);
 }  // namespace
 
 StreamDevice::StreamDevice(std::string name, StreamDriver& driver, int64_t memory_limit,
@@ -15,11 +16,11 @@ StreamDevice::StreamDevice(std::string name, StreamDriver& driver, int64_t memor
     : host_(std::move(name), std::move(resources), std::move(files)),
       driver_(driver),
       memory_limit_(memory_limit),
-      spare_word_(NewWord(1)) {}
+      spare_words_(NewWords(1)) {}
 
 StreamDevice::~StreamDevice() {
   (void)Wait();
-  if (spare_word_ != nullptr) driver_.pinned().Free(spare_word_, sizeof(uint64_t));
+  if (spare_words_ != nullptr) driver_.pinned().Free(spare_words_, kCheckBytes);
 }
 
 StatusOr<Tensor> StreamDevice::CopyToDevice(const Tensor& host) {
@@ -85,28 +86,38 @@ void StreamDevice::EndStep(int64_t step_id, std::function<void(Status)> done) {
     read.clear();  // the kernels have waited for what copied it
     Status result = status.ok() ? FirstFailure(checks) : status;
     for (const Check& check : checks) {
-      if (check.word != spare_word_) driver_.pinned().Free(check.word, sizeof(uint64_t));
+      if (check.word != spare_words_) driver_.pinned().Free(check.word, kCheckBytes);
     }
     done(std::move(result));
   });
 }
 
-uint64_t* StreamDevice::AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) {
-  uint64_t* word = NewWord(0);
-  if (word == nullptr) {  // also where the device has failed
-    word = spare_word_;
+StepCheck StreamDevice::AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) {
+  uint64_t* word = NewWords(0);
+  const bool failed = word == nullptr;  // also where the device has failed
+  if (failed) {
+    word = spare_words_;
     describe = [](uint64_t) { return ResourceExhausted("out of pinned memory for checks"); };
   }
   TENON_CHECK(word != nullptr, "out of pinned memory");
   MutexLock lock(mu_);
-  checks_[step_id].push_back({word, std::move(describe)});
-  return word;
+  std::vector<Check>& checks = checks_[step_id];
+  checks.push_back({word, std::move(describe)});
+  uint64_t* const failure = FailureWord(checks);
+  if (failed) std::atomic_ref(*failure).store(1, std::memory_order_release);
+  return {word, failure};
 }
 
-uint64_t* StreamDevice::NewWord(uint64_t value) {
-  auto* const word = static_cast<uint64_t*>(driver_.pinned().Allocate(sizeof(uint64_t)));
-  if (word != nullptr) *word = value;
-  return word;
+const uint64_t* StreamDevice::FailureOf(int64_t step_id) {
+  MutexLock lock(mu_);
+  const auto found = checks_.find(step_id);
+  return found == checks_.end() ? nullptr : FailureWord(found->second);
+}
+
+uint64_t* StreamDevice::NewWords(uint64_t value) {
+  auto* const words = static_cast<uint64_t*>(driver_.pinned().Allocate(kCheckBytes));
+  if (words != nullptr) words[0] = words[1] = value;
+  return words;
 }
 
 Status StreamDevice::Wait() {

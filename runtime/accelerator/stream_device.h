@@ -37,7 +37,8 @@ class StreamDevice final : public Device, public DeviceQueue {
   void CopyToHost(const Tensor& device, int64_t step_id,
                   std::function<void(StatusOr<Tensor>)> done) override;
   void EndStep(int64_t step_id, std::function<void(Status)> done) override;
-  uint64_t* AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
+  StepCheck AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
+  const uint64_t* FailureOf(int64_t step_id) override;
   Status Wait() override;
   void* stream() override { return driver_.Native(Stream::kCompute); }
 
@@ -48,8 +49,11 @@ class StreamDevice final : public Device, public DeviceQueue {
     std::function<Status(uint64_t)> describe;
   };
   static Status FirstFailure(const std::vector<Check>& checks);
+  /// The step's word is the one behind that of its first check.
+  static uint64_t* FailureWord(const std::vector<Check>& checks) { return checks[0].word + 1; }
   Status FailureSoFar(int64_t step_id);
-  uint64_t* NewWord(uint64_t value);
+  /// Memory for a check and perhaps its step.
+  uint64_t* NewWords(uint64_t value);
 
   CpuDevice host_;
   StreamDriver& driver_;
@@ -59,9 +63,9 @@ class StreamDevice final : public Device, public DeviceQueue {
   std::vector<Tensor> held_ ABSL_GUARDED_BY(mu_);
   size_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   flat_hash_map<int64_t, std::vector<Check>> checks_ ABSL_GUARDED_BY(mu_);
-  /// The word of those checks for which there was no memory, which makes them fail; null when there
-  /// was none for it either.
-  uint64_t* const spare_word_;
+  /// The words of those checks for which there was no memory, which makes them fail; null when
+  /// there was none for these either.
+  uint64_t* const spare_words_;
 };
 
 }  // namespace tenon

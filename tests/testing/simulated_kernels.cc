@@ -330,10 +330,10 @@ class SimulatedKernel final : public Kernel {
       accesses.push_back({out->raw_data(), out->num_bytes(), true});
     }
     auto failure = std::make_shared<Status>();
-    uint64_t* const word = ctx.device().queue()->AddCheck(ctx.step().step_id,
-                                                          [failure](uint64_t) { return *failure; });
+    const StepCheck check = ctx.device().queue()->AddCheck(
+        ctx.step().step_id, [failure](uint64_t) { return *failure; });
     driver.Launch(Stream::kCompute, std::move(accesses),
-                  [this, &driver, call, outputs, failure, word, device = ctx.device().name()] {
+                  [this, &driver, call, outputs, failure, check, device = ctx.device().name()] {
                     if (FailedSteps::Of().Contains(call->step.step_id)) return;
                     Status status = call->Run(driver);
                     for (size_t i = 0; status.ok() && i < outputs.size(); ++i) {
@@ -343,7 +343,8 @@ class SimulatedKernel final : public Kernel {
                     if (status.ok()) return;
                     *failure = AnnotateWithNode(status, name(), op(), device);
                     FailedSteps::Of().Add(call->step.step_id);
-                    std::atomic_ref(*word).store(1, std::memory_order_release);
+                    std::atomic_ref(*check.word).store(1, std::memory_order_release);
+                    std::atomic_ref(*check.failure).store(1, std::memory_order_release);
                   });
     return OkStatus();
   }
