@@ -11,6 +11,20 @@
 
 namespace tenon {
 
+/// Where the word is that says whether a step has failed: not 0 when one of its kernels has noted
+/// a failure. Place and word are in memory that host and device reach; a recording has one place
+/// for all the steps that it is repeated in.
+struct StepFailure {
+  uint64_t* word = nullptr;
+};
+
+/// Where a kernel of a step notes what it found wrong. It writes `word` first, which is 0 while
+/// there is nothing, then a 1 into the word of the step.
+struct StepCheck {
+  uint64_t* word = nullptr;
+  const StepFailure* failure = nullptr;
+};
+
 /// What a device with memory of its own does while the host goes on. Its kernels queue their work
 /// and return; what one queues runs after all that was queued before it, so that they hand each
 /// other tensors without waiting, and memory that the host gives back is used again only behind
@@ -37,9 +51,14 @@ class DeviceQueue {
   /// has one; then its record is gone. As CopyToHost's.
   virtual void EndStep(int64_t step_id, std::function<void(Status)> done) = 0;
 
-  /// A word in memory that host and device reach, 0 for now. When the device has written another
-  /// value, `describe(value)` is the error of step `step_id`. Freed at the step's end.
-  virtual uint64_t* AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) = 0;
+  /// A new word for a kernel of step `step_id`, with the step's own. When the device has written
+  /// another value than 0 into the word, `describe(value)` is the error of the step. Freed at the
+  /// step's end.
+  virtual StepCheck AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) = 0;
+
+  /// For kernels that change what outlives the step, which leave it as it is when the step has
+  /// failed. Null for a step without checks so far.
+  virtual const StepFailure* FailureOf(int64_t step_id) = 0;
 
   /// Starts to record kernels of step `step_id`. An error when the device cannot.
   virtual StatusOr<std::unique_ptr<QueueRecording>> Record(int64_t step_id) = 0;

@@ -4,16 +4,16 @@
 #include <functional>
 #include <utility>
 
-#include "core/device_queue.h"
 #include "core/graph.h"
+#include "ops/cuda/failure.cuh"
 #include "ops/cuda/index_check.h"
 #include "ops/cuda/kernel_types.h"
 
 namespace tenon::cuda {
 
-/// A word of the running step in which a kernel notes that it found an error, 0 before: when it has
-/// another value later, `describe(value)` is the step's error, which names the node.
-inline uint64_t* AddCheck(const KernelContext& ctx, const NodeIdentity& node,
+/// Where a kernel of the running step notes that it found an error (NoteFailure): `describe(value)`
+/// is the step's error then, which names the node.
+inline StepCheck AddCheck(const KernelContext& ctx, const NodeIdentity& node,
                           std::function<Status(uint64_t)> describe) {
   return ctx.device().queue()->AddCheck(
       ctx.step().step_id, [node, describe = std::move(describe)](uint64_t value) {
@@ -22,9 +22,8 @@ inline uint64_t* AddCheck(const KernelContext& ctx, const NodeIdentity& node,
 }
 
 /// Notes an index that cannot be used; of several it is any.
-__device__ inline void NoteIndex(uint64_t* check, int64_t place, int64_t value) {
-  atomicExch(reinterpret_cast<unsigned long long*>(check),
-             static_cast<unsigned long long>(WordOf({place, value})));
+__device__ inline void NoteIndex(StepCheck check, int64_t place, int64_t value) {
+  NoteFailure(check, WordOf({place, value}));
 }
 
 }  // namespace tenon::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/failure.cuh"
 #include "ops/cuda/kernel_types.h"
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/strided_index.h"
@@ -61,9 +62,9 @@ void LaunchUnary(cudaStream_t stream, const void* x, void* y, int64_t n) {
 
 /// Marks an element for which Op is not valid.
 template <typename Op, typename T>
-__device__ void CheckValid(T x, T y, uint64_t* check) {
+__device__ void CheckValid(T x, T y, StepCheck check) {
   if constexpr (std::is_integral_v<T> && requires { Op::Valid(x, y); }) {
-    if (!Op::Valid(x, y)) atomicExch(reinterpret_cast<unsigned long long*>(check), 1ull);
+    if (!Op::Valid(x, y)) NoteFailure(check, 1);
   }
 }
 
@@ -81,7 +82,7 @@ __device__ Pack<T> LoadPack(const T* x, bool repeats) {
 template <typename Op, typename T, typename R>
 __global__ void __launch_bounds__(kBlockThreads)
     BinaryPass(const T* x, const T* y, R* z, const __grid_constant__ BroadcastIndex<2> plan,
-               uint64_t* check) {
+               StepCheck check) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   const int64_t groups = plan.packs ? plan.count / kPack : 0;
@@ -108,11 +109,11 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 using BinaryLaunch = void (*)(cudaStream_t stream, const void* x, const void* y, void* z,
-                              const BroadcastIndex<2>& plan, uint64_t* check);
+                              const BroadcastIndex<2>& plan, StepCheck check);
 
 template <typename Op, typename T>
 void LaunchBinary(cudaStream_t stream, const void* x, const void* y, void* z,
-                  const BroadcastIndex<2>& wanted, uint64_t* check) {
+                  const BroadcastIndex<2>& wanted, StepCheck check) {
   using C = ComputeType<T>;
   using R = ResultType<Op, T, decltype(Op::Apply(C(), C()))>;
   const T *a = static_cast<const T*>(x), *b = static_cast<const T*>(y);

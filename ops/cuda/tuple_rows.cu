@@ -9,7 +9,7 @@ namespace {
 
 struct CheckTuple {
   TupleRows tuples;
-  uint64_t* check;
+  StepCheck check;
   __device__ void operator()(int64_t i) const {
     int64_t bad = 0;
     if (tuples.Row(i, &bad) < 0) NoteIndex(check, i, bad);
@@ -18,7 +18,7 @@ struct CheckTuple {
 
 }  // namespace
 
-uint64_t* AddTupleCheck(const KernelContext& ctx, const NodeIdentity& node, const Shape& indices,
+StepCheck AddTupleCheck(const KernelContext& ctx, const NodeIdentity& node, const Shape& indices,
                         std::string_view what, const Shape& shape) {
   return AddCheck(ctx, node, [indices, what = std::string(what), shape](uint64_t word) {
     const IndexNote note = NotedIndex(word);
@@ -29,7 +29,7 @@ uint64_t* AddTupleCheck(const KernelContext& ctx, const NodeIdentity& node, cons
   });
 }
 
-Status CheckTuples(KernelContext& ctx, const TupleRows& tuples, int64_t count, uint64_t* check) {
+Status CheckTuples(KernelContext& ctx, const TupleRows& tuples, int64_t count, StepCheck check) {
   return ForEach(ctx, count, CheckTuple{tuples, check});
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/device_queue.h"
 #include "ops/array/index_tuples.h"
 #include "ops/cuda/index_check.h"
 #include "ops/cuda/kernel_types.h"
@@ -49,10 +50,10 @@ class TupleRows {
 };
 
 /// A check (see AddCheck) of tuples: their place and the number to blame are noted.
-uint64_t* AddTupleCheck(const KernelContext& ctx, const NodeIdentity& node, const Shape& indices,
+StepCheck AddTupleCheck(const KernelContext& ctx, const NodeIdentity& node, const Shape& indices,
                         std::string_view what, const Shape& shape);
 
 /// Queues a look at `count` tuples that are not used otherwise.
-Status CheckTuples(KernelContext& ctx, const TupleRows& tuples, int64_t count, uint64_t* check);
+Status CheckTuples(KernelContext& ctx, const TupleRows& tuples, int64_t count, StepCheck check);
 
 }  // namespace tenon::cuda

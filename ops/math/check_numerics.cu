@@ -31,11 +31,8 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 /// After the whole tensor was looked at, so that the error says all that there is.
-__global__ void NoteNumerics(const unsigned* found, uint64_t* check) {
-  if (*found != 0) {
-    atomicExch(reinterpret_cast<unsigned long long*>(check),
-               static_cast<unsigned long long>(*found));
-  }
+__global__ void NoteNumerics(const unsigned* found, StepCheck check) {
+  if (*found != 0) NoteFailure(check, *found);
 }
 
 template <bool kSigned>
@@ -52,7 +49,7 @@ Status CheckNumericsKernel(KernelContext& ctx, const NodeIdentity& node,
     return LaunchStatus();
   });
   TENON_RETURN_IF_ERROR(queued);
-  uint64_t* check = AddCheck(ctx, node, [message](uint64_t word) {
+  StepCheck check = AddCheck(ctx, node, [message](uint64_t word) {
     const FoundNumerics n = {(word & kNan) != 0, (word & kNegative) != 0, (word & kPositive) != 0};
     return NumericsError(n, kSigned, message);
   });

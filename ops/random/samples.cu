@@ -82,7 +82,7 @@ struct FillBlock {
   T* out;
   int64_t n;
   Bounds<T> bounds;
-  uint64_t* check;
+  StepCheck check;
 
   __device__ void operator()(int64_t block) const {
     Philox stream = place.Get();
@@ -94,7 +94,7 @@ struct FillBlock {
       low = bounds.low_at == nullptr ? bounds.low : *bounds.low_at;
       high = bounds.high_at == nullptr ? bounds.high : *bounds.high_at;
       if (low >= high) {
-        if (block == 0) atomicExch(reinterpret_cast<unsigned long long*>(check), 1ull);
+        if (block == 0) NoteFailure(check, 1);
         return;
       }
     }
@@ -137,7 +137,7 @@ using SampledInts = TypeList<int32_t, int64_t, uint32_t, uint64_t>;
 
 template <Kind kind, typename T>
 Status FillWith(const KernelContext& ctx, const Place& place, Tensor* out,
-                const Bounds<T>& bounds = {}, uint64_t* check = nullptr) {
+                const Bounds<T>& bounds = {}, StepCheck check = {}) {
   const int64_t n = out->num_elements();
   constexpr int kGroup = kTruncatedGroup<T>;
   if constexpr (kind == Kind::kTruncated) {
@@ -204,7 +204,7 @@ Status StatelessKernel(KernelContext& ctx, const NodeIdentity& node) {
   } else {
     constexpr int kBounds = kKeyed ? 4 : 2;
     TENON_RETURN_IF_ERROR(CheckBounds(ctx, kBounds));
-    uint64_t* const check = AddCheck(
+    const StepCheck check = AddCheck(
         ctx, node, [](uint64_t) -> Status { return InvalidArgument("Need minval < maxval"); });
     return DispatchStatus(out->dtype(), SampledInts(), [&]<typename T>(T) {
       const Bounds<T> bounds{

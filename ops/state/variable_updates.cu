@@ -76,7 +76,7 @@ struct ChangeRow {
   Update update;
   const T* from;
   T* to;
-  uint64_t* check;
+  StepCheck check;
 
   template <typename C>
   __device__ C Changed(C x, C y) const {
@@ -90,7 +90,7 @@ struct ChangeRow {
       case Update::kDivide:
         if constexpr (std::is_integral_v<C>) {
           if (y == C(0)) {
-            atomicExch(reinterpret_cast<unsigned long long*>(check), kDividedByZero);
+            NoteFailure(check, kDividedByZero);
             return x;
           }
         }
@@ -133,7 +133,7 @@ struct AssignRow {
 };
 
 Status ChangeRows(KernelContext& ctx, Update update, const RowSpan& span, int64_t width,
-                  const Tensor& updates, bool scalar, uint64_t* check, Tensor* value) {
+                  const Tensor& updates, bool scalar, StepCheck check, Tensor* value) {
   const int64_t n = span.count * width;
   if (n == 0) return OkStatus();
   const RowPlan plan{span, width, scalar};
@@ -164,7 +164,7 @@ Status ScatterRows(KernelContext& ctx, const NodeIdentity& node, VariableResourc
     TENON_RETURN_IF_ERROR(CheckHasRows(*value));
     TENON_RETURN_IF_ERROR(CheckRowUpdates(*value, indices, updates));
     const int64_t limit = value->dim(0);
-    uint64_t* const check =
+    const StepCheck check =
         AddCheck(ctx, node, [limit, shape = indices.shape()](uint64_t word) -> Status {
           if (word == kDividedByZero) return DivisionError();
           const IndexNote note = NotedIndex(word);
@@ -184,7 +184,7 @@ Status ScatterSlices(KernelContext& ctx, const NodeIdentity& node, VariableResou
     TENON_RETURN_IF_ERROR(CheckUpdateTuples(indices.shape(), updates.shape(), shape));
     TENON_ASSIGN_OR_RETURN(const TupleSizes sizes, SizesOfTuples(indices.shape(), shape));
     TENON_ASSIGN_OR_RETURN(const TupleRows tuples, TupleRows::Create(indices, shape));
-    uint64_t* const check =
+    const StepCheck check =
         AddCheck(ctx, node, [places = indices.shape(), shape](uint64_t word) -> Status {
           if (word == kDividedByZero) return DivisionError();
           const IndexNote note = NotedIndex(word);

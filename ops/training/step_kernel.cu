@@ -19,7 +19,7 @@ StepScalars ScalarsOf(const StepRun& step, absl::Span<const Bound> bounds) {
   return scalars;
 }
 
-uint64_t* AddStepCheck(const StepRun& step, const StepScalars& scalars) {
+StepCheck AddStepCheck(const StepRun& step, const StepScalars& scalars) {
   std::vector<std::string> names;
   for (const int i : step.inputs.scalars) names.push_back(step.inputs.names[i]);
   const int64_t rows = step.current[0]->rank() > 0 ? step.current[0]->dim(0) : 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/failure.cuh"
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/sorted_rows.h"
 #include "ops/training/step_rule.h"
@@ -19,15 +20,15 @@ struct StepScalars {
 };
 StepScalars ScalarsOf(const StepRun& step, absl::Span<const Bound> bounds);
 
-/// A word for errors of the step: what NoteScalar notes, or SortRows.
-uint64_t* AddStepCheck(const StepRun& step, const StepScalars& scalars);
+/// A check for errors of the step: what NoteScalar notes, or SortRows.
+StepCheck AddStepCheck(const StepRun& step, const StepScalars& scalars);
 
 /// Notes that scalar `k` is out of its bound.
-__device__ inline void NoteScalar(uint64_t* check, int k, double value) {
+__device__ inline void NoteScalar(StepCheck check, int k, double value) {
   // The highest bit is SortRows's; 4 for k and 32 for the value leave it 0.
   const uint64_t word =
       static_cast<uint64_t>(k + 1) << 32 | __float_as_uint(static_cast<float>(value));
-  atomicExch(reinterpret_cast<unsigned long long*>(check), static_cast<unsigned long long>(word));
+  NoteFailure(check, word);
 }
 
 /// Everything about a step of `Rule` that a thread must know.
@@ -43,7 +44,7 @@ struct StepArgs {
   bool aliased;
   bool flag;
   int64_t width;  // as Prepare gets it
-  uint64_t* check;
+  StepCheck check;
 };
 
 /// The scalars as Prepare left them. False, and the first thread notes it, when one is out of

@@ -17,11 +17,11 @@ StreamDevice::StreamDevice(std::string name, StreamDriver& driver, int64_t memor
     : host_(std::move(name), std::move(resources), std::move(files)),
       driver_(driver),
       memory_limit_(memory_limit),
-      spare_word_(NewWord(1)) {}
+      spare_(NewFailureWord(1)) {}
 
 StreamDevice::~StreamDevice() {
   (void)Wait();
-  if (spare_word_ != nullptr) driver_.pinned().Free(spare_word_, sizeof(uint64_t));
+  if (spare_ != nullptr) driver_.pinned().Free(spare_, sizeof(FailureWord));
 }
 
 StatusOr<Tensor> StreamDevice::CopyToDevice(const Tensor& host) {
@@ -87,41 +87,68 @@ void StreamDevice::EndStep(int64_t step_id, std::function<void(Status)> done) {
     read.clear();  // the kernels have waited for what copied it
     Status result = status.ok() ? FirstFailure(step) : status;
     for (uint64_t* word : step.words) driver_.pinned().Free(word, sizeof(uint64_t));
+    if (step.failure != nullptr && step.failure != spare_) {
+      driver_.pinned().Free(step.failure, sizeof(FailureWord));
+    }
     step = {};
     done(std::move(result));
   });
 }
 
-uint64_t* StreamDevice::AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) {
-  uint64_t* word = NewWord(0);
-  if (word == nullptr) {  // also where the device has failed
-    word = spare_word_;
+StreamDevice::StepRecord& StreamDevice::WithFailure(int64_t step_id) {
+  StepRecord& step = steps_[step_id];
+  if (step.failure == nullptr) step.failure = NewFailureWord(0);
+  if (step.failure == nullptr) step.failure = spare_;
+  TENON_CHECK(step.failure != nullptr, "out of pinned memory");
+  return step;
+}
+
+StepCheck StreamDevice::AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) {
+  MutexLock lock(mu_);
+  StepRecord& step = WithFailure(step_id);
+  auto* word = step.failure == spare_ ? nullptr : NewPinned<uint64_t>();
+  if (word != nullptr) {
+    *word = 0;
+    step.words.push_back(word);
+  } else {  // also where the device has failed
+    word = &step.failure->failed;
+    std::atomic_ref(*word).store(1, std::memory_order_release);
     describe = [](uint64_t) { return ResourceExhausted("out of pinned memory for checks"); };
   }
-  TENON_CHECK(word != nullptr, "out of pinned memory");
-  MutexLock lock(mu_);
-  StepRecord& step = steps_[step_id];
   step.checks.push_back({word, std::move(describe)});
-  if (word != spare_word_) step.words.push_back(word);
-  return word;
+  return {word, &step.failure->place};
+}
+
+const StepFailure* StreamDevice::FailureOf(int64_t step_id) {
+  MutexLock lock(mu_);
+  const auto found = steps_.find(step_id);
+  if (found == steps_.end() || found->second.failure == nullptr) return nullptr;
+  return &found->second.failure->place;
 }
 
 void StreamDevice::AddChecks(int64_t step_id, const std::vector<StreamCheck>& checks,
-                             std::shared_ptr<void> held) {
+                             std::shared_ptr<void> held, StepFailure* failure) {
   MutexLock lock(mu_);
+  if (failure != nullptr) failure->word = &WithFailure(step_id).failure->failed;
   StepRecord& step = steps_[step_id];
   step.checks.insert(step.checks.end(), checks.begin(), checks.end());
   step.held.push_back(std::move(held));
 }
 
-StatusOr<std::unique_ptr<QueueRecording>> StreamDevice::Record(int64_t) {
+StatusOr<std::unique_ptr<QueueRecording>> StreamDevice::Record(int64_t step_id) {
   TENON_ASSIGN_OR_RETURN(std::unique_ptr<DriverRecording> recording, driver_.Record());
-  return std::make_unique<StreamRecording>(*this, std::move(recording));
+  return std::make_unique<StreamRecording>(*this, std::move(recording),
+                                           FailureOf(step_id) != nullptr);
 }
 
-uint64_t* StreamDevice::NewWord(uint64_t value) {
-  auto* const word = static_cast<uint64_t*>(driver_.pinned().Allocate(sizeof(uint64_t)));
-  if (word != nullptr) *word = value;
+template <typename T>
+T* StreamDevice::NewPinned() {
+  return static_cast<T*>(driver_.pinned().Allocate(sizeof(T)));
+}
+
+StreamDevice::FailureWord* StreamDevice::NewFailureWord(uint64_t failed) {
+  auto* const word = NewPinned<FailureWord>();
+  if (word != nullptr) *word = {{&word->failed}, failed};
   return word;
 }
 

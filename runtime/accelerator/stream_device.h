@@ -43,26 +43,37 @@ class StreamDevice final : public Device, public DeviceQueue {
   void CopyToHost(const Tensor& device, int64_t step_id,
                   std::function<void(StatusOr<Tensor>)> done) override;
   void EndStep(int64_t step_id, std::function<void(Status)> done) override;
-  uint64_t* AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
+  StepCheck AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
+  const StepFailure* FailureOf(int64_t step_id) override;
   StatusOr<std::unique_ptr<QueueRecording>> Record(int64_t step_id) override;
   Status Wait() override;
   void* stream() override { return driver_.Native(Stream::kCompute); }
 
   StreamDriver& driver() { return driver_; }
-  /// Makes checks, whose words somebody else frees, those of a step. `held` lives until its end.
+  /// Makes checks, whose words `held` frees, those of a step at whose end it is let go. When
+  /// `failure` is not null it becomes the step's.
   void AddChecks(int64_t step_id, const std::vector<StreamCheck>& checks,
-                 std::shared_ptr<void> held);
+                 std::shared_ptr<void> held, StepFailure* failure);
 
  private:
+  /// In pinned memory: whether a step has failed, and where that is.
+  struct FailureWord {
+    StepFailure place;
+    uint64_t failed;
+  };
   /// What is kept of a step until its end.
   struct StepRecord {
+    FailureWord* failure = nullptr;  // null: without checks
     std::vector<StreamCheck> checks;
     std::vector<uint64_t*> words;  // to be freed
     std::vector<std::shared_ptr<void>> held;
   };
+  StepRecord& WithFailure(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static Status FirstFailure(const StepRecord& step);
   Status FailureSoFar(int64_t step_id);
-  uint64_t* NewWord(uint64_t value);
+  template <typename T>
+  T* NewPinned();
+  FailureWord* NewFailureWord(uint64_t failed);
 
   CpuDevice host_;
   StreamDriver& driver_;
@@ -72,9 +83,9 @@ class StreamDevice final : public Device, public DeviceQueue {
   std::vector<Tensor> held_ ABSL_GUARDED_BY(mu_);
   size_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   flat_hash_map<int64_t, StepRecord> steps_ ABSL_GUARDED_BY(mu_);
-  /// The word of those checks for which there was no memory, which makes them fail; null when there
-  /// was none for it either.
-  uint64_t* const spare_word_;
+  /// Of steps for whose checks there was no memory, which makes them fail; null when there was none
+  /// for it either.
+  FailureWord* const spare_;
 };
 
 }  // namespace tenon

@@ -6,10 +6,12 @@
 
 namespace tenon {
 
-StreamRecording::StreamRecording(StreamDevice& real, std::unique_ptr<DriverRecording> recording)
+StreamRecording::StreamRecording(StreamDevice& real, std::unique_ptr<DriverRecording> recording,
+                                 bool checked)
     : real_(real),
       recording_(std::move(recording)),
-      arena_(*new Arena(real.driver(), *recording_)) {}
+      arena_(*new Arena(real.driver(), *recording_)),
+      failure_(checked ? NewPinned<StepFailure>() : nullptr) {}
 
 StreamRecording::~StreamRecording() {
   if (open_) (void)Finish();
@@ -34,7 +36,8 @@ bool StreamRecording::Queue(int64_t step_id, std::shared_ptr<void> in_use) {
     const std::shared_ptr<void> in_use;  // goes after the arena rests
   };
   for (const StreamCheck& check : checks_) *check.word = 0;
-  real_.AddChecks(step_id, checks_, std::make_shared<Use>(*this, std::move(in_use)));
+  real_.AddChecks(step_id, checks_, std::make_shared<Use>(*this, std::move(in_use)),
+                  failure_.get());
   recording_->Queue();
   return true;
 }
@@ -52,13 +55,24 @@ StatusOr<Tensor> StreamRecording::CopyToDevice(const Tensor& host) {
   return copy;
 }
 
-uint64_t* StreamRecording::AddCheck(int64_t, std::function<Status(uint64_t)> describe) {
-  StatusOr<Tensor> word = Tensor::Allocate(real_.driver().pinned(), DType::kUInt64, Shape());
-  TENON_CHECK(word.ok(), "out of pinned memory");
-  words_.push_back(*word);
-  checks_.push_back({words_.back().data<uint64_t>(), std::move(describe)});
-  return checks_.back().word;
+template <typename T>
+std::unique_ptr<T, StreamRecording::PinnedDelete> StreamRecording::NewPinned() {
+  PinnedMemory& pinned = real_.driver().pinned();
+  void* const memory = pinned.Allocate(sizeof(T));
+  if (memory == nullptr) status_.Update(ResourceExhausted("out of pinned memory for checks"));
+  return {memory == nullptr ? nullptr : new (memory) T(), PinnedDelete{&pinned}};
 }
+
+StepCheck StreamRecording::AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) {
+  if (failure_ == nullptr) failure_ = NewPinned<StepFailure>();
+  auto word = NewPinned<uint64_t>();
+  if (word == nullptr || failure_ == nullptr) return real_.AddCheck(step_id, std::move(describe));
+  words_.push_back(std::move(word));
+  checks_.push_back({words_.back().get(), std::move(describe)});
+  return {words_.back().get(), failure_.get()};
+}
+
+const StepFailure* StreamRecording::FailureOf(int64_t) { return failure_.get(); }
 
 Status StreamRecording::CannotWait() {
   status_.Update(FailedPrecondition("a kernel waits for what is being recorded"));

@@ -16,7 +16,8 @@ namespace tenon {
 /// their checks, and what they copied in from the host's memory.
 class StreamRecording final : public QueueRecording, private Device, private DeviceQueue {
  public:
-  StreamRecording(StreamDevice& real, std::unique_ptr<DriverRecording> recording);
+  /// `checked`: whether kernels that were queued before have checks.
+  StreamRecording(StreamDevice& real, std::unique_ptr<DriverRecording> recording, bool checked);
   ~StreamRecording() override;
 
   Device& device() override { return *this; }
@@ -40,11 +41,21 @@ class StreamRecording final : public QueueRecording, private Device, private Dev
   void CopyToHost(const Tensor& device, int64_t step_id,
                   std::function<void(StatusOr<Tensor>)> done) override;
   void EndStep(int64_t step_id, std::function<void(Status)> done) override;
-  uint64_t* AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
+  StepCheck AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
+  const StepFailure* FailureOf(int64_t step_id) override;
   StatusOr<std::unique_ptr<QueueRecording>> Record(int64_t step_id) override;
   Status Wait() override;
   void* stream() override { return recording_->Native(); }
 
+  struct PinnedDelete {
+    PinnedMemory* memory;
+    template <typename T>
+    void operator()(T* t) const {
+      memory->Free(t, sizeof(T));
+    }
+  };
+  template <typename T>
+  std::unique_ptr<T, PinnedDelete> NewPinned();  // null, and no recording any more, without memory
   Status CannotWait();
 
   StreamDevice& real_;
@@ -53,7 +64,9 @@ class StreamRecording final : public QueueRecording, private Device, private Dev
   bool open_ = true;
   Status status_;
   std::vector<Tensor> copied_;  // what it copies in
-  std::vector<Tensor> words_;
+  // In pinned memory.
+  std::vector<std::unique_ptr<uint64_t, PinnedDelete>> words_;
+  std::unique_ptr<StepFailure, PinnedDelete> failure_;
   std::vector<StreamCheck> checks_;
 };
 

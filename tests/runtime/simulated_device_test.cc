@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <set>
 
 #include "core/building.h"
 #include "ops/array/array_ops.h"
@@ -114,9 +115,9 @@ TEST(StreamDeviceTest, ACopyWithinTheMemoryIsInOrderToo) {
 TEST(StreamDeviceTest, AFailedKernelIsTheErrorOfItsStepOnly) {
   SimulatedDevice d;
   const Tensor value = d.device.CopyToDevice(Numbers(4)).value();
-  uint64_t* const word = d.device.AddCheck(
+  const StepCheck check = d.device.AddCheck(
       1, [](uint64_t found) { return InvalidArgument("index ", found, " is wrong"); });
-  d.driver.Launch(Stream::kCompute, {}, [word] { *word = 5; });
+  d.driver.Launch(Stream::kCompute, {}, [check] { *check.word = 5; });
   EXPECT_EQ(d.ToHost(value).status(), InvalidArgument("index 5 is wrong"));
   const auto end = [&](int64_t step) {
     Status result = Internal("not called");
@@ -127,6 +128,33 @@ TEST(StreamDeviceTest, AFailedKernelIsTheErrorOfItsStepOnly) {
   EXPECT_OK(end(2));
   EXPECT_EQ(end(1), InvalidArgument("index 5 is wrong"));
   EXPECT_OK(end(1));
+}
+
+TEST(StreamDeviceTest, TheChecksOfAStepHaveOneWordForItsFailure) {
+  SimulatedDevice d;
+  const auto describe = [](uint64_t found) { return InvalidArgument("found ", found); };
+  EXPECT_EQ(d.device.FailureOf(1), nullptr);
+  const StepCheck first = d.device.AddCheck(1, describe), second = d.device.AddCheck(1, describe),
+                  other = d.device.AddCheck(2, describe);
+  EXPECT_EQ(d.device.FailureOf(1), first.failure);
+  EXPECT_EQ(d.device.FailureOf(1), second.failure);
+  EXPECT_EQ(d.device.FailureOf(2), other.failure);
+  EXPECT_EQ(std::set({first.failure->word, first.word, second.word, other.failure->word, other.word}).size(),
+            5);
+  EXPECT_EQ(*first.failure->word, 0);
+  const auto end = [&](int64_t step) {
+    d.device.EndStep(step, [](const Status&) {});
+    EXPECT_OK(d.device.Wait());
+  };
+  *first.word = *first.failure->word = 1;
+  *other.word = *other.failure->word = 1;
+  end(1);
+  EXPECT_EQ(d.device.FailureOf(1), nullptr);
+  EXPECT_EQ(d.device.FailureOf(2), other.failure);
+  // The words of the next step are 0 again, whatever was in their memory.
+  EXPECT_EQ(*d.device.AddCheck(3, describe).failure->word, 0);
+  end(2);
+  end(3);
 }
 
 TEST(StreamDeviceTest, MemoryIsGivenBackAndRunsOut) {

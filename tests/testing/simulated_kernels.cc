@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <set>
 
 #include "core/denormals.h"
 #include "core/device_queue.h"
@@ -20,26 +19,11 @@
 namespace tenon::testing {
 namespace {
 
-/// Steps of which something has failed: nothing more of them runs.
-class FailedSteps {
- public:
-  static FailedSteps& Of() {
-    static auto* const steps = new FailedSteps;
-    return *steps;
-  }
-  void Add(int64_t step) {
-    MutexLock lock(mu_);
-    steps_.insert(step);
-  }
-  bool Contains(int64_t step) const {
-    MutexLock lock(mu_);
-    return steps_.contains(step);
-  }
-
- private:
-  mutable Mutex mu_;
-  std::set<int64_t> steps_ ABSL_GUARDED_BY(mu_);
-};
+/// Whether something of a step has failed: then nothing more of it runs.
+bool HasFailed(const StepFailure* failure) {
+  return failure != nullptr &&
+         std::atomic_ref(*failure->word).load(std::memory_order_acquire) != 0;
+}
 
 /// A tensor in the device's memory, without a share in that: as a kernel that is queued has it.
 struct DeviceView {
@@ -331,11 +315,11 @@ class SimulatedKernel final : public Kernel {
       accesses.push_back({out->raw_data(), out->num_bytes(), true});
     }
     auto failure = std::make_shared<Status>();
-    uint64_t* const word = ctx.device().queue()->AddCheck(ctx.step().step_id,
-                                                          [failure](uint64_t) { return *failure; });
+    const StepCheck check = ctx.device().queue()->AddCheck(
+        ctx.step().step_id, [failure](uint64_t) { return *failure; });
     driver.Launch(Stream::kCompute, std::move(accesses),
-                  [this, &driver, call, outputs, failure, word, device = ctx.device().name()] {
-                    if (FailedSteps::Of().Contains(call->step.step_id)) return;
+                  [this, &driver, call, outputs, failure, check, device = ctx.device().name()] {
+                    if (HasFailed(check.failure)) return;
                     Status status = call->Run(driver);
                     for (size_t i = 0; status.ok() && i < outputs.size(); ++i) {
                       status = Store(driver, call->results[i].tensor, outputs[i]);
@@ -343,8 +327,8 @@ class SimulatedKernel final : public Kernel {
                     call->results.clear();
                     if (status.ok()) return;
                     *failure = AnnotateWithNode(status, name(), op(), device);
-                    FailedSteps::Of().Add(call->step.step_id);
-                    std::atomic_ref(*word).store(1, std::memory_order_release);
+                    std::atomic_ref(*check.word).store(1, std::memory_order_release);
+                    std::atomic_ref(*check.failure->word).store(1, std::memory_order_release);
                   });
     return OkStatus();
   }
@@ -364,8 +348,9 @@ class SimulatedKernel final : public Kernel {
                 const std::shared_ptr<SimulatedCall>& call,
                 std::vector<SimulatedDriver::Access> accesses) const {
     Status status = Cancelled("the step has failed");
+    const StepFailure* const failure = ctx.device().queue()->FailureOf(ctx.step().step_id);
     driver.Launch(Stream::kCompute, std::move(accesses), [&] {
-      if (!FailedSteps::Of().Contains(call->step.step_id)) status = call->Run(driver);
+      if (!HasFailed(failure)) status = call->Run(driver);
     });
     if (!driver.RunAll()) return FailedPrecondition("the host needs what is being recorded");
     TENON_RETURN_IF_ERROR(status);

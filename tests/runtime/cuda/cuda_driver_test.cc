@@ -269,10 +269,20 @@ TEST_F(CudaDriverTest, ACheckWithoutMemoryIsAnErrorOfItsStep) {
                       std::make_shared<ResourceStore>());
   const auto describe = [](uint64_t word) { return InvalidArgument("found ", word); };
   fake::FailWith(cudaErrorMemoryAllocation);
-  uint64_t* const word = device.AddCheck(1, describe);
+  const StepCheck without_memory = device.AddCheck(1, describe);
   fake::FailWith(cudaSuccess);
-  ASSERT_NE(word, nullptr);
-  ASSERT_NE(device.AddCheck(2, describe), word);
+  ASSERT_NE(without_memory.word, nullptr);
+  EXPECT_NE(*device.FailureOf(1)->word, 0);
+  const StepCheck with_memory = device.AddCheck(2, describe);
+  ASSERT_NE(with_memory.word, without_memory.word);
+  EXPECT_EQ(*device.FailureOf(2)->word, 0);
+  // A step of which only a later check is without fails too, and its updates know.
+  device.AddCheck(3, describe);
+  EXPECT_EQ(*device.FailureOf(3)->word, 0);
+  fake::FailWith(cudaErrorMemoryAllocation);
+  device.AddCheck(3, describe);
+  fake::FailWith(cudaSuccess);
+  EXPECT_NE(*device.FailureOf(3)->word, 0);
   const auto end = [&](int64_t step) {
     Status result = Internal("not called");
     device.EndStep(step, [&](Status s) { result = std::move(s); });
@@ -281,6 +291,7 @@ TEST_F(CudaDriverTest, ACheckWithoutMemoryIsAnErrorOfItsStep) {
   };
   EXPECT_EQ(end(1), ResourceExhausted("out of pinned memory for checks"));
   EXPECT_OK(end(2));
+  EXPECT_EQ(end(3), ResourceExhausted("out of pinned memory for checks"));
 }
 
 TEST_F(CudaDriverTest, AFailureIsForGoodAndEverybodyHearsOfIt) {
