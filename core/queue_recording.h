@@ -19,17 +19,18 @@ class QueueRecording {
 
   /// Until Finish, the device under which the kernels run that are recorded instead of queued, all
   /// on the calling thread: the same name and resources, with memory that nobody else gets while
-  /// the recording lives. Kernels must not wait for the queue meanwhile.
+  /// the recording lives. Kernels must not wait for the queue meanwhile. Memory of the device that
+  /// is given back until Finish serves nobody before.
   virtual Device& device() = 0;
 
   /// Ends the recording. An error when it cannot be repeated: then nothing of it has been done, nor
   /// ever is.
   virtual Status Finish() = 0;
 
-  /// Queues it, as one kernel of step `step_id` whose checks (DeviceQueue::AddCheck) are that step's.
-  /// `in_use` is let go when that step has ended; until then it must not be queued again. False, and
-  /// nothing is queued, when the device was short of memory and has taken back what this held.
-  /// REQUIRES: Finish was OK.
+  /// Queues it, as one kernel of step `step_id` whose checks (DeviceQueue::AddCheck) are that
+  /// step's. `in_use` is let go when that step has ended; until then it must not be queued again.
+  /// False, and nothing is queued, when the device was short of memory and has taken back what this
+  /// held. REQUIRES: Finish was OK.
   virtual bool Queue(int64_t step_id, std::shared_ptr<void> in_use) = 0;
 };
 

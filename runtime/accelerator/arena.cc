@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "runtime/accelerator/stream_driver.h"
 
@@ -23,7 +24,7 @@ size_t BlockSize(size_t bytes) {
 
 Arena::Arena(StreamDriver& driver, DriverRecording& recording)
     : driver_(driver), recording_(&recording) {
-  driver_.memory().Add(this);
+  driver_.memory().Open(this);
   open_arena = this;
 }
 
@@ -33,21 +34,25 @@ Arena* Arena::OfThread(const StreamDriver& driver) {
 
 void Arena::Close() {
   open_arena = nullptr;
+  driver_.memory().Close();
   MutexLock lock(mu_);
   state_ = State::kResting;
   recording_ = nullptr;
 }
 
 void Arena::Abandon() {
-  driver_.memory().Remove(this);
+  StreamDriver& driver = driver_;
+  driver.memory().Remove(this);
+  std::multimap<size_t, void*> free;
   bool done;
   {
     MutexLock lock(mu_);
     state_ = State::kAbandoned;
     recording_ = nullptr;
-    FreeAll();
+    free = std::exchange(free_, {});
     done = Done();
   }
+  for (const auto& [size, memory] : free) driver.memory().Free(memory, size);
   if (done) delete this;
 }
 
@@ -63,18 +68,11 @@ void Arena::Rest() {
   state_ = State::kResting;
 }
 
-bool Arena::GiveBack() {
+std::multimap<size_t, void*> Arena::GiveBack() {
   MutexLock lock(mu_);
-  if (state_ != State::kResting) return false;
+  if (state_ != State::kResting) return {};
   state_ = State::kGivenBack;
-  return FreeAll();
-}
-
-bool Arena::FreeAll() {
-  for (const auto& [size, memory] : free_) driver_.memory().Free(memory, size);
-  const bool some = !free_.empty();
-  free_.clear();
-  return some;
+  return std::exchange(free_, {});
 }
 
 void* Arena::TakeFree(size_t size) {
@@ -110,22 +108,23 @@ void* Arena::Allocate(size_t bytes) {
 }
 
 void Arena::Free(void* memory, size_t bytes) {
-  bool done;
+  StreamDriver& driver = driver_;
+  bool kept = false, done;
   {
     MutexLock lock(mu_);
     const auto found = used_.find(memory);
     if (found == used_.end()) {
-      driver_.memory().Free(memory, bytes);
       --passed_on_;
-    } else if (state_ == State::kAbandoned || state_ == State::kGivenBack) {
-      driver_.memory().Free(memory, found->second);
-      used_.erase(found);
     } else {
-      free_.emplace(found->second, memory);
+      bytes = found->second;
       used_.erase(found);
+      kept = state_ != State::kAbandoned && state_ != State::kGivenBack;
+      if (kept) free_.emplace(bytes, memory);
     }
     done = Done();
   }
+  // Without the lock, which the memory takes when it asks arenas to give something back.
+  if (!kept) driver.memory().Free(memory, bytes);
   if (done) delete this;
 }
 

@@ -35,14 +35,15 @@ class Arena final : public Allocator, public MemoryDescription {
   /// The recording is made: what is allocated from now on, for copies of tensors that it gave, is
   /// the device's as any other.
   void Close();
-  /// The recording is gone. What is in use is given back when it is free, then the arena itself goes.
+  /// The recording is gone. What is in use is given back when it is free, then the arena itself
+  /// goes.
   void Abandon();
 
   /// Keeps the memory until Rest, for work that is queued; false when it has been given back.
   bool Use();
   void Rest();
-  /// Gives the free blocks back if nothing uses them, for good: whether there were any.
-  bool GiveBack();
+  /// If nothing uses them, the free blocks with their sizes, which are not the arena's any more.
+  std::multimap<size_t, void*> GiveBack();
 
   std::string_view name() const override { return "device"; }
   void* Allocate(size_t bytes) override;
@@ -61,7 +62,6 @@ class Arena final : public Allocator, public MemoryDescription {
   bool Done() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return state_ == State::kAbandoned && used_.empty() && passed_on_ == 0;
   }
-  bool FreeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   StreamDriver& driver_;
   DriverRecording* recording_;

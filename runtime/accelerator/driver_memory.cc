@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/accelerator/driver_memory.h"
 
+#include <utility>
+
 #include "runtime/accelerator/arena.h"
 #include "runtime/accelerator/stream_driver.h"
 
@@ -36,6 +38,13 @@ void* DeviceMemory::Allocate(Stream stream, size_t bytes) {
 
 void DeviceMemory::Free(void* memory, size_t bytes) {
   bytes_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  if (open_.load(std::memory_order_acquire) > 0) {
+    MutexLock lock(mu_);
+    if (open_.load(std::memory_order_acquire) > 0) {
+      freed_.push_back({memory, bytes});
+      return;
+    }
+  }
   driver_.Free(memory, bytes);
 }
 
@@ -43,9 +52,20 @@ void DeviceMemory::Copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0) driver_.Copy(Stream::kCompute, to, from, bytes);
 }
 
-void DeviceMemory::Add(Arena* arena) {
+void DeviceMemory::Open(Arena* arena) {
   MutexLock lock(mu_);
   arenas_.push_back(arena);
+  open_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void DeviceMemory::Close() {
+  std::vector<Block> freed;
+  {
+    MutexLock lock(mu_);
+    if (open_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    freed = std::exchange(freed_, {});
+  }
+  for (const Block& block : freed) driver_.Free(block.memory, block.bytes);
 }
 
 void DeviceMemory::Remove(Arena* arena) {
@@ -55,10 +75,13 @@ void DeviceMemory::Remove(Arena* arena) {
 
 /// Whether that has given anything back.
 bool DeviceMemory::TakeBack() {
-  MutexLock lock(mu_);
-  bool some = false;
-  for (Arena* arena : arenas_) some |= arena->GiveBack();
-  return some;
+  std::multimap<size_t, void*> blocks;
+  {
+    MutexLock lock(mu_);
+    for (Arena* arena : arenas_) blocks.merge(arena->GiveBack());
+  }
+  for (const auto& [size, memory] : blocks) Free(memory, size);
+  return !blocks.empty();
 }
 
 std::string DeviceMemory::DescribeMemory() const {

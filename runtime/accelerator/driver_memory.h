@@ -29,17 +29,25 @@ class DeviceMemory final : public Allocator, public MemoryDescription {
   void Copy(void* to, const void* from, size_t bytes) override;
   std::string DescribeMemory() const override;
 
-  /// Arenas are asked to give back what they hold for later before memory is said to be out.
-  void Add(Arena* arena);
+  /// Arenas are asked to give back what they hold for later before memory is said to be out. Until
+  /// Close what is freed is kept from everybody.
+  void Open(Arena* arena);
+  void Close();
   void Remove(Arena* arena);
 
  private:
+  struct Block {
+    void* memory;
+    size_t bytes;
+  };
   bool TakeBack();
 
   StreamDriver& driver_;
   std::atomic<int64_t> bytes_{0};
   Mutex mu_;
   std::vector<Arena*> arenas_ ABSL_GUARDED_BY(mu_);
+  std::vector<Block> freed_ ABSL_GUARDED_BY(mu_);  // while there are open arenas
+  std::atomic<int> open_{0};
 };
 
 /// Pinned host memory. Blocks are kept for the next of their size: pinning takes the system long.

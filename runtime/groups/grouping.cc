@@ -3,164 +3,11 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 
-#include "core/flow_kind.h"
 #include "runtime/groups/kernel_group.h"
 
 namespace tenon {
 namespace {
-
-/// Recording fewer kernels of the device saves nothing.
-constexpr int kFewestKernels = 4;
-
-bool IsVariable(const Node& node) {
-  return node.op() == "VariableV2" || node.op() == "Variable" || node.op() == "VarHandleOp";
-}
-
-/// Whether the node only reads the variable that a resource handle names.
-bool OnlyReads(const Node& node) {
-  return node.op() == "ReadVariableOp" || node.op() == "ResourceGather" ||
-         node.op() == "ResourceGatherNd" || node.op() == "VariableShape";
-}
-
-/// Whether what it sends leaves the task.
-StatusOr<bool> SendsToOtherTasks(const Node& node) {
-  if (FlowKindOf(node) != FlowKind::kTransfer || node.num_inputs() == 0) return false;
-  TENON_ASSIGN_OR_RETURN(const auto from, node.attrs().Get<std::string>("send_device"));
-  TENON_ASSIGN_OR_RETURN(const auto to, node.attrs().Get<std::string>("recv_device"));
-  const auto task = [](const std::string& device) {
-    return device.substr(0, device.find("/device:"));
-  };
-  return task(from) != task(to);
-}
-
-bool ChangesVariables(const Node& node) {
-  const auto& types = node.input_types();
-  if (std::any_of(types.begin(), types.end(), IsRef)) return true;
-  return !OnlyReads(node) && std::count(types.begin(), types.end(), DType::kResource) > 0;
-}
-
-/// The variable to which a reference refers, or null: ops hand on that of their first input.
-Node* VariableOf(Endpoint reference) {
-  while (!IsVariable(*reference.node)) {
-    if (reference.node->num_inputs() == 0 || !IsRef(reference.node->input_types()[0])) {
-      return nullptr;
-    }
-    reference = reference.node->input(0);
-  }
-  return reference.node;
-}
-
-/// Whether all references and handles that the node takes are of variables.
-bool UsesVariablesOnly(const Node& node) {
-  for (int i = 0; i < node.num_inputs(); ++i) {
-    const DType type = node.input_types()[i];
-    if (type == DType::kVariant) return false;
-    if (IsRef(type) && VariableOf(node.input(i)) == nullptr) return false;
-    if (type == DType::kResource && !IsVariable(*node.input(i).node)) return false;
-  }
-  return true;
-}
-
-using Kernels = std::function<StatusOr<std::shared_ptr<const Kernel>>(const Node&)>;
-
-/// Which nodes of a part make groups. A node's stage is the number of groups that must be over
-/// before it can run: those of one stage that can be in a group are one.
-class Grouping {
- public:
-  Grouping(Graph& graph, Device& device, const Kernels& kernel_of, KernelMap& made)
-      : graph_(graph),
-        device_(device),
-        kernel_of_(kernel_of),
-        made_(made),
-        marks_(graph.num_ids()) {}
-
-  /// The nodes of each group.
-  StatusOr<std::vector<std::vector<Node*>>> Find() {
-    std::vector<std::vector<Node*>> groups;
-    for (const Node* n : graph_.nodes()) {
-      const FlowKind flow = FlowKindOf(*n);
-      if (flow != FlowKind::kPlain && flow != FlowKind::kTransfer) return groups;
-      TENON_ASSIGN_OR_RETURN(const bool sends, SendsToOtherTasks(*n));
-      if (sends) return groups;
-    }
-    TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
-    for (Node* n : order) TENON_RETURN_IF_ERROR(MarkNode(*n));
-    std::map<int, std::vector<Node*>> stages;
-    std::map<int, int> device_kernels;
-    for (Node* n : order) {
-      const Mark& mark = marks_[n->id()];
-      if (!mark.member) continue;
-      stages[mark.stage].push_back(n);
-      device_kernels[mark.stage] += mark.on_device;
-    }
-    for (auto& [stage, nodes] : stages) {
-      if (device_kernels[stage] >= kFewestKernels) groups.push_back(std::move(nodes));
-    }
-    return groups;
-  }
-
- private:
-  struct Mark {
-    bool member = false;
-    bool on_device = false;  // it queues work
-    int stage = 0;
-  };
-
-  Status MarkNode(Node& node);
-  /// Whether the kernel could be in a group, and by itself or only behind others of it.
-  enum class Fit : uint8_t { kNo, kBehind, kYes };
-  StatusOr<Fit> FitOf(const Node& node);
-
-  Graph& graph_;
-  Device& device_;
-  const Kernels& kernel_of_;
-  KernelMap& made_;
-  std::vector<Mark> marks_;  // by node id
-};
-
-StatusOr<Grouping::Fit> Grouping::FitOf(const Node& node) {
-  if (node.op() == "_Arg" || node.op() == "_Retval" || IsVariable(node)) return Fit::kNo;
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernel_of_(node));
-  const bool out = kernel->is_async() || kernel->constant() != nullptr ||
-                   FlowKindOf(node) == FlowKind::kTransfer;
-  made_[&node] = std::move(kernel);
-  if (out || !UsesVariablesOnly(node)) return Fit::kNo;
-  const auto& types = node.input_types();
-  const bool has_variables = std::any_of(
-      types.begin(), types.end(), [](DType t) { return IsRef(t) || t == DType::kResource; });
-  if (node.is_stateful() && !has_variables) return Fit::kNo;
-  const KernelMemory memory = node.registration().MemoryOn(device_.kind(), node.attrs());
-  if (memory == KernelMemory::kHost) return has_variables ? Fit::kNo : Fit::kBehind;
-  if (memory == KernelMemory::kAny && !has_variables) return Fit::kBehind;
-  // It makes a tensor the variable's value, which is nothing for the device to do.
-  if (memory == KernelMemory::kAny && ChangesVariables(node)) return Fit::kNo;
-  // What comes from the host is copied before: a recording holds the host's values as they are.
-  return node.op() == "_CopyToDevice" ? Fit::kBehind : Fit::kYes;
-}
-
-Status Grouping::MarkNode(Node& node) {
-  Mark& mark = marks_[node.id()];
-  TENON_ASSIGN_OR_RETURN(const Fit fit, FitOf(node));
-  bool behind = false;
-  int after = 0;  // the stage in a group; else one more behind its members
-  int outside = 0;
-  const auto see = [&](const Node* from) {
-    const Mark& before = marks_[from->id()];
-    after = std::max(after, before.stage);
-    outside = std::max(outside, before.stage + (before.member ? 1 : 0));
-    behind |= before.member;
-  };
-  for (const Node* n : node.control_inputs()) see(n);
-  if (node.num_inputs() > 0) behind = false;  // it is not one of them if it only waits for them
-  for (int i = 0; i < node.num_inputs(); ++i) see(node.input(i).node);
-  mark.member = fit == Fit::kYes || (fit == Fit::kBehind && behind);
-  mark.stage = mark.member ? after : outside;
-  mark.on_device = fit == Fit::kYes &&
-                   node.registration().MemoryOn(device_.kind(), node.attrs()) == KernelMemory::kDevice;
-  return OkStatus();
-}
 
 /// The members in an order in which they may run. Those that change variables come late, when what
 /// has read these has run, so that they need not copy them.
@@ -195,7 +42,7 @@ std::vector<Node*> Order(const std::vector<Node*>& nodes) {
 /// Makes one group of nodes.
 class GroupMaker {
  public:
-  GroupMaker(Graph& graph, Device& device, KernelMap& made, const Kernels& kernel_of)
+  GroupMaker(Graph& graph, Device& device, KernelMap& made, const KernelOf& kernel_of)
       : graph_(graph), device_(device), made_(made), kernel_of_(kernel_of) {}
 
   Status Make(const std::vector<Node*>& nodes);
@@ -218,11 +65,11 @@ class GroupMaker {
   Graph& graph_;
   Device& device_;
   KernelMap& made_;
-  const Kernels& kernel_of_;
+  const KernelOf& kernel_of_;
   std::vector<Node*> order_;
   flat_hash_set<const Node*> members_;
-  std::vector<Node*> sources_;   // constants and variables of members
-  std::vector<Node*> befores_;   // others that must have run
+  std::vector<Node*> sources_;  // constants and variables of members
+  std::vector<Node*> befores_;  // others that must have run
   std::vector<Endpoint> inputs_;
   flat_hash_map<Place, int> values_;  // by output
   flat_hash_map<Place, int> outputs_;
@@ -250,8 +97,8 @@ Status GroupMaker::Make(const std::vector<Node*>& nodes) {
   FindLastUses();
   TENON_ASSIGN_OR_RETURN(Node* const group, AddNode());
   TENON_RETURN_IF_ERROR(Reconnect(group));
-  KernelConstruction construction(group->name(), group->op(), group->attrs(),
-                                  group->input_types(), group->output_types(), device_);
+  KernelConstruction construction(group->name(), group->op(), group->attrs(), group->input_types(),
+                                  group->output_types(), device_);
   made_[group] = std::make_shared<KernelGroup>(construction, std::move(plan_));
   RemoveMembers();
   return OkStatus();
@@ -352,12 +199,10 @@ Status GroupMaker::Reconnect(Node* group) {
       if (e.output == kControlSlot) {
         graph_.AddControlEdge(group, e.dst);
       } else if (IsRef(n->output_type(e.output))) {
-        TENON_RETURN_IF_ERROR(
-            graph_.Connect({VariableOf({n, e.output}), 0}, e.dst, e.input));
+        TENON_RETURN_IF_ERROR(graph_.Connect({VariableOf({n, e.output}), 0}, e.dst, e.input));
         graph_.AddControlEdge(group, e.dst);
       } else {
-        TENON_RETURN_IF_ERROR(
-            graph_.Connect({group, outputs_.at({n, e.output})}, e.dst, e.input));
+        TENON_RETURN_IF_ERROR(graph_.Connect({group, outputs_.at({n, e.output})}, e.dst, e.input));
       }
     }
   }
@@ -377,15 +222,16 @@ void GroupMaker::RemoveMembers() {
 
 }  // namespace
 
-StatusOr<KernelMap> GroupKernels(Graph* part, Device& device, KernelCache& kernels,
+StatusOr<KernelMap> GroupKernels(const std::vector<StepPart>& parts, size_t index,
+                                 KernelCache& kernels,
                                  const std::shared_ptr<FunctionRuntime>& functions) {
   KernelMap made;
+  Device& device = *parts[index].device;
   if (device.queue() == nullptr) return made;
-  const Kernels kernel_of = [&](const Node& node) { return kernels.Get(node, device, functions); };
-  TENON_ASSIGN_OR_RETURN(const auto groups,
-                         Grouping(*part, device, kernel_of, made).Find());
+  const KernelOf kernel_of = [&](const Node& node) { return kernels.Get(node, device, functions); };
+  TENON_ASSIGN_OR_RETURN(const auto groups, FindGroups(parts, index, kernel_of, &made));
   for (const std::vector<Node*>& nodes : groups) {
-    TENON_RETURN_IF_ERROR(GroupMaker(*part, device, made, kernel_of).Make(nodes));
+    TENON_RETURN_IF_ERROR(GroupMaker(*parts[index].graph, device, made, kernel_of).Make(nodes));
   }
   return made;
 }

@@ -2,20 +2,20 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
-#include "core/graph.h"
+#include "runtime/groups/find_groups.h"
 #include "runtime/kernel_cache.h"
 
 namespace tenon {
 
-/// Puts one node (_KernelGroup) in the place of nodes of `part` whose kernels follow each other on
-/// `device` without the host in between, so that they can be recorded and repeated as a whole (see
-/// KernelGroup). For a device with a queue; REQUIRES: AddMemoryCopies has been called. Parts with
-/// loops or branches stay as they are, and so do those that send values to other tasks, which want
-/// each as soon as it is made.
+/// Puts one node (_KernelGroup) in the place of each group of nodes of part `index` (see
+/// FindGroups), whose kernels can be recorded and repeated as a whole (see KernelGroup). REQUIRES:
+/// AddMemoryCopies has been called for all parts. Nothing is done for a device without a queue.
 ///
 /// Gives the kernels of the groups, and those that it has made for other nodes.
-StatusOr<KernelMap> GroupKernels(Graph* part, Device& device, KernelCache& kernels,
+StatusOr<KernelMap> GroupKernels(const std::vector<StepPart>& parts, size_t index,
+                                 KernelCache& kernels,
                                  const std::shared_ptr<FunctionRuntime>& functions);
 
 }  // namespace tenon

@@ -57,6 +57,7 @@ class GroupRun {
   Status RunMember(const StepContext& step, const GroupMember& member, std::vector<Value>& values,
                    Mode mode) const;
   void FindVariables();
+  bool VariablesHaveStayed() const;
   bool QueueUnshared(size_t next, GroupRecording& recording, const std::shared_ptr<void>& use);
   void CopyInputs(const GroupRecording& recording) const;
 
@@ -202,6 +203,11 @@ void GroupRun::CopyInputs(const GroupRecording& recording) const {
   }
 }
 
+bool GroupRun::VariablesHaveStayed() const {
+  return std::all_of(variables_.begin(), variables_.end(),
+                     [](const UsedVariable& v) { return v.resource->Read().raw_data() == v.data; });
+}
+
 std::shared_ptr<GroupRecording> GroupRun::Record() const {
   auto work = ctx_.device().queue()->Record(ctx_.step().step_id);
   if (!work.ok()) return nullptr;
@@ -221,13 +227,17 @@ std::shared_ptr<GroupRecording> GroupRun::Record() const {
     status = allocated.status();
     if (status.ok()) values[i].tensor = place = *std::move(allocated);
   }
-  if (status.ok()) status = RunMembers(step, values, Mode::kRecord);
+  // Memory that others give back meanwhile is nobody's until the end: where a variable is now and
+  // will be then, it has been all the time.
+  bool stayed = VariablesHaveStayed();
+  if (status.ok() && stayed) status = RunMembers(step, values, Mode::kRecord);
   for (const int output : plan_.outputs) {
     recording->outputs.push_back(std::move(values[output].tensor));
   }
   values.clear();
+  stayed = stayed && VariablesHaveStayed();
   status.Update(recording->work->Finish());
-  return status.ok() ? std::move(recording) : nullptr;
+  return status.ok() && stayed ? std::move(recording) : nullptr;
 }
 
 bool GroupRun::Repeat(GroupRecording& recording, const std::shared_ptr<void>& use) {

@@ -83,6 +83,16 @@ const std::vector<Regime>& Regimes() {
   return regimes;
 }
 
+/// The steps of the random graph; on simulated devices several times, so that they are recorded and
+/// repeated.
+std::vector<RandomStep> Steps(const RandomGraph& random, bool simulated) {
+  std::vector<RandomStep> steps;
+  for (int round = 0; round < (simulated ? 4 : 1); ++round) {
+    steps.insert(steps.end(), random.steps.begin(), random.steps.end());
+  }
+  return steps;
+}
+
 StepResults RunIn(const Regime& regime, const RandomGraph& random, uint64_t seed) {
   LocalSessionOptions options;
   options.threads = regime.threads;
@@ -96,8 +106,9 @@ StepResults RunIn(const Regime& regime, const RandomGraph& random, uint64_t seed
   }
   auto session = regime.simulated ? testing::MakeSimulatedSession(graph, options)
                                   : MakeLocalSession(graph, options);
-  if (!session.ok()) return StepResults(random.steps.size(), session.status());
-  return RunSteps(random.steps, **session);
+  const std::vector<RandomStep> steps = Steps(random, regime.simulated);
+  if (!session.ok()) return StepResults(steps.size(), session.status());
+  return RunSteps(steps, **session);
 }
 
 /// Compares the regimes with simulated devices, or all others, on one graph; "" when they agree.
@@ -106,14 +117,15 @@ std::string TestSeed(uint64_t seed, bool simulated) {
   if (!unrolled.ok()) return unrolled.status().ToString();
   Oracle oracle(std::move(unrolled->graph));
   StepResults wanted;
-  for (const RandomStep& step : unrolled->steps) wanted.push_back(oracle.Run(step));
-  if (auto d = Difference(unrolled->steps, wanted, wanted); !d.empty()) return "interpreter: " + d;
+  const std::vector<RandomStep> steps = Steps(*unrolled, simulated);
+  for (const RandomStep& step : steps) wanted.push_back(oracle.Run(step));
+  if (auto d = Difference(steps, wanted, wanted); !d.empty()) return "interpreter: " + d;
   const auto random = MakeRandomGraph(seed);
   if (!random.ok()) return random.status().ToString();
   for (const Regime& regime : Regimes()) {
     if (regime.simulated != simulated) continue;
     const auto found = RunIn(regime, *random, seed);
-    if (auto d = Difference(random->steps, found, wanted); !d.empty())
+    if (auto d = Difference(Steps(*random, simulated), found, wanted); !d.empty())
       return regime.name + ": " + d;
   }
   return "";

@@ -139,8 +139,10 @@ TEST(StreamDeviceTest, TheChecksOfAStepHaveOneWordForItsFailure) {
   EXPECT_EQ(d.device.FailureOf(1), first.failure);
   EXPECT_EQ(d.device.FailureOf(1), second.failure);
   EXPECT_EQ(d.device.FailureOf(2), other.failure);
-  EXPECT_EQ(std::set({first.failure->word, first.word, second.word, other.failure->word, other.word}).size(),
-            5);
+  EXPECT_EQ(
+      std::set({first.failure->word, first.word, second.word, other.failure->word, other.word})
+          .size(),
+      5);
   EXPECT_EQ(*first.failure->word, 0);
   const auto end = [&](int64_t step) {
     d.device.EndStep(step, [](const Status&) {});
@@ -167,6 +169,112 @@ TEST(StreamDeviceTest, MemoryIsGivenBackAndRunsOut) {
   EXPECT_EQ(device.allocator().bytes_in_use(), 0);
   EXPECT_EQ(device.CopyToDevice(Numbers(1 << 19)).status().code(),
             absl::StatusCode::kResourceExhausted);
+}
+
+TEST(StreamRecordingTest, WhatIsRecordedIsDoneWhenItIsQueued) {
+  SimulatedDevice d;
+  Tensor value = d.device.CopyToDevice(Numbers(100)).value();
+  auto recording = d.device.Record(1).value();
+  Tensor result;
+  {
+    Device& device = recording->device();
+    Tensor ones = device.queue()->CopyToDevice(Numbers(100)).value(), between;
+    d.AddOne(ones, &ones);  // in place: each repetition copies it anew
+    between = Tensor::Allocate(device.allocator(), DType::kFloat, {100}).value();
+    d.AddOne(ones, &between);
+    result = Tensor::Allocate(device.allocator(), DType::kFloat, {100}).value();
+    d.AddOne(between, &result);
+    d.AddOne(value, &value);
+  }
+  ASSERT_OK(recording->Finish());
+  EXPECT_EQ(d.ToHost(value)->data<float>()[7], 7);
+  for (int i = 1; i < 4; ++i) {
+    ASSERT_TRUE(recording->Queue(i, nullptr));
+    EXPECT_FALSE(recording->Queue(i, nullptr)) << "its step is not over";
+    EXPECT_EQ(d.ToHost(result)->data<float>()[7], 10);
+    EXPECT_EQ(d.ToHost(value)->data<float>()[7], 7 + i);
+    d.device.EndStep(i, [](const Status&) {});
+    ASSERT_OK(d.device.Wait());
+  }
+  recording = nullptr;  // before what is in its memory
+  EXPECT_EQ(d.ToHost(result.Copy().value())->data<float>()[7], 10);
+}
+
+TEST(StreamRecordingTest, ItsChecksAreThoseOfEachStep) {
+  SimulatedDevice d;
+  auto recording = d.device.Record(1).value();
+  EXPECT_EQ(recording->device().queue()->FailureOf(1), nullptr);
+  const StepCheck check = recording->device().queue()->AddCheck(
+      1, [](uint64_t word) { return InvalidArgument("found ", word); });
+  bool fails = false;
+  d.driver.Launch(Stream::kCompute, {}, [&] {
+    if (fails) *check.word = *check.failure->word = 3;
+  });
+  ASSERT_OK(recording->Finish());
+  for (int i = 1; i < 6; ++i) {
+    fails = i % 2 == 0;
+    ASSERT_TRUE(recording->Queue(i, nullptr));
+    ASSERT_OK(d.device.Wait());
+    EXPECT_EQ(*d.device.FailureOf(i)->word, fails ? 3 : 0);
+    Status result;
+    d.device.EndStep(i, [&](Status s) { result = std::move(s); });
+    ASSERT_OK(d.device.Wait());
+    EXPECT_EQ(result, fails ? InvalidArgument("found 3") : OkStatus());
+  }
+}
+
+TEST(StreamRecordingTest, AStepThatHasFailedBeforeIsKnownToIt) {
+  SimulatedDevice d;
+  const StepCheck before = d.device.AddCheck(1, [](uint64_t) { return OkStatus(); });
+  auto recording = d.device.Record(1).value();
+  const StepFailure* const failure = recording->device().queue()->FailureOf(1);
+  ASSERT_NE(failure, nullptr);
+  std::vector<uint64_t> seen;
+  d.driver.Launch(Stream::kCompute, {}, [&] { seen.push_back(*failure->word); });
+  ASSERT_OK(recording->Finish());
+  *before.failure->word = 1;
+  ASSERT_TRUE(recording->Queue(1, nullptr));
+  d.device.EndStep(1, [](const Status&) {});
+  ASSERT_OK(d.device.Wait());
+  ASSERT_TRUE(recording->Queue(2, nullptr));
+  ASSERT_OK(d.device.Wait());
+  EXPECT_THAT(seen, ::testing::ElementsAre(1, 0));
+}
+
+TEST(StreamRecordingTest, WhatWouldWaitOrNeedsOtherMemoryCannotBeRecorded) {
+  SimulatedDevice d;
+  auto waits = d.device.Record(1).value();
+  EXPECT_FALSE(waits->device().queue()->Wait().ok());
+  EXPECT_EQ(waits->Finish().code(), absl::StatusCode::kFailedPrecondition);
+  auto other = d.device.Record(1).value();
+  EXPECT_FALSE(Tensor::Allocate(d.device.allocator(), DType::kFloat, {4}).ok());
+  EXPECT_EQ(other->Finish().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_OK(Tensor::Allocate(d.device.allocator(), DType::kFloat, {4}).status());
+  // One that is given up half-way.
+  (void)d.device.Record(1).value();
+  EXPECT_OK(Tensor::Allocate(d.device.allocator(), DType::kFloat, {4}).status());
+}
+
+TEST(StreamRecordingTest, ItsMemoryIsGivenBackBeforeThereIsNone) {
+  auto& driver = *new SimulatedDriver(3, 1 << 20);
+  StreamDevice device(kName, driver, 1 << 20, std::make_shared<ResourceStore>());
+  const auto large = [](Allocator& memory) {
+    return Tensor::Allocate(memory, DType::kFloat, {150'000});
+  };
+  auto recording = device.Record(1).value();
+  ASSERT_OK(large(recording->device().allocator()).status());
+  ASSERT_OK(recording->Finish());
+  ASSERT_TRUE(recording->Queue(1, nullptr));
+  EXPECT_FALSE(large(device.allocator()).ok()) << "it is in use";
+  device.EndStep(1, [](const Status&) {});
+  ASSERT_OK(device.Wait());
+  StatusOr<Tensor> tensor = large(device.allocator());
+  for (int i = 0; i < 100 && !tensor.ok(); ++i) {  // behind what is queued
+    ASSERT_OK(device.Wait());
+    tensor = large(device.allocator());
+  }
+  EXPECT_OK(tensor.status());
+  EXPECT_FALSE(recording->Queue(2, nullptr));
 }
 
 // Mistakes, one each, in code as plugins and kernels have it.

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/groups/find_groups.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/flow_kind.h"
+
+namespace tenon {
+namespace {
+
+/// Recording fewer kernels of the device saves nothing.
+constexpr int kFewestKernels = 4;
+
+/// Whether the node only reads the variable that a resource handle names.
+bool OnlyReads(const Node& node) {
+  return node.op() == "ReadVariableOp" || node.op() == "ResourceGather" ||
+         node.op() == "ResourceGatherNd" || node.op() == "VariableShape";
+}
+
+/// Whether what it sends leaves the task.
+StatusOr<bool> SendsToOtherTasks(const Node& node) {
+  if (FlowKindOf(node) != FlowKind::kTransfer || node.num_inputs() == 0) return false;
+  TENON_ASSIGN_OR_RETURN(const auto from, node.attrs().Get<std::string>("send_device"));
+  TENON_ASSIGN_OR_RETURN(const auto to, node.attrs().Get<std::string>("recv_device"));
+  const auto task = [](const std::string& device) {
+    return device.substr(0, device.find("/device:"));
+  };
+  return task(from) != task(to);
+}
+
+/// Whether all references and handles that the node takes are of variables.
+bool UsesVariablesOnly(const Node& node) {
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const DType type = node.input_types()[i];
+    if (type == DType::kVariant) return false;
+    if (IsRef(type) && VariableOf(node.input(i)) == nullptr) return false;
+    if (type == DType::kResource && !IsVariable(*node.input(i).node)) return false;
+  }
+  return true;
+}
+
+/// The name under which both ends of a transfer meet.
+StatusOr<std::string> EdgeName(const Node& node) {
+  std::string name;
+  for (const char* attr : {"tensor_name", "send_device", "recv_device"}) {
+    TENON_ASSIGN_OR_RETURN(const auto value, node.attrs().Get<std::string>(attr));
+    name += StrCat(value, "\n");
+  }
+  return name;
+}
+
+/// The nodes of all parts, each behind what it waits for.
+class WholeStep {
+ public:
+  static StatusOr<WholeStep> Of(const std::vector<StepPart>& parts) {
+    WholeStep step;
+    StringMap<Node*> senders;
+    std::vector<Node*> nodes;
+    for (const StepPart& part : parts) {
+      for (Node* n : part.graph->nodes()) {
+        nodes.push_back(n);
+        if (FlowKindOf(*n) != FlowKind::kTransfer || n->num_inputs() == 0) continue;
+        TENON_ASSIGN_OR_RETURN(const std::string name, EdgeName(*n));
+        senders[name] = n;
+      }
+    }
+    flat_hash_map<const Node*, int> waiting;
+    flat_hash_map<const Node*, Node*> receiver;
+    for (Node* n : nodes) {
+      waiting[n] += n->num_inputs() + static_cast<int>(n->control_inputs().size());
+      if (FlowKindOf(*n) != FlowKind::kTransfer || n->num_inputs() > 0) continue;
+      TENON_ASSIGN_OR_RETURN(const std::string name, EdgeName(*n));
+      const auto found = senders.find(name);
+      if (found == senders.end()) continue;  // fed
+      step.sender_[n] = found->second;
+      receiver[found->second] = n;
+      ++waiting[n];
+    }
+    for (Node* n : nodes) {
+      if (waiting[n] == 0) step.order_.push_back(n);
+    }
+    for (size_t i = 0; i < step.order_.size(); ++i) {
+      Node* const n = step.order_[i];
+      const auto reach = [&](Node* next) {
+        if (--waiting[next] == 0) step.order_.push_back(next);
+      };
+      for (const OutEdge& e : n->out_edges()) reach(e.dst);
+      if (const auto found = receiver.find(n); found != receiver.end()) reach(found->second);
+    }
+    return step;
+  }
+
+  const std::vector<Node*>& order() const { return order_; }
+  /// Whose value a node receives, or null.
+  const Node* SenderOf(const Node* node) const {
+    const auto found = sender_.find(node);
+    return found == sender_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::vector<Node*> order_;
+  flat_hash_map<const Node*, Node*> sender_;
+};
+
+/// Which nodes of a part make groups. A node's stage is the number of groups that must be over
+/// before it can run: those of one stage that can be in a group are one.
+class Grouping {
+ public:
+  Grouping(const StepPart& part, const WholeStep& step, const KernelOf& kernel_of, KernelMap& made)
+      : device_(*part.device), step_(step), kernel_of_(kernel_of), made_(made) {
+    for (const Node* n : part.graph->nodes()) marks_[n].in_part = true;
+  }
+
+  /// The nodes of each group.
+  StatusOr<std::vector<std::vector<Node*>>> Find() {
+    std::map<int, std::vector<Node*>> stages;
+    std::map<int, int> device_kernels;
+    for (Node* n : step_.order()) {
+      TENON_RETURN_IF_ERROR(MarkNode(*n));
+      const Mark& mark = marks_[n];
+      if (!mark.member) continue;
+      stages[mark.stage].push_back(n);
+      device_kernels[mark.stage] += mark.on_device;
+    }
+    std::vector<std::vector<Node*>> groups;
+    for (auto& [stage, nodes] : stages) {
+      if (device_kernels[stage] >= kFewestKernels) groups.push_back(std::move(nodes));
+    }
+    return groups;
+  }
+
+ private:
+  struct Mark {
+    bool in_part = false;
+    bool member = false;
+    bool on_device = false;  // it queues work
+    int stage = 0;
+  };
+
+  Status MarkNode(Node& node);
+  /// Whether the kernel could be in a group, and by itself or only behind others of it.
+  enum class Fit : uint8_t { kNo, kBehind, kYes };
+  StatusOr<Fit> FitOf(const Node& node);
+
+  Device& device_;
+  const WholeStep& step_;
+  const KernelOf& kernel_of_;
+  KernelMap& made_;
+  flat_hash_map<const Node*, Mark> marks_;
+};
+
+StatusOr<Grouping::Fit> Grouping::FitOf(const Node& node) {
+  if (node.op() == "_Arg" || node.op() == "_Retval" || IsVariable(node)) return Fit::kNo;
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernel_of_(node));
+  const bool out = kernel->is_async() || kernel->constant() != nullptr ||
+                   FlowKindOf(node) == FlowKind::kTransfer;
+  made_[&node] = std::move(kernel);
+  if (out || !UsesVariablesOnly(node)) return Fit::kNo;
+  const DTypeVector& types = node.input_types();
+  const bool has_variables = std::any_of(types.begin(), types.end(),
+                                         [](DType t) { return IsRef(t) || t == DType::kResource; });
+  if (node.is_stateful() && !has_variables) return Fit::kNo;
+  const KernelMemory memory = node.registration().MemoryOn(device_.kind(), node.attrs());
+  if (memory == KernelMemory::kHost) return has_variables ? Fit::kNo : Fit::kBehind;
+  // A value read outside would share the variable's buffer, which could not be changed in place.
+  const bool reads = std::any_of(node.inputs().begin(), node.inputs().end(), [](const Endpoint& e) {
+    return IsRef(e.node->output_type(e.index)) && VariableOf(e) != nullptr;
+  });
+  if (memory == KernelMemory::kAny && !has_variables && !reads) return Fit::kBehind;
+  // It makes a tensor the variable's value, which is nothing for the device to do.
+  if (memory == KernelMemory::kAny && ChangesVariables(node)) return Fit::kNo;
+  // What comes from the host is copied before: a recording holds the host's values as they are.
+  return node.op() == "_CopyToDevice" ? Fit::kBehind : Fit::kYes;
+}
+
+Status Grouping::MarkNode(Node& node) {
+  Mark mark = marks_[&node];
+  Fit fit = Fit::kNo;
+  if (mark.in_part) {
+    TENON_ASSIGN_OR_RETURN(fit, FitOf(node));
+  }
+  bool behind = false;
+  int after = 0;  // the stage in a group; else one more behind its members
+  int outside = 0;
+  const auto see = [&](const Node* from) {
+    const Mark& before = marks_.at(from);
+    after = std::max(after, before.stage);
+    outside = std::max(outside, before.stage + (before.member ? 1 : 0));
+    behind |= before.member;
+  };
+  for (const Node* n : node.control_inputs()) see(n);
+  if (const Node* const sender = step_.SenderOf(&node)) see(sender);
+  if (node.num_inputs() > 0) behind = false;  // it is not one of them if it only waits for them
+  for (int i = 0; i < node.num_inputs(); ++i) see(node.input(i).node);
+  mark.member = fit == Fit::kYes || (fit == Fit::kBehind && behind);
+  mark.stage = mark.member ? after : outside;
+  mark.on_device = fit == Fit::kYes && node.registration().MemoryOn(device_.kind(), node.attrs()) ==
+                                           KernelMemory::kDevice;
+  marks_[&node] = mark;
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::vector<std::vector<Node*>>> FindGroups(const std::vector<StepPart>& parts,
+                                                     size_t index, const KernelOf& kernel_of,
+                                                     KernelMap* made) {
+  std::vector<std::vector<Node*>> groups;
+  for (const StepPart& part : parts) {
+    for (const Node* n : part.graph->nodes()) {
+      const FlowKind flow = FlowKindOf(*n);
+      if (flow != FlowKind::kPlain && flow != FlowKind::kTransfer) return groups;
+      TENON_ASSIGN_OR_RETURN(const bool sends, SendsToOtherTasks(*n));
+      if (sends) return groups;
+    }
+  }
+  TENON_ASSIGN_OR_RETURN(const WholeStep step, WholeStep::Of(parts));
+  return Grouping(parts[index], step, kernel_of, *made).Find();
+}
+
+bool IsVariable(const Node& node) {
+  return node.op() == "VariableV2" || node.op() == "Variable" || node.op() == "VarHandleOp";
+}
+
+bool ChangesVariables(const Node& node) {
+  const auto& types = node.input_types();
+  if (std::any_of(types.begin(), types.end(), IsRef)) return true;
+  return !OnlyReads(node) && std::count(types.begin(), types.end(), DType::kResource) > 0;
+}
+
+Node* VariableOf(Endpoint reference) {
+  while (!IsVariable(*reference.node)) {
+    if (reference.node->num_inputs() == 0 || !IsRef(reference.node->input_types()[0])) {
+      return nullptr;
+    }
+    reference = reference.node->input(0);
+  }
+  return reference.node;
+}
+
+}  // namespace tenon

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/graph.h"
+#include "runtime/kernel_cache.h"
+
+namespace tenon {
+
+/// A part of a step, and the device that runs it.
+struct StepPart {
+  Graph* graph;
+  Device* device;
+};
+
+using KernelOf = std::function<StatusOr<std::shared_ptr<const Kernel>>(const Node&)>;
+
+/// The nodes of part `index` of a step, on a device with a queue, that can be one kernel: each
+/// group can run when what comes into it is there, and none waits for what it gives itself, through
+/// other parts either. `parts` are all parts of the step in this process. None in steps with loops
+/// or branches, nor in those that send values to other tasks, which want each as soon as it is
+/// made.
+///
+/// What kernels it has made are in `made`.
+StatusOr<std::vector<std::vector<Node*>>> FindGroups(const std::vector<StepPart>& parts,
+                                                     size_t index, const KernelOf& kernel_of,
+                                                     KernelMap* made);
+
+/// Whether the node is a variable's: gives a reference to it, or a handle.
+bool IsVariable(const Node& node);
+/// The variable to which a reference refers, or null: ops hand on that of their first input.
+Node* VariableOf(Endpoint reference);
+/// Whether the node, which uses no other resources, changes variables.
+bool ChangesVariables(const Node& node);
+
+}  // namespace tenon
