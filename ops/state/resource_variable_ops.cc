@@ -4,6 +4,7 @@
 #include "ops/array/array_ops.h"
 #include "ops/array/gather.h"
 #include "ops/composition.h"
+#include "ops/state/assign.h"
 #include "ops/state/state_ops.h"
 #include "ops/state/variable_update.h"
 #include "ops/state/variables.h"
@@ -43,25 +44,7 @@ Status VariableShapeKernel(KernelContext& ctx, const VariableInput& input) {
 
 Status AssignVariableKernel(KernelContext& ctx, const ResourceCache<VariableResource>& cache,
                             bool validate_shape) {
-  TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, 0));
-  const DType dtype = ctx.input(1).dtype();
-  auto found = cache.Find(ctx.resources(), *handle);
-  if (!found.ok()) {
-    PartialShape declared;
-    if (!handle->dtypes_and_shapes.empty()) declared = handle->dtypes_and_shapes[0].second;
-    found = ctx.resources().LookupOrCreate<VariableResource>(handle->container, handle->name, [&] {
-      return std::make_shared<VariableResource>(dtype, declared, std::string(handle->name));
-    });
-    TENON_RETURN_IF_ERROR(found);
-  }
-  VariableResource& variable = **found;
-  if (variable.dtype() != dtype) {
-    return InvalidArgument("Trying to assign variable with wrong dtype. Expected ",
-                           variable.dtype(), " got ", dtype);
-  }
-  return AssignValue(&variable, ctx.TakeInput(1), validate_shape,
-                     "Trying to assign to variable with tensor with wrong shape. Expected ",
-                     " got ");
+  return AssignToHandle(ctx, cache, validate_shape);
 }
 
 template <Update kUpdate>

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "core/op_registry.h"
+#include "ops/state/assign.h"
 #include "ops/state/variable_update.h"
 #include "ops/state/variables.h"
 
@@ -67,16 +68,8 @@ class VariableKernel final : public Kernel {
 
 Status VariableOpShape(ShapeContext& c) { return c.Return(c.Attr<PartialShape>("shape")); }
 
-Status MissingReference() { return InvalidArgument("the first input is not a reference"); }
-
 Status AssignKernel(KernelContext& ctx, bool validate_shape) {
-  VariableResource* variable = ctx.ref(0);
-  if (variable == nullptr) return MissingReference();
-  TENON_RETURN_IF_ERROR(
-      AssignValue(variable, ctx.TakeInput(1), validate_shape,
-                  "Assign requires shapes of both tensors to match. lhs shape= ", " rhs shape= "));
-  ctx.set_output_ref(0, variable);
-  return OkStatus();
+  return AssignToReference(ctx, validate_shape);
 }
 
 Status AssignShape(ShapeContext& c) {
@@ -113,10 +106,12 @@ void RegisterVariableOps(OpRegistry& ops) {
   };
   const KernelOptions numeric = {.types = {{"T", DTypesOf(NumericTypes())}}};
   get("Assign", AssignShape)
-      .Kernel(kCpu, AssignKernel, {.attrs = {"validate_shape"}, .cheap = true, .memory = kAnyMemory});
+      .Kernel(kCpu, AssignKernel,
+              {.attrs = {"validate_shape"}, .cheap = true, .memory = kAnyMemory});
   get("AssignAdd", MergedShape).Kernel(kCpu, AssignUpdateKernel<Update::kAdd>, numeric);
   get("AssignSub", MergedShape).Kernel(kCpu, AssignUpdateKernel<Update::kSubtract>, numeric);
-  get("IsVariableInitialized", ScalarShape).Kernel(kCpu, IsInitializedKernel, {.cheap = true, .memory = kAnyMemory});
+  get("IsVariableInitialized", ScalarShape)
+      .Kernel(kCpu, IsInitializedKernel, {.cheap = true, .memory = kAnyMemory});
 }
 
 }  // namespace tenon

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Updates of variables in the GPU's memory: as a whole, and of the rows and slices that indices
-// name.
+// name. A step that has failed until then makes none.
 #include "ops/array/index_tuples.h"
 #include "ops/cuda/check.cuh"
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/failure.cuh"
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/register.h"
 #include "ops/cuda/sorted_rows.h"
+#include "ops/state/assign.h"
 #include "ops/state/variable_update.h"
 #include "ops/state/variables.h"
 
@@ -23,7 +25,37 @@ struct AddElement {
     const auto x = Widen(a[i]), y = Widen(b[i]);
     out[i] = Narrow<T>(subtract ? Minus(x, y) : Plus(x, y));
   }
+  __device__ void Keep(int64_t i) const { out[i] = a[i]; }
 };
+
+/// Of elements of the size of E.
+template <typename E>
+struct AssignElement {
+  const E *current, *value;
+  E* out;
+  __device__ void operator()(int64_t i) const { out[i] = value[i]; }
+  __device__ void Keep(int64_t i) const { out[i] = current[i]; }
+};
+
+Status AssignUnlessFailed(const KernelContext& ctx, const Tensor& current, const Tensor& value,
+                          Tensor* next) {
+  Status status;
+  DispatchBytes(value.dtype(), [&]<typename E>(E) {
+    status.Update(UpdateEach(ctx, value.num_elements(),
+                             AssignElement<E>{static_cast<const E*>(current.raw_data()),
+                                              static_cast<const E*>(value.raw_data()),
+                                              static_cast<E*>(next->raw_data())}));
+  });
+  return status;
+}
+
+Status AssignKernel(KernelContext& ctx, bool validate_shape) {
+  return AssignToReference(ctx, validate_shape, AssignUnlessFailed);
+}
+Status AssignVariableKernel(KernelContext& ctx, const ResourceCache<VariableResource>& cache,
+                            bool validate_shape) {
+  return AssignToHandle(ctx, cache, validate_shape, AssignUnlessFailed);
+}
 
 template <Update kUpdate>
 Status UpdateOnDevice(KernelContext& ctx, VariableResource* variable, const Tensor& value) {
@@ -33,9 +65,9 @@ Status UpdateOnDevice(KernelContext& ctx, VariableResource* variable, const Tens
   return variable->Modify([&](const Tensor& current, Tensor* next) -> Status {
     TENON_RETURN_IF_ERROR(CheckUpdateShape(current, value));
     return DispatchStatus(value.dtype(), RealTypes(), [&]<typename T>(T) {
-      return ForEach(ctx, value.num_elements(),
-                     AddElement<T>{current.data<T>(), value.data<T>(), next->data<T>(),
-                                   kUpdate == Update::kSubtract});
+      return UpdateEach(ctx, value.num_elements(),
+                        AddElement<T>{current.data<T>(), value.data<T>(), next->data<T>(),
+                                      kUpdate == Update::kSubtract});
     });
   });
 }
@@ -67,8 +99,27 @@ struct RowPlan {
   }
 };
 
-/// What is noted of an integer that was to be divided by 0; not the word of an index.
+/// What is noted of an integer that is to be divided by 0; not the word of an index.
 constexpr uint64_t kDividedByZero = 1;
+
+template <typename T>
+struct CheckDivisor {
+  const T* divisors;
+  StepCheck check;
+  __device__ void operator()(int64_t i) const {
+    if (divisors[i] == T(0)) NoteFailure(check, kDividedByZero);
+  }
+};
+
+/// Queues a look for zeros among integers, since an update is made as a whole or not at all.
+Status QueueDivisorCheck(KernelContext& ctx, const Tensor& divisors, StepCheck check) {
+  Status status;
+  Dispatch(divisors.dtype(), IntTypes(), [&]<typename T>(T) {
+    status.Update(
+        ForEach(ctx, divisors.num_elements(), CheckDivisor<T>{divisors.data<T>(), check}));
+  });
+  return status;
+}
 
 template <typename T>
 struct ChangeRow {
@@ -76,7 +127,6 @@ struct ChangeRow {
   Update update;
   const T* from;
   T* to;
-  StepCheck check;
 
   template <typename C>
   __device__ C Changed(C x, C y) const {
@@ -88,12 +138,6 @@ struct ChangeRow {
       case Update::kMultiply:
         return Times(x, y);
       case Update::kDivide:
-        if constexpr (std::is_integral_v<C>) {
-          if (y == C(0)) {
-            NoteFailure(check, kDividedByZero);
-            return x;
-          }
-        }
         return Quotient(x, y);
       case Update::kMin:
         return y < x ? y : x;
@@ -134,20 +178,23 @@ struct AssignRow {
 
 Status ChangeRows(KernelContext& ctx, Update update, const RowSpan& span, int64_t width,
                   const Tensor& updates, bool scalar, StepCheck check, Tensor* value) {
+  // Behind the look at the indices, of whose error the CPU speaks second.
+  if (update == Update::kDivide) {
+    TENON_RETURN_IF_ERROR(QueueDivisorCheck(ctx, updates, check));
+  }
   const int64_t n = span.count * width;
   if (n == 0) return OkStatus();
   const RowPlan plan{span, width, scalar};
   if (update != Update::kAssign) {
     return DispatchStatus(value->dtype(), RealTypes(), [&]<typename T>(T) {
-      return ForEach(ctx, n,
-                     ChangeRow<T>{plan, update, updates.data<T>(), value->data<T>(), check});
+      return UpdateEach(ctx, n, ChangeRow<T>{plan, update, updates.data<T>(), value->data<T>()});
     });
   }
   Status status;
   DispatchBytes(value->dtype(), [&]<typename E>(E) {
-    status.Update(ForEach(ctx, n,
-                          AssignRow<E>{plan, static_cast<const E*>(updates.raw_data()),
-                                       static_cast<E*>(value->raw_data())}));
+    status.Update(UpdateEach(ctx, n,
+                             AssignRow<E>{plan, static_cast<const E*>(updates.raw_data()),
+                                          static_cast<E*>(value->raw_data())}));
   });
   return status;
 }
@@ -229,14 +276,18 @@ namespace tenon {
 
 void RegisterCudaVariableUpdates(OpRegistry& ops) {
   using cuda::AddKernel, cuda::AddScatter, cuda::AssignUpdateKernel;
-  const DTypeVector real = DTypesOf(RealTypes());
+  const DTypeVector real = DTypesOf(RealTypes()), plain = DTypesOf(PlainTypes());
+  AddKernel(ops, "Assign", cuda::AssignKernel,
+            {.types = {{"T", plain}}, .attrs = {"validate_shape"}, .cheap = true});
+  AddKernel(ops, "AssignVariableOp", cuda::AssignVariableKernel,
+            {.types = {{"dtype", plain}}, .attrs = {"validate_shape"}, .cheap = true});
   AddKernel(ops, "AssignAdd", AssignUpdateKernel<Update::kAdd>, {.types = {{"T", real}}});
   AddKernel(ops, "AssignSub", AssignUpdateKernel<Update::kSubtract>, {.types = {{"T", real}}});
   AddKernel(ops, "AssignAddVariableOp", AssignUpdateKernel<Update::kAdd>,
             {.types = {{"dtype", real}}});
   AddKernel(ops, "AssignSubVariableOp", AssignUpdateKernel<Update::kSubtract>,
             {.types = {{"dtype", real}}});
-  AddScatter<Update::kAssign>(ops, "Update", DTypesOf(PlainTypes()));
+  AddScatter<Update::kAssign>(ops, "Update", plain);
   AddScatter<Update::kAdd>(ops, "Add", real);
   AddScatter<Update::kSubtract>(ops, "Sub", real);
   AddScatter<Update::kMultiply>(ops, "Mul", real);

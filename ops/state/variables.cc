@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/state/variables.h"
 
-#include "core/interruption.h"
-
 namespace tenon {
 
 StatusOr<const ResourceHandle*> HandleInput(const KernelContext& ctx, int i) {
@@ -16,23 +14,6 @@ StatusOr<const ResourceHandle*> HandleInput(const KernelContext& ctx, int i) {
                            handle.device, " from device ", ctx.device().name());
   }
   return &handle;
-}
-
-Status AssignValue(VariableResource* variable, Tensor value, bool validate_shape,
-                   std::string_view expected, std::string_view found) {
-  if (validate_shape) {
-    const Tensor current = variable->Read();
-    const PartialShape wanted = current.valid() ? current.shape() : variable->shape();
-    if (!wanted.IsCompatibleWith(value.shape())) {
-      return InvalidArgument(expected, wanted, found, value.shape());
-    }
-  }
-  if (value.buffer() && value.raw_data() != value.buffer()->data()) {
-    const InterruptibleBy nothing(nullptr);  // the variable would get a part of the value
-    TENON_ASSIGN_OR_RETURN(value, value.Copy());
-  }
-  variable->Assign(std::move(value));
-  return OkStatus();
 }
 
 Status UninitializedVariable(const ResourceStore& store, const ResourceHandle& handle) {

@@ -57,13 +57,6 @@ class VariableInput : public KernelState {
   ResourceCache<VariableResource> cache_;
 };
 
-/// Makes `value` the variable's: the same tensor, or a copy when it is a part of a larger buffer,
-/// since the variable keeps it for long and updates it in place. ResourceExhausted when memory is
-/// out. With `validate_shape`, InvalidArgument "<expected>[2]<found>[3]" for a value of another
-/// shape than the present one, or the declared one before there is any.
-Status AssignValue(VariableResource* variable, Tensor value, bool validate_shape,
-                   std::string_view expected, std::string_view found);
-
 /// The value of the resource variable that input 0 names; FailedPrecondition when there is none. As
 /// VariableInput::Find.
 StatusOr<Tensor> ReadVariable(const KernelContext& ctx, const VariableInput& input, DType dtype);

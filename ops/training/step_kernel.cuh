@@ -45,6 +45,7 @@ struct StepArgs {
   bool flag;
   int64_t width;  // as Prepare gets it
   StepCheck check;
+  const uint64_t* failure;
 };
 
 /// The scalars as Prepare left them. False, and the first thread notes it, when one is out of
@@ -99,7 +100,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   using C = ComputeType<T>;
   C s[kMaxStepScalars];
   bool flag = false;
-  const bool good = LoadScalars(args, s, &flag);
+  const bool good = !StepHasFailed(args.failure) && LoadScalars(args, s, &flag);
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
        i += stride) {
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   using C = ComputeType<T>;
   C s[kMaxStepScalars];
   bool flag = false;
-  if (!LoadScalars(args, s, &flag)) return;
+  if (StepHasFailed(args.failure) || !LoadScalars(args, s, &flag)) return;
   const int64_t width = args.width, n = span.count * width;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
@@ -160,6 +161,7 @@ StepArgs<Rule, T> ArgsOf(const StepRun& step) {
   if (step.is_sparse() || !bounds.empty()) {
     args.check = AddStepCheck(step, args.scalars);
   }
+  args.failure = FailureOf(step.ctx);
   return args;
 }
 

@@ -6,6 +6,8 @@
 #include "ops/array/array_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
+#include "ops/state/state_ops.h"
+#include "ops/training/training_ops.h"
 #include "tests/cuda/gpu_test.h"
 #include "tests/cuda/op_case.h"
 #include "tests/testing/op_runner.h"
@@ -116,6 +118,128 @@ TEST_F(GpuWrongInputsTest, ASessionGoesOnAfterAnError) {
       return row.Fail(StrCat("found ", (*result)[0].ToString(), ", wanted 14 16 6 8"));
     }
     row.AddCase(DType::kFloat, 0);
+  }
+}
+
+/// Something that changes a variable of four numbers.
+struct VariableChange {
+  std::string name;
+  std::function<const Node*(const Output& variable, const Output& value)> build;
+  bool by_handle = false;
+  DType dtype = DType::kFloat;
+};
+
+/// Changes by a value that is wrong.
+std::vector<VariableChange> ChangesByValue() {
+  using V = const Output&;
+  const auto half = [](V x) { return Slice(x, {0}, {2}); };
+  return {
+      {"Assign", [](V v, V x) { return Assign(v, x).node; }},
+      {"AssignAdd", [](V v, V x) { return AssignAdd(v, x).node; }},
+      {"AssignVariableOp", [](V v, V x) { return AssignVariableOp(v, x); }, true},
+      {"AssignSubVariableOp", [](V v, V x) { return AssignSubVariableOp(v, x); }, true},
+      {"ApplyGradientDescent", [](V v, V x) { return ApplyGradientDescent(v, 0.5f, x).node; }},
+      {"ApplyMomentum", [](V v, V x) { return ApplyMomentum(v, v, 0.5f, x, 0.5f).node; }},
+      {"ResourceApplyGradientDescent",
+       [](V v, V x) { return ResourceApplyGradientDescent(v, 0.5f, x); }, true},
+      {"SparseApplyAdagrad",
+       [=](V v, V x) {
+         return SparseApplyAdagrad(v, v, 0.5f, half(x), Const({2, 1})).node;
+       }},
+      {"ScatterUpdate",
+       [=](V v, V x) {
+         return ScatterUpdate(v, Const({2, 1}), half(x)).node;
+       }},
+      {"ScatterAdd",
+       [=](V v, V x) {
+         return ScatterAdd(v, Const({2, 1}), half(x)).node;
+       }},
+      {"ResourceScatterMul",
+       [=](V v, V x) {
+         return ResourceScatterMul(v, Const({2, 1}), half(x));
+       },
+       true},
+      {"ScatterNdSub",
+       [=](V v, V x) {
+         return ScatterNdSub(v, Reshape(Const({2, 1}), {2, 1}), half(x)).node;
+       }},
+  };
+}
+
+/// Changes that find themselves what is wrong.
+std::vector<VariableChange> WrongChanges() {
+  using V = const Output&;
+  return {
+      {"ScatterAdd of no row",
+       [](V v, V) {
+         return ScatterAdd(v, Const({1, 4}), Const({5.0f, 6.0f})).node;
+       }},
+      {"SparseApplyAdagrad of no row",
+       [](V v, V) {
+         return SparseApplyAdagrad(v, v, 0.5f, Const({5.0f, 6.0f}), Const({1, 4})).node;
+       }},
+      {"SparseApplyProximalAdagrad backwards",
+       [](V v, V) {
+         return SparseApplyProximalAdagrad(v, v, -1.0f, 0.5f, 0.5f, Const({5.0f}), Const({1})).node;
+       }},
+      {"ResourceScatterDiv by 0",
+       [](V v, V) {
+         return ResourceScatterDiv(v, Const({1, 2}), Const({2, 0}));
+       },
+       true, DType::kInt32},
+  };
+}
+
+/// Changes a variable in a step that fails, while its memory is its own and while it is not.
+void CheckThatItKeepsItsValue(const VariableChange& change) {
+  OpRow row(StrCat(change.name, " in a failing step"));
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {4}, {.name = "x"});
+  const Tensor wrong = Tensor::Of<float>({4}, {5, HUGE_VALF, 7, 8});
+  const Tensor start = change.dtype == DType::kFloat ? Tensor::Of<float>({4}, {1, 2, 3, 4})
+                                                     : Tensor::Of<int32_t>({4}, {1, 2, 3, 4});
+  Output read;
+  const Node *init, *share, *changed;
+  {
+    const DeviceScope on(kGpuName);
+    const Output checked = CheckNumerics(x, "x");
+    const Output other = VariableV2({4}, change.dtype, {.name = "other"});
+    Output v;
+    if (change.by_handle) {
+      v = VarHandleOp(change.dtype, {4}, {.name = "v"});
+      init = AssignVariableOp(v, Const(start));
+      read = ReadVariableOp(v, change.dtype);
+    } else {
+      v = VariableV2({4}, change.dtype, {.name = "v"});
+      init = Assign(v, Const(start)).node;
+      read = Identity(v);
+    }
+    share = Assign(other, read).node;
+    changed = change.build(v, checked);
+  }
+  ASSERT_TRUE(graph.error().ok()) << graph.error();
+  const auto session = GpuSession(graph);
+  ASSERT_TRUE(session.ok()) << session.status();
+  for (const Node* before : {init, share}) {
+    const auto prepared = (*session)->Run({}, {}, {before->name()});
+    if (!prepared.ok()) return row.Fail(prepared.status().ToString());
+    if ((*session)->Run({{x, wrong}}, {}, {changed->name()}).ok()) row.Fail("found no error");
+    const auto value = (*session)->Run({}, {read});
+    if (!value.ok()) return row.Fail(value.status().ToString());
+    if (!(*value)[0].Equals(start)) {
+      return row.Fail(StrCat("found ", (*value)[0].ToString(), ", wanted 1 2 3 4"));
+    }
+    row.AddCase(change.dtype, 0);
+  }
+}
+
+TEST_F(GpuWrongInputsTest, VariablesKeepTheirValuesWhenTheStepFails) {
+  for (const auto& changes : {ChangesByValue(), WrongChanges()}) {
+    for (const VariableChange& change : changes) {
+      CheckThatItKeepsItsValue(change);
+      if (!GpuIsThere()) return;
+    }
   }
 }
 

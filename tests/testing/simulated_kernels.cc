@@ -12,6 +12,7 @@
 #include "core/host_args.h"
 #include "core/interruption.h"
 #include "ops/math/accumulate.h"
+#include "ops/state/assign.h"
 #include "ops/tensor_array/array_writes.h"
 #include "runtime/cpu_device.h"
 #include "tests/testing/simulated_driver.h"
@@ -403,6 +404,28 @@ Status WriteOnDevice(KernelContext& ctx) {
   return kWrite(ctx, AddOnDevice);
 }
 
+Status AssignOnDevice(const KernelContext& ctx, const Tensor& current, const Tensor& value,
+                      Tensor* next) {
+  auto& driver = *static_cast<SimulatedDriver*>(ctx.device().queue()->stream());
+  const DeviceView x(current), y(value), out(*next);
+  driver.Launch(
+      Stream::kCompute,
+      {{x.memory, x.bytes, false}, {y.memory, y.bytes, false}, {out.memory, out.bytes, true}},
+      [&driver, x, y, out, step = ctx.step().step_id] {
+        const DeviceView& from = FailedSteps::Of().Contains(step) ? x : y;
+        std::memmove(driver.OnDevice(out.memory), driver.OnDevice(from.memory), out.bytes);
+      });
+  return OkStatus();
+}
+
+Status AssignReferenceOnDevice(KernelContext& ctx, bool validate_shape) {
+  return AssignToReference(ctx, validate_shape, AssignOnDevice);
+}
+Status AssignHandleOnDevice(KernelContext& ctx, const ResourceCache<VariableResource>& cache,
+                            bool validate_shape) {
+  return AssignToHandle(ctx, cache, validate_shape, AssignOnDevice);
+}
+
 /// Whether the op works on variables, which the device may have.
 bool UsesVariables(std::string_view name) {
   if (name.starts_with("ResourceAccumulator") || name.starts_with("ResourceConditional"))
@@ -434,6 +457,12 @@ void RegisterSimulatedKernels(OpRegistry& ops) {
   ops.Get("TensorArrayWriteV3").Kernel(kCuda, WriteOnDevice<WriteToArray>, numeric);
   ops.Get("TensorArrayScatterV3").Kernel(kCuda, WriteOnDevice<ScatterToArray>, numeric);
   ops.Get("TensorArraySplitV3").Kernel(kCuda, WriteOnDevice<SplitToArray>, numeric);
+  const DTypeVector plain = DTypesOf(PlainTypes());
+  ops.Get("Assign").Kernel(kCuda, AssignReferenceOnDevice,
+                           {.types = {{"T", plain}}, .attrs = {"validate_shape"}, .cheap = true});
+  ops.Get("AssignVariableOp")
+      .Kernel(kCuda, AssignHandleOnDevice,
+              {.types = {{"dtype", plain}}, .attrs = {"validate_shape"}, .cheap = true});
   for (const OpRegistration* op : ops.All()) {
     const std::vector<KernelRegistration> kernels = op->kernels;
     if (std::any_of(kernels.begin(), kernels.end(),

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/state/assign.h"
+
+#include "core/device_queue.h"
+#include "core/interruption.h"
+#include "ops/state/variable_update.h"
+
+namespace tenon {
+namespace {
+
+/// What an error says before the shapes that were expected and found.
+struct ShapeWords {
+  std::string_view expected, found;
+};
+
+/// Whether the variable has a value in the device's memory that `value` may be written into.
+bool HasRoomFor(const VariableResource& variable, const Tensor& value) {
+  const Tensor current = variable.Read();
+  return current.valid() && !current.IsHostMemory() && current.shape() == value.shape();
+}
+
+Status AssignValue(KernelContext& ctx, VariableResource* variable, bool validate_shape,
+                   ShapeWords words, QueueAssignment queue) {
+  Tensor value = ctx.TakeInput(1);
+  if (validate_shape) {
+    const Tensor current = variable->Read();
+    const PartialShape wanted = current.valid() ? current.shape() : variable->shape();
+    if (!wanted.IsCompatibleWith(value.shape())) {
+      return InvalidArgument(words.expected, wanted, words.found, value.shape());
+    }
+  }
+  if (queue != nullptr && ctx.device().queue()->FailureOf(ctx.step().step_id) != nullptr &&
+      HasRoomFor(*variable, value)) {
+    return variable->Modify([&](const Tensor& current, Tensor* next) -> Status {
+      TENON_RETURN_IF_ERROR(CheckUpdateShape(current, value));
+      return queue(ctx, current, value, next);
+    });
+  }
+  if (value.buffer() && value.raw_data() != value.buffer()->data()) {
+    const InterruptibleBy nothing(nullptr);  // the variable would get a part of the value
+    TENON_ASSIGN_OR_RETURN(value, value.Copy());
+  }
+  variable->Assign(std::move(value));
+  return OkStatus();
+}
+
+}  // namespace
+
+Status MissingReference() { return InvalidArgument("the first input is not a reference"); }
+
+Status AssignToReference(KernelContext& ctx, bool validate_shape, QueueAssignment queue) {
+  VariableResource* const variable = ctx.ref(0);
+  if (variable == nullptr) return MissingReference();
+  TENON_RETURN_IF_ERROR(AssignValue(
+      ctx, variable, validate_shape,
+      {"Assign requires shapes of both tensors to match. lhs shape= ", " rhs shape= "}, queue));
+  ctx.set_output_ref(0, variable);
+  return OkStatus();
+}
+
+Status AssignToHandle(KernelContext& ctx, const ResourceCache<VariableResource>& cache,
+                      bool validate_shape, QueueAssignment queue) {
+  TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, 0));
+  const DType dtype = ctx.input(1).dtype();
+  auto found = cache.Find(ctx.resources(), *handle);
+  if (!found.ok()) {
+    PartialShape declared;
+    if (!handle->dtypes_and_shapes.empty()) declared = handle->dtypes_and_shapes[0].second;
+    found = ctx.resources().LookupOrCreate<VariableResource>(handle->container, handle->name, [&] {
+      return std::make_shared<VariableResource>(dtype, declared, std::string(handle->name));
+    });
+    TENON_RETURN_IF_ERROR(found);
+  }
+  VariableResource& variable = **found;
+  if (variable.dtype() != dtype) {
+    return InvalidArgument("Trying to assign variable with wrong dtype. Expected ",
+                           variable.dtype(), " got ", dtype);
+  }
+  return AssignValue(
+      ctx, &variable, validate_shape,
+      {"Trying to assign to variable with tensor with wrong shape. Expected ", " got "}, queue);
+}
+
+}  // namespace tenon
