@@ -29,13 +29,13 @@ __device__ inline bool StepHasFailed(const StepFailure* failure) {
 }
 
 /// The word that says whether the running step has failed; null where it cannot.
-inline const uint64_t* FailureOf(const KernelContext& ctx) {
+inline const StepFailure* FailureOf(const KernelContext& ctx) {
   return ctx.device().queue()->FailureOf(ctx.step().step_id);
 }
 
 template <typename F>
 __global__ void __launch_bounds__(kBlockThreads)
-    UpdateEachKernel(int64_t n, const uint64_t* failure, F f) {
+    UpdateEachKernel(int64_t n, const StepFailure* failure, F f) {
   const bool failed = StepHasFailed(failure);
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;

@@ -13,10 +13,18 @@ struct ShapeWords {
   std::string_view expected, found;
 };
 
-/// Whether the variable has a value in the device's memory that `value` may be written into.
-bool HasRoomFor(const VariableResource& variable, const Tensor& value) {
-  const Tensor current = variable.Read();
-  return current.valid() && !current.IsHostMemory() && current.shape() == value.shape();
+/// Whether the device decides what is in the variable's memory.
+StatusOr<bool> StaysInPlace(const KernelContext& ctx, const Tensor& current, const Tensor& value) {
+  if (!current.valid() || current.IsHostMemory()) return false;
+  const bool fits = current.shape() == value.shape();
+  // A recording of kernels, whose memory is not the variable's, does nothing on the host.
+  if (&current.allocator() != &ctx.device().allocator()) {
+    if (!fits) return Unimplemented("a recording cannot change the shape of a variable");
+    return true;
+  }
+  // What one has given is its own.
+  if (&value.allocator() != &current.allocator()) return fits;
+  return fits && ctx.device().queue()->FailureOf(ctx.step().step_id) != nullptr;
 }
 
 Status AssignValue(KernelContext& ctx, VariableResource* variable, bool validate_shape,
@@ -29,12 +37,14 @@ Status AssignValue(KernelContext& ctx, VariableResource* variable, bool validate
       return InvalidArgument(words.expected, wanted, words.found, value.shape());
     }
   }
-  if (queue != nullptr && ctx.device().queue()->FailureOf(ctx.step().step_id) != nullptr &&
-      HasRoomFor(*variable, value)) {
-    return variable->Modify([&](const Tensor& current, Tensor* next) -> Status {
-      TENON_RETURN_IF_ERROR(CheckUpdateShape(current, value));
-      return queue(ctx, current, value, next);
-    });
+  if (queue != nullptr) {
+    TENON_ASSIGN_OR_RETURN(const bool stays, StaysInPlace(ctx, variable->Read(), value));
+    if (stays) {
+      return variable->Modify([&](const Tensor& current, Tensor* next) -> Status {
+        TENON_RETURN_IF_ERROR(CheckUpdateShape(current, value));
+        return queue(ctx, current, value, next);
+      });
+    }
   }
   if (value.buffer() && value.raw_data() != value.buffer()->data()) {
     const InterruptibleBy nothing(nullptr);  // the variable would get a part of the value

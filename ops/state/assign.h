@@ -18,8 +18,9 @@ using QueueAssignment = Status (*)(const KernelContext& ctx, const Tensor& curre
 /// shape than the present one, or the declared one before there is any. ResourceExhausted when
 /// memory is out.
 ///
-/// With `queue`, in a step that may have failed, a variable that has a value of that shape keeps
-/// its memory, and the device decides what is in it.
+/// With `queue`, a variable that has a value of that shape keeps its memory, and the device decides
+/// what is in it: in a step that may have failed, and where tensors are a recording's
+/// (QueueRecording).
 Status AssignToReference(KernelContext& ctx, bool validate_shape, QueueAssignment queue = nullptr);
 
 /// The same by the handle in input 0, whose variable is made when there is none. InvalidArgument

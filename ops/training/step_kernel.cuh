@@ -45,7 +45,7 @@ struct StepArgs {
   bool flag;
   int64_t width;  // as Prepare gets it
   StepCheck check;
-  const uint64_t* failure;
+  const StepFailure* failure;
 };
 
 /// The scalars as Prepare left them. False, and the first thread notes it, when one is out of

@@ -140,6 +140,24 @@ TEST_F(GroupsTest, AVariableThatIsElsewhereIsFound) {
   EXPECT_GT(Repeats(), 4);
 }
 
+TEST_F(GroupsTest, AssignedValuesAreRepeatedToo) {
+  Output assign, first;
+  {
+    const GraphBuilding building(graph_);
+    const Variable sum("sum", Const(Ramp({4, 6}, 0.5f)));
+    first = sum;
+    const Output next = Tanh(Add(Mul(sum, 0.5f), Square(features_)));
+    assign = Assign(sum.ref(), Add(next, Exp(next)));
+  }
+  Start();
+  for (int round = 0; round < 12; ++round) {
+    RunBoth({{features_, Ramp({4, 6}, 0.1f * static_cast<float>(round % 3))}}, {}, {assign});
+    if (round % 3 == 0) RunBoth({}, {first});
+  }
+  RunBoth({}, {first});
+  EXPECT_GE(Repeats(), 8);
+}
+
 TEST_F(GroupsTest, WhatAStepFetchesIsItsOwn) {
   Start();
   std::vector<std::vector<Tensor>> found, wanted;

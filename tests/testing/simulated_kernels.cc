@@ -411,8 +411,8 @@ Status AssignOnDevice(const KernelContext& ctx, const Tensor& current, const Ten
   driver.Launch(
       Stream::kCompute,
       {{x.memory, x.bytes, false}, {y.memory, y.bytes, false}, {out.memory, out.bytes, true}},
-      [&driver, x, y, out, step = ctx.step().step_id] {
-        const DeviceView& from = FailedSteps::Of().Contains(step) ? x : y;
+      [&driver, x, y, out, failure = ctx.device().queue()->FailureOf(ctx.step().step_id)] {
+        const DeviceView& from = HasFailed(failure) ? x : y;
         std::memmove(driver.OnDevice(out.memory), driver.OnDevice(from.memory), out.bytes);
       });
   return OkStatus();
