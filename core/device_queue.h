@@ -37,6 +37,10 @@ class DeviceQueue {
  public:
   virtual ~DeviceQueue() = default;
 
+  /// Host memory that copies run from and to without anybody's help, as long as there is some, and
+  /// then CpuAllocator's: for values that are on their way. Lives until the process ends.
+  virtual Allocator& host_allocator() { return CpuAllocator(); }
+
   /// A tensor in the device's memory that holds what `host` does, for kernels that are queued from
   /// now on. `host` is kept until it has been read. ResourceExhausted when memory is out.
   virtual StatusOr<Tensor> CopyToDevice(const Tensor& host) = 0;

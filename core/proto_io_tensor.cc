@@ -117,8 +117,8 @@ bool IsFloat8(DType t) { return DType::kFloat8E5M2 <= t && t <= DType::kFloat8E5
 
 /// Makes room for a tensor of which the message holds `found` elements; `element` and `last` are
 /// the bytes of an element and of the text that fills the rest.
-StatusOr<Tensor> AllocateFilled(DType dtype, const Shape& shape, int64_t found, size_t element,
-                                size_t last, int64_t* budget) {
+StatusOr<Tensor> AllocateFilled(Allocator& memory, DType dtype, const Shape& shape, int64_t found,
+                                size_t element, size_t last, int64_t* budget) {
   const int64_t missing = std::max<int64_t>(shape.num_elements() - found, 0);
   int64_t bytes;
   if (__builtin_mul_overflow(missing, static_cast<int64_t>(element + last), &bytes) ||
@@ -127,7 +127,7 @@ StatusOr<Tensor> AllocateFilled(DType dtype, const Shape& shape, int64_t found, 
                            " would fill more memory than the ", *budget, " bytes allowed");
   }
   *budget -= bytes;
-  return Tensor::Allocate(CpuAllocator(), dtype, shape);
+  return Tensor::Allocate(memory, dtype, shape);
 }
 
 StatusOr<Tensor> StringsFromContent(const std::string& content, const Shape& shape) {
@@ -159,14 +159,15 @@ StatusOr<Tensor> StringsFromContent(const std::string& content, const Shape& sha
   return t;
 }
 
-StatusOr<Tensor> PlainFromContent(const std::string& content, DType dtype, const Shape& shape) {
+StatusOr<Tensor> PlainFromContent(const std::string& content, DType dtype, const Shape& shape,
+                                  Allocator& memory) {
   const uint64_t wanted = static_cast<uint64_t>(shape.num_elements()) * SizeOf(dtype);
   if (wanted / SizeOf(dtype) != static_cast<uint64_t>(shape.num_elements()) ||
       wanted != content.size()) {
     return InvalidArgument("tensor_content has ", content.size(), " bytes, wanted ", wanted,
                            " for a tensor ", Name(dtype, shape));
   }
-  TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), dtype, shape));
+  TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(memory, dtype, shape));
   if (dtype == DType::kBool) {
     // A C++ bool that is neither 0 nor 1 is undefined behaviour.
     std::transform(content.begin(), content.end(), t.data<bool>(), [](char c) { return c != 0; });
@@ -179,7 +180,7 @@ StatusOr<Tensor> PlainFromContent(const std::string& content, DType dtype, const
 StatusOr<Tensor> StringsFromList(const TensorProto& proto, const Shape& shape, int64_t* budget) {
   const auto& list = proto.string_val();
   const std::string last = list.empty() ? "" : list[list.size() - 1];
-  TENON_ASSIGN_OR_RETURN(Tensor t, AllocateFilled(DType::kString, shape, list.size(),
+  TENON_ASSIGN_OR_RETURN(Tensor t, AllocateFilled(CpuAllocator(), DType::kString, shape, list.size(),
                                                   sizeof(TString), last.size(), budget));
   auto out = t.flat<TString>();
   for (size_t i = 0; i < out.size(); ++i) {
@@ -350,7 +351,8 @@ Status TensorToProto(const Tensor& tensor, TensorProto* out, TensorEncoding enco
   return OkStatus();
 }
 
-StatusOr<Tensor> TensorFromProto(const TensorProto& proto, int64_t* fill_budget) {
+StatusOr<Tensor> TensorFromProto(const TensorProto& proto, int64_t* fill_budget,
+                                 Allocator& memory) {
   int64_t own_budget = kMaxFillBytes;
   int64_t* budget = fill_budget == nullptr ? &own_budget : fill_budget;
   TENON_ASSIGN_OR_RETURN(const DType dtype, DTypeFromProto(proto.dtype()));
@@ -363,7 +365,9 @@ StatusOr<Tensor> TensorFromProto(const TensorProto& proto, int64_t* fill_budget)
     return CatchExceptions([&] { return HandlesFromList(proto, shape); });
   }
   if (!proto.tensor_content().empty()) {
-    if (dtype != DType::kString) return PlainFromContent(proto.tensor_content(), dtype, shape);
+    if (dtype != DType::kString) {
+      return PlainFromContent(proto.tensor_content(), dtype, shape, memory);
+    }
     return CatchExceptions([&] { return StringsFromContent(proto.tensor_content(), shape); });
   }
   if (dtype == DType::kString) {
@@ -374,7 +378,7 @@ StatusOr<Tensor> TensorFromProto(const TensorProto& proto, int64_t* fill_budget)
   if (IsFloat8(dtype)) {
     const std::string& bytes = proto.float8_val();
     const auto found = static_cast<int64_t>(bytes.size());
-    TENON_ASSIGN_OR_RETURN(Tensor t, AllocateFilled(dtype, shape, found, 1, 0, budget));
+    TENON_ASSIGN_OR_RETURN(Tensor t, AllocateFilled(memory, dtype, shape, found, 1, 0, budget));
     auto* out = static_cast<char*>(t.raw_data());
     std::copy_n(bytes.data(), std::min(n, found), out);
     std::fill(out + std::min(n, found), out + n, bytes.empty() ? 0 : bytes.back());
@@ -384,7 +388,7 @@ StatusOr<Tensor> TensorFromProto(const TensorProto& proto, int64_t* fill_budget)
   WithList(dtype, proto, [&](auto zero, auto codec, const auto* list) {
     using T = decltype(zero);
     const int64_t found = list->size() / codec.kWidth;
-    result = AllocateFilled(dtype, shape, found, sizeof(T), 0, budget);
+    result = AllocateFilled(memory, dtype, shape, found, sizeof(T), 0, budget);
     if (!result.ok()) return;
     T* out = static_cast<T*>(result->raw_data());
     const int64_t copied = std::min(n, found);

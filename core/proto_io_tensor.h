@@ -54,7 +54,9 @@ inline constexpr int64_t kMaxFillBytes = int64_t{2} << 30;
 /// The tensor a message describes: from tensor_content, whose size must be right to the byte, or
 /// from the list of its dtype, where the last value (zero without one) fills what is missing and
 /// extra values are ignored. InvalidArgument for anything else, and when more than `*fill_budget`
-/// bytes would be filled; the budget (kMaxFillBytes when null) shrinks by what was filled.
-StatusOr<Tensor> TensorFromProto(const TensorProto& proto, int64_t* fill_budget = nullptr);
+/// bytes would be filled; the budget (kMaxFillBytes when null) shrinks by what was filled. A plain
+/// tensor goes into `memory`, which is the host's.
+StatusOr<Tensor> TensorFromProto(const TensorProto& proto, int64_t* fill_budget = nullptr,
+                                 Allocator& memory = CpuAllocator());
 
 }  // namespace tenon

@@ -36,7 +36,7 @@ void WorkerStep::RecvAsync(std::string_view key, RecvCallback done) {
   if (task == peers_->task) return local_.RecvAsync(key, std::move(done));
   auto worker = peers_->workers->Get(std::string(task));
   if (!worker.ok()) return done(worker.status(), Tensor(), false);
-  auto* recv = new RemoteRecv{{step_id_, std::string(key)},
+  auto* recv = new RemoteRecv{{step_id_, std::string(key), 0, &peers_->memory.For(key)},
                               *std::move(worker),
                               shared_from_this(),
                               std::move(done),

@@ -21,10 +21,12 @@ namespace tenon {
 
 class PartialGraph;
 
-/// A task's name in a session, and its way to the session's other tasks.
+/// A task's name in a session, its way to the session's other tasks, and where it puts what comes
+/// from them.
 struct TaskPeers {
   std::string task;
   std::shared_ptr<WorkerDirectory> workers;
+  ArrivalMemory memory;
 };
 
 /// What a task keeps of one step: the tensors made here, and the way to those made elsewhere.

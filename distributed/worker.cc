@@ -29,7 +29,8 @@ Worker::Worker(WorkerEnvironment environment)
       runtime_{environment_.devices, environment_.pool},
       // Everything in the environment outlives the worker.
       peers_(new TaskPeers{environment_.task,
-                           {std::shared_ptr<WorkerDirectory>(), environment_.workers}}),
+                           {std::shared_ptr<WorkerDirectory>(), environment_.workers},
+                           ArrivalMemory(environment_.devices)}),
       steps_(environment_.task) {
   auto legacy = std::make_shared<MasterState>();
   legacy->peers = peers_;
@@ -90,6 +91,7 @@ StatusOr<std::shared_ptr<Worker::MasterState>> Worker::NewSession(
     }
     auto peers = std::make_shared<TaskPeers>();
     peers->task = TaskName(server.job_name(), server.task_index());
+    peers->memory = peers_->memory;
     TENON_ASSIGN_OR_RETURN(peers->workers, environment_.session_directories(cluster, peers->task));
     session->peers = std::move(peers);
   }

@@ -60,6 +60,7 @@ class Worker final : public WorkerInterface {
   void Describe(cluster::ServerStatusResponse* out);
 
   bool is_remote() const override { return false; }
+  const ArrivalMemory& arrival_memory() const override { return peers_->memory; }
   void GetStatusAsync(const GetStatusRequest& request, GetStatusResponse* response,
                       Done done) override;
   void CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,

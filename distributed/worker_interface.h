@@ -10,6 +10,7 @@
 #include "core/cancellation.h"
 #include "core/status.h"
 #include "core/tensor.h"
+#include "distributed/arrival_memory.h"
 #include "distributed/cluster_spec.h"
 #include "proto/step_stats.pb.h"
 #include "proto/worker.pb.h"
@@ -42,6 +43,8 @@ struct RecvTensorCall {
   int64_t step_id = 0;
   std::string key;
   int64_t request_id = 0;  // 0: not checked for repetition
+  /// The host memory that a plain tensor goes into which comes over the network; not null.
+  Allocator* memory = &CpuAllocator();
 
   Tensor tensor = {};
   bool is_dead = false;
@@ -58,6 +61,11 @@ class WorkerInterface {
 
   /// False for the worker in this process.
   virtual bool is_remote() const { return true; }
+  /// Of the worker in this process: where who serves it puts what comes with its calls.
+  virtual const ArrivalMemory& arrival_memory() const {
+    static const ArrivalMemory ordinary;
+    return ordinary;
+  }
 
   virtual void GetStatusAsync(const GetStatusRequest& request, GetStatusResponse* response,
                               Done done) = 0;

@@ -124,9 +124,12 @@ class ClientStream final : public PeerStream {
     if (!frame.has_answer() || !Take(frame.call(), &call)) return;
     call.End(ReadAnswer(frame.answer(), call));
   }
-  bool WantsTensor(uint64_t id) override {
+  Allocator* MemoryFor(uint64_t id) override {
     MutexLock lock(mu_);
-    return calls_.contains(id);
+    const auto found = calls_.find(id);
+    if (found == calls_.end()) return nullptr;
+    const RecvTensorCall* const recv = found->second.recv;
+    return recv == nullptr ? &CpuAllocator() : recv->memory;
   }
   void OnTensor(uint64_t id, const Status& status, Tensor tensor, bool is_dead) override {
     PendingCall call;

@@ -117,11 +117,12 @@ bool FrameReader::ReadTensor(CodedInputStream& in, FrameReceiver& receiver) {
   uint64_t call = 0;
   if (!ReadTag(in, kCall) || !in.ReadVarint64(&call) || !ReadTag(in, kResponse)) return false;
   Arriving arrived;
-  arrived.wanted = receiver.WantsTensor(call);
+  Allocator* const memory = receiver.MemoryFor(call);
+  arrived.wanted = memory != nullptr;
   {
     const FieldLimit field(in);
     if (!field.ok() ||
-        !ReadPlainTensorResponse(in, Apart::kAccept, arrived.wanted, &arrived.head)) {
+        !ReadPlainTensorResponse(in, Apart::kAccept, memory, &arrived.head)) {
       return false;
     }
   }

@@ -47,9 +47,9 @@ class FrameBatch {
 class FrameReceiver {
  public:
   virtual void OnFrame(cluster::PeerFrame frame) = 0;
-  /// Whether somebody waits for the tensor that answers `call`: the others' bytes are skipped and
-  /// no memory is asked for.
-  virtual bool WantsTensor(uint64_t call) = 0;
+  /// The host memory that the tensor goes into which answers `call`; null when nobody waits for it:
+  /// its bytes are skipped then and no memory is asked for.
+  virtual Allocator* MemoryFor(uint64_t call) = 0;
   /// A tensor that was wanted; ResourceExhausted when there is no memory for it.
   virtual void OnTensor(uint64_t call, const Status& status, Tensor tensor, bool is_dead) = 0;
 

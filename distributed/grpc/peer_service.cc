@@ -55,7 +55,7 @@ class ServerStream final : public PeerStream {
     }
   }
   // Only the answering end sends tensors.
-  bool WantsTensor(uint64_t) override { return false; }
+  Allocator* MemoryFor(uint64_t) override { return nullptr; }
   void OnTensor(uint64_t, const Status&, Tensor, bool) override {}
 
   /// Null when the caller has used the number already.
@@ -68,7 +68,7 @@ class ServerStream final : public PeerStream {
   void RunGraph(uint64_t id, const RunGraphRequest& request) {
     const std::shared_ptr<ServedCall> call = NewCall(id);
     if (call == nullptr) return Cancel();
-    if (Status s = ReadRunGraphRequest(request, &call->run); !s.ok()) {
+    if (Status s = ReadRunGraphRequest(request, worker_.arrival_memory(), &call->run); !s.ok()) {
       return Answer(id, call, s, nullptr);
     }
     {

@@ -45,7 +45,8 @@ Status ReadRunGraphResponse(const RunGraphResponse& response, RunGraphCall* call
   return OkStatus();
 }
 
-Status ReadRunGraphRequest(const RunGraphRequest& request, RunGraphCall* call) {
+Status ReadRunGraphRequest(const RunGraphRequest& request, const ArrivalMemory& memory,
+                           RunGraphCall* call) {
   call->session_handle = request.session_handle();
   call->graph_handle = request.graph_handle();
   call->step_id = request.step_id();
@@ -56,7 +57,7 @@ Status ReadRunGraphRequest(const RunGraphRequest& request, RunGraphCall* call) {
   call->recv_keys = {request.recv_key().begin(), request.recv_key().end()};
   int64_t fill_budget = kMaxFillBytes;  // of the whole request
   for (const NamedTensorProto& t : request.send()) {
-    auto tensor = TensorFromProto(t.tensor(), &fill_budget);
+    auto tensor = TensorFromProto(t.tensor(), &fill_budget, memory.For(t.name()));
     if (!tensor.ok()) return Annotate(tensor.status(), t.name());
     call->send.emplace_back(t.name(), *std::move(tensor));
   }

@@ -66,20 +66,25 @@ struct TensorHead {
 };
 
 /// Asks for the tensor's memory; whether it can be filled now.
-bool MakeRoom(const TensorHead& head, bool wanted, ArrivingTensor* out) {
-  if (!wanted) return false;
-  auto memory = Tensor::Allocate(CpuAllocator(), head.dtype, head.shape);
-  if (memory.ok()) {
-    out->tensor = *std::move(memory);
+///
+/// gRPC's slices are not lent to a tensor instead, even where that saves the one copy: a device
+/// would have to stage what is not pinned, piece by piece on a thread of its driver, and a processor
+/// wants elements aligned and in one piece. And slices that a slow step holds are the memory that the
+/// connection needs for what comes next.
+bool MakeRoom(const TensorHead& head, Allocator* memory, ArrivingTensor* out) {
+  if (memory == nullptr) return false;
+  auto room = Tensor::Allocate(*memory, head.dtype, head.shape);
+  if (room.ok()) {
+    out->tensor = *std::move(room);
   } else {
-    out->status = memory.status();
+    out->status = room.status();
   }
-  return memory.ok();
+  return room.ok();
 }
 
 /// Reads the TensorProto that `in` is limited to. False when something is not as we write it; the
 /// caller then parses the whole message in the ordinary way.
-bool ReadTensor(CodedInputStream& in, Apart apart, bool wanted, ArrivingTensor* out) {
+bool ReadTensor(CodedInputStream& in, Apart apart, Allocator* memory, ArrivingTensor* out) {
   TensorHead head;
   bool has_content = false;
   TagReader fields(in);
@@ -96,7 +101,7 @@ bool ReadTensor(CodedInputStream& in, Apart apart, bool wanted, ArrivingTensor* 
         return false;
       }
       has_content = true;
-      if (!MakeRoom(head, wanted, out)) {
+      if (!MakeRoom(head, memory, out)) {
         if (!in.Skip(size)) return false;
       } else if (!in.ReadRaw(out->tensor.raw_data(), size)) {
         return false;
@@ -113,7 +118,7 @@ bool ReadTensor(CodedInputStream& in, Apart apart, bool wanted, ArrivingTensor* 
   if (!head.has_shape || !head.NumBytes(&out->num_bytes)) return false;
   out->apart = out->num_bytes > 0;
   if (out->apart && apart == Apart::kRefuse) return false;
-  MakeRoom(head, wanted, out);
+  MakeRoom(head, memory, out);
   return true;
 }
 
@@ -198,7 +203,8 @@ void NormaliseBools(Tensor& tensor, size_t begin, size_t size) {
   for (size_t i = 0; i < size; ++i) bytes[i] = bytes[i] != 0;
 }
 
-bool ReadPlainTensorResponse(CodedInputStream& in, Apart apart, bool wanted, ArrivingTensor* out) {
+bool ReadPlainTensorResponse(CodedInputStream& in, Apart apart, Allocator* memory,
+                             ArrivingTensor* out) {
   bool has_tensor = false;
   TagReader fields(in);
   while (fields.Next()) {
@@ -211,7 +217,7 @@ bool ReadPlainTensorResponse(CodedInputStream& in, Apart apart, bool wanted, Arr
       if (!in.ReadVarint64(&number)) return false;
     } else if (tag == kResponseTensor) {
       const FieldLimit field(in);
-      if (has_tensor || !field.ok() || !ReadTensor(in, apart, wanted, out)) return false;
+      if (has_tensor || !field.ok() || !ReadTensor(in, apart, memory, out)) return false;
       has_tensor = true;
     } else {
       return false;
@@ -227,13 +233,14 @@ Status ReadTensorResponse(const RecvTensorResponse& response, Tensor* tensor, bo
   return OkStatus();
 }
 
-Status DecodeTensorResponse(grpc::ByteBuffer* message, Tensor* tensor, bool* is_dead) {
+Status DecodeTensorResponse(grpc::ByteBuffer* message, Allocator& memory, Tensor* tensor,
+                            bool* is_dead) {
   {
     grpc::ProtoBufferReader reader(message);
     CodedInputStream in(&reader);
     ArrivingTensor arrived;
     if (LimitToMessage(in, message->Length()) &&
-        ReadPlainTensorResponse(in, Apart::kRefuse, true, &arrived)) {
+        ReadPlainTensorResponse(in, Apart::kRefuse, &memory, &arrived)) {
       *tensor = std::move(arrived.tensor);
       *is_dead = arrived.is_dead;
       return arrived.status;

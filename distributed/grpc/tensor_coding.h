@@ -50,9 +50,10 @@ grpc::Slice ShareBytes(const Tensor& tensor, size_t begin, size_t size);
 grpc::ByteBuffer ToByteBuffer(const EncodedTensor& tensor);
 
 /// Reads such a message of any sender's. The bytes of a plain tensor are copied once, out of gRPC's
-/// slices into an aligned buffer. InvalidArgument when it is malformed, ResourceExhausted when there
-/// is no memory for it.
-Status DecodeTensorResponse(grpc::ByteBuffer* message, Tensor* tensor, bool* is_dead);
+/// slices into an aligned buffer of `memory`, which is the host's. InvalidArgument when it is
+/// malformed, ResourceExhausted when there is no memory for it.
+Status DecodeTensorResponse(grpc::ByteBuffer* message, Allocator& memory, Tensor* tensor,
+                            bool* is_dead);
 
 /// What a response holds; any sender's.
 Status ReadTensorResponse(const RecvTensorResponse& response, Tensor* tensor, bool* is_dead);
@@ -72,10 +73,10 @@ struct ArrivingTensor {
 enum class Apart { kRefuse, kAccept };
 
 /// Reads the RecvTensorResponse that `in` is limited to when it is laid out as EncodeTensor does
-/// for plain tensors; otherwise false. Without `wanted` no memory is asked for, and the tensor's
-/// bytes are skipped.
-bool ReadPlainTensorResponse(google::protobuf::io::CodedInputStream& in, Apart apart, bool wanted,
-                             ArrivingTensor* out);
+/// for plain tensors; otherwise false. The tensor goes into `memory`, which is the host's; when it is
+/// null no memory is asked for, and the tensor's bytes are skipped.
+bool ReadPlainTensorResponse(google::protobuf::io::CodedInputStream& in, Apart apart,
+                             Allocator* memory, ArrivingTensor* out);
 
 /// Makes the bytes of a tensor of DType::kBool, [begin, begin + size), 0 or 1, as C++ wants them;
 /// those of other tensors stay as they are.

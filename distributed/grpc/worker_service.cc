@@ -74,7 +74,8 @@ void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& wo
       kWorkerService + "RunGraph", [&](const RunGraphRequest& request, RunGraphResponse* response,
                                        Cancellation* cancellation, Done done) {
         auto call = std::make_shared<RunGraphCall>();
-        if (Status s = ReadRunGraphRequest(request, call.get()); !s.ok()) return done(s);
+        const Status read = ReadRunGraphRequest(request, worker.arrival_memory(), call.get());
+        if (!read.ok()) return done(read);
         const bool in_body = request.store_errors_in_response_body();
         worker.RunGraphAsync(call.get(), cancellation, [=](Status s) {
           done(CatchExceptions([&] {

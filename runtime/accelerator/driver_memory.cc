@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/accelerator/driver_memory.h"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
+#include "core/memory_limit.h"
 #include "runtime/accelerator/arena.h"
 #include "runtime/accelerator/stream_driver.h"
 
 namespace tenon {
 namespace {
 
-/// Pinned memory that is kept for later.
-constexpr size_t kMostKept = 256 << 20;
-
-/// Pinned blocks have sizes of this kind, so that they fit again: powers of two.
+/// Pinned blocks have sizes of this kind, so that they fit again: four to an octave.
 size_t PinnedSize(size_t bytes) {
-  size_t size = Allocator::kAlignment;
-  while (size < bytes) size *= 2;
-  return size;
+  bytes = std::max(bytes, Allocator::kAlignment);
+  const size_t unit = std::max(Allocator::kAlignment, std::bit_floor(bytes) / 4);
+  return (bytes + unit - 1) / unit * unit;
 }
 
 }  // namespace
@@ -89,35 +89,80 @@ std::string DeviceMemory::DescribeMemory() const {
   return text.empty() ? text : StrCat(": ", text);
 }
 
+PinnedMemory::PinnedMemory(StreamDriver& driver, size_t limit)
+    : driver_(driver),
+      limit_(limit > 0 ? limit : static_cast<size_t>(DefaultCpuMemoryLimit()) / 32) {}
+
 void* PinnedMemory::Allocate(size_t bytes) {
   const size_t size = PinnedSize(bytes);
+  std::vector<std::pair<void*, size_t>> given_back;
+  bool fits = true;
   {
     MutexLock lock(mu_);
     if (const auto found = kept_.find(size); found != kept_.end() && !found->second.empty()) {
       void* const block = found->second.back();
       found->second.pop_back();
-      kept_bytes_ -= size;
       bytes_.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
       return block;
     }
+    if (size > kSmallBytes) {
+      if (size <= limit_) given_back = Shrink(limit_ - size);
+      fits = size <= limit_ && pinned_bytes_ <= limit_ - size;
+    }
+    if (fits) pinned_bytes_ += size;
   }
+  for (const auto& [block, length] : given_back) driver_.FreePinned(block, length);
+  if (!fits) return nullptr;
   void* const block = driver_.AllocatePinned(size);
-  if (block != nullptr) bytes_.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
+  MutexLock lock(mu_);
+  if (block == nullptr) {
+    pinned_bytes_ -= size;
+    return nullptr;
+  }
+  blocks_.insert(block);
+  bytes_.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
   return block;
+}
+
+std::vector<std::pair<void*, size_t>> PinnedMemory::Shrink(size_t most) {
+  std::vector<std::pair<void*, size_t>> taken;
+  for (auto& [size, blocks] : kept_) {
+    while (pinned_bytes_ > most && !blocks.empty()) {
+      taken.emplace_back(blocks.back(), size);
+      blocks_.erase(blocks.back());
+      blocks.pop_back();
+      pinned_bytes_ -= size;
+    }
+  }
+  return taken;
 }
 
 void PinnedMemory::Free(void* memory, size_t bytes) {
   const size_t size = PinnedSize(bytes);
   bytes_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
-  {
-    MutexLock lock(mu_);
-    if (kept_bytes_ + size <= kMostKept) {
-      kept_bytes_ += size;
-      kept_[size].push_back(memory);
-      return;
-    }
+  MutexLock lock(mu_);
+  kept_[size].push_back(memory);
+}
+
+bool PinnedMemory::Contains(const void* memory) {
+  MutexLock lock(mu_);
+  return blocks_.contains(memory);
+}
+
+void* StagingMemory::Allocate(size_t bytes) {
+  void* memory = pinned_.Allocate(bytes);
+  if (memory == nullptr) memory = CpuAllocator().Allocate(bytes);
+  if (memory != nullptr) bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  return memory;
+}
+
+void StagingMemory::Free(void* memory, size_t bytes) {
+  bytes_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  if (pinned_.Contains(memory)) {
+    pinned_.Free(memory, bytes);
+  } else {
+    CpuAllocator().Free(memory, bytes);
   }
-  driver_.FreePinned(memory, size);
 }
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <utility>
 #include <vector>
 
 #include "core/allocator.h"
@@ -50,23 +51,51 @@ class DeviceMemory final : public Allocator, public MemoryDescription {
   std::atomic<int> open_{0};
 };
 
-/// Pinned host memory. Blocks are kept for the next of their size: pinning takes the system long.
+/// Pinned host memory, up to a limit, since the system cannot do without the rest. Blocks are kept
+/// for the next of their size: pinning takes the system long, and giving back waits for the device.
 /// Thread-safe.
 class PinnedMemory final : public Allocator {
  public:
-  explicit PinnedMemory(StreamDriver& driver) : driver_(driver) {}
+  /// A block of so many bytes is there beyond the limit too.
+  static constexpr size_t kSmallBytes = 4096;
+
+  /// The limit when it is 0: a thirty-second of what the process may take.
+  explicit PinnedMemory(StreamDriver& driver, size_t limit = 0);
   std::string_view name() const override { return "pinned"; }
+  /// Null where the limit is reached, too.
+  void* Allocate(size_t bytes) override;
+  void Free(void* memory, size_t bytes) override;
+  bool IsHostMemory() const override { return true; }
+  int64_t bytes_in_use() const override { return bytes_.load(std::memory_order_relaxed); }
+  /// Whether a block begins there.
+  bool Contains(const void* memory);
+
+ private:
+  /// Takes kept blocks away, with their sizes, until `most` bytes are left or none is kept.
+  std::vector<std::pair<void*, size_t>> Shrink(size_t most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  StreamDriver& driver_;
+  const size_t limit_;
+  std::atomic<int64_t> bytes_{0};
+  Mutex mu_;
+  size_t pinned_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // in use and kept
+  flat_hash_map<size_t, std::vector<void*>> kept_ ABSL_GUARDED_BY(mu_);
+  flat_hash_set<const void*> blocks_ ABSL_GUARDED_BY(mu_);  // in use and kept
+};
+
+/// Pinned host memory as long as there is some, then other. Thread-safe.
+class StagingMemory final : public Allocator {
+ public:
+  explicit StagingMemory(PinnedMemory& pinned) : pinned_(pinned) {}
+  std::string_view name() const override { return "staging"; }
   void* Allocate(size_t bytes) override;
   void Free(void* memory, size_t bytes) override;
   bool IsHostMemory() const override { return true; }
   int64_t bytes_in_use() const override { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  StreamDriver& driver_;
+  PinnedMemory& pinned_;
   std::atomic<int64_t> bytes_{0};
-  Mutex mu_;
-  size_t kept_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  flat_hash_map<size_t, std::vector<void*>> kept_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -54,7 +54,7 @@ StatusOr<Tensor> StreamDevice::CopyToDevice(const Tensor& host) {
 
 void StreamDevice::CopyToHost(const Tensor& device, int64_t step_id,
                               std::function<void(StatusOr<Tensor>)> done) {
-  StatusOr<Tensor> host = Tensor::Allocate(driver_.pinned(), device.dtype(), device.shape());
+  StatusOr<Tensor> host = Tensor::Allocate(driver_.staging(), device.dtype(), device.shape());
   if (!host.ok()) return done(std::move(host));
   driver_.WaitFor(Stream::kToHost, Stream::kCompute);
   if (device.num_bytes() > 0) {

@@ -39,6 +39,7 @@ class StreamDevice final : public Device, public DeviceQueue {
   ResourceStore& resources() override { return host_.resources(); }
   const FileAccess& files() const override { return host_.files(); }
 
+  Allocator& host_allocator() override { return driver_.staging(); }
   StatusOr<Tensor> CopyToDevice(const Tensor& host) override;
   void CopyToHost(const Tensor& device, int64_t step_id,
                   std::function<void(StatusOr<Tensor>)> done) override;

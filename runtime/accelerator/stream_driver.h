@@ -67,14 +67,17 @@ class StreamDriver {
   /// failed. Empty when that is not known.
   virtual std::string DescribeMemory() { return {}; }
 
-  /// The two memories as tensors have them. Values that left the device keep pinned memory, so that
+  /// The memories as tensors have them. Values that left the device keep pinned memory, so that
   /// these live as long as the driver.
   DeviceMemory& memory() { return memory_; }
   PinnedMemory& pinned() { return pinned_; }
+  /// The pinned one, and the host's own when that is out.
+  StagingMemory& staging() { return staging_; }
 
  private:
   DeviceMemory memory_{*this};
   PinnedMemory pinned_{*this};
+  StagingMemory staging_{pinned_};
 };
 
 }  // namespace tenon

@@ -8,6 +8,7 @@
 
 #include "core/memory_limit.h"
 #include "core/varint.h"
+#include "tests/testing/counting_allocator.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -18,12 +19,15 @@ using testing::IsError;
 /// What has arrived.
 struct Arrivals final : FrameReceiver {
   void OnFrame(cluster::PeerFrame frame) override { frames.push_back(std::move(frame)); }
-  bool WantsTensor(uint64_t call) override { return !unwanted.contains(call); }
+  Allocator* MemoryFor(uint64_t call) override {
+    return unwanted.contains(call) ? nullptr : memory;
+  }
   void OnTensor(uint64_t call, const Status& status, Tensor tensor, bool is_dead) override {
     statuses[call] = status;
     tensors.emplace(call, std::pair(std::move(tensor), is_dead));
   }
   std::set<uint64_t> unwanted;
+  Allocator* memory = &CpuAllocator();
   std::vector<cluster::PeerFrame> frames;
   std::map<uint64_t, Status> statuses;
   std::map<uint64_t, std::pair<Tensor, bool>> tensors;
@@ -104,6 +108,30 @@ TEST(PeerFramesTest, ALargeTensorComesInPartsAmongOthers) {
   ASSERT_OK(read(batch));
   ASSERT_TRUE(arrivals.tensors.contains(1));
   for (int64_t i = 0; i < 1000; ++i) EXPECT_EQ(arrivals.tensors[1].first.flat<int64_t>()[i], i);
+}
+
+TEST(PeerFramesTest, TensorsGoIntoTheMemoryThatTheReceiverNames) {
+  testing::CountingAllocator memory;
+  const Tensor small = Counting(3), large = Counting(1000);
+  FrameBatch batch;
+  batch.AddTensor(1, Encode(small));
+  batch.AddTensor(2, Encode(large, 100));
+  batch.AddPart(2, large, 0, 8000);
+  batch.AddTensor(3, Encode(large));
+  grpc::ByteBuffer message = batch.Take(), unary = ToByteBuffer(Encode(large));
+  Arrivals arrivals;
+  arrivals.memory = &memory;
+  arrivals.unwanted = {3};
+  ASSERT_OK(FrameReader().Read(&message, arrivals));
+  EXPECT_EQ(memory.blocks, 2);
+  ASSERT_EQ(arrivals.tensors.size(), 2u);
+  EXPECT_TRUE(arrivals.tensors[1].first.Equals(small));
+  EXPECT_TRUE(arrivals.tensors[2].first.Equals(large));
+  Tensor tensor;
+  bool is_dead = false;
+  ASSERT_OK(DecodeTensorResponse(&unary, memory, &tensor, &is_dead));
+  EXPECT_EQ(&tensor.allocator(), &memory);
+  EXPECT_TRUE(tensor.Equals(large));
 }
 
 TEST(PeerFramesTest, PartsThatDoNotFitAreRefused) {
@@ -199,7 +227,7 @@ TEST(PeerFramesTest, ASizeThatIsNotThereIsRefused) {
     grpc::ByteBuffer unary(&slice, 1);
     Tensor tensor;
     bool is_dead = false;
-    EXPECT_THAT(DecodeTensorResponse(&unary, &tensor, &is_dead),
+    EXPECT_THAT(DecodeTensorResponse(&unary, CpuAllocator(), &tensor, &is_dead),
                 IsError(StatusCode::kInvalidArgument, "cannot be read"));
   }
 }
@@ -233,14 +261,14 @@ TEST(PeerFramesTest, WhatProtobufDoesNotReadIsRefused) {
   bool is_dead_tensor = false;
   const grpc::Slice whole(field('\x0a', good));
   grpc::ByteBuffer readable(&whole, 1);
-  ASSERT_OK(DecodeTensorResponse(&readable, &tensor, &is_dead_tensor));
+  ASSERT_OK(DecodeTensorResponse(&readable, CpuAllocator(), &tensor, &is_dead_tensor));
   EXPECT_EQ(tensor.flat<uint8_t>()[0], 'x');
   for (const auto& c : cases) {
     SCOPED_TRACE(c.what);
     EXPECT_FALSE(RecvTensorResponse().ParseFromString(c.response));
     const grpc::Slice slice(c.response);
     grpc::ByteBuffer unary(&slice, 1), message = TensorMessage(1, c.response);
-    EXPECT_THAT(DecodeTensorResponse(&unary, &tensor, &is_dead_tensor),
+    EXPECT_THAT(DecodeTensorResponse(&unary, CpuAllocator(), &tensor, &is_dead_tensor),
                 IsError(StatusCode::kInvalidArgument, "cannot be read"));
     Arrivals arrivals;
     EXPECT_THAT(FrameReader().Read(&message, arrivals),

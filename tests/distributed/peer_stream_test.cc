@@ -55,7 +55,7 @@ class Caller final : public FrameReceiver {
 
  private:
   void OnFrame(cluster::PeerFrame frame) override { frames_.push_back(std::move(frame)); }
-  bool WantsTensor(uint64_t) override { return false; }
+  Allocator* MemoryFor(uint64_t) override { return nullptr; }
   void OnTensor(uint64_t, const Status&, Tensor, bool) override {}
   bool Wait() {
     void* tag = nullptr;
@@ -152,7 +152,7 @@ class RecordedStream final : public PeerStream {
     void* tag = nullptr;
   };
   void OnFrame(cluster::PeerFrame frame) override { written.push_back(std::move(frame)); }
-  bool WantsTensor(uint64_t) override { return false; }
+  Allocator* MemoryFor(uint64_t) override { return nullptr; }
   void OnTensor(uint64_t, const Status&, Tensor, bool) override {}
   void OnBroken() override {}
 

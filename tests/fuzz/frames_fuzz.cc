@@ -46,9 +46,11 @@ struct FrameLog final : FrameReceiver {
   void OnFrame(cluster::PeerFrame frame) override {
     frames.push_back(Serialised(frame));
   }
-  bool WantsTensor(uint64_t call) override { return (wanted >> (call % 8) & 1) != 0; }
+  Allocator* MemoryFor(uint64_t call) override {
+    return (wanted >> (call % 8) & 1) != 0 ? &CpuAllocator() : nullptr;
+  }
   void OnTensor(uint64_t call, const Status& status, Tensor tensor, bool is_dead) override {
-    TENON_CHECK(WantsTensor(call));
+    TENON_CHECK(MemoryFor(call) != nullptr);
     TENON_CHECK(!status.ok() || tensor.valid() || is_dead);
     // Every element is one of its type.
     if (tensor.valid() && tensor.dtype() == DType::kBool) {
@@ -90,7 +92,7 @@ void DecodeResponse(std::string_view bytes, size_t slice_bytes) {
   grpc::ByteBuffer message = CutIntoSlices(bytes, slice_bytes);
   Tensor tensor;
   bool is_dead = false;
-  const Status status = DecodeTensorResponse(&message, &tensor, &is_dead);
+  const Status status = DecodeTensorResponse(&message, CpuAllocator(), &tensor, &is_dead);
   // A protobuf object in between makes no difference.
   RecvTensorResponse response;
   Tensor expected;
