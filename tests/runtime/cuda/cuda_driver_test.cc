@@ -294,6 +294,44 @@ TEST_F(CudaDriverTest, ACheckWithoutMemoryIsAnErrorOfItsStep) {
   EXPECT_EQ(end(3), ResourceExhausted("out of pinned memory for checks"));
 }
 
+TEST_F(CudaDriverTest, ARecordingIsDoneEachTimeItIsQueued) {
+  Start();
+  constexpr size_t kBytes = 1000;
+  void* const pinned = driver_->AllocatePinned(kBytes);
+  void* const memory = driver_->Allocate(Stream::kCompute, 2 * kBytes);
+  char* const copy = static_cast<char*>(memory) + kBytes;
+  auto recording = driver_->Record();
+  ASSERT_OK(recording.status());
+  EXPECT_NE((*recording)->Native(), driver_->Native(Stream::kCompute));
+  (*recording)->Copy(memory, pinned, kBytes);
+  (*recording)->Copy(copy, memory, kBytes);
+  // What others queue meanwhile is done.
+  ASSERT_OK(Wait(Stream::kCompute));
+  ASSERT_OK((*recording)->Finish());
+  for (int round = 0; round < 3; ++round) {
+    std::memset(pinned, round, kBytes);
+    (*recording)->Queue();
+    ASSERT_OK(Wait(Stream::kCompute));
+    EXPECT_EQ(copy[kBytes - 1], round);
+  }
+  recording->reset();
+  driver_->Free(memory, 2 * kBytes);
+  driver_->FreePinned(pinned, kBytes);
+  ASSERT_OK(Wait(Stream::kCompute));
+}
+
+TEST_F(CudaDriverTest, WhatCannotBeRecordedIsNoFailure) {
+  Start();
+  auto recording = driver_->Record();
+  ASSERT_OK(recording.status());
+  fake::FailNextCapture(cudaErrorStreamCaptureUnsupported);
+  EXPECT_THAT((*recording)->Finish(),
+              IsError(absl::StatusCode::kUnavailable, HasSubstr("cannot record a step")));
+  (void)driver_->Record();  // and given up
+  ASSERT_OK(Wait(Stream::kCompute));
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
 TEST_F(CudaDriverTest, AFailureIsForGoodAndEverybodyHearsOfIt) {
   Start();
   Calls calls;
