@@ -124,12 +124,17 @@ StatusOr<std::unique_ptr<CompiledStep>> CompiledStep::Create(Graph graph,
   TENON_ASSIGN_OR_RETURN(auto parts, PartitionGraph(std::move(graph), options));
   std::unique_ptr<CompiledStep> step(new CompiledStep);
   step->owner_ = runtime.owner;
+  std::vector<DevicePart> device_parts;
   for (auto& [name, part] : parts) {
     Device* const device = runtime.Find(name);
     TENON_RETURN_IF_ERROR(RunPasses(PassStage::kDevice, &part, {device}, passes));
-    TENON_RETURN_IF_ERROR(AddMemoryCopies(&part, *device));
-    TENON_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionPlan> plan,
-                           ExecutionPlan::Create(part, *device, kernels, functions));
+    device_parts.push_back({&part, device});
+  }
+  TENON_RETURN_IF_ERROR(AddMemoryCopies(device_parts));
+  for (const auto& [part, device] : device_parts) {
+    TENON_ASSIGN_OR_RETURN(
+        std::unique_ptr<ExecutionPlan> plan,
+        ExecutionPlan::Create(*part, *device, kernels, functions, runtime.devices));
     step->num_args_ = std::max<int>(step->num_args_, plan->arg_types().size());
     step->num_retvals_ = std::max<int>(step->num_retvals_, plan->retval_types().size());
     for (const PlanNode& n : plan->nodes()) {

@@ -25,10 +25,10 @@ class KernelCache {
 
   /// The kernel of `node` on `device`: for a stateful op the session's one, else a new one. Errors
   /// name the node; ResourceExhausted when there would be too many.
-  /// `functions` is for kernels that call functions; it may be null.
+  /// `functions` and `task_devices` as KernelConstruction's.
   StatusOr<std::shared_ptr<const Kernel>> Get(
-      const Node& node, Device& device,
-      const std::shared_ptr<FunctionRuntime>& functions = nullptr);
+      const Node& node, Device& device, const std::shared_ptr<FunctionRuntime>& functions = nullptr,
+      absl::Span<Device* const> task_devices = {});
 
  private:
   struct Entry {

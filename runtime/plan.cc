@@ -29,7 +29,7 @@ Status RecordIndexed(const Node& node, DTypeVector* types, int32_t* index) {
 
 StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(
     const Graph& graph, Device& device, KernelCache& kernels,
-    const std::shared_ptr<FunctionRuntime>& functions) {
+    const std::shared_ptr<FunctionRuntime>& functions, absl::Span<Device* const> task_devices) {
   TENON_RETURN_IF_ERROR(graph.Validate());
   TENON_ASSIGN_OR_RETURN(const FrameInfo info, FindFrames(graph));
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph.TopologicalOrder());
@@ -41,8 +41,9 @@ StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(
     plan->frames_.push_back({f, 0, 0});
   }
   plan->index_of_.assign(graph.num_ids(), -1);
-  TENON_RETURN_IF_ERROR(plan->AddNodes(
-      order, info, [&](const Node& node) { return kernels.Get(node, device, functions); }));
+  TENON_RETURN_IF_ERROR(plan->AddNodes(order, info, [&](const Node& node) {
+    return kernels.Get(node, device, functions, task_devices);
+  }));
   plan->AddEdges(order);
   plan->LimitIterations();
   plan->index_of_ = {};

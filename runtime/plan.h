@@ -59,10 +59,11 @@ class ExecutionPlan {
  public:
   /// `graph` must be valid and is not needed afterwards. The kernels are made, or taken from
   /// `kernels`, whose session must outlive the plan as `device` must. `functions` runs those that
-  /// kernels call; it may be null.
+  /// kernels call; it may be null. `task_devices` as KernelConstruction's.
   static StatusOr<std::unique_ptr<ExecutionPlan>> Create(
       const Graph& graph, Device& device, KernelCache& kernels,
-      const std::shared_ptr<FunctionRuntime>& functions = nullptr);
+      const std::shared_ptr<FunctionRuntime>& functions = nullptr,
+      absl::Span<Device* const> task_devices = {});
 
   const std::vector<PlanNode>& nodes() const { return nodes_; }
   const PlanNode& node(int32_t i) const { return nodes_[i]; }

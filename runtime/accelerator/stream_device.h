@@ -37,12 +37,21 @@ class StreamDevice final : public Device, public DeviceQueue {
   StatusOr<Tensor> CopyToDevice(const Tensor& host) override;
   void CopyToHost(const Tensor& device, int64_t step_id,
                   std::function<void(StatusOr<Tensor>)> done) override;
+  void CopyToPeer(const Tensor& device, DeviceQueue& peer, int64_t step_id,
+                  std::function<void(StatusOr<Tensor>)> done) override;
   void EndStep(int64_t step_id, std::function<void(Status)> done) override;
   uint64_t* AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
   Status Wait() override;
   void* stream() override { return driver_.Native(Stream::kCompute); }
 
  private:
+  /// Memory for a value of that dtype and shape that comes in on kToDevice, beside the kernels.
+  StatusOr<Tensor> AllocateArriving(DType dtype, const Shape& shape);
+  /// Calls `done` with `copy` when what is queued on kToHost until now is done, which reads `source`;
+  /// with the step's error when it has one.
+  void HandOutCopy(const Tensor& source, Tensor copy, int64_t step_id,
+                   std::function<void(StatusOr<Tensor>)> done);
+
   /// A word that kernels of a step write when they fail.
   struct Check {
     uint64_t* word;
