@@ -51,6 +51,11 @@ class DeviceQueue {
   virtual void CopyToHost(const Tensor& device, int64_t step_id,
                           std::function<void(StatusOr<Tensor>)> done) = 0;
 
+  /// As CopyToHost, with a tensor in the memory of the device whose queue `peer` is, for kernels that
+  /// are queued there from then on. It is of the same kind and in this process.
+  virtual void CopyToPeer(const Tensor& device, DeviceQueue& peer, int64_t step_id,
+                          std::function<void(StatusOr<Tensor>)> done) = 0;
+
   /// Calls `done` when all that is queued until now is done, with the error of step `step_id` if it
   /// has one; then its record is gone. As CopyToHost's.
   virtual void EndStep(int64_t step_id, std::function<void(Status)> done) = 0;

@@ -20,6 +20,8 @@ FlowKind FlowKindOf(const Node& node) {
       {"ControlTrigger", FlowKind::kControlTrigger},
       {"_Send", FlowKind::kTransfer},
       {"_Recv", FlowKind::kTransfer},
+      {"_SendToPeer", FlowKind::kTransfer},
+      {"_RecvFromPeer", FlowKind::kTransfer},
       {"_HostSend", FlowKind::kTransfer},
       {"_HostRecv", FlowKind::kTransfer},
   };

@@ -44,14 +44,16 @@ class KernelConstruction {
  public:
   KernelConstruction(std::string name, std::string op, const AttributeMap& attrs,
                      DTypeVector input_types, DTypeVector output_types, Device& device,
-                     std::shared_ptr<FunctionRuntime> functions = nullptr)
+                     std::shared_ptr<FunctionRuntime> functions = nullptr,
+                     absl::Span<Device* const> task_devices = {})
       : name_(std::move(name)),
         op_(std::move(op)),
         attrs_(attrs),
         input_types_(std::move(input_types)),
         output_types_(std::move(output_types)),
         device_(device),
-        functions_(std::move(functions)) {}
+        functions_(std::move(functions)),
+        task_devices_(task_devices) {}
 
   const std::string& name() const { return name_; }
   const std::string& op() const { return op_; }
@@ -62,6 +64,9 @@ class KernelConstruction {
   Device& device() const { return device_; }
   /// What runs the functions of the node's graph; null when it has none.
   const std::shared_ptr<FunctionRuntime>& functions() const { return functions_; }
+  /// The devices of the task, `device` among them; they live as long as it does. None where a kernel
+  /// is made for itself.
+  absl::Span<Device* const> task_devices() const { return task_devices_; }
 
   /// The attribute `attr`; when absent or of another type, a default T, and the error is kept.
   template <typename T>
@@ -84,6 +89,7 @@ class KernelConstruction {
   const DTypeVector output_types_;
   Device& device_;
   const std::shared_ptr<FunctionRuntime> functions_;
+  const absl::Span<Device* const> task_devices_;
   Status status_;
 };
 

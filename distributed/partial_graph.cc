@@ -85,7 +85,7 @@ void PartialGraph::Take(RunGraphCall* call, const std::shared_ptr<WorkerStep>& s
     calls_.push_back(waiting);
   }
   for (size_t i = 0; i < receives; ++i) {
-    step->local().RecvAsync(call->recv_keys[i], [self = shared_from_this(), waiting, i](
+    step->HandOutAsync(call->recv_keys[i], [self = shared_from_this(), waiting, i](
                                                     Status s, Tensor value, bool dead) {
       if (s.ok() && dead) s = DeadFetch(*waiting->call, i);
       waiting->call->received[i] = std::move(value);

@@ -25,6 +25,10 @@ constexpr size_t kRememberedSteps = 1 << 14;
 constexpr size_t kDescribedSteps = 20;
 constexpr int kDescribedWaits = 20;
 
+Status ForPartitions() {
+  return InvalidArgument("a tensor is asked for that goes from device to device within the task");
+}
+
 Status CleanedUp(int64_t step_id) { return Aborted("step ", step_id, " has been cleaned up"); }
 
 }  // namespace
@@ -51,6 +55,20 @@ void WorkerStep::RecvAsync(std::string_view key, RecvCallback done) {
     if (recv->begin_ns > 0 && status.ok()) recv->step->LogTransfer(recv->call, recv->begin_ns);
     owned->done(status, std::move(owned->call.tensor), owned->call.is_dead);
   });
+}
+
+void WorkerStep::HandOutAsync(std::string_view key, RecvCallback done) {
+  local_.RecvAsync(key, [done = std::move(done)](const Status& status, Tensor value, bool dead) {
+    if (value.IsHostMemory()) return done(status, std::move(value), dead);
+    done(ForPartitions(), Tensor(), false);
+  });
+}
+
+Status WorkerStep::HandOut(std::string_view key, Tensor* value, bool* dead) {
+  TENON_RETURN_IF_ERROR(local_.Take(key, value, dead));
+  if (value->IsHostMemory()) return OkStatus();
+  *value = Tensor();
+  return ForPartitions();
 }
 
 void WorkerStep::EndRemote(const void* recv) {

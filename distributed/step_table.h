@@ -55,8 +55,11 @@ class WorkerStep final : public Rendezvous, public std::enable_shared_from_this<
   /// For people: what waits here.
   void Describe(Clock::Time now, cluster::StepStatus* out);
 
-  /// The tensors made here.
-  LocalRendezvous& local() { return local_; }
+  /// As the rendezvous', of the tensors made here, for who is outside of the step's partitions:
+  /// InvalidArgument for one in the memory of a device, which is for them alone.
+  void HandOutAsync(std::string_view key, RecvCallback done);
+  /// The same of a tensor that is there already; NotFound when it is not.
+  Status HandOut(std::string_view key, Tensor* value, bool* dead);
   ResourceStore& resources() { return resources_; }
 
  private:

@@ -301,7 +301,7 @@ void Worker::FinishGraph(std::shared_ptr<RunningGraph> run, Status status) {
     for (size_t i = 0; i < call.recv_keys.size(); ++i) {
       // Every send of the partition has happened, so it is there now or never.
       bool dead = false;
-      status = run->step->local().Take(call.recv_keys[i], &call.received[i], &dead);
+      status = run->step->HandOut(call.recv_keys[i], &call.received[i], &dead);
       if (status.ok() && dead) status = DeadFetch(call, i);
       if (!status.ok()) break;
     }
@@ -402,7 +402,7 @@ void Worker::RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, D
       return;
     }
   }
-  (*step)->local().RecvAsync(
+  (*step)->HandOutAsync(
       text, [waiting, call, cancellation, token](const Status& status, Tensor value, bool dead) {
         Done d = waiting->Take();
         if (d == nullptr) return;  // `call` and `cancellation` are gone with their caller

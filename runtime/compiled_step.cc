@@ -125,18 +125,20 @@ StatusOr<std::unique_ptr<CompiledStep>> CompiledStep::Create(Graph graph,
   TENON_ASSIGN_OR_RETURN(auto parts, PartitionGraph(std::move(graph), options));
   std::unique_ptr<CompiledStep> step(new CompiledStep);
   step->owner_ = runtime.owner;
-  std::vector<StepPart> on_devices;
+  std::vector<DevicePart> device_parts;
   for (auto& [name, part] : parts) {
     Device* const device = runtime.Find(name);
     TENON_RETURN_IF_ERROR(RunPasses(PassStage::kDevice, &part, {device}, passes));
-    TENON_RETURN_IF_ERROR(AddMemoryCopies(&part, *device));
-    on_devices.push_back({&part, device});
+    device_parts.push_back({&part, device});
   }
-  for (size_t i = 0; i < on_devices.size(); ++i) {
-    const auto [part, device] = on_devices[i];
-    TENON_ASSIGN_OR_RETURN(const KernelMap made, GroupKernels(on_devices, i, kernels, functions));
+  TENON_RETURN_IF_ERROR(AddMemoryCopies(device_parts));
+  for (size_t i = 0; i < device_parts.size(); ++i) {
+    const auto [part, device] = device_parts[i];
+    TENON_ASSIGN_OR_RETURN(
+        const KernelOf kernel_of,
+        GroupKernels(device_parts, i, kernels.On(*device, functions, runtime.devices)));
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionPlan> plan,
-                           ExecutionPlan::Create(*part, *device, kernels, functions, made));
+                           ExecutionPlan::Create(*part, *device, kernel_of));
     step->num_args_ = std::max<int>(step->num_args_, plan->arg_types().size());
     step->num_retvals_ = std::max<int>(step->num_retvals_, plan->retval_types().size());
     for (const PlanNode& n : plan->nodes()) {

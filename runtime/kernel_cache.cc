@@ -47,11 +47,13 @@ class HostKernel final : public Kernel {
 };
 
 StatusOr<std::shared_ptr<const Kernel>> Make(const Node& node, Device& device,
-                                             const Functions& functions) {
+                                             const Functions& functions,
+                                             absl::Span<Device* const> task_devices) {
   const bool on_host = &device.host() != &device &&
                        node.registration().MemoryOn(device.kind(), node.attrs()) == kHostMemory;
   KernelConstruction construction(node.name(), node.op(), node.attrs(), node.input_types(),
-                                  node.output_types(), on_host ? device.host() : device, functions);
+                                  node.output_types(), on_host ? device.host() : device, functions,
+                                  task_devices);
   std::shared_ptr<const Kernel> kernel;
   const Status made = CatchExceptions([&]() -> Status {
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> k, node.registration().MakeKernel(construction));
@@ -65,11 +67,12 @@ StatusOr<std::shared_ptr<const Kernel>> Make(const Node& node, Device& device,
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(const Node& node, Device& device,
-                                                         const Functions& functions) {
+StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(
+    const Node& node, Device& device, const Functions& functions,
+    absl::Span<Device* const> task_devices) {
   // A transfer's key belongs to the signature, not to the session.
   if (!node.is_stateful() || FlowKindOf(node) == FlowKind::kTransfer)
-    return Make(node, device, functions);
+    return Make(node, device, functions, task_devices);
   const std::string key = StrCat(node.name(), "\n", device.name(), "\n", NodeDigest(node));
   MutexLock lock(mu_);
   if (const auto found = stateful_.find(key); found != stateful_.end()) {
@@ -82,7 +85,7 @@ StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(const Node& node, Devic
                              " nodes with a state, as many as it may; no place for '", node.name(),
                              "'");
   }
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, Make(node, device, functions));
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, Make(node, device, functions, task_devices));
   ++num_stateful_;
   stateful_[key].push_back({node.attrs(), kernel});
   return kernel;

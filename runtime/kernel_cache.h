@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/graph.h"
@@ -13,8 +15,8 @@
 
 namespace tenon {
 
-/// The kernels of some nodes of a graph.
-using KernelMap = flat_hash_map<const Node*, std::shared_ptr<const Kernel>>;
+/// Gives the kernel of a node.
+using KernelOf = std::function<StatusOr<std::shared_ptr<const Kernel>>(const Node&)>;
 
 /// The kernels of a session's stateful nodes: a random op's generator, a variable, a queue goes on
 /// from step to step whatever the signature of the step. A node is known by its name together with
@@ -28,10 +30,17 @@ class KernelCache {
 
   /// The kernel of `node` on `device`: for a stateful op the session's one, else a new one. Errors
   /// name the node; ResourceExhausted when there would be too many.
-  /// `functions` is for kernels that call functions; it may be null.
+  /// `functions` and `task_devices` as KernelConstruction's.
   StatusOr<std::shared_ptr<const Kernel>> Get(
-      const Node& node, Device& device,
-      const std::shared_ptr<FunctionRuntime>& functions = nullptr);
+      const Node& node, Device& device, const std::shared_ptr<FunctionRuntime>& functions = nullptr,
+      absl::Span<Device* const> task_devices = {});
+  /// Get for the nodes of one device. `task_devices` must live as long as what is given.
+  KernelOf On(Device& device, std::shared_ptr<FunctionRuntime> functions = nullptr,
+              absl::Span<Device* const> task_devices = {}) {
+    return [this, &device, functions = std::move(functions), task_devices](const Node& node) {
+      return Get(node, device, functions, task_devices);
+    };
+  }
 
  private:
   struct Entry {

@@ -115,33 +115,71 @@ class MemoryGroups {
   std::vector<Seen> seen_;
 };
 
-/// Makes the copies of one graph.
+/// Makes the copies of one part: FindPlaces, then UseDeviceMemory for both ends of what goes straight to
+/// another device, then AddCopies.
 class Copier {
  public:
-  Copier(Graph* graph, DeviceKind device)
-      : graph_(*graph), device_(device), places_(graph->num_ids()) {}
+  explicit Copier(const DevicePart& part)
+      : graph_(*part.graph), device_(*part.device), places_(graph_.num_ids()) {}
 
-  Status Run() {
-    const std::vector<Node*> nodes = graph_.nodes();
-    for (const Node* n : nodes) {
-      TENON_ASSIGN_OR_RETURN(places_[n->id()], PlacesOf(*n, device_));
+  Status FindPlaces() {
+    nodes_ = graph_.nodes();
+    for (const Node* n : nodes_) {
+      TENON_ASSIGN_OR_RETURN(places_[n->id()], PlacesOf(*n, device_.kind()));
     }
     MemoryGroups groups(graph_, places_);
-    for (const Node* n : nodes) {
+    for (const Node* n : nodes_) {
       NodePlaces& places = places_[n->id()];
       for (auto* side : {&places.inputs, &places.outputs}) {
         std::replace(side->begin(), side->end(), Place::kMoved, groups.PlaceOfGroup(*n));
       }
     }
+    return OkStatus();
+  }
+
+  Device& device() const { return device_; }
+  const std::vector<Node*>& nodes() const { return nodes_; }
+
+  /// Whether what `send` sends is in the device's memory.
+  bool SendsFromDevice(const Node& send) const {
+    const Endpoint& from = send.input(0);
+    return places_[from.node->id()].outputs[from.index] == Place::kDevice;
+  }
+  /// Whether somebody wants what `recv` receives in the device's memory.
+  bool WantsOnDevice(const Node& recv) const {
+    const auto& edges = recv.out_edges();
+    return std::any_of(edges.begin(), edges.end(), [&](const OutEdge& e) {
+      return e.input != kControlSlot && places_[e.dst->id()].inputs[e.input] == Place::kDevice;
+    });
+  }
+  /// Puts the op `op` with the attributes of `node` in its place, with its argument in the device's
+  /// memory.
+  Status UseDeviceMemory(Node* node, const std::string& op) {
+    TENON_ASSIGN_OR_RETURN(Node * other, graph_.AddNode(graph_.UniqueName(node->name()), op,
+                                                        node->attrs(), node->inputs()));
+    other->set_assigned_device(node->assigned_device());
+    for (Node* before : node->control_inputs()) graph_.AddControlEdge(before, other);
+    const std::vector<OutEdge> edges = node->out_edges();
+    for (const OutEdge& e : edges) {
+      if (e.input == kControlSlot) graph_.AddControlEdge(other, e.dst);
+    }
+    if (node->num_outputs() > 0) TENON_RETURN_IF_ERROR(graph_.ReplaceUses({node, 0}, {other, 0}));
+    places_.resize(graph_.num_ids());
+    places_[other->id()].inputs.assign(other->num_inputs(), Place::kDevice);
+    places_[other->id()].outputs.assign(other->num_outputs(), Place::kDevice);
+    std::replace(nodes_.begin(), nodes_.end(), node, other);
+    graph_.RemoveNode(node);
+    return OkStatus();
+  }
+
+  Status AddCopies() {
     std::vector<Node*> unused;
-    for (Node* n : nodes) {
+    for (Node* n : nodes_) {
       for (int i = 0; i < n->num_inputs(); ++i) {
-        const Endpoint from = n->input(i);
         const Place wanted = places_[n->id()].inputs[i];
-        if (IsRef(n->input_types()[i]) || wanted == Place::kEither ||
-            places_[from.node->id()].outputs[from.index] == wanted) {
-          continue;
-        }
+        if (IsRef(n->input_types()[i]) || wanted == Place::kEither) continue;
+        const Endpoint from = n->input(i);
+        if (places_[from.node->id()].outputs[from.index] == wanted) continue;
         TENON_ASSIGN_OR_RETURN(Node * copy, CopyOf(from, wanted == Place::kHost));
         TENON_RETURN_IF_ERROR(graph_.Connect({copy, 0}, n, i));
         if (copy->op() == "HostConst" && from.node->out_edges().empty())
@@ -171,16 +209,62 @@ class Copier {
   }
 
   Graph& graph_;
-  const DeviceKind device_;
+  Device& device_;
   std::vector<NodePlaces> places_;  // by node id
+  std::vector<Node*> nodes_;        // without the copies
   flat_hash_map<std::pair<Node*, int>, Node*> copies_;
 };
 
+/// Sends from memory to memory what is made in that of one device and wanted in that of another.
+Status SendBetweenDevices(std::vector<Copier>& parts) {
+  struct End {
+    Node* node;
+    Copier* part;
+  };
+  StringMap<End> sends;
+  const auto text = [](const Node& n, std::string_view attr) {
+    return n.attrs().GetOr(attr, std::string());
+  };
+  const auto key = [&](const Node& n) {
+    return StrCat(text(n, "send_device"), ";", text(n, "recv_device"), ";", text(n, "tensor_name"));
+  };
+  for (Copier& part : parts) {
+    for (Node* n : part.nodes()) {
+      if (n->op() == "_Send") sends.emplace(key(*n), End{n, &part});
+    }
+  }
+  for (Copier& part : parts) {
+    const std::vector<Node*> nodes = part.nodes();
+    for (Node* recv : nodes) {
+      if (recv->op() != "_Recv") continue;
+      const auto found = sends.find(key(*recv));
+      if (found == sends.end()) continue;
+      const auto [send, sender] = found->second;
+      // What the session feeds or fetches has the same device at both ends, and stays on the host.
+      if (sender == &part || text(*send, "recv_device") != part.device().name() ||
+          sender->device().kind() != part.device().kind() || !sender->SendsFromDevice(*send) ||
+          !part.WantsOnDevice(*recv)) {
+        continue;
+      }
+      sends.erase(found);
+      TENON_RETURN_IF_ERROR(sender->UseDeviceMemory(send, "_SendToPeer"));
+      TENON_RETURN_IF_ERROR(part.UseDeviceMemory(recv, "_RecvFromPeer"));
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
-Status AddMemoryCopies(Graph* part, Device& device) {
-  if (device.allocator().IsHostMemory()) return OkStatus();
-  return Copier(part, device.kind()).Run();
+Status AddMemoryCopies(absl::Span<const DevicePart> parts) {
+  std::vector<Copier> copiers;
+  for (const DevicePart& part : parts) {
+    if (!part.device->allocator().IsHostMemory()) copiers.emplace_back(part);
+  }
+  for (Copier& c : copiers) TENON_RETURN_IF_ERROR(c.FindPlaces());
+  TENON_RETURN_IF_ERROR(SendBetweenDevices(copiers));
+  for (Copier& c : copiers) TENON_RETURN_IF_ERROR(c.AddCopies());
+  return OkStatus();
 }
 
 }  // namespace tenon

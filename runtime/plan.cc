@@ -27,9 +27,8 @@ Status RecordIndexed(const Node& node, DTypeVector* types, int32_t* index) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(
-    const Graph& graph, Device& device, KernelCache& kernels,
-    const std::shared_ptr<FunctionRuntime>& functions, const KernelMap& made) {
+StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(const Graph& graph, Device& device,
+                                                               const KernelOf& kernel_of) {
   TENON_RETURN_IF_ERROR(graph.Validate());
   TENON_ASSIGN_OR_RETURN(const FrameInfo info, FindFrames(graph));
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph.TopologicalOrder());
@@ -41,10 +40,6 @@ StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(
     plan->frames_.push_back({f, 0, 0});
   }
   plan->index_of_.assign(graph.num_ids(), -1);
-  const auto kernel_of = [&](const Node& node) -> StatusOr<std::shared_ptr<const Kernel>> {
-    const auto found = made.find(&node);
-    return found != made.end() ? found->second : kernels.Get(node, device, functions);
-  };
   TENON_RETURN_IF_ERROR(plan->AddNodes(order, info, kernel_of));
   plan->AddEdges(order);
   plan->LimitIterations();

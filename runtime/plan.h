@@ -57,12 +57,10 @@ static_assert(sizeof(PlanNode) == 64, "a node's layout is one line of the cache"
 /// Values fed and fetched come in through _Arg nodes and out through _Retval nodes.
 class ExecutionPlan {
  public:
-  /// `graph` must be valid and is not needed afterwards. The kernels are those in `made`, else they
-  /// are made, or taken from `kernels`, whose session must outlive the plan as `device` must.
-  /// `functions` runs those that kernels call; it may be null.
-  static StatusOr<std::unique_ptr<ExecutionPlan>> Create(
-      const Graph& graph, Device& device, KernelCache& kernels,
-      const std::shared_ptr<FunctionRuntime>& functions = nullptr, const KernelMap& made = {});
+  /// `graph` must be valid and is not needed afterwards. The kernels come from `kernel_of`; what they
+  /// belong to must outlive the plan, as `device` must.
+  static StatusOr<std::unique_ptr<ExecutionPlan>> Create(const Graph& graph, Device& device,
+                                                         const KernelOf& kernel_of);
 
   const std::vector<PlanNode>& nodes() const { return nodes_; }
   const PlanNode& node(int32_t i) const { return nodes_[i]; }
@@ -109,7 +107,6 @@ class ExecutionPlan {
 
  private:
   explicit ExecutionPlan(Device& device) : device_(device) {}
-  using KernelOf = std::function<StatusOr<std::shared_ptr<const Kernel>>(const Node&)>;
   Status AddNodes(const std::vector<Node*>& order, const FrameInfo& info,
                   const KernelOf& kernel_of);
   Status AddNode(const Node& node, const FrameInfo& info, const KernelOf& kernel_of);

@@ -2,6 +2,7 @@
 #include "runtime/accelerator/kernels.h"
 
 #include "core/device_queue.h"
+#include "core/transfer_edge.h"
 
 namespace tenon {
 namespace {
@@ -42,12 +43,53 @@ class CopyToHost final : public AsyncKernel {
   bool is_expensive() const override { return false; }
 };
 
+/// The copy is made where the value is, and sent when it has been made: whoever receives it need not
+/// know where it comes from, and waits for nothing else on this device.
+class SendToPeer final : public AsyncKernel {
+ public:
+  explicit SendToPeer(KernelConstruction& c) : AsyncKernel(c), edge_(c) {
+    for (Device* d : c.task_devices()) {
+      if (d->name() == edge_.receiver() && d->kind() == c.device().kind()) peer_ = d->queue();
+    }
+    if (peer_ == nullptr) {
+      c.Fail(InvalidArgument(edge_.receiver(), " is no device of the same kind beside this one"));
+    }
+  }
+  void ComputeAsync(KernelContext& ctx, Done done) const override {
+    if (ctx.is_input_dead) return done(edge_.Send(ctx, Tensor()));
+    ctx.device().queue()->CopyToPeer(
+        ctx.TakeInput(0), *peer_, ctx.step().step_id,
+        [this, &ctx, done = std::move(done)](StatusOr<Tensor> copy) {
+          done(copy.ok() ? edge_.Send(ctx, *std::move(copy)) : copy.status());
+        });
+  }
+  bool is_expensive() const override { return false; }
+
+ private:
+  TransferEdge edge_;
+  DeviceQueue* peer_ = nullptr;
+};
+
+class RecvFromPeer final : public AsyncKernel {
+ public:
+  explicit RecvFromPeer(KernelConstruction& c) : AsyncKernel(c), edge_(c) {}
+  void ComputeAsync(KernelContext& ctx, Done done) const override {
+    edge_.Receive(ctx, true, std::move(done));
+  }
+  bool is_expensive() const override { return false; }
+
+ private:
+  TransferEdge edge_;
+};
+
 }  // namespace
 
 void RegisterAcceleratorKernels(OpRegistry& ops) {
   ops.Get("Const").Kernel<DeviceConst>(kCuda);
   ops.Get("_CopyToDevice").Kernel(kCuda, CopyToDevice, {.cheap = true});
   ops.Get("_CopyToHost").Kernel<CopyToHost>(kCuda);
+  ops.Get("_SendToPeer").Kernel<SendToPeer>(kCuda);
+  ops.Get("_RecvFromPeer").Kernel<RecvFromPeer>(kCuda);
 }
 
 }  // namespace tenon

@@ -5,8 +5,8 @@
 
 namespace tenon {
 
-/// Adds the kernels that every device with memory of its own has: constants, and the copies that
-/// AddMemoryCopies puts into its part of a graph.
+/// Adds the kernels that every device with memory of its own has: constants, and the copies and
+/// transfers that AddMemoryCopies puts into its part of a graph.
 void RegisterAcceleratorKernels(OpRegistry& ops);
 
 }  // namespace tenon

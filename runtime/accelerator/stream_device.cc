@@ -24,16 +24,20 @@ StreamDevice::~StreamDevice() {
   if (spare_ != nullptr) driver_.pinned().Free(spare_, sizeof(FailureWord));
 }
 
-StatusOr<Tensor> StreamDevice::CopyToDevice(const Tensor& host) {
-  const size_t bytes = host.num_bytes();
-  // For the copying stream, which must not wait for the kernels to reach this point.
+StatusOr<Tensor> StreamDevice::AllocateArriving(DType dtype, const Shape& shape) {
+  const size_t bytes = static_cast<size_t>(shape.num_elements()) * SizeOf(dtype);
   void* const memory = driver_.memory().Allocate(Stream::kToDevice, bytes);
   if (memory == nullptr) {
-    return ResourceExhausted("OOM when allocating tensor with shape", host.shape(), " and type ",
-                             host.dtype(), " on ", name(), driver_.memory().DescribeMemory());
+    return ResourceExhausted("OOM when allocating tensor with shape", shape, " and type ", dtype,
+                             " on ", name(), driver_.memory().DescribeMemory());
   }
-  const Tensor copy{host.dtype(), host.shape(), AdoptMemory(driver_.memory(), memory, bytes)};
-  if (bytes > 0) driver_.Copy(Stream::kToDevice, memory, host.raw_data(), bytes);
+  return Tensor(dtype, shape, AdoptMemory(driver_.memory(), memory, bytes));
+}
+
+StatusOr<Tensor> StreamDevice::CopyToDevice(const Tensor& host) {
+  const size_t bytes = host.num_bytes();
+  TENON_ASSIGN_OR_RETURN(Tensor copy, AllocateArriving(host.dtype(), host.shape()));
+  if (bytes > 0) driver_.Copy(Stream::kToDevice, copy.raw_data(), host.raw_data(), bytes);
   driver_.WaitFor(Stream::kCompute, Stream::kToDevice);
   std::vector<Tensor> read;
   {
@@ -60,13 +64,32 @@ void StreamDevice::CopyToHost(const Tensor& device, int64_t step_id,
   if (device.num_bytes() > 0) {
     driver_.Copy(Stream::kToHost, host->raw_data(), device.raw_data(), device.num_bytes());
   }
+  HandOutCopy(device, *std::move(host), step_id, std::move(done));
+}
+
+void StreamDevice::CopyToPeer(const Tensor& device, DeviceQueue& peer, int64_t step_id,
+                              std::function<void(StatusOr<Tensor>)> done) {
+  auto& target = static_cast<StreamDevice&>(peer);
+  StatusOr<Tensor> copy = target.AllocateArriving(device.dtype(), device.shape());
+  if (!copy.ok()) return done(std::move(copy));
+  // On the stream that waits for kernels of this device in any case. The other device's streams have
+  // nothing to wait for: nothing of its own goes on later because of a value that is still being
+  // made here.
+  driver_.WaitFor(Stream::kToHost, Stream::kCompute);
+  driver_.CopyToPeer(Stream::kToHost, target.driver_, Stream::kToDevice, copy->raw_data(),
+                     device.raw_data(), device.num_bytes());
+  HandOutCopy(device, *std::move(copy), step_id, std::move(done));
+}
+
+void StreamDevice::HandOutCopy(const Tensor& source, Tensor copy, int64_t step_id,
+                               std::function<void(StatusOr<Tensor>)> done) {
   driver_.CallWhenDone(Stream::kToHost,
-                       [this, source = Tensor(device), step_id, host = *std::move(host),
+                       [this, source = source, step_id, copy = std::move(copy),
                         done = std::move(done)](const Status& status) mutable {
                          source = Tensor();
                          Status failure = status.ok() ? FailureSoFar(step_id) : status;
                          if (!failure.ok()) return done(std::move(failure));
-                         done(std::move(host));
+                         done(std::move(copy));
                        });
 }
 

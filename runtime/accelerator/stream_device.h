@@ -43,6 +43,8 @@ class StreamDevice final : public Device, public DeviceQueue {
   StatusOr<Tensor> CopyToDevice(const Tensor& host) override;
   void CopyToHost(const Tensor& device, int64_t step_id,
                   std::function<void(StatusOr<Tensor>)> done) override;
+  void CopyToPeer(const Tensor& device, DeviceQueue& peer, int64_t step_id,
+                  std::function<void(StatusOr<Tensor>)> done) override;
   void EndStep(int64_t step_id, std::function<void(Status)> done) override;
   StepCheck AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
   const StepFailure* FailureOf(int64_t step_id) override;
@@ -57,6 +59,13 @@ class StreamDevice final : public Device, public DeviceQueue {
                  std::shared_ptr<void> held, StepFailure* failure);
 
  private:
+  /// Memory for a value of that dtype and shape that comes in on kToDevice, beside the kernels.
+  StatusOr<Tensor> AllocateArriving(DType dtype, const Shape& shape);
+  /// Calls `done` with `copy` when what is queued on kToHost until now is done, which reads `source`;
+  /// with the step's error when it has one.
+  void HandOutCopy(const Tensor& source, Tensor copy, int64_t step_id,
+                   std::function<void(StatusOr<Tensor>)> done);
+
   /// In pinned memory: whether a step has failed, and where that is.
   struct FailureWord {
     StepFailure place;

@@ -84,6 +84,11 @@ void StreamRecording::CopyToHost(const Tensor&, int64_t,
   done(CannotWait());
 }
 
+void StreamRecording::CopyToPeer(const Tensor&, DeviceQueue&, int64_t,
+                                 std::function<void(StatusOr<Tensor>)> done) {
+  done(CannotWait());
+}
+
 void StreamRecording::EndStep(int64_t, std::function<void(Status)> done) { done(CannotWait()); }
 
 StatusOr<std::unique_ptr<QueueRecording>> StreamRecording::Record(int64_t) { return CannotWait(); }

@@ -40,6 +40,8 @@ class StreamRecording final : public QueueRecording, private Device, private Dev
   StatusOr<Tensor> CopyToDevice(const Tensor& host) override;
   void CopyToHost(const Tensor& device, int64_t step_id,
                   std::function<void(StatusOr<Tensor>)> done) override;
+  void CopyToPeer(const Tensor& device, DeviceQueue& peer, int64_t step_id,
+                  std::function<void(StatusOr<Tensor>)> done) override;
   void EndStep(int64_t step_id, std::function<void(Status)> done) override;
   StepCheck AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
   const StepFailure* FailureOf(int64_t step_id) override;

@@ -106,13 +106,32 @@ void CudaDriver::Copy(Stream stream, void* to, const void* from, size_t bytes) {
   failure_.Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue.stream), "copying");
 }
 
+void CudaDriver::CopyToPeer(Stream stream, StreamDriver& peer, Stream other, void* to,
+                            const void* from, size_t bytes) {
+  auto& target = static_cast<CudaDriver&>(peer);
+  if (failure_.failed() || target.failure_.failed()) return;
+  target.Enter();
+  target.pool_->Admit(ordinal_);
+  WaitForQueue(stream, target, target.At(other));
+  if (bytes == 0) return;
+  // cudaMemcpyAsync wants a pool's memory to be the current GPU's.
+  failure_.Check(
+      cudaMemcpyPeerAsync(to, target.ordinal_, from, ordinal_, bytes, At(stream).stream),
+      "copying to another GPU");
+}
+
 void CudaDriver::WaitFor(Stream stream, Stream other) {
-  if (failure_.failed()) return;
-  Enter();
-  Queue& queue = At(other);
+  if (!failure_.failed()) WaitForQueue(stream, *this, At(other));
+}
+
+void CudaDriver::WaitForQueue(Stream stream, CudaDriver& driver, Queue& queue) {
+  driver.Enter();
   // A wait is for the event's last record at that time, so that one event does for all.
   MutexLock lock(queue.mu);
-  if (failure_.Check(cudaEventRecord(queue.reached, queue.stream), "recording an event")) {
+  const bool recorded = driver.failure_.Check(cudaEventRecord(queue.reached, queue.stream),
+                                              "recording an event");
+  Enter();
+  if (recorded) {
     failure_.Check(cudaStreamWaitEvent(At(stream).stream, queue.reached, 0),
                    "waiting for another stream");
   }

@@ -35,6 +35,8 @@ class CudaDriver final : public StreamDriver {
   void* AllocatePinned(size_t bytes) override;
   void FreePinned(void* memory, size_t bytes) override;
   void Copy(Stream stream, void* to, const void* from, size_t bytes) override;
+  void CopyToPeer(Stream stream, StreamDriver& peer, Stream other, void* to, const void* from,
+                  size_t bytes) override;
   void WaitFor(Stream stream, Stream other) override;
   void CallWhenDone(Stream stream, std::function<void(const Status&)> done) override;
   StatusOr<std::unique_ptr<DriverRecording>> Record() override;
@@ -58,6 +60,8 @@ class CudaDriver final : public StreamDriver {
 
   CudaDriver(int ordinal, std::string gpu) : ordinal_(ordinal), failure_(std::move(gpu)) {}
   Status Start(const GpuOptions& options);
+  /// What is queued on `stream` from now on waits for what is on `queue` of `driver` until now.
+  void WaitForQueue(Stream stream, CudaDriver& driver, Queue& queue);
   Queue& At(Stream stream) { return queues_[static_cast<size_t>(stream)]; }
   void Enter();
 

@@ -51,7 +51,7 @@ StatusOr<std::unique_ptr<MemoryPool>> MemoryPool::Make(int ordinal, const GpuOpt
   if (const cudaError_t error = cudaMemPoolCreate(&handle, &props); error != cudaSuccess) {
     return Explain(error, failure, "making a memory pool");
   }
-  std::unique_ptr<MemoryPool> pool(new MemoryPool(handle, limit, failure));
+  std::unique_ptr<MemoryPool> pool(new MemoryPool(ordinal, handle, limit, failure));
   // What is freed is kept up to the limit; what fragments have taken beyond goes back.
   auto threshold = static_cast<uint64_t>(limit);
   failure.Check(cudaMemPoolSetAttribute(handle, cudaMemPoolAttrReleaseThreshold, &threshold),
@@ -111,6 +111,20 @@ void* MemoryPool::Allocate(size_t bytes, cudaStream_t stream) {
 void MemoryPool::Free(void* memory, size_t bytes, cudaStream_t stream) {
   used_.fetch_sub(static_cast<int64_t>(std::max(bytes, kLeastBytes)), std::memory_order_relaxed);
   failure_.Check(cudaFreeAsync(memory, stream), "freeing memory");
+}
+
+void MemoryPool::Admit(int ordinal) {
+  MutexLock lock(admitted_mu_);
+  if (!admitted_.insert(ordinal).second) return;
+  int can = 0;
+  if (cudaDeviceCanAccessPeer(&can, ordinal, ordinal_) == cudaSuccess && can != 0) {
+    cudaMemAccessDesc access = {};
+    access.location.type = cudaMemLocationTypeDevice;
+    access.location.id = ordinal;
+    access.flags = cudaMemAccessFlagsProtReadWrite;
+    if (cudaMemPoolSetAccess(pool_, &access, 1) == cudaSuccess) return;
+  }
+  cudaGetLastError();
 }
 
 int64_t MemoryPool::Attribute(cudaMemPoolAttr attribute) const {

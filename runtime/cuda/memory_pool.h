@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "core/device_plugin.h"
@@ -29,23 +30,30 @@ class MemoryPool {
   /// As many bytes as were asked for.
   void Free(void* memory, size_t bytes, cudaStream_t stream);
 
+  /// Lets the GPU `ordinal` reach the memory if the two are wired so; if not, the driver takes copies
+  /// between them through the host.
+  void Admit(int ordinal);
+
   /// The most that tensors may take.
   int64_t limit() const { return limit_; }
   /// For people: what the GPU holds, and who.
   std::string Describe() const;
 
  private:
-  MemoryPool(cudaMemPool_t pool, int64_t limit, Failure& failure)
-      : pool_(pool), limit_(limit), failure_(failure) {}
+  MemoryPool(int ordinal, cudaMemPool_t pool, int64_t limit, Failure& failure)
+      : ordinal_(ordinal), pool_(pool), limit_(limit), failure_(failure) {}
   cudaError_t AllocateNow(void** memory, size_t bytes, cudaStream_t stream);
   Status TakeAll(cudaStream_t stream);
   int64_t Attribute(cudaMemPoolAttr attribute) const;
 
+  const int ordinal_;
   const cudaMemPool_t pool_;
   const int64_t limit_;
   Failure& failure_;
   std::atomic<int64_t> used_{0};
   Mutex waiting_mu_;  // held while the pool may make streams wait for each other
+  Mutex admitted_mu_;
+  std::set<int> admitted_ ABSL_GUARDED_BY(admitted_mu_);  // whether or not it could be done
 };
 
 }  // namespace tenon::cuda

@@ -54,11 +54,11 @@ StatusOr<std::string> EdgeName(const Node& node) {
 /// The nodes of all parts, each behind what it waits for.
 class WholeStep {
  public:
-  static StatusOr<WholeStep> Of(const std::vector<StepPart>& parts) {
+  static StatusOr<WholeStep> Of(absl::Span<const DevicePart> parts) {
     WholeStep step;
     StringMap<Node*> senders;
     std::vector<Node*> nodes;
-    for (const StepPart& part : parts) {
+    for (const DevicePart& part : parts) {
       for (Node* n : part.graph->nodes()) {
         nodes.push_back(n);
         if (FlowKindOf(*n) != FlowKind::kTransfer || n->num_inputs() == 0) continue;
@@ -108,7 +108,7 @@ class WholeStep {
 /// before it can run: those of one stage that can be in a group are one.
 class Grouping {
  public:
-  Grouping(const StepPart& part, const WholeStep& step, const KernelOf& kernel_of, KernelMap& made)
+  Grouping(const DevicePart& part, const WholeStep& step, const KernelOf& kernel_of, KernelMap& made)
       : device_(*part.device), step_(step), kernel_of_(kernel_of), made_(made) {
     for (const Node* n : part.graph->nodes()) marks_[n].in_part = true;
   }
@@ -204,11 +204,11 @@ Status Grouping::MarkNode(Node& node) {
 
 }  // namespace
 
-StatusOr<std::vector<std::vector<Node*>>> FindGroups(const std::vector<StepPart>& parts,
+StatusOr<std::vector<std::vector<Node*>>> FindGroups(absl::Span<const DevicePart> parts,
                                                      size_t index, const KernelOf& kernel_of,
                                                      KernelMap* made) {
   std::vector<std::vector<Node*>> groups;
-  for (const StepPart& part : parts) {
+  for (const DevicePart& part : parts) {
     for (const Node* n : part.graph->nodes()) {
       const FlowKind flow = FlowKindOf(*n);
       if (flow != FlowKind::kPlain && flow != FlowKind::kTransfer) return groups;

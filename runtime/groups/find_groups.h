@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "core/graph.h"
+#include "core/hash_map.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/memory_copies.h"
 
 namespace tenon {
 
-/// A part of a step, and the device that runs it.
-struct StepPart {
-  Graph* graph;
-  Device* device;
-};
-
-using KernelOf = std::function<StatusOr<std::shared_ptr<const Kernel>>(const Node&)>;
+/// The kernels of some nodes of a graph.
+using KernelMap = flat_hash_map<const Node*, std::shared_ptr<const Kernel>>;
 
 /// The nodes of part `index` of a step, on a device with a queue, that can be one kernel: each
 /// group can run when what comes into it is there, and none waits for what it gives itself, through
@@ -25,7 +21,7 @@ using KernelOf = std::function<StatusOr<std::shared_ptr<const Kernel>>(const Nod
 /// made.
 ///
 /// What kernels it has made are in `made`.
-StatusOr<std::vector<std::vector<Node*>>> FindGroups(const std::vector<StepPart>& parts,
+StatusOr<std::vector<std::vector<Node*>>> FindGroups(absl::Span<const DevicePart> parts,
                                                      size_t index, const KernelOf& kernel_of,
                                                      KernelMap* made);
 

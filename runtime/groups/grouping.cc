@@ -222,18 +222,20 @@ void GroupMaker::RemoveMembers() {
 
 }  // namespace
 
-StatusOr<KernelMap> GroupKernels(const std::vector<StepPart>& parts, size_t index,
-                                 KernelCache& kernels,
-                                 const std::shared_ptr<FunctionRuntime>& functions) {
+StatusOr<KernelOf> GroupKernels(absl::Span<const DevicePart> parts, size_t index,
+                                const KernelOf& kernel_of) {
+  const auto [graph, device] = parts[index];
+  if (device->queue() == nullptr) return kernel_of;
   KernelMap made;
-  Device& device = *parts[index].device;
-  if (device.queue() == nullptr) return made;
-  const KernelOf kernel_of = [&](const Node& node) { return kernels.Get(node, device, functions); };
   TENON_ASSIGN_OR_RETURN(const auto groups, FindGroups(parts, index, kernel_of, &made));
   for (const std::vector<Node*>& nodes : groups) {
-    TENON_RETURN_IF_ERROR(GroupMaker(*parts[index].graph, device, made, kernel_of).Make(nodes));
+    TENON_RETURN_IF_ERROR(GroupMaker(*graph, *device, made, kernel_of).Make(nodes));
   }
-  return made;
+  return [made = std::move(made),
+          kernel_of](const Node& node) -> StatusOr<std::shared_ptr<const Kernel>> {
+    const auto found = made.find(&node);
+    return found != made.end() ? found->second : kernel_of(node);
+  };
 }
 
 }  // namespace tenon

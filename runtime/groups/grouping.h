@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "runtime/groups/find_groups.h"
 #include "runtime/kernel_cache.h"
 
@@ -13,9 +10,9 @@ namespace tenon {
 /// FindGroups), whose kernels can be recorded and repeated as a whole (see KernelGroup). REQUIRES:
 /// AddMemoryCopies has been called for all parts. Nothing is done for a device without a queue.
 ///
-/// Gives the kernels of the groups, and those that it has made for other nodes.
-StatusOr<KernelMap> GroupKernels(const std::vector<StepPart>& parts, size_t index,
-                                 KernelCache& kernels,
-                                 const std::shared_ptr<FunctionRuntime>& functions);
+/// Gives the kernels of the part's nodes: of the groups those that it has made, of others
+/// `kernel_of`'s.
+StatusOr<KernelOf> GroupKernels(absl::Span<const DevicePart> parts, size_t index,
+                                const KernelOf& kernel_of);
 
 }  // namespace tenon

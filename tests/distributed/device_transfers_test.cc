@@ -21,6 +21,7 @@ namespace {
 
 constexpr char kOwnTask[] = "/job:worker/replica:0/task:0";
 constexpr char kGpu[] = "/job:worker/replica:0/task:0/device:GPU:0";
+constexpr char kOtherGpu[] = "/job:worker/replica:0/task:0/device:GPU:1";
 constexpr char kCpuOfTask[] = "/job:worker/replica:0/task:0/device:CPU:0";
 constexpr char kPeer[] = "/job:ps/replica:0/task:0/device:CPU:0";
 
@@ -129,7 +130,7 @@ class OnePeer final : public WorkerDirectory {
 class DeviceTransfersTest : public ::testing::Test {
  protected:
   DeviceTransfersTest() {
-    WorkerEnvironment environment{kOwnTask, {&cpu_, &gpu_}, &OpsWithLink(), &pool_, &directory_,
+    WorkerEnvironment environment{kOwnTask, {&cpu_, &gpu_, &other_gpu_}, &OpsWithLink(), &pool_, &directory_,
                                   &SystemClock(), {}, nullptr};
     worker_ = std::make_unique<Worker>(environment);
   }
@@ -166,6 +167,7 @@ class DeviceTransfersTest : public ::testing::Test {
             {"client_terminated", false}};
   }
   uint64_t IncarnationOf(const std::string& device) {
+    if (device == kOtherGpu) return other_gpu_.incarnation();
     return device == kGpu ? gpu_.incarnation() : cpu_.incarnation();
   }
 
@@ -211,6 +213,7 @@ class DeviceTransfersTest : public ::testing::Test {
   std::shared_ptr<ResourceStore> resources_ = std::make_shared<ResourceStore>();
   CpuDevice cpu_{kCpuOfTask, resources_};
   StreamDevice gpu_{kGpu, driver_, 1 << 30, resources_};
+  StreamDevice other_gpu_{kOtherGpu, *new SimulatedDriver(12), 1 << 30, resources_};
   ThreadPool pool_{1};
   OnePeer directory_;
   Graph graph_{OpsWithLink()};
@@ -258,7 +261,7 @@ TEST_F(DeviceTransfersTest, WhatIsFedByAMasterElsewhereIsPutThereToo) {
 }
 
 TEST_F(DeviceTransfersTest, AKeyThatIsNoneIsForOrdinaryMemory) {
-  for (const char* const key : {"", ";", "a;b", "a;b;c", "a;b;/device:GPU:1;d;0:0"}) {
+  for (const char* const key : {"", ";", "a;b", "a;b;c", "a;b;/device:GPU:2;d;0:0"}) {
     EXPECT_EQ(&worker_->arrival_memory().For(key), &CpuAllocator()) << key;
   }
 }
@@ -277,6 +280,35 @@ TEST_F(DeviceTransfersTest, AGradientLeavesBeforeTheKernelsBehindItHaveRun) {
   EXPECT_FALSE(Chain::Current().waited_in_vain);
   EXPECT_EQ(Chain::Current().run, Chain::kLinks);
   EXPECT_OK(driver_.status());
+}
+
+TEST_F(DeviceTransfersTest, AValueInADevicesMemoryIsHandedToNobodyOutsideOfTheStep) {
+  TransferLog transfers;
+  const auto step = std::make_shared<WorkerStep>(1, transfers);
+  const auto refused = IsError(StatusCode::kInvalidArgument, "from device to device");
+  Status status;
+  step->HandOutAsync("asked first", [&](const Status& s, const Tensor& value, bool) {
+    status = s;
+    EXPECT_FALSE(value.valid());
+  });
+  const Tensor value = gpu_.CopyToDevice(Tensor::Scalar(1.0f)).value();
+  ASSERT_OK(step->Send("asked first", value, false));
+  EXPECT_THAT(status, refused);
+  ASSERT_OK(step->Send("made first", value, false));
+  Tensor taken;
+  bool dead = false;
+  EXPECT_THAT(step->HandOut("made first", &taken, &dead), refused);
+  EXPECT_FALSE(taken.valid());
+}
+
+TEST_F(DeviceTransfersTest, WhatIsSentFromElsewhereIsNotTakenForADevicesOwn) {
+  AttributeMap edge = EdgeAttrs("tensor_type", kGpu, gpu_.incarnation(), kOtherGpu, "between");
+  On(kOtherGpu, "Neg", {Add("_RecvFromPeer", kOtherGpu, edge, {}), 0});
+  run_.send.emplace_back(
+      RendezvousKey{kGpu, gpu_.incarnation(), kOtherGpu, "between", 0, 0}.ToString(),
+      Tensor::Scalar(1.0f));
+  Start();
+  EXPECT_THAT(End(), IsError(StatusCode::kInternal, "received a tensor in host memory"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class ExecutorTest : public ::testing::Test {
     EXPECT_OK(graph.error());
     auto step_graph = MakeStepGraph(graph, {{"x:0"}, {"y:0"}, {}});
     EXPECT_OK(step_graph);
-    auto plan = ExecutionPlan::Create(*step_graph, *devices_[0], kernels_);
+    auto plan = ExecutionPlan::Create(*step_graph, *devices_[0], kernels_.On(*devices_[0]));
     EXPECT_OK(plan);
     return std::make_unique<Executor>(*std::move(plan), &pool_);
   }

@@ -30,6 +30,7 @@ class ElsewhereAllocator final : public Allocator {
 
 class DeviceElsewhere final : public Device {
  public:
+  explicit DeviceElsewhere(std::string_view name) : name_(name) {}
   const std::string& name() const override { return name_; }
   DeviceKind kind() const override { return kCuda; }
   uint64_t incarnation() const override { return 1; }
@@ -39,7 +40,7 @@ class DeviceElsewhere final : public Device {
   const FileAccess& files() const override { return TestDevice().files(); }
 
  private:
-  const std::string name_{kGpu};
+  const std::string name_;
   ElsewhereAllocator allocator_;
 };
 
@@ -49,7 +50,7 @@ class MemoryCopiesTest : public ::testing::Test {
   void AddCopies(Device& device) {
     ASSERT_OK(graph_.error());
     for (Node* n : graph_.nodes()) n->set_assigned_device(std::string(kGpu));
-    ASSERT_OK(AddMemoryCopies(&graph_, device));
+    ASSERT_OK(AddMemoryCopies({{&graph_, &device}}));
     ASSERT_OK(graph_.Validate());
     for (const Node* n : graph_.nodes()) EXPECT_EQ(n->assigned_device(), kGpu) << n->name();
   }
@@ -63,7 +64,7 @@ class MemoryCopiesTest : public ::testing::Test {
         std::count_if(nodes.begin(), nodes.end(), [&](const Node* n) { return n->op() == op; }));
   }
 
-  DeviceElsewhere device_;
+  DeviceElsewhere device_{kGpu};
   Graph graph_{AllOps()};
   GraphBuilding building_{graph_};
 };
@@ -171,6 +172,71 @@ TEST_F(MemoryCopiesTest, ASenderAndAReceiverAreInHostMemory) {
   AddCopies(device_);
   EXPECT_EQ(OpBefore("neg", 0), "_CopyToDevice");
   EXPECT_EQ(OpBefore("send", 0), "_CopyToHost");
+}
+
+/// An edge between two devices, of which the one's part has what `from` makes and the other's what
+/// `to` makes of it.
+class PeerCopiesTest : public MemoryCopiesTest {
+ protected:
+  void Cut(const std::string& from, const std::string& to, std::string_view name_of_send = "x") {
+    const DType type = from == "Shape" ? DType::kInt32 : DType::kFloat;
+    const AttributeMap key = {{"tensor_name", std::string(name_of_send)},
+                              {"send_device", std::string(kGpu)},
+                              {"send_device_incarnation", 1},
+                              {"recv_device", std::string(kPeer)}};
+    AttributeMap recv = key, send = key;
+    recv.Set("tensor_type", type);
+    recv.Set("tensor_name", "x");
+    send.Set("T", type);
+    const AttributeMap of = {{"T", DType::kFloat}}, fed = {{"T", DType::kFloat}, {"index", 0}};
+    Node* const arg = graph_.AddNode("arg", "_Arg", fed, {}).value();
+    Node* const made = graph_.AddNode("made", from, of, {{arg, 0}}).value();
+    ASSERT_OK(graph_.AddNode("send", "_Send", send, {{made, 0}}).status());
+    Node* const received = there_.AddNode("recv", "_Recv", recv, {}).value();
+    std::vector<Endpoint> inputs = {{received, 0}};
+    if (to == "Fill") {
+      const AttributeMap one = {{"dtype", DType::kFloat}, {"value", Tensor::Scalar(1.0f)}};
+      inputs.push_back({there_.AddNode("value", "Const", one, {}).value(), 0});
+    }
+    const DType result = to == "Fill" ? DType::kFloat : type;
+    ASSERT_OK(there_.AddNode("user", to, {{"T", result}}, inputs).status());
+    for (Node* n : graph_.nodes()) n->set_assigned_device(std::string(kGpu));
+    for (Node* n : there_.nodes()) n->set_assigned_device(std::string(kPeer));
+    ASSERT_OK(AddMemoryCopies({{&graph_, &device_}, {&there_, &peer_}}));
+    ASSERT_OK(graph_.Validate());
+    ASSERT_OK(there_.Validate());
+  }
+  /// What feeds the consumer on the other device.
+  std::string OpThere() { return there_.Find("user")->input(0).node->op(); }
+
+  static constexpr std::string_view kPeer = "/job:localhost/replica:0/task:0/device:GPU:1";
+  DeviceElsewhere peer_{kPeer};
+  Graph there_{AllOps()};
+};
+
+TEST_F(PeerCopiesTest, WhatIsMadeAndWantedOnDevicesGoesStraightThere) {
+  Cut("Neg", "Neg");
+  EXPECT_EQ(Count("_SendToPeer"), 1);
+  EXPECT_EQ(Count("_Send") + Count("_CopyToHost"), 0);
+  EXPECT_EQ(OpThere(), "_RecvFromPeer");
+}
+
+TEST_F(PeerCopiesTest, WhatIsMadeOnTheHostGoesThroughIt) {
+  Cut("Shape", "Invert");
+  EXPECT_EQ(Count("_SendToPeer"), 0);
+  EXPECT_EQ(OpThere(), "_CopyToDevice");
+}
+
+TEST_F(PeerCopiesTest, WhatIsWantedOnTheHostIsSentFromThere) {
+  Cut("Shape", "Fill");
+  EXPECT_EQ(Count("_SendToPeer"), 0);
+  EXPECT_EQ(OpThere(), "_Recv");
+}
+
+TEST_F(PeerCopiesTest, AReceiverWithoutASenderStaysOnTheHost) {
+  Cut("Neg", "Neg", "y");
+  EXPECT_EQ(OpBefore("send", 0), "_CopyToHost");
+  EXPECT_EQ(OpThere(), "_CopyToDevice");
 }
 
 TEST_F(MemoryCopiesTest, StringsStayInHostMemory) {

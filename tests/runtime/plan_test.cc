@@ -29,7 +29,7 @@ class PlanTest : public ::testing::Test {
   }
   /// Runs the graph's plan, whose retval 0 is the result.
   StatusOr<Tensor> Run() {
-    TENON_ASSIGN_OR_RETURN(auto plan, ExecutionPlan::Create(graph_, *devices_[0], kernels_));
+    TENON_ASSIGN_OR_RETURN(auto plan, ExecutionPlan::Create(graph_, *devices_[0], kernels_.On(*devices_[0])));
     Executor executor(std::move(plan), nullptr);
     Cancellation cancellation;
     LocalRendezvous rendezvous;
@@ -93,7 +93,7 @@ TEST_F(PlanTest, AsManyIterationsRunAtOnceAsMemoryHolds) {
   loop("small", one, 2);
   loop("large", one, 1000000);
   loop("innermost", loop("inner", loop("outer", one, 2), 2), 2);
-  const auto plan = ExecutionPlan::Create(graph_, *devices_[0], kernels_);
+  const auto plan = ExecutionPlan::Create(graph_, *devices_[0], kernels_.On(*devices_[0]));
   ASSERT_OK(plan);
   std::map<std::string, int64_t> iterations;
   for (const auto& f : (*plan)->frames()) iterations[f.info.name] = f.info.parallel_iterations;
@@ -128,7 +128,7 @@ TEST_F(PlanTest, ManyLoopsArePlannedInTimeThatIsLinear) {
                             {{"T", DType::kFloat}, {"frame_name", StrCat("frame", i)}}, {{one, 0}});
     Add(StrCat("exit", i), "Exit", {{"T", DType::kFloat}}, {{enter, 0}});
   }
-  EXPECT_OK(ExecutionPlan::Create(graph_, *devices_[0], kernels_));
+  EXPECT_OK(ExecutionPlan::Create(graph_, *devices_[0], kernels_.On(*devices_[0])));
   EXPECT_LT(time.seconds(), testing::kLinearSeconds);
 }
 

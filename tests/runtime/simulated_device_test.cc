@@ -32,20 +32,27 @@ struct SimulatedDevice {
   SimulatedDriver& driver = *new SimulatedDriver(7);
   StreamDevice device{kName, driver, 1 << 30, std::make_shared<ResourceStore>()};
 
-  StatusOr<Tensor> ToHost(const Tensor& t) {
+  using Done = std::function<void(StatusOr<Tensor>)>;
+  static StatusOr<Tensor> Await(const std::function<void(Done)>& start) {
     StatusOr<Tensor> result = Internal("not called");
     Mutex mu;
     CondVar cv;
     bool over = false;
-    device.CopyToHost(t, 1, [&](StatusOr<Tensor> host) {
+    start([&](StatusOr<Tensor> copy) {
       MutexLock lock(mu);
-      result = std::move(host);
+      result = std::move(copy);
       over = true;
       cv.NotifyOne();
     });
     MutexLock lock(mu);
     while (!over) cv.Wait(mu);
     return result;
+  }
+  StatusOr<Tensor> ToHost(const Tensor& t) {
+    return Await([&](Done done) { device.CopyToHost(t, 1, std::move(done)); });
+  }
+  StatusOr<Tensor> ToPeer(const Tensor& t, SimulatedDevice& peer) {
+    return Await([&](Done done) { device.CopyToPeer(t, peer.device, 1, std::move(done)); });
   }
   /// Queues a kernel that adds one to each of the floats.
   void AddOne(const Tensor& from, Tensor* to, Stream stream = Stream::kCompute) {
@@ -112,6 +119,36 @@ TEST(StreamDeviceTest, ACopyWithinTheMemoryIsInOrderToo) {
   EXPECT_EQ(d.ToHost(value)->data<float>()[7], 8);
 }
 
+TEST(StreamDeviceTest, ValuesGoToAnotherDeviceInTheOrderOfBoth) {
+  SimulatedDevice a, b;
+  for (int round = 0; round < 50; ++round) {
+    Tensor here = a.New({100}), there = b.New({100});
+    a.AddOne(a.device.CopyToDevice(Numbers(100)).value(), &here);
+    auto arrived = a.ToPeer(here, b);
+    ASSERT_OK(arrived.status());
+    EXPECT_EQ(&arrived->allocator(), &b.device.allocator());
+    a.AddOne(here, &here);  // not before it has been read
+    b.AddOne(*arrived, &there);
+    arrived = Tensor();
+    EXPECT_EQ(a.ToHost(here)->data<float>()[7], 9);
+    EXPECT_EQ(b.ToHost(there)->data<float>()[7], 9);
+  }
+  EXPECT_OK(a.ToPeer(a.New({0}), b).status());
+  EXPECT_OK(a.driver.status());
+  EXPECT_OK(b.driver.status());
+}
+
+TEST(StreamDeviceTest, AValueForWhichAnotherDeviceHasNoMemoryIsAnError) {
+  SimulatedDevice a;
+  auto& driver = *new SimulatedDriver(3, 1 << 20);
+  StreamDevice small("/device:GPU:1", driver, 1 << 20, std::make_shared<ResourceStore>());
+  const Tensor value = a.device.CopyToDevice(Numbers(1 << 19)).value();
+  const auto arrived = SimulatedDevice::Await([&](SimulatedDevice::Done done) {
+    a.device.CopyToPeer(value, small, 1, std::move(done));
+  });
+  EXPECT_THAT(arrived.status(), IsError(StatusCode::kResourceExhausted, "on /device:GPU:1"));
+}
+
 TEST(StreamDeviceTest, AFailedKernelIsTheErrorOfItsStepOnly) {
   SimulatedDevice d;
   const Tensor value = d.device.CopyToDevice(Numbers(4)).value();
@@ -119,6 +156,8 @@ TEST(StreamDeviceTest, AFailedKernelIsTheErrorOfItsStepOnly) {
       1, [](uint64_t found) { return InvalidArgument("index ", found, " is wrong"); });
   d.driver.Launch(Stream::kCompute, {}, [check] { *check.word = 5; });
   EXPECT_EQ(d.ToHost(value).status(), InvalidArgument("index 5 is wrong"));
+  SimulatedDevice other;
+  EXPECT_EQ(d.ToPeer(value, other).status(), InvalidArgument("index 5 is wrong"));
   const auto end = [&](int64_t step) {
     Status result = Internal("not called");
     d.device.EndStep(step, [&](Status s) { result = std::move(s); });
@@ -309,6 +348,43 @@ TEST_F(PlantedFaultTest, ACopyToTheHostThatDoesNotWaitForTheKernel) {
   EXPECT_THAT(Found(), HasSubstr("nothing orders that 400 bytes are read on stream 2 behind"));
 }
 
+TEST_F(PlantedFaultTest, ACopyToAnotherDeviceThatDoesNotWaitForTheKernel) {
+  const Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
+  SimulatedDevice other;
+  Tensor result = d_.New({100});
+  void* const there = other.driver.memory().Allocate(Stream::kToDevice, 400);
+  d_.AddOne(value, &result);
+  d_.driver.CopyToPeer(Stream::kToHost, other.driver, Stream::kToDevice, there, result.raw_data(),
+                       400);
+  EXPECT_THAT(Found(), HasSubstr("nothing orders that 400 bytes are read on stream 2 behind"));
+}
+
+TEST_F(PlantedFaultTest, ACopyIntoMemoryThatAnotherDeviceHasNotGivenYet) {
+  const Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
+  SimulatedDevice other;
+  // Given to one stream, and waited for on another one.
+  void* const there = other.driver.memory().Allocate(Stream::kToDevice, 400);
+  d_.driver.WaitFor(Stream::kToHost, Stream::kCompute);
+  d_.driver.CopyToPeer(Stream::kToHost, other.driver, Stream::kToHost, there, value.raw_data(),
+                       400);
+  Found();
+  EXPECT_THAT(std::string(Message(other.device.Wait())),
+              HasSubstr("are written on stream 2 of another device behind what stream 1"));
+}
+
+TEST_F(PlantedFaultTest, AKernelThatDoesNotWaitForWhatComesFromAnotherDevice) {
+  const Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
+  SimulatedDevice other;
+  Tensor there = other.New({100}), result = other.New({100});
+  d_.driver.WaitFor(Stream::kToHost, Stream::kCompute);
+  d_.driver.CopyToPeer(Stream::kToHost, other.driver, Stream::kCompute, there.raw_data(),
+                       value.raw_data(), 400);
+  other.AddOne(there, &result);
+  Found();
+  EXPECT_THAT(std::string(Message(other.device.Wait())),
+              ::testing::AnyOf(HasSubstr("of another device"), HasSubstr("nothing has written")));
+}
+
 TEST_F(PlantedFaultTest, AKernelThatOverwritesWhatIsStillBeingCopied) {
   Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
   Tensor host(DType::kFloat, {100});
@@ -471,6 +547,44 @@ TEST_F(SimulatedSessionTest, ReplicasOnSeveralDevicesShareVariables) {
   ASSERT_OK(value.status());
   EXPECT_EQ(*value, (std::vector<float>{0, -2, -6}));
   EXPECT_GT(SharedSimulatedDriver(1).launches(), before);
+}
+
+TEST_F(SimulatedSessionTest, AValueGoesFromDeviceToDeviceWithoutTheHost) {
+  const Output x = Placeholder(DType::kFloat);
+  const Output square = On("/device:GPU:0", [&] { return Square(x); });
+  const Output negated = On("/device:GPU:1", [&] { return Neg(square); });
+  // Of two that want it there it comes once; on the host it is wanted too.
+  const Output sum = On("/device:GPU:1", [&] { return Add(negated, square); });
+  const Output on_cpu = On("/device:CPU:0", [&] { return Square(square); });
+  const auto session = Open();
+  for (int round = 0; round < 20; ++round) {
+    const int64_t first = SharedSimulatedDriver(0).launches();
+    const int64_t second = SharedSimulatedDriver(1).launches();
+    const auto values = session->Run({{x, {2.0f, 3.0f}}}, {negated, sum, on_cpu});
+    ASSERT_OK(values.status());
+    EXPECT_EQ((*values)[0].data<float>()[1], -9);
+    EXPECT_EQ((*values)[1].data<float>()[1], 0);
+    EXPECT_EQ((*values)[2].data<float>()[1], 81);
+    // In, the square, out to the CPU and to the other device; there two kernels and two fetches.
+    EXPECT_EQ(SharedSimulatedDriver(0).launches() - first, 4);
+    EXPECT_EQ(SharedSimulatedDriver(1).launches() - second, 4);
+  }
+}
+
+TEST_F(SimulatedSessionTest, ADeadValueGoesFromDeviceToDevice) {
+  const Output x = Placeholder(DType::kFloat), chosen = Placeholder(DType::kBool);
+  const auto branches = On("/device:GPU:0", [&] {
+    const auto parts = Switch(Square(x), chosen);
+    return Merge({On("/device:GPU:1", [&] { return Neg(parts.output_true); }),
+                  On("/device:GPU:1", [&] { return Square(parts.output_false); })})
+        .output;
+  });
+  const auto session = Open();
+  for (const bool value : {true, false, true}) {
+    const auto result = session->Run<std::vector<float>>({{x, {2.0f, 3.0f}}, {chosen, value}}, branches);
+    ASSERT_OK(result.status());
+    EXPECT_EQ((*result)[1], value ? -9 : 81);
+  }
 }
 
 TEST_F(SimulatedSessionTest, AStepThatOnlyUpdatesIsOverWhenItsUpdatesAre) {

@@ -26,14 +26,34 @@ uint64_t Digest(const void* memory, size_t bytes) {
   return std::hash<std::string_view>()({static_cast<const char*>(memory), bytes});
 }
 
-void Join(std::array<uint64_t, 4>* clock, const std::array<uint64_t, 4>& other) {
-  for (size_t i = 0; i < clock->size(); ++i) (*clock)[i] = std::max((*clock)[i], other[i]);
-}
+std::atomic<int> next_number{0};
 
 }  // namespace
 
+struct SimulatedDriver::HostClock {
+  Mutex mu;
+  Clock clock ABSL_GUARDED_BY(mu);
+};
+
+SimulatedDriver::HostClock& SimulatedDriver::Host() {
+  static auto* const host = new HostClock;
+  return *host;
+}
+
+void SimulatedDriver::Clock::Join(const Clock& other) {
+  times_.resize(std::max(times_.size(), other.times_.size()));
+  for (size_t i = 0; i < other.times_.size(); ++i) times_[i] = std::max(times_[i], other.times_[i]);
+}
+
+int SimulatedDriver::Clock::FirstBefore(const Clock& there) const {
+  for (size_t i = 0; i < there.times_.size(); ++i) {
+    if ((*this)[i] < there.times_[i]) return static_cast<int>(i);
+  }
+  return -1;
+}
+
 SimulatedDriver::SimulatedDriver(uint64_t seed, size_t memory_bytes)
-    : size_(memory_bytes), random_(seed) {
+    : first_number_(next_number.fetch_add(kStreams)), size_(memory_bytes), random_(seed) {
   const int file = memfd_create("simulated device", MFD_CLOEXEC);
   TENON_CHECK(file >= 0 && ftruncate(file, static_cast<off_t>(size_)) == 0, "no memory file");
   const auto map = [&](int protection) {
@@ -91,7 +111,7 @@ void* SimulatedDriver::Allocate(Stream stream, size_t bytes) {
     memory = reinterpret_cast<void*>(begin);
     Block block;
     block.bytes = bytes;
-    block.writer = Index(stream);
+    block.writer = Number(Index(stream));
     block.write_time = UINT64_MAX;  // until the stream comes to it
     blocks_[begin] = block;
     std::memset(OnDevice(memory), kPoison, wanted);
@@ -101,7 +121,7 @@ void* SimulatedDriver::Allocate(Stream stream, size_t bytes) {
   item.work = [this, memory, stream] {
     MutexLock lock(mu_);
     if (auto* block = BlockOf(memory))
-      block->second.write_time = clocks_[Index(stream)][Index(stream)];
+      block->second.write_time = clocks_[Index(stream)][Number(Index(stream))];
   };
   Enqueue(stream, std::move(item));
   return memory;
@@ -121,7 +141,7 @@ void SimulatedDriver::Release(void* memory, size_t bytes, const Clock& clock) {
   if (found == blocks_.end())
     return Fault(StrCat("memory is freed that is not in use (", bytes, " bytes)"));
   if (found->second.bytes != bytes) Fault("memory is freed with another size than it has");
-  CheckAccess({memory, bytes, true}, Index(Stream::kCompute), clock);
+  CheckAccess({memory, bytes, true}, Number(Index(Stream::kCompute)), clock);
   const size_t whole = Rounded(bytes);
   std::memset(OnDevice(memory), kPoison, whole);
   uintptr_t begin = found->first;
@@ -171,6 +191,34 @@ void SimulatedDriver::Copy(Stream stream, void* to, const void* from, size_t byt
       Fault(StrCat("the host has changed or freed ", bytes, " bytes before they were copied"));
     }
     std::memmove(Contains(to) ? OnDevice(to) : to, source, bytes);
+  });
+}
+
+void SimulatedDriver::CopyToPeer(Stream stream, StreamDriver& peer, Stream other, void* to,
+                                 const void* from, size_t bytes) {
+  auto& target = static_cast<SimulatedDriver&>(peer);
+  auto event = std::make_shared<Event>();
+  event->awaited_by = this;
+  Item records, waits;
+  records.records = event;
+  waits.waits = event;
+  target.Enqueue(other, std::move(records));
+  Enqueue(stream, std::move(waits));
+  if (bytes == 0) return;
+  Launch(stream, {{from, bytes, false}}, [this, &target, stream, to, from, bytes] {
+    Clock clock;
+    {
+      MutexLock lock(mu_);
+      clock = clocks_[Index(stream)];
+    }
+    const Access written = {to, bytes, true};
+    {
+      MutexLock lock(target.mu_);
+      target.CheckAccess(written, Number(Index(stream)), clock);
+    }
+    std::memcpy(target.OnDevice(to), OnDevice(from), bytes);
+    MutexLock lock(target.mu_);
+    target.CheckEnds(written);
   });
 }
 
@@ -238,9 +286,12 @@ void SimulatedDriver::Launch(Stream stream, std::vector<Access> accesses,
 }
 
 void SimulatedDriver::Enqueue(Stream stream, Item item) {
+  {
+    MutexLock lock(Host().mu);
+    item.host = Host().clock;
+  }
   MutexLock lock(mu_);
-  item.host = host_;
-  callbacks_ += item.done != nullptr;
+  urgent_ += IsUrgent(item);
   queues_[Index(stream)].push_back(std::move(item));
   if (HasReason()) cv_.NotifyAll();
 }
@@ -249,7 +300,7 @@ void SimulatedDriver::Enqueue(Stream stream, Item item) {
 bool SimulatedDriver::HasReason() const {
   size_t queued = 0;
   for (const auto& queue : queues_) queued += queue.size();
-  return queued > 0 && (callbacks_ > 0 || queued >= patience_ || stopping_);
+  return queued > 0 && (urgent_ > 0 || queued >= patience_ || stopping_);
 }
 
 bool SimulatedDriver::CanRun(int stream) const {
@@ -258,11 +309,20 @@ bool SimulatedDriver::CanRun(int stream) const {
   return head.waits == nullptr || head.waits->reached;
 }
 
+bool SimulatedDriver::WaitsForPeer() const {
+  bool waits = false;
+  for (int s = 0; s < kStreams; ++s) {
+    if (CanRun(s)) return false;
+    waits |= !queues_[s].empty();
+  }
+  return waits;
+}
+
 void SimulatedDriver::Run() {
   while (true) {
     {
       MutexLock lock(mu_);
-      while (!HasReason() && !stopping_) cv_.Wait(mu_);
+      while ((!HasReason() && !stopping_) || WaitsForPeer()) cv_.Wait(mu_);
     }
     if (!RunOne()) return;  // the end: what waits in one stream is in another
   }
@@ -292,6 +352,8 @@ bool SimulatedDriver::RunAll() {
   }
   if (std::this_thread::get_id() == thread_.get_id()) {
     while (RunOne()) {
+      MutexLock lock(mu_);
+      while (WaitsForPeer()) cv_.Wait(mu_);
     }
     return true;
   }
@@ -316,19 +378,26 @@ void SimulatedDriver::RunItem(int stream) {
     item = std::move(queues_[stream].front());
     queues_[stream].pop_front();
     Clock& clock = clocks_[stream];
-    Join(&clock, item.host);
-    if (item.waits != nullptr) Join(&clock, item.waits->clock);
-    ++clock[stream];
+    const int number = Number(stream);
+    clock.Join(item.host);
+    if (item.waits != nullptr) clock.Join(item.waits->clock);
+    clock.Set(number, clock[number] + 1);
     if (item.records != nullptr) {
       item.records->clock = clock;
       item.records->reached = true;
     }
-    for (const Access& access : item.accesses) CheckAccess(access, stream, clock);
+    for (const Access& access : item.accesses) CheckAccess(access, number, clock);
+    urgent_ -= IsUrgent(item);
     if (item.done != nullptr) {
-      --callbacks_;
-      Join(&host_, clock);
+      MutexLock host_lock(Host().mu);
+      Host().clock.Join(clock);
       status = status_;
     }
+  }
+  if (item.records != nullptr && item.records->awaited_by != nullptr) {
+    SimulatedDriver& peer = *item.records->awaited_by;
+    MutexLock lock(peer.mu_);
+    peer.cv_.NotifyAll();
   }
   if (item.work != nullptr) item.work();
   if (!item.accesses.empty()) {
@@ -362,22 +431,26 @@ void SimulatedDriver::CheckAccess(const Access& access, int stream, const Clock&
   }
   if (access.bytes == 0) return;
   if (clock[block.writer] < block.write_time) {
-    Fault(StrCat("nothing orders that ", access.bytes, " bytes are ", verb, " on stream ", stream,
-                 " behind what stream ", block.writer, " wrote there"));
+    Fault(StrCat("nothing orders that ", access.bytes, " bytes are ", verb, " on ", NameOf(stream),
+                 " behind what ", NameOf(block.writer), " wrote there"));
   }
   if (access.writes) {
-    for (int s = 0; s < kStreams; ++s) {
-      if (clock[s] >= block.read_times[s]) continue;
-      Fault(StrCat("nothing orders that ", access.bytes, " bytes are written on stream ", stream,
-                   " behind what stream ", s, " read there"));
+    if (const int reader = clock.FirstBefore(block.read_times); reader >= 0) {
+      Fault(StrCat("nothing orders that ", access.bytes, " bytes are written on ", NameOf(stream),
+                   " behind what ", NameOf(reader), " read there"));
     }
     block.written = true;
     block.writer = stream;
     block.write_time = clock[stream];
   } else {
     if (!block.written) Fault(StrCat(access.bytes, " bytes are read that nothing has written"));
-    block.read_times[stream] = clock[stream];
+    block.read_times.Set(stream, clock[stream]);
   }
+}
+
+std::string SimulatedDriver::NameOf(int number) const {
+  const bool own = number >= first_number_ && number < first_number_ + kStreams;
+  return StrCat("stream ", number % kStreams, own ? "" : " of another device");
 }
 
 void SimulatedDriver::CheckEnds(const Access& access) {

@@ -20,9 +20,10 @@ namespace tenon::testing {
 /// cannot be touched by the host; it does what is queued late, in an order drawn from a seed among
 /// those that the streams allow; memory is filled with NaNs when it is given out and taken back.
 /// The clocks of streams and host tell whether something orders two accesses to the same memory,
-/// however they happened to follow each other.
+/// however they happened to follow each other, and on whichever devices of the process.
 ///
-/// What is wrong is reported through every callback from then on, as a driver's error is.
+/// What is wrong is reported through every callback from then on, as a driver's error is: of the
+/// device whose memory it is about.
 class SimulatedDriver final : public StreamDriver {
  public:
   explicit SimulatedDriver(uint64_t seed, size_t memory_bytes = size_t{4} << 30);
@@ -34,6 +35,8 @@ class SimulatedDriver final : public StreamDriver {
   void* AllocatePinned(size_t bytes) override;
   void FreePinned(void* memory, size_t bytes) override;
   void Copy(Stream stream, void* to, const void* from, size_t bytes) override;
+  void CopyToPeer(Stream stream, StreamDriver& peer, Stream other, void* to, const void* from,
+                  size_t bytes) override;
   void WaitFor(Stream stream, Stream other) override;
   void CallWhenDone(Stream stream, std::function<void(const Status&)> done) override;
   StatusOr<std::unique_ptr<DriverRecording>> Record() override;
@@ -68,15 +71,35 @@ class SimulatedDriver final : public StreamDriver {
   class Recording;
   /// What the calling thread records, or null.
   static Recording*& OfThread();
-  static constexpr int kStreams = 3, kHost = kStreams;
-  /// How many pieces of work of each stream, and of what the host has seen, come before something.
-  using Clock = std::array<uint64_t, kStreams + 1>;
+  static constexpr int kStreams = 3;
+  /// How many pieces of work of each stream come before something, by the streams' numbers in the
+  /// process.
+  class Clock {
+   public:
+    uint64_t operator[](size_t stream) const {
+      return stream < times_.size() ? times_[stream] : 0;
+    }
+    void Set(size_t stream, uint64_t time) {
+      if (stream >= times_.size()) times_.resize(stream + 1);
+      times_[stream] = time;
+    }
+    void Join(const Clock& other);
+    /// A stream that has come further there than here, or -1.
+    int FirstBefore(const Clock& there) const;
+
+   private:
+    std::vector<uint64_t> times_;
+  };
+  /// What the host has seen, of all devices.
+  struct HostClock;
+  static HostClock& Host();
   struct Event {
-    bool reached = false;
-    Clock clock{};
+    std::atomic<bool> reached{false};
+    Clock clock;                          // once it is reached
+    SimulatedDriver* awaited_by = nullptr;  // another one
   };
   struct Item {
-    Clock host{};  // when it was queued
+    Clock host;  // when it was queued
     std::shared_ptr<Event> waits, records;
     std::vector<Access> accesses;
     std::function<void()> work;
@@ -85,19 +108,30 @@ class SimulatedDriver final : public StreamDriver {
   struct Block {
     size_t bytes = 0;
     bool written = false;
-    int writer = 0;  // the stream that wrote last, and when
+    int writer = 0;  // the stream that wrote last, by its number, and when
     uint64_t write_time = 0;
-    std::array<uint64_t, kStreams> read_times{};
+    Clock read_times;
   };
 
   static int Index(Stream stream) { return static_cast<int>(stream); }
+  int Number(int stream) const { return first_number_ + stream; }
+  /// For messages: a stream by its number.
+  std::string NameOf(int number) const;
+  /// Somebody waits for it elsewhere: it is not to be put off.
+  static bool IsUrgent(const Item& item) {
+    return item.done != nullptr ||
+           (item.records != nullptr && item.records->awaited_by != nullptr);
+  }
   void Enqueue(Stream stream, Item item);
   void Run();
   bool HasReason() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool CanRun(int stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// What is queued waits for another device, if anything is.
+  bool WaitsForPeer() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// False when nothing can run.
   bool RunOne();
   void RunItem(int stream);
+  /// `stream` is the number of one of any device's.
   void CheckAccess(const Access& access, int stream, const Clock& clock)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CheckEnds(const Access& access) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -106,6 +140,7 @@ class SimulatedDriver final : public StreamDriver {
   void Release(void* memory, size_t bytes, const Clock& clock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fault(std::string what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const int first_number_;  // of its streams
   const size_t size_;
   char* memory_ = nullptr;  // which the host must not touch
   char* alias_ = nullptr;   // the same memory as the device sees it
@@ -116,13 +151,12 @@ class SimulatedDriver final : public StreamDriver {
   CondVar cv_;
   std::mt19937_64 random_ ABSL_GUARDED_BY(mu_);
   std::array<std::deque<Item>, kStreams> queues_ ABSL_GUARDED_BY(mu_);
-  std::array<Clock, kStreams> clocks_ ABSL_GUARDED_BY(mu_) = {};
-  Clock host_ ABSL_GUARDED_BY(mu_) = {};
+  std::array<Clock, kStreams> clocks_ ABSL_GUARDED_BY(mu_);
   std::map<uintptr_t, Block> blocks_ ABSL_GUARDED_BY(mu_);
   std::map<uintptr_t, size_t> free_ ABSL_GUARDED_BY(mu_);
   std::set<void*> pinned_ ABSL_GUARDED_BY(mu_);
   Status status_ ABSL_GUARDED_BY(mu_);
-  int callbacks_ ABSL_GUARDED_BY(mu_) = 0;  // queued
+  int urgent_ ABSL_GUARDED_BY(mu_) = 0;  // of what is queued
   size_t patience_ ABSL_GUARDED_BY(mu_) = 1;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;

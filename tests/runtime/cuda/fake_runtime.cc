@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -90,18 +91,26 @@ struct CUevent_st {
   }
 };
 
+/// Of one GPU.
+struct CUmemPoolHandle_st {
+  int gpu;
+  std::set<int> let_in;
+};
+
 namespace tenon::fake {
 namespace {
 
 std::atomic<cudaError_t> failure{cudaSuccess};
 std::atomic<cudaError_t> capture_failure{cudaSuccess};
 std::atomic<int64_t> pageable_copies{0};
+std::atomic<int64_t> right_peer_copies{0}, wrong_peer_copies{0};
 thread_local cudaError_t last_error = cudaSuccess;
 
 std::mutex blocks_mu;
 struct Block {
   size_t bytes;
   cudaMemoryType type;
+  cudaMemPool_t pool;  // of the GPU's memory
 };
 std::map<const char*, Block>& Blocks() {
   static auto* const blocks = new std::map<const char*, Block>;
@@ -118,11 +127,11 @@ int64_t InUse(cudaMemoryType type) {
 /// Of a large block not all, which would take the memory that it only counts.
 constexpr size_t kMostSet = 1 << 20;
 
-void* NewBlock(size_t bytes, cudaMemoryType type) {
+void* NewBlock(size_t bytes, cudaMemoryType type, cudaMemPool_t pool = nullptr) {
   void* const memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);  // NOLINT
   std::memset(memory, 0xcd, std::min(bytes, kMostSet));
   const std::lock_guard lock(blocks_mu);
-  Blocks()[static_cast<char*>(memory)] = {bytes, type};
+  Blocks()[static_cast<char*>(memory)] = {bytes, type, pool};
   return memory;
 }
 
@@ -131,14 +140,16 @@ void Forget(void* memory) {
   Blocks().erase(static_cast<char*>(memory));
 }
 
-cudaMemoryType TypeOf(const void* memory) {
+Block BlockOf(const void* memory) {
   const std::lock_guard lock(blocks_mu);
   const auto* const at = static_cast<const char*>(memory);
+  const Block none = {0, cudaMemoryTypeUnregistered, nullptr};
   auto after = Blocks().upper_bound(at);
-  if (after == Blocks().begin()) return cudaMemoryTypeUnregistered;
+  if (after == Blocks().begin()) return none;
   --after;
-  return at < after->first + after->second.bytes ? after->second.type : cudaMemoryTypeUnregistered;
+  return at < after->first + after->second.bytes ? after->second : none;
 }
+cudaMemoryType TypeOf(const void* memory) { return BlockOf(memory).type; }
 
 cudaError_t Result(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
@@ -171,6 +182,7 @@ void Gate::Open() {
 void FailWith(cudaError_t error) { failure = error; }
 void FailNextCapture(cudaError_t error) { capture_failure = error; }
 int64_t PageableCopies() { return pageable_copies; }
+PeerCopies CountPeerCopies() { return {right_peer_copies, wrong_peer_copies}; }
 int64_t BytesInUse() { return InUse(cudaMemoryTypeDevice); }
 
 }  // namespace tenon::fake
@@ -312,6 +324,20 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   });
   return cudaSuccess;
 }
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_gpu, const void* from, int from_gpu, size_t bytes,
+                                cudaStream_t stream) {
+  if (const cudaError_t error = Now(); error != cudaSuccess) return error;
+  const cudaMemPool_t target = BlockOf(to).pool, source = BlockOf(from).pool;
+  const bool right = target != nullptr && target->gpu == to_gpu && source != nullptr &&
+                     source->gpu == from_gpu && target->let_in.contains(from_gpu);
+  ++(right ? right_peer_copies : wrong_peer_copies);
+  stream->Queue([=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
+  *can = 1;
+  return Now();
+}
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
   *attributes = {};
   attributes->type = TypeOf(memory);
@@ -328,25 +354,30 @@ cudaError_t cudaFreeHost(void* memory) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
-  *pool = reinterpret_cast<cudaMemPool_t>(new char);
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  *pool = new CUmemPoolHandle_st{properties->location.id, {}};
   return Now();
 }
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
-  delete reinterpret_cast<char*>(pool);
+  delete pool;
   return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* access, size_t) {
+  pool->let_in.insert(access->location.id);
+  return Now();
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return Now(); }
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void* value) {
   *static_cast<uint64_t*>(value) = BytesInUse();
   return Now();
 }
-cudaError_t cudaMallocFromPoolAsync(void** memory, size_t bytes, cudaMemPool_t, cudaStream_t) {
+cudaError_t cudaMallocFromPoolAsync(void** memory, size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t) {
   if (const cudaError_t error = Now(); error != cudaSuccess) return error;
   if (static_cast<int64_t>(bytes) > kTotalMemory - BytesInUse()) {
     return Result(cudaErrorMemoryAllocation);
   }
-  *memory = NewBlock(bytes, cudaMemoryTypeDevice);
+  *memory = NewBlock(bytes, cudaMemoryTypeDevice, pool);
   return cudaSuccess;
 }
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {

@@ -121,6 +121,39 @@ TEST(GpusTest, ASessionMovesValuesThroughOne) {
   EXPECT_EQ(kept.data<float>()[17], 17.0f);  // pinned memory, after its session
 }
 
+TEST(GpusTest, ASessionMovesValuesFromOneToAnother) {
+  Graph graph(Ops());
+  {
+    GraphBuilding building(graph);
+    Output y = Placeholder(DType::kFloat, {-1}, {.name = "x"});
+    for (const char* const device : {"/device:GPU:0", "/device:GPU:1", "/device:GPU:0"}) {
+      const DeviceScope on(device);
+      y = Neg(y);
+    }
+    Identity(y, {.name = "y"});
+    ASSERT_OK(building.status());
+  }
+  LocalSessionOptions options;
+  options.resources = std::make_shared<ResourceStore>();
+  options.other_devices.push_back(Gpu(options.resources));
+  auto second = MakeGpuDevice({1, "/job:localhost/replica:0/task:0/device:GPU:1", options.resources, {}, {}});
+  ASSERT_OK(second.status());
+  options.other_devices.push_back(*std::move(second));
+  const auto session = MakeLocalSession(graph, options);
+  ASSERT_OK(session.status());
+  const auto before = fake::CountPeerCopies();
+  for (int round = 0; round < 10; ++round) {
+    Tensor x = *Tensor::Allocate(CpuAllocator(), DType::kFloat, Shape({10000}));
+    std::fill_n(x.data<float>(), 10000, static_cast<float>(round));
+    const auto fetched = (*session)->Run({{"x", x}}, {"y"});
+    ASSERT_OK(fetched.status());
+    EXPECT_EQ((*fetched)[0].data<float>()[9999], static_cast<float>(-round));
+  }
+  const auto after = fake::CountPeerCopies();
+  EXPECT_EQ(after.right - before.right, 20);
+  EXPECT_EQ(after.wrong, before.wrong);
+}
+
 TEST(GpusTest, TensorsOutliveTheDeviceOfTheirSession) {
   Tensor host = *Tensor::Allocate(CpuAllocator(), DType::kFloat, Shape({1 << 20}));
   std::fill_n(host.data<float>(), host.num_elements(), 1.0f);
