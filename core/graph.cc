@@ -397,8 +397,9 @@ Status IllegalNodeName(std::string_view name, std::string_view what) {
 }
 
 bool IsRuntimeOp(std::string_view op) {
-  static constexpr std::string_view kOps[] = {"_Arg",      "_Retval",   "_Send",       "_Recv",
-                                              "_HostSend", "_HostRecv", "_SendToPeer", "_RecvFromPeer"};
+  static constexpr std::string_view kOps[] = {"_Arg",        "_Retval",      "_Send",
+                                              "_Recv",       "_HostSend",    "_HostRecv",
+                                              "_SendToPeer", "_RecvFromPeer"};
   return op.starts_with('_') && std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 

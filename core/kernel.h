@@ -64,8 +64,8 @@ class KernelConstruction {
   Device& device() const { return device_; }
   /// What runs the functions of the node's graph; null when it has none.
   const std::shared_ptr<FunctionRuntime>& functions() const { return functions_; }
-  /// The devices of the task, `device` among them; they live as long as it does. None where a kernel
-  /// is made for itself.
+  /// The devices of the task, `device` among them; they live as long as it does. None where a
+  /// kernel is made for itself.
   absl::Span<Device* const> task_devices() const { return task_devices_; }
 
   /// The attribute `attr`; when absent or of another type, a default T, and the error is kept.

@@ -180,8 +180,9 @@ StatusOr<Tensor> PlainFromContent(const std::string& content, DType dtype, const
 StatusOr<Tensor> StringsFromList(const TensorProto& proto, const Shape& shape, int64_t* budget) {
   const auto& list = proto.string_val();
   const std::string last = list.empty() ? "" : list[list.size() - 1];
-  TENON_ASSIGN_OR_RETURN(Tensor t, AllocateFilled(CpuAllocator(), DType::kString, shape, list.size(),
-                                                  sizeof(TString), last.size(), budget));
+  TENON_ASSIGN_OR_RETURN(
+      Tensor t, AllocateFilled(CpuAllocator(), DType::kString, shape, list.size(), sizeof(TString),
+                               last.size(), budget));
   auto out = t.flat<TString>();
   for (size_t i = 0; i < out.size(); ++i) {
     out[i] = i < static_cast<size_t>(list.size()) ? list[static_cast<int>(i)] : last;

@@ -10,8 +10,8 @@
 
 namespace tenon {
 
-/// An edge of a graph that was cut, as the kernels at its two ends know it: by the rendezvous key of
-/// their node's attributes.
+/// An edge of a graph that was cut, as the kernels at its two ends know it: by the rendezvous key
+/// of their node's attributes.
 class TransferEdge : public KernelState {
  public:
   explicit TransferEdge(KernelConstruction& c) {
@@ -31,9 +31,9 @@ class TransferEdge : public KernelState {
     return ctx.step().rendezvous->Send(Key(ctx, &storage), std::move(value), ctx.is_input_dead);
   }
 
-  /// Makes the value that comes output 0 of the kernel, or dead, and calls `done`. Whoever sends may
-  /// be wrong: Internal for another dtype than the output's, and for a value that is not in host
-  /// memory, or not in the device's where it is to come `from_peer`.
+  /// Makes the value that comes output 0 of the kernel, or dead, and calls `done`. Whoever sends
+  /// may be wrong: Internal for another dtype than the output's, and for a value that is not in
+  /// host memory, or not in the device's where it is to come `from_peer`.
   void Receive(KernelContext& ctx, bool from_peer, Kernel::Done done) const {
     if (ctx.step().rendezvous == nullptr) return done(NoRendezvous());
     std::string storage;
@@ -43,11 +43,11 @@ class TransferEdge : public KernelState {
           if (!status.ok()) return done(status);
           if (!dead) {
             if (value.dtype() != ctx.output_type(0)) {
-              return done(
-                  Internal("received a tensor of ", value.dtype(), ", wanted ", ctx.output_type(0)));
+              return done(Internal("received a tensor of ", value.dtype(), ", wanted ",
+                                   ctx.output_type(0)));
             }
-            const bool in_place = from_peer ? &value.allocator() == &ctx.device().allocator()
-                                            : value.IsHostMemory();
+            const bool in_place =
+                from_peer ? &value.allocator() == &ctx.device().allocator() : value.IsHostMemory();
             if (!in_place) {
               return done(Internal("received a tensor in ",
                                    value.IsHostMemory() ? "host memory" : "a device's memory",

@@ -85,17 +85,17 @@ void PartialGraph::Take(RunGraphCall* call, const std::shared_ptr<WorkerStep>& s
     calls_.push_back(waiting);
   }
   for (size_t i = 0; i < receives; ++i) {
-    step->HandOutAsync(call->recv_keys[i], [self = shared_from_this(), waiting, i](
-                                                    Status s, Tensor value, bool dead) {
-      if (s.ok() && dead) s = DeadFetch(*waiting->call, i);
-      waiting->call->received[i] = std::move(value);
-      {
-        MutexLock lock(self->mu_);
-        --waiting->receives;
-        waiting->status.Update(s);
-      }
-      self->Settle(waiting);
-    });
+    step->HandOutAsync(call->recv_keys[i],
+                       [self = shared_from_this(), waiting, i](Status s, Tensor value, bool dead) {
+                         if (s.ok() && dead) s = DeadFetch(*waiting->call, i);
+                         waiting->call->received[i] = std::move(value);
+                         {
+                           MutexLock lock(self->mu_);
+                           --waiting->receives;
+                           waiting->status.Update(s);
+                         }
+                         self->Settle(waiting);
+                       });
   }
   bool in_vain = false;
   {

@@ -67,9 +67,9 @@ StatusOr<std::shared_ptr<const Kernel>> Make(const Node& node, Device& device,
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(
-    const Node& node, Device& device, const Functions& functions,
-    absl::Span<Device* const> task_devices) {
+StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(const Node& node, Device& device,
+                                                         const Functions& functions,
+                                                         absl::Span<Device* const> task_devices) {
   // A transfer's key belongs to the signature, not to the session.
   if (!node.is_stateful() || FlowKindOf(node) == FlowKind::kTransfer)
     return Make(node, device, functions, task_devices);
@@ -85,7 +85,8 @@ StatusOr<std::shared_ptr<const Kernel>> KernelCache::Get(
                              " nodes with a state, as many as it may; no place for '", node.name(),
                              "'");
   }
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, Make(node, device, functions, task_devices));
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel,
+                         Make(node, device, functions, task_devices));
   ++num_stateful_;
   stateful_[key].push_back({node.attrs(), kernel});
   return kernel;

@@ -115,8 +115,8 @@ class MemoryGroups {
   std::vector<Seen> seen_;
 };
 
-/// Makes the copies of one part: FindPlaces, then UseDeviceMemory for both ends of what goes straight to
-/// another device, then AddCopies.
+/// Makes the copies of one part: FindPlaces, then UseDeviceMemory for both ends of what goes
+/// straight to another device, then AddCopies.
 class Copier {
  public:
   explicit Copier(const DevicePart& part)

@@ -121,8 +121,7 @@ bool FrameReader::ReadTensor(CodedInputStream& in, FrameReceiver& receiver) {
   arrived.wanted = memory != nullptr;
   {
     const FieldLimit field(in);
-    if (!field.ok() ||
-        !ReadPlainTensorResponse(in, Apart::kAccept, memory, &arrived.head)) {
+    if (!field.ok() || !ReadPlainTensorResponse(in, Apart::kAccept, memory, &arrived.head)) {
       return false;
     }
   }

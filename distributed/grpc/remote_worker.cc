@@ -103,7 +103,8 @@ class RemoteWorker final : public WorkerInterface {
     client_.Call(
         kWorkerPath + "RecvTensor", message, kNoDeadline, cancellation,
         [this, call, done = std::move(done)](const grpc::Status& s, grpc::ByteBuffer* bytes) {
-          done(s.ok() ? DecodeTensorResponse(bytes, *call->memory, &call->tensor, &call->is_dead) : Named(s));
+          done(s.ok() ? DecodeTensorResponse(bytes, *call->memory, &call->tensor, &call->is_dead)
+                      : Named(s));
         });
   }
 

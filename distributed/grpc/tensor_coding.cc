@@ -68,9 +68,9 @@ struct TensorHead {
 /// Asks for the tensor's memory; whether it can be filled now.
 ///
 /// gRPC's slices are not lent to a tensor instead, even where that saves the one copy: a device
-/// would have to stage what is not pinned, piece by piece on a thread of its driver, and a processor
-/// wants elements aligned and in one piece. And slices that a slow step holds are the memory that the
-/// connection needs for what comes next.
+/// would have to stage what is not pinned, piece by piece on a thread of its driver, and a
+/// processor wants elements aligned and in one piece. And slices that a slow step holds are the
+/// memory that the connection needs for what comes next.
 bool MakeRoom(const TensorHead& head, Allocator* memory, ArrivingTensor* out) {
   if (memory == nullptr) return false;
   auto room = Tensor::Allocate(*memory, head.dtype, head.shape);

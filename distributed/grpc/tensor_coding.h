@@ -73,8 +73,8 @@ struct ArrivingTensor {
 enum class Apart { kRefuse, kAccept };
 
 /// Reads the RecvTensorResponse that `in` is limited to when it is laid out as EncodeTensor does
-/// for plain tensors; otherwise false. The tensor goes into `memory`, which is the host's; when it is
-/// null no memory is asked for, and the tensor's bytes are skipped.
+/// for plain tensors; otherwise false. The tensor goes into `memory`, which is the host's; when it
+/// is null no memory is asked for, and the tensor's bytes are skipped.
 bool ReadPlainTensorResponse(google::protobuf::io::CodedInputStream& in, Apart apart,
                              Allocator* memory, ArrivingTensor* out);
 

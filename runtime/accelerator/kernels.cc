@@ -43,8 +43,8 @@ class CopyToHost final : public AsyncKernel {
   bool is_expensive() const override { return false; }
 };
 
-/// The copy is made where the value is, and sent when it has been made: whoever receives it need not
-/// know where it comes from, and waits for nothing else on this device.
+/// The copy is made where the value is, and sent when it has been made: whoever receives it need
+/// not know where it comes from, and waits for nothing else on this device.
 class SendToPeer final : public AsyncKernel {
  public:
   explicit SendToPeer(KernelConstruction& c) : AsyncKernel(c), edge_(c) {

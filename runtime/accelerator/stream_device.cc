@@ -72,9 +72,9 @@ void StreamDevice::CopyToPeer(const Tensor& device, DeviceQueue& peer, int64_t s
   auto& target = static_cast<StreamDevice&>(peer);
   StatusOr<Tensor> copy = target.AllocateArriving(device.dtype(), device.shape());
   if (!copy.ok()) return done(std::move(copy));
-  // On the stream that waits for kernels of this device in any case. The other device's streams have
-  // nothing to wait for: nothing of its own goes on later because of a value that is still being
-  // made here.
+  // On the stream that waits for kernels of this device in any case. The other device's streams
+  // have nothing to wait for: nothing of its own goes on later because of a value that is still
+  // being made here.
   driver_.WaitFor(Stream::kToHost, Stream::kCompute);
   driver_.CopyToPeer(Stream::kToHost, target.driver_, Stream::kToDevice, copy->raw_data(),
                      device.raw_data(), device.num_bytes());
@@ -83,14 +83,13 @@ void StreamDevice::CopyToPeer(const Tensor& device, DeviceQueue& peer, int64_t s
 
 void StreamDevice::HandOutCopy(const Tensor& source, Tensor copy, int64_t step_id,
                                std::function<void(StatusOr<Tensor>)> done) {
-  driver_.CallWhenDone(Stream::kToHost,
-                       [this, source = source, step_id, copy = std::move(copy),
-                        done = std::move(done)](const Status& status) mutable {
-                         source = Tensor();
-                         Status failure = status.ok() ? FailureSoFar(step_id) : status;
-                         if (!failure.ok()) return done(std::move(failure));
-                         done(std::move(copy));
-                       });
+  driver_.CallWhenDone(Stream::kToHost, [this, source = source, step_id, copy = std::move(copy),
+                                         done = std::move(done)](const Status& status) mutable {
+    source = Tensor();
+    Status failure = status.ok() ? FailureSoFar(step_id) : status;
+    if (!failure.ok()) return done(std::move(failure));
+    done(std::move(copy));
+  });
 }
 
 void StreamDevice::EndStep(int64_t step_id, std::function<void(Status)> done) {

@@ -61,8 +61,8 @@ class StreamDevice final : public Device, public DeviceQueue {
  private:
   /// Memory for a value of that dtype and shape that comes in on kToDevice, beside the kernels.
   StatusOr<Tensor> AllocateArriving(DType dtype, const Shape& shape);
-  /// Calls `done` with `copy` when what is queued on kToHost until now is done, which reads `source`;
-  /// with the step's error when it has one.
+  /// Calls `done` with `copy` when what is queued on kToHost until now is done, which reads
+  /// `source`; with the step's error when it has one.
   void HandOutCopy(const Tensor& source, Tensor copy, int64_t step_id,
                    std::function<void(StatusOr<Tensor>)> done);
 

@@ -53,8 +53,8 @@ class StreamDriver {
 
   /// Queues a copy, between or within the two memories.
   virtual void Copy(Stream stream, void* to, const void* from, size_t bytes) = 0;
-  /// Queues a copy from this device's memory into that of `peer`, a driver of the same class, behind
-  /// what is queued until now on its stream `other`, for which it has given the memory.
+  /// Queues a copy from this device's memory into that of `peer`, a driver of the same class,
+  /// behind what is queued until now on its stream `other`, for which it has given the memory.
   virtual void CopyToPeer(Stream stream, StreamDriver& peer, Stream other, void* to,
                           const void* from, size_t bytes) = 0;
   /// What is queued on `stream` from now on waits for what is on `other` until now.

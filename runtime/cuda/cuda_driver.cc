@@ -115,9 +115,8 @@ void CudaDriver::CopyToPeer(Stream stream, StreamDriver& peer, Stream other, voi
   WaitForQueue(stream, target, target.At(other));
   if (bytes == 0) return;
   // cudaMemcpyAsync wants a pool's memory to be the current GPU's.
-  failure_.Check(
-      cudaMemcpyPeerAsync(to, target.ordinal_, from, ordinal_, bytes, At(stream).stream),
-      "copying to another GPU");
+  failure_.Check(cudaMemcpyPeerAsync(to, target.ordinal_, from, ordinal_, bytes, At(stream).stream),
+                 "copying to another GPU");
 }
 
 void CudaDriver::WaitFor(Stream stream, Stream other) {
@@ -128,8 +127,8 @@ void CudaDriver::WaitForQueue(Stream stream, CudaDriver& driver, Queue& queue) {
   driver.Enter();
   // A wait is for the event's last record at that time, so that one event does for all.
   MutexLock lock(queue.mu);
-  const bool recorded = driver.failure_.Check(cudaEventRecord(queue.reached, queue.stream),
-                                              "recording an event");
+  const bool recorded =
+      driver.failure_.Check(cudaEventRecord(queue.reached, queue.stream), "recording an event");
   Enter();
   if (recorded) {
     failure_.Check(cudaStreamWaitEvent(At(stream).stream, queue.reached, 0),

@@ -30,8 +30,8 @@ class MemoryPool {
   /// As many bytes as were asked for.
   void Free(void* memory, size_t bytes, cudaStream_t stream);
 
-  /// Lets the GPU `ordinal` reach the memory if the two are wired so; if not, the driver takes copies
-  /// between them through the host.
+  /// Lets the GPU `ordinal` reach the memory if the two are wired so; if not, the driver takes
+  /// copies between them through the host.
   void Admit(int ordinal);
 
   /// The most that tensors may take.

@@ -130,8 +130,14 @@ class OnePeer final : public WorkerDirectory {
 class DeviceTransfersTest : public ::testing::Test {
  protected:
   DeviceTransfersTest() {
-    WorkerEnvironment environment{kOwnTask, {&cpu_, &gpu_, &other_gpu_}, &OpsWithLink(), &pool_, &directory_,
-                                  &SystemClock(), {}, nullptr};
+    WorkerEnvironment environment{kOwnTask,
+                                  {&cpu_, &gpu_, &other_gpu_},
+                                  &OpsWithLink(),
+                                  &pool_,
+                                  &directory_,
+                                  &SystemClock(),
+                                  {},
+                                  nullptr};
     worker_ = std::make_unique<Worker>(environment);
   }
   ~DeviceTransfersTest() override { worker_->Shutdown(); }
@@ -159,12 +165,9 @@ class DeviceTransfersTest : public ::testing::Test {
   static AttributeMap EdgeAttrs(const std::string& type, const std::string& from,
                                 uint64_t incarnation, const std::string& to,
                                 const std::string& tensor) {
-    return {{type, DType::kFloat},
-            {"tensor_name", tensor},
-            {"send_device", from},
-            {"send_device_incarnation", static_cast<int64_t>(incarnation)},
-            {"recv_device", to},
-            {"client_terminated", false}};
+    return {{type, DType::kFloat}, {"tensor_name", tensor},
+            {"send_device", from}, {"send_device_incarnation", static_cast<int64_t>(incarnation)},
+            {"recv_device", to},   {"client_terminated", false}};
   }
   uint64_t IncarnationOf(const std::string& device) {
     if (device == kOtherGpu) return other_gpu_.incarnation();
@@ -199,8 +202,7 @@ class DeviceTransfersTest : public ::testing::Test {
   std::unique_ptr<Fetch> FetchFrom(const std::string& device, const std::string& tensor) {
     auto fetch = std::make_unique<Fetch>();
     fetch->call.step_id = 1;
-    fetch->call.key =
-        RendezvousKey{device, IncarnationOf(device), kPeer, tensor, 0, 0}.ToString();
+    fetch->call.key = RendezvousKey{device, IncarnationOf(device), kPeer, tensor, 0, 0}.ToString();
     worker_->RecvTensorAsync(&fetch->call, nullptr, [f = fetch.get(), tensor](Status s) {
       f->status = std::move(s);
       if (tensor == "first") Chain::Current().first_has_left = true;

@@ -39,22 +39,22 @@ class RemoteWorkerTest : public ::testing::Test {
     Graph graph(AllOps());
     const AttributeMap of = {{"dtype", value.dtype()}, {"value", value}};
     Node* const constant = graph.AddNode("constant", "Const", of, {}).value();
-    Node* const send = graph
-                           .AddNode("send", "_Send",
-                                    {{"T", value.dtype()},
-                                     {"tensor_name", "x"},
-                                     {"send_device", kDevice},
-                                     {"send_device_incarnation", static_cast<int64_t>(incarnation_)},
-                                     {"recv_device", kHere}},
-                                    {{constant, 0}})
-                           .value();
+    Node* const send =
+        graph
+            .AddNode("send", "_Send",
+                     {{"T", value.dtype()},
+                      {"tensor_name", "x"},
+                      {"send_device", kDevice},
+                      {"send_device_incarnation", static_cast<int64_t>(incarnation_)},
+                      {"recv_device", kHere}},
+                     {{constant, 0}})
+            .value();
     for (Node* n : {constant, send}) n->set_assigned_device(kDevice);
     RegisterGraphRequest request;
     EXPECT_OK(GraphToProto(graph, request.mutable_graph_def(), {true}));
     RegisterGraphResponse response;
-    EXPECT_OK(Await([&](auto done) {
-      worker_->RegisterGraphAsync(request, &response, std::move(done));
-    }));
+    EXPECT_OK(Await(
+        [&](auto done) { worker_->RegisterGraphAsync(request, &response, std::move(done)); }));
     return response.graph_handle();
   }
 
@@ -84,16 +84,14 @@ TEST_F(RemoteWorkerTest, ATensorArrivesInTheMemoryThatTheCallNames) {
     recv.step_id = step;
     recv.key = RendezvousKey{kDevice, incarnation_, kHere, "x", 0, 0}.ToString();
     recv.memory = &memory;
-    ASSERT_OK(
-        Await([&](auto done) { worker_->RecvTensorAsync(&recv, nullptr, std::move(done)); }));
+    ASSERT_OK(Await([&](auto done) { worker_->RecvTensorAsync(&recv, nullptr, std::move(done)); }));
     EXPECT_TRUE(recv.tensor.Equals(value));
     EXPECT_EQ(&recv.tensor.allocator(), &memory);
     CleanupGraphRequest clean_up;
     clean_up.set_step_id(step);
     CleanupGraphResponse cleaned_up;
-    ASSERT_OK(Await([&](auto done) {
-      worker_->CleanupGraphAsync(clean_up, &cleaned_up, std::move(done));
-    }));
+    ASSERT_OK(Await(
+        [&](auto done) { worker_->CleanupGraphAsync(clean_up, &cleaned_up, std::move(done)); }));
     // The first steps are calls of their own; by then the stream stands.
     if (step == 2) std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }

@@ -55,7 +55,8 @@ TEST(RunGraphCodingTest, OneRequestHasOneBudgetToFillMemory) {
     fed->mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(size);
   }
   RunGraphCall call;
-  EXPECT_THAT(ReadRunGraphRequest(request, ArrivalMemory(), &call), IsError(StatusCode::kInvalidArgument, "fill"));
+  EXPECT_THAT(ReadRunGraphRequest(request, ArrivalMemory(), &call),
+              IsError(StatusCode::kInvalidArgument, "fill"));
 }
 
 }  // namespace

@@ -143,9 +143,8 @@ TEST(StreamDeviceTest, AValueForWhichAnotherDeviceHasNoMemoryIsAnError) {
   auto& driver = *new SimulatedDriver(3, 1 << 20);
   StreamDevice small("/device:GPU:1", driver, 1 << 20, std::make_shared<ResourceStore>());
   const Tensor value = a.device.CopyToDevice(Numbers(1 << 19)).value();
-  const auto arrived = SimulatedDevice::Await([&](SimulatedDevice::Done done) {
-    a.device.CopyToPeer(value, small, 1, std::move(done));
-  });
+  const auto arrived = SimulatedDevice::Await(
+      [&](SimulatedDevice::Done done) { a.device.CopyToPeer(value, small, 1, std::move(done)); });
   EXPECT_THAT(arrived.status(), IsError(StatusCode::kResourceExhausted, "on /device:GPU:1"));
 }
 
@@ -581,7 +580,8 @@ TEST_F(SimulatedSessionTest, ADeadValueGoesFromDeviceToDevice) {
   });
   const auto session = Open();
   for (const bool value : {true, false, true}) {
-    const auto result = session->Run<std::vector<float>>({{x, {2.0f, 3.0f}}, {chosen, value}}, branches);
+    const auto result =
+        session->Run<std::vector<float>>({{x, {2.0f, 3.0f}}, {chosen, value}}, branches);
     ASSERT_OK(result.status());
     EXPECT_EQ((*result)[1], value ? -9 : 81);
   }

@@ -324,7 +324,7 @@ void SimulatedDriver::Run() {
       MutexLock lock(mu_);
       while ((!HasReason() && !stopping_) || WaitsForPeer()) cv_.Wait(mu_);
     }
-    if (!RunOne()) return;  // the end: what waits in one stream is in another
+    if (!RunOne()) return;  // the end: nothing is queued
   }
 }
 

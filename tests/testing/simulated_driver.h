@@ -76,9 +76,7 @@ class SimulatedDriver final : public StreamDriver {
   /// process.
   class Clock {
    public:
-    uint64_t operator[](size_t stream) const {
-      return stream < times_.size() ? times_[stream] : 0;
-    }
+    uint64_t operator[](size_t stream) const { return stream < times_.size() ? times_[stream] : 0; }
     void Set(size_t stream, uint64_t time) {
       if (stream >= times_.size()) times_.resize(stream + 1);
       times_[stream] = time;
@@ -95,7 +93,7 @@ class SimulatedDriver final : public StreamDriver {
   static HostClock& Host();
   struct Event {
     std::atomic<bool> reached{false};
-    Clock clock;                          // once it is reached
+    Clock clock;                            // once it is reached
     SimulatedDriver* awaited_by = nullptr;  // another one
   };
   struct Item {
@@ -119,8 +117,7 @@ class SimulatedDriver final : public StreamDriver {
   std::string NameOf(int number) const;
   /// Somebody waits for it elsewhere: it is not to be put off.
   static bool IsUrgent(const Item& item) {
-    return item.done != nullptr ||
-           (item.records != nullptr && item.records->awaited_by != nullptr);
+    return item.done != nullptr || (item.records != nullptr && item.records->awaited_by != nullptr);
   }
   void Enqueue(Stream stream, Item item);
   void Run();

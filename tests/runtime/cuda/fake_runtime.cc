@@ -371,8 +371,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void* value)
   *static_cast<uint64_t*>(value) = BytesInUse();
   return Now();
 }
-cudaError_t cudaMallocFromPoolAsync(void** memory, size_t bytes, cudaMemPool_t pool,
-                                    cudaStream_t) {
+cudaError_t cudaMallocFromPoolAsync(void** memory, size_t bytes, cudaMemPool_t pool, cudaStream_t) {
   if (const cudaError_t error = Now(); error != cudaSuccess) return error;
   if (static_cast<int64_t>(bytes) > kTotalMemory - BytesInUse()) {
     return Result(cudaErrorMemoryAllocation);

@@ -37,8 +37,8 @@ void FailNextCapture(cudaError_t error);
 /// Calls of cudaMemcpyAsync with memory that is not pinned, which a driver would wait for.
 int64_t PageableCopies();
 
-/// Calls of cudaMemcpyPeerAsync between memory of the GPUs that they name, into a pool that lets the
-/// other GPU in; and other ones.
+/// Calls of cudaMemcpyPeerAsync between memory of the GPUs that they name, into a pool that lets
+/// the other GPU in; and other ones.
 struct PeerCopies {
   int64_t right, wrong;
 };

@@ -136,7 +136,8 @@ TEST(GpusTest, ASessionMovesValuesFromOneToAnother) {
   LocalSessionOptions options;
   options.resources = std::make_shared<ResourceStore>();
   options.other_devices.push_back(Gpu(options.resources));
-  auto second = MakeGpuDevice({1, "/job:localhost/replica:0/task:0/device:GPU:1", options.resources, {}, {}});
+  auto second =
+      MakeGpuDevice({1, "/job:localhost/replica:0/task:0/device:GPU:1", options.resources, {}, {}});
   ASSERT_OK(second.status());
   options.other_devices.push_back(*std::move(second));
   const auto session = MakeLocalSession(graph, options);
