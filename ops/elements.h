@@ -10,16 +10,11 @@
 #include "core/resource.h"
 #include "core/tensor.h"
 #include "core/variant.h"
+#include "ops/element_bytes.h"
 
-// Moving elements about without knowing what they are: only their size matters, so that an op that
-// rearranges is compiled once per size and not once per dtype.
+// Moving elements about without knowing what they are, texts and handles among them.
 
 namespace tenon {
-
-/// An element of 16 bytes (complex128).
-struct Bytes16 {
-  uint64_t words[2];
-};
 
 /// Bytes that one element takes in a tensor's buffer; of strings and handles, the object itself.
 inline size_t StrideOf(DType t) {
@@ -39,19 +34,7 @@ inline size_t StrideOf(DType t) {
 /// Variant for those. T* may be formed from raw_data().
 template <typename Fn>
 void DispatchElement(DType type, Fn&& fn) {
-  if (Dispatch(type, TypeList<TString, ResourceHandle, Variant>(), fn)) return;
-  switch (SizeOf(type)) {
-    case 1:
-      return fn(uint8_t());
-    case 2:
-      return fn(uint16_t());
-    case 4:
-      return fn(uint32_t());
-    case 8:
-      return fn(uint64_t());
-    case 16:
-      return fn(Bytes16());
-  }
+  if (!Dispatch(type, TypeList<TString, ResourceHandle, Variant>(), fn)) DispatchBytes(type, fn);
 }
 
 /// Where element `i` of `t` begins.

@@ -1,44 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/interruption.h"
 #include "core/op_registry.h"
-#include "core/parallel.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
-#include "ops/array/strided_copy.h"
+#include "ops/array/moving_kernels.h"
 #include "ops/composition.h"
-#include "ops/elements.h"
 
 namespace tenon {
 namespace {
 
-Status DiagKernel(KernelContext& ctx) {
-  const Tensor& diagonal = ctx.input(0);
-  if (diagonal.rank() < 1) return InvalidArgument("Input must be at least rank 1, got 0");
-  const auto dims = diagonal.shape().dims();
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, Concat(dims, dims)));
-  ZeroElements(out);
-  const int64_t n = diagonal.num_elements();
-  StridedCopy(diagonal, {0, {1}}, out, {0, {n + 1}}, {n});
-  return OkStatus();
-}
-
 Status DiagShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape diagonal, c.WithRankAtLeast(0, 1));
   return c.Return(diagonal.ConcatWith(diagonal));
-}
-
-Status DiagPartKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
-  const auto dims = in.shape().dims();
-  const size_t half = dims.size() / 2;
-  if (dims.empty() || dims.size() % 2 != 0 || dims.first(half) != dims.subspan(half)) {
-    return InvalidArgument("the input's shape must be one of rank 1 or more twice, found ",
-                           in.shape());
-  }
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, dims.first(half)));
-  const int64_t n = out->num_elements();
-  StridedCopy(in, {0, {n + 1}}, out, {0, {1}}, {n});
-  return OkStatus();
 }
 
 Status DiagPartShape(ShapeContext& c) {
@@ -49,40 +22,6 @@ Status DiagPartShape(ShapeContext& c) {
     return InvalidArgument("the input must be of an even rank, 2 or more, found ", in);
   }
   return c.Return(in.Part(0, half).MergeWith(in.Part(half)));
-}
-
-/// A limit of MatrixBandPart: how many of `size` diagonals stay.
-StatusOr<int64_t> ReadBandLimit(const Tensor& t, int64_t size, std::string_view what) {
-  TENON_ASSIGN_OR_RETURN(const int64_t limit, ReadInteger(t, what));
-  if (limit > size) return InvalidArgument(what, " = ", limit, " is more than ", size);
-  return limit < 0 ? size : limit;
-}
-
-Status BandPartKernel(KernelContext& ctx) {
-  const Tensor in = ctx.input(0);
-  if (in.rank() < 2) {
-    return InvalidArgument("input must be at least 2-dim, received shape: ", in.shape());
-  }
-  const int64_t m = in.dim(in.rank() - 2), n = in.dim(in.rank() - 1);
-  TENON_ASSIGN_OR_RETURN(const int64_t lower, ReadBandLimit(ctx.input(1), m, "num_lower"));
-  TENON_ASSIGN_OR_RETURN(const int64_t upper, ReadBandLimit(ctx.input(2), n, "num_upper"));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-  if (in.num_elements() == 0) return OkStatus();
-  DispatchElement(in.dtype(), [&]<typename T>(T) {
-    const T* from = static_cast<const T*>(in.raw_data());
-    T* to = static_cast<T*>(out->raw_data());
-    ParallelFor(in.num_elements() / n, 0.5 * static_cast<double>(n), [&](int64_t b, int64_t e) {
-      for (int64_t row = b; row < e; ++row) {
-        const int64_t i = row % m;
-        const int64_t first = std::min(std::max<int64_t>(i - lower, 0), n);
-        const int64_t end = i >= n - upper ? n : i + upper + 1;
-        std::fill_n(to + row * n, first, T());
-        if (end > first) std::copy_n(from + row * n + first, end - first, to + row * n + first);
-        std::fill(to + row * n + std::max(first, end), to + (row + 1) * n, T());
-      }
-    });
-  });
-  return OkStatus();
 }
 
 /// The diagonals `lower` to `upper` of matrices, and how they lie in rows of `length` elements, the
@@ -171,9 +110,10 @@ Status SetMatrixOf(absl::Span<const int64_t> dims, int64_t rows, int64_t columns
 }
 
 /// Copies the diagonals into (or out of) the matrices.
-void CopyDiagonals(const Tensor& from, Tensor* to, bool into_matrix, const Diagonals& d) {
+Status CopyDiagonals(KernelContext& ctx, const Mover& mover, const Tensor& from, Tensor* to,
+                     bool into_matrix, const Diagonals& d) {
   const int64_t size = d.rows * d.columns, length = d.length();
-  if (size == 0 || length <= 0) return;
+  if (size == 0 || length <= 0) return OkStatus();
   const int64_t batch = (into_matrix ? *to : from).num_elements() / size;
   for (int64_t k = d.upper; k >= d.lower && !Interrupted(); --k) {
     const int64_t n = d.length(k);
@@ -182,16 +122,11 @@ void CopyDiagonals(const Tensor& from, Tensor* to, bool into_matrix, const Diago
     const StridedView row{(d.upper - k) * length + (left ? 0 : length - n),
                           {d.count() * length, 1}};
     if (n <= 0) continue;
-    StridedCopy(from, into_matrix ? row : matrix, to, into_matrix ? matrix : row, {batch, n});
+    TENON_RETURN_IF_ERROR(mover.copy(ctx, from, into_matrix ? row : matrix, to,
+                                     into_matrix ? matrix : row, {batch, n}));
   }
+  return OkStatus();
 }
-
-/// What the ops of each version share: which diagonals they are about.
-struct Alignment : KernelState {
-  explicit Alignment(const KernelConstruction& c)
-      : value(c.attrs().GetOr<std::string>("align", "")) {}
-  const std::string value;
-};
 
 Status CheckMatrices(const Tensor& t) {
   if (t.rank() >= 2) return OkStatus();
@@ -199,30 +134,12 @@ Status CheckMatrices(const Tensor& t) {
 }
 
 /// The padding_value that input `i` is, zeros without one.
-Status FillWith(const KernelContext& ctx, int i, Tensor* out) {
-  if (i >= ctx.num_inputs()) {
-    ZeroElements(out);
-    return OkStatus();
-  }
+Status FillWith(KernelContext& ctx, const Mover& mover, int i, Tensor* out) {
+  if (i >= ctx.num_inputs()) return mover.zero(ctx, out);
   if (ctx.input(i).num_elements() != 1) {
     return InvalidArgument("padding_value must be a scalar, found ", ctx.input(i).shape());
   }
-  FillElements(ctx.input(i), out);
-  return OkStatus();
-}
-
-Status DiagonalPartKernel(KernelContext& ctx, const Alignment& align) {
-  const Tensor& in = ctx.input(0);
-  TENON_RETURN_IF_ERROR(CheckMatrices(in));
-  const int batch = in.rank() - 2;
-  TENON_ASSIGN_OR_RETURN(
-      Diagonals d, ReadDiagonals(ctx.num_inputs() > 1 ? &ctx.input(1) : nullptr, align.value));
-  TENON_RETURN_IF_ERROR(SetMatrix(in.dim(batch), in.dim(batch + 1), &d));
-  TENON_ASSIGN_OR_RETURN(Tensor * out,
-                         ctx.CreateOutput(0, Concat(in.shape().dims().first(batch), d.dims())));
-  TENON_RETURN_IF_ERROR(FillWith(ctx, 2, out));
-  CopyDiagonals(in, out, /*into_matrix=*/false, d);
-  return OkStatus();
+  return mover.fill(ctx, ctx.input(i), out);
 }
 
 Status DiagonalPartShape(ShapeContext& c) {
@@ -235,25 +152,6 @@ Status DiagonalPartShape(ShapeContext& c) {
   DimVector dims = d.dims();
   if (d.rows < 0 || d.columns < 0) dims.back() = PartialShape::kUnknownDim;
   return c.Return(in.Part(0, batch).ConcatWith(PartialShape(dims)));
-}
-
-Status MatrixDiagKernel(KernelContext& ctx, const Alignment& align) {
-  const Tensor& diagonal = ctx.input(0);
-  const auto dims = diagonal.shape().dims();
-  const bool has_k = ctx.num_inputs() > 1;
-  TENON_ASSIGN_OR_RETURN(Diagonals d, ReadDiagonals(has_k ? &ctx.input(1) : nullptr, align.value));
-  int64_t rows = -1, columns = -1;
-  if (has_k) {
-    TENON_ASSIGN_OR_RETURN(rows, ReadInteger(ctx.input(2), "num_rows"));
-    TENON_ASSIGN_OR_RETURN(columns, ReadInteger(ctx.input(3), "num_cols"));
-  }
-  TENON_RETURN_IF_ERROR(SetMatrixOf(dims, rows, columns, &d));
-  const size_t batch = dims.size() - (d.count() > 1 ? 2 : 1);
-  TENON_ASSIGN_OR_RETURN(Tensor * out,
-                         ctx.CreateOutput(0, Concat(dims.first(batch), {d.rows, d.columns})));
-  TENON_RETURN_IF_ERROR(FillWith(ctx, 4, out));
-  CopyDiagonals(diagonal, out, /*into_matrix=*/true, d);
-  return OkStatus();
 }
 
 Status MatrixDiagShape(ShapeContext& c) {
@@ -275,29 +173,6 @@ Status MatrixDiagShape(ShapeContext& c) {
     matrix = {d.rows, d.columns};
   }
   return c.Return(in.Part(0, batch).ConcatWith(matrix));
-}
-
-Status SetDiagKernel(KernelContext& ctx, const Alignment& align) {
-  const Tensor in = ctx.input(0);
-  const Tensor& diagonal = ctx.input(1);
-  TENON_RETURN_IF_ERROR(CheckMatrices(in));
-  const int batch = in.rank() - 2;
-  TENON_ASSIGN_OR_RETURN(
-      Diagonals d, ReadDiagonals(ctx.num_inputs() > 2 ? &ctx.input(2) : nullptr, align.value));
-  TENON_RETURN_IF_ERROR(SetMatrix(in.dim(batch), in.dim(batch + 1), &d));
-  const DimVector wanted = Concat(in.shape().dims().first(batch), d.dims());
-  if (diagonal.rank() == 0) {
-    return InvalidArgument("diagonal must be at least 1-dim, received shape: []");
-  }
-  if (diagonal.shape().dims() != absl::Span<const int64_t>(wanted)) {
-    return InvalidArgument("the diagonals do not fit. Input shape: ", in.shape(),
-                           ", Diagonal shape: ", diagonal.shape(),
-                           ", Expected diagonal shape: ", PartialShape(wanted));
-  }
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-  CopyElements(in, 0, out, 0, in.num_elements());
-  CopyDiagonals(diagonal, out, /*into_matrix=*/true, d);
-  return OkStatus();
 }
 
 Status SetDiagShape(ShapeContext& c) {
@@ -331,30 +206,103 @@ void MatrixDiagGrad(GradContext& g) {
 
 }  // namespace
 
+Status DiagKernel(KernelContext& ctx, const Mover& mover) {
+  const Tensor& diagonal = ctx.input(0);
+  if (diagonal.rank() < 1) return InvalidArgument("Input must be at least rank 1, got 0");
+  const auto dims = diagonal.shape().dims();
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, Concat(dims, dims)));
+  TENON_RETURN_IF_ERROR(mover.zero(ctx, out));
+  const int64_t n = diagonal.num_elements();
+  return mover.copy(ctx, diagonal, {0, {1}}, out, {0, {n + 1}}, {n});
+}
+
+Status DiagPartKernel(KernelContext& ctx, const Mover& mover) {
+  const Tensor& in = ctx.input(0);
+  const auto dims = in.shape().dims();
+  const size_t half = dims.size() / 2;
+  if (dims.empty() || dims.size() % 2 != 0 || dims.first(half) != dims.subspan(half)) {
+    return InvalidArgument("the input's shape must be one of rank 1 or more twice, found ",
+                           in.shape());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, dims.first(half)));
+  const int64_t n = out->num_elements();
+  return mover.copy(ctx, in, {0, {n + 1}}, out, {0, {1}}, {n});
+}
+
+Status DiagonalPartKernel(KernelContext& ctx, const Mover& mover, const Alignment& align) {
+  const Tensor& in = ctx.input(0);
+  TENON_RETURN_IF_ERROR(CheckMatrices(in));
+  const int batch = in.rank() - 2;
+  TENON_ASSIGN_OR_RETURN(
+      Diagonals d, ReadDiagonals(ctx.num_inputs() > 1 ? &ctx.input(1) : nullptr, align.value));
+  TENON_RETURN_IF_ERROR(SetMatrix(in.dim(batch), in.dim(batch + 1), &d));
+  TENON_ASSIGN_OR_RETURN(Tensor * out,
+                         ctx.CreateOutput(0, Concat(in.shape().dims().first(batch), d.dims())));
+  TENON_RETURN_IF_ERROR(FillWith(ctx, mover, 2, out));
+  return CopyDiagonals(ctx, mover, in, out, /*into_matrix=*/false, d);
+}
+
+Status MatrixDiagKernel(KernelContext& ctx, const Mover& mover, const Alignment& align) {
+  const Tensor& diagonal = ctx.input(0);
+  const auto dims = diagonal.shape().dims();
+  const bool has_k = ctx.num_inputs() > 1;
+  TENON_ASSIGN_OR_RETURN(Diagonals d, ReadDiagonals(has_k ? &ctx.input(1) : nullptr, align.value));
+  int64_t rows = -1, columns = -1;
+  if (has_k) {
+    TENON_ASSIGN_OR_RETURN(rows, ReadInteger(ctx.input(2), "num_rows"));
+    TENON_ASSIGN_OR_RETURN(columns, ReadInteger(ctx.input(3), "num_cols"));
+  }
+  TENON_RETURN_IF_ERROR(SetMatrixOf(dims, rows, columns, &d));
+  const size_t batch = dims.size() - (d.count() > 1 ? 2 : 1);
+  TENON_ASSIGN_OR_RETURN(Tensor * out,
+                         ctx.CreateOutput(0, Concat(dims.first(batch), {d.rows, d.columns})));
+  TENON_RETURN_IF_ERROR(FillWith(ctx, mover, 4, out));
+  return CopyDiagonals(ctx, mover, diagonal, out, /*into_matrix=*/true, d);
+}
+
+Status SetDiagKernel(KernelContext& ctx, const Mover& mover, const Alignment& align) {
+  const Tensor in = ctx.input(0);
+  const Tensor& diagonal = ctx.input(1);
+  TENON_RETURN_IF_ERROR(CheckMatrices(in));
+  const int batch = in.rank() - 2;
+  TENON_ASSIGN_OR_RETURN(
+      Diagonals d, ReadDiagonals(ctx.num_inputs() > 2 ? &ctx.input(2) : nullptr, align.value));
+  TENON_RETURN_IF_ERROR(SetMatrix(in.dim(batch), in.dim(batch + 1), &d));
+  const DimVector wanted = Concat(in.shape().dims().first(batch), d.dims());
+  if (diagonal.rank() == 0) {
+    return InvalidArgument("diagonal must be at least 1-dim, received shape: []");
+  }
+  if (diagonal.shape().dims() != absl::Span<const int64_t>(wanted)) {
+    return InvalidArgument("the diagonals do not fit. Input shape: ", in.shape(),
+                           ", Diagonal shape: ", diagonal.shape(),
+                           ", Expected diagonal shape: ", PartialShape(wanted));
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  TENON_RETURN_IF_ERROR(mover.copy_run(ctx, in, 0, out, 0, in.num_elements()));
+  return CopyDiagonals(ctx, mover, diagonal, out, /*into_matrix=*/true, d);
+}
+
 void RegisterDiagonalOps(OpRegistry& ops) {
-  ops.Add("Diag", DiagShape, DiagKernel)
+  ops.Add("Diag", DiagShape, With<kHostMover, DiagKernel>::Run)
       .Grad([](GradContext& g) { g.dx(0) = DiagPart(g.dy(0)); })
       .Example({Shape{3}})
       .Example({Shape{2, 2}});
-  ops.Add("DiagPart", DiagPartShape, DiagPartKernel)
+  ops.Add("DiagPart", DiagPartShape, With<kHostMover, DiagPartKernel>::Run)
       .Grad([](GradContext& g) { g.dx(0) = Diag(g.dy(0)); })
       .Example({Shape{2, 3, 2, 3}});
   // The other types have no zero to fill with.
   const KernelOptions plain = {.types = {{"T", DTypesOf(PlainTypes())}}};
-  for (const char* name : {"MatrixBandPart", "BatchMatrixBandPart"}) {
-    ops.Add(name, UnchangedShape, BandPartKernel, plain)
-        .Grad([](GradContext& g) { g.dx(0) = MatrixBandPart(g.dy(0), g.in(1), g.in(2)); })
-        .Example({Shape{2, 3, 4}, Tensor::Scalar<int64_t>(1), Tensor::Scalar<int64_t>(-1)});
-  }
   const Tensor ks = Tensor::Vector({-1, 2}), k = Tensor::Scalar(1), unknown = Tensor::Scalar(-1);
   using Name = std::pair<std::string, std::string>;
   for (const auto& [batch, version] :
        {Name("", ""), Name("Batch", ""), Name("", "V2"), Name("", "V3")}) {
     const std::string name = batch + "Matrix";
-    OpBuilder diag = ops.Add(name + "Diag" + version, MatrixDiagShape, MatrixDiagKernel, plain);
-    OpBuilder part =
-        ops.Add(name + "DiagPart" + version, DiagonalPartShape, DiagonalPartKernel, plain);
-    OpBuilder set = ops.Add(name + "SetDiag" + version, SetDiagShape, SetDiagKernel, plain);
+    OpBuilder diag = ops.Add(name + "Diag" + version, MatrixDiagShape,
+                             With<kHostMover, MatrixDiagKernel>::Run, plain);
+    OpBuilder part = ops.Add(name + "DiagPart" + version, DiagonalPartShape,
+                             With<kHostMover, DiagonalPartKernel>::Run, plain);
+    OpBuilder set = ops.Add(name + "SetDiag" + version, SetDiagShape,
+                            With<kHostMover, SetDiagKernel>::Run, plain);
     if (version.empty()) {
       diag.Grad(MatrixDiagGrad).Example({Shape{2, 3}});
       part.Grad(DiagonalPartGrad).Example({Shape{2, 3, 4}});

@@ -43,6 +43,17 @@ Status TupleOutOfRange(const Shape& indices, int64_t i, std::string_view tuple,
                          " = [", tuple, "] does not index into ", what, " ", shape);
 }
 
+Status CheckTensorScatter(const Shape& tensor, const Shape& indices, const Shape& updates) {
+  if (tensor.rank() < 1 || updates.rank() < 1) {
+    return InvalidArgument("tensor and updates must be of rank 1 or more, found shapes ", tensor,
+                           " and ", updates);
+  }
+  if (indices.num_elements() == 0 && updates.num_elements() > 0) {
+    return InvalidArgument("there are updates of shape ", updates, " without indices");
+  }
+  return OkStatus();
+}
+
 Status CheckUpdateTuples(const Shape& indices, const Shape& updates, const Shape& shape) {
   if (shape.rank() < 1) return InvalidArgument("Output must be at least 1-D, got shape: ", shape);
   if (shape.num_elements() == 0 && (indices.num_elements() > 0 || updates.num_elements() > 0)) {

@@ -26,6 +26,10 @@ Status TupleOutOfRange(const Shape& indices, int64_t i, std::string_view tuple,
 /// InvalidArgument unless updates of what tuples name have the shape that ReadUpdateTuples wants.
 Status CheckUpdateTuples(const Shape& indices, const Shape& updates, const Shape& shape);
 
+/// InvalidArgument unless a tensor may be changed by such updates: both have dimensions, and there
+/// are indices where there are updates.
+Status CheckTensorScatter(const Shape& tensor, const Shape& indices, const Shape& updates);
+
 /// Reads `indices`, whose last dimension is a tuple into the leading dimensions of `shape`.
 /// InvalidArgument, where `what` names that shape, for a tuple out of range.
 StatusOr<IndexTuples> ReadTuples(const Tensor& indices, const Shape& shape, std::string_view what);

@@ -54,8 +54,19 @@ void RegisterCudaMovingKernels(OpRegistry& ops) {
   Add<TransposeKernel>(ops, "ConjugateTranspose", {},
                        DTypesOf(decltype(ConcatTypes(RealTypes(), TypeList<bool>()))()));
   Add<ReverseKernel>(ops, "ReverseV2");
+  Add<RollKernel>(ops, "Roll");
   Add<FillKernel>(ops, "Fill");
   Add<BroadcastToKernel>(ops, "BroadcastTo");
+  Add<DiagKernel>(ops, "Diag");
+  Add<DiagPartKernel>(ops, "DiagPart");
+  for (const std::string prefix : {"Matrix", "BatchMatrix"}) {
+    for (const std::string version : {"", "V2", "V3"}) {
+      if (ops.Find(prefix + "Diag" + version) == nullptr) continue;  // the old name has no others
+      Add<MatrixDiagKernel>(ops, prefix + "Diag" + version);
+      Add<DiagonalPartKernel>(ops, prefix + "DiagPart" + version);
+      Add<SetDiagKernel>(ops, prefix + "SetDiag" + version);
+    }
+  }
 }
 
 }  // namespace tenon

@@ -34,7 +34,21 @@ Status TileKernel(KernelContext& ctx, const Mover& mover);
 Status TransposeKernel(KernelContext& ctx, const Mover& mover);
 /// Of Reverse and ReverseV2.
 Status ReverseKernel(KernelContext& ctx, const Mover& mover);
+Status RollKernel(KernelContext& ctx, const Mover& mover);
 
 Status FillKernel(KernelContext& ctx, const Mover& mover);
+
+Status DiagKernel(KernelContext& ctx, const Mover& mover);
+Status DiagPartKernel(KernelContext& ctx, const Mover& mover);
+/// Which diagonals an op of matrices is about; only the third version says where they lie.
+struct Alignment : KernelState {
+  explicit Alignment(const KernelConstruction& c)
+      : value(c.attrs().GetOr<std::string>("align", "")) {}
+  const std::string value;
+};
+/// Of all versions of MatrixDiagPart, MatrixDiag and MatrixSetDiag.
+Status DiagonalPartKernel(KernelContext& ctx, const Mover& mover, const Alignment& align);
+Status MatrixDiagKernel(KernelContext& ctx, const Mover& mover, const Alignment& align);
+Status SetDiagKernel(KernelContext& ctx, const Mover& mover, const Alignment& align);
 
 }  // namespace tenon

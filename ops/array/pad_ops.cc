@@ -3,6 +3,7 @@
 #include "core/parallel.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
+#include "ops/array/mirrored_rows.h"
 #include "ops/array/moving_kernels.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
@@ -104,46 +105,24 @@ StatusOr<DimVector> UnpaddedDims(const Padding& padding, absl::Span<const int64_
   return inner;
 }
 
-/// Adds row from - i of each block of `rows` rows to row to + i, for i up to `count`.
-template <typename T>
-void AddMirrored(T* data, int64_t blocks, int64_t rows, int64_t width, int64_t from, int64_t to,
-                 int64_t count) {
-  const double block_ns = 0.5 * static_cast<double>(count * width);
-  ParallelFor(blocks, block_ns, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      for (int64_t i = 0; i < count; ++i) {
-        const T* source = data + (b * rows + from - i) * width;
-        T* target = data + (b * rows + to + i) * width;
-        for (int64_t j = 0; j < width; ++j) {
-          using C = ComputeType<T>;
-          target[j] = T(Plus(C(target[j]), C(source[j])));
+Status AddMirroredOnHost(KernelContext&, const MirroredRows& m, Tensor* data) {
+  return DispatchStatus(data->dtype(), NumericTypes(), [&]<typename T>(T) {
+    using C = ComputeType<T>;
+    T* const elements = data->data<T>();
+    const double row_ns = 5 + 0.5 * static_cast<double>(m.width);
+    ParallelFor(m.blocks * m.count, row_ns, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end && m.width > 0; ++row) {
+        const auto [source, target] = m.At(row * m.width);
+        for (int64_t j = 0; j < m.width; ++j) {
+          elements[target + j] = T(Plus(C(elements[target + j]), C(elements[source + j])));
         }
       }
-    }
+    });
   });
 }
 
-Status MirrorPadGradKernel(KernelContext& ctx, const std::string& mode) {
-  const Tensor& dy = ctx.input(0);
-  const auto dims = dy.shape().dims();
-  TENON_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(ctx.input(1), dims));
-  const int64_t edge = EdgeOf(mode);
-  TENON_ASSIGN_OR_RETURN(const DimVector inner, UnpaddedDims(padding, dims, edge));
-  TENON_ASSIGN_OR_RETURN(Tensor folded, dy.Copy());
-  const Status status = DispatchStatus(dy.dtype(), NumericTypes(), [&]<typename T>(T) {
-    for (int axis = 0; axis < dy.rank() && dy.num_elements() > 0; ++axis) {
-      const int64_t first = padding.before[axis], last = first + inner[axis] - 1;
-      const int64_t blocks = Product(dims, 0, axis), width = Product(dims, axis + 1, dy.rank());
-      AddMirrored(folded.data<T>(), blocks, dims[axis], width, first - 1, first + edge, first);
-      const int64_t after = padding.after[axis];
-      AddMirrored(folded.data<T>(), blocks, dims[axis], width, last + after,
-                  last + 1 - edge - after, after);
-    }
-  });
-  TENON_RETURN_IF_ERROR(status);
-  TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.CreateOutput(0, inner));
-  StridedCopy(folded, BoxView(dims, padding.before), dx, {0, StridesOf(inner)}, inner);
-  return OkStatus();
+Status MirrorPadGradOnHost(KernelContext& ctx, const std::string& mode) {
+  return MirrorPadGradKernel(ctx, kHostMover, AddMirroredOnHost, mode);
 }
 
 Status MirrorPadGradShape(ShapeContext& c) {
@@ -200,6 +179,33 @@ Status MirrorPadKernel(KernelContext& ctx, const Mover& mover, const std::string
   return OkStatus();
 }
 
+Status MirrorPadGradKernel(KernelContext& ctx, const Mover& mover, AddMirroredRows add,
+                           const std::string& mode) {
+  const Tensor& dy = ctx.input(0);
+  const auto dims = dy.shape().dims();
+  TENON_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(ctx.input(1), dims));
+  const int64_t edge = EdgeOf(mode);
+  TENON_ASSIGN_OR_RETURN(const DimVector inner, UnpaddedDims(padding, dims, edge));
+  TENON_ASSIGN_OR_RETURN(Tensor folded, dy.Copy());
+  for (int axis = 0; axis < dy.rank() && dy.num_elements() > 0; ++axis) {
+    const int64_t first = padding.before[axis], last = first + inner[axis] - 1;
+    const int64_t after = padding.after[axis];
+    MirroredRows rows{.blocks = Product(dims, 0, axis),
+                      .rows = dims[axis],
+                      .width = Product(dims, axis + 1, dy.rank())};
+    rows.from = first - 1;
+    rows.to = first + edge;
+    rows.count = first;
+    TENON_RETURN_IF_ERROR(add(ctx, rows, &folded));
+    rows.from = last + after;
+    rows.to = last + 1 - edge - after;
+    rows.count = after;
+    TENON_RETURN_IF_ERROR(add(ctx, rows, &folded));
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.CreateOutput(0, inner));
+  return mover.copy(ctx, folded, BoxView(dims, padding.before), dx, {0, StridesOf(inner)}, inner);
+}
+
 void RegisterPadOps(OpRegistry& ops) {
   const Tensor paddings = Tensor::Of({2, 2}, {1, 0, 0, 2});
   const auto pad = [&](std::string_view name) {
@@ -213,7 +219,7 @@ void RegisterPadOps(OpRegistry& ops) {
       })
       .Example({Shape{2, 3}, paddings}, {{"mode", "REFLECT"}})
       .Example({Shape{2, 3}, paddings}, {{"mode", "SYMMETRIC"}});
-  ops.Add("MirrorPadGrad", MirrorPadGradShape, MirrorPadGradKernel,
+  ops.Add("MirrorPadGrad", MirrorPadGradShape, MirrorPadGradOnHost,
           {.types = {{"T", DTypesOf(NumericTypes())}}, .attrs = {"mode"}})
       .Grad([](GradContext& g) {
         g.dx(0) = MirrorPad(g.dy(0), g.in(1), g.Attr<std::string>("mode"));

@@ -172,33 +172,6 @@ StatusOr<DimVector> ReadShifts(const Shape& shape, const Tensor& shift, const Te
   return sums;
 }
 
-Status RollKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const DimVector shifts,
-                         ReadShifts(in.shape(), ctx.input(1), ctx.input(2)));
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-  if (in.num_elements() == 0) return OkStatus();
-  // Along each axis that moves there are two parts, of which the second goes to the front: so many
-  // boxes there are in all, and no more than elements.
-  std::vector<int> moved;
-  for (int i = 0; i < in.rank(); ++i) {
-    if (shifts[i] != 0) moved.push_back(i);
-  }
-  for (int64_t parts = 0; parts < int64_t{1} << moved.size() && !Interrupted(); ++parts) {
-    DimVector from(in.rank(), 0), to = from,
-                                  box(in.shape().dims().begin(), in.shape().dims().end());
-    for (size_t k = 0; k < moved.size(); ++k) {
-      const int axis = moved[k];
-      const int64_t kept = in.dim(axis) - shifts[axis];
-      const bool to_front = ((parts >> k) & 1) != 0;
-      (to_front ? from : to)[axis] = to_front ? kept : shifts[axis];
-      box[axis] = to_front ? shifts[axis] : kept;
-    }
-    StridedCopy(in, BoxView(in.shape().dims(), from), out, BoxView(in.shape().dims(), to), box);
-  }
-  return OkStatus();
-}
-
 Status ConjugateTransposeKernel(KernelContext& ctx) {
   TENON_RETURN_IF_ERROR(TransposeKernel(ctx, kHostMover));
   if (!IsComplex(ctx.output_type(0))) return OkStatus();
@@ -270,6 +243,34 @@ Status ReverseKernel(KernelContext& ctx, const Mover& mover) {
   return mover.copy(ctx, in, source, out, {0, StridesOf(in.shape().dims())}, in.shape().dims());
 }
 
+Status RollKernel(KernelContext& ctx, const Mover& mover) {
+  const Tensor& in = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const DimVector shifts,
+                         ReadShifts(in.shape(), ctx.input(1), ctx.input(2)));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+  if (in.num_elements() == 0) return OkStatus();
+  // Along each axis that moves there are two parts, of which the second goes to the front: so many
+  // boxes there are in all, and no more than elements.
+  std::vector<int> moved;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (shifts[i] != 0) moved.push_back(i);
+  }
+  for (int64_t parts = 0; parts < int64_t{1} << moved.size() && !Interrupted(); ++parts) {
+    DimVector from(in.rank(), 0), to = from,
+                                  box(in.shape().dims().begin(), in.shape().dims().end());
+    for (size_t k = 0; k < moved.size(); ++k) {
+      const int axis = moved[k];
+      const int64_t kept = in.dim(axis) - shifts[axis];
+      const bool to_front = ((parts >> k) & 1) != 0;
+      (to_front ? from : to)[axis] = to_front ? kept : shifts[axis];
+      box[axis] = to_front ? shifts[axis] : kept;
+    }
+    TENON_RETURN_IF_ERROR(mover.copy(ctx, in, BoxView(in.shape().dims(), from), out,
+                                     BoxView(in.shape().dims(), to), box));
+  }
+  return OkStatus();
+}
+
 void RegisterRearrangeOps(OpRegistry& ops) {
   ops.Add("TileGrad", TileGradShape, TileGradKernel, {.types = {{"T", DTypesOf(NumericTypes())}}})
       .Example({Shape{2, 6}, Tensor::Vector({1, 3})});
@@ -280,7 +281,8 @@ void RegisterRearrangeOps(OpRegistry& ops) {
       .Grad([](GradContext& g) { g.dx(0) = Transpose(g.dy(0), InvertPermutation(g.in(1))); })
       .Example({Shape{2, 3}, Tensor::Vector({1, 0})})
       .Example({Shape{2, 3, 2, 2}, Tensor::Vector<int64_t>({2, 0, 3, 1})});
-  ops.Add("InvertPermutation", VectorShape, InvertPermutationKernel, {.cheap = true, .memory = kHostMemory})
+  ops.Add("InvertPermutation", VectorShape, InvertPermutationKernel,
+          {.cheap = true, .memory = kHostMemory})
       .Example({Tensor::Vector({2, 0, 1})});
   ops.Add("ReverseV2", UnchangedShape, With<kHostMover, ReverseKernel>::Run)
       .Grad([](GradContext& g) { g.dx(0) = ReverseV2(g.dy(0), g.in(1)); })
@@ -288,7 +290,7 @@ void RegisterRearrangeOps(OpRegistry& ops) {
   ops.Add("Reverse", UnchangedShape, With<kHostMover, ReverseKernel>::Run)
       .Grad([](GradContext& g) { g.dx(0) = Reverse(g.dy(0), g.in(1)); })
       .Example({Shape{2, 3}, Tensor::Vector<bool>({false, true})});
-  ops.Add("Roll", UnchangedShape, RollKernel)
+  ops.Add("Roll", UnchangedShape, With<kHostMover, RollKernel>::Run)
       .Grad([](GradContext& g) { g.dx(0) = Roll(g.dy(0), -g.in(1), g.in(2)); })
       .Example({Shape{3, 4}, Tensor::Vector({1, -2}), Tensor::Vector({0, 1})})
       .Example({Shape{5}, Tensor::Scalar(7), Tensor::Scalar<int64_t>(-1)});

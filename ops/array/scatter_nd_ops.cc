@@ -46,13 +46,7 @@ template <Update kUpdate>
 Status TensorScatterKernel(KernelContext& ctx) {
   const Tensor in = ctx.input(0);
   const Tensor &indices = ctx.input(1), &updates = ctx.input(2);
-  if (in.rank() < 1 || updates.rank() < 1) {
-    return InvalidArgument("tensor and updates must be of rank 1 or more, found shapes ",
-                           in.shape(), " and ", updates.shape());
-  }
-  if (indices.num_elements() == 0 && updates.num_elements() > 0) {
-    return InvalidArgument("there are updates of shape ", updates.shape(), " without indices");
-  }
+  TENON_RETURN_IF_ERROR(CheckTensorScatter(in.shape(), indices.shape(), updates.shape()));
   TENON_ASSIGN_OR_RETURN(const IndexTuples tuples,
                          ReadUpdateTuples(indices, updates.shape(), in.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));

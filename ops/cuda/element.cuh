@@ -4,6 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "ops/element_bytes.h"
 #include "ops/maths.h"
 
 // Elements as kernels see them: 16-bit floats are in memory only, and computed in float.
@@ -22,26 +23,6 @@ __device__ __forceinline__ float Widen<Half>(Half x) {
 template <>
 __device__ __forceinline__ float Widen<BFloat16>(BFloat16 x) {
   return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
-}
-
-/// Elements of 16 bytes (complex128) that are only moved.
-using Moved16 = ulonglong2;
-
-/// Calls `fn(T())` with a type of the size of `type`'s elements, for kernels that only move them.
-template <typename Fn>
-void DispatchBytes(DType type, Fn&& fn) {
-  switch (SizeOf(type)) {
-    case 1:
-      return fn(uint8_t());
-    case 2:
-      return fn(uint16_t());
-    case 4:
-      return fn(uint32_t());
-    case 8:
-      return fn(uint64_t());
-    case 16:
-      return fn(Moved16());
-  }
 }
 
 /// A computed value as an element; floats are rounded to nearest even.

@@ -8,6 +8,7 @@ void RegisterCudaKernels(OpRegistry& ops) {
   RegisterCudaActivations(ops);
   RegisterCudaAdaptiveSteps(ops);
   RegisterCudaArgMax(ops);
+  RegisterCudaBandPart(ops);
   RegisterCudaBatchNorm(ops);
   RegisterCudaBiasAdd(ops);
   RegisterCudaBinaryArithmetic(ops);
@@ -28,6 +29,7 @@ void RegisterCudaKernels(OpRegistry& ops) {
   RegisterCudaMeans(ops);
   RegisterCudaMovingKernels(ops);
   RegisterCudaMultinomial(ops);
+  RegisterCudaPad(ops);
   RegisterCudaPartition(ops);
   RegisterCudaPooling(ops);
   RegisterCudaProducts(ops);
@@ -38,8 +40,10 @@ void RegisterCudaKernels(OpRegistry& ops) {
   RegisterCudaSegments(ops);
   RegisterCudaSelect(ops);
   RegisterCudaSoftmax(ops);
+  RegisterCudaSpecialFunctions(ops);
   RegisterCudaSums(ops);
   RegisterCudaTensorArrayWrites(ops);
+  RegisterCudaTensorScatter(ops);
   RegisterCudaTopK(ops);
   RegisterCudaTranscendental(ops);
   RegisterCudaUnaryArithmetic(ops);

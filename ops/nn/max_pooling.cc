@@ -21,11 +21,8 @@ Status MaxPoolKernel(KernelContext& ctx, const Windows& attrs) {
 }
 
 Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
-  const Tensor &x = ctx.input(0), &y = ctx.input(1), &dy = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const Windows w, WindowsOf(ctx, attrs, 3));
-  TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, x.shape()));
-  TENON_RETURN_IF_ERROR(CheckDims("orig_output", y, p.output));
-  TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
+  const Tensor &x = ctx.input(0), &dy = ctx.input(2);
+  TENON_ASSIGN_OR_RETURN(const Pooling p, PoolingOfGrad(ctx, attrs));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
   if (dx->num_elements() != 0) MaxPoolGrad(p, x, dy, dx);
   return OkStatus();
@@ -44,9 +41,7 @@ Status MaxPoolWithPlacesKernel(KernelContext& ctx, const Windows& w) {
 
 Status MaxPoolGradOfPlacesKernel(KernelContext& ctx, const Windows& w) {
   const Tensor &x = ctx.input(0), &places = ctx.input(1), &dy = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const Pooling p, NarrowPooling(w, x.shape()));
-  TENON_RETURN_IF_ERROR(CheckDims("orig_output", places, p.output));
-  TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
+  TENON_ASSIGN_OR_RETURN(const Pooling p, PoolingOfPlacesGrad(ctx, w));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
   if (dx->num_elements() != 0) MaxPoolGradOfPlaces(p, places.data<NarrowPlace>(), dy, dx);
   return OkStatus();
@@ -55,9 +50,7 @@ Status MaxPoolGradOfPlacesKernel(KernelContext& ctx, const Windows& w) {
 /// As MaxPoolGrad, but every element that is equal to the largest gets the gradient.
 Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
   const Tensor &x = ctx.input(0), &y = ctx.input(1), &dy = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, x.shape()));
-  TENON_RETURN_IF_ERROR(CheckDims("orig_output", y, p.output));
-  TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
+  TENON_ASSIGN_OR_RETURN(const Pooling p, PoolingOfGrad(ctx, w));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
   if (dx->num_elements() == 0) return OkStatus();
   const double cost = p.cost() * static_cast<double>(p.windows());
@@ -90,10 +83,7 @@ Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
 /// nowhere.
 Status MaxPoolGradGradKernel(KernelContext& ctx, const Windows& attrs) {
   const Tensor &x = ctx.input(0), &y = ctx.input(1), &grad = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const Windows w, WindowsOf(ctx, attrs, 3));
-  TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, x.shape()));
-  TENON_RETURN_IF_ERROR(CheckDims("orig_output", y, p.output));
-  TENON_RETURN_IF_ERROR(CheckDims("grad", grad, x.shape().dims()));
+  TENON_ASSIGN_OR_RETURN(const Pooling p, PoolingOfGradGrad(ctx, attrs));
   TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, y.shape()));
   if (z->num_elements() == 0) return OkStatus();
   Dispatch(x.dtype(), RealTypes(), [&]<typename T>(T) {

@@ -82,6 +82,29 @@ Status CheckDims(std::string_view what, const Tensor& t, absl::Span<const int64_
                          t.shape());
 }
 
+StatusOr<Pooling> PoolingOfGrad(const KernelContext& ctx, const Windows& attrs) {
+  TENON_ASSIGN_OR_RETURN(const Windows w, WindowsOf(ctx, attrs, 3));
+  TENON_ASSIGN_OR_RETURN(Pooling p, MakePooling(w, ctx.input(0).shape()));
+  TENON_RETURN_IF_ERROR(CheckDims("orig_output", ctx.input(1), p.output));
+  TENON_RETURN_IF_ERROR(CheckDims("grad", ctx.input(2), p.output));
+  return p;
+}
+
+StatusOr<Pooling> PoolingOfPlacesGrad(const KernelContext& ctx, const Windows& w) {
+  TENON_ASSIGN_OR_RETURN(Pooling p, NarrowPooling(w, ctx.input(0).shape()));
+  TENON_RETURN_IF_ERROR(CheckDims("orig_output", ctx.input(1), p.output));
+  TENON_RETURN_IF_ERROR(CheckDims("grad", ctx.input(2), p.output));
+  return p;
+}
+
+StatusOr<Pooling> PoolingOfGradGrad(const KernelContext& ctx, const Windows& attrs) {
+  TENON_ASSIGN_OR_RETURN(const Windows w, WindowsOf(ctx, attrs, 3));
+  TENON_ASSIGN_OR_RETURN(Pooling p, MakePooling(w, ctx.input(0).shape()));
+  TENON_RETURN_IF_ERROR(CheckDims("orig_output", ctx.input(1), p.output));
+  TENON_RETURN_IF_ERROR(CheckDims("grad", ctx.input(2), ctx.input(0).shape().dims()));
+  return p;
+}
+
 Status PoolingShape(ShapeContext& c) {
   if (c.attrs().GetOr<std::string>("data_format", "") == "NCHW_VECT_C") return UnknownShape(c);
   TENON_ASSIGN_OR_RETURN(Windows w, Windows::Create(c.attrs()));

@@ -191,19 +191,14 @@ Status Spread(KernelContext& ctx, const Pooling& p, const P* places, const Tenso
 
 Status MaxPoolGradOfPlacesKernel(KernelContext& ctx, const Windows& w) {
   const Tensor &x = ctx.input(0), &places = ctx.input(1), &dy = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const Pooling p, NarrowPooling(w, x.shape()));
-  TENON_RETURN_IF_ERROR(CheckDims("orig_output", places, p.output));
-  TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
+  TENON_ASSIGN_OR_RETURN(const Pooling p, PoolingOfPlacesGrad(ctx, w));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
   return Spread(ctx, p, places.data<NarrowPlace>(), dy, dx);
 }
 
 Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
-  const Tensor &x = ctx.input(0), &y = ctx.input(1), &dy = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const Windows w, WindowsOf(ctx, attrs, 3));
-  TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, x.shape()));
-  TENON_RETURN_IF_ERROR(CheckDims("orig_output", y, p.output));
-  TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
+  const Tensor &x = ctx.input(0), &dy = ctx.input(2);
+  TENON_ASSIGN_OR_RETURN(const Pooling p, PoolingOfGrad(ctx, attrs));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
   if (dx->num_elements() == 0) return OkStatus();
   TENON_ASSIGN_OR_RETURN(Tensor places, ctx.AllocateTemp(DType::kInt64, dy.shape()));
@@ -217,9 +212,7 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
 
 Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
   const Tensor &x = ctx.input(0), &y = ctx.input(1), &dy = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, x.shape()));
-  TENON_RETURN_IF_ERROR(CheckDims("orig_output", y, p.output));
-  TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
+  TENON_ASSIGN_OR_RETURN(const Pooling p, PoolingOfGrad(ctx, w));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
   return DispatchStatus(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     return ForEach(
@@ -230,10 +223,7 @@ Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
 
 Status MaxPoolGradGradKernel(KernelContext& ctx, const Windows& attrs) {
   const Tensor &x = ctx.input(0), &y = ctx.input(1), &grad = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const Windows w, WindowsOf(ctx, attrs, 3));
-  TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, x.shape()));
-  TENON_RETURN_IF_ERROR(CheckDims("orig_output", y, p.output));
-  TENON_RETURN_IF_ERROR(CheckDims("grad", grad, x.shape().dims()));
+  TENON_ASSIGN_OR_RETURN(const Pooling p, PoolingOfGradGrad(ctx, attrs));
   TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, y.shape()));
   return DispatchStatus(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     return ForEach(

@@ -39,6 +39,15 @@ StatusOr<Pooling> MakeAveraging(const Windows& w, const Shape& input);
 StatusOr<Pooling> MakePlacePooling(const Windows& w, const Shape& input);
 /// The attributes of the node, or what its inputs `first` and the next say, if it has these.
 StatusOr<Windows> WindowsOf(const KernelContext& ctx, const Windows& w, int first);
+// Those of gradients, whose inputs 1 and 2 are the output and the gradient that it gets:
+// InvalidArgument also where these are not shaped so.
+
+/// Of MaxPoolGrad and MaxPool3DGrad.
+StatusOr<Pooling> PoolingOfGrad(const KernelContext& ctx, const Windows& attrs);
+/// Of the op that has places instead of the output.
+StatusOr<Pooling> PoolingOfPlacesGrad(const KernelContext& ctx, const Windows& w);
+/// Of MaxPoolGradGrad and MaxPool3DGradGrad, where input 2 is shaped as input 0.
+StatusOr<Pooling> PoolingOfGradGrad(const KernelContext& ctx, const Windows& attrs);
 /// InvalidArgument, naming `what`, unless `t` is [dims].
 Status CheckDims(std::string_view what, const Tensor& t, absl::Span<const int64_t> dims);
 

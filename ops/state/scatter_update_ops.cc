@@ -16,20 +16,14 @@ Status ScatterUpdateKernel(KernelContext& ctx, const VariableInput& input) {
   return OkStatus();
 }
 
-/// The four ops of one update: of rows and of what tuples name, by reference and by handle.
 template <Update kUpdate>
 void AddScatter(OpRegistry& ops, std::string_view name, const DTypeVector& types) {
-  for (const std::string kind : {"Scatter", "ResourceScatter", "ScatterNd", "ResourceScatterNd"}) {
-    const OpRegistration* const op = ops.Find(StrCat(kind, name));
-    if (op == nullptr) continue;  // no tuples are multiplied or divided
+  for (const ScatterOp& op : ScatterOps(ops, name)) {
     KernelOptions options;
-    if (!types.empty()) {
-      options.types = {{op->schema.FindAttr("dtype") != nullptr ? "dtype" : "T", types}};
-    }
-    const bool tuples = kind.ends_with("Nd"), resource = kind.starts_with("Resource");
-    ops.Add(op->schema.name, resource ? NoOutputShape : UnchangedShape,
-            tuples ? ScatterUpdateKernel<ScatterNdVariable, kUpdate>
-                   : ScatterUpdateKernel<ScatterVariable, kUpdate>,
+    if (!types.empty()) options.types = {{op.type_attr, types}};
+    ops.Add(op.name, op.by_handle ? NoOutputShape : UnchangedShape,
+            op.tuples ? ScatterUpdateKernel<ScatterNdVariable, kUpdate>
+                      : ScatterUpdateKernel<ScatterVariable, kUpdate>,
             options)
         .NoExample("needs a variable; scatter_update_ops_test covers it");
   }

@@ -49,6 +49,19 @@ Status CheckRowUpdates(const Tensor& value, const Tensor& indices, const Tensor&
                          updates.shape());
 }
 
+std::vector<ScatterOp> ScatterOps(const OpRegistry& ops, std::string_view update) {
+  std::vector<ScatterOp> found;
+  for (const std::string kind : {"Scatter", "ResourceScatter", "ScatterNd", "ResourceScatterNd"}) {
+    const OpRegistration* const op = ops.Find(StrCat(kind, update));
+    if (op == nullptr) continue;
+    found.push_back({.name = op->schema.name,
+                     .type_attr = op->schema.FindAttr("dtype") != nullptr ? "dtype" : "T",
+                     .tuples = kind.ends_with("Nd"),
+                     .by_handle = kind.starts_with("Resource")});
+  }
+  return found;
+}
+
 Status UpdateVariable(VariableResource* variable, Update update, const Tensor& value) {
   if (value.dtype() != variable->dtype()) {
     return InvalidArgument("the variable is ", variable->dtype(), ", the value is ", value.dtype());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/op_registry.h"
 #include "core/variable.h"
 #include "ops/combine_rows.h"
 
@@ -31,5 +32,13 @@ Status CheckUpdateType(const VariableResource& variable, const Tensor& updates);
 Status CheckHasRows(const Tensor& value);
 /// InvalidArgument unless `updates` are rows of `value`, one for each index, or a scalar.
 Status CheckRowUpdates(const Tensor& value, const Tensor& indices, const Tensor& updates);
+
+/// One of the ops of an update: of rows or of what tuples name, by reference or by handle.
+struct ScatterOp {
+  std::string name, type_attr;
+  bool tuples, by_handle;
+};
+/// Those of the four that are declared: no tuples are multiplied or divided.
+std::vector<ScatterOp> ScatterOps(const OpRegistry& ops, std::string_view update);
 
 }  // namespace tenon

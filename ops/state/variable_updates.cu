@@ -3,12 +3,12 @@
 // Updates of variables in the GPU's memory: as a whole, and of the rows and slices that indices
 // name. A step that has failed until then makes none.
 #include "ops/array/index_tuples.h"
+#include "ops/cuda/change_rows.h"
 #include "ops/cuda/check.cuh"
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/failure.cuh"
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/register.h"
-#include "ops/cuda/sorted_rows.h"
 #include "ops/state/assign.h"
 #include "ops/state/variable_update.h"
 #include "ops/state/variables.h"
@@ -80,25 +80,6 @@ Status AssignUpdateKernel(KernelContext& ctx, const VariableInput& input) {
   return OkStatus();
 }
 
-/// Which elements of a variable change, by which of the updates.
-struct RowPlan {
-  RowSpan span;
-  int64_t width;
-  bool scalar;  // one element updates all
-
-  /// The element that thread `i` changes, -1 when another one does or there is none, and the first
-  /// entry of the span that changes it.
-  __device__ int64_t Target(int64_t i, int64_t* first, int64_t* column) const {
-    *first = i / width;
-    *column = i % width;
-    const int64_t row = span.FirstOfRow(*first);
-    return row < 0 ? -1 : row * width + *column;
-  }
-  __device__ int64_t Source(int64_t k, int64_t column) const {
-    return scalar ? 0 : span.places[k] * width + column;
-  }
-};
-
 /// What is noted of an integer that is to be divided by 0; not the word of an index.
 constexpr uint64_t kDividedByZero = 1;
 
@@ -117,84 +98,6 @@ Status QueueDivisorCheck(KernelContext& ctx, const Tensor& divisors, StepCheck c
   Dispatch(divisors.dtype(), IntTypes(), [&]<typename T>(T) {
     status.Update(
         ForEach(ctx, divisors.num_elements(), CheckDivisor<T>{divisors.data<T>(), check}));
-  });
-  return status;
-}
-
-template <typename T>
-struct ChangeRow {
-  RowPlan plan;
-  Update update;
-  const T* from;
-  T* to;
-
-  template <typename C>
-  __device__ C Changed(C x, C y) const {
-    switch (update) {
-      case Update::kAdd:
-        return Plus(x, y);
-      case Update::kSubtract:
-        return Minus(x, y);
-      case Update::kMultiply:
-        return Times(x, y);
-      case Update::kDivide:
-        return Quotient(x, y);
-      case Update::kMin:
-        return y < x ? y : x;
-      case Update::kMax:
-        return x < y ? y : x;
-      case Update::kAssign:
-        break;
-    }
-    return y;
-  }
-
-  __device__ void operator()(int64_t i) const {
-    int64_t first, column;
-    const int64_t at = plan.Target(i, &first, &column);
-    if (at < 0) return;
-    T value = to[at];
-    const uint64_t row = plan.span.rows[first];
-    for (int64_t k = first; k < plan.span.count && plan.span.rows[k] == row; ++k) {
-      value = Narrow<T>(Changed(Widen(value), Widen(from[plan.Source(k, column)])));
-    }
-    to[at] = value;
-  }
-};
-
-/// Of elements of the size of E: the last update of a row stays.
-template <typename E>
-struct AssignRow {
-  RowPlan plan;
-  const E* from;
-  E* to;
-  __device__ void operator()(int64_t i) const {
-    int64_t first, column;
-    const int64_t at = plan.Target(i, &first, &column);
-    if (at < 0) return;
-    to[at] = from[plan.Source(plan.span.EndOfRow(first) - 1, column)];
-  }
-};
-
-Status ChangeRows(KernelContext& ctx, Update update, const RowSpan& span, int64_t width,
-                  const Tensor& updates, bool scalar, StepCheck check, Tensor* value) {
-  // Behind the look at the indices, of whose error the CPU speaks second.
-  if (update == Update::kDivide) {
-    TENON_RETURN_IF_ERROR(QueueDivisorCheck(ctx, updates, check));
-  }
-  const int64_t n = span.count * width;
-  if (n == 0) return OkStatus();
-  const RowPlan plan{span, width, scalar};
-  if (update != Update::kAssign) {
-    return DispatchStatus(value->dtype(), RealTypes(), [&]<typename T>(T) {
-      return UpdateEach(ctx, n, ChangeRow<T>{plan, update, updates.data<T>(), value->data<T>()});
-    });
-  }
-  Status status;
-  DispatchBytes(value->dtype(), [&]<typename E>(E) {
-    status.Update(UpdateEach(ctx, n,
-                             AssignRow<E>{plan, static_cast<const E*>(updates.raw_data()),
-                                          static_cast<E*>(value->raw_data())}));
   });
   return status;
 }
@@ -218,8 +121,12 @@ Status ScatterRows(KernelContext& ctx, const NodeIdentity& node, VariableResourc
           return NotInRange(note.value, limit, ElementName("indices", shape.dims(), note.place));
         });
     TENON_ASSIGN_OR_RETURN(const SortedRows sorted, SortRows(ctx, indices, limit, check));
+    // Behind the look at the indices, of whose error the CPU speaks second.
+    if (update == Update::kDivide) {
+      TENON_RETURN_IF_ERROR(QueueDivisorCheck(ctx, updates, check));
+    }
     const int64_t width = Product(value->shape().dims(), 1, value->rank());
-    return ChangeRows(ctx, update, sorted.span, width, updates, updates.rank() == 0, check, value);
+    return ChangeRows(ctx, update, sorted.span, width, updates, updates.rank() == 0, value);
   });
 }
 
@@ -231,19 +138,13 @@ Status ScatterSlices(KernelContext& ctx, const NodeIdentity& node, VariableResou
     TENON_RETURN_IF_ERROR(CheckUpdateTuples(indices.shape(), updates.shape(), shape));
     TENON_ASSIGN_OR_RETURN(const TupleSizes sizes, SizesOfTuples(indices.shape(), shape));
     TENON_ASSIGN_OR_RETURN(const TupleRows tuples, TupleRows::Create(indices, shape));
-    const StepCheck check =
-        AddCheck(ctx, node, [places = indices.shape(), shape](uint64_t word) -> Status {
-          if (word == kDividedByZero) return DivisionError();
-          const IndexNote note = NotedIndex(word);
-          return TupleOutOfRange(places, note.place, StrCat("..., ", note.value, ", ..."), "shape",
-                                 shape);
-        });
+    const StepCheck check = AddTupleCheck(ctx, node, indices.shape(), "shape", shape);
     // Nothing may be as many tuples as one likes.
     const bool none = indices.num_elements() == 0 && updates.num_elements() == 0;
     const int64_t limit = Product(shape.dims(), 0, sizes.depth);
     TENON_ASSIGN_OR_RETURN(const SortedRows sorted,
                            SortTuples(ctx, tuples, none ? 0 : sizes.count, limit, check));
-    return ChangeRows(ctx, update, sorted.span, sizes.width, updates, false, check, value);
+    return ChangeRows(ctx, update, sorted.span, sizes.width, updates, false, value);
   });
 }
 
@@ -258,14 +159,11 @@ Status ScatterUpdateKernel(KernelContext& ctx, const VariableInput& input,
 
 template <Update kUpdate>
 void AddScatter(OpRegistry& ops, std::string_view name, const DTypeVector& types) {
-  for (const std::string kind : {"Scatter", "ResourceScatter", "ScatterNd", "ResourceScatterNd"}) {
-    const OpRegistration* const op = ops.Find(StrCat(kind, name));
-    if (op == nullptr) continue;  // no tuples are multiplied or divided
-    const bool dtype = op->schema.FindAttr("dtype") != nullptr;
-    AddKernel(ops, op->schema.name,
-              kind.ends_with("Nd") ? ScatterUpdateKernel<ScatterSlices, kUpdate>
-                                   : ScatterUpdateKernel<ScatterRows, kUpdate>,
-              {.types = {{dtype ? "dtype" : "T", types}}});
+  for (const ScatterOp& op : ScatterOps(ops, name)) {
+    AddKernel(ops, op.name,
+              op.tuples ? ScatterUpdateKernel<ScatterSlices, kUpdate>
+                        : ScatterUpdateKernel<ScatterRows, kUpdate>,
+              {.types = {{op.type_attr, types}}});
   }
 }
 

@@ -16,6 +16,10 @@ using Names = std::set<std::string_view>;
 /// Ops whose results are elements of their inputs, whole numbers, or made by the same steps.
 const Names& Moves() {
   static const Names names = {"Abs",
+                              "BatchMatrixBandPart",
+                              "BatchMatrixDiag",
+                              "BatchMatrixDiagPart",
+                              "BatchMatrixSetDiag",
                               "BroadcastTo",
                               "Cast",
                               "ClipByValue",
@@ -85,6 +89,9 @@ const Names& Moves() {
                               "StatelessRandomUniformV2",
                               "StridedSlice",
                               "StridedSliceGrad",
+                              "TensorScatterMax",
+                              "TensorScatterMin",
+                              "TensorScatterUpdate",
                               "Tile",
                               "TopK",
                               "TopKV2",
@@ -127,9 +134,12 @@ const Names& Sums() {
       "SparseSegmentSum", "SparseSegmentSumGrad", "SparseSoftmaxCrossEntropyWithLogits",
       "SparseTensorDenseMatMul", "SquaredDifference", "Sum", "TensorScatterAdd", "TensorScatterSub",
       "UnsortedSegmentProd", "UnsortedSegmentSum",
-      // Series and continued fractions, of which the C library and CUDA take different ones.
-      "Betainc", "Digamma", "Igamma", "IgammaGradA", "Igammac", "Lgamma", "Polygamma",
-      "RandomGammaGrad", "Zeta"};
+      // Series and continued fractions: the C library and CUDA take different ones, or round them
+      // elsewhere.
+      "BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "BesselJ0", "BesselJ1", "BesselK0",
+      "BesselK0e", "BesselK1", "BesselK1e", "BesselY0", "BesselY1", "Betainc", "Digamma", "Erfinv",
+      "Igamma", "IgammaGradA", "Igammac", "Lgamma", "Ndtri", "Polygamma", "RandomGammaGrad",
+      "Zeta"};
   return names;
 }
 

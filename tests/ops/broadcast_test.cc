@@ -8,24 +8,11 @@
 #include "ops/array/array_ops.h"
 #include "ops/broadcast_gradient.h"
 #include "ops/register.h"
+#include "tests/ops/naive_offset.h"
 #include "tests/testing/op_runner.h"
 
 namespace tenon::testing {
 namespace {
-
-/// The element of `t` that belongs to place `index` of the broadcast shape `shape`.
-int64_t NaiveOffset(const Shape& t, const Shape& shape, int64_t index) {
-  int64_t offset = 0, stride = 1;
-  for (int i = shape.rank() - 1; i >= 0; --i) {
-    const int own = i - (shape.rank() - t.rank());
-    const int64_t place = index % shape.dim(i);
-    index /= shape.dim(i);
-    if (own < 0) continue;
-    if (t.dim(own) != 1) offset += place * stride;
-    stride *= t.dim(own);
-  }
-  return offset;
-}
 
 /// A shape that broadcasts to `full`: leading dimensions dropped, others made 1.
 Shape Shrunk(const Shape& full, std::mt19937& random) {

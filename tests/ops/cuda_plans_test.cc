@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
 #include <random>
 
 #include "ops/arguments.h"
+#include "ops/array/band.h"
+#include "ops/array/mirrored_rows.h"
 #include "ops/cuda/copy_plan.h"
 #include "ops/cuda/index_check.h"
 #include "ops/cuda/kernel_types.h"
@@ -12,6 +15,7 @@
 #include "ops/cuda/tuple_rows.h"
 #include "ops/cuda/wide_rows.h"
 #include "ops/register.h"
+#include "tests/ops/naive_offset.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
 
@@ -19,6 +23,8 @@
 
 namespace tenon::cuda {
 namespace {
+
+using testing::NaiveOffset;
 
 Shape RandomShape(std::mt19937& random, int max_rank, int max_size) {
   DimVector dims(random() % (max_rank + 1));
@@ -46,20 +52,6 @@ TEST(CudaDivisor, DividesAsTheProcessorDoes) {
   EXPECT_EQ(Divisor(int64_t{1} << 40, 1000).Quotient(1000), 0);
   EXPECT_EQ(Divisor(1001, 1000).Quotient(1000), 0);
   EXPECT_EQ(Divisor(1, 0).Quotient(0), 0);
-}
-
-/// The offset in a tensor of shape `t` of place `index` of the shape it is broadcast to.
-int64_t NaiveOffset(const Shape& t, const Shape& shape, int64_t index) {
-  int64_t offset = 0, stride = 1;
-  for (int i = shape.rank() - 1; i >= 0; --i) {
-    const int own = i - (shape.rank() - t.rank());
-    const int64_t place = index % shape.dim(i);
-    index /= shape.dim(i);
-    if (own < 0) continue;
-    if (t.dim(own) != 1) offset += place * stride;
-    stride *= t.dim(own);
-  }
-  return offset;
 }
 
 TEST(CudaBroadcast, FindsOperandsAndTheirPacks) {
@@ -284,6 +276,40 @@ TEST(CudaTuples, NameTheRowsThatTheHostReads) {
   EXPECT_EQ(bad, 4);
   EXPECT_EQ(wrong.Row(1, &bad), -1);
   EXPECT_EQ(bad, -1);
+}
+
+TEST(CudaBand, IsWhatLiesNearTheDiagonal) {
+  for (const auto& [rows, columns] : {std::pair(1, 1), {3, 5}, {5, 3}, {4, 4}}) {
+    for (int64_t lower = 0; lower <= rows; ++lower) {
+      for (int64_t upper = 0; upper <= columns; ++upper) {
+        const Band band{rows, columns, lower, upper};
+        for (int64_t i = 0; i < rows; ++i) {
+          for (int64_t j = 0; j < columns; ++j) {
+            ASSERT_EQ(j >= band.First(i) && j < band.End(i), i - j <= lower && j - i <= upper)
+                << i << ", " << j << " in " << lower << ", " << upper;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaMirroredRows, AreAllOfTheBlocksOnce) {
+  // [2, 6, 3], of which rows 1 and 0 are added to rows 3 and 4.
+  const MirroredRows rows{.blocks = 2, .rows = 6, .width = 3, .from = 1, .to = 3, .count = 2};
+  ASSERT_EQ(rows.num_elements(), 12);
+  std::map<int64_t, int64_t> found, wanted;
+  for (int64_t k = 0; k < rows.num_elements(); ++k) {
+    const auto [source, target] = rows.At(k);
+    found[target] = source;
+  }
+  for (int64_t block = 0; block < 2; ++block) {
+    for (int64_t column = 0; column < 3; ++column) {
+      wanted[(block * 6 + 3) * 3 + column] = (block * 6 + 1) * 3 + column;
+      wanted[(block * 6 + 4) * 3 + column] = block * 6 * 3 + column;
+    }
+  }
+  EXPECT_EQ(found, wanted);
 }
 
 TEST(CudaWideRows, AreAsWideAsBothSidesAllow) {
