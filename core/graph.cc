@@ -392,7 +392,8 @@ bool IsLegalNodeName(std::string_view name) {
 }
 
 Status IllegalNodeName(std::string_view name, std::string_view what) {
-  return InvalidArgument("'", name, "' is no name of a ", what, ": letters, digits and any of _ . - / "
+  return InvalidArgument("'", name, "' is no name of a ", what,
+                         ": letters, digits and any of _ . - / "
                          "> \\ are, after a letter, a digit or '.'");
 }
 

@@ -88,8 +88,8 @@ void WorkerStep::Describe(Clock::Time now, cluster::StepStatus* out) {
     if (out->waits_size() == kDescribedWaits) return;
     const auto parsed = RendezvousKey::Parse(key);
     if (!parsed.ok()) return;
-    out->add_waits(StrCat(parsed->dst_device, " waits for ", parsed->tensor_name, format,
-                          parsed->src_device));
+    out->add_waits(
+        StrCat(parsed->dst_device, " waits for ", parsed->tensor_name, format, parsed->src_device));
   };
   for (const std::string& key : local_.Awaited()) add(key, ", not made yet at ");
   MutexLock lock(mu_);
@@ -136,7 +136,8 @@ StatusOr<std::shared_ptr<WorkerStep>> StepTable::Run(int64_t step_id, const std:
 StatusOr<std::shared_ptr<WorkerStep>> StepTable::BeginReceive(int64_t step_id) {
   MutexLock lock(mu_);
   if (receives_ >= kMaxReceives) {
-    return ResourceExhausted(own_task_, " has ", receives_, " receives that wait, as many as it may");
+    return ResourceExhausted(own_task_, " has ", receives_,
+                             " receives that wait, as many as it may");
   }
   TENON_ASSIGN_OR_RETURN(Entry* const entry, FindOrCreate(step_id));
   ++entry->receives;

@@ -77,8 +77,7 @@ class Worker final : public WorkerInterface {
                          Done done) override;
   void CleanupAllAsync(const CleanupAllRequest& request, CleanupAllResponse* response,
                        Done done) override;
-  void LoggingAsync(const LoggingRequest& request, LoggingResponse* response,
-                    Done done) override;
+  void LoggingAsync(const LoggingRequest& request, LoggingResponse* response, Done done) override;
 
  private:
   /// What one master keeps here. The legacy session, with an empty handle, is always there.

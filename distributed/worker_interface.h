@@ -80,8 +80,8 @@ class WorkerInterface {
   /// `cancellation` ends the step early; it must live until `done`.
   virtual void RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done done) = 0;
   virtual void RecvTensorAsync(RecvTensorCall* call, Cancellation* cancellation, Done done) = 0;
-  virtual void CleanupGraphAsync(const CleanupGraphRequest& request,
-                                 CleanupGraphResponse* response, Done done) = 0;
+  virtual void CleanupGraphAsync(const CleanupGraphRequest& request, CleanupGraphResponse* response,
+                                 Done done) = 0;
   virtual void CleanupAllAsync(const CleanupAllRequest& request, CleanupAllResponse* response,
                                Done done) = 0;
   virtual void LoggingAsync(const LoggingRequest& request, LoggingResponse* response,

@@ -57,8 +57,8 @@ static_assert(sizeof(PlanNode) == 64, "a node's layout is one line of the cache"
 /// Values fed and fetched come in through _Arg nodes and out through _Retval nodes.
 class ExecutionPlan {
  public:
-  /// `graph` must be valid and is not needed afterwards. The kernels come from `kernel_of`; what they
-  /// belong to must outlive the plan, as `device` must.
+  /// `graph` must be valid and is not needed afterwards. The kernels come from `kernel_of`; what
+  /// they belong to must outlive the plan, as `device` must.
   static StatusOr<std::unique_ptr<ExecutionPlan>> Create(const Graph& graph, Device& device,
                                                          const KernelOf& kernel_of);
 

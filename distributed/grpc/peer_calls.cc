@@ -186,10 +186,11 @@ class ClientStream final : public PeerStream {
   }
 
   Status Error() const {
-    if (!fault().ok()) return named_(grpc::Status(grpc::StatusCode::UNAVAILABLE, std::string(Message(fault()))));
-    return named_(grpc::Status(
-        grpc::StatusCode::UNAVAILABLE,
-        status_.error_message().empty() ? "the connection has ended" : status_.error_message()));
+    if (!fault().ok())
+      return named_(grpc::Status(grpc::StatusCode::UNAVAILABLE, std::string(Message(fault()))));
+    return named_(grpc::Status(grpc::StatusCode::UNAVAILABLE, status_.error_message().empty()
+                                                                  ? "the connection has ended"
+                                                                  : status_.error_message()));
   }
 
   grpc::GenericStub stub_;
@@ -211,8 +212,8 @@ class ClientStream final : public PeerStream {
   flat_hash_map<uint64_t, PendingCall> calls_ ABSL_GUARDED_BY(mu_);
 };
 
-PeerCalls::PeerCalls(std::string address, const Credentials& credentials, Poller& poller, Named named,
-                     OnLoss on_loss)
+PeerCalls::PeerCalls(std::string address, const Credentials& credentials, Poller& poller,
+                     Named named, OnLoss on_loss)
     : address_(std::move(address)),
       credentials_(credentials),
       poller_(poller),

@@ -99,9 +99,8 @@ class ServerStream final : public PeerStream {
   }
 
   Status AnswerTensor(uint64_t id, const std::shared_ptr<ServedCall>& call) {
-    TENON_ASSIGN_OR_RETURN(
-        const EncodedTensor encoded,
-        EncodeTensor(call->recv.tensor, call->recv.is_dead, kTensorPartBytes));
+    TENON_ASSIGN_OR_RETURN(const EncodedTensor encoded,
+                           EncodeTensor(call->recv.tensor, call->recv.is_dead, kTensorPartBytes));
     if (encoded.plain) {
       Forget(id, call);
       SendTensor(id, encoded);

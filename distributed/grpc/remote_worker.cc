@@ -118,20 +118,20 @@ class RemoteWorker final : public WorkerInterface {
                                     " is larger than a message can be: ", request.ByteSizeLong(),
                                     " bytes"));
     }
-    client_.Call(kWorkerPath + method, message, limit, cancellation,
-                 [this, limit, response, done = std::move(done)](grpc::Status s, grpc::ByteBuffer* bytes) {
-                   if (s.ok() && !ReadMessage(bytes, response)) {
-                     s = grpc::Status(grpc::StatusCode::INTERNAL, "the answer cannot be read");
-                   }
-                   if (s.ok()) answered_ = true;
-                   // A task that hangs is as unreachable as one that is not there; only who asks
-                   // whether it lives wants to know the difference.
-                   if (s.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
-                       limit != kStatusDeadline) {
-                     s = grpc::Status(grpc::StatusCode::UNAVAILABLE, "no answer in time");
-                   }
-                   done(Named(s));
-                 });
+    client_.Call(
+        kWorkerPath + method, message, limit, cancellation,
+        [this, limit, response, done = std::move(done)](grpc::Status s, grpc::ByteBuffer* bytes) {
+          if (s.ok() && !ReadMessage(bytes, response)) {
+            s = grpc::Status(grpc::StatusCode::INTERNAL, "the answer cannot be read");
+          }
+          if (s.ok()) answered_ = true;
+          // A task that hangs is as unreachable as one that is not there; only who asks
+          // whether it lives wants to know the difference.
+          if (s.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && limit != kStatusDeadline) {
+            s = grpc::Status(grpc::StatusCode::UNAVAILABLE, "no answer in time");
+          }
+          done(Named(s));
+        });
   }
 
   /// A failure of the connection names the task; the worker's own errors pass as they are.

@@ -124,8 +124,8 @@ bool ReadTensor(CodedInputStream& in, Apart apart, Allocator* memory, ArrivingTe
 
 Status TooLarge(const Tensor& tensor) {
   return ResourceExhausted("a tensor ", ToString(tensor.dtype()), tensor.shape().ToString(), " of ",
-                           tensor.num_bytes(), " bytes is larger than a message can be: ",
-                           kMaxMessageBytes, " bytes");
+                           tensor.num_bytes(),
+                           " bytes is larger than a message can be: ", kMaxMessageBytes, " bytes");
 }
 
 }  // namespace

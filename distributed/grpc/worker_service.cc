@@ -37,8 +37,7 @@ void RecvTensor(WorkerInterface& worker, const std::shared_ptr<ServedRpc>& rpc) 
   worker.RecvTensorAsync(call.get(), &rpc->cancellation(), [rpc, call](const Status& status) {
     if (!status.ok()) return rpc->End(status);
     const Status encoded = CatchExceptions([&] {
-      TENON_ASSIGN_OR_RETURN(const EncodedTensor tensor,
-                             EncodeTensor(call->tensor, call->is_dead));
+      TENON_ASSIGN_OR_RETURN(const EncodedTensor tensor, EncodeTensor(call->tensor, call->is_dead));
       rpc->EndWith(ToByteBuffer(tensor));
       return OkStatus();
     });
@@ -78,9 +77,8 @@ void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& wo
         if (!read.ok()) return done(read);
         const bool in_body = request.store_errors_in_response_body();
         worker.RunGraphAsync(call.get(), cancellation, [=](Status s) {
-          done(CatchExceptions([&] {
-            return WriteRunGraphResponse(std::move(s), in_body, call.get(), response);
-          }));
+          done(CatchExceptions(
+              [&] { return WriteRunGraphResponse(std::move(s), in_body, call.get(), response); }));
         });
       });
   server.HandleRaw(kWorkerService + "RecvTensor",

@@ -32,7 +32,8 @@ void RegisterSendRecvOps(OpRegistry& ops) {
   ops.Get("_Arg").Shape(UnknownShape).NoExample(kNeedsAStep);
   ops.Get("_Retval").Shape(NoOutputShape).NoExample(kNeedsAStep);
   for (const char* op : {"_Send", "_HostSend"}) {
-    ops.Add(op, NoOutputShape, SendKernel, {.cheap = true, .memory = kAnyMemory}).NoExample(kNeedsAnEnd);
+    ops.Add(op, NoOutputShape, SendKernel, {.cheap = true, .memory = kAnyMemory})
+        .NoExample(kNeedsAnEnd);
   }
   for (const char* op : {"_Recv", "_HostRecv"}) {
     ops.Add<RecvKernel>(op, UnknownShape, {.memory = kAnyMemory}).NoExample(kNeedsAnEnd);

@@ -15,7 +15,8 @@ namespace tenon {
 /// beside the others.
 enum class Stream : uint8_t { kCompute, kToDevice, kToHost };
 
-/// Work for kCompute that a driver keeps, to queue it again and again. Used by one thread at a time.
+/// Work for kCompute that a driver keeps, to queue it again and again. Used by one thread at a
+/// time.
 class DriverRecording {
  public:
   /// REQUIRES: what it queued is done.

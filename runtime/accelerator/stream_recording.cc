@@ -44,8 +44,8 @@ bool StreamRecording::Queue(int64_t step_id, std::shared_ptr<void> in_use) {
 
 /// The copy is repeated too, from pinned memory that is kept: kernels may change what they get.
 StatusOr<Tensor> StreamRecording::CopyToDevice(const Tensor& host) {
-  TENON_ASSIGN_OR_RETURN(
-      Tensor source, Tensor::Allocate(real_.driver().pinned(), host.dtype(), host.shape()));
+  TENON_ASSIGN_OR_RETURN(Tensor source,
+                         Tensor::Allocate(real_.driver().pinned(), host.dtype(), host.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(arena_, host.dtype(), host.shape()));
   if (host.num_bytes() > 0) {
     std::memcpy(source.raw_data(), host.raw_data(), host.num_bytes());

@@ -10,8 +10,8 @@ StatusOr<std::unique_ptr<DriverRecording>> GraphRecording::Begin(int ordinal, cu
   if (failure.failed()) return failure.status();
   std::unique_ptr<GraphRecording> recording(new GraphRecording(ordinal, stream, failure));
   recording->Enter();
-  TENON_RETURN_IF_ERROR(recording->Explain(
-      cudaStreamCreateWithFlags(&recording->capturing_, cudaStreamNonBlocking)));
+  TENON_RETURN_IF_ERROR(
+      recording->Explain(cudaStreamCreateWithFlags(&recording->capturing_, cudaStreamNonBlocking)));
   // What else this thread does meanwhile, such as getting memory, is no part of it.
   const cudaError_t begun =
       cudaStreamBeginCapture(recording->capturing_, cudaStreamCaptureModeRelaxed);
@@ -37,8 +37,9 @@ void GraphRecording::Enter() const {
 Status GraphRecording::Explain(cudaError_t error) const {
   if (error == cudaSuccess) return OkStatus();
   cudaGetLastError();
-  return Unavailable("the GPU ", failure_.gpu(), " cannot record a step: ",
-                     cudaGetErrorString(error), " (", cudaGetErrorName(error), ")");
+  return Unavailable("the GPU ", failure_.gpu(),
+                     " cannot record a step: ", cudaGetErrorString(error), " (",
+                     cudaGetErrorName(error), ")");
 }
 
 cudaError_t GraphRecording::EndCapture(cudaGraph_t* graph) {

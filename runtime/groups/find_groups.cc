@@ -108,7 +108,8 @@ class WholeStep {
 /// before it can run: those of one stage that can be in a group are one.
 class Grouping {
  public:
-  Grouping(const DevicePart& part, const WholeStep& step, const KernelOf& kernel_of, KernelMap& made)
+  Grouping(const DevicePart& part, const WholeStep& step, const KernelOf& kernel_of,
+           KernelMap& made)
       : device_(*part.device), step_(step), kernel_of_(kernel_of), made_(made) {
     for (const Node* n : part.graph->nodes()) marks_[n].in_part = true;
   }

@@ -15,9 +15,9 @@ namespace tenon {
 struct GroupMember {
   struct Input {
     int value = 0;
-    bool last = false;      // no later member reads it
+    bool last = false;       // no later member reads it
     bool reads_ref = false;  // a reference that the op takes as a value
-    std::string name;       // of the tensor, for messages
+    std::string name;        // of the tensor, for messages
   };
   std::shared_ptr<const Kernel> kernel;
   DTypeVector output_types;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/peer_stream.h"
 
-#include <grpcpp/generic/generic_stub.h>
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
 #include "core/rendezvous.h"
@@ -74,8 +74,8 @@ class Caller final : public FrameReceiver {
 constexpr int64_t kStep = 77;
 
 uint64_t IncarnationOf(const Server& server) {
-  const auto stub = tensorflow::WorkerService::NewStub(
-      OpenChannel(*AddressOfTarget(server.target())));
+  const auto stub =
+      tensorflow::WorkerService::NewStub(OpenChannel(*AddressOfTarget(server.target())));
   grpc::ClientContext context;
   GetStatusResponse response;
   EXPECT_TRUE(stub->GetStatus(&context, GetStatusRequest(), &response).ok());

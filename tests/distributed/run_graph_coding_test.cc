@@ -15,7 +15,8 @@ using testing::IsError;
 Tensor Gibibyte() {
   static char byte;
   return Tensor(DType::kUInt8, {int64_t{1} << 30},
-                WrapBuffer(&byte, size_t{1} << 30, [](void*) {}, nullptr));
+                WrapBuffer(
+                    &byte, size_t{1} << 30, [](void*) {}, nullptr));
 }
 
 TEST(RunGraphCodingTest, FetchesOfMoreThanAMessageCanHoldAreAnError) {

@@ -43,9 +43,7 @@ std::string Serialised(const google::protobuf::MessageLite& message) {
 /// What has come, compared with what came when the same messages were cut otherwise.
 struct FrameLog final : FrameReceiver {
   explicit FrameLog(uint8_t wanted) : wanted(wanted) {}
-  void OnFrame(cluster::PeerFrame frame) override {
-    frames.push_back(Serialised(frame));
-  }
+  void OnFrame(cluster::PeerFrame frame) override { frames.push_back(Serialised(frame)); }
   Allocator* MemoryFor(uint64_t call) override {
     return (wanted >> (call % 8) & 1) != 0 ? &CpuAllocator() : nullptr;
   }

@@ -29,7 +29,8 @@ class PlanTest : public ::testing::Test {
   }
   /// Runs the graph's plan, whose retval 0 is the result.
   StatusOr<Tensor> Run() {
-    TENON_ASSIGN_OR_RETURN(auto plan, ExecutionPlan::Create(graph_, *devices_[0], kernels_.On(*devices_[0])));
+    TENON_ASSIGN_OR_RETURN(auto plan,
+                           ExecutionPlan::Create(graph_, *devices_[0], kernels_.On(*devices_[0])));
     Executor executor(std::move(plan), nullptr);
     Cancellation cancellation;
     LocalRendezvous rendezvous;

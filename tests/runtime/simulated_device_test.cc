@@ -1,87 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device with memory of its own, run by a SimulatedDriver; and that this finds the mistakes that
-// code for such devices has.
+// A device with memory of its own, run by a SimulatedDriver: what it copies, checks and records.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <set>
 
-#include "core/building.h"
-#include "ops/array/array_ops.h"
-#include "ops/array/constants.h"
-#include "ops/control_flow/control_flow_ops.h"
-#include "ops/math/math_ops.h"
-#include "ops/math/operators.h"
-#include "ops/register.h"
-#include "ops/state/state_ops.h"
-#include "runtime/accelerator/stream_device.h"
-#include "tests/testing/simulated_session.h"
+#include "tests/testing/simulated_device.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr char kName[] = "/job:localhost/replica:0/task:0/device:GPU:0";
-
-/// A device whose driver is its own, and lives on as drivers do.
-struct SimulatedDevice {
-  SimulatedDriver& driver = *new SimulatedDriver(7);
-  StreamDevice device{kName, driver, 1 << 30, std::make_shared<ResourceStore>()};
-
-  using Done = std::function<void(StatusOr<Tensor>)>;
-  static StatusOr<Tensor> Await(const std::function<void(Done)>& start) {
-    StatusOr<Tensor> result = Internal("not called");
-    Mutex mu;
-    CondVar cv;
-    bool over = false;
-    start([&](StatusOr<Tensor> copy) {
-      MutexLock lock(mu);
-      result = std::move(copy);
-      over = true;
-      cv.NotifyOne();
-    });
-    MutexLock lock(mu);
-    while (!over) cv.Wait(mu);
-    return result;
-  }
-  StatusOr<Tensor> ToHost(const Tensor& t) {
-    return Await([&](Done done) { device.CopyToHost(t, 1, std::move(done)); });
-  }
-  StatusOr<Tensor> ToPeer(const Tensor& t, SimulatedDevice& peer) {
-    return Await([&](Done done) { device.CopyToPeer(t, peer.device, 1, std::move(done)); });
-  }
-  /// Queues a kernel that adds one to each of the floats.
-  void AddOne(const Tensor& from, Tensor* to, Stream stream = Stream::kCompute) {
-    const float* const in = from.data<float>();
-    float* const out = to->data<float>();
-    const int64_t n = from.num_elements();
-    driver.Launch(stream, {{in, from.num_bytes(), false}, {out, to->num_bytes(), true}},
-                  [this, in, out, n] {
-                    auto* const source = static_cast<const float*>(driver.OnDevice(in));
-                    auto* const target = static_cast<float*>(driver.OnDevice(out));
-                    for (int64_t i = 0; i < n; ++i) target[i] = source[i] + 1;
-                  });
-  }
-  Tensor New(const Shape& shape) {
-    return Tensor::Allocate(device.allocator(), DType::kFloat, shape).value();
-  }
-};
-
-/// What `build` gives on that device.
-Output On(const char* device, const std::function<Output()>& build) {
-  const DeviceScope on(device);
-  return build();
-}
-
-Tensor Numbers(int64_t n) {
-  Tensor t(DType::kFloat, {n});
-  for (int64_t i = 0; i < n; ++i) t.data<float>()[i] = static_cast<float>(i);
-  return t;
-}
 
 TEST(StreamDeviceTest, ValuesComeBackAsTheyWent) {
   SimulatedDevice d;
@@ -199,7 +130,7 @@ TEST(StreamDeviceTest, TheChecksOfAStepHaveOneWordForItsFailure) {
 
 TEST(StreamDeviceTest, MemoryIsGivenBackAndRunsOut) {
   auto& driver = *new SimulatedDriver(3, 1 << 20);
-  StreamDevice device(kName, driver, 1 << 20, std::make_shared<ResourceStore>());
+  StreamDevice device(kSimulatedName, driver, 1 << 20, std::make_shared<ResourceStore>());
   for (int i = 0; i < 100; ++i) {
     ASSERT_OK(device.CopyToDevice(Numbers(1 << 17)).status());
     ASSERT_OK(device.Wait());
@@ -295,7 +226,7 @@ TEST(StreamRecordingTest, WhatWouldWaitOrNeedsOtherMemoryCannotBeRecorded) {
 
 TEST(StreamRecordingTest, ItsMemoryIsGivenBackBeforeThereIsNone) {
   auto& driver = *new SimulatedDriver(3, 1 << 20);
-  StreamDevice device(kName, driver, 1 << 20, std::make_shared<ResourceStore>());
+  StreamDevice device(kSimulatedName, driver, 1 << 20, std::make_shared<ResourceStore>());
   const auto large = [](Allocator& memory) {
     return Tensor::Allocate(memory, DType::kFloat, {150'000});
   };
@@ -313,289 +244,6 @@ TEST(StreamRecordingTest, ItsMemoryIsGivenBackBeforeThereIsNone) {
   }
   EXPECT_OK(tensor.status());
   EXPECT_FALSE(recording->Queue(2, nullptr));
-}
-
-// Mistakes, one each, in code as plugins and kernels have it.
-
-class PlantedFaultTest : public ::testing::Test {
- protected:
-  /// What the driver says once all is done.
-  std::string Found() {
-    for (const Stream s : {Stream::kToDevice, Stream::kToHost, Stream::kCompute}) {
-      d_.driver.WaitFor(Stream::kCompute, s);
-    }
-    return std::string(Message(d_.device.Wait()));
-  }
-  SimulatedDevice d_;
-};
-
-TEST_F(PlantedFaultTest, KernelsThatDoNotWaitForACopyToTheDevice) {
-  const Tensor host = Numbers(100);
-  Tensor value = d_.New({100}), result = d_.New({100});
-  d_.driver.WaitFor(Stream::kToDevice, Stream::kCompute);
-  d_.driver.Copy(Stream::kToDevice, value.raw_data(), host.raw_data(), host.num_bytes());
-  d_.AddOne(value, &result);
-  EXPECT_THAT(Found(),
-              ::testing::AnyOf(HasSubstr("nothing orders"), HasSubstr("nothing has written")));
-}
-
-TEST_F(PlantedFaultTest, ACopyToTheHostThatDoesNotWaitForTheKernel) {
-  const Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
-  Tensor result = d_.New({100}), host(DType::kFloat, {100});
-  d_.AddOne(value, &result);
-  d_.driver.Copy(Stream::kToHost, host.raw_data(), result.raw_data(), result.num_bytes());
-  EXPECT_THAT(Found(), HasSubstr("nothing orders that 400 bytes are read on stream 2 behind"));
-}
-
-TEST_F(PlantedFaultTest, ACopyToAnotherDeviceThatDoesNotWaitForTheKernel) {
-  const Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
-  SimulatedDevice other;
-  Tensor result = d_.New({100});
-  void* const there = other.driver.memory().Allocate(Stream::kToDevice, 400);
-  d_.AddOne(value, &result);
-  d_.driver.CopyToPeer(Stream::kToHost, other.driver, Stream::kToDevice, there, result.raw_data(),
-                       400);
-  EXPECT_THAT(Found(), HasSubstr("nothing orders that 400 bytes are read on stream 2 behind"));
-}
-
-TEST_F(PlantedFaultTest, ACopyIntoMemoryThatAnotherDeviceHasNotGivenYet) {
-  const Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
-  SimulatedDevice other;
-  // Given to one stream, and waited for on another one.
-  void* const there = other.driver.memory().Allocate(Stream::kToDevice, 400);
-  d_.driver.WaitFor(Stream::kToHost, Stream::kCompute);
-  d_.driver.CopyToPeer(Stream::kToHost, other.driver, Stream::kToHost, there, value.raw_data(),
-                       400);
-  Found();
-  EXPECT_THAT(std::string(Message(other.device.Wait())),
-              HasSubstr("are written on stream 2 of another device behind what stream 1"));
-}
-
-TEST_F(PlantedFaultTest, AKernelThatDoesNotWaitForWhatComesFromAnotherDevice) {
-  const Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
-  SimulatedDevice other;
-  Tensor there = other.New({100}), result = other.New({100});
-  d_.driver.WaitFor(Stream::kToHost, Stream::kCompute);
-  d_.driver.CopyToPeer(Stream::kToHost, other.driver, Stream::kCompute, there.raw_data(),
-                       value.raw_data(), 400);
-  other.AddOne(there, &result);
-  Found();
-  EXPECT_THAT(std::string(Message(other.device.Wait())),
-              ::testing::AnyOf(HasSubstr("of another device"), HasSubstr("nothing has written")));
-}
-
-TEST_F(PlantedFaultTest, AKernelThatOverwritesWhatIsStillBeingCopied) {
-  Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
-  Tensor host(DType::kFloat, {100});
-  d_.driver.WaitFor(Stream::kToHost, Stream::kCompute);
-  d_.driver.Copy(Stream::kToHost, host.raw_data(), value.raw_data(), value.num_bytes());
-  d_.AddOne(value, &value);
-  EXPECT_THAT(Found(), HasSubstr("nothing orders that 400 bytes are "));
-}
-
-TEST_F(PlantedFaultTest, MemoryThatIsGivenBackWhileACopyReadsIt) {
-  Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
-  Tensor host(DType::kFloat, {100});
-  d_.driver.WaitFor(Stream::kToHost, Stream::kCompute);
-  d_.driver.Copy(Stream::kToHost, host.raw_data(), value.raw_data(), value.num_bytes());
-  value = Tensor();
-  EXPECT_THAT(Found(), ::testing::AnyOf(HasSubstr("not in use"), HasSubstr("nothing orders")));
-}
-
-TEST_F(PlantedFaultTest, AKernelThatIsQueuedBehindTheFreeingOfItsInput) {
-  Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
-  Tensor result = d_.New({100});
-  const Tensor view(DType::kFloat, {100},
-                    WrapBuffer(
-                        value.raw_data(), 400, [](void*) {}, nullptr));
-  value = Tensor();
-  d_.AddOne(view, &result);
-  EXPECT_THAT(Found(), HasSubstr("400 bytes are read that are not in use"));
-}
-
-TEST_F(PlantedFaultTest, AHostTensorThatIsChangedBeforeItIsCopied) {
-  Tensor host = Numbers(100);
-  Tensor value = d_.New({100});
-  d_.driver.WaitFor(Stream::kToDevice, Stream::kCompute);
-  // Whatever is in front of it makes it late.
-  d_.driver.Launch(Stream::kToDevice, {},
-                   [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
-  d_.driver.Copy(Stream::kToDevice, value.raw_data(), host.raw_data(), host.num_bytes());
-  host.data<float>()[3] = 77;
-  EXPECT_THAT(Found(),
-              HasSubstr("the host has changed or freed 400 bytes before they were copied"));
-}
-
-TEST_F(PlantedFaultTest, AHostTensorThatIsFreedBeforeItIsCopied) {
-  Tensor value = d_.New({100});
-  d_.driver.WaitFor(Stream::kToDevice, Stream::kCompute);
-  d_.driver.Launch(Stream::kToDevice, {},
-                   [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
-  {
-    const Tensor staged = Tensor::Allocate(d_.driver.pinned(), DType::kFloat, Shape{100}).value();
-    std::copy_n(Numbers(100).data<float>(), 100, const_cast<float*>(staged.data<float>()));
-    d_.driver.Copy(Stream::kToDevice, value.raw_data(), staged.raw_data(), staged.num_bytes());
-  }
-  // The next one to stage something gets the same memory.
-  Tensor next = Tensor::Allocate(d_.driver.pinned(), DType::kFloat, Shape{100}).value();
-  std::fill_n(next.data<float>(), 100, 5.0f);
-  EXPECT_THAT(Found(),
-              HasSubstr("the host has changed or freed 400 bytes before they were copied"));
-}
-
-TEST_F(PlantedFaultTest, AKernelThatTakesAHostTensorForOneOfTheDevice) {
-  const Tensor host = Numbers(100);
-  const float* const in = host.data<float>();
-  d_.driver.Launch(Stream::kCompute, {{in, host.num_bytes(), false}}, [] {});
-  EXPECT_THAT(Found(), HasSubstr("400 bytes are read that are not in use"));
-}
-
-TEST_F(PlantedFaultTest, AKernelThatReadsWhatNobodyHasWritten) {
-  const Tensor value = d_.New({100});
-  Tensor result = d_.New({100});
-  d_.AddOne(value, &result);
-  EXPECT_THAT(Found(), HasSubstr("400 bytes are read that nothing has written"));
-}
-
-TEST_F(PlantedFaultTest, AKernelThatWritesBeyondTheEnd) {
-  Tensor result = d_.New({100});
-  float* const out = result.data<float>();
-  d_.driver.Launch(Stream::kCompute, {{out, 400, true}},
-                   [this, out] { static_cast<float*>(d_.driver.OnDevice(out))[100] = 1; });
-  EXPECT_THAT(Found(), HasSubstr("something is written beyond the end of a block of 400 bytes"));
-}
-
-TEST_F(PlantedFaultTest, MemoryThatIsFreedTwice) {
-  Allocator& memory = d_.device.allocator();
-  void* const block = memory.Allocate(400);
-  memory.Free(block, 400);
-  memory.Free(block, 400);
-  EXPECT_THAT(Found(), HasSubstr("memory is freed that is not in use"));
-}
-
-TEST_F(PlantedFaultTest, AHostThatReadsTheResultOfACopyTooSoon) {
-  const Tensor value = d_.device.CopyToDevice(Numbers(100)).value();
-  Tensor host(DType::kFloat, {100});
-  host.data<float>()[7] = 7;  // what it would find by chance
-  d_.driver.WaitFor(Stream::kToHost, Stream::kCompute);
-  d_.driver.Launch(Stream::kToHost, {},
-                   [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
-  d_.driver.Copy(Stream::kToHost, host.raw_data(), value.raw_data(), value.num_bytes());
-  EXPECT_NE(host.data<float>()[7], 7);
-  Found();
-  EXPECT_EQ(host.data<float>()[7], 7);
-}
-
-using PlantedFaultDeathTest = PlantedFaultTest;
-
-TEST_F(PlantedFaultDeathTest, AHostThatTouchesTheMemoryOfTheDevice) {
-  Tensor value = d_.New({100});
-  EXPECT_DEATH(value.data<float>()[3] = 1, "");
-  EXPECT_DEATH(std::exit(value.data<float>()[3] == 0 ? 0 : 1), "");
-}
-
-class SimulatedSessionTest : public ::testing::Test {
- protected:
-  std::unique_ptr<Session> Open() {
-    auto session = MakeSimulatedSession(graph_);
-    EXPECT_OK(session.status());
-    return session.ok() ? *std::move(session) : nullptr;
-  }
-  Graph graph_{AllOps()};
-  GraphBuilding building_{graph_};
-};
-
-TEST_F(SimulatedSessionTest, WhatNothingPutsElsewhereRunsOnTheDevice) {
-  const Output x = Placeholder(DType::kFloat);
-  const Output y = Mul(x, x);
-  const auto session = Open();
-  const int64_t before = SharedSimulatedDriver().launches();
-  const auto square = session->Run<std::vector<float>>({{x, {2.0f, 3.0f}}}, y);
-  ASSERT_OK(square.status());
-  EXPECT_EQ((*square)[1], 9);
-  // Two copies and a product.
-  EXPECT_EQ(SharedSimulatedDriver().launches() - before, 3);
-}
-
-TEST_F(SimulatedSessionTest, AnErrorOnTheDeviceIsTheSteps) {
-  const Output x = Placeholder(DType::kFloat);
-  const Output checked = CheckNumerics(x, "the feed", {.name = "checked"});
-  const auto session = Open();
-  const auto failed =
-      session->Run({{x, {1.0f, std::numeric_limits<float>::infinity()}}}, {checked});
-  EXPECT_EQ(failed.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(Message(failed.status())), HasSubstr("'checked' (CheckNumerics)"));
-  EXPECT_OK(session->Run({{x, {1.0f}}}, {checked}).status());
-}
-
-TEST_F(SimulatedSessionTest, ReplicasOnSeveralDevicesShareVariables) {
-  const Output w =
-      On("/device:CPU:0", [] { return VariableV2(Shape{3}, DType::kFloat, {.name = "w"}); });
-  const Output init = Assign(w, Const({1.0f, 2.0f, 3.0f}));
-  std::vector<Output> gradients;
-  for (const char* const device : {"/device:GPU:0", "/device:GPU:1"}) {
-    gradients.push_back(On(device, [&] { return Square(Identity(w)); }));
-  }
-  const Output mean = On("/device:GPU:1", [&] { return Mul(AddN(gradients), 0.5f); });
-  const Output train = AssignSub(w, mean);
-  const auto session = Open();
-  const int64_t before = SharedSimulatedDriver(1).launches();
-  ASSERT_OK(session->Run({}, {}, {init}).status());
-  ASSERT_OK(session->Run({}, {}, {train}).status());
-  const auto value = session->Run<std::vector<float>>({}, w);
-  ASSERT_OK(value.status());
-  EXPECT_EQ(*value, (std::vector<float>{0, -2, -6}));
-  EXPECT_GT(SharedSimulatedDriver(1).launches(), before);
-}
-
-TEST_F(SimulatedSessionTest, AValueGoesFromDeviceToDeviceWithoutTheHost) {
-  const Output x = Placeholder(DType::kFloat);
-  const Output square = On("/device:GPU:0", [&] { return Square(x); });
-  const Output negated = On("/device:GPU:1", [&] { return Neg(square); });
-  // Of two that want it there it comes once; on the host it is wanted too.
-  const Output sum = On("/device:GPU:1", [&] { return Add(negated, square); });
-  const Output on_cpu = On("/device:CPU:0", [&] { return Square(square); });
-  const auto session = Open();
-  for (int round = 0; round < 20; ++round) {
-    const int64_t first = SharedSimulatedDriver(0).launches();
-    const int64_t second = SharedSimulatedDriver(1).launches();
-    const auto values = session->Run({{x, {2.0f, 3.0f}}}, {negated, sum, on_cpu});
-    ASSERT_OK(values.status());
-    EXPECT_EQ((*values)[0].data<float>()[1], -9);
-    EXPECT_EQ((*values)[1].data<float>()[1], 0);
-    EXPECT_EQ((*values)[2].data<float>()[1], 81);
-    // In, the square, out to the CPU and to the other device; there two kernels and two fetches.
-    EXPECT_EQ(SharedSimulatedDriver(0).launches() - first, 4);
-    EXPECT_EQ(SharedSimulatedDriver(1).launches() - second, 4);
-  }
-}
-
-TEST_F(SimulatedSessionTest, ADeadValueGoesFromDeviceToDevice) {
-  const Output x = Placeholder(DType::kFloat), chosen = Placeholder(DType::kBool);
-  const auto branches = On("/device:GPU:0", [&] {
-    const auto parts = Switch(Square(x), chosen);
-    return Merge({On("/device:GPU:1", [&] { return Neg(parts.output_true); }),
-                  On("/device:GPU:1", [&] { return Square(parts.output_false); })})
-        .output;
-  });
-  const auto session = Open();
-  for (const bool value : {true, false, true}) {
-    const auto result =
-        session->Run<std::vector<float>>({{x, {2.0f, 3.0f}}, {chosen, value}}, branches);
-    ASSERT_OK(result.status());
-    EXPECT_EQ((*result)[1], value ? -9 : 81);
-  }
-}
-
-TEST_F(SimulatedSessionTest, AStepThatOnlyUpdatesIsOverWhenItsUpdatesAre) {
-  const Output v = VariableV2(Shape{2}, DType::kFloat, {.name = "v"});
-  const Output init = Assign(v, Const({1.0f, 2.0f})), update = AssignAdd(v, Const({1.0f, 1.0f}));
-  const auto session = Open();
-  ASSERT_OK(session->Run({}, {}, {init}).status());
-  for (int i = 0; i < 10; ++i) ASSERT_OK(session->Run({}, {}, {update}).status());
-  const auto value = session->Run<std::vector<float>>({}, v);
-  ASSERT_OK(value.status());
-  EXPECT_EQ((*value)[1], 12);
 }
 
 }  // namespace

@@ -22,8 +22,7 @@ namespace {
 
 /// Whether something of a step has failed: then nothing more of it runs.
 bool HasFailed(const StepFailure* failure) {
-  return failure != nullptr &&
-         std::atomic_ref(*failure->word).load(std::memory_order_acquire) != 0;
+  return failure != nullptr && std::atomic_ref(*failure->word).load(std::memory_order_acquire) != 0;
 }
 
 /// A tensor in the device's memory, without a share in that: as a kernel that is queued has it.

@@ -53,7 +53,7 @@ struct CUstream_st {
 
   std::mutex mu;
   std::condition_variable changed;
-  std::deque<std::function<void()>> works;  // the first is being done
+  std::deque<std::function<void()>> works;                       // the first is being done
   std::shared_ptr<std::vector<std::function<void()>>> captured;  // instead of being done
   std::thread thread;
 };
