@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,9 +29,10 @@ class Arena final : public Allocator, public MemoryDescription {
 
   /// The arena of that driver that the calling thread records with, or null.
   static Arena* OfThread(const StreamDriver& driver);
-  /// Memory was wanted that does not belong to the recording.
-  void Refuse() { refused_ = true; }
-  bool refused() const { return refused_; }
+  /// The recording is to fail: memory was wanted that does not belong to it, or others needed what
+  /// was freed meanwhile.
+  void Refuse() { refused_.store(true, std::memory_order_relaxed); }
+  bool refused() const { return refused_.load(std::memory_order_relaxed); }
 
   /// The recording is made: what is allocated from now on, for copies of tensors that it gave, is
   /// the device's as any other.
@@ -65,7 +67,7 @@ class Arena final : public Allocator, public MemoryDescription {
 
   StreamDriver& driver_;
   DriverRecording* recording_;
-  bool refused_ = false;
+  std::atomic<bool> refused_{false};
   mutable Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_) = State::kOpen;
   flat_hash_map<void*, size_t> used_ ABSL_GUARDED_BY(mu_);

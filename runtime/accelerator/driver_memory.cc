@@ -73,15 +73,21 @@ void DeviceMemory::Remove(Arena* arena) {
   std::erase(arenas_, arena);
 }
 
-/// Whether that has given anything back.
+/// Whether that has given anything back. What was kept for open arenas is worth more elsewhere.
 bool DeviceMemory::TakeBack() {
   std::multimap<size_t, void*> blocks;
+  std::vector<Block> freed;
   {
     MutexLock lock(mu_);
-    for (Arena* arena : arenas_) blocks.merge(arena->GiveBack());
+    freed = std::exchange(freed_, {});
+    for (Arena* arena : arenas_) {
+      if (!freed.empty()) arena->Refuse();
+      blocks.merge(arena->GiveBack());
+    }
   }
   for (const auto& [size, memory] : blocks) Free(memory, size);
-  return !blocks.empty();
+  for (const Block& block : freed) driver_.Free(block.memory, block.bytes);
+  return !blocks.empty() || !freed.empty();
 }
 
 std::string DeviceMemory::DescribeMemory() const {

@@ -31,7 +31,7 @@ class DeviceMemory final : public Allocator, public MemoryDescription {
   std::string DescribeMemory() const override;
 
   /// Arenas are asked to give back what they hold for later before memory is said to be out. Until
-  /// Close what is freed is kept from everybody.
+  /// Close what is freed is kept from everybody, unless memory is out: then the arena refuses.
   void Open(Arena* arena);
   void Close();
   void Remove(Arena* arena);

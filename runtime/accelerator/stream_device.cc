@@ -10,6 +10,8 @@ namespace {
 
 /// Beyond so much, what copies have read is let go before the step ends.
 constexpr size_t kMostHeld = 64, kMostHeldBytes = 64 << 20;
+Status WithoutMemory(uint64_t) { return ResourceExhausted("out of pinned memory for checks"); }
+
 }  // namespace
 
 StreamDevice::StreamDevice(std::string name, StreamDriver& driver, int64_t memory_limit,
@@ -120,8 +122,10 @@ void StreamDevice::EndStep(int64_t step_id, std::function<void(Status)> done) {
 StreamDevice::StepRecord& StreamDevice::WithFailure(int64_t step_id) {
   StepRecord& step = steps_[step_id];
   if (step.failure == nullptr) step.failure = NewFailureWord(0);
-  if (step.failure == nullptr) step.failure = spare_;
+  if (step.failure != nullptr) return step;
+  step.failure = spare_;
   TENON_CHECK(step.failure != nullptr, "out of pinned memory");
+  step.checks.push_back({&spare_->failed, WithoutMemory});
   return step;
 }
 
@@ -135,7 +139,7 @@ StepCheck StreamDevice::AddCheck(int64_t step_id, std::function<Status(uint64_t)
   } else {  // also where the device has failed
     word = &step.failure->failed;
     std::atomic_ref(*word).store(1, std::memory_order_release);
-    describe = [](uint64_t) { return ResourceExhausted("out of pinned memory for checks"); };
+    describe = WithoutMemory;
   }
   step.checks.push_back({word, std::move(describe)});
   return {word, &step.failure->place};

@@ -21,9 +21,8 @@ StreamRecording::~StreamRecording() {
 Status StreamRecording::Finish() {
   open_ = false;
   arena_.Close();
-  const Status finished = recording_->Finish();
-  status_.Update(finished);
-  if (arena_.refused()) status_.Update(FailedPrecondition("memory beyond the recording is wanted"));
+  if (arena_.refused()) status_.Update(FailedPrecondition("other memory is wanted"));
+  status_.Update(recording_->Finish());
   return status_;
 }
 

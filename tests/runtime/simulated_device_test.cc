@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <thread>
 
 #include "tests/testing/simulated_device.h"
 #include "tests/testing/status_matchers.h"
@@ -244,6 +245,24 @@ TEST(StreamRecordingTest, ItsMemoryIsGivenBackBeforeThereIsNone) {
   }
   EXPECT_OK(tensor.status());
   EXPECT_FALSE(recording->Queue(2, nullptr));
+}
+
+TEST(StreamRecordingTest, OthersGetTheMemoryThatIsFreedMeanwhile) {
+  auto& driver = *new SimulatedDriver(3, 1 << 20);
+  StreamDevice device(kSimulatedName, driver, 1 << 20, std::make_shared<ResourceStore>());
+  StatusOr<Tensor> large = Tensor::Allocate(device.allocator(), DType::kFloat, {150'000});
+  ASSERT_OK(large.status());
+  auto recording = device.Record(1).value();
+  std::thread([&] {
+    *large = Tensor();
+    for (int i = 0; i < 100 && !large->valid(); ++i) {  // behind what is queued
+      auto another = Tensor::Allocate(device.allocator(), DType::kFloat, {150'000});
+      if (another.ok()) *large = *std::move(another);
+      EXPECT_OK(device.Wait());
+    }
+  }).join();
+  EXPECT_TRUE(large->valid());
+  EXPECT_FALSE(recording->Finish().ok());
 }
 
 }  // namespace
