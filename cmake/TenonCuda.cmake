@@ -73,6 +73,9 @@ target_compile_options(tenon_cuda PRIVATE
   "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>"
   "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${TENON_WERROR}>>:-Werror=all-warnings;-Xcompiler=-Werror>"
   "$<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:tenon_warnings,INTERFACE_COMPILE_OPTIONS>>")
+# Eigen has pragmas of an older nvcc.
+set_source_files_properties("${PROJECT_SOURCE_DIR}/ops/math/special_functions.cu" PROPERTIES
+  COMPILE_OPTIONS "-Xcompiler=-Wno-unknown-pragmas")
 # Of the CUDA libraries only the runtime, inside the plugin and seen by nobody else; the others are
 # loaded when a kernel needs them (ops/cuda/libraries.h). Symbols of Tenon stay open: the program has
 # them.

@@ -14,21 +14,13 @@ Status JoinInputs(KernelContext& ctx, const Mover& mover, int first, int last, i
                   const Shape& shape) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, shape.dims()));
   if (out->num_elements() == 0) return OkStatus();
-  // For each of the `outer` places before the axis one run of every input follows the other.
-  const int64_t outer = Product(shape.dims(), 0, axis);
-  const int64_t row = out->num_elements() / outer;
-  int64_t at = 0;
+  // For each place before the axis one run of every input follows the other.
+  const int64_t rows = Product(shape.dims(), 0, axis);
+  std::vector<JoinedArray> arrays;
   for (int i = first; i < last; ++i) {
-    const Tensor& in = ctx.input(i);
-    const int64_t run = in.num_elements() / outer;
-    if (outer == 1) {  // at once: the inputs may be many and small
-      TENON_RETURN_IF_ERROR(mover.copy_run(ctx, in, 0, out, at, run));
-    } else {
-      TENON_RETURN_IF_ERROR(mover.copy(ctx, in, {0, {run, 1}}, out, {at, {row, 1}}, {outer, run}));
-    }
-    at += run;
+    arrays.push_back({&ctx.input(i), ctx.input(i).num_elements() / rows});
   }
-  return OkStatus();
+  return mover.join(ctx, arrays, rows, out);
 }
 
 /// What a Concat calls its axis when it is wrong.

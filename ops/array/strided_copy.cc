@@ -120,6 +120,23 @@ void FillElements(const Tensor& value, Tensor* to) {
   StridedCopy(value, {0, {0}}, to, {0, {1}}, {to->num_elements()});
 }
 
+namespace {
+
+void JoinOnHost(absl::Span<const JoinedArray> arrays, int64_t rows, Tensor* to) {
+  const int64_t row = to->num_elements() / rows;
+  int64_t at = 0;
+  for (const auto& [array, run] : arrays) {
+    if (rows == 1) {  // at once: they may be many and small
+      CopyElements(*array, 0, to, at, run);
+    } else {
+      StridedCopy(*array, {0, {run, 1}}, to, {at, {row, 1}}, {rows, run});
+    }
+    at += run;
+  }
+}
+
+}  // namespace
+
 const Mover kHostMover = {
     .copy =
         [](KernelContext&, const Tensor& from, const StridedView& source, Tensor* to,
@@ -130,6 +147,11 @@ const Mover kHostMover = {
     .copy_run =
         [](KernelContext&, const Tensor& from, int64_t i, Tensor* to, int64_t j, int64_t count) {
           CopyElements(from, i, to, j, count);
+          return OkStatus();
+        },
+    .join =
+        [](KernelContext&, absl::Span<const JoinedArray> arrays, int64_t rows, Tensor* to) {
+          JoinOnHost(arrays, rows, to);
           return OkStatus();
         },
     .zero =

@@ -3,6 +3,7 @@
 
 #include "ops/cuda/copy_plan.h"
 #include "ops/cuda/element.cuh"
+#include "ops/cuda/join_plan.h"
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/mover.h"
 #include "ops/elements.h"
@@ -123,6 +124,38 @@ Status CopyNeighbours(KernelContext& ctx, const Tensor& from, int64_t i, Tensor*
   return CopyRun(ctx, ElementAt(from, i), ElementAt(*to, j), count * size);
 }
 
+template <typename T>
+__global__ void __launch_bounds__(kBlockThreads)
+    JoinElements(const __grid_constant__ JoinPlan plan, int64_t n, T* to) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+       i += stride) {
+    const JoinPlan::Place place = plan.At(i);
+    to[place.to] = reinterpret_cast<const T*>(plan.arrays[place.array])[place.from];
+  }
+}
+
+Status Join(KernelContext& ctx, absl::Span<const JoinedArray> arrays, int64_t rows, Tensor* to) {
+  const auto size = static_cast<int64_t>(SizeOf(to->dtype()));
+  std::vector<JoinedBytes> joined;
+  for (const auto& [array, run] : arrays) {
+    if (run > 0) joined.push_back({static_cast<const char*>(array->raw_data()), run * size});
+  }
+  if (joined.size() == 1) return CopyRun(ctx, joined[0].address, to->raw_data(), to->num_bytes());
+  const auto address = reinterpret_cast<uintptr_t>(to->raw_data());
+  for (const JoinPlan& plan : PlanJoin(size, joined, rows, address)) {
+    Status status;
+    DispatchWidth(plan.bytes, [&]<typename T>(T) {
+      const int64_t n = plan.num_elements();
+      JoinElements<T><<<GridBlocks(n), kBlockThreads, 0, StreamOf(ctx)>>>(
+          plan, n, static_cast<T*>(to->raw_data()));
+      status.Update(LaunchStatus());
+    });
+    TENON_RETURN_IF_ERROR(status);
+  }
+  return OkStatus();
+}
+
 Status Zero(KernelContext& ctx, Tensor* to) {
   if (to->num_elements() == 0) return OkStatus();
   return QueueStatus(cudaMemsetAsync(to->raw_data(), 0, to->num_bytes(), StreamOf(ctx)));
@@ -148,6 +181,7 @@ Status Fill(KernelContext& ctx, const Tensor& value, Tensor* to) {
 
 }  // namespace
 
-const Mover kDeviceMover = {.copy = Copy, .copy_run = CopyNeighbours, .zero = Zero, .fill = Fill};
+const Mover kDeviceMover = {
+    .copy = Copy, .copy_run = CopyNeighbours, .join = Join, .zero = Zero, .fill = Fill};
 
 }  // namespace tenon::cuda

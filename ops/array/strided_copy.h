@@ -31,6 +31,12 @@ using CopyAxes = absl::InlinedVector<CopyAxis, 6>;
 CopyAxes SimplifiedAxes(absl::Span<const int64_t> dims, const StridedView& source,
                         const StridedView& target);
 
+/// One of the arrays that are joined: each of the result's rows has `run` of its elements.
+struct JoinedArray {
+  const Tensor* array;
+  int64_t run;
+};
+
 /// How elements are moved in the memory of a kernel's device: what kernels that only move elements
 /// are written with.
 struct Mover {
@@ -40,6 +46,9 @@ struct Mover {
   /// Copies `count` neighbours from element `i` of `from` on to element `j` of `to`.
   Status (*copy_run)(KernelContext& ctx, const Tensor& from, int64_t i, Tensor* to, int64_t j,
                      int64_t count);
+  /// Makes each of the `rows` rows of `to` of the next run of each array in turn.
+  Status (*join)(KernelContext& ctx, absl::Span<const JoinedArray> arrays, int64_t rows,
+                 Tensor* to);
   /// Makes every element of `to` zero, false or empty.
   Status (*zero)(KernelContext& ctx, Tensor* to);
   /// Makes every element of `to` the one of the scalar `value`, which may be in host memory.

@@ -84,7 +84,10 @@ GradientPair ZetaOp::Grad(Output x, Output q, Output, Output dz) {
 
 }  // namespace elementwise
 
-StatusOr<PartialShape> BetaincOutput(absl::Span<const PartialShape> inputs) {
+namespace {
+
+/// Of inputs of which the shapes may be unknown.
+StatusOr<PartialShape> BetaincShapes(absl::Span<const PartialShape> inputs) {
   PartialShape shape = {};
   bool any = false, unknown = false;
   for (const PartialShape& in : inputs) {
@@ -100,13 +103,21 @@ StatusOr<PartialShape> BetaincOutput(absl::Span<const PartialShape> inputs) {
   return shape;
 }
 
+}  // namespace
+
+StatusOr<Shape> BetaincOutput(const KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(
+      const PartialShape shape,
+      BetaincShapes({ctx.input(0).shape(), ctx.input(1).shape(), ctx.input(2).shape()}));
+  return shape.ToShape();
+}
+
 namespace {
 
 Status BetaincKernel(KernelContext& ctx) {
   const Tensor &a = ctx.input(0), &b = ctx.input(1), &x = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const PartialShape shape,
-                         BetaincOutput({a.shape(), b.shape(), x.shape()}));
-  TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, shape.ToShape()));
+  TENON_ASSIGN_OR_RETURN(const Shape shape, BetaincOutput(ctx));
+  TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, shape));
   return DispatchStatus(x.dtype(), TypeList<float, double>(), [&]<typename T>(T) {
     const auto step = [](const Tensor& t) { return t.rank() == 0 ? 0 : 1; };
     ParallelFor(z->num_elements(), 200, [&](int64_t begin, int64_t end) {
@@ -119,7 +130,7 @@ Status BetaincKernel(KernelContext& ctx) {
 }
 
 Status BetaincShape(ShapeContext& c) {
-  return c.Return(BetaincOutput({c.input(0), c.input(1), c.input(2)}));
+  return c.Return(BetaincShapes({c.input(0), c.input(1), c.input(2)}));
 }
 
 /// By x alone: x^(a - 1) (1 - x)^(b - 1) / Beta(a, b)

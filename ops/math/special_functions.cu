@@ -26,9 +26,8 @@ struct BetaincElement {
 
 Status BetaincKernel(KernelContext& ctx) {
   const Tensor &a = ctx.input(0), &b = ctx.input(1), &x = ctx.input(2);
-  TENON_ASSIGN_OR_RETURN(const PartialShape shape,
-                         BetaincOutput({a.shape(), b.shape(), x.shape()}));
-  TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, shape.ToShape()));
+  TENON_ASSIGN_OR_RETURN(const Shape shape, BetaincOutput(ctx));
+  TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, shape));
   return DispatchStatus(x.dtype(), TypeList<float, double>(), [&]<typename T>(T) {
     return ForEach(ctx, z->num_elements(),
                    BetaincElement<T>{Operand<T>(a), Operand<T>(b), Operand<T>(x), z->data<T>()});

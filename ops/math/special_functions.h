@@ -161,7 +161,7 @@ using SpecialFunctions2 = TypeList<IgammaOp, IgammacOp, IgammaGradAOp, Polygamma
 
 /// The one shape of those of Betainc's inputs that are no scalars; InvalidArgument when they have
 /// several.
-StatusOr<PartialShape> BetaincOutput(absl::Span<const PartialShape> inputs);
+StatusOr<Shape> BetaincOutput(const KernelContext& ctx);
 
 /// Betainc's element.
 template <typename T>

@@ -21,7 +21,7 @@ Status BiasAddKernel(KernelContext& ctx, const std::string& data_format) {
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, plan.shape));
   if (index.count == 0) return OkStatus();
   return DispatchStatus(y->dtype(), RealTypes(), [&]<typename T>(T) {
-    LaunchBinary<AddBias, T>(StreamOf(ctx), in, bias.raw_data(), y->raw_data(), index, nullptr);
+    LaunchBinary<AddBias, T>(StreamOf(ctx), in, bias.raw_data(), y->raw_data(), index, {});
     return LaunchStatus();
   });
 }

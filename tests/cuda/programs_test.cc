@@ -193,6 +193,20 @@ TEST_F(GpuProgramsTest, TensorArraysAndListsKeepTheirElements) {
   });
 }
 
+TEST_F(GpuProgramsTest, ManyArraysAreJoined) {
+  CompareProgram("many arrays joined", Closeness::kSame, [] {
+    // More than a kernel takes at once, some of them empty, in rows whose lengths fit nothing.
+    std::vector<Output> columns, rows, equal;
+    for (int i = 0; i < 150; ++i) {
+      columns.push_back(Const(Sample(DType::kFloat, {3, i % 4}, -2, 2, i)));
+      rows.push_back(Const(Sample(DType::kFloat, {1 + i % 3, 4}, -2, 2, i)));
+      equal.push_back(Const(Sample(DType::kHalf, {2, 3}, -2, 2, i)));
+    }
+    return Program{
+        {Concat(1, columns), Concat(0, rows), Pack(equal), Pack(equal, {.axis = 2})}, {}, 2};
+  });
+}
+
 TEST_F(GpuProgramsTest, PartsOfVariablesAreAssigned) {
   CompareProgram("parts of variables", Closeness::kSame, [] {
     const Variable v("v", Sample(DType::kFloat, {5, 7}, -2, 2, 3));

@@ -10,6 +10,7 @@
 #include "ops/array/mirrored_rows.h"
 #include "ops/cuda/copy_plan.h"
 #include "ops/cuda/index_check.h"
+#include "ops/cuda/join_plan.h"
 #include "ops/cuda/kernel_types.h"
 #include "ops/cuda/reduction_index.h"
 #include "ops/cuda/tuple_rows.h"
@@ -276,6 +277,58 @@ TEST(CudaTuples, NameTheRowsThatTheHostReads) {
   EXPECT_EQ(bad, 4);
   EXPECT_EQ(wrong.Row(1, &bad), -1);
   EXPECT_EQ(bad, -1);
+}
+
+TEST(CudaJoin, PutsEveryRunWhereTheHostPutsIt) {
+  std::mt19937 random(5);
+  int64_t widest = 0, several = 0;
+  for (int round = 0; round < 200; ++round) {
+    const int64_t rows = 1 + random() % 5, size = int64_t{1} << random() % 5;
+    const int64_t unit = int64_t{1} << random() % 4;  // so that some may be taken together
+    std::vector<JoinedBytes> arrays(1 + random() % 150);
+    std::vector<std::string> contents;
+    int64_t row = 0;
+    for (JoinedBytes& a : arrays) {
+      a.run = size * unit * (1 + random() % 3);
+      row += a.run;
+      contents.push_back(std::string(rows * a.run, 0));
+      for (char& c : contents.back()) c = static_cast<char>(random());
+      // Stands for an address; what lies there is looked up by number.
+      a.address = reinterpret_cast<const char*>(uint64_t{4096} + 64 * contents.size());
+    }
+    std::string wanted, found(rows * row, 0);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (size_t i = 0; i < arrays.size(); ++i) {
+        wanted += contents[i].substr(r * arrays[i].run, arrays[i].run);
+      }
+    }
+    const std::vector<JoinPlan> plans = PlanJoin(size, arrays, rows, 0);
+    ASSERT_EQ(plans.size(), (arrays.size() + JoinPlan::kMostArrays - 1) / JoinPlan::kMostArrays);
+    int64_t moved = 0;
+    for (const JoinPlan& plan : plans) {
+      ASSERT_EQ(plan.bytes % size, 0);
+      widest = std::max(widest, plan.bytes / size);
+      for (int64_t i = 0; i < plan.num_elements(); ++i) {
+        const auto [array, from, to] = plan.At(i);
+        const auto number = (reinterpret_cast<uintptr_t>(plan.arrays[array]) - 4096) / 64 - 1;
+        found.replace(to * plan.bytes, plan.bytes, contents[number], from * plan.bytes, plan.bytes);
+        moved += plan.bytes;
+      }
+    }
+    several += plans.size() > 1;
+    ASSERT_EQ(moved, rows * row);
+    ASSERT_EQ(found, wanted) << rows << " rows of " << arrays.size() << " arrays";
+  }
+  EXPECT_EQ(widest, 8);
+  EXPECT_GT(several, 50);
+  // An address or a length that is not a multiple keeps elements small.
+  const auto bytes = [](uint64_t address, int64_t run, uint64_t to) {
+    return PlanJoin(2, {{reinterpret_cast<const char*>(address), run}}, 1, to)[0].bytes;
+  };
+  EXPECT_EQ(bytes(64, 32, 128), 16);
+  EXPECT_EQ(bytes(68, 32, 128), 4);
+  EXPECT_EQ(bytes(64, 24, 128), 8);
+  EXPECT_EQ(bytes(64, 32, 130), 2);
 }
 
 TEST(CudaBand, IsWhatLiesNearTheDiagonal) {
