@@ -3,6 +3,7 @@
 
 #include "core/device_queue.h"
 #include "core/interruption.h"
+#include "core/recording_memory.h"
 #include "ops/state/variable_update.h"
 
 namespace tenon {
@@ -15,16 +16,22 @@ struct ShapeWords {
 
 /// Whether the device decides what is in the variable's memory.
 StatusOr<bool> StaysInPlace(const KernelContext& ctx, const Tensor& current, const Tensor& value) {
-  if (!current.valid() || current.IsHostMemory()) return false;
-  const bool fits = current.shape() == value.shape();
-  // A recording of kernels, whose memory is not the variable's, does nothing on the host.
-  if (&current.allocator() != &ctx.device().allocator()) {
-    if (!fits) return Unimplemented("a recording cannot change the shape of a variable");
+  const bool fits = current.valid() && !current.IsHostMemory() && current.shape() == value.shape();
+  if (dynamic_cast<const RecordingMemory*>(&ctx.device().allocator()) != nullptr) {
+    if (!fits) return Unimplemented("a recording cannot change where a variable is");
     return true;
   }
-  // What one has given is its own.
-  if (&value.allocator() != &current.allocator()) return fits;
+  // What a recording has given is its own.
+  if (&value.allocator() != &ctx.device().allocator()) return fits;
   return fits && ctx.device().queue()->FailureOf(ctx.step().step_id) != nullptr;
+}
+
+/// A copy in the device's own memory.
+StatusOr<Tensor> CopyOnDevice(const KernelContext& ctx, const Tensor& value) {
+  Allocator& memory = ctx.device().allocator();
+  TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(memory, value.dtype(), value.shape()));
+  memory.Copy(copy.raw_data(), value.raw_data(), value.num_bytes());
+  return copy;
 }
 
 Status AssignValue(KernelContext& ctx, VariableResource* variable, bool validate_shape,
@@ -44,6 +51,9 @@ Status AssignValue(KernelContext& ctx, VariableResource* variable, bool validate
         TENON_RETURN_IF_ERROR(CheckUpdateShape(current, value));
         return queue(ctx, current, value, next);
       });
+    }
+    if (&value.allocator() != &ctx.device().allocator()) {
+      TENON_ASSIGN_OR_RETURN(value, CopyOnDevice(ctx, value));
     }
   }
   if (value.buffer() && value.raw_data() != value.buffer()->data()) {

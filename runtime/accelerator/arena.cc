@@ -48,7 +48,6 @@ void Arena::Abandon() {
   {
     MutexLock lock(mu_);
     state_ = State::kAbandoned;
-    recording_ = nullptr;
     free = std::exchange(free_, {});
     done = Done();
   }

@@ -10,6 +10,7 @@
 #include "core/hash_map.h"
 #include "core/memory_description.h"
 #include "core/mutex.h"
+#include "core/recording_memory.h"
 
 namespace tenon {
 
@@ -19,7 +20,7 @@ class StreamDriver;
 /// The memory of an accelerator that a recording's kernels use. Blocks that are freed serve again
 /// within the recording, in the order in which its kernels run, and nobody else gets them while it
 /// lives. Thread-safe, but for Allocate before Close.
-class Arena final : public Allocator, public MemoryDescription {
+class Arena final : public Allocator, public MemoryDescription, public RecordingMemory {
  public:
   /// Until Close copies within it are part of `recording`, and the calling thread gets no other
   /// memory of the device: a tensor beyond the recording would be written by it only.

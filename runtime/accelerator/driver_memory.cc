@@ -85,7 +85,11 @@ bool DeviceMemory::TakeBack() {
       blocks.merge(arena->GiveBack());
     }
   }
-  for (const auto& [size, memory] : blocks) Free(memory, size);
+  // No variable was in these.
+  for (const auto& [size, memory] : blocks) {
+    bytes_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+    driver_.Free(memory, size);
+  }
   for (const Block& block : freed) driver_.Free(block.memory, block.bytes);
   return !blocks.empty() || !freed.empty();
 }

@@ -2,6 +2,7 @@
 #include "runtime/groups/find_groups.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -104,8 +105,24 @@ class WholeStep {
   flat_hash_map<const Node*, Node*> sender_;
 };
 
+/// Whether the node may wait for what others put into a resource, in this step or another.
+bool MayWait(const Node& node) {
+  if (!node.is_stateful() || node.op() == "_Arg" || node.op() == "_KernelGroup" ||
+      node.op().starts_with("Iterator") || node.schema().FindAttr("seed") != nullptr ||
+      FlowKindOf(node) == FlowKind::kTransfer) {
+    return false;
+  }
+  const auto is_handle = [](DType t) { return IsRef(t) || t == DType::kResource; };
+  const DTypeVector &inputs = node.input_types(), &outputs = node.output_types();
+  const bool of_variables =
+      std::any_of(inputs.begin(), inputs.end(), is_handle) && UsesVariablesOnly(node);
+  return !of_variables && !std::all_of(outputs.begin(), outputs.end(), is_handle);
+}
+
 /// Which nodes of a part make groups. A node's stage is the number of groups that must be over
-/// before it can run: those of one stage that can be in a group are one.
+/// before it can run. Those of one stage that can be in a group are one if they wait for the same:
+/// for what a client feeds, perhaps in a later call of a partial run, and for what others put into
+/// queues and the like, perhaps behind another group.
 class Grouping {
  public:
   Grouping(const DevicePart& part, const WholeStep& step, const KernelOf& kernel_of,
@@ -116,18 +133,22 @@ class Grouping {
 
   /// The nodes of each group.
   StatusOr<std::vector<std::vector<Node*>>> Find() {
-    std::map<int, std::vector<Node*>> stages;
-    std::map<int, int> device_kernels;
+    struct Candidate {
+      std::vector<Node*> nodes;
+      int device_kernels = 0;
+    };
+    std::map<std::pair<int, std::vector<int>>, Candidate> candidates;
     for (Node* n : step_.order()) {
       TENON_RETURN_IF_ERROR(MarkNode(*n));
       const Mark& mark = marks_[n];
       if (!mark.member) continue;
-      stages[mark.stage].push_back(n);
-      device_kernels[mark.stage] += mark.on_device;
+      Candidate& candidate = candidates[{mark.stage, mark.waits_for}];
+      candidate.nodes.push_back(n);
+      candidate.device_kernels += mark.on_device;
     }
     std::vector<std::vector<Node*>> groups;
-    for (auto& [stage, nodes] : stages) {
-      if (device_kernels[stage] >= kFewestKernels) groups.push_back(std::move(nodes));
+    for (auto& [key, candidate] : candidates) {
+      if (candidate.device_kernels >= kFewestKernels) groups.push_back(std::move(candidate.nodes));
     }
     return groups;
   }
@@ -138,6 +159,7 @@ class Grouping {
     bool member = false;
     bool on_device = false;  // it queues work
     int stage = 0;
+    std::vector<int> waits_for;  // sorted numbers of nodes that may wait
   };
 
   Status MarkNode(Node& node);
@@ -150,6 +172,7 @@ class Grouping {
   const KernelOf& kernel_of_;
   KernelMap& made_;
   flat_hash_map<const Node*, Mark> marks_;
+  int waiting_nodes_ = 0;
 };
 
 StatusOr<Grouping::Fit> Grouping::FitOf(const Node& node) {
@@ -164,7 +187,9 @@ StatusOr<Grouping::Fit> Grouping::FitOf(const Node& node) {
                                          [](DType t) { return IsRef(t) || t == DType::kResource; });
   if (node.is_stateful() && !has_variables) return Fit::kNo;
   const KernelMemory memory = node.registration().MemoryOn(device_.kind(), node.attrs());
-  if (memory == KernelMemory::kHost) return has_variables ? Fit::kNo : Fit::kBehind;
+  // What files hold is not the same each time.
+  if (memory == KernelMemory::kHost && (has_variables || node.op() == "ReadFile")) return Fit::kNo;
+  if (memory == KernelMemory::kHost) return Fit::kBehind;
   // A value read outside would share the variable's buffer, which could not be changed in place.
   const bool reads = std::any_of(node.inputs().begin(), node.inputs().end(), [](const Endpoint& e) {
     return IsRef(e.node->output_type(e.index)) && VariableOf(e) != nullptr;
@@ -190,13 +215,21 @@ Status Grouping::MarkNode(Node& node) {
     after = std::max(after, before.stage);
     outside = std::max(outside, before.stage + (before.member ? 1 : 0));
     behind |= before.member;
+    std::vector<int> both;
+    std::set_union(mark.waits_for.begin(), mark.waits_for.end(), before.waits_for.begin(),
+                   before.waits_for.end(), std::back_inserter(both));
+    mark.waits_for = std::move(both);
   };
   for (const Node* n : node.control_inputs()) see(n);
-  if (const Node* const sender = step_.SenderOf(&node)) see(sender);
+  const Node* const sender = step_.SenderOf(&node);
+  if (sender != nullptr) see(sender);
   if (node.num_inputs() > 0) behind = false;  // it is not one of them if it only waits for them
   for (int i = 0; i < node.num_inputs(); ++i) see(node.input(i).node);
   mark.member = fit == Fit::kYes || (fit == Fit::kBehind && behind);
   mark.stage = mark.member ? after : outside;
+  const bool is_fed =
+      FlowKindOf(node) == FlowKind::kTransfer && node.num_inputs() == 0 && sender == nullptr;
+  if (is_fed || MayWait(node)) mark.waits_for.push_back(waiting_nodes_++);
   mark.on_device = fit == Fit::kYes && node.registration().MemoryOn(device_.kind(), node.attrs()) ==
                                            KernelMemory::kDevice;
   marks_[&node] = mark;

@@ -12,6 +12,8 @@ constexpr size_t kMostKeys = 8;
 constexpr int kMostRecordings = 4;
 /// A group whose recordings are not repeated is not worth more of them than that.
 constexpr int kTries = 16;
+/// So often a run is tried that cannot be recorded, perhaps because of what others did meanwhile.
+constexpr int kTriesOfOne = 3;
 
 GroupRecordings::Choice Use(const std::shared_ptr<GroupRecording>& recording) {
   const auto let_go = [recording](void*) { recording->in_use.store(false); };
@@ -28,14 +30,17 @@ GroupRecordings::Entry* GroupRecordings::Find(const std::string& key) {
 }
 
 GroupRecordings::Choice GroupRecordings::Choose(const std::string& key) {
+  std::shared_ptr<GroupRecording> evicted;  // goes without the lock
   MutexLock lock(mu_);
   if (made_ > kTries && repeats_ < made_) return {};
   Entry* const entry = Find(key);
   if (entry == nullptr) {
     if (entries_.size() == kMostKeys) {
-      entries_.erase(std::min_element(
+      const auto oldest = std::min_element(
           entries_.begin(), entries_.end(),
-          [](const Entry& a, const Entry& b) { return a.last_seen < b.last_seen; }));
+          [](const Entry& a, const Entry& b) { return a.last_seen < b.last_seen; });
+      evicted = std::move(oldest->recording);
+      entries_.erase(oldest);
     }
     entries_.emplace_back().key = key;
     entries_.back().last_seen = ++now_;
@@ -47,8 +52,8 @@ GroupRecordings::Choice GroupRecordings::Choose(const std::string& key) {
     ++repeats_;
     return Use(entry->recording);
   }
-  if (entry->tried) return {};
-  entry->tried = true;
+  if (entry->tries == kTriesOfOne) return {};
+  ++entry->tries;
   ++made_;
   return {Action::kRecord, nullptr, nullptr};
 }
@@ -58,6 +63,7 @@ GroupRecordings::Choice GroupRecordings::Keep(const std::string& key,
   if (recording == nullptr) return {};
   recording->in_use.store(true);
   const Choice choice = Use(recording);
+  std::shared_ptr<GroupRecording> evicted;  // goes without the lock
   MutexLock lock(mu_);
   Entry* const entry = Find(key);
   if (entry == nullptr) return choice;
@@ -70,17 +76,18 @@ GroupRecordings::Choice GroupRecordings::Keep(const std::string& key,
   for (Entry& e : entries_) {
     if (kept(e) && e.last_seen < oldest->last_seen) oldest = &e;
   }
-  oldest->recording = nullptr;
-  oldest->tried = false;
+  evicted = std::move(oldest->recording);
+  oldest->tries = 0;
   return choice;
 }
 
 void GroupRecordings::Drop(const std::string& key) {
+  std::shared_ptr<GroupRecording> dropped;  // goes without the lock
   MutexLock lock(mu_);
   Entry* const entry = Find(key);
   if (entry == nullptr) return;
-  entry->recording = nullptr;
-  entry->tried = false;
+  dropped = std::move(entry->recording);
+  entry->tries = 0;
 }
 
 }  // namespace tenon

@@ -46,7 +46,7 @@ class GroupRecordings {
   struct Entry {
     std::string key;
     uint64_t last_seen = 0;
-    bool tried = false;
+    int tries = 0;
     std::shared_ptr<GroupRecording> recording;
   };
   Entry* Find(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -39,6 +39,11 @@ std::vector<Node*> Order(const std::vector<Node*>& nodes) {
   return order;
 }
 
+/// The variable to which the output refers; null when it is no reference.
+Node* VariableBehind(Endpoint output) {
+  return IsRef(output.node->output_type(output.index)) ? VariableOf(output) : nullptr;
+}
+
 /// Makes one group of nodes.
 class GroupMaker {
  public:
@@ -112,8 +117,10 @@ void GroupMaker::FindInputs() {
       if (IsMember(from.node)) continue;
       const auto made = made_.find(from.node);
       const bool constant = made != made_.end() && made->second->constant() != nullptr;
-      if (constant || IsVariable(*from.node)) continue;
-      if (IsRef(n->input_types()[i])) {
+      if (constant || IsVariable(*from.node)) {
+        const auto& controls = from.node->control_inputs();
+        befores_.insert(befores_.end(), controls.begin(), controls.end());
+      } else if (VariableBehind(from) != nullptr) {
         befores_.push_back(from.node);
       } else if (values_.try_emplace({from.node, from.index}, plan_.num_inputs).second) {
         inputs_.push_back(from);
@@ -132,12 +139,15 @@ StatusOr<int> GroupMaker::SourceValue(Endpoint from) {
   const auto [it, added] = values_.try_emplace({from.node, from.index}, plan_.num_values);
   if (!added) return it->second;
   const int value = NewValue();
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernel_of_(*from.node));
+  std::shared_ptr<const Kernel>& kernel = made_[from.node];
+  if (kernel == nullptr) {
+    TENON_ASSIGN_OR_RETURN(kernel, kernel_of_(*from.node));
+  }
   if (kernel->constant() != nullptr) {
     plan_.constants.push_back({value, kernel});
     if (IsVariable(*from.node)) plan_.variables.push_back({value, nullptr, false});
   } else {
-    plan_.variables.push_back({value, std::move(kernel), false});
+    plan_.variables.push_back({value, kernel, false});
   }
   sources_.push_back(from.node);
   return value;
@@ -149,8 +159,9 @@ Status GroupMaker::AddMember(Node& node) {
   member.output_types = node.output_types();
   for (int i = 0; i < node.num_inputs(); ++i) {
     const DType type = node.input_types()[i];
-    // A reference that others hand on is that of the variable.
-    const Endpoint from = IsRef(type) ? Endpoint{VariableOf(node.input(i)), 0} : node.input(i);
+    // A reference that others hand on is that of the variable, and read when it is needed.
+    Node* const variable = VariableBehind(node.input(i));
+    const Endpoint from = variable != nullptr ? Endpoint{variable, 0} : node.input(i);
     GroupMember::Input input;
     TENON_ASSIGN_OR_RETURN(input.value, SourceValue(from));
     input.reads_ref = !IsRef(type) && IsRef(from.node->output_type(from.index));

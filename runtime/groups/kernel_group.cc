@@ -17,10 +17,35 @@ constexpr size_t kMostHostBytes = 4096;
 
 /// A variable that members use, as it was when the run began.
 struct UsedVariable {
-  VariableResource* resource;
+  VariableResource* resource = nullptr;
   std::shared_ptr<VariableResource> owner;  // of one that a handle names
-  bool changes;
+  bool changes = false;
   const void* data = nullptr;
+  Shape shape;
+
+  bool IsAs(const Tensor& value) const {
+    return value.raw_data() == data && value.shape() == shape;
+  }
+};
+
+/// The device of a recording for kernels of a session that has the device under its own name, with
+/// resources of its own.
+class RecordedFor final : public Device {
+ public:
+  RecordedFor(Device& session, Device& recording) : session_(session), recording_(recording) {}
+  const std::string& name() const override { return session_.name(); }
+  DeviceKind kind() const override { return session_.kind(); }
+  uint64_t incarnation() const override { return session_.incarnation(); }
+  int64_t memory_limit() const override { return session_.memory_limit(); }
+  Allocator& allocator() override { return recording_.allocator(); }
+  DeviceQueue* queue() override { return recording_.queue(); }
+  Device& host() override { return session_.host(); }
+  ResourceStore& resources() override { return session_.resources(); }
+  const FileAccess& files() const override { return session_.files(); }
+
+ private:
+  Device& session_;
+  Device& recording_;
 };
 
 template <typename T>
@@ -87,7 +112,9 @@ Status GroupRun::Start() {
 
 void GroupRun::FindVariables() {
   for (const GroupPlan::Variable& v : plan_.variables) {
-    UsedVariable used{values_[v.value].ref, nullptr, v.changes};
+    UsedVariable used;
+    used.resource = values_[v.value].ref;
+    used.changes = v.changes;
     if (used.resource == nullptr) {
       const auto& handle = values_[v.value].tensor.scalar<ResourceHandle>();
       auto found = ctx_.resources().Lookup<VariableResource>(handle.container, handle.name);
@@ -117,6 +144,7 @@ bool GroupRun::MakeKey(std::string* key) {
   FindVariables();
   if (has_other_resources_) return false;
   size_t host_bytes = 0;
+  Append(key, ctx_.device().queue()->FailureOf(ctx_.step().step_id) != nullptr);
   for (int i = 0; i < plan_.num_inputs; ++i) {
     const Tensor& t = values_[i].tensor;
     AppendShape(key, t);
@@ -128,6 +156,7 @@ bool GroupRun::MakeKey(std::string* key) {
     const Tensor value = v.resource->Read();
     if (!value.valid() || value.IsHostMemory()) return false;
     v.data = value.raw_data();
+    v.shape = value.shape();
     Append(key, v.resource);
     Append(key, v.data);
     AppendShape(key, value);
@@ -216,7 +245,8 @@ std::shared_ptr<GroupRecording> GroupRun::Record() const {
   // What belongs to this run alone is not there when it is repeated.
   StepContext step;
   step.step_id = ctx_.step().step_id;
-  step.device = &recording->work->device();
+  RecordedFor device(ctx_.device(), recording->work->device());
+  step.device = &device;
   std::vector<Value> values = values_;
   Status status;
   for (int i = 0; i < plan_.num_inputs && status.ok(); ++i) {
@@ -263,12 +293,11 @@ bool GroupRun::QueueUnshared(size_t next, GroupRecording& recording,
   const UsedVariable& v = variables_[next];
   if (!v.changes) {
     const Tensor value = v.resource->Read();  // kept until all is queued
-    return value.raw_data() == v.data && QueueUnshared(next + 1, recording, use);
+    return v.IsAs(value) && QueueUnshared(next + 1, recording, use);
   }
   bool queued = false;
   const Status status = v.resource->Modify([&](const Tensor& now, const Tensor* then) {
-    queued = now.raw_data() == v.data && then->raw_data() == v.data &&
-             QueueUnshared(next + 1, recording, use);
+    queued = v.IsAs(now) && v.IsAs(*then) && QueueUnshared(next + 1, recording, use);
     return queued ? OkStatus() : Aborted("in use");
   });
   return queued;
