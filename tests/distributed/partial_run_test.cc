@@ -26,14 +26,18 @@ using testing::TestCluster;
 
 const std::string kMasterCalls = "/tensorflow.MasterService/";
 
-/// a = 2x on the worker, b = a + y and z = b * w on the parameter server, "forever" = a loop that
-/// ends when w is 0.
+/// a = 2x, f and g of feeds of their own on the worker, b = a + y and z = b * w on the parameter
+/// server, "forever" = a loop that ends when w is 0.
 void BuildGraph() {
   Output x, a;
   {
     const DeviceScope worker("/job:worker/task:0");
     x = Placeholder(DType::kFloat, {}, {.name = "x"});
     a = Mul(x, 2.0f, {.name = "a"});
+    for (const char* name : {"f", "g"}) {
+      const Output fed = Placeholder(DType::kFloat, {}, {.name = StrCat(name, "_fed")});
+      Exp(Tanh(Square(Mul(fed, fed))), {.name = name});
+    }
   }
   const DeviceScope ps("/job:ps/task:0");
   const Output b = Add(a, Placeholder(DType::kFloat, {}, {.name = "y"}), {.name = "b"});
@@ -140,6 +144,15 @@ class PartialRunTest : public ::testing::Test {
 Tensor Number(float value) { return Tensor::Scalar(value); }
 
 constexpr char kInvalid[] = "3: ";
+
+TEST_F(PartialRunTest, WhatIsFedFirstDoesNotWaitForTheRest) {
+  const Tensor one = Tensor::Scalar(1.0f);
+  for (int round = 0; round < 3; ++round) {
+    const std::string handle = Open({"f_fed:0", "g_fed:0"}, {"f:0", "g:0"});
+    EXPECT_TRUE(Run(handle, {{"f_fed:0", one}}, {"f:0"}, 10'000).starts_with("f:0=2.14"));
+    EXPECT_TRUE(Run(handle, {{"g_fed:0", one}}, {"g:0"}, 10'000).starts_with("g:0=2.14"));
+  }
+}
 
 TEST_F(PartialRunTest, FeedsAndFetchesComeInSeveralCallsOfOneStep) {
   for (int i = 0; i < 5; ++i) {  // first over calls of their own, then over the tasks' stream
