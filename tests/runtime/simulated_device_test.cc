@@ -207,6 +207,7 @@ TEST(StreamRecordingTest, AStepThatHasFailedBeforeIsKnownToIt) {
   d.device.EndStep(1, [](const Status&) {});
   ASSERT_OK(d.device.Wait());
   ASSERT_TRUE(recording->Queue(2, nullptr));
+  d.device.EndStep(2, [](const Status&) {});
   ASSERT_OK(d.device.Wait());
   EXPECT_THAT(seen, ::testing::ElementsAre(1, 0));
 }
