@@ -5,21 +5,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/building.h"
 #include "core/proto_io_graph.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 #include "ops/queues/queues_ops.h"
-#include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "ops/strings/strings_ops.h"
 #include "runtime/accelerator/stream_device.h"
 #include "runtime/session_device.h"
-#include "tests/testing/simulated_session.h"
-#include "tests/testing/status_matchers.h"
-#include "train/variables.h"
+#include "tests/testing/device_and_cpu_test.h"
 
 namespace tenon::testing {
 namespace {
@@ -39,37 +35,7 @@ Output HostStep(const Output& output) {
   return AsString(Const(Tensor::Scalar<int32_t>(1)));
 }
 
-class GroupBordersTest : public ::testing::Test {
- protected:
-  /// Both sessions, for `graph_`.
-  void Start() {
-    Node* init = nullptr;
-    {
-      const GraphBuilding building(graph_);
-      init = GlobalVariablesInitializer();
-    }
-    ASSERT_OK(graph_.error());
-    device_ = MakeSimulatedSession(graph_).value();
-    cpu_ = MakeLocalSession(graph_, {}).value();
-    for (Session* s : {device_.get(), cpu_.get()}) ASSERT_OK(s->Run({}, {}, {init}).status());
-  }
-
-  /// The same on both sides.
-  void RunBoth(const StepFeeds& feeds, const StepTensors& fetches,
-               const StepTensors& targets = std::vector<Output>()) {
-    const auto found = device_->Run(feeds, fetches, targets);
-    const auto wanted = cpu_->Run(feeds, fetches, targets);
-    ASSERT_OK(found.status());
-    ASSERT_OK(wanted.status());
-    for (size_t i = 0; i < wanted->size(); ++i) {
-      EXPECT_TRUE((*found)[i].Equals((*wanted)[i])) << "found " << (*found)[i].data<float>()[0]
-                                                    << ", wanted " << (*wanted)[i].data<float>()[0];
-    }
-  }
-
-  Graph graph_{AllOps()};
-  std::unique_ptr<Session> device_, cpu_;
-};
+class GroupBordersTest : public DeviceAndCpuTest {};
 
 TEST_F(GroupBordersTest, AConstantThatWaitsMakesItsGroupWait) {
   Output x, y;
@@ -87,7 +53,7 @@ TEST_F(GroupBordersTest, AConstantThatWaitsMakesItsGroupWait) {
     y = Exp(Tanh(Sqrt(Mul(v.ref(), factor))));
   }
   Start();
-  for (int i = 0; i < 4; ++i) RunBoth({{x, Filled({4}, 0.5f)}}, std::vector<Output>{y});
+  for (int i = 0; i < 4; ++i) RunBoth({{x, Filled({4}, 0.5f)}}, {y});
 }
 
 TEST_F(GroupBordersTest, AReferenceIsReadWhenItIsNeeded) {
@@ -107,7 +73,7 @@ TEST_F(GroupBordersTest, AReferenceIsReadWhenItIsNeeded) {
     y = Exp(Tanh(Mul(assigned, assigned)));
   }
   Start();
-  for (int i = 0; i < 4; ++i) RunBoth({{x, Filled({4}, 0.5f)}}, std::vector<Output>{y});
+  for (int i = 0; i < 4; ++i) RunBoth({{x, Filled({4}, 0.5f)}}, {y});
 }
 
 TEST_F(GroupBordersTest, AVariableTakesWhatAGroupGivesInAnyShape) {
@@ -127,7 +93,7 @@ TEST_F(GroupBordersTest, AVariableTakesWhatAGroupGivesInAnyShape) {
   for (const int64_t n : {4, 4, 4, 6, 6, 6, 4, 6, 4, 6}) {
     RunBoth({{x, Filled({n}, 0.1f * static_cast<float>(n))}}, std::vector<Output>(),
             std::vector<Output>{assign});
-    RunBoth({}, std::vector<Output>{value});
+    RunBoth({}, {value});
   }
   EXPECT_GE(SharedSimulatedDriver().repeats(), before + 6)
       << "no variable keeps a recording's memory";
@@ -161,7 +127,7 @@ TEST_F(GroupBordersTest, ASessionWithItsOwnVariablesUpdatesThose) {
   for (int i = 0; i < 8; ++i) {
     const StepFeeds feeds = {{x, Filled({4}, 0.1f * static_cast<float>(i))}};
     for (Session* s : {device_.get(), cpu_.get()}) ASSERT_OK(s->Run(feeds, {}, {assign}).status());
-    RunBoth({}, std::vector<Output>{value});
+    RunBoth({}, {value});
   }
   EXPECT_GE(SharedSimulatedDriver().repeats(), before + 5);
   EXPECT_TRUE(shared.resources().Usages().empty());

@@ -7,7 +7,6 @@
 
 #include <thread>
 
-#include "core/building.h"
 #include "core/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
@@ -16,12 +15,9 @@
 #include "ops/math/operators.h"
 #include "ops/nn/nn_ops.h"
 #include "ops/random/random_ops.h"
-#include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "ops/training/training_ops.h"
-#include "tests/testing/simulated_session.h"
-#include "tests/testing/status_matchers.h"
-#include "train/variables.h"
+#include "tests/testing/device_and_cpu_test.h"
 
 namespace tenon::testing {
 namespace {
@@ -37,7 +33,7 @@ Tensor Ramp(const Shape& shape, float scale) {
 }
 
 /// A network of two layers that trains by gradient descent, on the simulated device and on a CPU.
-class GroupsTest : public ::testing::Test {
+class GroupsTest : public DeviceAndCpuTest {
  protected:
   void SetUp() override {
     const GraphBuilding building(graph_);
@@ -60,17 +56,8 @@ class GroupsTest : public ::testing::Test {
     w2_ref_ = w2.ref();
   }
 
-  /// Call when the graph is whole.
   void Start() {
-    Node* init = nullptr;
-    {
-      const GraphBuilding building(graph_);
-      init = GlobalVariablesInitializer();
-    }
-    ASSERT_OK(graph_.error());
-    device_ = MakeSimulatedSession(graph_).value();
-    cpu_ = MakeLocalSession(graph_, {}).value();
-    for (Session* s : {device_.get(), cpu_.get()}) ASSERT_OK(s->Run({}, {}, {init}).status());
+    DeviceAndCpuTest::Start();
     before_ = SharedSimulatedDriver().repeats();
   }
 
@@ -83,25 +70,12 @@ class GroupsTest : public ::testing::Test {
             {labels_.name(), labels},
             {rate_.name(), Tensor::Scalar(rate)}};
   }
-  /// The same on both sides, bit for bit.
-  void RunBoth(const StepFeeds& feeds, const std::vector<Output>& fetches,
-               const std::vector<Output>& targets = {}) {
-    const auto found = device_->Run(feeds, fetches, targets);
-    const auto wanted = cpu_->Run(feeds, fetches, targets);
-    ASSERT_EQ(found.status().code(), wanted.status().code()) << found.status();
-    if (!wanted.ok()) return;
-    for (size_t i = 0; i < wanted->size(); ++i) {
-      EXPECT_TRUE((*found)[i].Equals((*wanted)[i])) << "fetch " << i;
-    }
-  }
   void TrainBoth(int64_t batch, int round) { RunBoth(Feeds(batch, round), {loss_}, updates_); }
 
   int64_t Repeats() const { return SharedSimulatedDriver().repeats() - before_; }
 
-  Graph graph_{AllOps()};
   Output features_, labels_, rate_, hidden_, loss_, w2_, w2_ref_;
   std::vector<Output> updates_;
-  std::unique_ptr<Session> device_, cpu_;
   int64_t before_ = 0;
 };
 
