@@ -69,11 +69,19 @@ BuildContext Into(Graph& graph) {
 BuildContext AtRootOf(const BuildContext& context) {
   BuildContext root = Into(*context.graph);
   root.caller = context.caller;
+  root.flow = context.flow;
   return root;
 }
 
 BuildContext WithoutControlInputs(BuildContext context) {
   context.control_inputs.clear();
+  context.flow = nullptr;
+  return context;
+}
+
+BuildContext Inside(BuildContext context, FlowContext* flow) {
+  context.control_inputs.clear();
+  context.flow = flow;
   return context;
 }
 
@@ -138,6 +146,24 @@ NoControlDependencies::NoControlDependencies(const Location& at)
 AtRoot::AtRoot(const Location& at) : EnteredContext(AtRootOf(CurrentBuilding(at))) {}
 CalledFrom::CalledFrom(const std::source_location& caller)
     : EnteredContext(From(CurrentBuilding(caller), caller)) {}
+
+InFlow::InFlow(FlowContext* flow) : EnteredContext(Inside(CurrentBuilding(), flow)) {}
+
+std::string UnusedScope(const std::string& name, const std::source_location& at) {
+  const BuildContext& context = CurrentBuilding(at);
+  StringSet used;
+  const std::string begin = context.prefix + name;
+  for (const Node* node : context.graph->nodes()) {
+    if (!node->name().starts_with(begin)) continue;
+    const size_t end = node->name().find('/', begin.size());
+    if (end != std::string::npos) {
+      used.insert(node->name().substr(context.prefix.size(), end - context.prefix.size()));
+    }
+  }
+  std::string scope = name;
+  for (int i = 1; used.contains(scope); ++i) scope = StrCat(name, "_", i);
+  return scope;
+}
 
 void SetRandomSeed(int64_t seed, const std::source_location& at) {
   CurrentBuilding(at).graph->seeds().graph_seed = seed;

@@ -41,6 +41,19 @@ struct OpOptions {
   std::source_location location = std::source_location::current();
 };
 
+/// A branch or a loop's body that is being built, into which values from outside must be brought:
+/// see Cond and WhileLoop.
+class FlowContext {
+ public:
+  virtual ~FlowContext() = default;
+  /// `value` as nodes inside see it: itself when it is made inside.
+  virtual Endpoint Bring(Endpoint value) = 0;
+  /// Says that a new node is inside.
+  virtual void Add(Node* node) = 0;
+  /// What a node inside waits for that has no input.
+  virtual Node* pivot() const = 0;
+};
+
 /// What new nodes get; entered through the classes below.
 struct BuildContext {
   Graph* graph = nullptr;
@@ -49,6 +62,8 @@ struct BuildContext {
   DeviceFunction device_function;
   std::vector<Node*> control_inputs;
   std::vector<std::string> colocated_with;
+  /// The branch or body that new nodes are in; null outside all.
+  FlowContext* flow = nullptr;
   /// Where the program called what now builds several nodes; null outside such a function.
   std::optional<std::source_location> caller;
 
@@ -96,8 +111,8 @@ class [[nodiscard]] NameScope : private EnteredContext {
   explicit NameScope(std::string_view name, const Location& at = Location::current());
 };
 
-/// The requested device of new nodes, merged over that of outer scopes: "/job:ps" and in it "/task:1"
-/// is "/job:ps/task:1". A device function gives what these leave open.
+/// The requested device of new nodes, merged over that of outer scopes: "/job:ps" and in it
+/// "/task:1" is "/job:ps/task:1". A device function gives what these leave open.
 class [[nodiscard]] DeviceScope : private EnteredContext {
  public:
   using Location = std::source_location;
@@ -120,16 +135,16 @@ class [[nodiscard]] ColocateWith : private EnteredContext {
   explicit ColocateWith(const Output& node, const Location& at = Location::current());
 };
 
-/// New nodes wait for nothing that was entered before: variables, whose value is no part of what they
-/// are made between.
+/// New nodes wait for nothing that was entered before, and are in no branch or loop: variables,
+/// whose value is no part of what they are made between.
 class [[nodiscard]] NoControlDependencies : private EnteredContext {
  public:
   using Location = std::source_location;
   explicit NoControlDependencies(const Location& at = Location::current());
 };
 
-/// New nodes have no prefix, device, dependencies or colocation: what variables and updates are made
-/// in, wherever they are built.
+/// New nodes have no prefix, device, dependencies or colocation: what variables and updates are
+/// made in, wherever they are built. They stay in their branch or loop.
 class [[nodiscard]] AtRoot : private EnteredContext {
  public:
   using Location = std::source_location;
@@ -143,9 +158,19 @@ class [[nodiscard]] CalledFrom : private EnteredContext {
   explicit CalledFrom(const std::source_location& caller);
 };
 
+/// New nodes are in this branch or loop and wait for nothing that was entered before.
+class [[nodiscard]] InFlow : private EnteredContext {
+ public:
+  explicit InFlow(FlowContext* flow);
+};
+
+/// `name`, or name_1, name_2, ... whichever is the first scope, within those that were entered,
+/// that no node is in.
+std::string UnusedScope(const std::string& name,
+                        const std::source_location& at = std::source_location::current());
+
 /// Makes every random op built into the graph from now on reproducible (tf.set_random_seed).
-void SetRandomSeed(int64_t seed,
-                   const std::source_location& at = std::source_location::current());
+void SetRandomSeed(int64_t seed, const std::source_location& at = std::source_location::current());
 /// Seeds for the next random op, from the graph's seed and the op's, as TensorFlow 2.15's get_seed
 /// picks them (0, 0 means nondeterministic).
 std::pair<int64_t, int64_t> NextSeeds(
@@ -182,8 +207,8 @@ class NodeBuilder {
   Node* Finish();
   /// Its first output, for ops with one.
   tenon::Output Output() { return tenon::Output(Finish(), 0); }
-  /// The outputs of each of its first output arguments; after a mistake as many without a node as the
-  /// attributes tell.
+  /// The outputs of each of its first output arguments; after a mistake as many without a node as
+  /// the attributes tell.
   std::vector<std::vector<tenon::Output>> OutputLists(size_t arguments);
   /// All of them, one after the other.
   std::vector<tenon::Output> Outputs();

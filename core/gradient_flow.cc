@@ -21,20 +21,61 @@ flat_hash_map<std::string, std::string> LoopsAround(Graph& graph, const std::vec
   return around;
 }
 
+/// All rows of all parts.
+IndexedSlices Joined(const std::vector<Gradient>& parts) {
+  const IndexedSlices& first = parts[0].slices;
+  const ColocateWith beside(first.values);
+  std::vector<Output> values, indices;
+  for (const Gradient& part : parts) {
+    Output rows = part.slices.indices;
+    if (rows.dtype() != first.indices.dtype()) {
+      rows = NodeBuilder("Cast").Input(rows).Attr("DstT", first.indices.dtype()).Output();
+    }
+    values.push_back(part.slices.values);
+    indices.push_back(rows);
+  }
+  const auto joined = [](const std::vector<Output>& tensors) {
+    return NodeBuilder("ConcatV2").Inputs(tensors).Input(0).Output();
+  };
+  return {joined(values), joined(indices), first.dense_shape};
+}
+
 }  // namespace
 
-Output GradientFlow::Sum(const Output& x) {
+Gradient GradientFlow::SumOfParts(const Output& x) {
   const auto found = parts_.find({x.node, x.index});
-  if (found == parts_.end()) return Output();
-  std::vector<Output>& parts = found->second;
-  if (parts.size() > 1) {
-    const ColocateWith beside(parts[0]);
-    parts.assign(1, NodeBuilder("AddN").Inputs(parts).Output());
+  if (found == parts_.end()) return {};
+  std::vector<Gradient>& parts = found->second;
+  if (parts.size() == 1) return parts[0];
+  const bool sparse = std::all_of(parts.begin(), parts.end(),
+                                  [](const Gradient& part) { return part.is_sparse(); });
+  if (sparse) {
+    parts.assign(1, Joined(parts));
+  } else {
+    std::vector<Output> dense;
+    for (const Gradient& part : parts) dense.push_back(part.ToDense());
+    const ColocateWith beside(dense[0]);
+    parts.assign(1, NodeBuilder("AddN").Inputs(dense).Output());
   }
   return parts[0];
 }
 
+Output GradientFlow::Sum(const Output& x) {
+  const Gradient sum = SumOfParts(x);
+  if (!sum.is_sparse()) return sum.dense;
+  std::vector<Gradient>& parts = parts_[{x.node, x.index}];
+  parts.assign(1, sum.ToDense());
+  return parts[0].dense;
+}
+
 Status GradientFlow::Pass(Node* node) {
+  if (node->op() == "Identity") {
+    // Rows stay rows on their way from who reads a variable to the variable.
+    if (const Gradient dy = SumOfParts(node); dy.is_sparse()) {
+      if (Between(node->input(0).node)) Add(node->input(0), dy);
+      return graph_.error();
+    }
+  }
   std::vector<Output> dys(node->num_outputs());
   bool any = false;
   for (int i = 0; i < node->num_outputs(); ++i) {
@@ -47,7 +88,11 @@ Status GradientFlow::Pass(Node* node) {
   const bool wanted = std::any_of(node->inputs().begin(), node->inputs().end(),
                                   [&](const Endpoint& in) { return Between(in.node); });
   if (!wanted) return OkStatus();
-  if (!op.gradient) {
+  const std::string custom = node->attrs().GetOr<std::string>("_gradient_op_type", "");
+  const auto found = graph_.custom_gradients().find(custom);
+  const bool known = !custom.empty() && found != graph_.custom_gradients().end();
+  const GradientFn& gradient = known ? found->second : op.gradient;
+  if (!gradient) {
     return InvalidArgument("node '", node->name(), "' (", node->op(),
                            "): the op has no gradient function");
   }
@@ -55,12 +100,12 @@ Status GradientFlow::Pass(Node* node) {
   {
     const NameScope in(StrCat(node->name(), "_grad"));
     const ColocateWith beside(node);
-    op.gradient(g);
+    gradient(g);
   }
   TENON_RETURN_IF_ERROR(Annotate(g.status(), StrCat("gradient of node '", node->name(), "'")));
   TENON_RETURN_IF_ERROR(graph_.error());
   for (int i = 0; i < node->num_inputs(); ++i) {
-    if (g.dx(i).exists() && Between(node->input(i).node)) Add(node->input(i), g.dx(i));
+    if (Between(node->input(i).node)) Add(node->input(i), g.dxs()[i]);
   }
   return OkStatus();
 }

@@ -32,11 +32,13 @@ class GradientFlow {
   }
 
   /// One more gradient of `x`; nothing when it has no node.
-  void Add(const Output& x, const Output& dx) {
+  void Add(const Output& x, const Gradient& dx) {
     if (dx.exists()) parts_[{x.node, x.index}].push_back(dx);
   }
   /// The gradients that have reached `x`, added up; an Output without a node when none has.
   Output Sum(const Output& x);
+  /// The same, of rows when all parts are.
+  Gradient SumOfParts(const Output& x);
   /// Makes the gradients of the node's inputs of those of its outputs.
   Status Pass(Node* node);
   /// Passes a while loop: the name of its frame, and its nodes and those of the loops within it.
@@ -51,7 +53,7 @@ class GradientFlow {
   Graph& graph_;
   const std::vector<bool> between_;
   const GradContext::ValueOf value_of_;
-  flat_hash_map<std::pair<Node*, int>, std::vector<Output>> parts_;
+  flat_hash_map<std::pair<Node*, int>, std::vector<Gradient>> parts_;
 };
 
 /// The while loop that `node` is part of, by the name of its frame; Exit nodes are. Empty outside.

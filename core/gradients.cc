@@ -20,29 +20,13 @@ StatusOr<std::vector<Output>> OutputsOf(const BuildContext& context, const Input
   return outputs;
 }
 
-/// `name`, or name_1, name_2, ... whichever is the first below which there is no node: the
-/// gradients of tensor arrays are called after the scope that they are built in.
-std::string UnusedScope(const BuildContext& context, const std::string& name) {
-  StringSet used;
-  const std::string begin = context.prefix + name;
-  for (const Node* node : context.graph->nodes()) {
-    if (!node->name().starts_with(begin)) continue;
-    const size_t end = node->name().find('/', begin.size());
-    if (end != std::string::npos)
-      used.insert(node->name().substr(context.prefix.size(), end - context.prefix.size()));
-  }
-  std::string scope = name;
-  for (int i = 1; used.contains(scope); ++i) scope = StrCat(name, "_", i);
-  return scope;
-}
-
 class GradientBuilder {
  public:
   GradientBuilder(Graph& graph, const std::vector<Output>& ys, const std::vector<Output>& xs)
       : graph_(graph), ys_(ys), xs_(xs) {}
 
   Status Run(const std::vector<Output>& grad_ys, bool allow_unconnected,
-             std::vector<Output>* grads) {
+             std::vector<Gradient>* grads) {
     TENON_RETURN_IF_ERROR(CheckArguments(grad_ys));
     GradientFlow flow(graph_, NodesBetween());
     for (size_t i = 0; i < ys_.size(); ++i) {
@@ -152,10 +136,10 @@ class GradientBuilder {
     });
   }
 
-  Status Collect(GradientFlow* flow, bool allow_unconnected, std::vector<Output>* grads) const {
+  Status Collect(GradientFlow* flow, bool allow_unconnected, std::vector<Gradient>* grads) const {
     grads->clear();
     for (const Output& x : xs_) {
-      Output dx = flow->Sum(x);
+      const Gradient dx = flow->SumOfParts(x);
       if (!dx.exists() && !allow_unconnected) {
         return InvalidArgument("'", ys_[0].name(), "' does not depend on '", x.name(),
                                "' through differentiable ops, so it has no gradient");
@@ -178,10 +162,22 @@ Output ZerosOf(const Output& value, DType dtype) {
   return NodeBuilder("Fill").Input(shape).Input(Tensor::Zeros(dtype, {})).Output();
 }
 
-std::vector<Output> Gradients(const Inputs& ys, const Inputs& xs, const GradientsOptions& options) {
+Output IndexedSlices::ToDense() const {
+  const ColocateWith beside(values);
+  const Output rows = NodeBuilder("GatherV2").Input(dense_shape).Input(0).Input(0).Output();
+  return NodeBuilder("UnsortedSegmentSum").Input(values).Input(indices).Input(rows).Output();
+}
+
+Gradient Gradient::WithValues(const Output& values) const {
+  if (!is_sparse()) return values;
+  return IndexedSlices{values, slices.indices, slices.dense_shape};
+}
+
+std::vector<Gradient> SparseGradients(const Inputs& ys, const Inputs& xs,
+                                      const GradientsOptions& options) {
   const CalledFrom caller(options.location);
   const BuildContext& context = CurrentBuilding();
-  std::vector<Output> grads;
+  std::vector<Gradient> grads;
   const auto build = [&]() -> Status {
     TENON_ASSIGN_OR_RETURN(const std::vector<Output> of,
                            OutputsOf(context, ys, "a y of the gradient"));
@@ -190,7 +186,7 @@ std::vector<Output> Gradients(const Inputs& ys, const Inputs& xs, const Gradient
     for (const Output& dy : options.grad_ys) {
       TENON_RETURN_IF_ERROR(context.CheckValue(dy, "one of the grad_ys"));
     }
-    const NameScope scope(UnusedScope(context, "gradients"));
+    const NameScope scope(UnusedScope("gradients"));
     return GradientBuilder(*context.graph, of, by)
         .Run(options.grad_ys, options.allow_unconnected, &grads);
   };
@@ -199,6 +195,45 @@ std::vector<Output> Gradients(const Inputs& ys, const Inputs& xs, const Gradient
   }
   grads.resize(xs.values().size());
   return grads;
+}
+
+std::vector<Output> Gradients(const Inputs& ys, const Inputs& xs, const GradientsOptions& options) {
+  const CalledFrom caller(options.location);
+  std::vector<Output> dense;
+  for (const Gradient& g : SparseGradients(ys, xs, options)) dense.push_back(g.ToDense());
+  return dense;
+}
+
+std::vector<Output> WithGradient(
+    const std::vector<Output>& inputs, const std::vector<Output>& outputs,
+    const std::function<std::vector<Output>(const std::vector<Output>& dys)>& gradient,
+    const OpOptions& options) {
+  const CalledFrom caller(options.location);
+  Graph& graph = *CurrentBuilding().graph;
+  // The inputs go through the node too, so that their gradients have where to go; those of the
+  // outputs end here.
+  std::vector<Output> all = outputs;
+  all.insert(all.end(), inputs.begin(), inputs.end());
+  const std::string name = StrCat("CustomGradient-", graph.custom_gradients().size());
+  const size_t count = outputs.size();
+  graph.custom_gradients()[name] = [count, gradient](GradContext& g) {
+    std::vector<Output> dys;
+    for (size_t i = 0; i < count; ++i) {
+      const int at = static_cast<int>(i);
+      dys.push_back(g.dy(at).exists() ? g.dy(at) : ZerosOf(g.out(at), g.out(at).dtype()));
+    }
+    const std::vector<Output> dxs = gradient(dys);
+    const size_t wanted = static_cast<size_t>(g.num_inputs()) - count;
+    if (dxs.size() != wanted) {
+      return g.Fail(InvalidArgument("the program's own gradient gave ", dxs.size(),
+                                    " gradients for ", wanted, " inputs"));
+    }
+    for (size_t i = 0; i < wanted; ++i) g.dx(static_cast<int>(count + i)) = dxs[i];
+  };
+  std::vector<Output> results =
+      NodeBuilder("IdentityN", options.name).Inputs(all).Attr("_gradient_op_type", name).Outputs();
+  results.resize(count);
+  return results;
 }
 
 }  // namespace tenon

@@ -171,6 +171,15 @@ Status Graph::ReplaceUses(Endpoint from, Endpoint to) {
   return OkStatus();
 }
 
+void Graph::Forget(const std::function<bool(const Node*)>& goes) {
+  std::erase_if(variables_, [&](const VariableNodes& v) {
+    return goes(v.ref) || goes(v.value) || goes(v.initializer);
+  });
+  for (auto& [name, members] : collections_) {
+    std::erase_if(members, [&](const Endpoint& e) { return goes(e.node); });
+  }
+}
+
 void Graph::RemoveNode(Node* node) {
   loop_frames_.clear();
   for (int i = 0; i < node->num_inputs(); ++i) {
@@ -186,7 +195,7 @@ void Graph::RemoveNode(Node* node) {
       e.dst->inputs_[e.input] = Endpoint();
     }
   }
-  std::erase_if(variables_, [&](const VariableNodes& v) { return v.Has(node); });
+  Forget([node](const Node* n) { return n == node; });
   by_name_.erase(node->name_);
   nodes_[node->id_].reset();
   --live_;
@@ -218,9 +227,7 @@ void Graph::RemoveNodes(const std::vector<Node*>& nodes) {
   for (Node* dst : waiting) {
     std::erase_if(dst->control_inputs_, [&](const Node* c) { return gone.contains(c); });
   }
-  std::erase_if(variables_, [&](const VariableNodes& v) {
-    return gone.contains(v.ref) || gone.contains(v.value) || gone.contains(v.initializer);
-  });
+  Forget([&](const Node* n) { return gone.contains(n); });
   for (const Node* n : nodes) {
     by_name_.erase(n->name_);
     nodes_[n->id_].reset();
@@ -247,9 +254,7 @@ void Graph::RemoveNodesFrom(int first_id) {
   for (Node* source : sources) {
     std::erase_if(source->out_edges_, [&](const OutEdge& e) { return e.dst->id_ >= first_id; });
   }
-  std::erase_if(variables_, [&](const VariableNodes& v) {
-    return std::max({v.ref->id_, v.value->id_, v.initializer->id_}) >= first_id;
-  });
+  Forget([first_id](const Node* n) { return n->id_ >= first_id; });
   nodes_.resize(first_id);
 }
 

@@ -90,18 +90,28 @@ class Node {
   std::vector<PartialShape> output_shapes_;
 };
 
-/// What functions give for a node that could not be made: it has no name, inputs or outputs, is of no
-/// graph, and stands for no value.
+/// What functions give for a node that could not be made: it has no name, inputs or outputs, is of
+/// no graph, and stands for no value.
 Node* FailedNode();
+
+/// The part of a larger tensor that a variable holds; checkpoints have the whole under one name
+/// (TensorFlow's SaveSliceInfo).
+struct VariablePart {
+  std::string name;                    // of the whole
+  std::vector<int64_t> shape;          // of the whole
+  std::vector<int64_t> begin, extent;  // the part, dimension by dimension
+};
 
 /// The nodes of a variable as C++ programs make it (see Variable).
 struct VariableNodes {
-  Node* ref;          // VariableV2
-  Node* value;        // what ops read
-  Node* initializer;  // gives it its initial value
-  bool trainable;     // whether optimizers change it
+  Node* ref;           // VariableV2, or VarHandleOp
+  Node* value;         // what ops read
+  Node* initializer;   // gives it its initial value
+  bool trainable;      // whether optimizers change it
+  bool local = false;  // of this process alone, such as the counts of a metric: not saved
+  std::optional<VariablePart> part = {};
 
-  bool Has(const Node* node) const { return node == ref || node == value || node == initializer; }
+  bool is_resource() const { return ref->op() == "VarHandleOp"; }
 };
 
 /// What versions a GraphDef says it was made by.
@@ -148,6 +158,15 @@ class Graph {
   flat_hash_map<int, std::string>& loop_frames() { return loop_frames_; }
   /// In the order they were made. Not part of a GraphDef, nor of copies.
   std::vector<VariableNodes>& variables() { return variables_; }
+  const std::vector<VariableNodes>& variables() const { return variables_; }
+  /// Tensors and nodes (as their output 0) that parts of a program leave for others, by the names
+  /// of TensorFlow's collections: "regularization_losses", "update_ops", "losses", "global_step".
+  /// In the order they were added. Not part of a GraphDef, nor of copies.
+  std::vector<Endpoint>& Collection(std::string_view name) {
+    return collections_[std::string(name)];
+  }
+  /// Gradients of single nodes in place of their ops', by the nodes' attribute `_gradient_op_type`.
+  StringMap<GradientFn>& custom_gradients() { return custom_gradients_; }
 
   /// A node without inputs yet. Checks the op, which may be one of the functions, and its
   /// attributes; defaults are added.
@@ -199,6 +218,12 @@ class Graph {
   /// The first mistake made in building it, else: every input connected and no illegal cycle.
   Status Validate() const;
 
+  /// Forgets of the shape of an output what `shape` leaves open: of a loop's value, whose shape
+  /// changes.
+  void RelaxShape(Endpoint output, const PartialShape& shape) {
+    PartialShape& known = output.node->output_shapes_[output.index];
+    known = known.RelaxedWith(shape);
+  }
   /// Infers the output shapes of one node from those of its inputs.
   Status InferShapes(Node* node);
   /// Infers them for the whole graph, or its nodes from `first_id` on, in topological order.
@@ -209,6 +234,8 @@ class Graph {
   Graph Clone() const;
 
  private:
+  /// Takes nodes that go out of variables_ and collections_.
+  void Forget(const std::function<bool(const Node*)>& goes);
   static Status CheckConnection(Endpoint src, const Node& dst, int index);
   void RemoveOutEdge(Node* src, const Node* dst, int output, int input);
 
@@ -220,6 +247,8 @@ class Graph {
   Status error_;
   Seeds seeds_;
   std::vector<VariableNodes> variables_;
+  StringMap<std::vector<Endpoint>> collections_;
+  StringMap<GradientFn> custom_gradients_;
   bool has_loops_ = false;
   flat_hash_map<int, std::string> loop_frames_;
   std::vector<std::unique_ptr<Node>> nodes_;

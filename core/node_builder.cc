@@ -32,8 +32,8 @@ Status NodeBuilder::CheckArguments(const OpSchema& schema) const {
     if (!name.starts_with('_') && schema.FindAttr(name) == nullptr) {
       std::vector<std::string> names;
       for (const AttrSchema& attr : schema.attrs) names.push_back(attr.name);
-      return InvalidArgument("op ", op_, " has no attribute '", name, "'; it has: ",
-                             names.empty() ? "none" : Join(names, ", "));
+      return InvalidArgument("op ", op_, " has no attribute '", name,
+                             "'; it has: ", names.empty() ? "none" : Join(names, ", "));
     }
   }
   return OkStatus();
@@ -118,7 +118,9 @@ Status NodeBuilder::InferAttrs(const OpSchema& schema) {
 /// makes every new node wait for one anyway.
 Node* NodeBuilder::InLoop() const {
   const BuildContext& context = CurrentBuilding(at_);
-  if (!context.graph->has_loops() || !context.control_inputs.empty()) return nullptr;
+  if (!context.graph->has_loops() || !context.control_inputs.empty() || context.flow != nullptr) {
+    return nullptr;
+  }
   for (const Argument& argument : args_) {
     for (const tenon::Input& in : argument) {
       if (in.output() != nullptr && !LoopFrameOf(*context.graph, *in.output()->node).empty()) {
@@ -220,6 +222,10 @@ StatusOr<Node*> NodeBuilder::Build() {
     TENON_RETURN_IF_ERROR(InferAttrs(op->schema));
     TENON_RETURN_IF_ERROR(CheckLengths(op->schema));
     TENON_ASSIGN_OR_RETURN(std::vector<Endpoint> endpoints, Endpoints(op->schema));
+    if (context.flow != nullptr) {
+      for (Endpoint& e : endpoints) e = context.flow->Bring(e);
+      TENON_RETURN_IF_ERROR(graph.error());
+    }
     TENON_RETURN_IF_ERROR(CheckLoop(endpoints));
     return endpoints;
   };
@@ -229,6 +235,12 @@ StatusOr<Node*> NodeBuilder::Build() {
   TENON_ASSIGN_OR_RETURN(Node* const node,
                          graph.AddNode(graph.UniqueName(wanted), op_, attrs_, *inputs));
   for (Node* c : context.control_inputs) graph.AddControlEdge(c, node);
+  if (context.flow != nullptr) {
+    context.flow->Add(node);
+    if (inputs->empty() && context.control_inputs.empty()) {
+      graph.AddControlEdge(context.flow->pivot(), node);
+    }
+  }
   std::string device = context.device;
   if (context.device_function) {
     TENON_ASSIGN_OR_RETURN(device, MergeDeviceNames(context.device_function(*node), device));

@@ -146,7 +146,8 @@ Status PackShape(ShapeContext& c) {
 }
 
 void PackGrad(GradContext& g) {
-  g.dxs() = Unpack(g.dy(0), g.num_inputs(), {.axis = g.Attr<int64_t>("axis")});
+  const auto parts = Unpack(g.dy(0), g.num_inputs(), {.axis = g.Attr<int64_t>("axis")});
+  for (int i = 0; i < g.num_inputs(); ++i) g.dx(i) = parts[i];
 }
 
 }  // namespace

@@ -66,7 +66,9 @@ Status UnchangedShapes(ShapeContext& c) {
   return OkStatus();
 }
 
-void PassGradients(GradContext& g) { g.dxs() = g.dys(); }
+void PassGradients(GradContext& g) {
+  for (int i = 0; i < g.num_inputs(); ++i) g.dx(i) = g.dy(i);
+}
 
 void RefuseGradient(GradContext& g) {
   g.Fail(InvalidArgument("gradient explicitly disabled: ", g.Attr<std::string>("message")));

@@ -68,9 +68,18 @@ Status GatherGrad(GradContext& g) {
     if (!value.valid()) return Unimplemented("the axis must be a constant to be differentiated");
     TENON_ASSIGN_OR_RETURN(axis, ReadInteger(value, "axis"));
   }
-  const Output shape = ShapeOf(params, {.out_type = indices.dtype()});
-  TENON_ASSIGN_OR_RETURN(
-      g.dx(0), GatherGradient(shape, indices, g.dy(0), axis, g.Attr<int64_t>("batch_dims")));
+  Output shape;
+  {
+    // Beside the params: their shape may travel, they need not.
+    const ColocateWith beside(params);
+    shape = ShapeOf(params, {.out_type = indices.dtype()});
+  }
+  const int64_t batch_dims = g.Attr<int64_t>("batch_dims");
+  if (axis == 0 && batch_dims == 0) {
+    g.dx_slices(0) = GatheredSlices(shape, indices, g.dy(0));
+    return OkStatus();
+  }
+  TENON_ASSIGN_OR_RETURN(g.dx(0), GatherGradient(shape, indices, g.dy(0), axis, batch_dims));
   return OkStatus();
 }
 
@@ -89,6 +98,16 @@ Status CheckGatherAxis(const Shape& params, int axis) {
   return InvalidArgument("params must be at least rank ", axis + 1, ", found shape ", params);
 }
 
+IndexedSlices GatheredSlices(const Output& shape, Output indices, Output dy) {
+  if (!indices.shape().rank_known() || indices.shape().rank() != 1) {
+    const Output row = StridedSlice(shape, {1}, {0}, {1}, {.end_mask = 1});
+    const Output count = Const({-1}, {.dtype = row.dtype()});
+    dy = Reshape(dy, ConcatV2({count, row}, 0));
+    indices = Reshape(indices, {-1});
+  }
+  return {dy, indices, shape};
+}
+
 /// Seen as [batch, outer, limit, inner], so that ranks need not be known; the rows of all batches
 /// become one list of segments.
 StatusOr<Output> GatherGradient(Output shape, Output indices, Output dy, int64_t axis,
@@ -104,7 +123,6 @@ StatusOr<Output> GatherGradient(Output shape, Output indices, Output dy, int64_t
     return InvalidArgument("batch_dims = ", batch_dims, " and axis = ", axis,
                            " are not dimensions of a tensor");
   }
-  if (axis == 0 && batch_dims == 0) return UnsortedSegmentSum(dy, indices, Gather(shape, 0));
   const int32_t a = static_cast<int32_t>(axis);
   const Output size =
       Reshape(StridedSlice(shape, {a}, {a + 1}, {1}, {.end_mask = a == -1 ? 1 : 0}), {});

@@ -95,7 +95,7 @@ Status AddVariantsKernel(KernelContext& ctx) {
 }
 
 void AddNGrad(GradContext& g) {
-  for (Output& dx : g.dxs()) dx = g.dy(0);
+  for (int i = 0; i < g.num_inputs(); ++i) g.dx(i) = g.dy(0);
 }
 
 template <typename T>

@@ -94,7 +94,6 @@ Status ResourceGatherNdShape(ShapeContext& c) {
   return c.Return(GatherTuplesShape(c.HandleShape(0), c.input(1)));
 }
 
-/// The gradient of the variable as a dense tensor: the rows of dy added up at their indices.
 Status ResourceGatherGrad(GradContext& g) {
   const Output indices = g.in(1);
   const int64_t batch_dims = g.Attr<int64_t>("batch_dims", 0);
@@ -102,6 +101,10 @@ Status ResourceGatherGrad(GradContext& g) {
                            ? batch_dims + indices.shape().rank()
                            : batch_dims;
   const Output shape = VariableShape(g.in(0), {.out_type = indices.dtype()});
+  if (axis == 0 && batch_dims == 0) {
+    g.dx_slices(0) = GatheredSlices(shape, indices, g.dy(0));
+    return OkStatus();
+  }
   TENON_ASSIGN_OR_RETURN(g.dx(0), GatherGradient(shape, indices, g.dy(0), axis, batch_dims));
   return OkStatus();
 }

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Branches and loops as C++ programs build them, their gradients, and gradients of programs' own.
+#include "ops/control_flow/flow.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "core/gradients.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/math/operators.h"
+#include "ops/state/state_ops.h"
+#include "tests/testing/graph_session.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Values = std::vector<Output>;
+
+Output Scalar(const char* name) { return Placeholder(DType::kDouble, Shape(), {.name = name}); }
+Tensor Of(double x) { return Tensor::Scalar(x); }
+
+TEST(FlowTest, ACondRunsTheBranchThatIsTaken) {
+  GraphSession s;
+  const Output x = Scalar("x");
+  const Output y = Cond(
+      x < 1, [&] { return x * 10; }, [&] { return Sqrt(x); });
+  const Output dx = Gradients(y, {x})[0];
+  auto small = s.Run({y, dx}, {}, {{"x", Of(0.5)}});
+  ASSERT_OK(small.status());
+  EXPECT_EQ((*small)[0].scalar<double>(), 5);
+  EXPECT_EQ((*small)[1].scalar<double>(), 10);
+  auto large = s.Run({y, dx}, {}, {{"x", Of(4)}});
+  ASSERT_OK(large.status());
+  EXPECT_EQ((*large)[0].scalar<double>(), 2);
+  EXPECT_EQ((*large)[1].scalar<double>(), 0.25);
+}
+
+TEST(FlowTest, ABranchChangesAVariableOnlyWhenTaken) {
+  GraphSession s;
+  const Output v = VariableV2(Shape(), DType::kFloat, {.name = "v"});
+  const Output set = Assign(v, 1.0f);
+  const Output which = Placeholder(DType::kBool, Shape(), {.name = "which"});
+  const Output done = Cond(
+      which, [&] { return Output(NodeBuilder("AssignAdd").Input(v).Input(2.0f).Output()); },
+      [&] { return Identity(v); });
+  const Output value = Identity(v);
+  ASSERT_OK(s.Run({}, {set}).status());
+  ASSERT_OK(s.Run({}, {done}, {{"which", Tensor::Scalar(false)}}).status());
+  EXPECT_EQ(s.Value(value).scalar<float>(), 1);
+  ASSERT_OK(s.Run({}, {done}, {{"which", Tensor::Scalar(true)}}).status());
+  EXPECT_EQ(s.Value(value).scalar<float>(), 3);
+}
+
+TEST(FlowTest, ABranchOfANodeWithoutOutputsGivesATruthValueAfterIt) {
+  GraphSession s;
+  const Output v = VariableV2(Shape(), DType::kFloat, {.name = "v"});
+  const Output set = Assign(v, 1.0f);
+  const Output which = Placeholder(DType::kBool, Shape(), {.name = "which"});
+  const auto group = [&](float by) -> Values {
+    const ControlDependencies after({AssignAdd(v, by)});
+    Output node;
+    node.node = NoOp();
+    return {node};
+  };
+  const Output done = Cond(
+      which, [&] { return group(4); }, [&] { return group(2); })[0];
+  const Output value = Identity(v);
+  ASSERT_OK(s.Run({}, {set}).status());
+  auto ran = s.Run({done}, {}, {{"which", Tensor::Scalar(false)}});
+  ASSERT_OK(ran.status());
+  EXPECT_EQ(s.Value(value).scalar<float>(), 3);
+}
+
+TEST(FlowTest, TheFirstTrueCaseIsTaken) {
+  GraphSession s;
+  const Output x = Scalar("x");
+  const auto constant = [](double v) {
+    return [v] { return Const(v, {.dtype = DType::kDouble}); };
+  };
+  const Output y = Case({{x < 1, constant(1)}, {x < 2, constant(2)}}, constant(3));
+  for (const double at : {0.5, 1.5, 2.5}) {
+    auto value = s.Run({y}, {}, {{"x", Of(at)}});
+    ASSERT_OK(value.status());
+    EXPECT_EQ((*value)[0].scalar<double>(), at + 0.5);
+  }
+}
+
+TEST(FlowTest, ALoopUsesWhatIsOutsideOfIt) {
+  GraphSession s;
+  const Output x = Scalar("x");
+  const Output n = Placeholder(DType::kInt32, Shape(), {.name = "n"});
+  const Values end = tenon::WhileLoop(
+      {0, Const(1.0, {.dtype = DType::kDouble})}, [&](const Values& v) { return v[0] < n; },
+      [&](const Values& v) -> Values {
+        return {v[0] + 1, v[1] * x};
+      });
+  const Output dx = Gradients(end[1], {x})[0];
+  const Output ddx = Gradients(Square(x) * x, {x})[0];
+  for (const int times : {0, 1, 2, 7}) {
+    auto values =
+        s.Run({end[1], dx, ddx}, {}, {{"x", Of(1.5)}, {"n", Tensor::Scalar<int32_t>(times)}});
+    ASSERT_OK(values.status());
+    EXPECT_DOUBLE_EQ((*values)[0].scalar<double>(), std::pow(1.5, times));
+    EXPECT_DOUBLE_EQ((*values)[1].scalar<double>(), times * std::pow(1.5, times - 1));
+  }
+}
+
+TEST(FlowTest, LoopsAndBranchesLieWithinEachOther) {
+  GraphSession s;
+  const Output x = Scalar("x");
+  // Of i = 0..3: x squared i times where i is even, else plus a constant that is made inside.
+  const Values end = tenon::WhileLoop(
+      {0, x}, [](const Values& v) { return v[0] < 4; },
+      [&](const Values& v) -> Values {
+        const Output even = Equal(v[0] % 2, 0);
+        const Output next = Cond(
+            even,
+            [&] {
+              return tenon::WhileLoop(
+                  {0, v[1]}, [&](const Values& u) { return u[0] < v[0]; },
+                  [&](const Values& u) -> Values {
+                    return {u[0] + 1, u[1] * x};
+                  })[1];
+            },
+            [&] { return v[1] + 0.5; });
+        return {v[0] + 1, next};
+      });
+  const Output dx = Gradients(end[1], {x})[0];
+  // i=0: x; 1: x+.5; 2: (x+.5)x^2; 3: + .5
+  auto values = s.Run({end[1], dx}, {}, {{"x", Of(2)}});
+  ASSERT_OK(values.status());
+  EXPECT_DOUBLE_EQ((*values)[0].scalar<double>(), 10.5);
+  EXPECT_DOUBLE_EQ((*values)[1].scalar<double>(), 3 * 4 + 2);
+}
+
+TEST(FlowTest, MaximumIterationsEndALoop) {
+  GraphSession s;
+  const Output end = tenon::WhileLoop(
+      {0}, [](const Values&) { return Const(true); },
+      [](const Values& v) -> Values { return {v[0] + 1}; }, {.maximum_iterations = 5})[0];
+  EXPECT_EQ(s.Value(end).scalar<int32_t>(), 5);
+}
+
+TEST(FlowTest, AShapeThatChangesIsSaid) {
+  GraphSession s;
+  const auto grow = [](const Values& v) -> Values { return {v[0] + 1, ConcatV2({v[1], v[1]}, 0)}; };
+  const auto below = [](const Values& v) { return v[0] < 3; };
+  const Output long_one =
+      tenon::WhileLoop({0, Const({1.0f})}, below, grow, {.shape_invariants = {Shape(), {-1}}})[1];
+  EXPECT_EQ(s.Value(long_one).num_elements(), 8);
+  tenon::WhileLoop({0, Const({1.0f})}, below, grow);
+  EXPECT_THAT(std::string(s.graph.error().message()),
+              HasSubstr("value 1 of a while loop is float[1] before the body and float[2]"));
+}
+
+TEST(FlowTest, BranchesOfDifferentDTypesAreAMistake) {
+  GraphSession s;
+  const Output x = Scalar("x");
+  Cond(
+      x < 1, [&] { return x; }, [] { return Const(1.0f); });
+  EXPECT_THAT(std::string(s.graph.error().message()),
+              HasSubstr("value 0 of a Cond is double in one branch, float in the other"));
+}
+
+TEST(FlowTest, SecondDerivativesGoThroughACond) {
+  GraphSession s;
+  const Output x = Scalar("x");
+  const Output y = Cond(
+      x < 1, [&] { return x; }, [&] { return x * x * x; });
+  const Output dx = Gradients(y, {x})[0];
+  const Output ddx = Gradients(dx, {x})[0];
+  auto value = s.Run({ddx}, {}, {{"x", Of(2)}});
+  ASSERT_OK(value.status());
+  EXPECT_DOUBLE_EQ((*value)[0].scalar<double>(), 12);
+}
+
+TEST(GradientsTest, WhatIsGatheredHasAGradientOfRows) {
+  GraphSession s;
+  const Output table = Placeholder(DType::kFloat, {1000, 2}, {.name = "table"});
+  const Output ids = Const({{3, 1}, {3, 9}});
+  const Output loss = Sum(Square(GatherV2(Identity(table), ids, 0))) + Sum(GatherV2(table, {1}, 0));
+  const Gradient g = SparseGradients(loss, {table})[0];
+  ASSERT_TRUE(g.is_sparse());
+  Tensor value = Tensor::Zeros(DType::kFloat, Shape({1000, 2}));
+  value.data<float>()[2] = 5;
+  value.data<float>()[6] = 7;
+  auto rows = s.Run({g.slices.values, g.slices.indices, g.slices.dense_shape, g.ToDense()}, {},
+                    {{"table", value}});
+  ASSERT_OK(rows.status());
+  EXPECT_THAT(Numbers((*rows)[1]), ::testing::UnorderedElementsAre(3, 1, 3, 9, 1));
+  EXPECT_THAT(Numbers((*rows)[2]), ElementsAre(1000, 2));
+  EXPECT_EQ((*rows)[0].num_elements(), 10);
+  EXPECT_EQ((*rows)[3].data<float>()[2], 11);  // twice 5, and 1
+  EXPECT_EQ((*rows)[3].data<float>()[6], 28);  // twice 7, twice
+}
+
+TEST(GradientsTest, AProgramsOwnGradientTakesThePlaceOfTheOps) {
+  GraphSession s;
+  const Output x = Scalar("x");
+  const Output plain = Log(Exp(x) + 1);
+  const Output y = WithGradient(
+      {x}, {plain}, [&](const Values& dys) { return Values{dys[0] * Sigmoid(x) * 100}; })[0];
+  const Output dx = Gradients(y * 2, {x})[0];
+  auto value = s.Run({y, dx}, {}, {{"x", Of(0)}});
+  ASSERT_OK(value.status());
+  EXPECT_DOUBLE_EQ((*value)[0].scalar<double>(), std::log(2.0));
+  EXPECT_DOUBLE_EQ((*value)[1].scalar<double>(), 100);
+}
+
+TEST(GradientsTest, AProgramsOwnGradientOfAnotherNumberIsAMistake) {
+  GraphSession s;
+  const Output x = Scalar("x");
+  const Output y = WithGradient({x}, {x * 2}, [&](const Values&) { return Values{}; })[0];
+  Gradients(y, {x});
+  EXPECT_THAT(std::string(s.graph.error().message()), HasSubstr("gave 0 gradients for 1 inputs"));
+}
+
+}  // namespace
+}  // namespace tenon::testing
