@@ -60,15 +60,10 @@ Gradient GradientFlow::SumOfParts(const Output& x) {
   return parts[0];
 }
 
-Output GradientFlow::Sum(const Output& x) {
-  const Gradient sum = SumOfParts(x);
-  if (!sum.is_sparse()) return sum.dense;
-  std::vector<Gradient>& parts = parts_[{x.node, x.index}];
-  parts.assign(1, sum.ToDense());
-  return parts[0].dense;
-}
+Output GradientFlow::Sum(const Output& x) { return SumOfParts(x).ToDense(); }
 
 Status GradientFlow::Pass(Node* node) {
+  if (node->num_inputs() == 0) return OkStatus();
   if (node->op() == "Identity") {
     // Rows stay rows on their way from who reads a variable to the variable.
     if (const Gradient dy = SumOfParts(node); dy.is_sparse()) {
@@ -84,7 +79,7 @@ Status GradientFlow::Pass(Node* node) {
   }
   TENON_RETURN_IF_ERROR(graph_.error());
   const OpRegistration& op = node->registration();
-  if (!any || !op.schema.is_differentiable || node->num_inputs() == 0) return OkStatus();
+  if (!any || !op.schema.is_differentiable) return OkStatus();
   const bool wanted = std::any_of(node->inputs().begin(), node->inputs().end(),
                                   [&](const Endpoint& in) { return Between(in.node); });
   if (!wanted) return OkStatus();

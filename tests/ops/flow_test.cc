@@ -187,6 +187,7 @@ TEST(GradientsTest, WhatIsGatheredHasAGradientOfRows) {
   const Output ids = Const({{3, 1}, {3, 9}});
   const Output loss = Sum(Square(GatherV2(Identity(table), ids, 0))) + Sum(GatherV2(table, {1}, 0));
   const Gradient g = SparseGradients(loss, {table})[0];
+  ASSERT_OK(s.graph.error());
   ASSERT_TRUE(g.is_sparse());
   Tensor value = Tensor::Zeros(DType::kFloat, Shape({1000, 2}));
   value.data<float>()[2] = 5;
