@@ -165,6 +165,10 @@ class DeflateFile final : public OutputFile {
     TENON_RETURN_IF_ERROR(Run(Z_SYNC_FLUSH));
     return to_->Flush();
   }
+  Status Sync() override {
+    TENON_RETURN_IF_ERROR(Run(Z_SYNC_FLUSH));
+    return to_->Sync();
+  }
   Status Close() override {
     if (closed_) return OkStatus();
     closed_ = true;

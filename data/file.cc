@@ -37,6 +37,7 @@ class NoFiles final : public FileSystem {
   }
   Status Rename(const std::string& from, const std::string&) override { return Refuse(from); }
   Status Remove(const std::string& path) override { return Refuse(path); }
+  Status SyncFolder(const std::string& folder) override { return Refuse(folder); }
 
  private:
   static Status Refuse(const std::string& path) {
@@ -133,8 +134,10 @@ Status WriteFile(const std::string& path, std::string_view content, const FileCo
   const auto write = [&]() -> Status {
     TENON_ASSIGN_OR_RETURN(const auto file, OpenOutput(temporary, WriteMode::kTruncate, context));
     TENON_RETURN_IF_ERROR(file->Append(content));
+    TENON_RETURN_IF_ERROR(file->Sync());
     TENON_RETURN_IF_ERROR(file->Close());
-    return RenameFile(temporary, path, context);
+    TENON_RETURN_IF_ERROR(RenameFile(temporary, path, context));
+    return SyncFolder(FolderOf(path), context);
   };
   Status status = write();
   if (!status.ok()) RemoveFile(temporary, context).IgnoreError();
@@ -158,6 +161,10 @@ Status RenameFile(const std::string& from, const std::string& to, const FileCont
 
 Status RemoveFile(const std::string& path, const FileContext& context) {
   return context.files->Remove(path);
+}
+
+Status SyncFolder(const std::string& folder, const FileContext& context) {
+  return context.files->SyncFolder(folder);
 }
 
 std::string FolderOf(std::string_view path) {

@@ -36,6 +36,8 @@ class OutputFile {
   virtual Status Append(std::string_view data) = 0;
   /// Hands what was appended to the system, so that other processes see it.
   virtual Status Flush() = 0;
+  /// Flushes, and waits until the content is where it outlives the machine.
+  virtual Status Sync() = 0;
   /// Flushes and closes. The destructor closes too, but cannot say what went wrong.
   virtual Status Close() = 0;
 };
@@ -59,6 +61,9 @@ class FileSystem {
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
   /// Removes a file or an empty folder.
   virtual Status Remove(const std::string& path) = 0;
+  /// Waits until the names in a folder are where they outlive the machine: those that files got by
+  /// being made or renamed, and that others lost.
+  virtual Status SyncFolder(const std::string& folder) = 0;
 };
 
 /// Everything that this process may open: plain paths and "file://" ones. Unimplemented for other
@@ -92,7 +97,8 @@ StatusOr<size_t> ReadAt(const InputFile& file, int64_t offset, size_t size, char
 /// The whole content. ResourceExhausted, before anything is read, when it is larger than the memory
 /// limit leaves.
 StatusOr<std::string> ReadFile(const std::string& path, const FileContext& context = {});
-/// Writes a file that appears whole or not at all: under a temporary name first, then renamed.
+/// Writes a file that appears whole or not at all, whatever dies meanwhile: under a temporary name
+/// first, which is synced, then renamed; synced when it returns.
 Status WriteFile(const std::string& path, std::string_view content,
                  const FileContext& context = {});
 bool FileExists(const std::string& path);
@@ -101,6 +107,7 @@ StatusOr<std::vector<std::string>> ListFolder(const std::string& folder,
 Status MakeFolders(const std::string& folder, const FileContext& context = {});
 Status RenameFile(const std::string& from, const std::string& to, const FileContext& context = {});
 Status RemoveFile(const std::string& path, const FileContext& context = {});
+Status SyncFolder(const std::string& folder, const FileContext& context = {});
 
 /// The part of a path before its last slash ("" without one), and after it.
 std::string FolderOf(std::string_view path);

@@ -86,6 +86,10 @@ class LocalOutput final : public OutputFile {
     if (file_ == nullptr) return FailedPrecondition("'", path_, "' is closed");
     return std::fflush(file_) == 0 ? OkStatus() : StatusOfErrno(errno, "write", path_);
   }
+  Status Sync() override {
+    TENON_RETURN_IF_ERROR(Flush());
+    return fsync(fileno(file_)) == 0 ? OkStatus() : StatusOfErrno(errno, "sync", path_);
+  }
   Status Close() override {
     if (file_ == nullptr) return OkStatus();
     const int result = std::fclose(file_);
@@ -176,6 +180,7 @@ class LocalFileSystem final : public FileSystem {
       if (mkdirat(place.folder(), place.name(), 0777) != 0 && errno != EEXIST) {
         return StatusOfErrno(errno, "make the folder", folder);
       }
+      TENON_RETURN_IF_ERROR(SyncFolder(FolderOf(path.substr(0, begin))));
     }
     TENON_ASSIGN_OR_RETURN(const int fd, Open(path, O_PATH | O_DIRECTORY, "make the folder"));
     close(fd);
@@ -198,6 +203,15 @@ class LocalFileSystem final : public FileSystem {
       return OkStatus();
     }
     return StatusOfErrno(errno, "remove", path);
+  }
+
+  Status SyncFolder(const std::string& folder) override {
+    TENON_ASSIGN_OR_RETURN(const int fd,
+                           Open(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY, "sync"));
+    // Some file systems have nothing to do here, and say so.
+    const int error = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : errno;
+    close(fd);
+    return error == 0 ? OkStatus() : StatusOfErrno(error, "sync", folder);
   }
 
  private:

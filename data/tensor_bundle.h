@@ -36,7 +36,10 @@ struct BundleEntry {
 };
 
 /// Writes one checkpoint of one data file. The files get their names when Finish succeeds; until
-/// then, and after any failure, there is nothing at the prefix. Used by one thread at a time.
+/// then, after any failure, and whatever dies meanwhile, there is at the prefix what was there
+/// before: nothing, or a checkpoint, which is replaced in one step. That one's data files keep their
+/// names until then, so that the new one has an empty data file more where they would be the same.
+/// What Finish wrote outlives the machine. Used by one thread at a time.
 ///
 ///   TENON_ASSIGN_OR_RETURN(auto writer, BundleWriter::Create("/tmp/model.ckpt-1"));
 ///   TENON_RETURN_IF_ERROR(writer->Add("W", value));
@@ -132,7 +135,8 @@ struct MergeBundlesOptions {
 /// Makes one checkpoint of several (MergeV2Checkpoints): data files are renamed, not copied, the
 /// indexes become one and the old ones are removed. The slices of one tensor may be spread over the
 /// prefixes. InvalidArgument when a whole tensor occurs twice, or the slices of one disagree in
-/// dtype or shape; then nothing was changed.
+/// dtype or shape; then nothing was changed. A checkpoint at `merged_prefix` is replaced as by
+/// BundleWriter.
 Status MergeBundles(const std::vector<std::string>& prefixes, const std::string& merged_prefix,
                     const MergeBundlesOptions& options = {});
 

@@ -5,6 +5,44 @@
 #include "data/tensor_bundle_index.h"
 
 namespace tenon {
+namespace {
+
+/// A checkpoint takes the place of another at the same prefix: the index of the old one stays good
+/// until the new index replaces it, so that the new data files have names that it does not use.
+class BundleReplacement {
+ public:
+  BundleReplacement(const std::string& prefix, int num_shards, const FileContext& context)
+      : prefix_(prefix), context_(context) {
+    const StatusOr<BundleIndex> old = ReadBundleIndex(prefix, context);
+    if (old.ok()) old_shards_ = old->num_shards;
+    num_shards_ = num_shards + (num_shards == old_shards_ ? 1 : 0);
+  }
+
+  /// The name of a new data file.
+  std::string DataName(int shard) const { return BundleDataName(prefix_, shard, num_shards_); }
+
+  /// Once the data files are there: makes the index refer to them, and removes the old ones.
+  Status Finish(BundleIndex index) {
+    if (index.num_shards != num_shards_) {
+      TENON_RETURN_IF_ERROR(WriteFile(DataName(index.num_shards), "", context_));
+      index.num_shards = num_shards_;
+    }
+    TENON_RETURN_IF_ERROR(SyncFolder(FolderOf(prefix_), context_));
+    TENON_RETURN_IF_ERROR(WriteBundleIndex(prefix_, index, context_));
+    for (int i = 0; i < old_shards_; ++i) {
+      RemoveFile(BundleDataName(prefix_, i, old_shards_), context_).IgnoreError();
+    }
+    return OkStatus();
+  }
+
+ private:
+  const std::string prefix_;
+  const FileContext context_;
+  int old_shards_ = 0;
+  int num_shards_ = 0;
+};
+
+}  // namespace
 
 std::string BundleIndexName(std::string_view prefix) { return StrCat(prefix, ".index"); }
 
@@ -134,12 +172,13 @@ Status BundleWriter::AddSlice(std::string_view name, const Shape& full_shape,
 
 Status BundleWriter::Finish() {
   if (data_ == nullptr) return FailedPrecondition("the checkpoint '", prefix_, "' is finished");
+  TENON_RETURN_IF_ERROR(data_->Sync());
   TENON_RETURN_IF_ERROR(data_->Close());
   data_.reset();
-  // The index comes last: a checkpoint exists once it has one.
-  TENON_RETURN_IF_ERROR(RenameFile(temporary_, BundleDataName(prefix_, 0, 1), context_));
+  BundleReplacement replacement(prefix_, 1, context_);
+  TENON_RETURN_IF_ERROR(RenameFile(temporary_, replacement.DataName(0), context_));
   finished_ = true;
-  return WriteBundleIndex(prefix_, BundleIndex{1, std::move(entries_)}, context_);
+  return replacement.Finish(BundleIndex{1, std::move(entries_)});
 }
 
 Status MergeBundles(const std::vector<std::string>& prefixes, const std::string& merged_prefix,
@@ -176,15 +215,15 @@ Status MergeBundles(const std::vector<std::string>& prefixes, const std::string&
   }
   if (read.empty()) return InvalidArgument("there is no checkpoint to merge");
   TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(merged_prefix), options.files));
+  BundleReplacement replacement(merged_prefix, merged.num_shards, options.files);
   int shard = 0;
   for (const auto& [prefix, shards] : read) {
     for (int i = 0; i < shards; ++i, ++shard) {
       TENON_RETURN_IF_ERROR(RenameFile(BundleDataName(prefix, i, shards),
-                                       BundleDataName(merged_prefix, shard, merged.num_shards),
-                                       options.files));
+                                       replacement.DataName(shard), options.files));
     }
   }
-  TENON_RETURN_IF_ERROR(WriteBundleIndex(merged_prefix, merged, options.files));
+  TENON_RETURN_IF_ERROR(replacement.Finish(std::move(merged)));
   for (const auto& [prefix, shards] : read) {
     if (prefix == merged_prefix) continue;
     TENON_RETURN_IF_ERROR(RemoveFile(BundleIndexName(prefix), options.files));

@@ -113,6 +113,42 @@ TEST(TensorBundleTest, AnIndexOfManyBlocksIsReadAndWrittenTheSame) {
   ExpectSameFiles(ManyPrefix(), folder / "ckpt");
 }
 
+TEST(TensorBundleTest, ACheckpointTakesThePlaceOfAnotherInOneStep) {
+  const TemporaryFolder folder;
+  const std::string prefix = folder / "ckpt";
+  for (float value = 1; value < 5; ++value) {
+    std::string index;
+    const bool first = value == 1;
+    if (!first) index = ContentOf(BundleIndexName(prefix));
+    auto writer = BundleWriter::Create(prefix);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->Add("v", Tensor::Scalar(value)).ok());
+    // All is there but for the index: the old one still finds what it refers to.
+    if (!first) {
+      EXPECT_EQ(ReadOrDie(*OpenOrDie(prefix), "v").scalar<float>(), value - 1);
+    }
+    ASSERT_TRUE((*writer)->Finish().ok());
+    EXPECT_EQ(ReadOrDie(*OpenOrDie(prefix), "v").scalar<float>(), value);
+    EXPECT_NE(ContentOf(BundleIndexName(prefix)), index);
+    // Nothing of the old one is left, and no temporary file.
+    const int files = static_cast<int>(ListFolder(folder / "")->size());
+    EXPECT_EQ(files, OpenOrDie(prefix)->num_shards() + 1);
+  }
+}
+
+TEST(TensorBundleTest, AMergedCheckpointTakesThePlaceOfAnother) {
+  const TemporaryFolder folder;
+  for (float value = 1; value < 4; ++value) {
+    Save(folder / "p0", {{"a", Tensor::Scalar(value)}});
+    Save(folder / "p1", {{"b", Tensor::Scalar(-value)}});
+    ASSERT_TRUE(MergeBundles({folder / "p0", folder / "p1"}, folder / "all").ok());
+    const auto reader = OpenOrDie(folder / "all");
+    EXPECT_EQ(ReadOrDie(*reader, "a").scalar<float>(), value);
+    EXPECT_EQ(ReadOrDie(*reader, "b").scalar<float>(), -value);
+    EXPECT_EQ(static_cast<int>(ListFolder(folder / "")->size()), reader->num_shards() + 1);
+  }
+}
+
 TEST(TensorBundleTest, MergingOneShardGivesTheBytesThatTensorFlowWrites) {
   const std::string sample = SamplePath("checkpoints/checkpoint_small/sharded");
   const TemporaryFolder folder;

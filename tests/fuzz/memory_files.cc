@@ -36,6 +36,7 @@ class MemoryOutput final : public OutputFile {
     return OkStatus();
   }
   Status Flush() override { return OkStatus(); }
+  Status Sync() override { return OkStatus(); }
   Status Close() override { return OkStatus(); }
 
  private:

@@ -24,6 +24,7 @@ class MemoryFiles final : public FileSystem {
   Status MakeFolders(const std::string&) override { return OkStatus(); }
   Status Rename(const std::string& from, const std::string& to) override;
   Status Remove(const std::string& path) override;
+  Status SyncFolder(const std::string&) override { return OkStatus(); }
 
  private:
   using Content = std::shared_ptr<std::string>;

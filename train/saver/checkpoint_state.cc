@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/saver/checkpoint_state.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <filesystem>
+
+#include "data/file.h"
+#include "data/tensor_bundle.h"
+#include "proto/checkpoint_state.pb.h"
+
+namespace tenon {
+namespace {
+
+/// Keeps the parser from writing to the log what the caller says itself.
+class SilentParsing : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
+};
+
+bool IsAbsolute(std::string_view path) {
+  return path.starts_with('/') || path.find("://") != std::string_view::npos;
+}
+
+/// As the state file has it: relative to a directory that is relative itself.
+std::string PathInState(const std::string& path, const std::string& directory) {
+  if (IsAbsolute(path) || IsAbsolute(directory)) return path;
+  const std::filesystem::path base = directory.empty() ? "." : directory;
+  return std::filesystem::path(path)
+      .lexically_normal()
+      .lexically_relative(base.lexically_normal())
+      .string();
+}
+
+std::string PathOfState(const std::string& path, const std::string& directory) {
+  return IsAbsolute(path) ? path : JoinPath(directory, path);
+}
+
+Status RemoveIfThere(const std::string& path) {
+  const Status s = RemoveFile(path);
+  return s.code() == StatusCode::kNotFound ? OkStatus() : s;
+}
+
+}  // namespace
+
+StatusOr<CheckpointPaths> GetCheckpointState(const std::string& directory,
+                                             std::string_view latest_filename) {
+  const std::string file = JoinPath(directory, latest_filename);
+  TENON_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  CheckpointState state;
+  google::protobuf::TextFormat::Parser parser;
+  SilentParsing silent;
+  parser.RecordErrorsTo(&silent);
+  parser.AllowUnknownField(true);
+  if (!parser.ParseFromString(text, &state) || state.model_checkpoint_path().empty()) {
+    return DataLoss("'", file, "' is not the state of a directory of checkpoints");
+  }
+  CheckpointPaths paths;
+  paths.latest = PathOfState(state.model_checkpoint_path(), directory);
+  for (const std::string& path : state.all_model_checkpoint_paths()) {
+    paths.all.push_back(PathOfState(path, directory));
+  }
+  return paths;
+}
+
+Status UpdateCheckpointState(const std::string& directory, const CheckpointPaths& paths,
+                             std::string_view latest_filename) {
+  CheckpointState state;
+  state.set_model_checkpoint_path(PathInState(paths.latest, directory));
+  for (const std::string& path : paths.all) {
+    state.add_all_model_checkpoint_paths(PathInState(path, directory));
+  }
+  std::string text;
+  if (!google::protobuf::TextFormat::PrintToString(state, &text)) {
+    return Internal("the state of '", directory, "' has no text form");
+  }
+  return WriteFile(JoinPath(directory, latest_filename), text);
+}
+
+StatusOr<std::string> LatestCheckpoint(const std::string& directory,
+                                       std::string_view latest_filename) {
+  TENON_ASSIGN_OR_RETURN(const CheckpointPaths paths,
+                         GetCheckpointState(directory, latest_filename));
+  if (!CheckpointExists(paths.latest)) {
+    return NotFound("'", JoinPath(directory, latest_filename), "' names the checkpoint '",
+                    paths.latest, "', which is not there");
+  }
+  return paths.latest;
+}
+
+bool CheckpointExists(const std::string& prefix) { return FileExists(BundleIndexName(prefix)); }
+
+Status RemoveCheckpoint(const std::string& prefix) {
+  TENON_RETURN_IF_ERROR(RemoveIfThere(BundleIndexName(prefix)));
+  const std::string folder = FolderOf(prefix);
+  TENON_ASSIGN_OR_RETURN(const auto names, ListFolder(folder.empty() ? "." : folder));
+  for (const std::string& name : names) {
+    if (!name.starts_with(NameOf(prefix) + ".data-")) continue;
+    TENON_RETURN_IF_ERROR(RemoveIfThere(JoinPath(folder, name)));
+  }
+  return RemoveIfThere(prefix + ".meta");
+}
+
+}  // namespace tenon

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/saver/saver.h"
+
+#include <filesystem>
+#include <set>
+
+#include "data/file.h"
+#include "data/tensor_bundle.h"
+#include "proto/meta_graph.pb.h"
+#include "train/saver/meta_graph.h"
+#include "train/variables.h"
+
+namespace tenon {
+namespace {
+
+using Hours = std::chrono::duration<double, std::ratio<3600>>;
+
+/// What the graph has, under its own names.
+std::vector<SavedVariable> AllSaved(const Graph& graph) {
+  std::vector<SavedVariable> saved;
+  for (const VariableNodes& v : graph.variables()) {
+    if (v.local) continue;
+    saved.push_back({v.part ? v.part->name : v.ref->name(), v.part ? SliceSpec(*v.part) : "", v});
+  }
+  return saved;
+}
+
+StatusOr<std::vector<SavedVariable>> ChosenVariables(const SaverOptions& options,
+                                                     const Graph& graph) {
+  if (options.variables.empty()) return AllSaved(graph);
+  std::vector<SavedVariable> saved;
+  for (const auto& [name, variable] : options.variables) {
+    const VariableNodes* nodes = FindVariable(variable);
+    if (nodes == nullptr) {
+      return InvalidArgument("what is to be saved as '", name, "' is no variable of the graph",
+                             variable.exists() ? StrCat(": '", variable.name(), "'") : "");
+    }
+    if (name.empty()) return InvalidArgument("a variable is to be saved without a name");
+    saved.push_back({name, nodes->part ? SliceSpec(*nodes->part) : "", *nodes});
+  }
+  return saved;
+}
+
+Status CheckNames(const std::vector<SavedVariable>& saved) {
+  std::set<std::pair<std::string, std::string>> seen;
+  std::set<std::string> whole;
+  for (const SavedVariable& v : saved) {
+    const bool added = seen.emplace(v.name, v.slice).second;
+    if (v.slice.empty()) whole.insert(v.name);
+    if (!added) {
+      return InvalidArgument("two variables are to be saved as '", v.name, "'",
+                             v.slice.empty() ? "" : StrCat(", slice ", v.slice));
+    }
+  }
+  for (const SavedVariable& v : saved) {
+    if (!v.slice.empty() && whole.contains(v.name)) {
+      return InvalidArgument("a variable and a part of another are to be saved as '", v.name, "'");
+    }
+  }
+  return OkStatus();
+}
+
+StatusOr<std::string> PrefixOf(const std::string& path, const SaveOptions& options) {
+  const std::string name = NameOf(path);
+  if (name.empty()) {
+    return InvalidArgument("the path of a checkpoint must end in a name, found '", path, "'");
+  }
+  if (options.latest_filename.empty() || options.latest_filename.find('/') != std::string::npos) {
+    return InvalidArgument("the state file must be a name, without a folder, found '",
+                           options.latest_filename, "'");
+  }
+  if (name == options.latest_filename) {
+    return InvalidArgument("the checkpoint and its state file have the same name, '", path, "'");
+  }
+  return options.global_step ? StrCat(path, "-", *options.global_step) : path;
+}
+
+Status WriteMetaGraph(const Saver& saver, const std::string& path) {
+  MetaGraphDef meta;
+  TENON_RETURN_IF_ERROR(ExportMetaGraph(saver, &meta));
+  return WriteFile(path, meta.SerializeAsString());
+}
+
+}  // namespace
+
+Saver::Saver(const SaverOptions& options)
+    : options_(options), graph_(CurrentBuilding(options.location).graph) {
+  {
+    MutexLock lock(mu_);
+    const auto interval = std::min(Hours(options.keep_checkpoint_every_n_hours), Hours(1e6));
+    next_preserved_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(interval);
+  }
+  const CalledFrom caller(options.location);
+  const BuildContext& context = CurrentBuilding();
+  if (!graph_->error().ok()) return;
+  auto saved = ChosenVariables(options, *graph_);
+  Status s = saved.status();
+  if (s.ok()) s = CheckNames(*saved);
+  if (s.ok() && options.max_to_keep < 0) {
+    s = InvalidArgument("max_to_keep must not be negative, found ", options.max_to_keep);
+  }
+  if (s.ok() && saved->empty() && !options.allow_empty) {
+    s = InvalidArgument("there is no variable to save: the graph has none, or only local ones");
+  }
+  if (!s.ok()) context.Fail(s, options.location);
+  if (!s.ok() || saved->empty()) return;
+  nodes_ = AddSaverNodes(options.name, *saved, options.sharded);
+}
+
+Status Saver::RunSave(Session& session, const std::string& prefix) const {
+  TENON_RETURN_IF_ERROR(graph_->error());
+  if (empty()) return FailedPrecondition("cannot save '", prefix, "': there is no variable");
+  const Status s = session.Run({{nodes_.filename_tensor, prefix}}, {nodes_.save_tensor}).status();
+  if (!s.ok()) return Annotate(s, StrCat("cannot save '", prefix, "'"));
+  if (!CheckpointExists(prefix)) {
+    return FailedPrecondition(
+        "the checkpoint '", prefix, "' was written, but this process does not", " see '",
+        BundleIndexName(prefix), "': its folder is not shared with the task that wrote it");
+  }
+  return OkStatus();
+}
+
+StatusOr<std::string> Saver::Save(Session& session, const std::string& path,
+                                  const SaveOptions& options) {
+  TENON_ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(path, options));
+  MutexLock lock(mu_);
+  TENON_RETURN_IF_ERROR(RunSave(session, prefix));
+  if (options.write_meta_graph) TENON_RETURN_IF_ERROR(WriteMetaGraph(*this, prefix + ".meta"));
+  if (options.write_state) TENON_RETURN_IF_ERROR(Record(prefix, options.latest_filename));
+  return prefix;
+}
+
+Status Saver::Record(const std::string& prefix, const std::string& latest_filename) {
+  std::deque<Kept> kept = kept_;
+  std::erase_if(kept, [&](const Kept& k) { return k.prefix == prefix; });
+  kept.push_back({prefix, Clock::now()});
+  std::vector<Kept> old;
+  const auto limit = static_cast<size_t>(std::max(options_.max_to_keep, 1));
+  for (; kept.size() > limit; kept.pop_front()) old.push_back(kept.front());
+  CheckpointPaths paths{prefix, {}};
+  for (const Kept& k : kept) paths.all.push_back(k.prefix);
+  TENON_RETURN_IF_ERROR(UpdateCheckpointState(FolderOf(prefix), paths, latest_filename));
+  kept_ = std::move(kept);
+  for (const Kept& k : old) {
+    if (options_.max_to_keep == 0) continue;
+    if (k.time > next_preserved_) {
+      next_preserved_ += std::chrono::duration_cast<Clock::duration>(
+          std::min(Hours(options_.keep_checkpoint_every_n_hours), Hours(1e6)));
+      continue;
+    }
+    // The new one is saved, whatever became of this.
+    RemoveCheckpoint(k.prefix).IgnoreError();
+  }
+  return OkStatus();
+}
+
+Status Saver::Restore(Session& session, const std::string& prefix) const {
+  TENON_RETURN_IF_ERROR(graph_->error());
+  if (empty()) return FailedPrecondition("cannot restore '", prefix, "': there is no variable");
+  if (prefix.empty()) return InvalidArgument("the prefix of a checkpoint is empty");
+  const Status s =
+      session.Run({{nodes_.filename_tensor, prefix}}, {}, {nodes_.restore_op}).status();
+  return Annotate(s, StrCat("cannot restore '", prefix, "'"));
+}
+
+std::vector<std::string> Saver::last_checkpoints() const {
+  MutexLock lock(mu_);
+  std::vector<std::string> prefixes;
+  for (const Kept& k : kept_) prefixes.push_back(k.prefix);
+  return prefixes;
+}
+
+void Saver::RecoverLastCheckpoints(const std::vector<std::string>& prefixes) {
+  MutexLock lock(mu_);
+  kept_.clear();
+  for (const std::string& prefix : prefixes) {
+    std::error_code error;
+    const auto written = std::filesystem::last_write_time(BundleIndexName(prefix), error);
+    if (error) continue;
+    const auto age = std::filesystem::file_time_type::clock::now() - written;
+    kept_.push_back({prefix, Clock::now() - std::chrono::duration_cast<Clock::duration>(age)});
+  }
+}
+
+void Saver::ToProto(SaverDef* out) const {
+  out->Clear();
+  out->set_filename_tensor_name(nodes_.filename_tensor + ":0");
+  out->set_save_tensor_name(nodes_.save_tensor + ":0");
+  out->set_restore_op_name(nodes_.restore_op);
+  out->set_max_to_keep(options_.max_to_keep);
+  out->set_sharded(options_.sharded);
+  out->set_keep_checkpoint_every_n_hours(
+      static_cast<float>(options_.keep_checkpoint_every_n_hours));
+  out->set_version(SaverDef::V2);
+}
+
+}  // namespace tenon
