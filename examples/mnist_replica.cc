@@ -94,7 +94,7 @@ Status Train(const Flags& flags, Server& server) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
   const Model m = BuildModel(server, flags.learning_rate);
-  const Supervisor supervisor({.is_chief = flags.task_index == 0, .notice = Say});
+  Supervisor supervisor({.is_chief = flags.task_index == 0, .notice = Say});
   const absl::Time begin = absl::Now();
   TENON_ASSIGN_OR_RETURN(auto session, supervisor.PrepareOrWaitForSession(server, graph));
   std::unique_ptr<EventWriter> writer;

@@ -38,7 +38,7 @@ Status Train(const TrainFlags& flags, const Graph& graph, const MnistModel& mode
   SupervisorOptions options;
   options.is_chief = flags.replica.task_index == 0;
   options.notice = PrintNotice;
-  const Supervisor supervisor(options);
+  Supervisor supervisor(options);
   TENON_RETURN_IF_ERROR(graph.error());
   std::string folder = flags.data;
   if (folder.empty()) {

@@ -1,53 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/supervisor.h"
 
-#include <thread>
+#include "data/file.h"
+#include "train/sessions/session_hook.h"
+#include "train/variables.h"
 
 namespace tenon {
 
-Supervisor::Supervisor(SupervisorOptions options) : options_(std::move(options)) {
-  const CalledFrom caller(options_.location);
-  init_ = GlobalVariablesInitializer()->name();
-  report_ = ReportUninitializedVariables().name();
+Supervisor::Supervisor(SupervisorOptions options)
+    : options_(std::move(options)),
+      manager_({.is_chief = options_.is_chief,
+                .saver = options_.saver,
+                .checkpoint_dir = options_.checkpoint_dir,
+                .recovery_wait = options_.recovery_wait,
+                .ready_deadline = options_.ready_deadline,
+                .notice = options_.notice,
+                .notice_interval = options_.notice_interval,
+                .location = options_.location}) {
+  const std::vector<Endpoint>& step = CurrentBuilding().graph->Collection("global_step");
+  const VariableNodes* counter = step.empty() ? nullptr : FindVariable(step[0]);
+  if (counter != nullptr) step_ = Output(counter->value).name();
 }
 
-StatusOr<std::string> Supervisor::Missing(Session& session) const {
-  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> names, session.Run({}, {report_}));
-  return Join(names[0].flat<TString>(), ", ");
+Supervisor::~Supervisor() {
+  stop_ = true;
+  if (saving_.joinable()) saving_.join();
 }
 
-StatusOr<std::unique_ptr<Session>> Supervisor::PrepareOrWaitForSession(
-    const std::function<StatusOr<std::unique_ptr<Session>>()>& open) const {
-  const auto begin = std::chrono::steady_clock::now();
-  auto next_notice = begin + options_.notice_interval;
-  TENON_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, open());
-  while (true) {
-    TENON_ASSIGN_OR_RETURN(std::string missing, Missing(*session));
-    if (!missing.empty() && options_.is_chief) {
-      TENON_RETURN_IF_ERROR(session->Run({}, {}, {init_}).status());
-      TENON_ASSIGN_OR_RETURN(missing, Missing(*session));
-      if (!missing.empty()) {
-        return Internal("the initializer left variables without a value: ", missing);
-      }
-    }
-    if (missing.empty()) return session;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - begin >= options_.ready_deadline) {
-      return DeadlineExceeded("the chief did not initialise these variables within ",
-                              options_.ready_deadline.count() / 1000.0, " s: ", missing);
-    }
-    if (options_.notice && now >= next_notice) {
-      next_notice = now + options_.notice_interval;
-      const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - begin).count();
-      options_.notice(StrCat("waiting for the chief, ", waited, " s now, to initialise ", missing));
-    }
-    std::this_thread::sleep_for(options_.recovery_wait);
+StatusOr<std::unique_ptr<Session>> Supervisor::PrepareOrWaitForSession(const SessionOpener& open) {
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, manager_.Prepare(open));
+  if (options_.is_chief && options_.saver != nullptr && !options_.checkpoint_dir.empty() &&
+      session_ == nullptr) {
+    TENON_RETURN_IF_ERROR(MakeFolders(options_.checkpoint_dir));
+    session_ = session.get();
+    saving_ = std::thread([this] { SavePeriodically(*session_); });
   }
+  return session;
 }
 
 StatusOr<std::unique_ptr<Session>> Supervisor::PrepareOrWaitForSession(Server& server,
-                                                                       const Graph& graph) const {
+                                                                       const Graph& graph) {
   return PrepareOrWaitForSession([&] { return server.MakeSession(graph); });
+}
+
+Status Supervisor::Save(Session& session) {
+  SaveOptions save;
+  if (!step_.empty()) {
+    TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> values, session.Run({}, {step_}));
+    TENON_ASSIGN_OR_RETURN(save.global_step, StepOf(values[0]));
+  }
+  const std::string path = JoinPath(options_.checkpoint_dir, options_.checkpoint_basename);
+  return options_.saver->Save(session, path, save).status();
+}
+
+void Supervisor::SavePeriodically(Session& session) {
+  auto next = std::chrono::steady_clock::now() + options_.save_model_period;
+  while (!stop_) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (std::chrono::steady_clock::now() < next) continue;
+    const Status saved = Save(session);
+    if (!saved.ok() && options_.notice) options_.notice(saved.ToString());
+    MutexLock lock(mu_);
+    saved_.Update(saved);
+    next = std::chrono::steady_clock::now() + options_.save_model_period;
+  }
+}
+
+Status Supervisor::Stop() {
+  stop_ = true;
+  if (!saving_.joinable()) return OkStatus();
+  saving_.join();
+  const Status last = Save(*session_);
+  MutexLock lock(mu_);
+  saved_.Update(last);
+  return saved_;
 }
 
 }  // namespace tenon

@@ -1,58 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
-#include <functional>
+#include <atomic>
 #include <memory>
-#include <source_location>
 #include <string>
+#include <thread>
 
+#include "core/mutex.h"
 #include "distributed/server.h"
-#include "runtime/session.h"
-#include "train/variables.h"
+#include "train/sessions/session_manager.h"
 
 namespace tenon {
 
+/// Options of Supervisor, by name.
 struct SupervisorOptions {
-  /// One worker is the chief: it initialises the variables, and the others wait until it has.
+  /// See SessionManagerOptions.
   bool is_chief = true;
-  /// Pause between two looks at whether the variables are ready.
   std::chrono::milliseconds recovery_wait{200};
-  /// How long a worker that is not the chief waits for the variables.
   std::chrono::milliseconds ready_deadline{std::chrono::minutes(10)};
-  /// Gets a line for people every `notice_interval` while it waits for the variables; may be null.
-  /// (While the session opens, ServerOptions::notice does.)
   std::function<void(const std::string& line)> notice = {};
   std::chrono::milliseconds notice_interval{5000};
+  std::string checkpoint_dir = {};
+  /// Restores, and with a checkpoint_dir saves: the chief each `save_model_period`, and at Stop.
+  Saver* saver = nullptr;
+  std::chrono::milliseconds save_model_period{std::chrono::minutes(10)};
+  std::string checkpoint_basename = "model.ckpt";
   /// Where mistakes are reported.
   std::source_location location = std::source_location::current();
 };
 
-/// Starts training sessions so that replicas agree on who initialises (tf.train.Supervisor).
+/// Starts training sessions so that replicas agree on who initialises, and saves in the background
+/// (tf.train.Supervisor). For programs that run their steps in several threads, or with prepared
+/// steps; MonitoredTrainingSession has hooks and recovers.
 ///
 ///   Supervisor supervisor({.is_chief = task == 0});
 ///   auto session = supervisor.PrepareOrWaitForSession(*server, graph);
+///   while (!supervisor.ShouldStop()) ...
+///   supervisor.Stop();
 class Supervisor {
  public:
-  /// Adds the nodes it needs to the graph that is being built: the initializer, "init", and the
-  /// report of what is not initialised yet.
+  /// Adds the nodes it needs to the graph that is being built; see SessionManager.
   explicit Supervisor(SupervisorOptions options);
+  ~Supervisor();
 
-  /// Opens a session with `open` and returns it when every variable has a value: the chief runs the
-  /// initializer unless all have one already, so that a chief that joins late, or again, loses
-  /// nothing. DeadlineExceeded names the variables that are missing.
-  StatusOr<std::unique_ptr<Session>> PrepareOrWaitForSession(
-      const std::function<StatusOr<std::unique_ptr<Session>>()>& open) const;
+  /// A session of `open` in which every variable has a value; see SessionManager::Prepare. The
+  /// chief saves from then on: the session must live until Stop.
+  StatusOr<std::unique_ptr<Session>> PrepareOrWaitForSession(const SessionOpener& open);
   /// The same on the cluster of `server`.
-  StatusOr<std::unique_ptr<Session>> PrepareOrWaitForSession(Server& server, const Graph& graph) const;
+  StatusOr<std::unique_ptr<Session>> PrepareOrWaitForSession(Server& server, const Graph& graph);
+
+  /// Thread-safe.
+  bool ShouldStop() const { return stop_; }
+  void RequestStop() { stop_ = true; }
+  /// Saves for the last time, and ends the thread that saves; the first error of its saves.
+  Status Stop();
 
  private:
-  /// The names of the variables without a value, joined; empty when all have one.
-  StatusOr<std::string> Missing(Session& session) const;
+  Status Save(Session& session);
+  void SavePeriodically(Session& session);
 
   const SupervisorOptions options_;
-  std::string init_;
-  std::string report_;
+  const SessionManager manager_;
+  std::string step_;
+  std::atomic<bool> stop_{false};
+  Session* session_ = nullptr;  // that is saved from
+  std::thread saving_;
+  Mutex mu_;
+  Status saved_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/sessions/monitored_training_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <limits>
+
+#include "data/event_file.h"
+#include "data/file.h"
+#include "ops/array/array_ops.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/math/operators.h"
+#include "ops/register.h"
+#include "ops/state/state_ops.h"
+#include "ops/summary/summary_ops.h"
+#include "proto/event.pb.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/testing/test_cluster.h"
+#include "train/sessions/hooks.h"
+#include "train/variables.h"
+
+namespace tenon {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// A folder that goes with the test.
+struct TestFolder {
+  TestFolder() : path(::testing::TempDir() + TemporaryName("monitored")) {}
+  ~TestFolder() { std::filesystem::remove_all(path); }
+  const std::string path;
+};
+
+/// Counts, and adds 0.5 to w each step.
+struct CountingGraph {
+  Graph graph{AllOps()};
+  GraphBuilding building{graph};
+  Variable w{"w", 1.0f};
+  Output x = Placeholder(DType::kFloat, Shape(), {.name = "x"});
+  Output loss = w.value() * x;
+  Node* train = [this] {
+    const ControlDependencies after({AssignAdd(w.ref(), 0.5f)});
+    return AssignAdd(GlobalStep().ref(), 1).node;
+  }();
+};
+
+TEST(MonitoredTrainingSessionTest, StopsAtTheStepAndGoesOnFromTheCheckpoint) {
+  const TestFolder folder;
+  for (const int64_t last : {7, 12}) {
+    CountingGraph g;
+    auto session = MonitoredTrainingSession::Start(
+        {.checkpoint_dir = folder.path, .save_checkpoint_steps = 5, .hooks = {StopAtStep(last)}});
+    ASSERT_OK(session.status());
+    EXPECT_EQ((*session)->global_step(), last == 7 ? 0 : 7);
+    int64_t steps = 0;
+    for (; !(*session)->ShouldStop(); ++steps) {
+      ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+    }
+    EXPECT_EQ(steps, last == 7 ? 7 : 5);
+    EXPECT_EQ(*(*session)->session().Run<float>({}, g.w), 1 + 0.5f * static_cast<float>(last));
+    ASSERT_OK((*session)->Close());
+    EXPECT_EQ(*LatestCheckpoint(folder.path), StrCat(folder.path, "/model.ckpt-", last));
+  }
+  EXPECT_THAT(GetCheckpointState(folder.path)->all,
+              ElementsAre(folder.path + "/model.ckpt-0", folder.path + "/model.ckpt-5",
+                          folder.path + "/model.ckpt-7", folder.path + "/model.ckpt-12"));
+}
+
+TEST(MonitoredTrainingSessionTest, AStepAfterTheLastOneIsNotRun) {
+  const TestFolder folder;
+  for (int i = 0; i < 2; ++i) {
+    CountingGraph g;
+    auto session = MonitoredTrainingSession::Start(
+        {.checkpoint_dir = folder.path, .hooks = {StopAtStep(3)}});
+    ASSERT_OK(session.status());
+    while (!(*session)->ShouldStop()) {
+      ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+    }
+    ASSERT_OK((*session)->Close());
+  }
+  EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-3");
+}
+
+TEST(MonitoredTrainingSessionTest, ANaNEndsTraining) {
+  CountingGraph g;
+  auto session = MonitoredTrainingSession::Start({.hooks = {NanTensorHook(g.loss)}});
+  ASSERT_OK(session.status());
+  ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+  const auto run =
+      (*session)->Run({{g.x, std::numeric_limits<float>::quiet_NaN()}}, {}, {g.train});
+  EXPECT_EQ(run.status().code(), StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("training has diverged: 'mul' is nan"));
+}
+
+TEST(MonitoredTrainingSessionTest, ASignalEndsTrainingWithACheckpoint) {
+  const TestFolder folder;
+  CountingGraph g;
+  auto session = MonitoredTrainingSession::Start({.checkpoint_dir = folder.path});
+  ASSERT_OK(session.status());
+  int steps = 0;
+  for (; !(*session)->ShouldStop() && steps < 100; ++steps) {
+    ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+    if (steps == 3) std::raise(SIGINT);
+  }
+  EXPECT_EQ(steps, 4);
+  ASSERT_OK((*session)->Close());
+  EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-4");
+}
+
+TEST(MonitoredTrainingSessionTest, SummariesAndTheRateAreWritten) {
+  const TestFolder folder;
+  {
+    CountingGraph g;
+    g.graph.Collection("summaries").push_back(ScalarSummary("loss", g.loss));
+    auto session = MonitoredTrainingSession::Start({.checkpoint_dir = folder.path,
+                                                    .save_summaries_steps = 2,
+                                                    .hooks = {StopAtStep(5)}});
+    ASSERT_OK(session.status());
+    while (!(*session)->ShouldStop()) {
+      ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+    }
+    ASSERT_OK((*session)->Close());
+  }
+  std::vector<std::string> tags;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path)) {
+    const std::string path = entry.path();
+    if (path.find("tfevents") == std::string::npos) continue;
+    auto reader = EventReader::Open(path);
+    ASSERT_OK(reader.status());
+    for (Event event; *(*reader)->Read(&event);) {
+      for (const auto& value : event.summary().value()) tags.push_back(value.tag());
+    }
+  }
+  EXPECT_EQ(std::count(tags.begin(), tags.end(), "loss"), 3);
+  EXPECT_EQ(std::count(tags.begin(), tags.end(), "global_step/sec"), 2);
+}
+
+TEST(MonitoredTrainingSessionTest, CheckpointsNeedAStepCounter) {
+  const TestFolder folder;
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Variable w("w", 1.0f);
+  const auto session = MonitoredTrainingSession::Start({.checkpoint_dir = folder.path});
+  EXPECT_THAT(std::string(session.status().message()), HasSubstr("give GlobalStep()"));
+}
+
+TEST(MonitoredTrainingSessionTest, AHooksOwnTensorsComeBackToIt) {
+  class Doubling final : public SessionHook {
+   public:
+    Status Begin() override {
+      twice_ = (Output(CurrentBuilding().graph->Find("mul")) * 2).name();
+      return OkStatus();
+    }
+    Status BeforeRun(const RunContext&, RunArguments* arguments) override {
+      arguments->feeds = {{"x", Tensor::Scalar(3.0f)}};
+      arguments->fetches = {twice_};
+      return OkStatus();
+    }
+    Status AfterRun(const RunContext&, const RunValues& values) override {
+      seen = values.fetched[0].scalar<float>();
+      return OkStatus();
+    }
+    float seen = 0;
+
+   private:
+    std::string twice_;
+  };
+  CountingGraph g;
+  const auto hook = std::make_shared<Doubling>();
+  auto session = MonitoredTrainingSession::Start({.hooks = {hook}});
+  ASSERT_OK(session.status());
+  EXPECT_EQ(*(*session)->Run<float>({}, g.loss), 3);
+  EXPECT_EQ(hook->seen, 6);
+}
+
+}  // namespace
+}  // namespace tenon

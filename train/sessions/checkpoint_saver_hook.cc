@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/building.h"
+#include "data/file.h"
+#include "train/sessions/hooks.h"
+
+namespace tenon {
+
+CheckpointSaverHook::CheckpointSaverHook(CheckpointSaverOptions options)
+    : options_(std::move(options)), timer_(options_.steps, options_.period) {}
+
+Status CheckpointSaverHook::AfterCreateSession(Session& session, int64_t global_step) {
+  if (!recovered_) {
+    recovered_ = true;
+    TENON_RETURN_IF_ERROR(MakeFolders(options_.directory));
+    const StatusOr<CheckpointPaths> state = GetCheckpointState(options_.directory);
+    if (state.ok()) {
+      options_.saver->RecoverLastCheckpoints(state->all);
+      const std::string latest = StrCat(options_.basename, "-", global_step);
+      if (NameOf(state->latest) == latest) saved_ = global_step;
+    }
+  }
+  if (saved_ != global_step) return Save(session, global_step);
+  timer_.Triggered(global_step);
+  return OkStatus();
+}
+
+Status CheckpointSaverHook::AfterRun(const RunContext& context, const RunValues& values) {
+  if (!timer_.IsDue(values.global_step + 1)) return OkStatus();
+  // The step may have read the counter before it counted itself.
+  TENON_ASSIGN_OR_RETURN(const int64_t now, context.ReadGlobalStep());
+  return timer_.IsDue(now) ? Save(context.session(), now) : OkStatus();
+}
+
+Status CheckpointSaverHook::End(const RunContext& context) {
+  TENON_ASSIGN_OR_RETURN(const int64_t now, context.ReadGlobalStep());
+  return now == saved_ ? OkStatus() : Save(context.session(), now);
+}
+
+Status CheckpointSaverHook::Save(Session& session, int64_t step) {
+  TENON_ASSIGN_OR_RETURN(
+      const std::string prefix,
+      options_.saver->Save(session, JoinPath(options_.directory, options_.basename),
+                           {.global_step = step}));
+  saved_ = step;
+  timer_.Triggered(step);
+  if (options_.notice) options_.notice(StrCat("saved ", prefix));
+  return OkStatus();
+}
+
+}  // namespace tenon

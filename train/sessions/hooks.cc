@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/sessions/hooks.h"
+
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "data/file.h"
+#include "runtime/step_trace.h"
+
+namespace tenon {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+double SecondsSince(SteadyClock::time_point begin) {
+  return std::chrono::duration<double>(SteadyClock::now() - begin).count();
+}
+
+class StopAtStepHook final : public SessionHook {
+ public:
+  StopAtStepHook(int64_t last_step, bool relative) : given_(last_step), relative_(relative) {}
+
+  Status AfterCreateSession(Session& session, int64_t global_step) override {
+    (void)session;
+    if (global_step < 0) {
+      return InvalidArgument(
+          "to stop at a step needs the graph's step counter: give GlobalStep() to "
+          "the optimizer");
+    }
+    if (!last_) last_ = relative_ ? global_step + given_ : given_;
+    done_ = global_step >= *last_;
+    return OkStatus();
+  }
+  Status BeforeRun(const RunContext& context, RunArguments* arguments) override {
+    (void)arguments;
+    if (done_) context.RequestStop();
+    return OkStatus();
+  }
+  Status AfterRun(const RunContext& context, const RunValues& values) override {
+    // The step may have read the counter before it counted itself.
+    if (values.global_step + 1 < *last_) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(const int64_t now, context.ReadGlobalStep());
+    if (now >= *last_) context.RequestStop();
+    return OkStatus();
+  }
+
+ private:
+  const int64_t given_;
+  const bool relative_;
+  std::optional<int64_t> last_;
+  bool done_ = false;
+};
+
+class NanHook final : public SessionHook {
+ public:
+  NanHook(std::string name, OnNan action) : name_(std::move(name)), action_(action) {}
+
+  Status BeforeRun(const RunContext& context, RunArguments* arguments) override {
+    (void)context;
+    arguments->fetches.push_back(name_);
+    return OkStatus();
+  }
+  Status AfterRun(const RunContext& context, const RunValues& values) override {
+    const Tensor& loss = values.fetched[0];
+    double found = 0;
+    if (loss.dtype() == DType::kFloat) {
+      for (const float x : loss.flat<float>()) found = std::isfinite(x) ? found : x;
+    } else if (loss.dtype() == DType::kDouble) {
+      for (const double x : loss.flat<double>()) found = std::isfinite(x) ? found : x;
+    } else {
+      return InvalidArgument("NanTensorHook looks at float and double; '", name_, "' is ",
+                             ToString(loss.dtype()));
+    }
+    if (std::isfinite(found)) return OkStatus();
+    if (action_ == OnNan::kFail) {
+      return OutOfRange("training has diverged: '", name_, "' is ", found, " at step ",
+                        values.global_step, "; try a smaller learning rate");
+    }
+    context.RequestStop();
+    return OkStatus();
+  }
+
+ private:
+  const std::string name_;
+  const OnNan action_;
+};
+
+class LoggingHook final : public SessionHook {
+ public:
+  LoggingHook(const std::vector<std::pair<std::string, Output>>& tensors, int64_t steps,
+              NoticeFunction notice)
+      : steps_(steps), notice_(std::move(notice)) {
+    for (const auto& [label, tensor] : tensors) {
+      labels_.push_back(label);
+      names_.push_back(tensor.name());
+    }
+  }
+
+  Status BeforeRun(const RunContext& context, RunArguments* arguments) override {
+    (void)context;
+    due_ = count_++ % std::max<int64_t>(steps_, 1) == 0;
+    if (due_) arguments->fetches = names_;
+    return OkStatus();
+  }
+  Status AfterRun(const RunContext& context, const RunValues& values) override {
+    (void)context;
+    if (!due_ || !notice_) return OkStatus();
+    std::string line;
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      StrAppend(&line, i == 0 ? "" : ", ", labels_[i], " = ", values.fetched[i].ToString());
+    }
+    if (values.global_step >= 0) StrAppend(&line, " (step ", values.global_step, ")");
+    notice_(line);
+    return OkStatus();
+  }
+
+ private:
+  const int64_t steps_;
+  const NoticeFunction notice_;
+  std::vector<std::string> labels_, names_;
+  int64_t count_ = 0;
+  bool due_ = false;
+};
+
+class TimelineHook final : public SessionHook {
+ public:
+  TimelineHook(std::string directory, int64_t steps)
+      : directory_(std::move(directory)), steps_(std::max<int64_t>(steps, 1)) {}
+
+  Status BeforeRun(const RunContext& context, RunArguments* arguments) override {
+    (void)context;
+    // Not the first step, which compiles.
+    arguments->trace = due_ = ++count_ % steps_ == 0;
+    return OkStatus();
+  }
+  Status AfterRun(const RunContext& context, const RunValues& values) override {
+    (void)context;
+    if (!due_) return OkStatus();
+    TENON_RETURN_IF_ERROR(MakeFolders(directory_));
+    const int64_t step = values.global_step >= 0 ? values.global_step : count_;
+    return WriteFile(JoinPath(directory_, StrCat("timeline-", step, ".json")),
+                     ToChromeTrace(values.trace));
+  }
+
+ private:
+  const std::string directory_;
+  const int64_t steps_;
+  int64_t count_ = 0;
+  bool due_ = false;
+};
+
+}  // namespace
+
+StatusOr<int64_t> StepOf(const Tensor& counter) {
+  if (counter.num_elements() == 1) {
+    switch (counter.dtype()) {
+      case DType::kInt64:
+        return *counter.data<int64_t>();
+      case DType::kInt32:
+        return *counter.data<int32_t>();
+      case DType::kFloat:
+        return static_cast<int64_t>(*counter.data<float>());
+      case DType::kDouble:
+        return static_cast<int64_t>(*counter.data<double>());
+      default:
+        break;
+    }
+  }
+  return InvalidArgument("a step counter is a scalar that counts; found ",
+                         ToString(counter.dtype()), counter.shape().ToString());
+}
+
+StatusOr<int64_t> RunContext::ReadGlobalStep() const {
+  if (global_step_.empty()) return -1;
+  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> values, session_.Run({}, {global_step_}));
+  return StepOf(values[0]);
+}
+
+bool Timer::IsDue(int64_t step) const {
+  if (!last_step_) return true;
+  if (steps_ > 0) return step >= *last_step_ + steps_;
+  return SteadyClock::now() - last_time_ >= period_;
+}
+
+void Timer::Triggered(int64_t step) {
+  last_step_ = step;
+  last_time_ = SteadyClock::now();
+}
+
+std::shared_ptr<SessionHook> StopAtStep(int64_t last_step) {
+  return std::make_shared<StopAtStepHook>(last_step, false);
+}
+std::shared_ptr<SessionHook> StopAfterSteps(int64_t steps) {
+  return std::make_shared<StopAtStepHook>(steps, true);
+}
+std::shared_ptr<SessionHook> NanTensorHook(const Output& loss, OnNan action) {
+  return std::make_shared<NanHook>(loss.name(), action);
+}
+std::shared_ptr<SessionHook> LoggingTensorHook(
+    const std::vector<std::pair<std::string, Output>>& tensors, int64_t every_n_steps,
+    NoticeFunction notice) {
+  return std::make_shared<LoggingHook>(tensors, every_n_steps, std::move(notice));
+}
+std::shared_ptr<SessionHook> ProfilerHook(const std::string& directory, int64_t every_n_steps) {
+  return std::make_shared<TimelineHook>(directory, every_n_steps);
+}
+
+StepCounterHook::StepCounterHook(int64_t steps, NoticeFunction notice)
+    : steps_(steps), notice_(std::move(notice)) {}
+
+Status StepCounterHook::AfterRun(const RunContext& context, const RunValues& values) {
+  (void)context;
+  if (values.global_step < 0) return OkStatus();
+  if (last_step_ >= 0 && values.global_step < last_step_ + steps_) return OkStatus();
+  if (last_step_ >= 0 && notice_) {
+    const double rate =
+        static_cast<double>(values.global_step - last_step_) / SecondsSince(last_time_);
+    notice_(absl::StrFormat("step %d, %.1f steps/s", values.global_step, rate));
+  }
+  last_step_ = values.global_step;
+  last_time_ = SteadyClock::now();
+  return OkStatus();
+}
+
+}  // namespace tenon

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/building.h"
+#include "data/event_file.h"
+#include "train/saver/saver.h"
+#include "train/sessions/session_hook.h"
+
+// The hooks of TensorFlow 1 (tf.train.StopAtStepHook and the like), for MonitoredTrainingSession.
+
+namespace tenon {
+
+using NoticeFunction = std::function<void(const std::string& line)>;
+
+/// When something is due that happens each so many steps, or each so much time
+/// (tf.train.SecondOrStepTimer).
+class Timer {
+ public:
+  /// By steps when `steps` is above 0, else by time.
+  Timer(int64_t steps, std::chrono::milliseconds period) : steps_(steps), period_(period) {}
+  /// Always before the first Triggered.
+  bool IsDue(int64_t step) const;
+  void Triggered(int64_t step);
+
+ private:
+  const int64_t steps_;
+  const std::chrono::milliseconds period_;
+  std::optional<int64_t> last_step_;
+  std::chrono::steady_clock::time_point last_time_;
+};
+
+/// Ends training when the step counter has reached `last_step`, whoever counts.
+std::shared_ptr<SessionHook> StopAtStep(int64_t last_step);
+/// The same so many steps after the session's start.
+std::shared_ptr<SessionHook> StopAfterSteps(int64_t steps);
+
+/// Options of CheckpointSaverHook, by name.
+struct CheckpointSaverOptions {
+  std::string directory;
+  /// Must outlive the hook.
+  Saver* saver = nullptr;
+  int64_t steps = 0;  // 0: by time
+  std::chrono::milliseconds period{std::chrono::minutes(10)};
+  std::string basename = "model.ckpt";
+  NoticeFunction notice = {};
+};
+/// Saves at the start, unless what was restored is the latest checkpoint already, at intervals, and
+/// at the end; enters each into the event files' log.
+class CheckpointSaverHook final : public SessionHook {
+ public:
+  explicit CheckpointSaverHook(CheckpointSaverOptions options);
+  Status AfterCreateSession(Session& session, int64_t global_step) override;
+  Status AfterRun(const RunContext& context, const RunValues& values) override;
+  Status End(const RunContext& context) override;
+
+ private:
+  Status Save(Session& session, int64_t step);
+
+  const CheckpointSaverOptions options_;
+  Timer timer_;
+  int64_t saved_ = -1;
+  bool recovered_ = false;
+};
+
+/// Options of SummarySaverHook, by name.
+struct SummarySaverOptions {
+  /// Of the event files.
+  std::string directory;
+  int64_t steps = 100;
+  std::chrono::milliseconds period{0};  // when steps is 0
+  /// A string scalar, as MergeSummary gives; without one, what is in the graph's collection
+  /// "summaries".
+  Output summary = {};
+};
+/// Writes summaries, the graph, and the rate of steps ("global_step/sec") for TensorBoard.
+class SummarySaverHook final : public SessionHook {
+ public:
+  explicit SummarySaverHook(SummarySaverOptions options);
+  Status Begin() override;
+  Status AfterCreateSession(Session& session, int64_t global_step) override;
+  Status BeforeRun(const RunContext& context, RunArguments* arguments) override;
+  Status AfterRun(const RunContext& context, const RunValues& values) override;
+  Status End(const RunContext& context) override;
+
+ private:
+  SummarySaverOptions options_;
+  Timer timer_;
+  std::unique_ptr<EventWriter> writer_;
+  int64_t steps_seen_ = 0, rate_step_ = -1;
+  std::chrono::steady_clock::time_point rate_time_;
+  bool asked_ = false;
+};
+
+/// Says the step counter and its rate each so many steps.
+class StepCounterHook final : public SessionHook {
+ public:
+  StepCounterHook(int64_t steps, NoticeFunction notice);
+  Status AfterRun(const RunContext& context, const RunValues& values) override;
+
+ private:
+  const int64_t steps_;
+  const NoticeFunction notice_;
+  int64_t last_step_ = -1;
+  std::chrono::steady_clock::time_point last_time_;
+};
+
+/// What NanTensorHook does when it finds one.
+enum class OnNan { kFail, kStop };
+/// Ends training when `loss`, a float or double tensor, has an element that is not finite: with
+/// OutOfRange naming it, or in good order.
+std::shared_ptr<SessionHook> NanTensorHook(const Output& loss, OnNan action = OnNan::kFail);
+
+/// Says the values of tensors each so many steps, by the names given, like "loss = 0.25, accuracy =
+/// 0.9 (step 100)".
+std::shared_ptr<SessionHook> LoggingTensorHook(
+    const std::vector<std::pair<std::string, Output>>& tensors, int64_t every_n_steps,
+    NoticeFunction notice);
+
+/// Writes what every node did in one step, each so many steps, to <directory>/timeline-<step>.json,
+/// for chrome://tracing.
+std::shared_ptr<SessionHook> ProfilerHook(const std::string& directory, int64_t every_n_steps);
+
+}  // namespace tenon

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/sessions/monitored_training_session.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "distributed/server.h"
+#include "runtime/local_session.h"
+#include "train/sessions/hooks.h"
+#include "train/variables.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestPause{30000};
+
+bool IsRecoverable(const Status& status) {
+  return status.code() == StatusCode::kAborted || status.code() == StatusCode::kUnavailable;
+}
+
+}  // namespace
+
+MonitoredTrainingSession::MonitoredTrainingSession(const MonitoredTrainingSessionOptions& options)
+    : options_(options), graph_(*CurrentBuilding(options.location).graph) {
+  if (options.stop_on_signals) signal_ = std::make_unique<StopSignal>();
+}
+
+MonitoredTrainingSession::~MonitoredTrainingSession() {
+  if (session_ != nullptr) session_->Close().IgnoreError();
+}
+
+StatusOr<std::unique_ptr<MonitoredTrainingSession>> MonitoredTrainingSession::Start(
+    const MonitoredTrainingSessionOptions& options) {
+  const CalledFrom caller(options.location);
+  std::unique_ptr<MonitoredTrainingSession> session(new MonitoredTrainingSession(options));
+  TENON_RETURN_IF_ERROR(session->Build());
+  while (true) {
+    const Status opened = session->Open();
+    if (opened.ok()) return session;
+    if (!IsRecoverable(opened)) return opened;
+    TENON_RETURN_IF_ERROR(session->Pause(opened));
+  }
+}
+
+Status MonitoredTrainingSession::Build() {
+  const std::vector<Endpoint>& step = graph_.Collection("global_step");
+  const VariableNodes* counter = step.empty() ? nullptr : FindVariable(step[0]);
+  if (counter != nullptr) global_step_name_ = Output(counter->value).name();
+  hooks_ = options_.hooks;
+  Saver* saver = options_.saver;
+  if (options_.is_chief) {
+    hooks_.insert(hooks_.end(), options_.chief_only_hooks.begin(), options_.chief_only_hooks.end());
+  }
+  const bool saves = !options_.checkpoint_dir.empty();
+  if (saves && counter == nullptr) {
+    return InvalidArgument(
+        "checkpoints are numbered by the graph's step counter, which it has not: "
+        "give GlobalStep() to the optimizer");
+  }
+  if (saves && saver == nullptr) {
+    own_saver_ = std::make_unique<Saver>();
+    saver = own_saver_.get();
+  }
+  if (saves && options_.is_chief) {
+    hooks_.push_back(std::make_shared<CheckpointSaverHook>(
+        CheckpointSaverOptions{.directory = options_.checkpoint_dir,
+                               .saver = saver,
+                               .steps = options_.save_checkpoint_steps,
+                               .period = options_.save_checkpoint_period,
+                               .notice = options_.notice}));
+  }
+  if (saves && options_.is_chief && options_.save_summaries_steps > 0) {
+    hooks_.push_back(std::make_shared<SummarySaverHook>(SummarySaverOptions{
+        .directory = options_.checkpoint_dir, .steps = options_.save_summaries_steps}));
+  }
+  if (options_.log_step_count_steps > 0) {
+    hooks_.push_back(
+        std::make_shared<StepCounterHook>(options_.log_step_count_steps, options_.notice));
+  }
+  for (const auto& hook : hooks_) TENON_RETURN_IF_ERROR(hook->Begin());
+  SessionManagerOptions manager;
+  manager.is_chief = options_.is_chief;
+  manager.saver = saver;
+  manager.checkpoint_dir = options_.checkpoint_dir;
+  manager.init_fn = options_.init_fn;
+  manager.ready_deadline = options_.ready_deadline;
+  manager.notice = options_.notice;
+  manager.location = options_.location;
+  manager_ = std::make_unique<SessionManager>(manager);
+  return graph_.error();
+}
+
+Status MonitoredTrainingSession::Open() {
+  const auto open = [&] {
+    return options_.server == nullptr ? MakeLocalSession(graph_)
+                                      : options_.server->MakeSession(graph_);
+  };
+  TENON_ASSIGN_OR_RETURN(session_, manager_->Prepare(open));
+  const auto prepare = [&]() -> Status {
+    const RunContext context(*session_, global_step_name_, &stop_);
+    TENON_ASSIGN_OR_RETURN(global_step_, context.ReadGlobalStep());
+    for (const auto& hook : hooks_) {
+      TENON_RETURN_IF_ERROR(hook->AfterCreateSession(*session_, global_step_));
+    }
+    return OkStatus();
+  };
+  const Status prepared = prepare();
+  if (!prepared.ok()) session_ = nullptr;
+  return prepared;
+}
+
+Status MonitoredTrainingSession::Pause(const Status& error) {
+  if (recoveries_ >= options_.max_recoveries || ShouldStop()) return error;
+  const auto pause = std::min<std::chrono::milliseconds>(
+      kLongestPause, options_.first_pause * (1LL << std::min(recoveries_, 10)));
+  ++recoveries_;
+  if (options_.notice) {
+    options_.notice(
+        StrCat("recovering in ", pause.count() / 1000.0, " s from: ", error.ToString()));
+  }
+  const auto until = std::chrono::steady_clock::now() + pause;
+  while (std::chrono::steady_clock::now() < until && !ShouldStop()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return OkStatus();
+}
+
+Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTensors& fetches,
+                                         const StepTensors& targets, std::vector<Tensor>* fetched) {
+  const RunContext context(*session_, global_step_name_, &stop_);
+  Session::Feeds fed = feeds.pairs();
+  std::vector<std::string> names = fetches.names();
+  StepOptions step;
+  std::vector<NodeTrace> trace;
+  std::vector<size_t> begins;
+  for (const auto& hook : hooks_) {
+    RunArguments arguments;
+    TENON_RETURN_IF_ERROR(hook->BeforeRun(context, &arguments));
+    fed.insert(fed.end(), arguments.feeds.begin(), arguments.feeds.end());
+    begins.push_back(names.size());
+    names.insert(names.end(), arguments.fetches.begin(), arguments.fetches.end());
+    if (arguments.trace) step.trace = &trace;
+  }
+  begins.push_back(names.size());
+  if (!global_step_name_.empty()) names.push_back(global_step_name_);
+  TENON_ASSIGN_OR_RETURN(*fetched, session_->Run(StepFeeds(fed), names, targets, step));
+  RunValues values;
+  values.trace = std::move(trace);
+  if (!global_step_name_.empty()) {
+    TENON_ASSIGN_OR_RETURN(values.global_step, StepOf(fetched->back()));
+    global_step_ = values.global_step;
+  }
+  for (size_t i = 0; i < hooks_.size(); ++i) {
+    values.fetched.assign(fetched->begin() + begins[i], fetched->begin() + begins[i + 1]);
+    TENON_RETURN_IF_ERROR(hooks_[i]->AfterRun(context, values));
+  }
+  fetched->resize(fetches.names().size());
+  return OkStatus();
+}
+
+StatusOr<std::vector<Tensor>> MonitoredTrainingSession::Run(const StepFeeds& feeds,
+                                                            const StepTensors& fetches,
+                                                            const StepTensors& targets) {
+  TENON_RETURN_IF_ERROR(feeds.status());
+  while (true) {
+    Status status = session_ == nullptr ? Open() : OkStatus();
+    std::vector<Tensor> fetched;
+    if (status.ok()) status = RunOnce(feeds, fetches, targets, &fetched);
+    if (status.ok()) {
+      recoveries_ = 0;
+      return fetched;
+    }
+    if (status.code() == StatusCode::kOutOfRange) stop_ = true;
+    if (!IsRecoverable(status)) return status;
+    session_ = nullptr;
+    TENON_RETURN_IF_ERROR(Pause(status));
+    if (ShouldStop()) return status;
+  }
+}
+
+Status MonitoredTrainingSession::Close() {
+  stop_ = true;
+  if (session_ == nullptr) return OkStatus();
+  const RunContext context(*session_, global_step_name_, &stop_);
+  Status status;
+  for (auto hook = hooks_.rbegin(); hook != hooks_.rend(); ++hook) {
+    status.Update((*hook)->End(context));
+  }
+  status.Update(session_->Close());
+  session_ = nullptr;
+  return status;
+}
+
+}  // namespace tenon

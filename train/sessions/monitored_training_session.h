@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train/sessions/session_hook.h"
+#include "train/sessions/session_manager.h"
+#include "train/sessions/stop_signal.h"
+
+namespace tenon {
+
+class Server;
+
+/// Options of MonitoredTrainingSession, by name.
+struct MonitoredTrainingSessionOptions {
+  /// Where the session is: on this server's cluster, or in this process when null. Must outlive it.
+  Server* server = nullptr;
+  /// One worker is the chief: it initialises or restores the variables, and writes checkpoints and
+  /// summaries.
+  bool is_chief = true;
+  /// Checkpoints and event files; empty: none.
+  std::string checkpoint_dir = {};
+  /// A checkpoint each so many steps; 0: by time.
+  int64_t save_checkpoint_steps = 0;
+  std::chrono::milliseconds save_checkpoint_period{std::chrono::minutes(10)};
+  /// Summaries of the graph's collection "summaries" each so many steps, and the rate of steps; 0:
+  /// never.
+  int64_t save_summaries_steps = 100;
+  /// A line for people with the step and the rate each so many steps; 0: never.
+  int64_t log_step_count_steps = 0;
+  /// Of every worker, and of the chief alone.
+  std::vector<std::shared_ptr<SessionHook>> hooks = {}, chief_only_hooks = {};
+  /// Saves and restores; null: one of all variables. Must outlive the session.
+  Saver* saver = nullptr;
+  /// See SessionManagerOptions.
+  std::function<Status(Session&)> init_fn = {};
+  std::chrono::milliseconds ready_deadline{std::chrono::minutes(10)};
+  /// A step that fails with Aborted or Unavailable (a task has died, or was started anew) is run
+  /// again in a new session. After this many recoveries without a step between them the error is
+  /// returned; the pauses before them are 1, 2, 4, ... s, at most 30.
+  int max_recoveries = 5;
+  std::chrono::milliseconds first_pause{1000};
+  /// Ctrl-C and SIGTERM end training in good order: ShouldStop is true after the present step.
+  bool stop_on_signals = true;
+  /// Gets lines for people; may be null.
+  std::function<void(const std::string& line)> notice = {};
+  std::source_location location = std::source_location::current();
+};
+
+/// Runs the steps of a training that lasts (tf.train.MonitoredTrainingSession): begins with the
+/// latest checkpoint, saves as it goes and at the end, calls hooks around each step, survives the
+/// deaths of tasks, and ends when a hook, a signal or the end of the data says so.
+///
+///   TENON_ASSIGN_OR_RETURN(auto session, MonitoredTrainingSession::Start(
+///       {.checkpoint_dir = "/data/run", .hooks = {StopAtStep(1000)}}));
+///   while (!session->ShouldStop()) {
+///     TENON_RETURN_IF_ERROR(session->Run({{x, batch}}, {}, {train}).status());
+///   }
+///   TENON_RETURN_IF_ERROR(session->Close());
+///
+/// Used by one thread at a time.
+class MonitoredTrainingSession {
+ public:
+  /// Adds what it needs to the graph that is being built, which must outlive it, and opens the
+  /// session; nothing may be added to the graph afterwards. The errors of hooks, of the graph, and
+  /// of SessionManager::Prepare.
+  static StatusOr<std::unique_ptr<MonitoredTrainingSession>> Start(
+      const MonitoredTrainingSessionOptions& options = {});
+  /// Closes without the hooks' End: a training that failed leaves its last good checkpoint.
+  ~MonitoredTrainingSession();
+
+  /// Whether training is to end: a hook or a signal has asked for it, or a step has found the end
+  /// of its data.
+  bool ShouldStop() const { return stop_ || StopSignal::received() != 0; }
+  void RequestStop() { stop_ = true; }
+
+  /// A step, with those of the hooks. OutOfRange, at the end of the data, makes ShouldStop true.
+  StatusOr<std::vector<Tensor>> Run(const StepFeeds& feeds, const StepTensors& fetches,
+                                    const StepTensors& targets = {});
+  /// The same for one fetch; see Session::Run.
+  template <typename T>
+  StatusOr<T> Run(const StepFeeds& feeds, const StepTensor& fetch,
+                  const StepTensors& targets = {}) {
+    TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
+                           Run(feeds, StepTensors{fetch}, targets));
+    return ValueAs<T>(values[0], fetch.name());
+  }
+
+  /// For steps that hooks shall not see, such as an evaluation. Another one after a recovery.
+  Session& session() { return *session_; }
+  /// The step counter as the last step, or the start, read it; -1 when the graph has none.
+  int64_t global_step() const { return global_step_; }
+
+  /// Calls the hooks' End, which writes the last checkpoint, and closes the session.
+  Status Close();
+
+ private:
+  explicit MonitoredTrainingSession(const MonitoredTrainingSessionOptions& options);
+
+  Status Build();
+  Status Open();
+  /// Waits before the next recovery; `error` when there is to be none.
+  Status Pause(const Status& error);
+  /// One attempt at a step.
+  Status RunOnce(const StepFeeds& feeds, const StepTensors& fetches, const StepTensors& targets,
+                 std::vector<Tensor>* fetched);
+
+  const MonitoredTrainingSessionOptions options_;
+  Graph& graph_;
+  std::unique_ptr<StopSignal> signal_;
+  std::unique_ptr<Saver> own_saver_;
+  std::vector<std::shared_ptr<SessionHook>> hooks_;
+  std::unique_ptr<SessionManager> manager_;
+  std::string global_step_name_;
+  std::unique_ptr<Session> session_;
+  std::atomic<bool> stop_{false};
+  int64_t global_step_ = -1;
+  int recoveries_ = 0;
+};
+
+}  // namespace tenon

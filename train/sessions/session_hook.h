@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace tenon {
+
+/// What a hook adds to a step, or wants of it.
+struct RunArguments {
+  Session::Feeds feeds = {};
+  std::vector<std::string> fetches = {};
+  /// Record what every node did; the record is in RunValues.
+  bool trace = false;
+};
+
+/// What came of it, for one hook.
+struct RunValues {
+  std::vector<Tensor> fetched;   // its fetches
+  std::vector<NodeTrace> trace;  // when any hook asked for it
+  int64_t global_step =
+      -1;  // read in the step: before or after the step counted; -1: there is none
+};
+
+/// The number in a step counter, an integer or floating scalar; InvalidArgument for others.
+StatusOr<int64_t> StepOf(const Tensor& counter);
+
+/// The step that is about to run, or has run.
+class RunContext {
+ public:
+  /// `global_step` is the name of the step counter's value; empty: there is none.
+  RunContext(Session& session, std::string global_step, std::atomic<bool>* stop)
+      : session_(session), global_step_(std::move(global_step)), stop_(*stop) {}
+
+  /// For steps of the hook's own.
+  Session& session() const { return session_; }
+  /// No step follows this one: ShouldStop of the session is true from now on.
+  void RequestStop() const { stop_ = true; }
+  bool stop_requested() const { return stop_; }
+  /// The step counter now, after the step; -1 when there is none.
+  StatusOr<int64_t> ReadGlobalStep() const;
+
+ private:
+  Session& session_;
+  const std::string global_step_;
+  std::atomic<bool>& stop_;
+};
+
+/// What happens beside the steps of a MonitoredTrainingSession (tf.train.SessionRunHook). Calls
+/// come from the thread that runs the session, in the order of the hooks, those of End in the
+/// reverse. An error ends the call that the hook was called in. The order: Begin once; then, and
+/// after each recovery, AfterCreateSession; BeforeRun and AfterRun around each step; End when the
+/// session is closed in good order.
+class SessionHook {
+ public:
+  virtual ~SessionHook() = default;
+  /// The graph may be added to for the last time: it is being built on this thread.
+  virtual Status Begin() { return OkStatus(); }
+  /// The variables have their values. `global_step` is -1 when there is none.
+  virtual Status AfterCreateSession(Session& session, int64_t global_step) {
+    (void)session, (void)global_step;
+    return OkStatus();
+  }
+  virtual Status BeforeRun(const RunContext& context, RunArguments* arguments) {
+    (void)context, (void)arguments;
+    return OkStatus();
+  }
+  virtual Status AfterRun(const RunContext& context, const RunValues& values) {
+    (void)context, (void)values;
+    return OkStatus();
+  }
+  virtual Status End(const RunContext& context) {
+    (void)context;
+    return OkStatus();
+  }
+};
+
+}  // namespace tenon

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/sessions/session_manager.h"
+
+#include <thread>
+
+#include "train/variables.h"
+
+namespace tenon {
+
+SessionManager::SessionManager(SessionManagerOptions options) : options_(std::move(options)) {
+  const CalledFrom caller(options_.location);
+  init_ = GlobalVariablesInitializer()->name();
+  init_local_ = LocalVariablesInitializer()->name();
+  report_ = ReportUninitializedVariables().name();
+}
+
+StatusOr<std::string> SessionManager::Missing(Session& session) const {
+  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> names, session.Run({}, {report_}));
+  return Join(names[0].flat<TString>(), ", ");
+}
+
+Status SessionManager::RestoreOrInitialize(Session& session) const {
+  if (options_.saver != nullptr && !options_.checkpoint_dir.empty()) {
+    // Without a state file training begins; a checkpoint that is damaged or gone is not passed
+    // over.
+    const StatusOr<CheckpointPaths> state = GetCheckpointState(options_.checkpoint_dir);
+    if (state.ok()) {
+      TENON_RETURN_IF_ERROR(options_.saver->Restore(session, state->latest));
+      if (options_.notice) options_.notice(StrCat("restored ", state->latest));
+      return OkStatus();
+    }
+    if (state.status().code() != StatusCode::kNotFound) return state.status();
+  }
+  TENON_RETURN_IF_ERROR(session.Run({}, {}, {init_}).status());
+  return options_.init_fn ? options_.init_fn(session) : OkStatus();
+}
+
+StatusOr<std::unique_ptr<Session>> SessionManager::Prepare(const SessionOpener& open) const {
+  const auto begin = std::chrono::steady_clock::now();
+  auto next_notice = begin + options_.notice_interval;
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, open());
+  while (true) {
+    TENON_ASSIGN_OR_RETURN(std::string missing, Missing(*session));
+    if (!missing.empty() && options_.is_chief) {
+      TENON_RETURN_IF_ERROR(RestoreOrInitialize(*session));
+      TENON_ASSIGN_OR_RETURN(missing, Missing(*session));
+      if (!missing.empty()) {
+        return FailedPrecondition(
+            "variables have no value after ",
+            options_.saver == nullptr ? "the initializer: " : "restoring: ", missing);
+      }
+    }
+    if (missing.empty()) {
+      TENON_RETURN_IF_ERROR(session->Run({}, {}, {init_local_}).status());
+      return session;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (now - begin >= options_.ready_deadline) {
+      return DeadlineExceeded("the chief did not initialise these variables within ",
+                              options_.ready_deadline.count() / 1000.0, " s: ", missing);
+    }
+    if (options_.notice && now >= next_notice) {
+      next_notice = now + options_.notice_interval;
+      const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - begin).count();
+      options_.notice(StrCat("waiting for the chief, ", waited, " s now, to initialise ", missing));
+    }
+    std::this_thread::sleep_for(options_.recovery_wait);
+  }
+}
+
+}  // namespace tenon

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <source_location>
+#include <string>
+
+#include "runtime/session.h"
+#include "train/saver/saver.h"
+
+namespace tenon {
+
+/// Opens a session of a graph, such as `[&] { return server.MakeSession(graph); }`.
+using SessionOpener = std::function<StatusOr<std::unique_ptr<Session>>()>;
+
+struct SessionManagerOptions {
+  /// One worker is the chief: it gives the variables their values, and the others wait until it
+  /// has.
+  bool is_chief = true;
+  /// Restores checkpoints; null: variables are only initialised. Must outlive the manager.
+  const Saver* saver = nullptr;
+  /// Where the chief looks for the latest checkpoint; empty: nowhere.
+  std::string checkpoint_dir = {};
+  /// Called by the chief after it has run the initializer, and not when it has restored; may be
+  /// null.
+  std::function<Status(Session&)> init_fn = {};
+  /// Pause between two looks at whether the variables are ready.
+  std::chrono::milliseconds recovery_wait{200};
+  /// How long a worker that is not the chief waits for the variables.
+  std::chrono::milliseconds ready_deadline{std::chrono::minutes(10)};
+  /// Gets a line for people when something was restored, and every `notice_interval` while it waits
+  /// for the variables; may be null.
+  std::function<void(const std::string& line)> notice = {};
+  std::chrono::milliseconds notice_interval{5000};
+  /// Where mistakes are reported.
+  std::source_location location = std::source_location::current();
+};
+
+/// Opens sessions in which every variable has a value (tf.train.SessionManager): the chief restores
+/// the latest checkpoint, or runs the initializer when there is none; the others wait for it.
+/// Variables that have values keep them: a chief that joins late, or again, loses nothing.
+class SessionManager {
+ public:
+  /// Adds the nodes it needs to the graph that is being built: the initializers, "init" and
+  /// "init_local", and the report of what is not initialised yet.
+  explicit SessionManager(SessionManagerOptions options);
+
+  /// A session of `open` when every variable has a value. Local variables get their initial values
+  /// in each. DeadlineExceeded names the variables that are missing.
+  StatusOr<std::unique_ptr<Session>> Prepare(const SessionOpener& open) const;
+
+ private:
+  /// The names of the variables without a value, joined; empty when all have one.
+  StatusOr<std::string> Missing(Session& session) const;
+  Status RestoreOrInitialize(Session& session) const;
+
+  const SessionManagerOptions options_;
+  std::string init_, init_local_, report_;
+};
+
+}  // namespace tenon

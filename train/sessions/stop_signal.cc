@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/sessions/stop_signal.h"
+
+#include <csignal>
+
+#include <atomic>
+
+#include "core/mutex.h"
+
+namespace tenon {
+namespace {
+
+constexpr int kSignals[] = {SIGINT, SIGTERM};
+
+std::atomic<int> stop_signal_received{0};
+Mutex stop_signal_mu;
+int stop_signal_users ABSL_GUARDED_BY(stop_signal_mu) = 0;
+struct sigaction stop_signal_before[2];
+
+void TakeStopSignal(int number) {
+  stop_signal_received = number;
+  // The next one ends the process as it would have.
+  for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &stop_signal_before[i], nullptr);
+}
+
+}  // namespace
+
+StopSignal::StopSignal() {
+  MutexLock lock(stop_signal_mu);
+  if (stop_signal_users++ > 0) return;
+  struct sigaction action = {};
+  action.sa_handler = TakeStopSignal;
+  // Calls that it interrupts go on: steps run to their end.
+  action.sa_flags = SA_RESTART;
+  for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &action, &stop_signal_before[i]);
+}
+
+StopSignal::~StopSignal() {
+  MutexLock lock(stop_signal_mu);
+  if (--stop_signal_users > 0) return;
+  for (int i = 0; i < 2; ++i) {
+    struct sigaction now = {};
+    sigaction(kSignals[i], nullptr, &now);
+    if (now.sa_handler == TakeStopSignal) sigaction(kSignals[i], &stop_signal_before[i], nullptr);
+  }
+}
+
+int StopSignal::received() { return stop_signal_received; }
+
+}  // namespace tenon
