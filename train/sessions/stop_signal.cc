@@ -28,6 +28,7 @@ void TakeStopSignal(int number) {
 StopSignal::StopSignal() {
   MutexLock lock(stop_signal_mu);
   if (stop_signal_users++ > 0) return;
+  stop_signal_received = 0;
   struct sigaction action = {};
   action.sa_handler = TakeStopSignal;
   // Calls that it interrupts go on: steps run to their end.
