@@ -60,11 +60,14 @@ Gradient GradientFlow::SumOfParts(const Output& x) {
   return parts[0];
 }
 
-Output GradientFlow::Sum(const Output& x) { return SumOfParts(x).ToDense(); }
+Output GradientFlow::Sum(const Output& x) {
+  // The parts stay rows: x may be one of those whose gradient is wanted.
+  return SumOfParts(x).ToDense();
+}
 
 Status GradientFlow::Pass(Node* node) {
   if (node->num_inputs() == 0) return OkStatus();
-  if (node->op() == "Identity") {
+  if (node->op() == "Identity" || node->op() == "ReadVariableOp") {
     // Rows stay rows on their way from who reads a variable to the variable.
     if (const Gradient dy = SumOfParts(node); dy.is_sparse()) {
       if (Between(node->input(0).node)) Add(node->input(0), dy);

@@ -8,7 +8,7 @@
 #include "ops/nn/nn_ops.h"
 #include "ops/random/random_ops.h"
 #include "ops/summary/summary_ops.h"
-#include "train/gradient_descent.h"
+#include "train/optimizers/gradient_descent.h"
 
 namespace tenon::tools {
 namespace {

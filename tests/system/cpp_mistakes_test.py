@@ -88,8 +88,7 @@ BUILDING = {
     "ShapeOfGradYs": r"'Const' is float\[3\], no gradient of 'Square', which is float\[2\]",
     "NoVariable": "the graph has no trainable variable",
     "NoTrainableVariable": "the graph has no trainable variable",
-    "UnusedVariable": "'Square' does not depend on 'unused/read' through differentiable ops, so it "
-                      "has no gradient",
+    "UnusedVariables": "'Square' depends through differentiable ops on no variable of: unused, too",
     "Fraction": r"node 'Mul' \(Mul\): argument 'y': the literal 3\.5 is no int32",
     "OutOfRange": r"node 'AddV2' \(AddV2\): argument 'y': the literal 300 is no uint8",
     "Text": r"node 'AddV2' \(AddV2\): argument 'y': the literal \"one\" is no float",

@@ -215,9 +215,9 @@ void NoTrainableVariable() {
   GradientDescent(0.1).Minimize(Square(w));  // here
 }
 
-void UnusedVariable() {
-  const Variable w("w", 0.0f), unused("unused", 0.0f);
-  GradientDescent(0.1).Minimize(Square(w));  // here
+void UnusedVariables() {
+  const Variable unused("unused", 0.0f), too("too", 0.0f);
+  GradientDescent(0.1).Minimize(Square(Floats({})));  // here
 }
 
 void Fraction() {
@@ -416,7 +416,7 @@ const std::map<std::string, Building*> kBuilding = {
     {"ShapeOfGradYs", ShapeOfGradYs},
     {"NoVariable", NoVariable},
     {"NoTrainableVariable", NoTrainableVariable},
-    {"UnusedVariable", UnusedVariable},
+    {"UnusedVariables", UnusedVariables},
     {"Fraction", Fraction},
     {"OutOfRange", OutOfRange},
     {"Text", Text},

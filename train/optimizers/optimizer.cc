@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/optimizers/optimizer.h"
+
+#include <algorithm>
+
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/math/math_ops.h"
+
+namespace tenon {
+namespace {
+
+/// The variables that gradients are wanted of.
+StatusOr<std::vector<VariableNodes>> TrainedVariables(const Graph& graph,
+                                                      const std::vector<Output>& chosen) {
+  std::vector<VariableNodes> variables;
+  for (const Output& output : chosen) {
+    const VariableNodes* const v = FindVariable(output);
+    if (v == nullptr) {
+      return InvalidArgument("'", output.name(), "', which is to be trained, is of no Variable of ",
+                             "the graph");
+    }
+    variables.push_back(*v);
+  }
+  if (!chosen.empty()) return variables;
+  for (const VariableNodes& v : graph.variables()) {
+    if (v.trainable) variables.push_back(v);
+  }
+  if (variables.empty()) return InvalidArgument("the graph has no trainable variable");
+  return variables;
+}
+
+/// The names of the variables, the first few.
+std::string Names(const std::vector<GradientAndVariable>& gradients) {
+  constexpr size_t kMost = 5;
+  std::vector<std::string> names;
+  for (const GradientAndVariable& g : gradients) {
+    if (names.size() == kMost) break;
+    names.push_back(g.variable.ref->name());
+  }
+  if (names.empty()) return "none";
+  return StrCat(Join(names, ", "), gradients.size() > kMost ? ", ..." : "");
+}
+
+/// The reference or the handle of a step counter, and what it counts in.
+StatusOr<std::pair<Output, DType>> CounterOf(const Output& global_step) {
+  if (const VariableNodes* const v = FindVariable(global_step)) {
+    return std::pair(Output(v->ref), Output(v->value).dtype());
+  }
+  if (global_step.dtype() != DType::kResource) return std::pair(global_step, global_step.dtype());
+  const DType dtype = global_step.node->attrs().GetOr<DType>("dtype", DType::kInvalid);
+  if (dtype != DType::kInvalid) return std::pair(global_step, dtype);
+  return InvalidArgument("the global step '", global_step.name(), "' is no variable's handle");
+}
+
+/// Increments the counter, after `updates`.
+Node* CountStep(const Output& global_step, const std::string& name,
+                const std::vector<Output>& updates, const std::source_location& at) {
+  const BuildContext& context = CurrentBuilding();
+  Status s = context.CheckValue(global_step, "the global step");
+  StatusOr<std::pair<Output, DType>> counter = std::pair(Output(), DType::kInvalid);
+  if (s.ok()) {
+    counter = CounterOf(global_step);
+    s = counter.status();
+  }
+  if (!s.ok()) {
+    context.Fail(s, at);
+    return FailedNode();
+  }
+  const auto& [variable, dtype] = *counter;
+  const ColocateWith beside(variable);
+  const Output one = Const(1, {.dtype = dtype, .name = StrCat(name, "/value")});
+  const ControlDependencies after(updates);
+  const bool is_resource = variable.dtype() == DType::kResource;
+  return NodeBuilder(is_resource ? "AssignAddVariableOp" : "AssignAdd", name)
+      .Input(variable)
+      .Input(one)
+      .Finish();
+}
+
+}  // namespace
+
+Gradient WithoutRepeatedRows(const Gradient& gradient) {
+  if (!gradient.is_sparse()) return gradient;
+  const auto unique = Unique(gradient.slices.indices);
+  const Output rows = Size(unique.y);
+  const Output values = UnsortedSegmentSum(gradient.slices.values, unique.idx, rows);
+  return IndexedSlices{values, unique.y, gradient.slices.dense_shape};
+}
+
+std::vector<GradientAndVariable> Optimizer::ComputeGradients(
+    const Output& loss, const ComputeGradientsOptions& options) {
+  const CalledFrom caller(options.location);
+  const BuildContext& context = CurrentBuilding();
+  Status s = context.CheckValue(loss, "the loss");
+  auto variables = TrainedVariables(*context.graph, options.variables);
+  s.Update(variables.status());
+  if (!s.ok()) {
+    context.Fail(s, options.location);
+    return {};
+  }
+  std::vector<Output> xs, grad_ys;
+  for (const VariableNodes& v : *variables) xs.emplace_back(v.ref);
+  if (options.grad_loss.node != nullptr) grad_ys.push_back(options.grad_loss);
+  const std::vector<Gradient> gradients =
+      SparseGradients(loss, xs, {.grad_ys = grad_ys, .allow_unconnected = true});
+  std::vector<GradientAndVariable> result;
+  for (size_t i = 0; i < xs.size(); ++i) result.push_back({gradients[i], (*variables)[i]});
+  return result;
+}
+
+Node* Optimizer::ApplyGradients(const std::vector<GradientAndVariable>& gradients,
+                                const ApplyGradientsOptions& options) {
+  const CalledFrom caller(options.location);
+  const BuildContext& context = CurrentBuilding();
+  std::vector<VariableNodes> changed;
+  for (const GradientAndVariable& g : gradients) {
+    if (g.gradient.exists()) changed.push_back(g.variable);
+  }
+  if (changed.empty()) {
+    context.Fail(InvalidArgument("no variable has a gradient, of those found: ", Names(gradients)),
+                 options.location);
+  }
+  if (!context.graph->error().ok()) return FailedNode();
+  for (const VariableNodes& v : changed) {
+    for (const Slot& slot : slots_) MakeSlot(v, slot);
+  }
+  Prepare(changed);
+  if (!context.graph->error().ok()) return FailedNode();
+  const std::string name = UnusedScope(options.name.empty() ? name_ : options.name);
+  std::vector<Output> updates;
+  {
+    const NameScope scope(name);
+    updates = Finish(Updates(gradients));
+  }
+  if (!context.graph->error().ok()) return FailedNode();
+  if (options.global_step.node != nullptr) {
+    return CountStep(options.global_step, name, updates, options.location);
+  }
+  const ControlDependencies after(updates);
+  return NoOp({.name = name});
+}
+
+Node* Optimizer::Minimize(const Output& loss, const MinimizeOptions& options) {
+  const CalledFrom caller(options.location);
+  const std::vector<GradientAndVariable> gradients =
+      ComputeGradients(loss, {.variables = options.variables});
+  const BuildContext& context = CurrentBuilding();
+  const bool any = std::any_of(gradients.begin(), gradients.end(),
+                               [](const GradientAndVariable& g) { return g.gradient.exists(); });
+  if (!any) {
+    context.Fail(InvalidArgument("'", loss.name(), "' depends through differentiable ops on no ",
+                                 "variable of: ", Names(gradients)),
+                 options.location);
+  }
+  return ApplyGradients(gradients, {.global_step = options.global_step, .name = options.name});
+}
+
+std::vector<Output> Optimizer::Updates(const std::vector<GradientAndVariable>& gradients) {
+  const std::string& prefix = CurrentBuilding().prefix;
+  scope_ = prefix.substr(0, prefix.size() - 1);
+  constants_.clear();
+  std::vector<Output> updates;
+  for (const GradientAndVariable& g : gradients) {
+    if (!g.gradient.exists()) continue;
+    const NameScope scope(StrCat("update_", g.variable.ref->name()));
+    const ColocateWith beside(g.variable.ref);
+    updates.emplace_back(
+        Apply(TakesRepeatedRows() ? g.gradient : WithoutRepeatedRows(g.gradient), g.variable));
+  }
+  return updates;
+}
+
+void Optimizer::Prepare(const std::vector<VariableNodes>& variables) { (void)variables; }
+
+Output Optimizer::Scalar(const Input& value, std::string_view name, const VariableNodes& variable) {
+  const DType dtype = Output(variable.value).dtype();
+  if (value.output() != nullptr) {
+    const Output& scalar = *value.output();
+    return scalar.dtype() == dtype ? scalar : Cast(scalar, dtype);
+  }
+  const std::string& device = variable.ref->requested_device();
+  Output& constant = constants_[StrCat(name, " ", ToString(dtype), " ", device)];
+  if (!constant.exists()) {
+    const AtRoot root;
+    const NameScope scope(scope_);
+    const DeviceScope on(device);
+    constant = Const(value, {.dtype = dtype, .name = std::string(name)});
+  }
+  return constant;
+}
+
+Node* Optimizer::Build(const UpdateOp& op, const Gradient& gradient,
+                       const VariableNodes& variable) const {
+  NodeBuilder builder(StrCat(variable.is_resource() ? "Resource" : "",
+                             gradient.is_sparse() ? "Sparse" : "", "Apply", op.kind));
+  builder.Input(Output(variable.ref));
+  for (const std::string& slot : op.slots) {
+    builder.Input(Output(SlotOf(variable, slot).ref));
+  }
+  for (const Output& scalar : op.before) builder.Input(scalar);
+  builder.Input(gradient.values());
+  if (gradient.is_sparse()) builder.Input(gradient.slices.indices);
+  for (const Output& scalar : op.after) builder.Input(scalar);
+  if (op.use_nesterov) builder.Attr("use_nesterov", true);
+  return builder.Finish();
+}
+
+void Optimizer::MakeSlot(const VariableNodes& variable, const Slot& slot) {
+  auto& made = made_[slot.name];
+  if (made.contains(variable.ref)) return;
+  const AtRoot root;
+  const NoControlDependencies always;
+  const ColocateWith beside(variable.ref);
+  Graph& graph = *CurrentBuilding().graph;
+  const std::string& whole = variable.ref->name();
+  const std::string name = graph.UniqueName(StrCat(whole, "/", name_));
+  const Output value = variable.value;
+  Output initial;
+  {
+    const NameScope scope(StrCat(name, "/Initializer"));
+    const Output element = Const(slot.initial_value, {.dtype = value.dtype()});
+    const std::vector<int64_t> dims(value.shape().dims().begin(), value.shape().dims().end());
+    initial = Fill(dims, element, {.name = slot.initial_value == 0 ? "zeros" : "constant"});
+  }
+  VariableOptions options{.trainable = false, .resource = variable.is_resource()};
+  options.part = variable.part;
+  if (options.part) options.part->name += name.substr(whole.size());
+  const Variable made_slot(name, initial, options);
+  if (const VariableNodes* nodes = FindVariable(made_slot.ref()))
+    made.emplace(variable.ref, *nodes);
+}
+
+const VariableNodes& Optimizer::OwnVariable(std::string_view name, const Input& initial_value,
+                                            const VariableNodes& beside) {
+  const auto found = own_.find(std::string(name));
+  if (found != own_.end()) return found->second;
+  const NoControlDependencies always;
+  const ColocateWith colocated(beside.ref);
+  const Output initial =
+      Const(initial_value, {.dtype = DType::kFloat, .name = StrCat(name, "/initial_value")});
+  const Variable variable(name, initial, {.trainable = false, .resource = beside.is_resource()});
+  const VariableNodes* const nodes = FindVariable(variable.ref());
+  return own_[std::string(name)] = nodes == nullptr ? VariableNodes() : *nodes;
+}
+
+const VariableNodes& Optimizer::SlotOf(const VariableNodes& variable, std::string_view slot) const {
+  return made_.find(slot)->second.at(variable.ref);
+}
+
+Variable Optimizer::GetSlot(const Output& variable, std::string_view slot) const {
+  const VariableNodes* const v = FindVariable(variable);
+  const auto slots = made_.find(slot);
+  if (v == nullptr || slots == made_.end()) return Variable();
+  const auto found = slots->second.find(v->ref);
+  return found == slots->second.end() ? Variable() : Variable(found->second);
+}
+
+std::vector<std::string> Optimizer::SlotNames() const {
+  std::vector<std::string> names;
+  for (const auto& [name, variables] : made_) names.push_back(name);
+  return names;
+}
+
+std::vector<VariableNodes> Optimizer::variables() const {
+  std::vector<VariableNodes> all;
+  for (const auto& [name, variables] : made_) {
+    for (const auto& [of, slot] : variables) all.push_back(slot);
+  }
+  for (const auto& [name, variable] : own_) all.push_back(variable);
+  std::sort(all.begin(), all.end(), [](const VariableNodes& a, const VariableNodes& b) {
+    return a.ref->name() < b.ref->name();
+  });
+  return all;
+}
+
+}  // namespace tenon

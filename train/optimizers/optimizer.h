@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/gradients.h"
+#include "core/hash_map.h"
+#include "train/variables.h"
+
+// Optimizers: they add to a graph the ops that change its variables so that a loss falls.
+//
+//   Adam adam(0.001);
+//   Node* train = adam.Minimize(loss, {.global_step = GlobalStep()});
+//
+// or, to change the gradients on the way (see clipping.h):
+//
+//   auto gradients = adam.ComputeGradients(loss);
+//   for (auto& [gradient, variable] : gradients) gradient = ClipByNorm(gradient, 5);
+//   Node* train = adam.ApplyGradients(gradients);
+//
+// A rate, and any other number of an optimizer, is a number or a scalar of the graph: a schedule
+// (learning_rate_schedules.h), or a Placeholder to be fed. A number becomes a constant on the
+// device of each variable, so that it does not travel in every step.
+
+namespace tenon {
+
+struct GradientAndVariable {
+  Gradient gradient;  // none when the loss does not depend on the variable
+  VariableNodes variable;
+};
+
+struct ComputeGradientsOptions {
+  /// Of Variables; the trainable ones of the graph when empty.
+  std::vector<Output> variables = {};
+  /// The gradient of the loss; ones by default.
+  Output grad_loss = {};
+  std::source_location location = std::source_location::current();
+};
+
+struct ApplyGradientsOptions {
+  /// A Variable, its reference or its handle, that the step increments after the updates.
+  Output global_step = {};
+  /// Of the node, and the scope of the updates; the optimizer's by default.
+  std::string name = {};
+  std::source_location location = std::source_location::current();
+};
+
+struct MinimizeOptions {
+  Output global_step = {};             // as ApplyGradientsOptions has it
+  std::vector<Output> variables = {};  // as ComputeGradientsOptions has it
+  std::string name = {};               // as ApplyGradientsOptions has it
+  std::source_location location = std::source_location::current();
+};
+
+/// What all optimizers have in common (tf.compat.v1.train.Optimizer). One serves one graph, which
+/// must outlive what is asked of it; not thread-safe, as building is not.
+///
+/// What an optimizer keeps for a variable (its slots: the moments of Adam) are variables beside it
+/// of the same kind, not trainable, with TensorFlow's names: "w/Adam", "w/Adam_1". They are at the
+/// root of the graph, whatever scope is entered; the updates are within it: "train/Adam/update_w".
+class Optimizer {
+ public:
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+  virtual ~Optimizer() = default;
+
+  /// Adds the gradients of `loss`, one entry a variable, in their order; sparse for a variable that
+  /// is only gathered from. The mistake is InvalidArgument when there is no variable, when one of
+  /// those given is of no Variable of the graph, and as SparseGradients has it.
+  virtual std::vector<GradientAndVariable> ComputeGradients(
+      const Output& loss, const ComputeGradientsOptions& options = {});
+
+  /// Adds the updates of the variables that have a gradient. The node runs one training step. The
+  /// mistake is InvalidArgument when no variable has one. Control dependencies that are entered
+  /// hold for the updates.
+  virtual Node* ApplyGradients(const std::vector<GradientAndVariable>& gradients,
+                               const ApplyGradientsOptions& options = {});
+
+  /// Both of the above. The node runs one training step; FailedNode() after a mistake.
+  Node* Minimize(const Output& loss, const MinimizeOptions& options = {});
+
+  const std::string& name() const { return name_; }
+  /// The slot `slot` of a variable; one without nodes when there is none (get_slot).
+  Variable GetSlot(const Output& variable, std::string_view slot) const;
+  /// The slots that the variables have, sorted (get_slot_names).
+  std::vector<std::string> SlotNames() const;
+  /// Every variable that the optimizer has made, sorted by name.
+  virtual std::vector<VariableNodes> variables() const;
+
+ protected:
+  /// What an optimizer keeps for each variable, of its shape and dtype: the name, and the value of
+  /// all its elements at the start.
+  struct Slot {
+    std::string name;
+    double initial_value = 0;
+  };
+  explicit Optimizer(std::string name, std::vector<Slot> slots = {})
+      : name_(std::move(name)), slots_(std::move(slots)) {}
+
+  /// Makes the variables that are there once. Called before the updates are built, with the
+  /// variables that will be updated.
+  virtual void Prepare(const std::vector<VariableNodes>& variables);
+  /// Adds the update of one variable, beside it and in a scope of its own. The rows of a sparse
+  /// gradient are different ones, unless TakesRepeatedRows().
+  virtual Node* Apply(const Gradient& gradient, const VariableNodes& variable) = 0;
+  virtual bool TakesRepeatedRows() const { return false; }
+  /// Adds what comes after all updates; what the step must wait for.
+  virtual std::vector<Output> Finish(std::vector<Output> updates) { return updates; }
+
+  /// For Apply: the scalar as `dtype`. A number is a constant that all variables on the device of
+  /// `variable` share, for which it must always have the same `name`.
+  Output Scalar(const Input& value, std::string_view name, const VariableNodes& variable);
+  /// For Apply: the op that makes the whole step: Apply<kind>, SparseApply<kind>, and those for
+  /// resources. Takes the variable, its slots, the scalars `before`, the gradient, and `after`.
+  struct UpdateOp {
+    std::string kind;
+    std::vector<std::string> slots = {};
+    std::vector<Output> before = {}, after = {};
+    bool use_nesterov = false;
+  };
+  Node* Build(const UpdateOp& op, const Gradient& gradient, const VariableNodes& variable) const;
+  /// The slot, which Prepare has made.
+  const VariableNodes& SlotOf(const VariableNodes& variable, std::string_view slot) const;
+  /// For Prepare: a float variable beside `beside`, called `name` in the scope that was entered.
+  /// The same one for the same name.
+  const VariableNodes& OwnVariable(std::string_view name, const Input& initial_value,
+                                   const VariableNodes& beside);
+  const VariableNodes& OwnVariable(std::string_view name) const {
+    return own_.at(std::string(name));
+  }
+
+ private:
+  void MakeSlot(const VariableNodes& variable, const Slot& slot);
+  std::vector<Output> Updates(const std::vector<GradientAndVariable>& gradients);
+
+  const std::string name_;
+  const std::vector<Slot> slots_;
+  /// By the slot's name, then the variable.
+  std::map<std::string, flat_hash_map<const Node*, VariableNodes>, std::less<>> made_;
+  std::map<std::string, VariableNodes> own_;
+  /// Of the step that is being built.
+  std::string scope_;
+  std::map<std::string, Output> constants_;
+};
+
+/// The gradient with each row once, the sum of those that were the same (Unique and
+/// UnsortedSegmentSum); a dense one as it is.
+Gradient WithoutRepeatedRows(const Gradient& gradient);
+
+}  // namespace tenon
