@@ -101,6 +101,7 @@ Output ReportUninitializedVariables(bool local, const OpOptions& options) {
 
 Variable GlobalStep(const std::source_location& at) {
   const CalledFrom caller(at);
+  const NoControlDependencies always;
   Graph& graph = *CurrentBuilding().graph;
   std::vector<Endpoint>& known = graph.Collection("global_step");
   if (!known.empty()) {

@@ -94,7 +94,7 @@ TEST(MonitoredTrainingSessionTest, ANaNEndsTraining) {
   const auto run =
       (*session)->Run({{g.x, std::numeric_limits<float>::quiet_NaN()}}, {}, {g.train});
   EXPECT_EQ(run.status().code(), StatusCode::kOutOfRange);
-  EXPECT_THAT(std::string(run.status().message()), HasSubstr("training has diverged: 'mul' is nan"));
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("training has diverged: 'Mul' is nan"));
 }
 
 TEST(MonitoredTrainingSessionTest, ASignalEndsTrainingWithACheckpoint) {
@@ -153,7 +153,7 @@ TEST(MonitoredTrainingSessionTest, AHooksOwnTensorsComeBackToIt) {
   class Doubling final : public SessionHook {
    public:
     Status Begin() override {
-      twice_ = (Output(CurrentBuilding().graph->Find("mul")) * 2).name();
+      twice_ = (Output(CurrentBuilding().graph->Find("Mul")) * 2).name();
       return OkStatus();
     }
     Status BeforeRun(const RunContext&, RunArguments* arguments) override {

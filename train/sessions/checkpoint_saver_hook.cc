@@ -8,7 +8,7 @@ namespace tenon {
 CheckpointSaverHook::CheckpointSaverHook(CheckpointSaverOptions options)
     : options_(std::move(options)), timer_(options_.steps, options_.period) {}
 
-Status CheckpointSaverHook::AfterCreateSession(Session& session, int64_t global_step) {
+Status CheckpointSaverHook::AfterCreateSession(const RunContext& context, int64_t global_step) {
   if (!recovered_) {
     recovered_ = true;
     TENON_RETURN_IF_ERROR(MakeFolders(options_.directory));
@@ -19,7 +19,7 @@ Status CheckpointSaverHook::AfterCreateSession(Session& session, int64_t global_
       if (NameOf(state->latest) == latest) saved_ = global_step;
     }
   }
-  if (saved_ != global_step) return Save(session, global_step);
+  if (saved_ != global_step) return Save(context.session(), global_step);
   timer_.Triggered(global_step);
   return OkStatus();
 }

@@ -20,20 +20,14 @@ class StopAtStepHook final : public SessionHook {
  public:
   StopAtStepHook(int64_t last_step, bool relative) : given_(last_step), relative_(relative) {}
 
-  Status AfterCreateSession(Session& session, int64_t global_step) override {
-    (void)session;
+  Status AfterCreateSession(const RunContext& context, int64_t global_step) override {
     if (global_step < 0) {
       return InvalidArgument(
           "to stop at a step needs the graph's step counter: give GlobalStep() to "
           "the optimizer");
     }
     if (!last_) last_ = relative_ ? global_step + given_ : given_;
-    done_ = global_step >= *last_;
-    return OkStatus();
-  }
-  Status BeforeRun(const RunContext& context, RunArguments* arguments) override {
-    (void)arguments;
-    if (done_) context.RequestStop();
+    if (global_step >= *last_) context.RequestStop();
     return OkStatus();
   }
   Status AfterRun(const RunContext& context, const RunValues& values) override {
@@ -48,7 +42,6 @@ class StopAtStepHook final : public SessionHook {
   const int64_t given_;
   const bool relative_;
   std::optional<int64_t> last_;
-  bool done_ = false;
 };
 
 class NanHook final : public SessionHook {

@@ -56,7 +56,7 @@ struct CheckpointSaverOptions {
 class CheckpointSaverHook final : public SessionHook {
  public:
   explicit CheckpointSaverHook(CheckpointSaverOptions options);
-  Status AfterCreateSession(Session& session, int64_t global_step) override;
+  Status AfterCreateSession(const RunContext& context, int64_t global_step) override;
   Status AfterRun(const RunContext& context, const RunValues& values) override;
   Status End(const RunContext& context) override;
 
@@ -84,7 +84,7 @@ class SummarySaverHook final : public SessionHook {
  public:
   explicit SummarySaverHook(SummarySaverOptions options);
   Status Begin() override;
-  Status AfterCreateSession(Session& session, int64_t global_step) override;
+  Status AfterCreateSession(const RunContext& context, int64_t global_step) override;
   Status BeforeRun(const RunContext& context, RunArguments* arguments) override;
   Status AfterRun(const RunContext& context, const RunValues& values) override;
   Status End(const RunContext& context) override;

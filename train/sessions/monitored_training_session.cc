@@ -25,8 +25,14 @@ MonitoredTrainingSession::MonitoredTrainingSession(const MonitoredTrainingSessio
   if (options.stop_on_signals) signal_ = std::make_unique<StopSignal>();
 }
 
-MonitoredTrainingSession::~MonitoredTrainingSession() {
-  if (session_ != nullptr) session_->Close().IgnoreError();
+MonitoredTrainingSession::~MonitoredTrainingSession() { EndSession().IgnoreError(); }
+
+Status MonitoredTrainingSession::EndSession() {
+  if (session_ == nullptr) return OkStatus();
+  const Status closed = session_->Close();
+  for (const auto& hook : hooks_) hook->SessionClosed();
+  session_ = nullptr;
+  return closed;
 }
 
 StatusOr<std::unique_ptr<MonitoredTrainingSession>> MonitoredTrainingSession::Start(
@@ -100,12 +106,12 @@ Status MonitoredTrainingSession::Open() {
     const RunContext context(*session_, global_step_name_, &stop_);
     TENON_ASSIGN_OR_RETURN(global_step_, context.ReadGlobalStep());
     for (const auto& hook : hooks_) {
-      TENON_RETURN_IF_ERROR(hook->AfterCreateSession(*session_, global_step_));
+      TENON_RETURN_IF_ERROR(hook->AfterCreateSession(context, global_step_));
     }
     return OkStatus();
   };
   const Status prepared = prepare();
-  if (!prepared.ok()) session_ = nullptr;
+  if (!prepared.ok()) EndSession().IgnoreError();
   return prepared;
 }
 
@@ -129,7 +135,7 @@ Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTenso
                                          const StepTensors& targets, std::vector<Tensor>* fetched) {
   const RunContext context(*session_, global_step_name_, &stop_);
   Session::Feeds fed = feeds.pairs();
-  std::vector<std::string> names = fetches.names();
+  std::vector<std::string> names = fetches.names(), runs = targets.names();
   StepOptions step;
   std::vector<NodeTrace> trace;
   std::vector<size_t> begins;
@@ -139,11 +145,12 @@ Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTenso
     fed.insert(fed.end(), arguments.feeds.begin(), arguments.feeds.end());
     begins.push_back(names.size());
     names.insert(names.end(), arguments.fetches.begin(), arguments.fetches.end());
+    runs.insert(runs.end(), arguments.targets.begin(), arguments.targets.end());
     if (arguments.trace) step.trace = &trace;
   }
   begins.push_back(names.size());
   if (!global_step_name_.empty()) names.push_back(global_step_name_);
-  TENON_ASSIGN_OR_RETURN(*fetched, session_->Run(StepFeeds(fed), names, targets, step));
+  TENON_ASSIGN_OR_RETURN(*fetched, session_->Run(StepFeeds(fed), names, runs, step));
   RunValues values;
   values.trace = std::move(trace);
   if (!global_step_name_.empty()) {
@@ -172,7 +179,7 @@ StatusOr<std::vector<Tensor>> MonitoredTrainingSession::Run(const StepFeeds& fee
     }
     if (status.code() == StatusCode::kOutOfRange) stop_ = true;
     if (!IsRecoverable(status)) return status;
-    session_ = nullptr;
+    EndSession().IgnoreError();
     TENON_RETURN_IF_ERROR(Pause(status));
     if (ShouldStop()) return status;
   }
@@ -183,11 +190,8 @@ Status MonitoredTrainingSession::Close() {
   if (session_ == nullptr) return OkStatus();
   const RunContext context(*session_, global_step_name_, &stop_);
   Status status;
-  for (auto hook = hooks_.rbegin(); hook != hooks_.rend(); ++hook) {
-    status.Update((*hook)->End(context));
-  }
-  status.Update(session_->Close());
-  session_ = nullptr;
+  for (const auto& hook : hooks_) status.Update(hook->End(context));
+  status.Update(EndSession());
   return status;
 }
 

@@ -104,6 +104,8 @@ class MonitoredTrainingSession {
 
   Status Build();
   Status Open();
+  /// Closes the session and tells the hooks.
+  Status EndSession();
   /// Waits before the next recovery; `error` when there is to be none.
   Status Pause(const Status& error);
   /// One attempt at a step.

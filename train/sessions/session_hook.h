@@ -13,7 +13,7 @@ namespace tenon {
 /// What a hook adds to a step, or wants of it.
 struct RunArguments {
   Session::Feeds feeds = {};
-  std::vector<std::string> fetches = {};
+  std::vector<std::string> fetches = {}, targets = {};
   /// Record what every node did; the record is in RunValues.
   bool trace = false;
 };
@@ -61,8 +61,8 @@ class SessionHook {
   /// The graph may be added to for the last time: it is being built on this thread.
   virtual Status Begin() { return OkStatus(); }
   /// The variables have their values. `global_step` is -1 when there is none.
-  virtual Status AfterCreateSession(Session& session, int64_t global_step) {
-    (void)session, (void)global_step;
+  virtual Status AfterCreateSession(const RunContext& context, int64_t global_step) {
+    (void)context, (void)global_step;
     return OkStatus();
   }
   virtual Status BeforeRun(const RunContext& context, RunArguments* arguments) {
@@ -77,6 +77,9 @@ class SessionHook {
     (void)context;
     return OkStatus();
   }
+  /// The session has been closed, after an error or in good order, and is about to go: threads of
+  /// the hook that use it end now.
+  virtual void SessionClosed() {}
 };
 
 }  // namespace tenon

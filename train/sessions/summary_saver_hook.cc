@@ -18,8 +18,8 @@ Status SummarySaverHook::Begin() {
   return context.graph->error();
 }
 
-Status SummarySaverHook::AfterCreateSession(Session& session, int64_t global_step) {
-  (void)session;
+Status SummarySaverHook::AfterCreateSession(const RunContext& context, int64_t global_step) {
+  (void)context;
   if (writer_ == nullptr) {
     TENON_ASSIGN_OR_RETURN(writer_,
                            EventWriter::Create(options_.directory, *CurrentBuilding().graph));
