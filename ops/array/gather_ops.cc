@@ -68,12 +68,7 @@ Status GatherGrad(GradContext& g) {
     if (!value.valid()) return Unimplemented("the axis must be a constant to be differentiated");
     TENON_ASSIGN_OR_RETURN(axis, ReadInteger(value, "axis"));
   }
-  Output shape;
-  {
-    // Beside the params: their shape may travel, they need not.
-    const ColocateWith beside(params);
-    shape = ShapeOf(params, {.out_type = indices.dtype()});
-  }
+  const Output shape = ShapeOf(params, {.out_type = indices.dtype()});
   const int64_t batch_dims = g.Attr<int64_t>("batch_dims");
   if (axis == 0 && batch_dims == 0) {
     g.dx_slices(0) = GatheredSlices(shape, indices, g.dy(0));

@@ -133,7 +133,7 @@ Status MonitoredTrainingSession::Pause(const Status& error) {
 
 Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTensors& fetches,
                                          const StepTensors& targets, std::vector<Tensor>* fetched) {
-  const RunContext context(*session_, global_step_name_, &stop_);
+  const RunContext context(*session_, global_step_name_, &stop_, targets.names());
   Session::Feeds fed = feeds.pairs();
   std::vector<std::string> names = fetches.names(), runs = targets.names();
   StepOptions step;

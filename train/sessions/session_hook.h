@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/session.h"
@@ -33,14 +35,22 @@ StatusOr<int64_t> StepOf(const Tensor& counter);
 class RunContext {
  public:
   /// `global_step` is the name of the step counter's value; empty: there is none.
-  RunContext(Session& session, std::string global_step, std::atomic<bool>* stop)
-      : session_(session), global_step_(std::move(global_step)), stop_(*stop) {}
+  RunContext(Session& session, std::string global_step, std::atomic<bool>* stop,
+             std::vector<std::string> nodes = {})
+      : session_(session),
+        global_step_(std::move(global_step)),
+        stop_(*stop),
+        nodes_(std::move(nodes)) {}
 
   /// For steps of the hook's own.
   Session& session() const { return session_; }
   /// No step follows this one: ShouldStop of the session is true from now on.
   void RequestStop() const { stop_ = true; }
   bool stop_requested() const { return stop_; }
+  /// Whether the program, not a hook, runs this node in the step as a target.
+  bool Runs(std::string_view node) const {
+    return std::find(nodes_.begin(), nodes_.end(), node) != nodes_.end();
+  }
   /// The step counter now, after the step; -1 when there is none.
   StatusOr<int64_t> ReadGlobalStep() const;
 
@@ -48,6 +58,7 @@ class RunContext {
   Session& session_;
   const std::string global_step_;
   std::atomic<bool>& stop_;
+  const std::vector<std::string> nodes_;
 };
 
 /// What happens beside the steps of a MonitoredTrainingSession (tf.train.SessionRunHook). Calls

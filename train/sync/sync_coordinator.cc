@@ -173,6 +173,9 @@ void SyncCoordinator::Tick(Time now) {
       notices_.push_back(StrCat("waiting for ", options_.total_replicas, " workers, ",
                                 SecondsBetween(start_, now), " s now; there are ",
                                 members_.empty() ? std::string("none") : WorkersText(active())));
+      for (const auto& [worker, member] : members_) {
+        turns_.emplace_back(worker, SyncTurn{SyncTurn::kWaiting, epoch_, step_, 0, -1});
+      }
     }
     return;
   }

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/sync/sync_chief.h"
+
+#include <map>
+
+namespace tenon {
+namespace {
+
+using ChiefClock = std::chrono::steady_clock;
+
+/// So long a wait for messages lasts before time is looked at.
+constexpr std::chrono::milliseconds kChiefPause{250};
+
+/// Later chiefs have higher ones.
+int64_t NewEpoch() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Status SyncChief::Start(Session& session, int64_t step) {
+  TENON_RETURN_IF_ERROR(Clear(session, step));
+  stop_ = false;
+  thread_ = std::thread([this, &session, step] {
+    SyncCoordinatorOptions o;
+    o.total_replicas = options_.total_num_replicas;
+    o.replicas_to_aggregate = options_.replicas_to_aggregate > 0 ? options_.replicas_to_aggregate
+                                                                 : options_.total_num_replicas;
+    o.shards = options_.deterministic_shards;
+    o.lost_after = options_.lost_after;
+    o.join_deadline = options_.join_deadline;
+    o.notice_interval = options_.notice_interval;
+    SyncCoordinator coordinator(o, NewEpoch(), step, ChiefClock::now());
+    Status status = Serve(session, coordinator);
+    if (stop_) {
+      coordinator.End();
+      status = Send(session, coordinator, 0);
+    }
+    MutexLock lock(mu_);
+    status_ = status;
+  });
+  return OkStatus();
+}
+
+Status SyncChief::Clear(Session& session, int64_t step) {
+  while (true) {
+    TENON_ASSIGN_OR_RETURN(const int32_t waiting,
+                           session.Run<int32_t>({}, nodes_.messages_waiting));
+    if (waiting == 0) break;
+    TENON_RETURN_IF_ERROR(session.Run({}, {nodes_.next_message}).status());
+  }
+  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> counts, session.Run({}, nodes_.accumulated));
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i].scalar<int32_t>() == 0) continue;
+    TENON_RETURN_IF_ERROR(session.Run({}, {nodes_.taken[i]}).status());
+  }
+  return session.Run({{nodes_.new_step, Tensor::Scalar(step)}}, {}, {nodes_.set_step}).status();
+}
+
+Status SyncChief::Serve(Session& session, SyncCoordinator& coordinator) {
+  while (!stop_) {
+    TENON_RETURN_IF_ERROR(Receive(session, coordinator));
+    if (stop_) break;
+    coordinator.Tick(ChiefClock::now());
+    int contributions = 0;
+    if (coordinator.StepIsComplete()) {
+      contributions = coordinator.contributions();
+      coordinator.StepApplied(ChiefClock::now());
+    }
+    TENON_RETURN_IF_ERROR(Send(session, coordinator, contributions));
+  }
+  return OkStatus();
+}
+
+Status SyncChief::Receive(Session& session, SyncCoordinator& coordinator) {
+  for (int32_t left = 1; left > 0;) {
+    // A message that is lost when the wait ends is said again.
+    const auto taken =
+        session.Run({}, {nodes_.next_message, nodes_.messages_left}, {}, {.timeout = kChiefPause});
+    if (taken.status().code() == StatusCode::kDeadlineExceeded) return OkStatus();
+    TENON_RETURN_IF_ERROR(taken.status());
+    TENON_ASSIGN_OR_RETURN(const SyncMessage message, SyncMessage::FromTensor((*taken)[0]));
+    coordinator.Receive(message, ChiefClock::now());
+    left = (*taken)[1].scalar<int32_t>();
+  }
+  return OkStatus();
+}
+
+Status SyncChief::Send(Session& session, SyncCoordinator& coordinator, int contributions) {
+  for (const std::string& line : coordinator.TakeNotices()) {
+    if (options_.notice) options_.notice(line);
+  }
+  std::map<int64_t, std::vector<SyncTurn>> turns;
+  for (const auto& [worker, turn] : coordinator.TakeTurns()) {
+    if (worker < options_.total_num_replicas) turns[worker].push_back(turn);
+  }
+  const bool apply = contributions > 0;
+  if (turns.empty() && !apply) return OkStatus();
+  Session::Feeds feeds;
+  std::vector<std::string> targets;
+  for (const auto& [worker, given] : turns) {
+    Tensor rows(DType::kInt64, Shape({static_cast<int64_t>(given.size()), SyncTurn::kFields}));
+    int64_t* at = rows.data<int64_t>();
+    for (const SyncTurn& turn : given) {
+      const Tensor fields = turn.ToTensor();
+      at = std::copy_n(fields.data<int64_t>(), SyncTurn::kFields, at);
+    }
+    feeds.emplace_back(nodes_.turns_for[worker], std::move(rows));
+    targets.push_back(apply ? nodes_.give_after_apply[worker] : nodes_.give[worker]);
+  }
+  if (apply) {
+    feeds.emplace_back(nodes_.contributions, Tensor::Scalar(static_cast<int64_t>(contributions)));
+    targets.push_back(nodes_.apply);
+  }
+  return session.Run(StepFeeds(feeds), std::vector<std::string>(), targets).status();
+}
+
+Status SyncChief::status() const {
+  MutexLock lock(mu_);
+  return status_;
+}
+
+void SyncChief::Stop() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace tenon

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/mutex.h"
+#include "runtime/session.h"
+#include "train/sync/sync_replicas.h"
+
+namespace tenon {
+
+/// Runs a SyncCoordinator over a session, on a thread of its own: takes the workers' messages,
+/// applies the gradients of complete steps, gives turns.
+class SyncChief {
+ public:
+  SyncChief(const SyncReplicasOptions& options, const SyncNodes& nodes)
+      : options_(options), nodes_(nodes) {}
+  ~SyncChief() { Stop(); }
+
+  /// Empties queues and accumulators of what an earlier chief has left there, and begins with
+  /// `step`. The session must live until Stop.
+  Status Start(Session& session, int64_t step);
+  /// Why it has ended by itself; OK while it runs.
+  Status status() const;
+  /// No further step is applied. Stop must follow.
+  void RequestStop() { stop_ = true; }
+  /// Tells the workers that training is over, if the session still runs, and waits for the thread.
+  void Stop();
+
+ private:
+  Status Clear(Session& session, int64_t step);
+  Status Serve(Session& session, SyncCoordinator& coordinator);
+  /// Takes what has come, waiting a while for the first; and whether anything had.
+  Status Receive(Session& session, SyncCoordinator& coordinator);
+  /// Sends the turns; after the update with `apply`.
+  Status Send(Session& session, SyncCoordinator& coordinator, int contributions);
+
+  const SyncReplicasOptions options_;
+  const SyncNodes nodes_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+  mutable Mutex mu_;
+  Status status_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tenon

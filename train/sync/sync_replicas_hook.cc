@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/sync/sync_replicas_hook.h"
+
+#include <algorithm>
+#include <random>
+
+#include "train/sessions/stop_signal.h"
+
+namespace tenon {
+namespace {
+
+using HookClock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kTurnPause{250};
+constexpr std::chrono::milliseconds kSignInterval{1000};
+
+int64_t NewIncarnation() {
+  std::random_device source;
+  return static_cast<int64_t>((uint64_t{source()} << 31) ^ source()) & INT64_MAX;
+}
+
+}  // namespace
+
+SyncReplicasHook::SyncReplicasHook(const SyncReplicasOptions& options, const SyncNodes& nodes)
+    : options_(options), nodes_(nodes), incarnation_(NewIncarnation()) {}
+
+SyncReplicasHook::~SyncReplicasHook() { EndThreads(); }
+
+Status SyncReplicasHook::AfterCreateSession(const RunContext& context, int64_t global_step) {
+  if (global_step < 0) {
+    return InvalidArgument(
+        "synchronous training needs the graph's step counter: give GlobalStep() "
+        "to the optimizer");
+  }
+  Session& session = context.session();
+  next_.clear();
+  seen_.clear();
+  turn_ = {};
+  {
+    MutexLock lock(mu_);
+    end_ = false;
+    epoch_ = 0;
+    step_ = -1;
+    done_.clear();
+  }
+  // What an earlier process of this worker has not taken.
+  while (true) {
+    TENON_ASSIGN_OR_RETURN(const int32_t waiting, session.Run<int32_t>({}, nodes_.turns_waiting));
+    if (waiting == 0) break;
+    TENON_RETURN_IF_ERROR(session.Run({}, {nodes_.turn}).status());
+  }
+  if (options_.task == 0) {
+    chief_ = std::make_unique<SyncChief>(options_, nodes_);
+    TENON_RETURN_IF_ERROR(chief_->Start(session, global_step));
+  }
+  signs_ = std::thread([this, &session] { GiveSigns(session); });
+  return Wait(context);
+}
+
+Status SyncReplicasHook::Say(Session& session, SyncMessage message) const {
+  message.worker = options_.task;
+  message.incarnation = incarnation_;
+  return session.Run({{nodes_.message, message.ToTensor()}}, {}, {nodes_.say}).status();
+}
+
+void SyncReplicasHook::GiveSigns(Session& session) {
+  while (true) {
+    SyncMessage here;
+    std::vector<int64_t> done;
+    {
+      MutexLock lock(mu_);
+      if (end_) return;
+      here.epoch = epoch_;
+      here.step = step_;
+      done = done_;
+    }
+    // Whatever is wrong, who runs the steps will find it.
+    Say(session, here).IgnoreError();
+    for (const int64_t shard : done) {
+      Say(session,
+          {.kind = SyncMessage::kDone, .epoch = here.epoch, .step = here.step, .shard = shard})
+          .IgnoreError();
+    }
+    MutexLock lock(mu_);
+    const auto until = HookClock::now() + kSignInterval;
+    while (!end_ && HookClock::now() < until) ended_.WaitUntil(mu_, until);
+    if (end_) return;
+  }
+}
+
+Status SyncReplicasHook::Accept(const SyncTurn& turn, bool* over) {
+  MutexLock lock(mu_);
+  if (turn.epoch < epoch_) return OkStatus();
+  if (turn.kind == SyncTurn::kOver) {
+    *over = true;
+    return OkStatus();
+  }
+  if (turn.kind == SyncTurn::kWaiting) return OkStatus();
+  if (turn.epoch == epoch_ && turn.step < step_) return OkStatus();
+  if (turn.epoch > epoch_ || turn.step > step_) {
+    // What of an older step is left undone is not wanted any more.
+    epoch_ = turn.epoch;
+    step_ = turn.step;
+    done_.clear();
+    seen_.clear();
+    next_.clear();
+  }
+  const bool known = std::any_of(seen_.begin(), seen_.end(),
+                                 [&](const SyncTurn& t) { return t.shard == turn.shard; });
+  if (known) return OkStatus();
+  if (turn.shard < 0 || turn.shard >= static_cast<int64_t>(nodes_.push.size())) {
+    return InvalidArgument("the chief gives shard ", turn.shard, "; this worker knows ",
+                           nodes_.push.size(), ": both need the same options");
+  }
+  seen_.push_back(turn);
+  next_.push_back(turn);
+  return OkStatus();
+}
+
+Status SyncReplicasHook::Wait(const RunContext& context) {
+  auto last_sign = HookClock::now();
+  bool over = false;
+  while (true) {
+    if (chief_ != nullptr) TENON_RETURN_IF_ERROR(chief_->status());
+    if (context.stop_requested() || StopSignal::received() != 0) return OkStatus();
+    const auto taken =
+        context.session().Run({}, {nodes_.turn, nodes_.turns_left}, {}, {.timeout = kTurnPause});
+    if (taken.status().code() == StatusCode::kDeadlineExceeded) {
+      const auto silent =
+          std::chrono::duration_cast<std::chrono::milliseconds>(HookClock::now() - last_sign);
+      if (silent < options_.chief_deadline) continue;
+      return Unavailable("worker ", options_.task, " waited for a turn after step ", turn_.step,
+                         ", and the chief, worker 0, gave no sign of life for ",
+                         silent.count() / 1000.0, " s");
+    }
+    TENON_RETURN_IF_ERROR(taken.status());
+    TENON_ASSIGN_OR_RETURN(const SyncTurn turn, SyncTurn::FromTensor((*taken)[0]));
+    last_sign = HookClock::now();
+    if (turn.kind == SyncTurn::kWaiting && options_.notice && options_.task != 0) {
+      options_.notice(turn.missing < 0
+                          ? StrCat("step ", turn.step, " waits for workers to come")
+                          : StrCat("step ", turn.step, " waits for worker ", turn.missing));
+    }
+    TENON_RETURN_IF_ERROR(Accept(turn, &over));
+    if (over) {
+      context.RequestStop();
+      return OkStatus();
+    }
+    // The newest is wanted: the others may be of steps that are over.
+    if ((*taken)[1].scalar<int32_t>() > 0 || next_.empty()) continue;
+    turn_ = next_.front();
+    next_.pop_front();
+    return OkStatus();
+  }
+}
+
+Status SyncReplicasHook::BeforeRun(const RunContext& context, RunArguments* arguments) {
+  pushing_ = context.Runs(nodes_.train);
+  if (!pushing_) return OkStatus();
+  const SyncMessage done{SyncMessage::kDone, options_.task, incarnation_,
+                         turn_.epoch,        turn_.step,    turn_.shard};
+  arguments->feeds = {{nodes_.local_step, Tensor::Scalar(turn_.step)},
+                      {nodes_.message, done.ToTensor()}};
+  arguments->targets = {nodes_.push[static_cast<size_t>(turn_.shard)]};
+  return OkStatus();
+}
+
+Status SyncReplicasHook::AfterRun(const RunContext& context, const RunValues& values) {
+  (void)values;
+  if (!pushing_) return OkStatus();
+  {
+    MutexLock lock(mu_);
+    if (turn_.epoch == epoch_ && turn_.step == step_) done_.push_back(turn_.shard);
+  }
+  if (next_.empty()) return Wait(context);
+  turn_ = next_.front();
+  next_.pop_front();
+  return OkStatus();
+}
+
+Status SyncReplicasHook::End(const RunContext& context) {
+  if (chief_ != nullptr) chief_->RequestStop();
+  const Status left = Say(context.session(), {.kind = SyncMessage::kLeft});
+  EndThreads();
+  return left;
+}
+
+void SyncReplicasHook::SessionClosed() { EndThreads(); }
+
+void SyncReplicasHook::EndThreads() {
+  {
+    MutexLock lock(mu_);
+    end_ = true;
+    ended_.NotifyAll();
+  }
+  if (signs_.joinable()) signs_.join();
+  chief_ = nullptr;
+}
+
+}  // namespace tenon
