@@ -32,7 +32,8 @@ Output Pooled(bool largest, int spatial, const Input& input, const SpatialSizes&
   const NameScope scope(ScopeOf(options.name, StrCat(kind, spatial, "d")));
   Output x = Const(input);
   const std::vector<int64_t> windows = pool_size.For(spatial);
-  const std::vector<int64_t> steps = options.strides.value_or(pool_size).For(spatial);
+  const std::vector<int64_t> steps =
+      (options.strides.exists() ? options.strides : pool_size).For(spatial);
   if (windows.empty() || steps.empty()) {
     context.Fail(InvalidArgument("the sizes and strides of a pooling must be one or ", spatial),
                  options.location);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "core/building.h"
@@ -17,7 +16,7 @@ namespace tenon {
 
 struct PoolingOptions {
   /// The step of the window; by default its size.
-  std::optional<SpatialSizes> strides = {};
+  SpatialSizes strides = {};
   /// VALID: where the window lies inside; SAME: ceil(size / stride) places.
   std::string padding = "VALID";
   /// [batch, spatial..., channels] with channels_last, [batch, channels, spatial...] with
