@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-Node* Initializer(bool local, const OpOptions& options) {
+Node* InitializeAll(bool local, const OpOptions& options) {
   std::vector<Output> initializers;
   for (const VariableNodes& v : CurrentBuilding(options.location).graph->variables()) {
     if (v.local == local) initializers.emplace_back(v.initializer);
@@ -76,9 +76,9 @@ Node* ChangeVariable(const VariableNodes& variable, std::string_view op, const I
       .Finish();
 }
 
-Node* GlobalVariablesInitializer(const OpOptions& options) { return Initializer(false, options); }
+Node* GlobalVariablesInitializer(const OpOptions& options) { return InitializeAll(false, options); }
 
-Node* LocalVariablesInitializer(const OpOptions& options) { return Initializer(true, options); }
+Node* LocalVariablesInitializer(const OpOptions& options) { return InitializeAll(true, options); }
 
 Output ReportUninitializedVariables(bool local, const OpOptions& options) {
   const CalledFrom caller(options.location);

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/math/math_ops.h"
+#include "ops/math/operators.h"
+#include "ops/nn/nn_ops.h"
+#include "train/layers/normalization.h"
+#include "train/layers/training_flag.h"
+
+namespace tenon {
+namespace {
+
+/// Below it, cuDNN refuses; TensorFlow raises a smaller epsilon to it.
+constexpr double kSmallestFusedEpsilon = 1.001e-5;
+
+Output ChannelConstant(const Output& like, double value) {
+  return Fill(ShapeOf(like), Const(value, {.dtype = like.dtype()}));
+}
+
+}  // namespace
+
+/// What normalising gives, and the mean and variance that it was done with.
+struct BatchNormalization::Moments {
+  Output y, mean, variance;
+};
+
+BatchNormalization::BatchNormalization(const BatchNormalizationOptions& options)
+    : options_(options), state_(std::make_shared<State>(options.name)) {}
+
+Output BatchNormalization::operator()(const Input& input, const Input& training) const {
+  const InLayer layer(*state_, input.location());
+  const BuildContext& context = CurrentBuilding();
+  const Output x = Const(input);
+  const int rank = x.shape().rank();
+  const int axis = options_.axis < 0 ? options_.axis + rank : options_.axis;
+  if (axis < 0 || axis >= rank) {
+    context.Fail(InvalidArgument("batch normalization along dimension ", options_.axis, " of '",
+                                 x.name(), "', which has shape ", x.shape().ToString()),
+                 input.location());
+  }
+  const TrainingFlag flag(training);
+  if (!context.graph->error().ok()) return {};
+  if (layer.is_first()) MakeWeights(x, axis);
+  if (!context.graph->error().ok()) return {};
+
+  const bool fused = rank == 4 && x.dtype() == DType::kFloat && (axis == 3 || axis == 1);
+  const auto normalised = [&](bool is_training) {
+    return [this, &x, axis, fused, is_training] {
+      const Moments m = fused ? Fused(x, axis, is_training) : ByFormula(x, axis, is_training);
+      return std::vector<Output>{m.y, m.mean, m.variance};
+    };
+  };
+  const std::vector<Output> chosen = flag.Choose(normalised(true), normalised(false));
+  if (!context.graph->error().ok()) return {};
+  const Moments batch{chosen[0], chosen[1], chosen[2]};
+  if (flag.known() && !*flag.known()) return batch.y;
+  Output rate = Const(1 - options_.momentum, {.dtype = x.dtype()});
+  if (!flag.known()) rate = SelectV2(flag.tensor(), rate, Const(0, {.dtype = x.dtype()}));
+  return MoveAverages(batch, rate);
+}
+
+void BatchNormalization::MakeWeights(const Output& x, int axis) const {
+  const std::vector<int64_t> shape{KnownSize(x, axis, "a batch normalization")};
+  const auto weight = [&](std::string_view name, const Initializer& initializer,
+                          const Regularizer& regularizer, bool trainable) {
+    return MakeWeight(name, shape, x.dtype(), {initializer, regularizer, trainable});
+  };
+  const bool trainable = options_.trainable;
+  if (options_.scale) {
+    state_->gamma =
+        weight("gamma", options_.gamma_initializer, options_.gamma_regularizer, trainable);
+  }
+  if (options_.center) {
+    state_->beta = weight("beta", options_.beta_initializer, options_.beta_regularizer, trainable);
+  }
+  state_->moving_mean = weight("moving_mean", options_.moving_mean_initializer, {}, false);
+  state_->moving_variance =
+      weight("moving_variance", options_.moving_variance_initializer, {}, false);
+}
+
+BatchNormalization::Moments BatchNormalization::Fused(const Output& x, int axis,
+                                                      bool training) const {
+  const Output mean = state_->moving_mean, variance = state_->moving_variance;
+  const Output scale = options_.scale ? state_->gamma.value() : ChannelConstant(mean, 1);
+  const Output offset = options_.center ? state_->beta.value() : ChannelConstant(mean, 0);
+  const Output none = Const(Tensor(x.dtype(), Shape({0})));
+  const auto outputs = FusedBatchNormV3(
+      x, scale, offset, training ? none : mean, training ? none : variance,
+      {.epsilon = static_cast<float>(std::max(options_.epsilon, kSmallestFusedEpsilon)),
+       .data_format = axis == 3 ? "NHWC" : "NCHW",
+       .is_training = training});
+  if (!training) return {outputs.y, mean, variance};
+  return {outputs.y, outputs.batch_mean, outputs.batch_variance};
+}
+
+BatchNormalization::Moments BatchNormalization::ByFormula(const Output& x, int axis,
+                                                          bool training) const {
+  const int rank = x.shape().rank();
+  std::vector<int32_t> others;
+  std::vector<int64_t> by_channel(rank, 1);
+  by_channel[axis] = -1;
+  for (int i = 0; i < rank; ++i) {
+    if (i != axis) others.push_back(i);
+  }
+  const auto broadcast = [&](const Output& v) {
+    return axis == rank - 1 ? v : Reshape(v, Const(by_channel));
+  };
+  Output mean = state_->moving_mean, variance = state_->moving_variance;
+  if (training) {
+    mean = Mean(x, others);
+    variance = Mean(SquaredDifference(x, StopGradient(broadcast(mean))), others);
+  }
+  Output factor = Rsqrt(variance + options_.epsilon);
+  if (options_.scale) factor = factor * state_->gamma;
+  Output offset = -mean * factor;
+  if (options_.center) offset = state_->beta - mean * factor;
+  return {x * broadcast(factor) + broadcast(offset), mean, variance};
+}
+
+Output BatchNormalization::MoveAverages(const Moments& batch, const Output& rate) const {
+  const BuildContext& context = CurrentBuilding();
+  std::vector<Output> updates;
+  const auto move = [&](const Variable& average, const Output& value) {
+    const VariableNodes* const nodes = FindVariable(average);
+    if (nodes == nullptr) return;
+    const ColocateWith beside(average.ref());
+    const Output step = (average - value) * rate;
+    updates.emplace_back(ChangeVariable(*nodes, "AssignSub", step, {.name = "AssignMovingAvg"}));
+  };
+  move(state_->moving_mean, batch.mean);
+  move(state_->moving_variance, batch.variance);
+  if (!context.graph->error().ok()) return {};
+  if (options_.updates_in_place) {
+    const ControlDependencies first(updates);
+    return Identity(batch.y);
+  }
+  std::vector<Endpoint>& collection = context.graph->Collection("update_ops");
+  collection.insert(collection.end(), updates.begin(), updates.end());
+  return batch.y;
+}
+
+std::vector<Output> UpdateOps(const std::source_location& at) {
+  const std::vector<Endpoint>& updates = CurrentBuilding(at).graph->Collection("update_ops");
+  return {updates.begin(), updates.end()};
+}
+
+}  // namespace tenon

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/building.h"
+
+namespace tenon {
+
+struct DropoutOptions {
+  /// In training only elements are dropped: a bool when the graph says it, or a bool scalar that
+  /// the step knows.
+  Input training = true;
+  /// The shape of what is drawn, broadcast to that of x: {batch, 1, features} drops features at all
+  /// places together. By default the shape of x.
+  std::optional<Input> noise_shape = {};
+  /// Of the op that draws; see SetRandomSeed.
+  int64_t seed = 0;
+  std::string name = "dropout";
+  std::source_location location = std::source_location::current();
+};
+
+/// Each element of x with probability `rate` 0 and else divided by 1 - rate, drawn anew in each
+/// step (tf.nn.dropout; Srivastava et al. 2014). A rate outside [0, 1) is a mistake; x itself when
+/// the rate is 0. With the same seeds, the elements that TensorFlow drops.
+///
+///   h = Dropout(h, 0.5, {.training = training});
+Output Dropout(const Input& x, double rate, const DropoutOptions& options = {});
+
+}  // namespace tenon
