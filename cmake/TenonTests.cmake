@@ -153,7 +153,7 @@ function(tenon_tests)
       foreach(source IN LISTS sources)  # programs that the scripts run
         get_filename_component(program "${source}" NAME_WE)
         add_executable(${program} "${source}")
-        target_link_libraries(${program} PRIVATE tenon_ops tenon_warnings)
+        target_link_libraries(${program} PRIVATE tenon_train tenon_warnings)
       endforeach()
       set(sources "")
     endif()
