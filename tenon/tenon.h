@@ -36,6 +36,7 @@
 #include "train/replica_device_setter.h"
 #include "train/replica_flags.h"
 #include "train/saver/checkpoint_state.h"
+#include "train/saver/probe.h"
 #include "train/saver/saver.h"
 #include "train/supervisor.h"
 #include "train/variables.h"
