@@ -149,6 +149,36 @@ def replaced(tf, np):
         program("restore", folder, "ref", 1)
 
 
+def compared(tf, np):
+    """`tenon inspect` says what differs between two checkpoints, and prints what is in them."""
+    def inspect(*arguments):
+        run = subprocess.run([TENON, "inspect", *arguments], capture_output=True, text=True,
+                             check=False)
+        return run.returncode, run.stdout.splitlines()
+
+    with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():
+        w = tf.get_variable("w", initializer=np.array([[1., 2.], [3., 4.]], np.float32))
+        b = tf.get_variable("b", initializer=tf.constant([7, 8, 9], tf.int64))
+        s = tf.get_variable("s", initializer=tf.constant(["a", "b"]), dtype=tf.string)
+        more = tf.train.Saver([w, b, s])
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            one = more.save(session, folder + "/one")
+            session.run([w.assign([[1., 2.5], [-3., 4.]]), s.assign(["a", "c"])])
+            two = tf.train.Saver({"w": w, "s": s, "x": b}).save(session, folder + "/two")
+        assert inspect(folder) == inspect(two) == inspect(two + ".index") == (0, [
+            "s  string[2], 8 bytes", "w  float[2,2], 16 bytes", "x  int64[3], 24 bytes",
+            f"{two}: 3 tensors, 9 elements, 48 bytes, in 1 data files"]), inspect(folder)
+        assert inspect(one, "--print", "w", "--print", "b") == (0, [
+            "w = float[2,2] 1 2 3 4", "b = int64[3] 7 8 9"])
+        assert inspect(one, "--compare", two) == (1, [
+            f"b: only in {one}", "s: 1 of 2 elements differ",
+            "w: 2 of 4 elements differ, by up to 6 at [1,0]", f"x: only in {two}",
+            "0 tensors are the same, 4 differ"]), inspect(one, "--compare", two)
+        assert inspect(one, "--compare", one) == (0, ["3 tensors are the same, 0 differ"])
+        assert inspect(one, "--print", "nothing")[0] == inspect(folder + "/three")[0] == 1
+
+
 def main():
     import numpy as np
     import tensorflow.compat.v1 as tf
@@ -161,6 +191,7 @@ def main():
             other_way(tf, np, *arguments)
         meta_graphs(tf, np, kind)
     replaced(tf, np)
+    compared(tf, np)
     return 0
 
 
