@@ -5,6 +5,7 @@
 
 #include "core/proto_io_file.h"
 #include "core/proto_io_graph.h"
+#include "tools/checkpoints.h"
 #include "tools/commands.h"
 
 namespace tenon::tools {
@@ -13,6 +14,8 @@ namespace {
 struct InspectFlags {
   std::string graph;
   std::string output;
+  std::vector<std::string> prints;
+  std::string compare;
   bool nodes = false;
   bool dot = false;
 };
@@ -95,21 +98,45 @@ Status Inspect(const InspectFlags& flags, const OpRegistry& ops) {
   return OkStatus();
 }
 
+int InspectCheckpoint(const InspectFlags& flags, const std::string& prefix) {
+  if (!flags.compare.empty()) {
+    const auto other = FindCheckpoint(flags.compare);
+    if (!other) return Report(NotFound("there is no checkpoint '", flags.compare, "'"));
+    const auto same = CompareCheckpoints(prefix, *other);
+    return same.ok() && !*same ? kFailed : Report(same.status());
+  }
+  if (flags.prints.empty()) return Report(PrintCheckpoint(prefix));
+  Status status;
+  for (const std::string& name : flags.prints) status.Update(PrintTensor(prefix, name));
+  return Report(status);
+}
+
+int InspectFile(const InspectFlags& flags, const OpRegistry& ops) {
+  if (const auto prefix = FindCheckpoint(flags.graph)) return InspectCheckpoint(flags, *prefix);
+  if (flags.compare.empty() && flags.prints.empty()) return Report(Inspect(flags, ops));
+  return Report(NotFound("there is no checkpoint '", flags.graph, "'"));
+}
+
 }  // namespace
 
 void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   auto flags = std::make_shared<InspectFlags>();
-  CLI::App* inspect = app.add_subcommand("inspect", "Say what is in a graph, or draw it");
+  CLI::App* inspect = app.add_subcommand("inspect", "Say what is in a graph or checkpoint, or draw a graph");
   inspect->add_option("graph", flags->graph,
-                      "GraphDef, MetaGraphDef or SavedModel, binary or text")->required();
+                      "GraphDef, MetaGraphDef or SavedModel, binary or text; or a checkpoint: its "
+                      "prefix, .index file, or the folder of a state file")->required();
   auto* nodes = inspect->add_flag("--nodes", flags->nodes, "Every node with its inputs and shapes");
   auto* dot = inspect->add_flag("--dot", flags->dot, "The graph as Graphviz draws it")
                   ->excludes(nodes);
   inspect->add_option("--output", flags->output,
                       "Write the graph to this file, as a GraphDef with all attributes filled in")
       ->excludes(nodes)->excludes(dot);
-  inspect->callback(
-      [=, &ops] { *chosen = [flags, &ops] { return Report(Inspect(*flags, ops)); }; });
+  auto* print = inspect->add_option("--print", flags->prints,
+                                    "Print all elements of this tensor of the checkpoint");
+  inspect->add_option("--compare", flags->compare,
+                      "Print what differs from this checkpoint; exit code 1 when something does")
+      ->excludes(print);
+  inspect->callback([=, &ops] { *chosen = [flags, &ops] { return InspectFile(*flags, ops); }; });
 }
 
 }  // namespace tenon::tools
