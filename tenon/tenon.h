@@ -32,7 +32,6 @@
 #include "ops/tensor_array/tensor_array_ops.h"
 #include "ops/training/training_ops.h"
 #include "runtime/local_session.h"
-#include "train/gradient_descent.h"
 #include "train/layers/attention.h"
 #include "train/layers/convolution.h"
 #include "train/layers/dense.h"
