@@ -58,27 +58,15 @@ StatusOr<int64_t> ShuffledBatches::PerEpoch(int64_t size) const {
 }
 
 ShuffledBatches::ShuffledBatches(std::vector<Tensor> columns, uint64_t seed)
-    : columns_(std::move(columns)), order_(columns_[0].dim(0)), state_(seed) {
+    : columns_(std::move(columns)), order_(columns_[0].dim(0)), random_(seed) {
   std::iota(order_.begin(), order_.end(), 0);
   Shuffle();
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): one 64-bit state, every seed as good as another.
-uint64_t ShuffledBatches::NextRandom() {
-  uint64_t z = state_ += 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
-
 void ShuffledBatches::Shuffle() {
-  // Fisher-Yates. The upper half of a 128-bit product maps a random number to [0, i] with a bias of
-  // at most i / 2^64.
-  for (uint64_t i = order_.size() - 1; i > 0; --i) {
-    const auto j =
-        static_cast<uint64_t>((static_cast<unsigned __int128>(NextRandom()) * (i + 1)) >> 64);
-    std::swap(order_[i], order_[j]);
-  }
+  // Fisher-Yates.
+  for (uint64_t i = order_.size() - 1; i > 0; --i)
+    std::swap(order_[i], order_[random_.Below(i + 1)]);
   next_ = 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/status.h"
 #include "core/tensor.h"
+#include "data/random_sequence.h"
 
 namespace tenon {
 
@@ -33,13 +34,12 @@ class ShuffledBatches {
  private:
   ShuffledBatches(std::vector<Tensor> columns, uint64_t seed);
   void Shuffle();
-  uint64_t NextRandom();
 
   std::vector<Tensor> columns_;
   std::vector<int64_t> order_;
   int64_t next_ = 0;
   int64_t epochs_completed_ = 0;
-  uint64_t state_;
+  RandomSequence random_;
 };
 
 /// Rows `indices` of `from`, in that order. The indices must be inside.

@@ -32,6 +32,7 @@
 #include "ops/tensor_array/tensor_array_ops.h"
 #include "ops/training/training_ops.h"
 #include "runtime/local_session.h"
+#include "train/input/input_pipeline.h"
 #include "train/layers/attention.h"
 #include "train/layers/convolution.h"
 #include "train/layers/dense.h"

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/input/input_pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+
+#include "data/npy.h"
+#include "data/record_file.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tenon {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAreArray;
+
+Tensor UpTo(int n) {
+  Tensor numbers(DType::kInt32, Shape({n}));
+  for (int i = 0; i < n; ++i) numbers.data<int32_t>()[i] = i;
+  return numbers;
+}
+
+/// The first tensors' first numbers.
+std::vector<int> Walk(InputPipeline input) {
+  std::vector<int> numbers;
+  for (const InputElement& element : input) numbers.push_back(element[0].scalar<int32_t>());
+  EXPECT_OK(input.status());
+  return numbers;
+}
+
+InputPipeline Numbers(int n) { return InputPipeline::FromTensors({UpTo(n)}); }
+
+TEST(InputPipelineTest, RowsThatBelongTogetherStayTogether) {
+  const Tensor pairs = Tensor::Of<float>({3, 2}, {0, 1, 10, 11, 20, 21});
+  InputPipeline input = InputPipeline::FromTensors({UpTo(3), pairs}).Shuffle(3, 4).Batch(2);
+  int rows = 0;
+  for (const InputElement& batch : input) {
+    ASSERT_EQ(batch.size(), 2);
+    EXPECT_EQ(batch[1].dim(1), 2);
+    for (int64_t i = 0; i < batch[0].dim(0); ++i, ++rows) {
+      EXPECT_EQ(batch[1].data<float>()[2 * i + 1],
+                10 * static_cast<float>(batch[0].data<int32_t>()[i]) + 1);
+    }
+  }
+  EXPECT_OK(input.status());
+  EXPECT_EQ(rows, 3);
+}
+
+TEST(InputPipelineTest, StagesDoWhatTheySay) {
+  EXPECT_THAT(Walk(Numbers(10).Shard(3, 1)), ElementsAre(1, 4, 7));
+  EXPECT_THAT(Walk(Numbers(5).Skip(1).Take(2)), ElementsAre(1, 2));
+  EXPECT_THAT(Walk(Numbers(2).Repeat(3)), ElementsAre(0, 1, 0, 1, 0, 1));
+  EXPECT_THAT(Walk(Numbers(3).Repeat().Take(5)), ElementsAre(0, 1, 2, 0, 1));
+  EXPECT_THAT(Walk(Numbers(7).Batch(3)), ElementsAre(0, 3, 6));
+  EXPECT_THAT(Walk(Numbers(7).Batch(3, {.drop_remainder = true})), ElementsAre(0, 3));
+  EXPECT_THAT(Walk(Numbers(6).Filter(
+                  [](const InputElement& e) { return e[0].scalar<int32_t>() % 2 == 0; })),
+              ElementsAre(0, 2, 4));
+  EXPECT_THAT(Walk(Numbers(3).Map([](InputElement* e) {
+                (*e)[0] = Tensor::Scalar((*e)[0].scalar<int32_t>() * 5);
+                return OkStatus();
+              })),
+              ElementsAre(0, 5, 10));
+  EXPECT_THAT(Walk(Numbers(100).Prefetch(7).Take(3)), ElementsAre(0, 1, 2));
+}
+
+TEST(InputPipelineTest, ShufflingIsSeededAndDiffersByRepetition) {
+  const std::vector<int> once = Walk(Numbers(50).Shuffle(50, 1));
+  EXPECT_EQ(once, Walk(Numbers(50).Shuffle(50, 1).Prefetch(4)));
+  EXPECT_NE(once, Walk(Numbers(50).Shuffle(50, 2)));
+  EXPECT_THAT(once, UnorderedElementsAreArray(Walk(Numbers(50))));
+  const std::vector<int> twice = Walk(Numbers(50).Shuffle(50, 1).Repeat(2));
+  const std::vector<int> first(twice.begin(), twice.begin() + 50);
+  const std::vector<int> second(twice.begin() + 50, twice.end());
+  EXPECT_EQ(first, once);
+  EXPECT_NE(second, first);
+  EXPECT_THAT(second, UnorderedElementsAreArray(first));
+}
+
+TEST(InputPipelineTest, ASmallBufferShufflesNearby) {
+  const std::vector<int> numbers = Walk(Numbers(100).Shuffle(5, 3));
+  for (int i = 0; i < 100; ++i) EXPECT_LT(numbers[i], i + 5);
+  EXPECT_THAT(numbers, UnorderedElementsAreArray(Walk(Numbers(100))));
+}
+
+TEST(InputPipelineTest, AllOrdersAreAsLikely) {
+  std::map<std::vector<int>, int> counts;
+  for (int seed = 0; seed < 6000; ++seed) ++counts[Walk(Numbers(3).Shuffle(3, seed))];
+  ASSERT_EQ(counts.size(), 6);
+  for (const auto& [order, count] : counts) EXPECT_NEAR(count, 1000, 150);
+}
+
+TEST(InputPipelineTest, ReadsRecordsAndArrays) {
+  const std::string folder = ::testing::TempDir();
+  const std::string records = folder + "input_pipeline.tfrecord",
+                    npz = folder + "input_pipeline.npz";
+  {
+    auto writer = RecordWriter::Create(records);
+    ASSERT_OK(writer.status());
+    ASSERT_OK((*writer)->Write("one"));
+    ASSERT_OK((*writer)->Write("two"));
+    ASSERT_OK((*writer)->Close());
+  }
+  ASSERT_OK(WriteNpz(npz, {{"x", UpTo(4)}, {"y", UpTo(4)}}));
+  std::vector<std::string> found;
+  InputPipeline input = InputPipeline::FromRecords({records, records});
+  for (const InputElement& e : input) found.emplace_back(e[0].scalar<TString>());
+  EXPECT_THAT(found, ElementsAre("one", "two", "one", "two"));
+  EXPECT_THAT(Walk(InputPipeline::FromNpz(npz, {"y", "x"})), ElementsAre(0, 1, 2, 3));
+}
+
+TEST(InputPipelineTest, MistakesAreTheStatusOfTheLoop) {
+  const auto message = [](InputPipeline input) {
+    for (const InputElement& element : input) (void)element;
+    return std::string(input.status().message());
+  };
+  EXPECT_THAT(message(InputPipeline::FromTensors({UpTo(3), UpTo(2)})),
+              HasSubstr("tensors of 3 and 2 rows do not belong together"));
+  EXPECT_THAT(message(Numbers(3).Batch(0)), HasSubstr("must be at least 1, found 0"));
+  EXPECT_THAT(message(Numbers(3).Shard(2, 2)), HasSubstr("there is no shard 2 of 2"));
+  EXPECT_THAT(message(InputPipeline::FromRecords({"/no/such/file"})), HasSubstr("/no/such/file"));
+  EXPECT_THAT(message(Numbers(3).Map([](InputElement*) { return DataLoss("rotten"); }).Prefetch(2)),
+              HasSubstr("rotten"));
+  EXPECT_THAT(message(Numbers(3)
+                          .Map([](InputElement* e) {
+                            (*e)[0] = Tensor(DType::kFloat, Shape({(*e)[0].scalar<int32_t>()}));
+                            return OkStatus();
+                          })
+                          .Batch(3)),
+              HasSubstr("tensor 0 is float[0] in its first, float[1] in element 1"));
+}
+
+TEST(InputPipelineTest, AThreadEndsWithItsLoop) {
+  std::atomic<int> made{0};
+  InputPipeline input = Numbers(1000)
+                            .Map([&](InputElement*) {
+                              ++made;
+                              return OkStatus();
+                            })
+                            .Prefetch(3);
+  for (const InputElement& element : input) {
+    if (element[0].scalar<int32_t>() == 5) break;
+  }
+  EXPECT_LE(made, 10);
+}
+
+}  // namespace
+}  // namespace tenon
