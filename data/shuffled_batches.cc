@@ -58,7 +58,7 @@ StatusOr<int64_t> ShuffledBatches::PerEpoch(int64_t size) const {
 }
 
 ShuffledBatches::ShuffledBatches(std::vector<Tensor> columns, uint64_t seed)
-    : columns_(std::move(columns)), order_(columns_[0].dim(0)), random_(seed) {
+    : columns_(std::move(columns)), seed_(seed), order_(columns_[0].dim(0)), random_(seed) {
   std::iota(order_.begin(), order_.end(), 0);
   Shuffle();
 }
@@ -68,6 +68,18 @@ void ShuffledBatches::Shuffle() {
   for (uint64_t i = order_.size() - 1; i > 0; --i)
     std::swap(order_[i], order_[random_.Below(i + 1)]);
   next_ = 0;
+}
+
+void ShuffledBatches::Seek(int64_t row) {
+  const int64_t epoch = row / num_rows();
+  if (epoch < epochs_completed_) {
+    std::iota(order_.begin(), order_.end(), 0);
+    random_ = RandomSequence(seed_);
+    epochs_completed_ = 0;
+    Shuffle();
+  }
+  for (; epochs_completed_ < epoch; ++epochs_completed_) Shuffle();
+  next_ = row % num_rows();
 }
 
 StatusOr<std::vector<Tensor>> ShuffledBatches::Next(int64_t size) {

@@ -35,7 +35,8 @@ void ServerAccessFlags::AddTo(CLI::App& app) {
       ->check(AtLeast(1));
   app.add_option("--max_sessions,--max-sessions", limits.sessions, "Sessions at once")
       ->check(AtLeast(1));
-  app.add_option("--max_steps,--max-steps", limits.steps, "Steps at once")->check(AtLeast(1));
+  app.add_option("--max_concurrent_steps,--max-concurrent-steps", limits.steps, "Steps at once")
+      ->check(AtLeast(1));
   app.add_option("--max_connections,--max-connections", limits.connections, "Connections at once")
       ->check(AtLeast(1));
   app.add_option("--max_calls,--max-calls", limits.calls, "Calls at once")->check(AtLeast(1));

@@ -69,7 +69,7 @@ StatusOr<Pair> StartPair(const OpRegistry& ops) {
 StatusOr<double> AsynchronousSteps(int workers) {
   TENON_ASSIGN_OR_RETURN(Child launch,
                          StartChild({OwnPath(), "launch", "--ps", "1", "--workers", StrCat(workers),
-                                     "--", OwnPath(), "train", "mnist", "--epochs", "4"}));
+                                     "--", OwnPath(), "train", "mnist", "--model", "classic", "--epochs", "4"}));
   constexpr std::string_view kFigure = "steps per second: ";
   double total = 0;
   for (int reported = 0; reported < workers;) {

@@ -11,6 +11,7 @@
 #include "runtime/local_session.h"
 #include "tools/bench.h"
 #include "tools/mnist_model.h"
+#include "train/optimizers/gradient_descent.h"
 #include "train/variables.h"
 
 // Rows of a GPU. Each step ends with a fetch, which waits for the GPU; rows of work alone run it
@@ -38,7 +39,8 @@ StatusOr<double> MnistOnGpu(const OpRegistry& ops, int64_t batch) {
   const GraphBuilding building(graph);
   const DeviceScope on(kGpu);
   SetRandomSeed(1);
-  const MnistModel m = BuildMnistModel(0.001);
+  GradientDescent descent(0.001);
+  const MnistModel m = BuildMnistModel(MnistNetwork::kClassic, descent);
   Node* const init = GlobalVariablesInitializer();
   TENON_RETURN_IF_ERROR(graph.error());
   LocalSessionOptions options;
@@ -47,7 +49,7 @@ StatusOr<double> MnistOnGpu(const OpRegistry& ops, int64_t batch) {
   TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph, options));
   TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());
   TENON_ASSIGN_OR_RETURN(const auto step,
-                         session->Prepare({m.images, m.labels}, {m.cross_entropy}, {m.train_op}));
+                         session->Prepare({m.images, m.labels}, {m.loss}, {m.train_op}));
   Tensor images = Tensor::Zeros(DType::kFloat, {batch, 784});
   Tensor labels = Tensor::Zeros(DType::kFloat, {batch, 10});
   for (int64_t i = 0; i < batch * 784; ++i) images.data<float>()[i] = static_cast<float>(i % 97);

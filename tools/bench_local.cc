@@ -9,6 +9,7 @@
 #include "runtime/local_session.h"
 #include "tools/bench.h"
 #include "tools/mnist_model.h"
+#include "train/optimizers/gradient_descent.h"
 #include "train/variables.h"
 
 namespace tenon::tools {
@@ -36,15 +37,16 @@ StatusOr<double> MnistStep(const OpRegistry& ops) {
   Graph graph(ops);
   GraphBuilding building(graph);
   SetRandomSeed(1);
-  const MnistModel m = BuildMnistModel(0.001);
+  GradientDescent descent(0.001);
+  const MnistModel m = BuildMnistModel(MnistNetwork::kClassic, descent);
   Node* const init = GlobalVariablesInitializer();
   TENON_RETURN_IF_ERROR(graph.error());
   LocalSessionOptions options;
   options.threads = 1;
   TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph, options));
   TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());
-  TENON_ASSIGN_OR_RETURN(
-      const auto step, session->Prepare({m.images, m.labels}, {m.cross_entropy}, {m.train_op}));
+  TENON_ASSIGN_OR_RETURN(const auto step,
+                         session->Prepare({m.images, m.labels}, {m.loss}, {m.train_op}));
   Tensor labels = Tensor::Zeros(DType::kFloat, {100, 10});
   for (int i = 0; i < 100; ++i) labels.data<float>()[i * 10 + i % 10] = 1;
   const std::vector<Tensor> feeds = {Ramp({100, 784}), labels};

@@ -212,9 +212,9 @@ training() {
   local trace=$logs/mnist_replica_trace.json
   begin_stage "training: what converges on the CPU converges on the GPU"
   heading program '' seconds ''
-  train "tenon train mnist" 'test accuracy' 0.8 "$programs/tenon" train mnist --epochs 1 --learning_rate 0.5
+  train "tenon train mnist" 'test accuracy' 0.8 "$programs/tenon" train mnist --model classic --epochs 1 --learning_rate 0.5
   train "1 ps (CPU), 1 worker (GPU)" 'test accuracy' 0.8 "$programs/tenon" launch --ps 1 --workers 1 -- \
-    "$programs/tenon" train mnist --epochs 1 --learning_rate 0.5
+    "$programs/tenon" train mnist --model classic --epochs 1 --learning_rate 0.5
   train "example_mnist_replica, 1 ps, 1 worker" 'Test-Accuracy' 0.8 "$programs/tenon" launch --ps 1 --workers 1 -- \
     "$programs/example_mnist_replica" --data "$mnist" --training_epochs 1 --learning_rate 0.5 --trace "$trace"
   # What a step ran where, so that no worker trains on its CPU unseen.

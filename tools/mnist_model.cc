@@ -8,7 +8,10 @@
 #include "ops/nn/nn_ops.h"
 #include "ops/random/random_ops.h"
 #include "ops/summary/summary_ops.h"
-#include "train/optimizers/gradient_descent.h"
+#include "train/layers/convolution.h"
+#include "train/layers/dense.h"
+#include "train/layers/dropout.h"
+#include "train/layers/pooling.h"
 
 namespace tenon::tools {
 namespace {
@@ -17,43 +20,68 @@ constexpr int64_t kPixels = 784;
 constexpr int64_t kHidden = 100;
 constexpr int64_t kDigits = 10;
 
-Output Dense(Output input, int64_t inputs, int64_t outputs) {
+Output ClassicDense(Output input, int64_t inputs, int64_t outputs) {
   const Variable weights("weights", RandomStandardNormal({inputs, outputs}, DType::kFloat));
   const Variable biases("biases", Zeros({outputs}));
   return Add(MatMul(input, weights), biases);
 }
 
-}  // namespace
-
-MnistModel BuildMnistModel(double learning_rate) {
-  MnistModel m;
-  m.global_step = Variable("global_step", 0.0f, {.trainable = false}).ref();
-  m.images = Placeholder(DType::kFloat, {-1, kPixels}, {.name = "images"});
-  m.labels = Placeholder(DType::kFloat, {-1, kDigits}, {.name = "labels"});
+/// The predictions; sets the loss.
+Output ClassicNetwork(MnistModel* m) {
   Output a, y;
   {
     const NameScope scope("hidden");
-    a = Sigmoid(Dense(m.images, kPixels, kHidden));
+    a = Sigmoid(ClassicDense(m->images, kPixels, kHidden));
   }
   {
     const NameScope scope("output");
-    y = Softmax(Dense(a, kHidden, kDigits));
+    y = Softmax(ClassicDense(a, kHidden, kDigits));
   }
-  {
+  const NameScope scope("cross_entropy");
+  m->loss = Mean(-Sum(m->labels * Log(y), {1}));
+  return y;
+}
+
+Output Mlp(const MnistModel& m) {
+  const Output h = Dense(128, {.activation = Relu})(m.images);
+  return Dense(kDigits)(Dense(64, {.activation = Relu})(h));
+}
+
+Output Conv(MnistModel* m) {
+  m->training = PlaceholderWithDefault(Const(false), Shape(), {.name = "training"});
+  Output h = Reshape(m->images, {-1, 28, 28, 1});
+  h = Convolution2D(32, 3, {.padding = "SAME", .activation = Relu})(h);
+  h = MaxPooling2D(h, 2);
+  h = Convolution2D(64, 3, {.padding = "SAME", .activation = Relu})(h);
+  h = MaxPooling2D(h, 2);
+  h = Dense(128, {.activation = Relu})(Flatten(h));
+  return Dense(kDigits)(Dropout(h, 0.4, {.training = m->training}));
+}
+
+}  // namespace
+
+MnistModel BuildMnistModel(MnistNetwork network, Optimizer& optimizer) {
+  MnistModel m;
+  const Variable global_step = GlobalStep();
+  m.images = Placeholder(DType::kFloat, {-1, kPixels}, {.name = "images"});
+  m.labels = Placeholder(DType::kFloat, {-1, kDigits}, {.name = "labels"});
+  Output predictions;
+  if (network == MnistNetwork::kClassic) {
+    predictions = ClassicNetwork(&m);
+  } else {
+    predictions = network == MnistNetwork::kMlp ? Mlp(m) : Conv(&m);
     const NameScope scope("cross_entropy");
-    m.cross_entropy = Mean(-Sum(m.labels * Log(y), {1}));
+    m.loss = Mean(SoftmaxCrossEntropyWithLogits(predictions, m.labels).loss);
   }
   {
     const NameScope scope("train");
-    m.train_op =
-        GradientDescent(learning_rate).Minimize(m.cross_entropy, {.global_step = m.global_step});
+    m.train_op = optimizer.Minimize(m.loss, {.global_step = global_step});
   }
   {
     const NameScope scope("accuracy");
-    m.accuracy = Mean(Cast(Equal(ArgMax(y, 1), ArgMax(m.labels, 1)), DType::kFloat));
+    m.accuracy = Mean(Cast(Equal(ArgMax(predictions, 1), ArgMax(m.labels, 1)), DType::kFloat));
   }
-  m.summary = MergeSummary(
-      {ScalarSummary("cost", m.cross_entropy), ScalarSummary("accuracy", m.accuracy)});
+  m.summary = MergeSummary({ScalarSummary("cost", m.loss), ScalarSummary("accuracy", m.accuracy)});
   std::vector<Output> histograms;
   for (const VariableNodes& v : CurrentBuilding().graph->variables()) {
     if (v.trainable) histograms.push_back(HistogramSummary(v.ref->name(), v.value));

@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/building.h"
+#include "train/optimizers/optimizer.h"
 
 namespace tenon::tools {
 
-/// The classic network of the distributed TensorFlow 1 tutorials, 784-100-10 with sigmoid, softmax
-/// and gradient descent on the cross-entropy, as `tenon train mnist` and `tenon bench` use it.
-/// examples/mnist_replica.cc builds the same line by line, for reading.
-struct MnistModel {
-  Output images;  // float [n,784]
-  Output labels;  // float [n,10]
-  Output cross_entropy;
-  Output accuracy;
-  Output summary;      // cost and accuracy
-  Output histograms;   // a summary of the values of each weight and bias
-  Output global_step;  // float scalar
-  Node* train_op;
+/// The networks for handwritten digits that `tenon train mnist` knows.
+enum class MnistNetwork {
+  kClassic,  // 784-100-10, sigmoid: that of distributed TensorFlow 1's tutorials
+  kMlp,      // 784-128-64-10, ReLU
+  kConv,     // two convolutions and two dense layers, with dropout
 };
 
-/// Adds the model to the graph that is being built.
-MnistModel BuildMnistModel(double learning_rate);
+struct MnistModel {
+  Output images, labels;  // fed: [n, 784], each pixel in [0, 1], and [n, 10], one-hot
+  Output training;        // fed with true in training; without a node when the network does not ask
+  Output loss, accuracy;  // scalars
+  Node* train_op = nullptr;
+  Output summary, histograms;  // of each step, and of the variables
+};
+
+/// Adds the network, and its training by `optimizer` with the graph's step counter, to the graph
+/// being built. Variables are placed as what is entered says.
+MnistModel BuildMnistModel(MnistNetwork network, Optimizer& optimizer);
 
 }  // namespace tenon::tools

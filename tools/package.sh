@@ -173,7 +173,7 @@ cat >"$package/README" <<END
 Tenon $version: runs and trains dataflow graphs, in TensorFlow 1's dialect, here and on clusters.
 
     bin/tenon --help
-    bin/tenon train mnist --epochs 2 --learning_rate 0.01
+    bin/tenon train mnist --epochs 2
     bin/tenon launch --ps 1 --workers 2 -- bin/example_mnist_replica --data share/tenon/mnist
     bin/gpu_check.sh all                     # whether this host's GPU computes what its CPU does
 

@@ -12,10 +12,11 @@ namespace tenon::tools {
 /// How far long work is: on a terminal a bar on the error stream that is drawn over itself, ten
 /// times a second; elsewhere a plain line on standard output every ten percent.
 ///
-///   training [=========>          ]  46%  5060/11000  412/s  cost 1.2345
+///   training [=========>          ]  46%  5060/11000  412/s  0:14 left  cost 1.2345
 class Progress {
  public:
-  Progress(std::string what, int64_t total);
+  /// `done` of the total are done already, which counts for no rate.
+  Progress(std::string what, int64_t total, int64_t done = 0);
 
   /// `done` of the total are done. `detail` is called only when something is printed.
   void Advance(int64_t done, absl::FunctionRef<std::string()> detail);
@@ -26,11 +27,11 @@ class Progress {
   std::string Line(int64_t done, const std::string& detail) const;
 
   const std::string what_;
-  const int64_t total_;
+  const int64_t total_, begin_;
   const bool terminal_;
   const std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point next_;
-  int64_t last_tenth_ = 0;
+  int64_t last_tenth_;
 };
 
 }  // namespace tenon::tools

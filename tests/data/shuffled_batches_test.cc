@@ -90,5 +90,23 @@ TEST(ShuffledBatchesTest, WrongTensorsAndSizesAreRefused) {
   EXPECT_FALSE(batches.Next(0).ok());
 }
 
+TEST(ShuffledBatchesTest, SeekFindsWhatAWalkFinds) {
+  const Tensor rows = Tensor::Of<int32_t>({5}, {0, 1, 2, 3, 4});
+  auto walk = ShuffledBatches::Create({rows}, 3);
+  ASSERT_TRUE(walk.ok());
+  std::vector<std::vector<int32_t>> batches;
+  const auto next = [](ShuffledBatches& from) {
+    const Tensor batch = (*from.Next(2))[0];
+    return std::vector<int32_t>(batch.flat<int32_t>().begin(), batch.flat<int32_t>().end());
+  };
+  for (int i = 0; i < 20; ++i) batches.push_back(next(*walk));
+  auto seeker = ShuffledBatches::Create({rows}, 3);
+  ASSERT_TRUE(seeker.ok());
+  for (const int i : {7, 0, 19, 19, 4, 5}) {
+    seeker->Seek(i * 2);
+    EXPECT_EQ(next(*seeker), batches[i]) << i;
+  }
+}
+
 }  // namespace
 }  // namespace tenon

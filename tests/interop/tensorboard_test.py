@@ -92,7 +92,8 @@ def check(board, last_cost):
 
 def main():
     with tempfile.TemporaryDirectory() as logs:
-        trained = subprocess.run([TENON, "train", "mnist", "--epochs", str(EPOCHS), "--logs", logs],
+        trained = subprocess.run([TENON, "train", "mnist", "--model", "classic",
+                                  "--epochs", str(EPOCHS), "--logs", logs],
                                  check=True, stdout=subprocess.PIPE, text=True).stdout
         last_cost = float(re.findall(r"100%.*cost ([\d.]+)", trained)[-1])
         with TensorBoard(logs) as board:

@@ -219,7 +219,7 @@ def wrong_numbers():
 def training_that_cannot_be():
     with tempfile.TemporaryDirectory() as folder:
         write_mnist(folder)
-        train = [TENON, "train", "mnist", "--data", folder, "--epochs", "3"]
+        train = [TENON, "train", "mnist", "--data", folder, "--epochs", "3", "--model", "classic"]
         check_line(run(*train, "--batch", "301"),
                    "INVALID_ARGUMENT: --batch 301 is more than the 300 images to train with", code=2)
         check_line(run(*train, "--learning_rate", "1e30"),

@@ -132,7 +132,7 @@ def runs_where_there_is_only_glibc(package):
 
 
 def trains_where_there_is_only_glibc(package):
-    text = package.run("tenon", "train", "mnist", "--epochs", 1, "--learning_rate", 0.5)
+    text = package.run("tenon", "train", "mnist", "--model", "classic", "--epochs", 1, "--learning_rate", 0.5)
     accuracy = float(re.search(r"test accuracy: (\S+)", text)[1])
     assert accuracy > 0.8, text
     text = package.run("tenon", "launch", "--ps", 1, "--workers", 1, "--", f"/{package.name}/bin/example_mnist_replica",

@@ -31,6 +31,7 @@ Status MonitoredTrainingSession::EndSession() {
   if (session_ == nullptr) return OkStatus();
   const Status closed = session_->Close();
   for (const auto& hook : hooks_) hook->SessionClosed();
+  steps_.clear();
   session_ = nullptr;
   return closed;
 }
@@ -131,6 +132,28 @@ Status MonitoredTrainingSession::Pause(const Status& error) {
   return OkStatus();
 }
 
+StatusOr<PreparedStep*> MonitoredTrainingSession::StepFor(const Session::Feeds& feeds,
+                                                          const std::vector<std::string>& fetches,
+                                                          const std::vector<std::string>& targets) {
+  // Programs run few kinds of steps; one that runs many forgets them now and then.
+  constexpr size_t kMostSteps = 64;
+  std::string key;
+  std::vector<std::string> fed;
+  for (const auto& [name, value] : feeds) {
+    StrAppend(&key, name, ";");
+    fed.push_back(name);
+  }
+  for (const auto* names : {&fetches, &targets}) {
+    StrAppend(&key, "|");
+    for (const std::string& name : *names) StrAppend(&key, name, ";");
+  }
+  if (const auto found = steps_.find(key); found != steps_.end()) return found->second.get();
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<PreparedStep> step,
+                         session_->Prepare(fed, fetches, targets));
+  if (steps_.size() >= kMostSteps) steps_.clear();
+  return (steps_[key] = std::move(step)).get();
+}
+
 Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTensors& fetches,
                                          const StepTensors& targets, std::vector<Tensor>* fetched) {
   const RunContext context(*session_, global_step_name_, &stop_, targets.names());
@@ -150,7 +173,10 @@ Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTenso
   }
   begins.push_back(names.size());
   if (!global_step_name_.empty()) names.push_back(global_step_name_);
-  TENON_ASSIGN_OR_RETURN(*fetched, session_->Run(StepFeeds(fed), names, runs, step));
+  TENON_ASSIGN_OR_RETURN(PreparedStep* const prepared, StepFor(fed, names, runs));
+  std::vector<Tensor> values_fed;
+  for (auto& [name, value] : fed) values_fed.push_back(std::move(value));
+  TENON_RETURN_IF_ERROR(prepared->Run(values_fed, fetched, step));
   RunValues values;
   values.trace = std::move(trace);
   if (!global_step_name_.empty()) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/hash_map.h"
 #include "train/sessions/session_hook.h"
 #include "train/sessions/session_manager.h"
 #include "train/sessions/stop_signal.h"
@@ -108,6 +109,10 @@ class MonitoredTrainingSession {
   Status EndSession();
   /// Waits before the next recovery; `error` when there is to be none.
   Status Pause(const Status& error);
+  /// The step, prepared; a traced one is too.
+  StatusOr<PreparedStep*> StepFor(const Session::Feeds& feeds,
+                                  const std::vector<std::string>& fetches,
+                                  const std::vector<std::string>& targets);
   /// One attempt at a step.
   Status RunOnce(const StepFeeds& feeds, const StepTensors& fetches, const StepTensors& targets,
                  std::vector<Tensor>* fetched);
@@ -120,6 +125,7 @@ class MonitoredTrainingSession {
   std::unique_ptr<SessionManager> manager_;
   std::string global_step_name_;
   std::unique_ptr<Session> session_;
+  StringMap<std::unique_ptr<PreparedStep>> steps_;  // by what they are fed, fetch and run
   std::atomic<bool> stop_{false};
   int64_t global_step_ = -1;
   int recoveries_ = 0;

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tenon::tools {
+
+/// What was seen of a training after so many steps.
+struct LearningPoint {
+  double step = 0;
+  double loss = 0;
+  double accuracy = 0;  // on images that are not trained with; in [0, 1]
+};
+
+/// The course of a training as an SVG picture: loss and accuracy over the steps, each with its
+/// axis.
+std::string LearningCurveSvg(const std::string& title, const std::vector<LearningPoint>& points);
+
+}  // namespace tenon::tools

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train_mnist.h"
+
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "absl/strings/str_format.h"
+#include "data/event_file.h"
+#include "data/file.h"
+#include "data/mnist.h"
+#include "data/shuffled_batches.h"
+#include "tools/commands.h"
+#include "tools/learning_curve.h"
+#include "tools/processes.h"
+#include "tools/progress.h"
+#include "train/optimizers/adam.h"
+#include "train/optimizers/gradient_descent.h"
+#include "train/sessions/hooks.h"
+#include "train/sessions/monitored_training_session.h"
+#include "train/sync/sync_replicas.h"
+#include "train/sync/sync_replicas_hook.h"
+
+namespace tenon::tools {
+namespace {
+
+/// What a network is trained with unless flags say otherwise.
+struct Defaults {
+  MnistNetwork network;
+  int epochs;
+  double learning_rate;
+};
+Defaults DefaultsOf(const std::string& model) {
+  if (model == "classic") return {MnistNetwork::kClassic, 20, 0.001};
+  if (model == "conv") return {MnistNetwork::kConv, 6, 0.001};
+  return {MnistNetwork::kMlp, 8, 0.001};
+}
+
+double SecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// One worker, or the only process.
+class MnistTraining {
+ public:
+  MnistTraining(const TrainMnistFlags& flags, const OpRegistry& ops, Server* server)
+      : flags_(flags), defaults_(DefaultsOf(flags.model)), server_(server), graph_(ops) {}
+
+  Status Run() {
+    const GraphBuilding building(graph_);
+    TENON_RETURN_IF_ERROR(LoadData());
+    BuildGraph();
+    TENON_RETURN_IF_ERROR(building.status());
+    TENON_RETURN_IF_ERROR(Open());
+    const Status trained = Train();
+    if (progress_) progress_->Finish();
+    TENON_RETURN_IF_ERROR(trained);
+    return Report();
+  }
+
+ private:
+  int task() const { return server_ == nullptr ? 0 : flags_.replica.task_index; }
+  int workers() const { return server_ == nullptr ? 1 : server_->cluster().NumTasks("worker"); }
+  double learning_rate() const {
+    return flags_.learning_rate > 0 ? flags_.learning_rate : defaults_.learning_rate;
+  }
+
+  Status LoadData() {
+    std::string folder = flags_.data;
+    if (folder.empty()) {
+      TENON_ASSIGN_OR_RETURN(folder, FindShared("mnist"));
+    }
+    TENON_ASSIGN_OR_RETURN(mnist_, LoadMnist(folder));
+    const int64_t images = mnist_.train.images.dim(0);
+    if (flags_.batch > images) {
+      return WrongUsage(
+          StrCat("--batch ", flags_.batch, " is more than the ", images, " images to train with"));
+    }
+    if (flags_.backup >= workers()) {
+      return WrongUsage(StrCat("--backup ", flags_.backup, " leaves no worker of the ", workers()));
+    }
+    if (flags_.shards > 0 && flags_.shards % workers() != 0) {
+      return WrongUsage(
+          StrCat("--shards ", flags_.shards, " must be a multiple of the ", workers(), " workers"));
+    }
+    per_epoch_ = images / flags_.batch;
+    const int epochs = flags_.epochs > 0 ? flags_.epochs : defaults_.epochs;
+    own_steps_ = per_epoch_ * epochs;
+    // Asynchronous workers each go through the data, on the same variables.
+    last_step_ = flags_.sync ? own_steps_ : own_steps_ * workers();
+    if (flags_.max_steps > 0) last_step_ = flags_.max_steps;
+    // In step, the workers share one sequence of batches.
+    const uint64_t seed = flags_.sync ? 0 : static_cast<uint64_t>(task());
+    TENON_ASSIGN_OR_RETURN(
+        ShuffledBatches batches,
+        ShuffledBatches::Create({mnist_.train.images, mnist_.train.labels}, seed));
+    batches_.emplace(std::move(batches));
+    return OkStatus();
+  }
+
+  void BuildGraph() {
+    SetRandomSeed(1);
+    const DeviceScope replica(server_ == nullptr ? DeviceFunction()
+                                                 : ReplicaDeviceSetter(*server_));
+    if (defaults_.network == MnistNetwork::kClassic) {
+      optimizer_ = std::make_unique<GradientDescent>(learning_rate());
+    } else {
+      optimizer_ = std::make_unique<Adam>(learning_rate());
+    }
+    if (flags_.sync) {
+      SyncReplicasOptions options;
+      options.total_num_replicas = workers();
+      options.replicas_to_aggregate = workers() - flags_.backup;
+      options.task = task();
+      options.deterministic_shards = flags_.shards;
+      options.notice = PrintNotice;
+      sync_ = std::make_unique<SyncReplicas>(*optimizer_, options);
+    }
+    model_ =
+        BuildMnistModel(defaults_.network, sync_ ? static_cast<Optimizer&>(*sync_) : *optimizer_);
+  }
+
+  Status Open() {
+    MonitoredTrainingSessionOptions options;
+    options.server = server_;
+    options.is_chief = task() == 0;
+    options.checkpoint_dir = flags_.checkpoint_dir;
+    options.save_checkpoint_period =
+        std::chrono::milliseconds(static_cast<int64_t>(flags_.save_seconds * 1000));
+    options.save_summaries_steps = 0;
+    options.notice = PrintNotice;
+    if (sync_) {
+      sync_hook_ = sync_->MakeHook();
+      options.hooks.push_back(sync_hook_);
+    }
+    options.hooks.push_back(StopAtStep(last_step_));
+    TENON_ASSIGN_OR_RETURN(session_, MonitoredTrainingSession::Start(options));
+    if (!flags_.logs.empty()) {
+      const std::string events = StrCat(flags_.logs, "/worker", task());
+      TENON_ASSIGN_OR_RETURN(writer_, EventWriter::Create(events, graph_));
+    }
+    return OkStatus();
+  }
+
+  /// Goes on with the batches where a training ended before.
+  StatusOr<std::vector<Tensor>> NextBatch() {
+    if (sync_hook_ == nullptr) return batches_->Next(flags_.batch);
+    const SyncTurn& turn = sync_hook_->turn();
+    const int64_t parts = flags_.shards > 0 ? flags_.shards : workers();
+    const int64_t part = flags_.shards > 0 ? turn.shard : task();
+    batches_->Seek((turn.step * parts + part) * flags_.batch);
+    return batches_->Next(flags_.batch);
+  }
+
+  Status Train() {
+    begin_ = std::chrono::steady_clock::now();
+    first_step_ = session_->global_step();
+    batches_->Seek(first_step_ / workers() * flags_.batch);
+    progress_.emplace("training", last_step_, first_step_);
+    std::vector<Output> fetches = {model_.loss};
+    if (writer_) fetches.push_back(model_.summary);
+    double sum = 0;
+    for (; !session_->ShouldStop(); ++steps_) {
+      if (sync_ == nullptr && flags_.max_steps == 0 && steps_ == own_steps_) break;
+      TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> batch, NextBatch());
+      Session::Feeds feeds = {{model_.images.name(), batch[0]}, {model_.labels.name(), batch[1]}};
+      if (model_.training.exists()) {
+        feeds.emplace_back(model_.training.name(), Tensor::Scalar(true));
+      }
+      TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> fetched,
+                             session_->Run(StepFeeds(feeds), fetches, {model_.train_op}));
+      const float loss = fetched[0].scalar<float>();
+      if (!std::isfinite(loss)) {
+        return OutOfRange("training has diverged: the cost is ", loss, " after ", steps_ + 1,
+                          " steps; try a --learning_rate smaller than ", learning_rate());
+      }
+      sum += loss;
+      const int64_t step = session_->global_step();
+      if (writer_) {
+        TENON_RETURN_IF_ERROR(writer_->AddSummary(fetched[1].scalar<TString>(), step));
+      }
+      if ((steps_ + 1) % CurveInterval() == 0) {
+        TENON_RETURN_IF_ERROR(AddPoint(step, sum / static_cast<double>(CurveInterval())));
+        sum = 0;
+      }
+      progress_->Advance(step + 1, [&] {
+        const std::string accuracy =
+            curve_.empty() ? std::string()
+                           : absl::StrFormat("  validation accuracy %.4f", curve_.back().accuracy);
+        return absl::StrFormat("epoch %d  cost %.4f%s", steps_ / per_epoch_ + 1, loss, accuracy);
+      });
+    }
+    return OkStatus();
+  }
+
+  /// A point of the curve each so many steps: twice an epoch.
+  int64_t CurveInterval() const { return std::max<int64_t>(per_epoch_ / 2, 1); }
+
+  Status AddPoint(int64_t step, double loss) {
+    if (writer_ && (steps_ + 1) % per_epoch_ == 0) {
+      TENON_ASSIGN_OR_RETURN(const Tensor histograms,
+                             session_->session().Run<Tensor>({}, model_.histograms));
+      TENON_RETURN_IF_ERROR(writer_->AddSummary(histograms.scalar<TString>(), step));
+    }
+    if (task() != 0 || defaults_.network == MnistNetwork::kClassic) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(const double accuracy, Accuracy(mnist_.validation));
+    curve_.push_back({static_cast<double>(step), loss, accuracy});
+    return OkStatus();
+  }
+
+  /// In parts, whose activations fit the memory.
+  StatusOr<double> Accuracy(const MnistSet& set) {
+    constexpr int64_t kPart = 1000;
+    const int64_t images = set.images.dim(0);
+    double correct = 0;
+    for (int64_t i = 0; i < images; i += kPart) {
+      const int64_t end = std::min(i + kPart, images);
+      TENON_ASSIGN_OR_RETURN(const float part, session_->session().Run<float>(
+                                                   {{model_.images, set.images.Slice(i, end)},
+                                                    {model_.labels, set.labels.Slice(i, end)}},
+                                                   model_.accuracy));
+      correct += part * static_cast<double>(end - i);
+    }
+    return images == 0 ? 0 : correct / static_cast<double>(images);
+  }
+
+  Status Report() {
+    const double seconds = SecondsSince(begin_);
+    const int signal = StopSignal::received();
+    TENON_ASSIGN_OR_RETURN(const double accuracy, Accuracy(mnist_.test));
+    const int64_t step = session_->global_step();
+    TENON_RETURN_IF_ERROR(session_->Close());
+    if (signal != 0) {
+      std::printf("stopped by a signal after step %d%s\n", static_cast<int>(step),
+                  flags_.checkpoint_dir.empty() ? "" : "; the same command goes on from there");
+    }
+    if (first_step_ > 0) std::printf("went on from step %d\n", static_cast<int>(first_step_));
+    std::printf("test accuracy: %.4f\n", accuracy);
+    std::printf("steps per second: %.1f\n", static_cast<double>(steps_) / seconds);
+    std::printf("total time: %.1f s\n", seconds);
+    if (curve_.empty()) return OkStatus();
+    std::string path = flags_.curve;
+    const std::string& folder = flags_.checkpoint_dir.empty() ? flags_.logs : flags_.checkpoint_dir;
+    if (path.empty() && !folder.empty()) path = JoinPath(folder, "learning_curve.svg");
+    if (path.empty()) return OkStatus();
+    const std::string title = absl::StrFormat("MNIST, %s: %.2f %% of the test images after %.0f s",
+                                              flags_.model, accuracy * 100, seconds);
+    TENON_RETURN_IF_ERROR(WriteTextFile(path, LearningCurveSvg(title, curve_)));
+    std::printf("learning curve: %s\n", path.c_str());
+    return OkStatus();
+  }
+
+  const TrainMnistFlags& flags_;
+  const Defaults defaults_;
+  Server* const server_;
+  Graph graph_;
+  Mnist mnist_;
+  std::optional<ShuffledBatches> batches_;
+  int64_t per_epoch_ = 0, own_steps_ = 0, last_step_ = 0, first_step_ = 0, steps_ = 0;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<SyncReplicas> sync_;
+  std::shared_ptr<SyncReplicasHook> sync_hook_;
+  MnistModel model_;
+  std::unique_ptr<MonitoredTrainingSession> session_;
+  std::unique_ptr<EventWriter> writer_;
+  std::optional<Progress> progress_;
+  std::vector<LearningPoint> curve_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace
+
+Status TrainMnist(const TrainMnistFlags& flags, const OpRegistry& ops) {
+  if (flags.replica.job_name.empty()) return MnistTraining(flags, ops, nullptr).Run();
+  // Between-graph replication: as a worker of a cluster, or as one of its parameter servers.
+  TENON_ASSIGN_OR_RETURN(ServerOptions options, flags.replica.Options());
+  options.notice = PrintNotice;
+  TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
+  return RunReplica(options, ops,
+                    [&](Server& server) { return MnistTraining(flags, ops, &server).Run(); });
+}
+
+}  // namespace tenon::tools
