@@ -187,7 +187,8 @@ class MnistTraining {
         const std::string accuracy =
             curve_.empty() ? std::string()
                            : absl::StrFormat("  validation accuracy %.4f", curve_.back().accuracy);
-        return absl::StrFormat("epoch %d  cost %.4f%s", steps_ / per_epoch_ + 1, loss, accuracy);
+        const int64_t epoch = step / (sync_ ? 1 : workers()) / per_epoch_ + 1;
+        return absl::StrFormat("epoch %d  cost %.4f%s", epoch, loss, accuracy);
       });
     }
     return OkStatus();
@@ -199,7 +200,7 @@ class MnistTraining {
   Status AddPoint(int64_t step, double loss) {
     if (writer_ && (steps_ + 1) % per_epoch_ == 0) {
       TENON_ASSIGN_OR_RETURN(const Tensor histograms,
-                             session_->session().Run<Tensor>({}, model_.histograms));
+                             session_->RunWithoutHooks<Tensor>({}, model_.histograms));
       TENON_RETURN_IF_ERROR(writer_->AddSummary(histograms.scalar<TString>(), step));
     }
     if (task() != 0 || defaults_.network == MnistNetwork::kClassic) return OkStatus();
@@ -215,7 +216,7 @@ class MnistTraining {
     double correct = 0;
     for (int64_t i = 0; i < images; i += kPart) {
       const int64_t end = std::min(i + kPart, images);
-      TENON_ASSIGN_OR_RETURN(const float part, session_->session().Run<float>(
+      TENON_ASSIGN_OR_RETURN(const float part, session_->RunWithoutHooks<float>(
                                                    {{model_.images, set.images.Slice(i, end)},
                                                     {model_.labels, set.labels.Slice(i, end)}},
                                                    model_.accuracy));

@@ -62,7 +62,7 @@ TEST(MonitoredTrainingSessionTest, StopsAtTheStepAndGoesOnFromTheCheckpoint) {
       ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
     }
     EXPECT_EQ(steps, last == 7 ? 7 : 5);
-    EXPECT_EQ(*(*session)->session().Run<float>({}, g.w), 1 + 0.5f * static_cast<float>(last));
+    EXPECT_EQ(*(*session)->RunWithoutHooks<float>({}, g.w), 1 + 0.5f * static_cast<float>(last));
     ASSERT_OK((*session)->Close());
     EXPECT_EQ(*LatestCheckpoint(folder.path), StrCat(folder.path, "/model.ckpt-", last));
   }
@@ -75,8 +75,8 @@ TEST(MonitoredTrainingSessionTest, AStepAfterTheLastOneIsNotRun) {
   const TestFolder folder;
   for (int i = 0; i < 2; ++i) {
     CountingGraph g;
-    auto session = MonitoredTrainingSession::Start(
-        {.checkpoint_dir = folder.path, .hooks = {StopAtStep(3)}});
+    auto session =
+        MonitoredTrainingSession::Start({.checkpoint_dir = folder.path, .hooks = {StopAtStep(3)}});
     ASSERT_OK(session.status());
     while (!(*session)->ShouldStop()) {
       ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
@@ -91,10 +91,10 @@ TEST(MonitoredTrainingSessionTest, ANaNEndsTraining) {
   auto session = MonitoredTrainingSession::Start({.hooks = {NanTensorHook(g.loss)}});
   ASSERT_OK(session.status());
   ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
-  const auto run =
-      (*session)->Run({{g.x, std::numeric_limits<float>::quiet_NaN()}}, {}, {g.train});
+  const auto run = (*session)->Run({{g.x, std::numeric_limits<float>::quiet_NaN()}}, {}, {g.train});
   EXPECT_EQ(run.status().code(), StatusCode::kOutOfRange);
-  EXPECT_THAT(std::string(run.status().message()), HasSubstr("training has diverged: 'Mul' is nan"));
+  EXPECT_THAT(std::string(run.status().message()),
+              HasSubstr("training has diverged: 'Mul' is nan"));
 }
 
 TEST(MonitoredTrainingSessionTest, ASignalEndsTrainingWithACheckpoint) {
@@ -117,9 +117,8 @@ TEST(MonitoredTrainingSessionTest, SummariesAndTheRateAreWritten) {
   {
     CountingGraph g;
     g.graph.Collection("summaries").push_back(ScalarSummary("loss", g.loss));
-    auto session = MonitoredTrainingSession::Start({.checkpoint_dir = folder.path,
-                                                    .save_summaries_steps = 2,
-                                                    .hooks = {StopAtStep(5)}});
+    auto session = MonitoredTrainingSession::Start(
+        {.checkpoint_dir = folder.path, .save_summaries_steps = 2, .hooks = {StopAtStep(5)}});
     ASSERT_OK(session.status());
     while (!(*session)->ShouldStop()) {
       ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());

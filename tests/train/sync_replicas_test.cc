@@ -107,7 +107,7 @@ Outcome RunWorker(const Training& training, int task, Server* server) {
       ++out.steps;
     }
     TENON_ASSIGN_OR_RETURN(out.weights,
-                           session->session().template Run<std::vector<float>>({}, m.w1));
+                           session->template RunWithoutHooks<std::vector<float>>({}, m.w1));
     return session->Close();
   }();
   return out;

@@ -191,17 +191,13 @@ Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTenso
   return OkStatus();
 }
 
-StatusOr<std::vector<Tensor>> MonitoredTrainingSession::Run(const StepFeeds& feeds,
-                                                            const StepTensors& fetches,
-                                                            const StepTensors& targets) {
-  TENON_RETURN_IF_ERROR(feeds.status());
+Status MonitoredTrainingSession::Recovering(const std::function<Status()>& attempt) {
   while (true) {
     Status status = session_ == nullptr ? Open() : OkStatus();
-    std::vector<Tensor> fetched;
-    if (status.ok()) status = RunOnce(feeds, fetches, targets, &fetched);
+    if (status.ok()) status = attempt();
     if (status.ok()) {
       recoveries_ = 0;
-      return fetched;
+      return status;
     }
     if (status.code() == StatusCode::kOutOfRange) stop_ = true;
     if (!IsRecoverable(status)) return status;
@@ -209,6 +205,25 @@ StatusOr<std::vector<Tensor>> MonitoredTrainingSession::Run(const StepFeeds& fee
     TENON_RETURN_IF_ERROR(Pause(status));
     if (ShouldStop()) return status;
   }
+}
+
+StatusOr<std::vector<Tensor>> MonitoredTrainingSession::Run(const StepFeeds& feeds,
+                                                            const StepTensors& fetches,
+                                                            const StepTensors& targets) {
+  TENON_RETURN_IF_ERROR(feeds.status());
+  std::vector<Tensor> fetched;
+  TENON_RETURN_IF_ERROR(Recovering([&] { return RunOnce(feeds, fetches, targets, &fetched); }));
+  return fetched;
+}
+
+StatusOr<std::vector<Tensor>> MonitoredTrainingSession::RunWithoutHooks(
+    const StepFeeds& feeds, const StepTensors& fetches, const StepTensors& targets) {
+  std::vector<Tensor> fetched;
+  TENON_RETURN_IF_ERROR(Recovering([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(fetched, session_->Run(feeds, fetches, targets));
+    return OkStatus();
+  }));
+  return fetched;
 }
 
 Status MonitoredTrainingSession::Close() {

@@ -92,8 +92,18 @@ class MonitoredTrainingSession {
     return ValueAs<T>(values[0], fetch.name());
   }
 
-  /// For steps that hooks shall not see, such as an evaluation. Another one after a recovery.
-  Session& session() { return *session_; }
+  /// A step that the hooks do not see, such as an evaluation (run_step_fn). It recovers as Run
+  /// does.
+  StatusOr<std::vector<Tensor>> RunWithoutHooks(const StepFeeds& feeds, const StepTensors& fetches,
+                                                const StepTensors& targets = {});
+  /// The same for one fetch; see Session::Run.
+  template <typename T>
+  StatusOr<T> RunWithoutHooks(const StepFeeds& feeds, const StepTensor& fetch,
+                              const StepTensors& targets = {}) {
+    TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
+                           RunWithoutHooks(feeds, StepTensors{fetch}, targets));
+    return ValueAs<T>(values[0], fetch.name());
+  }
   /// The step counter as the last step, or the start, read it; -1 when the graph has none.
   int64_t global_step() const { return global_step_; }
 
@@ -113,6 +123,8 @@ class MonitoredTrainingSession {
   StatusOr<PreparedStep*> StepFor(const Session::Feeds& feeds,
                                   const std::vector<std::string>& fetches,
                                   const std::vector<std::string>& targets);
+  /// Repeats `attempt` in new sessions until it fails for good.
+  Status Recovering(const std::function<Status()>& attempt);
   /// One attempt at a step.
   Status RunOnce(const StepFeeds& feeds, const StepTensors& fetches, const StepTensors& targets,
                  std::vector<Tensor>* fetched);

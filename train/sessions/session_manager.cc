@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/sessions/session_manager.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "train/variables.h"
@@ -16,7 +17,11 @@ SessionManager::SessionManager(SessionManagerOptions options) : options_(std::mo
 
 StatusOr<std::string> SessionManager::Missing(Session& session) const {
   TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> names, session.Run({}, {report_}));
-  return Join(names[0].flat<TString>(), ", ");
+  constexpr int64_t kMostNames = 5;
+  const absl::Span<const TString> all = names[0].flat<TString>();
+  const int64_t more = static_cast<int64_t>(all.size()) - kMostNames;
+  return StrCat(Join(all.first(std::min<size_t>(all.size(), kMostNames)), ", "),
+                more > 0 ? StrCat(" and ", more, " more") : "");
 }
 
 Status SessionManager::RestoreOrInitialize(Session& session) const {

@@ -52,7 +52,7 @@ class SessionManager {
   StatusOr<std::unique_ptr<Session>> Prepare(const SessionOpener& open) const;
 
  private:
-  /// The names of the variables without a value, joined; empty when all have one.
+  /// The names of the first variables without a value, joined; empty when all have one.
   StatusOr<std::string> Missing(Session& session) const;
   Status RestoreOrInitialize(Session& session) const;
 

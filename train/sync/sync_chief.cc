@@ -90,7 +90,8 @@ Status SyncChief::Receive(Session& session, SyncCoordinator& coordinator) {
 
 Status SyncChief::Send(Session& session, SyncCoordinator& coordinator, int contributions) {
   for (const std::string& line : coordinator.TakeNotices()) {
-    if (options_.notice) options_.notice(line);
+    // Who leaves because training ends is no news.
+    if (options_.notice && !stop_) options_.notice(line);
   }
   std::map<int64_t, std::vector<SyncTurn>> turns;
   for (const auto& [worker, turn] : coordinator.TakeTurns()) {
