@@ -61,15 +61,13 @@ Gradient GradientFlow::SumOfParts(const Output& x) {
 }
 
 Output GradientFlow::Sum(const Output& x) {
-  const Gradient sum = SumOfParts(x);
-  if (!sum.is_sparse()) return sum.dense;
-  std::vector<Gradient>& parts = parts_[{x.node, x.index}];
-  parts.assign(1, sum.ToDense());
-  return parts[0].dense;
+  // The parts stay rows: x may be one of those whose gradient is wanted.
+  return SumOfParts(x).ToDense();
 }
 
 Status GradientFlow::Pass(Node* node) {
-  if (node->op() == "Identity") {
+  if (node->num_inputs() == 0) return OkStatus();
+  if (node->op() == "Identity" || node->op() == "ReadVariableOp") {
     // Rows stay rows on their way from who reads a variable to the variable.
     if (const Gradient dy = SumOfParts(node); dy.is_sparse()) {
       if (Between(node->input(0).node)) Add(node->input(0), dy);
@@ -84,7 +82,7 @@ Status GradientFlow::Pass(Node* node) {
   }
   TENON_RETURN_IF_ERROR(graph_.error());
   const OpRegistration& op = node->registration();
-  if (!any || !op.schema.is_differentiable || node->num_inputs() == 0) return OkStatus();
+  if (!any || !op.schema.is_differentiable) return OkStatus();
   const bool wanted = std::any_of(node->inputs().begin(), node->inputs().end(),
                                   [&](const Endpoint& in) { return Between(in.node); });
   if (!wanted) return OkStatus();

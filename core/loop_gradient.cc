@@ -41,7 +41,7 @@ class LoopGradient {
     TENON_RETURN_IF_ERROR(FindVariables());
     const bool wanted = std::any_of(variables_.begin(), variables_.end(), [&](const auto& v) {
       Node* const exit = ExitOf(v);
-      return exit != nullptr && outer_.Sum(exit).exists();
+      return exit != nullptr && outer_.SumOfParts(exit).exists();
     });
     if (!wanted) return graph_.error();
     const NameScope scope(StrCat(variables_[0].merge->name(), "_loop_grad"));
