@@ -251,6 +251,24 @@ TEST(LayersTest, UpdatesInPlaceRunWithTheLayer) {
   for (int i = 0; i < 3; ++i) EXPECT_DOUBLE_EQ(moved[i], batch[i] / 2);
 }
 
+TEST(LayersTest, UpdatesInABranchRunInPlaceWhenItIsTaken) {
+  GraphSession s;
+  const Output x = Waves({8, 3});
+  const BatchNormalization norm({.momentum = 0.5, .updates_in_place = true});
+  const Output which = Placeholder(DType::kBool, Shape(), {.name = "which"});
+  const Output y = Cond(
+      which, [&] { return norm(x, true); }, [&] { return x; });
+  const Output mean = Mean(x, 0);
+  ASSERT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());
+  ASSERT_OK(s.Run({y}, {}, {{"which", Tensor::Scalar(false)}}).status());
+  EXPECT_EQ(Numbers(s.Value(norm.moving_mean())), std::vector<double>(3, 0));
+  ASSERT_OK(s.Run({y}, {}, {{"which", Tensor::Scalar(true)}}).status());
+  EXPECT_DOUBLE_EQ(Numbers(s.Value(norm.moving_mean()))[0], Numbers(s.Value(mean))[0] / 2);
+  Cond(
+      which, [&] { return BatchNormalization()(x, true); }, [&] { return x; });
+  EXPECT_THAT(MistakeOf(s), HasSubstr("in a branch or loop needs updates_in_place"));
+}
+
 TEST(LayersTest, TrainingMustBeATruthValue) {
   GraphSession s;
   BatchNormalization()(Waves({8, 3}), Waves({}));

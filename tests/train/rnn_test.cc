@@ -8,6 +8,7 @@
 #include "core/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
+#include "ops/control_flow/flow.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 #include "tests/testing/status_matchers.h"
@@ -104,6 +105,23 @@ TEST(RnnTest, GradientsOfCellsInALoopAreDifferences) {
     const RnnResult r = DynamicRnn(cell, Waves({2, 3, 2}), {.sequence_length = Const({3, 2})});
     ExpectGradientsOfVariables(s, EnergyOf(r));
   }
+}
+
+TEST(RnnTest, GradientsOfANetworkInABranchAndInALoopAreDifferences) {
+  GraphSession s;
+  const Output x = Waves({2, 3, 2});
+  const Output which = Placeholder(DType::kBool, Shape(), {.name = "which"});
+  const GruCell cell(2);
+  const LstmCell other(2);
+  const Output branch = Cond(
+      which, [&] { return DynamicRnn(cell, x).outputs; }, [&] { return x; });
+  // Three layers of the same weights.
+  const Output loop = tenon::WhileLoop(
+      {0, branch}, [](const Values& v) { return v[0] < 3; },
+      [&](const Values& v) -> Values {
+        return {v[0] + 1, DynamicRnn(other, v[1]).outputs};
+      })[1];
+  ExpectGradientsOfVariables(s, Sum(Square(loop) + branch), {{"which", Tensor::Scalar(true)}});
 }
 
 TEST(RnnTest, GradientsReachInputsInitialStatesAndBothDirections) {

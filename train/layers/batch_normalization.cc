@@ -42,6 +42,12 @@ Output BatchNormalization::operator()(const Input& input, const Input& training)
                  input.location());
   }
   const TrainingFlag flag(training);
+  if (context.flow != nullptr && !options_.updates_in_place && flag.known() != false) {
+    context.Fail(
+        InvalidArgument("a batch normalization in a branch or loop needs updates_in_place: "
+                        "no step can run its updates from outside"),
+        input.location());
+  }
   if (!context.graph->error().ok()) return {};
   if (layer.is_first()) MakeWeights(x, axis);
   if (!context.graph->error().ok()) return {};

@@ -45,8 +45,9 @@ class LayerState {
 };
 
 /// A call of a layer: new nodes are in the layer's scope, which the first call chooses within the
-/// scopes that are entered then, and mistakes are reported at `at`, the caller's place. A call in
-/// another graph than the first is a mistake.
+/// scopes that are entered then, those of branches and loops included: where names matter, a layer
+/// is first called outside. Mistakes are reported at `at`, the caller's place. A call in another
+/// graph than the first is a mistake.
 class [[nodiscard]] InLayer : private EnteredContext {
  public:
   InLayer(LayerState& state, const std::source_location& at)

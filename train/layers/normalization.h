@@ -27,7 +27,7 @@ struct BatchNormalizationOptions {
   bool trainable = true;
   /// The updates of the moving averages run before the result of the layer, in each step that wants
   /// it, instead of in the collection "update_ops" (tf.contrib.layers.batch_norm without
-  /// updates_collections).
+  /// updates_collections). Needed in branches and loops.
   bool updates_in_place = false;
   std::string name = "batch_normalization";
 };
