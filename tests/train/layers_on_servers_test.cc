@@ -47,9 +47,10 @@ struct Sentences {
       refs.emplace_back(v.ref);
     }
     const std::vector<Output> gradients = Gradients(loss, refs);
-    std::vector<Output> updates = UpdateOps();
+    std::vector<Output> updates = UpdateOps(), all = gradients;
+    all.push_back(loss);
     {
-      const ControlDependencies first(gradients);
+      const ControlDependencies first(all);
       for (size_t i = 0; i < trained.size(); ++i) {
         const ColocateWith beside(refs[i]);
         updates.emplace_back(ChangeVariable(trained[i], "AssignSub", gradients[i] * 0.1));

@@ -173,6 +173,32 @@ TEST(LayersTest, GradientsOfAttentionsAreDifferences) {
   ExpectGradientsOfVariables(s, loss);
 }
 
+TEST(LayersTest, HalvesAreNormalisedAsFloats) {
+  GraphSession s;
+  // Their variance is beyond what halves hold.
+  const Output x = Waves({4, 3, 3, 2}) * 1000 + 2000;
+  const Output half = Cast(x, DType::kHalf);
+  const Values wide = {BatchNormalization()(x, true), LayerNormalization()(x)};
+  const Values narrow = {BatchNormalization()(half, true), LayerNormalization()(half)};
+  ASSERT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());
+  for (const size_t i : {0, 1}) {
+    EXPECT_EQ(narrow[i].dtype(), DType::kHalf);
+    const std::vector<double> wanted = Numbers(s.Value(wide[i])),
+                              found = Numbers(s.Value(narrow[i]));
+    ASSERT_EQ(found.size(), wanted.size());
+    for (size_t k = 0; k < wanted.size(); ++k) EXPECT_NEAR(found[k], wanted[k], 0.01);
+  }
+  for (const VariableNodes& v : s.graph.variables()) {
+    EXPECT_NE(Output(v.value).dtype(), DType::kHalf);
+  }
+}
+
+TEST(LayersTest, ANegativeNumberOfUnitsIsAMistake) {
+  GraphSession s;
+  Dense(-3)(Waves({2, 4}));
+  EXPECT_THAT(MistakeOf(s), HasSubstr("weight 'dense/kernel'"));
+}
+
 TEST(LayersTest, AMaskedKeyIsNotSeen) {
   GraphSession s;
   const Output x = Waves({1, 2, 3}), y = Waves({1, 3, 3});

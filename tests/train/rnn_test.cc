@@ -128,10 +128,9 @@ TEST(RnnTest, GradientsReachInputsInitialStatesAndBothDirections) {
   GraphSession s;
   const Output batch = Waves({2, 4, 2});
   const Variable x("x", batch), begin("begin", Waves({2, 3})), end("end", Waves({2, 2}));
-  const auto [forward, backward] = BidirectionalDynamicRnn(GruCell(3), BasicRnnCell(2), x,
-                                                           {.initial_state = {begin, end},
-                                                            .sequence_length = Const({2, 4}),
-                                                            .name = "bidirectional_rnn"});
+  const auto [forward, backward] =
+      BidirectionalDynamicRnn(GruCell(3), BasicRnnCell(2), x,
+                              {.initial_state = {begin, end}, .sequence_length = Const({2, 4})});
   ExpectGradientsOfVariables(s, EnergyOf(forward) + EnergyOf(backward));
 }
 
@@ -140,8 +139,7 @@ TEST(RnnTest, ABackwardNetworkIsAForwardOneOverWhatIsReversed) {
   SetRandomSeed(4);
   const Output x = Waves({4, 2, 3});
   const LstmCell cell(2);
-  const auto [forward, backward] =
-      BidirectionalDynamicRnn(cell, cell, x, {.time_major = true, .name = "bidirectional_rnn"});
+  const auto [forward, backward] = BidirectionalDynamicRnn(cell, cell, x, {.time_major = true});
   const RnnResult again = DynamicRnn(cell, ReverseV2(x, {0}), {.time_major = true});
   const Output turned = ReverseV2(again.outputs, {0});
   ASSERT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());

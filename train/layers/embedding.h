@@ -16,7 +16,8 @@ namespace tenon {
 
 struct PartitionedVariableOptions {
   DType dtype = DType::kFloat;
-  /// Glorot's uniform one by default; told the shape of the whole.
+  /// Glorot's uniform one by default; told the shape of the whole. With a seed of its own each part
+  /// draws the same values, as in TensorFlow.
   Initializer initializer = {};
   Regularizer regularizer = {};
   bool trainable = true;

@@ -81,6 +81,11 @@ Variable MakeWeight(std::string_view name, const std::vector<int64_t>& shape, DT
 /// it is to the `layer`, and -1 when the graph does not tell it.
 int64_t KnownSize(const Output& x, int axis, std::string_view layer);
 
+/// Half and bfloat16 as float, for layers that add up many numbers; other dtypes as they are.
+Output Widened(const Output& x);
+/// As `dtype` again.
+Output Narrowed(const Output& x, DType dtype);
+
 /// Whether x has rank `rank`, as far as the graph tells; else a mistake.
 bool CheckRank(const Output& x, int rank, std::string_view layer);
 
