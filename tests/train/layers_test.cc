@@ -317,6 +317,46 @@ TEST(LayersTest, DropoutKeepsTheMeanAndDoesNothingOutsideTraining) {
   EXPECT_THAT(MistakeOf(s), HasSubstr("the rate of a dropout must be in [0, 1), found 1"));
 }
 
+TEST(LayersTest, ANetworkLearnsWhatItIsShown) {
+  GraphSession s;
+  SetRandomSeed(2);
+  const Output images = Cast(Waves({6, 8, 8, 1}), DType::kFloat);
+  const Output labels = Const({0, 1, 2, 2, 1, 0});
+  const Output training = Placeholder(DType::kBool, Shape(), {.name = "training"});
+  const Initializer draws = GlorotUniformInitializer({.seed = 4});
+  Output h = Convolution2D(
+      8, 3, {.padding = "SAME", .activation = LeakyRelu, .kernel_initializer = draws})(images);
+  h = BatchNormalization({.momentum = 0.5})(h, training);
+  h = Dropout(Flatten(MaxPooling2D(h, 2)), 0.1, {.training = training, .seed = 5});
+  const Output logits = Dense(3, {.kernel_initializer = draws,
+                                  .kernel_regularizer = L2Regularizer(1e-4),
+                                  .name = "logits"})(h);
+  const Output loss =
+      Mean(SparseSoftmaxCrossEntropyWithLogits(logits, labels).loss) + RegularizationLoss();
+  const Output right =
+      Mean(Cast(Equal(ArgMax(logits, 1), Cast(labels, DType::kInt64)), DType::kFloat));
+  Values variables;
+  for (const VariableNodes& v : s.graph.variables()) {
+    if (v.trainable) variables.emplace_back(v.ref);
+  }
+  const Values gradients = Gradients(loss, variables);
+  Values updates = UpdateOps();
+  {
+    const ControlDependencies first(gradients);
+    for (size_t i = 0; i < variables.size(); ++i) {
+      updates.push_back(AssignSub(variables[i], gradients[i] * 0.1));
+    }
+  }
+  ASSERT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_OK(s.Run({}, updates, {{"training", Tensor::Scalar(true)}}).status());
+  }
+  const auto end = s.Run({right, loss}, {}, {{"training", Tensor::Scalar(false)}});
+  ASSERT_OK(end.status());
+  EXPECT_EQ((*end)[0].scalar<float>(), 1);
+  EXPECT_LT((*end)[1].scalar<float>(), 0.1);
+}
+
 TEST(LayersTest, FlattenKeepsWhatTheGraphKnows) {
   GraphSession s;
   const auto shape = [](const PartialShape& of) {

@@ -31,7 +31,8 @@
 
 namespace tenon {
 
-/// Where a layer is. Its variables belong to one graph, to the thread that builds that.
+/// Where a layer is. Its variables belong to one graph, after which it is not used any more, and it
+/// is called by the thread that builds that.
 class LayerState {
  public:
   /// A layer that asks for the scope `name`; name_1, name_2, ... where that is taken.
