@@ -38,9 +38,10 @@ void AddTraining(const Output& loss) {
     if (v.trainable) variables.emplace_back(v.value);
   }
   const Values gradients = variables.empty() ? Values() : Gradients(loss, variables);
-  Values updates = UpdateOps();
+  Values updates = UpdateOps(), all = gradients;
+  all.push_back(loss);
   {
-    const ControlDependencies all_first(gradients);
+    const ControlDependencies all_first(all);
     for (size_t i = 0; i < variables.size(); ++i) {
       const VariableNodes& v = *FindVariable(variables[i]);
       updates.emplace_back(ChangeVariable(v, "AssignSub", gradients[i] * 0.2));
@@ -137,7 +138,7 @@ Values DroppedOut() {
   SetRandomSeed(7);
   const Output h = Dense(8)(X({5, 6}));
   return {Dropout(h, 0.4, {.seed = 3}), Dropout(h, 0.2, {.training = Flag(), .seed = 4}),
-          Dropout(h, 0.5, {.noise_shape = Input({5, 1}), .seed = 5})};
+          Dropout(h, 0.5, {.noise_shape = {5, 1}, .seed = 5})};
 }
 
 Values Embedded() {
@@ -209,9 +210,8 @@ Values SeveralLayers() {
 }
 
 Values BothDirections() {
-  const auto [forward, backward] =
-      BidirectionalDynamicRnn(LstmCell(3), GruCell(2), X({-1, -1, 4}),
-                              {.sequence_length = Lengths(), .name = "bidirectional_rnn"});
+  const auto [forward, backward] = BidirectionalDynamicRnn(LstmCell(3), GruCell(2), X({-1, -1, 4}),
+                                                           {.sequence_length = Lengths()});
   Values ys = Of(forward), more = Of(backward);
   ys.insert(ys.end(), more.begin(), more.end());
   return ys;

@@ -7,7 +7,7 @@
 
 using namespace tenon;
 
-Output Dense(Output x, int in, int out) {
+Output Linear(Output x, int in, int out) {
   return MatMul(x, Variable("weights", RandomNormal({in, out}) * 0.1f)) +
          Variable("biases", Zeros({out}));
 }
@@ -17,8 +17,8 @@ Status Train() {
   GraphBuilding building(graph);
   Output x = Placeholder(DType::kFloat);
   Output labels = Placeholder(DType::kInt64);
-  Output hidden = Relu(Dense(Relu(Dense(x, 784, 128)), 128, 64));
-  Output logits = Dense(hidden, 64, 10);
+  Output hidden = Relu(Linear(Relu(Linear(x, 784, 128)), 128, 64));
+  Output logits = Linear(hidden, 64, 10);
   Output loss = Mean(SparseSoftmaxCrossEntropyWithLogits(logits, labels).loss);
   Output accuracy = Mean(Cast(Equal(ArgMax(logits, 1), labels), DType::kFloat));
   Node* train = GradientDescent(0.1).Minimize(loss);

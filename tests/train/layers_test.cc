@@ -173,6 +173,32 @@ TEST(LayersTest, GradientsOfAttentionsAreDifferences) {
   ExpectGradientsOfVariables(s, loss);
 }
 
+TEST(LayersTest, HalvesAreNormalisedAsFloats) {
+  GraphSession s;
+  // Their variance is beyond what halves hold.
+  const Output x = Waves({4, 3, 3, 2}) * 1000 + 2000;
+  const Output half = Cast(x, DType::kHalf);
+  const Values wide = {BatchNormalization()(x, true), LayerNormalization()(x)};
+  const Values narrow = {BatchNormalization()(half, true), LayerNormalization()(half)};
+  ASSERT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());
+  for (const size_t i : {0, 1}) {
+    EXPECT_EQ(narrow[i].dtype(), DType::kHalf);
+    const std::vector<double> wanted = Numbers(s.Value(wide[i])),
+                              found = Numbers(s.Value(narrow[i]));
+    ASSERT_EQ(found.size(), wanted.size());
+    for (size_t k = 0; k < wanted.size(); ++k) EXPECT_NEAR(found[k], wanted[k], 0.01);
+  }
+  for (const VariableNodes& v : s.graph.variables()) {
+    EXPECT_NE(Output(v.value).dtype(), DType::kHalf);
+  }
+}
+
+TEST(LayersTest, ANegativeNumberOfUnitsIsAMistake) {
+  GraphSession s;
+  Dense(-3)(Waves({2, 4}));
+  EXPECT_THAT(MistakeOf(s), HasSubstr("weight 'dense/kernel'"));
+}
+
 TEST(LayersTest, AMaskedKeyIsNotSeen) {
   GraphSession s;
   const Output x = Waves({1, 2, 3}), y = Waves({1, 3, 3});
@@ -251,6 +277,24 @@ TEST(LayersTest, UpdatesInPlaceRunWithTheLayer) {
   for (int i = 0; i < 3; ++i) EXPECT_DOUBLE_EQ(moved[i], batch[i] / 2);
 }
 
+TEST(LayersTest, UpdatesInABranchRunInPlaceWhenItIsTaken) {
+  GraphSession s;
+  const Output x = Waves({8, 3});
+  const BatchNormalization norm({.momentum = 0.5, .updates_in_place = true});
+  const Output which = Placeholder(DType::kBool, Shape(), {.name = "which"});
+  const Output y = Cond(
+      which, [&] { return norm(x, true); }, [&] { return x; });
+  const Output mean = Mean(x, 0);
+  ASSERT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());
+  ASSERT_OK(s.Run({y}, {}, {{"which", Tensor::Scalar(false)}}).status());
+  EXPECT_EQ(Numbers(s.Value(norm.moving_mean())), std::vector<double>(3, 0));
+  ASSERT_OK(s.Run({y}, {}, {{"which", Tensor::Scalar(true)}}).status());
+  EXPECT_DOUBLE_EQ(Numbers(s.Value(norm.moving_mean()))[0], Numbers(s.Value(mean))[0] / 2);
+  Cond(
+      which, [&] { return BatchNormalization()(x, true); }, [&] { return x; });
+  EXPECT_THAT(MistakeOf(s), HasSubstr("in a branch or loop needs updates_in_place"));
+}
+
 TEST(LayersTest, TrainingMustBeATruthValue) {
   GraphSession s;
   BatchNormalization()(Waves({8, 3}), Waves({}));
@@ -271,6 +315,46 @@ TEST(LayersTest, DropoutKeepsTheMeanAndDoesNothingOutsideTraining) {
   EXPECT_EQ(Numbers(s.Value(Dropout(x, 0.2, {.training = false}))), std::vector<double>(10000, 1));
   Dropout(x, 1);
   EXPECT_THAT(MistakeOf(s), HasSubstr("the rate of a dropout must be in [0, 1), found 1"));
+}
+
+TEST(LayersTest, ANetworkLearnsWhatItIsShown) {
+  GraphSession s;
+  SetRandomSeed(2);
+  const Output images = Cast(Waves({6, 8, 8, 1}), DType::kFloat);
+  const Output labels = Const({0, 1, 2, 2, 1, 0});
+  const Output training = Placeholder(DType::kBool, Shape(), {.name = "training"});
+  const Initializer draws = GlorotUniformInitializer({.seed = 4});
+  Output h = Convolution2D(
+      8, 3, {.padding = "SAME", .activation = LeakyRelu, .kernel_initializer = draws})(images);
+  h = BatchNormalization({.momentum = 0.5})(h, training);
+  h = Dropout(Flatten(MaxPooling2D(h, 2)), 0.1, {.training = training, .seed = 5});
+  const Output logits = Dense(3, {.kernel_initializer = draws,
+                                  .kernel_regularizer = L2Regularizer(1e-4),
+                                  .name = "logits"})(h);
+  const Output loss =
+      Mean(SparseSoftmaxCrossEntropyWithLogits(logits, labels).loss) + RegularizationLoss();
+  const Output right =
+      Mean(Cast(Equal(ArgMax(logits, 1), Cast(labels, DType::kInt64)), DType::kFloat));
+  Values variables;
+  for (const VariableNodes& v : s.graph.variables()) {
+    if (v.trainable) variables.emplace_back(v.ref);
+  }
+  const Values gradients = Gradients(loss, variables);
+  Values updates = UpdateOps();
+  {
+    const ControlDependencies first(gradients);
+    for (size_t i = 0; i < variables.size(); ++i) {
+      updates.push_back(AssignSub(variables[i], gradients[i] * 0.1));
+    }
+  }
+  ASSERT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_OK(s.Run({}, updates, {{"training", Tensor::Scalar(true)}}).status());
+  }
+  const auto end = s.Run({right, loss}, {}, {{"training", Tensor::Scalar(false)}});
+  ASSERT_OK(end.status());
+  EXPECT_EQ((*end)[0].scalar<float>(), 1);
+  EXPECT_LT((*end)[1].scalar<float>(), 0.1);
 }
 
 TEST(LayersTest, FlattenKeepsWhatTheGraphKnows) {

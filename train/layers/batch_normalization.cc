@@ -33,7 +33,7 @@ BatchNormalization::BatchNormalization(const BatchNormalizationOptions& options)
 Output BatchNormalization::operator()(const Input& input, const Input& training) const {
   const InLayer layer(*state_, input.location());
   const BuildContext& context = CurrentBuilding();
-  const Output x = Const(input);
+  const Output given = Const(input), x = Widened(given);
   const int rank = x.shape().rank();
   const int axis = options_.axis < 0 ? options_.axis + rank : options_.axis;
   if (axis < 0 || axis >= rank) {
@@ -42,15 +42,21 @@ Output BatchNormalization::operator()(const Input& input, const Input& training)
                  input.location());
   }
   const TrainingFlag flag(training);
+  if (context.flow != nullptr && !options_.updates_in_place && flag.known() != false) {
+    context.Fail(
+        InvalidArgument("a batch normalization in a branch or loop needs updates_in_place: "
+                        "no step can run its updates from outside"),
+        input.location());
+  }
   if (!context.graph->error().ok()) return {};
   if (layer.is_first()) MakeWeights(x, axis);
   if (!context.graph->error().ok()) return {};
 
   const bool fused = rank == 4 && x.dtype() == DType::kFloat && (axis == 3 || axis == 1);
   const auto normalised = [&](bool is_training) {
-    return [this, &x, axis, fused, is_training] {
+    return [this, &x, &given, axis, fused, is_training] {
       const Moments m = fused ? Fused(x, axis, is_training) : ByFormula(x, axis, is_training);
-      return std::vector<Output>{m.y, m.mean, m.variance};
+      return std::vector<Output>{Narrowed(m.y, given.dtype()), m.mean, m.variance};
     };
   };
   const std::vector<Output> chosen = flag.Choose(normalised(true), normalised(false));

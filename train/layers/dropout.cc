@@ -23,7 +23,7 @@ Output Dropout(const Input& input, double rate, const DropoutOptions& options) {
   if (!context.graph->error().ok()) return {};
   if (rate == 0) return x;
   const auto dropped = [&] {
-    const Output shape = options.noise_shape ? Const(*options.noise_shape) : ShapeOf(x);
+    const Output shape = options.noise_shape.left_out() ? ShapeOf(x) : Const(options.noise_shape);
     const Output noise = RandomUniform(shape, x.dtype(), {.seed = options.seed});
     const Output zero = Const(0, {.dtype = x.dtype()});
     return std::vector<Output>{SelectV2(noise >= rate, x * (1 / (1 - rate)), zero)};

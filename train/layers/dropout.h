@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "core/building.h"
@@ -14,7 +13,7 @@ struct DropoutOptions {
   Input training = true;
   /// The shape of what is drawn, broadcast to that of x: {batch, 1, features} drops features at all
   /// places together. By default the shape of x.
-  std::optional<Input> noise_shape = {};
+  Input noise_shape = {};
   /// Of the op that draws; see SetRandomSeed.
   int64_t seed = 0;
   std::string name = "dropout";

@@ -9,14 +9,15 @@
 #include "train/layers/layer.h"
 
 // Tables of vectors, whole or in parts on several devices, and what is looked up in them. Only rows
-// that are looked up are read and have gradients: of a table that is only looked up,
+// that are looked up are read and have gradients: of the ref() of a table that is only looked up,
 // SparseGradients (core/gradients.h) gives rows and never the whole.
 
 namespace tenon {
 
 struct PartitionedVariableOptions {
   DType dtype = DType::kFloat;
-  /// Glorot's uniform one by default; told the shape of the whole.
+  /// Glorot's uniform one by default; told the shape of the whole. With a seed of its own each part
+  /// draws the same values, as in TensorFlow.
   Initializer initializer = {};
   Regularizer regularizer = {};
   bool trainable = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/layers/layer.h"
 
-#include <algorithm>
+#include "ops/math/math_ops.h"
 
 namespace tenon {
 namespace {
@@ -64,6 +64,13 @@ int64_t KnownSize(const Output& x, int axis, std::string_view layer) {
                             "; '", x.name(), "' has shape ", shape.ToString()));
   return -1;
 }
+
+Output Widened(const Output& x) {
+  const bool is_half = x.dtype() == DType::kHalf || x.dtype() == DType::kBFloat16;
+  return is_half ? Cast(x, DType::kFloat) : x;
+}
+
+Output Narrowed(const Output& x, DType dtype) { return x.dtype() == dtype ? x : Cast(x, dtype); }
 
 bool CheckRank(const Output& x, int rank, std::string_view layer) {
   const PartialShape& shape = x.shape();

@@ -31,7 +31,8 @@
 
 namespace tenon {
 
-/// Where a layer is. Its variables belong to one graph, to the thread that builds that.
+/// Where a layer is. Its variables belong to one graph, after which it is not used any more, and it
+/// is called by the thread that builds that.
 class LayerState {
  public:
   /// A layer that asks for the scope `name`; name_1, name_2, ... where that is taken.
@@ -45,8 +46,9 @@ class LayerState {
 };
 
 /// A call of a layer: new nodes are in the layer's scope, which the first call chooses within the
-/// scopes that are entered then, and mistakes are reported at `at`, the caller's place. A call in
-/// another graph than the first is a mistake.
+/// scopes that are entered then, those of branches and loops included: where names matter, a layer
+/// is first called outside. Mistakes are reported at `at`, the caller's place. A call in another
+/// graph than the first is a mistake.
 class [[nodiscard]] InLayer : private EnteredContext {
  public:
   InLayer(LayerState& state, const std::source_location& at)
@@ -79,6 +81,11 @@ Variable MakeWeight(std::string_view name, const std::vector<int64_t>& shape, DT
 /// The size of dimension `axis` of `x`, from the end when negative. A mistake, which calls x what
 /// it is to the `layer`, and -1 when the graph does not tell it.
 int64_t KnownSize(const Output& x, int axis, std::string_view layer);
+
+/// Half and bfloat16 as float, for layers that add up many numbers; other dtypes as they are.
+Output Widened(const Output& x);
+/// As `dtype` again.
+Output Narrowed(const Output& x, DType dtype);
 
 /// Whether x has rank `rank`, as far as the graph tells; else a mistake.
 bool CheckRank(const Output& x, int rank, std::string_view layer);

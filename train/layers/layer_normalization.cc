@@ -13,7 +13,7 @@ LayerNormalization::LayerNormalization(const LayerNormalizationOptions& options)
 Output LayerNormalization::operator()(const Input& input) const {
   const InLayer layer(*state_, input.location());
   const BuildContext& context = CurrentBuilding();
-  const Output x = Const(input);
+  const Output given = Const(input), x = Widened(given);
   const int rank = x.shape().rank();
   const int first = options_.begin_axis < 0 ? options_.begin_axis + rank : options_.begin_axis;
   if (first < 0 || first >= rank) {
@@ -47,7 +47,7 @@ Output LayerNormalization::operator()(const Input& input) const {
   Output y = centered * Rsqrt(variance + options_.epsilon);
   if (options_.scale) y = y * state_->gamma;
   if (options_.center) y = y + state_->beta;
-  return y;
+  return Narrowed(y, given.dtype());
 }
 
 }  // namespace tenon

@@ -27,7 +27,7 @@ struct BatchNormalizationOptions {
   bool trainable = true;
   /// The updates of the moving averages run before the result of the layer, in each step that wants
   /// it, instead of in the collection "update_ops" (tf.contrib.layers.batch_norm without
-  /// updates_collections).
+  /// updates_collections). Needed in branches and loops.
   bool updates_in_place = false;
   std::string name = "batch_normalization";
 };
@@ -44,6 +44,7 @@ struct BatchNormalizationOptions {
 ///   const ControlDependencies updates(UpdateOps());
 ///   Node* step = ...
 ///
+/// Halves, whose variance would be poor, are normalised as floats, with weights that are floats.
 /// Floats of rank 4 with the channels last or second are computed by FusedBatchNormV3, whose batch
 /// variance for the moving average is the unbiased one; all else by its formula, with the biased
 /// one, as in TensorFlow.
@@ -96,7 +97,8 @@ struct LayerNormalizationOptions {
 
 /// (x - mean) / sqrt(variance + epsilon) * gamma + beta, of each example over its last dimensions
 /// (tf.keras.layers.LayerNormalization; Ba et al. 2016). Variables: <name>/gamma and beta, of the
-/// normalised shape, which must be known, and the dtype of the first call's x.
+/// normalised shape, which must be known, and the dtype of the first call's x; halves are
+/// normalised as floats, with weights that are floats.
 ///
 ///   Output h = LayerNormalization()(x);
 class LayerNormalization {

@@ -46,6 +46,10 @@ RnnStep StepWhileGoing(const RnnCell& cell, const Output& x, const std::vector<O
   return step;
 }
 
+std::string ScopeFor(const RnnOptions& options, const char* by_default) {
+  return UnusedScope(options.name.empty() ? by_default : options.name);
+}
+
 Output Going(const Output& lengths, const Output& time) {
   if (!lengths.exists()) return {};
   return ExpandDims(Cast(lengths, DType::kInt32) > time, 1);
@@ -122,7 +126,7 @@ StaticRnnResult StaticRnn(const RnnCell& cell, const std::vector<Output>& inputs
                           const RnnOptions& options) {
   const CalledFrom caller(options.location);
   const BuildContext& context = CurrentBuilding();
-  const NameScope scope(UnusedScope(options.name));
+  const NameScope scope(ScopeFor(options, "rnn"));
   StaticRnnResult result{std::vector<Output>(inputs.size()),
                          std::vector<Output>(cell.state_sizes().size())};
   if (inputs.empty()) {
@@ -144,7 +148,7 @@ StaticRnnResult StaticRnn(const RnnCell& cell, const std::vector<Output>& inputs
 
 RnnResult DynamicRnn(const RnnCell& cell, const Input& input, const RnnOptions& options) {
   const CalledFrom caller(options.location);
-  const NameScope scope(UnusedScope(options.name));
+  const NameScope scope(ScopeFor(options, "rnn"));
   const Output inputs = Const(input);
   if (!CheckRank(inputs, 3, "a recurrent network")) {
     return {{}, std::vector<Output>(cell.state_sizes().size())};
@@ -156,7 +160,7 @@ BidirectionalRnnResult BidirectionalDynamicRnn(const RnnCell& forward, const Rnn
                                                const Input& input, RnnOptions options) {
   const CalledFrom caller(options.location);
   const BuildContext& context = CurrentBuilding();
-  const NameScope scope(UnusedScope(options.name));
+  const NameScope scope(ScopeFor(options, "bidirectional_rnn"));
   const Output inputs = Const(input);
   const size_t first = forward.state_sizes().size(), second = backward.state_sizes().size();
   BidirectionalRnnResult result{{{}, std::vector<Output>(first)},

@@ -22,8 +22,8 @@ struct RnnOptions {
   bool time_major = false;
   /// At most this many steps of a loop run at once.
   int parallel_iterations = 32;
-  /// The scope that the cell's variables are in, made unique.
-  std::string name = "rnn";
+  /// The scope that the cell's variables are in, made unique; by default rnn, or bidirectional_rnn.
+  std::string name = {};
   std::source_location location = std::source_location::current();
 };
 
@@ -56,10 +56,8 @@ struct BidirectionalRnnResult {
 };
 /// One cell over the sequences from their beginning, another from their end, whose outputs are at
 /// the places of their inputs (tf.nn.bidirectional_dynamic_rnn). Variables are in
-/// bidirectional_rnn/fw and bidirectional_rnn/bw unless `name` is given; the initial state is the
-/// first cell's, then the second's.
+/// <name>/fw and <name>/bw; the initial state is the first cell's, then the second's.
 BidirectionalRnnResult BidirectionalDynamicRnn(const RnnCell& forward, const RnnCell& backward,
-                                               const Input& inputs,
-                                               RnnOptions options = {.name = "bidirectional_rnn"});
+                                               const Input& inputs, RnnOptions options = {});
 
 }  // namespace tenon
