@@ -41,6 +41,20 @@ std::string MainOp(const MetaGraphDef& meta) {
   return "";
 }
 
+/// The files beside the model: a field of newer exporters, a collection of older ones.
+StatusOr<std::vector<AssetFileDef>> Assets(const MetaGraphDef& meta) {
+  std::vector<AssetFileDef> assets(meta.asset_file_def().begin(), meta.asset_file_def().end());
+  const auto found = meta.collection_def().find("saved_model_assets");
+  if (!assets.empty() || found == meta.collection_def().end()) return assets;
+  for (const google::protobuf::Any& any : found->second.any_list().value()) {
+    // Not UnpackTo, which knows our own name of the message only.
+    if (!assets.emplace_back().ParseFromString(any.value())) {
+      return DataLoss("an asset of the model is unreadable");
+    }
+  }
+  return assets;
+}
+
 std::string NamesOfTensors(const std::map<std::string, SignatureTensor>& tensors) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors) names.push_back(StrCat("'", name, "'"));
@@ -70,7 +84,8 @@ StatusOr<std::map<std::string, LoadedSignature>> SignaturesOf(const MetaGraphDef
 Status RestoreSavedModel(Session& session, const MetaGraphDef& meta,
                          const std::string& export_dir) {
   Session::Feeds assets;
-  for (const AssetFileDef& asset : meta.asset_file_def()) {
+  TENON_ASSIGN_OR_RETURN(const std::vector<AssetFileDef> files, Assets(meta));
+  for (const AssetFileDef& asset : files) {
     assets.emplace_back(asset.tensor_info().name(),
                         Tensor::Scalar(JoinPath(export_dir, "assets/" + asset.filename())));
   }
