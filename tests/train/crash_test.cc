@@ -151,6 +151,12 @@ TEST_P(CheckpointCrashTest, AtEachCallALastGoodCheckpointStays) {
     // What is left over is in nobody's way.
     ASSERT_EQ(RunInProcess(work, GetParam(), false, 0).exit_code, 0);
     EXPECT_EQ(WholeStep(work), step + 1);
+    const std::vector<std::string> left = *ListFolder(work + "/ckpt");
+    for (const std::string& name : left) {
+      EXPECT_TRUE(name.find(".tempstate") == std::string::npos || name.starts_with("checkpoint"))
+          << name;
+      EXPECT_FALSE(name.ends_with("_temp")) << name;
+    }
     if (HasFailure()) break;
   }
   EXPECT_GT(old_ones, 15);
