@@ -206,7 +206,12 @@ function(tenon_tests)
         SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
     endforeach()
   endforeach()
-  # Takes minutes more, so that one asks for it: ctest -C Full -L slow.
+  # What takes much time or memory is asked for: ctest -C Full -L slow.
+  add_test(NAME interop.large_checkpoint CONFIGURATIONS Full
+    COMMAND Python3::Interpreter "${root}/interop/large_checkpoint.py"
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(interop.large_checkpoint PROPERTIES LABELS slow TIMEOUT 900
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
   add_test(NAME interop.device_conformance_test CONFIGURATIONS Full
     COMMAND Python3::Interpreter "${root}/interop/op_conformance_test.py" --simulated
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")

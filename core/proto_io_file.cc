@@ -3,6 +3,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/unknown_field_set.h>
 
@@ -192,6 +193,8 @@ StatusOr<MetaGraphDef> ParseMetaGraphDef(const std::string& content, const std::
   if (const auto cut = FindCut(content)) {
     return DataLoss("'", name, "' is cut short or no graph: ", *cut);
   }
+  // It says of every type that is none what of it is no text.
+  const pb::LogSilencer silent;
   // Later versions may add fields, with numbers above those that exist; all three share low ones.
   if (ParseBinary(content, 6, &graph) && IsPlausible(graph)) return Wrap(std::move(graph));
   if (ParseBinary(content, 7, &meta) && IsPlausible(meta.graph_def())) return meta;

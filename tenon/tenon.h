@@ -52,6 +52,7 @@
 #include "train/replica_flags.h"
 #include "train/saver/checkpoint_state.h"
 #include "train/saver/probe.h"
+#include "train/saver/saved_model.h"
 #include "train/saver/saver.h"
 #include "train/sessions/hooks.h"
 #include "train/sessions/monitored_training_session.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <regex>
 
 #include "core/proto_io_file.h"
@@ -12,14 +13,17 @@
 #include "tools/access_flags.h"
 #include "tools/commands.h"
 #include "tools/device_flags.h"
+#include "tools/signatures.h"
 #include "tools/values.h"
 #include "train/replica_flags.h"
+#include "train/saver/saved_model.h"
 
 namespace tenon::tools {
 namespace {
 
 struct RunFlags {
   std::string graph;
+  std::string signature;
   std::vector<std::string> feeds;
   std::vector<std::string> fetches;
   std::vector<std::string> targets;
@@ -85,12 +89,14 @@ StatusOr<Session::Feeds> ReadFeeds(const std::vector<std::string>& texts, const 
   return feeds;
 }
 
-Status WriteOutput(const RunFlags& flags, const std::vector<std::vector<Tensor>>& fetched) {
+/// `labels` are what the fetches are called.
+Status WriteOutput(const RunFlags& flags, const std::vector<std::string>& labels,
+                   const std::vector<std::vector<Tensor>>& fetched) {
   std::vector<std::pair<std::string, Tensor>> arrays;
   for (size_t step = 0; step < fetched.size(); ++step) {
-    for (size_t i = 0; i < flags.fetches.size(); ++i) {
+    for (size_t i = 0; i < labels.size(); ++i) {
       const std::string suffix = flags.steps > 1 ? StrCat("/", step) : "";
-      arrays.emplace_back(flags.fetches[i] + suffix, fetched[step][i]);
+      arrays.emplace_back(labels[i] + suffix, fetched[step][i]);
     }
   }
   return WriteNpz(flags.output, arrays);
@@ -120,16 +126,24 @@ StatusOr<std::unique_ptr<Session>> OpenSession(const RunFlags& flags, const Grap
 }
 
 Status Run(const RunFlags& flags, const OpRegistry& ops) {
-  TENON_ASSIGN_OR_RETURN(const GraphDef proto, LoadGraphDef(flags.graph));
-  auto graph = GraphFromProto(proto, ops);
+  TENON_ASSIGN_OR_RETURN(const MetaGraphDef meta, LoadMetaGraphDef(flags.graph));
+  auto graph = GraphFromProto(meta.graph_def(), ops);
   if (!graph.ok()) return Annotate(graph.status(), flags.graph);
   TENON_RETURN_IF_ERROR(Place(flags.places, &*graph));
-  TENON_ASSIGN_OR_RETURN(const Session::Feeds feeds, ReadFeeds(flags.feeds, *graph));
+  SignatureNames names{flags.feeds, flags.fetches, flags.fetches};
+  if (!flags.signature.empty()) {
+    TENON_ASSIGN_OR_RETURN(names,
+                           ResolveSignature(meta, flags.signature, flags.feeds, flags.fetches));
+  }
+  TENON_ASSIGN_OR_RETURN(const Session::Feeds feeds, ReadFeeds(names.feeds, *graph));
   TENON_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, OpenSession(flags, *graph));
+  if (std::filesystem::is_directory(flags.graph)) {  // a SavedModel
+    TENON_RETURN_IF_ERROR(RestoreSavedModel(*session, meta, flags.graph));
+  }
   for (const std::string& init : flags.inits) {
     TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());
   }
-  if (flags.fetches.empty() && flags.targets.empty()) return OkStatus();
+  if (names.fetches.empty() && flags.targets.empty()) return OkStatus();
   std::vector<std::vector<Tensor>> fetched;
   std::vector<double> milliseconds;
   std::vector<NodeTrace> trace;
@@ -139,18 +153,18 @@ Status Run(const RunFlags& flags, const OpRegistry& ops) {
     if (!flags.trace.empty() && step + 1 == flags.steps) options.trace = &trace;
     const auto start = std::chrono::steady_clock::now();
     TENON_ASSIGN_OR_RETURN(std::vector<Tensor> values,
-                           session->Run(feeds, flags.fetches, flags.targets, options));
+                           session->Run(feeds, names.fetches, flags.targets, options));
     milliseconds.push_back(
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
             .count());
     for (size_t i = 0; i < values.size(); ++i) {
-      std::printf("%s = %s\n", flags.fetches[i].c_str(), values[i].ToString().c_str());
+      std::printf("%s = %s\n", names.labels[i].c_str(), values[i].ToString().c_str());
     }
     if (!flags.output.empty()) fetched.push_back(std::move(values));
   }
   if (flags.stats) PrintStats(milliseconds);
   if (!flags.trace.empty()) TENON_RETURN_IF_ERROR(WriteTextFile(flags.trace, ToChromeTrace(trace)));
-  if (!flags.output.empty()) TENON_RETURN_IF_ERROR(WriteOutput(flags, fetched));
+  if (!flags.output.empty()) TENON_RETURN_IF_ERROR(WriteOutput(flags, names.labels, fetched));
   return OkStatus();
 }
 
@@ -160,7 +174,11 @@ void AddRunCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* run = app.add_subcommand("run", "Load a graph and run steps of it");
   run->add_option("graph", flags->graph,
-                  "GraphDef, MetaGraphDef or SavedModel, binary or text")->required();
+                  "GraphDef, MetaGraphDef or SavedModel, binary or text; of the folder of a "
+                  "SavedModel, the variables too")->required();
+  run->add_option("--signature", flags->signature,
+                  "Feeds and fetches are inputs and outputs of this signature of the model, such as "
+                  "serving_default; without fetches, all outputs");
   run->add_option("--feed", flags->feeds,
                   "NAME=FILE.npy, NAME=FILE.npz:KEY or NAME=LITERAL (1.5, [[1,2]], true, \"text\")")
       ->check(CheckPair);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The code of docs/cpp.md and the program of docs/adding_an_op.md build outside the tree against an
-installed Tenon, run, and print what the pages say.
+"""The code of docs/cpp.md and docs/checkpoints.md and the program of docs/adding_an_op.md build outside the
+tree against an installed Tenon, run, and print what the pages say.
 
-A ```cpp block with a main function is a program. On cpp.md the others are bodies of functions that return
-Status; one that begins with "// continues" goes on with the block before it. An ```output block after
-them is what they print. An ```ops block is the file my.ops, which the program after it is built with."""
+A ```cpp block with a main function is a program. On the first two the others are bodies of functions that
+return Status; one that begins with "// continues" goes on with the block before it. An ```output block after
+them is what they print. An ```ops block is the file my.ops, which the program after it is built with. On
+checkpoints.md an ```sh block is of commands, which run after all of these, in the same folder."""
 import os
 import re
 import sys
@@ -32,6 +33,7 @@ using namespace tenon;
 
 """
 MARK = "-- block "
+PAGES = ("cpp.md", "checkpoints.md")  # of pieces of code
 
 
 def blocks(page):
@@ -59,7 +61,8 @@ def snippets_program(bodies):
 
 def main():
     files, cmake, bodies, programs, wanted, declared = {}, CMAKE, [], [], {}, False
-    numbered = [(f"{page}:{i}", language, text) for page in ("cpp.md", "adding_an_op.md")
+    commands = []
+    numbered = [(f"{page}:{i}", language, text) for page in (*PAGES, "adding_an_op.md")
                 for i, (language, text) in enumerate(blocks(page))]
     last = None
     for name, language, text in numbered:
@@ -74,8 +77,11 @@ def main():
                 cmake += f"tenon_add_ops({program} my.ops)\n"
             programs.append((program, name))
             last = name
-        elif language == "cpp" and name.startswith("cpp.md"):
+        elif language == "cpp" and name.startswith(PAGES):
             bodies.append((name, text))
+            last = name
+        elif language == "sh" and name.startswith("checkpoints.md"):
+            commands.append((name, text))
             last = name
     files["snippets.cc"] = snippets_program(bodies)
     files["CMakeLists.txt"] = cmake + "page(snippets)\n"
@@ -84,10 +90,16 @@ def main():
         built = outside_project.build(folder, files)
         for program, name in programs:
             printed[name] = outside_project.run(os.path.join(built, program))
-        for part in outside_project.run(os.path.join(built, "snippets")).split(MARK)[1:]:
+        snippets = outside_project.run("env", "-C", folder, os.path.join(built, "snippets"))
+        for part in snippets.split(MARK)[1:]:
             name, _, text = part.partition("\n")
             printed[name] = text
-    assert len(programs) == 2 and len(printed) == len(programs) + len(bodies), printed.keys()
+        path = os.path.abspath(outside_project.BINARY) + ":" + os.environ["PATH"]
+        for name, text in commands:
+            printed[name] = outside_project.run("env", "-C", folder, "PATH=" + path, "bash", "-c",
+                                                text + "true")  # a difference is no failure
+    assert len(programs) == 2, programs
+    assert len(printed) == len(programs) + len(bodies) + len(commands), printed.keys()
     wrong = [f"{name} prints\n{text}and not\n{wanted.get(name, '')}"
              for name, text in printed.items() if text != wanted.get(name, "")]
     if wrong:

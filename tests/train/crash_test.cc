@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process saves a checkpoint and dies before any of its calls to the system: its directory has a
-// complete checkpoint, the old one or the new, in its state file.
+// complete checkpoint, the old one or the new, in its state file. The same of a model that is
+// exported.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "tests/data/sample_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/train/traced_process.h"
+#include "train/saver/saved_model.h"
 #include "train/saver/saver.h"
 #include "train/variables.h"
 
@@ -88,38 +90,50 @@ float WholeStep(const std::string& folder) {
   return step;
 }
 
-class CheckpointCrashTest : public ::testing::TestWithParam<Way> {
- protected:
-  /// Runs SaveNext in a process of its own.
-  FileTrace Run(const std::string& folder, bool traced, int die_at) const {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    return RunTraced({StrCat("--gtest_filter=", test->test_suite_name(), ".", test->name())},
-                     {{kFolderVariable, folder},
-                      {kWayVariable, StrCat(static_cast<int>(GetParam()))},
-                      {kTracedVariable, traced ? "1" : ""},
-                      {"ASAN_OPTIONS", "detect_leaks=0"}},
-                     folder, die_at);
+/// Runs the test that calls it again, in a process of its own.
+FileTrace RunInProcess(const std::string& folder, Way way, bool traced, int die_at) {
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  return RunTraced({StrCat("--gtest_filter=", test->test_suite_name(), ".", test->name())},
+                   {{kFolderVariable, folder},
+                    {kWayVariable, StrCat(static_cast<int>(way))},
+                    {kTracedVariable, traced ? "1" : ""},
+                    {"GTEST_TOTAL_SHARDS", "1"},
+                    {"GTEST_SHARD_INDEX", "0"},
+                    {"ASAN_OPTIONS", "detect_leaks=0"}},
+                   folder, die_at);
+}
+
+/// In that process: runs `what`, and ends it.
+[[noreturn]] void EndAfter(const Status& status) {
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  _exit(status.ok() ? 0 : 1);
+}
+
+/// As if the machine had died too: what was not synced is lost.
+void LoseUnsynced(const FileTrace& trace) {
+  for (const std::string& path : trace.unsynced) {
+    if (FileExists(path)) std::filesystem::resize_file(path, 0);
   }
-};
+}
+
+class CheckpointCrashTest : public ::testing::TestWithParam<Way> {};
 
 TEST_P(CheckpointCrashTest, AtEachCallALastGoodCheckpointStays) {
   if (const char* folder = std::getenv(kFolderVariable)) {  // this is the process that dies
     const Way way = static_cast<Way>(std::atoi(std::getenv(kWayVariable)));
-    const Status status = SaveNext(way, folder, *std::getenv(kTracedVariable) != '\0');
-    if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
-    _exit(status.ok() ? 0 : 1);
+    EndAfter(SaveNext(way, folder, *std::getenv(kTracedVariable) != '\0'));
   }
   if (const Status s = CanTrace(); !s.ok()) GTEST_SKIP() << s;
   const TemporaryFolder folder;
   const std::string base = folder / "base", work = folder / "work";
   std::filesystem::create_directories(base);
-  ASSERT_EQ(Run(base, false, 0).exit_code, 0);
+  ASSERT_EQ(RunInProcess(base, GetParam(), false, 0).exit_code, 0);
   ASSERT_EQ(WholeStep(base), 1);
   int old_ones = 0, new_ones = 0;
   for (int die_at = 1;; ++die_at) {
     std::filesystem::remove_all(work);
     std::filesystem::copy(base, work, std::filesystem::copy_options::recursive);
-    const FileTrace trace = Run(work, true, die_at);
+    const FileTrace trace = RunInProcess(work, GetParam(), true, die_at);
     SCOPED_TRACE(trace.calls.empty() ? "" : StrCat(die_at, ": before ", trace.calls.back()));
     EXPECT_EQ(trace.mistakes, std::vector<std::string>());
     if (trace.finished) {
@@ -129,17 +143,20 @@ TEST_P(CheckpointCrashTest, AtEachCallALastGoodCheckpointStays) {
       break;
     }
     ASSERT_EQ(static_cast<int>(trace.calls.size()), die_at);
-    // As if the machine had died too: what was not synced is lost.
-    for (const std::string& path : trace.unsynced) {
-      if (FileExists(path)) std::filesystem::resize_file(path, 0);
-    }
+    LoseUnsynced(trace);
     const float step = WholeStep(work);
     (step == 1 ? old_ones : new_ones) += 1;
     EXPECT_TRUE(step == 1 || step == 2) << step;
     EXPECT_TRUE(step == 2 || new_ones == 0) << "the new checkpoint was there, and is gone";
     // What is left over is in nobody's way.
-    ASSERT_EQ(Run(work, false, 0).exit_code, 0);
+    ASSERT_EQ(RunInProcess(work, GetParam(), false, 0).exit_code, 0);
     EXPECT_EQ(WholeStep(work), step + 1);
+    const std::vector<std::string> left = *ListFolder(work + "/ckpt");
+    for (const std::string& name : left) {
+      EXPECT_TRUE(name.find(".tempstate") == std::string::npos || name.starts_with("checkpoint"))
+          << name;
+      EXPECT_FALSE(name.ends_with("_temp")) << name;
+    }
     if (HasFailure()) break;
   }
   EXPECT_GT(old_ones, 15);
@@ -155,6 +172,51 @@ std::string WayName(const ::testing::TestParamInfo<Way>& info) {
 INSTANTIATE_TEST_SUITE_P(Ways, CheckpointCrashTest,
                          ::testing::Values(Way::kNextStep, Way::kSamePrefix, Way::kSharded),
                          WayName);
+
+Status Export(const std::string& folder, bool traced) {
+  std::filesystem::current_path(folder);
+  if (traced) LetCallsBeTraced();
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Variable a("a", StepValue(3));
+  Node* const init = GlobalVariablesInitializer();
+  Saver saver;
+  TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph));
+  TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());
+  return ExportSavedModel(*session, saver, "models/1",
+                          {{kDefaultServingSignature, {.inputs = {}, .outputs = {{"a", a}}}}});
+}
+
+TEST(ModelCrashTest, AModelIsThereWholeOrNotAtAll) {
+  if (const char* folder = std::getenv(kFolderVariable)) {
+    EndAfter(Export(folder, *std::getenv(kTracedVariable) != '\0'));
+  }
+  if (const Status s = CanTrace(); !s.ok()) GTEST_SKIP() << s;
+  const TemporaryFolder folder;
+  const std::string path = folder / "models/1";
+  int without = 0, with = 0;
+  for (int die_at = 1;; ++die_at) {
+    std::filesystem::remove_all(folder / "models");
+    const FileTrace trace = RunInProcess(folder.path(), Way::kNextStep, true, die_at);
+    SCOPED_TRACE(trace.calls.empty() ? "" : StrCat(die_at, ": before ", trace.calls.back()));
+    EXPECT_EQ(trace.mistakes, std::vector<std::string>());
+    LoseUnsynced(trace);
+    if (!FileExists(path)) {
+      ++without;
+      ASSERT_EQ(RunInProcess(folder.path(), Way::kNextStep, false, 0).exit_code, 0);
+    } else {
+      ++with;
+    }
+    auto model = LoadSavedModel(path);
+    ASSERT_OK(model);
+    auto outputs = model->Run({});
+    ASSERT_OK(outputs);
+    EXPECT_TRUE((*outputs)["a"].Equals(StepValue(3)));
+    if (trace.finished || HasFailure()) break;
+  }
+  EXPECT_GT(without, 15);
+  EXPECT_GT(with, 1);
+}
 
 }  // namespace
 }  // namespace tenon::testing

@@ -290,6 +290,29 @@ TEST(SaverTest, TheSamePrefixIsReplaced) {
   EXPECT_THAT(saver.last_checkpoints(), ElementsAre(folder / "m"));
 }
 
+TEST(SaverTest, WhatUnfinishedSavesToThePathLeftGoesAndNothingElse) {
+  const TemporaryFolder folder;
+  SavingProgram p;
+  const Variable v("v", Row({1}));
+  Saver saver;
+  ASSERT_OK(p.Start());
+  const std::vector<std::string> unfinished = {"m.data-00000-of-00001.tempstate1_2",
+                                               "m-3.index.tempstate1_2", "m-12.meta.tempstate0_0",
+                                               "m-4_temp/part-00000-of-00002.index"};
+  const std::vector<std::string> others = {"m2-1.index.tempstate1_2", "my_temp/file",
+                                           "m-3.tempstate", "m.txt", "m-a_temp"};
+  for (const auto* names : {&unfinished, &others}) {
+    for (const std::string& name : *names) {
+      ASSERT_OK(MakeFolders(FolderOf(folder / name)));
+      ASSERT_OK(WriteFile(folder / name, "x"));
+    }
+  }
+  ASSERT_OK(saver.Save(*p.session, folder / "m", {.global_step = 5}));
+  for (const std::string& name : unfinished) EXPECT_FALSE(FileExists(folder / name)) << name;
+  EXPECT_FALSE(FileExists(folder / "m-4_temp"));
+  for (const std::string& name : others) EXPECT_TRUE(FileExists(folder / name)) << name;
+}
+
 TEST(SaverTest, PathsOfAMovedDirectoryAreRelative) {
   const TemporaryFolder folder;
   const std::filesystem::path before = std::filesystem::current_path();

@@ -104,6 +104,21 @@ TEST_F(ShardedSaverTest, EachParameterServerWritesAShard) {
   }
 }
 
+TEST_F(ShardedSaverTest, AParameterServerThatDiesLeavesTheLastCheckpoint) {
+  Start({FileAccess(), FileAccess()});
+  Build();
+  Saver saver({.sharded = true, .max_to_keep = 1});
+  auto session = worker().MakeSession(graph_);
+  ASSERT_OK(session);
+  ASSERT_OK((*session)->Run({}, {}, {init_}));
+  ASSERT_OK(saver.Save(**session, folder_ / "m", {.global_step = 1}));
+  servers_[1].reset();
+  EXPECT_FALSE(saver.Save(**session, folder_ / "m", {.global_step = 2}).ok());
+  EXPECT_EQ(*LatestCheckpoint(folder_.path()), folder_ / "m-1");
+  EXPECT_EQ((*BundleReader::Open(folder_ / "m-1"))->names().size(), 4u);
+  EXPECT_FALSE(CheckpointExists(folder_ / "m-2"));
+}
+
 TEST_F(ShardedSaverTest, OneTaskWritesAllWithoutSharding) {
   Start({FileAccess(), FileAccess()});
   Build();

@@ -116,11 +116,10 @@ class FileFollower {
     const std::string name = call->name;
     path_ = call->descriptor ? stopped.Descriptor() : Absolute(stopped, call->path);
     if (name == "open" && !Creates(*call, stopped)) return false;
-    if (!path_.starts_with(root_)) return false;
+    if (!StrCat(path_, "/").starts_with(root_)) return false;
     to_ = call->other >= 0 ? Absolute(stopped, call->other) : "";
     name_ = name;
-    trace_->calls.push_back(StrCat(name, " ", path_.substr(root_.size()), to_.empty() ? "" : " ",
-                                   to_.empty() ? "" : to_.substr(root_.size())));
+    trace_->calls.push_back(StrCat(name, " ", Inside(path_), to_.empty() ? "" : " ", Inside(to_)));
     return true;
   }
 
@@ -132,7 +131,9 @@ class FileFollower {
       unsynced_names_.erase(path_);
     }
     if (name_ == "mkdir") unsynced_names_.insert(FolderOf(path_));
-    const bool enters = to_.ends_with(".index") || to_.ends_with("/checkpoint");
+    // An index, a state file, the folder of a model: names without an ending.
+    const bool enters =
+        !to_.empty() && (to_.ends_with(".index") || NameOf(to_).find('.') == std::string::npos);
     if ((enters || name_ == "unlink") && !unsynced_names_.empty()) {
       trace_->mistakes.push_back(
           StrCat(trace_->calls.back(), " before the folder of what it relies on is synced"));
@@ -151,6 +152,9 @@ class FileFollower {
   static bool Creates(const ChangingCall& call, const StoppedCall& stopped) {
     if (call.number == SYS_creat) return true;
     return (stopped.argument(call.path + 1) & (O_CREAT | O_TRUNC | O_WRONLY | O_RDWR)) != 0;
+  }
+  std::string Inside(const std::string& path) const {
+    return path.size() < root_.size() ? "" : path.substr(root_.size());
   }
   static std::string Absolute(const StoppedCall& stopped, int argument) {
     const std::string path = stopped.Path(argument);

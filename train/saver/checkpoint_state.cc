@@ -42,6 +42,20 @@ Status RemoveIfThere(const std::string& path) {
   return s.code() == StatusCode::kNotFound ? OkStatus() : s;
 }
 
+/// Whether `name` is what an unfinished save to `base`, or "<base>-<step>", leaves:
+/// "m-5.index.tempstate0_1", or the folder "m-5_temp".
+bool IsUnfinished(std::string_view name, std::string_view base) {
+  if (!name.starts_with(base)) return false;
+  name.remove_prefix(base.size());
+  if (name.starts_with('-')) {
+    name.remove_prefix(std::min(name.find_first_not_of("-0123456789"), name.size()));
+  }
+  if (name == "_temp") return true;
+  const bool ours =
+      name.starts_with(".data-") || name.starts_with(".index.") || name.starts_with(".meta.");
+  return ours && name.find(".tempstate") != std::string_view::npos;
+}
+
 }  // namespace
 
 StatusOr<CheckpointPaths> GetCheckpointState(const std::string& directory,
@@ -100,6 +114,23 @@ Status RemoveCheckpoint(const std::string& prefix) {
     TENON_RETURN_IF_ERROR(RemoveIfThere(JoinPath(folder, name)));
   }
   return RemoveIfThere(prefix + ".meta");
+}
+
+void RemoveUnfinishedSaves(const std::string& path) {
+  const std::string folder = FolderOf(path);
+  const auto names = ListFolder(folder.empty() ? "." : folder);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (!IsUnfinished(name, NameOf(path))) continue;
+    const std::string unfinished = JoinPath(folder, name);
+    const auto shards = ListFolder(unfinished);
+    if (shards.ok()) {
+      for (const std::string& shard : *shards) {
+        RemoveFile(JoinPath(unfinished, shard)).IgnoreError();
+      }
+    }
+    RemoveFile(unfinished).IgnoreError();
+  }
 }
 
 }  // namespace tenon

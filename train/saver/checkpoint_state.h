@@ -51,4 +51,8 @@ bool CheckpointExists(const std::string& prefix);
 /// it is never there by half. No error when there is none.
 Status RemoveCheckpoint(const std::string& prefix);
 
+/// Deletes what saves to `path`, of any step, have left that did not end: temporary files, and
+/// folders of shards. Nobody else may be saving there. Never fails: what cannot be deleted stays.
+void RemoveUnfinishedSaves(const std::string& path);
+
 }  // namespace tenon

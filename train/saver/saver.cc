@@ -127,6 +127,7 @@ StatusOr<std::string> Saver::Save(Session& session, const std::string& path,
   TENON_RETURN_IF_ERROR(RunSave(session, prefix));
   if (options.write_meta_graph) TENON_RETURN_IF_ERROR(WriteMetaGraph(*this, prefix + ".meta"));
   if (options.write_state) TENON_RETURN_IF_ERROR(Record(prefix, options.latest_filename));
+  RemoveUnfinishedSaves(path);
   return prefix;
 }
 

@@ -75,10 +75,11 @@ class Saver {
   explicit Saver(const SaverOptions& options = {});
 
   /// Saves to the prefix `path`, or "<path>-<global_step>", which is returned. The order of what
-  /// appears: the checkpoint, .meta, the state file; then what is too old goes. Replaces a
-  /// checkpoint of the same prefix. InvalidArgument for an unusable path; FailedPrecondition
-  /// without variables, for a variable without a value, and when this process does not see what was
-  /// written; the errors of the session and of files.
+  /// appears: the checkpoint, .meta, the state file; then what is too old goes, and what saves to
+  /// this path have left that did not end. Replaces a checkpoint of the same prefix.
+  /// InvalidArgument for an unusable path; FailedPrecondition without variables, for a variable
+  /// without a value, and when this process does not see what was written; the errors of the
+  /// session and of files.
   StatusOr<std::string> Save(Session& session, const std::string& path,
                              const SaveOptions& options = {});
 

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/saver/saved_model.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "core/proto_io_file.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/math/math_ops.h"
+#include "ops/math/operators.h"
+#include "ops/state/state_ops.h"
+#include "runtime/local_session.h"
+#include "tests/data/sample_files.h"
+#include "tests/testing/status_matchers.h"
+#include "train/variables.h"
+
+namespace tenon::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Key;
+
+class SavedModelTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const DeviceScope elsewhere("/job:localhost/task:0/device:CPU:0");
+    x_ = Placeholder(DType::kFloat, {-1, 2}, {.name = "x"});
+    w_ = Variable("w", Tensor::Of<float>({2, 1}, {1, 10}), {.resource = true});
+    b_ = Variable("b", Tensor::Vector<float>({100}));
+    y_ = MatMul(x_, w_) + b_;
+    saver_ = std::make_unique<Saver>();
+    Node* const init = GlobalVariablesInitializer();
+    auto session = MakeLocalSession(graph_);
+    ASSERT_OK(session);
+    session_ = *std::move(session);
+    ASSERT_OK(session_->Run({}, {}, {init}));
+  }
+  std::map<std::string, ModelSignature> Signatures() const {
+    return {{kDefaultServingSignature, {.inputs = {{"in", x_}}, .outputs = {{"out", y_}}}},
+            {"weights", {.inputs = {}, .outputs = {{"w", w_}, {"b", b_}}}}};
+  }
+
+  const TemporaryFolder folder_;
+  Graph graph_{AllOps()};
+  GraphBuilding building_{graph_};
+  Output x_, y_;
+  Variable w_, b_;
+  std::unique_ptr<Saver> saver_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(SavedModelTest, AModelIsExportedAndLoaded) {
+  const std::string path = folder_ / "model/1";
+  ASSERT_OK(ExportSavedModel(*session_, *saver_, path, Signatures()));
+  EXPECT_THAT(*ListFolder(folder_ / "model"), ElementsAre("1"));
+  EXPECT_THAT(*ListFolder(path), ElementsAre("saved_model.pb", "variables"));
+  EXPECT_THAT(*ListFolder(path + "/variables"),
+              ElementsAre("variables.data-00000-of-00001", "variables.index"));
+  EXPECT_THAT(saver_->last_checkpoints(), ElementsAre());
+  auto model = LoadSavedModel(path);
+  ASSERT_OK(model);
+  EXPECT_THAT(model->signatures, ElementsAre(Key("serving_default"), Key("weights")));
+  EXPECT_EQ(model->signatures["serving_default"].inputs["in"].shape, (PartialShape{-1, 2}));
+  auto outputs = model->Run({{"in", Tensor::Of<float>({2, 2}, {1, 2, 3, 4})}});
+  ASSERT_OK(outputs);
+  EXPECT_TRUE((*outputs)["out"].Equals(Tensor::Of<float>({2, 1}, {121, 143})));
+  outputs = model->Run({}, "weights");
+  ASSERT_OK(outputs);
+  EXPECT_TRUE((*outputs)["b"].Equals(Tensor::Vector<float>({100})));
+}
+
+TEST_F(SavedModelTest, WhatASignatureDoesNotHaveIsRefused) {
+  ASSERT_OK(ExportSavedModel(*session_, *saver_, folder_ / "m", Signatures()));
+  auto model = LoadSavedModel(folder_ / "m");
+  ASSERT_OK(model);
+  const Tensor good = Tensor::Of<float>({1, 2}, {1, 2});
+  EXPECT_THAT(model->Run({{"in", good}}, "other"),
+              IsError(StatusCode::kNotFound, "no signature 'other', but 'serving_default'"));
+  EXPECT_THAT(model->Run({{"x", good}}), IsError(kInvalid, "has no input 'x', but 'in'"));
+  EXPECT_THAT(model->Run({}),
+              IsError(kInvalid, "input 'in' of signature 'serving_default' is miss"));
+  EXPECT_THAT(model->Run({{"in", Tensor::Of<double>({1, 2}, {1, 2})}}),
+              IsError(kInvalid, "is float, found double"));
+}
+
+TEST_F(SavedModelTest, TheMainOpRunsAfterTheVariablesAreRestored) {
+  const Variable twice("twice", Tensor::Vector<float>({0}), {.local = true});
+  Node* const main_op = Assign(twice.ref(), b_ * 2.0f).node;
+  ASSERT_OK(session_->Extend(graph_));
+  auto signatures = Signatures();
+  signatures["twice"].outputs["twice"] = twice;
+  ASSERT_OK(ExportSavedModel(*session_, *saver_, folder_ / "m", signatures, {.main_op = main_op}));
+  auto model = LoadSavedModel(folder_ / "m");
+  ASSERT_OK(model);
+  auto outputs = model->Run({}, "twice");
+  ASSERT_OK(outputs);
+  EXPECT_TRUE((*outputs)["twice"].Equals(Tensor::Vector<float>({200})));
+}
+
+TEST_F(SavedModelTest, AModelWithoutVariablesHasNoCheckpoint) {
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, Shape(), {.name = "x"});
+  const Output y = x * 2.0f;
+  Saver saver({.allow_empty = true});
+  auto session = MakeLocalSession(graph);
+  ASSERT_OK(session);
+  ASSERT_OK(ExportSavedModel(**session, saver, folder_ / "m/",
+                             {{kDefaultServingSignature, {{{"x", x}}, {{"y", y}}}}}));
+  EXPECT_THAT(*ListFolder(folder_ / "m"), ElementsAre("saved_model.pb"));
+  auto model = LoadSavedModel(folder_ / "m");
+  ASSERT_OK(model);
+  EXPECT_EQ((*model->Run({{"x", Tensor::Scalar(4.0f)}}))["y"].scalar<float>(), 8);
+}
+
+TEST_F(SavedModelTest, MistakesLeaveNothingBehind) {
+  Graph other(AllOps());
+  {
+    const GraphBuilding building(other);
+    const Output foreign = Const(1.0f, {.name = "foreign"});
+    EXPECT_THAT(ExportSavedModel(*session_, *saver_, folder_ / "m",
+                                 {{"s", {.inputs = {}, .outputs = {{"y", foreign}}}}}),
+                IsError(kInvalid, "signature 's': 'y' is no tensor of the graph"));
+  }
+  auto closed = MakeLocalSession(graph_);  // whose variables have no values
+  ASSERT_OK(closed);
+  EXPECT_FALSE(ExportSavedModel(**closed, *saver_, folder_ / "m", Signatures()).ok());
+  EXPECT_THAT(*ListFolder(folder_.path()), ElementsAre());
+  ASSERT_OK(ExportSavedModel(*session_, *saver_, folder_ / "m", Signatures()));
+  EXPECT_THAT(ExportSavedModel(*session_, *saver_, folder_ / "m", Signatures()),
+              IsError(StatusCode::kAlreadyExists, "it is there already"));
+  EXPECT_THAT(LoadSavedModel(folder_ / "n"), IsError(StatusCode::kNotFound, "n"));
+  EXPECT_THAT(LoadSavedModel(folder_ / "m", {.tags = {"train"}}),
+              IsError(StatusCode::kNotFound, "train"));
+}
+
+}  // namespace
+}  // namespace tenon::testing
