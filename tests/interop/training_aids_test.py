@@ -104,7 +104,8 @@ def main():
     made = {node.name for node in graph.as_graph_def().node
             if node.op in ("VariableV2", "VarHandleOp")}
     assert made == names, f"variables {sorted(made)}, wanted {sorted(names)}"
-    restored = {label.split(":")[1]: found[label].op.name for label in found if "restore:" in label}
+    restored = {label.split(":")[1]: found[label].op.name for label in found
+                if label.startswith("ref_restore:")}
     assert restored["ref/w/Counted"] == "ref/w", restored
     assert restored["ref/b/Counted"] == "ref/b" and restored["ref/step"] == "ref/step", restored
     return 0
