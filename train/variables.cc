@@ -67,6 +67,11 @@ const VariableNodes* FindVariable(const Output& variable) {
   return nullptr;
 }
 
+Output ReadVariable(const VariableNodes& variable) {
+  if (!variable.is_resource()) return Identity(variable.ref);
+  return ReadVariableOp(variable.ref, Output(variable.value).dtype());
+}
+
 Node* ChangeVariable(const VariableNodes& variable, std::string_view op, const Input& value,
                      const OpOptions& options) {
   const std::string name = variable.is_resource() ? StrCat(op, "VariableOp") : std::string(op);

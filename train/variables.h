@@ -56,6 +56,8 @@ class Variable {
 /// The graph's entry of `variable`; null when it is of no Variable of the graph that is being
 /// built. Stays where it is until the next variable is made.
 const VariableNodes* FindVariable(const Output& variable);
+/// Its value at this point of the step: after what new nodes wait for, whichever kind it is.
+Output ReadVariable(const VariableNodes& variable);
 /// Changes it, whichever kind it is: `op` is Assign, AssignAdd or AssignSub. The node.
 Node* ChangeVariable(const VariableNodes& variable, std::string_view op, const Input& value,
                      const OpOptions& options = {});

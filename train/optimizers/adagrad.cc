@@ -19,7 +19,7 @@ void CheckAbove0(double initial_value, std::string_view optimizer) {
 
 }  // namespace
 
-void Adagrad::Prepare(const std::vector<VariableNodes>&) {
+void Adagrad::Prepare(const std::vector<GradientAndVariable>&) {
   CheckAbove0(options_.initial_accumulator_value, name());
 }
 
@@ -30,7 +30,7 @@ Node* Adagrad::Apply(const Gradient& gradient, const VariableNodes& variable) {
                gradient, variable);
 }
 
-void AdagradDA::Prepare(const std::vector<VariableNodes>&) {
+void AdagradDA::Prepare(const std::vector<GradientAndVariable>&) {
   CheckAbove0(options_.initial_gradient_squared_accumulator_value, name());
   const BuildContext& context = CurrentBuilding();
   const Status s = context.CheckValue(global_step_, "the global step of an AdagradDA");
@@ -49,7 +49,7 @@ Node* AdagradDA::Apply(const Gradient& gradient, const VariableNodes& variable) 
                gradient, variable);
 }
 
-void ProximalAdagrad::Prepare(const std::vector<VariableNodes>&) {
+void ProximalAdagrad::Prepare(const std::vector<GradientAndVariable>&) {
   CheckAbove0(options_.initial_accumulator_value, name());
 }
 

@@ -21,7 +21,7 @@ class Adagrad final : public Optimizer {
         options_(options) {}
 
  private:
-  void Prepare(const std::vector<VariableNodes>& variables) override;
+  void Prepare(const std::vector<GradientAndVariable>& gradients) override;
   Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
 
   const Input learning_rate_;
@@ -51,7 +51,7 @@ class AdagradDA final : public Optimizer {
         options_(options) {}
 
  private:
-  void Prepare(const std::vector<VariableNodes>& variables) override;
+  void Prepare(const std::vector<GradientAndVariable>& gradients) override;
   Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
 
   const Input learning_rate_;
@@ -76,7 +76,7 @@ class ProximalAdagrad final : public Optimizer {
         options_(options) {}
 
  private:
-  void Prepare(const std::vector<VariableNodes>& variables) override;
+  void Prepare(const std::vector<GradientAndVariable>& gradients) override;
   Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
 
   const Input learning_rate_;

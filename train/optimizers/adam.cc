@@ -8,13 +8,10 @@
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 #include "ops/state/state_ops.h"
+#include "train/value_as.h"
 
 namespace tenon {
 namespace {
-
-Output AsTypeOf(const Output& value, const Output& like) {
-  return value.dtype() == like.dtype() ? value : Cast(value, like.dtype());
-}
 
 /// Lets a moment decay, then adds to its rows: the moment after that.
 Output Moved(const VariableNodes& moment, const Output& decay, const Output& indices,
@@ -29,12 +26,15 @@ Output Moved(const VariableNodes& moment, const Output& decay, const Output& ind
 
 }  // namespace
 
-void Adam::Prepare(const std::vector<VariableNodes>& variables) {
+void Adam::Prepare(const std::vector<GradientAndVariable>& gradients) {
   // The first of the names as TensorFlow sorts them: those of tensors. All replicas agree on it.
-  const auto tensor = [](const VariableNodes& v) { return StrCat(v.ref->name(), ":0"); };
-  const VariableNodes& first = *std::min_element(
-      variables.begin(), variables.end(),
-      [&](const VariableNodes& a, const VariableNodes& b) { return tensor(a) < tensor(b); });
+  const auto tensor = [](const GradientAndVariable& g) {
+    return StrCat(g.variable.ref->name(), ":0");
+  };
+  const VariableNodes& first =
+      std::min_element(gradients.begin(), gradients.end(), [&](const auto& a, const auto& b) {
+        return tensor(a) < tensor(b);
+      })->variable;
   OwnVariable("beta1_power", options_.beta1, first);
   OwnVariable("beta2_power", options_.beta2, first);
 }
@@ -44,8 +44,8 @@ Node* Adam::Apply(const Gradient& gradient, const VariableNodes& variable) {
   const Output value = variable.value;
   return Build({.kind = "Adam",
                 .slots = {"m", "v"},
-                .before = {AsTypeOf(OwnVariable("beta1_power").value, value),
-                           AsTypeOf(OwnVariable("beta2_power").value, value),
+                .before = {ValueAs(OwnVariable("beta1_power").value, value.dtype()),
+                           ValueAs(OwnVariable("beta2_power").value, value.dtype()),
                            Scalar(learning_rate_, "learning_rate", variable),
                            Scalar(options_.beta1, "beta1", variable),
                            Scalar(options_.beta2, "beta2", variable),
@@ -55,8 +55,8 @@ Node* Adam::Apply(const Gradient& gradient, const VariableNodes& variable) {
 
 Node* Adam::ApplyRows(const IndexedSlices& gradient, const VariableNodes& variable) {
   const Output value = variable.value, g = gradient.values;
-  const Output beta1_power = AsTypeOf(OwnVariable("beta1_power").value, value);
-  const Output beta2_power = AsTypeOf(OwnVariable("beta2_power").value, value);
+  const Output beta1_power = ValueAs(OwnVariable("beta1_power").value, value.dtype());
+  const Output beta2_power = ValueAs(OwnVariable("beta2_power").value, value.dtype());
   const Output beta1 = Scalar(options_.beta1, "beta1", variable);
   const Output beta2 = Scalar(options_.beta2, "beta2", variable);
   const Output rate =

@@ -30,7 +30,7 @@ class Adam : public Optimizer {
       : Optimizer(options.name, {{"m"}, {"v"}}), learning_rate_(learning_rate), options_(options) {}
 
  protected:
-  void Prepare(const std::vector<VariableNodes>& variables) override;
+  void Prepare(const std::vector<GradientAndVariable>& gradients) override;
   Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
   std::vector<Output> Finish(std::vector<Output> updates) override;
 

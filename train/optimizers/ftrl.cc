@@ -6,7 +6,7 @@
 
 namespace tenon {
 
-void Ftrl::Prepare(const std::vector<VariableNodes>&) {
+void Ftrl::Prepare(const std::vector<GradientAndVariable>&) {
   const auto at_least_0 = [&](double value, std::string_view what) {
     if (value >= 0) return;
     CurrentBuilding().Fail(

@@ -31,7 +31,7 @@ class Ftrl final : public Optimizer {
         options_(options) {}
 
  private:
-  void Prepare(const std::vector<VariableNodes>& variables) override;
+  void Prepare(const std::vector<GradientAndVariable>& gradients) override;
   Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
 
   const Input learning_rate_;

@@ -7,6 +7,7 @@
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"
 #include "ops/math/math_ops.h"
+#include "train/value_as.h"
 
 namespace tenon {
 namespace {
@@ -29,6 +30,14 @@ StatusOr<std::vector<VariableNodes>> TrainedVariables(const Graph& graph,
   }
   if (variables.empty()) return InvalidArgument("the graph has no trainable variable");
   return variables;
+}
+
+std::vector<GradientAndVariable> WithGradients(const std::vector<GradientAndVariable>& all) {
+  std::vector<GradientAndVariable> changed;
+  for (const GradientAndVariable& g : all) {
+    if (g.gradient.exists()) changed.push_back(g);
+  }
+  return changed;
 }
 
 /// The names of the variables, the first few.
@@ -114,25 +123,19 @@ Node* Optimizer::ApplyGradients(const std::vector<GradientAndVariable>& gradient
                                 const ApplyGradientsOptions& options) {
   const CalledFrom caller(options.location);
   const BuildContext& context = CurrentBuilding();
-  std::vector<VariableNodes> changed;
-  for (const GradientAndVariable& g : gradients) {
-    if (g.gradient.exists()) changed.push_back(g.variable);
-  }
+  const std::vector<GradientAndVariable> changed = WithGradients(gradients);
   if (changed.empty()) {
     context.Fail(InvalidArgument("no variable has a gradient, of those found: ", Names(gradients)),
                  options.location);
   }
   if (!context.graph->error().ok()) return FailedNode();
-  for (const VariableNodes& v : changed) {
-    for (const Slot& slot : slots_) MakeSlot(v, slot);
-  }
-  Prepare(changed);
+  MakeVariables(changed);
   if (!context.graph->error().ok()) return FailedNode();
   const std::string name = UnusedScope(options.name.empty() ? name_ : options.name);
   std::vector<Output> updates;
   {
     const NameScope scope(name);
-    updates = Finish(Updates(gradients));
+    updates = Finish(Updates(changed));
   }
   if (!context.graph->error().ok()) return FailedNode();
   if (options.global_step.node != nullptr) {
@@ -147,14 +150,20 @@ Node* Optimizer::Minimize(const Output& loss, const MinimizeOptions& options) {
   const std::vector<GradientAndVariable> gradients =
       ComputeGradients(loss, {.variables = options.variables});
   const BuildContext& context = CurrentBuilding();
-  const bool any = std::any_of(gradients.begin(), gradients.end(),
-                               [](const GradientAndVariable& g) { return g.gradient.exists(); });
-  if (!any) {
+  if (WithGradients(gradients).empty()) {
     context.Fail(InvalidArgument("'", loss.name(), "' depends through differentiable ops on no ",
                                  "variable of: ", Names(gradients)),
                  options.location);
   }
   return ApplyGradients(gradients, {.global_step = options.global_step, .name = options.name});
+}
+
+void Optimizer::MakeVariables(const std::vector<GradientAndVariable>& gradients) {
+  for (const GradientAndVariable& g : gradients) {
+    const auto dims = Output(g.variable.value).shape().dims();
+    for (const Slot& slot : slots_) MakeSlot(g.variable, slot, {dims.begin(), dims.end()});
+  }
+  Prepare(gradients);
 }
 
 std::vector<Output> Optimizer::Updates(const std::vector<GradientAndVariable>& gradients) {
@@ -163,7 +172,6 @@ std::vector<Output> Optimizer::Updates(const std::vector<GradientAndVariable>& g
   constants_.clear();
   std::vector<Output> updates;
   for (const GradientAndVariable& g : gradients) {
-    if (!g.gradient.exists()) continue;
     const NameScope scope(StrCat("update_", g.variable.ref->name()));
     const ColocateWith beside(g.variable.ref);
     updates.emplace_back(
@@ -172,21 +180,20 @@ std::vector<Output> Optimizer::Updates(const std::vector<GradientAndVariable>& g
   return updates;
 }
 
-void Optimizer::Prepare(const std::vector<VariableNodes>& variables) { (void)variables; }
+void Optimizer::Prepare(const std::vector<GradientAndVariable>& gradients) { (void)gradients; }
 
 Output Optimizer::Scalar(const Input& value, std::string_view name, const VariableNodes& variable) {
   const DType dtype = Output(variable.value).dtype();
-  if (value.output() != nullptr) {
-    const Output& scalar = *value.output();
-    return scalar.dtype() == dtype ? scalar : Cast(scalar, dtype);
-  }
+  if (value.output() != nullptr) return ValueAs(value, dtype);
   const std::string& device = variable.ref->requested_device();
   Output& constant = constants_[StrCat(name, " ", ToString(dtype), " ", device)];
   if (!constant.exists()) {
     const AtRoot root;
     const NameScope scope(scope_);
     const DeviceScope on(device);
-    constant = Const(value, {.dtype = dtype, .name = std::string(name)});
+    constant = value.literal() == nullptr
+                   ? ValueAs(value, dtype)
+                   : Const(value, {.dtype = dtype, .name = std::string(name)});
   }
   return constant;
 }
@@ -207,7 +214,8 @@ Node* Optimizer::Build(const UpdateOp& op, const Gradient& gradient,
   return builder.Finish();
 }
 
-void Optimizer::MakeSlot(const VariableNodes& variable, const Slot& slot) {
+void Optimizer::MakeSlot(const VariableNodes& variable, const Slot& slot,
+                         const std::vector<int64_t>& dims) {
   auto& made = made_[slot.name];
   if (made.contains(variable.ref)) return;
   const AtRoot root;
@@ -221,12 +229,16 @@ void Optimizer::MakeSlot(const VariableNodes& variable, const Slot& slot) {
   {
     const NameScope scope(StrCat(name, "/Initializer"));
     const Output element = Const(slot.initial_value, {.dtype = value.dtype()});
-    const std::vector<int64_t> dims(value.shape().dims().begin(), value.shape().dims().end());
     initial = Fill(dims, element, {.name = slot.initial_value == 0 ? "zeros" : "constant"});
   }
   VariableOptions options{.trainable = false, .resource = variable.is_resource()};
   options.part = variable.part;
-  if (options.part) options.part->name += name.substr(whole.size());
+  if (options.part) {
+    options.part->name += name.substr(whole.size());
+    for (auto* sizes : {&options.part->shape, &options.part->begin, &options.part->extent}) {
+      sizes->resize(dims.size());
+    }
+  }
   const Variable made_slot(name, initial, options);
   if (const VariableNodes* nodes = FindVariable(made_slot.ref()))
     made.emplace(variable.ref, *nodes);
@@ -239,7 +251,9 @@ const VariableNodes& Optimizer::OwnVariable(std::string_view name, const Input& 
   const NoControlDependencies always;
   const ColocateWith colocated(beside.ref);
   const Output initial =
-      Const(initial_value, {.dtype = DType::kFloat, .name = StrCat(name, "/initial_value")});
+      initial_value.literal() == nullptr
+          ? Const(initial_value)
+          : Const(initial_value, {.dtype = DType::kFloat, .name = StrCat(name, "/initial_value")});
   const Variable variable(name, initial, {.trainable = false, .resource = beside.is_resource()});
   const VariableNodes* const nodes = FindVariable(variable.ref());
   return own_[std::string(name)] = nodes == nullptr ? VariableNodes() : *nodes;

@@ -83,6 +83,10 @@ class Optimizer {
   /// Both of the above. The node runs one training step; FailedNode() after a mistake.
   Node* Minimize(const Output& loss, const MinimizeOptions& options = {});
 
+  /// Makes the variables that ApplyGradients keeps for these, unless they are there, in the scope
+  /// that was entered: for what calls ApplyGradients in another scope, or in a branch.
+  void MakeVariables(const std::vector<GradientAndVariable>& gradients);
+
   const std::string& name() const { return name_; }
   /// The slot `slot` of a variable; one without nodes when there is none (get_slot).
   Variable GetSlot(const Output& variable, std::string_view slot) const;
@@ -101,9 +105,9 @@ class Optimizer {
   explicit Optimizer(std::string name, std::vector<Slot> slots = {})
       : name_(std::move(name)), slots_(std::move(slots)) {}
 
-  /// Makes the variables that are there once. Called before the updates are built, with the
-  /// variables that will be updated.
-  virtual void Prepare(const std::vector<VariableNodes>& variables);
+  /// Makes the variables that are no slots of every variable, unless they are there, and checks
+  /// the numbers. Called before the updates are built, with the variables that have gradients.
+  virtual void Prepare(const std::vector<GradientAndVariable>& gradients);
   /// Adds the update of one variable, beside it and in a scope of its own. The rows of a sparse
   /// gradient are different ones, unless TakesRepeatedRows().
   virtual Node* Apply(const Gradient& gradient, const VariableNodes& variable) = 0;
@@ -125,8 +129,10 @@ class Optimizer {
   Node* Build(const UpdateOp& op, const Gradient& gradient, const VariableNodes& variable) const;
   /// The slot, which Prepare has made.
   const VariableNodes& SlotOf(const VariableNodes& variable, std::string_view slot) const;
-  /// For Prepare: a float variable beside `beside`, called `name` in the scope that was entered.
-  /// The same one for the same name.
+  /// For Prepare: the slot of one variable, of shape `dims`, unless it is there.
+  void MakeSlot(const VariableNodes& variable, const Slot& slot, const std::vector<int64_t>& dims);
+  /// For Prepare: a variable, of a number float, beside `beside`, called `name` in the scope that
+  /// was entered. The same one for the same name.
   const VariableNodes& OwnVariable(std::string_view name, const Input& initial_value,
                                    const VariableNodes& beside);
   const VariableNodes& OwnVariable(std::string_view name) const {
@@ -134,7 +140,6 @@ class Optimizer {
   }
 
  private:
-  void MakeSlot(const VariableNodes& variable, const Slot& slot);
   std::vector<Output> Updates(const std::vector<GradientAndVariable>& gradients);
 
   const std::string name_;

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/building.h"
+
+namespace tenon {
+
+/// `value` in that dtype: a number or a literal as a constant, a tensor cast unless it has it.
+/// For functions that take numbers which may be tensors of the graph.
+Output ValueAs(const Input& value, DType dtype);
+
+}  // namespace tenon
