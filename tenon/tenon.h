@@ -45,6 +45,7 @@
 #include "train/layers/regularizers.h"
 #include "train/layers/rnn.h"
 #include "train/layers/rnn_cell.h"
+#include "train/losses.h"
 #include "train/optimizers/adagrad.h"
 #include "train/optimizers/adam.h"
 #include "train/optimizers/clipping.h"

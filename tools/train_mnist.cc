@@ -16,6 +16,7 @@
 #include "tools/progress.h"
 #include "train/optimizers/adam.h"
 #include "train/optimizers/gradient_descent.h"
+#include "train/optimizers/learning_rate_schedules.h"
 #include "train/sessions/hooks.h"
 #include "train/sessions/monitored_training_session.h"
 #include "train/sync/sync_replicas.h"
@@ -32,7 +33,7 @@ struct Defaults {
 };
 Defaults DefaultsOf(const std::string& model) {
   if (model == "classic") return {MnistNetwork::kClassic, 20, 0.001};
-  if (model == "conv") return {MnistNetwork::kConv, 6, 0.001};
+  if (model == "conv") return {MnistNetwork::kConv, 8, 0.001};
   return {MnistNetwork::kMlp, 8, 0.001};
 }
 
@@ -105,7 +106,10 @@ class MnistTraining {
     if (defaults_.network == MnistNetwork::kClassic) {
       optimizer_ = std::make_unique<GradientDescent>(learning_rate());
     } else {
-      optimizer_ = std::make_unique<Adam>(learning_rate());
+      // It falls to nothing at the end, where the counter is.
+      const Variable step = GlobalStep();
+      const ColocateWith beside(step.ref());
+      optimizer_ = std::make_unique<Adam>(CosineDecay(learning_rate(), step, last_step_));
     }
     if (flags_.sync) {
       SyncReplicasOptions options;
