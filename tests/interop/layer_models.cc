@@ -151,6 +151,7 @@ Values Embedded() {
 Values EmbeddedSparse() {
   const SparseIds ids{Placeholder(DType::kInt64, {-1, 2}, {.name = "indices"}), Ids({-1})};
   const Output weights = X({-1}, "weights");
+  const SparseIds some{ids.indices, ids.values - 2, Const({6, 4}, {.dtype = DType::kInt64})};
   const PartitionedVariable whole(
       Variable("whole/w", GlorotUniformInitializer()(Shape({11, 3}), DType::kFloat)));
   const PartitionedVariable parts("parts/w", {11, 3}, 3);
@@ -158,6 +159,9 @@ Values EmbeddedSparse() {
   for (const Combiner combiner : {Combiner::kSum, Combiner::kMean, Combiner::kSqrtn}) {
     ys.push_back(EmbeddingLookupSparse(whole, ids, {.combiner = combiner}));
     ys.push_back(EmbeddingLookupSparse(parts, ids, {.combiner = combiner, .weights = weights}));
+    ys.push_back(SafeEmbeddingLookupSparse(parts, some, {.combiner = combiner}));
+    ys.push_back(SafeEmbeddingLookupSparse(
+        parts, some, {.combiner = combiner, .weights = weights - 0.6, .default_id = 2}));
   }
   return ys;
 }

@@ -136,11 +136,17 @@ def embedded_sparse():
     which, weights = ids(None), x(None, name="weights")
     shape = tf.constant([5, 4], tf.int64)
     sparse, weighted = tf.SparseTensor(indices, which, shape), tf.SparseTensor(indices, weights, shape)
+    some = tf.SparseTensor(indices, which - 2, [6, 4])
+    lower = tf.SparseTensor(indices, weights - 0.6, [6, 4])
     whole, several = parts("whole", 1), parts("parts", 3)
     ys = []
     for combiner in ["sum", "mean", "sqrtn"]:
         ys.append(nn.embedding_lookup_sparse(whole, sparse, None, combiner=combiner))
         ys.append(nn.embedding_lookup_sparse(several, sparse, weighted, combiner=combiner))
+        ys.append(nn.safe_embedding_lookup_sparse(several, some, combiner=combiner,
+                                                  partition_strategy="div"))
+        ys.append(nn.safe_embedding_lookup_sparse(several, some, lower, combiner, default_id=2,
+                                                  partition_strategy="div"))
     return ys
 
 

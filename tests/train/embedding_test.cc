@@ -173,6 +173,21 @@ TEST(EmbeddingTest, ResourcesAreLookedUpToo) {
   EXPECT_THAT(Numbers(s.Value(g.ToDense())), ElementsAre(2, 4, 12, 16));
 }
 
+TEST(EmbeddingTest, ASafeLookupGivesEveryRow) {
+  GraphSession s;
+  SparseIds ids{Const({{0, 0}, {0, 1}, {2, 0}}, {.dtype = DType::kInt64}), Const({1, -1, -1}),
+                Const({4, 2}, {.dtype = DType::kInt64})};
+  const PartitionedVariable table = Numbered(5, 2);
+  const Output zeros = SafeEmbeddingLookupSparse(table, ids);
+  const Output defaults = SafeEmbeddingLookupSparse(table, ids, {.default_id = 4});
+  ASSERT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());
+  EXPECT_THAT(Numbers(s.Value(zeros)), ElementsAre(10, 11, 0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(Numbers(s.Value(defaults)), ElementsAre(10, 11, 40, 41, 40, 41, 40, 41));
+  ids.dense_shape = {};
+  SafeEmbeddingLookupSparse(table, ids);
+  EXPECT_THAT(std::string(s.graph.error().message()), HasSubstr("needs the dense_shape"));
+}
+
 TEST(EmbeddingTest, WrongNumbersOfPartsAreMistakes) {
   for (const int parts : {0, 6}) {
     GraphSession s;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/train/finite_differences.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/gradients.h"
@@ -28,12 +29,10 @@ void ExpectGradientsOfVariables(GraphSession& s, const Output& loss, const Sessi
   std::vector<Output> values;
   Session::Feeds all = feeds;
   for (const VariableNodes& v : s.graph.variables()) {
-    const Shape shape = Output(v.value).shape().ToShape();
+    if (!v.trainable) continue;
+    values.emplace_back(v.value);
     const auto k = static_cast<double>(all.size()) + 1.7;
-    all.emplace_back(Output(v.value).name(), WavesTensor(shape, k));
-    // A variance is positive.
-    if (!v.trainable) all.back().second = Tensor::Zeros(DType::kDouble, shape);
-    if (v.trainable) values.emplace_back(v.value);
+    all.emplace_back(values.back().name(), WavesTensor(values.back().shape().ToShape(), k));
   }
   ASSERT_FALSE(values.empty());
   const auto gradients = s.Run(Gradients(loss, values), {}, all);
@@ -49,7 +48,7 @@ void ExpectGradientsOfVariables(GraphSession& s, const Output& loss, const Sessi
       for (int64_t e = 0; e < gradient.num_elements(); ++e) {
         double loss_at[2];
         for (const int side : {0, 1}) {
-          value = WavesTensor(before.shape(), 0);
+          value = Tensor::Zeros(DType::kDouble, before.shape());
           std::copy_n(before.data<double>(), before.num_elements(), value.data<double>());
           value.data<double>()[e] += side == 0 ? -kStep : kStep;
           auto at = s.Run({loss}, {}, changed);

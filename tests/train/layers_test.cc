@@ -75,6 +75,31 @@ TEST(LayersTest, ALayerOfAnotherGraphIsAMistake) {
   }
 }
 
+/// As layer.h shows it.
+class Scaling {
+ public:
+  Output operator()(const Input& x) const {
+    const InLayer layer(*state_, x.location());
+    if (layer.is_first()) state_->gain = MakeWeight("gain", {}, DType::kDouble);
+    return x * state_->gain;
+  }
+
+ private:
+  struct State : LayerState {
+    using LayerState::LayerState;
+    Variable gain;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>("scaling");
+};
+
+TEST(LayersTest, ALayerOfOnesOwnIsAsAnyOther) {
+  GraphSession s;
+  const Scaling scaling;
+  const Output y = Scaling()(scaling(scaling(Waves({2}))));
+  EXPECT_THAT(VariableNames(s.graph), ElementsAre("scaling/gain", "scaling_1/gain"));
+  ExpectGradientsOfVariables(s, Energy(y));
+}
+
 TEST(LayersTest, AMistakeNamesTheLineThatCallsTheLayer) {
   GraphSession s;
   const Dense dense(3);

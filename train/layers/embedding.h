@@ -72,6 +72,8 @@ Output EmbeddingLookup(const PartitionedVariable& params, const Input& ids,
 struct SparseIds {
   Output indices;  // int64 [n, 2 or more], sorted: row first
   Output values;   // int32 or int64 [n]
+  /// int64 [2 or more], for SafeEmbeddingLookupSparse, which takes matrices only.
+  Output dense_shape = {};
 };
 
 /// How the vectors of one row of ids become one; w is 1 without weights.
@@ -95,6 +97,22 @@ struct EmbeddingLookupSparseOptions {
 /// that has ids are missing. Each row of params is gathered once, however often it is named.
 Output EmbeddingLookupSparse(const PartitionedVariable& params, const SparseIds& ids,
                              const EmbeddingLookupSparseOptions& options = {});
+
+struct SafeEmbeddingLookupSparseOptions {
+  Combiner combiner = Combiner::kMean;
+  Output weights = {};
+  /// The id that a row without ids has; below 0: none, and zeros for such a row.
+  int64_t default_id = -1;
+  PartitionStrategy partition_strategy = PartitionStrategy::kDiv;
+  std::string name = "safe_embedding_lookup_sparse";
+  std::source_location location = std::source_location::current();
+};
+
+/// The same for every row of ids, `dense_shape`[0] of them, where ids below 0 are left out, and
+/// those with weights of 0 and below too unless the combiner is the sum
+/// (tf.nn.safe_embedding_lookup_sparse of matrices).
+Output SafeEmbeddingLookupSparse(const PartitionedVariable& params, const SparseIds& ids,
+                                 const SafeEmbeddingLookupSparseOptions& options = {});
 
 struct EmbeddingOptions {
   DType dtype = DType::kFloat;

@@ -17,7 +17,7 @@
 //    public:
 //     Output operator()(const Input& x) const {
 //       const InLayer layer(*state_, x.location());
-//       if (layer.is_first()) state_->gain = MakeWeight("gain", Shape(), DType::kFloat);
+//       if (layer.is_first()) state_->gain = MakeWeight("gain", {}, DType::kFloat);
 //       return x * state_->gain;
 //     }
 //
