@@ -7,6 +7,7 @@
 #include "core/proto_io_graph.h"
 #include "tools/checkpoints.h"
 #include "tools/commands.h"
+#include "train/saver/saved_model.h"
 
 namespace tenon::tools {
 namespace {
@@ -37,6 +38,24 @@ void PrintSummary(const Graph& graph) {
   for (const auto& [count, op] : order) {
     std::printf("%8d  %s%s\n", -count, op.c_str(), ops[op].second ? "" : "  (no kernel)");
   }
+}
+
+std::string DescribeTensors(const std::map<std::string, SignatureTensor>& tensors) {
+  std::vector<std::string> texts;
+  for (const auto& [name, tensor] : tensors) {
+    texts.push_back(StrCat(name, " ", ToString(tensor.dtype), tensor.shape.ToString()));
+  }
+  return Join(texts, ", ");
+}
+
+/// "signature name: inputs -> outputs"
+Status PrintSignatures(const MetaGraphDef& meta) {
+  TENON_ASSIGN_OR_RETURN(const auto signatures, SignaturesOf(meta));
+  for (const auto& [name, signature] : signatures) {
+    std::printf("signature %s: %s -> %s\n", name.c_str(), DescribeTensors(signature.inputs).c_str(),
+                DescribeTensors(signature.outputs).c_str());
+  }
+  return OkStatus();
 }
 
 /// "name = Op(inputs) -> dtype[shape], ... on device"
@@ -70,8 +89,7 @@ void PrintDot(const Graph& graph) {
       std::printf("  \"%s\" -> \"%s\"\n", Quoted(*in.node).c_str(), name.c_str());
     }
     for (const Node* control : node->control_inputs()) {
-      std::printf("  \"%s\" -> \"%s\" [style = dotted]\n", Quoted(*control).c_str(),
-                  name.c_str());
+      std::printf("  \"%s\" -> \"%s\" [style = dotted]\n", Quoted(*control).c_str(), name.c_str());
     }
   }
   std::printf("}\n");
@@ -84,8 +102,8 @@ Status Save(const Graph& graph, const std::string& path) {
 }
 
 Status Inspect(const InspectFlags& flags, const OpRegistry& ops) {
-  TENON_ASSIGN_OR_RETURN(const GraphDef proto, LoadGraphDef(flags.graph));
-  const auto graph = GraphFromProto(proto, ops);
+  TENON_ASSIGN_OR_RETURN(const MetaGraphDef meta, LoadMetaGraphDef(flags.graph));
+  const auto graph = GraphFromProto(meta.graph_def(), ops);
   if (!graph.ok()) return Annotate(graph.status(), flags.graph);
   if (!flags.output.empty()) return Save(*graph, flags.output);
   if (flags.dot) {
@@ -94,6 +112,7 @@ Status Inspect(const InspectFlags& flags, const OpRegistry& ops) {
     for (const Node* node : graph->nodes()) PrintNode(*node);
   } else {
     PrintSummary(*graph);
+    return PrintSignatures(meta);
   }
   return OkStatus();
 }
@@ -121,20 +140,26 @@ int InspectFile(const InspectFlags& flags, const OpRegistry& ops) {
 
 void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   auto flags = std::make_shared<InspectFlags>();
-  CLI::App* inspect = app.add_subcommand("inspect", "Say what is in a graph or checkpoint, or draw a graph");
-  inspect->add_option("graph", flags->graph,
-                      "GraphDef, MetaGraphDef or SavedModel, binary or text; or a checkpoint: its "
-                      "prefix, .index file, or the folder of a state file")->required();
+  CLI::App* inspect =
+      app.add_subcommand("inspect", "Say what is in a graph or checkpoint, or draw a graph");
+  inspect
+      ->add_option("graph", flags->graph,
+                   "GraphDef, MetaGraphDef or SavedModel, binary or text; or a checkpoint: its "
+                   "prefix, .index file, or the folder of a state file")
+      ->required();
   auto* nodes = inspect->add_flag("--nodes", flags->nodes, "Every node with its inputs and shapes");
-  auto* dot = inspect->add_flag("--dot", flags->dot, "The graph as Graphviz draws it")
-                  ->excludes(nodes);
-  inspect->add_option("--output", flags->output,
-                      "Write the graph to this file, as a GraphDef with all attributes filled in")
-      ->excludes(nodes)->excludes(dot);
+  auto* dot =
+      inspect->add_flag("--dot", flags->dot, "The graph as Graphviz draws it")->excludes(nodes);
+  inspect
+      ->add_option("--output", flags->output,
+                   "Write the graph to this file, as a GraphDef with all attributes filled in")
+      ->excludes(nodes)
+      ->excludes(dot);
   auto* print = inspect->add_option("--print", flags->prints,
                                     "Print all elements of this tensor of the checkpoint");
-  inspect->add_option("--compare", flags->compare,
-                      "Print what differs from this checkpoint; exit code 1 when something does")
+  inspect
+      ->add_option("--compare", flags->compare,
+                   "Print what differs from this checkpoint; exit code 1 when something does")
       ->excludes(print);
   inspect->callback([=, &ops] { *chosen = [flags, &ops] { return InspectFile(*flags, ops); }; });
 }

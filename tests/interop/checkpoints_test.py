@@ -134,6 +134,16 @@ def meta_graphs(tf, np, kind):
         program("restore", folder, kind, 3)
 
 
+def mixed_cluster():
+    """A shard of TensorFlow's parameter server and one of Tenon's."""
+    tasks = {"jobs": {"ps": 2, "worker": 1}, "tensorflow": [("ps", 0)]}
+    with tempfile.TemporaryDirectory() as folder:
+        with Servers(**tasks) as servers:
+            program("save", folder, "resource", 2, "", servers.target("worker"))
+        with Servers(**tasks) as servers:
+            program("restore", folder, "resource", 3, "", servers.target("worker"))
+
+
 def replaced(tf, np):
     """A checkpoint that took the place of another, and has an empty data file more."""
     with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():
@@ -190,6 +200,7 @@ def main():
             one_way(tf, np, *arguments)
             other_way(tf, np, *arguments)
         meta_graphs(tf, np, kind)
+    mixed_cluster()
     replaced(tf, np)
     compared(tf, np)
     return 0

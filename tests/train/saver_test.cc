@@ -12,6 +12,7 @@
 #include "runtime/local_session.h"
 #include "tests/data/sample_files.h"
 #include "tests/testing/status_matchers.h"
+#include "train/replica_device_setter.h"
 #include "train/variables.h"
 
 namespace tenon::testing {
@@ -134,6 +135,28 @@ TEST(SaverTest, ShardedNodesHaveTensorFlowsNamesAndAreOnTheDevicesOfTheVariables
            {"save/restore_shard", "/job:ps/task:0"},
            {"save/restore_shard_1", "/job:ps/task:1"},
            {"save/restore_all", ""}}) {
+    const Node* node = p.graph.Find(name);
+    ASSERT_NE(node, nullptr) << name;
+    EXPECT_EQ(node->requested_device(), device) << name;
+  }
+}
+
+TEST(SaverTest, AmongReplicasShardsAreOnTheParameterServersAndAllElseOnTheWorker) {
+  SavingProgram p;
+  const DeviceScope replicas(
+      ReplicaDeviceSetter({.ps_tasks = 2, .worker_device = "/job:worker/task:3"}));
+  const Variable a("a", Row({1})), b("b", Row({2}), {.resource = true});
+  const Saver sharded({.sharded = true}), whole({.name = "whole"});
+  ASSERT_OK(p.graph.error());
+  for (const auto& [name, device] : std::vector<std::pair<std::string, std::string>>{
+           {"save/SaveV2", "/job:ps/task:0/device:CPU:0"},
+           {"save/SaveV2_1", "/job:ps/task:1/device:CPU:0"},
+           {"save/RestoreV2_1", "/job:ps/task:1/device:CPU:0"},
+           {"save/AssignVariableOp", "/job:ps/task:1"},
+           {"save/restore_all", "/job:worker/task:3"},
+           {"whole/SaveV2", "/job:worker/task:3"},
+           {"whole/RestoreV2", "/job:worker/task:3/device:CPU:0"},
+           {"whole/Assign", "/job:ps/task:0"}}) {
     const Node* node = p.graph.Find(name);
     ASSERT_NE(node, nullptr) << name;
     EXPECT_EQ(node->requested_device(), device) << name;

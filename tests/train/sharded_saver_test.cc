@@ -11,6 +11,7 @@
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 #include "train/saver/probe.h"
+#include "train/saver/saved_model.h"
 #include "train/saver/saver.h"
 #include "train/variables.h"
 
@@ -117,6 +118,34 @@ TEST_F(ShardedSaverTest, AParameterServerThatDiesLeavesTheLastCheckpoint) {
   EXPECT_EQ(*LatestCheckpoint(folder_.path()), folder_ / "m-1");
   EXPECT_EQ((*BundleReader::Open(folder_ / "m-1"))->names().size(), 4u);
   EXPECT_FALSE(CheckpointExists(folder_ / "m-2"));
+}
+
+TEST_F(ShardedSaverTest, AModelOfAClusterIsServedByOneProcess) {
+  Start({FileAccess(), FileAccess()});
+  Build();
+  Saver saver({.sharded = true});
+  auto session = worker().MakeSession(graph_);
+  ASSERT_OK(session);
+  ASSERT_OK((*session)->Run({}, {}, {init_}));
+  ModelSignature signature;
+  for (int i = 0; i < 4; ++i) signature.outputs[StrCat("v", i)] = variables_[i];
+  ASSERT_OK(ExportSavedModel(**session, saver, folder_ / "m", {{"values", signature}}));
+  const auto model = LoadSavedModel(folder_ / "m");
+  ASSERT_OK(model);
+  auto values = model->Run({}, "values");
+  ASSERT_OK(values);
+  for (int i = 0; i < 4; ++i) {
+    const Tensor wanted = Tensor::Vector<float>({static_cast<float>(i), 5});
+    EXPECT_TRUE((*values)[StrCat("v", i)].Equals(wanted)) << i;
+  }
+  // With its devices, it needs the cluster.
+  ASSERT_OK(ExportSavedModel(**session, saver, folder_ / "placed", {{"values", signature}},
+                             {.clear_devices = false}));
+  EXPECT_FALSE(LoadSavedModel(folder_ / "placed").ok());
+  const auto placed = LoadSavedModel(
+      folder_ / "placed", {.open = [&](const Graph& g) { return worker().MakeSession(g); }});
+  ASSERT_OK(placed);
+  EXPECT_OK(placed->Run({}, "values"));
 }
 
 TEST_F(ShardedSaverTest, OneTaskWritesAllWithoutSharding) {

@@ -66,7 +66,7 @@ struct SaveOptions {
 /// Whatever dies during a save, its directory has the checkpoints that it had before, complete and
 /// in its state file, or the new one too. The ops run where the session puts them; on a cluster the
 /// directory is one that all tasks with variables (without `sharded`, the one task that writes) and
-/// this process share. Thread-safe: saves take turns.
+/// this process share. Thread-safe: saves take turns; the graph must not change meanwhile.
 class Saver {
  public:
   /// Adds its nodes to the graph that is being built, which must outlive it. Mistakes: no variable
