@@ -31,6 +31,8 @@
 #include "ops/tensor_array/tensor_array_ops.h"
 #include "ops/training/training_ops.h"
 #include "runtime/local_session.h"
+#include "train/losses.h"
+#include "train/metrics.h"
 #include "train/optimizers/adagrad.h"
 #include "train/optimizers/adam.h"
 #include "train/optimizers/clipping.h"
