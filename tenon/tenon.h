@@ -46,6 +46,7 @@
 #include "train/layers/rnn.h"
 #include "train/layers/rnn_cell.h"
 #include "train/losses.h"
+#include "train/metrics.h"
 #include "train/optimizers/adagrad.h"
 #include "train/optimizers/adam.h"
 #include "train/optimizers/clipping.h"

@@ -10,6 +10,7 @@
 #include "ops/math/operators.h"
 #include "ops/nn/nn_ops.h"
 #include "train/broadcast_weights.h"
+#include "train/call_scope.h"
 #include "train/value_as.h"
 
 namespace tenon::losses {
@@ -32,17 +33,6 @@ Pair PairOf(const Input& labels, const Output& predictions, const std::source_lo
   }
   return pair;
 }
-
-/// The scope of a loss, entered.
-class LossScope {
- public:
-  LossScope(const std::string& name, const char* otherwise, const std::source_location& at)
-      : caller_(at), scope_(UnusedScope(name.empty() ? otherwise : name)) {}
-
- private:
-  const CalledFrom caller_;
-  const NameScope scope_;
-};
 
 /// Whether it is one number, known now, that is not 0.
 bool IsNumberBut0(const Input& weights) {
@@ -122,39 +112,39 @@ bool HasLastOf1(const Output& tensor) {
 }  // namespace
 
 Output ComputeWeightedLoss(const Output& values, const LossOptions& options) {
-  const LossScope scope(options.name, "weighted_loss", options.location);
+  const CallScope scope(options.name, "weighted_loss", options.location);
   return Weighted(values, options);
 }
 
 Output AbsoluteDifference(const Input& labels, const Output& predictions,
                           const LossOptions& options) {
-  const LossScope scope(options.name, "absolute_difference", options.location);
+  const CallScope scope(options.name, "absolute_difference", options.location);
   const Pair p = PairOf(labels, predictions, options.location);
   return Weighted(Abs(p.predictions - p.labels), options);
 }
 
 Output CosineDistance(const Input& labels, const Output& predictions, int axis,
                       const LossOptions& options) {
-  const LossScope scope(options.name, "cosine_distance_loss", options.location);
+  const CallScope scope(options.name, "cosine_distance_loss", options.location);
   const Pair p = PairOf(labels, predictions, options.location);
   return Weighted(1 - Sum(p.predictions * p.labels, {axis}, {.keep_dims = true}), options);
 }
 
 Output HingeLoss(const Input& labels, const Output& logits, const LossOptions& options) {
-  const LossScope scope(options.name, "hinge_loss", options.location);
+  const CallScope scope(options.name, "hinge_loss", options.location);
   const Pair p = PairOf(labels, logits, options.location);
   return Weighted(Relu(1 - (2 * p.labels - 1) * p.predictions), options);
 }
 
 Output MeanSquaredError(const Input& labels, const Output& predictions,
                         const LossOptions& options) {
-  const LossScope scope(options.name, "mean_squared_error", options.location);
+  const CallScope scope(options.name, "mean_squared_error", options.location);
   const Pair p = PairOf(labels, predictions, options.location);
   return Weighted(SquaredDifference(p.predictions, p.labels), options);
 }
 
 Output HuberLoss(const Input& labels, const Output& predictions, const HuberLossOptions& options) {
-  const LossScope scope(options.name, "huber_loss", options.location);
+  const CallScope scope(options.name, "huber_loss", options.location);
   const Pair p = PairOf(labels, predictions, options.location);
   const Output error = Abs(p.predictions - p.labels);
   const Output quadratic = Minimum(error, options.delta);
@@ -163,7 +153,7 @@ Output HuberLoss(const Input& labels, const Output& predictions, const HuberLoss
 }
 
 Output LogLoss(const Input& labels, const Output& predictions, const LogLossOptions& options) {
-  const LossScope scope(options.name, "log_loss", options.location);
+  const CallScope scope(options.name, "log_loss", options.location);
   const Pair p = PairOf(labels, predictions, options.location);
   const double epsilon = options.epsilon;
   return Weighted(-(p.labels * Log(p.predictions + epsilon)) -
@@ -173,7 +163,7 @@ Output LogLoss(const Input& labels, const Output& predictions, const LogLossOpti
 
 Output MeanPairwiseSquaredError(const Input& labels, const Output& predictions,
                                 const MeanPairwiseSquaredErrorOptions& options) {
-  const LossScope scope(options.name, "mean_pairwise_squared_error", options.location);
+  const CallScope scope(options.name, "mean_pairwise_squared_error", options.location);
   const Pair p = PairOf(labels, predictions, options.location);
   const Output differences = p.predictions - p.labels;
   const int rank = differences.shape().rank();
@@ -202,7 +192,7 @@ Output MeanPairwiseSquaredError(const Input& labels, const Output& predictions,
 
 Output SigmoidCrossEntropy(const Input& multi_class_labels, const Output& logits,
                            const CrossEntropyOptions& options) {
-  const LossScope scope(options.name, "sigmoid_cross_entropy_loss", options.location);
+  const CallScope scope(options.name, "sigmoid_cross_entropy_loss", options.location);
   Pair p = PairOf(multi_class_labels, logits, options.location);
   if (options.label_smoothing > 0) {
     p.labels = p.labels * (1 - options.label_smoothing) + 0.5 * options.label_smoothing;
@@ -218,7 +208,7 @@ Output SigmoidCrossEntropy(const Input& multi_class_labels, const Output& logits
 
 Output SoftmaxCrossEntropy(const Input& onehot_labels, const Output& logits,
                            const CrossEntropyOptions& options) {
-  const LossScope scope(options.name, "softmax_cross_entropy_loss", options.location);
+  const CallScope scope(options.name, "softmax_cross_entropy_loss", options.location);
   Pair p = PairOf(onehot_labels, logits, options.location);
   if (options.label_smoothing > 0) {
     const Output classes = Cast(ShapeOf(p.labels)[{-1}], p.labels.dtype());
@@ -235,7 +225,7 @@ Output SoftmaxCrossEntropy(const Input& onehot_labels, const Output& logits,
 
 Output SparseSoftmaxCrossEntropy(const Output& labels, const Output& logits,
                                  const LossOptions& options) {
-  const LossScope scope(options.name, "sparse_softmax_cross_entropy_loss", options.location);
+  const CallScope scope(options.name, "sparse_softmax_cross_entropy_loss", options.location);
   const Output computed = ValueAs(logits, ComputedIn(logits.dtype()));
   const int rank = computed.shape().rank();
   const bool squeezed = rank >= 0 && labels.shape().rank() == rank && HasLastOf1(labels);

@@ -116,6 +116,19 @@ TEST_P(GradientAccumulationTest, AdamStepsAfterThreeAsItDoesOnItsOwn) {
   EXPECT_THAT(ends[1], Pointwise(Near(), ends[0]));
 }
 
+TEST(GradientAccumulationInitTest, InitialisingWaitsForNothingThatWasEntered) {
+  GraphSession s;
+  const Variable w("w", 1.0f);
+  const Output fed = Placeholder(DType::kFloat, Shape(), {.name = "fed"});
+  Adam adam;
+  GradientAccumulation optimizer(adam, 2);
+  {
+    const ControlDependencies after({Identity(fed)});
+    optimizer.Minimize(Square(w));
+  }
+  EXPECT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());
+}
+
 TEST(GradientAccumulationMistakesTest, NoStepIsTooFew) {
   GraphSession s;
   const Variable w("w", 1.0f);

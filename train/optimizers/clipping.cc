@@ -5,6 +5,7 @@
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 #include "ops/nn/nn_ops.h"
+#include "train/call_scope.h"
 #include "train/value_as.h"
 
 namespace tenon {
@@ -20,8 +21,7 @@ requires std::same_as<G, Gradient> Gradient ClipByValue(const G& gradient,
 template Gradient ClipByValue(const Gradient&, const Input&, const Input&, const OpOptions&);
 
 Output ClipByNorm(const Output& t, const Input& clip_norm, const ClipByNormOptions& options) {
-  const CalledFrom caller(options.location);
-  const NameScope scope(UnusedScope(options.name));
+  const CallScope scope(options.name, "clip_by_norm", options.location);
   const std::vector<int32_t> axes(options.axes.begin(), options.axes.end());
   const Input along = axes.empty() ? Input() : Input(axes);
   const Output squares = Sum(t * t, along, {.keep_dims = true});
@@ -40,16 +40,14 @@ Gradient ClipByNorm(const Gradient& gradient, const Input& clip_norm,
 }
 
 Output ClipByAverageNorm(const Output& t, const Input& clip_norm, const OpOptions& options) {
-  const CalledFrom caller(options.location);
-  const NameScope scope(UnusedScope(options.name));
+  const CallScope scope(options.name, "clip_by_average_norm", options.location);
   const Output limit = ValueAs(clip_norm, t.dtype());
   const Output elements = Cast(Size(t), t.dtype());
   return t * limit * Minimum(Rsqrt(Sum(t * t)) * elements, 1 / limit);
 }
 
 Output GlobalNorm(const std::vector<Gradient>& gradients, const OpOptions& options) {
-  const CalledFrom caller(options.location);
-  const NameScope scope(UnusedScope(options.name));
+  const CallScope scope(options.name, "global_norm", options.location);
   std::vector<Output> halves;
   for (const Gradient& g : gradients) {
     if (!g.exists()) continue;

@@ -45,7 +45,7 @@ void GradientAccumulation::Prepare(const std::vector<GradientAndVariable>& gradi
     if (!g.gradient.is_sparse()) continue;
     MakeSlot(g.variable, {"touched"}, {Output(g.variable.value).shape().dims()[0]});
   }
-  OwnVariable(kCount, Number(0), gradients[0].variable);
+  OwnVariable(kCount, 0, gradients[0].variable, DType::kInt64);
   optimizer_.MakeVariables(gradients);
 }
 

@@ -8,6 +8,7 @@
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
+#include "train/call_scope.h"
 #include "train/value_as.h"
 
 namespace tenon {
@@ -16,10 +17,6 @@ namespace {
 /// The rate, which says in what dtype all is computed.
 Output Rate(const Input& value) {
   return value.literal() != nullptr ? Const(value, {.dtype = DType::kFloat}) : Const(value);
-}
-
-std::string ScopeOf(const std::string& name, std::string_view otherwise) {
-  return UnusedScope(name.empty() ? std::string(otherwise) : name);
 }
 
 /// step / decay_steps.
@@ -39,8 +36,7 @@ Output CosineOf(const Output& rate, const Output& progress, const Output& factor
 
 Output ExponentialDecay(const Input& learning_rate, const Input& step, const Input& decay_steps,
                         const Input& decay_rate, const DecayOptions& options) {
-  const CalledFrom caller(options.location);
-  const NameScope scope(ScopeOf(options.name, "ExponentialDecay"));
+  const CallScope scope(options.name, "ExponentialDecay", options.location);
   const Output rate = Rate(learning_rate);
   const Output progress = Progress(step, decay_steps, options.staircase, rate.dtype());
   return rate * Pow(ValueAs(decay_rate, rate.dtype()), progress);
@@ -48,8 +44,7 @@ Output ExponentialDecay(const Input& learning_rate, const Input& step, const Inp
 
 Output NaturalExpDecay(const Input& learning_rate, const Input& step, const Input& decay_steps,
                        const Input& decay_rate, const DecayOptions& options) {
-  const CalledFrom caller(options.location);
-  const NameScope scope(ScopeOf(options.name, "NaturalExpDecay"));
+  const CallScope scope(options.name, "NaturalExpDecay", options.location);
   const Output rate = Rate(learning_rate);
   const Output progress = Progress(step, decay_steps, options.staircase, rate.dtype());
   return rate * Exp(-(ValueAs(decay_rate, rate.dtype()) * progress));
@@ -57,8 +52,7 @@ Output NaturalExpDecay(const Input& learning_rate, const Input& step, const Inpu
 
 Output InverseTimeDecay(const Input& learning_rate, const Input& step, const Input& decay_steps,
                         const Input& decay_rate, const DecayOptions& options) {
-  const CalledFrom caller(options.location);
-  const NameScope scope(ScopeOf(options.name, "InverseTimeDecay"));
+  const CallScope scope(options.name, "InverseTimeDecay", options.location);
   const Output rate = Rate(learning_rate);
   const Output progress = Progress(step, decay_steps, options.staircase, rate.dtype());
   return rate / (1 + ValueAs(decay_rate, rate.dtype()) * progress);
@@ -66,8 +60,7 @@ Output InverseTimeDecay(const Input& learning_rate, const Input& step, const Inp
 
 Output PolynomialDecay(const Input& learning_rate, const Input& step, const Input& decay_steps,
                        const PolynomialDecayOptions& options) {
-  const CalledFrom caller(options.location);
-  const NameScope scope(ScopeOf(options.name, "PolynomialDecay"));
+  const CallScope scope(options.name, "PolynomialDecay", options.location);
   const Output rate = Rate(learning_rate);
   const Output end = ValueAs(options.end_learning_rate, rate.dtype());
   Output now = ValueAs(step, rate.dtype()), steps = ValueAs(decay_steps, rate.dtype());
@@ -81,8 +74,7 @@ Output PolynomialDecay(const Input& learning_rate, const Input& step, const Inpu
 
 Output CosineDecay(const Input& learning_rate, const Input& step, const Input& decay_steps,
                    const CosineDecayOptions& options) {
-  const CalledFrom caller(options.location);
-  const NameScope scope(ScopeOf(options.name, "CosineDecay"));
+  const CallScope scope(options.name, "CosineDecay", options.location);
   const Output rate = Rate(learning_rate);
   const Output steps = ValueAs(decay_steps, rate.dtype());
   const Output progress = Minimum(ValueAs(step, rate.dtype()), steps) / steps;
@@ -92,8 +84,7 @@ Output CosineDecay(const Input& learning_rate, const Input& step, const Input& d
 Output CosineDecayRestarts(const Input& learning_rate, const Input& step,
                            const Input& first_decay_steps,
                            const CosineDecayRestartsOptions& options) {
-  const CalledFrom caller(options.location);
-  const NameScope scope(ScopeOf(options.name, "SGDRDecay"));
+  const CallScope scope(options.name, "SGDRDecay", options.location);
   if (!(options.t_mul >= 1)) {
     CurrentBuilding().Fail(InvalidArgument("t_mul of a CosineDecayRestarts must be at least 1, ",
                                            "found ", options.t_mul),
@@ -118,8 +109,7 @@ Output CosineDecayRestarts(const Input& learning_rate, const Input& step,
 
 Output PiecewiseConstant(const Input& step, const std::vector<double>& boundaries,
                          const std::vector<double>& values, const OpOptions& options) {
-  const CalledFrom caller(options.location);
-  const NameScope scope(ScopeOf(options.name, "PiecewiseConstant"));
+  const CallScope scope(options.name, "PiecewiseConstant", options.location);
   Status s;
   if (values.size() != boundaries.size() + 1) {
     s = InvalidArgument("a PiecewiseConstant of ", boundaries.size(), " boundaries takes ",
@@ -138,8 +128,7 @@ Output PiecewiseConstant(const Input& step, const std::vector<double>& boundarie
 
 Output LinearWarmUp(const Input& learning_rate, const Input& step, const Input& warm_up_steps,
                     const LinearWarmUpOptions& options) {
-  const CalledFrom caller(options.location);
-  const NameScope scope(ScopeOf(options.name, "LinearWarmUp"));
+  const CallScope scope(options.name, "LinearWarmUp", options.location);
   const Output rate = Rate(learning_rate);
   const Output initial = ValueAs(options.initial_learning_rate, rate.dtype());
   const Output progress = Progress(step, warm_up_steps, false, rate.dtype());

@@ -245,7 +245,7 @@ void Optimizer::MakeSlot(const VariableNodes& variable, const Slot& slot,
 }
 
 const VariableNodes& Optimizer::OwnVariable(std::string_view name, const Input& initial_value,
-                                            const VariableNodes& beside) {
+                                            const VariableNodes& beside, DType dtype) {
   const auto found = own_.find(std::string(name));
   if (found != own_.end()) return found->second;
   const NoControlDependencies always;
@@ -253,7 +253,7 @@ const VariableNodes& Optimizer::OwnVariable(std::string_view name, const Input& 
   const Output initial =
       initial_value.literal() == nullptr
           ? Const(initial_value)
-          : Const(initial_value, {.dtype = DType::kFloat, .name = StrCat(name, "/initial_value")});
+          : Const(initial_value, {.dtype = dtype, .name = StrCat(name, "/initial_value")});
   const Variable variable(name, initial, {.trainable = false, .resource = beside.is_resource()});
   const VariableNodes* const nodes = FindVariable(variable.ref());
   return own_[std::string(name)] = nodes == nullptr ? VariableNodes() : *nodes;

@@ -131,10 +131,10 @@ class Optimizer {
   const VariableNodes& SlotOf(const VariableNodes& variable, std::string_view slot) const;
   /// For Prepare: the slot of one variable, of shape `dims`, unless it is there.
   void MakeSlot(const VariableNodes& variable, const Slot& slot, const std::vector<int64_t>& dims);
-  /// For Prepare: a variable, of a number float, beside `beside`, called `name` in the scope that
-  /// was entered. The same one for the same name.
+  /// For Prepare: a variable beside `beside`, called `name` in the scope that was entered, in
+  /// `dtype` when the value is a number. The same one for the same name.
   const VariableNodes& OwnVariable(std::string_view name, const Input& initial_value,
-                                   const VariableNodes& beside);
+                                   const VariableNodes& beside, DType dtype = DType::kFloat);
   const VariableNodes& OwnVariable(std::string_view name) const {
     return own_.at(std::string(name));
   }
