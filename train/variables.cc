@@ -75,10 +75,12 @@ Output ReadVariable(const VariableNodes& variable) {
 Node* ChangeVariable(const VariableNodes& variable, std::string_view op, const Input& value,
                      const OpOptions& options) {
   const std::string name = variable.is_resource() ? StrCat(op, "VariableOp") : std::string(op);
-  return NodeBuilder(name, options.name, options.location)
-      .Input(Output(variable.ref))
-      .Input(value)
-      .Finish();
+  NodeBuilder node(name, options.name, options.location);
+  node.Input(Output(variable.ref)).Input(value);
+  // A handle does not tell what a literal is to be.
+  const DType dtype = variable.ref->attrs().GetOr("dtype", DType::kInvalid);
+  if (variable.is_resource()) node.Attr("dtype", dtype);
+  return node.Finish();
 }
 
 Node* GlobalVariablesInitializer(const OpOptions& options) { return InitializeAll(false, options); }

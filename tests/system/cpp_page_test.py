@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The code of docs/cpp.md and docs/checkpoints.md and the program of docs/adding_an_op.md build outside the
+"""The code of docs/cpp.md, docs/checkpoints.md and docs/training.md and the program of docs/adding_an_op.md build outside the
 tree against an installed Tenon, run, and print what the pages say.
 
-A ```cpp block with a main function is a program. On the first two the others are bodies of functions that
+A ```cpp block with a main function is a program. On the first three the others are bodies of functions that
 return Status; one that begins with "// continues" goes on with the block before it. An ```output block after
 them is what they print. An ```ops block is the file my.ops, which the program after it is built with. On
 checkpoints.md an ```sh block is of commands, which run after all of these, in the same folder."""
@@ -33,7 +33,7 @@ using namespace tenon;
 
 """
 MARK = "-- block "
-PAGES = ("cpp.md", "checkpoints.md")  # of pieces of code
+PAGES = ("cpp.md", "checkpoints.md", "training.md")  # of pieces of code
 
 
 def blocks(page):
