@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "train/metrics.h"
 #include "train/variables.h"
 
@@ -21,5 +25,11 @@ Variable CountVariable(std::string_view name, const Shape& shape, DType dtype = 
 
 /// Counts in a variable: its value, and the value after `added`, of its shape and dtype, is added.
 Metric Counted(std::string_view name, const Shape& shape, const Output& added);
+
+/// What `compute` makes of the parts: of what they are, called "value", and of what they become,
+/// called "update_op". The value waits for nothing that was entered.
+Metric MetricOf(const std::vector<Metric>& parts,
+                const std::function<Output(const std::vector<Output>& parts,
+                                           const std::string& name)>& compute);
 
 }  // namespace tenon::metrics

@@ -27,10 +27,11 @@ Output Flat(const Output& tensor) {
   return tensor.shape().rank() == 1 ? tensor : Reshape(tensor, {-1});
 }
 
-/// total / count, of what they are and of what they become.
+/// total / count.
 Metric RatioOf(const Metric& total, const Metric& count) {
-  return {DivNoNan(total.value, Maximum(count.value, 0), {.name = "value"}),
-          DivNoNan(total.update, Maximum(count.update, 0), {.name = "update_op"})};
+  return MetricOf({total, count}, [](const auto& parts, const std::string& name) {
+    return DivNoNan(parts[0], Maximum(parts[1], 0), {.name = name});
+  });
 }
 
 /// Of aligned values, in the scope that was entered.
@@ -74,6 +75,23 @@ Variable CountVariable(std::string_view name, const Shape& shape, DType dtype) {
 Metric Counted(std::string_view name, const Shape& shape, const Output& added) {
   const Variable count = CountVariable(name, shape, added.dtype());
   return {count, AssignAdd(count.ref(), added)};
+}
+
+Metric MetricOf(const std::vector<Metric>& parts,
+                const std::function<Output(const std::vector<Output>& parts,
+                                           const std::string& name)>& compute) {
+  std::vector<Output> values, updates;
+  for (const Metric& part : parts) {
+    values.push_back(part.value);
+    updates.push_back(part.update);
+  }
+  Metric metric;
+  {
+    const NoControlDependencies always;
+    metric.value = compute(values, "value");
+  }
+  metric.update = compute(updates, "update_op");
+  return metric;
 }
 
 Metric Mean(const Output& values, const MetricOptions& options) {
@@ -129,7 +147,7 @@ Metric RootMeanSquaredError(const Output& labels, const Output& predictions,
   const Aligned a = Align(labels, predictions, options.weights, options.location);
   const Metric mean =
       MeanOf(SquaredDifference(a.labels, a.predictions), a.weights, options.location);
-  return {Sqrt(mean.value), Sqrt(mean.update)};
+  return MetricOf({mean}, [](const auto& parts, const auto&) { return Sqrt(parts[0]); });
 }
 
 Metric MeanRelativeError(const Output& labels, const Output& predictions, const Output& normalizer,
@@ -170,8 +188,9 @@ Metric MeanPerClassAccuracy(const Output& labels, const Output& predictions, int
   const Variable count = CountVariable("count", {num_classes});
   const Output new_total = ScatterAdd(total.ref(), classes, ones);
   const Output new_count = ScatterAdd(count.ref(), classes, correct);
-  return {tenon::Mean(DivNoNan(count, Maximum(total, 0)), {}, {.name = "mean_accuracy"}),
-          DivNoNan(new_count, Maximum(new_total, 0), {.name = "update_op"})};
+  const Output updated = DivNoNan(new_count, Maximum(new_total, 0), {.name = "update_op"});
+  const NoControlDependencies always;
+  return {tenon::Mean(DivNoNan(count, Maximum(total, 0)), {}, {.name = "mean_accuracy"}), updated};
 }
 
 Metric MeanIoU(const Output& labels, const Output& predictions, int64_t num_classes,
@@ -188,6 +207,7 @@ Metric MeanIoU(const Output& labels, const Output& predictions, int64_t num_clas
   const Output added =
       ScatterNd(places, weights, Const({num_classes, num_classes}, {.dtype = DType::kInt64}));
   const Metric counted = Counted("total_confusion_matrix", {num_classes, num_classes}, added);
+  const NoControlDependencies always;
   const auto of_class = [&](const Output& count) { return Cast(count, DType::kFloat); };
   const Output both = of_class(DiagPart(counted.value));
   const Output either =

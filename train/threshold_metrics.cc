@@ -87,18 +87,16 @@ Metric CountAtThresholds(const Kind& kind, const Output& labels, const Output& p
                             options.location)[0];
 }
 
-/// True positives of these and those of another kind, of what they are and become.
+/// True positives of these and those of another kind.
 Metric RatioAtThresholds(const Kind& other, std::string_view name, const Output& labels,
                          const Output& predictions, const std::vector<float>& thresholds,
                          const MetricOptions& options) {
   const CallScope scope(options.name, StrCat(name, "_at_thresholds"), options.location);
   const std::vector<Metric> counts = CountsAtThresholds(
       {kTruePositives, other}, labels, predictions, thresholds, options.weights, options.location);
-  const auto ratio = [&](const Output& right, const Output& wrong, std::string_view of) {
-    return RealDiv(right, kSmall + right + wrong, {.name = StrCat(name, "_", of)});
-  };
-  return {ratio(counts[0].value, counts[1].value, "value"),
-          ratio(counts[0].update, counts[1].update, "update_op")};
+  return MetricOf(counts, [&](const auto& parts, const std::string& of) {
+    return RealDiv(parts[0], kSmall + parts[0] + parts[1], {.name = StrCat(name, "_", of)});
+  });
 }
 
 Metric Ratio(const Kind& other, std::string_view name, const Output& labels,
@@ -107,8 +105,9 @@ Metric Ratio(const Kind& other, std::string_view name, const Output& labels,
   const MetricOptions plain{.weights = options.weights};
   const Metric right = CountOf(kTruePositives, labels, predictions, plain);
   const Metric wrong = CountOf(other, labels, predictions, plain);
-  return {DivNoNan(right.value, right.value + wrong.value, {.name = "value"}),
-          DivNoNan(right.update, right.update + wrong.update, {.name = "update_op"})};
+  return MetricOf({right, wrong}, [](const auto& parts, const std::string& of) {
+    return DivNoNan(parts[0], parts[0] + parts[1], {.name = of});
+  });
 }
 
 /// The counts that an area is computed from: true positives, and so on.
@@ -233,9 +232,9 @@ Metric Auc(const Output& labels, const Output& predictions, const AucOptions& op
   const std::vector<Metric> c =
       CountsAtThresholds({kTruePositives, kFalseNegatives, kTrueNegatives, kFalsePositives}, labels,
                          predictions, AucThresholds(options), options.weights, options.location);
-  const Output value = AreaOf({c[0].value, c[1].value, c[2].value, c[3].value}, options);
-  const Output update = AreaOf({c[0].update, c[1].update, c[2].update, c[3].update}, options);
-  return {Identity(value, {.name = "value"}), Identity(update, {.name = "update_op"})};
+  return MetricOf(c, [&](const auto& parts, const std::string& of) {
+    return Identity(AreaOf({parts[0], parts[1], parts[2], parts[3]}, options), {.name = of});
+  });
 }
 
 }  // namespace tenon::metrics

@@ -44,11 +44,12 @@ def averages(tf, resource):
         w = tf.Variable([1., -2.], name="w", use_resource=resource)
         b = tf.Variable(3., name="b", use_resource=resource)
         step = tf.Variable(0., name="step", trainable=False, use_resource=resource)
-        factor = .5 * step.value()
+        now = step.value()  # once, before the step changes
+        factor = .5 * now
         with tf.control_dependencies([w.assign_add(w.value() * factor), b.assign_add(factor)]):
             change = tf.group(step.assign_add(1.))
         plain = tf.train.ExponentialMovingAverage(.9)
-        counted = tf.train.ExponentialMovingAverage(.9, step.value(), name="Counted")
+        counted = tf.train.ExponentialMovingAverage(.9, now, name="Counted")
         with tf.control_dependencies([change]):
             train = tf.group(plain.apply([w, b]), counted.apply([w]))
     kind = "resource_" if resource else "ref_"

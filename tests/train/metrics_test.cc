@@ -57,6 +57,29 @@ TEST(MetricsTest, PredictionsAtThresholdsAreIn0To1) {
   EXPECT_THAT(std::string(found.status().message()), HasSubstr("predictions must be in [0, 1]"));
 }
 
+TEST(MetricsTest, ValuesDoNotRunWhatWasEntered) {
+  GraphSession s;
+  const Output fed = Placeholder(DType::kFloat, Shape(), {.name = "fed"});
+  std::vector<Metric> made;
+  const Output truths = Ones({2});
+  {
+    const ControlDependencies after({Identity(fed)});
+    made = {metrics::Accuracy(truths, truths),
+            metrics::RootMeanSquaredError(truths, truths),
+            metrics::MeanIoU(truths, truths, 3),
+            metrics::MeanPerClassAccuracy(truths, truths, 3),
+            metrics::Precision(truths, truths),
+            metrics::Auc(truths, truths),
+            metrics::TruePositives(truths, truths),
+            metrics::RecallAtThresholds(truths, truths, {0.5f})};
+  }
+  ASSERT_OK(s.Run({}, {LocalVariablesInitializer()}).status());
+  for (const Metric& metric : made) {
+    EXPECT_OK(s.Run({metric.value}).status()) << metric.value.name();
+    EXPECT_FALSE(s.Run({metric.update}).ok()) << metric.update.name();
+  }
+}
+
 TEST(MetricsTest, LabelsMustFit) {
   GraphSession s;
   metrics::Accuracy(Zeros({3}), Zeros({2}));

@@ -115,8 +115,8 @@ class Optimizer {
   /// Adds what comes after all updates; what the step must wait for.
   virtual std::vector<Output> Finish(std::vector<Output> updates) { return updates; }
 
-  /// For Apply: the scalar as `dtype`. A number is a constant that all variables on the device of
-  /// `variable` share, for which it must always have the same `name`.
+  /// For Apply: the scalar in the dtype of `variable`. A number is a constant that all variables on
+  /// its device share; the same `name` must always be the same number.
   Output Scalar(const Input& value, std::string_view name, const VariableNodes& variable);
   /// For Apply: the op that makes the whole step: Apply<kind>, SparseApply<kind>, and those for
   /// resources. Takes the variable, its slots, the scalars `before`, the gradient, and `after`.
