@@ -24,7 +24,7 @@ namespace {
 using namespace tenon;  // NOLINT: a program about Tenon
 
 struct Flags : ReplicaFlags {
-  std::string data, logs_path, trace;
+  std::string data, logs_path, checkpoint_dir, trace;
   int batch_size = 100, training_epochs = 20;
   double learning_rate = 0.001;
 };
@@ -40,7 +40,7 @@ Model BuildModel(const Server& server, double learning_rate) {
   // Between-graph replication: variables on the parameter servers, the rest on this worker.
   DeviceScope replica(ReplicaDeviceSetter(server));
   Model m;
-  m.global_step = Variable("global_step", 0.0f, {.trainable = false}).ref();
+  m.global_step = GlobalStep();
   {
     NameScope scope("input");
     m.x = Placeholder(DType::kFloat, {-1, 784}, {.name = "x-input"});
@@ -94,7 +94,12 @@ Status Train(const Flags& flags, Server& server) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
   const Model m = BuildModel(server, flags.learning_rate);
-  Supervisor supervisor({.is_chief = flags.task_index == 0, .notice = Say});
+  Saver saver;
+  Supervisor supervisor({.is_chief = flags.task_index == 0,
+                         .notice = Say,
+                         .checkpoint_dir = flags.checkpoint_dir,
+                         .saver = flags.checkpoint_dir.empty() ? nullptr : &saver,
+                         .save_model_period = std::chrono::seconds(1)});
   const absl::Time begin = absl::Now();
   TENON_ASSIGN_OR_RETURN(auto session, supervisor.PrepareOrWaitForSession(server, graph));
   std::unique_ptr<EventWriter> writer;
@@ -114,7 +119,7 @@ Status Train(const Flags& flags, Server& server) {
       const bool traced = last && flags.task_index == 0 && !flags.trace.empty();
       TENON_RETURN_IF_ERROR(step->Run(batch, &fetched, {.trace = traced ? &trace : nullptr}));
       const float cost = fetched[0].scalar<float>();
-      const auto global_step = static_cast<int64_t>(fetched[2].scalar<float>());
+      const auto global_step = fetched[2].scalar<int64_t>();
       if (!std::isfinite(cost)) {
         return OutOfRange("training has diverged: the cost is ", cost, " in epoch ", epoch,
                           "; try a --learning_rate smaller than ", flags.learning_rate);
@@ -139,6 +144,7 @@ Status Train(const Flags& flags, Server& server) {
   Say(absl::StrFormat("Test-Accuracy: %.2f\nTotal Time: %3.2fs\nFinal Cost: %.4f", accuracy,
                       seconds, fetched[0].scalar<float>()));
   Say(absl::StrFormat("Steps per second: %.0f", flags.training_epochs * batch_count / seconds));
+  TENON_RETURN_IF_ERROR(supervisor.Stop());
   return trace.empty() ? OkStatus() : WriteFile(flags.trace, ToChromeTrace(trace));
 }
 
@@ -150,6 +156,7 @@ int main(int argc, char** argv) {
   flags.AddTo(app);
   app.add_option("--data", flags.data, "Folder of the MNIST files")->required();
   app.add_option("--logs_path", flags.logs_path, "Folder for TensorBoard");
+  app.add_option("--checkpoint_dir", flags.checkpoint_dir, "Folder that all tasks see");
   app.add_option("--trace", flags.trace, "File for the chief's trace of the last step");
   app.add_option("--batch_size", flags.batch_size)->check(CLI::Range(1, INT32_MAX));
   app.add_option("--learning_rate", flags.learning_rate);

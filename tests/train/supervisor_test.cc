@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/supervisor.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "data/file.h"
+#include "ops/register.h"
+#include "ops/state/state_ops.h"
+#include "runtime/local_session.h"
+#include "tests/testing/status_matchers.h"
+#include "train/variables.h"
+
+namespace tenon {
+namespace {
+
+TEST(SupervisorTest, SavesInTheBackgroundAndGoesOnFromThere) {
+  const std::string folder = ::testing::TempDir() + TemporaryName("supervised");
+  for (const int64_t before : {0, 3}) {
+    Graph graph(AllOps());
+    const GraphBuilding building(graph);
+    const Output count = AssignAdd(GlobalStep().ref(), 1);
+    Saver saver;
+    Supervisor supervisor({.checkpoint_dir = folder,
+                           .saver = &saver,
+                           .save_model_period = std::chrono::milliseconds(50)});
+    auto session = supervisor.PrepareOrWaitForSession([&] { return MakeLocalSession(graph); });
+    ASSERT_OK(session.status());
+    EXPECT_EQ(*(*session)->Run<int64_t>({}, GlobalStep()), before);
+    for (int i = 0; i < 3; ++i) ASSERT_OK((*session)->Run({}, {}, {count}).status());
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const std::string wanted = StrCat(folder, "/model.ckpt-", before + 3);
+    const auto saved = [&] {
+      const auto latest = LatestCheckpoint(folder);
+      return latest.ok() && *latest == wanted;
+    };
+    while (!saved() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_TRUE(saved());
+    // The second one is left by its destructor, as after an error.
+    if (before == 0) EXPECT_OK(supervisor.Stop());
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace tenon
