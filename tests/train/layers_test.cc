@@ -35,6 +35,11 @@ std::vector<std::string> VariableNames(const Graph& graph) {
 
 std::string MistakeOf(const GraphSession& s) { return std::string(s.graph.error().message()); }
 
+Output RegularizationLosses(GraphSession& s) {
+  const std::vector<Endpoint>& terms = s.graph.Collection("regularization_losses");
+  return AddN(Values(terms.begin(), terms.end()));
+}
+
 Output Energy(const Output& y) { return Sum(Square(y) + y * Waves(y.shape().ToShape(), 0.37)); }
 
 TEST(LayersTest, ALayerMakesItsVariablesOnceAndCopiesShareThem) {
@@ -152,7 +157,7 @@ TEST(LayersTest, EveryRegularizedWeightAddsOneTerm) {
   dense(Waves({2, 2}));
   dense(Waves({3, 2}));
   EXPECT_EQ(s.graph.Collection("regularization_losses").size(), 1);
-  const Output loss = RegularizationLoss();
+  const Output loss = RegularizationLosses(s);
   ASSERT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());
   EXPECT_DOUBLE_EQ(s.Value(loss).scalar<double>(), 0.5 * 4 + 0.25 * 10);
 }
@@ -357,7 +362,7 @@ TEST(LayersTest, ANetworkLearnsWhatItIsShown) {
                                   .kernel_regularizer = L2Regularizer(1e-4),
                                   .name = "logits"})(h);
   const Output loss =
-      Mean(SparseSoftmaxCrossEntropyWithLogits(logits, labels).loss) + RegularizationLoss();
+      Mean(SparseSoftmaxCrossEntropyWithLogits(logits, labels).loss) + RegularizationLosses(s);
   const Output right =
       Mean(Cast(Equal(ArgMax(logits, 1), Cast(labels, DType::kInt64)), DType::kFloat));
   Values variables;

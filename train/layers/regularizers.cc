@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/layers/regularizers.h"
 
-#include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 
@@ -18,14 +17,6 @@ Regularizer L2Regularizer(double scale) {
 Regularizer L1L2Regularizer(double l1, double l2) {
   return
       [l1, l2](const Output& weight) { return Sum(Abs(weight)) * l1 + Sum(Square(weight)) * l2; };
-}
-
-Output RegularizationLoss(const OpOptions& options) {
-  const CalledFrom caller(options.location);
-  const std::vector<Endpoint>& losses =
-      CurrentBuilding().graph->Collection("regularization_losses");
-  if (losses.empty()) return Const(0.0f, {.name = options.name});
-  return AddN(std::vector<Output>(losses.begin(), losses.end()), {.name = options.name});
 }
 
 }  // namespace tenon

@@ -9,7 +9,8 @@
 // collection "regularization_losses", once, however often its layer is called.
 //
 //   Dense(64, {.kernel_regularizer = L2Regularizer(1e-4)});
-//   Output loss = Mean(errors) + RegularizationLoss();
+//   Output loss = Mean(errors);
+//   for (Output term : graph.Collection("regularization_losses")) loss = loss + term;
 
 namespace tenon {
 
@@ -22,9 +23,5 @@ Regularizer L1Regularizer(double scale);
 Regularizer L2Regularizer(double scale);
 /// The sum of both (tf.keras.regularizers.L1L2).
 Regularizer L1L2Regularizer(double l1, double l2);
-
-/// The sum of the regularization losses of the graph, a scalar; a float zero when it has none
-/// (tf.losses.get_regularization_loss). A mistake when they are of different dtypes.
-Output RegularizationLoss(const OpOptions& options = {.name = "total_regularization_loss"});
 
 }  // namespace tenon
