@@ -111,7 +111,12 @@ Status Train(const Flags& flags, Server& server) {
   TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({m.x, m.y_}, fetches, {m.train_op}));
   std::vector<Tensor> fetched;
   std::vector<NodeTrace> trace;
-  for (int epoch = 1; epoch <= flags.training_epochs; ++epoch) {
+  int64_t epochs_done = 0;  // of what checkpoints go on from
+  if (!flags.checkpoint_dir.empty()) {
+    TENON_ASSIGN_OR_RETURN(const auto steps, session->Run<int64_t>({}, m.global_step));
+    epochs_done = steps / batch_count / server.cluster().NumTasks("worker");
+  }
+  for (int64_t epoch = 1 + epochs_done; epoch <= flags.training_epochs; ++epoch) {
     absl::Time start = absl::Now();
     for (int i = 1, count = 1; i <= batch_count; ++i, ++count) {
       TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> batch, batches.Next(flags.batch_size));

@@ -27,18 +27,18 @@ Supervisor::~Supervisor() {
   if (saving_.joinable()) saving_.join();
 }
 
-StatusOr<std::unique_ptr<Session>> Supervisor::PrepareOrWaitForSession(const SessionOpener& open) {
-  TENON_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, manager_.Prepare(open));
+StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(const SessionOpener& open) {
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, manager_.Prepare(open));
   if (options_.is_chief && options_.saver != nullptr && !options_.checkpoint_dir.empty() &&
       session_ == nullptr) {
     TENON_RETURN_IF_ERROR(MakeFolders(options_.checkpoint_dir));
-    session_ = session.get();
+    session_ = session;
     saving_ = std::thread([this] { SavePeriodically(*session_); });
   }
   return session;
 }
 
-StatusOr<std::unique_ptr<Session>> Supervisor::PrepareOrWaitForSession(Server& server,
+StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(Server& server,
                                                                        const Graph& graph) {
   return PrepareOrWaitForSession([&] { return server.MakeSession(graph); });
 }
@@ -71,6 +71,7 @@ Status Supervisor::Stop() {
   if (!saving_.joinable()) return OkStatus();
   saving_.join();
   const Status last = Save(*session_);
+  session_ = nullptr;
   MutexLock lock(mu_);
   saved_.Update(last);
   return saved_;

@@ -44,10 +44,10 @@ class Supervisor {
   ~Supervisor();
 
   /// A session of `open` in which every variable has a value; see SessionManager::Prepare. The
-  /// chief saves from then on: the session must live until Stop.
-  StatusOr<std::unique_ptr<Session>> PrepareOrWaitForSession(const SessionOpener& open);
+  /// chief saves from then on, and holds the session for that until Stop or its destruction.
+  StatusOr<std::shared_ptr<Session>> PrepareOrWaitForSession(const SessionOpener& open);
   /// The same on the cluster of `server`.
-  StatusOr<std::unique_ptr<Session>> PrepareOrWaitForSession(Server& server, const Graph& graph);
+  StatusOr<std::shared_ptr<Session>> PrepareOrWaitForSession(Server& server, const Graph& graph);
 
   /// Thread-safe.
   bool ShouldStop() const { return stop_; }
@@ -63,7 +63,7 @@ class Supervisor {
   const SessionManager manager_;
   std::string step_;
   std::atomic<bool> stop_{false};
-  Session* session_ = nullptr;  // that is saved from
+  std::shared_ptr<Session> session_;  // that is saved from
   std::thread saving_;
   Mutex mu_;
   Status saved_ ABSL_GUARDED_BY(mu_);
