@@ -18,6 +18,7 @@ struct Flags : ReplicaFlags {
   std::string data, checkpoint_dir;
   int64_t batch_size = 100, steps = 1000;
   int backup = 0;
+  double save_seconds = 5;
 };
 
 void Say(const std::string& line) { std::cout << line << std::endl; }
@@ -46,7 +47,8 @@ Status Train(const Flags& flags, Server& server) {
                         {.server = &server,
                          .is_chief = flags.task_index == 0,
                          .checkpoint_dir = flags.checkpoint_dir,
-                         .save_checkpoint_period = std::chrono::seconds(5),
+                         .save_checkpoint_period =
+                             std::chrono::milliseconds(static_cast<int>(flags.save_seconds * 1000)),
                          .log_step_count_steps = 200,
                          .hooks = {sync.MakeHook(), StopAtStep(flags.steps), NanTensorHook(loss)},
                          .notice = Say}));
@@ -77,6 +79,7 @@ int main(int argc, char** argv) {
   flags.AddTo(app);
   app.add_option("--data", flags.data, "Folder of the MNIST files")->required();
   app.add_option("--checkpoint_dir", flags.checkpoint_dir, "Folder that all tasks see");
+  app.add_option("--save_seconds", flags.save_seconds, "Between two checkpoints");
   app.add_option("--batch_size", flags.batch_size, "Of each worker")->check(CLI::PositiveNumber);
   app.add_option("--steps", flags.steps)->check(CLI::PositiveNumber);
   app.add_option("--backup", flags.backup, "Go on without the slowest so many workers");

@@ -198,8 +198,8 @@ class MnistTraining {
     return OkStatus();
   }
 
-  /// A point of the curve each so many steps: twice an epoch.
-  int64_t CurveInterval() const { return std::max<int64_t>(per_epoch_ / 2, 1); }
+  /// A point of the curve each so many steps: twice an epoch, and less often where epochs are short.
+  int64_t CurveInterval() const { return std::max<int64_t>(per_epoch_ / 2, 100); }
 
   Status AddPoint(int64_t step, double loss) {
     if (writer_ && (steps_ + 1) % per_epoch_ == 0) {

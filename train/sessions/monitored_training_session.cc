@@ -187,6 +187,10 @@ Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTenso
     values.fetched.assign(fetched->begin() + begins[i], fetched->begin() + begins[i + 1]);
     TENON_RETURN_IF_ERROR(hooks_[i]->AfterRun(context, values));
   }
+  if (stop_) {
+    // The last step may have read the counter before it counted itself.
+    TENON_ASSIGN_OR_RETURN(global_step_, context.ReadGlobalStep());
+  }
   fetched->resize(fetches.names().size());
   return OkStatus();
 }

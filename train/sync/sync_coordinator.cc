@@ -179,7 +179,7 @@ void SyncCoordinator::Tick(Time now) {
     }
     return;
   }
-  if (now < next_notice_) return;
+  if (now < next_notice_ || StepIsComplete()) return;
   next_notice_ = now + options_.notice_interval;
   notices_.push_back(StrCat("step ", step_, " waits for ", Missing(), ", ",
                             SecondsBetween(step_begin_, now), " s now"));
