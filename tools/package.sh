@@ -69,6 +69,8 @@ cmake --install "$build" --component programs --prefix "$package" --strip >"$wor
   tail -n 20 "$work/install.log" >&2
   fail "could not install the programs of $build"
 }
+# Each program holds the whole library: one example shows a cluster, the others are read.
+find "$package/bin" -name 'example_*' ! -name example_mnist_replica -delete
 mkdir -p "$package/lib"
 # The device library, in builds that make it.
 if [[ -f $build/libtenon_cuda.so ]]; then

@@ -9,7 +9,7 @@ namespace tenon {
 
 Supervisor::Supervisor(SupervisorOptions options)
     : options_(std::move(options)),
-      manager_({.is_chief = options_.is_chief,
+      starter_({.is_chief = options_.is_chief,
                 .saver = options_.saver,
                 .checkpoint_dir = options_.checkpoint_dir,
                 .recovery_wait = options_.recovery_wait,
@@ -28,7 +28,7 @@ Supervisor::~Supervisor() {
 }
 
 StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(const SessionOpener& open) {
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, manager_.Prepare(open));
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, starter_.Prepare(open));
   if (options_.is_chief && options_.saver != nullptr && !options_.checkpoint_dir.empty() &&
       session_ == nullptr) {
     TENON_RETURN_IF_ERROR(MakeFolders(options_.checkpoint_dir));

@@ -8,13 +8,13 @@
 
 #include "core/mutex.h"
 #include "distributed/server.h"
-#include "train/sessions/session_manager.h"
+#include "train/sessions/session_starter.h"
 
 namespace tenon {
 
 /// Options of Supervisor, by name.
 struct SupervisorOptions {
-  /// See SessionManagerOptions.
+  /// See SessionStarterOptions.
   bool is_chief = true;
   std::chrono::milliseconds recovery_wait{200};
   std::chrono::milliseconds ready_deadline{std::chrono::minutes(10)};
@@ -39,11 +39,11 @@ struct SupervisorOptions {
 ///   supervisor.Stop();
 class Supervisor {
  public:
-  /// Adds the nodes it needs to the graph that is being built; see SessionManager.
+  /// Adds the nodes it needs to the graph that is being built; see SessionStarter.
   explicit Supervisor(SupervisorOptions options);
   ~Supervisor();
 
-  /// A session of `open` in which every variable has a value; see SessionManager::Prepare. The
+  /// A session of `open` in which every variable has a value; see SessionStarter::Prepare. The
   /// chief saves from then on, and holds the session for that until Stop or its destruction.
   StatusOr<std::shared_ptr<Session>> PrepareOrWaitForSession(const SessionOpener& open);
   /// The same on the cluster of `server`.
@@ -60,7 +60,7 @@ class Supervisor {
   void SavePeriodically(Session& session);
 
   const SupervisorOptions options_;
-  const SessionManager manager_;
+  const SessionStarter starter_;
   std::string step_;
   std::atomic<bool> stop_{false};
   std::shared_ptr<Session> session_;  // that is saved from

@@ -85,15 +85,15 @@ Status MonitoredTrainingSession::Build() {
         std::make_shared<StepCounterHook>(options_.log_step_count_steps, options_.notice));
   }
   for (const auto& hook : hooks_) TENON_RETURN_IF_ERROR(hook->Begin());
-  SessionManagerOptions manager;
-  manager.is_chief = options_.is_chief;
-  manager.saver = saver;
-  manager.checkpoint_dir = options_.checkpoint_dir;
-  manager.init_fn = options_.init_fn;
-  manager.ready_deadline = options_.ready_deadline;
-  manager.notice = options_.notice;
-  manager.location = options_.location;
-  manager_ = std::make_unique<SessionManager>(manager);
+  SessionStarterOptions starter;
+  starter.is_chief = options_.is_chief;
+  starter.saver = saver;
+  starter.checkpoint_dir = options_.checkpoint_dir;
+  starter.init_fn = options_.init_fn;
+  starter.ready_deadline = options_.ready_deadline;
+  starter.notice = options_.notice;
+  starter.location = options_.location;
+  starter_ = std::make_unique<SessionStarter>(starter);
   return graph_.error();
 }
 
@@ -102,7 +102,7 @@ Status MonitoredTrainingSession::Open() {
     return options_.server == nullptr ? MakeLocalSession(graph_)
                                       : options_.server->MakeSession(graph_);
   };
-  TENON_ASSIGN_OR_RETURN(session_, manager_->Prepare(open));
+  TENON_ASSIGN_OR_RETURN(session_, starter_->Prepare(open));
   const auto prepare = [&]() -> Status {
     const RunContext context(*session_, global_step_name_, &stop_);
     TENON_ASSIGN_OR_RETURN(global_step_, context.ReadGlobalStep());

@@ -10,7 +10,7 @@
 
 #include "core/hash_map.h"
 #include "train/sessions/session_hook.h"
-#include "train/sessions/session_manager.h"
+#include "train/sessions/session_starter.h"
 #include "train/sessions/stop_signal.h"
 
 namespace tenon {
@@ -38,7 +38,7 @@ struct MonitoredTrainingSessionOptions {
   std::vector<std::shared_ptr<SessionHook>> hooks = {}, chief_only_hooks = {};
   /// Saves and restores; null: one of all variables. Must outlive the session.
   Saver* saver = nullptr;
-  /// See SessionManagerOptions.
+  /// See SessionStarterOptions.
   std::function<Status(Session&)> init_fn = {};
   std::chrono::milliseconds ready_deadline{std::chrono::minutes(10)};
   /// A step that fails with Aborted or Unavailable (a task has died, or was started anew) is run
@@ -69,7 +69,7 @@ class MonitoredTrainingSession {
  public:
   /// Adds what it needs to the graph that is being built, which must outlive it, and opens the
   /// session; nothing may be added to the graph afterwards. The errors of hooks, of the graph, and
-  /// of SessionManager::Prepare.
+  /// of SessionStarter::Prepare.
   static StatusOr<std::unique_ptr<MonitoredTrainingSession>> Start(
       const MonitoredTrainingSessionOptions& options = {});
   /// Closes without the hooks' End: a training that failed leaves its last good checkpoint.
@@ -135,7 +135,7 @@ class MonitoredTrainingSession {
   std::unique_ptr<StopSignal> signal_;
   std::unique_ptr<Saver> own_saver_;
   std::vector<std::shared_ptr<SessionHook>> hooks_;
-  std::unique_ptr<SessionManager> manager_;
+  std::unique_ptr<SessionStarter> starter_;
   std::string global_step_name_;
   std::unique_ptr<Session> session_;
   StringMap<std::unique_ptr<PreparedStep>> steps_;  // by what they are fed, fetch and run

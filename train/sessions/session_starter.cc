@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/sessions/session_manager.h"
+#include "train/sessions/session_starter.h"
 
 #include <algorithm>
 #include <thread>
@@ -8,14 +8,14 @@
 
 namespace tenon {
 
-SessionManager::SessionManager(SessionManagerOptions options) : options_(std::move(options)) {
+SessionStarter::SessionStarter(SessionStarterOptions options) : options_(std::move(options)) {
   const CalledFrom caller(options_.location);
   init_ = GlobalVariablesInitializer()->name();
   init_local_ = LocalVariablesInitializer()->name();
   report_ = ReportUninitializedVariables().name();
 }
 
-StatusOr<std::string> SessionManager::Missing(Session& session) const {
+StatusOr<std::string> SessionStarter::Missing(Session& session) const {
   TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> names, session.Run({}, {report_}));
   constexpr int64_t kMostNames = 5;
   const absl::Span<const TString> all = names[0].flat<TString>();
@@ -24,7 +24,7 @@ StatusOr<std::string> SessionManager::Missing(Session& session) const {
                 more > 0 ? StrCat(" and ", more, " more") : "");
 }
 
-Status SessionManager::RestoreOrInitialize(Session& session) const {
+Status SessionStarter::RestoreOrInitialize(Session& session) const {
   if (options_.saver != nullptr && !options_.checkpoint_dir.empty()) {
     // Without a state file training begins; a checkpoint that is damaged or gone is not passed
     // over.
@@ -40,7 +40,7 @@ Status SessionManager::RestoreOrInitialize(Session& session) const {
   return options_.init_fn ? options_.init_fn(session) : OkStatus();
 }
 
-StatusOr<std::unique_ptr<Session>> SessionManager::Prepare(const SessionOpener& open) const {
+StatusOr<std::unique_ptr<Session>> SessionStarter::Prepare(const SessionOpener& open) const {
   const auto begin = std::chrono::steady_clock::now();
   auto next_notice = begin + options_.notice_interval;
   TENON_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, open());

@@ -15,11 +15,11 @@ namespace tenon {
 /// Opens a session of a graph, such as `[&] { return server.MakeSession(graph); }`.
 using SessionOpener = std::function<StatusOr<std::unique_ptr<Session>>()>;
 
-struct SessionManagerOptions {
+struct SessionStarterOptions {
   /// One worker is the chief: it gives the variables their values, and the others wait until it
   /// has.
   bool is_chief = true;
-  /// Restores checkpoints; null: variables are only initialised. Must outlive the manager.
+  /// Restores checkpoints; null: variables are only initialised. Must outlive the starter.
   const Saver* saver = nullptr;
   /// Where the chief looks for the latest checkpoint; empty: nowhere.
   std::string checkpoint_dir = {};
@@ -41,11 +41,11 @@ struct SessionManagerOptions {
 /// Opens sessions in which every variable has a value (tf.train.SessionManager): the chief restores
 /// the latest checkpoint, or runs the initializer when there is none; the others wait for it.
 /// Variables that have values keep them: a chief that joins late, or again, loses nothing.
-class SessionManager {
+class SessionStarter {
  public:
   /// Adds the nodes it needs to the graph that is being built: the initializers, "init" and
   /// "init_local", and the report of what is not initialised yet.
-  explicit SessionManager(SessionManagerOptions options);
+  explicit SessionStarter(SessionStarterOptions options);
 
   /// A session of `open` when every variable has a value. Local variables get their initial values
   /// in each. DeadlineExceeded names the variables that are missing.
@@ -56,7 +56,7 @@ class SessionManager {
   StatusOr<std::string> Missing(Session& session) const;
   Status RestoreOrInitialize(Session& session) const;
 
-  const SessionManagerOptions options_;
+  const SessionStarterOptions options_;
   std::string init_, init_local_, report_;
 };
 
