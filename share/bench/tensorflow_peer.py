@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 
@@ -21,6 +22,7 @@ import tensorflow.compat.v1 as tf  # noqa: E402
 
 tf.logging.set_verbosity(tf.logging.ERROR)
 tf.disable_v2_behavior()
+warnings.filterwarnings("ignore", "`tf\\..* is deprecated")
 
 WARM_UP = 50
 

@@ -121,7 +121,10 @@ def char_lstm(text, folder):
     # What it writes are words: it has found the most frequent one.
     assert " the " in printed.split("it writes: ")[1], printed
     assert "final loss" not in example("char_lstm", *flags, 200)  # all steps are done
-    mistake = run(program("char_lstm"), "--text", os.devnull)
+    short = os.path.join(folder, "short")
+    with open(short, "w", encoding="utf-8") as file:
+        file.write("too short")
+    mistake = run(program("char_lstm"), "--text", short)
     assert mistake.returncode == 1 and "wanted more than 50" in mistake.stderr, mistake.stderr
 
 
