@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "core/building.h"
+#include "core/parallel.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
@@ -93,9 +94,20 @@ Training Word2Vec() {
           train};
 }
 
+/// Kernels, too, have no more than one thread.
+class OneThread {
+ public:
+  OneThread() : before_(ThreadBudget()) { SetThreadBudget(1); }
+  ~OneThread() { SetThreadBudget(before_); }
+
+ private:
+  const int before_;
+};
+
 /// Milliseconds of a step on one thread, the median of `steps`.
 StatusOr<double> TrainingStep(const OpRegistry& ops, Training (*build)(), int steps) {
   constexpr int kWarmUp = 10;
+  const OneThread one;
   Graph graph(ops);
   const GraphBuilding building(graph);
   SetRandomSeed(1);
