@@ -7,6 +7,7 @@
 
 #include <array>
 #include <iostream>
+#include <optional>
 
 #include "data/file.h"
 #include "tenon/tenon.h"
@@ -95,14 +96,14 @@ Status Train(const Flags& flags) {
                               .Repeat()
                               .Batch(flags.batch)
                               .Prefetch(2);
-  float last = 0;
+  std::optional<float> last;  // none where a checkpoint has all steps already
   for (const InputElement& batch : batches) {
     if (session->ShouldStop()) break;
     TENON_ASSIGN_OR_RETURN(last,
                            session->Run<float>({{ids, batch[0]}, {next, batch[1]}}, loss, {train}));
   }
   TENON_RETURN_IF_ERROR(batches.status());
-  std::cout << "final loss: " << last << '\n';
+  if (last) std::cout << "final loss: " << *last << '\n';
   // What it holds to come next, again and again.
   std::string line = text.substr(0, 20);
   for (int i = 0; i < 60; ++i) {

@@ -40,7 +40,8 @@ Status Train(const Flags& flags, Server& server) {
                            .total_num_replicas = workers,
                            .task = flags.task_index,
                            .notice = Say});
-  Node* const train = sync.Minimize(loss, {.global_step = GlobalStep()});
+  const Variable step = GlobalStep();
+  Node* const train = sync.Minimize(loss, {.global_step = step});
 
   TENON_ASSIGN_OR_RETURN(
       auto session, MonitoredTrainingSession::Start(
@@ -64,10 +65,10 @@ Status Train(const Flags& flags, Server& server) {
     TENON_RETURN_IF_ERROR(session->Run({{x, batch[0]}, {labels, batch[1]}}, {}, {train}).status());
   }
   TENON_RETURN_IF_ERROR(batches.status());
-  TENON_ASSIGN_OR_RETURN(const float result,
-                         session->RunWithoutHooks<float>(
-                             {{x, mnist.test.images}, {labels, mnist.test.labels}}, accuracy));
-  Say(StrCat("step ", session->global_step(), ", test accuracy: ", result));
+  TENON_ASSIGN_OR_RETURN(const auto result, session->RunWithoutHooks({{x, mnist.test.images},
+                                                                      {labels, mnist.test.labels}},
+                                                                     {step, accuracy}));
+  Say(StrCat("step ", result[0].scalar<int64_t>(), ", test accuracy: ", result[1].scalar<float>()));
   return session->Close();
 }
 

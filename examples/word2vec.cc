@@ -20,6 +20,9 @@ namespace {
 
 using namespace tenon;  // NOLINT: a program about Tenon
 
+/// How many words are shown in the end, and how many near each.
+constexpr int64_t kShown = 5, kNear = 3;
+
 struct Flags {
   std::string text;
   int64_t vocabulary = 5000, width = 64, batch = 128, window = 2, negatives = 64, steps = 5000;
@@ -82,8 +85,10 @@ Status Train(const Flags& flags) {
   TENON_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.text));
   const Words words(text, flags.vocabulary);
   const auto size = static_cast<int64_t>(words.names.size());
-  if (words.ids.size() < 2 || size < 2) {
-    return InvalidArgument(flags.text, " has ", words.ids.size(), " words, wanted more");
+  if (size < std::max<int64_t>(flags.negatives, kShown + kNear)) {
+    return InvalidArgument(flags.text, " gives ", size - 1, " words to learn, wanted at least ",
+                           std::max<int64_t>(flags.negatives, kShown + kNear) - 1,
+                           ": as many as --negatives");
   }
   Graph graph(AllOps());
   const GraphBuilding building(graph);
@@ -105,7 +110,8 @@ Status Train(const Flags& flags) {
   Node* const train = Adagrad(flags.learning_rate).Minimize(loss);
   const Output unit =
       vectors / Sqrt(Sum(Square(vectors.value()), {1}, {.keep_dims = true}) + 1e-9f);
-  const auto nearest = TopKV2(MatMul(unit[{{1, 6}}], unit, {.transpose_b = true}), 4);
+  const auto nearest = TopKV2(MatMul(unit[{{1, 1 + kShown}}], unit, {.transpose_b = true}),
+                              static_cast<int32_t>(kNear + 1));
   Node* const init = GlobalVariablesInitializer();
 
   TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph));
@@ -133,8 +139,9 @@ Status Train(const Flags& flags) {
   TENON_ASSIGN_OR_RETURN(const Tensor near, session->Run<Tensor>({}, nearest.indices));
   for (int64_t i = 0; i < near.dim(0); ++i) {
     std::cout << words.names[static_cast<size_t>(i) + 1] << " is near";
-    for (int64_t k = 1; k < 4; ++k)
-      std::cout << ' ' << words.names[near.data<int32_t>()[i * 4 + k]];
+    for (int64_t k = 1; k <= kNear; ++k) {  // the nearest is the word itself
+      std::cout << ' ' << words.names[near.data<int32_t>()[i * (kNear + 1) + k]];
+    }
     std::cout << '\n';
   }
   return OkStatus();

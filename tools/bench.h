@@ -22,6 +22,8 @@ struct BenchRow {
 
 /// Rows within one process: steps, plans, imports.
 std::vector<BenchRow> LocalBenchRows(const OpRegistry& ops);
+/// Rows of whole steps of training.
+std::vector<BenchRow> TrainingBenchRows(const OpRegistry& ops);
 /// Rows of graphs of single ops and of input pipelines, which both systems load from files.
 std::vector<BenchRow> GraphBenchRows(const OpRegistry& ops);
 /// Rows with servers and workers as processes of their own.

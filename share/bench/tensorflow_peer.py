@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 
@@ -21,6 +22,7 @@ import tensorflow.compat.v1 as tf  # noqa: E402
 
 tf.logging.set_verbosity(tf.logging.ERROR)
 tf.disable_v2_behavior()
+warnings.filterwarnings("ignore", "`tf\\..* is deprecated")
 
 WARM_UP = 50
 
@@ -157,6 +159,70 @@ def graph_step(name):
         return median_call(50, step)
 
 
+def training_step(loss, train, feeds, steps):
+    """The milliseconds of a step on one thread; feeds are pairs of a placeholder and its value."""
+    with tf.Session(config=one_thread()) as session:
+        session.run(tf.global_variables_initializer())
+        step = session.make_callable([loss, train], feed_list=[f for f, _ in feeds])
+        batch = [value for _, value in feeds]
+        time_calls(10, lambda: step(*batch))
+        return median_call(steps, lambda: step(*batch)) * 1e3
+
+
+def scattered(shape, dtype, limit):
+    return (np.arange(np.prod(shape)) * 7919 % 10007 % limit).astype(dtype).reshape(shape)
+
+
+def conv_step():
+    tf.set_random_seed(1)
+    images = tf.placeholder(tf.float32, [None, 784])
+    labels = tf.placeholder(tf.float32, [None, 10])
+    training = tf.placeholder_with_default(False, [])
+    h = tf.reshape(images, [-1, 28, 28, 1])
+    for filters in (32, 64):
+        h = tf.layers.conv2d(h, filters, 3, padding="same", activation=tf.nn.relu)
+        h = tf.layers.max_pooling2d(h, 2, 2)
+    h = tf.layers.dense(tf.layers.flatten(h), 128, tf.nn.relu)
+    logits = tf.layers.dense(tf.layers.dropout(h, .4, training=training), 10)
+    loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels, logits))
+    train = tf.train.AdamOptimizer(.001).minimize(loss, tf.train.get_or_create_global_step())
+    batch = mnist_batch()
+    return training_step(loss, train, [(images, batch[0]), (labels, batch[1]), (training, True)],
+                         50)
+
+
+def char_lstm_step(vocabulary=64):
+    tf.set_random_seed(1)
+    ids, following = (tf.placeholder(tf.int32, [None, None]) for _ in range(2))
+    table = tf.get_variable("embeddings", [vocabulary, 32])
+    outputs, _ = tf.nn.dynamic_rnn(tf.nn.rnn_cell.LSTMCell(128),
+                                   tf.nn.embedding_lookup(table, ids), dtype=tf.float32)
+    loss = tf.losses.sparse_softmax_cross_entropy(following, tf.layers.dense(outputs, vocabulary))
+    adam = tf.train.AdamOptimizer(.003)
+    gradients, variables = zip(*adam.compute_gradients(loss))
+    clipped, _ = tf.clip_by_global_norm(gradients, 5.)
+    train = adam.apply_gradients(zip(clipped, variables), tf.train.get_or_create_global_step())
+    text = scattered([32, 50], np.int32, vocabulary)
+    return training_step(loss, train, [(ids, text), (following, text)], 50)
+
+
+def word2vec_step(vocabulary=5000, width=64, batch=128, negatives=64):
+    tf.set_random_seed(1)
+    center, context = tf.placeholder(tf.int32, [batch]), tf.placeholder(tf.int64, [batch])
+    vectors = tf.Variable(tf.random_uniform([vocabulary, width], -1, 1))
+    weights = tf.Variable(tf.random_normal([vocabulary, width]) * .1)
+    biases = tf.Variable(tf.zeros([vocabulary]))
+    v = tf.gather(vectors, center)
+    right = tf.reduce_sum(v * tf.gather(weights, context), 1) + tf.gather(biases, context)
+    sampled, _, _ = tf.random.log_uniform_candidate_sampler(tf.expand_dims(context, 1), 1,
+                                                            negatives, True, vocabulary)
+    wrong = tf.matmul(v, tf.gather(weights, sampled), transpose_b=True) + tf.gather(biases, sampled)
+    loss = tf.reduce_mean(tf.nn.softplus(-right) + tf.reduce_sum(tf.nn.softplus(wrong), 1))
+    train = tf.train.AdagradOptimizer(.5).minimize(loss)
+    return training_step(loss, train, [(center, scattered([batch], np.int32, vocabulary)),
+                                       (context, scattered([batch], np.int64, vocabulary))], 500)
+
+
 def free_hosts(count):
     held = [socket.socket() for _ in range(count)]
     for s in held:
@@ -283,6 +349,9 @@ ROWS = {
     "noop_chain": noop_chain,
     "noop_fan": noop_fan,
     "large_graph": large_graph,
+    "conv_step": conv_step,
+    "char_lstm_step": char_lstm_step,
+    "word2vec_step": word2vec_step,
     "convolution": lambda: graph_step("convolution") * 1e3,
     "max_pooling": lambda: graph_step("max_pooling") * 1e3,
     "overlapping_pooling": lambda: graph_step("overlapping_pooling") * 1e3,
