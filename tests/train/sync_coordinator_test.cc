@@ -181,6 +181,53 @@ TEST_F(SyncCoordinatorTest, NobodyLeftMeansThatTheNextOneGoesOn) {
   EXPECT_THAT(Work(), ElementsAre(Pair(0, 0), Pair(0, 1)));
 }
 
+TEST_F(SyncCoordinatorTest, NobodyLeftAfterAShardWasDoneMeansThatTheNextOneDoesTheRest) {
+  Begin({.replicas_to_aggregate = 1, .total_replicas = 1, .shards = 2, .lost_after = seconds(10)});
+  Here(0);
+  Work();
+  Done(0, 0);
+  now_ += seconds(11);
+  coordinator_->Tick(now_);
+  EXPECT_THAT(Notices(), HasSubstr("nobody is left"));
+  Here(0);
+  EXPECT_THAT(Work(), ElementsAre(Pair(0, 1)));
+  Done(0, 1);
+  EXPECT_TRUE(Apply());
+}
+
+TEST_F(SyncCoordinatorTest, OneOfSeveralShardsThatWasLostIsGivenAgain) {
+  Begin({.replicas_to_aggregate = 1, .total_replicas = 1, .shards = 2});
+  Here(0);
+  Work();
+  Done(0, 1);
+  now_ += seconds(2);
+  // It has had the other turn of the step.
+  coordinator_->Receive({SyncMessage::kHere, 0, 1, kEpoch, 10, 0}, now_);
+  EXPECT_THAT(Work(), ElementsAre(Pair(0, 0)));
+}
+
+TEST_F(SyncCoordinatorTest, AWorkerThatComesAgainAfterItsGradientsWaitsForTheNextStep) {
+  Begin({.replicas_to_aggregate = 2, .total_replicas = 2});
+  Here(0);
+  Here(1);
+  Work();
+  Done(1);
+  Here(1, /*incarnation=*/2);
+  EXPECT_THAT(Work(), IsEmpty());
+  Done(0);
+  EXPECT_TRUE(Apply());
+  EXPECT_THAT(Work(), ElementsAre(Pair(0, 0), Pair(1, 0)));
+}
+
+TEST_F(SyncCoordinatorTest, AWorkerWithANumberThatThereIsNotIsNotWaitedFor) {
+  Begin({.replicas_to_aggregate = 2, .total_replicas = 2});
+  Here(0);
+  Here(2);
+  EXPECT_THAT(Work(), IsEmpty());
+  Here(1);
+  EXPECT_THAT(Work(), ElementsAre(Pair(0, 0), Pair(1, 0)));
+}
+
 TEST_F(SyncCoordinatorTest, TheEndIsToldToAll) {
   Begin({.replicas_to_aggregate = 2, .total_replicas = 2});
   Here(0);

@@ -36,7 +36,7 @@ std::vector<int64_t> SyncCoordinator::active() const {
 
 void SyncCoordinator::Receive(const SyncMessage& message, Time now) {
   const int64_t worker = message.worker;
-  if (worker < 0) return;
+  if (worker < 0 || worker >= options_.total_replicas) return;
   if (message.kind == SyncMessage::kLeft) {
     const auto found = members_.find(worker);
     if (found != members_.end() && found->second.incarnation == message.incarnation) {
@@ -57,7 +57,8 @@ void SyncCoordinator::Receive(const SyncMessage& message, Time now) {
   if (message.kind == SyncMessage::kDone) {
     const int64_t key = deterministic() ? message.shard : worker;
     if (present && given_.contains(key)) done_.insert(key);
-  } else if (!present && now - member.last_turn >= kRepeatAfter) {
+  } else if ((!present || deterministic()) && now - member.last_turn >= kRepeatAfter) {
+    // Who has one of several shards of the step may have lost another.
     Repeat(worker, now);
   }
 }
@@ -70,9 +71,13 @@ void SyncCoordinator::Join(int64_t worker, int64_t incarnation, Time now) {
   }
   notices_.push_back(StrCat("worker ", worker, " takes part from step ", step_, " on"));
   if (!deterministic()) {
-    Give(worker, worker, now);
-  } else if (given_.empty()) {
-    BeginStep(now);  // nobody was left to do it
+    // Its gradients of the step may have come before it ended; twice would be once too often.
+    if (!done_.contains(worker)) Give(worker, worker, now);
+    return;
+  }
+  // What nobody was left to do.
+  for (int64_t shard = 0; shard < options_.shards; ++shard) {
+    if (!given_.contains(shard)) Give(worker, shard, now);
   }
 }
 

@@ -180,6 +180,8 @@ Status SyncReplicasHook::AfterRun(const RunContext& context, const RunValues& va
 
 Status SyncReplicasHook::End(const RunContext& context) {
   if (chief_ != nullptr) chief_->RequestStop();
+  // First, or a sign that comes after it takes the message back.
+  EndSigns();
   const Status left = Say(context.session(), {.kind = SyncMessage::kLeft});
   EndThreads();
   return left;
@@ -187,13 +189,17 @@ Status SyncReplicasHook::End(const RunContext& context) {
 
 void SyncReplicasHook::SessionClosed() { EndThreads(); }
 
-void SyncReplicasHook::EndThreads() {
+void SyncReplicasHook::EndSigns() {
   {
     MutexLock lock(mu_);
     end_ = true;
     ended_.NotifyAll();
   }
   if (signs_.joinable()) signs_.join();
+}
+
+void SyncReplicasHook::EndThreads() {
+  EndSigns();
   chief_ = nullptr;
 }
 

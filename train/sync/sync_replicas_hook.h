@@ -40,6 +40,7 @@ class SyncReplicasHook final : public SessionHook {
   Status Say(Session& session, SyncMessage message) const;
   /// Says every second that this worker is there.
   void GiveSigns(Session& session);
+  void EndSigns();
   void EndThreads();
 
   const SyncReplicasOptions options_;
