@@ -16,10 +16,8 @@ namespace tenon {
 /// process must see; both are removed.
 ///
 ///   Saver saver({.sharded = true});
-///   TENON_RETURN_IF_ERROR(ProbeCheckpointDirectory("/data/run1", saver.devices(), [&](const Graph&
-///   g) {
-///     return server->MakeSession(g);
-///   }));
+///   const auto open = [&](const Graph& graph) { return server->MakeSession(graph); };
+///   TENON_RETURN_IF_ERROR(ProbeCheckpointDirectory("/data/run1", saver.devices(), open));
 ///
 /// `open` opens a session of the cluster on a graph, here one of its own. FailedPrecondition names
 /// all tasks that do not share the directory, and the path; the errors of files, here, and of

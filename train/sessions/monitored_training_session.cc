@@ -6,6 +6,7 @@
 
 #include "distributed/server.h"
 #include "runtime/local_session.h"
+#include "train/saver/probe.h"
 #include "train/sessions/hooks.h"
 #include "train/variables.h"
 
@@ -41,6 +42,7 @@ StatusOr<std::unique_ptr<MonitoredTrainingSession>> MonitoredTrainingSession::St
   const CalledFrom caller(options.location);
   std::unique_ptr<MonitoredTrainingSession> session(new MonitoredTrainingSession(options));
   TENON_RETURN_IF_ERROR(session->Build());
+  TENON_RETURN_IF_ERROR(session->ProbeDirectory());
   while (true) {
     const Status opened = session->Open();
     if (opened.ok()) return session;
@@ -54,18 +56,18 @@ Status MonitoredTrainingSession::Build() {
   const VariableNodes* counter = step.empty() ? nullptr : FindVariable(step[0]);
   if (counter != nullptr) global_step_name_ = Output(counter->value).name();
   hooks_ = options_.hooks;
+  const bool saves = !options_.checkpoint_dir.empty();
   Saver* saver = options_.saver;
   if (options_.is_chief) {
     hooks_.insert(hooks_.end(), options_.chief_only_hooks.begin(), options_.chief_only_hooks.end());
   }
-  const bool saves = !options_.checkpoint_dir.empty();
   if (saves && counter == nullptr) {
     return InvalidArgument(
         "checkpoints are numbered by the graph's step counter, which it has not: "
         "give GlobalStep() to the optimizer");
   }
   if (saves && saver == nullptr) {
-    own_saver_ = std::make_unique<Saver>();
+    own_saver_ = std::make_unique<Saver>(SaverOptions{.sharded = options_.server != nullptr});
     saver = own_saver_.get();
   }
   if (saves && options_.is_chief) {
@@ -95,6 +97,15 @@ Status MonitoredTrainingSession::Build() {
   starter.location = options_.location;
   starter_ = std::make_unique<SessionStarter>(starter);
   return graph_.error();
+}
+
+Status MonitoredTrainingSession::ProbeDirectory() const {
+  const Saver* const saver = options_.saver != nullptr ? options_.saver : own_saver_.get();
+  const bool saves = options_.is_chief && !options_.checkpoint_dir.empty();
+  if (!saves || options_.server == nullptr || saver == nullptr) return OkStatus();
+  return ProbeCheckpointDirectory(
+      options_.checkpoint_dir, saver->devices(),
+      [this](const Graph& graph) { return options_.server->MakeSession(graph); });
 }
 
 Status MonitoredTrainingSession::Open() {

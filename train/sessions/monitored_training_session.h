@@ -24,7 +24,8 @@ struct MonitoredTrainingSessionOptions {
   /// One worker is the chief: it initialises or restores the variables, and writes checkpoints and
   /// summaries.
   bool is_chief = true;
-  /// Checkpoints and event files; empty: none.
+  /// Checkpoints and event files; empty: none. On a cluster all tasks with variables must see it,
+  /// which is tried at the start: FailedPrecondition names those that do not.
   std::string checkpoint_dir = {};
   /// A checkpoint each so many steps; 0: by time.
   int64_t save_checkpoint_steps = 0;
@@ -36,7 +37,8 @@ struct MonitoredTrainingSessionOptions {
   int64_t log_step_count_steps = 0;
   /// Of every worker, and of the chief alone.
   std::vector<std::shared_ptr<SessionHook>> hooks = {}, chief_only_hooks = {};
-  /// Saves and restores; null: one of all variables. Must outlive the session.
+  /// Saves and restores; null: one of all variables, sharded on a cluster, as tf.train.Scaffold
+  /// makes it. Must outlive the session.
   Saver* saver = nullptr;
   /// See SessionStarterOptions.
   std::function<Status(Session&)> init_fn = {};
@@ -115,6 +117,8 @@ class MonitoredTrainingSession {
   explicit MonitoredTrainingSession(const MonitoredTrainingSessionOptions& options);
 
   Status Build();
+  /// Whether all tasks that save see the directory of checkpoints.
+  Status ProbeDirectory() const;
   Status Open();
   /// Closes the session and tells the hooks.
   Status EndSession();
