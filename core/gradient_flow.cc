@@ -74,6 +74,11 @@ Status GradientFlow::Pass(Node* node) {
       return graph_.error();
     }
   }
+  if (node->op() == "Enter" || node->op() == "RefEnter") {
+    // Within the iteration that the gradients are of; whole loops are passed by PassLoop.
+    if (Between(node->input(0).node)) Add(node->input(0), SumOfParts(node));
+    return graph_.error();
+  }
   std::vector<Output> dys(node->num_outputs());
   bool any = false;
   for (int i = 0; i < node->num_outputs(); ++i) {

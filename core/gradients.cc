@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/gradient_flow.h"
+#include "core/loop_frame.h"
 
 namespace tenon {
 namespace {
@@ -28,6 +29,7 @@ class GradientBuilder {
   Status Run(const std::vector<Output>& grad_ys, bool allow_unconnected,
              std::vector<Gradient>* grads) {
     TENON_RETURN_IF_ERROR(CheckArguments(grad_ys));
+    if (CurrentBuilding().flow != nullptr) within_ = LoopFrameOf(graph_, *ys_[0].node);
     GradientFlow flow(graph_, NodesBetween());
     for (size_t i = 0; i < ys_.size(); ++i) {
       flow.Add(ys_[i], grad_ys.empty() ? OnesLike(ys_[i]) : grad_ys[i]);
@@ -98,6 +100,13 @@ class GradientBuilder {
     return one;
   }
 
+  /// Whether it gives the initial value of a loop's variable, whose value in the iteration that the
+  /// gradients are of does not come from there.
+  bool BeginsIterations(const Node& node) const {
+    return !within_.empty() && node.attrs().GetOr<std::string>("frame_name", "") == within_ &&
+           !node.attrs().GetOr("is_constant", false);
+  }
+
   /// By id: the nodes that lie on a path from some x to some y.
   std::vector<bool> NodesBetween() const {
     const int n = graph_.num_ids();
@@ -109,6 +118,7 @@ class GradientBuilder {
       stack.pop_back();
       if (from_x[node->id()]) continue;
       from_x[node->id()] = true;
+      if (BeginsIterations(*node)) continue;
       for (const OutEdge& e : node->out_edges()) {
         if (e.output != kControlSlot) stack.push_back(e.dst);
       }
@@ -131,7 +141,7 @@ class GradientBuilder {
     for (Node* node : order) {
       if (flow->Between(node)) between.push_back(node);
     }
-    return flow->PassAll(order, between, "", [&](const auto& loop, const auto& nodes) {
+    return flow->PassAll(order, between, within_, [&](const auto& loop, const auto& nodes) {
       return PassWhileLoop(loop, nodes, flow);
     });
   }
@@ -152,6 +162,8 @@ class GradientBuilder {
   Graph& graph_;
   const std::vector<Output>& ys_;
   const std::vector<Output>& xs_;
+  /// The frame of the loop in whose body the gradients are built; empty outside loops.
+  std::string within_;
 };
 
 }  // namespace

@@ -13,6 +13,12 @@ bool Allows(const AttrSchema* attr, DType type) {
          std::count(attr->allowed_types.begin(), attr->allowed_types.end(), type) > 0;
 }
 
+/// Whether it brings the same value into every iteration of a loop, the one after the last too.
+bool IsLoopConstant(const Node& node) {
+  return (node.op() == "Enter" || node.op() == "RefEnter") &&
+         node.attrs().GetOr("is_constant", false);
+}
+
 }  // namespace
 
 Status NodeBuilder::CheckArguments(const OpSchema& schema) const {
@@ -146,7 +152,9 @@ StatusOr<tenon::Output> NodeBuilder::Constant(Tensor value) const {
 Status NodeBuilder::CheckLoop(const std::vector<Endpoint>& inputs) const {
   const BuildContext& context = CurrentBuilding(at_);
   if (!context.graph->has_loops()) return OkStatus();
-  std::vector<Node*> sources = context.control_inputs;
+  // In a branch or body those have been brought in, and are among `inputs`.
+  std::vector<Node*> sources;
+  if (context.flow == nullptr) sources = context.control_inputs;
   for (const Endpoint& in : inputs) sources.push_back(in.node);
   if (sources.empty()) return OkStatus();
   const auto place = [](const std::string& frame) {
@@ -217,6 +225,7 @@ StatusOr<Node*> NodeBuilder::Build() {
   const std::string wanted = StrCat(context.prefix, name_.empty() ? op_ : name_);
   if (!name_.empty() && !IsLegalNodeName(wanted)) return IllegalNodeName(name_, "node");
   TENON_ASSIGN_OR_RETURN(const OpRegistration* const op, graph.registry().Lookup(op_));
+  std::vector<Node*> controls = context.control_inputs;
   const auto arguments = [&]() -> StatusOr<std::vector<Endpoint>> {
     TENON_RETURN_IF_ERROR(CheckArguments(op->schema));
     TENON_RETURN_IF_ERROR(InferAttrs(op->schema));
@@ -224,9 +233,14 @@ StatusOr<Node*> NodeBuilder::Build() {
     TENON_ASSIGN_OR_RETURN(std::vector<Endpoint> endpoints, Endpoints(op->schema));
     if (context.flow != nullptr) {
       for (Endpoint& e : endpoints) e = context.flow->Bring(e);
+      for (Node*& c : controls) c = context.flow->Bring({c, 0}).node;
       TENON_RETURN_IF_ERROR(graph.error());
     }
-    TENON_RETURN_IF_ERROR(CheckLoop(endpoints));
+    std::vector<Endpoint> sources = endpoints;
+    if (context.flow != nullptr) {
+      for (Node* c : controls) sources.push_back({c, 0});
+    }
+    TENON_RETURN_IF_ERROR(CheckLoop(sources));
     return endpoints;
   };
   const StatusOr<std::vector<Endpoint>> inputs = arguments();
@@ -234,12 +248,18 @@ StatusOr<Node*> NodeBuilder::Build() {
   if (!context.colocated_with.empty()) attrs_.Set("_class", context.colocated_with);
   TENON_ASSIGN_OR_RETURN(Node* const node,
                          graph.AddNode(graph.UniqueName(wanted), op_, attrs_, *inputs));
-  for (Node* c : context.control_inputs) graph.AddControlEdge(c, node);
+  for (Node* c : controls) graph.AddControlEdge(c, node);
   if (context.flow != nullptr) {
     context.flow->Add(node);
-    if (inputs->empty() && context.control_inputs.empty()) {
-      graph.AddControlEdge(context.flow->pivot(), node);
-    }
+    // What only waits for constants of a loop would run once more, when the loop has ended, and
+    // what only waits for a Switch to run would run in either branch.
+    const bool is_free =
+        std::all_of(inputs->begin(), inputs->end(),
+                    [](const Endpoint& in) { return IsLoopConstant(*in.node); }) &&
+        std::all_of(controls.begin(), controls.end(), [](const Node* c) {
+          return IsLoopConstant(*c) || c->op() == "Switch" || c->op() == "RefSwitch";
+        });
+    if (is_free) graph.AddControlEdge(context.flow->pivot(), node);
   }
   std::string device = context.device;
   if (context.device_function) {

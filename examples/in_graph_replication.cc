@@ -4,11 +4,11 @@
 // which share the variables; a step computes their gradients at once and applies the mean. The
 // workers are plain servers.
 //
-//   example_in_graph_replication --data share/mnist                  # replicas on two CPU devices
-//   here example_in_graph_replication --data share/mnist --target grpc://HOST:PORT --replicas 2
+//   example_in_graph_replication --data share/mnist       # replicas on two CPU devices here
+//   example_in_graph_replication --data share/mnist --target grpc://HOST:PORT --replicas 2
 //
-// with a server for each of /job:ps/task:0, /job:worker/task:0 and /job:worker/task:1 (tenon
-// serve).
+// The second needs a server (tenon serve) for each of /job:ps/task:0, /job:worker/task:0 and
+// /job:worker/task:1.
 #include <CLI/CLI.hpp>
 
 #include <iostream>

@@ -12,8 +12,7 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
       "mnist",
       "Handwritten digits: in this process, or as one task of a cluster (tenon launch --ps 1 "
       "--workers 2 -- tenon train mnist). With --checkpoint_dir the same command goes on where it "
-      "was "
-      "ended, by ctrl-C or otherwise");
+      "was ended, by ctrl-C or otherwise");
   mnist
       ->add_option(
           "--model", flags->model,

@@ -25,6 +25,15 @@ Variable::Variable(std::string_view name, const Input& initial_value,
                    const VariableOptions& options) {
   const CalledFrom caller(options.location);
   const BuildContext& context = CurrentBuilding();
+  const Output* const given = initial_value.output();
+  if (context.flow != nullptr && given != nullptr && given->exists() &&
+      context.flow->Bring(*given) == Endpoint(*given)) {
+    context.Fail(InvalidArgument("the initial value of variable '", name, "', '", given->name(),
+                                 "', is made within a branch or loop, and the variable outside: "
+                                 "make the value before, or under NoControlDependencies"),
+                 options.location);
+    return;
+  }
   const NoControlDependencies always;
   const Output initial = Const(initial_value);
   if (!context.graph->error().ok()) return;

@@ -20,7 +20,7 @@ class Inside : public FlowContext {
     if (const auto found = brought_.find(key); found != brought_.end()) return found->second;
     // The entrance is outside: in what is around this, which brings the value there first.
     const InFlow around(around_);
-    const Endpoint inside = Enter(value);
+    const Endpoint inside = Enter(value.node->num_outputs() > 0 ? Output(value) : After(value));
     brought_[key] = inside;
     nodes_.insert(inside.node);
     return inside;
@@ -35,6 +35,11 @@ class Inside : public FlowContext {
   explicit Inside(FlowContext* around) : around_(around) {}
   virtual Endpoint Enter(const Output& value) = 0;
 
+  /// A value that is there when a node without outputs has run.
+  static Output After(const Output& node) {
+    const ControlDependencies after({node});
+    return Const(true, {.name = "after"});
+  }
   static bool IsReference(const Output& value) {
     return value.exists() && IsRef(value.node->output_type(value.index));
   }
@@ -178,6 +183,10 @@ std::vector<Output> WhileLoop(
   const size_t given = values.size();
   if (options.maximum_iterations >= 0) {
     values.push_back(Const(int64_t{0}, {.dtype = DType::kInt64}));
+  }
+  if (options.parallel_iterations < 1) {
+    fail(InvalidArgument("parallel_iterations of a while loop must be at least 1, found ",
+                         options.parallel_iterations));
   }
   if (given == 0) fail(InvalidArgument("a while loop needs a value that goes round"));
   if (!options.shape_invariants.empty() && options.shape_invariants.size() != given) {

@@ -169,6 +169,133 @@ TEST(FlowTest, BranchesOfDifferentDTypesAreAMistake) {
               HasSubstr("value 0 of a Cond is double in one branch, float in the other"));
 }
 
+TEST(FlowTest, WhatABranchWaitsForOutsideDoesNotMakeItRun) {
+  GraphSession s;
+  const Output v = VariableV2(Shape(), DType::kFloat, {.name = "v"});
+  const Output set = Assign(v, 0.0f);
+  const Output add = AssignAdd(v, 1.0f);
+  Node* group = nullptr;
+  {
+    const ControlDependencies after({add});
+    group = NoOp();
+  }
+  const Output which = Placeholder(DType::kBool, Shape(), {.name = "which"});
+  const auto after = [](const Output& node, float value) {
+    const ControlDependencies waits({node});
+    return Const(value);
+  };
+  const Output y = Cond(
+      which, [&] { return after(add, 1); }, [&] { return after(Output(group), 2); });
+  const Output value = Identity(v);
+  for (const bool taken : {true, false}) {
+    ASSERT_OK(s.Run({}, {set}).status());
+    auto ran = s.Run({y}, {}, {{"which", Tensor::Scalar(taken)}});
+    ASSERT_OK(ran.status());
+    EXPECT_EQ((*ran)[0].scalar<float>(), taken ? 1 : 2);
+    EXPECT_EQ(s.Value(value).scalar<float>(), 1);
+  }
+}
+
+TEST(FlowTest, ABodyMayWaitForWhatIsOutside) {
+  GraphSession s;
+  const Output v = VariableV2(Shape(), DType::kFloat, {.name = "v"});
+  const Output set = Assign(v, 0.0f);
+  const Output add = AssignAdd(v, 1.0f);
+  const Output end = tenon::WhileLoop(
+      {0}, [](const Values& u) { return u[0] < 3; },
+      [&](const Values& u) -> Values {
+        const ControlDependencies after({add});
+        return {u[0] + 1};
+      })[0];
+  ASSERT_OK(s.Run({}, {set}).status());
+  EXPECT_EQ(s.Value(end).scalar<int32_t>(), 3);
+}
+
+TEST(FlowTest, WhatOnlyUsesValuesFromOutsideRunsOnceAnIteration) {
+  GraphSession s;
+  const Output v = VariableV2(Shape(), DType::kFloat, {.name = "v"});
+  const Output set = Assign(v, 0.0f);
+  const Output by = Placeholder(DType::kFloat, Shape(), {.name = "by"});
+  const Output n = Placeholder(DType::kInt32, Shape(), {.name = "n"});
+  const Output zero = Placeholder(DType::kInt32, Shape(), {.name = "zero"});
+  const auto add = [&](const Values& u) -> Values {
+    const ControlDependencies after({AssignAdd(v, by)});
+    return {u[0] + 1};
+  };
+  const auto more = [&](const Values& u) { return u[0] < n; };
+  const Output once = tenon::WhileLoop({0}, more, add)[0];
+  const Output twice = tenon::WhileLoop({0, 0}, more, [&](const Values& u) -> Values {
+    return {u[0] + 1, tenon::WhileLoop({zero}, more, add)[0]};
+  })[1];
+  const Output value = Identity(v);
+  for (const int times : {0, 1, 4}) {
+    const Session::Feeds feeds = {{"by", Tensor::Scalar(1.0f)},
+                                  {"n", Tensor::Scalar<int32_t>(times)},
+                                  {"zero", Tensor::Scalar<int32_t>(0)}};
+    ASSERT_OK(s.Run({}, {set}).status());
+    ASSERT_OK(s.Run({once}, {}, feeds).status());
+    EXPECT_EQ(s.Value(value).scalar<float>(), times);
+    ASSERT_OK(s.Run({}, {set}).status());
+    ASSERT_OK(s.Run({twice}, {}, feeds).status());
+    EXPECT_EQ(s.Value(value).scalar<float>(), times * times);
+  }
+}
+
+TEST(FlowTest, ABodyMayGiveWhatIsOutside) {
+  GraphSession s;
+  const Output x = Scalar("x");
+  const Values end = tenon::WhileLoop(
+      {0, Const(1.0, {.dtype = DType::kDouble})}, [](const Values& u) { return u[0] < 3; },
+      [&](const Values& u) -> Values {
+        return {u[0] + 1, x};
+      });
+  const Output dx = Gradients(Square(end[1]), {x})[0];
+  auto values = s.Run({end[1], dx}, {}, {{"x", Of(5)}});
+  ASSERT_OK(values.status());
+  EXPECT_EQ((*values)[0].scalar<double>(), 5);
+  EXPECT_EQ((*values)[1].scalar<double>(), 10);
+}
+
+TEST(FlowTest, GradientsMayBeTakenWithinABranch) {
+  GraphSession s;
+  const Output x = Scalar("x");
+  const Output y = Cond(
+      x < 3, [&] { return Gradients(x * x * x, {x})[0]; }, [&] { return x; });
+  for (const double at : {2.0, 4.0}) {
+    auto value = s.Run({y}, {}, {{"x", Of(at)}});
+    ASSERT_OK(value.status());
+    EXPECT_EQ((*value)[0].scalar<double>(), at < 3 ? 12 : 4);
+  }
+}
+
+TEST(FlowTest, GradientsWithinABodyAreThoseOfOneIteration) {
+  GraphSession s;
+  const Output x = Scalar("x");
+  // x * x * u, by u and by the x that is used in the body; u begins as x too.
+  const auto derivative = [&](bool of_x) {
+    return tenon::WhileLoop(
+        {0, x}, [](const Values& u) { return u[0] < 3; },
+        [&](const Values& u) -> Values {
+          const Output loss = x * x * u[1];
+          return {u[0] + 1, Gradients(loss, {of_x ? x : u[1]})[0]};
+        })[1];
+  };
+  const Output by_x = derivative(true), by_u = derivative(false);
+  auto values = s.Run({by_x, by_u}, {}, {{"x", Of(2)}});
+  ASSERT_OK(values.status());
+  EXPECT_EQ((*values)[0].scalar<double>(), 4 * 4 * 4 * 2);
+  EXPECT_EQ((*values)[1].scalar<double>(), 4);
+}
+
+TEST(FlowTest, ALoopRunsAtLeastOneIterationAtATime) {
+  GraphSession s;
+  tenon::WhileLoop(
+      {0}, [](const Values& u) { return u[0] < 3; },
+      [](const Values& u) -> Values { return {u[0] + 1}; }, {.parallel_iterations = 0});
+  EXPECT_THAT(std::string(s.graph.error().message()),
+              HasSubstr("parallel_iterations of a while loop must be at least 1, found 0"));
+}
+
 TEST(FlowTest, SecondDerivativesGoThroughACond) {
   GraphSession s;
   const Output x = Scalar("x");

@@ -74,5 +74,22 @@ TEST(VariablesTest, AVariableMadeInALoopIsOutsideOfIt) {
   EXPECT_EQ(s.Value(end).scalar<float>(), 8);
 }
 
+TEST(VariablesTest, AnInitialValueThatIsMadeWithinABranchIsAMistake) {
+  testing::GraphSession s;
+  const auto add = [](const Output& initial) {
+    return Cond(
+        Const(true), [&] { return Variable("w", initial).value() * 2; },
+        [] { return Const(0.0f); });
+  };
+  const Output y = add(Const(3.0f) * 2);
+  ASSERT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());
+  EXPECT_EQ(s.Value(y).scalar<float>(), 12);
+  Cond(
+      Const(true), [] { return Variable("w", Const(3.0f) * 2).value(); },
+      [] { return Const(0.0f); });
+  EXPECT_THAT(std::string(s.graph.error().message()),
+              ::testing::HasSubstr("is made within a branch or loop, and the variable outside"));
+}
+
 }  // namespace
 }  // namespace tenon

@@ -62,9 +62,9 @@ class RunContext {
 };
 
 /// What happens beside the steps of a MonitoredTrainingSession (tf.train.SessionRunHook). Calls
-/// come from the thread that runs the session, in the order of the hooks, those of End in the
-/// reverse. An error ends the call that the hook was called in. The order: Begin once; then, and
-/// after each recovery, AfterCreateSession; BeforeRun and AfterRun around each step; End when the
+/// come from the thread that runs the session, in the order of the hooks. An error ends the call
+/// that the hook was called in, but for End, which all get. The order: Begin once; then, and after
+/// each recovery, AfterCreateSession; BeforeRun and AfterRun around each step; End when the
 /// session is closed in good order.
 class SessionHook {
  public:

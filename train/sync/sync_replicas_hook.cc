@@ -36,6 +36,7 @@ Status SyncReplicasHook::AfterCreateSession(const RunContext& context, int64_t g
   next_.clear();
   seen_.clear();
   turn_ = {};
+  input_is_old_ = asked_;
   {
     MutexLock lock(mu_);
     end_ = false;
@@ -157,6 +158,10 @@ Status SyncReplicasHook::Wait(const RunContext& context) {
 Status SyncReplicasHook::BeforeRun(const RunContext& context, RunArguments* arguments) {
   pushing_ = context.Runs(nodes_.train);
   if (!pushing_) return OkStatus();
+  if (options_.deterministic_shards > 0 && input_is_old_) {
+    pushing_ = false;
+    return OkStatus();
+  }
   const SyncMessage done{SyncMessage::kDone, options_.task, incarnation_,
                          turn_.epoch,        turn_.step,    turn_.shard};
   arguments->feeds = {{nodes_.local_step, Tensor::Scalar(turn_.step)},
@@ -167,6 +172,7 @@ Status SyncReplicasHook::BeforeRun(const RunContext& context, RunArguments* argu
 
 Status SyncReplicasHook::AfterRun(const RunContext& context, const RunValues& values) {
   (void)values;
+  if (context.Runs(nodes_.train)) input_is_old_ = false;
   if (!pushing_) return OkStatus();
   {
     MutexLock lock(mu_);

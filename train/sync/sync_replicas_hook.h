@@ -22,8 +22,13 @@ class SyncReplicasHook final : public SessionHook {
   ~SyncReplicasHook() override;
 
   /// What the next Run of the training step is to compute: of its number `step`, the shard `shard`
-  /// (deterministic training). Between runs, while ShouldStop is false.
-  const SyncTurn& turn() const { return turn_; }
+  /// (deterministic training). Between runs, while ShouldStop is false. A Run that goes on in a new
+  /// session has the input of an older turn: deterministic training does not count it.
+  const SyncTurn& turn() const {
+    asked_ = true;
+    input_is_old_ = false;
+    return turn_;
+  }
 
   Status AfterCreateSession(const RunContext& context, int64_t global_step) override;
   Status BeforeRun(const RunContext& context, RunArguments* arguments) override;
@@ -47,9 +52,11 @@ class SyncReplicasHook final : public SessionHook {
   const SyncNodes nodes_;
   const int64_t incarnation_;
   SyncTurn turn_;
-  std::deque<SyncTurn> next_;   // more shards of the same step
-  std::vector<SyncTurn> seen_;  // of the present step
-  bool pushing_ = false;        // the run that goes on is one of the training step
+  mutable bool asked_ = false;         // for a turn, ever
+  mutable bool input_is_old_ = false;  // of a turn of the session before
+  std::deque<SyncTurn> next_;          // more shards of the same step
+  std::vector<SyncTurn> seen_;         // of the present step
+  bool pushing_ = false;               // the run that goes on is one of the training step
   std::unique_ptr<SyncChief> chief_;
   std::thread signs_;
   mutable Mutex mu_;
