@@ -2,6 +2,7 @@
 #include "ops/nn/bias_add.h"
 
 #include "core/op_registry.h"
+#include "core/parallel.h"
 #include "ops/composition.h"
 #include "ops/maths.h"
 #include "ops/nn/nn_ops.h"
@@ -17,6 +18,11 @@ std::string DataFormat(const AttributeMap& attrs) {
   return attrs.GetOr<std::string>("data_format", "NHWC");
 }
 
+/// How many rows of channels there are where these are last.
+int64_t RowsOfChannels(const Tensor& x) {
+  return x.dim(x.rank() - 1) == 0 ? 0 : x.num_elements() / x.dim(x.rank() - 1);
+}
+
 Status BiasAddKernel(KernelContext& ctx, const std::string& data_format) {
   const Tensor &x = ctx.input(0), &bias = ctx.input(1);
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBiasAdd(x, bias, data_format));
@@ -25,19 +31,33 @@ Status BiasAddKernel(KernelContext& ctx, const std::string& data_format) {
   return DispatchStatus(x.dtype(), NumericTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     const auto sum = [](T p, C addend) { return static_cast<T>(Plus(static_cast<C>(p), addend)); };
-    const int64_t step = plan.inner().strides[1];
-    const T* b = bias.data<T>();
+    const T *p = static_cast<const T*>(in), *b = bias.data<T>();
+    T* const out = y->data<T>();
+    if (ChannelAxis(data_format, x.rank()) == x.rank() - 1) {
+      // Few channels, often: a call for each row of them takes as long as the row.
+      const int64_t channels = bias.dim(0);
+      return ParallelFor(RowsOfChannels(x), 0.3 * static_cast<double>(channels),
+                         [=](int64_t begin, int64_t end) {
+                           for (int64_t row = begin; row < end; ++row) {
+                             const T* const from = p + row * channels;
+                             T* const to = out + row * channels;
+                             TENON_SIMD
+                             for (int64_t c = 0; c < channels; ++c) {
+                               to[c] = sum(from[c], static_cast<C>(b[c]));
+                             }
+                           }
+                         });
+    }
     ForEachRun(plan, 0.3, [&](const int64_t* from, int64_t begin, int64_t n) {
-      const T* p = static_cast<const T*>(in) + from[0];
-      const T* q = b + from[1];
-      T* out = y->data<T>() + begin;
-      if (step == 0) {
+      const T *row = p + from[0], *q = b + from[1];
+      T* const to = out + begin;
+      if (plan.inner().strides[1] == 0) {
         const C addend = static_cast<C>(*q);
         TENON_SIMD
-        for (int64_t i = 0; i < n; ++i) out[i] = sum(p[i], addend);
+        for (int64_t i = 0; i < n; ++i) to[i] = sum(row[i], addend);
       } else {
         TENON_SIMD
-        for (int64_t i = 0; i < n; ++i) out[i] = sum(p[i], static_cast<C>(q[i]));
+        for (int64_t i = 0; i < n; ++i) to[i] = sum(row[i], static_cast<C>(q[i]));
       }
     });
   });
