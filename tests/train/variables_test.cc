@@ -43,7 +43,7 @@ TEST(VariablesTest, LocalVariablesAreInitialisedApart) {
   Node* const init_local = LocalVariablesInitializer();
   ASSERT_OK(s.Run({}, {init}).status());
   EXPECT_EQ(s.Value(missing).num_elements(), 0);
-  EXPECT_EQ(s.Value(missing_local).ToString(), "string[1] \"count\"");
+  EXPECT_EQ(s.Value(missing_local).ToString(), "string[1] 'count'");
   ASSERT_OK(s.Run({}, {init_local}).status());
   EXPECT_EQ(s.Value(missing_local).num_elements(), 0);
 }
