@@ -22,8 +22,8 @@ class ShuffledBatches {
   /// Tensors in host memory with the same first dimension, at least 1, whose rows belong together.
   static StatusOr<ShuffledBatches> Create(std::vector<Tensor> columns, uint64_t seed);
 
-  /// The next batch begins with row number `row`, at least 0, of the sequence: for training that goes
-  /// on, or workers that share the sequence. Costs time for each epoch that it passes.
+  /// The next batch begins with row number `row`, at least 0, of the sequence: for training that
+  /// goes on, or workers that share the sequence. Costs time for each epoch that it passes.
   void Seek(int64_t row);
   /// `size` rows of each tensor; InvalidArgument when it is not positive.
   StatusOr<std::vector<Tensor>> Next(int64_t size);

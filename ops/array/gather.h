@@ -42,8 +42,8 @@ StatusOr<int> NormalizeBatchDims(int64_t batch_dims, int indices_rank);
 /// InvalidArgument unless a variable of this shape can be gathered from along `axis`.
 Status CheckGatherAxis(const Shape& params, int axis);
 
-/// The gradient of the params of a gather along their first dimension. `shape` is that of the params, of
-/// the dtype of `indices`.
+/// The gradient of the params of a gather along their first dimension. `shape` is that of the
+/// params, of the dtype of `indices`.
 IndexedSlices GatheredSlices(const Output& shape, Output indices, Output dy);
 
 /// The same along `axis`, or for each batch, dense: the slices of `dy` added up where
