@@ -84,7 +84,9 @@ class MnistTraining {
       return WrongUsage(
           StrCat("--shards ", flags_.shards, " must be a multiple of the ", workers(), " workers"));
     }
-    per_epoch_ = images / flags_.batch;
+    // Images of a step: of this worker, or of all that go in step.
+    const int64_t parts = !flags_.sync ? 1 : flags_.shards > 0 ? flags_.shards : workers();
+    per_epoch_ = std::max<int64_t>(images / (flags_.batch * parts), 1);
     const int epochs = flags_.epochs > 0 ? flags_.epochs : defaults_.epochs;
     own_steps_ = per_epoch_ * epochs;
     // Asynchronous workers each go through the data, on the same variables.
@@ -198,7 +200,8 @@ class MnistTraining {
     return OkStatus();
   }
 
-  /// A point of the curve each so many steps: twice an epoch, and less often where epochs are short.
+  /// A point of the curve each so many steps: twice an epoch, and less often where epochs are
+  /// short.
   int64_t CurveInterval() const { return std::max<int64_t>(per_epoch_ / 2, 100); }
 
   Status AddPoint(int64_t step, double loss) {

@@ -66,8 +66,8 @@ class NanHook final : public SessionHook {
     }
     if (std::isfinite(found)) return OkStatus();
     if (action_ == OnNan::kFail) {
-      return OutOfRange("training has diverged: '", name_, "' is ", found, " at step ",
-                        values.global_step, "; try a smaller learning rate");
+      return InvalidArgument("training has diverged: '", name_, "' is ", found, " at step ",
+                             values.global_step, "; try a smaller learning rate");
     }
     context.RequestStop();
     return OkStatus();

@@ -114,7 +114,7 @@ class StepCounterHook final : public SessionHook {
 /// What NanTensorHook does when it finds one.
 enum class OnNan { kFail, kStop };
 /// Ends training when `loss`, a float or double tensor, has an element that is not finite: with
-/// OutOfRange naming it, or in good order.
+/// InvalidArgument naming it, or in good order.
 std::shared_ptr<SessionHook> NanTensorHook(const Output& loss, OnNan action = OnNan::kFail);
 
 /// Says the values of tensors each so many steps, by the names given, like "loss = 0.25, accuracy =
