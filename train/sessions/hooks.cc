@@ -100,7 +100,10 @@ class LoggingHook final : public SessionHook {
     if (!due_ || !notice_) return OkStatus();
     std::string line;
     for (size_t i = 0; i < labels_.size(); ++i) {
-      StrAppend(&line, i == 0 ? "" : ", ", labels_[i], " = ", values.fetched[i].ToString());
+      std::string value = values.fetched[i].ToString();
+      // Of a scalar, the number alone.
+      if (values.fetched[i].rank() == 0) value.erase(0, value.find(' ') + 1);
+      StrAppend(&line, i == 0 ? "" : ", ", labels_[i], " = ", value);
     }
     if (values.global_step >= 0) StrAppend(&line, " (step ", values.global_step, ")");
     notice_(line);
