@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
+#include <set>
 #include <thread>
 
+#include "data/file.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
@@ -69,6 +72,9 @@ struct Training {
   /// Worker i ends after so many steps of its own; 0: does not.
   std::map<int, int64_t> leave_after = {};
   std::map<int, milliseconds> delay = {};
+  std::string checkpoint_dir = {};
+  /// Called by the chief before each step.
+  std::function<void(int64_t step)> before_step = {};
 };
 
 template <typename OptimizerType>
@@ -90,7 +96,11 @@ Outcome RunWorker(const Training& training, int task, Server* server) {
     TENON_ASSIGN_OR_RETURN(
         auto session, MonitoredTrainingSession::Start({.server = server,
                                                        .is_chief = task == 0,
+                                                       .checkpoint_dir = training.checkpoint_dir,
+                                                       .save_checkpoint_steps = 1,
+                                                       .save_summaries_steps = 0,
                                                        .hooks = {hook, StopAtStep(training.steps)},
+                                                       .first_pause = milliseconds(50),
                                                        .stop_on_signals = false}));
     const auto leave = training.leave_after.find(task);
     while (!session->ShouldStop()) {
@@ -99,6 +109,7 @@ Outcome RunWorker(const Training& training, int task, Server* server) {
         std::this_thread::sleep_for(slow->second);
       }
       const SyncTurn turn = hook->turn();
+      if (task == 0 && training.before_step) training.before_step(turn.step);
       const int64_t shard = options.deterministic_shards > 0 ? turn.shard : task;
       TENON_ASSIGN_OR_RETURN(
           const float loss,
@@ -114,10 +125,8 @@ Outcome RunWorker(const Training& training, int task, Server* server) {
 }
 
 template <typename OptimizerType>
-std::vector<Outcome> Train(const Training& training, int num_ps) {
+std::vector<Outcome> TrainOn(const Training& training, testing::TestCluster& cluster) {
   const int workers = training.sync.total_num_replicas;
-  testing::TestCluster cluster(num_ps, workers);
-  cluster.StartAll();
   std::vector<Outcome> outcomes(workers);
   std::vector<std::thread> threads;
   for (int task = 0; task < workers; ++task) {
@@ -127,6 +136,13 @@ std::vector<Outcome> Train(const Training& training, int num_ps) {
   }
   for (std::thread& thread : threads) thread.join();
   return outcomes;
+}
+
+template <typename OptimizerType>
+std::vector<Outcome> Train(const Training& training, int num_ps) {
+  testing::TestCluster cluster(num_ps, training.sync.total_num_replicas);
+  cluster.StartAll();
+  return TrainOn<OptimizerType>(training, cluster);
 }
 
 /// What one process gets that computes the shards in turn and adds up their gradients itself.
@@ -198,6 +214,30 @@ TEST(SyncReplicasTest, DeterministicTrainingIsBitEqualForAnyNumberOfTasks) {
       EXPECT_EQ(losses, expected.losses) << workers << " workers, " << num_ps << " ps";
     }
   }
+}
+
+TEST(SyncReplicasTest, DeterministicTrainingThatLosesItsParameterServerEndsBitEqual) {
+  const Outcome expected = InTurn(12, 4, /*adam=*/false);
+  const std::string folder = ::testing::TempDir() + TemporaryName("sync_replicas");
+  testing::TestCluster cluster(1, 2);
+  cluster.StartAll();
+  Training training;
+  training.sync.total_num_replicas = 2;
+  training.sync.deterministic_shards = 4;
+  training.checkpoint_dir = folder;
+  std::set<int64_t> lost;
+  training.before_step = [&](int64_t step) {
+    if (step % 5 != 3 || !lost.insert(step).second) return;
+    cluster.Stop("ps", 0);
+    cluster.StartOne("ps", 0);
+  };
+  for (const Outcome& out : TrainOn<GradientDescent>(training, cluster)) {
+    ASSERT_OK(out.status);
+    EXPECT_EQ(out.weights, expected.weights);
+    for (const auto& [key, loss] : out.losses) EXPECT_EQ(loss, expected.losses.at(key));
+  }
+  EXPECT_EQ(lost.size(), 2);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(SyncReplicasTest, WithoutShardsWorkersAgreeWithOneProcess) {
