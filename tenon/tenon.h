@@ -6,6 +6,7 @@
 #include "core/building.h"
 #include "core/gradients.h"
 #include "data/event_file.h"
+#include "data/idx.h"
 #include "data/mnist.h"
 #include "data/shuffled_batches.h"
 #include "distributed/remote_session.h"

@@ -81,6 +81,18 @@ Status WriteMetaGraph(const Saver& saver, const std::string& path) {
   return WriteFile(path, meta.SerializeAsString());
 }
 
+/// The variable that the node named first in the error assigns to; empty when it assigns to none.
+std::string AssignedVariable(const Graph& graph, std::string_view message) {
+  constexpr std::string_view kBegin = "node '";
+  const size_t begin = message.find(kBegin);
+  if (begin == std::string_view::npos) return "";
+  const std::string_view rest = message.substr(begin + kBegin.size());
+  const Node* const node = graph.Find(rest.substr(0, rest.find('\'')));
+  const bool assigns =
+      node != nullptr && (node->op() == "Assign" || node->op() == "AssignVariableOp");
+  return assigns ? node->input(0).node->name() : "";
+}
+
 }  // namespace
 
 Saver::Saver(const SaverOptions& options)
@@ -161,7 +173,9 @@ Status Saver::Restore(Session& session, const std::string& prefix) const {
   if (prefix.empty()) return InvalidArgument("the prefix of a checkpoint is empty");
   const Status s =
       session.Run({{nodes_.filename_tensor, prefix}}, {}, {nodes_.restore_op}).status();
-  return Annotate(s, StrCat("cannot restore '", prefix, "'"));
+  const std::string variable = AssignedVariable(*graph_, Message(s));
+  return Annotate(s, StrCat("cannot restore '", prefix, "'",
+                            variable.empty() ? "" : StrCat(": variable '", variable, "'")));
 }
 
 std::vector<std::string> Saver::last_checkpoints() const {

@@ -245,7 +245,9 @@ Status MonitoredTrainingSession::Close() {
   stop_ = true;
   if (session_ == nullptr) return OkStatus();
   const RunContext context(*session_, global_step_name_, &stop_);
-  Status status;
+  StatusOr<int64_t> step = context.ReadGlobalStep();
+  Status status = step.status();
+  if (step.ok()) global_step_ = *step;
   for (const auto& hook : hooks_) status.Update(hook->End(context));
   status.Update(EndSession());
   return status;

@@ -107,7 +107,7 @@ class MonitoredTrainingSession {
     return ValueAs<T>(values[0], fetch.name());
   }
   /// The step counter as the last step, or the start, read it, which may be before that step
-  /// counted itself, except for the last one of all; -1 when the graph has none.
+  /// counted itself, except for the last one of all and after Close; -1 when the graph has none.
   int64_t global_step() const { return global_step_; }
 
   /// Calls the hooks' End, which writes the last checkpoint, and closes the session.

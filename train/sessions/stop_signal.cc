@@ -2,6 +2,7 @@
 #include "train/sessions/stop_signal.h"
 
 #include <csignal>
+#include <ctime>
 
 #include <atomic>
 
@@ -17,10 +18,26 @@ Mutex stop_signal_mu;
 int stop_signal_users ABSL_GUARDED_BY(stop_signal_mu) = 0;
 struct sigaction stop_signal_before[2];
 
+/// A signal to a process and its group comes twice: so soon, the second one is the first.
+constexpr int64_t kGrace = 1'000'000'000;  // ns
+std::atomic<int64_t> stop_signal_time{0};
+
+int64_t Nanoseconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kGrace + now.tv_nsec;
+}
+
 void TakeStopSignal(int number) {
-  stop_signal_received = number;
-  // The next one ends the process as it would have.
+  if (stop_signal_received == 0) {
+    stop_signal_received = number;
+    stop_signal_time = Nanoseconds();
+    return;
+  }
+  if (Nanoseconds() - stop_signal_time < kGrace) return;
+  // As it would have ended the process.
   for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &stop_signal_before[i], nullptr);
+  std::raise(number);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 namespace tenon {
 
 /// While one lives, the first SIGINT (ctrl-C) or SIGTERM of the process asks for the end of
-/// training instead of ending the process; the second one does what it did before. What one has
-/// asked for is forgotten when the next StopSignal is made while none lives. Thread-safe.
+/// training instead of ending the process. A second one, a second or more after it, does what it
+/// did before. One that came when there was none yet is forgotten. Thread-safe.
 class StopSignal {
  public:
   StopSignal();
