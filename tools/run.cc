@@ -135,6 +135,9 @@ Status Run(const RunFlags& flags, const OpRegistry& ops) {
     TENON_ASSIGN_OR_RETURN(names,
                            ResolveSignature(meta, flags.signature, flags.feeds, flags.fetches));
   }
+  if (!names.feeds.empty() && names.fetches.empty() && flags.targets.empty()) {
+    return WrongUsage("--feed is for --fetch, --target or --signature, of which there is none");
+  }
   TENON_ASSIGN_OR_RETURN(const Session::Feeds feeds, ReadFeeds(names.feeds, *graph));
   TENON_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, OpenSession(flags, *graph));
   if (std::filesystem::is_directory(flags.graph)) {  // a SavedModel
