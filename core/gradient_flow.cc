@@ -79,6 +79,14 @@ Status GradientFlow::Pass(Node* node) {
     if (Between(node->input(0).node)) Add(node->input(0), SumOfParts(node));
     return graph_.error();
   }
+  if (FlowKindOf(*node) == FlowKind::kSwitch &&
+      std::find(entered_.begin(), entered_.end(), Output(node->input(1))) != entered_.end()) {
+    // Its other output is dead here.
+    for (int i = 0; i < node->num_outputs() && Between(node->input(0).node); ++i) {
+      Add(node->input(0), SumOfParts(Output(node, i)));
+    }
+    return graph_.error();
+  }
   std::vector<Output> dys(node->num_outputs());
   bool any = false;
   for (int i = 0; i < node->num_outputs(); ++i) {

@@ -25,6 +25,10 @@ class GradientFlow {
       GradContext::ValueOf value_of = [](const Output& value) { return value; })
       : graph_(graph), between_(std::move(between)), value_of_(std::move(value_of)) {}
 
+  /// Gradients are built within the branches of these predicates: what came into them by a Switch
+  /// is the value before, and so is the gradient.
+  void set_entered(std::vector<Output> predicates) { entered_ = std::move(predicates); }
+
   Graph& graph() const { return graph_; }
   const std::vector<bool>& between() const { return between_; }
   bool Between(const Node* node) const {
@@ -53,6 +57,7 @@ class GradientFlow {
   Graph& graph_;
   const std::vector<bool> between_;
   const GradContext::ValueOf value_of_;
+  std::vector<Output> entered_;
   flat_hash_map<std::pair<Node*, int>, std::vector<Gradient>> parts_;
 };
 

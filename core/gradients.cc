@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/flow_kind.h"
 #include "core/gradient_flow.h"
+#include "core/loop_branches.h"
 #include "core/loop_frame.h"
 
 namespace tenon {
@@ -31,6 +33,10 @@ class GradientBuilder {
     TENON_RETURN_IF_ERROR(CheckArguments(grad_ys));
     if (CurrentBuilding().flow != nullptr) within_ = LoopFrameOf(graph_, *ys_[0].node);
     GradientFlow flow(graph_, NodesBetween());
+    if (const FlowContext* const inside = CurrentBuilding().flow; inside != nullptr) {
+      TENON_ASSIGN_OR_RETURN(std::vector<Output> entered, PredicatesAround(inside->pivot()));
+      flow.set_entered(std::move(entered));
+    }
     for (size_t i = 0; i < ys_.size(); ++i) {
       flow.Add(ys_[i], grad_ys.empty() ? OnesLike(ys_[i]) : grad_ys[i]);
     }
@@ -105,6 +111,33 @@ class GradientBuilder {
   bool BeginsIterations(const Node& node) const {
     return !within_.empty() && node.attrs().GetOr<std::string>("frame_name", "") == within_ &&
            !node.attrs().GetOr("is_constant", false);
+  }
+
+  /// The predicates of the branches that a value lies in, through the loops that it lies in.
+  StatusOr<std::vector<Output>> PredicatesAround(Output value) const {
+    TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
+    const LoopBranches branches(graph_, order);
+    std::vector<Output> predicates;
+    while (true) {
+      for (int b = branches.Of(value); b != LoopBranches::kNone; b = branches[b].around) {
+        predicates.push_back(branches[b].predicate);
+      }
+      const std::string frame = LoopFrameOf(graph_, *value.node);
+      if (frame.empty()) return predicates;
+      // Where the loop is: what enters it from the innermost branch tells.
+      Output around;
+      int depth = -1;
+      for (Node* node : order) {
+        if (!IsEnter(*node) || LoopFrameOf(graph_, *node) != frame) continue;
+        const int branch = branches.Of(node->input(0));
+        const int found = branch == LoopBranches::kNone ? 0 : branches[branch].depth;
+        if (found > depth) {
+          depth = found;
+          around = node->input(0);
+        }
+      }
+      value = around;
+    }
   }
 
   /// By id: the nodes that lie on a path from some x to some y.

@@ -268,6 +268,41 @@ TEST(FlowTest, GradientsMayBeTakenWithinABranch) {
   }
 }
 
+TEST(FlowTest, GradientsWithinBranchesAndBodiesDoNotRunWhereTheseDoNot) {
+  GraphSession s;
+  const Output x = Scalar("x"), n = Scalar("n");
+  // x^3's derivative in the inner branch, in a body in the outer one; a Cond before both is passed
+  // as a whole.
+  const Output before = Cond(
+      x < 10, [&] { return x * 1; }, [&] { return x * 0; });
+  const auto cube = [&] { return Gradients(before * before * before, {x})[0]; };
+  const Output y = Cond(
+      n < 3,
+      [&] {
+        return tenon::WhileLoop(
+            {0, x}, [](const Values& v) { return v[0] < 1; },
+            [&](const Values& v) -> Values {
+              return {v[0] + 1, Cond(
+                                    n < 2, [&] { return cube(); }, [&] { return v[1] + 100; })};
+            })[1];
+      },
+      [&] {
+        return Cond(
+            n < 4, [&] { return cube(); }, [&] { return -x; });
+      });
+  const Output always = Identity(y);
+  for (const auto& [at, wanted] : {std::pair{1.0, 12.0}, {2.5, 102.0}, {3.5, 12.0}, {5.0, -2.0}}) {
+    auto value = s.Run({always}, {}, {{"x", Of(2)}, {"n", Of(at)}});
+    ASSERT_OK(value.status());
+    EXPECT_EQ((*value)[0].scalar<double>(), wanted) << at;
+  }
+  // Of four Conds, of the loop, and of the Cond before in the two derivatives: none brings to life
+  // what its branch left out.
+  int merges = 0;
+  for (const Node* node : s.graph.nodes()) merges += node->op() == "Merge";
+  EXPECT_EQ(merges, 10);
+}
+
 TEST(FlowTest, GradientsWithinABodyAreThoseOfOneIteration) {
   GraphSession s;
   const Output x = Scalar("x");

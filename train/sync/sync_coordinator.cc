@@ -86,7 +86,8 @@ void SyncCoordinator::Leave(int64_t worker, const std::string& why, Time now) {
   const std::vector<int64_t> left = active();
   notices_.push_back(
       StrCat("worker ", worker, " ", why, "; ",
-             left.empty() ? std::string("nobody is left") : StrCat(WorkersText(left), " go on"),
+             left.empty() ? std::string("nobody is left")
+                          : StrCat(WorkersText(left), left.size() == 1 ? " goes on" : " go on"),
              " at step ", step_));
   std::vector<int64_t> orphans;
   for (const auto& [key, owner] : given_) {
