@@ -113,6 +113,18 @@ TEST(MonitoredTrainingSessionTest, ASignalEndsTrainingWithACheckpoint) {
   EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-4");
 }
 
+TEST(MonitoredTrainingSessionTest, AnOldSignalEndsNoSessionThatDoesNotHeedThem) {
+  {
+    const StopSignal heeded;
+    std::raise(SIGINT);
+    EXPECT_EQ(StopSignal::received(), SIGINT);
+  }
+  CountingGraph g;
+  auto session = MonitoredTrainingSession::Start({.stop_on_signals = false});
+  ASSERT_OK(session.status());
+  EXPECT_FALSE((*session)->ShouldStop());
+}
+
 TEST(MonitoredTrainingSessionTest, SummariesAndTheRateAreWritten) {
   const TestFolder folder;
   {

@@ -15,7 +15,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM};
 
 std::atomic<int> stop_signal_received{0};
 Mutex stop_signal_mu;
-int stop_signal_users ABSL_GUARDED_BY(stop_signal_mu) = 0;
+std::atomic<int> stop_signal_users{0};  // changed with the lock only
 struct sigaction stop_signal_before[2];
 
 /// A signal to a process and its group comes twice: so soon, the second one is the first.
@@ -63,6 +63,6 @@ StopSignal::~StopSignal() {
   }
 }
 
-int StopSignal::received() { return stop_signal_received; }
+int StopSignal::received() { return stop_signal_users > 0 ? stop_signal_received.load() : 0; }
 
 }  // namespace tenon

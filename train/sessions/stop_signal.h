@@ -13,7 +13,7 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  /// The signal's number, or 0.
+  /// The signal's number, or 0; 0 while none lives.
   static int received();
 };
 
