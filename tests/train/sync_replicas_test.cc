@@ -100,7 +100,7 @@ Outcome RunWorker(const Training& training, int task, Server* server) {
                                                        .save_checkpoint_steps = 1,
                                                        .save_summaries_steps = 0,
                                                        .hooks = {hook, StopAtStep(training.steps)},
-                                                       .first_pause = milliseconds(50),
+                                                       .first_pause = milliseconds(400),
                                                        .stop_on_signals = false}));
     const auto leave = training.leave_after.find(task);
     while (!session->ShouldStop()) {
