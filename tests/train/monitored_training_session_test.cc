@@ -97,6 +97,39 @@ TEST(MonitoredTrainingSessionTest, ANaNEndsTraining) {
               HasSubstr("training has diverged: 'Mul' is nan"));
 }
 
+TEST(MonitoredTrainingSessionTest, ANaNMayEndTrainingInGoodOrder) {
+  CountingGraph g;
+  auto session = MonitoredTrainingSession::Start({.hooks = {NanTensorHook(g.loss, OnNan::kStop)}});
+  ASSERT_OK(session.status());
+  ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+  EXPECT_FALSE((*session)->ShouldStop());
+  ASSERT_OK(
+      (*session)->Run({{g.x, std::numeric_limits<float>::infinity()}}, {}, {g.train}).status());
+  EXPECT_TRUE((*session)->ShouldStop());
+}
+
+TEST(MonitoredTrainingSessionTest, HooksLogCountAndRecordSteps) {
+  const TestFolder folder;
+  CountingGraph g;
+  std::vector<std::string> lines;
+  const auto notice = [&](const std::string& line) { lines.push_back(line); };
+  auto session = MonitoredTrainingSession::Start(
+      {.hooks = {StopAfterSteps(4), ProfilerHook(folder.path, 3),
+                 LoggingTensorHook({{"loss", g.loss}}, 3, notice)}});
+  ASSERT_OK(session.status());
+  int steps = 0;
+  for (; !(*session)->ShouldStop(); ++steps) {
+    ASSERT_OK((*session)->Run({{g.x, 2.0f}}, {}, {g.train}).status());
+  }
+  EXPECT_EQ(steps, 4);
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_THAT(lines[1], HasSubstr("loss = "));
+  const auto names = ListFolder(folder.path);
+  ASSERT_OK(names.status());
+  ASSERT_EQ(names->size(), 1);
+  EXPECT_THAT(*ReadFile(JoinPath(folder.path, (*names)[0])), HasSubstr("AssignAdd"));
+}
+
 TEST(MonitoredTrainingSessionTest, ASignalEndsTrainingWithACheckpoint) {
   const TestFolder folder;
   CountingGraph g;
