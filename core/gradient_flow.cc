@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "core/flow_kind.h"
+#include "core/gradient_rows.h"
 #include "core/loop_frame.h"
 
 namespace tenon {
@@ -21,25 +22,6 @@ flat_hash_map<std::string, std::string> LoopsAround(Graph& graph, const std::vec
   return around;
 }
 
-/// All rows of all parts.
-IndexedSlices Joined(const std::vector<Gradient>& parts) {
-  const IndexedSlices& first = parts[0].slices;
-  const ColocateWith beside(first.values);
-  std::vector<Output> values, indices;
-  for (const Gradient& part : parts) {
-    Output rows = part.slices.indices;
-    if (rows.dtype() != first.indices.dtype()) {
-      rows = NodeBuilder("Cast").Input(rows).Attr("DstT", first.indices.dtype()).Output();
-    }
-    values.push_back(part.slices.values);
-    indices.push_back(rows);
-  }
-  const auto joined = [](const std::vector<Output>& tensors) {
-    return NodeBuilder("ConcatV2").Inputs(tensors).Input(0).Output();
-  };
-  return {joined(values), joined(indices), first.dense_shape};
-}
-
 }  // namespace
 
 Gradient GradientFlow::SumOfParts(const Output& x) {
@@ -50,7 +32,7 @@ Gradient GradientFlow::SumOfParts(const Output& x) {
   const bool sparse = std::all_of(parts.begin(), parts.end(),
                                   [](const Gradient& part) { return part.is_sparse(); });
   if (sparse) {
-    parts.assign(1, Joined(parts));
+    parts.assign(1, JoinRows(parts));
   } else {
     std::vector<Output> dense;
     for (const Gradient& part : parts) dense.push_back(part.ToDense());
@@ -67,13 +49,6 @@ Output GradientFlow::Sum(const Output& x) {
 
 Status GradientFlow::Pass(Node* node) {
   if (node->num_inputs() == 0) return OkStatus();
-  if (node->op() == "Identity" || node->op() == "ReadVariableOp") {
-    // Rows stay rows on their way from who reads a variable to the variable.
-    if (const Gradient dy = SumOfParts(node); dy.is_sparse()) {
-      if (Between(node->input(0).node)) Add(node->input(0), dy);
-      return graph_.error();
-    }
-  }
   if (node->op() == "Enter" || node->op() == "RefEnter") {
     // Within the iteration that the gradients are of; whole loops are passed by PassLoop.
     if (Between(node->input(0).node)) Add(node->input(0), SumOfParts(node));
@@ -87,6 +62,7 @@ Status GradientFlow::Pass(Node* node) {
     }
     return graph_.error();
   }
+  if (PassRows(node)) return graph_.error();
   std::vector<Output> dys(node->num_outputs());
   bool any = false;
   for (int i = 0; i < node->num_outputs(); ++i) {

@@ -54,6 +54,10 @@ class GradientFlow {
                  const std::string& within, const PassLoop& pass_loop);
 
  private:
+  /// Passes nodes through which rows go as they are: what reads a variable, Switch and Merge.
+  /// False when the node is another, or its gradients are no rows.
+  bool PassRows(Node* node);
+
   Graph& graph_;
   const std::vector<bool> between_;
   const GradContext::ValueOf value_of_;

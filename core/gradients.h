@@ -42,8 +42,8 @@ struct Gradient {
 /// What a gradient function works on: a node, and the gradients of its outputs, of which it makes
 /// those of its inputs.
 ///
-///   void TransposeGrad(GradContext& g) { g.dx(0) = Transpose(g.dy(0), InvertPermutation(g.in(1)));
-///   }
+///   void SquareGrad(GradContext& g) { g.dx(0) = 2 * g.in(0) * g.dy(0); }
+///
 class GradContext {
  public:
   /// A value of the graph where its gradient is computed.
@@ -110,7 +110,7 @@ struct GradientsOptions {
 std::vector<Output> Gradients(const Inputs& ys, const Inputs& xs,
                               const GradientsOptions& options = {});
 /// The same, where the gradient of an x that is only gathered from has the rows that were gathered,
-/// and never those of the whole x. Gathering within a loop or branch gives a dense gradient.
+/// also in branches and loops, there those of all iterations, and never those of the whole x.
 std::vector<Gradient> SparseGradients(const Inputs& ys, const Inputs& xs,
                                       const GradientsOptions& options = {});
 

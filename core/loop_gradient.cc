@@ -4,6 +4,7 @@
 
 #include "core/flow_kind.h"
 #include "core/gradient_flow.h"
+#include "core/gradient_rows.h"
 #include "core/loop_branches.h"
 #include "core/loop_frame.h"
 
@@ -62,7 +63,7 @@ class LoopGradient {
       if (!dx.exists()) dx = InBody([&] { return ZerosLike(ValueOf(Output(v.choice, 1))); });
       outer_.Add(v.enter.node->input(0), Leave(gradients[i], dx));
     }
-    for (const Output& constant : constants_) AddUp(constant, body.Sum(constant));
+    for (const Output& constant : constants_) AddUp(constant, body.SumOfParts(constant));
     TENON_RETURN_IF_ERROR(graph_.error());
     return End();
   }
@@ -182,7 +183,8 @@ class LoopGradient {
     const Output total = After(NodeBuilder("Exit").Input(Output(counter_.choice, 0)).Output());
     // Names of nodes are unique, frames need to be.
     frame_ = StrCat(total.name(), "/backward");
-    down_ = GoRound(ValueAround(total), frame_, [&](const Output& left) {
+    iterations_ = ValueAround(total);
+    down_ = GoRound(iterations_, frame_, [&](const Output& left) {
       const Output more = NodeBuilder("GreaterEqual").Input(left).Input(1).Output();
       return going_ = NodeBuilder("LoopCond").Input(more).Output();
     });
@@ -250,13 +252,49 @@ class LoopGradient {
     return graph_.error();
   }
 
-  /// The gradient of what enters once, for all iterations: the sum of theirs.
-  void AddUp(const Output& constant, const Output& dx) {
+  /// The gradient of what enters once, for all iterations: the sum of theirs, or all their rows.
+  void AddUp(const Output& constant, const Gradient& dx) {
     if (!dx.exists()) return;
-    const Output x = ValueAround(constant.node->input(0));
-    LoopVariable sum = GradientRound(ZerosOf(x, dx.dtype()));
-    const Output next = NodeBuilder("Add").Input(Output(sum.choice, 1)).Input(dx).Output();
-    outer_.Add(constant.node->input(0), Leave(sum, next));
+    const Endpoint x = constant.node->input(0);
+    const Output whole = ValueAround(x);
+    if (dx.is_sparse()) {
+      const IndexedSlices& rows = dx.slices;
+      const IndexedSlices none = NoRows(whole, rows.values.dtype(), rows.indices.dtype());
+      outer_.Add(x, IndexedSlices{OfAllIterations(none.values, rows.values),
+                                  OfAllIterations(none.indices, rows.indices), none.dense_shape});
+      return;
+    }
+    LoopVariable sum = GradientRound(ZerosOf(whole, dx.dtype()));
+    const Output next = NodeBuilder("Add").Input(Output(sum.choice, 1)).Input(dx.dense).Output();
+    outer_.Add(x, Leave(sum, next));
+  }
+
+  /// `none`, and after it `rows` of each iteration: the backward loop puts them into an array where
+  /// its count is. `none` gives them their shape where there was no iteration.
+  Output OfAllIterations(const Output& none, const Output& rows) {
+    const ColocateWith beside(none);
+    const Output size = NodeBuilder("Add").Input(iterations_).Input(1).Output();
+    Node* const array =
+        NodeBuilder("TensorArrayV3").Input(size).Attr("dtype", none.dtype()).Finish();
+    const Output handle(array, 0);
+    const auto write = [](const Output& to, const Input& at, const Output& value,
+                          const Output& flow) {
+      return NodeBuilder("TensorArrayWriteV3")
+          .Input(to)
+          .Input(at)
+          .Input(value)
+          .Input(flow)
+          .Output();
+    };
+    LoopVariable flow = GradientRound(write(handle, 0, none, Output(array, 1)));
+    const Output inside = Enter(handle, frame_, true);
+    const Output next = write(inside, Output(backward_), rows, Output(flow.choice, 1));
+    Node* const all = NodeBuilder("TensorArrayConcatV3")
+                          .Input(handle)
+                          .Input(Leave(flow, next))
+                          .Attr("dtype", none.dtype())
+                          .Finish();
+    return {all, 0};
   }
 
   /// What the loop's `value` was in the iteration that the backward loop is at.
@@ -421,6 +459,7 @@ class LoopGradient {
   std::vector<Output> constants_;
   Output condition_;
   LoopVariable counter_, down_;
+  Output iterations_;                             // how many there were
   Node *forward_ = nullptr, *next_ = nullptr;     // the iteration, and the one after
   Node *backward_ = nullptr, *before_ = nullptr;  // the same of the loop back
   Output going_;                                  // its LoopCond

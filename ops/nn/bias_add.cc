@@ -28,39 +28,8 @@ Status BiasAddKernel(KernelContext& ctx, const std::string& data_format) {
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBiasAdd(x, bias, data_format));
   const void* in = x.raw_data();
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, x.shape()));
-  return DispatchStatus(x.dtype(), NumericTypes(), [&]<typename T>(T) {
-    using C = ComputeType<T>;
-    const auto sum = [](T p, C addend) { return static_cast<T>(Plus(static_cast<C>(p), addend)); };
-    const T *p = static_cast<const T*>(in), *b = bias.data<T>();
-    T* const out = y->data<T>();
-    if (ChannelAxis(data_format, x.rank()) == x.rank() - 1) {
-      // Few channels, often: a call for each row of them takes as long as the row.
-      const int64_t channels = bias.dim(0);
-      return ParallelFor(RowsOfChannels(x), 0.3 * static_cast<double>(channels),
-                         [=](int64_t begin, int64_t end) {
-                           for (int64_t row = begin; row < end; ++row) {
-                             const T* const from = p + row * channels;
-                             T* const to = out + row * channels;
-                             TENON_SIMD
-                             for (int64_t c = 0; c < channels; ++c) {
-                               to[c] = sum(from[c], static_cast<C>(b[c]));
-                             }
-                           }
-                         });
-    }
-    ForEachRun(plan, 0.3, [&](const int64_t* from, int64_t begin, int64_t n) {
-      const T *row = p + from[0], *q = b + from[1];
-      T* const to = out + begin;
-      if (plan.inner().strides[1] == 0) {
-        const C addend = static_cast<C>(*q);
-        TENON_SIMD
-        for (int64_t i = 0; i < n; ++i) to[i] = sum(row[i], addend);
-      } else {
-        TENON_SIMD
-        for (int64_t i = 0; i < n; ++i) to[i] = sum(row[i], static_cast<C>(q[i]));
-      }
-    });
-  });
+  AddBias(plan, ChannelAxis(data_format, y->rank()) == y->rank() - 1, in, bias, y);
+  return OkStatus();
 }
 
 Status BiasAddV1Kernel(KernelContext& ctx) { return BiasAddKernel(ctx, "NHWC"); }
@@ -118,6 +87,43 @@ StatusOr<BroadcastPlan> PlanBiasAdd(const Tensor& x, const Tensor& bias,
   }
   const Shape along(Concat(bias.shape().dims(), DimVector(x.rank() - axis - 1, 1)));
   return PlanBroadcast({&x.shape(), &along});
+}
+
+void AddBias(const BroadcastPlan& plan, bool channels_last, const void* x, const Tensor& bias,
+             Tensor* y) {
+  Dispatch(y->dtype(), NumericTypes(), [&]<typename T>(T) {
+    using C = ComputeType<T>;
+    const auto sum = [](T p, C addend) { return static_cast<T>(Plus(static_cast<C>(p), addend)); };
+    const T *p = static_cast<const T*>(x), *b = bias.data<T>();
+    T* const out = y->data<T>();
+    if (channels_last) {
+      // Few channels, often: a call for each row of them takes as long as the row.
+      const int64_t channels = bias.dim(0);
+      return ParallelFor(RowsOfChannels(*y), 0.3 * static_cast<double>(channels),
+                         [=](int64_t begin, int64_t end) {
+                           for (int64_t row = begin; row < end; ++row) {
+                             const T* const from = p + row * channels;
+                             T* const to = out + row * channels;
+                             TENON_SIMD
+                             for (int64_t c = 0; c < channels; ++c) {
+                               to[c] = sum(from[c], static_cast<C>(b[c]));
+                             }
+                           }
+                         });
+    }
+    ForEachRun(plan, 0.3, [&](const int64_t* from, int64_t begin, int64_t n) {
+      const T *row = p + from[0], *q = b + from[1];
+      T* const to = out + begin;
+      if (plan.inner().strides[1] == 0) {
+        const C addend = static_cast<C>(*q);
+        TENON_SIMD
+        for (int64_t i = 0; i < n; ++i) to[i] = sum(row[i], addend);
+      } else {
+        TENON_SIMD
+        for (int64_t i = 0; i < n; ++i) to[i] = sum(row[i], static_cast<C>(q[i]));
+      }
+    });
+  });
 }
 
 StatusOr<ReductionPlan> PlanBiasAddGrad(const Tensor& dy, std::string_view data_format) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/nn/conv.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/op_registry.h"
@@ -8,6 +9,7 @@
 #include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/maths.h"
+#include "ops/nn/bias_add.h"
 #include "ops/nn/nn_ops.h"
 
 namespace tenon {
@@ -176,6 +178,31 @@ Status ConvKernel(KernelContext& ctx, const Windows& w) {
                         });
 }
 
+/// The bias is added within oneDNN, where that has the convolution, and else after it.
+Status ConvWithBiasKernel(KernelContext& ctx, const Windows& w) {
+  const Tensor &x = ctx.input(0), &filter = ctx.input(1), &bias = ctx.input(2);
+  TENON_ASSIGN_OR_RETURN(const ConvShape s, MakeConvShape(w, false, x.shape(), filter.shape()));
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, OutputDims(w, s)));
+  TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan,
+                         PlanBiasAdd(*y, bias, s.channels_first ? "NCHW" : "NHWC"));
+  const int64_t elements[] = {x.num_elements(), filter.num_elements(), y->num_elements()};
+  if (std::find(std::begin(elements), std::end(elements), 0) == std::end(elements)) {
+    const ConvArrays<float> arrays = {const_cast<float*>(x.data<float>()),
+                                      const_cast<float*>(filter.data<float>()), y->data<float>(),
+                                      bias.data<float>()};
+    TENON_ASSIGN_OR_RETURN(const bool done, FastConv(ConvPass::kOutput, s, arrays));
+    if (done) return OkStatus();
+  }
+  TENON_RETURN_IF_ERROR(Convolve(ConvPass::kOutput, s, x, filter, *y));
+  AddBias(plan, !s.channels_first, y->raw_data(), bias, y);
+  return OkStatus();
+}
+
+Status ConvWithBiasShape(ShapeContext& c) {
+  TENON_RETURN_IF_ERROR(ConvShapeFn<false>(c));
+  return c.WithRank(2, 1).status();
+}
+
 // --- Registration ---
 
 /// The names of a convolution and its gradients.
@@ -290,6 +317,11 @@ void RegisterConvolutions(OpRegistry& ops) {
   of_conv.push_back(uneven);
   RegisterConv<false>(ops, {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}, and_int,
                       floats, {2, 4, 3, 4}, {2, 2, 2, 2}, of_conv);
+  ops.Add("_Conv2DWithBias", ConvWithBiasShape, ConvWithBiasKernel,
+          {.types = {{"T", {DType::kFloat}}}})
+      .Example({Shape{2, 4, 3, 4}, Shape{2, 2, 2, 2}, Shape{2}}, attrs[0])
+      .Example({Shape{2, 2, 4, 3}, Shape{2, 2, 2, 2}, Shape{2}}, attrs[2])
+      .Example({Shape{2, 4, 3, 4}, Shape{2, 2, 2, 2}, Shape{2}}, uneven);
   RegisterConv<true>(ops,
                      {"DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
                       "DepthwiseConv2dNativeBackpropFilter"},

@@ -37,14 +37,17 @@ struct ConvShape {
 /// one of the others.
 enum class ConvPass { kOutput, kInput, kFilter };
 
-/// What one of these is in memory; the computed one is overwritten. None is empty.
+/// What one of these is in memory; the computed one is overwritten. None is empty. The output gets
+/// `bias` added, one element a channel, unless it is null.
 template <typename T>
 struct ConvArrays {
   T *input, *filter, *output;
+  const T* bias = nullptr;
 };
 
-/// In oneDNN. False when that has only slow code for it, and nothing is done. ResourceExhausted
-/// when memory is out. Images are taken a few at a time, so that the kernel can be interrupted.
+/// In oneDNN, which alone knows of a bias. False when that has only slow code for it, and nothing
+/// is done. ResourceExhausted when memory is out. Images are taken a few at a time, so that the
+/// kernel can be interrupted.
 StatusOr<bool> FastConv(ConvPass pass, const ConvShape& shape, const ConvArrays<float>& arrays);
 
 /// As a matrix product of the filter with rows of input elements, which are gathered in pieces, or

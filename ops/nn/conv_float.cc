@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string_view>
+#include <unordered_map>
 
 #include "core/counted_memory.h"
 #include "core/interruption.h"
@@ -64,6 +65,7 @@ struct Geometry {
                             : (deep ? memory::format_tag::ndhwc : memory::format_tag::nhwc);
     input = memory::desc(in, memory::data_type::f32, format);
     output = memory::desc(out, memory::data_type::f32, format);
+    bias = memory::desc({s.out_channels}, memory::data_type::f32, memory::format_tag::x);
 
     memory::dims dims = {s.group_outputs(), s.group_inputs()}, steps = {1, s.out_channels};
     dims.insert(dims.end(), window.begin(), window.end());
@@ -78,7 +80,7 @@ struct Geometry {
     any_filter = memory::desc(dims, memory::data_type::f32, memory::format_tag::any);
   }
 
-  memory::desc input, filter, any_filter, output;
+  memory::desc input, filter, any_filter, output, bias;
   memory::dims strides, dilations, before, after;
 };
 
@@ -95,18 +97,21 @@ memory Scratch(const memory::desc& desc, std::vector<Tensor>* owners) {
 /// each thread keeps those it used.
 class PreparedConv {
  public:
-  PreparedConv(ConvPass pass, const ConvShape& s) : geometry_(s), pass_(pass) {
+  PreparedConv(ConvPass pass, const ConvShape& s, bool with_bias) : geometry_(s), pass_(pass) {
     const Geometry& g = geometry_;
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const auto direct = dnnl::algorithm::convolution_direct;
-    const dnnl::convolution_forward::primitive_desc forward(
-        dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, direct, g.input,
-                                        g.any_filter, g.output, g.strides, g.dilations, g.before,
-                                        g.after),
+    const auto training = dnnl::prop_kind::forward_training;
+    using Forward = dnnl::convolution_forward;
+    const Forward::primitive_desc forward(
+        with_bias ? Forward::desc(training, direct, g.input, g.any_filter, g.bias, g.output,
+                                  g.strides, g.dilations, g.before, g.after)
+                  : Forward::desc(training, direct, g.input, g.any_filter, g.output, g.strides,
+                                  g.dilations, g.before, g.after),
         attr, CpuEngine());
     if (pass == ConvPass::kOutput) {
-      Use<dnnl::convolution_forward>(forward, forward.weights_desc());
+      Use<Forward>(forward, forward.weights_desc());
     } else if (pass == ConvPass::kInput) {
       const dnnl::convolution_backward_data::primitive_desc prepared(
           dnnl::convolution_backward_data::desc(direct, g.input, g.any_filter, g.output, g.strides,
@@ -134,10 +139,15 @@ class PreparedConv {
     if (filter_desc_ != geometry_.filter) used = Scratch(filter_desc_, &owners);
     if (reorder_ && !to_filter) Reorder(stream, filter, used);
     const bool forward = pass_ == ConvPass::kOutput;
-    conv_.execute(stream, {{pass_ == ConvPass::kInput ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, input},
-                           {to_filter ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, used},
-                           {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, output},
-                           {DNNL_ARG_SCRATCHPAD, Scratch(scratchpad_, &owners)}});
+    std::unordered_map<int, memory> args = {
+        {pass_ == ConvPass::kInput ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, input},
+        {to_filter ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, used},
+        {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, output},
+        {DNNL_ARG_SCRATCHPAD, Scratch(scratchpad_, &owners)}};
+    if (arrays.bias != nullptr) {
+      args[DNNL_ARG_BIAS] = memory(geometry_.bias, CpuEngine(), const_cast<float*>(arrays.bias));
+    }
+    conv_.execute(stream, args);
     if (reorder_ && to_filter) Reorder(stream, used, filter);
     stream.wait();
   }
@@ -175,17 +185,18 @@ class PreparedConv {
   memory::desc filter_desc_, scratchpad_;
 };
 
-using Key = std::array<int64_t, 28>;
+using Key = std::array<int64_t, 29>;
 
-Key KeyOf(ConvPass pass, const ConvShape& s, int threads) {
+Key KeyOf(ConvPass pass, const ConvShape& s, bool with_bias, int threads) {
   Key key = {static_cast<int64_t>(pass),
+             with_bias,
              threads,
              s.batch,
              s.in_channels,
              s.out_channels,
              s.groups,
              s.channels_first};
-  auto next = key.begin() + 7;
+  auto next = key.begin() + 8;
   for (const WindowAxis& a : s.axes) {
     for (const int64_t v : {a.in, a.window, a.stride, a.dilation, a.before, a.after, a.out}) {
       *next++ = v;
@@ -199,8 +210,9 @@ bool ConvImages(ConvPass pass, const ConvShape& s, const ConvArrays<float>& arra
   const OpenMpTeam team(s.image_work() * static_cast<double>(s.batch) * kMultiplyAddNs);
   thread_local std::map<Key, std::unique_ptr<PreparedConv>> prepared;
   if (prepared.size() >= kMaxPrepared) prepared.clear();
-  std::unique_ptr<PreparedConv>& conv = prepared[KeyOf(pass, s, team.size())];
-  if (conv == nullptr) conv = std::make_unique<PreparedConv>(pass, s);
+  const bool with_bias = arrays.bias != nullptr;
+  std::unique_ptr<PreparedConv>& conv = prepared[KeyOf(pass, s, with_bias, team.size())];
+  if (conv == nullptr) conv = std::make_unique<PreparedConv>(pass, s, with_bias);
   if (conv->is_fast()) conv->Run(arrays);
   return conv->is_fast();
 }
@@ -224,7 +236,8 @@ StatusOr<bool> FastConv(ConvPass pass, const ConvShape& shape, const ConvArrays<
     CountedVector<float> sum(sums);
     for (int64_t i = 0; i < shape.batch && !Interrupted(); i += part.batch) {
       part.batch = std::min(part.batch, shape.batch - i);
-      const ConvArrays<float> at = {arrays.input + i * in, arrays.filter, arrays.output + i * out};
+      const ConvArrays<float> at = {arrays.input + i * in, arrays.filter, arrays.output + i * out,
+                                    arrays.bias};
       if (!ConvImages(pass, part, at)) return false;
       for (int64_t k = 0; k < sums; ++k) sum[k] += arrays.filter[k];
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/hash_map.h"
 #include "runtime/passes/pass.h"
+#include "runtime/passes/replace_nodes.h"
 
 namespace tenon {
 namespace {
@@ -38,63 +38,6 @@ bool IsGradientOf(const Node& grad, Node& pool) {
   });
 }
 
-/// A node that another takes the place of, with its name, attributes and edges.
-struct Replaced {
-  Replaced(Node* node, std::string_view by, std::vector<Endpoint> in)
-      : old(node),
-        op(by),
-        name(node->name()),
-        requested_device(node->requested_device()),
-        assigned_device(node->assigned_device()),
-        attrs(node->attrs()),
-        inputs(std::move(in)),
-        control_inputs(node->control_inputs()),
-        out_edges(node->out_edges()) {}
-
-  Node* old;  // gone when the new nodes are made: only a key then
-  std::string_view op;
-  std::string name, requested_device, assigned_device;
-  AttributeMap attrs;
-  std::vector<Endpoint> inputs;  // of the new node, told by old ones
-  std::vector<Node*> control_inputs;
-  std::vector<OutEdge> out_edges;
-};
-
-/// All at once, since removing nodes one by one takes time that is quadratic in their neighbours.
-Status Replace(Graph* graph, const std::vector<Replaced>& all) {
-  std::vector<Node*> old;
-  for (const Replaced& r : all) old.push_back(r.old);
-  graph->RemoveNodes(old);
-  flat_hash_map<const Node*, Node*> made;
-  for (const Replaced& r : all) {
-    TENON_ASSIGN_OR_RETURN(Node* const node, graph->AddNode(r.name, r.op, r.attrs));
-    node->set_requested_device(r.requested_device);
-    node->set_assigned_device(r.assigned_device);
-    made.emplace(r.old, node);
-  }
-  const auto now = [&](Node* node) {
-    const auto found = made.find(node);
-    return found == made.end() ? node : found->second;
-  };
-  for (const Replaced& r : all) {
-    Node* const node = made.at(r.old);
-    for (size_t i = 0; i < r.inputs.size(); ++i) {
-      const Endpoint& in = r.inputs[i];
-      TENON_RETURN_IF_ERROR(graph->Connect({now(in.node), in.index}, node, static_cast<int>(i)));
-    }
-    for (Node* const before : r.control_inputs) graph->AddControlEdge(now(before), node);
-    for (const OutEdge& e : r.out_edges) {
-      if (made.contains(e.dst)) continue;  // has its inputs of itself
-      if (e.output == kControlSlot) {
-        graph->AddControlEdge(node, e.dst);
-      } else {
-        TENON_RETURN_IF_ERROR(graph->Connect({node, e.output}, e.dst, e.input));
-      }
-    }
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 StatusOr<bool> KeepPlacesOfMaxima(Graph* graph, const PassContext& context) {
@@ -115,14 +58,14 @@ StatusOr<bool> KeepPlacesOfMaxima(Graph* graph, const PassContext& context) {
     const size_t gradients_begin = replaced.size();
     for (const OutEdge& e : pool->out_edges()) {
       if (e.input != 1 || !IsGradientOf(*e.dst, *pool)) continue;
-      replaced.emplace_back(e.dst, "_MaxPoolGradOfPlaces",
+      replaced.emplace_back(e.dst, "_MaxPoolGradOfPlaces", e.dst->attrs(),
                             std::vector<Endpoint>{in, {pool, 1}, e.dst->input(2)});
     }
     if (replaced.size() == gradients_begin) continue;
-    replaced.emplace_back(pool, "_MaxPoolWithPlaces", std::vector<Endpoint>{in});
+    replaced.emplace_back(pool, "_MaxPoolWithPlaces", pool->attrs(), std::vector<Endpoint>{in});
   }
   if (replaced.empty()) return false;
-  TENON_RETURN_IF_ERROR(Replace(graph, replaced));
+  TENON_RETURN_IF_ERROR(ReplaceNodes(graph, replaced));
   return true;
 }
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "core/gradients.h"
+
+namespace tenon {
+
+/// A gradient of no rows of `whole`, a tensor or the handle of a variable, there where `whole` is
+/// alive: values of `dtype`, and indices of `index_dtype`.
+IndexedSlices NoRows(const Output& whole, DType dtype, DType index_dtype);
+
+/// All rows of all of `parts`, which are gradients of rows of one tensor; with indices of the dtype
+/// of the first.
+IndexedSlices JoinRows(const std::vector<Gradient>& parts);
+
+}  // namespace tenon

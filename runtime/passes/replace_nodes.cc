@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/passes/replace_nodes.h"
+
+#include "core/hash_map.h"
+
+namespace tenon {
+
+Replaced::Replaced(Node* node, std::string_view by, AttributeMap with, std::vector<Endpoint> in)
+    : old(node),
+      op(by),
+      name(node->name()),
+      requested_device(node->requested_device()),
+      assigned_device(node->assigned_device()),
+      attrs(std::move(with)),
+      inputs(std::move(in)),
+      control_inputs(node->control_inputs()),
+      out_edges(node->out_edges()) {}
+
+Status ReplaceNodes(Graph* graph, const std::vector<Replaced>& all,
+                    const std::vector<Node*>& removed) {
+  std::vector<Node*> old = removed;
+  for (const Replaced& r : all) old.push_back(r.old);
+  graph->RemoveNodes(old);
+  flat_hash_map<const Node*, Node*> made;
+  for (const Replaced& r : all) {
+    TENON_ASSIGN_OR_RETURN(Node* const node, graph->AddNode(r.name, r.op, r.attrs));
+    node->set_requested_device(r.requested_device);
+    node->set_assigned_device(r.assigned_device);
+    made.emplace(r.old, node);
+  }
+  const auto now = [&](Node* node) {
+    const auto found = made.find(node);
+    return found == made.end() ? node : found->second;
+  };
+  for (const Replaced& r : all) {
+    Node* const node = made.at(r.old);
+    for (size_t i = 0; i < r.inputs.size(); ++i) {
+      const Endpoint& in = r.inputs[i];
+      TENON_RETURN_IF_ERROR(graph->Connect({now(in.node), in.index}, node, static_cast<int>(i)));
+    }
+    for (Node* const before : r.control_inputs) graph->AddControlEdge(now(before), node);
+    for (const OutEdge& e : r.out_edges) {
+      if (made.contains(e.dst)) continue;  // has its inputs of itself
+      if (e.output == kControlSlot) {
+        graph->AddControlEdge(node, e.dst);
+      } else {
+        TENON_RETURN_IF_ERROR(graph->Connect({node, e.output}, e.dst, e.input));
+      }
+    }
+  }
+  return OkStatus();
+}
+
+std::vector<OutEdge> UsesOf(const Node& node, int output) {
+  std::vector<OutEdge> uses;
+  for (const OutEdge& e : node.out_edges()) {
+    if (e.output == output) uses.push_back(e);
+  }
+  return uses;
+}
+
+}  // namespace tenon
