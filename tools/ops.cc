@@ -125,10 +125,13 @@ void PrintSection(const OpRegistration& op) {
 int PrintMarkdown(const OpRegistry& ops) {
   std::printf(
       "# Ops\n\n"
-      "Made by `tenon ops --markdown`. Every op that has documentation, which are those with a function\n"
+      "Made by `tenon ops --markdown`. Every op that has documentation, which are those with a "
+      "function\n"
       "in C++ of the same name but where it is said. Each has its inputs and outputs, what is not\n"
-      "obvious of them, its attributes with types and defaults, whether it has a gradient, and for which\n"
-      "devices it has a kernel; without one, a step that needs the op fails. `N * T` is a list of N\n"
+      "obvious of them, its attributes with types and defaults, whether it has a gradient, and for "
+      "which\n"
+      "devices it has a kernel; without one, a step that needs the op fails. `N * T` is a list of "
+      "N\n"
       "tensors, `Ref(T)` a variable; an input that is `all_axes` may be left out.\n");
   for (const OpRegistration* op : ops.All()) {
     if (!op->schema.doc.empty()) PrintSection(*op);
@@ -136,7 +139,8 @@ int PrintMarkdown(const OpRegistry& ops) {
   return kDone;
 }
 
-/// The dtypes that the op's kernels take, by type attribute: "T: float, double"; "any" where all do.
+/// The dtypes that the op's kernels take, by type attribute: "T: float, double"; "any" where all
+/// do.
 std::string DTypesText(const OpRegistration& op) {
   std::vector<std::string> parts;
   for (const AttrSchema& a : op.schema.attrs) {
@@ -165,7 +169,9 @@ int PrintCompatibility(const OpRegistry& ops) {
       continue;
     }
     std::printf("| %s | %s | %s |\n", op->schema.name.c_str(), DTypesText(*op).c_str(),
-                op->gradient ? "yes" : op->schema.is_differentiable ? "no" : "none flows");
+                op->gradient                   ? "yes"
+                : op->schema.is_differentiable ? "no"
+                                               : "none flows");
   }
   std::printf("\nWithout a kernel: %s.\n", Join(missing, ", ").c_str());
   return kDone;
@@ -184,7 +190,9 @@ nlohmann::ordered_json AsJson(const OpRegistration& op) {
   }
   return {{"name", op.schema.name},
           {"stateful", op.schema.is_stateful},
-          {"gradient", op.gradient ? "yes" : !op.schema.is_differentiable ? "none" : "unknown"},
+          {"gradient", op.gradient                    ? "yes"
+                       : !op.schema.is_differentiable ? "none"
+                                                      : "unknown"},
           {"kernels", kernels}};
 }
 
@@ -195,11 +203,39 @@ int PrintJson(const OpRegistry& ops) {
   return kDone;
 }
 
+/// What docs/training_reference.md has, and the heading that it is under.
+struct TrainingName {
+  const char* name;
+  const char* heading;
+};
+constexpr TrainingName kTrainingNames[] = {
+#include "tools/training_names.inc"
+};
+
+/// Says which op, layer, loss, ... was meant by the name of no op.
+Status NoSuchOp(const OpRegistry& ops, const std::string& name) {
+  std::vector<std::string> names;
+  for (const OpRegistration* known : ops.All()) names.push_back(known->schema.name);
+  const std::string closest_op = ClosestName(name, names);
+  std::vector<std::string> all = names;
+  for (const TrainingName& known : kTrainingNames) all.emplace_back(known.name);
+  const std::string closest = ClosestName(name, all);
+  if (closest == closest_op) return NotFound("there is no op ", name, DidYouMean(name, names));
+  std::vector<std::string> headings;
+  for (const TrainingName& known : kTrainingNames) {
+    if (closest == known.name) headings.push_back(StrCat("'", known.heading, "'"));
+  }
+  return NotFound("there is no op ", name,
+                  closest == name ? ": it" : StrCat("; did you mean ", closest, "? It"),
+                  " is of the C++ API for training, under ", Join(headings, " and "),
+                  " in docs/training_reference.md");
+}
+
 int ListOrDescribe(const OpRegistry& ops, const std::string& name) {
   if (name.empty()) {
     for (const OpRegistration* op : ops.All()) {
-      const bool runs = !op->kernels.empty() || IsRuntimeOp(op->schema.name) ||
-                        IsExpanded(op->schema.name);
+      const bool runs =
+          !op->kernels.empty() || IsRuntimeOp(op->schema.name) || IsExpanded(op->schema.name);
       const std::string doc = StrCat(runs ? "" : "(no kernel) ", op->schema.doc);
       std::printf("%-32s %s\n", op->schema.name.c_str(), doc.substr(0, doc.find('\n')).c_str());
     }
@@ -210,9 +246,7 @@ int ListOrDescribe(const OpRegistry& ops, const std::string& name) {
     Describe(**op);
     return kDone;
   }
-  std::vector<std::string> names;
-  for (const OpRegistration* known : ops.All()) names.push_back(known->schema.name);
-  return Report(NotFound("there is no op ", name, DidYouMean(name, names)));
+  return Report(NoSuchOp(ops, name));
 }
 
 }  // namespace
@@ -226,8 +260,9 @@ void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   auto markdown = std::make_shared<bool>(false);
   command->add_flag("--markdown", *markdown, "The page of all ops with documentation, docs/ops.md");
   auto compatibility = std::make_shared<bool>(false);
-  command->add_flag("--compatibility", *compatibility,
-                    "Which dtypes each op takes, and its gradient: the end of docs/compatibility.md");
+  command->add_flag(
+      "--compatibility", *compatibility,
+      "Which dtypes each op takes, and its gradient: the end of docs/compatibility.md");
   command->callback([=, &ops] {
     *chosen = [=, &ops] {
       if (*json) return PrintJson(ops);

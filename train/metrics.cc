@@ -158,6 +158,15 @@ Metric MeanRelativeError(const Output& labels, const Output& predictions, const 
   return MeanOf(DivNoNan(Abs(a.labels - a.predictions), by), a.weights, options.location);
 }
 
+Metric MeanCosineDistance(const Output& labels, const Output& predictions, int axis,
+                          const MetricOptions& options) {
+  const CallScope scope(options.name, "mean_cosine_distance", options.location);
+  const Aligned a = Align(labels, predictions, options.weights, options.location);
+  const Output products = Sum(a.predictions * a.labels, {axis}, {.keep_dims = true});
+  const Metric mean = MeanOf(products, a.weights, options.location);
+  return MetricOf({mean}, [](const auto& parts, const auto&) { return 1 - parts[0]; });
+}
+
 Metric PercentageBelow(const Output& values, const Input& threshold, const MetricOptions& options) {
   const CallScope scope(options.name, "percentage_below_threshold", options.location);
   const Aligned a = Align(values, values, options.weights, options.location);

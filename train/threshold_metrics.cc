@@ -110,7 +110,7 @@ Metric Ratio(const Kind& other, std::string_view name, const Output& labels,
   });
 }
 
-/// The counts that an area is computed from: true positives, and so on.
+/// Counts at each threshold: true positives, and so on.
 struct AreaCounts {
   Output tp, fn, tn, fp;
 };
@@ -154,16 +154,56 @@ Output AreaOf(const AreaCounts& c, const AucOptions& options) {
   return Sum((Left(x) - Right(x)) * height);
 }
 
-/// From below 0 to above 1, so that the ends are all and none of the predictions.
-std::vector<float> AucThresholds(const AucOptions& options) {
-  std::vector<float> between = options.thresholds;
-  std::sort(between.begin(), between.end());
-  for (int i = 1; options.thresholds.empty() && i + 1 < options.num_thresholds; ++i) {
-    between.push_back(static_cast<float>(static_cast<double>(i) / (options.num_thresholds - 1)));
+/// Those between 0 and 1 of so many evenly from 0 to 1.
+std::vector<float> EvenThresholds(int number) {
+  std::vector<float> between;
+  for (int i = 1; i + 1 < number; ++i) {
+    between.push_back(static_cast<float>(static_cast<double>(i) / (number - 1)));
   }
-  between.insert(between.begin(), static_cast<float>(-kSmall));
-  between.push_back(static_cast<float>(1 + kSmall));
   return between;
+}
+
+/// From below 0 to `last`, which is above 1 so that the ends are all and none of the predictions.
+std::vector<float> WithEnds(std::vector<float> between, double last = 1 + kSmall) {
+  between.insert(between.begin(), static_cast<float>(-kSmall));
+  between.push_back(static_cast<float>(last));
+  return between;
+}
+
+std::vector<float> AucThresholds(const AucOptions& options) {
+  std::vector<float> given = options.thresholds;
+  std::sort(given.begin(), given.end());
+  return WithEnds(given.empty() ? EvenThresholds(options.num_thresholds) : given);
+}
+
+/// One rate at the threshold where another is as wanted.
+using RateAt = std::function<Output(const AreaCounts& counts, const std::string& name)>;
+
+Metric AtRate(std::string_view name, double rate, double last_threshold, const Output& labels,
+              const Output& predictions, const AtRateOptions& options, const RateAt& rate_at) {
+  const CallScope scope(options.name, name, options.location);
+  const BuildContext& context = CurrentBuilding();
+  if (!(rate >= 0 && rate <= 1)) {
+    context.Fail(InvalidArgument(name, " takes a rate in [0, 1], found ", rate), options.location);
+  }
+  if (options.num_thresholds < 2) {
+    context.Fail(
+        InvalidArgument(name, " takes at least 2 thresholds, found ", options.num_thresholds),
+        options.location);
+  }
+  if (!context.graph->error().ok()) return {};
+  const std::vector<Metric> c = CountsAtThresholds(
+      {kTruePositives, kFalseNegatives, kTrueNegatives, kFalsePositives}, labels, predictions,
+      WithEnds(EvenThresholds(options.num_thresholds), last_threshold), options.weights,
+      options.location);
+  return MetricOf(c, [&](const auto& parts, const std::string& of) {
+    return rate_at({parts[0], parts[1], parts[2], parts[3]}, of);
+  });
+}
+
+/// What part `some` are of both, where neither is a divisor of 0.
+Output PartOf(const Output& some, const Output& others, const std::string& name = "") {
+  return RealDiv(some, some + others + kSmall, {.name = name});
 }
 
 }  // namespace
@@ -235,6 +275,30 @@ Metric Auc(const Output& labels, const Output& predictions, const AucOptions& op
   return MetricOf(c, [&](const auto& parts, const std::string& of) {
     return Identity(AreaOf({parts[0], parts[1], parts[2], parts[3]}, options), {.name = of});
   });
+}
+
+Metric SensitivityAtSpecificity(const Output& labels, const Output& predictions, double specificity,
+                                const AtRateOptions& options) {
+  const auto at = [&](const AreaCounts& c, const std::string& name) {
+    const Output place = ArgMin(Abs(PartOf(c.tn, c.fp) - specificity), 0);
+    return PartOf(GatherV2(c.tp, place, 0), GatherV2(c.fn, place, 0), name);
+  };
+  return AtRate("sensitivity_at_specificity", specificity, 1 + kSmall, labels, predictions, options,
+                at);
+}
+
+Metric SpecificityAtSensitivity(const Output& labels, const Output& predictions, double sensitivity,
+                                const AtRateOptions& options) {
+  const auto at = [&](const AreaCounts& c, const std::string& name) {
+    // The last of the nearest: the first where as many are counted as there are.
+    const Output distance = Abs(PartOf(c.tp, c.fn) - sensitivity);
+    const Output nearest = Cast(Equal(distance, Min(distance)), DType::kInt64);
+    const Output place = ArgMax(Cumsum(nearest, 0), 0);
+    return PartOf(GatherV2(c.tn, place, 0), GatherV2(c.fp, place, 0), name);
+  };
+  // The last threshold is below 1, as TensorFlow has it.
+  return AtRate("specificity_at_sensitivity", sensitivity, 1 - kSmall, labels, predictions, options,
+                at);
 }
 
 }  // namespace tenon::metrics

@@ -132,6 +132,30 @@ Values BatchNormalizedSometimes() {
   return {BatchNormalization({.momentum = 0.6, .center = false})(h, training)};
 }
 
+Values BatchRenormalized() {
+  Output h = Convolution2D(5, 3)(X({-1, 4, 4, 3}));
+  h = BatchNormalization({.momentum = 0.8,
+                          .renorm = true,
+                          .renorm_clipping = {.rmin = 0.8, .rmax = 1.1, .dmax = 0.3},
+                          .renorm_momentum = 0.7})(h, true);
+  h = Dense(4)(Flatten(Tanh(h)));
+  return {BatchNormalization({.momentum = 0.9, .scale = false, .renorm = true})(h, true)};
+}
+
+Values BatchRenormalizedSometimes() {
+  const Output training = Flag(), widest = X({}, "widest");
+  Output h = Convolution2D(5, 3)(X({-1, 4, 4, 3}));
+  h = BatchNormalization({.axis = 1,
+                          .momentum = 0.7,
+                          .epsilon = 0.01,
+                          .moving_variance_initializer = ConstantInitializer(0.5),
+                          .renorm = true,
+                          .renorm_clipping = {.rmax = widest, .dmax = widest},
+                          .renorm_momentum = 0.6})(h, training);
+  h = Dense(4)(Flatten(Tanh(h)));
+  return {BatchNormalization({.momentum = 0.6, .center = false, .renorm = true})(h, training)};
+}
+
 Values LayerNormalized() {
   return {LayerNormalization()(Dense(5)(X({-1, 3, 4}))),
           LayerNormalization({.begin_axis = 1, .scale = false})(Dense(5)(X({-1, 3, 4}, "y")))};
@@ -149,6 +173,22 @@ Values Embedded() {
   const PartitionedVariable mod("mod/w", {11, 3}, 3), div("div/w", {11, 3}, 3);
   return {Tanh(Embedding(11, 3)(ids)), Tanh(EmbeddingLookup(mod, ids)),
           Tanh(EmbeddingLookup(div, ids, {.partition_strategy = PartitionStrategy::kDiv}))};
+}
+
+/// With norms below and above the limits.
+Values EmbeddedWithinNorm() {
+  const Output ids = Ids({-1, 4});
+  const SparseIds sparse{Placeholder(DType::kInt64, {-1, 2}, {.name = "indices"}),
+                         Ids({-1}, "entries"), Const({5, 4}, {.dtype = DType::kInt64})};
+  const Output weights = X({-1}, "weights");
+  const PartitionedVariable mod("mod/w", {11, 3}, 3), vector("vector/w", {11}, 1);
+  const Embedding table(11, 3,
+                        {.max_norm = 0.6, .embeddings_initializer = GlorotUniformInitializer()});
+  return {table(ids), EmbeddingLookup(mod, ids, {.max_norm = 0.5}),
+          EmbeddingLookup(vector, ids, {.max_norm = 0.2}),
+          EmbeddingLookupSparse(
+              mod, sparse, {.combiner = Combiner::kSqrtn, .weights = weights, .max_norm = 0.4}),
+          SafeEmbeddingLookupSparse(mod, sparse, {.max_norm = 0.3})};
 }
 
 Values EmbeddedSparse() {
@@ -213,6 +253,36 @@ Values SeveralLayers() {
   SetRandomSeed(5);
   const RnnCell kept = DropoutWrapper(GruCell(4), {.output_keep_prob = 1});
   return Of(DynamicRnn(MultiRnnCell({LstmCell(3), kept, BasicRnnCell(2)}), X({-1, 5, 4}),
+                       {.sequence_length = Lengths()}));
+}
+
+Values WrappedCells() {
+  const auto mean = [](const Output& x, const Output& y) { return (x + y) / 2; };
+  const MultiRnnCell cells({ResidualWrapper(LstmCell(4)), ResidualWrapper(GruCell(4), mean),
+                            DeviceWrapper(BasicRnnCell(2), "/device:CPU:0")});
+  return Of(DynamicRnn(cells, X({-1, 5, 4}), {.sequence_length = Lengths()}));
+}
+
+Values DroppedOutCells() {
+  SetRandomSeed(5);
+  const MultiRnnCell within({LstmCell(4), GruCell(3)});
+  const RnnCell cell = DropoutWrapper(within, {.input_keep_prob = 0.8,
+                                               .output_keep_prob = X({}, "keep"),
+                                               .state_keep_prob = 0.7,
+                                               .seed = 3});
+  return Of(DynamicRnn(cell, X({2, 5, 4}), {.parallel_iterations = 1}));
+}
+
+Values VariationalCells() {
+  SetRandomSeed(5);
+  const DropoutWrapperOptions all{.input_keep_prob = 0.6,
+                                  .output_keep_prob = X({}, "keep"),
+                                  .state_keep_prob = 0.7,
+                                  .variational_recurrent = true,
+                                  .seed = 9};
+  const RnnCell within = DropoutWrapper(
+      GruCell(3), {.output_keep_prob = 0.5, .variational_recurrent = true, .seed = 4});
+  return Of(DynamicRnn(DropoutWrapper(MultiRnnCell({LstmCell(4), within}), all), X({-1, 5, 4}),
                        {.sequence_length = Lengths()}));
 }
 
@@ -284,9 +354,12 @@ const std::map<std::string, std::function<Values()>>& Models() {
       {"poolings", Poolings},
       {"batch_normalized", BatchNormalized},
       {"batch_normalized_sometimes", BatchNormalizedSometimes},
+      {"batch_renormalized", BatchRenormalized},
+      {"batch_renormalized_sometimes", BatchRenormalizedSometimes},
       {"layer_normalized", LayerNormalized},
       {"dropped_out", DroppedOut},
       {"embedded", Embedded},
+      {"embedded_within_norm", EmbeddedWithinNorm},
       {"embedded_sparse", EmbeddedSparse},
       {"static_basic_rnn", StaticBasicRnn},
       {"static_lstm", StaticLstm},
@@ -294,6 +367,9 @@ const std::map<std::string, std::function<Values()>>& Models() {
       {"peephole_lstm", PeepholeLstm},
       {"dynamic_gru", DynamicGru},
       {"several_layers", SeveralLayers},
+      {"wrapped_cells", WrappedCells},
+      {"dropped_out_cells", DroppedOutCells},
+      {"variational_cells", VariationalCells},
       {"both_directions", BothDirections},
       {"multi_head", MultiHead},
       {"attentions", Attentions},

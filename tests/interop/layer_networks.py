@@ -102,6 +102,29 @@ def batch_normalized_sometimes():
     return [tf.layers.batch_normalization(h, momentum=0.6, center=False, training=training)]
 
 
+def batch_renormalized():
+    h = tf.layers.conv2d(x(None, 4, 4, 3), 5, 3)
+    h = tf.layers.batch_normalization(
+        h, momentum=0.8, training=True, renorm=True, renorm_momentum=0.7,
+        renorm_clipping={"rmin": 0.8, "rmax": 1.1, "dmax": 0.3})
+    h = tf.layers.dense(tf.layers.flatten(tf.tanh(h)), 4)
+    return [tf.layers.batch_normalization(h, momentum=0.9, scale=False, training=True,
+                                          renorm=True)]
+
+
+def batch_renormalized_sometimes():
+    training = tf.placeholder(tf.bool, [], name="training")
+    widest = x(name="widest")
+    h = tf.layers.conv2d(x(None, 4, 4, 3), 5, 3)
+    h = tf.layers.batch_normalization(
+        h, axis=1, momentum=0.7, epsilon=0.01, training=training, renorm=True, renorm_momentum=0.6,
+        moving_variance_initializer=tf.constant_initializer(0.5),
+        renorm_clipping={"rmax": widest, "dmax": widest})
+    h = tf.layers.dense(tf.layers.flatten(tf.tanh(h)), 4)
+    return [tf.layers.batch_normalization(h, momentum=0.6, center=False, training=training,
+                                          renorm=True)]
+
+
 def layer_normalized():
     return [keras.layers.LayerNormalization()(tf.layers.dense(x(None, 3, 4), 5)),
             keras.layers.LayerNormalization(axis=[1, 2], scale=False)(
@@ -129,6 +152,26 @@ def embedded():
     return [tf.tanh(table(which)),
             tf.tanh(nn.embedding_lookup(parts("mod", 3), which)),
             tf.tanh(nn.embedding_lookup(parts("div", 3), which, partition_strategy="div"))]
+
+
+def embedded_within_norm():
+    which, indices = ids(None, 4), tf.placeholder(tf.int64, [None, 2], name="indices")
+    entries, weights = ids(None, name="entries"), x(None, name="weights")
+    shape = tf.constant([5, 4], tf.int64)
+    sparse = tf.SparseTensor(indices, entries, shape)
+    weighted = tf.SparseTensor(indices, weights, shape)
+    mod = parts("mod", 3)
+    with tf.variable_scope("vector"):
+        partitioner = tf.fixed_size_partitioner(1)
+        vector = tf.get_variable("w", [11], partitioner=partitioner)
+    with tf.variable_scope("embedding"):
+        table = tf.get_variable("embeddings", [11, 3])
+    return [nn.embedding_lookup(table, which, max_norm=0.6),
+            nn.embedding_lookup(mod, which, max_norm=0.5),
+            nn.embedding_lookup(vector, which, max_norm=0.2),
+            nn.embedding_lookup_sparse(mod, sparse, weighted, combiner="sqrtn", max_norm=0.4),
+            nn.safe_embedding_lookup_sparse(mod, sparse, combiner="mean", max_norm=0.3,
+                                            partition_strategy="div")]
 
 
 def embedded_sparse():
@@ -189,6 +232,33 @@ def dynamic_gru():
 def several_layers():
     several = cells.MultiRNNCell([cells.LSTMCell(3), cells.GRUCell(4), cells.BasicRNNCell(2)])
     return all_of(*nn.dynamic_rnn(several, x(None, 5, 4), lengths(), dtype=tf.float32))
+
+
+def wrapped_cells():
+    several = cells.MultiRNNCell([
+        cells.ResidualWrapper(cells.LSTMCell(4)),
+        cells.ResidualWrapper(cells.GRUCell(4), lambda a, b: (a + b) / 2),
+        cells.DeviceWrapper(cells.BasicRNNCell(2), "/device:CPU:0")])
+    return all_of(*nn.dynamic_rnn(several, x(None, 5, 4), lengths(), dtype=tf.float32))
+
+
+def dropped_out_cells():
+    tf.set_random_seed(5)
+    within = cells.MultiRNNCell([cells.LSTMCell(4), cells.GRUCell(3)])
+    cell = cells.DropoutWrapper(within, input_keep_prob=0.8, output_keep_prob=x(name="keep"),
+                                state_keep_prob=0.7, seed=3)
+    return all_of(*nn.dynamic_rnn(cell, x(2, 5, 4), dtype=tf.float32, parallel_iterations=1))
+
+
+def variational_cells():
+    tf.set_random_seed(5)
+    within = cells.DropoutWrapper(cells.GRUCell(3), output_keep_prob=0.5, seed=4,
+                                  variational_recurrent=True, dtype=tf.float32)
+    cell = cells.DropoutWrapper(
+        cells.MultiRNNCell([cells.LSTMCell(4), within]), input_keep_prob=0.6,
+        output_keep_prob=x(name="keep"), state_keep_prob=0.7, seed=9, variational_recurrent=True,
+        input_size=tf.TensorShape([4]), dtype=tf.float32)
+    return all_of(*nn.dynamic_rnn(cell, x(None, 5, 4), lengths(), dtype=tf.float32))
 
 
 def both_directions():
@@ -260,9 +330,15 @@ FEEDS = {
     "poolings": lambda step: {"x": floats(2, 7, 6, 2)},
     "batch_normalized": lambda step: {"x": floats(6, 4, 4, 3)},
     "batch_normalized_sometimes": lambda step: {"x": floats(6, 4, 4, 3), "training": step % 3 < 2},
+    "batch_renormalized": lambda step: {"x": floats(6, 4, 4, 3)},
+    "batch_renormalized_sometimes": lambda step: {"x": floats(6, 4, 4, 3), "training": step % 3 < 2,
+                                                  "widest": 1 + step / 10},
     "layer_normalized": lambda step: {"x": floats(2, 3, 4), "y": floats(2, 3, 4)},
     "dropped_out": lambda step: {"x": floats(5, 6), "training": step % 3 < 2},
     "embedded": lambda step: {"ids": np.random.randint(0, 11, [3, 4])},
+    "embedded_within_norm": lambda step: {
+        "ids": np.random.randint(0, 11, [3, 4]), "indices": ENTRIES,
+        "entries": np.random.randint(0, 11, [7]), "weights": np.abs(floats(7)) + 0.1},
     "embedded_sparse": lambda step: {"indices": ENTRIES, "ids": np.random.randint(0, 11, [7]),
                                      "weights": np.abs(floats(7)) + 0.1},
     "static_basic_rnn": lambda step: {"x": floats(4, 3, 4), "lengths": [3, 0, 2, 1]},
@@ -271,6 +347,10 @@ FEEDS = {
     "peephole_lstm": lambda step: {"x": floats(3, 5, 4)},
     "dynamic_gru": lambda step: {"x": floats(6, 3, 4), "lengths": [6, 2, 4]},
     "several_layers": lambda step: {"x": floats(2, 5, 4), "lengths": [4, 3]},
+    "wrapped_cells": lambda step: {"x": floats(2, 5, 4), "lengths": [4, 3]},
+    "dropped_out_cells": lambda step: {"x": floats(2, 5, 4), "keep": 0.5 + step / 40},
+    "variational_cells": lambda step: {"x": floats(2, 5, 4), "lengths": [4, 3],
+                                       "keep": 0.5 + step / 40},
     "both_directions": lambda step: {"x": floats(3, 5, 4), "lengths": np.random.randint(1, 6, [3])},
     "multi_head": lambda step: {"x": floats(2, 4, 6), "y": floats(2, 5, 3),
                                 "mask": np.random.uniform(size=[2, 4, 5]) < 0.8},

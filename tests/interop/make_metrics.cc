@@ -6,6 +6,7 @@
 #include "ops/control_flow/control_flow_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
+#include "ops/nn/nn_ops.h"
 #include "tests/interop/labelled_graph.h"
 #include "train/metrics.h"
 #include "train/variables.h"
@@ -71,6 +72,49 @@ void AddAll(const std::string& scope, const Input& weights) {
   }
   add("auc/thresholds",
       metrics::Auc(truths, scores, {.weights = weights, .thresholds = {0.7f, 0.3f, 0.5f}}));
+  for (const double rate : {0.0, 0.35, 0.8, 1.0}) {
+    add(StrCat("sensitivity_at_specificity/", rate),
+        metrics::SensitivityAtSpecificity(truths, scores, rate, {.weights = weights}));
+    add(StrCat("specificity_at_sensitivity/", rate),
+        metrics::SpecificityAtSensitivity(truths, scores, rate,
+                                          {.weights = weights, .num_thresholds = 30}));
+  }
+}
+
+/// The metrics of the classes of the largest logits, for labels of one class for each row, of
+/// three, and of any number.
+void AddAllAtK(const std::string& scope, const Input& weights) {
+  const NameScope in(scope);
+  const Graph& graph = *CurrentBuilding().graph;
+  const Output logits(graph.Find("logits")), classes(graph.Find("classes"));
+  const Output several(graph.Find("several")), chosen(graph.Find("chosen"));
+  const Output places(graph.Find("places")), values(graph.Find("values"));
+  const auto int64s = [](const Input& x) { return Const(x, {.dtype = DType::kInt64}); };
+  const std::pair<const char*, metrics::ClassLabels> labels[] = {
+      {"one", classes},
+      {"several", several},
+      {"sparse", {places, values, int64s({12, 4})}},
+      {"sparse_column",
+       {ExpandDims(Range(int64s(0), int64s(12), int64s(1)), 1), classes, int64s({12})}}};
+  const metrics::MetricOptions o{.weights = weights};
+  for (const auto& [kind, given] : labels) {
+    const auto add = [&](const std::string& label, const Metric& m) {
+      Add(StrCat(scope, "/", label, "/", kind), m);
+    };
+    add("recall_at_k", metrics::RecallAtK(given, logits, 2, {.weights = weights}));
+    add("precision_at_k", metrics::PrecisionAtK(given, logits, 3, {.weights = weights}));
+    add("recall_of_class",
+        metrics::RecallAtK(given, logits, 2, {.class_id = 1, .weights = weights}));
+    add("precision_of_class",
+        metrics::PrecisionAtK(given, logits, 2, {.class_id = 3, .weights = weights}));
+    add("recall_at_top_k", metrics::RecallAtTopK(given, chosen, {.weights = weights}));
+    add("precision_at_top_k",
+        metrics::PrecisionAtTopK(given, chosen, {.k = 2, .weights = weights}));
+    add("recall_of_class_at_top_k",
+        metrics::RecallAtTopK(given, chosen, {.k = 2, .class_id = 2, .weights = weights}));
+    add("average_precision_at_k", metrics::AveragePrecisionAtK(given, logits, 4, o));
+  }
+  Add(scope + "/mean_cosine_distance", metrics::MeanCosineDistance(Softmax(logits), logits, 1, o));
 }
 
 void Metrics() {
@@ -80,8 +124,14 @@ void Metrics() {
   Placeholder(DType::kInt32, {12}, {.name = "guesses"});
   const Output weights = Placeholder(DType::kFloat, {12}, {.name = "weights"});
   const Output logits = Placeholder(DType::kFloat, {12, 5}, {.name = "logits"});
+  Placeholder(DType::kInt64, {12, 3}, {.name = "several"});
+  Placeholder(DType::kInt64, {12, 2}, {.name = "chosen"});
+  Placeholder(DType::kInt64, {-1, 2}, {.name = "places"});
+  Placeholder(DType::kInt64, {-1}, {.name = "values"});
   AddAll("plain", {});
   AddAll("weighted", weights);
+  AddAllAtK("plain_at_k", {});
+  AddAllAtK("weighted_at_k", weights);
   {
     const NameScope scope("more");
     Add("more/in_top_k", metrics::InTopK(classes, logits, 2, {.name = "top_k"}));

@@ -190,6 +190,10 @@ def full_disk():
 def suggestions():
     for arguments, code, wanted in (
             (["ops", "matmul"], 1, "there is no op matmul; did you mean MatMul?"),
+            (["ops", "Convolution2D"], 1, "there is no op Convolution2D: it is of the C++ API for "
+             "training, under 'Layers' in docs/training_reference.md"),
+            (["ops", "MeanSquaredErorr"], 1, "did you mean MeanSquaredError? It is of the C++ API "
+             "for training, under 'Losses' and 'Metrics' in docs/training_reference.md"),
             (["ops", "Mat_Mull"], 1, "there is no op Mat_Mull; did you mean MatMul?"),
             (["trian"], 2, "there is no subcommand trian; did you mean train?"),
             (["train", "mnits"], 2, "there is no subcommand mnits; did you mean mnist?"),

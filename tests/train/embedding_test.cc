@@ -162,6 +162,38 @@ TEST(EmbeddingTest, GradientsOfLookupsAreDifferences) {
   ExpectGradientsOfVariables(s, loss);
 }
 
+TEST(EmbeddingTest, RowsBeyondTheLargestNormAreLookedUpScaled) {
+  for (const int parts : {1, 2}) {
+    GraphSession s;
+    // Row 0 is {0, 1}, row 1 {10, 11}, of norm root 221; ids of a rank that is known in the step.
+    const PartitionedVariable table = Numbered(4, parts);
+    const Output ids = PlaceholderWithDefault(Const({{0}, {1}}), PartialShape());
+    const Output rows =
+        EmbeddingLookup(table, ids, {.partition_strategy = PartitionStrategy::kDiv, .max_norm = 2});
+    ASSERT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());
+    const std::vector<double> found = Numbers(s.Value(rows)),
+                              wanted{0, 1, 20 / std::sqrt(221.0), 22 / std::sqrt(221.0)};
+    ASSERT_EQ(found.size(), wanted.size());
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-6);
+  }
+  GraphSession s;
+  SetRandomSeed(3);
+  const Embedding embedding(5, 3, {.dtype = DType::kDouble, .partitions = 2, .max_norm = 0.05});
+  const PartitionedVariable numbers("numbers", {5}, 1, {.dtype = DType::kDouble});
+  ExpectGradientsOfVariables(
+      s, Sum(Square(embedding({{0, 3}, {3, 4}}) * 20)) +
+             Sum(Square(EmbeddingLookup(numbers, {1, 4, 2, 1}, {.max_norm = 0.3}))));
+}
+
+TEST(EmbeddingTest, ANormBelow0IsAMistake) {
+  for (const double norm : {-1.0, std::nan("")}) {
+    GraphSession s;
+    EXPECT_FALSE(Embedding(5, 2, {.max_norm = norm})({1}).exists());
+    EXPECT_THAT(std::string(s.graph.error().message()),
+                HasSubstr("the max_norm of an embedding lookup must be above 0"));
+  }
+}
+
 TEST(EmbeddingTest, ResourcesAreLookedUpToo) {
   GraphSession s;
   const Variable table("table", Const({{1.0f, 2.0f}, {3.0f, 4.0f}}), {.resource = true});

@@ -71,7 +71,11 @@ TEST(MetricsTest, ValuesDoNotRunWhatWasEntered) {
             metrics::Precision(truths, truths),
             metrics::Auc(truths, truths),
             metrics::TruePositives(truths, truths),
-            metrics::RecallAtThresholds(truths, truths, {0.5f})};
+            metrics::RecallAtThresholds(truths, truths, {0.5f}),
+            metrics::SensitivityAtSpecificity(truths, truths, 0.5),
+            metrics::MeanCosineDistance(truths, truths, 0),
+            metrics::RecallAtK(Const({0, 1}), Ones({2, 3}), 1),
+            metrics::AveragePrecisionAtK(Const({0, 1}), Ones({2, 3}), 1)};
   }
   ASSERT_OK(s.Run({}, {LocalVariablesInitializer()}).status());
   for (const Metric& metric : made) {
@@ -98,6 +102,19 @@ TEST(MetricsTest, AucTakesTwoThresholds) {
   GraphSession s;
   metrics::Auc(Zeros({3}), Zeros({3}), {.num_thresholds = 1});
   EXPECT_THAT(s.graph.error().message(), HasSubstr("Auc takes at least 2 thresholds, found 1"));
+}
+
+TEST(MetricsTest, RatesAreIn0To1AndHaveTwoThresholds) {
+  {
+    GraphSession s;
+    metrics::SensitivityAtSpecificity(Zeros({3}), Zeros({3}), 1.5);
+    EXPECT_THAT(s.graph.error().message(),
+                HasSubstr("sensitivity_at_specificity takes a rate in [0, 1], found 1.5"));
+  }
+  GraphSession s;
+  metrics::SpecificityAtSensitivity(Zeros({3}), Zeros({3}), 0.5, {.num_thresholds = 1});
+  EXPECT_THAT(s.graph.error().message(),
+              HasSubstr("specificity_at_sensitivity takes at least 2 thresholds, found 1"));
 }
 
 TEST(MetricsTest, AMeanTensorHasAKnownShape) {

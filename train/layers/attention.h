@@ -105,6 +105,7 @@ struct AdditiveAttentionOptions {
 
 /// softmax(sum(scale * tanh(query + key))) * value (tf.keras.layers.AdditiveAttention; Bahdanau et
 /// al. 2015, whose projections of query and key are Dense layers before it, without bias).
+/// Variable: <name>/scale [columns].
 ///
 ///   AdditiveAttention attention;
 ///   Output context = attention(Dense(64)(decoder), Dense(64)(encoder), encoder).output;

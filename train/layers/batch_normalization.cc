@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
@@ -8,7 +9,7 @@
 #include "ops/math/operators.h"
 #include "ops/nn/nn_ops.h"
 #include "train/layers/normalization.h"
-#include "train/layers/training_flag.h"
+#include "train/value_as.h"
 
 namespace tenon {
 namespace {
@@ -20,7 +21,18 @@ Output ChannelConstant(const Output& like, double value) {
   return Fill(ShapeOf(like), Const(value, {.dtype = like.dtype()}));
 }
 
+/// The root of what another makes; what it draws, it draws anew.
+Initializer RootOf(const Initializer& initializer) {
+  return Initializer([initializer](const Shape& shape, DType dtype) {
+    return Sqrt(initializer.Or(OnesInitializer())(shape, dtype));
+  });
+}
+
 }  // namespace
+
+struct BatchNormalization::Correction {
+  Output r, d;
+};
 
 /// What normalising gives, and the mean and variance that it was done with.
 struct BatchNormalization::Moments {
@@ -52,7 +64,8 @@ Output BatchNormalization::operator()(const Input& input, const Input& training)
   if (layer.is_first()) MakeWeights(x, axis);
   if (!context.graph->error().ok()) return {};
 
-  const bool fused = rank == 4 && x.dtype() == DType::kFloat && (axis == 3 || axis == 1);
+  const bool fused =
+      !options_.renorm && rank == 4 && x.dtype() == DType::kFloat && (axis == 3 || axis == 1);
   const auto normalised = [&](bool is_training) {
     return [this, &x, &given, axis, fused, is_training] {
       const Moments m = fused ? Fused(x, axis, is_training) : ByFormula(x, axis, is_training);
@@ -63,9 +76,7 @@ Output BatchNormalization::operator()(const Input& input, const Input& training)
   if (!context.graph->error().ok()) return {};
   const Moments batch{chosen[0], chosen[1], chosen[2]};
   if (flag.known() && !*flag.known()) return batch.y;
-  Output rate = Const(1 - options_.momentum, {.dtype = x.dtype()});
-  if (!flag.known()) rate = SelectV2(flag.tensor(), rate, Const(0, {.dtype = x.dtype()}));
-  return MoveAverages(batch, rate);
+  return MoveAverages(batch, flag);
 }
 
 void BatchNormalization::MakeWeights(const Output& x, int axis) const {
@@ -85,6 +96,11 @@ void BatchNormalization::MakeWeights(const Output& x, int axis) const {
   state_->moving_mean = weight("moving_mean", options_.moving_mean_initializer, {}, false);
   state_->moving_variance =
       weight("moving_variance", options_.moving_variance_initializer, {}, false);
+  if (!options_.renorm) return;
+  const Initializer stddev = RootOf(options_.moving_variance_initializer);
+  state_->moving_stddev = weight("moving_stddev", stddev, {}, false);
+  state_->renorm_mean = weight("renorm_mean", options_.moving_mean_initializer, {}, false);
+  state_->renorm_stddev = weight("renorm_stddev", stddev, {}, false);
 }
 
 BatchNormalization::Moments BatchNormalization::Fused(const Output& x, int axis,
@@ -119,25 +135,72 @@ BatchNormalization::Moments BatchNormalization::ByFormula(const Output& x, int a
     mean = Mean(x, others);
     variance = Mean(SquaredDifference(x, StopGradient(broadcast(mean))), others);
   }
-  Output factor = Rsqrt(variance + options_.epsilon);
-  if (options_.scale) factor = factor * state_->gamma;
-  Output offset = -mean * factor;
-  if (options_.center) offset = state_->beta - mean * factor;
+  Output factor = Rsqrt(variance + options_.epsilon), shift;
+  if (training && options_.renorm) {
+    const auto [r, d] = Renormalization(mean, variance);
+    factor = factor * (options_.scale ? r * state_->gamma : r);
+    shift = options_.scale ? d * state_->gamma : d;
+  } else if (options_.scale) {
+    factor = factor * state_->gamma;
+  }
+  if (options_.center) shift = shift.exists() ? shift + state_->beta : Output(state_->beta);
+  const Output offset = shift.exists() ? shift - mean * factor : -mean * factor;
   return {x * broadcast(factor) + broadcast(offset), mean, variance};
 }
 
-Output BatchNormalization::MoveAverages(const Moments& batch, const Output& rate) const {
+BatchNormalization::Correction BatchNormalization::Renormalization(const Output& mean,
+                                                                   const Output& variance) const {
+  const Output stddev = Sqrt(variance + options_.epsilon);
+  const Output usual = Maximum(state_->renorm_stddev, std::sqrt(options_.epsilon));
+  Output r = stddev / usual, d = (mean - state_->renorm_mean) / usual;
+  const auto limit = [&](const Input& value) { return ValueAs(value, r.dtype()); };
+  const RenormClipping& clipping = options_.renorm_clipping;
+  if (!clipping.rmin.left_out()) r = Maximum(r, limit(clipping.rmin));
+  if (!clipping.rmax.left_out()) r = Minimum(r, limit(clipping.rmax));
+  if (!clipping.dmax.left_out()) {
+    const Output most = limit(clipping.dmax);
+    d = Minimum(Maximum(d, -most), most);
+  }
+  return {StopGradient(r), StopGradient(d)};
+}
+
+Output BatchNormalization::MoveAverages(const Moments& batch, const TrainingFlag& training) const {
   const BuildContext& context = CurrentBuilding();
   std::vector<Output> updates;
-  const auto move = [&](const Variable& average, const Output& value) {
+  const auto rate_of = [&](double momentum) {
+    const Output rate = Const(1 - momentum, {.dtype = batch.mean.dtype()});
+    return training.known() ? rate : SelectV2(training.tensor(), rate, ZerosLike(rate));
+  };
+  /// The average after its step.
+  const auto move = [&](const Variable& average, const Output& value, const Output& rate) {
     const VariableNodes* const nodes = FindVariable(average);
-    if (nodes == nullptr) return;
+    if (nodes == nullptr) return Output();
     const ColocateWith beside(average.ref());
     const Output step = (average - value) * rate;
     updates.emplace_back(ChangeVariable(*nodes, "AssignSub", step, {.name = "AssignMovingAvg"}));
+    return average - step;
   };
-  move(state_->moving_mean, batch.mean);
-  move(state_->moving_variance, batch.variance);
+  const Output rate = rate_of(options_.momentum);
+  if (!options_.renorm) {
+    move(state_->moving_mean, batch.mean, rate);
+    move(state_->moving_variance, batch.variance, rate);
+  } else {
+    // The corrections are made from the averages before they move.
+    const ControlDependencies corrected({batch.y});
+    const Output stddev = Sqrt(batch.variance + options_.epsilon);
+    const Output renorm_rate = rate_of(options_.renorm_momentum);
+    move(state_->renorm_mean, batch.mean, renorm_rate);
+    move(state_->renorm_stddev, stddev, renorm_rate);
+    move(state_->moving_mean, batch.mean, rate);
+    const Output moved = move(state_->moving_stddev, stddev, rate);
+    const Variable& variance = state_->moving_variance;
+    const VariableNodes* const nodes = FindVariable(variance);
+    if (nodes == nullptr || !moved.exists()) return {};
+    const ColocateWith beside(variance.ref());
+    Output next = Relu(moved * moved - options_.epsilon);
+    if (!training.known()) next = SelectV2(training.tensor(), next, variance);
+    updates.emplace_back(ChangeVariable(*nodes, "Assign", next, {.name = "AssignNewValue"}));
+  }
   if (!context.graph->error().ok()) return {};
   if (options_.updates_in_place) {
     const ControlDependencies first(updates);

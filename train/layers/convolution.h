@@ -80,7 +80,8 @@ class ConvolutionLayer {
   std::shared_ptr<State> state_;
 };
 
-/// Over [batch, width, channels]; conv1d/kernel [size, channels, filters] (tf.layers.Conv1D).
+/// Over [batch, width, channels]; conv1d/kernel [size, channels, filters] and bias
+/// (tf.layers.Conv1D).
 class Convolution1D : public ConvolutionLayer {
  public:
   Convolution1D(int64_t filters, const SpatialSizes& kernel_size,
@@ -89,7 +90,7 @@ class Convolution1D : public ConvolutionLayer {
 };
 
 /// Over [batch, height, width, channels]; conv2d/kernel [height, width, channels, filters]
-/// (tf.layers.Conv2D).
+/// and bias (tf.layers.Conv2D).
 class Convolution2D : public ConvolutionLayer {
  public:
   Convolution2D(int64_t filters, const SpatialSizes& kernel_size,
@@ -98,7 +99,7 @@ class Convolution2D : public ConvolutionLayer {
 };
 
 /// Over [batch, depth, height, width, channels]; conv3d/kernel [depth, height, width, channels,
-/// filters] (tf.layers.Conv3D).
+/// filters] and bias (tf.layers.Conv3D).
 class Convolution3D : public ConvolutionLayer {
  public:
   Convolution3D(int64_t filters, const SpatialSizes& kernel_size,
@@ -108,7 +109,8 @@ class Convolution3D : public ConvolutionLayer {
 
 /// The transpose of Convolution2D: from its output to an input of it, of size * stride with SAME
 /// padding, of size * stride + max(kernel size - stride, 0) with VALID; conv2d_transpose/kernel
-/// [height, width, filters, channels] (tf.layers.Conv2DTranspose). Dilations are not supported.
+/// [height, width, filters, channels] and bias (tf.layers.Conv2DTranspose). Dilations are not
+/// supported.
 class Convolution2DTranspose : public ConvolutionLayer {
  public:
   Convolution2DTranspose(int64_t filters, const SpatialSizes& kernel_size,
@@ -119,7 +121,7 @@ class Convolution2DTranspose : public ConvolutionLayer {
 
 /// Every channel by itself, which gives channels * depth_multiplier of them;
 /// depthwise_conv2d/depthwise_kernel [height, width, channels, depth_multiplier]
-/// (tf.keras.layers.DepthwiseConv2D).
+/// and bias (tf.keras.layers.DepthwiseConv2D).
 class DepthwiseConvolution2D : public ConvolutionLayer {
  public:
   explicit DepthwiseConvolution2D(const SpatialSizes& kernel_size, int64_t depth_multiplier = 1,
@@ -128,8 +130,8 @@ class DepthwiseConvolution2D : public ConvolutionLayer {
                          "depthwise_conv2d") {}
 };
 
-/// DepthwiseConvolution2D, then one of 1 x 1 over all channels; separable_conv2d/depthwise_kernel
-/// and separable_conv2d/pointwise_kernel [1, 1, channels * depth_multiplier, filters]
+/// DepthwiseConvolution2D, then one of 1 x 1 over all channels; separable_conv2d/depthwise_kernel,
+/// pointwise_kernel [1, 1, channels * depth_multiplier, filters] and bias
 /// (tf.layers.SeparableConv2D).
 class SeparableConvolution2D : public ConvolutionLayer {
  public:

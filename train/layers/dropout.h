@@ -21,10 +21,11 @@ struct DropoutOptions {
 };
 
 /// Each element of x with probability `rate` 0 and else divided by 1 - rate, drawn anew in each
-/// step (tf.nn.dropout; Srivastava et al. 2014). A rate outside [0, 1) is a mistake; x itself when
-/// the rate is 0. With the same seeds, the elements that TensorFlow drops.
+/// step (tf.nn.dropout; Srivastava et al. 2014). `rate`: a number in [0, 1), else a mistake, where
+/// 0 gives x itself; or a scalar that the step knows, which is not checked. With the same seeds,
+/// the elements that TensorFlow drops.
 ///
 ///   h = Dropout(h, 0.5, {.training = training});
-Output Dropout(const Input& x, double rate, const DropoutOptions& options = {});
+Output Dropout(const Input& x, const Input& rate, const DropoutOptions& options = {});
 
 }  // namespace tenon

@@ -7,6 +7,7 @@
 #include "ops/math/operators.h"
 #include "ops/sparse/sparse_ops.h"
 #include "ops/state/state_ops.h"
+#include "train/optimizers/clipping.h"
 
 namespace tenon {
 namespace {
@@ -19,6 +20,16 @@ Output RowsOf(const Variable& part, const Output& ids) {
     return ResourceGather(part.ref(), ids, part.value().dtype());
   }
   return GatherV2(part, ids, 0);
+}
+
+/// Rows of the shape `row` with norms of at most that, when there is a limit.
+Output WithinNorm(const Output& rows, const PartialShape& row, double max_norm) {
+  if (max_norm == 0 || !rows.exists()) return rows;
+  // Of a table of numbers, each by itself.
+  if (row.rank() == 0) return ClipByValue(rows, -max_norm, max_norm);
+  std::vector<int> axes;
+  for (int i = -row.rank(); i < 0; ++i) axes.push_back(i);
+  return ClipByNorm(rows, max_norm, {.axes = axes});
 }
 
 /// For each id, the part that has it and its row there.
@@ -95,8 +106,18 @@ Output EmbeddingLookup(const PartitionedVariable& params, const Input& input,
     context.Fail(InvalidArgument("an embedding lookup in a variable without parts"),
                  options.location);
   }
+  if (!(options.max_norm >= 0)) {
+    context.Fail(InvalidArgument("the max_norm of an embedding lookup must be above 0, or 0 for "
+                                 "none, found ",
+                                 options.max_norm),
+                 options.location);
+  }
   if (!context.graph->error().ok()) return {};
-  if (parts.size() == 1) return RowsOf(parts[0], ids);
+  const PartialShape row = parts[0].value().shape().Part(1);
+  if (parts.size() == 1) {
+    const ColocateWith beside(parts[0].ref());
+    return WithinNorm(RowsOf(parts[0], ids), row, options.max_norm);
+  }
 
   const Output flat = Reshape(ids, {-1});
   const auto [part, rows] = FindPlaces(parts, flat, options.partition_strategy);
@@ -108,11 +129,10 @@ Output EmbeddingLookup(const PartitionedVariable& params, const Input& input,
   for (size_t i = 0; i < parts.size(); ++i) gathered.push_back(RowsOf(parts[i], wanted[i]));
   if (!context.graph->error().ok()) return {};
   const Output stitched = ParallelDynamicStitch(places, gathered);
-  const PartialShape row = parts[0].value().shape().Part(1);
   const Output dims = ConcatV2(
       {ShapeOf(ids), Const(Tensor::Vector<int32_t>({row.dims().begin(), row.dims().end()}))}, 0);
   const Output result = Reshape(stitched, dims);
-  return EnsureShape(result, ids.shape().ConcatWith(row));
+  return WithinNorm(EnsureShape(result, ids.shape().ConcatWith(row)), row, options.max_norm);
 }
 
 Output EmbeddingLookupSparse(const PartitionedVariable& params, const SparseIds& ids,
@@ -123,7 +143,8 @@ Output EmbeddingLookupSparse(const PartitionedVariable& params, const SparseIds&
   if (!context.graph->error().ok()) return {};
   const Output segments = Cast(ids.indices[{{}, 0}], DType::kInt32);
   const auto [distinct, which] = Unique(ids.values);
-  const Output rows = EmbeddingLookup(params, distinct, {options.partition_strategy});
+  const Output rows =
+      EmbeddingLookup(params, distinct, {options.partition_strategy, options.max_norm});
   if (!context.graph->error().ok()) return {};
   if (options.weights.exists()) {
     return CombineWeighted(GatherV2(rows, which, 0), options.weights, segments, options.combiner);
@@ -160,7 +181,8 @@ Output Embedding::operator()(const Input& ids) const {
                                options_.embeddings_regularizer, options_.trainable});
     }
   }
-  return EmbeddingLookup(*state_->embeddings, ids, {options_.partition_strategy});
+  return EmbeddingLookup(*state_->embeddings, ids,
+                         {options_.partition_strategy, options_.max_norm});
 }
 
 }  // namespace tenon

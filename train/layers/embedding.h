@@ -58,6 +58,8 @@ enum class PartitionStrategy {
 
 struct EmbeddingLookupOptions {
   PartitionStrategy partition_strategy = PartitionStrategy::kMod;
+  /// Rows with a larger l2 norm are looked up scaled down to it; 0: as they are.
+  double max_norm = 0;
   std::string name = "embedding_lookup";
   std::source_location location = std::source_location::current();
 };
@@ -88,6 +90,7 @@ struct EmbeddingLookupSparseOptions {
   /// One for each id, a floating point vector [n]; without a node all are 1.
   Output weights = {};
   PartitionStrategy partition_strategy = PartitionStrategy::kMod;
+  double max_norm = 0;  // as EmbeddingLookupOptions has it
   std::string name = "embedding_lookup_sparse";
   std::source_location location = std::source_location::current();
 };
@@ -104,6 +107,7 @@ struct SafeEmbeddingLookupSparseOptions {
   /// The id that a row without ids has; below 0: none, and zeros for such a row.
   int64_t default_id = -1;
   PartitionStrategy partition_strategy = PartitionStrategy::kDiv;
+  double max_norm = 0;  // as EmbeddingLookupOptions has it
   std::string name = "safe_embedding_lookup_sparse";
   std::source_location location = std::source_location::current();
 };
@@ -119,6 +123,7 @@ struct EmbeddingOptions {
   /// How many parts the table has; of one part it is <name>/embeddings.
   int partitions = 1;
   PartitionStrategy partition_strategy = PartitionStrategy::kDiv;
+  double max_norm = 0;  // as EmbeddingLookupOptions has it
   Initializer embeddings_initializer = RandomUniformInitializer(-0.05, 0.05);
   Regularizer embeddings_regularizer = {};
   bool trainable = true;

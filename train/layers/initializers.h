@@ -43,9 +43,12 @@ class Initializer {
   std::function<Output(const Shape& shape, DType dtype, const Shape& whole)> make_;
 };
 
+/// 0 everywhere (tf.zeros_initializer).
 Initializer ZerosInitializer();
+/// 1 everywhere (tf.ones_initializer).
 Initializer OnesInitializer();
-/// `value` everywhere where it is a scalar; else its elements in order, as many as the shape has.
+/// `value` everywhere where it is a scalar; else its elements in order, as many as the shape has
+/// (tf.constant_initializer).
 Initializer ConstantInitializer(const Input& value);
 
 /// Options of those that draw.
@@ -53,12 +56,14 @@ struct RandomInitializerOptions {
   /// Of the op that draws; see SetRandomSeed.
   int64_t seed = 0;
 };
-/// Uniform in [minval, maxval).
+/// Uniform in [minval, maxval) (tf.random_uniform_initializer).
 Initializer RandomUniformInitializer(double minval = 0, double maxval = 1,
                                      const RandomInitializerOptions& options = {});
+/// Normal (tf.random_normal_initializer).
 Initializer RandomNormalInitializer(double mean = 0, double stddev = 1,
                                     const RandomInitializerOptions& options = {});
-/// Normal, where what is two deviations or more from the mean is drawn again.
+/// Normal, where what is two deviations or more from the mean is drawn again
+/// (tf.truncated_normal_initializer).
 Initializer TruncatedNormalInitializer(double mean = 0, double stddev = 1,
                                        const RandomInitializerOptions& options = {});
 
@@ -77,13 +82,16 @@ struct VarianceScalingOptions {
 /// its leading dimensions those of a window (tf.variance_scaling_initializer).
 Initializer VarianceScalingInitializer(const VarianceScalingOptions& options = {});
 
-/// Variance 2 / (inputs + outputs) (Glorot and Bengio 2010): what layers have by default, uniform.
+/// Variance 2 / (inputs + outputs), what layers have by default, uniform
+/// (tf.glorot_uniform_initializer, tf.glorot_normal_initializer; Glorot and Bengio 2010).
 Initializer GlorotUniformInitializer(const RandomInitializerOptions& options = {});
 Initializer GlorotNormalInitializer(const RandomInitializerOptions& options = {});
-/// Variance 2 / inputs, for rectified units (He et al. 2015).
+/// Variance 2 / inputs, for rectified units (tf.initializers.he_uniform, tf.initializers.he_normal;
+/// He et al. 2015).
 Initializer HeUniformInitializer(const RandomInitializerOptions& options = {});
 Initializer HeNormalInitializer(const RandomInitializerOptions& options = {});
-/// Variance 1 / inputs (LeCun et al. 1998).
+/// Variance 1 / inputs (tf.initializers.lecun_uniform, tf.initializers.lecun_normal; LeCun et al.
+/// 1998).
 Initializer LecunUniformInitializer(const RandomInitializerOptions& options = {});
 Initializer LecunNormalInitializer(const RandomInitializerOptions& options = {});
 
@@ -92,10 +100,12 @@ struct OrthogonalOptions {
   int64_t seed = 0;
 };
 /// The orthogonal factor of a matrix of normal draws, times `gain`: of [product of the leading
-/// dimensions, last dimension], whose rows or columns, whichever are fewer, are orthonormal (Saxe
-/// et al. 2014). A shape of fewer than two dimensions is a mistake.
+/// dimensions, last dimension], whose rows or columns, whichever are fewer, are orthonormal
+/// (tf.orthogonal_initializer; Saxe et al. 2014). A shape of fewer than two dimensions is a
+/// mistake.
 Initializer OrthogonalInitializer(const OrthogonalOptions& options = {});
-/// `gain` on the diagonal of a matrix, zeros beside it; another rank is a mistake.
+/// `gain` on the diagonal of a matrix, zeros beside it; another rank is a mistake
+/// (tf.initializers.identity).
 Initializer IdentityInitializer(double gain = 1);
 
 }  // namespace tenon

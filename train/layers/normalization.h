@@ -5,8 +5,16 @@
 #include <string>
 
 #include "train/layers/layer.h"
+#include "train/layers/training_flag.h"
 
 namespace tenon {
+
+/// How far the corrections of batch renormalization may go: numbers, or scalars of the graph, such
+/// as schedules; by default any distance.
+struct RenormClipping {
+  Input rmin = {}, rmax = {};  // of r
+  Input dmax = {};             // of |d|
+};
 
 struct BatchNormalizationOptions {
   /// The dimension of the channels, from the end when negative; 1 for channels_first.
@@ -29,6 +37,12 @@ struct BatchNormalizationOptions {
   /// it, instead of in the collection "update_ops" (tf.contrib.layers.batch_norm without
   /// updates_collections). Needed in branches and loops.
   bool updates_in_place = false;
+  /// Batch renormalization (Ioffe 2017): in training, too, what is normalised is near what the
+  /// averages would make of it.
+  bool renorm = false;
+  RenormClipping renorm_clipping = {};
+  /// What of renorm_mean and renorm_stddev a training step keeps.
+  double renorm_momentum = 0.99;
   std::string name = "batch_normalization";
 };
 
@@ -48,6 +62,11 @@ struct BatchNormalizationOptions {
 /// Floats of rank 4 with the channels last or second are computed by FusedBatchNormV3, whose batch
 /// variance for the moving average is the unbiased one; all else by its formula, with the biased
 /// one, as in TensorFlow.
+///
+/// With `renorm` what a training step normalises by its batch is then x * r + d, where
+/// r = stddev / renorm_stddev and d = (mean - renorm_mean) / renorm_stddev are constants to
+/// gradients and clipped. Variables as well: <name>/moving_stddev, renorm_mean and renorm_stddev;
+/// five nodes in "update_ops" move them all. It is computed by its formula.
 class BatchNormalization {
  public:
   explicit BatchNormalization(const BatchNormalizationOptions& options = {});
@@ -61,18 +80,25 @@ class BatchNormalization {
   const Variable& beta() const { return state_->beta; }
   const Variable& moving_mean() const { return state_->moving_mean; }
   const Variable& moving_variance() const { return state_->moving_variance; }
+  const Variable& moving_stddev() const { return state_->moving_stddev; }
+  const Variable& renorm_mean() const { return state_->renorm_mean; }
+  const Variable& renorm_stddev() const { return state_->renorm_stddev; }
 
  private:
   struct State : LayerState {
     using LayerState::LayerState;
     Variable gamma, beta, moving_mean, moving_variance;
+    Variable moving_stddev, renorm_mean, renorm_stddev;
   };
   struct Moments;
+  /// Scale and offset of what is normalised.
+  struct Correction;
 
   void MakeWeights(const Output& x, int axis) const;
   Moments Fused(const Output& x, int axis, bool training) const;
   Moments ByFormula(const Output& x, int axis, bool training) const;
-  Output MoveAverages(const Moments& batch, const Output& rate) const;
+  Correction Renormalization(const Output& mean, const Output& variance) const;
+  Output MoveAverages(const Moments& batch, const TrainingFlag& training) const;
 
   BatchNormalizationOptions options_;
   std::shared_ptr<State> state_;

@@ -28,14 +28,16 @@ struct PoolingOptions {
 };
 
 /// The largest element of each window of [batch, width, channels], [batch, height, width, channels]
-/// and [batch, depth, height, width, channels].
+/// and [batch, depth, height, width, channels] (tf.layers.max_pooling1d, tf.layers.max_pooling2d,
+/// tf.layers.max_pooling3d).
 Output MaxPooling1D(const Input& x, const SpatialSizes& pool_size,
                     const PoolingOptions& options = {});
 Output MaxPooling2D(const Input& x, const SpatialSizes& pool_size,
                     const PoolingOptions& options = {});
 Output MaxPooling3D(const Input& x, const SpatialSizes& pool_size,
                     const PoolingOptions& options = {});
-/// The mean of each window, of what of it lies inside.
+/// The mean of each window, of what of it lies inside (tf.layers.average_pooling1d,
+/// tf.layers.average_pooling2d, tf.layers.average_pooling3d).
 Output AveragePooling1D(const Input& x, const SpatialSizes& pool_size,
                         const PoolingOptions& options = {});
 Output AveragePooling2D(const Input& x, const SpatialSizes& pool_size,
@@ -51,7 +53,8 @@ struct GlobalPoolingOptions {
   std::source_location location = std::source_location::current();
 };
 /// The mean, and the largest element, of each channel over all spatial dimensions, whose number
-/// must be known: [batch, channels] (tf.keras.layers.GlobalAveragePooling2D and its like).
+/// must be known: [batch, channels] (tf.keras.layers.GlobalAveragePooling2D,
+/// tf.keras.layers.GlobalMaxPooling2D; and their like).
 Output GlobalAveragePooling(const Input& x, const GlobalPoolingOptions& options = {});
 Output GlobalMaxPooling(const Input& x, const GlobalPoolingOptions& options = {});
 

@@ -164,33 +164,6 @@ class MultiRnnBody final : public RnnCell::Body {
   std::vector<bool> memories_;
 };
 
-class DropoutBody final : public RnnCell::Body {
- public:
-  DropoutBody(const RnnCell& cell, const DropoutWrapperOptions& options)
-      : cell_(cell), options_(options) {}
-
-  const std::vector<int64_t>& state_sizes() const override { return cell_.state_sizes(); }
-  int64_t output_size() const override { return cell_.output_size(); }
-  bool is_memory(size_t i) const override { return cell_.is_memory(i); }
-  void Build(int64_t depth, DType dtype) override { cell_.Build(depth, dtype); }
-  RnnStep Step(const Output& x, const std::vector<Output>& state) override {
-    RnnStep step = cell_(Dropped(x, options_.input_keep_prob), state);
-    for (size_t i = 0; i < step.state.size(); ++i) {
-      if (!is_memory(i)) step.state[i] = Dropped(step.state[i], options_.state_keep_prob);
-    }
-    step.output = Dropped(step.output, options_.output_keep_prob);
-    return step;
-  }
-
- private:
-  Output Dropped(const Output& x, double keep_prob) const {
-    return Dropout(x, 1 - keep_prob, {.training = options_.training, .seed = options_.seed});
-  }
-
-  const RnnCell cell_;
-  const DropoutWrapperOptions options_;
-};
-
 }  // namespace
 
 RnnCell::RnnCell(std::shared_ptr<Body> body, std::string name) : body_(std::move(body)) {
@@ -247,7 +220,5 @@ GruCell::GruCell(int64_t num_units, const GruCellOptions& options)
     : RnnCell(std::make_shared<GruBody>(num_units, options), options.name) {}
 MultiRnnCell::MultiRnnCell(const std::vector<RnnCell>& cells, const std::string& name)
     : RnnCell(std::make_shared<MultiRnnBody>(cells), name) {}
-DropoutWrapper::DropoutWrapper(const RnnCell& cell, const DropoutWrapperOptions& options)
-    : RnnCell(std::make_shared<DropoutBody>(cell, options), "") {}
 
 }  // namespace tenon

@@ -137,18 +137,41 @@ class MultiRnnCell : public RnnCell {
 };
 
 struct DropoutWrapperOptions {
-  /// The probabilities that an element is kept.
-  double input_keep_prob = 1, output_keep_prob = 1, state_keep_prob = 1;
+  /// The probabilities that an element is kept: numbers in (0, 1], or scalars that the step knows.
+  Input input_keep_prob = 1, output_keep_prob = 1, state_keep_prob = 1;
+  /// What is dropped is drawn once for all steps of the sequence and all examples (Gal and
+  /// Ghahramani 2016), instead of anew for each.
+  bool variational_recurrent = false;
   /// In training only elements are dropped: a bool, or a bool scalar that the step knows.
   Input training = true;
+  /// Of what is drawn for the input, the output and each state, which differ; see SetRandomSeed.
   int64_t seed = 0;
 };
-/// A cell with dropout of its input, its output, and its next state but for the c of an LSTM, drawn
-/// anew in each step of the sequence (tf.nn.rnn_cell.DropoutWrapper, which makes the seeds of its
-/// draws in another way). It has the scope of the cell.
+/// A cell with dropout of its input, its output, and its next state but for the c of an LSTM
+/// (tf.nn.rnn_cell.DropoutWrapper). With the same seeds, the elements that TensorFlow drops, in
+/// loops with parallel_iterations of 1. It has the scope of the cell.
 class DropoutWrapper : public RnnCell {
  public:
   explicit DropoutWrapper(const RnnCell& cell, const DropoutWrapperOptions& options);
+};
+
+/// What a residual cell gives for the input and the output of the cell that it wraps, of the shape
+/// of that output.
+using ResidualFunction = std::function<Output(const Output& input, const Output& output)>;
+/// A cell whose output is that of another plus the input (tf.nn.rnn_cell.ResidualWrapper; Wu et al.
+/// 2016), or what `residual_fn` makes of both. Without one, a mistake when their shapes differ. It
+/// has the scope of the cell.
+class ResidualWrapper : public RnnCell {
+ public:
+  explicit ResidualWrapper(const RnnCell& cell, const ResidualFunction& residual_fn = {});
+};
+
+/// A cell whose variables and nodes request a device, "/device:GPU:0" or "/job:worker/task:1",
+/// merged over what is entered around it, see DeviceScope (tf.nn.rnn_cell.DeviceWrapper). It has
+/// the scope of the cell.
+class DeviceWrapper : public RnnCell {
+ public:
+  DeviceWrapper(const RnnCell& cell, const std::string& device);
 };
 
 }  // namespace tenon

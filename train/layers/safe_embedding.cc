@@ -51,7 +51,8 @@ Output SafeEmbeddingLookupSparse(const PartitionedVariable& params, const Sparse
   const Output rows = EmbeddingLookupSparse(params, {filled.output_indices, filled.output_values},
                                             {.combiner = options.combiner,
                                              .weights = entries.weights,
-                                             .partition_strategy = options.partition_strategy});
+                                             .partition_strategy = options.partition_strategy,
+                                             .max_norm = options.max_norm});
   if (options.default_id >= 0 || !rows.exists()) return rows;
   std::vector<int64_t> column(std::max(rows.shape().rank(), 1), 1);
   column[0] = -1;

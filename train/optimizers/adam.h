@@ -49,8 +49,9 @@ struct AdamWOptions {
   AdamOptions adam = {.name = "AdamW"};
 };
 /// Adam with decoupled weight decay: before Adam's step, of which it is no part,
-/// w -= learning_rate * weight_decay * w, in all rows (Loshchilov and Hutter 2019, "Decoupled
-/// Weight Decay Regularization"; tf.keras.optimizers.AdamW). Slots as Adam's ["w/AdamW"].
+/// w -= learning_rate * weight_decay * w, in all rows (tf.keras.optimizers.AdamW; Loshchilov and
+/// Hutter 2019, "Decoupled Weight Decay Regularization"). Slots: m and v ["w/AdamW" and
+/// "w/AdamW_1"], and Adam's beta1_power and beta2_power.
 class AdamW final : public Adam {
  public:
   explicit AdamW(const Input& learning_rate = 0.001, const AdamWOptions& options = {})

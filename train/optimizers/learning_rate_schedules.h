@@ -24,15 +24,15 @@ struct DecayOptions {
   std::source_location location = std::source_location::current();
 };
 
-/// learning_rate * decay_rate ^ (step / decay_steps).
+/// learning_rate * decay_rate ^ (step / decay_steps) (tf.train.exponential_decay).
 Output ExponentialDecay(const Input& learning_rate, const Input& step, const Input& decay_steps,
                         const Input& decay_rate, const DecayOptions& options = {});
 
-/// learning_rate * exp(-decay_rate * step / decay_steps).
+/// learning_rate * exp(-decay_rate * step / decay_steps) (tf.train.natural_exp_decay).
 Output NaturalExpDecay(const Input& learning_rate, const Input& step, const Input& decay_steps,
                        const Input& decay_rate, const DecayOptions& options = {});
 
-/// learning_rate / (1 + decay_rate * step / decay_steps).
+/// learning_rate / (1 + decay_rate * step / decay_steps) (tf.train.inverse_time_decay).
 Output InverseTimeDecay(const Input& learning_rate, const Input& step, const Input& decay_steps,
                         const Input& decay_rate, const DecayOptions& options = {});
 
@@ -46,7 +46,8 @@ struct PolynomialDecayOptions {
   std::source_location location = std::source_location::current();
 };
 /// From learning_rate to end_learning_rate in `decay_steps` steps:
-/// (learning_rate - end_learning_rate) * (1 - step / decay_steps) ^ power + end_learning_rate.
+/// (learning_rate - end_learning_rate) * (1 - step / decay_steps) ^ power + end_learning_rate
+/// (tf.train.polynomial_decay).
 Output PolynomialDecay(const Input& learning_rate, const Input& step, const Input& decay_steps,
                        const PolynomialDecayOptions& options = {});
 
@@ -57,7 +58,8 @@ struct CosineDecayOptions {
   std::source_location location = std::source_location::current();
 };
 /// Half a wave of a cosine from learning_rate to alpha * learning_rate in `decay_steps` steps
-/// (Loshchilov and Hutter 2016, "SGDR: Stochastic Gradient Descent with Warm Restarts").
+/// (tf.train.cosine_decay; Loshchilov and Hutter 2016, "SGDR: Stochastic Gradient Descent with Warm
+/// Restarts").
 Output CosineDecay(const Input& learning_rate, const Input& step, const Input& decay_steps,
                    const CosineDecayOptions& options = {});
 
@@ -68,14 +70,16 @@ struct CosineDecayRestartsOptions {
   std::string name = {};
   std::source_location location = std::source_location::current();
 };
-/// The same again and again, the first time in `first_decay_steps` steps.
+/// The same again and again, the first time in `first_decay_steps` steps
+/// (tf.train.cosine_decay_restarts).
 Output CosineDecayRestarts(const Input& learning_rate, const Input& step,
                            const Input& first_decay_steps,
                            const CosineDecayRestartsOptions& options = {});
 
 /// values[0] up to and at step boundaries[0], values[1] after it up to boundaries[1], and so on,
-/// the last value after the last boundary. InvalidArgument unless there is one value more than
-/// boundaries, which must grow. A `step` of floating point is compared as such.
+/// the last value after the last boundary (tf.train.piecewise_constant). InvalidArgument unless
+/// there is one value more than boundaries, which must grow. A `step` of floating point is compared
+/// as such.
 Output PiecewiseConstant(const Input& step, const std::vector<double>& boundaries,
                          const std::vector<double>& values, const OpOptions& options = {});
 

@@ -36,9 +36,10 @@ class Timer {
   std::chrono::steady_clock::time_point last_time_;
 };
 
-/// Ends training when the step counter has reached `last_step`, whoever counts.
+/// Ends training when the step counter has reached `last_step`, whoever counts
+/// (tf.train.StopAtStepHook).
 std::shared_ptr<SessionHook> StopAtStep(int64_t last_step);
-/// The same so many steps after the session's start.
+/// The same so many steps after the session's start (tf.train.StopAtStepHook with num_steps).
 std::shared_ptr<SessionHook> StopAfterSteps(int64_t steps);
 
 /// Options of CheckpointSaverHook, by name.
@@ -52,7 +53,7 @@ struct CheckpointSaverOptions {
   NoticeFunction notice = {};
 };
 /// Saves at the start, unless what was restored is the latest checkpoint already, at intervals, and
-/// at the end; enters each into the event files' log.
+/// at the end; enters each into the event files' log (tf.train.CheckpointSaverHook).
 class CheckpointSaverHook final : public SessionHook {
  public:
   explicit CheckpointSaverHook(CheckpointSaverOptions options);
@@ -79,7 +80,8 @@ struct SummarySaverOptions {
   /// "summaries".
   Output summary = {};
 };
-/// Writes summaries, the graph, and the rate of steps ("global_step/sec") for TensorBoard.
+/// Writes summaries, the graph, and the rate of steps ("global_step/sec") for TensorBoard
+/// (tf.train.SummarySaverHook).
 class SummarySaverHook final : public SessionHook {
  public:
   explicit SummarySaverHook(SummarySaverOptions options);
@@ -98,7 +100,7 @@ class SummarySaverHook final : public SessionHook {
   bool asked_ = false;
 };
 
-/// Says the step counter and its rate each so many steps.
+/// Says the step counter and its rate each so many steps (tf.train.StepCounterHook).
 class StepCounterHook final : public SessionHook {
  public:
   StepCounterHook(int64_t steps, NoticeFunction notice);
@@ -114,17 +116,17 @@ class StepCounterHook final : public SessionHook {
 /// What NanTensorHook does when it finds one.
 enum class OnNan { kFail, kStop };
 /// Ends training when `loss`, a float or double tensor, has an element that is not finite: with
-/// InvalidArgument naming it, or in good order.
+/// InvalidArgument naming it, or in good order (tf.train.NanTensorHook).
 std::shared_ptr<SessionHook> NanTensorHook(const Output& loss, OnNan action = OnNan::kFail);
 
 /// Says the values of tensors each so many steps, by the names given, like "loss = 0.25, accuracy =
-/// 0.9 (step 100)".
+/// 0.9 (step 100)" (tf.train.LoggingTensorHook).
 std::shared_ptr<SessionHook> LoggingTensorHook(
     const std::vector<std::pair<std::string, Output>>& tensors, int64_t every_n_steps,
     NoticeFunction notice);
 
 /// Writes what every node did in one step, each so many steps, to <directory>/timeline-<step>.json,
-/// for chrome://tracing.
+/// for chrome://tracing (tf.train.ProfilerHook).
 std::shared_ptr<SessionHook> ProfilerHook(const std::string& directory, int64_t every_n_steps);
 
 }  // namespace tenon
