@@ -49,14 +49,14 @@ class Kind:
 
 TRAININGS = {
     "tenon train mnist": Kind(
-        [TENON, "train", "mnist", "--save_seconds", "0.5", "--max_steps", "5000"],
+        [TENON, "train", "mnist", "--save_seconds", "0.5", "--max_steps", "3000"],
         r"training +\d+%  (\d+)/"),
     "tenon train mnist --sync": Kind(
         [TENON, "train", "mnist", "--save_seconds", "0.5", "--sync", "--max_steps", "1000"],
         r"training +\d+%  (\d+)/"),
     "mnist_sync": Kind([example("mnist_sync"), "--save_seconds", "0.5", "--steps", "1000"],
                        r"step (\d+), [\d.]+ steps/s"),
-    "mnist_replica": Kind([REPLICA, "--training_epochs", "1200", "--learning_rate", "0.1"],
+    "mnist_replica": Kind([REPLICA, "--training_epochs", "700", "--learning_rate", "0.1"],
                           r"Step: (\d+),", recovers=False),
 }
 TASKS = ("ps 0", "worker 0", "worker 1")
