@@ -215,6 +215,7 @@ def table():
     order = [(name, victim) for name in TRAININGS for victim in ("worker 1", "worker 0", "ps 0")]
     for name, victim, task, line, code, seconds in sorted(ROWS, key=lambda r: order.index(r[:2])):
         line = re.sub(r"127\.0\.0\.1:\d+", "HOST:PORT", line)
+        line = re.sub(r"(waiting for its return): .*", r"\1 ...", line)
         print(f"| `{name}` | {victim} | {task} | {line or '(nothing)'} | {code} | {seconds:.0f} s |")
 
 
