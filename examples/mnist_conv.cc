@@ -16,7 +16,7 @@ using namespace tenon;  // NOLINT: a program about Tenon
 
 void Say(const std::string& line) { std::cout << line << std::endl; }
 
-Status Train(const std::string& data, const std::string& logs, int64_t steps) {
+Status Train(const std::string& data, const std::string& logs, int64_t steps, int64_t save_steps) {
   TENON_ASSIGN_OR_RETURN(const Mnist mnist, LoadMnist(data, {.one_hot = false}));
   Graph graph(AllOps());
   const GraphBuilding building(graph);
@@ -38,7 +38,7 @@ Status Train(const std::string& data, const std::string& logs, int64_t steps) {
 
   TENON_ASSIGN_OR_RETURN(auto session, MonitoredTrainingSession::Start(
                                            {.checkpoint_dir = logs,
-                                            .save_checkpoint_steps = 500,
+                                            .save_checkpoint_steps = save_steps,
                                             .log_step_count_steps = 100,
                                             .hooks = {StopAtStep(steps), NanTensorHook(loss)},
                                             .notice = Say}));
@@ -69,13 +69,14 @@ Status Train(const std::string& data, const std::string& logs, int64_t steps) {
 
 int main(int argc, char** argv) {
   std::string data, logs;
-  int64_t steps = 4400;
+  int64_t steps = 4400, save_steps = 500;
   CLI::App app("A convolutional network for MNIST");
   app.add_option("--data", data, "Folder of the MNIST files")->required();
   app.add_option("--logs", logs, "Folder of checkpoints and of TensorBoard's files");
   app.add_option("--steps", steps)->check(CLI::PositiveNumber);
+  app.add_option("--save_steps", save_steps, "Between two checkpoints")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
-  const Status status = Train(data, logs, steps);
+  const Status status = Train(data, logs, steps, save_steps);
   if (!status.ok()) std::cerr << status << '\n';
   return status.ok() ? 0 : 1;
 }

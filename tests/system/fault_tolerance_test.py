@@ -2,18 +2,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each kind of task of a training with checkpoints is killed in the middle, and then started again by the
 same command: what the others say and return, and that training goes on from the last checkpoint and
-ends. Where the others end with the dead one, all are started again. With --table it prints what was seen
-as the table of docs/fault_tolerance.md."""
+ends. Where the others end with the dead one, all are started again. A worker that comes again when the
+chief has ended is told so. Programs of one process go on as well. With --table it prints what was seen as
+the table of docs/fault_tolerance.md."""
+import glob
 import os
 import re
 import sys
 import tempfile
 import time
 
+from grammar_text import grammar_text
 from processes_test import write_mnist
-from tenon_process import BINARY, REPLICA, TENON, Process, free_addresses, main
+from tenon_process import BINARY, REPLICA, SOURCE, TENON, Process, free_addresses, main, run
 
-SYNC = os.path.join(BINARY, "example_mnist_sync")
+MNIST = os.path.join(SOURCE, "share", "mnist")
+
+
+def example(name):
+    return os.path.join(BINARY, "example_" + name)
+
+
+def saved_step(folder):
+    """Of the newest checkpoint that the state file names; 0 when there is none."""
+    try:
+        with open(os.path.join(folder, "checkpoint"), encoding="utf-8") as state:
+            return int(re.search(r'^model_checkpoint_path: ".*-(\d+)"', state.read(), re.M).group(1))
+    except FileNotFoundError:
+        return 0
+
+
+def wait_until(what, condition, text, timeout=60):
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"not {what}:\n{text()}"
+        time.sleep(0.02)
 
 
 class Kind:
@@ -26,14 +49,14 @@ class Kind:
 
 TRAININGS = {
     "tenon train mnist": Kind(
-        [TENON, "train", "mnist", "--save_seconds", "0.5", "--max_steps", "5000"],
+        [TENON, "train", "mnist", "--save_seconds", "0.5", "--max_steps", "3000"],
         r"training +\d+%  (\d+)/"),
     "tenon train mnist --sync": Kind(
         [TENON, "train", "mnist", "--save_seconds", "0.5", "--sync", "--max_steps", "1000"],
         r"training +\d+%  (\d+)/"),
-    "mnist_sync": Kind([SYNC, "--save_seconds", "0.5", "--steps", "1000"],
+    "mnist_sync": Kind([example("mnist_sync"), "--save_seconds", "0.5", "--steps", "1000"],
                        r"step (\d+), [\d.]+ steps/s"),
-    "mnist_replica": Kind([REPLICA, "--training_epochs", "1200", "--learning_rate", "0.1"],
+    "mnist_replica": Kind([REPLICA, "--training_epochs", "700", "--learning_rate", "0.1"],
                           r"Step: (\d+),", recovers=False),
 }
 TASKS = ("ps 0", "worker 0", "worker 1")
@@ -65,21 +88,17 @@ class Training:
         return int(steps[-1]) if steps else 0
 
     def saved_step(self):
-        """Of the newest checkpoint that the state file names; 0 when there is none."""
-        try:
-            with open(os.path.join(self.folder, "checkpoint"), encoding="utf-8") as state:
-                return int(re.search(r'^model_checkpoint_path: ".*-(\d+)"', state.read(), re.M).group(1))
-        except FileNotFoundError:
-            return 0
+        return saved_step(self.folder)
 
     def text(self):
         return "\n".join(f"--- {task}\n{p.text()}" for task, p in self.tasks.items())
 
     def wait_until(self, what, condition, timeout=60):
-        deadline = time.monotonic() + timeout
-        while not condition():
-            assert time.monotonic() < deadline, f"not {what}:\n{self.text()}"
-            time.sleep(0.02)
+        wait_until(what, condition, self.text, timeout)
+
+    def wait_until_under_way(self):
+        self.wait_until("a checkpoint in mid-training",
+                        lambda: self.saved_step() > 0 and self.last_step() > 0)
 
     def ended(self):
         return all(p.process.poll() is not None for p in self.tasks.values())
@@ -105,8 +124,7 @@ def killed(name, victim):
         write_mnist(data)
         with Training(kind, folder, data) as training:
             tasks = dict(training.tasks)
-            training.wait_until("a checkpoint in mid-training",
-                                lambda: training.saved_step() > 0 and training.last_step() > 0)
+            training.wait_until_under_way()
             survivors = {t: (p, len(p.lines)) for t, p in tasks.items() if t != victim}
             tasks[victim].process.kill()
             tasks[victim].finish()
@@ -135,17 +153,80 @@ def killed(name, victim):
             assert training.saved_step() >= saved, chief
 
 
+def comes_after_the_end(name, seconds):
+    """Worker 1 is killed, and comes again when the chief has ended training."""
+    with tempfile.TemporaryDirectory() as data, tempfile.TemporaryDirectory() as folder:
+        write_mnist(data)
+        with Training(TRAININGS[name], folder, data) as training:
+            training.wait_until_under_way()
+            training.tasks["worker 1"].process.kill()
+            training.tasks["worker 1"].finish()
+            assert training.tasks["worker 0"].finish() == 0, training.text()
+            begin = time.monotonic()
+            late = training.start("worker 1")
+            assert late.finish() == 0, training.text()
+            took = time.monotonic() - begin
+            assert took < seconds, f"took {took:.1f} s, wanted less than {seconds}:\n{training.text()}"
+            assert re.search(r"training had ended already, at step \d+", late.text()), training.text()
+            assert training.tasks["ps 0"].finish() == 0, training.text()
+
+
+def goes_on(steps, first_step, *command):
+    """A program of one process is killed, and the same command goes on from its last checkpoint, whose
+    step `first_step` finds in what it prints."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [*command, folder, "--steps", steps]
+        with Process(*command) as first:
+            wait_until("a checkpoint", lambda: saved_step(folder) > 0, first.text)
+            first.process.kill()
+            assert first.finish() == -9, first.text()
+        saved = saved_step(folder)
+        assert 0 < saved < steps, (saved, first.text())
+        second = run(*command)
+        assert second.returncode == 0, second.stdout + second.stderr
+        # Read in the step, which may have counted itself.
+        assert int(re.search(first_step, second.stdout).group(1)) - saved in (0, 1), (saved, second.stdout)
+        assert saved_step(folder) == steps, second.stdout
+
+
+def char_lstm():
+    with tempfile.TemporaryDirectory() as folder:
+        text = os.path.join(folder, "text")
+        with open(text, "w", encoding="utf-8") as file:
+            file.write(grammar_text(20000))
+        goes_on(1000, r"\(step (\d+)\)", example("char_lstm"), "--text", text, "--units", 32, "--batch", 8,
+                "--length", 20, "--checkpoint_dir")
+
+
+def mnist_conv():
+    goes_on(60, r"restored \S*-(\d+)", example("mnist_conv"), "--data", MNIST, "--save_steps", 15, "--logs")
+
+
+def none_is_left_out():
+    names = {os.path.basename(path)[:-len(".cc")]
+             for path in glob.glob(os.path.join(SOURCE, "examples", "*.cc"))}
+    lasting = {name for name in names if "--checkpoint_dir" in run(example(name), "--help").stdout}
+    assert lasting == {"char_lstm", "mnist_sync", "mnist_replica"}, lasting
+
+
 def table():
     print("| training | killed | task | says first | exit code | ended after |")
     print("|---|---|---|---|---|---|")
-    for name, victim, task, line, code, seconds in ROWS:
+    order = [(name, victim) for name in TRAININGS for victim in ("worker 1", "worker 0", "ps 0")]
+    for name, victim, task, line, code, seconds in sorted(ROWS, key=lambda r: order.index(r[:2])):
         line = re.sub(r"127\.0\.0\.1:\d+", "HOST:PORT", line)
+        line = re.sub(r"(waiting for its return): .*", r"\1 ...", line)
         print(f"| `{name}` | {victim} | {task} | {line or '(nothing)'} | {code} | {seconds:.0f} s |")
 
 
 if __name__ == "__main__":
-    RESULT = main([(f"{name}: {victim} is killed", lambda n=name, v=victim: killed(n, v))
-                   for name in TRAININGS for victim in ("worker 1", "worker 0", "ps 0")])
+    CASES = [(f"{name}: {victim} is killed", lambda n=name, v=victim: killed(n, v))
+             for name in TRAININGS for victim in ("worker 1", "worker 0", "ps 0")]
+    CASES += [(f"{name}: a worker comes after the end", lambda n=name, s=seconds: comes_after_the_end(n, s))
+              for name, seconds in (("tenon train mnist", 10), ("mnist_sync", 25))]
+    CASES += [("char_lstm is killed", char_lstm), ("mnist_conv is killed", mnist_conv),
+              ("all programs with checkpoints are tested", none_is_left_out)]
+    RESULT = main(CASES, at_once=3)
     if "--table" in sys.argv:
         table()
     sys.exit(RESULT)

@@ -118,4 +118,4 @@ if __name__ == "__main__":
             ("one is killed", lambda: one_is_killed(FOLDER)),
             ("one is slow", lambda: one_is_slow(FOLDER)),
             ("one is stopped, and there is a backup worker", lambda: a_backup_worker_makes_up(FOLDER)),
-        ]))
+        ], at_once=3))

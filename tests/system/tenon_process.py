@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tenon's programs as processes, for the system tests: only Python's own library is needed."""
 import ast
+import concurrent.futures
 import os
 import socket
 import struct
@@ -17,17 +18,24 @@ REPLICA = os.path.join(BINARY, "example_mnist_replica")
 GRAPHS = os.path.join(SOURCE, "tests", "data", "graphs")
 
 
+_GIVEN, _CHOOSING = set(), threading.Lock()
+
+
 def free_addresses(count):
-    """Loopback addresses that nobody listens on; all are held until all are chosen."""
-    held = []
-    for _ in range(count):
-        s = socket.socket()
-        s.bind(("127.0.0.1", 0))
-        held.append(s)
-    addresses = ["127.0.0.1:%d" % s.getsockname()[1] for s in held]
-    for s in held:
-        s.close()
-    return addresses
+    """Loopback addresses that nobody listens on, each given once to the cases of a test."""
+    with _CHOOSING:
+        held, addresses = [], []
+        while len(addresses) < count:
+            s = socket.socket()
+            s.bind(("127.0.0.1", 0))
+            held.append(s)
+            address = "127.0.0.1:%d" % s.getsockname()[1]
+            if address not in _GIVEN:
+                addresses.append(address)
+        for s in held:
+            s.close()
+        _GIVEN.update(addresses)
+        return addresses
 
 
 def run(*command, timeout=120):
@@ -106,15 +114,19 @@ def read_npz(path):
         return {name[:-len(".npy")]: read_npy(archive.read(name)) for name in archive.namelist()}
 
 
-def main(cases):
-    """Runs the (name, function) cases; the exit code."""
-    failed = 0
-    for name, case in cases:
+def main(cases, at_once=1):
+    """Runs the (name, function) cases, so many `at_once`, as those may that mostly wait; the exit code."""
+
+    def passes(named):
+        name, case = named
+        begin = time.monotonic()
         try:
             case()
-            print("ok:", name)
+            line = f"ok: {name}, {time.monotonic() - begin:.1f} s"
         except Exception as e:  # pylint: disable=broad-except
-            failed += 1
-            print(f"FAILED: {name}\n  {type(e).__name__}: {e}")
-        sys.stdout.flush()
-    return 1 if failed else 0
+            line = f"FAILED: {name}\n  {type(e).__name__}: {e}"
+        print(line, flush=True)
+        return line.startswith("ok")
+
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        return 0 if all(list(pool.map(passes, cases))) else 1

@@ -73,17 +73,22 @@ TEST(MonitoredTrainingSessionTest, StopsAtTheStepAndGoesOnFromTheCheckpoint) {
 
 TEST(MonitoredTrainingSessionTest, AStepAfterTheLastOneIsNotRun) {
   const TestFolder folder;
+  std::vector<std::string> lines;
   for (int i = 0; i < 2; ++i) {
     CountingGraph g;
-    auto session =
-        MonitoredTrainingSession::Start({.checkpoint_dir = folder.path, .hooks = {StopAtStep(3)}});
+    auto session = MonitoredTrainingSession::Start(
+        {.checkpoint_dir = folder.path,
+         .hooks = {StopAtStep(3)},
+         .notice = [&](const std::string& line) { lines.push_back(line); }});
     ASSERT_OK(session.status());
+    EXPECT_EQ((*session)->ShouldStop(), i == 1);
     while (!(*session)->ShouldStop()) {
       ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
     }
     ASSERT_OK((*session)->Close());
   }
   EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-3");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "training had ended already, at step 3"), 1);
 }
 
 TEST(MonitoredTrainingSessionTest, ANaNEndsTraining) {

@@ -45,7 +45,12 @@ StatusOr<std::unique_ptr<MonitoredTrainingSession>> MonitoredTrainingSession::St
   TENON_RETURN_IF_ERROR(session->ProbeDirectory());
   while (true) {
     const Status opened = session->Open();
-    if (opened.ok()) return session;
+    if (opened.ok()) {
+      if (session->stop_ && options.notice) {
+        options.notice(StrCat("training had ended already, at step ", session->global_step_));
+      }
+      return session;
+    }
     if (!IsRecoverable(opened)) return opened;
     TENON_RETURN_IF_ERROR(session->Pause(opened));
   }

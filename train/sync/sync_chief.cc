@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/sync/sync_chief.h"
 
+#include <algorithm>
 #include <map>
+
+#include "train/sync/sync_record.h"
 
 namespace tenon {
 namespace {
@@ -11,19 +14,15 @@ using ChiefClock = std::chrono::steady_clock;
 /// So long a wait for messages lasts before time is looked at.
 constexpr std::chrono::milliseconds kChiefPause{250};
 
-/// Later chiefs have higher ones.
-int64_t NewEpoch() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 }  // namespace
 
 Status SyncChief::Start(Session& session, int64_t step) {
   TENON_RETURN_IF_ERROR(Clear(session, step));
+  TENON_ASSIGN_OR_RETURN(SyncRecord record, ReadSyncRecord(session, nodes_));
+  record = {.epoch = record.epoch + 1, .over = false, .step = step};
+  TENON_RETURN_IF_ERROR(WriteSyncRecord(session, nodes_, record));
   stop_ = false;
-  thread_ = std::thread([this, &session, step] {
+  thread_ = std::thread([this, &session, record] {
     SyncCoordinatorOptions o;
     o.total_replicas = options_.total_num_replicas;
     o.replicas_to_aggregate = options_.replicas_to_aggregate > 0 ? options_.replicas_to_aggregate
@@ -31,12 +30,16 @@ Status SyncChief::Start(Session& session, int64_t step) {
     o.shards = options_.deterministic_shards;
     o.lost_after = options_.lost_after;
     o.join_deadline = options_.join_deadline;
-    o.notice_interval = options_.notice_interval;
-    SyncCoordinator coordinator(o, NewEpoch(), step, ChiefClock::now());
+    // Workers know by it that their chief lives.
+    o.notice_interval = std::min(options_.notice_interval, options_.chief_deadline / 4);
+    SyncCoordinator coordinator(o, record.epoch, record.step, ChiefClock::now());
     Status status = Serve(session, coordinator);
     if (stop_) {
+      // First, for those who are not told, or do not get to know.
+      status = WriteSyncRecord(session, nodes_,
+                               {.epoch = record.epoch, .over = true, .step = coordinator.step()});
       coordinator.End();
-      status = Send(session, coordinator, 0);
+      status.Update(Send(session, coordinator, {}));
     }
     MutexLock lock(mu_);
     status_ = status;
@@ -52,9 +55,10 @@ Status SyncChief::Clear(Session& session, int64_t step) {
     TENON_RETURN_IF_ERROR(session.Run({}, {nodes_.next_message}).status());
   }
   TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> counts, session.Run({}, nodes_.accumulated));
+  const Session::Feeds applied = {{nodes_.applied_step, Tensor::Scalar(step)}};
   for (size_t i = 0; i < counts.size(); ++i) {
     if (counts[i].scalar<int32_t>() == 0) continue;
-    TENON_RETURN_IF_ERROR(session.Run({}, {nodes_.taken[i]}).status());
+    TENON_RETURN_IF_ERROR(session.Run(StepFeeds(applied), {nodes_.taken[i]}).status());
   }
   return session.Run({{nodes_.new_step, Tensor::Scalar(step)}}, {}, {nodes_.set_step}).status();
 }
@@ -64,12 +68,12 @@ Status SyncChief::Serve(Session& session, SyncCoordinator& coordinator) {
     TENON_RETURN_IF_ERROR(Receive(session, coordinator));
     if (stop_) break;
     coordinator.Tick(ChiefClock::now());
-    int contributions = 0;
+    std::optional<int64_t> complete;
     if (coordinator.StepIsComplete()) {
-      contributions = coordinator.contributions();
+      complete = coordinator.step();
       coordinator.StepApplied(ChiefClock::now());
     }
-    TENON_RETURN_IF_ERROR(Send(session, coordinator, contributions));
+    TENON_RETURN_IF_ERROR(Send(session, coordinator, complete));
   }
   return OkStatus();
 }
@@ -88,7 +92,8 @@ Status SyncChief::Receive(Session& session, SyncCoordinator& coordinator) {
   return OkStatus();
 }
 
-Status SyncChief::Send(Session& session, SyncCoordinator& coordinator, int contributions) {
+Status SyncChief::Send(Session& session, SyncCoordinator& coordinator,
+                       std::optional<int64_t> complete) {
   for (const std::string& line : coordinator.TakeNotices()) {
     // Who leaves because training ends is no news.
     if (options_.notice && !stop_) options_.notice(line);
@@ -97,8 +102,7 @@ Status SyncChief::Send(Session& session, SyncCoordinator& coordinator, int contr
   for (const auto& [worker, turn] : coordinator.TakeTurns()) {
     if (worker < options_.total_num_replicas) turns[worker].push_back(turn);
   }
-  const bool apply = contributions > 0;
-  if (turns.empty() && !apply) return OkStatus();
+  if (turns.empty() && !complete) return OkStatus();
   Session::Feeds feeds;
   std::vector<std::string> targets;
   for (const auto& [worker, given] : turns) {
@@ -109,10 +113,10 @@ Status SyncChief::Send(Session& session, SyncCoordinator& coordinator, int contr
       at = std::copy_n(fields.data<int64_t>(), SyncTurn::kFields, at);
     }
     feeds.emplace_back(nodes_.turns_for[worker], std::move(rows));
-    targets.push_back(apply ? nodes_.give_after_apply[worker] : nodes_.give[worker]);
+    targets.push_back(complete ? nodes_.give_after_apply[worker] : nodes_.give[worker]);
   }
-  if (apply) {
-    feeds.emplace_back(nodes_.contributions, Tensor::Scalar(static_cast<int64_t>(contributions)));
+  if (complete) {
+    feeds.emplace_back(nodes_.applied_step, Tensor::Scalar(*complete));
     targets.push_back(nodes_.apply);
   }
   return session.Run(StepFeeds(feeds), std::vector<std::string>(), targets).status();

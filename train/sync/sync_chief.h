@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,13 +22,14 @@ class SyncChief {
   ~SyncChief() { Stop(); }
 
   /// Empties queues and accumulators of what an earlier chief has left there, and begins with
-  /// `step`. The session must live until Stop.
+  /// `step`, in an epoch above those of earlier chiefs. The session must live until Stop.
   Status Start(Session& session, int64_t step);
   /// Why it has ended by itself; OK while it runs.
   Status status() const;
   /// No further step is applied. Stop must follow.
   void RequestStop() { stop_ = true; }
-  /// Tells the workers that training is over, if the session still runs, and waits for the thread.
+  /// Tells the workers that training is over, also those that come later (SyncRecord), if the
+  /// session still runs, and waits for the thread.
   void Stop();
 
  private:
@@ -35,8 +37,8 @@ class SyncChief {
   Status Serve(Session& session, SyncCoordinator& coordinator);
   /// Takes what has come, waiting a while for the first; and whether anything had.
   Status Receive(Session& session, SyncCoordinator& coordinator);
-  /// Sends the turns; after the update with `apply`.
-  Status Send(Session& session, SyncCoordinator& coordinator, int contributions);
+  /// Sends the turns; after the update of a `complete` step.
+  Status Send(Session& session, SyncCoordinator& coordinator, std::optional<int64_t> complete);
 
   const SyncReplicasOptions options_;
   const SyncNodes nodes_;

@@ -41,8 +41,6 @@ class SyncCoordinator {
   void Tick(Time now);
   /// Whether the step has the gradients that it needs, which are to be applied now.
   bool StepIsComplete() const;
-  /// How many workers' gradients it has.
-  int contributions() const { return static_cast<int>(done_.size()); }
   /// The gradients were applied: the next step begins.
   void StepApplied(Time now);
   /// Tells all workers that training has ended.

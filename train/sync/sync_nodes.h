@@ -14,12 +14,14 @@ struct SyncNodes {
   std::vector<std::string> push;  // by shard: hands in the gradients, then says `message`
   std::string say;                // says `message`
   std::string turn, turns_left;   // the worker's next turn, waiting for it; how many more there are
+  std::string record, record_exists;  // a SyncRecord, and whether there is one
 
   // Of the chief.
   std::string next_message, messages_left;
   std::string messages_waiting, turns_waiting;      // how many there are, without taking one
-  std::string contributions;                        // fed: of how many workers the gradients are
   std::string apply;                                // the update of the variables
+  std::string applied_step;                         // fed: the step that it is of
+  std::string new_record, set_record;               // fed: a SyncRecord; sets it
   std::vector<std::string> turns_for;               // by worker, fed: turns, one a row
   std::vector<std::string> give, give_after_apply;  // by worker: gives `turns_for`
   std::vector<std::string> accumulated,

@@ -9,7 +9,7 @@
 // What workers in step say to their chief, and it to them, through queues on a parameter server:
 // all workers put SyncMessages into one queue, and each has a queue of SyncTurns of its own, so
 // that none can use up those of others. A message may come twice; turns may too. What may be lost
-// is said again.
+// is said again; how training ended stays on record (sync_record.h).
 
 namespace tenon {
 
@@ -41,7 +41,7 @@ struct SyncTurn {
     kOver = 3,     // training has ended
   };
   Kind kind = kWork;
-  int64_t epoch = 0;  // later chiefs have higher ones
+  int64_t epoch = 0;  // later chiefs have higher ones; see SyncRecord
   int64_t step = 0;
   int64_t shard = 0;
   int64_t missing = -1;

@@ -7,6 +7,8 @@
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 #include "ops/queues/queues_ops.h"
+#include "ops/state/state_ops.h"
+#include "train/sync/sync_record.h"
 #include "train/sync/sync_replicas_hook.h"
 
 namespace tenon {
@@ -35,6 +37,7 @@ class SyncGraph {
       const ColocateWith beside(global_step_);
       MakeFeeds();
       MakeQueues();
+      MakeRecord();
     }
     std::vector<GradientAndVariable> means;
     std::vector<Output> pushed, set;
@@ -80,7 +83,7 @@ class SyncGraph {
   void MakeFeeds() {
     local_step_ = Fed("local_step", Shape(), &nodes_.local_step);
     new_step_ = Fed("new_step", Shape(), &nodes_.new_step);
-    contributions_ = Fed("contributions", Shape(), &nodes_.contributions);
+    applied_step_ = Fed("applied_step", Shape(), &nodes_.applied_step);
     message_ = Fed("message", {SyncMessage::kFields}, &nodes_.message);
   }
 
@@ -99,6 +102,16 @@ class SyncGraph {
     const Output& own = turns_[options_.task];
     nodes_.turn = Next(own, &nodes_.turns_left);
     nodes_.turns_waiting = QueueSizeV2(own, {.name = "turns_waiting"}).name();
+  }
+
+  void MakeRecord() {
+    const Output record =
+        VariableV2({SyncRecord::kFields}, DType::kInt64,
+                   {.shared_name = StrCat(options_.name, "/record"), .name = "record"});
+    nodes_.record = Identity(record).name();
+    nodes_.record_exists = IsVariableInitialized(record).name();
+    const Output value = Fed("new_record", {SyncRecord::kFields}, &nodes_.new_record);
+    nodes_.set_record = Assign(record, value, {.name = "set_record"}).node->name();
   }
 
   Output Queue(const std::string& name, int fields) const {
@@ -154,9 +167,9 @@ class SyncGraph {
       const auto as_int64 = [](const Output& x) {
         return x.dtype() == DType::kInt64 ? x : Cast(x, DType::kInt64);
       };
-      pushed = SparseAccumulatorApplyGradient(handle, local_step_, as_int64(rows.slices.indices),
-                                              rows.slices.values, as_int64(rows.slices.dense_shape),
-                                              false);
+      pushed = SparseAccumulatorApplyGradient(handle, StepOf(a, local_step_),
+                                              as_int64(rows.slices.indices), rows.slices.values,
+                                              as_int64(rows.slices.dense_shape), false);
     } else {
       pushed = AccumulatorApplyGradient(handle, local_step_, gradient.dense);
     }
@@ -165,12 +178,37 @@ class SyncGraph {
 
   void SetStep(const VariableAccumulators& a, const Output& handle, std::vector<Output>* set) {
     const ColocateWith beside(a.variable.ref);
-    set->emplace_back(AccumulatorSetGlobalStep(handle, new_step_));
+    set->emplace_back(AccumulatorSetGlobalStep(handle, StepOf(a, new_step_)));
+  }
+
+  /// Whether the mean is made of a sum and its count, which are two reads of the accumulator.
+  bool Counts(const VariableAccumulators& a) const { return a.sparse && !deterministic_; }
+
+  /// A step as the accumulators have it. Those that are counted have two numbers for each: while
+  /// their sum is taken they are at the odd one, and drop what comes late.
+  Output StepOf(const VariableAccumulators& a, const Output& step) const {
+    return Counts(a) ? step * 2 : step;
+  }
+
+  /// The mean over the gradients that are in the accumulator, of all rows.
+  Gradient CountedMean(const VariableAccumulators& a) {
+    const Output& handle = a.handles[0];
+    const DType dtype = Output(a.variable.value).dtype();
+    const ControlDependencies closed(
+        {Output(AccumulatorSetGlobalStep(handle, StepOf(a, applied_step_) + 1))});
+    const Output count = AccumulatorNumAccumulated(handle);
+    const ControlDependencies counted({count});
+    // Leaves it at the even number of the next step.
+    const auto rows = SparseAccumulatorTakeGradient(handle, 1, dtype);
+    nodes_.taken.push_back(rows.values.name());
+    const Output shape = ShapeOf(a.variable.value, {.out_type = DType::kInt64});
+    return IndexedSlices{rows.values / Cast(count, dtype), rows.indices, shape};
   }
 
   /// Over the workers, or the shards in their order.
   Gradient Mean(const VariableAccumulators& a) {
     const ColocateWith beside(a.variable.ref);
+    if (Counts(a)) return CountedMean(a);
     const DType dtype = Output(a.variable.value).dtype();
     std::vector<Gradient> parts;
     for (const Output& handle : a.handles) {
@@ -185,8 +223,7 @@ class SyncGraph {
       }
     }
     if (!a.sparse && !deterministic_) return parts[0];
-    const Output count =
-        deterministic_ ? Const(shards_, {.dtype = dtype}) : Cast(contributions_, dtype);
+    const Output count = Const(shards_, {.dtype = dtype});
     if (!a.sparse) {
       Output sum = parts[0].dense;
       for (int shard = 1; shard < shards_; ++shard) sum = sum + parts[shard].dense;
@@ -226,7 +263,7 @@ class SyncGraph {
   const bool deterministic_;
   const int shards_;
   SyncNodes nodes_;
-  Output local_step_, new_step_, contributions_, message_, messages_;
+  Output local_step_, new_step_, applied_step_, message_, messages_;
   std::vector<Output> turns_, turns_for_;
 };
 

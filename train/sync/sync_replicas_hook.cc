@@ -5,6 +5,7 @@
 #include <random>
 
 #include "train/sessions/stop_signal.h"
+#include "train/sync/sync_record.h"
 
 namespace tenon {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 using HookClock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTurnPause{250};
+/// After so long without a turn, and each time again, the record is looked at.
+constexpr std::chrono::milliseconds kLookInterval{1000};
 constexpr std::chrono::milliseconds kSignInterval{1000};
 
 int64_t NewIncarnation() {
@@ -118,8 +121,40 @@ Status SyncReplicasHook::Accept(const SyncTurn& turn, bool* over) {
   return OkStatus();
 }
 
+StatusOr<bool> SyncReplicasHook::EndedSilently(Session& session,
+                                               std::chrono::milliseconds silent) const {
+  int64_t epoch, step;
+  {
+    MutexLock lock(mu_);
+    epoch = epoch_;
+    step = step_;
+  }
+  const bool is_late = silent >= options_.chief_deadline;
+  if (chief_ == nullptr) {
+    TENON_ASSIGN_OR_RETURN(const SyncRecord record, ReadSyncRecord(session, nodes_));
+    // Who has heard nothing may have come before the chief of a training that goes on where an
+    // earlier one has ended.
+    if (record.over && (epoch > 0 || silent >= options_.lost_after || is_late)) {
+      if (options_.notice) {
+        options_.notice(
+            StrCat("the chief, worker 0, has ended training at step ", record.step,
+                   epoch > 0 ? "" : StrCat(", before worker ", options_.task, " came")));
+      }
+      return true;
+    }
+  }
+  if (!is_late) return false;
+  return DeadlineExceeded(
+      "worker ", options_.task, " waited ", static_cast<double>(silent.count()) / 1000.0,
+      " s for a turn of the chief, worker 0, which gave no sign of life and has not ended "
+      "training; ",
+      step < 0 ? std::string("there was none before") : StrCat("the last one was of step ", step));
+}
+
 Status SyncReplicasHook::Wait(const RunContext& context) {
-  auto last_sign = HookClock::now();
+  std::chrono::milliseconds silent{0};  // the chief, while this process listened
+  auto next_look = kLookInterval;
+  auto listened = HookClock::now();
   bool over = false;
   while (true) {
     if (chief_ != nullptr) TENON_RETURN_IF_ERROR(chief_->status());
@@ -127,16 +162,23 @@ Status SyncReplicasHook::Wait(const RunContext& context) {
     const auto taken =
         context.session().Run({}, {nodes_.turn, nodes_.turns_left}, {}, {.timeout = kTurnPause});
     if (taken.status().code() == StatusCode::kDeadlineExceeded) {
-      const auto silent =
-          std::chrono::duration_cast<std::chrono::milliseconds>(HookClock::now() - last_sign);
-      if (silent < options_.chief_deadline) continue;
-      return Unavailable("worker ", options_.task, " waited for a turn after step ", turn_.step,
-                         ", and the chief, worker 0, gave no sign of life for ",
-                         silent.count() / 1000.0, " s");
+      const auto now = HookClock::now();
+      // Longer ones are of a process that was stopped, or of a server that did not answer.
+      silent += std::min(std::chrono::duration_cast<std::chrono::milliseconds>(now - listened),
+                         kLookInterval);
+      listened = now;
+      if (silent < next_look && silent < options_.chief_deadline) continue;
+      next_look = silent + kLookInterval;
+      TENON_ASSIGN_OR_RETURN(over, EndedSilently(context.session(), silent));
+      if (!over) continue;
+      context.RequestStop();
+      return OkStatus();
     }
     TENON_RETURN_IF_ERROR(taken.status());
     TENON_ASSIGN_OR_RETURN(const SyncTurn turn, SyncTurn::FromTensor((*taken)[0]));
-    last_sign = HookClock::now();
+    silent = std::chrono::milliseconds(0);
+    next_look = kLookInterval;
+    listened = HookClock::now();
     if (turn.kind == SyncTurn::kWaiting && options_.notice && options_.task != 0) {
       options_.notice(turn.missing < 0
                           ? StrCat("step ", turn.step, " waits for workers to come")

@@ -42,6 +42,9 @@ class SyncReplicasHook final : public SessionHook {
   /// Takes in one that has come; InvalidArgument when no chief with the same options can have sent
   /// it.
   Status Accept(const SyncTurn& turn, bool* over);
+  /// After the chief has said nothing for `silent`: what the record says. True when training has
+  /// ended; DeadlineExceeded when there is no more waiting.
+  StatusOr<bool> EndedSilently(Session& session, std::chrono::milliseconds silent) const;
   Status Say(Session& session, SyncMessage message) const;
   /// Says every second that this worker is there.
   void GiveSigns(Session& session);
