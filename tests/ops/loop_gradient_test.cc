@@ -31,8 +31,8 @@ auto Below(int limit) {
 
 TEST(LoopGradientTest, PowerByALoop) {
   GraphSession s;
-  const Output x = Placeholder(DType::kDouble, {});
-  const Output n = Placeholder(DType::kInt32, {});
+  const Output x = Placeholder(DType::kDouble, Shape());
+  const Output n = Placeholder(DType::kInt32, Shape());
   const Values exits = WhileLoop(
       {0, Const(1.0, {.dtype = DType::kDouble})}, [&](const Values& v) { return v[0] < n; },
       [&](const Values& v) {

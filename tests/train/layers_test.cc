@@ -174,9 +174,11 @@ TEST(LayersTest, ScopesOfBranchesAndLoopsAreNotInTheNamesOfVariables) {
   const Output end = tenon::WhileLoop(
       {0, y}, [](const Values& v) { return v[0] < 2; },
       [&](const Values& v) -> Values {
-        const NoControlDependencies always;  // still in the loop's scope
         const Output counted = Cast(GlobalStep(), DType::kDouble);
-        const PartitionedVariable parts("parts", {4, 3}, 2, {.dtype = DType::kDouble});
+        const auto parts = [] {
+          const NoControlDependencies always;  // outside the loop, within its scope
+          return PartitionedVariable("parts", {4, 3}, 2, {.dtype = DType::kDouble});
+        }();
         const Output rows = EmbeddingLookup(parts, {0, 3});
         return {v[0] + 1, dense(v[1]) + rows + counted};
       })[1];
