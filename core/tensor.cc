@@ -13,10 +13,31 @@
 namespace tenon {
 namespace {
 
+/// As Python writes the bytes, without the b before: whatever they are, on one line.
+void AppendQuoted(std::string* out, std::string_view text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  const bool in_double = text.find('\'') != text.npos && text.find('"') == text.npos;
+  const char quote = in_double ? '"' : '\'';
+  *out += quote;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == quote || c == '\\') {
+      *out += {'\\', c};
+    } else if (c == '\t' || c == '\n' || c == '\r') {
+      *out += {'\\', c == '\t' ? 't' : c == '\n' ? 'n' : 'r'};
+    } else if (byte < 0x20 || byte >= 0x7f) {
+      *out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    } else {
+      *out += c;
+    }
+  }
+  *out += quote;
+}
+
 template <typename T>
 void AppendElement(std::string* out, const T& value) {
   if constexpr (std::is_same_v<T, TString>) {
-    StrAppend(out, "'", value, "'");
+    AppendQuoted(out, value);
   } else if constexpr (std::is_same_v<T, bool>) {
     out->append(value ? "true" : "false");
   } else if constexpr (requires { value.real(); }) {

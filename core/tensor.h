@@ -113,9 +113,9 @@ class Tensor {
   Tensor BitcastTo(DType dtype) const;
   /// Rows [begin, end) of dimension 0, sharing the buffer. REQUIRES: 0 <= begin <= end <= dim(0).
   Tensor Slice(int64_t begin, int64_t end) const;
-  /// A copy with a buffer of its own in the same memory; ResourceExhausted when that is out. In host
-  /// memory it stops half-way when the kernel that asks for it is interrupted (see interruption.h);
-  /// in a device's it is made in the order of its kernels (see Allocator::Copy).
+  /// A copy with a buffer of its own in the same memory; ResourceExhausted when that is out. In
+  /// host memory it stops half-way when the kernel that asks for it is interrupted (see
+  /// interruption.h); in a device's it is made in the order of its kernels (see Allocator::Copy).
   StatusOr<Tensor> Copy() const;
 
   /// True when no other Tensor shares the buffer, so that it may be written in place.
@@ -131,7 +131,7 @@ class Tensor {
   /// True when dtype, shape and bytes (text of strings) are the same, and variants hold the same
   /// objects. Host memory only.
   bool Equals(const Tensor& other) const;
-  /// "float[2,3] 1 2 3 ...", at most `max_elements` of them.
+  /// "float[2,3] 1 2 3 ...", at most `max_elements`; text as Python shows bytes, without the b.
   std::string ToString(int max_elements = 8) const;
 
  private:

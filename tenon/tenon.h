@@ -61,6 +61,7 @@
 #include "train/replica_device_setter.h"
 #include "train/replica_flags.h"
 #include "train/saver/checkpoint_state.h"
+#include "train/saver/import_meta_graph.h"
 #include "train/saver/probe.h"
 #include "train/saver/saved_model.h"
 #include "train/saver/saver.h"

@@ -114,8 +114,7 @@ Status PrintCheckpoint(const std::string& prefix) {
 Status PrintTensor(const std::string& prefix, const std::string& name) {
   TENON_ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(prefix));
   TENON_ASSIGN_OR_RETURN(const Tensor value, reader->Read(name));
-  const std::string line = StrCat(name, " = ", value.ToString(INT32_MAX), "\n");
-  std::fwrite(line.data(), 1, line.size(), stdout);  // a text may hold zeros
+  std::printf("%s = %s\n", name.c_str(), value.ToString(INT32_MAX).c_str());
   return OkStatus();
 }
 

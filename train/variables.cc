@@ -4,6 +4,7 @@
 #include "ops/array/array_basic_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"
+#include "ops/control_flow/flow_scope.h"
 #include "ops/math/math_basic_ops.h"
 #include "ops/state/state_ops.h"
 
@@ -117,6 +118,7 @@ Output ReportUninitializedVariables(bool local, const OpOptions& options) {
 
 Variable GlobalStep(const std::source_location& at) {
   const CalledFrom caller(at);
+  const OutsideFlowScopes names;
   const NoControlDependencies always;
   Graph& graph = *CurrentBuilding().graph;
   std::vector<Endpoint>& known = graph.Collection("global_step");

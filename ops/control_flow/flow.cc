@@ -5,6 +5,7 @@
 #include "ops/array/array_basic_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"
+#include "ops/control_flow/flow_scope.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 
@@ -122,7 +123,7 @@ std::vector<Output> Cond(const Output& predicate, const Branch& on_true, const B
                          const OpOptions& options) {
   const CalledFrom caller(options.location);
   const BuildContext& context = CurrentBuilding();
-  const NameScope scope(UnusedScope(options.name));
+  const FlowScope scope(options.name);
   const Output chosen = Identity(predicate, {.name = "pred_id"});
   InBranch yes(context.flow, chosen, true), no(context.flow, chosen, false);
   if (!context.graph->error().ok()) return {};
@@ -161,7 +162,7 @@ Output Cond(const Output& predicate, const std::function<Output()>& on_true,
 Output Case(const std::vector<std::pair<Output, std::function<Output()>>>& branches,
             const std::function<Output()>& otherwise, const OpOptions& options) {
   const CalledFrom caller(options.location);
-  const NameScope scope(UnusedScope(options.name));
+  const FlowScope scope(options.name);
   std::function<Output()> rest = otherwise;
   for (auto branch = branches.rbegin(); branch != branches.rend(); ++branch) {
     rest = [branch, rest] { return Cond(branch->first, branch->second, rest); };
@@ -177,7 +178,7 @@ std::vector<Output> WhileLoop(
   const BuildContext& context = CurrentBuilding();
   Graph& graph = *context.graph;
   const auto fail = [&](const Status& s) { context.Fail(s, options.location); };
-  const NameScope scope(UnusedScope(options.name));
+  const FlowScope scope(options.name);
   std::vector<Output> values;
   for (const Input& value : initial.values()) values.push_back(Const(value));
   const size_t given = values.size();

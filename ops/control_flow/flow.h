@@ -12,7 +12,7 @@
 // frames: Yu et al. 2018, "Dynamic Control Flow in Large-Scale Machine Learning"). What is built
 // within a branch or a body may use any tensor built before, inside or outside; values from outside
 // are brought in. Branches and loops may lie within each other, and have gradients. Variables made
-// inside are outside, made once.
+// inside are outside, made once; those of layers have no scope of a branch or loop in their names.
 
 namespace tenon {
 

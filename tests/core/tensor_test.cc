@@ -71,6 +71,17 @@ TEST(TensorTest, TextShowsDtypeShapeAndFirstElements) {
   EXPECT_EQ(Tensor().ToString(), "invalid");
 }
 
+TEST(TensorTest, TextIsShownWholeAsPythonShowsBytes) {
+  const auto shown = [](std::string_view text) {
+    return Tensor::Scalar(std::string(text)).ToString();
+  };
+  EXPECT_EQ(shown("plain 'n\"ever"), "string[] 'plain \\'n\"ever'");
+  EXPECT_EQ(shown("it's"), "string[] \"it's\"");
+  EXPECT_EQ(shown("\"'\\"), R"(string[] '"\'\\')");
+  EXPECT_EQ(shown(std::string_view("a\0b\n\t\r\x1f\x7f\xc3\xa9", 10)),
+            R"(string[] 'a\x00b\n\t\r\x1f\x7f\xc3\xa9')");
+}
+
 TEST(VariableTest, AReadIsNotTornByAnUpdateInPlace) {
   VariableResource v(DType::kFloat, PartialShape{2});
   v.Assign(Tensor::Of<float>({2}, {1, 2}));

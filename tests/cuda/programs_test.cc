@@ -8,7 +8,7 @@
 #include "core/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
-#include "ops/control_flow/control_flow_ops.h"
+#include "ops/control_flow/flow.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 #include "ops/nn/nn_ops.h"
@@ -20,7 +20,6 @@
 #include "ops/training/training_ops.h"
 #include "tests/cuda/gpu_test.h"
 #include "tests/cuda/op_case.h"
-#include "tests/testing/loops.h"
 #include "tests/testing/op_runner.h"
 #include "train/variables.h"
 
@@ -150,17 +149,12 @@ TEST_F(GpuProgramsTest, ARecurrentNetworkTrains) {
     const Output inputs = Const(Sample(DType::kFloat, {6, 16, 1}, -1, 1, 3));
     const Variable w("w", Sample(DType::kFloat, {9, 8}, -0.4, 0.4, 4));
     const Variable out("out", Sample(DType::kFloat, {8, 1}, -0.5, 0.5, 5));
-    const auto constant = [](const Output& value) {
-      return Enter(value, "steps", {.is_constant = true});
-    };
     const auto after = WhileLoop(
-        "steps", {Const(0), Const(Tensor::Zeros(DType::kFloat, {16, 8}))},
-        [](const std::vector<Output>& v) { return Less(v[0], 6); },
+        {0, Tensor::Zeros(DType::kFloat, {16, 8})},
+        [](const std::vector<Output>& v) { return v[0] < 6; },
         [&](const std::vector<Output>& v) -> std::vector<Output> {
-          return {v[0] + 1,
-                  Tanh(MatMul(Concat(1, {v[1], Gather(constant(inputs), v[0])}), constant(w)))};
+          return {v[0] + 1, Tanh(MatMul(Concat(1, {v[1], Gather(inputs, v[0])}), w))};
         });
-    if (after.size() != 2) return Program();  // after a mistake
     const Output loss = Mean(Square(MatMul(after[1], out) - Sum(inputs, {0})));
     return Program{{loss}, TrainWithMomentum(loss, 0.03f), 80};
   });

@@ -8,11 +8,11 @@
 #include "core/proto_io_graph.h"
 #include "core/proto_io_tensor.h"
 #include "ops/array/array_ops.h"
+#include "ops/control_flow/flow.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
 #include "proto/master.pb.h"
 #include "tests/distributed/raw_client.h"
-#include "tests/testing/loops.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 
@@ -44,8 +44,8 @@ void BuildGraph() {
   const Output w = Placeholder(DType::kFloat, {}, {.name = "w"});
   Mul(b, w, {.name = "z"});
   CheckNumerics(Div(b, w), "bad", {.name = "checked"});
-  const std::vector<Output> ends = testing::WhileLoop(
-      "loop", {w, w}, [](const std::vector<Output>& v) { return NotEqual(v[0], 0.0f); },
+  const std::vector<Output> ends = WhileLoop(
+      {w, w}, [](const std::vector<Output>& v) { return NotEqual(v[0], 0.0f); },
       [](const std::vector<Output>& v) {
         return std::vector<Output>{Mul(v[0], 1.0f), v[1]};
       });

@@ -12,13 +12,13 @@
 #include "distributed/remote_session.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
+#include "ops/control_flow/flow.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "ops/strings/strings_ops.h"
 #include "proto/master.pb.h"
 #include "tests/distributed/raw_client.h"
-#include "tests/testing/loops.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 
@@ -42,8 +42,8 @@ void BuildVariable() {
 
 /// A loop that never ends, when `limit` is above 0, as long as "result" is asked for.
 void BuildLoop(Output limit) {
-  const std::vector<Output> results = testing::WhileLoop(
-      "loop", {Const(0), limit}, [](const std::vector<Output>& v) { return Less(v[0], v[1]); },
+  const std::vector<Output> results = WhileLoop(
+      {0, limit}, [](const std::vector<Output>& v) { return Less(v[0], v[1]); },
       [](const std::vector<Output>& v) {
         return std::vector<Output>{Mul(v[0], v[1]), v[1]};
       });
@@ -97,9 +97,9 @@ TEST(SessionEndTest, AClientThatGivesUpOpeningASessionLeavesNone) {
   ASSERT_OK(GraphToProto(graph, request.mutable_graph_def()));
   CreateSessionResponse response;
   RawCaller caller(cluster.at("worker", 0).target());
-  EXPECT_EQ(caller.Call(kMaster + "CreateSession", request, &response, milliseconds(300))
-                .error_code(),
-            grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(
+      caller.Call(kMaster + "CreateSession", request, &response, milliseconds(300)).error_code(),
+      grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(HasNoSessions(cluster.at("worker", 0)));
 }
 
@@ -202,7 +202,8 @@ TEST(SessionEndTest, AStepThatCannotBeCompiledLeavesNoPartition) {
   ASSERT_OK(graph.error());
   auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
   ASSERT_OK(session);
-  EXPECT_THAT((*session)->Run({}, {"text"}), IsError(StatusCode::kInvalidArgument, "Cannot select both"));
+  EXPECT_THAT((*session)->Run({}, {"text"}),
+              IsError(StatusCode::kInvalidArgument, "Cannot select both"));
   const auto deadline = steady_clock::now() + std::chrono::seconds(5);
   while (cluster.at("ps", 0).Describe().find(": 0 partitions") == std::string::npos) {
     ASSERT_LT(steady_clock::now(), deadline) << cluster.at("ps", 0).Describe();

@@ -308,6 +308,29 @@ Values Attentions() {
   return {a.output, a.weights, ScaledDotProductAttention(x, y, y).output};
 }
 
+/// Layers that are first called within branches and a loop.
+Values InBranchesAndLoops() {
+  const Output x = X({-1, 4}), training = Flag();
+  const auto dense = [](const Output& in) { return Dense(4, {.activation = Tanh})(in); };
+  Output h = Cond(
+      training, [&] { return dense(x); },
+      [&] { return Dense(4, {.use_bias = false, .name = "other"})(x); });
+  {
+    const NameScope tower("tower");
+    h = Case({{training, [&] { return dense(h); }}}, [&] {
+      return Cond(
+          Mean(x) > 0, [&] { return dense(h); },
+          [&] { return h * MakeWeight("gain", {4}, DType::kFloat); });
+    });
+  }
+  h = WhileLoop(
+      {0, h}, [](const Values& v) { return v[0] < 3; },
+      [&](const Values& v) {
+        return Values{v[0] + 1, dense(v[1])};
+      })[1];
+  return {h, dense(h)};
+}
+
 /// No training: the values that variables begin with.
 Values Initialized() {
   SetRandomSeed(11);
@@ -371,6 +394,7 @@ const std::map<std::string, std::function<Values()>>& Models() {
       {"dropped_out_cells", DroppedOutCells},
       {"variational_cells", VariationalCells},
       {"both_directions", BothDirections},
+      {"in_branches_and_loops", InBranchesAndLoops},
       {"multi_head", MultiHead},
       {"attentions", Attentions},
       {"initialized", Initialized},

@@ -267,6 +267,21 @@ def both_directions():
     return all_of(forward, first) + all_of(backward, second)
 
 
+def in_branches_and_loops():
+    a, training = x(None, 4), tf.placeholder(tf.bool, [], name="training")
+
+    def dense(h):
+        return tf.layers.dense(h, 4, activation=tf.tanh)
+
+    h = tf.cond(training, lambda: dense(a),
+                lambda: tf.layers.dense(a, 4, use_bias=False, name="other"))
+    with tf.variable_scope("tower"):
+        h = tf.case([(training, lambda: dense(h))], lambda: tf.cond(
+            tf.reduce_mean(a) > 0, lambda: dense(h), lambda: h * tf.get_variable("gain", [4])))
+    h = tf.while_loop(lambda i, _: i < 3, lambda i, h: (i + 1, dense(h)), (0, h))[1]
+    return [h, dense(h)]
+
+
 def multi_head():
     a, b = x(None, 4, 6), x(None, 5, 3, name="y")
     mask = tf.placeholder(tf.bool, [None, 4, 5], name="mask")
@@ -352,6 +367,7 @@ FEEDS = {
     "variational_cells": lambda step: {"x": floats(2, 5, 4), "lengths": [4, 3],
                                        "keep": 0.5 + step / 40},
     "both_directions": lambda step: {"x": floats(3, 5, 4), "lengths": np.random.randint(1, 6, [3])},
+    "in_branches_and_loops": lambda step: {"x": floats(3, 4), "training": step % 3 < 1},
     "multi_head": lambda step: {"x": floats(2, 4, 6), "y": floats(2, 5, 3),
                                 "mask": np.random.uniform(size=[2, 4, 5]) < 0.8},
     "attentions": lambda step: {"x": floats(2, 4, 6), "y": floats(2, 5, 3)},

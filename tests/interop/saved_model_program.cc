@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exports and loads SavedModels, for saved_models_test.py:
 //   saved_model_program export DIR ref|resource
+//   saved_model_program export_with_assets DIR WORDS.txt
 //   saved_model_program load DIR SIGNATURE INPUTS.npz OUTPUTS.npz
 #include <cstdio>
 
@@ -46,6 +47,28 @@ Status Export(const std::string& folder, bool resource) {
       {.main_op = fill});
 }
 
+/// id = the line number of a word in a file, which goes with the model, shifted by a variable.
+Status ExportWithAssets(const std::string& folder, const std::string& path) {
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Output word = Placeholder(DType::kString, {-1}, {.name = "word"});
+  const Variable shift("shift", Tensor::Scalar(int64_t{10}));
+  const Output words = Const(path, {.name = "words"});
+  graph.Collection("asset_filepaths").push_back(words);
+  const Output table = HashTableV2(DType::kString, DType::kInt64, {.shared_name = "words"});
+  Node* const fill = InitializeTableFromTextFileV2(table, words, -2, -1);
+  const Output id =
+      LookupTableFindV2(table, word, Const(int64_t{-1}, {.dtype = DType::kInt64})) + shift;
+  Saver saver;
+  Node* const init = GlobalVariablesInitializer();
+  TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph));
+  TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());
+  return ExportSavedModel(
+      *session, saver, folder,
+      {{kDefaultServingSignature, {.inputs = {{"word", word}}, .outputs = {{"id", id}}}}},
+      {.main_op = fill});
+}
+
 Status Load(const std::string& folder, const std::string& signature, const std::string& from,
             const std::string& to) {
   TENON_ASSIGN_OR_RETURN(const SavedModelBundle model, LoadSavedModel(folder));
@@ -66,6 +89,8 @@ int main(int argc, char** argv) {
   tenon::Status status = tenon::InvalidArgument("usage: export DIR KIND, load DIR NAME IN OUT");
   if (words.size() == 3 && words[0] == "export") {
     status = tenon::Export(words[1], words[2] == "resource");
+  } else if (words.size() == 3 && words[0] == "export_with_assets") {
+    status = tenon::ExportWithAssets(words[1], words[2]);
   } else if (words.size() == 5 && words[0] == "load") {
     status = tenon::Load(words[1], words[2], words[3], words[4]);
   }

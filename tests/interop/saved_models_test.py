@@ -43,6 +43,33 @@ def tenon_exports(tf, np, kind):
         assert list(found.numpy()) == [1, -1], found
 
 
+def tenon_exports_assets(tf, np):
+    """The words of a table, whose file is deleted, and whose model is moved."""
+    with tempfile.TemporaryDirectory() as parent:
+        folder, words = os.path.join(parent, "exported"), os.path.join(parent, "words.txt")
+        with open(words, "w", encoding="utf-8") as file:
+            file.write("zero\none\ntwo\n")
+        run(PROGRAM, "export_with_assets", folder, words)
+        os.remove(words)
+        folder = os.path.join(parent, "model")
+        os.rename(os.path.join(parent, "exported"), folder)
+        assert os.listdir(os.path.join(folder, "assets")) == ["words.txt"]
+        asked, wanted = ["two", "none", "zero"], [12, 9, 10]
+        v1 = tf.compat.v1
+        with v1.Graph().as_default(), v1.Session() as session:
+            meta = v1.saved_model.load(session, ["serve"], folder)
+            call = meta.signature_def["serving_default"]
+            found = session.run(call.outputs["id"].name, {call.inputs["word"].name: asked})
+            assert list(found) == wanted, found
+            assert len(v1.get_collection("saved_model_assets")) == 1
+        model = tf.saved_model.load(folder)
+        found = model.signatures["serving_default"](word=tf.constant(asked))["id"]
+        assert list(found.numpy()) == wanted, found
+        text = run(TENON, "run", folder, "--signature", "serving_default",
+                   "--feed", 'word=["two", "none", "zero"]')
+        assert text == "id = int64[3] 12 9 10\n", text
+
+
 def tenon_loads(np, folder, signature, inputs, wanted):
     """LoadSavedModel and `tenon run` give what TensorFlow gave."""
     with tempfile.TemporaryDirectory() as other:
@@ -161,6 +188,7 @@ def main():
     for kind in ("ref", "resource"):
         tenon_exports(tf, np, kind)
         version_1(tf, np, kind)
+    tenon_exports_assets(tf, np)
     version_1_with_assets(tf, np)
     version_2(tf, np)
     keras(tf, np)

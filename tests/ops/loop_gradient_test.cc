@@ -8,12 +8,11 @@
 #include "core/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
-#include "ops/control_flow/control_flow_ops.h"
+#include "ops/control_flow/flow.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 #include "ops/tensor_array/tensor_array_ops.h"
 #include "tests/testing/graph_session.h"
-#include "tests/testing/loops.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon::testing {
@@ -23,23 +22,21 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::Pointwise;
 
+using Values = std::vector<Output>;
+
 /// A condition on the loop's first value.
 auto Below(int limit) {
-  return [limit](const std::vector<Output>& v) { return Less(v[0], limit); };
-}
-Output IntoLoop(Output x, const std::string& frame) {
-  return Enter(x, frame, {.is_constant = true});
+  return [limit](const Values& v) { return v[0] < limit; };
 }
 
 TEST(LoopGradientTest, PowerByALoop) {
   GraphSession s;
-  const Output x = Placeholder(DType::kDouble, {});
-  const Output n = Placeholder(DType::kInt32, {});
-  const auto exits = WhileLoop(
-      "power", {Const(0), Const(1.0, {.dtype = DType::kDouble})},
-      [&](const std::vector<Output>& v) { return Less(v[0], IntoLoop(n, "power")); },
-      [&](const std::vector<Output>& v) -> std::vector<Output> {
-        return {v[0] + 1, v[1] * IntoLoop(x, "power")};
+  const Output x = Placeholder(DType::kDouble, Shape());
+  const Output n = Placeholder(DType::kInt32, Shape());
+  const Values exits = WhileLoop(
+      {0, Const(1.0, {.dtype = DType::kDouble})}, [&](const Values& v) { return v[0] < n; },
+      [&](const Values& v) {
+        return Values{v[0] + 1, v[1] * x};
       });
   const Output dx = Gradients(exits[1], {x})[0];
   for (const int times : {0, 1, 2, 7}) {
@@ -64,14 +61,13 @@ struct Recurrence {
   Output b = Const({0.05, -0.1}, {.dtype = DType::kDouble});
   Output h0 = Const({{0.3, 0.1}, {-0.2, 0.6}}, {.dtype = DType::kDouble});
 
-  std::vector<Output> Gradient(const Output& h) const { return Gradients(h * h, {x, w, u, b, h0}); }
+  Values Gradient(const Output& h) const { return Gradients(h * h, {x, w, u, b, h0}); }
   static Output Step(Output x, Output h, Output w, Output u, Output b) {
     return Tanh(MatMul(x, w) + MatMul(h, u) + b);
   }
 };
 
-void ExpectEqual(GraphSession* s, const std::vector<Output>& looped,
-                 const std::vector<Output>& unrolled) {
+void ExpectEqual(GraphSession* s, const Values& looped, const Values& unrolled) {
   ASSERT_EQ(looped.size(), unrolled.size());
   for (size_t i = 0; i < looped.size(); ++i) {
     EXPECT_THAT(Numbers(s->Value(looped[i])),
@@ -83,13 +79,10 @@ void ExpectEqual(GraphSession* s, const std::vector<Output>& looped,
 TEST(LoopGradientTest, ARecurrentNetworkIsTheUnrolledOne) {
   GraphSession s;
   const Recurrence r;
-  const auto exits =
-      WhileLoop("rnn", {Const(0), r.h0}, Below(Recurrence::kSteps),
-                [&](const std::vector<Output>& v) -> std::vector<Output> {
-                  const auto in = [](Output t) { return IntoLoop(t, "rnn"); };
-                  const Output now = GatherV2(in(r.x), v[0], 0);
-                  return {v[0] + 1, Recurrence::Step(now, v[1], in(r.w), in(r.u), in(r.b))};
-                });
+  const Values exits =
+      WhileLoop({0, r.h0}, Below(Recurrence::kSteps), [&](const Values& v) -> Values {
+        return {v[0] + 1, Recurrence::Step(GatherV2(r.x, v[0], 0), v[1], r.w, r.u, r.b)};
+      });
   Output h = r.h0;
   for (int t = 0; t < Recurrence::kSteps; ++t) {
     h = Recurrence::Step(GatherV2(r.x, t, 0), h, r.w, r.u, r.b);
@@ -104,18 +97,16 @@ TEST(LoopGradientTest, TensorArraysGoThroughTheLoop) {
   const Output filled =
       TensorArrayScatterV3(inputs.handle, Range(0, Recurrence::kSteps, 1), r.x, inputs.flow);
   const auto outputs = TensorArrayV3(Recurrence::kSteps, DType::kDouble);
-  const auto exits = WhileLoop(
-      "rnn", {Const(0), r.h0, outputs.flow}, Below(Recurrence::kSteps),
-      [&](const std::vector<Output>& v) -> std::vector<Output> {
-        const auto in = [](Output t) { return IntoLoop(t, "rnn"); };
-        const Output now = TensorArrayReadV3(in(inputs.handle), v[0], in(filled), DType::kDouble);
-        const Output next = Recurrence::Step(now, v[1], in(r.w), in(r.u), in(r.b));
-        return {v[0] + 1, next, TensorArrayWriteV3(in(outputs.handle), v[0], next, v[2])};
+  const Values exits =
+      WhileLoop({0, r.h0, outputs.flow}, Below(Recurrence::kSteps), [&](const Values& v) -> Values {
+        const Output now = TensorArrayReadV3(inputs.handle, v[0], filled, DType::kDouble);
+        const Output next = Recurrence::Step(now, v[1], r.w, r.u, r.b);
+        return {v[0] + 1, next, TensorArrayWriteV3(outputs.handle, v[0], next, v[2])};
       });
   const Output all = TensorArrayGatherV3(outputs.handle, Range(0, Recurrence::kSteps, 1), exits[2],
                                          DType::kDouble);
   Output h = r.h0;
-  std::vector<Output> hs;
+  Values hs;
   for (int t = 0; t < Recurrence::kSteps; ++t) {
     hs.push_back(h = Recurrence::Step(GatherV2(r.x, t, 0), h, r.w, r.u, r.b));
   }
@@ -127,11 +118,10 @@ TEST(LoopGradientTest, ValuesThatFeedEachOther) {
   GraphSession s;
   const Output a = Const(0.7, {.dtype = DType::kDouble}), b = Const(1.3, {.dtype = DType::kDouble});
   const auto step = [](Output p, Output q) { return std::pair(p * q, Sin(p) + q); };
-  const auto exits = WhileLoop("pair", {Const(0), a, b}, Below(3),
-                               [&](const std::vector<Output>& v) -> std::vector<Output> {
-                                 const auto [p, q] = step(v[1], v[2]);
-                                 return {v[0] + 1, p, q};
-                               });
+  const Values exits = WhileLoop({0, a, b}, Below(3), [&](const Values& v) -> Values {
+    const auto [p, q] = step(v[1], v[2]);
+    return {v[0] + 1, p, q};
+  });
   Output p = a, q = b;
   for (int i = 0; i < 3; ++i) std::tie(p, q) = step(p, q);
   ExpectEqual(&s, Gradients(exits[1], {a, b}), Gradients(p, {a, b}));
@@ -140,17 +130,16 @@ TEST(LoopGradientTest, ValuesThatFeedEachOther) {
 TEST(LoopGradientTest, TwoLoopsAndAGraphAround) {
   GraphSession s;
   const Output x = Const({0.4, -1.1}, {.dtype = DType::kDouble});
-  const auto loop = [](const std::string& frame, Output of) {
-    return WhileLoop(frame, {Const(0), of}, Below(2),
-                     [](const std::vector<Output>& v) -> std::vector<Output> {
-                       return {v[0] + 1, v[1] * Cos(v[1])};
-                     })[1];
+  const auto loop = [](Output of) {
+    return WhileLoop({0, of}, Below(2), [](const Values& v) {
+      return Values{v[0] + 1, v[1] * Cos(v[1])};
+    })[1];
   };
   const auto plain = [](Output of) {
     for (int i = 0; i < 2; ++i) of = of * Cos(of);
     return of;
   };
-  const Output looped = loop("second", Exp(loop("first", x)) + x) * loop("third", x);
+  const Output looped = loop(Exp(loop(x)) + x) * loop(x);
   const Output unrolled = plain(Exp(plain(x)) + x) * plain(x);
   ExpectEqual(&s, Gradients(looped, {x}), Gradients(unrolled, {x}));
 }
@@ -159,33 +148,28 @@ TEST(LoopGradientTest, TwoLoopsAndAGraphAround) {
 TEST(LoopGradientTest, ABranchInTheLoop) {
   GraphSession s;
   const Output x = Const(3.0, {.dtype = DType::kDouble});
-  const auto exits = WhileLoop(
-      "loop", {Const(0), x}, Below(3), [](const std::vector<Output>& v) -> std::vector<Output> {
-        const Output odd = Equal(v[0] % 2, 1);
-        return {v[0] + 1,
-                Cond(
-                    odd, v[1], [](Output t) { return -t; }, [](Output t) { return Identity(t); })};
-      });
+  const Values exits = WhileLoop({0, x}, Below(3), [](const Values& v) -> Values {
+    const Output odd = Equal(v[0] % 2, 1);
+    return {v[0] + 1, Cond(
+                          odd, [&] { return -v[1]; }, [&] { return v[1]; })};
+  });
   EXPECT_THAT(Numbers(s.Value(Gradients(exits[1], {x})[0])), ElementsAre(-1.0));
 }
 
 /// What a loop gives and what `unrolled` says of the same, with their gradients.
 void ExpectGradients(GraphSession* s, const Output& looped, const Output& unrolled,
-                     const std::vector<Output>& xs) {
+                     const Values& xs) {
   ExpectEqual(s, {looped}, {unrolled});
   ExpectEqual(s, Gradients(looped, xs), Gradients(unrolled, xs));
 }
 
-std::vector<Output> Repeat(
-    const std::string& frame, Output times, const std::vector<Output>& from,
-    const std::function<std::vector<Output>(Output, std::vector<Output>)>& body) {
-  std::vector<Output> begin = {Identity(times) * 0};
+Values Repeat(Output times, const Values& from, const std::function<Values(Output, Values)>& body) {
+  Values begin = {Identity(times) * 0};
   begin.insert(begin.end(), from.begin(), from.end());
-  const auto exits = WhileLoop(
-      frame, begin,
-      [&](const std::vector<Output>& v) { return Less(v[0], IntoLoop(times, frame)); },
-      [&](const std::vector<Output>& v) {
-        std::vector<Output> next = body(v[0], {v.begin() + 1, v.end()});
+  const Values exits = WhileLoop(
+      begin, [&](const Values& v) { return v[0] < times; },
+      [&](const Values& v) {
+        Values next = body(v[0], {v.begin() + 1, v.end()});
         next.insert(next.begin(), v[0] + 1);
         return next;
       });
@@ -198,12 +182,10 @@ TEST(LoopGradientTest, ALoopInALoop) {
   const Output x = Const({0.4, -1.1}, {.dtype = DType::kDouble});
   const Output w = Const(1.3, {.dtype = DType::kDouble});
   const auto step = [](Output h, Output w, Output x) { return Sin(h * w) + h * x; };
-  const auto exits = Repeat("outer", Const(4), {x}, [&](Output i, std::vector<Output> v) {
-    const Output win = IntoLoop(w, "outer"), xin = IntoLoop(x, "outer");
-    const auto inner = Repeat("inner", i, {v[0]}, [&](Output, std::vector<Output> u) {
-      return std::vector<Output>{step(u[0], IntoLoop(win, "inner"), IntoLoop(xin, "inner"))};
-    });
-    return std::vector<Output>{Cos(inner[0]) * v[0]};
+  const Values exits = Repeat(Const(4), {x}, [&](Output i, Values v) {
+    const Values inner =
+        Repeat(i, {v[0]}, [&](Output, Values u) { return Values{step(u[0], w, x)}; });
+    return Values{Cos(inner[0]) * v[0]};
   });
   Output h = x;
   for (int i = 0; i < 4; ++i) {
@@ -218,15 +200,12 @@ TEST(LoopGradientTest, ALoopInALoop) {
 TEST(LoopGradientTest, InnerLoopsThatDoNotDependOnEachOther) {
   GraphSession s;
   const Output x = Const({0.4, -1.1, 0.9}, {.dtype = DType::kDouble});
-  const auto exits = Repeat("outer", Const(9), {Const(0.0, {.dtype = DType::kDouble})},
-                            [&](Output i, std::vector<Output> v) {
-                              const Output one = GatherV2(IntoLoop(x, "outer"), i % 3, 0);
-                              const auto inner =
-                                  Repeat("inner", 9 - i, {one}, [&](Output, std::vector<Output> u) {
-                                    return std::vector<Output>{Sin(u[0]) * u[0] + u[0]};
-                                  });
-                              return std::vector<Output>{v[0] + inner[0]};
-                            });
+  const Output zero = Const(0.0, {.dtype = DType::kDouble});
+  const Values exits = Repeat(Const(9), {zero}, [&](Output i, Values v) {
+    const Values inner = Repeat(9 - i, {GatherV2(x, i % 3, 0)},
+                                [&](Output, Values u) { return Values{Sin(u[0]) * u[0] + u[0]}; });
+    return Values{v[0] + inner[0]};
+  });
   Output sum = Const(0.0, {.dtype = DType::kDouble});
   for (int i = 0; i < 9; ++i) {
     Output u = GatherV2(x, i % 3, 0);
@@ -241,11 +220,9 @@ TEST(LoopGradientTest, ThreeLoopsWithinEachOther) {
   const Output x = Const(0.7, {.dtype = DType::kDouble});
   const std::function<Output(int, Output)> nested = [&](int depth, Output h) {
     if (depth == 3) return Sin(h) * h + h;
-    return Repeat(StrCat("loop", depth),
-                  Identity(h.node == x.node ? Const(2) : Cast(h * 0.0, DType::kInt32) + 2), {h},
-                  [&](Output, std::vector<Output> v) {
-                    return std::vector<Output>{Cos(nested(depth + 1, v[0])) + v[0]};
-                  })[0];
+    const Output two = h.node == x.node ? Const(2) : Cast(h * 0.0, DType::kInt32) + 2;
+    return Repeat(Identity(two), {h},
+                  [&](Output, Values v) { return Values{Cos(nested(depth + 1, v[0])) + v[0]}; })[0];
   };
   const std::function<Output(int, Output)> unrolled = [&](int depth, Output h) {
     if (depth == 3) return Sin(h) * h + h;
@@ -261,11 +238,9 @@ TEST(LoopGradientTest, ValuesOfBranchesInALoop) {
   const Output x = Const({0.4, -1.1}, {.dtype = DType::kDouble});
   const Output w = Const(1.3, {.dtype = DType::kDouble});
   const auto odd = [](Output h, Output w) { return Sin(h) * h * w; };
-  const auto exits = Repeat("loop", Const(5), {x}, [&](Output i, std::vector<Output> v) {
-    const Output in = IntoLoop(w, "loop"), pred = Equal(i % 2, 1);
-    return std::vector<Output>{Cond(
-        pred, v[0], [&](Output h) { return odd(h, Switch(in, pred).output_true); },
-        [](Output h) { return Exp(Cos(h)) * h; })};
+  const Values exits = Repeat(Const(5), {x}, [&](Output i, Values v) {
+    return Values{Cond(
+        Equal(i % 2, 1), [&] { return odd(v[0], w); }, [&] { return Exp(Cos(v[0])) * v[0]; })};
   });
   Output h = x;
   for (int i = 0; i < 5; ++i) h = i % 2 == 1 ? odd(h, w) : Exp(Cos(h)) * h;
@@ -275,17 +250,16 @@ TEST(LoopGradientTest, ValuesOfBranchesInALoop) {
 TEST(LoopGradientTest, BranchesWithinBranchesInALoop) {
   GraphSession s;
   const Output x = Const({0.4, -1.1}, {.dtype = DType::kDouble});
-  const auto exits = Repeat("loop", Const(8), {x}, [&](Output i, std::vector<Output> v) {
-    const Output outer = Less(i, 5);
-    const Output inner = Equal(Switch(i, outer).output_true % 2, 1);
-    return std::vector<Output>{Cond(
-        outer, v[0],
-        [&](Output h) {
+  const Values exits = Repeat(Const(8), {x}, [&](Output i, Values v) {
+    const Output& h = v[0];
+    return Values{Cond(
+        i < 5,
+        [&] {
+          const Output u = Sin(h);
           return Tanh(Cond(
-              inner, Sin(h), [](Output u) { return Exp(Sin(u)) * u; },
-              [](Output u) { return Cos(u) * u; }));
+              Equal(i % 2, 1), [&] { return Exp(Sin(u)) * u; }, [&] { return Cos(u) * u; }));
         },
-        [](Output h) { return Sin(h) + h; })};
+        [&] { return Sin(h) + h; })};
   });
   Output h = x;
   for (int i = 0; i < 8; ++i) {
@@ -299,18 +273,17 @@ TEST(LoopGradientTest, BranchesWithinBranchesInALoop) {
 TEST(LoopGradientTest, ALoopInABranchOfALoop) {
   GraphSession s;
   const Output x = Const(0.7, {.dtype = DType::kDouble});
-  const auto exits = Repeat("outer", Const(6), {x}, [&](Output i, std::vector<Output> v) {
-    const Output pred = Equal(i % 2, 1), turns = Switch(i, pred).output_true;
-    return std::vector<Output>{Cond(
-        pred, v[0],
-        [&](Output h) {
-          return Repeat("inner", turns, {h}, [](Output k, std::vector<Output> u) {
-            return std::vector<Output>{Cond(
-                Less(k, 2), u[0], [](Output t) { return Sin(t) + t * t; },
-                [](Output t) { return Cos(t) * t; })};
+  const Values exits = Repeat(Const(6), {x}, [&](Output i, Values v) {
+    return Values{Cond(
+        Equal(i % 2, 1),
+        [&] {
+          return Repeat(i, {v[0]}, [](Output k, Values u) {
+            const Output& t = u[0];
+            return Values{Cond(
+                k < 2, [&] { return Sin(t) + t * t; }, [&] { return Cos(t) * t; })};
           })[0];
         },
-        [](Output h) { return Tanh(h) + h; })};
+        [&] { return Tanh(v[0]) + v[0]; })};
   });
   Output h = x;
   for (int i = 0; i < 6; ++i) {

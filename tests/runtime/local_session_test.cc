@@ -10,20 +10,19 @@
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"
+#include "ops/control_flow/flow.h"
 #include "ops/math/math_ops.h"
+#include "ops/math/operators.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "tests/testing/cpu_time.h"
-#include "tests/testing/loops.h"
 #include "tests/testing/simulated_session.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
 
-using testing::Cond;
 using testing::IsError;
-using testing::WhileLoop;
 
 constexpr char kDevice0[] = "/device:CPU:0";
 constexpr char kDevice1[] = "/device:CPU:1";
@@ -34,11 +33,7 @@ Output On(const char* device, const std::function<Output()>& build) {
   return build();
 }
 
-/// A constant inside a loop, which one of its values triggers.
-Output ConstAfter(const Output& trigger, const Input& value) {
-  const ControlDependencies after({trigger});
-  return Const(value);
-}
+using Values = std::vector<Output>;
 
 /// The ways of running a graph that must agree.
 struct SessionRegime {
@@ -116,7 +111,7 @@ TEST_P(LocalSessionTest, OnlyTheTakenBranchRuns) {
   const Output p = Placeholder(DType::kBool, {}, {.name = "p"});
   const Output x = Const(3.0f);
   const Output y = Cond(
-      p, x, [](Output v) { return Neg(v); }, [](Output v) { return Square(v); });
+      p, [&] { return Neg(x); }, [&] { return Square(x); });
   Identity(y, {.name = "y"});
   auto session = Start(graph);
   EXPECT_EQ((*session->Run({{"p", Tensor::Scalar(true)}}, {"y"}))[0].scalar<float>(), -3.0f);
@@ -143,20 +138,14 @@ TEST_P(LocalSessionTest, FetchingADeadTensorIsAnError) {
 }
 
 /// i = 0; x = 1; while (i < n) { i += 1; x *= 2; }, where `twice` makes x * 2.
-Output DoublingLoop(const std::function<Output(Output x)>& twice, const std::string& frame,
-                    Output n, int parallel_iterations) {
-  const auto exits = WhileLoop(
-      frame, {Const(0), Const(1.0f)},
-      [&](const std::vector<Output>& v) {
-        const Output limit =
-            Enter(n, frame, {.is_constant = true, .parallel_iterations = parallel_iterations});
-        return Less(v[0], limit);
+Output DoublingLoop(const std::function<Output(Output x)>& twice, Output n,
+                    int parallel_iterations) {
+  return WhileLoop(
+      {0, 1.0f}, [&](const Values& v) { return v[0] < n; },
+      [&](const Values& v) {
+        return Values{v[0] + 1, twice(v[1])};
       },
-      [&](const std::vector<Output>& v) {
-        return std::vector<Output>{Add(v[0], ConstAfter(v[0], 1)), twice(v[1])};
-      },
-      parallel_iterations);
-  return exits[1];
+      {.parallel_iterations = parallel_iterations})[1];
 }
 
 /// As in TensorFlow; on every thread that computes, and nowhere else.
@@ -184,9 +173,9 @@ TEST_P(LocalSessionTest, AWhileLoopRunsAsOftenAsItsConditionSays) {
     const Output n = Placeholder(DType::kInt32, {}, {.name = "n"});
     const auto twice = [](Output x) {
       const AtRoot outside;
-      return Mul(x, ConstAfter(x, 2.0f));
+      return x * 2;
     };
-    Identity(DoublingLoop(twice, "loop", n, parallel), {.name = "y"});
+    Identity(DoublingLoop(twice, n, parallel), {.name = "y"});
     auto session = Start(graph);
     for (const int count : {0, 1, 5, 40}) {
       const auto y = session->Run({{"n", Tensor::Scalar(count)}}, {"y"});
@@ -204,9 +193,9 @@ TEST_P(LocalSessionTest, ALoopMaySpanDevices) {
     const AtRoot outside;
     const NameScope there("there");
     const DeviceScope on(kDevice1);
-    return Mul(x, ConstAfter(x, 2.0f));
+    return x * 2;
   };
-  Identity(On(kDevice0, [&] { return DoublingLoop(twice, "loop", n, 10); }), {.name = "y"});
+  Identity(On(kDevice0, [&] { return DoublingLoop(twice, n, 10); }), {.name = "y"});
   auto session = Start(graph);
   for (const int count : {0, 1, 7}) {
     const auto y = session->Run({{"n", Tensor::Scalar(count)}}, {"y"});
@@ -219,15 +208,16 @@ TEST_P(LocalSessionTest, ALoopMayReadAConstantThatIsAloneOnItsDevice) {
   // x = 1; while (x < limit) { x += 1 }, where only the entering of the limit is elsewhere
   Graph graph(AllOps());
   GraphBuilding building(graph);
-  const Output limit = On(kDevice1, [] { return Enter(5, "loop", {.is_constant = true}); });
+  const Output limit = On(kDevice1, [] { return Const(5); });
   On(kDevice0, [&] {
-    const auto exits = WhileLoop(
-        "loop", {Const(1)}, [&](const std::vector<Output>& v) { return Less(v[0], limit); },
-        [](const std::vector<Output>& v) {
-          return std::vector<Output>{Add(v[0], ConstAfter(v[0], 1))};
-        });
+    const Values exits = WhileLoop(
+        {1}, [&](const Values& v) { return v[0] < limit; },
+        [](const Values& v) { return Values{v[0] + 1}; });
     return Identity(exits[0], {.name = "x"});
   });
+  Node* const enter = limit.node->out_edges()[0].dst;
+  ASSERT_EQ(enter->op(), "Enter");
+  enter->set_requested_device(kDevice1);
   auto session = Start(graph);
   StepOptions options;
   options.timeout = std::chrono::seconds(10);
@@ -240,19 +230,13 @@ TEST_P(LocalSessionTest, LoopsNest) {
   // x = 0; for i < 3 { for j < 4 { x += 1 } }
   Graph graph(AllOps());
   GraphBuilding building(graph);
-  const auto below = [](int limit) {
-    return [limit](const std::vector<Output>& v) { return Less(v[0], ConstAfter(v[0], limit)); };
-  };
-  const auto next = [](Output v) { return Add(v, ConstAfter(v, 1)); };
-  const auto exits =
-      WhileLoop("outer", {Const(0), Const(0)}, below(3), [&](const std::vector<Output>& v) {
-        const Output zero = ConstAfter(v[0], 0);
-        const auto inner =
-            WhileLoop("inner", {zero, v[1]}, below(4), [&](const std::vector<Output>& w) {
-              return std::vector<Output>{next(w[0]), next(w[1])};
-            });
-        return std::vector<Output>{next(v[0]), inner[1]};
-      });
+  const auto below = [](int limit) { return [limit](const Values& v) { return v[0] < limit; }; };
+  const Values exits = WhileLoop({0, 0}, below(3), [&](const Values& v) {
+    const Values inner = WhileLoop({0, v[1]}, below(4), [](const Values& w) {
+      return Values{w[0] + 1, w[1] + 1};
+    });
+    return Values{v[0] + 1, inner[1]};
+  });
   Identity(exits[1], {.name = "x"});
   auto session = Start(graph);
   const auto x = session->Run({}, {"x"});
@@ -295,8 +279,8 @@ TEST_P(LocalSessionTest, AnEndlessLoopEndsAtItsTimeLimit) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
   WhileLoop(
-      "loop", {Const(0)}, [](const std::vector<Output>& v) { return ConstAfter(v[0], true); },
-      [](const std::vector<Output>& v) { return v; });
+      {0}, [](const Values&) { return Const(true); }, [](const Values& v) { return v; },
+      {.name = "loop"});
   auto session = Start(graph);
   StepOptions options;
   options.timeout = std::chrono::milliseconds(50);
@@ -308,8 +292,8 @@ TEST_P(LocalSessionTest, CloseEndsARunningStep) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
   WhileLoop(
-      "loop", {Const(0)}, [](const std::vector<Output>& v) { return ConstAfter(v[0], true); },
-      [](const std::vector<Output>& v) { return v; });
+      {0}, [](const Values&) { return Const(true); }, [](const Values& v) { return v; },
+      {.name = "loop"});
   auto session = Start(graph);
   std::thread closer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));

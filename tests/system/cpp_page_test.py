@@ -25,6 +25,8 @@ endfunction()
 """
 HEAD = """#include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <iostream>
 
 #include "tenon/tenon.h"

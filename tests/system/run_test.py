@@ -89,9 +89,27 @@ def with_parameter_server(graph):
                       "--place", "x|y_=/job:worker/task:0"])
 
 
+def texts():
+    """Whole and on one line, whatever their bytes are, as Python's repr shows them."""
+    values = [b"plain", b"it's", b"zero\0after", b"", bytes(range(256))]
+    escaped = [f'string_val: "{"".join(chr(92) + format(c, "03o") for c in v)}"' for v in values]
+    with tempfile.TemporaryDirectory() as folder:
+        graph = os.path.join(folder, "texts.pbtxt")
+        with open(graph, "w", encoding="ascii") as file:
+            file.write(f"""node {{ name: "t" op: "Const"
+                attr {{ key: "dtype" value {{ type: DT_STRING }} }}
+                attr {{ key: "value" value {{ tensor {{ dtype: DT_STRING
+                    tensor_shape {{ dim {{ size: {len(values)} }} }} {" ".join(escaped)} }} }} }} }}""")
+        done = run(TENON, "run", graph, "--fetch", "t")
+    assert done.returncode == 0, done.stderr
+    wanted = " ".join(repr(v)[1:] for v in values)
+    assert done.stdout == f"t = string[{len(values)}] {wanted}\n", done.stdout
+
+
 if __name__ == "__main__":
     sys.exit(main([
         ("in process", lambda: all_graphs([])),
+        ("texts of any bytes", texts),
         ("in process, resource variables", lambda: mnist("mnist_resource", [])),
         ("one server", lambda: one_server(all_graphs)),
         ("one server, resource variables",

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/testing/random_flow.h"
 
+#include <functional>
+
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/state/state_ops.h"
-#include "tests/testing/loops.h"
 
 namespace tenon::testing {
 namespace {
@@ -22,6 +23,36 @@ BuildContext Named(const BuildContext& context, const std::string& name) {
 Output ConstIn(const BuildContext& context, int32_t value) {
   const Entered inside(context);
   return Const(value);
+}
+
+/// A loop of which every node is in what is current where it is made, with nothing added: `body`
+/// and `condition` enter themselves what they read from outside.
+std::vector<Output> LoopByHand(
+    const std::string& frame, const std::vector<Output>& initial,
+    const std::function<Output(const std::vector<Output>&)>& condition,
+    const std::function<std::vector<Output>(const std::vector<Output>&)>& body,
+    int parallel_iterations) {
+  const NameScope scope(frame);
+  std::vector<Output> merged, exits, inside;
+  for (const Output& value : initial) {
+    const Output enter = Enter(value, frame, {.parallel_iterations = parallel_iterations});
+    // The second input becomes the back edge.
+    merged.push_back(Merge({enter, enter}).output);
+  }
+  const Output predicate = LoopCond(condition(merged));
+  for (const Output& m : merged) {
+    const auto [leaves, stays] = Switch(m, predicate);
+    exits.push_back(Exit(leaves));
+    inside.push_back(Identity(stays));
+  }
+  const std::vector<Output> next = body(inside);
+  Graph& graph = *CurrentBuilding().graph;
+  for (size_t i = 0; i < next.size(); ++i) {
+    const Output back = NextIteration(next[i]);
+    if (!graph.error().ok()) return {};
+    if (const Status s = graph.Connect(back, merged[i].node, 1); !s.ok()) graph.Fail(s);
+  }
+  return exits;
 }
 
 /// What is current, after `node`.
@@ -219,7 +250,7 @@ std::vector<Output> RandomFlow::Loop(const Place& outside, Random& r, const std:
     return Enter(value, name, {.is_constant = true, .parallel_iterations = parallel});
   };
   const Entered around(outside.loops);
-  auto exits = WhileLoop(
+  auto exits = LoopByHand(
       name, initial, [&](const std::vector<Output>& v) { return Less(v[0], enter(limit)); },
       [&](const std::vector<Output>& v) {
         Random again(body_seed);

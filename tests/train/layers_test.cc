@@ -17,6 +17,7 @@
 #include "train/layers/convolution.h"
 #include "train/layers/dense.h"
 #include "train/layers/dropout.h"
+#include "train/layers/embedding.h"
 #include "train/layers/normalization.h"
 #include "train/layers/pooling.h"
 
@@ -148,6 +149,50 @@ TEST(LayersTest, VariablesOfALayerInALoopOrBranchAreOutside) {
   const auto values = s.Run({end, by_hand});
   ASSERT_OK(values.status());
   EXPECT_EQ(Numbers((*values)[0]), Numbers((*values)[1]));
+}
+
+TEST(LayersTest, ScopesOfBranchesAndLoopsAreNotInTheNamesOfVariables) {
+  GraphSession s;
+  const Output x = Waves({2, 3}), which = Const(true);
+  const auto dense = [&](const Output& in) {
+    return Dense(3, {.kernel_regularizer = L2Regularizer(0.1)})(in);
+  };
+  const Output y = Case({{which, [&] { return dense(x); }}}, [&] {
+    const NameScope tower("tower");
+    return Cond(
+        which,
+        [&] {
+          const Variable own("own", Tensor::Scalar(2.0));  // as tf.Variable: in all scopes
+          const Output h = dense(x);
+          return h * MakeWeight("gain", {}, DType::kDouble) * own;
+        },
+        [&] {
+          const NameScope same("cond");  // of a name that a branch has too
+          return dense(x);
+        });
+  });
+  const Output end = tenon::WhileLoop(
+      {0, y}, [](const Values& v) { return v[0] < 2; },
+      [&](const Values& v) -> Values {
+        const Output counted = Cast(GlobalStep(), DType::kDouble);
+        const auto parts = [] {
+          const NoControlDependencies always;  // outside the loop, within its scope
+          return PartitionedVariable("parts", {4, 3}, 2, {.dtype = DType::kDouble});
+        }();
+        const Output rows = EmbeddingLookup(parts, {0, 3});
+        return {v[0] + 1, dense(v[1]) + rows + counted};
+      })[1];
+  ASSERT_OK(s.graph.error());
+  EXPECT_THAT(VariableNames(s.graph),
+              ElementsAre("dense/kernel", "dense/bias", "case/cond/tower/cond/own",
+                          "tower/dense/kernel", "tower/dense/bias", "tower/gain",
+                          "tower/cond/dense/kernel", "tower/cond/dense/bias", "global_step",
+                          "parts/part_0", "parts/part_1", "dense_1/kernel", "dense_1/bias"));
+  EXPECT_EQ(s.graph.variables()[9].part->name, "parts");
+  EXPECT_THAT(s.graph.Collection("regularization_losses")[1].node->name(),
+              ::testing::StartsWith("tower/dense/kernel/Regularizer/"));
+  ASSERT_OK(s.Run({}, {GlobalVariablesInitializer()}).status());
+  ASSERT_OK(s.Run({end}).status());
 }
 
 TEST(LayersTest, EveryRegularizedWeightAddsOneTerm) {

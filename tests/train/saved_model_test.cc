@@ -6,8 +6,11 @@
 #include <filesystem>
 
 #include "core/proto_io_file.h"
+#include "data/file.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
+#include "ops/lookup/lookup_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 #include "ops/state/state_ops.h"
@@ -97,6 +100,78 @@ TEST_F(SavedModelTest, TheMainOpRunsAfterTheVariablesAreRestored) {
   auto outputs = model->Run({}, "twice");
   ASSERT_OK(outputs);
   EXPECT_TRUE((*outputs)["twice"].Equals(Tensor::Vector<float>({200})));
+}
+
+/// A table of the words of a file, which a main op reads.
+class SavedModelAssetsTest : public SavedModelTest {
+ protected:
+  /// The words that the file at `path` has go into a table.
+  Node* AddTable(const Input& path, const std::string& name) {
+    const Output words = Const(path, {.name = name});
+    graph_.Collection("asset_filepaths").push_back(words);
+    const Output table = HashTableV2(DType::kString, DType::kInt64, {.shared_name = name});
+    ids_.push_back(LookupTableFindV2(table, word_, Const(int64_t{-1}, {.dtype = DType::kInt64})));
+    return InitializeTableFromTextFileV2(table, words, -2, -1);
+  }
+  Status Export(const std::vector<Output>& fills) {
+    std::map<std::string, Output> outputs;
+    for (size_t i = 0; i < ids_.size(); ++i) outputs[StrCat("id", i)] = ids_[i];
+    const ControlDependencies after(fills);
+    Node* const main_op = NoOp({.name = "init_all_tables"});
+    TENON_RETURN_IF_ERROR(session_->Extend(graph_));
+    return ExportSavedModel(*session_, *saver_, folder_ / "m",
+                            {{kDefaultServingSignature, {{{"word", word_}}, outputs}}},
+                            {.main_op = main_op});
+  }
+  std::string Write(const std::string& path, std::string_view words) {
+    EXPECT_OK(MakeFolders(FolderOf(folder_ / path)));
+    EXPECT_OK(WriteFile(folder_ / path, words));
+    return folder_ / path;
+  }
+
+  const Output word_ = Placeholder(DType::kString, {-1}, {.name = "word"});
+  std::vector<Output> ids_;
+};
+
+TEST_F(SavedModelAssetsTest, FilesOfTheCollectionGoWithTheModel) {
+  const std::string one = Write("a/words.txt", "zero\none\ntwo\n"),
+                    other = Write("b/words.txt", "two\none\n"),
+                    large = Write("c/large", [] {
+                      std::string lines;
+                      for (int i = 0; i < 300000; ++i) StrAppend(&lines, "word", i, "\n");
+                      return lines;
+                    }());
+  ASSERT_OK(Export(
+      {AddTable(one, "x1"), AddTable(other, "x2"), AddTable(one, "x3"), AddTable(large, "x4")}));
+  for (const std::string& path : {one, other, large}) ASSERT_OK(RemoveFile(path));
+  EXPECT_THAT(*ListFolder(folder_ / "m"), ElementsAre("assets", "saved_model.pb", "variables"));
+  EXPECT_THAT(*ListFolder(folder_ / "m/assets"), ElementsAre("large", "words.txt", "words.txt_1"));
+  ASSERT_OK(RenameFile(folder_ / "m", folder_ / "moved"));
+  auto model = LoadSavedModel(folder_ / "moved");
+  ASSERT_OK(model);
+  auto found = model->Run({{"word", Tensor::Vector<std::string>({"one", "two", "word299999"})}});
+  ASSERT_OK(found);
+  EXPECT_TRUE((*found)["id0"].Equals(Tensor::Vector<int64_t>({1, 2, -1})));
+  EXPECT_TRUE((*found)["id1"].Equals(Tensor::Vector<int64_t>({1, 0, -1})));
+  EXPECT_TRUE((*found)["id2"].Equals(Tensor::Vector<int64_t>({1, 2, -1})));
+  EXPECT_TRUE((*found)["id3"].Equals(Tensor::Vector<int64_t>({-1, -1, 299999})));
+}
+
+TEST_F(SavedModelAssetsTest, WhatIsNoFileIsRefusedAndLeavesNothingBehind) {
+  Node* const fill = AddTable(folder_ / "gone.txt", "x1");
+  EXPECT_THAT(Export({fill}), IsError(StatusCode::kNotFound, "the asset of 'x1:0'"));
+  EXPECT_THAT(*ListFolder(folder_.path()), ElementsAre());
+  std::vector<Endpoint>& assets = graph_.Collection("asset_filepaths");
+  assets = {Output(Placeholder(DType::kString, Shape(), {.name = "later"}))};
+  EXPECT_THAT(Export({fill}), IsError(kInvalid,
+                                      "'later' (Placeholder) of the collection "
+                                      "'asset_filepaths' is string[], wanted a Const"));
+  assets = {Output(Const({"a", "b"}, {.name = "two"}))};
+  EXPECT_THAT(Export({fill}), IsError(kInvalid, "'two' (Const) of the collection"));
+  assets = {Output(Const(3, {.name = "three"}))};
+  EXPECT_THAT(Export({fill}), IsError(kInvalid, "is int32[], wanted a Const of one text"));
+  assets = {Output(Const("folder/", {.name = "folder"}))};
+  EXPECT_THAT(Export({fill}), IsError(kInvalid, "is 'folder/', wanted the path of a file"));
 }
 
 TEST_F(SavedModelTest, AModelWithoutVariablesHasNoCheckpoint) {

@@ -73,6 +73,7 @@ PartitionedVariable::PartitionedVariable(std::string_view name, const std::vecto
                                          int partitions,
                                          const PartitionedVariableOptions& options) {
   const CalledFrom caller(options.location);
+  const OutsideFlowScopes names;
   const BuildContext& context = CurrentBuilding();
   if (shape.empty() || partitions < 1 || partitions > shape[0]) {
     context.Fail(InvalidArgument("variable '", name, "' cannot have ", partitions,

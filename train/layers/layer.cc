@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/layers/layer.h"
 
+#include "ops/control_flow/flow_scope.h"
 #include "ops/math/math_ops.h"
 
 namespace tenon {
@@ -20,7 +21,8 @@ BuildContext InLayer::Enter(LayerState& state, const std::source_location& at) {
     if (!IsLegalNodeName(context.prefix + state.name_)) {
       context.Fail(IllegalNodeName(state.name_, "layer"), at);
     }
-    state.prefix_ = StrCat(context.prefix, UnusedScope(state.name_), "/");
+    const OutsideFlowScopes names(at);
+    state.prefix_ = StrCat(CurrentBuilding().prefix, UnusedScope(state.name_), "/");
   } else if (state.graph_ != context.graph) {
     context.Fail(InvalidArgument("the variables of layer '", state.name_,
                                  "' are in another graph than the one being built"),
@@ -32,6 +34,7 @@ BuildContext InLayer::Enter(LayerState& state, const std::source_location& at) {
 
 Variable MakeWeight(std::string_view name, const std::vector<int64_t>& shape, DType dtype,
                     const WeightOptions& options) {
+  const OutsideFlowScopes names;
   const BuildContext& context = CurrentBuilding();
   if (!context.graph->error().ok()) return {};
   const auto dims = Shape::Create(shape);

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "ops/control_flow/flow_scope.h"
 #include "train/layers/initializers.h"
 #include "train/layers/regularizers.h"
 #include "train/variables.h"
@@ -46,9 +47,9 @@ class LayerState {
 };
 
 /// A call of a layer: new nodes are in the layer's scope, which the first call chooses within the
-/// scopes that are entered then, those of branches and loops included: where names matter, a layer
-/// is first called outside. Mistakes are reported at `at`, the caller's place. A call in another
-/// graph than the first is a mistake.
+/// scopes that are entered then, without those of Cond, Case and WhileLoop: wherever a layer is
+/// first called, its variables have the names that they have in TensorFlow. Mistakes are reported
+/// at `at`, the caller's place. A call in another graph than the first is a mistake.
 class [[nodiscard]] InLayer : private EnteredContext {
  public:
   InLayer(LayerState& state, const std::source_location& at)
@@ -61,6 +62,7 @@ class [[nodiscard]] InLayer : private EnteredContext {
       : EnteredContext(Enter(state, at)), is_first_(is_first) {}
   static BuildContext Enter(LayerState& state, const std::source_location& at);
 
+  const FlowScopesForgotten forgotten_;  // the layer's scope is in none of them
   const bool is_first_;
 };
 
@@ -72,9 +74,9 @@ struct WeightOptions {
   /// The part of a larger weight that it is; the initializer is told the shape of the whole.
   std::optional<VariablePart> part = {};
 };
-/// A variable in the scope that is entered, outside all branches and loops, whose regularizer's
-/// term is added to the collection "regularization_losses" (tf.get_variable). The shape has no
-/// unknown size: one below 0 is a mistake.
+/// A variable in the scope that is entered, outside all branches and loops and without their
+/// scopes in its name, whose regularizer's term is added to the collection "regularization_losses"
+/// (tf.get_variable). The shape has no unknown size: one below 0 is a mistake.
 Variable MakeWeight(std::string_view name, const std::vector<int64_t>& shape, DType dtype,
                     const WeightOptions& options = {});
 

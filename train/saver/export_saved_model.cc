@@ -5,6 +5,7 @@
 #include "core/proto_io_tensor.h"
 #include "data/file.h"
 #include "proto/saved_model.pb.h"
+#include "train/saver/assets.h"
 #include "train/saver/meta_graph.h"
 #include "train/saver/saved_model.h"
 
@@ -67,9 +68,11 @@ Status ExportSavedModel(Session& session, Saver& saver, const std::string& expor
   if (FileExists(folder)) {
     return AlreadyExists("cannot export a model to '", folder, "': it is there already");
   }
+  TENON_ASSIGN_OR_RETURN(const std::vector<Asset> assets, AssetsOf(saver.graph()));
   SavedModel model;
   model.set_saved_model_schema_version(1);
   TENON_RETURN_IF_ERROR(DescribeModel(saver, signatures, options, model.add_meta_graphs()));
+  DescribeAssets(assets, model.mutable_meta_graphs(0));
   const std::string temporary = TemporaryName(folder);
   TENON_RETURN_IF_ERROR(MakeFolders(temporary));
   absl::Cleanup remove = [&] {
@@ -82,6 +85,7 @@ Status ExportSavedModel(Session& session, Saver& saver, const std::string& expor
                                     {.write_meta_graph = false, .write_state = false})
                               .status());
   }
+  TENON_RETURN_IF_ERROR(CopyAssets(assets, temporary + "/assets"));
   TENON_RETURN_IF_ERROR(WriteFile(temporary + "/saved_model.pb", model.SerializeAsString()));
   TENON_RETURN_IF_ERROR(RenameFile(temporary, folder));
   return SyncFolder(FolderOf(folder));

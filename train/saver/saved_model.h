@@ -13,7 +13,8 @@
 
 // Models in the form in which TensorFlow exports and serves them: a folder with saved_model.pb, the
 // graph and how to call it, and variables/, a checkpoint. Either library loads what the other one
-// exported.
+// exported. Files that the graph reads when it is initialised, such as the words of a lookup table,
+// go with it in assets/: those whose paths are constants of the collection "asset_filepaths".
 //
 //   TENON_RETURN_IF_ERROR(ExportSavedModel(*session, saver, "/models/digits/1", {
 //       {kDefaultServingSignature, {.inputs = {{"images", x}}, .outputs = {{"scores", y}}}}}));
@@ -48,10 +49,17 @@ struct ExportOptions {
 
 /// Writes the model to the folder `export_dir`, which appears whole or not at all, and must not be
 /// there (tf.compat.v1.saved_model.Builder): the graph of `saver` with the variables that it saves,
-/// as they are in `session`. Without variables, `saver` was made with allow_empty. On a cluster,
-/// the folder is one that the tasks share, as for Saver::Save. AlreadyExists when the folder is
-/// there; InvalidArgument for a signature with a tensor that is not of the graph; the errors of
-/// Saver::Save and of files.
+/// as they are in `session`. Without variables, `saver` was made with allow_empty. The files of the
+/// collection "asset_filepaths", which this process reads, are copied to assets/; who loads the
+/// model feeds their new paths for the constants of the collection when the main op runs.
+///
+///   Output words = Const("words.txt");
+///   graph.Collection("asset_filepaths").push_back(words);
+///   Node* fill = InitializeTableFromTextFileV2(table, words, -2, -1);     // the main op
+///
+/// On a cluster, the folder is one that the tasks share, as for Saver::Save. AlreadyExists when the
+/// folder is there; InvalidArgument for a signature with a tensor that is not of the graph, and for
+/// an asset that is no constant with a path; the errors of Saver::Save and of files.
 Status ExportSavedModel(Session& session, Saver& saver, const std::string& export_dir,
                         const std::map<std::string, ModelSignature>& signatures,
                         const ExportOptions& options = {});

@@ -15,6 +15,11 @@ namespace {
 
 using Hours = std::chrono::duration<double, std::ratio<3600>>;
 
+std::chrono::system_clock::duration PreservingInterval(const SaverOptions& options) {
+  return std::chrono::duration_cast<std::chrono::system_clock::duration>(
+      std::min(Hours(options.keep_checkpoint_every_n_hours), Hours(1e6)));
+}
+
 /// What the graph has, under its own names.
 std::vector<SavedVariable> AllSaved(const Graph& graph) {
   std::vector<SavedVariable> saved;
@@ -93,15 +98,32 @@ std::string AssignedVariable(const Graph& graph, std::string_view message) {
   return assigns ? node->input(0).node->name() : "";
 }
 
+/// The name of the node whose output 0 is what a SaverDef calls `text`, a string.
+StatusOr<std::string> TextOfSaver(const Graph& graph, std::string_view what,
+                                  const std::string& text) {
+  TENON_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(text));
+  const Node* const node = graph.Find(name.node);
+  if (node == nullptr || name.index != 0 || node->num_outputs() == 0) {
+    return InvalidArgument("the saver's ", what, " '", text, "' is not in the graph");
+  }
+  if (BaseType(node->output_type(0)) != DType::kString) {
+    return InvalidArgument("the saver's ", what, " '", text, "' is ",
+                           ToString(node->output_type(0)), ", wanted string");
+  }
+  return name.node;
+}
+
 }  // namespace
 
+Saver::Saver(const SaverOptions& options, Graph* graph, SaverNodes nodes, bool writes_bundles)
+    : options_(options),
+      graph_(graph),
+      nodes_(std::move(nodes)),
+      writes_bundles_(writes_bundles),
+      next_preserved_(Clock::now() + PreservingInterval(options)) {}
+
 Saver::Saver(const SaverOptions& options)
-    : options_(options), graph_(CurrentBuilding(options.location).graph) {
-  {
-    MutexLock lock(mu_);
-    const auto interval = std::min(Hours(options.keep_checkpoint_every_n_hours), Hours(1e6));
-    next_preserved_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(interval);
-  }
+    : Saver(options, CurrentBuilding(options.location).graph, {}, true) {
   const CalledFrom caller(options.location);
   const BuildContext& context = CurrentBuilding();
   if (!graph_->error().ok()) return;
@@ -122,6 +144,11 @@ Saver::Saver(const SaverOptions& options)
 Status Saver::RunSave(Session& session, const std::string& prefix) const {
   TENON_RETURN_IF_ERROR(graph_->error());
   if (empty()) return FailedPrecondition("cannot save '", prefix, "': there is no variable");
+  if (!writes_bundles_) {
+    return FailedPrecondition("cannot save '", prefix,
+                              "': the saver that was imported writes the "
+                              "first format of checkpoints; wanted a Saver of the variables");
+  }
   const Status s = session.Run({{nodes_.filename_tensor, prefix}}, {nodes_.save_tensor}).status();
   if (!s.ok()) return Annotate(s, StrCat("cannot save '", prefix, "'"));
   if (!CheckpointExists(prefix)) {
@@ -157,8 +184,7 @@ Status Saver::Record(const std::string& prefix, const std::string& latest_filena
   for (const Kept& k : old) {
     if (options_.max_to_keep == 0) continue;
     if (k.time > next_preserved_) {
-      next_preserved_ += std::chrono::duration_cast<Clock::duration>(
-          std::min(Hours(options_.keep_checkpoint_every_n_hours), Hours(1e6)));
+      next_preserved_ += PreservingInterval(options_);
       continue;
     }
     // The new one is saved, whatever became of this.
@@ -197,6 +223,39 @@ void Saver::RecoverLastCheckpoints(const std::vector<std::string>& prefixes) {
   }
 }
 
+StatusOr<std::unique_ptr<Saver>> Saver::FromProto(const SaverDef& def,
+                                                  const std::source_location& location) {
+  Graph& graph = *CurrentBuilding(location).graph;
+  SaverNodes nodes;
+  TENON_ASSIGN_OR_RETURN(nodes.filename_tensor,
+                         TextOfSaver(graph, "filename tensor", def.filename_tensor_name()));
+  TENON_ASSIGN_OR_RETURN(nodes.save_tensor,
+                         TextOfSaver(graph, "save tensor", def.save_tensor_name()));
+  if (graph.Find(def.restore_op_name()) == nullptr) {
+    return InvalidArgument("the saver's restore op '", def.restore_op_name(),
+                           "' is not in the graph");
+  }
+  nodes.restore_op = def.restore_op_name();
+  if (def.max_to_keep() < 0) {
+    return InvalidArgument("max_to_keep of the saver must not be negative, found ",
+                           def.max_to_keep());
+  }
+  if (!(def.keep_checkpoint_every_n_hours() >= 0)) {
+    return InvalidArgument(
+        "keep_checkpoint_every_n_hours of the saver must not be negative, found ",
+        def.keep_checkpoint_every_n_hours());
+  }
+  std::set<std::string> devices;
+  for (const SavedVariable& v : AllSaved(graph)) devices.insert(v.nodes.ref->requested_device());
+  nodes.devices.assign(devices.begin(), devices.end());
+  const SaverOptions options{.sharded = def.sharded(),
+                             .max_to_keep = def.max_to_keep(),
+                             .keep_checkpoint_every_n_hours = def.keep_checkpoint_every_n_hours(),
+                             .location = location};
+  const bool writes_bundles = def.version() == SaverDef::V2;
+  return std::unique_ptr<Saver>(new Saver(options, &graph, std::move(nodes), writes_bundles));
+}
+
 void Saver::ToProto(SaverDef* out) const {
   out->Clear();
   out->set_filename_tensor_name(nodes_.filename_tensor + ":0");
@@ -206,7 +265,7 @@ void Saver::ToProto(SaverDef* out) const {
   out->set_sharded(options_.sharded);
   out->set_keep_checkpoint_every_n_hours(
       static_cast<float>(options_.keep_checkpoint_every_n_hours));
-  out->set_version(SaverDef::V2);
+  out->set_version(writes_bundles_ ? SaverDef::V2 : SaverDef::V1);
 }
 
 }  // namespace tenon

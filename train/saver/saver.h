@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <source_location>
 #include <string>
@@ -73,6 +74,10 @@ class Saver {
   /// (unless allow_empty), one that the graph does not know, two under one name that are not parts
   /// of one whole.
   explicit Saver(const SaverOptions& options = {});
+  /// One that uses nodes which the graph that is being built has already, under the names of `def`
+  /// (tf.train.Saver.from_proto); see ImportMetaGraph. InvalidArgument for what the graph lacks.
+  static StatusOr<std::unique_ptr<Saver>> FromProto(
+      const SaverDef& def, const std::source_location& location = std::source_location::current());
 
   /// Saves to the prefix `path`, or "<path>-<global_step>", which is returned. The order of what
   /// appears: the checkpoint, .meta, the state file; then what is too old goes, and what saves to
@@ -109,6 +114,8 @@ class Saver {
     Clock::time_point time;
   };
 
+  Saver(const SaverOptions& options, Graph* graph, SaverNodes nodes, bool writes_bundles);
+
   Status RunSave(Session& session, const std::string& prefix) const;
   Status Record(const std::string& prefix, const std::string& latest_filename)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -116,6 +123,8 @@ class Saver {
   const SaverOptions options_;
   Graph* const graph_;
   SaverNodes nodes_;
+  /// False of a saver of TensorFlow's first format, which restores only.
+  bool writes_bundles_ = true;
   mutable Mutex mu_;
   std::deque<Kept> kept_ ABSL_GUARDED_BY(mu_);
   Clock::time_point next_preserved_ ABSL_GUARDED_BY(mu_);
