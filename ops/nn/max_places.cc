@@ -129,6 +129,48 @@ void SpreadOverTiles(const Pooling& p, const Tile& tile, const NarrowPlace* plac
   });
 }
 
+// --- Of Relu ---
+
+/// In a place of a tile: the element there is not positive.
+constexpr int32_t kNotPositive = 128;
+
+inline float ReluOf(float x) { return x < 0 ? 0 : x; }
+
+void ReluMaxPoolTiles(const Pooling& p, const Tile& tile, const float* x, float* y,
+                      NarrowPlace* places) {
+  ForEachTile(p, tile, x, [=](auto count, int64_t window, TilePixels<const float> in) {
+    TENON_SIMD
+    for (int64_t c = 0; c < count; ++c) {
+      // As MaximumOfTile and LargestOfTile, which differ in what they make of NaNs.
+      float maximum = std::numeric_limits<float>::lowest(), largest = ReluOf(in[0][c]);
+      int32_t which = 0;
+      for (int i = 0; i < kTile; ++i) {
+        const float element = ReluOf(in[i][c]);
+        maximum = maximum < element ? element : maximum;
+        const bool larger = largest < element;
+        largest = larger ? element : largest;
+        which = larger ? i : which;
+      }
+      y[window + c] = maximum;
+      places[window + c] = static_cast<NarrowPlace>(largest > 0 ? which : which + kNotPositive);
+    }
+  });
+}
+
+void ReluSpreadOverTiles(const Pooling& p, const Tile& tile, const NarrowPlace* places,
+                         const float* dy, float* dx) {
+  ForEachTile(p, tile, dx, [=](auto count, int64_t window, TilePixels<float> out) {
+    TENON_SIMD
+    for (int64_t c = 0; c < count; ++c) {
+      const int32_t place = places[window + c];
+      const bool passes = place < kNotPositive;
+      const float gradient = passes ? dy[window + c] : 0 * dy[window + c];
+      const int32_t which = passes ? place : place - kNotPositive;
+      for (int i = 0; i < kTile; ++i) out[i][c] = which == i ? gradient : 0;
+    }
+  });
+}
+
 /// What a place is held in while it is looked for: numbers of the width of floats stay in vectors.
 template <typename Place>
 using WidePlaceOf = std::conditional_t<std::is_same_v<Place, NarrowPlace>, int32_t, Place>;
@@ -296,6 +338,31 @@ void MaxPoolGradOfPlaces(const Pooling& p, const NarrowPlace* places, const Tens
   }
   Dispatch(dy.dtype(), RealTypes(),
            [&]<typename T>(T) { SumOfPlaces(p, dy.data<T>(), places, dx->data<T>()); });
+}
+
+void ReluMaxPoolWithPlaces(const Pooling& p, const Tensor& x, Tensor* y, NarrowPlace* places) {
+  if (const auto tile = TileOf(p)) {
+    return ReluMaxPoolTiles(p, *tile, x.data<float>(), y->data<float>(), places);
+  }
+  const int64_t n = x.num_elements();
+  CountedVector<float> relu(n);
+  ParallelFor(n, 0.3, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) relu[i] = ReluOf(x.data<float>()[i]);
+  });
+  FindPlaces(p, relu.data(), y->data<float>(), places);
+}
+
+void ReluMaxPoolGradOfPlaces(const Pooling& p, const Tensor& x, const NarrowPlace* places,
+                             const Tensor& dy, Tensor* dx) {
+  if (const auto tile = TileOf(p)) {
+    return ReluSpreadOverTiles(p, *tile, places, dy.data<float>(), dx->data<float>());
+  }
+  SumOfPlaces(p, dy.data<float>(), places, dx->data<float>());
+  const float* const in = x.data<float>();
+  float* const out = dx->data<float>();
+  ParallelFor(x.num_elements(), 0.3, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = in[i] > 0 ? out[i] : 0 * out[i];
+  });
 }
 
 void MaxPoolGrad(const Pooling& p, const Tensor& x, const Tensor& dy, Tensor* dx) {

@@ -41,4 +41,12 @@ void MaxPoolGrad(const Pooling& p, const Tensor& x, const Tensor& dy, Tensor* dx
 /// The same where the places are known. Those that no window has are nowhere.
 void MaxPoolGradOfPlaces(const Pooling& p, const NarrowPlace* places, const Tensor& dy, Tensor* dx);
 
+/// MaxPoolWithPlaces of Relu of `x`, floats. Windows of 2x2 that do not overlap have their places
+/// in a form of their own, which is for the gradient alone: it tells where Relu has none.
+void ReluMaxPoolWithPlaces(const Pooling& p, const Tensor& x, Tensor* y, NarrowPlace* places);
+/// The gradient by `x`: that of max pooling, then that of Relu, of which a gradient that does not
+/// pass is multiplied by zero.
+void ReluMaxPoolGradOfPlaces(const Pooling& p, const Tensor& x, const NarrowPlace* places,
+                             const Tensor& dy, Tensor* dx);
+
 }  // namespace tenon

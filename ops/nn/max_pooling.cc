@@ -47,6 +47,25 @@ Status MaxPoolGradOfPlacesKernel(KernelContext& ctx, const Windows& w) {
   return OkStatus();
 }
 
+Status ReluMaxPoolWithPlacesKernel(KernelContext& ctx, const Windows& w) {
+  const Tensor& x = ctx.input(0);
+  TENON_ASSIGN_OR_RETURN(const Pooling p, NarrowPooling(w, x.shape()));
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, p.output));
+  TENON_ASSIGN_OR_RETURN(Tensor * places, ctx.CreateOutput(1, p.output));
+  if (y->num_elements() != 0) ReluMaxPoolWithPlaces(p, x, y, places->data<NarrowPlace>());
+  return OkStatus();
+}
+
+Status ReluMaxPoolGradOfPlacesKernel(KernelContext& ctx, const Windows& w) {
+  const Tensor &x = ctx.input(0), &places = ctx.input(1), &dy = ctx.input(2);
+  TENON_ASSIGN_OR_RETURN(const Pooling p, PoolingOfPlacesGrad(ctx, w));
+  TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
+  if (dx->num_elements() != 0) {
+    ReluMaxPoolGradOfPlaces(p, x, places.data<NarrowPlace>(), dy, dx);
+  }
+  return OkStatus();
+}
+
 /// As MaxPoolGrad, but every element that is equal to the largest gets the gradient.
 Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
   const Tensor &x = ctx.input(0), &y = ctx.input(1), &dy = ctx.input(2);
@@ -275,6 +294,12 @@ void RegisterMaxPooling(OpRegistry& ops) {
   const Tensor places = Tensor::Of<uint8_t>(y, std::vector<uint8_t>(24));
   ops.Add("_MaxPoolWithPlaces", ArgmaxShape, MaxPoolWithPlacesKernel, reals).Example({x}, attrs);
   ops.Add("_MaxPoolGradOfPlaces", UnchangedShape, MaxPoolGradOfPlacesKernel, reals)
+      .Example({x.shape(), places, y}, attrs);
+
+  const KernelOptions only_float = kernel_types({DType::kFloat});
+  ops.Add("_ReluMaxPoolWithPlaces", ArgmaxShape, ReluMaxPoolWithPlacesKernel, only_float)
+      .Example({x.shape()}, attrs);
+  ops.Add("_ReluMaxPoolGradOfPlaces", UnchangedShape, ReluMaxPoolGradOfPlacesKernel, only_float)
       .Example({x.shape(), places, y}, attrs);
 
   const KernelOptions with_index = {.types = reals.types, .attrs = {"include_batch_in_index"}};

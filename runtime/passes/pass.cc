@@ -15,8 +15,8 @@ const std::vector<Pass>& AllPasses() {
        MergeCommonSubexpressions},
       {"places-of-maxima", "lets max pooling tell its gradient where the largest elements are",
        PassStage::kDevice, KeepPlacesOfMaxima},
-      {"relu-after-pooling", "computes Relu of the largest elements alone, after that pass",
-       PassStage::kDevice, ComputeReluAfterPooling},
+      {"relu-in-pooling", "lets pooling that tells places compute the Relu before it", PassStage::kDevice,
+       ComputeReluInPooling},
       {"bias-in-convolutions", "lets convolutions add the bias that is added to them",
        PassStage::kDevice, AddBiasInConvolutions},
   };

@@ -51,7 +51,7 @@ StatusOr<bool> FoldConstants(Graph* graph, const PassContext& context);
 StatusOr<bool> RemoveNeutralOperands(Graph* graph, const PassContext& context);
 StatusOr<bool> MergeCommonSubexpressions(Graph* graph, const PassContext& context);
 StatusOr<bool> KeepPlacesOfMaxima(Graph* graph, const PassContext& context);
-StatusOr<bool> ComputeReluAfterPooling(Graph* graph, const PassContext& context);
+StatusOr<bool> ComputeReluInPooling(Graph* graph, const PassContext& context);
 StatusOr<bool> AddBiasInConvolutions(Graph* graph, const PassContext& context);
 
 }  // namespace tenon

@@ -20,6 +20,7 @@ Status ReplaceNodes(Graph* graph, const std::vector<Replaced>& all,
                     const std::vector<Node*>& removed) {
   std::vector<Node*> old = removed;
   for (const Replaced& r : all) old.push_back(r.old);
+  const flat_hash_set<const Node*> gone(old.begin(), old.end());
   graph->RemoveNodes(old);
   flat_hash_map<const Node*, Node*> made;
   for (const Replaced& r : all) {
@@ -40,7 +41,7 @@ Status ReplaceNodes(Graph* graph, const std::vector<Replaced>& all,
     }
     for (Node* const before : r.control_inputs) graph->AddControlEdge(now(before), node);
     for (const OutEdge& e : r.out_edges) {
-      if (made.contains(e.dst)) continue;  // has its inputs of itself
+      if (gone.contains(e.dst)) continue;  // new ones have their inputs of themselves
       if (e.output == kControlSlot) {
         graph->AddControlEdge(node, e.dst);
       } else {
@@ -49,14 +50,6 @@ Status ReplaceNodes(Graph* graph, const std::vector<Replaced>& all,
     }
   }
   return OkStatus();
-}
-
-std::vector<OutEdge> UsesOf(const Node& node, int output) {
-  std::vector<OutEdge> uses;
-  for (const OutEdge& e : node.out_edges()) {
-    if (e.output == output) uses.push_back(e);
-  }
-  return uses;
 }
 
 }  // namespace tenon

@@ -30,7 +30,4 @@ struct Replaced {
 Status ReplaceNodes(Graph* graph, const std::vector<Replaced>& all,
                     const std::vector<Node*>& removed = {});
 
-/// Those that use output `output` of the node as a value.
-std::vector<OutEdge> UsesOf(const Node& node, int output);
-
 }  // namespace tenon

@@ -21,8 +21,8 @@ namespace {
 using Values = std::vector<Output>;
 /// Rows of the table, by ids of rank 1.
 using Rows = std::function<Output(const Output& ids)>;
-/// A loss of such rows.
-using Loss = std::function<Output(const Rows& rows)>;
+/// A loss of such rows, and of what is fed.
+using Loss = std::function<Output(const Rows& rows, const Output& fed)>;
 
 constexpr int kRows = 6, kWidth = 2;
 
@@ -54,27 +54,30 @@ TableNodes MakeTable(const std::string& kind) {
 class RowGradientsTest : public ::testing::TestWithParam<const char*> {
  protected:
   /// Compares the gradients; the number of rows that came.
-  void Check(const Loss& loss, const Session::Feeds& feeds, int64_t rows) {
+  void Check(const Loss& loss, const Tensor& given, int64_t rows) {
     GraphSession s;
-    Check(s, MakeTable(GetParam()), loss, feeds, rows);
-  }
-  void Check(GraphSession& s, const TableNodes& table, const Loss& loss,
-             const Session::Feeds& feeds, int64_t rows) {
-    const Output gathered = loss([&](const Output& ids) {
-      if (table.x.dtype() != DType::kResource) return GatherV2(table.x, ids, 0);
-      return ResourceGather(table.x, ids, DType::kDouble);
-    });
-    const Output product = loss([&](const Output& ids) {
-      return MatMul(OneHot(ids, kRows, Const(1.0, {.dtype = DType::kDouble}),
-                           Const(0.0, {.dtype = DType::kDouble})),
-                    table.value);
-    });
+    const TableNodes table = MakeTable(GetParam());
+    const Output fed = Placeholder(given.dtype(), Shape(), {.name = "fed"});
+    const Session::Feeds feeds = {{"fed", given}};
+    const Output gathered = loss(
+        [&](const Output& ids) {
+          if (table.x.dtype() != DType::kResource) return GatherV2(table.x, ids, 0);
+          return ResourceGather(table.x, ids, DType::kDouble);
+        },
+        fed);
+    const Output product = loss(
+        [&](const Output& ids) {
+          return MatMul(OneHot(ids, kRows, Const(1.0, {.dtype = DType::kDouble}),
+                               Const(0.0, {.dtype = DType::kDouble})),
+                        table.value);
+        },
+        fed);
     const Gradient dx = SparseGradients(gathered, {table.x})[0];
     const Output dense = Gradients(product, {table.value})[0];
     ASSERT_OK(s.graph.error());
     ASSERT_TRUE(dx.is_sparse());
     const Output again =
-        Gradients(Sum(Square(dx.slices.values)), {table.x}, {.allow_unconnected = true})[0];
+        Gradients(Sum(Square(dx.ToDense())), {table.x}, {.allow_unconnected = true})[0];
     const Output product_again =
         Gradients(Sum(Square(dense)), {table.value}, {.allow_unconnected = true})[0];
     ASSERT_OK(s.graph.error());
@@ -89,8 +92,7 @@ class RowGradientsTest : public ::testing::TestWithParam<const char*> {
     EXPECT_EQ((*values)[4].shape(), Shape({rows}));
     EXPECT_EQ((*values)[5].shape(), Shape({rows, kWidth}));
     EXPECT_THAT(Numbers((*values)[6]), ::testing::ElementsAre(kRows, kWidth));
-    // Where no row comes twice, the second derivatives are the same too.
-    if (!again.exists() || rows > kRows / 2) return;
+    if (!again.exists()) return;
     auto second = s.Run({again, product_again}, {}, feeds);
     ASSERT_OK(second.status());
     EXPECT_THAT(Numbers((*second)[0]),
@@ -98,33 +100,28 @@ class RowGradientsTest : public ::testing::TestWithParam<const char*> {
   }
 };
 
-Output Flag(const char* name) { return Placeholder(DType::kBool, Shape(), {.name = name}); }
-Output Count(const char* name) { return Placeholder(DType::kInt32, Shape(), {.name = name}); }
-Session::Feeds FlagIs(bool taken) { return {{"flag", Tensor::Scalar(taken)}}; }
-Session::Feeds CountIs(int32_t n) { return {{"n", Tensor::Scalar(n)}}; }
+Tensor FlagIs(bool taken) { return Tensor::Scalar(taken); }
+Tensor CountIs(int32_t n) { return Tensor::Scalar(n); }
 Output Zero() { return Const(0.0, {.dtype = DType::kDouble}); }
 Output Cubes(const Output& x) { return Sum(x * x * x); }
 
 TEST_P(RowGradientsTest, OneSideOfABranch) {
-  const Loss loss = [](const Rows& rows) {
+  const Loss loss = [](const Rows& rows, const Output& fed) {
     return Cond(
-        Flag("flag"),
+        fed,
         [&] {
           return Cubes(rows(Const({4, 1, 4})));
         },
         [] { return Zero(); });
   };
-  {
-    GraphSession s;
-    Check(loss, FlagIs(true), 3);
-  }
+  Check(loss, FlagIs(true), 3);
   Check(loss, FlagIs(false), 0);
 }
 
 TEST_P(RowGradientsTest, BothSidesOfABranch) {
-  const Loss loss = [](const Rows& rows) {
+  const Loss loss = [](const Rows& rows, const Output& fed) {
     return Cond(
-        Flag("flag"),
+        fed,
         [&] {
           return Cubes(rows(Const({4, 1})));
         },
@@ -135,13 +132,12 @@ TEST_P(RowGradientsTest, BothSidesOfABranch) {
 }
 
 TEST_P(RowGradientsTest, ABranchWithinABranchBesideRowsOutside) {
-  const Loss loss = [](const Rows& rows) {
-    const Output flag = Flag("flag");
+  const Loss loss = [](const Rows& rows, const Output& fed) {
     return Cubes(rows(Const({5}))) + Cond(
-                                         flag, [&] { return Zero(); },
+                                         fed, [&] { return Zero(); },
                                          [&] {
                                            return Cond(
-                                               LogicalNot(flag),
+                                               LogicalNot(fed),
                                                [&] { return Cubes(rows(Const({3}))); },
                                                [&] {
                                                  return Cubes(rows(Const({0, 1})));
@@ -165,16 +161,17 @@ Output LoopOver(const Rows& rows, const Output& n, bool two) {
 
 TEST_P(RowGradientsTest, ALoop) {
   for (const int n : {0, 1, 3, 8}) {
-    Check([](const Rows& rows) { return LoopOver(rows, Count("n"), false); }, CountIs(n), n);
+    Check([](const Rows& rows, const Output& fed) { return LoopOver(rows, fed, false); },
+          CountIs(n), n);
   }
-  Check([](const Rows& rows) { return LoopOver(rows, Count("n"), true); }, CountIs(4), 8);
+  Check([](const Rows& rows, const Output& fed) { return LoopOver(rows, fed, true); }, CountIs(4),
+        8);
 }
 
 TEST_P(RowGradientsTest, OtherNumbersOfRowsInEachIteration) {
-  const Loss loss = [](const Rows& rows) {
-    const Output n = Count("n");
+  const Loss loss = [](const Rows& rows, const Output& fed) {
     return WhileLoop(
-        {0, Zero()}, [&](const Values& v) { return v[0] < n; },
+        {0, Zero()}, [&](const Values& v) { return v[0] < fed; },
         [&](const Values& v) -> Values {
           return {v[0] + 1, v[1] + Cubes(rows(Range(0, v[0], 1)))};
         })[1];
@@ -183,10 +180,9 @@ TEST_P(RowGradientsTest, OtherNumbersOfRowsInEachIteration) {
 }
 
 TEST_P(RowGradientsTest, ABranchWithinALoop) {
-  const Loss loss = [](const Rows& rows) {
-    const Output n = Count("n");
+  const Loss loss = [](const Rows& rows, const Output& fed) {
     return WhileLoop(
-        {0, Zero()}, [&](const Values& v) { return v[0] < n; },
+        {0, Zero()}, [&](const Values& v) { return v[0] < fed; },
         [&](const Values& v) -> Values {
           const Output term = Cond(
               Equal(FloorMod(v[0], 2), 0), [&] { return Cubes(rows(Reshape(v[0], {1}))); },
@@ -199,10 +195,9 @@ TEST_P(RowGradientsTest, ABranchWithinALoop) {
 }
 
 TEST_P(RowGradientsTest, ALoopWithinALoop) {
-  const Loss loss = [](const Rows& rows) {
-    const Output n = Count("n");
+  const Loss loss = [](const Rows& rows, const Output& fed) {
     return WhileLoop(
-        {0, Zero()}, [&](const Values& v) { return v[0] < n; },
+        {0, Zero()}, [&](const Values& v) { return v[0] < fed; },
         [&](const Values& v) -> Values {
           return {v[0] + 1, v[1] + LoopOver(rows, v[0], true)};
         })[1];
@@ -211,9 +206,9 @@ TEST_P(RowGradientsTest, ALoopWithinALoop) {
 }
 
 TEST_P(RowGradientsTest, ALoopWithinABranch) {
-  const Loss loss = [](const Rows& rows) {
+  const Loss loss = [](const Rows& rows, const Output& fed) {
     return Cond(
-        Flag("flag"), [&] { return LoopOver(rows, Const(3), false); },
+        fed, [&] { return LoopOver(rows, Const(3), false); },
         [&] { return Cubes(rows(Const({2}))); });
   };
   Check(loss, FlagIs(true), 3);
@@ -224,15 +219,16 @@ TEST_P(RowGradientsTest, TheTableGoesThroughABranchBeforeItIsGathered) {
   if (std::string(GetParam()) == "resource") return;
   GraphSession s;
   const TableNodes table = MakeTable(GetParam());
+  const Output flag = Placeholder(DType::kBool, Shape(), {.name = "flag"});
   const Output merged = Cond(
-      Flag("flag"), [&] { return Identity(table.value); }, [&] { return table.value * 2; });
+      flag, [&] { return Identity(table.value); }, [&] { return table.value * 2; });
   const Gradient dx = SparseGradients(Cubes(GatherV2(merged, {1, 5}, 0)), {merged, table.x})[0];
   ASSERT_TRUE(dx.is_sparse());
   const Output by_table = Gradients(Cubes(GatherV2(merged, {1, 5}, 0)), {table.x})[0];
   ASSERT_OK(s.graph.error());
   ASSERT_OK(s.Run({}, {table.initializer}).status());
   for (const bool taken : {true, false}) {
-    auto value = s.Run({by_table}, {}, FlagIs(taken));
+    auto value = s.Run({by_table}, {}, {{"flag", FlagIs(taken)}});
     ASSERT_OK(value.status());
     const double factor = taken ? 1 : 8;
     EXPECT_DOUBLE_EQ(Numbers((*value)[0])[2], factor * 3 * 1.0 * 1.0);

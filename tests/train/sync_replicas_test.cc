@@ -200,7 +200,9 @@ TEST(SyncReplicasTest, OneProcessTrainsAlone) {
   training.sync.deterministic_shards = 4;
   const SyncOutcome out = RunWorker(training, 0, nullptr);
   ASSERT_OK(out.status);
-  EXPECT_EQ(out.losses, InTurn(12, 4, false).losses);
+  const SyncOutcome alone = InTurn(12, 4, false);
+  ASSERT_OK(alone.status);
+  EXPECT_EQ(out.losses, alone.losses);
 }
 
 TEST(SyncReplicasTest, WrongOptionsAreMistakes) {
