@@ -272,7 +272,7 @@ class LoopGradient {
   /// `none`, and after it `rows` of each iteration: the backward loop puts them into an array where
   /// its count is. `none` gives them their shape where there was no iteration.
   Output OfAllIterations(const Output& none, const Output& rows) {
-    const ColocateWith beside(none);
+    const ColocateWith beside(rows);
     const Output size = NodeBuilder("Add").Input(iterations_).Input(1).Output();
     Node* const array =
         NodeBuilder("TensorArrayV3").Input(size).Attr("dtype", none.dtype()).Finish();

@@ -13,8 +13,9 @@ from tensorflow_environment import TENON, Servers, main_with_tensorflow
 # These are of the runtime: clients may not bring them.
 OF_THE_RUNTIME = {"_Arg", "_Retval", "_Send", "_Recv", "_HostSend", "_HostRecv"}
 # TensorFlow does not know them.
-OURS = {"_MaxPoolWithPlaces", "_MaxPoolGradOfPlaces", "_CopyToDevice", "_CopyToHost", "_KernelGroup",
-        "_SendToPeer", "_RecvFromPeer"}
+OURS = {"_Conv2DWithBias", "_CopyToDevice", "_CopyToHost", "_KernelGroup", "_MaxPoolGradOfPlaces",
+        "_MaxPoolWithPlaces", "_RecvFromPeer", "_ReluMaxPoolGradOfPlaces",
+        "_ReluMaxPoolWithPlaces", "_SendToPeer"}
 
 
 def choose_attrs(op_def, types_pb2):
