@@ -77,8 +77,12 @@ Status GradientFlow::Pass(Node* node) {
   if (!wanted) return OkStatus();
   const std::string custom = node->attrs().GetOr<std::string>("_gradient_op_type", "");
   const auto found = graph_.custom_gradients().find(custom);
-  const bool known = !custom.empty() && found != graph_.custom_gradients().end();
-  const GradientFn& gradient = known ? found->second : op.gradient;
+  if (!custom.empty() && found == graph_.custom_gradients().end()) {
+    return InvalidArgument("node '", node->name(), "' (", node->op(), "): its gradient '", custom,
+                           "' is a function of the program that built it, which a file of the "
+                           "graph does not have");
+  }
+  const GradientFn& gradient = custom.empty() ? op.gradient : found->second;
   if (!gradient) {
     return InvalidArgument("node '", node->name(), "' (", node->op(),
                            "): the op has no gradient function");

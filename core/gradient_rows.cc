@@ -53,7 +53,14 @@ IndexedSlices NoRows(const Output& whole, DType dtype, DType index_dtype) {
                           .Input(0)
                           .Output();
   const Output values = NodeBuilder("Fill").Input(none).Input(Tensor::Zeros(dtype, {})).Output();
-  return {values, part(0, 0), shape};
+  return {WithKnownShape(values, whole), part(0, 0), shape};
+}
+
+Output WithKnownShape(const Output& rows, const Output& whole) {
+  if (whole.dtype() == DType::kResource || !whole.shape().rank_known()) return rows;
+  PartialShape shape = whole.shape();
+  if (shape.rank() == 0) return rows;
+  return NodeBuilder("EnsureShape").Input(rows).Attr("shape", shape.WithDim(0, -1)).Output();
 }
 
 IndexedSlices JoinRows(const std::vector<Gradient>& parts) {
@@ -85,6 +92,7 @@ bool GradientFlow::PassRows(Node* node) {
   const auto add = [&](int input, const Gradient& dx) {
     if (Between(node->input(input).node)) Add(node->input(input), dx);
   };
+  if (kind == FlowKind::kSwitch && !Between(node->input(0).node)) return true;
   if (reads) {
     add(0, dys[0]);
     return true;

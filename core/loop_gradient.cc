@@ -260,8 +260,12 @@ class LoopGradient {
     if (dx.is_sparse()) {
       const IndexedSlices& rows = dx.slices;
       const IndexedSlices none = NoRows(whole, rows.values.dtype(), rows.indices.dtype());
-      outer_.Add(x, IndexedSlices{OfAllIterations(none.values, rows.values),
-                                  OfAllIterations(none.indices, rows.indices), none.dense_shape});
+      const Output values = WithKnownShape(OfAllIterations(none.values, rows.values), whole);
+      const Output indices = NodeBuilder("EnsureShape")
+                                 .Input(OfAllIterations(none.indices, rows.indices))
+                                 .Attr("shape", PartialShape{-1})
+                                 .Output();
+      outer_.Add(x, IndexedSlices{values, indices, none.dense_shape});
       return;
     }
     LoopVariable sum = GradientRound(ZerosOf(whole, dx.dtype()));

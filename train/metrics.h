@@ -218,8 +218,8 @@ Metric PrecisionAtTopK(const ClassLabels& labels, const Output& predictions_idx,
 /// The mean over the examples of the average precision of the `k` classes of the largest
 /// predictions; double (average_precision_at_k). Of an example it is, at each of its classes that
 /// is right, the part of those up to it that are, added up and divided by the number of labels, of
-/// at most k. Labels that are no class count for nothing; an example without labels makes it NaN.
-/// Variables, double: total, max_1.
+/// at most k. Labels that are no class are never found, and sparse ones count among the labels that
+/// there are; an example without labels makes it NaN. Variables, double: total, max_1.
 Metric AveragePrecisionAtK(const ClassLabels& labels, const Output& predictions, int64_t k,
                            const MetricOptions& options = {});
 

@@ -15,9 +15,10 @@ const std::vector<Pass>& AllPasses() {
        MergeCommonSubexpressions},
       {"places-of-maxima", "lets max pooling tell its gradient where the largest elements are",
        PassStage::kDevice, KeepPlacesOfMaxima},
-      {"relu-in-pooling", "lets pooling that tells places compute the Relu before it", PassStage::kDevice,
-       ComputeReluInPooling},
-      {"bias-in-convolutions", "lets convolutions add the bias that is added to them",
+      {"relu-in-pooling", "lets pooling that tells places compute the Relu before it",
+       PassStage::kDevice, ComputeReluInPooling},
+      {"bias-in-convolutions",
+       "lets convolutions add the bias that is added to them, which may round otherwise",
        PassStage::kDevice, AddBiasInConvolutions},
   };
   return *passes;

@@ -22,8 +22,9 @@ struct PassContext {
   Device* device = nullptr;
 };
 
-/// A rewrite of a graph that keeps what its fetches and targets give, and what it sends. Passes
-/// never touch _Arg, _Retval, stateful ops or placement.
+/// A rewrite of a graph that keeps what its fetches and targets give, and what it sends, but for
+/// the rounding of sums that are added up in another order, where it says so. Passes never touch
+/// _Arg, _Retval, stateful ops or placement.
 struct Pass {
   std::string_view name;
   std::string_view doc;

@@ -46,7 +46,8 @@ void BuildLoop(Output limit) {
       {0, limit}, [](const std::vector<Output>& v) { return Less(v[0], v[1]); },
       [](const std::vector<Output>& v) {
         return std::vector<Output>{Mul(v[0], v[1]), v[1]};
-      });
+      },
+      {.shape_invariants = {PartialShape(), PartialShape()}});
   Identity(results[0], {.name = "result"});
 }
 

@@ -76,6 +76,9 @@ class RowGradientsTest : public ::testing::TestWithParam<const char*> {
     const Output dense = Gradients(product, {table.value})[0];
     ASSERT_OK(s.graph.error());
     ASSERT_TRUE(dx.is_sparse());
+    if (table.x.dtype() != DType::kResource) {
+      EXPECT_EQ(dx.ToDense().shape().dim(1), kWidth);
+    }
     const Output again =
         Gradients(Sum(Square(dx.ToDense())), {table.x}, {.allow_unconnected = true})[0];
     const Output product_again =
@@ -92,6 +95,7 @@ class RowGradientsTest : public ::testing::TestWithParam<const char*> {
     EXPECT_EQ((*values)[4].shape(), Shape({rows}));
     EXPECT_EQ((*values)[5].shape(), Shape({rows, kWidth}));
     EXPECT_THAT(Numbers((*values)[6]), ::testing::ElementsAre(kRows, kWidth));
+    ASSERT_EQ(again.exists(), product_again.exists());
     if (!again.exists()) return;
     auto second = s.Run({again, product_again}, {}, feeds);
     ASSERT_OK(second.status());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over convolutional networks: what a step gives with them is what it gives without.
+// Passes over convolutional networks: what a step gives with them is what it gives without; that of
+// a bias to the rounding of sums.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -198,6 +199,20 @@ TEST_F(BiasedConvolutionTest, GivesWhatBothGive) {
       }
     }
   }
+}
+
+TEST_F(BiasedConvolutionTest, SumsRoundAsSumsInAnotherOrderDo) {
+  Build();
+  const auto fraction = [](Tensor t, float by) {
+    for (float& x : t.flat<float>()) x *= by;
+    return t;
+  };
+  const StepFeeds feeds = {{x_, fraction(Numbered({2, 9, 8, 4}, 37, 101), 0.013f)},
+                           {filter_, fraction(Numbered({3, 3, 4, 16}, 7, 13), 0.17f)},
+                           {bias_, fraction(Numbered({16}, 3, 7), 0.3f)}};
+  const std::vector<double> with = Numbers(Run(feeds, {y_})[0]);
+  const std::vector<double> without = Numbers(Run(feeds, {y_}, {"bias-in-convolutions"})[0]);
+  EXPECT_THAT(with, ::testing::Pointwise(::testing::DoubleNear(1e-5), without));
 }
 
 TEST_F(BiasedConvolutionTest, AWrongBiasIsAsWrongAsThatOfBiasAdd) {

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "core/gradients.h"
 #include "core/proto_io_file.h"
 #include "core/proto_io_graph.h"
 #include "data/file.h"
@@ -21,6 +22,7 @@
 #include "tests/data/sample_files.h"
 #include "tests/testing/status_matchers.h"
 #include "train/layers/dense.h"
+#include "train/layers/embedding.h"
 #include "train/layers/normalization.h"
 #include "train/losses.h"
 #include "train/metrics.h"
@@ -406,6 +408,52 @@ TEST_F(ImportMetaGraphTest, SaversThatDoNotFitAreRefused) {
   ASSERT_OK((*saver)->Restore(**session, prefix_));
   EXPECT_THAT((*saver)->Save(**session, folder_ / "old"),
               IsError(StatusCode::kFailedPrecondition, "first format of checkpoints"));
+}
+
+TEST_F(ImportMetaGraphTest, AGradientOfTheProgramThatWroteTheFileIsNoneOfThisOnes) {
+  MetaGraphDef meta;
+  {
+    Graph graph(AllOps());
+    const GraphBuilding building(graph);
+    const Output x = Placeholder(DType::kFloat, Shape(), {.name = "x"});
+    const auto zero = [](const std::vector<Output>& dys) {
+      return std::vector<Output>{dys[0] * 0.0f};
+    };
+    Identity(WithGradient({x}, {Square(x)}, zero)[0], {.name = "y"});
+    ASSERT_OK(graph.error());
+    ASSERT_OK(GraphToProto(graph, meta.mutable_graph_def()));
+  }
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Output own = Placeholder(DType::kFloat, Shape());
+  const auto seven = [](const std::vector<Output>& dys) {
+    return std::vector<Output>{dys[0] * 7.0f};
+  };
+  WithGradient({own}, {Square(own)}, seven);
+  ASSERT_OK(ImportMetaGraph(meta, {.import_scope = "in"}));
+  Gradients(Output(graph.Find("in/y")), {Output(graph.Find("in/x"))});
+  EXPECT_THAT(graph.error(),
+              IsError(StatusCode::kInvalidArgument, "is a function of the program that built it"));
+}
+
+TEST_F(ImportMetaGraphTest, VariablesThatNoSaverTakesLeaveTheGraphAsItWas) {
+  Graph parts(AllOps());
+  MetaGraphDef meta;
+  {
+    const GraphBuilding building(parts);
+    Embedding(4, 2, {.partitions = 2, .name = "t"})(Const({0}, {.name = "ids"}));
+    const Saver saver;
+    ASSERT_OK(ExportMetaGraph(saver, &meta));
+    meta.clear_saver_def();
+  }
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Variable whole("t/embeddings", 1.0f);
+  const int nodes = graph.num_nodes();
+  EXPECT_THAT(ImportMetaGraph(meta).status(),
+              IsError(StatusCode::kInvalidArgument, "'t/embeddings'"));
+  EXPECT_OK(graph.error());
+  EXPECT_EQ(graph.num_nodes(), nodes);
 }
 
 }  // namespace

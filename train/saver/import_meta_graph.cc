@@ -93,9 +93,12 @@ StatusOr<std::string> PrefixOfImport(const BuildContext& context, std::string sc
 
 /// The saver of the file, under the names that nodes have now.
 StatusOr<std::unique_ptr<Saver>> SaverOf(const MetaGraphDef& meta, const std::string& prefix,
-                                         const std::source_location& at) {
+                                         const Graph& graph, const std::source_location& at) {
   if (!meta.has_saver_def()) {
-    auto saver = std::make_unique<Saver>(SaverOptions{.allow_empty = true, .location = at});
+    const SaverOptions all = {.allow_empty = true, .location = at};
+    // A mistake of a Saver stays in the graph, from which what was imported is to go.
+    TENON_RETURN_IF_ERROR(Saver::CheckOptions(all, graph));
+    auto saver = std::make_unique<Saver>(all);
     TENON_RETURN_IF_ERROR(saver->graph().error());
     return saver;
   }
@@ -116,6 +119,11 @@ StatusOr<std::unique_ptr<Saver>> ImportInto(const BuildContext& context, const M
   for (NodeDef& node : *def.mutable_node()) {
     if (!prefix.empty()) AddPrefixToNode(prefix, &node);
     if (options.clear_devices) node.clear_device();
+    // A gradient of the program that wrote the file is none of this one's with the same number.
+    const auto own_gradient = node.mutable_attr()->find("_gradient_op_type");
+    if (own_gradient != node.mutable_attr()->end()) {
+      own_gradient->second.set_s("imported/" + own_gradient->second.s());
+    }
   }
   TENON_RETURN_IF_ERROR(CheckNamesAreFree(def, graph));
   TENON_RETURN_IF_ERROR(ExtendGraphFromProto(def, &graph));
@@ -128,7 +136,7 @@ StatusOr<std::unique_ptr<Saver>> ImportInto(const BuildContext& context, const M
   TENON_ASSIGN_OR_RETURN(const MetaGraphCollections collections,
                          ReadCollections(meta, prefix, graph));
   collections.AddTo(&graph);
-  return SaverOf(meta, prefix, options.location);
+  return SaverOf(meta, prefix, graph, options.location);
 }
 
 }  // namespace

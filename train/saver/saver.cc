@@ -65,6 +65,20 @@ Status CheckNames(const std::vector<SavedVariable>& saved) {
   return OkStatus();
 }
 
+/// What a Saver of these options saves, or the mistake in them.
+StatusOr<std::vector<SavedVariable>> CheckedVariables(const SaverOptions& options,
+                                                      const Graph& graph) {
+  TENON_ASSIGN_OR_RETURN(std::vector<SavedVariable> saved, ChosenVariables(options, graph));
+  TENON_RETURN_IF_ERROR(CheckNames(saved));
+  if (options.max_to_keep < 0) {
+    return InvalidArgument("max_to_keep must not be negative, found ", options.max_to_keep);
+  }
+  if (saved.empty() && !options.allow_empty) {
+    return InvalidArgument("there is no variable to save: the graph has none, or only local ones");
+  }
+  return saved;
+}
+
 StatusOr<std::string> PrefixOf(const std::string& path, const SaveOptions& options) {
   const std::string name = NameOf(path);
   if (name.empty()) {
@@ -122,22 +136,18 @@ Saver::Saver(const SaverOptions& options, Graph* graph, SaverNodes nodes, bool w
       writes_bundles_(writes_bundles),
       next_preserved_(Clock::now() + PreservingInterval(options)) {}
 
+Status Saver::CheckOptions(const SaverOptions& options, const Graph& graph) {
+  return CheckedVariables(options, graph).status();
+}
+
 Saver::Saver(const SaverOptions& options)
     : Saver(options, CurrentBuilding(options.location).graph, {}, true) {
   const CalledFrom caller(options.location);
   const BuildContext& context = CurrentBuilding();
   if (!graph_->error().ok()) return;
-  auto saved = ChosenVariables(options, *graph_);
-  Status s = saved.status();
-  if (s.ok()) s = CheckNames(*saved);
-  if (s.ok() && options.max_to_keep < 0) {
-    s = InvalidArgument("max_to_keep must not be negative, found ", options.max_to_keep);
-  }
-  if (s.ok() && saved->empty() && !options.allow_empty) {
-    s = InvalidArgument("there is no variable to save: the graph has none, or only local ones");
-  }
-  if (!s.ok()) context.Fail(s, options.location);
-  if (!s.ok() || saved->empty()) return;
+  const auto saved = CheckedVariables(options, *graph_);
+  if (!saved.ok()) context.Fail(saved.status(), options.location);
+  if (!saved.ok() || saved->empty()) return;
   nodes_ = AddSaverNodes(options.name, *saved, options.sharded);
 }
 

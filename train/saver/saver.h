@@ -74,6 +74,8 @@ class Saver {
   /// (unless allow_empty), one that the graph does not know, two under one name that are not parts
   /// of one whole.
   explicit Saver(const SaverOptions& options = {});
+  /// The mistake that such a Saver of the graph would be.
+  static Status CheckOptions(const SaverOptions& options, const Graph& graph);
   /// One that uses nodes which the graph that is being built has already, under the names of `def`
   /// (tf.train.Saver.from_proto); see ImportMetaGraph. InvalidArgument for what the graph lacks.
   static StatusOr<std::unique_ptr<Saver>> FromProto(

@@ -125,6 +125,10 @@ Status MonitoredTrainingSession::Open() {
     for (const auto& hook : hooks_) {
       TENON_RETURN_IF_ERROR(hook->AfterCreateSession(context, global_step_));
     }
+    // A hook that waited for others' end has let them go on.
+    if (stop_) {
+      TENON_ASSIGN_OR_RETURN(global_step_, context.ReadGlobalStep());
+    }
     return OkStatus();
   };
   const Status prepared = prepare();
