@@ -18,11 +18,11 @@
 
 function(tenon_test_label FOLDER OUT_LABEL OUT_TIMEOUT)
   set(labels_distributed dist 120)
-  set(labels_interop interop 600)
+  set(labels_interop interop 1200)
   set(labels_system slow 300)
   set(labels_cuda cuda 120)
   set(labels_fuzz fuzz 300)
-  set(found fast 60)
+  set(found fast 120)
   if(DEFINED labels_${FOLDER})
     set(found ${labels_${FOLDER}})
   endif()
