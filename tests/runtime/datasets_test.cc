@@ -64,13 +64,13 @@ function {
   node_def { name: 'nine' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
              attr { key: 'value' value {
                tensor { dtype: DT_INT64 int64_val: 9 tensor_shape {} } } } }
-  node_def { name: 'million' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } }
-             attr { key: 'value' value { tensor { dtype: DT_INT32 int_val: 1000000
+  node_def { name: 'many' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } }
+             attr { key: 'value' value { tensor { dtype: DT_INT32 int_val: 100000
                                                   tensor_shape { dim { size: 1 } } } } } }
-  node_def { name: 'slow' op: 'RandomUniform' input: 'million:output:0'
+  node_def { name: 'slow' op: 'RandomUniform' input: 'many:output:0'
              attr { key: 'T' value { type: DT_INT32 } }
              attr { key: 'dtype' value { type: DT_DOUBLE } } }
-  node_def { name: 'also_slow' op: 'RandomUniform' input: 'million:output:0'
+  node_def { name: 'also_slow' op: 'RandomUniform' input: 'many:output:0'
              attr { key: 'T' value { type: DT_INT32 } }
              attr { key: 'dtype' value { type: DT_DOUBLE } } }
   node_def { name: 'r' op: 'RangeDataset'
