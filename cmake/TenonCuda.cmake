@@ -62,20 +62,35 @@ else()
   list(FILTER kernels EXCLUDE REGEX "_cudnn\\.cu$")
 endif()
 
-add_library(tenon_cuda MODULE "${PROJECT_SOURCE_DIR}/plugins/cuda.cc" ${sources} ${kernels})
+# What CMake's unity builds do, which know CUDA from 3.31 on only.
+tenon_unity_groups(4 ${kernels})
+set(units "")
+foreach(kernel IN LISTS kernels)
+  get_source_file_property(group "${kernel}" UNITY_GROUP)
+  list(APPEND units "${group}")
+  cmake_path(RELATIVE_PATH kernel BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  string(APPEND content_of_${group} "#include \"${kernel}\"\n")
+endforeach()
+list(REMOVE_DUPLICATES units)
+set(unit_files "")
+foreach(unit IN LISTS units)
+  set(file "${PROJECT_BINARY_DIR}/gen/cuda/unity_${unit}.cu")
+  file(CONFIGURE OUTPUT "${file}" CONTENT "${content_of_${unit}}" @ONLY)
+  list(APPEND unit_files "${file}")
+endforeach()
+
+add_library(tenon_cuda MODULE "${PROJECT_SOURCE_DIR}/plugins/cuda.cc" ${sources} ${unit_files})
 set_target_properties(tenon_cuda PROPERTIES CUDA_ARCHITECTURES "${TENON_CUDA_ARCHITECTURES}"
   LINKER_LANGUAGE CXX CUDA_RUNTIME_LIBRARY None)
 tenon_plugin_sees(tenon_cuda ops)
 if(TENON_CUDNN_INCLUDE)
   target_include_directories(tenon_cuda SYSTEM PRIVATE "${TENON_CUDNN_INCLUDE}")
 endif()
+# Eigen has pragmas of an older nvcc.
 target_compile_options(tenon_cuda PRIVATE
-  "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas>"
   "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${TENON_WERROR}>>:-Werror=all-warnings;-Xcompiler=-Werror>"
   "$<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:tenon_warnings,INTERFACE_COMPILE_OPTIONS>>")
-# Eigen has pragmas of an older nvcc.
-set_source_files_properties("${PROJECT_SOURCE_DIR}/ops/math/special_functions.cu" PROPERTIES
-  COMPILE_OPTIONS "-Xcompiler=-Wno-unknown-pragmas")
 # Of the CUDA libraries only the runtime, inside the plugin and seen by nobody else; the others are
 # loaded when a kernel needs them (ops/cuda/libraries.h). Symbols of Tenon stay open: the program has
 # them.

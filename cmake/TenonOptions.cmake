@@ -55,12 +55,19 @@ if(TENON_MARCH)
   unset(CMAKE_REQUIRED_FLAGS)
 endif()
 
-# Compiles the files of a target together, about SIZE at a time, where most of the time goes into the same headers.
-# Those of a folder stand together, dealt out by their names, so that a file that is added changes one unit only, but
-# where it makes their number double.
+# Compiles the .cc files of a target together, as tenon_unity_groups says.
 function(tenon_unity TARGET SIZE)
   get_target_property(sources ${TARGET} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cc$")
+  tenon_unity_groups(${SIZE} ${sources})
+  set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# Sets the property UNITY_GROUP of the files: those of a group are compiled together, about SIZE at a time, where most
+# of the time goes into the same headers. Those of a folder stand together, dealt out by their names, so that a file
+# that is added changes one unit only, but where it makes their number double.
+function(tenon_unity_groups SIZE)
+  set(sources ${ARGN})
   set(folders ${sources})
   list(TRANSFORM folders REPLACE "/[^/]*$" "")
   list(REMOVE_DUPLICATES folders)
@@ -87,7 +94,6 @@ function(tenon_unity TARGET SIZE)
       set_source_files_properties("${file}" PROPERTIES UNITY_GROUP "${name}_${unit}")
     endforeach()
   endforeach()
-  set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
 if(TENON_SANITIZE)

@@ -45,7 +45,7 @@ struct InputElement {
   }
 };
 
-constexpr int kLanes = 32, kRows = kBlockThreads / kLanes;
+constexpr int kFilterLanes = 32, kFilterRows = kBlockThreads / kFilterLanes;
 
 /// partial[chunk][tap][channel]: sums over a chunk of the windows of all images. Block (tap and
 /// channels, chunk): its lanes are neighbouring channels.
@@ -53,14 +53,14 @@ template <typename T, typename C = ComputeType<T>>
 __global__ void __launch_bounds__(kBlockThreads)
     FilterChunks(const __grid_constant__ ConvIndex i, int64_t chunk, const T* x, const T* dy,
                  C* partial) {
-  __shared__ C shared[kRows][kLanes];
-  const int lane = threadIdx.x % kLanes, row = threadIdx.x / kLanes;
+  __shared__ C shared[kFilterRows][kFilterLanes];
+  const int lane = threadIdx.x % kFilterLanes, row = threadIdx.x / kFilterLanes;
   const int64_t tap = blockIdx.x % i.taps;
-  const int64_t channel = static_cast<int64_t>(blockIdx.x) / i.taps * kLanes + lane;
+  const int64_t channel = static_cast<int64_t>(blockIdx.x) / i.taps * kFilterLanes + lane;
   const int64_t begin = blockIdx.y * chunk, end = min(begin + chunk, i.batch * i.out_pixels);
   C sum = C(0);
   if (channel < i.out_channels) {
-    for (int64_t place = begin + row; place < end; place += kRows) {
+    for (int64_t place = begin + row; place < end; place += kFilterRows) {
       const int64_t image = place / i.out_pixels, window = place % i.out_pixels;
       const int64_t pixel = i.PixelUnder(window, tap);
       if (pixel < 0) continue;
@@ -71,12 +71,12 @@ __global__ void __launch_bounds__(kBlockThreads)
   shared[row][lane] = sum;
   __syncthreads();
   if (row != 0 || channel >= i.out_channels) return;
-  for (int r = 1; r < kRows; ++r) sum += shared[r][lane];
+  for (int r = 1; r < kFilterRows; ++r) sum += shared[r][lane];
   partial[(blockIdx.y * i.taps + tap) * i.out_channels + channel] = sum;
 }
 
 template <typename T, typename C = ComputeType<T>>
-struct SumChunks {
+struct SumFilterChunks {
   int64_t chunks, size;
   const C* partial;
   T* df;
@@ -93,14 +93,14 @@ Status QueueFilter(KernelContext& ctx, const ConvIndex& i, const T* x, const T* 
   constexpr int64_t kChunk = 2048, kMostChunks = 256;
   const int64_t places = i.batch * i.out_pixels, size = i.taps * i.out_channels;
   const int64_t chunks = std::clamp<int64_t>((places + kChunk - 1) / kChunk, 1, kMostChunks);
-  const int64_t blocks = (i.out_channels + kLanes - 1) / kLanes * i.taps;
+  const int64_t blocks = (i.out_channels + kFilterLanes - 1) / kFilterLanes * i.taps;
   if (blocks > INT32_MAX) return Unimplemented("a filter of ", size, " elements");
   TENON_ASSIGN_OR_RETURN(Tensor partial, ctx.AllocateTemp(kDTypeOf<C>, {chunks, size}));
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(chunks));
   FilterChunks<T><<<grid, kBlockThreads, 0, StreamOf(ctx)>>>(i, (places + chunks - 1) / chunks, x,
                                                              dy, partial.data<C>());
   TENON_RETURN_IF_ERROR(LaunchStatus());
-  return ForEach(ctx, size, SumChunks<T>{chunks, size, partial.data<C>(), df});
+  return ForEach(ctx, size, SumFilterChunks<T>{chunks, size, partial.data<C>(), df});
 }
 
 }  // namespace
