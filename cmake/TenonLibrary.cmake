@@ -26,7 +26,7 @@ function(tenon_library FOLDER)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tenon_warnings>)
     # What is declared (tenon_declared_ops) has more sources to come.
     if(NOT FOLDER STREQUAL "ops")
-      tenon_unity(${target} 4)
+      tenon_unity(${target})
     endif()
   else()
     add_library(${target} INTERFACE)
@@ -62,11 +62,12 @@ function(tenon_declared_ops FOLDER)
       ${basic} REGISTER ${sources})
   endforeach()
   # Nobody waits for a single kernel where sanitizers watch, which triple what the optimizer has to do.
+  tenon_unity(tenon_${FOLDER})
+  # Two units of them would both instantiate Eigen's products and factors, which is most of what they cost.
+  file(GLOB linalg CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${FOLDER}/linalg/*.cc")
+  set_source_files_properties(${linalg} PROPERTIES UNITY_GROUP linalg)
   if(TENON_SANITIZE)
-    tenon_unity(tenon_${FOLDER} 8)
     target_compile_options(tenon_${FOLDER} PRIVATE -O0)
-  else()
-    tenon_unity(tenon_${FOLDER} 4)
   endif()
 endfunction()
 
@@ -74,6 +75,8 @@ function(tenon_program NAME)
   add_executable(${NAME} ${ARGN})
   target_link_libraries(${NAME} PRIVATE tenon_train tenon_warnings CLI11::CLI11
     nlohmann_json::nlohmann_json spdlog::spdlog)
+  # What takes their time stands in the libraries, which are optimised fully.
+  target_compile_options(${NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
   add_dependencies(programs ${NAME})
 endfunction()
 
@@ -113,7 +116,7 @@ function(tenon_programs TOOLS EXAMPLES)
     tenon_program(tenon ${sources})
     tenon_training_names("${PROJECT_BINARY_DIR}/gen/tools/training_names.inc")
     target_include_directories(tenon PRIVATE "${PROJECT_BINARY_DIR}/gen")
-    tenon_unity(tenon 4)  # most of the time goes into CLI11
+    tenon_unity(tenon)  # most of the time goes into CLI11
     install(TARGETS tenon RUNTIME COMPONENT programs)
   endif()
   # examples/NAME.cc is a program by itself; examples/NAME/ is one program of all its files.

@@ -132,7 +132,7 @@ function(tenon_tests)
     add_library(tenon_testing STATIC ${testing})
     target_link_libraries(tenon_testing PUBLIC tenon_accelerator tenon_train GTest::gtest GTest::gmock
       nlohmann_json::nlohmann_json PRIVATE tenon_warnings)
-    tenon_unity(tenon_testing 4)
+    tenon_unity(tenon_testing)
   else()
     add_library(tenon_testing INTERFACE)
     target_link_libraries(tenon_testing INTERFACE tenon_train GTest::gtest GTest::gmock
@@ -176,7 +176,7 @@ function(tenon_tests)
       if(folder STREQUAL "cuda")
         set_target_properties(cuda_tests PROPERTIES OUTPUT_NAME gpu_tests)
       endif()
-      tenon_unity(${folder}_tests 4)
+      tenon_unity(${folder}_tests)
       # A third of the time to build; what they test is optimised, in its libraries.
       target_compile_options(${folder}_tests PRIVATE -O0)
       if(label MATCHES "^(fast|dist)$")
