@@ -5,6 +5,7 @@
 #include <new>
 #include <string>
 
+#include "core/buffer_versions.h"
 #include "core/memory_account.h"
 #include "core/resource.h"
 #include "core/tstring.h"
@@ -123,6 +124,13 @@ BufferRef NewObjects(int64_t count) {
 }
 
 }  // namespace
+
+void Buffer::LeaveVersions() {
+  BufferVersions& versions = *versions_;
+  const bool was_superseded = superseded();
+  Destroy();
+  versions.Leave(was_superseded);
+}
 
 BufferRef AllocateBuffer(Allocator& allocator, DType type, int64_t count) {
   switch (type) {

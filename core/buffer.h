@@ -11,6 +11,8 @@
 
 namespace tenon {
 
+class BufferVersions;
+
 /// The refcounted memory behind tensors. The count is inside the block (one allocation a tensor, a
 /// pointer a handle), and tells whether a kernel may write in place: a buffer with one reference
 /// has no other reader. The bytes may be written only by the sole owner; see Variable for shared
@@ -27,8 +29,16 @@ class Buffer {
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
     // A sole owner need not pay for the atomic decrement.
-    if (HasOneReference() || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
+    if (!HasOneReference() && refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (versions_ != nullptr) [[unlikely]]
+      return LeaveVersions();
+    Destroy();
   }
+
+  /// The memory of the ref variable that the buffer is, or was, a version of; null for others.
+  BufferVersions* versions() const { return versions_; }
+  /// Whether a newer version has taken its place.
+  bool superseded() const { return superseded_.load(std::memory_order_acquire); }
 
  protected:
   Buffer(Allocator& allocator, void* data, size_t bytes)
@@ -38,8 +48,14 @@ class Buffer {
   virtual void Destroy() = 0;
 
  private:
+  friend class BufferVersions;
+  /// Destroys the buffer, which is a version.
+  void LeaveVersions();
+
   std::atomic<int32_t> refs_{1};
   const bool host_;
+  std::atomic<bool> superseded_{false};
+  BufferVersions* versions_ = nullptr;
   Allocator& allocator_;
   void* const data_;
   const size_t bytes_;

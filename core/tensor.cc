@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "core/buffer_versions.h"
 #include "core/exceptions.h"
 #include "core/memory_account.h"
 #include "core/memory_description.h"
@@ -166,6 +167,13 @@ StatusOr<Tensor> Tensor::Copy() const {
       });
   }
   return copy;
+}
+
+void Tensor::TakeNewest() {
+  BufferRef newest = buffer_->versions()->Newest();
+  const auto offset = static_cast<char*>(data_) - static_cast<char*>(buffer_->data());
+  data_ = static_cast<char*>(newest->data()) + offset;
+  buffer_ = std::move(newest);
 }
 
 bool Tensor::Equals(const Tensor& other) const {

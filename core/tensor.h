@@ -15,7 +15,8 @@ namespace tenon {
 
 /// A value in a graph: dtype, shape and a refcounted, 64-byte aligned, row-major buffer. Copying a
 /// Tensor shares the buffer; slices share it too. Immutable by convention once another Tensor
-/// shares the buffer: only the sole owner writes (HasOneReference()). Distinct Tensor objects may
+/// shares the buffer: only the sole owner writes (HasOneReference()). A tensor that follows a ref
+/// variable becomes another value only where Renew() is called. Distinct Tensor objects may
 /// be used from different threads; one object must not be written while others use it.
 ///
 ///   Tensor t(DType::kFloat, {2, 3});
@@ -123,6 +124,28 @@ class Tensor {
   bool SharesBufferWith(const Tensor& other) const {
     return buffer_.get() != nullptr && buffer_.get() == other.buffer_.get();
   }
+  /// Whether nobody else shares the buffer and the tensor begins where it does: then a variable may
+  /// take it, to write in place later.
+  bool OwnsBuffer() const { return HasOneReference() && data_ == buffer_->data(); }
+
+  /// True of what was read from a ref variable and not copied since: the value then shows the
+  /// updates of the variable until a kernel begins to read it, as TensorFlow's does, whose memory
+  /// the variable's is. Tensors made of this one (Slice, Reshaped) follow too.
+  bool follows() const { return follows_; }
+  /// Shows the updates until now. What runs kernels calls it for each input; a kernel calls it for
+  /// tensors that it has kept.
+  void Renew() {
+    if (follows_ && buffer_ && buffer_->superseded()) [[unlikely]]
+      TakeNewest();
+  }
+  /// Shows no later updates: the value is that of this moment from now on.
+  void Settle() {
+    Renew();
+    follows_ = false;
+  }
+  /// Makes the tensor, whose buffer is a version of a ref variable's, follow it.
+  void Follow() { follows_ = buffer_ && buffer_->versions() != nullptr; }
+
   bool IsHostMemory() const { return !buffer_ || buffer_->IsHostMemory(); }
   /// Where memory of the same kind comes from.
   Allocator& allocator() const { return buffer_ ? buffer_->allocator() : CpuAllocator(); }
@@ -136,8 +159,10 @@ class Tensor {
 
  private:
   static std::string ToString(DType t) { return ::tenon::ToString(t); }
+  void TakeNewest();
 
   DType dtype_ = DType::kInvalid;
+  bool follows_ = false;
   Shape shape_;
   BufferRef buffer_;
   void* data_ = nullptr;

@@ -165,6 +165,7 @@ StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(
   TENON_RETURN_IF_ERROR(RunPasses(PassStage::kStep, &graph, {environment_.devices[0]}, PassesOf(config_.graph_options())));
   MasterStep::Environment environment;
   environment.session_handle = handle_;
+  environment.task = environment_.task;
   environment.workers = environment_.workers;
   environment.config = config_;
   flat_hash_map<std::string, uint64_t> incarnations;

@@ -83,8 +83,15 @@ Status MasterStep::AddPart(const std::string& task, Graph graph, const StepSigna
   Part part;
   part.task = task;
   TENON_ASSIGN_OR_RETURN(part.worker, environment.workers->Get(task));
+  // TensorFlow sends what is fetched to the master's task. There it is read when that has done its
+  // part of the step, from other tasks at once: what follows a variable of theirs stops there.
+  const std::vector<Node*> nodes = graph.nodes();
+  const bool may_follow =
+      task != environment.task && std::any_of(nodes.begin(), nodes.end(), [](const Node* n) {
+        return std::any_of(n->output_types().begin(), n->output_types().end(), IsRef);
+      });
   std::vector<Node*> replaced;
-  for (Node* n : graph.nodes()) {
+  for (Node* n : nodes) {
     const bool arg = n->op() == "_Arg";
     if (!arg && n->op() != "_Retval") continue;
     const auto index = static_cast<int>(n->attrs().GetOr<int64_t>("index", 0));
@@ -108,10 +115,18 @@ Status MasterStep::AddPart(const std::string& task, Graph graph, const StepSigna
       part.feeds.emplace_back(index, key);
     } else {
       attrs.Set("T", type);
+      Endpoint fetched = n->input(0);
+      if (may_follow && IsPlain(type)) {
+        TENON_ASSIGN_OR_RETURN(
+            fetched.node, graph.AddNode(graph.UniqueName(StrCat("_snapshot_", n->name())),
+                                        "Snapshot", {{"T", type}}, {fetched}));
+        fetched.node->set_assigned_device(device);
+        fetched.index = 0;
+      }
       TENON_ASSIGN_OR_RETURN(
           Node * send, graph.AddNode(graph.UniqueName(StrCat("_send_", n->name())), "_Send", attrs));
       send->set_assigned_device(device);
-      TENON_RETURN_IF_ERROR(graph.Connect(n->input(0), send, 0));
+      TENON_RETURN_IF_ERROR(graph.Connect(fetched, send, 0));
       part.fetches.emplace_back(index, key);
     }
     replaced.push_back(n);

@@ -65,6 +65,7 @@ class MasterStep {
   /// What registering and running needs to know of the session.
   struct Environment {
     std::string session_handle;
+    std::string task;  // the master's
     WorkerDirectory* workers = nullptr;
     /// Incarnation of a device by full name.
     std::function<uint64_t(const std::string& device)> incarnation;

@@ -59,16 +59,20 @@ void WorkerStep::RecvAsync(std::string_view key, RecvCallback done) {
 
 void WorkerStep::HandOutAsync(std::string_view key, RecvCallback done) {
   local_.RecvAsync(key, [done = std::move(done)](const Status& status, Tensor value, bool dead) {
-    if (value.IsHostMemory()) return done(status, std::move(value), dead);
-    done(ForPartitions(), Tensor(), false);
+    if (!value.IsHostMemory()) return done(ForPartitions(), Tensor(), false);
+    value.Settle();
+    done(status, std::move(value), dead);
   });
 }
 
 Status WorkerStep::HandOut(std::string_view key, Tensor* value, bool* dead) {
   TENON_RETURN_IF_ERROR(local_.Take(key, value, dead));
-  if (value->IsHostMemory()) return OkStatus();
-  *value = Tensor();
-  return ForPartitions();
+  if (!value->IsHostMemory()) {
+    *value = Tensor();
+    return ForPartitions();
+  }
+  value->Settle();
+  return OkStatus();
 }
 
 void WorkerStep::EndRemote(const void* recv) {

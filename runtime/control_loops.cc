@@ -16,7 +16,6 @@ class ControlLoopBuilder {
       : graph_(graph), options_(options) {}
 
   StatusOr<Triggers> Run() {
-    MoveToMerges();
     TENON_ASSIGN_OR_RETURN(info_, FindFrames(graph_));
     if (info_.frames.size() == 1) return Triggers();
     for (size_t f = 1; f < info_.frames.size(); ++f) {
@@ -36,18 +35,6 @@ class ControlLoopBuilder {
 
  private:
   int FrameOf(const Node& node) const { return info_.frame_of_node[node.id()]; }
-
-  void MoveToMerges() {
-    for (Node* n : graph_.nodes()) {
-      if (FlowKindOf(*n) != FlowKind::kMerge) continue;
-      for (const Endpoint& in : n->inputs()) {
-        const FlowKind kind = FlowKindOf(*in.node);
-        if (kind == FlowKind::kEnter || kind == FlowKind::kNextIteration) {
-          in.node->set_assigned_device(n->assigned_device());
-        }
-      }
-    }
-  }
 
   /// The frame in which the consumers of a node's outputs run.
   int OutputFrame(const Node& node) const {

@@ -16,8 +16,7 @@ namespace tenon {
 /// runs, so each location that receives inside a loop gets a control loop
 ///   Enter -> Merge -> Switch(predicate of the loop) -> NextIteration -> Merge
 /// which goes round once an iteration; its Merge triggers the receives. The triggers are returned
-/// by (location, frame name). Enter and NextIteration nodes move to the device of their Merge,
-/// since their values exist in one iteration only.
+/// by (location, frame name). PlaceControlFlow comes before.
 StatusOr<flat_hash_map<std::pair<std::string, std::string>, Node*>> AddControlLoops(
     Graph* graph, const PartitionOptions& options);
 

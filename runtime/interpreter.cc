@@ -42,6 +42,7 @@ Status GatherInputs(const Node& node, const std::vector<Result>& results,
     any_live = true;
     (*inputs)[i] = from.outputs[in.index];
     Value& value = (*inputs)[i];
+    value.tensor.Renew();
     if (value.ref != nullptr && !IsRef(node.input_types()[i])) {
       value.tensor = std::exchange(value.ref, nullptr)->Read();
       if (!value.tensor.valid()) {

@@ -69,6 +69,8 @@ class LocalPreparedStep final : public PreparedStep {
     TENON_RETURN_IF_ERROR(status);
     if (options.trace != nullptr) *options.trace = trace.Take();
     call.retvals.resize(num_fetches_);
+    // As in TensorFlow: a fetch shows the updates of its whole step, and none of later ones.
+    for (Tensor& t : call.retvals) t.Settle();
     if (fetched != nullptr) *fetched = std::move(call.retvals);
     return OkStatus();
   }

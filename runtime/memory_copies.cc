@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/flow_kind.h"
 #include "core/hash_map.h"
 #include "core/host_args.h"
 
@@ -180,8 +181,12 @@ class Copier {
         if (IsRef(n->input_types()[i]) || wanted == Place::kEither) continue;
         const Endpoint from = n->input(i);
         if (places_[from.node->id()].outputs[from.index] == wanted) continue;
-        TENON_ASSIGN_OR_RETURN(Node * copy, CopyOf(from, wanted == Place::kHost));
+        const bool is_reference = IsRef(from.node->output_type(from.index));
+        TENON_ASSIGN_OR_RETURN(Node * copy, is_reference
+                                                ? NewCopyOf(from, wanted == Place::kHost)
+                                                : CopyOf(from, wanted == Place::kHost));
         TENON_RETURN_IF_ERROR(graph_.Connect({copy, 0}, n, i));
+        if (is_reference) WaitForOthers(*n, copy);
         if (copy->op() == "HostConst" && from.node->out_edges().empty())
           unused.push_back(from.node);
       }
@@ -191,9 +196,29 @@ class Copier {
   }
 
  private:
+  /// The copy of a variable's value that `consumer` reads is of the moment at which that is ready but
+  /// for references, as what is received from another task is (partition.h).
+  void WaitForOthers(const Node& consumer, Node* copy) {
+    if (FlowKindOf(consumer) == FlowKind::kMerge) return;
+    for (int i = 0; i < consumer.num_inputs(); ++i) {
+      const Endpoint& in = consumer.input(i);
+      const bool other = in.node != copy && !IsRef(in.node->output_type(in.index)) &&
+                         !reference_copies_.contains(in.node);
+      if (other) graph_.AddControlEdge(in.node, copy);
+    }
+    for (Node* before : consumer.control_inputs()) graph_.AddControlEdge(before, copy);
+  }
+
   StatusOr<Node*> CopyOf(const Endpoint& from, bool to_host) {
     Node*& copy = copies_[{from.node, from.index}];
-    if (copy != nullptr) return copy;
+    if (copy == nullptr) {
+      TENON_ASSIGN_OR_RETURN(copy, NewCopyOf(from, to_host));
+    }
+    return copy;
+  }
+
+  StatusOr<Node*> NewCopyOf(const Endpoint& from, bool to_host) {
+    Node* copy = nullptr;
     const std::string name =
         graph_.UniqueName(StrCat(from.node->name(), to_host ? "/on_host" : "/on_device"));
     if (to_host && from.node->op() == "Const") {
@@ -205,6 +230,7 @@ class Copier {
                                                   {{"T", type}}, {from}));
     }
     copy->set_assigned_device(from.node->assigned_device());
+    if (IsRef(from.node->output_type(from.index))) reference_copies_.insert(copy);
     return copy;
   }
 
@@ -213,6 +239,7 @@ class Copier {
   std::vector<NodePlaces> places_;  // by node id
   std::vector<Node*> nodes_;        // without the copies
   flat_hash_map<std::pair<Node*, int>, Node*> copies_;
+  flat_hash_set<const Node*> reference_copies_;
 };
 
 /// Sends from memory to memory what is made in that of one device and wanted in that of another.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/partition.h"
 
+#include "core/flow_kind.h"
+#include "runtime/control_flow_places.h"
 #include "runtime/control_loops.h"
 
 namespace tenon {
@@ -12,6 +14,7 @@ class Partitioner {
       : graph_(std::move(graph)), options_(options) {}
 
   StatusOr<std::map<std::string, Graph>> Run() {
+    TENON_RETURN_IF_ERROR(PlaceControlFlow(&graph_));
     TENON_ASSIGN_OR_RETURN(triggers_, AddControlLoops(&graph_, options_));
     if (!triggers_.empty()) {
       TENON_ASSIGN_OR_RETURN(frames_, FindFrames(graph_));
@@ -43,9 +46,14 @@ class Partitioner {
     const std::string& here = locations_[node.id()];
     Graph& part = parts_.at(here);
     Node* copy = copies_[node.id()];
+    // What comes over a reference edge is the variable's value when the node is ready but for it: the
+    // receive waits for the other inputs (never for another reference, or the two might wait for each
+    // other).
+    std::vector<Node*> references, others;
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Endpoint& in = node.input(i);
       Endpoint from{copies_[in.node->id()], in.index};
+      const bool is_reference = IsRef(in.node->output_type(in.index));
       if (locations_[in.node->id()] != here) {
         if (IsRef(node.input_types()[i])) {
           return InvalidArgument("node '", node.name(), "' on ", here, " takes a reference to '",
@@ -54,7 +62,9 @@ class Partitioner {
         }
         TENON_ASSIGN_OR_RETURN(from.node, Transfer(in, node));
         from.index = 0;
+        if (is_reference) references.push_back(from.node);
       }
+      if (!is_reference) others.push_back(from.node);
       TENON_RETURN_IF_ERROR(part.Connect(from, copy, i));
     }
     for (Node* c : node.control_inputs()) {
@@ -63,16 +73,31 @@ class Partitioner {
         TENON_ASSIGN_OR_RETURN(from, Transfer({c, kControlSlot}, node));
       }
       part.AddControlEdge(from, copy);
+      others.push_back(from);
+    }
+    // A Merge does not wait for all of its inputs.
+    if (FlowKindOf(node) == FlowKind::kMerge) return OkStatus();
+    for (Node* reference : references) {
+      for (Node* before : others) part.AddControlEdge(before, reference);
     }
     return OkStatus();
   }
 
   /// The node at the consumer's location that stands for `src` there: made once per tensor and
-  /// receiving device.
+  /// receiving device, and for each consumer of a reference.
   StatusOr<Node*> Transfer(const Endpoint& src, const Node& consumer) {
     const std::string& to = consumer.assigned_device();
+    const bool control = src.index == kControlSlot;
+    if (!control && IsRef(src.node->output_type(src.index))) return NewTransfer(src, consumer);
     Node*& received = received_[{{src.node, src.index}, to}];
-    if (received != nullptr) return received;
+    if (received == nullptr) {
+      TENON_ASSIGN_OR_RETURN(received, NewTransfer(src, consumer));
+    }
+    return received;
+  }
+
+  StatusOr<Node*> NewTransfer(const Endpoint& src, const Node& consumer) {
+    const std::string& to = consumer.assigned_device();
     const bool control = src.index == kControlSlot;
     Graph& from_part = parts_.at(locations_[src.node->id()]);
     Graph& to_part = parts_.at(locations_[consumer.id()]);
@@ -104,7 +129,8 @@ class Partitioner {
 
     AttributeMap recv_attrs = keys;
     recv_attrs.Set("tensor_type", type);
-    TENON_ASSIGN_OR_RETURN(received, to_part.AddNode(Name(to_part, name), "_Recv", recv_attrs));
+    TENON_ASSIGN_OR_RETURN(Node * received,
+                           to_part.AddNode(Name(to_part, name), "_Recv", recv_attrs));
     received->set_assigned_device(to);
     if (Node* trigger = TriggerFor(consumer)) to_part.AddControlEdge(trigger, received);
     if (control) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/step_graph.h"
 #include "runtime/functions/function_runtime.h"
-#include "runtime/late_reads.h"
 
 namespace tenon {
 namespace {
@@ -26,7 +25,6 @@ class StepGraphBuilder {
     TENON_RETURN_IF_ERROR(CopyNeeded());
     TENON_RETURN_IF_ERROR(ConnectNeeded());
     TENON_RETURN_IF_ERROR(AddRetvals());
-    TENON_RETURN_IF_ERROR(ReadAfterUpdates(&step_));
     step_.set_functions(FunctionsNeeded(step_));
     return std::move(step_);
   }

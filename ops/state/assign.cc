@@ -2,7 +2,6 @@
 #include "ops/state/assign.h"
 
 #include "core/device_queue.h"
-#include "core/interruption.h"
 #include "core/recording_memory.h"
 #include "ops/state/variable_update.h"
 
@@ -56,12 +55,7 @@ Status AssignValue(KernelContext& ctx, VariableResource* variable, bool validate
       TENON_ASSIGN_OR_RETURN(value, CopyOnDevice(ctx, value));
     }
   }
-  if (value.buffer() && value.raw_data() != value.buffer()->data()) {
-    const InterruptibleBy nothing(nullptr);  // the variable would get a part of the value
-    TENON_ASSIGN_OR_RETURN(value, value.Copy());
-  }
-  variable->Assign(std::move(value));
-  return OkStatus();
+  return variable->Assign(std::move(value));
 }
 
 }  // namespace

@@ -56,9 +56,8 @@ class TemporaryVariables final : public Resource {
     if (found == variables_.end() || found->second.get() != variable) {
       return NotFound("the step has no temporary variable ", name, " that is the input");
     }
-    variable->Assign(Tensor());
     found->first.reset();
-    return OkStatus();
+    return variable->Assign(Tensor());
   }
 
  private:

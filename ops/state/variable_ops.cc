@@ -48,7 +48,7 @@ class VariableKernel final : public Kernel {
                              " and found already created ", found->dtype(), found->shape());
     }
     if (variables_.empty() || variables_.back() != found) {
-      if (!variables_.empty()) variables_.back()->Assign(Tensor());
+      if (!variables_.empty()) TENON_RETURN_IF_ERROR(variables_.back()->Assign(Tensor()));
       variables_.push_back(std::move(found));
     }
     ready_.store(variables_.back().get(), std::memory_order_release);

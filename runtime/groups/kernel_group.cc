@@ -192,6 +192,7 @@ Status GroupRun::RunMember(const StepContext& step, const GroupMember& member,
     } else {
       inputs[i] = value;
     }
+    inputs[i].tensor.Renew();
   }
   Value* const outputs = values.data() + member.first_output;
   KernelContext context(step, member.output_types, inputs.data(), static_cast<int>(inputs.size()),

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/control_flow_places.h"
+
+#include "core/flow_kind.h"
+
+namespace tenon {
+namespace {
+
+/// Whose device a node takes; null when it stays where it is.
+const Node* PlacedWith(const Node& node) {
+  switch (FlowKindOf(node)) {
+    case FlowKind::kSwitch:
+    case FlowKind::kExit:
+      return node.input(0).node;
+    case FlowKind::kEnter:
+    case FlowKind::kConstantEnter:
+    case FlowKind::kNextIteration: {
+      if (IsRef(node.input_types()[0])) return nullptr;
+      const Node* first = nullptr;
+      for (const OutEdge& e : node.out_edges()) {
+        if (e.output == kControlSlot) continue;
+        // The value is in one iteration only, and so must be where the Merge takes it.
+        if (FlowKindOf(*e.dst) == FlowKind::kMerge) return e.dst;
+        if (first == nullptr) first = e.dst;
+      }
+      return first;
+    }
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+Status PlaceControlFlow(Graph* graph) {
+  TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
+  for (Node* const node : order) {
+    if (const Node* const other = PlacedWith(*node)) {
+      node->set_assigned_device(other->assigned_device());
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace tenon
