@@ -212,9 +212,14 @@ function(tenon_tests)
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set_tests_properties(interop.large_checkpoint PROPERTIES LABELS slow TIMEOUT 900
     SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
-  add_test(NAME interop.device_conformance_test CONFIGURATIONS Full
-    COMMAND Python3::Interpreter "${root}/interop/op_conformance_test.py" --simulated
-    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-  set_tests_properties(interop.device_conformance_test PROPERTIES LABELS slow TIMEOUT 1800
-    SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
+  foreach(long IN ITEMS "device_conformance op_conformance_test.py --simulated"
+      "whole_conformance op_conformance_test.py --all" "ref_variables ref_variables_test.py --runs 20")
+    separate_arguments(long)
+    list(POP_FRONT long name script)
+    add_test(NAME interop.${name} CONFIGURATIONS Full
+      COMMAND Python3::Interpreter "${root}/interop/${script}" ${long}
+      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_tests_properties(interop.${name} PROPERTIES LABELS slow TIMEOUT 1800
+      SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
+  endforeach()
 endfunction()

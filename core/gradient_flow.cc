@@ -7,6 +7,7 @@
 #include "core/flow_kind.h"
 #include "core/gradient_rows.h"
 #include "core/loop_frame.h"
+#include "core/reference_reads.h"
 
 namespace tenon {
 namespace {
@@ -88,6 +89,7 @@ Status GradientFlow::Pass(Node* node) {
                            "): the op has no gradient function");
   }
   GradContext g(*node, dys, value_of_);
+  const int first_new = graph_.num_ids();
   {
     const NameScope in(StrCat(node->name(), "_grad"));
     const ColocateWith beside(node);
@@ -95,10 +97,42 @@ Status GradientFlow::Pass(Node* node) {
   }
   TENON_RETURN_IF_ERROR(Annotate(g.status(), StrCat("gradient of node '", node->name(), "'")));
   TENON_RETURN_IF_ERROR(graph_.error());
+  std::vector<Gradient> dxs(g.dxs().begin(), g.dxs().end());
+  HoldBack(*node, first_new, &dxs);
+  TENON_RETURN_IF_ERROR(graph_.error());
   for (int i = 0; i < node->num_inputs(); ++i) {
-    if (Between(node->input(i).node)) Add(node->input(i), g.dxs()[i]);
+    if (Between(node->input(i).node)) Add(node->input(i), dxs[i]);
   }
   return OkStatus();
+}
+
+void GradientFlow::HoldBack(const Node& node, int first_new, std::vector<Gradient>* dxs) {
+  std::vector<bool> reads(node.num_inputs());
+  bool any = false;
+  for (int i = 0; i < node.num_inputs(); ++i) any |= reads[i] = ReadsReference(node.input(i));
+  if (!any) return;
+  any = false;
+  for (int id = first_new; id < graph_.num_ids() && !any; ++id) {
+    const Node* const made = graph_.node(id);
+    if (made == nullptr) continue;
+    any = std::any_of(made->inputs().begin(), made->inputs().end(), ReadsReference);
+  }
+  if (!any) return;
+  const std::vector<Gradient> free = *dxs;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (!reads[i] || !free[i].exists() || !Between(node.input(i).node)) continue;
+    std::vector<Output> others;
+    for (int k = 0; k < node.num_inputs(); ++k) {
+      if (k != i && free[k].exists() && Between(node.input(k).node)) {
+        others.push_back(free[k].values());
+      }
+    }
+    if (others.empty()) continue;
+    const ColocateWith beside(free[i].values());
+    const ControlDependencies after(others);
+    (*dxs)[i] = free[i].WithValues(
+        NodeBuilder("Identity", StrCat(node.name(), "_grad/held_back")).Input(free[i].values()).Output());
+  }
 }
 
 Status GradientFlow::PassAll(const std::vector<Node*>& order, const std::vector<Node*>& nodes,

@@ -127,10 +127,12 @@ StatusOr<Tensor> Tensor::Reshaped(const Shape& shape) const {
   return t;
 }
 
-Tensor Tensor::BitcastTo(DType dtype) const {
-  TENON_CHECK(SizeOf(dtype) == SizeOf(dtype_) && IsPlain(dtype));
+Tensor Tensor::BitcastTo(DType dtype, const Shape& shape) const {
+  TENON_CHECK(IsPlain(dtype) && IsPlain(dtype_) &&
+              shape.num_elements() * SizeOf(dtype) == num_elements() * SizeOf(dtype_));
   Tensor t = *this;
   t.dtype_ = dtype;
+  t.shape_ = shape;
   return t;
 }
 

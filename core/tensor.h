@@ -110,8 +110,8 @@ class Tensor {
 
   /// The same buffer under another shape of as many elements; InvalidArgument otherwise.
   StatusOr<Tensor> Reshaped(const Shape& shape) const;
-  /// The same bytes as another dtype of the same element size.
-  Tensor BitcastTo(DType dtype) const;
+  /// The same bytes as another dtype. REQUIRES: plain dtypes, and `shape` has as many bytes.
+  Tensor BitcastTo(DType dtype, const Shape& shape) const;
   /// Rows [begin, end) of dimension 0, sharing the buffer. REQUIRES: 0 <= begin <= end <= dim(0).
   Tensor Slice(int64_t begin, int64_t end) const;
   /// A copy with a buffer of its own in the same memory; ResourceExhausted when that is out. In

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "core/flow_kind.h"
 #include "core/hash_map.h"
 #include "core/host_args.h"
+#include "core/reference_reads.h"
 
 namespace tenon {
 namespace {
@@ -187,6 +189,7 @@ class Copier {
                                                 : CopyOf(from, wanted == Place::kHost));
         TENON_RETURN_IF_ERROR(graph_.Connect({copy, 0}, n, i));
         if (is_reference) WaitForOthers(*n, copy);
+        if (IsFetch(*n) && ReadsReference(from)) WaitForUpdates(copy);
         if (copy->op() == "HostConst" && from.node->out_edges().empty())
           unused.push_back(from.node);
       }
@@ -196,6 +199,39 @@ class Copier {
   }
 
  private:
+  static bool IsFetch(const Node& node) {
+    return node.op() == "_Retval" ||
+           (node.op() == "_Send" && node.attrs().GetOr("client_terminated", false));
+  }
+
+  /// What is fetched shows the updates of the step: here, those that are sure to run and wait for no
+  /// other task.
+  void WaitForUpdates(Node* copy) {
+    if (!updates_) FindUpdates();
+    for (Node* update : *updates_) graph_.AddControlEdge(update, copy);
+  }
+  void FindUpdates() {
+    std::vector<bool> unsure(graph_.num_ids(), false);
+    std::vector<const Node*> stack;
+    for (const Node* n : nodes_) {
+      const FlowKind kind = FlowKindOf(*n);
+      if (kind != FlowKind::kPlain && n->num_outputs() > 0) stack.push_back(n);
+    }
+    while (!stack.empty()) {
+      const Node* const node = stack.back();
+      stack.pop_back();
+      for (const OutEdge& e : node->out_edges()) {
+        if (unsure[e.dst->id()]) continue;
+        unsure[e.dst->id()] = true;
+        stack.push_back(e.dst);
+      }
+    }
+    updates_.emplace();
+    for (Node* n : nodes_) {
+      if (TakesReference(*n) && !unsure[n->id()]) updates_->push_back(n);
+    }
+  }
+
   /// The copy of a variable's value that `consumer` reads is of the moment at which that is ready but
   /// for references, as what is received from another task is (partition.h).
   void WaitForOthers(const Node& consumer, Node* copy) {
@@ -240,6 +276,7 @@ class Copier {
   std::vector<Node*> nodes_;        // without the copies
   flat_hash_map<std::pair<Node*, int>, Node*> copies_;
   flat_hash_set<const Node*> reference_copies_;
+  std::optional<std::vector<Node*>> updates_;
 };
 
 /// Sends from memory to memory what is made in that of one device and wanted in that of another.

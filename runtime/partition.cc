@@ -15,6 +15,7 @@ class Partitioner {
 
   StatusOr<std::map<std::string, Graph>> Run() {
     TENON_RETURN_IF_ERROR(PlaceControlFlow(&graph_));
+    TENON_RETURN_IF_ERROR(ReadReferencesOnDevices());
     TENON_ASSIGN_OR_RETURN(triggers_, AddControlLoops(&graph_, options_));
     if (!triggers_.empty()) {
       TENON_ASSIGN_OR_RETURN(frames_, FindFrames(graph_));
@@ -38,6 +39,40 @@ class Partitioner {
         it->second.set_functions(graph_.shared_functions());
       }
       TENON_ASSIGN_OR_RETURN(copies_[n->id()], it->second.CopyNode(*n));
+    }
+    return OkStatus();
+  }
+
+  /// What leaves a device with memory of its own is copied to the host, and sent, at once. So a
+  /// reference there is read by a node of its own, which waits for what its consumer waits for.
+  Status ReadReferencesOnDevices() {
+    const std::vector<Node*> nodes = graph_.nodes();
+    for (Node* node : nodes) {
+      for (int i = 0; i < node->num_inputs(); ++i) {
+        const Endpoint in = node->input(i);
+        const DType type = in.node->output_type(in.index);
+        const std::string& device = in.node->assigned_device();
+        if (!IsRef(type) || IsRef(node->input_types()[i]) || device == node->assigned_device() ||
+            device.find("/device:CPU:") != device.npos) {
+          continue;
+        }
+        TENON_ASSIGN_OR_RETURN(
+            Node * read, graph_.AddNode(graph_.UniqueName(StrCat(in.node->name(), "/read_for_",
+                                                                 node->name())),
+                                        "Identity", {{"T", BaseType(type)}}, {in}));
+        read->set_assigned_device(device);
+        TENON_RETURN_IF_ERROR(graph_.Connect({read, 0}, node, i));
+        if (FlowKindOf(*node) == FlowKind::kMerge) continue;
+        for (int k = 0; k < node->num_inputs(); ++k) {
+          const Endpoint& other = node->input(k);
+          const bool is_read = k == i || reads_.contains(other.node);
+          if (!is_read && !IsRef(other.node->output_type(other.index))) {
+            graph_.AddControlEdge(other.node, read);
+          }
+        }
+        for (Node* before : node->control_inputs()) graph_.AddControlEdge(before, read);
+        reads_.insert(read);
+      }
     }
     return OkStatus();
   }
@@ -166,6 +201,7 @@ class Partitioner {
   std::vector<Node*> copies_;
   std::vector<std::string> locations_;
   FrameInfo frames_;
+  flat_hash_set<const Node*> reads_;  // of ReadReferencesOnDevices
   flat_hash_map<std::pair<std::string, std::string>, Node*> triggers_;
   flat_hash_map<std::pair<std::pair<Node*, int>, std::string>, Node*> received_;
   int next_edge_ = 0;

@@ -59,7 +59,9 @@ class Placer {
     }
     if (node.op() == "IdentityN") return OkStatus();
     for (int i = 0; i < node.num_inputs(); ++i) {
-      const Endpoint& in = node.input(i);
+      Endpoint in = node.input(i);
+      // It may hand on the handles of several devices, and is itself at none of them.
+      while (in.node != nullptr && in.node->op() == "IdentityN") in = in.node->input(in.index);
       if (in.node == nullptr) continue;
       const DType type = in.node->output_type(in.index);
       if (CarriesState(type) && CarriesState(node.input_types()[i])) Join(node, *in.node);

@@ -8,10 +8,12 @@
 #   tools/test.sh --label fast    only the tests with this label
 #   tools/test.sh --fuzz SECONDS  also every fuzzing target for so long (tools/fuzz.sh)
 #
+# The plugin for GPUs is built for one kind of GPU, unless TENON_CUDA_ARCHITECTURES names others.
 # Quiet while things go well: one line a stage and ctest's closing summary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+configure=(-D "TENON_CUDA_ARCHITECTURES=${TENON_CUDA_ARCHITECTURES:-90-real}")
 sanitizers=false
 label=.
 fuzz_seconds=0
@@ -35,13 +37,30 @@ quietly() {
   fi
 }
 
-# test_preset PRESET LABELS: configures, builds and tests one build tree.
-test_preset() {
-  local preset=$1 labels=$2 log
+# build PRESET [TARGET]: configures and builds one build tree. Its programs give way to tests that run meanwhile.
+build() {
+  local preset=$1 log=build/$1/build.log
   mkdir -p "build/$preset"
-  log=build/$preset/test.log
-  quietly "$log" cmake --preset "$preset" || { echo "$preset: configuring failed" >&2; return 1; }
-  quietly "$log" cmake --build --preset "$preset" || { echo "$preset: build failed" >&2; return 1; }
+  quietly "$log" cmake --preset "$preset" "${configure[@]}" ||
+    { echo "$preset: configuring failed" >&2; return 1; }
+  quietly "$log" nice -n 10 cmake --build --preset "$preset" ${2:+--target "$2"} ||
+    { echo "$preset: build failed" >&2; return 1; }
+}
+
+# in_background COMMAND...: begins what `ready` waits for.
+background=
+in_background() { "$@" & background=$!; }
+ready() {
+  local status=0
+  wait "$background" || status=$?
+  background=
+  return "$status"
+}
+trap '[[ -z $background ]] || kill -- -"$background" 2>/dev/null || true' EXIT
+
+# run_tests PRESET LABELS: the tests of a build tree.
+run_tests() {
+  local preset=$1 labels=$2 log=build/$1/test.log
   # One more at a time than cores: some tests mostly wait.
   if ! ctest --preset "$preset" -L "$labels" -j $(($(nproc) + 1)) --no-tests=error >"$log" 2>&1; then
     # What ctest says of a failed test stands between its own progress lines, which are left out.
@@ -59,15 +78,25 @@ tools/check_sizes.py
 if [[ $label == . || $label == interop ]]; then
   tools/install_tensorflow.sh || echo "without TensorFlow the interop tests are skipped" >&2
 fi
-test_preset release "$label"
+# Each tree is built while the tests of the one before run, many of which wait. What runs in the background has a
+# process group of its own, by which it is ended.
+set -m
+build release
+if $sanitizers; then in_background build asan-ubsan; fi
+run_tests release "$label"
 if $sanitizers; then
   # As in TenonTests.cmake, whose environment does not reach the discovered C++ tests.
   export UBSAN_OPTIONS=print_stacktrace=1 OMP_TOOL_LIBRARIES=/usr/lib/llvm-19/lib/libarcher.so
   export TSAN_OPTIONS="suppressions=$PWD/cmake/tsan.supp history_size=7 ignore_noninstrumented_modules=1"
-  test_preset asan-ubsan '^(fast|dist)$'
-  test_preset tsan '^(fast|dist)$'
+  ready
+  in_background build tsan
+  run_tests asan-ubsan '^(fast|dist)$'
+  ready
+  if (( fuzz_seconds > 0 )); then in_background build asan-ubsan fuzz_programs; fi
+  run_tests tsan '^(fast|dist)$'
 fi
 if (( fuzz_seconds > 0 )); then
+  if [[ -n $background ]]; then ready; fi
   quietly build/fuzz.log tools/fuzz.sh --each "$fuzz_seconds" || { echo "fuzz: found something" >&2; exit 1; }
   echo "fuzz: $(grep -c ' runs ' build/fuzz.log) targets found nothing in $fuzz_seconds s each"
 fi

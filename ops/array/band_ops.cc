@@ -20,6 +20,7 @@ StatusOr<int64_t> ReadBandLimit(const Tensor& t, int64_t size, std::string_view 
 Status BandPartKernel(KernelContext& ctx) {
   const Tensor in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const Band band, ReadBand(ctx));
+  if (band.lower == band.rows && band.upper == band.columns) return ctx.Return(in);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   if (in.num_elements() == 0) return OkStatus();
   const int64_t n = band.columns;

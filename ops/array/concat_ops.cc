@@ -170,6 +170,7 @@ Status PackKernel(KernelContext& ctx, const Mover& mover, int64_t axis_attr) {
         i, "].shape = ", ctx.input(i).shape());
   }
   TENON_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_attr, shape.rank() + 1, "axis"));
+  if (n == 1) return ctx.Return(ctx.input(0).Reshaped(shape.WithInsertedDim(axis, 1)));
   return JoinInputs(ctx, mover, 0, n, axis, shape.WithInsertedDim(axis, n));
 }
 

@@ -194,6 +194,7 @@ Status TileKernel(KernelContext& ctx, const Mover& mover) {
   TENON_ASSIGN_OR_RETURN(const DimVector times,
                          ReadIntegerVector(ctx.input(1), "multiples", in.rank()));
   TENON_ASSIGN_OR_RETURN(const DimVector dims, TiledDims(in.shape().dims(), times));
+  if (in.shape().dims() == dims) return ctx.Return(ctx.TakeInput(0));
   // Each dimension becomes two: which repetition, and where in it. The source stands still along
   // the first.
   const DimVector strides = StridesOf(in.shape().dims());
@@ -239,6 +240,7 @@ Status ReverseKernel(KernelContext& ctx, const Mover& mover) {
     if (in.dim(axis) > 0) source.offset += (in.dim(axis) - 1) * source.strides[axis];
     source.strides[axis] = -source.strides[axis];
   }
+  if (axes.empty()) return ctx.Return(ctx.TakeInput(0));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   return mover.copy(ctx, in, source, out, {0, StridesOf(in.shape().dims())}, in.shape().dims());
 }

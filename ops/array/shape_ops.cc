@@ -176,12 +176,7 @@ Status BitcastKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const DimVector dims,
                          BitcastDims(in.shape().dims(), in.dtype(), ctx.output_type(0)));
   TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  // A view of the buffer begins at its start; a slice of it is copied.
-  if (in.num_elements() > 0 && in.raw_data() == in.buffer()->data()) {
-    return ctx.Return(Tensor(ctx.output_type(0), shape, in.buffer()));
-  }
-  TENON_ASSIGN_OR_RETURN(const Tensor copy, in.Copy());
-  return ctx.Return(Tensor(ctx.output_type(0), shape, copy.buffer()));
+  return ctx.Return(in.BitcastTo(ctx.output_type(0), shape));
 }
 
 Status BitcastShape(ShapeContext& c) {

@@ -3,6 +3,7 @@
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/moving_kernels.h"
+#include "ops/array/shared_rows.h"
 #include "ops/composition.h"
 #include "ops/math/operators.h"
 
@@ -51,6 +52,10 @@ Status SliceKernel(KernelContext& ctx, const Mover& mover) {
   }
   const Shape shape(size);
   if (shape == in.shape()) return ctx.Return(ctx.TakeInput(0));
+  const bool takes_rows = in.shape().WithDim(0, size[0]) == shape;
+  if (takes_rows && RowsAreAligned(in, begin[0], begin[0] + size[0])) {
+    return ctx.Return(in.Slice(begin[0], begin[0] + size[0]));
+  }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   return mover.copy(ctx, in, BoxView(in.shape().dims(), begin), out, {0, StridesOf(size)}, size);
 }

@@ -2,6 +2,7 @@
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/moving_kernels.h"
+#include "ops/array/shared_rows.h"
 #include "ops/composition.h"
 
 namespace tenon {
@@ -14,12 +15,15 @@ Status Cut(KernelContext& ctx, const Mover& mover, const Tensor& in, int axis,
   const int64_t outer = Product(in.shape().dims(), 0, axis);
   const int64_t inner = Product(in.shape().dims(), axis + 1, in.rank());
   const int64_t row = in.dim(axis) * inner;
+  if (ctx.num_outputs() == 1 && !drop_axis) return ctx.Return(in);
+  const bool aligned = RowsAreAligned(in);
   int64_t at = 0;
   for (int i = 0; i < ctx.num_outputs(); ++i) {
     const Shape shape =
         drop_axis ? in.shape().WithoutDim(axis) : in.shape().WithDim(axis, sizes[i]);
     if (axis == 0) {  // the part's rows share the buffer
       TENON_ASSIGN_OR_RETURN(Tensor part, in.Slice(at, at + sizes[i]).Reshaped(shape));
+      if (!aligned) part.Settle();  // where TensorFlow copies
       ctx.set_output(i, std::move(part));
     } else {
       TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(i, shape));

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "core/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/moving_kernels.h"
+#include "ops/array/shared_rows.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/state/variables.h"
@@ -156,6 +159,18 @@ StatusOr<StridedView> BroadcastView(const SlicePlan& plan, absl::Span<const int6
   return view;
 }
 
+/// What the plan takes of `in`, sharing its buffer, where that is all of it or rows that are shared.
+std::optional<Tensor> RowsOf(const SlicePlan& plan, const Tensor& in) {
+  const auto dims = in.shape().dims();
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (plan.stride[i] != 1 || (i > 0 && plan.size[i] != dims[i])) return std::nullopt;
+  }
+  if (dims.empty() || plan.size[0] == dims[0]) return in;
+  const int64_t begin = plan.begin[0], end = begin + plan.size[0];
+  if (plan.size[0] == 0 || !RowsAreAligned(in, begin, end)) return std::nullopt;
+  return in.Slice(begin, end);
+}
+
 /// Of a variable, by reference or by handle.
 Status StridedSliceAssignKernel(KernelContext& ctx, const SliceMasks& masks,
                                 const VariableInput& input) {
@@ -214,6 +229,9 @@ Status StridedSliceKernel(KernelContext& ctx, const Mover& mover, const SliceMas
   const Tensor& in = ctx.input(0);
   const auto dims = in.shape().dims();
   TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(ctx, dims, masks));
+  if (const std::optional<Tensor> rows = RowsOf(plan, in)) {
+    return ctx.Return(rows->Reshaped(Shape(plan.out)));
+  }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, plan.out));
   return mover.copy(ctx, in, ViewOf(plan, dims), out, {0, StridesOf(plan.size)}, plan.size);
 }

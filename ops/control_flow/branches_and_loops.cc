@@ -76,6 +76,9 @@ Status RefSelectKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(0), "index"));
   const int64_t count = ctx.num_inputs() - 1;
   if (index < 0 || index >= count) return NotInRange(index, count, "index");
+  for (int i = 1; i <= count; ++i) {
+    if (ctx.ref(i) != nullptr && !ctx.ref(i)->initialized()) return ctx.ref(i)->Uninitialized();
+  }
   Forward(ctx, static_cast<int>(index) + 1, 0);
   return OkStatus();
 }

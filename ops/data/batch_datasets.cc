@@ -39,6 +39,7 @@ class Batcher {
     const int64_t size = row.num_elements();
     for (size_t i = 0; i < rows_.size(); ++i) {
       Tensor& from = rows_[i][c];
+      from.Renew();
       const int64_t at = static_cast<int64_t>(i) * size;
       if (from.shape() == row) {
         CopyElements(from, 0, &batch, at, size);

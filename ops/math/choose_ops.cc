@@ -40,7 +40,13 @@ Status Choose(KernelContext& ctx, const Shape& condition_shape) {
   return OkStatus();
 }
 
-Status SelectV2Kernel(KernelContext& ctx) { return Choose(ctx, ctx.input(0).shape()); }
+Status SelectV2Kernel(KernelContext& ctx) {
+  const Tensor &condition = ctx.input(0), &then = ctx.input(1), &otherwise = ctx.input(2);
+  if (condition.rank() == 0 && then.shape() == otherwise.shape()) {
+    return ctx.Return(*condition.data<bool>() ? then : otherwise);
+  }
+  return Choose(ctx, condition.shape());
+}
 
 Status SelectKernel(KernelContext& ctx) {
   const Shape &c = ctx.input(0).shape(), &t = ctx.input(1).shape(), &e = ctx.input(2).shape();

@@ -217,7 +217,8 @@ class Queue::EnqueueOperation final : public WaitingOperation {
   /// A copy: an element keeps no more than itself in memory.
   StatusOr<Element> Row(int64_t i) const {
     Element row;
-    for (const Tensor& t : components_) {
+    for (Tensor t : components_) {
+      t.Renew();
       TENON_ASSIGN_OR_RETURN(const Tensor copy, t.Slice(i, i + 1).Copy());
       TENON_ASSIGN_OR_RETURN(row.emplace_back(), copy.Reshaped(t.shape().WithoutDim(0)));
     }
@@ -252,7 +253,10 @@ class Queue::DequeueOperation final : public WaitingOperation {
       wanted_ = there;
     }
     const int64_t before = taken();
-    while (taken() < wanted_ && queue_.Available() > 0) taken_.push_back(queue_.Take());
+    while (taken() < wanted_ && queue_.Available() > 0) {
+      taken_.push_back(queue_.Take());
+      for (Tensor& t : taken_.back()) single_ ? t.Renew() : t.Settle();
+    }
     if (taken() == wanted_) return Progress::kDone;
     return taken() == before ? Progress::kNone : Progress::kSome;
   }

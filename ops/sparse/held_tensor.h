@@ -12,7 +12,7 @@ class HeldTensor final : public VariantValue {
  public:
   static constexpr std::string_view kTypeName = "tensorflow::Tensor";
 
-  explicit HeldTensor(Tensor t) : tensor(std::move(t)) {}
+  explicit HeldTensor(Tensor t) : tensor(Settled(std::move(t))) {}
   std::string_view type_name() const override { return kTypeName; }
   StatusOr<VariantData> Encode() const override {
     return VariantData{std::string(kTypeName), {}, {tensor}};
@@ -23,6 +23,12 @@ class HeldTensor final : public VariantValue {
   }
 
   const Tensor tensor;
+
+ private:
+  static Tensor Settled(Tensor t) {
+    t.Settle();
+    return t;
+  }
 };
 
 }  // namespace tenon

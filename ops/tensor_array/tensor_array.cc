@@ -48,6 +48,7 @@ Status TensorArray::Write(const KernelContext& ctx, int64_t index, Tensor value,
   Element& element = elements_[index];
   if (options_.identical_shapes) options_.element_shape = value.shape();
   if (element.written) {
+    element.value.Renew();
     TENON_ASSIGN_OR_RETURN(value, add(ctx, element.value, value));
   }
   element.shape = value.shape();
@@ -77,6 +78,7 @@ StatusOr<Tensor> TensorArray::Read(const KernelContext& ctx, int64_t index) {
     TENON_ASSIGN_OR_RETURN(element.value, ZerosOnDevice(ctx, dtype_, shape.ToShape()));
     element.written = true;
   }
+  element.value.Renew();
   if (!options_.clear_after_read) return element.value;
   element.cleared = true;
   return std::move(element.value);

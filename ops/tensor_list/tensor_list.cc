@@ -133,7 +133,9 @@ StatusOr<VariantRef> TensorList::Plus(const VariantValue& other) const {
   TENON_ASSIGN_OR_RETURN(PartialShape shape, element_shape_.MergeWith(list->element_shape_));
   const auto sum = std::make_shared<TensorList>(dtype_, std::move(shape), limit_);
   for (int64_t i = 0; i < size(); ++i) {
-    const Tensor &a = elements_[i], &b = list->elements_[i];
+    Tensor a = elements_[i], b = list->elements_[i];
+    a.Renew();
+    b.Renew();
     Tensor both = a.valid() ? a : b;
     if (a.valid() && b.valid()) {
       TENON_ASSIGN_OR_RETURN(both, SumOf(a, b));

@@ -17,8 +17,9 @@ Status Join(KernelContext& ctx, const CountedVector<Tensor>& parts,
             absl::Span<const int64_t> dims) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, dims));
   int64_t at = 0;
-  for (const Tensor& part : parts) {
+  for (Tensor part : parts) {
     if (Interrupted()) break;
+    part.Renew();
     CopyElements(part, 0, out, at, part.num_elements());
     at += part.num_elements();
   }

@@ -201,9 +201,13 @@ class Expander {
     for (const OutEdge& edge : consumers) {
       if (edge.input == kControlSlot) {
         graph_.AddControlEdge(node, edge.dst);
-      } else {
-        TENON_RETURN_IF_ERROR(graph_.Connect({node, edge.output}, edge.dst, edge.input));
+        continue;
       }
+      // Handles of several devices may come out of one call, so they do not go through one node.
+      const bool is_handle = types[edge.output] == DType::kResource;
+      const Endpoint from = is_handle ? results[edge.output] : Endpoint{node, edge.output};
+      TENON_RETURN_IF_ERROR(graph_.Connect(from, edge.dst, edge.input));
+      if (is_handle && !body.effects.empty()) graph_.AddControlEdge(node, edge.dst);
     }
     return OkStatus();
   }

@@ -119,7 +119,7 @@ TEST_F(CountedMemoryTest, AMessageOfMoreTextThanThereIsMemoryForIsAnError) {
 
 TEST_F(CountedMemoryTest, AnUpdateInPlaceBesideAReaderFailsWithoutMemoryForTheCopy) {
   VariableResource variable(DType::kFloat, PartialShape());
-  variable.Assign(Tensor::Zeros(DType::kFloat, {3 << 20}));
+  ASSERT_OK(variable.Assign(Tensor::Zeros(DType::kFloat, {3 << 20})));
   const auto set_first = [](Tensor* value) {
     value->data<float>()[0] = 1;
     return OkStatus();
@@ -137,7 +137,7 @@ TEST_F(CountedMemoryTest, AnUpdateInPlaceBesideAReaderFailsWithoutMemoryForTheCo
 
 TEST_F(CountedMemoryTest, AnUpdateOfTextThatFailsHalfWayChangesNothing) {
   VariableResource variable(DType::kString, PartialShape());
-  variable.Assign(Tensor::Vector<std::string>({"a", "b"}));
+  ASSERT_OK(variable.Assign(Tensor::Vector<std::string>({"a", "b"})));
   EXPECT_THAT(CatchExceptions([&] {
                 return variable.ModifyInPlace([](Tensor* value) {
                   value->data<TString>()[0] = "changed";

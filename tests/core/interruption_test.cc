@@ -71,7 +71,7 @@ TEST(InterruptionTest, AnUpdateOfAVariableRunsToItsEnd) {
   Cancellation cancellation;
   const InterruptibleBy step(&cancellation);
   VariableResource variable(DType::kInt32, PartialShape());
-  variable.Assign(Tensor::Zeros(DType::kInt32, {kItems}));
+  ASSERT_OK(variable.Assign(Tensor::Zeros(DType::kInt32, {kItems})));
   for (const bool whole : {true, false}) {
     const auto add_one = [&](Tensor* value) {
       ParallelFor(kItems, kItemNs, [&](int64_t begin, int64_t end) {

@@ -284,7 +284,7 @@ TEST(TensorBundleTest, AMissingNameAndAMissingCheckpointAreNotFound) {
 }
 
 /// A checkpoint with one matrix whose files the test may damage.
-class DamagedBundleTest : public testing::Test {
+class DamagedBundleTest : public ::testing::Test {
  protected:
   DamagedBundleTest() {
     Save(prefix_, {{"x", Tensor::Of<float>({2, 2}, {1, 2, 3, 4})},

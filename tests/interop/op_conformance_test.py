@@ -4,15 +4,21 @@
 
 Takes the ops from `tenon ops --json`, makes cases for each (op_cases.py, op_state.py) or finds it in a
 small graph (op_programs.py), and runs them on TensorFlow and, through TensorFlow's client, on a Tenon
-server. An op that no case reaches fails the test. With names of ops as arguments, runs only those;
-with --simulated, on a server whose device is the simulated one.
+server. An op that no case reaches fails the test.
+
+    op_conformance_test.py                   the families that have changed since all were compared
+    op_conformance_test.py --all [--record]  all of them, which is then recorded (conformance_digests.py)
+    op_conformance_test.py --simulated       all, on a server whose device is the simulated one
+    op_conformance_test.py NAME...           these ops
 """
+import argparse
 import collections
 import json
 import subprocess
 import sys
 import tempfile
 
+import conformance_digests
 from tensorflow_environment import SIMULATED_DEVICE, TENON, Servers, main_with_tensorflow
 
 MOST_PRINTED = 8
@@ -116,12 +122,25 @@ def main():
     listed = json.loads(subprocess.run([TENON, "ops", "--json"], check=True, capture_output=True,
                                        text=True).stdout)
     listed = [op for op in listed if op["kernels"]]
-    chosen = [a for a in sys.argv[1:] if a != "--simulated"]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--simulated", action="store_true")
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    chosen = set(arguments.names)
+    if not (chosen or arguments.all or arguments.simulated):
+        ops_of = conformance_digests.families()
+        changed = conformance_digests.changed_families()
+        chosen = set().union(*(ops_of[family] for family in changed))
+        print(f"changed since all were compared: {', '.join(sorted(changed)) or 'nothing'}")
+        if not chosen:
+            return 0
     if chosen:
         listed = [op for op in listed if op["name"] in chosen]
     names = {op["name"] for op in listed}
     comparison = Comparison()
-    environment = SIMULATED_DEVICE if "--simulated" in sys.argv else None
+    environment = SIMULATED_DEVICE if arguments.simulated else None
     with Servers({"local": 1}, environment=environment) as servers:
         target = servers.target("local")
         compare_programs(comparison, target, names - set(ELSEWHERE))
@@ -133,6 +152,8 @@ def main():
         print(f"{count} cases may differ: {why}")
     print(f"compared {len(comparison.ops)} ops in {comparison.cases} cases with TensorFlow, "
           f"{comparison.errors} of them errors; {comparison.failed} differ")
+    if arguments.all and arguments.record and not comparison.failed:
+        conformance_digests.record()
     return 1 if comparison.failed else 0
 
 

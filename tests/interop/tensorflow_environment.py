@@ -66,7 +66,9 @@ def end_with_parent():
 TENSORFLOW_SERVER = """
 import sys
 import tensorflow as tf
-server = tf.distribute.Server(eval(sys.argv[1]), job_name=sys.argv[2], task_index=int(sys.argv[3]))
+config = tf.compat.v1.ConfigProto(device_count={"CPU": int(sys.argv[4])})
+server = tf.distribute.Server(eval(sys.argv[1]), job_name=sys.argv[2], task_index=int(sys.argv[3]),
+                              config=config)
 print("listening", flush=True)
 server.join()
 """
@@ -75,9 +77,10 @@ server.join()
 class Servers:
     """`tenon serve` processes, one per task of `jobs` (job -> number of tasks), ended on exit.
     `options` and variables of their `environment` are for each of them; tasks of `tensorflow`, pairs of a job and a number, are
-    TensorFlow's servers. They run in `folder`."""
+    TensorFlow's servers. Each task has `cpus` CPU devices. They run in `folder`."""
 
-    def __init__(self, jobs, options=(), tensorflow=(), folder=None, environment=None):
+    def __init__(self, jobs, options=(), tensorflow=(), folder=None, environment=None, cpus=1):
+        self.cpus = cpus
         self.options, self.tensorflow, self.folder = options, tensorflow, folder
         self.environment = dict(os.environ, **(environment or {}))
         self.processes, held = {}, []
@@ -100,8 +103,11 @@ class Servers:
     def begin(self, job, task):
         command = [TENON, "serve", "--cluster", self.cluster, "--job_name", job,
                    "--task_index", str(task), *self.options]
+        if self.cpus > 1:
+            command += ["--config", f"device_count {{ key: 'CPU' value: {self.cpus} }}"]
         if (job, task) in self.tensorflow:
-            command = [PYTHON, "-c", TENSORFLOW_SERVER, repr(self.addresses), job, str(task)]
+            command = [PYTHON, "-c", TENSORFLOW_SERVER, repr(self.addresses), job, str(task),
+                       str(self.cpus)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self.folder,
                                 env=self.environment, preexec_fn=end_with_parent)
 

@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Tensor Rows() { return Tensor::Of<float>({4, 2}, {1, -2, 3, 4, -5, 6, 7, 8}); }
+Tensor SegmentRows() { return Tensor::Of<float>({4, 2}, {1, -2, 3, 4, -5, 6, 7, 8}); }
 Tensor Ids(std::initializer_list<int32_t> ids) { return Tensor::Vector<int32_t>(ids); }
 
 TEST(Segments, RowsAreGroupedInTheirOrder) {
@@ -31,7 +31,7 @@ TEST(Segments, RowsAreGroupedInTheirOrder) {
 
 TEST(Segments, EachReductionOfSortedRows) {
   const auto run = [](std::string_view op) {
-    return Numbers(RunOpOrDie(op, {Rows(), Ids({0, 0, 2, 2})}));
+    return Numbers(RunOpOrDie(op, {SegmentRows(), Ids({0, 0, 2, 2})}));
   };
   EXPECT_THAT(run("SegmentSum"), ElementsAre(4, 2, 0, 0, 2, 14));
   EXPECT_THAT(run("SegmentMean"), ElementsAre(2, 1, 0, 0, 1, 7));
@@ -42,7 +42,7 @@ TEST(Segments, EachReductionOfSortedRows) {
 
 TEST(Segments, UnsortedOnesLeaveOutNegativeIdsAndBeginAtTheIdentity) {
   const auto run = [](std::string_view op) {
-    return Numbers(RunOpOrDie(op, {Rows(), Ids({2, 0, 2, -1}), Tensor::Scalar<int32_t>(3)}));
+    return Numbers(RunOpOrDie(op, {SegmentRows(), Ids({2, 0, 2, -1}), Tensor::Scalar<int32_t>(3)}));
   };
   constexpr double kMost = std::numeric_limits<float>::max();
   EXPECT_THAT(run("UnsortedSegmentProd"), ElementsAre(3, 4, 1, 1, -5, -12));
@@ -77,7 +77,7 @@ TEST(Segments, WideRowsAndManySegmentsRunInParallel) {
 
 TEST(Segments, IdsThatAreNotSortedAreRefusedInTensorFlowsWords) {
   const auto status = [](std::initializer_list<int32_t> ids) {
-    return RunOp("SegmentMax", {Rows(), Ids(ids)}, {}, true).status;
+    return RunOp("SegmentMax", {SegmentRows(), Ids(ids)}, {}, true).status;
   };
   EXPECT_THAT(status({0, 1, 0, 1}), IsError(kInvalid, "segment ids are not increasing"));
   EXPECT_THAT(status({0, 0, 0, -1}), IsError(kInvalid, "segment ids must be >= 0"));
@@ -90,9 +90,9 @@ TEST(Segments, IdsThatAreNotSortedAreRefusedInTensorFlowsWords) {
 
 TEST(Segments, AHugeIdIsAnErrorAndNoCrash) {
   const Tensor ids = Tensor::Vector<int64_t>({0, 0, 0, INT64_MAX});
-  EXPECT_THAT(RunOp("SegmentSum", {Rows(), ids}).status, IsError(kInvalid, "too large"));
+  EXPECT_THAT(RunOp("SegmentSum", {SegmentRows(), ids}).status, IsError(kInvalid, "too large"));
   const Tensor large = Tensor::Vector<int64_t>({0, 0, 0, INT64_MAX / 2});
-  EXPECT_FALSE(RunOp("SegmentSum", {Rows(), large}).status.ok());
+  EXPECT_FALSE(RunOp("SegmentSum", {SegmentRows(), large}).status.ok());
   const Tensor none(DType::kFloat, {0, 0});
   EXPECT_FALSE(RunOp("UnsortedSegmentSum",
                      {none, Tensor(DType::kInt32, {0}), Tensor::Scalar<int64_t>(-1)}, {}, true)
@@ -117,7 +117,7 @@ TEST(Segments, RowsOfEqualExtremesShareTheGradient) {
 
 TEST(SparseSegments, EachReductionOfTheRowsThatAreNamed) {
   const auto run = [](std::string_view op) {
-    return Numbers(RunOpOrDie(op, {Rows(), Ids({3, 0, 0, 1}), Ids({0, 0, 0, 2})}));
+    return Numbers(RunOpOrDie(op, {SegmentRows(), Ids({3, 0, 0, 1}), Ids({0, 0, 0, 2})}));
   };
   EXPECT_THAT(run("SparseSegmentSum"), ElementsAre(9, 4, 0, 0, 3, 4));
   EXPECT_THAT(run("SparseSegmentMean"), ElementsAre(3, 4.0f / 3, 0, 0, 3, 4));
@@ -126,12 +126,12 @@ TEST(SparseSegments, EachReductionOfTheRowsThatAreNamed) {
 }
 
 TEST(SparseSegments, TheNumberOfSegmentsMayBeGiven) {
-  const std::vector<Tensor> in = {Rows(), Ids({1}), Ids({0}), Tensor::Scalar<int32_t>(2)};
+  const std::vector<Tensor> in = {SegmentRows(), Ids({1}), Ids({0}), Tensor::Scalar<int32_t>(2)};
   const OpResult result = RunOp("SparseSegmentMeanWithNumSegments", in);
   EXPECT_EQ(result.declared_shapes[0], (PartialShape{2, 2}));
   EXPECT_THAT(Numbers(result.outputs[0]), ElementsAre(3, 4, 0, 0));
   EXPECT_THAT(Numbers(RunOpOrDie("SparseSegmentSumWithNumSegments",
-                                 {Rows(), Ids({}), Ids({}), Tensor::Scalar<int64_t>(1)})),
+                                 {SegmentRows(), Ids({}), Ids({}), Tensor::Scalar<int64_t>(1)})),
               ElementsAre(0, 0));
 }
 
@@ -148,7 +148,7 @@ TEST(SparseSegments, GradientsGoBackToTheRows) {
 
 TEST(SparseSegments, WrongIndicesAreRefusedInTensorFlowsWords) {
   const auto status = [](const Tensor& indices, const Tensor& ids) {
-    return RunOp("SparseSegmentSum", {Rows(), indices, ids}, {}, true).status;
+    return RunOp("SparseSegmentSum", {SegmentRows(), indices, ids}, {}, true).status;
   };
   EXPECT_THAT(status(Ids({0, 4}), Ids({0, 1})),
               IsError(kInvalid, "indices[1] == 4 out of range [0, 4)"));
@@ -157,11 +157,11 @@ TEST(SparseSegments, WrongIndicesAreRefusedInTensorFlowsWords) {
               IsError(kInvalid, "segment ids are not increasing"));
   EXPECT_THAT(status(Ids({0, 1}), Ids({0})), IsError(kInvalid, "same size"));
   EXPECT_THAT(RunOp("SparseSegmentSumWithNumSegments",
-                    {Rows(), Ids({0}), Ids({2}), Tensor::Scalar<int32_t>(2)})
+                    {SegmentRows(), Ids({0}), Ids({2}), Tensor::Scalar<int32_t>(2)})
                   .status,
               IsError(kInvalid, "segment ids must be < num_segments"));
   EXPECT_THAT(
-      RunOp("SparseSegmentSumGrad", {Rows(), Ids({0}), Ids({4}), Tensor::Scalar<int32_t>(2)})
+      RunOp("SparseSegmentSumGrad", {SegmentRows(), Ids({0}), Ids({4}), Tensor::Scalar<int32_t>(2)})
           .status,
       IsError(kInvalid, "Segment id 4 out of range [0, 4)"));
 }

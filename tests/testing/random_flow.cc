@@ -93,12 +93,16 @@ void RandomFlow::Used(Variable& v, Node* node) {
 
 Output RandomFlow::Read(Variable& v) {
   const ControlDependencies after(v.uses);
-  // What reads a reference has to be beside it: elsewhere the value would be sent when the variable
-  // is there, not when the control dependencies are.
+  // What is read from a reference is copied before the next update, which it would show. The copy is
+  // beside the reference or not, and made through what hands the variable's memory on, or not.
   Output value;
-  if (v.is_ref) {
+  if (v.is_ref && r_.Chance(50)) {
     const ColocateWith beside(v.handle);
-    value = Identity(v.handle);
+    Output read = Identity(v.handle);
+    if (r_.Chance(50)) read = Reshape(ExpandDims(read, 0), ShapeOf(v.handle));
+    value = Snapshot(read);
+  } else if (v.is_ref) {
+    value = Snapshot(v.handle);
   } else {
     value = ReadVariableOp(v.handle, v.dtype);
   }

@@ -80,9 +80,9 @@ struct SimulatedCall {
       kept.push_back(in[i].tensor);
     }
     for (VariableView& v : variables) {
-      v.shadow->Assign(v.value.memory != nullptr ? v.value.OnDevice(driver)
-                       : v.on_host != nullptr    ? *v.on_host
-                                                 : Tensor());
+      TENON_RETURN_IF_ERROR(v.shadow->Assign(v.value.memory != nullptr ? v.value.OnDevice(driver)
+                                             : v.on_host != nullptr    ? *v.on_host
+                                                                       : Tensor()));
     }
     results.assign(std::max<size_t>(output_types->size(), 1), Value());
     KernelContext ctx(step, *output_types, in.data(), static_cast<int>(in.size()), results.data());
@@ -101,7 +101,7 @@ struct SimulatedCall {
           std::memcpy(memory, after.raw_data(), v.value.bytes);
         }
       }
-      v.shadow->Assign(Tensor());
+      status.Update(v.shadow->Assign(Tensor()));
     }
     return status;
   }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What libtenon_cuda.so takes from the program that loads it is in cmake/plugin_symbols.txt."""
+"""What the plugins take from the program that loads them is in cmake/plugin_symbols.txt, and `tenon` loads
+the simulated device: tests that are to run on it would otherwise pass on the CPU."""
 import fnmatch
 import os
 import re
@@ -17,21 +18,33 @@ def patterns(text):
             for quoted, name in re.findall(r'^ *("?)([^"\n]*tenon::[^"\n]*)\1;$', text, re.M)]
 
 
-def main():
-    plugin = os.path.join(BINARY, "libtenon_cuda.so")
-    if not os.path.exists(plugin):
-        print("this build has no plugin for GPUs")
-        sys.exit(77)
-    with open(os.path.join(SOURCE, "cmake", "plugin_symbols.txt"), encoding="utf-8") as file:
-        shown = patterns(file.read())
-    assert len(shown) > 20, shown
+def check(plugin, shown):
+    """Whether all that the plugin takes is shown."""
     out = subprocess.run(["nm", "--dynamic", "--undefined-only", "--demangle", plugin], check=True,
                          stdout=subprocess.PIPE, text=True).stdout
     taken = [name for name in re.findall(r"^ +U (.*)$", out, re.M) if "tenon::" in name]
     assert taken, out
     missing = [name for name in taken if not any(fnmatch.fnmatchcase(name, p) for p in shown)]
-    print("\n".join(missing) or f"all of {len(taken)} symbols are shown")
-    sys.exit(1 if missing else 0)
+    print("\n".join(missing) or f"{plugin}: all of {len(taken)} symbols are shown")
+    return not missing
+
+
+def main():
+    with open(os.path.join(SOURCE, "cmake", "plugin_symbols.txt"), encoding="utf-8") as file:
+        shown = patterns(file.read())
+    assert len(shown) > 20, shown
+    folder = os.path.abspath(os.path.join(BINARY, "simulated"))
+    simulated = os.path.join(folder, "libtenon_simulated.so")
+    good = check(simulated, shown)
+    devices = subprocess.run([os.path.join(BINARY, "tenon"), "devices"], check=True, text=True,
+                             stdout=subprocess.PIPE,
+                             env=dict(os.environ, TENON_CUDA_PLUGIN=simulated, LD_LIBRARY_PATH=folder)).stdout
+    print(devices)
+    good &= "/device:GPU:0" in devices
+    plugin = os.path.join(BINARY, "libtenon_cuda.so")
+    if os.path.exists(plugin):
+        good &= check(plugin, shown)
+    sys.exit(not good)
 
 
 if __name__ == "__main__":

@@ -171,14 +171,12 @@ Output BatchNormalization::MoveAverages(const Moments& batch, const TrainingFlag
     const Output rate = Const(1 - momentum, {.dtype = batch.mean.dtype()});
     return training.known() ? rate : SelectV2(training.tensor(), rate, ZerosLike(rate));
   };
-  /// The average after its step.
   const auto move = [&](const Variable& average, const Output& value, const Output& rate) {
     const VariableNodes* const nodes = FindVariable(average);
-    if (nodes == nullptr) return Output();
+    if (nodes == nullptr) return;
     const ColocateWith beside(average.ref());
     const Output step = (average - value) * rate;
     updates.emplace_back(ChangeVariable(*nodes, "AssignSub", step, {.name = "AssignMovingAvg"}));
-    return average - step;
   };
   const Output rate = rate_of(options_.momentum);
   if (!options_.renorm) {
@@ -192,11 +190,14 @@ Output BatchNormalization::MoveAverages(const Moments& batch, const TrainingFlag
     move(state_->renorm_mean, batch.mean, renorm_rate);
     move(state_->renorm_stddev, stddev, renorm_rate);
     move(state_->moving_mean, batch.mean, rate);
-    const Output moved = move(state_->moving_stddev, stddev, rate);
+    move(state_->moving_stddev, stddev, rate);
     const Variable& variance = state_->moving_variance;
     const VariableNodes* const nodes = FindVariable(variance);
-    if (nodes == nullptr || !moved.exists()) return {};
+    const VariableNodes* const deviation = FindVariable(state_->moving_stddev);
+    if (nodes == nullptr || deviation == nullptr) return {};
     const ColocateWith beside(variance.ref());
+    const ControlDependencies after(updates);
+    const Output moved = ReadVariable(*deviation);
     Output next = Relu(moved * moved - options_.epsilon);
     if (!training.known()) next = SelectV2(training.tensor(), next, variance);
     updates.emplace_back(ChangeVariable(*nodes, "Assign", next, {.name = "AssignNewValue"}));
