@@ -47,6 +47,7 @@ class HostBuffer final : public Buffer {
 
  private:
   void Destroy() override {
+    const Leaving leaving(*this);
     Allocator& allocator = this->allocator();
     MemoryAccount* const account = account_;
     const size_t size = bytes();
@@ -64,6 +65,7 @@ class DeviceBuffer final : public Buffer {
 
  private:
   void Destroy() override {
+    const Leaving leaving(*this);
     allocator().Free(data(), bytes());
     delete this;
   }
@@ -82,6 +84,7 @@ class ObjectBuffer final : public Buffer {
 
  private:
   void Destroy() override {
+    const Leaving leaving(*this);
     std::destroy_n(static_cast<T*>(data()), count_);
     MemoryAccount* const account = account_;
     const size_t size = bytes();
@@ -99,6 +102,7 @@ class WrappedBuffer final : public Buffer {
 
  private:
   void Destroy() override {
+    const Leaving leaving(*this);
     release_(context_);
     delete this;
   }
@@ -125,12 +129,7 @@ BufferRef NewObjects(int64_t count) {
 
 }  // namespace
 
-void Buffer::LeaveVersions() {
-  BufferVersions& versions = *versions_;
-  const bool was_superseded = superseded();
-  Destroy();
-  versions.Leave(was_superseded);
-}
+void Buffer::Leaving::Leave() { versions_->Leave(was_superseded_); }
 
 BufferRef AllocateBuffer(Allocator& allocator, DType type, int64_t count) {
   switch (type) {

@@ -29,10 +29,7 @@ class Buffer {
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
     // A sole owner need not pay for the atomic decrement.
-    if (!HasOneReference() && refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    if (versions_ != nullptr) [[unlikely]]
-      return LeaveVersions();
-    Destroy();
+    if (HasOneReference() || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
   }
 
   /// The memory of the ref variable that the buffer is, or was, a version of; null for others.
@@ -47,11 +44,26 @@ class Buffer {
   /// Frees the elements and the buffer itself.
   virtual void Destroy() = 0;
 
+  /// Lives while Destroy runs, and tells the versions afterwards that the buffer is no more.
+  class Leaving {
+   public:
+    explicit Leaving(const Buffer& buffer)
+        : versions_(buffer.versions_), was_superseded_(buffer.superseded()) {}
+    ~Leaving() {
+      if (versions_ != nullptr) [[unlikely]]
+        Leave();
+    }
+    Leaving(const Leaving&) = delete;
+    Leaving& operator=(const Leaving&) = delete;
+
+   private:
+    void Leave();
+    BufferVersions* const versions_;
+    const bool was_superseded_;
+  };
+
  private:
   friend class BufferVersions;
-  /// Destroys the buffer, which is a version.
-  void LeaveVersions();
-
   std::atomic<int32_t> refs_{1};
   const bool host_;
   std::atomic<bool> superseded_{false};

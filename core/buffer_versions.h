@@ -38,7 +38,7 @@ class BufferVersions {
   Mutex mu;
 
  private:
-  friend class Buffer;
+  friend class Buffer;  // of which Buffer::Leaving is a part
   BufferVersions() = default;
   ~BufferVersions() = default;
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }

@@ -172,6 +172,7 @@ StatusOr<Tensor> Tensor::Copy() const {
 }
 
 void Tensor::TakeNewest() {
+  if (!buffer_ || !buffer_->superseded()) return;
   BufferRef newest = buffer_->versions()->Newest();
   const auto offset = static_cast<char*>(data_) - static_cast<char*>(buffer_->data());
   data_ = static_cast<char*>(newest->data()) + offset;

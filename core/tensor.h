@@ -135,7 +135,7 @@ class Tensor {
   /// Shows the updates until now. What runs kernels calls it for each input; a kernel calls it for
   /// tensors that it has kept.
   void Renew() {
-    if (follows_ && buffer_ && buffer_->superseded()) [[unlikely]]
+    if (follows_) [[unlikely]]
       TakeNewest();
   }
   /// Shows no later updates: the value is that of this moment from now on.

@@ -238,7 +238,9 @@ class StepRun {
         (*step_.retvals)[item.index] = std::move(inputs[0].tensor);
         break;
       case PlanNode::Role::kKernel:
-        for (int i = 0; i < item.num_inputs; ++i) inputs[i].tensor.Renew();
+        if (item.renews) {
+          for (int i = 0; i < item.num_inputs; ++i) inputs[i].tensor.Renew();
+        }
         if (item.async) return StartAsync(r, item, inputs);
         loop.RunDeferredBefore(plan_.ticks(r.node));
         if (!Compute(loop, r, item, inputs, outputs)) return;

@@ -41,6 +41,7 @@ StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(const Graph& grap
   }
   plan->index_of_.assign(graph.num_ids(), -1);
   TENON_RETURN_IF_ERROR(plan->AddNodes(order, info, kernel_of));
+  plan->FindFollowers(order);
   plan->AddEdges(order);
   plan->LimitIterations();
   plan->index_of_ = {};
@@ -118,6 +119,27 @@ Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, const Ker
   if (item.pending == 0 && item.flow != FlowKind::kMerge) roots_.push_back(index);
   nodes_.push_back(item);
   return OkStatus();
+}
+
+void ExecutionPlan::FindFollowers(const std::vector<Node*>& order) {
+  const auto gives_kept = [](const Node& node) {
+    const auto keeps = [](DType t) { return IsRef(t) || !IsPlain(BaseType(t)); };
+    return node.is_stateful() || node.op().starts_with('_') ||
+           std::any_of(node.input_types().begin(), node.input_types().end(), keeps) ||
+           std::any_of(node.output_types().begin(), node.output_types().end(), IsRef);
+  };
+  std::vector<bool> follows(order.size(), false);
+  bool any = false;
+  for (size_t i = 0; i < order.size(); ++i) follows[i] = gives_kept(*order[i]);
+  any = std::find(follows.begin(), follows.end(), true) != follows.end();
+  for (size_t i = 0; i < order.size() && any; ++i) {
+    for (const Endpoint& in : order[i]->inputs()) {
+      const int32_t from = index_of_[in.node->id()];
+      // What goes round a loop comes later in the order.
+      nodes_[i].renews |= from >= static_cast<int32_t>(i) || follows[from];
+    }
+    follows[i] = follows[i] || nodes_[i].renews;
+  }
 }
 
 void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {

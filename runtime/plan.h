@@ -46,6 +46,7 @@ struct PlanNode {
   FlowKind flow = FlowKind::kPlain;
   bool async = false;
   bool reads_refs = false;         // some input is a reference that the op takes as a value
+  bool renews = false;             // some input may follow a ref variable (Tensor::follows)
   bool assumed_expensive = false;  // until it has been measured
 };
 static_assert(sizeof(PlanNode) == 64, "a node's layout is one line of the cache");
@@ -110,6 +111,9 @@ class ExecutionPlan {
   Status AddNodes(const std::vector<Node*>& order, const FrameInfo& info,
                   const KernelOf& kernel_of);
   Status AddNode(const Node& node, const FrameInfo& info, const KernelOf& kernel_of);
+  /// Finds the nodes that renew what they take: those to which a value may come that was read from a ref
+  /// variable, here or before, and kept.
+  void FindFollowers(const std::vector<Node*>& order);
   void AddEdges(const std::vector<Node*>& order);
   void LimitIterations();
 
