@@ -116,7 +116,7 @@ Status MasterStep::AddPart(const std::string& task, Graph graph, const StepSigna
     } else {
       attrs.Set("T", type);
       Endpoint fetched = n->input(0);
-      if (may_follow && IsPlain(type)) {
+      if (may_follow && IsPlain(type) && fetched.node->op() != "Snapshot") {
         TENON_ASSIGN_OR_RETURN(
             fetched.node, graph.AddNode(graph.UniqueName(StrCat("_snapshot_", n->name())),
                                         "Snapshot", {{"T", type}}, {fetched}));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/control_flow_places.h"
 
+#include <algorithm>
+
 #include "core/flow_kind.h"
 
 namespace tenon {
@@ -33,6 +35,10 @@ const Node* PlacedWith(const Node& node) {
 }  // namespace
 
 Status PlaceControlFlow(Graph* graph) {
+  const std::vector<Node*> nodes = graph->nodes();
+  const bool any = std::any_of(nodes.begin(), nodes.end(),
+                               [](const Node* n) { return PlacedWith(*n) != nullptr; });
+  if (!any) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   for (Node* const node : order) {
     if (const Node* const other = PlacedWith(*node)) {

@@ -11,14 +11,14 @@ namespace tenon {
 /// Whether every row of `in` does (IsInnerDimsSizeAligned there).
 inline bool RowsAreAligned(const Tensor& in) {
   constexpr int64_t kAlignment = 64, kTStringBytes = 24;
-  const int64_t element = in.dtype() == DType::kString ? kTStringBytes : SizeOf(in.dtype());
+  const int64_t element = IsPlain(in.dtype()) ? SizeOf(in.dtype()) : kTStringBytes;
   return in.dim(0) > 0 && in.num_elements() / in.dim(0) * element % kAlignment == 0;
 }
 
 /// Whether rows [begin, end) of `in` do, which may be elements of a vector (IsDim0SliceAligned).
 inline bool RowsAreAligned(const Tensor& in, int64_t begin, int64_t end) {
   if (in.rank() > 1) return RowsAreAligned(in);
-  const int64_t step = in.dtype() == DType::kString ? 8 : 64 / SizeOf(in.dtype());
+  const int64_t step = IsPlain(in.dtype()) ? 64 / SizeOf(in.dtype()) : 8;
   return begin % step == 0 && end % step == 0;
 }
 

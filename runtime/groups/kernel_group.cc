@@ -147,6 +147,8 @@ bool GroupRun::MakeKey(std::string* key) {
   Append(key, ctx_.device().queue()->FailureOf(ctx_.step().step_id) != nullptr);
   for (int i = 0; i < plan_.num_inputs; ++i) {
     const Tensor& t = values_[i].tensor;
+    // A recording takes its inputs at its beginning, and this one may show what members do to its variable.
+    if (t.follows()) return false;
     AppendShape(key, t);
     if (!t.IsHostMemory()) continue;
     if (!IsPlain(t.dtype()) || (host_bytes += t.num_bytes()) > kMostHostBytes) return false;

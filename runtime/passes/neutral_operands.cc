@@ -36,13 +36,25 @@ class ViewsOfVariables {
  public:
   void Meet(const Node& node) {
     static const auto* const kPassOn = new flat_hash_set<std::string_view>{
-        "Bitcast",         "CheckNumerics", "Enter",    "Exit",          "ExpandDims",
-        "Identity",        "IdentityN",     "Merge",    "NextIteration", "PlaceholderWithDefault",
-        "PreventGradient", "Reshape",       "Snapshot", "Squeeze",       "StopGradient",
-        "Switch"};
-    if (!kPassOn->contains(node.op())) return;
+        "AddN",           "All",           "Any",        "BatchMatrixBandPart",
+        "Bitcast",        "BroadcastTo",   "Cast",       "CheckNumerics",
+        "EnsureShape",    "Enter",         "Exit",       "ExpandDims",
+        "GuaranteeConst", "Identity",      "IdentityN",  "MatrixBandPart",
+        "Max",            "Mean",          "Merge",      "Min",
+        "NextIteration",  "Pack",          "Pad",        "PadV2",
+        "PlaceholderWithDefault",          "PreventGradient", "Print",
+        "Prod",           "Reshape",       "Reverse",    "ReverseV2",
+        "Select",         "SelectV2",      "Slice",      "Split",
+        "SplitV",         "Squeeze",       "StopGradient", "StridedSlice",
+        "Sum",            "Switch",        "Tile",       "Transpose",
+        "Unpack"};
+    const bool passes_on = kPassOn->contains(node.op());
+    if (!passes_on && node.op() == "ReadVariableOp") return;  // the value of one moment
     for (const Endpoint& in : node.inputs()) {
-      if (Has(in)) views_.insert(&node);
+      const DType type = in.node->output_type(in.index);
+      // Queues, arrays and lists give what was put there.
+      const bool is_kept = IsRef(type) || type == DType::kResource || type == DType::kVariant;
+      if (passes_on ? Has(in) : is_kept) views_.insert(&node);
     }
   }
   bool Has(const Endpoint& value) const {

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <thread>
 
+#include "core/loop_frame.h"
 #include "distributed/server.h"
+#include "ops/control_flow/flow_scope.h"
+#include "ops/math/math_ops.h"
 #include "runtime/local_session.h"
 #include "train/saver/probe.h"
 #include "train/sessions/hooks.h"
@@ -56,10 +59,33 @@ StatusOr<std::unique_ptr<MonitoredTrainingSession>> MonitoredTrainingSession::St
   }
 }
 
+Output MonitoredTrainingSession::StepBeforeItCounts(const VariableNodes& counter) {
+  // What is fetched shows the updates of its step. TensorFlow's hooks read a copy too, and keep it in
+  // this collection.
+  std::vector<Endpoint>& known = graph_.Collection("global_step_read_op_cache");
+  if (known.empty()) {
+    const OutsideFlowScopes names;
+    const NoControlDependencies always;
+    const ColocateWith beside(counter.ref);
+    known.push_back(Snapshot(ReadVariable(counter), {.name = "global_step_read"}));
+  }
+  const std::vector<OutEdge> edges = counter.ref->out_edges();
+  for (const OutEdge& e : edges) {
+    const std::string& op = e.dst->op();
+    const bool counts = op.starts_with("AssignAdd") || op.starts_with("AssignSub") ||
+                        op == "CountUpTo" || op == "ResourceCountUpTo";
+    // A loop's nodes cannot wait for what is outside of it.
+    if (counts && e.input != kControlSlot && LoopFrameOf(graph_, *e.dst).empty()) {
+      graph_.AddControlEdge(known[0].node, e.dst);
+    }
+  }
+  return known[0];
+}
+
 Status MonitoredTrainingSession::Build() {
   const std::vector<Endpoint>& step = graph_.Collection("global_step");
   const VariableNodes* counter = step.empty() ? nullptr : FindVariable(step[0]);
-  if (counter != nullptr) global_step_name_ = Output(counter->value).name();
+  if (counter != nullptr) global_step_name_ = StepBeforeItCounts(*counter).name();
   hooks_ = options_.hooks;
   const bool saves = !options_.checkpoint_dir.empty();
   Saver* saver = options_.saver;

@@ -117,6 +117,8 @@ class MonitoredTrainingSession {
   explicit MonitoredTrainingSession(const MonitoredTrainingSessionOptions& options);
 
   Status Build();
+  /// The counter's value before what else runs in the step counts, whichever memory it is in.
+  Output StepBeforeItCounts(const VariableNodes& counter);
   /// Whether all tasks that save see the directory of checkpoints.
   Status ProbeDirectory() const;
   Status Open();

@@ -24,8 +24,7 @@ struct RunArguments {
 struct RunValues {
   std::vector<Tensor> fetched;   // its fetches
   std::vector<NodeTrace> trace;  // when any hook asked for it
-  int64_t global_step =
-      -1;  // read in the step: before or after the step counted; -1: there is none
+  int64_t global_step = -1;  // before what ran in the step counted; -1: there is no counter
 };
 
 /// The number in a step counter, an integer or floating scalar; InvalidArgument for others.
