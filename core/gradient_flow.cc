@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "core/device_name.h"
 #include "core/flow_kind.h"
 #include "core/gradient_rows.h"
 #include "core/loop_frame.h"
@@ -21,6 +22,19 @@ flat_hash_map<std::string, std::string> LoopsAround(Graph& graph, const std::vec
     if (!outer.empty()) around.emplace(LoopFrameOf(graph, *node), std::move(outer));
   }
   return around;
+}
+
+/// Whether what `node` takes shows updates of a ref variable: not where the two were put on different
+/// tasks, between which the value is sent.
+bool SeesUpdates(const Node& node, const Endpoint& in) {
+  const Node* const variable = ReferenceRead(in);
+  if (variable == nullptr) return false;
+  const auto here = DeviceName::Parse(node.requested_device());
+  const auto there = DeviceName::Parse(variable->requested_device());
+  if (!here.ok() || !there.ok()) return true;
+  const bool other_job = here->job && there->job && here->job != there->job;
+  const bool other_task = here->task && there->task && here->task != there->task;
+  return !other_job && !other_task;
 }
 
 }  // namespace
@@ -109,13 +123,14 @@ Status GradientFlow::Pass(Node* node) {
 void GradientFlow::HoldBack(const Node& node, int first_new, std::vector<Gradient>* dxs) {
   std::vector<bool> reads(node.num_inputs());
   bool any = false;
-  for (int i = 0; i < node.num_inputs(); ++i) any |= reads[i] = ReadsReference(node.input(i));
+  for (int i = 0; i < node.num_inputs(); ++i) any |= reads[i] = SeesUpdates(node, node.input(i));
   if (!any) return;
   any = false;
   for (int id = first_new; id < graph_.num_ids() && !any; ++id) {
     const Node* const made = graph_.node(id);
     if (made == nullptr) continue;
-    any = std::any_of(made->inputs().begin(), made->inputs().end(), ReadsReference);
+    any = std::any_of(made->inputs().begin(), made->inputs().end(),
+                      [](const Endpoint& in) { return ReferenceRead(in) != nullptr; });
   }
   if (!any) return;
   const std::vector<Gradient> free = *dxs;

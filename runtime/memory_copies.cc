@@ -189,7 +189,7 @@ class Copier {
                                                 : CopyOf(from, wanted == Place::kHost));
         TENON_RETURN_IF_ERROR(graph_.Connect({copy, 0}, n, i));
         if (is_reference) WaitForOthers(*n, copy);
-        if (IsFetch(*n) && ReadsReference(from)) WaitForUpdates(copy);
+        if (IsFetch(*n) && ReferenceRead(from) != nullptr) WaitForUpdates(copy);
         if (copy->op() == "HostConst" && from.node->out_edges().empty())
           unused.push_back(from.node);
       }
