@@ -35,6 +35,9 @@ def main():
     assert len(shown) > 20, shown
     folder = os.path.abspath(os.path.join(BINARY, "simulated"))
     simulated = os.path.join(folder, "libtenon_simulated.so")
+    if not os.path.exists(simulated):
+        print("this build, of the test programs alone, has no plugin")
+        sys.exit(77)
     good = check(simulated, shown)
     devices = subprocess.run([os.path.join(BINARY, "tenon"), "devices"], check=True, text=True,
                              stdout=subprocess.PIPE,
