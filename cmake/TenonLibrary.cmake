@@ -61,11 +61,11 @@ function(tenon_declared_ops FOLDER)
     tenon_add_ops(tenon_${FOLDER} "${declarations}" "${PROJECT_BINARY_DIR}/gen/${FOLDER}/${family}"
       ${basic} REGISTER ${sources})
   endforeach()
-  # Nobody waits for a single kernel where sanitizers watch, which triple what the optimizer has to do.
   tenon_unity(tenon_${FOLDER})
   # Two units of them would both instantiate Eigen's products and factors, which is most of what they cost.
   file(GLOB linalg CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${FOLDER}/linalg/*.cc")
   set_source_files_properties(${linalg} PROPERTIES UNITY_GROUP linalg)
+  # Nobody waits for a single kernel where sanitizers watch, which triple what the optimizer has to do.
   if(TENON_SANITIZE)
     target_compile_options(tenon_${FOLDER} PRIVATE -O0)
   endif()

@@ -14,8 +14,7 @@ BufferVersions* BufferVersions::Begin(Buffer& first) {
 }
 
 void BufferVersions::Add(Buffer& next) {
-  // That nobody else has the buffer before is only known once the variable has let go of it: then it
-  // leaves.
+  // The buffer before leaves when the last owner lets go, which may be the variable itself.
   newest_->superseded_.store(true, std::memory_order_release);
   ++superseded_;
   next.versions_ = this;

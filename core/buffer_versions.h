@@ -12,9 +12,9 @@ namespace tenon {
 ///
 /// TensorFlow has one buffer there, which every update writes, so that whatever was read from the
 /// variable and not copied shows the update. Here a buffer that somebody else holds is not written:
-/// the update makes the next version. A tensor that follows the variable (Tensor::follows) takes the
-/// newest version when a kernel begins to read it, so that it shows all updates until then and none
-/// while the kernel runs.
+/// the update makes the next version. A tensor that follows the variable (Tensor::follows) takes
+/// the newest version when a kernel begins to read it, so that it shows all updates until then and
+/// none while the kernel runs.
 ///
 /// The versions end when the variable goes or gets a value of another size; whoever follows then
 /// keeps the last one. Thread-safe.

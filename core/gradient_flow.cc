@@ -24,8 +24,8 @@ flat_hash_map<std::string, std::string> LoopsAround(Graph& graph, const std::vec
   return around;
 }
 
-/// Whether what `node` takes shows updates of a ref variable: not where the two were put on different
-/// tasks, between which the value is sent.
+/// Whether the value that `node` takes from `in` shows updates of a ref variable: not where the two
+/// were put on different tasks, between which the value is sent.
 bool SeesUpdates(const Node& node, const Endpoint& in) {
   const Node* const variable = ReferenceRead(in);
   if (variable == nullptr) return false;
@@ -145,8 +145,9 @@ void GradientFlow::HoldBack(const Node& node, int first_new, std::vector<Gradien
     if (others.empty()) continue;
     const ColocateWith beside(free[i].values());
     const ControlDependencies after(others);
-    (*dxs)[i] = free[i].WithValues(
-        NodeBuilder("Identity", StrCat(node.name(), "_grad/held_back")).Input(free[i].values()).Output());
+    const std::string name = StrCat(node.name(), "_grad/held_back");
+    const Output held_back = NodeBuilder("Identity", name).Input(free[i].values()).Output();
+    (*dxs)[i] = free[i].WithValues(held_back);
   }
 }
 

@@ -113,7 +113,7 @@ class VariableResource : public Resource {
   /// While it lives nobody gets the newest version, which may be written in place.
   class Writing {
    public:
-    explicit Writing(BufferVersions* versions) ABSL_NO_THREAD_SAFETY_ANALYSIS : versions_(versions) {
+    explicit Writing(BufferVersions* all) ABSL_NO_THREAD_SAFETY_ANALYSIS : versions_(all) {
       if (versions_ != nullptr) versions_->mu.Lock();
     }
     ~Writing() ABSL_NO_THREAD_SAFETY_ANALYSIS {

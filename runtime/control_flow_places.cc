@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-/// Whose device a node takes; null when it stays where it is.
+/// The node whose device `node` takes; null when it stays where it is.
 const Node* PlacedWith(const Node& node) {
   switch (FlowKindOf(node)) {
     case FlowKind::kSwitch:

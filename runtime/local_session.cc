@@ -69,7 +69,7 @@ class LocalPreparedStep final : public PreparedStep {
     TENON_RETURN_IF_ERROR(status);
     if (options.trace != nullptr) *options.trace = trace.Take();
     call.retvals.resize(num_fetches_);
-    // As in TensorFlow: a fetch shows the updates of its whole step, and none of later ones.
+    // A fetch shows the updates of its whole step and none of later ones, as in TensorFlow.
     for (Tensor& t : call.retvals) t.Settle();
     if (fetched != nullptr) *fetched = std::move(call.retvals);
     return OkStatus();

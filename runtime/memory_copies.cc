@@ -204,8 +204,8 @@ class Copier {
            (node.op() == "_Send" && node.attrs().GetOr("client_terminated", false));
   }
 
-  /// What is fetched shows the updates of the step: here, those that are sure to run and wait for no
-  /// other task.
+  /// A fetch shows the updates of the step: here, those that are sure to run and wait for no other
+  /// task.
   void WaitForUpdates(Node* copy) {
     if (!updates_) FindUpdates();
     for (Node* update : *updates_) graph_.AddControlEdge(update, copy);
@@ -232,8 +232,8 @@ class Copier {
     }
   }
 
-  /// The copy of a variable's value that `consumer` reads is of the moment at which that is ready but
-  /// for references, as what is received from another task is (partition.h).
+  /// The copy of a variable's value that `consumer` reads is of the moment when the consumer is ready
+  /// but for references, as a value that is received from another task is (partition.h).
   void WaitForOthers(const Node& consumer, Node* copy) {
     if (FlowKindOf(consumer) == FlowKind::kMerge) return;
     for (int i = 0; i < consumer.num_inputs(); ++i) {

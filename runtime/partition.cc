@@ -43,8 +43,8 @@ class Partitioner {
     return OkStatus();
   }
 
-  /// What leaves a device with memory of its own is copied to the host, and sent, at once. So a
-  /// reference there is read by a node of its own, which waits for what its consumer waits for.
+  /// A value that leaves a device with memory of its own is copied to the host, and sent, at once. So
+  /// a reference there is read by a node of its own, which waits for all that its consumer waits for.
   Status ReadReferencesOnDevices() {
     const std::vector<Node*> nodes = graph_.nodes();
     for (Node* node : nodes) {
@@ -81,9 +81,9 @@ class Partitioner {
     const std::string& here = locations_[node.id()];
     Graph& part = parts_.at(here);
     Node* copy = copies_[node.id()];
-    // What comes over a reference edge is the variable's value when the node is ready but for it: the
-    // receive waits for the other inputs (never for another reference, or the two might wait for each
-    // other).
+    // The value that comes over a reference edge is that of the moment when the node is ready but for
+    // references: the receive waits for the other inputs (for another reference it may not, or the
+    // two might wait for each other).
     std::vector<Node*> references, others;
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Endpoint& in = node.input(i);

@@ -20,8 +20,8 @@ struct PartitionOptions {
 
 /// Cuts a placed graph into one graph per location. A tensor that crosses becomes a _Send and a
 /// _Recv, one pair per tensor and receiving device; a control edge an empty tensor. An edge that
-/// leaves a reference has a pair of its own, whose _Recv waits for what else its consumer waits for:
-/// the value is that of the variable then, as in TensorFlow. In while loops
+/// leaves a reference has a pair of its own, whose _Recv waits for all else that its consumer waits
+/// for: the value is that of the variable then, as in TensorFlow. In while loops
 /// that span locations a small control loop at each location runs its receives once an iteration.
 /// Consumes `graph`.
 StatusOr<std::map<std::string, Graph>> PartitionGraph(Graph graph,

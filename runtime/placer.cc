@@ -60,7 +60,7 @@ class Placer {
     if (node.op() == "IdentityN") return OkStatus();
     for (int i = 0; i < node.num_inputs(); ++i) {
       Endpoint in = node.input(i);
-      // It may hand on the handles of several devices, and is itself at none of them.
+      // An IdentityN may hand on the handles of several devices, and is itself at none of them.
       while (in.node != nullptr && in.node->op() == "IdentityN") in = in.node->input(in.index);
       if (in.node == nullptr) continue;
       const DType type = in.node->output_type(in.index);

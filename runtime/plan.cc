@@ -128,14 +128,13 @@ void ExecutionPlan::FindFollowers(const std::vector<Node*>& order) {
            std::any_of(node.input_types().begin(), node.input_types().end(), keeps) ||
            std::any_of(node.output_types().begin(), node.output_types().end(), IsRef);
   };
-  std::vector<bool> follows(order.size(), false);
-  bool any = false;
-  for (size_t i = 0; i < order.size(); ++i) follows[i] = gives_kept(*order[i]);
-  any = std::find(follows.begin(), follows.end(), true) != follows.end();
-  for (size_t i = 0; i < order.size() && any; ++i) {
+  std::vector<bool> follows;
+  for (const Node* node : order) follows.push_back(gives_kept(*node));
+  if (std::find(follows.begin(), follows.end(), true) == follows.end()) return;
+  for (size_t i = 0; i < order.size(); ++i) {
     for (const Endpoint& in : order[i]->inputs()) {
       const int32_t from = index_of_[in.node->id()];
-      // What goes round a loop comes later in the order.
+      // A value that goes round a loop comes from a node later in the order.
       nodes_[i].renews |= from >= static_cast<int32_t>(i) || follows[from];
     }
     follows[i] = follows[i] || nodes_[i].renews;

@@ -111,8 +111,8 @@ class ExecutionPlan {
   Status AddNodes(const std::vector<Node*>& order, const FrameInfo& info,
                   const KernelOf& kernel_of);
   Status AddNode(const Node& node, const FrameInfo& info, const KernelOf& kernel_of);
-  /// Finds the nodes that renew what they take: those to which a value may come that was read from a ref
-  /// variable, here or before, and kept.
+  /// Finds the nodes that renew their inputs: those to which a value may come that was read from a
+  /// ref variable, here or before, and kept.
   void FindFollowers(const std::vector<Node*>& order);
   void AddEdges(const std::vector<Node*>& order);
   void LimitIterations();

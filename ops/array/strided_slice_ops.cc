@@ -159,7 +159,7 @@ StatusOr<StridedView> BroadcastView(const SlicePlan& plan, absl::Span<const int6
   return view;
 }
 
-/// What the plan takes of `in`, sharing its buffer, where that is all of it or rows that are shared.
+/// The part of `in` that the plan takes, sharing its buffer; none where kernels copy that part.
 std::optional<Tensor> RowsOf(const SlicePlan& plan, const Tensor& in) {
   const auto dims = in.shape().dims();
   for (size_t i = 0; i < dims.size(); ++i) {

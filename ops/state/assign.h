@@ -13,8 +13,8 @@ using QueueAssignment = Status (*)(const KernelContext& ctx, const Tensor& curre
                                    const Tensor& value, Tensor* next);
 
 /// Makes input 1 the value of the variable that input 0 refers to, and gives the reference on: the
-/// same tensor, or a copy when it is a part of a larger buffer, since the variable keeps it for
-/// long and updates it in place. With `validate_shape`, InvalidArgument for a value of another
+/// same tensor when nobody else has its buffer, else a copy, since the variable updates it in place
+/// (VariableResource::Assign). With `validate_shape`, InvalidArgument for a value of another
 /// shape than the present one, or the declared one before there is any. ResourceExhausted when
 /// memory is out.
 ///

@@ -147,7 +147,7 @@ bool GroupRun::MakeKey(std::string* key) {
   Append(key, ctx_.device().queue()->FailureOf(ctx_.step().step_id) != nullptr);
   for (int i = 0; i < plan_.num_inputs; ++i) {
     const Tensor& t = values_[i].tensor;
-    // A recording takes its inputs at its beginning, and this one may show what members do to its variable.
+    // A recording takes its inputs at its beginning; this one may show updates by its members.
     if (t.follows()) return false;
     AppendShape(key, t);
     if (!t.IsHostMemory()) continue;

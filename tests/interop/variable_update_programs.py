@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs whose nodes are all in one memory: updates, control flow and fetches. For ref_variables_test.py; see variable_programs.py."""
+"""Programs whose nodes are all in one memory: updates, control flow and fetches.
+
+For ref_variables_test.py; see variable_programs.py."""
 import numpy as np
 import tensorflow.compat.v1 as tf
 

@@ -68,7 +68,8 @@ TEST_F(VariableRacesTest, DivisorsMayBecomeZeroWhileTheyAreUsed) {
 TEST_F(VariableRacesTest, TextMayChangeWhileItIsRead) {
   const Output v = Variable("v", Const(std::vector<std::string>{"short", std::string(100, 'a')}));
   const Output read = Identity(v);
-  std::vector<Output> targets = {StringJoin({read, Const("!")}), StringLength(Reshape(read, {2, 1}))};
+  std::vector<Output> targets = {StringJoin({read, Const("!")}),
+                                 StringLength(Reshape(read, {2, 1}))};
   for (const char c : {'b', 'c', 'd'}) {
     targets.push_back(Assign(v, Const(std::vector<std::string>{std::string(60, c), "short"})));
   }

@@ -37,8 +37,9 @@ class VariableGradientsTest : public ::testing::Test {
   void Build(const std::string& parameters, const std::string& work, bool resource = false) {
     {
       const DeviceScope scope(parameters);
-      first_ = Variable("first", Const(Tensor::Zeros(DType::kFloat, {3, 4})), {.resource = resource});
-      second_ = Variable("second", Const(Tensor::Zeros(DType::kFloat, {4, 2})), {.resource = resource});
+      const VariableOptions options = {.resource = resource};
+      first_ = Variable("first", Const(Tensor::Zeros(DType::kFloat, {3, 4})), options);
+      second_ = Variable("second", Const(Tensor::Zeros(DType::kFloat, {4, 2})), options);
     }
     const DeviceScope scope(work);
     const Output x = Const(Tensor::Zeros(DType::kFloat, {5, 3}));

@@ -60,8 +60,8 @@ StatusOr<std::unique_ptr<MonitoredTrainingSession>> MonitoredTrainingSession::St
 }
 
 Output MonitoredTrainingSession::StepBeforeItCounts(const VariableNodes& counter) {
-  // What is fetched shows the updates of its step. TensorFlow's hooks read a copy too, and keep it in
-  // this collection.
+  // A fetch of the counter would show the updates of its step. TensorFlow's hooks read a copy, too,
+  // and keep it in this collection.
   std::vector<Endpoint>& known = graph_.Collection("global_step_read_op_cache");
   if (known.empty()) {
     const OutsideFlowScopes names;
