@@ -21,6 +21,24 @@ Status FromTask(const Status& status, const std::string& task) {
   return WithMessage(status, StrCat("From ", task, ":\n", Message(status)));
 }
 
+bool HasReferences(const std::vector<Node*>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* n) {
+    return std::any_of(n->output_types().begin(), n->output_types().end(), IsRef);
+  });
+}
+
+/// The value of `fetched`, which `retval` takes, at one moment, whatever variable it follows. Texts stay
+/// as they are: TensorFlow's workers have no kernel that copies them.
+StatusOr<Endpoint> SnapshotOf(Endpoint fetched, const Node& retval, Graph* graph) {
+  const DType type = BaseType(fetched.node->output_type(fetched.index));
+  if (!IsPlain(type) || fetched.node->op() == "Snapshot") return fetched;
+  TENON_ASSIGN_OR_RETURN(Node * snapshot,
+                         graph->AddNode(graph->UniqueName(StrCat("_snapshot_", retval.name())),
+                                        "Snapshot", {{"T", type}}, {fetched}));
+  snapshot->set_assigned_device(retval.assigned_device());
+  return Endpoint{snapshot, 0};
+}
+
 }  // namespace
 
 Status RunStepCall::SetOptions(const RunOptions& options) {
@@ -83,13 +101,10 @@ Status MasterStep::AddPart(const std::string& task, Graph graph, const StepSigna
   Part part;
   part.task = task;
   TENON_ASSIGN_OR_RETURN(part.worker, environment.workers->Get(task));
-  // TensorFlow sends what is fetched to the master's task. There it is read when that has done its
-  // part of the step, from other tasks at once: what follows a variable of theirs stops there.
   const std::vector<Node*> nodes = graph.nodes();
-  const bool may_follow =
-      task != environment.task && std::any_of(nodes.begin(), nodes.end(), [](const Node* n) {
-        return std::any_of(n->output_types().begin(), n->output_types().end(), IsRef);
-      });
+  // A fetch of the master's task is read when that has done its part of the step; fetches of other
+  // tasks are sent there at once by TensorFlow's masters.
+  const bool reads_at_once = task != environment.task && HasReferences(nodes);
   std::vector<Node*> replaced;
   for (Node* n : nodes) {
     const bool arg = n->op() == "_Arg";
@@ -116,12 +131,8 @@ Status MasterStep::AddPart(const std::string& task, Graph graph, const StepSigna
     } else {
       attrs.Set("T", type);
       Endpoint fetched = n->input(0);
-      if (may_follow && IsPlain(type) && fetched.node->op() != "Snapshot") {
-        TENON_ASSIGN_OR_RETURN(
-            fetched.node, graph.AddNode(graph.UniqueName(StrCat("_snapshot_", n->name())),
-                                        "Snapshot", {{"T", type}}, {fetched}));
-        fetched.node->set_assigned_device(device);
-        fetched.index = 0;
+      if (reads_at_once) {
+        TENON_ASSIGN_OR_RETURN(fetched, SnapshotOf(fetched, *n, &graph));
       }
       TENON_ASSIGN_OR_RETURN(
           Node * send, graph.AddNode(graph.UniqueName(StrCat("_send_", n->name())), "_Send", attrs));

@@ -9,6 +9,7 @@
 #include "core/hash_map.h"
 #include "core/host_args.h"
 #include "core/reference_reads.h"
+#include "runtime/reference_waits.h"
 
 namespace tenon {
 namespace {
@@ -188,7 +189,7 @@ class Copier {
                                                 ? NewCopyOf(from, wanted == Place::kHost)
                                                 : CopyOf(from, wanted == Place::kHost));
         TENON_RETURN_IF_ERROR(graph_.Connect({copy, 0}, n, i));
-        if (is_reference) WaitForOthers(*n, copy);
+        if (is_reference) WaitForOtherInputs(*n, reference_copies_, copy, &graph_);
         if (IsFetch(*n) && ReferenceRead(from) != nullptr) WaitForUpdates(copy);
         if (copy->op() == "HostConst" && from.node->out_edges().empty())
           unused.push_back(from.node);
@@ -230,19 +231,6 @@ class Copier {
     for (Node* n : nodes_) {
       if (TakesReference(*n) && !unsure[n->id()]) updates_->push_back(n);
     }
-  }
-
-  /// The copy of a variable's value that `consumer` reads is of the moment when the consumer is ready
-  /// but for references, as a value that is received from another task is (partition.h).
-  void WaitForOthers(const Node& consumer, Node* copy) {
-    if (FlowKindOf(consumer) == FlowKind::kMerge) return;
-    for (int i = 0; i < consumer.num_inputs(); ++i) {
-      const Endpoint& in = consumer.input(i);
-      const bool other = in.node != copy && !IsRef(in.node->output_type(in.index)) &&
-                         !reference_copies_.contains(in.node);
-      if (other) graph_.AddControlEdge(in.node, copy);
-    }
-    for (Node* before : consumer.control_inputs()) graph_.AddControlEdge(before, copy);
   }
 
   StatusOr<Node*> CopyOf(const Endpoint& from, bool to_host) {

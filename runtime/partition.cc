@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/partition.h"
 
-#include "core/flow_kind.h"
 #include "runtime/control_flow_places.h"
 #include "runtime/control_loops.h"
+#include "runtime/reference_waits.h"
 
 namespace tenon {
 namespace {
@@ -47,6 +47,7 @@ class Partitioner {
   /// a reference there is read by a node of its own, which waits for all that its consumer waits for.
   Status ReadReferencesOnDevices() {
     const std::vector<Node*> nodes = graph_.nodes();
+    flat_hash_set<const Node*> reads;
     for (Node* node : nodes) {
       for (int i = 0; i < node->num_inputs(); ++i) {
         const Endpoint in = node->input(i);
@@ -62,16 +63,8 @@ class Partitioner {
                                         "Identity", {{"T", BaseType(type)}}, {in}));
         read->set_assigned_device(device);
         TENON_RETURN_IF_ERROR(graph_.Connect({read, 0}, node, i));
-        if (FlowKindOf(*node) == FlowKind::kMerge) continue;
-        for (int k = 0; k < node->num_inputs(); ++k) {
-          const Endpoint& other = node->input(k);
-          const bool is_read = k == i || reads_.contains(other.node);
-          if (!is_read && !IsRef(other.node->output_type(other.index))) {
-            graph_.AddControlEdge(other.node, read);
-          }
-        }
-        for (Node* before : node->control_inputs()) graph_.AddControlEdge(before, read);
-        reads_.insert(read);
+        reads.insert(read);
+        WaitForOtherInputs(*node, reads, read, &graph_);
       }
     }
     return OkStatus();
@@ -81,14 +74,10 @@ class Partitioner {
     const std::string& here = locations_[node.id()];
     Graph& part = parts_.at(here);
     Node* copy = copies_[node.id()];
-    // The value that comes over a reference edge is that of the moment when the node is ready but for
-    // references: the receive waits for the other inputs (for another reference it may not, or the
-    // two might wait for each other).
-    std::vector<Node*> references, others;
+    flat_hash_set<const Node*> references;  // that are received
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Endpoint& in = node.input(i);
       Endpoint from{copies_[in.node->id()], in.index};
-      const bool is_reference = IsRef(in.node->output_type(in.index));
       if (locations_[in.node->id()] != here) {
         if (IsRef(node.input_types()[i])) {
           return InvalidArgument("node '", node.name(), "' on ", here, " takes a reference to '",
@@ -97,9 +86,8 @@ class Partitioner {
         }
         TENON_ASSIGN_OR_RETURN(from.node, Transfer(in, node));
         from.index = 0;
-        if (is_reference) references.push_back(from.node);
+        if (IsRef(in.node->output_type(in.index))) references.insert(from.node);
       }
-      if (!is_reference) others.push_back(from.node);
       TENON_RETURN_IF_ERROR(part.Connect(from, copy, i));
     }
     for (Node* c : node.control_inputs()) {
@@ -108,12 +96,9 @@ class Partitioner {
         TENON_ASSIGN_OR_RETURN(from, Transfer({c, kControlSlot}, node));
       }
       part.AddControlEdge(from, copy);
-      others.push_back(from);
     }
-    // A Merge does not wait for all of its inputs.
-    if (FlowKindOf(node) == FlowKind::kMerge) return OkStatus();
-    for (Node* reference : references) {
-      for (Node* before : others) part.AddControlEdge(before, reference);
+    for (const Endpoint& in : copy->inputs()) {
+      if (references.contains(in.node)) WaitForOtherInputs(*copy, references, in.node, &part);
     }
     return OkStatus();
   }
@@ -201,7 +186,6 @@ class Partitioner {
   std::vector<Node*> copies_;
   std::vector<std::string> locations_;
   FrameInfo frames_;
-  flat_hash_set<const Node*> reads_;  // of ReadReferencesOnDevices
   flat_hash_map<std::pair<std::string, std::string>, Node*> triggers_;
   flat_hash_map<std::pair<std::pair<Node*, int>, std::string>, Node*> received_;
   int next_edge_ = 0;

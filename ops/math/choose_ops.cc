@@ -40,18 +40,21 @@ Status Choose(KernelContext& ctx, const Shape& condition_shape) {
   return OkStatus();
 }
 
+/// Gives one of the values as it is.
+Status ReturnChosen(KernelContext& ctx) {
+  return ctx.Return(ctx.input(*ctx.input(0).data<bool>() ? 1 : 2));
+}
+
 Status SelectV2Kernel(KernelContext& ctx) {
   const Tensor &condition = ctx.input(0), &then = ctx.input(1), &otherwise = ctx.input(2);
-  if (condition.rank() == 0 && then.shape() == otherwise.shape()) {
-    return ctx.Return(*condition.data<bool>() ? then : otherwise);
-  }
+  if (condition.rank() == 0 && then.shape() == otherwise.shape()) return ReturnChosen(ctx);
   return Choose(ctx, condition.shape());
 }
 
 Status SelectKernel(KernelContext& ctx) {
   const Shape &c = ctx.input(0).shape(), &t = ctx.input(1).shape(), &e = ctx.input(2).shape();
   TENON_ASSIGN_OR_RETURN(const Shape condition, SelectCondition(c, t, e));
-  if (c.IsScalar()) return ctx.Return(ctx.input(*ctx.input(0).data<bool>() ? 1 : 2));
+  if (c.IsScalar()) return ReturnChosen(ctx);
   return Choose(ctx, condition);
 }
 

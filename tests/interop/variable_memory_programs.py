@@ -69,14 +69,13 @@ PASSING = {
 
 
 def _passing(name, pass_on):
+    @program("memory", "passing_" + name)
     def build(places):
         with places.ps():
             v = tf.Variable(np.ones((3, 4), np.float32))
             result = pass_on(v.value())
             update = after(result, lambda: v.assign_add(10 * tf.ones([3, 4])))
             return after(update.op, lambda: tf.reduce_max(result))
-    build.__name__ = "passing_" + name
-    program("memory")(build)
 
 
 for _name, _pass_on in PASSING.items():

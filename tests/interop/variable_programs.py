@@ -21,9 +21,10 @@ class Program:
         self.warm_up = warm_up  # runs before the one that counts
 
 
-def program(kind, races=(), races_elsewhere=(), runs=None, warm_up=0):
+def program(kind, name=None, races=(), races_elsewhere=(), runs=None, warm_up=0):
+    """Adds a function to PROGRAMS, under its own name by default."""
     def add(build):
-        PROGRAMS[build.__name__] = Program(build, kind, [repr(r) for r in races],
+        PROGRAMS[name or build.__name__] = Program(build, kind, [repr(r) for r in races],
                                            [repr(r) for r in races_elsewhere], runs, warm_up)
         return build
     return add

@@ -7,51 +7,40 @@ from variable_programs import after, program
 
 # --- Between tasks ---
 
-@program("task", races=[101., 111.])
-def read_sent_under_a_dependency(places):
+def _add_after_an_update(places, read, work_first=False):
+    """100 and what `read` makes of a variable: added on the worker after an update of 10, which waits
+    for work of the worker's, or for nothing."""
     with places.ps():
         v = tf.Variable(1.0)
-        x = v.value()
-        update = v.assign_add(10.0)
+        x, value = read(v), v.value()
+    with places.worker():
+        work = value * 2.0
+    with places.ps():
+        update = after(work, lambda: v.assign_add(10.0)) if work_first else v.assign_add(10.0)
     with places.worker():
         return after(update.op, lambda: tf.add(x, 100.0))
+
+
+@program("task", races=[101., 111.])
+def read_sent_under_a_dependency(places):
+    return _add_after_an_update(places, lambda v: v.value())
 
 
 @program("task", races=[101., 111.])
 def read_sent_before_and_after(places):
     """TensorFlow's optimizer takes away the first product, which nobody reads, and what waits for it
     there: without the optimizer the answer is 101, with it 111 most of the time."""
-    with places.ps():
-        v = tf.Variable(1.0)
-        x = v.value()
-    with places.worker():
-        before = x * 2.0
-    with places.ps():
-        update = after(before, lambda: v.assign_add(10.0))
-    with places.worker():
-        return after(update.op, lambda: tf.add(x, 100.0))
+    return _add_after_an_update(places, lambda v: v.value(), work_first=True)
 
 
 @program("task")
 def reference_sent_under_a_dependency(places):
-    with places.ps():
-        v = tf.Variable(1.0)
-        update = v.assign_add(10.0)
-    with places.worker():
-        return after(update.op, lambda: tf.add(v._ref(), 100.0))
+    return _add_after_an_update(places, lambda v: v._ref())
 
 
 @program("task")
 def reference_sent_after_what_the_worker_did(places):
-    with places.ps():
-        v = tf.Variable(1.0)
-        x = v.value()
-    with places.worker():
-        before = x * 2.0
-    with places.ps():
-        update = after(before, lambda: v.assign_add(10.0))
-    with places.worker():
-        return after(update.op, lambda: tf.add(v._ref(), 100.0))
+    return _add_after_an_update(places, lambda v: v._ref(), work_first=True)
 
 
 @program("task")

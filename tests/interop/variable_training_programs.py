@@ -18,8 +18,8 @@ def variables(kind, **options):
                     return tf.get_variable(f"v{len(made)}", initializer=initial,
                                            trainable=trainable, use_resource=use_resource, **more)
                 return build(places, variable)
-            of_kind.__name__ = build.__name__ + ("_by_handle" if use_resource else "")
-            program(kind, **options)(of_kind)
+            name = build.__name__ + ("_by_handle" if use_resource else "")
+            program(kind, name, **options)(of_kind)
         return build
     return add
 

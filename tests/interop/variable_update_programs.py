@@ -66,6 +66,7 @@ OPTIMIZERS = {
 
 
 def _optimizer(name, make):
+    @program("update", "optimizer_" + name)
     def build(places):
         with places.ps():
             v = tf.Variable([1., 2., 3.])
@@ -73,8 +74,6 @@ def _optimizer(name, make):
             with tf.control_dependencies([x]):
                 step = make().minimize(tf.reduce_sum(tf.square(v)), var_list=[v])
             return after(step, lambda: x * 1.)
-    build.__name__ = "optimizer_" + name
-    program("update")(build)
 
 
 for _name, _make in OPTIMIZERS.items():
