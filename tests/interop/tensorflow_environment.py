@@ -11,6 +11,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 VENV = os.environ.get("TENON_TF_VENV", os.path.expanduser("~/.cache/tenon/tf-2.15.1"))
 PYTHON = os.path.join(VENV, "bin", "python")
@@ -133,7 +135,20 @@ class Servers:
         return subprocess.run([TENON, "status", self.target(job, task)], capture_output=True,
                               text=True, check=True).stdout
 
+    def _end_when_one_crashes(self):
+        """TensorFlow's client would repeat its calls to a server of ours that has crashed for ever."""
+        crashes = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
+        while True:
+            for (job, task), process in list(self.processes.items()):
+                code = process.poll()
+                if (job, task) not in self.tensorflow and code is not None and -code in crashes:
+                    print(f"FAILED: the server of /job:{job}/task:{task} has ended by "
+                          f"{signal.Signals(-code).name}", flush=True)
+                    os._exit(1)
+            time.sleep(.5)
+
     def __enter__(self):
+        threading.Thread(target=self._end_when_one_crashes, daemon=True).start()
         return self
 
     def __exit__(self, *_):
