@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <limits>
 
 #include "core/interruption.h"
@@ -66,7 +67,7 @@ Status ReluMaxPoolGradOfPlacesKernel(KernelContext& ctx, const Windows& w) {
   return OkStatus();
 }
 
-/// As MaxPoolGrad, but every element that is equal to the largest gets the gradient.
+/// As MaxPoolGrad, but every element that ties with the largest gets the gradient.
 Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
   const Tensor &x = ctx.input(0), &y = ctx.input(1), &dy = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const Pooling p, PoolingOfGrad(ctx, w));
@@ -76,6 +77,7 @@ Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
   Dispatch(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     const int64_t n = p.channels;
+    const C tie = static_cast<C>(static_cast<T>(kMaxPool3DTie));
     SumIntoImages(p.batch, p.image(), cost, dx->data<T>(), [&](int64_t image, C* sums) {
       if (p.windows() == 0) return;
       PooledWindow window(p, 0);
@@ -89,7 +91,8 @@ Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
           C* const sum = to + pixel * n;
           TENON_SIMD
           for (int64_t c = 0; c < n; ++c) {
-            sum[c] += in[c] == largest[c] ? static_cast<C>(from[c]) : C(0);
+            const C below = static_cast<C>(largest[c]) - static_cast<C>(in[c]);
+            sum[c] += std::abs(below) < tie ? static_cast<C>(from[c]) : C(0);
           }
         });
       }

@@ -80,9 +80,9 @@ struct SumOfPlaces {
   }
 };
 
-/// The sum of the gradients of those windows whose largest element is equal to this one.
+/// The sum of the gradients of those windows with whose largest element this one ties.
 template <typename T>
-struct SumOfEquals {
+struct SumOfTies {
   Geometry g;
   const T *x, *y, *dy;
   T* dx;
@@ -90,11 +90,11 @@ struct SumOfEquals {
     const Element e(g, i, g.pixels);
     const int64_t first = e.image * g.windows * g.channels + e.channel;
     using C = ComputeType<T>;
-    const C value = Widen(x[i]);
+    const C value = Widen(x[i]), tie = Widen(Narrow<T>(C(kMaxPool3DTie)));
     C sum = C(0);
     ForEachWindowOf(g.axes, PixelAt(g.axes, e.number), [&](const WindowOfPixel& w) {
       const int64_t at = first + w.window * g.channels;
-      if (Widen(y[at]) == value) sum += Widen(dy[at]);
+      if (fabs(Widen(y[at]) - value) < tie) sum += Widen(dy[at]);
     });
     dx[i] = Narrow<T>(sum);
   }
@@ -217,7 +217,7 @@ Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
   return DispatchStatus(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     return ForEach(
         ctx, dx->num_elements(),
-        SumOfEquals<T>{Geometry(p), x.data<T>(), y.data<T>(), dy.data<T>(), dx->data<T>()});
+        SumOfTies<T>{Geometry(p), x.data<T>(), y.data<T>(), dy.data<T>(), dx->data<T>()});
   });
 }
 

@@ -42,6 +42,10 @@ StatusOr<Windows> WindowsOf(const KernelContext& ctx, const Windows& w, int firs
 // Those of gradients, whose inputs 1 and 2 are the output and the gradient that it gets:
 // InvalidArgument also where these are not shaped so.
 
+/// An element nearer than this to the largest of its window ties with it for MaxPool3DGrad, as in
+/// TensorFlow's kernel for the CPU, which compares in the dtype of the elements.
+inline constexpr float kMaxPool3DTie = 1e-5F;
+
 /// Of MaxPoolGrad and MaxPool3DGrad.
 StatusOr<Pooling> PoolingOfGrad(const KernelContext& ctx, const Windows& attrs);
 /// Of the op that has places instead of the output.

@@ -216,6 +216,13 @@ LRNS = [((1, 1, 2, 5), {}), ((2, 1, 3, 7), {"depth_radius": 1, "alpha": 0.5, "be
         ((0, 1, 2, 5), {}), ((2, 5), {}), ((1, 1, 2, 5), {"depth_radius": -1}),
         ((1, 1, 2, 5), {"depth_radius": 2**40})]
 
+# Windows of two elements, of which the second is so near to the largest that both get the gradient,
+# or just not so near; and infinities.
+NEARLY_EQUAL = np.reshape(
+    [3.0, 3.0, 0.5, 0.5 - 9.9e-6, 0.5, 0.5 - 1.1e-5, 4e-6, -4e-6, np.inf, 1.0, -np.inf, -np.inf],
+    (1, 1, 1, 12, 1))
+NEARLY_EQUAL_MAX = NEARLY_EQUAL[:, :, :, ::2]
+
 WINDOW_HINTS = {
     "Dilation2D": dilations(DILATIONS + WRONG_DILATIONS, False),
     "Dilation2DBackpropInput": dilations(DILATIONS + WRONG_DILATIONS + WRONG_SIZE, True),
@@ -250,7 +257,9 @@ WINDOW_HINTS = {
         Use(F(s), (1, 3, 3, 1), **FOUND) for s in ([4, 4, 1], [1, -4, 4, 1])],
     "MaxPool3D": pool_uses(POOLS_3D + WRONG_POOLS_3D, forward, plain=True),
     "MaxPool3DGrad": pool_uses(POOLS_3D, backward, plain=True) + pool_uses(
-        POOLS_3D[:1], lambda x, y: (x, (1, 1, 2, 2, 1), y)),
+        POOLS_3D[:1], lambda x, y: (x, (1, 1, 2, 2, 1), y)) + [
+        Use(F(NEARLY_EQUAL), F(NEARLY_EQUAL_MAX), (1, 1, 1, 6, 1), ksize=[1, 1, 1, 2, 1],
+            strides=[1, 1, 1, 2, 1], padding="VALID")],
     "MaxPool3DGradGrad": pool_uses(POOLS_3D[:2], twice, plain=True),
     "AvgPool3D": pool_uses(POOLS_3D + WRONG_POOLS_3D, forward),
     "AvgPool3DGrad": pool_uses(POOLS_3D, lambda x, y: (F(x), y)) + [

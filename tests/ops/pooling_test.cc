@@ -350,6 +350,15 @@ TEST(MaxPool3D, GradientsGoToAllEqualsAndBack) {
   EXPECT_THAT(Numbers(s.Value(back)), ElementsAre(0, 2, 2, 0));
 }
 
+TEST(MaxPool3D, GradientsGoToAllThatTieWithTheLargest) {
+  const Tensor x = Tensor::Of<float>({1, 1, 1, 6, 1}, {3, 3, 0.5F - 9.9e-6F, 0.5F, 2, 2 - 1.1e-5F});
+  const Tensor y = Tensor::Of<float>({1, 1, 1, 3, 1}, {3, 0.5F, 2});
+  const Tensor dy = Tensor::Of<float>({1, 1, 1, 3, 1}, {1, 10, 100});
+  const AttributeMap pairs = Attrs({1, 1, 1, 2, 1}, {1, 1, 1, 2, 1}, "VALID");
+  EXPECT_THAT(Numbers(RunOpOrDie("MaxPool3DGrad", {x, y, dy}, pairs)),
+              ElementsAre(1, 1, 10, 10, 100, 0));
+}
+
 TEST(MaxPoolWithArgmax, EveryDtypeAndAnyNumberOfChannelsAgreeWithDoubles) {
   const AttributeMap same = Attrs({1, 3, 2, 1}, {1, 2, 1, 1}, "SAME");
   for (const DType type : DTypesOf(RealTypes())) {
