@@ -30,6 +30,24 @@ bool ComesBefore(const T* row, int64_t i, int64_t j) {
   return x > y;
 }
 
+/// The first number of a row in [begin, end) that comes before number `last`, of lower index; or `end`.
+template <typename T>
+int64_t FindBefore(const T* row, int64_t begin, int64_t end, int64_t last) {
+  using C = ComputeType<T>;
+  const C least(row[last]);
+  if (IsNan(least)) return end;
+  const auto is_before = [=](T value) { return !(C(value) <= least); };  // also a NaN
+  constexpr int64_t kBlock = 16;
+  int64_t i = begin;
+  for (; i + kBlock <= end; i += kBlock) {
+    int found = 0;
+    for (int64_t j = 0; j < kBlock; ++j) found |= is_before(row[i + j]);
+    if (found != 0) break;
+  }
+  while (i < end && !is_before(row[i])) ++i;
+  return i;
+}
+
 /// Writes the k first of a row of `n`, and where they are. `order` is room for k numbers, k > 0.
 template <typename T, typename Index>
 void TopOfRow(const T* row, int64_t n, int64_t k, int64_t* order, T* values, Index* indices) {
@@ -37,12 +55,14 @@ void TopOfRow(const T* row, int64_t n, int64_t k, int64_t* order, T* values, Ind
   std::iota(order, order + k, 0);
   // A heap of the k first so far, the last of them in front: few of the others come before it.
   std::make_heap(order, order + k, before);
-  for (int64_t i = k; i < n; ++i) {
-    if (i % kStepsBetweenLooks == 0 && Interrupted()) return;
-    if (!before(i, order[0])) continue;
-    std::pop_heap(order, order + k, before);
-    order[k - 1] = i;
-    std::push_heap(order, order + k, before);
+  for (int64_t begin = k; begin < n; begin += kStepsBetweenLooks) {
+    if (Interrupted()) return;
+    const int64_t end = std::min<int64_t>(n, begin + kStepsBetweenLooks);
+    for (int64_t i = begin; (i = FindBefore(row, i, end, order[0])) < end; ++i) {
+      std::pop_heap(order, order + k, before);
+      order[k - 1] = i;
+      std::push_heap(order, order + k, before);
+    }
   }
   std::sort(order, order + k, before);
   for (int64_t i = 0; i < k; ++i) {
