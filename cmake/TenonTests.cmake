@@ -213,7 +213,7 @@ function(tenon_tests)
   set_tests_properties(interop.large_checkpoint PROPERTIES LABELS slow TIMEOUT 900
     SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
   foreach(long IN ITEMS "device_conformance op_conformance_test.py --simulated"
-      "whole_conformance op_conformance_test.py --all" "ref_variables ref_variables_test.py --runs 20")
+      "whole_conformance op_conformance_test.py --all" "ref_variables ref_variables_test.py --runs 20 --draw 40")
     separate_arguments(long)
     list(POP_FRONT long name script)
     add_test(NAME interop.${name} CONFIGURATIONS Full

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads of variables give what TensorFlow's give, beside updates and after them.
 
-The programs of variable_*_programs.py (variable_programs.py) run on TensorFlow's servers
-and on Tenon's, a few times each: an answer that TensorFlow always gives is Tenon's too, and of
+The programs of variable_*_programs.py (variable_programs.py), of which some are drawn, run on
+TensorFlow's servers and on Tenon's, a few times each: an answer that TensorFlow always gives is Tenon's too, and of
 several one of them. On one server, on one or two parameter servers with two workers, on clusters
 that have servers of both kinds, and on one server with passes off, with two CPU devices and with the
 simulated device, whose memory is its own.
 
-    ref_variables_test.py [--runs N] [--only TOPOLOGY] [NAME...]
+    ref_variables_test.py [--runs N] [--draw COUNT] [--seed FIRST] [--only TOPOLOGY] [NAME...]
 """
 import argparse
 import importlib
@@ -17,7 +17,7 @@ import time
 
 from tensorflow_environment import SIMULATED_DEVICE, Servers, main_with_tensorflow
 
-BETWEEN = ("task", "elsewhere")
+BETWEEN = ("task", "elsewhere", "apart")
 ALL = ("memory", "update", *BETWEEN)
 PS, WORKERS = ("ps", 0), [("worker", 0), ("worker", 1)]
 ONE, THREE, FOUR = {"worker": 1}, {"ps": 1, "worker": 2}, {"ps": 2, "worker": 2}
@@ -55,11 +55,11 @@ TOPOLOGIES = {
     "passes off": Topology(ALL, ONE),
     "two CPU devices": Topology(BETWEEN, ONE, cpus=2, ps="/cpu:", worker="/cpu:", first_worker=1),
     # Its kernels copy what others hand on.
-    "simulated device": Topology(("update", *BETWEEN), ONE, environment=SIMULATED_DEVICE),
+    "simulated device": Topology(("update", "task", "elsewhere"), ONE, environment=SIMULATED_DEVICE),
     "variables on it, work beside it": Topology(
-        ("task",), ONE, environment=SIMULATED_DEVICE, ps="/gpu:", worker="/cpu:", like="1 ps, 2 workers"),
+        ("task", "apart"), ONE, environment=SIMULATED_DEVICE, ps="/gpu:", worker="/cpu:", like="1 ps, 2 workers"),
     "variables beside it, work on it": Topology(
-        ("task",), ONE, environment=SIMULATED_DEVICE, ps="/cpu:", worker="/gpu:", like="1 ps, 2 workers"),
+        ("task", "apart"), ONE, environment=SIMULATED_DEVICE, ps="/cpu:", worker="/gpu:", like="1 ps, 2 workers"),
 }
 TIMEOUT_MS = 20000
 
@@ -154,11 +154,15 @@ def main():
     tf.logging.set_verbosity(tf.logging.ERROR)
     for kind in ("memory", "update", "task", "training"):
         importlib.import_module(f"variable_{kind}_programs")
+    from variable_random_programs import draw_programs
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--draw", type=int, default=8, help="programs for one memory, and for several tasks")
+    parser.add_argument("--seed", type=int, default=0, help="of the first of them")
     parser.add_argument("--only", choices=TOPOLOGIES)
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
+    draw_programs(range(arguments.seed, arguments.seed + arguments.draw))
     known = {}
     failures = 0
     for topology in [arguments.only] if arguments.only else TOPOLOGIES:

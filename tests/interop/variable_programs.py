@@ -3,8 +3,8 @@
 
 Each is a function of Places that builds a graph and gives what is fetched. `@program(...)` says
 of which kind it is: "memory" and "update" are programs whose nodes are all in one memory, "task"
-those that name a parameter server and a worker, "elsewhere" those whose answer depends on the task
-of the session. A program to which TensorFlow itself gives several
+those that name a parameter server and a worker, "elsewhere" those of them whose answer depends on the
+task of the session, "apart" those that need different memories there. A program to which TensorFlow itself gives several
 answers, as its threads run, names those that are right (`races`, and `races_elsewhere` for sessions
 whose target has no variables): TensorFlow, run a few times, need not give each of them.
 """

@@ -43,6 +43,17 @@ def reference_sent_after_what_the_worker_did(places):
     return _add_after_an_update(places, lambda v: v._ref(), work_first=True)
 
 
+@program("apart")
+def moved_by_the_worker_and_sent_back(places):
+    with places.ps():
+        v = tf.Variable(1.0)
+    with places.worker():
+        moved = tf.identity(tf.identity(v._ref()))
+    update = after(moved, lambda: v.assign_add(10.0))
+    with places.ps():
+        return after(update.op, lambda: moved + 100.0)
+
+
 @program("task")
 def two_references_into_one_reader(places):
     with places.ps():
