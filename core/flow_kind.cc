@@ -9,6 +9,7 @@ FlowKind FlowKindOf(const Node& node) {
   static const auto* const kinds = new StringViewMap<FlowKind>{
       {"Switch", FlowKind::kSwitch},
       {"RefSwitch", FlowKind::kSwitch},
+      {"_SwitchN", FlowKind::kSwitch},
       {"Merge", FlowKind::kMerge},
       {"RefMerge", FlowKind::kMerge},
       {"Enter", FlowKind::kEnter},

@@ -21,7 +21,8 @@ LoopBranches::LoopBranches(Graph& graph, const std::vector<Node*>& order) {
       branch = found == around_loops.end() ? kNone : found->second;
     } else if (kind == FlowKind::kMerge) {
       if (branch != kNone) branch = branches_[branch].around;
-    } else if (kind == FlowKind::kSwitch && node->input(1).node->op() != "LoopCond") {
+    } else if (kind == FlowKind::kSwitch && node->num_outputs() == 2 &&
+               node->input(1).node->op() != "LoopCond") {
       branches_of_switch_[node->id()] = static_cast<int>(branches_.size());
       const int depth = branch == kNone ? 1 : branches_[branch].depth + 1;
       for (const bool taken : {false, true}) {

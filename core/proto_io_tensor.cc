@@ -130,33 +130,66 @@ StatusOr<Tensor> AllocateFilled(Allocator& memory, DType dtype, const Shape& sha
   return Tensor::Allocate(memory, dtype, shape);
 }
 
-StatusOr<Tensor> StringsFromContent(const std::string& content, const Shape& shape) {
+/// The elements that TensorFlow does not send as plain memory (text; handles and variants, which are
+/// serialized messages): in tensor_content as many varint lengths, then the bytes of all.
+StatusOr<CountedVector<std::string_view>> PiecesOf(const std::string& content, DType dtype,
+                                                   const Shape& shape) {
   const int64_t n = shape.num_elements();
   std::string_view rest = content;
   if (n > static_cast<int64_t>(content.size())) {
     return InvalidArgument("tensor_content of ", content.size(), " bytes cannot hold the ", n,
-                           " lengths of a tensor ", Name(DType::kString, shape));
+                           " lengths of a tensor ", Name(dtype, shape));
   }
   CountedVector<uint64_t> lengths(n);
   uint64_t total = 0;
   for (uint64_t& length : lengths) {
     if (!TakeVarint(&rest, &length) || length > content.size()) {
-      return InvalidArgument("tensor_content has unreadable string lengths, for a tensor ",
-                             Name(DType::kString, shape));
+      return InvalidArgument("tensor_content has unreadable lengths, for a tensor ",
+                             Name(dtype, shape));
     }
     total += length;
   }
   if (total != rest.size()) {
-    return InvalidArgument("tensor_content has ", rest.size(), " bytes of text, wanted ", total,
-                           " for a tensor ", Name(DType::kString, shape));
+    return InvalidArgument("tensor_content has ", rest.size(), " bytes of elements, wanted ", total,
+                           " for a tensor ", Name(dtype, shape));
   }
-  TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), DType::kString, shape));
-  TString* text = t.data<TString>();
+  CountedVector<std::string_view> pieces;
+  pieces.reserve(n);
   for (const uint64_t length : lengths) {
-    text++->assign(rest.substr(0, length));
+    pieces.push_back(rest.substr(0, length));
     rest.remove_prefix(length);
   }
+  return pieces;
+}
+
+StatusOr<Tensor> StringsFromContent(const std::string& content, const Shape& shape) {
+  TENON_ASSIGN_OR_RETURN(const auto pieces, PiecesOf(content, DType::kString, shape));
+  TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), DType::kString, shape));
+  TString* text = t.data<TString>();
+  for (const std::string_view piece : pieces) text++->assign(piece);
   return t;
+}
+
+/// The messages of a tensor's elements: those of `list`, or else of tensor_content, which `parsed`
+/// then has.
+template <typename Message>
+StatusOr<const google::protobuf::RepeatedPtrField<Message>*> MessagesOf(
+    const TensorProto& proto, const google::protobuf::RepeatedPtrField<Message>& list, DType dtype,
+    const Shape& shape, google::protobuf::RepeatedPtrField<Message>* parsed) {
+  const char* const what = dtype == DType::kResource ? "resource handles" : "variants";
+  if (proto.tensor_content().empty()) {
+    if (list.size() == shape.num_elements()) return &list;
+    return InvalidArgument("found ", list.size(), " ", what, ", wanted ", shape.num_elements(),
+                           " for a tensor ", Name(dtype, shape));
+  }
+  TENON_ASSIGN_OR_RETURN(const auto pieces, PiecesOf(proto.tensor_content(), dtype, shape));
+  for (const std::string_view piece : pieces) {
+    if (!parsed->Add()->ParseFromArray(piece.data(), static_cast<int>(piece.size()))) {
+      return InvalidArgument("tensor_content has unreadable ", what, ", for a tensor ",
+                             Name(dtype, shape));
+    }
+  }
+  return parsed;
 }
 
 StatusOr<Tensor> PlainFromContent(const std::string& content, DType dtype, const Shape& shape,
@@ -190,15 +223,14 @@ StatusOr<Tensor> StringsFromList(const TensorProto& proto, const Shape& shape, i
   return t;
 }
 
-StatusOr<Tensor> HandlesFromList(const TensorProto& proto, const Shape& shape) {
-  const auto& list = proto.resource_handle_val();
-  if (list.size() != shape.num_elements()) {
-    return InvalidArgument("found ", list.size(), " resource handles, wanted ",
-                           shape.num_elements(), " for a tensor ", Name(DType::kResource, shape));
-  }
+StatusOr<Tensor> HandlesOf(const TensorProto& proto, const Shape& shape) {
+  google::protobuf::RepeatedPtrField<ResourceHandleProto> parsed;
+  TENON_ASSIGN_OR_RETURN(const auto* handles, MessagesOf(proto, proto.resource_handle_val(),
+                                                         DType::kResource, shape, &parsed));
   TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), DType::kResource, shape));
-  for (int i = 0; i < list.size(); ++i) {
-    TENON_ASSIGN_OR_RETURN(t.data<ResourceHandle>()[i], ResourceHandleFromProto(list[i]));
+  ResourceHandle* handle = t.data<ResourceHandle>();
+  for (const ResourceHandleProto& message : *handles) {
+    TENON_ASSIGN_OR_RETURN(*handle++, ResourceHandleFromProto(message));
   }
   return t;
 }
@@ -217,21 +249,79 @@ Status VariantsToList(absl::Span<const Variant> variants, TensorProto* out) {
   return OkStatus();
 }
 
-StatusOr<Tensor> VariantsFromList(const TensorProto& proto, const Shape& shape, int64_t* budget) {
-  const auto& list = proto.variant_val();
-  if (list.size() != shape.num_elements()) {
-    return InvalidArgument("found ", list.size(), " variants, wanted ", shape.num_elements(),
-                           " for a tensor ", Name(DType::kVariant, shape));
+/// How deep variants may lie in the tensors of others: as deep as messages may in messages.
+constexpr int kMaxVariantDepth = 50;
+
+StatusOr<Tensor> FromProto(const TensorProto& proto, int64_t* budget, Allocator& memory, int depth);
+
+StatusOr<Tensor> VariantsOf(const TensorProto& proto, const Shape& shape, int64_t* budget,
+                            int depth) {
+  if (depth > kMaxVariantDepth) {
+    return InvalidArgument("found variants within variants, more than ", kMaxVariantDepth, " deep");
   }
+  google::protobuf::RepeatedPtrField<VariantTensorDataProto> parsed;
+  TENON_ASSIGN_OR_RETURN(const auto* variants,
+                         MessagesOf(proto, proto.variant_val(), DType::kVariant, shape, &parsed));
   TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), DType::kVariant, shape));
-  for (int i = 0; i < list.size(); ++i) {
-    VariantData data{list[i].type_name(), list[i].metadata(), {}};
-    for (const TensorProto& part : list[i].tensors()) {
-      TENON_ASSIGN_OR_RETURN(data.tensors.emplace_back(), TensorFromProto(part, budget));
+  Variant* variant = t.data<Variant>();
+  for (const VariantTensorDataProto& message : *variants) {
+    VariantData data{message.type_name(), message.metadata(), {}};
+    for (const TensorProto& part : message.tensors()) {
+      TENON_ASSIGN_OR_RETURN(data.tensors.emplace_back(),
+                             FromProto(part, budget, CpuAllocator(), depth));
     }
-    TENON_ASSIGN_OR_RETURN(t.data<Variant>()[i].value, DecodeVariant(std::move(data)));
+    TENON_ASSIGN_OR_RETURN(variant++->value, DecodeVariant(std::move(data)));
   }
   return t;
+}
+
+/// TensorFromProto of a tensor that lies within `depth` variants.
+StatusOr<Tensor> FromProto(const TensorProto& proto, int64_t* budget, Allocator& memory, int depth) {
+  TENON_ASSIGN_OR_RETURN(const DType dtype, DTypeFromProto(proto.dtype()));
+  if (IsRef(dtype)) return InvalidArgument("a tensor cannot be of dtype ", ToString(dtype));
+  TENON_ASSIGN_OR_RETURN(const Shape shape, ShapeFromProto(proto.tensor_shape()));
+  if (dtype == DType::kVariant) {
+    return CatchExceptions([&] { return VariantsOf(proto, shape, budget, depth + 1); });
+  }
+  if (dtype == DType::kResource) {
+    return CatchExceptions([&] { return HandlesOf(proto, shape); });
+  }
+  if (!proto.tensor_content().empty()) {
+    if (dtype != DType::kString) {
+      return PlainFromContent(proto.tensor_content(), dtype, shape, memory);
+    }
+    return CatchExceptions([&] { return StringsFromContent(proto.tensor_content(), shape); });
+  }
+  if (dtype == DType::kString) {
+    return CatchExceptions([&] { return StringsFromList(proto, shape, budget); });
+  }
+
+  const int64_t n = shape.num_elements();
+  if (IsFloat8(dtype)) {
+    const std::string& bytes = proto.float8_val();
+    const auto found = static_cast<int64_t>(bytes.size());
+    TENON_ASSIGN_OR_RETURN(Tensor t, AllocateFilled(memory, dtype, shape, found, 1, 0, budget));
+    auto* out = static_cast<char*>(t.raw_data());
+    std::copy_n(bytes.data(), std::min(n, found), out);
+    std::fill(out + std::min(n, found), out + n, bytes.empty() ? 0 : bytes.back());
+    return t;
+  }
+  StatusOr<Tensor> result = Internal("no list for dtype ", ToString(dtype));
+  WithList(dtype, proto, [&](auto zero, auto codec, const auto* list) {
+    using T = decltype(zero);
+    const int64_t found = list->size() / codec.kWidth;
+    result = AllocateFilled(memory, dtype, shape, found, sizeof(T), 0, budget);
+    if (!result.ok()) return;
+    T* out = static_cast<T*>(result->raw_data());
+    const int64_t copied = std::min(n, found);
+    for (int64_t i = 0; i < copied; ++i) {
+      out[i] = codec.template Decode<T>(list->data() + i * codec.kWidth);
+    }
+    std::fill(
+        out + copied, out + n,
+        found == 0 ? T() : codec.template Decode<T>(list->data() + (found - 1) * codec.kWidth));
+  });
+  return result;
 }
 
 }  // namespace
@@ -355,52 +445,7 @@ Status TensorToProto(const Tensor& tensor, TensorProto* out, TensorEncoding enco
 StatusOr<Tensor> TensorFromProto(const TensorProto& proto, int64_t* fill_budget,
                                  Allocator& memory) {
   int64_t own_budget = kMaxFillBytes;
-  int64_t* budget = fill_budget == nullptr ? &own_budget : fill_budget;
-  TENON_ASSIGN_OR_RETURN(const DType dtype, DTypeFromProto(proto.dtype()));
-  if (IsRef(dtype)) return InvalidArgument("a tensor cannot be of dtype ", ToString(dtype));
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ShapeFromProto(proto.tensor_shape()));
-  if (dtype == DType::kVariant) {
-    return CatchExceptions([&] { return VariantsFromList(proto, shape, budget); });
-  }
-  if (dtype == DType::kResource) {
-    return CatchExceptions([&] { return HandlesFromList(proto, shape); });
-  }
-  if (!proto.tensor_content().empty()) {
-    if (dtype != DType::kString) {
-      return PlainFromContent(proto.tensor_content(), dtype, shape, memory);
-    }
-    return CatchExceptions([&] { return StringsFromContent(proto.tensor_content(), shape); });
-  }
-  if (dtype == DType::kString) {
-    return CatchExceptions([&] { return StringsFromList(proto, shape, budget); });
-  }
-
-  const int64_t n = shape.num_elements();
-  if (IsFloat8(dtype)) {
-    const std::string& bytes = proto.float8_val();
-    const auto found = static_cast<int64_t>(bytes.size());
-    TENON_ASSIGN_OR_RETURN(Tensor t, AllocateFilled(memory, dtype, shape, found, 1, 0, budget));
-    auto* out = static_cast<char*>(t.raw_data());
-    std::copy_n(bytes.data(), std::min(n, found), out);
-    std::fill(out + std::min(n, found), out + n, bytes.empty() ? 0 : bytes.back());
-    return t;
-  }
-  StatusOr<Tensor> result = Internal("no list for dtype ", ToString(dtype));
-  WithList(dtype, proto, [&](auto zero, auto codec, const auto* list) {
-    using T = decltype(zero);
-    const int64_t found = list->size() / codec.kWidth;
-    result = AllocateFilled(memory, dtype, shape, found, sizeof(T), 0, budget);
-    if (!result.ok()) return;
-    T* out = static_cast<T*>(result->raw_data());
-    const int64_t copied = std::min(n, found);
-    for (int64_t i = 0; i < copied; ++i) {
-      out[i] = codec.template Decode<T>(list->data() + i * codec.kWidth);
-    }
-    std::fill(
-        out + copied, out + n,
-        found == 0 ? T() : codec.template Decode<T>(list->data() + (found - 1) * codec.kWidth));
-  });
-  return result;
+  return FromProto(proto, fill_budget == nullptr ? &own_budget : fill_budget, memory, 0);
 }
 
 }  // namespace tenon

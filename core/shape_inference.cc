@@ -79,8 +79,8 @@ PartialShape ShapeContext::HandleShape(int i) const {
   const Node* node = node_.input(i).node;
   for (int depth = 0; node != nullptr && depth < kMaxValueDepth; ++depth) {
     if (node->op() == "VarHandleOp") return node->attrs().GetOr("shape", PartialShape());
-    const bool forwards =
-        node->op() == "Identity" || node->op() == "Enter" || node->op() == "Switch";
+    const bool forwards = node->op() == "Identity" || node->op() == "Enter" ||
+                          node->op() == "Switch" || node->op() == "_SwitchN";
     if (!forwards) break;
     node = node->input(0).node;
   }

@@ -31,6 +31,16 @@ Status SwitchKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
+Status SwitchNKernel(KernelContext& ctx) {
+  const Tensor& index = ctx.input(1);
+  if (index.shape().rank() != 0) {
+    return InvalidArgument("The second input must be a scalar, but it has shape ", index.shape());
+  }
+  const int last = ctx.num_outputs() - 1, chosen = index.scalar<int32_t>();
+  Forward(ctx, 0, chosen < 0 || chosen > last ? last : chosen);
+  return OkStatus();
+}
+
 Status SwitchShape(ShapeContext& c) { return c.ReturnForEach(c.input(0)); }
 
 Status MergeKernel(KernelContext& ctx) {
@@ -112,6 +122,9 @@ void RegisterControlFlowKernels(OpRegistry& ops) {
     }
     get(ref + "NextIteration").LoopBack();
   }
+  get("_SwitchN")
+      .Shape(SwitchShape)
+      .Kernel(kCpu, SwitchNKernel, {.cheap = true, .memory = kAnyMemory});
   get("RefIdentity")
       .Shape(UnchangedShape)
       .Kernel(kCpu, ForwardFirstKernel, {.cheap = true, .memory = kAnyMemory})

@@ -8,6 +8,7 @@
 #include <complex>
 
 #include "absl/strings/escaping.h"
+#include "core/varint.h"
 
 namespace tenon {
 namespace {
@@ -160,6 +161,52 @@ TEST(TensorProtoTest, ResourceHandlesSurvive) {
   EXPECT_EQ(back.dtypes_and_shapes, handle.dtypes_and_shapes);
 }
 
+/// A tensor of one element, whose message is in tensor_content, as TensorFlow's servers send it.
+template <typename Message>
+TensorProto InContent(DataType type, const Message& element) {
+  const std::string bytes = element.SerializeAsString();
+  std::string content;
+  AppendVarint(&content, bytes.size());
+  TensorProto proto;
+  proto.set_dtype(type);
+  proto.mutable_tensor_shape();
+  proto.set_tensor_content(content + bytes);
+  return proto;
+}
+
+TEST(TensorProtoTest, ReadsResourceHandlesFromContent) {
+  TensorProto listed;
+  const ResourceHandle handle{"/job:ps/task:0", "ps", "W", "variable", 77, {}};
+  ASSERT_TRUE(TensorToProto(Tensor::Scalar(handle), &listed).ok());
+  const auto t = TensorFromProto(InContent(DT_RESOURCE, listed.resource_handle_val(0)));
+  ASSERT_TRUE(t.ok()) << t.status();
+  EXPECT_EQ(t->scalar<ResourceHandle>().name, "W");
+  EXPECT_EQ(t->scalar<ResourceHandle>().device, handle.device);
+  EXPECT_THAT(TensorError("dtype: DT_RESOURCE tensor_shape { } tensor_content: '\\001\\377'"),
+              HasSubstr("unreadable resource handles"));
+  EXPECT_THAT(TensorError("dtype: DT_RESOURCE tensor_shape { } tensor_content: '\\002\\377'"),
+              HasSubstr("has 1 bytes of elements, wanted 2"));
+}
+
+TEST(TensorProtoTest, ReadsVariantsFromContent) {
+  VariantTensorDataProto variant;
+  variant.set_type_name("no such type");
+  EXPECT_THAT(TensorFromProto(InContent(DT_VARIANT, variant)).status().ToString(),
+              HasSubstr("no such type"));
+  EXPECT_THAT(TensorError("dtype: DT_VARIANT tensor_shape { } tensor_content: '\\001\\377'"),
+              HasSubstr("unreadable variants"));
+}
+
+TEST(TensorProtoTest, VariantsInContentMayNotLieTooDeep) {
+  TensorProto proto = InContent(DT_VARIANT, VariantTensorDataProto());
+  for (int i = 0; i < 60; ++i) {
+    VariantTensorDataProto around;
+    *around.add_tensors() = proto;
+    proto = InContent(DT_VARIANT, around);
+  }
+  EXPECT_THAT(TensorFromProto(proto).status().ToString(), HasSubstr("more than 50 deep"));
+}
+
 TEST(TensorProtoTest, BooleansFromContentAreNormalised) {
   TensorProto proto = TensorProtoFromText("dtype: DT_BOOL tensor_shape { dim { size: 2 } }");
   proto.set_tensor_content(std::string("\x02\x00", 2));
@@ -176,9 +223,9 @@ TEST(TensorProtoTest, ContentOfTheWrongSizeNamesBothSizes) {
 TEST(TensorProtoTest, BrokenStringContentIsRefused) {
   const std::string head = "dtype: DT_STRING tensor_shape { dim { size: 2 } } tensor_content: ";
   EXPECT_THAT(TensorError(head + "'\\001'"), HasSubstr("cannot hold the 2 lengths"));
-  EXPECT_THAT(TensorError(head + "'\\001\\377\\377'"), HasSubstr("unreadable string lengths"));
-  EXPECT_THAT(TensorError(head + "'\\001\\001abc'"), HasSubstr("has 3 bytes of text, wanted 2"));
-  EXPECT_THAT(TensorError(head + "'\\001\\005a'"), HasSubstr("unreadable string lengths"));
+  EXPECT_THAT(TensorError(head + "'\\001\\377\\377'"), HasSubstr("unreadable lengths"));
+  EXPECT_THAT(TensorError(head + "'\\001\\001abc'"), HasSubstr("has 3 bytes of elements, wanted 2"));
+  EXPECT_THAT(TensorError(head + "'\\001\\005a'"), HasSubstr("unreadable lengths"));
 }
 
 TEST(TensorProtoTest, AFewBytesCannotTakeAllMemory) {

@@ -31,6 +31,10 @@ def branches(_):
         with tf.control_dependencies([trigger, raw.NoOp()]):
             done = tf.constant(1)
         steps.append([merged, index, done])
+    for chosen in (0, 1, 2, 3, -1):
+        outputs = create("_SwitchN", data, tf.placeholder_with_default(chosen, []), T=tf.float32, num_outs=3)
+        steps.append(list(raw.Merge(inputs=[o + float(i) for i, o in enumerate(outputs)])))
+    steps.append([create("_SwitchN", data, tf.placeholder_with_default([1], None), T=tf.float32, num_outs=2)[0]])
     steps.append([tf.cond(tf.less(data[0], 2.0), lambda: data * 2.0, lambda: data)])
     return steps
 
@@ -372,7 +376,7 @@ PROGRAMS = [branches, loops, reference_flow, stacks, tensor_arrays, tensor_lists
 
 # Ops without state that a program must show all the same.
 ONLY_IN_PROGRAMS = {
-    "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "RefSwitch", "RefMerge", "RefEnter",
+    "Switch", "_SwitchN", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "RefSwitch", "RefMerge", "RefEnter",
     "RefExit", "RefNextIteration", "ControlTrigger", "NoOp", "Const", "Placeholder", "Variable",
     "VariableV2", "PlaceholderWithDefault", "ReadFile", "_FusedMatMul", "InplaceAdd", "InplaceSub", "InplaceUpdate",
     "Eig", "MatchingFiles", "EncodePng", "EncodeJpeg", "EncodeJpegVariableQuality",

@@ -4,12 +4,12 @@
 
 With TensorFlow's functional control flow a variable's handle comes to its reads, and to what the
 gradient makes, through Enter, Switch, Merge, Exit and calls; all of it belongs where the variable
-is. Each program gives, on two parameter servers and two workers of Tenon's, what it gives on
-TensorFlow's, and so does its gradient.
+is. Each program gives, on two parameter servers and two workers of Tenon's, and on clusters in which
+either are TensorFlow's, what it gives on TensorFlow's, and so does its gradient. Some are drawn.
 
-    resource_handles_test.py [NAME...]
+    resource_handles_test.py [--draw COUNT] [--seed FIRST] [NAME...]
 """
-import sys
+import argparse
 
 from tensorflow_environment import Servers, main_with_tensorflow
 
@@ -305,15 +305,29 @@ def main():
     tf.enable_resource_variables()
     tf.enable_control_flow_v2()
     tf.logging.set_verbosity(tf.logging.ERROR)
-    chosen = {n: p for n, p in PROGRAMS.items() if not sys.argv[1:] or n in sys.argv[1:]}
+    from variable_programs import Places
+    from variable_random_programs import draw
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--draw", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    places = Places("/job:ps/task:", JOBS["ps"], "/job:worker/task:", JOBS["worker"])
+    for seed in range(arguments.seed, arguments.seed + arguments.draw):
+        PROGRAMS[f"drawn_{seed}"] = lambda s=seed: draw(s, places, True, use_resource=True)
+    chosen = {n: p for n, p in PROGRAMS.items() if not arguments.names or n in arguments.names}
     tasks = [(job, i) for job, count in JOBS.items() for i in range(count)]
-    with Servers(JOBS, tensorflow=tasks) as theirs, Servers(JOBS) as ours:
-        failed = 0
-        for name, build in chosen.items():
-            wanted, got = (result(build, s.target("worker")) for s in (theirs, ours))
-            if not same(wanted, got):
-                failed += 1
-                print(f"FAILED: {name}: found {got}, wanted {wanted}", flush=True)
+    with Servers(JOBS, tensorflow=tasks) as theirs:
+        wanted = {name: result(build, theirs.target("worker")) for name, build in chosen.items()}
+    failed = 0
+    for of_tensorflow in ((), ("ps",), ("worker",)):
+        with Servers(JOBS, tensorflow=[t for t in tasks if t[0] in of_tensorflow]) as ours:
+            for name, build in chosen.items():
+                got = result(build, ours.target("worker"))
+                if not same(wanted[name], got):
+                    failed += 1
+                    print(f"FAILED: {name}: found {got}, wanted {wanted[name]}; TensorFlow's are "
+                          f"{of_tensorflow or 'none'}", flush=True)
     print(f"{len(chosen)} programs, {failed} differ")
     return 1 if failed else 0
 

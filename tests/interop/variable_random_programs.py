@@ -51,14 +51,18 @@ PASSING = [
 class Statements:
     """A program's statements as they are drawn: each in the control dependencies of `last`."""
 
-    def __init__(self, seed, places, on_several_tasks):
+    def __init__(self, seed, places, on_several_tasks, use_resource):
         self._draw = random.Random(seed)
         self._on_several_tasks, self._in_a_loop, self._depth = on_several_tasks, False, 0
         with places.ps():
-            self._references = [tf.Variable(i + np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(
-                ROWS, COLUMNS) % 5, name=f"v{i}") for i in range(2)]
+            two = [tf.Variable(i + np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(
+                ROWS, COLUMNS) % 5, name=f"v{i}", use_resource=use_resource) for i in range(2)]
         with places.ps(1):
-            self._resource = tf.Variable(np.ones((ROWS, COLUMNS), np.float32), use_resource=True)
+            resource = tf.Variable(np.ones((ROWS, COLUMNS), np.float32), use_resource=True)
+        self._resources = [*two, resource] if use_resource else [resource]
+        self._variables = [*two, resource]
+        # TensorFlow knows no legacy functions in those of its control flow of version 2.
+        self._passing = PASSING if not use_resource else PASSING[1:]
         self._tensors = []  # those that this statement may read
         self._looks = []  # numbers, each of a tensor at its moment
         self._last = tf.no_op()
@@ -67,26 +71,28 @@ class Statements:
         """What `build` builds after the statement before."""
         built = after(self._last, build)
         # The one before too, since TensorFlow's optimizer takes away a node and with it what it waits for.
-        self._last = tf.group(self._last, built.op if hasattr(built, "op") else built)
+        node = getattr(built, "flow", built)  # of a TensorArray
+        self._last = tf.group(self._last, node.op if hasattr(node, "op") else node)
         return built
 
     def _some(self):
         return self._draw.choice(self._tensors) if self._tensors else tf.zeros([ROWS, COLUMNS])
 
     def _variable(self):
-        return self._draw.choice([*self._references, self._resource])
+        return self._draw.choice(self._variables)
 
     def read(self):
         # TensorFlow's tasks wait for each other for ever where a loop on one reads a reference of another.
-        variable = self._resource if self._on_several_tasks and self._in_a_loop else self._variable()
+        variable = self._draw.choice(self._resources) if self._on_several_tasks and self._in_a_loop \
+            else self._variable()
         how = self._draw.choice([lambda: variable.read_value(), lambda: tf.identity(variable.read_value())]
-                                if self._on_several_tasks or variable is self._resource else
+                                if self._on_several_tasks or variable in self._resources else
                                 [lambda: variable.read_value(), lambda: tf.identity(variable._ref()),
                                  lambda: tf.identity(variable)])
         self._tensors.append(self._run(how))
 
     def pass_on(self):
-        tensor, how = self._some(), self._draw.choice(PASSING)
+        tensor, how = self._some(), self._draw.choice(self._passing)
         self._tensors.append(self._run(lambda: how(tensor)))
 
     def update(self):
@@ -97,7 +103,7 @@ class Statements:
             lambda: variable.assign_add(tf.fill([ROWS, COLUMNS], float(a))),
             lambda: variable.assign_sub(tensor),
             # A resource variable of TensorFlow takes the memory, which may be a ref variable's.
-            lambda: variable.assign(tensor * 2.0 if variable is self._resource else tensor),
+            lambda: variable.assign(tensor * 2.0 if variable in self._resources else tensor),
             lambda: variable.assign(tensor * 2.0),
             lambda: self._draw.choice(scatter)(
                 tf.IndexedSlices(tf.fill([2, COLUMNS], float(a)), [rows[0], (rows[0] + 1) % ROWS])),
@@ -121,11 +127,9 @@ class Statements:
             self._tensors.append(self._run(queue.dequeue))
         elif what == 1:
             array = tf.TensorArray(tf.float32, 1, element_shape=[ROWS, COLUMNS], clear_after_read=False)
-            flow = self._run(lambda: array.write(0, tensor).flow)
+            written = self._run(lambda: array.write(0, tensor))
             self.update()
-            self._tensors.append(self._run(
-                lambda: tf.raw_ops.TensorArrayReadV3(handle=array.handle, index=0, flow_in=flow,
-                                                     dtype=tf.float32)))
+            self._tensors.append(self._run(lambda: written.read(0)))
         elif what == 2:
             area = data_flow_ops.StagingArea([tf.float32], [[ROWS, COLUMNS]])
             self._run(lambda: area.put([tensor]))
@@ -176,28 +180,29 @@ class Statements:
 
     def fetches(self):
         """All looks, then each tensor as it is after the last statement, and the variables."""
-        self._tensors += [self._run(v.read_value) for v in [*self._references, self._resource]]
+        self._tensors += [self._run(v.read_value) for v in self._variables]
         for tensor in list(self._tensors):
             self._look_at(tensor)
         return self._looks
 
 
-def _drawn(seed, kind):
-    @program(kind, f"drawn_{kind}_{seed}")
-    def build(places):
-        statements = Statements(seed, places, on_several_tasks=kind == "apart")
-        draw = random.Random(-1 - seed)
-        with places.worker():
-            statements.read()
-            for _ in range(draw.randrange(4, 16)):
-                draw.choices([statements.read, statements.pass_on, statements.update, statements.look,
-                              statements.keep, statements.branch, statements.loop],
-                             [3, 4, 4, 2, 1, 1, 1])[0]()
-            return statements.fetches()
+def draw(seed, places, on_several_tasks, use_resource=False):
+    """Builds the program of a seed and gives what is fetched; with `use_resource` all of its variables
+    are resource variables."""
+    statements = Statements(seed, places, on_several_tasks, use_resource)
+    draw_from = random.Random(-1 - seed)
+    with places.worker():
+        statements.read()
+        for _ in range(draw_from.randrange(4, 16)):
+            draw_from.choices([statements.read, statements.pass_on, statements.update, statements.look,
+                               statements.keep, statements.branch, statements.loop],
+                              [3, 4, 4, 2, 1, 1, 1])[0]()
+        return statements.fetches()
 
 
 def draw_programs(seeds):
     """Adds the programs of the seeds, for one memory and for several tasks."""
     for seed in seeds:
-        _drawn(seed, "memory")
-        _drawn(seed, "apart")
+        for kind in ("memory", "apart"):
+            program(kind, f"drawn_{kind}_{seed}")(
+                lambda places, s=seed, k=kind: draw(s, places, on_several_tasks=k == "apart"))
