@@ -67,7 +67,8 @@ Status ReluMaxPoolGradOfPlacesKernel(KernelContext& ctx, const Windows& w) {
   return OkStatus();
 }
 
-/// As MaxPoolGrad, but every element that ties with the largest gets the gradient.
+/// The gradient goes to every element that ties with the largest of its window, where MaxPoolGrad's
+/// goes to the first.
 Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
   const Tensor &x = ctx.input(0), &y = ctx.input(1), &dy = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const Pooling p, PoolingOfGrad(ctx, w));

@@ -30,7 +30,8 @@ bool ComesBefore(const T* row, int64_t i, int64_t j) {
   return x > y;
 }
 
-/// The first number of a row in [begin, end) that comes before number `last`, of lower index; or `end`.
+/// The first number of a row in [begin, end) that comes before number `last`, whose index is lower;
+/// `end` when none does.
 template <typename T>
 int64_t FindBefore(const T* row, int64_t begin, int64_t end, int64_t last) {
   using C = ComputeType<T>;
