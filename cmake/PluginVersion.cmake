@@ -3,6 +3,7 @@
 # cmake -D SOURCE=... -D VERSION=... -D ABI=... -D OUTPUT=... -P PluginVersion.cmake: writes the header
 # with the version by which a program and its plugins know each other: that of the project, and a digest
 # of the headers that both are compiled with. Touches nothing when it has not changed.
+cmake_minimum_required(VERSION 3.25)
 file(GLOB headers "${SOURCE}/core/*.h" "${SOURCE}/runtime/accelerator/*.h"
   "${SOURCE}/runtime/cpu_device.h" "${SOURCE}/runtime/session_device.h")
 file(GLOB_RECURSE ops "${SOURCE}/ops/*.h")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the libraries, the headers (as <prefix>/include/tenon/core/tensor.h and so on, found by
-# `#include "core/tensor.h"`), the .proto files, and the package that find_package(Tenon) reads.
+# `#include "core/tensor.h"`), the .proto files, the package that find_package(Tenon) reads and the file that
+# pkg-config reads, the pages of docs/ and the examples' sources.
 
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Tenon")
@@ -38,5 +39,23 @@ install(FILES "${PROJECT_BINARY_DIR}/TenonConfig.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/TenonAddOps.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/TenonDependencies.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/plugin_symbols.txt" DESTINATION "${package_dir}")
+# For who builds with neither CMake nor its targets: pkg-config --cflags --libs tenon.
+set(TENON_PC_LIBRARIES "")
+foreach(library IN LISTS libraries)
+  get_target_property(type ${library} TYPE)
+  if(NOT type STREQUAL "INTERFACE_LIBRARY")
+    string(APPEND TENON_PC_LIBRARIES " -l${library}")
+  endif()
+endforeach()
+configure_file("${PROJECT_SOURCE_DIR}/cmake/tenon.pc.in" "${PROJECT_BINARY_DIR}/tenon.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/tenon.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+# For people.
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md"
+  "${PROJECT_SOURCE_DIR}/CHANGELOG.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT programs)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT programs
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${CMAKE_INSTALL_DATADIR}/tenon"
+  COMPONENT programs FILES_MATCHING PATTERN "*.cc" PATTERN "README.md")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/share/mnist" "${PROJECT_SOURCE_DIR}/share/bench"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/tenon" COMPONENT programs)

@@ -12,12 +12,6 @@ namespace {
 
 thread_local const BuildContext* current = nullptr;
 
-std::string PlaceOf(const std::source_location& at) {
-  const std::string_view file = at.file_name();
-  const size_t slash = file.rfind('/');
-  return StrCat(slash == std::string_view::npos ? file : file.substr(slash + 1), ":", at.line());
-}
-
 BuildContext WithPrefix(BuildContext context, std::string_view name,
                         const std::source_location& at) {
   if (!IsLegalNodeName(context.prefix + std::string(name))) {
@@ -93,7 +87,7 @@ BuildContext From(BuildContext context, const std::source_location& caller) {
 }  // namespace
 
 void BuildContext::Fail(const Status& error, const std::source_location& at) const {
-  if (graph->error().ok()) graph->Fail(Annotate(error, PlaceOf(caller.value_or(at))));
+  if (graph->error().ok()) graph->Fail(Annotate(error, ToString(caller.value_or(at))));
 }
 
 Status BuildContext::CheckBuilt(const Output& value, std::string_view what) const {
@@ -115,7 +109,7 @@ Status BuildContext::CheckValue(const Output& value, std::string_view what) cons
 
 const BuildContext& CurrentBuilding(const std::source_location& at) {
   if (current == nullptr) {
-    std::cerr << PlaceOf(at) << ": no graph is being built: enter one with GraphBuilding\n";
+    std::cerr << ToString(at) << ": no graph is being built: enter one with GraphBuilding\n";
     std::abort();
   }
   return *current;

@@ -219,6 +219,8 @@ class NodeBuilder {
   StatusOr<Node*> Build();
   int64_t LengthAfterMistake(size_t argument);
   Status CheckArguments(const OpSchema& schema) const;
+  /// Whether the tensors among the arguments have values.
+  Status CheckTensors() const;
   Status CheckLengths(const OpSchema& schema) const;
   Status CheckLoop(const std::vector<Endpoint>& inputs) const;
   Status InferAttrs(const OpSchema& schema);

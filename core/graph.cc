@@ -2,6 +2,7 @@
 #include "core/graph.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 
 #include "core/flow_kind.h"
@@ -20,6 +21,8 @@ Status InNode(const Status& status, std::string_view name, std::string_view op) 
 }  // namespace
 
 Graph::Graph(const OpRegistry& registry) : registry_(&registry) {
+  static std::atomic<uint64_t> graphs{0};
+  id_ = ++graphs;
   static const auto* const none =
       new std::shared_ptr<const FunctionLibrary>(std::make_shared<FunctionLibrary>());
   functions_ = *none;
@@ -35,6 +38,7 @@ StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op, Attri
   TENON_ASSIGN_OR_RETURN(const OpRegistration* registration, LookupOp(op));
   std::unique_ptr<Node> node(new Node);
   node->op_ = registration;
+  node->graph_id_ = id_;
   node->name_ = name;
   node->attrs_ = std::move(attrs);
   const auto in_node = [&](const Status& s) { return InNode(s, name, op); };
@@ -88,6 +92,7 @@ StatusOr<Node*> Graph::CopyNode(const Node& node) {
   copy->control_inputs_.clear();
   copy->out_edges_.clear();
   copy->id_ = num_ids();
+  copy->graph_id_ = id_;
   Node* added = copy.get();
   by_name_.emplace(added->name_, added);
   nodes_.push_back(std::move(copy));
@@ -108,7 +113,8 @@ Status Graph::CheckConnection(Endpoint src, const Node& dst, int index) {
   const DType wanted = dst.input_types_[index];
   if (found != wanted && BaseType(found) != wanted) {
     return InvalidArgument("input ", index, " of node '", dst.name(), "' (", dst.op(), ") is ",
-                           ToString(wanted), ", but '", ToString(src), "' is ", ToString(found));
+                           ToString(wanted), ", but '", ToString(src), "' is ", ToString(found),
+                           IsRef(wanted) ? ", a value; of a Variable w the reference is w.ref()" : "");
   }
   return OkStatus();
 }
@@ -373,6 +379,7 @@ Graph Graph::Clone() const {
   for (const auto& n : nodes_) {
     if (n == nullptr) continue;
     copy.nodes_[n->id_].reset(new Node(*n));
+    copy.nodes_[n->id_]->graph_id_ = copy.id_;
     copy.by_name_.emplace(n->name_, copy.nodes_[n->id_].get());
   }
   for (const auto& n : copy.nodes_) {
@@ -430,6 +437,23 @@ StatusOr<TensorName> ParseTensorName(std::string_view text) {
     return InvalidArgument("'", text, "' is not a tensor name; wanted 'node' or 'node:output'");
   }
   return name;
+}
+
+std::string ToString(const std::source_location& place) {
+  const std::string_view file = place.file_name();
+  return StrCat(file.substr(file.rfind('/') + 1), ":", place.line());
+}
+
+Status AnnotateWithPlace(
+    const Status& status,
+    const std::function<std::source_location(std::string_view node)>& place_of) {
+  constexpr std::string_view kMarker = "[[{{node ";
+  const std::string_view message = Message(status);
+  const size_t marker = status.ok() ? std::string_view::npos : message.find(kMarker);
+  if (marker == std::string_view::npos) return status;
+  const std::string_view name = message.substr(marker + kMarker.size());
+  const std::source_location place = place_of(name.substr(0, name.find("}}")));
+  return place.line() == 0 ? status : Annotate(status, ToString(place));
 }
 
 Status AnnotateWithNode(const Status& status, std::string_view name, std::string_view op,

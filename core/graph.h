@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@ struct OutEdge {
 class Node {
  public:
   int id() const { return id_; }
+  /// That of the graph that the node is in; see Graph::id.
+  uint64_t graph_id() const { return graph_id_; }
   const std::string& name() const { return name_; }
   const OpRegistration& registration() const { return *op_; }
   const OpSchema& schema() const { return op_->schema; }
@@ -69,7 +72,14 @@ class Node {
   const std::string& assigned_device() const { return assigned_device_; }
   void set_assigned_device(std::string device) { assigned_device_ = std::move(device); }
 
+  /// Where in a program the node was built, in this process; line 0 of what was read or made by the
+  /// runtime. Copies have it, a GraphDef has not.
+  const std::source_location& place() const { return place_; }
+  void set_place(const std::source_location& place) { place_ = place; }
+
   bool is_stateful() const { return op_->schema.is_stateful; }
+  /// Whether its outputs follow from its inputs alone, whenever and wherever it runs.
+  bool is_pure() const { return !op_->schema.is_stateful && !op_->schema.reads_outside; }
 
  private:
   friend class Graph;
@@ -77,11 +87,13 @@ class Node {
   Node() = default;
 
   int id_ = -1;
+  uint64_t graph_id_ = 0;
   const OpRegistration* op_ = nullptr;
   std::string name_;
   AttributeMap attrs_;
   std::string requested_device_;
   std::string assigned_device_;
+  std::source_location place_;
   DTypeVector input_types_;
   DTypeVector output_types_;
   std::vector<Endpoint> inputs_;
@@ -129,6 +141,8 @@ class Graph {
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
 
+  /// The same for no two graphs of the process, and not 0. A copy has one of its own.
+  uint64_t id() const { return id_; }
   const OpRegistry& registry() const { return *registry_; }
   GraphVersions& versions() { return versions_; }
   const GraphVersions& versions() const { return versions_; }
@@ -241,6 +255,7 @@ class Graph {
 
   StatusOr<const OpRegistration*> LookupOp(std::string_view op) const;
 
+  uint64_t id_;
   const OpRegistry* registry_;
   std::shared_ptr<const FunctionLibrary> functions_;
   GraphVersions versions_;
@@ -276,6 +291,15 @@ struct TensorName {
   int index = 0;
 };
 StatusOr<TensorName> ParseTensorName(std::string_view text);
+
+/// "file.cc:12", without the folders.
+std::string ToString(const std::source_location& place);
+
+/// An error that AnnotateWithNode has annotated, with the place of that node before it: `place_of`
+/// finds it by the node's name. Others, and those of nodes without a place, as they are.
+Status AnnotateWithPlace(
+    const Status& status,
+    const std::function<std::source_location(std::string_view node)>& place_of);
 
 /// `status` with "node 'name' (Op)[ on device]" before it, and the marker that TensorFlow's client
 /// reads the failing node from after it.

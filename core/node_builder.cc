@@ -165,8 +165,9 @@ Status NodeBuilder::CheckLoop(const std::vector<Endpoint>& inputs) const {
     const std::string& frame = LoopFrameOf(*context.graph, *source);
     if (frame == first) continue;
     return InvalidArgument("its input '", sources[0]->name(), "' is ", place(first), ", '",
-                           source->name(), "' ", place(frame), ": values go in by Enter, out by ",
-                           "Exit, and a constant for a loop waits for a node of it");
+                           source->name(), "' ", place(frame), ": what a loop computes comes out ",
+                           "as its results (through Exit), what it uses goes in through Enter, ",
+                           "and a constant for a loop waits for a node of it");
   }
   return OkStatus();
 }
@@ -219,6 +220,15 @@ StatusOr<std::vector<Endpoint>> NodeBuilder::Endpoints(const OpSchema& schema) {
   return endpoints;
 }
 
+Status NodeBuilder::CheckTensors() const {
+  for (const auto& arguments : args_) {
+    for (const tenon::Input& in : arguments) {
+      if (in.tensor() != nullptr && !in.tensor()->valid()) return in.tensor()->mistake();
+    }
+  }
+  return OkStatus();
+}
+
 StatusOr<Node*> NodeBuilder::Build() {
   const BuildContext& context = CurrentBuilding(at_);
   Graph& graph = *context.graph;
@@ -228,6 +238,7 @@ StatusOr<Node*> NodeBuilder::Build() {
   std::vector<Node*> controls = context.control_inputs;
   const auto arguments = [&]() -> StatusOr<std::vector<Endpoint>> {
     TENON_RETURN_IF_ERROR(CheckArguments(op->schema));
+    TENON_RETURN_IF_ERROR(CheckTensors());
     TENON_RETURN_IF_ERROR(InferAttrs(op->schema));
     TENON_RETURN_IF_ERROR(CheckLengths(op->schema));
     TENON_ASSIGN_OR_RETURN(std::vector<Endpoint> endpoints, Endpoints(op->schema));
@@ -248,6 +259,7 @@ StatusOr<Node*> NodeBuilder::Build() {
   if (!context.colocated_with.empty()) attrs_.Set("_class", context.colocated_with);
   TENON_ASSIGN_OR_RETURN(Node* const node,
                          graph.AddNode(graph.UniqueName(wanted), op_, attrs_, *inputs));
+  node->set_place(context.caller.value_or(at_));
   for (Node* c : controls) graph.AddControlEdge(c, node);
   if (context.flow != nullptr) {
     context.flow->Add(node);

@@ -235,6 +235,8 @@ class Parser {
       op->is_aggregate = true;
     } else if (IsName("allows_uninitialized_input")) {
       op->allows_uninitialized_input = true;
+    } else if (IsName("reads_outside")) {
+      op->reads_outside = true;
     } else if (IsName("no_gradient")) {
       op->is_differentiable = false;
     } else if (IsName("int32_on_host")) {
@@ -248,8 +250,8 @@ class Parser {
       op->function = token_.text;
       if (!Is('a')) Fail("a name");
     } else {
-      Fail("stateful, commutative, aggregate, allows_uninitialized_input, no_gradient, int32_on_host, "
-           "basic, function or no_function");
+      Fail("stateful, commutative, aggregate, allows_uninitialized_input, reads_outside, no_gradient, "
+           "int32_on_host, basic, function or no_function");
     }
     Advance();
   }

@@ -50,6 +50,7 @@ struct OpSchema {
   bool is_commutative = false;
   bool is_aggregate = false;
   bool allows_uninitialized_input = false;
+  bool reads_outside = false;     // what it gives depends on the task and the time at which it runs
   bool is_differentiable = true;  // false: no gradient flows through it, by definition
   bool int32_on_host = false;     // on every device, where all its dtypes are int32: loops count so
 

@@ -22,9 +22,8 @@ class Resource {
   virtual int64_t num_bytes() const { return 0; }
 };
 
-/// The element type of a resource tensor: names a resource of a device. Between kernels of one
-/// device the handle also carries the resource itself once it is known, so that no lookup is
-/// needed. On the wire it is a ResourceHandleProto.
+/// The element type of a resource tensor: names a resource of a device. On the wire it is a
+/// ResourceHandleProto, which has no `resource`.
 struct ResourceHandle {
   TString device;
   TString container;
@@ -32,6 +31,8 @@ struct ResourceHandle {
   TString type_name;
   uint64_t hash_code = 0;
   CountedVector<std::pair<DType, PartialShape>> dtypes_and_shapes;
+  /// A resource that is in no store and ends with its last handle; null where the name is looked up.
+  std::shared_ptr<Resource> resource;
 };
 
 }  // namespace tenon

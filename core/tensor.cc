@@ -85,6 +85,22 @@ Tensor::Tensor(DType dtype, const Shape& shape, BufferRef buffer)
   if (buffer_) data_ = buffer_->data();
 }
 
+Tensor Tensor::WrongCount(const Shape& shape, size_t values, const std::source_location& at) {
+  // A tensor without a dtype has no elements: the message is kept in their place.
+  Tensor t;
+  t.buffer_ = AllocateBuffer(CpuAllocator(), DType::kString, 1);
+  if (!t.buffer_) return t;
+  *static_cast<TString*>(t.buffer_->data()) =
+      StrCat(at.file_name(), ":", at.line(), ": found ", values, " values for a tensor of shape ",
+             shape.ToString(), ", wanted ", shape.num_elements());
+  return t;
+}
+
+Status Tensor::mistake() const {
+  if (!buffer_) return InvalidArgument("the tensor has no value");
+  return InvalidArgument(std::string_view(*static_cast<const TString*>(buffer_->data())));
+}
+
 StatusOr<Tensor> Tensor::Allocate(Allocator& allocator, DType dtype, const Shape& shape) {
   BufferRef buffer = AllocateBuffer(allocator, dtype, shape.num_elements());
   if (!buffer) {

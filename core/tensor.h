@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -46,16 +47,22 @@ class Tensor {
     *t.data<ElementOf<T>>() = std::move(value);
     return t;
   }
+  /// The values in row-major order. With another number of them than `shape` has elements, the
+  /// tensor has no value, and a mistake that names `at`: a graph or a step that is given it fails.
   template <typename T>
-  static Tensor Of(const Shape& shape, absl::Span<const T> values) {
-    TENON_CHECK(shape.num_elements() == static_cast<int64_t>(values.size()));
+  static Tensor Of(const Shape& shape, absl::Span<const T> values,
+                   const std::source_location& at = std::source_location::current()) {
+    if (shape.num_elements() != static_cast<int64_t>(values.size())) {
+      return WrongCount(shape, values.size(), at);
+    }
     Tensor t(kDTypeOf<ElementOf<T>>, shape);
     std::copy(values.begin(), values.end(), t.data<ElementOf<T>>());
     return t;
   }
   template <typename T>
-  static Tensor Of(const Shape& shape, std::initializer_list<T> values) {
-    return Of(shape, absl::Span<const T>(values.begin(), values.size()));
+  static Tensor Of(const Shape& shape, std::initializer_list<T> values,
+                   const std::source_location& at = std::source_location::current()) {
+    return Of(shape, absl::Span<const T>(values.begin(), values.size()), at);
   }
   template <typename T>
   static Tensor Vector(const std::vector<T>& values) {
@@ -71,6 +78,8 @@ class Tensor {
   static Tensor Zeros(DType dtype, const Shape& shape);
 
   bool valid() const { return dtype_ != DType::kInvalid; }
+  /// Why there is no value: of a tensor that is not valid.
+  Status mistake() const;
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   int rank() const { return shape_.rank(); }
@@ -159,6 +168,7 @@ class Tensor {
 
  private:
   static std::string ToString(DType t) { return ::tenon::ToString(t); }
+  static Tensor WrongCount(const Shape& shape, size_t values, const std::source_location& at);
   void TakeNewest();
 
   DType dtype_ = DType::kInvalid;

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <climits>
 
@@ -37,12 +38,21 @@ StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(const std::string& fo
                                                            EventWriterOptions options) {
   if (!options.clock) options.clock = SystemSeconds;
   if (options.host.empty()) options.host = HostName();
-  TENON_RETURN_IF_ERROR(MakeFolders(folder));
+  const FileContext files{.files = options.files};
+  TENON_RETURN_IF_ERROR(MakeFolders(folder, files));
   const double now = options.clock();
-  const std::string path = JoinPath(
-      folder, StrCat("events.out.tfevents.", absl::Dec(static_cast<int64_t>(now), absl::kZeroPad10),
-                     ".", options.host, options.suffix));
-  TENON_ASSIGN_OR_RETURN(auto records, RecordWriter::Create(path));
+  static std::atomic<int> writers{0};
+  std::string path;
+  StatusOr<std::unique_ptr<OutputFile>> made = AlreadyExists("");
+  // Another process of this number may have written from another machine of this name.
+  while (made.status().code() == StatusCode::kAlreadyExists) {
+    const auto seconds = absl::Dec(static_cast<int64_t>(now), absl::kZeroPad10);
+    path = JoinPath(folder, StrCat("events.out.tfevents.", seconds, ".", options.host, ".",
+                                   getpid(), ".", writers++, options.suffix));
+    made = OpenOutput(path, WriteMode::kNew, files);
+  }
+  TENON_ASSIGN_OR_RETURN(auto file, std::move(made));
+  auto records = std::make_unique<RecordWriter>(std::move(file));
   std::unique_ptr<EventWriter> writer(
       new EventWriter(path, std::move(options.clock), std::move(records)));
   Event first;

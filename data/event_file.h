@@ -21,15 +21,18 @@ class Graph;
 
 struct EventWriterOptions {
   /// Added to the file's name.
-  std::string suffix;
+  std::string suffix = {};
   /// The machine's name in the file's name; asked of the system when empty.
-  std::string host;
+  std::string host = {};
   /// Seconds since 1970; the system's clock when empty.
-  std::function<double()> clock;
+  std::function<double()> clock = {};
+  /// Where the file is made; not owned.
+  FileSystem* files = &AllFiles();
 };
 
-/// Writes one event file, <folder>/events.out.tfevents.<seconds>.<host><suffix>. Each event is
-/// visible to readers when the call that wrote it returns. Thread-safe.
+/// Writes one event file, <folder>/events.out.tfevents.<seconds>.<host>.<process>.<number><suffix>,
+/// which no other writer has or had. Each event is visible to readers when the call that wrote it
+/// returns. Thread-safe.
 class EventWriter {
  public:
   /// Makes the folder and the file, with its first record.

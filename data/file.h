@@ -42,7 +42,8 @@ class OutputFile {
   virtual Status Close() = 0;
 };
 
-enum class WriteMode { kTruncate, kAppend };
+/// kNew: AlreadyExists when there is a file of that name.
+enum class WriteMode { kTruncate, kAppend, kNew };
 
 /// Some files. Only regular files are opened: what could block, or be something else than bytes, is
 /// InvalidArgument. Thread-safe.

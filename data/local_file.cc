@@ -120,9 +120,9 @@ class LocalFileSystem final : public FileSystem {
   StatusOr<std::unique_ptr<OutputFile>> OpenOutput(const std::string& path,
                                                    WriteMode mode) override {
     const bool append = mode == WriteMode::kAppend;
-    TENON_ASSIGN_OR_RETURN(
-        const int fd,
-        Open(path, O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC), "open for writing"));
+    const int how = append ? O_APPEND : mode == WriteMode::kNew ? O_EXCL : O_TRUNC;
+    TENON_ASSIGN_OR_RETURN(const int fd,
+                           Open(path, O_WRONLY | O_CREAT | how, "open for writing"));
     if (Status s = RegularSize(fd, path).status(); !s.ok()) {
       close(fd);
       return s;

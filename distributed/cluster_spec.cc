@@ -34,7 +34,8 @@ bool IsAddress(std::string_view address) {
   const size_t colon = address.rfind(':');
   int port = 0;
   return colon != std::string_view::npos && colon > 0 && ParseInt(address.substr(colon + 1), &port) &&
-         port >= 0 && port <= 65535;
+         port >= 0 && port <= 65535 &&
+         address.find_first_of("=;,/@ \t\n") == std::string_view::npos;
 }
 
 /// Takes "[4]" off the front of "[4]host:5"; an IPv6 host in brackets is left alone.
@@ -82,7 +83,10 @@ Status ClusterSpec::AddTask(const std::string& job, int task, const std::string&
   if (task < 0) return InvalidArgument("task ", task, " of job '", job, "' is negative");
   if (!IsAddress(address)) {
     return InvalidArgument("'", address, "' of task ", task, " of job '", job,
-                           "' is not an address; wanted host:port");
+                           "' is not an address; wanted host:port",
+                           address.find('=') == std::string::npos
+                               ? ""
+                               : ", and ';' before the next job");
   }
   for (const auto& [other_job, tasks] : jobs_) {
     for (const auto& [other_task, other_address] : tasks) {
@@ -143,7 +147,11 @@ StatusOr<std::string> AddressOfTarget(const std::string& target) {
   if (!target.starts_with(kScheme)) {
     return InvalidArgument("'", target, "' is not a target; wanted grpc://host:port");
   }
-  return target.substr(kScheme.size());
+  std::string address = target.substr(kScheme.size());
+  if (!IsAddress(address)) {
+    return InvalidArgument("'", target, "' names no host and port; wanted grpc://host:port");
+  }
+  return address;
 }
 
 }  // namespace tenon

@@ -10,6 +10,8 @@ namespace tenon {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestPause{2000};
+/// A sign of life is good for so long.
+constexpr std::chrono::milliseconds kLivesFor{10000};
 
 /// How long a task that is gone may take to return, as one does that its operator starts again.
 constexpr std::chrono::milliseconds kReturnLimit{30000};
@@ -25,35 +27,74 @@ std::string JobEnd::Named(const Task& task) const {
                 cluster_.jobs().at(task.first).at(task.second));
 }
 
-Status JobEnd::Report(const std::string& job, int task, bool failed, const std::string& message) {
+Status JobEnd::Report(const std::string& job, int task, const Status& end) {
   if (!cluster_.HasTask(job, task)) {
     return InvalidArgument(TaskName(job, task), " is not in the cluster ", cluster_.ToString());
   }
-  const Status status = failed ? Aborted(TaskName(job, task), " failed: ", message) : OkStatus();
+  const bool failed = !end.ok() && end.code() != StatusCode::kCancelled;
+  const Status status =
+      failed ? Aborted(TaskName(job, task), " failed: ", Message(end)) : end;
   MutexLock lock(mu_);
-  ended_.emplace(Task(job, task), status);
+  const auto alive = alive_.find({job, task});
+  const int64_t incarnation = alive == alive_.end() ? 0 : alive->second.incarnation;
+  ended_.emplace(Task(job, task), End{status, Clock::now(), incarnation});
   any_alive_[job] = Clock::now();
   changed_.NotifyAll();
   return OkStatus();
 }
 
-void JobEnd::Heard(const std::string& task) {
+void JobEnd::Heard(const std::string& task, int64_t incarnation) {
   const auto name = DeviceName::Parse(task);
   if (!name.ok() || !name->job || !name->task || !cluster_.HasTask(*name->job, *name->task)) return;
   const Task heard(*name->job, *name->task);
+  std::string line;
+  {
+    MutexLock lock(mu_);
+    const auto now = any_alive_[heard.first] = Clock::now();
+    const auto end = ended_.find(heard);
+    if (end != ended_.end()) {
+      const bool failed = !end->second.status.ok() && !end->second.interrupted();
+      // What an ending process has sent before its report may arrive after it.
+      if (failed || end->second.incarnation == incarnation) return;
+      ended_.erase(end);
+      line = StrCat(Named(heard), " is back");
+    }
+    alive_[heard] = {now, incarnation};
+  }
+  Tell(line);
+}
+
+bool JobEnd::ExpectEnd(const std::string& job) {
   MutexLock lock(mu_);
-  alive_[heard] = any_alive_[heard.first] = Clock::now();
+  is_to_end_ = true;
+  changed_.NotifyAll();
+  const auto recently = Clock::now() - kLivesFor;
+  bool any_lives = false;
+  for (const auto& [task, sign] : alive_) {
+    any_lives |= task.first == job && sign.at > recently && !ended_.contains(task) &&
+                 !gone_.contains(task);
+  }
+  return any_lives;
+}
+
+bool JobEnd::MayReturn(const End& end, std::chrono::milliseconds limit) const {
+  return end.interrupted() && !is_to_end_ && Clock::now() - end.at < ReturnLimit(limit);
 }
 
 std::optional<Status> JobEnd::Verdict(const std::string& job, std::chrono::milliseconds limit,
                                       Clock::time_point begin) const {
   const auto any = any_alive_.find(job);
   std::vector<std::string> silent;
-  bool all_ended = true;
+  bool all_ended = true, all_interrupted = true, may_return = false;
   for (const auto& [index, address] : cluster_.jobs().at(job)) {
     const Task task(job, index);
     if (const auto end = ended_.find(task); end != ended_.end()) {
-      if (!end->second.ok()) return end->second;
+      if (end->second.interrupted()) {
+        may_return |= MayReturn(end->second, limit);
+        continue;
+      }
+      all_interrupted = false;
+      if (!end->second.status.ok()) return end->second.status;
       continue;
     }
     all_ended = false;
@@ -67,7 +108,7 @@ std::optional<Status> JobEnd::Verdict(const std::string& job, std::chrono::milli
     const bool known = alive != alive_.end();
     auto since = begin;
     if (known) {
-      since = std::max(since, alive->second);
+      since = std::max(since, alive->second.at);
     } else if (any != any_alive_.end()) {
       since = std::max(since, any->second);
     }
@@ -75,7 +116,8 @@ std::optional<Status> JobEnd::Verdict(const std::string& job, std::chrono::milli
       silent.push_back(StrCat(Named(task), known ? "" : " (never heard of)"));
     }
   }
-  if (all_ended) return OkStatus();
+  // Where a signal has ended all of them, the job was ended.
+  if (all_ended && (all_interrupted || !may_return)) return OkStatus();
   if (stopped_) return Cancelled("the server was told to shut down");
   if (silent.empty()) return std::nullopt;
   return DeadlineExceeded("no sign of life for ", limit.count() / 1000.0, " s from ",
@@ -97,22 +139,38 @@ void JobEnd::EndProbe(const Task& task, const Status& life) {
     MutexLock lock(mu_);
     probed_.erase(task);
     if (life.ok()) {
-      alive_[task] = any_alive_[task.first] = Clock::now();
+      alive_[task].at = any_alive_[task.first] = Clock::now();
+      silent_.erase(task);
       if (gone_.erase(task) > 0) line = StrCat(Named(task), " is back");
     } else if (life.code() == StatusCode::kUnavailable && alive_.contains(task) &&
                !ended_.contains(task) &&
                gone_.try_emplace(task, Gone{Clock::now(), std::string(Message(life))}).second) {
       line = StrCat(Named(task), " is gone; waiting for its return: ", Message(life));
+    } else if (!alive_.contains(task)) {
+      silent_[task] = std::string(Message(life));
     }
   }
   Tell(line);
 }
 
-std::string JobEnd::Unheard(const std::string& job) const {
+std::string JobEnd::Awaited(const std::string& job) const {
   std::vector<std::string> names;
   for (const auto& [index, address] : cluster_.jobs().at(job)) {
     const Task task(job, index);
-    if (!ended_.contains(task) && !alive_.contains(task)) names.push_back(Named(task));
+    const auto end = ended_.find(task);
+    std::string why;
+    if (end != ended_.end()) {
+      if (!end->second.interrupted() || is_to_end_) continue;
+      why = "ended by a signal, may come again";
+    } else if (const auto gone = gone_.find(task); gone != gone_.end()) {
+      why = StrCat("gone: ", gone->second.why);
+    } else if (!alive_.contains(task)) {
+      const auto silent = silent_.find(task);
+      if (silent != silent_.end()) why = silent->second;
+    } else {
+      continue;
+    }
+    names.push_back(StrCat(Named(task), why.empty() ? "" : StrCat(" (", why, ")")));
   }
   return Join(names, ", ");
 }
@@ -125,7 +183,7 @@ Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
   auto next_notice = begin + kNoticePause;
   while (true) {
     std::vector<int> tasks;
-    std::string unheard;
+    std::string awaited;
     {
       MutexLock lock(mu_);
       bool due = false;
@@ -133,7 +191,8 @@ Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
         if (std::optional<Status> verdict = Verdict(job, limit, begin)) return *std::move(verdict);
         if (due) break;
         if (limit.count() <= 0) {
-          changed_.Wait(mu_);
+          // Without a limit nobody is asked; a task that may return is waited for all the same.
+          changed_.WaitUntil(mu_, Clock::now() + kLongestPause);
         } else if (!changed_.WaitUntil(mu_, next_probes)) {
           due = true;
           const auto now = Clock::now();
@@ -145,13 +204,13 @@ Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
           next_probes = now + pause;
           if (now >= next_notice) {
             next_notice = now + kNoticePause;
-            unheard = Unheard(job);
+            awaited = Awaited(job);
           }
         }
       }
       tasks = BeginProbes(job);
     }
-    if (!unheard.empty()) Tell(StrCat("waiting for ", unheard));
+    if (!awaited.empty()) Tell(StrCat("waiting for ", awaited));
     for (const int task : tasks) {
       probe_(job, task, [this, job, task](const Status& life) { EndProbe({job, task}, life); });
     }

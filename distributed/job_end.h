@@ -30,11 +30,17 @@ class JobEnd {
   JobEnd(ClusterSpec cluster, Probe probe, Notice notice = nullptr)
       : cluster_(std::move(cluster)), probe_(std::move(probe)), notice_(std::move(notice)) {}
 
-  /// A task's report. InvalidArgument when the cluster has no such task. The first report of a task
-  /// counts.
-  Status Report(const std::string& job, int task, bool failed, const std::string& message);
-  /// The task of that name has called here, so it lives; other names are ignored.
-  void Heard(const std::string& task);
+  /// A task's report: OK when it ended well, Cancelled when a signal has ended it, which may be
+  /// started again; another error when it failed. InvalidArgument when the cluster has no such task.
+  /// The first report of a task counts, until Heard takes it back.
+  Status Report(const std::string& job, int task, const Status& end);
+  /// The task of that name has opened a session here, or kept one, so it lives; other names are
+  /// ignored. `incarnation` is that of its process: another one than reported its end takes the
+  /// report back, unless that was of a failure.
+  void Heard(const std::string& task, int64_t incarnation);
+  /// The job is to end: a task that a signal has ended is not expected back. Whether a task of `job`
+  /// lives.
+  bool ExpectEnd(const std::string& job);
   /// See Server::WaitForJobEnd.
   Status Wait(const std::string& job, std::chrono::milliseconds limit);
   /// Makes every Wait return Cancelled.
@@ -46,6 +52,16 @@ class JobEnd {
  private:
   using Clock = std::chrono::steady_clock;
   using Task = std::pair<std::string, int>;
+  struct End {
+    Status status;
+    Clock::time_point at;
+    int64_t incarnation = 0;  // of the process that reported it; 0: not known
+    bool interrupted() const { return status.code() == StatusCode::kCancelled; }
+  };
+  struct Sign {
+    Clock::time_point at;
+    int64_t incarnation = 0;  // 0: not known
+  };
   /// A task that was heard of, and to which there is no connection any more.
   struct Gone {
     Clock::time_point since;
@@ -55,8 +71,12 @@ class JobEnd {
   /// What a Wait that began then has to return, when it is time.
   std::optional<Status> Verdict(const std::string& job, std::chrono::milliseconds limit,
                                 Clock::time_point begin) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  /// Names those of `job` that nobody has heard of yet, for a notice; empty when there are none.
-  std::string Unheard(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// Whether a signal has ended the task so lately that it may come again.
+  bool MayReturn(const End& end, std::chrono::milliseconds limit) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// Names those of `job` that nobody has heard of yet, that are gone, or that may return, with the
+  /// reason, for a notice; empty when there are none.
+  std::string Awaited(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// The tasks of `job` that have not ended and are not being probed; now they are.
   std::vector<int> BeginProbes(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndProbe(const Task& task, const Status& life);
@@ -71,12 +91,15 @@ class JobEnd {
   mutable Mutex mu_;
   CondVar changed_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
-  std::map<Task, Status> ended_ ABSL_GUARDED_BY(mu_);
+  bool is_to_end_ ABSL_GUARDED_BY(mu_) = false;
+  std::map<Task, End> ended_ ABSL_GUARDED_BY(mu_);
   std::set<Task> probed_ ABSL_GUARDED_BY(mu_);
   /// When a task was last heard of; by job, any of its tasks.
-  std::map<Task, Clock::time_point> alive_ ABSL_GUARDED_BY(mu_);
+  std::map<Task, Sign> alive_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Clock::time_point> any_alive_ ABSL_GUARDED_BY(mu_);
   std::map<Task, Gone> gone_ ABSL_GUARDED_BY(mu_);
+  /// Why those do not answer that nobody has heard of.
+  std::map<Task, std::string> silent_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

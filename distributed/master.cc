@@ -38,6 +38,7 @@ Master::Master(MasterEnvironment environment)
 
 void Master::StartSweeping() {
   if (environment_.limits.session_timeout.count() > 0 && !sweeping_.exchange(true)) SweepLater();
+  if (environment_.notice && !watching_.exchange(true)) WatchLater();
 }
 
 Master::~Master() {
@@ -56,6 +57,22 @@ void Master::SweepLater() {
     if (held == nullptr) return;
     MutexLock lock(held->mu);
     if (held->master != nullptr) held->master->Sweep();
+  });
+}
+
+void Master::WatchLater() {
+  environment_.clock->CallAfter(kNoticePause, [alive = std::weak_ptr<Alive>(alive_)] {
+    const auto held = alive.lock();
+    if (held == nullptr) return;
+    MutexLock lock(held->mu);
+    if (held->master == nullptr) return;
+    std::vector<std::shared_ptr<MasterSession>> sessions;
+    {
+      MutexLock sessions_lock(held->master->mu_);
+      for (const auto& [handle, session] : held->master->sessions_) sessions.push_back(session);
+    }
+    for (const auto& session : sessions) session->AskTasksOfLongStep();
+    held->master->WatchLater();
   });
 }
 

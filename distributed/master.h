@@ -64,6 +64,8 @@ class Master {
   /// Closes the sessions that nobody has used for long, and looks again later.
   void Sweep();
   void SweepLater();
+  /// Asks now and then for whom long steps wait.
+  void WatchLater();
 
   /// What a session is made of: the master's own, or one for the cluster that the request brings.
   StatusOr<std::shared_ptr<const MasterEnvironment>> EnvironmentFor(
@@ -75,7 +77,7 @@ class Master {
   Cancellation stopping_;
   Mutex mu_;
   Sessions sessions_ ABSL_GUARDED_BY(mu_);
-  std::atomic<bool> sweeping_{false};
+  std::atomic<bool> sweeping_{false}, watching_{false};
   int64_t opening_ ABSL_GUARDED_BY(mu_) = 0;  // sessions on their way
   const std::shared_ptr<std::atomic<int64_t>> running_steps_ =
       std::make_shared<std::atomic<int64_t>>(0);  // the last step ends after the master perhaps

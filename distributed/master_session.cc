@@ -13,6 +13,9 @@
 namespace tenon {
 namespace {
 
+/// A step that takes so long may wait for a task that is gone.
+constexpr std::chrono::seconds kLongStep{10};
+
 /// A year: longer limits would overflow a clock.
 constexpr int64_t kLongestTimeoutMs = int64_t{365} * 24 * 3600 * 1000;
 
@@ -393,6 +396,39 @@ void MasterSession::TouchWorkers() {
   if (!graph_mu_.TryLock()) return;  // it is busy: the workers hear of it anyway
   if (!closing_.cancelled()) tasks_.Touch();
   graph_mu_.Unlock();
+}
+
+void MasterSession::AskTasksOfLongStep() {
+  Clock::Duration longest{0};
+  {
+    MutexLock lock(mu_);
+    const Clock::Time now = environment_.clock->Now();
+    for (const auto& [key, step] : running_) longest = std::max(longest, now - step->begin);
+  }
+  if (longest < kLongStep || !graph_mu_.TryLock()) return;
+  std::vector<std::string> tasks;
+  for (const auto& [task, devices] : tasks_.reached()) {
+    if (task != environment_.task) tasks.push_back(task);
+  }
+  graph_mu_.Unlock();
+  struct Question {
+    GetStatusRequest request;
+    GetStatusResponse response;
+  };
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(longest).count();
+  for (const std::string& task : tasks) {
+    const auto worker = environment_.workers->Get(task);
+    if (!worker.ok()) continue;
+    auto question = std::make_shared<Question>();
+    (*worker)->GetStatusAsync(
+        question->request, &question->response,
+        [question, worker = *worker, environment = shared_environment_, task,
+         seconds](const Status& status) {
+          if (status.ok()) return;
+          environment->notice(StrCat(environment->task, " waits in a step, ", seconds, " s now: ",
+                                     task, " does not answer: ", Message(status)));
+        });
+  }
 }
 
 void MasterSession::Describe(cluster::SessionStatus* out) {

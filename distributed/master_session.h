@@ -75,6 +75,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::optional<Clock::Duration> Idle();
   /// Tells the workers that the session is still there, unless it is busy. Does not block.
   void TouchWorkers();
+  /// Asks the tasks, when a step has run for long, whether they are there; the environment's `notice`
+  /// gets a line for each that does not answer. Does not block.
+  void AskTasksOfLongStep();
   /// For people.
   void Describe(cluster::SessionStatus* out);
   /// Every device of every task of the cluster that answers. Blocks.

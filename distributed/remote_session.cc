@@ -7,6 +7,7 @@
 #include "core/proto_io_graph.h"
 #include "distributed/channel_session.h"
 #include "distributed/cluster_spec.h"
+#include "distributed/limits.h"
 
 namespace tenon {
 namespace {
@@ -65,8 +66,10 @@ class ChannelSession;
 
 class ChannelPreparedStep final : public PreparedStep {
  public:
-  ChannelPreparedStep(MasterChannel& channel, RunStepCall call)
-      : channel_(channel), call_(std::move(call)) {}
+  /// Finds the place where a node was built; see AnnotateWithPlace.
+  using PlaceOf = std::function<std::source_location(std::string_view node)>;
+  ChannelPreparedStep(MasterChannel& channel, PlaceOf place_of, RunStepCall call)
+      : channel_(channel), place_of_(std::move(place_of)), call_(std::move(call)) {}
 
   Status Run(const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched,
              const StepOptions& options) override {
@@ -77,7 +80,7 @@ class ChannelPreparedStep final : public PreparedStep {
     for (size_t i = 0; i < feeds.size(); ++i) call.feeds[i].second = feeds[i];
     call.timeout_ms = options.timeout.count();
     call.trace = options.trace != nullptr;
-    TENON_RETURN_IF_ERROR(channel_.RunStep(&call));
+    TENON_RETURN_IF_ERROR(AnnotateWithPlace(channel_.RunStep(&call), place_of_));
     if (options.trace != nullptr) *options.trace = ReadTrace(call.metadata.step_stats());
     if (fetched != nullptr) *fetched = std::move(call.fetched);
     return OkStatus();
@@ -85,6 +88,7 @@ class ChannelPreparedStep final : public PreparedStep {
 
  private:
   MasterChannel& channel_;
+  const PlaceOf place_of_;
   const RunStepCall call_;
 };
 
@@ -92,12 +96,13 @@ class ChannelSession final : public Session {
  public:
   ChannelSession(std::unique_ptr<MasterChannel> channel, std::string handle, const Graph& graph)
       : channel_(std::move(channel)), handle_(std::move(handle)) {
+    AcceptOutputsOf(graph);
     MutexLock lock(mu_);
     Remember(graph);
   }
   ~ChannelSession() override { Close().IgnoreError(); }
 
-  Status Extend(const Graph& graph) override {
+  Status ExtendBy(const Graph& graph) override {
     MutexLock lock(mu_);
     GraphDef all;
     TENON_RETURN_IF_ERROR(GraphToProto(graph, &all));
@@ -123,7 +128,8 @@ class ChannelSession final : public Session {
     call.feeds = feeds;
     call.timeout_ms = options.timeout.count();
     call.trace = options.trace != nullptr;
-    TENON_RETURN_IF_ERROR(channel_->RunStep(&call));
+    TENON_RETURN_IF_ERROR(AnnotateWithPlace(
+        channel_->RunStep(&call), [this](std::string_view node) { return PlaceOf(node); }));
     if (options.trace != nullptr) *options.trace = ReadTrace(call.metadata.step_stats());
     return std::move(call.fetched);
   }
@@ -133,7 +139,8 @@ class ChannelSession final : public Session {
       const std::vector<std::string>& targets) override {
     RunStepCall call = NewCall(fetches, targets);
     for (const std::string& name : feeds) call.feeds.emplace_back(name, Tensor());
-    return std::make_unique<ChannelPreparedStep>(*channel_, std::move(call));
+    return std::make_unique<ChannelPreparedStep>(
+        *channel_, [this](std::string_view node) { return PlaceOf(node); }, std::move(call));
   }
 
   Status Close() override {
@@ -157,13 +164,18 @@ class ChannelSession final : public Session {
     return call;
   }
   void Remember(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    for (const Node* n : graph.nodes()) known_.insert(n->name());
+    for (const Node* n : graph.nodes()) known_.emplace(n->name(), n->place());
+  }
+  std::source_location PlaceOf(std::string_view node) {
+    MutexLock lock(mu_);
+    const auto found = known_.find(node);
+    return found == known_.end() ? std::source_location() : found->second;
   }
 
   const std::unique_ptr<MasterChannel> channel_;
   const std::string handle_;
   Mutex mu_;
-  StringSet known_ ABSL_GUARDED_BY(mu_);
+  StringMap<std::source_location> known_ ABSL_GUARDED_BY(mu_);  // nodes, and where they were built
   int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
@@ -187,7 +199,9 @@ StatusOr<std::unique_ptr<Session>> OpenChannelSession(std::unique_ptr<MasterChan
         OptimizerOptions::L0);
   }
   CreateSessionResponse response;
-  const auto deadline = std::chrono::steady_clock::now() + options.connect_deadline;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto deadline = begin + options.connect_deadline;
+  auto next_notice = begin + kNoticePause;
   while (true) {
     const Status status = channel->CreateSession(request, &response);
     if (status.ok()) break;
@@ -196,6 +210,13 @@ StatusOr<std::unique_ptr<Session>> OpenChannelSession(std::unique_ptr<MasterChan
       return DeadlineExceeded("the server at ", target, " did not answer within ",
                               options.connect_deadline.count() / 1000.0,
                               " s; last error: ", Message(status));
+    }
+    if (const auto now = std::chrono::steady_clock::now(); now >= next_notice) {
+      next_notice = now + kNoticePause;
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - begin).count();
+      if (options.notice) {
+        options.notice(StrCat("waiting for ", target, ", ", seconds, " s now: ", Message(status)));
+      }
     }
     std::this_thread::sleep_for(kConnectPause);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,8 @@ struct RemoteSessionOptions {
   bool optimize = true;
   /// What the server asks of its clients.
   Credentials credentials = {};
+  /// Gets a line for people each 5 s while nobody answers; may be null.
+  std::function<void(const std::string& line)> notice = {};
 };
 
 /// A session on the cluster of the server at `target`, "grpc://host:port". DeadlineExceeded naming

@@ -85,9 +85,15 @@ class Server {
   /// tasks are asked for signs of life, every five seconds at least, and DeadlineExceeded names
   /// those that have given none for that long. One that has never been heard of is late only when
   /// all others of its job have been silent, or have ended, for that long. One that was heard of, and
-  /// to which there is no connection any more, has 30 s to return, or half of a lower limit.
+  /// to which there is no connection any more, has 30 s to return, or half of a lower limit. One that
+  /// has reported its end and opens a session here again, in another process, has not ended.
   virtual Status WaitForJobEnd(const std::string& job, std::chrono::milliseconds limit) = 0;
-  /// Tells every task of `to_job` that this task has ended, well when `status` is OK. One that has
+  /// This task is to end with the tasks of `job`, and expects none of them back that a signal has
+  /// ended. Whether one of them has given a sign of life in the last 10 s.
+  virtual bool ExpectEnd(const std::string& job) = 0;
+  /// Tells every task of `to_job` that this task has ended, well when `status` is OK; Cancelled when a
+  /// signal has ended it, so that it may be started again: for 30 s the others wait for that, unless
+  /// signals have ended all. One that has
   /// never answered may still be starting: it is waited for, until the start-up deadline has passed
   /// since this server's start. One that has, and is gone, has ended. Blocks.
   virtual void ReportEnd(const std::string& to_job, const Status& status) = 0;
@@ -97,6 +103,8 @@ class Server {
 
   /// Blocks until Shutdown, from here or by RPC.
   virtual void WaitForShutdown() = 0;
+  /// What the RPC that has ended it gave as the reason; empty when none has.
+  virtual std::string why_it_ended() const = 0;
   /// Cancels the steps, those of sessions in this process too, and stops listening.
   virtual void Shutdown() = 0;
 };

@@ -140,7 +140,9 @@ void Worker::CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
     }
   }
   for (const auto& [handle, session] : outlived) steps_.RemoveSession(handle);
-  if (environment_.on_master) environment_.on_master(request.master_task());
+  if (environment_.on_master) {
+    environment_.on_master(request.master_task(), request.master_incarnation());
+  }
   done(full ? ResourceExhausted(environment_.task, " has ", environment_.limits.sessions,
                                 " sessions, as many as it may have")
             : OkStatus());

@@ -31,8 +31,9 @@ struct WorkerEnvironment {
   WorkerDirectory* workers = nullptr;
   Clock* clock = nullptr;
   ServerLimits limits;
-  /// Called when a master opens a session, with its task as it gives it; may be null.
-  std::function<void(const std::string& task)> on_master;
+  /// Called when a master opens a session, or says that it is still there, with its task and
+  /// incarnation as it gives them; may be null.
+  std::function<void(const std::string& task, int64_t incarnation)> on_master;
   /// The way to the tasks of a session that brings a cluster of its own. Null: there are none.
   SessionDirectories session_directories = nullptr;
   /// Runs what may wait, such as the end of a session with iterators of its own, on a thread that

@@ -8,6 +8,7 @@
 
 #include <iostream>
 
+#include "examples/parse_flags.h"
 #include "tenon/tenon.h"
 
 namespace {
@@ -73,8 +74,8 @@ int main(int argc, char** argv) {
   int64_t steps = 3000;
   CLI::App app("An autoencoder for MNIST");
   app.add_option("--data", data, "Folder of the MNIST files")->required();
-  app.add_option("--steps", steps)->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  app.add_option("--steps", steps)->check(AtLeast(1));
+  if (const auto code = ParseFlags(app, argc, argv)) return *code;
   const Status status = Train(data, steps);
   if (!status.ok()) std::cerr << status << '\n';
   return status.ok() ? 0 : 1;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "data/file.h"
+#include "examples/parse_flags.h"
 #include "tenon/tenon.h"
 
 namespace {
@@ -126,12 +127,12 @@ int main(int argc, char** argv) {
   CLI::App app("A recurrent network over the characters of a text");
   app.add_option("--text", flags.text, "File to learn from")->required();
   app.add_option("--checkpoint_dir", flags.checkpoint_dir, "Where training goes on");
-  app.add_option("--units", flags.units)->check(CLI::PositiveNumber);
-  app.add_option("--batch", flags.batch)->check(CLI::PositiveNumber);
-  app.add_option("--length", flags.length, "Characters of a window")->check(CLI::Range(2, 1 << 20));
-  app.add_option("--steps", flags.steps)->check(CLI::PositiveNumber);
-  app.add_option("--learning_rate", flags.learning_rate)->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  app.add_option("--units", flags.units)->check(AtLeast(1));
+  app.add_option("--batch", flags.batch)->check(AtLeast(1));
+  app.add_option("--length", flags.length, "Characters of a window")->check(Between(2, 1 << 20));
+  app.add_option("--steps", flags.steps)->check(AtLeast(1));
+  app.add_option("--learning_rate", flags.learning_rate)->check(Above(0));
+  if (const auto code = ParseFlags(app, argc, argv)) return *code;
   const Status status = Train(flags);
   if (!status.ok()) std::cerr << status << '\n';
   return status.ok() ? 0 : 1;

@@ -8,6 +8,7 @@
 
 #include <iostream>
 
+#include "examples/parse_flags.h"
 #include "tenon/tenon.h"
 
 namespace {
@@ -73,9 +74,9 @@ int main(int argc, char** argv) {
   CLI::App app("A convolutional network for MNIST");
   app.add_option("--data", data, "Folder of the MNIST files")->required();
   app.add_option("--logs", logs, "Folder of checkpoints and of TensorBoard's files");
-  app.add_option("--steps", steps)->check(CLI::PositiveNumber);
-  app.add_option("--save_steps", save_steps, "Between two checkpoints")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  app.add_option("--steps", steps)->check(AtLeast(1));
+  app.add_option("--save_steps", save_steps, "Between two checkpoints")->check(AtLeast(1));
+  if (const auto code = ParseFlags(app, argc, argv)) return *code;
   const Status status = Train(data, logs, steps, save_steps);
   if (!status.ok()) std::cerr << status << '\n';
   return status.ok() ? 0 : 1;

@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "data/file.h"
+#include "examples/parse_flags.h"
 #include "tenon/tenon.h"
 
 namespace {
@@ -116,9 +117,10 @@ Status Train(const Flags& flags, Server& server) {
     TENON_ASSIGN_OR_RETURN(const auto steps, session->Run<int64_t>({}, m.global_step));
     epochs_done = steps / batch_count / server.cluster().NumTasks("worker");
   }
-  for (int64_t epoch = 1 + epochs_done; epoch <= flags.training_epochs; ++epoch) {
+  for (int64_t epoch = 1 + epochs_done; epoch <= flags.training_epochs && !supervisor.ShouldStop();
+       ++epoch) {
     absl::Time start = absl::Now();
-    for (int i = 1, count = 1; i <= batch_count; ++i, ++count) {
+    for (int i = 1, count = 1; i <= batch_count && !supervisor.ShouldStop(); ++i, ++count) {
       TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> batch, batches.Next(flags.batch_size));
       const bool last = epoch == flags.training_epochs && i == batch_count;
       const bool traced = last && flags.task_index == 0 && !flags.trace.empty();
@@ -163,10 +165,10 @@ int main(int argc, char** argv) {
   app.add_option("--logs_path", flags.logs_path, "Folder for TensorBoard");
   app.add_option("--checkpoint_dir", flags.checkpoint_dir, "Folder that all tasks see");
   app.add_option("--trace", flags.trace, "File for the chief's trace of the last step");
-  app.add_option("--batch_size", flags.batch_size)->check(CLI::Range(1, INT32_MAX));
-  app.add_option("--learning_rate", flags.learning_rate);
-  app.add_option("--training_epochs", flags.training_epochs)->check(CLI::Range(1, INT32_MAX));
-  CLI11_PARSE(app, argc, argv);
+  app.add_option("--batch_size", flags.batch_size)->check(Between(1, INT32_MAX));
+  app.add_option("--learning_rate", flags.learning_rate)->check(Above(0));
+  app.add_option("--training_epochs", flags.training_epochs)->check(Between(1, INT32_MAX));
+  if (const auto code = ParseFlags(app, argc, argv)) return *code;
   const Status status = RunReplica(
       flags, AllOps(), [&](Server& server) { return Train(flags, server); }, Say);
   if (!status.ok()) std::cerr << status << '\n';

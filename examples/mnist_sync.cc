@@ -8,6 +8,7 @@
 
 #include <iostream>
 
+#include "examples/parse_flags.h"
 #include "tenon/tenon.h"
 
 namespace {
@@ -80,11 +81,13 @@ int main(int argc, char** argv) {
   flags.AddTo(app);
   app.add_option("--data", flags.data, "Folder of the MNIST files")->required();
   app.add_option("--checkpoint_dir", flags.checkpoint_dir, "Folder that all tasks see");
-  app.add_option("--save_seconds", flags.save_seconds, "Between two checkpoints");
-  app.add_option("--batch_size", flags.batch_size, "Of each worker")->check(CLI::PositiveNumber);
-  app.add_option("--steps", flags.steps)->check(CLI::PositiveNumber);
-  app.add_option("--backup", flags.backup, "Go on without the slowest so many workers");
-  CLI11_PARSE(app, argc, argv);
+  app.add_option("--save_seconds", flags.save_seconds, "Between two checkpoints")
+      ->check(Between(0, 1e9));
+  app.add_option("--batch_size", flags.batch_size, "Of each worker")->check(AtLeast(1));
+  app.add_option("--steps", flags.steps)->check(AtLeast(1));
+  app.add_option("--backup", flags.backup, "Go on without the slowest so many workers")
+      ->check(AtLeast(0));
+  if (const auto code = ParseFlags(app, argc, argv)) return *code;
   const Status status = RunReplica(
       flags, AllOps(), [&](Server& server) { return Train(flags, server); }, Say);
   if (!status.ok()) std::cerr << status << '\n';

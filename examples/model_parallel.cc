@@ -10,6 +10,7 @@
 
 #include <iostream>
 
+#include "examples/parse_flags.h"
 #include "tenon/tenon.h"
 
 namespace {
@@ -79,8 +80,8 @@ int main(int argc, char** argv) {
   app.add_option("--data", flags.data, "Folder of the MNIST files")->required();
   app.add_option("--target", flags.target, "grpc://host:port of any of the servers");
   app.add_option("--devices", flags.devices, "Of the layers, from the first to the last");
-  app.add_option("--steps", flags.steps)->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  app.add_option("--steps", flags.steps)->check(AtLeast(1));
+  if (const auto code = ParseFlags(app, argc, argv)) return *code;
   const Status status = Train(flags);
   if (!status.ok()) std::cerr << status << '\n';
   return status.ok() ? 0 : 1;

@@ -14,6 +14,7 @@
 
 #include "data/file.h"
 #include "data/random_sequence.h"
+#include "examples/parse_flags.h"
 #include "tenon/tenon.h"
 
 namespace {
@@ -154,14 +155,14 @@ int main(int argc, char** argv) {
   CLI::App app("Vectors for the words of a text");
   app.add_option("--text", flags.text, "File to learn from: words between spaces")->required();
   app.add_option("--vocabulary", flags.vocabulary, "So many of the most frequent words")
-      ->check(CLI::Range(8, 1 << 24));
-  app.add_option("--width", flags.width, "Of a vector")->check(CLI::PositiveNumber);
-  app.add_option("--batch", flags.batch)->check(CLI::PositiveNumber);
-  app.add_option("--window", flags.window, "How far words are near")->check(CLI::PositiveNumber);
-  app.add_option("--negatives", flags.negatives)->check(CLI::PositiveNumber);
-  app.add_option("--steps", flags.steps)->check(CLI::PositiveNumber);
-  app.add_option("--learning_rate", flags.learning_rate)->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+      ->check(Between(8, 1 << 24));
+  app.add_option("--width", flags.width, "Of a vector")->check(AtLeast(1));
+  app.add_option("--batch", flags.batch)->check(AtLeast(1));
+  app.add_option("--window", flags.window, "How far words are near")->check(AtLeast(1));
+  app.add_option("--negatives", flags.negatives)->check(AtLeast(1));
+  app.add_option("--steps", flags.steps)->check(AtLeast(1));
+  app.add_option("--learning_rate", flags.learning_rate)->check(Above(0));
+  if (const auto code = ParseFlags(app, argc, argv)) return *code;
   const Status status = Train(flags);
   if (!status.ok()) std::cerr << status << '\n';
   return status.ok() ? 0 : 1;

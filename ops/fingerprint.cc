@@ -94,6 +94,76 @@ struct LongState {
   }
 };
 
+/// One word of two.
+uint64_t Folded(uint64_t low, uint64_t high) {
+  constexpr uint64_t kFactor = 0x9ddfea08eb382d69;
+  return Mix(low, high, kFactor);
+}
+
+/// The 128 bits of less than 128 bytes.
+Pair ShortFingerprint128(std::string_view text, Pair seed) {
+  const char* s = text.data();
+  const size_t n = text.size();
+  auto [a, b] = seed;
+  uint64_t c, d;
+  if (n <= 16) {
+    a = Fold(a * kSecond) * kSecond;
+    c = b * kSecond + UpTo16(s, n);
+    d = Fold(a + (n >= 8 ? Word(s) : c));
+  } else {
+    c = Folded(Word(s + n - 8) + kSecond, a);
+    d = Folded(b + n, c + Word(s + n - 16));
+    a += d;
+    for (auto left = static_cast<int64_t>(n) - 16; left > 0; left -= 16, s += 16) {
+      a = (a ^ Fold(Word(s) * kSecond) * kSecond) * kSecond;
+      b ^= a;
+      c = (c ^ Fold(Word(s + 8) * kSecond) * kSecond) * kSecond;
+      d ^= c;
+    }
+  }
+  a = Folded(a, c);
+  b = Folded(d, b);
+  return {a ^ b, Folded(b, a)};
+}
+
+Pair SeededFingerprint128(std::string_view text, Pair seed) {
+  if (text.size() < 128) return ShortFingerprint128(text, seed);
+  const char* s = text.data();
+  size_t n = text.size();
+  LongState state;
+  auto& [x, y, z, v, w] = state;
+  x = seed.first;
+  y = seed.second;
+  z = n * kSecond;
+  v.first = std::rotr(y ^ kSecond, 49) * kSecond + Word(s);
+  v.second = std::rotr(v.first, 42) * kSecond + Word(s + 8);
+  w.first = std::rotr(y + z, 35) * kSecond + x;
+  w.second = std::rotr(x + Word(s + 88), 53) * kSecond;
+  for (; n >= 128; n -= 128) {
+    for (int i = 0; i < 2; ++i, s += 64) state.Absorb(s, kSecond, 1);
+  }
+  x += std::rotr(v.first + z, 49) * kFirst;
+  y = y * kFirst + std::rotr(w.second, 37);
+  z = z * kFirst + std::rotr(w.first, 27);
+  w.first *= 9;
+  v.first *= kFirst;
+  // The rest from its end on, in pieces of which the last may begin before it.
+  for (size_t done = 0; done < n;) {
+    done += 32;
+    const char* const piece = s + n - done;
+    y = std::rotr(x + y, 42) * kFirst + v.second;
+    w.first += Word(piece + 16);
+    x = x * kFirst + w.first;
+    z += w.second + Word(piece);
+    w.second += v.first;
+    v = Absorb32(piece, v.first + z, v.second);
+    v.first *= kFirst;
+  }
+  x = Folded(x, v.first);
+  y = Folded(y + z, w.first);
+  return {Folded(x + v.second, w.second) + y, Folded(x + w.second, y + v.second)};
+}
+
 void SipRound(std::array<uint64_t, 4>& v) {
   v[0] += v[1];
   v[2] += v[3];
@@ -130,10 +200,31 @@ uint64_t Fingerprint64(std::string_view text) {
              Mix(v.second, w.second, factor) + x, factor);
 }
 
+std::pair<uint64_t, uint64_t> Fingerprint128(std::string_view text) {
+  if (text.size() < 16) return SeededFingerprint128(text, {kFirst, kSecond});
+  const Pair seed = {Word(text.data()), Word(text.data() + 8) + kFirst};
+  return SeededFingerprint128(text.substr(16), seed);
+}
+
 uint64_t FingerprintCat64(uint64_t a, uint64_t b) {
   constexpr uint64_t kFactor = 0xc6a4a7935bd1e995;
   const uint64_t joined = (a ^ kFactor ^ Fold(b * kFactor) * kFactor) * kFactor;
   return Fold(Fold(joined) * kFactor);
+}
+
+uint64_t Murmur64(std::string_view text) {
+  constexpr uint64_t kBy = 0xc6a4a7935bd1e995, kSeed = 0xDECAFCAFFE;
+  uint64_t hash = kSeed ^ (text.size() * kBy);
+  size_t i = 0;
+  for (; i + 8 <= text.size(); i += 8) {
+    hash = (hash ^ Fold(Word(text.data() + i) * kBy) * kBy) * kBy;
+  }
+  if (i < text.size()) {
+    uint64_t last = 0;
+    std::memcpy(&last, text.data() + i, text.size() - i);
+    hash = (hash ^ last) * kBy;
+  }
+  return Fold(Fold(hash) * kBy);
 }
 
 uint64_t SipHash(const std::array<uint64_t, 2>& key, std::string_view text) {

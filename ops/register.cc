@@ -17,6 +17,7 @@
 #include "ops/queues/queues_ops.h"
 #include "ops/ragged/ragged_ops.h"
 #include "ops/random/random_ops.h"
+#include "ops/sdca/sdca_ops.h"
 #include "ops/sequences/sequences_ops.h"
 #include "ops/sparse/sparse_ops.h"
 #include "ops/spectral/spectral_ops.h"
@@ -43,9 +44,10 @@ void RegisterLibraryOps(OpRegistry& ops) {
        {RegisterArrayOps,    RegisterAudioOps,       RegisterControlFlowOps, RegisterDataOps,
         RegisterDeclaredOps, RegisterImageOps,       RegisterIoOps,          RegisterLinalgOps,
         RegisterLookupOps,   RegisterMathOps,        RegisterNnOps,          RegisterParsingOps,
-        RegisterQueuesOps,   RegisterRaggedOps,      RegisterRandomOps,      RegisterSequencesOps,
-        RegisterSparseOps,   RegisterSpectralOps,    RegisterStateOps,       RegisterStringsOps,
-        RegisterSummaryOps,  RegisterTensorArrayOps, RegisterTensorListOps,  RegisterTrainingOps}) {
+        RegisterQueuesOps,   RegisterRaggedOps,      RegisterRandomOps,      RegisterSdcaOps,
+        RegisterSequencesOps, RegisterSparseOps,     RegisterSpectralOps,    RegisterStateOps,
+        RegisterStringsOps,  RegisterSummaryOps,     RegisterTensorArrayOps, RegisterTensorListOps,
+        RegisterTrainingOps}) {
     add(ops);
   }
 }

@@ -17,6 +17,7 @@
 #include "runtime/frame_step.h"
 #include "runtime/memory_use.h"
 #include "runtime/simple_step.h"
+#include "runtime/step_graph.h"
 
 namespace tenon {
 namespace {
@@ -216,8 +217,7 @@ class StepRun {
     Value* const inputs = state_->Inputs(r, item);
     if (r.dead && item.flow != FlowKind::kTransfer) {
       if (item.role == PlanNode::Role::kRetval) {
-        return Fail(InvalidArgument("Retval[", item.index, "] does not have value: '",
-                                    plan_.name(r.node), "' is on a branch that was not taken"));
+        return Fail(NoValueOfRetval(item.index, plan_.name(r.node)));
       }
       // Some inputs may be live; nobody will read them.
       for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();

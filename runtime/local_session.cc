@@ -20,9 +20,12 @@ class LocalSession;
 
 class LocalPreparedStep final : public PreparedStep {
  public:
-  LocalPreparedStep(RunningCalls& running, std::shared_ptr<CompiledStep> step, FeedSpec feeds,
-                    size_t num_fetches)
+  /// Finds the place where a node was built; see AnnotateWithPlace.
+  using PlaceOf = std::function<std::source_location(std::string_view node)>;
+  LocalPreparedStep(RunningCalls& running, PlaceOf place_of, std::shared_ptr<CompiledStep> step,
+                    FeedSpec feeds, size_t num_fetches)
       : running_(running),
+        place_of_(std::move(place_of)),
         step_(std::move(step)),
         feeds_(std::move(feeds)),
         num_fetches_(num_fetches) {}
@@ -66,7 +69,7 @@ class LocalPreparedStep final : public PreparedStep {
     }
     // The rendezvous dies with this frame, the cancellation perhaps later.
     if (token != Cancellation::kAlreadyCancelled) cancellation.Deregister(token);
-    TENON_RETURN_IF_ERROR(status);
+    if (!status.ok()) return AnnotateWithPlace(status, place_of_);
     if (options.trace != nullptr) *options.trace = trace.Take();
     call.retvals.resize(num_fetches_);
     // A fetch shows the updates of its whole step and none of later ones, as in TensorFlow.
@@ -76,6 +79,7 @@ class LocalPreparedStep final : public PreparedStep {
   }
 
   RunningCalls& running_;
+  const PlaceOf place_of_;
   const std::shared_ptr<CompiledStep> step_;
   const FeedSpec feeds_;
   const size_t num_fetches_;
@@ -90,6 +94,7 @@ class LocalSession final : public Session {
     const int threads = options.threads > 0 ? options.threads : ThreadBudget();
     if (threads > 1) pool_ = std::make_unique<ThreadPool>(threads - 1);
     runtime_.pool = pool_.get();
+    AcceptOutputsOf(graph);
   }
   ~LocalSession() override { CloseAndWait(); }
 
@@ -98,7 +103,7 @@ class LocalSession final : public Session {
     return Place();
   }
 
-  Status Extend(const Graph& graph) override {
+  Status ExtendBy(const Graph& graph) override {
     TENON_RETURN_IF_ERROR(graph.Validate());
     TENON_RETURN_IF_ERROR(runtime_.running->CheckOpen());
     MutexLock lock(mu_);
@@ -163,6 +168,12 @@ class LocalSession final : public Session {
         FailedPrecondition("Session is closed."));
   }
 
+  std::source_location PlaceOf(std::string_view node) {
+    MutexLock lock(mu_);
+    const Node* const found = graph_.Find(node);
+    return found == nullptr ? std::source_location() : found->place();
+  }
+
   Status Place() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     TENON_RETURN_IF_ERROR(ExpandFunctions(&graph_, kMaxNodes));
     return PlaceNodes(&graph_, runtime_.devices, options_.allow_soft_placement,
@@ -180,8 +191,9 @@ class LocalSession final : public Session {
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<CompiledStep> compiled,
                            CompiledStep::Create(std::move(step_graph), runtime_, options_.passes, kernels_));
     auto step =
-        std::make_shared<LocalPreparedStep>(*runtime_.running, std::move(compiled),
-                                            FeedSpec(graph_, signature), signature.fetches.size());
+        std::make_shared<LocalPreparedStep>(*runtime_.running,
+                                            [this](std::string_view name) { return PlaceOf(name); },
+                                            std::move(compiled), FeedSpec(graph_, signature), signature.fetches.size());
     steps_.emplace(key, step);
     return step;
   }

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/mutex.h"
 #include "core/operand.h"
 #include "core/tensor.h"
 #include "runtime/step_trace.h"
@@ -23,6 +24,8 @@ struct StepOptions {
   std::vector<NodeTrace>* trace = nullptr;
 };
 
+class FeedValue;
+
 /// A signature of steps, looked up and compiled once: the fastest way to run the same step often.
 /// Must not outlive its session. Thread-safe.
 class PreparedStep {
@@ -31,6 +34,14 @@ class PreparedStep {
   /// Runs a step with the feeds in the order of Prepare; `fetched` gets the fetches in theirs.
   virtual Status Run(const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched,
                      const StepOptions& options = {}) = 0;
+  /// The same with literals, which take the dtypes of what they feed, as far as Prepare was given
+  /// more than names: `step->Run({0.5f, {1, 2}}, &fetched)`.
+  Status Run(std::initializer_list<FeedValue> feeds, std::vector<Tensor>* fetched,
+             const StepOptions& options = {});
+
+ private:
+  friend class Session;
+  DTypeVector feed_types_;
 };
 
 /// A tensor of a step, or a node that it runs: as the program has it, or by name ("node" or
@@ -40,45 +51,63 @@ class StepTensor {
   StepTensor(const char* name) : name_(name) {}                 // NOLINT
   StepTensor(std::string name) : name_(std::move(name)) {}      // NOLINT
   StepTensor(const Output& value)                               // NOLINT
-      : name_(value.name()), dtype_(value.dtype()) {}
-  StepTensor(const Node* node) : name_(node == nullptr ? "" : node->name()) {}  // NOLINT
+      : StepTensor(value.node) {
+    name_ = value.name();
+    dtype_ = value.dtype();
+  }
+  StepTensor(const Node* node) {  // NOLINT
+    if (node == nullptr || node == FailedNode()) return;
+    name_ = node->name();
+    place_ = {node->graph_id(), node->id()};
+  }
   template <StandsForOutput T>
   StepTensor(const T& value) : StepTensor(static_cast<Output>(value)) {}  // NOLINT
+
+  /// Where a node is: Graph::id, and its own id there. {0, 0} when there is only a name.
+  struct Place {
+    uint64_t graph = 0;
+    int node = 0;
+  };
 
   /// Empty for what could not be built.
   const std::string& name() const { return name_; }
   /// kInvalid when there is only a name.
   DType dtype() const { return dtype_; }
+  const Place& place() const { return place_; }
 
  private:
   std::string name_;
   DType dtype_ = DType::kInvalid;
+  Place place_;
 };
 
 /// Several of them: braces, or a vector of names or Outputs.
 class StepTensors {
  public:
   StepTensors(std::initializer_list<StepTensor> values) {  // NOLINT
-    for (const StepTensor& v : values) {
-      names_.push_back(v.name());
-      dtypes_.push_back(v.dtype());
-    }
+    for (const StepTensor& v : values) Add(v);
   }
   StepTensors(std::vector<std::string> names) : names_(std::move(names)) {}  // NOLINT
   StepTensors(const std::vector<Output>& values) {                          // NOLINT
-    for (const Output& v : values) {
-      names_.push_back(v.name());
-      dtypes_.push_back(v.dtype());
-    }
+    for (const Output& v : values) Add(v);
   }
 
   const std::vector<std::string>& names() const { return names_; }
   /// Their dtypes as far as they are known; none of mere names.
   const DTypeVector& dtypes() const { return dtypes_; }
+  /// As many as dtypes.
+  const std::vector<StepTensor::Place>& places() const { return places_; }
 
  private:
+  void Add(const StepTensor& tensor) {
+    names_.push_back(tensor.name());
+    dtypes_.push_back(tensor.dtype());
+    places_.push_back(tensor.place());
+  }
+
   std::vector<std::string> names_;
   DTypeVector dtypes_;
+  std::vector<StepTensor::Place> places_;
 };
 
 /// What a tensor is fed with: a Tensor, a vector, or a literal (a number, a text, braces), which takes
@@ -98,13 +127,28 @@ class FeedValue {
   /// The value for a tensor of that dtype, or of any when it is kInvalid.
   StatusOr<Tensor> For(DType dtype) const {
     const auto* literal = std::get_if<Literal>(&value_);
-    if (literal == nullptr) return std::get<Tensor>(value_);
+    if (literal == nullptr) {
+      const Tensor& tensor = std::get<Tensor>(value_);
+      return tensor.valid() ? StatusOr<Tensor>(tensor) : tensor.mistake();
+    }
     return literal->ToTensor(dtype == DType::kInvalid ? literal->NaturalType() : dtype);
   }
 
  private:
   std::variant<Tensor, Literal> value_;
 };
+
+inline Status PreparedStep::Run(std::initializer_list<FeedValue> feeds,
+                                std::vector<Tensor>* fetched, const StepOptions& options) {
+  std::vector<Tensor> tensors;
+  for (const FeedValue& value : feeds) {
+    const size_t i = tensors.size();
+    const DType dtype = i < feed_types_.size() ? feed_types_[i] : DType::kInvalid;
+    TENON_ASSIGN_OR_RETURN(Tensor tensor, value.For(dtype));
+    tensors.push_back(std::move(tensor));
+  }
+  return Run(tensors, fetched, options);
+}
 
 /// What a step is fed with.
 class StepFeeds {
@@ -115,16 +159,20 @@ class StepFeeds {
       StatusOr<Tensor> fed = value.For(tensor.dtype());
       status_.Update(Annotate(fed.status(), StrCat("feed '", tensor.name(), "'")));
       pairs_.emplace_back(tensor.name(), fed.ok() ? *std::move(fed) : Tensor());
+      places_.push_back(tensor.place());
     }
   }
   StepFeeds(Pairs pairs) : pairs_(std::move(pairs)) {}  // NOLINT
 
   const Pairs& pairs() const { return pairs_; }
+  /// As many as pairs, or none where there are names only.
+  const std::vector<StepTensor::Place>& places() const { return places_; }
   /// Whether every literal is of its tensor's dtype.
   const Status& status() const { return status_; }
 
  private:
   Pairs pairs_;
+  std::vector<StepTensor::Place> places_;
   Status status_;
 };
 
@@ -175,17 +223,13 @@ class Session {
 
   /// Adds to the session the nodes of `graph` that it does not have, which must be an extension of
   /// what it was made from.
-  virtual Status Extend(const Graph& graph) = 0;
+  Status Extend(const Graph& graph);
 
-  /// Runs a step: one tensor per fetch; targets are nodes that run without giving a value.
+  /// Runs a step: one tensor per fetch; targets are nodes that run without giving a value. See
+  /// Check for what is wrong with the arguments.
   StatusOr<std::vector<Tensor>> Run(const StepFeeds& feeds, const StepTensors& fetches,
                                     const StepTensors& targets = {},
-                                    const StepOptions& options = {}) {
-    for (const auto& [name, value] : feeds.pairs()) TENON_RETURN_IF_ERROR(CheckBuilt(name, "feed"));
-    TENON_RETURN_IF_ERROR(feeds.status());
-    TENON_RETURN_IF_ERROR(CheckBuilt(fetches, targets));
-    return RunStep(feeds.pairs(), fetches.names(), targets.names(), options);
-  }
+                                    const StepOptions& options = {});
   /// The same for one fetch, as a number, a std::vector of its elements, or a Tensor.
   template <typename T>
   StatusOr<T> Run(const StepFeeds& feeds, const StepTensor& fetch, const StepTensors& targets = {},
@@ -198,11 +242,7 @@ class Session {
   /// A step that runs often.
   StatusOr<std::unique_ptr<PreparedStep>> Prepare(const StepTensors& feeds,
                                                   const StepTensors& fetches,
-                                                  const StepTensors& targets = {}) {
-    for (const std::string& name : feeds.names()) TENON_RETURN_IF_ERROR(CheckBuilt(name, "feed"));
-    TENON_RETURN_IF_ERROR(CheckBuilt(fetches, targets));
-    return PrepareStep(feeds.names(), fetches.names(), targets.names());
-  }
+                                                  const StepTensors& targets = {});
   /// The same for one fetch, to be called like a function.
   template <typename T>
   StatusOr<Callable<T>> Prepare(const StepTensors& feeds, const StepTensor& fetch,
@@ -212,11 +252,23 @@ class Session {
     return Callable<T>(std::move(step), feeds.dtypes(), fetch.name());
   }
 
+  /// Whether a step can name these: InvalidArgument for what could not be built, a literal of
+  /// another dtype than what it feeds, and an Output of a graph that is not the session's, which
+  /// might have another tensor of that name; FailedPrecondition for a node that was built after
+  /// the session was opened, or extended.
+  Status Check(const StepFeeds& feeds, const StepTensors& fetches,
+               const StepTensors& targets) const;
+
   /// Cancels the steps that run and waits for their end; later calls fail. The destructor does it
   /// too.
   virtual Status Close() = 0;
 
+  /// Outputs of `graph`, of which the session's is a copy, are taken for the tensors of their names:
+  /// of the nodes that it has now. A session does so with what it was made from and extended by.
+  void AcceptOutputsOf(const Graph& graph);
+
  protected:
+  virtual Status ExtendBy(const Graph& graph) = 0;
   virtual StatusOr<std::vector<Tensor>> RunStep(const Feeds& feeds,
                                                 const std::vector<std::string>& fetches,
                                                 const std::vector<std::string>& targets,
@@ -226,20 +278,15 @@ class Session {
       const std::vector<std::string>& targets) = 0;
 
  private:
-  static Status CheckBuilt(std::string_view name, std::string_view what) {
-    return name.empty()
-               ? InvalidArgument("a ", what, " has no value in the graph: it could not be built")
-               : OkStatus();
-  }
-  static Status CheckBuilt(const StepTensors& fetches, const StepTensors& targets) {
-    for (const std::string& name : fetches.names()) {
-      TENON_RETURN_IF_ERROR(CheckBuilt(name, "fetch"));
-    }
-    for (const std::string& name : targets.names()) {
-      TENON_RETURN_IF_ERROR(CheckBuilt(name, "target"));
-    }
-    return OkStatus();
-  }
+  Status CheckOne(std::string_view name, const StepTensor::Place& place, std::string_view what) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(graphs_mu_);
+  Status CheckAll(const StepTensors& tensors, std::string_view what) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(graphs_mu_);
+
+  mutable Mutex graphs_mu_;
+  /// The graphs that the session was made from and extended by, with the first node id of each that
+  /// it does not have.
+  std::vector<StepTensor::Place> graphs_ ABSL_GUARDED_BY(graphs_mu_);
 };
 
 namespace session_internal {

@@ -234,4 +234,18 @@ StatusOr<Graph> MakeStepGraph(const Graph& graph, const StepSignature& signature
   return StepGraphBuilder(graph, signature).Build();
 }
 
+Status NoValueOfRetval(int64_t index, std::string_view name) {
+  // MakeStepGraph has put it together of the node, the output and the fetch's number.
+  constexpr std::string_view kPrefix = "_retval_";
+  std::string fetch(name);
+  if (name.starts_with(kPrefix)) {
+    const std::string_view tensor = name.substr(kPrefix.size(), name.rfind('_') - kPrefix.size());
+    const size_t output = tensor.rfind('_');
+    fetch = tensor.substr(0, output);
+    if (tensor.substr(output + 1) != "0") StrAppend(&fetch, ":", tensor.substr(output + 1));
+  }
+  return InvalidArgument("Retval[", index, "] does not have value: '", fetch,
+                         "' is on a branch that was not taken");
+}
+
 }  // namespace tenon

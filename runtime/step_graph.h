@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,5 +32,9 @@ struct StepSignature {
 /// output that does not exist, a tensor that is fed twice, or fed and fetched, or fed and connected,
 /// for a signature with neither fetch nor target, and for an op that is the runtime's own.
 StatusOr<Graph> MakeStepGraph(const Graph& graph, const StepSignature& signature);
+
+/// The error of fetch `index`, whose _Retval node has that name, when it lies on a branch that was not
+/// taken; it names the tensor as the signature does.
+Status NoValueOfRetval(int64_t index, std::string_view name);
 
 }  // namespace tenon

@@ -1,48 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/access_flags.h"
 
+#include <climits>
+
 #include "core/memory_limit.h"
 #include "data/file.h"
 #include "tools/commands.h"
 #include "train/replica_flags.h"
 
 namespace tenon::tools {
+namespace {
+
+/// So that their bytes are a number.
+constexpr double kMostMebibytes = 1e12;
+
+}  // namespace
 
 void ServerAccessFlags::AddTo(CLI::App& app) {
   AddCredentialFlags(app, &credentials);
   app.add_flag("--insecure", insecure,
                "Listen beyond loopback without TLS and token: whoever reaches the port can run what "
                "they like");
-  app.add_option("--loopback_port,--loopback-port", loopback_port,
+  app.add_option("--loopback_port", loopback_port,
                  "Also listen at this port of loopback, without TLS and token, for TensorFlow's "
                  "client")
-      ->check(CLI::Range(0, 65535));
+      ->check(Between(0, 65535));
   app.add_option("--root", root,
                  "The folder that graphs may read and write; default: everything on loopback, "
                  "nothing beyond");
-  app.add_option("--memory_limit,--memory-limit", memory_mebibytes,
+  app.add_option("--memory_limit", memory_mebibytes,
                  "MiB that tensors may take; default: the machine's, or the container's")
-      ->check(AtLeast(1));
+      ->check(Between(1, kMostMebibytes));
   app.add_option(
-         "--max_session_memory,--max-session-memory", session_mebibytes,
+         "--max_session_memory", session_mebibytes,
          "MiB that the tensors of one session may take, variables included; default: no limit")
-      ->check(AtLeast(1));
-  app.add_option("--max_message_bytes,--max-message-bytes", limits.message_bytes,
+      ->check(Between(1, kMostMebibytes));
+  app.add_option("--max_message_bytes", limits.message_bytes,
                  "Largest message that is taken")
-      ->check(AtLeast(1024));
-  app.add_option("--max_graph_nodes,--max-graph-nodes", limits.graph_nodes,
+      ->check(Between(1024, INT_MAX));
+  app.add_option("--max_graph_nodes", limits.graph_nodes,
                  "Largest graph of a session")
       ->check(AtLeast(1));
-  app.add_option("--max_sessions,--max-sessions", limits.sessions, "Sessions at once")
+  app.add_option("--max_sessions", limits.sessions, "Sessions at once")
       ->check(AtLeast(1));
-  app.add_option("--max_concurrent_steps,--max-concurrent-steps", limits.steps, "Steps at once")
+  app.add_option("--max_concurrent_steps", limits.steps, "Steps at once")
       ->check(AtLeast(1));
-  app.add_option("--max_connections,--max-connections", limits.connections, "Connections at once")
+  app.add_option("--max_connections", limits.connections, "Connections at once")
       ->check(AtLeast(1));
-  app.add_option("--max_calls,--max-calls", limits.calls, "Calls at once")->check(AtLeast(1));
-  app.add_option("--session_timeout,--session-timeout", session_timeout,
+  app.add_option("--max_calls", limits.calls, "Calls at once")->check(AtLeast(1));
+  app.add_option("--session_timeout", session_timeout,
                  "Seconds after which a session is closed that nobody uses; 0: never")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(Between(0, 1e9));
 }
 
 Status ServerAccessFlags::ApplyTo(ServerOptions* options) const {

@@ -5,6 +5,7 @@
 Usage: tools/check_layers.py [ROOT]. Prints one line a breach, `path:line: what is wrong`, and exits
 with 1 when there is one. Only files that git tracks or would track are looked at.
 """
+import argparse
 import pathlib
 import re
 import subprocess
@@ -121,8 +122,10 @@ def breaches(root):
 
 
 def main(arguments):
-    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parent.parent)
-    found = list(breaches(root))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('root', nargs='?', type=pathlib.Path,
+                        default=pathlib.Path(__file__).parent.parent)
+    found = list(breaches(parser.parse_args(arguments).root))
     for path, number, breach in found:
         print(f'{path}:{number}: {breach}')
     return 1 if found else 0

@@ -5,6 +5,7 @@
 Usage: tools/check_sizes.py [ROOT]. Prints one line a breach, `path:line: what is wrong`, and exits
 with 1 when there is one. A line that is right all the same says why: `// size: it is a dtype`.
 """
+import argparse
 import pathlib
 import re
 import sys
@@ -49,7 +50,10 @@ def breaches(path, lines):
 
 
 def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('root', nargs='?', type=pathlib.Path,
+                        default=pathlib.Path(__file__).parent.parent)
+    root = parser.parse_args().root
     failed = False
     for path in map(pathlib.PurePath, listed_files(root)):
         if path.parts[0] not in FOLDERS or path.suffix not in ('.cc', '.h') or str(path) in MAKERS:

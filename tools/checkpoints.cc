@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/checkpoints.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include "data/file.h"
 #include "data/tensor_bundle.h"
+#include "tools/suggestions.h"
 #include "train/saver/checkpoint_state.h"
 
 namespace tenon::tools {
 namespace {
+
+constexpr std::string_view kIndex = ".index";
+
+/// At most this many checkpoints are named.
+constexpr size_t kMostCheckpoints = 8;
 
 StatusOr<std::string> Describe(const BundleReader& reader, const std::string& name) {
   TENON_ASSIGN_OR_RETURN(const BundleEntry* entry, reader.Find(name));
@@ -78,17 +88,139 @@ std::string DescribeDifference(const Tensor& a, const Tensor& b) {
   return line;
 }
 
+/// The prefix of "<prefix>.index" and "<prefix>.data-00000-of-00001", or nothing.
+std::optional<std::string> PrefixOfFile(const std::string& path) {
+  if (path.ends_with(kIndex)) return path.substr(0, path.size() - kIndex.size());
+  const size_t data = path.rfind(".data-");
+  if (data != std::string::npos && path.find('/', data) == std::string::npos) {
+    return path.substr(0, data);
+  }
+  return std::nullopt;
+}
+
+/// "model-9" before "model-10".
+bool ByStep(const std::string& a, const std::string& b) {
+  const auto split = [](const std::string& name) {
+    const size_t digits = name.find_last_not_of("0123456789") + 1;
+    const std::string number = name.substr(std::min(digits, name.size()));
+    return std::tuple(name.substr(0, digits), number.size(), number);
+  };
+  return split(a) < split(b);
+}
+
+bool IsFolder(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+
+std::string PrefixList(const std::vector<std::string>& prefixes) {
+  const size_t known = prefixes.size();
+  const size_t first = known - std::min(known, kMostCheckpoints);
+  return StrCat(Join(std::vector(prefixes.begin() + static_cast<ptrdiff_t>(first), prefixes.end()),
+                     ", "),
+                first > 0 ? StrCat(" and ", first, " before them") : "");
+}
+
+/// What is wrong with the data files, a line each.
+std::vector<std::string> FindMissingData(const BundleReader& reader) {
+  std::map<int32_t, int64_t> ends;  // how long each data file must be
+  for (int32_t shard = 0; shard < reader.num_shards(); ++shard) ends[shard] = 0;
+  std::map<int32_t, int> tensors;
+  for (const std::string& name : reader.names()) {
+    const auto entry = reader.Find(name);
+    if (!entry.ok() || !(*entry)->slices.empty()) continue;
+    int64_t& end = ends[(*entry)->shard];
+    end = std::max(end, (*entry)->offset + (*entry)->size);
+    ++tensors[(*entry)->shard];
+  }
+  std::vector<std::string> lines;
+  for (const auto& [shard, end] : ends) {
+    const std::string file = BundleDataName(reader.prefix(), shard, reader.num_shards());
+    const auto opened = OpenInput(file);
+    if (!opened.ok()) {
+      lines.push_back(StrCat(Message(opened.status()), ": the values of ", tensors[shard],
+                             " tensors are missing"));
+    } else if ((*opened)->size() < end) {
+      lines.push_back(StrCat("'", file, "' has ", (*opened)->size(), " bytes, wanted ", end));
+    }
+  }
+  return lines;
+}
+
 }  // namespace
 
-std::optional<std::string> FindCheckpoint(const std::string& path) {
-  constexpr std::string_view kIndex = ".index";
-  if (path.ends_with(kIndex) && FileExists(path)) {
-    return path.substr(0, path.size() - kIndex.size());
+std::vector<std::string> CheckpointsIn(const std::string& folder) {
+  std::vector<std::string> prefixes;
+  const auto names = ListFolder(folder.empty() ? "." : folder);
+  if (!names.ok()) return prefixes;
+  for (const std::string& name : *names) {
+    if (!name.ends_with(kIndex)) continue;
+    const std::string prefix = name.substr(0, name.size() - kIndex.size());
+    prefixes.push_back(folder.empty() ? prefix : JoinPath(folder, prefix));
   }
+  std::sort(prefixes.begin(), prefixes.end(), ByStep);
+  return prefixes;
+}
+
+std::optional<std::string> FindCheckpoint(const std::string& path) {
+  if (const auto prefix = PrefixOfFile(path); prefix && CheckpointExists(*prefix)) return prefix;
   if (CheckpointExists(path)) return path;
   const auto paths = GetCheckpointState(path);
-  if (paths.ok()) return paths->latest;
+  if (paths.ok() && CheckpointExists(paths->latest)) return paths->latest;
   return std::nullopt;
+}
+
+Status NoCheckpoint(const std::string& path) {
+  if (IsFolder(path)) {
+    const std::vector<std::string> prefixes = CheckpointsIn(path);
+    const auto state = GetCheckpointState(path);
+    const std::string why =
+        state.ok() ? StrCat("its state file names '", state->latest, "', which is not there")
+                   : StrCat("it has no state file '", kCheckpointStateFile, "'");
+    if (prefixes.empty()) {
+      return NotFound("there is no checkpoint in the folder '", path, "': ", why,
+                      ", and no .index file");
+    }
+    return NotFound("there is no latest checkpoint in the folder '", path, "': ", why,
+                    "; it has ", PrefixList(prefixes));
+  }
+  const std::vector<std::string> near = CheckpointsIn(FolderOf(path));
+  if (near.empty()) {
+    return NotFound("there is no checkpoint '", path, "', nor any other in its folder");
+  }
+  std::vector<std::string> names;
+  for (const std::string& prefix : near) names.push_back(NameOf(prefix));
+  const std::string closest = ClosestName(NameOf(path), names);
+  return NotFound("there is no checkpoint '", path, "', but ", PrefixList(near),
+                  closest.empty() ? "" : StrCat("; did you mean ", closest, "?"));
+}
+
+std::string DescribeKeys(const BundleReader& reader, size_t most) {
+  std::vector<std::string> keys;
+  for (const std::string& name : reader.names()) {
+    if (keys.size() == most) break;
+    const auto described = Describe(reader, name);
+    keys.push_back(StrCat(name, " ", described.ok() ? *described : ""));
+  }
+  const size_t more = reader.names().size() - keys.size();
+  if (keys.empty()) return "nothing";
+  return StrCat(Join(keys, ", "), more > 0 ? StrCat(" and ", more, " more") : "");
+}
+
+Status CheckKeys(const BundleReader& reader, const std::vector<std::string>& wanted) {
+  std::vector<std::string> missing;
+  for (const std::string& name : wanted) {
+    if (!reader.Contains(name)) missing.push_back(StrCat("'", name, "'"));
+  }
+  if (missing.empty()) return OkStatus();
+  constexpr size_t kMost = 8;
+  const size_t more = missing.size() - std::min(missing.size(), kMost);
+  missing.resize(missing.size() - more);
+  std::string name = missing[0].substr(1, missing[0].size() - 2);
+  return NotFound("the checkpoint '", reader.prefix(), "' lacks ", Join(missing, ", "),
+                  more > 0 ? StrCat(" and ", more, " more") : "", "; it has ",
+                  DescribeKeys(reader),
+                  missing.size() == 1 ? DidYouMean(name, reader.names()) : "");
 }
 
 Status PrintCheckpoint(const std::string& prefix) {
@@ -108,11 +240,13 @@ Status PrintCheckpoint(const std::string& prefix) {
   std::printf("%s: %zu tensors, %lld elements, %lld bytes, in %d data files\n", prefix.c_str(),
               names.size(), static_cast<long long>(elements), static_cast<long long>(bytes),
               reader->num_shards());
-  return OkStatus();
+  const std::vector<std::string> missing = FindMissingData(*reader);
+  return missing.empty() ? OkStatus() : DataLoss(Join(missing, "; "));
 }
 
 Status PrintTensor(const std::string& prefix, const std::string& name) {
   TENON_ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(prefix));
+  TENON_RETURN_IF_ERROR(CheckKeys(*reader, {name}));
   TENON_ASSIGN_OR_RETURN(const Tensor value, reader->Read(name));
   std::printf("%s = %s\n", name.c_str(), value.ToString(INT32_MAX).c_str());
   return OkStatus();

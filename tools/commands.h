@@ -9,6 +9,7 @@
 
 #include "core/op_registry.h"
 #include "core/status.h"
+#include "tools/flag_checks.h"
 
 // The subcommands of `tenon`. Each adds its flags to the command line and, when it is the one that
 // the user named, sets `chosen` to what runs it.
@@ -34,11 +35,17 @@ void AddDevicesCommand(CLI::App& app, Command* chosen);
 void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 
-/// An error that is a mistake in the command's arguments, though only found while it runs.
+/// An error that is a mistake in the command's arguments, though only found while it runs. Its lines
+/// after the first, if any, are printed as they are.
 Status WrongUsage(std::string_view message);
 
-/// kDone, or prints "tenon: <message>" to the error stream and returns kFailed, or kWrongUsage.
+/// kDone, or prints "tenon: <message>" to the error stream, after what was printed to the standard
+/// output, and returns kFailed, or kWrongUsage for WrongUsage.
 int Report(const Status& status);
+
+/// The exit code of a command that `signal` has ended in good order, "stopped by SIGINT <what>" being
+/// printed.
+int ReportStop(int signal, std::string_view what);
 
 /// Prints a line at once, for who watches; from any thread.
 void PrintNotice(const std::string& line);
@@ -46,9 +53,6 @@ void PrintNotice(const std::string& line);
 /// To be called last: hands to the system what was printed. `code`, or kFailed and a message on the
 /// error stream when some of it could not be written.
 int FinishOutput(int code);
-
-/// Accepts numbers that are `minimum` or more.
-CLI::Validator AtLeast(double minimum);
 
 /// Writes text to a file; an error names it.
 Status WriteTextFile(const std::string& path, const std::string& text);

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
-#include <fstream>
 #include <map>
 
-#include "core/proto_io_file.h"
 #include "core/proto_io_graph.h"
+#include "data/file.h"
 #include "tools/checkpoints.h"
 #include "tools/commands.h"
-#include "train/saver/saved_model.h"
+#include "tools/graph_ends.h"
+#include "tools/graph_path.h"
+#include "tools/run/signatures.h"
+#include "tools/writable.h"
 
 namespace tenon::tools {
 namespace {
 
 struct InspectFlags {
   std::string graph;
+  std::vector<std::string> tags;
   std::string output;
   std::vector<std::string> prints;
   std::string compare;
@@ -38,24 +41,6 @@ void PrintSummary(const Graph& graph) {
   for (const auto& [count, op] : order) {
     std::printf("%8d  %s%s\n", -count, op.c_str(), ops[op].second ? "" : "  (no kernel)");
   }
-}
-
-std::string DescribeTensors(const std::map<std::string, SignatureTensor>& tensors) {
-  std::vector<std::string> texts;
-  for (const auto& [name, tensor] : tensors) {
-    texts.push_back(StrCat(name, " ", ToString(tensor.dtype), tensor.shape.ToString()));
-  }
-  return Join(texts, ", ");
-}
-
-/// "signature name: inputs -> outputs"
-Status PrintSignatures(const MetaGraphDef& meta) {
-  TENON_ASSIGN_OR_RETURN(const auto signatures, SignaturesOf(meta));
-  for (const auto& [name, signature] : signatures) {
-    std::printf("signature %s: %s -> %s\n", name.c_str(), DescribeTensors(signature.inputs).c_str(),
-                DescribeTensors(signature.outputs).c_str());
-  }
-  return OkStatus();
 }
 
 /// "name = Op(inputs) -> dtype[shape], ... on device"
@@ -102,7 +87,8 @@ Status Save(const Graph& graph, const std::string& path) {
 }
 
 Status Inspect(const InspectFlags& flags, const OpRegistry& ops) {
-  TENON_ASSIGN_OR_RETURN(const MetaGraphDef meta, LoadMetaGraphDef(flags.graph));
+  if (!flags.output.empty()) TENON_RETURN_IF_ERROR(CheckWritable(flags.output, "--output"));
+  TENON_ASSIGN_OR_RETURN(const MetaGraphDef meta, LoadGraphAt(flags.graph, flags.tags, "inspect"));
   const auto graph = GraphFromProto(meta.graph_def(), ops);
   if (!graph.ok()) return Annotate(graph.status(), flags.graph);
   if (!flags.output.empty()) return Save(*graph, flags.output);
@@ -112,15 +98,24 @@ Status Inspect(const InspectFlags& flags, const OpRegistry& ops) {
     for (const Node* node : graph->nodes()) PrintNode(*node);
   } else {
     PrintSummary(*graph);
-    return PrintSignatures(meta);
+    std::printf("%s", DescribeGraphEnds(FindGraphEnds(*graph, meta)).c_str());
+    TENON_ASSIGN_OR_RETURN(const std::string signatures, DescribeSignatures(meta));
+    std::printf("%s", signatures.c_str());
   }
   return OkStatus();
 }
 
+/// The checkpoint of a path, or of the SavedModel in a folder; NotFound says which there are.
+StatusOr<std::string> CheckpointAt(const std::string& path) {
+  if (const auto prefix = FindCheckpoint(path)) return *prefix;
+  if (const auto prefix = FindCheckpoint(JoinPath(path, "variables/variables"))) return *prefix;
+  return NoCheckpoint(path);
+}
+
 int InspectCheckpoint(const InspectFlags& flags, const std::string& prefix) {
   if (!flags.compare.empty()) {
-    const auto other = FindCheckpoint(flags.compare);
-    if (!other) return Report(NotFound("there is no checkpoint '", flags.compare, "'"));
+    const auto other = CheckpointAt(flags.compare);
+    if (!other.ok()) return Report(Annotate(other.status(), "--compare"));
     const auto same = CompareCheckpoints(prefix, *other);
     return same.ok() && !*same ? kFailed : Report(same.status());
   }
@@ -131,9 +126,14 @@ int InspectCheckpoint(const InspectFlags& flags, const std::string& prefix) {
 }
 
 int InspectFile(const InspectFlags& flags, const OpRegistry& ops) {
-  if (const auto prefix = FindCheckpoint(flags.graph)) return InspectCheckpoint(flags, *prefix);
-  if (flags.compare.empty() && flags.prints.empty()) return Report(Inspect(flags, ops));
-  return Report(NotFound("there is no checkpoint '", flags.graph, "'"));
+  const bool wants_graph = flags.nodes || flags.dot || !flags.output.empty();
+  const bool wants_checkpoint = !flags.compare.empty() || !flags.prints.empty();
+  if (const auto prefix = FindCheckpoint(flags.graph); prefix && !wants_graph) {
+    return InspectCheckpoint(flags, *prefix);
+  }
+  if (!wants_checkpoint) return Report(Inspect(flags, ops));
+  const auto prefix = CheckpointAt(flags.graph);
+  return prefix.ok() ? InspectCheckpoint(flags, *prefix) : Report(prefix.status());
 }
 
 }  // namespace
@@ -155,8 +155,17 @@ void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
                    "Write the graph to this file, as a GraphDef with all attributes filled in")
       ->excludes(nodes)
       ->excludes(dot);
-  auto* print = inspect->add_option("--print", flags->prints,
-                                    "Print all elements of this tensor of the checkpoint");
+  inspect
+      ->add_option("--tags", flags->tags,
+                   "Of a SavedModel of several graphs, the one with these tags")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  auto* print = inspect
+                    ->add_option("--print", flags->prints,
+                                 "Print all elements of these tensors of the checkpoint, or of a "
+                                 "SavedModel's")
+                    ->delimiter(',')
+                    ->allow_extra_args(false);
   inspect
       ->add_option("--compare", flags->compare,
                    "Print what differs from this checkpoint; exit code 1 when something does")

@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -61,6 +63,20 @@ std::string Outcome(int status) {
   return StrCat("ended with exit code ", WEXITSTATUS(status));
 }
 
+/// The first SIGINT or SIGTERM of this process, and how many there were. A terminal sends one to the
+/// tasks, too, which take two within a second for one.
+std::atomic<int> launch_signal{0}, launch_signals{0};
+
+void CatchSignals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int number) {
+    int none = 0;
+    launch_signal.compare_exchange_strong(none, number);
+    ++launch_signals;
+  };
+  for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
+}
+
 class Launcher {
  public:
   explicit Launcher(std::vector<Task> tasks) : tasks_(std::move(tasks)) {}
@@ -70,17 +86,33 @@ class Launcher {
     while (AnyRunning()) {
       PollOutput();
       Reap();
+      if (launch_signals > handed_on_) HandOn();
       if (!cause_.ok()) EndOthers();
     }
     return cause_;
   }
 
  private:
-  bool AnyRunning() const {
+  /// The tasks get a signal that this process has got: workers end with a checkpoint, and parameter
+  /// servers, which hold the variables, after them. At the second one everything ends.
+  void HandOn() {
+    const bool is_first = handed_on_ == 0;
+    handed_on_ = launch_signals;
+    std::printf(is_first ? "%s: waiting for the tasks to end; a second one ends them at once\n"
+                         : "%s: the tasks are ended\n",
+                launch_signal == SIGINT ? "SIGINT" : "SIGTERM");
+    std::fflush(stdout);
     for (const Task& t : tasks_) {
-      if (t.running || t.output >= 0) return true;
+      if (t.running) kill(t.pid, is_first ? launch_signal.load() : SIGKILL);
     }
-    return false;
+  }
+
+  bool AnyRunning() const {
+    // What ended tasks have started may hold their output open.
+    const bool at_once = launch_signals > 1;
+    return std::any_of(tasks_.begin(), tasks_.end(), [&](const Task& t) {
+      return t.running || (t.output >= 0 && !at_once);
+    });
   }
 
   void PollOutput() {
@@ -106,7 +138,8 @@ class Launcher {
       int status = 0;
       if (!t.running || waitpid(t.pid, &status, WNOHANG) != t.pid) continue;
       t.running = false;
-      if (status != 0 && cause_.ok()) {
+      const bool was_asked = launch_signals > 0 && WIFSIGNALED(status);
+      if (status != 0 && cause_.ok() && !was_asked) {
         cause_ = Aborted(t.name, " ", Outcome(status), "; the other tasks are ended");
         failed_at_ = std::chrono::steady_clock::now();
       }
@@ -127,9 +160,11 @@ class Launcher {
   Status cause_;
   std::chrono::steady_clock::time_point failed_at_;
   int last_signal_ = 0;
+  int handed_on_ = 0;  // signals
 };
 
 Status Launch(const LaunchFlags& flags) {
+  CatchSignals();
   TENON_ASSIGN_OR_RETURN(const std::vector<int> ports, FreePorts(flags.ps + flags.workers));
   std::vector<Task> tasks;
   const auto start = [&](const std::string& job, int count) -> Status {
@@ -159,7 +194,9 @@ Status Launch(const LaunchFlags& flags) {
 void AddLaunchCommand(CLI::App& app, Command* chosen) {
   auto flags = std::make_shared<LaunchFlags>();
   CLI::App* launch = app.add_subcommand(
-      "launch", "Start the tasks of a cluster on this machine, and end with them");
+      "launch",
+      "Start the tasks of a cluster on this machine, and end with them. Ctrl-C and SIGTERM are handed "
+      "on: workers end with a checkpoint, parameter servers after them (exit code 130 or 143)");
   launch->add_option("--ps", flags->ps, "Parameter servers")->check(AtLeast(0));
   launch->add_option("--workers", flags->workers, "Workers")->check(AtLeast(1));
   launch
@@ -167,7 +204,12 @@ void AddLaunchCommand(CLI::App& app, Command* chosen) {
                    "-- PROGRAM ARGS...: each task gets it with --ps_hosts, --worker_hosts, "
                    "--job_name and --task_index added")
       ->required();
-  launch->callback([=] { *chosen = [flags] { return Report(Launch(*flags)); }; });
+  launch->callback([=] {
+    *chosen = [flags] {
+      const int code = Report(Launch(*flags));
+      return code == kDone && launch_signal != 0 ? 128 + launch_signal : code;
+    };
+  });
 }
 
 }  // namespace tenon::tools

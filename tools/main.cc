@@ -3,13 +3,17 @@
 // The command `tenon`.
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iostream>
+#include <optional>
 
+#include "data/local_file.h"
 #include "ops/register.h"
+#include "tools/arguments.h"
 #include "tools/commands.h"
+#include "tools/help.h"
 #include "tools/suggestions.h"
 
 namespace tenon::tools {
@@ -18,17 +22,61 @@ namespace {
 
 constexpr char kUsagePayload[] = "tenon.usage";
 
-/// What CLI11 prints for a help text or a mistake, with a better name for what was misspelt.
-int ReportArguments(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  const bool mistake = error.get_exit_code() != 0;
-  const std::string wrong =
-      mistake ? ExplainArguments(app, std::vector<std::string>(argv + 1, argv + argc)) : "";
-  if (wrong.empty()) {
-    app.exit(error);
-  } else {
-    std::fprintf(stderr, "tenon: %s\nRun with --help for more information.\n", wrong.c_str());
+/// "tenon run", the subcommand that runs, which the help of wrong usage is about.
+std::string& RunningCommand() {
+  static std::string name = "tenon";
+  return name;
+}
+
+void RememberCommand(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* command = &app;
+  for (const std::string& word : arguments) {
+    if (word.starts_with('-')) continue;
+    const auto named = command->get_subcommands(
+        [&](const CLI::App* sub) { return sub->get_name() == word; });
+    if (named.empty()) return;
+    StrAppend(&RunningCommand(), " ", word);
+    command = named[0];
   }
-  return mistake ? kWrongUsage : FinishOutput(kDone);
+}
+
+/// What is printed must not come in the midst of what the standard output has in its buffer.
+void PrintError(const std::string& line) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "tenon: %s\n", line.c_str());
+}
+
+int ReportWrongUsage(std::string message) {
+  // The hint belongs to the first line; what follows says more.
+  message.insert(std::min(message.find('\n'), message.size()),
+                 StrCat(" (see ", RunningCommand(), " --help)"));
+  PrintError(message);
+  return kWrongUsage;
+}
+
+/// What the parser has to say: a help text, or a mistake.
+int ReportArguments(const CLI::App& app, const CLI::ParseError& error,
+                    const std::vector<std::string>& arguments) {
+  if (error.get_exit_code() == 0) {
+    app.exit(error);
+    return FinishOutput(kDone);
+  }
+  const std::string misspelt = ExplainArguments(app, arguments);
+  return ReportWrongUsage(misspelt.empty() ? DescribeMistake(app, error) : misspelt);
+}
+
+/// Parses the arguments; the exit code when that is all.
+std::optional<int> Parse(CLI::App& app, const std::vector<std::string>& arguments) {
+  RememberCommand(app, arguments);
+  const auto normal = NormaliseArguments(app, arguments);
+  if (!normal.ok()) return ReportWrongUsage(std::string(Message(normal.status())));
+  try {
+    app.parse(std::vector<std::string>(normal->rbegin(), normal->rend()));
+    CheckNumbersAreFinite(app);
+  } catch (const CLI::ParseError& e) {
+    return ReportArguments(app, e, *normal);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -37,17 +85,6 @@ Status WrongUsage(std::string_view message) {
   Status status = InvalidArgument(message);
   status.SetPayload(kUsagePayload, {});
   return status;
-}
-
-CLI::Validator AtLeast(double minimum) {
-  const std::string least = StrCat("at least ", minimum);
-  return CLI::Validator(
-      [=](std::string& text) -> std::string {
-        double value = 0;
-        if (!CLI::detail::lexical_cast(text, value)) return StrCat("'", text, "' is not a number");
-        return value >= minimum ? "" : StrCat("found ", text, ", wanted ", least);
-      },
-      least);
 }
 
 int FinishOutput(int code) {
@@ -62,13 +99,21 @@ int FinishOutput(int code) {
 
 int Report(const Status& status) {
   if (status.ok()) return kDone;
+  if (status.GetPayload(kUsagePayload).has_value()) {
+    return ReportWrongUsage(std::string(Message(status)));
+  }
   // One line: without the lines that TensorFlow's client reads the failing node from.
   std::string line(Message(status));
   line.erase(std::min(line.find("\n\t [[{{node"), line.size()));
   std::replace(line.begin(), line.end(), '\n', ' ');
-  std::fprintf(stderr, "tenon: %s: %s\n", absl::StatusCodeToString(status.code()).c_str(),
-               line.c_str());
-  return status.GetPayload(kUsagePayload).has_value() ? kWrongUsage : kFailed;
+  PrintError(StrCat(absl::StatusCodeToString(status.code()), ": ", line));
+  return kFailed;
+}
+
+int ReportStop(int signal, std::string_view what) {
+  constexpr int kSignalled = 128;  // as shells have it
+  PrintError(StrCat("stopped by ", signal == SIGINT ? "SIGINT" : "SIGTERM", " ", what));
+  return kSignalled + signal;
 }
 
 void PrintNotice(const std::string& line) {
@@ -77,10 +122,12 @@ void PrintNotice(const std::string& line) {
 }
 
 Status WriteTextFile(const std::string& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  return out.good() ? OkStatus() : Unavailable("cannot write ", path);
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return StatusOfErrno(errno, "write", path);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int error = errno;
+  if (std::fclose(file) != 0) return StatusOfErrno(errno, "write", path);
+  return written ? OkStatus() : StatusOfErrno(error, "write", path);
 }
 
 }  // namespace tenon::tools
@@ -92,6 +139,9 @@ int main(int argc, char** argv) {
   CLI::App app("Tenon: runs and trains dataflow graphs, here and on clusters.", "tenon");
   app.require_subcommand(1);
   app.set_version_flag("--version", "tenon 0.1.0");
+  app.footer(
+      "Flags may be written with '-' or '_'. Exit codes: 0 done, 1 the job failed, 2 wrong usage.");
+  SetHelpFormat(&app);
   Command chosen;
   AddRunCommand(app, ops, &chosen);
   AddServeCommand(app, ops, &chosen);
@@ -103,10 +153,7 @@ int main(int argc, char** argv) {
   AddDevicesCommand(app, &chosen);
   AddInspectCommand(app, ops, &chosen);
   AddOpsCommand(app, ops, &chosen);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return ReportArguments(app, e, argc, argv);
-  }
-  return FinishOutput(chosen());
+  ShowDefaults(&app);
+  const std::optional<int> ended = Parse(app, std::vector<std::string>(argv + 1, argv + argc));
+  return ended ? *ended : FinishOutput(chosen());
 }

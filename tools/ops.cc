@@ -64,9 +64,16 @@ std::string KernelsText(const OpRegistration& op, const std::string& none) {
   return IsRuntimeOp(op.schema.name) ? "built into the executor" : none;
 }
 
+/// What is said of an op; those that are but declared, so that graphs which have them load, have no
+/// documentation.
+std::string DocOf(const OpRegistration& op) {
+  return op.schema.doc.empty() ? "Only declared: graphs that have it load, and run without it."
+                               : op.schema.doc;
+}
+
 void Describe(const OpRegistration& op) {
   const OpSchema& s = op.schema;
-  std::printf("%s\n\n%s\n", Signature(s).c_str(), s.doc.c_str());
+  std::printf("%s\n\n%s\n", Signature(s).c_str(), DocOf(op).c_str());
   bool first = true;
   for (const auto* args : {&s.inputs, &s.outputs}) {
     for (const ArgSchema& a : *args) {
@@ -236,7 +243,7 @@ int ListOrDescribe(const OpRegistry& ops, const std::string& name) {
     for (const OpRegistration* op : ops.All()) {
       const bool runs =
           !op->kernels.empty() || IsRuntimeOp(op->schema.name) || IsExpanded(op->schema.name);
-      const std::string doc = StrCat(runs ? "" : "(no kernel) ", op->schema.doc);
+      const std::string doc = StrCat(runs ? "" : "(no kernel) ", DocOf(*op));
       std::printf("%-32s %s\n", op->schema.name.c_str(), doc.substr(0, doc.find('\n')).c_str());
     }
     return kDone;

@@ -36,7 +36,10 @@ StatusOr<Child> StartChild(const std::vector<std::string>& arguments, const Chil
     if (options.take_errors) dup2(out[1], STDERR_FILENO);
     if (options.give_input) dup2(in[0], STDIN_FILENO);
     execvp(argv[0], argv.data());
-    std::fprintf(stderr, "cannot run %s: %s\n", argv[0], std::strerror(errno));
+    const int error = errno;
+    const bool is_here = std::strchr(argv[0], '/') == nullptr && access(argv[0], X_OK) == 0;
+    std::fprintf(stderr, "cannot run %s: %s%s%s%s\n", argv[0], std::strerror(error),
+                 is_here ? "; did you mean ./" : "", is_here ? argv[0] : "", is_here ? "?" : "");
     _exit(127);
   }
   close(out[1]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,47 +13,87 @@ namespace tenon::tools {
 namespace {
 
 constexpr std::chrono::milliseconds kRedraw{100};
-constexpr int kBarWidth = 24;
+constexpr std::chrono::minutes kPlainPause{1};
+constexpr size_t kBarWidth = 24, kNarrowestBar = 8;
+constexpr size_t kUsualColumns = 80;
 constexpr const char* kClearLine = "\r\033[K";
+
+/// How wide the terminal is now: people change it.
+size_t Columns() {
+  winsize size = {};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUsualColumns;
+}
+
+/// "1:05", "2:01:05"
+std::string Duration(double seconds) {
+  const auto whole = static_cast<int64_t>(std::min(seconds, 1e9));
+  const int64_t hours = whole / 3600, minutes = whole / 60 % 60;
+  return hours > 0 ? absl::StrFormat("%d:%02d:%02d", hours, minutes, whole % 60)
+                   : absl::StrFormat("%d:%02d", minutes, whole % 60);
+}
+
+std::string Bar(double part, size_t width) {
+  const auto full = static_cast<size_t>(part * static_cast<double>(width));
+  return " [" + std::string(full, '=') + std::string(width - full, ' ') + "]";
+}
 
 }  // namespace
 
-Progress::Progress(std::string what, int64_t total, int64_t done)
+Progress::Progress(std::string what, int64_t total, int64_t done, bool plain_lines)
     : what_(std::move(what)),
       total_(total),
       begin_(done),
       terminal_(isatty(STDERR_FILENO) != 0),
-      start_(std::chrono::steady_clock::now()),
-      next_(start_),
+      plain_lines_(plain_lines),
+      start_(Clock::now()),
+      next_(terminal_ ? start_ : start_ + kPlainPause),
       last_tenth_(total > 0 ? done * 10 / total : 0) {}
 
 std::string Progress::Line(int64_t done, const std::string& detail) const {
-  const double part = static_cast<double>(done) / static_cast<double>(total_);
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-  std::string bar;
-  if (terminal_) {
-    const int full = static_cast<int>(part * kBarWidth);
-    bar = " [" + std::string(full, '=') + std::string(kBarWidth - full, ' ') + "]";
+  const std::chrono::duration<double> passed = Clock::now() - start_;
+  const double rate =
+      static_cast<double>(done - begin_) / std::max(passed.count(), 1e-9);
+  const bool known = total_ > 0;
+  const double part = known ? static_cast<double>(done) / static_cast<double>(total_) : 0;
+  std::string figures;
+  if (known) absl::StrAppendFormat(&figures, " %3d%%", static_cast<int>(part * 100));
+  absl::StrAppendFormat(&figures, "  %d", done);
+  if (known) absl::StrAppendFormat(&figures, "/%d", total_);
+  figures += rate < 10 ? absl::StrFormat("  %.2g/s", rate) : absl::StrFormat("  %.0f/s", rate);
+  if (known && rate > 0) {
+    figures += "  " + Duration(static_cast<double>(total_ - done) / rate) + " left";
   }
-  const double rate = static_cast<double>(done - begin_) / std::max(passed.count(), 1e-9);
-  const auto left = static_cast<int64_t>(static_cast<double>(total_ - done) / std::max(rate, 1e-9));
-  return absl::StrFormat("%s%s %3.0f%%  %d/%d  %.0f/s  %d:%02d left  %s", what_, bar, part * 100,
-                         done, total_, rate, left / 60, left % 60, detail);
+  if (!detail.empty()) figures += "  " + detail;
+  if (!terminal_) return what_ + figures;
+  // In the last column some terminals begin a new line.
+  const size_t room = Columns() - 1;
+  const size_t taken = what_.size() + figures.size() + 3;
+  const size_t width = room > taken ? std::min(kBarWidth, room - taken) : 0;
+  const std::string line = what_ + (known && width >= kNarrowestBar ? Bar(part, width) : "") + figures;
+  return line.substr(0, room);
+}
+
+bool Progress::IsDue(int64_t done, Clock::time_point now) {
+  if (terminal_) return now >= next_;
+  const int64_t tenth = total_ > 0 ? done * 10 / total_ : 0;
+  if (!plain_lines_ || (tenth <= last_tenth_ && now < next_)) return false;
+  last_tenth_ = tenth;
+  return true;
 }
 
 void Progress::Advance(int64_t done, absl::FunctionRef<std::string()> detail) {
-  if (!terminal_) {
-    const int64_t tenth = done * 10 / total_;
-    if (tenth <= last_tenth_) return;
-    last_tenth_ = tenth;
+  if (total_ > 0) done = std::min(done, total_);
+  const auto now = Clock::now();
+  if (!IsDue(done, now)) return;
+  if (terminal_) {
+    next_ = now + kRedraw;
+    std::fprintf(stderr, "%s%s", kClearLine, Line(done, detail()).c_str());
+  } else {
+    next_ = now + kPlainPause;
     std::printf("%s\n", Line(done, detail()).c_str());
     std::fflush(stdout);
-    return;
   }
-  const auto now = std::chrono::steady_clock::now();
-  if (now < next_) return;
-  next_ = now + kRedraw;
-  std::fprintf(stderr, "%s%s", kClearLine, Line(done, detail()).c_str());
 }
 
 void Progress::Finish() {

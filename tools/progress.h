@@ -10,27 +10,33 @@
 namespace tenon::tools {
 
 /// How far long work is: on a terminal a bar on the error stream that is drawn over itself, ten
-/// times a second; elsewhere a plain line on standard output every ten percent.
+/// times a second, and never longer than the terminal is wide; elsewhere a plain line on standard
+/// output every ten percent, and at least every minute.
 ///
 ///   training [=========>          ]  46%  5060/11000  412/s  0:14 left  cost 1.2345
 class Progress {
  public:
-  /// `done` of the total are done already, which counts for no rate.
-  Progress(std::string what, int64_t total, int64_t done = 0);
+  /// `done` of the total are done already, which counts for no rate. A total below 0 is unknown:
+  /// then there are no percents. Without `plain_lines`, nothing is said where there is no terminal.
+  Progress(std::string what, int64_t total, int64_t done = 0, bool plain_lines = true);
 
-  /// `done` of the total are done. `detail` is called only when something is printed.
+  /// `done` of the total are done; more than the total counts as the total. `detail` is called only
+  /// when something is printed.
   void Advance(int64_t done, absl::FunctionRef<std::string()> detail);
   /// Removes the bar.
   void Finish();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  bool IsDue(int64_t done, Clock::time_point now);
   std::string Line(int64_t done, const std::string& detail) const;
 
   const std::string what_;
   const int64_t total_, begin_;
-  const bool terminal_;
-  const std::chrono::steady_clock::time_point start_;
-  std::chrono::steady_clock::time_point next_;
+  const bool terminal_, plain_lines_;
+  const Clock::time_point start_;
+  Clock::time_point next_;
   int64_t last_tenth_;
 };
 

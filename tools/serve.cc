@@ -56,6 +56,7 @@ StatusOr<ServerOptions> Resolve(const ServeFlags& flags) {
   if (!flags.worker_hosts.empty()) {
     TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", flags.worker_hosts));
   }
+  if (options.cluster.empty()) TENON_RETURN_IF_ERROR(CheckNoTfConfig());
   if (options.cluster.empty() && flags.port < 0) {
     return InvalidArgument(
         "nothing says where to listen; give --port for a server of its own, or "
@@ -98,14 +99,27 @@ sigset_t ServerSignals() {
   return signals;
 }
 
-/// Ends the server on SIGINT and SIGTERM, and says what it is doing on SIGUSR1. The signals are taken
-/// by one thread, since a handler may do next to nothing.
-void WatchSignals(Server* server) {
-  std::thread([server] {
+/// Ends the server on SIGINT and SIGTERM, and says what it is doing on SIGUSR1. One that is to end
+/// with the workers does so when they have ended, whom it is needed by until then; at a second signal
+/// at once. The signals are taken by one thread, since a handler may do next to nothing.
+void WatchSignals(Server* server, bool ends_with_workers) {
+  std::thread([server, ends_with_workers] {
     const sigset_t signals = ServerSignals();
     int which = 0;
-    while (sigwait(&signals, &which) == 0 && which == SIGUSR1) PrintNotice(server->Describe());
-    std::printf("%s: ending\n", which == SIGINT ? "SIGINT" : "SIGTERM");
+    bool waits = ends_with_workers;
+    while (sigwait(&signals, &which) == 0) {
+      if (which == SIGUSR1) {
+        PrintNotice(server->Describe());
+        continue;
+      }
+      const char* const name = which == SIGINT ? "SIGINT" : "SIGTERM";
+      if (std::exchange(waits, false) && server->ExpectEnd("worker")) {
+        PrintNotice(StrCat(name, ": ending when the workers have ended; a second one ends at once"));
+        continue;
+      }
+      PrintNotice(StrCat(name, ": ending"));
+      break;
+    }
     server->Shutdown();
   }).detach();
 }
@@ -131,7 +145,7 @@ int Serve(const ServeFlags& flags, const OpRegistry& ops) {
     std::printf("whoever reaches that address can run what they like (--insecure)\n");
   }
   std::fflush(stdout);
-  WatchSignals(server->get());
+  WatchSignals(server->get(), flags.until_workers_end);
   Status status;
   if (flags.until_workers_end) {
     status = (*server)->WaitForJobEnd(
@@ -141,6 +155,7 @@ int Serve(const ServeFlags& flags, const OpRegistry& ops) {
   } else {
     (*server)->WaitForShutdown();
   }
+  if (const std::string why = (*server)->why_it_ended(); !why.empty()) PrintNotice("ended: " + why);
   (*server)->Shutdown();
   const int code = FinishOutput(Report(status));
   // The watcher may still hold the server: the process ends without destroying it.
@@ -190,7 +205,9 @@ void AddStopCommand(CLI::App& app, Command* chosen) {
     *chosen = [flags] {
       const auto credentials = ReadCredentials(flags->credentials);
       if (!credentials.ok()) return Report(credentials.status());
-      return Report(StopServer(flags->target, "tenon stop", *credentials));
+      const Status stopped = StopServer(flags->target, "tenon stop", *credentials);
+      if (stopped.ok()) PrintNotice(StrCat(flags->target, " ends"));
+      return Report(stopped);
     };
   });
 }

@@ -3,6 +3,12 @@
 #include "tools/train_mnist.h"
 
 namespace tenon::tools {
+namespace {
+
+/// Thirty years.
+constexpr double kMostSeconds = 1e9;
+
+}  // namespace
 
 void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   CLI::App* train = app.add_subcommand("train", "Train one of the built-in models");
@@ -19,26 +25,25 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
           "mlp: 784-128-64-10 with ReLU and Adam; conv: two convolutions, two dense layers and "
           "Adam; classic: 784-100-10 with sigmoids and gradient descent")
       ->check(CLI::IsMember({"mlp", "conv", "classic"}));
-  mnist->add_option("--data", flags->data, "Folder of the MNIST files (default: those of Tenon)");
-  mnist->add_option("--logs", flags->logs, "Folder for TensorBoard");
-  mnist->add_option(
-      "--checkpoint_dir,--checkpoint-dir", flags->checkpoint_dir,
-      "Folder of checkpoints, which all tasks see: begin with the latest, save as it goes");
+  mnist->add_option("--data", flags->data, "Folder of the MNIST files; default: those of Tenon");
+  mnist->add_option("--logs", flags->logs, "Folder for TensorBoard; default: none");
+  mnist->add_option("--checkpoint_dir", flags->checkpoint_dir,
+                    "Folder of checkpoints, which all tasks see: begin with the latest, save as it "
+                    "goes; default: none");
   mnist
-      ->add_option("--save_seconds,--save-seconds", flags->save_seconds,
-                   "Seconds between two checkpoints")
-      ->check(AtLeast(0));
-  mnist->add_option(
-      "--curve", flags->curve,
-      "File for the learning curve, an SVG picture (default: learning_curve.svg beside the "
-      "checkpoints, or the logs)");
+      ->add_option("--save_seconds", flags->save_seconds, "Seconds between two checkpoints")
+      ->check(Between(0, kMostSeconds));
+  mnist->add_option("--curve", flags->curve,
+                    "File for the learning curve, an SVG picture; default: learning_curve.svg beside "
+                    "the checkpoints, or the logs");
   mnist
       ->add_option("--epochs", flags->epochs,
-                   "Times through the data, for each worker; in step, for all together")
+                   "Times through the data, for each worker; in step, for all together; default: 8, "
+                   "of classic 20")
       ->check(AtLeast(1));
   mnist
-      ->add_option("--max_steps,--max-steps", flags->max_steps,
-                   "End when so many steps were made by all workers, instead")
+      ->add_option("--max_steps", flags->max_steps,
+                   "End when so many steps were made by all workers, instead; default: by --epochs")
       ->check(AtLeast(1));
   auto* sync = mnist->add_flag("--sync", flags->sync,
                                "Workers go in step: each step is the mean of their gradients");
@@ -49,20 +54,24 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
       ->add_option(
           "--shards", flags->shards,
           "Cut each step into so many batches, always added in the same order: the results do "
-          "not depend on the number of tasks")
+          "not depend on the number of tasks; default: one batch a worker, in any order")
       ->check(AtLeast(1))
       ->needs(sync);
   mnist->add_option("--batch", flags->batch, "Images a step")->check(AtLeast(1));
-  mnist->add_option("--learning_rate,--learning-rate", flags->learning_rate);
-  auto* ps = mnist->add_option("--ps_hosts,--ps-hosts", flags->replica.ps_hosts, "host:port,...");
-  auto* workers = mnist->add_option("--worker_hosts,--worker-hosts", flags->replica.worker_hosts,
-                                    "host:port,...");
-  auto* job = mnist->add_option("--job_name,--job-name", flags->replica.job_name, "ps or worker")
+  mnist
+      ->add_option("--learning_rate", flags->learning_rate,
+                   "Of the first step; it falls to nothing at the end, but for classic, where it "
+                   "stays; default: 0.001")
+      ->check(Above(0));
+  auto* ps = mnist->add_option("--ps_hosts", flags->replica.ps_hosts, "host:port,...");
+  auto* workers = mnist->add_option("--worker_hosts", flags->replica.worker_hosts, "host:port,...");
+  auto* job = mnist->add_option("--job_name", flags->replica.job_name, "ps or worker")
                   ->check(CLI::IsMember({"ps", "worker"}));
   mnist
-      ->add_option("--task_index,--task-index", flags->replica.task_index,
+      ->add_option("--task_index", flags->replica.task_index,
                    "Number of this task in its job")
-      ->check(AtLeast(0));
+      ->check(AtLeast(0))
+      ->needs(workers);
   ps->needs(workers)->needs(job);
   workers->needs(ps);
   job->needs(ps);

@@ -4,19 +4,24 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "data/event_file.h"
 #include "data/file.h"
 #include "data/mnist.h"
 #include "data/shuffled_batches.h"
+#include "data/tensor_bundle.h"
+#include "tools/checkpoints.h"
 #include "tools/commands.h"
 #include "tools/learning_curve.h"
 #include "tools/processes.h"
 #include "tools/progress.h"
+#include "tools/writable.h"
 #include "train/optimizers/adam.h"
 #include "train/optimizers/gradient_descent.h"
 #include "train/optimizers/learning_rate_schedules.h"
+#include "train/saver/checkpoint_state.h"
 #include "train/sessions/hooks.h"
 #include "train/sessions/monitored_training_session.h"
 #include "train/sync/sync_replicas.h"
@@ -37,6 +42,27 @@ Defaults DefaultsOf(const std::string& model) {
   return {MnistNetwork::kMlp, 8, 0.001};
 }
 
+/// What the flags mean for so many workers.
+Status CheckMnistFlags(const TrainMnistFlags& flags, int workers) {
+  if (flags.backup >= workers) {
+    return WrongUsage(StrCat("--backup ", flags.backup, " leaves no worker of the ", workers));
+  }
+  if (flags.shards > 0 && flags.shards % workers != 0) {
+    return WrongUsage(
+        StrCat("--shards ", flags.shards, " must be a multiple of the ", workers, " workers"));
+  }
+  return OkStatus();
+}
+
+/// The names of the variables that training changes.
+std::vector<std::string> TrainableNames(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const VariableNodes& v : graph.variables()) {
+    if (v.trainable) names.push_back(v.ref->name());
+  }
+  return names;
+}
+
 double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -49,9 +75,13 @@ class MnistTraining {
 
   Status Run() {
     const GraphBuilding building(graph_);
+    if (task() == 0 && !flags_.curve.empty()) {
+      TENON_RETURN_IF_ERROR(CheckWritable(flags_.curve, "--curve"));
+    }
     TENON_RETURN_IF_ERROR(LoadData());
     BuildGraph();
     TENON_RETURN_IF_ERROR(building.status());
+    TENON_RETURN_IF_ERROR(CheckCheckpoint());
     TENON_RETURN_IF_ERROR(Open());
     const Status trained = Train();
     if (progress_) progress_->Finish();
@@ -76,13 +106,6 @@ class MnistTraining {
     if (flags_.batch > images) {
       return WrongUsage(
           StrCat("--batch ", flags_.batch, " is more than the ", images, " images to train with"));
-    }
-    if (flags_.backup >= workers()) {
-      return WrongUsage(StrCat("--backup ", flags_.backup, " leaves no worker of the ", workers()));
-    }
-    if (flags_.shards > 0 && flags_.shards % workers() != 0) {
-      return WrongUsage(
-          StrCat("--shards ", flags_.shards, " must be a multiple of the ", workers(), " workers"));
     }
     // Images of a step: of this worker, or of all that go in step.
     const int64_t parts = !flags_.sync ? 1 : flags_.shards > 0 ? flags_.shards : workers();
@@ -126,6 +149,31 @@ class MnistTraining {
         BuildMnistModel(defaults_.network, sync_ ? static_cast<Optimizer&>(*sync_) : *optimizer_);
   }
 
+  /// Whether the latest checkpoint is one of this network, as far as it is seen here.
+  Status CheckCheckpoint() const {
+    if (task() != 0 || flags_.checkpoint_dir.empty()) return OkStatus();
+    const auto latest = LatestCheckpoint(flags_.checkpoint_dir);
+    if (!latest.ok()) return OkStatus();  // there is none, or the session says what is wrong with it
+    TENON_ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(*latest));
+    const Status fits = CheckKeys(*reader, TrainableNames(graph_));
+    if (fits.ok()) return OkStatus();
+    std::string other;
+    for (const char* model : {"mlp", "conv", "classic"}) {
+      if (other.empty() && HasNetwork(*reader, DefaultsOf(model).network)) other = model;
+    }
+    return AppendToMessage(fits, StrCat("; for --model ", flags_.model,
+                                        " give another --checkpoint_dir",
+                                        other.empty() ? "" : StrCat(", or --model ", other)));
+  }
+
+  bool HasNetwork(const BundleReader& reader, MnistNetwork network) const {
+    Graph graph(graph_.registry());
+    const GraphBuilding building(graph);
+    GradientDescent optimizer(1);
+    BuildMnistModel(network, optimizer);
+    return building.status().ok() && CheckKeys(reader, TrainableNames(graph)).ok();
+  }
+
   Status Open() {
     MonitoredTrainingSessionOptions options;
     options.server = server_;
@@ -165,7 +213,6 @@ class MnistTraining {
     progress_.emplace("training", last_step_, first_step_);
     std::vector<Output> fetches = {model_.loss};
     if (writer_) fetches.push_back(model_.summary);
-    double sum = 0;
     for (; !session_->ShouldStop(); ++steps_) {
       if (sync_ == nullptr && flags_.max_steps == 0 && steps_ == own_steps_) break;
       TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> batch, NextBatch());
@@ -180,37 +227,51 @@ class MnistTraining {
         return OutOfRange("training has diverged: the cost is ", loss, " after ", steps_ + 1,
                           " steps; try a --learning_rate smaller than ", learning_rate());
       }
-      sum += loss;
-      const int64_t step = session_->global_step();
+      loss_sum_ += loss;
+      ++unseen_steps_;
       if (writer_) {
-        TENON_RETURN_IF_ERROR(writer_->AddSummary(fetched[1].scalar<TString>(), step));
+        TENON_RETURN_IF_ERROR(
+            writer_->AddSummary(fetched[1].scalar<TString>(), session_->global_step()));
       }
-      if ((steps_ + 1) % CurveInterval() == 0) {
-        TENON_RETURN_IF_ERROR(AddPoint(step, sum / static_cast<double>(CurveInterval())));
-        sum = 0;
-      }
-      progress_->Advance(step + 1, [&] {
+      if ((steps_ + 1) % CurveInterval() == 0) TENON_RETURN_IF_ERROR(AddPoint());
+      progress_->Advance(StepsDone(), [&] {
         const std::string accuracy =
             curve_.empty() ? std::string()
                            : absl::StrFormat("  validation accuracy %.4f", curve_.back().accuracy);
-        const int64_t epoch = step / (sync_ ? 1 : workers()) / per_epoch_ + 1;
-        return absl::StrFormat("epoch %d  cost %.4f%s", epoch, loss, accuracy);
+        return absl::StrFormat("epoch %d  cost %.4f%s", Epoch(), loss, accuracy);
       });
     }
     return OkStatus();
   }
 
+  /// Steps of all workers, the one that was just made too, which may not have counted itself when it
+  /// read the counter.
+  int64_t StepsDone() const { return std::min(session_->global_step() + 1, last_step_); }
+  /// The one that the last step belongs to, from 1 on.
+  int64_t Epoch() const {
+    const int64_t own = (StepsDone() - 1) / (sync_ ? 1 : workers());
+    return std::max<int64_t>(own, 0) / per_epoch_ + 1;
+  }
+
   /// A point of the curve each so many steps: twice an epoch, and less often where epochs are
   /// short.
   int64_t CurveInterval() const { return std::max<int64_t>(per_epoch_ / 2, 100); }
+  /// One worker draws it. The classic network is timed, to which an evaluation would not belong.
+  bool DrawsCurve() const {
+    return task() == 0 &&
+           (defaults_.network != MnistNetwork::kClassic || !flags_.curve.empty());
+  }
 
-  Status AddPoint(int64_t step, double loss) {
+  Status AddPoint() {
+    const int64_t step = StepsDone();
     if (writer_ && (steps_ + 1) % per_epoch_ == 0) {
       TENON_ASSIGN_OR_RETURN(const Tensor histograms,
                              session_->RunWithoutHooks<Tensor>({}, model_.histograms));
       TENON_RETURN_IF_ERROR(writer_->AddSummary(histograms.scalar<TString>(), step));
     }
-    if (task() != 0 || defaults_.network == MnistNetwork::kClassic) return OkStatus();
+    const double loss = std::exchange(loss_sum_, 0) /
+                        static_cast<double>(std::exchange(unseen_steps_, 0));
+    if (!DrawsCurve()) return OkStatus();
     TENON_ASSIGN_OR_RETURN(const double accuracy, Accuracy(mnist_.validation));
     curve_.push_back({static_cast<double>(step), loss, accuracy});
     return OkStatus();
@@ -236,23 +297,40 @@ class MnistTraining {
     const double seconds = SecondsSince(begin_);
     const int signal = StopSignal::received();
     TENON_ASSIGN_OR_RETURN(const double accuracy, Accuracy(mnist_.test));
-    const int64_t step = session_->global_step();
+    const int64_t evaluated_at = StepsDone();
+    if (unseen_steps_ > 0 && DrawsCurve()) TENON_RETURN_IF_ERROR(AddPoint());
     TENON_RETURN_IF_ERROR(session_->Close());
     if (signal != 0) {
-      std::printf("stopped by a signal after step %d%s\n", static_cast<int>(step),
+      std::printf("stopped by a signal after step %d%s\n",
+                  static_cast<int>(session_->global_step()),
                   flags_.checkpoint_dir.empty() ? "" : "; the same command goes on from there");
     }
-    if (first_step_ > 0) std::printf("went on from step %d\n", static_cast<int>(first_step_));
+    if (first_step_ > 0 && steps_ > 0) {
+      std::printf("%s step %d\n", task() == 0 ? "went on from" : "joined at",
+                  static_cast<int>(first_step_));
+    }
     std::printf("test accuracy: %.4f\n", accuracy);
-    std::printf("steps per second: %.1f\n", static_cast<double>(steps_) / seconds);
-    std::printf("total time: %.1f s\n", seconds);
-    if (curve_.empty()) return OkStatus();
+    if (steps_ > 0) {
+      std::printf("steps per second: %.1f\n", static_cast<double>(steps_) / seconds);
+      std::printf("total time: %.1f s\n", seconds);
+    }
+    const std::string title = absl::StrFormat(
+        "MNIST, %s: %.2f %% of the test images after %d steps, %.0f s", flags_.model,
+        accuracy * 100, evaluated_at, seconds);
+    return WriteCurve(title);
+  }
+
+  Status WriteCurve(const std::string& title) const {
     std::string path = flags_.curve;
     const std::string& folder = flags_.checkpoint_dir.empty() ? flags_.logs : flags_.checkpoint_dir;
     if (path.empty() && !folder.empty()) path = JoinPath(folder, "learning_curve.svg");
     if (path.empty()) return OkStatus();
-    const std::string title = absl::StrFormat("MNIST, %s: %.2f %% of the test images after %.0f s",
-                                              flags_.model, accuracy * 100, seconds);
+    if (curve_.empty()) {
+      if (flags_.curve.empty()) return OkStatus();
+      std::printf("no learning curve: %s\n",
+                  task() != 0 ? "worker 0 draws it" : "no step was made");
+      return OkStatus();
+    }
     TENON_RETURN_IF_ERROR(WriteTextFile(path, LearningCurveSvg(title, curve_)));
     std::printf("learning curve: %s\n", path.c_str());
     return OkStatus();
@@ -265,6 +343,9 @@ class MnistTraining {
   Mnist mnist_;
   std::optional<ShuffledBatches> batches_;
   int64_t per_epoch_ = 0, own_steps_ = 0, last_step_ = 0, first_step_ = 0, steps_ = 0;
+  // Since the last point of the curve.
+  double loss_sum_ = 0;
+  int64_t unseen_steps_ = 0;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<SyncReplicas> sync_;
   std::shared_ptr<SyncReplicasHook> sync_hook_;
@@ -279,10 +360,15 @@ class MnistTraining {
 }  // namespace
 
 Status TrainMnist(const TrainMnistFlags& flags, const OpRegistry& ops) {
-  if (flags.replica.job_name.empty()) return MnistTraining(flags, ops, nullptr).Run();
+  if (flags.replica.job_name.empty()) {
+    if (const Status s = CheckNoTfConfig(); !s.ok()) return WrongUsage(Message(s));
+    TENON_RETURN_IF_ERROR(CheckMnistFlags(flags, 1));
+    return MnistTraining(flags, ops, nullptr).Run();
+  }
   // Between-graph replication: as a worker of a cluster, or as one of its parameter servers.
   TENON_ASSIGN_OR_RETURN(ServerOptions options, flags.replica.Options());
   options.notice = PrintNotice;
+  TENON_RETURN_IF_ERROR(CheckMnistFlags(flags, options.cluster.NumTasks("worker")));
   TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
   return RunReplica(options, ops,
                     [&](Server& server) { return MnistTraining(flags, ops, &server).Run(); });

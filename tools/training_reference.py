@@ -6,6 +6,7 @@ first sentence of its documentation, what TensorFlow calls it, and its variables
 Of the documentation in a header, the first brackets that have names of TensorFlow are taken for what
 it is called there, in the order of the declarations that one comment is about; sentences that begin
 with "Variables:" or "Slots:", and those that have "<name>/", for its variables."""
+import argparse
 import glob
 import os
 import re
@@ -236,4 +237,6 @@ def page():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__,
+                            formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     sys.stdout.write(page())

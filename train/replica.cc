@@ -1,24 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/replica.h"
 
+#include <atomic>
 #include <chrono>
+#include <csignal>
+#include <optional>
+#include <thread>
 
 #include "core/device_name.h"
+#include "train/sessions/stop_signal.h"
 
 namespace tenon {
 namespace {
 
 constexpr std::chrono::minutes kWorkerTimeout{5};
+constexpr std::chrono::milliseconds kSignalPause{50};
 
 void Notice(const ServerOptions& options, const std::string& line) {
   if (options.notice) options.notice(line);
 }
+
+std::atomic<int> descriptions_wanted{0};
+
+/// While it lives, SIGUSR1 makes a replica say what its server is doing, and SIGINT or SIGTERM end a
+/// parameter server when its workers have ended: they need it for their last checkpoint. Handlers
+/// may do next to nothing, so that a thread looks at what they have noted.
+class ReplicaSignals {
+ public:
+  ReplicaSignals(Server& server, const ServerOptions& options)
+      : server_(server), options_(options) {
+    struct sigaction action = {};
+    action.sa_handler = [](int) { ++descriptions_wanted; };
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGUSR1, &action, &before_);
+    if (options.job == "ps") stop_.emplace();
+    watcher_ = std::jthread([this](const std::stop_token& end) {
+      while (!end.stop_requested()) {
+        std::this_thread::sleep_for(kSignalPause);
+        if (descriptions_wanted.exchange(0) > 0) Notice(options_, server_.Describe());
+        if (stop_ && !told_ && StopSignal::received() != 0) End(StopSignal::received());
+      }
+    });
+  }
+  ~ReplicaSignals() {
+    watcher_.request_stop();
+    watcher_.join();
+    sigaction(SIGUSR1, &before_, nullptr);
+  }
+
+ private:
+  void End(int signal) {
+    told_ = true;
+    if (!server_.ExpectEnd("worker")) StopSignal::DoAsBefore(signal);
+    Notice(options_, StrCat(signal == SIGINT ? "SIGINT" : "SIGTERM",
+                            ": ending when the workers have ended; a second one ends at once"));
+  }
+
+  Server& server_;
+  const ServerOptions& options_;
+  struct sigaction before_ = {};
+  std::optional<StopSignal> stop_;
+  bool told_ = false;
+  std::jthread watcher_;
+};
 
 }  // namespace
 
 Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
                   const std::function<Status(Server& server)>& train) {
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options, registry));
+  const ReplicaSignals signals(*server, options);
   if (options.job == "ps") {
     std::string addresses;
     for (int task = 0; task < options.cluster.NumTasks("worker"); ++task) {
@@ -31,9 +82,15 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
   const Status status = train(*server);
   if (!status.ok()) {
     Notice(options, StrCat("this worker failed, which the parameter servers are told: ",
-                           status.ToString()));
+                           absl::StatusCodeToString(status.code()), ": ", Message(status)));
   }
-  server->ReportEnd("ps", status);
+  Status end = status;
+  if (const int signal = StopSignal::last_received(); status.ok() && signal != 0) {
+    end = Cancelled("ended by signal ", signal);
+  } else if (status.code() == StatusCode::kCancelled) {
+    end = Aborted(Message(status));  // by its server's end, say: a failure of this worker
+  }
+  server->ReportEnd("ps", end);
   return status;
 }
 

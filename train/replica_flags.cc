@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/replica_flags.h"
 
+#include <cstdlib>
+
 namespace tenon {
 
 StatusOr<ServerOptions> ReplicaFlags::Options() const {
@@ -15,6 +17,13 @@ StatusOr<ServerOptions> ReplicaFlags::Options() const {
   TENON_ASSIGN_OR_RETURN(options.credentials, ReadCredentials(credentials));
   options.insecure = insecure;
   return options;
+}
+
+Status CheckNoTfConfig() {
+  const char* const config = std::getenv("TF_CONFIG");
+  if (config == nullptr || *config == '\0') return OkStatus();
+  return InvalidArgument("TF_CONFIG is set, but not read: give the cluster by --ps_hosts, "
+                         "--worker_hosts, --job_name and --task_index, or unset it");
 }
 
 Status RunReplica(const ReplicaFlags& flags, const OpRegistry& registry,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/supervisor.h"
 
+#include <optional>
+
 #include "data/file.h"
 #include "train/sessions/session_hook.h"
 #include "train/variables.h"
@@ -16,7 +18,9 @@ Supervisor::Supervisor(SupervisorOptions options)
                 .ready_deadline = options_.ready_deadline,
                 .notice = options_.notice,
                 .notice_interval = options_.notice_interval,
-                .location = options_.location}) {
+                .location = options_.location}),
+      failures_(options_.notice) {
+  if (options_.stop_on_signals) signal_ = std::make_unique<StopSignal>();
   const std::vector<Endpoint>& step = CurrentBuilding().graph->Collection("global_step");
   const VariableNodes* counter = step.empty() ? nullptr : FindVariable(step[0]);
   if (counter != nullptr) step_ = Output(counter->value).name();
@@ -28,6 +32,8 @@ Supervisor::~Supervisor() {
 }
 
 StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(const SessionOpener& open) {
+  std::optional<StopSignal::EndsAtOnce> ends;
+  if (!ShouldStop()) ends.emplace();
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, starter_.Prepare(open));
   if (options_.is_chief && options_.saver != nullptr && !options_.checkpoint_dir.empty() &&
       session_ == nullptr) {
@@ -43,12 +49,15 @@ StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(Server& s
   return PrepareOrWaitForSession([&] { return server.MakeSession(graph); });
 }
 
-Status Supervisor::Save(Session& session) {
+StatusOr<int64_t> Supervisor::Step(Session& session) const {
+  if (step_.empty()) return -1;
+  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> values, session.Run({}, {step_}));
+  return StepOf(values[0]);
+}
+
+Status Supervisor::Save(Session& session, int64_t step) {
   SaveOptions save;
-  if (!step_.empty()) {
-    TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> values, session.Run({}, {step_}));
-    TENON_ASSIGN_OR_RETURN(save.global_step, StepOf(values[0]));
-  }
+  if (step >= 0) save.global_step = step;
   const std::string path = JoinPath(options_.checkpoint_dir, options_.checkpoint_basename);
   return options_.saver->Save(session, path, save).status();
 }
@@ -58,10 +67,10 @@ void Supervisor::SavePeriodically(Session& session) {
   while (!stop_) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (std::chrono::steady_clock::now() < next) continue;
-    const Status saved = Save(session);
-    if (!saved.ok() && options_.notice) options_.notice(saved.ToString());
-    MutexLock lock(mu_);
-    saved_.Update(saved);
+    const auto step = Step(session);
+    why_stopped_ = failures_.Count(step.ok() ? Save(session, *step) : step.status(),
+                                   step.value_or(-1));
+    if (!why_stopped_.ok()) stop_ = true;
     next = std::chrono::steady_clock::now() + options_.save_model_period;
   }
 }
@@ -70,11 +79,12 @@ Status Supervisor::Stop() {
   stop_ = true;
   if (!saving_.joinable()) return OkStatus();
   saving_.join();
-  const Status last = Save(*session_);
+  const auto step = Step(*session_);
+  Status last = step.status();
+  if (last.ok()) last = failures_.Insist(*step, [&] { return Save(*session_, *step); });
   session_ = nullptr;
-  MutexLock lock(mu_);
-  saved_.Update(last);
-  return saved_;
+  last.Update(why_stopped_);
+  return last;
 }
 
 }  // namespace tenon

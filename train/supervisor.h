@@ -6,9 +6,10 @@
 #include <string>
 #include <thread>
 
-#include "core/mutex.h"
 #include "distributed/server.h"
+#include "train/sessions/hooks.h"
 #include "train/sessions/session_starter.h"
+#include "train/sessions/stop_signal.h"
 
 namespace tenon {
 
@@ -25,6 +26,8 @@ struct SupervisorOptions {
   Saver* saver = nullptr;
   std::chrono::milliseconds save_model_period{std::chrono::minutes(10)};
   std::string checkpoint_basename = "model.ckpt";
+  /// Ctrl-C and SIGTERM make ShouldStop true.
+  bool stop_on_signals = true;
   /// Where mistakes are reported.
   std::source_location location = std::source_location::current();
 };
@@ -50,13 +53,16 @@ class Supervisor {
   StatusOr<std::shared_ptr<Session>> PrepareOrWaitForSession(Server& server, const Graph& graph);
 
   /// Thread-safe.
-  bool ShouldStop() const { return stop_; }
+  bool ShouldStop() const { return stop_ || StopSignal::received() != 0; }
   void RequestStop() { stop_ = true; }
-  /// Saves for the last time, and ends the thread that saves; the first error of its saves.
+  /// Saves for the last time, and ends the thread that saves: the error of the last save, or why
+  /// training was stopped. A save in between that fails is said, and the next one is tried; five in
+  /// a row stop training.
   Status Stop();
 
  private:
-  Status Save(Session& session);
+  StatusOr<int64_t> Step(Session& session) const;
+  Status Save(Session& session, int64_t step);
   void SavePeriodically(Session& session);
 
   const SupervisorOptions options_;
@@ -64,9 +70,10 @@ class Supervisor {
   std::string step_;
   std::atomic<bool> stop_{false};
   std::shared_ptr<Session> session_;  // that is saved from
+  std::unique_ptr<StopSignal> signal_;
+  SaveFailures failures_;
   std::thread saving_;
-  Mutex mu_;
-  Status saved_ ABSL_GUARDED_BY(mu_);
+  Status why_stopped_;  // by the thread that saves, which Stop waits for
 };
 
 }  // namespace tenon

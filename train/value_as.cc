@@ -12,4 +12,11 @@ Output ValueAs(const Input& value, DType dtype) {
   return tensor.dtype() == dtype ? tensor : Cast(tensor, dtype);
 }
 
+std::optional<double> KnownNumber(const Input& value) {
+  if (value.literal() == nullptr) return std::nullopt;
+  const auto number = value.literal()->ToTensor(DType::kDouble);
+  if (!number.ok() || !number->shape().IsScalar()) return std::nullopt;
+  return number->scalar<double>();
+}
+
 }  // namespace tenon

@@ -44,8 +44,10 @@ void ServeCluster(RpcServer& server, ClusterServiceParts parts) {
   server.Handle<cluster::TaskEndedRequest, cluster::TaskEndedResponse>(
       kClusterService + "TaskEnded",
       [parts](const cluster::TaskEndedRequest& request, auto*, Cancellation*, const Done& done) {
-        done(parts.job_end.Report(request.job(), request.task(), request.failed(),
-                                  request.message()));
+        const Status end = request.failed()        ? Internal(request.message())
+                           : request.interrupted() ? Cancelled(request.message())
+                                                   : OkStatus();
+        done(parts.job_end.Report(request.job(), request.task(), end));
       });
   server.Handle<cluster::ShutdownRequest, cluster::ShutdownResponse>(
       kClusterService + "Shutdown",
@@ -72,7 +74,8 @@ void SendTaskEnded(const std::string& address, const std::string& job, int task,
   cluster::TaskEndedResponse response;
   request.set_job(job);
   request.set_task(task);
-  request.set_failed(!status.ok());
+  request.set_interrupted(status.code() == StatusCode::kCancelled);
+  request.set_failed(!status.ok() && !request.interrupted());
   request.set_message(WireMessage(status));
   // A server that does not answer has ended, or never started.
   (void)stub->TaskEnded(&context, request, &response);
@@ -86,7 +89,7 @@ Status StopServer(const std::string& target, const std::string& reason,
   cluster::ShutdownRequest request;
   cluster::ShutdownResponse response;
   request.set_reason(reason);
-  return FromGrpc(stub->Shutdown(&context, request, &response));
+  return ConnectionError(stub->Shutdown(&context, request, &response), address, credentials);
 }
 
 StatusOr<std::string> DescribeServer(const std::string& target, const Credentials& credentials) {
@@ -95,7 +98,8 @@ StatusOr<std::string> DescribeServer(const std::string& target, const Credential
   const auto stub = Connect(address, credentials, &context);
   cluster::ServerStatusResponse response;
   TENON_RETURN_IF_ERROR(
-      FromGrpc(stub->ServerStatus(&context, cluster::ServerStatusRequest(), &response)));
+      ConnectionError(stub->ServerStatus(&context, cluster::ServerStatusRequest(), &response),
+                      address, credentials));
   return ToText(response);
 }
 

@@ -83,8 +83,10 @@ class GrpcMasterChannel final : public MasterChannel {
     } else if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
       return Status(StatusCode::kUnauthenticated,
                     StrCat("the server at ", address_, " refuses: ", status.error_message()));
+    } else if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      return Unavailable(Message(ConnectionError(status, address_, credentials_)));
     } else if (!status.ok()) {
-      return Unavailable("the server at ", address_, " is unavailable: ", status.error_message());
+      return ConnectionError(status, address_, credentials_);
     }
     stub_ = tensorflow::MasterService::NewStub(channel);
     return OkStatus();
@@ -104,8 +106,10 @@ class GrpcMasterChannel final : public MasterChannel {
   }
 
   Status Named(const grpc::Status& s) const {
-    if (s.error_code() != grpc::StatusCode::UNAVAILABLE) return FromGrpc(s);
-    return Unavailable("the server at ", address_, " is unavailable: ", s.error_message());
+    // These calls have no deadline of their own: one that is exceeded is a step's.
+    return s.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED
+               ? FromGrpc(s)
+               : ConnectionError(s, address_, credentials_);
   }
 
   const std::string address_;

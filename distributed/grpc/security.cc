@@ -1,13 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/security.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+
+#include <cstdio>
+#include <mutex>
+#include <string_view>
 
 namespace tenon {
 namespace {
 
 constexpr char kTokenKey[] = "tenon-token";
+
+/// gRPC logs each client that does not get through the handshake with the names of its sources.
+void LogHandshakesInWords() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    gpr_set_log_function([](gpr_log_func_args* args) {
+      const std::string_view message = args->message;
+      const bool is_handshake = std::string_view(args->file).find("ssl_transport_security") !=
+                                    std::string_view::npos &&
+                                message.find("Handshake failed") != std::string_view::npos;
+      if (!is_handshake) {
+        std::fprintf(stderr, "gRPC: %s\n", args->message);
+      } else if (message.find("WRONG_VERSION_NUMBER") != std::string_view::npos ||
+                 message.find("wrong version number") != std::string_view::npos) {
+        std::fprintf(stderr, "a client was refused: it does not use TLS, as this server does\n");
+      } else {
+        std::fprintf(stderr, "a client was refused: %s\n", args->message);
+      }
+    });
+  });
+}
 
 }  // namespace
 
@@ -22,6 +48,7 @@ std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const Credentials
 
 std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(const Credentials& credentials) {
   if (!credentials.has_tls()) return grpc::InsecureServerCredentials();
+  LogHandshakesInWords();
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   options.pem_root_certs = credentials.tls_ca;

@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <cstdlib>
+#include <set>
 #include <thread>
 
 #include "core/parallel.h"
@@ -88,6 +89,7 @@ class GrpcServer final : public Server {
         task_index_(options.task),
         task_(TaskName(options.job, options.task)),
         start_up_deadline_(options.start_up_deadline),
+        notice_(options.notice),
         credentials_(options.credentials),
         job_end_(
             cluster_,
@@ -109,8 +111,8 @@ class GrpcServer final : public Server {
     };
     worker_ = std::make_shared<Worker>(WorkerEnvironment{
         task_, devices, &registry, &pool_, &directory_, &SystemClock(), options.limits,
-        [this](const std::string& task) {
-          job_end_.Heard(task);
+        [this](const std::string& task, int64_t incarnation) {
+          job_end_.Heard(task, incarnation);
           master_->StartSweeping();
         },
         session_directories,
@@ -141,7 +143,13 @@ class GrpcServer final : public Server {
     ServeWorker(rpc_server_, task_, *worker_, pool_);
     ServeMaster(rpc_server_, *master_, calls_, pool_);
     ServeCluster(rpc_server_, {job_end_, [this](auto* status) { Describe(status); },
-                               [this](const std::string& reason) { BeginShutdown(reason); }});
+                               [this](const std::string& reason) {
+                                 {
+                                   MutexLock lock(mu_);
+                                   if (why_it_ended_.empty()) why_it_ended_ = reason;
+                                 }
+                                 BeginShutdown(reason);
+                               }});
     TENON_ASSIGN_OR_RETURN(port_, rpc_server_.Listen(host_, wanted));
     if (loopback_port >= 0) {
       TENON_ASSIGN_OR_RETURN(loopback_port_, rpc_server_.ListenAtLoopback(loopback_port));
@@ -163,20 +171,45 @@ class GrpcServer final : public Server {
     return job_end_.Wait(job, limit);
   }
 
+  bool ExpectEnd(const std::string& job) override { return job_end_.ExpectEnd(job); }
+
   void ReportEnd(const std::string& to_job, const Status& status) override {
     const auto tasks = cluster_.jobs().find(to_job);
     if (tasks == cluster_.jobs().end()) return;
     const auto starting = std::chrono::duration_cast<std::chrono::milliseconds>(
         started_ + start_up_deadline_ - std::chrono::steady_clock::now());
+    Mutex mu;
+    CondVar told;
+    std::set<std::string> waiting;
     std::vector<std::jthread> reports;
+    for (const auto& [task, address] : tasks->second) {
+      const std::string name = StrCat(TaskName(to_job, task), " at ", address);
+      waiting.insert(name);
+    }
     for (const auto& [task, address] : tasks->second) {
       // A task that has answered before has ended when nobody listens there any more.
       const bool answered = directory_.HasAnswered(TaskName(to_job, task));
-      reports.emplace_back([this, &status, address, answered, starting] {
+      const std::string name = StrCat(TaskName(to_job, task), " at ", address);
+      reports.emplace_back([&, name, address, answered, starting] {
         SendTaskEnded(address, job_, task_index_, status, !answered,
                       answered ? kReportDeadline : std::max(kReportDeadline, starting),
                       credentials_);
+        MutexLock lock(mu);
+        waiting.erase(name);
+        told.NotifyAll();
       });
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    auto next_notice = begin + kNoticePause;
+    MutexLock lock(mu);
+    while (!waiting.empty()) {
+      if (told.WaitUntil(mu, next_notice) || waiting.empty() || notice_ == nullptr) continue;
+      const auto now = std::chrono::steady_clock::now();
+      if (now < next_notice) continue;
+      next_notice = now + kNoticePause;
+      notice_(StrCat("waiting to tell ", Join(waiting, ", "), " that this task has ended, ",
+                     std::chrono::duration_cast<std::chrono::seconds>(now - begin).count(),
+                     " s now: it has not answered yet"));
     }
   }
 
@@ -189,6 +222,11 @@ class GrpcServer final : public Server {
   void WaitForShutdown() override {
     MutexLock lock(mu_);
     while (!shutting_down_) changed_.Wait(mu_);
+  }
+
+  std::string why_it_ended() const override {
+    MutexLock lock(mu_);
+    return why_it_ended_;
   }
 
   void Shutdown() override {
@@ -241,6 +279,7 @@ class GrpcServer final : public Server {
   const int task_index_;
   const std::string task_;
   const std::chrono::milliseconds start_up_deadline_;
+  const std::function<void(const std::string& line)> notice_;
   const Credentials credentials_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   JobEnd job_end_;  // outlives the calls that ask for signs of life
@@ -259,9 +298,10 @@ class GrpcServer final : public Server {
   std::string host_;
   int port_ = 0;
   int loopback_port_ = 0;
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar changed_;
   bool shutting_down_ ABSL_GUARDED_BY(mu_) = false;
+  std::string why_it_ended_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

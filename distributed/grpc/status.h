@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/status.h"
+#include "distributed/credentials.h"
 
 namespace tenon {
 
@@ -17,5 +18,10 @@ std::string WireMessage(const Status& status);
 /// it travels in a header.
 grpc::Status ToGrpc(const Status& status);
 Status FromGrpc(const grpc::Status& status);
+
+/// The error of a call to the server at `address` that did not get through, with the address and
+/// what may be the reason; other errors as they are. `credentials` are those of this side.
+Status ConnectionError(const grpc::Status& status, const std::string& address,
+                       const Credentials& credentials);
 
 }  // namespace tenon

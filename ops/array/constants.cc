@@ -5,6 +5,7 @@ namespace tenon {
 namespace {
 
 Output ConstantOf(StatusOr<Tensor> value, const ConstOptions& options) {
+  if (value.ok() && !value->valid()) value = value->mistake();
   if (!value.ok()) {
     CurrentBuilding(options.location).Fail(value.status(), options.location);
     return Output();
@@ -18,12 +19,17 @@ Output Filled(const Shape& shape, int element, const ConstOptions& options) {
   for (const int64_t d : shape.dims()) {
     if (d < 0) return ConstantOf(InvalidArgument("a tensor has no dimension of ", d), options);
   }
-  Tensor value(options.dtype == DType::kInvalid ? DType::kFloat : options.dtype, shape);
-  const bool numeric = Dispatch(value.dtype(), NumericTypes(), [&]<typename T>(T) {
-    for (T& e : value.flat<T>()) e = T(element);
+  const DType dtype = options.dtype == DType::kInvalid ? DType::kFloat : options.dtype;
+  StatusOr<Tensor> value = Tensor::Allocate(CpuAllocator(), dtype, shape);
+  if (!value.ok()) {
+    const Status hint = ResourceExhausted(Message(value.status()), "; Fill makes it in the step");
+    return ConstantOf(hint, options);
+  }
+  const bool numeric = Dispatch(dtype, NumericTypes(), [&]<typename T>(T) {
+    for (T& e : value->flat<T>()) e = T(element);
   });
   if (numeric) return ConstantOf(std::move(value), options);
-  return ConstantOf(InvalidArgument("no number has dtype ", value.dtype()), options);
+  return ConstantOf(InvalidArgument("no number has dtype ", dtype), options);
 }
 
 }  // namespace

@@ -187,6 +187,21 @@ Status StridedSliceAssignKernel(KernelContext& ctx, const SliceMasks& masks,
   return OkStatus();
 }
 
+/// In the input's memory where nobody else needs that.
+Status TensorStridedSliceUpdateKernel(KernelContext& ctx, const SliceMasks& masks) {
+  const Tensor& update = ctx.input(4);
+  const Shape shape = ctx.input(0).shape();
+  TENON_ASSIGN_OR_RETURN(const SlicePlan plan, PlanSlice(ctx, shape.dims(), masks));
+  TENON_ASSIGN_OR_RETURN(const StridedView source, BroadcastView(plan, update.shape().dims()));
+  const void* const before = ctx.input(0).raw_data();
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate(0, 0, shape));
+  if (out->raw_data() != before) {
+    CopyElements(out->dtype(), before, out->raw_data(), shape.num_elements());
+  }
+  StridedCopy(update, source, out, ViewOf(plan, shape.dims()), plan.size);
+  return OkStatus();
+}
+
 Status StridedSliceShape(ShapeContext& c) {
   const PartialShape& in = c.input(0);
   if (!in.rank_known() || c.constant(1) == nullptr || c.constant(2) == nullptr ||
@@ -207,6 +222,19 @@ void SliceGradient(GradContext& g) {
   }
   g.dx(0) = StridedSliceGrad(ShapeOf(g.in(0), {.out_type = begin.dtype()}), begin, g.in(2), g.in(3),
                              g.dy(0), MasksOf<StridedSliceGradOptions>(g.node().attrs()));
+}
+
+/// What was overwritten has no gradient; that of the value, which was broadcast, is summed.
+void SliceUpdateGradient(GradContext& g) {
+  const Output begin = g.in(1), end = g.in(2), strides = g.in(3), value = g.in(4);
+  const AttributeMap& attrs = g.node().attrs();
+  const Output part =
+      StridedSlice(g.dy(0), begin, end, strides, MasksOf<StridedSliceOptions>(attrs));
+  g.dx(0) = TensorStridedSliceUpdate(g.dy(0), begin, end, strides, ZerosLike(part),
+                                     MasksOf<TensorStridedSliceUpdateOptions>(attrs));
+  const Output shape = ShapeVector(value);
+  const Output repeated = BroadcastGradientArgs(shape, ShapeVector(part)).r0;
+  g.dx(4) = Reshape(Sum(part, repeated), shape);
 }
 
 void SliceGradGradient(GradContext& g) {
@@ -260,6 +288,13 @@ void RegisterStridedSliceOps(OpRegistry& ops) {
       .Grad(SliceGradGradient)
       .Example({Tensor::Vector({4, 5}), Tensor::Vector({-1, 1}), Tensor::Vector({0, 4}),
                 Tensor::Vector({-2, 2}), Shape{2, 2}});
+  ops.Add("TensorStridedSliceUpdate", UnchangedShape, TensorStridedSliceUpdateKernel)
+      .Grad(SliceUpdateGradient)
+      .Example({Shape{4, 5}, Tensor::Vector({-1, 1}), Tensor::Vector({0, 4}),
+                Tensor::Vector({-2, 2}), Shape{2, 2}})
+      .Example({Shape{3, 4}, Tensor::Vector({0, 1}), Tensor::Vector({0, 3}), Tensor::Vector({1, 1}),
+                Shape{2}},
+               {{"begin_mask", 1}, {"end_mask", 1}});
   ops.Add("StridedSliceAssign", UnchangedShape, StridedSliceAssignKernel)
       .NoExample("needs a variable; strided_slice_assign_test covers it");
   ops.Add("ResourceStridedSliceAssign", NoOutputShape, StridedSliceAssignKernel)

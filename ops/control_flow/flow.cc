@@ -124,6 +124,13 @@ std::vector<Output> Cond(const Output& predicate, const Branch& on_true, const B
   const CalledFrom caller(options.location);
   const BuildContext& context = CurrentBuilding();
   const FlowScope scope(options.name);
+  if (predicate.exists() && predicate.dtype() != DType::kBool) {
+    context.Fail(InvalidArgument("the predicate of a Cond must be a bool scalar, '",
+                                 predicate.name(), "' is ", ToString(predicate.dtype()),
+                                 predicate.shape().ToString()),
+                 options.location);
+    return {};
+  }
   const Output chosen = Identity(predicate, {.name = "pred_id"});
   InBranch yes(context.flow, chosen, true), no(context.flow, chosen, false);
   if (!context.graph->error().ok()) return {};
@@ -249,11 +256,14 @@ std::vector<Output> WhileLoop(
       return std::vector<Output>(given);
     }
     for (size_t i = 0; i < merged.size(); ++i) {
-      if (next[i].dtype() != merged[i].dtype() || !IsWithin(next[i].shape(), shapes[i])) {
+      const bool other_type = next[i].dtype() != merged[i].dtype();
+      if (other_type || !IsWithin(next[i].shape(), shapes[i])) {
         fail(InvalidArgument("value ", i, " of a while loop is ", ToString(merged[i].dtype()),
                              shapes[i].ToString(), " before the body and ",
                              ToString(next[i].dtype()), next[i].shape().ToString(),
-                             " after it; a shape that changes is said by shape_invariants"));
+                             " after it",
+                             other_type ? ""
+                                        : "; a shape that changes is said by shape_invariants"));
         return std::vector<Output>(given);
       }
       const Output back = NextIteration(Identity(next[i]));

@@ -8,10 +8,11 @@
 namespace tenon {
 namespace {
 
-/// The attributes of JPEG decoders.
+/// The attributes of decoders.
 struct Reading : KernelState {
   explicit Reading(KernelConstruction& c) {
-    how.channels = c.Attr<int64_t>("channels");
+    op = c.op();
+    how.channels = op == "DecodeGif" ? 3 : c.Attr<int64_t>("channels");
     if (c.attrs().Find("ratio")) {
       how.ratio = c.Attr<int64_t>("ratio");
       how.fancy_upscaling = c.Attr<bool>("fancy_upscaling");
@@ -30,13 +31,16 @@ struct Reading : KernelState {
     if (how.channels != 0 && how.channels != 1 && how.channels != 3 && how.channels != 4) {
       c.Fail(InvalidArgument("channels must be 0, 1, 3 or 4, found ", how.channels));
     }
-    bmp = c.op() == "DecodeImage" || c.op() == "DecodeBmp";
-    only_bmp = c.op() == "DecodeBmp";
-    op = c.op();
+    only_bmp = op == "DecodeBmp";
+    bmp = op == "DecodeImage" || only_bmp;
+    all_frames = op == "DecodeGif" || c.attrs().GetOr("expand_animations", false);
+    one_frame = op == "DecodePng" || op == "DecodeJpeg";
   }
   std::string op;
   JpegReading how;
   bool bmp, only_bmp;
+  bool all_frames;  // of a GIF file, whose frames are then the first dimension
+  bool one_frame;   // there must not be more
 };
 
 std::string_view NameOf(ImageFormat format) {
@@ -54,45 +58,66 @@ std::string_view NameOf(ImageFormat format) {
   }
 }
 
-Status Decode(std::string_view file, const Reading& node, bool wide, const PixelMemory& memory) {
+Status Decode(std::string_view file, const Reading& node, bool wide, const FrameMemory& memory) {
   const ImageFormat format = DetectFormat(file);
   const bool known = format != ImageFormat::kUnknown;
   if (node.only_bmp && known && format != ImageFormat::kBmp) {
     return InvalidArgument("Trying to decode ", NameOf(format),
                            " format using DecodeBmp op. Use `decode_image` instead.");
   }
+  const PixelMemory one = [&](const ImageSize& size) { return memory(1, size); };
   switch (format) {
     case ImageFormat::kPng:
-      return DecodePngFile(file, node.how.channels, wide, memory);
+      return DecodePngFile(file, node.how.channels, wide, one);
     case ImageFormat::kJpeg:
       if (node.how.channels == 4)
         return InvalidArgument("channels must be 0, 1 or 3 for JPEG, found 4");
-      return DecodeJpegFile(file, node.how, memory);
+      return DecodeJpegFile(file, node.how, one);
     case ImageFormat::kBmp:
-      if (node.bmp) return DecodeBmpFile(file, node.how.channels, memory);
+      if (node.bmp) return DecodeBmpFile(file, node.how.channels, one);
       return InvalidArgument(
           "Trying to decode BMP format using a wrong op. Use `decode_bmp` or `decode_image` "
           "instead. Op used: ",
           node.op);
     case ImageFormat::kGif:
-      return Unimplemented("GIF images are not supported");
+      if (node.how.channels != 0 && node.how.channels != 3) {
+        return InvalidArgument("channels must be 0 or 3 for GIF, but got ", node.how.channels);
+      }
+      return DecodeGifFile(file, !node.all_frames && !node.one_frame, memory);
     default:
-      return InvalidArgument("Unknown image file format. One of JPEG, PNG, BMP required.");
+      return InvalidArgument("Unknown image file format. One of JPEG, PNG, GIF, BMP required.");
   }
+}
+
+/// The dimensions of what the op gives for such a file.
+StatusOr<DimVector> OutputDims(const Reading& node, ImageFormat format, int64_t frames,
+                               const ImageSize& size) {
+  if (node.one_frame && frames > 1) {
+    return InvalidArgument("Got ", frames,
+                           " frames, but animated gifs can only be decoded by tf.io.decode_gif or "
+                           "tf.io.decode_image");
+  }
+  DimVector dims = {size.height, size.width, size.channels};
+  const bool has_frames = node.op == "DecodeGif" ||
+                          (format == ImageFormat::kGif && node.all_frames);
+  if (has_frames) dims.insert(dims.begin(), frames);
+  return dims;
 }
 
 Status DecodeKernel(KernelContext& ctx, const Reading& node) {
   TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"contents"}));
   const std::string_view file = ctx.input(0).scalar<TString>();
   const DType type = ctx.output_type(0);
-  const bool png = DetectFormat(file) == ImageFormat::kPng, wide = png && type != DType::kUInt8;
+  const ImageFormat format = DetectFormat(file);
+  const bool wide = format == ImageFormat::kPng && type != DType::kUInt8;
   Tensor pixels;
-  TENON_RETURN_IF_ERROR(Decode(file, node, wide, [&](const ImageSize& size) -> StatusOr<void*> {
-    TENON_ASSIGN_OR_RETURN(const Shape shape,
-                           Shape::Create({size.height, size.width, size.channels}));
+  const FrameMemory memory = [&](int64_t frames, const ImageSize& size) -> StatusOr<void*> {
+    TENON_ASSIGN_OR_RETURN(const DimVector dims, OutputDims(node, format, frames, size));
+    TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
     TENON_ASSIGN_OR_RETURN(pixels, ctx.AllocateTemp(wide ? DType::kUInt16 : DType::kUInt8, shape));
     return pixels.raw_data();
-  }));
+  };
+  TENON_RETURN_IF_ERROR(Decode(file, node, wide, memory));
   if (pixels.dtype() == type) return ctx.Return(std::move(pixels));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, pixels.shape()));
   return DispatchStatus(pixels.dtype(), TypeList<uint8_t, uint16_t>(), [&]<typename T>(T) {
@@ -142,6 +167,11 @@ Status ImageShape(ShapeContext& c) {
   TENON_RETURN_IF_ERROR(c.WithRank(0, 0).status());
   TENON_ASSIGN_OR_RETURN(const int64_t channels, c.Attr<int64_t>("channels"));
   return c.Return(PartialShape{-1, -1, channels > 0 ? channels : -1});
+}
+
+Status FramesShape(ShapeContext& c) {
+  TENON_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  return c.Return(PartialShape{-1, -1, -1, 3});
 }
 
 Status JpegShapeKernel(KernelContext& ctx) {
@@ -251,6 +281,10 @@ void RegisterFileOps(OpRegistry& ops) {
   ops.Add("DecodePng", ImageShape, DecodeKernel).NoExample(why);
   ops.Add("DecodeJpeg", ImageShape, DecodeKernel).NoExample(why);
   ops.Add("DecodeBmp", ImageShape, DecodeKernel).Example({Tensor::Scalar(bmp)});
+  // 2 x 1 pixels out of a table of two colours.
+  const std::string gif(
+      "GIF89a\2\0\1\0\x80\0\0\xff\0\0\0\0\xff,\0\0\0\0\2\0\1\0\0\2\2\x44\x0a\0;", 35);
+  ops.Add("DecodeGif", FramesShape, DecodeKernel).Example({Tensor::Scalar(gif)});
   ops.Add("DecodeImage", UnknownShape, DecodeKernel)
       .Example({Tensor::Scalar(bmp)}, {{"channels", 3}});
   ops.Add("DecodeAndCropJpeg", ImageShape, DecodeAndCropKernel).NoExample(why);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/kernel.h"
 #include "data/file.h"
 
@@ -10,5 +13,9 @@ namespace tenon {
 inline StatusOr<FileContext> FilesFor(const KernelContext& ctx) {
   return FileContext::Of(ctx.device().files(), ctx.step().cancellation);
 }
+
+/// The files that match a pattern with ?, * and [abc], sorted.
+StatusOr<std::vector<std::string>> FilesMatching(const std::string& pattern,
+                                                 const FileContext& files);
 
 }  // namespace tenon

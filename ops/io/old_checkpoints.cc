@@ -107,9 +107,16 @@ Status RestoreOldKernel(KernelContext& ctx) {
 
 }  // namespace
 
+StatusOr<std::vector<std::string>> FilesMatching(const std::string& pattern,
+                                                 const FileContext& files) {
+  std::vector<std::string> found;
+  TENON_RETURN_IF_ERROR(AddMatches("", pattern, files, &found));
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 StatusOr<SliceTables> OpenOldCheckpoint(const std::string& pattern, const FileContext& files) {
-  std::vector<std::string> paths;
-  TENON_RETURN_IF_ERROR(AddMatches("", pattern, files, &paths));
+  TENON_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FilesMatching(pattern, files));
   if (paths.empty()) return NotFound("Failed to find any matching files for ", pattern);
   return SliceTables::Open(paths, files);
 }

@@ -10,8 +10,7 @@
 #include "ops/elements.h"
 #include "ops/linalg/einsum_equation.h"
 #include "ops/linalg/linalg_ops.h"
-#include "ops/linalg/matrices.h"
-#include "ops/math/gemm.h"
+#include "ops/math/gemms.h"
 #include "ops/math/reduction.h"
 #include "ops/maths.h"
 
@@ -132,13 +131,13 @@ StatusOr<Tensor> Contract(KernelContext& ctx, const std::vector<LabelDims>& inpu
     ZeroElements(&result);
     return result;
   }
-  const double cost = 0.02 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
-                          static_cast<double>(gemm.k) +
-                      300;
-  TENON_RETURN_IF_ERROR(ForEachMatrix(batch, cost, [&](int64_t i) {
-    return Gemm(result.dtype(), gemm, ElementAt(parts[0], i * gemm.m * gemm.k),
-                ElementAt(parts[1], i * gemm.n * gemm.k), ElementAt(result, i * gemm.m * gemm.n));
-  }));
+  TENON_RETURN_IF_ERROR(ParallelGemms(result.dtype(), gemm,
+                                      {.a = parts[0].raw_data(),
+                                       .a_step = gemm.m * gemm.k,
+                                       .b = parts[1].raw_data(),
+                                       .b_step = gemm.n * gemm.k,
+                                       .c = result.raw_data(),
+                                       .count = batch}));
   return result;
 }
 

@@ -1,15 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <optional>
+
 #include "core/op_registry.h"
 #include "data/file.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
-#include "ops/lookup/lookup_table.h"
+#include "ops/lookup/dense_hash_table.h"
+#include "ops/lookup/hash_table.h"
 #include "ops/maths.h"
 #include "ops/state/resource_node.h"
 #include "ops/strings/read_number.h"
 
 namespace tenon {
 namespace {
+
+/// How the kernel of a node makes its table, of this run's inputs.
+class TableMaker {
+ public:
+  using Made = StatusOr<std::shared_ptr<LookupTable>>;
+
+  explicit TableMaker(KernelConstruction& c) : options_(c) {
+    if (options_.is_dense) layout_.emplace(c);
+  }
+  Made Make(const KernelContext& ctx, const std::string& name) const {
+    if (!layout_) return std::make_shared<HashTable>(options_, name);
+    return DenseHashTable::Create(options_, *layout_, name, ctx.input(0),
+                                  ctx.num_inputs() > 1 ? ctx.input(1) : Tensor());
+  }
+
+ private:
+  const TableOptions options_;
+  std::optional<DenseHashTable::Layout> layout_;
+};
+
+class TableKernel final : public ResourceNodeKernel<LookupTable> {
+ public:
+  explicit TableKernel(KernelConstruction& c) : ResourceNodeKernel(c), maker_(c) {}
+
+ protected:
+  TableMaker::Made Make(KernelContext& ctx, const std::string& name) const override {
+    return maker_.Make(ctx, name);
+  }
+
+ private:
+  const TableMaker maker_;
+};
+
+/// Makes a table in each run, which ends with its last handle.
+class AnonymousTableKernel final : public Kernel {
+ public:
+  explicit AnonymousTableKernel(KernelConstruction& c) : Kernel(c), maker_(c) {}
+  Status Compute(KernelContext& ctx) const override {
+    static std::atomic<int64_t> made{0};
+    ResourceHandle handle;
+    handle.device = ctx.device().name();
+    handle.container = "anonymous";
+    handle.name = StrCat(name(), "_", made.fetch_add(1));
+    handle.type_name = LookupTable::kTypeName;
+    TENON_ASSIGN_OR_RETURN(handle.resource, maker_.Make(ctx, std::string(handle.name)));
+    return ctx.Return(Tensor::Scalar(std::move(handle)));
+  }
+
+ private:
+  const TableMaker maker_;
+};
 
 StatusOr<std::shared_ptr<LookupTable>> TableInput(const KernelContext& ctx) {
   return ResourceInput<LookupTable>(ctx);
@@ -37,9 +92,7 @@ Status RemoveKernel(KernelContext& ctx) {
 
 Status FindKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto table, TableInput(ctx));
-  const Tensor& keys = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(0, table->ValuesShape(keys.shape())));
-  return table->Find(keys, ctx.input(2), values);
+  return table->Find(ctx, ctx.input(1), ctx.input(2));
 }
 
 Status SizeKernel(KernelContext& ctx) {
@@ -153,9 +206,9 @@ void RegisterLookupKernels(OpRegistry& ops) {
   };
   // Those of TensorFlow 1 give and take references, the others resource handles.
   for (const std::string_view version : {"", "V2"}) {
-    for (const char* table : {"HashTable", "MutableHashTable", "MutableHashTableOfTensors"}) {
-      get(table, version, version.empty() ? ReferenceShape : ScalarShape)
-          .Kernel<ResourceNodeKernel<LookupTable>>(kCpu);
+    for (const char* table : {"HashTable", "MutableHashTable", "MutableHashTableOfTensors",
+                              "MutableDenseHashTable"}) {
+      get(table, version, version.empty() ? ReferenceShape : ScalarShape).Kernel<TableKernel>(kCpu);
     }
     get("InitializeTable", version, NoOutputShape).Kernel(kCpu, InitializeKernel);
     get("InitializeTableFromTextFile", version, NoOutputShape)
@@ -169,6 +222,10 @@ void RegisterLookupKernels(OpRegistry& ops) {
     get("LookupTableExport", version, UnknownShape).Kernel(kCpu, ExportKernel);
   }
   get("LookupTableRemoveV2", "", NoOutputShape).Kernel(kCpu, RemoveKernel);
+  for (const char* table : {"HashTable", "MutableHashTable", "MutableHashTableOfTensors",
+                            "MutableDenseHashTable"}) {
+    get("Anonymous", table, ScalarShape).Kernel<AnonymousTableKernel>(kCpu);
+  }
 }
 
 }  // namespace tenon

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/interruption.h"
 #include "core/mutex.h"
 #include "core/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
+#include "ops/math/cast.h"
+#include "ops/math/gemms.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/matmul_shape.h"
 
@@ -24,30 +25,29 @@ Status Products(const BroadcastPlan& plan, const GemmShape& gemm, const Tensor& 
                 Tensor* z) {
   const int64_t a_size = gemm.m * gemm.k, b_size = gemm.k * gemm.n, c_size = gemm.m * gemm.n;
   const BroadcastPlan::Dim& inner = plan.inner();
-  // One product takes all threads by itself; of several, each thread takes some.
-  const double cost = 0.02 * static_cast<double>(gemm.m * gemm.n * gemm.k) + 500;
   Mutex mu;
   Status status;
-  ForEachRun(plan, cost, [&](const int64_t* from, int64_t begin, int64_t n) {
-    for (int64_t i = 0; i < n && !Interrupted(); ++i) {
-      const Status s =
-          Gemm(x.dtype(), gemm, ElementAt(x, (from[0] + i * inner.strides[0]) * a_size),
-               ElementAt(y, (from[1] + i * inner.strides[1]) * b_size),
-               ElementAt(*z, (begin + i) * c_size));
-      if (s.ok()) continue;
-      MutexLock lock(mu);
-      status.Update(s);
-      return;
-    }
+  // One product takes all threads by itself; of several, each thread takes some.
+  ForEachRun(plan, GemmCost(gemm), [&](const int64_t* from, int64_t begin, int64_t n) {
+    const GemmRun run = {.a = ElementAt(x, from[0] * a_size),
+                         .a_step = inner.strides[0] * a_size,
+                         .b = ElementAt(y, from[1] * b_size),
+                         .b_step = inner.strides[1] * b_size,
+                         .c = ElementAt(*z, begin * c_size),
+                         .count = n};
+    const Status s = Gemms(z->dtype(), gemm, run);
+    if (s.ok()) return;
+    MutexLock lock(mu);
+    status.Update(s);
   });
   return status;
 }
 
 template <bool kBroadcasts>
 Status BatchMatMulKernel(KernelContext& ctx, bool adj_x, bool adj_y) {
-  Tensor x = ctx.input(0), y = ctx.input(1);
   TENON_ASSIGN_OR_RETURN(const BatchedProduct product,
-                         BatchMatMulSizes(x.shape(), y.shape(), adj_x, adj_y, kBroadcasts));
+                         BatchMatMulSizes(ctx.input(0).shape(), ctx.input(1).shape(), adj_x, adj_y,
+                                          kBroadcasts));
   const BroadcastPlan& plan = product.batch;
   const GemmShape& gemm = product.gemm;
   TENON_ASSIGN_OR_RETURN(Tensor * z,
@@ -58,6 +58,8 @@ Status BatchMatMulKernel(KernelContext& ctx, bool adj_x, bool adj_y) {
     ZeroElements(z);
     return OkStatus();
   }
+  TENON_ASSIGN_OR_RETURN(Tensor x, ConvertedTo(z->dtype(), ctx.input(0), ctx));
+  TENON_ASSIGN_OR_RETURN(Tensor y, ConvertedTo(z->dtype(), ctx.input(1), ctx));
   if (adj_x && IsComplex(x.dtype())) TENON_RETURN_IF_ERROR(ConjugateInput(ctx, &x));
   if (adj_y && IsComplex(y.dtype())) TENON_RETURN_IF_ERROR(ConjugateInput(ctx, &y));
   return Products(plan, gemm, x, y, z);
@@ -128,11 +130,13 @@ void RegisterBatchMatMul(OpRegistry& ops) {
       .Grad(BatchMatMulGrad)
       .Example({Shape{2, 2, 3}, Shape{2, 3, 4}})
       .Example({Shape{2, 3, 2}, Shape{2, 4, 3}}, {{"adj_x", true}, {"adj_y", true}});
-  ops.Add("BatchMatMulV2", BatchMatMulShape, BatchMatMulKernel<true>, options)
-      .Grad(BatchMatMulV2Grad)
-      .Example({Shape{2, 2, 3}, Shape{2, 3, 4}})
-      .Example({Shape{2, 1, 3, 2}, Shape{5, 3, 4}}, {{"adj_x", true}})
-      .Example({Shape{2, 3}, Shape{2, 4, 3}}, {{"adj_y", true}});
+  for (const char* name : {"BatchMatMulV2", "BatchMatMulV3"}) {
+    ops.Add(name, BatchMatMulShape, BatchMatMulKernel<true>, options)
+        .Grad(BatchMatMulV2Grad)
+        .Example({Shape{2, 2, 3}, Shape{2, 3, 4}})
+        .Example({Shape{2, 1, 3, 2}, Shape{5, 3, 4}}, {{"adj_x", true}})
+        .Example({Shape{2, 3}, Shape{2, 4, 3}}, {{"adj_y", true}});
+  }
 }
 
 }  // namespace tenon

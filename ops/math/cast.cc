@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/math/cast.h"
+
 #include <bit>
 
 #include "core/op_registry.h"
@@ -35,6 +37,12 @@ void ClearLowBits(Tensor* x, int bits) {
   for (T& v : x->flat<T>()) v = std::bit_cast<T>(std::bit_cast<Bits>(v) & mask);
 }
 
+void ConvertInto(const Tensor& x, CastLoop loop, Tensor* y) {
+  ParallelFor(x.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
+    loop(ElementAt(x, begin), ElementAt(*y, begin), end - begin);
+  });
+}
+
 Status CastKernel(KernelContext& ctx, DType from, DType to, bool truncate) {
   Tensor x = ctx.input(0);
   if (from == to) return ctx.Return(std::move(x));
@@ -45,10 +53,7 @@ Status CastKernel(KernelContext& ctx, DType from, DType to, bool truncate) {
     if (from == DType::kDouble) ClearLowBits<double, uint64_t>(&x, lost_bits);
   }
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));
-  const CastLoop loop = LoopFor(from, to);
-  ParallelFor(x.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
-    loop(ElementAt(x, begin), ElementAt(*y, begin), end - begin);
-  });
+  ConvertInto(x, LoopFor(from, to), y);
   return OkStatus();
 }
 
@@ -60,6 +65,15 @@ void CastGrad(GradContext& g) {
 }
 
 }  // namespace
+
+StatusOr<Tensor> ConvertedTo(DType type, const Tensor& x, KernelContext& ctx) {
+  if (x.dtype() == type) return x;
+  const CastLoop loop = LoopFor(x.dtype(), type);
+  if (loop == nullptr) return InvalidArgument("elements of ", x.dtype(), " cannot be ", type);
+  TENON_ASSIGN_OR_RETURN(Tensor y, ctx.AllocateTemp(type, x.shape()));
+  ConvertInto(x, loop, &y);
+  return y;
+}
 
 void RegisterCast(OpRegistry& ops) {
   const DTypeVector types = DTypesOf(PlainTypes());

@@ -7,6 +7,7 @@
 #include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
+#include "ops/math/channels.h"
 #include "ops/math/math_ops.h"
 #include "ops/maths.h"
 
@@ -38,33 +39,6 @@ struct Quantisation : KernelState {
   const int64_t axis, bits;
   const float min, max;
 };
-
-/// A tensor as [before, channels, after]; without an axis there is one channel.
-struct Channels {
-  int64_t before = 1, count = 1, after = 1;
-};
-
-StatusOr<Channels> ChannelsOf(const Tensor& x, int64_t axis) {
-  if (axis == -1) return Channels{.after = x.num_elements()};
-  if (axis < -1 || axis >= x.rank()) {
-    TENON_ASSIGN_OR_RETURN(const int64_t rank, AddSizes(axis, 1));
-    return InvalidArgument("Shape must be at least rank ", rank, " but is rank ", x.rank(),
-                           ": Axis must be less than input dimension(", x.rank(), "), got ", axis);
-  }
-  const int at = static_cast<int>(axis);
-  const auto dims = x.shape().dims();
-  const int64_t before = x.num_elements() == 0 ? 0 : Product(dims, 0, at);
-  return Channels{before, dims[at], Product(dims, at + 1, x.rank())};
-}
-
-/// Calls `visit(i)` for each element of channel `c`.
-template <typename Visit>
-void ForEachOf(const Channels& channels, int64_t c, Visit visit) {
-  for (int64_t b = 0; b < channels.before && !Interrupted(); ++b) {
-    const int64_t first = (b * channels.count + c) * channels.after;
-    for (int64_t i = first; i < first + channels.after; ++i) visit(i);
-  }
-}
 
 /// How values of [min, max] become integers, with 0 unchanged: the side that needs the smaller
 /// scale decides it, and the other end of the range follows.

@@ -13,6 +13,48 @@
 #include "ops/nn/nn_ops.h"
 
 namespace tenon {
+
+StatusOr<ConvShape> MakeConvShape(const Windows& w, bool depthwise, const Shape& input,
+                                  const Shape& filter) {
+  if (filter.rank() != w.rank) {
+    return InvalidArgument("filter must be ", w.rank, "-dimensional: ", filter);
+  }
+  ConvShape s;
+  s.channels_first = w.channels_first;
+  TENON_ASSIGN_OR_RETURN(s.axes, w.Axes(input, filter.dims().first(w.num_spatial())));
+  const int64_t inputs = filter.dim(w.rank - 2), outputs = filter.dim(w.rank - 1);
+  s.batch = input.dim(0);
+  s.in_channels = input.dim(w.channel_axis());
+  if (depthwise) {
+    if (s.in_channels != inputs) {
+      return InvalidArgument("input and filter must have the same depth: ", input, " vs. ", filter);
+    }
+    s.groups = inputs;
+    TENON_ASSIGN_OR_RETURN(s.out_channels, MultiplySizes(inputs, outputs));
+    return s;
+  }
+  if (inputs == 0 || s.in_channels % inputs != 0) {
+    return InvalidArgument("input depth must be a multiple of the filter's: ", input, " vs. ",
+                           filter);
+  }
+  s.groups = std::max<int64_t>(1, s.in_channels / inputs);
+  s.out_channels = outputs;
+  if (outputs % s.groups != 0) {
+    return InvalidArgument("output depth must be a multiple of the number of groups: ", outputs,
+                           " vs. ", s.groups);
+  }
+  return s;
+}
+
+DimVector OutputDims(const Windows& w, const ConvShape& s) {
+  DimVector dims(w.rank, s.out_channels);
+  dims[0] = s.batch;
+  for (int i = 0; i < w.num_spatial(); ++i) {
+    dims[w.spatial_axis(i)] = s.axes[i + 3 - w.num_spatial()].out;
+  }
+  return dims;
+}
+
 namespace {
 
 /// Guess of what it costs to turn a 16-bit float into a float, or back.
@@ -53,50 +95,6 @@ Status ConvolveAsFloat(ConvPass pass, const ConvShape& shape, std::array<Tensor,
 }
 
 // --- Shapes ---
-
-/// The convolution of an image with a filter [spatial..., inputs, outputs], which of a depthwise
-/// one are [channels, multiplier].
-StatusOr<ConvShape> MakeConvShape(const Windows& w, bool depthwise, const Shape& input,
-                                  const Shape& filter) {
-  if (filter.rank() != w.rank) {
-    return InvalidArgument("filter must be ", w.rank, "-dimensional: ", filter);
-  }
-  ConvShape s;
-  s.channels_first = w.channels_first;
-  TENON_ASSIGN_OR_RETURN(s.axes, w.Axes(input, filter.dims().first(w.num_spatial())));
-  const int64_t inputs = filter.dim(w.rank - 2), outputs = filter.dim(w.rank - 1);
-  s.batch = input.dim(0);
-  s.in_channels = input.dim(w.channel_axis());
-  if (depthwise) {
-    if (s.in_channels != inputs) {
-      return InvalidArgument("input and filter must have the same depth: ", input, " vs. ", filter);
-    }
-    s.groups = inputs;
-    TENON_ASSIGN_OR_RETURN(s.out_channels, MultiplySizes(inputs, outputs));
-    return s;
-  }
-  if (inputs == 0 || s.in_channels % inputs != 0) {
-    return InvalidArgument("input depth must be a multiple of the filter's: ", input, " vs. ",
-                           filter);
-  }
-  s.groups = std::max<int64_t>(1, s.in_channels / inputs);
-  s.out_channels = outputs;
-  if (outputs % s.groups != 0) {
-    return InvalidArgument("output depth must be a multiple of the number of groups: ", outputs,
-                           " vs. ", s.groups);
-  }
-  return s;
-}
-
-/// The dimensions of its output.
-DimVector OutputDims(const Windows& w, const ConvShape& s) {
-  DimVector dims(w.rank, s.out_channels);
-  dims[0] = s.batch;
-  for (int i = 0; i < w.num_spatial(); ++i) {
-    dims[w.spatial_axis(i)] = s.axes[i + 3 - w.num_spatial()].out;
-  }
-  return dims;
-}
 
 /// The convolution of which `dy` is the gradient by the output.
 StatusOr<ConvShape> ConvShapeFor(const Windows& w, bool depthwise, const Shape& input,

@@ -55,6 +55,13 @@ StatusOr<bool> FastConv(ConvPass pass, const ConvShape& shape, const ConvArrays<
 template <typename T>
 Status PlainConv(ConvPass pass, const ConvShape& shape, const ConvArrays<T>& arrays);
 
+/// The convolution of an image with a filter [spatial..., inputs, outputs], which of a depthwise
+/// one are [channels, multiplier]; InvalidArgument when these do not fit.
+StatusOr<ConvShape> MakeConvShape(const Windows& windows, bool depthwise, const Shape& input,
+                                  const Shape& filter);
+/// The dimensions of its output.
+DimVector OutputDims(const Windows& windows, const ConvShape& shape);
+
 /// Any of these, by what a device has for it. The tensors are as ConvArrays's.
 using ConvolveFn = Status (*)(KernelContext& ctx, ConvPass pass, const ConvShape& shape,
                               const Tensor& input, const Tensor& filter, const Tensor& output);

@@ -115,16 +115,17 @@ Status PoolingShape(ShapeContext& c) {
     }
     TENON_ASSIGN_OR_RETURN(w, w.With(*c.constant(1), *c.constant(2)));
   }
+  const bool along_channels = w.ksize[w.channel_axis()] != 1;
+  PartialShape y = PartialShape::OfRank(w.rank);
+  if (!along_channels) {
+    const auto sizes = absl::MakeSpan(w.ksize).subspan(w.spatial_axis(0), w.num_spatial());
+    TENON_ASSIGN_OR_RETURN(y, w.Output(x, sizes, x.dim(w.channel_axis())));
+  }
   if (x.IsFullyKnown()) {
     TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, x.ToShape()));
-    c.set_output(0, PartialShape(p.output));
-  } else if (w.ksize[w.channel_axis()] != 1) {
-    c.set_output(0, PartialShape::OfRank(w.rank));
-  } else {
-    const auto sizes = absl::MakeSpan(w.ksize).subspan(w.spatial_axis(0), w.num_spatial());
-    TENON_ASSIGN_OR_RETURN(const PartialShape y, w.Output(x, sizes, x.dim(w.channel_axis())));
-    c.set_output(0, y);
+    y = PartialShape(p.output);
   }
+  c.set_output(0, y);
   return OkStatus();
 }
 

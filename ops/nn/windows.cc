@@ -156,6 +156,15 @@ StatusOr<PartialShape> Windows::Output(const PartialShape& image, absl::Span<con
   for (int i = 0; i < num_spatial(); ++i) {
     const int axis = spatial_axis(i);
     TENON_ASSIGN_OR_RETURN(const WindowAxis a, Axis(axis, image.dim(axis), sizes[i]));
+    if (a.out >= 0 && padding != "SAME") {
+      // Kernels, like TensorFlow's, take a window that is larger by less than a stride.
+      const int64_t extent = (a.window - 1) * a.dilation + 1, padded = a.in + a.before + a.after;
+      if (padded < extent) {
+        return InvalidArgument("Negative dimension size caused by subtracting ", extent, " from ",
+                               padded, ": the window is larger than the image along dimension ",
+                               axis);
+      }
+    }
     dims[axis] = a.out;
   }
   return PartialShape::Create(dims);

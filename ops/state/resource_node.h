@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "core/shape_inference.h"
@@ -15,13 +16,19 @@
 
 namespace tenon {
 
-/// The T that input `i` names; NotFound when it is gone, InvalidArgument for what names none.
+/// The T that input `i` names or carries; NotFound when it is gone, InvalidArgument for what names
+/// none.
 template <typename T>
 StatusOr<std::shared_ptr<T>> ResourceInput(const KernelContext& ctx, int i = 0) {
   const Tensor& t = ctx.input(i);
   if (t.dtype() != DType::kString) {
     TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, i));
-    return ctx.resources().Lookup<T>(handle->container, handle->name);
+    if (handle->resource == nullptr) {
+      return ctx.resources().Lookup<T>(handle->container, handle->name);
+    }
+    if (handle->resource->kind() == T::kKind) return std::static_pointer_cast<T>(handle->resource);
+    return InvalidArgument("input ", i, " is a ", handle->resource->kind(), ", wanted a ",
+                           T::kKind);
   }
   if (t.num_elements() != 2) {
     return InvalidArgument("input ", i, " must be a reference to container and name of a ",
@@ -81,7 +88,11 @@ class ResourceNodeKernel : public Kernel {
   const typename T::Options& options() const { return options_; }
   /// Called when there is none of this `name`; of several that are made at once one stays.
   virtual StatusOr<std::shared_ptr<T>> Make(KernelContext&, const std::string& name) const {
-    return std::make_shared<T>(options_, name);
+    if constexpr (std::is_abstract_v<T>) {
+      return Internal("nothing makes a ", T::kKind, " '", name, "'");
+    } else {
+      return std::make_shared<T>(options_, name);
+    }
   }
 
  private:

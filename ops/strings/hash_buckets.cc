@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <cstring>
 
 #include "core/interruption.h"
 #include "core/op_registry.h"
@@ -11,25 +10,6 @@
 
 namespace tenon {
 namespace {
-
-/// MurmurHash64A (Austin Appleby) with TensorFlow's seed, on a host that is little-endian.
-uint64_t Murmur(std::string_view text) {
-  constexpr uint64_t kBy = 0xc6a4a7935bd1e995, kSeed = 0xDECAFCAFFE;
-  const auto fold = [](uint64_t x) { return x ^ (x >> 47); };
-  uint64_t hash = kSeed ^ (text.size() * kBy);
-  size_t i = 0;
-  for (; i + 8 <= text.size(); i += 8) {
-    uint64_t word;
-    std::memcpy(&word, text.data() + i, sizeof(word));
-    hash = (hash ^ fold(word * kBy) * kBy) * kBy;
-  }
-  if (i < text.size()) {
-    uint64_t last = 0;
-    std::memcpy(&last, text.data() + i, text.size() - i);
-    hash = (hash ^ last) * kBy;
-  }
-  return fold(fold(hash) * kBy);
-}
 
 template <typename Hash>
 Status HashTexts(KernelContext& ctx, int64_t buckets, Hash hash) {
@@ -43,7 +23,7 @@ Status HashTexts(KernelContext& ctx, int64_t buckets, Hash hash) {
   return OkStatus();
 }
 
-Status MurmurKernel(KernelContext& ctx, int64_t buckets) { return HashTexts(ctx, buckets, Murmur); }
+Status MurmurKernel(KernelContext& ctx, int64_t buckets) { return HashTexts(ctx, buckets, Murmur64); }
 
 Status FarmKernel(KernelContext& ctx, int64_t buckets) {
   return HashTexts(ctx, buckets, Fingerprint64);

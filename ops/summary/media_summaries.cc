@@ -9,6 +9,7 @@
 #include "ops/audio/wav.h"
 #include "ops/image/codecs.h"
 #include "ops/maths.h"
+#include "ops/summary/summary_values.h"
 #include "proto/summary.pb.h"
 
 namespace tenon {
@@ -17,37 +18,20 @@ namespace {
 /// Adds values of the tag "tag/kind/0" and so on, or "tag/kind" where there can be but one; `fill`
 /// makes value i.
 template <typename Fill>
-Status Summarize(KernelContext& ctx, std::string_view kind, int64_t count, int64_t most,
-                 Fill fill) {
-  Summary summary;
+Status Summarize(std::string_view tag, std::string_view kind, int64_t count, int64_t most,
+                 Summary* summary, Fill fill) {
   for (int64_t i = 0; i < std::min(count, most) && !Interrupted(); ++i) {
-    Summary::Value* const value = summary.add_value();
-    value->set_tag(
-        StrCat(ctx.input(0).scalar<TString>(), "/", kind, most > 1 ? StrCat("/", i) : ""));
+    Summary::Value* const value = summary->add_value();
+    value->set_tag(StrCat(tag, "/", kind, most > 1 ? StrCat("/", i) : ""));
     TENON_RETURN_IF_ERROR(fill(i, value));
   }
-  return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
+  return OkStatus();
 }
-
-/// The color of pixels without a value.
-struct BadColor : KernelState {
-  explicit BadColor(KernelConstruction& c) {
-    const Tensor color = c.Attr<Tensor>("bad_color");
-    if (color.dtype() != DType::kUInt8 || color.rank() != 1) {
-      c.Fail(InvalidArgument("bad_color must be a vector of uint8, found ", color.dtype(),
-                             " of shape ", color.shape()));
-      return;
-    }
-    values.assign(color.data<uint8_t>(), color.data<uint8_t>() + color.num_elements());
-  }
-  CountedVector<uint8_t> values;
-};
 
 /// Pixels as bytes: the largest becomes 255 and 0 stays; where some are negative 0 becomes 128, and
 /// what is furthest from it 127 away from that.
 template <typename T>
-void ToBytes(const T* from, int64_t pixels, int64_t channels, const CountedVector<uint8_t>& bad,
-             uint8_t* to) {
+void ToBytes(const T* from, int64_t pixels, int64_t channels, const uint8_t* bad, uint8_t* to) {
   const auto finite = [&](int64_t i) {
     return std::all_of(from + i * channels, from + (i + 1) * channels,
                        [](T v) { return std::isfinite(static_cast<double>(v)); });
@@ -72,9 +56,74 @@ void ToBytes(const T* from, int64_t pixels, int64_t channels, const CountedVecto
   }
 }
 
+/// The color of pixels without a value.
+struct BadColor : KernelState {
+  explicit BadColor(KernelConstruction& c) : value(c.Attr<Tensor>("bad_color")) {
+    c.Fail(CheckColor(value));
+  }
+  static Status CheckColor(const Tensor& color) {
+    if (color.dtype() == DType::kUInt8 && color.rank() == 1) return OkStatus();
+    return InvalidArgument("bad_color must be a vector of uint8, found ", color.dtype(),
+                           " of shape ", color.shape());
+  }
+  const Tensor value;
+};
+
 Status ImageSummaryKernel(KernelContext& ctx, const BadColor& bad, int64_t max_images) {
-  const Tensor& images = ctx.input(1);
   TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"tag"}));
+  Summary summary;
+  TENON_RETURN_IF_ERROR(AddImages(ctx.input(0).scalar<TString>(), ctx.input(1), bad.value,
+                                  max_images, &summary));
+  return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
+}
+
+Status AudioSummary(KernelContext& ctx, int64_t max_outputs, float rate) {
+  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"tag"}));
+  Summary summary;
+  TENON_RETURN_IF_ERROR(
+      AddSounds(ctx.input(0).scalar<TString>(), ctx.input(1), rate, max_outputs, &summary));
+  return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
+}
+
+Status AudioSummaryKernel(KernelContext& ctx, int64_t max_outputs, float rate) {
+  return AudioSummary(ctx, max_outputs, rate);
+}
+
+Status AudioSummaryV2Kernel(KernelContext& ctx, int64_t max_outputs) {
+  if (ctx.input(2).num_elements() != 1) {
+    return InvalidArgument("sample_rate must be a scalar, found shape ", ctx.input(2).shape());
+  }
+  return AudioSummary(ctx, max_outputs, ctx.input(2).scalar<float>());
+}
+
+Status SetTensor(const Tensor& t, Summary::Value* value) {
+  return TensorToProto(
+      t, value->mutable_tensor(),
+      t.dtype() == DType::kString ? TensorEncoding::kTyped : TensorEncoding::kContent);
+}
+
+Status TensorSummaryKernel(KernelContext& ctx, const NodeName& node) {
+  Summary summary;
+  summary.add_value()->set_node_name(node.value);
+  TENON_RETURN_IF_ERROR(SetTensor(ctx.input(0), summary.mutable_value(0)));
+  return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
+}
+
+Status TensorSummaryV2Kernel(KernelContext& ctx) {
+  const Tensor &tag = ctx.input(0), &metadata = ctx.input(2);
+  TENON_RETURN_IF_ERROR(CheckRank(tag, 0, "tag"));
+  TENON_RETURN_IF_ERROR(CheckRank(metadata, 0, "serialized_summary_metadata"));
+  Summary summary;
+  TENON_RETURN_IF_ERROR(AddTensor(tag.scalar<TString>(), ctx.input(1), metadata.scalar<TString>(),
+                                  &summary));
+  return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
+}
+
+}  // namespace
+
+Status AddImages(std::string_view tag, const Tensor& images, const Tensor& bad_color, int64_t most,
+                 Summary* summary) {
+  TENON_RETURN_IF_ERROR(BadColor::CheckColor(bad_color));
   const int64_t channels = images.rank() == 4 ? images.dim(3) : 0;
   if ((channels != 1 && channels != 3 && channels != 4) || images.dim(1) == 0 ||
       images.dim(2) == 0 || images.dim(1) * images.dim(2) > INT32_MAX) {
@@ -83,15 +132,17 @@ Status ImageSummaryKernel(KernelContext& ctx, const BadColor& bad, int64_t max_i
         "or 4 channels, found shape ",
         images.shape());
   }
-  if (images.dtype() != DType::kUInt8 && channels > static_cast<int64_t>(bad.values.size())) {
-    return InvalidArgument("bad_color has ", bad.values.size(), " elements, wanted ", channels);
+  if (images.dtype() != DType::kUInt8 && channels > bad_color.num_elements()) {
+    return InvalidArgument("bad_color has ", bad_color.num_elements(), " elements, wanted ",
+                           channels);
   }
   const int64_t height = images.dim(1), width = images.dim(2), size = height * width * channels;
   return Summarize(
-      ctx, "image", images.dim(0), max_images, [&](int64_t i, Summary::Value* value) -> Status {
+      tag, "image", images.dim(0), most, summary, [&](int64_t i, Summary::Value* value) -> Status {
         CountedVector<uint8_t> bytes(size);
         Dispatch(images.dtype(), TypeList<float, double, Half>(), [&]<typename T>(T) {
-          ToBytes(images.data<T>() + i * size, height * width, channels, bad.values, bytes.data());
+          ToBytes(images.data<T>() + i * size, height * width, channels,
+                  bad_color.data<uint8_t>(), bytes.data());
         });
         if (images.dtype() == DType::kUInt8) {
           std::copy_n(images.data<uint8_t>() + i * size, size, bytes.begin());
@@ -106,9 +157,8 @@ Status ImageSummaryKernel(KernelContext& ctx, const BadColor& bad, int64_t max_i
       });
 }
 
-Status AudioSummary(KernelContext& ctx, int64_t max_outputs, float rate) {
-  const Tensor& sounds = ctx.input(1);
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"tag"}));
+Status AddSounds(std::string_view tag, const Tensor& sounds, float rate, int64_t most,
+                 Summary* summary) {
   if (sounds.rank() != 2 && sounds.rank() != 3) {
     return InvalidArgument(
         "tensor must be [batch, frames] or [batch, frames, channels], found shape ",
@@ -117,7 +167,7 @@ Status AudioSummary(KernelContext& ctx, int64_t max_outputs, float rate) {
   if (!(rate > 0)) return InvalidArgument("sample_rate must be positive, found ", rate);
   const int64_t frames = sounds.dim(1), channels = sounds.rank() == 2 ? 1 : sounds.dim(2);
   return Summarize(
-      ctx, "audio", sounds.dim(0), max_outputs, [&](int64_t i, Summary::Value* value) -> Status {
+      tag, "audio", sounds.dim(0), most, summary, [&](int64_t i, Summary::Value* value) -> Status {
         Summary::Audio* const audio = value->mutable_audio();
         audio->set_sample_rate(rate);
         audio->set_num_channels(channels);
@@ -131,47 +181,17 @@ Status AudioSummary(KernelContext& ctx, int64_t max_outputs, float rate) {
       });
 }
 
-Status AudioSummaryKernel(KernelContext& ctx, int64_t max_outputs, float rate) {
-  return AudioSummary(ctx, max_outputs, rate);
-}
-
-Status AudioSummaryV2Kernel(KernelContext& ctx, int64_t max_outputs) {
-  if (ctx.input(2).num_elements() != 1) {
-    return InvalidArgument("sample_rate must be a scalar, found shape ", ctx.input(2).shape());
+Status AddTensor(std::string_view tag, const Tensor& tensor, std::string_view metadata,
+                 Summary* summary) {
+  Summary::Value* const value = summary->add_value();
+  value->set_tag(std::string(tag));
+  if (metadata.size() > INT32_MAX ||
+      !value->mutable_metadata()->ParseFromArray(metadata.data(),
+                                                 static_cast<int>(metadata.size()))) {
+    return InvalidArgument("summary_metadata is no SummaryMetadata message");
   }
-  return AudioSummary(ctx, max_outputs, ctx.input(2).scalar<float>());
+  return SetTensor(tensor, value);
 }
-
-/// Ends a summary of one value, the tensor in input `i`.
-Status ReturnTensorSummary(KernelContext& ctx, Summary summary, int i) {
-  const Tensor& t = ctx.input(i);
-  TENON_RETURN_IF_ERROR(TensorToProto(
-      t, summary.mutable_value(0)->mutable_tensor(),
-      t.dtype() == DType::kString ? TensorEncoding::kTyped : TensorEncoding::kContent));
-  return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
-}
-
-Status TensorSummaryKernel(KernelContext& ctx, const NodeName& node) {
-  Summary summary;
-  summary.add_value()->set_node_name(node.value);
-  return ReturnTensorSummary(ctx, std::move(summary), 0);
-}
-
-Status TensorSummaryV2Kernel(KernelContext& ctx) {
-  const Tensor &tag = ctx.input(0), &metadata = ctx.input(2);
-  TENON_RETURN_IF_ERROR(CheckRank(tag, 0, "tag"));
-  TENON_RETURN_IF_ERROR(CheckRank(metadata, 0, "serialized_summary_metadata"));
-  Summary summary;
-  Summary::Value* const value = summary.add_value();
-  value->set_tag(std::string(tag.scalar<TString>()));
-  const TString& text = metadata.scalar<TString>();
-  if (!value->mutable_metadata()->ParseFromArray(text.data(), static_cast<int>(text.size()))) {
-    return InvalidArgument("serialized_summary_metadata is no SummaryMetadata message");
-  }
-  return ReturnTensorSummary(ctx, std::move(summary), 1);
-}
-
-}  // namespace
 
 void RegisterMediaSummaries(OpRegistry& ops) {
   const Tensor tag = Tensor::Scalar("seen");

@@ -7,6 +7,7 @@
 #include "core/hash_map.h"
 #include "core/interruption.h"
 #include "core/op_registry.h"
+#include "ops/summary/summary_values.h"
 #include "proto/summary.pb.h"
 
 namespace tenon {
@@ -15,28 +16,12 @@ namespace {
 StatusOr<CountedVector<double>> ValuesOf(const Tensor& t) {
   CountedVector<double> values;
   values.reserve(t.num_elements());
-  const bool known = Dispatch(t.dtype(), RealTypes(), [&]<typename T>(T) {
+  using Types = decltype(ConcatTypes(RealTypes(), TypeList<bool>()));
+  const bool known = Dispatch(t.dtype(), Types(), [&]<typename T>(T) {
     for (const T& v : t.flat<T>()) values.push_back(static_cast<double>(v));
   });
   if (!known) return Unimplemented("no summary of ", t.dtype());
   return values;
-}
-
-Status ScalarKernel(KernelContext& ctx) {
-  const Tensor &tags = ctx.input(0), &values = ctx.input(1);
-  if (tags.shape() != values.shape()) {
-    return InvalidArgument(
-        "tags and values are not the same shape: ", tags.shape(), " != ", values.shape(),
-        tags.num_elements() == 1 ? StrCat(" (tag '", tags.scalar<TString>(), "')") : "");
-  }
-  TENON_ASSIGN_OR_RETURN(const CountedVector<double> numbers, ValuesOf(values));
-  Summary summary;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    Summary::Value* value = summary.add_value();
-    value->set_tag(std::string(tags.data<TString>()[i]));
-    value->set_simple_value(static_cast<float>(numbers[i]));
-  }
-  return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
 }
 
 /// The upper limits of TensorFlow's buckets: 0, and in both directions from 1e-12 by factors of 1.1
@@ -66,34 +51,18 @@ void EncodeBuckets(const std::vector<double>& counts, HistogramProto* proto) {
   }
 }
 
+Status ScalarKernel(KernelContext& ctx) {
+  Summary summary;
+  TENON_RETURN_IF_ERROR(AddScalars(ctx.input(0), ctx.input(1), &summary));
+  return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
+}
+
 Status HistogramKernel(KernelContext& ctx, const NodeName& node) {
   const Tensor& tag = ctx.input(0);
   if (tag.rank() != 0) return InvalidArgument("tags must be scalar, found shape ", tag.shape());
-  TENON_ASSIGN_OR_RETURN(const CountedVector<double> values, ValuesOf(ctx.input(1)));
-  const std::vector<double>& limits = BucketLimits();
-  std::vector<double> counts(limits.size(), 0);
   Summary summary;
-  Summary::Value* value = summary.add_value();
-  value->set_tag(std::string(tag.scalar<TString>()));
-  HistogramProto* histo = value->mutable_histo();
-  double low = DBL_MAX, high = -DBL_MAX, sum = 0, squares = 0;
-  for (const double v : values) {
-    if (Interrupted()) return OkStatus();
-    if (std::isnan(v)) return InvalidArgument("Nan in summary histogram for: ", node.value);
-    if (std::isinf(v)) return InvalidArgument("Infinity in summary histogram for: ", node.value);
-    const auto above = std::upper_bound(limits.begin(), limits.end() - 1, v);
-    counts[above - limits.begin()] += 1;
-    low = std::min(low, v);
-    high = std::max(high, v);
-    sum += v;
-    squares += v * v;
-  }
-  histo->set_min(low);
-  histo->set_max(high);
-  histo->set_num(static_cast<double>(values.size()));
-  histo->set_sum(sum);
-  histo->set_sum_squares(squares);
-  EncodeBuckets(counts, histo);
+  TENON_RETURN_IF_ERROR(
+      AddHistogram(tag.scalar<TString>(), ctx.input(1), node.value, &summary));
   return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
 }
 
@@ -118,6 +87,50 @@ Status MergeSummariesKernel(KernelContext& ctx) {
 }
 
 }  // namespace
+
+Status AddScalars(const Tensor& tags, const Tensor& values, Summary* summary) {
+  if (tags.shape() != values.shape()) {
+    return InvalidArgument(
+        "tags and values are not the same shape: ", tags.shape(), " != ", values.shape(),
+        tags.num_elements() == 1 ? StrCat(" (tag '", tags.scalar<TString>(), "')") : "");
+  }
+  TENON_ASSIGN_OR_RETURN(const CountedVector<double> numbers, ValuesOf(values));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    Summary::Value* value = summary->add_value();
+    value->set_tag(std::string(tags.data<TString>()[i]));
+    value->set_simple_value(static_cast<float>(numbers[i]));
+  }
+  return OkStatus();
+}
+
+Status AddHistogram(std::string_view tag, const Tensor& tensor, std::string_view owner,
+                    Summary* summary) {
+  TENON_ASSIGN_OR_RETURN(const CountedVector<double> values, ValuesOf(tensor));
+  const std::vector<double>& limits = BucketLimits();
+  std::vector<double> counts(limits.size(), 0);
+  Summary::Value* value = summary->add_value();
+  value->set_tag(std::string(tag));
+  HistogramProto* histo = value->mutable_histo();
+  double low = DBL_MAX, high = -DBL_MAX, sum = 0, squares = 0;
+  for (const double v : values) {
+    if (Interrupted()) return OkStatus();
+    if (std::isnan(v)) return InvalidArgument("Nan in summary histogram for: ", owner);
+    if (std::isinf(v)) return InvalidArgument("Infinity in summary histogram for: ", owner);
+    const auto above = std::upper_bound(limits.begin(), limits.end() - 1, v);
+    counts[above - limits.begin()] += 1;
+    low = std::min(low, v);
+    high = std::max(high, v);
+    sum += v;
+    squares += v * v;
+  }
+  histo->set_min(low);
+  histo->set_max(high);
+  histo->set_num(static_cast<double>(values.size()));
+  histo->set_sum(sum);
+  histo->set_sum_squares(squares);
+  EncodeBuckets(counts, histo);
+  return OkStatus();
+}
 
 void RegisterSummaryKernels(OpRegistry& ops) {
   ops.Add("ScalarSummary", ScalarShape, ScalarKernel)

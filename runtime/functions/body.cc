@@ -123,7 +123,7 @@ class BodyImporter {
     TENON_ASSIGN_OR_RETURN(Node * node, builder_.graph().AddNode(StrCat(prefix_, body.name),
                                                                  body.op, std::move(attrs)));
     TENON_ASSIGN_OR_RETURN(std::string device,
-                           MergeDeviceNames(builder_.call().requested_device(), body.device));
+                           MergeDeviceNames(builder_.device(), body.device));
     node->set_requested_device(std::move(device));
     nodes_.emplace(body.name, node);
     added_.push_back(node);
@@ -236,7 +236,12 @@ class BodyImporter {
 
 CallBuilder::CallBuilder(Graph& graph, int64_t max_nodes, const Node& call,
                          std::shared_ptr<const CallStack> stack, std::vector<AddedNode>& added)
-    : graph_(graph), max_nodes_(max_nodes), call_(call), stack_(std::move(stack)), added_(added) {}
+    : graph_(graph),
+      max_nodes_(max_nodes),
+      call_(call),
+      device_(call.requested_device()),
+      stack_(std::move(stack)),
+      added_(added) {}
 
 Status CallBuilder::CheckSize() const {
   if (graph_.num_nodes() <= max_nodes_) return OkStatus();
@@ -269,7 +274,7 @@ StatusOr<Node*> CallBuilder::Add(std::string_view name, std::string_view op, Att
   TENON_RETURN_IF_ERROR(CheckSize());
   const std::string unique = graph_.UniqueName(StrCat(call_.name(), "/", name));
   TENON_ASSIGN_OR_RETURN(Node * node, graph_.AddNode(unique, op, std::move(attrs), inputs));
-  node->set_requested_device(call_.requested_device());
+  node->set_requested_device(device_);
   for (Node* before : after) graph_.AddControlEdge(before, node);
   return node;
 }

@@ -39,6 +39,9 @@ class CallBuilder {
 
   Graph& graph() { return graph_; }
   const Node& call() const { return call_; }
+  /// What the nodes that are added ask for: at first what the call does.
+  const std::string& device() const { return device_; }
+  void set_device(std::string device) { device_ = std::move(device); }
   /// What the call's inputs are; they wait for the control inputs of the call.
   StatusOr<std::vector<Endpoint>> Arguments();
 
@@ -63,6 +66,7 @@ class CallBuilder {
   Graph& graph_;
   const int64_t max_nodes_;
   const Node& call_;
+  std::string device_;
   const std::shared_ptr<const CallStack> stack_;
   std::vector<AddedNode>& added_;
   Node* start_ = nullptr;

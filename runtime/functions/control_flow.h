@@ -15,5 +15,8 @@ StatusOr<CallBuilder::Body> LowerIf(CallBuilder& builder);
 StatusOr<CallBuilder::Body> LowerCase(CallBuilder& builder);
 /// While, StatelessWhile.
 StatusOr<CallBuilder::Body> LowerWhile(CallBuilder& builder);
+/// For: the loop variables go through the body once for each number from the first input on, before
+/// the second one, in steps of the third one.
+StatusOr<CallBuilder::Body> LowerFor(CallBuilder& builder);
 
 }  // namespace tenon

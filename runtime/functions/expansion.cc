@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/device_name.h"
 #include "core/function.h"
 #include "core/gradients.h"
 #include "runtime/functions/body.h"
@@ -67,6 +68,7 @@ class Expander {
     return true;
   }
   static bool IsGradient(const Node& node) { return node.op() == "SymbolicGradient"; }
+  static bool IsRemote(const Node& node) { return node.op() == "RemoteCall"; }
 
   Status Expand(const AddedNode& call, std::vector<AddedNode>& pending) {
     CallBuilder builder(graph_, max_nodes_, *call.node, call.stack, pending);
@@ -79,11 +81,32 @@ class Expander {
     if (IsIf(call.op())) return LowerIf(builder);
     if (IsCase(call.op())) return LowerCase(builder);
     if (IsWhile(call.op())) return LowerWhile(builder);
+    if (call.op() == "For") return LowerFor(builder);
     TENON_ASSIGN_OR_RETURN(const FunctionName function, Called(call));
     if (IsGradient(call)) return LowerGradient(builder, function, pending);
-    TENON_ASSIGN_OR_RETURN(const std::vector<Endpoint> arguments, builder.Arguments());
+    TENON_ASSIGN_OR_RETURN(std::vector<Endpoint> arguments, builder.Arguments());
     TENON_ASSIGN_OR_RETURN(Node * start, builder.Start());
+    if (IsRemote(call)) {
+      TENON_ASSIGN_OR_RETURN(std::string device, TargetOf(call));
+      builder.set_device(std::move(device));
+      arguments.erase(arguments.begin());
+    }
     return builder.AddBody(function, arguments, start, "");
+  }
+
+  /// Where the function of a RemoteCall runs: on the device that its first input names, and for
+  /// what that leaves open where the call asks to be.
+  static StatusOr<std::string> TargetOf(const Node& call) {
+    const Node* source = call.input(0).node;
+    while (source->op() == "Identity") source = source->input(0).node;
+    const Attribute* const value = source->attrs().Find("value");
+    const Tensor* const target = value == nullptr ? nullptr : value->get_if<Tensor>();
+    if (source->op() != "Const" || target == nullptr || target->dtype() != DType::kString ||
+        target->num_elements() != 1) {
+      return Unimplemented("its target must be a constant, one text, found '", source->name(),
+                           "' (", source->op(), ")");
+    }
+    return MergeDeviceNames(call.requested_device(), target->scalar<TString>());
   }
 
   StatusOr<FunctionName> Called(const Node& call) const {
@@ -221,7 +244,7 @@ class Expander {
 
 bool IsExpanded(std::string_view op) {
   return op == "PartitionedCall" || op == "StatefulPartitionedCall" || op == "SymbolicGradient" ||
-         IsIf(op) || IsCase(op) || IsWhile(op);
+         op == "RemoteCall" || op == "For" || IsIf(op) || IsCase(op) || IsWhile(op);
 }
 
 Status ExpandFunctions(Graph* graph, int64_t max_nodes) {

@@ -8,8 +8,8 @@
 namespace tenon {
 
 /// Puts the bodies of functions in the place of the nodes that call them: PartitionedCall,
-/// StatefulPartitionedCall, nodes whose op is a function, SymbolicGradient, and If, Case and While
-/// (also the stateless ones), which become Switch, Merge and the frames of loops. So bodies are
+/// StatefulPartitionedCall, RemoteCall, nodes whose op is a function, SymbolicGradient, and If, Case,
+/// While (also the stateless ones) and For, which become Switch, Merge and the frames of loops. So bodies are
 /// placed, cut and optimised like everything else, over any devices and tasks.
 ///
 /// A node that was replaced lives on by name, as Identity, IdentityN or NoOp, and can be fetched,

@@ -188,7 +188,7 @@ StatusOr<Grouping::Fit> Grouping::FitOf(const Node& node) {
   if (node.is_stateful() && !has_variables) return Fit::kNo;
   const KernelMemory memory = node.registration().MemoryOn(device_.kind(), node.attrs());
   // What files hold is not the same each time.
-  if (memory == KernelMemory::kHost && (has_variables || node.op() == "ReadFile")) return Fit::kNo;
+  if (memory == KernelMemory::kHost && (has_variables || !node.is_pure())) return Fit::kNo;
   if (memory == KernelMemory::kHost) return Fit::kBehind;
   // A value read outside would share the variable's buffer, which could not be changed in place.
   const bool reads = std::any_of(node.inputs().begin(), node.inputs().end(), [](const Endpoint& e) {

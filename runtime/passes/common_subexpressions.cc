@@ -15,9 +15,9 @@ constexpr size_t kMaxCandidates = 64;
 constexpr int kMaxMergedOutputs = 64;
 
 bool MayMerge(const Node& node) {
-  if (node.is_stateful() || node.num_outputs() == 0 || node.num_outputs() > kMaxMergedOutputs ||
+  if (!node.is_pure() || node.num_outputs() == 0 || node.num_outputs() > kMaxMergedOutputs ||
       FlowKindOf(node) != FlowKind::kPlain || node.op().starts_with("Placeholder") ||
-      node.op().starts_with('_') || node.op() == "ReadFile") {  // what it gives depends on the time
+      node.op().starts_with('_')) {
     return false;
   }
   for (int i = 0; i < node.num_inputs(); ++i) {

@@ -93,11 +93,10 @@ class FoldedNodes {
 };
 
 bool MayFold(const Node& node, const FoldedNodes& folded) {
-  if (IsConstant(node) || node.is_stateful() || node.num_inputs() == 0 || node.num_outputs() == 0 ||
+  if (IsConstant(node) || !node.is_pure() || node.num_inputs() == 0 || node.num_outputs() == 0 ||
       node.num_outputs() > kMaxFoldedOutputs || folded.IsWaiting(node) ||
       FlowKindOf(node) != FlowKind::kPlain || node.op().starts_with("Placeholder") ||
-      node.op().starts_with('_') ||
-      node.op() == "ReadFile") {  // what it gives depends on place and time
+      node.op().starts_with('_')) {
     return false;
   }
   for (const DType t : node.output_types()) {

@@ -146,7 +146,7 @@ TEST(TensorProtoTest, EveryDtypeSurvivesBothEncodings) {
 }
 
 TEST(TensorProtoTest, ResourceHandlesSurvive) {
-  ResourceHandle handle{"/job:ps/task:0", "ps", "W", "variable", 77, {}};
+  ResourceHandle handle{"/job:ps/task:0", "ps", "W", "variable", 77, {}, nullptr};
   handle.dtypes_and_shapes.emplace_back(DType::kFloat, PartialShape{2, -1});
   TensorProto proto;
   ASSERT_TRUE(TensorToProto(Tensor::Scalar(handle), &proto).ok());
@@ -176,7 +176,7 @@ TensorProto InContent(DataType type, const Message& element) {
 
 TEST(TensorProtoTest, ReadsResourceHandlesFromContent) {
   TensorProto listed;
-  const ResourceHandle handle{"/job:ps/task:0", "ps", "W", "variable", 77, {}};
+  const ResourceHandle handle{"/job:ps/task:0", "ps", "W", "variable", 77, {}, nullptr};
   ASSERT_TRUE(TensorToProto(Tensor::Scalar(handle), &listed).ok());
   const auto t = TensorFromProto(InContent(DT_RESOURCE, listed.resource_handle_val(0)));
   ASSERT_TRUE(t.ok()) << t.status();

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -68,7 +69,35 @@ TEST(EventFileTest, WritesTheBytesThatTensorFlowWrites) {
   ASSERT_TRUE((*writer)->Close().ok());
   EXPECT_EQ(ContentOf((*writer)->path()), ContentOf(SamplePath(kSample)));
   EXPECT_THAT((*writer)->path(), HasSubstr("/logs/events.out.tfevents."));
-  EXPECT_TRUE((*writer)->path().ends_with(".host.sample"));
+  EXPECT_TRUE((*writer)->path().ends_with(".sample"));
+  EXPECT_THAT((*writer)->path(), HasSubstr(StrCat(".host.", getpid(), ".")));
+}
+
+TEST(EventFileTest, WritersOfOneSecondHaveFilesOfTheirOwn) {
+  const TemporaryFolder folder;
+  EventWriterOptions options;
+  options.clock = [] { return 1.7e9; };
+  const auto first = *EventWriter::Create(folder.path(), options);
+  ASSERT_TRUE(first->AddScalar("x", 1, 0).ok());
+  const auto second = *EventWriter::Create(folder.path(), options);
+  EXPECT_NE(first->path(), second->path());
+  EXPECT_EQ(ReadEvents(first->path()).size(), 2u);
+}
+
+TEST(EventFileTest, AFileOfTheNameIsNotReplaced) {
+  // What another machine of the same name and a process of the same number may have left there.
+  const TemporaryFolder folder;
+  EventWriterOptions options;
+  options.host = "host";
+  options.clock = [] { return 1.7e9; };
+  const std::string before = (*EventWriter::Create(folder.path(), options))->path();
+  const size_t dot = before.rfind('.');
+  const int number = std::stoi(before.substr(dot + 1));
+  const std::string taken = StrCat(before.substr(0, dot + 1), number + 1);
+  ASSERT_TRUE(WriteFile(taken, "another's").ok());
+  const auto writer = *EventWriter::Create(folder.path(), options);
+  EXPECT_NE(writer->path(), taken);
+  EXPECT_EQ(ContentOf(taken), "another's");
 }
 
 TEST(EventFileTest, AnEventIsVisibleOnceWritten) {

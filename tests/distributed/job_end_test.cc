@@ -25,7 +25,7 @@ class JobEndTest : public ::testing::Test {
   std::jthread EndBothAfter(milliseconds delay) {
     return std::jthread([this, delay] {
       std::this_thread::sleep_for(delay);
-      for (const int task : {0, 1}) EXPECT_OK(job_end_.Report("worker", task, false, ""));
+      for (const int task : {0, 1}) EXPECT_OK(job_end_.Report("worker", task, OkStatus()));
     });
   }
 
@@ -48,7 +48,7 @@ class JobEndTest : public ::testing::Test {
 
 TEST_F(JobEndTest, AWorkerThatLivesMayTakeLongAfterTheOthersEnd) {
   alive_[1] = true;
-  EXPECT_OK(job_end_.Report("worker", 0, false, ""));
+  EXPECT_OK(job_end_.Report("worker", 0, OkStatus()));
   const std::jthread end = EndBothAfter(milliseconds(3000));
   EXPECT_OK(job_end_.Wait("worker", milliseconds(1000)));
 }
@@ -67,7 +67,7 @@ TEST_F(JobEndTest, WorkersThatNeverComeAreNamed) {
 }
 
 TEST_F(JobEndTest, AWorkerThatNeverComesIsNamedWhenTheOthersHaveEnded) {
-  EXPECT_OK(job_end_.Report("worker", 0, false, ""));
+  EXPECT_OK(job_end_.Report("worker", 0, OkStatus()));
   EXPECT_THAT(job_end_.Wait("worker", milliseconds(100)),
               IsError(StatusCode::kDeadlineExceeded,
                       "0.1 s from /job:worker/replica:0/task:1 at b:2 (never heard of)"));
@@ -100,7 +100,7 @@ TEST_F(JobEndTest, AWorkerToWhichTheConnectionBreaksIsAnnouncedAtOnceAndMayRetur
     wait_for_line(1);
     alive_[0] = true;
     wait_for_line(2);
-    for (const int task : {0, 1}) EXPECT_OK(job_end_.Report("worker", task, false, ""));
+    for (const int task : {0, 1}) EXPECT_OK(job_end_.Report("worker", task, OkStatus()));
   });
   EXPECT_OK(job_end_.Wait("worker", milliseconds(4000)));
   MutexLock lock(mu_);
@@ -127,7 +127,74 @@ TEST_F(JobEndTest, WhoIsWaitedForIsSaidEveryFewSeconds) {
   const std::jthread end = EndBothAfter(milliseconds(6000));
   EXPECT_OK(job_end_.Wait("worker", milliseconds(1000)));
   MutexLock lock(mu_);
-  EXPECT_THAT(lines_, ElementsAre("waiting for /job:worker/replica:0/task:1 at b:2"));
+  EXPECT_THAT(lines_, ElementsAre("waiting for /job:worker/replica:0/task:1 at b:2 (no "
+                                  "answer in time)"));
+}
+
+TEST_F(JobEndTest, AnotherProcessOfATaskTakesBackTheReportOfItsEnd) {
+  const std::string task = "/job:worker/replica:0/task:0";
+  alive_[0] = alive_[1] = true;
+  job_end_.Heard(task, 7);
+  EXPECT_OK(job_end_.Report("worker", 0, OkStatus()));
+  job_end_.Heard(task, 7);  // sent before the report
+  EXPECT_THAT(job_end_.Ended(), ElementsAre(task));
+  job_end_.Heard(task, 8);
+  EXPECT_THAT(job_end_.Ended(), ElementsAre());
+  EXPECT_OK(job_end_.Report("worker", 1, OkStatus()));
+  std::atomic<bool> ended{false};
+  const std::jthread end([&] {
+    std::this_thread::sleep_for(milliseconds(1000));
+    EXPECT_FALSE(ended);
+    EXPECT_OK(job_end_.Report("worker", 0, OkStatus()));
+  });
+  EXPECT_OK(job_end_.Wait("worker", milliseconds(4000)));
+  ended = true;
+}
+
+TEST_F(JobEndTest, TheReportOfAFailureIsNotTakenBack) {
+  EXPECT_OK(job_end_.Report("worker", 0, Internal("out of luck")));
+  job_end_.Heard("/job:worker/replica:0/task:0", 8);
+  EXPECT_THAT(job_end_.Wait("worker", milliseconds(100)),
+              IsError(StatusCode::kAborted, "task:0 failed: out of luck"));
+}
+
+TEST_F(JobEndTest, AWorkerThatASignalHasEndedMayReturnWhileOthersEndByThemselves) {
+  EXPECT_OK(job_end_.Report("worker", 0, Cancelled("ended by signal 15")));
+  EXPECT_OK(job_end_.Report("worker", 1, OkStatus()));
+  const auto begin = std::chrono::steady_clock::now();
+  // Half of the limit is the time to return.
+  EXPECT_OK(job_end_.Wait("worker", milliseconds(2000)));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(900));
+}
+
+TEST_F(JobEndTest, WhenSignalsHaveEndedAllTheJobHasEnded) {
+  for (const int task : {0, 1}) EXPECT_OK(job_end_.Report("worker", task, Cancelled("signal 2")));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_OK(job_end_.Wait("worker", milliseconds(20000)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(2000));
+}
+
+TEST_F(JobEndTest, AJobThatIsToEndExpectsNobodyBack) {
+  const std::string task = "/job:worker/replica:0/task:1";
+  EXPECT_FALSE(job_end_.ExpectEnd("worker"));  // nobody lives
+  job_end_.Heard(task, 7);
+  EXPECT_TRUE(job_end_.ExpectEnd("worker"));
+  EXPECT_OK(job_end_.Report("worker", 0, Cancelled("signal 2")));
+  EXPECT_OK(job_end_.Report("worker", 1, OkStatus()));
+  EXPECT_FALSE(job_end_.ExpectEnd("worker"));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_OK(job_end_.Wait("worker", milliseconds(20000)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(2000));
+}
+
+TEST_F(JobEndTest, WhoIsNotThereYetIsSaidWithTheReason) {
+  away_ = Unavailable("connection refused");
+  alive_[0] = true;
+  const std::jthread end = EndBothAfter(milliseconds(6000));
+  EXPECT_OK(job_end_.Wait("worker", milliseconds(1000)));
+  MutexLock lock(mu_);
+  EXPECT_THAT(lines_, ElementsAre("waiting for /job:worker/replica:0/task:1 at b:2 (connection "
+                                  "refused)"));
 }
 
 TEST_F(JobEndTest, AWorkerThatDoesNotAnswerAtAllIsAskedOnce) {

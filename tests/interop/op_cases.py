@@ -233,12 +233,13 @@ def fills(use, types, hinted):
 def cases_of(listed, hints):
     """All cases of one op of `tenon ops --json`."""
     op = op_def_registry.get(listed["name"])
-    dtypes = Dtypes(op, listed)
+    dtypes, names = Dtypes(op, listed), {a.name for a in type_attrs(op)}
     found = []
-    for types in dtypes.choices(op):
+    # Of some ops only dtypes that differ go together: their hints name all of them.
+    for types in dtypes.choices(op) or [{}]:
         for number, use in enumerate(hints.get(op.name) or generic_uses(op)):
             free = dict(types)
-            free.update({k: v for k, v in use.attrs.items() if k in types})
+            free.update({k: v for k, v in use.attrs.items() if k in names})
             if use.dtypes and not all(t.name in use.dtypes for n, t in types.items() if n == "T"):
                 continue
             if free != types and not dtypes.both(free):

@@ -7,7 +7,7 @@ from op_state import optimizer_hints
 
 # Ops that add up: their rounding error follows the terms, of about this size, not the sum.
 TERMS = {
-    "BatchMatMul": 3, "BatchMatMulV2": 3, "Einsum": 3, "MatMul": 3, "Sum": 3, "Mean": 3, "Cumsum": 3, "BiasAddGrad": 3,
+    "BatchMatMul": 3, "BatchMatMulV2": 3, "BatchMatMulV3": 3, "Conv": 60, "Einsum": 3, "MatMul": 3, "Sum": 3, "Mean": 3, "Cumsum": 3, "BiasAddGrad": 3,
     "L2Loss": 3, "LogSoftmax": 3, "SeluGrad": 1, "TanhGrad": 1, "AddN": 3,
     "SoftmaxCrossEntropyWithLogits": 10, "SparseSoftmaxCrossEntropyWithLogits": 3, "_FusedMatMul": 3,
     **{name: 3 for name in optimizer_hints()},

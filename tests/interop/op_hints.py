@@ -7,11 +7,13 @@ sides must refuse them with the same error.
 import tensorflow.compat.v1 as tf
 
 from op_cases import SHAPES_2, Each, Fixed as F, Use, both, same
+from op_hints_conv import CONV_HINTS
 from op_hints_counts import COUNT_HINTS
 from op_hints_linalg import LINALG_HINTS
 from op_hints_media import MEDIA_HINTS
 from op_hints_more import MORE_HINTS
 from op_hints_sequences import SEQUENCE_HINTS
+from op_hints_slices import STRIDED, slice_updates
 from op_hints_image import IMAGE_HINTS
 from op_hints_parsing import PARSING_HINTS
 from op_hints_sparse import SPARSE_HINTS
@@ -65,25 +67,6 @@ SLICES = [Use(s, F(b), F(n)) for s, b, n in [
     ((2, 3, 2, 2), [1, 0, 1, 0], [1, 2, -1, 2]), ((2, 3), [2, 0], [0, 3]), ((0, 3), [0, 1], [0, 2]),
     ((), [], []), ((5,), [5], [-1]), ((5,), [4], [2]), ((5,), [-1], [1]), ((5,), [0], [-2]),
     ((2, 3), [0], [1]), ((2, 3), [0, 0], [1]), ((5,), [6], [0])]]
-
-# Shape, begin, end, strides, and the masks: begin, end, ellipsis, new_axis, shrink_axis.
-STRIDED = [
-    ((5,), [1], [4], [1], {}), ((5,), [4], [0], [-2], {}), ((5,), [-4], [-1], [2], {}),
-    ((5,), [0], [0], [-1], {"begin_mask": 1, "end_mask": 1}), ((5,), [9], [-9], [-1], {}),
-    ((5,), [2], [0], [1], {"shrink_axis_mask": 1}), ((5,), [-1], [0], [1], {"shrink_axis_mask": 1}),
-    ((2, 3), [0, 1], [2, 3], [1, 1], {}), ((2, 3), [1], [2], [1], {}),
-    ((2, 3), [0, 2], [0, 0], [1, -1], {"end_mask": 3}),
-    ((2, 3, 2, 2), [0, 0, 1], [0, 0, 2], [1, 1, 1], {"ellipsis_mask": 2, "begin_mask": 1,
-                                                     "end_mask": 1}),
-    ((2, 3, 2, 2), [0, 1, 0, 0], [2, 3, 1, 2], [1, 1, 1, 1], {"shrink_axis_mask": 4}),
-    ((2, 3), [0, 0, 1], [0, 2, 2], [1, 1, 1], {"new_axis_mask": 1}),
-    ((2, 3), [0, 0], [0, 0], [1, 1], {"ellipsis_mask": 1, "new_axis_mask": 2}),
-    ((0, 3), [0], [2], [1], {}), ((), [], [], [], {}), ((), [0], [1], [1], {"new_axis_mask": 1}),
-    ((5,), [3], [2], [1], {}), ((5,), [0], [3], [0], {}), ((5,), [5], [6], [1],
-                                                          {"shrink_axis_mask": 1}),
-    ((5,), [0, 0], [1, 1], [1, 1], {}), ((5,), [0], [1, 2], [1], {}),
-    ((2, 3), [0, 0], [1, 1], [1, 1], {"ellipsis_mask": 3}),
-    ((5,), [1], [0], [-1], {"shrink_axis_mask": 1})]
 
 PADS = [((5,), [[1, 2]]), ((2, 3), [[0, 1], [2, 0]]), ((0,), [[1, 1]]), ((0, 3), [[0, 0], [1, 1]]),
         ((2, 1, 3, 2), [[0, 0], [1, 0], [0, 2], [1, 1]]), ((2, 3), [[0, 0], [0, 0]]),
@@ -172,6 +155,7 @@ AS_STRING = [Use(s) for s in SEVERAL] + [Use((5,), **attrs) for attrs in [
     {"fill": "xy"}]]
 
 HINTS = {
+    **CONV_HINTS,
     **COUNT_HINTS,
     **IMAGE_HINTS,
     **MEDIA_HINTS,
@@ -183,6 +167,10 @@ HINTS = {
     **same(ARG_REDUCTIONS, "ArgMax", "ArgMin"),
     "MatMul": MATMULS,
     **same(BATCH_MATMULS, "BatchMatMul", "BatchMatMulV2"),
+    "BatchMatMulV3": [Use(*u.inputs, Ta=a, Tb=b, Tout=out, **u.attrs) for u in BATCH_MATMULS for a, b, out in (
+        (tf.float32,) * 3, (tf.complex64,) * 3, (tf.int8, tf.int8, tf.int32), (tf.uint8, tf.int8, tf.int32),
+        (tf.int8, tf.uint8, tf.int32), (tf.uint8, tf.uint8, tf.int32), (tf.bfloat16, tf.bfloat16, tf.float32),
+        (tf.float16, tf.float16, tf.float32))],
     "BiasAdd": [Use(v, b, data_format=f) for v, b, f in [
         ((2, 3), (3,), "NHWC"), ((2, 2, 1, 3), (3,), "NHWC"), ((2, 3, 1, 2), (3,), "NCHW"),
         ((0, 3), (3,), "NHWC"), ((2, 0), (0,), "NHWC"), ((2, 3, 2), (3,), "NCHW"),
@@ -433,6 +421,7 @@ HINTS = {
         ((), []), ((1,), []), ((2, 1, 3, 1), []), ((2, 1, 3, 1), [1]), ((2, 1, 3, 1), [-1, 1]), ((1, 0), [0]),
         ((1, 1), [0]), ((2, 3), []), ((2, 3), [0]), ((1, 3), [2]), ((1, 3), [-3])]],
     "StridedSlice": [Use(s, F(b), F(e), F(n), **m) for s, b, e, n, m in STRIDED],
+    "TensorStridedSliceUpdate": slice_updates() + [Use(s, F(b), F(e), F(n), (), **m) for s, b, e, n, m in STRIDED[14:]],
     "StridedSliceGrad": [Use(F(s), F(b), F(e), F(n), d, **m) for s, b, e, n, d, m in [
         ([5], [1], [4], [1], (3,), {}), ([5], [4], [0], [-2], (2,), {}), ([5], [2], [0], [1], (),
                                                                         {"shrink_axis_mask": 1}),

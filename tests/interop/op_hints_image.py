@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from gif_files import GIFS, WRONG_GIFS
 from op_cases import Fixed as F, Use, both
 
 raw = tf.raw_ops
@@ -45,7 +46,9 @@ BMPS = [bmp(3, 5, 1), bmp(4, 5, 3), bmp(4, 3, 4), bmp(4, 5, 3, True)]
 PNG, JPEG = FILES["png 3"], FILES["jpeg 3"]
 BAD = [b"", b"abc", PNG[:20], PNG[:-30], PNG[:30] + b"\x40" + PNG[31:], JPEG[:10], JPEG[:300], BMPS[1][:60], BMPS[1][:20]]
 ALL = list(FILES.values())
+ANIMATED = list(GIFS.values()) + WRONG_GIFS
 DECODED = [Use(F(f), channels=c) for f in ALL + BMPS + BAD for c in (0, 1, 3, 4)] + [
+    Use(F(f), channels=c) for f in ANIMATED for c in (0, 3)] + [Use(F(ANIMATED[0]), channels=1)] + [
     Use(F([PNG])), Use(F(PNG), channels=2), Use(F(PNG), channels=5), Use(F(PNG), channels=-1)]
 JPEG_ATTRS = [dict(ratio=2), dict(ratio=4), dict(ratio=8), dict(ratio=3), dict(dct_method="INTEGER_ACCURATE"), dict(dct_method="INTEGER_FAST"),
               dict(dct_method="x"), dict(fancy_upscaling=False)]
@@ -88,7 +91,11 @@ IMAGE_HINTS = {
     "DecodePng": DECODED,
     # TensorFlow crashes on a BMP file that is cut short.
     "DecodeImage": [Use(F(f), channels=c) for f in ALL + BAD[:-2] for c in (0, 1, 3, 4)] + [
-        Use(F(f), channels=c, dtype=tf.uint8) for f in BMPS for c in (0, 3, 4)],
+        Use(F(f), channels=c, dtype=tf.uint8) for f in BMPS for c in (0, 3, 4)] + [
+        Use(F(f), expand_animations=e) for f in ANIMATED for e in (False, True)] + [
+        Use(F(ANIMATED[0]), channels=c) for c in (1, 3, 4)],
+    "DecodeGif": [Use(F(f)) for f in ANIMATED + [PNG, JPEG, FILES["png 1"], FILES["png 4"], FILES["jpeg 1"], BMPS[1], b"", b"abc", b"GIF8"]] + [
+        Use(F([ANIMATED[0]]))],
     "DecodeBmp": [Use(F(f), channels=c) for f in BMPS + BAD + [PNG] for c in (0, 1, 3, 4)],
     "DecodeJpeg": DECODED + [Use(F(f), **a) for f in (JPEG, FILES["progressive 3"], FILES["jpeg 1"]) for a in JPEG_ATTRS],
     "ExtractJpegShape": [Use(F(f)) for f in ALL + BAD],

@@ -11,8 +11,8 @@ from tensorflow.python.framework import errors_impl, op_def_registry
 
 from op_cases import Fixed as F, Use
 from op_comparison import Failure, attr_value, session_config
-from op_hints import STRIDED
 from op_hints_media import SAMPLES
+from op_hints_slices import slice_updates
 
 UPDATES = [((5,), [0, 2], (2,)), ((5,), [1, 1, 1], (3,)), ((3, 2), [2, 0], (2, 2)), ((3, 2), 1, (2,)),
            ((3, 2, 1, 2), [[0], [2]], (2, 1, 2, 1, 2)), ((5,), [], (0,)), ((0, 3), [], (0, 3)), ((5,), [5], (1,)),
@@ -96,30 +96,6 @@ def optimizer_hints():
     return {op.name: step_uses(op, numbers) for op, numbers in ops if op}
 
 
-def slice_assign():
-    uses = []
-    for s, b, e, n, m in STRIDED[:14]:
-        at = np.zeros(s)[numpy_slice(b, e, n, m)]
-        uses.append(Use(s, F(b), F(e), F(n), at.shape, **m))
-    return uses + [Use((5,), F([1]), F([4]), F([1]), (2,)), Use((5,), F([1]), F([4]), F([1]), ())]
-
-
-def numpy_slice(begin, end, strides, masks):
-    index = []
-    for i, (b, e, n) in enumerate(zip(begin, end, strides)):
-        def has(name, bit=1 << i):
-            return masks.get(name, 0) & bit
-        if has("ellipsis_mask"):
-            index.append(Ellipsis)
-        elif has("new_axis_mask"):
-            index.append(np.newaxis)
-        elif has("shrink_axis_mask"):
-            index.append(b)
-        else:
-            index.append(slice(None if has("begin_mask") else b, None if has("end_mask") else e, n))
-    return tuple(index)
-
-
 RANDOM_SHAPES = [[], [0], [1], [5], [0, 3], [2, 3], [2, 1, 3, 2], [700], [-1], 3, [[2]]]
 
 
@@ -140,7 +116,7 @@ STATE_HINTS = {
     "ResourceGatherNd": [Use(v, F(i)) for v, i in [
         ((5,), [[1], [4]]), ((2, 3), [[0, 1], [1, 2]]), ((2, 3), [[1]]), ((2, 3), [1, 2]), ((2, 3), [[]]),
         ((2, 3), [[2, 0]]), ((2, 3), [[0, -1]]), ((2, 3), [[0, 0, 0]]), ((2, 3), 0)]],
-    "StridedSliceAssign": slice_assign(),
+    "StridedSliceAssign": slice_updates(),
     "SampleDistortedBoundingBoxV2": [Use(*u.inputs, dtypes=u.dtypes, seed=3, seed2=9, **u.attrs) for u in SAMPLES],
     "SampleDistortedBoundingBox": [Use(*u.inputs[:2], dtypes=u.dtypes, seed=3, seed2=9, min_object_covered=u.inputs[2].values, **u.attrs)
                                    for u in SAMPLES],

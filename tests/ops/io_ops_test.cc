@@ -9,6 +9,7 @@
 #include "ops/array/constants.h"
 #include "ops/io/io_ops.h"
 #include "ops/register.h"
+#include "ops/summary/summary_ops.h"
 #include "runtime/local_session.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
@@ -115,12 +116,15 @@ std::map<std::string, Status> TryOps(const FileAccess& files, const std::string&
   RestoreV2(name, names, texts, {DType::kFloat}, {.name = "RestoreV2"});
   MergeV2Checkpoints(Const(std::vector<std::string>{path}), Const(path + "_merged"),
                      {.name = "MergeV2Checkpoints"});
+  CreateSummaryFileWriter(SummaryWriter(), Const(path + "_events"), 10, 1000, Const(""),
+                          {.name = "CreateSummaryFileWriter"});
   LocalSessionOptions options;
   options.files = files;
   auto session = MakeLocalSession(graph, options);
   EXPECT_OK(session);
   std::map<std::string, Status> results;
-  for (const char* op : {"WriteFile", "ReadFile", "SaveV2", "RestoreV2", "MergeV2Checkpoints"}) {
+  for (const char* op : {"WriteFile", "ReadFile", "SaveV2", "RestoreV2", "MergeV2Checkpoints",
+                         "CreateSummaryFileWriter"}) {
     results[op] = (*session)->Run({}, {}, {op}).status();
   }
   return results;

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 
+#include <limits>
+
 #include "core/function.h"
 #include "core/proto_io_graph.h"
 #include "ops/register.h"
@@ -268,6 +270,89 @@ TEST_F(LoopFunctionsTest, LoopsNestAndAFunctionWithOneMayBeCalledTwice) {
   Node({"h", "While", {"x"}, Loop("Halve")});
   EXPECT_EQ(*Run(X(3), "g"), 128);
   EXPECT_EQ(*Run(X(3), "h"), 128);
+}
+
+/// A For from x on: x becomes 10 x + the number.
+class CountedLoopTest : public FunctionsTest {
+ protected:
+  void SetUp() override {
+    AddTo(
+        "signature { name: 'Append' input_arg { name: 'i' type: DT_INT32 } "
+        "input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } } "
+        "node_def { name: 'ten' op: 'Const' " +
+            FloatConst(10) +
+            " } node_def { name: 'digit' op: 'Cast' input: 'i' "
+            "attr { key: 'SrcT' value { type: DT_INT32 } } "
+            "attr { key: 'DstT' value { type: DT_FLOAT } } } "
+            "node_def { name: 'shifted' op: 'Mul' input: 'x' input: 'ten:output:0' " +
+            Float() + " } node_def { name: 'sum' op: 'AddV2' input: 'shifted:z:0' input: 'digit:y:0' " +
+            Float() + " } ret { key: 'y' value: 'sum:z:0' }",
+        def_.mutable_library()->add_function());
+    Input();
+    for (const char* name : {"start", "limit", "delta"}) {
+      Node({name, "Placeholder", {}, "attr { key: 'dtype' value { type: DT_INT32 } }"});
+    }
+    Node({"f",
+          "For",
+          {"start", "limit", "delta", "x"},
+          "attr { key: 'T' value { list { type: DT_FLOAT } } }" + Calls("body", "Append")});
+  }
+  StatusOr<float> Count(const Tensor& start, int limit, int delta, float x) {
+    return Run({{"start", start},
+                {"limit", Tensor::Scalar(limit)},
+                {"delta", Tensor::Scalar(delta)},
+                {"x", Tensor::Scalar(x)}},
+               "f");
+  }
+  StatusOr<float> Count(int start, int limit, int delta, float x) {
+    return Count(Tensor::Scalar(start), limit, delta, x);
+  }
+};
+
+TEST_F(CountedLoopTest, AForRunsItsBodyOnceForEachNumber) {
+  EXPECT_EQ(*Count(1, 4, 1, 7), 7123);
+  EXPECT_EQ(*Count(0, 5, 2, 7), 7024);
+  EXPECT_EQ(*Count(5, 0, -2, 7), 7531);
+  EXPECT_EQ(*Count(3, 3, 1, 7), 7);
+  EXPECT_EQ(*Count(3, 3, 0, 7), 7);
+  constexpr int kMost = std::numeric_limits<int>::max(), kLeast = std::numeric_limits<int>::min();
+  EXPECT_EQ(*Count(kMost - 1, kMost, 2, 0), 2147483646.0f);
+  EXPECT_EQ(*Count(kLeast, kMost, kMost, 0), (-2147483648.0f * 10 - 1) * 10 + 2147483646.0f);
+}
+
+TEST_F(CountedLoopTest, StepsThatLeadAwayAreAnError) {
+  for (const auto& [limit, delta] : {std::pair(4, -1), std::pair(-4, 1), std::pair(4, 0)}) {
+    EXPECT_THAT(Count(0, limit, delta, 1).status(),
+                IsError(StatusCode::kInvalidArgument, "Invalid start/limit/delta"));
+  }
+  EXPECT_THAT(Count(Tensor::Vector({1}), 4, 1, 1).status(),
+              IsError(StatusCode::kInvalidArgument, "[1]"));
+}
+
+TEST_F(FunctionsTest, ARemoteCallRunsWhereItsTargetSays) {
+  Function("Minus", {"x"}, {{"y", "there:y:0"}}, {{"there", "Neg", {"x"}, Float()}});
+  Input();
+  const auto target = [](const std::string& device) {
+    return StrCat("attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'value' value { "
+                  "tensor { dtype: DT_STRING tensor_shape {} string_val: '",
+                  device, "' } } }");
+  };
+  Node({"cpu1", "Const", {}, target("/device:CPU:1")});
+  Node({"worker", "Const", {}, target("/job:worker/task:2")});
+  Node({"fed", "Placeholder", {}, "attr { key: 'dtype' value { type: DT_STRING } }"});
+  const std::string call = Types(kFloat1, kFloat1) + Calls("f", "Minus");
+  Node({"f", "RemoteCall", {"cpu1", "x"}, call + " device: '/device:CPU:0'"});
+  Node({"g", "RemoteCall", {"worker", "x"}, call + " device: '/job:ps/device:CPU:0'"});
+  auto graph = GraphFromProto(def_, AllOps());
+  ASSERT_OK(graph);
+  ASSERT_OK(ExpandFunctions(&*graph, 100));
+  EXPECT_EQ(graph->Find("f/there")->requested_device(), "/device:CPU:1");
+  EXPECT_EQ(graph->Find("f")->requested_device(), "/device:CPU:0");
+  EXPECT_EQ(graph->Find("g/there")->requested_device(), "/job:worker/task:2/device:CPU:0");
+  ASSERT_OK(Open(2));
+  EXPECT_EQ(*Run(X(3), "f"), -3);
+  Node({"h", "RemoteCall", {"fed", "x"}, call});
+  EXPECT_THAT(Open(), IsError(StatusCode::kUnimplemented, "its target must be a constant"));
 }
 
 TEST_F(FunctionsTest, GradientsOfFunctionsAreDerivedOrGiven) {

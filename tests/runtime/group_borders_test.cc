@@ -121,6 +121,7 @@ TEST_F(GroupBordersTest, ASessionWithItsOwnVariablesUpdatesThose) {
   options.other_devices.push_back(
       std::make_shared<SessionDevice>(shared, shared.name(), options.resources));
   device_ = MakeLocalSession(read, options).value();
+  device_->AcceptOutputsOf(graph_);
   cpu_ = MakeLocalSession(graph_, {}).value();
   const int64_t before = SharedSimulatedDriver().repeats();
   for (Session* s : {device_.get(), cpu_.get()}) ASSERT_OK(s->Run({}, {}, {init}).status());

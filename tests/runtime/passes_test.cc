@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "core/sanitizers.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/audio/audio_ops.h"
+#include "ops/io/io_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/nn/nn_ops.h"
 #include "ops/register.h"
@@ -59,6 +63,27 @@ TEST_F(PassesTest, NothingWaitsForWhatIsFoldedOrMerged) {
   ASSERT_NE(optimised.Find("after_a"), nullptr);
   EXPECT_EQ(optimised.Find("after_a")->control_inputs().size(), 1u);
   EXPECT_EQ(optimised.Find("after_b"), nullptr);
+}
+
+TEST_F(PassesTest, WhatIsReadOutsideOfTheGraphIsNeitherComputedBeforehandNorMerged) {
+  const std::string path = StrCat(::testing::TempDir(), "passes_test_words");
+  const auto write = [&](std::string_view words) { std::ofstream(path) << words; };
+  write("a\nb\n");
+  testing::GraphSession s;
+  const Output file = Const(path);
+  std::vector<Output> outputs;
+  for (int i = 0; i < 2; ++i) {
+    outputs.push_back(GenerateVocabRemapping(file, file, 0, 2).remapping);
+    outputs.push_back(MatchingFiles(file));
+    outputs.push_back(ReadFile(file));
+  }
+  const Graph optimised = Optimised(s.graph);
+  for (const Output& o : outputs) EXPECT_NE(optimised.Find(o.node->name()), nullptr) << o.node->name();
+  EXPECT_THAT(testing::Numbers(s.Value(outputs[0])), ::testing::ElementsAre(0, 1));
+  write("a\n");
+  EXPECT_THAT(s.Run({outputs[0]}).status(),
+              testing::IsError(StatusCode::kInvalidArgument, "has 1 lines"));
+  std::filesystem::remove(path);
 }
 
 TEST_F(PassesTest, HugeResultsAreNotComputed) {

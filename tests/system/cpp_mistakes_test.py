@@ -61,8 +61,9 @@ BUILDING = {
                      "found 2",
     "UnpackOfAMistake": rf"node 'MatMul' \(MatMul\): {PRODUCT}",
     "OutsideOfTheLoop": r"node 'AddV2' \(AddV2\): its input 'step' is in the while loop 'loop', 'five' "
-                        "outside while loops: values go in by Enter, out by Exit, and a constant for "
-                        "a loop waits for a node of it",
+                        "outside while loops: what a loop computes comes out as its results "
+                        r"\(through Exit\), what it uses goes in through Enter, and a constant for a "
+                        "loop waits for a node of it",
     "ConditionOutsideOfTheLoop": r"node 'step' \(Switch\): its input 'Merge' is in the while loop "
                                  "'loop', 'more' outside while loops: .*",
     "WaitingFromOutsideOfTheLoop": r"node 'next' \(NextIteration\): its input 'NoOp' is outside while "
@@ -116,7 +117,7 @@ RUNNING = {
     "calling without the feed": "INVALID_ARGUMENT: found 0 feeds, wanted 1",
     "feeding twice": r'INVALID_ARGUMENT: Endpoint "x:0" fed more than once\.',
     "feeding what was not built": NOT_BUILT.format("feed"),
-    "not feeding": rf"INVALID_ARGUMENT: node 'x' \(Placeholder\) on {CPU}: You must feed a value for "
+    "not feeding": rf"INVALID_ARGUMENT: running\.cc:\d+: node 'x' \(Placeholder\) on {CPU}: You must feed a value for "
                    r"placeholder tensor 'x' with dtype float and shape \[2\]\n"
                    r"\t \[\[\{\{node x\}\}\]\]",
     "fetching an unknown name": "NOT_FOUND: FetchOutputs node z: not found",
@@ -134,7 +135,7 @@ RUNNING = {
     "a vector as a float": r"INVALID_ARGUMENT: fetch 'y' is float\[2\], wanted one float",
     "an int as a float, prepared": r"INVALID_ARGUMENT: fetch 'count' is int32\[\], wanted one float",
     "a variable that was not initialised":
-        rf"FAILED_PRECONDITION: node 'w/read' \(Identity\) on {CPU}: Attempting to use "
+        rf"FAILED_PRECONDITION: running\.cc:\d+: node 'w/read' \(Identity\) on {CPU}: Attempting to use "
         r"uninitialized value w\n\t \[\[\{\{node w/read\}\}\]\]",
 }
 

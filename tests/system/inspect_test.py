@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tenon inspect` on checkpoints that TensorFlow wrote: what is in them, and what differs."""
 import os
+import re
+import shutil
 import sys
+import tempfile
 
 from tenon_process import SOURCE, TENON, main, run
 
@@ -38,13 +41,54 @@ def comparing():
 
 def mistakes():
     for arguments, message in (
-            ([SMALL, "--print", "none"], "Key none not found in checkpoint"),
-            ([SMALL + "0", "--print", "a"], "there is no checkpoint"),
-            ([SMALL, "--compare", SMALL + "0"], "there is no checkpoint")):
+            ([SMALL, "--print", "aa"], f"the checkpoint '{SMALL}' lacks 'aa'; it has a float[2,3], "),
+            ([SMALL, "--print", "aa"], "did you mean a?"),
+            ([SMALL + "0", "--print", "a"], f"there is no checkpoint '{SMALL}0', but "),
+            ([SMALL + "0", "--print", "a"], "did you mean model.ckpt-42?"),
+            ([SMALL + "0"], f"there is no checkpoint '{SMALL}0', but {SMALL}"),
+            ([SMALL, "--compare", SMALL + "0"], "--compare: there is no checkpoint")):
         code, lines, error = inspect(*arguments)
         assert code == 1 and not lines and message in error, (arguments, lines, error)
 
 
+def missing_data():
+    """The names are there, and a line that says what is not."""
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = os.path.join(folder, "m")
+        shutil.copy(SMALL + ".index", prefix + ".index")
+        code, lines, error = inspect(prefix)
+        data = prefix + ".data-00000-of-00001"
+        assert code == 1 and "a  float[2,3], 24 bytes" in lines, lines
+        assert f"DATA_LOSS: cannot open '{data}': No such file or directory" in error, error
+        assert re.search(r"the values of \d tensors are missing", error), error
+        shutil.copy(SMALL + ".data-00000-of-00001", data)
+        assert inspect(prefix)[0] == 0
+        os.truncate(data, os.path.getsize(data) - 10)
+        code, lines, error = inspect(prefix)
+        assert code == 1 and re.search(r"has \d+ bytes, wanted \d+", error), error
+
+
+def folders():
+    with tempfile.TemporaryDirectory() as folder:
+        code, _, error = inspect(folder)
+        assert code == 1 and "so that it is neither a SavedModel nor a folder of checkpoints" in error, error
+        assert "; it has nothing" in error, error
+        shutil.copy(SMALL + ".index", os.path.join(folder, "m-7.index"))
+        shutil.copy(SMALL + ".meta", os.path.join(folder, "m-7.meta"))
+        os.makedirs(os.path.join(folder, "export", "variables"))
+        with open(os.path.join(folder, "export", "saved_model.pbtxt"), "w", encoding="ascii") as out:
+            out.write('saved_model_schema_version: 1 meta_graphs { meta_info_def { tags: "serve" } }')
+        error = inspect(folder)[2]
+        for wanted in (f"SavedModels: {folder}/export", f"graphs: {folder}/m-7.meta",
+                       f"checkpoints: {folder}/m-7"):
+            assert wanted in error, (wanted, error)
+        # The variables of a SavedModel, by its folder.
+        for suffix in (".index", ".data-00000-of-00001"):
+            shutil.copy(SMALL + suffix, os.path.join(folder, "export", "variables", "variables" + suffix))
+        code, lines, _ = inspect(os.path.join(folder, "export"), "--print", "half")
+        assert code == 0 and lines == ["half = half[2] 1.5 -2"], lines
+
+
 if __name__ == "__main__":
     sys.exit(main([("a list", listing), ("values", printing), ("differences", comparing),
-                   ("mistakes", mistakes)]))
+                   ("mistakes", mistakes), ("missing data", missing_data), ("folders", folders)]))

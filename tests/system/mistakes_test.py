@@ -56,7 +56,7 @@ MISTAKES = {
     "a missing feed": (
         GOOD, ["--fetch", "y"],
         rf"INVALID_ARGUMENT: (From {TASK}: )?node 'x' \(Placeholder\) on {DEVICE}: You must "
-        r"feed a value for placeholder tensor 'x' with dtype float and shape \[2\]"),
+        r"feed a value for placeholder tensor 'x' with dtype float and shape \[2\]; give --feed x=VALUE"),
     "a feed of the wrong dtype": (
         GOOD, ["--fetch", "y", "--feed", 'x=["a", "b"]'],
         r"INVALID_ARGUMENT: --feed x: found \"a\", wanted a number"),
@@ -72,7 +72,8 @@ MISTAKES = {
     "an uninitialised variable": (
         GOOD, ["--fetch", "read"],
         rf"FAILED_PRECONDITION: (From {TASK}: )?node 'read' \(Identity\) on {DEVICE}: "
-        r"Attempting to use uninitialized value v"),
+        r"Attempting to use uninitialized value v; variables get values by --init NODE, or by "
+        r"--checkpoint PREFIX"),
     "an unknown device": (
         GOOD, ["--fetch", "y", "--feed", "x=[1, 2]", "--place", "y=/device:GPU:7"],
         r"INVALID_ARGUMENT: Cannot assign a device for operation y: \{\{node y\}\} was explicitly "
@@ -225,7 +226,8 @@ def training_that_cannot_be():
         write_mnist(folder)
         train = [TENON, "train", "mnist", "--data", folder, "--epochs", "3", "--model", "classic"]
         check_line(run(*train, "--batch", "301"),
-                   "INVALID_ARGUMENT: --batch 301 is more than the 300 images to train with", code=2)
+                   r"--batch 301 is more than the 300 images to train with \(see tenon train mnist "
+                   r"--help\)", code=2)
         check_line(run(*train, "--learning_rate", "1e30"),
                    "OUT_OF_RANGE: training has diverged: the cost is -?(nan|inf) after .*"
                    r"--learning_rate smaller than 1e\+30")

@@ -41,7 +41,9 @@ StatusOr<std::unique_ptr<Session>> MakeSimulatedSession(const Graph& graph,
         int64_t{1} << 30, options.resources, options.files));
   }
   options.allow_soft_placement = true;
-  return MakeLocalSession(read, options);
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeLocalSession(read, options));
+  session->AcceptOutputsOf(graph);
+  return session;
 }
 
 }  // namespace tenon::testing

@@ -121,6 +121,11 @@ TEST(InputPipelineTest, MistakesAreTheStatusOfTheLoop) {
   EXPECT_THAT(message(InputPipeline::FromTensors({UpTo(3), UpTo(2)})),
               HasSubstr("tensors of 3 and 2 rows do not belong together"));
   EXPECT_THAT(message(Numbers(3).Batch(0)), HasSubstr("must be at least 1, found 0"));
+  EXPECT_THAT(message(Numbers(3).Take(-2)), HasSubstr("a Take of an input pipeline must be at "
+                                                      "least 0, found -2"));
+  EXPECT_THAT(message(Numbers(3).Skip(-1)), HasSubstr("a Skip"));
+  EXPECT_THAT(message(Numbers(3).Repeat(-4).Take(2)), HasSubstr("must be at least -1, found -4"));
+  EXPECT_THAT(message(Numbers(3).Shuffle(-1, 1).Take(2)), HasSubstr("the buffer of a Shuffle"));
   EXPECT_THAT(message(Numbers(3).Shard(2, 2)), HasSubstr("there is no shard 2 of 2"));
   EXPECT_THAT(message(InputPipeline::FromRecords({"/no/such/file"})), HasSubstr("/no/such/file"));
   EXPECT_THAT(message(Numbers(3).Map([](InputElement*) { return DataLoss("rotten"); }).Prefetch(2)),

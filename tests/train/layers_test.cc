@@ -319,6 +319,39 @@ TEST(LayersTest, ChannelsFirstGivesTheSameValues) {
   }
 }
 
+TEST(LayersTest, ALayerWithoutUnitsIsAMistake) {
+  const auto mistake = [](const std::function<void()>& build) {
+    GraphSession s;
+    build();
+    return MistakeOf(s);
+  };
+  EXPECT_THAT(mistake([] { Dense(0)(Waves({2, 3})); }),
+              HasSubstr("weight 'dense/kernel': its shape is [3,0], and it must have elements"));
+  EXPECT_THAT(mistake([] { Convolution2D(0, 3)(Waves({1, 4, 4, 1})); }),
+              HasSubstr("its shape is [3,3,1,0]"));
+  EXPECT_THAT(mistake([] { Convolution2D(2, 0)(Waves({1, 4, 4, 1})); }),
+              HasSubstr("its shape is [0,0,1,2]"));
+}
+
+TEST(LayersTest, AWindowLargerThanTheImageIsAMistake) {
+  const auto mistake = [](const std::function<void(const Output& x)>& build) {
+    GraphSession s;
+    build(Placeholder(DType::kFloat, PartialShape({-1, 8, 8, 3})));
+    return MistakeOf(s);
+  };
+  const auto wanted = HasSubstr("Negative dimension size caused by subtracting 9 from 8");
+  EXPECT_THAT(mistake([](const Output& x) { Convolution2D(4, 9)(x); }), wanted);
+  EXPECT_THAT(mistake([](const Output& x) { MaxPooling2D(x, 9); }), wanted);
+  EXPECT_THAT(mistake([](const Output& x) { AveragePooling2D(x, 9); }), wanted);
+  EXPECT_EQ(mistake([](const Output& x) { MaxPooling2D(x, 8); }), "");
+  EXPECT_EQ(mistake([](const Output& x) { MaxPooling2D(x, 9, {.padding = "SAME"}); }), "");
+  {
+    GraphSession s;
+    MaxPooling2D(Waves({2, 8, 8, 3}), 9);  // all sizes are known
+    EXPECT_THAT(MistakeOf(s), wanted);
+  }
+}
+
 TEST(LayersTest, WrongSizesOfWindowsAreMistakes) {
   {
     GraphSession s;

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 #include <limits>
+#include <thread>
 
 #include "data/event_file.h"
 #include "data/file.h"
@@ -197,6 +198,140 @@ TEST(MonitoredTrainingSessionTest, CheckpointsNeedAStepCounter) {
   const Variable w("w", 1.0f);
   const auto session = MonitoredTrainingSession::Start({.checkpoint_dir = folder.path});
   EXPECT_THAT(std::string(session.status().message()), HasSubstr("give GlobalStep()"));
+}
+
+TEST(MonitoredTrainingSessionTest, NothingRunsAfterClose) {
+  CountingGraph g;
+  auto session = MonitoredTrainingSession::Start({.hooks = {StopAtStep(2)}});
+  ASSERT_OK(session.status());
+  while (!(*session)->ShouldStop()) {
+    ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+  }
+  ASSERT_OK((*session)->Close());
+  const auto closed = testing::IsError(StatusCode::kFailedPrecondition, "Session is closed.");
+  EXPECT_THAT((*session)->Run({{g.x, 1.0f}}, {}, {g.train}), closed);
+  EXPECT_THAT((*session)->RunWithoutHooks<float>({}, g.w), closed);
+  EXPECT_OK((*session)->Close());
+  EXPECT_EQ((*session)->global_step(), 2);
+}
+
+TEST(MonitoredTrainingSessionTest, AnOutputOfAnotherGraphIsRefused) {
+  CountingGraph other, g;
+  auto session = MonitoredTrainingSession::Start();
+  ASSERT_OK(session.status());
+  EXPECT_THAT((*session)->Run<float>({{g.x, 1.0f}}, other.loss),
+              testing::IsError(StatusCode::kInvalidArgument,
+                               "fetch 'Mul' is of another graph than the session's"));
+}
+
+TEST(MonitoredTrainingSessionTest, NumbersWithoutMeaningAreRefused) {
+  const auto refused = [](const MonitoredTrainingSessionOptions& options) {
+    CountingGraph g;
+    const Status status = MonitoredTrainingSession::Start(options).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+    return std::string(Message(status));
+  };
+  EXPECT_EQ(refused({.save_checkpoint_steps = -5}),
+            "save_checkpoint_steps must be at least 0, found -5");
+  EXPECT_THAT(refused({.save_summaries_steps = -3}), HasSubstr("save_summaries_steps"));
+  EXPECT_THAT(refused({.log_step_count_steps = -1}), HasSubstr("log_step_count_steps"));
+  EXPECT_THAT(refused({.max_recoveries = -1}), HasSubstr("max_recoveries"));
+  EXPECT_EQ(refused({.hooks = {StopAtStep(-3)}}), "StopAtStep takes a step of at least 0, found -3");
+  EXPECT_THAT(refused({.hooks = {StopAfterSteps(-1)}}), HasSubstr("StopAfterSteps"));
+  EXPECT_THAT(refused({.hooks = {LoggingTensorHook({}, 0, nullptr)}}), HasSubstr("found 0"));
+  EXPECT_THAT(refused({.hooks = {ProfilerHook("p", -1)}}), HasSubstr("found -1"));
+}
+
+TEST(MonitoredTrainingSessionTest, StepsThatNobodyCountsEndInAnError) {
+  CountingGraph g;
+  auto session = MonitoredTrainingSession::Start({.hooks = {StopAtStep(5)}});
+  ASSERT_OK(session.status());
+  Status status;
+  int steps = 0;
+  for (; status.ok() && steps < 1000; ++steps) {
+    status = (*session)->Run({{g.x, 1.0f}}, {g.loss}).status();
+  }
+  EXPECT_EQ(steps, 100);
+  EXPECT_THAT(status, testing::IsError(StatusCode::kFailedPrecondition,
+                                       "training is to stop at step 5, but 100 steps have left the "
+                                       "step counter at 0: give GlobalStep() to the optimizer's "
+                                       "Minimize"));
+}
+
+/// A folder in whose place there is a file for a while, so that nothing can be saved.
+class BlockedFolder : public TestFolder {
+ public:
+  void Block() {
+    std::filesystem::rename(path, away_);
+    ASSERT_OK(WriteFile(path, "in the way"));
+  }
+  void Free() {
+    std::filesystem::remove(path);
+    std::filesystem::rename(away_, path);
+  }
+  ~BlockedFolder() { std::filesystem::remove_all(away_); }
+
+ private:
+  const std::string away_ = path + "-away";
+};
+
+TEST(MonitoredTrainingSessionTest, TrainingOutlivesSavesThatFail) {
+  BlockedFolder folder;
+  CountingGraph g;
+  std::vector<std::string> lines;
+  auto session = MonitoredTrainingSession::Start(
+      {.checkpoint_dir = folder.path,
+       .save_checkpoint_steps = 1,
+       .save_summaries_steps = 0,
+       .notice = [&](const std::string& line) { lines.push_back(line); }});
+  ASSERT_OK(session.status());
+  const auto run = [&] { return (*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status(); };
+  ASSERT_OK(run());
+  for (int round = 0; round < 2; ++round) {
+    folder.Block();
+    lines.clear();
+    for (int i = 0; i < 4; ++i) ASSERT_OK(run());  // one less than are too many
+    ASSERT_EQ(lines.size(), 4);
+    EXPECT_THAT(lines[0], HasSubstr("is not saved; training goes on to the next checkpoint: "));
+    folder.Free();
+    ASSERT_OK(run());
+  }
+  EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-11");
+  folder.Block();
+  lines.clear();
+  ASSERT_OK(run());
+  std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    folder.Free();
+  });
+  EXPECT_OK((*session)->Close());
+  EXPECT_THAT(lines[1], HasSubstr("step 12 is not saved; trying again in 2 s: "));
+  EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-12");
+}
+
+TEST(MonitoredTrainingSessionTest, FiveSavesInARowThatFailEndTraining) {
+  BlockedFolder folder;
+  CountingGraph g;
+  auto session = MonitoredTrainingSession::Start(
+      {.checkpoint_dir = folder.path, .save_checkpoint_steps = 1, .save_summaries_steps = 0});
+  ASSERT_OK(session.status());
+  folder.Block();
+  Status status;
+  int steps = 0;
+  for (; status.ok() && steps < 100; ++steps) {
+    status = (*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status();
+  }
+  EXPECT_EQ(steps, 5);
+  EXPECT_THAT(std::string(Message(status)),
+              HasSubstr("5 saves in a row have failed, the last one: cannot save '"));
+  folder.Free();
+}
+
+TEST(MonitoredTrainingSessionTest, TheFirstSaveMustSucceed) {
+  const TestFolder folder;
+  ASSERT_OK(WriteFile(folder.path, "in the way"));
+  CountingGraph g;
+  EXPECT_FALSE(MonitoredTrainingSession::Start({.checkpoint_dir = folder.path}).ok());
 }
 
 TEST(MonitoredTrainingSessionTest, AHooksOwnTensorsComeBackToIt) {

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
@@ -15,6 +17,8 @@
 #include "tests/testing/status_matchers.h"
 #include "train/optimizers/adam.h"
 #include "train/optimizers/gradient_descent.h"
+#include "train/optimizers/learning_rate_schedules.h"
+#include "train/optimizers/rmsprop.h"
 
 namespace tenon::testing {
 namespace {
@@ -111,6 +115,40 @@ TEST(OptimizersTest, WhatIsNoVariableCannotBeTrained) {
   const Output x = Square(w);
   GradientDescent(0.1).Minimize(x, {.variables = {x}});
   EXPECT_THAT(s.graph.error().message(), HasSubstr("'Square', which is to be trained, is of no"));
+}
+
+TEST(OptimizersTest, NumbersWithoutMeaningAreMistakes) {
+  const auto mistake = [](const std::function<void(const Output& loss)>& train) {
+    GraphSession s;
+    const Variable w("w", 3.0f);
+    train(Square(w));
+    return std::string(s.graph.error().message());
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(mistake([](const Output& loss) { GradientDescent(-0.1).Minimize(loss); }),
+              HasSubstr("GradientDescent: learning_rate must be at least 0, and finite, found -0.1"));
+  EXPECT_THAT(mistake([&](const Output& loss) { GradientDescent(nan).Minimize(loss); }),
+              HasSubstr("found nan"));
+  EXPECT_THAT(mistake([](const Output& loss) { Momentum(0.1, -0.9).Minimize(loss); }),
+              HasSubstr("Momentum: momentum must be at least 0"));
+  EXPECT_THAT(mistake([](const Output& loss) { Adam(0.1, {.beta2 = 1.0}).Minimize(loss); }),
+              HasSubstr("Adam: beta2 must be in [0, 1), found 1"));
+  EXPECT_THAT(mistake([](const Output& loss) { RMSProp(0.1, {.decay = 1.5}).Minimize(loss); }),
+              HasSubstr("RMSProp: decay must be in [0, 1), found 1.5"));
+  EXPECT_THAT(mistake([](const Output& loss) {
+                GradientDescent(ExponentialDecay(0.1, GlobalStep(), 0, 0.9)).Minimize(loss);
+              }),
+              HasSubstr("the number of steps of a learning rate's schedule must be above 0, found 0"));
+  EXPECT_THAT(mistake([](const Output& loss) {
+                GradientDescent(CosineDecay(0.1, GlobalStep(), -5)).Minimize(loss);
+              }),
+              HasSubstr("must be above 0, found -5"));
+  // A rate of 0 freezes what is trained, and one that is known in the step only is not looked at.
+  EXPECT_EQ(mistake([](const Output& loss) { GradientDescent(0.0).Minimize(loss); }), "");
+  EXPECT_EQ(mistake([](const Output& loss) {
+              GradientDescent(Placeholder(DType::kFloat, Shape())).Minimize(loss);
+            }),
+            "");
 }
 
 TEST(OptimizersTest, TheGlobalStepCountsAfterTheUpdates) {

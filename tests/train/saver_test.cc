@@ -409,11 +409,23 @@ TEST(SaverTest, AShapeOrDtypeThatDiffersIsRefused) {
     const Saver dtype({.variables = {{"r", ints}}, .name = "dtype"});
     const Saver name({.variables = {{"missing", missing}}, .name = "name"});
     ASSERT_OK(p.Start());
-    EXPECT_THAT(shape.Restore(*p.session, folder / "m"), IsError(kInvalid, "variable 'a': node"));
+    EXPECT_THAT(shape.Restore(*p.session, folder / "m"), IsError(kInvalid, "variable 'a': saver_test.cc:"));
     EXPECT_THAT(dtype.Restore(*p.session, folder / "m"), IsError(kInvalid, "expected dtype int32"));
     EXPECT_THAT(name.Restore(*p.session, folder / "m"),
                 IsError(StatusCode::kNotFound, "Key missing not found"));
+    EXPECT_THAT(name.Restore(*p.session, folder / "m"),
+                IsError(StatusCode::kNotFound, "/m' (of 1 variables it lacks missing; it has a, r)"));
   }
+}
+
+TEST(SaverTest, AFolderIsNoCheckpoint) {
+  const TemporaryFolder folder;
+  SavingProgram p;
+  const Variable a("a", Row({1, 2}));
+  Saver saver;
+  ASSERT_OK(p.Start());
+  EXPECT_THAT(saver.Restore(*p.session, folder.path()),
+              IsError(StatusCode::kNotFound, "LatestCheckpoint finds the latest one in a folder"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <thread>
 
@@ -44,6 +45,54 @@ TEST(SupervisorTest, SavesInTheBackgroundAndGoesOnFromThere) {
     if (before == 0) EXPECT_OK(supervisor.Stop());
   }
   std::filesystem::remove_all(folder);
+}
+
+TEST(SupervisorTest, ASaveThatFailsIsSaidAndTheLastOneDecides) {
+  const std::string folder = ::testing::TempDir() + TemporaryName("supervised");
+  const std::string away = folder + "-away";
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Output count = AssignAdd(GlobalStep().ref(), 1);
+  Saver saver;
+  Mutex mu;
+  std::vector<std::string> lines;
+  Supervisor supervisor({.notice =
+                             [&](const std::string& line) {
+                               MutexLock lock(mu);
+                               lines.push_back(line);
+                             },
+                         .checkpoint_dir = folder,
+                         .saver = &saver,
+                         .save_model_period = std::chrono::milliseconds(300)});
+  auto session = supervisor.PrepareOrWaitForSession([&] { return MakeLocalSession(graph); });
+  ASSERT_OK(session.status());
+  std::filesystem::rename(folder, away);
+  ASSERT_OK(WriteFile(folder, "in the way"));
+  ASSERT_OK((*session)->Run({}, {}, {count}).status());
+  const auto failures = [&] {
+    MutexLock lock(mu);
+    return lines.size();
+  };
+  while (failures() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::filesystem::remove(folder);
+  std::filesystem::rename(away, folder);
+  EXPECT_FALSE(supervisor.ShouldStop());
+  EXPECT_OK(supervisor.Stop());
+  EXPECT_EQ(*LatestCheckpoint(folder), folder + "/model.ckpt-1");
+  std::filesystem::remove_all(folder);
+}
+
+TEST(SupervisorTest, ASignalAsksForTheEnd) {
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Variable w("w", 1.0f);
+  Supervisor supervisor({});
+  auto session = supervisor.PrepareOrWaitForSession([&] { return MakeLocalSession(graph); });
+  ASSERT_OK(session.status());
+  EXPECT_FALSE(supervisor.ShouldStop());
+  std::raise(SIGTERM);
+  EXPECT_TRUE(supervisor.ShouldStop());
+  EXPECT_OK(supervisor.Stop());
 }
 
 }  // namespace

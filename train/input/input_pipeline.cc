@@ -249,6 +249,7 @@ InputPipeline InputPipeline::Batch(int64_t size, const BatchOptions& options) co
 InputPipeline InputPipeline::Repeat(int64_t count) const {
   return InputPipeline(
       [open = open_, count](uint64_t repetition) -> StatusOr<std::unique_ptr<InputSource>> {
+        TENON_RETURN_IF_ERROR(AtLeast("a Repeat, where -1 means for ever,", count, -1));
         // Repetitions of repetitions have numbers of their own.
         const uint64_t first = repetition * (count > 0 ? static_cast<uint64_t>(count) : 1);
         return std::make_unique<RepeatedSource>(open, count, first);
@@ -258,6 +259,7 @@ InputPipeline InputPipeline::Repeat(int64_t count) const {
 InputPipeline InputPipeline::Take(int64_t count) const {
   return InputPipeline(
       [open = open_, count](uint64_t repetition) -> StatusOr<std::unique_ptr<InputSource>> {
+        TENON_RETURN_IF_ERROR(AtLeast("a Take", count, 0));
         TENON_ASSIGN_OR_RETURN(auto from, open(repetition));
         return std::make_unique<FirstSource>(std::move(from), count);
       });
@@ -266,6 +268,7 @@ InputPipeline InputPipeline::Take(int64_t count) const {
 InputPipeline InputPipeline::Skip(int64_t count) const {
   return InputPipeline(
       [open = open_, count](uint64_t repetition) -> StatusOr<std::unique_ptr<InputSource>> {
+        TENON_RETURN_IF_ERROR(AtLeast("a Skip", count, 0));
         TENON_ASSIGN_OR_RETURN(auto from, open(repetition));
         return std::make_unique<ChosenSource>(
             std::move(from),

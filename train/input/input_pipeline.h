@@ -67,7 +67,7 @@ class InputPipeline {
   /// Tensors with one dimension more, of `size` elements, whose tensors must have equal shapes; the
   /// last one may have fewer.
   InputPipeline Batch(int64_t size, const BatchOptions& options = {}) const;
-  /// All of it so many times; for ever when `count` is negative.
+  /// All of it so many times; for ever when `count` is -1.
   InputPipeline Repeat(int64_t count = -1) const;
   /// The first `count` elements, and what comes after them.
   InputPipeline Take(int64_t count) const;

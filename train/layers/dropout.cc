@@ -12,17 +12,6 @@
 #include "train/value_as.h"
 
 namespace tenon {
-namespace {
-
-/// What a number is, when the graph says it.
-std::optional<double> KnownNumber(const Input& value) {
-  if (value.literal() == nullptr) return std::nullopt;
-  const auto number = value.literal()->ToTensor(DType::kDouble);
-  if (!number.ok() || !number->shape().IsScalar()) return std::nullopt;
-  return number->scalar<double>();
-}
-
-}  // namespace
 
 Output Dropout(const Input& input, const Input& rate, const DropoutOptions& options) {
   const CalledFrom caller(options.location);

@@ -37,7 +37,10 @@ Variable MakeWeight(std::string_view name, const std::vector<int64_t>& shape, DT
   const OutsideFlowScopes names;
   const BuildContext& context = CurrentBuilding();
   if (!context.graph->error().ok()) return {};
-  const auto dims = Shape::Create(shape);
+  auto dims = Shape::Create(shape);
+  if (dims.ok() && dims->num_elements() == 0) {
+    dims = InvalidArgument("its shape is ", dims->ToString(), ", and it must have elements");
+  }
   if (!dims.ok()) {
     FailLayer(Annotate(dims.status(), StrCat("weight '", context.prefix, name, "'")));
     return {};

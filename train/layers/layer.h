@@ -76,7 +76,7 @@ struct WeightOptions {
 };
 /// A variable in the scope that is entered, outside all branches and loops and without their
 /// scopes in its name, whose regularizer's term is added to the collection "regularization_losses"
-/// (tf.get_variable). The shape has no unknown size: one below 0 is a mistake.
+/// (tf.get_variable). Each size of the shape is at least 1: another one is a mistake.
 Variable MakeWeight(std::string_view name, const std::vector<int64_t>& shape, DType dtype,
                     const WeightOptions& options = {});
 

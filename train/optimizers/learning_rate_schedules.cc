@@ -2,6 +2,7 @@
 #include "train/optimizers/learning_rate_schedules.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include "ops/array/array_ops.h"
@@ -19,8 +20,18 @@ Output Rate(const Input& value) {
   return value.literal() != nullptr ? Const(value, {.dtype = DType::kFloat}) : Const(value);
 }
 
+/// Whether `steps` can be divided by, as far as the program says it; else a mistake.
+void CheckSteps(const Input& steps) {
+  const std::optional<double> number = KnownNumber(steps);
+  if (!number || (*number > 0 && std::isfinite(*number))) return;
+  CurrentBuilding().Fail(InvalidArgument("the number of steps of a learning rate's schedule must be ",
+                                         "above 0, found ", *number),
+                         steps.location());
+}
+
 /// step / decay_steps.
 Output Progress(const Input& step, const Input& decay_steps, bool staircase, DType dtype) {
+  CheckSteps(decay_steps);
   const Output progress = ValueAs(step, dtype) / ValueAs(decay_steps, dtype);
   return staircase ? Floor(progress) : progress;
 }
@@ -61,6 +72,7 @@ Output InverseTimeDecay(const Input& learning_rate, const Input& step, const Inp
 Output PolynomialDecay(const Input& learning_rate, const Input& step, const Input& decay_steps,
                        const PolynomialDecayOptions& options) {
   const CallScope scope(options.name, "PolynomialDecay", options.location);
+  CheckSteps(decay_steps);
   const Output rate = Rate(learning_rate);
   const Output end = ValueAs(options.end_learning_rate, rate.dtype());
   Output now = ValueAs(step, rate.dtype()), steps = ValueAs(decay_steps, rate.dtype());
@@ -75,6 +87,7 @@ Output PolynomialDecay(const Input& learning_rate, const Input& step, const Inpu
 Output CosineDecay(const Input& learning_rate, const Input& step, const Input& decay_steps,
                    const CosineDecayOptions& options) {
   const CallScope scope(options.name, "CosineDecay", options.location);
+  CheckSteps(decay_steps);
   const Output rate = Rate(learning_rate);
   const Output steps = ValueAs(decay_steps, rate.dtype());
   const Output progress = Minimum(ValueAs(step, rate.dtype()), steps) / steps;

@@ -2,6 +2,7 @@
 #include "train/optimizers/optimizer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
@@ -61,6 +62,20 @@ StatusOr<std::pair<Output, DType>> CounterOf(const Output& global_step) {
   const DType dtype = global_step.node->attrs().GetOr<DType>("dtype", DType::kInvalid);
   if (dtype != DType::kInvalid) return std::pair(global_step, dtype);
   return InvalidArgument("the global step '", global_step.name(), "' is no variable's handle");
+}
+
+/// Whether the number is one that an optimizer can work with. TensorFlow takes all of them.
+Status CheckNumber(std::string_view name, double found) {
+  const bool is_share = name == "beta1" || name == "beta2" || name == "rho" || name == "decay";
+  if (is_share) {
+    if (found >= 0 && found < 1) return OkStatus();
+    return InvalidArgument(name, " must be in [0, 1), found ", found);
+  }
+  // A power may be negative, and is in FTRL.
+  const bool is_power = name.ends_with("_power");
+  if (std::isfinite(found) && (found >= 0 || is_power)) return OkStatus();
+  return InvalidArgument(name, " must be ", is_power ? "a finite number" : "at least 0, and finite",
+                         ", found ", found);
 }
 
 /// Increments the counter, after `updates`.
@@ -183,6 +198,11 @@ std::vector<Output> Optimizer::Updates(const std::vector<GradientAndVariable>& g
 void Optimizer::Prepare(const std::vector<GradientAndVariable>& gradients) { (void)gradients; }
 
 Output Optimizer::Scalar(const Input& value, std::string_view name, const VariableNodes& variable) {
+  if (const std::optional<double> number = KnownNumber(value)) {
+    if (const Status s = CheckNumber(name, *number); !s.ok()) {
+      CurrentBuilding().Fail(Annotate(s, name_), value.location());
+    }
+  }
   const DType dtype = Output(variable.value).dtype();
   if (value.output() != nullptr) return ValueAs(value, dtype);
   const std::string& device = variable.ref->requested_device();

@@ -148,6 +148,7 @@ Saver::Saver(const SaverOptions& options)
   const auto saved = CheckedVariables(options, *graph_);
   if (!saved.ok()) context.Fail(saved.status(), options.location);
   if (!saved.ok() || saved->empty()) return;
+  for (const SavedVariable& v : *saved) saved_.push_back(v.name);
   nodes_ = AddSaverNodes(options.name, *saved, options.sharded);
 }
 
@@ -173,7 +174,10 @@ StatusOr<std::string> Saver::Save(Session& session, const std::string& path,
                                   const SaveOptions& options) {
   TENON_ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(path, options));
   MutexLock lock(mu_);
-  TENON_RETURN_IF_ERROR(RunSave(session, prefix));
+  if (const Status saved = RunSave(session, prefix); !saved.ok()) {
+    RemoveUnfinishedSaves(path);
+    return saved;
+  }
   if (options.write_meta_graph) TENON_RETURN_IF_ERROR(WriteMetaGraph(*this, prefix + ".meta"));
   if (options.write_state) TENON_RETURN_IF_ERROR(Record(prefix, options.latest_filename));
   RemoveUnfinishedSaves(path);
@@ -210,8 +214,35 @@ Status Saver::Restore(Session& session, const std::string& prefix) const {
   const Status s =
       session.Run({{nodes_.filename_tensor, prefix}}, {}, {nodes_.restore_op}).status();
   const std::string variable = AssignedVariable(*graph_, Message(s));
-  return Annotate(s, StrCat("cannot restore '", prefix, "'",
+  if (s.ok()) return s;
+  return Annotate(s, StrCat("cannot restore '", prefix, "'", WhatIsWrong(prefix),
                             variable.empty() ? "" : StrCat(": variable '", variable, "'")));
+}
+
+std::string Saver::WhatIsWrong(const std::string& prefix) const {
+  std::error_code error;
+  if (!CheckpointExists(prefix)) {
+    if (!std::filesystem::is_directory(prefix, error)) return "";
+    return StrCat(", a folder (a checkpoint is named like ", JoinPath(prefix, "model-7"),
+                  "; LatestCheckpoint finds the latest one in a folder)");
+  }
+  const auto reader = BundleReader::Open(prefix);
+  if (!reader.ok()) return "";
+  std::set<std::string> lacking;
+  for (const std::string& name : saved_) {
+    if (!(*reader)->Contains(name)) lacking.insert(name);
+  }
+  if (lacking.empty()) return "";
+  const auto list = [](const auto& names) {
+    constexpr size_t kMostNames = 20;
+    std::vector<std::string> shown(names.begin(), names.end());
+    const size_t more = shown.size() - std::min(shown.size(), kMostNames);
+    shown.resize(shown.size() - more);
+    return StrCat(Join(shown, ", "), more > 0 ? StrCat(" and ", more, " more") : "");
+  };
+  const std::set<std::string> wanted(saved_.begin(), saved_.end());
+  return StrCat(" (of ", wanted.size(), " variables it lacks ", list(lacking), "; it has ",
+                list((*reader)->names()), ")");
 }
 
 std::vector<std::string> Saver::last_checkpoints() const {

@@ -119,12 +119,16 @@ class Saver {
   Saver(const SaverOptions& options, Graph* graph, SaverNodes nodes, bool writes_bundles);
 
   Status RunSave(Session& session, const std::string& prefix) const;
+  /// What is wrong with the checkpoint as far as this process sees it, to follow its name in the
+  /// message of a restore that failed; or "".
+  std::string WhatIsWrong(const std::string& prefix) const;
   Status Record(const std::string& prefix, const std::string& latest_filename)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const SaverOptions options_;
   Graph* const graph_;
   SaverNodes nodes_;
+  std::vector<std::string> saved_;  // names in checkpoints; none of a saver of FromProto
   /// False of a saver of TensorFlow's first format, which restores only.
   bool writes_bundles_ = true;
   mutable Mutex mu_;

@@ -6,7 +6,9 @@
 namespace tenon {
 
 CheckpointSaverHook::CheckpointSaverHook(CheckpointSaverOptions options)
-    : options_(std::move(options)), timer_(options_.steps, options_.period) {}
+    : options_(std::move(options)),
+      timer_(options_.steps, options_.period),
+      failures_(options_.notice) {}
 
 Status CheckpointSaverHook::AfterCreateSession(const RunContext& context, int64_t global_step) {
   if (!recovered_) {
@@ -19,7 +21,11 @@ Status CheckpointSaverHook::AfterCreateSession(const RunContext& context, int64_
       if (NameOf(state->latest) == latest) saved_ = global_step;
     }
   }
-  if (saved_ != global_step) return Save(context.session(), global_step);
+  if (saved_ != global_step) {
+    // The first save of all tells whether one can be made there.
+    return saved_ < 0 ? Save(context.session(), global_step)
+                      : SaveOrGoOn(context.session(), global_step);
+  }
   timer_.Triggered(global_step);
   return OkStatus();
 }
@@ -28,12 +34,21 @@ Status CheckpointSaverHook::AfterRun(const RunContext& context, const RunValues&
   if (!timer_.IsDue(values.global_step + 1)) return OkStatus();
   // The step may have read the counter before it counted itself.
   TENON_ASSIGN_OR_RETURN(const int64_t now, context.ReadGlobalStep());
-  return timer_.IsDue(now) ? Save(context.session(), now) : OkStatus();
+  return timer_.IsDue(now) ? SaveOrGoOn(context.session(), now) : OkStatus();
 }
 
 Status CheckpointSaverHook::End(const RunContext& context) {
   TENON_ASSIGN_OR_RETURN(const int64_t now, context.ReadGlobalStep());
-  return now == saved_ ? OkStatus() : Save(context.session(), now);
+  if (now == saved_) return OkStatus();
+  return failures_.Insist(now, [&] { return Save(context.session(), now); });
+}
+
+Status CheckpointSaverHook::SaveOrGoOn(Session& session, int64_t step) {
+  const Status saved = Save(session, step);
+  // A task that has died is the session's to recover from.
+  if (IsRecoverable(saved)) return saved;
+  timer_.Triggered(step);
+  return failures_.Count(saved, step);
 }
 
 Status CheckpointSaverHook::Save(Session& session, int64_t step) {

@@ -2,6 +2,7 @@
 #include "train/sessions/hooks.h"
 
 #include <cmath>
+#include <thread>
 
 #include "absl/strings/str_format.h"
 #include "data/file.h"
@@ -10,16 +11,33 @@
 namespace tenon {
 namespace {
 
+constexpr int kMostFailures = 5;
+constexpr std::chrono::milliseconds kLastSavePause{2000};
+
 using SteadyClock = std::chrono::steady_clock;
 
 double SecondsSince(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
 }
 
+/// Whether something can happen each so many steps.
+Status CheckInterval(std::string_view hook, int64_t steps) {
+  return steps >= 1 ? OkStatus()
+                    : InvalidArgument("a ", hook, " does something each so many steps, at least 1; ",
+                                      "found ", steps);
+}
+
 class StopAtStepHook final : public SessionHook {
  public:
   StopAtStepHook(int64_t last_step, bool relative) : given_(last_step), relative_(relative) {}
 
+  Status Begin() override {
+    if (given_ < 0) {
+      return InvalidArgument(relative_ ? "StopAfterSteps" : "StopAtStep",
+                             " takes a step of at least 0, found ", given_);
+    }
+    return OkStatus();
+  }
   Status AfterCreateSession(const RunContext& context, int64_t global_step) override {
     if (global_step < 0) {
       return InvalidArgument(
@@ -27,21 +45,33 @@ class StopAtStepHook final : public SessionHook {
           "the optimizer");
     }
     if (!last_) last_ = relative_ ? global_step + given_ : given_;
+    first_ = global_step;
+    runs_ = 0;
     if (global_step >= *last_) context.RequestStop();
     return OkStatus();
   }
   Status AfterRun(const RunContext& context, const RunValues& values) override {
     // The step may have read the counter before it counted itself.
-    if (values.global_step + 1 < *last_) return OkStatus();
+    const bool may_be_last = values.global_step + 1 >= *last_;
+    const bool is_uncounted = ++runs_ == kUncountedSteps && values.global_step <= first_;
+    if (!may_be_last && !is_uncounted) return OkStatus();
     TENON_ASSIGN_OR_RETURN(const int64_t now, context.ReadGlobalStep());
     if (now >= *last_) context.RequestStop();
+    if (is_uncounted && now == first_ && now < *last_ && context.circumstances().is_alone) {
+      return FailedPrecondition("training is to stop at step ", *last_, ", but ", runs_,
+                                " steps have left the step counter at ", now,
+                                ": give GlobalStep() to the optimizer's Minimize");
+    }
     return OkStatus();
   }
 
  private:
+  /// After so many steps without a change of the counter, nobody else will make one.
+  static constexpr int64_t kUncountedSteps = 100;
   const int64_t given_;
   const bool relative_;
   std::optional<int64_t> last_;
+  int64_t first_ = 0, runs_ = 0;
 };
 
 class NanHook final : public SessionHook {
@@ -89,9 +119,10 @@ class LoggingHook final : public SessionHook {
     }
   }
 
+  Status Begin() override { return CheckInterval("LoggingTensorHook", steps_); }
   Status BeforeRun(const RunContext& context, RunArguments* arguments) override {
     (void)context;
-    due_ = count_++ % std::max<int64_t>(steps_, 1) == 0;
+    due_ = count_++ % steps_ == 0;
     if (due_) arguments->fetches = names_;
     return OkStatus();
   }
@@ -121,8 +152,9 @@ class LoggingHook final : public SessionHook {
 class TimelineHook final : public SessionHook {
  public:
   TimelineHook(std::string directory, int64_t steps)
-      : directory_(std::move(directory)), steps_(std::max<int64_t>(steps, 1)) {}
+      : directory_(std::move(directory)), steps_(steps) {}
 
+  Status Begin() override { return CheckInterval("ProfilerHook", steps_); }
   Status BeforeRun(const RunContext& context, RunArguments* arguments) override {
     (void)context;
     // Not the first step, which compiles.
@@ -183,6 +215,33 @@ void Timer::Triggered(int64_t step) {
   last_time_ = SteadyClock::now();
 }
 
+void SaveFailures::Tell(const Status& saved, int64_t step, std::string_view consequence) const {
+  if (!notice_) return;
+  // Without the lines that TensorFlow's client reads the failing node from.
+  const std::string text = saved.ToString();
+  notice_(StrCat("step ", step, " is not saved", consequence, ": ",
+                 std::string_view(text).substr(0, text.find('\n'))));
+}
+
+Status SaveFailures::Count(const Status& saved, int64_t step) {
+  in_a_row_ = saved.ok() ? 0 : in_a_row_ + 1;
+  if (saved.ok()) return saved;
+  if (in_a_row_ >= kMostFailures) {
+    return Annotate(saved, StrCat(in_a_row_, " saves in a row have failed, the last one"));
+  }
+  Tell(saved, step, "; training goes on to the next checkpoint");
+  return OkStatus();
+}
+
+Status SaveFailures::Insist(int64_t step, const std::function<Status()>& save) {
+  for (int tries = 1;; ++tries) {
+    const Status saved = save();
+    if (saved.ok() || IsRecoverable(saved) || tries == kMostFailures) return saved;
+    Tell(saved, step, "; trying again in 2 s");
+    std::this_thread::sleep_for(kLastSavePause);
+  }
+}
+
 std::shared_ptr<SessionHook> StopAtStep(int64_t last_step) {
   return std::make_shared<StopAtStepHook>(last_step, false);
 }
@@ -203,6 +262,8 @@ std::shared_ptr<SessionHook> ProfilerHook(const std::string& directory, int64_t 
 
 StepCounterHook::StepCounterHook(int64_t steps, NoticeFunction notice)
     : steps_(steps), notice_(std::move(notice)) {}
+
+Status StepCounterHook::Begin() { return CheckInterval("StepCounterHook", steps_); }
 
 Status StepCounterHook::AfterRun(const RunContext& context, const RunValues& values) {
   (void)context;

@@ -37,10 +37,28 @@ class Timer {
 };
 
 /// Ends training when the step counter has reached `last_step`, whoever counts
-/// (tf.train.StopAtStepHook).
+/// (tf.train.StopAtStepHook). FailedPrecondition after 100 steps, all of this process, of which none
+/// was counted.
 std::shared_ptr<SessionHook> StopAtStep(int64_t last_step);
 /// The same so many steps after the session's start (tf.train.StopAtStepHook with num_steps).
 std::shared_ptr<SessionHook> StopAfterSteps(int64_t steps);
+
+/// The saves that have failed since the last one that did not, for those that save at intervals.
+class SaveFailures {
+ public:
+  explicit SaveFailures(NoticeFunction notice) : notice_(std::move(notice)) {}
+  /// Counts the save of `step` and says what was wrong with it; its error when it is the fifth in a
+  /// row, and OK otherwise.
+  Status Count(const Status& saved, int64_t step);
+  /// Calls `save` until it succeeds or is recoverable from, at most five times.
+  Status Insist(int64_t step, const std::function<Status()>& save);
+
+ private:
+  void Tell(const Status& saved, int64_t step, std::string_view consequence) const;
+
+  const NoticeFunction notice_;
+  int in_a_row_ = 0;
+};
 
 /// Options of CheckpointSaverHook, by name.
 struct CheckpointSaverOptions {
@@ -53,7 +71,9 @@ struct CheckpointSaverOptions {
   NoticeFunction notice = {};
 };
 /// Saves at the start, unless what was restored is the latest checkpoint already, at intervals, and
-/// at the end; enters each into the event files' log (tf.train.CheckpointSaverHook).
+/// at the end (tf.train.CheckpointSaverHook). A save at an interval that fails, on a full disk for
+/// example, is said, and training goes on to the next one; five in a row are the hook's error. The
+/// last save is tried five times, too, with pauses of two seconds.
 class CheckpointSaverHook final : public SessionHook {
  public:
   explicit CheckpointSaverHook(CheckpointSaverOptions options);
@@ -63,9 +83,12 @@ class CheckpointSaverHook final : public SessionHook {
 
  private:
   Status Save(Session& session, int64_t step);
+  /// A save that may fail, see above.
+  Status SaveOrGoOn(Session& session, int64_t step);
 
   const CheckpointSaverOptions options_;
   Timer timer_;
+  SaveFailures failures_;
   int64_t saved_ = -1;
   bool recovered_ = false;
 };
@@ -104,6 +127,7 @@ class SummarySaverHook final : public SessionHook {
 class StepCounterHook final : public SessionHook {
  public:
   StepCounterHook(int64_t steps, NoticeFunction notice);
+  Status Begin() override;
   Status AfterRun(const RunContext& context, const RunValues& values) override;
 
  private:

@@ -2,7 +2,9 @@
 #include "train/sessions/monitored_training_session.h"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "core/loop_frame.h"
 #include "distributed/server.h"
@@ -18,8 +20,20 @@ namespace {
 
 constexpr std::chrono::milliseconds kLongestPause{30000};
 
-bool IsRecoverable(const Status& status) {
-  return status.code() == StatusCode::kAborted || status.code() == StatusCode::kUnavailable;
+/// Whether the numbers mean something: 0 has a meaning of its own in all of them.
+Status CheckOptions(const MonitoredTrainingSessionOptions& options) {
+  const std::pair<std::string_view, int64_t> numbers[] = {
+      {"save_checkpoint_steps", options.save_checkpoint_steps},
+      {"save_checkpoint_period", options.save_checkpoint_period.count()},
+      {"save_summaries_steps", options.save_summaries_steps},
+      {"log_step_count_steps", options.log_step_count_steps},
+      {"ready_deadline", options.ready_deadline.count()},
+      {"max_recoveries", options.max_recoveries},
+      {"first_pause", options.first_pause.count()}};
+  for (const auto& [name, value] : numbers) {
+    if (value < 0) return InvalidArgument(name, " must be at least 0, found ", value);
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -43,9 +57,13 @@ Status MonitoredTrainingSession::EndSession() {
 StatusOr<std::unique_ptr<MonitoredTrainingSession>> MonitoredTrainingSession::Start(
     const MonitoredTrainingSessionOptions& options) {
   const CalledFrom caller(options.location);
+  TENON_RETURN_IF_ERROR(CheckOptions(options));
   std::unique_ptr<MonitoredTrainingSession> session(new MonitoredTrainingSession(options));
   TENON_RETURN_IF_ERROR(session->Build());
-  TENON_RETURN_IF_ERROR(session->ProbeDirectory());
+  {
+    const StopSignal::EndsAtOnce ends;
+    TENON_RETURN_IF_ERROR(session->ProbeDirectory());
+  }
   while (true) {
     const Status opened = session->Open();
     if (opened.ok()) {
@@ -54,7 +72,8 @@ StatusOr<std::unique_ptr<MonitoredTrainingSession>> MonitoredTrainingSession::St
       }
       return session;
     }
-    if (!IsRecoverable(opened)) return opened;
+    if (!IsRecoverable(opened) || session->ShouldStop()) return opened;
+    const StopSignal::EndsAtOnce ends;
     TENON_RETURN_IF_ERROR(session->Pause(opened));
   }
 }
@@ -144,9 +163,13 @@ Status MonitoredTrainingSession::Open() {
     return options_.server == nullptr ? MakeLocalSession(graph_)
                                       : options_.server->MakeSession(graph_);
   };
-  TENON_ASSIGN_OR_RETURN(session_, starter_->Prepare(open));
+  {
+    std::optional<StopSignal::EndsAtOnce> ends;
+    if (!ShouldStop()) ends.emplace();
+    TENON_ASSIGN_OR_RETURN(session_, starter_->Prepare(open));
+  }
   const auto prepare = [&]() -> Status {
-    const RunContext context(*session_, global_step_name_, &stop_);
+    const RunContext context = Context();
     TENON_ASSIGN_OR_RETURN(global_step_, context.ReadGlobalStep());
     for (const auto& hook : hooks_) {
       TENON_RETURN_IF_ERROR(hook->AfterCreateSession(context, global_step_));
@@ -163,7 +186,7 @@ Status MonitoredTrainingSession::Open() {
 }
 
 Status MonitoredTrainingSession::Pause(const Status& error) {
-  if (recoveries_ >= options_.max_recoveries || ShouldStop()) return error;
+  if (recoveries_ >= options_.max_recoveries) return error;
   const auto pause = std::min<std::chrono::milliseconds>(
       kLongestPause, options_.first_pause * (1LL << std::min(recoveries_, 10)));
   ++recoveries_;
@@ -172,7 +195,8 @@ Status MonitoredTrainingSession::Pause(const Status& error) {
         StrCat("recovering in ", pause.count() / 1000.0, " s from: ", error.ToString()));
   }
   const auto until = std::chrono::steady_clock::now() + pause;
-  while (std::chrono::steady_clock::now() < until && !ShouldStop()) {
+  const bool ends = ShouldStop();
+  while (std::chrono::steady_clock::now() < until && ends == ShouldStop()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return OkStatus();
@@ -202,7 +226,8 @@ StatusOr<PreparedStep*> MonitoredTrainingSession::StepFor(const Session::Feeds& 
 
 Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTensors& fetches,
                                          const StepTensors& targets, std::vector<Tensor>* fetched) {
-  const RunContext context(*session_, global_step_name_, &stop_, targets.names());
+  TENON_RETURN_IF_ERROR(session_->Check(feeds, fetches, targets));
+  const RunContext context = Context(targets.names());
   Session::Feeds fed = feeds.pairs();
   std::vector<std::string> names = fetches.names(), runs = targets.names();
   StepOptions step;
@@ -242,6 +267,7 @@ Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTenso
 }
 
 Status MonitoredTrainingSession::Recovering(const std::function<Status()>& attempt) {
+  if (closed_) return FailedPrecondition("Session is closed.");
   while (true) {
     Status status = session_ == nullptr ? Open() : OkStatus();
     if (status.ok()) status = attempt();
@@ -252,15 +278,15 @@ Status MonitoredTrainingSession::Recovering(const std::function<Status()>& attem
     if (status.code() == StatusCode::kOutOfRange) stop_ = true;
     if (!IsRecoverable(status)) return status;
     EndSession().IgnoreError();
-    TENON_RETURN_IF_ERROR(Pause(status));
     if (ShouldStop()) return status;
+    const StopSignal::EndsAtOnce ends;
+    TENON_RETURN_IF_ERROR(Pause(status));
   }
 }
 
 StatusOr<std::vector<Tensor>> MonitoredTrainingSession::Run(const StepFeeds& feeds,
                                                             const StepTensors& fetches,
                                                             const StepTensors& targets) {
-  TENON_RETURN_IF_ERROR(feeds.status());
   std::vector<Tensor> fetched;
   TENON_RETURN_IF_ERROR(Recovering([&] { return RunOnce(feeds, fetches, targets, &fetched); }));
   return fetched;
@@ -276,15 +302,28 @@ StatusOr<std::vector<Tensor>> MonitoredTrainingSession::RunWithoutHooks(
   return fetched;
 }
 
-Status MonitoredTrainingSession::Close() {
-  stop_ = true;
-  if (session_ == nullptr) return OkStatus();
-  const RunContext context(*session_, global_step_name_, &stop_);
+Status MonitoredTrainingSession::End() {
+  const RunContext context = Context();
   StatusOr<int64_t> step = context.ReadGlobalStep();
   Status status = step.status();
   if (step.ok()) global_step_ = *step;
   for (const auto& hook : hooks_) status.Update(hook->End(context));
   status.Update(EndSession());
+  return status;
+}
+
+Status MonitoredTrainingSession::Close() {
+  if (std::exchange(closed_, true)) return OkStatus();
+  interrupted_ = !stop_ && StopSignal::received() != 0;
+  stop_ = true;
+  if (session_ == nullptr) return OkStatus();
+  Status status = End();
+  // What was trained since the last checkpoint is worth another try.
+  while (IsRecoverable(status)) {
+    TENON_RETURN_IF_ERROR(Pause(status));
+    status = Open();
+    if (status.ok()) status = End();
+  }
   return status;
 }
 

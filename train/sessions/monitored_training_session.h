@@ -110,7 +110,8 @@ class MonitoredTrainingSession {
   /// counted itself, except for the last one of all and after Close; -1 when the graph has none.
   int64_t global_step() const { return global_step_; }
 
-  /// Calls the hooks' End, which writes the last checkpoint, and closes the session.
+  /// Calls the hooks' End, which writes the last checkpoint, and closes the session; in a new one
+  /// when a task has died, as Run does. Later steps are FailedPrecondition.
   Status Close();
 
  private:
@@ -122,6 +123,13 @@ class MonitoredTrainingSession {
   /// Whether all tasks that save see the directory of checkpoints.
   Status ProbeDirectory() const;
   Status Open();
+  /// The hooks' End, and EndSession.
+  Status End();
+  RunContext Context(std::vector<std::string> nodes = {}) {
+    return {*session_, global_step_name_, &stop_,
+            {.is_alone = options_.server == nullptr, .is_interrupted = interrupted_},
+            std::move(nodes)};
+  }
   /// Closes the session and tells the hooks.
   Status EndSession();
   /// Waits before the next recovery; `error` when there is to be none.
@@ -146,6 +154,8 @@ class MonitoredTrainingSession {
   std::unique_ptr<Session> session_;
   StringMap<std::unique_ptr<PreparedStep>> steps_;  // by what they are fed, fetch and run
   std::atomic<bool> stop_{false};
+  bool closed_ = false;
+  bool interrupted_ = false;  // a signal, and nobody else, has ended it
   int64_t global_step_ = -1;
   int recoveries_ = 0;
 };

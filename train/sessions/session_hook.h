@@ -27,18 +27,29 @@ struct RunValues {
   int64_t global_step = -1;  // before what ran in the step counted; -1: there is no counter
 };
 
+/// Whether a MonitoredTrainingSession goes on in a new session after this error: a task has died, or
+/// was started anew.
+inline bool IsRecoverable(const Status& status) {
+  return status.code() == StatusCode::kAborted || status.code() == StatusCode::kUnavailable;
+}
+
 /// The number in a step counter, an integer or floating scalar; InvalidArgument for others.
 StatusOr<int64_t> StepOf(const Tensor& counter);
 
 /// The step that is about to run, or has run.
 class RunContext {
  public:
+  struct Circumstances {
+    bool is_alone = true;         // no other process runs steps on the same variables
+    bool is_interrupted = false;  // a signal ends this process, not the training
+  };
   /// `global_step` is the name of the step counter's value; empty: there is none.
   RunContext(Session& session, std::string global_step, std::atomic<bool>* stop,
-             std::vector<std::string> nodes = {})
+             const Circumstances& circumstances, std::vector<std::string> nodes = {})
       : session_(session),
         global_step_(std::move(global_step)),
         stop_(*stop),
+        circumstances_(circumstances),
         nodes_(std::move(nodes)) {}
 
   /// For steps of the hook's own.
@@ -46,6 +57,7 @@ class RunContext {
   /// No step follows this one: ShouldStop of the session is true from now on.
   void RequestStop() const { stop_ = true; }
   bool stop_requested() const { return stop_; }
+  const Circumstances& circumstances() const { return circumstances_; }
   /// Whether the program, not a hook, runs this node in the step as a target.
   bool Runs(std::string_view node) const {
     return std::find(nodes_.begin(), nodes_.end(), node) != nodes_.end();
@@ -57,6 +69,7 @@ class RunContext {
   Session& session_;
   const std::string global_step_;
   std::atomic<bool>& stop_;
+  const Circumstances circumstances_;
   const std::vector<std::string> nodes_;
 };
 
@@ -64,7 +77,7 @@ class RunContext {
 /// come from the thread that runs the session, in the order of the hooks. An error ends the call
 /// that the hook was called in, but for End, which all get. The order: Begin once; then, and after
 /// each recovery, AfterCreateSession; BeforeRun and AfterRun around each step; End when the
-/// session is closed in good order.
+/// session is closed in good order, and again, after AfterCreateSession, where a task died in it.
 class SessionHook {
  public:
   virtual ~SessionHook() = default;

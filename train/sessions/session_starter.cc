@@ -4,9 +4,34 @@
 #include <algorithm>
 #include <thread>
 
+#include "data/file.h"
+#include "data/tensor_bundle.h"
 #include "train/variables.h"
 
 namespace tenon {
+namespace {
+
+/// Whether every tensor of the checkpoint can be read.
+bool IsWhole(const std::string& prefix) {
+  const auto reader = BundleReader::Open(prefix);
+  if (!reader.ok()) return false;
+  return std::all_of((*reader)->names().begin(), (*reader)->names().end(),
+                     [&](const std::string& name) { return (*reader)->Read(name).ok(); });
+}
+
+/// Where the latest checkpoint is damaged, whether an older one is whole, for a message; else "".
+std::string OlderThatIsWhole(const CheckpointPaths& paths) {
+  if (IsWhole(paths.latest)) return "";
+  for (auto older = paths.all.rbegin(); older != paths.all.rend(); ++older) {
+    if (*older == paths.latest || !IsWhole(*older)) continue;
+    return StrCat("the latest checkpoint is damaged; '", *older, "' is whole, and training goes on ",
+                  "from it when '", JoinPath(FolderOf(paths.latest), kCheckpointStateFile),
+                  "' names it as model_checkpoint_path");
+  }
+  return "the latest checkpoint is damaged, and no older one of the state file is whole";
+}
+
+}  // namespace
 
 SessionStarter::SessionStarter(SessionStarterOptions options) : options_(std::move(options)) {
   const CalledFrom caller(options_.location);
@@ -30,7 +55,10 @@ Status SessionStarter::RestoreOrInitialize(Session& session) const {
     // over.
     const StatusOr<CheckpointPaths> state = GetCheckpointState(options_.checkpoint_dir);
     if (state.ok()) {
-      TENON_RETURN_IF_ERROR(options_.saver->Restore(session, state->latest));
+      if (const Status restored = options_.saver->Restore(session, state->latest); !restored.ok()) {
+        const std::string older = OlderThatIsWhole(*state);
+        return older.empty() ? restored : Annotate(restored, older);
+      }
       if (options_.notice) options_.notice(StrCat("restored ", state->latest));
       return OkStatus();
     }

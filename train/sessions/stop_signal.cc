@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/sessions/stop_signal.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <ctime>
 
 #include <atomic>
+
+#include <string_view>
 
 #include "core/mutex.h"
 
@@ -28,16 +32,20 @@ int64_t Nanoseconds() {
   return now.tv_sec * kGrace + now.tv_nsec;
 }
 
+std::atomic<int> stop_signal_waits{0};
+
 void TakeStopSignal(int number) {
   if (stop_signal_received == 0) {
     stop_signal_received = number;
     stop_signal_time = Nanoseconds();
+    if (stop_signal_waits == 0) return;
+    constexpr std::string_view kLine =
+        "ended by a signal while no session was open: nothing was to be saved\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLine.data(), kLine.size());
+  } else if (Nanoseconds() - stop_signal_time < kGrace) {
     return;
   }
-  if (Nanoseconds() - stop_signal_time < kGrace) return;
-  // As it would have ended the process.
-  for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &stop_signal_before[i], nullptr);
-  std::raise(number);
+  StopSignal::DoAsBefore(number);
 }
 
 }  // namespace
@@ -62,6 +70,20 @@ StopSignal::~StopSignal() {
     if (now.sa_handler == TakeStopSignal) sigaction(kSignals[i], &stop_signal_before[i], nullptr);
   }
 }
+
+int StopSignal::last_received() { return stop_signal_received; }
+
+void StopSignal::DoAsBefore(int number) {
+  for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &stop_signal_before[i], nullptr);
+  std::raise(number);
+}
+
+StopSignal::EndsAtOnce::EndsAtOnce() {
+  ++stop_signal_waits;
+  // One that came a moment before it lived.
+  if (const int number = received(); number != 0) DoAsBefore(number);
+}
+StopSignal::EndsAtOnce::~EndsAtOnce() { --stop_signal_waits; }
 
 int StopSignal::received() { return stop_signal_users > 0 ? stop_signal_received.load() : 0; }
 

@@ -62,7 +62,9 @@ Status SummarySaverHook::End(const RunContext& context) {
   if (writer_ == nullptr) return OkStatus();
   TENON_RETURN_IF_ERROR(
       writer_->AddSessionLog(EventWriter::SessionChange::kStop, std::max<int64_t>(rate_step_, 0)));
-  return writer_->Close();
+  const Status closed = writer_->Close();
+  writer_ = nullptr;
+  return closed;
 }
 
 }  // namespace tenon

@@ -34,7 +34,7 @@ Status SyncChief::Start(Session& session, int64_t step) {
     o.notice_interval = std::min(options_.notice_interval, options_.chief_deadline / 4);
     SyncCoordinator coordinator(o, record.epoch, record.step, ChiefClock::now());
     Status status = Serve(session, coordinator);
-    if (stop_) {
+    if (stop_ && !leaves_) {
       // First, for those who are not told, or do not get to know.
       status = WriteSyncRecord(session, nodes_,
                                {.epoch = record.epoch, .over = true, .step = coordinator.step()});

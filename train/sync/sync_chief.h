@@ -28,8 +28,13 @@ class SyncChief {
   Status status() const;
   /// No further step is applied. Stop must follow.
   void RequestStop() { stop_ = true; }
+  /// The same, and training is not over: another chief is to go on. Stop must follow.
+  void Leave() {
+    leaves_ = true;
+    stop_ = true;
+  }
   /// Tells the workers that training is over, also those that come later (SyncRecord), if the
-  /// session still runs, and waits for the thread.
+  /// session still runs and this chief does not leave, and waits for the thread.
   void Stop();
 
  private:
@@ -42,7 +47,7 @@ class SyncChief {
 
   const SyncReplicasOptions options_;
   const SyncNodes nodes_;
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, leaves_{false};
   std::thread thread_;
   mutable Mutex mu_;
   Status status_ ABSL_GUARDED_BY(mu_);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "distributed/limits.h"
 #include "train/sessions/stop_signal.h"
 #include "train/sync/sync_record.h"
 
@@ -154,6 +155,7 @@ StatusOr<bool> SyncReplicasHook::EndedSilently(Session& session,
 Status SyncReplicasHook::Wait(const RunContext& context) {
   std::chrono::milliseconds silent{0};  // the chief, while this process listened
   auto next_look = kLookInterval;
+  std::chrono::milliseconds next_notice = kNoticePause;
   auto listened = HookClock::now();
   bool over = false;
   while (true) {
@@ -167,6 +169,12 @@ Status SyncReplicasHook::Wait(const RunContext& context) {
       silent += std::min(std::chrono::duration_cast<std::chrono::milliseconds>(now - listened),
                          kLookInterval);
       listened = now;
+      if (silent >= next_notice && options_.notice) {
+        next_notice += kNoticePause;
+        options_.notice(StrCat("waiting for a turn of the chief, worker 0, ",
+                               std::chrono::duration_cast<std::chrono::seconds>(silent).count(),
+                               " s now"));
+      }
       if (silent < next_look && silent < options_.chief_deadline) continue;
       next_look = silent + kLookInterval;
       TENON_ASSIGN_OR_RETURN(over, EndedSilently(context.session(), silent));
@@ -178,6 +186,7 @@ Status SyncReplicasHook::Wait(const RunContext& context) {
     TENON_ASSIGN_OR_RETURN(const SyncTurn turn, SyncTurn::FromTensor((*taken)[0]));
     silent = std::chrono::milliseconds(0);
     next_look = kLookInterval;
+    next_notice = kNoticePause;
     listened = HookClock::now();
     if (turn.kind == SyncTurn::kWaiting && options_.notice && options_.task != 0) {
       options_.notice(turn.missing < 0
@@ -227,7 +236,13 @@ Status SyncReplicasHook::AfterRun(const RunContext& context, const RunValues& va
 }
 
 Status SyncReplicasHook::End(const RunContext& context) {
-  if (chief_ != nullptr) chief_->RequestStop();
+  if (chief_ != nullptr && context.circumstances().is_interrupted) {
+    // As a worker leaves: it may be started again, and the others wait for that.
+    if (options_.notice) options_.notice("the chief leaves; the other workers wait for its return");
+    chief_->Leave();
+  } else if (chief_ != nullptr) {
+    chief_->RequestStop();
+  }
   // First, or a sign that comes after it takes the message back.
   EndSigns();
   const Status left = Say(context.session(), {.kind = SyncMessage::kLeft});

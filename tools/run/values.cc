@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/values.h"
+#include "tools/run/values.h"
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
-
-#include "data/npy.h"
 
 namespace tenon::tools {
 namespace {
@@ -56,11 +56,45 @@ Status Fill(const Json& value, absl::Span<const int64_t> dims, T** next) {
   return OkStatus();
 }
 
+/// A number on its way from one dtype to another.
+template <typename T>
+using Widest =
+    std::conditional_t<!std::is_integral_v<T>, double,
+                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+
+template <typename From, typename To>
+Status ConvertElements(const Tensor& from, Tensor* to) {
+  To* out = to->data<To>();
+  for (const From element : from.flat<From>()) {
+    const auto value = static_cast<Widest<From>>(element);
+    if constexpr (!std::is_integral_v<To>) {
+      *out++ = static_cast<To>(static_cast<double>(value));
+    } else if constexpr (std::is_integral_v<From>) {
+      if (!std::in_range<To>(value)) {
+        return InvalidArgument("found ", value, ", which ", ToString(to->dtype()), " cannot hold");
+      }
+      *out++ = static_cast<To>(value);
+    } else {
+      // The bounds are powers of two, which a double holds as they are.
+      const double low = static_cast<double>(std::numeric_limits<To>::min());
+      const double high = std::ldexp(1.0, std::numeric_limits<To>::digits);
+      if (!(value >= low && value < high) || value != std::floor(value)) {
+        return InvalidArgument("found ", value, ", wanted ", ToString(to->dtype()));
+      }
+      *out++ = static_cast<To>(value);
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
 StatusOr<Tensor> ReadLiteral(std::string_view text, DType dtype) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) {
     return InvalidArgument("cannot read '", text,
-                           "'; wanted FILE.npy, FILE.npz:KEY, or a literal such as 1.5 or [[1,2]]");
+                           "'; wanted FILE.npy, FILE.npz:KEY, FILE.csv, - (the standard input), or a "
+                           "literal such as 1.5, [[1,2]], true or \"text\"");
   }
   DimVector dims;
   TENON_RETURN_IF_ERROR(FindShape(json, &dims));
@@ -77,25 +111,19 @@ StatusOr<Tensor> ReadLiteral(std::string_view text, DType dtype) {
   return tensor;
 }
 
-}  // namespace
-
-StatusOr<Tensor> ReadValue(std::string_view text, DType dtype) {
-  const size_t npz = text.find(".npz:");
-  StatusOr<Tensor> value = Tensor();
-  if (text.ends_with(".npy")) {
-    value = ReadNpy(std::string(text));
-  } else if (npz != std::string_view::npos) {
-    TENON_ASSIGN_OR_RETURN(const NpzReader reader, NpzReader::Open(std::string(text.substr(0, npz + 4))));
-    value = reader.Read(text.substr(npz + 5));
-  } else {
-    value = ReadLiteral(text, dtype);
-  }
-  TENON_RETURN_IF_ERROR(value.status());
-  if (value->dtype() != dtype) {
-    return InvalidArgument("'", text, "' is ", ToString(value->dtype()), ", wanted ",
-                           ToString(dtype));
-  }
-  return value;
+StatusOr<Tensor> ConvertNumbers(const Tensor& value, DType dtype) {
+  if (value.dtype() == dtype) return value;
+  Status status = InvalidArgument("found ", ToString(value.dtype()), ", wanted ", ToString(dtype));
+  StatusOr<Tensor> converted = status;
+  Dispatch(value.dtype(), RealTypes(), [&](auto from) {
+    Dispatch(dtype, RealTypes(), [&](auto to) {
+      converted = Tensor::Allocate(CpuAllocator(), dtype, value.shape());
+      status = converted.status();
+      if (status.ok()) status = ConvertElements<decltype(from), decltype(to)>(value, &*converted);
+    });
+  });
+  TENON_RETURN_IF_ERROR(status);
+  return converted;
 }
 
 }  // namespace tenon::tools

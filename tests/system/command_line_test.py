@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes in flags have one dress, in the command and in the examples; --help names every default; output
+comes before the error that follows it."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from small_graphs import ROWS, write_graph, write_npy
+from tenon_process import BINARY, TENON, main, run
+
+CONV = os.path.join(BINARY, "example_mnist_conv")
+REPLICA = os.path.join(BINARY, "example_mnist_replica")
+LSTM = os.path.join(BINARY, "example_char_lstm")
+
+
+def one_dress():
+    data = ["--data", "/nonexistent"]
+    for program, arguments, wanted in (
+            ([TENON, "serve"], ["--port", "99999"], "--port: found 99999, wanted 0 to 65535"),
+            ([TENON, "launch"], ["--ps", "-1", "--", "x"], "--ps: found -1, wanted at least 0"),
+            ([TENON, "run"], [], "graph is missing"),
+            ([TENON, "run"], ["g", "--steps", "0"], "--steps: found 0, wanted 1 to 1000000000000"),
+            ([TENON, "run"], ["g", "--steps", "x"], "--steps: found x, wanted a number 1 to"),
+            ([TENON, "run"], ["g", "--steps", "1.5"], "--steps: found 1.5, wanted an integer that it can hold"),
+            ([TENON, "run"], ["g", "--steps", "1", "--steps", "2"], "--steps: found 2 values, wanted one"),
+            ([TENON, "run"], ["g", "--output", "--stats"], "--output: a value is missing"),
+            ([TENON, "run"], ["g", "--feed", "x"], "--feed: found 'x', wanted NAME=VALUE"),
+            ([TENON, "run"], ["g", "h"], "found 'h', which belongs to no flag"),
+            ([TENON, "run"], ["g", "--fetchs", "y"], "there is no flag --fetchs; did you mean --fetch?"),
+            ([TENON], [], "a subcommand is missing: run, serve, "),
+            ([TENON, "train"], [], "a subcommand is missing: mnist"),
+            ([TENON, "train", "mnist"], ["--model", "cnv"],
+             "--model: found cnv, wanted one of mlp, conv, classic"),
+            ([TENON, "train", "mnist"], ["--backup", "1"], "--backup needs --sync"),
+            ([TENON, "inspect"], ["g", "--nodes", "--dot"], " exclude each other"),
+            ([TENON, "devices"], ["--gpus", "-2"], "--gpus: found -2, wanted at least 0"),
+            ([CONV], [], "--data is missing"),
+            ([CONV], [*data, "--steps", "0"], "--steps: found 0, wanted at least 1"),
+            ([LSTM], ["--text", "t", "--learning_rate", "nan"], "--learning_rate: found nan, wanted a number above 0"),
+            ([REPLICA], ["--ps_hosts", "a:1", "--worker_hosts", "b:1", "--job_name", "ps", *data,
+                         "--learning_rate", "-1"], "--learning_rate: found -1, wanted above 0"),
+            ([CONV], [*data, "--nosuch", "1"], "found '--nosuch 1', which belongs to no flag")):
+        done = run(*program, *arguments)
+        name = os.path.basename(program[0])
+        see = " ".join([name, *program[1:]])
+        assert done.returncode == 2 and done.stdout == "", (program, arguments, done)
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert done.stderr.startswith(f"{name}: ") and wanted in done.stderr, (wanted, done.stderr)
+        assert done.stderr.endswith(f" (see {see} --help)\n"), done.stderr
+    with tempfile.TemporaryDirectory() as folder:
+        done = run(TENON, "run", write_graph(folder), "--batch", "2", "--fetch", "y")
+        assert done.returncode == 2 and done.stderr.startswith("tenon: --batch cuts feeds "), done.stderr
+        assert done.stderr.endswith(" (see tenon run --help)\n"), done.stderr
+    for arguments in (["--help"], ["run", "--help"]):
+        assert run(TENON, *arguments).returncode == 0
+    assert run(CONV, "--help").returncode == 0
+
+
+def flags_in(text):
+    """{flag: what stands beside it} of a help text."""
+    found, name = {}, None
+    for line in text.splitlines():
+        flag = re.match(r"  (?:-\w,)?(--\w+)(?: |$)", line)
+        if flag:
+            name = flag[1]
+            found[name] = line
+        elif name and line.startswith(" " * 30):
+            found[name] += " " + line.strip()
+        elif not line.startswith(" "):
+            name = None
+    return found
+
+
+def help_has_every_default():
+    for command in (["run"], ["serve"], ["launch"], ["train", "mnist"], ["inspect"], ["devices"], ["bench"],
+                    ["status"], ["stop"]):
+        done = run(TENON, *command, "--help")
+        assert done.returncode == 0, done
+        lines = done.stdout.splitlines()
+        assert max(map(len, lines)) <= 105, max(lines, key=len)
+        flags = flags_in(done.stdout)
+        assert "--help" in flags, done.stdout
+        for flag, text in flags.items():
+            if re.search(r"--\w+ (INT|NUMBER)", text):
+                assert "default: " in text, f"{command}: {text}"
+            assert "=" not in text.split()[1] if len(text.split()) > 1 else True, text
+    flags = flags_in(run(TENON, "train", "mnist", "--help").stdout)
+    for flag, wanted in (("--epochs", "default: 8, of classic 20"), ("--batch", "default: 100"),
+                         ("--learning_rate", "default: 0.001"), ("--model", "default: mlp"),
+                         ("--save_seconds", "default: 30"), ("--shards", "default: one batch a worker")):
+        assert wanted in flags[flag], flags[flag]
+    flags = flags_in(run(TENON, "serve", "--help").stdout)
+    for flag, wanted in (("--start_up_deadline", "default: 60"), ("--worker_timeout", "default: 300"),
+                         ("--max_sessions", "default: 1000"), ("--session_timeout", "default: 86400")):
+        assert wanted in flags[flag], flags[flag]
+    flags = flags_in(run(TENON, "launch", "--help").stdout)
+    assert "default: 1" in flags["--ps"] and "default: 1" in flags["--workers"], flags
+    # Names that differ in '-' and '_' are not listed twice.
+    assert "--job-name" not in run(TENON, "serve", "--help").stdout
+
+
+def output_before_errors():
+    """In one file, as `>log 2>&1` has them: the steps that were, whole, then what went wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        graph = write_graph(folder, ROWS.replace('name: "twice" op: "AddV2" input: "n" input: "n"',
+                                                 'name: "twice" op: "FloorDiv" input: "n" input: "n"'))
+        n = write_npy(os.path.join(folder, "n.npy"), (3,), [1, 2, 0], descr="<i4")
+        log = os.path.join(folder, "log")
+        with open(log, "wb") as out:
+            done = subprocess.run([TENON, "run", graph, "--feed", f"n={n}", "--batch", "1", "--fetch", "twice"],
+                                  stdout=out, stderr=subprocess.STDOUT, timeout=60, check=False)
+        with open(log, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    assert done.returncode == 1 and len(lines) == 3, lines
+    assert lines[:2] == ["batch 0: twice = int32[1] 1", "batch 1: twice = int32[1] 1"], lines
+    assert lines[2].startswith("tenon: INVALID_ARGUMENT: "), lines
+
+
+def config_that_is_none():
+    done = run(TENON, "devices", "--config", "gpu_options { nosuch: 1 }")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+    assert "libprotobuf" not in done.stderr and "at character " in done.stderr, done.stderr
+    assert "nosuch" in done.stderr, done.stderr
+
+
+def ops_that_are_only_declared():
+    done = run(TENON, "ops", "Conv")
+    assert done.returncode == 0 and "Only declared: graphs that have it load" in done.stdout, done.stdout
+    lines = run(TENON, "ops").stdout.splitlines()
+    assert all(re.fullmatch(r"\S+ +\S.*", line) for line in lines), \
+        [line for line in lines if not re.fullmatch(r"\S+ +\S.*", line)][:3]
+
+
+def unwritable_files():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "none", "g.pb")
+        done = run(TENON, "inspect", write_graph(folder), "--output", path)
+        assert done.returncode == 1 and f"--output: cannot write '{path}'" in done.stderr, done
+        done = run(TENON, "inspect", write_graph(folder), "--output", "/dev/full")
+        assert done.returncode == 1 and "No space left on device" in done.stderr, done
+
+
+if __name__ == "__main__":
+    sys.exit(main([
+        ("one dress", one_dress),
+        ("help has every default", help_has_every_default),
+        ("output before errors", output_before_errors),
+        ("a --config that is none", config_that_is_none),
+        ("ops that are only declared", ops_that_are_only_declared),
+        ("files that cannot be written", unwritable_files),
+    ]))

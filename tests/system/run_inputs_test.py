@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `tenon run` is fed with: rows of files in batches, the standard input, text, bytes of files."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from small_graphs import npy_bytes, write_graph, write_npy
+from tenon_process import TENON, main, read_npy, run
+
+
+def fed(*arguments, stdin=b""):
+    """What `tenon run` prints whose standard input is `stdin`."""
+    done = subprocess.run([TENON, "run", *map(str, arguments)], input=stdin, timeout=120,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def printed(*arguments, stdin=b""):
+    code, out, err = fed(*arguments, stdin=stdin)
+    assert code == 0, err
+    return out
+
+
+def mistake(*arguments, stdin=b""):
+    """The line that is said of it."""
+    code, out, err = fed(*arguments, stdin=stdin)
+    assert code in (1, 2) and out == "" and len(err.splitlines()) == 1, (code, out, err)
+    return err
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return read_npy(file.read())
+
+
+def batches_of_an_npy(folder):
+    graph, count = write_graph(folder), 10
+    values = [float(v) for v in range(3 * count)]
+    x = write_npy(os.path.join(folder, "x.npy"), (count, 3), values)
+    # The last batch has two rows.
+    out = printed(graph, "--feed", f"x={x}", "--batch", 4, "--fetch", "y,total")
+    assert out.splitlines()[0].startswith("batch 0: y = float[4,3] 0 2 4 "), out
+    assert re.findall(r"batch (\d): total = float\[\] (\d+)", out) == \
+        [("0", "132"), ("1", "420"), ("2", "318")], out
+    y = os.path.join(folder, "y.npy")
+    out = printed(graph, "--feed", f"x={x}", "--batch", 4, "--fetch", "y", "--output", y)
+    assert read(y) == ((count, 3), [2 * v for v in values]), read(y)
+    assert f"{y}: y float[10,3]" in out, out
+
+
+def columns_first(folder):
+    """The rows of an array in Fortran's order."""
+    graph = write_graph(folder)
+    x = write_npy(os.path.join(folder, "f.npy"), (2, 3), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0],
+                  column_major=True)
+    out = printed(graph, "--feed", f"x={x}", "--batch", 1, "--fetch", "y")
+    assert out == "batch 0: y = float[1,3] 2 4 6\nbatch 1: y = float[1,3] 8 10 12\n", out
+
+
+def batches_of_an_npz(folder):
+    graph = write_graph(folder)
+    both = os.path.join(folder, "both.npz")
+    printed(graph, "--feed", "x=[[1,2,3],[4,5,6]]", "--feed", "n=[7,8]", "--fetch", "y,twice",
+            "--output", both)
+    out = printed(graph, "--feed", f"x={both}:y", "--feed", f"n={both}:twice", "--batch", 1,
+                  "--fetch", "y,twice")
+    assert out.splitlines() == ["batch 0: y = float[1,3] 4 8 12", "batch 0: twice = int32[1] 28",
+                                "batch 1: y = float[1,3] 16 20 24",
+                                "batch 1: twice = int32[1] 32"], out
+    # A key of the tensor's name need not be said.
+    one = os.path.join(folder, "one.npz")
+    printed(graph, "--feed", "x=[[1,2,3]]", "--fetch", "x", "--output", one)
+    assert printed(graph, "--feed", f"x={one}", "--fetch", "y") == "y = float[1,3] 2 4 6\n"
+    said = mistake(graph, "--feed", f"x={both}", "--fetch", "y")
+    assert f"choose: {both}:KEY, of twice, y" in said or f"choose: {both}:KEY, of y, twice" in said, said
+
+
+def memory_is_bounded(folder):
+    """200 MB of rows through a process that may not have 200 MB more than one of a small file has."""
+    graph = write_graph(folder)
+    x, y = os.path.join(folder, "big.npy"), os.path.join(folder, "y.npy")
+    rows = 16_000_000
+    with open(x, "wb") as out:
+        out.write(npy_bytes((rows, 3), []))
+        out.truncate(out.tell() + 12 * rows)  # zeros, which take no room on the disk
+    arguments = [TENON, "run", graph, "--feed", f"x={x}", "--batch", "100000", "--fetch", "total",
+                 "--output", y]
+    code = ("import resource, subprocess, sys; "
+            "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL); "
+            "print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    done = run(sys.executable, "-c", code, *arguments)
+    status, kilobytes = map(int, done.stdout.split())
+    assert status == 0, done.stderr
+    assert kilobytes < 150_000, f"{kilobytes} KiB for a file of {12 * rows} bytes"
+    assert read(y) == ((160,), [0.0] * 160), read(y)[0]
+
+
+def rows_that_differ(folder):
+    graph = write_graph(folder)
+    x = write_npy(os.path.join(folder, "x3.npy"), (3, 3), [1.0] * 9)
+    n = write_npy(os.path.join(folder, "n2.npy"), (2,), [1, 2], descr="<i4")
+    said = mistake(graph, "--feed", f"x={x}", "--feed", f"n={n}", "--fetch", "y,twice", "--batch", 1)
+    assert "--feed x has 3 rows and --feed n has 2 rows, wanted as many" in said, said
+    said = mistake(graph, "--feed", "x=[[1,2,3]]", "--fetch", "y", "--batch", 1)
+    assert "--batch cuts feeds from files into rows, of which there is none" in said, said
+    said = mistake(graph, "--feed", f"x={x}", "--fetch", "y", "--batch", 1, "--steps", 2)
+    assert "--batch and --steps exclude each other" in said, said
+
+
+def numbers_are_converted(folder):
+    """As TensorFlow's session does with what it is fed."""
+    graph = write_graph(folder)
+    x = write_npy(os.path.join(folder, "d.npy"), (1, 3), [1.5, 2.5, 3.5], descr="<f8")
+    n = write_npy(os.path.join(folder, "q.npy"), (2,), [5, 1 << 40], descr="<i8")
+    assert printed(graph, "--feed", f"x={x}", "--fetch", "y") == "y = float[1,3] 3 5 7\n"
+    said = mistake(graph, "--feed", f"n={n}", "--fetch", "twice")
+    assert "found 1099511627776, which int32 cannot hold" in said, said
+    x = write_npy(os.path.join(folder, "h.npy"), (2,), [2.0, 2.5])
+    said = mistake(graph, "--feed", f"n={x}", "--fetch", "twice")
+    assert "found 2.5, wanted int32" in said, said
+
+
+def standard_input(folder):
+    graph = write_graph(folder)
+    wanted = "y = float[2,3] 2 4 6 8 10 12\n"
+    for text in (npy_bytes((2, 3), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), b"[[1, 2, 3], [4, 5, 6]]\n",
+                 b"1,2,3\n4,5,6\n", b"1 2  3\n4 5 6", b"a,b,c\n1,2,3\n4,5,6\n", b"1\t2\t3\n\n4\t5\t6\n",
+                 b"# of numpy.savetxt\n1.000e+00 2.000e+00 3.000e+00\n4 5 6\n"):
+        out = printed(graph, "--feed", "x=-", "--fetch", "y", stdin=text)
+        assert out == wanted, (text, out)
+    # In batches too, from a pipe that cannot be read twice.
+    for text in (npy_bytes((2, 3), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), b"1,2,3\n4,5,6\n"):
+        out = printed(graph, "--feed", "x=-", "--fetch", "y", "--batch", 1, stdin=text)
+        assert out == "batch 0: y = float[1,3] 2 4 6\nbatch 1: y = float[1,3] 8 10 12\n", out
+    out = printed(graph, "--feed", "n=-", "--fetch", "twice", stdin=b"3\n4\n5\n")
+    assert out == "twice = int32[3] 6 8 10\n", out
+    out = printed(graph, "--feed", "t=-", "--fetch", "same", stdin=b"two words\n\nx,y\n")
+    assert out == "same = string[3] 'two words' '' 'x,y'\n", out
+
+
+def text_that_is_none(folder):
+    graph = write_graph(folder)
+    for text, wanted in ((b"1,2,3\n4,5\n", "line 2: found 2 values, wanted 3 as in the lines before"),
+                         (b"1,2,x\n", "line 1, value 3: found 'x', wanted float"),
+                         (b"1,2\n", "line 1: found 2 values, wanted 3 for a row of [?,3]"),
+                         (b"", "the standard input is empty"),
+                         (b"a,b,c\n", "has no values after a line of names"),
+                         (npy_bytes((2, 3), [1.0, 2.0]), "found 8 bytes of elements, wanted 6")):
+        said = mistake(graph, "--feed", "x=-", "--fetch", "y", stdin=text)
+        assert "--feed x: " in said and wanted in said, (text, said)
+    said = mistake(graph, "--feed", "x=-", "--feed", "n=-", "--fetch", "y", stdin=b"1\n")
+    assert "only one --feed can be the standard input" in said, said
+
+
+def files_of_text_and_bytes(folder):
+    graph = write_graph(folder)
+    table = os.path.join(folder, "x.csv")
+    with open(table, "w", encoding="utf-8") as out:
+        out.write("a,b,c\n" + "".join(f"{i},{i + 1},{i + 2}\n" for i in range(5)))
+    out = printed(graph, "--feed", f"x={table}", "--batch", 2, "--fetch", "total")
+    assert out.splitlines() == ["batch 0: total = float[] 18", "batch 1: total = float[] 42",
+                                "batch 2: total = float[] 30"], out
+    picture = os.path.join(folder, "picture.jpg")
+    with open(picture, "wb") as out:
+        out.write(b"\xff\xd8\x00bytes")
+    said = mistake(graph, "--feed", f"t={picture}", "--fetch", "same")
+    assert f"there is a file of that name, whose bytes @{picture} are" in said, said
+    said = mistake(graph, "--feed", f"x=@{picture}", "--fetch", "y")
+    assert "is the bytes of a file, a string; wanted float" in said, said
+    scalar = write_graph(folder, 'node { name: "t" op: "Placeholder" '
+                         'attr { key: "dtype" value { type: DT_STRING } } }', "scalar.pbtxt")
+    out = printed(scalar, "--feed", f"t=@{picture}", "--fetch", "t")
+    assert out == "t = string[] '\\xff\\xd8\\x00bytes'\n", out
+
+
+def initialisers_are_fed(folder):
+    """--init gets what the first step is fed with."""
+    graph = write_graph(folder)
+    out = printed(graph, "--init", "w/assign", "--feed", "w/initial=[5, 6, 7]", "--fetch", "w")
+    assert out == "w = float[3] 5 6 7\n", out
+    out = printed(graph, "--init", "init,next", "--fetch", "w/read")
+    assert out == "w/read = float[3] 2 3 4\n", out
+
+
+def in_a_folder(case):
+    def run_it():
+        with tempfile.TemporaryDirectory() as folder:
+            case(folder)
+    return run_it
+
+
+if __name__ == "__main__":
+    sys.exit(main([(name, in_a_folder(case)) for name, case in (
+        ("batches of an .npy", batches_of_an_npy),
+        ("an .npy in Fortran's order", columns_first),
+        ("batches of an .npz", batches_of_an_npz),
+        ("bounded memory", memory_is_bounded),
+        ("rows that differ", rows_that_differ),
+        ("numbers of another dtype", numbers_are_converted),
+        ("the standard input", standard_input),
+        ("text that is none", text_that_is_none),
+        ("files of text and bytes", files_of_text_and_bytes),
+        ("initialisers", initialisers_are_fed))]))

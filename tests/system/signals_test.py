@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C and SIGTERM, which operators and schedulers send: to a launched job, to its terminal's process
+group, to single tasks that the same command starts again, and to tasks that wait. What was trained is
+saved, no process is left, and nobody is waited for who does not come."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from processes_test import write_mnist
+from tenon_process import TENON, Process, free_addresses, main
+
+
+def saved_step(folder):
+    """Of the newest checkpoint that the state file names; -1 without one."""
+    try:
+        with open(os.path.join(folder, "checkpoint"), encoding="utf-8") as state:
+            return int(re.search(r'^model_checkpoint_path: ".*-(\d+)"', state.read(), re.M).group(1))
+    except FileNotFoundError:
+        return -1
+
+
+class Launched:
+    """`tenon launch` in a process group of its own, as a terminal starts it."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen([str(a) for a in (TENON, "launch", *arguments)], text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        start_new_session=True)
+        self.lines = []
+
+    def read_until(self, text):
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if text in line:
+                return
+        raise AssertionError(f"ended without '{text}':\n{''.join(self.lines)}")
+
+    def end(self, seconds):
+        """The exit code; all output has been read, and the group has no process any more."""
+        begin = time.monotonic()
+        self.lines.extend(self.process.stdout)
+        code = self.process.wait()
+        assert time.monotonic() - begin < seconds, "".join(self.lines)
+        try:
+            os.killpg(self.process.pid, 0)
+            raise AssertionError("a process is left:\n" + "".join(self.lines))
+        except ProcessLookupError:
+            return code
+
+    def text(self):
+        return "".join(self.lines)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+
+def launched_job_is_ended(data, number, to_group):
+    with tempfile.TemporaryDirectory() as run, \
+            Launched("--ps", 1, "--workers", 2, "--", TENON, "train", "mnist", "--data", data,
+                     "--checkpoint_dir", run, "--epochs", 100000, "--save_seconds", 600) as job:
+        job.read_until("model.ckpt-0")
+        time.sleep(2)
+        (os.killpg if to_group else os.kill)(job.process.pid, number)
+        assert job.end(30) == 128 + number, job.text()
+        assert saved_step(run) > 0, job.text()
+        assert f"{signal.Signals(number).name}: waiting for the tasks to end" in job.text(), job.text()
+        assert re.search(r"\[worker 0\] stopped by a signal", job.text()), job.text()
+
+
+def second_signal_ends_at_once():
+    with Launched("--ps", 0, "--workers", 2, "--", "sh", "-c",
+                  "trap '' INT TERM; echo ready; sleep 100; sleep 100") as job:
+        job.read_until("ready")
+        job.read_until("ready")
+        os.kill(job.process.pid, signal.SIGINT)
+        time.sleep(1.5)
+        assert job.process.poll() is None, job.text()
+        os.kill(job.process.pid, signal.SIGINT)
+        # What the shells have started is not launch's, and not waited for.
+        assert job.process.wait(10) == 130
+
+
+class Job:
+    """1 parameter server and 2 workers, whose commands can be started again."""
+
+    def __init__(self, data, run, *flags):
+        addresses = free_addresses(3)
+        self.run = run
+        self.command = [TENON, "train", "mnist", "--data", data, "--checkpoint_dir", run,
+                        "--save_seconds", "0.5", "--ps_hosts", addresses[0], "--worker_hosts",
+                        ",".join(addresses[1:]), *flags]
+        self.started = []
+        self.tasks = {task: self.start(task) for task in ("ps 0", "worker 0", "worker 1")}
+
+    def start(self, task):
+        job, index = task.split()
+        process = Process(*self.command, "--job_name", job, "--task_index", index)
+        self.started.append((task, process))
+        return process
+
+    def text(self):
+        return "\n".join(f"--- {task}\n{p.text()}" for task, p in self.started)
+
+    def wait_until_all_train(self):
+        deadline = time.monotonic() + 60
+        while saved_step(self.run) < 1:  # which the chief saves when it trains
+            assert time.monotonic() < deadline, self.text()
+            time.sleep(.05)
+        time.sleep(1)
+
+    def expect(self, task, code, seconds=120):
+        assert self.tasks[task].finish(seconds) == code, self.text()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for _, process in self.started:
+            process.__exit__()
+
+
+def worker_returns(data, task):
+    """It was ended by SIGTERM, and the same command goes on, however soon the other worker ends."""
+    with tempfile.TemporaryDirectory() as run, Job(data, run, "--epochs", "2500") as job:
+        job.wait_until_all_train()
+        job.tasks[task].process.send_signal(signal.SIGTERM)
+        job.expect(task, 0)
+        assert "stopped by a signal" in job.tasks[task].text(), job.text()
+        other = "worker 1" if task == "worker 0" else "worker 0"
+        job.expect(other, 0)
+        assert job.tasks["ps 0"].process.poll() is None, job.text()
+        job.tasks[task] = job.start(task)
+        job.expect(task, 0)
+        job.expect("ps 0", 0)
+        assert "test accuracy" in job.tasks[task].text(), job.text()
+
+
+def chief_in_step_returns(data):
+    """The others wait for it, and say so; training goes on to its last step."""
+    with tempfile.TemporaryDirectory() as run, \
+            Job(data, run, "--sync", "--max_steps", "1500") as job:
+        job.wait_until_all_train()
+        job.tasks["worker 0"].process.send_signal(signal.SIGTERM)
+        job.expect("worker 0", 0)
+        left_at = saved_step(run)
+        assert 0 < left_at < 1500, job.text()
+        job.tasks["worker 1"].wait_for("waiting for a turn of the chief, worker 0, 5 s now")
+        assert job.tasks["ps 0"].process.poll() is None, job.text()
+        job.tasks["worker 0"] = job.start("worker 0")
+        for task in ("worker 0", "worker 1", "ps 0"):
+            job.expect(task, 0)
+        assert saved_step(run) == 1500, job.text()
+
+
+def parameter_server_outlives_its_workers(data):
+    with tempfile.TemporaryDirectory() as run, Job(data, run, "--max_steps", "8000") as job:
+        job.wait_until_all_train()
+        job.tasks["ps 0"].process.send_signal(signal.SIGTERM)
+        job.tasks["ps 0"].wait_for("SIGTERM: ending when the workers have ended")
+        for task in ("worker 0", "worker 1", "ps 0"):
+            job.expect(task, 0)
+        assert saved_step(run) >= 8000, job.text()
+
+
+def waiting_task_ends_at_once(data):
+    addresses = free_addresses(2)
+    with Process(TENON, "train", "mnist", "--data", data, "--ps_hosts", addresses[0], "--worker_hosts",
+                 addresses[1], "--job_name", "worker", "--task_index", 0) as worker:
+        worker.wait_for("waits for /job:ps/replica:0/task:0")
+        worker.process.send_signal(signal.SIGINT)
+        assert worker.finish(5) == -signal.SIGINT, worker.text()
+        assert "ended by a signal while no session was open" in worker.text(), worker.text()
+
+
+def stopped_parameter_server_is_named(data):
+    with tempfile.TemporaryDirectory() as run, Job(data, run, "--max_steps", "8000") as job:
+        job.wait_until_all_train()
+        job.tasks["ps 0"].process.send_signal(signal.SIGSTOP)
+        for task in ("worker 0", "worker 1"):
+            job.tasks[task].wait_for("s now: /job:ps/replica:0/task:0 does not answer: ", 30)
+        job.tasks["ps 0"].process.send_signal(signal.SIGCONT)
+        for task in ("worker 0", "worker 1", "ps 0"):
+            job.expect(task, 0)
+
+
+def replica_says_what_it_does(data):
+    with tempfile.TemporaryDirectory() as run, Job(data, run, "--max_steps", "8000") as job:
+        job.wait_until_all_train()
+        for task in ("ps 0", "worker 1"):
+            job.tasks[task].process.send_signal(signal.SIGUSR1)
+        job.tasks["ps 0"].wait_for("/job:ps/replica:0/task:0, up for ")
+        job.tasks["worker 1"].wait_for("/job:worker/replica:0/task:1, up for ")
+        for task in ("worker 0", "worker 1", "ps 0"):
+            job.expect(task, 0)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as FOLDER:
+        write_mnist(FOLDER)
+        sys.exit(main([
+            ("ctrl-C of a launched job", lambda: launched_job_is_ended(FOLDER, signal.SIGINT, True)),
+            ("SIGINT to the launcher", lambda: launched_job_is_ended(FOLDER, signal.SIGINT, False)),
+            ("SIGTERM to the launcher", lambda: launched_job_is_ended(FOLDER, signal.SIGTERM, False)),
+            ("a second signal", second_signal_ends_at_once),
+            ("a worker returns", lambda: worker_returns(FOLDER, "worker 1")),
+            ("the chief returns", lambda: worker_returns(FOLDER, "worker 0")),
+            ("the chief in step returns", lambda: chief_in_step_returns(FOLDER)),
+            ("a parameter server is to end", lambda: parameter_server_outlives_its_workers(FOLDER)),
+            ("a task that waits", lambda: waiting_task_ends_at_once(FOLDER)),
+            ("a stopped parameter server", lambda: stopped_parameter_server_is_named(FOLDER)),
+            ("SIGUSR1", lambda: replica_says_what_it_does(FOLDER)),
+        ], at_once=3))

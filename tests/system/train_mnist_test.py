@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`tenon train mnist`: numbers without meaning, what it says of its steps, the learning curve, and a folder with
+another network's checkpoints."""
+import os
+import re
+import signal
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+from processes_test import write_mnist
+from tenon_process import TENON, Process, main, run
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def train(data, *flags):
+    return run(TENON, "train", "mnist", "--data", data, *flags)
+
+
+def printed(data, *flags):
+    done = train(data, *flags)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def numbers_without_meaning(_):
+    for flag, value, wanted in (
+            ("--learning_rate", "0", "above 0"), ("--learning_rate", "-5", "above 0"),
+            ("--learning_rate", "nan", "a number above 0"), ("--learning_rate", "inf", "a number above 0"),
+            ("--save_seconds", "nan", "a number 0 to 1000000000"),
+            ("--save_seconds", "inf", "a number 0 to 1000000000"),
+            ("--save_seconds", "-1", "0 to 1000000000"), ("--session_timeout", "nan", "a number 0 to"),
+            ("--epochs", "0", "at least 1"), ("--memory_limit", "1e300", "1 to"),
+            ("--max_message_bytes", "3000000000", "1024 to 2147483647")):
+        done = run(TENON, "train", "mnist", flag, value)
+        assert done.returncode == 2 and done.stdout == "", (flag, value, done)
+        assert done.stderr.startswith(f"tenon: {flag}: found {value}, wanted {wanted}"), done.stderr
+        assert done.stderr.endswith("(see tenon train mnist --help)\n"), done.stderr
+    for arguments in (["serve", "--port", "0", "--start_up_deadline", "nan"],
+                      ["serve", "--port", "0", "--gpu_memory_fraction", "nan"],
+                      ["serve", "--port", "0", "--gpu_memory_fraction", "0"],
+                      ["run", "g", "--timeout_ms", "1e30"], ["run", "g", "--threads", "1000000"]):
+        done = run(TENON, *arguments)
+        assert done.returncode == 2 and f"found {arguments[-1]}, wanted " in done.stderr, (arguments, done)
+
+
+def picture(path):
+    """Texts, and the number of marks, of a learning curve."""
+    root = xml.etree.ElementTree.parse(path).getroot()
+    return [text.text for text in root.iter(SVG + "text")], len(list(root.iter(SVG + "circle")))
+
+
+def curves(data):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "c.svg")
+        # Fewer steps than a point is drawn for: what there is.
+        out = printed(data, "--max_steps", 50, "--curve", path)
+        assert f"learning curve: {path}" in out, out
+        texts, marks = picture(path)
+        assert marks == 2, marks
+        assert "loss in training" in texts and "accuracy in validation" in texts, texts
+        assert "50" in texts and "10" in texts, texts
+        printed(data, "--max_steps", 437, "--curve", path)
+        texts, marks = picture(path)
+        assert marks == 10, marks
+        for tick in ("100", "200", "300", "400"):
+            assert tick in texts, texts
+        # Round numbers: 1, 2 or 5 of a power of ten apart.
+        numbers = sorted({float(t) for t in texts if re.fullmatch(r"[\d.]+", t or "")})
+        assert all(re.fullmatch(r"\d*\.?\d{0,3}", f"{n:g}") for n in numbers), numbers
+        assert "learning curve: " in printed(data, "--model", "classic", "--max_steps", 5, "--curve", path)
+        nowhere = os.path.join(folder, "none", "c.svg")
+        done = train(data, "--max_steps", 5, "--curve", nowhere)
+        assert done.returncode == 1 and done.stdout == "", done
+        assert f"--curve: cannot write '{nowhere}': there is no folder" in done.stderr, done.stderr
+
+
+def ended_already(data):
+    with tempfile.TemporaryDirectory() as folder:
+        flags = ["--max_steps", 20, "--checkpoint_dir", folder]
+        out = printed(data, *flags)
+        assert f"saved {folder}/model.ckpt-20" in out and "went on" not in out, out
+        path = os.path.join(folder, "other.svg")
+        out = printed(data, *flags, "--curve", path)
+        assert "training had ended already, at step 20" in out, out
+        assert "went on from" not in out and "steps per second" not in out, out
+        assert "no learning curve: no step was made" in out and not os.path.exists(path), out
+        assert "went on from step 20" in printed(data, "--max_steps", 30, "--checkpoint_dir", folder)
+
+
+def stopped(data):
+    """The step that is said is the one of the checkpoint."""
+    with tempfile.TemporaryDirectory() as folder:
+        with Process(TENON, "train", "mnist", "--data", data, "--epochs", 100000,
+                     "--checkpoint_dir", folder) as process:
+            process.wait_for("model.ckpt-0")
+            process.process.send_signal(signal.SIGINT)
+            process.finish()
+        step = re.search(r"stopped by a signal after step (\d+)", process.text())
+        assert step, process.text()
+        assert f"model.ckpt-{step[1]}.index" in os.listdir(folder), (step, os.listdir(folder))
+
+
+def another_network(data):
+    with tempfile.TemporaryDirectory() as folder:
+        printed(data, "--max_steps", 3, "--checkpoint_dir", folder)
+        done = train(data, "--model", "conv", "--max_steps", 3, "--checkpoint_dir", folder)
+        assert done.returncode == 1, done
+        for wanted in (f"the checkpoint '{folder}/model.ckpt-3' lacks 'conv2d/kernel', ",
+                       "it has ", "dense/kernel float[784,128]",
+                       "for --model conv give another --checkpoint_dir, or --model mlp"):
+            assert wanted in done.stderr, (wanted, done.stderr)
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def a_worker_that_joins(data):
+    done = run(TENON, "launch", "--ps", 1, "--workers", 2, "--", TENON, "train", "mnist", "--data", data,
+               "--epochs", 60)
+    assert done.returncode == 0, done
+    assert "went on from" not in done.stdout, done.stdout
+    for wrong in (["--backup", "2", "--sync"], ["--shards", "3", "--sync"]):
+        done = run(TENON, "train", "mnist", "--ps_hosts", "127.0.0.1:1", "--worker_hosts",
+                   "127.0.0.1:2,127.0.0.1:3", "--job_name", "worker", *wrong)
+        assert done.returncode == 2 and wrong[0] + " " + wrong[1] in done.stderr, done
+
+
+def with_data(case):
+    def run_it():
+        with tempfile.TemporaryDirectory() as folder:
+            write_mnist(folder)
+            case(folder)
+    return run_it
+
+
+if __name__ == "__main__":
+    sys.exit(main([(name, with_data(case)) for name, case in (
+        ("numbers without meaning", numbers_without_meaning),
+        ("learning curves", curves),
+        ("a training that had ended", ended_already),
+        ("a training that is stopped", stopped),
+        ("another network's checkpoint", another_network),
+        ("a worker that joins", a_worker_that_joins))]))

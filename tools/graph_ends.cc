@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/graph_ends.h"
+
+#include <set>
+
+#include "core/strings.h"
+#include "proto/meta_graph.pb.h"
+
+namespace tenon::tools {
+namespace {
+
+/// More lines than this say nothing to a person.
+constexpr size_t kMostLines = 20;
+
+std::string NodeOfTensor(const std::string& tensor) { return tensor.substr(0, tensor.find(':')); }
+
+bool IsPlaceholder(const Node& node) {
+  return node.op() == "Placeholder" || node.op() == "PlaceholderV2" ||
+         node.op() == "PlaceholderWithDefault";
+}
+
+/// Whether a node groups assignments to variables, or groups of them, one for each device.
+bool GroupsAssignments(const Node& node, int depth = 2) {
+  if (node.op() != "NoOp" || node.control_inputs().empty()) return false;
+  for (const Node* before : node.control_inputs()) {
+    const bool assigns = before->op() == "Assign" || before->op() == "AssignVariableOp";
+    if (!assigns && (depth == 1 || !GroupsAssignments(*before, depth - 1))) return false;
+  }
+  return true;
+}
+
+std::string OutputsOf(const Node& node) {
+  std::vector<std::string> outputs;
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    outputs.push_back(ToString(BaseType(node.output_type(i))) + node.output_shape(i).ToString());
+  }
+  return Join(outputs, ", ");
+}
+
+void AppendLines(const std::vector<std::string>& lines, std::string* out) {
+  for (size_t i = 0; i < lines.size() && i < kMostLines; ++i) StrAppend(out, "  ", lines[i], "\n");
+  if (lines.size() > kMostLines) {
+    StrAppend(out, "  and ", lines.size() - kMostLines, " more (tenon inspect --nodes)\n");
+  }
+}
+
+}  // namespace
+
+bool MustBeFed(const Node& placeholder) { return placeholder.op() != "PlaceholderWithDefault"; }
+
+GraphEnds FindGraphEnds(const Graph& graph, const MetaGraphDef& meta) {
+  const SaverDef& saver = meta.saver_def();
+  const std::set<std::string> of_saver = {NodeOfTensor(saver.filename_tensor_name()),
+                                          NodeOfTensor(saver.save_tensor_name()),
+                                          saver.restore_op_name()};
+  const std::string scope = saver.filename_tensor_name().substr(
+      0, saver.filename_tensor_name().find('/') + 1);
+  GraphEnds ends;
+  for (const Node* node : graph.nodes()) {
+    if (of_saver.contains(node->name())) continue;
+    if (!scope.empty() && node->name().starts_with(scope)) continue;
+    if (IsPlaceholder(*node)) {
+      ends.placeholders.push_back(node);
+    } else if (node->out_edges().empty() && node->op() != "Const") {
+      (node->num_outputs() > 0 ? ends.results : ends.targets).push_back(node);
+      if (GroupsAssignments(*node)) ends.initializers.push_back(node);
+    }
+  }
+  return ends;
+}
+
+std::string DescribeGraphEnds(const GraphEnds& ends) {
+  std::vector<std::string> fed, results, targets;
+  for (const Node* node : ends.placeholders) {
+    fed.push_back(StrCat(node->name(), "  ", OutputsOf(*node),
+                         MustBeFed(*node) ? "" : "  (has a value of its own)"));
+  }
+  for (const Node* node : ends.results) {
+    results.push_back(StrCat(node->name(), "  ", OutputsOf(*node), "  (", node->op(), ")"));
+  }
+  for (const Node* node : ends.targets) {
+    targets.push_back(StrCat(node->name(), "  (", node->op(), ")"));
+  }
+  std::string text = fed.empty() ? "fed with nothing\n" : "fed with\n";
+  AppendLines(fed, &text);
+  if (!results.empty()) text += "ends in, to fetch\n";
+  AppendLines(results, &text);
+  if (!targets.empty()) text += "ends in, to run\n";
+  AppendLines(targets, &text);
+  return text;
+}
+
+}  // namespace tenon::tools

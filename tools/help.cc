@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/help.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/strings.h"
+#include "tools/flag_checks.h"
+
+namespace tenon::tools {
+namespace {
+
+constexpr size_t kColumn = 30, kWidth = 100;
+
+/// "INT:INT in [0 - 65535]" or "TEXT:{a,b}" taken apart.
+struct TypeText {
+  std::string kind;
+  std::vector<std::string> limits;
+};
+
+std::string LimitText(const std::string& description) {
+  using flag_checks_internal::TextBetween;
+  if (const auto set = TextBetween(description, {"{", "}"})) {
+    std::string choices = (*set)[0];
+    for (size_t i = 0; (i = choices.find(',', i)) != std::string::npos; i += 2) {
+      choices.insert(i + 1, " ");
+    }
+    return choices;
+  }
+  if (const auto range = TextBetween(description, {"", " in [", " - ", "]"})) {
+    return StrCat((*range)[1], " to ", (*range)[2]);
+  }
+  return description;
+}
+
+TypeText SplitTypeName(const CLI::Option& option) {
+  TypeText text;
+  std::string name = option.get_type_name();
+  const size_t end = name.find(':');
+  text.kind = name.substr(0, end);
+  if (text.kind == "FLOAT") text.kind = "NUMBER";
+  if (text.kind == "UINT") text.kind = "INT";
+  while (name.find(':') != std::string::npos) {
+    name.erase(0, name.find(':') + 1);
+    text.limits.push_back(LimitText(name.substr(0, name.find(':'))));
+  }
+  return text;
+}
+
+/// The flag's names, but those that differ in '-' and '_' only once.
+std::string HelpNames(const CLI::Option& option, bool is_positional) {
+  if (is_positional) return option.get_name(true, false);
+  std::vector<std::string> names, seen;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) {
+    std::string plain = name;
+    std::replace(plain.begin(), plain.end(), '-', '_');
+    if (std::find(seen.begin(), seen.end(), plain) != seen.end()) continue;
+    seen.push_back(plain);
+    names.push_back("--" + name);
+  }
+  return Join(names, ",");
+}
+
+/// `text` from column kColumn on, broken between words before kWidth.
+std::string Wrapped(const std::string& text) {
+  std::string out;
+  size_t column = kColumn, at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (column > kColumn && column + 1 + word.size() > kWidth) {
+      out += "\n" + std::string(kColumn, ' ');
+      column = kColumn;
+    } else if (column > kColumn) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+    at = end + 1;
+  }
+  return out;
+}
+
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    const TypeText type = SplitTypeName(*option);
+    std::string left = "  " + HelpNames(*option, is_positional);
+    const bool takes_value = option->get_items_expected_max() > 0;
+    if (takes_value && !is_positional) StrAppend(&left, " ", type.kind);
+    if (option->get_expected_max() >= CLI::detail::expected_max_vector_size) left += " ...";
+    std::vector<std::string> notes;
+    if (takes_value) notes = type.limits;
+    for (const CLI::Option* other : option->get_needs()) {
+      notes.push_back("needs " + other->get_name());
+    }
+    for (const CLI::Option* other : option->get_excludes()) {
+      notes.push_back("not with " + other->get_name());
+    }
+    if (option->get_required() && !is_positional) notes.emplace_back("must be given");
+    if (takes_value && !option->get_default_str().empty()) {
+      notes.push_back("default: " + option->get_default_str());
+    }
+    std::string right = option->get_description();
+    if (!notes.empty()) StrAppend(&right, right.empty() ? "(" : " (", Join(notes, "; "), ")");
+    if (left.size() + 2 > kColumn) {
+      left += "\n" + std::string(kColumn, ' ');
+    } else {
+      left.resize(kColumn, ' ');
+    }
+    return left + Wrapped(right) + "\n";
+  }
+
+  std::string make_subcommand(const CLI::App* sub) const override {
+    std::string left = "  " + sub->get_display_name(true);
+    left.resize(std::max(kColumn, left.size() + 1), ' ');
+    return left + Wrapped(sub->get_description()) + "\n";
+  }
+};
+
+}  // namespace
+
+void SetHelpFormat(CLI::App* app) { app->formatter(std::make_shared<HelpFormatter>()); }
+
+void ShowDefaults(CLI::App* app) {
+  for (CLI::Option* option : app->get_options([](CLI::Option*) { return true; })) {
+    const bool says_it = option->get_description().find("default: ") != std::string::npos;
+    if (!says_it && option->get_default_str().empty()) option->capture_default_str();
+    const std::string found = option->get_default_str();
+    if (says_it || found == "-1" || found == "[]" || found == "{}") option->default_str("");
+  }
+  for (CLI::App* sub : app->get_subcommands([](CLI::App*) { return true; })) ShowDefaults(sub);
+}
+
+}  // namespace tenon::tools

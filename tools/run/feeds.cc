@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/run/feeds.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "data/file.h"
+#include "data/local_file.h"
+#include "data/npy.h"
+#include "tools/commands.h"
+#include "tools/run/names.h"
+#include "tools/run/text_rows.h"
+#include "tools/run/values.h"
+
+namespace tenon::tools {
+namespace {
+
+constexpr char kStandardInput[] = "the standard input";
+constexpr std::string_view kNpyStart("\x93NUMPY", 6);
+
+/// The standard input, of which the beginning may have been read before.
+class StandardInput final : public ByteSource {
+ public:
+  /// Reads what comes first, to tell what it is.
+  Status Peek() {
+    head_.resize(1 << 12);
+    TENON_ASSIGN_OR_RETURN(const size_t found, ReadMore(head_.size(), head_.data()));
+    head_.resize(found);
+    return OkStatus();
+  }
+  const std::string& head() const { return head_; }
+
+  StatusOr<size_t> Read(size_t size, char* out) override {
+    const size_t known = std::min(size, head_.size());
+    std::copy_n(head_.begin(), known, out);
+    head_.erase(0, known);
+    if (known == size) return size;
+    TENON_ASSIGN_OR_RETURN(const size_t more, ReadMore(size - known, out + known));
+    return known + more;
+  }
+  int64_t Bound() const override { return INT64_MAX; }
+
+ private:
+  static StatusOr<size_t> ReadMore(size_t size, char* out) {
+    size_t done = 0;
+    while (done < size) {
+      const ssize_t n = read(STDIN_FILENO, out + done, size - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return StatusOfErrno(errno, "read", kStandardInput);
+      if (n == 0) break;
+      done += n;
+    }
+    return done;
+  }
+
+  std::string head_;
+};
+
+StatusOr<std::string> ReadAll(ByteSource& source) {
+  constexpr size_t kPiece = 1 << 16;
+  std::string all;
+  while (true) {
+    const size_t before = all.size();
+    all.resize(before + kPiece);
+    TENON_ASSIGN_OR_RETURN(const size_t found, source.Read(kPiece, all.data() + before));
+    all.resize(before + found);
+    if (found < kPiece) return all;
+  }
+}
+
+class TensorRowSource final : public RowSource {
+ public:
+  explicit TensorRowSource(Tensor all) : all_(std::move(all)) {}
+  int64_t num_rows() const override { return all_.dim(0); }
+  StatusOr<Tensor> Next(int64_t most) override {
+    const int64_t begin = next_;
+    next_ = std::min(next_ + most, all_.dim(0));
+    return all_.Slice(begin, next_);
+  }
+
+ private:
+  const Tensor all_;
+  int64_t next_ = 0;
+};
+
+class NpyRowSource final : public RowSource {
+ public:
+  explicit NpyRowSource(NpyRows rows) : rows_(std::move(rows)) {}
+  int64_t num_rows() const override { return rows_.shape().dim(0); }
+  StatusOr<Tensor> Next(int64_t most) override { return rows_.Next(most); }
+
+ private:
+  NpyRows rows_;
+};
+
+class TextRowSource final : public RowSource {
+ public:
+  explicit TextRowSource(std::unique_ptr<TextRows> rows) : rows_(std::move(rows)) {}
+  int64_t num_rows() const override { return -1; }
+  StatusOr<Tensor> Next(int64_t most) override { return rows_->Next(most); }
+
+ private:
+  std::unique_ptr<TextRows> rows_;
+};
+
+/// A value that was found: all of it, or rows that are still to be read.
+struct FoundValue {
+  Tensor value;
+  std::unique_ptr<RowSource> rows;
+};
+
+FoundValue Whole(Tensor value) { return {std::move(value), nullptr}; }
+FoundValue Rows(std::unique_ptr<RowSource> rows) { return {Tensor(), std::move(rows)}; }
+
+bool EndsWithAny(std::string_view text, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view ending) { return text.ends_with(ending); });
+}
+
+bool IsTextFile(std::string_view value) {
+  return EndsWithAny(value, {".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"});
+}
+
+/// Reads the value of one feed.
+class ValueReader {
+ public:
+  ValueReader(const FeedText& feed, const Endpoint& tensor, int64_t batch)
+      : feed_(feed),
+        dtype_(BaseType(tensor.node->output_type(tensor.index))),
+        shape_(tensor.node->output_shape(tensor.index)),
+        batch_(batch) {}
+
+  StatusOr<FoundValue> Read() {
+    const std::string& value = feed_.value;
+    if (value == "-") return ReadStandardInput();
+    if (value.starts_with('@')) return ReadBytes(value.substr(1));
+    if (value.ends_with(".npy")) return ReadNpyFile(value);
+    const size_t npz = value.find(".npz:");
+    if (npz != std::string::npos) return ReadNpzFile(value.substr(0, npz + 4), value.substr(npz + 5));
+    if (value.ends_with(".npz")) return ReadNpzFile(value, "");
+    if (IsTextFile(value)) {
+      TENON_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenSource(value, std::nullopt));
+      return ReadText(std::move(source), StrCat("'", value, "'"));
+    }
+    auto literal = ReadLiteral(value, dtype_);
+    if (!literal.ok() && FileExists(value)) {
+      return AppendToMessage(literal.status(),
+                             StrCat("; there is a file of that name, whose bytes @", value, " are"));
+    }
+    TENON_RETURN_IF_ERROR(literal.status());
+    return Whole(*std::move(literal));
+  }
+
+ private:
+  /// Whether an array of so many rows is to be cut: not when the tensor wants all of them.
+  bool IsCut(const Shape& shape) const {
+    if (batch_ == 0 || shape.rank() == 0) return false;
+    const bool wants_all = shape_.rank() > 0 && shape_.dim(0) == shape.dim(0);
+    return !wants_all || shape.dim(0) == batch_;
+  }
+
+  FoundValue Found(Tensor all) const {
+    return IsCut(all.shape()) ? Rows(std::make_unique<TensorRowSource>(std::move(all)))
+                              : Whole(std::move(all));
+  }
+
+  StatusOr<FoundValue> ReadNpyFile(const std::string& path) const {
+    if (batch_ > 0) {
+      auto rows = NpyRows::Open(path);
+      // A scalar has no rows, and is the same in each step.
+      if (rows.ok() && IsCut(rows->shape())) {
+        return Rows(std::make_unique<NpyRowSource>(*std::move(rows)));
+      }
+    }
+    TENON_ASSIGN_OR_RETURN(Tensor value, ReadNpy(path));
+    return Whole(std::move(value));
+  }
+
+  StatusOr<FoundValue> ReadNpzFile(const std::string& path, std::string key) const {
+    TENON_ASSIGN_OR_RETURN(const NpzReader reader, NpzReader::Open(path));
+    const std::vector<std::string> names = reader.names();
+    if (key.empty()) {
+      key = feed_.label;
+      const bool named = std::find(names.begin(), names.end(), key) != names.end();
+      if (!named && names.size() != 1) {
+        return NotFound("'", path, "' has ", names.size(), " arrays, wanted one, or one called '",
+                        key, "'; choose: ", path, ":KEY, of ", Join(names, ", "));
+      }
+      if (!named) key = names[0];
+    }
+    TENON_ASSIGN_OR_RETURN(Tensor value, reader.Read(key));
+    return Found(std::move(value));
+  }
+
+  StatusOr<FoundValue> ReadBytes(const std::string& path) const {
+    if (dtype_ != DType::kString) {
+      return InvalidArgument("'@", path, "' is the bytes of a file, a string; wanted ",
+                             ToString(dtype_));
+    }
+    TENON_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path));
+    return Whole(Tensor::Scalar(std::move(bytes)));
+  }
+
+  StatusOr<FoundValue> ReadText(std::unique_ptr<ByteSource> source, std::string name) const {
+    auto rows = std::make_unique<TextRows>(std::move(source), std::move(name), dtype_, shape_);
+    if (batch_ > 0) return Rows(std::make_unique<TextRowSource>(std::move(rows)));
+    TENON_ASSIGN_OR_RETURN(Tensor value, rows->All());
+    return Whole(std::move(value));
+  }
+
+  StatusOr<FoundValue> ReadStandardInput() const {
+    auto input = std::make_unique<StandardInput>();
+    TENON_RETURN_IF_ERROR(input->Peek());
+    const std::string_view head = input->head();
+    if (head.empty()) return InvalidArgument(kStandardInput, " is empty");
+    if (head.starts_with(kNpyStart)) {
+      if (batch_ > 0) {
+        TENON_ASSIGN_OR_RETURN(NpyRows rows,
+                               NpyRows::FromStream(std::move(input), kStandardInput));
+        return Rows(std::make_unique<NpyRowSource>(std::move(rows)));
+      }
+      TENON_ASSIGN_OR_RETURN(const std::string all, ReadAll(*input));
+      auto value = ParseNpy(all);
+      if (!value.ok()) return Annotate(value.status(), kStandardInput);
+      return Whole(*std::move(value));
+    }
+    const size_t first = head.find_first_not_of(" \t\r\n");
+    if (first != std::string_view::npos && (head[first] == '[' || head[first] == '"')) {
+      TENON_ASSIGN_OR_RETURN(const std::string all, ReadAll(*input));
+      auto value = ReadLiteral(all, dtype_);
+      if (!value.ok()) return Annotate(value.status(), kStandardInput);
+      return Found(*std::move(value));
+    }
+    return ReadText(std::move(input), kStandardInput);
+  }
+
+  const FeedText& feed_;
+  const DType dtype_;
+  const PartialShape shape_;
+  const int64_t batch_;
+};
+
+}  // namespace
+
+StatusOr<FeedInputs> FeedInputs::Open(const std::vector<FeedText>& feeds, const Graph& graph,
+                                      int64_t batch) {
+  FeedInputs inputs;
+  inputs.batch_ = batch;
+  int from_input = 0;
+  for (const FeedText& feed : feeds) {
+    from_input += feed.value == "-" ? 1 : 0;
+    if (from_input > 1) return WrongUsage("only one --feed can be the standard input");
+    const std::string flag = "--feed " + feed.label;
+    TENON_ASSIGN_OR_RETURN(const Endpoint tensor, FindTensor(graph, feed.tensor, flag));
+    auto found = ValueReader(feed, tensor, batch).Read();
+    if (!found.ok()) return Annotate(found.status(), flag);
+    const DType dtype = BaseType(tensor.node->output_type(tensor.index));
+    if (found->rows == nullptr) {
+      auto value = ConvertNumbers(found->value, dtype);
+      if (!value.ok()) return Annotate(value.status(), StrCat(flag, ": '", feed.value, "'"));
+      found->value = *std::move(value);
+    }
+    inputs.feeds_.push_back(
+        {feed.label, feed.tensor, dtype, std::move(found->value), std::move(found->rows)});
+  }
+  if (batch > 0) TENON_RETURN_IF_ERROR(inputs.CheckRows());
+  return inputs;
+}
+
+Status FeedInputs::CheckRows() {
+  const Feed* first = nullptr;
+  bool any = false;
+  for (const Feed& feed : feeds_) {
+    any |= feed.rows != nullptr;
+    if (feed.rows == nullptr || feed.rows->num_rows() < 0) continue;
+    if (first == nullptr) {
+      first = &feed;
+    } else if (feed.rows->num_rows() != first->rows->num_rows()) {
+      return InvalidArgument("--batch: --feed ", first->label, " has ", first->rows->num_rows(),
+                             " rows and --feed ", feed.label, " has ", feed.rows->num_rows(),
+                             ", wanted as many");
+    }
+  }
+  if (!any) return WrongUsage("--batch cuts feeds from files into rows, of which there is none");
+  if (first != nullptr) num_rows_ = first->rows->num_rows();
+  return OkStatus();
+}
+
+std::vector<std::string> FeedInputs::tensors() const {
+  std::vector<std::string> names;
+  for (const Feed& feed : feeds_) names.push_back(feed.tensor);
+  return names;
+}
+
+Status FeedInputs::Next(std::vector<Tensor>* values, int64_t* rows) {
+  values->clear();
+  *rows = 0;
+  const Feed* first = nullptr;
+  for (Feed& feed : feeds_) {
+    if (feed.rows == nullptr) {
+      values->push_back(feed.value);
+      continue;
+    }
+    const std::string flag = "--feed " + feed.label;
+    auto piece = feed.rows->Next(batch_);
+    if (!piece.ok()) return Annotate(piece.status(), flag);
+    if (first == nullptr) {
+      first = &feed;
+      *rows = piece->dim(0);
+    } else if (piece->dim(0) != *rows) {
+      return InvalidArgument("--batch: after ", done_, " rows --feed ", first->label, " has ",
+                             *rows, " more, and ", flag, " ", piece->dim(0));
+    }
+    auto value = ConvertNumbers(*piece, feed.dtype);
+    if (!value.ok()) return Annotate(value.status(), flag);
+    values->push_back(*std::move(value));
+  }
+  done_ += *rows;
+  return OkStatus();
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/status.h"
+#include "core/tensor.h"
+
+namespace tenon::tools {
+
+/// What a step is to be fed with, and with what: "NAME=VALUE".
+struct FeedText {
+  std::string label;   // as the user names it
+  std::string tensor;  // of the graph
+  std::string value;
+};
+
+/// Where the rows of a feed come from, some after others. Used by one thread at a time.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  /// How many there are; -1 when only their end tells.
+  virtual int64_t num_rows() const = 0;
+  /// The next rows, at most `most`; fewer at the end, and none after it.
+  virtual StatusOr<Tensor> Next(int64_t most) = 0;
+};
+
+/// The values of the feeds, the same in each step or rows of files, batch after batch. A value is
+///   FILE.npy, FILE.npz:KEY (or FILE.npz, of one array, or one of the tensor's name);
+///   FILE.csv, .tsv or .txt: rows of values (see TextRows);
+///   -: the standard input, an .npy file, a literal, or rows of values;
+///   @FILE: the bytes of a file, as one string;
+///   anything else: a literal (see ReadLiteral).
+/// Numbers become those of the tensor's dtype. Used by one thread at a time.
+class FeedInputs {
+ public:
+  /// With `batch`, files and the standard input are cut into as many rows a step, except those of
+  /// which the tensor wants all rows by its shape; they must have equally many rows. NotFound and
+  /// InvalidArgument say which feed is wrong and how; WrongUsage for a batch of nothing.
+  static StatusOr<FeedInputs> Open(const std::vector<FeedText>& feeds, const Graph& graph,
+                                   int64_t batch);
+
+  /// The tensors that are fed, in the order of the values.
+  std::vector<std::string> tensors() const;
+  /// How many rows are cut into batches; -1 when only their end tells, and without a batch.
+  int64_t num_rows() const { return num_rows_; }
+  /// The values of the next step. With a batch, `*rows` is how many rows they have, 0 at the end.
+  Status Next(std::vector<Tensor>* values, int64_t* rows);
+
+ private:
+  struct Feed {
+    std::string label, tensor;
+    DType dtype;
+    Tensor value;                      // of each step, or
+    std::unique_ptr<RowSource> rows;  // in batches
+  };
+
+  Status CheckRows();
+
+  std::vector<Feed> feeds_;
+  int64_t batch_ = 0, num_rows_ = -1, done_ = 0;
+};
+
+}  // namespace tenon::tools

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/run/outputs.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "data/local_file.h"
+#include "data/npy.h"
+#include "tools/commands.h"
+#include "tools/run/element_text.h"
+#include "tools/writable.h"
+
+namespace tenon::tools {
+namespace {
+
+/// Makes rows of what is added, and counts them.
+class RowWriter : public OutputWriter {
+ public:
+  explicit RowWriter(const OutputOptions& options)
+      : options_(options),
+        maker_(options.steps, options.labels, options.is_whole),
+        written_(options.labels.size()) {}
+
+  Status Add(const std::vector<Tensor>& values, int64_t batch) final {
+    TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> rows, maker_.RowsOf(values, batch));
+    TENON_RETURN_IF_ERROR(AddRows(rows));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Written& written = written_[i];
+      DimVector dims(rows[i].shape().dims().begin(), rows[i].shape().dims().end());
+      if (steps_ > 0 && !dims.empty()) dims[0] += written.shape.dim(0);
+      written = {rows[i].dtype(), Shape(dims)};
+    }
+    ++steps_;
+    return OkStatus();
+  }
+
+  std::string Summary() const final {
+    if (steps_ == 0) return "nothing";
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < written_.size(); ++i) {
+      texts.push_back(StrCat(labels()[i], " ", ToString(written_[i].dtype), written_[i].shape));
+    }
+    return Join(texts, ", ");
+  }
+
+ protected:
+  virtual Status AddRows(const std::vector<Tensor>& rows) = 0;
+
+  const std::string& path() const { return options_.path; }
+  const std::vector<std::string>& labels() const { return options_.labels; }
+  bool has_steps() const { return options_.steps != StepsAre::kOne; }
+  bool has_repeats() const { return options_.steps == StepsAre::kRepeats; }
+  /// Those that were added before.
+  int64_t steps() const { return steps_; }
+
+ private:
+  struct Written {
+    DType dtype = DType::kInvalid;
+    Shape shape;
+  };
+
+  const OutputOptions options_;
+  RowMaker maker_;
+  std::vector<Written> written_;
+  int64_t steps_ = 0;
+};
+
+/// Keeps everything until its end.
+class KeptRows : public RowWriter {
+ public:
+  using RowWriter::RowWriter;
+
+ protected:
+  Status AddRows(const std::vector<Tensor>& rows) override {
+    pieces_.resize(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) pieces_[i].push_back(rows[i]);
+    return OkStatus();
+  }
+  /// All rows of fetch `i`; REQUIRES: some were added.
+  StatusOr<Tensor> All(size_t i) const { return ConcatenateRows(pieces_[i]); }
+  /// Of each fetch, what each step added.
+  const std::vector<std::vector<Tensor>>& pieces() const { return pieces_; }
+
+ private:
+  std::vector<std::vector<Tensor>> pieces_;
+};
+
+class NpzOutput final : public KeptRows {
+ public:
+  using KeptRows::KeptRows;
+  Status Finish() override {
+    std::vector<std::pair<std::string, Tensor>> arrays;
+    const size_t repeats = pieces().empty() ? 0 : pieces()[0].size();
+    for (size_t step = 0; has_repeats() && step < repeats; ++step) {
+      for (size_t i = 0; i < pieces().size(); ++i) {
+        const Tensor& row = pieces()[i][step];
+        TENON_ASSIGN_OR_RETURN(Tensor value,
+                               row.Reshaped(Shape(row.shape().dims().subspan(1))));
+        arrays.emplace_back(StrCat(labels()[i], "/", step), std::move(value));
+      }
+    }
+    for (size_t i = 0; !has_repeats() && i < pieces().size(); ++i) {
+      TENON_ASSIGN_OR_RETURN(Tensor value, All(i));
+      arrays.emplace_back(labels()[i], std::move(value));
+    }
+    return WriteNpz(path(), arrays);
+  }
+};
+
+class JsonOutput final : public KeptRows {
+ public:
+  using KeptRows::KeptRows;
+  Status Finish() override {
+    std::string text = "{";
+    for (size_t i = 0; i < pieces().size(); ++i) {
+      TENON_ASSIGN_OR_RETURN(const Tensor value, All(i));
+      StrAppend(&text, i == 0 ? "" : ",\n ");
+      TENON_RETURN_IF_ERROR(AppendJson(Tensor::Scalar(labels()[i]), &text));
+      text += ": ";
+      TENON_RETURN_IF_ERROR(AppendJson(value, &text));
+    }
+    return WriteTextFile(path(), text + "}\n");
+  }
+};
+
+class NpyOutput final : public KeptRows {
+ public:
+  using KeptRows::KeptRows;
+  Status Finish() override {
+    if (writer_ != nullptr) return writer_->Close();
+    if (pieces().empty()) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(const Tensor value, All(0));
+    return WriteNpy(path(), value);
+  }
+
+ protected:
+  Status AddRows(const std::vector<Tensor>& rows) override {
+    // A file must know its longest string before the first one.
+    if (!has_steps() || rows[0].dtype() == DType::kString) return KeptRows::AddRows(rows);
+    if (writer_ == nullptr) {
+      TENON_ASSIGN_OR_RETURN(writer_, NpyWriter::Create(path()));
+    }
+    return writer_->Append(rows[0]);
+  }
+
+ private:
+  std::unique_ptr<NpyWriter> writer_;
+};
+
+class CsvOutput final : public RowWriter {
+ public:
+  using RowWriter::RowWriter;
+  ~CsvOutput() override { Close().IgnoreError(); }
+
+  Status Finish() override { return Close(); }
+
+ protected:
+  Status AddRows(const std::vector<Tensor>& rows) override {
+    const int64_t lines = LinesOf(rows[0]);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (LinesOf(rows[i]) == lines) continue;
+      return InvalidArgument("'", labels()[0], "' has ", lines, " rows and '", labels()[i], "' ",
+                             LinesOf(rows[i]),
+                             ", of which CSV wants as many; .npz and .json hold both");
+    }
+    if (steps() == 0) TENON_RETURN_IF_ERROR(Open(rows));
+    std::string text;
+    for (int64_t line = 0; line < lines; ++line) {
+      if (has_repeats()) StrAppend(&text, steps(), ",");
+      for (size_t i = 0; i < rows.size(); ++i) {
+        if (i > 0) text += ',';
+        TENON_RETURN_IF_ERROR(AppendCsvRow(rows[i], line, &text));
+      }
+      text += '\n';
+    }
+    return Write(text);
+  }
+
+ private:
+  static int64_t LinesOf(const Tensor& rows) { return rows.rank() == 0 ? 1 : rows.dim(0); }
+
+  Status Open(const std::vector<Tensor>& rows) {
+    file_ = path() == "-" ? stdout : std::fopen(path().c_str(), "wb");
+    if (file_ == nullptr) return StatusOfErrno(errno, "write", path());
+    std::vector<std::string> names;
+    if (has_repeats()) names.emplace_back("step");
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const absl::Span<const int64_t> dims = rows[i].shape().dims();
+      AddNames(labels()[i], dims.empty() ? dims : dims.subspan(1), &names);
+    }
+    return Write(Join(names, ",") + "\n");
+  }
+
+  /// "y", or "y[0]", "y[1]", ... of the elements of a row.
+  static void AddNames(const std::string& label, absl::Span<const int64_t> dims,
+                       std::vector<std::string>* names) {
+    if (dims.empty()) {
+      names->push_back(label);
+      return;
+    }
+    for (int64_t i = 0; i < dims[0]; ++i) {
+      AddNames(StrCat(label, "[", i, "]"), dims.subspan(1), names);
+    }
+  }
+
+  Status Write(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), file_) == text.size()) return OkStatus();
+    return StatusOfErrno(errno, "write", path());
+  }
+
+  Status Close() {
+    std::FILE* const file = std::exchange(file_, nullptr);
+    // What could not be written to the standard output is told at the end of the command.
+    if (file == nullptr || file == stdout || std::fclose(file) == 0) return OkStatus();
+    return StatusOfErrno(errno, "write", path());
+  }
+
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<OutputWriter>> OpenOutput(const OutputOptions& options) {
+  const std::string& path = options.path;
+  if (path == "-") return std::make_unique<CsvOutput>(options);
+  std::unique_ptr<OutputWriter> writer;
+  if (path.ends_with(".npz")) {
+    writer = std::make_unique<NpzOutput>(options);
+  } else if (path.ends_with(".npy")) {
+    if (options.labels.size() != 1) {
+      return WrongUsage(StrCat("--output ", path, ": an .npy file holds one array, found ",
+                               options.labels.size(), " fetches, ", Join(options.labels, ", "),
+                               "; .npz holds several"));
+    }
+    writer = std::make_unique<NpyOutput>(options);
+  } else if (path.ends_with(".csv")) {
+    writer = std::make_unique<CsvOutput>(options);
+  } else if (path.ends_with(".json")) {
+    writer = std::make_unique<JsonOutput>(options);
+  } else {
+    return WrongUsage(StrCat("--output ", path,
+                             ": wanted a name that ends in .npz, .npy, .csv or .json, or -"));
+  }
+  TENON_RETURN_IF_ERROR(CheckWritable(path, "--output"));
+  return writer;
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/run/signatures.h"
+
+#include <map>
+
+#include "tools/commands.h"
+#include "tools/suggestions.h"
+#include "train/saver/saved_model.h"
+
+namespace tenon::tools {
+namespace {
+
+template <typename T>
+std::vector<std::string> KeysOf(const std::map<std::string, T>& map) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : map) names.push_back(name);
+  return names;
+}
+
+template <typename T>
+std::string NamesIn(const std::map<std::string, T>& map) {
+  std::vector<std::string> names;
+  for (const std::string& name : KeysOf(map)) names.push_back(StrCat("'", name, "'"));
+  return names.empty() ? "none" : Join(names, ", ");
+}
+
+StatusOr<std::string> TensorOf(const std::map<std::string, SignatureTensor>& tensors,
+                               const std::string& name, std::string_view kind) {
+  const auto found = tensors.find(name);
+  if (found == tensors.end()) {
+    return NotFound("the signature has no ", kind, " '", name, "', but ", NamesIn(tensors),
+                    DidYouMean(name, KeysOf(tensors)));
+  }
+  if (found->second.name.empty()) {
+    return Unimplemented("the ", kind, " '", name, "' is not one tensor but several");
+  }
+  return found->second.name;
+}
+
+std::string DescribeTensors(const std::map<std::string, SignatureTensor>& tensors) {
+  std::vector<std::string> texts;
+  for (const auto& [name, tensor] : tensors) {
+    texts.push_back(StrCat(name, " ", ToString(tensor.dtype), tensor.shape.ToString()));
+  }
+  return Join(texts, ", ");
+}
+
+/// Asking twice for one thing gives it once.
+void AddFetch(const std::string& label, const std::string& tensor, StepNames* names) {
+  for (const std::string& known : names->labels) {
+    if (known == label) return;
+  }
+  names->labels.push_back(label);
+  names->fetches.push_back(tensor);
+}
+
+}  // namespace
+
+StatusOr<std::pair<std::string, std::string>> SplitPair(const std::string& text,
+                                                        std::string_view flag) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return InvalidArgument(flag, " ", text, ": wanted NAME=VALUE");
+  }
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+StatusOr<StepNames> NamesOfTensors(const std::vector<std::string>& feeds,
+                                   const std::vector<std::string>& fetches) {
+  StepNames names;
+  for (const std::string& feed : feeds) {
+    TENON_ASSIGN_OR_RETURN(const auto pair, SplitPair(feed, "--feed"));
+    names.feeds.push_back({pair.first, pair.first, pair.second});
+  }
+  for (const std::string& fetch : fetches) AddFetch(fetch, fetch, &names);
+  return names;
+}
+
+StatusOr<StepNames> NamesOfSignature(const MetaGraphDef& meta, const std::string& name,
+                                     const std::vector<std::string>& feeds,
+                                     const std::vector<std::string>& fetches) {
+  TENON_ASSIGN_OR_RETURN(const auto signatures, SignaturesOf(meta));
+  const auto found = signatures.find(name);
+  if (found == signatures.end()) {
+    return NotFound("the graph has no signature '", name, "', but ", NamesIn(signatures),
+                    DidYouMean(name, KeysOf(signatures)));
+  }
+  StepNames names;
+  for (const std::string& feed : feeds) {
+    TENON_ASSIGN_OR_RETURN(const auto pair, SplitPair(feed, "--feed"));
+    TENON_ASSIGN_OR_RETURN(const std::string tensor,
+                           TensorOf(found->second.inputs, pair.first, "input"));
+    names.feeds.push_back({pair.first, tensor, pair.second});
+  }
+  for (const std::string& label : fetches.empty() ? KeysOf(found->second.outputs) : fetches) {
+    TENON_ASSIGN_OR_RETURN(const std::string tensor,
+                           TensorOf(found->second.outputs, label, "output"));
+    AddFetch(label, tensor, &names);
+  }
+  return names;
+}
+
+StatusOr<std::string> DefaultSignature(const MetaGraphDef& meta) {
+  TENON_ASSIGN_OR_RETURN(const auto signatures, SignaturesOf(meta));
+  if (signatures.empty()) return std::string();
+  if (signatures.contains(kDefaultServingSignature)) return std::string(kDefaultServingSignature);
+  if (signatures.size() == 1) return signatures.begin()->first;
+  return WrongUsage(StrCat("the graph has ", signatures.size(), " signatures, ",
+                           NamesIn(signatures), ": choose one by --signature"));
+}
+
+std::string SignatureWithOutput(const MetaGraphDef& meta, const std::string& output) {
+  const auto signatures = SignaturesOf(meta);
+  if (!signatures.ok()) return "";
+  for (const auto& [name, signature] : *signatures) {
+    if (signature.outputs.contains(output)) return name;
+  }
+  return "";
+}
+
+StatusOr<std::string> DescribeSignatures(const MetaGraphDef& meta) {
+  TENON_ASSIGN_OR_RETURN(const auto signatures, SignaturesOf(meta));
+  std::string text;
+  for (const auto& [name, signature] : signatures) {
+    StrAppend(&text, "signature ", name, ": ", DescribeTensors(signature.inputs), " -> ",
+              DescribeTensors(signature.outputs), "\n");
+  }
+  return text;
+}
+
+}  // namespace tenon::tools
