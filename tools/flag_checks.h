@@ -167,6 +167,12 @@ inline std::string DescribeMistake(const CLI::App& app, const CLI::ParseError& e
   }
   if (is({"The following argument was not expected: ", ""}) ||
       is({"The following arguments were not expected: ", ""})) {
+    // The parser has them in any order.
+    const std::string words = " " + (*m)[0];
+    const size_t flag = words.find(" --");
+    if (flag != std::string::npos) {
+      return StrCat("there is no flag ", words.substr(flag + 1, words.find(' ', flag + 1) - flag - 1));
+    }
     return StrCat("found '", (*m)[0], "', which belongs to no flag");
   }
   return text;

@@ -64,17 +64,17 @@ std::string HelpNames(const CLI::Option& option, bool is_positional) {
   return Join(names, ",");
 }
 
-/// `text` from column kColumn on, broken between words before kWidth.
-std::string Wrapped(const std::string& text) {
+/// `text` from column `begin` on, broken between words before kWidth.
+std::string Wrapped(const std::string& text, size_t begin = kColumn) {
   std::string out;
-  size_t column = kColumn, at = 0;
+  size_t column = begin, at = 0;
   while (at < text.size()) {
     const size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
-    if (column > kColumn && column + 1 + word.size() > kWidth) {
-      out += "\n" + std::string(kColumn, ' ');
-      column = kColumn;
-    } else if (column > kColumn) {
+    if (column > begin && column + 1 + word.size() > kWidth) {
+      out += "\n" + std::string(begin, ' ');
+      column = begin;
+    } else if (column > begin) {
       out += ' ';
       ++column;
     }
@@ -115,6 +115,10 @@ class HelpFormatter final : public CLI::Formatter {
     return left + Wrapped(right) + "\n";
   }
 
+  std::string make_description(const CLI::App* app) const override {
+    return Wrapped(app->get_description(), 0) + "\n";
+  }
+
   std::string make_subcommand(const CLI::App* sub) const override {
     std::string left = "  " + sub->get_display_name(true);
     left.resize(std::max(kColumn, left.size() + 1), ' ');
@@ -131,7 +135,8 @@ void ShowDefaults(CLI::App* app) {
     const bool says_it = option->get_description().find("default: ") != std::string::npos;
     if (!says_it && option->get_default_str().empty()) option->capture_default_str();
     const std::string found = option->get_default_str();
-    if (says_it || found == "-1" || found == "[]" || found == "{}") option->default_str("");
+    if (says_it || found == "[]" || found == "{}") option->default_str("");
+    if (!says_it && found == "-1") option->default_str("none");
   }
   for (CLI::App* sub : app->get_subcommands([](CLI::App*) { return true; })) ShowDefaults(sub);
 }

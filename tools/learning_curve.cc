@@ -83,7 +83,7 @@ std::string LearningCurveSvg(const std::string& title, const std::vector<Learnin
     least = std::min(least, p.accuracy);
   }
   const double loss_step = RoundStep(std::max(most, 1e-9));
-  const double accuracy_step = RoundStep(std::max(1 - least, 0.001));
+  const double accuracy_step = RoundStep(std::max(1 - least, 0.05));
   const double step_step = std::max(RoundStep(std::max(last, 1.0)), 1.0);
   const Axis x{0, std::max(last, 1.0), kLeft, kWidth - kRight};
   const Axis loss{0, std::ceil(std::max(most, 1e-9) / loss_step - 1e-9) * loss_step,

@@ -55,9 +55,13 @@ def checkpoints(tf, np, folder):
         run(*command, "--feed", f"x={given}", "--fetch", "loss", "--output", text)
         with open(text, encoding="utf-8") as file:
             assert abs(json.load(file)["loss"] - loss) < 1e-5
+    done = subprocess.run([TENON, "run", prefix + ".meta", "--checkpoint", prefix, "--fetch", "b"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "node 'b' is the handle of a variable, whose value is b/Read/ReadVariableOp" \
+        in done.stderr, done.stderr
     # Training goes on from where TensorFlow was.
     run(prefix + ".meta", "--checkpoint", prefix, "--feed", f"x={given}", "--target", "Adam", "--steps", 3,
-        "--fetch", "global_step", "--output", found)
+        "--fetch", "global_step/Read/ReadVariableOp", "--output", found)
     assert np.load(found).dtype == np.int64 and np.load(found)[0] in (2, 3), np.load(found)
 
 

@@ -41,8 +41,8 @@ def comparing():
 
 def mistakes():
     for arguments, message in (
-            ([SMALL, "--print", "aa"], f"the checkpoint '{SMALL}' lacks 'aa'; it has a float[2,3], "),
-            ([SMALL, "--print", "aa"], "did you mean a?"),
+            ([SMALL, "--print", "hafl"], f"the checkpoint '{SMALL}' lacks 'hafl'; it has a float[2,3], "),
+            ([SMALL, "--print", "hafl"], "did you mean half?"),
             ([SMALL + "0", "--print", "a"], f"there is no checkpoint '{SMALL}0', but "),
             ([SMALL + "0", "--print", "a"], "did you mean model.ckpt-42?"),
             ([SMALL + "0"], f"there is no checkpoint '{SMALL}0', but {SMALL}"),

@@ -83,9 +83,9 @@ def what_is_missing():
         said = mistake(other, "--checkpoint", SMALL, "--fetch", "a")
         assert f"variable 'a' of the graph is float[3,2], but the checkpoint '{SMALL}' has float[2,3]" \
             in said, said
-        none = write_graph(folder, variable("aa", [1], [0.0]), "none.pbtxt")
-        said = mistake(none, "--checkpoint", SMALL, "--fetch", "aa")
-        assert "lacks 'aa'; it has " in said and "did you mean a?" in said, said
+        none = write_graph(folder, variable("prat", [1], [0.0]), "none.pbtxt")
+        said = mistake(none, "--checkpoint", SMALL, "--fetch", "prat")
+        assert "lacks 'prat'; it has " in said and "did you mean part?" in said, said
         bare = write_graph(folder, constant("c", FLOAT, [], [1.0]), "bare.pbtxt")
         said = mistake(bare, "--checkpoint", SMALL, "--fetch", "c")
         assert "the graph has no variables, to which the checkpoint" in said, said

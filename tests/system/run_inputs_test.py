@@ -72,8 +72,8 @@ def batches_of_an_npz(folder):
                                 "batch 1: twice = int32[1] 32"], out
     # A key of the tensor's name need not be said.
     one = os.path.join(folder, "one.npz")
-    printed(graph, "--feed", "x=[[1,2,3]]", "--fetch", "x", "--output", one)
-    assert printed(graph, "--feed", f"x={one}", "--fetch", "y") == "y = float[1,3] 2 4 6\n"
+    printed(graph, "--feed", "x=[[1,2,3]]", "--fetch", "y", "--output", one)
+    assert printed(graph, "--feed", f"x={one}", "--fetch", "y") == "y = float[1,3] 4 8 12\n"
     said = mistake(graph, "--feed", f"x={both}", "--fetch", "y")
     assert f"choose: {both}:KEY, of twice, y" in said or f"choose: {both}:KEY, of y, twice" in said, said
 
@@ -103,7 +103,7 @@ def rows_that_differ(folder):
     x = write_npy(os.path.join(folder, "x3.npy"), (3, 3), [1.0] * 9)
     n = write_npy(os.path.join(folder, "n2.npy"), (2,), [1, 2], descr="<i4")
     said = mistake(graph, "--feed", f"x={x}", "--feed", f"n={n}", "--fetch", "y,twice", "--batch", 1)
-    assert "--feed x has 3 rows and --feed n has 2 rows, wanted as many" in said, said
+    assert "--feed x has 3 rows and --feed n has 2, wanted as many" in said, said
     said = mistake(graph, "--feed", "x=[[1,2,3]]", "--fetch", "y", "--batch", 1)
     assert "--batch cuts feeds from files into rows, of which there is none" in said, said
     said = mistake(graph, "--feed", f"x={x}", "--fetch", "y", "--batch", 1, "--steps", 2)
@@ -171,9 +171,11 @@ def files_of_text_and_bytes(folder):
     said = mistake(graph, "--feed", f"x=@{picture}", "--fetch", "y")
     assert "is the bytes of a file, a string; wanted float" in said, said
     scalar = write_graph(folder, 'node { name: "t" op: "Placeholder" '
-                         'attr { key: "dtype" value { type: DT_STRING } } }', "scalar.pbtxt")
-    out = printed(scalar, "--feed", f"t=@{picture}", "--fetch", "t")
-    assert out == "t = string[] '\\xff\\xd8\\x00bytes'\n", out
+                         'attr { key: "dtype" value { type: DT_STRING } } } node { name: "same" '
+                         'op: "Identity" input: "t" attr { key: "T" value { type: DT_STRING } } }',
+                         "scalar.pbtxt")
+    out = printed(scalar, "--feed", f"t=@{picture}", "--fetch", "same")
+    assert out == "same = string[] '\\xff\\xd8\\x00bytes'\n", out
 
 
 def initialisers_are_fed(folder):

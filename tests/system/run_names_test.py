@@ -7,7 +7,7 @@ import re
 import sys
 import tempfile
 
-from small_graphs import FLOAT, INT32, ROWS, placeholder, write_graph
+from small_graphs import FLOAT, INT32, ROWS, variable, write_graph
 from tenon_process import TENON, main, run
 
 X = ["--feed", "x=[[1, 2, 3]]"]
@@ -54,8 +54,8 @@ def nodes_that_are_nearly_right(folder):
              "--fetch init: node 'init' (NoOp) has no output; to run it, give --target init"),
             (["--target", "inti"], "--target inti: the graph has no node 'inti'; did you mean init?"),
             (["--init", "inti", "--fetch", "y"], "--init inti: the graph has no node 'inti'"),
-            (["--fetch", "y", "--feed", "xx=1"],
-             "--feed xx: the graph has no node 'xx'; did you mean x?"),
+            (["--fetch", "y", "--feed", "w/initail=1"],
+             "--feed w/initail: the graph has no node 'w/initail'; did you mean w/initial?"),
             (["--fetch", "qqqqqqqqq"], "tenon inspect --nodes lists those that it has"),
             (["--fetch", "y", "--place", "nomatch=/device:CPU:0"],
              "no node's whole name matches 'nomatch'"),
@@ -91,8 +91,8 @@ def words_after_a_flag(folder):
 def spellings(folder):
     """'-' and '_' are the same in all flags."""
     graph = write_graph(folder)
-    for flags in (["--timeout-ms", "60000"], ["--timeout_ms=60000"], ["--disable_pass", "x"],
-                  ["--disable-pass=x"], ["--start-up-deadline", "3"]):
+    for flags in (["--timeout-ms", "60000"], ["--timeout_ms=60000"], ["--disable_pass", "constant-folding"],
+                  ["--disable-pass=constant-folding"], ["--start-up-deadline", "3"]):
         done = run(TENON, "run", graph, *X, "--fetch", "y", *flags)
         assert done.returncode == 0 and done.stdout == "y = float[1,3] 2 4 6\n", (flags, done)
 
@@ -141,13 +141,13 @@ def default_signature(folder):
 
 
 def tags(folder):
-    other = f'meta_graphs {{ meta_info_def {{ tags: "other" }} graph_def {{ {placeholder("q", FLOAT, [])} }} }}'
+    other = f'meta_graphs {{ meta_info_def {{ tags: "other" }} graph_def {{ {variable("q", [1], [7.0])} }} }}'
     model = saved_model(folder, DOUBLE, others=other)
-    done = run(TENON, "run", model, "--tags", "other", "--feed", "q=1", "--fetch", "q")
-    assert done.returncode == 0 and done.stdout == "q = float[] 1\n", done
+    done = run(TENON, "run", model, "--tags", "other", "--init", "q/assign", "--fetch", "q")
+    assert done.returncode == 0 and done.stdout == "q = float[1] 7\n", done
     expect(run(TENON, "run", model, "--tags", "none", "--fetch", "q"), 1, "none")
     done = run(TENON, "inspect", model, "--tags", "other", "--nodes")
-    assert re.match("q = Placeholder", done.stdout), done
+    assert re.search("^q = VariableV2", done.stdout, re.M), done
 
 
 def in_a_folder(case):

@@ -104,7 +104,7 @@ def read_npy(data):
     kind, body = header["descr"].lstrip("<>|="), data[start + size:]
     if kind[0] in "SU" or kind == "u1":
         return header["shape"], body
-    code = {"f4": "f", "f8": "d", "i4": "i", "i8": "q", "b1": "?", "i1": "b"}[kind]
+    code = {"f2": "e", "f4": "f", "f8": "d", "i4": "i", "i8": "q", "b1": "?", "i1": "b"}[kind]
     return header["shape"], [v[0] for v in struct.iter_unpack("<" + code, body)]
 
 

@@ -249,10 +249,10 @@ StatusOr<FeedInputs> FeedInputs::Open(const std::vector<FeedText>& feeds, const 
                                       int64_t batch) {
   FeedInputs inputs;
   inputs.batch_ = batch;
-  int from_input = 0;
+  const auto from_input = std::count_if(feeds.begin(), feeds.end(),
+                                        [](const FeedText& feed) { return feed.value == "-"; });
+  if (from_input > 1) return WrongUsage("only one --feed can be the standard input");
   for (const FeedText& feed : feeds) {
-    from_input += feed.value == "-" ? 1 : 0;
-    if (from_input > 1) return WrongUsage("only one --feed can be the standard input");
     const std::string flag = "--feed " + feed.label;
     TENON_ASSIGN_OR_RETURN(const Endpoint tensor, FindTensor(graph, feed.tensor, flag));
     auto found = ValueReader(feed, tensor, batch).Read();

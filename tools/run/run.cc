@@ -184,6 +184,7 @@ class RunCommand {
                                                       signature));
       }
       TENON_RETURN_IF_ERROR(found.status());
+      TENON_RETURN_IF_ERROR(CheckIsValue(*found->node, flag));
       fetched_.push_back(*found);
     }
     for (const std::string& target : flags_.targets) {
@@ -194,6 +195,17 @@ class RunCommand {
     }
     for (const FeedText& feed : names_.feeds) {
       TENON_RETURN_IF_ERROR(FindTensor(*graph_, feed.tensor, "--feed " + feed.label).status());
+    }
+    return OkStatus();
+  }
+
+  /// A resource variable's name is that of its handle, which says nothing to a person.
+  static Status CheckIsValue(const Node& node, const std::string& flag) {
+    if (node.op() != "VarHandleOp") return OkStatus();
+    for (const OutEdge& edge : node.out_edges()) {
+      if (edge.dst->op() != "ReadVariableOp") continue;
+      return InvalidArgument(flag, ": node '", node.name(),
+                             "' is the handle of a variable, whose value is ", edge.dst->name());
     }
     return OkStatus();
   }

@@ -175,7 +175,7 @@ class Runner {
   std::optional<Progress> progress_;
   std::vector<double> milliseconds_;
   std::vector<NodeTrace> trace_;
-  SteadyClock::time_point next_flush_;
+  SteadyClock::time_point next_flush_ = SteadyClock::now() + kFlushPause;
   int64_t done_ = 0, rows_done_ = 0;
   bool traced_ = false;
 };
