@@ -112,9 +112,10 @@ Status Graph::CheckConnection(Endpoint src, const Node& dst, int index) {
   const DType found = src.node->output_types_[src.index];
   const DType wanted = dst.input_types_[index];
   if (found != wanted && BaseType(found) != wanted) {
-    return InvalidArgument("input ", index, " of node '", dst.name(), "' (", dst.op(), ") is ",
-                           ToString(wanted), ", but '", ToString(src), "' is ", ToString(found),
-                           IsRef(wanted) ? ", a value; of a Variable w the reference is w.ref()" : "");
+    return InvalidArgument(
+        "input ", index, " of node '", dst.name(), "' (", dst.op(), ") is ", ToString(wanted),
+        ", but '", ToString(src), "' is ", ToString(found),
+        IsRef(wanted) ? ", a value; of a Variable w the reference is w.ref()" : "");
   }
   return OkStatus();
 }

@@ -250,8 +250,10 @@ class Parser {
       op->function = token_.text;
       if (!Is('a')) Fail("a name");
     } else {
-      Fail("stateful, commutative, aggregate, allows_uninitialized_input, reads_outside, no_gradient, "
-           "int32_on_host, basic, function or no_function");
+      Fail(
+          "stateful, commutative, aggregate, allows_uninitialized_input, reads_outside, "
+          "no_gradient, "
+          "int32_on_host, basic, function or no_function");
     }
     Advance();
   }

@@ -21,14 +21,15 @@
 //     Tlist: list(type) >= 1, summarize: int = 3 "At most so many elements of each tensor."
 //
 // An op has inputs, outputs after an arrow, flags in brackets (stateful, commutative, aggregate,
-// allows_uninitialized_input; reads_outside: of an op without state whose results do not follow from
-// its inputs alone, as it reads files of the task where it runs: it is never computed beforehand nor
-// are two of it made one; no_gradient: none flows through it, by definition; int32_on_host: where all
-// its dtypes are int32 it runs on the host, whichever device it is on, as what counts and gives
-// shapes does; function ShapeOf names its C++ function, no_function: it has none, basic: ops of other
-// families are composed of it, so it stands apart from those that come and go), documentation, and
-// attributes. Texts that follow each other are joined by a space. A text after names tells of these
-// arguments; one after attributes, which commas join, of them all. A line's end means nothing.
+// allows_uninitialized_input; reads_outside: of an op without state whose results do not follow
+// from its inputs alone, as it reads files of the task where it runs: it is never computed
+// beforehand nor are two of it made one; no_gradient: none flows through it, by definition;
+// int32_on_host: where all its dtypes are int32 it runs on the host, whichever device it is on, as
+// what counts and gives shapes does; function ShapeOf names its C++ function, no_function: it has
+// none, basic: ops of other families are composed of it, so it stands apart from those that come
+// and go), documentation, and attributes. Texts that follow each other are joined by a space. A
+// text after names tells of these arguments; one after attributes, which commas join, of them all.
+// A line's end means nothing.
 //
 //   arguments    a: float   a: T (as attribute T says)   values: N * T (N of them)
 //                data: Tlist (one for each entry of a list(type))   ref: Ref(T)

@@ -22,26 +22,26 @@ struct ArgSchema {
   std::string number_attr;       // N * T: the attribute that counts the tensors
   std::string type_list_attr;    // one tensor per entry of this list(type)
   bool is_ref = false;
-  bool on_host = false;          // in host memory although the device has its own
-  bool all_axes = false;         // may be left out in C++: all axes of the op's first input
-  std::string doc;               // what is not obvious
+  bool on_host = false;   // in host memory although the device has its own
+  bool all_axes = false;  // may be left out in C++: all axes of the op's first input
+  std::string doc;        // what is not obvious
 };
 
 struct AttrSchema {
   std::string name;
   std::string kind;  // "int", "list(type)", ...
   std::optional<Attribute> default_value;
-  DTypeVector allowed_types;                // of a type attribute; empty means any
+  DTypeVector allowed_types;                 // of a type attribute; empty means any
   std::vector<std::string> allowed_strings;  // of a string attribute; empty means any
-  std::optional<int64_t> minimum;           // of an int, or of a list's length
-  std::string doc;                          // what is not obvious
+  std::optional<int64_t> minimum;            // of an int, or of a list's length
+  std::string doc;                           // what is not obvious
 };
 
 struct OpSchema {
   std::string name;
   std::string function;      // what the C++ function is called, when not after the op
   bool has_function = true;  // false: C++ builds it in another way
-  bool is_basic = false;     // its function stands in a header of its own, with the other basic ones
+  bool is_basic = false;  // its function stands in a header of its own, with the other basic ones
   std::string doc;
   std::vector<ArgSchema> inputs;
   std::vector<ArgSchema> outputs;

@@ -31,7 +31,8 @@ struct ResourceHandle {
   TString type_name;
   uint64_t hash_code = 0;
   CountedVector<std::pair<DType, PartialShape>> dtypes_and_shapes;
-  /// A resource that is in no store and ends with its last handle; null where the name is looked up.
+  /// A resource that is in no store and ends with its last handle; null where the name is looked
+  /// up.
   std::shared_ptr<Resource> resource;
 };
 

@@ -43,8 +43,8 @@ class NpyRows {
   /// InvalidArgument for what ParseNpy refuses and for a scalar, which has no rows; DataLoss when
   /// the file's size is not what its header says. Errors name the file.
   static StatusOr<NpyRows> Open(const std::string& path);
-  /// From bytes that come but once, such as a pipe's, which errors call `name`. InvalidArgument also
-  /// for a column-major array, whose rows do not lie together.
+  /// From bytes that come but once, such as a pipe's, which errors call `name`. InvalidArgument
+  /// also for a column-major array, whose rows do not lie together.
   static StatusOr<NpyRows> FromStream(std::unique_ptr<ByteSource> source, std::string name);
 
   DType dtype() const { return header_.dtype; }

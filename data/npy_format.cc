@@ -173,8 +173,7 @@ StatusOr<Tensor> MakeStrings(const NpyHeader& header, std::string_view data) {
 }
 
 StatusOr<Tensor> MakeNumbers(const NpyHeader& header, std::string_view data) {
-  TENON_ASSIGN_OR_RETURN(Tensor t,
-                         Tensor::Allocate(CpuAllocator(), header.dtype, header.shape));
+  TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), header.dtype, header.shape));
   auto* out = static_cast<char*>(t.raw_data());
   const size_t size = header.item_bytes;
   if (header.column_major && header.shape.rank() > 1) {

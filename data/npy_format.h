@@ -34,7 +34,8 @@ inline constexpr size_t kNpyPreambleBytes = 12;
 StatusOr<uint64_t> NpyElementsBegin(std::string_view preamble);
 
 /// The header of a file that begins with `start`, whose size is what NpyElementsBegin says.
-/// InvalidArgument for what cannot be a tensor: objects, structured arrays, dtypes that Tenon lacks.
+/// InvalidArgument for what cannot be a tensor: objects, structured arrays, dtypes that Tenon
+/// lacks.
 StatusOr<NpyHeader> ParseNpyHeader(std::string_view start);
 
 /// The bytes of `items` elements; DataLoss when their number overflows, or elements of no bytes are

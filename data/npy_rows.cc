@@ -101,17 +101,15 @@ StatusOr<Tensor> NpyRows::Read(int64_t rows) {
   const size_t bytes = static_cast<size_t>(items) * header.item_bytes;
   const bool by_columns = header.column_major && header.shape.rank() > 1;
   if (!by_columns && !header.is_text()) {  // straight to where they belong
-    TENON_ASSIGN_OR_RETURN(Tensor t,
-                           Tensor::Allocate(CpuAllocator(), header.dtype, header.shape));
+    TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), header.dtype, header.shape));
     auto* const out = static_cast<char*>(t.raw_data());
     TENON_RETURN_IF_ERROR(ReadBytes(bytes, out));
     NormaliseNpyNumbers(header, out, bytes);
     return t;
   }
   // The tensor counts its memory, and refuses when there is not enough.
-  TENON_ASSIGN_OR_RETURN(
-      Tensor buffer,
-      Tensor::Allocate(CpuAllocator(), DType::kUInt8, Shape({static_cast<int64_t>(bytes)})));
+  TENON_ASSIGN_OR_RETURN(Tensor buffer, Tensor::Allocate(CpuAllocator(), DType::kUInt8,
+                                                         Shape({static_cast<int64_t>(bytes)})));
   auto* const out = static_cast<char*>(buffer.raw_data());
   TENON_RETURN_IF_ERROR(by_columns ? ReadColumns(rows, rows == 0 ? 0 : items / rows, out)
                                    : ReadBytes(bytes, out));
@@ -132,10 +130,9 @@ Status NpyRows::ReadColumns(int64_t rows, int64_t columns, char* out) {
   const size_t size = static_cast<size_t>(rows) * header_.item_bytes;
   for (int64_t c = 0; c < columns; ++c) {
     const uint64_t item = static_cast<uint64_t>(c * header_.shape.dim(0) + next_);
-    TENON_ASSIGN_OR_RETURN(
-        const size_t found,
-        file_->ReadAt(static_cast<int64_t>(offset_ + item * header_.item_bytes), size,
-                      out + static_cast<size_t>(c) * size));
+    TENON_ASSIGN_OR_RETURN(const size_t found,
+                           file_->ReadAt(static_cast<int64_t>(offset_ + item * header_.item_bytes),
+                                         size, out + static_cast<size_t>(c) * size));
     if (found != size) return CutShort(found, size);
   }
   return OkStatus();
@@ -169,8 +166,7 @@ Status NpyWriter::Append(const Tensor& rows) {
                            DimsOfRow(rows.shape()), ", wanted ", ToString(dtype_),
                            DimsOfRow(shape_), " as before");
   }
-  const Shape shape =
-      WithRows(rows.shape(), (first ? 0 : shape_.dim(0)) + rows.dim(0));
+  const Shape shape = WithRows(rows.shape(), (first ? 0 : shape_.dim(0)) + rows.dim(0));
   const std::string header = FormatNpyHeader(descr, shape, /*room_to_grow=*/true);
   if (first) {
     if (ftruncate(file_, 0) != 0) return StatusOfErrno(errno, "write", path_);

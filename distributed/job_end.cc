@@ -77,20 +77,18 @@ bool JobEnd::ExpectEnd(const std::string& job) {
   return any_lives;
 }
 
-bool JobEnd::MayReturn(const End& end, std::chrono::milliseconds limit) const {
-  return end.interrupted() && !is_to_end_ && Clock::now() - end.at < ReturnLimit(limit);
-}
-
 std::optional<Status> JobEnd::Verdict(const std::string& job, std::chrono::milliseconds limit,
                                       Clock::time_point begin) const {
   const auto any = any_alive_.find(job);
   std::vector<std::string> silent;
-  bool all_ended = true, all_interrupted = true, may_return = false;
+  bool all_ended = true, all_interrupted = true, any_interrupted = false;
+  Clock::time_point last_end;
   for (const auto& [index, address] : cluster_.jobs().at(job)) {
     const Task task(job, index);
     if (const auto end = ended_.find(task); end != ended_.end()) {
+      last_end = std::max(last_end, end->second.at);
       if (end->second.interrupted()) {
-        may_return |= MayReturn(end->second, limit);
+        any_interrupted = true;
         continue;
       }
       all_interrupted = false;
@@ -117,7 +115,9 @@ std::optional<Status> JobEnd::Verdict(const std::string& job, std::chrono::milli
     }
   }
   // Where a signal has ended all of them, the job was ended.
-  if (all_ended && (all_interrupted || !may_return)) return OkStatus();
+  const bool may_return = any_interrupted && !all_interrupted && !is_to_end_ &&
+                          Clock::now() - last_end < ReturnLimit(limit);
+  if (all_ended && !may_return) return OkStatus();
   if (stopped_) return Cancelled("the server was told to shut down");
   if (silent.empty()) return std::nullopt;
   return DeadlineExceeded("no sign of life for ", limit.count() / 1000.0, " s from ",

@@ -71,9 +71,6 @@ class JobEnd {
   /// What a Wait that began then has to return, when it is time.
   std::optional<Status> Verdict(const std::string& job, std::chrono::milliseconds limit,
                                 Clock::time_point begin) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  /// Whether a signal has ended the task so lately that it may come again.
-  bool MayReturn(const End& end, std::chrono::milliseconds limit) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Names those of `job` that nobody has heard of yet, that are gone, or that may return, with the
   /// reason, for a notice; empty when there are none.
   std::string Awaited(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

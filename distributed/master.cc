@@ -61,7 +61,7 @@ void Master::SweepLater() {
 }
 
 void Master::WatchLater() {
-  environment_.clock->CallAfter(kNoticePause, [alive = std::weak_ptr<Alive>(alive_)] {
+  environment_.clock->CallAfter(kWatchPause, [alive = std::weak_ptr<Alive>(alive_)] {
     const auto held = alive.lock();
     if (held == nullptr) return;
     MutexLock lock(held->mu);

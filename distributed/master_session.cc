@@ -13,9 +13,6 @@
 namespace tenon {
 namespace {
 
-/// A step that takes so long may wait for a task that is gone.
-constexpr std::chrono::seconds kLongStep{10};
-
 /// A year: longer limits would overflow a clock.
 constexpr int64_t kLongestTimeoutMs = int64_t{365} * 24 * 3600 * 1000;
 
@@ -45,7 +42,7 @@ class MasterSession::Use {
  public:
   explicit Use(MasterSession& session) : session_(session) {
     MutexLock lock(session_.mu_);
-    ++session_.uses_;
+    if (session_.uses_++ == 0) session_.uses_begin_ = session_.environment_.clock->Now();
   }
   ~Use() {
     MutexLock lock(session_.mu_);
@@ -78,6 +75,7 @@ MasterSession::MasterSession(std::shared_ptr<const MasterEnvironment> environmen
       handle_(std::move(handle)),
       config_(std::move(config)),
       tasks_(environment_, handle_, config_),
+      silent_tasks_(shared_environment_),
       last_use_(environment_.clock->Now()) {}
 
 MasterSession::~MasterSession() = default;
@@ -98,6 +96,7 @@ Status MasterSession::Start(const GraphDef& proto, Cancellation* cancellation) {
   TENON_RETURN_IF_ERROR(ExpandFunctions(&graph, environment_.limits.graph_nodes));
   TENON_ASSIGN_OR_RETURN(const std::set<std::string> tasks, tasks_.Wanted(graph));
   TENON_RETURN_IF_ERROR(tasks_.Reach(tasks, end.get()));
+  RememberTasks();
   TENON_RETURN_IF_ERROR(Place(&graph));
   graph_ = std::make_unique<Graph>(std::move(graph));
   num_nodes_ = graph_->num_nodes();
@@ -119,6 +118,7 @@ Status MasterSession::Extend(const GraphDef& proto, int64_t current_version, int
   TENON_RETURN_IF_ERROR(ExpandFunctions(&extended, environment_.limits.graph_nodes));
   TENON_ASSIGN_OR_RETURN(const std::set<std::string> tasks, tasks_.Wanted(extended));
   TENON_RETURN_IF_ERROR(tasks_.Reach(tasks, end.get()));
+  RememberTasks();
   TENON_RETURN_IF_ERROR(Place(&extended));
   *graph_ = std::move(extended);
   num_nodes_ = graph_->num_nodes();
@@ -398,37 +398,27 @@ void MasterSession::TouchWorkers() {
   graph_mu_.Unlock();
 }
 
+void MasterSession::RememberTasks() {
+  std::vector<std::string> others;
+  for (const auto& [task, devices] : tasks_.reached()) {
+    if (task != environment_.task) others.push_back(task);
+  }
+  MutexLock lock(mu_);
+  other_tasks_ = std::move(others);
+}
+
 void MasterSession::AskTasksOfLongStep() {
   Clock::Duration longest{0};
+  std::vector<std::string> tasks;
   {
     MutexLock lock(mu_);
     const Clock::Time now = environment_.clock->Now();
+    if (uses_ > 0) longest = now - uses_begin_;
     for (const auto& [key, step] : running_) longest = std::max(longest, now - step->begin);
+    tasks = other_tasks_;
   }
-  if (longest < kLongStep || !graph_mu_.TryLock()) return;
-  std::vector<std::string> tasks;
-  for (const auto& [task, devices] : tasks_.reached()) {
-    if (task != environment_.task) tasks.push_back(task);
-  }
-  graph_mu_.Unlock();
-  struct Question {
-    GetStatusRequest request;
-    GetStatusResponse response;
-  };
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(longest).count();
-  for (const std::string& task : tasks) {
-    const auto worker = environment_.workers->Get(task);
-    if (!worker.ok()) continue;
-    auto question = std::make_shared<Question>();
-    (*worker)->GetStatusAsync(
-        question->request, &question->response,
-        [question, worker = *worker, environment = shared_environment_, task,
-         seconds](const Status& status) {
-          if (status.ok()) return;
-          environment->notice(StrCat(environment->task, " waits in a step, ", seconds, " s now: ",
-                                     task, " does not answer: ", Message(status)));
-        });
-  }
+  if (longest < kWatchPause) return silent_tasks_.Forget();
+  silent_tasks_.Ask(tasks, longest);
 }
 
 void MasterSession::Describe(cluster::SessionStatus* out) {
@@ -474,6 +464,7 @@ Status MasterSession::ListDevices(std::vector<DeviceAttributes>* devices,
   if (!graph_mu_.LockUnless(*end.get())) return end.get()->status();
   const HeldLock lock(graph_mu_);
   TENON_RETURN_IF_ERROR(tasks_.Reach(tasks_.All(), end.get()));
+  RememberTasks();
   for (const auto& [task, attributes] : tasks_.reached()) {
     devices->insert(devices->end(), attributes.begin(), attributes.end());
   }

@@ -14,11 +14,15 @@
 #include "distributed/master_step.h"
 #include "distributed/partial_run.h"
 #include "distributed/session_tasks.h"
+#include "distributed/silent_tasks.h"
 #include "proto/cluster_service.pb.h"
 #include "proto/config.pb.h"
 #include "proto/graph.pb.h"
 
 namespace tenon {
+
+/// Between two looks at steps that take long.
+inline constexpr std::chrono::milliseconds kWatchPause{2500};
 
 /// One client's graph on the cluster: placed over the tasks that it names, cut and registered once
 /// a signature, run any number of steps at a time. Thread-safe; the functions that say so block, and
@@ -75,8 +79,10 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::optional<Clock::Duration> Idle();
   /// Tells the workers that the session is still there, unless it is busy. Does not block.
   void TouchWorkers();
-  /// Asks the tasks, when a step has run for long, whether they are there; the environment's `notice`
-  /// gets a line for each that does not answer. Does not block.
+  /// To be called every kWatchPause. Asks the tasks, when a step or a call that blocks has taken so
+  /// long, whether they are
+  /// there; when it is called again, the environment's `notice` gets a line for each that has not
+  /// answered, every kNoticePause. Does not block.
   void AskTasksOfLongStep();
   /// For people.
   void Describe(cluster::SessionStatus* out);
@@ -100,6 +106,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   bool WantsCosts(MasterStep& step) const;
   Status CheckCallable(int64_t handle) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndStep(RunningStep* step, Status status);
+  /// Those that have been reached, for AskTasksOfLongStep.
+  void RememberTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(graph_mu_);
 
   const std::shared_ptr<const MasterEnvironment> shared_environment_;
   const MasterEnvironment& environment_ = *shared_environment_;
@@ -111,12 +119,15 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::atomic<int64_t> num_nodes_{0};  // of it, for who must not wait
   int64_t version_ ABSL_GUARDED_BY(graph_mu_) = 0;
   SessionTasks tasks_ ABSL_GUARDED_BY(graph_mu_);
+  SilentTasks silent_tasks_;
 
   Cancellation closing_;
   Mutex mu_;
   CondVar idle_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   int uses_ ABSL_GUARDED_BY(mu_) = 0;  // calls that block
+  Clock::Time uses_begin_ ABSL_GUARDED_BY(mu_);  // of the first of them
+  std::vector<std::string> other_tasks_ ABSL_GUARDED_BY(mu_);  // that have been reached
   Clock::Time last_use_ ABSL_GUARDED_BY(mu_);
   StringMap<std::shared_ptr<MasterStep>> steps_ ABSL_GUARDED_BY(mu_);
   /// Of the partial runs that there are.

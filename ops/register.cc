@@ -41,12 +41,12 @@ const OpRegistry& AllOps() {
 
 void RegisterLibraryOps(OpRegistry& ops) {
   for (const auto add :
-       {RegisterArrayOps,    RegisterAudioOps,       RegisterControlFlowOps, RegisterDataOps,
-        RegisterDeclaredOps, RegisterImageOps,       RegisterIoOps,          RegisterLinalgOps,
-        RegisterLookupOps,   RegisterMathOps,        RegisterNnOps,          RegisterParsingOps,
-        RegisterQueuesOps,   RegisterRaggedOps,      RegisterRandomOps,      RegisterSdcaOps,
-        RegisterSequencesOps, RegisterSparseOps,     RegisterSpectralOps,    RegisterStateOps,
-        RegisterStringsOps,  RegisterSummaryOps,     RegisterTensorArrayOps, RegisterTensorListOps,
+       {RegisterArrayOps,     RegisterAudioOps,   RegisterControlFlowOps, RegisterDataOps,
+        RegisterDeclaredOps,  RegisterImageOps,   RegisterIoOps,          RegisterLinalgOps,
+        RegisterLookupOps,    RegisterMathOps,    RegisterNnOps,          RegisterParsingOps,
+        RegisterQueuesOps,    RegisterRaggedOps,  RegisterRandomOps,      RegisterSdcaOps,
+        RegisterSequencesOps, RegisterSparseOps,  RegisterSpectralOps,    RegisterStateOps,
+        RegisterStringsOps,   RegisterSummaryOps, RegisterTensorArrayOps, RegisterTensorListOps,
         RegisterTrainingOps}) {
     add(ops);
   }

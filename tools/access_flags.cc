@@ -18,9 +18,10 @@ constexpr double kMostMebibytes = 1e12;
 
 void ServerAccessFlags::AddTo(CLI::App& app) {
   AddCredentialFlags(app, &credentials);
-  app.add_flag("--insecure", insecure,
-               "Listen beyond loopback without TLS and token: whoever reaches the port can run what "
-               "they like");
+  app.add_flag(
+      "--insecure", insecure,
+      "Listen beyond loopback without TLS and token: whoever reaches the port can run what "
+      "they like");
   app.add_option("--loopback_port", loopback_port,
                  "Also listen at this port of loopback, without TLS and token, for TensorFlow's "
                  "client")
@@ -35,18 +36,13 @@ void ServerAccessFlags::AddTo(CLI::App& app) {
          "--max_session_memory", session_mebibytes,
          "MiB that the tensors of one session may take, variables included; default: no limit")
       ->check(Between(1, kMostMebibytes));
-  app.add_option("--max_message_bytes", limits.message_bytes,
-                 "Largest message that is taken")
+  app.add_option("--max_message_bytes", limits.message_bytes, "Largest message that is taken")
       ->check(Between(1024, INT_MAX));
-  app.add_option("--max_graph_nodes", limits.graph_nodes,
-                 "Largest graph of a session")
+  app.add_option("--max_graph_nodes", limits.graph_nodes, "Largest graph of a session")
       ->check(AtLeast(1));
-  app.add_option("--max_sessions", limits.sessions, "Sessions at once")
-      ->check(AtLeast(1));
-  app.add_option("--max_concurrent_steps", limits.steps, "Steps at once")
-      ->check(AtLeast(1));
-  app.add_option("--max_connections", limits.connections, "Connections at once")
-      ->check(AtLeast(1));
+  app.add_option("--max_sessions", limits.sessions, "Sessions at once")->check(AtLeast(1));
+  app.add_option("--max_concurrent_steps", limits.steps, "Steps at once")->check(AtLeast(1));
+  app.add_option("--max_connections", limits.connections, "Connections at once")->check(AtLeast(1));
   app.add_option("--max_calls", limits.calls, "Calls at once")->check(AtLeast(1));
   app.add_option("--session_timeout", session_timeout,
                  "Seconds after which a session is closed that nobody uses; 0: never")
@@ -59,9 +55,8 @@ Status ServerAccessFlags::ApplyTo(ServerOptions* options) const {
   options->loopback_port = loopback_port;
   options->limits = limits;
   if (session_mebibytes > 0) options->limits.session_memory = session_mebibytes << 20;
-  options->limits.session_timeout =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::duration<double>(
-          session_timeout > 0 ? std::max(1.0, session_timeout) : 0));
+  options->limits.session_timeout = std::chrono::duration_cast<std::chrono::seconds>(
+      std::chrono::duration<double>(session_timeout > 0 ? std::max(1.0, session_timeout) : 0));
   if (!root.empty()) {
     options->files = FileAccess{FileAccess::Kind::kRoot, root};
     TENON_RETURN_IF_ERROR(FilesOf(*options->files).status());

@@ -84,7 +84,8 @@ StatusOr<std::vector<std::string>> NormaliseArguments(const CLI::App& app,
       list = TakesMany(*option) ? declared : "";
       if (option->get_items_expected_max() == 0) continue;
       if (equals + 1 < word.size() && equals != std::string::npos) continue;
-      if (equals != std::string::npos || i + 1 == arguments.size() || IsFlag(*command, arguments[i + 1])) {
+      if (equals != std::string::npos || i + 1 == arguments.size() ||
+          IsFlag(*command, arguments[i + 1])) {
         return InvalidArgument(declared, ": a value is missing");
       }
       normal.push_back(arguments[++i]);

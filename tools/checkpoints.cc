@@ -116,9 +116,9 @@ bool IsFolder(const std::string& path) {
 std::string PrefixList(const std::vector<std::string>& prefixes) {
   const size_t known = prefixes.size();
   const size_t first = known - std::min(known, kMostCheckpoints);
-  return StrCat(Join(std::vector(prefixes.begin() + static_cast<ptrdiff_t>(first), prefixes.end()),
-                     ", "),
-                first > 0 ? StrCat(" and ", first, " before them") : "");
+  return StrCat(
+      Join(std::vector(prefixes.begin() + static_cast<ptrdiff_t>(first), prefixes.end()), ", "),
+      first > 0 ? StrCat(" and ", first, " before them") : "");
 }
 
 /// What is wrong with the data files, a line each.
@@ -181,8 +181,8 @@ Status NoCheckpoint(const std::string& path) {
       return NotFound("there is no checkpoint in the folder '", path, "': ", why,
                       ", and no .index file");
     }
-    return NotFound("there is no latest checkpoint in the folder '", path, "': ", why,
-                    "; it has ", PrefixList(prefixes));
+    return NotFound("there is no latest checkpoint in the folder '", path, "': ", why, "; it has ",
+                    PrefixList(prefixes));
   }
   const std::vector<std::string> near = CheckpointsIn(FolderOf(path));
   if (near.empty()) {
@@ -218,8 +218,7 @@ Status CheckKeys(const BundleReader& reader, const std::vector<std::string>& wan
   missing.resize(missing.size() - more);
   std::string name = missing[0].substr(1, missing[0].size() - 2);
   return NotFound("the checkpoint '", reader.prefix(), "' lacks ", Join(missing, ", "),
-                  more > 0 ? StrCat(" and ", more, " more") : "", "; it has ",
-                  DescribeKeys(reader),
+                  more > 0 ? StrCat(" and ", more, " more") : "", "; it has ", DescribeKeys(reader),
                   missing.size() == 1 ? DidYouMean(name, reader.names()) : "");
 }
 

@@ -28,14 +28,12 @@ void DeviceFlags::AddTo(CLI::App& app) {
   app.add_option("--gpus", gpus,
                  "GPUs to use, which must be there; default: all, on a parameter server none")
       ->check(AtLeast(0));
-  app.add_option("--visible_gpus", visible,
-                 "Which GPUs, in this order, such as 1,0; default: all");
+  app.add_option("--visible_gpus", visible, "Which GPUs, in this order, such as 1,0; default: all");
   app.add_option("--gpu_memory_fraction", memory_fraction,
                  "The share of each GPU's memory that tensors may take; default: all")
       ->check(Above(0))
       ->check(AtMost(1));
-  app.add_flag("--take_gpu_memory", take_memory,
-               "Take that memory at once, not as it is needed");
+  app.add_flag("--take_gpu_memory", take_memory, "Take that memory at once, not as it is needed");
   app.add_option("--config", config,
                  "Text of a ConfigProto, whose device_count and gpu_options are obeyed");
 }
@@ -46,7 +44,8 @@ StatusOr<DeviceOptions> DeviceFlags::Resolve() const {
   FirstMistake mistake;
   parser.RecordErrorsTo(&mistake);
   if (!parser.ParseFromString(config, &proto)) {
-    return InvalidArgument("--config '", config, "', ", mistake.text(), "; wanted the text of a ConfigProto, such as ",
+    return InvalidArgument("--config '", config, "', ", mistake.text(),
+                           "; wanted the text of a ConfigProto, such as ",
                            "'gpu_options { visible_device_list: \"0\" }'");
   }
   TENON_ASSIGN_OR_RETURN(DeviceOptions options, DeviceOptionsOf(proto));

@@ -96,8 +96,9 @@ inline std::string MissingSubcommand(const CLI::App& command) {
 
 /// Accepts numbers that are `minimum` or more.
 inline CLI::Validator AtLeast(double minimum) {
-  return flag_checks_internal::Numbers(StrCat("at least ", flag_checks_internal::NumberText(minimum)),
-                                       [=](double value) { return value >= minimum; });
+  return flag_checks_internal::Numbers(
+      StrCat("at least ", flag_checks_internal::NumberText(minimum)),
+      [=](double value) { return value >= minimum; });
 }
 /// Accepts numbers that are more than `bound`.
 inline CLI::Validator Above(double bound) {
@@ -171,7 +172,8 @@ inline std::string DescribeMistake(const CLI::App& app, const CLI::ParseError& e
     const std::string words = " " + (*m)[0];
     const size_t flag = words.find(" --");
     if (flag != std::string::npos) {
-      return StrCat("there is no flag ", words.substr(flag + 1, words.find(' ', flag + 1) - flag - 1));
+      return StrCat("there is no flag ",
+                    words.substr(flag + 1, words.find(' ', flag + 1) - flag - 1));
     }
     return StrCat("found '", (*m)[0], "', which belongs to no flag");
   }

@@ -29,6 +29,21 @@ bool GroupsAssignments(const Node& node, int depth = 2) {
   return true;
 }
 
+/// Whether a node that nobody uses says nothing to a person: what gradients have left over, and the
+/// values of variables.
+bool IsLeftOver(const Node& node) {
+  if (StrCat("/", node.name(), "/").find("/gradients/") != std::string::npos) return true;
+  if (node.op() != "Identity" && node.op() != "ReadVariableOp") return false;
+  const std::string& read = node.input(0).node->op();
+  return read == "VariableV2" || read == "Variable" || read == "VarHandleOp";
+}
+
+/// Whether a node is there for what it changes, though it may have an output.
+bool IsRun(const Node& node) {
+  const std::string& op = node.op();
+  return node.num_outputs() == 0 || op.starts_with("Assign") || op.starts_with("Apply");
+}
+
 std::string OutputsOf(const Node& node) {
   std::vector<std::string> outputs;
   for (int i = 0; i < node.num_outputs(); ++i) {
@@ -53,19 +68,21 @@ GraphEnds FindGraphEnds(const Graph& graph, const MetaGraphDef& meta) {
   const std::set<std::string> of_saver = {NodeOfTensor(saver.filename_tensor_name()),
                                           NodeOfTensor(saver.save_tensor_name()),
                                           saver.restore_op_name()};
-  const std::string scope = saver.filename_tensor_name().substr(
-      0, saver.filename_tensor_name().find('/') + 1);
+  const std::string scope =
+      saver.filename_tensor_name().substr(0, saver.filename_tensor_name().find('/') + 1);
   GraphEnds ends;
+  std::vector<const Node*> left_over;
   for (const Node* node : graph.nodes()) {
     if (of_saver.contains(node->name())) continue;
     if (!scope.empty() && node->name().starts_with(scope)) continue;
     if (IsPlaceholder(*node)) {
       ends.placeholders.push_back(node);
     } else if (node->out_edges().empty() && node->op() != "Const") {
-      (node->num_outputs() > 0 ? ends.results : ends.targets).push_back(node);
+      (IsRun(*node) ? ends.targets : IsLeftOver(*node) ? left_over : ends.results).push_back(node);
       if (GroupsAssignments(*node)) ends.initializers.push_back(node);
     }
   }
+  if (ends.results.empty() && ends.targets.empty()) ends.results = left_over;
   return ends;
 }
 

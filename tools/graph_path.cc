@@ -30,16 +30,17 @@ std::string SomeOf(std::vector<std::string> names) {
 
 Status CheckpointInsteadOfGraph(const std::string& path, const std::string& prefix,
                                 const std::string& command) {
-  const std::string what = path == prefix ? StrCat("'", path, "' is a checkpoint, not a graph")
-                                          : StrCat("'", path, "' is a folder of checkpoints, of which the latest is '",
-                                                   prefix, "', not a graph");
+  const std::string what =
+      path == prefix ? StrCat("'", path, "' is a checkpoint, not a graph")
+                     : StrCat("'", path, "' is a folder of checkpoints, of which the latest is '",
+                              prefix, "', not a graph");
   const std::string meta = prefix + ".meta";
   const std::string graph = FileExists(meta) ? meta : "GRAPH";
   if (command == "inspect") {
     return WrongUsage(StrCat(what, graph == meta ? StrCat("; its graph is ", meta) : ""));
   }
-  return WrongUsage(StrCat(what, "; its variables are restored by: tenon run ", graph,
-                           " --checkpoint ", prefix));
+  return WrongUsage(
+      StrCat(what, "; its variables are restored by: tenon run ", graph, " --checkpoint ", prefix));
 }
 
 Status FolderInsteadOfGraph(const std::string& path) {

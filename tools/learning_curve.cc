@@ -67,9 +67,8 @@ std::string Curve(const std::vector<LearningPoint>& points, const Axis& x, const
     StrAppend(&marks, absl::StrFormat("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n",
                                       at_x, at_y, colour));
   }
-  const std::string line =
-      StrCat("<polyline fill=\"none\" stroke-width=\"2\" stroke=\"", colour, "\" points=\"", places,
-             "\"/>\n");
+  const std::string line = StrCat("<polyline fill=\"none\" stroke-width=\"2\" stroke=\"", colour,
+                                  "\" points=\"", places, "\"/>\n");
   return line + (points.size() <= kMostMarks ? marks : "");
 }
 
@@ -108,13 +107,12 @@ std::string LearningCurveSvg(const std::string& title, const std::vector<Learnin
   }
   for (const double tick : Ticks(x.low, x.high, step_step)) {
     StrAppend(&svg, Line(x.At(tick), kHeight - kBottom, x.At(tick), kHeight - kBottom + 4, kInk));
-    StrAppend(&svg,
-              Text(x.At(tick), kHeight - kBottom + 18, "middle", kInk, NumberOf(tick)));
+    StrAppend(&svg, Text(x.At(tick), kHeight - kBottom + 18, "middle", kInk, NumberOf(tick)));
   }
   StrAppend(&svg, Line(kLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, kInk));
   StrAppend(&svg, Text(kLeft - 8, kTop - 12, "start", kLossColour, "loss in training"));
-  StrAppend(&svg, Text(kWidth - kRight + 8, kTop - 12, "end", kAccuracyColour,
-                       "accuracy in validation"));
+  StrAppend(&svg,
+            Text(kWidth - kRight + 8, kTop - 12, "end", kAccuracyColour, "accuracy in validation"));
   StrAppend(&svg, Text(kWidth / 2, kHeight - 8, "middle", kInk, "steps"));
   return StrCat(svg, Curve(points, x, loss, &LearningPoint::loss, kLossColour),
                 Curve(points, x, accuracy, &LearningPoint::accuracy, kAccuracyColour), "</svg>\n");

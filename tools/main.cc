@@ -32,8 +32,8 @@ void RememberCommand(const CLI::App& app, const std::vector<std::string>& argume
   const CLI::App* command = &app;
   for (const std::string& word : arguments) {
     if (word.starts_with('-')) continue;
-    const auto named = command->get_subcommands(
-        [&](const CLI::App* sub) { return sub->get_name() == word; });
+    const auto named =
+        command->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == word; });
     if (named.empty()) return;
     StrAppend(&RunningCommand(), " ", word);
     command = named[0];

@@ -52,8 +52,7 @@ Progress::Progress(std::string what, int64_t total, int64_t done, bool plain_lin
 
 std::string Progress::Line(int64_t done, const std::string& detail) const {
   const std::chrono::duration<double> passed = Clock::now() - start_;
-  const double rate =
-      static_cast<double>(done - begin_) / std::max(passed.count(), 1e-9);
+  const double rate = static_cast<double>(done - begin_) / std::max(passed.count(), 1e-9);
   const bool known = total_ > 0;
   const double part = known ? static_cast<double>(done) / static_cast<double>(total_) : 0;
   std::string figures;
@@ -70,7 +69,8 @@ std::string Progress::Line(int64_t done, const std::string& detail) const {
   const size_t room = Columns() - 1;
   const size_t taken = what_.size() + figures.size() + 3;
   const size_t width = room > taken ? std::min(kBarWidth, room - taken) : 0;
-  const std::string line = what_ + (known && width >= kNarrowestBar ? Bar(part, width) : "") + figures;
+  const std::string line =
+      what_ + (known && width >= kNarrowestBar ? Bar(part, width) : "") + figures;
   return line.substr(0, room);
 }
 

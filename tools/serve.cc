@@ -126,10 +126,7 @@ void WatchSignals(Server* server, bool ends_with_workers) {
 
 int Serve(const ServeFlags& flags, const OpRegistry& ops) {
   const auto options = Resolve(flags);
-  if (!options.ok()) {
-    Report(options.status());
-    return kWrongUsage;
-  }
+  if (!options.ok()) return Report(WrongUsage(Message(options.status())));
   PrintConfig(flags, *options);
   if (flags.check_config) return kDone;
   // Before any other thread exists, so that all of them leave the signals to the watcher.

@@ -30,16 +30,17 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   mnist->add_option("--checkpoint_dir", flags->checkpoint_dir,
                     "Folder of checkpoints, which all tasks see: begin with the latest, save as it "
                     "goes; default: none");
-  mnist
-      ->add_option("--save_seconds", flags->save_seconds, "Seconds between two checkpoints")
+  mnist->add_option("--save_seconds", flags->save_seconds, "Seconds between two checkpoints")
       ->check(Between(0, kMostSeconds));
-  mnist->add_option("--curve", flags->curve,
-                    "File for the learning curve, an SVG picture; default: learning_curve.svg beside "
-                    "the checkpoints, or the logs");
+  mnist->add_option(
+      "--curve", flags->curve,
+      "File for the learning curve, an SVG picture; default: learning_curve.svg beside "
+      "the checkpoints, or the logs");
   mnist
-      ->add_option("--epochs", flags->epochs,
-                   "Times through the data, for each worker; in step, for all together; default: 8, "
-                   "of classic 20")
+      ->add_option(
+          "--epochs", flags->epochs,
+          "Times through the data, for each worker; in step, for all together; default: 8, "
+          "of classic 20")
       ->check(AtLeast(1));
   mnist
       ->add_option("--max_steps", flags->max_steps,
@@ -67,9 +68,7 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   auto* workers = mnist->add_option("--worker_hosts", flags->replica.worker_hosts, "host:port,...");
   auto* job = mnist->add_option("--job_name", flags->replica.job_name, "ps or worker")
                   ->check(CLI::IsMember({"ps", "worker"}));
-  mnist
-      ->add_option("--task_index", flags->replica.task_index,
-                   "Number of this task in its job")
+  mnist->add_option("--task_index", flags->replica.task_index, "Number of this task in its job")
       ->check(AtLeast(0))
       ->needs(workers);
   ps->needs(workers)->needs(job);

@@ -153,7 +153,8 @@ class MnistTraining {
   Status CheckCheckpoint() const {
     if (task() != 0 || flags_.checkpoint_dir.empty()) return OkStatus();
     const auto latest = LatestCheckpoint(flags_.checkpoint_dir);
-    if (!latest.ok()) return OkStatus();  // there is none, or the session says what is wrong with it
+    if (!latest.ok())
+      return OkStatus();  // there is none, or the session says what is wrong with it
     TENON_ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(*latest));
     const Status fits = CheckKeys(*reader, TrainableNames(graph_));
     if (fits.ok()) return OkStatus();
@@ -161,9 +162,9 @@ class MnistTraining {
     for (const char* model : {"mlp", "conv", "classic"}) {
       if (other.empty() && HasNetwork(*reader, DefaultsOf(model).network)) other = model;
     }
-    return AppendToMessage(fits, StrCat("; for --model ", flags_.model,
-                                        " give another --checkpoint_dir",
-                                        other.empty() ? "" : StrCat(", or --model ", other)));
+    return AppendToMessage(fits,
+                           StrCat("; for --model ", flags_.model, " give another --checkpoint_dir",
+                                  other.empty() ? "" : StrCat(", or --model ", other)));
   }
 
   bool HasNetwork(const BundleReader& reader, MnistNetwork network) const {
@@ -244,8 +245,8 @@ class MnistTraining {
     return OkStatus();
   }
 
-  /// Steps of all workers, the one that was just made too, which may not have counted itself when it
-  /// read the counter.
+  /// Steps of all workers, the one that was just made too, which may not have counted itself when
+  /// it read the counter.
   int64_t StepsDone() const { return std::min(session_->global_step() + 1, last_step_); }
   /// The one that the last step belongs to, from 1 on.
   int64_t Epoch() const {
@@ -258,8 +259,7 @@ class MnistTraining {
   int64_t CurveInterval() const { return std::max<int64_t>(per_epoch_ / 2, 100); }
   /// One worker draws it. The classic network is timed, to which an evaluation would not belong.
   bool DrawsCurve() const {
-    return task() == 0 &&
-           (defaults_.network != MnistNetwork::kClassic || !flags_.curve.empty());
+    return task() == 0 && (defaults_.network != MnistNetwork::kClassic || !flags_.curve.empty());
   }
 
   Status AddPoint() {
@@ -269,8 +269,8 @@ class MnistTraining {
                              session_->RunWithoutHooks<Tensor>({}, model_.histograms));
       TENON_RETURN_IF_ERROR(writer_->AddSummary(histograms.scalar<TString>(), step));
     }
-    const double loss = std::exchange(loss_sum_, 0) /
-                        static_cast<double>(std::exchange(unseen_steps_, 0));
+    const double loss =
+        std::exchange(loss_sum_, 0) / static_cast<double>(std::exchange(unseen_steps_, 0));
     if (!DrawsCurve()) return OkStatus();
     TENON_ASSIGN_OR_RETURN(const double accuracy, Accuracy(mnist_.validation));
     curve_.push_back({static_cast<double>(step), loss, accuracy});
@@ -314,9 +314,9 @@ class MnistTraining {
       std::printf("steps per second: %.1f\n", static_cast<double>(steps_) / seconds);
       std::printf("total time: %.1f s\n", seconds);
     }
-    const std::string title = absl::StrFormat(
-        "MNIST, %s: %.2f %% of the test images after %d steps, %.0f s", flags_.model,
-        accuracy * 100, evaluated_at, seconds);
+    const std::string title =
+        absl::StrFormat("MNIST, %s: %.2f %% of the test images after %d steps, %.0f s",
+                        flags_.model, accuracy * 100, evaluated_at, seconds);
     return WriteCurve(title);
   }
 

@@ -56,8 +56,8 @@ class Supervisor {
   bool ShouldStop() const { return stop_ || StopSignal::received() != 0; }
   void RequestStop() { stop_ = true; }
   /// Saves for the last time, and ends the thread that saves: the error of the last save, or why
-  /// training was stopped. A save in between that fails is said, and the next one is tried; five in
-  /// a row stop training.
+  /// training was stopped. A save in between that fails is said, and the next one is tried; see
+  /// SaveFailures for when they are too many.
   Status Stop();
 
  private:

@@ -125,10 +125,10 @@ std::vector<Output> Cond(const Output& predicate, const Branch& on_true, const B
   const BuildContext& context = CurrentBuilding();
   const FlowScope scope(options.name);
   if (predicate.exists() && predicate.dtype() != DType::kBool) {
-    context.Fail(InvalidArgument("the predicate of a Cond must be a bool scalar, '",
-                                 predicate.name(), "' is ", ToString(predicate.dtype()),
-                                 predicate.shape().ToString()),
-                 options.location);
+    context.Fail(
+        InvalidArgument("the predicate of a Cond must be a bool scalar, '", predicate.name(),
+                        "' is ", ToString(predicate.dtype()), predicate.shape().ToString()),
+        options.location);
     return {};
   }
   const Output chosen = Identity(predicate, {.name = "pred_id"});
@@ -258,12 +258,10 @@ std::vector<Output> WhileLoop(
     for (size_t i = 0; i < merged.size(); ++i) {
       const bool other_type = next[i].dtype() != merged[i].dtype();
       if (other_type || !IsWithin(next[i].shape(), shapes[i])) {
-        fail(InvalidArgument("value ", i, " of a while loop is ", ToString(merged[i].dtype()),
-                             shapes[i].ToString(), " before the body and ",
-                             ToString(next[i].dtype()), next[i].shape().ToString(),
-                             " after it",
-                             other_type ? ""
-                                        : "; a shape that changes is said by shape_invariants"));
+        fail(InvalidArgument(
+            "value ", i, " of a while loop is ", ToString(merged[i].dtype()), shapes[i].ToString(),
+            " before the body and ", ToString(next[i].dtype()), next[i].shape().ToString(),
+            " after it", other_type ? "" : "; a shape that changes is said by shape_invariants"));
         return std::vector<Output>(given);
       }
       const Output back = NextIteration(Identity(next[i]));

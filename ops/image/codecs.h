@@ -46,8 +46,8 @@ Status DecodeBmpFile(std::string_view file, int64_t channels, const PixelMemory&
 /// Takes the number of frames and the size of each, and gives memory for all of them.
 using FrameMemory = std::function<StatusOr<void*>(int64_t frames, const ImageSize&)>;
 
-/// Decodes all frames of a GIF file, or the first one, to uint8 of 3 channels. They have the size of
-/// the largest, and show what the ones before have left.
+/// Decodes all frames of a GIF file, or the first one, to uint8 of 3 channels. They have the size
+/// of the largest, and show what the ones before have left.
 Status DecodeGifFile(std::string_view file, bool first_only, const FrameMemory& memory);
 
 /// A PNG file of pixels, of uint8 or of uint16 if `wide`; `compression` is -1 to 9.

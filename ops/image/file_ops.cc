@@ -98,8 +98,8 @@ StatusOr<DimVector> OutputDims(const Reading& node, ImageFormat format, int64_t 
                            "tf.io.decode_image");
   }
   DimVector dims = {size.height, size.width, size.channels};
-  const bool has_frames = node.op == "DecodeGif" ||
-                          (format == ImageFormat::kGif && node.all_frames);
+  const bool has_frames =
+      node.op == "DecodeGif" || (format == ImageFormat::kGif && node.all_frames);
   if (has_frames) dims.insert(dims.begin(), frames);
   return dims;
 }
@@ -282,8 +282,8 @@ void RegisterFileOps(OpRegistry& ops) {
   ops.Add("DecodeJpeg", ImageShape, DecodeKernel).NoExample(why);
   ops.Add("DecodeBmp", ImageShape, DecodeKernel).Example({Tensor::Scalar(bmp)});
   // 2 x 1 pixels out of a table of two colours.
-  const std::string gif(
-      "GIF89a\2\0\1\0\x80\0\0\xff\0\0\0\0\xff,\0\0\0\0\2\0\1\0\0\2\2\x44\x0a\0;", 35);
+  const std::string gif("GIF89a\2\0\1\0\x80\0\0\xff\0\0\0\0\xff,\0\0\0\0\2\0\1\0\0\2\2\x44\x0a\0;",
+                        35);
   ops.Add("DecodeGif", FramesShape, DecodeKernel).Example({Tensor::Scalar(gif)});
   ops.Add("DecodeImage", UnknownShape, DecodeKernel)
       .Example({Tensor::Scalar(bmp)}, {{"channels", 3}});

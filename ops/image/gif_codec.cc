@@ -9,8 +9,8 @@
 #include "core/interruption.h"
 #include "ops/image/codecs.h"
 
-// GIF89a, and GIF87a before it: frames of colours out of a table, each of them compressed by LZW and
-// drawn over the frame before it.
+// GIF89a, and GIF87a before it: frames of colours out of a table, each of them compressed by LZW
+// and drawn over the frame before it.
 
 namespace tenon {
 namespace {
@@ -63,8 +63,8 @@ struct Frame {
   int64_t left = 0, top = 0, width = 0, height = 0;
   bool interlaced = false;
   std::string_view colors = {};  // three bytes each
-  int transparent = -1;     // a colour that leaves the pixel as it was; -1: none
-  int code_bits = 0;        // of a colour
+  int transparent = -1;          // a colour that leaves the pixel as it was; -1: none
+  int code_bits = 0;             // of a colour
   std::string_view data = {};    // from the first block on
 
   int64_t pixels() const { return width * height; }
@@ -107,9 +107,8 @@ StatusOr<Frame> ReadFrame(Bytes& bytes, std::string_view common_colors, int tran
 StatusOr<CountedVector<Frame>> ReadFrames(std::string_view file) {
   Bytes bytes(file);
   TENON_ASSIGN_OR_RETURN(const std::string_view head, bytes.Take(13, "head"));
-  if (!head.starts_with("GIF87a") && !head.starts_with("GIF89a")) {
-    return InvalidArgument("not a GIF file of version 87a or 89a");
-  }
+  // Of any version: there are but two, which are read alike.
+  if (!head.starts_with("GIF")) return InvalidArgument("not a GIF file");
   const int flags = static_cast<unsigned char>(head[10]);
   std::string_view colors;
   if ((flags & 0x80) != 0) {
@@ -190,8 +189,8 @@ Status Decompress(const Frame& frame, Fn pixel) {
     }
     const bool is_new = code == next && previous >= 0 && next < kMaxCodes;
     if ((code >= next && !is_new) || (previous < 0 && code >= clear)) {
-      return InvalidArgument("the pixels of the GIF file have the code ", code, ", wanted less than ",
-                             previous < 0 ? clear : next);
+      return InvalidArgument("the pixels of the GIF file have the code ", code,
+                             ", wanted less than ", previous < 0 ? clear : next);
     }
     // The text from its end on; the one that this code defines is the previous one and its first.
     int length = 0;

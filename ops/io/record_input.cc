@@ -53,12 +53,21 @@ class RecordInputKernel final : public Kernel {
   }
 
  private:
-  /// Takes records into the buffer while there is room and the round has more; begins the next round
-  /// when none is left of this one.
+  /// Takes records into the buffer, at least one, while there is room and the round has more;
+  /// begins the next round when none is left of this one.
   Status Fill(const FileContext& files) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (buffer_.empty() && readers_.empty() && paths_.empty()) {
-      TENON_RETURN_IF_ERROR(BeginRound(files));
+    for (bool is_new = false;;) {
+      if (buffer_.empty() && readers_.empty() && paths_.empty()) {
+        if (is_new) return OutOfRange("the files at ", pattern_, " have no records");
+        TENON_RETURN_IF_ERROR(BeginRound(files));
+        is_new = true;
+      }
+      TENON_RETURN_IF_ERROR(ReadMore(files));
+      if (!buffer_.empty()) return OkStatus();
     }
+  }
+
+  Status ReadMore(const FileContext& files) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     while (static_cast<int64_t>(buffer_.size()) < buffer_size_) {
       while (!paths_.empty() && static_cast<int64_t>(readers_.size()) < parallelism_) {
         const std::string path = std::move(paths_.back());
@@ -67,12 +76,11 @@ class RecordInputKernel final : public Kernel {
         readers_.push_back(
             std::make_unique<RecordReader>(MakeSource(std::move(file), compression_), path));
       }
-      if (readers_.empty()) break;
+      if (readers_.empty()) return OkStatus();
       TENON_RETURN_IF_ERROR(files.CheckCancelled());
       TENON_RETURN_IF_ERROR(ReadFrom(random_.Below(readers_.size())));
     }
-    if (!buffer_.empty()) return OkStatus();
-    return OutOfRange("the files at ", pattern_, " have no records");
+    return OkStatus();
   }
 
   Status ReadFrom(size_t reader) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -107,7 +115,8 @@ class RecordInputKernel final : public Kernel {
   mutable Mutex mu_;
   mutable RandomSequence random_ ABSL_GUARDED_BY(mu_){seed_};
   mutable uint64_t round_ ABSL_GUARDED_BY(mu_) = 0;
-  mutable std::vector<std::string> paths_ ABSL_GUARDED_BY(mu_);  // not opened yet; the next one last
+  mutable std::vector<std::string> paths_
+      ABSL_GUARDED_BY(mu_);  // not opened yet; the next one last
   mutable std::vector<std::unique_ptr<RecordReader>> readers_ ABSL_GUARDED_BY(mu_);
   mutable CountedVector<TString> buffer_ ABSL_GUARDED_BY(mu_);
 };

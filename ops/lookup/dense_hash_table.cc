@@ -47,8 +47,7 @@ StatusOr<std::shared_ptr<DenseHashTable>> DenseHashTable::Create(const TableOpti
     return InvalidArgument("keys must be integers or texts, found ", options.key);
   }
   if (empty_key.rank() > 1) {
-    return InvalidArgument("Empty key must be a scalar or a vector, got shape ",
-                           empty_key.shape());
+    return InvalidArgument("Empty key must be a scalar or a vector, got shape ", empty_key.shape());
   }
   if (deleted_key.valid() && deleted_key.shape() != empty_key.shape()) {
     return InvalidArgument("Empty and deleted keys must have same shape, got shapes: ",
@@ -97,8 +96,8 @@ bool DenseHashTable::IsSame(const Tensor& a, int64_t i, const Tensor& b, int64_t
     const TString* const first = a.data<TString>() + i * width;
     return std::equal(first, first + width, b.data<TString>() + j * width);
   }
-  return std::memcmp(ElementAt(a, i * width), ElementAt(b, j * width),
-                     width * SizeOf(a.dtype())) == 0;
+  return std::memcmp(ElementAt(a, i * width), ElementAt(b, j * width), width * SizeOf(a.dtype())) ==
+         0;
 }
 
 bool DenseHashTable::IsDeleted(const Tensor& keys, int64_t i) const {

@@ -57,8 +57,8 @@ class DenseHashTable final : public LookupTable {
   uint64_t HashOf(const Tensor& keys, int64_t i) const;
   bool IsSame(const Tensor& a, int64_t i, const Tensor& b, int64_t j) const;
   bool IsDeleted(const Tensor& keys, int64_t i) const;
-  /// The dimensions of `keys` before those of one key. InvalidArgument when they are not keys of the
-  /// table, or one of them marks a free bucket.
+  /// The dimensions of `keys` before those of one key. InvalidArgument when they are not keys of
+  /// the table, or one of them marks a free bucket.
   StatusOr<DimVector> CheckKeys(const Tensor& keys) const;
   StatusOr<Buckets> FreeBuckets(int64_t count) const;
   Place PlaceOf(const Buckets& buckets, const Tensor& keys, int64_t i) const;

@@ -7,8 +7,9 @@
 
 namespace tenon {
 
-/// A table of scalar keys: TensorFlow's HashTable, which is filled once, and MutableHashTable, whose
-/// values may be tensors of one shape. Its entries stand in the order in which they came. Thread-safe.
+/// A table of scalar keys: TensorFlow's HashTable, which is filled once, and MutableHashTable,
+/// whose values may be tensors of one shape. Its entries stand in the order in which they came.
+/// Thread-safe.
 class HashTable final : public LookupTable {
  public:
   using LookupTable::LookupTable;

@@ -206,8 +206,8 @@ void RegisterLookupKernels(OpRegistry& ops) {
   };
   // Those of TensorFlow 1 give and take references, the others resource handles.
   for (const std::string_view version : {"", "V2"}) {
-    for (const char* table : {"HashTable", "MutableHashTable", "MutableHashTableOfTensors",
-                              "MutableDenseHashTable"}) {
+    for (const char* table :
+         {"HashTable", "MutableHashTable", "MutableHashTableOfTensors", "MutableDenseHashTable"}) {
       get(table, version, version.empty() ? ReferenceShape : ScalarShape).Kernel<TableKernel>(kCpu);
     }
     get("InitializeTable", version, NoOutputShape).Kernel(kCpu, InitializeKernel);
@@ -222,8 +222,8 @@ void RegisterLookupKernels(OpRegistry& ops) {
     get("LookupTableExport", version, UnknownShape).Kernel(kCpu, ExportKernel);
   }
   get("LookupTableRemoveV2", "", NoOutputShape).Kernel(kCpu, RemoveKernel);
-  for (const char* table : {"HashTable", "MutableHashTable", "MutableHashTableOfTensors",
-                            "MutableDenseHashTable"}) {
+  for (const char* table :
+       {"HashTable", "MutableHashTable", "MutableHashTableOfTensors", "MutableDenseHashTable"}) {
     get("Anonymous", table, ScalarShape).Kernel<AnonymousTableKernel>(kCpu);
   }
 }

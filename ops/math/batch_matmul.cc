@@ -45,9 +45,9 @@ Status Products(const BroadcastPlan& plan, const GemmShape& gemm, const Tensor& 
 
 template <bool kBroadcasts>
 Status BatchMatMulKernel(KernelContext& ctx, bool adj_x, bool adj_y) {
-  TENON_ASSIGN_OR_RETURN(const BatchedProduct product,
-                         BatchMatMulSizes(ctx.input(0).shape(), ctx.input(1).shape(), adj_x, adj_y,
-                                          kBroadcasts));
+  TENON_ASSIGN_OR_RETURN(
+      const BatchedProduct product,
+      BatchMatMulSizes(ctx.input(0).shape(), ctx.input(1).shape(), adj_x, adj_y, kBroadcasts));
   const BroadcastPlan& plan = product.batch;
   const GemmShape& gemm = product.gemm;
   TENON_ASSIGN_OR_RETURN(Tensor * z,
@@ -130,12 +130,19 @@ void RegisterBatchMatMul(OpRegistry& ops) {
       .Grad(BatchMatMulGrad)
       .Example({Shape{2, 2, 3}, Shape{2, 3, 4}})
       .Example({Shape{2, 3, 2}, Shape{2, 4, 3}}, {{"adj_x", true}, {"adj_y", true}});
-  for (const char* name : {"BatchMatMulV2", "BatchMatMulV3"}) {
+  const AttributeMap none,
+      doubles = {{"Ta", DType::kDouble}, {"Tb", DType::kDouble}, {"Tout", DType::kDouble}};
+  for (const auto& [name, types] : {std::pair("BatchMatMulV2", none), {"BatchMatMulV3", doubles}}) {
+    const auto with = [&](const char* adjoint) {
+      AttributeMap attrs = types;
+      attrs.Set(adjoint, true);
+      return attrs;
+    };
     ops.Add(name, BatchMatMulShape, BatchMatMulKernel<true>, options)
         .Grad(BatchMatMulV2Grad)
         .Example({Shape{2, 2, 3}, Shape{2, 3, 4}})
-        .Example({Shape{2, 1, 3, 2}, Shape{5, 3, 4}}, {{"adj_x", true}})
-        .Example({Shape{2, 3}, Shape{2, 4, 3}}, {{"adj_y", true}});
+        .Example({Shape{2, 1, 3, 2}, Shape{5, 3, 4}}, with("adj_x"))
+        .Example({Shape{2, 3}, Shape{2, 4, 3}}, with("adj_y"));
   }
 }
 

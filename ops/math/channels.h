@@ -13,8 +13,8 @@ struct Channels {
   int64_t before = 1, count = 1, after = 1;
 };
 
-/// With the dimension `axis` for channels; with -1 there is one. InvalidArgument when `x` has no such
-/// dimension.
+/// With the dimension `axis` for channels; with -1 there is one. InvalidArgument when `x` has no
+/// such dimension.
 inline StatusOr<Channels> ChannelsOf(const Tensor& x, int64_t axis) {
   if (axis == -1) return Channels{.after = x.num_elements()};
   if (axis < -1 || axis >= x.rank()) {

@@ -57,8 +57,7 @@ void RowsOfWidth(int64_t m, int64_t k, int64_t j, Strided<const T> x, Strided<co
 
 /// z[m,n] = x[m,k] y[k,n], where neighbours in a row of y lie together.
 template <bool kTransposed, typename T>
-void ByRows(int64_t m, int64_t n, int64_t k, Strided<const T> x, Strided<const T> y,
-            Strided<T> z) {
+void ByRows(int64_t m, int64_t n, int64_t k, Strided<const T> x, Strided<const T> y, Strided<T> z) {
   int64_t j = 0;
   for (; j + 16 <= n; j += 16) RowsOfWidth<16, kTransposed>(m, k, j, x, y, z);
   if (j + 8 <= n) RowsOfWidth<8, kTransposed>(m, k, j, x, y, z), j += 8;
@@ -88,8 +87,7 @@ T Dot(const T* x, const T* y, int64_t k) {
 
 /// The same, where neighbours in a row of x and in a column of y lie together.
 template <typename T>
-void ByDots(int64_t m, int64_t n, int64_t k, Strided<const T> x, Strided<const T> y,
-            Strided<T> z) {
+void ByDots(int64_t m, int64_t n, int64_t k, Strided<const T> x, Strided<const T> y, Strided<T> z) {
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       z.at[i * z.row + j] = Dot(x.at + i * x.row, y.at + j * y.column, k);
@@ -140,12 +138,9 @@ bool IsTiny(const GemmShape& s) {
 /// What is left of a run from product `begin` on, of `count` products.
 GemmRun PartOf(const GemmRun& run, DType type, const GemmShape& s, int64_t begin, int64_t count) {
   const auto size = static_cast<int64_t>(SizeOf(type));
-  return {static_cast<const char*>(run.a) + begin * run.a_step * size,
-          run.a_step,
-          static_cast<const char*>(run.b) + begin * run.b_step * size,
-          run.b_step,
-          static_cast<char*>(run.c) + begin * s.m * s.n * size,
-          count};
+  return {static_cast<const char*>(run.a) + begin * run.a_step * size, run.a_step,
+          static_cast<const char*>(run.b) + begin * run.b_step * size, run.b_step,
+          static_cast<char*>(run.c) + begin * s.m * s.n * size,        count};
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ struct GemmRun {
   int64_t count;
 };
 
-/// The products, as Gemm makes them but for rounding, one after another; sizes are at least 1. Stops
-/// when the kernel is interrupted.
+/// The products, as Gemm makes them but for rounding, one after another; sizes are at least 1.
+/// Stops when the kernel is interrupted.
 Status Gemms(DType type, const GemmShape& shape, const GemmRun& run);
 
 /// The same on all threads that there are.

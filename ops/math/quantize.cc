@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Floats as integers of the quantised types and back. The arithmetic is that of float, each step in a
-// statement of its own, as what is joined may be rounded once only: the integers must be those that
-// other programs have stored.
+// Floats as integers of the quantised types and back. The arithmetic is that of float, each step in
+// a statement of its own, as what is joined may be rounded once only: the integers must be those
+// that other programs have stored.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -74,15 +74,14 @@ template <typename T>
 constexpr double kHighest = static_cast<double>(std::numeric_limits<T>::max());
 /// Where the middle of the unsigned integers lies for signed ones.
 template <typename T>
-constexpr float kHalf =
-    std::is_signed_v<T> ? static_cast<float>((kHighest<T> - kLowest<T> + 1) / 2) : 0.0f;
+constexpr float kHalf = std::is_signed_v<T> ? static_cast<float>((kHighest<T> - kLowest<T> + 1) / 2)
+                                            : 0.0f;
 
 /// The T next to `x`, which is a whole number.
 template <typename T>
 T Saturated(float x) {
   if (!(x > static_cast<float>(kLowest<T>))) return std::numeric_limits<T>::lowest();
-  return x >= static_cast<float>(kHighest<T>) ? std::numeric_limits<T>::max()
-                                              : static_cast<T>(x);
+  return x >= static_cast<float>(kHighest<T>) ? std::numeric_limits<T>::max() : static_cast<T>(x);
 }
 
 /// A range of floats.
@@ -198,10 +197,8 @@ Line LineOf(const Way& way, const Range& range) {
     return {kHalf<T>, (range.max - range.min) / (highest - lowest), range.min};
   }
   if (way.mode == Mode::kMinFirst) {
-    const auto scale =
-        static_cast<float>((range.max - range.min) / (kHighest<T> - kLowest<T>));
-    const float first =
-        range.max == range.min ? range.min : std::round(range.min / scale) * scale;
+    const auto scale = static_cast<float>((range.max - range.min) / (kHighest<T> - kLowest<T>));
+    const float first = range.max == range.min ? range.min : std::round(range.min / scale) * scale;
     const float steps = lowest * scale;
     return {0, scale, first - steps};
   }
@@ -220,8 +217,8 @@ Status DequantizeKernel(KernelContext& ctx, const Way& way) {
       const From* const in = static_cast<const From*>(x.raw_data());
       To* const out = y->data<To>();
       for (int64_t c = 0; c < channels.count && !Interrupted(); ++c) {
-        const Line line = LineOf<From>(
-            way, {ctx.input(1).data<float>()[c], ctx.input(2).data<float>()[c]});
+        const Line line =
+            LineOf<From>(way, {ctx.input(1).data<float>()[c], ctx.input(2).data<float>()[c]});
         ForEachOf(channels, c, [&](int64_t i) { out[i] = To(line(static_cast<float>(in[i]))); });
       }
     });
@@ -251,13 +248,12 @@ void RegisterQuantize(OpRegistry& ops) {
   const Tensor mins = Tensor::Vector<float>({-1, 0, -2}), maxs = Tensor::Vector<float>({1, 2, 0.5});
   ops.Add("QuantizeV2", QuantizeShape, QuantizeKernel)
       .Example({Shape{2, 3}, min, max}, {{"T", DType::kQUInt8}})
-      .Example({Shape{2, 3}, mins, maxs},
-               {{"T", DType::kQInt16}, {"axis", 1}, {"mode", "SCALED"}});
+      .Example({Shape{2, 3}, mins, maxs}, {{"T", DType::kQInt16}, {"axis", 1}, {"mode", "SCALED"}});
   const Tensor bytes = Tensor::Of<uint8_t>({2, 3}, {0, 1, 2, 128, 254, 255});
   ops.Add("Dequantize", UnchangedShape, DequantizeKernel)
       .Example({bytes.BitcastTo(DType::kQUInt8, {2, 3}), min, max})
       .Example({bytes.BitcastTo(DType::kQInt8, {2, 3}), mins, maxs},
-               {{"axis", 1}, {"mode", "SCALED"}});
+               {{"axis", 1}, {"mode", "SCALED"}, {"dtype", DType::kFloat}});
 }
 
 }  // namespace tenon

@@ -9,7 +9,8 @@
 namespace tenon {
 namespace {
 
-/// The attributes of Conv: those of Conv2D or Conv3D in other words, which of them the strides tell.
+/// The attributes of Conv: those of Conv2D or Conv3D in other words, which of them the strides
+/// tell.
 struct AnyConv : KernelState {
   explicit AnyConv(KernelConstruction& c) {
     StatusOr<AnyConv> made = Create(c.attrs());
@@ -58,8 +59,8 @@ struct AnyConv : KernelState {
 StatusOr<ConvShape> ShapeOf(const AnyConv& conv, const Shape& images, const Shape& filter) {
   TENON_ASSIGN_OR_RETURN(const ConvShape s, MakeConvShape(*conv.windows, false, images, filter));
   if (s.groups == conv.groups) return s;
-  return InvalidArgument("Input depth must be ", conv.groups, " times the filter's: ",
-                         s.in_channels, " vs ", s.group_inputs());
+  return InvalidArgument("Input depth must be ", conv.groups,
+                         " times the filter's: ", s.in_channels, " vs ", s.group_inputs());
 }
 
 Status AnyConvKernel(KernelContext& ctx, const AnyConv& conv) {
@@ -91,17 +92,15 @@ Status AnyConvShape(ShapeContext& c) {
   const int batch_dims = static_cast<int>(conv.batch_dims);
   if (!filter.rank_known()) return c.Return(PartialShape::OfRank(x.rank()));
   const PartialShape image = PartialShape{-1}.ConcatWith(x.Part(batch_dims));
-  TENON_ASSIGN_OR_RETURN(const PartialShape y,
-                         w.Output(image, filter.dims().first(w.num_spatial()),
-                                  filter.dim(w.rank - 1)));
+  TENON_ASSIGN_OR_RETURN(const PartialShape y, w.Output(image, filter.dims().first(w.num_spatial()),
+                                                        filter.dim(w.rank - 1)));
   return c.Return(x.Part(0, batch_dims).ConcatWith(y.Part(1)));
 }
 
 }  // namespace
 
 void RegisterAnyConv(OpRegistry& ops) {
-  const auto attrs = [](std::vector<int64_t> strides, std::string_view padding,
-                        AttributeMap more) {
+  const auto attrs = [](std::vector<int64_t> strides, std::string_view padding, AttributeMap more) {
     more.Set("strides", std::move(strides));
     more.Set("padding", padding);
     return more;

@@ -43,9 +43,12 @@ StatusOr<Pooling> MakePooling(const Windows& w, const Shape& input) {
   if (w.strides[channel_axis] != 1) {
     return InvalidArgument("strides is ", w.strides[channel_axis], " along channels, wanted 1");
   }
-  TENON_ASSIGN_OR_RETURN(const PartialShape output,
-                         w.Output(input, sizes, input.dim(channel_axis)));
-  p.output.assign(output.dims().begin(), output.dims().end());
+  // A window may be larger than the image here: only shape functions, as TensorFlow's, refuse it.
+  p.output.assign(input.dims().begin(), input.dims().end());
+  for (int i = 0; i < w.num_spatial(); ++i) {
+    p.output[w.spatial_axis(i)] = p.axes[i + 3 - w.num_spatial()].out;
+  }
+  TENON_RETURN_IF_ERROR(Shape::Create(p.output).status());
   for (const WindowAxis& a : p.axes) {
     if (w.padding != "EXPLICIT" || std::max(a.before, a.after) < a.window) continue;
     const bool left = a.before >= a.window;

@@ -26,6 +26,7 @@ StatusOr<Windows> Windows::Create(const AttributeMap& attrs) {
   w.dilations = List(attrs, attrs.Find("rates") != nullptr ? "rates" : "dilations");
   w.ksize = List(attrs, attrs.Find("ksizes") != nullptr ? "ksizes" : "ksize");
   w.pools = attrs.Find("ksize") != nullptr;
+  w.extracts = attrs.Find("ksizes") != nullptr;
   const auto format =
       attrs.GetOr<std::string>("data_format", w.ksize.size() == 5 ? "NDHWC" : "NHWC");
   w.rank = static_cast<int>(format.size());
@@ -156,8 +157,8 @@ StatusOr<PartialShape> Windows::Output(const PartialShape& image, absl::Span<con
   for (int i = 0; i < num_spatial(); ++i) {
     const int axis = spatial_axis(i);
     TENON_ASSIGN_OR_RETURN(const WindowAxis a, Axis(axis, image.dim(axis), sizes[i]));
-    if (a.out >= 0 && padding != "SAME") {
-      // Kernels, like TensorFlow's, take a window that is larger by less than a stride.
+    if (a.out >= 0 && padding != "SAME" && !extracts) {
+      // Kernels, like TensorFlow's and its patches of images, take a window that is larger by less than a stride.
       const int64_t extent = (a.window - 1) * a.dilation + 1, padded = a.in + a.before + a.after;
       if (padded < extent) {
         return InvalidArgument("Negative dimension size caused by subtracting ", extent, " from ",

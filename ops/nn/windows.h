@@ -176,6 +176,7 @@ struct Windows : KernelState {
   int rank = 4;
   bool channels_first = false;
   bool pools = false;  // whether the op has a ksize
+  bool extracts = false;  // whether it has ksizes, as what takes patches out of images
   std::string padding;
   DimVector ksize, strides, dilations, explicit_paddings;
 

@@ -58,9 +58,10 @@ StatusOr<LinearModel::SparseGroup> LinearModel::ReadSparse(
   const int64_t entries = example_indices.num_elements();
   if (feature_indices.num_elements() != entries ||
       (values.valid() && values.num_elements() != entries)) {
-    return InvalidArgument("Found mismatched example_indices, feature_indices and values of shapes ",
-                           example_indices.shape(), ", ", feature_indices.shape(), " and ",
-                           values.valid() ? values.shape() : example_indices.shape());
+    return InvalidArgument(
+        "Found mismatched example_indices, feature_indices and values of shapes ",
+        example_indices.shape(), ", ", feature_indices.shape(), " and ",
+        values.valid() ? values.shape() : example_indices.shape());
   }
   if (indices.num_elements() != weights.num_elements()) {
     return InvalidArgument("sparse_indices and sparse_weights must have one length, found shapes ",
@@ -105,8 +106,8 @@ StatusOr<LinearModel> LinearModel::Create(KernelContext& ctx, const Counts& coun
     return InvalidArgument("Requires at least one feature to train.");
   }
   if (counts.sparse_with_values > counts.sparse) {
-    return InvalidArgument("found values of ", counts.sparse_with_values, " sparse features, wanted ",
-                           counts.sparse, " at most");
+    return InvalidArgument("found values of ", counts.sparse_with_values,
+                           " sparse features, wanted ", counts.sparse, " at most");
   }
   int next = 0;
   const auto take = [&](int64_t count) {
@@ -150,8 +151,9 @@ StatusOr<LinearModel> LinearModel::Create(KernelContext& ctx, const Counts& coun
     }
     if (features[i].shape() != Shape{examples, dense_weights[i].num_elements()}) {
       return InvalidArgument("Dense features at index ", i, " must have shape [", examples, ",",
-                             dense_weights[i].num_elements(), "], as there are examples and weights,",
-                             " found ", features[i].shape());
+                             dense_weights[i].num_elements(),
+                             "], as there are examples and weights,", " found ",
+                             features[i].shape());
     }
     DenseGroup group{.features = features[i], .weights = dense_weights[i]};
     TENON_ASSIGN_OR_RETURN(group.deltas, zeros(group.weights));

@@ -120,7 +120,8 @@ class PoissonLoss final : public DualLoss {
   StatusOr<double> Label(double label) const override {
     if (label >= 0) return label;
     return InvalidArgument(
-        "Only non-negative labels can be used with the Poisson log loss. Found example with label: ",
+        "Only non-negative labels can be used with the Poisson log loss. Found example with "
+        "label: ",
         label);
   }
   /// With dual = label - exp(x) the derivative of the objective is 0 where

@@ -27,8 +27,8 @@ class DualLoss {
   static StatusOr<std::unique_ptr<DualLoss>> Create(std::string_view name);
   virtual ~DualLoss() = default;
 
-  /// The label as the other functions want it: -1 for 0 where there are two classes. InvalidArgument
-  /// for one that the loss has not.
+  /// The label as the other functions want it: -1 for 0 where there are two classes.
+  /// InvalidArgument for one that the loss has not.
   virtual StatusOr<double> Label(double label) const;
   /// The dual at which the dual objective is largest, or near to it, the other duals being as they
   /// are.

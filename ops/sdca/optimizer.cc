@@ -52,8 +52,8 @@ class SdcaOptimizerKernel final : public Kernel {
     TENON_ASSIGN_OR_RETURN(Tensor out, ctx.input(last).Copy());
     auto* const states = reinterpret_cast<ExampleState*>(out.data<float>());
     RandomSequence random(runs_.fetch_add(1));
-    for (const int64_t i : adaptive_ ? DrawnOrder(model, labels, states, random)
-                                     : ShuffledOrder(n, random)) {
+    for (const int64_t i :
+         adaptive_ ? DrawnOrder(model, labels, states, random) : ShuffledOrder(n, random)) {
       if (Interrupted()) break;
       Step(i, labels[i], &model, &states[i]);
     }

@@ -23,7 +23,9 @@ Status HashTexts(KernelContext& ctx, int64_t buckets, Hash hash) {
   return OkStatus();
 }
 
-Status MurmurKernel(KernelContext& ctx, int64_t buckets) { return HashTexts(ctx, buckets, Murmur64); }
+Status MurmurKernel(KernelContext& ctx, int64_t buckets) {
+  return HashTexts(ctx, buckets, Murmur64);
+}
 
 Status FarmKernel(KernelContext& ctx, int64_t buckets) {
   return HashTexts(ctx, buckets, Fingerprint64);

@@ -72,8 +72,8 @@ struct BadColor : KernelState {
 Status ImageSummaryKernel(KernelContext& ctx, const BadColor& bad, int64_t max_images) {
   TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"tag"}));
   Summary summary;
-  TENON_RETURN_IF_ERROR(AddImages(ctx.input(0).scalar<TString>(), ctx.input(1), bad.value,
-                                  max_images, &summary));
+  TENON_RETURN_IF_ERROR(
+      AddImages(ctx.input(0).scalar<TString>(), ctx.input(1), bad.value, max_images, &summary));
   return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
 }
 
@@ -114,8 +114,8 @@ Status TensorSummaryV2Kernel(KernelContext& ctx) {
   TENON_RETURN_IF_ERROR(CheckRank(tag, 0, "tag"));
   TENON_RETURN_IF_ERROR(CheckRank(metadata, 0, "serialized_summary_metadata"));
   Summary summary;
-  TENON_RETURN_IF_ERROR(AddTensor(tag.scalar<TString>(), ctx.input(1), metadata.scalar<TString>(),
-                                  &summary));
+  TENON_RETURN_IF_ERROR(
+      AddTensor(tag.scalar<TString>(), ctx.input(1), metadata.scalar<TString>(), &summary));
   return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
 }
 
@@ -141,8 +141,8 @@ Status AddImages(std::string_view tag, const Tensor& images, const Tensor& bad_c
       tag, "image", images.dim(0), most, summary, [&](int64_t i, Summary::Value* value) -> Status {
         CountedVector<uint8_t> bytes(size);
         Dispatch(images.dtype(), TypeList<float, double, Half>(), [&]<typename T>(T) {
-          ToBytes(images.data<T>() + i * size, height * width, channels,
-                  bad_color.data<uint8_t>(), bytes.data());
+          ToBytes(images.data<T>() + i * size, height * width, channels, bad_color.data<uint8_t>(),
+                  bytes.data());
         });
         if (images.dtype() == DType::kUInt8) {
           std::copy_n(images.data<uint8_t>() + i * size, size, bytes.begin());
@@ -185,9 +185,8 @@ Status AddTensor(std::string_view tag, const Tensor& tensor, std::string_view me
                  Summary* summary) {
   Summary::Value* const value = summary->add_value();
   value->set_tag(std::string(tag));
-  if (metadata.size() > INT32_MAX ||
-      !value->mutable_metadata()->ParseFromArray(metadata.data(),
-                                                 static_cast<int>(metadata.size()))) {
+  if (metadata.size() > INT32_MAX || !value->mutable_metadata()->ParseFromArray(
+                                         metadata.data(), static_cast<int>(metadata.size()))) {
     return InvalidArgument("summary_metadata is no SummaryMetadata message");
   }
   return SetTensor(tensor, value);

@@ -81,8 +81,8 @@ Status FlushKernel(KernelContext& ctx) { return WriterInput(ctx).status(); }
 Status CloseKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto resource, WriterInput(ctx));
   TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, 0));
-  TENON_RETURN_IF_ERROR(ctx.resources().Delete(handle->container, SummaryWriterResource::kKind,
-                                               handle->name));
+  TENON_RETURN_IF_ERROR(
+      ctx.resources().Delete(handle->container, SummaryWriterResource::kKind, handle->name));
   return resource->writer().Close();
 }
 

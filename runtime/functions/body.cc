@@ -122,8 +122,7 @@ class BodyImporter {
     }
     TENON_ASSIGN_OR_RETURN(Node * node, builder_.graph().AddNode(StrCat(prefix_, body.name),
                                                                  body.op, std::move(attrs)));
-    TENON_ASSIGN_OR_RETURN(std::string device,
-                           MergeDeviceNames(builder_.device(), body.device));
+    TENON_ASSIGN_OR_RETURN(std::string device, MergeDeviceNames(builder_.device(), body.device));
     node->set_requested_device(std::move(device));
     nodes_.emplace(body.name, node);
     added_.push_back(node);

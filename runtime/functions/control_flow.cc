@@ -111,8 +111,7 @@ class Loop {
  public:
   explicit Loop(CallBuilder& builder)
       : builder_(builder),
-        parallel_iterations_(
-            builder.call().attrs().GetOr<int64_t>("parallel_iterations", 10)) {}
+        parallel_iterations_(builder.call().attrs().GetOr<int64_t>("parallel_iterations", 10)) {}
 
   /// Brings in the values that the loop variables begin with. There must be one.
   Status Begin(const std::vector<Endpoint>& initial) {
@@ -190,9 +189,9 @@ class Loop {
 StatusOr<Endpoint> AddConstant(CallBuilder& builder, const Tensor& value, Node* after) {
   std::vector<Node*> before;
   if (after != nullptr) before.push_back(after);
-  TENON_ASSIGN_OR_RETURN(Node * node,
-                         builder.Add("constant", "Const",
-                                     {{"dtype", value.dtype()}, {"value", value}}, {}, before));
+  TENON_ASSIGN_OR_RETURN(
+      Node * node,
+      builder.Add("constant", "Const", {{"dtype", value.dtype()}, {"value", value}}, {}, before));
   return Endpoint{node, 0};
 }
 
@@ -209,13 +208,14 @@ StatusOr<Numbers> NumbersOf(CallBuilder& builder, const std::vector<Endpoint>& a
   const char* const names[] = {"start_number", "limit", "delta"};
   for (int i = 0; i < 3; ++i) {
     TENON_ASSIGN_OR_RETURN(
-        Node * scalar, builder.Add(names[i], "EnsureShape",
-                                   {{"T", DType::kInt32}, {"shape", PartialShape(Shape())}},
-                                   {arguments[i]}));
+        Node * scalar,
+        builder.Add(names[i], "EnsureShape",
+                    {{"T", DType::kInt32}, {"shape", PartialShape(Shape())}}, {arguments[i]}));
     // Differences of int32 need not fit into it.
     TENON_ASSIGN_OR_RETURN(
-        Node * cast, builder.Add(names[i], "Cast", {{"SrcT", DType::kInt32}, {"DstT", DType::kInt64}},
-                                 {{scalar, 0}}));
+        Node * cast,
+        builder.Add(names[i], "Cast", {{"SrcT", DType::kInt32}, {"DstT", DType::kInt64}},
+                    {{scalar, 0}}));
     scalars[i] = {scalar, 0};
     wide[i] = {cast, 0};
   }
@@ -237,10 +237,11 @@ StatusOr<Numbers> NumbersOf(CallBuilder& builder, const std::vector<Endpoint>& a
                          add("right", "Equal", DType::kInt64, {way_sign, step_sign}));
   TENON_ASSIGN_OR_RETURN(const Endpoint none, add("right", "Equal", DType::kInt64, {way, zero}));
   TENON_ASSIGN_OR_RETURN(Node * right, builder.Add("right", "LogicalOr", {}, {same, none}));
-  TENON_ASSIGN_OR_RETURN(Node * text, builder.Add("message", "Const",
-                                                  {{"dtype", DType::kString},
-                                                   {"value", Tensor::Scalar("Invalid start/limit/delta")}},
-                                                  {}, {start_node}));
+  TENON_ASSIGN_OR_RETURN(Node * text,
+                         builder.Add("message", "Const",
+                                     {{"dtype", DType::kString},
+                                      {"value", Tensor::Scalar("Invalid start/limit/delta")}},
+                                     {}, {start_node}));
   TENON_ASSIGN_OR_RETURN(
       Node * check,
       builder.Add("check", "Assert",
@@ -315,8 +316,7 @@ StatusOr<Body> LowerWhile(CallBuilder& builder) {
 }
 
 StatusOr<Body> LowerFor(CallBuilder& builder) {
-  TENON_ASSIGN_OR_RETURN(const FunctionName body,
-                         builder.call().attrs().Get<FunctionName>("body"));
+  TENON_ASSIGN_OR_RETURN(const FunctionName body, builder.call().attrs().Get<FunctionName>("body"));
   TENON_ASSIGN_OR_RETURN(std::vector<Endpoint> arguments, builder.Arguments());
   TENON_ASSIGN_OR_RETURN(const Numbers numbers, NumbersOf(builder, arguments));
   // The number and how many are left take the place of start, limit and delta.
@@ -330,17 +330,17 @@ StatusOr<Body> LowerFor(CallBuilder& builder) {
     return AddConstant(builder, Tensor::Scalar(value), after);
   };
   TENON_ASSIGN_OR_RETURN(const Endpoint zero, constant(0, loop.turn()));
-  TENON_ASSIGN_OR_RETURN(
-      Node * more, builder.Add("more", "Greater", {{"T", DType::kInt64}}, {loop.variables()[1], zero}));
+  TENON_ASSIGN_OR_RETURN(Node * more, builder.Add("more", "Greater", {{"T", DType::kInt64}},
+                                                  {loop.variables()[1], zero}));
   TENON_ASSIGN_OR_RETURN(const Switched s, loop.Test({more, 0}, {}));
   std::vector<Endpoint> inputs = s.when_true;
   inputs.erase(inputs.begin() + 1);
   TENON_ASSIGN_OR_RETURN(Body next, builder.AddBody(body, inputs, s.if_true, "body"));
   TENON_ASSIGN_OR_RETURN(const Endpoint one, constant(1, s.if_true));
-  TENON_ASSIGN_OR_RETURN(
-      Node * number, builder.Add("number", "AddV2", {{"T", DType::kInt32}}, {s.when_true[0], delta}));
-  TENON_ASSIGN_OR_RETURN(
-      Node * left, builder.Add("left", "Sub", {{"T", DType::kInt64}}, {s.when_true[1], one}));
+  TENON_ASSIGN_OR_RETURN(Node * number, builder.Add("number", "AddV2", {{"T", DType::kInt32}},
+                                                    {s.when_true[0], delta}));
+  TENON_ASSIGN_OR_RETURN(Node * left,
+                         builder.Add("left", "Sub", {{"T", DType::kInt64}}, {s.when_true[1], one}));
   next.results.insert(next.results.begin(), {{number, 0}, {left, 0}});
   TENON_ASSIGN_OR_RETURN(Body result, loop.End(s, next, body.name));
   // Without values of its own the loop is over when the number is the last one.

@@ -8,9 +8,9 @@
 namespace tenon {
 
 /// Puts the bodies of functions in the place of the nodes that call them: PartitionedCall,
-/// StatefulPartitionedCall, RemoteCall, nodes whose op is a function, SymbolicGradient, and If, Case,
-/// While (also the stateless ones) and For, which become Switch, Merge and the frames of loops. So bodies are
-/// placed, cut and optimised like everything else, over any devices and tasks.
+/// StatefulPartitionedCall, RemoteCall, nodes whose op is a function, SymbolicGradient, and If,
+/// Case, While (also the stateless ones) and For, which become Switch, Merge and the frames of
+/// loops. So bodies are placed, cut and optimised like everything else, over any devices and tasks.
 ///
 /// A node that was replaced lives on by name, as Identity, IdentityN or NoOp, and can be fetched,
 /// fed and waited for. The nodes of its body are called "<node>/<name in the body>"; they are where
@@ -20,8 +20,8 @@ namespace tenon {
 /// A node whose function the graph's library lacks stays: only a step that needs it fails.
 ///
 /// InvalidArgument, naming node and function, for a function that is not there in a body, arguments
-/// that do not fit, a body that is no valid graph, or more than `max_nodes` nodes in all; Unimplemented for
-/// functions that call themselves. The graph is then without use.
+/// that do not fit, a body that is no valid graph, or more than `max_nodes` nodes in all;
+/// Unimplemented for functions that call themselves. The graph is then without use.
 Status ExpandFunctions(Graph* graph, int64_t max_nodes);
 
 /// Whether nodes of this op are replaced, so that it needs no kernel.

@@ -32,13 +32,13 @@ op Mix(a: T, list: N * T,
   N: int >= 2
   T: {float, half} = half, flag: bool = true "Of both."
   Tlist: list(type) >= 0
-op Next() -> out: string  # nothing else
+op Next() -> out: string [reads_outside]  # nothing else
 op op(types: Host(int32)) -> y: Host(int64) [aggregate, allows_uninitialized_input, no_gradient, basic])");
   ASSERT_THAT(ops, SizeIs(3));
   const OpSchema& mix = ops[0];
   EXPECT_EQ(mix.name, "Mix");
   EXPECT_EQ(mix.doc, "Mixes \"all\". And more.");
-  EXPECT_TRUE(mix.is_stateful && mix.is_commutative && !mix.is_aggregate);
+  EXPECT_TRUE(mix.is_stateful && mix.is_commutative && !mix.is_aggregate && !mix.reads_outside);
   ASSERT_THAT(mix.inputs, SizeIs(4));
   EXPECT_EQ(mix.inputs[0].type_attr, "T");
   EXPECT_EQ(mix.inputs[0].doc, "What goes in.");
@@ -57,6 +57,7 @@ op op(types: Host(int32)) -> y: Host(int64) [aggregate, allows_uninitialized_inp
   EXPECT_EQ(mix.attrs[2].doc, "Of both.");
   EXPECT_EQ(mix.attrs[3].kind, "list(type)");
   EXPECT_EQ(ops[1].name, "Next");
+  EXPECT_TRUE(ops[1].reads_outside && !ops[1].is_stateful);
   EXPECT_THAT(ops[1].inputs, IsEmpty());
   EXPECT_TRUE(ops[2].is_aggregate && ops[2].allows_uninitialized_input);
   EXPECT_TRUE(ops[2].inputs[0].on_host && ops[2].outputs[0].on_host && !mix.inputs[0].on_host);

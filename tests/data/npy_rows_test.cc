@@ -26,8 +26,9 @@ std::string MessageOf(const Status& status) { return std::string(Message(status)
 /// An .npy file of version 1 with this header and these elements.
 std::string NpyFile(const std::string& descr, bool column_major, const std::string& shape,
                     const std::string& data) {
-  const std::string dict = StrCat("{'descr': '", descr, "', 'fortran_order': ",
-                                  column_major ? "True" : "False", ", 'shape': ", shape, ", }\n");
+  const std::string dict =
+      StrCat("{'descr': '", descr, "', 'fortran_order': ", column_major ? "True" : "False",
+             ", 'shape': ", shape, ", }\n");
   return StrCat(std::string_view("\x93NUMPY\x01\x00", 8),
                 std::string{static_cast<char>(dict.size()), static_cast<char>(dict.size() >> 8)},
                 dict, data);
@@ -111,7 +112,8 @@ TEST(NpyRowsTest, WhatHasNoRowsOrIsCutShortIsRefused) {
 TEST(NpyWriterTest, TheFileIsAWholeArrayAfterEachPiece) {
   const TemporaryFolder folder;
   const Tensor whole = Counting(12);
-  ASSERT_TRUE(WriteFile(folder / "y.npy", std::string(5000, 'x')).ok());  // what was there is replaced
+  ASSERT_TRUE(
+      WriteFile(folder / "y.npy", std::string(5000, 'x')).ok());  // what was there is replaced
   auto writer = NpyWriter::Create(folder / "y.npy");
   ASSERT_TRUE(writer.ok()) << writer.status();
   for (int64_t at = 0; at < 12; at += 5) {

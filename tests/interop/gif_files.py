@@ -94,6 +94,7 @@ STRIPES = np.add.outer(np.arange(30), np.arange(40)) // 7 % 8
 GIFS = {
     "one": gif([frame_block(picture(6, 8, 1))]),
     "old": gif([frame_block(picture(6, 8, 1))], head=b"GIF87a"),
+    "of no known version": gif([frame_block(picture(6, 8, 1))], head=b"GIF88b"),
     "stripes": gif([frame_block(STRIPES)], (30, 40)),
     "a full table": gif([frame_block(picture(190, 201, 5))], (190, 201)),
     "cleared": gif([frame_block(picture(30, 40, 6), full_table=False)], (30, 40)),
@@ -116,4 +117,4 @@ WRONG_GIFS = [
     gif([frame_block(picture(6, 8, 1))], colors=None), gif([frame_block(picture(6, 8, 1))], colors=COLORS[:2]),
     gif([frame_block(picture(6, 8, 1)).replace(number(8) + number(6), number(8) + number(0))]),
     gif([frame_block(picture(6, 8, 1)).replace(number(8) + number(6), number(9999) + number(9999))]),
-    gif([frame_block(picture(6, 8, 1), code_bits=3)], head=b"GIF88a")]
+    gif([frame_block(picture(6, 8, 1), code_bits=3)], head=b"GOF89a")]

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "ops/array/array_ops.h"
-#include "ops/control_flow/control_flow_ops.h"
+#include "ops/array/constants.h"
 #include "ops/lookup/lookup_ops.h"
 #include "ops/register.h"
 #include "runtime/local_session.h"
@@ -20,8 +20,9 @@ Tensor Ints(const std::vector<int64_t>& values) { return Tensor::Vector(values);
 class DenseHashTableTest : public ::testing::Test {
  protected:
   DenseHashTableTest() {
-    const Output table = MutableDenseHashTableV2(int64_t{-1}, int64_t{-2}, DType::kInt64,
-                                                 {.initial_num_buckets = 4});
+    const Output table =
+        MutableDenseHashTableV2(Tensor::Scalar<int64_t>(-1), Tensor::Scalar<int64_t>(-2),
+                                DType::kInt64, Shape(), {.initial_num_buckets = 4});
     insert_ = LookupTableInsertV2(table, keys_, values_);
     import_ = LookupTableImportV2(table, keys_, values_);
     remove_ = LookupTableRemoveV2(table, keys_);
@@ -119,14 +120,13 @@ TEST_F(DenseHashTableTest, WhatIsNoKeyIsRefused) {
 TEST(DenseHashTablesTest, KeysAndValuesMayBeVectorsAndTexts) {
   GraphSession s;
   const Output table = MutableDenseHashTableV2(
-      Tensor::Vector<std::string>({"", ""}), Tensor::Vector<std::string>({"-", "-"}),
-      DType::kFloat, {.value_shape = PartialShape{3}, .initial_num_buckets = 4});
+      Tensor::Vector<std::string>({"", ""}), Tensor::Vector<std::string>({"-", "-"}), DType::kFloat,
+      PartialShape{3}, {.initial_num_buckets = 4});
   const Tensor keys = Tensor::Of<std::string>({3, 2}, {"a", "b", "b", "a", "", "a"});
-  const auto insert = LookupTableInsertV2(
-      table, keys, Tensor::Of<float>({3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  const auto insert =
+      LookupTableInsertV2(table, keys, Tensor::Of<float>({3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}));
   const Tensor asked = Tensor::Of<std::string>({2, 1, 2}, {"b", "a", "c", "c"});
-  const Output found =
-      LookupTableFindV2(table, asked, Tensor::Vector<float>({-1, -2, -3}));
+  const Output found = LookupTableFindV2(table, asked, Tensor::Vector<float>({-1, -2, -3}));
   const Output size = LookupTableSizeV2(table);
   ASSERT_OK(s.Run({}, {Output(insert)}));
   const Tensor values = s.Value(found);
@@ -137,7 +137,8 @@ TEST(DenseHashTablesTest, KeysAndValuesMayBeVectorsAndTexts) {
 
 TEST(DenseHashTablesTest, TheFirstVersionHasNoDeletedKey) {
   GraphSession s;
-  const Output table = MutableDenseHashTable(int32_t{0}, DType::kInt32, {.initial_num_buckets = 4});
+  const Output table =
+      MutableDenseHashTable(int32_t{0}, DType::kInt32, Shape(), {.initial_num_buckets = 4});
   const auto insert = LookupTableInsert(table, Tensor::Vector({1, 5}), Tensor::Vector({10, 50}));
   const Output found = LookupTableFind(table, Tensor::Vector({5, 9}), int32_t{-1});
   ASSERT_OK(s.Run({}, {Output(insert)}));
@@ -146,10 +147,11 @@ TEST(DenseHashTablesTest, TheFirstVersionHasNoDeletedKey) {
 
 TEST(DenseHashTablesTest, ATableThatCannotBeIsRefused) {
   const auto refused = [](const Tensor& empty, const Tensor& deleted,
-                          MutableDenseHashTableV2Options options, std::string_view why) {
+                          const MutableDenseHashTableV2Options& options, std::string_view why,
+                          const PartialShape& value_shape = Shape()) {
     GraphSession s;
-    const Output size =
-        LookupTableSizeV2(MutableDenseHashTableV2(empty, deleted, DType::kInt64, options));
+    const Output size = LookupTableSizeV2(
+        MutableDenseHashTableV2(empty, deleted, DType::kInt64, value_shape, options));
     EXPECT_THAT(s.Run({size}).status(), IsError(StatusCode::kInvalidArgument, why));
   };
   const Tensor one = Tensor::Scalar<int64_t>(1), two = Tensor::Scalar<int64_t>(2);
@@ -159,7 +161,7 @@ TEST(DenseHashTablesTest, ATableThatCannotBeIsRefused) {
   refused(one, two, {.initial_num_buckets = 12}, "power of 2, got: 12");
   refused(one, two, {.initial_num_buckets = 2}, "at least 4");
   refused(one, two, {.max_load_factor = 1.5f}, "between 0 and 1, got: 1.5");
-  refused(one, two, {.value_shape = PartialShape{2, 2}}, "must be a scalar or a vector");
+  refused(one, two, {}, "must be a scalar or a vector", {2, 2});
   refused(Tensor::Scalar(1.0f), Tensor::Scalar(2.0f), {}, "integers or texts, found float");
 }
 
@@ -172,11 +174,11 @@ TEST(AnonymousTableTest, EachRunHasATableOfItsOwnThatItsHandlesKeep) {
     const auto insert = LookupTableInsertV2(table, keys, Output(Const(Ints({7}))));
     ControlDependencies after({insert});
     size = LookupTableSizeV2(table);
-    found = LookupTableFindV2(table, Const("a"), int64_t{-1});
+    found = LookupTableFindV2(table, Const("a"), Tensor::Scalar<int64_t>(-1));
   }
   for (const auto& [key, value] : {std::pair("a", 7), std::pair("b", -1), std::pair("a", 7)}) {
     const auto values =
-        s.Run({size, found}, {}, {{keys, Tensor::Vector<std::string>({key})}});
+        s.Run({size, found}, {}, {{keys.name(), Tensor::Vector<std::string>({key})}});
     ASSERT_OK(values);
     EXPECT_EQ((*values)[0].scalar<int64_t>(), 1);
     EXPECT_EQ((*values)[1].scalar<int64_t>(), value);
@@ -188,7 +190,8 @@ TEST(AnonymousTableTest, TablesOfEveryKind) {
   const Output once = AnonymousHashTable(DType::kInt64, DType::kInt64);
   const Output vectors =
       AnonymousMutableHashTableOfTensors(DType::kInt64, DType::kInt64, PartialShape{2});
-  const Output dense = AnonymousMutableDenseHashTable(int64_t{-1}, int64_t{-2}, DType::kInt64);
+  const Output dense = AnonymousMutableDenseHashTable(Tensor::Scalar<int64_t>(-1),
+                                                      Tensor::Scalar<int64_t>(-2), DType::kInt64);
   std::vector<Output> found;
   const auto after = [&](Node* fill, const Output& table, const Tensor& fallback) {
     ControlDependencies filled({fill});

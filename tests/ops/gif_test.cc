@@ -19,7 +19,8 @@ struct GifFrame {
   bool interlaced = false;
 };
 
-/// The frame as blocks. The table is cleared after every two colours, so that codes have three bits.
+/// The frame as blocks. The table is cleared after every two colours, so that codes have three
+/// bits.
 std::string Block(const GifFrame& f) {
   std::string block;
   if (f.transparent >= 0) {
@@ -60,7 +61,11 @@ std::vector<std::string> Letters(const Tensor& frames) {
   for (int64_t i = 0; i < frames.dim(0); ++i) {
     letters.emplace_back();
     for (int64_t p = 0; p < size; ++p, pixel += 3) {
-      letters.back() += pixel[0] && pixel[1] ? 'w' : pixel[0] ? 'r' : pixel[1] ? 'g' : pixel[2] ? 'b' : '-';
+      letters.back() += pixel[0] && pixel[1] ? 'w'
+                        : pixel[0]           ? 'r'
+                        : pixel[1]           ? 'g'
+                        : pixel[2]           ? 'b'
+                                             : '-';
     }
   }
   return letters;
@@ -95,9 +100,8 @@ TEST(GifTest, OtherDecodersTakeThemToo) {
   EXPECT_EQ(RunOpOrDie("DecodeImage", {two}).shape(), (Shape{2, 1, 1, 3}));
   EXPECT_EQ(RunOpOrDie("DecodeImage", {two}, {{"expand_animations", false}}).shape(),
             (Shape{1, 1, 3}));
-  EXPECT_THAT(
-      RunOpOrDie("DecodeImage", {two}, {{"dtype", DType::kFloat}}).flat<float>(),
-      ElementsAre(1, 1, 1, 0, 1, 0));
+  EXPECT_THAT(RunOpOrDie("DecodeImage", {two}, {{"dtype", DType::kFloat}}).flat<float>(),
+              ElementsAre(1, 1, 1, 0, 1, 0));
   EXPECT_THAT(RunOp("DecodeJpeg", {two}).status,
               IsError(StatusCode::kInvalidArgument, "Got 2 frames"));
   EXPECT_THAT(RunOp("DecodeImage", {one}, {{"channels", 4}}).status,

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
 #include "ops/sdca/losses.h"
 #include "ops/sdca/sdca_ops.h"
 #include "ops/state/state_ops.h"
@@ -47,13 +48,12 @@ struct Problem {
     const Tensor x = Tensor::Of<float>({kExamples, kFeatures}, features);
     GraphSession s;
     const Output state_in = Placeholder(DType::kFloat), w_in = Placeholder(DType::kFloat);
-    const auto step = SdcaOptimizerV2({}, {}, {}, {Const(x)}, Tensor::Vector(weights),
-                                      Tensor::Vector(labels), {}, {}, {w_in}, state_in, loss, l1, l2,
-                                      1, 1, {.adaptive = adaptive});
+    const auto step =
+        SdcaOptimizerV2({}, {}, {}, {Const(x)}, Tensor::Vector(weights), Tensor::Vector(labels), {},
+                        {}, {w_in}, state_in, loss, l1, l2, 1, 1, {.adaptive = adaptive});
     for (int pass = 0; pass < passes; ++pass) {
-      const auto values =
-          s.Run({step.out_example_state_data, step.out_delta_dense_weights[0]}, {},
-                {{state_in, state}, {w_in, w}});
+      const auto values = s.Run({step.out_example_state_data, step.out_delta_dense_weights[0]}, {},
+                                {{state_in.name(), state}, {w_in.name(), w}});
       EXPECT_OK(values);
       if (!values.ok()) break;
       state = (*values)[0];
@@ -104,7 +104,7 @@ TEST(SdcaTest, WeightsOfEveryLossAreTheBest) {
 TEST(SdcaTest, PrimalAndDualLossMeet) {
   for (const char* loss : {"squared_loss", "logistic_loss", "smooth_hinge_loss", "poisson_loss"}) {
     Problem problem(loss);
-    const std::vector<double> w = problem.Train(100, false);
+    const std::vector<double> w = problem.Train(1000, false);
     double gap = 0;
     for (int i = 0; i < kExamples; ++i) {
       gap += problem.states.data<float>()[4 * i + 1] + problem.states.data<float>()[4 * i + 2];
@@ -143,9 +143,9 @@ OpResult Sparse(const std::vector<int64_t>& examples, const std::vector<int64_t>
                 const std::vector<float>& values, AttributeMap attrs = {}) {
   std::vector<Tensor> inputs = {Tensor::Vector(examples), Tensor::Vector(features)};
   if (!values.empty()) inputs.push_back(Tensor::Vector(values));
-  for (const Tensor& t :
-       {Tensor::Vector<float>({1, 1}), Tensor::Vector<float>({1, 0}), Tensor::Vector<int64_t>({9, 7}),
-        Tensor::Vector<float>({0, 0}), Tensor::Zeros(DType::kFloat, {2, 4})}) {
+  for (const Tensor& t : {Tensor::Vector<float>({1, 1}), Tensor::Vector<float>({1, 0}),
+                          Tensor::Vector<int64_t>({9, 7}), Tensor::Vector<float>({0, 0}),
+                          Tensor::Zeros(DType::kFloat, {2, 4})}) {
     inputs.push_back(t);
   }
   attrs.Set("num_sparse_features", 1);
@@ -160,8 +160,8 @@ OpResult Sparse(const std::vector<int64_t>& examples, const std::vector<int64_t>
 }
 
 TEST(SdcaTest, SparseFeaturesFindTheirWeights) {
-  // Each example has a feature of its own, so that the order does not matter: with label y and value
-  // x the dual is y / (1 + x^2), and the weight x times that.
+  // Each example has a feature of its own, so that the order does not matter: with label y and
+  // value x the dual is y / (1 + x^2), and the weight x times that.
   OpResult r = Sparse({0, 1}, {7, 9}, {2, 3});
   ASSERT_OK(r.status);
   EXPECT_THAT(Numbers(r.outputs[1]), ElementsAre(0, ::testing::DoubleNear(0.4, 1e-6)));
@@ -182,6 +182,20 @@ TEST(SdcaTest, WhatDoesNotFitIsRefused) {
   refused(Sparse({-1}, {7}, {}), "found -1");
   refused(Sparse({0}, {8}, {}), "out of valid range: 8");
   refused(Sparse({0, 0}, {7, 7}, {}), "Duplicate index");
+  refused(
+      RunOp("SdcaOptimizerV2",
+            {Tensor::Vector<int64_t>({0}), Tensor::Vector<int64_t>({7}), Tensor::Vector<float>({1}),
+             Tensor::Vector<float>({1}), Tensor::Vector<int64_t>({7, 9}),
+             Tensor::Vector<float>({0}), Tensor::Zeros(DType::kFloat, {1, 4})},
+            {{"num_sparse_features", 1},
+             {"num_sparse_features_with_values", 0},
+             {"num_dense_features", 0},
+             {"loss_type", "squared_loss"},
+             {"l1", 0.0f},
+             {"l2", 1.0f},
+             {"num_loss_partitions", 1},
+             {"num_inner_iterations", 1}}),
+      "sparse_indices and sparse_weights must have one length, found shapes [2] and [1]");
   refused(Sparse({0}, {7}, {}, {{"l2", 0.0f}}), "l2 must be positive");
   refused(Sparse({0}, {7}, {}, {{"loss_type", "absolute"}}), "loss_type");
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include "tests/testing/graph_session.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon::testing {
 namespace {
+
+using ::testing::ElementsAre;
 
 std::string TextOf(const Tensor& value, AttributeMap attrs = {}) {
   const Tensor text = RunOpOrDie("AsString", {value}, std::move(attrs));
@@ -84,9 +87,8 @@ TEST(StringOps, RegexesMatchTheWholeText) {
 
 TEST(StringOps, ShardNames) {
   const Tensor base = Tensor::Scalar("m"), n = Tensor::Scalar<int32_t>(12);
-  EXPECT_EQ(
-      RunOpOrDie("ShardedFilename", {base, Tensor::Scalar<int32_t>(3), n}).scalar<TString>(),
-      "m-00003-of-00012");
+  EXPECT_EQ(RunOpOrDie("ShardedFilename", {base, Tensor::Scalar<int32_t>(3), n}).scalar<TString>(),
+            "m-00003-of-00012");
   EXPECT_EQ(RunOpOrDie("ShardedFilespec", {base, n}).scalar<TString>(),
             std::string("m-") + std::string(5, '?') + "-of-00012");
 }

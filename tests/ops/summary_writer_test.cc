@@ -5,9 +5,10 @@
 #include <filesystem>
 
 #include "data/event_file.h"
-#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
 #include "ops/summary/summary_ops.h"
 #include "proto/event.pb.h"
+#include "proto/graph.pb.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 
@@ -51,7 +52,7 @@ class SummaryWriterTest : public ::testing::Test {
 
   std::string folder_;
   GraphSession s_;
-  const Output step_ = Const(int64_t{7});
+  const Output step_ = Const(Tensor::Scalar<int64_t>(7));
   Output writer_, open_;
 };
 

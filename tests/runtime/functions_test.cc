@@ -285,7 +285,8 @@ class CountedLoopTest : public FunctionsTest {
             "attr { key: 'SrcT' value { type: DT_INT32 } } "
             "attr { key: 'DstT' value { type: DT_FLOAT } } } "
             "node_def { name: 'shifted' op: 'Mul' input: 'x' input: 'ten:output:0' " +
-            Float() + " } node_def { name: 'sum' op: 'AddV2' input: 'shifted:z:0' input: 'digit:y:0' " +
+            Float() +
+            " } node_def { name: 'sum' op: 'AddV2' input: 'shifted:z:0' input: 'digit:y:0' " +
             Float() + " } ret { key: 'y' value: 'sum:z:0' }",
         def_.mutable_library()->add_function());
     Input();
@@ -333,15 +334,17 @@ TEST_F(FunctionsTest, ARemoteCallRunsWhereItsTargetSays) {
   Function("Minus", {"x"}, {{"y", "there:y:0"}}, {{"there", "Neg", {"x"}, Float()}});
   Input();
   const auto target = [](const std::string& device) {
-    return StrCat("attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'value' value { "
-                  "tensor { dtype: DT_STRING tensor_shape {} string_val: '",
-                  device, "' } } }");
+    return StrCat(
+        "attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'value' value { "
+        "tensor { dtype: DT_STRING tensor_shape {} string_val: '",
+        device, "' } } }");
   };
   Node({"cpu1", "Const", {}, target("/device:CPU:1")});
   Node({"worker", "Const", {}, target("/job:worker/task:2")});
   Node({"fed", "Placeholder", {}, "attr { key: 'dtype' value { type: DT_STRING } }"});
   const std::string call = Types(kFloat1, kFloat1) + Calls("f", "Minus");
   Node({"f", "RemoteCall", {"cpu1", "x"}, call + " device: '/device:CPU:0'"});
+  const GraphDef here = def_;
   Node({"g", "RemoteCall", {"worker", "x"}, call + " device: '/job:ps/device:CPU:0'"});
   auto graph = GraphFromProto(def_, AllOps());
   ASSERT_OK(graph);
@@ -349,6 +352,7 @@ TEST_F(FunctionsTest, ARemoteCallRunsWhereItsTargetSays) {
   EXPECT_EQ(graph->Find("f/there")->requested_device(), "/device:CPU:1");
   EXPECT_EQ(graph->Find("f")->requested_device(), "/device:CPU:0");
   EXPECT_EQ(graph->Find("g/there")->requested_device(), "/job:worker/task:2/device:CPU:0");
+  def_ = here;
   ASSERT_OK(Open(2));
   EXPECT_EQ(*Run(X(3), "f"), -3);
   Node({"h", "RemoteCall", {"fed", "x"}, call});

@@ -78,7 +78,8 @@ TEST_F(PassesTest, WhatIsReadOutsideOfTheGraphIsNeitherComputedBeforehandNorMerg
     outputs.push_back(ReadFile(file));
   }
   const Graph optimised = Optimised(s.graph);
-  for (const Output& o : outputs) EXPECT_NE(optimised.Find(o.node->name()), nullptr) << o.node->name();
+  for (const Output& o : outputs)
+    EXPECT_NE(optimised.Find(o.node->name()), nullptr) << o.node->name();
   EXPECT_THAT(testing::Numbers(s.Value(outputs[0])), ::testing::ElementsAre(0, 1));
   write("a\n");
   EXPECT_THAT(s.Run({outputs[0]}).status(),

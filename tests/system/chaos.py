@@ -62,6 +62,8 @@ class Schedule:
         # TensorFlow's own session dies when it cannot save.
         may_be_monitored = os.path.exists(chaos_jobs.TF_PYTHON) and not ON_DISK & set(chosen)
         names = [n for n in kinds if n != "monitored" or may_be_monitored]
+        if ON_NETWORK & set(chosen):
+            names.remove("supervisor")  # whose example has no flag for files beyond loopback
         self.number, self.what = number, what
         self.name = draw.choice(names)
         self.kind = kinds[self.name]
@@ -140,11 +142,9 @@ class Run:
 
     def disk_full(self, fault, _):
         filler = os.path.join(self.disk, "filler")
-        with open(filler, "wb") as out:
-            with contextlib.suppress(OSError):
-                while True:
-                    out.write(bytes(1 << 16))
-                    out.flush()
+        with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as out:
+            while True:
+                out.write(bytes(1 << 16))
         time.sleep(fault.lasts)
         os.remove(filler)
 
@@ -296,7 +296,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedules", type=int, default=9, help="how many")
     parser.add_argument("--seed", default="1")
-    parser.add_argument("--only", type=int, help="the number of one, whose output is shown")
+    parser.add_argument("--only", type=int, nargs="+", help="numbers of some, whose output is shown")
     parser.add_argument("--short", action="store_true", help="short trainings and faults")
     parser.add_argument("--at_once", type=int, default=2)
     flags = parser.parse_args()
@@ -304,7 +304,7 @@ def main():
         print("skipped: needs root, `ip` and /dev/net/tun, to make network namespaces")
         return 77
     scale = .4 if flags.short else 1
-    numbers = range(flags.schedules) if flags.only is None else [flags.only]
+    numbers = range(flags.schedules) if flags.only is None else flags.only
     schedules = [Schedule(n, flags.seed, scale) for n in numbers]
     failed, struck = 0, collections.Counter()
     with tempfile.TemporaryDirectory() as data:

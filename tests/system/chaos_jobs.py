@@ -79,7 +79,11 @@ class Job:
 
     def cluster(self):
         return ["--ps_hosts", self.hosts("ps"), "--worker_hosts", self.hosts("worker")] + (
-            [] if self.network is None else ["--insecure"])
+            [] if self.network is None else ["--insecure", *self.files()])
+
+    def files(self):
+        """Beyond loopback graphs reach the files that they are told to."""
+        return ["--root", os.path.dirname(self.folder)]
 
     def command(self, task):
         job, index = task.split()

@@ -20,6 +20,8 @@ def one_dress():
     data = ["--data", "/nonexistent"]
     for program, arguments, wanted in (
             ([TENON, "serve"], ["--port", "99999"], "--port: found 99999, wanted 0 to 65535"),
+            ([TENON, "serve"], [], "nothing says where to listen; give --port"),
+            ([TENON, "serve"], ["--ps_hosts", "a:1", "--job_name", "ps", "--task_index", "3"], "3"),
             ([TENON, "launch"], ["--ps", "-1", "--", "x"], "--ps: found -1, wanted at least 0"),
             ([TENON, "run"], [], "graph is missing"),
             ([TENON, "run"], ["g", "--steps", "0"], "--steps: found 0, wanted 1 to 1000000000000"),

@@ -75,7 +75,7 @@ def askers(new, other):
     step = ["--feed", "x=[[1,2],[3,4]]", "--feed", "n=1", "--fetch", "count"]
     reasons = [(None, None, "there is no NVIDIA driver")] if not has_driver() else []
     for driver_, plugin_, why in [*reasons, (new, other, "is of another version")]:
-        done = run(TENON, "run", graph, "--gpus", "1", driver=driver_, plugin=plugin_)
+        done = run(TENON, "run", graph, "--gpus", "1", *step, driver=driver_, plugin=plugin_)
         assert done.returncode == 1 and "1 GPUs are wanted" in done.stderr, done
         assert why in done.stderr and done.stderr.count("\n") == 1, done
         done = run(TENON, "run", graph, "--place", ".*=/device:GPU:0", *step, driver=driver_,

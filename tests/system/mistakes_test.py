@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 from processes_test import write_mnist
 from tenon_process import REPLICA, TENON, free_addresses, main, run, serve
@@ -144,6 +145,19 @@ def parameter_server_missing():
         good_run(*master)
 
 
+def server_missing():
+    """Waited for as long as a flag says, not as others would."""
+    address = free_addresses(1)[0]
+
+    def use(path):
+        begin = time.monotonic()
+        check_line(run(TENON, "run", path, "--fetch", "y", "--feed", "x=[1, 2]", "--master",
+                       "grpc://" + address, "--start_up_deadline", "1"),
+                   rf"DEADLINE_EXCEEDED: the server at grpc://{address} did not answer within 1 s; .*refused.*")
+        assert time.monotonic() - begin < 20
+    with_graph(GOOD, use)
+
+
 def port_in_use():
     address = free_addresses(1)[0]
     port = address.split(":")[1]
@@ -248,6 +262,7 @@ if __name__ == "__main__":
     sys.exit(main(CASES + [
         ("a server lives on", server_lives_on),
         ("a parameter server that is not there", parameter_server_missing),
+        ("a server that is not there", server_missing),
         ("a port in use", port_in_use),
         ("an IDX file cut short", short_idx_file),
         ("a full disk under the output", full_disk),

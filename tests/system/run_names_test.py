@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 from small_graphs import FLOAT, INT32, ROWS, variable, write_graph
-from tenon_process import TENON, main, run
+from tenon_process import GRAPHS, TENON, main, run
 
 X = ["--feed", "x=[[1, 2, 3]]"]
 
@@ -110,6 +110,10 @@ def nothing_to_run(folder):
     done = run(TENON, "inspect", graph)
     assert done.returncode == 0 and "fed with\n  x  float[?,3]\n" in done.stdout, done
     assert "\n  init  (NoOp)\n" in done.stdout and "\n  total  float[]  (Sum)\n" in done.stdout, done
+    # Of a training: not what its gradients have left over, nor each variable.
+    done = run(TENON, "run", os.path.join(GRAPHS, "mnist_ref.pb"))
+    expect(done, 2, "ends in, to fetch\n  loss  ", "ends in, to run\n  train  (AssignAdd)\n  init  (NoOp)\n")
+    assert "gradients" not in done.stderr and "/read" not in done.stderr, done.stderr
     # To initialise alone is something.
     done = run(TENON, "run", graph, "--init", "init")
     assert done.returncode == 0 and done.stdout == done.stderr == "", done

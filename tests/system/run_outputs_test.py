@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -173,6 +174,29 @@ def interrupted_in_a_step(folder):
     assert time.monotonic() - begin < 10, "the step was not cancelled"
 
 
+def times_and_limits(folder):
+    """--stats and --timeout_ms are of steps, not of what prepares the first one, which here takes far longer."""
+    count = 20000
+    chain = constant("n0", FLOAT, [], [1.0]) + "".join(
+        node(f"n{i + 1}", "Neg", f"n{i}", T=f"type: {FLOAT}") for i in range(count))
+    graph = write_graph(folder, chain)
+    done = run(TENON, "run", graph, "--fetch", f"n{count}", "--disable-pass", "constant-folding", "--stats",
+               "--timeout_ms", "10000")
+    assert done.returncode == 0, done.stderr
+    took = float(re.search(r"1 steps: min ([\d.]+) ms", done.stdout)[1])
+    limit = int(4 * took) + 2
+    begin = time.monotonic()
+    done = run(TENON, "run", graph, "--fetch", f"n{count}", "--disable-pass", "constant-folding", "--stats",
+               "--timeout_ms", limit)
+    milliseconds = 1000 * (time.monotonic() - begin)
+    assert done.returncode == 0 and milliseconds > 2 * limit, (limit, milliseconds, done)
+    assert float(re.search(r"1 steps: min ([\d.]+) ms", done.stdout)[1]) <= limit, (limit, done.stdout)
+    loop = os.path.join(GRAPHS, "while_v1.pb")
+    done = run(TENON, "run", loop, "--feed", f"x={loop[:-3]}.npz:x0", "--feed", "n=2000000000", "--fetch", "count",
+               "--timeout_ms", "1")
+    assert done.returncode == 1 and "the step took longer than 1 ms" in done.stderr, done
+
+
 def in_a_folder(case):
     def run_it():
         with tempfile.TemporaryDirectory() as folder:
@@ -188,5 +212,6 @@ if __name__ == "__main__":
         ("batches", batches),
         ("mistakes before the first step", mistakes),
         ("steps before a failure", steps_before_a_failure),
+        ("times and limits", times_and_limits),
         ("interrupted", interrupted_steps),
         ("interrupted in a step", interrupted_in_a_step))]))

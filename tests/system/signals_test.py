@@ -133,7 +133,7 @@ class Job:
 
 def worker_returns(data, task):
     """It was ended by SIGTERM, and the same command goes on, however soon the other worker ends."""
-    with tempfile.TemporaryDirectory() as run, Job(data, run, "--epochs", "2500") as job:
+    with tempfile.TemporaryDirectory() as run, Job(data, run, "--epochs", "1000") as job:
         job.wait_until_all_train()
         job.tasks[task].process.send_signal(signal.SIGTERM)
         job.expect(task, 0)
@@ -156,7 +156,7 @@ def chief_in_step_returns(data):
         job.expect("worker 0", 0)
         left_at = saved_step(run)
         assert 0 < left_at < 1500, job.text()
-        job.tasks["worker 1"].wait_for("waiting for a turn of the chief, worker 0, 5 s now")
+        job.tasks["worker 1"].wait_for("waiting for a turn of the chief, worker 0, ")
         assert job.tasks["ps 0"].process.poll() is None, job.text()
         job.tasks["worker 0"] = job.start("worker 0")
         for task in ("worker 0", "worker 1", "ps 0"):
@@ -189,7 +189,7 @@ def stopped_parameter_server_is_named(data):
         job.wait_until_all_train()
         job.tasks["ps 0"].process.send_signal(signal.SIGSTOP)
         for task in ("worker 0", "worker 1"):
-            job.tasks[task].wait_for("s now: /job:ps/replica:0/task:0 does not answer: ", 30)
+            job.tasks[task].wait_for("s now: /job:ps/replica:0/task:0 at ", 30)
         job.tasks["ps 0"].process.send_signal(signal.SIGCONT)
         for task in ("worker 0", "worker 1", "ps 0"):
             job.expect(task, 0)

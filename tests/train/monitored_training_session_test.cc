@@ -290,13 +290,13 @@ TEST(MonitoredTrainingSessionTest, TrainingOutlivesSavesThatFail) {
   for (int round = 0; round < 2; ++round) {
     folder.Block();
     lines.clear();
-    for (int i = 0; i < 4; ++i) ASSERT_OK(run());  // one less than are too many
-    ASSERT_EQ(lines.size(), 4);
+    for (int i = 0; i < 6; ++i) ASSERT_OK(run());
+    ASSERT_EQ(lines.size(), 6);
     EXPECT_THAT(lines[0], HasSubstr("is not saved; training goes on to the next checkpoint: "));
     folder.Free();
     ASSERT_OK(run());
   }
-  EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-11");
+  EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-15");
   folder.Block();
   lines.clear();
   ASSERT_OK(run());
@@ -305,26 +305,42 @@ TEST(MonitoredTrainingSessionTest, TrainingOutlivesSavesThatFail) {
     folder.Free();
   });
   EXPECT_OK((*session)->Close());
-  EXPECT_THAT(lines[1], HasSubstr("step 12 is not saved; trying again in 2 s: "));
-  EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-12");
+  EXPECT_THAT(lines[1], HasSubstr("step 16 is not saved; trying again in 2 s: "));
+  EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-16");
 }
 
-TEST(MonitoredTrainingSessionTest, FiveSavesInARowThatFailEndTraining) {
-  BlockedFolder folder;
-  CountingGraph g;
-  auto session = MonitoredTrainingSession::Start(
-      {.checkpoint_dir = folder.path, .save_checkpoint_steps = 1, .save_summaries_steps = 0});
-  ASSERT_OK(session.status());
-  folder.Block();
-  Status status;
-  int steps = 0;
-  for (; status.ok() && steps < 100; ++steps) {
-    status = (*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status();
+TEST(SaveFailuresTest, FiveInARowOverSomeTimeAreTooMany) {
+  using std::chrono::milliseconds;
+  std::vector<std::string> lines;
+  SaveFailures failures([&](const std::string& line) { lines.push_back(line); },
+                        milliseconds(200));
+  const Status full = ResourceExhausted("no space left");
+  for (int i = 0; i < 9; ++i) EXPECT_OK(failures.Count(full, i));  // so soon
+  EXPECT_EQ(lines.size(), 9u);
+  std::this_thread::sleep_for(milliseconds(250));
+  EXPECT_THAT(failures.Count(full, 9),
+              testing::IsError(StatusCode::kResourceExhausted,
+                               "10 saves in a row have failed, the last one: no space left"));
+  EXPECT_OK(failures.Count(OkStatus(), 10));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_OK(failures.Count(full, i));  // few
+    std::this_thread::sleep_for(milliseconds(70));
   }
-  EXPECT_EQ(steps, 5);
-  EXPECT_THAT(std::string(Message(status)),
-              HasSubstr("5 saves in a row have failed, the last one: cannot save '"));
-  folder.Free();
+  EXPECT_THAT(failures.Count(full, 4), testing::IsError(StatusCode::kResourceExhausted, "5 saves"));
+}
+
+TEST(SaveFailuresTest, TheLastSaveIsTriedForAWhile) {
+  using std::chrono::milliseconds;
+  SaveFailures failures(nullptr, milliseconds(0), milliseconds(2500));
+  int tries = 0;
+  const auto save = [&](const Status& status) {
+    return failures.Insist(1, [&] { return ++tries, status; });
+  };
+  EXPECT_THAT(save(ResourceExhausted("full")), testing::IsError(StatusCode::kResourceExhausted, ""));
+  EXPECT_EQ(tries, 2);
+  EXPECT_FALSE(save(Unavailable("a task has died")).ok());  // which the session recovers from
+  EXPECT_EQ(tries, 3);
+  EXPECT_OK(save(OkStatus()));
 }
 
 TEST(MonitoredTrainingSessionTest, TheFirstSaveMustSucceed) {

@@ -425,7 +425,7 @@ TEST(SaverTest, AFolderIsNoCheckpoint) {
   Saver saver;
   ASSERT_OK(p.Start());
   EXPECT_THAT(saver.Restore(*p.session, folder.path()),
-              IsError(StatusCode::kNotFound, "LatestCheckpoint finds the latest one in a folder"));
+              IsError(kInvalid, "LatestCheckpoint finds the latest one in a folder"));
 }
 
 }  // namespace

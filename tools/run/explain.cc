@@ -62,10 +62,10 @@ Status ExplainStepError(const Status& status, const GraphEnds& ends) {
 Status NothingToRun(const std::string& path, const GraphEnds& ends, const MetaGraphDef& meta) {
   const auto signatures = DescribeSignatures(meta);
   TENON_RETURN_IF_ERROR(signatures.status());
-  std::string text = StrCat("nothing to run: give --fetch TENSOR or --target NODE",
-                            signatures->empty() ? "" : ", or --feed for a signature", "\n",
-                            DescribeGraphEnds(ends), *signatures, "for example\n  ",
-                            ExampleOf(path, ends));
+  std::string text =
+      StrCat("nothing to run: give --fetch TENSOR or --target NODE",
+             signatures->empty() ? "" : ", or --feed for a signature", "\n",
+             DescribeGraphEnds(ends), *signatures, "for example\n  ", ExampleOf(path, ends));
   return WrongUsage(text);
 }
 

@@ -139,7 +139,8 @@ class ValueReader {
     if (value.starts_with('@')) return ReadBytes(value.substr(1));
     if (value.ends_with(".npy")) return ReadNpyFile(value);
     const size_t npz = value.find(".npz:");
-    if (npz != std::string::npos) return ReadNpzFile(value.substr(0, npz + 4), value.substr(npz + 5));
+    if (npz != std::string::npos)
+      return ReadNpzFile(value.substr(0, npz + 4), value.substr(npz + 5));
     if (value.ends_with(".npz")) return ReadNpzFile(value, "");
     if (IsTextFile(value)) {
       TENON_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenSource(value, std::nullopt));
@@ -147,8 +148,8 @@ class ValueReader {
     }
     auto literal = ReadLiteral(value, dtype_);
     if (!literal.ok() && FileExists(value)) {
-      return AppendToMessage(literal.status(),
-                             StrCat("; there is a file of that name, whose bytes @", value, " are"));
+      return AppendToMessage(
+          literal.status(), StrCat("; there is a file of that name, whose bytes @", value, " are"));
     }
     TENON_RETURN_IF_ERROR(literal.status());
     return Whole(*std::move(literal));
@@ -218,8 +219,7 @@ class ValueReader {
     if (head.empty()) return InvalidArgument(kStandardInput, " is empty");
     if (head.starts_with(kNpyStart)) {
       if (batch_ > 0) {
-        TENON_ASSIGN_OR_RETURN(NpyRows rows,
-                               NpyRows::FromStream(std::move(input), kStandardInput));
+        TENON_ASSIGN_OR_RETURN(NpyRows rows, NpyRows::FromStream(std::move(input), kStandardInput));
         return Rows(std::make_unique<NpyRowSource>(std::move(rows)));
       }
       TENON_ASSIGN_OR_RETURN(const std::string all, ReadAll(*input));

@@ -54,7 +54,7 @@ class FeedInputs {
   struct Feed {
     std::string label, tensor;
     DType dtype;
-    Tensor value;                      // of each step, or
+    Tensor value;                     // of each step, or
     std::unique_ptr<RowSource> rows;  // in batches
   };
 

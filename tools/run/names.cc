@@ -11,8 +11,7 @@ namespace {
 
 constexpr int kFewNodes = 8;
 
-StatusOr<const Node*> FindNode(const Graph& graph, const std::string& name,
-                               std::string_view flag) {
+StatusOr<const Node*> FindNode(const Graph& graph, const std::string& name, std::string_view flag) {
   const Node* const node = graph.Find(name);
   if (node != nullptr) return node;
   return NotFound(flag, ": the graph has no node '", name, "'", NodeHint(graph, name));

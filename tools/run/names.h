@@ -10,8 +10,8 @@
 namespace tenon::tools {
 
 /// The tensor "NODE" or "NODE:OUTPUT" that a flag names; `flag` is what errors begin with
-/// ("--feed x"). NotFound, with the name that was probably meant, when the graph has no such node or
-/// output.
+/// ("--feed x"). NotFound, with the name that was probably meant, when the graph has no such node
+/// or output.
 StatusOr<Endpoint> FindTensor(const Graph& graph, const std::string& name, std::string_view flag);
 
 /// The same for a node that is to be run, of which `name` may be an output.

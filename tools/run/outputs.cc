@@ -95,8 +95,7 @@ class NpzOutput final : public KeptRows {
     for (size_t step = 0; has_repeats() && step < repeats; ++step) {
       for (size_t i = 0; i < pieces().size(); ++i) {
         const Tensor& row = pieces()[i][step];
-        TENON_ASSIGN_OR_RETURN(Tensor value,
-                               row.Reshaped(Shape(row.shape().dims().subspan(1))));
+        TENON_ASSIGN_OR_RETURN(Tensor value, row.Reshaped(Shape(row.shape().dims().subspan(1))));
         arrays.emplace_back(StrCat(labels()[i], "/", step), std::move(value));
       }
     }
@@ -239,8 +238,8 @@ StatusOr<std::unique_ptr<OutputWriter>> OpenOutput(const OutputOptions& options)
   } else if (path.ends_with(".json")) {
     writer = std::make_unique<JsonOutput>(options);
   } else {
-    return WrongUsage(StrCat("--output ", path,
-                             ": wanted a name that ends in .npz, .npy, .csv or .json, or -"));
+    return WrongUsage(
+        StrCat("--output ", path, ": wanted a name that ends in .npz, .npy, .csv or .json, or -"));
   }
   TENON_RETURN_IF_ERROR(CheckWritable(path, "--output"));
   return writer;

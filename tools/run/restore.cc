@@ -103,8 +103,8 @@ std::vector<std::string> TextsOf(const Node* node) {
   return texts;
 }
 
-/// The variable that gets output `output` of a restoring node, at once or by way of an Identity; null
-/// when it is none that can be seen.
+/// The variable that gets output `output` of a restoring node, at once or by way of an Identity;
+/// null when it is none that can be seen.
 Node* AssignedFrom(const Node& node, int output, bool by_identity = true) {
   for (const OutEdge& edge : node.out_edges()) {
     if (edge.output != output) continue;
@@ -161,8 +161,8 @@ StatusOr<std::vector<Restored>> RestoredByName(const Graph& graph, const BundleR
     if (!key.empty()) restored.push_back({node, key});
   }
   if (variables.empty()) {
-    return InvalidArgument("the graph has no variables, to which the checkpoint '",
-                           reader.prefix(), "' could give values");
+    return InvalidArgument("the graph has no variables, to which the checkpoint '", reader.prefix(),
+                           "' could give values");
   }
   if (restored.empty()) return CheckKeys(reader, variables);
   if (!options.others_initialise) {
@@ -204,11 +204,10 @@ StatusOr<std::string> AddRestoringNodes(const std::string& prefix,
   for (size_t i = 0; i < restored.size(); ++i) {
     Node* const variable = restored[i].variable;
     const ColocateWith beside(variable);
-    assigned.emplace_back(
-        NodeBuilder(IsResourceVariable(*variable) ? "AssignVariableOp" : "Assign")
-            .Input(Output(variable))
-            .Input(values[i])
-            .Finish());
+    assigned.emplace_back(NodeBuilder(IsResourceVariable(*variable) ? "AssignVariableOp" : "Assign")
+                              .Input(Output(variable))
+                              .Input(values[i])
+                              .Finish());
   }
   const ControlDependencies after(assigned);
   Node* const all = NoOp({.name = "all"});
@@ -238,16 +237,13 @@ StatusOr<CheckpointRestore> CheckpointRestore::Plan(const std::string& path,
   TENON_ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(restore.prefix_));
   TENON_ASSIGN_OR_RETURN(const std::vector<Restored> restored,
                          RestoredByName(*graph, *reader, options));
-  TENON_ASSIGN_OR_RETURN(restore.target_,
-                         AddRestoringNodes(restore.prefix_, restored, graph));
+  TENON_ASSIGN_OR_RETURN(restore.target_, AddRestoringNodes(restore.prefix_, restored, graph));
   return restore;
 }
 
 Status CheckpointRestore::Run(Session& session) const {
-  const Status status = session
-                            .Run(feeds_, std::vector<std::string>(),
-                                 std::vector<std::string>{target_})
-                            .status();
+  const Status status =
+      session.Run(feeds_, std::vector<std::string>(), std::vector<std::string>{target_}).status();
   return Annotate(status, StrCat("cannot restore '", prefix_, "'"));
 }
 

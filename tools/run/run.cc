@@ -114,8 +114,7 @@ class RunCommand {
     std::error_code error;
     for (const auto* names : {&flags_.fetches, &flags_.targets, &flags_.inits}) {
       for (const std::string& name : *names) {
-        if (!std::filesystem::exists(name, error) ||
-            std::filesystem::exists(flags_.graph, error)) {
+        if (!std::filesystem::exists(name, error) || std::filesystem::exists(flags_.graph, error)) {
           continue;
         }
         return WrongUsage(StrCat("there is no graph '", flags_.graph, "', but a file '", name,
@@ -161,8 +160,8 @@ class RunCommand {
       TENON_ASSIGN_OR_RETURN(signature, DefaultSignature(meta_));
     }
     if (!signature.empty()) {
-      TENON_ASSIGN_OR_RETURN(
-          names_, NamesOfSignature(meta_, signature, flags_.feeds, flags_.fetches));
+      TENON_ASSIGN_OR_RETURN(names_,
+                             NamesOfSignature(meta_, signature, flags_.feeds, flags_.fetches));
     } else {
       TENON_ASSIGN_OR_RETURN(names_, NamesOfTensors(flags_.feeds, flags_.fetches));
       if (!asks && flags_.inits.empty()) return NothingToRun(flags_.graph, ends_, meta_);
@@ -179,9 +178,9 @@ class RunCommand {
       const auto found = FindTensor(*graph_, names_.fetches[i], flag);
       const std::string signature = SignatureWithOutput(meta_, names_.labels[i]);
       if (!found.ok() && !signature.empty()) {
-        return AppendToMessage(found.status(), StrCat("; it is an output of the signature '",
-                                                      signature, "': give --signature ",
-                                                      signature));
+        return AppendToMessage(found.status(),
+                               StrCat("; it is an output of the signature '", signature,
+                                      "': give --signature ", signature));
       }
       TENON_RETURN_IF_ERROR(found.status());
       TENON_RETURN_IF_ERROR(CheckIsValue(*found->node, flag));
@@ -211,7 +210,8 @@ class RunCommand {
   }
 
   Status OpenOutputFile() {
-    if (names_.fetches.empty()) return WrongUsage("--output is for fetches, of which there is none");
+    if (names_.fetches.empty())
+      return WrongUsage("--output is for fetches, of which there is none");
     OutputOptions options;
     options.path = flags_.output;
     options.labels = names_.labels;
@@ -277,8 +277,8 @@ class RunCommand {
     const std::vector<std::string> tensors = inputs_->tensors();
     for (size_t i = 0; i < tensors.size(); ++i) feeds.emplace_back(tensors[i], first->values[i]);
     for (const std::string& init : flags_.inits) {
-      const Status done = session_->Run(feeds, std::vector<std::string>(),
-                                        std::vector<std::string>{init}).status();
+      const Status done =
+          session_->Run(feeds, std::vector<std::string>(), std::vector<std::string>{init}).status();
       if (!done.ok()) return Annotate(done, "--init " + init);
     }
     return restore_ == nullptr ? OkStatus() : restore_->Run(*session_);
@@ -302,20 +302,23 @@ void AddGraphFlags(CLI::App& run, RunFlags* flags) {
                  "GraphDef, MetaGraphDef (.meta) or SavedModel, binary or text; of the folder of a "
                  "SavedModel, the variables too")
       ->required();
-  run.add_option("--tags", flags->tags, "Of a SavedModel of several graphs, the one with these tags")
+  run.add_option("--tags", flags->tags,
+                 "Of a SavedModel of several graphs, the one with these tags")
       ->delimiter(',')
       ->allow_extra_args(false);
-  run.add_option("--signature", flags->signature,
-                 "Feeds and fetches are inputs and outputs of this signature of the model; without "
-                 "fetches, all outputs. default: with --feed alone, serving_default or the only one");
+  run.add_option(
+      "--signature", flags->signature,
+      "Feeds and fetches are inputs and outputs of this signature of the model; without "
+      "fetches, all outputs. default: with --feed alone, serving_default or the only one");
   run.add_option("--feed", flags->feeds,
                  "NAME=FILE.npy, NAME=FILE.npz:KEY, NAME=FILE.csv (.tsv, .txt), NAME=- (the "
                  "standard input), NAME=@FILE (its bytes) or NAME=LITERAL (1.5, [[1,2]], true, "
                  "\"text\")")
       ->check(CheckPair)
       ->allow_extra_args(false);
-  run.add_option("--fetch", flags->fetches, "Tensors to give out: NODE or NODE:OUTPUT, joined by "
-                                            "commas or a flag each")
+  run.add_option("--fetch", flags->fetches,
+                 "Tensors to give out: NODE or NODE:OUTPUT, joined by "
+                 "commas or a flag each")
       ->delimiter(',')
       ->allow_extra_args(false);
   run.add_option("--target", flags->targets, "Nodes to run beside, without an output")
@@ -324,9 +327,10 @@ void AddGraphFlags(CLI::App& run, RunFlags* flags) {
   run.add_option("--init", flags->inits, "Nodes to run once before the steps, with the same feeds")
       ->delimiter(',')
       ->allow_extra_args(false);
-  run.add_option("--checkpoint", flags->checkpoint,
-                 "Restore the variables from this checkpoint, or the latest one of a folder: by the "
-                 "saver of the MetaGraph, or by their names");
+  run.add_option(
+      "--checkpoint", flags->checkpoint,
+      "Restore the variables from this checkpoint, or the latest one of a folder: by the "
+      "saver of the MetaGraph, or by their names");
   run.add_option("--place", flags->places,
                  "REGEX=DEVICE: put the nodes whose whole name matches there")
       ->check(CheckPair)
@@ -334,8 +338,7 @@ void AddGraphFlags(CLI::App& run, RunFlags* flags) {
 }
 
 void AddStepFlags(CLI::App& run, RunFlags* flags) {
-  run.add_option("--steps", flags->steps, "How often to run the step")
-      ->check(Between(1, 1e12));
+  run.add_option("--steps", flags->steps, "How often to run the step")->check(Between(1, 1e12));
   run.add_option("--batch", flags->batch,
                  "Run a step for each so many rows of the files that are fed; default: all rows in "
                  "one step")

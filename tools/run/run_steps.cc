@@ -85,9 +85,8 @@ class Runner {
   }
 
   Status Steps(FirstStep first) {
-    TENON_ASSIGN_OR_RETURN(
-        const std::unique_ptr<PreparedStep> step,
-        session_.Prepare(feeds_.tensors(), options_.fetches, options_.targets));
+    TENON_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedStep> step,
+                           session_.Prepare(feeds_.tensors(), options_.fetches, options_.targets));
     if (has_several() && !(prints() && !options_.fetches.empty())) {
       const bool plain_lines = options_.output_name != "-";
       progress_.emplace("running", has_batches() ? feeds_.num_rows() : options_.steps, 0,
@@ -182,8 +181,7 @@ class Runner {
 
 }  // namespace
 
-int RunSteps(Session& session, const RunStepsOptions& options, FeedInputs& feeds,
-             FirstStep first) {
+int RunSteps(Session& session, const RunStepsOptions& options, FeedInputs& feeds, FirstStep first) {
   return Runner(session, options, feeds).Run(std::move(first));
 }
 

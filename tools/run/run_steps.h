@@ -36,10 +36,9 @@ struct FirstStep {
   int64_t rows = 0;
 };
 
-/// Runs the steps: prints what they fetch, or writes it and shows how far they are. The first ctrl-C
-/// or SIGTERM ends them in good order: what the steps before gave is written. Returns the exit code,
-/// having reported what went wrong.
-int RunSteps(Session& session, const RunStepsOptions& options, FeedInputs& feeds,
-             FirstStep first);
+/// Runs the steps: prints what they fetch, or writes it and shows how far they are. The first
+/// ctrl-C or SIGTERM ends them in good order: what the steps before gave is written. Returns the
+/// exit code, having reported what went wrong.
+int RunSteps(Session& session, const RunStepsOptions& options, FeedInputs& feeds, FirstStep first);
 
 }  // namespace tenon::tools

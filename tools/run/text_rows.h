@@ -17,8 +17,8 @@ namespace tenon::tools {
 /// one that has no number (the names of columns) are passed over. Used by one thread at a time.
 class TextRows {
  public:
-  /// Reads values of `dtype` for a tensor of `wanted`, whose dimensions after the first are those of
-  /// a row, when they are known. `name` is what errors call the text.
+  /// Reads values of `dtype` for a tensor of `wanted`, whose dimensions after the first are those
+  /// of a row, when they are known. `name` is what errors call the text.
   TextRows(std::unique_ptr<ByteSource> source, std::string name, DType dtype, PartialShape wanted)
       : source_(std::move(source)),
         name_(std::move(name)),

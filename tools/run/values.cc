@@ -27,7 +27,8 @@ Status ReadElement(const Json& value, T* out) {
     if (!value.is_string()) return InvalidArgument("found ", value.dump(), ", wanted a text");
     *out = value.get<std::string>();
   } else if constexpr (std::is_same_v<T, bool>) {
-    if (!value.is_boolean()) return InvalidArgument("found ", value.dump(), ", wanted true or false");
+    if (!value.is_boolean())
+      return InvalidArgument("found ", value.dump(), ", wanted true or false");
     *out = value.get<bool>();
   } else {
     if (!value.is_number()) return InvalidArgument("found ", value.dump(), ", wanted a number");
@@ -58,9 +59,8 @@ Status Fill(const Json& value, absl::Span<const int64_t> dims, T** next) {
 
 /// A number on its way from one dtype to another.
 template <typename T>
-using Widest =
-    std::conditional_t<!std::is_integral_v<T>, double,
-                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+using Widest = std::conditional_t<!std::is_integral_v<T>, double,
+                                  std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
 template <typename From, typename To>
 Status ConvertElements(const Tensor& from, Tensor* to) {
@@ -92,9 +92,10 @@ Status ConvertElements(const Tensor& from, Tensor* to) {
 StatusOr<Tensor> ReadLiteral(std::string_view text, DType dtype) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) {
-    return InvalidArgument("cannot read '", text,
-                           "'; wanted FILE.npy, FILE.npz:KEY, FILE.csv, - (the standard input), or a "
-                           "literal such as 1.5, [[1,2]], true or \"text\"");
+    return InvalidArgument(
+        "cannot read '", text,
+        "'; wanted FILE.npy, FILE.npz:KEY, FILE.csv, - (the standard input), or a "
+        "literal such as 1.5, [[1,2]], true or \"text\"");
   }
   DimVector dims;
   TENON_RETURN_IF_ERROR(FindShape(json, &dims));

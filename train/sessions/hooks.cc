@@ -226,7 +226,8 @@ void SaveFailures::Tell(const Status& saved, int64_t step, std::string_view cons
 Status SaveFailures::Count(const Status& saved, int64_t step) {
   in_a_row_ = saved.ok() ? 0 : in_a_row_ + 1;
   if (saved.ok()) return saved;
-  if (in_a_row_ >= kMostFailures) {
+  if (in_a_row_ == 1) first_ = SteadyClock::now();
+  if (in_a_row_ >= kMostFailures && SteadyClock::now() - first_ >= patience_) {
     return Annotate(saved, StrCat(in_a_row_, " saves in a row have failed, the last one"));
   }
   Tell(saved, step, "; training goes on to the next checkpoint");
@@ -234,9 +235,11 @@ Status SaveFailures::Count(const Status& saved, int64_t step) {
 }
 
 Status SaveFailures::Insist(int64_t step, const std::function<Status()>& save) {
-  for (int tries = 1;; ++tries) {
+  const auto begin = SteadyClock::now();
+  while (true) {
     const Status saved = save();
-    if (saved.ok() || IsRecoverable(saved) || tries == kMostFailures) return saved;
+    const bool time_is_up = SteadyClock::now() - begin + kLastSavePause > insistence_;
+    if (saved.ok() || IsRecoverable(saved) || time_is_up) return saved;
     Tell(saved, step, "; trying again in 2 s");
     std::this_thread::sleep_for(kLastSavePause);
   }

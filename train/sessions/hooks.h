@@ -46,18 +46,25 @@ std::shared_ptr<SessionHook> StopAfterSteps(int64_t steps);
 /// The saves that have failed since the last one that did not, for those that save at intervals.
 class SaveFailures {
  public:
-  explicit SaveFailures(NoticeFunction notice) : notice_(std::move(notice)) {}
+  using Milliseconds = std::chrono::milliseconds;
+  /// `patience` is the least time over which saves must have failed to be too many, and `insistence`
+  /// how long the last save is tried.
+  explicit SaveFailures(NoticeFunction notice, Milliseconds patience = std::chrono::minutes(1),
+                        Milliseconds insistence = std::chrono::seconds(30))
+      : notice_(std::move(notice)), patience_(patience), insistence_(insistence) {}
   /// Counts the save of `step` and says what was wrong with it; its error when it is the fifth in a
-  /// row, and OK otherwise.
+  /// row or a later one and the first was so long ago, and OK otherwise.
   Status Count(const Status& saved, int64_t step);
-  /// Calls `save` until it succeeds or is recoverable from, at most five times.
+  /// Calls `save`, with pauses of 2 s, until it succeeds, is recoverable from, or time is up.
   Status Insist(int64_t step, const std::function<Status()>& save);
 
  private:
   void Tell(const Status& saved, int64_t step, std::string_view consequence) const;
 
   const NoticeFunction notice_;
+  const Milliseconds patience_, insistence_;
   int in_a_row_ = 0;
+  std::chrono::steady_clock::time_point first_;  // of those in a row
 };
 
 /// Options of CheckpointSaverHook, by name.
@@ -72,8 +79,8 @@ struct CheckpointSaverOptions {
 };
 /// Saves at the start, unless what was restored is the latest checkpoint already, at intervals, and
 /// at the end (tf.train.CheckpointSaverHook). A save at an interval that fails, on a full disk for
-/// example, is said, and training goes on to the next one; five in a row are the hook's error. The
-/// last save is tried five times, too, with pauses of two seconds.
+/// example, is said, and training goes on to the next one; five in a row, over a minute or more, are
+/// the hook's error. The last save is tried for half a minute.
 class CheckpointSaverHook final : public SessionHook {
  public:
   explicit CheckpointSaverHook(CheckpointSaverOptions options);

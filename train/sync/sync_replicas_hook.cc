@@ -155,8 +155,8 @@ StatusOr<bool> SyncReplicasHook::EndedSilently(Session& session,
 Status SyncReplicasHook::Wait(const RunContext& context) {
   std::chrono::milliseconds silent{0};  // the chief, while this process listened
   auto next_look = kLookInterval;
-  std::chrono::milliseconds next_notice = kNoticePause;
-  auto listened = HookClock::now();
+  auto listened = HookClock::now(), last_turn = listened;
+  auto next_notice = last_turn + kNoticePause;
   bool over = false;
   while (true) {
     if (chief_ != nullptr) TENON_RETURN_IF_ERROR(chief_->status());
@@ -169,11 +169,11 @@ Status SyncReplicasHook::Wait(const RunContext& context) {
       silent += std::min(std::chrono::duration_cast<std::chrono::milliseconds>(now - listened),
                          kLookInterval);
       listened = now;
-      if (silent >= next_notice && options_.notice) {
-        next_notice += kNoticePause;
-        options_.notice(StrCat("waiting for a turn of the chief, worker 0, ",
-                               std::chrono::duration_cast<std::chrono::seconds>(silent).count(),
-                               " s now"));
+      if (now >= next_notice && options_.notice) {
+        next_notice = now + kNoticePause;
+        const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - last_turn);
+        options_.notice(
+            StrCat("waiting for a turn of the chief, worker 0, ", waited.count(), " s now"));
       }
       if (silent < next_look && silent < options_.chief_deadline) continue;
       next_look = silent + kLookInterval;
@@ -186,8 +186,8 @@ Status SyncReplicasHook::Wait(const RunContext& context) {
     TENON_ASSIGN_OR_RETURN(const SyncTurn turn, SyncTurn::FromTensor((*taken)[0]));
     silent = std::chrono::milliseconds(0);
     next_look = kLookInterval;
-    next_notice = kNoticePause;
-    listened = HookClock::now();
+    listened = last_turn = HookClock::now();
+    next_notice = last_turn + kNoticePause;
     if (turn.kind == SyncTurn::kWaiting && options_.notice && options_.task != 0) {
       options_.notice(turn.missing < 0
                           ? StrCat("step ", turn.step, " waits for workers to come")
