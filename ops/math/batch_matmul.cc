@@ -28,7 +28,7 @@ Status Products(const BroadcastPlan& plan, const GemmShape& gemm, const Tensor& 
   Mutex mu;
   Status status;
   // One product takes all threads by itself; of several, each thread takes some.
-  ForEachRun(plan, GemmCost(gemm), [&](const int64_t* from, int64_t begin, int64_t n) {
+  ForEachRun(plan, GemmCost(z->dtype(), gemm), [&](const int64_t* from, int64_t begin, int64_t n) {
     const GemmRun run = {.a = ElementAt(x, from[0] * a_size),
                          .a_step = inner.strides[0] * a_size,
                          .b = ElementAt(y, from[1] * b_size),

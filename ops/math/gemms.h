@@ -27,6 +27,6 @@ Status Gemms(DType type, const GemmShape& shape, const GemmRun& run);
 Status ParallelGemms(DType type, const GemmShape& shape, const GemmRun& run);
 
 /// A guess of what one of many such products costs, in ns.
-double GemmCost(const GemmShape& shape);
+double GemmCost(DType type, const GemmShape& shape);
 
 }  // namespace tenon
