@@ -6,6 +6,7 @@
 
 #include "core/gradients.h"
 #include "ops/composition.h"
+#include "ops/elements.h"
 #include "ops/math/math_ops.h"
 #include "ops/spectral/spectral_ops.h"
 #include "tests/testing/graph_session.h"
@@ -39,6 +40,49 @@ TEST(Fft, IsTheSumThatItIsDefinedAsForEveryLength) {
     }
     for (int64_t j = 0; j < n; ++j) {
       EXPECT_LT(std::abs(back.data<C>()[j] - x.data<C>()[j]), 1e-12) << n << " " << j;
+    }
+  }
+}
+
+/// Line i of x, [lines, n].
+Tensor LineOf(const Tensor& x, int64_t i) {
+  Tensor line(x.dtype(), {1, x.dim(1)});
+  CopyElements(x, i * x.dim(1), &line, 0, x.dim(1));
+  return line;
+}
+
+TEST(Fft, OfManyLinesIsThatOfEach) {
+  // Of all kinds of factors, and so many lines that they are transformed side by side; the last of
+  // these are not as many as there is room for.
+  for (const int64_t n : {1, 2, 3, 4, 5, 7, 8, 11, 13, 14, 16, 30, 49, 64, 120, 169, 143, 512}) {
+    for (const DType type : {DType::kComplex64, DType::kComplex128}) {
+      const DType real_type = type == DType::kComplex64 ? DType::kFloat : DType::kDouble;
+      const double tolerance = (type == DType::kComplex64 ? 2e-6 : 4e-15) * std::sqrt(n);
+      const Tensor x = Sample(type, {67, n}, -1, 1, n),
+                   numbers = Sample(real_type, {67, n}, -1, 1, n);
+      const AttributeMap types = {{"Treal", real_type}, {"Tcomplex", type}};
+      const Tensor length = Tensor::Vector({static_cast<int32_t>(n)});
+      const auto compare = [&](std::string_view op, const Tensor& in) {
+        const bool is_real = op.find('R') != op.npos;
+        const auto run = [&](const Tensor& lines) {
+          return is_real ? RunOpOrDie(op, {lines, length}, types) : RunOpOrDie(op, {lines});
+        };
+        const Tensor all = run(in);
+        for (int64_t i = 0; i < 67; i += 22) {
+          const Tensor one = run(LineOf(in, i)), found = LineOf(all, i);
+          Dispatch(one.dtype(), TypeList<float, double, std::complex<float>, C>(),
+                   [&]<typename T>(T) {
+                     for (int64_t k = 0; k < one.num_elements(); ++k) {
+                       ASSERT_LE(std::abs(found.data<T>()[k] - one.data<T>()[k]), tolerance)
+                           << op << " " << n << " line " << i << " at " << k;
+                     }
+                   });
+        }
+        return all;
+      };
+      compare("FFT", x);
+      compare("IFFT", x);
+      compare("IRFFT", compare("RFFT", numbers));
     }
   }
 }
