@@ -60,10 +60,38 @@ namespace {
 /// Guess of what it costs to turn a 16-bit float into a float, or back.
 constexpr double kConvertNs = 0.5;
 
+/// Whether the one window is the image, so that the images are rows of a matrix. There may be very
+/// many of them, each too small for what is prepared for images.
+bool IsOneProduct(const ConvShape& s) {
+  if (s.groups != 1 || (s.channels_first && s.in_pixels() != 1)) return false;
+  return std::all_of(s.axes.begin(), s.axes.end(), [](const WindowAxis& a) {
+    const bool is_dense = a.dilation == 1 || a.window == 1;
+    return is_dense && a.in == a.window && a.before == 0 && a.after == 0;
+  });
+}
+
+template <typename T>
+Status OneProduct(ConvPass pass, const ConvShape& s, const ConvArrays<T>& arrays) {
+  const DType type = kDTypeOf<T>;
+  const int64_t m = s.batch, n = s.out_channels, k = s.in_pixels() * s.in_channels;
+  switch (pass) {
+    case ConvPass::kOutput:
+      return Gemm(type, {.m = m, .n = n, .k = k}, arrays.input, arrays.filter, arrays.output);
+    case ConvPass::kInput:
+      return Gemm(type, {.m = m, .n = k, .k = n, .transpose_b = true}, arrays.output, arrays.filter,
+                  arrays.input);
+    case ConvPass::kFilter:
+      return Gemm(type, {.m = k, .n = n, .k = m, .transpose_a = true}, arrays.input, arrays.output,
+                  arrays.filter);
+  }
+  return Internal("no such pass of a convolution");
+}
+
 template <typename T>
 Status ConvolveAs(ConvPass pass, const ConvShape& shape, const std::array<Tensor, 3>& tensors) {
   const auto array = [&](int i) { return const_cast<T*>(tensors[i].data<T>()); };
   const ConvArrays<T> arrays = {array(0), array(1), array(2)};
+  if (IsOneProduct(shape)) return OneProduct(pass, shape, arrays);
   if constexpr (std::is_same_v<T, float>) {
     TENON_ASSIGN_OR_RETURN(const bool done, FastConv(pass, shape, arrays));
     if (done) return OkStatus();

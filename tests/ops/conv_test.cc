@@ -95,6 +95,11 @@ Conv RandomConv(std::mt19937& random) {
     c.before[i] = pick(0, 3);
     c.after[i] = pick(2, 4);
   }
+  if (pick(0, 3) == 0) {
+    // A window that is the image.
+    c.window[0] = c.height = pick(1, 3), c.window[1] = c.width = pick(1, 3);
+    for (int i = 0; i < 2; ++i) c.dilation[i] = 1, c.before[i] = c.after[i] = 0;
+  }
   if (pick(0, 2) == 0) c.groups = pick(2, 20);
   c.inputs = c.groups * pick(1, 3);
   c.outputs = c.groups * pick(1, 3);
