@@ -118,6 +118,17 @@ function(tenon_programs TOOLS EXAMPLES)
     target_include_directories(tenon PRIVATE "${PROJECT_BINARY_DIR}/gen")
     tenon_unity(tenon)  # most of the time goes into CLI11
     install(TARGETS tenon RUNTIME COMPONENT programs)
+    # What the command prints of itself, where man and bash look for it.
+    foreach(printed "manual:${CMAKE_INSTALL_MANDIR}/man1/tenon.1"
+                    "completion:${CMAKE_INSTALL_DATADIR}/bash-completion/completions/tenon")
+      string(REGEX MATCH "^([a-z]+):(.+)/([^/]+)$" _ "${printed}")
+      install(CODE "
+        execute_process(COMMAND \"$<TARGET_FILE:tenon>\" ${CMAKE_MATCH_1}
+          OUTPUT_FILE \"${PROJECT_BINARY_DIR}/${CMAKE_MATCH_3}.${CMAKE_MATCH_1}\" COMMAND_ERROR_IS_FATAL ANY)"
+        COMPONENT programs)
+      install(FILES "${PROJECT_BINARY_DIR}/${CMAKE_MATCH_3}.${CMAKE_MATCH_1}"
+        DESTINATION "${CMAKE_MATCH_2}" RENAME "${CMAKE_MATCH_3}" COMPONENT programs)
+    endforeach()
   endif()
   # examples/NAME.cc is a program by itself; examples/NAME/ is one program of all its files.
   file(GLOB entries CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/${EXAMPLES}"

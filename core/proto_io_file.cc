@@ -23,7 +23,7 @@ namespace {
 namespace pb = google::protobuf;
 using WireFormat = pb::internal::WireFormatLite;
 
-StatusOr<std::string> ReadFile(const std::string& path) {
+StatusOr<std::string> ReadFileToString(const std::string& path) {
   std::error_code error;
   std::string file = path;
   if (std::filesystem::is_directory(path, error)) {
@@ -208,7 +208,7 @@ StatusOr<MetaGraphDef> ParseMetaGraphDef(const std::string& content, const std::
 
 StatusOr<MetaGraphDef> LoadMetaGraphDef(const std::string& path,
                                         const std::vector<std::string>& tags) {
-  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
+  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFileToString(path));
   return ParseMetaGraphDef(content, path, tags);
 }
 

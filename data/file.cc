@@ -109,7 +109,7 @@ StatusOr<size_t> ReadAt(const InputFile& file, int64_t offset, size_t size, char
   return done;
 }
 
-StatusOr<std::string> ReadFile(const std::string& path, const FileContext& context) {
+StatusOr<std::string> ReadFileToString(const std::string& path, const FileContext& context) {
   TENON_ASSIGN_OR_RETURN(const auto file, OpenInput(path, context));
   MemoryClaim claim;
   if (Status s = claim.GrowTo(file->size()); !s.ok()) {
@@ -129,7 +129,8 @@ StatusOr<std::string> ReadFile(const std::string& path, const FileContext& conte
   return content;
 }
 
-Status WriteFile(const std::string& path, std::string_view content, const FileContext& context) {
+Status WriteStringToFile(const std::string& path, std::string_view content,
+                         const FileContext& context) {
   const std::string temporary = TemporaryName(path);
   const auto write = [&]() -> Status {
     TENON_ASSIGN_OR_RETURN(const auto file, OpenOutput(temporary, WriteMode::kTruncate, context));

@@ -97,11 +97,11 @@ StatusOr<size_t> ReadAt(const InputFile& file, int64_t offset, size_t size, char
                         const FileContext& context);
 /// The whole content. ResourceExhausted, before anything is read, when it is larger than the memory
 /// limit leaves.
-StatusOr<std::string> ReadFile(const std::string& path, const FileContext& context = {});
+StatusOr<std::string> ReadFileToString(const std::string& path, const FileContext& context = {});
 /// Writes a file that appears whole or not at all, whatever dies meanwhile: under a temporary name
 /// first, which is synced, then renamed; synced when it returns.
-Status WriteFile(const std::string& path, std::string_view content,
-                 const FileContext& context = {});
+Status WriteStringToFile(const std::string& path, std::string_view content,
+                         const FileContext& context = {});
 bool FileExists(const std::string& path);
 StatusOr<std::vector<std::string>> ListFolder(const std::string& folder,
                                               const FileContext& context = {});

@@ -51,7 +51,7 @@ StatusOr<std::string> FormatNpy(const Tensor& tensor) {
 }
 
 StatusOr<Tensor> ReadNpy(const std::string& path) {
-  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
+  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFileToString(path));
   StatusOr<Tensor> tensor = ParseNpy(content);
   if (!tensor.ok()) return Annotate(tensor.status(), StrCat("'", path, "'"));
   return tensor;
@@ -60,11 +60,11 @@ StatusOr<Tensor> ReadNpy(const std::string& path) {
 Status WriteNpy(const std::string& path, const Tensor& tensor) {
   StatusOr<std::string> content = FormatNpy(tensor);
   if (!content.ok()) return Annotate(content.status(), StrCat("'", path, "'"));
-  return WriteFile(path, *content);
+  return WriteStringToFile(path, *content);
 }
 
 StatusOr<NpzReader> NpzReader::Open(const std::string& path) {
-  TENON_ASSIGN_OR_RETURN(std::string content, ReadFile(path));
+  TENON_ASSIGN_OR_RETURN(std::string content, ReadFileToString(path));
   StatusOr<ZipReader> zip = ZipReader::Open(std::move(content));
   if (!zip.ok()) return Annotate(zip.status(), StrCat("'", path, "'"));
   return NpzReader(path, *std::move(zip));
@@ -101,7 +101,7 @@ Status WriteNpz(const std::string& path, const std::vector<std::pair<std::string
     }
     TENON_RETURN_IF_ERROR(zip.Add(StrCat(name, ".npy"), *content, compress));
   }
-  return WriteFile(path, zip.Finish());
+  return WriteStringToFile(path, zip.Finish());
 }
 
 }  // namespace tenon

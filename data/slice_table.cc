@@ -51,14 +51,14 @@ Status WriteSliceTable(const std::string& path, const std::vector<SavedPart>& pa
                  std::make_move_iterator(values.end()));
   TENON_ASSIGN_OR_RETURN(const std::string table, WriteTable(entries));
   TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(path), context));
-  return WriteFile(path, table, context);
+  return WriteStringToFile(path, table, context);
 }
 
 StatusOr<SliceTables> SliceTables::Open(const std::vector<std::string>& paths,
                                         const FileContext& context) {
   SliceTables tables;
   for (const std::string& path : paths) {
-    TENON_ASSIGN_OR_RETURN(const std::string content, ReadFile(path, context));
+    TENON_ASSIGN_OR_RETURN(const std::string content, ReadFileToString(path, context));
     TENON_ASSIGN_OR_RETURN(const TableEntries entries, ReadTable(content));
     SavedTensorSlices index;
     if (entries.empty() || !entries[0].first.empty() || !index.ParseFromString(entries[0].second)) {

@@ -111,7 +111,7 @@ std::string SliceKey(std::string_view name, const TensorSlice& slice) {
 
 StatusOr<BundleIndex> ReadBundleIndex(const std::string& prefix, const FileContext& context) {
   const std::string path = BundleIndexName(prefix);
-  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFile(path, context));
+  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFileToString(path, context));
   StatusOr<BundleIndex> index = ParseIndex(content);
   if (!index.ok()) return Annotate(index.status(), StrCat("'", path, "' is no checkpoint index"));
   return index;
@@ -125,7 +125,7 @@ Status WriteBundleIndex(const std::string& prefix, const BundleIndex& index,
   TableEntries table = {{"", header.SerializeAsString()}};
   for (const auto& [key, entry] : index.entries) table.emplace_back(key, EntryToProto(entry));
   TENON_ASSIGN_OR_RETURN(const std::string content, WriteTable(table));
-  return WriteFile(BundleIndexName(prefix), content, context);
+  return WriteStringToFile(BundleIndexName(prefix), content, context);
 }
 
 }  // namespace tenon

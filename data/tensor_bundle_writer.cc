@@ -24,7 +24,7 @@ class BundleReplacement {
   /// Once the data files are there: makes the index refer to them, and removes the old ones.
   Status Finish(BundleIndex index) {
     if (index.num_shards != num_shards_) {
-      TENON_RETURN_IF_ERROR(WriteFile(DataName(index.num_shards), "", context_));
+      TENON_RETURN_IF_ERROR(WriteStringToFile(DataName(index.num_shards), "", context_));
       index.num_shards = num_shards_;
     }
     TENON_RETURN_IF_ERROR(SyncFolder(FolderOf(prefix_), context_));

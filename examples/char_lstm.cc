@@ -61,7 +61,7 @@ class Windows final : public InputSource {
 };
 
 Status Train(const Flags& flags) {
-  TENON_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.text));
+  TENON_ASSIGN_OR_RETURN(const std::string text, ReadFileToString(flags.text));
   const Alphabet alphabet(text);
   const auto size = static_cast<int64_t>(alphabet.characters.size());
   if (static_cast<int64_t>(text.size()) <= flags.length) {

@@ -152,7 +152,7 @@ Status Train(const Flags& flags, Server& server) {
                       seconds, fetched[0].scalar<float>()));
   Say(absl::StrFormat("Steps per second: %.0f", flags.training_epochs * batch_count / seconds));
   TENON_RETURN_IF_ERROR(supervisor.Stop());
-  return trace.empty() ? OkStatus() : WriteFile(flags.trace, ToChromeTrace(trace));
+  return trace.empty() ? OkStatus() : WriteStringToFile(flags.trace, ToChromeTrace(trace));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ class SkipGrams final : public InputSource {
 };
 
 Status Train(const Flags& flags) {
-  TENON_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.text));
+  TENON_ASSIGN_OR_RETURN(const std::string text, ReadFileToString(flags.text));
   const Words words(text, flags.vocabulary);
   const auto size = static_cast<int64_t>(words.names.size());
   if (size < std::max<int64_t>(flags.negatives, kShown + kNear)) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/help.h"
 
+#include <absl/strings/str_split.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -50,8 +52,8 @@ TypeText SplitTypeName(const CLI::Option& option) {
 }
 
 /// The flag's names, but those that differ in '-' and '_' only once.
-std::string HelpNames(const CLI::Option& option, bool is_positional) {
-  if (is_positional) return option.get_name(true, false);
+std::vector<std::string> HelpNames(const CLI::Option& option) {
+  if (option.get_positional()) return {option.get_name(true, false)};
   std::vector<std::string> names, seen;
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) {
@@ -61,7 +63,16 @@ std::string HelpNames(const CLI::Option& option, bool is_positional) {
     seen.push_back(plain);
     names.push_back("--" + name);
   }
-  return Join(names, ",");
+  return names;
+}
+
+/// The values of "TEXT:{a,b}".
+std::vector<std::string> Choices(const CLI::Option& option) {
+  const std::string name = option.get_type_name();
+  const auto set = flag_checks_internal::TextBetween(
+      name.substr(std::min(name.find('{'), name.size())), {"{", "}"});
+  if (!set) return {};
+  return absl::StrSplit((*set)[0], ',');
 }
 
 /// `text` from column `begin` on, broken between words before kWidth.
@@ -88,31 +99,16 @@ std::string Wrapped(const std::string& text, size_t begin = kColumn) {
 class HelpFormatter final : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    const TypeText type = SplitTypeName(*option);
-    std::string left = "  " + HelpNames(*option, is_positional);
-    const bool takes_value = option->get_items_expected_max() > 0;
-    if (takes_value && !is_positional) StrAppend(&left, " ", type.kind);
-    if (option->get_expected_max() >= CLI::detail::expected_max_vector_size) left += " ...";
-    std::vector<std::string> notes;
-    if (takes_value) notes = type.limits;
-    for (const CLI::Option* other : option->get_needs()) {
-      notes.push_back("needs " + other->get_name());
-    }
-    for (const CLI::Option* other : option->get_excludes()) {
-      notes.push_back("not with " + other->get_name());
-    }
-    if (option->get_required() && !is_positional) notes.emplace_back("must be given");
-    if (takes_value && !option->get_default_str().empty()) {
-      notes.push_back("default: " + option->get_default_str());
-    }
-    std::string right = option->get_description();
-    if (!notes.empty()) StrAppend(&right, right.empty() ? "(" : " (", Join(notes, "; "), ")");
+    const OptionHelp help = DescribeOption(*option);
+    std::string left = "  " + Join(help.names, ",");
+    if (!help.kind.empty() && !is_positional) StrAppend(&left, " ", help.kind);
+    if (help.is_repeated) left += " ...";
     if (left.size() + 2 > kColumn) {
       left += "\n" + std::string(kColumn, ' ');
     } else {
       left.resize(kColumn, ' ');
     }
-    return left + Wrapped(right) + "\n";
+    return left + Wrapped(help.text) + "\n";
   }
 
   std::string make_description(const CLI::App* app) const override {
@@ -127,6 +123,35 @@ class HelpFormatter final : public CLI::Formatter {
 };
 
 }  // namespace
+
+OptionHelp DescribeOption(const CLI::Option& option) {
+  OptionHelp help;
+  help.names = HelpNames(option);
+  const bool takes_value = option.get_items_expected_max() > 0;
+  const TypeText type = SplitTypeName(option);
+  if (takes_value) {
+    help.kind = type.kind;
+    help.choices = Choices(option);
+  }
+  help.is_repeated = option.get_expected_max() >= CLI::detail::expected_max_vector_size;
+  std::vector<std::string> notes;
+  if (takes_value) notes = type.limits;
+  for (const CLI::Option* other : option.get_needs()) notes.push_back("needs " + other->get_name());
+  for (const CLI::Option* other : option.get_excludes()) {
+    notes.push_back("not with " + other->get_name());
+  }
+  if (option.get_required() && !option.get_positional()) notes.emplace_back("must be given");
+  if (takes_value && !option.get_default_str().empty()) {
+    notes.push_back("default: " + option.get_default_str());
+  }
+  help.text = option.get_description();
+  if (!notes.empty()) StrAppend(&help.text, help.text.empty() ? "(" : " (", Join(notes, "; "), ")");
+  return help;
+}
+
+std::vector<const CLI::App*> Subcommands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
 
 void SetHelpFormat(CLI::App* app) { app->formatter(std::make_shared<HelpFormatter>()); }
 

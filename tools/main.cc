@@ -153,6 +153,7 @@ int main(int argc, char** argv) {
   AddDevicesCommand(app, &chosen);
   AddInspectCommand(app, ops, &chosen);
   AddOpsCommand(app, ops, &chosen);
+  AddShellCommands(app, &chosen);
   ShowDefaults(&app);
   const std::optional<int> ended = Parse(app, std::vector<std::string>(argv + 1, argv + argc));
   return ended ? *ended : FinishOutput(chosen());

@@ -28,7 +28,7 @@ StatusOr<absl::Span<const TString>> Texts(const Tensor& t, std::string_view what
 Status ReadFileKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const std::string path, ScalarText(ctx.input(0), "filename"));
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-  TENON_ASSIGN_OR_RETURN(std::string content, ReadFile(path, files));
+  TENON_ASSIGN_OR_RETURN(std::string content, ReadFileToString(path, files));
   return ctx.Return(Tensor::Scalar(std::move(content)));
 }
 
@@ -37,7 +37,7 @@ Status WriteFileKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const std::string content, ScalarText(ctx.input(1), "contents"));
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(path), files));
-  return WriteFile(path, content, files);
+  return WriteStringToFile(path, content, files);
 }
 
 Status SaveKernel(KernelContext& ctx) {

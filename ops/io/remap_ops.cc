@@ -23,7 +23,7 @@ Status ReadVocabulary(const KernelContext& ctx, int input, std::string_view what
   const std::string path(ctx.input(input).scalar<TString>());
   if (path.empty()) return InvalidArgument(what, " cannot be empty");
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-  TENON_ASSIGN_OR_RETURN(vocabulary->content, ReadFile(path, files));
+  TENON_ASSIGN_OR_RETURN(vocabulary->content, ReadFileToString(path, files));
   std::string_view rest = vocabulary->content;
   auto& words = vocabulary->words;
   while (!rest.empty() && (count < 0 || static_cast<int64_t>(words.size()) < count)) {

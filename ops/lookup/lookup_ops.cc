@@ -166,7 +166,7 @@ Status InitializeFromFileKernel(KernelContext& ctx, const FileFormat& format) {
   }
   const std::string path(ctx.input(1).scalar<TString>());
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFile(path, files));
+  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFileToString(path, files));
   CountedVector<std::string_view> lines;
   std::string_view rest = content;
   while (!rest.empty() &&

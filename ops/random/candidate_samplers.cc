@@ -287,7 +287,7 @@ class OfWeights {
   /// What follows the last comma of each line.
   StatusOr<CountedVector<float>> ReadWeights(const KernelContext& ctx) const {
     TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-    TENON_ASSIGN_OR_RETURN(const std::string content, ReadFile(file_, files));
+    TENON_ASSIGN_OR_RETURN(const std::string content, ReadFileToString(file_, files));
     CountedVector<float> weights;
     std::string_view rest = content;
     while (!rest.empty()) {

@@ -2,7 +2,8 @@
 //
 // Every op that can be on a GPU gives there what it gives on the CPU, each time the same.
 // TENON_GPU_ROUNDS is how many random sizes are tried besides the examples, TENON_GPU_OP the only
-// op, TENON_GPU_AFTER the op behind which to begin.
+// op, TENON_GPU_AFTER the op behind which to begin. Of TENON_GPU_PARTS processes beside each other,
+// TENON_GPU_PART (0 and up) says which ops are this one's.
 #include <algorithm>
 #include <cstdlib>
 
@@ -129,8 +130,12 @@ bool CompareInRow(const OpRegistration& op, int rounds) {
 
 TEST_F(GpuConformanceTest, EveryOpGivesWhatItGivesOnTheCpu) {
   const int rounds = EnvironmentNumber("TENON_GPU_ROUNDS", 2);
+  const int parts = EnvironmentNumber("TENON_GPU_PARTS", 1);
+  const int part = EnvironmentNumber("TENON_GPU_PART", 0);
+  int number = 0;
   for (const OpRegistration* op : AllOps().All()) {
-    if (!HasGpuKernel(*op) || !IsAsked(*op)) continue;
+    if (!HasGpuKernel(*op)) continue;
+    if (number++ % parts != part || !IsAsked(*op)) continue;
     if (!CompareInRow(*op, rounds) && !GpuIsThere()) return;
   }
 }

@@ -26,8 +26,8 @@ class ConfinedFilesTest : public ::testing::Test {
   void SetUp() override {
     std::filesystem::create_directories(root + "/in");
     std::filesystem::create_directories(folder / "beside");
-    ASSERT_TRUE(WriteFile(folder / "secret", "s").ok());
-    ASSERT_TRUE(WriteFile(root + "/in/f", "content").ok());
+    ASSERT_TRUE(WriteStringToFile(folder / "secret", "s").ok());
+    ASSERT_TRUE(WriteStringToFile(root + "/in/f", "content").ok());
     const auto files = FilesOf({FileAccess::Kind::kRoot, root});
     ASSERT_TRUE(files.ok()) << files.status();
     confined.files = *files;
@@ -42,7 +42,7 @@ class ConfinedFilesTest : public ::testing::Test {
     EXPECT_THAT(std::string(Message(status)), HasSubstr("/root'"));
   }
   void ExpectOutside(const std::string& path) const {
-    ExpectRefused(ReadFile(path, confined).status(), path);
+    ExpectRefused(ReadFileToString(path, confined).status(), path);
     ExpectRefused(OpenOutput(path, WriteMode::kAppend, confined).status(), path);
     EXPECT_FALSE(confined.files->Exists(path));
   }
@@ -53,19 +53,19 @@ class ConfinedFilesTest : public ::testing::Test {
 };
 
 TEST_F(ConfinedFilesTest, PathsInsideAreReadAndWritten) {
-  EXPECT_EQ(*ReadFile("in/f", confined), "content");
-  EXPECT_EQ(*ReadFile(root + "/in/f", confined), "content");
-  EXPECT_EQ(*ReadFile("file://" + root + "/in/../in/./f", confined), "content");
+  EXPECT_EQ(*ReadFileToString("in/f", confined), "content");
+  EXPECT_EQ(*ReadFileToString(root + "/in/f", confined), "content");
+  EXPECT_EQ(*ReadFileToString("file://" + root + "/in/../in/./f", confined), "content");
   ASSERT_TRUE(MakeFolders("a/b//c/", confined).ok());
   ASSERT_TRUE(MakeFolders(root + "/a/b/d", confined).ok());
   EXPECT_THAT(*ListFolder(root + "/a/b", confined), ElementsAre("c", "d"));
-  ASSERT_TRUE(WriteFile("a/b/c/g", "x", confined).ok());
-  EXPECT_EQ(*ReadFile(root + "/a/b/c/g"), "x");
+  ASSERT_TRUE(WriteStringToFile("a/b/c/g", "x", confined).ok());
+  EXPECT_EQ(*ReadFileToString(root + "/a/b/c/g"), "x");
   ASSERT_TRUE(RenameFile("a/b/c/g", "h", confined).ok());
   EXPECT_THAT(*ListFolder(".", confined), ElementsAre("a", "h", "in"));
   EXPECT_TRUE(RemoveFile("h", confined).ok());
   EXPECT_TRUE(RemoveFile("a/b/c", confined).ok());
-  EXPECT_EQ(ReadFile("none", confined).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(ReadFileToString("none", confined).status().code(), StatusCode::kNotFound);
   EXPECT_FALSE(MakeFolders("in/f/x", confined).ok());
 }
 
@@ -81,8 +81,8 @@ TEST_F(ConfinedFilesTest, PathsOutsideAreRefused) {
   ExpectRefused(RemoveFile("../secret", confined), "../secret");
   ExpectRefused(MakeFolders("../new", confined), "../new");
   ExpectRefused(ListFolder("..", confined).status(), "..");
-  EXPECT_EQ(*ReadFile(folder / "secret"), "s");
-  EXPECT_EQ(*ReadFile(root + "/in/f"), "content");
+  EXPECT_EQ(*ReadFileToString(folder / "secret"), "s");
+  EXPECT_EQ(*ReadFileToString(root + "/in/f"), "content");
 }
 
 TEST_F(ConfinedFilesTest, LinksThatLeadOutsideAreRefused) {
@@ -105,17 +105,17 @@ TEST_F(ConfinedFilesTest, LinksThatStayInsideAreFollowed) {
   Link(root + "/in", "whole");
   Link("../near", "in/back");
   Link("loop", "loop");
-  EXPECT_EQ(*ReadFile("near", confined), "content");
-  EXPECT_EQ(*ReadFile("whole/back", confined), "content");
-  EXPECT_EQ(ReadFile("loop", confined).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(*ReadFileToString("near", confined), "content");
+  EXPECT_EQ(*ReadFileToString("whole/back", confined), "content");
+  EXPECT_EQ(ReadFileToString("loop", confined).status().code(), StatusCode::kInvalidArgument);
   // The link goes, not what it leads to.
   ASSERT_TRUE(RemoveFile("near", confined).ok());
-  EXPECT_EQ(*ReadFile("in/f", confined), "content");
+  EXPECT_EQ(*ReadFileToString("in/f", confined), "content");
 }
 
 TEST_F(ConfinedFilesTest, ALinkPutInTheWayMeanwhileLeadsNowhere) {
   std::filesystem::create_directories(root + "/d");
-  ASSERT_TRUE(WriteFile(root + "/d/secret", "mine").ok());
+  ASSERT_TRUE(WriteStringToFile(root + "/d/secret", "mine").ok());
   std::filesystem::create_symlink(folder.path(), root + "/e");
   std::atomic<bool> over{false};
   std::thread swapper([&] {
@@ -127,7 +127,7 @@ TEST_F(ConfinedFilesTest, ALinkPutInTheWayMeanwhileLeadsNowhere) {
   // On a busy machine one of the threads may sleep for a while.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (int i = 0; i < 3000 || (found == 0 && std::chrono::steady_clock::now() < deadline); ++i) {
-    const auto content = ReadFile("d/secret", confined);
+    const auto content = ReadFileToString("d/secret", confined);
     if (!content.ok()) continue;
     ++found;
     EXPECT_EQ(*content, "mine");
@@ -140,11 +140,11 @@ TEST_F(ConfinedFilesTest, ALinkPutInTheWayMeanwhileLeadsNowhere) {
 TEST_F(ConfinedFilesTest, HostilePathsAreErrors) {
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "in/../";
-  EXPECT_FALSE(ReadFile(deep + "in/f", confined).ok());
-  EXPECT_FALSE(ReadFile(std::string(1 << 20, 'a'), confined).ok());
-  EXPECT_FALSE(ReadFile("", confined).ok());
-  EXPECT_FALSE(ReadFile(std::string("in/f\0x", 6), confined).ok());
-  EXPECT_EQ(ReadFile((folder / "secret") + std::string("\0x", 2)).status().code(),
+  EXPECT_FALSE(ReadFileToString(deep + "in/f", confined).ok());
+  EXPECT_FALSE(ReadFileToString(std::string(1 << 20, 'a'), confined).ok());
+  EXPECT_FALSE(ReadFileToString("", confined).ok());
+  EXPECT_FALSE(ReadFileToString(std::string("in/f\0x", 6), confined).ok());
+  EXPECT_EQ(ReadFileToString((folder / "secret") + std::string("\0x", 2)).status().code(),
             StatusCode::kInvalidArgument);
 }
 
@@ -153,8 +153,9 @@ TEST_F(ConfinedFilesTest, NoFilesMeansNone) {
   ASSERT_TRUE(none.ok());
   FileContext context;
   context.files = *none;
-  EXPECT_EQ(ReadFile(root + "/in/f", context).status().code(), StatusCode::kPermissionDenied);
-  EXPECT_EQ(WriteFile(root + "/g", "", context).code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(ReadFileToString(root + "/in/f", context).status().code(),
+            StatusCode::kPermissionDenied);
+  EXPECT_EQ(WriteStringToFile(root + "/g", "", context).code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(ListFolder(root, context).status().code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(MakeFolders(root + "/g", context).code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(RenameFile(root + "/in/f", root + "/g", context).code(), StatusCode::kPermissionDenied);

@@ -94,7 +94,7 @@ TEST(EventFileTest, AFileOfTheNameIsNotReplaced) {
   const size_t dot = before.rfind('.');
   const int number = std::stoi(before.substr(dot + 1));
   const std::string taken = StrCat(before.substr(0, dot + 1), number + 1);
-  ASSERT_TRUE(WriteFile(taken, "another's").ok());
+  ASSERT_TRUE(WriteStringToFile(taken, "another's").ok());
   const auto writer = *EventWriter::Create(folder.path(), options);
   EXPECT_NE(writer->path(), taken);
   EXPECT_EQ(ContentOf(taken), "another's");

@@ -17,9 +17,9 @@ using ::testing::HasSubstr;
 TEST(FileTest, WhatIsWrittenIsRead) {
   const TemporaryFolder folder;
   const std::string content("a\0b\n", 4);
-  ASSERT_TRUE(WriteFile(folder / "f", content).ok());
-  EXPECT_EQ(*ReadFile(folder / "f"), content);
-  EXPECT_EQ(*ReadFile("file://" + (folder / "f")), content);
+  ASSERT_TRUE(WriteStringToFile(folder / "f", content).ok());
+  EXPECT_EQ(*ReadFileToString(folder / "f"), content);
+  EXPECT_EQ(*ReadFileToString("file://" + (folder / "f")), content);
   EXPECT_THAT(*ListFolder(folder.path()), ElementsAre("f"));
 }
 
@@ -31,7 +31,7 @@ TEST(FileTest, AppendingKeepsWhatIsThere) {
     ASSERT_TRUE((*file)->Append(part).ok());
     ASSERT_TRUE((*file)->Close().ok());
   }
-  EXPECT_EQ(*ReadFile(folder / "f"), "one two");
+  EXPECT_EQ(*ReadFileToString(folder / "f"), "one two");
 }
 
 TEST(FileTest, FlushMakesDataVisible) {
@@ -39,14 +39,14 @@ TEST(FileTest, FlushMakesDataVisible) {
   auto file = *OpenOutput(folder / "f");
   ASSERT_TRUE(file->Append("x").ok());
   ASSERT_TRUE(file->Flush().ok());
-  EXPECT_EQ(*ReadFile(folder / "f"), "x");
+  EXPECT_EQ(*ReadFileToString(folder / "f"), "x");
   ASSERT_TRUE(file->Close().ok());
   EXPECT_EQ(file->Append("y").code(), StatusCode::kFailedPrecondition);
 }
 
 TEST(FileTest, ReadAtStopsAtTheEnd) {
   const TemporaryFolder folder;
-  ASSERT_TRUE(WriteFile(folder / "f", "abcdef").ok());
+  ASSERT_TRUE(WriteStringToFile(folder / "f", "abcdef").ok());
   const auto file = *OpenInput(folder / "f");
   EXPECT_EQ(file->size(), 6);
   char out[8] = {};
@@ -57,11 +57,11 @@ TEST(FileTest, ReadAtStopsAtTheEnd) {
 
 TEST(FileTest, ErrorsNameThePathAndTheReason) {
   const TemporaryFolder folder;
-  const Status missing = ReadFile(folder / "none").status();
+  const Status missing = ReadFileToString(folder / "none").status();
   EXPECT_EQ(missing.code(), StatusCode::kNotFound);
   EXPECT_THAT(std::string(Message(missing)), HasSubstr("/none': No such file or directory"));
-  EXPECT_EQ(ReadFile(folder.path()).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(WriteFile(folder / "no/such/folder", "x").code(), StatusCode::kNotFound);
+  EXPECT_EQ(ReadFileToString(folder.path()).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(WriteStringToFile(folder / "no/such/folder", "x").code(), StatusCode::kNotFound);
   EXPECT_EQ(ListFolder(folder / "none").status().code(), StatusCode::kNotFound);
 }
 
@@ -70,12 +70,12 @@ TEST(FileTest, MakeFoldersMakesThoseAboveAndMayBeRepeated) {
   EXPECT_TRUE(MakeFolders(folder / "a/b/c").ok());
   EXPECT_TRUE(MakeFolders(folder / "a/b/c").ok());
   EXPECT_TRUE(FileExists(folder / "a/b/c"));
-  ASSERT_TRUE(WriteFile(folder / "f", "").ok());
+  ASSERT_TRUE(WriteStringToFile(folder / "f", "").ok());
   EXPECT_FALSE(MakeFolders(folder / "f/x").ok());
 }
 
 TEST(FileTest, AnUnknownSchemeIsRefused) {
-  const Status status = ReadFile("s3://bucket/key").status();
+  const Status status = ReadFileToString("s3://bucket/key").status();
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(Message(status)), HasSubstr("no file system for s3://"));
   EXPECT_FALSE(FileExists("s3://bucket/key"));
@@ -85,7 +85,7 @@ TEST(FileTest, OnlyRegularFilesAreOpened) {
   const TemporaryFolder folder;
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
   for (const std::string& path : {folder / "pipe", std::string("/dev/zero")}) {
-    const Status status = ReadFile(path).status();
+    const Status status = ReadFileToString(path).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(Message(status)), HasSubstr("not a regular file"));
     EXPECT_FALSE(OpenOutput(path).ok());
@@ -94,21 +94,21 @@ TEST(FileTest, OnlyRegularFilesAreOpened) {
 
 TEST(FileTest, AFileLargerThanTheMemoryLimitIsRefusedBeforeItIsRead) {
   const TemporaryFolder folder;
-  ASSERT_TRUE(WriteFile(folder / "sparse", "x").ok());
+  ASSERT_TRUE(WriteStringToFile(folder / "sparse", "x").ok());
   ASSERT_EQ(truncate((folder / "sparse").c_str(), int64_t{1} << 42), 0);
-  const Status status = ReadFile(folder / "sparse").status();
+  const Status status = ReadFileToString(folder / "sparse").status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
   EXPECT_THAT(std::string(Message(status)), HasSubstr("/sparse'"));
 }
 
 TEST(FileTest, ReadingEndsWhenItIsCancelled) {
   const TemporaryFolder folder;
-  ASSERT_TRUE(WriteFile(folder / "f", "x").ok());
+  ASSERT_TRUE(WriteStringToFile(folder / "f", "x").ok());
   Cancellation cancellation;
   cancellation.Cancel(Cancelled("enough"));
   FileContext context;
   context.cancellation = &cancellation;
-  EXPECT_EQ(ReadFile(folder / "f", context).status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(ReadFileToString(folder / "f", context).status().code(), StatusCode::kCancelled);
 }
 
 TEST(FileTest, PathsAreTakenApartAndJoined) {

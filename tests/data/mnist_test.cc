@@ -94,7 +94,7 @@ class MnistTest : public testing::Test {
     Write("t10k-labels-idx1-ubyte", Idx(0x08, {3}, "\7\7\7"));
   }
   void Write(const std::string& name, const std::string& content) {
-    EXPECT_TRUE(WriteFile(folder_ / name, content).ok());
+    EXPECT_TRUE(WriteStringToFile(folder_ / name, content).ok());
   }
   std::string ErrorOf() {
     return std::string(Message(LoadMnist(folder_.path(), {.validation_size = 2}).status()));

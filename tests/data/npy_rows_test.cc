@@ -76,7 +76,7 @@ TEST(NpyRowsTest, MemoryHoldsNoMoreThanThePiece) {
 TEST(NpyRowsTest, ColumnMajorAndBigEndianArraysAreConverted) {
   const TemporaryFolder folder;
   const std::string data("\0\1\0\4\0\2\0\5\0\3\0\6", 12);
-  ASSERT_TRUE(WriteFile(folder / "x.npy", NpyFile(">i2", true, "(2, 3)", data)).ok());
+  ASSERT_TRUE(WriteStringToFile(folder / "x.npy", NpyFile(">i2", true, "(2, 3)", data)).ok());
   auto rows = NpyRows::Open(folder / "x.npy");
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_TRUE(rows->Next(1)->Equals(Tensor::Of<int16_t>({1, 3}, {1, 2, 3})));
@@ -99,7 +99,7 @@ TEST(NpyRowsTest, WhatHasNoRowsOrIsCutShortIsRefused) {
               HasSubstr("scalar.npy': a scalar has no rows"));
   const std::string whole = *FormatNpy(Counting(4));
   for (const size_t size : {size_t{0}, size_t{5}, size_t{11}, size_t{60}, whole.size() - 1}) {
-    ASSERT_TRUE(WriteFile(folder / "cut.npy", whole.substr(0, size)).ok());
+    ASSERT_TRUE(WriteStringToFile(folder / "cut.npy", whole.substr(0, size)).ok());
     EXPECT_FALSE(NpyRows::Open(folder / "cut.npy").ok()) << size;
     const std::string cut = whole.substr(0, size);
     auto rows = FromBytes(cut);
@@ -112,8 +112,8 @@ TEST(NpyRowsTest, WhatHasNoRowsOrIsCutShortIsRefused) {
 TEST(NpyWriterTest, TheFileIsAWholeArrayAfterEachPiece) {
   const TemporaryFolder folder;
   const Tensor whole = Counting(12);
-  ASSERT_TRUE(
-      WriteFile(folder / "y.npy", std::string(5000, 'x')).ok());  // what was there is replaced
+  ASSERT_TRUE(WriteStringToFile(folder / "y.npy", std::string(5000, 'x'))
+                  .ok());  // what was there is replaced
   auto writer = NpyWriter::Create(folder / "y.npy");
   ASSERT_TRUE(writer.ok()) << writer.status();
   for (int64_t at = 0; at < 12; at += 5) {

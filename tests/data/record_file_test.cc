@@ -116,7 +116,7 @@ TEST(RecordFileTest, ADamagedRecordIsDataLossAtItsOffset) {
   ASSERT_TRUE(WriteAll(folder / "r", Compression::kNone, {"abc", "defg"}).ok());
   const std::string whole = ContentOf(folder / "r");
   const auto error_of = [&](const std::string& content) {
-    EXPECT_TRUE(WriteFile(folder / "d", content).ok());
+    EXPECT_TRUE(WriteStringToFile(folder / "d", content).ok());
     const Status status = ReadRecords(folder / "d", Compression::kNone).status();
     EXPECT_EQ(status.code(), StatusCode::kDataLoss) << status;
     return std::string(Message(status));

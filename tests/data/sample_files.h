@@ -19,7 +19,7 @@ inline std::string SamplePath(const std::string& name) {
 }
 
 inline std::string ContentOf(const std::string& path) {
-  StatusOr<std::string> content = ReadFile(path);
+  StatusOr<std::string> content = ReadFileToString(path);
   EXPECT_TRUE(content.ok()) << content.status();
   return content.ok() ? *std::move(content) : "";
 }

@@ -268,9 +268,7 @@ TEST(TensorBundleTest, WrongAdditionsAreRefused) {
 
 TEST(TensorBundleTest, ACheckpointThatIsNotFinishedLeavesNothing) {
   const TemporaryFolder folder;
-  {
-    auto writer = *BundleWriter::Create(folder / "ckpt");
-  }
+  { auto writer = *BundleWriter::Create(folder / "ckpt"); }
   EXPECT_THAT(*ListFolder(folder.path()), ElementsAre());
 }
 
@@ -292,7 +290,7 @@ class DamagedBundleTest : public ::testing::Test {
     data_ = ContentOf(BundleDataName(prefix_, 0, 1));
   }
   void SetData(const std::string& data) {
-    ASSERT_TRUE(WriteFile(BundleDataName(prefix_, 0, 1), data).ok());
+    ASSERT_TRUE(WriteStringToFile(BundleDataName(prefix_, 0, 1), data).ok());
   }
   std::string ErrorOf(std::string_view name) {
     const auto value = OpenOrDie(prefix_)->Read(name);
@@ -331,11 +329,11 @@ TEST_F(DamagedBundleTest, NoDamageToTheIndexCrashes) {
   for (size_t i = 0; i < index.size(); ++i) {
     std::string damaged = index;
     damaged[i] = static_cast<char>(random());
-    ASSERT_TRUE(WriteFile(BundleIndexName(prefix_), damaged).ok());
+    ASSERT_TRUE(WriteStringToFile(BundleIndexName(prefix_), damaged).ok());
     if (auto reader = BundleReader::Open(prefix_); reader.ok()) {
       (*reader)->Read("x").status().IgnoreError();
     }
-    ASSERT_TRUE(WriteFile(BundleIndexName(prefix_), index.substr(0, i)).ok());
+    ASSERT_TRUE(WriteStringToFile(BundleIndexName(prefix_), index.substr(0, i)).ok());
     EXPECT_EQ(BundleReader::Open(prefix_).status().code(), StatusCode::kDataLoss);
   }
 }

@@ -84,7 +84,7 @@ Status MemoryFiles::Remove(const std::string& path) {
 }
 
 std::string SampleFile(const std::string& name) {
-  auto content = ReadFile(StrCat("tests/data/", name));
+  auto content = ReadFileToString(StrCat("tests/data/", name));
   TENON_CHECK(content.ok(), content.status().ToString());
   return *std::move(content);
 }

@@ -14,11 +14,14 @@ import json
 import os
 import sys
 import tempfile
+import time
 
 from tensorflow_environment import Servers, import_messages, main_with_tensorflow
 
 SOURCE = os.environ.get("TENON_SOURCE_DIR", os.getcwd())
 TRACES = os.path.join(SOURCE, "tests", "data", "tf", "traces")
+
+LONGEST_PAUSE = 0.5  # seconds between calls that overlap, where the recording has more
 
 # Where Tenon answers otherwise: scenario, call -> its status, and why.
 NOT_SERVED = ("UNIMPLEMENTED", "there are no collectives yet")
@@ -153,7 +156,7 @@ class Replay:
         """Lines that tell of differences."""
         problems = []
         with self.folder, self.servers, concurrent.futures.ThreadPoolExecutor(16) as threads:
-            running = []
+            running, previous = [], None
             for call in self.calls:
                 # What had ended before this one began has ended.
                 ended = [r for r in running
@@ -161,6 +164,11 @@ class Replay:
                 for before, future in ended:
                     problems += self.report(before, *future.result())
                     running.remove((before, future))
+                if running:
+                    # What was running when this one began has come to the server before it: a session that
+                    # is reset ends the steps that it has, and does not know those that come later.
+                    time.sleep(min((call["start_ms"] - previous["start_ms"]) / 1000, LONGEST_PAUSE))
+                previous = call
                 if "restarted" in call:
                     self.servers.restart(call["restarted"].rstrip("0123456789"))
                 running.append((call, threads.submit(self.send, call)))

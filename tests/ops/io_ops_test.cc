@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "data/file.h"
 #include "data/tensor_bundle.h"
 #include "ops/array/constants.h"
 #include "ops/io/io_ops.h"
@@ -148,6 +149,23 @@ TEST_F(IoOpsTest, NoOpReachesAFileWhereNoneMayBe) {
   for (const auto& [op, status] : TryOps({FileAccess::Kind::kNone, ""}, folder + "/m")) {
     EXPECT_THAT(status, IsError(StatusCode::kPermissionDenied, folder)) << op;
   }
+}
+
+// The functions that read a file now have other names than the ops, which take a path as text too.
+TEST_F(IoOpsTest, AFileNamedByALiteralIsReadAndWrittenByTheOps) {
+  const std::string path = folder + "/literal";
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  Node* const write = WriteFile(path, "three words here");
+  const Output read = ReadFile(path);
+  const Output none = ReadFile("none.csv");
+  ASSERT_OK(building.status());
+  const auto session = MakeLocalSession(graph);
+  ASSERT_OK(session);
+  ASSERT_OK((*session)->Run({}, {}, {write}));
+  EXPECT_EQ((*(*session)->Run({}, {read}))[0].scalar<TString>(), "three words here");
+  EXPECT_EQ(*ReadFileToString(path), "three words here");
+  EXPECT_THAT((*session)->Run({}, {none}).status(), IsError(StatusCode::kNotFound, "none.csv"));
 }
 
 }  // namespace

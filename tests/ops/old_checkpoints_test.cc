@@ -48,13 +48,13 @@ TEST(OldCheckpointsTest, TheNewOpReadsThemToo) {
 }
 
 TEST(OldCheckpointsTest, DamagedFilesAreErrors) {
-  const std::string good = ReadFile(SamplePath("checkpoints/old_format")).value();
+  const std::string good = ReadFileToString(SamplePath("checkpoints/old_format")).value();
   const TemporaryFolder folder;
   const std::string path = folder / "f";
   for (size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 5);
-    ASSERT_OK(WriteFile(path, bad));
+    ASSERT_OK(WriteStringToFile(path, bad));
     const OpResult r = Restore(path, "w", DType::kFloat);
     if (r.status.ok()) EXPECT_EQ(r.outputs[0].num_elements(), 8);
   }

@@ -25,7 +25,7 @@ bool IsQueueOp(const std::string& op) { return op.find("Queue") != std::string::
 
 TEST(SampleGraphs, UseOnlyOpsThatAreRegistered) {
   for (const char* name : {"mnist_ref", "mnist_resource", "cond_v1", "while_v1", "summary"}) {
-    const auto bytes = ReadFile(DataFile(StrCat("graphs/", name, ".pb")));
+    const auto bytes = ReadFileToString(DataFile(StrCat("graphs/", name, ".pb")));
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     GraphDef graph;
     ASSERT_TRUE(graph.ParseFromString(*bytes));

@@ -176,7 +176,7 @@ TEST_F(ImportMetaGraphTest, TheGraphMayGrowAfterwards) {
 
 TEST_F(ImportMetaGraphTest, TextIsReadToo) {
   const std::string path = folder_ / "text.meta";
-  ASSERT_OK(WriteFile(path, Meta().DebugString()));
+  ASSERT_OK(WriteStringToFile(path, Meta().DebugString()));
   Graph graph(AllOps());
   const GraphBuilding building(graph);
   const auto saver = ImportMetaGraph(path);
@@ -306,11 +306,11 @@ TEST_F(ImportMetaGraphTest, FilesThatAreNoneAreRefused) {
   EXPECT_THAT(ImportMetaGraph(folder_ / "none.meta"), IsError(StatusCode::kNotFound, "none.meta"));
   EXPECT_THAT(ImportMetaGraph(folder_.path()), IsError(kInvalid, "it is a folder, wanted a file"));
   EXPECT_THAT(ImportMetaGraph(prefix_ + ".index"), IsError(kInvalid, ".index"));
-  ASSERT_OK(WriteFile(folder_ / "graph.pb", Meta().graph_def().SerializeAsString()));
+  ASSERT_OK(WriteStringToFile(folder_ / "graph.pb", Meta().graph_def().SerializeAsString()));
   EXPECT_THAT(ImportMetaGraph(folder_ / "graph.pb"),
               IsError(kInvalid, "is a graph alone, a GraphDef of "));
   const std::string whole = Meta().SerializeAsString();
-  ASSERT_OK(WriteFile(folder_ / "cut.meta", whole.substr(0, whole.size() / 2)));
+  ASSERT_OK(WriteStringToFile(folder_ / "cut.meta", whole.substr(0, whole.size() / 2)));
   EXPECT_THAT(ImportMetaGraph(folder_ / "cut.meta"),
               IsError(StatusCode::kDataLoss, "cut.meta' is cut short"));
   EXPECT_EQ(graph.num_nodes(), 0);

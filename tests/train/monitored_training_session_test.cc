@@ -133,7 +133,7 @@ TEST(MonitoredTrainingSessionTest, HooksLogCountAndRecordSteps) {
   const auto names = ListFolder(folder.path);
   ASSERT_OK(names.status());
   ASSERT_EQ(names->size(), 1);
-  EXPECT_THAT(*ReadFile(JoinPath(folder.path, (*names)[0])), HasSubstr("AssignAdd"));
+  EXPECT_THAT(*ReadFileToString(JoinPath(folder.path, (*names)[0])), HasSubstr("AssignAdd"));
 }
 
 TEST(MonitoredTrainingSessionTest, ASignalEndsTrainingWithACheckpoint) {
@@ -236,7 +236,8 @@ TEST(MonitoredTrainingSessionTest, NumbersWithoutMeaningAreRefused) {
   EXPECT_THAT(refused({.save_summaries_steps = -3}), HasSubstr("save_summaries_steps"));
   EXPECT_THAT(refused({.log_step_count_steps = -1}), HasSubstr("log_step_count_steps"));
   EXPECT_THAT(refused({.max_recoveries = -1}), HasSubstr("max_recoveries"));
-  EXPECT_EQ(refused({.hooks = {StopAtStep(-3)}}), "StopAtStep takes a step of at least 0, found -3");
+  EXPECT_EQ(refused({.hooks = {StopAtStep(-3)}}),
+            "StopAtStep takes a step of at least 0, found -3");
   EXPECT_THAT(refused({.hooks = {StopAfterSteps(-1)}}), HasSubstr("StopAfterSteps"));
   EXPECT_THAT(refused({.hooks = {LoggingTensorHook({}, 0, nullptr)}}), HasSubstr("found 0"));
   EXPECT_THAT(refused({.hooks = {ProfilerHook("p", -1)}}), HasSubstr("found -1"));
@@ -263,7 +264,7 @@ class BlockedFolder : public TestFolder {
  public:
   void Block() {
     std::filesystem::rename(path, away_);
-    ASSERT_OK(WriteFile(path, "in the way"));
+    ASSERT_OK(WriteStringToFile(path, "in the way"));
   }
   void Free() {
     std::filesystem::remove(path);
@@ -312,8 +313,7 @@ TEST(MonitoredTrainingSessionTest, TrainingOutlivesSavesThatFail) {
 TEST(SaveFailuresTest, FiveInARowOverSomeTimeAreTooMany) {
   using std::chrono::milliseconds;
   std::vector<std::string> lines;
-  SaveFailures failures([&](const std::string& line) { lines.push_back(line); },
-                        milliseconds(200));
+  SaveFailures failures([&](const std::string& line) { lines.push_back(line); }, milliseconds(200));
   const Status full = ResourceExhausted("no space left");
   for (int i = 0; i < 9; ++i) EXPECT_OK(failures.Count(full, i));  // so soon
   EXPECT_EQ(lines.size(), 9u);
@@ -336,7 +336,8 @@ TEST(SaveFailuresTest, TheLastSaveIsTriedForAWhile) {
   const auto save = [&](const Status& status) {
     return failures.Insist(1, [&] { return ++tries, status; });
   };
-  EXPECT_THAT(save(ResourceExhausted("full")), testing::IsError(StatusCode::kResourceExhausted, ""));
+  EXPECT_THAT(save(ResourceExhausted("full")),
+              testing::IsError(StatusCode::kResourceExhausted, ""));
   EXPECT_EQ(tries, 2);
   EXPECT_FALSE(save(Unavailable("a task has died")).ok());  // which the session recovers from
   EXPECT_EQ(tries, 3);
@@ -345,7 +346,7 @@ TEST(SaveFailuresTest, TheLastSaveIsTriedForAWhile) {
 
 TEST(MonitoredTrainingSessionTest, TheFirstSaveMustSucceed) {
   const TestFolder folder;
-  ASSERT_OK(WriteFile(folder.path, "in the way"));
+  ASSERT_OK(WriteStringToFile(folder.path, "in the way"));
   CountingGraph g;
   EXPECT_FALSE(MonitoredTrainingSession::Start({.checkpoint_dir = folder.path}).ok());
 }

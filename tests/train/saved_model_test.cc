@@ -125,7 +125,7 @@ class SavedModelAssetsTest : public SavedModelTest {
   }
   std::string Write(const std::string& path, std::string_view words) {
     EXPECT_OK(MakeFolders(FolderOf(folder_ / path)));
-    EXPECT_OK(WriteFile(folder_ / path, words));
+    EXPECT_OK(WriteStringToFile(folder_ / path, words));
     return folder_ / path;
   }
 

@@ -327,7 +327,7 @@ TEST(SaverTest, WhatUnfinishedSavesToThePathLeftGoesAndNothingElse) {
   for (const auto* names : {&unfinished, &others}) {
     for (const std::string& name : *names) {
       ASSERT_OK(MakeFolders(FolderOf(folder / name)));
-      ASSERT_OK(WriteFile(folder / name, "x"));
+      ASSERT_OK(WriteStringToFile(folder / name, "x"));
     }
   }
   ASSERT_OK(saver.Save(*p.session, folder / "m", {.global_step = 5}));
@@ -385,7 +385,7 @@ TEST(SaverTest, MistakesSayWhatIsWrong) {
   EXPECT_THAT(saver.Restore(*p.session, folder / "none"),
               IsError(StatusCode::kNotFound, folder / "none"));
   EXPECT_THAT(LatestCheckpoint(folder.path()), IsError(StatusCode::kNotFound, "checkpoint"));
-  ASSERT_OK(WriteFile(folder / "checkpoint", "no: such file"));
+  ASSERT_OK(WriteStringToFile(folder / "checkpoint", "no: such file"));
   EXPECT_THAT(LatestCheckpoint(folder.path()), IsError(StatusCode::kDataLoss, "is not the state"));
   ASSERT_OK(UpdateCheckpointState(folder.path(), {folder / "gone", {}}));
   EXPECT_THAT(LatestCheckpoint(folder.path()), IsError(StatusCode::kNotFound, "is not there"));
@@ -409,12 +409,14 @@ TEST(SaverTest, AShapeOrDtypeThatDiffersIsRefused) {
     const Saver dtype({.variables = {{"r", ints}}, .name = "dtype"});
     const Saver name({.variables = {{"missing", missing}}, .name = "name"});
     ASSERT_OK(p.Start());
-    EXPECT_THAT(shape.Restore(*p.session, folder / "m"), IsError(kInvalid, "variable 'a': saver_test.cc:"));
+    EXPECT_THAT(shape.Restore(*p.session, folder / "m"),
+                IsError(kInvalid, "variable 'a': saver_test.cc:"));
     EXPECT_THAT(dtype.Restore(*p.session, folder / "m"), IsError(kInvalid, "expected dtype int32"));
     EXPECT_THAT(name.Restore(*p.session, folder / "m"),
                 IsError(StatusCode::kNotFound, "Key missing not found"));
-    EXPECT_THAT(name.Restore(*p.session, folder / "m"),
-                IsError(StatusCode::kNotFound, "/m' (of 1 variables it lacks missing; it has a, r)"));
+    EXPECT_THAT(
+        name.Restore(*p.session, folder / "m"),
+        IsError(StatusCode::kNotFound, "/m' (of 1 variables it lacks missing; it has a, r)"));
   }
 }
 

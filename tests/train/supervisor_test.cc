@@ -67,7 +67,7 @@ TEST(SupervisorTest, ASaveThatFailsIsSaidAndTheLastOneDecides) {
   auto session = supervisor.PrepareOrWaitForSession([&] { return MakeLocalSession(graph); });
   ASSERT_OK(session.status());
   std::filesystem::rename(folder, away);
-  ASSERT_OK(WriteFile(folder, "in the way"));
+  ASSERT_OK(WriteStringToFile(folder, "in the way"));
   ASSERT_OK((*session)->Run({}, {}, {count}).status());
   const auto failures = [&] {
     MutexLock lock(mu);

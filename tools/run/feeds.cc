@@ -201,7 +201,7 @@ class ValueReader {
       return InvalidArgument("'@", path, "' is the bytes of a file, a string; wanted ",
                              ToString(dtype_));
     }
-    TENON_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path));
+    TENON_ASSIGN_OR_RETURN(std::string bytes, ReadFileToString(path));
     return Whole(Tensor::Scalar(std::move(bytes)));
   }
 

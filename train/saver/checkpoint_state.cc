@@ -61,7 +61,7 @@ bool IsUnfinished(std::string_view name, std::string_view base) {
 StatusOr<CheckpointPaths> GetCheckpointState(const std::string& directory,
                                              std::string_view latest_filename) {
   const std::string file = JoinPath(directory, latest_filename);
-  TENON_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  TENON_ASSIGN_OR_RETURN(const std::string text, ReadFileToString(file));
   CheckpointState state;
   google::protobuf::TextFormat::Parser parser;
   SilentParsing silent;
@@ -89,7 +89,7 @@ Status UpdateCheckpointState(const std::string& directory, const CheckpointPaths
   if (!google::protobuf::TextFormat::PrintToString(state, &text)) {
     return Internal("the state of '", directory, "' has no text form");
   }
-  return WriteFile(JoinPath(directory, latest_filename), text);
+  return WriteStringToFile(JoinPath(directory, latest_filename), text);
 }
 
 StatusOr<std::string> LatestCheckpoint(const std::string& directory,

@@ -86,7 +86,8 @@ Status ExportSavedModel(Session& session, Saver& saver, const std::string& expor
                               .status());
   }
   TENON_RETURN_IF_ERROR(CopyAssets(assets, temporary + "/assets"));
-  TENON_RETURN_IF_ERROR(WriteFile(temporary + "/saved_model.pb", model.SerializeAsString()));
+  TENON_RETURN_IF_ERROR(
+      WriteStringToFile(temporary + "/saved_model.pb", model.SerializeAsString()));
   TENON_RETURN_IF_ERROR(RenameFile(temporary, folder));
   return SyncFolder(FolderOf(folder));
 }

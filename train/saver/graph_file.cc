@@ -17,7 +17,7 @@ StatusOr<Graph> LoadGraph(const std::string& path, const OpRegistry& registry) {
 Status SaveGraph(const Graph& graph, const std::string& path) {
   GraphDef proto;
   TENON_RETURN_IF_ERROR(GraphToProto(graph, &proto));
-  return WriteFile(path, proto.SerializeAsString());
+  return WriteStringToFile(path, proto.SerializeAsString());
 }
 
 }  // namespace tenon

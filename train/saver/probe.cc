@@ -37,7 +37,7 @@ std::string Probe(Session& session, const ProbedTask& probed, const std::string&
   if (*seen != content) return "sees another file where one was written here";
   const Status written = session.Run({}, {}, {probed.write}).status();
   if (!written.ok()) return StrCat("cannot write a file: ", Message(written));
-  const auto here = ReadFile(probed.file);
+  const auto here = ReadFileToString(probed.file);
   if (!here.ok() || *here != probed.task) {
     return StrCat("wrote '", probed.file, "', which is not to be seen here");
   }
@@ -78,7 +78,7 @@ Status ProbeCheckpointDirectory(
     }
     TENON_RETURN_IF_ERROR(building.status());
   }
-  TENON_RETURN_IF_ERROR(WriteFile(file, content));
+  TENON_RETURN_IF_ERROR(WriteStringToFile(file, content));
   std::vector<std::string> wrong;
   const auto probe = [&]() -> Status {
     TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, open(graph));

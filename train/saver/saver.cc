@@ -97,7 +97,7 @@ StatusOr<std::string> PrefixOf(const std::string& path, const SaveOptions& optio
 Status WriteMetaGraph(const Saver& saver, const std::string& path) {
   MetaGraphDef meta;
   TENON_RETURN_IF_ERROR(ExportMetaGraph(saver, &meta));
-  return WriteFile(path, meta.SerializeAsString());
+  return WriteStringToFile(path, meta.SerializeAsString());
 }
 
 /// The variable that the node named first in the error assigns to; empty when it assigns to none.

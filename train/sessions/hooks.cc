@@ -22,9 +22,10 @@ double SecondsSince(SteadyClock::time_point begin) {
 
 /// Whether something can happen each so many steps.
 Status CheckInterval(std::string_view hook, int64_t steps) {
-  return steps >= 1 ? OkStatus()
-                    : InvalidArgument("a ", hook, " does something each so many steps, at least 1; ",
-                                      "found ", steps);
+  return steps >= 1
+             ? OkStatus()
+             : InvalidArgument("a ", hook, " does something each so many steps, at least 1; ",
+                               "found ", steps);
 }
 
 class StopAtStepHook final : public SessionHook {
@@ -166,8 +167,8 @@ class TimelineHook final : public SessionHook {
     if (!due_) return OkStatus();
     TENON_RETURN_IF_ERROR(MakeFolders(directory_));
     const int64_t step = values.global_step >= 0 ? values.global_step : count_;
-    return WriteFile(JoinPath(directory_, StrCat("timeline-", step, ".json")),
-                     ToChromeTrace(values.trace));
+    return WriteStringToFile(JoinPath(directory_, StrCat("timeline-", step, ".json")),
+                             ToChromeTrace(values.trace));
   }
 
  private:
