@@ -18,25 +18,40 @@ __device__ inline void NoteFailure(StepCheck check, uint64_t value) {
   *static_cast<volatile uint64_t*>(check.failure->word) = 1;
 }
 
-/// Whether a kernel that was queued earlier has noted a failure of the step, where `failure` is
-/// DeviceQueue::FailureOf's. All threads of a block must call it: one reads, since the word is in
-/// the host's memory.
-__device__ inline bool StepHasFailed(const StepFailure* failure) {
-  if (failure == nullptr) return false;
-  const bool failed =
-      threadIdx.x == 0 && *static_cast<const volatile uint64_t*>(failure->word) != 0;
-  return __syncthreads_or(failed ? 1 : 0) != 0;
+/// Whether the step has failed, by what was queued before this was: in device memory, since the
+/// step's own word is in the host's, where blocks would read it one after another.
+struct StepState {
+  Tensor memory;
+  /// What kernels get; null where the step cannot fail.
+  const uint32_t* failed = nullptr;
+};
+
+__global__ inline void ReadFailureKernel(const StepFailure* failure, uint32_t* failed) {
+  *failed = *static_cast<const volatile uint64_t*>(failure->word) != 0;
 }
 
-/// The word that says whether the running step has failed; null where it cannot.
-inline const StepFailure* FailureOf(const KernelContext& ctx) {
-  return ctx.device().queue()->FailureOf(ctx.step().step_id);
+/// Queues a look at the running step's word.
+inline StatusOr<StepState> QueueStepState(const KernelContext& ctx) {
+  StepState state;
+  const StepFailure* const failure = ctx.device().queue()->FailureOf(ctx.step().step_id);
+  if (failure == nullptr) return state;
+  TENON_ASSIGN_OR_RETURN(state.memory,
+                         Tensor::Allocate(ctx.device().allocator(), DType::kUInt32, Shape()));
+  state.failed = state.memory.data<uint32_t>();
+  ReadFailureKernel<<<1, 1, 0, StreamOf(ctx)>>>(failure, state.memory.data<uint32_t>());
+  TENON_RETURN_IF_ERROR(LaunchStatus());
+  return state;
+}
+
+/// Of StepState::failed.
+__device__ inline bool StepHasFailed(const uint32_t* failed) {
+  return failed != nullptr && *failed != 0;
 }
 
 template <typename F>
 __global__ void __launch_bounds__(kBlockThreads)
-    UpdateEachKernel(int64_t n, const StepFailure* failure, F f) {
-  const bool failed = StepHasFailed(failure);
+    UpdateEachKernel(int64_t n, const uint32_t* step_failed, F f) {
+  const bool failed = StepHasFailed(step_failed);
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
        i += stride) {
@@ -53,7 +68,8 @@ __global__ void __launch_bounds__(kBlockThreads)
 template <typename F>
 Status UpdateEach(const KernelContext& ctx, int64_t n, const F& f) {
   if (n <= 0) return OkStatus();
-  UpdateEachKernel<<<GridBlocks(n), kBlockThreads, 0, StreamOf(ctx)>>>(n, FailureOf(ctx), f);
+  TENON_ASSIGN_OR_RETURN(const StepState state, QueueStepState(ctx));
+  UpdateEachKernel<<<GridBlocks(n), kBlockThreads, 0, StreamOf(ctx)>>>(n, state.failed, f);
   return LaunchStatus();
 }
 

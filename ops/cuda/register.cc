@@ -47,6 +47,7 @@ void RegisterCudaKernels(OpRegistry& ops) {
   RegisterCudaTopK(ops);
   RegisterCudaTranscendental(ops);
   RegisterCudaUnaryArithmetic(ops);
+  RegisterCudaUnique(ops);
   RegisterCudaVariableUpdates(ops);
   RegisterCudaWhere(ops);
 }

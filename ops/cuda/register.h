@@ -53,6 +53,7 @@ void RegisterCudaTensorScatter(OpRegistry& ops);
 void RegisterCudaTopK(OpRegistry& ops);
 void RegisterCudaTranscendental(OpRegistry& ops);
 void RegisterCudaUnaryArithmetic(OpRegistry& ops);
+void RegisterCudaUnique(OpRegistry& ops);
 void RegisterCudaVariableUpdates(OpRegistry& ops);
 void RegisterCudaWhere(OpRegistry& ops);
 

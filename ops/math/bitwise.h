@@ -29,7 +29,13 @@ struct PopulationCountOp : Elementwise<"PopulationCount", IntTypes> {
   using Result = uint8_t;
   template <typename T>
   TENON_HD static auto Apply(T x) {
-    return std::popcount(static_cast<std::make_unsigned_t<T>>(x));
+    const auto bits = static_cast<std::make_unsigned_t<T>>(x);
+#ifdef __CUDA_ARCH__
+    // In code for GPUs std::popcount counts the lower 32 bits alone.
+    return __popcll(bits);
+#else
+    return std::popcount(bits);
+#endif
   }
 };
 

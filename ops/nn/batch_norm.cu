@@ -20,7 +20,7 @@ using BatchNormTypes = TypeList<float, Half, BFloat16>;
 /// Threads of a block along channels that lie together.
 constexpr int kLanes = 32;
 /// Elements of a channel that are worth a block.
-constexpr int64_t kChunk = 4096;
+constexpr int64_t kChunk = 512;
 constexpr int64_t kMostChunks = 256;
 
 /// How the channels are divided among blocks.

@@ -41,13 +41,8 @@ __device__ uint64_t OrderKey(T element) {
 struct Ranked {
   uint64_t key;
   int64_t place;
-};
-struct Earlier {
-  __device__ static bool Before(const Ranked& a, const Ranked& b) {
-    return a.key != b.key ? a.key < b.key : a.place < b.place;
-  }
-  __device__ Ranked operator()(const Ranked& a, const Ranked& b) const {
-    return Before(b, a) ? b : a;
+  __device__ bool Before(const Ranked& other) const {
+    return key != other.key ? key < other.key : place < other.place;
   }
 };
 
@@ -64,23 +59,131 @@ struct Rows {
   }
 };
 
-/// A block looks for the first of its row, then for the first after that, and so on.
-template <typename T, typename Index>
-__global__ void __launch_bounds__(kBlockThreads)
-    SelectTop(const __grid_constant__ Rows<T, Index> p) {
-  __shared__ Ranked parts[kBlockThreads / kWarp];
-  for (int64_t r = blockIdx.x; r < p.rows; r += gridDim.x) {
-    Ranked last{0, -1};
-    for (int64_t rank = 0; rank < p.k; ++rank) {
-      Ranked first{~uint64_t{0}, INT64_MAX};
-      for (int64_t i = threadIdx.x; i < p.n; i += kBlockThreads) {
-        const Ranked here{OrderKey(p.in[r * p.n + i]), i};
-        if (Earlier::Before(last, here) && Earlier::Before(here, first)) first = here;
-      }
-      last = MergeBlock<kBlockThreads>(first, parts, Earlier());
-      if (threadIdx.x == 0) p.Write(r, rank, last.place);
+/// The most elements of a row that a block selects, in shared memory.
+constexpr int kMostSelected = 1024;
+
+/// What the first elements of a row have in common, as far as it is known: those whose key has the
+/// smallest bits under `mask` come first, and of those with `prefix` so many are wanted.
+struct Threshold {
+  uint64_t prefix = 0, mask = 0;
+  int64_t wanted = 0;
+  bool all = false;  // that have the prefix
+};
+
+/// Looks at eight bits more: how many keys have which. All threads of the block call it; `counts`
+/// and `found` are in shared memory.
+template <int kThreads, typename T>
+__device__ void Refine(const T* row, int64_t n, int shift, uint32_t* counts, Threshold* found) {
+  for (int i = threadIdx.x; i < 256; i += kThreads) counts[i] = 0;
+  __syncthreads();
+  const uint64_t prefix = found->prefix, mask = found->mask;
+  for (int64_t begin = 0; begin < n; begin += kThreads) {
+    const int64_t i = begin + threadIdx.x;
+    const uint64_t key = i < n ? OrderKey(row[i]) : 0;
+    const bool counts_here = i < n && (key & mask) == prefix;
+    const unsigned digit = counts_here ? static_cast<unsigned>(key >> shift) & 255 : 256;
+    // Keys are alike, so that most of a warp would wait for one counter.
+    const unsigned alike = __match_any_sync(kAllLanes, digit);
+    if (counts_here && __ffs(alike) - 1 == static_cast<int>(threadIdx.x % kWarp)) {
+      atomicAdd(&counts[digit], __popc(alike));
     }
   }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    int digit = 0;
+    while (counts[digit] < found->wanted) found->wanted -= counts[digit++];
+    found->prefix |= static_cast<uint64_t>(digit) << shift;
+    found->mask |= uint64_t{255} << shift;
+    found->all = counts[digit] == found->wanted;
+  }
+  __syncthreads();
+}
+
+/// Writes to `chosen` the elements before the threshold, in no order, and of those at it the
+/// `wanted` first. All threads of the block call it; `taken` and `parts` are in shared memory.
+template <int kThreads, typename T>
+__device__ void Choose(const T* row, int64_t n, int64_t k, const Threshold& t, Ranked* chosen,
+                       unsigned* taken, unsigned* parts) {
+  if (threadIdx.x == 0) *taken = 0;
+  __syncthreads();
+  for (int64_t i = threadIdx.x; i < n; i += kThreads) {
+    const uint64_t key = OrderKey(row[i]);
+    const uint64_t known = key & t.mask;
+    if (known < t.prefix || (t.all && known == t.prefix)) chosen[atomicAdd(taken, 1)] = {key, i};
+  }
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  int64_t before = 0;  // at the threshold, in parts of the row that have been seen
+  for (int64_t begin = 0; !t.all && begin < n && before < t.wanted; begin += kThreads) {
+    const int64_t i = begin + threadIdx.x;
+    const bool here = i < n && OrderKey(row[i]) == t.prefix;
+    const unsigned votes = __ballot_sync(kAllLanes, here);
+    if (lane == 0) parts[warp] = __popc(votes);
+    __syncthreads();
+    int64_t rank = before + __popc(votes & ((1u << lane) - 1));
+    for (int w = 0; w < kThreads / kWarp; ++w) {
+      if (w < warp) rank += parts[w];
+      before += parts[w];
+    }
+    if (here && rank < t.wanted) chosen[k - t.wanted + rank] = {t.prefix, i};
+    __syncthreads();
+  }
+  __syncthreads();
+}
+
+/// Sorts `n` elements in shared memory, a power of two, by a bitonic network. All threads of the
+/// block call it.
+template <int kThreads>
+__device__ void SortChosen(Ranked* chosen, int n) {
+  for (int size = 2; size <= n; size *= 2) {
+    for (int distance = size / 2; distance > 0; distance /= 2) {
+      for (int i = threadIdx.x; i < n / 2; i += kThreads) {
+        const int low = i / distance * 2 * distance + i % distance, high = low + distance;
+        const bool ascends = (low & size) == 0;
+        if (chosen[high].Before(chosen[low]) == ascends) {
+          const Ranked kept = chosen[low];
+          chosen[low] = chosen[high];
+          chosen[high] = kept;
+        }
+      }
+      __syncthreads();
+    }
+  }
+}
+
+/// A block finds the bits of its row's k-th key, from the top, then takes what comes before it, and
+/// sorts that.
+template <int kThreads, typename T, typename Index>
+__global__ void __launch_bounds__(kThreads) SelectTop(const __grid_constant__ Rows<T, Index> p) {
+  __shared__ uint32_t counts[256];
+  __shared__ Threshold found;
+  __shared__ Ranked chosen[kMostSelected];
+  __shared__ unsigned taken, parts[kThreads / kWarp];
+  int sorted = 1;
+  while (sorted < p.k) sorted *= 2;
+  for (int64_t r = blockIdx.x; r < p.rows; r += gridDim.x) {
+    const T* const row = p.in + r * p.n;
+    if (threadIdx.x == 0) found = {.wanted = p.k};
+    __syncthreads();
+    for (int shift = kKeyBits<T> - 8; shift >= 0 && !found.all; shift -= 8) {
+      Refine<kThreads>(row, p.n, shift, counts, &found);
+    }
+    Choose<kThreads>(row, p.n, p.k, found, chosen, &taken, parts);
+    for (int i = static_cast<int>(p.k) + threadIdx.x; i < sorted; i += kThreads) {
+      chosen[i] = {~uint64_t{0}, INT64_MAX};
+    }
+    __syncthreads();
+    SortChosen<kThreads>(chosen, sorted);
+    for (int i = threadIdx.x; i < p.k; i += kThreads) p.Write(r, i, chosen[i].place);
+    __syncthreads();
+  }
+}
+
+template <int kThreads, typename T, typename Index>
+Status Select(KernelContext& ctx, const Rows<T, Index>& p) {
+  constexpr int64_t kMostBlocks = 132 * 16;
+  SelectTop<kThreads, T, Index>
+      <<<static_cast<int>(std::min(p.rows, kMostBlocks)), kThreads, 0, StreamOf(ctx)>>>(p);
+  return LaunchStatus();
 }
 
 /// Keys of `rows` rows, the row in the bits above those of the order where there are several.
@@ -117,24 +220,14 @@ Status SortRows(KernelContext& ctx, const Rows<T, Index>& p) {
   return ForEach(ctx, p.rows * p.k, TakeSorted<T, Index>{p, sorted.values.data<uint32_t>()});
 }
 
-/// Whether the first `k` of rows are found sooner one by one than by sorting; microseconds,
-/// roughly.
-bool IsSelected(int64_t rows, int64_t n, int64_t k, int64_t sorts) {
-  const double steps = static_cast<double>((rows + 1023) / 1024) * static_cast<double>(k);
-  return steps * (1 + 1e-4 * static_cast<double>(n)) <=
-         40 * static_cast<double>(sorts) + 1e-3 * static_cast<double>(rows * n);
-}
-
 template <typename T, typename Index>
 Status TopOfRows(KernelContext& ctx, const Rows<T, Index>& p) {
+  if (p.k <= kMostSelected) {
+    constexpr int64_t kLong = 4096;
+    return p.n < kLong ? Select<kBlockThreads>(ctx, p) : Select<1024>(ctx, p);
+  }
   // Keys of 64 bits leave no room for the row: such rows are sorted one by one.
   const int64_t together = kKeyBits<T> == 64 ? 1 : std::max<int64_t>(INT32_MAX / p.n, 1);
-  const int64_t sorts = (p.rows + together - 1) / together;
-  if (IsSelected(p.rows, p.n, p.k, sorts)) {
-    SelectTop<T, Index><<<static_cast<int>(std::min<int64_t>(p.rows, 132 * 16)), kBlockThreads, 0,
-                          StreamOf(ctx)>>>(p);
-    return LaunchStatus();
-  }
   for (int64_t r = 0; r < p.rows; r += together) {
     const int64_t count = std::min(together, p.rows - r);
     TENON_RETURN_IF_ERROR(SortRows(ctx, Rows<T, Index>{p.in + r * p.n, count, p.n, p.k,

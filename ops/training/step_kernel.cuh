@@ -45,7 +45,7 @@ struct StepArgs {
   bool flag;
   int64_t width;  // as Prepare gets it
   StepCheck check;
-  const StepFailure* failure;
+  const uint32_t* failed;  // StepState's
 };
 
 /// The scalars as Prepare left them. False, and the first thread notes it, when one is out of
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   using C = ComputeType<T>;
   C s[kMaxStepScalars];
   bool flag = false;
-  const bool good = !StepHasFailed(args.failure) && LoadScalars(args, s, &flag);
+  const bool good = !StepHasFailed(args.failed) && LoadScalars(args, s, &flag);
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
        i += stride) {
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   using C = ComputeType<T>;
   C s[kMaxStepScalars];
   bool flag = false;
-  if (StepHasFailed(args.failure) || !LoadScalars(args, s, &flag)) return;
+  if (StepHasFailed(args.failed) || !LoadScalars(args, s, &flag)) return;
   const int64_t width = args.width, n = span.count * width;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
@@ -161,13 +161,14 @@ StepArgs<Rule, T> ArgsOf(const StepRun& step) {
   if (step.is_sparse() || !bounds.empty()) {
     args.check = AddStepCheck(step, args.scalars);
   }
-  args.failure = FailureOf(step.ctx);
   return args;
 }
 
 template <typename Rule, typename T>
 Status QueueDenseStep(const StepRun& step) {
-  const StepArgs<Rule, T> args = ArgsOf<Rule, T>(step);
+  StepArgs<Rule, T> args = ArgsOf<Rule, T>(step);
+  TENON_ASSIGN_OR_RETURN(const StepState state, QueueStepState(step.ctx));
+  args.failed = state.failed;
   const int64_t n = step.current[0]->num_elements();
   DenseStepPass<Rule, T><<<GridBlocks(n), kBlockThreads, 0, StreamOf(step.ctx)>>>(n, args);
   return LaunchStatus();
@@ -175,10 +176,13 @@ Status QueueDenseStep(const StepRun& step) {
 
 template <typename Rule, typename T>
 Status QueueSparseStep(const StepRun& step) {
-  const StepArgs<Rule, T> args = ArgsOf<Rule, T>(step);
+  StepArgs<Rule, T> args = ArgsOf<Rule, T>(step);
   TENON_ASSIGN_OR_RETURN(
       const SortedRows sorted,
       SortRows(step.ctx, step.ctx.input(step.inputs.indices), step.current[0]->dim(0), args.check));
+  // Behind the sorting, which finds indices that are none.
+  TENON_ASSIGN_OR_RETURN(const StepState state, QueueStepState(step.ctx));
+  args.failed = state.failed;
   // Also without an element: scalars are checked all the same.
   SparseStepPass<Rule, T>
       <<<GridBlocks(sorted.span.count * args.width), kBlockThreads, 0, StreamOf(step.ctx)>>>(

@@ -23,8 +23,11 @@ std::string TextOf(const OpCase& c) {
   return text;
 }
 
-/// The dtype by which a case is counted: of what it computes with.
+/// The dtype by which a case is counted: of what it computes with. (T of a draw is its shape's.)
 DType MainType(const OpCase& c, const std::vector<Tensor>& outputs) {
+  if (c.op->schema.name.starts_with("Stateless") && c.attrs.Find("dtype") != nullptr) {
+    return c.attrs.GetOr<DType>("dtype", DType::kInvalid);
+  }
   if (c.attrs.Find("T") != nullptr) return c.attrs.GetOr<DType>("T", DType::kInvalid);
   return !outputs.empty()    ? outputs[0].dtype()
          : !c.inputs.empty() ? c.inputs[0].dtype()

@@ -4,6 +4,7 @@
 // has by itself.
 #include <cmath>
 #include <functional>
+#include <tuple>
 
 #include "core/gradients.h"
 #include "ops/array/array_ops.h"
@@ -201,6 +202,42 @@ TEST_F(GpuProgramsTest, ManyArraysAreJoined) {
   });
 }
 
+TEST_F(GpuProgramsTest, TheTopOfRowsIsInTheCpusOrder) {
+  // Rows of a warp and less, of many blocks, with ties at the threshold, and more than is selected.
+  for (const auto& [rows, n, k] : std::vector<std::tuple<int, int, int>>{{3, 7, 7},
+                                                                         {5, 40, 1},
+                                                                         {64, 3000, 5},
+                                                                         {7, 5000, 100},
+                                                                         {2, 70000, 1000},
+                                                                         {2, 9000, 2500}}) {
+    CompareProgram(StrCat("the top ", k, " of ", rows, " x ", n), Closeness::kSame, [=] {
+      const Output few = Const(Sample(DType::kInt32, {rows, n}, -9, 9, n));
+      const Output many = Const(Sample(DType::kFloat, {rows, n}, -2, 2, n));
+      std::vector<Output> fetches;
+      for (const Output& in : {few, many, Cast(few, DType::kHalf), Cast(many, DType::kDouble)}) {
+        const auto top = TopKV2(in, k);
+        fetches.insert(fetches.end(), {top.values, top.indices});
+      }
+      return Program{fetches, {}, 1};
+    });
+  }
+}
+
+TEST_F(GpuProgramsTest, DistinctNumbersAreInTheOrderInWhichTheyCome) {
+  for (const int64_t n : {1, 33, 5000, 300000}) {
+    CompareProgram(StrCat("distinct among ", n), Closeness::kSame, [=] {
+      const Output few = Const(Sample(DType::kInt32, {n}, -40, 40, n));
+      const Output many = Const(Sample(DType::kInt64, {n}, -1e6, 1e6, n));
+      const auto of_few = UniqueWithCounts(few), of_many = UniqueWithCounts(many);
+      const auto bytes = Unique(Cast(few, DType::kInt8), {.out_idx = DType::kInt64});
+      return Program{{of_few.y, of_few.idx, of_few.count, of_many.y, of_many.idx, of_many.count,
+                      bytes.y, bytes.idx},
+                     {},
+                     2};
+    });
+  }
+}
+
 TEST_F(GpuProgramsTest, PartsOfVariablesAreAssigned) {
   CompareProgram("parts of variables", Closeness::kSame, [] {
     const Variable v("v", Sample(DType::kFloat, {5, 7}, -2, 2, 3));
@@ -231,6 +268,36 @@ TEST_F(GpuProgramsTest, DrawsFollowTheirState) {
         {},
         4};
   });
+}
+
+// Feeds come from memory that the GPU does not know, in pieces beside each other.
+TEST_F(GpuProgramsTest, LargeFeedsComeWhole) {
+  OpRow row("large feeds");
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Output values = Placeholder(DType::kInt32, {-1}, {.name = "values"});
+  Output same;
+  {
+    const DeviceScope on(kGpuName);
+    same = Add(values, 1);
+  }
+  ASSERT_TRUE(graph.error().ok()) << graph.error();
+  const auto session = GpuSession(graph);
+  ASSERT_TRUE(session.ok()) << session.status();
+  for (const int64_t n :
+       {int64_t{20000}, int64_t{1} << 20, (int64_t{5} << 20) + 3, int64_t{9000001}}) {
+    for (int round = 0; round < 3; ++round) {
+      Tensor fed(DType::kInt32, {n}), wanted(DType::kInt32, {n});
+      for (int64_t i = 0; i < n; ++i) {
+        fed.data<int32_t>()[i] = static_cast<int32_t>(i * 2654435761 + round);
+        wanted.data<int32_t>()[i] = static_cast<int32_t>(fed.data<int32_t>()[i] + 1u);
+      }
+      const auto found = (*session)->Run({{values, fed}}, {same});
+      if (!found.ok()) return row.Fail(found.status().ToString());
+      if (!(*found)[0].Equals(wanted)) return row.Fail(StrCat(n, " numbers are not what was fed"));
+      row.AddCase(DType::kInt32, 0);
+    }
+  }
 }
 
 }  // namespace
