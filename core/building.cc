@@ -87,7 +87,11 @@ BuildContext From(BuildContext context, const std::source_location& caller) {
 }  // namespace
 
 void BuildContext::Fail(const Status& error, const std::source_location& at) const {
-  if (graph->error().ok()) graph->Fail(Annotate(error, ToString(caller.value_or(at))));
+  if (!graph->error().ok()) return;
+  const std::string place = ToString(caller.value_or(at));
+  // A tensor without a value names where it was made, which may be here.
+  const bool is_named = Message(error).starts_with(place + ": ");
+  graph->Fail(is_named ? error : Annotate(error, place));
 }
 
 Status BuildContext::CheckBuilt(const Output& value, std::string_view what) const {

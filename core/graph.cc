@@ -18,6 +18,18 @@ Status InNode(const Status& status, std::string_view name, std::string_view op) 
   return Annotate(status, StrCat("node '", name, "' (", op, ")"));
 }
 
+/// What is to be done about an error that a step ended with, if it is told, before its last line.
+Status WithAdvice(const Status& status) {
+  const std::string_view message = Message(status);
+  const size_t mistake = message.find("Attempting to use uninitialized value ");
+  if (mistake == std::string_view::npos) return status;
+  const size_t end = std::min(message.find('\n', mistake), message.size());
+  return WithMessage(status,
+                     StrCat(message.substr(0, end),
+                            "; run GlobalVariablesInitializer() first, or restore a checkpoint",
+                            message.substr(end)));
+}
+
 }  // namespace
 
 Graph::Graph(const OpRegistry& registry) : registry_(&registry) {
@@ -454,7 +466,7 @@ Status AnnotateWithPlace(
   if (marker == std::string_view::npos) return status;
   const std::string_view name = message.substr(marker + kMarker.size());
   const std::source_location place = place_of(name.substr(0, name.find("}}")));
-  return place.line() == 0 ? status : Annotate(status, ToString(place));
+  return place.line() == 0 ? status : Annotate(WithAdvice(status), ToString(place));
 }
 
 Status AnnotateWithNode(const Status& status, std::string_view name, std::string_view op,

@@ -90,9 +90,10 @@ Tensor Tensor::WrongCount(const Shape& shape, size_t values, const std::source_l
   Tensor t;
   t.buffer_ = AllocateBuffer(CpuAllocator(), DType::kString, 1);
   if (!t.buffer_) return t;
+  const std::string_view file = at.file_name();
   *static_cast<TString*>(t.buffer_->data()) =
-      StrCat(at.file_name(), ":", at.line(), ": found ", values, " values for a tensor of shape ",
-             shape.ToString(), ", wanted ", shape.num_elements());
+      StrCat(file.substr(file.rfind('/') + 1), ":", at.line(), ": found ", values,
+             " values for a tensor of shape ", shape.ToString(), ", wanted ", shape.num_elements());
   return t;
 }
 

@@ -41,7 +41,9 @@ class NoFiles final : public FileSystem {
 
  private:
   static Status Refuse(const std::string& path) {
-    return PermissionDenied("cannot open '", path, "': graphs may reach no files here");
+    return PermissionDenied("cannot open '", path,
+                            "': graphs may reach no files here; a --root of the server gives ",
+                            "them a folder");
   }
 };
 

@@ -22,6 +22,12 @@ constexpr size_t kMaxCallables = 1 << 14;
 /// Each holds what its step has computed so far.
 constexpr size_t kMaxPartialRuns = 1 << 10;
 
+Status TookLonger(Clock::Duration limit) {
+  return DeadlineExceeded("Timed out waiting for notification: the step took longer than ",
+                          std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(),
+                          " ms");
+}
+
 /// Cancelled when the session closes or the caller gives up.
 class EitherEnd {
  public:
@@ -66,6 +72,7 @@ struct MasterSession::RunningStep {
   Cancellation::Token token = Cancellation::kAlreadyCancelled;
   Clock::Timer timer = 0;
   Clock::Time begin;
+  std::optional<Clock::Duration> limit;  // of its time
   std::function<void(Status)> done;
 };
 
@@ -316,13 +323,10 @@ void MasterSession::RunStepAsync(RunStepCall* call, Cancellation* cancellation,
     }
   }
   if (call->timeout_ms > 0) {
+    running->limit = std::chrono::milliseconds(std::min(call->timeout_ms, kLongestTimeoutMs));
     running->timer = environment_.clock->CallAfter(
-        std::chrono::milliseconds(std::min(call->timeout_ms, kLongestTimeoutMs)),
-        [weak = std::weak_ptr<RunningStep>(running), limit = call->timeout_ms] {
-          if (const auto late = weak.lock()) {
-            late->cancellation().Cancel(DeadlineExceeded(
-                "Timed out waiting for notification: the step took longer than ", limit, " ms"));
-          }
+        *running->limit, [weak = std::weak_ptr<RunningStep>(running), limit = *running->limit] {
+          if (const auto late = weak.lock()) late->cancellation().Cancel(TookLonger(limit));
         });
   }
   const auto ended = [running](Status status) {
@@ -339,6 +343,10 @@ void MasterSession::EndStep(RunningStep* step, Status status) {
   // What cancelled the step is a better answer than what its parts said when they were cancelled.
   if (status.code() == StatusCode::kCancelled && step->cancellation().cancelled()) {
     status = step->cancellation().status();
+  }
+  // Its last kernels may have been under way when the time was over.
+  if (status.ok() && step->limit && environment_.clock->Now() - step->begin > *step->limit) {
+    status = TookLonger(*step->limit);
   }
   if (step->token != Cancellation::kAlreadyCancelled) step->outer->Deregister(step->token);
   if (step->timer != 0) environment_.clock->CancelTimer(step->timer);

@@ -217,7 +217,7 @@ class StepRun {
     Value* const inputs = state_->Inputs(r, item);
     if (r.dead && item.flow != FlowKind::kTransfer) {
       if (item.role == PlanNode::Role::kRetval) {
-        return Fail(NoValueOfRetval(item.index, plan_.name(r.node)));
+        return Fail(NoValueOfRetval(item.index, plan_.name(r.node), state_->FrameId(r) != 0));
       }
       // Some inputs may be live; nobody will read them.
       for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/step_graph.h"
+
+#include "core/closest_name.h"
 #include "runtime/functions/function_runtime.h"
 
 namespace tenon {
@@ -35,7 +37,9 @@ class StepGraphBuilder {
       const std::string& text = signature_.feeds[i];
       const StatusOr<TensorName> parsed = ParseTensorName(text);
       const Node* node = parsed.ok() ? graph_.Find(parsed->node) : nullptr;
-      if (node == nullptr) return NotFound("FeedInputs: unable to find feed output ", text);
+      if (node == nullptr) {
+        return NotFound("FeedInputs: unable to find feed output ", text, Hint(text));
+      }
       const TensorName& name = *parsed;
       if (name.index >= node->num_outputs()) {
         return InvalidArgument("FeedInputs: ", text, " should have output index < ",
@@ -81,7 +85,7 @@ class StepGraphBuilder {
     for (const std::string& text : signature_.fetches) {
       const StatusOr<TensorName> parsed = ParseTensorName(text);
       Node* node = parsed.ok() ? graph_.Find(parsed->node) : nullptr;
-      if (node == nullptr) return NotFound("FetchOutputs node ", text, ": not found");
+      if (node == nullptr) return NotFound("FetchOutputs node ", text, ": not found", Hint(text));
       const TensorName& name = *parsed;
       if (node->num_outputs() == 0) {
         return InvalidArgument("Tried to fetch data for '", text,
@@ -103,21 +107,33 @@ class StepGraphBuilder {
   }
 
   Status ResolveTargets() {
-    std::string missing;
+    std::string missing, hint;
     for (const std::string& name : signature_.targets) {
       // A tensor's name stands for the node that gives it.
       const StatusOr<TensorName> parsed = ParseTensorName(name);
       Node* node = parsed.ok() ? graph_.Find(parsed->node) : nullptr;
       if (node == nullptr) {
         StrAppend(&missing, name, " ");
+        if (hint.empty()) hint = Hint(name);
       } else {
         stack_.push_back(node);
       }
     }
     if (!missing.empty()) {
-      return NotFound("PruneForTargets: Some target nodes not found: ", missing);
+      if (!hint.empty()) missing.pop_back();
+      return NotFound("PruneForTargets: Some target nodes not found: ", missing, hint);
     }
     return OkStatus();
+  }
+
+  /// Which name was meant, "; did you mean X?", where the graph is not too large to look for it.
+  std::string Hint(const std::string& name) const {
+    constexpr size_t kMostNodes = 10000;
+    const auto nodes = graph_.nodes();
+    if (nodes.size() > kMostNodes) return "";
+    std::vector<std::string> names;
+    for (const Node* n : nodes) names.push_back(n->name());
+    return DidYouMean(name.substr(0, name.rfind(':')), names);
   }
 
   bool IsFed(const Endpoint& e) const { return feeds_.contains({e.node, e.index}); }
@@ -234,7 +250,7 @@ StatusOr<Graph> MakeStepGraph(const Graph& graph, const StepSignature& signature
   return StepGraphBuilder(graph, signature).Build();
 }
 
-Status NoValueOfRetval(int64_t index, std::string_view name) {
+Status NoValueOfRetval(int64_t index, std::string_view name, bool in_loop) {
   // MakeStepGraph has put it together of the node, the output and the fetch's number.
   constexpr std::string_view kPrefix = "_retval_";
   std::string fetch(name);
@@ -245,7 +261,8 @@ Status NoValueOfRetval(int64_t index, std::string_view name) {
     if (tensor.substr(output + 1) != "0") StrAppend(&fetch, ":", tensor.substr(output + 1));
   }
   return InvalidArgument("Retval[", index, "] does not have value: '", fetch,
-                         "' is on a branch that was not taken");
+                         in_loop ? "' is within a while loop, of which the results are fetched"
+                                 : "' is on a branch that was not taken");
 }
 
 }  // namespace tenon

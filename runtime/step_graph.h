@@ -33,8 +33,8 @@ struct StepSignature {
 /// for a signature with neither fetch nor target, and for an op that is the runtime's own.
 StatusOr<Graph> MakeStepGraph(const Graph& graph, const StepSignature& signature);
 
-/// The error of fetch `index`, whose _Retval node has that name, when it lies on a branch that was not
-/// taken; it names the tensor as the signature does.
-Status NoValueOfRetval(int64_t index, std::string_view name);
+/// The error of fetch `index`, whose _Retval node has that name, when it lies on a branch that was
+/// not taken, or within a while loop; it names the tensor as the signature does.
+Status NoValueOfRetval(int64_t index, std::string_view name, bool in_loop);
 
 }  // namespace tenon

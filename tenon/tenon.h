@@ -31,6 +31,7 @@
 #include "ops/random/initial_values.h"
 #include "ops/random/random_ops.h"
 #include "ops/register.h"
+#include "ops/sdca/sdca_ops.h"
 #include "ops/sequences/sequences_ops.h"
 #include "ops/sparse/sparse_ops.h"
 #include "ops/spectral/spectral_ops.h"

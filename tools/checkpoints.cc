@@ -10,9 +10,9 @@
 #include <map>
 #include <tuple>
 
+#include "core/closest_name.h"
 #include "data/file.h"
 #include "data/tensor_bundle.h"
-#include "tools/suggestions.h"
 #include "train/saver/checkpoint_state.h"
 
 namespace tenon::tools {

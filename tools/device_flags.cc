@@ -14,7 +14,9 @@ class FirstMistake : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int, google::protobuf::io::ColumnNumber column,
                 const std::string& message) override {
-    if (text_.empty()) text_ = StrCat("at character ", column + 1, ": ", message);
+    if (!text_.empty()) return;
+    text_ = StrCat("at character ", column + 1, ": ", message);
+    if (text_.back() == '.') text_.pop_back();
   }
   const std::string& text() const { return text_; }
 
@@ -44,11 +46,13 @@ StatusOr<DeviceOptions> DeviceFlags::Resolve() const {
   FirstMistake mistake;
   parser.RecordErrorsTo(&mistake);
   if (!parser.ParseFromString(config, &proto)) {
-    return InvalidArgument("--config '", config, "', ", mistake.text(),
-                           "; wanted the text of a ConfigProto, such as ",
-                           "'gpu_options { visible_device_list: \"0\" }'");
+    return WrongUsage(StrCat("--config '", config, "', ", mistake.text(),
+                             "; wanted the text of a ConfigProto, such as ",
+                             "'gpu_options { visible_device_list: \"0\" }'"));
   }
-  TENON_ASSIGN_OR_RETURN(DeviceOptions options, DeviceOptionsOf(proto));
+  auto given = DeviceOptionsOf(proto);
+  if (!given.ok()) return WrongUsage(StrCat("--config: ", Message(given.status())));
+  DeviceOptions options = *std::move(given);
   if (gpus >= 0) options.gpu_devices = gpus;
   if (memory_fraction > 0) options.gpu.memory_fraction = memory_fraction;
   if (!visible.empty()) options.gpu.visible_devices = visible;

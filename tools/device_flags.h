@@ -20,7 +20,7 @@ struct DeviceFlags {
   std::string config;
 
   void AddTo(CLI::App& app);
-  /// What they mean together: a flag goes before what --config says. InvalidArgument for a text
+  /// What they mean together: a flag goes before what --config says. WrongUsage for a text
   /// that is no ConfigProto.
   StatusOr<DeviceOptions> Resolve() const;
 };

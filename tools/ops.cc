@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/closest_name.h"
 #include "core/graph.h"
 #include "runtime/functions/expansion.h"
 #include "tools/commands.h"
-#include "tools/suggestions.h"
 
 namespace tenon::tools {
 namespace {

@@ -2,40 +2,12 @@
 #include "tools/suggestions.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "core/closest_name.h"
 #include "core/strings.h"
 
 namespace tenon::tools {
 namespace {
-
-/// Longer words are not compared: it takes the product of both lengths.
-constexpr size_t kMaxLength = 100;
-
-std::string Simplified(std::string_view word) {
-  std::string simple;
-  for (const char c : word.substr(0, kMaxLength)) {
-    simple += c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return simple;
-}
-
-/// How many letters must be changed, added, left out or exchanged with the next one.
-size_t Distance(const std::string& a, const std::string& b) {
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + change});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-      }
-    }
-  }
-  return d[a.size()][b.size()];
-}
 
 std::vector<std::string> SubcommandNames(const CLI::App& app) {
   std::vector<std::string> names;
@@ -52,25 +24,6 @@ std::vector<std::string> FlagNames(const CLI::App& app) {
 }
 
 }  // namespace
-
-std::string ClosestName(std::string_view word, const std::vector<std::string>& names) {
-  const std::string wanted = Simplified(word);
-  std::string closest;
-  size_t best = wanted.size() / 3 + 2;  // from here on it is another word
-  for (const std::string& name : names) {
-    const size_t distance = Distance(wanted, Simplified(name));
-    if (distance < best && distance < name.size()) {
-      best = distance;
-      closest = name;
-    }
-  }
-  return closest;
-}
-
-std::string DidYouMean(std::string_view word, const std::vector<std::string>& names) {
-  const std::string closest = ClosestName(word, names);
-  return closest.empty() ? "" : StrCat("; did you mean ", closest, "?");
-}
 
 std::string ExplainArguments(const CLI::App& app, const std::vector<std::string>& arguments) {
   const CLI::App* command = &app;

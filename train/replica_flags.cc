@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include "data/file.h"
+
 namespace tenon {
 
 StatusOr<ServerOptions> ReplicaFlags::Options() const {
@@ -16,6 +18,10 @@ StatusOr<ServerOptions> ReplicaFlags::Options() const {
   TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", worker_hosts));
   TENON_ASSIGN_OR_RETURN(options.credentials, ReadCredentials(credentials));
   options.insecure = insecure;
+  if (!root.empty()) {
+    options.files = FileAccess{FileAccess::Kind::kRoot, root};
+    TENON_RETURN_IF_ERROR(FilesOf(*options.files).status());
+  }
   return options;
 }
 

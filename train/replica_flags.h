@@ -34,8 +34,11 @@ struct ReplicaFlags {
   int task_index = 0;
   CredentialFiles credentials;
   bool insecure = false;
+  /// The folder that graphs may read and write; empty: everything on loopback, nothing beyond.
+  std::string root;
 
-  /// --ps_hosts, --worker_hosts, --job_name, --task_index, --insecure and AddCredentialFlags.
+  /// --ps_hosts, --worker_hosts, --job_name, --task_index, --insecure, --root and
+  /// AddCredentialFlags.
   template <typename App>
   void AddTo(App& app) {
     app.add_option("--ps_hosts,--ps-hosts", ps_hosts, "host:port,...")->required();
@@ -44,9 +47,13 @@ struct ReplicaFlags {
     app.add_option("--task_index,--task-index", task_index, "Number of this task in its job");
     AddCredentialFlags(app, &credentials);
     app.add_flag("--insecure", insecure, "Listen beyond loopback without either");
+    app.add_option(
+        "--root", root,
+        "The folder that graphs may read and write, checkpoints too; default: everything on "
+        "loopback, nothing beyond");
   }
-  /// What starts the task's server. InvalidArgument for another job and for addresses that are
-  /// none; see ReadCredentials for files.
+  /// What starts the task's server. InvalidArgument for another job, for addresses that are none
+  /// and for a root that is no folder; see ReadCredentials for files.
   StatusOr<ServerOptions> Options() const;
 };
 

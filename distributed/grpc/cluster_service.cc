@@ -15,6 +15,8 @@ namespace tenon {
 namespace {
 
 constexpr std::chrono::seconds kDeadline{5};
+/// A server asks others for as long as kDeadline before it answers.
+constexpr std::chrono::seconds kStatusOfAllDeadline{8};
 const std::string kClusterService = "/tenon.cluster.ClusterService/";
 
 std::unique_ptr<cluster::ClusterService::Stub> Connect(
@@ -57,10 +59,9 @@ void ServeCluster(RpcServer& server, ClusterServiceParts parts) {
       });
   server.Handle<cluster::ServerStatusRequest, cluster::ServerStatusResponse>(
       kClusterService + "ServerStatus",
-      [parts](const cluster::ServerStatusRequest&, cluster::ServerStatusResponse* response,
+      [parts](const cluster::ServerStatusRequest& request, cluster::ServerStatusResponse* response,
               Cancellation*, const Done& done) {
-        parts.describe(response);
-        done(OkStatus());
+        parts.describe(request.ask_tasks(), response, [done] { done(OkStatus()); });
       });
 }
 
@@ -95,11 +96,12 @@ Status StopServer(const std::string& target, const std::string& reason,
 StatusOr<std::string> DescribeServer(const std::string& target, const Credentials& credentials) {
   TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
   grpc::ClientContext context;
-  const auto stub = Connect(address, credentials, &context);
+  const auto stub = Connect(address, credentials, &context, kStatusOfAllDeadline);
+  cluster::ServerStatusRequest request;
   cluster::ServerStatusResponse response;
+  request.set_ask_tasks(true);
   TENON_RETURN_IF_ERROR(
-      ConnectionError(stub->ServerStatus(&context, cluster::ServerStatusRequest(), &response),
-                      address, credentials));
+      ConnectionError(stub->ServerStatus(&context, request, &response), address, credentials));
   return ToText(response);
 }
 
@@ -111,6 +113,9 @@ std::string ToText(const cluster::ServerStatusResponse& status) {
              "tensors: ", Mebibytes(status.memory_bytes()), "; connections: ", status.connections(),
              "; calls: ", status.calls(), "; steps: ", status.num_steps(),
              "; receives that wait: ", status.num_receives(), "\n");
+  for (const std::string& task : status.silent_tasks()) {
+    StrAppend(&out, "no answer from ", task, "\n");
+  }
   for (const auto& c : status.containers()) {
     StrAppend(&out, "container ", c.name(), ": ", c.resources(), " variables and others, ",
               Mebibytes(c.bytes()), "\n");

@@ -15,8 +15,11 @@ namespace tenon {
 /// What ClusterService (cluster_service.proto) is served from; everything outlives it.
 struct ClusterServiceParts {
   JobEnd& job_end;
-  /// Says what the server is doing.
-  std::function<void(cluster::ServerStatusResponse*)> describe;
+  /// Says what the server is doing, and then calls `done`: perhaps later, when it is to ask the
+  /// other tasks. Must not block.
+  std::function<void(bool ask_tasks, cluster::ServerStatusResponse* out,
+                     std::function<void()> done)>
+      describe;
   std::function<void(const std::string& reason)> shutdown;  // must not block
 };
 void ServeCluster(RpcServer& server, ClusterServiceParts parts);

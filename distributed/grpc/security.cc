@@ -5,20 +5,49 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <chrono>
 #include <cstdio>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <string_view>
+
+#include "core/strings.h"
 
 namespace tenon {
 namespace {
 
 constexpr char kTokenKey[] = "tenon-token";
 
+/// Whether this thread tries credentials, of which gRPC would log what is wrong in several lines.
+thread_local bool tries_credentials = false;
+
+/// Says why clients are refused, one line in some seconds: a client tries again many times a
+/// second.
+void SayRefusal(std::string_view why) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kPause{10};
+  static std::mutex mu;
+  static std::optional<Clock::time_point> last;
+  static int unsaid = 0;
+  const std::lock_guard lock(mu);
+  const auto now = Clock::now();
+  if (last && now - *last < kPause) {
+    ++unsaid;
+    return;
+  }
+  last = now;
+  const std::string others = unsaid == 0 ? "" : StrCat("; ", unsaid, " others before");
+  unsaid = 0;
+  std::fprintf(stderr, "a client was refused: %s%s\n", std::string(why).c_str(), others.c_str());
+}
+
 /// gRPC logs each client that does not get through the handshake with the names of its sources.
 void LogHandshakesInWords() {
   static std::once_flag once;
   std::call_once(once, [] {
     gpr_set_log_function([](gpr_log_func_args* args) {
+      if (tries_credentials) return;
       const std::string_view message = args->message;
       const bool is_handshake = std::string_view(args->file).find("ssl_transport_security") !=
                                     std::string_view::npos &&
@@ -27,9 +56,9 @@ void LogHandshakesInWords() {
         std::fprintf(stderr, "gRPC: %s\n", args->message);
       } else if (message.find("WRONG_VERSION_NUMBER") != std::string_view::npos ||
                  message.find("wrong version number") != std::string_view::npos) {
-        std::fprintf(stderr, "a client was refused: it does not use TLS, as this server does\n");
+        SayRefusal("it does not use TLS, as this server does");
       } else {
-        std::fprintf(stderr, "a client was refused: %s\n", args->message);
+        SayRefusal(message);
       }
     });
   });
@@ -62,6 +91,7 @@ Status CheckServerCredentials(const Credentials& credentials) {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", ServerCredentialsOf(credentials), &port);
+  tries_credentials = true;
   const std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server != nullptr) server->Shutdown();
@@ -70,6 +100,7 @@ Status CheckServerCredentials(const Credentials& credentials) {
   bool ok = false;
   while (queue->Next(&tag, &ok)) {
   }
+  tries_credentials = false;
   if (server != nullptr && port != 0) return OkStatus();
   return InvalidArgument(
       "the TLS certificate, its key and the authority's certificate do not make a "

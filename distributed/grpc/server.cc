@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -142,7 +143,12 @@ class GrpcServer final : public Server {
     const int wanted = port >= 0 ? port : PortOf(configured);
     ServeWorker(rpc_server_, task_, *worker_, pool_);
     ServeMaster(rpc_server_, *master_, calls_, pool_);
-    ServeCluster(rpc_server_, {job_end_, [this](auto* status) { Describe(status); },
+    ServeCluster(rpc_server_, {job_end_,
+                               [this](bool ask_tasks, auto* status, std::function<void()> done) {
+                                 Describe(status);
+                                 if (!ask_tasks) return done();
+                                 AskTasks(status, std::move(done));
+                               },
                                [this](const std::string& reason) {
                                  {
                                    MutexLock lock(mu_);
@@ -247,6 +253,49 @@ class GrpcServer final : public Server {
     (*worker)->GetStatusAsync(
         question->request, &question->response,
         [question, done = std::move(done)](const Status& s) { done(s); });
+  }
+
+  /// Asks all other tasks whether they live, and adds those that do not answer.
+  void AskTasks(cluster::ServerStatusResponse* out, std::function<void()> done) {
+    struct Answers {
+      Mutex mu;
+      std::map<std::string, std::string> silent ABSL_GUARDED_BY(mu);
+      int expected ABSL_GUARDED_BY(mu) = 1;  // one of this function
+    };
+    auto answers = std::make_shared<Answers>();
+    const auto answered = [answers, out, done = std::move(done)] {
+      {
+        MutexLock lock(answers->mu);
+        if (--answers->expected > 0) return;
+        for (const auto& [task, why] : answers->silent) {
+          out->add_silent_tasks(StrCat(task, ": ", why));
+        }
+      }
+      done();
+    };
+    for (const auto& [job, tasks] : cluster_.jobs()) {
+      for (const auto& [task, address] : tasks) {
+        const std::string name = TaskName(job, task);
+        if (name == task_) continue;
+        {
+          MutexLock lock(answers->mu);
+          ++answers->expected;
+        }
+        FindOutIfAlive(job, task, [answers, answered, name, address = address](const Status& life) {
+          if (!life.ok()) {
+            const std::string where = StrCat(name, " at ", address);
+            std::string_view why = Message(life);
+            if (const std::string known = StrCat("task ", where, " is "); why.starts_with(known)) {
+              why.remove_prefix(known.size());
+            }
+            MutexLock lock(answers->mu);
+            answers->silent[where] = why;
+          }
+          answered();
+        });
+      }
+    }
+    answered();
   }
 
   void Describe(cluster::ServerStatusResponse* out) {

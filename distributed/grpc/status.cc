@@ -56,6 +56,12 @@ Status ConnectionError(const grpc::Status& status, const std::string& address,
     hint = "; perhaps the server does not use TLS, or another authority's certificates";
   } else if (!credentials.has_tls() && says("Socket closed")) {
     hint = "; perhaps the server wants TLS (--tls_cert, --tls_key, --tls_ca)";
+  } else if (says("SETTINGS frame")) {
+    hint =
+        "; it takes connections but does not answer: it hangs, or is no server of Tenon's or "
+        "TensorFlow's";
+  } else if (says("HTTP/2") || says("http1")) {
+    hint = "; it is no server of Tenon's or TensorFlow's";
   }
   return Unavailable("the server at ", address, " is unavailable: ", said, hint);
 }

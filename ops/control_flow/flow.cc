@@ -113,6 +113,11 @@ std::vector<Output> Build(Inside* inside, const Branch& build) {
   return values;
 }
 
+bool IsBoolScalar(const Output& value) {
+  return value.dtype() == DType::kBool &&
+         (!value.shape().rank_known() || value.shape().rank() == 0);
+}
+
 bool IsWithin(const PartialShape& shape, const PartialShape& wanted) {
   return shape.RelaxedWith(wanted) == wanted;
 }
@@ -124,7 +129,7 @@ std::vector<Output> Cond(const Output& predicate, const Branch& on_true, const B
   const CalledFrom caller(options.location);
   const BuildContext& context = CurrentBuilding();
   const FlowScope scope(options.name);
-  if (predicate.exists() && predicate.dtype() != DType::kBool) {
+  if (predicate.exists() && !IsBoolScalar(predicate)) {
     context.Fail(
         InvalidArgument("the predicate of a Cond must be a bool scalar, '", predicate.name(),
                         "' is ", ToString(predicate.dtype()), predicate.shape().ToString()),
@@ -233,6 +238,11 @@ std::vector<Output> WhileLoop(
     const InFlow in(&inside);
     const std::vector<Output> present(merged.begin(), merged.begin() + given);
     Output more = condition(present);
+    if (more.exists() && !IsBoolScalar(more)) {
+      fail(InvalidArgument("the condition of a while loop must be a bool scalar, '", more.name(),
+                           "' is ", ToString(more.dtype()), more.shape().ToString()));
+      return std::vector<Output>(given);
+    }
     if (given < merged.size()) {
       more = LogicalAnd(merged[given] < Input(options.maximum_iterations), more);
     }

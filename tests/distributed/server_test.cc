@@ -8,6 +8,7 @@
 #include "distributed/remote_session.h"
 #include "ops/array/array_ops.h"
 #include "ops/math/math_ops.h"
+#include "ops/random/random_ops.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "tests/testing/status_matchers.h"
@@ -114,6 +115,24 @@ TEST(ServerTest, AnErrorOfTheParameterServerReachesTheClient) {
               IsError(StatusCode::kFailedPrecondition, "Attempting to use uninitialized value v"));
   ASSERT_OK((*session)->Run({}, {}, {"init"}));
   EXPECT_OK((*session)->Run({}, {"minus"}));
+}
+
+TEST(ServerTest, AStepOfOneLongKernelThatIsLateFailsToo) {
+  TestCluster cluster(1, 0);
+  cluster.StartAll();
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Output x = RandomUniform({1000, 1000}, DType::kFloat);
+  const Output y = MatMul(x, x);
+  const auto session = MakeRemoteSession(cluster.at("ps", 0).target(), graph);
+  ASSERT_OK(session);
+  ASSERT_OK((*session)->Run({}, {}, {y}));
+  StepOptions options;
+  options.timeout = std::chrono::milliseconds(1);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT((*session)->Run({}, {}, {y}, options),
+                IsError(StatusCode::kDeadlineExceeded, "the step took longer than 1 ms"));
+  }
 }
 
 TEST(ServerTest, AMissingParameterServerIsNamed) {

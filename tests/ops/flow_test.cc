@@ -169,6 +169,22 @@ TEST(FlowTest, BranchesOfDifferentDTypesAreAMistake) {
               HasSubstr("value 0 of a Cond is double in one branch, float in the other"));
 }
 
+TEST(FlowTest, APredicateOrConditionOfSeveralElementsIsAMistake) {
+  const auto one = [] { return Const(1.0f); };
+  {
+    GraphSession s;
+    Cond(Placeholder(DType::kBool, {2}, {.name = "p"}), one, one);
+    EXPECT_THAT(std::string(s.graph.error().message()),
+                HasSubstr("the predicate of a Cond must be a bool scalar, 'p' is bool[2]"));
+  }
+  GraphSession s;
+  tenon::WhileLoop(
+      {Const({1, 2})}, [](const Values& v) { return v[0] < 3; }, [](const Values& v) { return v; });
+  EXPECT_THAT(
+      std::string(s.graph.error().message()),
+      HasSubstr("the condition of a while loop must be a bool scalar, 'while/Less' is bool[2]"));
+}
+
 TEST(FlowTest, WhatABranchWaitsForOutsideDoesNotMakeItRun) {
   GraphSession s;
   const Output v = VariableV2(Shape(), DType::kFloat, {.name = "v"});

@@ -288,6 +288,22 @@ TEST_P(LocalSessionTest, AnEndlessLoopEndsAtItsTimeLimit) {
               IsError(StatusCode::kDeadlineExceeded, "longer than 50 ms"));
 }
 
+TEST_P(LocalSessionTest, AStepOfOneLongKernelThatIsLateFailsToo) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {1000, 1000});
+  const Output y = MatMul(x, x);  // two thousand million operations
+  auto session = Start(graph);
+  const Tensor value = Tensor::Zeros(DType::kFloat, {1000, 1000});
+  ASSERT_OK(session->Run({{x, value}}, {}, {y}));
+  StepOptions options;
+  options.timeout = std::chrono::milliseconds(1);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(session->Run({{x, value}}, {}, {y}, options),
+                IsError(StatusCode::kDeadlineExceeded, "the step took longer than 1 ms"));
+  }
+}
+
 TEST_P(LocalSessionTest, CloseEndsARunningStep) {
   Graph graph(AllOps());
   GraphBuilding building(graph);

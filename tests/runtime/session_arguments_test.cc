@@ -164,6 +164,22 @@ TEST(SessionArgumentsTest, AFetchOfABranchThatWasNotTakenIsCalledByItsName) {
                                        "' is on a branch that was not taken")));
 }
 
+TEST(SessionArgumentsTest, AFetchOfALoopsBodyIsToldThatResultsAreFetched) {
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  Output inside;
+  const std::vector<Output> end = WhileLoop(
+      {0}, [](const auto& v) { return v[0] < 3; },
+      [&](const auto& v) { return std::vector<Output>{inside = v[0] + 1}; });
+  const auto session = MakeLocalSession(graph);
+  ASSERT_OK(session);
+  EXPECT_THAT(
+      (*session)->Run<int32_t>({}, inside),
+      IsError(kInvalid, StrCat("Retval[0] does not have value: '", inside.name(),
+                               "' is within a while loop, of which the results are fetched")));
+  EXPECT_EQ(*(*session)->Run<int32_t>({}, end[0]), 3);
+}
+
 TEST(SessionArgumentsTest, MistakesSayWhatWasMeant) {
   {
     Graph graph(AllOps());

@@ -126,6 +126,27 @@ def config_that_is_none():
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
     assert "libprotobuf" not in done.stderr and "at character " in done.stderr, done.stderr
     assert "nosuch" in done.stderr, done.stderr
+    # Found before anything else, also by commands that do more than list devices.
+    for arguments in (["run", "g", "--fetch", "y"], ["serve", "--port", "0"]):
+        for config, wanted in (("nosuch: 1", "--config 'nosuch: 1', at character 7: "),
+                               ('device_count { key: "CPU" value: -1 }', "found -1 for device_count of CPU")):
+            done = run(TENON, *arguments, "--config", config)
+            assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done
+            assert done.stderr.startswith("tenon: --config") and wanted in done.stderr, done.stderr
+            assert done.stderr.endswith(f" (see tenon {arguments[0]} --help)\n"), done.stderr
+
+
+def a_cluster_that_is_not_read():
+    """Whoever sets TF_CONFIG, or a task's number alone, wants a cluster, and must not get a training alone."""
+    config = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}'
+    for arguments in (["train", "mnist"], ["serve", "--port", "0", "--check-config"]):
+        done = subprocess.run([TENON, *arguments], env=dict(os.environ, TF_CONFIG=config), text=True,
+                              capture_output=True, timeout=60, check=False)
+        assert done.returncode == 2 and done.stdout == "", done
+        assert done.stderr.startswith("tenon: TF_CONFIG is set, but not read: give the cluster by "), done
+    for arguments in (["--task_index", "1"], ["--job_name", "worker"]):
+        done = run(TENON, "train", "mnist", *arguments)
+        assert done.returncode == 2 and arguments[0] in done.stderr and "_hosts" in done.stderr, done
 
 
 def ops_that_are_only_declared():
@@ -151,6 +172,7 @@ if __name__ == "__main__":
         ("help has every default", help_has_every_default),
         ("output before errors", output_before_errors),
         ("a --config that is none", config_that_is_none),
+        ("a cluster that is not read", a_cluster_that_is_not_read),
         ("ops that are only declared", ops_that_are_only_declared),
         ("files that cannot be written", unwritable_files),
     ]))

@@ -53,6 +53,9 @@ BUILDING = {
     "NeverAssignedNeighbour": "what new nodes shall be placed beside has no value",
     "NeverAssignedVariable": r"node 'Mul' \(Mul\): argument 'x' of op Mul has no value",
     "NeverAssignedLoss": "the loss has no value",
+    "NumberAsPredicate": r"the predicate of a Cond must be a bool scalar, 'Const' is float\[\]",
+    "NumberAsCondition": r"the condition of a while loop must be a bool scalar, '\S+' is int32\[\]",
+    "ValuesOfATensor": r"found 3 values for a tensor of shape \[2,2\], wanted 4",
     "GradientOfAnInt": "gradients need a floating point loss; 'Square' is int32",
     "ComplexGradient": "gradients of the complex 'x' need grad_ys",
     "GradientOfNothing": "there is no y to take the gradient of",
@@ -107,6 +110,15 @@ BUILDING = {
 NOT_BUILT = "INVALID_ARGUMENT: a {} has no value in the graph: it could not be built"
 RUNNING = {
     "feeding an unknown name": "NOT_FOUND: FeedInputs: unable to find feed output z",
+    "feeding a name with a slip":
+        r"NOT_FOUND: FeedInputs: unable to find feed output cuont; did you mean count\?",
+    "fetching a name with a slip": r"NOT_FOUND: FetchOutputs node cuont: not found; did you mean count\?",
+    "running a name with a slip":
+        r"NOT_FOUND: PruneForTargets: Some target nodes not found: inti; did you mean init\?",
+    "a device that there is not":
+        r"INVALID_ARGUMENT: running\.cc:\d+: Cannot assign a device for operation far: \{\{node far\}\} was "
+        rf"explicitly assigned to /device:FPGA:0 but available devices are \[ {CPU} \]\. .*"
+        r"\n\t \[\[\{\{node far\}\}\]\]",
     "feeding an output that there is not":
         "INVALID_ARGUMENT: FeedInputs: x:1 should have output index < 1",
     "feeding a double": "INVALID_ARGUMENT: feed 'x' is double, wanted float",
@@ -136,7 +148,7 @@ RUNNING = {
     "an int as a float, prepared": r"INVALID_ARGUMENT: fetch 'count' is int32\[\], wanted one float",
     "a variable that was not initialised":
         rf"FAILED_PRECONDITION: running\.cc:\d+: node 'w/read' \(Identity\) on {CPU}: Attempting to use "
-        r"uninitialized value w\n\t \[\[\{\{node w/read\}\}\]\]",
+        r"uninitialized value w; run GlobalVariablesInitializer\(\) first, or restore a checkpoint\n\t \[\[\{\{node w/read\}\}\]\]",
 }
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -117,6 +118,19 @@ def launched_and_failed():
                         r"are ended\n", done.stderr), done.stderr
 
 
+def launched_by_its_name_alone():
+    """A program of this folder, which is none of the path."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "prog"), "w", encoding="ascii") as out:
+            out.write("#!/bin/sh\n")
+        os.chmod(os.path.join(folder, "prog"), 0o755)
+        for name, wanted in (("prog", "cannot run prog: No such file or directory; did you mean ./prog?"),
+                             ("gorp", "cannot run gorp: No such file or directory")):
+            done = subprocess.run([os.path.abspath(TENON), "launch", "--ps", "0", "--workers", "1", "--", name],
+                                  cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 1 and f"[worker 0] {wanted}\n" in done.stdout, done
+
+
 def client_killed(_):
     """The step of a client that is killed ends, and its server answers others."""
     address, = free_addresses(1)
@@ -189,4 +203,5 @@ if __name__ == "__main__":
             ("a worker says what it waits for", lambda: waiting_is_said(FOLDER)),
             ("a launched job ends with 0", lambda: launched(FOLDER)),
             ("a launched job that failed ends with 1", launched_and_failed),
+            ("a program of this folder", launched_by_its_name_alone),
         ]))

@@ -109,6 +109,9 @@ def paths_that_are_none():
         said = mistake(graph, "--checkpoint", path + "11", "--fetch", "a")
         assert f"there is no checkpoint '{path}11', but {path}9, {path}10; did you mean model-10?" \
             in said, said
+        # A name that was cut off is nearer than another one of its length.
+        said = mistake(graph, "--checkpoint", path + "1", "--fetch", "a")
+        assert "did you mean model-10?" in said, said
         said = mistake(graph, "--checkpoint", folder, "--fetch", "a")
         assert "it has no state file 'checkpoint'" in said and f"{path}9, {path}10" in said, said
         empty = os.path.join(folder, "empty")

@@ -122,6 +122,11 @@ def a_worker_that_joins(data):
                "--epochs", 60)
     assert done.returncode == 0, done
     assert "went on from" not in done.stdout, done.stdout
+    done = run(TENON, "launch", "--ps", 1, "--workers", 1, "--", TENON, "train", "mnist", "--data", data,
+               "--batch", 301)
+    assert done.returncode == 1 and "this worker failed, which the parameter servers are told: " \
+        "INVALID_ARGUMENT: --batch 301 is more than the 300 images" in done.stdout, done
+    assert "tenon.usage" not in done.stdout, done.stdout
     for wrong in (["--backup", "2", "--sync"], ["--shards", "3", "--sync"]):
         done = run(TENON, "train", "mnist", "--ps_hosts", "127.0.0.1:1", "--worker_hosts",
                    "127.0.0.1:2,127.0.0.1:3", "--job_name", "worker", *wrong)

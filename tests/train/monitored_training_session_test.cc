@@ -72,6 +72,40 @@ TEST(MonitoredTrainingSessionTest, StopsAtTheStepAndGoesOnFromTheCheckpoint) {
                           folder.path + "/model.ckpt-7", folder.path + "/model.ckpt-12"));
 }
 
+TEST(MonitoredTrainingSessionTest, WhatIsDamagedNamesTheCheckpointThatIsWhole) {
+  const TestFolder folder;
+  const auto train = [&](int64_t last) -> Status {
+    CountingGraph g;
+    TENON_ASSIGN_OR_RETURN(const auto session,
+                           MonitoredTrainingSession::Start(
+                               {.checkpoint_dir = folder.path, .hooks = {StopAtStep(last)}}));
+    while (!session->ShouldStop()) {
+      TENON_RETURN_IF_ERROR(session->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+    }
+    return session->Close();
+  };
+  for (const int64_t last : {3, 10, 20}) ASSERT_OK(train(last));
+  const std::string prefix = folder.path + "/model.ckpt-", state = folder.path + "/checkpoint";
+  std::filesystem::resize_file(prefix + "20.data-00000-of-00001", 2);
+  EXPECT_THAT(train(30),
+              testing::IsError(
+                  StatusCode::kDataLoss,
+                  StrCat("the latest checkpoint is damaged; '", prefix,
+                         "10' is whole, and training goes on from it when '", state,
+                         "' names it as model_checkpoint_path: cannot restore '", prefix, "20'")));
+  ASSERT_OK(WriteStringToFile(state, "nonsense"));
+  EXPECT_THAT(
+      train(30),
+      testing::IsError(StatusCode::kDataLoss,
+                       StrCat("'", state, "' is not the state of a directory of checkpoints; '",
+                              prefix, "10' is whole, and training goes on from it when the file ",
+                              "has the line model_checkpoint_path: \"model.ckpt-10\"")));
+  // As it says.
+  ASSERT_OK(WriteStringToFile(state, "model_checkpoint_path: \"model.ckpt-10\"\n"));
+  ASSERT_OK(train(30));
+  EXPECT_EQ(*LatestCheckpoint(folder.path), prefix + "30");
+}
+
 TEST(MonitoredTrainingSessionTest, AStepAfterTheLastOneIsNotRun) {
   const TestFolder folder;
   std::vector<std::string> lines;
@@ -342,6 +376,31 @@ TEST(SaveFailuresTest, TheLastSaveIsTriedForAWhile) {
   EXPECT_FALSE(save(Unavailable("a task has died")).ok());  // which the session recovers from
   EXPECT_EQ(tries, 3);
   EXPECT_OK(save(OkStatus()));
+}
+
+/// Fails at the first end, as a save does whose parameter server dies.
+class InterruptedEnd : public SessionHook {
+ public:
+  Status End(const RunContext&) override {
+    return ++ends == 1 ? Unavailable("a task has died") : OkStatus();
+  }
+  int ends = 0;
+};
+
+TEST(MonitoredTrainingSessionTest, AnEndThatATasksDeathInterruptsIsTriedAgain) {
+  const TestFolder folder;
+  CountingGraph g;
+  const auto hook = std::make_shared<InterruptedEnd>();
+  auto session = MonitoredTrainingSession::Start({.checkpoint_dir = folder.path,
+                                                  .hooks = {hook, StopAtStep(3)},
+                                                  .first_pause = std::chrono::milliseconds(1)});
+  ASSERT_OK(session.status());
+  while (!(*session)->ShouldStop()) {
+    ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+  }
+  EXPECT_OK((*session)->Close());
+  EXPECT_EQ(hook->ends, 2);
+  EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-3");
 }
 
 TEST(MonitoredTrainingSessionTest, TheFirstSaveMustSucceed) {

@@ -411,6 +411,15 @@ TEST(SaverTest, AShapeOrDtypeThatDiffersIsRefused) {
     ASSERT_OK(p.Start());
     EXPECT_THAT(shape.Restore(*p.session, folder / "m"),
                 IsError(kInvalid, "variable 'a': saver_test.cc:"));
+    EXPECT_THAT(shape.Restore(*p.session, folder / "m"),
+                IsError(kInvalid,
+                        "/m' (of another kind: 'a', which is float[3] in the graph and "
+                        "float[2] in the checkpoint)"));
+    EXPECT_THAT(
+        dtype.Restore(*p.session, folder / "m"),
+        IsError(kInvalid, "'r', which is int32[2] in the graph and float[2] in the checkpoint"));
+    EXPECT_THAT(name.Restore(*p.session, folder / "m.index"),
+                IsError(StatusCode::kNotFound, "/m', which is wanted"));
     EXPECT_THAT(dtype.Restore(*p.session, folder / "m"), IsError(kInvalid, "expected dtype int32"));
     EXPECT_THAT(name.Restore(*p.session, folder / "m"),
                 IsError(StatusCode::kNotFound, "Key missing not found"));

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "core/closest_name.h"
 #include "core/strings.h"
-#include "tools/suggestions.h"
 
 namespace tenon::tools {
 namespace {

@@ -89,6 +89,7 @@ class RunCommand {
  private:
   /// Everything that can be found wrong before a session is opened, and then opens it.
   Status Prepare() {
+    TENON_ASSIGN_OR_RETURN(devices_, flags_.devices.Resolve());
     TENON_ASSIGN_OR_RETURN(meta_, LoadGraph());
     auto graph = GraphFromProto(meta_.graph_def(), ops_);
     if (!graph.ok()) return Annotate(graph.status(), flags_.graph);
@@ -257,12 +258,11 @@ class RunCommand {
       options.notice = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
       return MakeRemoteSession(flags_.master, *graph_, options);
     }
-    TENON_ASSIGN_OR_RETURN(const DeviceOptions devices, flags_.devices.Resolve());
     LocalSessionOptions options;
     options.threads = flags_.threads;
-    options.cpu_devices = devices.cpu_devices.value_or(1);
-    options.gpu_devices = devices.gpu_devices.value_or(kAllGpus);
-    options.gpu = devices.gpu;
+    options.cpu_devices = devices_.cpu_devices.value_or(1);
+    options.gpu_devices = devices_.gpu_devices.value_or(kAllGpus);
+    options.gpu = devices_.gpu;
     options.passes.disabled = flags_.disabled_passes;
     return MakeLocalSession(*graph_, options);
   }
@@ -286,6 +286,7 @@ class RunCommand {
 
   const RunFlags& flags_;
   const OpRegistry& ops_;
+  DeviceOptions devices_;
   MetaGraphDef meta_;
   std::unique_ptr<Graph> graph_;
   GraphEnds ends_;

@@ -3,8 +3,8 @@
 
 #include <map>
 
+#include "core/closest_name.h"
 #include "tools/commands.h"
-#include "tools/suggestions.h"
 #include "train/saver/saved_model.h"
 
 namespace tenon::tools {

@@ -148,7 +148,11 @@ Saver::Saver(const SaverOptions& options)
   const auto saved = CheckedVariables(options, *graph_);
   if (!saved.ok()) context.Fail(saved.status(), options.location);
   if (!saved.ok() || saved->empty()) return;
-  for (const SavedVariable& v : *saved) saved_.push_back(v.name);
+  for (const SavedVariable& v : *saved) {
+    const Output value(v.nodes.value);
+    saved_.push_back(
+        {v.name, value.dtype(), v.nodes.part ? PartialShape(v.nodes.part->shape) : value.shape()});
+  }
   nodes_ = AddSaverNodes(options.name, *saved, options.sharded);
 }
 
@@ -222,17 +226,30 @@ Status Saver::Restore(Session& session, const std::string& prefix) const {
 std::string Saver::WhatIsWrong(const std::string& prefix) const {
   std::error_code error;
   if (!CheckpointExists(prefix)) {
+    constexpr std::string_view kIndex = ".index";
+    if (const std::string of_file = prefix.substr(0, prefix.rfind(kIndex));
+        prefix.ends_with(kIndex) && CheckpointExists(of_file)) {
+      return StrCat(", a file of the checkpoint '", of_file, "', which is wanted");
+    }
     if (!std::filesystem::is_directory(prefix, error)) return "";
     return StrCat(", a folder (a checkpoint is named like ", JoinPath(prefix, "model-7"),
                   "; LatestCheckpoint finds the latest one in a folder)");
   }
   const auto reader = BundleReader::Open(prefix);
   if (!reader.ok()) return "";
-  std::set<std::string> lacking;
-  for (const std::string& name : saved_) {
-    if (!(*reader)->Contains(name)) lacking.insert(name);
+  std::set<std::string> wanted, lacking, different;
+  for (const auto& [name, dtype, shape] : saved_) {
+    wanted.insert(name);
+    const auto entry = (*reader)->Find(name);
+    if (!entry.ok()) {
+      lacking.insert(name);
+    } else if ((*entry)->dtype != dtype || !shape.IsCompatibleWith((*entry)->shape)) {
+      different.insert(StrCat("'", name, "', which is ", ToString(dtype), shape.ToString(),
+                              " in the graph and ", ToString((*entry)->dtype),
+                              (*entry)->shape.ToString(), " in the checkpoint"));
+    }
   }
-  if (lacking.empty()) return "";
+  if (lacking.empty() && different.empty()) return "";
   const auto list = [](const auto& names) {
     constexpr size_t kMostNames = 20;
     std::vector<std::string> shown(names.begin(), names.end());
@@ -240,7 +257,7 @@ std::string Saver::WhatIsWrong(const std::string& prefix) const {
     shown.resize(shown.size() - more);
     return StrCat(Join(shown, ", "), more > 0 ? StrCat(" and ", more, " more") : "");
   };
-  const std::set<std::string> wanted(saved_.begin(), saved_.end());
+  if (lacking.empty()) return StrCat(" (of another kind: ", list(different), ")");
   return StrCat(" (of ", wanted.size(), " variables it lacks ", list(lacking), "; it has ",
                 list((*reader)->names()), ")");
 }

@@ -128,7 +128,13 @@ class Saver {
   const SaverOptions options_;
   Graph* const graph_;
   SaverNodes nodes_;
-  std::vector<std::string> saved_;  // names in checkpoints; none of a saver of FromProto
+  /// What it saves, by the names in checkpoints; nothing of a saver of FromProto.
+  struct Saved {
+    std::string name;
+    DType dtype;
+    PartialShape shape;  // of the whole
+  };
+  std::vector<Saved> saved_;
   /// False of a saver of TensorFlow's first format, which restores only.
   bool writes_bundles_ = true;
   mutable Mutex mu_;

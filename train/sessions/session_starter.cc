@@ -2,6 +2,7 @@
 #include "train/sessions/session_starter.h"
 
 #include <algorithm>
+#include <charconv>
 #include <thread>
 
 #include "data/file.h"
@@ -29,6 +30,30 @@ std::string OlderThatIsWhole(const CheckpointPaths& paths) {
                   "' names it as model_checkpoint_path");
   }
   return "the latest checkpoint is damaged, and no older one of the state file is whole";
+}
+
+/// Where the state file is damaged, how to go on, for a message.
+std::string InTheStateFilesPlace(const std::string& folder) {
+  constexpr std::string_view kIndex = ".index";
+  std::vector<std::pair<int64_t, std::string>> by_step;
+  const auto names = ListFolder(folder);
+  if (!names.ok()) return "";
+  for (const std::string& name : *names) {
+    if (!name.ends_with(kIndex)) continue;
+    const std::string prefix = name.substr(0, name.size() - kIndex.size());
+    int64_t step = -1;  // of a name without one
+    std::from_chars(prefix.data() + prefix.rfind('-') + 1, prefix.data() + prefix.size(), step);
+    by_step.emplace_back(step, prefix);
+  }
+  std::sort(by_step.rbegin(), by_step.rend());
+  for (const auto& [step, name] : by_step) {
+    const std::string prefix = JoinPath(folder, name);
+    if (!IsWhole(prefix)) continue;
+    return StrCat("; '", prefix,
+                  "' is whole, and training goes on from it when the file has the line ",
+                  "model_checkpoint_path: \"", name, "\"; without the file it begins anew");
+  }
+  return "; the folder has no checkpoint that is whole";
 }
 
 }  // namespace
@@ -61,6 +86,9 @@ Status SessionStarter::RestoreOrInitialize(Session& session) const {
       }
       if (options_.notice) options_.notice(StrCat("restored ", state->latest));
       return OkStatus();
+    }
+    if (state.status().code() == StatusCode::kDataLoss) {
+      return AppendToMessage(state.status(), InTheStateFilesPlace(options_.checkpoint_dir));
     }
     if (state.status().code() != StatusCode::kNotFound) return state.status();
   }

@@ -273,6 +273,23 @@ void WaitingFromOutsideOfTheLoop() {
   NextIteration(i, {.name = "next"});  // here
 }
 
+Output One() { return Const(1); }
+
+void NumberAsPredicate() {
+  const Output p = Const(1.0f);
+  Cond(p, One, One);  // here
+}
+
+void NumberAsCondition() {
+  const auto first = [](const std::vector<Output>& values) { return values[0]; };
+  const auto same = [](const std::vector<Output>& values) { return values; };
+  WhileLoop({0}, first, same);  // here
+}
+
+void ValuesOfATensor() {
+  Const(Tensor::Of<float>({2, 2}, {1, 2, 3}));  // here
+}
+
 void ComplexGradient() {
   const Output x = Placeholder(DType::kComplex64, {}, {.name = "x"});
   Gradients(x, x);  // here
@@ -389,6 +406,9 @@ const std::map<std::string, Building*> kBuilding = {
     {"OutsideOfTheLoop", OutsideOfTheLoop},
     {"ConditionOutsideOfTheLoop", ConditionOutsideOfTheLoop},
     {"WaitingFromOutsideOfTheLoop", WaitingFromOutsideOfTheLoop},
+    {"NumberAsPredicate", NumberAsPredicate},
+    {"NumberAsCondition", NumberAsCondition},
+    {"ValuesOfATensor", ValuesOfATensor},
     {"ComplexGradient", ComplexGradient},
     {"GradientOfNothing", GradientOfNothing},
     {"ConstOfAnotherDtype", ConstOfAnotherDtype},

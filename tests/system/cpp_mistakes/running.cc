@@ -23,6 +23,20 @@ const std::map<std::string, Running*> kRunning = {
      [](Session& s, const Model& m) {
        return s.Run({{"z", kTwo}}, {m.y}).status();
      }},
+    {"feeding a name with a slip",
+     [](Session& s, const Model& m) {
+       return s.Run({{"cuont", kTwo}}, {m.y}).status();
+     }},
+    {"fetching a name with a slip",
+     [](Session& s, const Model&) { return s.Run({}, {"cuont"}).status(); }},
+    {"running a name with a slip",
+     [](Session& s, const Model&) { return s.Run({}, {}, {"inti"}).status(); }},
+    {"a device that there is not",
+     [](Session& s, const Model& m) -> Status {
+       const DeviceScope far("/device:FPGA:0");
+       Neg(m.y, {.name = "far"});
+       return s.Extend(*CurrentBuilding().graph);
+     }},
     {"feeding an output that there is not",
      [](Session& s, const Model& m) {
        return s.Run({{"x:1", kTwo}}, {m.y}).status();
