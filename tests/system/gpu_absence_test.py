@@ -89,7 +89,7 @@ def askers(new, other):
     done = run(TENON, "run", graph, "--gpus", "0", "--place", ".*=/device:GPU:0", *step)
     assert "No GPU is there: it has been asked to use none" in done.stderr, done
     done = run(TENON, "run", graph, "--config", "gpu_options { visible_device", *step)
-    assert done.returncode == 1 and "wanted the text of a ConfigProto" in done.stderr, done
+    assert done.returncode == 2 and "wanted the text of a ConfigProto" in done.stderr, done
     done = run(TENON, "devices", "--config", 'device_count { key: "CPU" value: 3 } '
                'device_count { key: "GPU" value: 4 }')
     assert done.returncode == 0 and "/device:CPU:2 " in done.stdout, done
