@@ -10,6 +10,8 @@ namespace tenon {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestPause{2000};
+/// The same where all are about to end.
+constexpr std::chrono::milliseconds kEndingPause{200};
 /// A sign of life is good for so long.
 constexpr std::chrono::milliseconds kLivesFor{10000};
 
@@ -32,8 +34,7 @@ Status JobEnd::Report(const std::string& job, int task, const Status& end) {
     return InvalidArgument(TaskName(job, task), " is not in the cluster ", cluster_.ToString());
   }
   const bool failed = !end.ok() && end.code() != StatusCode::kCancelled;
-  const Status status =
-      failed ? Aborted(TaskName(job, task), " failed: ", Message(end)) : end;
+  const Status status = failed ? Aborted(TaskName(job, task), " failed: ", Message(end)) : end;
   MutexLock lock(mu_);
   const auto alive = alive_.find({job, task});
   const int64_t incarnation = alive == alive_.end() ? 0 : alive->second.incarnation;
@@ -71,8 +72,8 @@ bool JobEnd::ExpectEnd(const std::string& job) {
   const auto recently = Clock::now() - kLivesFor;
   bool any_lives = false;
   for (const auto& [task, sign] : alive_) {
-    any_lives |= task.first == job && sign.at > recently && !ended_.contains(task) &&
-                 !gone_.contains(task);
+    any_lives |=
+        task.first == job && sign.at > recently && !ended_.contains(task) && !gone_.contains(task);
   }
   return any_lives;
 }
@@ -95,6 +96,9 @@ std::optional<Status> JobEnd::Verdict(const std::string& job, std::chrono::milli
       if (!end->second.status.ok()) return end->second.status;
       continue;
     }
+    // When the job is to end, who does not live any more has ended, though a signal left it no time
+    // to report it, and who never came is not expected.
+    if (is_to_end_ && (gone_.contains(task) || !alive_.contains(task))) continue;
     all_ended = false;
     if (const auto gone = gone_.find(task);
         gone != gone_.end() && limit.count() > 0 &&
@@ -145,7 +149,8 @@ void JobEnd::EndProbe(const Task& task, const Status& life) {
     } else if (life.code() == StatusCode::kUnavailable && alive_.contains(task) &&
                !ended_.contains(task) &&
                gone_.try_emplace(task, Gone{Clock::now(), std::string(Message(life))}).second) {
-      line = StrCat(Named(task), " is gone; waiting for its return: ", Message(life));
+      line = is_to_end_ ? StrCat(Named(task), " has ended")
+                        : StrCat(Named(task), " is gone; waiting for its return: ", Message(life));
     } else if (!alive_.contains(task)) {
       silent_[task] = std::string(Message(life));
     }
@@ -162,6 +167,8 @@ std::string JobEnd::Awaited(const std::string& job) const {
     if (end != ended_.end()) {
       if (!end->second.interrupted() || is_to_end_) continue;
       why = "ended by a signal, may come again";
+    } else if (is_to_end_ && (gone_.contains(task) || !alive_.contains(task))) {
+      continue;
     } else if (const auto gone = gone_.find(task); gone != gone_.end()) {
       why = StrCat("gone: ", gone->second.why);
     } else if (!alive_.contains(task)) {
@@ -193,7 +200,10 @@ Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
         if (limit.count() <= 0) {
           // Without a limit nobody is asked; a task that may return is waited for all the same.
           changed_.WaitUntil(mu_, Clock::now() + kLongestPause);
-        } else if (!changed_.WaitUntil(mu_, next_probes)) {
+          continue;
+        }
+        if (is_to_end_) next_probes = std::min(next_probes, Clock::now() + kEndingPause);
+        if (!changed_.WaitUntil(mu_, next_probes)) {
           due = true;
           const auto now = Clock::now();
           // Who has been stopped, or starved, heard nobody: all get their time again.
@@ -201,7 +211,7 @@ Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
             begin = now;
             for (auto& [task, gone] : gone_) gone.since = now;
           }
-          next_probes = now + pause;
+          next_probes = now + (is_to_end_ ? std::min(pause, kEndingPause) : pause);
           if (now >= next_notice) {
             next_notice = now + kNoticePause;
             awaited = Awaited(job);

@@ -38,8 +38,8 @@ class JobEnd {
   /// ignored. `incarnation` is that of its process: another one than reported its end takes the
   /// report back, unless that was of a failure.
   void Heard(const std::string& task, int64_t incarnation);
-  /// The job is to end: a task that a signal has ended is not expected back. Whether a task of `job`
-  /// lives.
+  /// The job is to end: a task that a signal has ended, with a report or without, is not expected
+  /// back. Whether a task of `job` lives.
   bool ExpectEnd(const std::string& job);
   /// See Server::WaitForJobEnd.
   Status Wait(const std::string& job, std::chrono::milliseconds limit);

@@ -29,13 +29,35 @@ bool GroupsAssignments(const Node& node, int depth = 2) {
   return true;
 }
 
-/// Whether a node that nobody uses says nothing to a person: what gradients have left over, and the
-/// values of variables.
+bool IsOfGradients(const Node& node) {
+  return StrCat("/", node.name(), "/").find("/gradients/") != std::string::npos;
+}
+bool IsSummary(const Node& node) {
+  return node.op().ends_with("Summary") || node.op().ends_with("SummaryV2");
+}
+
+/// Whether a node that nobody uses says nothing to a person: what gradients and branches have left
+/// over, summaries, and the values of variables.
 bool IsLeftOver(const Node& node) {
-  if (StrCat("/", node.name(), "/").find("/gradients/") != std::string::npos) return true;
+  const std::set<std::string_view> of_shapes = {"Shape", "ShapeN", "Size", "Rank"};
+  if (IsOfGradients(node) || IsSummary(node) || of_shapes.contains(node.op())) return true;
   if (node.op() != "Identity" && node.op() != "ReadVariableOp") return false;
   const std::string& read = node.input(0).node->op();
-  return read == "VariableV2" || read == "Variable" || read == "VarHandleOp";
+  if (read == "VariableV2" || read == "Variable" || read == "VarHandleOp") return true;
+  for (const std::string_view branch : {"switch_t", "switch_f", "pred_id"}) {
+    if (node.name() == branch || node.name().ends_with(StrCat("/", branch))) return true;
+  }
+  return false;
+}
+
+/// Whether nothing computes with a node's outputs: a loss is used by its gradient, an accuracy by
+/// its summary.
+bool IsEnd(const Node& node) {
+  if (node.op() == "Const") return false;
+  for (const OutEdge& edge : node.out_edges()) {
+    if (IsOfGradients(node) || !(IsOfGradients(*edge.dst) || IsSummary(*edge.dst))) return false;
+  }
+  return true;
 }
 
 /// Whether a node is there for what it changes, though it may have an output.
@@ -77,7 +99,7 @@ GraphEnds FindGraphEnds(const Graph& graph, const MetaGraphDef& meta) {
     if (!scope.empty() && node->name().starts_with(scope)) continue;
     if (IsPlaceholder(*node)) {
       ends.placeholders.push_back(node);
-    } else if (node->out_edges().empty() && node->op() != "Const") {
+    } else if (IsEnd(*node)) {
       (IsRun(*node) ? ends.targets : IsLeftOver(*node) ? left_over : ends.results).push_back(node);
       if (GroupsAssignments(*node)) ends.initializers.push_back(node);
     }

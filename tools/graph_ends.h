@@ -16,8 +16,8 @@ namespace tenon::tools {
 struct GraphEnds {
   /// Placeholders, in the graph's order.
   std::vector<const Node*> placeholders;
-  /// Nodes that no other node uses: what is fetched, and what is run for what it changes. None of a
-  /// saver, and none that gradients have left over.
+  /// Nodes that none but gradients and summaries use: what is fetched, and what is run for what it
+  /// changes. None of a saver, and none that gradients and branches have left over.
   std::vector<const Node*> results, targets;
   /// The nodes without an output that initialise variables, as programs call them: "init".
   std::vector<const Node*> initializers;

@@ -6,6 +6,7 @@
 #include "data/file.h"
 #include "tools/checkpoints.h"
 #include "tools/commands.h"
+#include "train/saver/checkpoint_state.h"
 
 namespace tenon::tools {
 namespace {
@@ -64,6 +65,11 @@ Status FolderInsteadOfGraph(const std::string& path) {
   if (!checkpoints.empty()) found.push_back(StrCat("checkpoints: ", SomeOf(checkpoints)));
   if (found.empty()) {
     found.push_back(others.empty() ? "nothing" : StrCat("other files: ", SomeOf(others)));
+  }
+  if (const auto state = GetCheckpointState(path); state.ok()) {
+    return NotFound("the folder '", path,
+                    "' has no saved_model.pb, and its state file 'checkpoint' ", "names '",
+                    state->latest, "', which is not there; it has ", Join(found, "; "));
   }
   return NotFound("the folder '", path, "' has no saved_model.pb and no state file 'checkpoint', ",
                   "so that it is neither a SavedModel nor a folder of checkpoints; it has ",

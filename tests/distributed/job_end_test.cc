@@ -13,10 +13,10 @@
 namespace tenon {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
 using tenon::testing::IsError;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// Two workers that live, and answer, when the test says so.
 class JobEndTest : public ::testing::Test {
@@ -31,14 +31,13 @@ class JobEndTest : public ::testing::Test {
 
   const ClusterSpec cluster_ = *ClusterSpec::Parse("worker=a:1,b:2");
   std::array<std::atomic<bool>, 2> alive_{};
-  JobEnd job_end_{cluster_,
-                  [this](const std::string&, int task, auto done) {
-                    done(alive_[task] ? OkStatus() : away_);
-                  },
-                  [this](const std::string& line) {
-                    MutexLock lock(mu_);
-                    lines_.push_back(line);
-                  }};
+  JobEnd job_end_{
+      cluster_,
+      [this](const std::string&, int task, auto done) { done(alive_[task] ? OkStatus() : away_); },
+      [this](const std::string& line) {
+        MutexLock lock(mu_);
+        lines_.push_back(line);
+      }};
 
   /// How those do not answer that do not live.
   Status away_ = DeadlineExceeded("no answer in time");
@@ -185,6 +184,23 @@ TEST_F(JobEndTest, AJobThatIsToEndExpectsNobodyBack) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_OK(job_end_.Wait("worker", milliseconds(20000)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(2000));
+}
+
+TEST_F(JobEndTest, AJobThatIsToEndDoesNotWaitForWhoHasGoneWithoutAReport) {
+  away_ = Unavailable("connection refused");
+  alive_[0] = true;  // the other one was never there
+  std::chrono::steady_clock::time_point died;
+  const std::jthread signals([&] {
+    std::this_thread::sleep_for(milliseconds(1000));
+    EXPECT_TRUE(job_end_.ExpectEnd("worker"));
+    std::this_thread::sleep_for(milliseconds(500));
+    died = std::chrono::steady_clock::now();
+    alive_[0] = false;
+  });
+  EXPECT_OK(job_end_.Wait("worker", milliseconds(20000)));
+  const auto took = std::chrono::steady_clock::now() - died;
+  EXPECT_GT(took, milliseconds(0));
+  EXPECT_LT(took, milliseconds(1500));
 }
 
 TEST_F(JobEndTest, WhoIsNotThereYetIsSaidWithTheReason) {

@@ -119,6 +119,19 @@ def nothing_to_run(folder):
     assert done.returncode == 0 and done.stdout == done.stderr == "", done
 
 
+def graph_of_a_cluster(folder):
+    """One that was saved by a task runs in this process, where its devices are not."""
+    path = os.path.join(folder, "task.pbtxt")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(ROWS.replace("node {", 'node { device: "/job:worker/task:1/device:GPU:0"', 1) +
+                  'library { function { signature { name: "F" } '
+                  'node_def { name: "n" op: "NoOp" device: "/job:ps/task:0" } } }')
+    done = run(TENON, "run", path, *X, "--fetch", "y")
+    expect(done, 0, "the graph's devices of the job ps and worker are left out: without --master")
+    assert done.stdout == "y = float[1,3] 2 4 6\n", done
+    expect(run(TENON, "run", path, *X, "--fetch", "y", "--place", "y=/job:worker"), 1, "/job:worker")
+
+
 def default_signature(folder):
     rows = ["--feed", "rows=[[1, 2, 3]]"]
     wanted = "doubled = float[1,3] 2 4 6\n"
@@ -168,5 +181,6 @@ if __name__ == "__main__":
         ("words after a flag", words_after_a_flag),
         ("spellings of flags", spellings),
         ("nothing to run", nothing_to_run),
+        ("a graph of a cluster", graph_of_a_cluster),
         ("the default signature", default_signature),
         ("tags", tags))]))

@@ -79,6 +79,17 @@ def launched_job_is_ended(data, number, to_group):
         assert re.search(r"\[worker 0\] stopped by a signal", job.text()), job.text()
 
 
+def job_that_has_not_begun_is_ended(data):
+    """At the moments in which servers start, wait for each other, and open sessions."""
+    for pause in (0.3, 0.7, 1.2):
+        with tempfile.TemporaryDirectory() as run, \
+                Launched("--ps", 1, "--workers", 2, "--", TENON, "train", "mnist", "--data", data,
+                         "--checkpoint_dir", run, "--epochs", 100000) as job:
+            time.sleep(pause)
+            os.kill(job.process.pid, signal.SIGINT)
+            assert job.end(15) == 130, job.text()
+
+
 def second_signal_ends_at_once():
     with Launched("--ps", 0, "--workers", 2, "--", "sh", "-c",
                   "trap '' INT TERM; echo ready; sleep 100; sleep 100") as job:
@@ -213,6 +224,7 @@ if __name__ == "__main__":
             ("ctrl-C of a launched job", lambda: launched_job_is_ended(FOLDER, signal.SIGINT, True)),
             ("SIGINT to the launcher", lambda: launched_job_is_ended(FOLDER, signal.SIGINT, False)),
             ("SIGTERM to the launcher", lambda: launched_job_is_ended(FOLDER, signal.SIGTERM, False)),
+            ("ctrl-C before training begins", lambda: job_that_has_not_begun_is_ended(FOLDER)),
             ("a second signal", second_signal_ends_at_once),
             ("a worker returns", lambda: worker_returns(FOLDER, "worker 1")),
             ("the chief returns", lambda: worker_returns(FOLDER, "worker 0")),

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/run/explain.h"
 
+#include <optional>
+
 #include "tools/commands.h"
 #include "tools/run/signatures.h"
+#include "train/saver/checkpoint_state.h"
 
 namespace tenon::tools {
 namespace {
@@ -24,12 +27,32 @@ std::string PlaceholderIn(std::string_view message) {
   return std::string(message.substr(0, message.find('\'')));
 }
 
+/// The checkpoint that a MetaGraph was saved beside, if it is there.
+std::optional<std::string> CheckpointOf(const std::string& path) {
+  constexpr std::string_view kMeta = ".meta";
+  if (!path.ends_with(kMeta)) return std::nullopt;
+  std::string prefix = path.substr(0, path.size() - kMeta.size());
+  if (!CheckpointExists(prefix)) return std::nullopt;
+  return prefix;
+}
+
+/// What a placeholder may be fed with: a scalar is written on the line.
+std::string ExampleValue(const Node& placeholder) {
+  if (placeholder.output_type(0) == DType::kBool) return "false";
+  const PartialShape& shape = placeholder.output_shape(0);
+  return shape.IsFullyKnown() && shape.ToShape().rank() == 0 ? "NUMBER" : "FILE.npy";
+}
+
 /// A command that would run the graph.
 std::string ExampleOf(const std::string& path, const GraphEnds& ends) {
   std::string example = StrCat("tenon run ", path);
-  if (const Node* const init = InitializerOf(ends)) StrAppend(&example, " --init ", init->name());
+  if (const auto checkpoint = CheckpointOf(path)) {
+    StrAppend(&example, " --checkpoint ", *checkpoint);
+  } else if (const Node* const init = InitializerOf(ends)) {
+    StrAppend(&example, " --init ", init->name());
+  }
   for (const Node* node : ends.placeholders) {
-    if (MustBeFed(*node)) StrAppend(&example, " --feed ", node->name(), "=FILE.npy");
+    if (MustBeFed(*node)) StrAppend(&example, " --feed ", node->name(), "=", ExampleValue(*node));
   }
   if (!ends.results.empty()) {
     StrAppend(&example, " --fetch ", ends.results[0]->name());

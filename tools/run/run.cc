@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <memory>
 #include <regex>
+#include <set>
 
+#include "core/device_name.h"
 #include "core/proto_io_graph.h"
 #include "core/proto_io_tensor.h"
 #include "distributed/remote_session.h"
@@ -91,6 +93,7 @@ class RunCommand {
   Status Prepare() {
     TENON_ASSIGN_OR_RETURN(devices_, flags_.devices.Resolve());
     TENON_ASSIGN_OR_RETURN(meta_, LoadGraph());
+    if (flags_.master.empty()) LeaveCluster(meta_.mutable_graph_def());
     auto graph = GraphFromProto(meta_.graph_def(), ops_);
     if (!graph.ok()) return Annotate(graph.status(), flags_.graph);
     graph_ = std::make_unique<Graph>(*std::move(graph));
@@ -124,6 +127,29 @@ class RunCommand {
       }
     }
     return meta;
+  }
+
+  /// Takes devices of other tasks from the nodes of a graph that runs in this process, such as one
+  /// that was saved while it trained on a cluster, and says so.
+  static void LeaveCluster(GraphDef* graph) {
+    std::set<std::string> jobs;
+    const auto leave = [&jobs](auto* nodes) {
+      for (NodeDef& node : *nodes) {
+        const auto device = DeviceName::Parse(node.device());
+        if (!device.ok() || !device->job || *device->job == "localhost") continue;
+        jobs.insert(*device->job);
+        node.clear_device();
+      }
+    };
+    leave(graph->mutable_node());
+    for (FunctionDef& function : *graph->mutable_library()->mutable_function()) {
+      leave(function.mutable_node_def());
+    }
+    if (jobs.empty()) return;
+    std::fprintf(stderr,
+                 "tenon: the graph's devices of the job %s are left out: without --master it runs "
+                 "in this process; --place REGEX=DEVICE puts nodes on a device of it\n",
+                 Join(std::vector<std::string>(jobs.begin(), jobs.end()), " and ").c_str());
   }
 
   Status Place() {
