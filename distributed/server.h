@@ -34,8 +34,8 @@ struct ServerOptions {
   GpuOptions gpu = {};
   /// How long sessions wait for the tasks they need.
   std::chrono::milliseconds start_up_deadline{60000};
-  /// Gets a line for people every few seconds while something is waited for, and when a task is gone
-  /// or back; from any thread, and must not block. May be null.
+  /// Gets a line for people every few seconds while something is waited for, and when a task is
+  /// gone or back; from any thread, and must not block. May be null.
   std::function<void(const std::string& line)> notice = {};
   ServerLimits limits = {};
   /// Which files graphs may read and write. Nothing: all where the server listens at loopback only,
@@ -80,22 +80,27 @@ class Server {
   /// A session whose master is this server, without the network in between.
   virtual StatusOr<std::unique_ptr<Session>> MakeSession(const Graph& graph) = 0;
 
+  /// Whether a task of the cluster lives: OK when it has answered, Unavailable when there is no
+  /// connection to it, another error when it does not answer in time. Blocks for some seconds at
+  /// most.
+  virtual Status AskIfAlive(const std::string& job, int task) = 0;
   /// Waits until every task of `job` has reported its end. OK when all ended well; Aborted naming
   /// the task and its message when one failed; Cancelled after Shutdown. With a limit above 0, the
   /// tasks are asked for signs of life, every five seconds at least, and DeadlineExceeded names
   /// those that have given none for that long. One that has never been heard of is late only when
-  /// all others of its job have been silent, or have ended, for that long. One that was heard of, and
-  /// to which there is no connection any more, has 30 s to return, or half of a lower limit. One that
-  /// has reported its end and opens a session here again, in another process, has not ended.
+  /// all others of its job have been silent, or have ended, for that long. One that was heard of,
+  /// and to which there is no connection any more, has 30 s to return, or half of a lower limit.
+  /// One that has reported its end and opens a session here again, in another process, has not
+  /// ended.
   virtual Status WaitForJobEnd(const std::string& job, std::chrono::milliseconds limit) = 0;
   /// This task is to end with the tasks of `job`, and expects none of them back that a signal has
   /// ended. Whether one of them has given a sign of life in the last 10 s.
   virtual bool ExpectEnd(const std::string& job) = 0;
-  /// Tells every task of `to_job` that this task has ended, well when `status` is OK; Cancelled when a
-  /// signal has ended it, so that it may be started again: for 30 s the others wait for that, unless
-  /// signals have ended all. One that has
-  /// never answered may still be starting: it is waited for, until the start-up deadline has passed
-  /// since this server's start. One that has, and is gone, has ended. Blocks.
+  /// Tells every task of `to_job` that this task has ended, well when `status` is OK; Cancelled
+  /// when a signal has ended it, so that it may be started again: for 30 s the others wait for
+  /// that, unless signals have ended all. One that has never answered may still be starting: it is
+  /// waited for, until the start-up deadline has passed since this server's start. One that has,
+  /// and is gone, has ended. Blocks.
   virtual void ReportEnd(const std::string& to_job, const Status& status) = 0;
 
   /// What DescribeServer gives.

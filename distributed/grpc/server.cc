@@ -240,9 +240,25 @@ class GrpcServer final : public Server {
     rpc_server_.Shutdown(kShutdownGrace);
   }
 
+  Status AskIfAlive(const std::string& job, int task) override {
+    struct Answer {
+      Mutex mu;
+      CondVar given;
+      std::optional<Status> life ABSL_GUARDED_BY(mu);
+    };
+    const auto answer = std::make_shared<Answer>();
+    FindOutIfAlive(job, task, [answer](const Status& life) {
+      MutexLock lock(answer->mu);
+      answer->life = life;
+      answer->given.NotifyAll();
+    });
+    MutexLock lock(answer->mu);
+    while (!answer->life) answer->given.Wait(answer->mu);
+    return *answer->life;
+  }
+
  private:
-  void FindOutIfAlive(const std::string& job, int task,
-                      std::function<void(const Status&)> done) {
+  void FindOutIfAlive(const std::string& job, int task, std::function<void(const Status&)> done) {
     const auto worker = life_signs_.Get(TaskName(job, task));
     if (!worker.ok()) return done(worker.status());
     struct Question {
@@ -250,9 +266,8 @@ class GrpcServer final : public Server {
       GetStatusResponse response;
     };
     auto question = std::make_shared<Question>();
-    (*worker)->GetStatusAsync(
-        question->request, &question->response,
-        [question, done = std::move(done)](const Status& s) { done(s); });
+    (*worker)->GetStatusAsync(question->request, &question->response,
+                              [question, done = std::move(done)](const Status& s) { done(s); });
   }
 
   /// Asks all other tasks whether they live, and adds those that do not answer.
@@ -369,12 +384,13 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                          resolved.cluster.Address(resolved.job, resolved.task));
   const bool is_loopback = IsLoopback(address);
   if (!resolved.files) {
-    resolved.files = FileAccess{
-        is_loopback ? FileAccess::Kind::kEverything : FileAccess::Kind::kNone, ""};
+    resolved.files =
+        FileAccess{is_loopback ? FileAccess::Kind::kEverything : FileAccess::Kind::kNone, ""};
   }
   if (resolved.credentials.empty() && !resolved.insecure && !is_loopback) {
     return FailedPrecondition(
-        "whoever reaches ", address, " could run what they like as this account: listening beyond "
+        "whoever reaches ", address,
+        " could run what they like as this account: listening beyond "
         "loopback needs a TLS certificate (--tls_cert, --tls_key, --tls_ca), a job token "
         "(--token_file), or --insecure where the network lets nobody else in");
   }

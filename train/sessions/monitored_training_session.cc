@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/device_name.h"
 #include "core/loop_frame.h"
 #include "distributed/server.h"
 #include "ops/control_flow/flow_scope.h"
@@ -145,6 +146,12 @@ Status MonitoredTrainingSession::Build() {
   starter.ready_deadline = options_.ready_deadline;
   starter.notice = options_.notice;
   starter.location = options_.location;
+  if (!options_.is_chief && options_.server != nullptr) {
+    starter.chief_life = [server = options_.server] {
+      const auto own = DeviceName::Parse(server->task());
+      return server->AskIfAlive(server->cluster().HasTask("chief", 0) ? "chief" : *own->job, 0);
+    };
+  }
   starter_ = std::make_unique<SessionStarter>(starter);
   return graph_.error();
 }
@@ -166,7 +173,8 @@ Status MonitoredTrainingSession::Open() {
   {
     std::optional<StopSignal::EndsAtOnce> ends;
     if (!ShouldStop()) ends.emplace();
-    TENON_ASSIGN_OR_RETURN(session_, starter_->Prepare(open));
+    TENON_ASSIGN_OR_RETURN(session_, starter_->Prepare(open, has_trained_));
+    has_trained_ = true;
   }
   const auto prepare = [&]() -> Status {
     const RunContext context = Context();

@@ -126,7 +126,9 @@ class MonitoredTrainingSession {
   /// The hooks' End, and EndSession.
   Status End();
   RunContext Context(std::vector<std::string> nodes = {}) {
-    return {*session_, global_step_name_, &stop_,
+    return {*session_,
+            global_step_name_,
+            &stop_,
             {.is_alone = options_.server == nullptr, .is_interrupted = interrupted_},
             std::move(nodes)};
   }
@@ -152,6 +154,7 @@ class MonitoredTrainingSession {
   std::unique_ptr<SessionStarter> starter_;
   std::string global_step_name_;
   std::unique_ptr<Session> session_;
+  bool has_trained_ = false;  // there was a session in which every variable had a value
   StringMap<std::unique_ptr<PreparedStep>> steps_;  // by what they are fed, fetch and run
   std::atomic<bool> stop_{false};
   bool closed_ = false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <thread>
 
 #include "data/file.h"
@@ -25,8 +26,9 @@ std::string OlderThatIsWhole(const CheckpointPaths& paths) {
   if (IsWhole(paths.latest)) return "";
   for (auto older = paths.all.rbegin(); older != paths.all.rend(); ++older) {
     if (*older == paths.latest || !IsWhole(*older)) continue;
-    return StrCat("the latest checkpoint is damaged; '", *older, "' is whole, and training goes on ",
-                  "from it when '", JoinPath(FolderOf(paths.latest), kCheckpointStateFile),
+    return StrCat("the latest checkpoint is damaged; '", *older,
+                  "' is whole, and training goes on ", "from it when '",
+                  JoinPath(FolderOf(paths.latest), kCheckpointStateFile),
                   "' names it as model_checkpoint_path");
   }
   return "the latest checkpoint is damaged, and no older one of the state file is whole";
@@ -96,8 +98,10 @@ Status SessionStarter::RestoreOrInitialize(Session& session) const {
   return options_.init_fn ? options_.init_fn(session) : OkStatus();
 }
 
-StatusOr<std::unique_ptr<Session>> SessionStarter::Prepare(const SessionOpener& open) const {
+StatusOr<std::unique_ptr<Session>> SessionStarter::Prepare(const SessionOpener& open,
+                                                           bool has_trained) const {
   const auto begin = std::chrono::steady_clock::now();
+  std::optional<std::chrono::steady_clock::time_point> gone;  // since when the chief is
   auto next_notice = begin + options_.notice_interval;
   TENON_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, open());
   while (true) {
@@ -120,10 +124,21 @@ StatusOr<std::unique_ptr<Session>> SessionStarter::Prepare(const SessionOpener& 
       return DeadlineExceeded("the chief did not initialise these variables within ",
                               options_.ready_deadline.count() / 1000.0, " s: ", missing);
     }
-    if (options_.notice && now >= next_notice) {
+    if (now >= next_notice) {
       next_notice = now + options_.notice_interval;
+      const Status life = options_.chief_life ? options_.chief_life() : OkStatus();
+      if (life.code() != StatusCode::kUnavailable) gone.reset();
+      if (life.code() == StatusCode::kUnavailable && !gone) gone = now;
+      if (has_trained && gone && now - *gone >= options_.chief_return_limit) {
+        return DeadlineExceeded("the chief is gone and did not return within ",
+                                options_.chief_return_limit.count() / 1000.0,
+                                " s: ", Message(life));
+      }
       const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - begin).count();
-      options_.notice(StrCat("waiting for the chief, ", waited, " s now, to initialise ", missing));
+      if (options_.notice) {
+        options_.notice(StrCat("waiting for the chief, ", waited, " s now, to initialise ", missing,
+                               life.ok() ? "" : StrCat(": ", Message(life))));
+      }
     }
     std::this_thread::sleep_for(options_.recovery_wait);
   }

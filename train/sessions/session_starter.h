@@ -34,6 +34,12 @@ struct SessionStarterOptions {
   /// for the variables; may be null.
   std::function<void(const std::string& line)> notice = {};
   std::chrono::milliseconds notice_interval{5000};
+  /// Whether the chief lives, as Server::AskIfAlive says it: a worker that waits for it asks every
+  /// notice_interval. Null: nobody knows.
+  std::function<Status()> chief_life = {};
+  /// How long a chief to which there is no connection may take to return, for a worker that has
+  /// trained with it.
+  std::chrono::milliseconds chief_return_limit{30000};
   /// Where mistakes are reported.
   std::source_location location = std::source_location::current();
 };
@@ -48,8 +54,10 @@ class SessionStarter {
   explicit SessionStarter(SessionStarterOptions options);
 
   /// A session of `open` when every variable has a value. Local variables get their initial values
-  /// in each. DeadlineExceeded names the variables that are missing.
-  StatusOr<std::unique_ptr<Session>> Prepare(const SessionOpener& open) const;
+  /// in each. `has_trained` says that there was such a session before. DeadlineExceeded names the
+  /// variables that are missing, or says that the chief is gone.
+  StatusOr<std::unique_ptr<Session>> Prepare(const SessionOpener& open,
+                                             bool has_trained = false) const;
 
  private:
   /// The names of the first variables without a value, joined; empty when all have one.
