@@ -7,7 +7,6 @@
 #include "core/building.h"
 #include "ops/register.h"
 #include "runtime/local_session.h"
-#include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
 #include "train/variables.h"
 
@@ -15,7 +14,6 @@ namespace tenon {
 namespace {
 
 using std::chrono::milliseconds;
-using tenon::testing::AllOps;
 using tenon::testing::IsError;
 using ::testing::HasSubstr;
 
