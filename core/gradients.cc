@@ -31,7 +31,11 @@ class GradientBuilder {
   Status Run(const std::vector<Output>& grad_ys, bool allow_unconnected,
              std::vector<Gradient>* grads) {
     TENON_RETURN_IF_ERROR(CheckArguments(grad_ys));
-    if (CurrentBuilding().flow != nullptr) within_ = LoopFrameOf(graph_, *ys_[0].node);
+    // Also of a function in a loop's body, which is put there when a session is opened.
+    const std::string frame = LoopFrameOf(graph_, *ys_[0].node);
+    const bool is_within = CurrentBuilding().flow != nullptr ||
+                           (!xs_.empty() && LoopFrameOf(graph_, *xs_[0].node) == frame);
+    if (is_within) within_ = frame;
     GradientFlow flow(graph_, NodesBetween());
     if (const FlowContext* const inside = CurrentBuilding().flow; inside != nullptr) {
       TENON_ASSIGN_OR_RETURN(std::vector<Output> entered, PredicatesAround(inside->pivot()));

@@ -132,13 +132,21 @@ class Expander {
                              gradient.results.size(), " from '", definition->gradient, "' instead");
     }
     const size_t num_xs = static_cast<size_t>(builder.call().num_outputs());
-    if (arguments.size() < num_xs) {
+    if (arguments.size() < num_xs || arguments.empty()) {
       return InvalidArgument("found ", arguments.size(), " inputs for ", num_xs, " gradients");
     }
-    std::vector<Endpoint> xs(arguments.begin(), arguments.begin() + num_xs);
-    // Nodes of their own: an argument given twice has two gradients.
-    for (Endpoint& x : xs) {
-      TENON_ASSIGN_OR_RETURN(x, builder.AddIdentity("x", x));
+    // Nodes of their own: an argument given twice has two gradients. In a loop's body results lead
+    // back to arguments, which would count as a way between them; it is cut meanwhile.
+    std::vector<Endpoint> xs;
+    std::vector<Node*> cuts;
+    for (size_t i = 0; i < num_xs; ++i) {
+      const auto [node, output] = arguments[i];
+      TENON_ASSIGN_OR_RETURN(cuts.emplace_back(),
+                             builder.Add("cut", "Placeholder",
+                                         {{"dtype", BaseType(node->output_type(output))},
+                                          {"shape", node->output_shape(output)}},
+                                         {}, {start}));  // in the same loop
+      TENON_ASSIGN_OR_RETURN(xs.emplace_back(), builder.AddIdentity("x", {cuts.back(), 0}));
     }
     const size_t before = pending.size();
     TENON_ASSIGN_OR_RETURN(Body forward, builder.AddBody(function, xs, start, ""));
@@ -149,12 +157,19 @@ class Expander {
     TENON_RETURN_IF_ERROR(
         ExpandAll(std::vector<AddedNode>(pending.begin() + before, pending.end())));
     pending.resize(before);
-    return Differentiate(builder, xs, forward.results,
-                         {arguments.begin() + num_xs, arguments.end()});
+    TENON_ASSIGN_OR_RETURN(Body gradient,
+                           Differentiate(builder, xs, forward.results,
+                                         {arguments.begin() + num_xs, arguments.end()}, start));
+    for (size_t i = 0; i < num_xs; ++i) {
+      TENON_RETURN_IF_ERROR(graph_.Connect(arguments[i], xs[i].node, 0));
+    }
+    graph_.RemoveNodes(cuts);
+    return gradient;
   }
 
   StatusOr<Body> Differentiate(CallBuilder& builder, const std::vector<Endpoint>& xs,
-                               const std::vector<Endpoint>& ys, const std::vector<Endpoint>& dys) {
+                               const std::vector<Endpoint>& ys, const std::vector<Endpoint>& dys,
+                               Node* start) {
     if (ys.size() != dys.size()) {
       return InvalidArgument("found the gradients of ", dys.size(), " results, wanted ", ys.size());
     }
@@ -168,6 +183,8 @@ class Expander {
     {
       const GraphBuilding building(graph_);
       const NameScope scope(StrCat(builder.call().name(), "/gradient"));
+      // Constants of the gradient too are in the loop that the call is in.
+      const ControlDependencies within({start});
       std::vector<Output> floating_ys, floating_dys;
       for (size_t i = 0; i < ys.size(); ++i) {
         const DType type = BaseType(ys[i].node->output_type(ys[i].index));

@@ -29,6 +29,31 @@ def defun(tf):
     return [y, tf.gradients(y, x)[0]]
 
 
+def defun_in_loops(tf):
+    """A function in the body of a loop within a loop, and its gradient: SymbolicGradient in loops."""
+    from tensorflow.python.framework import function
+    from tensorflow.python.ops.while_v2 import while_loop
+    n = tf.constant(3.)
+
+    def powers(i, total):
+        def times_n(c, v):
+            @function.Defun(tf.float32, tf.float32)
+            def inner(c, v):
+                return c - 1., v * n
+
+            c, v = inner(c, v)
+            c.set_shape([])
+            v.set_shape([])
+            return c, v
+
+        power = while_loop(lambda c, _: c > 0, times_n, [i, tf.constant(1.)], return_same_structure=False)
+        return i - 1., total + power[1]
+
+    total = while_loop(lambda i, _: i >= 0, powers, [tf.constant(5.), tf.constant(0.)],
+                       return_same_structure=False)[1]
+    return [total, tf.gradients(total, n)[0]]
+
+
 def partitioned_calls(tf):
     """tf.function in a graph: variables, control dependencies, bodies on two tasks."""
     with tf.device("/job:ps"):
@@ -120,7 +145,8 @@ def tables(tf):
     return [static.lookup(words), named, found, static.size(), size]
 
 
-PROGRAMS = [tables, defun, partitioned_calls, control_flow, stateful_branches, input_queues, padded_queue]
+PROGRAMS = [tables, defun, defun_in_loops, partitioned_calls, control_flow, stateful_branches, input_queues,
+            padded_queue]
 
 
 def values(tf, program, target):

@@ -272,6 +272,19 @@ TEST_F(LoopFunctionsTest, LoopsNestAndAFunctionWithOneMayBeCalledTwice) {
   EXPECT_EQ(*Run(X(3), "h"), 128);
 }
 
+TEST_F(LoopFunctionsTest, AGradientOfAFunctionIsDerivedWithinALoop) {
+  Function("CubeOf", {"a"}, {{"y", "cube:z:0"}},
+           {{"square", "Mul", {"a", "a"}, Float()}, {"cube", "Mul", {"square:z:0", "a"}, Float()}});
+  Function("Slope", {"x"}, {{"y", "slope:output:0"}},
+           {{"one", "Const", {}, FloatConst(1)},
+            {"slope",
+             "SymbolicGradient",
+             {"x", "one:output:0"},
+             Types(kFloat2, kFloat1) + Calls("f", "CubeOf")}});
+  Node({"f", "While", {"x"}, Loop("Slope")});
+  EXPECT_EQ(*Run(X(2), "f"), 3 * 12 * 12);
+}
+
 /// A For from x on: x becomes 10 x + the number.
 class CountedLoopTest : public FunctionsTest {
  protected:
