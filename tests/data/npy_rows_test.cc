@@ -86,7 +86,8 @@ TEST(NpyRowsTest, ColumnMajorAndBigEndianArraysAreConverted) {
 }
 
 TEST(NpyRowsTest, TextIsRead) {
-  auto rows = FromBytes(*FormatNpy(Tensor::Of<std::string>({3}, {"a", "bcd", ""})));
+  const std::string bytes = *FormatNpy(Tensor::Of<std::string>({3}, {"a", "bcd", ""}));
+  auto rows = FromBytes(bytes);
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_TRUE(rows->Next(2)->Equals(Tensor::Of<std::string>({2}, {"a", "bcd"})));
   EXPECT_TRUE(rows->Next(2)->Equals(Tensor::Of<std::string>({1}, {""})));

@@ -39,7 +39,8 @@ class RecordInputTest : public ::testing::Test {
   /// The records of the next batch.
   std::vector<std::string> Next(GraphSession& s, const Output& records) {
     std::vector<std::string> batch;
-    for (const TString& r : s.Value(records).flat<TString>()) batch.emplace_back(r);
+    const Tensor values = s.Value(records);
+    for (const TString& r : values.flat<TString>()) batch.emplace_back(r);
     return batch;
   }
 
