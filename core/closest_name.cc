@@ -45,11 +45,11 @@ std::string ClosestName(std::string_view word, const std::vector<std::string>& n
   size_t best = wanted.size() / 3 + 2;  // from here on it is another word
   for (const std::string& name : names) {
     const std::string known = Simplified(name);
-    // Of such lengths they differ by as much at least.
+    // Words differ by the difference of their lengths at least.
     if (std::max(known.size(), wanted.size()) - std::min(known.size(), wanted.size()) > best)
       continue;
     const size_t distance = Distance(wanted, known);
-    // Of two that are as near, a name that was cut off.
+    // A name that the word is the beginning of comes before others that are as near.
     const bool is_nearer =
         distance < best || (distance == best && !closest.empty() && known.starts_with(wanted) &&
                             !Simplified(closest).starts_with(wanted));

@@ -48,7 +48,7 @@ class NpyRows {
   static StatusOr<NpyRows> FromStream(std::unique_ptr<ByteSource> source, std::string name);
 
   DType dtype() const { return header_.dtype; }
-  /// Of the whole array.
+  /// The shape of the whole array.
   const Shape& shape() const { return header_.shape; }
   /// The next rows, at most `most`; fewer at the end, none after it. DataLoss when the bytes end
   /// too early; ResourceExhausted when memory is out.
@@ -80,7 +80,7 @@ class NpyWriter {
   /// Adds `rows`, whose dimensions but the first, and dtype, are those of all rows. InvalidArgument
   /// when they are not, for a scalar, and for strings, whose longest one a file must know before.
   Status Append(const Tensor& rows);
-  /// Of the array so far; of no rank before the first Append.
+  /// The shape of the array so far; of no rank before the first Append.
   const Shape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
   /// Closes the file, which is whole before, and says what went wrong.

@@ -13,14 +13,14 @@
 
 namespace tenon {
 
-/// What the header says.
+/// The contents of an array's header.
 struct NpyHeader {
   char kind = 0;  // as in NumPy's dtype.kind: f i u b c S U
   bool big_endian = false;
   bool column_major = false;
   size_t item_bytes = 0;
   Shape shape;
-  /// Of the tensor that the array becomes.
+  /// The dtype of the tensor that the array becomes.
   DType dtype = DType::kInvalid;
 
   bool is_text() const { return kind == 'S' || kind == 'U'; }

@@ -55,7 +55,7 @@ void JobEnd::Heard(const std::string& task, int64_t incarnation) {
     const auto end = ended_.find(heard);
     if (end != ended_.end()) {
       const bool failed = !end->second.status.ok() && !end->second.interrupted();
-      // What an ending process has sent before its report may arrive after it.
+      // Messages that an ending process has sent before its report may arrive after it.
       if (failed || end->second.incarnation == incarnation) return;
       ended_.erase(end);
       line = StrCat(Named(heard), " is back");

@@ -106,7 +106,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   bool WantsCosts(MasterStep& step) const;
   Status CheckCallable(int64_t handle) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndStep(RunningStep* step, Status status);
-  /// Those that have been reached, for AskTasksOfLongStep.
+  /// The tasks that have been reached, for AskTasksOfLongStep.
   void RememberTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(graph_mu_);
 
   const std::shared_ptr<const MasterEnvironment> shared_environment_;

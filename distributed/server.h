@@ -108,7 +108,7 @@ class Server {
 
   /// Blocks until Shutdown, from here or by RPC.
   virtual void WaitForShutdown() = 0;
-  /// What the RPC that has ended it gave as the reason; empty when none has.
+  /// The reason that the RPC which has ended it gave; empty when none has.
   virtual std::string why_it_ended() const = 0;
   /// Cancels the steps, those of sessions in this process too, and stops listening.
   virtual void Shutdown() = 0;

@@ -224,7 +224,8 @@ void SliceGradient(GradContext& g) {
                              g.dy(0), MasksOf<StridedSliceGradOptions>(g.node().attrs()));
 }
 
-/// What was overwritten has no gradient; that of the value, which was broadcast, is summed.
+/// The elements that were overwritten have no gradient; that of the value, which was broadcast, is
+/// summed.
 void SliceUpdateGradient(GradContext& g) {
   const Output begin = g.in(1), end = g.in(2), strides = g.in(3), value = g.in(4);
   const AttributeMap& attrs = g.node().attrs();

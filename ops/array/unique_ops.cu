@@ -79,7 +79,8 @@ struct WriteCounts {
   }
 };
 
-/// What is known before the host knows how many numbers there are.
+/// The results that do not depend on how many distinct numbers there are, which the host must know
+/// for the others.
 struct Numbered {
   SortedPairs sorted;
   Tensor seen;   // int32, [n]
