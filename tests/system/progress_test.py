@@ -15,7 +15,7 @@ import time
 
 from processes_test import write_mnist
 from small_graphs import write_graph, write_npy
-from tenon_process import TENON, Process, main, run
+from tenon_process import TENON, Process, in_a_folder, main, run
 
 CLEAR = "\r\033[K"
 
@@ -97,13 +97,6 @@ def batches(folder):
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 1001, done.stdout[:1000]
     text, code = on_a_terminal(80, *flags, os.path.join(folder, "y.csv"))
     assert code == 0 and text.endswith(CLEAR) and "running [" in text, text
-
-
-def in_a_folder(case):
-    def run_it():
-        with tempfile.TemporaryDirectory() as folder:
-            case(folder)
-    return run_it
 
 
 if __name__ == "__main__":

@@ -5,10 +5,9 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 
 from small_graphs import npy_bytes, write_graph, write_npy
-from tenon_process import TENON, main, read_npy, run
+from tenon_process import TENON, in_a_folder, main, read_npy, run
 
 
 def fed(*arguments, stdin=b""):
@@ -185,13 +184,6 @@ def initialisers_are_fed(folder):
     assert out == "w = float[3] 5 6 7\n", out
     out = printed(graph, "--init", "init,next", "--fetch", "w/read")
     assert out == "w/read = float[3] 2 3 4\n", out
-
-
-def in_a_folder(case):
-    def run_it():
-        with tempfile.TemporaryDirectory() as folder:
-            case(folder)
-    return run_it
 
 
 if __name__ == "__main__":

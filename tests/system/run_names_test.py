@@ -5,10 +5,9 @@ what it and `tenon inspect` say of a graph that is not yet asked for anything.""
 import os
 import re
 import sys
-import tempfile
 
 from small_graphs import FLOAT, INT32, ROWS, variable, write_graph
-from tenon_process import GRAPHS, TENON, main, run
+from tenon_process import GRAPHS, TENON, in_a_folder, main, run
 
 X = ["--feed", "x=[[1, 2, 3]]"]
 
@@ -165,13 +164,6 @@ def tags(folder):
     expect(run(TENON, "run", model, "--tags", "none", "--fetch", "q"), 1, "none")
     done = run(TENON, "inspect", model, "--tags", "other", "--nodes")
     assert re.search("^q = VariableV2", done.stdout, re.M), done
-
-
-def in_a_folder(case):
-    def run_it():
-        with tempfile.TemporaryDirectory() as folder:
-            case(folder)
-    return run_it
 
 
 if __name__ == "__main__":

@@ -10,11 +10,10 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 from small_graphs import FLOAT, ROWS, STRING, constant, node, write_graph, write_npy
-from tenon_process import GRAPHS, TENON, main, read_npy, read_npz, run
+from tenon_process import GRAPHS, TENON, in_a_folder, main, read_npy, read_npz, run
 
 X = ["--feed", "x=" + json.dumps([[float(3 * i + j) for j in range(3)] for i in range(4)])]
 
@@ -195,13 +194,6 @@ def times_and_limits(folder):
     done = run(TENON, "run", loop, "--feed", f"x={loop[:-3]}.npz:x0", "--feed", "n=2000000000", "--fetch", "count",
                "--timeout_ms", "1")
     assert done.returncode == 1 and "the step took longer than 1 ms" in done.stderr, done
-
-
-def in_a_folder(case):
-    def run_it():
-        with tempfile.TemporaryDirectory() as folder:
-            case(folder)
-    return run_it
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import zipfile
@@ -112,6 +113,14 @@ def read_npz(path):
     """{key: (shape, values)}"""
     with zipfile.ZipFile(path) as archive:
         return {name[:-len(".npy")]: read_npy(archive.read(name)) for name in archive.namelist()}
+
+
+def in_a_folder(case):
+    """A case of main's, which gets a folder that goes with it."""
+    def run_it():
+        with tempfile.TemporaryDirectory() as folder:
+            case(folder)
+    return run_it
 
 
 def main(cases, at_once=1):
