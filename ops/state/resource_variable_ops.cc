@@ -5,6 +5,7 @@
 #include "ops/array/gather.h"
 #include "ops/composition.h"
 #include "ops/state/assign.h"
+#include "ops/state/named_handle.h"
 #include "ops/state/state_ops.h"
 #include "ops/state/variable_update.h"
 #include "ops/state/variables.h"
@@ -15,13 +16,7 @@ namespace {
 class VarHandleKernel final : public Kernel {
  public:
   explicit VarHandleKernel(KernelConstruction& c) : Kernel(c) {
-    ResourceHandle handle;
-    handle.device = c.device().name();
-    handle.container = c.Attr<std::string>("container");
-    if (handle.container.empty()) handle.container = c.device().resources().default_container();
-    handle.name = c.Attr<std::string>("shared_name");
-    if (handle.name.empty()) handle.name = c.name();
-    handle.type_name = "N10tensorflow3VarE";
+    ResourceHandle handle = NamedHandle(c, "N10tensorflow3VarE");
     handle.dtypes_and_shapes = {{c.Attr<DType>("dtype"), c.Attr<PartialShape>("shape")}};
     handle_ = Tensor::Scalar(std::move(handle));
   }

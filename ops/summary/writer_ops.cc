@@ -5,6 +5,7 @@
 #include "data/event_file.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
+#include "ops/state/named_handle.h"
 #include "ops/state/variables.h"
 #include "ops/summary/summary_values.h"
 #include "proto/event.pb.h"
@@ -31,13 +32,7 @@ class SummaryWriterResource final : public Resource {
 class SummaryWriterKernel final : public Kernel {
  public:
   explicit SummaryWriterKernel(KernelConstruction& c) : Kernel(c) {
-    ResourceHandle handle;
-    handle.device = c.device().name();
-    handle.container = c.Attr<std::string>("container");
-    if (handle.container.empty()) handle.container = c.device().resources().default_container();
-    handle.name = c.Attr<std::string>("shared_name");
-    if (handle.name.empty()) handle.name = c.name();
-    handle.type_name = "N10tensorflow22SummaryWriterInterfaceE";
+    ResourceHandle handle = NamedHandle(c, "N10tensorflow22SummaryWriterInterfaceE");
     handle_ = Tensor::Scalar(std::move(handle));
   }
   Status Compute(KernelContext& ctx) const override { return ctx.Return(handle_); }
