@@ -30,9 +30,9 @@ constexpr size_t kBlockOverhead = 16;
 constexpr size_t kHugePageBytes = 2 << 20;
 constexpr size_t kLargeBytes = 4 * kHugePageBytes;
 
-/// From here on freed blocks are kept for the next of the same size, as every step of a session asks
-/// for, and how much of them: the system clears pages each time it gives them, which costs as much as
-/// filling them.
+/// From here on freed blocks are kept for the next of the same size, as every step of a session
+/// asks for, and how much of them: the system clears pages each time it gives them, which costs as
+/// much as filling them.
 constexpr size_t kKeptBlockBytes = 512 << 10;
 constexpr size_t kKeptBytes = 256 << 20;
 

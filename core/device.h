@@ -37,7 +37,8 @@ class Device {
   /// Bytes, as ListDevices reports it.
   virtual int64_t memory_limit() const = 0;
   virtual Allocator& allocator() = 0;
-  /// What the device's kernels queue on; null when they are done when they return, as the CPU's are.
+  /// What the device's kernels queue on; null when they are done when they return, as the CPU's
+  /// are.
   virtual DeviceQueue* queue() { return nullptr; }
   /// Where those of this device's kernels run that run on the host: under the same name, with the
   /// same resources, in host memory. The device itself where it has no other memory.

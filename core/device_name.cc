@@ -79,8 +79,9 @@ StatusOr<DeviceName> DeviceName::Parse(std::string_view text) {
     rest.remove_prefix(part.size());
     if (part.empty() && rest.empty()) break;  // a lone or trailing slash
     if (!ParsePart(part, &name)) {
-      return InvalidArgument("'", text, "' is not a device name; cannot read '", part,
-                             "', wanted job:NAME, replica:N, task:N, device:TYPE:N, cpu:N or gpu:N");
+      return InvalidArgument(
+          "'", text, "' is not a device name; cannot read '", part,
+          "', wanted job:NAME, replica:N, task:N, device:TYPE:N, cpu:N or gpu:N");
     }
   }
   return name;

@@ -58,9 +58,9 @@ class GradientFlow {
   /// False when the node is another, or its gradients are no rows.
   bool PassRows(Node* node);
   /// The update of a ref variable waits for its gradient alone, and shows in all that was read from
-  /// the variable. So the `dxs` of those inputs of `node` that were read from ref variables wait for
-  /// the others, which nodes from id `first_new` on compute, where these nodes read such variables;
-  /// as with gate_gradients=GATE_OP in TensorFlow's optimizers.
+  /// the variable. So the `dxs` of those inputs of `node` that were read from ref variables wait
+  /// for the others, which nodes from id `first_new` on compute, where these nodes read such
+  /// variables; as with gate_gradients=GATE_OP in TensorFlow's optimizers.
   void HoldBack(const Node& node, int first_new, std::vector<Gradient>* dxs);
 
   Graph& graph_;

@@ -18,7 +18,8 @@ Status InNode(const Status& status, std::string_view name, std::string_view op) 
   return Annotate(status, StrCat("node '", name, "' (", op, ")"));
 }
 
-/// The error of a step with advice on what to do about it, where there is one, before its last line.
+/// The error of a step with advice on what to do about it, where there is one, before its last
+/// line.
 Status WithAdvice(const Status& status) {
   const std::string_view message = Message(status);
   const size_t mistake = message.find("Attempting to use uninitialized value ");

@@ -29,8 +29,8 @@ using KernelFactory = std::function<std::unique_ptr<Kernel>(KernelConstruction&)
 /// Host, or of dtypes that only the host understands, are in the host's memory in any case.
 enum class KernelMemory : uint8_t {
   kDevice,  ///< In the device's, for which the kernel was written.
-  kAny,     ///< In the device's, whichever it is: the kernel moves tensors and never looks into them.
-  kHost,    ///< In the host's: the kernel runs there.
+  kAny,   ///< In the device's, whichever it is: the kernel moves tensors and never looks into them.
+  kHost,  ///< In the host's: the kernel runs there.
 };
 inline constexpr KernelMemory kAnyMemory = KernelMemory::kAny;
 inline constexpr KernelMemory kHostMemory = KernelMemory::kHost;
@@ -79,15 +79,15 @@ struct OpRegistration {
   std::string no_example_reason;       // when it cannot be run alone
   Domain domain;
 
-  /// The kernel for a node with these attributes on that kind of device, or null. Where no kernel was
-  /// written for the device, it is a CPU kernel that serves every kind.
+  /// The kernel for a node with these attributes on that kind of device, or null. Where no kernel
+  /// was written for the device, it is a CPU kernel that serves every kind.
   const KernelRegistration* FindKernel(DeviceKind device, const AttributeMap& attrs) const;
   /// Where that kernel finds its arguments.
   KernelMemory MemoryOn(DeviceKind device, const AttributeMap& attrs) const;
   /// Whether some kind of device has a kernel for such a node.
   bool HasKernel(const AttributeMap& attrs) const;
-  /// Makes the kernel. InvalidArgument, naming those there are, when there is none for the device and
-  /// dtypes.
+  /// Makes the kernel. InvalidArgument, naming those there are, when there is none for the device
+  /// and dtypes.
   StatusOr<std::unique_ptr<Kernel>> MakeKernel(KernelConstruction& c) const;
 };
 
@@ -125,7 +125,8 @@ class OpBuilder {
       return std::unique_ptr<tenon::Kernel>(std::make_unique<K>(c));
     });
   }
-  /// A kernel that is one function: of the context, the values of `options.attrs` and perhaps state.
+  /// A kernel that is one function: of the context, the values of `options.attrs` and perhaps
+  /// state.
   template <typename... Attrs>
   OpBuilder& Kernel(DeviceKind device, Status (*compute)(KernelContext&, Attrs...),
                     KernelOptions options = {}) {
@@ -145,8 +146,8 @@ class OpBuilder {
   OpRegistration& op_;
 };
 
-/// The ops a program knows. Filled by explicit calls (RegisterXxx(OpRegistry&), one a family) before
-/// anything uses it; constant and thread-safe from then on.
+/// The ops a program knows. Filled by explicit calls (RegisterXxx(OpRegistry&), one a family)
+/// before anything uses it; constant and thread-safe from then on.
 class OpRegistry {
  public:
   OpRegistry();
@@ -154,9 +155,9 @@ class OpRegistry {
   OpRegistry(const OpRegistry&) = delete;
   OpRegistry& operator=(const OpRegistry&) = delete;
 
-  /// The ops that `text` declares, as ParseOpDeclarations reads it. False, and nothing is done, when
-  /// `file` has been declared before; a text that cannot be read, or an op that is there already, is
-  /// a bug.
+  /// The ops that `text` declares, as ParseOpDeclarations reads it. False, and nothing is done,
+  /// when `file` has been declared before; a text that cannot be read, or an op that is there
+  /// already, is a bug.
   bool Declare(std::string_view text, std::string_view file);
   /// A declared op, to add what it does.
   OpBuilder Get(std::string_view name);

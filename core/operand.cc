@@ -43,7 +43,8 @@ Status Store(V value, int64_t place, Tensor* out) {
 
 /// The dtype that can hold values of both.
 DType Wider(DType a, DType b) {
-  for (const DType t : {DType::kString, DType::kFloat, DType::kUInt64, DType::kInt64, DType::kInt32}) {
+  for (const DType t :
+       {DType::kString, DType::kFloat, DType::kUInt64, DType::kInt64, DType::kInt32}) {
     if (a == t || b == t) return t;
   }
   return a;

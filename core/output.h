@@ -27,8 +27,8 @@ struct Output {
   /// A part of the tensor, with Python's meaning of indices; see slicing.h.
   Output operator[](const SliceIndices& indices) const;
 
-  /// Whether there is such a tensor: a node that has this output. An Output is no truth value: what a
-  /// comparison of tensors gives is known in the step only.
+  /// Whether there is such a tensor: a node that has this output. An Output is no truth value: what
+  /// a comparison of tensors gives is known in the step only.
   bool exists() const { return node != nullptr && index >= 0 && index < node->num_outputs(); }
   /// kInvalid when there is no such tensor.
   DType dtype() const {

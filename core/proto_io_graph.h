@@ -30,7 +30,8 @@ struct GraphImportOptions {
 /// or wrong attribute, an input whose node or output does not exist, whose dtype differs, or that
 /// follows a control input, too many or too few inputs, a cycle that does not go through
 /// NextIteration, shapes that contradict each other, a device name that cannot be read; also for a
-/// graph that wants a newer reader; and the errors of AddFunctionsFromProto. NotFound "Op type not registered 'X' ..." for an unknown op.
+/// graph that wants a newer reader; and the errors of AddFunctionsFromProto. NotFound "Op type not
+/// registered 'X' ..." for an unknown op.
 StatusOr<Graph> GraphFromProto(const GraphDef& proto, const OpRegistry& registry,
                                const GraphImportOptions& options = {});
 
@@ -45,8 +46,8 @@ struct GraphExportOptions {
 };
 
 /// Replaces `*out`. A node's device is the one that was assigned to it, or else requested.
-/// Fails with the first mistake made in building the graph, or for an attribute that has no message (see
-/// AttributeToProto).
+/// Fails with the first mistake made in building the graph, or for an attribute that has no message
+/// (see AttributeToProto).
 Status GraphToProto(const Graph& graph, GraphDef* out, const GraphExportOptions& options = {});
 
 }  // namespace tenon

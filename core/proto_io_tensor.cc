@@ -130,8 +130,8 @@ StatusOr<Tensor> AllocateFilled(Allocator& memory, DType dtype, const Shape& sha
   return Tensor::Allocate(memory, dtype, shape);
 }
 
-/// The elements that TensorFlow does not send as plain memory (text; handles and variants, which are
-/// serialized messages): in tensor_content as many varint lengths, then the bytes of all.
+/// The elements that TensorFlow does not send as plain memory (text; handles and variants, which
+/// are serialized messages): in tensor_content as many varint lengths, then the bytes of all.
 StatusOr<CountedVector<std::string_view>> PiecesOf(const std::string& content, DType dtype,
                                                    const Shape& shape) {
   const int64_t n = shape.num_elements();
@@ -276,7 +276,8 @@ StatusOr<Tensor> VariantsOf(const TensorProto& proto, const Shape& shape, int64_
 }
 
 /// TensorFromProto of a tensor that lies within `depth` variants.
-StatusOr<Tensor> FromProto(const TensorProto& proto, int64_t* budget, Allocator& memory, int depth) {
+StatusOr<Tensor> FromProto(const TensorProto& proto, int64_t* budget, Allocator& memory,
+                           int depth) {
   TENON_ASSIGN_OR_RETURN(const DType dtype, DTypeFromProto(proto.dtype()));
   if (IsRef(dtype)) return InvalidArgument("a tensor cannot be of dtype ", ToString(dtype));
   TENON_ASSIGN_OR_RETURN(const Shape shape, ShapeFromProto(proto.tensor_shape()));

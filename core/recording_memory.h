@@ -3,8 +3,8 @@
 
 namespace tenon {
 
-/// What the allocator of a device is besides under which kernels are recorded (QueueRecording): what
-/// they do on the host alone would not be repeated.
+/// What the allocator of a device is besides under which kernels are recorded (QueueRecording):
+/// what they do on the host alone would not be repeated.
 class RecordingMemory {
  protected:
   virtual ~RecordingMemory() = default;

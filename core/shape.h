@@ -94,7 +94,8 @@ class PartialShape {
   PartialShape WithDim(std::optional<int> i, int64_t size) const;
   PartialShape WithoutDim(std::optional<int> i) const;
   PartialShape WithInsertedDim(std::optional<int> i, int64_t size) const;
-  /// Dimensions [begin, end), to the last without `end`; unknown when the rank is. They must be there.
+  /// Dimensions [begin, end), to the last without `end`; unknown when the rank is. They must be
+  /// there.
   PartialShape Part(int begin, std::optional<int> end = std::nullopt) const;
   /// These dimensions and then those of `other`; unknown when either rank is.
   PartialShape ConcatWith(const PartialShape& other) const;

@@ -8,9 +8,9 @@
 #include "core/strings.h"
 
 // Errors are values: absl::Status and absl::StatusOr. A mistake of a user or a peer always becomes
-// a Status, whatever the bytes were; TENON_CHECK is for broken invariants of our own and must not be
-// reachable from input. Messages are lower case, say what was found and what was wanted; the layer
-// that knows the context (node, device, file) prepends it once with Annotate().
+// a Status, whatever the bytes were; TENON_CHECK is for broken invariants of our own and must not
+// be reachable from input. Messages are lower case, say what was found and what was wanted; the
+// layer that knows the context (node, device, file) prepends it once with Annotate().
 //
 //   if (a.rank() != 2) return InvalidArgument("a must be a matrix, found shape ", a.ToString());
 

@@ -53,8 +53,8 @@ class TransferEdge : public KernelState {
                                    value.IsHostMemory() ? "host memory" : "a device's memory",
                                    ", wanted it elsewhere"));
             }
-            // The value counts as one in the device's memory, though it may stay on the host: no later
-            // update of a variable there shows in it.
+            // The value counts as one in the device's memory, though it may stay on the host: no
+            // later update of a variable there shows in it.
             if (!ctx.device().allocator().IsHostMemory()) value.Settle();
             ctx.set_output(0, std::move(value));
           }

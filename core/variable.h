@@ -84,9 +84,9 @@ class VariableResource : public Resource {
 
   /// Runs `update(Tensor* value) -> Status` under the lock on a value that nobody else shares; for
   /// updates of a part, such as a scatter. The value is copied first when somebody shares it, and
-  /// when it holds objects, whose assignment can fail half-way; the variable takes the copy when the
-  /// result is OK. ResourceExhausted when there is no memory for the copy. `update` must not renew
-  /// tensors.
+  /// when it holds objects, whose assignment can fail half-way; the variable takes the copy when
+  /// the result is OK. ResourceExhausted when there is no memory for the copy. `update` must not
+  /// renew tensors.
   template <typename Update>
   Status ModifyInPlace(Update update) {
     const InterruptibleBy nothing(nullptr);

@@ -39,7 +39,8 @@ class EventWriter {
   static StatusOr<std::unique_ptr<EventWriter>> Create(const std::string& folder,
                                                        EventWriterOptions options = {});
   /// The same with the graph in it (tf.summary.FileWriter).
-  static StatusOr<std::unique_ptr<EventWriter>> Create(const std::string& folder, const Graph& graph,
+  static StatusOr<std::unique_ptr<EventWriter>> Create(const std::string& folder,
+                                                       const Graph& graph,
                                                        EventWriterOptions options = {});
 
   const std::string& path() const { return path_; }

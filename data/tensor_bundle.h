@@ -37,9 +37,9 @@ struct BundleEntry {
 
 /// Writes one checkpoint of one data file. The files get their names when Finish succeeds; until
 /// then, after any failure, and whatever dies meanwhile, there is at the prefix what was there
-/// before: nothing, or a checkpoint, which is replaced in one step. That one's data files keep their
-/// names until then, so that the new one has an empty data file more where they would be the same.
-/// What Finish wrote outlives the machine. Used by one thread at a time.
+/// before: nothing, or a checkpoint, which is replaced in one step. That one's data files keep
+/// their names until then, so that the new one has an empty data file more where they would be the
+/// same. What Finish wrote outlives the machine. Used by one thread at a time.
 ///
 ///   TENON_ASSIGN_OR_RETURN(auto writer, BundleWriter::Create("/tmp/model.ckpt-1"));
 ///   TENON_RETURN_IF_ERROR(writer->Add("W", value));

@@ -33,8 +33,8 @@ bool ParseInt(std::string_view text, int* out) {
 bool IsAddress(std::string_view address) {
   const size_t colon = address.rfind(':');
   int port = 0;
-  return colon != std::string_view::npos && colon > 0 && ParseInt(address.substr(colon + 1), &port) &&
-         port >= 0 && port <= 65535 &&
+  return colon != std::string_view::npos && colon > 0 &&
+         ParseInt(address.substr(colon + 1), &port) && port >= 0 && port <= 65535 &&
          address.find_first_of("=;,/@ \t\n") == std::string_view::npos;
 }
 

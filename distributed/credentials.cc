@@ -27,8 +27,9 @@ StatusOr<Credentials> ReadCredentials(const CredentialFiles& files) {
   Credentials credentials;
   const int named = !files.tls_cert.empty() + !files.tls_key.empty() + !files.tls_ca.empty();
   if (named != 0 && named != 3) {
-    return InvalidArgument("TLS needs a certificate, its key and the authority's certificate; found ",
-                           named, " of the three");
+    return InvalidArgument(
+        "TLS needs a certificate, its key and the authority's certificate; found ", named,
+        " of the three");
   }
   if (named == 3) {
     TENON_ASSIGN_OR_RETURN(credentials.tls_cert, ReadSecret(files.tls_cert, "certificate"));

@@ -16,8 +16,8 @@ struct Credentials {
   std::string tls_cert;
   std::string tls_key;
   std::string tls_ca;
-  /// A secret that every call carries and that a server asks for. Without TLS it crosses the network
-  /// as plain text.
+  /// A secret that every call carries and that a server asks for. Without TLS it crosses the
+  /// network as plain text.
   std::string token;
 
   bool has_tls() const { return !tls_cert.empty(); }

@@ -31,8 +31,8 @@ class JobEnd {
       : cluster_(std::move(cluster)), probe_(std::move(probe)), notice_(std::move(notice)) {}
 
   /// A task's report: OK when it ended well, Cancelled when a signal has ended it, which may be
-  /// started again; another error when it failed. InvalidArgument when the cluster has no such task.
-  /// The first report of a task counts, until Heard takes it back.
+  /// started again; another error when it failed. InvalidArgument when the cluster has no such
+  /// task. The first report of a task counts, until Heard takes it back.
   Status Report(const std::string& job, int task, const Status& end);
   /// The task of that name has opened a session here, or kept one, so it lives; other names are
   /// ignored. `incarnation` is that of its process: another one than reported its end takes the

@@ -50,8 +50,8 @@ Master::~Master() {
 }
 
 void Master::SweepLater() {
-  const auto pause = std::clamp<Clock::Duration>(environment_.limits.session_timeout / 4,
-                                                 std::chrono::milliseconds(100), kLongestSweepPause);
+  const auto pause = std::clamp<Clock::Duration>(
+      environment_.limits.session_timeout / 4, std::chrono::milliseconds(100), kLongestSweepPause);
   environment_.clock->CallAfter(pause, [alive = std::weak_ptr<Alive>(alive_)] {
     const auto held = alive.lock();
     if (held == nullptr) return;
@@ -220,8 +220,8 @@ Status Master::ExtendSession(const ExtendSessionRequest& request,
   const auto session = Find(request.session_handle());
   if (session == nullptr) return UnknownSession(request.session_handle());
   int64_t version = 0;
-  TENON_RETURN_IF_ERROR(
-      session->Extend(request.graph_def(), request.current_graph_version(), &version, cancellation));
+  TENON_RETURN_IF_ERROR(session->Extend(request.graph_def(), request.current_graph_version(),
+                                        &version, cancellation));
   response->set_new_graph_version(version);
   return OkStatus();
 }

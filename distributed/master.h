@@ -13,8 +13,8 @@
 namespace tenon {
 
 /// The master part of a task: the sessions of its clients. Follows TensorFlow's MasterService,
-/// error codes and texts included. Thread-safe. All functions but RunStepAsync block; what they wait
-/// for is given up when `cancellation`, which may be null, is cancelled, and at Stop.
+/// error codes and texts included. Thread-safe. All functions but RunStepAsync block; what they
+/// wait for is given up when `cancellation`, which may be null, is cancelled, and at Stop.
 class Master {
  public:
   explicit Master(MasterEnvironment environment);
@@ -28,7 +28,8 @@ class Master {
   Status CloseSession(const CloseSessionRequest& request);
   Status MakeCallable(const MakeCallableRequest& request, MakeCallableResponse* response,
                       Cancellation* cancellation);
-  /// Makes a step of a call of a callable but for the values of its feeds, which is then run as any.
+  /// Makes a step of a call of a callable but for the values of its feeds, which is then run as
+  /// any.
   Status ReadCallable(const RunCallableRequest& request, RunStepCall* call);
   Status ReleaseCallable(const ReleaseCallableRequest& request);
   /// Prepares a step that RunStepAsync runs in several calls.
@@ -48,8 +49,8 @@ class Master {
   /// block, and tells the workers nothing: the destructor does.
   void Stop(const Status& why);
 
-  /// Looks for idle sessions from now on, also for those of the worker (on_sweep). To be called when
-  /// there is a session: a server without any needs no timer.
+  /// Looks for idle sessions from now on, also for those of the worker (on_sweep). To be called
+  /// when there is a session: a server without any needs no timer.
   void StartSweeping();
 
   /// For people: sessions and their steps.

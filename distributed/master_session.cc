@@ -172,7 +172,8 @@ StatusOr<std::shared_ptr<MasterStep>> MasterSession::Compile(
     dependencies_[key] = *dependencies;
   }
   if (known != nullptr) return known;
-  TENON_RETURN_IF_ERROR(RunPasses(PassStage::kStep, &graph, {environment_.devices[0]}, PassesOf(config_.graph_options())));
+  TENON_RETURN_IF_ERROR(RunPasses(PassStage::kStep, &graph, {environment_.devices[0]},
+                                  PassesOf(config_.graph_options())));
   MasterStep::Environment environment;
   environment.session_handle = handle_;
   environment.task = environment_.task;

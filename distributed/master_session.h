@@ -25,9 +25,9 @@ namespace tenon {
 inline constexpr std::chrono::milliseconds kWatchPause{2500};
 
 /// One client's graph on the cluster: placed over the tasks that it names, cut and registered once
-/// a signature, run any number of steps at a time. Thread-safe; the functions that say so block, and
-/// stop waiting when their `cancellation`, which may be null, is cancelled or the session is closed:
-/// the Status is then that of the cancellation.
+/// a signature, run any number of steps at a time. Thread-safe; the functions that say so block,
+/// and stop waiting when their `cancellation`, which may be null, is cancelled or the session is
+/// closed: the Status is then that of the cancellation.
 class MasterSession : public std::enable_shared_from_this<MasterSession> {
  public:
   MasterSession(std::shared_ptr<const MasterEnvironment> environment, std::string handle,
@@ -64,9 +64,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   /// this gives. ResourceExhausted when too many are there. Blocks.
   StatusOr<std::string> SetUpPartialRun(const StepSignature& signature, Cancellation* cancellation);
   /// Closing happens in three steps, so that several sessions can be closed at the same time. Begin
-  /// cancels what runs or waits, with `why`; later calls get it too. Wait blocks until nothing runs.
-  /// Delete tells the workers. The first one to Begin closes the session: the others get false and
-  /// have nothing to do.
+  /// cancels what runs or waits, with `why`; later calls get it too. Wait blocks until nothing
+  /// runs. Delete tells the workers. The first one to Begin closes the session: the others get
+  /// false and have nothing to do.
   using WorkerDeletions = SessionTasks::WorkerDeletions;
   bool BeginClose(const Status& why);
   void WaitUntilIdle();

@@ -27,8 +27,8 @@ bool HasReferences(const std::vector<Node*>& nodes) {
   });
 }
 
-/// The value of `fetched`, which `retval` takes, at one moment, whatever variable it follows. Texts stay
-/// as they are: TensorFlow's workers have no kernel that copies them.
+/// The value of `fetched`, which `retval` takes, at one moment, whatever variable it follows. Texts
+/// stay as they are: TensorFlow's workers have no kernel that copies them.
 StatusOr<Endpoint> SnapshotOf(Endpoint fetched, const Node& retval, Graph* graph) {
   const DType type = BaseType(fetched.node->output_type(fetched.index));
   if (!IsPlain(type) || fetched.node->op() == "Snapshot") return fetched;
@@ -120,11 +120,13 @@ Status MasterStep::AddPart(const std::string& task, Graph graph, const StepSigna
                           {"send_device_incarnation", static_cast<int64_t>(incarnation)},
                           {"recv_device", device},
                           {"client_terminated", true}};
-    const std::string key = RendezvousKey{device, incarnation, device, tensor_name, 0, 0}.ToString();
+    const std::string key =
+        RendezvousKey{device, incarnation, device, tensor_name, 0, 0}.ToString();
     if (arg) {
       attrs.Set("tensor_type", type);
       TENON_ASSIGN_OR_RETURN(
-          Node * recv, graph.AddNode(graph.UniqueName(StrCat("_recv_", n->name())), "_Recv", attrs));
+          Node * recv,
+          graph.AddNode(graph.UniqueName(StrCat("_recv_", n->name())), "_Recv", attrs));
       recv->set_assigned_device(device);
       TENON_RETURN_IF_ERROR(graph.ReplaceUses({n, 0}, {recv, 0}));
       part.feeds.emplace_back(index, key);
@@ -135,7 +137,8 @@ Status MasterStep::AddPart(const std::string& task, Graph graph, const StepSigna
         TENON_ASSIGN_OR_RETURN(fetched, SnapshotOf(fetched, *n, &graph));
       }
       TENON_ASSIGN_OR_RETURN(
-          Node * send, graph.AddNode(graph.UniqueName(StrCat("_send_", n->name())), "_Send", attrs));
+          Node * send,
+          graph.AddNode(graph.UniqueName(StrCat("_send_", n->name())), "_Send", attrs));
       send->set_assigned_device(device);
       TENON_RETURN_IF_ERROR(graph.Connect(fetched, send, 0));
       part.fetches.emplace_back(index, key);

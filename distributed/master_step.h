@@ -73,8 +73,8 @@ class MasterStep {
     ConfigProto config;
   };
 
-  /// `graph` is the placed and optimised step graph. Blocks until every worker has its partition, or
-  /// `cancellation` is cancelled. An error names the task; no worker keeps a partition then.
+  /// `graph` is the placed and optimised step graph. Blocks until every worker has its partition,
+  /// or `cancellation` is cancelled. An error names the task; no worker keeps a partition then.
   static StatusOr<std::unique_ptr<MasterStep>> Register(Graph graph,
                                                         const StepSignature& signature,
                                                         FeedSpec feeds,

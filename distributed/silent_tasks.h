@@ -17,9 +17,9 @@ class SilentTasks {
   explicit SilentTasks(std::shared_ptr<const MasterEnvironment> environment)
       : environment_(std::move(environment)) {}
 
-  /// Asks the tasks whether they are there. The environment's `notice` gets a line for each that has
-  /// not answered the question of an earlier call, or not well, every kNoticePause; `waited` is how
-  /// long the step has run. Does not block.
+  /// Asks the tasks whether they are there. The environment's `notice` gets a line for each that
+  /// has not answered the question of an earlier call, or not well, every kNoticePause; `waited` is
+  /// how long the step has run. Does not block.
   void Ask(const std::vector<std::string>& tasks, Clock::Duration waited);
   /// No step waits any more.
   void Forget();

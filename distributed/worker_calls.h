@@ -45,8 +45,8 @@ class Countdown {
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-/// Waits until all has been counted down: OK; or until `cancellation`, unless null, is cancelled: its
-/// Status.
+/// Waits until all has been counted down: OK; or until `cancellation`, unless null, is cancelled:
+/// its Status.
 inline Status AwaitCountdown(const std::shared_ptr<Countdown>& countdown,
                              Cancellation* cancellation) {
   Cancellation given_up;

@@ -20,8 +20,8 @@ class DeferralScope {
   static void RunNow();
 };
 
-/// Runs `task` at the end of the thread's outermost scope; at once where there is none. Tasks run in
-/// the order in which they came.
+/// Runs `task` at the end of the thread's outermost scope; at once where there is none. Tasks run
+/// in the order in which they came.
 void Defer(std::function<void()> task);
 
 }  // namespace tenon

@@ -32,8 +32,8 @@ struct StepArguments {
 /// Runs the nodes of a plan, each as soon as its inputs are there. The thread that waits for a step
 /// works on it; nodes that take long are handed to the pool when there are several at once. Threads
 /// that only start a step, or finish one of its asynchronous kernels, run what is quick and leave
-/// the rest to the pool, whose threads they share in turns. Thread-safe: any number of steps may run
-/// at once.
+/// the rest to the pool, whose threads they share in turns. Thread-safe: any number of steps may
+/// run at once.
 ///
 /// The first error ends the step: the step's rendezvous and cancellation get it, no further kernel
 /// starts, and the step is over when those that run have returned.

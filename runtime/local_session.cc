@@ -198,12 +198,12 @@ class LocalSession final : public Session {
     TENON_ASSIGN_OR_RETURN(Graph step_graph, MakeStepGraph(graph_, signature));
     TENON_RETURN_IF_ERROR(
         RunPasses(PassStage::kStep, &step_graph, {runtime_.devices[0]}, options_.passes));
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<CompiledStep> compiled,
-                           CompiledStep::Create(std::move(step_graph), runtime_, options_.passes, kernels_));
-    auto step =
-        std::make_shared<LocalPreparedStep>(*runtime_.running,
-                                            [this](std::string_view name) { return PlaceOf(name); },
-                                            std::move(compiled), FeedSpec(graph_, signature), signature.fetches.size());
+    TENON_ASSIGN_OR_RETURN(
+        std::shared_ptr<CompiledStep> compiled,
+        CompiledStep::Create(std::move(step_graph), runtime_, options_.passes, kernels_));
+    auto step = std::make_shared<LocalPreparedStep>(
+        *runtime_.running, [this](std::string_view name) { return PlaceOf(name); },
+        std::move(compiled), FeedSpec(graph_, signature), signature.fetches.size());
     steps_.emplace(key, step);
     return step;
   }

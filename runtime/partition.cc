@@ -43,8 +43,9 @@ class Partitioner {
     return OkStatus();
   }
 
-  /// A value that leaves a device with memory of its own is copied to the host, and sent, at once. So
-  /// a reference there is read by a node of its own, which waits for all that its consumer waits for.
+  /// A value that leaves a device with memory of its own is copied to the host, and sent, at once.
+  /// So a reference there is read by a node of its own, which waits for all that its consumer waits
+  /// for.
   Status ReadReferencesOnDevices() {
     const std::vector<Node*> nodes = graph_.nodes();
     flat_hash_set<const Node*> reads;

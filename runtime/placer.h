@@ -25,9 +25,9 @@ struct PlacementDevice {
 ///
 /// An op that takes a resource goes where the resource is, even when asked to be elsewhere.
 ///
-/// With `allow_soft_placement` a device type or number that cannot be had is dropped. InvalidArgument
-/// otherwise, listing the node, what was asked for, what each member of its group asks for and
-/// supports, and the devices there are.
+/// With `allow_soft_placement` a device type or number that cannot be had is dropped.
+/// InvalidArgument otherwise, listing the node, what was asked for, what each member of its group
+/// asks for and supports, and the devices there are.
 struct PlacementOptions {
   DeviceName default_device;  // the task that nodes without a wish go to
   bool allow_soft_placement = false;

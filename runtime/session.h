@@ -110,8 +110,8 @@ class StepTensors {
   std::vector<StepTensor::Place> places_;
 };
 
-/// What a tensor is fed with: a Tensor, a vector, or a literal (a number, a text, braces), which takes
-/// the dtype of what it feeds; fed by name, its own (see Literal).
+/// What a tensor is fed with: a Tensor, a vector, or a literal (a number, a text, braces), which
+/// takes the dtype of what it feeds; fed by name, its own (see Literal).
 class FeedValue {
  public:
   FeedValue(Tensor value) : value_(std::move(value)) {}  // NOLINT
@@ -176,8 +176,9 @@ class StepFeeds {
   Status status_;
 };
 
-/// `value`, of the fetch of that name, as T: the tensor itself, the number of a scalar, the text of a
-/// scalar (std::string), or the elements (std::vector). The dtypes must be equal: InvalidArgument names both.
+/// `value`, of the fetch of that name, as T: the tensor itself, the number of a scalar, the text of
+/// a scalar (std::string), or the elements (std::vector). The dtypes must be equal: InvalidArgument
+/// names both.
 template <typename T>
 StatusOr<T> ValueAs(const Tensor& value, std::string_view fetch);
 
@@ -263,8 +264,9 @@ class Session {
   /// too.
   virtual Status Close() = 0;
 
-  /// Outputs of `graph`, of which the session's is a copy, are taken for the tensors of their names:
-  /// of the nodes that it has now. A session does so with what it was made from and extended by.
+  /// Outputs of `graph`, of which the session's is a copy, are taken for the tensors of their
+  /// names: of the nodes that it has now. A session does so with what it was made from and extended
+  /// by.
   void AcceptOutputsOf(const Graph& graph);
 
  protected:
@@ -278,8 +280,8 @@ class Session {
       const std::vector<std::string>& targets) = 0;
 
  private:
-  Status CheckOne(std::string_view name, const StepTensor::Place& place, std::string_view what) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(graphs_mu_);
+  Status CheckOne(std::string_view name, const StepTensor::Place& place,
+                  std::string_view what) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(graphs_mu_);
   Status CheckAll(const StepTensors& tensors, std::string_view what) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(graphs_mu_);
 

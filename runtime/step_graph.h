@@ -29,8 +29,9 @@ struct StepSignature {
 /// A fed Placeholder's control edges go with it.
 ///
 /// Errors are TensorFlow's, by code and text: NotFound for unknown names, InvalidArgument for an
-/// output that does not exist, a tensor that is fed twice, or fed and fetched, or fed and connected,
-/// for a signature with neither fetch nor target, and for an op that is the runtime's own.
+/// output that does not exist, a tensor that is fed twice, or fed and fetched, or fed and
+/// connected, for a signature with neither fetch nor target, and for an op that is the runtime's
+/// own.
 StatusOr<Graph> MakeStepGraph(const Graph& graph, const StepSignature& signature);
 
 /// The error of fetch `index`, whose _Retval node has that name, when it lies on a branch that was

@@ -67,9 +67,10 @@ StatusOr<Pair> StartPair(const OpRegistry& ops) {
 
 /// Steps per second of all workers of `tenon train mnist` together.
 StatusOr<double> AsynchronousSteps(int workers) {
-  TENON_ASSIGN_OR_RETURN(Child launch,
-                         StartChild({OwnPath(), "launch", "--ps", "1", "--workers", StrCat(workers),
-                                     "--", OwnPath(), "train", "mnist", "--model", "classic", "--epochs", "4"}));
+  TENON_ASSIGN_OR_RETURN(
+      Child launch,
+      StartChild({OwnPath(), "launch", "--ps", "1", "--workers", StrCat(workers), "--", OwnPath(),
+                  "train", "mnist", "--model", "classic", "--epochs", "4"}));
   constexpr std::string_view kFigure = "steps per second: ";
   double total = 0;
   for (int reported = 0; reported < workers;) {

@@ -37,16 +37,16 @@ void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 /// Of all commands that have been added when they run.
 void AddShellCommands(CLI::App& app, Command* chosen);
 
-/// An error that is a mistake in the command's arguments, though only found while it runs. Its lines
-/// after the first, if any, are printed as they are.
+/// An error that is a mistake in the command's arguments, though only found while it runs. Its
+/// lines after the first, if any, are printed as they are.
 Status WrongUsage(std::string_view message);
 
 /// kDone, or prints "tenon: <message>" to the error stream, after what was printed to the standard
 /// output, and returns kFailed, or kWrongUsage for WrongUsage.
 int Report(const Status& status);
 
-/// The exit code of a command that `signal` has ended in good order, "stopped by SIGINT <what>" being
-/// printed.
+/// The exit code of a command that `signal` has ended in good order, "stopped by SIGINT <what>"
+/// being printed.
 int ReportStop(int signal, std::string_view what);
 
 /// Prints a line at once, for who watches; from any thread.

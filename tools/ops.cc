@@ -67,8 +67,9 @@ std::string KernelsText(const OpRegistration& op, const std::string& none) {
 /// What is said of an op; those that are but declared, so that graphs which have them load, have no
 /// documentation.
 std::string DocOf(const OpRegistration& op) {
-  return op.schema.doc.empty() ? "Only declared: graphs that have it load, and steps that do not need it run."
-                               : op.schema.doc;
+  return op.schema.doc.empty()
+             ? "Only declared: graphs that have it load, and steps that do not need it run."
+             : op.schema.doc;
 }
 
 void Describe(const OpRegistration& op) {

@@ -100,8 +100,8 @@ sigset_t ServerSignals() {
 }
 
 /// Ends the server on SIGINT and SIGTERM, and says what it is doing on SIGUSR1. One that is to end
-/// with the workers does so when they have ended, whom it is needed by until then; at a second signal
-/// at once. The signals are taken by one thread, since a handler may do next to nothing.
+/// with the workers does so when they have ended, whom it is needed by until then; at a second
+/// signal at once. The signals are taken by one thread, since a handler may do next to nothing.
 void WatchSignals(Server* server, bool ends_with_workers) {
   std::thread([server, ends_with_workers] {
     const sigset_t signals = ServerSignals();
@@ -114,7 +114,8 @@ void WatchSignals(Server* server, bool ends_with_workers) {
       }
       const char* const name = which == SIGINT ? "SIGINT" : "SIGTERM";
       if (std::exchange(waits, false) && server->ExpectEnd("worker")) {
-        PrintNotice(StrCat(name, ": ending when the workers have ended; a second one ends at once"));
+        PrintNotice(
+            StrCat(name, ": ending when the workers have ended; a second one ends at once"));
         continue;
       }
       PrintNotice(StrCat(name, ": ending"));

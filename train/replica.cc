@@ -22,8 +22,8 @@ void Notice(const ServerOptions& options, const std::string& line) {
 
 std::atomic<int> descriptions_wanted{0};
 
-/// While it lives, SIGUSR1 makes a replica say what its server is doing, and SIGINT or SIGTERM end a
-/// parameter server when its workers have ended: they need it for their last checkpoint. Handlers
+/// While it lives, SIGUSR1 makes a replica say what its server is doing, and SIGINT or SIGTERM end
+/// a parameter server when its workers have ended: they need it for their last checkpoint. Handlers
 /// may do next to nothing, so that a thread looks at what they have noted.
 class ReplicaSignals {
  public:

@@ -9,16 +9,17 @@
 namespace tenon {
 
 /// Takes part in a job of parameter servers (job "ps") and workers (job "worker"), as the task that
-/// `options` say: a parameter server serves until all workers have ended, and a worker calls `train`
-/// and tells the parameter servers how it ended, also those that are still to start.
+/// `options` say: a parameter server serves until all workers have ended, and a worker calls
+/// `train` and tells the parameter servers how it ended, also those that are still to start.
 ///
-/// The status of `train`; for a parameter server that of Server::WaitForJobEnd, with five minutes for
-/// workers that give no sign of life; or why the server could not start. `registry` must outlive it.
+/// The status of `train`; for a parameter server that of Server::WaitForJobEnd, with five minutes
+/// for workers that give no sign of life; or why the server could not start. `registry` must
+/// outlive it.
 Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
                   const std::function<Status(Server& server)>& train);
 
-/// ReplicaDeviceSetter for the graph of a worker: variables go to the parameter servers of the cluster of
-/// `server`, all else to its task.
+/// ReplicaDeviceSetter for the graph of a worker: variables go to the parameter servers of the
+/// cluster of `server`, all else to its task.
 DeviceFunction ReplicaDeviceSetter(const Server& server);
 
 }  // namespace tenon

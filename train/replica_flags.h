@@ -57,8 +57,8 @@ struct ReplicaFlags {
   StatusOr<ServerOptions> Options() const;
 };
 
-/// InvalidArgument when the environment has a TF_CONFIG, which says what cluster this process is of and
-/// which Tenon does not read: for programs that were given no cluster by flags.
+/// InvalidArgument when the environment has a TF_CONFIG, which says what cluster this process is of
+/// and which Tenon does not read: for programs that were given no cluster by flags.
 Status CheckNoTfConfig();
 
 /// RunReplica with the Options() of `flags`; `notice` gets lines for people (see ServerOptions).

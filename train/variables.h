@@ -16,11 +16,11 @@ struct VariableOptions {
   /// Of this process alone, such as the counts of a metric: initialised by
   /// LocalVariablesInitializer, and in no checkpoint. It belongs on a device of the worker.
   bool local = false;
-  /// A variable that handles name (VarHandleOp), TensorFlow 2's kind, instead of one that references
-  /// name (VariableV2), as the graphs and scripts of TensorFlow 1 have it. A read of a resource is the
-  /// value of one moment; a value read from a reference shows updates until it is used, so that reads
-  /// before an update must say so (ControlDependencies). Ops change it through ref() with the ops for
-  /// resources.
+  /// A variable that handles name (VarHandleOp), TensorFlow 2's kind, instead of one that
+  /// references name (VariableV2), as the graphs and scripts of TensorFlow 1 have it. A read of a
+  /// resource is the value of one moment; a value read from a reference shows updates until it is
+  /// used, so that reads before an update must say so (ControlDependencies). Ops change it through
+  /// ref() with the ops for resources.
   bool resource = false;
   /// The part of a larger tensor that it holds.
   std::optional<VariablePart> part = {};

@@ -69,7 +69,8 @@ class GrpcMasterChannel final : public MasterChannel {
 
  private:
   /// Finds out, with the first call, whether the server is Tenon's and bears to be asked often
-  /// whether it lives: a dead or stalled one is noticed within 40 s then, and within 330 s otherwise.
+  /// whether it lives: a dead or stalled one is noticed within 40 s then, and within 330 s
+  /// otherwise.
   Status Connect() {
     auto channel = OpenChannel(address_, credentials_, Keepalive::kFrequent);
     grpc::ClientContext context;

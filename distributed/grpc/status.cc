@@ -45,7 +45,8 @@ Status ConnectionError(const grpc::Status& status, const std::string& address,
   const std::string& said = status.error_message();
   const auto says = [&](std::string_view text) { return said.find(text) != std::string::npos; };
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return DeadlineExceeded(address, " takes connections but did not answer in time: it hangs, or is ",
+    return DeadlineExceeded(address,
+                            " takes connections but did not answer in time: it hangs, or is ",
                             "no server of Tenon's or TensorFlow's");
   }
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return FromGrpc(status);

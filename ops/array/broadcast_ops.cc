@@ -70,9 +70,11 @@ void RegisterBroadcastOps(OpRegistry& ops) {
       .Example({Shape{3}, Tensor::Vector({2, 3})})
       .Example({Shape{2, 1}, Tensor::Vector<int64_t>({4, 2, 3})})
       .Example({Shape{}, Tensor::Vector({2, 2})});
-  ops.Add("BroadcastArgs", VectorShapes, BroadcastArgsKernel, {.cheap = true, .memory = kHostMemory})
+  ops.Add("BroadcastArgs", VectorShapes, BroadcastArgsKernel,
+          {.cheap = true, .memory = kHostMemory})
       .Example({Tensor::Vector({2, 1}), Tensor::Vector({3})});
-  ops.Add("BroadcastGradientArgs", VectorShapes, BroadcastGradientArgsKernel, {.cheap = true, .memory = kHostMemory})
+  ops.Add("BroadcastGradientArgs", VectorShapes, BroadcastGradientArgsKernel,
+          {.cheap = true, .memory = kHostMemory})
       .Example({Tensor::Vector({2, 3}), Tensor::Vector({3})})
       .Example({Tensor::Vector<int64_t>({1, 3, 1}), Tensor::Vector<int64_t>({1, 1, 1})});
 }

@@ -195,15 +195,18 @@ void RegisterShapeOps(OpRegistry& ops) {
       .Example({Shape{}}, {{"out_type", DType::kInt64}});
   ops.Add("ShapeN", ShapeShape, ShapeKernel, {.cheap = true, .memory = kAnyMemory})
       .Example({Shape{2, 3}, Shape{4}}, {{"N", 2}});
-  ops.Add("Size", ScalarShape, SizeKernel, {.cheap = true, .memory = kAnyMemory}).Example({Shape{2, 3}});
-  ops.Add("Rank", ScalarShape, RankKernel, {.cheap = true, .memory = kAnyMemory}).Example({Shape{2, 3}});
+  ops.Add("Size", ScalarShape, SizeKernel, {.cheap = true, .memory = kAnyMemory})
+      .Example({Shape{2, 3}});
+  ops.Add("Rank", ScalarShape, RankKernel, {.cheap = true, .memory = kAnyMemory})
+      .Example({Shape{2, 3}});
   ops.Add("Reshape", ReshapeShape, ReshapeKernel, {.cheap = true, .memory = kAnyMemory})
       .Grad(ReshapeGrad)
       .Example({Shape{2, 6}, Tensor::Vector({3, -1})});
   ops.Add("ExpandDims", ExpandDimsShape, ExpandDimsKernel, {.cheap = true, .memory = kAnyMemory})
       .Grad(ReshapeGrad)
       .Example({Shape{2, 3}, Tensor::Scalar(-1)});
-  ops.Add("Squeeze", SqueezeShape, SqueezeKernel, {.attrs = {"squeeze_dims"}, .cheap = true, .memory = kAnyMemory})
+  ops.Add("Squeeze", SqueezeShape, SqueezeKernel,
+          {.attrs = {"squeeze_dims"}, .cheap = true, .memory = kAnyMemory})
       .Grad(ReshapeGrad)
       .Example({Shape{1, 3, 1}})
       .Example({Shape{1, 3, 1}}, {{"squeeze_dims", std::vector<int64_t>{-1}}});

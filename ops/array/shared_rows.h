@@ -6,7 +6,8 @@
 namespace tenon {
 
 // TensorFlow's kernels share rows of a tensor, instead of copying them, where the rows lie at
-// multiples of 64 bytes; shared rows show later updates of the ref variable that the tensor follows.
+// multiples of 64 bytes; shared rows show later updates of the ref variable that the tensor
+// follows.
 
 /// Whether every row of `in` does (IsInnerDimsSizeAligned there).
 inline bool RowsAreAligned(const Tensor& in) {

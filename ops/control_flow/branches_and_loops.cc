@@ -116,9 +116,14 @@ void RegisterControlFlowKernels(OpRegistry& ops) {
         .Shape(SwitchShape)
         .Kernel(kCpu, SwitchKernel, {.cheap = true, .memory = kAnyMemory})
         .Grad(SwitchGrad);
-    get(ref + "Merge").Shape(MergeShape).Kernel(kCpu, MergeKernel, {.cheap = true, .memory = kAnyMemory}).Grad(MergeGrad);
+    get(ref + "Merge")
+        .Shape(MergeShape)
+        .Kernel(kCpu, MergeKernel, {.cheap = true, .memory = kAnyMemory})
+        .Grad(MergeGrad);
     for (const char* op : {"Enter", "Exit", "NextIteration"}) {
-      get(ref + op).Shape(UnchangedShape).Kernel(kCpu, ForwardFirstKernel, {.cheap = true, .memory = kAnyMemory});
+      get(ref + op)
+          .Shape(UnchangedShape)
+          .Kernel(kCpu, ForwardFirstKernel, {.cheap = true, .memory = kAnyMemory});
     }
     get(ref + "NextIteration").LoopBack();
   }
@@ -129,7 +134,9 @@ void RegisterControlFlowKernels(OpRegistry& ops) {
       .Shape(UnchangedShape)
       .Kernel(kCpu, ForwardFirstKernel, {.cheap = true, .memory = kAnyMemory})
       .Grad([](GradContext& g) { g.dx(0) = g.dy(0); });
-  get("RefSelect").Shape(RefSelectShape).Kernel(kCpu, RefSelectKernel, {.cheap = true, .memory = kAnyMemory});
+  get("RefSelect")
+      .Shape(RefSelectShape)
+      .Kernel(kCpu, RefSelectKernel, {.cheap = true, .memory = kAnyMemory});
   for (const char* name : {"NoOp", "ControlTrigger"}) {
     ops.Add(name, NoOutputShape, NothingKernel, {.cheap = true, .memory = kAnyMemory}).Example({});
   }
@@ -138,7 +145,9 @@ void RegisterControlFlowKernels(OpRegistry& ops) {
   ops.Add("ToBool", ScalarShape, ToBoolKernel, {.cheap = true})
       .Example({Shape{}})
       .Example({Shape{2, 0}});
-  get("LoopCond").Shape(UnchangedShape).Kernel(kCpu, ForwardFirstKernel, {.cheap = true, .memory = kAnyMemory});
+  get("LoopCond")
+      .Shape(UnchangedShape)
+      .Kernel(kCpu, ForwardFirstKernel, {.cheap = true, .memory = kAnyMemory});
 }
 
 }  // namespace tenon

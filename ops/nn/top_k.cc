@@ -85,8 +85,8 @@ uint32_t SortKey(T value) {
   }
 }
 
-/// TopOfRow for large k: sorts all by their keys, eleven bits at a time (radix sort, which keeps the
-/// order of equals). `room` is for 2 n numbers.
+/// TopOfRow for large k: sorts all by their keys, eleven bits at a time (radix sort, which keeps
+/// the order of equals). `room` is for 2 n numbers.
 template <typename T, typename Index>
 void SortRow(const T* row, int64_t n, int64_t k, uint64_t* room, T* values, Index* indices) {
   constexpr int kBits = 11, kBuckets = 1 << kBits;

@@ -158,7 +158,8 @@ StatusOr<PartialShape> Windows::Output(const PartialShape& image, absl::Span<con
     const int axis = spatial_axis(i);
     TENON_ASSIGN_OR_RETURN(const WindowAxis a, Axis(axis, image.dim(axis), sizes[i]));
     if (a.out >= 0 && padding != "SAME" && !extracts) {
-      // Kernels, like TensorFlow's and its patches of images, take a window that is larger by less than a stride.
+      // Kernels, like TensorFlow's and its patches of images, take a window that is larger by less
+      // than a stride.
       const int64_t extent = (a.window - 1) * a.dilation + 1, padded = a.in + a.before + a.after;
       if (padded < extent) {
         return InvalidArgument("Negative dimension size caused by subtracting ", extent, " from ",

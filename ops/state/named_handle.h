@@ -9,9 +9,10 @@
 
 namespace tenon {
 
-/// The handle that an op with the attributes container and shared_name gives: of the kernel's device,
-/// in the default container where none is given, and called as the node where there is no shared
-/// name. `type_name` is that of the resource's class in TensorFlow, as its compiler spells it.
+/// The handle that an op with the attributes container and shared_name gives: of the kernel's
+/// device, in the default container where none is given, and called as the node where there is no
+/// shared name. `type_name` is that of the resource's class in TensorFlow, as its compiler spells
+/// it.
 inline ResourceHandle NamedHandle(KernelConstruction& c, std::string type_name) {
   ResourceHandle handle;
   handle.device = c.device().name();

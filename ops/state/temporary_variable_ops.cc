@@ -114,7 +114,8 @@ void RegisterTemporaryVariableOps(OpRegistry& ops) {
   for (const char* name : {"CountUpTo", "ResourceCountUpTo"}) {
     add(name, ScalarShape, CountUpToKernel, {.attrs = {"limit"}, .cheap = true});
   }
-  add("DisableCopyOnRead", NoOutputShape, DisableCopyOnReadKernel, {.cheap = true, .memory = kAnyMemory});
+  add("DisableCopyOnRead", NoOutputShape, DisableCopyOnReadKernel,
+      {.cheap = true, .memory = kAnyMemory});
   add("TemporaryVariable", DeclaredShape, TemporaryVariableKernel,
       {.attrs = {"dtype", "shape", "var_name"}, .cheap = true, .memory = kAnyMemory});
   add("DestroyTemporaryVariable", UnchangedShape, DestroyTemporaryVariableKernel,

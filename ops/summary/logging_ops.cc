@@ -71,7 +71,8 @@ Status ScalarInputShape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 }  // namespace
 
 void RegisterLoggingOps(OpRegistry& ops) {
-  ops.Add("Assert", ScalarInputShape, AssertKernel, {.attrs = {"summarize"}, .cheap = true, .memory = kHostMemory})
+  ops.Add("Assert", ScalarInputShape, AssertKernel,
+          {.attrs = {"summarize"}, .cheap = true, .memory = kHostMemory})
       .Example({Tensor::Scalar(true), Tensor::Scalar("fine")},
                {{"T", DTypeVector{DType::kString}}});
   ops.Add("Print", UnchangedShape, PrintKernel, {.attrs = {"message", "first_n", "summarize"}})

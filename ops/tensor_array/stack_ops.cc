@@ -104,7 +104,8 @@ void RegisterStackOps(OpRegistry& ops) {
   for (const char* version : {"", "V2"}) {
     const auto add = [&](std::string_view name, ShapeFn shape, auto kernel,
                          std::vector<std::string> attrs = {}) {
-      ops.Add(StrCat(name, version), shape, kernel, {.attrs = std::move(attrs), .memory = kAnyMemory})
+      ops.Add(StrCat(name, version), shape, kernel,
+              {.attrs = std::move(attrs), .memory = kAnyMemory})
           .NoExample("needs a step's resources; stack_ops_test covers it");
     };
     add("Stack", HandleShape, StackKernel, {"elem_type", "stack_name"});

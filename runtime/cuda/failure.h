@@ -19,8 +19,9 @@ class Failure {
   /// `gpu` is how messages call it.
   explicit Failure(std::string gpu) : gpu_(std::move(gpu)) {}
 
-  /// Keeps `error` if it is the first; `what` was being done, which need not be its cause. Whether it is no error. The calling
-  /// thread's last error is forgotten, so that nobody takes it for one of a kernel.
+  /// Keeps `error` if it is the first; `what` was being done, which need not be its cause. Whether
+  /// it is no error. The calling thread's last error is forgotten, so that nobody takes it for one
+  /// of a kernel.
   bool Check(cudaError_t error, std::string_view what);
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   /// OK, or Internal "the GPU ... failed: ...".

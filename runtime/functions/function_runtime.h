@@ -10,8 +10,9 @@
 
 namespace tenon {
 
-/// What runs the functions of `library`, after the passes that are wanted, on the devices of `runtime`,
-/// which the functions' calls may use until its RunningCalls are closed. The registry must outlive it.
+/// What runs the functions of `library`, after the passes that are wanted, on the devices of
+/// `runtime`, which the functions' calls may use until its RunningCalls are closed. The registry
+/// must outlive it.
 std::shared_ptr<FunctionRuntime> MakeFunctionRuntime(std::shared_ptr<const FunctionLibrary> library,
                                                      const OpRegistry& registry,
                                                      const LocalRuntime& runtime,

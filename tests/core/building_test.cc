@@ -295,7 +295,8 @@ TEST_F(BuildingTest, AnArgumentHasTheLengthThatAttributesSay) {
 
 TEST_F(BuildingTest, OneArgumentIsOneTensor) {
   NodeBuilder("Neg").Inputs({1.0, 2.0}).Finish();
-  EXPECT_THAT(building_.status(), IsError(kInvalid, "argument 'x' of op Neg takes 1 tensors, found 2"));
+  EXPECT_THAT(building_.status(),
+              IsError(kInvalid, "argument 'x' of op Neg takes 1 tensors, found 2"));
 }
 
 /// What an Output is not, whatever it converts to.

@@ -17,8 +17,9 @@ TEST(ExceptionsTest, WhatTheStandardLibraryThrowsBecomesAStatus) {
   EXPECT_EQ(run([]() -> Status { throw std::bad_alloc(); }).code(),
             StatusCode::kResourceExhausted);
   size_t huge = SIZE_MAX;
-  EXPECT_EQ(run([&] { return std::vector<char>(huge).empty() ? OkStatus() : Internal("?"); }).code(),
-            StatusCode::kResourceExhausted);
+  EXPECT_EQ(
+      run([&] { return std::vector<char>(huge).empty() ? OkStatus() : Internal("?"); }).code(),
+      StatusCode::kResourceExhausted);
   EXPECT_EQ(run([]() -> Status {
               throw std::system_error(std::make_error_code(
                   std::errc::resource_unavailable_try_again));

@@ -224,7 +224,8 @@ TEST(TensorProtoTest, BrokenStringContentIsRefused) {
   const std::string head = "dtype: DT_STRING tensor_shape { dim { size: 2 } } tensor_content: ";
   EXPECT_THAT(TensorError(head + "'\\001'"), HasSubstr("cannot hold the 2 lengths"));
   EXPECT_THAT(TensorError(head + "'\\001\\377\\377'"), HasSubstr("unreadable lengths"));
-  EXPECT_THAT(TensorError(head + "'\\001\\001abc'"), HasSubstr("has 3 bytes of elements, wanted 2"));
+  EXPECT_THAT(TensorError(head + "'\\001\\001abc'"),
+              HasSubstr("has 3 bytes of elements, wanted 2"));
   EXPECT_THAT(TensorError(head + "'\\001\\005a'"), HasSubstr("unreadable lengths"));
 }
 

@@ -23,8 +23,9 @@ TEST(ClusterSpecTest, AWrongSeparatorIsNoAddress) {
 
 TEST(ClusterSpecTest, ATargetHasAHostAndAPort) {
   EXPECT_EQ(*AddressOfTarget("grpc://127.0.0.1:4301"), "127.0.0.1:4301");
-  EXPECT_THAT(AddressOfTarget("grpc://127.0.0.1"),
-              IsError(kInvalid, "'grpc://127.0.0.1' names no host and port; wanted grpc://host:port"));
+  EXPECT_THAT(
+      AddressOfTarget("grpc://127.0.0.1"),
+      IsError(kInvalid, "'grpc://127.0.0.1' names no host and port; wanted grpc://host:port"));
   EXPECT_THAT(AddressOfTarget("127.0.0.1:4301"), IsError(kInvalid, "is not a target"));
 }
 

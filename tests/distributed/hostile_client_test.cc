@@ -421,7 +421,8 @@ TEST_F(HostileClientTest, APeerThatSendsCallsAndTakesNoAnswer) {
       }
       sent = peer.Send(batch.Take());
       // Its calls would be gigabytes by now.
-      ASSERT_LT(Holdings::Now().kibibytes, before.kibibytes + (int64_t{kSanitized ? 2048 : 600} << 10));
+      ASSERT_LT(Holdings::Now().kibibytes,
+                before.kibibytes + (int64_t{kSanitized ? 2048 : 600} << 10));
     }
   }
   ExpectBack(before, 160);  // of what malloc keeps for the next time

@@ -88,7 +88,8 @@ TEST(GraphMutationTest, MutantsOfTheSampleGraphsDoNoHarm) {
         const Status status = RunMutant(samples, seeds[i]);
         ++codes[t][status.code()];
         // A broken invariant of our own would be an Internal error.
-        EXPECT_NE(status.code(), StatusCode::kInternal) << "TENON_SEED=" << seeds[i] << ": " << status;
+        EXPECT_NE(status.code(), StatusCode::kInternal)
+            << "TENON_SEED=" << seeds[i] << ": " << status;
         EXPECT_LT(std::chrono::steady_clock::now() - start, kTooLong)
             << "TENON_SEED=" << seeds[i] << ": " << status;
       }

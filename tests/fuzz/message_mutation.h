@@ -21,12 +21,12 @@ void MutateFields(google::protobuf::Message* message, Random& random);
 void MutateAsMessage(const google::protobuf::Message& prototype, std::string* bytes,
                      size_t max_size, Random& random);
 
-/// A message of a peer stream (PeerFrames): changes one of its frames, tensors or parts, keeping all
-/// lengths right, or their order.
+/// A message of a peer stream (PeerFrames): changes one of its frames, tensors or parts, keeping
+/// all lengths right, or their order.
 void MutatePeerMessage(std::string* message, size_t max_size, Random& random);
 
-/// Inputs of several pieces have the length of each, a varint, in front of it. False when nothing is
-/// left; the last piece may be cut short.
+/// Inputs of several pieces have the length of each, a varint, in front of it. False when nothing
+/// is left; the last piece may be cut short.
 bool TakePiece(std::string_view* rest, std::string_view* piece);
 void AppendPiece(std::string* out, std::string_view piece);
 

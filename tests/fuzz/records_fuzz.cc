@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Record files and event files. The first byte says how the file is compressed, or that it is read as
-// an event file.
+// Record files and event files. The first byte says how the file is compressed, or that it is read
+// as an event file.
 #include <google/protobuf/stubs/logging.h>
 #include <sys/mman.h>
 #include <unistd.h>

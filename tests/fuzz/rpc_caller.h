@@ -55,8 +55,8 @@ inline constexpr int64_t kIncarnationNumber = 0x2323232323232323;
 /// The top bit of a call's first byte: the next call does not wait for this one's answer.
 inline constexpr int kDoNotWait = 0x80;
 
-/// A server and calls to it. Ends the process when a call that should end does not, or ends in a way
-/// that no call may, and when the server does not answer or anything is left of the calls.
+/// A server and calls to it. Ends the process when a call that should end does not, or ends in a
+/// way that no call may, and when the server does not answer or anything is left of the calls.
 class RpcCaller {
  public:
   RpcCaller();

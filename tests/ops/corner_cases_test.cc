@@ -69,8 +69,10 @@ TEST(CornerCasesTest, TheGradientOfAProductIsThatOfTheOthers) {
   const Output x = Const({{1e-30, 1e-30, 1e20}, {1e30, 1e30, 1e-20}, {0, 2, 3}, {0, 0, 5}});
   const Output dx = Gradients(Prod(x, {1}), {x})[0];
   EXPECT_THAT(Numbers(s.Value(dx)),
-              ::testing::Pointwise(::testing::FloatEq(), std::vector<float>{1e-10f, 1e-10f, 0, 1e10f, 1e10f,
-                                    std::numeric_limits<float>::infinity(), 6, 0, 0, 0, 0, 0}));
+              ::testing::Pointwise(
+                  ::testing::FloatEq(),
+                  std::vector<float>{1e-10f, 1e-10f, 0, 1e10f, 1e10f,
+                                     std::numeric_limits<float>::infinity(), 6, 0, 0, 0, 0, 0}));
 }
 
 TEST(CornerCasesTest, ReductionsOfEmptyTensorsEndAtOnce) {

@@ -135,9 +135,9 @@ TEST_F(LookupOpsTest, WhatDoesNotFitIsRefused) {
   Use(MutableHashTableV2(DType::kString, DType::kInt64));
   EXPECT_THAT(Change(insert_, {"a", "b"}, {1}),
               IsError(StatusCode::kInvalidArgument, "Expected shape [2] for value, got [1]"));
-  EXPECT_THAT(
-      session_->Run({{keys_, TextKeys({"a"})}, {fallback_, Tensor::Scalar<int64_t>(0)}}, {wrong_type}),
-      IsError(StatusCode::kInvalidArgument, "dtypes string->int64 with string->float"));
+  EXPECT_THAT(session_->Run({{keys_, TextKeys({"a"})}, {fallback_, Tensor::Scalar<int64_t>(0)}},
+                            {wrong_type}),
+              IsError(StatusCode::kInvalidArgument, "dtypes string->int64 with string->float"));
   EXPECT_THAT(session_->Run({}, {other}),
               IsError(StatusCode::kInvalidArgument, "dtypes int64->float with string->float"));
   EXPECT_THAT(Change(initialize_, {"a"}, {1}),
@@ -164,7 +164,8 @@ TEST_F(LookupOpsTest, TextFilesFillATable) {
   ASSERT_OK(session_->Run({}, {}, {fields, lines}));
   EXPECT_THAT(Found({"bee", "cat", "dog"}), ElementsAre(14, 15, -1));
   const auto numbers = session_->Run(
-      {{keys_, TextKeys({"bee,14", "cat,15"})}, {fallback_, Tensor::Scalar<int64_t>(0)}}, {by_line});
+      {{keys_, TextKeys({"bee,14", "cat,15"})}, {fallback_, Tensor::Scalar<int64_t>(0)}},
+      {by_line});
   ASSERT_OK(numbers);
   EXPECT_THAT(Numbers((*numbers)[0]), ElementsAre(6, 0));
   const auto fails = [&](Node* node, std::string_view message) {

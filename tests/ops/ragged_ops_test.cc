@@ -128,8 +128,9 @@ TEST(RaggedVariant, WrongUsesAreErrors) {
       RunOp("RaggedTensorToVariant", {Splits({0, 1}), Tensor::Scalar(1.0f)}, rows).status.ok());
   const Tensor encoded = RunOpOrDie("RaggedTensorToVariant", {Splits({0, 1, 3}), Values()}, rows);
   const auto decode = [&](const Tensor& t, int64_t input_rank, int64_t rank, DType type) {
-    return RunOp("RaggedTensorFromVariant", {t},
-                 {{"input_ragged_rank", input_rank}, {"output_ragged_rank", rank}, {"Tvalues", type}})
+    return RunOp(
+               "RaggedTensorFromVariant", {t},
+               {{"input_ragged_rank", input_rank}, {"output_ragged_rank", rank}, {"Tvalues", type}})
         .status;
   };
   EXPECT_OK(decode(encoded, -1, 1, DType::kFloat));

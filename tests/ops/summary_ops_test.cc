@@ -102,8 +102,8 @@ TEST(SummaryOps, ImagesArePngFiles) {
       {{"max_images", 1}}));
   EXPECT_EQ(summary.value(0).tag(), "a/image");
   EXPECT_EQ(pixels(0), std::vector({255, 0, 0, 63, 127, 255}));
-  EXPECT_FALSE(
-      RunOp("ImageSummary", {Tensor::Scalar("a"), Tensor(DType::kUInt8, {1, 2, 2, 2})}).status.ok());
+  EXPECT_FALSE(RunOp("ImageSummary", {Tensor::Scalar("a"), Tensor(DType::kUInt8, {1, 2, 2, 2})})
+                   .status.ok());
 }
 
 TEST(SummaryOps, SoundsAreWavFiles) {

@@ -81,9 +81,9 @@ TEST_P(MnistSampleTest, TenStepsHaveTensorFlowsLosses) {
 TEST(SampleGraphsTest, CondTakesTheRightBranchAndHasItsGradient) {
   const Sample sample("cond_v1");
   for (int i = 0; i < 3; ++i) {
-    const auto found =
-        sample.session->Run({{"p:0", sample.Value(StrCat("p", i))}, {"x:0", sample.Value(StrCat("x", i))}},
-                            {"result:0", "grad:0"});
+    const auto found = sample.session->Run(
+        {{"p:0", sample.Value(StrCat("p", i))}, {"x:0", sample.Value(StrCat("x", i))}},
+        {"result:0", "grad:0"});
     ASSERT_OK(found);
     ExpectNear((*found)[0], sample.Value(StrCat("result", i)), StrCat("result", i));
     ExpectNear((*found)[1], sample.Value(StrCat("grad", i)), StrCat("grad", i));

@@ -152,7 +152,8 @@ void MutateInput(GraphDef* graph, Random& r) {
 
 void MutateNode(GraphDef* graph, Random& r) {
   static const std::vector<std::string> devices = {
-      "/device:CPU:0", "/device:CPU:1", "/device:GPU:0", "/job:ps", "/cpu:0", "bad", "/device:CPU:x"};
+      "/device:CPU:0", "/device:CPU:1", "/device:GPU:0", "/job:ps",
+      "/cpu:0",        "bad",           "/device:CPU:x"};
   const int i = r.Below(graph->node_size());
   NodeDef* node = graph->mutable_node(i);
   switch (r.Below(5)) {
@@ -171,7 +172,8 @@ void MutateNode(GraphDef* graph, Random& r) {
 }  // namespace
 
 void MutateMessage(GraphDef* graph, Random& r) {
-  for (int changes = r.Chance(60) ? 1 : 1 + r.Below(4); changes > 0 && graph->node_size() > 0; --changes) {
+  for (int changes = r.Chance(60) ? 1 : 1 + r.Below(4); changes > 0 && graph->node_size() > 0;
+       --changes) {
     const int kind = r.Below(10);
     if (kind < 5) {
       MutateAttr(graph, r);

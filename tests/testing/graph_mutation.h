@@ -12,8 +12,8 @@
 
 namespace tenon::testing {
 
-/// One to four random changes of a graph: of attributes, dtypes, shapes, constants, inputs, devices,
-/// names and ops, with sizes that cannot be had, cycles, and nodes left out or doubled.
+/// One to four random changes of a graph: of attributes, dtypes, shapes, constants, inputs,
+/// devices, names and ops, with sizes that cannot be had, cycles, and nodes left out or doubled.
 void MutateMessage(GraphDef* graph, Random& random);
 
 /// One to eight random changes of the bytes: flips, insertions, deletions, a cut.

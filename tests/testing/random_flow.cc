@@ -93,8 +93,9 @@ void RandomFlow::Used(Variable& v, Node* node) {
 
 Output RandomFlow::Read(Variable& v) {
   const ControlDependencies after(v.uses);
-  // A value read from a reference is copied before the next update, which it would show. The copy is
-  // beside the reference or not, and made through ops that hand the variable's memory on, or not.
+  // A value read from a reference is copied before the next update, which it would show. The copy
+  // is beside the reference or not, and made through ops that hand the variable's memory on, or
+  // not.
   Output value;
   if (v.is_ref && r_.Chance(50)) {
     const ColocateWith beside(v.handle);

@@ -35,8 +35,8 @@ struct RandomGraphOptions {
 
 /// A graph that follows from `seed` alone: elementwise ops, products, reductions, shapes, joins and
 /// cuts, casts, control edges, variables of both kinds whose reads and updates are ordered,
-/// conditionals, while loops, and gradients. It has gone through GraphDef and back. The names of its
-/// variables contain the seed, so that graphs can share a server.
+/// conditionals, while loops, and gradients. It has gone through GraphDef and back. The names of
+/// its variables contain the seed, so that graphs can share a server.
 StatusOr<RandomGraph> MakeRandomGraph(uint64_t seed, const RandomGraphOptions& options = {});
 
 /// Requests one of `devices` for each node that may be anywhere.

@@ -125,8 +125,9 @@ TEST(OptimizersTest, NumbersWithoutMeaningAreMistakes) {
     return std::string(s.graph.error().message());
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(mistake([](const Output& loss) { GradientDescent(-0.1).Minimize(loss); }),
-              HasSubstr("GradientDescent: learning_rate must be at least 0, and finite, found -0.1"));
+  EXPECT_THAT(
+      mistake([](const Output& loss) { GradientDescent(-0.1).Minimize(loss); }),
+      HasSubstr("GradientDescent: learning_rate must be at least 0, and finite, found -0.1"));
   EXPECT_THAT(mistake([&](const Output& loss) { GradientDescent(nan).Minimize(loss); }),
               HasSubstr("found nan"));
   EXPECT_THAT(mistake([](const Output& loss) { Momentum(0.1, -0.9).Minimize(loss); }),
@@ -135,10 +136,11 @@ TEST(OptimizersTest, NumbersWithoutMeaningAreMistakes) {
               HasSubstr("Adam: beta2 must be in [0, 1), found 1"));
   EXPECT_THAT(mistake([](const Output& loss) { RMSProp(0.1, {.decay = 1.5}).Minimize(loss); }),
               HasSubstr("RMSProp: decay must be in [0, 1), found 1.5"));
-  EXPECT_THAT(mistake([](const Output& loss) {
-                GradientDescent(ExponentialDecay(0.1, GlobalStep(), 0, 0.9)).Minimize(loss);
-              }),
-              HasSubstr("the number of steps of a learning rate's schedule must be above 0, found 0"));
+  EXPECT_THAT(
+      mistake([](const Output& loss) {
+        GradientDescent(ExponentialDecay(0.1, GlobalStep(), 0, 0.9)).Minimize(loss);
+      }),
+      HasSubstr("the number of steps of a learning rate's schedule must be above 0, found 0"));
   EXPECT_THAT(mistake([](const Output& loss) {
                 GradientDescent(CosineDecay(0.1, GlobalStep(), -5)).Minimize(loss);
               }),

@@ -24,9 +24,10 @@ Output Rate(const Input& value) {
 void CheckSteps(const Input& steps) {
   const std::optional<double> number = KnownNumber(steps);
   if (!number || (*number > 0 && std::isfinite(*number))) return;
-  CurrentBuilding().Fail(InvalidArgument("the number of steps of a learning rate's schedule must be ",
-                                         "above 0, found ", *number),
-                         steps.location());
+  CurrentBuilding().Fail(
+      InvalidArgument("the number of steps of a learning rate's schedule must be ",
+                      "above 0, found ", *number),
+      steps.location());
 }
 
 /// step / decay_steps.

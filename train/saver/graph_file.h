@@ -8,9 +8,9 @@
 
 namespace tenon {
 
-/// The graph of a file: a GraphDef, a MetaGraphDef (.meta), or the folder of a SavedModel, in binary
-/// or text form. A graph that was loaded is run as one that was built: its tensors are fed and
-/// fetched by name, or by Output(graph.Find("name")).
+/// The graph of a file: a GraphDef, a MetaGraphDef (.meta), or the folder of a SavedModel, in
+/// binary or text form. A graph that was loaded is run as one that was built: its tensors are fed
+/// and fetched by name, or by Output(graph.Find("name")).
 ///
 ///   TENON_ASSIGN_OR_RETURN(const Graph graph, LoadGraph("frozen.pb"));
 ///   TENON_ASSIGN_OR_RETURN(auto session, MakeLocalSession(graph));

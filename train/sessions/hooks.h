@@ -37,8 +37,8 @@ class Timer {
 };
 
 /// Ends training when the step counter has reached `last_step`, whoever counts
-/// (tf.train.StopAtStepHook). FailedPrecondition after 100 steps, all of this process, of which none
-/// was counted.
+/// (tf.train.StopAtStepHook). FailedPrecondition after 100 steps, all of this process, of which
+/// none was counted.
 std::shared_ptr<SessionHook> StopAtStep(int64_t last_step);
 /// The same so many steps after the session's start (tf.train.StopAtStepHook with num_steps).
 std::shared_ptr<SessionHook> StopAfterSteps(int64_t steps);
@@ -47,8 +47,8 @@ std::shared_ptr<SessionHook> StopAfterSteps(int64_t steps);
 class SaveFailures {
  public:
   using Milliseconds = std::chrono::milliseconds;
-  /// `patience` is the least time over which saves must have failed to be too many, and `insistence`
-  /// how long the last save is tried.
+  /// `patience` is the least time over which saves must have failed to be too many, and
+  /// `insistence` how long the last save is tried.
   explicit SaveFailures(NoticeFunction notice, Milliseconds patience = std::chrono::minutes(1),
                         Milliseconds insistence = std::chrono::seconds(30))
       : notice_(std::move(notice)), patience_(patience), insistence_(insistence) {}
@@ -79,8 +79,8 @@ struct CheckpointSaverOptions {
 };
 /// Saves at the start, unless what was restored is the latest checkpoint already, at intervals, and
 /// at the end (tf.train.CheckpointSaverHook). A save at an interval that fails, on a full disk for
-/// example, is said, and training goes on to the next one; five in a row, over a minute or more, are
-/// the hook's error. The last save is tried for half a minute.
+/// example, is said, and training goes on to the next one; five in a row, over a minute or more,
+/// are the hook's error. The last save is tried for half a minute.
 class CheckpointSaverHook final : public SessionHook {
  public:
   explicit CheckpointSaverHook(CheckpointSaverOptions options);

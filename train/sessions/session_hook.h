@@ -27,8 +27,8 @@ struct RunValues {
   int64_t global_step = -1;  // before what ran in the step counted; -1: there is no counter
 };
 
-/// Whether a MonitoredTrainingSession goes on in a new session after this error: a task has died, or
-/// was started anew.
+/// Whether a MonitoredTrainingSession goes on in a new session after this error: a task has died,
+/// or was started anew.
 inline bool IsRecoverable(const Status& status) {
   return status.code() == StatusCode::kAborted || status.code() == StatusCode::kUnavailable;
 }
