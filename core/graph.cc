@@ -126,9 +126,9 @@ Status Graph::CheckConnection(Endpoint src, const Node& dst, int index) {
   const DType wanted = dst.input_types_[index];
   if (found != wanted && BaseType(found) != wanted) {
     return InvalidArgument(
-        "input ", index, " of node '", dst.name(), "' (", dst.op(), ") is ", ToString(wanted),
-        ", but '", ToString(src), "' is ", ToString(found),
-        IsRef(wanted) ? ", a value; of a Variable w the reference is w.ref()" : "");
+        "Input ", index, " of node ", dst.name(), " was passed ", found, " from ",
+        src.node->name(), ":", src.index, " incompatible with expected ", wanted, " of ", dst.op(),
+        IsRef(wanted) ? "; of a Variable w the reference is w.ref()" : "");
   }
   return OkStatus();
 }
@@ -257,6 +257,7 @@ void Graph::RemoveNodes(const std::vector<Node*>& nodes) {
 
 void Graph::RemoveNodesFrom(int first_id) {
   loop_frames_.clear();
+  shape_errors_.erase(shape_errors_.lower_bound(first_id), shape_errors_.end());
   // The edges into the nodes that stay go in one sweep a source: removing each on its own would
   // search the list of a node with many consumers once for every one of them.
   flat_hash_set<Node*> sources;
@@ -366,27 +367,12 @@ Status Graph::Validate() const {
   return TopologicalOrder().status();
 }
 
-Status Graph::InferShapes(Node* node) {
-  if (node->op_->shape == nullptr) return OkStatus();
-  ShapeContext context(*node);
-  TENON_RETURN_IF_ERROR(node->op_->shape(context));
-  TENON_ASSIGN_OR_RETURN(node->output_shapes_, context.TakeOutputs());
-  return OkStatus();
-}
-
-Status Graph::InferShapes(int first_id) {
-  TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(first_id));
-  for (Node* node : order) {
-    if (Status s = InferShapes(node); !s.ok()) return InNode(s, node->name(), node->op());
-  }
-  return OkStatus();
-}
-
 Graph Graph::Clone() const {
   Graph copy(*registry_);
   copy.functions_ = functions_;
   copy.versions_ = versions_;
   copy.error_ = error_;
+  copy.shape_errors_ = shape_errors_;
   copy.nodes_.resize(nodes_.size());
   copy.live_ = live_;
   copy.has_loops_ = has_loops_;

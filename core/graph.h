@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -240,9 +241,16 @@ class Graph {
   }
   /// Infers the output shapes of one node from those of its inputs.
   Status InferShapes(Node* node);
-  /// Infers them for the whole graph, or its nodes from `first_id` on, in topological order.
-  /// Inside loops shapes that come from NextIteration are unknown.
+  /// Infers them for the whole graph, or its nodes from `first_id` on, in topological order; the
+  /// errors of that. Inside loops shapes that come from NextIteration are unknown. Where shapes
+  /// contradict each other the outputs are of unknown shape, and ShapeError says it: only a step
+  /// that needs such a node fails.
   Status InferShapes(int first_id = 0);
+  /// What InferShapes found wrong with the shapes of a node's inputs, naming the node.
+  Status ShapeError(const Node& node) const {
+    const auto found = shape_errors_.find(node.id_);
+    return found == shape_errors_.end() ? OkStatus() : found->second;
+  }
 
   /// A copy. Nodes keep their names, ids and order.
   Graph Clone() const;
@@ -260,6 +268,7 @@ class Graph {
   std::shared_ptr<const FunctionLibrary> functions_;
   GraphVersions versions_;
   Status error_;
+  std::map<int, Status> shape_errors_;  // by node id
   Seeds seeds_;
   std::vector<VariableNodes> variables_;
   StringMap<std::vector<Endpoint>> collections_;

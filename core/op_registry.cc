@@ -37,9 +37,10 @@ bool AllInt32(const OpSchema& schema, const AttributeMap& attrs) {
 /// In TensorFlow's words, by which scripts recognise it.
 Status NoKernel(const OpRegistration& op, const KernelConstruction& c) {
   std::string attrs;
-  for (const auto& [name, value] : c.attrs()) {
-    if (name.starts_with('_')) continue;
-    StrAppend(&attrs, attrs.empty() ? "" : ", ", name, "=", value.ToString());
+  for (const AttrSchema& a : op.schema.attrs) {
+    const Attribute* value = c.attrs().Find(a.name);
+    if (value == nullptr) continue;
+    StrAppend(&attrs, attrs.empty() ? "" : ", ", a.name, "=", value->ToString());
   }
   std::string registered;
   for (const KernelRegistration& k : op.kernels) {

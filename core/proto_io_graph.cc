@@ -202,8 +202,10 @@ class Importer {
       }
       if (input->index >= source->num_outputs()) {
         return InNode(
-            InvalidArgument("input ", slot, " is '", text, "', but '", source->name(), "' (",
-                            source->op(), ") has ", source->num_outputs(), " outputs"),
+            InvalidArgument("Connecting to invalid output ", input->index, " of source node ",
+                            source->name(), " which has ", source->num_outputs(),
+                            " outputs. Try using "
+                            "tf.compat.v1.experimental.output_all_intermediates(True)."),
             def);
       }
       // Its error names both nodes.

@@ -18,7 +18,7 @@ struct GraphImportOptions {
   /// Allows what the runtime adds to partitions: names that begin with '_', and its own ops (see
   /// IsRuntimeOp).
   bool allow_internal_names = false;
-  /// Infers the output shapes; a contradiction is then an error of the import.
+  /// Infers the output shapes; a contradiction is kept as Graph::ShapeError.
   bool infer_shapes = true;
 };
 
@@ -29,9 +29,9 @@ struct GraphImportOptions {
 /// InvalidArgument, naming the node: an illegal or repeated name, an op of the runtime, a missing
 /// or wrong attribute, an input whose node or output does not exist, whose dtype differs, or that
 /// follows a control input, too many or too few inputs, a cycle that does not go through
-/// NextIteration, shapes that contradict each other, a device name that cannot be read; also for a
-/// graph that wants a newer reader; and the errors of AddFunctionsFromProto. NotFound "Op type not
-/// registered 'X' ..." for an unknown op.
+/// NextIteration, a device name that cannot be read; also for a graph that wants a newer reader;
+/// and the errors of AddFunctionsFromProto. NotFound "Op type not registered 'X' ..." for an
+/// unknown op.
 StatusOr<Graph> GraphFromProto(const GraphDef& proto, const OpRegistry& registry,
                                const GraphImportOptions& options = {});
 

@@ -237,9 +237,9 @@ StatusOr<Tensor> HandlesOf(const TensorProto& proto, const Shape& shape) {
 
 Status VariantsToList(absl::Span<const Variant> variants, TensorProto* out) {
   for (const Variant& v : variants) {
-    if (v.value == nullptr) return Unimplemented("an empty variant cannot leave its process");
-    TENON_ASSIGN_OR_RETURN(VariantData data, v.value->Encode());
     VariantTensorDataProto* proto = out->add_variant_val();
+    if (v.value == nullptr) continue;
+    TENON_ASSIGN_OR_RETURN(VariantData data, v.value->Encode());
     proto->set_type_name(std::move(data.type_name));
     proto->set_metadata(std::move(data.metadata));
     for (const Tensor& t : data.tensors) {

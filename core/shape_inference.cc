@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/graph.h"
+#include "core/strings.h"
 
 namespace tenon {
 namespace {
@@ -59,6 +60,26 @@ StatusOr<PartialShape> ShapeValue(const Endpoint& from, int depth) {
 }
 
 }  // namespace
+
+Status Graph::InferShapes(Node* node) {
+  if (node->op_->shape == nullptr) return OkStatus();
+  ShapeContext context(*node);
+  TENON_RETURN_IF_ERROR(node->op_->shape(context));
+  TENON_ASSIGN_OR_RETURN(node->output_shapes_, context.TakeOutputs());
+  return OkStatus();
+}
+
+Status Graph::InferShapes(int first_id) {
+  TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(first_id));
+  for (Node* node : order) {
+    shape_errors_.erase(node->id_);
+    const Status s = InferShapes(node);
+    if (s.ok()) continue;
+    node->output_shapes_.assign(node->num_outputs(), PartialShape());
+    shape_errors_[node->id_] = Annotate(s, StrCat("node '", node->name(), "' (", node->op(), ")"));
+  }
+  return OkStatus();
+}
 
 ShapeContext::ShapeContext(const Node& node) : node_(node), outputs_(node.num_outputs()) {
   inputs_.reserve(node.num_inputs());

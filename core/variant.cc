@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/variant.h"
 
+#include <cstring>
 #include <map>
 
 #include "core/mutex.h"
+#include "core/strings.h"
 
 namespace tenon {
 namespace {
@@ -17,6 +19,51 @@ Decoders& AllDecoders() {
   static auto* const decoders = new Decoders;
   return *decoders;
 }
+
+/// A number, as constants of GraphDefs hold them.
+template <typename T>
+class Number final : public VariantValue {
+ public:
+  Number(std::string_view type_name, T number) : type_name_(type_name), number_(number) {}
+
+  std::string_view type_name() const override { return type_name_; }
+  std::string Text() const override { return StrCat(+number_); }
+  StatusOr<VariantData> Encode() const override {
+    std::string bytes(sizeof(T), '\0');
+    std::memcpy(bytes.data(), &number_, sizeof(T));
+    return VariantData{std::string(type_name_), std::move(bytes), {}};
+  }
+  StatusOr<VariantRef> ZerosLike() const override { return Make(T{0}); }
+  StatusOr<VariantRef> Plus(const VariantValue& other) const override {
+    const auto* const number = dynamic_cast<const Number*>(&other);
+    if (number == nullptr) return VariantValue::Plus(other);
+    if constexpr (std::is_same_v<T, int32_t>) {
+      return Make(static_cast<T>(static_cast<uint32_t>(number_) +
+                                 static_cast<uint32_t>(number->number_)));
+    } else {
+      return Make(static_cast<T>(number_ + number->number_));
+    }
+  }
+
+  static StatusOr<VariantRef> Decode(std::string_view type_name, const VariantData& data) {
+    if (data.metadata.size() != sizeof(T) || !data.tensors.empty()) {
+      return InvalidArgument("a variant of type '", type_name, "' has ", data.metadata.size(),
+                             " bytes and ", data.tensors.size(), " tensors; wanted ", sizeof(T),
+                             " bytes and no tensor");
+    }
+    T number;
+    std::memcpy(&number, data.metadata.data(), sizeof(T));
+    return VariantRef(std::make_shared<Number>(type_name, number));
+  }
+
+ private:
+  StatusOr<VariantRef> Make(T number) const {
+    return VariantRef(std::make_shared<Number>(type_name_, number));
+  }
+
+  const std::string_view type_name_;  // of a literal
+  const T number_;
+};
 
 }  // namespace
 
@@ -40,6 +87,11 @@ void AddVariantDecoder(std::string_view type_name, VariantDecoder decode) {
 }
 
 StatusOr<VariantRef> DecodeVariant(VariantData data) {
+  if (data.type_name.empty()) return VariantRef();
+  if (data.type_name == "int") return Number<int32_t>::Decode("int", data);
+  if (data.type_name == "float") return Number<float>::Decode("float", data);
+  if (data.type_name == "double") return Number<double>::Decode("double", data);
+  if (data.type_name == "bool") return Number<bool>::Decode("bool", data);
   VariantDecoder decode = nullptr;
   {
     Decoders& all = AllDecoders();

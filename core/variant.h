@@ -28,6 +28,8 @@ class VariantValue {
  public:
   virtual ~VariantValue() = default;
   virtual std::string_view type_name() const = 0;
+  /// As Print shows it: its type, unless a value can be said in a word.
+  virtual std::string Text() const { return std::string(type_name()); }
   /// Its wire form; the decoder of its type makes an equal value of that.
   virtual StatusOr<VariantData> Encode() const;
   /// What the ops ZerosLike and AddN give, which gradients are made of.
@@ -46,7 +48,9 @@ using VariantDecoder = StatusOr<VariantRef> (*)(VariantData data);
 /// From now on DecodeVariant reads values of this type. Thread-safe; a second call for a type does
 /// nothing.
 void AddVariantDecoder(std::string_view type_name, VariantDecoder decode);
-/// InvalidArgument for a type without a decoder.
+/// Null for data without a type, which an empty element has. Numbers ("int", "float", "double",
+/// "bool", their bytes being the metadata) are always known; InvalidArgument for another type
+/// without a decoder.
 StatusOr<VariantRef> DecodeVariant(VariantData data);
 
 }  // namespace tenon

@@ -270,6 +270,7 @@ Status StatusOfErrno(int error, std::string_view what, std::string_view path) {
       return AlreadyExists(message);
     case EISDIR:
     case ENOTDIR:
+      return FailedPrecondition(message);
     case ENAMETOOLONG:
     case ELOOP:
     case EINVAL:

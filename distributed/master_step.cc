@@ -42,8 +42,11 @@ StatusOr<Endpoint> SnapshotOf(Endpoint fetched, const Node& retval, Graph* graph
 }  // namespace
 
 Status RunStepCall::SetOptions(const RunOptions& options) {
-  if (options.debug_options().debug_tensor_watch_opts_size() > 0) {
-    return Unimplemented("debug_tensor_watch_opts: watches on tensors; fetch them instead");
+  for (const DebugTensorWatch& watch : options.debug_options().debug_tensor_watch_opts()) {
+    // One that writes nowhere does nothing.
+    if (watch.debug_urls().empty()) continue;
+    return Unimplemented("debug_tensor_watch_opts: watches on tensors, found one on '",
+                         watch.node_name(), "'; fetch them instead");
   }
   timeout_ms = options.timeout_in_ms();
   trace = options.trace_level() > RunOptions::NO_TRACE;

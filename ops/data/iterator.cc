@@ -8,6 +8,7 @@
 #include "core/exceptions.h"
 #include "core/interruption.h"
 #include "core/parallel.h"
+#include "ops/math/accumulate.h"
 
 namespace tenon {
 namespace {
@@ -261,6 +262,33 @@ Status Iterator::Begin(const DatasetPtr& dataset) {
   TENON_ASSIGN_OR_RETURN(walk->iterator, dataset->MakeIterator(walk->context));
   core_->Begin(std::move(walk));
   return OkStatus();
+}
+
+StatusOr<VariantRef> OptionalElement::ZerosLike() const {
+  auto zeros = std::make_shared<OptionalElement>();
+  zeros->exists = exists;
+  for (const Tensor& t : element) {
+    TENON_ASSIGN_OR_RETURN(zeros->element.emplace_back(), ZerosOf(t));
+  }
+  return VariantRef(std::move(zeros));
+}
+
+StatusOr<VariantRef> OptionalElement::Plus(const VariantValue& other) const {
+  const auto* const optional = dynamic_cast<const OptionalElement*>(&other);
+  if (optional == nullptr) return VariantValue::Plus(other);
+  if (exists != optional->exists) {
+    return InvalidArgument("Cannot add optionals because one has a value and the other doesn't.");
+  }
+  if (element.size() != optional->element.size()) {
+    return InvalidArgument("Cannot add optionals because they have different numbers of components (",
+                           element.size(), " and ", optional->element.size(), ").");
+  }
+  auto sum = std::make_shared<OptionalElement>();
+  sum->exists = exists;
+  for (size_t i = 0; i < element.size(); ++i) {
+    TENON_ASSIGN_OR_RETURN(sum->element.emplace_back(), SumOf(element[i], optional->element[i]));
+  }
+  return VariantRef(std::move(sum));
 }
 
 void Iterator::GetNext(KernelContext& ctx, bool as_optional, Kernel::Done done) {

@@ -8,24 +8,62 @@
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/math/convert.h"
+#include "ops/math/float8.h"
 
 namespace tenon {
 namespace {
 
+using CastTypes = decltype(ConcatTypes(PlainTypes(), Float8Types()));
 using CastLoop = void (*)(const void* x, void* y, int64_t n);
+
+template <typename T>
+inline constexpr bool kIsFloat8 = false;
+template <>
+inline constexpr bool kIsFloat8<Float8E5M2> = true;
+template <>
+inline constexpr bool kIsFloat8<Float8E4M3FN> = true;
+
+template <typename To, typename From>
+To ConvertAny(From from) {
+  if constexpr (kIsFloat8<From>) {
+    return ConvertAny<To>(static_cast<float>(from));
+  } else if constexpr (kIsFloat8<To>) {
+    return To(Convert<double>(from));
+  } else {
+    return Convert<To>(from);
+  }
+}
+
+/// The type whose elements a quantised type's are; other types themselves.
+DType StoredAs(DType t) {
+  switch (t) {
+    case DType::kQInt8:
+      return DType::kInt8;
+    case DType::kQUInt8:
+      return DType::kUInt8;
+    case DType::kQInt16:
+      return DType::kInt16;
+    case DType::kQUInt16:
+      return DType::kUInt16;
+    case DType::kQInt32:
+      return DType::kInt32;
+    default:
+      return t;
+  }
+}
 
 template <typename From, typename To>
 void Loop(const void* x, void* y, int64_t n) {
   const From* in = static_cast<const From*>(x);
   To* out = static_cast<To*>(y);
   TENON_SIMD
-  for (int64_t i = 0; i < n; ++i) out[i] = Convert<To>(in[i]);
+  for (int64_t i = 0; i < n; ++i) out[i] = ConvertAny<To>(in[i]);
 }
 
 CastLoop LoopFor(DType from, DType to) {
   CastLoop loop = nullptr;
-  Dispatch(from, PlainTypes(), [&]<typename From>(From) {
-    Dispatch(to, PlainTypes(), [&]<typename To>(To) { loop = &Loop<From, To>; });
+  Dispatch(StoredAs(from), CastTypes(), [&]<typename From>(From) {
+    Dispatch(StoredAs(to), CastTypes(), [&]<typename To>(To) { loop = &Loop<From, To>; });
   });
   return loop;
 }
@@ -76,7 +114,11 @@ StatusOr<Tensor> ConvertedTo(DType type, const Tensor& x, KernelContext& ctx) {
 }
 
 void RegisterCast(OpRegistry& ops) {
-  const DTypeVector types = DTypesOf(PlainTypes());
+  DTypeVector types = DTypesOf(CastTypes());
+  for (int number = 1; number < kNumDTypes; ++number) {
+    const DType t = static_cast<DType>(number);
+    if (StoredAs(t) != t) types.push_back(t);
+  }
   ops.Add("Cast", UnchangedShape, CastKernel,
           {.types = {{"SrcT", types}, {"DstT", types}}, .attrs = {"SrcT", "DstT", "Truncate"}})
       .Grad(CastGrad)

@@ -6,6 +6,7 @@
 #include "core/gradients.h"
 #include "core/op_registry.h"
 #include "ops/arguments.h"
+#include "ops/io/files_for.h"
 #include "ops/summary/tensor_text.h"
 
 namespace tenon {
@@ -39,16 +40,20 @@ Status PrintKernel(KernelContext& ctx, const CallCount& count, const std::string
   return ctx.Return(ctx.TakeInput(0));
 }
 
-/// The stream of a node's attribute.
+/// Where a node's attribute sends texts: to a stream of the process, or to the end of a file.
 struct PrintStream : KernelState {
   explicit PrintStream(KernelConstruction& c) {
     const std::string stream = c.Attr<std::string>("output_stream");
     if (stream == "stdout") {
       file = stdout;
+    } else if (stream.starts_with("file://")) {
+      path = stream;
     } else if (stream != "stderr" && !stream.starts_with("log(")) {
-      c.Fail(Unimplemented("cannot print to '", stream, "', only to stdout, stderr and log(...)"));
+      c.Fail(InvalidArgument("Unknown output stream: ", stream,
+                             "; wanted stdout, stderr, log(...) or file://PATH"));
     }
   }
+  std::string path;
   std::FILE* file = stderr;
 };
 
@@ -56,6 +61,12 @@ Status PrintV2Kernel(KernelContext& ctx, const PrintStream& stream, const std::s
   const Tensor& text = ctx.input(0);
   TENON_RETURN_IF_ERROR(CheckRank(text, 0, "input"));
   const std::string line = StrCat(text.scalar<TString>(), end);
+  if (!stream.path.empty()) {
+    TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+    TENON_ASSIGN_OR_RETURN(const auto file, OpenOutput(stream.path, WriteMode::kAppend, files));
+    TENON_RETURN_IF_ERROR(file->Append(line));
+    return file->Close();
+  }
   std::fwrite(line.data(), 1, line.size(), stream.file);
   std::fflush(stream.file);
   return OkStatus();

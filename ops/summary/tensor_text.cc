@@ -8,6 +8,7 @@
 
 #include "absl/strings/escaping.h"
 #include "core/interruption.h"
+#include "core/variant.h"
 #include "ops/maths.h"
 
 namespace tenon {
@@ -27,6 +28,10 @@ std::string FloatText(T v) {
 
 std::string ElementText(const Tensor& t, int64_t i) {
   if (t.dtype() == DType::kString) return absl::CEscape(t.data<TString>()[i]);
+  if (t.dtype() == DType::kVariant) {
+    const VariantRef& value = t.data<Variant>()[i].value;
+    return StrCat("<", value == nullptr ? "[empty]" : value->Text(), ">");
+  }
   std::string text = "?";
   Dispatch(t.dtype(), PlainTypes(), [&]<typename T>(T) {
     const T v = t.data<T>()[i];
@@ -107,7 +112,9 @@ std::string FormatTensor(const Tensor& t, int64_t ends) {
   }
   // TensorFlow does not look into the others.
   std::string text;
-  for (int64_t i = 0; i < limit; ++i) text += i > 0 ? " ?" : "?";
+  for (int64_t i = 0; i < limit; ++i) {
+    StrAppend(&text, i > 0 ? " " : "", t.dtype() == DType::kVariant ? ElementText(t, i) : "?");
+  }
   if (limit < n) text += "...";
   return t.rank() == 0 ? text : StrCat("[", text, "]");
 }

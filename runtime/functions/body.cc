@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "core/device_name.h"
+#include "runtime/functions/effects.h"
 
 namespace tenon {
 namespace {
@@ -210,11 +211,8 @@ class BodyImporter {
       TENON_ASSIGN_OR_RETURN(Node * node, FindNode(name));
       body.effects.push_back(node);
     }
-    if (function_.control_results.empty()) {
-      // Of old functions, which do not say it, everything with state runs.
-      for (Node* node : added_) {
-        if (node->is_stateful()) body.effects.push_back(node);
-      }
+    if (function_.control_results.empty() && RunsAllEffects(builder_.call())) {
+      TENON_ASSIGN_OR_RETURN(body.effects, EndsOfEffects(builder_, added_, start_));
     }
     return body;
   }

@@ -17,7 +17,8 @@ namespace tenon {
 /// they ask to be, and for the rest where the node asked to be; they wait for what the node waits
 /// for, and are dead when it is.
 ///
-/// A node whose function the graph's library lacks stays: only a step that needs it fails.
+/// A node whose function the graph's library lacks stays: only a step that needs it fails. So does
+/// only a step that needs a node whose shapes contradict each other (see Graph::ShapeError).
 ///
 /// InvalidArgument, naming node and function, for a function that is not there in a body, arguments
 /// that do not fit, a body that is no valid graph, or more than `max_nodes` nodes in all;

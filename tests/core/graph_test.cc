@@ -61,7 +61,8 @@ TEST_F(GraphTest, WrongConnectionsAreRefused) {
   Node* i = Op("i", "Identity", {{a, 0}});
   EXPECT_THAT(graph_.Connect({a, 0}, i, 1), IsError(kInvalid, "'i' has no input 1; it has 1"));
   EXPECT_THAT(graph_.Connect({a, 1}, i, 0), IsError(kInvalid, "has no output 1; it has 1"));
-  EXPECT_THAT(graph_.Connect({n, 0}, i, 0), IsError(kInvalid, "is float, but 'n' is int32"));
+  EXPECT_THAT(graph_.Connect({n, 0}, i, 0),
+              IsError(kInvalid, "passed int32 from n:0 incompatible with expected float of Iden"));
 }
 
 TEST_F(GraphTest, ANodeThatCannotBeAddedLeavesNothing) {

@@ -104,8 +104,15 @@ TEST(GraphFromProtoTest, AShapeContradictionNamesTheNode) {
     return StrCat("node { name: '", name, "' op: 'Placeholder' ", kFloat,
                   " attr { key: 'shape' value { shape { dim { size: ", size, " } } } } }");
   };
-  EXPECT_EQ(GraphError(placeholder("a", 2) + placeholder("b", 3) + Op("sum", "Add", "'a', 'b'")),
-            "node 'sum' (Add): Incompatible shapes: [2] vs. [3]");
+  const auto graph =
+      Import(placeholder("a", 2) + placeholder("b", 3) + Op("sum", "Add", "'a', 'b'"));
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const Graph copy = graph->Clone();
+  for (const Graph* g : {&*graph, &copy}) {
+    EXPECT_EQ(g->ShapeError(*g->Find("sum")).message(),
+              "node 'sum' (Add): Incompatible shapes: [2] vs. [3]");
+    EXPECT_TRUE(g->ShapeError(*g->Find("a")).ok());
+  }
 }
 
 TEST(GraphFromProtoTest, AcceptsALoopThroughNextIteration) {
@@ -126,7 +133,8 @@ TEST(GraphFromProtoTest, ReadsAReferenceAsAValueButNotTheReverse) {
                                " attr { key: 'shape' value { shape { } } } }";
   EXPECT_TRUE(Import(variable + Op("i", "Identity", "'v'")).ok());
   EXPECT_THAT(GraphError(Placeholder("a") + Op("as", "Assign", "'a', 'a'")),
-              HasSubstr("input 0 of node 'as' (Assign) is float_ref, but 'a' is float"));
+              HasSubstr("Input 0 of node as was passed float from a:0 incompatible with "
+                        "expected float_ref"));
 }
 
 TEST(GraphFromProtoTest, UnknownInputHasTensorFlowsText) {
@@ -168,14 +176,16 @@ TEST(GraphFromProtoTest, RefusesWrongInputs) {
   EXPECT_EQ(GraphError(a + Op("i", "Identity", "'a', 'a'")),
             "node 'i' (Identity): found 2 inputs, wanted 1");
   EXPECT_EQ(GraphError(a + Op("i", "Identity", "'a:1'")),
-            "node 'i' (Identity): input 0 is 'a:1', but 'a' (Placeholder) has 1 outputs");
+            "node 'i' (Identity): Connecting to invalid output 1 of source node a which has 1 "
+            "outputs. Try using tf.compat.v1.experimental.output_all_intermediates(True).");
   EXPECT_EQ(GraphError(a + Op("i", "Identity", "'^a', 'a'")),
             "node 'i' (Identity): data input 'a' comes after a control input");
   EXPECT_THAT(GraphError(a + Op("i", "Identity", "'a:x'")), HasSubstr("'a:x' is not of the form"));
   EXPECT_THAT(GraphError(a + Op("i", "Identity", "'a:-1'")), HasSubstr("is not of the form"));
   EXPECT_THAT(GraphError(a + "node { name: 'i' op: 'Identity' input: 'a' "
                              "attr { key: 'T' value { type: DT_INT32 } } }"),
-              HasSubstr("input 0 of node 'i' (Identity) is int32, but 'a' is float"));
+              HasSubstr("Input 0 of node i was passed float from a:0 incompatible with "
+                        "expected int32"));
 }
 
 TEST(GraphFromProtoTest, RefusesWrongAttributes) {

@@ -89,7 +89,9 @@ def run_file(checkout, path, target, output):
         def note(self, test, outcome, error=None):
             text = ""
             if error is not None:
-                lines = str(error[1]).strip().splitlines() or [""]
+                # Where a node was built says nothing of what went wrong.
+                lines = [line for line in str(error[1]).splitlines()
+                         if line.strip() and not line.startswith((" ", "Detected at node"))]
                 text = f"{error[0].__name__}: " + " | ".join(lines[:6])[:1500]
             print(json.dumps({"file": path, "test": test.id().split(".", 1)[-1], "outcome": outcome,
                               "error": text}), file=output, flush=True)

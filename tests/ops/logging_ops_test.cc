@@ -44,8 +44,29 @@ TEST(LoggingOps, PrintV2WritesTheText) {
   ::testing::internal::CaptureStdout();
   EXPECT_OK(RunOp("PrintV2", {Tensor::Scalar("hello")}, {{"output_stream", "stdout"}}).status);
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "hello\n");
-  EXPECT_THAT(RunOp("PrintV2", {Tensor::Scalar("")}, {{"output_stream", "file:///etc/x"}}).status,
-              IsError(StatusCode::kUnimplemented, "cannot print to"));
+  EXPECT_THAT(RunOp("PrintV2", {Tensor::Scalar("")}, {{"output_stream", "printer"}}).status,
+              IsError(StatusCode::kInvalidArgument, "Unknown output stream: printer"));
+}
+
+TEST(LoggingOps, PrintV2WritesAtTheEndOfAFile) {
+  const std::string path = StrCat(::testing::TempDir(), "/printed_", ::getpid());
+  const auto print = [&](const std::string& where, const char* text) {
+    return RunOp("PrintV2", {Tensor::Scalar(text)}, {{"output_stream", "file://" + where}}).status;
+  };
+  EXPECT_OK(print(path, "one"));
+  EXPECT_OK(print(path, "two"));
+  EXPECT_EQ(ReadFileToString(path).value(), "one\ntwo\n");
+  EXPECT_OK(RemoveFile(path));
+  EXPECT_THAT(print(path + "/below", "one"), IsError(StatusCode::kNotFound, path));
+}
+
+TEST(LoggingOps, VariantsThatHoldNumbersArePrinted) {
+  Tensor t = Tensor::Vector<Variant>(std::vector<Variant>(3));
+  t.data<Variant>()[0].value = DecodeVariant({"int", std::string("\7\0\0\0", 4), {}}).value();
+  t.data<Variant>()[1].value = DecodeVariant({"bool", "\1", {}}).value();
+  EXPECT_EQ(RunOpOrDie("StringFormat", {t}, {{"template", "%s"}, {"placeholder", "%s"}})
+                .scalar<TString>(),
+            "[<7> <1> <[empty]>]");
 }
 
 }  // namespace

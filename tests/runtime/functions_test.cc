@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
-#include <google/protobuf/text_format.h>
 
 #include <limits>
 
@@ -9,6 +8,7 @@
 #include "ops/register.h"
 #include "runtime/functions/expansion.h"
 #include "runtime/local_session.h"
+#include "tests/runtime/function_graphs.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 
@@ -16,94 +16,6 @@ namespace tenon::testing {
 namespace {
 
 using ::testing::ElementsAre;
-
-/// A node as text: its name, op and inputs, and attributes as text of NodeDef.
-struct NodeText {
-  std::string name, op;
-  std::vector<std::string> inputs;
-  std::string attrs = "";
-};
-
-std::string Float() { return "attr { key: 'T' value { type: DT_FLOAT } }"; }
-std::string Types(const std::string& in, const std::string& out) {
-  const auto list = [](const std::string& key, const std::string& types) {
-    return StrCat("attr { key: '", key, "' value { list { ", types, " } } }");
-  };
-  return list("Tin", in) + list("Tout", out);
-}
-const std::string kFloat1 = "type: DT_FLOAT", kFloat2 = "type: DT_FLOAT type: DT_FLOAT";
-std::string Calls(const std::string& attr, const std::string& function) {
-  return StrCat("attr { key: '", attr, "' value { func { name: '", function, "' } } }");
-}
-std::string FloatConst(float value) {
-  return StrCat(
-      "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor {"
-      " dtype: DT_FLOAT tensor_shape {} float_val: ",
-      value, " } } }");
-}
-template <typename Proto>
-void AddTo(const std::string& text, Proto* proto) {
-  Proto parsed;
-  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &parsed)) << text;
-  proto->MergeFrom(parsed);
-}
-
-/// A graph with functions of floats, and a session on it.
-class FunctionsTest : public ::testing::Test {
- protected:
-  static std::string Text(const NodeText& node) {
-    std::string text = StrCat("name: '", node.name, "' op: '", node.op, "' ", node.attrs);
-    for (const std::string& in : node.inputs) StrAppend(&text, " input: '", in, "'");
-    return text;
-  }
-  void Node(const NodeText& node) { AddTo(Text(node), def_.add_node()); }
-  /// `arguments` and the keys of `results` are names; all are of `type`.
-  void Function(const std::string& name, const std::vector<std::string>& arguments,
-                const std::vector<std::pair<std::string, std::string>>& results,
-                const std::vector<NodeText>& nodes, const std::string& more = "",
-                const std::string& type = "type: DT_FLOAT") {
-    std::string text = StrCat("signature { name: '", name, "' ");
-    for (const auto& a : arguments) StrAppend(&text, "input_arg { name: '", a, "' ", type, " } ");
-    for (const auto& [r, value] : results) {
-      StrAppend(&text, "output_arg { name: '", r, "' ", type, " } ");
-    }
-    StrAppend(&text, more.starts_with("attr") ? more : "", " } ");
-    for (const auto& [r, value] : results) {
-      StrAppend(&text, "ret { key: '", r, "' value: '", value, "' } ");
-    }
-    for (const NodeText& node : nodes) StrAppend(&text, "node_def { ", Text(node), " } ");
-    StrAppend(&text, more.starts_with("attr") ? "" : more);
-    AddTo(text, def_.mutable_library()->add_function());
-  }
-  void Doubling() {
-    Function("Double", {"x"}, {{"y", "sum:z:0"}}, {{"sum", "AddV2", {"x", "x"}, Float()}});
-  }
-  void Input(const std::string& name = "x", const std::string& type = "DT_FLOAT") {
-    Node({name,
-          "Placeholder",
-          {},
-          StrCat("attr { key: 'dtype' value { type: ", type, " } }",
-                 "attr { key: 'shape' value { shape {} } }")});
-  }
-
-  Status Open(int cpu_devices = 1) {
-    TENON_ASSIGN_OR_RETURN(const Graph graph, GraphFromProto(def_, AllOps()));
-    TENON_ASSIGN_OR_RETURN(session_, MakeLocalSession(graph, {.cpu_devices = cpu_devices}));
-    return OkStatus();
-  }
-  StatusOr<float> Run(const StepFeeds& feeds, const std::string& fetch,
-                      const StepTensors& targets = {}) {
-    if (session_ == nullptr) TENON_RETURN_IF_ERROR(Open());
-    TENON_ASSIGN_OR_RETURN(const auto values, session_->Run(feeds, StepTensors{fetch}, targets));
-    return values[0].scalar<float>();
-  }
-  Status Error() { return session_ == nullptr ? Open() : OkStatus(); }
-
-  GraphDef def_;
-  std::unique_ptr<Session> session_;
-};
-
-StepFeeds X(float x) { return {{"x", Tensor::Scalar(x)}}; }
 
 TEST_F(FunctionsTest, ACallIsItsBody) {
   Doubling();
@@ -140,71 +52,6 @@ TEST_F(FunctionsTest, ANodeMayHaveAFunctionAsItsOp) {
   const auto ints = session_->Run({{"i", Tensor::Scalar(-4)}}, {"g"});
   ASSERT_OK(ints);
   EXPECT_EQ((*ints)[0].scalar<int32_t>(), 16);
-}
-
-/// A variable `v` and a function that adds its argument to it.
-class StatefulFunctionsTest : public FunctionsTest {
- protected:
-  void SetUp() override {
-    Node({"v",
-          "VarHandleOp",
-          {},
-          "attr { key: 'dtype' value { type: DT_FLOAT } }"
-          "attr { key: 'shape' value { shape {} } }"});
-    Node({"zero", "Const", {}, FloatConst(0)});
-    const std::string dtype = "attr { key: 'dtype' value { type: DT_FLOAT } }";
-    Node({"init", "AssignVariableOp", {"v", "zero"}, dtype});
-    Node({"read", "ReadVariableOp", {"v"}, dtype});
-    AddTo(
-        "signature { name: 'Count' input_arg { name: 'v' type: DT_RESOURCE } is_stateful: true "
-        "input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } } "
-        "node_def { name: 'add' op: 'AssignAddVariableOp' input: 'v' input: 'x' " +
-            dtype +
-            " } "
-            "ret { key: 'y' value: 'x' } control_ret { key: 'add' value: 'add' }",
-        def_.mutable_library()->add_function());
-    Input();
-  }
-  void Init() {
-    ASSERT_OK(Open());
-    ASSERT_OK(session_->Run({}, {}, {"init"}));
-  }
-  std::string ResourceAndFloat() { return Types("type: DT_RESOURCE type: DT_FLOAT", kFloat1); }
-};
-
-TEST_F(StatefulFunctionsTest, EffectsHappenThoughNoResultNeedsThem) {
-  Node({"f", "StatefulPartitionedCall", {"v", "x"}, ResourceAndFloat() + Calls("f", "Count")});
-  Init();
-  EXPECT_EQ(*Run(X(2), "f"), 2);
-  ASSERT_OK(session_->Run(X(5), {}, {"f"}));
-  EXPECT_EQ(*Run({}, "read"), 7);
-}
-
-TEST_F(StatefulFunctionsTest, OnlyTheBranchThatIsTakenHasEffects) {
-  const std::string resource =
-      "input_arg { name: 'v' type: DT_RESOURCE } "
-      "input_arg { name: 'x' type: DT_FLOAT } ";
-  AddTo("signature { name: 'Nothing' " + resource +
-            "output_arg { name: 'y' type: DT_FLOAT } } "
-            "node_def { name: 'one' op: 'Const' " +
-            FloatConst(-1) +
-            " } "
-            "ret { key: 'y' value: 'one:output:0' }",
-        def_.mutable_library()->add_function());
-  Input("p", "DT_BOOL");
-  Node({"f",
-        "If",
-        {"p", "v", "x"},
-        ResourceAndFloat() + "attr { key: 'Tcond' value { type: DT_BOOL } }" +
-            Calls("then_branch", "Count") + Calls("else_branch", "Nothing")});
-  Init();
-  const auto run = [&](bool p) {
-    return *Run({{"p", Tensor::Scalar(p)}, {"x", Tensor::Scalar(4.0f)}}, "f");
-  };
-  EXPECT_EQ(run(true), 4);
-  EXPECT_EQ(run(false), -1);
-  EXPECT_EQ(run(true), 4);
-  EXPECT_EQ(*Run({}, "read"), 8);
 }
 
 TEST_F(FunctionsTest, ACaseTakesTheBranchOfItsNumberOrTheLast) {

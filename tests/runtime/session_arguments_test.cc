@@ -3,6 +3,7 @@
 // What a step is given: outputs of this graph and of others, literals, values that there are not.
 #include <gmock/gmock.h>
 
+#include "core/proto_io_graph.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/flow.h"
@@ -178,6 +179,34 @@ TEST(SessionArgumentsTest, AFetchOfALoopsBodyIsToldThatResultsAreFetched) {
       IsError(kInvalid, StrCat("Retval[0] does not have value: '", inside.name(),
                                "' is within a while loop, of which the results are fetched")));
   EXPECT_EQ(*(*session)->Run<int32_t>({}, end[0]), 3);
+}
+
+TEST(SessionArgumentsTest, ShapesThatContradictEachOtherFailOnlyTheStepsThatNeedThem) {
+  GraphDef def;
+  {
+    Graph graph(AllOps());
+    const GraphBuilding building(graph);
+    const Output a = Placeholder(DType::kFloat, Shape{2}, {.name = "a"});
+    const Output sum =
+        Add(a, Placeholder(DType::kFloat, Shape{2}, {.name = "b"}), {.name = "sum"});
+    Neg(sum, {.name = "neg"});
+    Neg(a, {.name = "other"});
+    ASSERT_OK(GraphToProto(graph, &def));
+  }
+  for (NodeDef& node : *def.mutable_node()) {
+    if (node.name() != "b") continue;
+    (*node.mutable_attr())["shape"].mutable_shape()->mutable_dim(0)->set_size(3);
+  }
+  const auto graph = GraphFromProto(def, AllOps());
+  ASSERT_OK(graph);
+  const auto session = MakeLocalSession(*graph);
+  ASSERT_OK(session);
+  const Tensor two = Tensor::Vector<float>({1, 2});
+  EXPECT_THAT((*session)->Run({{"a", two}, {"b", two}}, {"neg"}).status(),
+              IsError(kInvalid, "node 'sum' (Add): Incompatible shapes: [2] vs. [3]"));
+  EXPECT_OK((*session)->Run({{"a", two}}, {"other"}));
+  // Whoever feeds the sum does not need it.
+  EXPECT_OK((*session)->Run({{"sum", two}}, {"neg"}));
 }
 
 TEST(SessionArgumentsTest, MistakesSayWhatWasMeant) {

@@ -23,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 import chaos_jobs
 from chaos_network import Network, can_make_networks
@@ -32,8 +33,9 @@ FAULTS = ["kill", "stop", "term", "disk full", "folder removed", "cut one way", 
           "loss and delay", "two at once"]
 ON_NETWORK = {"cut one way", "cut both ways", "loss and delay"}
 ON_DISK = {"disk full", "folder removed"}
-# A training that stands still for so long must say why; a line may come as much later.
-SILENCE, SLACK = 5, 3
+# A training that stands still for so long must say why; a line may come as much later, since one wait may
+# follow another that ended before it was due.
+SILENCE, SLACK = 5, 5
 LIMIT = 240
 
 
@@ -184,9 +186,10 @@ class Run:
     def watch_silence(self, end):
         """Each worker that waits, as all in step do while nothing is saved, must say so."""
         step, since, told = -1, time.monotonic(), set()
-        started = {}
+        started, was_down = {}, {}
         while not end.wait(.25):
             now = time.monotonic()
+            was_down.update(dict.fromkeys(self.down, now))
             for task, process in list(self.job.tasks.items()):
                 started.setdefault(process, now)
             saved = self.job.saved_step()
@@ -197,16 +200,16 @@ class Run:
             if now - since < SILENCE + SLACK or not all_wait or self.job.name == "monitored":
                 continue
             for task, process in list(self.job.tasks.items()):
-                quiet = now - max(process.spoke, started[process], since)
+                quiet = now - max(process.spoke, started[process], since, was_down.get(task, 0))
                 if task.startswith("worker") and task not in self.down and process.lives() and \
                         quiet > SILENCE + SLACK and task not in told:
                     told.add(task)
                     self.problems.append(f"{task} waits and has said nothing for {quiet:.0f} s")
 
-    def finish(self):
-        """Waits for the end, after all faults."""
+    def finish(self, tasks):
+        """Waits for their end, after all faults."""
         deadline = time.monotonic() + LIMIT
-        for task in self.job.ends():
+        for task in tasks:
             try:
                 code = self.job.tasks[task].finish(max(1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
@@ -233,13 +236,18 @@ class Run:
             s.start()
         for s in strikes:
             s.join()
-        ended = self.finish()
         lost_ps = any(f.struck and f.kind == "kill" and f.task == "ps 0" for f in schedule.faults)
-        if ended and self.codes and lost_ps and not job.kind.recovers:
-            # Documented: all end, and the same commands go on from the last checkpoint.
-            self.codes = {}
-            job.start_all()
-            ended = self.finish()
+        if lost_ps and not job.kind.recovers:
+            self.finish([t for t in job.ends() if t != "ps 0"])
+            if self.codes:
+                # Documented: the workers end, and the same commands go on from the last checkpoint. The
+                # parameter server, started again meanwhile, has heard of it, or waits for them.
+                self.codes = {}
+                time.sleep(5)
+                for task in job.kind.tasks():
+                    if not job.tasks[task].lives():
+                        job.start(task)
+        ended = self.finish(job.ends())
         end.set()
         watcher.join()
         for task, code in self.codes.items():
@@ -282,13 +290,19 @@ def undisturbed(data, scale):
 def run_schedule(schedule, data, references):
     """(what is wrong, the output of all tasks, seconds)"""
     begin = time.monotonic()
-    with contextlib.ExitStack() as stack:
-        disk = stack.enter_context(small_disk())
-        network = stack.enter_context(Network(schedule.kind.tasks())) if schedule.on_network else None
-        job = stack.enter_context(chaos_jobs.make(schedule.name, schedule.kind, data,
-                                                  os.path.join(disk, "run"), network))
-        problems = Run(schedule, job, network, disk).go(references.get(schedule.name))
-        return problems, job.text(), time.monotonic() - begin
+    text = ""
+    try:
+        with contextlib.ExitStack() as stack:
+            disk = stack.enter_context(small_disk())
+            network = (stack.enter_context(Network(schedule.kind.tasks())) if schedule.on_network
+                       else None)
+            job = stack.enter_context(chaos_jobs.make(schedule.name, schedule.kind, data,
+                                                      os.path.join(disk, "run"), network))
+            problems = Run(schedule, job, network, disk).go(references.get(schedule.name))
+            text = job.text()
+    except Exception:  # One schedule that could not be carried out must not hide the others.
+        problems = [traceback.format_exc()]
+    return problems, text, time.monotonic() - begin
 
 
 def main():

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/functions/effects.h"
+
+#include <algorithm>
+#include <list>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/flow_kind.h"
+
+namespace tenon {
+namespace {
+
+/// The while loops in a body, as Enter, Exit and their like make them.
+class Loops {
+ public:
+  struct Loop {
+    std::string name;
+    Loop* parent;  // null of what no loop of the body is around
+    std::vector<Node*> ends;   // of an iteration: NextIterations
+    std::vector<Node*> exits;
+    std::vector<Node*> effects;
+  };
+
+  explicit Loops(const std::vector<Node*>& body) : body_(body.begin(), body.end()) {
+    for (Node* node : body) {
+      if (!IsFedByBody(*node)) pending_.push_back({node, &outside_});
+    }
+    while (!pending_.empty()) {
+      const auto [node, loop] = pending_.back();
+      pending_.pop_back();
+      if (loop_of_.emplace(node, loop).second) Visit(node, loop);
+    }
+  }
+
+  /// Those within others come after them.
+  std::list<Loop>& loops() { return loops_; }
+  Loop& outside() { return outside_; }
+  /// What `node` is in.
+  Loop& LoopOf(Node* node) {
+    const auto found = loop_of_.find(node);
+    return found == loop_of_.end() ? outside_ : *found->second;
+  }
+
+ private:
+  bool IsFedByBody(const Node& node) const {
+    const auto& inputs = node.inputs();
+    const auto& controls = node.control_inputs();
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](const Endpoint& in) { return body_.contains(in.node); }) ||
+           std::any_of(controls.begin(), controls.end(),
+                       [&](Node* before) { return body_.contains(before); });
+  }
+
+  void Visit(Node* node, Loop* loop) {
+    const FlowKind kind = FlowKindOf(*node);
+    if (kind == FlowKind::kNextIteration) loop->ends.push_back(node);
+    Loop* next = loop;
+    if (IsEnter(*node)) {
+      next = Within(loop, node->attrs().GetOr<std::string>("frame_name", ""));
+    } else if (kind == FlowKind::kExit && loop->parent != nullptr) {
+      loop->exits.push_back(node);
+      next = loop->parent;
+    }
+    for (const OutEdge& edge : node->out_edges()) {
+      if (body_.contains(edge.dst)) pending_.push_back({edge.dst, next});
+    }
+  }
+
+  Loop* Within(Loop* parent, const std::string& name) {
+    for (Loop& loop : loops_) {
+      if (loop.parent == parent && loop.name == name) return &loop;
+    }
+    return &loops_.emplace_back(Loop{name, parent, {}, {}, {}});
+  }
+
+  const std::unordered_set<const Node*> body_;
+  std::vector<std::pair<Node*, Loop*>> pending_;
+  std::unordered_map<const Node*, Loop*> loop_of_;
+  Loop outside_{"", nullptr, {}, {}, {}};
+  std::list<Loop> loops_;
+};
+
+}  // namespace
+
+bool RunsAllEffects(const Node& call) {
+  return call.op() != "PartitionedCall" && call.op() != "StatefulPartitionedCall" &&
+         !call.attrs().GetOr<bool>("_lower_using_switch_merge", false);
+}
+
+StatusOr<std::vector<Node*>> EndsOfEffects(CallBuilder& builder, const std::vector<Node*>& body,
+                                           Node* start) {
+  std::vector<Node*> effects;
+  bool has_branches = false;
+  for (Node* node : body) {
+    if (node->is_stateful()) effects.push_back(node);
+    has_branches |= FlowKindOf(*node) == FlowKind::kSwitch;
+  }
+  if (effects.empty() || !has_branches) return effects;
+  Loops loops(body);
+  for (Node* node : effects) loops.LoopOf(node).effects.push_back(node);
+  // A ControlTrigger runs when what it waits for has run or is dead.
+  for (auto loop = loops.loops().rbegin(); loop != loops.loops().rend(); ++loop) {
+    if (loop->effects.empty()) continue;
+    TENON_ASSIGN_OR_RETURN(Node * over,
+                           builder.Add("effects", "ControlTrigger", {}, {}, loop->effects));
+    for (Node* end : loop->ends) builder.graph().AddControlEdge(over, end);
+    auto& around = loop->parent->effects;
+    around.insert(around.end(), loop->exits.begin(), loop->exits.end());
+  }
+  std::vector<Node*> before;
+  TENON_ASSIGN_OR_RETURN(
+      before.emplace_back(),
+      builder.Add("effects", "ControlTrigger", {}, {}, loops.outside().effects));
+  if (start != nullptr) before.push_back(start);
+  TENON_ASSIGN_OR_RETURN(Node * done, builder.Add("done", "NoOp", {}, {}, before));
+  return std::vector<Node*>{done};
+}
+
+}  // namespace tenon

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "runtime/functions/body.h"
+
+namespace tenon {
+
+/// Whether all that has state in the functions that `call` names runs when the call does, though
+/// no result needs it, where they do not say what must. As in TensorFlow, it does unless the call
+/// is a PartitionedCall or a StatefulPartitionedCall, or control flow with
+/// _lower_using_switch_merge.
+bool RunsAllEffects(const Node& call);
+
+/// Nodes after which all that has state in `body`, the nodes of one function's body, has run or
+/// never will: some of it may be on branches that are not taken, or in loops, which are made to
+/// wait for it. They run when `start` does, which is null when nothing holds up the body.
+StatusOr<std::vector<Node*>> EndsOfEffects(CallBuilder& builder, const std::vector<Node*>& body,
+                                           Node* start);
+
+}  // namespace tenon
