@@ -379,8 +379,11 @@ Status TrainMnist(const TrainMnistFlags& flags, const OpRegistry& ops) {
   // Between-graph replication: as a worker of a cluster, or as one of its parameter servers.
   TENON_ASSIGN_OR_RETURN(ServerOptions options, flags.replica.Options());
   options.notice = PrintNotice;
-  TENON_RETURN_IF_ERROR(CheckMnistFlags(flags, options.cluster.NumTasks("worker")));
   TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
+  if (const Status s = CheckMnistFlags(flags, options.cluster.NumTasks("worker")); !s.ok()) {
+    if (options.job == "worker") ReportFailedStart(options, "ps", s);
+    return s;
+  }
   return RunReplica(options, ops,
                     [&](Server& server) { return MnistTraining(flags, ops, &server).Run(); });
 }

@@ -68,7 +68,12 @@ class ReplicaSignals {
 
 Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
                   const std::function<Status(Server& server)>& train) {
-  TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options, registry));
+  auto started = Server::Start(options, registry);
+  if (!started.ok()) {
+    if (options.job == "worker") ReportFailedStart(options, "ps", started.status());
+    return started.status();
+  }
+  const std::unique_ptr<Server> server = *std::move(started);
   const ReplicaSignals signals(*server, options);
   if (options.job == "ps") {
     std::string addresses;
@@ -77,7 +82,11 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
       StrAppend(&addresses, task == 0 ? "" : ",", address);
     }
     Notice(options, StrCat("waiting for the workers at ", addresses, " to end"));
-    return server->WaitForJobEnd("worker", kWorkerTimeout);
+    const Status end = server->WaitForJobEnd("worker", kWorkerTimeout);
+    // The others would look for this server, and wait.
+    const bool was_told_to = end.code() == StatusCode::kCancelled;
+    if (!end.ok() && !was_told_to) server->EndTasks("worker", end);
+    return end;
   }
   const Status status = train(*server);
   if (!status.ok()) {
