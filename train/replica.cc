@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <optional>
 #include <thread>
 
@@ -89,17 +90,25 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
     return end;
   }
   const Status status = train(*server);
-  if (!status.ok()) {
+  const int signal = StopSignal::last_received();
+  const bool interrupted = signal != 0 && (status.ok() || status.code() == StatusCode::kCancelled);
+  if (!status.ok() && interrupted) {
+    Notice(options, std::string(Message(status)));
+  } else if (!status.ok()) {
     Notice(options, StrCat("this worker failed, which the parameter servers are told: ",
                            absl::StatusCodeToString(status.code()), ": ", Message(status)));
   }
   Status end = status;
-  if (const int signal = StopSignal::last_received(); status.ok() && signal != 0) {
+  if (interrupted) {
     end = Cancelled("ended by signal ", signal);
   } else if (status.code() == StatusCode::kCancelled) {
     end = Aborted(Message(status));  // by its server's end, say: a failure of this worker
   }
   server->ReportEnd("ps", end);
+  if (!status.ok() && interrupted) {
+    std::fflush(nullptr);
+    StopSignal::DoAsBefore(signal);
+  }
   return status;
 }
 
