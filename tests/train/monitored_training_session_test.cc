@@ -190,7 +190,7 @@ TEST(MonitoredTrainingSessionTest, ASignalEndsTrainingWithACheckpoint) {
 
 TEST(MonitoredTrainingSessionTest, AStepThatDoesNotEndAfterASignalIsGivenUpAndTheRestSaved) {
   const TestFolder folder;
-  TestCluster cluster(1, 1);
+  testing::TestCluster cluster(1, 1);
   cluster.StartAll();
   Graph graph(AllOps());
   const GraphBuilding building(graph);
@@ -198,12 +198,16 @@ TEST(MonitoredTrainingSessionTest, AStepThatDoesNotEndAfterASignalIsGivenUpAndTh
   Node* const train = AssignAdd(GlobalStep().ref(), 1).node;
   const Output queue = FIFOQueue(DTypeVector{DType::kFloat}, {.shared_name = "never_filled"});
   const Output blocked = QueueDequeue(queue, {DType::kFloat})[0];
+  Mutex mu;
   std::vector<std::string> lines;
-  auto session = MonitoredTrainingSession::Start(
-      {.server = &cluster.at("worker", 0),
-       .checkpoint_dir = folder.path,
-       .interrupted_step_limit = std::chrono::milliseconds(1000),
-       .notice = [&](const std::string& line) { lines.push_back(line); }});
+  auto session =
+      MonitoredTrainingSession::Start({.server = &cluster.at("worker", 0),
+                                       .checkpoint_dir = folder.path,
+                                       .interrupted_step_limit = std::chrono::milliseconds(1000),
+                                       .notice = [&](const std::string& line) {
+                                         MutexLock lock(mu);
+                                         lines.push_back(line);
+                                       }});
   ASSERT_OK(session.status());
   for (int i = 0; i < 3; ++i) ASSERT_OK((*session)->Run({}, {}, {train}).status());
   std::jthread signal([] {
@@ -211,16 +215,17 @@ TEST(MonitoredTrainingSessionTest, AStepThatDoesNotEndAfterASignalIsGivenUpAndTh
     std::raise(SIGTERM);
   });
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT(
-      (*session)->Run({}, {blocked}),
-      IsError(StatusCode::kCancelled,
-              "ended by SIGTERM: the step did not end within 1 s and was given up; what was "
-              "trained until step 3 is saved"));
+  EXPECT_THAT((*session)->Run({}, {blocked}),
+              testing::IsError(
+                  StatusCode::kCancelled,
+                  "ended by SIGTERM: the step did not end within 1 s and was given up; what was "
+                  "trained until step 3 is saved"));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
-  EXPECT_THAT(lines, Contains(HasSubstr("SIGTERM: waiting for the step that runs, 1 s at most")));
   EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-3");
   EXPECT_TRUE((*session)->ShouldStop());
   EXPECT_OK((*session)->Close());
+  MutexLock lock(mu);
+  EXPECT_THAT(lines, Contains(HasSubstr("SIGTERM: waiting for the step that runs, 1 s at most")));
 }
 
 TEST(MonitoredTrainingSessionTest, AnOldSignalEndsNoSessionThatDoesNotHeedThem) {

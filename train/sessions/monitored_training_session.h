@@ -54,7 +54,7 @@ struct MonitoredTrainingSessionOptions {
   /// How long that step has, on a cluster (see SignalWatch): then it is given up, the chief saves,
   /// and Run is Cancelled; where a task does not answer, the process ends by the signal.
   std::chrono::milliseconds interrupted_step_limit{5000};
-  /// Gets lines for people; may be null.
+  /// Gets lines for people, from any thread; may be null.
   std::function<void(const std::string& line)> notice = {};
   std::source_location location = std::source_location::current();
 };
