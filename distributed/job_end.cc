@@ -240,4 +240,15 @@ std::vector<std::string> JobEnd::Ended() const {
   return names;
 }
 
+std::map<int, bool> JobEnd::NotEnded(const std::string& job) const {
+  std::map<int, bool> tasks;
+  const auto members = cluster_.jobs().find(job);
+  if (members == cluster_.jobs().end()) return tasks;
+  MutexLock lock(mu_);
+  for (const auto& [index, address] : members->second) {
+    if (!ended_.contains({job, index})) tasks[index] = alive_.contains({job, index});
+  }
+  return tasks;
+}
+
 }  // namespace tenon

@@ -48,6 +48,8 @@ class JobEnd {
 
   /// "/job:worker/replica:0/task:0" and so on.
   std::vector<std::string> Ended() const;
+  /// The tasks of `job` that have not reported their end, and whether each has been heard of.
+  std::map<int, bool> NotEnded(const std::string& job) const;
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -99,9 +99,14 @@ class Server {
   /// Tells every task of `to_job` that this task has ended, well when `status` is OK; Cancelled
   /// when a signal has ended it, so that it may be started again: for 30 s the others wait for
   /// that, unless signals have ended all. One that has never answered may still be starting: it is
-  /// waited for, until the start-up deadline has passed since this server's start. One that has,
-  /// and is gone, has ended. Blocks.
+  /// waited for, until the start-up deadline has passed since this server's start, 10 s at most
+  /// when this task has failed, and not when its server ends. One that has, and is gone, has ended.
+  /// Blocks.
   virtual void ReportEnd(const std::string& to_job, const Status& status) = 0;
+  /// The job is over, with an error: ends the servers of those tasks of `job` that have not
+  /// reported their end, so that their sessions fail with `why` instead of waiting. A task that has
+  /// never been heard of may be starting: it is waited for, 5 s. Blocks.
+  virtual void EndTasks(const std::string& job, const Status& why) = 0;
 
   /// What DescribeServer gives.
   virtual std::string Describe() = 0;
@@ -113,6 +118,12 @@ class Server {
   /// Cancels the steps, those of sessions in this process too, and stops listening.
   virtual void Shutdown() = 0;
 };
+
+/// Tells those tasks of `to_job` that listen that the task of `options` has failed, for one that
+/// has no server to ReportEnd with: its address was taken, say. Does nothing when that task answers
+/// at its address, from a process that was started before, or something there hangs. Blocks, for
+/// some seconds at most.
+void ReportFailedStart(const ServerOptions& options, const std::string& to_job, const Status& why);
 
 /// Asks the server at `target` ("grpc://host:port") to end. Unavailable when nobody answers.
 Status StopServer(const std::string& target, const std::string& reason,

@@ -3,9 +3,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tools/flag_checks.h"
 
@@ -26,17 +29,21 @@ inline std::optional<int> ParseFlags(CLI::App& app, int argc, char** argv) {
   for (CLI::Option* option : app.get_options([](CLI::Option*) { return true; })) {
     option->capture_default_str();
   }
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::string mistake = tools::ResolveSwitches(app, &arguments);
   try {
-    app.parse(argc, argv);
+    app.name(argv[0]);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    if (mistake.empty()) app.parse(std::move(arguments));
     tools::CheckNumbersAreFinite(app);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    const std::string path = argv[0], program = path.substr(path.rfind('/') + 1);
-    std::cerr << program << ": " << tools::DescribeMistake(app, error) << " (see " << program
-              << " --help)\n";
-    return 2;
+    mistake = tools::DescribeMistake(app, error);
   }
-  return std::nullopt;
+  if (mistake.empty()) return std::nullopt;
+  const std::string path = argv[0], program = path.substr(path.rfind('/') + 1);
+  std::cerr << program << ": " << mistake << " (see " << program << " --help)\n";
+  return 2;
 }
 
 }  // namespace tenon

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "tools/flag_checks.h"
+
 namespace tenon::tools {
 namespace {
 
@@ -102,6 +104,8 @@ StatusOr<std::vector<std::string>> NormaliseArguments(const CLI::App& app,
     }
     normal.push_back(word);
   }
+  const std::string mistake = ResolveSwitches(*command, &normal);
+  if (!mistake.empty()) return InvalidArgument(mistake);
   return normal;
 }
 

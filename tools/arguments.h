@@ -14,8 +14,10 @@ namespace tenon::tools {
 ///   - flags with the spelling that they were declared with, where '-' and '_' are exchanged;
 ///   - a flag before each value of one that may be given several times: words that no positional
 ///     argument wants any more belong to the last such flag. A flag takes one value else, so that
-///     it never swallows a positional argument.
-/// What follows "--" stays as it is. InvalidArgument for a flag whose value is missing.
+///     it never swallows a positional argument;
+///   - switches without values (see ResolveSwitches).
+/// What follows "--" stays as it is. InvalidArgument for a flag whose value is missing, and for a
+/// switch whose value is none.
 StatusOr<std::vector<std::string>> NormaliseArguments(const CLI::App& app,
                                                       const std::vector<std::string>& arguments);
 

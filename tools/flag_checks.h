@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -86,6 +87,22 @@ inline std::string KindOfValue(const CLI::App& command, const std::string& flag)
   return IsNumeric(*option, "FLOAT") ? "a number" : "another value";
 }
 
+/// What the value of a switch says, in any case; nothing for what is none.
+inline std::optional<bool> SwitchValue(std::string_view value) {
+  const std::string word = CLI::detail::to_lower(std::string(value));
+  for (const std::string_view yes : {"true", "1", "yes", "on", "t", "y"}) {
+    if (word == yes) return true;
+  }
+  for (const std::string_view no : {"false", "0", "no", "off", "f", "n"}) {
+    if (word == no) return false;
+  }
+  return std::nullopt;
+}
+
+inline bool IsSwitch(const CLI::Option* option) {
+  return option != nullptr && option->get_items_expected_max() == 0;
+}
+
 inline std::string MissingSubcommand(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::App* sub : command.get_subcommands(nullptr)) names.push_back(sub->get_name());
@@ -117,6 +134,34 @@ inline CLI::Validator Between(double minimum, double maximum) {
       StrCat(flag_checks_internal::NumberText(minimum), " to ",
              flag_checks_internal::NumberText(maximum)),
       [=](double value) { return value >= minimum && value <= maximum; });
+}
+
+/// Takes the values of switches ("--sync=False", "--sync=1") out of the arguments of `command`: one
+/// that is true stands alone, and one that is false is not given, so that it neither needs nor
+/// excludes another flag. The last one of several counts. What is wrong with a value, or "".
+inline std::string ResolveSwitches(const CLI::App& command, std::vector<std::string>* arguments) {
+  std::vector<std::string> resolved;
+  const auto end = std::find(arguments->begin(), arguments->end(), "--");
+  for (auto word = arguments->begin(); word != end; ++word) {
+    const size_t equals = word->find('=');
+    const std::string name = word->substr(0, equals);
+    const bool has_value = name.starts_with("--") && equals != std::string::npos;
+    if (!has_value || !flag_checks_internal::IsSwitch(command.get_option_no_throw(name))) {
+      resolved.push_back(*word);
+      continue;
+    }
+    const std::string value = word->substr(equals + 1);
+    const std::optional<bool> is_on = flag_checks_internal::SwitchValue(value);
+    if (!is_on) {
+      return StrCat(name, ": found ", value.empty() ? "nothing after '='" : value,
+                    ", wanted true or false");
+    }
+    std::erase(resolved, name);
+    if (*is_on) resolved.push_back(name);
+  }
+  resolved.insert(resolved.end(), end, arguments->end());
+  *arguments = std::move(resolved);
+  return "";
 }
 
 /// Throws a ValidationError for a flag of a number that was given what is none: nan, or infinity.

@@ -4,6 +4,7 @@
 
 #include "core/proto_io_graph.h"
 #include "data/file.h"
+#include "runtime/functions/expansion.h"
 #include "tools/checkpoints.h"
 #include "tools/commands.h"
 #include "tools/graph_ends.h"
@@ -24,27 +25,36 @@ struct InspectFlags {
   bool dot = false;
 };
 
-bool Runs(const Node& node) { return node.registration().HasKernel(node.attrs()); }
+/// Why no step can run the node, "  (no kernel)" or so; empty when one can: by a kernel, by what a
+/// step does itself, or as the bodies of its functions.
+std::string WhyNot(const Graph& graph, const Node& node) {
+  if (IsCall(graph, node)) {
+    const std::string missing = MissingFunction(graph, node);
+    return missing.empty() ? "" : StrCat("  (no function ", missing, ")");
+  }
+  const bool runs = node.registration().HasKernel(node.attrs()) || IsRuntimeOp(node.op());
+  return runs ? "" : "  (no kernel)";
+}
 
-/// How often each op is there, the most frequent first; those without a kernel are marked.
+/// How often each op is there, the most frequent first; those that cannot run are marked.
 void PrintSummary(const Graph& graph) {
-  std::map<std::string, std::pair<int, bool>> ops;
+  std::map<std::string, std::pair<int, std::string>> ops;
   for (const Node* node : graph.nodes()) {
-    auto& [count, runs] = ops.try_emplace(node->op(), 0, true).first->second;
+    auto& [count, why_not] = ops[node->op()];
     ++count;
-    runs &= Runs(*node);
+    if (why_not.empty()) why_not = WhyNot(graph, *node);
   }
   std::vector<std::pair<int, std::string>> order;
   for (const auto& [op, entry] : ops) order.emplace_back(-entry.first, op);
   std::sort(order.begin(), order.end());
   std::printf("%d nodes of %zu ops\n", graph.num_nodes(), ops.size());
   for (const auto& [count, op] : order) {
-    std::printf("%8d  %s%s\n", -count, op.c_str(), ops[op].second ? "" : "  (no kernel)");
+    std::printf("%8d  %s%s\n", -count, op.c_str(), ops[op].second.c_str());
   }
 }
 
 /// "name = Op(inputs) -> dtype[shape], ... on device"
-void PrintNode(const Node& node) {
+void PrintNode(const Graph& graph, const Node& node) {
   std::vector<std::string> inputs, outputs;
   for (const Endpoint& in : node.inputs()) inputs.push_back(ToString(in));
   for (const Node* control : node.control_inputs()) inputs.push_back("^" + control->name());
@@ -54,7 +64,7 @@ void PrintNode(const Node& node) {
   std::printf("%s = %s(%s)%s%s%s%s%s\n", node.name().c_str(), node.op().c_str(),
               Join(inputs, ", ").c_str(), outputs.empty() ? "" : " -> ",
               Join(outputs, ", ").c_str(), node.requested_device().empty() ? "" : " on ",
-              node.requested_device().c_str(), Runs(node) ? "" : "  (no kernel)");
+              node.requested_device().c_str(), WhyNot(graph, node).c_str());
 }
 
 /// A node's name between quotes, for Graphviz, to which a backslash means something.
@@ -69,7 +79,7 @@ void PrintDot(const Graph& graph) {
   for (const Node* node : graph.nodes()) {
     const std::string name = Quoted(*node);
     std::printf("  \"%s\" [label = \"%s\\n%s\"%s]\n", name.c_str(), name.c_str(),
-                node->op().c_str(), Runs(*node) ? "" : ", style = dashed");
+                node->op().c_str(), WhyNot(graph, *node).empty() ? "" : ", style = dashed");
     for (const Endpoint& in : node->inputs()) {
       std::printf("  \"%s\" -> \"%s\"\n", Quoted(*in.node).c_str(), name.c_str());
     }
@@ -95,7 +105,7 @@ Status Inspect(const InspectFlags& flags, const OpRegistry& ops) {
   if (flags.dot) {
     PrintDot(*graph);
   } else if (flags.nodes) {
-    for (const Node* node : graph->nodes()) PrintNode(*node);
+    for (const Node* node : graph->nodes()) PrintNode(*graph, *node);
   } else {
     PrintSummary(*graph);
     std::printf("%s", DescribeGraphEnds(FindGraphEnds(*graph, meta)).c_str());

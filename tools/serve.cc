@@ -150,6 +150,8 @@ int Serve(const ServeFlags& flags, const OpRegistry& ops) {
         "worker", std::chrono::milliseconds(static_cast<int64_t>(flags.worker_timeout * 1000)));
     if (status.ok()) std::printf("all workers are done\n");
     if (status.code() == StatusCode::kCancelled) status = OkStatus();
+    // The others would look for this server, and wait.
+    if (!status.ok()) (*server)->EndTasks("worker", status);
   } else {
     (*server)->WaitForShutdown();
   }

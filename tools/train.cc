@@ -34,8 +34,8 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
       ->check(Between(0, kMostSeconds));
   mnist->add_option(
       "--curve", flags->curve,
-      "File for the learning curve, an SVG picture; default: learning_curve.svg beside "
-      "the checkpoints, or the logs");
+      "File for the learning curve, an SVG picture, which goes on with that of the checkpoint that "
+      "training begins with; default: learning_curve.svg beside the checkpoints, or the logs");
   mnist
       ->add_option(
           "--epochs", flags->epochs,

@@ -14,7 +14,7 @@
 #include "data/tensor_bundle.h"
 #include "tools/checkpoints.h"
 #include "tools/commands.h"
-#include "tools/learning_curve.h"
+#include "tools/learning_history.h"
 #include "tools/processes.h"
 #include "tools/progress.h"
 #include "tools/writable.h"
@@ -194,6 +194,9 @@ class MnistTraining {
       const std::string events = StrCat(flags_.logs, "/worker", task());
       TENON_ASSIGN_OR_RETURN(writer_, EventWriter::Create(events, graph_));
     }
+    if (!DrawsCurve()) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(history_,
+                           LearningHistory::Open(flags_.checkpoint_dir, session_->global_step()));
     return OkStatus();
   }
 
@@ -236,9 +239,9 @@ class MnistTraining {
       }
       if ((steps_ + 1) % CurveInterval() == 0) TENON_RETURN_IF_ERROR(AddPoint());
       progress_->Advance(StepsDone(), [&] {
-        const std::string accuracy =
-            curve_.empty() ? std::string()
-                           : absl::StrFormat("  validation accuracy %.4f", curve_.back().accuracy);
+        const std::string accuracy = curve().empty() ? std::string()
+                                                     : absl::StrFormat("  validation accuracy %.4f",
+                                                                       curve().back().accuracy);
         return absl::StrFormat("epoch %d  cost %.4f%s", Epoch(), loss, accuracy);
       });
     }
@@ -262,6 +265,12 @@ class MnistTraining {
     return task() == 0 && (defaults_.network != MnistNetwork::kClassic || !flags_.curve.empty());
   }
 
+  /// Those of the processes before, too, that trained the same model.
+  const std::vector<LearningPoint>& curve() const {
+    static const std::vector<LearningPoint> none;
+    return history_ == nullptr ? none : history_->points();
+  }
+
   Status AddPoint() {
     const int64_t step = StepsDone();
     if (writer_ && (steps_ + 1) % per_epoch_ == 0) {
@@ -273,8 +282,7 @@ class MnistTraining {
         std::exchange(loss_sum_, 0) / static_cast<double>(std::exchange(unseen_steps_, 0));
     if (!DrawsCurve()) return OkStatus();
     TENON_ASSIGN_OR_RETURN(const double accuracy, Accuracy(mnist_.validation));
-    curve_.push_back({static_cast<double>(step), loss, accuracy});
-    return OkStatus();
+    return history_->Add({static_cast<double>(step), loss, accuracy});
   }
 
   /// In parts, whose activations fit the memory.
@@ -314,9 +322,11 @@ class MnistTraining {
       std::printf("steps per second: %.1f\n", static_cast<double>(steps_) / seconds);
       std::printf("total time: %.1f s\n", seconds);
     }
+    const std::string of_last =
+        first_step_ > 0 ? absl::StrFormat("the last %d in ", evaluated_at - first_step_) : "";
     const std::string title =
-        absl::StrFormat("MNIST, %s: %.2f %% of the test images after %d steps, %.0f s",
-                        flags_.model, accuracy * 100, evaluated_at, seconds);
+        absl::StrFormat("MNIST, %s: %.2f %% of the test images after %d steps, %s%.0f s",
+                        flags_.model, accuracy * 100, evaluated_at, of_last, seconds);
     return WriteCurve(title);
   }
 
@@ -325,13 +335,14 @@ class MnistTraining {
     const std::string& folder = flags_.checkpoint_dir.empty() ? flags_.logs : flags_.checkpoint_dir;
     if (path.empty() && !folder.empty()) path = JoinPath(folder, "learning_curve.svg");
     if (path.empty()) return OkStatus();
-    if (curve_.empty()) {
+    if (steps_ == 0 && flags_.curve.empty()) return OkStatus();  // that of before is there
+    if (curve().empty()) {
       if (flags_.curve.empty()) return OkStatus();
       std::printf("no learning curve: %s\n",
                   task() != 0 ? "worker 0 draws it" : "no step was made");
       return OkStatus();
     }
-    TENON_RETURN_IF_ERROR(WriteTextFile(path, LearningCurveSvg(title, curve_)));
+    TENON_RETURN_IF_ERROR(WriteTextFile(path, LearningCurveSvg(title, curve())));
     std::printf("learning curve: %s\n", path.c_str());
     return OkStatus();
   }
@@ -353,7 +364,7 @@ class MnistTraining {
   std::unique_ptr<MonitoredTrainingSession> session_;
   std::unique_ptr<EventWriter> writer_;
   std::optional<Progress> progress_;
-  std::vector<LearningPoint> curve_;
+  std::unique_ptr<LearningHistory> history_;  // null where no curve is drawn
   std::chrono::steady_clock::time_point begin_;
 };
 
@@ -368,8 +379,11 @@ Status TrainMnist(const TrainMnistFlags& flags, const OpRegistry& ops) {
   // Between-graph replication: as a worker of a cluster, or as one of its parameter servers.
   TENON_ASSIGN_OR_RETURN(ServerOptions options, flags.replica.Options());
   options.notice = PrintNotice;
-  TENON_RETURN_IF_ERROR(CheckMnistFlags(flags, options.cluster.NumTasks("worker")));
   TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
+  if (const Status s = CheckMnistFlags(flags, options.cluster.NumTasks("worker")); !s.ok()) {
+    if (options.job == "worker") ReportFailedStart(options, "ps", s);
+    return s;
+  }
   return RunReplica(options, ops,
                     [&](Server& server) { return MnistTraining(flags, ops, &server).Run(); });
 }

@@ -31,7 +31,7 @@ SUBJECTS = [
 # What these, and classes of one's own, are made of. A header of these folders is here or above.
 OTHERS = ["layers/activation.h", "layers/layer.h", "layers/salted_seed.h", "layers/spatial_sizes.h",
           "layers/training_flag.h", "optimizers/optimizer.h", "sessions/session_hook.h",
-          "sessions/session_starter.h", "sessions/stop_signal.h",
+          "sessions/session_starter.h", "sessions/signal_watch.h", "sessions/stop_signal.h",
           "sessions/monitored_training_session.h"]
 FOLDERS = ["layers", "optimizers", "sessions"]
 INTRODUCTION = """\

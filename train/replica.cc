@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <optional>
 #include <thread>
 
@@ -68,7 +69,12 @@ class ReplicaSignals {
 
 Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
                   const std::function<Status(Server& server)>& train) {
-  TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options, registry));
+  auto started = Server::Start(options, registry);
+  if (!started.ok()) {
+    if (options.job == "worker") ReportFailedStart(options, "ps", started.status());
+    return started.status();
+  }
+  const std::unique_ptr<Server> server = *std::move(started);
   const ReplicaSignals signals(*server, options);
   if (options.job == "ps") {
     std::string addresses;
@@ -77,20 +83,32 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
       StrAppend(&addresses, task == 0 ? "" : ",", address);
     }
     Notice(options, StrCat("waiting for the workers at ", addresses, " to end"));
-    return server->WaitForJobEnd("worker", kWorkerTimeout);
+    const Status end = server->WaitForJobEnd("worker", kWorkerTimeout);
+    // The others would look for this server, and wait.
+    const bool was_told_to = end.code() == StatusCode::kCancelled;
+    if (!end.ok() && !was_told_to) server->EndTasks("worker", end);
+    return end;
   }
   const Status status = train(*server);
-  if (!status.ok()) {
+  const int signal = StopSignal::last_received();
+  const bool interrupted = signal != 0 && (status.ok() || status.code() == StatusCode::kCancelled);
+  if (!status.ok() && interrupted) {
+    Notice(options, std::string(Message(status)));
+  } else if (!status.ok()) {
     Notice(options, StrCat("this worker failed, which the parameter servers are told: ",
                            absl::StatusCodeToString(status.code()), ": ", Message(status)));
   }
   Status end = status;
-  if (const int signal = StopSignal::last_received(); status.ok() && signal != 0) {
+  if (interrupted) {
     end = Cancelled("ended by signal ", signal);
   } else if (status.code() == StatusCode::kCancelled) {
     end = Aborted(Message(status));  // by its server's end, say: a failure of this worker
   }
   server->ReportEnd("ps", end);
+  if (!status.ok() && interrupted) {
+    std::fflush(nullptr);
+    StopSignal::DoAsBefore(signal);
+  }
   return status;
 }
 

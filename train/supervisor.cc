@@ -28,6 +28,7 @@ Supervisor::Supervisor(SupervisorOptions options)
 
 Supervisor::~Supervisor() {
   stop_ = true;
+  work_.reset();
   if (saving_.joinable()) saving_.join();
 }
 
@@ -46,7 +47,14 @@ StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(const Ses
 
 StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(Server& server,
                                                                        const Graph& graph) {
-  return PrepareOrWaitForSession([&] { return server.MakeSession(graph); });
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Session> session,
+                         PrepareOrWaitForSession([&] { return server.MakeSession(graph); }));
+  if (signal_ != nullptr && watch_ == nullptr) {
+    watch_ = std::make_unique<SignalWatch>(
+        SignalWatch::Options{&server, options_.notice, options_.checkpoint_dir});
+    work_.emplace(watch_.get(), "the steps that run");
+  }
+  return session;
 }
 
 StatusOr<int64_t> Supervisor::Step(Session& session) const {
@@ -68,8 +76,8 @@ void Supervisor::SavePeriodically(Session& session) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (std::chrono::steady_clock::now() < next) continue;
     const auto step = Step(session);
-    why_stopped_ = failures_.Count(step.ok() ? Save(session, *step) : step.status(),
-                                   step.value_or(-1));
+    why_stopped_ =
+        failures_.Count(step.ok() ? Save(session, *step) : step.status(), step.value_or(-1));
     if (!why_stopped_.ok()) stop_ = true;
     next = std::chrono::steady_clock::now() + options_.save_model_period;
   }
@@ -77,6 +85,8 @@ void Supervisor::SavePeriodically(Session& session) {
 
 Status Supervisor::Stop() {
   stop_ = true;
+  work_.reset();
+  const SignalWatch::Work at_end(watch_.get(), "the last checkpoint");
   if (!saving_.joinable()) return OkStatus();
   saving_.join();
   const auto step = Step(*session_);

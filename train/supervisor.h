@@ -3,12 +3,14 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "distributed/server.h"
 #include "train/sessions/hooks.h"
 #include "train/sessions/session_starter.h"
+#include "train/sessions/signal_watch.h"
 #include "train/sessions/stop_signal.h"
 
 namespace tenon {
@@ -49,7 +51,8 @@ class Supervisor {
   /// A session of `open` in which every variable has a value; see SessionStarter::Prepare. The
   /// chief saves from then on, and holds the session for that until Stop or its destruction.
   StatusOr<std::shared_ptr<Session>> PrepareOrWaitForSession(const SessionOpener& open);
-  /// The same on the cluster of `server`.
+  /// The same on the cluster of `server`. From then on, until Stop, a signal ends the process where
+  /// a task of it does not answer (see SignalWatch).
   StatusOr<std::shared_ptr<Session>> PrepareOrWaitForSession(Server& server, const Graph& graph);
 
   /// Thread-safe.
@@ -71,6 +74,8 @@ class Supervisor {
   std::atomic<bool> stop_{false};
   std::shared_ptr<Session> session_;  // that is saved from
   std::unique_ptr<StopSignal> signal_;
+  std::unique_ptr<SignalWatch> watch_;
+  std::optional<SignalWatch::Work> work_;  // what is watched
   SaveFailures failures_;
   std::thread saving_;
   Status why_stopped_;  // by the thread that saves, which Stop waits for

@@ -65,23 +65,6 @@ void ServeCluster(RpcServer& server, ClusterServiceParts parts) {
       });
 }
 
-void SendTaskEnded(const std::string& address, const std::string& job, int task,
-                   const Status& status, bool may_still_start, std::chrono::milliseconds limit,
-                   const Credentials& credentials) {
-  grpc::ClientContext context;
-  context.set_wait_for_ready(may_still_start);
-  const auto stub = Connect(address, credentials, &context, limit);
-  cluster::TaskEndedRequest request;
-  cluster::TaskEndedResponse response;
-  request.set_job(job);
-  request.set_task(task);
-  request.set_interrupted(status.code() == StatusCode::kCancelled);
-  request.set_failed(!status.ok() && !request.interrupted());
-  request.set_message(WireMessage(status));
-  // A server that does not answer has ended, or never started.
-  (void)stub->TaskEnded(&context, request, &response);
-}
-
 Status StopServer(const std::string& target, const std::string& reason,
                   const Credentials& credentials) {
   TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
@@ -126,8 +109,8 @@ std::string ToText(const cluster::ServerStatusResponse& status) {
     if (s.running_seconds().empty()) {
       StrAppend(&out, "idle for ", Seconds(s.idle_seconds()), "\n");
     } else {
-      const double longest = *std::max_element(s.running_seconds().begin(),
-                                               s.running_seconds().end());
+      const double longest =
+          *std::max_element(s.running_seconds().begin(), s.running_seconds().end());
       StrAppend(&out, s.running_seconds_size(), " steps run, the longest for ", Seconds(longest),
                 "\n");
     }

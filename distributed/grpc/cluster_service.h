@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 
-#include "distributed/credentials.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/job_end.h"
 #include "proto/cluster_service.pb.h"
@@ -26,11 +24,5 @@ void ServeCluster(RpcServer& server, ClusterServiceParts parts);
 
 /// For people to read, several lines.
 std::string ToText(const cluster::ServerStatusResponse& status);
-
-/// Tells the server at `address` that /job:`job`/task:`task` has ended; gives up after `limit`.
-/// While nobody listens there, it waits when `may_still_start`, else it gives up at once.
-void SendTaskEnded(const std::string& address, const std::string& job, int task,
-                   const Status& status, bool may_still_start, std::chrono::milliseconds limit,
-                   const Credentials& credentials);
 
 }  // namespace tenon

@@ -5,8 +5,6 @@
 
 #include <cstdlib>
 #include <map>
-#include <set>
-#include <thread>
 
 #include "core/parallel.h"
 #include "distributed/channel_session.h"
@@ -14,6 +12,7 @@
 #include "distributed/grpc/blocking_calls.h"
 #include "distributed/grpc/cluster_service.h"
 #include "distributed/grpc/host_address.h"
+#include "distributed/grpc/job_reports.h"
 #include "distributed/grpc/master_service.h"
 #include "distributed/grpc/remote_worker.h"
 #include "distributed/grpc/rpc_server.h"
@@ -31,6 +30,8 @@ constexpr std::chrono::seconds kShutdownGrace{1};
 
 /// How long a task that is there may take to hear that this one has ended.
 constexpr std::chrono::milliseconds kReportDeadline{5000};
+/// How long a task that has failed waits for those it is to tell and that may still start.
+constexpr std::chrono::milliseconds kFailureReportDeadline{10000};
 
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
 int PortOf(const std::string& address) {
@@ -184,39 +185,28 @@ class GrpcServer final : public Server {
     if (tasks == cluster_.jobs().end()) return;
     const auto starting = std::chrono::duration_cast<std::chrono::milliseconds>(
         started_ + start_up_deadline_ - std::chrono::steady_clock::now());
-    Mutex mu;
-    CondVar told;
-    std::set<std::string> waiting;
-    std::vector<std::jthread> reports;
-    for (const auto& [task, address] : tasks->second) {
-      const std::string name = StrCat(TaskName(to_job, task), " at ", address);
-      waiting.insert(name);
-    }
+    const bool failed = !status.ok() && status.code() != StatusCode::kCancelled;
+    const auto limit = failed ? std::min(starting, kFailureReportDeadline) : starting;
+    std::vector<TaskToTell> to_tell;
     for (const auto& [task, address] : tasks->second) {
       // A task that has answered before has ended when nobody listens there any more.
       const bool answered = directory_.HasAnswered(TaskName(to_job, task));
-      const std::string name = StrCat(TaskName(to_job, task), " at ", address);
-      reports.emplace_back([&, name, address, answered, starting] {
-        SendTaskEnded(address, job_, task_index_, status, !answered,
-                      answered ? kReportDeadline : std::max(kReportDeadline, starting),
-                      credentials_);
-        MutexLock lock(mu);
-        waiting.erase(name);
-        told.NotifyAll();
-      });
+      to_tell.push_back({StrCat(TaskName(to_job, task), " at ", address), address,
+                         !answered && !is_shutting_down(),
+                         answered ? kReportDeadline : std::max(kReportDeadline, limit)});
     }
-    const auto begin = std::chrono::steady_clock::now();
-    auto next_notice = begin + kNoticePause;
-    MutexLock lock(mu);
-    while (!waiting.empty()) {
-      if (told.WaitUntil(mu, next_notice) || waiting.empty() || notice_ == nullptr) continue;
-      const auto now = std::chrono::steady_clock::now();
-      if (now < next_notice) continue;
-      next_notice = now + kNoticePause;
-      notice_(StrCat("waiting to tell ", Join(waiting, ", "), " that this task has ended, ",
-                     std::chrono::duration_cast<std::chrono::seconds>(now - begin).count(),
-                     " s now: it has not answered yet"));
+    TellTaskEnded(to_tell, job_, task_index_, status,
+                  {credentials_, notice_, [this] { return is_shutting_down(); }});
+  }
+
+  void EndTasks(const std::string& job, const Status& why) override {
+    std::vector<TaskToTell> to_tell;
+    for (const auto& [task, is_known] : job_end_.NotEnded(job)) {
+      const std::string address = *cluster_.Address(job, task);
+      to_tell.push_back(
+          {StrCat(TaskName(job, task), " at ", address), address, !is_known, kReportDeadline});
     }
+    TellShutdown(to_tell, std::string(Message(why)), {credentials_});
   }
 
   std::string Describe() override {
@@ -326,6 +316,11 @@ class GrpcServer final : public Server {
     out->set_connections(rpc_server_.num_connections());
   }
 
+  bool is_shutting_down() const {
+    MutexLock lock(mu_);
+    return shutting_down_;
+  }
+
   /// Ends what sessions of this process and of others run here, so that a program which trains with
   /// this server learns of it.
   void BeginShutdown(const std::string& reason) {
@@ -399,6 +394,22 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
   auto server = std::make_unique<GrpcServer>(resolved, std::move(devices), registry);
   TENON_RETURN_IF_ERROR(server->Listen(resolved.port, resolved.loopback_port));
   return server;
+}
+
+void ReportFailedStart(const ServerOptions& options, const std::string& to_job, const Status& why) {
+  const auto tasks = options.cluster.jobs().find(to_job);
+  const auto own = options.cluster.Address(options.job, options.task);
+  if (tasks == options.cluster.jobs().end() || !own.ok()) return;
+  // Where this task lives already, in a process that was started before, it has not failed; one
+  // that does not answer may hang.
+  const auto there = AskForTask(*own, kReportDeadline, options.credentials);
+  if (there.ok() && *there == TaskName(options.job, options.task)) return;
+  if (there.status().code() == StatusCode::kDeadlineExceeded) return;
+  std::vector<TaskToTell> to_tell;
+  for (const auto& [task, address] : tasks->second) {
+    to_tell.push_back({TaskName(to_job, task), address, false, kReportDeadline});
+  }
+  TellTaskEnded(to_tell, options.job, options.task, why, {options.credentials});
 }
 
 }  // namespace tenon

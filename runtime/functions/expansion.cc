@@ -37,9 +37,9 @@ class Expander {
     while (!pending.empty()) {
       const AddedNode next = pending.back();
       pending.pop_back();
-      if (!IsCall(*next.node)) continue;
+      if (!IsCall(graph_, *next.node)) continue;
       // Only a step that needs such a node fails.
-      if (next.stack == nullptr && !HasFunctions(*next.node)) continue;
+      if (next.stack == nullptr && !MissingFunction(graph_, *next.node).empty()) continue;
       has_expanded_ = true;
       const std::string name = next.node->name(), op = next.node->op();
       if (const Status s = Expand(next, pending); !s.ok()) {
@@ -49,24 +49,6 @@ class Expander {
     return OkStatus();
   }
 
-  bool IsCall(const Node& node) const {
-    return IsExpanded(node.op()) || graph_.functions().Find(node.op()) != nullptr;
-  }
-  bool HasFunctions(const Node& node) const {
-    const auto is_missing = [&](const FunctionName& function) {
-      return graph_.functions().Find(function.name) == nullptr;
-    };
-    for (const auto& [name, value] : node.attrs()) {
-      if (const auto* one = value.get_if<FunctionName>(); one != nullptr && is_missing(*one)) {
-        return false;
-      }
-      const auto* several = value.get_if<std::vector<FunctionName>>();
-      if (several != nullptr && std::any_of(several->begin(), several->end(), is_missing)) {
-        return false;
-      }
-    }
-    return true;
-  }
   static bool IsGradient(const Node& node) { return node.op() == "SymbolicGradient"; }
   static bool IsRemote(const Node& node) { return node.op() == "RemoteCall"; }
 
@@ -258,6 +240,22 @@ class Expander {
 };
 
 }  // namespace
+
+bool IsCall(const Graph& graph, const Node& node) {
+  return IsExpanded(node.op()) || graph.functions().Find(node.op()) != nullptr;
+}
+
+std::string MissingFunction(const Graph& graph, const Node& node) {
+  for (const auto& [name, value] : node.attrs()) {
+    std::vector<FunctionName> called;
+    if (const auto* one = value.get_if<FunctionName>()) called = {*one};
+    if (const auto* several = value.get_if<std::vector<FunctionName>>()) called = *several;
+    for (const FunctionName& function : called) {
+      if (graph.functions().Find(function.name) == nullptr) return function.name;
+    }
+  }
+  return "";
+}
 
 bool IsExpanded(std::string_view op) {
   return op == "PartitionedCall" || op == "StatefulPartitionedCall" || op == "SymbolicGradient" ||

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "core/graph.h"
 
@@ -27,5 +29,10 @@ Status ExpandFunctions(Graph* graph, int64_t max_nodes);
 
 /// Whether nodes of this op are replaced, so that it needs no kernel.
 bool IsExpanded(std::string_view op);
+/// Whether the node is one that ExpandFunctions replaces, if its functions are there: its op is
+/// such a one, or a function of the graph.
+bool IsCall(const Graph& graph, const Node& node);
+/// A function that the node calls and the graph's library lacks; empty when there is none.
+std::string MissingFunction(const Graph& graph, const Node& node);
 
 }  // namespace tenon

@@ -223,6 +223,49 @@ TEST(ServerTest, ATaskThatEndsBeforeThePsHasStartedIsHeard) {
   worker.join();
 }
 
+TEST(ServerTest, AJobThatFailedEndsTheTasksThatWaitForOthers) {
+  TestCluster cluster(2, 2);
+  cluster.StartOne("ps", 0);
+  cluster.StartOne("worker", 0);
+  cluster.StartOne("worker", 1);
+  // One waits for a parameter server that has not come, one has failed before it reached any.
+  std::jthread failed([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    cluster.at("worker", 1).ReportEnd("ps", Internal("no data where it was"));
+  });
+  std::jthread server([&] {
+    const Status end = cluster.at("ps", 0).WaitForJobEnd("worker", std::chrono::minutes(5));
+    cluster.at("ps", 0).EndTasks("worker", end);
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const DeviceScope elsewhere("/job:ps/task:1");
+  Placeholder(DType::kFloat, Shape());
+  EXPECT_THAT(cluster.at("worker", 0).MakeSession(graph),
+              IsError(StatusCode::kCancelled,
+                      "the server of /job:worker/replica:0/task:0 ends: "
+                      "/job:worker/replica:0/task:1 failed: no data where it was"));
+  // It has nobody to tell any more.
+  cluster.at("worker", 0).ReportEnd("ps", Internal("ended"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(9));
+}
+
+TEST(ServerTest, AFailedStartIsToldUnlessTheTaskIsThere) {
+  TestCluster cluster(1, 2);
+  cluster.StartOne("ps", 0);
+  cluster.StartOne("worker", 0);
+  ServerOptions options;
+  options.cluster = cluster.spec();
+  options.job = "worker";
+  ReportFailedStart(options, "ps", Internal("started twice"));
+  options.task = 1;
+  ReportFailedStart(options, "ps", Internal("no such address here"));
+  EXPECT_THAT(
+      cluster.at("ps", 0).WaitForJobEnd("worker", std::chrono::minutes(5)),
+      IsError(StatusCode::kAborted, "/job:worker/replica:0/task:1 failed: no such address here"));
+}
+
 TEST(ServerTest, AWorkerThatVanishesFailsTheJobAfterTheLimit) {
   TestCluster cluster(1, 2);
   cluster.StartAll();
@@ -232,8 +275,7 @@ TEST(ServerTest, AWorkerThatVanishesFailsTheJobAfterTheLimit) {
   });
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THAT(cluster.at("ps", 0).WaitForJobEnd("worker", std::chrono::milliseconds(2000)),
-              IsError(StatusCode::kDeadlineExceeded,
-                      "/job:worker/replica:0/task:1 at 127.0.0.1"));
+              IsError(StatusCode::kDeadlineExceeded, "/job:worker/replica:0/task:1 at 127.0.0.1"));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(3000));
   death.join();
 }

@@ -39,6 +39,13 @@ def one_dress():
             ([TENON, "train", "mnist"], ["--backup", "1"], "--backup needs --sync"),
             ([TENON, "inspect"], ["g", "--nodes", "--dot"], " exclude each other"),
             ([TENON, "devices"], ["--gpus", "-2"], "--gpus: found -2, wanted at least 0"),
+            ([TENON, "train", "mnist"], ["--sync=maybe"], "--sync: found maybe, wanted true or false"),
+            ([TENON, "train", "mnist"], ["--sync=2"], "--sync: found 2, wanted true or false"),
+            ([TENON, "train", "mnist"], ["--sync="], "--sync: found nothing after '=', wanted true or false"),
+            ([TENON, "train", "mnist"], ["--sync", "--sync=False", "--backup", "1"], "--backup needs --sync"),
+            ([TENON, "inspect"], ["g", "--nodes=yes", "--dot=1"], " exclude each other"),
+            ([REPLICA], ["--insecure=2"], "--insecure: found 2, wanted true or false"),
+            ([REPLICA], ["--insecure=False", *data], "--ps_hosts is missing"),
             ([CONV], [], "--data is missing"),
             ([CONV], [*data, "--steps", "0"], "--steps: found 0, wanted at least 1"),
             ([LSTM], ["--text", "t", "--learning_rate", "nan"], "--learning_rate: found nan, wanted a number above 0"),
@@ -59,6 +66,25 @@ def one_dress():
     for arguments in (["--help"], ["run", "--help"]):
         assert run(TENON, *arguments).returncode == 0
     assert run(CONV, "--help").returncode == 0
+
+
+def switches():
+    """As users of TensorFlow's flags write them."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_it = [TENON, "run", write_graph(folder), "--feed", "x=[[1,2,3]]", "--fetch", "y"]
+        for word, is_on in (("True", True), ("1", True), ("YES", True), ("true", True),
+                            ("False", False), ("0", False), ("no", False), ("FALSE", False)):
+            done = run(*run_it, f"--stats={word}")
+            assert done.returncode == 0 and ("1 steps: min" in done.stdout) == is_on, (word, done)
+        for words, is_on in ((["--stats", "--stats=no"], False), (["--stats=no", "--stats"], True)):
+            done = run(*run_it, *words)
+            assert done.returncode == 0 and ("1 steps: min" in done.stdout) == is_on, (words, done)
+        # A switch that is off neither excludes nor needs another flag.
+        done = run(TENON, "inspect", write_graph(folder), "--nodes=False", "--dot")
+        assert done.returncode == 0 and done.stdout.startswith("digraph {"), done
+        # What is a command's own stays as it is.
+        done = run(TENON, "launch", "--ps", "0", "--workers", "1", "--", "echo", "--sync=maybe")
+        assert done.returncode == 0 and "--sync=maybe" in done.stdout, done
 
 
 def flags_in(text):
@@ -169,6 +195,7 @@ def unwritable_files():
 if __name__ == "__main__":
     sys.exit(main([
         ("one dress", one_dress),
+        ("switches", switches),
         ("help has every default", help_has_every_default),
         ("output before errors", output_before_errors),
         ("a --config that is none", config_that_is_none),

@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 
+from small_graphs import FLOAT, node, placeholder, write_graph
 from tenon_process import SOURCE, TENON, main, run
 
 FOLDER = os.path.join(SOURCE, "tests", "data", "checkpoints", "checkpoint_small")
@@ -89,6 +90,42 @@ def folders():
         assert code == 0 and lines == ["half = half[2] 1.5 -2"], lines
 
 
+CALLS = """
+library { function { signature { name: "Half" input_arg { name: "a" type: DT_FLOAT }
+    output_arg { name: "b" type: DT_FLOAT } }
+  node_def { name: "two" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+    attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 2 } } } }
+  node_def { name: "b" op: "RealDiv" input: "a" input: "two:output:0" attr { key: "T" value { type: DT_FLOAT } } }
+  ret { key: "b" value: "b:z:0" } } }
+"""
+
+
+def what_needs_no_kernel():
+    """Calls of functions run as their bodies; only what cannot run is marked."""
+    types = {"Tin": "list { type: DT_FLOAT }", "Tout": "list { type: DT_FLOAT }"}
+    text = (placeholder("x", FLOAT, [])
+            + node("call", "PartitionedCall", "x", f='func { name: "Half" }', **types)
+            + node("stateful", "StatefulPartitionedCall", "x", f='func { name: "Half" }', **types)
+            + node("named", "Half", "x")
+            + node("lost", "PartitionedCall", "x", f='func { name: "Gone" }', **types)
+            + node("declared", "AnonymousIterator", output_types="list { type: DT_FLOAT }",
+                   output_shapes="list { shape { } }") + CALLS)
+    with tempfile.TemporaryDirectory() as folder:
+        graph = write_graph(folder, text)
+        code, lines, error = inspect(graph)
+        assert code == 0, error
+        for line in ("       1  Half", "       1  StatefulPartitionedCall",
+                     "       1  AnonymousIterator  (no kernel)",
+                     "       2  PartitionedCall  (no function Gone)"):
+            assert line in lines, (line, lines)
+        lines = inspect(graph, "--nodes")[1]
+        assert [line.split(" = ")[0] for line in lines if line.endswith(")")
+                and "  (no " in line] == ["lost", "declared"], lines
+        done = run(TENON, "run", graph, "--feed", "x=3", "--fetch", "call,stateful,named")
+        assert done.returncode == 0 and done.stdout.count("= float[] 1.5") == 3, done
+
+
 if __name__ == "__main__":
     sys.exit(main([("a list", listing), ("values", printing), ("differences", comparing),
-                   ("mistakes", mistakes), ("missing data", missing_data), ("folders", folders)]))
+                   ("mistakes", mistakes), ("missing data", missing_data), ("folders", folders),
+                   ("what needs no kernel", what_needs_no_kernel)]))

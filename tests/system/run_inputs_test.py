@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 
 from small_graphs import npy_bytes, write_graph, write_npy
 from tenon_process import TENON, in_a_folder, main, read_npy, run
@@ -177,6 +178,116 @@ def files_of_text_and_bytes(folder):
     assert out == "same = string[] '\\xff\\xd8\\x00bytes'\n", out
 
 
+def several_files(folder):
+    """One after the other, as if they were one; a pattern gives them by name."""
+    graph = write_graph(folder)
+
+    def part(name, *rows, **options):
+        return write_npy(os.path.join(folder, name), (len(rows), 3), [v for row in rows for v in row], **options)
+    one, two = part("part-1.npy", (1, 2, 3), (4, 5, 6)), part("part-2.npy", (7, 8, 9), descr="<f8")
+    wanted = "y = float[3,3] 2 4 6 8 10 12 14 16 ...\n"
+    assert printed(graph, "--feed", f"x={one},{two}", "--fetch", "y") == wanted
+    assert printed(graph, "--feed", f"x={folder}/part-*.npy", "--fetch", "y") == wanted
+    # In batches that do not end where a file does, beside one of numbers.
+    with open(os.path.join(folder, "n.csv"), "w", encoding="utf-8") as out:
+        out.write("n\n1\n2\n")
+    with open(os.path.join(folder, "none.csv"), "w", encoding="utf-8") as out:
+        out.write("n\n")
+    with open(os.path.join(folder, "m.csv"), "w", encoding="utf-8") as out:
+        out.write("3\n")
+    y = os.path.join(folder, "y.npy")
+    out = printed(graph, "--feed", f"x={folder}/part-?.npy", "--feed",
+                  f"n={folder}/n.csv,{folder}/none.csv,{folder}/m.csv", "--batch", 2, "--fetch", "y,twice")
+    assert out.splitlines() == [
+        "batch 0: y = float[2,3] 2 4 6 8 10 12", "batch 0: twice = int32[2] 2 4",
+        "batch 1: y = float[1,3] 14 16 18", "batch 1: twice = int32[1] 6"], out
+    printed(graph, "--feed", f"x={two},{one}", "--batch", 2, "--fetch", "y", "--output", y)
+    assert read(y) == ((3, 3), [14.0, 16.0, 18.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]), read(y)
+    # Arrays of archives, by their key.
+    for name, value in (("a.npz", "[1]"), ("b.npz", "[2,3]")):
+        printed(graph, "--feed", f"n={value}", "--fetch", "twice", "--output", os.path.join(folder, name))
+    out = printed(graph, "--feed", f"n={folder}/[ab].npz:twice", "--fetch", "twice")
+    assert out == "twice = int32[3] 4 8 12\n", out
+    # A name may have what patterns have.
+    odd = part("odd[1],*.npy", (1, 1, 1))
+    assert printed(graph, "--feed", f"x={odd}", "--fetch", "y") == "y = float[1,3] 2 2 2\n"
+
+
+def several_files_of_bytes(folder):
+    graph = write_graph(folder)
+    for name in ("b.bin", "a.bin", "c.bin"):
+        with open(os.path.join(folder, name), "wb") as out:
+            out.write(b"of " + name.encode())
+    assert printed(graph, "--feed", f"t=@{folder}/*.bin", "--fetch", "same") == \
+        "same = string[3] 'of a.bin' 'of b.bin' 'of c.bin'\n"
+    # What takes one string takes a step for each file.
+    scalar = write_graph(folder, 'node { name: "t" op: "Placeholder" '
+                         'attr { key: "dtype" value { type: DT_STRING } } '
+                         'attr { key: "shape" value { shape { } } } } node { name: "same" '
+                         'op: "Identity" input: "t" attr { key: "T" value { type: DT_STRING } } }',
+                         "scalar.pbtxt")
+    table = os.path.join(folder, "out.csv")
+    printed(scalar, "--feed", f"t=@{folder}/b.bin,@{folder}/a.bin", "--fetch", "same", "--batch", 1,
+            "--output", table)
+    with open(table, encoding="utf-8") as file:
+        assert file.read() == "same\nof b.bin\nof a.bin\n"
+    said = mistake(scalar, "--feed", f"t=@{folder}/*.bin", "--fetch", "same")
+    assert "3 files have rows, wanted one value" in said and "--batch 1 runs a step for each" in said, said
+
+
+def files_that_do_not_belong_together(folder):
+    graph = write_graph(folder)
+    three = write_npy(os.path.join(folder, "3.npy"), (1, 3), [1.0] * 3)
+    two = write_npy(os.path.join(folder, "2.npy"), (1, 2), [1.0] * 2)
+    scalar = write_npy(os.path.join(folder, "s.npy"), (), [1.0])
+    table = os.path.join(folder, "2.csv")
+    with open(table, "w", encoding="utf-8") as out:
+        out.write("1,2\n")
+    for value, wanted in (
+            (f"{three},{two}", f"'{two}' has rows of [2], wanted [3] as '{three}' has"),
+            (f"{three},{scalar}", "scalar"),
+            (f"{three},{table}", f"'{table}', line 1: found 2 values, wanted 3 for a row of [?,3]"),
+            (f"{three},{folder}/no.npy", "no.npy': No such file or directory"),
+            (f"{three},{folder}/no.csv", "no.csv': No such file or directory"),
+            (f"{folder}/no*.npy", f"no file matches '{folder}/no*.npy'")):
+        said = mistake(graph, "--feed", f"x={value}", "--fetch", "y", "--batch", 2)
+        assert "--feed x: " in said and wanted in said, (value, said)
+    said = mistake(graph, "--feed", f"x={three},{three}", "--feed", f"n={folder}/1.npy,{folder}/1.npy",
+                   "--fetch", "y")
+    assert "--feed n: " in said, said
+
+
+def fed_twice(folder):
+    graph = write_graph(folder)
+    x = write_npy(os.path.join(folder, "x.npy"), (3, 3), [1.0] * 9)
+    for value, name, wanted in (("[[1,2,3]]", "x", "--feed x is given twice, wanted once: found "),
+                                (x, "x:0", "--feed x:0 and --feed x are one tensor, wanted once: found ")):
+        said = mistake(graph, "--feed", f"x={x}", "--feed", f"{name}={value}", "--fetch", "y", "--batch", 1)
+        assert wanted + f"{x} and {value}" in said and "joined by commas" in said, said
+
+
+def no_rows(folder):
+    """No step is run, and the output has no rows either."""
+    graph = write_graph(folder)
+    x = write_npy(os.path.join(folder, "x.npy"), (0, 3), [])
+    empty, header = os.path.join(folder, "empty.csv"), os.path.join(folder, "header.csv")
+    with open(empty, "w", encoding="utf-8") as out:
+        out.write("")
+    with open(header, "w", encoding="utf-8") as out:
+        out.write("a,b,c\n")
+    for value in (x, empty, header, f"{empty},{x}", "-"):
+        y = os.path.join(folder, "y.npz")
+        code, out, err = fed(graph, "--feed", f"x={value}", "--batch", 2, "--fetch", "y,total", "--output", y)
+        assert code == 0 and err == "tenon: --batch: the feeds have no rows: no step was run\n", (value, err)
+        assert out == f"{y}: y float[0,3], total float[0]\n", (value, out)
+        with zipfile.ZipFile(y) as archive:
+            assert read_npy(archive.read("y.npy")) == ((0, 3), []), value
+    out = printed(graph, "--feed", f"x={x}", "--batch", 2, "--fetch", "y", "--output", "-")
+    assert out == "y[0],y[1],y[2]\n", out
+    said = mistake(graph, "--feed", f"x={empty}", "--fetch", "y")
+    assert f"'{empty}' has no values" in said, said
+
+
 def initialisers_are_fed(folder):
     """--init gets what the first step is fed with."""
     graph = write_graph(folder)
@@ -197,4 +308,9 @@ if __name__ == "__main__":
         ("the standard input", standard_input),
         ("text that is none", text_that_is_none),
         ("files of text and bytes", files_of_text_and_bytes),
+        ("several files", several_files),
+        ("several files of bytes", several_files_of_bytes),
+        ("files that do not belong together", files_that_do_not_belong_together),
+        ("fed twice", fed_twice),
+        ("no rows", no_rows),
         ("initialisers", initialisers_are_fed))]))

@@ -45,6 +45,10 @@ def all_elements(folder):
     assert rows[0] == ["y[0]", "y[1]", "y[2]"], rows
     assert [[float(v) for v in row] for row in rows[1:]] == \
         [wanted[i:i + 3] for i in range(0, 12, 3)], rows
+    assert output(folder, "y.tsv", graph, *X, "--fetch", "y").decode().splitlines()[:2] == \
+        ["y[0]\ty[1]\ty[2]", "0\t2\t4"]
+    # What was written can be fed.
+    assert printed(graph, "--feed", f"x={folder}/y.tsv", "--fetch", "total") == "total = float[] 264\n"
     # "-" is CSV, and nothing else, on the standard output.
     assert printed(graph, *X, "--fetch", "y", "--output", "-").splitlines()[1] == "0,2,4"
 
@@ -58,6 +62,8 @@ def texts_and_what_is_no_number(folder):
     rows = list(csv.reader(io.StringIO(
         output(folder, "t.csv", graph, "--fetch", "texts").decode("latin-1"), newline="")))
     assert rows == [["texts"], ["plain"], ['a "quoted", one'], ["\xff\x00\x01"]], rows
+    tabbed = write_graph(folder, constant("texts", STRING, [2], [r"a\tb", "x,y"]), "tabbed.pbtxt")
+    assert output(folder, "t.tsv", tabbed, "--fetch", "texts") == b'texts\n"a\tb"\nx,y\n'
     found = json.loads(output(folder, "t.json", graph, "--fetch", "texts,ratio,third"))
     assert found["texts"] == ["plain", 'a "quoted", one', {"b64": "/wAB"}], found
     assert found["ratio"] == [None, None], found
@@ -101,8 +107,8 @@ def mistakes(folder):
     """Found before a step is run, which would count `next` up, and before the feeds are read."""
     graph, nowhere = write_graph(folder), os.path.join(folder, "none", "o.npz")
     for name, wanted in ((nowhere, f"--output: cannot write '{nowhere}': there is no folder"),
-                         (folder, "wanted a name that ends in .npz, .npy, .csv or .json, or -"),
-                         ("o.txt", "wanted a name that ends in .npz, .npy, .csv or .json, or -"),
+                         (folder, "wanted a name that ends in .npz, .npy, .csv, .tsv or .json, or -"),
+                         ("o.txt", "wanted a name that ends in .npz, .npy, .csv, .tsv or .json, or -"),
                          ("o.npy", "an .npy file holds one array, found 2 fetches, y, total")):
         done = run(TENON, "run", graph, "--feed", "x=missing.npy", "--fetch", "y,total",
                    "--output", name)
@@ -114,7 +120,7 @@ def mistakes(folder):
     path = os.path.join(folder, "o.csv")
     done = run(TENON, "run", graph, *X, "--feed", "n=[1]", "--fetch", "y,twice", "--output", path)
     assert done.returncode == 1, done
-    assert "'y' has 4 rows and 'twice' 1, of which CSV wants as many" in done.stderr, done
+    assert "'y' has 4 rows and 'twice' 1, of which a table wants as many" in done.stderr, done
     done = run(TENON, "run", graph, "--target", "init", "--output", path)
     assert done.returncode == 2 and "--output is for fetches, of which there is none" in done.stderr
 

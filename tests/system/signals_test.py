@@ -12,7 +12,7 @@ import tempfile
 import time
 
 from processes_test import write_mnist
-from tenon_process import TENON, Process, free_addresses, main
+from tenon_process import REPLICA, TENON, Process, free_addresses, main
 
 
 def saved_step(folder):
@@ -206,6 +206,39 @@ def stopped_parameter_server_is_named(data):
             job.expect(task, 0)
 
 
+def hanging_parameter_server_does_not_hold_who_is_to_end(data):
+    """The first signal bounds the step that waits for it, and says why nothing is saved."""
+    with tempfile.TemporaryDirectory() as run, Job(data, run, "--epochs", "100000") as job:
+        job.wait_until_all_train()
+        job.tasks["ps 0"].process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        for task, number in (("worker 0", signal.SIGINT), ("worker 1", signal.SIGTERM)):
+            process = job.tasks[task]
+            process.process.send_signal(number)
+            begin = time.monotonic()
+            process.wait_for(f"{number.name}: waiting for the step that runs, 5 s at most", 4)
+            assert process.finish(15) == -number, job.text()
+            assert time.monotonic() - begin > 4, job.text()
+            ended = f"ended by {number.name} while waiting for the step that runs: no answer from " \
+                    "/job:ps/replica:0/task:0 at 127.0.0.1:"
+            assert ended in process.text(), job.text()
+            assert f"; nothing can be saved, but '{run}/model.ckpt-" in process.text(), job.text()
+        job.tasks["ps 0"].process.send_signal(signal.SIGCONT)
+
+
+def hanging_parameter_server_of_a_supervised_worker(data):
+    addresses = free_addresses(2)
+    flags = [REPLICA, "--data", data, "--ps_hosts", addresses[0], "--worker_hosts", addresses[1],
+             "--training_epochs", 100000, "--task_index", 0, "--job_name"]
+    with Process(*flags, "ps") as server, Process(*flags, "worker") as worker:
+        worker.wait_for("Step: ")
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        worker.process.send_signal(signal.SIGTERM)
+        assert worker.finish(15) == -signal.SIGTERM, worker.text()
+        assert "no answer from /job:ps/replica:0/task:0 at " in worker.text(), worker.text()
+
+
 def replica_says_what_it_does(data):
     with tempfile.TemporaryDirectory() as run, Job(data, run, "--max_steps", "8000") as job:
         job.wait_until_all_train()
@@ -232,5 +265,9 @@ if __name__ == "__main__":
             ("a parameter server is to end", lambda: parameter_server_outlives_its_workers(FOLDER)),
             ("a task that waits", lambda: waiting_task_ends_at_once(FOLDER)),
             ("a stopped parameter server", lambda: stopped_parameter_server_is_named(FOLDER)),
+            ("a parameter server that hangs",
+             lambda: hanging_parameter_server_does_not_hold_who_is_to_end(FOLDER)),
+            ("a supervised worker whose parameter server hangs",
+             lambda: hanging_parameter_server_of_a_supervised_worker(FOLDER)),
             ("SIGUSR1", lambda: replica_says_what_it_does(FOLDER)),
         ], at_once=3))

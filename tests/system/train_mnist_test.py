@@ -4,6 +4,7 @@
 another network's checkpoints."""
 import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -78,6 +79,33 @@ def curves(data):
         assert f"--curve: cannot write '{nowhere}': there is no folder" in done.stderr, done.stderr
 
 
+def curve_goes_on(data):
+    """With the points of the training that it continues, but for those of steps that were lost."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as kept:
+        def train_to(steps):
+            out = printed(data, "--max_steps", steps, "--checkpoint_dir", folder)
+            assert f"learning curve: {folder}/learning_curve.svg" in out, out
+            texts, marks = picture(os.path.join(folder, "learning_curve.svg"))
+            return texts, marks // 2
+        assert train_to(200)[1] == 2
+        for name in os.listdir(folder):
+            if name == "checkpoint" or "model.ckpt-200" in name:
+                shutil.copy(os.path.join(folder, name), kept)
+        texts, points = train_to(450)  # 100, 200, 300, 400 and 450
+        assert points == 5 and {"100", "200", "300", "400"} <= set(texts), (points, texts)
+        assert any(re.search(r"450 steps, the last 250 in \d+ s$", text) for text in texts), texts
+        # A file that its process did not come to end, and one of another kind.
+        newest = max(name for name in os.listdir(folder) if name.startswith("events."))
+        with open(os.path.join(folder, newest), "ab") as file:
+            file.write(b"\x18\x00\x00")
+        with open(os.path.join(folder, "events.out.tfevents.0"), "wb") as file:
+            file.write(b"no events")
+        for name in os.listdir(kept):
+            shutil.copy(os.path.join(kept, name), folder)
+        texts, points = train_to(330)  # 100, 200, 300 and 330
+        assert points == 4 and "400" not in texts, (points, texts)
+
+
 def ended_already(data):
     with tempfile.TemporaryDirectory() as folder:
         flags = ["--max_steps", 20, "--checkpoint_dir", folder]
@@ -87,7 +115,8 @@ def ended_already(data):
         out = printed(data, *flags, "--curve", path)
         assert "training had ended already, at step 20" in out, out
         assert "went on from" not in out and "steps per second" not in out, out
-        assert "no learning curve: no step was made" in out and not os.path.exists(path), out
+        # The points of before are there.
+        assert f"learning curve: {path}" in out and picture(path)[1] == 2, out
         assert "went on from step 20" in printed(data, "--max_steps", 30, "--checkpoint_dir", folder)
 
 
@@ -145,6 +174,7 @@ if __name__ == "__main__":
     sys.exit(main([(name, with_data(case)) for name, case in (
         ("numbers without meaning", numbers_without_meaning),
         ("learning curves", curves),
+        ("a learning curve that goes on", curve_goes_on),
         ("a training that had ended", ended_already),
         ("a training that is stopped", stopped),
         ("another network's checkpoint", another_network),

@@ -20,17 +20,18 @@ std::string NumberToText(T value) {
   return std::string(buffer, end);
 }
 
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+std::string Field(const std::string& text, char delimiter) {
+  const bool is_plain = text.find_first_of("\"\r\n") == std::string::npos;
+  if (is_plain && text.find(delimiter) == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
 }
 
 template <typename T>
-std::string CsvText(const T& value) {
+std::string FieldText(const T& value, char delimiter) {
   if constexpr (std::is_same_v<T, TString>) {
-    return CsvField(std::string(std::string_view(value)));
+    return Field(std::string(std::string_view(value)), delimiter);
   } else if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::is_same_v<T, std::complex<float>> ||
@@ -66,7 +67,7 @@ std::string JsonText(const T& value) {
   } else if constexpr (std::is_floating_point_v<T>) {
     return JsonNumber(value);
   } else {
-    return CsvText(value);
+    return FieldText(value, ',');
   }
 }
 
@@ -91,14 +92,14 @@ Status NoTextForm(const Tensor& tensor) {
 
 }  // namespace
 
-Status AppendCsvRow(const Tensor& tensor, int64_t row, std::string* line) {
+Status AppendRow(const Tensor& tensor, int64_t row, char delimiter, std::string* line) {
   const int64_t rows = tensor.rank() == 0 ? 1 : tensor.dim(0);
   const int64_t cells = rows == 0 ? 0 : tensor.num_elements() / rows;
   const bool known = Dispatch(tensor.dtype(), ElementTypes(), [&](auto zero) {
     const auto* const elements = tensor.data<decltype(zero)>() + row * cells;
     for (int64_t i = 0; i < cells; ++i) {
-      if (i > 0) line->push_back(',');
-      line->append(CsvText(elements[i]));
+      if (i > 0) line->push_back(delimiter);
+      line->append(FieldText(elements[i], delimiter));
     }
   });
   return known ? OkStatus() : NoTextForm(tensor);

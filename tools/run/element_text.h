@@ -8,10 +8,10 @@
 
 namespace tenon::tools {
 
-/// Appends the elements of row `row` of a tensor, or of all of a scalar, as fields of a line of CSV
-/// with ',' between them (RFC 4180). Numbers have as many digits as tell them from all others.
-/// InvalidArgument for dtypes without a text form.
-Status AppendCsvRow(const Tensor& tensor, int64_t row, std::string* line);
+/// Appends the elements of row `row` of a tensor, or of all of a scalar, as fields of a line with
+/// `delimiter` between them, quoted as in CSV (RFC 4180). Numbers have as many digits as tell them
+/// from all others. InvalidArgument for dtypes without a text form.
+Status AppendRow(const Tensor& tensor, int64_t row, char delimiter, std::string* line);
 
 /// Appends a tensor as JSON: nested lists, or one value. What is no number is null, text that is no
 /// UTF-8 {"b64": "..."}, a complex number a list of two. InvalidArgument as above.

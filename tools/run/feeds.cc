@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <optional>
 
 #include "data/file.h"
 #include "data/local_file.h"
 #include "data/npy.h"
 #include "tools/commands.h"
+#include "tools/run/file_lists.h"
 #include "tools/run/names.h"
 #include "tools/run/text_rows.h"
 #include "tools/run/values.h"
@@ -115,15 +117,6 @@ struct FoundValue {
 FoundValue Whole(Tensor value) { return {std::move(value), nullptr}; }
 FoundValue Rows(std::unique_ptr<RowSource> rows) { return {Tensor(), std::move(rows)}; }
 
-bool EndsWithAny(std::string_view text, std::initializer_list<std::string_view> endings) {
-  return std::any_of(endings.begin(), endings.end(),
-                     [&](std::string_view ending) { return text.ends_with(ending); });
-}
-
-bool IsTextFile(std::string_view value) {
-  return EndsWithAny(value, {".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"});
-}
-
 /// Reads the value of one feed.
 class ValueReader {
  public:
@@ -136,15 +129,17 @@ class ValueReader {
   StatusOr<FoundValue> Read() {
     const std::string& value = feed_.value;
     if (value == "-") return ReadStandardInput();
+    TENON_ASSIGN_OR_RETURN(const auto files, ListFiles(value));
+    if (files) return ReadFiles(*files);
     if (value.starts_with('@')) return ReadBytes(value.substr(1));
     if (value.ends_with(".npy")) return ReadNpyFile(value);
-    const size_t npz = value.find(".npz:");
-    if (npz != std::string::npos)
-      return ReadNpzFile(value.substr(0, npz + 4), value.substr(npz + 5));
-    if (value.ends_with(".npz")) return ReadNpzFile(value, "");
+    if (const auto [path, key] = SplitKey(value); !path.empty()) {
+      TENON_ASSIGN_OR_RETURN(Tensor array, ReadNpz(path, key));
+      return Found(std::move(array));
+    }
     if (IsTextFile(value)) {
-      TENON_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenSource(value, std::nullopt));
-      return ReadText(std::move(source), StrCat("'", value, "'"));
+      TENON_ASSIGN_OR_RETURN(std::unique_ptr<TextRows> rows, OpenText(value));
+      return ReadText(std::move(rows));
     }
     auto literal = ReadLiteral(value, dtype_);
     if (!literal.ok() && FileExists(value)) {
@@ -180,7 +175,15 @@ class ValueReader {
     return Whole(std::move(value));
   }
 
-  StatusOr<FoundValue> ReadNpzFile(const std::string& path, std::string key) const {
+  /// The path and the key of "FILE.npz:KEY" or "FILE.npz"; no path for what is no archive.
+  static std::pair<std::string, std::string> SplitKey(const std::string& value) {
+    if (const size_t npz = value.find(".npz:"); npz != std::string::npos) {
+      return {value.substr(0, npz + 4), value.substr(npz + 5)};
+    }
+    return {value.ends_with(".npz") ? value : "", ""};
+  }
+
+  StatusOr<Tensor> ReadNpz(const std::string& path, std::string key) const {
     TENON_ASSIGN_OR_RETURN(const NpzReader reader, NpzReader::Open(path));
     const std::vector<std::string> names = reader.names();
     if (key.empty()) {
@@ -192,23 +195,93 @@ class ValueReader {
       }
       if (!named) key = names[0];
     }
-    TENON_ASSIGN_OR_RETURN(Tensor value, reader.Read(key));
-    return Found(std::move(value));
+    return reader.Read(key);
+  }
+
+  Status CheckIsString(const std::string& path) const {
+    if (dtype_ == DType::kString) return OkStatus();
+    return InvalidArgument("'@", path, "' is the bytes of a file, a string; wanted ",
+                           ToString(dtype_));
   }
 
   StatusOr<FoundValue> ReadBytes(const std::string& path) const {
-    if (dtype_ != DType::kString) {
-      return InvalidArgument("'@", path, "' is the bytes of a file, a string; wanted ",
-                             ToString(dtype_));
-    }
+    TENON_RETURN_IF_ERROR(CheckIsString(path));
     TENON_ASSIGN_OR_RETURN(std::string bytes, ReadFileToString(path));
     return Whole(Tensor::Scalar(std::move(bytes)));
   }
 
-  StatusOr<FoundValue> ReadText(std::unique_ptr<ByteSource> source, std::string name) const {
-    auto rows = std::make_unique<TextRows>(std::move(source), std::move(name), dtype_, shape_);
+  StatusOr<std::unique_ptr<TextRows>> OpenText(const std::string& path) const {
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenSource(path, std::nullopt));
+    return MakeText(std::move(source), StrCat("'", path, "'"));
+  }
+  std::unique_ptr<TextRows> MakeText(std::unique_ptr<ByteSource> source, std::string name) const {
+    return std::make_unique<TextRows>(std::move(source), std::move(name), dtype_, shape_);
+  }
+
+  StatusOr<FoundValue> ReadText(std::unique_ptr<TextRows> rows) const {
     if (batch_ > 0) return Rows(std::make_unique<TextRowSource>(std::move(rows)));
     TENON_ASSIGN_OR_RETURN(Tensor value, rows->All());
+    return Whole(std::move(value));
+  }
+
+  /// The rows of one of several files.
+  StatusOr<std::unique_ptr<RowSource>> OpenRows(const std::string& file) const {
+    if (file.starts_with('@')) {
+      TENON_ASSIGN_OR_RETURN(std::string bytes, ReadFileToString(file.substr(1)));
+      return std::make_unique<TensorRowSource>(Tensor::Vector({TString(std::move(bytes))}));
+    }
+    if (file.ends_with(".npy")) {
+      TENON_ASSIGN_OR_RETURN(NpyRows rows, NpyRows::Open(file));
+      return std::make_unique<NpyRowSource>(std::move(rows));
+    }
+    if (const auto [path, key] = SplitKey(file); !path.empty()) {
+      TENON_ASSIGN_OR_RETURN(Tensor array, ReadNpz(path, key));
+      if (array.rank() == 0) return InvalidArgument("'", file, "' is a scalar, which has no rows");
+      return std::make_unique<TensorRowSource>(std::move(array));
+    }
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<TextRows> rows, OpenText(file));
+    return std::make_unique<TextRowSource>(std::move(rows));
+  }
+
+  /// How many rows the files have, -1 when only reading them tells. The headers of arrays are
+  /// compared before anything runs.
+  StatusOr<int64_t> CountRows(const std::vector<std::string>& files) const {
+    int64_t total = 0;
+    std::optional<std::pair<std::string, Shape>> first;
+    for (const std::string& file : files) {
+      int64_t count = -1;
+      if (file.starts_with('@')) {
+        TENON_RETURN_IF_ERROR(CheckIsString(file.substr(1)));
+        count = 1;
+      } else if (file.ends_with(".npy")) {
+        TENON_ASSIGN_OR_RETURN(const NpyRows rows, NpyRows::Open(file));
+        count = rows.shape().dim(0);
+        const Shape row(rows.shape().dims().subspan(1));
+        if (!first && count > 0) first.emplace(file, row);
+        if (count > 0) {
+          TENON_RETURN_IF_ERROR(CheckRowShape(file, row, first->first, first->second));
+        }
+      } else if (!FileExists(SplitKey(file).first.empty() ? file : SplitKey(file).first)) {
+        return NotFound("cannot open '", file, "': No such file or directory");
+      }
+      total = total < 0 || count < 0 ? -1 : total + count;
+    }
+    return total;
+  }
+
+  StatusOr<FoundValue> ReadFiles(const std::vector<std::string>& files) const {
+    TENON_ASSIGN_OR_RETURN(const int64_t count, CountRows(files));
+    const bool wants_one = shape_.rank_known() && shape_.rank() == 0;
+    if (wants_one && batch_ != 1) {
+      return InvalidArgument(files.size(),
+                             " files have rows, wanted one value of shape [], a "
+                             "scalar; --batch 1 runs a step for each of the rows");
+    }
+    const auto open = [self = *this](const std::string& file) { return self.OpenRows(file); };
+    auto rows = std::make_unique<FileListRows>(files, open, dtype_, count);
+    if (batch_ > 0 && (count < 0 || IsCut(Shape({count})))) return Rows(std::move(rows));
+    TENON_ASSIGN_OR_RETURN(Tensor value, rows->Next(INT64_MAX));
+    if (value.dim(0) == 0) return InvalidArgument("the ", files.size(), " files have no rows");
     return Whole(std::move(value));
   }
 
@@ -216,7 +289,7 @@ class ValueReader {
     auto input = std::make_unique<StandardInput>();
     TENON_RETURN_IF_ERROR(input->Peek());
     const std::string_view head = input->head();
-    if (head.empty()) return InvalidArgument(kStandardInput, " is empty");
+    if (head.empty() && batch_ == 0) return InvalidArgument(kStandardInput, " is empty");
     if (head.starts_with(kNpyStart)) {
       if (batch_ > 0) {
         TENON_ASSIGN_OR_RETURN(NpyRows rows, NpyRows::FromStream(std::move(input), kStandardInput));
@@ -234,14 +307,32 @@ class ValueReader {
       if (!value.ok()) return Annotate(value.status(), kStandardInput);
       return Found(*std::move(value));
     }
-    return ReadText(std::move(input), kStandardInput);
+    return ReadText(MakeText(std::move(input), kStandardInput));
   }
 
-  const FeedText& feed_;
+  const FeedText feed_;
   const DType dtype_;
   const PartialShape shape_;
   const int64_t batch_;
 };
+
+Status CheckFedOnce(const std::vector<FeedText>& feeds, const Graph& graph) {
+  std::map<std::pair<const Node*, int>, const FeedText*> fed;
+  for (const FeedText& feed : feeds) {
+    TENON_ASSIGN_OR_RETURN(const Endpoint tensor,
+                           FindTensor(graph, feed.tensor, "--feed " + feed.label));
+    const auto [at, is_new] = fed.try_emplace({tensor.node, tensor.index}, &feed);
+    if (is_new) continue;
+    const std::string& before = at->second->label;
+    return WrongUsage(
+        StrCat("--feed ", feed.label, before == feed.label ? " is given twice" : " and --feed ",
+               before == feed.label ? "" : before, before == feed.label ? "" : " are one tensor",
+               ", wanted once: found ", at->second->value, " and ", feed.value,
+               "; the rows of several files are joined by commas, as in --feed ", before,
+               "=a.npy,b.npy, or a pattern: --feed '", before, "=*.npy'"));
+  }
+  return OkStatus();
+}
 
 }  // namespace
 
@@ -252,19 +343,22 @@ StatusOr<FeedInputs> FeedInputs::Open(const std::vector<FeedText>& feeds, const 
   const auto from_input = std::count_if(feeds.begin(), feeds.end(),
                                         [](const FeedText& feed) { return feed.value == "-"; });
   if (from_input > 1) return WrongUsage("only one --feed can be the standard input");
+  TENON_RETURN_IF_ERROR(CheckFedOnce(feeds, graph));
   for (const FeedText& feed : feeds) {
     const std::string flag = "--feed " + feed.label;
     TENON_ASSIGN_OR_RETURN(const Endpoint tensor, FindTensor(graph, feed.tensor, flag));
     auto found = ValueReader(feed, tensor, batch).Read();
     if (!found.ok()) return Annotate(found.status(), flag);
     const DType dtype = BaseType(tensor.node->output_type(tensor.index));
+    const PartialShape& shape = tensor.node->output_shape(tensor.index);
     if (found->rows == nullptr) {
       auto value = ConvertNumbers(found->value, dtype);
       if (!value.ok()) return Annotate(value.status(), StrCat(flag, ": '", feed.value, "'"));
       found->value = *std::move(value);
     }
-    inputs.feeds_.push_back(
-        {feed.label, feed.tensor, dtype, std::move(found->value), std::move(found->rows)});
+    const bool is_scalar = shape.rank_known() && shape.rank() == 0;
+    inputs.feeds_.push_back({feed.label, feed.tensor, dtype, is_scalar, std::move(found->value),
+                             std::move(found->rows)});
   }
   if (batch > 0) TENON_RETURN_IF_ERROR(inputs.CheckRows());
   return inputs;
@@ -315,6 +409,10 @@ Status FeedInputs::Next(std::vector<Tensor>* values, int64_t* rows) {
                              *rows, " more, and ", flag, " ", piece->dim(0));
     }
     auto value = ConvertNumbers(*piece, feed.dtype);
+    // Of a step for each row of what is one value.
+    if (value.ok() && feed.is_scalar && value->num_elements() == 1) {
+      value = value->Reshaped(Shape());
+    }
     if (!value.ok()) return Annotate(value.status(), flag);
     values->push_back(*std::move(value));
   }

@@ -33,13 +33,16 @@ class RowSource {
 ///   FILE.csv, .tsv or .txt: rows of values (see TextRows);
 ///   -: the standard input, an .npy file, a literal, or rows of values;
 ///   @FILE: the bytes of a file, as one string;
+///   several of these files (see ListFiles): the rows of one after those of the other; of @FILE, a
+///   row each;
 ///   anything else: a literal (see ReadLiteral).
 /// Numbers become those of the tensor's dtype. Used by one thread at a time.
 class FeedInputs {
  public:
   /// With `batch`, files and the standard input are cut into as many rows a step, except those of
-  /// which the tensor wants all rows by its shape; they must have equally many rows. NotFound and
-  /// InvalidArgument say which feed is wrong and how; WrongUsage for a batch of nothing.
+  /// which the tensor wants all rows by its shape; they must have equally many rows. Where the
+  /// tensor is a scalar, a batch of one row is its value. NotFound and InvalidArgument say which
+  /// feed is wrong and how; WrongUsage for a batch of nothing, and for a tensor that is fed twice.
   static StatusOr<FeedInputs> Open(const std::vector<FeedText>& feeds, const Graph& graph,
                                    int64_t batch);
 
@@ -54,6 +57,7 @@ class FeedInputs {
   struct Feed {
     std::string label, tensor;
     DType dtype;
+    bool is_scalar;
     Tensor value;                     // of each step, or
     std::unique_ptr<RowSource> rows;  // in batches
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/run/outputs.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -24,15 +25,23 @@ class RowWriter : public OutputWriter {
 
   Status Add(const std::vector<Tensor>& values, int64_t batch) final {
     TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> rows, maker_.RowsOf(values, batch));
-    TENON_RETURN_IF_ERROR(AddRows(rows));
-    for (size_t i = 0; i < rows.size(); ++i) {
-      Written& written = written_[i];
-      DimVector dims(rows[i].shape().dims().begin(), rows[i].shape().dims().end());
-      if (steps_ > 0 && !dims.empty()) dims[0] += written.shape.dim(0);
-      written = {rows[i].dtype(), Shape(dims)};
+    return AddCounted(rows);
+  }
+
+  Status AddNothing(const std::vector<std::pair<DType, PartialShape>>& types) final {
+    std::vector<Tensor> none;
+    for (size_t i = 0; i < types.size(); ++i) {
+      const auto& [dtype, shape] = types[i];
+      // A value that is no row of the batch would be a row for each batch.
+      const bool follows = shape.rank_known() && shape.rank() > 0 && shape.dim(0) < 0;
+      DimVector dims = {0};
+      for (int d = follows ? 1 : 0; shape.rank_known() && d < shape.rank(); ++d) {
+        dims.push_back(std::max<int64_t>(shape.dim(d), 0));
+      }
+      TENON_ASSIGN_OR_RETURN(Tensor rows, Tensor::Allocate(CpuAllocator(), dtype, Shape(dims)));
+      none.push_back(std::move(rows));
     }
-    ++steps_;
-    return OkStatus();
+    return AddCounted(none);
   }
 
   std::string Summary() const final {
@@ -59,6 +68,18 @@ class RowWriter : public OutputWriter {
     DType dtype = DType::kInvalid;
     Shape shape;
   };
+
+  Status AddCounted(const std::vector<Tensor>& rows) {
+    TENON_RETURN_IF_ERROR(AddRows(rows));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Written& written = written_[i];
+      DimVector dims(rows[i].shape().dims().begin(), rows[i].shape().dims().end());
+      if (steps_ > 0 && !dims.empty()) dims[0] += written.shape.dim(0);
+      written = {rows[i].dtype(), Shape(dims)};
+    }
+    ++steps_;
+    return OkStatus();
+  }
 
   const OutputOptions options_;
   RowMaker maker_;
@@ -147,10 +168,12 @@ class NpyOutput final : public KeptRows {
   std::unique_ptr<NpyWriter> writer_;
 };
 
-class CsvOutput final : public RowWriter {
+/// Lines of fields.
+class TableOutput final : public RowWriter {
  public:
-  using RowWriter::RowWriter;
-  ~CsvOutput() override { Close().IgnoreError(); }
+  TableOutput(const OutputOptions& options, char delimiter)
+      : RowWriter(options), delimiter_(delimiter) {}
+  ~TableOutput() override { Close().IgnoreError(); }
 
   Status Finish() override { return Close(); }
 
@@ -161,15 +184,15 @@ class CsvOutput final : public RowWriter {
       if (LinesOf(rows[i]) == lines) continue;
       return InvalidArgument("'", labels()[0], "' has ", lines, " rows and '", labels()[i], "' ",
                              LinesOf(rows[i]),
-                             ", of which CSV wants as many; .npz and .json hold both");
+                             ", of which a table wants as many; .npz and .json hold both");
     }
     if (steps() == 0) TENON_RETURN_IF_ERROR(Open(rows));
     std::string text;
     for (int64_t line = 0; line < lines; ++line) {
-      if (has_repeats()) StrAppend(&text, steps(), ",");
+      if (has_repeats()) StrAppend(&text, steps(), std::string(1, delimiter_));
       for (size_t i = 0; i < rows.size(); ++i) {
-        if (i > 0) text += ',';
-        TENON_RETURN_IF_ERROR(AppendCsvRow(rows[i], line, &text));
+        if (i > 0) text += delimiter_;
+        TENON_RETURN_IF_ERROR(AppendRow(rows[i], line, delimiter_, &text));
       }
       text += '\n';
     }
@@ -188,13 +211,13 @@ class CsvOutput final : public RowWriter {
       const absl::Span<const int64_t> dims = rows[i].shape().dims();
       AddNames(labels()[i], dims.empty() ? dims : dims.subspan(1), &names);
     }
-    return Write(Join(names, ",") + "\n");
+    return Write(Join(names, std::string(1, delimiter_)) + "\n");
   }
 
   /// "y", or "y[0]", "y[1]", ... of the elements of a row.
   static void AddNames(const std::string& label, absl::Span<const int64_t> dims,
                        std::vector<std::string>* names) {
-    if (dims.empty()) {
+    if (dims.empty() || dims[0] == 0) {
       names->push_back(label);
       return;
     }
@@ -215,6 +238,7 @@ class CsvOutput final : public RowWriter {
     return StatusOfErrno(errno, "write", path());
   }
 
+  const char delimiter_;
   std::FILE* file_ = nullptr;
 };
 
@@ -222,7 +246,7 @@ class CsvOutput final : public RowWriter {
 
 StatusOr<std::unique_ptr<OutputWriter>> OpenOutput(const OutputOptions& options) {
   const std::string& path = options.path;
-  if (path == "-") return std::make_unique<CsvOutput>(options);
+  if (path == "-") return std::make_unique<TableOutput>(options, ',');
   std::unique_ptr<OutputWriter> writer;
   if (path.ends_with(".npz")) {
     writer = std::make_unique<NpzOutput>(options);
@@ -233,13 +257,13 @@ StatusOr<std::unique_ptr<OutputWriter>> OpenOutput(const OutputOptions& options)
                                "; .npz holds several"));
     }
     writer = std::make_unique<NpyOutput>(options);
-  } else if (path.ends_with(".csv")) {
-    writer = std::make_unique<CsvOutput>(options);
+  } else if (path.ends_with(".csv") || path.ends_with(".tsv")) {
+    writer = std::make_unique<TableOutput>(options, path.ends_with(".csv") ? ',' : '\t');
   } else if (path.ends_with(".json")) {
     writer = std::make_unique<JsonOutput>(options);
   } else {
-    return WrongUsage(
-        StrCat("--output ", path, ": wanted a name that ends in .npz, .npy, .csv or .json, or -"));
+    return WrongUsage(StrCat("--output ", path,
+                             ": wanted a name that ends in .npz, .npy, .csv, .tsv or .json, or -"));
   }
   TENON_RETURN_IF_ERROR(CheckWritable(path, "--output"));
   return writer;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/status.h"
@@ -17,6 +18,7 @@ namespace tenon::tools {
 ///   .npy: the array of a single fetch; of repeated steps and of batches written as they come.
 ///   .csv: a row a line, a column for each element of a row, under its name; written as they come.
 ///         "-" is this on the standard output.
+///   .tsv: the same with tabs in the place of commas.
 ///   .json: one object of nested lists by name (see AppendJson).
 /// Used by one thread at a time.
 class OutputWriter {
@@ -27,6 +29,9 @@ class OutputWriter {
   /// InvalidArgument for values that the form cannot hold or that do not belong together (see
   /// RowMaker).
   virtual Status Add(const std::vector<Tensor>& values, int64_t batch) = 0;
+  /// In the place of all steps: there was nothing to run them with. `types` are what the graph says
+  /// of the fetches; of a row's dimension that it leaves open there are none.
+  virtual Status AddNothing(const std::vector<std::pair<DType, PartialShape>>& types) = 0;
   /// Writes what is not yet written. Nothing is added after.
   virtual Status Finish() = 0;
   /// What was added, for people: "y float[100,10], loss float[10]".

@@ -67,9 +67,10 @@ class RunCommand {
   RunCommand(const RunFlags& flags, const OpRegistry& ops) : flags_(flags), ops_(ops) {}
 
   int Run() {
-    if (const Status ready = Prepare(); !ready.ok()) return Report(ready);
     FirstStep first;
-    if (const Status status = Initialise(&first); !status.ok()) {
+    if (const Status ready = Prepare(&first); !ready.ok()) return Report(ready);
+    if (session_ == nullptr) return Report(WriteNothing());
+    if (const Status status = Initialise(first); !status.ok()) {
       return Report(ExplainStepError(status, ends_));
     }
     if (names_.fetches.empty() && flags_.targets.empty()) return kDone;
@@ -89,8 +90,9 @@ class RunCommand {
   }
 
  private:
-  /// Everything that can be found wrong before a session is opened, and then opens it.
-  Status Prepare() {
+  /// Everything that can be found wrong before a session is opened, and then opens it; none when
+  /// there are no rows to run anything with.
+  Status Prepare(FirstStep* first) {
     TENON_ASSIGN_OR_RETURN(devices_, flags_.devices.Resolve());
     TENON_ASSIGN_OR_RETURN(meta_, LoadGraph());
     if (flags_.master.empty()) LeaveCluster(meta_.mutable_graph_def());
@@ -107,6 +109,8 @@ class RunCommand {
                            FeedInputs::Open(names_.feeds, *graph_, flags_.batch));
     inputs_ = std::make_unique<FeedInputs>(std::move(inputs));
     if (!flags_.checkpoint.empty()) TENON_RETURN_IF_ERROR(PlanRestore());
+    TENON_RETURN_IF_ERROR(inputs_->Next(&first->values, &first->rows));
+    if (flags_.batch > 0 && first->rows == 0) return OkStatus();
     TENON_ASSIGN_OR_RETURN(session_, OpenSession());
     return OkStatus();
   }
@@ -294,20 +298,36 @@ class RunCommand {
   }
 
   /// Gives the variables their values. The first step's feeds serve initialisers too.
-  Status Initialise(FirstStep* first) {
-    TENON_RETURN_IF_ERROR(inputs_->Next(&first->values, &first->rows));
+  Status Initialise(const FirstStep& first) {
     if (std::filesystem::is_directory(flags_.graph)) {  // a SavedModel
       TENON_RETURN_IF_ERROR(RestoreSavedModel(*session_, meta_, flags_.graph));
     }
     Session::Feeds feeds;
     const std::vector<std::string> tensors = inputs_->tensors();
-    for (size_t i = 0; i < tensors.size(); ++i) feeds.emplace_back(tensors[i], first->values[i]);
+    for (size_t i = 0; i < tensors.size(); ++i) feeds.emplace_back(tensors[i], first.values[i]);
     for (const std::string& init : flags_.inits) {
       const Status done =
           session_->Run(feeds, std::vector<std::string>(), std::vector<std::string>{init}).status();
       if (!done.ok()) return Annotate(done, "--init " + init);
     }
     return restore_ == nullptr ? OkStatus() : restore_->Run(*session_);
+  }
+
+  /// Of feeds without rows: an output that has none either.
+  Status WriteNothing() const {
+    std::fprintf(stderr, "tenon: --batch: the feeds have no rows: no step was run\n");
+    if (output_ == nullptr) return OkStatus();
+    std::vector<std::pair<DType, PartialShape>> types;
+    for (const Endpoint& fetch : fetched_) {
+      types.emplace_back(BaseType(fetch.node->output_type(fetch.index)),
+                         fetch.node->output_shape(fetch.index));
+    }
+    TENON_RETURN_IF_ERROR(output_->AddNothing(types));
+    TENON_RETURN_IF_ERROR(output_->Finish());
+    if (flags_.output != "-") {
+      std::printf("%s: %s\n", flags_.output.c_str(), output_->Summary().c_str());
+    }
+    return OkStatus();
   }
 
   const RunFlags& flags_;
@@ -340,7 +360,8 @@ void AddGraphFlags(CLI::App& run, RunFlags* flags) {
   run.add_option("--feed", flags->feeds,
                  "NAME=FILE.npy, NAME=FILE.npz:KEY, NAME=FILE.csv (.tsv, .txt), NAME=- (the "
                  "standard input), NAME=@FILE (its bytes) or NAME=LITERAL (1.5, [[1,2]], true, "
-                 "\"text\")")
+                 "\"text\"); the rows of several files: NAME=FILE,FILE,... or NAME=PATTERN, such "
+                 "as 'x=part-*.npy'")
       ->check(CheckPair)
       ->allow_extra_args(false);
   run.add_option("--fetch", flags->fetches,
@@ -370,9 +391,10 @@ void AddStepFlags(CLI::App& run, RunFlags* flags) {
                  "Run a step for each so many rows of the files that are fed; default: all rows in "
                  "one step")
       ->check(Between(1, 1e12));
-  run.add_option("--output", flags->output,
-                 "Write all elements of the fetches to this file: .npz, .npy, .csv or .json; -: as "
-                 "CSV to the standard output");
+  run.add_option(
+      "--output", flags->output,
+      "Write all elements of the fetches to this file: .npz, .npy, .csv, .tsv or .json; -: "
+      "as CSV to the standard output");
   run.add_option("--timeout_ms", flags->timeout_ms,
                  "Fail a step that takes longer, without what prepares it; default: no limit")
       ->check(Between(0, kMostMilliseconds));

@@ -94,7 +94,6 @@ class Runner {
     }
     std::vector<Tensor> values = std::move(first.values);
     int64_t rows = first.rows;
-    if (has_batches() && rows == 0) return InvalidArgument("--batch: the feeds have no rows");
     while (true) {
       TENON_RETURN_IF_ERROR(OneStep(*step, values, rows));
       if (!has_batches() && done_ == options_.steps) return OkStatus();

@@ -30,7 +30,7 @@ struct RunStepsOptions {
   std::function<Status(const Status& status)> explain;
 };
 
-/// What the first step is fed with; others may have needed it before.
+/// What the first step is fed with, some rows of it in batches; others may have needed it before.
 struct FirstStep {
   std::vector<Tensor> values;
   int64_t rows = 0;

@@ -117,7 +117,9 @@ StatusOr<bool> TextRows::NextLine(std::string* line) {
       delimiter_ = DelimiterOf(text);
       const auto cells = Cells(text, delimiter_);
       const bool has_number = std::any_of(cells.begin(), cells.end(), IsNumber);
-      const bool is_header = !has_number && text.find_first_of("[{") == std::string_view::npos;
+      // A name may have brackets, as those of the columns that are written.
+      const bool is_list = text.starts_with('[') || text.starts_with('{');
+      const bool is_header = !has_number && !is_list;
       if (is_header) {
         has_names_ = true;
         continue;
@@ -166,6 +168,14 @@ StatusOr<Shape> TextRows::ShapeOf(int64_t rows) const {
                          unknown >= 0 ? " or a multiple" : "", " for a row of ", wanted_);
 }
 
+Shape TextRows::ShapeOfNone() const {
+  DimVector dims = {0};
+  for (int i = 1; wanted_.rank_known() && i < wanted_.rank(); ++i) {
+    dims.push_back(std::max<int64_t>(wanted_.dim(i), 0));
+  }
+  return Shape(dims);
+}
+
 template <typename T>
 Status TextRows::ParseRow(const std::string& line, std::vector<T>* values) {
   if constexpr (std::is_same_v<T, TString>) {
@@ -198,10 +208,7 @@ StatusOr<Tensor> TextRows::Read(int64_t most) {
     TENON_RETURN_IF_ERROR(ParseRow(line, &values));
     ++rows_;
   }
-  if (rows_ == 0) {
-    return InvalidArgument(name_, " has no values", has_names_ ? " after a line of names" : "");
-  }
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(rows));
+  TENON_ASSIGN_OR_RETURN(const Shape shape, rows_ == 0 ? ShapeOfNone() : ShapeOf(rows));
   TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(CpuAllocator(), dtype_, shape));
   std::copy(values.begin(), values.end(), tensor.data<T>());
   return tensor;
@@ -216,6 +223,9 @@ StatusOr<Tensor> TextRows::Next(int64_t most) {
 
 StatusOr<Tensor> TextRows::All() {
   TENON_ASSIGN_OR_RETURN(const Tensor rows, Next(INT64_MAX));
+  if (rows_ == 0) {
+    return InvalidArgument(name_, " has no values", has_names_ ? " after a line of names" : "");
+  }
   const bool one_line = rows.dim(0) == 1;
   const int rank = wanted_.rank_known() ? wanted_.rank() : -1;
   if (one_line && cells_ == 1 && rank <= 0) return rows.Reshaped(Shape());

@@ -30,6 +30,7 @@ class TextRows {
   /// line, for what is no value of the dtype, and for lines of different lengths.
   StatusOr<Tensor> Next(int64_t most);
   /// All of it, as the shape that is wanted: one value may be a scalar, one line a vector.
+  /// InvalidArgument also for a text without rows.
   StatusOr<Tensor> All();
 
  private:
@@ -42,6 +43,8 @@ class TextRows {
   StatusOr<Tensor> Read(int64_t most);
   Status CheckCells(size_t cells);
   StatusOr<Shape> ShapeOf(int64_t rows) const;
+  /// Of a text without rows, as far as it is known.
+  Shape ShapeOfNone() const;
   std::string Where() const;
 
   const std::unique_ptr<ByteSource> source_;

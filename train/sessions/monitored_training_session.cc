@@ -2,6 +2,7 @@
 #include "train/sessions/monitored_training_session.h"
 
 #include <algorithm>
+#include <csignal>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -29,6 +30,7 @@ Status CheckOptions(const MonitoredTrainingSessionOptions& options) {
       {"save_summaries_steps", options.save_summaries_steps},
       {"log_step_count_steps", options.log_step_count_steps},
       {"ready_deadline", options.ready_deadline.count()},
+      {"interrupted_step_limit", options.interrupted_step_limit.count()},
       {"max_recoveries", options.max_recoveries},
       {"first_pause", options.first_pause.count()}};
   for (const auto& [name, value] : numbers) {
@@ -41,7 +43,11 @@ Status CheckOptions(const MonitoredTrainingSessionOptions& options) {
 
 MonitoredTrainingSession::MonitoredTrainingSession(const MonitoredTrainingSessionOptions& options)
     : options_(options), graph_(*CurrentBuilding(options.location).graph) {
-  if (options.stop_on_signals) signal_ = std::make_unique<StopSignal>();
+  if (!options.stop_on_signals) return;
+  signal_ = std::make_unique<StopSignal>();
+  if (options.server == nullptr) return;
+  watch_ = std::make_unique<SignalWatch>(SignalWatch::Options{
+      options.server, options.notice, options.checkpoint_dir, options.interrupted_step_limit});
 }
 
 MonitoredTrainingSession::~MonitoredTrainingSession() { EndSession().IgnoreError(); }
@@ -278,7 +284,12 @@ Status MonitoredTrainingSession::Recovering(const std::function<Status()>& attem
   if (closed_) return FailedPrecondition("Session is closed.");
   while (true) {
     Status status = session_ == nullptr ? Open() : OkStatus();
-    if (status.ok()) status = attempt();
+    if (status.ok()) {
+      SignalWatch::Work step(watch_.get(), "the step that runs",
+                             [this] { session_->Close().IgnoreError(); });
+      status = attempt();
+      if (step.End()) return EndGivenUp();
+    }
     if (status.ok()) {
       recoveries_ = 0;
       return status;
@@ -310,7 +321,28 @@ StatusOr<std::vector<Tensor>> MonitoredTrainingSession::RunWithoutHooks(
   return fetched;
 }
 
+Status MonitoredTrainingSession::EndGivenUp() {
+  EndSession().IgnoreError();
+  closed_ = interrupted_ = true;
+  const std::string why =
+      StrCat("ended by ", StopSignal::received() == SIGINT ? "SIGINT" : "SIGTERM",
+             ": the step did not end within ", options_.interrupted_step_limit.count() / 1000.0,
+             " s and was given up");
+  if (!options_.is_chief || options_.checkpoint_dir.empty()) {
+    return Cancelled(why, options_.is_chief ? "; no checkpoints are written" : "");
+  }
+  SignalWatch::Work opening(watch_.get(), "a session to save with");
+  Status saved = Open();
+  opening.End();
+  stop_ = true;
+  if (saved.ok()) saved = End();
+  return Cancelled(why, saved.ok()
+                            ? StrCat("; what was trained until step ", global_step_, " is saved")
+                            : StrCat("; nothing is saved: ", saved.ToString()));
+}
+
 Status MonitoredTrainingSession::End() {
+  const SignalWatch::Work at_end(watch_.get(), "the last checkpoint");
   const RunContext context = Context();
   StatusOr<int64_t> step = context.ReadGlobalStep();
   Status status = step.status();

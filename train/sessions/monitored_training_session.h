@@ -11,6 +11,7 @@
 #include "core/hash_map.h"
 #include "train/sessions/session_hook.h"
 #include "train/sessions/session_starter.h"
+#include "train/sessions/signal_watch.h"
 #include "train/sessions/stop_signal.h"
 
 namespace tenon {
@@ -50,7 +51,10 @@ struct MonitoredTrainingSessionOptions {
   std::chrono::milliseconds first_pause{1000};
   /// Ctrl-C and SIGTERM end training in good order: ShouldStop is true after the present step.
   bool stop_on_signals = true;
-  /// Gets lines for people; may be null.
+  /// How long that step has, on a cluster (see SignalWatch): then it is given up, the chief saves,
+  /// and Run is Cancelled; where a task does not answer, the process ends by the signal.
+  std::chrono::milliseconds interrupted_step_limit{5000};
+  /// Gets lines for people, from any thread; may be null.
   std::function<void(const std::string& line)> notice = {};
   std::source_location location = std::source_location::current();
 };
@@ -140,6 +144,8 @@ class MonitoredTrainingSession {
   StatusOr<PreparedStep*> StepFor(const Session::Feeds& feeds,
                                   const std::vector<std::string>& fetches,
                                   const std::vector<std::string>& targets);
+  /// A step was given up after a signal: saves what there is, and says how that went.
+  Status EndGivenUp();
   /// Repeats `attempt` in new sessions until it fails for good.
   Status Recovering(const std::function<Status()>& attempt);
   /// One attempt at a step.
@@ -161,6 +167,7 @@ class MonitoredTrainingSession {
   bool interrupted_ = false;  // a signal, and nobody else, has ended it
   int64_t global_step_ = -1;
   int recoveries_ = 0;
+  std::unique_ptr<SignalWatch> watch_;  // on a cluster
 };
 
 }  // namespace tenon

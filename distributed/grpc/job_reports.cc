@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/grpc/job_reports.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <deque>
+#include <set>
+#include <thread>
+
+#include "core/mutex.h"
+#include "distributed/grpc/channel.h"
+#include "distributed/grpc/security.h"
+#include "distributed/grpc/status.h"
+#include "distributed/limits.h"
+#include "proto/cluster_service.grpc.pb.h"
+
+namespace tenon {
+namespace {
+
+/// How soon it is seen that nobody is to be waited for any more.
+constexpr std::chrono::milliseconds kGiveUpPause{100};
+
+using ClusterStub = cluster::ClusterService::Stub;
+/// One call to a task. Its answer does not matter: a server that does not answer has ended, or
+/// never started.
+using TellTask = std::function<void(ClusterStub& stub, grpc::ClientContext* context)>;
+
+std::unique_ptr<ClusterStub> StubFor(const std::string& address, std::chrono::milliseconds limit,
+                                     const Credentials& credentials, grpc::ClientContext* context) {
+  AddToken(credentials, context);
+  context->set_deadline(std::chrono::system_clock::now() + limit);
+  return cluster::ClusterService::NewStub(OpenChannel(address, credentials));
+}
+
+void TellAll(const std::vector<TaskToTell>& tasks, const TellOptions& options,
+             const TellTask& tell) {
+  Mutex mu;
+  CondVar told;
+  std::set<std::string> waiting;
+  for (const TaskToTell& task : tasks) waiting.insert(task.name);
+  std::deque<grpc::ClientContext> contexts;
+  std::vector<std::jthread> calls;
+  for (const TaskToTell& task : tasks) {
+    grpc::ClientContext* const context = &contexts.emplace_back();
+    calls.emplace_back([&, context] {
+      context->set_wait_for_ready(task.may_still_start);
+      tell(*StubFor(task.address, task.limit, options.credentials, context), context);
+      MutexLock lock(mu);
+      waiting.erase(task.name);
+      told.NotifyAll();
+    });
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  auto next_notice = begin + kNoticePause;
+  bool given_up = false;
+  MutexLock lock(mu);
+  while (!waiting.empty()) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!given_up && options.give_up && options.give_up()) {
+      given_up = true;
+      for (size_t i = 0; i < tasks.size(); ++i) {
+        if (tasks[i].may_still_start) contexts[i].TryCancel();
+      }
+    }
+    if (now >= next_notice && options.notice) {
+      next_notice = now + kNoticePause;
+      const std::vector<std::string> names(waiting.begin(), waiting.end());
+      options.notice(StrCat("waiting to tell ", Join(names, ", "), " that this task has ended, ",
+                            std::chrono::duration_cast<std::chrono::seconds>(now - begin).count(),
+                            " s now: it has not answered yet"));
+    }
+    told.WaitUntil(mu, now + kGiveUpPause);
+  }
+}
+
+}  // namespace
+
+void TellTaskEnded(const std::vector<TaskToTell>& tasks, const std::string& job, int task,
+                   const Status& end, const TellOptions& options) {
+  cluster::TaskEndedRequest request;
+  request.set_job(job);
+  request.set_task(task);
+  request.set_interrupted(end.code() == StatusCode::kCancelled);
+  request.set_failed(!end.ok() && !request.interrupted());
+  request.set_message(WireMessage(end));
+  TellAll(tasks, options, [&](ClusterStub& stub, grpc::ClientContext* context) {
+    cluster::TaskEndedResponse response;
+    (void)stub.TaskEnded(context, request, &response);
+  });
+}
+
+void TellShutdown(const std::vector<TaskToTell>& tasks, const std::string& reason,
+                  const TellOptions& options) {
+  cluster::ShutdownRequest request;
+  request.set_reason(reason);
+  TellAll(tasks, options, [&](ClusterStub& stub, grpc::ClientContext* context) {
+    cluster::ShutdownResponse response;
+    (void)stub.Shutdown(context, request, &response);
+  });
+}
+
+StatusOr<std::string> AskForTask(const std::string& address, std::chrono::milliseconds limit,
+                                 const Credentials& credentials) {
+  grpc::ClientContext context;
+  const auto stub = StubFor(address, limit, credentials, &context);
+  cluster::ServerStatusResponse response;
+  TENON_RETURN_IF_ERROR(FromGrpc(stub->ServerStatus(&context, {}, &response)));
+  return response.task();
+}
+
+}  // namespace tenon

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/run/file_lists.h"
+
+#include <absl/strings/str_split.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "data/file.h"
+#include "tools/run/row_maker.h"
+#include "tools/run/values.h"
+
+namespace tenon::tools {
+namespace {
+
+bool EndsWithAny(std::string_view text, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view ending) { return text.ends_with(ending); });
+}
+
+/// "@PATH", "PATH.npz:KEY" or "PATH" taken apart.
+struct FileText {
+  std::string before, path, after;
+};
+
+/// Nothing for what is no file.
+std::optional<FileText> SplitFile(std::string_view value) {
+  if (value.starts_with('@')) return FileText{"@", std::string(value.substr(1)), ""};
+  constexpr std::string_view kOfArchive = ".npz:";
+  if (const size_t npz = value.find(kOfArchive); npz != std::string_view::npos) {
+    const size_t end = npz + kOfArchive.size() - 1;
+    return FileText{"", std::string(value.substr(0, end)), std::string(value.substr(end))};
+  }
+  if (!EndsWithAny(value, {".npy", ".npz"}) && !IsTextFile(value)) return std::nullopt;
+  return FileText{"", std::string(value), ""};
+}
+
+bool IsPattern(const std::string& path) {
+  return path.find_first_of("*?[") != std::string::npos && !FileExists(path);
+}
+
+StatusOr<std::vector<std::string>> Matches(const std::string& pattern) {
+  glob_t found = {};
+  const int code = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  if (code == 0) return paths;
+  if (code == GLOB_NOMATCH) return NotFound("no file matches '", pattern, "'");
+  if (code == GLOB_NOSPACE) return ResourceExhausted("too many files match '", pattern, "'");
+  return Unavailable("cannot read a folder of '", pattern, "'");
+}
+
+}  // namespace
+
+bool IsTextFile(std::string_view value) {
+  return EndsWithAny(value, {".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"});
+}
+
+StatusOr<std::optional<std::vector<std::string>>> ListFiles(const std::string& value) {
+  const std::optional<FileText> whole = SplitFile(value);
+  if (!whole || FileExists(whole->path)) return std::nullopt;
+  std::vector<FileText> parts;
+  for (const auto& part : absl::StrSplit(ToAbsl(value), ',')) {
+    const std::optional<FileText> file = SplitFile(std::string(part));
+    if (!file) break;
+    parts.push_back(*file);
+  }
+  const auto commas = static_cast<size_t>(std::count(value.begin(), value.end(), ','));
+  if (parts.size() != commas + 1) parts = {*whole};  // the comma is one of a name
+  if (parts.size() == 1 && !IsPattern(parts[0].path)) return std::nullopt;
+  std::vector<std::string> files;
+  for (const FileText& part : parts) {
+    std::vector<std::string> paths = {part.path};
+    if (IsPattern(part.path)) {
+      TENON_ASSIGN_OR_RETURN(paths, Matches(part.path));
+    }
+    for (const std::string& path : paths) files.push_back(StrCat(part.before, path, part.after));
+  }
+  return files;
+}
+
+Status CheckRowShape(const std::string& file, const Shape& found, const std::string& first,
+                     const Shape& wanted) {
+  if (found == wanted) return OkStatus();
+  return InvalidArgument("'", file, "' has rows of ", found, ", wanted ", wanted, " as '", first,
+                         "' has");
+}
+
+StatusOr<Tensor> FileListRows::Next(int64_t most) {
+  std::vector<Tensor> pieces;
+  while (most > 0 && at_ < files_.size()) {
+    const std::string& file = files_[at_];
+    if (rows_ == nullptr) {
+      TENON_ASSIGN_OR_RETURN(rows_, open_(file));
+    }
+    TENON_ASSIGN_OR_RETURN(const Tensor found, rows_->Next(most));
+    auto piece = ConvertNumbers(found, dtype_);
+    if (!piece.ok()) return Annotate(piece.status(), StrCat("'", file, "'"));
+    if (piece->dim(0) < most) {
+      rows_ = nullptr;
+      ++at_;
+    }
+    // What has no rows may not know their shape.
+    none_ = piece->Slice(0, 0);
+    if (piece->dim(0) == 0) continue;
+    const Shape row(piece->shape().dims().subspan(1));
+    if (first_.empty()) {
+      first_ = file;
+      row_ = row;
+    }
+    TENON_RETURN_IF_ERROR(CheckRowShape(file, row, first_, row_));
+    most -= piece->dim(0);
+    pieces.push_back(*std::move(piece));
+  }
+  return pieces.empty() ? none_ : ConcatenateRows(pieces);
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "core/mutex.h"
+#include "core/status.h"
+
+namespace tenon {
+
+class Server;
+
+/// Bounds how long a task of a cluster works on after its first SIGINT or SIGTERM, where the tasks
+/// that it works with hang: it says what is waited for, asks the other tasks whether they live, and
+/// after `limit`
+///   - ends the process by the signal, with a line that says why nothing is saved, when one of them
+///     does not answer;
+///   - gives up what can be given up, when all do: a step that takes long.
+/// What may not be given up, such as a checkpoint that is being written, has its time as long as
+/// all tasks answer. Thread-safe.
+class SignalWatch {
+ public:
+  struct Options {
+    /// Whose cluster the task works with; must outlive it.
+    Server* server = nullptr;
+    /// Gets lines for people, from a thread; when null, the standard error does.
+    std::function<void(const std::string& line)> notice = {};
+    /// Where checkpoints are; empty: nowhere.
+    std::string checkpoint_dir = {};
+    std::chrono::milliseconds limit{5000};
+  };
+
+  explicit SignalWatch(Options options);
+  ~SignalWatch();
+
+  /// While it lives, the process is at `what`, of which `give_up` ends the wait; it is called at
+  /// most once, from a thread, and has returned when the Work goes. Null: it may not be given up.
+  class Work {
+   public:
+    /// `watch` may be null: nobody watches.
+    Work(SignalWatch* watch, std::string what, std::function<void()> give_up = {});
+    ~Work() { End(); }
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
+    /// Ends it now. Whether it was given up.
+    bool End();
+
+   private:
+    SignalWatch* watch_;  // null when it has ended
+  };
+
+ private:
+  void Watch(const std::stop_token& end);
+  void Say(const std::string& line) const;
+  /// Asks the tasks of the other jobs: "/job:ps/replica:0/task:0 at HOST:PORT", of those that do
+  /// not answer. Blocks for some seconds at most.
+  std::string Silent() const;
+  std::string LeftBehind() const;
+  /// Whether it is still the work of that number.
+  bool IsAt(int64_t number) const;
+
+  const Options options_;
+  mutable Mutex mu_;
+  CondVar changed_;
+  int64_t work_ ABSL_GUARDED_BY(mu_) = 0;  // counts them
+  bool working_ ABSL_GUARDED_BY(mu_) = false;
+  bool giving_up_ ABSL_GUARDED_BY(mu_) = false;
+  bool given_up_ ABSL_GUARDED_BY(mu_) = false;
+  std::string what_ ABSL_GUARDED_BY(mu_);
+  std::function<void()> give_up_ ABSL_GUARDED_BY(mu_);
+  std::jthread watcher_;
+};
+
+}  // namespace tenon
