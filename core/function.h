@@ -37,6 +37,8 @@ struct FunctionDefinition {
   StringMap<std::string> results;
   /// Nodes that run even if no result needs them.
   std::vector<std::string> control_results;
+  /// Whether it asks not to be inlined (_noinline).
+  bool stays_apart = false;
   /// The function that computes its gradient; empty: it is derived from the body.
   std::string gradient;
   /// The FunctionDef as it came.

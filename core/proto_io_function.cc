@@ -104,6 +104,8 @@ StatusOr<FunctionDefinition> ReadFunction(const FunctionDef& proto, int64_t* bud
   }
   for (const auto& [name, value] : proto.ret()) function.results.emplace(name, value);
   for (const auto& [name, node] : proto.control_ret()) function.control_results.push_back(node);
+  const auto noinline_attr = proto.attr().find("_noinline");
+  function.stays_apart = noinline_attr != proto.attr().end() && noinline_attr->second.b();
   function.proto = SerializedInOrder(proto);
   return function;
 }

@@ -2,6 +2,7 @@
 #include "runtime/step_graph.h"
 
 #include "core/closest_name.h"
+#include "runtime/functions/expansion.h"
 #include "runtime/functions/function_runtime.h"
 
 namespace tenon {
@@ -76,9 +77,16 @@ class StepGraphBuilder {
   }
 
   /// What stands in the place of an input.
-  const Endpoint& Connected(const Endpoint& in) const {
-    const auto found = connections_.find({in.node, in.index});
-    return found == connections_.end() ? in : found->second;
+  Endpoint Connected(Endpoint in) const {
+    while (true) {
+      const auto found = connections_.find({in.node, in.index});
+      if (found != connections_.end()) return found->second;
+      if (IsFed(in) || in.node->op() != "IdentityN" ||
+          in.node->attrs().Find(kManyResults) == nullptr) {
+        return in;
+      }
+      in = in.node->input(in.index);
+    }
   }
 
   Status ResolveFetches() {
@@ -152,7 +160,7 @@ class StepGraphBuilder {
       if (needed[node->id()]) continue;
       needed[node->id()] = true;
       for (const Endpoint& input : node->inputs()) {
-        const Endpoint& in = Connected(input);
+        const Endpoint in = Connected(input);
         if (!IsFed(in)) stack_.push_back(in.node);
       }
       for (Node* c : node->control_inputs()) {
@@ -178,7 +186,7 @@ class StepGraphBuilder {
     for (const Node* node : originals_) {
       Node* copy = copies_[node->id()];
       for (int i = 0; i < node->num_inputs(); ++i) {
-        const Endpoint& in = Connected(node->input(i));
+        const Endpoint in = Connected(node->input(i));
         Endpoint from{copies_[in.node->id()], in.index};
         if (IsFed(in)) {
           TENON_ASSIGN_OR_RETURN(from.node, ArgFor(in, node->assigned_device()));

@@ -211,7 +211,7 @@ class BodyImporter {
       TENON_ASSIGN_OR_RETURN(Node * node, FindNode(name));
       body.effects.push_back(node);
     }
-    if (function_.control_results.empty() && RunsAllEffects(builder_.call())) {
+    if (function_.control_results.empty() && RunsAllEffects(builder_.call(), builder_.apart())) {
       TENON_ASSIGN_OR_RETURN(body.effects, EndsOfEffects(builder_, added_, start_));
     }
     return body;
@@ -283,6 +283,16 @@ StatusOr<Endpoint> CallBuilder::AddIdentity(std::string_view name, Endpoint valu
   return Endpoint{node, 0};
 }
 
+bool CallBuilder::RunsApart(const FunctionDefinition& function, const Body& body,
+                            const std::vector<Node*>& nodes) const {
+  // A function that is called by its name is inlined in the graph itself, unless that would lose
+  // some of its effects.
+  if (graph_.functions().Find(call_.op()) != nullptr) {
+    return stack_ != nullptr || function.stays_apart || HasLooseEffects(nodes, body.results);
+  }
+  return RunsAllEffects(call_, apart());
+}
+
 StatusOr<CallBuilder::Body> CallBuilder::AddBody(const FunctionName& function,
                                                  const std::vector<Endpoint>& arguments,
                                                  Node* start, std::string_view part) {
@@ -314,7 +324,8 @@ StatusOr<CallBuilder::Body> CallBuilder::AddBody(const FunctionName& function,
   BodyImporter importer(*this, *definition, std::move(attrs), arguments, start);
   StatusOr<Body> body = importer.Run(std::move(prefix));
   if (!body.ok()) return in_function(body.status());
-  const auto stack = std::make_shared<const CallStack>(CallStack{function.name, stack_});
+  const auto stack = std::make_shared<const CallStack>(
+      CallStack{function.name, stack_, RunsApart(*definition, *body, importer.added())});
   for (Node* node : importer.added()) added_.push_back({node, stack});
   return body;
 }

@@ -15,6 +15,8 @@ namespace tenon {
 struct CallStack {
   std::string function;
   std::shared_ptr<const CallStack> caller;
+  /// Whether TensorFlow runs the body by an executor of its own, so that nothing in it is lowered.
+  bool apart;
 };
 
 /// Adds the nodes that take the place of one call.
@@ -60,8 +62,13 @@ class CallBuilder {
   /// A node that runs when the call does, or null when nothing holds it up.
   StatusOr<Node*> Start();
 
+  /// Whether the call lies in a body that runs apart.
+  bool apart() const { return stack_ != nullptr && stack_->apart; }
+
  private:
   Status CheckSize() const;
+  bool RunsApart(const FunctionDefinition& function, const Body& body,
+                 const std::vector<Node*>& nodes) const;
 
   Graph& graph_;
   const int64_t max_nodes_;

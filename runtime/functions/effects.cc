@@ -83,9 +83,27 @@ class Loops {
 
 }  // namespace
 
-bool RunsAllEffects(const Node& call) {
-  return call.op() != "PartitionedCall" && call.op() != "StatefulPartitionedCall" &&
-         !call.attrs().GetOr<bool>("_lower_using_switch_merge", false);
+bool RunsAllEffects(const Node& call, bool apart) {
+  if (call.op() == "PartitionedCall" || call.op() == "StatefulPartitionedCall") return false;
+  return apart || !call.attrs().GetOr<bool>("_lower_using_switch_merge", false);
+}
+
+bool HasLooseEffects(const std::vector<Node*>& body, const std::vector<Endpoint>& results) {
+  const std::unordered_set<const Node*> in_body(body.begin(), body.end());
+  std::unordered_set<const Node*> needed;
+  std::vector<const Node*> pending;
+  const auto need = [&](const Node* node) {
+    if (in_body.contains(node) && needed.insert(node).second) pending.push_back(node);
+  };
+  for (const Endpoint& result : results) need(result.node);
+  while (!pending.empty()) {
+    const Node* const node = pending.back();
+    pending.pop_back();
+    for (const Endpoint& in : node->inputs()) need(in.node);
+    for (const Node* before : node->control_inputs()) need(before);
+  }
+  return std::any_of(body.begin(), body.end(),
+                     [&](Node* node) { return node->is_stateful() && !needed.contains(node); });
 }
 
 StatusOr<std::vector<Node*>> EndsOfEffects(CallBuilder& builder, const std::vector<Node*>& body,

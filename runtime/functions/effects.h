@@ -10,8 +10,11 @@ namespace tenon {
 /// Whether all that has state in the functions that `call` names runs when the call does, though
 /// no result needs it, where they do not say what must. As in TensorFlow, it does unless the call
 /// is a PartitionedCall or a StatefulPartitionedCall, or control flow with
-/// _lower_using_switch_merge.
-bool RunsAllEffects(const Node& call);
+/// _lower_using_switch_merge that is not in a body which runs `apart` (see CallStack).
+bool RunsAllEffects(const Node& call, bool apart);
+
+/// Whether something in `body` that has state is needed by none of `results`.
+bool HasLooseEffects(const std::vector<Node*>& body, const std::vector<Endpoint>& results);
 
 /// Nodes after which all that has state in `body`, the nodes of one function's body, has run or
 /// never will: some of it may be on branches that are not taken, or in loops, which are made to

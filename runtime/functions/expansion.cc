@@ -55,7 +55,7 @@ class Expander {
   Status Expand(const AddedNode& call, std::vector<AddedNode>& pending) {
     CallBuilder builder(graph_, max_nodes_, *call.node, call.stack, pending);
     TENON_ASSIGN_OR_RETURN(const Body body, Lower(builder, pending));
-    return Replace(call.node, body);
+    return Replace(builder, call.node, body);
   }
 
   StatusOr<Body> Lower(CallBuilder& builder, std::vector<AddedNode>& pending) {
@@ -193,8 +193,24 @@ class Expander {
     return body;
   }
 
+  /// What those wait for that wait for a call with results: as in TensorFlow, what it does beside
+  /// giving them, and the end of a loop. Null when nobody does, or nothing holds up the call.
+  StatusOr<Node*> EndOf(CallBuilder& builder, const Body& body) {
+    const auto& consumers = builder.call().out_edges();
+    const bool is_awaited = std::any_of(consumers.begin(), consumers.end(),
+                                        [](const OutEdge& e) { return e.input == kControlSlot; });
+    if (!is_awaited || builder.call().num_outputs() == 0) return nullptr;
+    std::vector<Node*> before = body.effects;
+    if (IsWhile(builder.call().op()) || builder.call().op() == "For") {
+      // What a loop does is over when it has ended.
+      for (const Endpoint& result : body.results) before.push_back(result.node);
+    }
+    if (before.empty()) return builder.Start();
+    return builder.Add("end", "NoOp", {}, {}, before);
+  }
+
   /// Puts a node of the same name into the call's place.
-  Status Replace(Node* call, const Body& body) {
+  Status Replace(CallBuilder& builder, Node* call, const Body& body) {
     const std::string name = call->name(), device = call->requested_device();
     const DTypeVector types = call->output_types();
     const std::vector<OutEdge> consumers = call->out_edges();
@@ -204,7 +220,7 @@ class Expander {
                              types.size(), " outputs");
     }
     std::vector<Endpoint> results = body.results;
-    graph_.RemoveNode(call);
+    TENON_ASSIGN_OR_RETURN(Node * end, EndOf(builder, body));
     AttributeMap attrs;
     std::string op = "NoOp";
     if (types.size() == 1) {
@@ -213,21 +229,34 @@ class Expander {
     } else if (types.size() > 1) {
       op = "IdentityN";
       attrs.Set("T", types);
+      attrs.Set(kManyResults, true);
+      if (!body.effects.empty()) {
+        for (Endpoint& result : results) {
+          TENON_ASSIGN_OR_RETURN(result, builder.AddIdentity("result", result, body.effects));
+        }
+      }
     }
+    graph_.RemoveNode(call);
     TENON_ASSIGN_OR_RETURN(Node * node, graph_.AddNode(name, op, std::move(attrs), results));
     node->set_requested_device(device);
-    for (Node* effect : body.effects) graph_.AddControlEdge(effect, node);
+    if (types.size() < 2) {
+      for (Node* effect : body.effects) graph_.AddControlEdge(effect, node);
+    }
     if (results.empty() && body.effects.empty()) {
       for (Node* n : before) graph_.AddControlEdge(n, node);
     }
     for (const OutEdge& edge : consumers) {
       if (edge.input == kControlSlot) {
-        graph_.AddControlEdge(node, edge.dst);
+        if (types.empty()) {
+          graph_.AddControlEdge(node, edge.dst);
+        } else if (end != nullptr) {
+          graph_.AddControlEdge(end, edge.dst);
+        }
         continue;
       }
       // Handles of several devices may come out of one call, so they do not go through one node.
       const bool is_handle = types[edge.output] == DType::kResource;
-      const Endpoint from = is_handle ? results[edge.output] : Endpoint{node, edge.output};
+      const Endpoint from = is_handle ? body.results[edge.output] : Endpoint{node, edge.output};
       TENON_RETURN_IF_ERROR(graph_.Connect(from, edge.dst, edge.input));
       if (is_handle && !body.effects.empty()) graph_.AddControlEdge(node, edge.dst);
     }

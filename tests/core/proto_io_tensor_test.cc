@@ -8,6 +8,7 @@
 #include <complex>
 
 #include "absl/strings/escaping.h"
+#include "core/variant.h"
 #include "core/varint.h"
 
 namespace tenon {
@@ -267,11 +268,39 @@ TEST(TensorProtoTest, ImpossibleShapesAndDtypesAreRefused) {
   EXPECT_FALSE(TensorFromProto(unknown).ok());
 }
 
-TEST(TensorProtoTest, AnInvalidTensorAndAVariantHaveNoMessage) {
+TEST(TensorProtoTest, AnInvalidTensorHasNoMessage) {
   TensorProto proto;
   EXPECT_EQ(TensorToProto(Tensor(), &proto).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(TensorToProto(Tensor(DType::kVariant, Shape()), &proto).code(),
-            StatusCode::kUnimplemented);
+}
+
+TEST(TensorProtoTest, VariantsOfNumbersAndEmptyOnesSurvive) {
+  Tensor t(DType::kVariant, Shape{5});
+  Variant* v = t.data<Variant>();
+  const std::pair<const char*, std::string> numbers[] = {
+      {"int", std::string("\7\0\0\0", 4)},
+      {"float", std::string("\0\0\200?", 4)},
+      {"double", std::string(8, '\0')},
+      {"bool", "\1"}};
+  for (const auto& [type, bytes] : numbers) {
+    const auto value = DecodeVariant({type, bytes, {}});
+    ASSERT_TRUE(value.ok()) << value.status();
+    (v++)->value = *value;
+    EXPECT_FALSE(DecodeVariant({type, bytes + " ", {}}).ok()) << type;
+  }
+  TensorProto proto;
+  ASSERT_TRUE(TensorToProto(t, &proto).ok());
+  const auto back = TensorFromProto(proto);
+  ASSERT_TRUE(back.ok()) << back.status();
+  const Variant* const found = back->data<Variant>();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(found[i].value->type_name(), numbers[i].first);
+    EXPECT_EQ(found[i].value->Encode()->metadata, numbers[i].second);
+  }
+  EXPECT_EQ(found[4].value, nullptr);
+  EXPECT_EQ(found[0].value->Text(), "7");
+  EXPECT_EQ((*found[0].value->Plus(*found[0].value))->Text(), "14");
+  EXPECT_EQ((*found[1].value->ZerosLike())->Text(), "0");
+  EXPECT_FALSE(found[0].value->Plus(*found[1].value).ok());
 }
 
 TEST(ShapeProtoTest, PartialShapesSurvive) {

@@ -144,6 +144,13 @@ CALLS = [direct, defun, defun_not_inlined, defun_in_defun, tf_function, in_taken
          branch_of("StatelessIf", False), branch_of("StatelessIf", True)]
 
 
+# What has another outcome, and why.
+DIFFERENT = {
+    ("in_taken_branch", "in_case", False): "TensorFlow's server does not inline a function of an old graph that is "
+                                           "called on a branch of old control flow, nor lowers what is in it",
+}
+
+
 def outcome(tf, call, body, functional, target):
     """The value, what a read after the call finds, and what is left; the error's code for an error."""
     (tf.enable_control_flow_v2 if functional else tf.disable_control_flow_v2)()
@@ -177,7 +184,8 @@ def run_all():
                     wanted, found = (outcome(tf, call, body, functional, s.target("worker"))
                                      for s in (theirs, ours))
                     built += not str(wanted).startswith("cannot")
-                    if found != wanted:
+                    is_exception = (call.__name__, body.__name__, functional) in DIFFERENT
+                    if (found != wanted) != is_exception:
                         failed += 1
                         print(f"{call.__name__}({body.__name__}), {'functional' if functional else 'old'} "
                               f"control flow: found {found}, wanted {wanted}")
