@@ -84,7 +84,10 @@ Status CheckRemapping(const Tensor& remapping, std::string_view what, int64_t co
 }
 
 Status RemapMatrixKernel(KernelContext& ctx, int64_t rows, int64_t columns, int64_t max_rows) {
-  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(0), 0, "ckpt_path"));
+  if (ctx.input(0).num_elements() != 1) {
+    return InvalidArgument("The `ckpt_path` tensor must have exactly one element, got tensor of ",
+                           "shape ", ctx.input(0).shape());
+  }
   TENON_RETURN_IF_ERROR(CheckRank(ctx.input(1), 0, "old_tensor_name"));
   const std::string name(ctx.input(1).scalar<TString>());
   const Tensor &row_map = ctx.input(2), &column_map = ctx.input(3), &fill = ctx.input(4);
