@@ -6,6 +6,13 @@ namespace {
 
 std::string Key(std::string_view kind, std::string_view name) { return StrCat(kind, "/", name); }
 
+/// Of a container that is not there TensorFlow says that instead.
+Status Missing(std::string_view container, std::string_view kind, std::string_view name,
+               bool has_container) {
+  return NotFound("Resource ", container, "/", name, "/", kind, " does not exist.",
+                  has_container ? "" : StrCat(" Container ", container, " does not exist."));
+}
+
 }  // namespace
 
 StatusOr<std::shared_ptr<Resource>> ResourceStore::LookupAny(std::string_view container,
@@ -17,7 +24,7 @@ StatusOr<std::shared_ptr<Resource>> ResourceStore::LookupAny(std::string_view co
     const auto r = c->second.find(Key(kind, name));
     if (r != c->second.end()) return r->second;
   }
-  return NotFound("Resource ", Container(container), "/", name, "/", kind, " does not exist.");
+  return Missing(Container(container), kind, name, c != containers_.end());
 }
 
 StatusOr<std::shared_ptr<Resource>> ResourceStore::LookupOrCreateAny(std::string_view container,
@@ -48,7 +55,7 @@ Status ResourceStore::Delete(std::string_view container, std::string_view kind,
       return OkStatus();
     }
   }
-  return NotFound("Resource ", Container(container), "/", name, "/", kind, " does not exist.");
+  return Missing(Container(container), kind, name, c != containers_.end());
 }
 
 std::vector<ResourceStore::Usage> ResourceStore::Usages() const {

@@ -75,6 +75,12 @@ Status CombineRows(Update update, const Tensor& from, absl::Span<const int64_t> 
       if (to->dtype() == DType::kBool) {
         return ChangeRows(plan, TypeList<bool>(), [](bool x, bool y) { return x || y; });
       }
+      if (to->dtype() == DType::kString) {
+        return ChangeRows(plan, TypeList<TString>(), [](TString text, const TString& more) {
+          text += more;
+          return text;
+        });
+      }
       return ChangeRows(plan, NumericTypes(), [](auto x, auto y) { return Plus(x, y); });
     case Update::kSubtract:
       return ChangeRows(plan, NumericTypes(), [](auto x, auto y) { return Minus(x, y); });

@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-/// How an element changes the one that is there.
+/// How an element changes the one that is there. A text is added by appending it.
 enum class Update { kAssign, kAdd, kSubtract, kMultiply, kDivide, kMin, kMax };
 
 /// Updates row rows[i] of `to` with row i of `from` for each i in order, so that rows may come

@@ -273,9 +273,11 @@ Status SetDiagKernel(KernelContext& ctx, const Mover& mover, const Alignment& al
     return InvalidArgument("diagonal must be at least 1-dim, received shape: []");
   }
   if (diagonal.shape().dims() != absl::Span<const int64_t>(wanted)) {
-    return InvalidArgument("the diagonals do not fit. Input shape: ", in.shape(),
-                           ", Diagonal shape: ", diagonal.shape(),
-                           ", Expected diagonal shape: ", PartialShape(wanted));
+    return InvalidArgument(
+        "Either first dimensions of diagonal don't match input.shape[:-2], or the diagonals do not "
+        "fit. Input shape: ",
+        in.shape(), ", Diagonal shape: ", diagonal.shape(),
+        ", Expected diagonal shape: ", PartialShape(wanted));
   }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   TENON_RETURN_IF_ERROR(mover.copy_run(ctx, in, 0, out, 0, in.num_elements()));

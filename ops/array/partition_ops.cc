@@ -68,7 +68,9 @@ Status PartitionKernel(KernelContext& ctx) {
   const int n = ctx.num_outputs();
   CountedVector<int64_t> counts(n, 0);
   for (size_t i = 0; i < part.size(); ++i) {
-    if (part[i] < 0 || part[i] >= n) return NotInRange(part[i], n, "partitions[", i, "]");
+    if (part[i] < 0 || part[i] >= n) {
+      return PartOutOfRange(partitions.shape(), static_cast<int64_t>(i), part[i], n);
+    }
     ++counts[part[i]];
   }
   const auto row_dims = data.shape().dims().subspan(partitions.rank());
@@ -125,8 +127,12 @@ StatusOr<DimVector> StitchedRow(const KernelContext& ctx, int n) {
   return row;
 }
 
+Status PartOutOfRange(const Shape& partitions, int64_t i, int64_t part, int64_t parts) {
+  return NotInRange(part, parts, ElementName("partitions", partitions.dims(), i));
+}
+
 Status NegativeStitchIndex(int i, int64_t index) {
-  return InvalidArgument("indices[", i, "] has a negative index: ", index);
+  return InvalidArgument("indices[", i, "] has a negative index: ", index, " is out of range");
 }
 
 void RegisterPartitionOps(OpRegistry& ops) {

@@ -63,9 +63,9 @@ class PartitionKernel final : public AsyncKernel {
     TENON_RETURN_IF_ERROR(CheckPrefix(data, "data", partitions, "partitions"));
     const int64_t n = partitions.num_elements(), limit = ctx.num_outputs();
     TENON_ASSIGN_OR_RETURN(Tensor keys, ctx.AllocateTemp(DType::kUInt64, {n}));
-    StepCheck check = AddCheck(ctx, node_, [limit](uint64_t word) {
+    StepCheck check = AddCheck(ctx, node_, [limit, shape = partitions.shape()](uint64_t word) {
       const IndexNote note = NotedIndex(word);
-      return NotInRange(note.value, limit, "partitions[", note.place, "]");
+      return PartOutOfRange(shape, note.place, note.value, limit);
     });
     TENON_RETURN_IF_ERROR(ForEach(
         ctx, n, PartitionKey{IndexReader(partitions), limit, keys.data<uint64_t>(), check}));

@@ -85,10 +85,16 @@ StatusOr<DimVector> ReadPermutation(const Tensor& t, int64_t n) {
   if (t.rank() != 1) return InvalidArgument("perm must be rank 1, got shape ", t.shape());
   TENON_ASSIGN_OR_RETURN(const DimVector perm, ReadIntegerVector(t, "perm", n));
   CountedVector<bool> seen(n, false);
+  int64_t repeated = -1;
   for (const int64_t p : perm) {
     if (p < 0 || p >= n) return InvalidArgument(p, " is out of range [0, ", n, ") in perm");
-    if (seen[p]) return InvalidArgument(p, " is duplicated in the permutation.");
+    if (seen[p]) repeated = p;
     seen[p] = true;
+  }
+  if (repeated >= 0) {
+    const auto missing = std::find(seen.begin(), seen.end(), false) - seen.begin();
+    return InvalidArgument(missing, " is missing from {", Join(perm, ","), "}: ", repeated,
+                           " is duplicated in the permutation.");
   }
   return perm;
 }

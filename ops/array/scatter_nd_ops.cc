@@ -30,6 +30,9 @@ void GatherNdGrad(GradContext& g) {
 /// Types that ScatterNd can add; a bool is set when any update is.
 using ScatterTypes = decltype(ConcatTypes(NumericTypes(), TypeList<bool>()));
 
+/// Texts of one place are joined.
+using ScatterNdTypes = decltype(ConcatTypes(ScatterTypes(), TypeList<TString>()));
+
 Status ScatterNdKernel(KernelContext& ctx) {
   const Tensor& indices = ctx.input(0);
   const Tensor& updates = ctx.input(1);
@@ -117,7 +120,8 @@ void RegisterScatterNdOps(OpRegistry& ops) {
       .Example({Shape{3, 4}, Tensor::Of<int32_t>({3, 1}, {2, 0, 2})})
       .Example({Shape{3, 4}, Tensor::Of<int64_t>({2, 2}, {2, 0, 1, 3})});
   ops.Add("ScatterNd", [](ShapeContext& c) { return c.Return(c.ConstantShape(2)); },
-          ScatterNdKernel, {.types = {{"T", DTypesOf(ScatterTypes())}}})
+          ScatterNdKernel,
+          {.types = {{"T", DTypesOf(ScatterNdTypes())}}})
       .Grad([](GradContext& g) { g.dx(1) = GatherNd(g.dy(0), g.in(0)); })
       .Example(
           {Tensor::Of<int32_t>({3, 1}, {2, 0, 2}), Shape{3, 2}, Tensor::Vector<int32_t>({4, 2})});

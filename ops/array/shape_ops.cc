@@ -38,6 +38,11 @@ Status RankKernel(KernelContext& ctx) { return ctx.Return(Tensor::Scalar(ctx.inp
 /// of it: the quotient of the other dimensions, rounded down.
 StatusOr<Shape> ReadNewShape(const Tensor& t, absl::Span<const int64_t> input) {
   TENON_ASSIGN_OR_RETURN(DimVector sizes, ReadIntegerVector(t, "shape"));
+  // One less than a tensor may have, as in TensorFlow.
+  if (sizes.size() >= Shape::kMaxRank) {
+    return InvalidArgument("too many dimensions: must be < ", Shape::kMaxRank, ", but received ",
+                           sizes.size());
+  }
   int unknown = -1;
   bool zero = false;
   int64_t known = 1;

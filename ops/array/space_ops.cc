@@ -166,6 +166,16 @@ struct BatchOp {
   }
 };
 
+/// Of TensorFlow's kernels for the CPU, too, only those for this format are registered.
+struct ChannelsLast : KernelState {
+  explicit ChannelsLast(KernelConstruction& c) {
+    const std::string format = c.Attr<std::string>("data_format");
+    if (format == "NHWC") return;
+    c.Fail(InvalidArgument("No OpKernel was registered to support Op '", c.op(),
+                           "' on CPU with data_format ", format, ": there it must be NHWC"));
+  }
+};
+
 /// What a block of pixels has to do with their channels, for images whose channels come last.
 template <bool kToDepth>
 struct DepthOp {
@@ -188,10 +198,7 @@ struct DepthOp {
     }
     return out;
   }
-  static Status Kernel(KernelContext& ctx, int64_t block, const std::string& data_format) {
-    if (data_format != "NHWC") {
-      return InvalidArgument("on a CPU data_format must be NHWC, found ", data_format);
-    }
+  static Status Kernel(KernelContext& ctx, int64_t block, const ChannelsLast&) {
     const Tensor& in = ctx.input(0);
     if (in.rank() != 4) return InvalidArgument("input must have rank 4, found ", in.shape());
     TENON_ASSIGN_OR_RETURN(const DimVector dims, Dims(in.shape().dims(), block));
@@ -240,7 +247,7 @@ void RegisterSpaceOps(OpRegistry& ops) {
         g.dx(0) = SpaceToBatch(g.dy(0), g.in(1), g.Attr<int64_t>("block_size"));
       })
       .Example({Shape{4, 2, 2, 1}, Tensor::Of({2, 2}, {0, 1, 1, 1})}, {{"block_size", 2}});
-  const KernelOptions depth = {.attrs = {"block_size", "data_format"}};
+  const KernelOptions depth = {.attrs = {"block_size"}};
   ops.Add("SpaceToDepth", DepthOp<true>::InferShape, DepthOp<true>::Kernel, depth)
       .Grad([](GradContext& g) {
         g.dx(0) = DepthToSpace(g.dy(0), g.Attr<int64_t>("block_size"),

@@ -22,7 +22,7 @@ struct CsvDataset final : DatasetOver<CsvDataset> {
       if (text_.empty() && of_->format.Wants(0, 0)) {
         fields_ = {text_};  // the record of one empty field
       } else {
-        TENON_RETURN_IF_ERROR(line_.Cut(text_, &fields_));
+        TENON_RETURN_IF_ERROR(line_.Cut(text_, record_, &fields_));
         // The field that is not closed may be one that nobody wants.
         if (taken == Taken::kUnclosed) return InvalidArgument(of_->format.unclosed);
       }

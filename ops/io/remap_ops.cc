@@ -85,7 +85,8 @@ Status CheckRemapping(const Tensor& remapping, std::string_view what, int64_t co
 
 Status RemapMatrixKernel(KernelContext& ctx, int64_t rows, int64_t columns, int64_t max_rows) {
   if (ctx.input(0).num_elements() != 1) {
-    return InvalidArgument("ckpt_path must be one text, found shape ", ctx.input(0).shape());
+    return InvalidArgument("The `ckpt_path` tensor must have exactly one element, got tensor of ",
+                           "shape ", ctx.input(0).shape());
   }
   TENON_RETURN_IF_ERROR(CheckRank(ctx.input(1), 0, "old_tensor_name"));
   const std::string name(ctx.input(1).scalar<TString>());
@@ -97,7 +98,7 @@ Status RemapMatrixKernel(KernelContext& ctx, int64_t rows, int64_t columns, int6
   }
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   TENON_ASSIGN_OR_RETURN(const auto reader,
-                         BundleReader::Open(std::string(*ctx.input(0).data<TString>()), files));
+                         BundleReader::Open(std::string(ctx.input(0).scalar<TString>()), files));
   TENON_ASSIGN_OR_RETURN(const BundleEntry* entry, reader->Find(name));
   if (entry->dtype != DType::kFloat || entry->shape.rank() != 2) {
     return InvalidArgument("tensor ", name, " must be a matrix of float, found ", entry->dtype,

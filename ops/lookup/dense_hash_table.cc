@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ops/arguments.h"
 #include "ops/elements.h"
 #include "ops/fingerprint.h"
 #include "ops/maths.h"
@@ -107,8 +108,11 @@ bool DenseHashTable::IsDeleted(const Tensor& keys, int64_t i) const {
 StatusOr<DimVector> DenseHashTable::CheckKeys(const Tensor& keys) const {
   const auto dims = keys.shape().dims();
   const auto batch = static_cast<size_t>(std::max(0, keys.rank() - key_shape_.rank()));
-  if (dims.subspan(batch) != key_shape_.dims()) {
-    return InvalidArgument("Expected key shape [...] + ", key_shape_, ", got ", keys.shape());
+  // As TensorFlow, which counts keys by the first dimension.
+  const bool one_row = Product(dims, 1, std::max(1, static_cast<int>(batch))) == 1;
+  if (!one_row || dims.subspan(batch) != key_shape_.dims()) {
+    return InvalidArgument("Expected key shape ", key_shape_, " or a vector of such, got ",
+                           keys.shape());
   }
   const DimVector counts(dims.begin(), dims.begin() + batch);
   TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(counts));

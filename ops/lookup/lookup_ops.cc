@@ -196,6 +196,24 @@ Status InitializeFromFileKernel(KernelContext& ctx, const FileFormat& format) {
   return table->Initialize(keys, values);
 }
 
+/// Immutable tables are made of those keys and values that TensorFlow makes them of.
+template <typename K>
+void AddTable(OpBuilder op, std::string_view table) {
+  if (table != "HashTable") {
+    op.Kernel<K>(kCpu);
+    return;
+  }
+  const DTypeVector of_int32 = {DType::kFloat, DType::kDouble, DType::kInt32, DType::kString};
+  DTypeVector of_int64 = of_int32, of_text = of_int32;
+  of_int64.push_back(DType::kInt64);
+  of_text.insert(of_text.end(), {DType::kInt64, DType::kBool});
+  for (const auto& [key, values] : {std::pair(DType::kInt32, of_int32),
+                                    {DType::kInt64, of_int64},
+                                    {DType::kString, of_text}}) {
+    op.Kernel<K>(kCpu, {.types = {{"key_dtype", {key}}, {"value_dtype", values}}});
+  }
+}
+
 }  // namespace
 
 void RegisterLookupKernels(OpRegistry& ops) {
@@ -208,7 +226,8 @@ void RegisterLookupKernels(OpRegistry& ops) {
   for (const std::string_view version : {"", "V2"}) {
     for (const char* table :
          {"HashTable", "MutableHashTable", "MutableHashTableOfTensors", "MutableDenseHashTable"}) {
-      get(table, version, version.empty() ? ReferenceShape : ScalarShape).Kernel<TableKernel>(kCpu);
+      AddTable<TableKernel>(
+          get(table, version, version.empty() ? ReferenceShape : ScalarShape), table);
     }
     get("InitializeTable", version, NoOutputShape).Kernel(kCpu, InitializeKernel);
     get("InitializeTableFromTextFile", version, NoOutputShape)
@@ -224,7 +243,7 @@ void RegisterLookupKernels(OpRegistry& ops) {
   get("LookupTableRemoveV2", "", NoOutputShape).Kernel(kCpu, RemoveKernel);
   for (const char* table :
        {"HashTable", "MutableHashTable", "MutableHashTableOfTensors", "MutableDenseHashTable"}) {
-    get("Anonymous", table, ScalarShape).Kernel<AnonymousTableKernel>(kCpu);
+    AddTable<AnonymousTableKernel>(get("Anonymous", table, ScalarShape), table);
   }
 }
 

@@ -103,6 +103,22 @@ void BatchMatMulV2Grad(GradContext& g) {
   dy = Reshape(Sum(dy, y_repeated), y_shape);
 }
 
+/// Of BatchMatMulV3, for the combinations of types that TensorFlow has: operands of the result's
+/// type, and bytes with bytes or with bfloat16.
+void AddMixedKernels(OpBuilder& op, KernelOptions options) {
+  const auto add = [&](const DTypeVector& x, const DTypeVector& y, DType z) {
+    options.types = {{"Ta", x}, {"Tb", y}, {"Tout", {z}}};
+    op.Kernel(kCpu, BatchMatMulKernel<true>, options);
+  };
+  using Types = TypeList<float, double, Half, BFloat16, int16_t, int32_t, int64_t,
+                         std::complex<float>, std::complex<double>>;
+  for (const DType type : DTypesOf(Types())) add({type}, {type}, type);
+  const DTypeVector bytes = {DType::kInt8, DType::kUInt8}, wide = {DType::kBFloat16};
+  add(bytes, bytes, DType::kInt32);
+  add(wide, bytes, DType::kBFloat16);
+  add(bytes, wide, DType::kBFloat16);
+}
+
 /// All but the last two dimensions.
 Shape BatchOf(const Shape& s) { return Shape(s.dims().first(s.rank() - 2)); }
 
@@ -138,8 +154,13 @@ void RegisterBatchMatMul(OpRegistry& ops) {
       attrs.Set(adjoint, true);
       return attrs;
     };
-    ops.Add(name, BatchMatMulShape, BatchMatMulKernel<true>, options)
-        .Grad(BatchMatMulV2Grad)
+    OpBuilder op = ops.Get(name).Shape(BatchMatMulShape);
+    if (types.empty()) {
+      op.Kernel(kCpu, BatchMatMulKernel<true>, options);
+    } else {
+      AddMixedKernels(op, options);
+    }
+    op.Grad(BatchMatMulV2Grad)
         .Example({Shape{2, 2, 3}, Shape{2, 3, 4}})
         .Example({Shape{2, 1, 3, 2}, Shape{5, 3, 4}}, with("adj_x"))
         .Example({Shape{2, 3}, Shape{2, 4, 3}}, with("adj_y"));

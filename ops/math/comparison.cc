@@ -31,10 +31,29 @@ Status ApproximateEqualKernel(KernelContext& ctx, float tolerance) {
   });
 }
 
+/// Quantised numbers are equal when the integers are that they are kept as.
+template <typename... Ops>
+void RegisterEquality(OpRegistry& ops, TypeList<Ops...>) {
+  constexpr std::pair<DType, DType> kKept[] = {{DType::kQInt8, DType::kInt8},
+                                               {DType::kQUInt8, DType::kUInt8},
+                                               {DType::kQInt16, DType::kInt16},
+                                               {DType::kQUInt16, DType::kUInt16},
+                                               {DType::kQInt32, DType::kInt32}};
+  for (BinaryInfo info :
+       {elementwise_internal::Describe<Ops, BinaryInfo>(typename Ops::Types())...}) {
+    for (const auto& [quantised, kept] : kKept) {
+      info.types.push_back(quantised);
+      info.loops[static_cast<int>(quantised)] = info.loops[static_cast<int>(kept)];
+    }
+    RegisterBinary(ops, info);
+  }
+}
+
 }  // namespace
 
 void RegisterComparison(OpRegistry& ops) {
-  RegisterBinaryList(ops, elementwise::ComparisonOps());
+  RegisterEquality(ops, elementwise::EqualityOps());
+  RegisterBinaryList(ops, elementwise::OrderOps());
   ops.Add("ApproximateEqual", MergedShape, ApproximateEqualKernel,
           {.types = {{"T", DTypesOf(RealTypes())}}, .attrs = {"tolerance"}})
       .Example({Shape{2, 3}, Shape{2, 3}});

@@ -31,6 +31,8 @@ struct GreaterEqualOp : Elementwise<"GreaterEqual", RealTypes> {
   TENON_HD static bool Apply(auto x, auto y) { return x >= y; }
 };
 
-using ComparisonOps = TypeList<EqualOp, NotEqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp>;
+using EqualityOps = TypeList<EqualOp, NotEqualOp>;
+using OrderOps = TypeList<LessOp, LessEqualOp, GreaterOp, GreaterEqualOp>;
+using ComparisonOps = decltype(ConcatTypes(EqualityOps(), OrderOps()));
 
 }  // namespace tenon::elementwise

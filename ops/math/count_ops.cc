@@ -45,6 +45,16 @@ Status HistogramShape(ShapeContext& c) {
   return c.Return(PartialShape{bins});
 }
 
+/// How far `high` is above `low`, or half of that, which fits where the whole does not.
+template <typename T>
+double Difference(T low, T high) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<double>(static_cast<uint64_t>(high) - static_cast<uint64_t>(low));
+  } else {
+    return static_cast<double>(high) / 2 - static_cast<double>(low) / 2;
+  }
+}
+
 Status HistogramKernel(KernelContext& ctx) {
   const Tensor &values = ctx.input(0), &range = ctx.input(1);
   TENON_ASSIGN_OR_RETURN(const int64_t bins, ReadInteger(ctx.input(2), "nbins"));
@@ -62,14 +72,14 @@ Status HistogramKernel(KernelContext& ctx) {
           "value_range should satisfy value_range[0] < value_range[1], but got '[", low, ", ", high,
           "]'");
     }
-    const double step = static_cast<double>(high - low) / static_cast<double>(bins);
+    const double step = Difference(low, high) / static_cast<double>(bins);
     return DispatchStatus(out->dtype(), TypeList<int32_t, int64_t>(), [&]<typename Count>(Count) {
       Count* counts = out->data<Count>();
       SerialFor(values.num_elements(), 3, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const T x = values.data<T>()[i];
           // NaN is counted as the least is.
-          const double bin = x > low ? static_cast<double>(x - low) / step : 0;
+          const double bin = x > low ? Difference(low, std::min(x, high)) / step : 0;
           ++counts[static_cast<int64_t>(std::min(bin, static_cast<double>(bins - 1)))];
         }
       });

@@ -92,13 +92,14 @@ struct XdivyOp : Elementwise<"Xdivy", FloatComplexTypes> {
 };
 
 // Of x = 0 the next ones make 0 whatever y is, and their gradients by x count 0 as no dependence.
+// The logarithm of a 16-bit float is rounded to one, as the product of two ops would have it.
 
 struct XlogyOp : Elementwise<"Xlogy", FloatComplexTypes> {
   static constexpr double kCost = 4;
   static constexpr Domain kDomain{0.5, 2};
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return x == T(0) ? T(0) : x * Log(y);
+  template <typename T, typename C>
+  TENON_HD static C ApplyTo(C x, C y) {
+    return x == C(0) ? C(0) : x * static_cast<C>(static_cast<T>(Log(y)));
   }
   static GradientPair Grad(Output x, Output y, Output, Output dz);
 };
@@ -106,9 +107,9 @@ struct XlogyOp : Elementwise<"Xlogy", FloatComplexTypes> {
 struct Xlog1pyOp : Elementwise<"Xlog1py", FloatComplexTypes> {
   static constexpr double kCost = 4;
   static constexpr Domain kDomain{0.5, 2};
-  template <typename T>
-  TENON_HD static T Apply(T x, T y) {
-    return x == T(0) ? T(0) : x * Log1p(y);
+  template <typename T, typename C>
+  TENON_HD static C ApplyTo(C x, C y) {
+    return x == C(0) ? C(0) : x * static_cast<C>(static_cast<T>(Log1p(y)));
   }
   static GradientPair Grad(Output x, Output y, Output, Output dz);
 };

@@ -16,6 +16,7 @@ struct AnyConv : KernelState {
     StatusOr<AnyConv> made = Create(c.attrs());
     if (made.ok()) {
       *this = *std::move(made);
+      c.Fail(windows->CheckBatch());
     } else {
       c.Fail(made.status());
     }
@@ -37,7 +38,6 @@ struct AnyConv : KernelState {
     const bool first = format == "CHANNELS_FIRST", flat = strides.size() == 4;
     attrs.Set("data_format", flat ? (first ? "NCHW" : "NHWC") : (first ? "NCDHW" : "NDHWC"));
     TENON_ASSIGN_OR_RETURN(conv.windows, Windows::Create(attrs));
-    TENON_RETURN_IF_ERROR(conv.windows->CheckBatch());
     return conv;
   }
 

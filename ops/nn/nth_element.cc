@@ -14,11 +14,14 @@ namespace {
 
 Status NthElementKernel(KernelContext& ctx, bool reverse) {
   const Tensor& in = ctx.input(0);
+  if (in.rank() < 1) return InvalidArgument("Input must be at least rank 1 but is rank 0");
+  if (ctx.input(1).rank() != 0) {
+    return InvalidArgument("N must be scalar but has rank ", ctx.input(1).rank());
+  }
   TENON_ASSIGN_OR_RETURN(int64_t n, ReadInteger(ctx.input(1), "n"));
-  if (in.rank() < 1) return InvalidArgument("Input must be >= 1-D, got shape []");
   const int last = in.rank() - 1;
   const int64_t width = in.dim(last);
-  if (n < 0) return InvalidArgument("Need n >= 0, got ", n);
+  if (n < 0) return InvalidArgument("n must be non-negative but is ", n);
   if (n >= width) {
     return InvalidArgument(
         "Input must have at least n+1 columns: it must have last dimension > n = ", n, " but has ",

@@ -61,14 +61,16 @@ StatusOr<Windows> Windows::With(const Tensor& new_ksize, const Tensor& new_strid
 Status Windows::CheckBatch() const {
   for (const auto& [what, list] : {std::pair("strides", strides), std::pair("dilations", dilations),
                                    std::pair("ksize", ksize)}) {
-    if (list[0] == 1) continue;
+    const int64_t depth = list[channel_axis()];
+    const bool in_depth = !pools && !extracts && depth != 1;
+    if (list[0] == 1 && !in_depth) continue;
     if (pools) {
       return Unimplemented("Pooling is not yet supported on the batch dimension: ", what, " is ",
                            list[0], " along it, wanted 1");
     }
     return Unimplemented("Current implementation does not yet support ", what,
-                         " in the batch and depth dimensions: found ", list[0],
-                         " along the batch, wanted 1");
+                         " in the batch and depth dimensions: found ", list[0], " and ", depth,
+                         " along them, wanted 1");
   }
   return OkStatus();
 }

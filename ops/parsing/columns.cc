@@ -272,7 +272,8 @@ class Parser {
     if (f->count == c.elements) return OkStatus();
     return Error(column, b, row, "Number of ", TypeText(c.type), "values != expected.  ",
                  from_.steps ? "values" : "Values", " size: ", f->count,
-                 " but output shape: ", c.shape);
+                 " but output shape: ", c.shape,
+                 from_.steps ? "" : ".  Can't parse serialized Example.");
   }
 
   /// What is missing of a row at `at`, of `size` elements of which `count` are there.

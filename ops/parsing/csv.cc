@@ -81,9 +81,22 @@ bool CsvFormat::EndsWithinQuotes(std::string_view line, bool within) const {
   }
 }
 
-Status CsvLine::Cut(std::string_view line, std::vector<std::string_view>* fields) {
+namespace {
+
+Status WrongFieldCount(size_t wanted, size_t found, int64_t record) {
+  return InvalidArgument("Expect ", wanted, " fields but have ", found, " in record ", record);
+}
+
+}  // namespace
+
+Status CsvLine::Cut(std::string_view line, int64_t record, std::vector<std::string_view>* fields) {
   fields->clear();
   int64_t column = 0;
+  size_t more = 0;
+  // Those that are too many are counted and not held.
+  const auto add = [&](std::string_view field) {
+    fields->size() < format_.wanted ? fields->push_back(field) : void(++more);
+  };
   size_t at = 0;
   while (at < line.size()) {
     if (IsCsvLineEnd(line[at])) {
@@ -100,15 +113,13 @@ Status CsvLine::Cut(std::string_view line, std::vector<std::string_view>* fields
       TENON_RETURN_IF_ERROR(TakePlain(line, &at, &field));
     }
     if (!keep) continue;
-    fields->push_back(field);
-    if (fields->size() == format_.columns.size()) return OkStatus();
-    // More than are wanted is an error that need not hold them all.
-    if (fields->size() > format_.wanted) return OkStatus();
+    add(field);
+    if (!format_.columns.empty() && fields->size() == format_.columns.size()) return OkStatus();
   }
   if (!line.empty() && line.back() == format_.delimiter && format_.Wants(column, fields->size())) {
-    fields->push_back({});
+    add({});
   }
-  return OkStatus();
+  return more == 0 ? OkStatus() : WrongFieldCount(format_.wanted, format_.wanted + more, record);
 }
 
 Status CsvLine::TakePlain(std::string_view line, size_t* at, std::string_view* field) const {
@@ -169,9 +180,7 @@ Status ConvertCsvFields(const std::vector<std::string_view>& fields, const CsvFo
                         int64_t record, absl::Span<const Tensor> defaults,
                         absl::Span<Tensor* const> outs, int64_t at) {
   if (fields.size() != outs.size()) {
-    return InvalidArgument("Expect ", outs.size(), " fields but have ",
-                           fields.size() > format.wanted ? "more" : StrCat(fields.size()),
-                           " in record ", record);
+    return WrongFieldCount(outs.size(), fields.size(), record);
   }
   for (size_t f = 0; f < fields.size(); ++f) {
     TENON_RETURN_IF_ERROR(

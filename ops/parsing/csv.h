@@ -39,10 +39,10 @@ class CsvLine {
   /// `format` must outlive it.
   explicit CsvLine(const CsvFormat& format) : format_(format), unquoted_(format.wanted) {}
 
-  /// Gives the fields that are wanted, which stay as long as the line and until the next call; one
-  /// more than are wanted stands for all others. InvalidArgument for quotes and ends of lines where
-  /// there may be none.
-  Status Cut(std::string_view line, std::vector<std::string_view>* fields);
+  /// Gives the fields that are wanted, which stay as long as the line and until the next call.
+  /// InvalidArgument for quotes and ends of lines where there may be none, and for more fields than
+  /// are wanted, where it names the number of the record.
+  Status Cut(std::string_view line, int64_t record, std::vector<std::string_view>* fields);
 
  private:
   Status TakePlain(std::string_view line, size_t* at, std::string_view* field) const;

@@ -37,7 +37,7 @@ Status DecodeCsvKernel(KernelContext& ctx, const CsvAttrs& attrs) {
     CsvLine line(attrs.format);
     std::vector<std::string_view> fields;
     for (int64_t i = begin; i < end; ++i) {
-      Status status = line.Cut(records.data<TString>()[i], &fields);
+      Status status = line.Cut(records.data<TString>()[i], i, &fields);
       if (status.ok()) status = ConvertCsvFields(fields, attrs.format, i, defaults, outs, i);
       if (status.ok()) continue;
       MutexLock lock(mu);

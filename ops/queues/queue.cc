@@ -125,10 +125,11 @@ Status Queue::CheckComponents(const Element& components, bool many) const {
           i, " has shape ", t.shape(), ", the first one ", components[0].shape());
     }
     if (options_.shapes.empty()) continue;
-    const PartialShape found = many ? t.shape().WithoutDim(0) : t.shape();
-    if (options_.shapes[i].IsCompatibleWith(found)) continue;
-    return InvalidArgument("Shape mismatch in tuple component ", i, ". Expected ",
-                           options_.shapes[i], ", got ", found);
+    const PartialShape rows = many ? PartialShape{t.dim(0)} : PartialShape(Shape());
+    const PartialShape wanted = rows.ConcatWith(options_.shapes[i]);
+    if (wanted.IsCompatibleWith(t.shape())) continue;
+    return InvalidArgument("Shape mismatch in tuple component ", i, ". Expected ", wanted, ", got ",
+                           t.shape());
   }
   return OkStatus();
 }
@@ -253,6 +254,8 @@ class Queue::DequeueOperation final : public WaitingOperation {
       wanted_ = there;
     }
     const int64_t before = taken();
+    // A part taken early would have its order alone, not together with what comes later.
+    if (queue_.options_.order == Order::kLeastPriority && there < wanted_) return Progress::kNone;
     while (taken() < wanted_ && queue_.Available() > 0) {
       taken_.push_back(queue_.Take());
       for (Tensor& t : taken_.back()) single_ ? t.Renew() : t.Settle();

@@ -18,7 +18,9 @@ namespace tenon {
 StatusOr<IndexVector> ReadSplits(const Tensor& t) {
   TENON_RETURN_IF_ERROR(CheckRank(t, 1, "ragged splits"));
   TENON_ASSIGN_OR_RETURN(IndexVector splits, ReadIndices(t, "ragged splits"));
-  if (splits.empty()) return InvalidArgument("ragged splits may not be empty.");
+  if (splits.empty()) {
+    return InvalidArgument("ragged splits may not be empty: Splits must be non-empty");
+  }
   if (splits[0] < 0) return InvalidArgument("Ragged splits must be non-negative");
   for (size_t i = 1; i < splits.size(); ++i) {
     if (splits[i] >= splits[i - 1]) continue;

@@ -87,7 +87,7 @@ double DrawGamma(double alpha, Philox stream) {
 /// Knuth's product of uniform values for small rates, else Hormann's transformed rejection ("The
 /// transformed rejection method for generating Poisson random variables", 1993).
 double DrawPoisson(double rate, Philox stream) {
-  if (!std::isfinite(rate)) return kNan;
+  if (!std::isfinite(rate)) return rate > 0 ? rate : kNan;
   BackwardDraws<Uniform<double>> uniform;
   if (rate < 10) {
     const double enough = std::exp(-rate);
@@ -211,7 +211,9 @@ Status FillPoisson(const Samples& samples, const Philox& place, const Tensor& ra
   return DispatchStatus(rate.dtype(), SampledNumbers(), [&]<typename R>(R) {
     Dispatch(out->dtype(), SampledNumbers(), [&]<typename T>(T) {
       FillDraws<T>(samples, place, out, [&](int64_t d, const Philox& p, int64_t i) {
-        return DrawPoisson(static_cast<double>(rate.data<R>()[d]), ValuesPlace(p, i));
+        const double drawn = DrawPoisson(static_cast<double>(rate.data<R>()[d]), ValuesPlace(p, i));
+        // No integer stands for infinity.
+        return std::is_integral_v<T> && std::isinf(drawn) ? 0 : drawn;
       });
     });
   });

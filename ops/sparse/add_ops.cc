@@ -14,17 +14,17 @@ struct Operands {
   SparseTensor a, b;
 };
 
+Status CheckSame(const PartialShape& a, const PartialShape& b) {
+  if (a.IsCompatibleWith(b)) return OkStatus();
+  return InvalidArgument(a.rank() != b.rank() ? "Operands do not have the same ranks"
+                                              : "Operands' shapes do not match",
+                         ": got ", a, " and ", b);
+}
+
 StatusOr<Operands> ReadOperands(const KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(SparseTensor a, SparseTensor::Read(ctx, 0));
   TENON_ASSIGN_OR_RETURN(SparseTensor b, SparseTensor::Read(ctx, 3));
-  if (a.rank() != b.rank()) {
-    return InvalidArgument("Operands do not have the same ranks: got [", Join(a.dims, ","),
-                           "] and [", Join(b.dims, ","), "]");
-  }
-  if (a.dims != b.dims) {
-    return InvalidArgument("Operands' shapes do not match: got [", Join(a.dims, ","), "] and [",
-                           Join(b.dims, ","), "]");
-  }
+  TENON_RETURN_IF_ERROR(CheckSame(PartialShape(a.dims), PartialShape(b.dims)));
   return Operands{std::move(a), std::move(b)};
 }
 
@@ -84,6 +84,7 @@ Status AddKernel(KernelContext& ctx) {
 Status CheckOperandShapes(ShapeContext& c, PartialShape* shape) {
   TENON_ASSIGN_OR_RETURN(const PartialShape a, SparseInputShape(c, 0));
   TENON_ASSIGN_OR_RETURN(const PartialShape b, SparseInputShape(c, 3));
+  TENON_RETURN_IF_ERROR(CheckSame(a, b));
   TENON_ASSIGN_OR_RETURN(*shape, a.MergeWith(b));
   return OkStatus();
 }

@@ -32,11 +32,23 @@ StatusOr<Sets> DenseSets(const Tensor& t) {
   return sets;
 }
 
+/// Bounds are needed in any case; without validation TensorFlow words them another way.
+Status CheckUnvalidated(const SparseTensor& in) {
+  for (int64_t i = 0; i < in.size(); ++i) {
+    for (int d = 0; d < in.rank(); ++d) {
+      const int64_t at = in.index(i)[d];
+      if (at >= 0 && at < in.dims[d]) continue;
+      return InvalidArgument("indices[", i, ", ", d, "] expected < ", in.dims[d], ", got ", at);
+    }
+  }
+  return OkStatus();
+}
+
 StatusOr<Sets> SparseSets(const KernelContext& ctx, int first, bool validate_indices) {
   TENON_ASSIGN_OR_RETURN(const SparseTensor in, SparseTensor::Read(ctx, first));
   TENON_RETURN_IF_ERROR(CheckSetRank(in.dims.size()));
   TENON_RETURN_IF_ERROR(in.DenseShape());
-  TENON_RETURN_IF_ERROR(validate_indices ? in.CheckSorted() : in.CheckBounds());
+  TENON_RETURN_IF_ERROR(validate_indices ? in.CheckSorted() : CheckUnvalidated(in));
   Sets sets{DimVector(in.dims.begin(), in.dims.end() - 1), in.values,
             CountedVector<int64_t>(in.size(), 0)};
   const DimVector strides = StridesOf(sets.dims);
@@ -162,7 +174,13 @@ Status SetOperationShape(ShapeContext& c) {
   return OkStatus();
 }
 
+Status CheckSetShape(const PartialShape& shape) {
+  if (!shape.rank_known() || shape.rank() == 1) return OkStatus();
+  return InvalidArgument("Shape must be a 1D tensor, found a set_shape of shape ", shape);
+}
+
 Status SetSizeKernel(KernelContext& ctx, bool validate_indices) {
+  TENON_RETURN_IF_ERROR(CheckSetShape(ctx.input(2).shape()));
   TENON_ASSIGN_OR_RETURN(const Sets sets, SparseSets(ctx, 0, validate_indices));
   TENON_ASSIGN_OR_RETURN(Tensor * sizes, ctx.CreateOutput(0, sets.dims));
   const int64_t count = sizes->num_elements();
@@ -177,6 +195,7 @@ Status SetSizeKernel(KernelContext& ctx, bool validate_indices) {
 }
 
 Status SetSizeShape(ShapeContext& c) {
+  TENON_RETURN_IF_ERROR(CheckSetShape(c.input(2)));
   TENON_ASSIGN_OR_RETURN(const PartialShape sets, SparseInputShape(c));
   if (!sets.rank_known()) return OkStatus();
   TENON_RETURN_IF_ERROR(CheckSetRank(sets.rank()));

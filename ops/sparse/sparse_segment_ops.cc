@@ -51,9 +51,10 @@ Status SparseSegmentKernel(KernelContext& ctx) {
     }
   }
   TENON_ASSIGN_OR_RETURN(const int64_t segments, SortedSegments(in.ids, limit));
-  TENON_RETURN_IF_ERROR(CheckIndices(in.indices, data.dim(0)));
   const auto row = data.shape().dims().subspan(1);
-  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, Concat({segments}, row)));
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(Concat({segments}, row)));
+  TENON_RETURN_IF_ERROR(CheckIndices(in.indices, data.dim(0)));
+  TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (out->num_elements() == 0) return OkStatus();
   return ReduceSegments(kReduction, data, GroupRows(in.ids, segments, in.indices), Product(row),
                         out, {.keep_negative_zero = true});

@@ -9,6 +9,25 @@
 #include "ops/elements.h"
 
 namespace tenon {
+namespace {
+
+// Both in the words of several of TensorFlow's ops. Either number may be unknown.
+
+Status CheckCounts(int64_t indices, int64_t values) {
+  if (indices == values || indices < 0 || values < 0) return OkStatus();
+  return InvalidArgument("Number of elements in indices (", indices, ") and values (", values,
+                         ") do not match: Dimensions ", indices, " and ", values,
+                         " are not compatible");
+}
+
+Status CheckRanks(int64_t index, int64_t shape) {
+  if (index == shape || index < 0 || shape < 0) return OkStatus();
+  return InvalidArgument("Index rank (", index, ") and shape rank (", shape,
+                         ") do not match: Dimensions ", index, " and ", shape,
+                         " are not compatible");
+}
+
+}  // namespace
 
 StatusOr<SparseTensor> SparseTensor::Read(const KernelContext& ctx, int first) {
   return Of(ctx.input(first), ctx.input(first + 1), ctx.input(first + 2));
@@ -18,10 +37,7 @@ StatusOr<SparseTensor> SparseTensor::Of(const Tensor& indices, const Tensor& val
                                         const Tensor& shape) {
   TENON_RETURN_IF_ERROR(CheckRank(values, 1, "the values of a sparse tensor"));
   TENON_ASSIGN_OR_RETURN(SparseTensor sparse, OfIndices(indices, shape));
-  if (sparse.size() != values.dim(0)) {
-    return InvalidArgument("Number of elements in indices (", sparse.size(), ") and values (",
-                           values.dim(0), ") do not match");
-  }
+  TENON_RETURN_IF_ERROR(CheckCounts(sparse.size(), values.dim(0)));
   sparse.values = values;
   return sparse;
 }
@@ -30,10 +46,7 @@ StatusOr<SparseTensor> SparseTensor::OfIndices(const Tensor& indices, const Tens
   TENON_RETURN_IF_ERROR(CheckRank(indices, 2, "the indices of a sparse tensor"));
   SparseTensor sparse;
   TENON_ASSIGN_OR_RETURN(sparse.dims, ReadIntegerVector(shape, "the shape of a sparse tensor"));
-  if (indices.dim(1) != sparse.rank()) {
-    return InvalidArgument("Index rank (", indices.dim(1), ") and shape rank (", sparse.rank(),
-                           ") do not match");
-  }
+  TENON_RETURN_IF_ERROR(CheckRanks(indices.dim(1), sparse.rank()));
   for (const int64_t size : sparse.dims) {
     if (size < 0) {
       return InvalidArgument("the sizes of a sparse tensor must not be negative, found ", size);
@@ -138,11 +151,10 @@ StatusOr<PartialShape> SparseInputShape(const ShapeContext& c, int first) {
   TENON_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRank(first, 2));
   TENON_ASSIGN_OR_RETURN(const PartialShape values, c.WithRank(first + 1, 1));
   TENON_ASSIGN_OR_RETURN(const PartialShape shape, c.WithRank(first + 2, 1));
-  TENON_RETURN_IF_ERROR(PartialShape{indices.dim(0)}.MergeWith(PartialShape{values.dim(0)}));
-  TENON_ASSIGN_OR_RETURN(const PartialShape rank,
-                         PartialShape{indices.dim(1)}.MergeWith(PartialShape{shape.dim(0)}));
+  TENON_RETURN_IF_ERROR(CheckCounts(indices.dim(0), values.dim(0)));
+  TENON_RETURN_IF_ERROR(CheckRanks(indices.dim(1), shape.dim(0)));
   TENON_ASSIGN_OR_RETURN(const PartialShape known, c.ConstantShape(first + 2));
-  const int64_t length = rank.dim(0);
+  const int64_t length = std::max(indices.dim(1), shape.dim(0));
   if (length > Shape::kMaxRank) return PartialShape();
   return known.MergeWith(PartialShape::OfRank(static_cast<int>(length)));
 }

@@ -124,6 +124,11 @@ Status SubstrKernel(KernelContext& ctx, const std::string& unit) {
   TENON_ASSIGN_OR_RETURN(const IndexVector begins, ReadIndices(pos, "pos"));
   TENON_ASSIGN_OR_RETURN(const IndexVector lengths, ReadIndices(len, "len"));
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast({&in.shape(), &pos.shape()}));
+  if (plan.shape.rank() > 2 && in.shape() != pos.shape() && pos.rank() > 0) {
+    // What TensorFlow refuses too; its users' programs may rely on that.
+    return Unimplemented("Substr broadcast not implemented for ", plan.shape.rank(),
+                         " dimensions: the input has shape ", in.shape(), ", pos ", pos.shape());
+  }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, plan.shape));
   Mutex mu;
   Status status;

@@ -111,7 +111,7 @@ DimVector FirstIntegers(int64_t n) {
 template <bool kAll>
 Status GatherKernel(KernelContext& ctx, const PartialShape& element_shape) {
   TENON_ASSIGN_OR_RETURN(const auto array, ReadableArray(ctx));
-  TENON_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+  TENON_ASSIGN_OR_RETURN(const int64_t size, array->JoinedSize());
   DimVector indices = FirstIntegers(kAll ? size : 0);
   if constexpr (!kAll) {
     TENON_ASSIGN_OR_RETURN(indices, ReadIntegerVector(ctx.input(1), "indices"));
@@ -139,7 +139,7 @@ absl::Span<const int64_t> DimsExcept0(const Tensor& t) { return t.shape().dims()
 
 Status ConcatKernel(KernelContext& ctx, const PartialShape& rest) {
   TENON_ASSIGN_OR_RETURN(const auto array, ReadableArray(ctx));
-  TENON_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+  TENON_ASSIGN_OR_RETURN(const int64_t size, array->JoinedSize());
   if (size == 0 && !rest.IsFullyKnown()) {
     return Unimplemented("TensorArray has size zero, but element_shape_except0 ", rest,
                          " is not fully defined.");
@@ -198,6 +198,7 @@ Status Scatter(KernelContext& ctx, AddTensors add) {
       return InvalidArgument("Input value must have first dimension equal to the array size (",
                              value.dim(0), " vs. ", size, ")");
     }
+    array->MarkSize();
     indices = FirstIntegers(size);
   } else {
     TENON_ASSIGN_OR_RETURN(indices, ReadIntegerVector(ctx.input(1), "indices"));
@@ -271,6 +272,7 @@ Status SplitToArray(KernelContext& ctx, AddTensors add) {
                            " vs. ", lengths.size(),
                            "), and the TensorArray is not marked as dynamically resizeable");
   }
+  array->MarkSize();
   int64_t at = 0;
   for (int64_t i = 0; i < size; at += lengths[i++]) {
     TENON_ASSIGN_OR_RETURN(Tensor element, value.Slice(at, at + lengths[i]).Copy());

@@ -90,6 +90,18 @@ StatusOr<int64_t> TensorArray::Size() const {
   return static_cast<int64_t>(elements_.size());
 }
 
+StatusOr<int64_t> TensorArray::JoinedSize() const {
+  MutexLock lock(mu_);
+  TENON_RETURN_IF_ERROR(CheckOpen());
+  const auto size = static_cast<int64_t>(elements_.size());
+  return options_.is_gradient ? marked_size_.value_or(size) : size;
+}
+
+void TensorArray::MarkSize() {
+  MutexLock lock(mu_);
+  if (!options_.is_gradient) marked_size_ = static_cast<int64_t>(elements_.size());
+}
+
 Status TensorArray::Grow(int64_t size) {
   MutexLock lock(mu_);
   TENON_RETURN_IF_ERROR(CheckOpen());
@@ -120,6 +132,7 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string nam
   auto gradient = std::make_shared<TensorArray>(std::move(name), options,
                                                 static_cast<int64_t>(elements_.size()));
   MutexLock gradient_lock(gradient->mu_);
+  gradient->marked_size_ = marked_size_;
   for (size_t i = 0; i < elements_.size(); ++i) {
     gradient->elements_[i].shape = before.ConcatWith(elements_[i].shape);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "core/counted_memory.h"
 #include "core/mutex.h"
 #include "core/resource.h"
@@ -40,6 +42,11 @@ class TensorArray final : public Resource {
   /// An element never written is zero when its shape is known; else InvalidArgument.
   StatusOr<Tensor> Read(const KernelContext& ctx, int64_t index);
   StatusOr<int64_t> Size() const;
+  /// How many elements there are for ops that join all of them: of a gradient array those that the
+  /// array had when its elements were set together last, if they were.
+  StatusOr<int64_t> JoinedSize() const;
+  /// Says that all elements there are now were set together.
+  void MarkSize();
   /// Makes sure that there are `size` elements; InvalidArgument when there are fewer and the size
   /// is fixed.
   Status Grow(int64_t size);
@@ -72,6 +79,7 @@ class TensorArray final : public Resource {
   mutable Mutex mu_;
   Options options_ ABSL_GUARDED_BY(mu_);
   CountedVector<Element> elements_ ABSL_GUARDED_BY(mu_);
+  std::optional<int64_t> marked_size_ ABSL_GUARDED_BY(mu_);  // of gradients that of their array
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 

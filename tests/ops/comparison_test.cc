@@ -26,5 +26,19 @@ TEST(ApproximateEqual, ItsToleranceBecomesANumberOfTheDtype) {
   EXPECT_THAT(equal(naturals, nothing, -25.5f), ElementsAre(1, 1, 0));
 }
 
+TEST(Equal, QuantisedNumbersAreEqualWhenTheirIntegersAre) {
+  const auto check = [](const Tensor& x, const Tensor& y, DType quantised) {
+    const std::vector<Tensor> inputs = {x.BitcastTo(quantised, x.shape()),
+                                        y.BitcastTo(quantised, y.shape())};
+    EXPECT_THAT(RunOpOrDie("Equal", inputs).flat<bool>(), ElementsAre(true, false));
+    EXPECT_THAT(RunOpOrDie("NotEqual", inputs).flat<bool>(), ElementsAre(false, true));
+  };
+  check(Tensor::Vector<int8_t>({-1, 2}), Tensor::Vector<int8_t>({-1, 3}), DType::kQInt8);
+  check(Tensor::Vector<uint8_t>({255, 2}), Tensor::Vector<uint8_t>({255, 3}), DType::kQUInt8);
+  check(Tensor::Vector<int16_t>({-1, 2}), Tensor::Vector<int16_t>({-1, 258}), DType::kQInt16);
+  check(Tensor::Vector<uint16_t>({9, 2}), Tensor::Vector<uint16_t>({9, 258}), DType::kQUInt16);
+  check(Tensor::Vector<int32_t>({-1, 2}), Tensor::Vector<int32_t>({-1, 65538}), DType::kQInt32);
+}
+
 }  // namespace
 }  // namespace tenon::testing

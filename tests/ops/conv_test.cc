@@ -251,6 +251,26 @@ TEST(Conv2D, OfEmptyTensorsIsEmptyOrZero) {
               Each(0));
 }
 
+TEST(Conv2D, StepsAlongBatchAndDepthFailInTheStepThatHasThem) {
+  const auto floats = [](const Shape& s) { return Sample(DType::kFloat, s, 1, 2, 1); };
+  GraphSession s;
+  const Output x = Const(floats({2, 4, 4, 2})), filter = Const(floats({2, 2, 2, 2}));
+  for (const std::string op : {"Conv2D", "Conv"}) {
+    for (const List& strides : {List{2, 1, 1, 1}, List{1, 1, 1, 2}}) {
+      const Output wrong = NodeBuilder(op)
+                               .Input(x)
+                               .Input(filter)
+                               .Attr("strides", strides)
+                               .Attr("padding", "SAME")
+                               .Output();
+      EXPECT_THAT(s.Run({wrong}), IsError(StatusCode::kUnimplemented,
+                                          "strides in the batch and depth dimensions"));
+    }
+  }
+  // The graph still holds them.
+  EXPECT_OK(s.Run({x}));
+}
+
 TEST(Conv2D, RefusesWhatCannotBe) {
   const auto floats = [](const Shape& s) { return Sample(DType::kFloat, s, 1, 2, 1); };
   AttributeMap attrs = {{"strides", List{1, 1, 1, 1}}, {"padding", "VALID"}};

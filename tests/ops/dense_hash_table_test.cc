@@ -106,6 +106,8 @@ TEST_F(DenseHashTableTest, WhatIsNoKeyIsRefused) {
   refused(insert_, Ints({1, -1}), Ints({0, 0}), "Using the empty_key as a table key");
   refused(remove_, Ints({-2}), Ints({}), "Using the deleted_key as a table key");
   refused(insert_, Ints({1, 2}), Ints({0}), "Expected shape [2] for value, got [1]");
+  const Tensor square = Tensor::Of<int64_t>({2, 2}, {1, 2, 3, 4});
+  refused(insert_, square, Ints({0, 0}), "Expected key shape []");
   EXPECT_EQ(Size(), 0);
   const auto matrix = [](int64_t rows, int64_t columns) {
     return Tensor::Zeros(DType::kInt64, {rows, columns});

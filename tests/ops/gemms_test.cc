@@ -101,5 +101,21 @@ TEST(GemmsTest, TheThirdBatchMatMulConvertsItsOperandsFirst) {
   EXPECT_TRUE(z.Equals(Tensor::Of<int32_t>({2, 2, 1}, {25700, -32638, 400, -125})));
 }
 
+TEST(GemmsTest, TheThirdBatchMatMulHasTensorFlowsCombinationsOfTypes) {
+  const auto run = [](DType x, DType y, DType z) {
+    return RunOp("BatchMatMulV3", {Tensor::Zeros(x, {2, 3}), Tensor::Zeros(y, {3, 2})},
+                 {{"Tout", z}})
+        .status;
+  };
+  EXPECT_OK(run(DType::kInt8, DType::kUInt8, DType::kInt32));
+  EXPECT_OK(run(DType::kUInt8, DType::kBFloat16, DType::kBFloat16));
+  EXPECT_OK(run(DType::kInt16, DType::kInt16, DType::kInt16));
+  for (const auto& [x, y, z] : {std::tuple(DType::kInt8, DType::kInt8, DType::kFloat),
+                                {DType::kBFloat16, DType::kInt8, DType::kFloat},
+                                {DType::kFloat, DType::kFloat, DType::kDouble}}) {
+    EXPECT_THAT(run(x, y, z), IsError(StatusCode::kInvalidArgument, "No OpKernel was registered"));
+  }
+}
+
 }  // namespace
 }  // namespace tenon::testing

@@ -144,6 +144,17 @@ TEST_F(LookupOpsTest, WhatDoesNotFitIsRefused) {
               IsError(StatusCode::kFailedPrecondition, "is not initialized but inserted into"));
 }
 
+TEST_F(LookupOpsTest, ImmutableTablesAreOfTensorFlowsKeysAndValues) {
+  const Output wrong = HashTableV2(DType::kInt32, DType::kInt64);
+  const Output right = LookupTableSizeV2(HashTableV2(DType::kInt32, DType::kInt32));
+  Use(HashTableV2(DType::kString, DType::kInt64));
+  EXPECT_THAT(session_->Run({}, {wrong}),
+              IsError(StatusCode::kInvalidArgument, "No OpKernel was registered"));
+  EXPECT_OK(session_->Run({}, {right}));
+  EXPECT_THAT(Change(initialize_, {}, {}),
+              IsError(StatusCode::kInvalidArgument, "keys and values cannot be empty"));
+}
+
 TEST_F(LookupOpsTest, TextFilesFillATable) {
   const std::string path = StrCat(::testing::TempDir(), "lookup_ops_test.txt");
   std::ofstream(path) << "ant,3\nbee,14\r\ncat,15\n";

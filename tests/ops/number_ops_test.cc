@@ -182,6 +182,19 @@ TEST(CountOpsTest, CountsAndWeighs) {
       ElementsAre(0, 1, 1, 2, 2, 3));
 }
 
+TEST(CountOpsTest, ARangeOfAHistogramMayBeMoreThanItsDtypeHolds) {
+  const auto counts = [](const Tensor& values, const Tensor& range) {
+    return Numbers(RunOpOrDie("HistogramFixedWidth", {values, range, Tensor::Scalar(2)}));
+  };
+  EXPECT_THAT(counts(Tensor::Vector<float>({3e38f, 100}), Tensor::Vector<float>({-1e38f, 3e38f})),
+              ElementsAre(1, 1));
+  EXPECT_THAT(counts(Tensor::Vector({1.5e308, 1e307, -1e307}), Tensor::Vector({-1.5e308, 1.5e308})),
+              ElementsAre(1, 2));
+  const int32_t most = std::numeric_limits<int32_t>::max();
+  EXPECT_THAT(counts(Tensor::Vector({most, 1, -1, -most}), Tensor::Vector({-most, most})),
+              ElementsAre(2, 2));
+}
+
 TEST(CountOpsTest, WrongCountsAreErrors) {
   const Tensor none = Tensor(DType::kInt32, {0}), size = Tensor::Scalar(4);
   const auto refuse = [](std::string_view op, const std::vector<Tensor>& inputs,
@@ -198,6 +211,9 @@ TEST(CountOpsTest, WrongCountsAreErrors) {
   refuse("HistogramFixedWidth", {none, range, Tensor::Scalar(0)}, "nbins");
   refuse("NthElement", {Tensor::Vector({1, 2}), Tensor::Scalar(2)},
          "must have last dimension > n = 2 but has 2");
+  refuse("NthElement", {Tensor::Scalar(1), Tensor::Scalar(0)}, "at least rank 1 but is rank 0");
+  refuse("NthElement", {range, Tensor::Vector({1})}, "scalar but has rank 1");
+  refuse("NthElement", {range, Tensor::Scalar(-1)}, "non-negative but is -1");
   EXPECT_THAT(RunOp("Cross", {range, range}, {}, /*hide_inputs=*/true).status,
               IsError(StatusCode::kFailedPrecondition, "3 elements"));
 }

@@ -33,7 +33,9 @@ TEST(DecodeCsvTest, SaysWhatIsWrongWithTheFirstBadLine) {
     return std::string(DecodeCsv({"1,2,3", line, "x"}).status.message());
   };
   EXPECT_THAT(error("1,2"), HasSubstr("Expect 3 fields but have 2 in record 1"));
-  EXPECT_THAT(error("1,2,3,4"), HasSubstr("Expect 3 fields but have more in record 1"));
+  EXPECT_THAT(error("1,2,3,4"), HasSubstr("Expect 3 fields but have 4 in record 1"));
+  EXPECT_THAT(error("1,2,3,\"a,b\",5,"), HasSubstr("Expect 3 fields but have 6 in record 1"));
+  EXPECT_THAT(error("1,2,3,\"4"), HasSubstr("has to end with quote"));
   EXPECT_THAT(error("1,,3"), HasSubstr("Field 1 is required but missing in record 1"));
   EXPECT_THAT(error("1.5,2,3"), HasSubstr("Field 0 in record 1 is not a valid int64: 1.5"));
   EXPECT_THAT(error("1,2,a\"b"), HasSubstr("Unquoted fields cannot have quotes"));

@@ -239,6 +239,23 @@ TEST_F(QueueOpsTest, GivesTheLeastPriorityFirst) {
   EXPECT_THAT((*others)[1].flat<TString>(), ElementsAre("c", "e"));
 }
 
+TEST_F(QueueOpsTest, ManyOfAPriorityQueueAreInOrderHoweverTheyCame) {
+  const Output queue = PriorityQueueV2({}, {.component_types = {}});
+  const Output priority = Placeholder(DType::kInt64, Shape{});
+  Node* const enqueue = QueueEnqueueV2(queue, {priority});
+  const Output many = QueueDequeueManyV2(queue, 3, {DType::kInt64})[0];
+  Open();
+  auto taken = std::async(std::launch::async, [&] { return session_->Run({}, {many}); });
+  for (const int64_t p : {7, 9, 8}) {
+    // What is taken while the others are on their way would come before them.
+    if (p == 8) EXPECT_EQ(taken.wait_for(50ms), std::future_status::timeout);
+    ASSERT_OK(session_->Run({{priority, Tensor::Scalar<int64_t>(p == 8 ? 1 : p)}}, {}, {enqueue}));
+  }
+  const auto values = taken.get();
+  ASSERT_OK(values);
+  EXPECT_THAT((*values)[0].flat<int64_t>(), ElementsAre(1, 7, 9));
+}
+
 TEST_F(QueueOpsTest, WhatWaitsForAnEnqueueRuns) {
   const Output queue = FIFOQueueV2(kOneFloat, {.shapes = kScalars});
   Node* const enqueue = QueueEnqueueV2(queue, {2.0f});
@@ -288,6 +305,8 @@ TEST_F(QueueOpsTest, WhatDoesNotFitIsRefused) {
   Node* const two = QueueEnqueueV2(any, {1.0f, 2.0f});
   const Output of_two = FIFOQueueV2({DType::kFloat, DType::kFloat}, {.shapes = {Shape{}, Shape{}}});
   Node* const rows = QueueEnqueueManyV2(of_two, {values_, Const({1.0f, 2.0f, 3.0f})});
+  const Output padding = PaddingFIFOQueueV2(kOneFloat, {.shapes = {{-1, 3}}});
+  Node* const wide = QueueEnqueueManyV2(padding, {Tensor(DType::kFloat, {2, 3, 4})});
   const Output unknown = FIFOQueueV2(kOneFloat, {.shapes = {{-1}}});
   const Output shuffle = RandomShuffleQueueV2(kOneFloat, {.capacity = 3, .min_after_dequeue = 3});
   Use(FIFOQueueV2(kOneFloat, {.shapes = kScalars}));
@@ -300,6 +319,7 @@ TEST_F(QueueOpsTest, WhatDoesNotFitIsRefused) {
   fails({}, wrong, "Expected float, got int32");
   fails({}, two, "Expected 1, got 2");
   fails({{values_, Tensor::Vector<float>({1, 2})}}, rows, "same size in the 0th dimension");
+  fails({}, wide, "Shape mismatch in tuple component 0. Expected [2,?,3], got [2,3,4]");
   fails({}, unknown, "must be fully defined, found [?]");
   fails({}, shuffle, "below the capacity, found 3 and 3");
   fails({{n_, -1}}, dequeue_many_, "a dequeue of -1 elements");

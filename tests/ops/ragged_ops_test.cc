@@ -27,6 +27,28 @@ TEST(Ragged, RangesOfSeveralLengths) {
   EXPECT_THAT(Numbers(result.outputs[1]), ElementsAre(0, 1, 2, 8, 6, 4));
 }
 
+TEST(Ragged, EmptyRowsAreFilled) {
+  const auto fill = [](std::initializer_list<int64_t> rows, int64_t nrows) {
+    return RunOp("RaggedFillEmptyRows", {Tensor::Vector<int64_t>(rows), Values(),
+                                         Tensor::Scalar(nrows), Tensor::Scalar<float>(9)});
+  };
+  // Rows in any order; values of one row stay in theirs.
+  const OpResult filled = fill({3, 1, 3}, 5);
+  ASSERT_OK(filled.status);
+  EXPECT_THAT(Numbers(filled.outputs[0]), ElementsAre(0, 1, 2, 3, 3, 4));
+  EXPECT_THAT(Numbers(filled.outputs[1]), ElementsAre(9, 2, 9, 1, 3, 9));
+  EXPECT_THAT(filled.outputs[2].flat<bool>(), ElementsAre(true, false, true, false, true));
+  EXPECT_THAT(Numbers(filled.outputs[3]), ElementsAre(3, 1, 4));
+  EXPECT_THAT(fill({0, 3, 1}, 3).status, IsError(kInvalid, "indices(1, 0) is invalid: 3"));
+  EXPECT_THAT(fill({0, 1, 1}, -1).status, IsError(kInvalid, "must not be negative"));
+  const Tensor none(DType::kInt64, {0}), texts(DType::kString, {0});
+  const OpResult defaults =
+      RunOp("RaggedFillEmptyRows",
+            {none, texts, Tensor::Scalar<int64_t>(2), Tensor::Scalar<TString>("z")});
+  ASSERT_OK(defaults.status);
+  EXPECT_TRUE(defaults.outputs[1].Equals(Tensor::Vector<TString>({"z", "z"})));
+}
+
 TEST(Ragged, RangesThatAreTooLongAreAnError) {
   const auto range = [](int64_t start, int64_t limit, int64_t delta) {
     return CatchExceptions([&] {

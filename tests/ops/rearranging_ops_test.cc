@@ -74,7 +74,9 @@ TEST(SpaceOpsTest, WrongBlocksAreErrors) {
   ExpectRefused("DepthToSpace", {Counting({1, 1, 1, 6})}, {{"block_size", 2}},
                 "the number of channels is 6, which is not divisible by 4");
   ExpectRefused("DepthToSpace", {Counting({1, 4, 1, 1})},
-                {{"block_size", 2}, {"data_format", "NCHW"}}, "data_format must be NHWC");
+                {{"block_size", 2}, {"data_format", "NCHW"}},
+                "No OpKernel was registered to support Op 'DepthToSpace' on CPU with data_format "
+                "NCHW: there it must be NHWC");
 }
 
 TEST(DiagonalOpsTest, OfTensorsAndOfMatrices) {
@@ -163,6 +165,37 @@ TEST(RollTest, MovesAroundTheEnd) {
   EXPECT_THAT(roll(Tensor::Vector({most, most}), Tensor::Vector({1, 1})),
               ElementsAre(2, 3, 1, 5, 6, 4));
   ExpectRefused("Roll", {Counting({2}), Tensor::Scalar(1), Tensor::Scalar(1)}, {}, "axis = 1");
+}
+
+TEST(ScatterNdTest, TextsOfOnePlaceAreJoined) {
+  const Tensor indices = Tensor::Of<int32_t>({4, 1}, {4, 3, 3, 1});
+  const Tensor texts = Tensor::Vector<TString>({"a", "b", "c", "d"});
+  const Tensor scattered = RunOpOrDie("ScatterNd", {indices, texts, Tensor::Vector({5})});
+  EXPECT_TRUE(scattered.Equals(Tensor::Vector<TString>({"", "d", "", "bc", "a"})));
+}
+
+TEST(RearrangingTest, ErrorsNameTheWrongElementAsTensorFlowsDo) {
+  const Tensor x = Counting({2, 3}), flat = Counting({3});
+  ExpectRefused("DynamicPartition", {x, Tensor::Of<int32_t>({2, 3}, {0, 0, 0, 0, 17, 0})},
+                {{"num_partitions", 7}}, "partitions[1,1] = 17 is not in [0, 7)");
+  ExpectRefused("DynamicPartition", {flat, Tensor::Scalar(17)}, {{"num_partitions", 7}},
+                "partitions = 17 is not in [0, 7)");
+  for (const char* op : {"DynamicStitch", "ParallelDynamicStitch"}) {
+    ExpectRefused(op, {Tensor::Vector({-1000}), Counting({1})}, {}, "out of range");
+  }
+  ExpectRefused("Transpose", {Counting({1, 1, 1}), Tensor::Vector({0, 1, 1})}, {},
+                "2 is missing from {0,1,1}: 1 is duplicated in the permutation.");
+  Tensor ones(DType::kInt64, {254});
+  std::fill_n(ones.data<int64_t>(), 254, 1);
+  ExpectRefused("Reshape", {Counting({1}), ones}, {}, "too many dimensions: must be < 254");
+  EXPECT_OK(RunOp("Reshape", {Counting({1}), ones.Slice(0, 253)}).status);
+  const Tensor row = Tensor::Of<int32_t>({1, 3}, {2, 3, 5});
+  for (const bool hidden : {false, true}) {
+    EXPECT_THAT(RunOp("ConcatOffset", {Tensor::Scalar(1), row, row}, {}, hidden).status,
+                IsError(StatusCode::kInvalidArgument, "input 0 should be a vector"));
+  }
+  ExpectRefused("MatrixSetDiag", {Counting({2, 3, 3}), Counting({2, 4})}, {},
+                "first dimensions of diagonal don't match");
 }
 
 TEST(TensorScatterTest, CombinesWithWhatIsThere) {

@@ -67,6 +67,16 @@ TEST_F(RemapOpsTest, RowsAndColumnsInAnotherOrder) {
     EXPECT_THAT(r.outputs[0].flat<float>(), ElementsAre(11, 0.5f, 1.5f, 2.5f, 5, 3.5f));
   }
   EXPECT_THAT(load({3}, {}, {}).outputs[0].flat<float>(), ElementsAre(9, 10, 11));
+  const auto with_prefix = [&](const Tensor& some) {
+    const Tensor rows = Tensor::Vector<int64_t>({3});
+    return RunOp("LoadAndRemapMatrix",
+                 {some, name, rows, Tensor(DType::kInt64, {0}), Tensor(DType::kFloat, {0})},
+                 {{"num_rows", 1}, {"num_cols", 3}});
+  };
+  const std::string path(prefix.scalar<TString>());
+  EXPECT_OK(with_prefix(Tensor::Vector<std::string>({path})).status);
+  EXPECT_THAT(with_prefix(Tensor::Vector<std::string>({path, path})).status,
+              IsError(StatusCode::kInvalidArgument, "exactly one element, got tensor of shape"));
   EXPECT_THAT(load({3}, {}, {1}).status, IsError(StatusCode::kInvalidArgument, "wanted 0"));
   EXPECT_THAT(load({4}, {}, {}).status, IsError(StatusCode::kInvalidArgument, "[0, 4)"));
   EXPECT_THAT(load({0}, {3}, {}).status, IsError(StatusCode::kInvalidArgument, "[0, 3)"));

@@ -49,6 +49,48 @@ TEST(Sparse, EmptyRowsAreFilled) {
   EXPECT_THAT(Numbers(result.outputs[3]), ElementsAre(3, 1, 4));
 }
 
+TEST(Sparse, TheErrorsOfTensorFlowsKernelsAreFoundInOurs) {
+  const Tensor values = SparseValues(), sizes = Sizes({2, 3}), zero = Tensor::Scalar<int64_t>(0);
+  const Tensor four = Tensor::Vector<float>({1, 2, 3, 4}), three = Sizes({2, 3, 4});
+  // What shape inference says, and what the kernel does of inputs that it does not see.
+  const auto refused = [](std::string_view op, const std::vector<Tensor>& inputs,
+                          const AttributeMap& attrs, std::string_view text) {
+    EXPECT_THAT(RunOp(op, inputs, attrs).status, IsError(kInvalid, text)) << op;
+    EXPECT_THAT(RunOp(op, inputs, attrs, /*hide_inputs=*/true).status, IsError(kInvalid, text))
+        << op;
+  };
+  const std::string_view counts = "Number of elements in indices (3) and values (4) do not match";
+  const std::string_view ranks = "Index rank (2) and shape rank (3) do not match";
+  for (const char* op : {"SparseReorder", "SparseReduceSum"}) {
+    std::vector<Tensor> inputs = {Indices(), four, sizes};
+    if (op == std::string_view("SparseReduceSum")) inputs.push_back(Tensor::Vector<int32_t>({0}));
+    refused(op, inputs, {}, counts);
+    inputs[1] = values;
+    inputs[2] = three;
+    refused(op, inputs, {}, ranks);
+  }
+  refused("SparseSlice", {Indices(), four, sizes, sizes, sizes}, {}, counts);
+  refused("SparseTensorDenseAdd", {Indices(), four, sizes, Tensor(DType::kFloat, {2, 3})}, {},
+          "Dimensions 3 and 4 are not compatible");
+  refused("SparseSparseMaximum",
+          {Indices(), values, sizes, Tensor(DType::kInt64, {0, 3}), Tensor(DType::kFloat, {0}),
+           three},
+          {}, "Operands do not have the same ranks");
+  refused("SparseSparseMinimum", {Indices(), values, sizes, Indices(), values, Sizes({2, 4})}, {},
+          "Operands' shapes do not match");
+  refused("SparseSplit", {Sizes({0, 1}), Indices(), values, sizes}, {{"num_split", 2}},
+          "axis should be a scalar");
+  refused("SparseReshape", {Indices(), sizes, Sizes({4, -1})}, {},
+          "requested shape requires a multiple of 4");
+  const Tensor ids = Tensor::Vector<int64_t>({1, 2, 3});
+  refused("SetSize", {Indices(), ids, zero}, {}, "Shape must be a 1D tensor");
+  refused("SetSize", {Indices(), ids, Sizes({2, 2})}, {{"validate_indices", false}},
+          "indices[1, 1] expected < 2, got 2");
+  const Tensor huge = Tensor::Vector<int64_t>({(int64_t{1} << 62) - 1});
+  refused("SparseSegmentSum", {Tensor(DType::kFloat, {2, 4}), huge, huge}, {},
+          "Encountered overflow when multiplying");
+}
+
 TEST(Sparse, StringsMoveToo) {
   const Tensor words = Tensor::Vector<TString>({"a", "b", "c"});
   EXPECT_TRUE(

@@ -130,6 +130,27 @@ TEST_F(TensorArrayOpsTest, GradientsGoThroughSplitAndConcat) {
   EXPECT_THAT(Numbers(s.Value(grads[0])), ElementsAre(2, 4, 6));
 }
 
+TEST_F(TensorArrayOpsTest, WhatIsWrittenAfterASplitHasNoPartInItsGradient) {
+  const Output x = Const({1.0f, 2.0f, 3.0f});
+  const auto a = Array(2, {}, {.dynamic_size = true});
+  const Output split = TensorArraySplitV3(a.handle, x, Const(std::vector<int64_t>{1, 2}), a.flow);
+  const Output flow = TensorArrayWriteV3(a.handle, I(2), Const({4.0f, 5.0f}), split);
+  const Output y = TensorArrayConcatV3(a.handle, flow, DType::kFloat).value;
+  EXPECT_THAT(Numbers(s.Value(y)), ElementsAre(1, 2, 3, 4, 5));
+  const std::vector<Output> grads = Gradients(Mul(y, y), x);
+  ASSERT_OK(s.graph.error());
+  EXPECT_THAT(Numbers(s.Value(grads[0])), ElementsAre(2, 4, 6));
+}
+
+TEST_F(TensorArrayOpsTest, AHandleOfNoContainerSaysSo) {
+  const Output concat = NodeBuilder("TensorArrayConcatV2")
+                            .Input(Const({std::string("a"), std::string("b")}))
+                            .Input(Const(0.0f))
+                            .Attr("dtype", DType::kFloat)
+                            .Output();
+  EXPECT_THAT(s.Run({concat}), IsError(StatusCode::kNotFound, "Container a does not exist."));
+}
+
 TEST_F(TensorArrayOpsTest, AClosedArrayFails) {
   const auto a = Array(1);
   Node* close = TensorArrayCloseV3(a.handle);

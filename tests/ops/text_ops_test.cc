@@ -129,6 +129,19 @@ TEST(PartsTest, SubstringsBroadcast) {
   refuse(Tensor::Vector({0, 0, 0}), Tensor::Vector({1, 1, 1}), "[2] vs. [3]");
 }
 
+TEST(PartsTest, SubstringsBroadcastNoMoreThanTwoDimensions) {
+  const auto run = [](const Shape& text, const Shape& pos) {
+    const Tensor zeros = Tensor::Zeros(DType::kInt32, pos);
+    return RunOp("Substr", {Tensor(DType::kString, text), zeros, zeros}).status;
+  };
+  EXPECT_THAT(run({1, 1, 1}, {3}),
+              IsError(StatusCode::kUnimplemented, "broadcast not implemented for 3 dimensions"));
+  EXPECT_THAT(run({}, {1, 1, 3}), IsError(StatusCode::kUnimplemented, "for 3 dimensions"));
+  EXPECT_OK(run({2, 1}, {1, 3}));
+  EXPECT_OK(run({1, 1, 3}, {1, 1, 3}));
+  EXPECT_OK(run({1, 1, 3}, {}));
+}
+
 TEST(PartsTest, ReduceJoinGoesThroughTheFirstAxisFastest) {
   const Tensor in = Tensor::Of<std::string>({2, 2}, {"a", "b", "c", "d"});
   const auto join = [&](const Tensor& axes, const AttributeMap& attrs = {}) {

@@ -29,5 +29,26 @@ TEST(Xdivy, NoGradientFlowsWhereXIsZero) {
   EXPECT_THAT(Numbers(s.Value(gradients[1])), ElementsAre(0, 0, -1.5));
 }
 
+/// As the product of two ops does, and as TensorFlow's kernels do.
+TEST(Xlogy, TheLogarithmOf16BitsIsRounded) {
+  const auto narrow = [](const auto& one, const auto& other) {
+    const auto of = [&](std::string_view op) {
+      return RunOpOrDie(op, {Tensor::Scalar(one), Tensor::Scalar(other)});
+    };
+    const auto product = [&](std::string_view log) {
+      return RunOpOrDie(
+          "Mul", {Tensor::Scalar(one), RunOpOrDie(log, {Tensor::Scalar(other)})});
+    };
+    EXPECT_EQ(Numbers(of("Xlogy")), Numbers(product("Log")));
+    EXPECT_EQ(Numbers(of("Xlog1py")), Numbers(product("Log1p")));
+  };
+  for (const float x : {3.5f, -5.0f, 30.0f, 8.875f}) {
+    for (const float y : {0.2f, 3.5f, 4.0f, 15.5f}) {
+      narrow(Half(x), Half(y));
+      narrow(BFloat16(x), BFloat16(y));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::testing
