@@ -113,7 +113,10 @@ Status HashTable::Insert(const Tensor& keys, const Tensor& values) {
 }
 
 Status HashTable::Import(const Tensor& keys, const Tensor& values) {
-  if (!options().is_mutable) return Initialize(keys, values);
+  if (!options().is_mutable) {
+    if (keys.num_elements() > 0) return Initialize(keys, values);
+    return InvalidArgument("keys and values cannot be empty tensors.");
+  }
   TENON_RETURN_IF_ERROR(CheckEntries(keys, values));
   MutexLock lock(mu_);
   Clear();

@@ -140,7 +140,9 @@ Status ConvShapeFn(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape x, c.WithRank(0, w.rank));
   TENON_ASSIGN_OR_RETURN(const PartialShape filter, c.WithRank(1, w.rank));
   if (!x.rank_known() || !filter.rank_known()) return c.Return(PartialShape::OfRank(w.rank));
-  if (x.IsFullyKnown() && filter.IsFullyKnown()) {
+  const auto window = filter.dims().first(w.num_spatial());
+  const bool empty = std::find(window.begin(), window.end(), 0) != window.end();
+  if (x.IsFullyKnown() && filter.IsFullyKnown() && !empty) {
     TENON_RETURN_IF_ERROR(MakeConvShape(w, kDepthwise, x.ToShape(), filter.ToShape()).status());
   }
   int64_t channels = filter.dim(w.rank - 1);
@@ -148,7 +150,7 @@ Status ConvShapeFn(ShapeContext& c) {
     const int64_t inputs = filter.dim(w.rank - 2);
     TENON_ASSIGN_OR_RETURN(channels, inputs < 0 ? inputs : MultiplySizes(inputs, channels));
   }
-  return c.Return(w.Output(x, filter.dims().first(w.num_spatial()), channels));
+  return c.Return(w.Output(x, window, channels));
 }
 
 /// The shape that input `sizes` holds.

@@ -158,6 +158,8 @@ StatusOr<PartialShape> Windows::Output(const PartialShape& image, absl::Span<con
   dims[0] = image.dim(0);
   for (int i = 0; i < num_spatial(); ++i) {
     const int axis = spatial_axis(i);
+    dims[axis] = PartialShape::kUnknownDim;
+    if (sizes[i] == 0) continue;  // the kernel refuses it: a graph may hold such
     TENON_ASSIGN_OR_RETURN(const WindowAxis a, Axis(axis, image.dim(axis), sizes[i]));
     if (a.out >= 0 && padding != "SAME" && !extracts) {
       // Kernels, like TensorFlow's and its patches of images, take a window that is larger by less

@@ -14,17 +14,17 @@ struct Operands {
   SparseTensor a, b;
 };
 
-Status CheckSame(const PartialShape& a, const PartialShape& b) {
-  if (a.IsCompatibleWith(b)) return OkStatus();
-  return InvalidArgument(a.rank() != b.rank() ? "Operands do not have the same ranks"
-                                              : "Operands' shapes do not match",
-                         ": got ", a, " and ", b);
-}
-
 StatusOr<Operands> ReadOperands(const KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(SparseTensor a, SparseTensor::Read(ctx, 0));
   TENON_ASSIGN_OR_RETURN(SparseTensor b, SparseTensor::Read(ctx, 3));
-  TENON_RETURN_IF_ERROR(CheckSame(PartialShape(a.dims), PartialShape(b.dims)));
+  if (a.rank() != b.rank()) {
+    return InvalidArgument("Operands do not have the same ranks: got [", Join(a.dims, ","),
+                           "] and [", Join(b.dims, ","), "]");
+  }
+  if (a.dims != b.dims) {
+    return InvalidArgument("Operands' shapes do not match: got [", Join(a.dims, ","), "] and [",
+                           Join(b.dims, ","), "]");
+  }
   return Operands{std::move(a), std::move(b)};
 }
 
@@ -81,17 +81,18 @@ Status AddKernel(KernelContext& ctx) {
   });
 }
 
-Status CheckOperandShapes(ShapeContext& c, PartialShape* shape) {
+Status OperandShape(ShapeContext& c, PartialShape* shape) {
   TENON_ASSIGN_OR_RETURN(const PartialShape a, SparseInputShape(c, 0));
   TENON_ASSIGN_OR_RETURN(const PartialShape b, SparseInputShape(c, 3));
-  TENON_RETURN_IF_ERROR(CheckSame(a, b));
+  // Those that differ are an error of the kernel.
+  if (!a.IsCompatibleWith(b)) return OkStatus();
   TENON_ASSIGN_OR_RETURN(*shape, a.MergeWith(b));
   return OkStatus();
 }
 
 Status AddShape(ShapeContext& c) {
   PartialShape shape;
-  TENON_RETURN_IF_ERROR(CheckOperandShapes(c, &shape));
+  TENON_RETURN_IF_ERROR(OperandShape(c, &shape));
   TENON_RETURN_IF_ERROR(c.WithRank(6, 0));
   SetSparseOutputs(c, 0, PartialShape::kUnknownDim, shape.rank());
   return OkStatus();
@@ -130,7 +131,7 @@ Status MinimumKernel(KernelContext& ctx) {
 
 Status ChooseShape(ShapeContext& c) {
   PartialShape shape;
-  TENON_RETURN_IF_ERROR(CheckOperandShapes(c, &shape));
+  TENON_RETURN_IF_ERROR(OperandShape(c, &shape));
   c.set_output(0, PartialShape{PartialShape::kUnknownDim, shape.rank()});
   c.set_output(1, PartialShape::OfRank(1));
   return OkStatus();

@@ -92,6 +92,8 @@ Status DenseAddKernel(KernelContext& ctx) {
 
 Status DenseAddShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape a, SparseInputShape(c));
+  // Others are an error of the kernel.
+  if (!a.IsCompatibleWith(c.input(3))) return OkStatus();
   return c.Return(a.MergeWith(c.input(3)));
 }
 

@@ -11,17 +11,17 @@
 namespace tenon {
 namespace {
 
-// Both in the words of several of TensorFlow's ops. Either number may be unknown.
+// Both in the words of several of TensorFlow's ops.
 
 Status CheckCounts(int64_t indices, int64_t values) {
-  if (indices == values || indices < 0 || values < 0) return OkStatus();
+  if (indices == values) return OkStatus();
   return InvalidArgument("Number of elements in indices (", indices, ") and values (", values,
                          ") do not match: Dimensions ", indices, " and ", values,
                          " are not compatible");
 }
 
 Status CheckRanks(int64_t index, int64_t shape) {
-  if (index == shape || index < 0 || shape < 0) return OkStatus();
+  if (index == shape) return OkStatus();
   return InvalidArgument("Index rank (", index, ") and shape rank (", shape,
                          ") do not match: Dimensions ", index, " and ", shape,
                          " are not compatible");
@@ -149,13 +149,12 @@ Status WriteVector(KernelContext& ctx, int output, absl::Span<const int64_t> val
 
 StatusOr<PartialShape> SparseInputShape(const ShapeContext& c, int first) {
   TENON_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRank(first, 2));
-  TENON_ASSIGN_OR_RETURN(const PartialShape values, c.WithRank(first + 1, 1));
+  TENON_RETURN_IF_ERROR(c.WithRank(first + 1, 1));
   TENON_ASSIGN_OR_RETURN(const PartialShape shape, c.WithRank(first + 2, 1));
-  TENON_RETURN_IF_ERROR(CheckCounts(indices.dim(0), values.dim(0)));
-  TENON_RETURN_IF_ERROR(CheckRanks(indices.dim(1), shape.dim(0)));
   TENON_ASSIGN_OR_RETURN(const PartialShape known, c.ConstantShape(first + 2));
   const int64_t length = std::max(indices.dim(1), shape.dim(0));
-  if (length > Shape::kMaxRank) return PartialShape();
+  const bool fits = indices.dim(1) == shape.dim(0) || indices.dim(1) < 0 || shape.dim(0) < 0;
+  if (!fits || length > Shape::kMaxRank) return PartialShape();
   return known.MergeWith(PartialShape::OfRank(static_cast<int>(length)));
 }
 

@@ -267,6 +267,13 @@ TEST(Conv2D, StepsAlongBatchAndDepthFailInTheStepThatHasThem) {
                                           "strides in the batch and depth dimensions"));
     }
   }
+  const Output empty = NodeBuilder("Conv2D")
+                           .Input(x)
+                           .Input(Const(Tensor(DType::kFloat, {0, 2, 2, 2})))
+                           .Attr("strides", List{1, 1, 1, 1})
+                           .Attr("padding", "SAME")
+                           .Output();
+  EXPECT_THAT(s.Run({empty}), IsError(kInvalid, "filter must not have zero elements"));
   // The graph still holds them.
   EXPECT_OK(s.Run({x}));
 }

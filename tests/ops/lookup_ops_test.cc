@@ -151,8 +151,10 @@ TEST_F(LookupOpsTest, ImmutableTablesAreOfTensorFlowsKeysAndValues) {
   EXPECT_THAT(session_->Run({}, {wrong}),
               IsError(StatusCode::kInvalidArgument, "No OpKernel was registered"));
   EXPECT_OK(session_->Run({}, {right}));
-  EXPECT_THAT(Change(initialize_, {}, {}),
-              IsError(StatusCode::kInvalidArgument, "keys and values cannot be empty"));
+  for (Node* const fill : {initialize_, import_}) {
+    EXPECT_THAT(Change(fill, {}, {}),
+                IsError(StatusCode::kInvalidArgument, "keys and values cannot be empty"));
+  }
 }
 
 TEST_F(LookupOpsTest, TextFilesFillATable) {

@@ -91,6 +91,22 @@ TEST(Sparse, TheErrorsOfTensorFlowsKernelsAreFoundInOurs) {
           "Encountered overflow when multiplying");
 }
 
+TEST(Sparse, AGraphMayHoldASparseTensorThatDoesNotFitItself) {
+  GraphSession s;
+  const Output indices = Const(Indices()), values = Const(SparseValues());
+  const Output few = Const(Tensor::Vector<float>({1, 2})), sizes = Const(Sizes({2, 3}));
+  const Output dense = Const(Tensor(DType::kFloat, {2, 3}));
+  EXPECT_THAT(s.Run({SparseTensorDenseAdd(indices, few, sizes, dense)}),
+              IsError(kInvalid, "3 and 2"));
+  EXPECT_THAT(s.Run({SparseReorder(indices, values, Const(Sizes({2}))).output_values}),
+              IsError(kInvalid, "Index rank (2) and shape rank (1)"));
+  EXPECT_THAT(s.Run({SparseSparseMaximum(indices, values, sizes, indices, values,
+                                         Const(Sizes({3, 3})))
+                         .output_values}),
+              IsError(kInvalid, "Operands' shapes do not match"));
+  EXPECT_OK(s.Run({SparseTensorDenseAdd(indices, values, sizes, dense)}));
+}
+
 TEST(Sparse, StringsMoveToo) {
   const Tensor words = Tensor::Vector<TString>({"a", "b", "c"});
   EXPECT_TRUE(
