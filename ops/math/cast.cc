@@ -89,6 +89,10 @@ Status CastKernel(KernelContext& ctx, DType from, DType to, bool truncate) {
     TENON_ASSIGN_OR_RETURN(x, x.Copy());
     if (from == DType::kFloat) ClearLowBits<float, uint32_t>(&x, lost_bits);
     if (from == DType::kDouble) ClearLowBits<double, uint64_t>(&x, lost_bits);
+    if (SizeOf(to) == 1) {  // From half to bfloat16 nothing is cleared, as in TensorFlow.
+      if (from == DType::kHalf) ClearLowBits<Half, uint16_t>(&x, lost_bits);
+      if (from == DType::kBFloat16) ClearLowBits<BFloat16, uint16_t>(&x, lost_bits);
+    }
   }
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));
   ConvertInto(x, LoopFor(from, to), y);

@@ -31,9 +31,12 @@ inline int LostBits(DType from, DType to) {
   const auto mantissa = [](DType t) {
     if (t == DType::kBFloat16) return 7;
     if (t == DType::kHalf) return 10;
+    if (t == DType::kFloat8E5M2) return 2;
+    if (t == DType::kFloat8E4M3FN) return 3;
     return t == DType::kFloat ? 23 : 52;
   };
-  return IsFloating(from) && IsFloating(to) ? mantissa(from) - mantissa(to) : 0;
+  const bool is_float8 = to == DType::kFloat8E5M2 || to == DType::kFloat8E4M3FN;
+  return IsFloating(from) && (IsFloating(to) || is_float8) ? mantissa(from) - mantissa(to) : 0;
 }
 
 }  // namespace tenon

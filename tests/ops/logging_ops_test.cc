@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include "core/variant.h"
+#include "data/file.h"
 #include "ops/summary/tensor_text.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
