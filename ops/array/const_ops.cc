@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/function_kernel.h"
 #include "core/gradients.h"
 #include "core/op_registry.h"
 
@@ -74,14 +75,17 @@ void RefuseGradient(GradContext& g) {
   g.Fail(InvalidArgument("gradient explicitly disabled: ", g.Attr<std::string>("message")));
 }
 
-Status EnsureShapeKernel(KernelContext& ctx, const PartialShape& shape) {
+Status EnsureShapeKernel(KernelContext& ctx, const PartialShape& shape, const NodeName& node) {
   if (shape.IsCompatibleWith(ctx.input(0).shape())) return ctx.Return(ctx.TakeInput(0));
-  return InvalidArgument("Shape of the input ", ctx.input(0).shape(),
+  return InvalidArgument("Shape of tensor ", node.value, " ", ctx.input(0).shape(),
                          " is not compatible with expected shape ", shape);
 }
 
 Status EnsureShapeShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape shape, c.Attr<PartialShape>("shape"));
+  if (shape.rank() == 0 && c.input(0).rank() > 0) {
+    return InvalidArgument("the input must be a scalar, found shape ", c.input(0));
+  }
   return c.Return(c.input(0).MergeWith(shape));
 }
 

@@ -71,8 +71,10 @@ CastLoop LoopFor(DType from, DType to) {
 /// Clears the bits of the mantissa that `to` has no room for, so that the conversion truncates.
 template <typename T, typename Bits>
 void ClearLowBits(Tensor* x, int bits) {
-  const Bits mask = ~((Bits{1} << bits) - 1);
-  for (T& v : x->flat<T>()) v = std::bit_cast<T>(std::bit_cast<Bits>(v) & mask);
+  const Bits mask = static_cast<Bits>(~((Bits{1} << bits) - 1));
+  for (T& v : x->flat<T>()) {
+    v = std::bit_cast<T>(static_cast<Bits>(std::bit_cast<Bits>(v) & mask));
+  }
 }
 
 void ConvertInto(const Tensor& x, CastLoop loop, Tensor* y) {

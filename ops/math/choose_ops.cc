@@ -85,7 +85,7 @@ Status ClipKernel(KernelContext& ctx) {
   const void* in = t.raw_data();
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, t.shape()));
   const BroadcastPlan::Dim& inner = plan.inner();
-  return DispatchStatus(t.dtype(), RealTypes(), [&]<typename T>(T) {
+  return DispatchStatus(t.dtype(), NumericTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     const T* x = static_cast<const T*>(in);
     const T *low = ctx.input(1).data<T>(), *high = ctx.input(2).data<T>();
@@ -157,7 +157,8 @@ void RegisterSelect(OpRegistry& ops) {
       .Example({mask, Shape{2, 3}, Shape{2, 3}})
       .Example({rows, Shape{3, 1}, Shape{}})
       .Example({mask, Shape{3}, Shape{2, 1}});
-  ops.Add("ClipByValue", UnchangedShape, ClipKernel, {.types = {{"T", DTypesOf(RealTypes())}}})
+  ops.Add("ClipByValue", UnchangedShape, ClipKernel,
+          {.types = {{"T", DTypesOf(NumericTypes())}}})
       .Grad(ClipGrad)
       .Example(
           {Tensor::Vector<double>({-3, -0.5, 0.5, 3}), Tensor::Scalar(-1.0), Tensor::Scalar(1.0)})

@@ -6,6 +6,7 @@
 
 #include "core/interruption.h"
 #include "core/op_registry.h"
+#include "core/variant.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
 #include "ops/strings/map_elements.h"
@@ -102,6 +103,9 @@ class Format : public KernelState {
   std::string Text(const T& v) const {
     if constexpr (std::is_same_v<T, TString>) {
       return Printed((field_ + "s").c_str(), v.c_str());
+    } else if constexpr (std::is_same_v<T, Variant>) {
+      if (v.value == nullptr) return "Variant<type:  value: [empty]>";
+      return StrCat("Variant<type: ", v.value->type_name(), " value: ", v.value->Text(), ">");
     } else if constexpr (std::is_same_v<T, bool>) {
       return v ? "true" : "false";
     } else if constexpr (kIsComplex<T>) {
@@ -124,7 +128,7 @@ class Format : public KernelState {
 Status AsStringKernel(KernelContext& ctx, const Format& format, int64_t width) {
   const DType type = ctx.input(0).dtype();
   if (type == DType::kString && width < 0) return ctx.Return(ctx.TakeInput(0));
-  using Types = decltype(ConcatTypes(PlainTypes(), TypeList<TString>()));
+  using Types = decltype(ConcatTypes(PlainTypes(), TypeList<TString, Variant>()));
   return DispatchStatus(type, Types(), [&]<typename T>(T) {
     return MapElements<T, TString>(ctx, [&](const T& v) { return format.Text(v); });
   });

@@ -207,10 +207,6 @@ StatusOr<Numbers> NumbersOf(CallBuilder& builder, const std::vector<Endpoint>& a
   Endpoint scalars[3], wide[3];
   const char* const names[] = {"start_number", "limit", "delta"};
   for (int i = 0; i < 3; ++i) {
-    const PartialShape& shape = arguments[i].node->output_shape(arguments[i].index);
-    if (shape.rank() > 0) {
-      return InvalidArgument(names[i], " must be a scalar, found shape ", shape);
-    }
     TENON_ASSIGN_OR_RETURN(
         Node * scalar,
         builder.Add(names[i], "EnsureShape",

@@ -208,6 +208,14 @@ TEST(CornerCasesTest, EachNanIsItsOwnKey) {
   ExpectEachNanIsItsOwnKey<Half>(DType::kHalf);
 }
 
+TEST(CornerCasesTest, ComplexNumbersAreClippedPartByPart) {
+  using C = std::complex<double>;
+  const Tensor found = RunOpOrDie(
+      "ClipByValue", {Tensor::Vector<C>({C(1, 2), C(-3, 1), C(5, -9)}), Tensor::Scalar(C(0, 0)),
+                      Tensor::Scalar(C(2, 1))});
+  EXPECT_THAT(found.flat<C>(), ElementsAre(C(1, 1), C(0, 1), C(2, 0)));
+}
+
 TEST(CornerCasesTest, ANodeHasNoMillionOutputs) {
   const auto status = RunOp("DynamicPartition", {Empty({0}), Empty({0}, DType::kInt32)},
                             {{"num_partitions", 1000000}})

@@ -70,6 +70,8 @@ TEST(LoggingOps, VariantsThatHoldNumbersArePrinted) {
   EXPECT_EQ(RunOpOrDie("StringFormat", {t}, {{"template", "%s"}, {"placeholder", "%s"}})
                 .scalar<TString>(),
             "[<7> <1> <[empty]>]");
+  const Tensor texts = RunOpOrDie("AsString", {t});
+  EXPECT_EQ(texts.data<TString>()[0], "Variant<type: int value: 7>");
 }
 
 }  // namespace
