@@ -23,7 +23,7 @@
 //
 // Required: kName and Types (the element types of its kernels), which Elementwise gives, and Apply
 // (its result is made a T, or is bool for an op with a bool result). Optional members:
-//   ApplyTo<T>       (binary) instead of Apply: of elements of T, widened, which matter in between
+//   OfSecond         (binary) what Apply gets for y, rounded to the element type
 //   kDomain          where tests sample its inputs
 //   Grad             how it is differentiated
 //   Result<T>        the element type of its results for elements of T, when that is another one
@@ -84,16 +84,6 @@ namespace elementwise_internal {
 /// Elements of 16-bit floats are widened in pieces of this many.
 inline constexpr int64_t kPiece = 256;
 
-/// What a binary op makes of two elements of T.
-template <typename Op, typename T, typename C>
-TENON_HD auto ApplyToBoth(const C& x, const C& y) {
-  if constexpr (requires { Op::template ApplyTo<T>(x, y); }) {
-    return Op::template ApplyTo<T>(x, y);
-  } else {
-    return Op::Apply(x, y);
-  }
-}
-
 /// A value of the type of Op's results for elements of T; Applied is that of its maths.
 template <typename Op, typename T, typename Applied>
 auto ResultOf() {
@@ -139,7 +129,7 @@ template <typename Op, typename T>
 bool BinaryLoopOf(const void* x, int64_t x_step, const void* y, int64_t y_step, void* z,
                   int64_t n) {
   using C = ComputeType<T>;
-  using R = decltype(ResultOf<Op, T, decltype(ApplyToBoth<Op, T>(C(), C()))>());
+  using R = decltype(ResultOf<Op, T, decltype(Op::Apply(C(), C()))>());
   const T* a = static_cast<const T*>(x);
   const T* b = static_cast<const T*>(y);
   R* out = static_cast<R*>(z);
@@ -151,8 +141,12 @@ bool BinaryLoopOf(const void* x, int64_t x_step, const void* y, int64_t y_step, 
     if (!valid) return false;
   }
   const auto apply = [](const T& p, const T& q) {
-    return static_cast<R>(
-        ApplyToBoth<Op, T, C>(static_cast<const C&>(p), static_cast<const C&>(q)));
+    if constexpr (requires { Op::OfSecond(C()); }) {
+      const T second = static_cast<T>(Op::OfSecond(static_cast<C>(q)));
+      return static_cast<R>(Op::Apply(static_cast<C>(p), static_cast<C>(second)));
+    } else {
+      return static_cast<R>(Op::Apply(static_cast<const C&>(p), static_cast<const C&>(q)));
+    }
   };
   if constexpr (!std::is_trivially_copyable_v<T>) {
     // Text may throw, which a SIMD loop must not.

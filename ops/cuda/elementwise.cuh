@@ -68,6 +68,16 @@ __device__ void CheckValid(T x, T y, StepCheck check) {
   }
 }
 
+/// What Op gets for the second operand, which its OfSecond may change.
+template <typename Op, typename T, typename C>
+__device__ C SecondOf(C y) {
+  if constexpr (requires { Op::OfSecond(y); }) {
+    return Widen(Narrow<T>(Op::OfSecond(y)));
+  } else {
+    return y;
+  }
+}
+
 /// An operand's elements of one group.
 template <typename T>
 __device__ Pack<T> LoadPack(const T* x, bool repeats) {
@@ -96,7 +106,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     for (int k = 0; k < kPack; ++k) {
       const auto p = Widen(a.v[k]), q = Widen(b.v[k]);
       CheckValid<Op>(p, q, check);
-      out.v[k] = Narrow<R>(elementwise_internal::ApplyToBoth<Op, T>(p, q));
+      out.v[k] = Narrow<R>(Op::Apply(p, SecondOf<Op, T>(q)));
     }
     reinterpret_cast<Pack<R>*>(z)[i] = out;
   }
@@ -104,7 +114,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     plan.index.At(i, from);
     const auto p = Widen(x[from[0]]), q = Widen(y[from[1]]);
     CheckValid<Op>(p, q, check);
-    z[i] = Narrow<R>(elementwise_internal::ApplyToBoth<Op, T>(p, q));
+    z[i] = Narrow<R>(Op::Apply(p, SecondOf<Op, T>(q)));
   }
 }
 
@@ -115,7 +125,7 @@ template <typename Op, typename T>
 void LaunchBinary(cudaStream_t stream, const void* x, const void* y, void* z,
                   const BroadcastIndex<2>& wanted, StepCheck check) {
   using C = ComputeType<T>;
-  using R = ResultType<Op, T, decltype(elementwise_internal::ApplyToBoth<Op, T>(C(), C()))>;
+  using R = ResultType<Op, T, decltype(Op::Apply(C(), C()))>;
   const T *a = static_cast<const T*>(x), *b = static_cast<const T*>(y);
   R* out = static_cast<R*>(z);
   BroadcastIndex<2> plan = wanted;

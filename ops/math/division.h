@@ -97,9 +97,10 @@ struct XdivyOp : Elementwise<"Xdivy", FloatComplexTypes> {
 struct XlogyOp : Elementwise<"Xlogy", FloatComplexTypes> {
   static constexpr double kCost = 4;
   static constexpr Domain kDomain{0.5, 2};
-  template <typename T, typename C>
-  TENON_HD static C ApplyTo(C x, C y) {
-    return x == C(0) ? C(0) : x * static_cast<C>(static_cast<T>(Log(y)));
+  TENON_HD static auto OfSecond(auto y) { return Log(y); }
+  template <typename T>
+  TENON_HD static T Apply(T x, T log_y) {
+    return x == T(0) ? T(0) : x * log_y;
   }
   static GradientPair Grad(Output x, Output y, Output, Output dz);
 };
@@ -107,9 +108,10 @@ struct XlogyOp : Elementwise<"Xlogy", FloatComplexTypes> {
 struct Xlog1pyOp : Elementwise<"Xlog1py", FloatComplexTypes> {
   static constexpr double kCost = 4;
   static constexpr Domain kDomain{0.5, 2};
-  template <typename T, typename C>
-  TENON_HD static C ApplyTo(C x, C y) {
-    return x == C(0) ? C(0) : x * static_cast<C>(static_cast<T>(Log1p(y)));
+  TENON_HD static auto OfSecond(auto y) { return Log1p(y); }
+  template <typename T>
+  TENON_HD static T Apply(T x, T log1p_y) {
+    return x == T(0) ? T(0) : x * log1p_y;
   }
   static GradientPair Grad(Output x, Output y, Output, Output dz);
 };

@@ -49,6 +49,12 @@ TEST(Ragged, EmptyRowsAreFilled) {
   EXPECT_TRUE(defaults.outputs[1].Equals(Tensor::Vector<TString>({"z", "z"})));
 }
 
+TEST(Ragged, SplitsMayNotBeEmpty) {
+  const Tensor one = Tensor::Vector({1}), none(DType::kInt64, {0}), weight(DType::kFloat, {0});
+  EXPECT_THAT(RunOp("RaggedBincount", {none, one, Tensor::Scalar(2), weight}).status,
+              IsError(kInvalid, "Splits must be non-empty"));
+}
+
 TEST(Ragged, RangesThatAreTooLongAreAnError) {
   const auto range = [](int64_t start, int64_t limit, int64_t delta) {
     return CatchExceptions([&] {
