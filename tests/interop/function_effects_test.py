@@ -112,8 +112,8 @@ def tf_function(tf, body, v, w):
 def in_taken_branch(tf, body, v, w):
     """In one that functional control flow takes, and in one that it does not."""
     p = tf.placeholder_with_default(True, [])
-    return tf.cond(p, lambda: defun(tf, body, v, w), lambda: w + 9.) + tf.cond(
-        p, lambda: w + 9., lambda: defun(tf, body, v, w))
+    return tf.cond(p, lambda: defun(tf, body, v, w), lambda: tf.constant(9.)) + tf.cond(
+        p, lambda: tf.constant(9.), lambda: defun(tf, body, v, w))
 
 
 def called(op):
