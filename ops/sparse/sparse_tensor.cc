@@ -36,8 +36,9 @@ StatusOr<SparseTensor> SparseTensor::Read(const KernelContext& ctx, int first) {
 StatusOr<SparseTensor> SparseTensor::Of(const Tensor& indices, const Tensor& values,
                                         const Tensor& shape) {
   TENON_RETURN_IF_ERROR(CheckRank(values, 1, "the values of a sparse tensor"));
+  TENON_RETURN_IF_ERROR(CheckRank(indices, 2, "the indices of a sparse tensor"));
+  TENON_RETURN_IF_ERROR(CheckCounts(indices.dim(0), values.dim(0)));
   TENON_ASSIGN_OR_RETURN(SparseTensor sparse, OfIndices(indices, shape));
-  TENON_RETURN_IF_ERROR(CheckCounts(sparse.size(), values.dim(0)));
   sparse.values = values;
   return sparse;
 }

@@ -352,7 +352,6 @@ DIFFERENT = {
     ("step", "a watch on a tensor"): (["UnimplementedError"], "there nothing is written and nothing said"),
     ("graph", "an attribute that is missing"): ("InvalidArgumentError", "as any attribute that is wrong"),
     ("graph", "an attribute of another kind"): ("InvalidArgumentError", AT_ONCE),
-    ("graph", "a constant of another dtype"): ("InvalidArgumentError", AT_ONCE),
     ("graph", "a constant without its values"): ("InvalidArgumentError", AT_ONCE),
     ("graph", "a constant of a negative size"): ("InvalidArgumentError", AT_ONCE),
 }
