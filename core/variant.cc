@@ -52,7 +52,11 @@ class Number final : public VariantValue {
                              " bytes and no tensor");
     }
     T number;
-    std::memcpy(&number, data.metadata.data(), sizeof(T));
+    if constexpr (std::is_same_v<T, bool>) {
+      number = data.metadata[0] != 0;  // any byte, of which a bool may hold two
+    } else {
+      std::memcpy(&number, data.metadata.data(), sizeof(T));
+    }
     return VariantRef(std::make_shared<Number>(type_name, number));
   }
 

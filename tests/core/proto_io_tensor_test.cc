@@ -301,6 +301,7 @@ TEST(TensorProtoTest, VariantsOfNumbersAndEmptyOnesSurvive) {
   EXPECT_EQ((*found[0].value->Plus(*found[0].value))->Text(), "14");
   EXPECT_EQ((*found[1].value->ZerosLike())->Text(), "0");
   EXPECT_FALSE(found[0].value->Plus(*found[1].value).ok());
+  EXPECT_EQ((*DecodeVariant({"bool", "\7", {}}))->Text(), "1");
 }
 
 TEST(ShapeProtoTest, PartialShapesSurvive) {
