@@ -16,7 +16,8 @@ struct AnyConv : KernelState {
     StatusOr<AnyConv> made = Create(c.attrs());
     if (made.ok()) {
       *this = *std::move(made);
-      c.Fail(windows->CheckBatch());
+      const Status batch = windows->CheckBatch();
+      if (!batch.ok()) c.Fail(InvalidArgument(batch.message()));  // TensorFlow's code for this op
     } else {
       c.Fail(made.status());
     }
@@ -66,6 +67,9 @@ StatusOr<ConvShape> ShapeOf(const AnyConv& conv, const Shape& images, const Shap
 Status AnyConvKernel(KernelContext& ctx, const AnyConv& conv) {
   const Tensor &x = ctx.input(0), &filter = ctx.input(1);
   TENON_RETURN_IF_ERROR(conv.CheckRank(x.rank()));
+  if (filter.num_elements() == 0) {
+    return InvalidArgument("filter must not have zero elements, found shape ", filter.shape());
+  }
   const auto batch_dims = static_cast<size_t>(conv.batch_dims);
   const auto batch = x.shape().dims().first(batch_dims);
   TENON_ASSIGN_OR_RETURN(const Shape all, Shape::Create(batch));

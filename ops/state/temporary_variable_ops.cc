@@ -83,7 +83,7 @@ std::string NameInLoop(const KernelContext& ctx, const std::string& name) {
   return StrCat(name, "/", ctx.frame, ":", ctx.iteration);
 }
 
-/// It holds zeros until something is assigned to it.
+/// It holds zeros until something is assigned to it; on devices with memory of their own, nothing.
 Status TemporaryVariableKernel(KernelContext& ctx, DType dtype, PartialShape shape,
                                std::string var_name, const NodeName& node) {
   if (!shape.IsFullyKnown()) {
@@ -92,10 +92,12 @@ Status TemporaryVariableKernel(KernelContext& ctx, DType dtype, PartialShape sha
   const std::string name = NameInLoop(ctx, var_name.empty() ? node.value : var_name);
   TENON_ASSIGN_OR_RETURN(const auto temporaries, TemporariesOf(ctx));
   TENON_ASSIGN_OR_RETURN(VariableResource * variable, temporaries->Add(name, dtype, shape));
-  TENON_ASSIGN_OR_RETURN(const Shape full, Shape::Create(shape.dims()));
-  TENON_ASSIGN_OR_RETURN(Tensor zeros, ctx.AllocateTemp(dtype, full));
-  ZeroElements(&zeros);
-  TENON_RETURN_IF_ERROR(variable->Assign(std::move(zeros)));
+  if (ctx.device().kind() == kCpu) {
+    TENON_ASSIGN_OR_RETURN(const Shape full, Shape::Create(shape.dims()));
+    TENON_ASSIGN_OR_RETURN(Tensor zeros, ctx.AllocateTemp(dtype, full));
+    ZeroElements(&zeros);
+    TENON_RETURN_IF_ERROR(variable->Assign(std::move(zeros)));
+  }
   ctx.set_output_ref(0, variable);
   return OkStatus();
 }
