@@ -12,8 +12,9 @@
 #include "core/status.h"
 
 // Files, wherever they are, behind one interface. Errors name the path and say what the system
-// said: NotFound, PermissionDenied, ResourceExhausted (disk full), AlreadyExists, InvalidArgument
-// for what is no regular file, and Unavailable for the rest.
+// said: NotFound, PermissionDenied, ResourceExhausted (disk full), AlreadyExists,
+// FailedPrecondition for folders and paths that lead through what is none, InvalidArgument for what
+// else is no regular file, and Unavailable for the rest.
 
 namespace tenon {
 

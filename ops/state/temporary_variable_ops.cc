@@ -83,16 +83,14 @@ std::string NameInLoop(const KernelContext& ctx, const std::string& name) {
   return StrCat(name, "/", ctx.frame, ":", ctx.iteration);
 }
 
-/// It holds zeros until something is assigned to it; on devices with memory of their own, nothing.
+/// It holds zeros until something is assigned to it, as far as its shape is known; on devices with
+/// memory of their own, nothing.
 Status TemporaryVariableKernel(KernelContext& ctx, DType dtype, PartialShape shape,
                                std::string var_name, const NodeName& node) {
-  if (!shape.IsFullyKnown()) {
-    return InvalidArgument("the shape of a temporary variable must be known, found ", shape);
-  }
   const std::string name = NameInLoop(ctx, var_name.empty() ? node.value : var_name);
   TENON_ASSIGN_OR_RETURN(const auto temporaries, TemporariesOf(ctx));
   TENON_ASSIGN_OR_RETURN(VariableResource * variable, temporaries->Add(name, dtype, shape));
-  if (ctx.device().kind() == kCpu) {
+  if (ctx.device().kind() == kCpu && shape.IsFullyKnown()) {
     TENON_ASSIGN_OR_RETURN(const Shape full, Shape::Create(shape.dims()));
     TENON_ASSIGN_OR_RETURN(Tensor zeros, ctx.AllocateTemp(dtype, full));
     ZeroElements(&zeros);

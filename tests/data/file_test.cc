@@ -60,7 +60,7 @@ TEST(FileTest, ErrorsNameThePathAndTheReason) {
   const Status missing = ReadFileToString(folder / "none").status();
   EXPECT_EQ(missing.code(), StatusCode::kNotFound);
   EXPECT_THAT(std::string(Message(missing)), HasSubstr("/none': No such file or directory"));
-  EXPECT_EQ(ReadFileToString(folder.path()).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadFileToString(folder.path()).status().code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(WriteStringToFile(folder / "no/such/folder", "x").code(), StatusCode::kNotFound);
   EXPECT_EQ(ListFolder(folder / "none").status().code(), StatusCode::kNotFound);
 }

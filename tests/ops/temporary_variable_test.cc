@@ -32,7 +32,8 @@ TEST(TemporaryVariableTest, HoldsZerosAtFirst) {
   const Output v = TemporaryVariable({2}, DType::kFloat, {.var_name = "t"});
   EXPECT_THAT(Numbers(s.Value(DestroyTemporaryVariable(v, "t"))), ElementsAre(0, 0));
   const Output unknown = TemporaryVariable({-1}, DType::kFloat, {.var_name = "u"});
-  EXPECT_THAT(s.Run({}, {unknown}), IsError(StatusCode::kInvalidArgument, "found [?]"));
+  EXPECT_THAT(s.Run({DestroyTemporaryVariable(unknown, "u")}),
+              IsError(StatusCode::kFailedPrecondition, "uninitialized value"));
 }
 
 TEST(TemporaryVariableTest, WrongNamesAreErrors) {

@@ -20,9 +20,9 @@ PRODUCT = r"Matrix size-incompatible: In\[0\]: \[2,3\], In\[1\]: \[2,3\]"
 # The case in mistakes.cc: the message after the code and the place. Where the place is the line of
 # the function that says `here`.
 BUILDING = {
-    "WrongDtype": r"node 'MatMul' \(MatMul\): Input 1 .*was passed int32 from Placeholder_1:0 .*expected float",
+    "WrongDtype": r"node 'MatMul' \(MatMul\): Input 1 .*passed int32 from Placeholder_1:0 .*expected float of .*",
     "WrongDtypeOfAnOperator":
-        r"node 'AddV2' \(AddV2\): Input 1 .*was passed int32 from Placeholder_1:0 .*expected float",
+        r"node 'AddV2' \(AddV2\): Input 1 .*passed int32 from Placeholder_1:0 .*expected float of .*",
     "InnerDimensions": rf"node 'product' \(MatMul\): {PRODUCT}",
     "NoBroadcast": r"node 'Sub' \(Sub\): Incompatible shapes: \[2,3\] vs\. \[4\]",
     "FailedOutput": rf"node 'MatMul' \(MatMul\): {PRODUCT}",
