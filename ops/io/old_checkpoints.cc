@@ -30,8 +30,10 @@ Status AddMatches(const std::string& folder, std::string_view rest, const FileCo
   const std::string pattern(rest.substr(begin, end - begin));
   const auto names = ListFolder(base.empty() ? "." : base, files);
   if (!names.ok()) {
-    const bool none = names.status().code() == StatusCode::kNotFound ||
-                      names.status().code() == StatusCode::kInvalidArgument;
+    // What is no folder has nothing in it.
+    const StatusCode code = names.status().code();
+    const bool none = code == StatusCode::kNotFound || code == StatusCode::kFailedPrecondition ||
+                      code == StatusCode::kInvalidArgument;
     return none ? OkStatus() : names.status();
   }
   for (const std::string& name : *names) {
