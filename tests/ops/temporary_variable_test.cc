@@ -29,6 +29,7 @@ TEST(TemporaryVariableTest, ItsNameIsThatOfTheNodeUnlessItIsGiven) {
 
 TEST(TemporaryVariableTest, HoldsZerosAtFirst) {
   GraphSession s;
+  const DeviceScope on("/device:CPU:0");
   const Output v = TemporaryVariable({2}, DType::kFloat, {.var_name = "t"});
   EXPECT_THAT(Numbers(s.Value(DestroyTemporaryVariable(v, "t"))), ElementsAre(0, 0));
   const Output unknown = TemporaryVariable({-1}, DType::kFloat, {.var_name = "u"});

@@ -436,7 +436,8 @@ TEST(SaverTest, AFolderIsNoCheckpoint) {
   Saver saver;
   ASSERT_OK(p.Start());
   EXPECT_THAT(saver.Restore(*p.session, folder.path()),
-              IsError(kInvalid, "LatestCheckpoint finds the latest one in a folder"));
+              IsError(StatusCode::kFailedPrecondition,
+                      "LatestCheckpoint finds the latest one in a folder"));
 }
 
 }  // namespace
