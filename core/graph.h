@@ -246,7 +246,8 @@ class Graph {
   /// contradict each other the outputs are of unknown shape, and ShapeError says it: only a step
   /// that needs such a node fails.
   Status InferShapes(int first_id = 0);
-  /// What InferShapes found wrong with the shapes of a node's inputs, naming the node.
+  /// The error that InferShapes found in the shapes of a node's inputs, naming the node; OK without
+  /// one.
   Status ShapeError(const Node& node) const {
     const auto found = shape_errors_.find(node.id_);
     return found == shape_errors_.end() ? OkStatus() : found->second;

@@ -6,7 +6,7 @@ namespace {
 
 std::string Key(std::string_view kind, std::string_view name) { return StrCat(kind, "/", name); }
 
-/// Of a container that is not there TensorFlow says that instead.
+/// TensorFlow's error for a container that is not there says that instead.
 Status Missing(std::string_view container, std::string_view kind, std::string_view name,
                bool has_container) {
   return NotFound("Resource ", container, "/", name, "/", kind, " does not exist.",

@@ -28,7 +28,7 @@ class VariantValue {
  public:
   virtual ~VariantValue() = default;
   virtual std::string_view type_name() const = 0;
-  /// As Print shows it: its type, unless a value can be said in a word.
+  /// The text that Print shows: the type, unless a value can be said in a word.
   virtual std::string Text() const { return std::string(type_name()); }
   /// Its wire form; the decoder of its type makes an equal value of that.
   virtual StatusOr<VariantData> Encode() const;

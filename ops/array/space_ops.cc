@@ -166,7 +166,7 @@ struct BatchOp {
   }
 };
 
-/// Of TensorFlow's kernels for the CPU, too, only those for this format are registered.
+/// TensorFlow too registers kernels for the CPU for this format alone.
 struct ChannelsLast : KernelState {
   explicit ChannelsLast(KernelConstruction& c) {
     const std::string format = c.Attr<std::string>("data_format");

@@ -68,7 +68,7 @@ __device__ void CheckValid(T x, T y, StepCheck check) {
   }
 }
 
-/// What Op gets for the second operand, which its OfSecond may change.
+/// The second operand as Op gets it: its OfSecond may change it.
 template <typename Op, typename T, typename C>
 __device__ C SecondOf(C y) {
   if constexpr (requires { Op::OfSecond(y); }) {

@@ -280,8 +280,8 @@ StatusOr<VariantRef> OptionalElement::Plus(const VariantValue& other) const {
     return InvalidArgument("Cannot add optionals because one has a value and the other doesn't.");
   }
   if (element.size() != optional->element.size()) {
-    return InvalidArgument("Cannot add optionals because they have different numbers of components (",
-                           element.size(), " and ", optional->element.size(), ").");
+    return InvalidArgument("Cannot add optionals because they have different numbers of components",
+                           " (", element.size(), " and ", optional->element.size(), ").");
   }
   auto sum = std::make_shared<OptionalElement>();
   sum->exists = exists;

@@ -52,9 +52,9 @@ class Iterator final : public Resource {
 /// An element that may be missing (TensorFlow's Optional).
 struct OptionalElement final : VariantValue {
   std::string_view type_name() const override { return "tensorflow::data::Optional"; }
-  /// Of each tensor of the element, which is there or not as in this one.
+  /// An optional with zeros for each tensor of the element; an empty one for an empty one.
   StatusOr<VariantRef> ZerosLike() const override;
-  /// Tensor by tensor; InvalidArgument unless both have as many, or both have none.
+  /// The sum, tensor by tensor; InvalidArgument unless both have as many, or both have none.
   StatusOr<VariantRef> Plus(const VariantValue& other) const override;
 
   bool exists = false;

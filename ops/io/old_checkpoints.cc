@@ -30,7 +30,7 @@ Status AddMatches(const std::string& folder, std::string_view rest, const FileCo
   const std::string pattern(rest.substr(begin, end - begin));
   const auto names = ListFolder(base.empty() ? "." : base, files);
   if (!names.ok()) {
-    // What is no folder has nothing in it.
+    // A path that is no folder has nothing in it.
     const StatusCode code = names.status().code();
     const bool none = code == StatusCode::kNotFound || code == StatusCode::kFailedPrecondition ||
                       code == StatusCode::kInvalidArgument;

@@ -108,7 +108,7 @@ bool DenseHashTable::IsDeleted(const Tensor& keys, int64_t i) const {
 StatusOr<DimVector> DenseHashTable::CheckKeys(const Tensor& keys) const {
   const auto dims = keys.shape().dims();
   const auto batch = static_cast<size_t>(std::max(0, keys.rank() - key_shape_.rank()));
-  // As TensorFlow, which counts keys by the first dimension.
+  // TensorFlow counts keys by the first dimension.
   const bool one_row = Product(dims, 1, std::max(1, static_cast<int>(batch))) == 1;
   if (!one_row || dims.subspan(batch) != key_shape_.dims()) {
     return InvalidArgument("Expected key shape ", key_shape_, " or a vector of such, got ",

@@ -16,11 +16,13 @@ StatusOr<Shape> SelectCondition(const Shape& c, const Shape& t, const Shape& e);
 /// How the inputs of ClipByValue are walked; InvalidArgument for limits of another shape.
 StatusOr<BroadcastPlan> PlanClip(const KernelContext& ctx);
 
-/// Of complex numbers each part by itself.
+/// `v`, or the limit that it is beyond; `low` when the limits cross. Complex numbers are clipped
+/// part by part.
 template <typename C>
 TENON_HD C Clipped(C v, C low, C high) {
   if constexpr (kIsComplex<C>) {
-    return C(Clipped(v.real(), low.real(), high.real()), Clipped(v.imag(), low.imag(), high.imag()));
+    return C(Clipped(v.real(), low.real(), high.real()),
+             Clipped(v.imag(), low.imag(), high.imag()));
   } else {
     const C lowered = high < v ? high : v;
     return lowered < low ? low : lowered;

@@ -193,7 +193,8 @@ Status SetSizeKernel(KernelContext& ctx, bool validate_indices) {
 }
 
 Status SetSizeShape(ShapeContext& c) {
-  if (c.input(2).rank_known() && c.input(2).rank() != 1) return OkStatus();  // the kernel refuses it
+  // The kernel refuses a shape that is no vector.
+  if (c.input(2).rank_known() && c.input(2).rank() != 1) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const PartialShape sets, SparseInputShape(c));
   if (!sets.rank_known()) return OkStatus();
   TENON_RETURN_IF_ERROR(CheckSetRank(sets.rank()));

@@ -84,8 +84,8 @@ class SparseEntries {
 Status WriteVector(KernelContext& ctx, int output, absl::Span<const int64_t> values);
 
 /// For shape functions: checks the ranks of inputs `first` .. `first` + 2, a sparse tensor, and
-/// gives its dense shape as far as it can be told. Whether their sizes fit each other kernels check,
-/// as in TensorFlow: a graph may hold a node that is wrong and never runs.
+/// gives its dense shape as far as it can be told. Kernels check whether their sizes fit each
+/// other, as in TensorFlow: a graph may hold a node that is wrong and never runs.
 StatusOr<PartialShape> SparseInputShape(const ShapeContext& c, int first = 0);
 /// Outputs `first` .. `first` + 2 are a sparse tensor of that rank with so many entries.
 void SetSparseOutputs(ShapeContext& c, int first, int64_t entries, int64_t rank);

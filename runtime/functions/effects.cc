@@ -16,8 +16,8 @@ class Loops {
  public:
   struct Loop {
     std::string name;
-    Loop* parent;  // null of what no loop of the body is around
-    std::vector<Node*> ends;   // of an iteration: NextIterations
+    Loop* parent;  // null outside all loops of the body
+    std::vector<Node*> ends;  // of an iteration: NextIterations
     std::vector<Node*> exits;
     std::vector<Node*> effects;
   };
@@ -36,7 +36,7 @@ class Loops {
   /// Those within others come after them.
   std::list<Loop>& loops() { return loops_; }
   Loop& outside() { return outside_; }
-  /// What `node` is in.
+  /// The innermost loop that `node` is in.
   Loop& LoopOf(Node* node) {
     const auto found = loop_of_.find(node);
     return found == loop_of_.end() ? outside_ : *found->second;

@@ -27,8 +27,8 @@ namespace tenon {
 /// Unimplemented for functions that call themselves. The graph is then without use.
 Status ExpandFunctions(Graph* graph, int64_t max_nodes);
 
-/// The attribute of an IdentityN in the place of a call. Whoever takes one of its outputs needs that
-/// result alone.
+/// The attribute of an IdentityN in the place of a call. Whoever takes one of its outputs needs
+/// that result alone.
 inline constexpr char kManyResults[] = "_many_results";
 
 /// Whether nodes of this op are replaced, so that it needs no kernel.

@@ -226,7 +226,8 @@ TEST(SessionArgumentsTest, MistakesSayWhatWasMeant) {
     Cond(
         Const(1.0f), [] { return Const(1.0f); }, [] { return Const(2.0f); });
     EXPECT_THAT(graph.error(),
-                IsError(kInvalid, "the predicate of a Cond must be a bool scalar, 'Const' is float"));
+                IsError(kInvalid,
+                        "the predicate of a Cond must be a bool scalar, 'Const' is float"));
   }
   {
     Graph graph(AllOps());
