@@ -151,25 +151,39 @@ DIFFERENT = {
 }
 
 
-def outcome(tf, call, body, functional, target):
-    """The value, what a read after the call finds, and what is left; the error's code for an error."""
-    (tf.enable_control_flow_v2 if functional else tf.disable_control_flow_v2)()
-    with tf.Graph().as_default():
-        v = tf.get_variable("v", initializer=1., use_resource=True)
-        w = tf.get_variable("w", initializer=1., use_resource=True)
-        try:
-            y = call(tf, body, v, w)
-        except (TypeError, ValueError, AttributeError) as e:
-            return f"cannot be built: {type(e).__name__}"
-        with tf.control_dependencies([y]):
-            after = v.read_value()
-        with tf.Session(target, config=tf.ConfigProto(isolate_session_state=True)) as session:
-            session.run(tf.global_variables_initializer())
+class Program:
+    """A call of a body, with variables of its own, in the graph that is being built."""
+
+    def __init__(self, tf, call, body):
+        self.body, self.mistake = body, None
+        with tf.variable_scope(body.__name__):
+            self.variables = [tf.get_variable(name, initializer=1., use_resource=True) for name in ("v", "w")]
             try:
-                found = session.run([y, after] if call is not direct else [y])
-            except tf.errors.OpError as e:
-                return type(e).__name__
-            return found, session.run([v, w])
+                y = call(tf, body, *self.variables)
+            except (TypeError, ValueError, AttributeError) as e:
+                self.mistake = f"cannot be built: {type(e).__name__}"
+                return
+            with tf.control_dependencies([y]):
+                after = self.variables[0].read_value()
+            self.fetches = [y] if call is direct else [y, after]
+
+    def run(self, tf, session):
+        """The value, and what a read after the call finds; the error's code for an error."""
+        if self.mistake:
+            return self.mistake
+        try:
+            return session.run(self.fetches)
+        except tf.errors.OpError as e:
+            return type(e).__name__
+
+
+def outcomes(tf, programs, target):
+    """What came of each program, and what is left in its variables; of a failed one, only its error."""
+    with tf.Session(target, config=tf.ConfigProto(isolate_session_state=True)) as session:
+        session.run(tf.global_variables_initializer())
+        found = [program.run(tf, session) for program in programs]
+        left = session.run([program.variables for program in programs])
+    return [f if isinstance(f, str) else (f, l) for f, l in zip(found, left)]
 
 
 def run_all():
@@ -179,16 +193,18 @@ def run_all():
     failed = built = 0
     with Servers({"worker": 1}) as ours, Servers({"worker": 1}, tensorflow=[("worker", 0)]) as theirs:
         for call in CALLS:
-            for body in BODIES:
-                for functional in (False, True):
-                    wanted, found = (outcome(tf, call, body, functional, s.target("worker"))
-                                     for s in (theirs, ours))
-                    built += not str(wanted).startswith("cannot")
-                    is_exception = (call.__name__, body.__name__, functional) in DIFFERENT
-                    if (found != wanted) != is_exception:
+            for functional in (False, True):
+                (tf.enable_control_flow_v2 if functional else tf.disable_control_flow_v2)()
+                with tf.Graph().as_default():
+                    programs = [Program(tf, call, body) for body in BODIES]
+                    wanted, found = (outcomes(tf, programs, s.target("worker")) for s in (theirs, ours))
+                for program, w, f in zip(programs, wanted, found):
+                    built += not program.mistake
+                    name = program.body.__name__
+                    if (f != w) != ((call.__name__, name, functional) in DIFFERENT):
                         failed += 1
-                        print(f"{call.__name__}({body.__name__}), {'functional' if functional else 'old'} "
-                              f"control flow: found {found}, wanted {wanted}")
+                        print(f"{call.__name__}({name}), {'functional' if functional else 'old'} control flow: "
+                              f"found {f}, wanted {w}")
     assert built > 200, f"only {built} programs could be built"
     print(f"{built} programs, {failed} differ")
     return 1 if failed else 0
