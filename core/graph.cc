@@ -257,7 +257,7 @@ void Graph::RemoveNodes(const std::vector<Node*>& nodes) {
 
 void Graph::RemoveNodesFrom(int first_id) {
   loop_frames_.clear();
-  shape_errors_.erase(shape_errors_.lower_bound(first_id), shape_errors_.end());
+  node_errors_.erase(node_errors_.lower_bound(first_id), node_errors_.end());
   // The edges into the nodes that stay go in one sweep a source: removing each on its own would
   // search the list of a node with many consumers once for every one of them.
   flat_hash_set<Node*> sources;
@@ -277,6 +277,14 @@ void Graph::RemoveNodesFrom(int first_id) {
   }
   Forget([first_id](const Node* n) { return n->id_ >= first_id; });
   nodes_.resize(first_id);
+}
+
+void Graph::SetNodeError(const Node& node, const Status& error) {
+  if (error.ok()) {
+    node_errors_.erase(node.id_);
+  } else {
+    node_errors_.insert_or_assign(node.id_, error);
+  }
 }
 
 void Graph::Reserve(int nodes) {
@@ -372,7 +380,7 @@ Graph Graph::Clone() const {
   copy.functions_ = functions_;
   copy.versions_ = versions_;
   copy.error_ = error_;
-  copy.shape_errors_ = shape_errors_;
+  copy.node_errors_ = node_errors_;
   copy.nodes_.resize(nodes_.size());
   copy.live_ = live_;
   copy.has_loops_ = has_loops_;

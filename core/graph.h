@@ -8,6 +8,7 @@
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/attribute.h"
@@ -161,6 +162,8 @@ class Graph {
   void Fail(const Status& error) {
     if (error_.ok()) error_ = error;
   }
+  /// The first mistake, which is forgotten: for who removes what was built.
+  Status TakeError() { return std::exchange(error_, OkStatus()); }
   /// What the seeds of random ops are made of; see NextSeeds.
   struct Seeds {
     std::optional<int64_t> graph_seed;
@@ -243,14 +246,15 @@ class Graph {
   Status InferShapes(Node* node);
   /// Infers them for the whole graph, or its nodes from `first_id` on, in topological order; the
   /// errors of that. Inside loops shapes that come from NextIteration are unknown. Where shapes
-  /// contradict each other the outputs are of unknown shape, and ShapeError says it: only a step
-  /// that needs such a node fails.
+  /// contradict each other the outputs are of unknown shape: the kernel fails, if it is run.
   Status InferShapes(int first_id = 0);
-  /// The error that InferShapes found in the shapes of a node's inputs, naming the node; OK without
-  /// one.
-  Status ShapeError(const Node& node) const {
-    const auto found = shape_errors_.find(node.id_);
-    return found == shape_errors_.end() ? OkStatus() : found->second;
+  /// Keeps why a node cannot run, in place of what was kept before: only a step that needs it
+  /// fails. OK for a node that can.
+  void SetNodeError(const Node& node, const Status& error);
+  /// What SetNodeError was given; OK without it.
+  Status NodeError(const Node& node) const {
+    const auto found = node_errors_.find(node.id_);
+    return found == node_errors_.end() ? OkStatus() : found->second;
   }
 
   /// A copy. Nodes keep their names, ids and order.
@@ -269,7 +273,7 @@ class Graph {
   std::shared_ptr<const FunctionLibrary> functions_;
   GraphVersions versions_;
   Status error_;
-  std::map<int, Status> shape_errors_;  // by node id
+  std::map<int, Status> node_errors_;  // by node id
   Seeds seeds_;
   std::vector<VariableNodes> variables_;
   StringMap<std::vector<Endpoint>> collections_;

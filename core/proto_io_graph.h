@@ -18,7 +18,7 @@ struct GraphImportOptions {
   /// Allows what the runtime adds to partitions: names that begin with '_', and its own ops (see
   /// IsRuntimeOp).
   bool allow_internal_names = false;
-  /// Infers the output shapes; a contradiction is kept as Graph::ShapeError.
+  /// Infers the output shapes (see Graph::InferShapes).
   bool infer_shapes = true;
 };
 

@@ -72,11 +72,8 @@ Status Graph::InferShapes(Node* node) {
 Status Graph::InferShapes(int first_id) {
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(first_id));
   for (Node* node : order) {
-    shape_errors_.erase(node->id_);
-    const Status s = InferShapes(node);
-    if (s.ok()) continue;
+    if (InferShapes(node).ok()) continue;
     node->output_shapes_.assign(node->num_outputs(), PartialShape());
-    shape_errors_[node->id_] = Annotate(s, StrCat("node '", node->name(), "' (", node->op(), ")"));
   }
   return OkStatus();
 }

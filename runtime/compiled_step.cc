@@ -85,6 +85,7 @@ Status FeedSpec::Check(const std::vector<Tensor>& feeds) const {
 Status FeedSpec::CheckOne(size_t i, const Tensor& feed) const {
   const Feed& f = feeds_[i];
   if (feed.dtype() != f.dtype) {
+    if (!feed.valid()) return Annotate(feed.mistake(), StrCat("feed '", f.name, "'"));
     return InvalidArgument("feed '", f.name, "' is ", ToString(feed.dtype()), ", wanted ",
                            ToString(f.dtype));
   }

@@ -34,8 +34,15 @@ class PreparedStep {
   /// Runs a step with the feeds in the order of Prepare; `fetched` gets the fetches in theirs.
   virtual Status Run(const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched,
                      const StepOptions& options = {}) = 0;
+  /// The same with the tensors in braces.
+  Status Run(std::initializer_list<Tensor> feeds, std::vector<Tensor>* fetched,
+             const StepOptions& options = {}) {
+    return Run(std::vector<Tensor>(feeds), fetched, options);
+  }
   /// The same with literals, which take the dtypes of what they feed, as far as Prepare was given
-  /// more than names: `step->Run({0.5f, {1, 2}}, &fetched)`.
+  /// more than names: `step->Run({0.5f, {1, 2}}, &fetched)`. A template, so that braces with tensors
+  /// alone, and empty ones, are the one above.
+  template <int = 0>
   Status Run(std::initializer_list<FeedValue> feeds, std::vector<Tensor>* fetched,
              const StepOptions& options = {});
 
@@ -138,8 +145,9 @@ class FeedValue {
   std::variant<Tensor, Literal> value_;
 };
 
-inline Status PreparedStep::Run(std::initializer_list<FeedValue> feeds,
-                                std::vector<Tensor>* fetched, const StepOptions& options) {
+template <int>
+Status PreparedStep::Run(std::initializer_list<FeedValue> feeds, std::vector<Tensor>* fetched,
+                         const StepOptions& options) {
   std::vector<Tensor> tensors;
   for (const FeedValue& value : feeds) {
     const size_t i = tensors.size();

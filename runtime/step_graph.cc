@@ -175,7 +175,7 @@ class StepGraphBuilder {
         return InvalidArgument("node '", node.name(), "': op ", node.op(),
                                " is for the runtime's own use");
       }
-      TENON_RETURN_IF_ERROR(graph_.ShapeError(node));
+      TENON_RETURN_IF_ERROR(graph_.NodeError(node));
       originals_.push_back(&node);
       TENON_ASSIGN_OR_RETURN(copies_[id], step_.CopyNode(*graph_.node(id)));
     }

@@ -125,11 +125,10 @@ Status Queue::CheckComponents(const Element& components, bool many) const {
           i, " has shape ", t.shape(), ", the first one ", components[0].shape());
     }
     if (options_.shapes.empty()) continue;
+    if (options_.shapes[i].IsCompatibleWith(many ? t.shape().WithoutDim(0) : t.shape())) continue;
     const PartialShape rows = many ? PartialShape{t.dim(0)} : PartialShape(Shape());
-    const PartialShape wanted = rows.ConcatWith(options_.shapes[i]);
-    if (wanted.IsCompatibleWith(t.shape())) continue;
-    return InvalidArgument("Shape mismatch in tuple component ", i, ". Expected ", wanted, ", got ",
-                           t.shape());
+    return InvalidArgument("Shape mismatch in tuple component ", i, ". Expected ",
+                           rows.ConcatWith(options_.shapes[i]), ", got ", t.shape());
   }
   return OkStatus();
 }

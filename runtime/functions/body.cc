@@ -242,8 +242,8 @@ CallBuilder::CallBuilder(Graph& graph, int64_t max_nodes, const Node& call,
 
 Status CallBuilder::CheckSize() const {
   if (graph_.num_nodes() <= max_nodes_) return OkStatus();
-  return InvalidArgument("with the bodies of its functions the graph has more than ", max_nodes_,
-                         " nodes");
+  return ResourceExhausted("with the bodies of its functions the graph has more than ", max_nodes_,
+                           " nodes");
 }
 
 StatusOr<Node*> CallBuilder::Start() {
@@ -317,7 +317,7 @@ StatusOr<CallBuilder::Body> CallBuilder::AddBody(const FunctionName& function,
   }
   if (static_cast<int64_t>(definition->nodes.size()) > max_nodes_ - graph_.num_nodes()) {
     return in_function(
-        InvalidArgument("with its body the graph has more than ", max_nodes_, " nodes"));
+        ResourceExhausted("with its body the graph has more than ", max_nodes_, " nodes"));
   }
   std::string prefix = call_.name();
   if (!part.empty()) StrAppend(&prefix, "/", part);

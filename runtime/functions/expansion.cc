@@ -26,25 +26,37 @@ class Expander {
   Status Run() {
     std::vector<AddedNode> pending;
     for (Node* node : graph_.nodes()) pending.push_back({node, nullptr});
-    return ExpandAll(std::move(pending));
+    return ExpandAll(std::move(pending), /*keep_errors=*/true);
   }
   bool has_expanded() const { return has_expanded_; }
 
  private:
   using Lowering = StatusOr<Body> (Expander::*)(CallBuilder&);
 
-  Status ExpandAll(std::vector<AddedNode> pending) {
+  /// Replaces the calls among `pending`, and those that are added on the way. A call that cannot be
+  /// replaced stays as it is, with its error, or ends it all unless errors are to be kept.
+  Status ExpandAll(std::vector<AddedNode> pending, bool keep_errors) {
     while (!pending.empty()) {
       const AddedNode next = pending.back();
       pending.pop_back();
       if (!IsCall(graph_, *next.node)) continue;
       // Only a step that needs such a node fails.
       if (next.stack == nullptr && !MissingFunction(graph_, *next.node).empty()) continue;
-      has_expanded_ = true;
+      const int first_id = graph_.num_ids();
+      const size_t num_pending = pending.size();
       const std::string name = next.node->name(), op = next.node->op();
-      if (const Status s = Expand(next, pending); !s.ok()) {
-        return Annotate(s, StrCat("node '", name, "' (", op, ")"));
+      const Status s = Expand(next, pending);
+      if (s.ok()) {
+        has_expanded_ = true;
+        continue;
       }
+      const Status error = Annotate(s, StrCat("node '", name, "' (", op, ")"));
+      const bool is_there = graph_.Find(name) == next.node;
+      if (!keep_errors || !is_there || s.code() == StatusCode::kResourceExhausted) return error;
+      pending.resize(num_pending);
+      max_nodes_ -= graph_.num_ids() - first_id;  // what is added in vain is work too
+      graph_.RemoveNodesFrom(first_id);
+      graph_.SetNodeError(*next.node, error);
     }
     return OkStatus();
   }
@@ -137,7 +149,8 @@ class Expander {
     }
     // Gradients are derived from ops: the calls within come first.
     TENON_RETURN_IF_ERROR(
-        ExpandAll(std::vector<AddedNode>(pending.begin() + before, pending.end())));
+        ExpandAll(std::vector<AddedNode>(pending.begin() + before, pending.end()),
+                  /*keep_errors=*/false));
     pending.resize(before);
     TENON_ASSIGN_OR_RETURN(Body gradient,
                            Differentiate(builder, xs, forward.results,
@@ -182,7 +195,7 @@ class Expander {
         }
       }
     }
-    TENON_RETURN_IF_ERROR(graph.error());
+    TENON_RETURN_IF_ERROR(graph_.TakeError());
     for (int id = first; id < graph_.num_ids(); ++id) {
       if (Node* node = graph_.node(id)) {
         node->set_requested_device(builder.call().requested_device());
@@ -220,6 +233,12 @@ class Expander {
                              types.size(), " outputs");
     }
     std::vector<Endpoint> results = body.results;
+    for (size_t i = 0; i < types.size(); ++i) {
+      const DType found = BaseType(results[i].node->output_type(results[i].index));
+      if (found == BaseType(types[i])) continue;
+      return InvalidArgument("result ", i, " of the function is ", found, ", output ", i,
+                             " of the node ", BaseType(types[i]));
+    }
     TENON_ASSIGN_OR_RETURN(Node * end, EndOf(builder, body));
     AttributeMap attrs;
     std::string op = "NoOp";
@@ -231,8 +250,10 @@ class Expander {
       attrs.Set("T", types);
       attrs.Set(kManyResults, true);
       if (!body.effects.empty()) {
+        // One node after them all: not an edge from each effect to each result.
+        TENON_ASSIGN_OR_RETURN(Node * over, builder.Add("over", "NoOp", {}, {}, body.effects));
         for (Endpoint& result : results) {
-          TENON_ASSIGN_OR_RETURN(result, builder.AddIdentity("result", result, body.effects));
+          TENON_ASSIGN_OR_RETURN(result, builder.AddIdentity("result", result, {over}));
         }
       }
     }
@@ -264,7 +285,7 @@ class Expander {
   }
 
   Graph& graph_;
-  const int64_t max_nodes_;
+  int64_t max_nodes_;
   bool has_expanded_ = false;
 };
 

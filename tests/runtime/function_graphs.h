@@ -98,7 +98,6 @@ class FunctionsTest : public ::testing::Test {
     TENON_ASSIGN_OR_RETURN(const auto values, session_->Run(feeds, StepTensors{fetch}, targets));
     return values[0].scalar<float>();
   }
-  Status Error() { return session_ == nullptr ? Open() : OkStatus(); }
 
   GraphDef def_;
   std::unique_ptr<Session> session_;

@@ -216,7 +216,10 @@ TEST_F(FunctionsTest, ARemoteCallRunsWhereItsTargetSays) {
   ASSERT_OK(Open(2));
   EXPECT_EQ(*Run(X(3), "f"), -3);
   Node({"h", "RemoteCall", {"fed", "x"}, call});
-  EXPECT_THAT(Open(), IsError(StatusCode::kUnimplemented, "its target must be a constant"));
+  ASSERT_OK(Open(2));
+  EXPECT_EQ(*Run(X(3), "f"), -3);
+  EXPECT_THAT(Run(X(3), "h"),
+              IsError(StatusCode::kUnimplemented, "its target must be a constant"));
 }
 
 TEST_F(FunctionsTest, GradientsOfFunctionsAreDerivedOrGiven) {
@@ -271,12 +274,16 @@ TEST_F(FunctionsTest, WhatIsWrongIsSaid) {
   const auto error_of = [&](const NodeText& node, StatusCode code, std::string_view message) {
     session_ = nullptr;
     Node(node);
-    EXPECT_THAT(Error(), IsError(code, message));
+    // Only steps that need the node fail.
+    ASSERT_OK(Open());
+    EXPECT_EQ(*Run(X(3), "right"), 6);
+    EXPECT_THAT(session_->Run(X(3), {}, {"f"}).status(), IsError(code, message));
     def_.mutable_node()->RemoveLast();
   };
   Doubling();
   Input();
   Input("i", "DT_INT32");
+  Node({"right", "PartitionedCall", {"x"}, Types(kFloat1, kFloat1) + Calls("f", "Double")});
   Function("Self", {"x"}, {{"y", "f:output:0"}},
            {{"f", "PartitionedCall", {"x"}, Types(kFloat1, kFloat1) + Calls("f", "Self")}});
   Function("Lost", {"x"}, {{"y", "nowhere:z:0"}}, {});
@@ -338,7 +345,28 @@ TEST_F(FunctionsTest, ExponentiallyManyNodesAreRefused) {
   auto graph = GraphFromProto(def_, AllOps());
   ASSERT_OK(graph);
   EXPECT_THAT(ExpandFunctions(&*graph, 10000),
-              IsError(StatusCode::kInvalidArgument, "the graph has more than 10000 nodes"));
+              IsError(StatusCode::kResourceExhausted, "the graph has more than 10000 nodes"));
+}
+
+TEST_F(FunctionsTest, NodesThatAreAddedInVainCountToo) {
+  Doubling();
+  const std::string attrs = Types(kFloat1, kFloat1);
+  // A body of a hundred nodes, whose result is not there.
+  std::vector<NodeText> nodes;
+  for (int i = 0; i < 100; ++i) nodes.push_back({StrCat("n", i), "Neg", {"x"}, Float()});
+  Function("Lost", {"x"}, {{"y", "nowhere:z:0"}}, nodes);
+  Input();
+  for (int i = 0; i < 90; ++i) {
+    Node({StrCat("f", i), "PartitionedCall", {"x"}, attrs + Calls("f", "Lost")});
+  }
+  auto graph = GraphFromProto(def_, AllOps());
+  ASSERT_OK(graph);
+  Graph copy = graph->Clone();
+  ASSERT_OK(ExpandFunctions(&copy, 10000));
+  EXPECT_EQ(copy.num_nodes(), graph->num_nodes());
+  EXPECT_EQ(copy.num_ids(), graph->num_ids());
+  EXPECT_THAT(ExpandFunctions(&*graph, 8000),
+              IsError(StatusCode::kResourceExhausted, "the graph has more than"));
 }
 
 }  // namespace

@@ -98,6 +98,13 @@ TEST(SessionArgumentsTest, APreparedStepTakesLiterals) {
   EXPECT_EQ(fetched[0].scalar<float>(), 40);
   EXPECT_THAT((*step)->Run({"four"}, &fetched), IsError(kInvalid, ""));
   EXPECT_THAT((*step)->Run({1.0f, 2.0f}, &fetched), IsError(kInvalid, ""));
+  EXPECT_THAT((*step)->Run({}, &fetched), IsError(kInvalid, "found 0 feeds, wanted 1"));
+  const Tensor wrong = Tensor::Of<float>({}, {1, 2});
+  for (const Status& s : {(*step)->Run({wrong}, &fetched),
+                          (*step)->Run(std::vector<Tensor>{wrong}, &fetched)}) {
+    EXPECT_THAT(s, IsError(kInvalid, "found 2 values for a tensor of shape [], wanted 1"));
+    EXPECT_THAT(s, IsError(kInvalid, "feed 'Placeholder'"));
+  }
 }
 
 TEST(SessionArgumentsTest, ATensorWithAnotherNumberOfValuesIsAMistakeWithItsPlace) {
@@ -202,8 +209,10 @@ TEST(SessionArgumentsTest, ShapesThatContradictEachOtherFailOnlyTheStepsThatNeed
   const auto session = MakeLocalSession(*graph);
   ASSERT_OK(session);
   const Tensor two = Tensor::Vector<float>({1, 2});
-  EXPECT_THAT((*session)->Run({{"a", two}, {"b", two}}, {"neg"}).status(),
-              IsError(kInvalid, "node 'sum' (Add): Incompatible shapes: [2] vs. [3]"));
+  const Tensor three = Tensor::Vector<float>({1, 2, 3});
+  const Status apart = (*session)->Run({{"a", two}, {"b", three}}, {"neg"}).status();
+  EXPECT_THAT(apart, IsError(kInvalid, "node 'sum' (Add)"));
+  EXPECT_THAT(apart, IsError(kInvalid, "Incompatible shapes: [2] vs. [3]"));
   EXPECT_OK((*session)->Run({{"a", two}}, {"other"}));
   // Whoever feeds the sum does not need it.
   EXPECT_OK((*session)->Run({{"sum", two}}, {"neg"}));

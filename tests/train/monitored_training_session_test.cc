@@ -15,20 +15,17 @@
 #include "ops/control_flow/control_flow_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
-#include "ops/queues/queues_ops.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "ops/summary/summary_ops.h"
 #include "proto/event.pb.h"
 #include "tests/testing/status_matchers.h"
-#include "tests/testing/test_cluster.h"
 #include "train/sessions/hooks.h"
 #include "train/variables.h"
 
 namespace tenon {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -186,46 +183,6 @@ TEST(MonitoredTrainingSessionTest, ASignalEndsTrainingWithACheckpoint) {
   EXPECT_EQ(steps, 4);
   ASSERT_OK((*session)->Close());
   EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-4");
-}
-
-TEST(MonitoredTrainingSessionTest, AStepThatDoesNotEndAfterASignalIsGivenUpAndTheRestSaved) {
-  const TestFolder folder;
-  testing::TestCluster cluster(1, 1);
-  cluster.StartAll();
-  Graph graph(AllOps());
-  const GraphBuilding building(graph);
-  const DeviceScope on_ps("/job:ps/task:0");
-  Node* const train = AssignAdd(GlobalStep().ref(), 1).node;
-  const Output queue = FIFOQueue(DTypeVector{DType::kFloat}, {.shared_name = "never_filled"});
-  const Output blocked = QueueDequeue(queue, {DType::kFloat})[0];
-  Mutex mu;
-  std::vector<std::string> lines;
-  auto session =
-      MonitoredTrainingSession::Start({.server = &cluster.at("worker", 0),
-                                       .checkpoint_dir = folder.path,
-                                       .interrupted_step_limit = std::chrono::milliseconds(1000),
-                                       .notice = [&](const std::string& line) {
-                                         MutexLock lock(mu);
-                                         lines.push_back(line);
-                                       }});
-  ASSERT_OK(session.status());
-  for (int i = 0; i < 3; ++i) ASSERT_OK((*session)->Run({}, {}, {train}).status());
-  std::jthread signal([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    std::raise(SIGTERM);
-  });
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT((*session)->Run({}, {blocked}),
-              testing::IsError(
-                  StatusCode::kCancelled,
-                  "ended by SIGTERM: the step did not end within 1 s and was given up; what was "
-                  "trained until step 3 is saved"));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
-  EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-3");
-  EXPECT_TRUE((*session)->ShouldStop());
-  EXPECT_OK((*session)->Close());
-  MutexLock lock(mu);
-  EXPECT_THAT(lines, Contains(HasSubstr("SIGTERM: waiting for the step that runs, 1 s at most")));
 }
 
 TEST(MonitoredTrainingSessionTest, AnOldSignalEndsNoSessionThatDoesNotHeedThem) {

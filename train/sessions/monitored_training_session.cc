@@ -45,7 +45,6 @@ MonitoredTrainingSession::MonitoredTrainingSession(const MonitoredTrainingSessio
     : options_(options), graph_(*CurrentBuilding(options.location).graph) {
   if (!options.stop_on_signals) return;
   signal_ = std::make_unique<StopSignal>();
-  if (options.server == nullptr) return;
   watch_ = std::make_unique<SignalWatch>(SignalWatch::Options{
       options.server, options.notice, options.checkpoint_dir, options.interrupted_step_limit});
 }
@@ -241,6 +240,8 @@ StatusOr<PreparedStep*> MonitoredTrainingSession::StepFor(const Session::Feeds& 
 Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTensors& fetches,
                                          const StepTensors& targets, std::vector<Tensor>* fetched) {
   TENON_RETURN_IF_ERROR(session_->Check(feeds, fetches, targets));
+  // What hooks do, such as a save, is not given up.
+  std::optional<SignalWatch::Work> hooks(std::in_place, watch_.get(), "the hooks before the step");
   const RunContext context = Context(targets.names());
   Session::Feeds fed = feeds.pairs();
   std::vector<std::string> names = fetches.names(), runs = targets.names();
@@ -261,7 +262,9 @@ Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTenso
   TENON_ASSIGN_OR_RETURN(PreparedStep* const prepared, StepFor(fed, names, runs));
   std::vector<Tensor> values_fed;
   for (auto& [name, value] : fed) values_fed.push_back(std::move(value));
-  TENON_RETURN_IF_ERROR(prepared->Run(values_fed, fetched, step));
+  hooks.reset();
+  TENON_RETURN_IF_ERROR(Watched([&] { return prepared->Run(values_fed, fetched, step); }));
+  hooks.emplace(watch_.get(), "the hooks after the step");
   RunValues values;
   values.trace = std::move(trace);
   if (!global_step_name_.empty()) {
@@ -280,15 +283,23 @@ Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTenso
   return OkStatus();
 }
 
+Status MonitoredTrainingSession::Watched(const std::function<Status()>& run) {
+  // A session of this process alone would take its variables with it.
+  std::function<void()> give_up = [this] { session_->Close().IgnoreError(); };
+  if (options_.server == nullptr) give_up = nullptr;
+  SignalWatch::Work step(watch_.get(), "the step that runs", std::move(give_up));
+  const Status status = run();
+  given_up_ = step.End();
+  return status;
+}
+
 Status MonitoredTrainingSession::Recovering(const std::function<Status()>& attempt) {
   if (closed_) return FailedPrecondition("Session is closed.");
   while (true) {
     Status status = session_ == nullptr ? Open() : OkStatus();
     if (status.ok()) {
-      SignalWatch::Work step(watch_.get(), "the step that runs",
-                             [this] { session_->Close().IgnoreError(); });
       status = attempt();
-      if (step.End()) return EndGivenUp();
+      if (given_up_) return EndGivenUp();
     }
     if (status.ok()) {
       recoveries_ = 0;
@@ -315,8 +326,10 @@ StatusOr<std::vector<Tensor>> MonitoredTrainingSession::RunWithoutHooks(
     const StepFeeds& feeds, const StepTensors& fetches, const StepTensors& targets) {
   std::vector<Tensor> fetched;
   TENON_RETURN_IF_ERROR(Recovering([&]() -> Status {
-    TENON_ASSIGN_OR_RETURN(fetched, session_->Run(feeds, fetches, targets));
-    return OkStatus();
+    return Watched([&]() -> Status {
+      TENON_ASSIGN_OR_RETURN(fetched, session_->Run(feeds, fetches, targets));
+      return OkStatus();
+    });
   }));
   return fetched;
 }

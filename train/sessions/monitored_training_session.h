@@ -52,7 +52,8 @@ struct MonitoredTrainingSessionOptions {
   /// Ctrl-C and SIGTERM end training in good order: ShouldStop is true after the present step.
   bool stop_on_signals = true;
   /// How long that step has, on a cluster (see SignalWatch): then it is given up, the chief saves,
-  /// and Run is Cancelled; where a task does not answer, the process ends by the signal.
+  /// and Run is Cancelled; where a task does not answer, the process ends by the signal. In a
+  /// process alone the step is waited for, which is said as often.
   std::chrono::milliseconds interrupted_step_limit{5000};
   /// Gets lines for people, from any thread; may be null.
   std::function<void(const std::string& line)> notice = {};
@@ -144,6 +145,8 @@ class MonitoredTrainingSession {
   StatusOr<PreparedStep*> StepFor(const Session::Feeds& feeds,
                                   const std::vector<std::string>& fetches,
                                   const std::vector<std::string>& targets);
+  /// Runs a step, which is given up when it takes long after a signal.
+  Status Watched(const std::function<Status()>& run);
   /// A step was given up after a signal: saves what there is, and says how that went.
   Status EndGivenUp();
   /// Repeats `attempt` in new sessions until it fails for good.
@@ -167,7 +170,8 @@ class MonitoredTrainingSession {
   bool interrupted_ = false;  // a signal, and nobody else, has ended it
   int64_t global_step_ = -1;
   int recoveries_ = 0;
-  std::unique_ptr<SignalWatch> watch_;  // on a cluster
+  std::unique_ptr<SignalWatch> watch_;  // null when signals do not stop it
+  bool given_up_ = false;
 };
 
 }  // namespace tenon

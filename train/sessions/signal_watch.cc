@@ -62,6 +62,7 @@ void SignalWatch::Say(const std::string& line) const {
 }
 
 std::string SignalWatch::Silent() const {
+  if (options_.server == nullptr) return "";
   const auto own = DeviceName::Parse(options_.server->task());
   Mutex mu;
   std::vector<std::string> silent;
@@ -110,8 +111,11 @@ void SignalWatch::Watch(const std::stop_token& end) {
     }
     if (WatchClock::now() - since < kSilentFor) continue;
     if (!std::exchange(said, true)) {
-      Say(StrCat(SignalName(signal), ": waiting for ", what, ", ", options_.limit.count() / 1000.0,
-                 " s", give_up ? " at most" : ", and for longer while all tasks answer",
+      const std::string limit = StrCat(", ", options_.limit.count() / 1000.0, " s");
+      Say(StrCat(SignalName(signal), ": waiting for ", what,
+                 give_up                      ? limit + " at most"
+                 : options_.server != nullptr ? limit + ", and for longer while all tasks answer"
+                                              : "",
                  "; a second signal ends at once"));
     }
     const std::string silent = Silent();
@@ -127,6 +131,7 @@ void SignalWatch::Watch(const std::stop_token& end) {
     }
     if (!give_up) {
       since = WatchClock::now();
+      said = false;
       continue;
     }
     {

@@ -13,18 +13,18 @@ namespace tenon {
 
 class Server;
 
-/// Bounds how long a task of a cluster works on after its first SIGINT or SIGTERM, where the tasks
-/// that it works with hang: it says what is waited for, asks the other tasks whether they live, and
-/// after `limit`
+/// Says what a training waits for after its first SIGINT or SIGTERM, again after every `limit`, and
+/// bounds how long a task of a cluster works on, where the tasks that it works with hang: it asks
+/// them whether they live, and after `limit`
 ///   - ends the process by the signal, with a line that says why nothing is saved, when one of them
 ///     does not answer;
 ///   - gives up what can be given up, when all do: a step that takes long.
-/// What may not be given up, such as a checkpoint that is being written, has its time as long as
-/// all tasks answer. Thread-safe.
+/// What may not be given up, such as a checkpoint that is being written, or a step of a session
+/// whose variables would go with it, has its time as long as all tasks answer. Thread-safe.
 class SignalWatch {
  public:
   struct Options {
-    /// Whose cluster the task works with; must outlive it.
+    /// Whose cluster the task works with; must outlive it. Null: there are no other tasks.
     Server* server = nullptr;
     /// Gets lines for people, from a thread; when null, the standard error does.
     std::function<void(const std::string& line)> notice = {};
