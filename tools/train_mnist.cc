@@ -195,8 +195,7 @@ class MnistTraining {
       TENON_ASSIGN_OR_RETURN(writer_, EventWriter::Create(events, graph_));
     }
     if (DrawsCurve()) {
-      history_ =
-          std::make_unique<LearningHistory>(flags_.checkpoint_dir, session_->global_step());
+      history_ = std::make_unique<LearningHistory>(flags_.checkpoint_dir, session_->global_step());
     }
     return OkStatus();
   }
@@ -286,8 +285,9 @@ class MnistTraining {
     // A picture is no reason to end a training.
     const Status kept = history_->Add({static_cast<double>(step), loss, accuracy});
     if (std::exchange(curve_is_kept_, kept.ok()) && !kept.ok()) {
-      PrintNotice(StrCat("the learning curve is not kept, which is tried again with its next point: ",
-                         kept.ToString()));
+      PrintNotice(
+          StrCat("the learning curve is not kept, which is tried again with its next point: ",
+                 kept.ToString()));
     }
     return OkStatus();
   }
