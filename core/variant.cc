@@ -3,7 +3,9 @@
 
 #include <cstring>
 #include <map>
+#include <type_traits>
 
+#include "core/float_text.h"
 #include "core/mutex.h"
 #include "core/strings.h"
 
@@ -27,7 +29,13 @@ class Number final : public VariantValue {
   Number(std::string_view type_name, T number) : type_name_(type_name), number_(number) {}
 
   std::string_view type_name() const override { return type_name_; }
-  std::string Text() const override { return StrCat(+number_); }
+  std::string Text() const override {
+    if constexpr (std::is_floating_point_v<T>) {
+      return FloatText(number_);
+    } else {
+      return StrCat(+number_);
+    }
+  }
   StatusOr<VariantData> Encode() const override {
     std::string bytes(sizeof(T), '\0');
     std::memcpy(bytes.data(), &number_, sizeof(T));
@@ -91,7 +99,11 @@ void AddVariantDecoder(std::string_view type_name, VariantDecoder decode) {
 }
 
 StatusOr<VariantRef> DecodeVariant(VariantData data) {
-  if (data.type_name.empty()) return VariantRef();
+  if (data.type_name.empty()) {
+    if (data.metadata.empty() && data.tensors.empty()) return VariantRef();
+    return InvalidArgument("a variant without a type has ", data.metadata.size(), " bytes and ",
+                           data.tensors.size(), " tensors; wanted neither");
+  }
   if (data.type_name == "int") return Number<int32_t>::Decode("int", data);
   if (data.type_name == "float") return Number<float>::Decode("float", data);
   if (data.type_name == "double") return Number<double>::Decode("double", data);

@@ -48,9 +48,9 @@ using VariantDecoder = StatusOr<VariantRef> (*)(VariantData data);
 /// From now on DecodeVariant reads values of this type. Thread-safe; a second call for a type does
 /// nothing.
 void AddVariantDecoder(std::string_view type_name, VariantDecoder decode);
-/// Null for data without a type, which an empty element has. Numbers ("int", "float", "double",
-/// "bool", their bytes being the metadata) are always known; InvalidArgument for another type
-/// without a decoder.
+/// Null where there is neither a type nor anything else, as of an empty element. Numbers ("int",
+/// "float", "double", "bool", their bytes being the metadata) are always known; InvalidArgument for
+/// another type without a decoder.
 StatusOr<VariantRef> DecodeVariant(VariantData data);
 
 }  // namespace tenon

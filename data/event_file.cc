@@ -59,7 +59,11 @@ StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(const std::string& fo
   first.set_wall_time(now);
   first.set_file_version(std::string(kEventFileVersion));
   first.mutable_source_metadata()->set_writer(kSourceWriter);
-  TENON_RETURN_IF_ERROR(writer->Add(std::move(first)));
+  if (Status s = writer->Add(std::move(first)); !s.ok()) {
+    writer = nullptr;
+    RemoveFile(path, files).IgnoreError();
+    return s;
+  }
   return writer;
 }
 

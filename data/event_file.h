@@ -35,7 +35,7 @@ struct EventWriterOptions {
 /// returns. Thread-safe.
 class EventWriter {
  public:
-  /// Makes the folder and the file, with its first record.
+  /// Makes the folder and the file, with its first record; no file when that cannot be written.
   static StatusOr<std::unique_ptr<EventWriter>> Create(const std::string& folder,
                                                        EventWriterOptions options = {});
   /// The same with the graph in it (tf.summary.FileWriter).

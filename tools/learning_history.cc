@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "data/file.h"
 #include "proto/event.pb.h"
@@ -28,6 +29,7 @@ std::optional<LearningPoint> PointOf(const Event& event) {
 
 void LearningHistory::ForgetAfter(double step) {
   std::erase_if(points_, [=](const LearningPoint& p) { return p.step > step; });
+  written_ = std::min(written_, points_.size());
 }
 
 void LearningHistory::Keep(const LearningPoint& point) {
@@ -49,25 +51,41 @@ void LearningHistory::ReadFile(const std::string& path) {
   }
 }
 
-StatusOr<std::unique_ptr<LearningHistory>> LearningHistory::Open(const std::string& folder,
-                                                                 int64_t step) {
-  auto history = std::make_unique<LearningHistory>();
-  if (folder.empty()) return history;
+LearningHistory::LearningHistory(std::string folder, int64_t step)
+    : folder_(std::move(folder)), begin_(step) {
+  if (folder_.empty()) return;
   std::vector<std::string> names;
-  if (auto listed = ListFolder(folder); listed.ok()) names = *std::move(listed);
+  if (auto listed = ListFolder(folder_); listed.ok()) names = *std::move(listed);
   std::sort(names.begin(), names.end());  // by the second of their start
   for (const std::string& name : names) {
-    if (name.starts_with("events.out.tfevents.")) history->ReadFile(JoinPath(folder, name));
+    if (name.starts_with("events.out.tfevents.")) ReadFile(JoinPath(folder_, name));
   }
-  history->ForgetAfter(static_cast<double>(step));
-  TENON_ASSIGN_OR_RETURN(history->writer_, EventWriter::Create(folder));
-  TENON_RETURN_IF_ERROR(history->writer_->AddSessionLog(EventWriter::SessionChange::kStart, step));
-  return history;
+  ForgetAfter(static_cast<double>(step));
+  written_ = points_.size();
 }
 
 Status LearningHistory::Add(const LearningPoint& point) {
   Keep(point);
-  if (writer_ == nullptr) return OkStatus();
+  if (folder_.empty()) return OkStatus();
+  Status written = WriteMissing();
+  // Nobody reads what comes after the part of a record: another file has the next points.
+  if (!written.ok()) writer_ = nullptr;
+  return written;
+}
+
+Status LearningHistory::WriteMissing() {
+  if (writer_ == nullptr) {
+    TENON_ASSIGN_OR_RETURN(writer_, EventWriter::Create(folder_));
+  }
+  if (!has_begun_) {
+    TENON_RETURN_IF_ERROR(writer_->AddSessionLog(EventWriter::SessionChange::kStart, begin_));
+    has_begun_ = true;
+  }
+  for (; written_ < points_.size(); ++written_) TENON_RETURN_IF_ERROR(Write(points_[written_]));
+  return OkStatus();
+}
+
+Status LearningHistory::Write(const LearningPoint& point) {
   Summary summary;
   for (const auto& [tag, value] :
        {std::pair(kCostTag, point.loss), std::pair(kAccuracyTag, point.accuracy)}) {

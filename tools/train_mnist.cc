@@ -194,9 +194,9 @@ class MnistTraining {
       const std::string events = StrCat(flags_.logs, "/worker", task());
       TENON_ASSIGN_OR_RETURN(writer_, EventWriter::Create(events, graph_));
     }
-    if (!DrawsCurve()) return OkStatus();
-    TENON_ASSIGN_OR_RETURN(history_,
-                           LearningHistory::Open(flags_.checkpoint_dir, session_->global_step()));
+    if (DrawsCurve()) {
+      history_ = std::make_unique<LearningHistory>(flags_.checkpoint_dir, session_->global_step());
+    }
     return OkStatus();
   }
 
@@ -282,7 +282,14 @@ class MnistTraining {
         std::exchange(loss_sum_, 0) / static_cast<double>(std::exchange(unseen_steps_, 0));
     if (!DrawsCurve()) return OkStatus();
     TENON_ASSIGN_OR_RETURN(const double accuracy, Accuracy(mnist_.validation));
-    return history_->Add({static_cast<double>(step), loss, accuracy});
+    // A picture is no reason to end a training.
+    const Status kept = history_->Add({static_cast<double>(step), loss, accuracy});
+    if (std::exchange(curve_is_kept_, kept.ok()) && !kept.ok()) {
+      PrintNotice(
+          StrCat("the learning curve is not kept, which is tried again with its next point: ",
+                 kept.ToString()));
+    }
+    return OkStatus();
   }
 
   /// In parts, whose activations fit the memory.
@@ -365,6 +372,7 @@ class MnistTraining {
   std::unique_ptr<EventWriter> writer_;
   std::optional<Progress> progress_;
   std::unique_ptr<LearningHistory> history_;  // null where no curve is drawn
+  bool curve_is_kept_ = true;
   std::chrono::steady_clock::time_point begin_;
 };
 

@@ -5,11 +5,9 @@
 #include <cstdio>
 
 #include "distributed/cluster_spec.h"
-#include "distributed/grpc/channel.h"
-#include "distributed/grpc/security.h"
+#include "distributed/grpc/cluster_stub.h"
 #include "distributed/grpc/status.h"
 #include "distributed/server.h"
-#include "proto/cluster_service.grpc.pb.h"
 
 namespace tenon {
 namespace {
@@ -18,14 +16,6 @@ constexpr std::chrono::seconds kDeadline{5};
 /// A server asks others for as long as kDeadline before it answers.
 constexpr std::chrono::seconds kStatusOfAllDeadline{8};
 const std::string kClusterService = "/tenon.cluster.ClusterService/";
-
-std::unique_ptr<cluster::ClusterService::Stub> Connect(
-    const std::string& address, const Credentials& credentials, grpc::ClientContext* context,
-    std::chrono::milliseconds limit = kDeadline) {
-  AddToken(credentials, context);
-  context->set_deadline(std::chrono::system_clock::now() + limit);
-  return cluster::ClusterService::NewStub(OpenChannel(address, credentials));
-}
 
 std::string Seconds(double seconds) {
   char text[32];
@@ -69,7 +59,7 @@ Status StopServer(const std::string& target, const std::string& reason,
                   const Credentials& credentials) {
   TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
   grpc::ClientContext context;
-  const auto stub = Connect(address, credentials, &context);
+  const auto stub = StubFor(address, credentials, kDeadline, &context);
   cluster::ShutdownRequest request;
   cluster::ShutdownResponse response;
   request.set_reason(reason);
@@ -79,7 +69,7 @@ Status StopServer(const std::string& target, const std::string& reason,
 StatusOr<std::string> DescribeServer(const std::string& target, const Credentials& credentials) {
   TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
   grpc::ClientContext context;
-  const auto stub = Connect(address, credentials, &context, kStatusOfAllDeadline);
+  const auto stub = StubFor(address, credentials, kStatusOfAllDeadline, &context);
   cluster::ServerStatusRequest request;
   cluster::ServerStatusResponse response;
   request.set_ask_tasks(true);

@@ -9,11 +9,9 @@
 #include <thread>
 
 #include "core/mutex.h"
-#include "distributed/grpc/channel.h"
-#include "distributed/grpc/security.h"
+#include "distributed/grpc/cluster_stub.h"
 #include "distributed/grpc/status.h"
 #include "distributed/limits.h"
-#include "proto/cluster_service.grpc.pb.h"
 
 namespace tenon {
 namespace {
@@ -21,17 +19,9 @@ namespace {
 /// How soon it is seen that nobody is to be waited for any more.
 constexpr std::chrono::milliseconds kGiveUpPause{100};
 
-using ClusterStub = cluster::ClusterService::Stub;
 /// One call to a task. Its answer does not matter: a server that does not answer has ended, or
 /// never started.
 using TellTask = std::function<void(ClusterStub& stub, grpc::ClientContext* context)>;
-
-std::unique_ptr<ClusterStub> StubFor(const std::string& address, std::chrono::milliseconds limit,
-                                     const Credentials& credentials, grpc::ClientContext* context) {
-  AddToken(credentials, context);
-  context->set_deadline(std::chrono::system_clock::now() + limit);
-  return cluster::ClusterService::NewStub(OpenChannel(address, credentials));
-}
 
 void TellAll(const std::vector<TaskToTell>& tasks, const TellOptions& options,
              const TellTask& tell) {
@@ -45,7 +35,7 @@ void TellAll(const std::vector<TaskToTell>& tasks, const TellOptions& options,
     grpc::ClientContext* const context = &contexts.emplace_back();
     calls.emplace_back([&, context] {
       context->set_wait_for_ready(task.may_still_start);
-      tell(*StubFor(task.address, task.limit, options.credentials, context), context);
+      tell(*StubFor(task.address, options.credentials, task.limit, context), context);
       MutexLock lock(mu);
       waiting.erase(task.name);
       told.NotifyAll();
@@ -103,7 +93,7 @@ void TellShutdown(const std::vector<TaskToTell>& tasks, const std::string& reaso
 StatusOr<std::string> AskForTask(const std::string& address, std::chrono::milliseconds limit,
                                  const Credentials& credentials) {
   grpc::ClientContext context;
-  const auto stub = StubFor(address, limit, credentials, &context);
+  const auto stub = StubFor(address, credentials, limit, &context);
   cluster::ServerStatusResponse response;
   TENON_RETURN_IF_ERROR(FromGrpc(stub->ServerStatus(&context, {}, &response)));
   return response.task();

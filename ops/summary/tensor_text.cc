@@ -2,29 +2,15 @@
 #include "ops/summary/tensor_text.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
 
 #include "absl/strings/escaping.h"
+#include "core/float_text.h"
 #include "core/interruption.h"
 #include "core/variant.h"
 #include "ops/maths.h"
 
 namespace tenon {
 namespace {
-
-/// With six digits (doubles fifteen), or as many as tell it from all others.
-template <typename T>
-std::string FloatText(T v) {
-  constexpr bool kWide = std::is_same_v<T, double>;
-  char text[40];
-  std::snprintf(text, sizeof(text), "%.*g", kWide ? 15 : 6, static_cast<double>(v));
-  if (std::isfinite(v) && static_cast<T>(std::strtod(text, nullptr)) != v) {
-    std::snprintf(text, sizeof(text), "%.*g", kWide ? 17 : 9, static_cast<double>(v));
-  }
-  return text;
-}
 
 std::string ElementText(const Tensor& t, int64_t i) {
   if (t.dtype() == DType::kString) return absl::CEscape(t.data<TString>()[i]);

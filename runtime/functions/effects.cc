@@ -123,6 +123,8 @@ StatusOr<std::vector<Node*>> EndsOfEffects(CallBuilder& builder, const std::vect
     TENON_ASSIGN_OR_RETURN(Node * over,
                            builder.Add("effects", "ControlTrigger", {}, {}, loop->effects));
     for (Node* end : loop->ends) builder.graph().AddControlEdge(over, end);
+    // Of the last iteration, the condition may have some.
+    for (Node* exit : loop->exits) builder.graph().AddControlEdge(over, exit);
     auto& around = loop->parent->effects;
     around.insert(around.end(), loop->exits.begin(), loop->exits.end());
   }

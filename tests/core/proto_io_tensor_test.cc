@@ -304,6 +304,12 @@ TEST(TensorProtoTest, VariantsOfNumbersAndEmptyOnesSurvive) {
   EXPECT_EQ((*DecodeVariant({"bool", "\7", {}}))->Text(), "1");
 }
 
+TEST(TensorProtoTest, AVariantWithoutATypeHasNothingElse) {
+  EXPECT_EQ(*DecodeVariant({"", "", {}}), nullptr);
+  EXPECT_FALSE(DecodeVariant({"", "x", {}}).ok());
+  EXPECT_FALSE(DecodeVariant({"", "", {Tensor::Scalar(1.0f)}}).ok());
+}
+
 TEST(ShapeProtoTest, PartialShapesSurvive) {
   for (const PartialShape& shape :
        {PartialShape(), PartialShape(Shape()), PartialShape{2, -1}, PartialShape{0}}) {

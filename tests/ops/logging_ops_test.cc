@@ -64,14 +64,18 @@ TEST(LoggingOps, PrintV2WritesAtTheEndOfAFile) {
 }
 
 TEST(LoggingOps, VariantsThatHoldNumbersArePrinted) {
-  Tensor t = Tensor::Vector<Variant>(std::vector<Variant>(3));
+  Tensor t = Tensor::Vector<Variant>(std::vector<Variant>(5));
   t.data<Variant>()[0].value = DecodeVariant({"int", std::string("\7\0\0\0", 4), {}}).value();
   t.data<Variant>()[1].value = DecodeVariant({"bool", "\1", {}}).value();
-  EXPECT_EQ(RunOpOrDie("StringFormat", {t}, {{"template", "%s"}, {"placeholder", "%s"}})
+  t.data<Variant>()[3].value = DecodeVariant({"float", "\xab\xaa\xaa>", {}}).value();
+  t.data<Variant>()[4].value = DecodeVariant({"double", "UUUUUU\xd5?", {}}).value();
+  EXPECT_EQ(RunOpOrDie("StringFormat", {t},
+                       {{"template", "%s"}, {"placeholder", "%s"}, {"summarize", int64_t{5}}})
                 .scalar<TString>(),
-            "[<7> <1> <[empty]>]");
+            "[<7> <1> <[empty]> <0.333333343> <0.33333333333333331>]");
   const Tensor texts = RunOpOrDie("AsString", {t});
   EXPECT_EQ(texts.data<TString>()[0], "Variant<type: int value: 7>");
+  EXPECT_EQ(texts.data<TString>()[3], "Variant<type: float value: 0.333333343>");
 }
 
 }  // namespace

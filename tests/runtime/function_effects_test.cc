@@ -168,5 +168,40 @@ TEST_F(SilentFunctionsTest, EffectsInALoopOfTheBodyAreOverWhenTheCallIs) {
   EXPECT_EQ(*Run(X(200), "after"), 190);
 }
 
+TEST_F(SilentFunctionsTest, EffectsInTheConditionOfALoopAreOverWhenTheCallIs) {
+  // Doubled until it is over 100; 1 is added each time that this is asked, some nodes later.
+  const std::string type = "attr { key: 'T' value { type: DT_FLOAT } } ";
+  const std::string frame =
+      "attr { key: 'frame_name' value { s: 'loop' } } attr { key: 'is_constant' value { b: ";
+  std::string late;
+  for (int i = 0; i < 300; ++i) {
+    StrAppend(&late, "node_def { name: 'late", i, "' op: 'Neg' input: '",
+              i == 0 ? "one:output:0" : StrCat("late", i - 1, ":y:0"), "' ", type, "} ");
+  }
+  Add("Loop",
+      "node_def { name: 'enter' op: 'Enter' input: 'x' " + type + frame + "false } } } " +
+          "node_def { name: 'var' op: 'Enter' input: 'v' attr { key: 'T' value { type: DT_RESOURCE "
+          "} } " + frame + "true } } } " +
+          "node_def { name: 'merge' op: 'Merge' input: 'enter:output:0' input: 'next:output:0' " +
+          type + "attr { key: 'N' value { i: 2 } } } " +
+          "node_def { name: 'limit' op: 'Const' input: '^merge' " + FloatConst(100) + " } " +
+          "node_def { name: 'less' op: 'Less' input: 'merge:output:0' input: 'limit:output:0' " +
+          type + "} node_def { name: 'goes_on' op: 'LoopCond' input: 'less:z:0' } " +
+          "node_def { name: 's' op: 'Switch' input: 'merge:output:0' input: 'goes_on:output:0' " +
+          type + "} node_def { name: 'twice' op: 'AddV2' input: 's:output_true:0' input: "
+          "'s:output_true:0' " + type +
+          "} node_def { name: 'next' op: 'NextIteration' input: 'twice:z:0' " + type +
+          "} node_def { name: 'exit' op: 'Exit' input: 's:output_false:0' " + type +
+          "} node_def { name: 'one' op: 'Const' input: '^merge' " + FloatConst(1) + " } " + late +
+          "node_def { name: 'add' input: 'var:output:0' input: 'late299:y:0' " + adds_ + "}",
+      "exit:output:0");
+  Node({"f", "Loop", {"v", "x"}});
+  Node({"after", "ReadVariableOp", {"v", "^f"}, "attr { key: 'dtype' value { type: DT_FLOAT } }"});
+  Init();
+  // 3, 6, 12, 24, 48, 96 and 192.
+  EXPECT_EQ(*Run(X(3), "after"), 7);
+  EXPECT_EQ(*Run(X(200), "after"), 8);
+}
+
 }  // namespace
 }  // namespace tenon::testing

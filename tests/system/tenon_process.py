@@ -48,9 +48,9 @@ def run(*command, timeout=120):
 class Process:
     """A process whose output is collected as it comes; killed at the end of the with block."""
 
-    def __init__(self, *command):
+    def __init__(self, *command, **options):
         self.process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True)
+                                        stderr=subprocess.STDOUT, text=True, **options)
         self.lines, self.changed = [], threading.Condition()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()

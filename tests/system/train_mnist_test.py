@@ -4,6 +4,7 @@
 another network's checkpoints."""
 import os
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -106,6 +107,26 @@ def curve_goes_on(data):
         assert points == 4 and "400" not in texts, (points, texts)
 
 
+def curve_on_a_full_disk(data):
+    """Its points are written when there is room again, and the training goes on meanwhile."""
+    with tempfile.TemporaryDirectory() as folder:
+        flags = ["train", "mnist", "--data", data, "--checkpoint_dir", folder, "--max_steps"]
+        # Who is told that a file gets too large must not end by a signal.
+        with Process(TENON, *flags, 3000, restore_signals=False) as process:
+            process.wait_for("saved ")
+            everything = resource.RLIM_INFINITY
+            resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, (50, everything))
+            process.wait_for("the learning curve is not kept")
+            resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, (everything, everything))
+            assert process.finish() == 0, process.text()
+            assert process.text().count("is not kept") == 1, process.text()
+        sizes = [os.path.getsize(os.path.join(folder, n)) for n in os.listdir(folder) if n.startswith("events.")]
+        assert sizes and min(sizes) > 0, sizes
+        assert picture(os.path.join(folder, "learning_curve.svg"))[1] == 2 * 30
+        printed(data, "--checkpoint_dir", folder, "--max_steps", 3100)
+        assert picture(os.path.join(folder, "learning_curve.svg"))[1] == 2 * 31
+
+
 def ended_already(data):
     with tempfile.TemporaryDirectory() as folder:
         flags = ["--max_steps", 20, "--checkpoint_dir", folder]
@@ -175,6 +196,7 @@ if __name__ == "__main__":
         ("numbers without meaning", numbers_without_meaning),
         ("learning curves", curves),
         ("a learning curve that goes on", curve_goes_on),
+        ("a learning curve on a full disk", curve_on_a_full_disk),
         ("a training that had ended", ended_already),
         ("a training that is stopped", stopped),
         ("another network's checkpoint", another_network),

@@ -5,6 +5,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "data/file.h"
@@ -42,7 +43,9 @@ bool IsPattern(const std::string& path) {
 
 StatusOr<std::vector<std::string>> Matches(const std::string& pattern) {
   glob_t found = {};
-  const int code = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  // In a folder that is not there nothing matches; one that cannot be read might have something.
+  const auto is_grave = [](const char*, int error) { return int{error != ENOENT}; };
+  const int code = glob(pattern.c_str(), 0, is_grave, &found);
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
   if (code == 0) return paths;

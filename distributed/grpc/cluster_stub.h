@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/client_context.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "distributed/grpc/channel.h"
+#include "distributed/grpc/security.h"
+#include "proto/cluster_service.grpc.pb.h"
+
+namespace tenon {
+
+using ClusterStub = cluster::ClusterService::Stub;
+
+/// What makes one call of ClusterService to `address`, with `context`, which ends it after `limit`.
+inline std::unique_ptr<ClusterStub> StubFor(const std::string& address,
+                                            const Credentials& credentials,
+                                            std::chrono::milliseconds limit,
+                                            grpc::ClientContext* context) {
+  AddToken(credentials, context);
+  context->set_deadline(std::chrono::system_clock::now() + limit);
+  return cluster::ClusterService::NewStub(OpenChannel(address, credentials));
+}
+
+}  // namespace tenon
