@@ -33,8 +33,7 @@ std::string WhyNot(const Graph& graph, const Node& node) {
     return missing.empty() ? "" : StrCat("  (no function ", missing, ")");
   }
   const bool runs = node.registration().HasKernel(node.attrs()) || IsRuntimeOp(node.op());
-  if (!runs) return "  (no kernel)";
-  return graph.ShapeError(node).ok() ? "" : "  (inputs of wrong shapes)";
+  return runs ? "" : "  (no kernel)";
 }
 
 /// How often each op is there, the most frequent first; those that cannot run are marked.
