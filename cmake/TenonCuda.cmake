@@ -97,4 +97,9 @@ target_compile_options(tenon_cuda PRIVATE
 target_link_libraries(tenon_cuda PRIVATE tenon_cuda_runtime CUDA::cudart_static
   absl::status absl::statusor absl::strings absl::str_format absl::flat_hash_map absl::hash)
 target_link_options(tenon_cuda PRIVATE "LINKER:--exclude-libs=libcudart_static.a,--as-needed")
-install(TARGETS tenon_cuda LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+# Programs do without it, and so may who installs them.
+install(TARGETS tenon_cuda LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" OPTIONAL)
+install(CODE "
+  if(NOT EXISTS \"$<TARGET_FILE:tenon_cuda>\")
+    message(STATUS \"Without the plugin for GPUs, which is not built: cmake --build --preset release --target tenon_cuda\")
+  endif()")

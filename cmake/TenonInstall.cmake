@@ -17,7 +17,7 @@ target_link_libraries(tenon_all INTERFACE ${libraries})
 install(TARGETS tenon_all tenon_generate_ops ${libraries} EXPORT TenonTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(EXPORT TenonTargets NAMESPACE Tenon:: DESTINATION "${package_dir}")
-foreach(folder core data ops runtime distributed train tenon)
+foreach(folder core data ops runtime distributed train tenon examples)
   if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}")
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}"
       DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tenon" FILES_MATCHING PATTERN "*.h")

@@ -76,7 +76,7 @@ Status Session::CheckOne(std::string_view name, const StepTensor::Place& place,
   }
   if (place.node >= known->node) {
     return FailedPrecondition(what, " '", name, "' was added to the graph after the session was ",
-                              "opened; Session::Extend gives a session what was added");
+                              "opened: build it before, or give it by Session::Extend");
   }
   return OkStatus();
 }

@@ -48,6 +48,9 @@ int Report(const Status& status);
 /// The exit code of a command that `signal` has ended in good order, "stopped by SIGINT <what>"
 /// being printed.
 int ReportStop(int signal, std::string_view what);
+/// The exit code of what a signal has ended in good order, 128 and its number, as shells have it;
+/// kDone for 0.
+int SignalCode(int signal);
 
 /// Prints a line at once, for who watches; from any thread.
 void PrintNotice(const std::string& line);

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "tools/commands.h"
 #include "tools/processes.h"
@@ -63,6 +64,14 @@ std::string Outcome(int status) {
   return StrCat("ended with exit code ", WEXITSTATUS(status));
 }
 
+/// The signal after which a task has ended by itself (see SignalCode); 0 for another end.
+int SignalInGoodOrder(int status) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == SignalCode(signal)) return signal;
+  }
+  return 0;
+}
+
 /// The first SIGINT or SIGTERM of this process, and how many there were. A terminal sends one to the
 /// tasks, too, which take two within a second for one.
 std::atomic<int> launch_signal{0}, launch_signals{0};
@@ -88,9 +97,12 @@ class Launcher {
       Reap();
       if (launch_signals > handed_on_) HandOn();
       if (!cause_.ok()) EndOthers();
+      if (left_by_ != 0 && cause_.ok()) EndServers();
     }
     return cause_;
   }
+  /// The signal that has ended a task in good order while this process had none; or 0.
+  int left_by() const { return left_by_; }
 
  private:
   /// The tasks get a signal that this process has got: workers end with a checkpoint, and parameter
@@ -138,11 +150,27 @@ class Launcher {
       int status = 0;
       if (!t.running || waitpid(t.pid, &status, WNOHANG) != t.pid) continue;
       t.running = false;
-      const bool was_asked = launch_signals > 0 && WIFSIGNALED(status);
-      if (status != 0 && cause_.ok() && !was_asked) {
+      const int signal = SignalInGoodOrder(status);
+      const bool was_asked =
+          (launch_signals > 0 || servers_end_) && (WIFSIGNALED(status) || signal != 0);
+      if (signal != 0 && !was_asked) {
+        left_by_ = signal;
+        Print(t, StrCat("ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM", "; the others go on"));
+      } else if (status != 0 && cause_.ok() && !was_asked) {
         cause_ = Aborted(t.name, " ", Outcome(status), "; the other tasks are ended");
         failed_at_ = std::chrono::steady_clock::now();
       }
+    }
+  }
+
+  /// Parameter servers would wait for the return of a worker that nobody here starts again.
+  void EndServers() {
+    const bool has_workers = std::any_of(tasks_.begin(), tasks_.end(), [](const Task& t) {
+      return t.running && !t.name.starts_with("ps ");
+    });
+    if (has_workers || std::exchange(servers_end_, true)) return;
+    for (const Task& t : tasks_) {
+      if (t.running) kill(t.pid, SIGTERM);
     }
   }
 
@@ -161,9 +189,12 @@ class Launcher {
   std::chrono::steady_clock::time_point failed_at_;
   int last_signal_ = 0;
   int handed_on_ = 0;  // signals
+  int left_by_ = 0;
+  bool servers_end_ = false;
 };
 
-Status Launch(const LaunchFlags& flags) {
+/// `left_by` gets the signal that has ended a task in good order, or 0.
+Status Launch(const LaunchFlags& flags, int* left_by) {
   CatchSignals();
   TENON_ASSIGN_OR_RETURN(const std::vector<int> ports, FreePorts(flags.ps + flags.workers));
   std::vector<Task> tasks;
@@ -186,7 +217,10 @@ Status Launch(const LaunchFlags& flags) {
   TENON_RETURN_IF_ERROR(start("ps", flags.ps));
   TENON_RETURN_IF_ERROR(start("worker", flags.workers));
   std::fflush(stdout);
-  return Launcher(std::move(tasks)).Wait();
+  Launcher launcher(std::move(tasks));
+  const Status status = launcher.Wait();
+  *left_by = launcher.left_by();
+  return status;
 }
 
 }  // namespace
@@ -206,8 +240,9 @@ void AddLaunchCommand(CLI::App& app, Command* chosen) {
       ->required();
   launch->callback([=] {
     *chosen = [flags] {
-      const int code = Report(Launch(*flags));
-      return code == kDone && launch_signal != 0 ? 128 + launch_signal : code;
+      int left_by = 0;
+      const int code = Report(Launch(*flags, &left_by));
+      return code == kDone ? SignalCode(launch_signal != 0 ? launch_signal.load() : left_by) : code;
     };
   });
 }

@@ -110,10 +110,11 @@ int Report(const Status& status) {
   return kFailed;
 }
 
+int SignalCode(int signal) { return signal == 0 ? kDone : 128 + signal; }
+
 int ReportStop(int signal, std::string_view what) {
-  constexpr int kSignalled = 128;  // as shells have it
   PrintError(StrCat("stopped by ", signal == SIGINT ? "SIGINT" : "SIGTERM", " ", what));
-  return kSignalled + signal;
+  return SignalCode(signal);
 }
 
 void PrintNotice(const std::string& line) {

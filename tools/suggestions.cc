@@ -27,19 +27,24 @@ std::vector<std::string> FlagNames(const CLI::App& app) {
 
 std::string ExplainArguments(const CLI::App& app, const std::vector<std::string>& arguments) {
   const CLI::App* command = &app;
+  bool has_words = false;  // such as launch's program
   for (const std::string& argument : arguments) {
     if (argument == "--") break;
     if (argument.starts_with("--")) {
       const std::string name = argument.substr(0, argument.find('='));
       const std::vector<std::string> flags = FlagNames(*command);
       if (std::find(flags.begin(), flags.end(), name) == flags.end()) {
-        return StrCat("there is no flag ", name, DidYouMean(name, flags));
+        return StrCat("there is no flag ", name,
+                      has_words && command->get_name() == "launch" ? "; put -- before the program"
+                                                                   : DidYouMean(name, flags));
       }
     } else if (const auto names = SubcommandNames(*command); !names.empty()) {
       if (std::find(names.begin(), names.end(), argument) == names.end()) {
         return StrCat("there is no subcommand ", argument, DidYouMean(argument, names));
       }
       command = command->get_subcommand(argument);
+    } else {
+      has_words = true;
     }
   }
   return "";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/commands.h"
 #include "tools/train_mnist.h"
+#include "train/sessions/stop_signal.h"
 
 namespace tenon::tools {
 namespace {
@@ -75,8 +76,12 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   workers->needs(ps);
   job->needs(ps);
   flags->access.AddTo(*mnist);
-  mnist->callback(
-      [=, &ops] { *chosen = [flags, &ops] { return Report(TrainMnist(*flags, ops)); }; });
+  mnist->callback([=, &ops] {
+    *chosen = [flags, &ops] {
+      const int code = Report(TrainMnist(*flags, ops));
+      return code == kDone ? SignalCode(StopSignal::last_received()) : code;
+    };
+  });
 }
 
 }  // namespace tenon::tools

@@ -80,7 +80,7 @@ TEST(SessionArgumentsTest, WhatIsBuiltAfterTheSessionIsForExtend) {
   EXPECT_THAT((*session)->Run<float>({{ten.x, 2.0f}}, more),
               IsError(StatusCode::kFailedPrecondition,
                       "fetch 'AddV2' was added to the graph after the session was opened; "
-                      "Session::Extend gives a session what was added"));
+                      "opened: build it before, or give it by Session::Extend"));
   ASSERT_OK((*session)->Extend(ten.graph));
   EXPECT_EQ(*(*session)->Run<float>({{ten.x, 2.0f}}, more), 21);
 }

@@ -136,7 +136,7 @@ class Run:
             self.problems.append(f"{fault.task} has not ended 40 s after SIGTERM")
             return
         # Before its session is open, or as TensorFlow's client, it ends as any process.
-        if code not in (0, -signal.SIGTERM):
+        if code not in (0, 128 + signal.SIGTERM, -signal.SIGTERM):
             self.problems.append(f"{fault.task} ended with {code} after SIGTERM")
         self.down.add(fault.task)
         self.again(fault)

@@ -213,6 +213,8 @@ def suggestions():
             (["trian"], 2, "there is no subcommand trian; did you mean train?"),
             (["train", "mnits"], 2, "there is no subcommand mnits; did you mean mnist?"),
             (["run", "g", "--fetchs", "y"], 2, "there is no flag --fetchs; did you mean --fetch?"),
+            (["launch", "--ps", "1", "prog", "--data", "d"], 2,
+             "there is no flag --data; put -- before the program"),
             (["serve", "--JOB-NAMES=ps"], 2,
              "there is no flag --JOB-NAMES; did you mean --job_name?")):
         done = run(TENON, *arguments)

@@ -79,6 +79,22 @@ def launched_job_is_ended(data, number, to_group):
         assert re.search(r"\[worker 0\] stopped by a signal", job.text()), job.text()
 
 
+def worker_of_a_launched_job_is_ended(data):
+    """The other goes on, nobody waits for a return that nobody brings about, and the job has not succeeded."""
+    with tempfile.TemporaryDirectory() as run, \
+            Launched("--ps", 1, "--workers", 2, "--", TENON, "train", "mnist", "--data", data,
+                     "--checkpoint_dir", run, "--max_steps", 6000) as job:
+        job.read_until("model.ckpt-0")
+        job.read_until("[worker 1] ")
+        time.sleep(1)
+        pid = next(re.search(r"process (\d+)", line) for line in job.lines if line.startswith("worker 1 at "))
+        os.kill(int(pid.group(1)), signal.SIGTERM)
+        job.read_until("[worker 1] ended by SIGTERM; the others go on")
+        job.read_until("[worker 0] test accuracy")
+        assert job.end(10) == 128 + signal.SIGTERM, job.text()
+        assert saved_step(run) >= 6000, job.text()
+
+
 def job_that_has_not_begun_is_ended(data):
     """At the moments in which servers start, wait for each other, and open sessions."""
     for pause in (0.3, 0.7, 1.2):
@@ -147,7 +163,7 @@ def worker_returns(data, task):
     with tempfile.TemporaryDirectory() as run, Job(data, run, "--epochs", "1000") as job:
         job.wait_until_all_train()
         job.tasks[task].process.send_signal(signal.SIGTERM)
-        job.expect(task, 0)
+        job.expect(task, 128 + signal.SIGTERM)
         assert "stopped by a signal" in job.tasks[task].text(), job.text()
         other = "worker 1" if task == "worker 0" else "worker 0"
         job.expect(other, 0)
@@ -164,7 +180,7 @@ def chief_in_step_returns(data):
             Job(data, run, "--sync", "--max_steps", "1500") as job:
         job.wait_until_all_train()
         job.tasks["worker 0"].process.send_signal(signal.SIGTERM)
-        job.expect("worker 0", 0)
+        job.expect("worker 0", 128 + signal.SIGTERM)
         left_at = saved_step(run)
         assert 0 < left_at < 1500, job.text()
         job.tasks["worker 1"].wait_for("waiting for a turn of the chief, worker 0, ")
@@ -180,8 +196,9 @@ def parameter_server_outlives_its_workers(data):
         job.wait_until_all_train()
         job.tasks["ps 0"].process.send_signal(signal.SIGTERM)
         job.tasks["ps 0"].wait_for("SIGTERM: ending when the workers have ended")
-        for task in ("worker 0", "worker 1", "ps 0"):
+        for task in ("worker 0", "worker 1"):
             job.expect(task, 0)
+        job.expect("ps 0", 128 + signal.SIGTERM)
         assert saved_step(run) >= 8000, job.text()
 
 
@@ -257,6 +274,7 @@ if __name__ == "__main__":
             ("ctrl-C of a launched job", lambda: launched_job_is_ended(FOLDER, signal.SIGINT, True)),
             ("SIGINT to the launcher", lambda: launched_job_is_ended(FOLDER, signal.SIGINT, False)),
             ("SIGTERM to the launcher", lambda: launched_job_is_ended(FOLDER, signal.SIGTERM, False)),
+            ("a worker of a launched job", lambda: worker_of_a_launched_job_is_ended(FOLDER)),
             ("ctrl-C before training begins", lambda: job_that_has_not_begun_is_ended(FOLDER)),
             ("a second signal", second_signal_ends_at_once),
             ("a worker returns", lambda: worker_returns(FOLDER, "worker 1")),

@@ -26,6 +26,7 @@
 namespace tenon {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -185,6 +186,27 @@ TEST(MonitoredTrainingSessionTest, ASignalEndsTrainingWithACheckpoint) {
   EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-4");
 }
 
+TEST(MonitoredTrainingSessionTest, AStepAfterTheEndIsAMistake) {
+  const TestFolder folder;
+  CountingGraph g;
+  std::vector<std::string> lines;
+  {
+    auto session = MonitoredTrainingSession::Start(
+        {.checkpoint_dir = folder.path,
+         .hooks = {StopAtStep(2)},
+         .notice = [&](const std::string& line) { lines.push_back(line); }});
+    ASSERT_OK(session.status());
+    for (int i = 0; i < 2; ++i) ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+    EXPECT_THAT((*session)->Run({{g.x, 1.0f}}, {}, {g.train}),
+                testing::IsError(StatusCode::kFailedPrecondition,
+                                 "Run called even after should_stop requested: training ended at "
+                                 "step 2; ask ShouldStop before each step"));
+    // An evaluation is none.
+    EXPECT_OK((*session)->RunWithoutHooks({{g.x, 1.0f}}, {g.loss}).status());
+  }
+  EXPECT_THAT(lines, Contains(HasSubstr("the session goes without Close()")));
+}
+
 TEST(MonitoredTrainingSessionTest, AnOldSignalEndsNoSessionThatDoesNotHeedThem) {
   {
     const StopSignal heeded;
@@ -288,7 +310,7 @@ TEST(MonitoredTrainingSessionTest, StepsThatNobodyCountsEndInAnError) {
   EXPECT_EQ(steps, 100);
   EXPECT_THAT(status, testing::IsError(StatusCode::kFailedPrecondition,
                                        "training is to stop at step 5, but 100 steps have left the "
-                                       "step counter at 0: give GlobalStep() to the optimizer's "
+                                       "step counter at 0: run the training node in each step, and give GlobalStep() to the optimizer's "
                                        "Minimize"));
 }
 

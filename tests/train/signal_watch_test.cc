@@ -72,6 +72,32 @@ TEST(SignalWatchTest, AStepOfAClusterThatDoesNotEndAfterASignalIsGivenUpAndTheRe
   EXPECT_THAT(lines, Contains(HasSubstr("SIGTERM: waiting for the step that runs, 1 s at most")));
 }
 
+TEST(SignalWatchTest, ALoopThatDoesNotAskWhetherToStopIsEnded) {
+  const TestFolder folder;
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  Node* const train = AssignAdd(GlobalStep().ref(), 1).node;
+  auto session =
+      MonitoredTrainingSession::Start({.checkpoint_dir = folder.path,
+                                       .interrupted_step_limit = std::chrono::milliseconds(500)});
+  ASSERT_OK(session.status());
+  ASSERT_OK((*session)->Run({}, {}, {train}).status());
+  std::raise(SIGTERM);
+  int64_t steps = 1;
+  Status status;
+  while (status.ok()) {
+    status = (*session)->Run({}, {}, {train}).status();
+    steps += status.ok();
+  }
+  EXPECT_GT(steps, 1);
+  EXPECT_THAT(status, testing::IsError(StatusCode::kCancelled,
+                                       StrCat("ended by SIGTERM: steps went on for 0.5 s and "
+                                              "ShouldStop was not asked; what was trained until step ",
+                                              steps, " is saved")));
+  EXPECT_EQ(*LatestCheckpoint(folder.path), StrCat(folder.path, "/model.ckpt-", steps));
+  EXPECT_OK((*session)->Close());
+}
+
 /// Takes its time after each step.
 class SlowHook final : public SessionHook {
  public:

@@ -49,7 +49,13 @@ MonitoredTrainingSession::MonitoredTrainingSession(const MonitoredTrainingSessio
       options.server, options.notice, options.checkpoint_dir, options.interrupted_step_limit});
 }
 
-MonitoredTrainingSession::~MonitoredTrainingSession() { EndSession().IgnoreError(); }
+MonitoredTrainingSession::~MonitoredTrainingSession() {
+  if (!closed_ && session_ != nullptr && options_.notice && options_.is_chief &&
+      !options_.checkpoint_dir.empty()) {
+    options_.notice("the session goes without Close(): what was trained since the last checkpoint is lost");
+  }
+  EndSession().IgnoreError();
+}
 
 Status MonitoredTrainingSession::EndSession() {
   if (session_ == nullptr) return OkStatus();
@@ -318,7 +324,9 @@ StatusOr<std::vector<Tensor>> MonitoredTrainingSession::Run(const StepFeeds& fee
                                                             const StepTensors& fetches,
                                                             const StepTensors& targets) {
   std::vector<Tensor> fetched;
+  TENON_RETURN_IF_ERROR(CheckGoesOn());
   TENON_RETURN_IF_ERROR(Recovering([&] { return RunOnce(feeds, fetches, targets, &fetched); }));
+  has_ended_ = stop_;
   return fetched;
 }
 
@@ -334,24 +342,47 @@ StatusOr<std::vector<Tensor>> MonitoredTrainingSession::RunWithoutHooks(
   return fetched;
 }
 
+Status MonitoredTrainingSession::CheckGoesOn() {
+  if (has_ended_ && !closed_) {
+    return FailedPrecondition("Run called even after should_stop requested: training ended at step ",
+                              global_step_, "; ask ShouldStop before each step");
+  }
+  if (signal_ == nullptr || StopSignal::received() == 0 || closed_) return OkStatus();
+  const auto now = std::chrono::steady_clock::now();
+  if (!signalled_) signalled_ = now;
+  if (now - *signalled_ < options_.interrupted_step_limit) return OkStatus();
+  return Interrupted("steps went on for ", " and ShouldStop was not asked", [this] {
+    stop_ = true;
+    return session_ == nullptr ? OkStatus() : End();
+  });
+}
+
 Status MonitoredTrainingSession::EndGivenUp() {
   EndSession().IgnoreError();
+  return Interrupted("the step did not end within ", " and was given up", [this] {
+    SignalWatch::Work opening(watch_.get(), "a session to save with");
+    const Status opened = Open();
+    opening.End();
+    stop_ = true;
+    return opened.ok() ? End() : opened;
+  });
+}
+
+Status MonitoredTrainingSession::Interrupted(std::string_view what, std::string_view consequence,
+                                             const std::function<Status()>& save) {
   closed_ = interrupted_ = true;
-  const std::string why =
-      StrCat("ended by ", StopSignal::received() == SIGINT ? "SIGINT" : "SIGTERM",
-             ": the step did not end within ", options_.interrupted_step_limit.count() / 1000.0,
-             " s and was given up");
+  const std::string ended =
+      StrCat("ended by ", StopSignal::received() == SIGINT ? "SIGINT" : "SIGTERM", ": ", what,
+             options_.interrupted_step_limit.count() / 1000.0, " s", consequence);
   if (!options_.is_chief || options_.checkpoint_dir.empty()) {
-    return Cancelled(why, options_.is_chief ? "; no checkpoints are written" : "");
+    EndSession().IgnoreError();
+    stop_ = true;
+    return Cancelled(ended, options_.is_chief ? "; no checkpoints are written" : "");
   }
-  SignalWatch::Work opening(watch_.get(), "a session to save with");
-  Status saved = Open();
-  opening.End();
-  stop_ = true;
-  if (saved.ok()) saved = End();
-  return Cancelled(why, saved.ok()
-                            ? StrCat("; what was trained until step ", global_step_, " is saved")
-                            : StrCat("; nothing is saved: ", saved.ToString()));
+  const Status saved = save();
+  return Cancelled(ended, saved.ok()
+                              ? StrCat("; what was trained until step ", global_step_, " is saved")
+                              : StrCat("; nothing is saved: ", saved.ToString()));
 }
 
 Status MonitoredTrainingSession::End() {

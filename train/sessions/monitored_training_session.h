@@ -5,7 +5,9 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/hash_map.h"
@@ -88,6 +90,8 @@ class MonitoredTrainingSession {
   void RequestStop() { stop_ = true; }
 
   /// A step, with those of the hooks. OutOfRange, at the end of the data, makes ShouldStop true.
+  /// FailedPrecondition after a step that ended with ShouldStop true. Where a signal is the reason
+  /// steps go on for `interrupted_step_limit`; then the chief saves, and Run is Cancelled.
   StatusOr<std::vector<Tensor>> Run(const StepFeeds& feeds, const StepTensors& fetches,
                                     const StepTensors& targets = {});
   /// The same for one fetch; see Session::Run.
@@ -147,8 +151,14 @@ class MonitoredTrainingSession {
                                   const std::vector<std::string>& targets);
   /// Runs a step, which is given up when it takes long after a signal.
   Status Watched(const std::function<Status()>& run);
+  /// The error of a step that is asked for when training is to have ended.
+  Status CheckGoesOn();
   /// A step was given up after a signal: saves what there is, and says how that went.
   Status EndGivenUp();
+  /// The end after a signal: Cancelled, with "<what>5 s<consequence>" and what became of the last
+  /// checkpoint, which `save` writes.
+  Status Interrupted(std::string_view what, std::string_view consequence,
+                     const std::function<Status()>& save);
   /// Repeats `attempt` in new sessions until it fails for good.
   Status Recovering(const std::function<Status()>& attempt);
   /// One attempt at a step.
@@ -172,6 +182,8 @@ class MonitoredTrainingSession {
   int recoveries_ = 0;
   std::unique_ptr<SignalWatch> watch_;  // null when signals do not stop it
   bool given_up_ = false;
+  bool has_ended_ = false;  // a step has ended with ShouldStop true
+  std::optional<std::chrono::steady_clock::time_point> signalled_;  // the first step after that
 };
 
 }  // namespace tenon
