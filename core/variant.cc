@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/variant.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <type_traits>
@@ -90,6 +91,15 @@ StatusOr<VariantRef> VariantValue::ZerosLike() const {
 StatusOr<VariantRef> VariantValue::Plus(const VariantValue& other) const {
   return Unimplemented("variants of types '", type_name(), "' and '", other.type_name(),
                        "' cannot be added");
+}
+
+Status VariantValue::CountDepth(const Tensor& held) {
+  if (held.dtype() != DType::kVariant) return OkStatus();
+  for (const Variant& v : held.flat<Variant>()) {
+    if (v.value != nullptr) depth_ = std::max(depth_, 1 + v.value->depth_);
+  }
+  if (depth_ <= kMaxDepth) return OkStatus();
+  return InvalidArgument("variants lie within each other, more than ", kMaxDepth, " deep");
 }
 
 void AddVariantDecoder(std::string_view type_name, VariantDecoder decode) {

@@ -26,6 +26,10 @@ struct VariantData {
 /// Unimplemented.
 class VariantValue {
  public:
+  /// How many values may lie within each other: they end, and are added, one within the other,
+  /// which takes a thread's stack.
+  static constexpr int kMaxDepth = 2000;
+
   virtual ~VariantValue() = default;
   virtual std::string_view type_name() const = 0;
   /// The text that Print shows: the type, unless a value can be said in a word.
@@ -35,6 +39,15 @@ class VariantValue {
   /// What the ops ZerosLike and AddN give, which gradients are made of.
   virtual StatusOr<VariantRef> ZerosLike() const;
   virtual StatusOr<VariantRef> Plus(const VariantValue& other) const;
+
+  /// 1, or 1 more than that of the deepest value that was counted.
+  int depth() const { return depth_; }
+  /// To be called, before others share the value, with each tensor that it is to hold.
+  /// InvalidArgument when values would lie more than kMaxDepth deep.
+  Status CountDepth(const Tensor& held);
+
+ private:
+  int depth_ = 1;
 };
 
 /// The element type of a variant tensor; empty by default.

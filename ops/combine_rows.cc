@@ -2,6 +2,7 @@
 #include "ops/combine_rows.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/parallel.h"
 #include "ops/elements.h"
@@ -39,7 +40,8 @@ Status AssignRows(const RowPlan& plan) {
   return OkStatus();
 }
 
-/// `fn(old, change)` gives the new element.
+/// `fn(old, change)` gives the new element. The old one is moved there: a text that grows is not
+/// copied each time.
 template <typename Types, typename Fn>
 Status ChangeRows(const RowPlan& plan, Types types, Fn fn) {
   return DispatchStatus(plan.to->dtype(), types, [&]<typename T>(T) {
@@ -51,13 +53,13 @@ Status ChangeRows(const RowPlan& plan, Types types, Fn fn) {
       return plan.ForEach([=](int64_t, int64_t row) {
         const C change(*from);
         T* old = to + row * width;
-        for (int64_t j = 0; j < width; ++j) old[j] = T(fn(C(old[j]), change));
+        for (int64_t j = 0; j < width; ++j) old[j] = T(fn(C(std::move(old[j])), change));
       });
     }
     plan.ForEach([=](int64_t i, int64_t row) {
       const T* change = from + i * width;
       T* old = to + row * width;
-      for (int64_t j = 0; j < width; ++j) old[j] = T(fn(C(old[j]), C(change[j])));
+      for (int64_t j = 0; j < width; ++j) old[j] = T(fn(C(std::move(old[j])), C(change[j])));
     });
   });
 }

@@ -417,8 +417,10 @@ struct WindowDataset final : DatasetOver<WindowDataset> {
         for (size_t i = 0; i < buffer_.size() && static_cast<int64_t>(i) < span; i += of.stride) {
           values.push_back(buffer_[i][c]);
         }
-        out->push_back(TensorOf(std::make_shared<ListedDataset>(
-            of.input->types()[c], of.input->shapes()[c], std::move(values))));
+        const auto listed = std::make_shared<ListedDataset>(
+            of.input->types()[c], of.input->shapes()[c], std::move(values));
+        for (const Tensor& t : listed->values) TENON_RETURN_IF_ERROR(listed->CountDepth(t));
+        out->push_back(TensorOf(listed));
       }
       const int64_t gone = std::min<int64_t>(of.shift, buffer_.size());
       buffer_.erase(buffer_.begin(), buffer_.begin() + gone);

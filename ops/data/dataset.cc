@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/data/dataset.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "core/exceptions.h"
@@ -42,6 +43,23 @@ StatusOr<DatasetPtr> DatasetIn(const Tensor& t) {
 }
 
 Tensor TensorOf(DatasetPtr dataset) { return Tensor::Scalar(Variant{std::move(dataset)}); }
+
+Status ReturnDataset(KernelContext& ctx, DatasetPtr dataset) {
+  const auto is_it = [&](const Variant& v) { return v.value == dataset; };
+  bool is_input = false;
+  for (int i = 0; i < ctx.num_inputs() && !is_input; ++i) {
+    const Tensor& t = ctx.input(i);
+    if (t.dtype() != DType::kVariant) continue;
+    const auto held = t.flat<Variant>();
+    is_input = std::any_of(held.begin(), held.end(), is_it);
+  }
+  // What was made here is not shared yet, and no dataset was made const.
+  auto& made = const_cast<Dataset&>(*dataset);
+  for (int i = 0; i < ctx.num_inputs() && !is_input; ++i) {
+    TENON_RETURN_IF_ERROR(made.CountDepth(ctx.input(i)));
+  }
+  return ctx.Return(TensorOf(std::move(dataset)));
+}
 
 ElementSpec::ElementSpec(KernelConstruction& c)
     : types(c.Attr<DTypeVector>(c.attrs().Find("output_types") != nullptr ? "output_types"

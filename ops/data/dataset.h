@@ -111,9 +111,9 @@ inline StatusOr<DatasetPtr> DatasetInput(const KernelContext& ctx, int i = 0) {
 }
 /// A scalar that holds `dataset`.
 Tensor TensorOf(DatasetPtr dataset);
-inline Status ReturnDataset(KernelContext& ctx, DatasetPtr dataset) {
-  return ctx.Return(TensorOf(std::move(dataset)));
-}
+/// Output 0: `dataset`, which the kernel made of its inputs, or which is one of them.
+/// InvalidArgument when values would lie too deep in each other.
+Status ReturnDataset(KernelContext& ctx, DatasetPtr dataset);
 
 /// What a node says of the elements: its attributes output_types (or Toutput_types) and
 /// output_shapes.

@@ -148,6 +148,9 @@ struct GroupByWindowDataset final : DatasetOver<GroupByWindowDataset> {
 
     Status Reduce(int64_t key, std::vector<DatasetElement> elements) {
       auto window = std::make_shared<CollectedDataset>(*of_->input, std::move(elements));
+      for (const DatasetElement& element : window->elements) {
+        for (const Tensor& t : element) TENON_RETURN_IF_ERROR(window->CountDepth(t));
+      }
       DatasetElement results;
       TENON_RETURN_IF_ERROR(
           reduce_->Call({Tensor::Scalar(key), TensorOf(std::move(window))}, &results));

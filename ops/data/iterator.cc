@@ -38,6 +38,7 @@ struct Request {
     if (as_optional) {
       auto made = std::make_shared<OptionalElement>();
       made->exists = *result.found;
+      for (const Tensor& t : result.element) TENON_RETURN_IF_ERROR(made->CountDepth(t));
       made->element = std::move(result.element);
       ctx.set_output(0, Tensor::Scalar(Variant{std::move(made)}));
       return OkStatus();
@@ -268,7 +269,9 @@ StatusOr<VariantRef> OptionalElement::ZerosLike() const {
   auto zeros = std::make_shared<OptionalElement>();
   zeros->exists = exists;
   for (const Tensor& t : element) {
+    if (Interrupted()) break;
     TENON_ASSIGN_OR_RETURN(zeros->element.emplace_back(), ZerosOf(t));
+    TENON_RETURN_IF_ERROR(zeros->CountDepth(zeros->element.back()));
   }
   return VariantRef(std::move(zeros));
 }
@@ -285,8 +288,9 @@ StatusOr<VariantRef> OptionalElement::Plus(const VariantValue& other) const {
   }
   auto sum = std::make_shared<OptionalElement>();
   sum->exists = exists;
-  for (size_t i = 0; i < element.size(); ++i) {
+  for (size_t i = 0; i < element.size() && !Interrupted(); ++i) {
     TENON_ASSIGN_OR_RETURN(sum->element.emplace_back(), SumOf(element[i], optional->element[i]));
+    TENON_RETURN_IF_ERROR(sum->CountDepth(sum->element.back()));
   }
   return VariantRef(std::move(sum));
 }

@@ -121,7 +121,10 @@ StatusOr<std::shared_ptr<const OptionalElement>> OptionalInput(const KernelConte
 Status OptionalFromValueKernel(KernelContext& ctx) {
   auto optional = std::make_shared<OptionalElement>();
   optional->exists = true;
-  for (int i = 0; i < ctx.num_inputs(); ++i) optional->element.push_back(ctx.input(i));
+  for (int i = 0; i < ctx.num_inputs(); ++i) {
+    TENON_RETURN_IF_ERROR(optional->CountDepth(ctx.input(i)));
+    optional->element.push_back(ctx.input(i));
+  }
   return ctx.Return(Tensor::Scalar(Variant{std::move(optional)}));
 }
 

@@ -141,7 +141,9 @@ struct SparseBatchDataset final : DatasetOver<SparseBatchDataset> {
       const Tensor tensors[] = {std::move(indices), std::move(values),
                                 Tensor::Vector<int64_t>({dense.begin(), dense.end()})};
       for (int i = 0; i < 3; ++i) {
-        parts.data<Variant>()[i].value = std::make_shared<HeldTensor>(tensors[i]);
+        const auto held = std::make_shared<HeldTensor>(tensors[i]);
+        TENON_RETURN_IF_ERROR(held->CountDepth(tensors[i]));
+        parts.data<Variant>()[i].value = held;
       }
       *out = {std::move(parts)};
       return true;

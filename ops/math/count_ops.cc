@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "core/op_registry.h"
 #include "core/parallel.h"
@@ -45,13 +46,14 @@ Status HistogramShape(ShapeContext& c) {
   return c.Return(PartialShape{bins});
 }
 
-/// How far `high` is above `low`, or half of that, which fits where the whole does not.
+/// How far `high` is above `low`; with `halved` half of that, which fits where the whole does not.
 template <typename T>
-double Difference(T low, T high) {
+double Difference(T low, T high, bool halved = false) {
   if constexpr (std::is_integral_v<T>) {
     return static_cast<double>(static_cast<uint64_t>(high) - static_cast<uint64_t>(low));
   } else {
-    return static_cast<double>(high) / 2 - static_cast<double>(low) / 2;
+    const double factor = halved ? 0.5 : 1;
+    return static_cast<double>(high) * factor - static_cast<double>(low) * factor;
   }
 }
 
@@ -72,15 +74,23 @@ Status HistogramKernel(KernelContext& ctx) {
           "value_range should satisfy value_range[0] < value_range[1], but got '[", low, ", ", high,
           "]'");
     }
-    const double step = Difference(low, high) / static_cast<double>(bins);
+    if constexpr (std::is_floating_point_v<T>) {
+      const auto all = values.flat<T>();
+      if (std::any_of(all.begin(), all.end(), [](T x) { return std::isnan(x); })) {
+        return InvalidArgument("Histogram values must not contain NaN");
+      }
+    }
+    const bool halved = !std::isfinite(Difference(low, high));
+    const double step = Difference(low, high, halved) / static_cast<double>(bins);
+    const auto last = static_cast<double>(bins - 1);
     return DispatchStatus(out->dtype(), TypeList<int32_t, int64_t>(), [&]<typename Count>(Count) {
       Count* counts = out->data<Count>();
       SerialFor(values.num_elements(), 3, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const T x = values.data<T>()[i];
-          // NaN is counted as the least is.
-          const double bin = x > low ? Difference(low, std::min(x, high)) / step : 0;
-          ++counts[static_cast<int64_t>(std::min(bin, static_cast<double>(bins - 1)))];
+          const double bin = x > low ? Difference(low, std::min(x, high), halved) / step : 0;
+          // NaN, which an infinite range may give, is counted at its end.
+          ++counts[static_cast<int64_t>(bin < last ? bin : last)];
         }
       });
     });

@@ -47,6 +47,13 @@ class RaggedVariant final : public VariantValue {
   Tensor values_;
 };
 
+/// InvalidArgument when `values` would lie too deep.
+StatusOr<VariantRef> MakeRagged(std::vector<Tensor> splits, const Tensor& values) {
+  const auto made = std::make_shared<RaggedVariant>(std::move(splits), values);
+  TENON_RETURN_IF_ERROR(made->CountDepth(values));
+  return made;
+}
+
 /// Rows [begin, end) of a ragged tensor, as a ragged tensor.
 StatusOr<VariantRef> RaggedRows(KernelContext& ctx, absl::Span<const IndexVector> splits,
                                 const Tensor& values, DType type, int64_t begin, int64_t end) {
@@ -61,7 +68,7 @@ StatusOr<VariantRef> RaggedRows(KernelContext& ctx, absl::Span<const IndexVector
     parts.push_back(std::move(part));
   }
   TENON_ASSIGN_OR_RETURN(Tensor copy, values.Slice(begin, end).Copy());
-  return std::make_shared<RaggedVariant>(std::move(parts), std::move(copy));
+  return MakeRagged(std::move(parts), copy);
 }
 
 Status RaggedToVariantKernel(KernelContext& ctx, bool batched) {
@@ -75,7 +82,7 @@ Status RaggedToVariantKernel(KernelContext& ctx, bool batched) {
     std::vector<Tensor> inputs;
     for (int i = 0; i < rank; ++i) inputs.push_back(ctx.input(i));
     TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
-    out->data<Variant>()->value = std::make_shared<RaggedVariant>(std::move(inputs), values);
+    TENON_ASSIGN_OR_RETURN(out->data<Variant>()->value, MakeRagged(std::move(inputs), values));
     return OkStatus();
   }
   const int64_t rows = rank > 0 ? static_cast<int64_t>(splits[0].size()) - 1 : values.dim(0);
@@ -89,7 +96,7 @@ Status RaggedToVariantKernel(KernelContext& ctx, bool batched) {
     }
     TENON_ASSIGN_OR_RETURN(const Tensor row, values.Slice(i, i + 1).Copy());
     TENON_ASSIGN_OR_RETURN(Tensor element_values, row.Reshaped(values.shape().WithoutDim(0)));
-    element = std::make_shared<RaggedVariant>(std::vector<Tensor>(), std::move(element_values));
+    TENON_ASSIGN_OR_RETURN(element, MakeRagged({}, element_values));
   }
   return OkStatus();
 }

@@ -11,7 +11,9 @@ namespace {
 Status WriteParts(const SparseParts& parts, Tensor* out, int64_t at) {
   for (const Tensor& part : {parts.indices, parts.values, parts.shape}) {
     if (out->dtype() == DType::kVariant) {
-      out->data<Variant>()[at++].value = std::make_shared<HeldTensor>(part);
+      const auto held = std::make_shared<HeldTensor>(part);
+      TENON_RETURN_IF_ERROR(held->CountDepth(part));
+      out->data<Variant>()[at++].value = held;
       continue;
     }
     TensorProto proto;

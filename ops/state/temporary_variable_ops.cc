@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <optional>
+#include <memory>
+#include <vector>
 
+#include "core/hash_map.h"
 #include "core/op_registry.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
@@ -44,33 +45,28 @@ class TemporaryVariables final : public Resource {
   /// AlreadyExists when the step has one of that name.
   StatusOr<VariableResource*> Add(const std::string& name, DType dtype, const PartialShape& shape) {
     MutexLock lock(mu_);
-    if (Find(name) != variables_.end()) {
+    VariableResource*& named = by_name_[name];
+    if (named != nullptr) {
       return AlreadyExists("the step has a temporary variable ", name, " already");
     }
-    variables_.emplace_back(name, std::make_unique<RefVariable>(dtype, shape, name));
-    return variables_.back().second.get();
+    variables_.push_back(std::make_unique<RefVariable>(dtype, shape, name));
+    return named = variables_.back().get();
   }
   /// NotFound when `variable` is not the one of that name.
   Status Remove(const std::string& name, VariableResource* variable) {
     MutexLock lock(mu_);
-    const auto found = Find(name);
-    if (found == variables_.end() || found->second.get() != variable) {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end() || found->second != variable) {
       return NotFound("the step has no temporary variable ", name, " that is the input");
     }
-    found->first.reset();
+    by_name_.erase(found);
     return variable->Assign(Tensor());
   }
 
  private:
-  using Entry = std::pair<std::optional<std::string>, std::unique_ptr<RefVariable>>;
-
-  std::vector<Entry>::iterator Find(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return std::find_if(variables_.begin(), variables_.end(),
-                        [&](const Entry& e) { return e.first == name; });
-  }
-
   Mutex mu_;
-  std::vector<Entry> variables_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<RefVariable>> variables_ ABSL_GUARDED_BY(mu_);
+  StringMap<VariableResource*> by_name_ ABSL_GUARDED_BY(mu_);  // those that were not removed
 };
 
 StatusOr<std::shared_ptr<TemporaryVariables>> TemporariesOf(const KernelContext& ctx) {

@@ -27,7 +27,12 @@ class TensorMap final : public VariantValue {
     const auto found = entries_.find(Bytes(key));
     return found == entries_.end() ? nullptr : &found->second;
   }
-  void Set(const Tensor& key, Tensor value) { entries_[Bytes(key)] = {key, std::move(value)}; }
+  /// InvalidArgument when values would lie too deep in others.
+  Status Set(const Tensor& key, Tensor value) {
+    TENON_RETURN_IF_ERROR(CountDepth(value));
+    entries_[Bytes(key)] = {key, std::move(value)};
+    return OkStatus();
+  }
   void Erase(const Tensor& key) { entries_.erase(Bytes(key)); }
 
  private:
@@ -69,7 +74,8 @@ StatusOr<const TensorMap::Entry*> Entry(const KernelContext& ctx, std::string_vi
   return entry;
 }
 
-/// Output 0: the map after `change(TensorMap&)`; that of input 0 if nobody else holds it.
+/// Output 0: the map after `change(TensorMap&)`, which gives a status; that of input 0 if nobody
+/// else holds it.
 template <typename Change>
 Status ChangeMap(KernelContext& ctx, Change change) {
   Tensor handle = ctx.TakeInput(0);
@@ -83,7 +89,7 @@ Status ChangeMap(KernelContext& ctx, Change change) {
   // What others did with the map before they let go of it comes before what is done now.
   std::atomic_thread_fence(std::memory_order_acquire);
   // It is not shared, and no map was made const.
-  change(const_cast<TensorMap&>(static_cast<const TensorMap&>(*value)));
+  TENON_RETURN_IF_ERROR(change(const_cast<TensorMap&>(static_cast<const TensorMap&>(*value))));
   return ctx.Return(std::move(handle));
 }
 
@@ -101,12 +107,15 @@ Status MapSizeKernel(KernelContext& ctx) {
 Status MapInsertKernel(KernelContext& ctx) {
   TENON_RETURN_IF_ERROR(MapInput(ctx).status());
   TENON_ASSIGN_OR_RETURN(const Tensor key, KeyInput(ctx));
-  return ChangeMap(ctx, [&](TensorMap& map) { map.Set(key, ctx.input(2)); });
+  return ChangeMap(ctx, [&](TensorMap& map) { return map.Set(key, ctx.input(2)); });
 }
 
 Status MapEraseKernel(KernelContext& ctx) {
   TENON_RETURN_IF_ERROR(Entry(ctx, "erase non-existent item").status());
-  return ChangeMap(ctx, [&](TensorMap& map) { map.Erase(ctx.input(1)); });
+  return ChangeMap(ctx, [&](TensorMap& map) {
+    map.Erase(ctx.input(1));
+    return OkStatus();
+  });
 }
 
 Status MapLookupKernel(KernelContext& ctx) {

@@ -17,24 +17,25 @@ Status TensorList::CheckShape(const Shape& shape, std::string_view tried) const 
                          ", list shape: ", element_shape_);
 }
 
-Status TensorList::CountDepth(const Tensor& element) {
+Status TensorList::CountLists(const Tensor& element) {
+  TENON_RETURN_IF_ERROR(CountDepth(element));
   if (element.dtype() != DType::kVariant) return OkStatus();
   for (const Variant& v : element.flat<Variant>()) {
     const auto* list = dynamic_cast<const TensorList*>(v.value.get());
-    if (list != nullptr) depth_ = std::max(depth_, 1 + list->depth_);
+    if (list != nullptr) lists_ = std::max(lists_, 1 + list->lists_);
   }
-  if (depth_ <= kMaxDepth) return OkStatus();
-  return InvalidArgument("lists of lists are nested more than ", kMaxDepth, " deep");
+  if (lists_ <= kMaxLists) return OkStatus();
+  return InvalidArgument("lists of lists are nested more than ", kMaxLists, " deep");
 }
 
 Status TensorList::Set(int64_t i, Tensor element) {
-  TENON_RETURN_IF_ERROR(CountDepth(element));
+  TENON_RETURN_IF_ERROR(CountLists(element));
   elements_[i] = std::move(element);
   return OkStatus();
 }
 
 Status TensorList::Append(Tensor element) {
-  TENON_RETURN_IF_ERROR(CountDepth(element));
+  TENON_RETURN_IF_ERROR(CountLists(element));
   elements_.push_back(std::move(element));
   return OkStatus();
 }

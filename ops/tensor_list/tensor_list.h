@@ -14,7 +14,7 @@ class TensorList final : public VariantValue {
   static constexpr std::string_view kTypeName = "tensorflow::TensorList";
   static constexpr int64_t kNoLimit = -1;
   /// Lists within lists: as many as a message can hold.
-  static constexpr int kMaxDepth = 40;
+  static constexpr int kMaxLists = 40;
 
   TensorList(DType dtype, PartialShape element_shape, int64_t limit = kNoLimit)
       : dtype_(dtype), element_shape_(std::move(element_shape)), limit_(limit) {}
@@ -45,12 +45,12 @@ class TensorList final : public VariantValue {
   void PopBack() { elements_.pop_back(); }
 
  private:
-  Status CountDepth(const Tensor& element);
+  Status CountLists(const Tensor& element);
 
   DType dtype_;
   PartialShape element_shape_;
   int64_t limit_;
-  int depth_ = 1;  // 1 + that of the deepest list that was ever an element
+  int lists_ = 1;  // 1 + that of the deepest list that was ever an element
   CountedVector<Tensor> elements_;
 };
 

@@ -195,6 +195,21 @@ TEST(CountOpsTest, ARangeOfAHistogramMayBeMoreThanItsDtypeHolds) {
               ElementsAre(2, 2));
 }
 
+TEST(CountOpsTest, HistogramsHaveABinForEachNumberWhateverTheRange) {
+  const double inf = HUGE_VAL, least = std::numeric_limits<double>::denorm_min();
+  const auto counts = [](const std::vector<double>& values, const std::vector<double>& range) {
+    return Numbers(RunOpOrDie("HistogramFixedWidth", {Tensor::Vector<double>(values),
+                                                      Tensor::Vector<double>(range),
+                                                      Tensor::Scalar(2)}));
+  };
+  EXPECT_THAT(counts({-inf, 0.1, inf}, {0, 1}), ElementsAre(2, 1));
+  EXPECT_THAT(counts({1, 5, inf}, {0, inf}), ElementsAre(2, 1));
+  EXPECT_THAT(counts({-inf, 0, 1, 5}, {-inf, 1}), ElementsAre(1, 3));
+  EXPECT_THAT(counts({-inf, 0, inf}, {-inf, inf}), ElementsAre(1, 2));
+  EXPECT_THAT(counts({0, least, 1}, {0, least}), ElementsAre(1, 2));
+  EXPECT_THAT(counts({0, least, 2 * least, 1}, {0, 2 * least}), ElementsAre(1, 3));
+}
+
 TEST(CountOpsTest, WrongCountsAreErrors) {
   const Tensor none = Tensor(DType::kInt32, {0}), size = Tensor::Scalar(4);
   const auto refuse = [](std::string_view op, const std::vector<Tensor>& inputs,
@@ -209,6 +224,9 @@ TEST(CountOpsTest, WrongCountsAreErrors) {
   const Tensor range = Tensor::Vector({3, 3});
   refuse("HistogramFixedWidth", {none, range, size}, "value_range[0] < value_range[1]");
   refuse("HistogramFixedWidth", {none, range, Tensor::Scalar(0)}, "nbins");
+  refuse("HistogramFixedWidth",
+         {Tensor::Vector<float>({1, NAN}), Tensor::Vector<float>({0, 1}), Tensor::Scalar(2)},
+         "Histogram values must not contain NaN");
   refuse("NthElement", {Tensor::Vector({1, 2}), Tensor::Scalar(2)},
          "must have last dimension > n = 2 but has 2");
   refuse("NthElement", {Tensor::Scalar(1), Tensor::Scalar(0)}, "at least rank 1 but is rank 0");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <limits>
 
 #include "tests/testing/graph_session.h"
@@ -172,6 +173,16 @@ TEST(ScatterNdTest, TextsOfOnePlaceAreJoined) {
   const Tensor texts = Tensor::Vector<TString>({"a", "b", "c", "d"});
   const Tensor scattered = RunOpOrDie("ScatterNd", {indices, texts, Tensor::Vector({5})});
   EXPECT_TRUE(scattered.Equals(Tensor::Vector<TString>({"", "d", "", "bc", "a"})));
+}
+
+TEST(ScatterNdTest, ManyTextsOfOnePlaceTakeTimeInProportion) {
+  const int64_t count = 400000;
+  Tensor indices = Tensor::Zeros(DType::kInt32, {count, 1}), texts(DType::kString, {count});
+  for (int64_t i = 0; i < count; ++i) texts.data<TString>()[i] = TString(std::string(8, 'a'));
+  const auto begin = std::chrono::steady_clock::now();
+  const Tensor joined = RunOpOrDie("ScatterNd", {indices, texts, Tensor::Vector({1})});
+  EXPECT_EQ(joined.scalar<TString>().size(), 8u * count);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST(RearrangingTest, ErrorsNameTheWrongElementAsTensorFlowsDo) {

@@ -91,6 +91,16 @@ TEST(Sparse, TheErrorsOfTensorFlowsKernelsAreFoundInOurs) {
           "Encountered overflow when multiplying");
 }
 
+TEST(Sparse, OfAScalarThereAreNoBins) {
+  const Tensor indices(DType::kInt64, {2, 0}), values = Tensor::Vector<int32_t>({0, 1});
+  const OpResult result =
+      RunOp("SparseBincount", {indices, values, Tensor(DType::kInt64, {0}), Tensor::Scalar(2),
+                               Tensor(DType::kFloat, {0})});
+  EXPECT_THAT(result.status, IsError(kInvalid, "a vector or a matrix, found rank 0"));
+  ASSERT_EQ(result.declared_shapes.size(), 1u);
+  EXPECT_FALSE(result.declared_shapes[0].rank_known());
+}
+
 TEST(Sparse, AGraphMayHoldASparseTensorThatDoesNotFitItself) {
   GraphSession s;
   const Output indices = Const(Indices()), values = Const(SparseValues());

@@ -200,7 +200,7 @@ TEST(TensorLists, AreNotNestedWithoutEnd) {
   Tensor list = ListOfPairs({});
   Status status;
   for (int depth = 1; status.ok(); ++depth) {
-    ASSERT_LE(depth, TensorList::kMaxDepth);
+    ASSERT_LE(depth, TensorList::kMaxLists);
     TensorList outer(DType::kVariant, PartialShape());
     status = outer.Append(list);
     list = ListTensor(outer);
