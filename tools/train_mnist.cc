@@ -326,7 +326,8 @@ class MnistTraining {
     }
     std::printf("test accuracy: %.4f\n", accuracy);
     if (steps_ > 0) {
-      std::printf("steps per second: %.1f\n", static_cast<double>(steps_) / seconds);
+      std::printf("steps per second%s: %.1f\n", server_ == nullptr ? "" : ", of this worker",
+                  static_cast<double>(steps_) / seconds);
       std::printf("total time: %.1f s\n", seconds);
     }
     const std::string of_last =

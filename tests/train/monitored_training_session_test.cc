@@ -207,6 +207,37 @@ TEST(MonitoredTrainingSessionTest, AStepAfterTheEndIsAMistake) {
   EXPECT_THAT(lines, Contains(HasSubstr("the session goes without Close()")));
 }
 
+TEST(MonitoredTrainingSessionTest, TwoTrainingsInOneFolderAreSaid) {
+  const TestFolder folder;
+  std::vector<std::string> lines;
+  const auto train = [&](int steps) {
+    CountingGraph g;
+    auto session = MonitoredTrainingSession::Start(
+        {.checkpoint_dir = folder.path,
+         .save_checkpoint_steps = 1,
+         .notice = [&](const std::string& line) { lines.push_back(line); }});
+    ASSERT_OK(session.status());
+    for (int i = 0; i < steps; ++i) {
+      ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+    }
+    ASSERT_OK((*session)->Close());
+  };
+  CountingGraph g;
+  auto session = MonitoredTrainingSession::Start(
+      {.checkpoint_dir = folder.path,
+       .save_checkpoint_steps = 1,
+       .notice = [&](const std::string& line) { lines.push_back(line); }});
+  ASSERT_OK(session.status());
+  for (int i = 0; i < 3; ++i) ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+  const auto told = Contains(HasSubstr("another process saves into '"));
+  EXPECT_THAT(lines, ::testing::Not(told));
+  train(2);
+  EXPECT_THAT(lines, ::testing::Not(told));
+  ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+  EXPECT_THAT(lines, told);
+  ASSERT_OK((*session)->Close());
+}
+
 TEST(MonitoredTrainingSessionTest, AnOldSignalEndsNoSessionThatDoesNotHeedThem) {
   {
     const StopSignal heeded;

@@ -51,12 +51,24 @@ Status CheckpointSaverHook::SaveOrGoOn(Session& session, int64_t step) {
   return failures_.Count(saved, step);
 }
 
+void CheckpointSaverHook::LookForOthers() {
+  if (last_.empty() || others_are_told_ || !options_.notice) return;
+  const StatusOr<CheckpointPaths> state = GetCheckpointState(options_.directory);
+  if (!state.ok() || NameOf(state->latest) == NameOf(last_)) return;
+  others_are_told_ = true;
+  options_.notice(StrCat("another process saves into '", options_.directory, "' too: '", state->latest,
+                         "' is there, '", last_, "' was the last of this one; each training wants a ",
+                         "folder of its own"));
+}
+
 Status CheckpointSaverHook::Save(Session& session, int64_t step) {
+  LookForOthers();
   TENON_ASSIGN_OR_RETURN(
       const std::string prefix,
       options_.saver->Save(session, JoinPath(options_.directory, options_.basename),
                            {.global_step = step}));
   saved_ = step;
+  last_ = prefix;
   timer_.Triggered(step);
   if (options_.notice) options_.notice(StrCat("saved ", prefix));
   return OkStatus();

@@ -93,11 +93,15 @@ class CheckpointSaverHook final : public SessionHook {
   /// A save that may fail, see above.
   Status SaveOrGoOn(Session& session, int64_t step);
 
+  /// Says so, once, when somebody else has saved into the directory since the last save.
+  void LookForOthers();
+
   const CheckpointSaverOptions options_;
   Timer timer_;
   SaveFailures failures_;
   int64_t saved_ = -1;
-  bool recovered_ = false;
+  std::string last_;  // that this hook has saved
+  bool recovered_ = false, others_are_told_ = false;
 };
 
 /// Options of SummarySaverHook, by name.
