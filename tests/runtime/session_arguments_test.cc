@@ -79,8 +79,8 @@ TEST(SessionArgumentsTest, WhatIsBuiltAfterTheSessionIsForExtend) {
   const Output more = ten.y + 1.0f;
   EXPECT_THAT((*session)->Run<float>({{ten.x, 2.0f}}, more),
               IsError(StatusCode::kFailedPrecondition,
-                      "fetch 'AddV2' was added to the graph after the session was opened; "
-                      "opened: build it before, or give it by Session::Extend"));
+                      "fetch 'AddV2' was added to the graph after the session was opened: "
+                      "build it before, or give it by Session::Extend"));
   ASSERT_OK((*session)->Extend(ten.graph));
   EXPECT_EQ(*(*session)->Run<float>({{ten.x, 2.0f}}, more), 21);
 }
