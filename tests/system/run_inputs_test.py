@@ -7,7 +7,7 @@ import subprocess
 import sys
 import zipfile
 
-from small_graphs import npy_bytes, write_graph, write_npy
+from small_graphs import FLOAT, npy_bytes, write_graph, write_npy
 from tenon_process import TENON, in_a_folder, main, read_npy, run
 
 
@@ -235,6 +235,35 @@ def several_files_of_bytes(folder):
     assert "3 files have rows, wanted one value" in said and "--batch 1 runs a step for each" in said, said
 
 
+def rows_of_different_lengths(folder):
+    """One at a time."""
+    graph = write_graph(folder, f'node {{ name: "x" op: "Placeholder" attr {{ key: "dtype" value {{ type: {FLOAT} }} }} }} '
+                        'node { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" '
+                        'value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 1 } } } } '
+                        'node { name: "sum" op: "Sum" input: "x" input: "axis" attr { key: "T" value { type: '
+                        f'{FLOAT} }} }} attr {{ key: "Tidx" value {{ type: DT_INT32 }} }} }}')
+    for length in (2, 5, 3):
+        write_npy(os.path.join(folder, f"of{length}.npy"), (1, length), [1.0] * length)
+    table = os.path.join(folder, "sums.csv")
+    printed(graph, "--feed", f"x={folder}/of*.npy", "--fetch", "sum", "--batch", 1, "--output", table)
+    with open(table, encoding="utf-8") as file:
+        assert file.read() == "sum\n2\n3\n5\n"
+    said = mistake(graph, "--feed", f"x={folder}/of*.npy", "--fetch", "sum", "--batch", 2)
+    assert "of3.npy' has rows of [3], wanted [2] as" in said and "with --batch 1 each row has a step" in said, said
+
+
+def file_that_a_step_fails_on(folder):
+    """It is named, with its batch."""
+    graph = write_graph(folder, 'node { name: "t" op: "Placeholder" attr { key: "dtype" value { type: DT_STRING } } '
+                        'attr { key: "shape" value { shape { } } } } node { name: "number" '
+                        'op: "StringToNumber" input: "t" attr { key: "out_type" value { type: DT_FLOAT } } }')
+    for name, text in (("0.txt", "7"), ("1.txt", "8"), ("2.txt", "none")):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
+            out.write(text)
+    said = fed(graph, "--feed", f"t=@{folder}/*.txt", "--fetch", "number", "--batch", 1)[2]
+    assert f"batch 2, t from @{folder}/2.txt: node 'number'" in said, said
+
+
 def files_that_do_not_belong_together(folder):
     graph = write_graph(folder)
     three = write_npy(os.path.join(folder, "3.npy"), (1, 3), [1.0] * 3)
@@ -311,6 +340,8 @@ if __name__ == "__main__":
         ("files of text and bytes", files_of_text_and_bytes),
         ("several files", several_files),
         ("several files of bytes", several_files_of_bytes),
+        ("rows of different lengths", rows_of_different_lengths),
+        ("a file that a step fails on", file_that_a_step_fails_on),
         ("files that do not belong together", files_that_do_not_belong_together),
         ("fed twice", fed_twice),
         ("no rows", no_rows),

@@ -125,6 +125,25 @@ def mistakes(folder):
     assert done.returncode == 2 and "--output is for fetches, of which there is none" in done.stderr
 
 
+def output_that_is_fed(folder):
+    """It is refused before anything is written, also where a pattern or another name finds it."""
+    graph = write_graph(folder)
+    npy = write_npy(os.path.join(folder, "o.npy"), (4, 3), [1.0] * 12)
+    table = os.path.join(folder, "o.csv")
+    with open(table, "w", encoding="utf-8") as out:
+        out.write("1,2,3\n" * 4)
+    os.symlink(npy, os.path.join(folder, "link.npy"))
+    for fed, path in ((npy, npy), (f"{folder}/[o]*.npy", npy), (f"{folder}/link.npy", npy), (table, table),
+                      (f"{folder}/*.csv", table), (f"{npy},{folder}/link.npy", npy)):
+        with open(path, "rb") as file:
+            before = file.read()
+        done = run(TENON, "run", graph, "--feed", f"x={fed}", "--fetch", "y", "--batch", "1", "--output", path)
+        assert done.returncode == 2, (fed, done)
+        assert f"--output: '{path}' is fed to x; wanted another file" in done.stderr, (fed, done)
+        with open(path, "rb") as file:
+            assert file.read() == before, fed
+
+
 def steps_before_a_failure(folder):
     """The second batch cannot be divided: what the first gave is there."""
     graph = write_graph(folder, ROWS.replace('name: "twice" op: "AddV2" input: "n" input: "n"',
@@ -209,6 +228,7 @@ if __name__ == "__main__":
         ("several steps", several_steps),
         ("batches", batches),
         ("mistakes before the first step", mistakes),
+        ("an output that is fed", output_that_is_fed),
         ("steps before a failure", steps_before_a_failure),
         ("times and limits", times_and_limits),
         ("interrupted", interrupted_steps),

@@ -258,7 +258,7 @@ class ValueReader {
         count = rows.shape().dim(0);
         const Shape row(rows.shape().dims().subspan(1));
         if (!first && count > 0) first.emplace(file, row);
-        if (count > 0) {
+        if (count > 0 && batch_ != 1) {
           TENON_RETURN_IF_ERROR(CheckRowShape(file, row, first->first, first->second));
         }
       } else if (!FileExists(SplitKey(file).first.empty() ? file : SplitKey(file).first)) {
@@ -381,6 +381,15 @@ Status FeedInputs::CheckRows() {
   if (!any) return WrongUsage("--batch cuts feeds from files into rows, of which there is none");
   if (first != nullptr) num_rows_ = first->rows->num_rows();
   return OkStatus();
+}
+
+std::string FeedInputs::LastFiles() const {
+  std::vector<std::string> texts;
+  for (const Feed& feed : feeds_) {
+    const std::string files = feed.rows == nullptr ? "" : feed.rows->LastFiles();
+    if (!files.empty()) texts.push_back(StrCat(feed.label, " from ", files));
+  }
+  return Join(texts, "; ");
 }
 
 std::vector<std::string> FeedInputs::tensors() const {

@@ -26,6 +26,8 @@ class RowSource {
   virtual int64_t num_rows() const = 0;
   /// The next rows, at most `most`; fewer at the end, and none after it.
   virtual StatusOr<Tensor> Next(int64_t most) = 0;
+  /// The files, of several, that the last rows came from: "a.npy, b.npy"; empty for one source.
+  virtual std::string LastFiles() const { return ""; }
 };
 
 /// The values of the feeds, the same in each step or rows of files, batch after batch. A value is
@@ -52,6 +54,8 @@ class FeedInputs {
   int64_t num_rows() const { return num_rows_; }
   /// The values of the next step. With a batch, `*rows` is how many rows they have, 0 at the end.
   Status Next(std::vector<Tensor>* values, int64_t* rows);
+  /// "x from a.npy, b.npy": the files, of several, that the last values came from; or empty.
+  std::string LastFiles() const;
 
  private:
   struct Feed {

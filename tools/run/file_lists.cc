@@ -83,15 +83,27 @@ StatusOr<std::optional<std::vector<std::string>>> ListFiles(const std::string& v
   return files;
 }
 
+StatusOr<std::vector<std::string>> PathsOf(const std::string& value) {
+  TENON_ASSIGN_OR_RETURN(const auto files, ListFiles(value));
+  std::vector<std::string> paths;
+  for (const std::string& file : files ? *files : std::vector<std::string>{value}) {
+    const std::optional<FileText> text = SplitFile(file);
+    paths.push_back(text ? text->path : file);
+  }
+  return paths;
+}
+
 Status CheckRowShape(const std::string& file, const Shape& found, const std::string& first,
                      const Shape& wanted) {
   if (found == wanted) return OkStatus();
   return InvalidArgument("'", file, "' has rows of ", found, ", wanted ", wanted, " as '", first,
-                         "' has");
+                         "' has; with --batch 1 each row has a step of its own");
 }
 
 StatusOr<Tensor> FileListRows::Next(int64_t most) {
   std::vector<Tensor> pieces;
+  last_.clear();
+  if (most == 1) first_.clear();  // one row goes with no other
   while (most > 0 && at_ < files_.size()) {
     const std::string& file = files_[at_];
     if (rows_ == nullptr) {
@@ -114,9 +126,16 @@ StatusOr<Tensor> FileListRows::Next(int64_t most) {
     }
     TENON_RETURN_IF_ERROR(CheckRowShape(file, row, first_, row_));
     most -= piece->dim(0);
+    last_.push_back(file);
     pieces.push_back(*std::move(piece));
   }
   return pieces.empty() ? none_ : ConcatenateRows(pieces);
+}
+
+std::string FileListRows::LastFiles() const {
+  constexpr size_t kMost = 4;
+  if (last_.size() <= kMost) return Join(last_, ", ");
+  return StrCat(last_.front(), ", ", last_[1], ", ... ", last_.back());
 }
 
 }  // namespace tenon::tools

@@ -24,6 +24,10 @@ bool IsTextFile(std::string_view value);
 /// NotFound for a pattern that no file matches.
 StatusOr<std::optional<std::vector<std::string>>> ListFiles(const std::string& value);
 
+/// The paths of the files that a feed's value names, one or several; of a literal, itself. The errors
+/// of ListFiles.
+StatusOr<std::vector<std::string>> PathsOf(const std::string& value);
+
 /// The rows of several files, one file after the other, of which one is open at a time. Used by one
 /// thread at a time.
 class FileListRows final : public RowSource {
@@ -37,8 +41,9 @@ class FileListRows final : public RowSource {
 
   int64_t num_rows() const override { return num_rows_; }
   /// Rows of several files where one ends. InvalidArgument, naming two files, when their rows have
-  /// different shapes; other errors name the file.
+  /// different shapes, unless they are taken one at a time; other errors name the file.
   StatusOr<Tensor> Next(int64_t most) override;
+  std::string LastFiles() const override;
 
  private:
   const std::vector<std::string> files_;
@@ -46,6 +51,7 @@ class FileListRows final : public RowSource {
   const DType dtype_;
   const int64_t num_rows_;
   size_t at_ = 0;  // the file that is read
+  std::vector<std::string> last_;  // those that the last rows came from
   std::unique_ptr<RowSource> rows_;
   std::string first_;  // the file whose rows say of which shape all are
   Shape row_;

@@ -17,6 +17,7 @@
 #include "tools/graph_ends.h"
 #include "tools/graph_path.h"
 #include "tools/run/explain.h"
+#include "tools/run/file_lists.h"
 #include "tools/run/names.h"
 #include "tools/run/restore.h"
 #include "tools/run/run_steps.h"
@@ -104,7 +105,10 @@ class RunCommand {
     TENON_RETURN_IF_ERROR(ChooseNames());
     TENON_RETURN_IF_ERROR(CheckNames());
     if (!flags_.trace.empty()) TENON_RETURN_IF_ERROR(CheckWritable(flags_.trace, "--trace"));
-    if (!flags_.output.empty()) TENON_RETURN_IF_ERROR(OpenOutputFile());
+    if (!flags_.output.empty()) {
+      TENON_RETURN_IF_ERROR(CheckOutputIsNotFed());
+      TENON_RETURN_IF_ERROR(OpenOutputFile());
+    }
     TENON_ASSIGN_OR_RETURN(FeedInputs inputs,
                            FeedInputs::Open(names_.feeds, *graph_, flags_.batch));
     inputs_ = std::make_unique<FeedInputs>(std::move(inputs));
@@ -236,6 +240,21 @@ class RunCommand {
       if (edge.dst->op() != "ReadVariableOp") continue;
       return InvalidArgument(flag, ": node '", node.name(),
                              "' is the handle of a variable, whose value is ", edge.dst->name());
+    }
+    return OkStatus();
+  }
+
+  /// What is written while it is read would be cut short, or never end.
+  Status CheckOutputIsNotFed() const {
+    for (const FeedText& feed : names_.feeds) {
+      const auto paths = PathsOf(feed.value);
+      if (!paths.ok()) return Annotate(paths.status(), "--feed " + feed.label);
+      for (const std::string& path : *paths) {
+        std::error_code none;
+        if (!std::filesystem::equivalent(path, flags_.output, none)) continue;
+        return WrongUsage(StrCat("--output: '", flags_.output, "' is fed to ", feed.label,
+                                 "; wanted another file"));
+      }
     }
     return OkStatus();
   }

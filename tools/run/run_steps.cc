@@ -100,7 +100,10 @@ class Runner {
       if (StopSignal::received() != 0 && (options_.trace.empty() || traced_)) return OkStatus();
       if (!has_batches()) continue;
       TENON_RETURN_IF_ERROR(feeds_.Next(&values, &rows));
-      if (rows == 0) return OkStatus();
+      if (rows > 0) continue;
+      if (feeds_.num_rows() <= rows_done_) return OkStatus();
+      return DataLoss("found ", rows_done_, " rows, and at first ", feeds_.num_rows(),
+                      ": a file that is fed has changed");
     }
   }
 
@@ -113,7 +116,10 @@ class Runner {
     if (traced_) options.trace = &trace_;
     std::vector<Tensor> fetched;
     const auto start = SteadyClock::now();
-    TENON_RETURN_IF_ERROR(step.Run(values, &fetched, options));
+    if (const Status ran = step.Run(values, &fetched, options); !ran.ok()) {
+      const std::string files = feeds_.LastFiles();
+      return files.empty() ? ran : Annotate(ran, StrCat("batch ", done_, ", ", files));
+    }
     if (options_.print_times) {
       milliseconds_.push_back(
           std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count());
