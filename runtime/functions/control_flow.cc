@@ -336,6 +336,11 @@ StatusOr<Body> LowerFor(CallBuilder& builder) {
   std::vector<Endpoint> inputs = s.when_true;
   inputs.erase(inputs.begin() + 1);
   TENON_ASSIGN_OR_RETURN(Body next, builder.AddBody(body, inputs, s.if_true, "body"));
+  if (next.results.size() != arguments.size() - 2) {
+    return InvalidArgument("For loop body returned ", next.results.size(),
+                           " arguments. Expected: ", arguments.size() - 2, ", from '", body.name,
+                           "'");
+  }
   TENON_ASSIGN_OR_RETURN(const Endpoint one, constant(1, s.if_true));
   TENON_ASSIGN_OR_RETURN(Node * number, builder.Add("number", "AddV2", {{"T", DType::kInt32}},
                                                     {s.when_true[0], delta}));
