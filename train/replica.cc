@@ -5,7 +5,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <map>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -20,10 +22,41 @@ constexpr std::chrono::minutes kWorkerTimeout{5};
 constexpr std::chrono::milliseconds kSignalPause{50};
 /// Between two looks at whether the other workers have ended.
 constexpr std::chrono::milliseconds kAlivePause{50};
+/// Where nobody listens, a connection is refused so soon.
+constexpr std::chrono::seconds kRefusesWithin{1};
+constexpr std::chrono::seconds kRefusedFor{2};
 
 void Notice(const ServerOptions& options, const std::string& line) {
   if (options.notice) options.notice(line);
 }
+
+/// Which tasks have ended, or died, of those that are asked now and then whether they live.
+class EndedTasks {
+ public:
+  bool HasEnded(int task, const std::function<Status()>& ask) {
+    const auto asked = Clock::now();
+    const Status life = ask();
+    const auto now = Clock::now();
+    if (life.code() != StatusCode::kUnavailable) {
+      refused_since_.erase(task);
+      return false;
+    }
+    // Who hangs takes no connection either, but is there: that fails late, and for a moment after
+    // it every question fails at once.
+    if (now - asked > kRefusesWithin) {
+      hangs_.insert(task);
+      refused_since_.erase(task);
+      return false;
+    }
+    if (!hangs_.contains(task)) return true;
+    return now - refused_since_.try_emplace(task, now).first->second > kRefusedFor;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::set<int> hangs_;
+  std::map<int, Clock::time_point> refused_since_;
+};
 
 std::atomic<int> descriptions_wanted{0};
 
@@ -125,12 +158,12 @@ Status WaitForOtherWorkers(Server& server, const std::function<StatusOr<int64_t>
   const auto begin = Clock::now();
   auto next_notice = begin + kNoticePause, progress = begin;
   int64_t last = -1;
+  EndedTasks ended;
   while (StopSignal::received() == 0) {
     std::string awaited;
     for (int task = 0; task < server.cluster().NumTasks("worker"); ++task) {
       if (*own.job == "worker" && *own.task == task) continue;
-      // Who has ended, or died, does not answer; who hangs does not either, but is there.
-      if (server.AskIfAlive("worker", task).code() == StatusCode::kUnavailable) continue;
+      if (ended.HasEnded(task, [&] { return server.AskIfAlive("worker", task); })) continue;
       TENON_ASSIGN_OR_RETURN(const std::string address, server.cluster().Address("worker", task));
       StrAppend(&awaited, awaited.empty() ? "" : ", ", TaskName("worker", task), " at ", address);
     }

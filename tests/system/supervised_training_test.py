@@ -22,6 +22,11 @@ def saved_step(folder):
         return int(re.search(r'^model_checkpoint_path: ".*-(\d+)"', state.read(), re.M).group(1))
 
 
+def expect_ended(folder, last, printed):
+    """Each worker may be at a step when the other makes the last one."""
+    assert last <= saved_step(folder) < last + 4, printed
+
+
 def launch(data, folder, epochs):
     done = run(TENON, "launch", "--ps", 1, "--workers", 2, "--", REPLICA, "--data", data, "--checkpoint_dir",
                folder, "--training_epochs", epochs)
@@ -83,7 +88,7 @@ def steps_of_this_process_are_counted(data):
     with tempfile.TemporaryDirectory() as folder:
         launch(data, folder, 400)
         printed = launch(data, folder, 410)
-        assert saved_step(folder) == 2 * 410 * PER_EPOCH, printed
+        expect_ended(folder, 2 * 410 * PER_EPOCH, printed)
         for task in ("worker 0", "worker 1"):
             text = "\n".join(of_task(task, printed))
             rate = re.search(r"^Steps per second: (\d+)$", text, re.M)
@@ -92,7 +97,7 @@ def steps_of_this_process_are_counted(data):
                 assert "training had ended already" in text, printed
                 continue
             # Both numbers are rounded.
-            assert (int(rate.group(1)) - 1) * (float(seconds.group(1)) - .01) <= 61, printed
+            assert (int(rate.group(1)) - 1) * (float(seconds.group(1)) - .01) < 65, printed
 
 
 def last_checkpoint_has_the_steps_of_all(data):
@@ -186,7 +191,7 @@ def signalled_job_goes_on(data):
         joined = [re.match("joined at step |went on from step |Step: ", line)
                   for line in job.tasks["worker 1"].lines]
         assert [m.group() for m in joined if m][0] == "joined at step ", job.text()
-        assert saved_step(folder) == 2 * 3000 * PER_EPOCH, job.text()
+        expect_ended(folder, 2 * 3000 * PER_EPOCH, job.text())
 
 
 def example(name):
