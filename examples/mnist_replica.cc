@@ -174,12 +174,12 @@ Status Train(const Flags& flags, Server& server) {
     Say(StoppedAfter(is_chief && saves ? supervisor.saved_step() : steps, flags.checkpoint_dir));
     return OkStatus();
   }
-  TENON_ASSIGN_OR_RETURN(const auto test, session->Run({{m.x, mnist.test.images},
-                                                        {m.y_, mnist.test.labels}},
-                                                       {m.accuracy, m.global_step}));
+  TENON_ASSIGN_OR_RETURN(const auto test,
+                         session->Run({{m.x, mnist.test.images}, {m.y_, mnist.test.labels}},
+                                      {m.accuracy, m.global_step}));
   const double seconds = absl::ToDoubleSeconds(absl::Now() - begin - waited);
-  Say(absl::StrFormat("Test-Accuracy: %.2f (step %d)\nTotal Time: %3.2fs",
-                      test[0].scalar<float>(), test[1].scalar<int64_t>(), seconds));
+  Say(absl::StrFormat("Test-Accuracy: %.2f (step %d)\nTotal Time: %3.2fs", test[0].scalar<float>(),
+                      test[1].scalar<int64_t>(), seconds));
   if (own > 0) {
     Say(absl::StrFormat("Final Cost: %.4f\nSteps per second: %.0f", cost, own / seconds));
   }

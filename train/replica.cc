@@ -132,9 +132,9 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
   if (!status.ok() && interrupted) {
     Notice(options, OneLine(Message(status)));
   } else if (!status.ok()) {
-    Notice(options, StrCat("this worker failed, which the parameter servers are told: ",
-                           absl::StatusCodeToString(status.code()), ": ",
-                           OneLine(Message(status))));
+    Notice(options,
+           StrCat("this worker failed, which the parameter servers are told: ",
+                  absl::StatusCodeToString(status.code()), ": ", OneLine(Message(status))));
   }
   Status end = WithMessage(status, OneLine(Message(status)));
   if (interrupted) {

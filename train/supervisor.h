@@ -54,8 +54,8 @@ class Supervisor {
   /// error.
   StatusOr<std::shared_ptr<Session>> PrepareOrWaitForSession(const SessionOpener& open);
   /// The same on the cluster of `server`. From then on, until Stop, a signal ends the process where
-  /// a task of it does not answer (see SignalWatch). With a sharded saver the chief finds out whether
-  /// all tasks that save see checkpoint_dir (see ProbeCheckpointDirectory).
+  /// a task of it does not answer (see SignalWatch). With a sharded saver the chief finds out
+  /// whether all tasks that save see checkpoint_dir (see ProbeCheckpointDirectory).
   StatusOr<std::shared_ptr<Session>> PrepareOrWaitForSession(Server& server, const Graph& graph);
 
   /// Thread-safe.

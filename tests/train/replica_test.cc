@@ -26,8 +26,8 @@ class OtherWorkersTest : public ::testing::Test {
 
   Status Wait(const std::function<StatusOr<int64_t>()>& step, milliseconds patience) {
     return WaitForOtherWorkers(
-        cluster_.at("worker", 0), step,
-        [this](const std::string& line) { lines_.push_back(line); }, patience);
+        cluster_.at("worker", 0), step, [this](const std::string& line) { lines_.push_back(line); },
+        patience);
   }
 
   TestCluster cluster_{1, 3};

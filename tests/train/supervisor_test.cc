@@ -99,11 +99,12 @@ TEST(SupervisorTest, AFolderThatNobodyCanWriteInIsToldAtTheStart) {
                            .ready_deadline = std::chrono::milliseconds(1),
                            .checkpoint_dir = file + "/run",
                            .saver = &saver});
-    const auto session = supervisor.PrepareOrWaitForSession([&] { return MakeLocalSession(graph); });
+    const auto session =
+        supervisor.PrepareOrWaitForSession([&] { return MakeLocalSession(graph); });
     if (is_chief) {
       EXPECT_EQ(Message(session.status()),
-                StrCat("no checkpoint can be written in '", file,
-                       "/run': cannot make the folder '", file, "/run': Not a directory"));
+                StrCat("no checkpoint can be written in '", file, "/run': cannot make the folder '",
+                       file, "/run': Not a directory"));
     } else {
       EXPECT_EQ(session.status().code(), StatusCode::kDeadlineExceeded);  // it waits for the chief
     }

@@ -26,8 +26,8 @@ Status CheckCheckpointDirectory(const std::string& directory);
 ///
 /// `open` opens a session of the cluster on a graph, here one of its own. FailedPrecondition names
 /// all tasks that do not share the directory, and the path; the errors of CheckCheckpointDirectory
-/// and of `open`. Makes the directory when it is not there. Blocks; to be called by one process, the
-/// chief.
+/// and of `open`. Makes the directory when it is not there. Blocks; to be called by one process,
+/// the chief.
 Status ProbeCheckpointDirectory(
     const std::string& directory, const std::vector<std::string>& devices,
     const std::function<StatusOr<std::unique_ptr<Session>>(const Graph&)>& open);
