@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Trainings that are started again, ended by signals, or given folders that nobody can write in: the
-example mnist_replica, whose workers train at their own pace, and the other examples with checkpoints."""
+example mnist_replica, whose workers train at their own pace, as those of `tenon train mnist` do, and the
+other examples with checkpoints."""
 import os
 import re
 import signal
@@ -100,11 +101,11 @@ def steps_of_this_process_are_counted(data):
             assert (int(rate.group(1)) - 1) * (float(seconds.group(1)) - .01) < 65, printed
 
 
-def last_checkpoint_has_the_steps_of_all(data):
+def last_checkpoint_has_the_steps_of_all(data, program, epochs, begun, accuracy):
     with tempfile.TemporaryDirectory() as folder, \
-            Job([REPLICA], data, "--checkpoint_dir", folder, "--training_epochs", 400) as job:
+            Job(program, data, "--checkpoint_dir", folder, epochs, 400) as job:
         slow, chief = job.tasks["worker 1"], job.tasks["worker 0"]
-        slow.wait_for("Step: ")
+        slow.wait_for(begun)
         slow.process.send_signal(signal.SIGSTOP)
         chief.wait_for("waiting for the end of /job:worker/replica:0/task:1 at 127.0.0.1:")
         assert chief.process.poll() is None, job.text()
@@ -113,7 +114,7 @@ def last_checkpoint_has_the_steps_of_all(data):
             job.expect(task, 0)
         last = 2 * 400 * PER_EPOCH
         assert saved_step(folder) == last, job.text()
-        assert re.search(rf"^Test-Accuracy: [\d.]+ \(step {last}\)$", chief.text(), re.M), job.text()
+        assert re.search(rf"^{accuracy}: [\d.]+ \(step {last}\)$", chief.text(), re.M), job.text()
         assert f"saved {folder}/model.ckpt-{last}" in chief.lines, job.text()
 
 
@@ -143,6 +144,18 @@ def folder_that_cannot_be_made(data):
             file.write("no folder")
         run_ = os.path.join(plain, "run")
         expect_refused(data, run_, f"cannot make the folder '{run_}': Not a directory")
+
+
+def alone_in_no_folder(data):
+    with tempfile.TemporaryDirectory() as folder:
+        plain = os.path.join(folder, "plain")
+        with open(plain, "w", encoding="ascii") as file:
+            file.write("no folder")
+        run_ = os.path.join(plain, "run")
+        done = run(TENON, "train", "mnist", "--data", data, "--checkpoint_dir", run_)
+        assert done.returncode == 1, done
+        wanted = f"no checkpoint can be written in '{run_}': cannot make the folder '{run_}': Not a directory"
+        assert wanted in done.stderr, done
 
 
 def folder_that_is_read_only(data):
@@ -245,7 +258,12 @@ if __name__ == "__main__":
             ("the rate is of the steps that this process ran",
              lambda: steps_of_this_process_are_counted(FOLDER)),
             ("the last checkpoint has the last steps of all",
-             lambda: last_checkpoint_has_the_steps_of_all(FOLDER)),
+             lambda: last_checkpoint_has_the_steps_of_all(FOLDER, [REPLICA], "--training_epochs", "Step: ",
+                                                          "Test-Accuracy")),
+            ("the last checkpoint of tenon train mnist has the last steps of all",
+             lambda: last_checkpoint_has_the_steps_of_all(FOLDER, [TENON, "train", "mnist"], "--epochs",
+                                                          "training ", "test accuracy")),
+            ("a process alone whose folder cannot be made", lambda: alone_in_no_folder(FOLDER)),
             ("a worker that has died is not waited for", lambda: dead_worker_holds_nobody(FOLDER)),
             ("a folder that cannot be made", lambda: folder_that_cannot_be_made(FOLDER)),
             ("a folder that is read-only", lambda: folder_that_is_read_only(FOLDER)),
