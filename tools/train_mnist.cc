@@ -319,8 +319,8 @@ class MnistTraining {
     const int signal = StopSignal::received();
     if (server_ != nullptr && task() == 0 && sync_ == nullptr && !flags_.checkpoint_dir.empty()) {
       // So that the last checkpoint has the last steps of all.
-      TENON_RETURN_IF_ERROR(
-          WaitForOtherWorkers(*server_, [this] { return ReadStep(); }, PrintNotice));
+      TENON_RETURN_IF_ERROR(WaitForOtherWorkers(
+          *server_, [this] { return ReadStep(); }, PrintNotice));
     }
     TENON_ASSIGN_OR_RETURN(const double accuracy, Accuracy(mnist_.test));
     TENON_ASSIGN_OR_RETURN(const int64_t evaluated_at, ReadStep());
