@@ -11,6 +11,7 @@
 
 #include "data/file.h"
 #include "examples/parse_flags.h"
+#include "examples/program_end.h"
 #include "tenon/tenon.h"
 
 namespace {
@@ -104,6 +105,11 @@ Status Train(const Flags& flags) {
                            session->Run<float>({{ids, batch[0]}, {next, batch[1]}}, loss, {train}));
   }
   TENON_RETURN_IF_ERROR(batches.status());
+  if (StopSignal::received() != 0) {
+    TENON_RETURN_IF_ERROR(session->Close());
+    std::cout << StoppedAfter(session->global_step(), flags.checkpoint_dir) << '\n';
+    return OkStatus();
+  }
   if (last) std::cout << "final loss: " << *last << '\n';
   // What it holds to come next, again and again.
   std::string line = text.substr(0, 20);
@@ -133,7 +139,5 @@ int main(int argc, char** argv) {
   app.add_option("--steps", flags.steps)->check(AtLeast(1));
   app.add_option("--learning_rate", flags.learning_rate)->check(Above(0));
   if (const auto code = ParseFlags(app, argc, argv)) return *code;
-  const Status status = Train(flags);
-  if (!status.ok()) std::cerr << status << '\n';
-  return status.ok() ? 0 : 1;
+  return ExitCode(Train(flags));
 }

@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "examples/parse_flags.h"
+#include "examples/program_end.h"
 #include "tenon/tenon.h"
 
 namespace {
@@ -54,6 +55,11 @@ Status Train(const std::string& data, const std::string& logs, int64_t steps, in
         session->Run({{x, batch[0]}, {labels, batch[1]}, {training, true}}, {}, {train}).status());
   }
   TENON_RETURN_IF_ERROR(batches.status());
+  if (StopSignal::received() != 0) {
+    TENON_RETURN_IF_ERROR(session->Close());
+    Say(StoppedAfter(session->global_step(), logs));
+    return OkStatus();
+  }
   float correct = 0;
   for (int64_t i = 0; i < 10000; i += 1000) {
     TENON_ASSIGN_OR_RETURN(const float part, session->RunWithoutHooks<float>(
@@ -77,7 +83,5 @@ int main(int argc, char** argv) {
   app.add_option("--steps", steps)->check(AtLeast(1));
   app.add_option("--save_steps", save_steps, "Between two checkpoints")->check(AtLeast(1));
   if (const auto code = ParseFlags(app, argc, argv)) return *code;
-  const Status status = Train(data, logs, steps, save_steps);
-  if (!status.ok()) std::cerr << status << '\n';
-  return status.ok() ? 0 : 1;
+  return ExitCode(Train(data, logs, steps, save_steps));
 }

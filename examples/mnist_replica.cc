@@ -13,11 +13,13 @@
 
 #include <cmath>
 #include <iostream>
+#include <limits>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "data/file.h"
 #include "examples/parse_flags.h"
+#include "examples/program_end.h"
 #include "tenon/tenon.h"
 
 namespace {
@@ -110,47 +112,77 @@ Status Train(const Flags& flags, Server& server) {
   }
   const std::vector<Output> fetches = {m.cross_entropy, m.summary, m.global_step};
   TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({m.x, m.y_}, fetches, {m.train_op}));
+  const auto read_step = [&] { return session->Run<int64_t>({}, m.global_step); };
+  const bool is_chief = flags.task_index == 0, saves = !flags.checkpoint_dir.empty();
+  const int64_t workers = server.cluster().NumTasks("worker");
+  const int64_t own_steps = flags.training_epochs * batch_count;
+  // With checkpoints the job has a last step, whichever processes, of how many starts, get there.
+  const int64_t last_step = saves ? own_steps * workers : std::numeric_limits<int64_t>::max();
+  TENON_ASSIGN_OR_RETURN(int64_t steps, read_step());  // of all workers
+  if (steps >= last_step) {
+    Say(StrCat("training had ended already, at step ", steps));
+  } else if (steps > 0) {
+    Say(StrCat(is_chief ? "went on from step " : "joined at step ", steps));
+  }
+  // Where in the data this worker is, in batches: with checkpoints as far as the job is.
+  int64_t own = 0;
+  const auto place = [&] { return saves ? steps / workers : own; };
+  batches.Seek(place() * flags.batch_size);
   std::vector<Tensor> fetched;
   std::vector<NodeTrace> trace;
-  int64_t epochs_done = 0;  // of what checkpoints go on from
-  if (!flags.checkpoint_dir.empty()) {
-    TENON_ASSIGN_OR_RETURN(const auto steps, session->Run<int64_t>({}, m.global_step));
-    epochs_done = steps / batch_count / server.cluster().NumTasks("worker");
-  }
-  for (int64_t epoch = 1 + epochs_done; epoch <= flags.training_epochs && !supervisor.ShouldStop();
-       ++epoch) {
-    absl::Time start = absl::Now();
-    for (int i = 1, count = 1; i <= batch_count && !supervisor.ShouldStop(); ++i, ++count) {
-      TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> batch, batches.Next(flags.batch_size));
-      const bool last = epoch == flags.training_epochs && i == batch_count;
-      const bool traced = last && flags.task_index == 0 && !flags.trace.empty();
-      TENON_RETURN_IF_ERROR(step->Run(batch, &fetched, {.trace = traced ? &trace : nullptr}));
-      const float cost = fetched[0].scalar<float>();
-      const auto global_step = fetched[2].scalar<int64_t>();
-      if (!std::isfinite(cost)) {
-        return OutOfRange("training has diverged: the cost is ", cost, " in epoch ", epoch,
-                          "; try a --learning_rate smaller than ", flags.learning_rate);
-      }
-      if (writer) {
-        TENON_RETURN_IF_ERROR(writer->AddSummary(fetched[1].scalar<TString>(), global_step));
-      }
-      if (count == 100 || i == batch_count) {
-        Say(absl::StrFormat(
-            "Step: %d,  Epoch: %2d,  Batch: %3d of %3d,  Cost: %.4f,  AvgTime: %.2fms",
-            global_step + 1, epoch, i, batch_count, cost,
-            absl::ToDoubleMilliseconds(absl::Now() - start) / count));
-        count = 0;
-        start = absl::Now();
-      }
+  float cost = 0;
+  absl::Time start = absl::Now();
+  for (int count = 1; own < own_steps && steps < last_step && !supervisor.ShouldStop(); ++count) {
+    const int64_t epoch = place() / batch_count, batch_index = place() % batch_count;
+    TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> batch, batches.Next(flags.batch_size));
+    const bool last = own + 1 == own_steps || steps + workers >= last_step;
+    const bool traced = last && is_chief && !flags.trace.empty();
+    TENON_RETURN_IF_ERROR(step->Run(batch, &fetched, {.trace = traced ? &trace : nullptr}));
+    ++own;
+    cost = fetched[0].scalar<float>();
+    const auto global_step = fetched[2].scalar<int64_t>();
+    steps = global_step + 1;
+    if (!std::isfinite(cost)) {
+      return OutOfRange("training has diverged: the cost is ", cost, " in epoch ", epoch + 1,
+                        "; try a --learning_rate smaller than ", flags.learning_rate);
+    }
+    if (writer) {
+      TENON_RETURN_IF_ERROR(writer->AddSummary(fetched[1].scalar<TString>(), global_step));
+    }
+    if (steps >= last_step) {
+      // The step may have read the counter after it counted itself.
+      TENON_ASSIGN_OR_RETURN(steps, read_step());
+    }
+    if (count == 100 || place() / batch_count > epoch) {
+      Say(absl::StrFormat(
+          "Step: %d,  Epoch: %2d,  Batch: %3d of %3d,  Cost: %.4f,  AvgTime: %.2fms", steps,
+          epoch + 1, batch_index + 1, batch_count, cost,
+          absl::ToDoubleMilliseconds(absl::Now() - start) / count));
+      count = 0;
+      start = absl::Now();
     }
   }
-  TENON_ASSIGN_OR_RETURN(
-      const float accuracy,
-      session->Run<float>({{m.x, mnist.test.images}, {m.y_, mnist.test.labels}}, m.accuracy));
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
-  Say(absl::StrFormat("Test-Accuracy: %.2f\nTotal Time: %3.2fs\nFinal Cost: %.4f", accuracy,
-                      seconds, fetched[0].scalar<float>()));
-  Say(absl::StrFormat("Steps per second: %.0f", flags.training_epochs * batch_count / seconds));
+  const absl::Time trained = absl::Now();
+  if (is_chief && saves && !supervisor.ShouldStop()) {
+    // So that the last checkpoint has the last steps of all.
+    TENON_RETURN_IF_ERROR(WaitForOtherWorkers(server, read_step, Say));
+  }
+  const absl::Duration waited = absl::Now() - trained;
+  if (supervisor.ShouldStop()) {
+    TENON_ASSIGN_OR_RETURN(steps, read_step());
+    TENON_RETURN_IF_ERROR(supervisor.Stop());
+    Say(StoppedAfter(is_chief && saves ? supervisor.saved_step() : steps, flags.checkpoint_dir));
+    return OkStatus();
+  }
+  TENON_ASSIGN_OR_RETURN(const auto test,
+                         session->Run({{m.x, mnist.test.images}, {m.y_, mnist.test.labels}},
+                                      {m.accuracy, m.global_step}));
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - begin - waited);
+  Say(absl::StrFormat("Test-Accuracy: %.2f (step %d)\nTotal Time: %3.2fs", test[0].scalar<float>(),
+                      test[1].scalar<int64_t>(), seconds));
+  if (own > 0) {
+    Say(absl::StrFormat("Final Cost: %.4f\nSteps per second: %.0f", cost, own / seconds));
+  }
   TENON_RETURN_IF_ERROR(supervisor.Stop());
   return trace.empty() ? OkStatus() : WriteStringToFile(flags.trace, ToChromeTrace(trace));
 }
@@ -171,7 +203,7 @@ int main(int argc, char** argv) {
   if (const auto code = ParseFlags(app, argc, argv)) return *code;
   const Status status = RunReplica(
       flags, AllOps(), [&](Server& server) { return Train(flags, server); }, Say);
-  if (!status.ok()) std::cerr << status << '\n';
-  Say("done");
-  return status.ok() ? 0 : 1;
+  const int code = ExitCode(status);
+  if (code == 0) Say("done");
+  return code;
 }

@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "examples/parse_flags.h"
+#include "examples/program_end.h"
 #include "tenon/tenon.h"
 
 namespace {
@@ -66,6 +67,11 @@ Status Train(const Flags& flags, Server& server) {
     TENON_RETURN_IF_ERROR(session->Run({{x, batch[0]}, {labels, batch[1]}}, {}, {train}).status());
   }
   TENON_RETURN_IF_ERROR(batches.status());
+  if (StopSignal::received() != 0) {
+    TENON_RETURN_IF_ERROR(session->Close());
+    Say(StoppedAfter(session->global_step(), flags.checkpoint_dir));
+    return OkStatus();
+  }
   TENON_ASSIGN_OR_RETURN(const auto result, session->RunWithoutHooks({{x, mnist.test.images},
                                                                       {labels, mnist.test.labels}},
                                                                      {step, accuracy}));
@@ -90,6 +96,5 @@ int main(int argc, char** argv) {
   if (const auto code = ParseFlags(app, argc, argv)) return *code;
   const Status status = RunReplica(
       flags, AllOps(), [&](Server& server) { return Train(flags, server); }, Say);
-  if (!status.ok()) std::cerr << status << '\n';
-  return status.ok() ? 0 : 1;
+  return ExitCode(status);
 }

@@ -147,6 +147,7 @@ class MnistTraining {
     }
     model_ =
         BuildMnistModel(defaults_.network, sync_ ? static_cast<Optimizer&>(*sync_) : *optimizer_);
+    step_ = GlobalStep();
   }
 
   /// Whether the latest checkpoint is one of this network, as far as it is seen here.
@@ -213,6 +214,9 @@ class MnistTraining {
   Status Train() {
     begin_ = std::chrono::steady_clock::now();
     first_step_ = session_->global_step();
+    if (first_step_ > 0 && !session_->ShouldStop()) {
+      PrintNotice(StrCat(task() == 0 ? "went on from" : "joined at", " step ", first_step_));
+    }
     batches_->Seek(first_step_ / workers() * flags_.batch);
     progress_.emplace("training", last_step_, first_step_);
     std::vector<Output> fetches = {model_.loss};
@@ -308,11 +312,18 @@ class MnistTraining {
     return images == 0 ? 0 : correct / static_cast<double>(images);
   }
 
+  StatusOr<int64_t> ReadStep() { return session_->RunWithoutHooks<int64_t>({}, step_); }
+
   Status Report() {
     const double seconds = SecondsSince(begin_);
     const int signal = StopSignal::received();
+    if (server_ != nullptr && task() == 0 && sync_ == nullptr && !flags_.checkpoint_dir.empty()) {
+      // So that the last checkpoint has the last steps of all.
+      TENON_RETURN_IF_ERROR(WaitForOtherWorkers(
+          *server_, [this] { return ReadStep(); }, PrintNotice));
+    }
     TENON_ASSIGN_OR_RETURN(const double accuracy, Accuracy(mnist_.test));
-    const int64_t evaluated_at = StepsDone();
+    TENON_ASSIGN_OR_RETURN(const int64_t evaluated_at, ReadStep());
     if (unseen_steps_ > 0 && DrawsCurve()) TENON_RETURN_IF_ERROR(AddPoint());
     TENON_RETURN_IF_ERROR(session_->Close());
     if (signal != 0) {
@@ -320,11 +331,7 @@ class MnistTraining {
                   static_cast<int>(session_->global_step()),
                   flags_.checkpoint_dir.empty() ? "" : "; the same command goes on from there");
     }
-    if (first_step_ > 0 && steps_ > 0) {
-      std::printf("%s step %d\n", task() == 0 ? "went on from" : "joined at",
-                  static_cast<int>(first_step_));
-    }
-    std::printf("test accuracy: %.4f\n", accuracy);
+    std::printf("test accuracy: %.4f (step %d)\n", accuracy, static_cast<int>(evaluated_at));
     if (steps_ > 0) {
       std::printf("steps per second%s: %.1f\n", server_ == nullptr ? "" : ", of this worker",
                   static_cast<double>(steps_) / seconds);
@@ -369,6 +376,7 @@ class MnistTraining {
   std::unique_ptr<SyncReplicas> sync_;
   std::shared_ptr<SyncReplicasHook> sync_hook_;
   MnistModel model_;
+  Output step_;  // the step counter
   std::unique_ptr<MonitoredTrainingSession> session_;
   std::unique_ptr<EventWriter> writer_;
   std::optional<Progress> progress_;

@@ -5,10 +5,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <map>
 #include <optional>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "core/device_name.h"
+#include "train/one_line.h"
 #include "train/sessions/stop_signal.h"
 
 namespace tenon {
@@ -16,10 +20,43 @@ namespace {
 
 constexpr std::chrono::minutes kWorkerTimeout{5};
 constexpr std::chrono::milliseconds kSignalPause{50};
+/// Between two looks at whether the other workers have ended.
+constexpr std::chrono::milliseconds kAlivePause{50};
+/// Where nobody listens, a connection is refused so soon.
+constexpr std::chrono::seconds kRefusesWithin{1};
+constexpr std::chrono::seconds kRefusedFor{2};
 
 void Notice(const ServerOptions& options, const std::string& line) {
   if (options.notice) options.notice(line);
 }
+
+/// Which tasks have ended, or died, of those that are asked now and then whether they live.
+class EndedTasks {
+ public:
+  bool HasEnded(int task, const std::function<Status()>& ask) {
+    const auto asked = Clock::now();
+    const Status life = ask();
+    const auto now = Clock::now();
+    if (life.code() != StatusCode::kUnavailable) {
+      refused_since_.erase(task);
+      return false;
+    }
+    // Who hangs takes no connection either, but is there: that fails late, and for a moment after
+    // it every question fails at once.
+    if (now - asked > kRefusesWithin) {
+      hangs_.insert(task);
+      refused_since_.erase(task);
+      return false;
+    }
+    if (!hangs_.contains(task)) return true;
+    return now - refused_since_.try_emplace(task, now).first->second > kRefusedFor;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::set<int> hangs_;
+  std::map<int, Clock::time_point> refused_since_;
+};
 
 std::atomic<int> descriptions_wanted{0};
 
@@ -93,16 +130,17 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
   const int signal = StopSignal::last_received();
   const bool interrupted = signal != 0 && (status.ok() || status.code() == StatusCode::kCancelled);
   if (!status.ok() && interrupted) {
-    Notice(options, std::string(Message(status)));
+    Notice(options, OneLine(Message(status)));
   } else if (!status.ok()) {
-    Notice(options, StrCat("this worker failed, which the parameter servers are told: ",
-                           absl::StatusCodeToString(status.code()), ": ", Message(status)));
+    Notice(options,
+           StrCat("this worker failed, which the parameter servers are told: ",
+                  absl::StatusCodeToString(status.code()), ": ", OneLine(Message(status))));
   }
-  Status end = status;
+  Status end = WithMessage(status, OneLine(Message(status)));
   if (interrupted) {
     end = Cancelled("ended by signal ", signal);
   } else if (status.code() == StatusCode::kCancelled) {
-    end = Aborted(Message(status));  // by its server's end, say: a failure of this worker
+    end = Aborted(Message(end));  // by its server's end, say: a failure of this worker
   }
   server->ReportEnd("ps", end);
   if (!status.ok() && interrupted) {
@@ -110,6 +148,47 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
     StopSignal::DoAsBefore(signal);
   }
   return status;
+}
+
+Status WaitForOtherWorkers(Server& server, const std::function<StatusOr<int64_t>()>& step,
+                           const std::function<void(const std::string& line)>& notice,
+                           std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  const DeviceName own = *DeviceName::Parse(server.task());
+  const auto begin = Clock::now();
+  auto next_notice = begin + kNoticePause, progress = begin;
+  int64_t last = -1;
+  EndedTasks ended;
+  while (StopSignal::received() == 0) {
+    std::string awaited;
+    for (int task = 0; task < server.cluster().NumTasks("worker"); ++task) {
+      if (*own.job == "worker" && *own.task == task) continue;
+      if (ended.HasEnded(task, [&] { return server.AskIfAlive("worker", task); })) continue;
+      TENON_ASSIGN_OR_RETURN(const std::string address, server.cluster().Address("worker", task));
+      StrAppend(&awaited, awaited.empty() ? "" : ", ", TaskName("worker", task), " at ", address);
+    }
+    if (awaited.empty()) break;
+    TENON_ASSIGN_OR_RETURN(const int64_t now_at, step());
+    const auto now = Clock::now();
+    if (std::exchange(last, now_at) != now_at) progress = now;
+    if (now - progress >= patience) {
+      if (notice) {
+        notice(StrCat("not waiting any longer for ", awaited, ", which made no step for ",
+                      patience.count() / 1000.0, " s"));
+      }
+      break;
+    }
+    if (now >= next_notice) {
+      next_notice = now + kNoticePause;
+      if (notice) {
+        notice(StrCat("waiting for the end of ", awaited, ", ",
+                      std::chrono::duration_cast<std::chrono::seconds>(now - begin).count(),
+                      " s now, at step ", now_at));
+      }
+    }
+    std::this_thread::sleep_for(kAlivePause);
+  }
+  return OkStatus();
 }
 
 DeviceFunction ReplicaDeviceSetter(const Server& server) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <string>
 
 #include "distributed/server.h"
 #include "train/replica_device_setter.h"
@@ -19,6 +21,14 @@ namespace tenon {
 /// the signal. `registry` must outlive it.
 Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
                   const std::function<Status(Server& server)>& train);
+
+/// For the chief of workers that train at their own pace, after its own last step: waits until no
+/// other task of the job "worker" answers, so that a checkpoint that is saved then has their last
+/// steps too. `notice` gets a line every 5 s. It ends at once after a signal, and with a line when
+/// they have made no step for `patience`; `step` reads the step counter, whose errors it returns.
+Status WaitForOtherWorkers(Server& server, const std::function<StatusOr<int64_t>()>& step,
+                           const std::function<void(const std::string& line)>& notice,
+                           std::chrono::milliseconds patience = std::chrono::minutes(1));
 
 /// ReplicaDeviceSetter for the graph of a worker: variables go to the parameter servers of the
 /// cluster of `server`, all else to its task.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "data/file.h"
+#include "train/saver/probe.h"
 #include "train/sessions/session_hook.h"
 #include "train/variables.h"
 
@@ -32,13 +33,18 @@ Supervisor::~Supervisor() {
   if (saving_.joinable()) saving_.join();
 }
 
+bool Supervisor::saves() const {
+  return options_.is_chief && options_.saver != nullptr && !options_.checkpoint_dir.empty();
+}
+
 StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(const SessionOpener& open) {
+  if (saves() && session_ == nullptr) {
+    TENON_RETURN_IF_ERROR(CheckCheckpointDirectory(options_.checkpoint_dir));
+  }
   std::optional<StopSignal::EndsAtOnce> ends;
   if (!ShouldStop()) ends.emplace();
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, starter_.Prepare(open));
-  if (options_.is_chief && options_.saver != nullptr && !options_.checkpoint_dir.empty() &&
-      session_ == nullptr) {
-    TENON_RETURN_IF_ERROR(MakeFolders(options_.checkpoint_dir));
+  if (saves() && session_ == nullptr) {
     session_ = session;
     saving_ = std::thread([this] { SavePeriodically(*session_); });
   }
@@ -47,6 +53,13 @@ StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(const Ses
 
 StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(Server& server,
                                                                        const Graph& graph) {
+  if (saves() && session_ == nullptr && options_.saver->sharded()) {
+    std::optional<StopSignal::EndsAtOnce> ends;
+    if (!ShouldStop()) ends.emplace();
+    TENON_RETURN_IF_ERROR(
+        ProbeCheckpointDirectory(options_.checkpoint_dir, options_.saver->devices(),
+                                 [&](const Graph& probe) { return server.MakeSession(probe); }));
+  }
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<Session> session,
                          PrepareOrWaitForSession([&] { return server.MakeSession(graph); }));
   if (signal_ != nullptr && watch_ == nullptr) {
@@ -67,7 +80,8 @@ Status Supervisor::Save(Session& session, int64_t step) {
   SaveOptions save;
   if (step >= 0) save.global_step = step;
   const std::string path = JoinPath(options_.checkpoint_dir, options_.checkpoint_basename);
-  return options_.saver->Save(session, path, save).status();
+  TENON_ASSIGN_OR_RETURN(last_saved_, options_.saver->Save(session, path, save));
+  return OkStatus();
 }
 
 void Supervisor::SavePeriodically(Session& session) {
@@ -93,6 +107,10 @@ Status Supervisor::Stop() {
   Status last = step.status();
   if (last.ok()) last = failures_.Insist(*step, [&] { return Save(*session_, *step); });
   session_ = nullptr;
+  if (last.ok()) {
+    saved_step_ = *step;
+    if (options_.notice) options_.notice(StrCat("saved ", last_saved_));
+  }
   last.Update(why_stopped_);
   return last;
 }

@@ -49,10 +49,13 @@ class Supervisor {
   ~Supervisor();
 
   /// A session of `open` in which every variable has a value; see SessionStarter::Prepare. The
-  /// chief saves from then on, and holds the session for that until Stop or its destruction.
+  /// chief saves from then on, and holds the session for that until Stop or its destruction. Before
+  /// that it finds out whether it can write in checkpoint_dir: see CheckCheckpointDirectory for the
+  /// error.
   StatusOr<std::shared_ptr<Session>> PrepareOrWaitForSession(const SessionOpener& open);
   /// The same on the cluster of `server`. From then on, until Stop, a signal ends the process where
-  /// a task of it does not answer (see SignalWatch).
+  /// a task of it does not answer (see SignalWatch). With a sharded saver the chief finds out
+  /// whether all tasks that save see checkpoint_dir (see ProbeCheckpointDirectory).
   StatusOr<std::shared_ptr<Session>> PrepareOrWaitForSession(Server& server, const Graph& graph);
 
   /// Thread-safe.
@@ -62,8 +65,12 @@ class Supervisor {
   /// training was stopped. A save in between that fails is said, and the next one is tried; see
   /// SaveFailures for when they are too many.
   Status Stop();
+  /// The step of the checkpoint that Stop has written; -1 when it has written none.
+  int64_t saved_step() const { return saved_step_; }
 
  private:
+  /// Whether it is who saves.
+  bool saves() const;
   StatusOr<int64_t> Step(Session& session) const;
   Status Save(Session& session, int64_t step);
   void SavePeriodically(Session& session);
@@ -78,6 +85,8 @@ class Supervisor {
   std::optional<SignalWatch::Work> work_;  // what is watched
   SaveFailures failures_;
   std::thread saving_;
+  std::string last_saved_;  // by the thread that saves, and by Stop after it
+  int64_t saved_step_ = -1;
   Status why_stopped_;  // by the thread that saves, which Stop waits for
 };
 

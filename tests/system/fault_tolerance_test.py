@@ -114,7 +114,7 @@ class Training:
 
 def notable(lines):
     """The first line that says what happened."""
-    plain = r"(training|saved|test|steps|total|learning|went|step|Step|Test-|Total|Final|Steps|done)\b"
+    plain = r"(training|saved|test|steps|total|learning|went|joined|step|Step|Test-|Total|Final|Steps|done)\b"
     return next((line for line in lines if not re.match(plain, line)), "")
 
 

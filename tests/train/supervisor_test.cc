@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/supervisor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -79,7 +80,36 @@ TEST(SupervisorTest, ASaveThatFailsIsSaidAndTheLastOneDecides) {
   EXPECT_FALSE(supervisor.ShouldStop());
   EXPECT_OK(supervisor.Stop());
   EXPECT_EQ(*LatestCheckpoint(folder), folder + "/model.ckpt-1");
+  EXPECT_EQ(supervisor.saved_step(), 1);
+  EXPECT_EQ(lines.back(), StrCat("saved ", folder, "/model.ckpt-1"));
+  // The reason is in the same line.
+  EXPECT_THAT(lines[0], ::testing::HasSubstr(": Not a directory"));
   std::filesystem::remove_all(folder);
+}
+
+TEST(SupervisorTest, AFolderThatNobodyCanWriteInIsToldAtTheStart) {
+  const std::string file = ::testing::TempDir() + TemporaryName("plain");
+  ASSERT_OK(WriteStringToFile(file, "no folder"));
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  GlobalStep();
+  Saver saver;
+  for (const bool is_chief : {true, false}) {
+    Supervisor supervisor({.is_chief = is_chief,
+                           .ready_deadline = std::chrono::milliseconds(1),
+                           .checkpoint_dir = file + "/run",
+                           .saver = &saver});
+    const auto session =
+        supervisor.PrepareOrWaitForSession([&] { return MakeLocalSession(graph); });
+    if (is_chief) {
+      EXPECT_EQ(Message(session.status()),
+                StrCat("no checkpoint can be written in '", file, "/run': cannot make the folder '",
+                       file, "/run': Not a directory"));
+    } else {
+      EXPECT_EQ(session.status().code(), StatusCode::kDeadlineExceeded);  // it waits for the chief
+    }
+  }
+  std::filesystem::remove(file);
 }
 
 TEST(SupervisorTest, ASignalAsksForTheEnd) {

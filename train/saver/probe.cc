@@ -10,6 +10,7 @@
 #include "ops/array/constants.h"
 #include "ops/io/io_ops.h"
 #include "ops/register.h"
+#include "train/one_line.h"
 
 namespace tenon {
 namespace {
@@ -44,17 +45,32 @@ std::string Probe(Session& session, const ProbedTask& probed, const std::string&
   return "";
 }
 
-/// The first line: what follows is for TensorFlow's client.
-std::string FirstLine(const std::string& text) {
-  return text.substr(0, text.find("\n\t [[{{node"));
+/// Writes `file` in the directory, whose name is the only one that the error shows: the file's
+/// would be none that the user knows.
+Status WriteProbe(const std::string& directory, const std::string& file,
+                  const std::string& content) {
+  if (const Status made = MakeFolders(directory); !made.ok()) {
+    return Annotate(made, StrCat("no checkpoint can be written in '", directory, "'"));
+  }
+  const Status written = WriteStringToFile(file, content);
+  std::string reason(Message(written));
+  const size_t name = reason.find(file), end = reason.find("': ", std::min(name, reason.size()));
+  if (end != std::string::npos) reason.erase(0, end + 3);
+  return WithMessage(written,
+                     StrCat("no checkpoint can be written in '", directory, "': ", reason));
 }
 
 }  // namespace
 
+Status CheckCheckpointDirectory(const std::string& directory) {
+  const std::string file = TemporaryName(JoinPath(directory, ".probe"));
+  TENON_RETURN_IF_ERROR(WriteProbe(directory, file, ""));
+  return RemoveProbe(file);
+}
+
 Status ProbeCheckpointDirectory(
     const std::string& directory, const std::vector<std::string>& devices,
     const std::function<StatusOr<std::unique_ptr<Session>>(const Graph&)>& open) {
-  TENON_RETURN_IF_ERROR(MakeFolders(directory));
   const std::string file = TemporaryName(JoinPath(directory, ".probe"));
   const std::string content = NameOf(file);
   Graph graph(AllOps());
@@ -78,12 +94,12 @@ Status ProbeCheckpointDirectory(
     }
     TENON_RETURN_IF_ERROR(building.status());
   }
-  TENON_RETURN_IF_ERROR(WriteStringToFile(file, content));
+  TENON_RETURN_IF_ERROR(WriteProbe(directory, file, content));
   std::vector<std::string> wrong;
   const auto probe = [&]() -> Status {
     TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, open(graph));
     for (const ProbedTask& task : tasks) {
-      const std::string mistake = FirstLine(Probe(*session, task, file, content));
+      const std::string mistake = OneLine(Probe(*session, task, file, content));
       if (!mistake.empty()) wrong.push_back(StrCat(task.task, " ", mistake));
       TENON_RETURN_IF_ERROR(RemoveProbe(task.file));
     }

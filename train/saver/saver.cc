@@ -7,6 +7,7 @@
 #include "data/file.h"
 #include "data/tensor_bundle.h"
 #include "proto/meta_graph.pb.h"
+#include "train/one_line.h"
 #include "train/saver/meta_graph.h"
 #include "train/variables.h"
 
@@ -165,7 +166,9 @@ Status Saver::RunSave(Session& session, const std::string& prefix) const {
                               "first format of checkpoints; wanted a Saver of the variables");
   }
   const Status s = session.Run({{nodes_.filename_tensor, prefix}}, {nodes_.save_tensor}).status();
-  if (!s.ok()) return Annotate(s, StrCat("cannot save '", prefix, "'"));
+  if (!s.ok()) {
+    return Annotate(WithMessage(s, OneLine(Message(s))), StrCat("cannot save '", prefix, "'"));
+  }
   if (!CheckpointExists(prefix)) {
     return FailedPrecondition(
         "the checkpoint '", prefix, "' was written, but this process does not", " see '",

@@ -101,6 +101,8 @@ class Saver {
   /// after a restart. Those that are not there are passed over.
   void RecoverLastCheckpoints(const std::vector<std::string>& prefixes);
 
+  /// Whether each of devices() writes what is there.
+  bool sharded() const { return options_.sharded; }
   /// The requested devices of the variables, each once.
   const std::vector<std::string>& devices() const { return nodes_.devices; }
   /// The graph it was made on.

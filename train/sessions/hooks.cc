@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "data/file.h"
 #include "runtime/step_trace.h"
+#include "train/one_line.h"
 
 namespace tenon {
 namespace {
@@ -219,10 +220,7 @@ void Timer::Triggered(int64_t step) {
 
 void SaveFailures::Tell(const Status& saved, int64_t step, std::string_view consequence) const {
   if (!notice_) return;
-  // Without the lines that TensorFlow's client reads the failing node from.
-  const std::string text = saved.ToString();
-  notice_(StrCat("step ", step, " is not saved", consequence, ": ",
-                 std::string_view(text).substr(0, text.find('\n'))));
+  notice_(StrCat("step ", step, " is not saved", consequence, ": ", OneLine(saved.ToString())));
 }
 
 Status SaveFailures::Count(const Status& saved, int64_t step) {

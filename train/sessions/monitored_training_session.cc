@@ -13,6 +13,7 @@
 #include "ops/control_flow/flow_scope.h"
 #include "ops/math/math_ops.h"
 #include "runtime/local_session.h"
+#include "train/one_line.h"
 #include "train/saver/probe.h"
 #include "train/sessions/hooks.h"
 #include "train/variables.h"
@@ -170,7 +171,10 @@ Status MonitoredTrainingSession::Build() {
 Status MonitoredTrainingSession::ProbeDirectory() const {
   const Saver* const saver = options_.saver != nullptr ? options_.saver : own_saver_.get();
   const bool saves = options_.is_chief && !options_.checkpoint_dir.empty();
-  if (!saves || options_.server == nullptr || saver == nullptr) return OkStatus();
+  if (!saves) return OkStatus();
+  if (options_.server == nullptr || saver == nullptr) {
+    return CheckCheckpointDirectory(options_.checkpoint_dir);
+  }
   return ProbeCheckpointDirectory(
       options_.checkpoint_dir, saver->devices(),
       [this](const Graph& graph) { return options_.server->MakeSession(graph); });
@@ -211,7 +215,8 @@ Status MonitoredTrainingSession::Pause(const Status& error) {
   ++recoveries_;
   if (options_.notice) {
     options_.notice(
-        StrCat("recovering in ", pause.count() / 1000.0, " s from: ", error.ToString()));
+        StrCat("recovering in ", pause.count() / 1000.0, " s from: ",
+                           OneLine(error.ToString())));
   }
   const auto until = std::chrono::steady_clock::now() + pause;
   const bool ends = ShouldStop();
