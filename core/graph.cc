@@ -27,7 +27,8 @@ Status WithAdvice(const Status& status) {
   const size_t end = std::min(message.find('\n', mistake), message.size());
   return WithMessage(status,
                      StrCat(message.substr(0, end),
-                            "; first run GlobalVariablesInitializer(), made after the last variable, or restore a checkpoint",
+                            "; first run GlobalVariablesInitializer(), made after the last "
+                            "variable, or restore a checkpoint",
                             message.substr(end)));
 }
 

@@ -40,8 +40,8 @@ class PreparedStep {
     return Run(std::vector<Tensor>(feeds), fetched, options);
   }
   /// The same with literals, which take the dtypes of what they feed, as far as Prepare was given
-  /// more than names: `step->Run({0.5f, {1, 2}}, &fetched)`. A template, so that braces with tensors
-  /// alone, and empty ones, are the one above.
+  /// more than names: `step->Run({0.5f, {1, 2}}, &fetched)`. A template, so that braces with
+  /// tensors alone, and empty ones, are the one above.
   template <int = 0>
   Status Run(std::initializer_list<FeedValue> feeds, std::vector<Tensor>* fetched,
              const StepOptions& options = {});

@@ -72,8 +72,8 @@ int SignalInGoodOrder(int status) {
   return 0;
 }
 
-/// The first SIGINT or SIGTERM of this process, and how many there were. A terminal sends one to the
-/// tasks, too, which take two within a second for one.
+/// The first SIGINT or SIGTERM of this process, and how many there were. A terminal sends one to
+/// the tasks, too, which take two within a second for one.
 std::atomic<int> launch_signal{0}, launch_signals{0};
 
 void CatchSignals() {
@@ -155,7 +155,8 @@ class Launcher {
           (launch_signals > 0 || servers_end_) && (WIFSIGNALED(status) || signal != 0);
       if (signal != 0 && !was_asked) {
         left_by_ = signal;
-        Print(t, StrCat("ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM", "; the others go on"));
+        const char* const name = signal == SIGINT ? "SIGINT" : "SIGTERM";
+        Print(t, StrCat("ended by ", name, "; the others go on"));
       } else if (status != 0 && cause_.ok() && !was_asked) {
         cause_ = Aborted(t.name, " ", Outcome(status), "; the other tasks are ended");
         failed_at_ = std::chrono::steady_clock::now();
@@ -229,8 +230,8 @@ void AddLaunchCommand(CLI::App& app, Command* chosen) {
   auto flags = std::make_shared<LaunchFlags>();
   CLI::App* launch = app.add_subcommand(
       "launch",
-      "Start the tasks of a cluster on this machine, and end with them. Ctrl-C and SIGTERM are handed "
-      "on: workers end with a checkpoint, parameter servers after them (exit code 130 or 143)");
+      "Start the tasks of a cluster on this machine, and end with them. Ctrl-C and SIGTERM are "
+      "handed on: workers end with a checkpoint, parameter servers after them (exit code 130 or 143)");
   launch->add_option("--ps", flags->ps, "Parameter servers")->check(AtLeast(0));
   launch->add_option("--workers", flags->workers, "Workers")->check(AtLeast(1));
   launch

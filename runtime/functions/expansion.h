@@ -21,11 +21,11 @@ namespace tenon {
 ///
 /// A node whose function the graph's library lacks stays: only a step that needs it fails. So does
 /// a node that cannot be replaced, and Graph::NodeError says why, naming node and function:
-/// InvalidArgument for a function that is not there in a body, arguments that do not fit, and a body
-/// that is no valid graph; Unimplemented for functions that call themselves.
+/// InvalidArgument for a function that is not there in a body, arguments that do not fit, and a
+/// body that is no valid graph; Unimplemented for functions that call themselves.
 ///
-/// ResourceExhausted when more than `max_nodes` nodes would be there in all, those counted that were
-/// added in vain. The graph is then without use.
+/// ResourceExhausted when more than `max_nodes` nodes would be there in all, those counted that
+/// were added in vain. The graph is then without use.
 Status ExpandFunctions(Graph* graph, int64_t max_nodes);
 
 /// The attribute of an IdentityN in the place of a call. Whoever takes one of its outputs needs

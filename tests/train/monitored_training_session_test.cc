@@ -341,7 +341,8 @@ TEST(MonitoredTrainingSessionTest, StepsThatNobodyCountsEndInAnError) {
   EXPECT_EQ(steps, 100);
   EXPECT_THAT(status, testing::IsError(StatusCode::kFailedPrecondition,
                                        "training is to stop at step 5, but 100 steps have left the "
-                                       "step counter at 0: run the training node in each step, and give GlobalStep() to the optimizer's "
+                                       "step counter at 0: run the training node in each step, and "
+                                       "give GlobalStep() to the optimizer's "
                                        "Minimize"));
 }
 

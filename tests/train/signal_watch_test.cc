@@ -92,7 +92,8 @@ TEST(SignalWatchTest, ALoopThatDoesNotAskWhetherToStopIsEnded) {
   EXPECT_GT(steps, 1);
   EXPECT_THAT(status, testing::IsError(StatusCode::kCancelled,
                                        StrCat("ended by SIGTERM: steps went on for 0.5 s and "
-                                              "ShouldStop was not asked; what was trained until step ",
+                                              "ShouldStop was not asked; what was trained until ",
+                                              "step ",
                                               steps, " is saved")));
   EXPECT_EQ(*LatestCheckpoint(folder.path), StrCat(folder.path, "/model.ckpt-", steps));
   EXPECT_OK((*session)->Close());
@@ -136,8 +137,8 @@ TEST(SignalWatchTest, WhatAHookDoesAfterTheStepIsNotGivenUp) {
   EXPECT_OK((*session)->Close());
   EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-1");
   MutexLock lock(mu);
-  EXPECT_THAT(lines, Contains(HasSubstr("waiting for the hooks after the step, 0.4 s, and for longer "
-                                        "while all tasks answer")));
+  EXPECT_THAT(lines, Contains(HasSubstr("waiting for the hooks after the step, 0.4 s, and for "
+                                        "longer while all tasks answer")));
 }
 
 /// Keeps the session that is open.

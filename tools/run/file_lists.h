@@ -24,8 +24,8 @@ bool IsTextFile(std::string_view value);
 /// NotFound for a pattern that no file matches.
 StatusOr<std::optional<std::vector<std::string>>> ListFiles(const std::string& value);
 
-/// The paths of the files that a feed's value names, one or several; of a literal, itself. The errors
-/// of ListFiles.
+/// The paths of the files that a feed's value names, one or several; of a literal, itself. The
+/// errors of ListFiles.
 StatusOr<std::vector<std::string>> PathsOf(const std::string& value);
 
 /// The rows of several files, one file after the other, of which one is open at a time. Used by one

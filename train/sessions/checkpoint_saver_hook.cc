@@ -56,9 +56,9 @@ void CheckpointSaverHook::LookForOthers() {
   const StatusOr<CheckpointPaths> state = GetCheckpointState(options_.directory);
   if (!state.ok() || NameOf(state->latest) == NameOf(last_)) return;
   others_are_told_ = true;
-  options_.notice(StrCat("another process saves into '", options_.directory, "' too: '", state->latest,
-                         "' is there, '", last_, "' was the last of this one; each training wants a ",
-                         "folder of its own"));
+  options_.notice(StrCat("another process saves into '", options_.directory, "' too: '",
+                         state->latest, "' is there, '", last_,
+                         "' was the last of this one; each training wants a folder of its own"));
 }
 
 Status CheckpointSaverHook::Save(Session& session, int64_t step) {

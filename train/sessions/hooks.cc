@@ -62,8 +62,8 @@ class StopAtStepHook final : public SessionHook {
     if (is_uncounted && now == first_ && now < *last_ && context.circumstances().is_alone) {
       return FailedPrecondition("training is to stop at step ", *last_, ", but ", runs_,
                                 " steps have left the step counter at ", now,
-                                ": run the training node in each step, and give GlobalStep() to the "
-                                "optimizer's Minimize");
+                                ": run the training node in each step, and give GlobalStep() to ",
+                                "the optimizer's Minimize");
     }
     return OkStatus();
   }

@@ -53,7 +53,8 @@ MonitoredTrainingSession::MonitoredTrainingSession(const MonitoredTrainingSessio
 MonitoredTrainingSession::~MonitoredTrainingSession() {
   if (!closed_ && session_ != nullptr && options_.notice && options_.is_chief &&
       !options_.checkpoint_dir.empty()) {
-    options_.notice("the session goes without Close(): what was trained since the last checkpoint is lost");
+    options_.notice(
+        "the session goes without Close(): what was trained since the last checkpoint is lost");
   }
   EndSession().IgnoreError();
 }
@@ -214,9 +215,8 @@ Status MonitoredTrainingSession::Pause(const Status& error) {
       kLongestPause, options_.first_pause * (1LL << std::min(recoveries_, 10)));
   ++recoveries_;
   if (options_.notice) {
-    options_.notice(
-        StrCat("recovering in ", pause.count() / 1000.0, " s from: ",
-                           OneLine(error.ToString())));
+    options_.notice(StrCat("recovering in ", pause.count() / 1000.0,
+                           " s from: ", OneLine(error.ToString())));
   }
   const auto until = std::chrono::steady_clock::now() + pause;
   const bool ends = ShouldStop();
@@ -349,8 +349,8 @@ StatusOr<std::vector<Tensor>> MonitoredTrainingSession::RunWithoutHooks(
 
 Status MonitoredTrainingSession::CheckGoesOn() {
   if (has_ended_ && !closed_) {
-    return FailedPrecondition("Run called even after should_stop requested: training ended at step ",
-                              global_step_, "; ask ShouldStop before each step");
+    return FailedPrecondition("Run called even after should_stop requested: training ended at ",
+                              "step ", global_step_, "; ask ShouldStop before each step");
   }
   if (signal_ == nullptr || StopSignal::received() == 0 || closed_) return OkStatus();
   const auto now = std::chrono::steady_clock::now();
