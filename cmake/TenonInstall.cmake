@@ -23,6 +23,8 @@ foreach(folder core data ops runtime distributed train tenon examples)
       DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tenon" FILES_MATCHING PATTERN "*.h")
   endif()
 endforeach()
+install(FILES "${PROJECT_SOURCE_DIR}/tools/flag_checks.h"  # which the examples use
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tenon/tools")
 install(DIRECTORY "${PROJECT_BINARY_DIR}/gen/ops" DESTINATION
   "${CMAKE_INSTALL_INCLUDEDIR}/tenon" FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY "${PROJECT_BINARY_DIR}/gen/proto" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tenon"

@@ -183,8 +183,10 @@ def signalled_job_goes_on(data):
             job.tasks[task].wait_for("Step: ")
         for task in tasks:
             job.tasks[task].process.send_signal(signal.SIGINT)
-        for task in tasks:
+        for task in tasks[:2]:
             job.expect(task, 128 + signal.SIGINT)
+        # Where all workers have ended already, it ends as any process.
+        assert job.tasks["ps 0"].finish(60) in (128 + signal.SIGINT, -signal.SIGINT), job.text()
         for task in tasks[:2]:
             text = job.tasks[task].text()
             stopped = re.search(r"^stopped by a signal after step (\d+); the same command goes on from there$",
@@ -199,8 +201,9 @@ def signalled_job_goes_on(data):
             job.start(task)
         for task in tasks:
             job.expect(task, 0)
-        lines = job.tasks["worker 0"].lines
-        assert f"went on from step {saved}" in lines, job.text()
+        # The other worker may have made steps before it looks.
+        went_on = re.search(r"^went on from step (\d+)$", job.tasks["worker 0"].text(), re.M)
+        assert went_on and int(went_on.group(1)) >= saved, job.text()
         joined = [re.match("joined at step |went on from step |Step: ", line)
                   for line in job.tasks["worker 1"].lines]
         assert [m.group() for m in joined if m][0] == "joined at step ", job.text()
