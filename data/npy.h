@@ -51,7 +51,7 @@ class NpyRows {
   /// The shape of the whole array.
   const Shape& shape() const { return header_.shape; }
   /// The next rows, at most `most`; fewer at the end, none after it. DataLoss when the bytes end
-  /// too early; ResourceExhausted when memory is out.
+  /// too early, or a stream has more; ResourceExhausted when memory is out.
   StatusOr<Tensor> Next(int64_t most);
 
  private:

@@ -91,6 +91,11 @@ StatusOr<Tensor> NpyRows::Next(int64_t most) {
   StatusOr<Tensor> tensor = Read(rows);
   if (!tensor.ok()) return Annotate(tensor.status(), StrCat("'", name_, "'"));
   next_ += rows;
+  if (rows < most && stream_ != nullptr) {
+    char more;
+    TENON_ASSIGN_OR_RETURN(const size_t found, stream_->Read(1, &more));
+    if (found > 0) return DataLoss(name_, ": bytes follow the elements of the array");
+  }
   return tensor;
 }
 

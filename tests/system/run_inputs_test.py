@@ -121,12 +121,20 @@ def numbers_are_converted(folder):
     x = write_npy(os.path.join(folder, "h.npy"), (2,), [2.0, 2.5])
     said = mistake(graph, "--feed", f"n={x}", "--fetch", "twice")
     assert "found 2.5, wanted int32" in said, said
+    truth = write_graph(folder, 'node { name: "t" op: "Placeholder" attr { key: "dtype" value { type: DT_BOOL } } } '
+                        'node { name: "not" op: "LogicalNot" input: "t" }', "truth.pbtxt")
+    for value in ("[true, false, true]", "[True, False, True]", "[1, 0, 1]",
+                  write_npy(os.path.join(folder, "b.npy"), (3,), [1, 0, 1], descr="<i4")):
+        assert printed(truth, "--feed", f"t={value}", "--fetch", "not") == "not = bool[3] false true false\n", value
+    assert "found 7, wanted true, false, 1 or 0" in mistake(truth, "--feed", "t=7", "--fetch", "not")
+    assert "found 5, wanted 1 or 0 for a bool" in mistake(truth, "--feed", f"t={n}", "--fetch", "not")
 
 
 def standard_input(folder):
     graph = write_graph(folder)
     wanted = "y = float[2,3] 2 4 6 8 10 12\n"
     for text in (npy_bytes((2, 3), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), b"[[1, 2, 3], [4, 5, 6]]\n",
+                 b"\xef\xbb\xbf1,2,3\n4,5,6\n",
                  b"1,2,3\n4,5,6\n", b"1 2  3\n4 5 6", b"a,b,c\n1,2,3\n4,5,6\n", b"1\t2\t3\n\n4\t5\t6\n",
                  b"# of numpy.savetxt\n1.000e+00 2.000e+00 3.000e+00\n4 5 6\n"):
         out = printed(graph, "--feed", "x=-", "--fetch", "y", stdin=text)
@@ -151,6 +159,13 @@ def text_that_is_none(folder):
                          (npy_bytes((2, 3), [1.0, 2.0]), "found 8 bytes of elements, wanted 6")):
         said = mistake(graph, "--feed", "x=-", "--fetch", "y", stdin=text)
         assert "--feed x: " in said and wanted in said, (text, said)
+    one = npy_bytes((1, 3), [1.0, 2.0, 3.0])
+    for batch, wanted in (((), " bytes of elements, wanted 3 of 4 bytes"),
+                          (("--batch", 2), "bytes follow the elements of the array")):
+        said = mistake(graph, "--feed", "x=-", "--fetch", "y", *batch, stdin=one + one)
+        assert "the standard input: " in said and wanted in said, said
+    said = mistake(graph, "--feed", "x=-", "--fetch", "y", stdin=b"PK\x03\x04...")
+    assert "the standard input is an archive, such as an .npz file" in said, said
     said = mistake(graph, "--feed", "x=-", "--feed", "n=-", "--fetch", "y", stdin=b"1\n")
     assert "only one --feed can be the standard input" in said, said
 

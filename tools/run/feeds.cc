@@ -290,6 +290,11 @@ class ValueReader {
     TENON_RETURN_IF_ERROR(input->Peek());
     const std::string_view head = input->head();
     if (head.empty() && batch_ == 0) return InvalidArgument(kStandardInput, " is empty");
+    if (head.starts_with("PK\x03\x04")) {
+      return InvalidArgument(kStandardInput,
+                             " is an archive, such as an .npz file; wanted its name, as the "
+                             "list of what it holds is at its end");
+    }
     if (head.starts_with(kNpyStart)) {
       if (batch_ > 0) {
         TENON_ASSIGN_OR_RETURN(NpyRows rows, NpyRows::FromStream(std::move(input), kStandardInput));

@@ -104,9 +104,11 @@ StatusOr<bool> TextRows::ReadLine(std::string* line) {
 }
 
 StatusOr<bool> TextRows::NextLine(std::string* line) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // that spreadsheets write
   while (true) {
     TENON_ASSIGN_OR_RETURN(const bool found, ReadLine(line));
     if (!found) return false;
+    if (line_ == 1 && line->starts_with(kByteOrderMark)) line->erase(0, kByteOrderMark.size());
     if (dtype_ == DType::kString) {
       if (line->ends_with('\r')) line->pop_back();
       return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/run/values.h"
 
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -27,9 +28,11 @@ Status ReadElement(const Json& value, T* out) {
     if (!value.is_string()) return InvalidArgument("found ", value.dump(), ", wanted a text");
     *out = value.get<std::string>();
   } else if constexpr (std::is_same_v<T, bool>) {
-    if (!value.is_boolean())
-      return InvalidArgument("found ", value.dump(), ", wanted true or false");
-    *out = value.get<bool>();
+    const bool is_digit = value == 0 || value == 1;
+    if (!value.is_boolean() && !is_digit) {
+      return InvalidArgument("found ", value.dump(), ", wanted true, false, 1 or 0");
+    }
+    *out = is_digit ? value == 1 : value.get<bool>();
   } else {
     if (!value.is_number()) return InvalidArgument("found ", value.dump(), ", wanted a number");
     if constexpr (std::is_integral_v<T>) {
@@ -67,7 +70,12 @@ Status ConvertElements(const Tensor& from, Tensor* to) {
   To* out = to->data<To>();
   for (const From element : from.flat<From>()) {
     const auto value = static_cast<Widest<From>>(element);
-    if constexpr (!std::is_integral_v<To>) {
+    if constexpr (std::is_same_v<To, bool>) {
+      if (value != 0 && value != 1) {
+        return InvalidArgument("found ", value, ", wanted 1 or 0 for a bool");
+      }
+      *out++ = value == 1;
+    } else if constexpr (!std::is_integral_v<To>) {
       *out++ = static_cast<To>(static_cast<double>(value));
     } else if constexpr (std::is_integral_v<From>) {
       if (!std::in_range<To>(value)) {
@@ -87,10 +95,31 @@ Status ConvertElements(const Tensor& from, Tensor* to) {
   return OkStatus();
 }
 
+Json ParseLiteral(std::string_view text) {
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+/// The truth values of Python's spelling, outside of texts, in JSON's.
+std::string WithJsonBooleans(std::string_view text) {
+  std::string result;
+  bool quoted = false;
+  while (!text.empty()) {
+    if (text[0] == '"' && !result.ends_with('\\')) quoted = !quoted;
+    if (!quoted && (text.starts_with("True") || text.starts_with("False"))) {
+      result += static_cast<char>(std::tolower(text[0]));
+    } else {
+      result += text[0];
+    }
+    text.remove_prefix(1);
+  }
+  return result;
+}
+
 }  // namespace
 
 StatusOr<Tensor> ReadLiteral(std::string_view text, DType dtype) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = ParseLiteral(text);
+  if (json.is_discarded()) json = ParseLiteral(WithJsonBooleans(text));
   if (json.is_discarded()) {
     return InvalidArgument(
         "cannot read '", text,
@@ -116,8 +145,9 @@ StatusOr<Tensor> ConvertNumbers(const Tensor& value, DType dtype) {
   if (value.dtype() == dtype) return value;
   Status status = InvalidArgument("found ", ToString(value.dtype()), ", wanted ", ToString(dtype));
   StatusOr<Tensor> converted = status;
-  Dispatch(value.dtype(), RealTypes(), [&](auto from) {
-    Dispatch(dtype, RealTypes(), [&](auto to) {
+  using Types = decltype(ConcatTypes(RealTypes(), TypeList<bool>()));
+  Dispatch(value.dtype(), Types(), [&](auto from) {
+    Dispatch(dtype, Types(), [&](auto to) {
       converted = Tensor::Allocate(CpuAllocator(), dtype, value.shape());
       status = converted.status();
       if (status.ok()) status = ConvertElements<decltype(from), decltype(to)>(value, &*converted);
