@@ -13,7 +13,9 @@ namespace tenon::tools {
 namespace {
 
 constexpr std::chrono::milliseconds kRedraw{100};
-constexpr std::chrono::minutes kPlainPause{1};
+constexpr std::chrono::seconds kPlainPause{60};
+/// Where there are no percents.
+constexpr std::chrono::seconds kUnknownPause{5};
 constexpr size_t kBarWidth = 24, kNarrowestBar = 8;
 constexpr size_t kUsualColumns = 80;
 constexpr const char* kClearLine = "\r\033[K";
@@ -47,8 +49,12 @@ Progress::Progress(std::string what, int64_t total, int64_t done, bool plain_lin
       terminal_(isatty(STDERR_FILENO) != 0),
       plain_lines_(plain_lines),
       start_(Clock::now()),
-      next_(terminal_ ? start_ : start_ + kPlainPause),
+      next_(terminal_ ? start_ : start_ + PlainPause()),
       last_tenth_(total > 0 ? done * 10 / total : 0) {}
+
+std::chrono::seconds Progress::PlainPause() const {
+  return total_ < 0 ? kUnknownPause : kPlainPause;
+}
 
 std::string Progress::Line(int64_t done, const std::string& detail) const {
   const std::chrono::duration<double> passed = Clock::now() - start_;
@@ -90,7 +96,7 @@ void Progress::Advance(int64_t done, absl::FunctionRef<std::string()> detail) {
     next_ = now + kRedraw;
     std::fprintf(stderr, "%s%s", kClearLine, Line(done, detail()).c_str());
   } else {
-    next_ = now + kPlainPause;
+    next_ = now + PlainPause();
     std::printf("%s\n", Line(done, detail()).c_str());
     std::fflush(stdout);
   }

@@ -11,7 +11,7 @@ namespace tenon::tools {
 
 /// How far long work is: on a terminal a bar on the error stream that is drawn over itself, ten
 /// times a second, and never longer than the terminal is wide; elsewhere a plain line on standard
-/// output every ten percent, and at least every minute.
+/// output every ten percent, and at least every minute; every 5 s where there are no percents.
 ///
 ///   training [=========>          ]  46%  5060/11000  412/s  0:14 left  cost 1.2345
 class Progress {
@@ -29,6 +29,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
+  std::chrono::seconds PlainPause() const;
   bool IsDue(int64_t done, Clock::time_point now);
   std::string Line(int64_t done, const std::string& detail) const;
 

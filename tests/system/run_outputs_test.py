@@ -221,6 +221,17 @@ def times_and_limits(folder):
     assert done.returncode == 1 and "the step took longer than 1 ms" in done.stderr, done
 
 
+def long_step(folder):
+    """It says that it runs."""
+    loop = os.path.join(GRAPHS, "while_v1.pb")
+    done = run(TENON, "run", loop, "--feed", f"x={loop[:-3]}.npz:x0", "--feed", "n=2000000000", "--fetch", "count",
+               "--timeout_ms", "5500")
+    assert done.returncode == 1, done
+    said = done.stderr.splitlines()
+    assert said[0] == "the step runs, 5 s now; --batch N runs the rows of files in parts", done
+    assert "the step took longer than 5500 ms" in said[1] and len(said) == 2, done
+
+
 if __name__ == "__main__":
     sys.exit(main([(name, in_a_folder(case)) for name, case in (
         ("all elements", all_elements),
@@ -231,5 +242,6 @@ if __name__ == "__main__":
         ("an output that is fed", output_that_is_fed),
         ("steps before a failure", steps_before_a_failure),
         ("times and limits", times_and_limits),
+        ("a long step", long_step),
         ("interrupted", interrupted_steps),
         ("interrupted in a step", interrupted_in_a_step))]))

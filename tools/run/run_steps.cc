@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "tools/commands.h"
 #include "tools/progress.h"
@@ -35,6 +37,32 @@ class CancelOnSignal {
         }) {}
 
  private:
+  std::jthread watcher_;
+};
+
+/// While one lives, a line on the error stream says, every 5 s, that a step still runs.
+class LongStepNotice {
+ public:
+  /// `hint` ends the first line.
+  explicit LongStepNotice(std::string hint)
+      : hint_(std::move(hint)), watcher_([this](const std::stop_token& end) { Watch(end); }) {}
+
+ private:
+  void Watch(const std::stop_token& end) {
+    constexpr std::chrono::seconds kPause{5};
+    const auto begin = SteadyClock::now();
+    for (auto next = begin + kPause; !end.stop_requested();) {
+      std::this_thread::sleep_for(kSignalPause);
+      const auto now = SteadyClock::now();
+      if (now < next) continue;
+      next = now + kPause;
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - begin).count();
+      std::fprintf(stderr, "the step runs, %d s now%s\n", static_cast<int>(seconds),
+                   std::exchange(hint_, "").c_str());
+    }
+  }
+
+  std::string hint_;
   std::jthread watcher_;
 };
 
@@ -91,6 +119,7 @@ class Runner {
       const bool plain_lines = options_.output_name != "-";
       progress_.emplace("running", has_batches() ? feeds_.num_rows() : options_.steps, 0,
                         plain_lines);
+      progress_->Advance(0, [] { return std::string(); });
     }
     std::vector<Tensor> values = std::move(first.values);
     int64_t rows = first.rows;
@@ -115,11 +144,14 @@ class Runner {
     traced_ = !options_.trace.empty() && may_be_last;
     if (traced_) options.trace = &trace_;
     std::vector<Tensor> fetched;
+    std::optional<LongStepNotice> notice;
+    if (!has_several()) notice.emplace("; --batch N runs the rows of files in parts");
     const auto start = SteadyClock::now();
     if (const Status ran = step.Run(values, &fetched, options); !ran.ok()) {
       const std::string files = feeds_.LastFiles();
       return files.empty() ? ran : Annotate(ran, StrCat("batch ", done_, ", ", files));
     }
+    notice.reset();
     if (options_.print_times) {
       milliseconds_.push_back(
           std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count());
