@@ -73,8 +73,8 @@ MISTAKES = {
     "an uninitialised variable": (
         GOOD, ["--fetch", "read"],
         rf"FAILED_PRECONDITION: (From {TASK}: )?node 'read' \(Identity\) on {DEVICE}: "
-        r"Attempting to use uninitialized value v; variables get values by --init NODE, or by "
-        r"--checkpoint PREFIX"),
+        r"Attempting to use uninitialized value v; variables get values by --init NODE, by "
+        r"--checkpoint PREFIX, or from the folder variables/ of a SavedModel"),
     "an unknown device": (
         GOOD, ["--fetch", "y", "--feed", "x=[1, 2]", "--place", "y=/device:GPU:7"],
         r"INVALID_ARGUMENT: Cannot assign a device for operation y: \{\{node y\}\} was explicitly "

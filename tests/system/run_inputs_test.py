@@ -293,6 +293,8 @@ def files_that_do_not_belong_together(folder):
             (f"{three},{table}", f"'{table}', line 1: found 2 values, wanted 3 for a row of [?,3]"),
             (f"{three},{folder}/no.npy", "no.npy': No such file or directory"),
             (f"{three},{folder}/no.csv", "no.csv': No such file or directory"),
+            (folder, f"; it is a folder, of whose files a pattern is meant, such as '{folder}/*.npy'"),
+            (f"{folder}/*.wav", f"; of files with other endings '@{folder}/*.wav' is the bytes"),
             (f"{folder}/no*.npy", f"no file matches '{folder}/no*.npy'"),
             (f"{folder}/no/*.npy", f"no file matches '{folder}/no/*.npy'")):
         said = mistake(graph, "--feed", f"x={value}", "--fetch", "y", "--batch", 2)

@@ -69,7 +69,8 @@ def nodes_that_are_nearly_right(folder):
 def what_to_do(folder):
     graph = write_graph(folder)
     expect(run(TENON, "run", graph, "--fetch", "z", *X), 1, "uninitialized value w",
-           "; variables get values by --init init, or by --checkpoint PREFIX")
+           "; variables get values by --init init, by --checkpoint PREFIX, or from the folder variables/ of a "
+           "SavedModel")
     expect(run(TENON, "run", graph, "--fetch", "y"), 1, "; give --feed x=VALUE")
 
 

@@ -74,8 +74,11 @@ Status ExplainStepError(const Status& status, const GraphEnds& ends) {
                             status.code() == StatusCode::kFailedPrecondition;
   if (has_no_value) {
     const Node* const init = InitializerOf(ends);
+    // What follows is of TensorFlow's own types and containers.
+    message.erase(std::min(message.find(". This could mean"), message.size()));
     StrAppend(&message, "; variables get values by --init ",
-              init == nullptr ? "NODE" : init->name(), ", or by --checkpoint PREFIX");
+              init == nullptr ? "NODE" : init->name(),
+              ", by --checkpoint PREFIX, or from the folder variables/ of a SavedModel");
   } else if (const std::string placeholder = PlaceholderIn(message); !placeholder.empty()) {
     StrAppend(&message, "; give --feed ", placeholder, "=VALUE");
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -142,15 +143,27 @@ class ValueReader {
       return ReadText(std::move(rows));
     }
     auto literal = ReadLiteral(value, dtype_);
-    if (!literal.ok() && FileExists(value)) {
-      return AppendToMessage(
-          literal.status(), StrCat("; there is a file of that name, whose bytes @", value, " are"));
-    }
-    TENON_RETURN_IF_ERROR(literal.status());
+    if (!literal.ok()) return AppendToMessage(literal.status(), HintOf(value));
     return Whole(*std::move(literal));
   }
 
  private:
+  /// What a value was meant for that is neither a literal nor a file that is read by its ending.
+  static std::string HintOf(const std::string& value) {
+    std::error_code none;
+    if (std::filesystem::is_directory(value, none)) {
+      return StrCat("; it is a folder, of whose files a pattern is meant, such as '",
+                    JoinPath(value, "*.npy"), "'");
+    }
+    if (FileExists(value)) {
+      return StrCat("; there is a file of that name, whose bytes @", value, " are");
+    }
+    if (value.find_first_of("*?") != std::string::npos) {
+      return StrCat("; of files with other endings '@", value, "' is the bytes");
+    }
+    return "";
+  }
+
   /// Whether an array of so many rows is to be cut: not when the tensor wants all of them.
   bool IsCut(const Shape& shape) const {
     if (batch_ == 0 || shape.rank() == 0) return false;

@@ -49,7 +49,11 @@ StatusOr<std::vector<std::string>> Matches(const std::string& pattern) {
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
   if (code == 0) return paths;
-  if (code == GLOB_NOMATCH) return NotFound("no file matches '", pattern, "'");
+  if (code == GLOB_NOMATCH) {
+    const bool is_list = pattern.find(',') != std::string::npos;
+    return NotFound("no file matches '", pattern, "'",
+                    is_list ? "; of several files after commas each has its @ or its ending" : "");
+  }
   if (code == GLOB_NOSPACE) return ResourceExhausted("too many files match '", pattern, "'");
   return Unavailable("cannot read a folder of '", pattern, "'");
 }
