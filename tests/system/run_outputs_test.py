@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -221,6 +222,27 @@ def times_and_limits(folder):
     assert done.returncode == 1 and "the step took longer than 1 ms" in done.stderr, done
 
 
+def full_disk(folder):
+    """A table has whole lines, and of the others half a file does not stay."""
+    graph = write_graph(folder)
+    x = write_npy(os.path.join(folder, "x.npy"), (3000, 3), [float(v) for v in range(9000)])
+    for name in ("o.csv", "o.json", "o.npz"):
+        path = os.path.join(folder, name)
+        # As large as a file may get; Python ignores the signal, and what it starts then does, too.
+        done = subprocess.run([TENON, "run", graph, "--feed", f"x={x}", "--fetch", "y", "--batch", "100",
+                               "--output", path], capture_output=True, text=True, timeout=60, check=False,
+                              restore_signals=False,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)))
+        assert done.returncode == 1 and "File too large" in done.stderr, done
+        if name != "o.csv":
+            assert not os.path.exists(path), done
+            continue
+        lines = open(path, encoding="ascii").read().splitlines(keepends=True)
+        rows = int(re.search(r"o\.csv has y float\[(\d+),3\]", done.stderr).group(1))
+        assert len(lines) == 1 + rows and rows % 100 == 0 and rows > 0, (len(lines), done.stderr)
+        assert all(line.endswith("\n") for line in lines), lines[-1]
+
+
 def long_step(folder):
     """It says that it runs."""
     loop = os.path.join(GRAPHS, "while_v1.pb")
@@ -243,5 +265,6 @@ if __name__ == "__main__":
         ("steps before a failure", steps_before_a_failure),
         ("times and limits", times_and_limits),
         ("a long step", long_step),
+        ("a full disk", full_disk),
         ("interrupted", interrupted_steps),
         ("interrupted in a step", interrupted_in_a_step))]))

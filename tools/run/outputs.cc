@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/run/outputs.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "data/local_file.h"
@@ -107,6 +110,15 @@ class KeptRows : public RowWriter {
   std::vector<std::vector<Tensor>> pieces_;
 };
 
+/// `written`; where it is an error, half a file goes.
+Status WholeOrNone(const Status& written, const std::string& path) {
+  std::error_code none;
+  if (!written.ok() && std::filesystem::is_regular_file(path, none)) {
+    std::filesystem::remove(path, none);
+  }
+  return written;
+}
+
 class NpzOutput final : public KeptRows {
  public:
   using KeptRows::KeptRows;
@@ -124,7 +136,7 @@ class NpzOutput final : public KeptRows {
       TENON_ASSIGN_OR_RETURN(Tensor value, All(i));
       arrays.emplace_back(labels()[i], std::move(value));
     }
-    return WriteNpz(path(), arrays);
+    return WholeOrNone(WriteNpz(path(), arrays), path());
   }
 };
 
@@ -140,7 +152,7 @@ class JsonOutput final : public KeptRows {
       text += ": ";
       TENON_RETURN_IF_ERROR(AppendJson(value, &text));
     }
-    return WriteTextFile(path(), text + "}\n");
+    return WholeOrNone(WriteTextFile(path(), text + "}\n"), path());
   }
 };
 
@@ -151,7 +163,7 @@ class NpyOutput final : public KeptRows {
     if (writer_ != nullptr) return writer_->Close();
     if (pieces().empty()) return OkStatus();
     TENON_ASSIGN_OR_RETURN(const Tensor value, All(0));
-    return WriteNpy(path(), value);
+    return WholeOrNone(WriteNpy(path(), value), path());
   }
 
  protected:
@@ -205,6 +217,8 @@ class TableOutput final : public RowWriter {
   Status Open(const std::vector<Tensor>& rows) {
     file_ = path() == "-" ? stdout : std::fopen(path().c_str(), "wb");
     if (file_ == nullptr) return StatusOfErrno(errno, "write", path());
+    // Each write is of whole lines, of which none is to be left in a buffer when one fails.
+    if (file_ != stdout) std::setvbuf(file_, nullptr, _IONBF, 0);
     std::vector<std::string> names;
     if (has_repeats()) names.emplace_back("step");
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -227,8 +241,13 @@ class TableOutput final : public RowWriter {
   }
 
   Status Write(const std::string& text) {
-    if (std::fwrite(text.data(), 1, text.size(), file_) == text.size()) return OkStatus();
-    return StatusOfErrno(errno, "write", path());
+    if (std::fwrite(text.data(), 1, text.size(), file_) == text.size()) {
+      whole_ += static_cast<off_t>(text.size());
+      return OkStatus();
+    }
+    const Status status = StatusOfErrno(errno, "write", path());
+    const bool is_whole = file_ == stdout || ftruncate(fileno(file_), whole_) == 0;
+    return is_whole ? status : AppendToMessage(status, "; its last line is cut short");
   }
 
   Status Close() {
@@ -240,6 +259,7 @@ class TableOutput final : public RowWriter {
 
   const char delimiter_;
   std::FILE* file_ = nullptr;
+  off_t whole_ = 0;  // bytes of the lines that are there
 };
 
 }  // namespace
