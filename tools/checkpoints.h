@@ -14,7 +14,8 @@ class BundleReader;
 namespace tenon::tools {
 
 /// The prefix of the checkpoint that a path means: a prefix itself, one of its .index and .data
-/// files, or a folder with a state file, whose latest one it is. Nothing when it means none.
+/// files, or a folder: with a state file, whose latest one it is, or of a prefix that ends there.
+/// Nothing when it means none.
 std::optional<std::string> FindCheckpoint(const std::string& path);
 
 /// NotFound for a path that means none, with what is there: checkpoints of the folder, the name

@@ -49,6 +49,18 @@ def by_the_saver():
             assert found[name] == VALUES[name], (name, found[name], VALUES[name])
 
 
+def without_a_name():
+    """The prefix is the folder, and the files begin with a dot."""
+    names = floats_of(SMALL)
+    with tempfile.TemporaryDirectory() as folder:
+        for ending in (".index", ".data-00000-of-00001", ".meta"):
+            shutil.copy(SMALL + ending, os.path.join(folder, ending))
+        for checkpoint in (folder, folder + "/"):
+            found = restored(os.path.join(folder, ".meta"), checkpoint, *names)
+            assert all(found[name] == VALUES[name] for name in names), found
+            assert floats_of(checkpoint) == names
+
+
 def by_their_names():
     """A graph alone, which has no saver."""
     names = floats_of(SMALL)
@@ -134,6 +146,7 @@ def paths_that_are_none():
 if __name__ == "__main__":
     sys.exit(main([
         ("by the saver of the MetaGraph", by_the_saver),
+        ("a prefix that is a folder", without_a_name),
         ("by the names of variables", by_their_names),
         ("what is missing", what_is_missing),
         ("another model's checkpoint", another_models_checkpoint),
