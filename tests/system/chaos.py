@@ -96,7 +96,7 @@ class Run:
 
     def __init__(self, schedule, job, network, disk):
         self.schedule, self.job, self.network, self.disk = schedule, job, network, disk
-        self.problems, self.down = [], set()
+        self.problems, self.down, self.asked_to_end = [], set(), set()
         self.lock = threading.Lock()
 
     def strike(self, fault):
@@ -129,6 +129,7 @@ class Run:
     def term(self, fault, process):
         process.process.terminate()
         if fault.task.startswith("ps") and self.job.name != "monitored":
+            self.asked_to_end.add((fault.task, 128 + signal.SIGTERM))
             return  # it ends with the workers
         try:
             code = process.finish(40)
@@ -215,7 +216,8 @@ class Run:
             except subprocess.TimeoutExpired:
                 self.problems.append(f"{task} has not ended in {LIMIT} s")
                 return False
-            if code != 0:
+            # A signal that asks for the end is told by the code; a worker that got one is started again.
+            if code != 0 and (task, code) not in self.asked_to_end:
                 self.codes[task] = code
         return True
 

@@ -148,7 +148,8 @@ RUNNING = {
     "an int as a float, prepared": r"INVALID_ARGUMENT: fetch 'count' is int32\[\], wanted one float",
     "a variable that was not initialised":
         rf"FAILED_PRECONDITION: running\.cc:\d+: node 'w/read' \(Identity\) on {CPU}: Attempting to use "
-        r"uninitialized value w; run GlobalVariablesInitializer\(\) first, or restore a checkpoint\n\t \[\[\{\{node w/read\}\}\]\]",
+        r"uninitialized value w; first run GlobalVariablesInitializer\(\), made after the last variable, or "
+        r"restore a checkpoint\n\t \[\[\{\{node w/read\}\}\]\]",
 }
 
 
