@@ -59,6 +59,15 @@ StatusOr<PartialShape> ShapeValue(const Endpoint& from, int depth) {
   return PartialShape();
 }
 
+/// The error of a node whatever its inputs are. Kernels look at the shapes of their inputs, which
+/// may be known to nobody before, and rely on attributes.
+Status AttributeError(const Graph& graph, const Node& node) {
+  Graph alone(graph.registry());
+  alone.set_functions(graph.shared_functions());
+  TENON_ASSIGN_OR_RETURN(Node * copy, alone.CopyNode(node));
+  return alone.InferShapes(copy);
+}
+
 }  // namespace
 
 Status Graph::InferShapes(Node* node) {
@@ -74,6 +83,9 @@ Status Graph::InferShapes(int first_id) {
   for (Node* node : order) {
     if (InferShapes(node).ok()) continue;
     node->output_shapes_.assign(node->num_outputs(), PartialShape());
+    if (const Status wrong = AttributeError(*this, *node); !wrong.ok()) {
+      SetNodeError(*node, Annotate(wrong, StrCat("node '", node->name(), "' (", node->op(), ")")));
+    }
   }
   return OkStatus();
 }

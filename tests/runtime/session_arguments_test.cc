@@ -218,6 +218,63 @@ TEST(SessionArgumentsTest, ShapesThatContradictEachOtherFailOnlyTheStepsThatNeed
   EXPECT_OK((*session)->Run({{"sum", two}}, {"neg"}));
 }
 
+TEST(SessionArgumentsTest, ShapesThatContradictEachOtherOnABranchMatterWhenItIsTaken) {
+  GraphDef def;
+  {
+    Graph graph(AllOps());
+    const GraphBuilding building(graph);
+    const Output a = Placeholder(DType::kFloat, Shape{2}, {.name = "a"});
+    const Output b = Placeholder(DType::kFloat, Shape{2}, {.name = "b"});
+    const Output is_taken = Placeholder(DType::kBool, Shape{}, {.name = "is_taken"});
+    Neg(Cond(is_taken, [&] { return a + b; }, [&] { return a * 2.0f; }), {.name = "result"});
+    ASSERT_OK(GraphToProto(graph, &def));
+  }
+  for (NodeDef& node : *def.mutable_node()) {
+    if (node.name() != "b") continue;
+    (*node.mutable_attr())["shape"].mutable_shape()->mutable_dim(0)->set_size(3);
+  }
+  const auto graph = GraphFromProto(def, AllOps());
+  ASSERT_OK(graph);
+  const auto session = MakeLocalSession(*graph);
+  ASSERT_OK(session);
+  const auto run = [&](bool is_taken) {
+    return (*session)->Run({{"a", Tensor::Vector<float>({1, 2})},
+                            {"b", Tensor::Vector<float>({1, 2, 3})},
+                            {"is_taken", Tensor::Scalar(is_taken)}},
+                           {"result"});
+  };
+  const auto result = run(false);
+  ASSERT_OK(result.status());
+  EXPECT_EQ((*result)[0].ToString(), "float[2] -2 -4");
+  EXPECT_THAT(run(true).status(), IsError(kInvalid, "Incompatible shapes: [2] vs. [3]"));
+}
+
+TEST(SessionArgumentsTest, AnAttributeThatIsWrongWhateverTheInputsAreFailsTheStep) {
+  GraphDef def;
+  {
+    Graph graph(AllOps());
+    const GraphBuilding building(graph);
+    Neg(Const(1.0f, {.name = "c"}), {.name = "neg"});
+    Neg(Const(2.0f, {.name = "d"}), {.name = "other"});
+    ASSERT_OK(GraphToProto(graph, &def));
+  }
+  for (NodeDef& node : *def.mutable_node()) {
+    if (node.name() != "c") continue;
+    // Whoever reads the value believes the dtype.
+    TensorProto* const value = (*node.mutable_attr())["value"].mutable_tensor();
+    value->Clear();
+    value->set_dtype(DT_STRING);
+    value->add_string_val("text");
+  }
+  const auto graph = GraphFromProto(def, AllOps());
+  ASSERT_OK(graph);
+  EXPECT_THAT(graph->NodeError(*graph->Find("c")), IsError(kInvalid, "node 'c' (Const)"));
+  const auto session = MakeLocalSession(*graph);
+  ASSERT_OK(session);
+  EXPECT_THAT((*session)->Run({}, {"neg"}).status(), IsError(kInvalid, "node 'c' (Const)"));
+  EXPECT_EQ((*(*session)->Run({}, {"other"}))[0].scalar<float>(), -2);
+}
+
 TEST(SessionArgumentsTest, MistakesSayWhatWasMeant) {
   {
     Graph graph(AllOps());
