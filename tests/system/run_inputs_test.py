@@ -250,6 +250,22 @@ def several_files_of_bytes(folder):
     assert "3 files have rows, wanted one value" in said and "--batch 1 runs a step for each" in said, said
 
 
+def names_of_files(folder):
+    graph = write_graph(folder)
+    for name, rows in (("a", 2), ("b", 1), ("c", 2)):
+        write_npy(os.path.join(folder, name + ".npy"), (rows, 3), [1.0] * 3 * rows)
+    table = os.path.join(folder, "o.csv")
+    printed(graph, "--feed", f"x={folder}/*.npy", "--fetch", "y", "--batch", 2, "--output", table, "--file_names")
+    with open(table, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    assert lines[0] == "file,y[0],y[1],y[2]", lines
+    assert [os.path.basename(line.split(",")[0]) for line in lines[1:]] == \
+        ["a.npy", "a.npy", "b.npy", "c.npy", "c.npy"], lines
+    said = mistake(graph, "--feed", f"x={folder}/a.npy", "--fetch", "y", "--batch", 2, "--output", table,
+                   "--file_names")
+    assert "--file_names is for --batch, --output and a feed of several files" in said, said
+
+
 def rows_of_different_lengths(folder):
     """One at a time."""
     graph = write_graph(folder, f'node {{ name: "x" op: "Placeholder" attr {{ key: "dtype" value {{ type: {FLOAT} }} }} }} '
@@ -276,7 +292,7 @@ def file_that_a_step_fails_on(folder):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
             out.write(text)
     said = fed(graph, "--feed", f"t=@{folder}/*.txt", "--fetch", "number", "--batch", 1)[2]
-    assert f"batch 2, t from @{folder}/2.txt: node 'number'" in said, said
+    assert f"batch 2, t from {folder}/2.txt: node 'number'" in said, said
 
 
 def files_that_do_not_belong_together(folder):
@@ -357,6 +373,7 @@ if __name__ == "__main__":
         ("files of text and bytes", files_of_text_and_bytes),
         ("several files", several_files),
         ("several files of bytes", several_files_of_bytes),
+        ("names of files", names_of_files),
         ("rows of different lengths", rows_of_different_lengths),
         ("a file that a step fails on", file_that_a_step_fails_on),
         ("files that do not belong together", files_that_do_not_belong_together),

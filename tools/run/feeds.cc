@@ -404,10 +404,29 @@ Status FeedInputs::CheckRows() {
 std::string FeedInputs::LastFiles() const {
   std::vector<std::string> texts;
   for (const Feed& feed : feeds_) {
-    const std::string files = feed.rows == nullptr ? "" : feed.rows->LastFiles();
-    if (!files.empty()) texts.push_back(StrCat(feed.label, " from ", files));
+    if (feed.rows == nullptr || feed.rows->LastFiles().empty()) continue;
+    constexpr size_t kMost = 4;
+    std::vector<std::string> files;
+    for (const auto& [file, rows] : feed.rows->LastFiles()) files.push_back(file);
+    if (files.size() > kMost) files = {files[0], files[1], "...", files.back()};
+    texts.push_back(StrCat(feed.label, " from ", Join(files, ", ")));
   }
   return Join(texts, "; ");
+}
+
+const FeedInputs::Feed* FeedInputs::FilesFeed() const {
+  for (const Feed& feed : feeds_) {
+    if (feed.rows != nullptr && !feed.rows->LastFiles().empty()) return &feed;
+  }
+  return nullptr;
+}
+
+Tensor FeedInputs::FilesOfRows() const {
+  std::vector<std::string> files;
+  for (const auto& [file, rows] : FilesFeed()->rows->LastFiles()) {
+    files.insert(files.end(), static_cast<size_t>(rows), file);
+  }
+  return Tensor::Vector(files);
 }
 
 std::vector<std::string> FeedInputs::tensors() const {

@@ -26,8 +26,8 @@ class RowSource {
   virtual int64_t num_rows() const = 0;
   /// The next rows, at most `most`; fewer at the end, and none after it.
   virtual StatusOr<Tensor> Next(int64_t most) = 0;
-  /// The files, of several, that the last rows came from: "a.npy, b.npy"; empty for one source.
-  virtual std::string LastFiles() const { return ""; }
+  /// The files, of several, that the last rows came from, each with how many; empty for one source.
+  virtual std::vector<std::pair<std::string, int64_t>> LastFiles() const { return {}; }
 };
 
 /// The values of the feeds, the same in each step or rows of files, batch after batch. A value is
@@ -56,6 +56,10 @@ class FeedInputs {
   Status Next(std::vector<Tensor>* values, int64_t* rows);
   /// "x from a.npy, b.npy": the files, of several, that the last values came from; or empty.
   std::string LastFiles() const;
+  /// Whether some feed has the rows of several files.
+  bool has_files() const { return FilesFeed() != nullptr; }
+  /// The file that each of the last rows came from, of the first such feed.
+  Tensor FilesOfRows() const;
 
  private:
   struct Feed {
@@ -67,6 +71,8 @@ class FeedInputs {
   };
 
   Status CheckRows();
+  /// The first feed of several files; null when there is none.
+  const Feed* FilesFeed() const;
 
   std::vector<Feed> feeds_;
   int64_t batch_ = 0, num_rows_ = -1, done_ = 0;

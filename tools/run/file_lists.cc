@@ -130,16 +130,11 @@ StatusOr<Tensor> FileListRows::Next(int64_t most) {
     }
     TENON_RETURN_IF_ERROR(CheckRowShape(file, row, first_, row_));
     most -= piece->dim(0);
-    last_.push_back(file);
+    const std::optional<FileText> text = SplitFile(file);
+    last_.emplace_back(text ? text->path : file, piece->dim(0));
     pieces.push_back(*std::move(piece));
   }
   return pieces.empty() ? none_ : ConcatenateRows(pieces);
-}
-
-std::string FileListRows::LastFiles() const {
-  constexpr size_t kMost = 4;
-  if (last_.size() <= kMost) return Join(last_, ", ");
-  return StrCat(last_.front(), ", ", last_[1], ", ... ", last_.back());
 }
 
 }  // namespace tenon::tools

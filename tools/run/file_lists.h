@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/status.h"
@@ -43,7 +44,7 @@ class FileListRows final : public RowSource {
   /// Rows of several files where one ends. InvalidArgument, naming two files, when their rows have
   /// different shapes, unless they are taken one at a time; other errors name the file.
   StatusOr<Tensor> Next(int64_t most) override;
-  std::string LastFiles() const override;
+  std::vector<std::pair<std::string, int64_t>> LastFiles() const override { return last_; }
 
  private:
   const std::vector<std::string> files_;
@@ -51,7 +52,7 @@ class FileListRows final : public RowSource {
   const DType dtype_;
   const int64_t num_rows_;
   size_t at_ = 0;  // the file that is read
-  std::vector<std::string> last_;  // those that the last rows came from
+  std::vector<std::pair<std::string, int64_t>> last_;  // that the last rows came from
   std::unique_ptr<RowSource> rows_;
   std::string first_;  // the file whose rows say of which shape all are
   Shape row_;

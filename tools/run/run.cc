@@ -49,6 +49,7 @@ struct RunFlags {
   CredentialFiles credentials;
   DeviceFlags devices;
   std::string output;
+  bool file_names = false;
   std::string trace;
   int64_t steps = 1;
   int64_t batch = 0;
@@ -83,6 +84,7 @@ class RunCommand {
     options.batch = flags_.batch;
     options.timeout_ms = flags_.timeout_ms;
     options.output = output_.get();
+    options.file_names = flags_.file_names;
     options.output_name = flags_.output;
     options.trace = flags_.trace;
     options.print_times = flags_.stats;
@@ -115,6 +117,9 @@ class RunCommand {
     if (!flags_.checkpoint.empty()) TENON_RETURN_IF_ERROR(PlanRestore());
     TENON_RETURN_IF_ERROR(inputs_->Next(&first->values, &first->rows));
     if (flags_.batch > 0 && first->rows == 0) return OkStatus();
+    if (flags_.file_names && (flags_.output.empty() || !inputs_->has_files())) {
+      return WrongUsage("--file_names is for --batch, --output and a feed of several files");
+    }
     TENON_ASSIGN_OR_RETURN(session_, OpenSession());
     return OkStatus();
   }
@@ -188,9 +193,23 @@ class RunCommand {
     return OkStatus();
   }
 
+  /// Whether all that is fed and fetched are tensors of the graph by their names.
+  bool NamesTensors() const {
+    const auto is_there = [this](const std::string& name) {
+      return FindTensor(*graph_, name, "").ok();
+    };
+    return std::all_of(flags_.fetches.begin(), flags_.fetches.end(), is_there) &&
+           std::all_of(flags_.feeds.begin(), flags_.feeds.end(), [&](const std::string& feed) {
+             return is_there(feed.substr(0, feed.find('=')));
+           });
+  }
+
   Status ChooseNames() {
     std::string signature = flags_.signature;
     const bool asks = !flags_.fetches.empty() || !flags_.targets.empty();
+    if (signature.empty() && !NamesTensors()) {
+      signature = SignatureOf(meta_, flags_.feeds, flags_.fetches);
+    }
     if (signature.empty() && !asks && !flags_.feeds.empty()) {
       TENON_ASSIGN_OR_RETURN(signature, DefaultSignature(meta_));
     }
@@ -211,7 +230,7 @@ class RunCommand {
     for (size_t i = 0; i < names_.fetches.size(); ++i) {
       const std::string flag = "--fetch " + names_.labels[i];
       const auto found = FindTensor(*graph_, names_.fetches[i], flag);
-      const std::string signature = SignatureWithOutput(meta_, names_.labels[i]);
+      const std::string signature = SignatureOf(meta_, {}, {names_.labels[i]});
       if (!found.ok() && !signature.empty()) {
         return AppendToMessage(found.status(),
                                StrCat("; it is an output of the signature '", signature,
@@ -265,12 +284,14 @@ class RunCommand {
     OutputOptions options;
     options.path = flags_.output;
     options.labels = names_.labels;
+    if (flags_.file_names) options.labels.insert(options.labels.begin(), "file");
     options.steps = flags_.batch > 0   ? StepsAre::kBatches
                     : flags_.steps > 1 ? StepsAre::kRepeats
                                        : StepsAre::kOne;
     const bool is_open = std::any_of(names_.feeds.begin(), names_.feeds.end(), [&](const auto& f) {
       return !HasStaticRows(*FindTensor(*graph_, f.tensor, ""));
     });
+    if (flags_.file_names) options.is_whole.push_back(false);
     for (const Endpoint& fetch : fetched_) {
       options.is_whole.push_back(is_open && HasStaticRows(fetch));
     }
@@ -337,6 +358,7 @@ class RunCommand {
     std::fprintf(stderr, "tenon: --batch: the feeds have no rows: no step was run\n");
     if (output_ == nullptr) return OkStatus();
     std::vector<std::pair<DType, PartialShape>> types;
+    if (flags_.file_names) types.emplace_back(DType::kString, PartialShape({-1}));
     for (const Endpoint& fetch : fetched_) {
       types.emplace_back(BaseType(fetch.node->output_type(fetch.index)),
                          fetch.node->output_shape(fetch.index));
@@ -414,6 +436,8 @@ void AddStepFlags(CLI::App& run, RunFlags* flags) {
       "--output", flags->output,
       "Write all elements of the fetches to this file: .npz, .npy, .csv, .tsv or .json; -: "
       "as CSV to the standard output");
+  run.add_flag("--file_names", flags->file_names,
+               "With --batch and a feed of several files: write the file of each row, as 'file'");
   run.add_option("--timeout_ms", flags->timeout_ms,
                  "Fail a step that takes longer, without what prepares it; default: no limit")
       ->check(Between(0, kMostMilliseconds));

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/mutex.h"
 #include "tools/commands.h"
 #include "tools/progress.h"
 #include "train/sessions/stop_signal.h"
@@ -45,16 +46,21 @@ class LongStepNotice {
  public:
   /// `hint` ends the first line.
   explicit LongStepNotice(std::string hint)
-      : hint_(std::move(hint)), watcher_([this](const std::stop_token& end) { Watch(end); }) {}
+      : hint_(std::move(hint)), watcher_([this] { Watch(); }) {}
+  ~LongStepNotice() {
+    MutexLock lock(mu_);
+    ended_ = true;
+    changed_.NotifyAll();
+  }
 
  private:
-  void Watch(const std::stop_token& end) {
+  void Watch() {
     constexpr std::chrono::seconds kPause{5};
     const auto begin = SteadyClock::now();
-    for (auto next = begin + kPause; !end.stop_requested();) {
-      std::this_thread::sleep_for(kSignalPause);
+    MutexLock lock(mu_);
+    for (auto next = begin + kPause; !ended_;) {
+      if (changed_.WaitUntil(mu_, next)) continue;
       const auto now = SteadyClock::now();
-      if (now < next) continue;
       next = now + kPause;
       const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - begin).count();
       std::fprintf(stderr, "the step runs, %d s now%s\n", static_cast<int>(seconds),
@@ -63,6 +69,9 @@ class LongStepNotice {
   }
 
   std::string hint_;
+  Mutex mu_;
+  CondVar changed_;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
   std::jthread watcher_;
 };
 
@@ -151,12 +160,13 @@ class Runner {
       const std::string files = feeds_.LastFiles();
       return files.empty() ? ran : Annotate(ran, StrCat("batch ", done_, ", ", files));
     }
-    notice.reset();
     if (options_.print_times) {
       milliseconds_.push_back(
           std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count());
     }
+    notice.reset();
     if (prints()) Print(fetched);
+    if (options_.file_names) fetched.insert(fetched.begin(), feeds_.FilesOfRows());
     if (options_.output != nullptr) TENON_RETURN_IF_ERROR(options_.output->Add(fetched, rows));
     ++done_;
     rows_done_ += rows;

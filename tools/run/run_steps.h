@@ -23,6 +23,8 @@ struct RunStepsOptions {
   OutputWriter* output = nullptr;
   /// What the output is called; "-" is the standard output.
   std::string output_name;
+  /// The file of each row comes before the fetches in the output.
+  bool file_names = false;
   /// File for a Chrome trace of the last step; empty: none.
   std::string trace;
   bool print_times = false;

@@ -109,13 +109,21 @@ StatusOr<std::string> DefaultSignature(const MetaGraphDef& meta) {
                            NamesIn(signatures), ": choose one by --signature"));
 }
 
-std::string SignatureWithOutput(const MetaGraphDef& meta, const std::string& output) {
+std::string SignatureOf(const MetaGraphDef& meta, const std::vector<std::string>& feeds,
+                        const std::vector<std::string>& fetches) {
   const auto signatures = SignaturesOf(meta);
   if (!signatures.ok()) return "";
+  std::vector<std::string> found;
   for (const auto& [name, signature] : *signatures) {
-    if (signature.outputs.contains(output)) return name;
+    const bool is_fed = std::all_of(feeds.begin(), feeds.end(), [&](const std::string& feed) {
+      return signature.inputs.contains(feed.substr(0, feed.find('=')));
+    });
+    const bool is_fetched =
+        std::all_of(fetches.begin(), fetches.end(),
+                    [&](const std::string& fetch) { return signature.outputs.contains(fetch); });
+    if (is_fed && is_fetched) found.push_back(name);
   }
-  return "";
+  return found.size() == 1 ? found[0] : "";
 }
 
 StatusOr<std::string> DescribeSignatures(const MetaGraphDef& meta) {

@@ -35,8 +35,10 @@ StatusOr<StepNames> NamesOfSignature(const MetaGraphDef& meta, const std::string
 /// graph has none. WrongUsage, naming them, when there are several.
 StatusOr<std::string> DefaultSignature(const MetaGraphDef& meta);
 
-/// The signature that has an output of this name; empty when none has.
-std::string SignatureWithOutput(const MetaGraphDef& meta, const std::string& output);
+/// The one signature whose inputs "NAME=VALUE" feeds name, and whose outputs the fetches; empty when
+/// none is it, or several are.
+std::string SignatureOf(const MetaGraphDef& meta, const std::vector<std::string>& feeds,
+                        const std::vector<std::string>& fetches);
 
 /// A line each: "signature NAME: INPUT dtype[shape], ... -> OUTPUT dtype[shape], ...".
 StatusOr<std::string> DescribeSignatures(const MetaGraphDef& meta);
