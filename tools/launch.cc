@@ -231,7 +231,8 @@ void AddLaunchCommand(CLI::App& app, Command* chosen) {
   CLI::App* launch = app.add_subcommand(
       "launch",
       "Start the tasks of a cluster on this machine, and end with them. Ctrl-C and SIGTERM are "
-      "handed on: workers end with a checkpoint, parameter servers after them (exit code 130 or 143)");
+      "handed on: workers end with a checkpoint, parameter servers after them (exit code 130 or "
+      "143)");
   launch->add_option("--ps", flags->ps, "Parameter servers")->check(AtLeast(0));
   launch->add_option("--workers", flags->workers, "Workers")->check(AtLeast(1));
   launch

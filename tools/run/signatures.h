@@ -35,8 +35,8 @@ StatusOr<StepNames> NamesOfSignature(const MetaGraphDef& meta, const std::string
 /// graph has none. WrongUsage, naming them, when there are several.
 StatusOr<std::string> DefaultSignature(const MetaGraphDef& meta);
 
-/// The one signature whose inputs "NAME=VALUE" feeds name, and whose outputs the fetches; empty when
-/// none is it, or several are.
+/// The one signature whose inputs "NAME=VALUE" feeds name, and whose outputs the fetches; empty
+/// when none is it, or several are.
 std::string SignatureOf(const MetaGraphDef& meta, const std::vector<std::string>& feeds,
                         const std::vector<std::string>& fetches);
 
