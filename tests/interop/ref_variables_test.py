@@ -23,6 +23,11 @@ PS, WORKERS = ("ps", 0), [("worker", 0), ("worker", 1)]
 ONE, THREE, FOUR = {"worker": 1}, {"ps": 1, "worker": 2}, {"ps": 2, "worker": 2}
 
 
+# Beside TensorFlow's answer, until it is mended: the counter is the host's, since its update has no kernel for
+# the device, and on a busy machine the device may read it before the update.
+KNOWN_RACES = {("simulated device", "count_up_to"): ["0"]}
+
+
 class Topology:
     """Where programs run: of `kinds`, on the tasks of `jobs`, of which those of `tensorflow` are
     TensorFlow's; with `cpus` CPU devices a task; from a session at the first task of the job `target`."""
@@ -136,6 +141,7 @@ def compare(name, chosen, runs, known):
             program = PROGRAMS[program_name]
             got = answers(program, topology.places(), ours.target(topology.target), runs, config_of(name))
             right = set(wanted[program_name]) | set(program.races)
+            right |= set(KNOWN_RACES.get((name, program_name), ()))
             if "ps" in topology.jobs and topology.target != "ps":
                 right |= set(program.races_elsewhere)
             wrong = [g for g in got if g not in right or g == "DeadlineExceededError"]
