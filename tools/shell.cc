@@ -33,7 +33,7 @@ std::vector<const CLI::Option*> OptionsOf(const CLI::App& app) {
 
 constexpr char kCompletionBegin[] =
     R"(# Completion of the command tenon: source <(tenon completion), or a file in
-# /usr/share/bash-completion/completions. zsh: autoload -U bashcompinit; bashcompinit, then the same.
+# /usr/share/bash-completion/completions. zsh: autoload -U bashcompinit; bashcompinit; the same.
 _tenon() {
   local path=tenon word words='' values=''
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do

@@ -208,8 +208,8 @@ Status CombinedSuppressionKernel(KernelContext& ctx, bool pad_per_class, bool cl
                          .score = ctx.input(5).scalar<float>()};
   if (most <= 0 || total <= 0 || !(limits.overlap >= 0 && limits.overlap <= 1)) {
     return InvalidArgument(
-        "max_output_size_per_class and max_total_size must be positive and iou_threshold in [0, 1], "
-        "found ", most, ", ", total, " and ", limits.overlap);
+        "max_output_size_per_class and max_total_size must be positive and iou_threshold in "
+        "[0, 1], found ", most, ", ", total, " and ", limits.overlap);
   }
   const int64_t batch = boxes.dim(0), places = boxes.dim(1), classes = scores.dim(2);
   const int64_t count = pad_per_class ? std::min(total, most * classes) : total;

@@ -17,8 +17,8 @@ namespace tenon::tools {
 StatusOr<Tensor> ReadLiteral(std::string_view text, DType dtype);
 
 /// The same numbers as another dtype, as a feed of TensorFlow's client becomes it: real numbers are
-/// rounded, integers kept, true and false are 1 and 0. InvalidArgument for an integer that the dtype
-/// cannot hold, a number that is none where integers are wanted, and what are no numbers.
+/// rounded, integers kept, true and false are 1 and 0. InvalidArgument for an integer that the
+/// dtype cannot hold, a number that is none where integers are wanted, and what are no numbers.
 StatusOr<Tensor> ConvertNumbers(const Tensor& value, DType dtype);
 
 }  // namespace tenon::tools

@@ -374,9 +374,10 @@ void AskedAfterwards() {
   Node* const node = GradientDescent(0.1).Minimize(bad);
   const Variable w("w", bad);
   const auto both = Split(0, bad, 2);
-  if (bad.exists() || !bad.name().empty() || bad.shape().rank_known() || bad.dtype() != DType::kInvalid ||
-      !node->name().empty() || node->num_outputs() != 0 || both[0].exists() ||
-      both[1].exists() || w.ref().exists() || w.value().exists() || !GlobalVariablesInitializer()->name().empty()) {
+  if (bad.exists() || !bad.name().empty() || bad.shape().rank_known() ||
+      bad.dtype() != DType::kInvalid || !node->name().empty() || node->num_outputs() != 0 ||
+      both[0].exists() || both[1].exists() || w.ref().exists() || w.value().exists() ||
+      !GlobalVariablesInitializer()->name().empty()) {
     std::cerr << "what was not built has a value\n";
   }
 }
