@@ -251,7 +251,7 @@ class Graph {
   /// Keeps why a node cannot run, in place of what was kept before: only a step that needs it
   /// fails. OK for a node that can.
   void SetNodeError(const Node& node, const Status& error);
-  /// What SetNodeError was given, or InferShapes found wrong in its attributes; OK without.
+  /// The error that SetNodeError was given, or InferShapes found in the node's attributes; or OK.
   Status NodeError(const Node& node) const {
     const auto found = node_errors_.find(node.id_);
     return found == node_errors_.end() ? OkStatus() : found->second;

@@ -164,7 +164,7 @@ Status Train(const Flags& flags, Server& server) {
   }
   const absl::Time trained = absl::Now();
   if (is_chief && saves && !supervisor.ShouldStop()) {
-    // So that the last checkpoint has the last steps of all.
+    // The last checkpoint is to have the last steps of all workers.
     TENON_RETURN_IF_ERROR(WaitForOtherWorkers(server, read_step, Say));
   }
   const absl::Duration waited = absl::Now() - trained;

@@ -22,7 +22,7 @@ inline int ExitCode(const Status& status) {
   return signal == 0 ? 0 : 128 + signal;
 }
 
-/// What is said of a training that a signal has ended after `step`; `checkpoint_dir` is empty when
+/// The line about a training that a signal has ended after `step`; `checkpoint_dir` is empty when
 /// nothing is saved.
 inline std::string StoppedAfter(int64_t step, const std::string& checkpoint_dir) {
   return StrCat("stopped by a signal after step ", step,

@@ -167,7 +167,7 @@ std::optional<std::string> FindCheckpoint(const std::string& path) {
   if (CheckpointExists(path)) return path;
   const auto paths = GetCheckpointState(path);
   if (paths.ok() && CheckpointExists(paths->latest)) return paths->latest;
-  // Of a prefix that ends with the folder the files are FOLDER/.index and FOLDER/.data-*.
+  // The files of a prefix that is a folder are FOLDER/.index and FOLDER/.data-*.
   if (!path.ends_with('/') && CheckpointExists(path + "/")) return path + "/";
   return std::nullopt;
 }

@@ -318,7 +318,7 @@ class MnistTraining {
     const double seconds = SecondsSince(begin_);
     const int signal = StopSignal::received();
     if (server_ != nullptr && task() == 0 && sync_ == nullptr && !flags_.checkpoint_dir.empty()) {
-      // So that the last checkpoint has the last steps of all.
+      // The last checkpoint is to have the last steps of all workers.
       TENON_RETURN_IF_ERROR(WaitForOtherWorkers(
           *server_, [this] { return ReadStep(); }, PrintNotice));
     }

@@ -53,7 +53,7 @@ Status ReturnDataset(KernelContext& ctx, DatasetPtr dataset) {
     const auto held = t.flat<Variant>();
     is_input = std::any_of(held.begin(), held.end(), is_it);
   }
-  // What was made here is not shared yet, and no dataset was made const.
+  // The dataset was just made: nobody shares it, and no dataset is made const.
   auto& made = const_cast<Dataset&>(*dataset);
   for (int i = 0; i < ctx.num_inputs() && !is_input; ++i) {
     TENON_RETURN_IF_ERROR(made.CountDepth(ctx.input(i)));

@@ -123,7 +123,7 @@ StatusOr<std::vector<Node*>> EndsOfEffects(CallBuilder& builder, const std::vect
     TENON_ASSIGN_OR_RETURN(Node * over,
                            builder.Add("effects", "ControlTrigger", {}, {}, loop->effects));
     for (Node* end : loop->ends) builder.graph().AddControlEdge(over, end);
-    // Of the last iteration, the condition may have some.
+    // The condition, which may have effects, runs once more than the body.
     for (Node* exit : loop->exits) builder.graph().AddControlEdge(over, exit);
     auto& around = loop->parent->effects;
     around.insert(around.end(), loop->exits.begin(), loop->exits.end());

@@ -49,13 +49,13 @@ Output Take(const Output& held) {
   return Dataset("TakeDataset").Input(held).Input(Number(1)).Output();
 }
 
-/// What is there before anything holds it.
+/// The innermost value, which holds no other.
 Output First(Nest nest) {
   if (nest != Take) return NodeBuilder("OptionalNone").Output();
   return Dataset("RangeDataset").Input(Number(0)).Input(Number(3)).Input(Number(1)).Output();
 }
 
-/// What `times` calls of `nest`, one on the result of the other, end with.
+/// The result of `times` calls of `nest`, each on the result of the one before.
 Output Nested(Nest nest, int times) {
   return WhileLoop(
       {0, First(nest)}, [&](const auto& v) { return v[0] < times; },

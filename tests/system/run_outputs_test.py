@@ -228,7 +228,7 @@ def full_disk(folder):
     x = write_npy(os.path.join(folder, "x.npy"), (3000, 3), [float(v) for v in range(9000)])
     for name in ("o.csv", "o.json", "o.npz"):
         path = os.path.join(folder, name)
-        # As large as a file may get; Python ignores the signal, and what it starts then does, too.
+        # A file may not get larger than the limit. Python ignores the signal for that, and so does what it starts.
         done = subprocess.run([TENON, "run", graph, "--feed", f"x={x}", "--fetch", "y", "--batch", "100",
                                "--output", path], capture_output=True, text=True, timeout=60, check=False,
                               restore_signals=False,

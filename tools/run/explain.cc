@@ -74,7 +74,7 @@ Status ExplainStepError(const Status& status, const GraphEnds& ends) {
                             status.code() == StatusCode::kFailedPrecondition;
   if (has_no_value) {
     const Node* const init = InitializerOf(ends);
-    // What follows is of TensorFlow's own types and containers.
+    // The rest of the message names TensorFlow's own types and containers.
     message.erase(std::min(message.find(". This could mean"), message.size()));
     StrAppend(&message, "; variables get values by --init ",
               init == nullptr ? "NODE" : init->name(),

@@ -148,7 +148,7 @@ class ValueReader {
   }
 
  private:
-  /// What a value was meant for that is neither a literal nor a file that is read by its ending.
+  /// A guess at what was meant by a value that is neither a literal nor a file known by its ending.
   static std::string HintOf(const std::string& value) {
     std::error_code none;
     if (std::filesystem::is_directory(value, none)) {
