@@ -4,11 +4,11 @@
 # with the version by which a program and its plugins know each other: that of the project, and a digest
 # of the headers that both are compiled with. Touches nothing when it has not changed.
 cmake_minimum_required(VERSION 3.25)
-file(GLOB headers "${SOURCE}/core/*.h" "${SOURCE}/runtime/accelerator/*.h"
-  "${SOURCE}/runtime/cpu_device.h" "${SOURCE}/runtime/session_device.h")
-file(GLOB_RECURSE ops "${SOURCE}/ops/*.h")
+file(GLOB headers "${SOURCE}/runtime/accelerator/*.h"
+  "${SOURCE}/runtime/device/cpu_device.h" "${SOURCE}/runtime/device/session_device.h")
+file(GLOB_RECURSE shared "${SOURCE}/core/*.h" "${SOURCE}/ops/*.h")
 set(text "${ABI}")
-foreach(header IN LISTS headers ops)
+foreach(header IN LISTS headers shared)
   file(RELATIVE_PATH name "${SOURCE}" "${header}")
   file(SHA256 "${header}" digest)
   string(APPEND text "${name} ${digest}\n")

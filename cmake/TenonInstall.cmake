@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the libraries, the headers (as <prefix>/include/tenon/core/tensor.h and so on, found by
-# `#include "core/tensor.h"`), the .proto files, the package that find_package(Tenon) reads and the file that
+# `#include "core/tensor/tensor.h"`), the .proto files, the package that find_package(Tenon) reads and the file that
 # pkg-config reads, the pages of docs/ and the examples' sources.
 
 include(CMakePackageConfigHelpers)

@@ -6,12 +6,13 @@
 
 # The version by which they know each other: a header that both sides include.
 set(plugin_version "${PROJECT_BINARY_DIR}/gen/core/plugin_version.h")
-file(GLOB shared_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/core/*.h"
-  "${PROJECT_SOURCE_DIR}/runtime/accelerator/*.h" "${PROJECT_SOURCE_DIR}/runtime/cpu_device.h"
-  "${PROJECT_SOURCE_DIR}/runtime/session_device.h")
-file(GLOB_RECURSE ops_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*.h")
+file(GLOB runtime_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/accelerator/*.h"
+  "${PROJECT_SOURCE_DIR}/runtime/device/cpu_device.h"
+  "${PROJECT_SOURCE_DIR}/runtime/device/session_device.h")
+file(GLOB_RECURSE shared_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/core/*.h"
+  "${PROJECT_SOURCE_DIR}/ops/*.h")
 add_custom_command(OUTPUT "${plugin_version}"
-  DEPENDS ${shared_headers} ${ops_headers} "${PROJECT_SOURCE_DIR}/cmake/PluginVersion.cmake"
+  DEPENDS ${runtime_headers} ${shared_headers} "${PROJECT_SOURCE_DIR}/cmake/PluginVersion.cmake"
   COMMAND "${CMAKE_COMMAND}" -D "SOURCE=${PROJECT_SOURCE_DIR}" -D "VERSION=${PROJECT_VERSION}"
     -D "ABI=Abseil ${absl_VERSION}, sanitizers '${TENON_SANITIZE}'" -D "OUTPUT=${plugin_version}"
     -P "${PROJECT_SOURCE_DIR}/cmake/PluginVersion.cmake"

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <climits>
 
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_graph.h"
 #include "proto/event.pb.h"
 
 namespace tenon {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/mutex.h"
-#include "core/status.h"
+#include "core/base/mutex.h"
+#include "core/base/status.h"
 #include "data/record_file.h"
 
 // Event files, which TensorBoard reads: a record file of Event messages (proto/event.proto), the

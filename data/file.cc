@@ -7,8 +7,8 @@
 #include <atomic>
 #include <random>
 
-#include "core/hash_map.h"
-#include "core/mutex.h"
+#include "core/base/hash_map.h"
+#include "core/base/mutex.h"
 #include "data/local_file.h"
 #include "data/memory_claim.h"
 

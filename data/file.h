@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/cancellation.h"
-#include "core/file_access.h"
-#include "core/status.h"
+#include "core/base/cancellation.h"
+#include "core/base/file_access.h"
+#include "core/base/status.h"
 
 // Files, wherever they are, behind one interface. Errors name the path and say what the system
 // said: NotFound, PermissionDenied, ResourceExhausted (disk full), AlreadyExists,

@@ -121,8 +121,7 @@ class LocalFileSystem final : public FileSystem {
                                                    WriteMode mode) override {
     const bool append = mode == WriteMode::kAppend;
     const int how = append ? O_APPEND : mode == WriteMode::kNew ? O_EXCL : O_TRUNC;
-    TENON_ASSIGN_OR_RETURN(const int fd,
-                           Open(path, O_WRONLY | O_CREAT | how, "open for writing"));
+    TENON_ASSIGN_OR_RETURN(const int fd, Open(path, O_WRONLY | O_CREAT | how, "open for writing"));
     if (Status s = RegularSize(fd, path).status(); !s.ok()) {
       close(fd);
       return s;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 
 namespace tenon {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
 
 namespace tenon {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
 #include "data/byte_stream.h"
 #include "data/file.h"
 #include "data/npy_format.h"

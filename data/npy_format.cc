@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/exceptions.h"
+#include "core/base/exceptions.h"
 
 namespace tenon {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
 
 // The parts of an .npy file (numpy.lib.format): its header, and its elements as bytes. What
 // data/npy.h reads and writes whole files and rows with. Functions of bytes, without state.

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/exceptions.h"
+#include "core/base/exceptions.h"
 #include "data/memory_claim.h"
 
 namespace tenon {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
 #include "data/random_sequence.h"
 
 namespace tenon {

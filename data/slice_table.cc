@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "core/proto_io_tensor.h"
+#include "core/proto/proto_io_tensor.h"
 #include "data/table.h"
 #include "data/tensor_bundle_index.h"
 #include "proto/saved_tensor_slice.pb.h"

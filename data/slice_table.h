@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/hash_map.h"
-#include "core/status.h"
+#include "core/base/hash_map.h"
+#include "core/base/status.h"
 #include "data/file.h"
 #include "data/tensor_slice.h"
 

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "core/varint.h"
+#include "core/base/varint.h"
 #include "data/crc32c.h"
 #include "data/memory_claim.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 // Sorted tables of keys and values in LevelDB's table format, as checkpoint indexes are: see
 // LevelDB's doc/table_format.md. Written without compression, with 262144-byte blocks and a restart

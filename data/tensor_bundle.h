@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "core/dtype.h"
-#include "core/hash_map.h"
-#include "core/mutex.h"
-#include "core/shape.h"
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/hash_map.h"
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+#include "core/tensor/dtype.h"
+#include "core/tensor/shape.h"
+#include "core/tensor/tensor.h"
 #include "data/file.h"
 #include "data/tensor_slice.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/tensor_bundle_index.h"
 
-#include "core/proto_io_tensor.h"
+#include "core/proto/proto_io_tensor.h"
 #include "data/ordered_code.h"
 #include "data/table.h"
 #include "proto/tensor_bundle.pb.h"

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/exceptions.h"
-#include "core/varint.h"
+#include "core/base/exceptions.h"
+#include "core/base/varint.h"
 #include "data/crc32c.h"
 #include "data/memory_claim.h"
 #include "data/tensor_bundle.h"

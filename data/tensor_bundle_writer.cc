@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/varint.h"
+#include "core/base/varint.h"
 #include "data/crc32c.h"
 #include "data/tensor_bundle.h"
 #include "data/tensor_bundle_index.h"

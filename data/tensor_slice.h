@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/shape.h"
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/shape.h"
+#include "core/tensor/tensor.h"
 
 namespace tenon {
 

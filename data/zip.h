@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 // The part of the ZIP format that NumPy's .npz files use: members stored or deflated, also with the
 // 64-bit sizes of ZIP64 when reading.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/any_memory.h"
 
-#include "core/device_queue.h"
+#include "core/device/device_queue.h"
 #include "ops/elements.h"
 #include "ops/math/accumulate.h"
 

@@ -3,12 +3,12 @@
 
 #include <string_view>
 
-#include "core/counted_memory.h"
-#include "core/kernel.h"
-#include "core/shape.h"
-#include "core/shape_inference.h"
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/kernel.h"
+#include "core/op/shape_inference.h"
+#include "core/tensor/shape.h"
+#include "core/tensor/tensor.h"
 
 // Reading the small integer tensors that steer an op: shapes, axes, sizes. They come from outside,
 // so each function checks dtype, rank and range, and its message names the argument. With them the

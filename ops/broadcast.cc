@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/parallel.h"
+#include "core/base/parallel.h"
 
 namespace tenon {
 

@@ -3,8 +3,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "core/shape.h"
-#include "core/status.h"
+#include "core/base/status.h"
+#include "core/tensor/shape.h"
 
 namespace tenon {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 namespace tenon {
 

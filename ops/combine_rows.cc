@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/parallel.h"
+#include "core/base/parallel.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
 
 namespace tenon {
 

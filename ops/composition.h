@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_basic_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_basic_ops.h"

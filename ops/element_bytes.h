@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/dtype.h"
+#include "core/tensor/dtype.h"
 
 // Elements of which only the size matters, on all devices: an op that rearranges is compiled once
 // per size and not once per dtype.

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <string>
 
-#include "core/interruption.h"
-#include "core/parallel.h"
-#include "core/resource.h"
-#include "core/tensor.h"
-#include "core/variant.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/tensor/resource.h"
+#include "core/tensor/tensor.h"
+#include "core/tensor/variant.h"
 #include "ops/element_bytes.h"
 
 // Moving elements about without knowing what they are, texts and handles among them.

@@ -5,8 +5,8 @@
 #include <array>
 #include <string_view>
 
-#include "core/building.h"
-#include "core/op_registry.h"
+#include "core/build/building.h"
+#include "core/op/op_registry.h"
 #include "ops/maths.h"
 
 // The machinery of elementwise ops: one struct is a whole op. A family's header writes the structs

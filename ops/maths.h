@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/dtype.h"
-#include "core/status.h"
+#include "core/base/status.h"
+#include "core/tensor/dtype.h"
 
 // The arithmetic that elementwise ops are written in: overloads for every element type, callable
 // from CUDA. Integers wrap on overflow, as TensorFlow's do. 16-bit floats are computed in float,

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "absl/types/span.h"
-#include "core/counted_memory.h"
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/memory/counted_memory.h"
+#include "core/tensor/tensor.h"
 
 namespace tenon {
 

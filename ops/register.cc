@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/register.h"
 
-#include "core/device_plugin.h"
+#include "core/device/device_plugin.h"
 #include "ops/array/array_ops.h"
 #include "ops/audio/audio_ops.h"
 #include "ops/control_flow/control_flow_ops.h"

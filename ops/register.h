@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 
 namespace tenon {
 
@@ -9,7 +9,7 @@ namespace tenon {
 const OpRegistry& AllOps();
 
 /// Adds every op of this library to `ops`, unless it has them: for a registry with ops of your own.
-/// Where the process has the plugin for GPUs (core/device_plugin.h), its kernels too.
+/// Where the process has the plugin for GPUs (core/device/device_plugin.h), its kernels too.
 void RegisterAllOps(OpRegistry& ops);
 
 /// The same with the kernels of this library alone.

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/interruption.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
 #include "ops/maths.h"
 #include "ops/reduce_segments.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // libtenon_cuda.so: what a program with Tenon loads where there are GPUs.
-#include "core/device_plugin.h"
+#include "core/device/device_plugin.h"
 #include "core/plugin_version.h"
 #include "ops/cuda/register.h"
 #include "runtime/accelerator/kernels.h"

@@ -3,14 +3,14 @@
 
 // All that a program needs to build graphs, train and serve: the one header for users.
 
-#include "core/building.h"
-#include "core/gradients.h"
+#include "core/build/building.h"
+#include "core/gradient/gradients.h"
 #include "data/event_file.h"
 #include "data/idx.h"
 #include "data/mnist.h"
 #include "data/shuffled_batches.h"
-#include "distributed/remote_session.h"
-#include "distributed/server.h"
+#include "distributed/client/remote_session.h"
+#include "distributed/protocol/server.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/audio/audio_ops.h"
@@ -41,7 +41,7 @@
 #include "ops/tensor_array/tensor_array_ops.h"
 #include "ops/tensor_list/tensor_list_ops.h"
 #include "ops/training/training_ops.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "train/input/input_pipeline.h"
 #include "train/layers/attention.h"
 #include "train/layers/convolution.h"

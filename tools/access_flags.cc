@@ -3,7 +3,7 @@
 
 #include <climits>
 
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 #include "data/file.h"
 #include "tools/commands.h"
 #include "train/replica_flags.h"

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "distributed/credentials.h"
-#include "distributed/server.h"
+#include "distributed/protocol/credentials.h"
+#include "distributed/protocol/server.h"
 
 // The flags that say who may use a server, and how much of its machine: docs/security.md.
 

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "core/device_plugin.h"
+#include "core/device/device_plugin.h"
 #include "tools/commands.h"
 #include "tools/processes.h"
 

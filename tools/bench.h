@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/op_registry.h"
-#include "core/status.h"
+#include "core/base/status.h"
+#include "core/op/op_registry.h"
 
 namespace tenon::tools {
 

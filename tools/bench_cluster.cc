@@ -3,8 +3,8 @@
 #include <fstream>
 #include <thread>
 
-#include "core/building.h"
-#include "distributed/server.h"
+#include "core/build/building.h"
+#include "distributed/protocol/server.h"
 #include "ops/array/array_basic_ops.h"
 #include "ops/array/constants.h"
 #include "tools/bench.h"

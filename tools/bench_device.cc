@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/building.h"
+#include "core/build/building.h"
 #include "ops/array/array_basic_ops.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_basic_ops.h"
 #include "ops/random/random_ops.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tools/bench.h"
 #include "tools/mnist_model.h"
 #include "train/optimizers/gradient_descent.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/proto_io_file.h"
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_file.h"
+#include "core/proto/proto_io_graph.h"
 #include "proto/graph.pb.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tools/bench.h"
 #include "tools/processes.h"
 

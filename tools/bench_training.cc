@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string_view>
 
-#include "core/building.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
+#include "core/build/building.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
@@ -10,7 +10,7 @@
 #include "ops/nn/nn_ops.h"
 #include "ops/random/initial_values.h"
 #include "ops/random/random_ops.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tools/bench.h"
 #include "tools/mnist_model.h"
 #include "train/layers/dense.h"

@@ -10,7 +10,7 @@
 #include <map>
 #include <tuple>
 
-#include "core/closest_name.h"
+#include "core/base/closest_name.h"
 #include "data/file.h"
 #include "data/tensor_bundle.h"
 #include "train/saver/checkpoint_state.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/op_registry.h"
-#include "core/status.h"
+#include "core/base/status.h"
+#include "core/op/op_registry.h"
 #include "tools/flag_checks.h"
 
 // The subcommands of `tenon`. Each adds its flags to the command line and, when it is the one that

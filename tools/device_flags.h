@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "core/device_plugin.h"
-#include "distributed/device_options.h"
+#include "core/device/device_plugin.h"
+#include "distributed/protocol/device_options.h"
 
 namespace tenon::tools {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
-#include "core/parallel.h"
+#include "core/base/parallel.h"
 #include "tools/commands.h"
 #include "tools/device_flags.h"
 

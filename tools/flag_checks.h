@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 
 // What flags may be given, and how a mistake in them is told: by the command and by the examples
 // alike, each of which is a program of its own. Hence all of it is here.

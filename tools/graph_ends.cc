@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 #include "proto/meta_graph.pb.h"
 
 namespace tenon::tools {
@@ -14,17 +14,12 @@ constexpr size_t kMostLines = 20;
 
 std::string NodeOfTensor(const std::string& tensor) { return tensor.substr(0, tensor.find(':')); }
 
-bool IsPlaceholder(const Node& node) {
-  return node.op() == "Placeholder" || node.op() == "PlaceholderV2" ||
-         node.op() == "PlaceholderWithDefault";
-}
-
 /// Whether a node groups assignments to variables, or groups of them, one for each device.
 bool GroupsAssignments(const Node& node, int depth = 2) {
-  if (node.op() != "NoOp" || node.control_inputs().empty()) return false;
+  if (node.num_inputs() + node.num_outputs() > 0 || node.control_inputs().empty()) return false;
   for (const Node* before : node.control_inputs()) {
-    const bool assigns = before->op() == "Assign" || before->op() == "AssignVariableOp";
-    if (!assigns && (depth == 1 || !GroupsAssignments(*before, depth - 1))) return false;
+    if (!before->schema().assigns && (depth == 1 || !GroupsAssignments(*before, depth - 1)))
+      return false;
   }
   return true;
 }
@@ -32,18 +27,14 @@ bool GroupsAssignments(const Node& node, int depth = 2) {
 bool IsOfGradients(const Node& node) {
   return StrCat("/", node.name(), "/").find("/gradients/") != std::string::npos;
 }
-bool IsSummary(const Node& node) {
-  return node.op().ends_with("Summary") || node.op().ends_with("SummaryV2");
-}
+bool IsSummary(const Node& node) { return node.schema().is_summary; }
 
 /// Whether a node that nobody uses says nothing to a person: what gradients and branches have left
 /// over, summaries, and the values of variables.
 bool IsLeftOver(const Node& node) {
-  const std::set<std::string_view> of_shapes = {"Shape", "ShapeN", "Size", "Rank"};
-  if (IsOfGradients(node) || IsSummary(node) || of_shapes.contains(node.op())) return true;
-  if (node.op() != "Identity" && node.op() != "ReadVariableOp") return false;
-  const std::string& read = node.input(0).node->op();
-  if (read == "VariableV2" || read == "Variable" || read == "VarHandleOp") return true;
+  if (IsOfGradients(node) || IsSummary(node) || node.schema().is_shape) return true;
+  if (!node.is_identity()) return false;
+  if (node.input(0).node->is_variable()) return true;
   for (const std::string_view branch : {"switch_t", "switch_f", "pred_id"}) {
     if (node.name() == branch || node.name().ends_with(StrCat("/", branch))) return true;
   }
@@ -53,7 +44,7 @@ bool IsLeftOver(const Node& node) {
 /// Whether nothing computes with a node's outputs: a loss is used by its gradient, an accuracy by
 /// its summary.
 bool IsEnd(const Node& node) {
-  if (node.op() == "Const") return false;
+  if (node.is_constant()) return false;
   for (const OutEdge& edge : node.out_edges()) {
     if (IsOfGradients(node) || !(IsOfGradients(*edge.dst) || IsSummary(*edge.dst))) return false;
   }
@@ -83,7 +74,7 @@ void AppendLines(const std::vector<std::string>& lines, std::string* out) {
 
 }  // namespace
 
-bool MustBeFed(const Node& placeholder) { return placeholder.op() != "PlaceholderWithDefault"; }
+bool MustBeFed(const Node& placeholder) { return placeholder.num_inputs() == 0; }
 
 GraphEnds FindGraphEnds(const Graph& graph, const MetaGraphDef& meta) {
   const SaverDef& saver = meta.saver_def();
@@ -97,7 +88,7 @@ GraphEnds FindGraphEnds(const Graph& graph, const MetaGraphDef& meta) {
   for (const Node* node : graph.nodes()) {
     if (of_saver.contains(node->name())) continue;
     if (!scope.empty() && node->name().starts_with(scope)) continue;
-    if (IsPlaceholder(*node)) {
+    if (node->is_placeholder()) {
       ends.placeholders.push_back(node);
     } else if (IsEnd(*node)) {
       (IsRun(*node) ? ends.targets : IsLeftOver(*node) ? left_over : ends.results).push_back(node);

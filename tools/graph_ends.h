@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 namespace tenon {
 class MetaGraphDef;

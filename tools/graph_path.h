@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/proto_io_file.h"
-#include "core/status.h"
+#include "core/base/status.h"
+#include "core/proto/proto_io_file.h"
 
 namespace tenon::tools {
 

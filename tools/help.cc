@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 #include "tools/flag_checks.h"
 
 namespace tenon::tools {

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <map>
 
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_graph.h"
 #include "data/file.h"
 #include "runtime/functions/expansion.h"
 #include "tools/checkpoints.h"
@@ -32,7 +32,7 @@ std::string WhyNot(const Graph& graph, const Node& node) {
     const std::string missing = MissingFunction(graph, node);
     return missing.empty() ? "" : StrCat("  (no function ", missing, ")");
   }
-  const bool runs = node.registration().HasKernel(node.attrs()) || IsRuntimeOp(node.op());
+  const bool runs = node.registration().HasKernel(node.attrs()) || node.schema().is_runtime_only();
   return runs ? "" : "  (no kernel)";
 }
 

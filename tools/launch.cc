@@ -122,9 +122,8 @@ class Launcher {
   bool AnyRunning() const {
     // What ended tasks have started may hold their output open.
     const bool at_once = launch_signals > 1;
-    return std::any_of(tasks_.begin(), tasks_.end(), [&](const Task& t) {
-      return t.running || (t.output >= 0 && !at_once);
-    });
+    return std::any_of(tasks_.begin(), tasks_.end(),
+                       [&](const Task& t) { return t.running || (t.output >= 0 && !at_once); });
   }
 
   void PollOutput() {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
-#include "core/strings.h"
+#include "core/base/strings.h"
 
 namespace tenon::tools {
 namespace {

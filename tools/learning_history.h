@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/status.h"
+#include "core/base/status.h"
 #include "data/event_file.h"
 #include "tools/learning_curve.h"
 

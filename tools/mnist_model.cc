@@ -83,7 +83,7 @@ MnistModel BuildMnistModel(MnistNetwork network, Optimizer& optimizer) {
   }
   m.summary = MergeSummary({ScalarSummary("cost", m.loss), ScalarSummary("accuracy", m.accuracy)});
   std::vector<Output> histograms;
-  for (const VariableNodes& v : CurrentBuilding().graph->variables()) {
+  for (const VariableEntry& v : CurrentBuilding().graph->variables()) {
     if (v.trainable) histograms.push_back(HistogramSummary(v.ref->name(), v.value));
   }
   m.histograms = MergeSummary(histograms);

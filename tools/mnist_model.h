@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 #include "train/optimizers/optimizer.h"
 
 namespace tenon::tools {

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/closest_name.h"
-#include "core/graph.h"
+#include "core/base/closest_name.h"
+#include "core/graph/graph.h"
 #include "runtime/functions/expansion.h"
 #include "tools/commands.h"
 
@@ -60,8 +60,8 @@ std::string KernelsText(const OpRegistration& op, const std::string& none) {
     }
   }
   if (!devices.empty()) return devices;
-  if (IsExpanded(op.schema.name)) return "the body of the function takes its place";
-  return IsRuntimeOp(op.schema.name) ? "built into the executor" : none;
+  if (op.schema.call != CallKind::kNone) return "the body of the function takes its place";
+  return op.schema.is_runtime_only() ? "built into the executor" : none;
 }
 
 /// What is said of an op; those that are but declared, so that graphs which have them load, have no
@@ -173,7 +173,8 @@ int PrintCompatibility(const OpRegistry& ops) {
   for (const OpRegistration* op : ops.All()) {
     if (op->kernels.empty()) {
       const std::string& name = op->schema.name;
-      if (!IsRuntimeOp(name) && !IsExpanded(name)) missing.push_back(name);
+      if (!op->schema.is_runtime_only() && op->schema.call == CallKind::kNone)
+        missing.push_back(name);
       continue;
     }
     std::printf("| %s | %s | %s |\n", op->schema.name.c_str(), DTypesText(*op).c_str(),
@@ -242,8 +243,8 @@ Status NoSuchOp(const OpRegistry& ops, const std::string& name) {
 int ListOrDescribe(const OpRegistry& ops, const std::string& name) {
   if (name.empty()) {
     for (const OpRegistration* op : ops.All()) {
-      const bool runs =
-          !op->kernels.empty() || IsRuntimeOp(op->schema.name) || IsExpanded(op->schema.name);
+      const bool runs = !op->kernels.empty() || op->schema.is_runtime_only() ||
+                        op->schema.call != CallKind::kNone;
       const std::string doc = StrCat(runs ? "" : "(no kernel) ", DocOf(*op));
       std::printf("%-32s %s\n", op->schema.name.c_str(), doc.substr(0, doc.find('\n')).c_str());
     }

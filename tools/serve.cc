@@ -2,8 +2,8 @@
 #include <csignal>
 #include <cstdio>
 
-#include "core/parallel.h"
-#include "distributed/server.h"
+#include "core/base/parallel.h"
+#include "distributed/protocol/server.h"
 #include "tools/access_flags.h"
 #include "tools/commands.h"
 #include "tools/device_flags.h"
@@ -174,8 +174,9 @@ void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   serve->add_option("--worker_hosts,--worker-hosts", flags->worker_hosts,
                     "host:port,... of job worker");
   serve->add_option("--cluster", flags->cluster, "JOB=host:port,...;JOB=...");
-  serve->add_option("--port", flags->port,
-                    "Alone: a cluster of this one server on loopback. With a cluster: listen here")
+  serve
+      ->add_option("--port", flags->port,
+                   "Alone: a cluster of this one server on loopback. With a cluster: listen here")
       ->check(CLI::Range(0, 65535));
   serve->add_option("--threads", flags->threads, "Threads that run kernels (default: cores)")
       ->check(AtLeast(0));

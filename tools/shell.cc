@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 #include "tools/commands.h"
 #include "tools/help.h"
 

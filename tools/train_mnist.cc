@@ -57,7 +57,7 @@ Status CheckMnistFlags(const TrainMnistFlags& flags, int workers) {
 /// The names of the variables that training changes.
 std::vector<std::string> TrainableNames(const Graph& graph) {
   std::vector<std::string> names;
-  for (const VariableNodes& v : graph.variables()) {
+  for (const VariableEntry& v : graph.variables()) {
     if (v.trainable) names.push_back(v.ref->name());
   }
   return names;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 namespace tenon {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 // Losses of a model's predictions, with weights and the ways to make one number of many
 // (tf.compat.v1.losses).

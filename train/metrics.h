@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 // Metrics over many steps (tf.compat.v1.metrics): each adds up what it counts in local variables,
 // which LocalVariablesInitializer sets to 0 before an evaluation.

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/device_name.h"
+#include "core/device/device_name.h"
 #include "train/one_line.h"
 #include "train/sessions/stop_signal.h"
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "distributed/server.h"
+#include "distributed/protocol/server.h"
 #include "train/replica_device_setter.h"
 
 namespace tenon {

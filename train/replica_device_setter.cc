@@ -7,10 +7,6 @@
 namespace tenon {
 namespace {
 
-bool IsVariable(const Node& node) {
-  return node.op() == "VariableV2" || node.op() == "Variable" || node.op() == "VarHandleOp";
-}
-
 /// Bytes of a variable's value; of unknown dimensions, one each.
 int64_t VariableBytes(const Node& node) {
   int64_t bytes = static_cast<int64_t>(SizeOf(node.attrs().GetOr("dtype", DType::kFloat)));
@@ -29,7 +25,7 @@ DeviceFunction ReplicaDeviceSetter(const ReplicaDeviceSetterOptions& options) {
   auto state = std::make_shared<State>();
   state->bytes.resize(std::max(options.ps_tasks, 0));
   return [options, state](const Node& node) -> std::string {
-    if (options.ps_tasks <= 0 || !IsVariable(node)) return options.worker_device;
+    if (options.ps_tasks <= 0 || !node.is_variable()) return options.worker_device;
     int task = 0;
     if (options.strategy == ReplicaDeviceSetterOptions::Strategy::kRoundRobin) {
       task = state->next++ % options.ps_tasks;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 namespace tenon {
 

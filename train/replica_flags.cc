@@ -28,8 +28,9 @@ StatusOr<ServerOptions> ReplicaFlags::Options() const {
 Status CheckNoTfConfig() {
   const char* const config = std::getenv("TF_CONFIG");
   if (config == nullptr || *config == '\0') return OkStatus();
-  return InvalidArgument("TF_CONFIG is set, but not read: give the cluster by --ps_hosts, "
-                         "--worker_hosts, --job_name and --task_index, or unset it");
+  return InvalidArgument(
+      "TF_CONFIG is set, but not read: give the cluster by --ps_hosts, "
+      "--worker_hosts, --job_name and --task_index, or unset it");
 }
 
 Status RunReplica(const ReplicaFlags& flags, const OpRegistry& registry,

@@ -23,7 +23,7 @@ Supervisor::Supervisor(SupervisorOptions options)
       failures_(options_.notice) {
   if (options_.stop_on_signals) signal_ = std::make_unique<StopSignal>();
   const std::vector<Endpoint>& step = CurrentBuilding().graph->Collection("global_step");
-  const VariableNodes* counter = step.empty() ? nullptr : FindVariable(step[0]);
+  const VariableEntry* counter = step.empty() ? nullptr : FindVariable(step[0]);
   if (counter != nullptr) step_ = Output(counter->value).name();
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "distributed/server.h"
+#include "distributed/protocol/server.h"
 #include "train/sessions/hooks.h"
 #include "train/sessions/session_starter.h"
 #include "train/sessions/signal_watch.h"

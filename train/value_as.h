@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 namespace tenon {
 

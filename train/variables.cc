@@ -13,7 +13,7 @@ namespace {
 
 Node* InitializeAll(bool local, const OpOptions& options) {
   std::vector<Output> initializers;
-  for (const VariableNodes& v : CurrentBuilding(options.location).graph->variables()) {
+  for (const VariableEntry& v : CurrentBuilding(options.location).graph->variables()) {
     if (v.local == local) initializers.emplace_back(v.initializer);
   }
   const ControlDependencies after(initializers);
@@ -59,7 +59,7 @@ Variable::Variable(std::string_view name, const Input& initial_value,
   const NameScope scope(ref_.name());
   const DeviceScope device(ref_.node->requested_device());
   const ColocateWith beside(ref_);
-  VariableNodes nodes{ref_.node,     nullptr,     nullptr, options.trainable && !options.local,
+  VariableEntry nodes{ref_.node,     nullptr,     nullptr, options.trainable && !options.local,
                       options.local, options.part};
   Node* const initializer = ChangeVariable(nodes, "Assign", initial, {.name = "Assign"});
   value_ = options.resource ? ReadVariableOp(ref_, initial.dtype(), {.name = "Read/ReadVariableOp"})
@@ -70,19 +70,19 @@ Variable::Variable(std::string_view name, const Input& initial_value,
   context.graph->variables().push_back(std::move(nodes));
 }
 
-const VariableNodes* FindVariable(const Output& variable) {
-  for (const VariableNodes& v : CurrentBuilding().graph->variables()) {
+const VariableEntry* FindVariable(const Output& variable) {
+  for (const VariableEntry& v : CurrentBuilding().graph->variables()) {
     if (v.ref == variable.node || v.value == variable.node) return &v;
   }
   return nullptr;
 }
 
-Output ReadVariable(const VariableNodes& variable) {
+Output ReadVariable(const VariableEntry& variable) {
   if (!variable.is_resource()) return Identity(variable.ref);
   return ReadVariableOp(variable.ref, Output(variable.value).dtype());
 }
 
-Node* ChangeVariable(const VariableNodes& variable, std::string_view op, const Input& value,
+Node* ChangeVariable(const VariableEntry& variable, std::string_view op, const Input& value,
                      const OpOptions& options) {
   const std::string name = variable.is_resource() ? StrCat(op, "VariableOp") : std::string(op);
   NodeBuilder node(name, options.name, options.location);
@@ -103,7 +103,7 @@ Output ReportUninitializedVariables(bool local, const OpOptions& options) {
   const NameScope scope("report_uninitialized_variables");
   std::vector<Output> initialized;
   std::vector<std::string> names;
-  for (const VariableNodes& v : context.graph->variables()) {
+  for (const VariableEntry& v : context.graph->variables()) {
     if (v.local != local) continue;
     const DeviceScope device(v.ref->requested_device());
     initialized.push_back(v.is_resource() ? VarIsInitializedOp(v.ref)
@@ -123,7 +123,7 @@ Variable GlobalStep(const std::source_location& at) {
   Graph& graph = *CurrentBuilding().graph;
   std::vector<Endpoint>& known = graph.Collection("global_step");
   if (!known.empty()) {
-    if (const VariableNodes* v = FindVariable(known[0])) return Variable(*v);
+    if (const VariableEntry* v = FindVariable(known[0])) return Variable(*v);
   }
   const Variable step("global_step", Const(int64_t{0}, {.dtype = DType::kInt64}),
                       {.trainable = false});

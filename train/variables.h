@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 namespace tenon {
 
@@ -42,7 +42,7 @@ class Variable {
   /// `initial_value` must have a known shape.
   Variable(std::string_view name, const Input& initial_value, const VariableOptions& options = {});
   /// One that the graph knows.
-  explicit Variable(const VariableNodes& nodes) : ref_(nodes.ref), value_(nodes.value) {}
+  explicit Variable(const VariableEntry& nodes) : ref_(nodes.ref), value_(nodes.value) {}
 
   operator Output() const { return value_; }  // NOLINT: it stands for its value
   /// A part of its value; see slicing.h.
@@ -58,11 +58,11 @@ class Variable {
 
 /// The graph's entry of `variable`; null when it is of no Variable of the graph that is being
 /// built. Stays where it is until the next variable is made.
-const VariableNodes* FindVariable(const Output& variable);
+const VariableEntry* FindVariable(const Output& variable);
 /// Its value at this point of the step: after what new nodes wait for, whichever kind it is.
-Output ReadVariable(const VariableNodes& variable);
+Output ReadVariable(const VariableEntry& variable);
 /// Changes it, whichever kind it is: `op` is Assign, AssignAdd or AssignSub. The node.
-Node* ChangeVariable(const VariableNodes& variable, std::string_view op, const Input& value,
+Node* ChangeVariable(const VariableEntry& variable, std::string_view op, const Input& value,
                      const OpOptions& options = {});
 
 /// A node that gives every variable of the graph that is not local its initial value

@@ -4,7 +4,7 @@
 #include <set>
 #include <sstream>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 
 namespace tenon {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/op_schema.h"
+#include "core/op/op_schema.h"
 
 namespace tenon {
 

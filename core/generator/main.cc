@@ -22,7 +22,7 @@
 #include <sstream>
 
 #include "core/generator/functions.h"
-#include "core/op_declaration.h"
+#include "core/op/op_declaration.h"
 
 namespace tenon {
 namespace {
@@ -141,7 +141,7 @@ Status Generate(const Task& task) {
   const auto write = [&](std::string_view end, const std::string& contents) {
     return Write(task.folder / StrCat(stem, end), StrCat("// Made from ", file, ".\n", contents));
   };
-  std::string includes = "#include \"core/building.h\"\n";
+  std::string includes = "#include \"core/build/building.h\"\n";
   if (task.basic) {
     TENON_RETURN_IF_ERROR(
         write("_basic_ops.h", StrCat("#pragma once\n\n", includes, "\nnamespace tenon {\n\n",
@@ -156,7 +156,7 @@ Status Generate(const Task& task) {
       "_ops.h", StrCat("#pragma once\n\n", includes, "\nnamespace tenon {\n\nclass OpRegistry;\n\n",
                        registration.declaration, code.declarations, "}  // namespace tenon\n")));
   return write("_ops.cc",
-               StrCat("#include \"", stem, "_ops.h\"\n\n#include \"core/op_registry.h\"\n\n",
+               StrCat("#include \"", stem, "_ops.h\"\n\n#include \"core/op/op_registry.h\"\n\n",
                       "namespace tenon {\n\n", registration.definition, basic.definitions,
                       code.definitions, "}  // namespace tenon\n"));
 }

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "core/exceptions.h"
+#include "core/base/exceptions.h"
 
 namespace tenon {
 

@@ -5,8 +5,8 @@
 #include <deque>
 #include <functional>
 
-#include "core/mutex.h"
-#include "core/status.h"
+#include "core/base/mutex.h"
+#include "core/base/status.h"
 
 namespace tenon {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "distributed/credentials.h"
-#include "distributed/limits.h"
+#include "distributed/protocol/credentials.h"
+#include "distributed/protocol/limits.h"
 
 namespace tenon {
 

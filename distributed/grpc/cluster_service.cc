@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "distributed/cluster_spec.h"
 #include "distributed/grpc/cluster_stub.h"
 #include "distributed/grpc/status.h"
-#include "distributed/server.h"
+#include "distributed/protocol/cluster_spec.h"
+#include "distributed/protocol/server.h"
 
 namespace tenon {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "distributed/grpc/rpc_server.h"
-#include "distributed/job_end.h"
+#include "distributed/protocol/job_end.h"
 #include "proto/cluster_service.pb.h"
 
 namespace tenon {

@@ -15,7 +15,8 @@ namespace tenon {
 
 using ClusterStub = cluster::ClusterService::Stub;
 
-/// The stub that makes one call of ClusterService to `address`, with `context`, which ends it after `limit`.
+/// The stub that makes one call of ClusterService to `address`, with `context`, which ends it after
+/// `limit`.
 inline std::unique_ptr<ClusterStub> StubFor(const std::string& address,
                                             const Credentials& credentials,
                                             std::chrono::milliseconds limit,

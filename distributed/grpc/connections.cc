@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 
 namespace tenon {
 namespace {

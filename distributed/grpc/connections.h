@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/hash_map.h"
-#include "core/mutex.h"
+#include "core/base/hash_map.h"
+#include "core/base/mutex.h"
 
 namespace tenon {
 

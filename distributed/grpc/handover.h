@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/sanitizers.h"
+#include "core/base/sanitizers.h"
 
 #if TENON_THREAD_SANITIZER
 #include <sanitizer/tsan_interface.h>

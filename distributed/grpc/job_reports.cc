@@ -8,10 +8,10 @@
 #include <set>
 #include <thread>
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 #include "distributed/grpc/cluster_stub.h"
 #include "distributed/grpc/status.h"
-#include "distributed/limits.h"
+#include "distributed/protocol/limits.h"
 
 namespace tenon {
 namespace {

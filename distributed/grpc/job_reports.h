@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/status.h"
-#include "distributed/credentials.h"
+#include "core/base/status.h"
+#include "distributed/protocol/credentials.h"
 
 namespace tenon {
 

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <utility>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 #include "distributed/grpc/host_address.h"
-#include "distributed/limits.h"
+#include "distributed/protocol/limits.h"
 
 namespace tenon {
 namespace {

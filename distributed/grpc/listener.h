@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/status.h"
+#include "core/base/status.h"
 #include "distributed/grpc/connections.h"
 
 namespace tenon {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/master_channel.h"
+#include "distributed/master/master_channel.h"
 
-#include "core/proto_io_tensor.h"
+#include "core/proto/proto_io_tensor.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/security.h"
 #include "distributed/grpc/status.h"
@@ -39,7 +39,7 @@ class GrpcMasterChannel final : public MasterChannel {
     return Named(stub_->CloseSession(&context, request, &response));
   }
 
-  Status RunStep(RunStepCall* call) override {
+  Status RunStep(ClientCall* call) override {
     RunStepRequest request;
     request.set_session_handle(call->session_handle);
     request.set_store_errors_in_response_body(true);
@@ -93,7 +93,7 @@ class GrpcMasterChannel final : public MasterChannel {
     return OkStatus();
   }
 
-  Status ReadFetched(const RunStepResponse& response, RunStepCall* call) const {
+  Status ReadFetched(const RunStepResponse& response, ClientCall* call) const {
     StringViewMap<const TensorProto*> by_name;
     for (const NamedTensorProto& t : response.tensor()) by_name[t.name()] = &t.tensor();
     call->fetched.clear();

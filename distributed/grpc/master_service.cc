@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/master_service.h"
 
-#include "core/exceptions.h"
-#include "core/proto_io_tensor.h"
+#include "core/base/exceptions.h"
+#include "core/proto/proto_io_tensor.h"
 #include "distributed/grpc/status.h"
 #include "distributed/grpc/tensor_coding.h"
 #include "proto/master.pb.h"
@@ -14,7 +14,7 @@ const std::string kMasterService = "/tensorflow.MasterService/";
 
 using Done = std::function<void(Status)>;
 
-Status ReadRequest(const RunStepRequest& request, RunStepCall* call) {
+Status ReadRequest(const RunStepRequest& request, ClientCall* call) {
   call->session_handle = request.session_handle();
   call->partial_run_handle = request.partial_run_handle();
   int64_t fill_budget = kMaxFillBytes;  // of the whole request
@@ -29,7 +29,7 @@ Status ReadRequest(const RunStepRequest& request, RunStepCall* call) {
   return call->SetOptions(request.options());
 }
 
-Status ReadRequest(Master& master, const RunCallableRequest& request, RunStepCall* call) {
+Status ReadRequest(Master& master, const RunCallableRequest& request, ClientCall* call) {
   TENON_RETURN_IF_ERROR(master.ReadCallable(request, call));
   int64_t fill_budget = kMaxFillBytes;
   for (int i = 0; i < request.feed_size(); ++i) {
@@ -41,7 +41,7 @@ Status ReadRequest(Master& master, const RunCallableRequest& request, RunStepCal
   return OkStatus();
 }
 
-Status WriteResponse(RunStepCall* call, RunCallableResponse* response) {
+Status WriteResponse(ClientCall* call, RunCallableResponse* response) {
   size_t num_bytes = 0;
   for (const Tensor& tensor : call->fetched) num_bytes += tensor.num_bytes();
   TENON_RETURN_IF_ERROR(CheckFitsMessage(num_bytes));
@@ -51,7 +51,7 @@ Status WriteResponse(RunStepCall* call, RunCallableResponse* response) {
   return OkStatus();
 }
 
-Status WriteResponse(RunStepCall* call, RunStepResponse* response) {
+Status WriteResponse(ClientCall* call, RunStepResponse* response) {
   size_t num_bytes = 0;
   for (const Tensor& tensor : call->fetched) num_bytes += tensor.num_bytes();
   TENON_RETURN_IF_ERROR(CheckFitsMessage(num_bytes));
@@ -86,7 +86,7 @@ void Blocking(RpcServer& server, BlockingCalls& calls, const std::string& method
 /// Runs a step that has been read, on the pool or, when it has to be compiled, on a thread that may
 /// block.
 void Start(Master& master, BlockingCalls& calls, ThreadPool& pool,
-           const std::shared_ptr<RunStepCall>& call, Cancellation* cancellation, const Done& end) {
+           const std::shared_ptr<ClientCall>& call, Cancellation* cancellation, const Done& end) {
   const auto run = [&master, call, cancellation, end] {
     master.RunStepAsync(call.get(), cancellation, end);
   };
@@ -96,7 +96,7 @@ void Start(Master& master, BlockingCalls& calls, ThreadPool& pool,
 
 void RunStep(Master& master, BlockingCalls& calls, ThreadPool& pool, const RunStepRequest& request,
              RunStepResponse* response, Cancellation* cancellation, const Done& done) {
-  auto call = std::make_shared<RunStepCall>();
+  auto call = std::make_shared<ClientCall>();
   const auto end = [call, response, done,
                     in_body = request.store_errors_in_response_body()](Status s) {
     if (s.ok()) s = CatchExceptions([&] { return WriteResponse(call.get(), response); });
@@ -118,7 +118,7 @@ void RunStep(Master& master, BlockingCalls& calls, ThreadPool& pool, const RunSt
 void RunCallable(Master& master, BlockingCalls& calls, ThreadPool& pool,
                  const RunCallableRequest& request, RunCallableResponse* response,
                  Cancellation* cancellation, const Done& done) {
-  auto call = std::make_shared<RunStepCall>();
+  auto call = std::make_shared<ClientCall>();
   const auto end = [call, response, done](Status s) {
     if (s.ok()) s = CatchExceptions([&] { return WriteResponse(call.get(), response); });
     *response->mutable_metadata() = std::move(call->metadata);

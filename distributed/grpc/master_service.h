@@ -3,8 +3,8 @@
 
 #include "distributed/grpc/blocking_calls.h"
 #include "distributed/grpc/rpc_server.h"
-#include "distributed/master.h"
-#include "runtime/thread_pool.h"
+#include "distributed/master/master.h"
+#include "runtime/device/thread_pool.h"
 
 namespace tenon {
 

@@ -3,7 +3,7 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
-#include "core/hash_map.h"
+#include "core/base/hash_map.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/peer_stream.h"
 #include "distributed/grpc/run_graph_coding.h"

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "core/mutex.h"
-#include "distributed/credentials.h"
+#include "core/base/mutex.h"
 #include "distributed/grpc/poller.h"
-#include "distributed/worker_interface.h"
+#include "distributed/protocol/credentials.h"
+#include "distributed/protocol/worker_interface.h"
 
 namespace tenon {
 

@@ -4,7 +4,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 
-#include "core/varint.h"
+#include "core/base/varint.h"
 #include "distributed/grpc/wire.h"
 
 namespace tenon {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/hash_map.h"
+#include "core/base/hash_map.h"
 #include "distributed/grpc/tensor_coding.h"
 #include "proto/peer_service.pb.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/exceptions.h"
-#include "core/hash_map.h"
-#include "core/mutex.h"
+#include "core/base/exceptions.h"
+#include "core/base/hash_map.h"
+#include "core/base/mutex.h"
 #include "distributed/grpc/peer_stream.h"
 #include "distributed/grpc/run_graph_coding.h"
 #include "distributed/grpc/status.h"

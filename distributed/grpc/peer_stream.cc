@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/peer_stream.h"
 
-#include "core/exceptions.h"
-#include "runtime/deferral.h"
+#include "core/base/exceptions.h"
+#include "runtime/device/deferral.h"
 
 namespace tenon {
 namespace {

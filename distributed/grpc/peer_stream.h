@@ -6,7 +6,7 @@
 #include <deque>
 #include <memory>
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 #include "distributed/grpc/peer_frames.h"
 #include "distributed/grpc/poller.h"
 
@@ -88,9 +88,9 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   Mutex mu_;
   std::deque<FrameBatch> queue_ ABSL_GUARDED_BY(mu_);
   size_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of their own, without those of tensors
-  bool writing_ ABSL_GUARDED_BY(mu_) = true;  // until Open
-  bool alarm_set_ ABSL_GUARDED_BY(mu_) = false;  // for what was sent idly
-  bool paused_ ABSL_GUARDED_BY(mu_) = false;  // nothing is read until the queue is shorter
+  bool writing_ ABSL_GUARDED_BY(mu_) = true;      // until Open
+  bool alarm_set_ ABSL_GUARDED_BY(mu_) = false;   // for what was sent idly
+  bool paused_ ABSL_GUARDED_BY(mu_) = false;      // nothing is read until the queue is shorter
   bool read_ended_ ABSL_GUARDED_BY(mu_) = false;
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<PeerStream> self_ ABSL_GUARDED_BY(mu_);  // from Open to OnBroken

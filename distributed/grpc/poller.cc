@@ -4,7 +4,7 @@
 #include <absl/synchronization/mutex.h>
 #include <grpcpp/alarm.h>
 
-#include "runtime/deferral.h"
+#include "runtime/device/deferral.h"
 
 namespace tenon {
 namespace {

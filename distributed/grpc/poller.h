@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "distributed/grpc/handover.h"
-#include "runtime/thread_pool.h"
+#include "runtime/device/thread_pool.h"
 
 namespace tenon {
 

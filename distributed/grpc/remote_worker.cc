@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "core/device_name.h"
+#include "core/device/device_name.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/message_bytes.h"
 #include "distributed/grpc/peer_calls.h"

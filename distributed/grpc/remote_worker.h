@@ -5,11 +5,11 @@
 #include <memory>
 #include <string>
 
-#include "core/mutex.h"
-#include "distributed/cluster_spec.h"
-#include "distributed/credentials.h"
+#include "core/base/mutex.h"
 #include "distributed/grpc/poller.h"
-#include "distributed/worker_interface.h"
+#include "distributed/protocol/cluster_spec.h"
+#include "distributed/protocol/credentials.h"
+#include "distributed/protocol/worker_interface.h"
 
 namespace tenon {
 

@@ -9,10 +9,10 @@
 #include <memory>
 #include <string>
 
-#include "core/cancellation.h"
-#include "core/mutex.h"
-#include "distributed/credentials.h"
+#include "core/base/cancellation.h"
+#include "core/base/mutex.h"
 #include "distributed/grpc/poller.h"
+#include "distributed/protocol/credentials.h"
 
 namespace tenon {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/rpc_server.h"
 
-#include "core/exceptions.h"
+#include "core/base/exceptions.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/security.h"
 #include "distributed/grpc/status.h"

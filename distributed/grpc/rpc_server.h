@@ -10,14 +10,14 @@
 #include <memory>
 #include <string>
 
-#include "core/cancellation.h"
-#include "core/hash_map.h"
-#include "core/mutex.h"
-#include "distributed/credentials.h"
+#include "core/base/cancellation.h"
+#include "core/base/hash_map.h"
+#include "core/base/mutex.h"
 #include "distributed/grpc/listener.h"
 #include "distributed/grpc/message_bytes.h"
 #include "distributed/grpc/poller.h"
-#include "distributed/limits.h"
+#include "distributed/protocol/credentials.h"
+#include "distributed/protocol/limits.h"
 
 namespace tenon {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/run_graph_coding.h"
 
-#include "core/hash_map.h"
-#include "core/proto_io_tensor.h"
+#include "core/base/hash_map.h"
+#include "core/proto/proto_io_tensor.h"
 #include "distributed/grpc/status.h"
 #include "distributed/grpc/tensor_coding.h"
 

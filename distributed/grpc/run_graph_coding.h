@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "distributed/worker_interface.h"
+#include "distributed/protocol/worker_interface.h"
 
 // RunGraph's messages (worker.proto) and the call they stand for, at both ends.
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 
 namespace tenon {
 namespace {
@@ -49,9 +49,9 @@ void LogHandshakesInWords() {
     gpr_set_log_function([](gpr_log_func_args* args) {
       if (tries_credentials) return;
       const std::string_view message = args->message;
-      const bool is_handshake = std::string_view(args->file).find("ssl_transport_security") !=
-                                    std::string_view::npos &&
-                                message.find("Handshake failed") != std::string_view::npos;
+      const bool is_handshake =
+          std::string_view(args->file).find("ssl_transport_security") != std::string_view::npos &&
+          message.find("Handshake failed") != std::string_view::npos;
       if (!is_handshake) {
         std::fprintf(stderr, "gRPC: %s\n", args->message);
       } else if (message.find("WRONG_VERSION_NUMBER") != std::string_view::npos ||

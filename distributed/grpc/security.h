@@ -8,8 +8,8 @@
 
 #include <memory>
 
-#include "core/status.h"
-#include "distributed/credentials.h"
+#include "core/base/status.h"
+#include "distributed/protocol/credentials.h"
 
 // Credentials as gRPC takes them.
 

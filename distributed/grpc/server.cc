@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/server.h"
+#include "distributed/protocol/server.h"
 
 #include <malloc.h>
 
 #include <cstdlib>
 #include <map>
 
-#include "core/parallel.h"
-#include "distributed/channel_session.h"
-#include "distributed/clock.h"
+#include "core/base/parallel.h"
+#include "distributed/client/channel_session.h"
 #include "distributed/grpc/blocking_calls.h"
 #include "distributed/grpc/cluster_service.h"
 #include "distributed/grpc/host_address.h"
@@ -18,9 +17,10 @@
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/grpc/session_directories.h"
 #include "distributed/grpc/worker_service.h"
-#include "distributed/job_end.h"
-#include "distributed/worker.h"
-#include "runtime/task_devices.h"
+#include "distributed/protocol/clock.h"
+#include "distributed/protocol/job_end.h"
+#include "distributed/worker/worker.h"
+#include "runtime/device/task_devices.h"
 
 namespace tenon {
 namespace {

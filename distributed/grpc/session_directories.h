@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 #include "distributed/grpc/blocking_calls.h"
 #include "distributed/grpc/remote_worker.h"
 

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "core/status.h"
-#include "distributed/credentials.h"
+#include "core/base/status.h"
+#include "distributed/protocol/credentials.h"
 
 namespace tenon {
 

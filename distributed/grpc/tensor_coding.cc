@@ -6,8 +6,8 @@
 
 #include <chrono>
 
-#include "core/proto_io_tensor.h"
-#include "core/varint.h"
+#include "core/base/varint.h"
+#include "core/proto/proto_io_tensor.h"
 #include "distributed/grpc/handover.h"
 #include "distributed/grpc/wire.h"
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
 #include "proto/worker.pb.h"
 
 namespace google::protobuf::io {

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "core/exceptions.h"
+#include "core/base/exceptions.h"
 #include "distributed/grpc/run_graph_coding.h"
 #include "distributed/grpc/tensor_coding.h"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "distributed/grpc/rpc_server.h"
-#include "distributed/worker_interface.h"
-#include "runtime/thread_pool.h"
+#include "distributed/protocol/worker_interface.h"
+#include "runtime/device/thread_pool.h"
 
 namespace tenon {
 

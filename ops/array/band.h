@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/kernel.h"
+#include "core/op/kernel.h"
 #include "ops/maths.h"
 
 namespace tenon {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/gradients.h"
-#include "core/op_registry.h"
+#include "core/gradient/gradients.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/broadcast.h"
 #include "ops/broadcast_gradient.h"

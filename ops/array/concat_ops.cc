@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/moving_kernels.h"
@@ -190,6 +190,11 @@ void RegisterConcatOps(OpRegistry& ops) {
   ops.Add("ConcatOffset", ConcatOffsetShape, ConcatOffsetKernel)
       .Example({Tensor::Scalar(1), Tensor::Vector({2, 3}), Tensor::Vector({2, 5})}, {{"N", 2}});
   ops.Add("Pack", PackShape, With<kHostMover, PackKernel>::Run, {.attrs = {"axis"}})
+      .ShapeValue([](const ShapeContext& c) -> StatusOr<PartialShape> {
+        DimVector dims;
+        for (int i = 0; i < c.num_inputs(); ++i) dims.push_back(c.ConstantInteger(i));
+        return PartialShape::Create(dims);
+      })
       .Grad(PackGrad)
       .Example({Shape{2, 3}, Shape{2, 3}}, {{"N", 2}, {"axis", -1}});
 }

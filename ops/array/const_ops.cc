@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/function_kernel.h"
-#include "core/gradients.h"
-#include "core/op_registry.h"
+#include "core/gradient/gradients.h"
+#include "core/op/function_kernel.h"
+#include "core/op/op_registry.h"
 
 namespace tenon {
 namespace {
@@ -104,7 +104,9 @@ void RegisterConstOps(OpRegistry& ops) {
         .Shape(UnchangedShape)
         .NoExample("needs two memories; simulated_device_test covers it");
   }
-  ops.Get("_KernelGroup").Shape(UnknownShape).NoExample("stands for others; groups_test covers it");
+  ops.Get("_CaptureKernel")
+      .Shape(UnknownShape)
+      .NoExample("stands for others; groups_test covers it");
   const KernelOptions with_shape = {.attrs = {"shape"}, .cheap = true, .memory = kAnyMemory};
   for (const char* name : {"Placeholder", "PlaceholderV2"}) {
     ops.Add(name, PlaceholderShape, PlaceholderKernel, with_shape)

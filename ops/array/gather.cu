@@ -25,7 +25,7 @@ struct GatherElement {
   IndexReader indices;
   Divisor inner, count, outer;
   int64_t limit;
-  StepCheck check;
+  RunCheck check;
 
   __device__ void operator()(int64_t i) const {
     const int64_t run = inner.Quotient(i), j = i - run * inner.value();
@@ -50,7 +50,7 @@ Status QueueGatherSlices(KernelContext& ctx, const NodeIdentity& node, const Ten
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, plan.shape));
   // Where nothing is gathered, indices are not looked at.
   if (out->num_elements() == 0) return OkStatus();
-  StepCheck check =
+  RunCheck check =
       AddCheck(ctx, node, [limit = plan.limit, shape = indices.shape()](uint64_t word) {
         const IndexNote note = NotedIndex(word);
         return NotInRange(note.value, limit, ElementName("indices", shape.dims(), note.place));
@@ -92,7 +92,7 @@ struct GatherTupleElement {
   T* out;
   TupleRows tuples;
   Divisor width;
-  StepCheck check;
+  RunCheck check;
 
   __device__ void operator()(int64_t i) const {
     const int64_t tuple = width.Quotient(i), j = i - tuple * width.value();
@@ -116,7 +116,7 @@ Status QueueGatherTuples(KernelContext& ctx, const NodeIdentity& node, const Ten
   // Where slices have no elements their indices still count.
   const int64_t elements = sizes.count * std::max<int64_t>(rows.width, sizes.depth > 0 ? 1 : 0);
   if (elements == 0) return OkStatus();
-  StepCheck check = AddTupleCheck(ctx, node, indices.shape(), "param shape", params.shape());
+  RunCheck check = AddTupleCheck(ctx, node, indices.shape(), "param shape", params.shape());
   if (sizes.width == 0) return CheckTuples(ctx, tuples, sizes.count, check);
   Status status;
   DispatchBytes(rows.type, [&]<typename T>(T) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/gradients.h"
-#include "core/output.h"
-#include "core/shape.h"
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/gradient/gradients.h"
+#include "core/graph/output.h"
+#include "core/tensor/shape.h"
+#include "core/tensor/tensor.h"
 
 namespace tenon {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/function_kernel.h"
+#include "core/op/function_kernel.h"
 #include "ops/array/strided_copy.h"
 
 // The kernels that only move elements, one an op, for the memory of any device.

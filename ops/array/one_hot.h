@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/kernel.h"
+#include "core/op/kernel.h"
 
 namespace tenon {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/kernel.h"
+#include "core/op/kernel.h"
 
 // What DynamicPartition and DynamicStitch, which has `n` indices and `n` data, demand of their
 // inputs on every device.

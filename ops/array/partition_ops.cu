@@ -32,7 +32,7 @@ struct PartitionKey {
   IndexReader partitions;
   int64_t limit;
   uint64_t* keys;
-  StepCheck check;
+  RunCheck check;
   __device__ void operator()(int64_t i) const {
     const int64_t part = partitions[i];
     const bool valid = part >= 0 && part < limit;
@@ -63,7 +63,7 @@ class PartitionKernel final : public AsyncKernel {
     TENON_RETURN_IF_ERROR(CheckPrefix(data, "data", partitions, "partitions"));
     const int64_t n = partitions.num_elements(), limit = ctx.num_outputs();
     TENON_ASSIGN_OR_RETURN(Tensor keys, ctx.AllocateTemp(DType::kUInt64, {n}));
-    StepCheck check = AddCheck(ctx, node_, [limit, shape = partitions.shape()](uint64_t word) {
+    RunCheck check = AddCheck(ctx, node_, [limit, shape = partitions.shape()](uint64_t word) {
       const IndexNote note = NotedIndex(word);
       return PartOutOfRange(shape, note.place, note.value, limit);
     });
@@ -103,7 +103,7 @@ class PartitionKernel final : public AsyncKernel {
 struct LargestIndex {
   const int32_t* indices;
   unsigned long long* rows;
-  StepCheck check;
+  RunCheck check;
   __device__ void operator()(int64_t i) const {
     const int32_t index = indices[i];
     if (index < 0) {
@@ -167,7 +167,7 @@ class StitchKernel final : public AsyncKernel {
     for (int i = 0; i < n; ++i) {
       const Tensor& indices = ctx.input(i);
       if (indices.num_elements() == 0) continue;
-      StepCheck check = AddCheck(ctx, node_, [i](uint64_t word) {
+      RunCheck check = AddCheck(ctx, node_, [i](uint64_t word) {
         return NegativeStitchIndex(i, NotedIndex(word).value);
       });
       TENON_RETURN_IF_ERROR(

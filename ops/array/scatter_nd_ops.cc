@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/gather.h"
@@ -120,8 +120,7 @@ void RegisterScatterNdOps(OpRegistry& ops) {
       .Example({Shape{3, 4}, Tensor::Of<int32_t>({3, 1}, {2, 0, 2})})
       .Example({Shape{3, 4}, Tensor::Of<int64_t>({2, 2}, {2, 0, 1, 3})});
   ops.Add("ScatterNd", [](ShapeContext& c) { return c.Return(c.ConstantShape(2)); },
-          ScatterNdKernel,
-          {.types = {{"T", DTypesOf(ScatterNdTypes())}}})
+          ScatterNdKernel, {.types = {{"T", DTypesOf(ScatterNdTypes())}}})
       .Grad([](GradContext& g) { g.dx(1) = GatherNd(g.dy(0), g.in(0)); })
       .Example(
           {Tensor::Of<int32_t>({3, 1}, {2, 0, 2}), Shape{3, 2}, Tensor::Vector<int32_t>({4, 2})});

@@ -22,7 +22,7 @@ Status TensorScatterKernel(KernelContext& ctx, const NodeIdentity& node) {
   TENON_RETURN_IF_ERROR(kDeviceMover.copy_run(ctx, in, 0, out, 0, in.num_elements()));
   // Nothing may be as many tuples as one likes.
   if (indices.num_elements() == 0) return OkStatus();
-  const StepCheck check = AddTupleCheck(ctx, node, indices.shape(), "shape", shape);
+  const RunCheck check = AddTupleCheck(ctx, node, indices.shape(), "shape", shape);
   if (updates.num_elements() == 0) return CheckTuples(ctx, tuples, sizes.count, check);
   const int64_t rows = Product(shape.dims(), 0, sizes.depth);
   TENON_ASSIGN_OR_RETURN(const SortedRows sorted,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
 
@@ -196,6 +196,7 @@ Status BitcastShape(ShapeContext& c) {
 
 void RegisterShapeOps(OpRegistry& ops) {
   ops.Add("Shape", ShapeShape, ShapeKernel, {.cheap = true, .memory = kAnyMemory})
+      .ShapeValue([](const ShapeContext& c) -> StatusOr<PartialShape> { return c.input(0); })
       .Example({Shape{2, 3}})
       .Example({Shape{}}, {{"out_type", DType::kInt64}});
   ops.Add("ShapeN", ShapeShape, ShapeKernel, {.cheap = true, .memory = kAnyMemory})

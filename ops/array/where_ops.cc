@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/counted_memory.h"
-#include "core/interruption.h"
-#include "core/op_registry.h"
+#include "core/base/interruption.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
 

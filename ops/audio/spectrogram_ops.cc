@@ -5,10 +5,10 @@
 #include <complex>
 #include <numbers>
 
-#include "core/counted_memory.h"
-#include "core/interruption.h"
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/spectral/transform.h"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/counted_memory.h"
+#include "core/memory/counted_memory.h"
 
 namespace tenon {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 // WAV files of 16-bit PCM samples, which stand for [-1, 1).
 

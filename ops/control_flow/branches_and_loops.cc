@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/control_flow/control_flow_ops.h"
@@ -125,7 +125,6 @@ void RegisterControlFlowKernels(OpRegistry& ops) {
           .Shape(UnchangedShape)
           .Kernel(kCpu, ForwardFirstKernel, {.cheap = true, .memory = kAnyMemory});
     }
-    get(ref + "NextIteration").LoopBack();
   }
   get("_SwitchN")
       .Shape(SwitchShape)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/control_flow/flow.h"
 
-#include "core/hash_map.h"
+#include "core/base/hash_map.h"
 #include "ops/array/array_basic_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"

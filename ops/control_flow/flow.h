@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 // Branches and loops in C++, in the form that TensorFlow 1 gives them (Switch, Merge and loop
 // frames: Yu et al. 2018, "Dynamic Control Flow in Large-Scale Machine Learning"). What is built

@@ -4,7 +4,7 @@
 #include <source_location>
 #include <string>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 // The name scopes of branches and loops, which are in the names of nodes and not in those of
 // weights: TensorFlow's variable scopes know nothing of them. A layer that is first called in a

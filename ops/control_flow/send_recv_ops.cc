@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op_registry.h"
-#include "core/transfer_edge.h"
+#include "core/op/op_registry.h"
+#include "core/op/transfer_edge.h"
 
 namespace tenon {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "ops/cuda/failure.cuh"
 #include "ops/cuda/index_check.h"
 #include "ops/cuda/kernel_types.h"
@@ -13,8 +13,8 @@ namespace tenon::cuda {
 
 /// Where a kernel of the running step notes that it found an error (NoteFailure): `describe(value)`
 /// is the step's error then, which names the node.
-inline StepCheck AddCheck(const KernelContext& ctx, const NodeIdentity& node,
-                          std::function<Status(uint64_t)> describe) {
+inline RunCheck AddCheck(const KernelContext& ctx, const NodeIdentity& node,
+                         std::function<Status(uint64_t)> describe) {
   return ctx.device().queue()->AddCheck(
       ctx.step().step_id, [node, describe = std::move(describe)](uint64_t value) {
         return AnnotateWithNode(describe(value), node.name, node.op, node.device);
@@ -22,7 +22,7 @@ inline StepCheck AddCheck(const KernelContext& ctx, const NodeIdentity& node,
 }
 
 /// Notes an index that cannot be used; of several it is any.
-__device__ inline void NoteIndex(StepCheck check, int64_t place, int64_t value) {
+__device__ inline void NoteIndex(RunCheck check, int64_t place, int64_t value) {
   NoteFailure(check, WordOf({place, value}));
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <tuple>
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 #include "ops/cuda/cublas_lt.cuh"
 #include "ops/cuda/launch.cuh"
 

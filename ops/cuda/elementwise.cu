@@ -53,7 +53,7 @@ class BinaryKernel final : public Kernel {
     const bool first = x.num_elements() == plan->shape.num_elements() && x.HasOneReference();
     TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.ForwardOrAllocate(first ? 0 : 1, 0, plan->shape));
     if (index.count == 0) return OkStatus();
-    StepCheck check;
+    RunCheck check;
     if (checks_) {
       check = AddCheck(ctx, node_, [error = error_](uint64_t) { return InvalidArgument(error); });
     }

@@ -62,7 +62,7 @@ void LaunchUnary(cudaStream_t stream, const void* x, void* y, int64_t n) {
 
 /// Marks an element for which Op is not valid.
 template <typename Op, typename T>
-__device__ void CheckValid(T x, T y, StepCheck check) {
+__device__ void CheckValid(T x, T y, RunCheck check) {
   if constexpr (std::is_integral_v<T> && requires { Op::Valid(x, y); }) {
     if (!Op::Valid(x, y)) NoteFailure(check, 1);
   }
@@ -92,7 +92,7 @@ __device__ Pack<T> LoadPack(const T* x, bool repeats) {
 template <typename Op, typename T, typename R>
 __global__ void __launch_bounds__(kBlockThreads)
     BinaryPass(const T* x, const T* y, R* z, const __grid_constant__ BroadcastIndex<2> plan,
-               StepCheck check) {
+               RunCheck check) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   const int64_t groups = plan.packs ? plan.count / kPack : 0;
@@ -119,11 +119,11 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 using BinaryLaunch = void (*)(cudaStream_t stream, const void* x, const void* y, void* z,
-                              const BroadcastIndex<2>& plan, StepCheck check);
+                              const BroadcastIndex<2>& plan, RunCheck check);
 
 template <typename Op, typename T>
 void LaunchBinary(cudaStream_t stream, const void* x, const void* y, void* z,
-                  const BroadcastIndex<2>& wanted, StepCheck check) {
+                  const BroadcastIndex<2>& wanted, RunCheck check) {
   using C = ComputeType<T>;
   using R = ResultType<Op, T, decltype(Op::Apply(C(), C()))>;
   const T *a = static_cast<const T*>(x), *b = static_cast<const T*>(y);

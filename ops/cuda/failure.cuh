@@ -10,7 +10,7 @@
 namespace tenon::cuda {
 
 /// Notes `value`, which is not 0, as what is wrong; of several it is any.
-__device__ inline void NoteFailure(StepCheck check, uint64_t value) {
+__device__ inline void NoteFailure(RunCheck check, uint64_t value) {
   atomicExch(reinterpret_cast<unsigned long long*>(check.word),
              static_cast<unsigned long long>(value));
   // The host looks for the word when it finds the step's.
@@ -26,14 +26,14 @@ struct StepState {
   const uint32_t* failed = nullptr;
 };
 
-__global__ inline void ReadFailureKernel(const StepFailure* failure, uint32_t* failed) {
+__global__ inline void ReadFailureKernel(const RunFailure* failure, uint32_t* failed) {
   *failed = *static_cast<const volatile uint64_t*>(failure->word) != 0;
 }
 
 /// Queues a look at the running step's word.
 inline StatusOr<StepState> QueueStepState(const KernelContext& ctx) {
   StepState state;
-  const StepFailure* const failure = ctx.device().queue()->FailureOf(ctx.step().step_id);
+  const RunFailure* const failure = ctx.device().queue()->FailureOf(ctx.step().step_id);
   if (failure == nullptr) return state;
   TENON_ASSIGN_OR_RETURN(state.memory,
                          Tensor::Allocate(ctx.device().allocator(), DType::kUInt32, Shape()));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/maths.h"
 
 namespace tenon::cuda {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 
 namespace tenon::cuda {
 

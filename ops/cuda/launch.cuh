@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/device_queue.h"
-#include "core/kernel.h"
+#include "core/device/device_queue.h"
+#include "core/op/kernel.h"
 
 // What CUDA kernels of ops are queued with. Everything goes to the device's one stream of kernels,
 // in order; nothing waits.

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/mutex.h"
-#include "core/status.h"
+#include "core/base/mutex.h"
+#include "core/base/status.h"
 
 namespace tenon::cuda {
 

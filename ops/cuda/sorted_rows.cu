@@ -39,7 +39,7 @@ template <typename Rows>
 struct NoteFirst {
   Rows rows;
   RowSpan span;
-  StepCheck check;
+  RunCheck check;
   __device__ void operator()(int64_t) const {
     const int64_t k = LowerBound(span.rows, span.count, span.limit);
     if (k == span.count) return;
@@ -51,7 +51,7 @@ struct NoteFirst {
 
 template <typename Rows>
 StatusOr<SortedRows> Sort(KernelContext& ctx, const Rows& rows, int64_t count, int64_t limit,
-                          StepCheck check) {
+                          RunCheck check) {
   SortedRows sorted;
   sorted.span.count = count;
   sorted.span.limit = static_cast<uint64_t>(limit);
@@ -72,12 +72,12 @@ StatusOr<SortedRows> Sort(KernelContext& ctx, const Rows& rows, int64_t count, i
 }  // namespace
 
 StatusOr<SortedRows> SortRows(KernelContext& ctx, const Tensor& indices, int64_t limit,
-                              StepCheck check) {
+                              RunCheck check) {
   return Sort(ctx, IndexRows{IndexReader(indices), limit}, indices.num_elements(), limit, check);
 }
 
 StatusOr<SortedRows> SortTuples(KernelContext& ctx, const TupleRows& tuples, int64_t count,
-                                int64_t limit, StepCheck check) {
+                                int64_t limit, RunCheck check) {
   return Sort(ctx, tuples, count, limit, check);
 }
 

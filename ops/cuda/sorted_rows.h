@@ -49,9 +49,9 @@ struct SortedRows {
 /// Indices of rows of a tensor that has `limit` of them. The first that is no row is noted in
 /// `check` (see NotedIndex). As SortKeys.
 StatusOr<SortedRows> SortRows(KernelContext& ctx, const Tensor& indices, int64_t limit,
-                              StepCheck check);
+                              RunCheck check);
 /// The same of `count` tuples that name some of `limit` rows.
 StatusOr<SortedRows> SortTuples(KernelContext& ctx, const TupleRows& tuples, int64_t count,
-                                int64_t limit, StepCheck check);
+                                int64_t limit, RunCheck check);
 
 }  // namespace tenon::cuda

@@ -9,7 +9,7 @@ namespace {
 
 struct CheckTuple {
   TupleRows tuples;
-  StepCheck check;
+  RunCheck check;
   __device__ void operator()(int64_t i) const {
     int64_t bad = 0;
     if (tuples.Row(i, &bad) < 0) NoteIndex(check, i, bad);
@@ -18,8 +18,8 @@ struct CheckTuple {
 
 }  // namespace
 
-StepCheck AddTupleCheck(const KernelContext& ctx, const NodeIdentity& node, const Shape& indices,
-                        std::string_view what, const Shape& shape) {
+RunCheck AddTupleCheck(const KernelContext& ctx, const NodeIdentity& node, const Shape& indices,
+                       std::string_view what, const Shape& shape) {
   return AddCheck(ctx, node, [indices, what = std::string(what), shape](uint64_t word) {
     const IndexNote note = NotedIndex(word);
     // Of a longer tuple only the number to blame is known.
@@ -29,7 +29,7 @@ StepCheck AddTupleCheck(const KernelContext& ctx, const NodeIdentity& node, cons
   });
 }
 
-Status CheckTuples(KernelContext& ctx, const TupleRows& tuples, int64_t count, StepCheck check) {
+Status CheckTuples(KernelContext& ctx, const TupleRows& tuples, int64_t count, RunCheck check) {
   return ForEach(ctx, count, CheckTuple{tuples, check});
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/device_queue.h"
+#include "core/device/device_queue.h"
 #include "ops/array/index_tuples.h"
 #include "ops/cuda/index_check.h"
 #include "ops/cuda/kernel_types.h"
@@ -50,10 +50,10 @@ class TupleRows {
 };
 
 /// A check (see AddCheck) of tuples: their place and the number to blame are noted.
-StepCheck AddTupleCheck(const KernelContext& ctx, const NodeIdentity& node, const Shape& indices,
-                        std::string_view what, const Shape& shape);
+RunCheck AddTupleCheck(const KernelContext& ctx, const NodeIdentity& node, const Shape& indices,
+                       std::string_view what, const Shape& shape);
 
 /// Queues a look at `count` tuples that are not used otherwise.
-Status CheckTuples(KernelContext& ctx, const TupleRows& tuples, int64_t count, StepCheck check);
+Status CheckTuples(KernelContext& ctx, const TupleRows& tuples, int64_t count, RunCheck check);
 
 }  // namespace tenon::cuda

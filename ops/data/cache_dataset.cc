@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/device.h"
+#include "core/device/device.h"
 #include "data/file.h"
 #include "data/tensor_bundle.h"
 #include "ops/data/dataset.h"

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <thread>
 
-#include "core/exceptions.h"
-#include "core/interruption.h"
-#include "core/memory_account.h"
-#include "core/parallel.h"
+#include "core/base/exceptions.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/memory/memory_account.h"
 
 namespace tenon {
 DTypeVector TypesOf(const DatasetElement& element) {

@@ -6,15 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "core/cancellation.h"
-#include "core/function_kernel.h"
-#include "core/function_runtime.h"
-#include "core/hash_map.h"
-#include "core/kernel.h"
-#include "core/mutex.h"
-#include "core/op_registry.h"
-#include "core/shape_inference.h"
-#include "core/variant.h"
+#include "core/base/cancellation.h"
+#include "core/base/hash_map.h"
+#include "core/base/mutex.h"
+#include "core/op/function_kernel.h"
+#include "core/op/function_runtime.h"
+#include "core/op/kernel.h"
+#include "core/op/op_registry.h"
+#include "core/op/shape_inference.h"
+#include "core/tensor/variant.h"
 #include "ops/arguments.h"
 
 // Datasets and what walks through them (tf.data). A node of a dataset makes an immutable Dataset,

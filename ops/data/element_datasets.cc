@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "core/counted_memory.h"
+#include "core/memory/counted_memory.h"
 #include "ops/data/dataset.h"
 
 namespace tenon {

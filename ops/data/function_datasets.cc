@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Datasets that call a function for each element of another.
-#include "core/parallel.h"
+#include "core/base/parallel.h"
 #include "ops/data/batch.h"
 
 namespace tenon {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <thread>
 
-#include "core/exceptions.h"
-#include "core/interruption.h"
-#include "core/parallel.h"
+#include "core/base/exceptions.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
 #include "ops/math/accumulate.h"
 
 namespace tenon {
@@ -235,7 +235,7 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
   CondVar changed_;
   std::shared_ptr<Walk> walk_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<Walk>> ended_ ABSL_GUARDED_BY(mu_);  // walks before it
-  bool busy_ ABSL_GUARDED_BY(mu_) = false;  // an element is being made
+  bool busy_ ABSL_GUARDED_BY(mu_) = false;                         // an element is being made
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<Result> kept_ ABSL_GUARDED_BY(mu_);
   std::deque<RequestPtr> requests_ ABSL_GUARDED_BY(mu_);

@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
-#include "core/mutex.h"
-#include "core/resource.h"
+#include "core/base/mutex.h"
+#include "core/tensor/resource.h"
 #include "ops/data/dataset.h"
 
 namespace tenon {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/device.h"
-#include "core/proto_io_tensor.h"
+#include "core/device/device.h"
+#include "core/proto/proto_io_tensor.h"
 #include "ops/data/iterator.h"
 #include "ops/state/resource_node.h"
 #include "proto/resource_handle.pb.h"

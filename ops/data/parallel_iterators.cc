@@ -2,9 +2,9 @@
 #include <deque>
 #include <thread>
 
-#include "core/exceptions.h"
-#include "core/interruption.h"
-#include "core/parallel.h"
+#include "core/base/exceptions.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
 #include "ops/data/dataset.h"
 
 namespace tenon {

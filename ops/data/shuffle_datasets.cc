@@ -5,7 +5,7 @@
 #include <deque>
 #include <random>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "ops/data/dataset.h"
 #include "ops/random/philox.h"
 #include "ops/state/variables.h"

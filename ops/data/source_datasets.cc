@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Datasets that begin with tensors and files.
-#include "core/counted_memory.h"
-#include "core/function_kernel.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/function_kernel.h"
 #include "data/byte_stream.h"
 #include "data/file.h"
 #include "ops/data/line_dataset.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "core/interruption.h"
+#include "core/base/interruption.h"
 #include "ops/image/codecs.h"
 
 namespace tenon {

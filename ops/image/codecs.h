@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/shape.h"
-#include "core/status.h"
+#include "core/base/status.h"
+#include "core/tensor/shape.h"
 
 // Image files to pixels and back. Files come from outside: sizes are checked before memory is
 // taken, and whatever is wrong is InvalidArgument.

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
 #include "ops/composition.h"

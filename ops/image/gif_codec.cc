@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/counted_memory.h"
-#include "core/interruption.h"
+#include "core/base/interruption.h"
+#include "core/memory/counted_memory.h"
 #include "ops/image/codecs.h"
 
 // GIF89a, and GIF87a before it: frames of colours out of a table, each of them compressed by LZW

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/image/resizing.h"
 #include "ops/random/draws.h"

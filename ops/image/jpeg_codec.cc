@@ -7,8 +7,8 @@
 #include <csetjmp>
 #include <cstring>
 
-#include "core/counted_memory.h"
-#include "core/interruption.h"
+#include "core/base/interruption.h"
+#include "core/memory/counted_memory.h"
 #include "ops/image/codecs.h"
 
 // libjpeg says that something is wrong by a call that must not return: it jumps back to where

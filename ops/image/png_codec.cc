@@ -4,8 +4,8 @@
 #include <csetjmp>
 #include <cstring>
 
-#include "core/counted_memory.h"
-#include "core/tstring.h"
+#include "core/memory/counted_memory.h"
+#include "core/tensor/tstring.h"
 #include "ops/image/codecs.h"
 
 // libpng says that something is wrong by a jump back to where setjmp was called. It passes over

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/elements.h"

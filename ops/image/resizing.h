@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/shape_inference.h"
-#include "core/tensor.h"
+#include "core/op/shape_inference.h"
+#include "core/tensor/tensor.h"
 #include "ops/maths.h"
 
 // What the ops that resize images share.

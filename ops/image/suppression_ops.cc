@@ -4,10 +4,10 @@
 #include <queue>
 #include <tuple>
 
-#include "core/counted_memory.h"
-#include "core/interruption.h"
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
@@ -200,16 +200,16 @@ Status CombinedSuppressionKernel(KernelContext& ctx, bool pad_per_class, bool cl
         "boxes must be [batch, n, 1 or classes, 4] and scores [batch, n, classes], found shapes ",
         boxes.shape(), " and ", scores.shape());
   }
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 2, {"max_output_size_per_class", "max_total_size",
-                                              "iou_threshold", "score_threshold"}));
+  TENON_RETURN_IF_ERROR(CheckScalars(
+      ctx, 2, {"max_output_size_per_class", "max_total_size", "iou_threshold", "score_threshold"}));
   const int64_t most = ctx.input(2).scalar<int32_t>(), total = ctx.input(3).scalar<int32_t>();
-  const Limits limits = {.most = most,
-                         .overlap = ctx.input(4).scalar<float>(),
-                         .score = ctx.input(5).scalar<float>()};
+  const Limits limits = {
+      .most = most, .overlap = ctx.input(4).scalar<float>(), .score = ctx.input(5).scalar<float>()};
   if (most <= 0 || total <= 0 || !(limits.overlap >= 0 && limits.overlap <= 1)) {
     return InvalidArgument(
         "max_output_size_per_class and max_total_size must be positive and iou_threshold in "
-        "[0, 1], found ", most, ", ", total, " and ", limits.overlap);
+        "[0, 1], found ",
+        most, ", ", total, " and ", limits.overlap);
   }
   const int64_t batch = boxes.dim(0), places = boxes.dim(1), classes = scores.dim(2);
   const int64_t count = pad_per_class ? std::min(total, most * classes) : total;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "data/file.h"
 #include "data/tensor_bundle.h"
 #include "ops/arguments.h"

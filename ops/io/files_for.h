@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/kernel.h"
+#include "core/op/kernel.h"
 #include "data/file.h"
 
 namespace tenon {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
+#include "core/base/interruption.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
 

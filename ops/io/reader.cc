@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "core/exceptions.h"
+#include "core/base/exceptions.h"
 #include "ops/io/files_for.h"
 #include "proto/reader_state.pb.h"
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/interruption.h"
-#include "core/mutex.h"
-#include "core/op_registry.h"
+#include "core/base/interruption.h"
+#include "core/base/mutex.h"
+#include "core/op/op_registry.h"
 #include "data/random_sequence.h"
 #include "data/record_file.h"
 #include "ops/io/files_for.h"

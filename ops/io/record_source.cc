@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "core/interruption.h"
+#include "core/base/interruption.h"
 #include "data/record_file.h"
 
 namespace tenon {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
-#include "core/counted_memory.h"
-#include "core/hash_map.h"
-#include "core/interruption.h"
-#include "core/op_registry.h"
+#include "core/base/hash_map.h"
+#include "core/base/interruption.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/op_registry.h"
 #include "data/tensor_bundle.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"

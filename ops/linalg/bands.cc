@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/array/array_ops.h"
 #include "ops/composition.h"
 #include "ops/linalg/eigen.h"

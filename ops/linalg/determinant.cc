@@ -2,7 +2,7 @@
 #include <Eigen/LU>
 #include <limits>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/linalg/eigen.h"
 #include "ops/linalg/linalg_ops.h"

@@ -3,7 +3,7 @@
 
 #include <Eigen/Core>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/linalg/matrices.h"
 
 // Matrices of tensors as Eigen sees them. Only for the .cc files of this folder: Eigen takes long

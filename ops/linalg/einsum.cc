@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/strided_copy.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 
 namespace tenon {
 namespace {

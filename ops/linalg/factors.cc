@@ -4,7 +4,7 @@
 #include <Eigen/QR>
 #include <limits>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/array/array_ops.h"
 #include "ops/composition.h"
 #include "ops/linalg/eigen.h"

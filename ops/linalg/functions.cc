@@ -13,8 +13,8 @@
 #include <unsupported/Eigen/MatrixFunctions>
 #pragma pop_macro("eigen_assert")
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
+#include "core/base/interruption.h"
+#include "core/op/op_registry.h"
 #include "ops/array/array_ops.h"
 #include "ops/composition.h"
 #include "ops/linalg/eigen.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/linalg/matrices.h"
 
-#include "core/interruption.h"
-#include "core/mutex.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/mutex.h"
+#include "core/base/parallel.h"
 #include "ops/array/array_ops.h"
 #include "ops/composition.h"
 #include "ops/math/math_ops.h"

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "absl/functional/function_ref.h"
-#include "core/building.h"
-#include "core/kernel.h"
-#include "core/shape_inference.h"
+#include "core/build/building.h"
+#include "core/op/kernel.h"
+#include "core/op/shape_inference.h"
 
 // What the ops on matrices share. The matrices lie in the last two dimensions of a tensor, the
 // others are a batch of them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 // For gradients of decompositions: where eigenvalues or singular values are equal, or 0, they are
 // not defined; these reciprocals keep what is returned finite.

@@ -3,7 +3,7 @@
 #include <Eigen/LU>
 #include <Eigen/QR>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/array/array_ops.h"
 #include "ops/broadcast.h"
 #include "ops/composition.h"

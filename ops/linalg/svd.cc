@@ -2,7 +2,7 @@
 #include <Eigen/SVD>
 #include <limits>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/array/array_ops.h"
 #include "ops/composition.h"
 #include "ops/elements.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 #include "ops/lookup/lookup_table.h"
 
 namespace tenon {

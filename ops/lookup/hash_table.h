@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/hash_map.h"
-#include "core/mutex.h"
+#include "core/base/hash_map.h"
+#include "core/base/mutex.h"
 #include "ops/lookup/lookup_table.h"
 
 namespace tenon {

@@ -2,7 +2,7 @@
 #include <atomic>
 #include <optional>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "data/file.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
@@ -207,9 +207,8 @@ void AddTable(OpBuilder op, std::string_view table) {
   DTypeVector of_int64 = of_int32, of_text = of_int32;
   of_int64.push_back(DType::kInt64);
   of_text.insert(of_text.end(), {DType::kInt64, DType::kBool});
-  for (const auto& [key, values] : {std::pair(DType::kInt32, of_int32),
-                                    {DType::kInt64, of_int64},
-                                    {DType::kString, of_text}}) {
+  for (const auto& [key, values] :
+       {std::pair(DType::kInt32, of_int32), {DType::kInt64, of_int64}, {DType::kString, of_text}}) {
     op.Kernel<K>(kCpu, {.types = {{"key_dtype", {key}}, {"value_dtype", values}}});
   }
 }
@@ -226,8 +225,8 @@ void RegisterLookupKernels(OpRegistry& ops) {
   for (const std::string_view version : {"", "V2"}) {
     for (const char* table :
          {"HashTable", "MutableHashTable", "MutableHashTableOfTensors", "MutableDenseHashTable"}) {
-      AddTable<TableKernel>(
-          get(table, version, version.empty() ? ReferenceShape : ScalarShape), table);
+      AddTable<TableKernel>(get(table, version, version.empty() ? ReferenceShape : ScalarShape),
+                            table);
     }
     get("InitializeTable", version, NoOutputShape).Kernel(kCpu, InitializeKernel);
     get("InitializeTableFromTextFile", version, NoOutputShape)

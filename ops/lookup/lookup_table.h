@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/op_registry.h"
-#include "core/resource.h"
+#include "core/op/op_registry.h"
+#include "core/tensor/resource.h"
 
 namespace tenon {
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "core/op_registry.h"
-#include "core/parallel.h"
-#include "core/variant.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
+#include "core/tensor/variant.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/elements.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/mutex.h"
-#include "core/op_registry.h"
+#include "core/base/mutex.h"
+#include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/math/cast.h"

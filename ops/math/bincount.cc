@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
 #include "ops/maths.h"

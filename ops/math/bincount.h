@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "core/shape_inference.h"
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/op/shape_inference.h"
+#include "core/tensor/tensor.h"
 
 namespace tenon {
 

@@ -3,8 +3,8 @@
 
 #include <bit>
 
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/math/convert.h"

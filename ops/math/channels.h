@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/interruption.h"
+#include "core/base/interruption.h"
 #include "ops/arguments.h"
 
 // What ops share that treat the parts of a tensor along one dimension each in a way of its own.

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 /// After the whole tensor was looked at, so that the error says all that there is.
-__global__ void NoteNumerics(const unsigned* found, StepCheck check) {
+__global__ void NoteNumerics(const unsigned* found, RunCheck check) {
   if (*found != 0) NoteFailure(check, *found);
 }
 
@@ -49,7 +49,7 @@ Status CheckNumericsKernel(KernelContext& ctx, const NodeIdentity& node,
     return LaunchStatus();
   });
   TENON_RETURN_IF_ERROR(queued);
-  StepCheck check = AddCheck(ctx, node, [message](uint64_t word) {
+  RunCheck check = AddCheck(ctx, node, [message](uint64_t word) {
     const FoundNumerics n = {(word & kNan) != 0, (word & kNegative) != 0, (word & kPositive) != 0};
     return NumericsError(n, kSigned, message);
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/broadcast_gradient.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
@@ -157,8 +157,7 @@ void RegisterSelect(OpRegistry& ops) {
       .Example({mask, Shape{2, 3}, Shape{2, 3}})
       .Example({rows, Shape{3, 1}, Shape{}})
       .Example({mask, Shape{3}, Shape{2, 1}});
-  ops.Add("ClipByValue", UnchangedShape, ClipKernel,
-          {.types = {{"T", DTypesOf(NumericTypes())}}})
+  ops.Add("ClipByValue", UnchangedShape, ClipKernel, {.types = {{"T", DTypesOf(NumericTypes())}}})
       .Grad(ClipGrad)
       .Example(
           {Tensor::Vector<double>({-3, -0.5, 0.5, 3}), Tensor::Scalar(-1.0), Tensor::Scalar(1.0)})

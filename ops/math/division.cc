@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/math/division.h"
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/math/math_ops.h"
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/dtype.h"
+#include "core/tensor/dtype.h"
 
 // The two 8-bit floating point types that tensors are cast to and from, as "FP8 Formats for Deep
 // Learning" (Micikevicius et al., 2022) has them. Conversion rounds to nearest even.

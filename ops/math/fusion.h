@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/function_kernel.h"
+#include "core/op/function_kernel.h"
 #include "ops/math/gemm.h"
 #include "ops/maths.h"
 

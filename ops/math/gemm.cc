@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/counted_memory.h"
-#include "core/interruption.h"
-#include "core/parallel.h"
-#include "core/tensor.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/memory/counted_memory.h"
+#include "core/tensor/tensor.h"
 #include "ops/maths.h"
 
 namespace tenon {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "core/dtype.h"
-#include "core/status.h"
+#include "core/base/status.h"
+#include "core/tensor/dtype.h"
 
 namespace tenon {
 
@@ -21,8 +21,8 @@ inline constexpr double kGemmBlockWork = 4e10;
 /// Computes it for any numeric dtype; integers wrap. float runs in oneDNN, with as many threads as
 /// the budget allows. 16-bit floats are multiplied in float. ResourceExhausted when memory is out.
 /// A product of more than `block_work` multiplications is made in blocks of rows, and left
-/// unfinished between two of them when the kernel is interrupted (see core/interruption.h). How it
-/// is cut depends on the shape alone.
+/// unfinished between two of them when the kernel is interrupted (see core/base/interruption.h).
+/// How it is cut depends on the shape alone.
 Status Gemm(DType type, const GemmShape& shape, const void* a, const void* b, void* c,
             double block_work = kGemmBlockWork);
 

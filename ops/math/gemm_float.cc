@@ -5,7 +5,7 @@
 #include <memory>
 #include <tuple>
 
-#include "core/parallel.h"
+#include "core/base/parallel.h"
 #include "ops/math/gemm.h"
 
 namespace tenon {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "core/interruption.h"
-#include "core/mutex.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/mutex.h"
+#include "core/base/parallel.h"
 #include "ops/maths.h"
 
 namespace tenon {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <numbers>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elementwise.h"
 #include "ops/math/math_ops.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/shape_inference.h"
+#include "core/op/shape_inference.h"
 #include "ops/broadcast.h"
 #include "ops/math/gemm.h"
 

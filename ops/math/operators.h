@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 // Arithmetic and comparison of tensors, element by element, broadcasting. One side is an Output or
 // stands for one (Variable), the other may be a literal or a Tensor too: 2 * x - 6.0f. Between two

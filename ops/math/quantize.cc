@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/math/channels.h"
 #include "ops/maths.h"

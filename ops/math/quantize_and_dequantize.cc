@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/elements.h"

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 
-#include "core/counted_memory.h"
-#include "core/interruption.h"
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/op_registry.h"
 #include "ops/math/reducers.h"
 
 namespace tenon {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/gradients.h"
-#include "core/shape_inference.h"
+#include "core/gradient/gradients.h"
+#include "core/op/shape_inference.h"
 
 namespace tenon {
 

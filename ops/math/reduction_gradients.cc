@@ -81,8 +81,7 @@ void MeanGrad(GradContext& g) {
 }
 
 void NormGrad(GradContext& g) {
-  g.dx(0) = RealDiv(g.in(0),
-                    RealDiv(Broadcastable(g, g.out(0)), Broadcastable(g, g.dy(0))));
+  g.dx(0) = RealDiv(g.in(0), RealDiv(Broadcastable(g, g.out(0)), Broadcastable(g, g.dy(0))));
 }
 
 void MinOrMaxGrad(GradContext& g) {
@@ -105,8 +104,8 @@ void ProdGrad(GradContext& g) {
   const Output before = Cumprod(rows, 0, {.exclusive = true});
   const Output after = Cumprod(rows, 0, {.exclusive = true, .reverse = true});
   const Output others = Reshape(before * after, Gather(shape, first_reduced));
-  g.dx(0) = Broadcastable(g, g.dy(0)) *
-            ConjugateOf(Transpose(others, InvertPermutation(first_reduced)));
+  g.dx(0) =
+      Broadcastable(g, g.dy(0)) * ConjugateOf(Transpose(others, InvertPermutation(first_reduced)));
 }
 
 }  // namespace tenon

@@ -19,7 +19,7 @@ struct UnsortedKey {
   IndexReader ids;
   int64_t segments;
   uint64_t* keys;
-  StepCheck check;
+  RunCheck check;
   __device__ void operator()(int64_t i) const {
     const int64_t id = ids[i];
     if (id >= segments) NoteIndex(check, i, id);
@@ -36,7 +36,7 @@ Status UnsortedSegmentKernel(KernelContext& ctx, const NodeIdentity& node) {
   const int64_t n = ids.num_elements();
   TENON_ASSIGN_OR_RETURN(Tensor keys, ctx.AllocateTemp(DType::kUInt64, {n}));
   if (n > 0) {
-    StepCheck check = AddCheck(ctx, node, [shape = ids.shape(), segments](uint64_t word) {
+    RunCheck check = AddCheck(ctx, node, [shape = ids.shape(), segments](uint64_t word) {
       const IndexNote note = NotedIndex(word);
       return SegmentOutOfRange(shape, note.place, note.value, segments);
     });
@@ -54,7 +54,7 @@ struct SortedKey {
   IndexReader ids;
   int64_t segments;
   uint64_t* keys;
-  StepCheck order_check, range_check;
+  RunCheck order_check, range_check;
   __device__ void operator()(int64_t i) const {
     const int64_t id = ids[i], before = i > 0 ? ids[i - 1] : id;
     if (id < before && before >= 0) NoteIndex(order_check, before, id);
@@ -94,12 +94,12 @@ class SegmentKernel final : public AsyncKernel {
     const int64_t n = ids.dim(0);
     if (n == 0) return OkStatus();
     TENON_ASSIGN_OR_RETURN(Tensor keys, ctx.AllocateTemp(DType::kUInt64, {n}));
-    StepCheck order_check = AddCheck(ctx, node_, [](uint64_t word) {
+    RunCheck order_check = AddCheck(ctx, node_, [](uint64_t word) {
       const IndexNote note = NotedIndex(word);
       return InvalidArgument("segment ids are not increasing: ", note.place, " comes before ",
                              note.value);
     });
-    StepCheck range_check = AddCheck(ctx, node_, [segments](uint64_t word) {
+    RunCheck range_check = AddCheck(ctx, node_, [segments](uint64_t word) {
       return InvalidArgument("Segment id ", NotedIndex(word).value, " out of range [0, ", segments,
                              "), possibly because 'segment_ids' input is not sorted.");
     });
@@ -118,7 +118,7 @@ struct TupleKey {
   TupleRows tuples;
   int64_t rows;
   uint64_t* keys;
-  StepCheck check;
+  RunCheck check;
   __device__ void operator()(int64_t i) const {
     int64_t bad = 0;
     const int64_t row = tuples.Row(i, &bad);
@@ -137,7 +137,7 @@ Status ScatterNdKernel(KernelContext& ctx, const NodeIdentity& node) {
   TENON_ASSIGN_OR_RETURN(const TupleRows tuples, TupleRows::Create(indices, shape));
   // Without updates the tuples are looked at all the same, where they have numbers.
   const bool looks = sizes.depth > 0 && sizes.count > 0;
-  StepCheck check = looks ? AddTupleCheck(ctx, node, indices.shape(), "shape", shape) : StepCheck();
+  RunCheck check = looks ? AddTupleCheck(ctx, node, indices.shape(), "shape", shape) : RunCheck();
   if (updates.num_elements() == 0) {
     TENON_RETURN_IF_ERROR(kDeviceMover.zero(ctx, out));
     return looks ? CheckTuples(ctx, tuples, sizes.count, check) : OkStatus();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/math/special_functions.h"
 
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
 #include "ops/broadcast_gradient.h"
 #include "ops/composition.h"
 #include "ops/math/math_ops.h"

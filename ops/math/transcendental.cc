@@ -3,7 +3,7 @@
 
 #include <numbers>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/math/math_ops.h"
 

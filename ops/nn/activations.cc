@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/nn/activations.h"
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/nn/nn_ops.h"
 
 namespace tenon {

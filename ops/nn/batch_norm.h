@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "core/kernel.h"
+#include "core/op/kernel.h"
 
 // What the kernels of batch normalisation share, on every device.
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
 #include "ops/maths.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/maths.h"
 #include "ops/nn/conv.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 #include "ops/cuda/cudnn.cuh"
 #include "ops/cuda/launch.cuh"
 #include "ops/elements.h"

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "core/counted_memory.h"
-#include "core/interruption.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/memory/counted_memory.h"
 #include "ops/math/gemm.h"
 #include "ops/nn/conv.h"
 

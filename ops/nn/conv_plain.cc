@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/counted_memory.h"
-#include "core/interruption.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/memory/counted_memory.h"
 #include "ops/math/gemm.h"
 #include "ops/maths.h"
 #include "ops/nn/conv.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/nn/losses.h"
-#include "core/counted_memory.h"
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/broadcast.h"
 #include "ops/broadcast_gradient.h"

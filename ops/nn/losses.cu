@@ -76,7 +76,7 @@ struct SparseCrossEntropyRow {
   IndexReader labels;
   int64_t n;
   T *loss, *backprop;
-  StepCheck check;
+  RunCheck check;
 
   template <int kThreads>
   __device__ void operator()(int64_t r) const {
@@ -105,7 +105,7 @@ Status SparseCrossEntropyKernel(KernelContext& ctx, const NodeIdentity& node) {
   TENON_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, labels.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * backprop, ctx.AllocateOutput(1, logits.shape()));
   if (rows == 0) return OkStatus();
-  StepCheck check = AddCheck(ctx, node, [classes](uint64_t word) {
+  RunCheck check = AddCheck(ctx, node, [classes](uint64_t word) {
     return LabelOutOfRange(NotedIndex(word).value, classes, "");
   });
   return DispatchStatus(logits.dtype(), FloatTypes(), [&]<typename T>(T) {

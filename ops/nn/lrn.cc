@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/nn/lrn.h"
 
-#include "core/counted_memory.h"
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/maths.h"
 #include "ops/nn/nn_ops.h"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "core/interruption.h"
+#include "core/base/interruption.h"
 
 namespace tenon {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/nn/pooling.h"
 
 // Max pooling of arrays: the largest element of each window, where it lies, the gradient.

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
+#include "core/base/interruption.h"
+#include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/nn/max_places.h"
 #include "ops/nn/nn_ops.h"

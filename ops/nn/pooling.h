@@ -2,9 +2,9 @@
 #pragma once
 
 #include "absl/base/attributes.h"
-#include "core/counted_memory.h"
-#include "core/kernel.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/kernel.h"
 #include "ops/maths.h"
 #include "ops/nn/channel_blocks.h"
 #include "ops/nn/windows.h"

@@ -5,9 +5,9 @@
 #include <limits>
 #include <numeric>
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
 #include "ops/composition.h"

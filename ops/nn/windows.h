@@ -5,9 +5,9 @@
 #include <array>
 #include <string>
 
-#include "core/function_kernel.h"
-#include "core/gradients.h"
-#include "core/shape_inference.h"
+#include "core/gradient/gradients.h"
+#include "core/op/function_kernel.h"
+#include "core/op/shape_inference.h"
 #include "ops/maths.h"
 
 // How the windows of convolution and pooling lie on an image: read from a node's attributes once,
@@ -175,7 +175,7 @@ struct Windows : KernelState {
 
   int rank = 4;
   bool channels_first = false;
-  bool pools = false;  // whether the op has a ksize
+  bool pools = false;     // whether the op has a ksize
   bool extracts = false;  // whether it has ksizes, as what takes patches out of images
   std::string padding;
   DimVector ksize, strides, dilations, explicit_paddings;

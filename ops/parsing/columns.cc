@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "core/hash_map.h"
-#include "core/mutex.h"
-#include "core/parallel.h"
+#include "core/base/hash_map.h"
+#include "core/base/mutex.h"
+#include "core/base/parallel.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
 #include "ops/parsing/features.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/counted_memory.h"
-#include "core/kernel.h"
-#include "core/shape_inference.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/kernel.h"
+#include "core/op/shape_inference.h"
 
 // What the ops that parse Example and SequenceExample messages have in common: features by name,
 // each of which becomes one sparse, dense or ragged tensor of the values in all messages.

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
 
 // Lines of comma-separated values, as RFC 4180 has them.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/mutex.h"
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/mutex.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
 #include "ops/parsing/csv.h"
 
 namespace tenon {

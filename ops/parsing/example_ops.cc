@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/parsing/columns.h"
 

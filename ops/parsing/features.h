@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/tensor.h"
-#include "core/varint.h"
+#include "core/base/varint.h"
+#include "core/tensor/tensor.h"
 
 // Reading serialized Example and SequenceExample messages (proto/example.proto) where they lie,
 // without making objects of them. The bytes come from outside: every reader says whether it could

@@ -5,9 +5,9 @@
 #include <bit>
 
 #include "absl/strings/escaping.h"
-#include "core/mutex.h"
-#include "core/op_registry.h"
-#include "core/proto_io_tensor.h"
+#include "core/base/mutex.h"
+#include "core/op/op_registry.h"
+#include "core/proto/proto_io_tensor.h"
 #include "data/byte_stream.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"

@@ -2,7 +2,7 @@
 #include <map>
 #include <optional>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/queues/staging.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "core/kernel.h"
+#include "core/op/kernel.h"
 #include "ops/queues/waiting_resource.h"
 
 // What staging areas and staging maps have in common: stores of tensors that nodes find by name.

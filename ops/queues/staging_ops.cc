@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deque>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/queues/staging.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/queues/waiting_resource.h"
 
-#include "core/exceptions.h"
-#include "core/interruption.h"
+#include "core/base/exceptions.h"
+#include "core/base/interruption.h"
 
 namespace tenon {
 

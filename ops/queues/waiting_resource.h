@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
-#include "core/kernel.h"
-#include "core/memory_account.h"
-#include "core/mutex.h"
-#include "core/resource.h"
+#include "core/base/mutex.h"
+#include "core/memory/memory_account.h"
+#include "core/op/kernel.h"
+#include "core/tensor/resource.h"
 
 // Operations of steps on one resource that wait for each other: enqueues for room, dequeues for
 // elements. No thread is blocked meanwhile.

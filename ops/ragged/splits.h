@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/kernel.h"
+#include "core/op/kernel.h"
 #include "ops/arguments.h"
 
 namespace tenon {

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "data/file.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"

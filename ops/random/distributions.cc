@@ -5,8 +5,8 @@
 #include <limits>
 #include <unsupported/Eigen/SpecialFunctions>
 
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/broadcast.h"
 #include "ops/broadcast_gradient.h"

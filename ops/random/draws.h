@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/dtype.h"
+#include "core/tensor/dtype.h"
 #include "ops/random/philox.h"
 
 // What blocks of random words become, bit for bit as in TensorFlow: the order in which words are

@@ -8,8 +8,8 @@
 #include <array>
 #include <cmath>
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
+#include "core/base/interruption.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
 

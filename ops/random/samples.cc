@@ -4,9 +4,9 @@
 #include <limits>
 #include <numeric>
 
-#include "core/counted_memory.h"
-#include "core/interruption.h"
-#include "core/op_registry.h"
+#include "core/base/interruption.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/strided_copy.h"
 #include "ops/elements.h"

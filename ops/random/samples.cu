@@ -82,7 +82,7 @@ struct FillBlock {
   T* out;
   int64_t n;
   Bounds<T> bounds;
-  StepCheck check;
+  RunCheck check;
 
   __device__ void operator()(int64_t block) const {
     Philox stream = place.Get();
@@ -137,7 +137,7 @@ using SampledInts = TypeList<int32_t, int64_t, uint32_t, uint64_t>;
 
 template <Kind kind, typename T>
 Status FillWith(const KernelContext& ctx, const Place& place, Tensor* out,
-                const Bounds<T>& bounds = {}, StepCheck check = {}) {
+                const Bounds<T>& bounds = {}, RunCheck check = {}) {
   const int64_t n = out->num_elements();
   constexpr int kGroup = kTruncatedGroup<T>;
   if constexpr (kind == Kind::kTruncated) {
@@ -204,7 +204,7 @@ Status StatelessKernel(KernelContext& ctx, const NodeIdentity& node) {
   } else {
     constexpr int kBounds = kKeyed ? 4 : 2;
     TENON_RETURN_IF_ERROR(CheckBounds(ctx, kBounds));
-    const StepCheck check = AddCheck(
+    const RunCheck check = AddCheck(
         ctx, node, [](uint64_t) -> Status { return InvalidArgument("Need minval < maxval"); });
     return DispatchStatus(out->dtype(), SampledInts(), [&]<typename T>(T) {
       const Bounds<T> bounds{

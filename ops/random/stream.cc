@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/random/stream.h"
 
-#include "core/shape_inference.h"
+#include "core/op/shape_inference.h"
 #include "ops/arguments.h"
 
 namespace tenon {

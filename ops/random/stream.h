@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/function_kernel.h"
-#include "core/mutex.h"
-#include "core/shape_inference.h"
+#include "core/base/mutex.h"
+#include "core/op/function_kernel.h"
+#include "core/op/shape_inference.h"
 #include "ops/random/philox.h"
 #include "ops/state/variables.h"
 

@@ -2,8 +2,8 @@
 //
 // Normal values between bounds, by the rejection that suits the bounds (Robert: "Simulation of
 // truncated normal variables", 1995).
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
 #include "ops/random/draws.h"

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "core/counted_memory.h"
-#include "core/hash_map.h"
-#include "core/kernel.h"
+#include "core/base/hash_map.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/kernel.h"
 
 namespace tenon {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 namespace tenon {
 

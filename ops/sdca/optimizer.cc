@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
+#include "core/base/interruption.h"
+#include "core/op/op_registry.h"
 #include "data/random_sequence.h"
 #include "ops/arguments.h"
 #include "ops/fingerprint.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/sequences/cell.h"
 
-#include "core/parallel.h"
+#include "core/base/parallel.h"
 #include "ops/elements.h"
 #include "ops/math/gemm.h"
 

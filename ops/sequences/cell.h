@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/kernel.h"
+#include "core/op/kernel.h"
 #include "ops/arguments.h"
 
 // What recurrent cells share. They compute in float: 16-bit inputs are widened first.

@@ -3,9 +3,9 @@
 #include <deque>
 #include <map>
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
 #include "ops/sequences/log_sum.h"

@@ -3,8 +3,8 @@
 #include <limits>
 #include <numeric>
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
+#include "core/base/interruption.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
 #include "ops/maths.h"

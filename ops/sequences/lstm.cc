@@ -4,8 +4,8 @@
 // input, forget and output gate, in the second version of the block input, forget, cell, output.
 #include <algorithm>
 
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/sequences/cell.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
+#include "core/base/interruption.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
 

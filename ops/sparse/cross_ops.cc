@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/fingerprint.h"
 #include "ops/reduce_segments.h"

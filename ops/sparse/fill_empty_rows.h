@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/kernel.h"
-#include "core/shape_inference.h"
+#include "core/op/kernel.h"
+#include "core/op/shape_inference.h"
 #include "ops/sparse/sparse_tensor.h"
 
 // What SparseFillEmptyRows and RaggedFillEmptyRows, which take and give rows differently, share.

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "core/variant.h"
+#include "core/tensor/variant.h"
 
 namespace tenon {
 

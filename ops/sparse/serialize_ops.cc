@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op_registry.h"
-#include "core/proto_io_tensor.h"
+#include "core/op/op_registry.h"
+#include "core/proto/proto_io_tensor.h"
 #include "ops/sparse/held_tensor.h"
 #include "ops/sparse/sparse_batch.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/interruption.h"
+#include "core/base/interruption.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
 

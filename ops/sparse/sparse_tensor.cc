@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/interruption.h"
+#include "core/base/interruption.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
 

@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "absl/types/span.h"
-#include "core/counted_memory.h"
-#include "core/kernel.h"
-#include "core/shape_inference.h"
-#include "core/tensor.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/kernel.h"
+#include "core/op/shape_inference.h"
+#include "core/tensor/tensor.h"
 
 namespace tenon {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
-#include "core/mutex.h"
-#include "core/op_registry.h"
-#include "core/resource_store.h"
+#include "core/base/mutex.h"
+#include "core/op/op_registry.h"
+#include "core/tensor/resource_store.h"
 #include "ops/arguments.h"
 #include "ops/sparse/sparse_batch.h"
 

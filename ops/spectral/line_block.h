@@ -4,7 +4,7 @@
 #include <complex>
 #include <cstdint>
 
-#include "core/counted_memory.h"
+#include "core/memory/counted_memory.h"
 
 namespace tenon {
 

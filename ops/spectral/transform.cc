@@ -5,8 +5,8 @@
 #include <cmath>
 #include <unsupported/Eigen/FFT>
 
-#include "core/counted_memory.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
+#include "core/memory/counted_memory.h"
 #include "ops/spectral/line_block.h"
 
 namespace tenon {

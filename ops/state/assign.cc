@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/state/assign.h"
 
-#include "core/device_queue.h"
-#include "core/recording_memory.h"
+#include "core/device/device_queue.h"
+#include "core/memory/capture_memory.h"
 #include "ops/state/variable_update.h"
 
 namespace tenon {
@@ -16,7 +16,7 @@ struct ShapeWords {
 /// Whether the device decides what is in the variable's memory.
 StatusOr<bool> StaysInPlace(const KernelContext& ctx, const Tensor& current, const Tensor& value) {
   const bool fits = current.valid() && !current.IsHostMemory() && current.shape() == value.shape();
-  if (dynamic_cast<const RecordingMemory*>(&ctx.device().allocator()) != nullptr) {
+  if (dynamic_cast<const CaptureMemory*>(&ctx.device().allocator()) != nullptr) {
     if (!fits) return Unimplemented("a recording cannot change where a variable is");
     return true;
   }

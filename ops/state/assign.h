@@ -20,7 +20,7 @@ using QueueAssignment = Status (*)(const KernelContext& ctx, const Tensor& curre
 ///
 /// With `queue`, a variable that has a value of that shape keeps its memory, and the device decides
 /// what is in it: in a step that may have failed, and where tensors are a recording's
-/// (QueueRecording).
+/// (QueueCapture).
 Status AssignToReference(KernelContext& ctx, bool validate_shape, QueueAssignment queue = nullptr);
 
 /// The same by the handle in input 0, whose variable is made when there is none. InvalidArgument

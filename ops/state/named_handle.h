@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "core/kernel.h"
-#include "core/resource.h"
+#include "core/op/kernel.h"
+#include "core/tensor/resource.h"
 
 namespace tenon {
 

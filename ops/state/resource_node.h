@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/shape_inference.h"
+#include "core/op/shape_inference.h"
 #include "ops/state/variables.h"
 
 // Nodes that make a resource other than a variable (a queue, an accumulator, a table), and those

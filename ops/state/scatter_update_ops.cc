@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/state/variable_update.h"
 #include "ops/state/variables.h"
 

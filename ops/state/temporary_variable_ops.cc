@@ -2,8 +2,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/hash_map.h"
-#include "core/op_registry.h"
+#include "core/base/hash_map.h"
+#include "core/op/op_registry.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
 #include "ops/state/variables.h"

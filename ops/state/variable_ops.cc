@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/state/assign.h"
 #include "ops/state/variable_update.h"
 #include "ops/state/variables.h"

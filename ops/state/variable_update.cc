@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/state/variable_update.h"
 
-#include "core/parallel.h"
+#include "core/base/parallel.h"
 #include "ops/arguments.h"
 #include "ops/array/index_tuples.h"
 #include "ops/maths.h"

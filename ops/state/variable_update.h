@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/op_registry.h"
-#include "core/variable.h"
+#include "core/op/op_registry.h"
+#include "core/tensor/variable.h"
 #include "ops/combine_rows.h"
 
 namespace tenon {

@@ -86,14 +86,14 @@ constexpr uint64_t kDividedByZero = 1;
 template <typename T>
 struct CheckDivisor {
   const T* divisors;
-  StepCheck check;
+  RunCheck check;
   __device__ void operator()(int64_t i) const {
     if (divisors[i] == T(0)) NoteFailure(check, kDividedByZero);
   }
 };
 
 /// Queues a look for zeros among integers, since an update is made as a whole or not at all.
-Status QueueDivisorCheck(KernelContext& ctx, const Tensor& divisors, StepCheck check) {
+Status QueueDivisorCheck(KernelContext& ctx, const Tensor& divisors, RunCheck check) {
   Status status;
   Dispatch(divisors.dtype(), IntTypes(), [&]<typename T>(T) {
     status.Update(
@@ -114,7 +114,7 @@ Status ScatterRows(KernelContext& ctx, const NodeIdentity& node, VariableResourc
     TENON_RETURN_IF_ERROR(CheckHasRows(*value));
     TENON_RETURN_IF_ERROR(CheckRowUpdates(*value, indices, updates));
     const int64_t limit = value->dim(0);
-    const StepCheck check =
+    const RunCheck check =
         AddCheck(ctx, node, [limit, shape = indices.shape()](uint64_t word) -> Status {
           if (word == kDividedByZero) return DivisionError();
           const IndexNote note = NotedIndex(word);
@@ -138,7 +138,7 @@ Status ScatterSlices(KernelContext& ctx, const NodeIdentity& node, VariableResou
     TENON_RETURN_IF_ERROR(CheckUpdateTuples(indices.shape(), updates.shape(), shape));
     TENON_ASSIGN_OR_RETURN(const TupleSizes sizes, SizesOfTuples(indices.shape(), shape));
     TENON_ASSIGN_OR_RETURN(const TupleRows tuples, TupleRows::Create(indices, shape));
-    const StepCheck check = AddTupleCheck(ctx, node, indices.shape(), "shape", shape);
+    const RunCheck check = AddTupleCheck(ctx, node, indices.shape(), "shape", shape);
     // Nothing may be as many tuples as one likes.
     const bool none = indices.num_elements() == 0 && updates.num_elements() == 0;
     const int64_t limit = Product(shape.dims(), 0, sizes.depth);

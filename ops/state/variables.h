@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/function_kernel.h"
-#include "core/resource_store.h"
+#include "core/op/function_kernel.h"
+#include "core/tensor/resource_store.h"
 
 // Finding the variable that an argument of a kernel names.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/str_split.h"
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/summary/tensor_text.h"
 
 namespace tenon {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/interruption.h"
-#include "core/kernel.h"
+#include "core/base/interruption.h"
+#include "core/op/kernel.h"
 
 namespace tenon {
 

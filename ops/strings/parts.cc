@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
-#include "core/counted_memory.h"
-#include "core/interruption.h"
-#include "core/op_registry.h"
+#include "core/base/interruption.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/broadcast.h"
 #include "ops/math/reduction.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "absl/strings/numbers.h"
-#include "core/strings.h"
+#include "core/base/strings.h"
 
 // The numbers that texts hold, as StringToNumber, DecodeCSV and files of tables take them, with
 // white space around.

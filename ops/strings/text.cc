@@ -4,9 +4,9 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
-#include "core/variant.h"
+#include "core/base/interruption.h"
+#include "core/op/op_registry.h"
+#include "core/tensor/variant.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
 #include "ops/strings/map_elements.h"

@@ -5,7 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/strings/map_elements.h"
 
 namespace tenon {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 // Text in several encodings to code points and back.
 

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include "core/gradients.h"
-#include "core/op_registry.h"
+#include "core/gradient/gradients.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
 #include "ops/summary/tensor_text.h"

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/interruption.h"
-#include "core/op_registry.h"
-#include "core/proto_io_tensor.h"
+#include "core/base/interruption.h"
+#include "core/op/op_registry.h"
+#include "core/proto/proto_io_tensor.h"
 #include "ops/arguments.h"
 #include "ops/audio/wav.h"
 #include "ops/image/codecs.h"

@@ -3,10 +3,10 @@
 #include <cfloat>
 #include <cmath>
 
-#include "core/counted_memory.h"
-#include "core/hash_map.h"
-#include "core/interruption.h"
-#include "core/op_registry.h"
+#include "core/base/hash_map.h"
+#include "core/base/interruption.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/op_registry.h"
 #include "ops/summary/summary_values.h"
 #include "proto/summary.pb.h"
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "core/kernel.h"
+#include "core/op/kernel.h"
 
 // What summary ops show, as values of a Summary message. InvalidArgument for what cannot be shown.
 

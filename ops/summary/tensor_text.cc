@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "absl/strings/escaping.h"
-#include "core/float_text.h"
-#include "core/interruption.h"
-#include "core/variant.h"
+#include "core/base/float_text.h"
+#include "core/base/interruption.h"
+#include "core/tensor/variant.h"
 #include "ops/maths.h"
 
 namespace tenon {

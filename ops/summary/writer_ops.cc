@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "data/event_file.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"

@@ -2,7 +2,7 @@
 //
 // Stacks hold the values that the gradient of a loop needs, one an iteration. They live and die
 // with the step. No graph-building functions: gradients of loops make them.
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/tensor_array/step_resource.h"
 

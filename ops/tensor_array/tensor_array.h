@@ -3,10 +3,10 @@
 
 #include <optional>
 
-#include "core/counted_memory.h"
-#include "core/mutex.h"
-#include "core/resource.h"
-#include "core/tensor.h"
+#include "core/base/mutex.h"
+#include "core/memory/counted_memory.h"
+#include "core/tensor/resource.h"
+#include "core/tensor/tensor.h"
 #include "ops/any_memory.h"
 
 namespace tenon {

@@ -2,7 +2,7 @@
 //
 // Gradients of the ops on tensor arrays: reading gives back writing to the gradient array, and the
 // reverse. The gradient that travels along the flow only orders them.
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/tensor_array/tensor_array_ops.h"
 

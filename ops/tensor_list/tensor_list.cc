@@ -3,8 +3,8 @@
 
 #include <atomic>
 
-#include "core/proto_io_tensor.h"
-#include "core/varint.h"
+#include "core/base/varint.h"
+#include "core/proto/proto_io_tensor.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
 #include "ops/math/accumulate.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/counted_memory.h"
-#include "core/kernel.h"
-#include "core/shape_inference.h"
-#include "core/variant.h"
+#include "core/memory/counted_memory.h"
+#include "core/op/kernel.h"
+#include "core/op/shape_inference.h"
+#include "core/tensor/variant.h"
 
 namespace tenon {
 

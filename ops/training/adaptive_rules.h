@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/training/step_rule.h"
+#include "ops/training/update_rule.h"
 
 // Steps whose rate each element has for itself, by the size of its gradients so far. training.ops
 // says what each computes.
 
-namespace tenon::step_rules {
+namespace tenon::update_rules {
 
-struct AdadeltaRule : StepRule<3> {
+struct AdadeltaRule : UpdateRule<3> {
   enum { kRate, kRho, kEpsilon };
   template <typename C>
   TENON_HD static void Step(auto& v, const C* s, C g) {
@@ -19,7 +19,7 @@ struct AdadeltaRule : StepRule<3> {
   }
 };
 
-struct AdagradRule : StepRule<2> {
+struct AdagradRule : UpdateRule<2> {
   enum { kRate };
   static constexpr const char* kFlag = "update_slots";
   static constexpr bool kNoEmptyRows = true;
@@ -30,7 +30,7 @@ struct AdagradRule : StepRule<2> {
   }
 };
 
-struct AdagradV2Rule : StepRule<2> {
+struct AdagradV2Rule : UpdateRule<2> {
   enum { kRate, kEpsilon };
   static constexpr const char* kFlag = "update_slots";
   static constexpr bool kNoEmptyRows = true;
@@ -49,7 +49,7 @@ TENON_HD C Decayed(C average, C rho, C x) {
 }
 
 template <bool kSparse>
-struct RMSPropRule : StepRule<3> {
+struct RMSPropRule : UpdateRule<3> {
   enum { kRate, kRho, kMomentum, kEpsilon };
   template <typename C>
   TENON_HD static void Step(auto& v, const C* s, C g) {
@@ -60,7 +60,7 @@ struct RMSPropRule : StepRule<3> {
 };
 
 template <bool kSparse>
-struct CenteredRMSPropRule : StepRule<4> {
+struct CenteredRMSPropRule : UpdateRule<4> {
   enum { kRate, kRho, kMomentum, kEpsilon };
   template <typename C>
   TENON_HD static void Step(auto& v, const C* s, C g) {
@@ -71,4 +71,4 @@ struct CenteredRMSPropRule : StepRule<4> {
   }
 };
 
-}  // namespace tenon::step_rules
+}  // namespace tenon::update_rules

@@ -4,11 +4,11 @@
 namespace tenon {
 
 void RegisterAdaptiveSteps(OpRegistry& ops) {
-  AddSteps<step_rules::AdadeltaRule>(ops, "Adadelta");
-  AddSteps<step_rules::AdagradRule>(ops, "Adagrad");
-  AddSteps<step_rules::AdagradV2Rule>(ops, "AdagradV2");
-  AddSteps<step_rules::RMSPropRule<false>, step_rules::RMSPropRule<true>>(ops, "RMSProp");
-  AddSteps<step_rules::CenteredRMSPropRule<false>, step_rules::CenteredRMSPropRule<true>>(
+  AddSteps<update_rules::AdadeltaRule>(ops, "Adadelta");
+  AddSteps<update_rules::AdagradRule>(ops, "Adagrad");
+  AddSteps<update_rules::AdagradV2Rule>(ops, "AdagradV2");
+  AddSteps<update_rules::RMSPropRule<false>, update_rules::RMSPropRule<true>>(ops, "RMSProp");
+  AddSteps<update_rules::CenteredRMSPropRule<false>, update_rules::CenteredRMSPropRule<true>>(
       ops, "CenteredRMSProp");
 }
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/training/step_rule.h"
+#include "ops/training/update_rule.h"
 
 // Steps along the gradient, or along averages of it. training.ops says what each computes.
 
-namespace tenon::step_rules {
+namespace tenon::update_rules {
 
-struct GradientDescentRule : StepRule<1> {
+struct GradientDescentRule : UpdateRule<1> {
   template <typename C>
   TENON_HD static void Step(auto& v, const C* s, C g) {
     v[0] -= s[0] * g;
   }
 };
 
-struct MomentumRule : StepRule<2> {
+struct MomentumRule : UpdateRule<2> {
   enum { kRate, kMomentum };
   static constexpr const char* kFlag = "use_nesterov";
   template <typename C>
@@ -24,7 +24,7 @@ struct MomentumRule : StepRule<2> {
   }
 };
 
-struct KerasMomentumRule : StepRule<2> {
+struct KerasMomentumRule : UpdateRule<2> {
   enum { kRate, kMomentum };
   static constexpr const char* kFlag = "use_nesterov";
   template <typename C>
@@ -34,7 +34,7 @@ struct KerasMomentumRule : StepRule<2> {
   }
 };
 
-struct AdamRule : StepRule<3> {
+struct AdamRule : UpdateRule<3> {
   enum { kBeta1Power, kBeta2Power, kRate, kBeta1, kBeta2, kEpsilon };
   static constexpr const char* kFlag = "use_nesterov";
   /// Turns the learning rate into the step size corrected for the bias of the moments.
@@ -52,7 +52,7 @@ struct AdamRule : StepRule<3> {
   }
 };
 
-struct AdamWithAmsgradRule : StepRule<4, FloatTypes> {
+struct AdamWithAmsgradRule : UpdateRule<4, FloatTypes> {
   using Adam = AdamRule;
   TENON_HD static bool Prepare(auto* s, bool, int64_t) { return Adam::Prepare(s, false, 0); }
   template <typename C>
@@ -64,7 +64,7 @@ struct AdamWithAmsgradRule : StepRule<4, FloatTypes> {
   }
 };
 
-struct AdaMaxRule : StepRule<3, FloatTypes> {
+struct AdaMaxRule : UpdateRule<3, FloatTypes> {
   enum { kBeta1Power, kRate, kBeta1, kBeta2, kEpsilon };
   template <typename C>
   TENON_HD static bool Prepare(C* s, bool, int64_t) {
@@ -86,7 +86,7 @@ TENON_HD C Agreement(C& average, C beta, C g) {
   return SignOf(g) * SignOf(average);
 }
 
-struct AddSignRule : StepRule<2, FloatTypes> {
+struct AddSignRule : UpdateRule<2, FloatTypes> {
   enum { kRate, kAlpha, kSignDecay, kBeta };
   template <typename C>
   TENON_HD static void Step(auto& v, const C* s, C g) {
@@ -95,7 +95,7 @@ struct AddSignRule : StepRule<2, FloatTypes> {
   }
 };
 
-struct PowerSignRule : StepRule<2, FloatTypes> {
+struct PowerSignRule : UpdateRule<2, FloatTypes> {
   enum { kRate, kLogBase, kSignDecay, kBeta, kAgree, kDisagree, kNeither };
   /// The exponential has three values.
   template <typename C>
@@ -117,4 +117,4 @@ struct PowerSignRule : StepRule<2, FloatTypes> {
   }
 };
 
-}  // namespace tenon::step_rules
+}  // namespace tenon::update_rules

@@ -4,14 +4,14 @@
 namespace tenon {
 
 void RegisterGradientSteps(OpRegistry& ops) {
-  AddSteps<step_rules::GradientDescentRule>(ops, "GradientDescent");
-  AddSteps<step_rules::MomentumRule>(ops, "Momentum");
-  AddSteps<step_rules::KerasMomentumRule>(ops, "KerasMomentum");
-  AddSteps<step_rules::AdamRule>(ops, "Adam");
-  AddSteps<step_rules::AdamWithAmsgradRule>(ops, "AdamWithAmsgrad");
-  AddSteps<step_rules::AdaMaxRule>(ops, "AdaMax");
-  AddSteps<step_rules::AddSignRule>(ops, "AddSign");
-  AddSteps<step_rules::PowerSignRule>(ops, "PowerSign");
+  AddSteps<update_rules::GradientDescentRule>(ops, "GradientDescent");
+  AddSteps<update_rules::MomentumRule>(ops, "Momentum");
+  AddSteps<update_rules::KerasMomentumRule>(ops, "KerasMomentum");
+  AddSteps<update_rules::AdamRule>(ops, "Adam");
+  AddSteps<update_rules::AdamWithAmsgradRule>(ops, "AdamWithAmsgrad");
+  AddSteps<update_rules::AdaMaxRule>(ops, "AdaMax");
+  AddSteps<update_rules::AddSignRule>(ops, "AddSign");
+  AddSteps<update_rules::PowerSignRule>(ops, "PowerSign");
 }
 
 }  // namespace tenon

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cuda/register.h"
 #include "ops/training/gradient_rules.h"
-#include "ops/training/step_kernel.cuh"
+#include "ops/training/update_kernel.cuh"
 
 namespace tenon {
 
 void RegisterCudaGradientSteps(OpRegistry& ops) {
-  using namespace step_rules;  // NOLINT
+  using namespace update_rules;  // NOLINT
   using cuda::NoRule;
   cuda::AddSteps<GradientDescentRule, NoRule>(ops, "GradientDescent");
   cuda::AddSteps<MomentumRule, MomentumRule>(ops, "Momentum");

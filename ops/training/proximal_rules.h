@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/training/step_rule.h"
+#include "ops/training/update_rule.h"
 
 // Steps that shrink the variable, some of it to 0. training.ops says what each computes.
 
-namespace tenon::step_rules {
+namespace tenon::update_rules {
 
 /// x, nearer to 0 by `threshold`, but not beyond it.
 template <typename C>
@@ -19,7 +19,7 @@ TENON_HD C Positive(C l1) {
   return l1 > 0 ? l1 : C(0);
 }
 
-struct ProximalGradientDescentRule : StepRule<1, TypeList<float, double>> {
+struct ProximalGradientDescentRule : UpdateRule<1, TypeList<float, double>> {
   enum { kRate, kL1, kL2 };
   static constexpr bool kNoEmptyRows = true;
   TENON_HD static bool Prepare(auto* s, bool, int64_t) {
@@ -32,7 +32,7 @@ struct ProximalGradientDescentRule : StepRule<1, TypeList<float, double>> {
   }
 };
 
-struct ProximalAdagradRule : StepRule<2, TypeList<float, double>> {
+struct ProximalAdagradRule : UpdateRule<2, TypeList<float, double>> {
   enum { kRate, kL1, kL2 };
   static constexpr bool kNoEmptyRows = true;
   static std::array<Bound, 3> Bounds(bool) {
@@ -47,7 +47,7 @@ struct ProximalAdagradRule : StepRule<2, TypeList<float, double>> {
   }
 };
 
-struct AdagradDARule : StepRule<3, TypeList<float, double>> {
+struct AdagradDARule : UpdateRule<3, TypeList<float, double>> {
   enum { kRate, kL1, kL2, kGlobalStep };
   static constexpr bool kNoEmptyRows = true;
   TENON_HD static bool Prepare(auto* s, bool, int64_t width) {
@@ -73,7 +73,7 @@ struct AdagradDARule : StepRule<3, TypeList<float, double>> {
 
 /// With l2_shrinkage it is FtrlV2.
 template <bool kSparse, bool kShrinkage>
-struct FtrlRule : StepRule<3, FloatTypes> {
+struct FtrlRule : UpdateRule<3, FloatTypes> {
   enum { kRate, kL1, kL2, kPower = kShrinkage ? 4 : 3, kLinearRate, kShrink };
   static constexpr const char* kFlag = "multiply_linear_by_lr";
   static constexpr bool kNoEmptyRows = true;
@@ -112,4 +112,4 @@ struct FtrlRule : StepRule<3, FloatTypes> {
   }
 };
 
-}  // namespace tenon::step_rules
+}  // namespace tenon::update_rules

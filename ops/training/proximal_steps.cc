@@ -4,11 +4,11 @@
 namespace tenon {
 
 void RegisterProximalSteps(OpRegistry& ops) {
-  AddSteps<step_rules::ProximalGradientDescentRule>(ops, "ProximalGradientDescent");
-  AddSteps<step_rules::ProximalAdagradRule>(ops, "ProximalAdagrad");
-  AddSteps<step_rules::AdagradDARule>(ops, "AdagradDA");
-  AddSteps<step_rules::FtrlRule<false, false>, step_rules::FtrlRule<true, false>>(ops, "Ftrl");
-  AddSteps<step_rules::FtrlRule<false, true>, step_rules::FtrlRule<true, true>>(ops, "FtrlV2");
+  AddSteps<update_rules::ProximalGradientDescentRule>(ops, "ProximalGradientDescent");
+  AddSteps<update_rules::ProximalAdagradRule>(ops, "ProximalAdagrad");
+  AddSteps<update_rules::AdagradDARule>(ops, "AdagradDA");
+  AddSteps<update_rules::FtrlRule<false, false>, update_rules::FtrlRule<true, false>>(ops, "Ftrl");
+  AddSteps<update_rules::FtrlRule<false, true>, update_rules::FtrlRule<true, true>>(ops, "FtrlV2");
 }
 
 }  // namespace tenon

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cuda/register.h"
 #include "ops/training/proximal_rules.h"
-#include "ops/training/step_kernel.cuh"
+#include "ops/training/update_kernel.cuh"
 
 namespace tenon {
 
 void RegisterCudaProximalSteps(OpRegistry& ops) {
-  using namespace step_rules;  // NOLINT
+  using namespace update_rules;  // NOLINT
   cuda::AddSteps<ProximalGradientDescentRule, ProximalGradientDescentRule>(
       ops, "ProximalGradientDescent");
   cuda::AddSteps<ProximalAdagradRule, ProximalAdagradRule>(ops, "ProximalAdagrad");

@@ -22,7 +22,7 @@ size_t BlockSize(size_t bytes) {
 
 }  // namespace
 
-Arena::Arena(StreamDriver& driver, DriverRecording& recording)
+Arena::Arena(StreamDriver& driver, DriverCapture& recording)
     : driver_(driver), recording_(&recording) {
   driver_.memory().Open(this);
   open_arena = this;

@@ -6,25 +6,25 @@
 #include <string>
 #include <string_view>
 
-#include "core/allocator.h"
-#include "core/hash_map.h"
-#include "core/memory_description.h"
-#include "core/mutex.h"
-#include "core/recording_memory.h"
+#include "core/base/hash_map.h"
+#include "core/base/mutex.h"
+#include "core/memory/allocator.h"
+#include "core/memory/capture_memory.h"
+#include "core/memory/memory_description.h"
 
 namespace tenon {
 
-class DriverRecording;
+class DriverCapture;
 class StreamDriver;
 
 /// The memory of an accelerator that a recording's kernels use. Blocks that are freed serve again
 /// within the recording, in the order in which its kernels run, and nobody else gets them while it
 /// lives. Thread-safe, but for Allocate before Close.
-class Arena final : public Allocator, public MemoryDescription, public RecordingMemory {
+class Arena final : public Allocator, public MemoryDescription, public CaptureMemory {
  public:
   /// Until Close copies within it are part of `recording`, and the calling thread gets no other
   /// memory of the device: a tensor beyond the recording would be written by it only.
-  Arena(StreamDriver& driver, DriverRecording& recording);
+  Arena(StreamDriver& driver, DriverCapture& recording);
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
@@ -67,7 +67,7 @@ class Arena final : public Allocator, public MemoryDescription, public Recording
   }
 
   StreamDriver& driver_;
-  DriverRecording* recording_;
+  DriverCapture* recording_;
   std::atomic<bool> refused_{false};
   mutable Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_) = State::kOpen;

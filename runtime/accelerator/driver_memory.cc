@@ -5,7 +5,7 @@
 #include <bit>
 #include <utility>
 
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 #include "runtime/accelerator/arena.h"
 #include "runtime/accelerator/stream_driver.h"
 

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/allocator.h"
-#include "core/hash_map.h"
-#include "core/memory_description.h"
-#include "core/mutex.h"
+#include "core/base/hash_map.h"
+#include "core/base/mutex.h"
+#include "core/memory/allocator.h"
+#include "core/memory/memory_description.h"
 
 namespace tenon {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/accelerator/kernels.h"
 
-#include "core/device_queue.h"
-#include "core/transfer_edge.h"
+#include "core/device/device_queue.h"
+#include "core/op/transfer_edge.h"
 
 namespace tenon {
 namespace {

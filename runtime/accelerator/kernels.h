@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 
 namespace tenon {
 

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "runtime/accelerator/stream_recording.h"
+#include "runtime/accelerator/stream_capture.h"
 
 namespace tenon {
 namespace {
@@ -96,7 +96,7 @@ void StreamDevice::HandOutCopy(const Tensor& source, Tensor copy, int64_t step_i
 
 void StreamDevice::EndStep(int64_t step_id, std::function<void(Status)> done) {
   std::vector<Tensor> read;
-  StepRecord step;
+  RunRecord step;
   {
     MutexLock lock(mu_);
     read = std::exchange(held_, {});
@@ -119,8 +119,8 @@ void StreamDevice::EndStep(int64_t step_id, std::function<void(Status)> done) {
   });
 }
 
-StreamDevice::StepRecord& StreamDevice::WithFailure(int64_t step_id) {
-  StepRecord& step = steps_[step_id];
+StreamDevice::RunRecord& StreamDevice::WithFailure(int64_t step_id) {
+  RunRecord& step = steps_[step_id];
   if (step.failure == nullptr) step.failure = NewFailureWord(0);
   if (step.failure != nullptr) return step;
   step.failure = spare_;
@@ -129,9 +129,9 @@ StreamDevice::StepRecord& StreamDevice::WithFailure(int64_t step_id) {
   return step;
 }
 
-StepCheck StreamDevice::AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) {
+RunCheck StreamDevice::AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) {
   MutexLock lock(mu_);
-  StepRecord& step = WithFailure(step_id);
+  RunRecord& step = WithFailure(step_id);
   auto* word = step.failure == spare_ ? nullptr : NewPinned<uint64_t>();
   if (word != nullptr) {
     *word = 0;
@@ -145,7 +145,7 @@ StepCheck StreamDevice::AddCheck(int64_t step_id, std::function<Status(uint64_t)
   return {word, &step.failure->place};
 }
 
-const StepFailure* StreamDevice::FailureOf(int64_t step_id) {
+const RunFailure* StreamDevice::FailureOf(int64_t step_id) {
   MutexLock lock(mu_);
   const auto found = steps_.find(step_id);
   if (found == steps_.end() || found->second.failure == nullptr) return nullptr;
@@ -153,18 +153,18 @@ const StepFailure* StreamDevice::FailureOf(int64_t step_id) {
 }
 
 void StreamDevice::AddChecks(int64_t step_id, const std::vector<StreamCheck>& checks,
-                             std::shared_ptr<void> held, StepFailure* failure) {
+                             std::shared_ptr<void> held, RunFailure* failure) {
   MutexLock lock(mu_);
   if (failure != nullptr) failure->word = &WithFailure(step_id).failure->failed;
-  StepRecord& step = steps_[step_id];
+  RunRecord& step = steps_[step_id];
   step.checks.insert(step.checks.end(), checks.begin(), checks.end());
   step.held.push_back(std::move(held));
 }
 
-StatusOr<std::unique_ptr<QueueRecording>> StreamDevice::Record(int64_t step_id) {
-  TENON_ASSIGN_OR_RETURN(std::unique_ptr<DriverRecording> recording, driver_.Record());
-  return std::make_unique<StreamRecording>(*this, std::move(recording),
-                                           FailureOf(step_id) != nullptr);
+StatusOr<std::unique_ptr<QueueCapture>> StreamDevice::Record(int64_t step_id) {
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<DriverCapture> recording, driver_.Record());
+  return std::make_unique<StreamCapture>(*this, std::move(recording),
+                                         FailureOf(step_id) != nullptr);
 }
 
 template <typename T>
@@ -194,7 +194,7 @@ Status StreamDevice::Wait() {
   return result;
 }
 
-Status StreamDevice::FirstFailure(const StepRecord& step) {
+Status StreamDevice::FirstFailure(const RunRecord& step) {
   for (const StreamCheck& check : step.checks) {
     if (const uint64_t word = std::atomic_ref(*check.word).load(std::memory_order_acquire)) {
       return check.describe(word);

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "core/device_queue.h"
-#include "core/hash_map.h"
-#include "core/mutex.h"
+#include "core/base/hash_map.h"
+#include "core/base/mutex.h"
+#include "core/device/device_queue.h"
 #include "runtime/accelerator/stream_driver.h"
-#include "runtime/cpu_device.h"
+#include "runtime/device/cpu_device.h"
 
 namespace tenon {
 
@@ -46,9 +46,9 @@ class StreamDevice final : public Device, public DeviceQueue {
   void CopyToPeer(const Tensor& device, DeviceQueue& peer, int64_t step_id,
                   std::function<void(StatusOr<Tensor>)> done) override;
   void EndStep(int64_t step_id, std::function<void(Status)> done) override;
-  StepCheck AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
-  const StepFailure* FailureOf(int64_t step_id) override;
-  StatusOr<std::unique_ptr<QueueRecording>> Record(int64_t step_id) override;
+  RunCheck AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
+  const RunFailure* FailureOf(int64_t step_id) override;
+  StatusOr<std::unique_ptr<QueueCapture>> Record(int64_t step_id) override;
   Status Wait() override;
   void* stream() override { return driver_.Native(Stream::kCompute); }
 
@@ -56,7 +56,7 @@ class StreamDevice final : public Device, public DeviceQueue {
   /// Makes checks, whose words `held` frees, those of a step at whose end it is let go. When
   /// `failure` is not null it becomes the step's.
   void AddChecks(int64_t step_id, const std::vector<StreamCheck>& checks,
-                 std::shared_ptr<void> held, StepFailure* failure);
+                 std::shared_ptr<void> held, RunFailure* failure);
 
  private:
   /// Memory for a value of that dtype and shape that comes in on kToDevice, beside the kernels.
@@ -68,18 +68,18 @@ class StreamDevice final : public Device, public DeviceQueue {
 
   /// In pinned memory: whether a step has failed, and where that is.
   struct FailureWord {
-    StepFailure place;
+    RunFailure place;
     uint64_t failed;
   };
   /// What is kept of a step until its end.
-  struct StepRecord {
+  struct RunRecord {
     FailureWord* failure = nullptr;  // null: without checks
     std::vector<StreamCheck> checks;
     std::vector<uint64_t*> words;  // to be freed
     std::vector<std::shared_ptr<void>> held;
   };
-  StepRecord& WithFailure(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static Status FirstFailure(const StepRecord& step);
+  RunRecord& WithFailure(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static Status FirstFailure(const RunRecord& step);
   Status FailureSoFar(int64_t step_id);
   template <typename T>
   T* NewPinned();
@@ -92,7 +92,7 @@ class StreamDevice final : public Device, public DeviceQueue {
   /// What copies to the device still read, about.
   std::vector<Tensor> held_ ABSL_GUARDED_BY(mu_);
   size_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  flat_hash_map<int64_t, StepRecord> steps_ ABSL_GUARDED_BY(mu_);
+  flat_hash_map<int64_t, RunRecord> steps_ ABSL_GUARDED_BY(mu_);
   /// Of steps for whose checks there was no memory, which makes them fail; null when there was none
   /// for it either.
   FailureWord* const spare_;

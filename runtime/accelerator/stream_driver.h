@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "core/status.h"
+#include "core/base/status.h"
 #include "runtime/accelerator/driver_memory.h"
 
 namespace tenon {
@@ -17,10 +17,10 @@ enum class Stream : uint8_t { kCompute, kToDevice, kToHost };
 
 /// Work for kCompute that a driver keeps, to queue it again and again. Used by one thread at a
 /// time.
-class DriverRecording {
+class DriverCapture {
  public:
   /// REQUIRES: what it queued is done.
-  virtual ~DriverRecording() = default;
+  virtual ~DriverCapture() = default;
 
   // Until Finish, on one thread:
   /// What kernels queue on that are recorded.
@@ -65,7 +65,7 @@ class StreamDriver {
   virtual void CallWhenDone(Stream stream, std::function<void(const Status&)> done) = 0;
   /// Starts a recording on the calling thread, which queues nothing else until it is finished; an
   /// error when there can be none.
-  virtual StatusOr<std::unique_ptr<DriverRecording>> Record() = 0;
+  virtual StatusOr<std::unique_ptr<DriverCapture>> Record() = 0;
   /// The driver's own name of the stream.
   virtual void* Native(Stream stream) = 0;
   /// For people, when there was no memory: what the device has, and who holds it, or how it has

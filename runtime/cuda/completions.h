@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 #include "runtime/cuda/failure.h"
 
 namespace tenon::cuda {

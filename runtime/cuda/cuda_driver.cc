@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/cuda_driver.h"
 
-#include "runtime/cuda/graph_recording.h"
+#include "runtime/cuda/graph_capture.h"
 
 namespace tenon::cuda {
 namespace {
@@ -141,8 +141,8 @@ void CudaDriver::CallWhenDone(Stream stream, std::function<void(const Status&)> 
   At(stream).completions->Add(std::move(done));
 }
 
-StatusOr<std::unique_ptr<DriverRecording>> CudaDriver::Record() {
-  return GraphRecording::Begin(ordinal_, At(Stream::kCompute).stream, failure_);
+StatusOr<std::unique_ptr<DriverCapture>> CudaDriver::Record() {
+  return GraphCapture::Begin(ordinal_, At(Stream::kCompute).stream, failure_);
 }
 
 void* CudaDriver::Native(Stream stream) {

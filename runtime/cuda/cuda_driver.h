@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "core/device_plugin.h"
+#include "core/device/device_plugin.h"
 #include "runtime/accelerator/stream_driver.h"
 #include "runtime/cuda/completions.h"
 #include "runtime/cuda/failure.h"
@@ -39,7 +39,7 @@ class CudaDriver final : public StreamDriver {
                   size_t bytes) override;
   void WaitFor(Stream stream, Stream other) override;
   void CallWhenDone(Stream stream, std::function<void(const Status&)> done) override;
-  StatusOr<std::unique_ptr<DriverRecording>> Record() override;
+  StatusOr<std::unique_ptr<DriverCapture>> Record() override;
   void* Native(Stream stream) override;
   std::string DescribeMemory() override;
 

@@ -10,7 +10,7 @@
 
 #include "runtime/accelerator/stream_device.h"
 #include "runtime/cuda/cuda_driver.h"
-#include "runtime/session_device.h"
+#include "runtime/device/session_device.h"
 
 namespace tenon::cuda {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/device_plugin.h"
+#include "core/device/device_plugin.h"
 
 namespace tenon::cuda {
 

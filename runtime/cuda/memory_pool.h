@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-#include "core/device_plugin.h"
-#include "core/mutex.h"
+#include "core/base/mutex.h"
+#include "core/device/device_plugin.h"
 #include "runtime/cuda/failure.h"
 
 namespace tenon::cuda {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 #include "runtime/cuda/failure.h"
 
 namespace tenon::cuda {

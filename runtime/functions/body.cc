@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "core/device_name.h"
+#include "core/device/device_name.h"
 #include "runtime/functions/effects.h"
 
 namespace tenon {

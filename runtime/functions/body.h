@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/function.h"
-#include "core/graph.h"
+#include "core/graph/graph.h"
+#include "core/op/function.h"
 
 namespace tenon {
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/flow_kind.h"
+#include "core/graph/graph.h"
 
 namespace tenon {
 namespace {
@@ -16,7 +16,7 @@ class Loops {
  public:
   struct Loop {
     std::string name;
-    Loop* parent;  // null outside all loops of the body
+    Loop* parent;             // null outside all loops of the body
     std::vector<Node*> ends;  // of an iteration: NextIterations
     std::vector<Node*> exits;
     std::vector<Node*> effects;
@@ -53,10 +53,10 @@ class Loops {
   }
 
   void Visit(Node* node, Loop* loop) {
-    const FlowKind kind = FlowKindOf(*node);
+    const FlowKind kind = node->flow();
     if (kind == FlowKind::kNextIteration) loop->ends.push_back(node);
     Loop* next = loop;
-    if (IsEnter(*node)) {
+    if (node->is_enter()) {
       next = Within(loop, node->attrs().GetOr<std::string>("frame_name", ""));
     } else if (kind == FlowKind::kExit && loop->parent != nullptr) {
       loop->exits.push_back(node);
@@ -84,7 +84,7 @@ class Loops {
 }  // namespace
 
 bool RunsAllEffects(const Node& call, bool apart) {
-  if (call.op() == "PartitionedCall" || call.op() == "StatefulPartitionedCall") return false;
+  if (call.schema().call == CallKind::kFunction) return false;
   return apart || !call.attrs().GetOr<bool>("_lower_using_switch_merge", false);
 }
 
@@ -112,7 +112,7 @@ StatusOr<std::vector<Node*>> EndsOfEffects(CallBuilder& builder, const std::vect
   bool has_branches = false;
   for (Node* node : body) {
     if (node->is_stateful()) effects.push_back(node);
-    has_branches |= FlowKindOf(*node) == FlowKind::kSwitch;
+    has_branches |= node->flow() == FlowKind::kSwitch;
   }
   if (effects.empty() || !has_branches) return effects;
   Loops loops(body);
@@ -129,9 +129,8 @@ StatusOr<std::vector<Node*>> EndsOfEffects(CallBuilder& builder, const std::vect
     around.insert(around.end(), loop->exits.begin(), loop->exits.end());
   }
   std::vector<Node*> before;
-  TENON_ASSIGN_OR_RETURN(
-      before.emplace_back(),
-      builder.Add("effects", "ControlTrigger", {}, {}, loops.outside().effects));
+  TENON_ASSIGN_OR_RETURN(before.emplace_back(),
+                         builder.Add("effects", "ControlTrigger", {}, {}, loops.outside().effects));
   if (start != nullptr) before.push_back(start);
   TENON_ASSIGN_OR_RETURN(Node * done, builder.Add("done", "NoOp", {}, {}, before));
   return std::vector<Node*>{done};

@@ -3,18 +3,14 @@
 
 #include <algorithm>
 
-#include "core/device_name.h"
-#include "core/function.h"
-#include "core/gradients.h"
+#include "core/device/device_name.h"
+#include "core/gradient/gradients.h"
+#include "core/op/function.h"
 #include "runtime/functions/body.h"
 #include "runtime/functions/control_flow.h"
 
 namespace tenon {
 namespace {
-
-bool IsIf(std::string_view op) { return op == "If" || op == "StatelessIf"; }
-bool IsCase(std::string_view op) { return op == "Case" || op == "StatelessCase"; }
-bool IsWhile(std::string_view op) { return op == "While" || op == "StatelessWhile"; }
 
 using AddedNode = CallBuilder::AddedNode;
 using Body = CallBuilder::Body;
@@ -61,9 +57,6 @@ class Expander {
     return OkStatus();
   }
 
-  static bool IsGradient(const Node& node) { return node.op() == "SymbolicGradient"; }
-  static bool IsRemote(const Node& node) { return node.op() == "RemoteCall"; }
-
   Status Expand(const AddedNode& call, std::vector<AddedNode>& pending) {
     CallBuilder builder(graph_, max_nodes_, *call.node, call.stack, pending);
     TENON_ASSIGN_OR_RETURN(const Body body, Lower(builder, pending));
@@ -72,15 +65,16 @@ class Expander {
 
   StatusOr<Body> Lower(CallBuilder& builder, std::vector<AddedNode>& pending) {
     const Node& call = builder.call();
-    if (IsIf(call.op())) return LowerIf(builder);
-    if (IsCase(call.op())) return LowerCase(builder);
-    if (IsWhile(call.op())) return LowerWhile(builder);
-    if (call.op() == "For") return LowerFor(builder);
+    const CallKind kind = call.schema().call;
+    if (kind == CallKind::kIf) return LowerIf(builder);
+    if (kind == CallKind::kCase) return LowerCase(builder);
+    if (kind == CallKind::kWhile) return LowerWhile(builder);
+    if (kind == CallKind::kFor) return LowerFor(builder);
     TENON_ASSIGN_OR_RETURN(const FunctionName function, Called(call));
-    if (IsGradient(call)) return LowerGradient(builder, function, pending);
+    if (kind == CallKind::kGradient) return LowerGradient(builder, function, pending);
     TENON_ASSIGN_OR_RETURN(std::vector<Endpoint> arguments, builder.Arguments());
     TENON_ASSIGN_OR_RETURN(Node * start, builder.Start());
-    if (IsRemote(call)) {
+    if (kind == CallKind::kRemote) {
       TENON_ASSIGN_OR_RETURN(std::string device, TargetOf(call));
       builder.set_device(std::move(device));
       arguments.erase(arguments.begin());
@@ -92,10 +86,10 @@ class Expander {
   /// what that leaves open where the call asks to be.
   static StatusOr<std::string> TargetOf(const Node& call) {
     const Node* source = call.input(0).node;
-    while (source->op() == "Identity") source = source->input(0).node;
+    while (source->is_identity()) source = source->input(0).node;
     const Attribute* const value = source->attrs().Find("value");
     const Tensor* const target = value == nullptr ? nullptr : value->get_if<Tensor>();
-    if (source->op() != "Const" || target == nullptr || target->dtype() != DType::kString ||
+    if (!source->is_constant() || target == nullptr || target->dtype() != DType::kString ||
         target->num_elements() != 1) {
       return Unimplemented("its target must be a constant, one text, found '", source->name(),
                            "' (", source->op(), ")");
@@ -148,9 +142,8 @@ class Expander {
       TENON_ASSIGN_OR_RETURN(y, builder.AddIdentity("y", y));
     }
     // Gradients are derived from ops: the calls within come first.
-    TENON_RETURN_IF_ERROR(
-        ExpandAll(std::vector<AddedNode>(pending.begin() + before, pending.end()),
-                  /*keep_errors=*/false));
+    TENON_RETURN_IF_ERROR(ExpandAll(std::vector<AddedNode>(pending.begin() + before, pending.end()),
+                                    /*keep_errors=*/false));
     pending.resize(before);
     TENON_ASSIGN_OR_RETURN(Body gradient,
                            Differentiate(builder, xs, forward.results,
@@ -214,7 +207,8 @@ class Expander {
                                         [](const OutEdge& e) { return e.input == kControlSlot; });
     if (!is_awaited || builder.call().num_outputs() == 0) return nullptr;
     std::vector<Node*> before = body.effects;
-    if (IsWhile(builder.call().op()) || builder.call().op() == "For") {
+    const CallKind kind = builder.call().schema().call;
+    if (kind == CallKind::kWhile || kind == CallKind::kFor) {
       // What a loop does is over when it has ended.
       for (const Endpoint& result : body.results) before.push_back(result.node);
     }
@@ -292,7 +286,7 @@ class Expander {
 }  // namespace
 
 bool IsCall(const Graph& graph, const Node& node) {
-  return IsExpanded(node.op()) || graph.functions().Find(node.op()) != nullptr;
+  return node.schema().call != CallKind::kNone || graph.functions().Find(node.op()) != nullptr;
 }
 
 std::string MissingFunction(const Graph& graph, const Node& node) {
@@ -305,11 +299,6 @@ std::string MissingFunction(const Graph& graph, const Node& node) {
     }
   }
   return "";
-}
-
-bool IsExpanded(std::string_view op) {
-  return op == "PartitionedCall" || op == "StatefulPartitionedCall" || op == "SymbolicGradient" ||
-         op == "RemoteCall" || op == "For" || IsIf(op) || IsCase(op) || IsWhile(op);
 }
 
 Status ExpandFunctions(Graph* graph, int64_t max_nodes) {

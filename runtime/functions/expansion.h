@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 namespace tenon {
 
@@ -32,8 +32,6 @@ Status ExpandFunctions(Graph* graph, int64_t max_nodes);
 /// that result alone.
 inline constexpr char kManyResults[] = "_many_results";
 
-/// Whether nodes of this op are replaced, so that it needs no kernel.
-bool IsExpanded(std::string_view op);
 /// Whether the node is one that ExpandFunctions replaces, if its functions are there: its op is
 /// such a one, or a function of the graph.
 bool IsCall(const Graph& graph, const Node& node);

@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include "core/exceptions.h"
+#include "core/base/exceptions.h"
+#include "runtime/compile/placer.h"
+#include "runtime/execute/local_rendezvous.h"
 #include "runtime/functions/expansion.h"
-#include "runtime/local_rendezvous.h"
-#include "runtime/placer.h"
 
 namespace tenon {
 namespace {
@@ -19,7 +19,7 @@ struct FunctionCall {
   Cancellation cancellation;
   LocalRendezvous rendezvous;
   ResourceStore step_resources;
-  CompiledStep::Call call;
+  Program::Call call;
 };
 
 /// One that goes on after RunAsync has returned, and may end while it is cancelled.
@@ -39,8 +39,7 @@ class LocalFunction final : public RunnableFunction,
         running_(std::move(running)) {}
 
   Status Compile(Graph graph, const LocalRuntime& runtime, const PassOptions& passes) {
-    TENON_ASSIGN_OR_RETURN(step_,
-                           CompiledStep::Create(std::move(graph), runtime, passes, kernels_));
+    TENON_ASSIGN_OR_RETURN(step_, Program::Create(std::move(graph), runtime, passes, kernels_));
     return OkStatus();
   }
 
@@ -74,7 +73,7 @@ class LocalFunction final : public RunnableFunction,
     const std::shared_ptr<Cancellation> end(call, &call->cancellation);
     call->closing.emplace(&running_->closing(), end);
     call->outer.emplace(cancellation, end);
-    CompiledStep::Call& run = call->call;
+    Program::Call& run = call->call;
     // The last who holds the function may give it up in `done`.
     step_->RunAsync(run,
                     [call = std::move(call), self = shared_from_this()](const Status& s) mutable {
@@ -122,7 +121,7 @@ class LocalFunction final : public RunnableFunction,
   const std::string name_;
   const std::shared_ptr<RunningCalls> running_;
   KernelCache kernels_;
-  std::shared_ptr<CompiledStep> step_;
+  std::shared_ptr<Program> step_;
 };
 
 class LocalFunctionRuntime final : public FunctionRuntime {
@@ -156,7 +155,7 @@ class LocalFunctionRuntime final : public FunctionRuntime {
     AttributeMap attrs;
     for (const auto& [name, value] : function.attrs) attrs.Set(name, value);
     TENON_ASSIGN_OR_RETURN(Node * call, graph.AddNode("call", function.name, std::move(attrs)));
-    StepSignature signature;
+    Signature signature;
     for (int i = 0; i < call->num_inputs(); ++i) {
       TENON_ASSIGN_OR_RETURN(
           Node * argument,

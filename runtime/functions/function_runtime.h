@@ -3,10 +3,10 @@
 
 #include <memory>
 
-#include "core/function.h"
-#include "core/function_runtime.h"
-#include "core/graph.h"
-#include "runtime/compiled_step.h"
+#include "core/graph/graph.h"
+#include "core/op/function.h"
+#include "core/op/function_runtime.h"
+#include "runtime/execute/program.h"
 
 namespace tenon {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/flow_kind.h"
-#include "core/hash_map.h"
-#include "runtime/node_identity.h"
+#include "core/base/hash_map.h"
+#include "core/graph/graph.h"
+#include "runtime/execute/node_identity.h"
 #include "runtime/passes/pass.h"
 
 namespace tenon {
@@ -16,8 +16,7 @@ constexpr int kMaxMergedOutputs = 64;
 
 bool MayMerge(const Node& node) {
   if (!node.is_pure() || node.num_outputs() == 0 || node.num_outputs() > kMaxMergedOutputs ||
-      FlowKindOf(node) != FlowKind::kPlain || node.op().starts_with("Placeholder") ||
-      node.op().starts_with('_')) {
+      node.flow() != FlowKind::kPlain || node.is_placeholder() || node.schema().is_internal()) {
     return false;
   }
   for (int i = 0; i < node.num_inputs(); ++i) {

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/exceptions.h"
-#include "core/flow_kind.h"
-#include "core/interruption.h"
-#include "runtime/kernel_cache.h"
+#include "core/base/exceptions.h"
+#include "core/base/interruption.h"
+#include "core/graph/graph.h"
+#include "runtime/execute/kernel_cache.h"
+#include "runtime/execute/time_limit.h"
 #include "runtime/passes/pass.h"
-#include "runtime/time_limit.h"
 
 namespace tenon {
 namespace {
@@ -69,8 +69,6 @@ bool IsLarge(const Node& node) {
   return bytes > static_cast<double>(kMaxFoldedBytes);
 }
 
-bool IsConstant(const Node& node) { return node.op() == "Const"; }
-
 /// The nodes that were folded and leave the graph together at the end: nothing waits for them.
 class FoldedNodes {
  public:
@@ -93,10 +91,9 @@ class FoldedNodes {
 };
 
 bool MayFold(const Node& node, const FoldedNodes& folded) {
-  if (IsConstant(node) || !node.is_pure() || node.num_inputs() == 0 || node.num_outputs() == 0 ||
+  if (node.is_constant() || !node.is_pure() || node.num_inputs() == 0 || node.num_outputs() == 0 ||
       node.num_outputs() > kMaxFoldedOutputs || folded.IsWaiting(node) ||
-      FlowKindOf(node) != FlowKind::kPlain || node.op().starts_with("Placeholder") ||
-      node.op().starts_with('_')) {
+      node.flow() != FlowKind::kPlain || node.is_placeholder() || node.schema().is_internal()) {
     return false;
   }
   for (const DType t : node.output_types()) {
@@ -105,7 +102,7 @@ bool MayFold(const Node& node, const FoldedNodes& folded) {
   }
   return std::all_of(node.inputs().begin(), node.inputs().end(), [&](const Endpoint& in) {
     // A constant that waits for something is made when that has happened, in its loop or branch.
-    return IsConstant(*in.node) && !folded.IsWaiting(*in.node);
+    return in.node->is_constant() && !folded.IsWaiting(*in.node);
   });
 }
 
@@ -166,7 +163,7 @@ StatusOr<bool> Fold(Graph* graph, const PassContext& context) {
   graph->RemoveNodes(done.nodes());
   // Constants that fed only folded nodes.
   for (Node* node : graph->nodes()) {
-    if (IsConstant(*node) && node->out_edges().empty() && node->control_inputs().empty()) {
+    if (node->is_constant() && node->out_edges().empty() && node->control_inputs().empty()) {
       graph->RemoveNode(node);
     }
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/dtype.h"
-#include "core/hash_map.h"
+#include "core/base/hash_map.h"
+#include "core/tensor/dtype.h"
 #include "runtime/passes/pass.h"
 
 namespace tenon {
@@ -11,7 +11,7 @@ namespace {
 /// Whether `in` is a scalar constant one, of a real dtype. One that waits for something may be
 /// dead, and what it is multiplied by with it.
 bool IsOne(const Endpoint& in) {
-  if (in.node->op() != "Const" || !in.node->control_inputs().empty()) return false;
+  if (!in.node->is_constant() || !in.node->control_inputs().empty()) return false;
   const Attribute* const attr = in.node->attrs().Find("value");
   const Tensor* const value = attr == nullptr ? nullptr : attr->get_if<Tensor>();
   if (value == nullptr || value->rank() != 0) return false;
@@ -24,10 +24,10 @@ bool IsOne(const Endpoint& in) {
 /// Which operand is what the node computes (but for denormal numbers, which kernels take for 0); -1
 /// for none.
 int ResultOf(const Node& node) {
-  const bool product = node.op() == "Mul";
-  if (!product && node.op() != "RealDiv" && node.op() != "Div") return -1;
+  const NeutralOne neutral = node.schema().neutral_one;
+  if (neutral == NeutralOne::kNone) return -1;
   if (IsOne(node.input(1))) return 0;
-  return product && IsOne(node.input(0)) ? 1 : -1;
+  return neutral == NeutralOne::kEither && IsOne(node.input(0)) ? 1 : -1;
 }
 
 /// Nodes, met in topological order, whose outputs are references or may have a variable's memory,
@@ -35,21 +35,8 @@ int ResultOf(const Node& node) {
 class ViewsOfVariables {
  public:
   void Meet(const Node& node) {
-    static const auto* const kPassOn = new flat_hash_set<std::string_view>{
-        "AddN",           "All",           "Any",        "BatchMatrixBandPart",
-        "Bitcast",        "BroadcastTo",   "Cast",       "CheckNumerics",
-        "EnsureShape",    "Enter",         "Exit",       "ExpandDims",
-        "GuaranteeConst", "Identity",      "IdentityN",  "MatrixBandPart",
-        "Max",            "Mean",          "Merge",      "Min",
-        "NextIteration",  "Pack",          "Pad",        "PadV2",
-        "PlaceholderWithDefault",          "PreventGradient", "Print",
-        "Prod",           "Reshape",       "Reverse",    "ReverseV2",
-        "Select",         "SelectV2",      "Slice",      "Split",
-        "SplitV",         "Squeeze",       "StopGradient", "StridedSlice",
-        "Sum",            "Switch",        "Tile",       "Transpose",
-        "Unpack"};
-    const bool passes_on = kPassOn->contains(node.op());
-    if (!passes_on && node.op() == "ReadVariableOp") return;  // the value of one moment
+    const bool passes_on = node.schema().may_share;
+    if (!passes_on && node.schema().reads_variable) return;  // the value of one moment
     for (const Endpoint& in : node.inputs()) {
       const DType type = in.node->output_type(in.index);
       // Queues, arrays and lists give what was put there.

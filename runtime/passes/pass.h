@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/device.h"
-#include "core/graph.h"
+#include "core/device/device.h"
+#include "core/graph/graph.h"
 
 namespace tenon {
 

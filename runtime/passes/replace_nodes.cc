@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/passes/replace_nodes.h"
 
-#include "core/hash_map.h"
+#include "core/base/hash_map.h"
 
 namespace tenon {
 

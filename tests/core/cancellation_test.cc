@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cancellation.h"
+#include "core/base/cancellation.h"
 
 #include <gtest/gtest.h>
 
@@ -51,8 +51,8 @@ TEST(CancellationTest, ACallbackMayDeregisterItself) {
   Cancellation cancellation;
   Cancellation::Token token = 0;
   bool deregistered = true;
-  token = cancellation.Register(
-      [&](const Status&) { deregistered = cancellation.Deregister(token); });
+  token =
+      cancellation.Register([&](const Status&) { deregistered = cancellation.Deregister(token); });
   cancellation.Cancel(Cancelled("test"));
   EXPECT_FALSE(deregistered);
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/counted_memory.h"
+#include "core/memory/counted_memory.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "core/exceptions.h"
-#include "core/memory_limit.h"
-#include "core/proto_io_tensor.h"
-#include "core/resource.h"
-#include "core/tensor.h"
-#include "core/variable.h"
+#include "core/base/exceptions.h"
+#include "core/memory/memory_limit.h"
+#include "core/proto/proto_io_tensor.h"
+#include "core/tensor/resource.h"
+#include "core/tensor/tensor.h"
+#include "core/tensor/variable.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/device_name.h"
+#include "core/device/device_name.h"
 
 #include <gtest/gtest.h>
 

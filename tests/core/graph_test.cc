@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/interruption.h"
+#include "core/base/interruption.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 
-#include "core/parallel.h"
-#include "core/variable.h"
+#include "core/base/parallel.h"
+#include "core/tensor/variable.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {

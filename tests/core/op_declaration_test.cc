@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op_declaration.h"
+#include "core/op/op_declaration.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

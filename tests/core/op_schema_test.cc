@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op_schema.h"
+#include "core/op/op_schema.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/op_declaration.h"
+#include "core/op/op_declaration.h"
 #include "tests/core/tiny_registry.h"
 #include "tests/testing/status_matchers.h"
 
@@ -54,8 +54,7 @@ TEST(ApplySchemaTest, WrongAttributesAreRefused) {
 }
 
 TEST(ArgTypesTest, ListsAndNumbersExpand) {
-  const OpSchema op =
-      Declared("(a: N * T, b: L, c: Ref(T)) T: type, N: int, L: list(type)");
+  const OpSchema op = Declared("(a: N * T, b: L, c: Ref(T)) T: type, N: int, L: list(type)");
   const AttributeMap attrs = {
       {"T", DType::kHalf}, {"N", 2}, {"L", DTypeVector{DType::kInt8, DType::kBool}}};
   const std::vector<ArgSchema>& args = op.inputs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/proto_io_file.h"
+#include "core/proto/proto_io_file.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <random>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 #include "proto/saved_model.pb.h"
 
 namespace tenon {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_graph.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
-#include "core/proto_io_attribute.h"
-#include "core/proto_io_tensor.h"
+#include "core/proto/proto_io_attribute.h"
+#include "core/proto/proto_io_tensor.h"
 #include "tests/core/tiny_registry.h"
 
 namespace tenon {
@@ -231,9 +231,9 @@ TEST(GraphFromProtoTest, AFewBytesCannotDeclareEndlessOutputs) {
               HasSubstr("found 0 inputs, wanted 65536"));
   EXPECT_THAT(GraphError(Op("n", "AddN", "", Number("N", (1 << 20) + 1))),
               HasSubstr("attr 'N' is out of range: 1048577"));
-  EXPECT_THAT(GraphError(Placeholder("a") +
-                         Op("n", "Split", "'a'", Number("num_split", (1 << 16) + 1))),
-              HasSubstr("at most 65536 outputs, found 65537"));
+  EXPECT_THAT(
+      GraphError(Placeholder("a") + Op("n", "Split", "'a'", Number("num_split", (1 << 16) + 1))),
+      HasSubstr("at most 65536 outputs, found 65537"));
 }
 
 TEST(GraphFromProtoTest, TheConstantsOfAGraphShareOneFillBudget) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/proto_io_tensor.h"
+#include "core/proto/proto_io_tensor.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
@@ -8,8 +8,8 @@
 #include <complex>
 
 #include "absl/strings/escaping.h"
-#include "core/variant.h"
-#include "core/varint.h"
+#include "core/base/varint.h"
+#include "core/tensor/variant.h"
 
 namespace tenon {
 namespace {
@@ -276,11 +276,10 @@ TEST(TensorProtoTest, AnInvalidTensorHasNoMessage) {
 TEST(TensorProtoTest, VariantsOfNumbersAndEmptyOnesSurvive) {
   Tensor t(DType::kVariant, Shape{5});
   Variant* v = t.data<Variant>();
-  const std::pair<const char*, std::string> numbers[] = {
-      {"int", std::string("\7\0\0\0", 4)},
-      {"float", std::string("\0\0\200?", 4)},
-      {"double", std::string(8, '\0')},
-      {"bool", "\1"}};
+  const std::pair<const char*, std::string> numbers[] = {{"int", std::string("\7\0\0\0", 4)},
+                                                         {"float", std::string("\0\0\200?", 4)},
+                                                         {"double", std::string(8, '\0')},
+                                                         {"bool", "\1"}};
   for (const auto& [type, bytes] : numbers) {
     const auto value = DecodeVariant({type, bytes, {}});
     ASSERT_TRUE(value.ok()) << value.status();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/shape.h"
+#include "core/tensor/shape.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "core/shape_inference.h"
+#include "core/op/shape_inference.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {

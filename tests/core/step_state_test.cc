@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "core/rendezvous.h"
-#include "core/resource_store.h"
+#include "core/device/rendezvous.h"
+#include "core/tensor/resource_store.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {

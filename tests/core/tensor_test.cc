@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "core/variable.h"
+#include "core/tensor/variable.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {

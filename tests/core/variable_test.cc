@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/variable.h"
+#include "core/tensor/variable.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

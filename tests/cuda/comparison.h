@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/op_registry.h"
-#include "core/tensor.h"
+#include "core/op/op_registry.h"
+#include "core/tensor/tensor.h"
 
 // How near to the CPU's the values of a GPU must be.
 

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/device_plugin.h"
+#include "core/device/device_plugin.h"
 #include "tests/cuda/comparison.h"
 #include "tests/cuda/gpu_test.h"
 #include "tests/cuda/op_case.h"

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "core/building.h"
-#include "core/device_plugin.h"
+#include "core/build/building.h"
+#include "core/device/device_plugin.h"
 #include "ops/array/array_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"

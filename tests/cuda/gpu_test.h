@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 
 // The tests of this folder run on the GPUs that any program here would use: NVIDIA's by the plugin,
 // or the simulated device. They need nothing else, so that their program can be taken to any host.

@@ -9,7 +9,7 @@
 #include <limits>
 #include <map>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "ops/register.h"
 #include "tests/cuda/gpu_test.h"
 #include "tests/testing/op_runner.h"

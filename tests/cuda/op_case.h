@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/op_registry.h"
+#include "core/op/op_registry.h"
 #include "tests/cuda/comparison.h"
 
 // Single ops on the GPU beside the CPU, and the table of what came of it.

@@ -6,7 +6,7 @@
 #include <functional>
 #include <tuple>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/flow.h"
@@ -88,14 +88,14 @@ void CompareTraining(const std::string& name, const BuildProgram& build) {
 /// An update of every trainable variable with momentum.
 std::vector<Output> TrainWithMomentum(const Output& loss, float rate) {
   std::vector<Output> variables, updates;
-  const std::vector<VariableNodes> trained = CurrentBuilding().graph->variables();
-  for (const VariableNodes& v : trained) {
+  const std::vector<VariableEntry> trained = CurrentBuilding().graph->variables();
+  for (const VariableEntry& v : trained) {
     if (v.trainable) variables.push_back(Output(v.value, 0));
   }
   const std::vector<Output> gradients = Gradients({loss}, variables);
   if (gradients.size() != variables.size()) return {};  // after a mistake
   size_t i = 0;
-  for (const VariableNodes& v : trained) {
+  for (const VariableEntry& v : trained) {
     if (!v.trainable) continue;
     const Variable momentum(StrCat("momentum", i), Zeros(Output(v.value, 0).shape().ToShape()),
                             {.trainable = false});

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/building.h"
+#include "core/build/building.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"

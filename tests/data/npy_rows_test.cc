@@ -4,8 +4,8 @@
 
 #include <numeric>
 
-#include "core/allocator.h"
-#include "core/memory_limit.h"
+#include "core/memory/allocator.h"
+#include "core/memory/memory_limit.h"
 #include "data/npy.h"
 #include "tests/data/sample_files.h"
 

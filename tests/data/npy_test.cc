@@ -7,8 +7,8 @@
 #include <complex>
 #include <random>
 
-#include "core/allocator.h"
-#include "core/memory_limit.h"
+#include "core/memory/allocator.h"
+#include "core/memory/memory_limit.h"
 #include "data/tensor_bundle.h"
 #include "tests/data/sample_files.h"
 

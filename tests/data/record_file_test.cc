@@ -7,8 +7,8 @@
 #include <random>
 
 #include "absl/strings/escaping.h"
-#include "core/allocator.h"
-#include "core/memory_limit.h"
+#include "core/memory/allocator.h"
+#include "core/memory/memory_limit.h"
 #include "data/crc32c.h"
 #include "proto/example.pb.h"
 #include "tests/data/sample_files.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <random>
 
-#include "core/varint.h"
+#include "core/base/varint.h"
 #include "data/crc32c.h"
 #include "data/ordered_code.h"
 

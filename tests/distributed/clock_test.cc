@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/clock.h"
+#include "distributed/protocol/clock.h"
 
 #include <gtest/gtest.h>
 
 #include <future>
 #include <memory>
 
-#include "distributed/worker_calls.h"
+#include "distributed/protocol/worker_calls.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {

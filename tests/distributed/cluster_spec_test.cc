@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/cluster_spec.h"
+#include "distributed/protocol/cluster_spec.h"
 
 #include <gmock/gmock.h>
 
@@ -14,8 +14,9 @@ constexpr auto kInvalid = StatusCode::kInvalidArgument;
 
 TEST(ClusterSpecTest, AWrongSeparatorIsNoAddress) {
   EXPECT_THAT(ClusterSpec::Parse("ps=127.0.0.1:4301,worker=127.0.0.1:4302"),
-              IsError(kInvalid, "'worker=127.0.0.1:4302' of task 1 of job 'ps' is not an address; "
-                                "wanted host:port, and ';' before the next job"));
+              IsError(kInvalid,
+                      "'worker=127.0.0.1:4302' of task 1 of job 'ps' is not an address; "
+                      "wanted host:port, and ';' before the next job"));
   EXPECT_THAT(ClusterSpec::Parse("ps=a:1 b:2"), IsError(kInvalid, "is not an address"));
   EXPECT_THAT(ClusterSpec::Parse("ps=a:1/b"), IsError(kInvalid, "is not an address"));
   EXPECT_OK(ClusterSpec::Parse("ps=[::1]:4301;worker=host-1.example.org:4302,host_2:4303"));

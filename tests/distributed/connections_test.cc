@@ -9,7 +9,7 @@
 
 #include <deque>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 
 namespace tenon {
 namespace {

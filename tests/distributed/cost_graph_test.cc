@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/cost_graph.h"
+#include "distributed/master/cost_graph.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What somebody gets from the network: with the job's credentials a session, without them nothing.
-#include "distributed/credentials.h"
+#include "distributed/protocol/credentials.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "distributed/remote_session.h"
+#include "distributed/client/remote_session.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/io/io_ops.h"

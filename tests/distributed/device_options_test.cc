@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/device_options.h"
+#include "distributed/protocol/device_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/building.h"
-#include "core/proto_io_graph.h"
-#include "distributed/server.h"
+#include "core/build/building.h"
+#include "core/proto/proto_io_graph.h"
+#include "distributed/protocol/server.h"
 #include "ops/array/constants.h"
 #include "ops/register.h"
 #include "proto/master.pb.h"

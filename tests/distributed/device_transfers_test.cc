@@ -6,9 +6,9 @@
 #include <atomic>
 #include <thread>
 
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_graph.h"
 #include "distributed/grpc/run_graph_coding.h"
-#include "distributed/worker.h"
+#include "distributed/worker/worker.h"
 #include "ops/register.h"
 #include "runtime/accelerator/kernels.h"
 #include "runtime/accelerator/stream_device.h"
@@ -286,7 +286,7 @@ TEST_F(DeviceTransfersTest, AGradientLeavesBeforeTheKernelsBehindItHaveRun) {
 
 TEST_F(DeviceTransfersTest, AValueInADevicesMemoryIsHandedToNobodyOutsideOfTheStep) {
   TransferLog transfers;
-  const auto step = std::make_shared<WorkerStep>(1, transfers);
+  const auto step = std::make_shared<TaskRun>(1, transfers);
   const auto refused = IsError(StatusCode::kInvalidArgument, "from device to device");
   Status status;
   step->HandOutAsync("asked first", [&](const Status& s, const Tensor& value, bool) {

@@ -4,9 +4,9 @@
 // seed; TENON_SEED=<seed> runs that graph alone.
 #include <gtest/gtest.h>
 
-#include "core/sanitizers.h"
-#include "distributed/remote_session.h"
-#include "runtime/local_session.h"
+#include "core/base/sanitizers.h"
+#include "distributed/client/remote_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/random_graph.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
@@ -30,8 +30,7 @@ std::string TestSeed(uint64_t seed, testing::TestCluster& cluster) {
   if (!local.ok()) return local.status().ToString();
   const StepResults wanted = RunSteps(random->steps, **local);
 
-  testing::AssignRandomDevices(&random->graph, seed,
-                               {"/job:worker/task:0", "/job:worker/task:1"});
+  testing::AssignRandomDevices(&random->graph, seed, {"/job:worker/task:0", "/job:worker/task:1"});
   Server& server = cluster.at("worker", static_cast<int>(seed % 2));
   // In turn as a client of its own and as the worker whose program it is.
   auto session = seed % 3 == 0 ? server.MakeSession(random->graph)

@@ -13,9 +13,9 @@
 #include <thread>
 #include <utility>
 
-#include "core/proto_io_graph.h"
-#include "core/rendezvous.h"
-#include "core/sanitizers.h"
+#include "core/base/sanitizers.h"
+#include "core/device/rendezvous.h"
+#include "core/proto/proto_io_graph.h"
 #include "distributed/grpc/peer_frames.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
@@ -149,9 +149,7 @@ class HostileClientTest : public ::testing::Test {
 TEST_F(HostileClientTest, BytesThatAreNoProtocol) {
   const Holdings before = Holdings::Now();
   const std::string bytes[] = {
-      "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-      std::string(100'000, '\0'),
-      std::string(100'000, '\xff'),
+      "GET / HTTP/1.1\r\nHost: x\r\n\r\n", std::string(100'000, '\0'), std::string(100'000, '\xff'),
       std::string(kHttp2Preface) + std::string(1000, '\xff'),
       // A SETTINGS frame, then one of 16 MiB that never comes.
       std::string(kHttp2Preface) + std::string("\0\0\0\4\0\0\0\0\0", 9) +
@@ -186,11 +184,10 @@ TEST_F(HostileClientTest, RequestsThatAreNoMessages) {
   RawCaller caller(server_->target());
   for (const std::string& method :
        {kMaster + "CreateSession", kMaster + "ExtendSession", kMaster + "RunStep",
-        kMaster + "CloseSession", kMaster + "ListDevices", kMaster + "Reset",
-        kWorker + "GetStatus", kWorker + "CreateWorkerSession", kWorker + "RegisterGraph",
-        kWorker + "RunGraph", kWorker + "RecvTensor", kWorker + "CleanupGraph",
-        kWorker + "CleanupAll", kWorker + "DeregisterGraph", std::string("/no.Such/Method"),
-        std::string("no path")}) {
+        kMaster + "CloseSession", kMaster + "ListDevices", kMaster + "Reset", kWorker + "GetStatus",
+        kWorker + "CreateWorkerSession", kWorker + "RegisterGraph", kWorker + "RunGraph",
+        kWorker + "RecvTensor", kWorker + "CleanupGraph", kWorker + "CleanupAll",
+        kWorker + "DeregisterGraph", std::string("/no.Such/Method"), std::string("no path")}) {
     EXPECT_FALSE(caller.Call(method, std::string(1000, '\xff')).ok()) << method;
   }
   ExpectBack(before);

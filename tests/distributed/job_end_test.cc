@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/job_end.h"
+#include "distributed/protocol/job_end.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

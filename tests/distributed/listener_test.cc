@@ -9,8 +9,8 @@
 #include <iterator>
 #include <thread>
 
-#include "core/sanitizers.h"
-#include "distributed/server.h"
+#include "core/base/sanitizers.h"
+#include "distributed/protocol/server.h"
 #include "ops/register.h"
 #include "proto/worker.pb.h"
 #include "tests/distributed/raw_client.h"

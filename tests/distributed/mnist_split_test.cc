@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "core/gradients.h"
-#include "distributed/remote_session.h"
+#include "core/gradient/gradients.h"
+#include "distributed/client/remote_session.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"
@@ -16,7 +16,7 @@
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "ops/training/training_ops.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 

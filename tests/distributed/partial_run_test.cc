@@ -5,8 +5,8 @@
 
 #include <thread>
 
-#include "core/proto_io_graph.h"
-#include "core/proto_io_tensor.h"
+#include "core/proto/proto_io_graph.h"
+#include "core/proto/proto_io_tensor.h"
 #include "ops/array/array_ops.h"
 #include "ops/control_flow/flow.h"
 #include "ops/math/math_ops.h"

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <set>
 
-#include "core/memory_limit.h"
-#include "core/varint.h"
+#include "core/base/varint.h"
+#include "core/memory/memory_limit.h"
 #include "tests/testing/counting_allocator.h"
 #include "tests/testing/status_matchers.h"
 

@@ -5,9 +5,9 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
-#include "core/rendezvous.h"
-#include "distributed/cluster_spec.h"
+#include "core/device/rendezvous.h"
 #include "distributed/grpc/channel.h"
+#include "distributed/protocol/cluster_spec.h"
 #include "proto/worker_service.grpc.pb.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"

@@ -8,11 +8,11 @@
 
 #include <string>
 
-#include "distributed/cluster_spec.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/message_bytes.h"
 #include "distributed/grpc/security.h"
-#include "distributed/server.h"
+#include "distributed/protocol/cluster_spec.h"
+#include "distributed/protocol/server.h"
 
 // Clients that keep to no protocol but the one they choose.
 

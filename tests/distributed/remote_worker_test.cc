@@ -6,8 +6,8 @@
 #include <future>
 #include <thread>
 
-#include "core/proto_io_graph.h"
-#include "core/rendezvous.h"
+#include "core/device/rendezvous.h"
+#include "core/proto/proto_io_graph.h"
 #include "ops/register.h"
 #include "tests/testing/counting_allocator.h"
 #include "tests/testing/status_matchers.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/proto_io_tensor.h"
+#include "core/proto/proto_io_tensor.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/server.h"
+#include "distributed/protocol/server.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "distributed/remote_session.h"
+#include "distributed/client/remote_session.h"
 #include "ops/array/array_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/random/random_ops.h"

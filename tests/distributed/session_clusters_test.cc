@@ -3,8 +3,8 @@
 // Sessions that bring a cluster of their own (ConfigProto's cluster_def).
 #include <gtest/gtest.h>
 
-#include "core/proto_io_graph.h"
-#include "distributed/proto_io_cluster.h"
+#include "core/proto/proto_io_graph.h"
+#include "distributed/protocol/proto_io_cluster.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"

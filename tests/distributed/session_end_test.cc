@@ -7,9 +7,9 @@
 
 #include <thread>
 
-#include "core/proto_io_graph.h"
-#include "core/sanitizers.h"
-#include "distributed/remote_session.h"
+#include "core/base/sanitizers.h"
+#include "core/proto/proto_io_graph.h"
+#include "distributed/client/remote_session.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/flow.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/worker.h"
+#include "distributed/worker/worker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "ops/register.h"
-#include "runtime/cpu_device.h"
+#include "runtime/device/cpu_device.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -31,8 +31,8 @@ class NoWorkers final : public WorkerDirectory {
 class WorkerTest : public ::testing::Test {
  protected:
   WorkerTest() : devices_(MakeCpuDevices(kTask, 1, "worker")) {
-    WorkerEnvironment environment{kTask, {devices_[0].get()}, &AllOps(), &pool_, &directory_,
-                                  &SystemClock(), {}, nullptr};
+    WorkerEnvironment environment{kTask,       {devices_[0].get()}, &AllOps(), &pool_,
+                                  &directory_, &SystemClock(),      {},        nullptr};
     environment.limits.sessions = 3;
     environment.limits.graph_nodes = 10;
     environment.limits.session_timeout = std::chrono::seconds(1);

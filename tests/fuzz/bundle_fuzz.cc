@@ -8,7 +8,7 @@
 #include <cstring>
 #include <map>
 
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 #include "data/crc32c.h"
 #include "data/table.h"
 #include "data/tensor_bundle.h"
@@ -174,9 +174,7 @@ std::vector<std::string> BundleSeeds() {
   for (int i = 0; i < 2; ++i) {
     auto writer = BundleWriter::Create(StrCat("q", i), context);
     TENON_CHECK(writer.ok());
-    TENON_CHECK((*writer)
-                    ->AddSlice("sliced", Shape({2, 3}), TensorSlice({{i, 1}, {}}), half)
-                    .ok());
+    TENON_CHECK((*writer)->AddSlice("sliced", Shape({2, 3}), TensorSlice({{i, 1}, {}}), half).ok());
     TENON_CHECK((*writer)->Add(StrCat("bool", i), Tensor::Of<bool>({2}, {true, false})).ok());
     TENON_CHECK((*writer)->Add(StrCat("text", i), Tensor::Scalar("some text")).ok());
     TENON_CHECK((*writer)->Add(StrCat("none", i), Tensor::Zeros(DType::kInt64, {0, 5})).ok());

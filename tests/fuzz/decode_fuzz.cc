@@ -2,7 +2,7 @@
 //
 // Ops that take texts apart: the first byte chooses one, the rest is the text, for Example messages
 // two of them, cut where a second byte says.
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 #include "proto/example.pb.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/testing/op_runner.h"

@@ -11,7 +11,7 @@
 #include <functional>
 #include <iterator>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 
 namespace tenon::testing {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "core/resource.h"
-#include "core/variant.h"
+#include "core/tensor/resource.h"
+#include "core/tensor/variant.h"
 
 namespace tenon::testing {
 namespace {

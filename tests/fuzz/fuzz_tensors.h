@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "tests/fuzz/fuzz_bytes.h"
 
 // Tensors and numbers at the ends of their ranges.

@@ -4,7 +4,7 @@
 // graph's feeds, fetches and targets are used.
 #include <google/protobuf/stubs/logging.h>
 
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/sample_graphs.h"
 

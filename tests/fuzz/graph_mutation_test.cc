@@ -13,8 +13,8 @@
 #include <map>
 #include <thread>
 
-#include "core/memory_limit.h"
-#include "core/sanitizers.h"
+#include "core/base/sanitizers.h"
+#include "core/memory/memory_limit.h"
 #include "tests/fuzz/sample_graphs.h"
 #include "tests/testing/random_graph.h"
 #include "tests/testing/status_matchers.h"

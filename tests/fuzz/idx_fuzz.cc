@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // IDX files, compressed as the first byte says.
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 #include "data/idx.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -43,8 +43,7 @@ std::vector<std::string> IdxSeeds() {
   return seeds;
 }
 
-const bool idx_registered =
-    RegisterFuzzTarget({.name = "idx", .run = FuzzIdx, .seeds = IdxSeeds});
+const bool idx_registered = RegisterFuzzTarget({.name = "idx", .run = FuzzIdx, .seeds = IdxSeeds});
 
 }  // namespace
 }  // namespace tenon::testing

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "core/status.h"
-#include "core/strings.h"
+#include "core/base/status.h"
+#include "core/base/strings.h"
 #include "tests/fuzz/fuzz_target.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);

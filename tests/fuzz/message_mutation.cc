@@ -5,7 +5,7 @@
 #include <limits>
 #include <memory>
 
-#include "core/varint.h"
+#include "core/base/varint.h"
 #include "proto/graph.pb.h"
 #include "proto/peer_service.pb.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -43,9 +43,16 @@ int64_t CornerNumber(Random& random) {
 }
 
 double CornerReal(Random& random) {
-  static const std::vector<double> numbers = {
-      0, 1, -1, 0.5, 1e9, -0.0, 1e300, 1e-310, std::numeric_limits<double>::infinity(),
-      std::numeric_limits<double>::quiet_NaN()};
+  static const std::vector<double> numbers = {0,
+                                              1,
+                                              -1,
+                                              0.5,
+                                              1e9,
+                                              -0.0,
+                                              1e300,
+                                              1e-310,
+                                              std::numeric_limits<double>::infinity(),
+                                              std::numeric_limits<double>::quiet_NaN()};
   return random.OneOf(numbers);
 }
 
@@ -128,8 +135,7 @@ void ChangeRepeated(Message* m, const FieldDescriptor* field, Random& random, in
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) return SetText(m, field, which, random);
   if (!is_message) return SetNumber(m, field, which, random);
   if (which >= 0) return ChangeOnce(r->MutableRepeatedMessage(m, field, i), random, depth + 1);
-  const std::unique_ptr<Message> copy(
-      n == 0 ? nullptr : r->GetRepeatedMessage(*m, field, i).New());
+  const std::unique_ptr<Message> copy(n == 0 ? nullptr : r->GetRepeatedMessage(*m, field, i).New());
   if (copy != nullptr) copy->CopyFrom(r->GetRepeatedMessage(*m, field, i));
   Message* added = r->AddMessage(m, field);
   if (copy != nullptr) added->CopyFrom(*copy);

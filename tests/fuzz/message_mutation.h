@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "tests/testing/random_ops.h"
 
 namespace tenon::testing {

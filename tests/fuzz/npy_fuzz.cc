@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NumPy's .npy files: read, written, and read again.
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 #include "data/npy.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/message_mutation.h"
@@ -66,8 +66,7 @@ std::vector<std::string> NpySeeds() {
   return seeds;
 }
 
-const bool npy_registered =
-    RegisterFuzzTarget({.name = "npy", .run = FuzzNpy, .seeds = NpySeeds});
+const bool npy_registered = RegisterFuzzTarget({.name = "npy", .run = FuzzNpy, .seeds = NpySeeds});
 
 }  // namespace
 }  // namespace tenon::testing

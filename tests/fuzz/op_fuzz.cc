@@ -9,11 +9,11 @@
 #include <cstring>
 #include <map>
 
-#include "core/gradients.h"
-#include "core/memory_limit.h"
+#include "core/gradient/gradients.h"
+#include "core/memory/memory_limit.h"
 #include "ops/register.h"
 #include "ops/summary/tensor_text.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/fuzz_tensors.h"
 #include "tests/testing/op_runner.h"

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 #include "data/event_file.h"
 #include "data/record_file.h"
 #include "proto/event.pb.h"
@@ -110,7 +110,8 @@ void MutateRecords(std::string* data, size_t max_size, uint64_t seed) {
 std::vector<std::string> RecordSeeds() {
   using namespace std::string_literals;
   const auto sample = [](char kind, const std::string& name) { return kind + SampleFile(name); };
-  return {sample('\0', "records/records.tfrecord"), sample('\1', "records/records_gzip.tfrecord"),
+  return {sample('\0', "records/records.tfrecord"),
+          sample('\1', "records/records_gzip.tfrecord"),
           sample('\2', "records/records_zlib.tfrecord"),
           sample('\3', "events/events.out.tfevents.1700000000.host.sample"),
           "\0"s + WriteRecords({"", "a", std::string(300, 'b')}, Compression::kNone),

@@ -3,9 +3,9 @@
 
 #include <thread>
 
-#include "distributed/cluster_spec.h"
 #include "distributed/grpc/channel.h"
 #include "distributed/grpc/message_bytes.h"
+#include "distributed/protocol/cluster_spec.h"
 #include "ops/register.h"
 #include "proto/cluster_service.pb.h"
 #include "proto/master.pb.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "distributed/server.h"
+#include "distributed/protocol/server.h"
 
 // Calls to a server of this process, any method with any bytes.
 

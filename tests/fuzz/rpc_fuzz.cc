@@ -4,9 +4,9 @@
 // RpcCaller::Run.
 #include <google/protobuf/stubs/logging.h>
 
-#include "core/memory_limit.h"
-#include "core/proto_io_graph.h"
-#include "core/proto_io_tensor.h"
+#include "core/memory/memory_limit.h"
+#include "core/proto/proto_io_graph.h"
+#include "core/proto/proto_io_tensor.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"

@@ -3,8 +3,8 @@
 // TensorProtos: read, written in both encodings, and read again.
 #include <google/protobuf/stubs/logging.h>
 
-#include "core/memory_limit.h"
-#include "core/proto_io_tensor.h"
+#include "core/memory/memory_limit.h"
+#include "core/proto/proto_io_tensor.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/message_mutation.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ZIP archives: every member read, the archive made again of what was read.
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 #include "data/npy.h"
 #include "data/zip.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -56,8 +56,7 @@ std::vector<std::string> ZipSeeds() {
           SampleFile("checkpoints/checkpoint_small.npz")};
 }
 
-const bool zip_registered =
-    RegisterFuzzTarget({.name = "zip", .run = FuzzZip, .seeds = ZipSeeds});
+const bool zip_registered = RegisterFuzzTarget({.name = "zip", .run = FuzzZip, .seeds = ZipSeeds});
 
 }  // namespace
 }  // namespace tenon::testing

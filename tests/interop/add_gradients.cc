@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <fstream>
 
-#include "core/gradients.h"
-#include "core/proto_io_file.h"
-#include "core/proto_io_graph.h"
+#include "core/gradient/gradients.h"
+#include "core/proto/proto_io_file.h"
+#include "core/proto/proto_io_graph.h"
 #include "ops/register.h"
 #include "proto/graph.pb.h"
 

@@ -9,8 +9,8 @@
 #include <map>
 #include <memory>
 
-#include "core/proto_io_file.h"
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_file.h"
+#include "core/proto/proto_io_graph.h"
 #include "ops/register.h"
 #include "proto/graph.pb.h"
 #include "train/optimizers/adagrad.h"
@@ -90,11 +90,11 @@ std::unique_ptr<Optimizer> MakeOptimizer(const Request& r, const Output& global_
 }
 
 /// A variable that TensorFlow's Python has made, by the names that it gives its nodes.
-StatusOr<VariableNodes> Imported(const Graph& graph, const std::string& name, bool trainable) {
+StatusOr<VariableEntry> Imported(const Graph& graph, const std::string& name, bool trainable) {
   Node* const ref = graph.Find(name);
   if (ref == nullptr) return NotFound("there is no variable '", name, "'");
   const bool resource = ref->op() == "VarHandleOp";
-  return VariableNodes{ref, graph.Find(StrCat(name, resource ? "/Read/ReadVariableOp" : "/read")),
+  return VariableEntry{ref, graph.Find(StrCat(name, resource ? "/Read/ReadVariableOp" : "/read")),
                        graph.Find(StrCat(name, "/Assign")), trainable};
 }
 
@@ -102,10 +102,10 @@ Status AddOptimizer(const Request& r) {
   TENON_ASSIGN_OR_RETURN(GraphDef proto, LoadGraphDef(r.from));
   TENON_ASSIGN_OR_RETURN(Graph graph, GraphFromProto(proto, AllOps()));
   for (const std::string& name : r.variables) {
-    TENON_ASSIGN_OR_RETURN(VariableNodes v, Imported(graph, name, true));
+    TENON_ASSIGN_OR_RETURN(VariableEntry v, Imported(graph, name, true));
     graph.variables().push_back(v);
   }
-  TENON_ASSIGN_OR_RETURN(const VariableNodes step, Imported(graph, r.global_step, false));
+  TENON_ASSIGN_OR_RETURN(const VariableEntry step, Imported(graph, r.global_step, false));
   graph.variables().push_back(step);
   {
     const GraphBuilding building(graph);
@@ -119,7 +119,7 @@ Status AddOptimizer(const Request& r) {
     Node* const init = GlobalVariablesInitializer();
     TENON_RETURN_IF_ERROR(building.status());
     std::printf("%s\n%s\n", train->name().c_str(), init->name().c_str());
-    for (const VariableNodes& v : optimizer->variables()) {
+    for (const VariableEntry& v : optimizer->variables()) {
       std::printf("%s\n", v.value->name().c_str());
     }
   }

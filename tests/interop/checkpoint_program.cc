@@ -6,10 +6,10 @@
 // address of a worker, they are on its two parameter servers, and each of those writes a shard.
 #include <cstdio>
 
-#include "distributed/remote_session.h"
+#include "distributed/client/remote_session.h"
 #include "ops/array/constants.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "train/saver/saver.h"
 #include "train/variables.h"
 

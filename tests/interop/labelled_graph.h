@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "core/building.h"
-#include "core/proto_io_graph.h"
+#include "core/build/building.h"
+#include "core/proto/proto_io_graph.h"
 #include "ops/register.h"
 #include "proto/graph.pb.h"
 

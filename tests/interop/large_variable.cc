@@ -8,7 +8,7 @@
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "train/saver/saver.h"
 #include "train/variables.h"
 

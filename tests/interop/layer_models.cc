@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_graph.h"
 #include "proto/graph.pb.h"
 #include "tenon/tenon.h"
 
@@ -37,7 +37,7 @@ Output LossOf(const Values& ys) {
 void AddTraining(const Output& loss) {
   Graph& graph = *CurrentBuilding().graph;
   Values variables;
-  for (const VariableNodes& v : graph.variables()) {
+  for (const VariableEntry& v : graph.variables()) {
     if (v.trainable) variables.emplace_back(v.value);
   }
   const Values gradients = variables.empty() ? Values() : Gradients(loss, variables);
@@ -46,7 +46,7 @@ void AddTraining(const Output& loss) {
   {
     const ControlDependencies all_first(all);
     for (size_t i = 0; i < variables.size(); ++i) {
-      const VariableNodes& v = *FindVariable(variables[i]);
+      const VariableEntry& v = *FindVariable(variables[i]);
       updates.emplace_back(ChangeVariable(v, "AssignSub", gradients[i] * 0.2));
     }
   }

@@ -2,7 +2,7 @@
 // Writes a graph of all losses, each with all kinds of weights and reductions, and their gradients
 // by the predictions, to the file that it is given, and prints a label and a name for each. For
 // losses_test.py, which has the same in TensorFlow.
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"

@@ -13,7 +13,7 @@ from tensorflow_environment import TENON, Servers, main_with_tensorflow
 # These are of the runtime: clients may not bring them.
 OF_THE_RUNTIME = {"_Arg", "_Retval", "_Send", "_Recv", "_HostSend", "_HostRecv"}
 # TensorFlow does not know them.
-OURS = {"_Conv2DWithBias", "_CopyToDevice", "_CopyToHost", "_KernelGroup", "_MaxPoolGradOfPlaces",
+OURS = {"_Conv2DWithBias", "_CopyToDevice", "_CopyToHost", "_CaptureKernel", "_MaxPoolGradOfPlaces",
         "_MaxPoolWithPlaces", "_RecvFromPeer", "_ReluMaxPoolGradOfPlaces",
         "_ReluMaxPoolWithPlaces", "_SendToPeer"}
 

@@ -11,7 +11,7 @@
 #include "ops/lookup/lookup_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "train/saver/saved_model.h"
 #include "train/variables.h"
 

@@ -7,7 +7,7 @@
 #include "ops/array/array_ops.h"
 #include "ops/queues/queues_ops.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "core/parallel.h"
+#include "core/base/parallel.h"
 #include "tests/testing/op_runner.h"
 
 namespace tenon::testing {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "ops/register.h"
 #include "tests/testing/op_runner.h"
 
@@ -37,7 +37,7 @@ TEST(Conformance, EveryOpWithAKernelHasDocumentationAShapeFunctionAndAnExample) 
   int num_with_kernels = 0;
   for (const OpRegistration* op : AllOps().All()) {
     SCOPED_TRACE(op->schema.name);
-    if (op->kernels.empty() && !IsRuntimeOp(op->schema.name)) continue;
+    if (op->kernels.empty() && !op->schema.is_runtime_only()) continue;
     ++num_with_kernels;
     EXPECT_FALSE(op->schema.doc.empty());
     EXPECT_NE(op->shape, nullptr);

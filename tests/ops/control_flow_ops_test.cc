@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "core/gradients.h"
-#include "core/loop_frame.h"
+#include "core/build/loop_frame.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
@@ -119,10 +119,12 @@ TEST_F(ControlFlowOpsTest, LiteralsInTheInnerOfTwoLoops) {
   const Output total = Merge({Enter(0, "outer"), Enter(0, "outer")}).output;
   const Output more = LoopCond(i < 3);
   const auto i_sides = Switch(i, more), total_sides = Switch(total, more);
-  const Output j = Merge({Enter(i_sides.output_true * 0, "inner"),
-                          Enter(i_sides.output_true * 0, "inner")}).output;
-  const Output sum = Merge({Enter(total_sides.output_true, "inner"),
-                            Enter(total_sides.output_true, "inner")}).output;
+  const Output j =
+      Merge({Enter(i_sides.output_true * 0, "inner"), Enter(i_sides.output_true * 0, "inner")})
+          .output;
+  const Output sum =
+      Merge({Enter(total_sides.output_true, "inner"), Enter(total_sides.output_true, "inner")})
+          .output;
   const Output inner_more = LoopCond(j < 4);
   const auto j_sides = Switch(j, inner_more), sum_sides = Switch(sum, inner_more);
   ASSERT_OK(s.graph.Connect(NextIteration(j_sides.output_true + 1), j.node, 1));

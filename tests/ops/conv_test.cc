@@ -5,10 +5,10 @@
 
 #include <random>
 
-#include "core/gradients.h"
-#include "core/interruption.h"
-#include "core/parallel.h"
-#include "core/sanitizers.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/base/sanitizers.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/nn/nn_ops.h"

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
@@ -210,9 +210,9 @@ TEST(CornerCasesTest, EachNanIsItsOwnKey) {
 
 TEST(CornerCasesTest, ComplexNumbersAreClippedPartByPart) {
   using C = std::complex<double>;
-  const Tensor found = RunOpOrDie(
-      "ClipByValue", {Tensor::Vector<C>({C(1, 2), C(-3, 1), C(5, -9)}), Tensor::Scalar(C(0, 0)),
-                      Tensor::Scalar(C(2, 1))});
+  const Tensor found =
+      RunOpOrDie("ClipByValue", {Tensor::Vector<C>({C(1, 2), C(-3, 1), C(5, -9)}),
+                                 Tensor::Scalar(C(0, 0)), Tensor::Scalar(C(2, 1))});
   EXPECT_THAT(found.flat<C>(), ElementsAre(C(1, 1), C(0, 1), C(2, 0)));
 }
 

@@ -5,7 +5,7 @@
 #include "ops/array/constants.h"
 #include "ops/lookup/lookup_ops.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 

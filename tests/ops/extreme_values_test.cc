@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/allocator.h"
-#include "core/graph.h"
-#include "core/memory_limit.h"
+#include "core/graph/graph.h"
+#include "core/memory/allocator.h"
+#include "core/memory/memory_limit.h"
 #include "ops/register.h"
 #include "tests/testing/op_runner.h"
 

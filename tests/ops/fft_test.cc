@@ -4,7 +4,7 @@
 #include <cmath>
 #include <complex>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
 #include "ops/math/math_ops.h"

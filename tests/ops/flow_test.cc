@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"

@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "core/cancellation.h"
-#include "core/interruption.h"
+#include "core/base/cancellation.h"
+#include "core/base/interruption.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
 #include "tests/testing/op_runner.h"

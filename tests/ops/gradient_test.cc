@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/constants.h"
 #include "ops/register.h"
 #include "tests/testing/graph_runner.h"

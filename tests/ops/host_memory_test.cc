@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "core/graph.h"
-#include "core/host_args.h"
+#include "core/graph/graph.h"
+#include "core/op/host_args.h"
 #include "ops/register.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"

@@ -11,7 +11,7 @@
 #include "ops/io/io_ops.h"
 #include "ops/register.h"
 #include "ops/summary/summary_ops.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/composition.h"
 #include "ops/linalg/linalg_ops.h"

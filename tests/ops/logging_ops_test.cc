@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "core/variant.h"
+#include "core/tensor/variant.h"
 #include "data/file.h"
 #include "ops/summary/tensor_text.h"
 #include "tests/testing/op_runner.h"

@@ -7,7 +7,7 @@
 #include "ops/array/array_ops.h"
 #include "ops/lookup/lookup_ops.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 
@@ -116,8 +116,7 @@ TEST_F(LookupOpsTest, KeysOfAnyShapeAndADefaultForEach) {
 }
 
 TEST_F(LookupOpsTest, ValuesMayBeTensorsAndKeysNumbers) {
-  const Output table =
-      MutableHashTableOfTensorsV2(DType::kInt64, DType::kFloat, PartialShape{2});
+  const Output table = MutableHashTableOfTensorsV2(DType::kInt64, DType::kFloat, PartialShape{2});
   Node* const insert =
       LookupTableInsertV2(table, Ints({5, -3}), Tensor::Of<float>({2, 2}, {1, 2, 3, 4}));
   const Output find = LookupTableFindV2(table, Ints({-3, 0}), Tensor::Vector<float>({8, 9}));

@@ -5,8 +5,8 @@
 #include <complex>
 #include <random>
 
-#include "core/interruption.h"
-#include "core/parallel.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
 #include "ops/math/gemm.h"
 #include "ops/maths.h"
 #include "tests/testing/op_runner.h"
@@ -181,8 +181,7 @@ TEST(GemmTest, AProductInBlocksOfRowsIsThatOfTheWhole) {
         for (const int64_t rows : {1, 20, 200, 499}) {
           Tensor blocks(type, {shape.m, shape.n});
           const double work = static_cast<double>(rows * shape.n * shape.k);
-          ASSERT_TRUE(
-              Gemm(type, shape, a.raw_data(), b.raw_data(), blocks.raw_data(), work).ok());
+          ASSERT_TRUE(Gemm(type, shape, a.raw_data(), b.raw_data(), blocks.raw_data(), work).ok());
           Dispatch(type, NumericTypes(), [&](auto zero) {
             ExpectNear<decltype(zero)>(blocks, whole, type == DType::kHalf ? 1e-3 : 1e-6);
           });

@@ -2,7 +2,7 @@
 //
 // Ops at the limit of memory: each runs with ever more of it, until it has enough. Whichever of its
 // allocations fails, it must say so and leave nothing behind.
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 
 #include <gtest/gtest.h>
 
@@ -46,15 +46,16 @@ std::vector<LimitCase> Cases() {
       // Text, short and long.
       {"Fill", {Tensor::Vector<int32_t>({1000}), LongText(5000)}},
       {"Fill", {count, LongText(100)}, {}, "Short"},
-      {"Tile", {Tensor::Vector<std::string>({std::string(3000, 'x')}),
-                Tensor::Vector<int32_t>({1000})}},
+      {"Tile",
+       {Tensor::Vector<std::string>({std::string(3000, 'x')}), Tensor::Vector<int32_t>({1000})}},
       {"StringJoin", {texts, LongText(1000)}},
       {"Add", {texts, LongText(1000)}},
       {"AsString", {floats}},
       {"AsString", {texts}, {{"width", 1000}}, "Padded"},
       {"Concat", {axis, texts, texts}, {}, "Text"},
-      {"GatherV2", {Tensor::Vector<std::string>({std::string(200, 'x')}),
-                    Tensor::Zeros(DType::kInt32, {10000}), axis}},
+      {"GatherV2",
+       {Tensor::Vector<std::string>({std::string(200, 'x')}), Tensor::Zeros(DType::kInt32, {10000}),
+        axis}},
       {"RandomShuffle", {texts}, {{"seed", 1}}, "Text"},
       // Temporaries.
       {"MatMul", {halves, halves}},
@@ -91,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, OpsAtTheMemoryLimitTest, ::testing::ValuesIn(Cases
 
 TEST_P(OpsAtTheMemoryLimitTest, FailWithResourceExhaustedAndLeaveNothing) {
   const LimitCase& c = GetParam();
-  // What threads have taken in small blocks and not yet told (see core/counted_memory.h).
+  // What threads have taken in small blocks and not yet told (see core/memory/counted_memory.h).
   constexpr int64_t kUntold = 256 << 10;
   const int64_t before = CpuAllocator().bytes_in_use();
   int refused = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/shape.h"
+#include "core/tensor/shape.h"
 
 namespace tenon::testing {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numbers>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "tests/testing/graph_session.h"
@@ -198,9 +198,9 @@ TEST(CountOpsTest, ARangeOfAHistogramMayBeMoreThanItsDtypeHolds) {
 TEST(CountOpsTest, HistogramsHaveABinForEachNumberWhateverTheRange) {
   const double inf = HUGE_VAL, least = std::numeric_limits<double>::denorm_min();
   const auto counts = [](const std::vector<double>& values, const std::vector<double>& range) {
-    return Numbers(RunOpOrDie("HistogramFixedWidth", {Tensor::Vector<double>(values),
-                                                      Tensor::Vector<double>(range),
-                                                      Tensor::Scalar(2)}));
+    return Numbers(RunOpOrDie(
+        "HistogramFixedWidth",
+        {Tensor::Vector<double>(values), Tensor::Vector<double>(range), Tensor::Scalar(2)}));
   };
   EXPECT_THAT(counts({-inf, 0.1, inf}, {0, 1}), ElementsAre(2, 1));
   EXPECT_THAT(counts({1, 5, inf}, {0, inf}), ElementsAre(2, 1));

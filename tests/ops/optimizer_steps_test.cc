@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/interruption.h"
+#include "core/base/interruption.h"
 #include "ops/array/constants.h"
 #include "ops/state/state_ops.h"
 #include "ops/training/training_ops.h"

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/constants.h"
 #include "ops/composition.h"
 #include "ops/image/image_ops.h"

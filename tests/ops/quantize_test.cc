@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "tests/testing/graph_session.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "core/exceptions.h"
-#include "core/gradients.h"
+#include "core/base/exceptions.h"
+#include "core/gradient/gradients.h"
 #include "ops/composition.h"
 #include "ops/ragged/ragged_ops.h"
 #include "tests/testing/graph_session.h"
@@ -42,9 +42,8 @@ TEST(Ragged, EmptyRowsAreFilled) {
   EXPECT_THAT(fill({0, 3, 1}, 3).status, IsError(kInvalid, "indices(1, 0) is invalid: 3"));
   EXPECT_THAT(fill({0, 1, 1}, -1).status, IsError(kInvalid, "must not be negative"));
   const Tensor none(DType::kInt64, {0}), texts(DType::kString, {0});
-  const OpResult defaults =
-      RunOp("RaggedFillEmptyRows",
-            {none, texts, Tensor::Scalar<int64_t>(2), Tensor::Scalar<TString>("z")});
+  const OpResult defaults = RunOp("RaggedFillEmptyRows", {none, texts, Tensor::Scalar<int64_t>(2),
+                                                          Tensor::Scalar<TString>("z")});
   ASSERT_OK(defaults.status);
   EXPECT_TRUE(defaults.outputs[1].Equals(Tensor::Vector<TString>({"z", "z"})));
 }

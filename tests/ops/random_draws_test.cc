@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "ops/random/random_ops.h"
@@ -51,13 +51,13 @@ TEST(RandomDraws, AnInfiniteRateOfPoissonGivesInfinity) {
   const float infinity = std::numeric_limits<float>::infinity();
   const Tensor rate = Tensor::Scalar(infinity), seed = Tensor::Vector({1, 2});
   for (const DType type : {DType::kFloat, DType::kDouble, DType::kHalf}) {
-    const Tensor y = RunOpOrDie("StatelessRandomPoisson", {Tensor::Vector({1}), seed, rate},
-                                {{"dtype", type}});
+    const Tensor y =
+        RunOpOrDie("StatelessRandomPoisson", {Tensor::Vector({1}), seed, rate}, {{"dtype", type}});
     EXPECT_THAT(Numbers(y), ElementsAre(infinity));
   }
   for (const DType type : {DType::kInt32, DType::kInt64}) {
-    const Tensor y = RunOpOrDie("StatelessRandomPoisson", {Tensor::Vector({1}), seed, rate},
-                                {{"dtype", type}});
+    const Tensor y =
+        RunOpOrDie("StatelessRandomPoisson", {Tensor::Vector({1}), seed, rate}, {{"dtype", type}});
     EXPECT_THAT(Numbers(y), ElementsAre(0));
   }
   const Tensor rates = Tensor::Vector<float>({infinity, -infinity, std::nanf("")});

@@ -7,9 +7,9 @@
 #include <random>
 #include <set>
 
-#include "core/allocator.h"
-#include "core/memory_limit.h"
-#include "core/sanitizers.h"
+#include "core/base/sanitizers.h"
+#include "core/memory/allocator.h"
+#include "core/memory/memory_limit.h"
 #include "ops/register.h"
 #include "tests/testing/op_runner.h"
 

@@ -8,7 +8,7 @@
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -66,8 +66,8 @@ TEST(RandomTest, TwoRunsInARowAreTensorFlowsBitForBit) {
       const auto expected = golden->Read(StrCat(names[i], "/", run));
       ASSERT_OK(expected);
       EXPECT_TRUE((*values)[i].Equals(*expected))
-          << names[i] << " run " << run << "\nfound  " << (*values)[i].ToString()
-          << "\nwanted " << expected->ToString();
+          << names[i] << " run " << run << "\nfound  " << (*values)[i].ToString() << "\nwanted "
+          << expected->ToString();
     }
   }
 }

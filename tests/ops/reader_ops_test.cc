@@ -12,7 +12,7 @@
 #include "ops/io/io_ops.h"
 #include "ops/queues/queues_ops.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon::testing {

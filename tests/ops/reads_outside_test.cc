@@ -3,9 +3,9 @@
 
 #include <atomic>
 
-#include "core/exceptions.h"
-#include "core/graph.h"
-#include "core/op_registry.h"
+#include "core/base/exceptions.h"
+#include "core/graph/graph.h"
+#include "core/op/op_registry.h"
 #include "ops/register.h"
 #include "tests/testing/op_runner.h"
 

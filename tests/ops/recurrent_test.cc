@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "ops/register.h"
-#include "runtime/local_rendezvous.h"
+#include "runtime/execute/local_rendezvous.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
 

@@ -212,7 +212,7 @@ TEST(Signature, NoOpIsDeclaredThatTensorFlowLacksButThoseThatTheRuntimeMakes) {
                                       "_ReluMaxPoolGradOfPlaces",
                                       "_CopyToDevice",
                                       "_CopyToHost",
-                                      "_KernelGroup",
+                                      "_CaptureKernel",
                                       "_SendToPeer",
                                       "_RecvFromPeer"};
   const std::map<std::string, Signature> table = ReadTable();

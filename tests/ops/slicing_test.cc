@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/slicing.h"
+#include "core/build/slicing.h"
 
 #include <gmock/gmock.h>
 
 #include <limits>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "core/exceptions.h"
-#include "core/gradients.h"
+#include "core/base/exceptions.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
@@ -72,10 +72,10 @@ TEST(Sparse, TheErrorsOfTensorFlowsKernelsAreFoundInOurs) {
   refused("SparseSlice", {Indices(), four, sizes, sizes, sizes}, {}, counts);
   refused("SparseTensorDenseAdd", {Indices(), four, sizes, Tensor(DType::kFloat, {2, 3})}, {},
           "Dimensions 3 and 4 are not compatible");
-  refused("SparseSparseMaximum",
-          {Indices(), values, sizes, Tensor(DType::kInt64, {0, 3}), Tensor(DType::kFloat, {0}),
-           three},
-          {}, "Operands do not have the same ranks");
+  refused(
+      "SparseSparseMaximum",
+      {Indices(), values, sizes, Tensor(DType::kInt64, {0, 3}), Tensor(DType::kFloat, {0}), three},
+      {}, "Operands do not have the same ranks");
   refused("SparseSparseMinimum", {Indices(), values, sizes, Indices(), values, Sizes({2, 4})}, {},
           "Operands' shapes do not match");
   refused("SparseSplit", {Sizes({0, 1}), Indices(), values, sizes}, {{"num_split", 2}},
@@ -93,9 +93,8 @@ TEST(Sparse, TheErrorsOfTensorFlowsKernelsAreFoundInOurs) {
 
 TEST(Sparse, OfAScalarThereAreNoBins) {
   const Tensor indices(DType::kInt64, {2, 0}), values = Tensor::Vector<int32_t>({0, 1});
-  const OpResult result =
-      RunOp("SparseBincount", {indices, values, Tensor(DType::kInt64, {0}), Tensor::Scalar(2),
-                               Tensor(DType::kFloat, {0})});
+  const OpResult result = RunOp("SparseBincount", {indices, values, Tensor(DType::kInt64, {0}),
+                                                   Tensor::Scalar(2), Tensor(DType::kFloat, {0})});
   EXPECT_THAT(result.status, IsError(kInvalid, "a vector or a matrix, found rank 0"));
   ASSERT_EQ(result.declared_shapes.size(), 1u);
   EXPECT_FALSE(result.declared_shapes[0].rank_known());
@@ -110,10 +109,10 @@ TEST(Sparse, AGraphMayHoldASparseTensorThatDoesNotFitItself) {
               IsError(kInvalid, "3 and 2"));
   EXPECT_THAT(s.Run({SparseReorder(indices, values, Const(Sizes({2}))).output_values}),
               IsError(kInvalid, "Index rank (2) and shape rank (1)"));
-  EXPECT_THAT(s.Run({SparseSparseMaximum(indices, values, sizes, indices, values,
-                                         Const(Sizes({3, 3})))
-                         .output_values}),
-              IsError(kInvalid, "Operands' shapes do not match"));
+  EXPECT_THAT(
+      s.Run({SparseSparseMaximum(indices, values, sizes, indices, values, Const(Sizes({3, 3})))
+                 .output_values}),
+      IsError(kInvalid, "Operands' shapes do not match"));
   EXPECT_OK(s.Run({SparseTensorDenseAdd(indices, values, sizes, dense)}));
 }
 

@@ -118,8 +118,8 @@ TEST(SummaryOps, SoundsAreWavFiles) {
   const OpResult r = RunOp("DecodeWav", {Tensor::Scalar(audio.encoded_audio_string())});
   ASSERT_OK(r.status);
   EXPECT_EQ(r.outputs[1].scalar<int32_t>(), 8000);
-  EXPECT_FALSE(RunOp("AudioSummaryV2", {Tensor::Scalar("a"), Tensor::Of<float>({1, 2}, {0, 1}),
-                                        Tensor::Scalar(0.0f)})
+  EXPECT_FALSE(RunOp("AudioSummaryV2",
+                     {Tensor::Scalar("a"), Tensor::Of<float>({1, 2}, {0, 1}), Tensor::Scalar(0.0f)})
                    .status.ok());
 }
 

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "tests/testing/graph_session.h"

@@ -3,8 +3,8 @@
 
 #include <chrono>
 
-#include "core/gradients.h"
-#include "core/proto_io_tensor.h"
+#include "core/gradient/gradients.h"
+#include "core/proto/proto_io_tensor.h"
 #include "ops/composition.h"
 #include "ops/tensor_list/tensor_list.h"
 #include "ops/tensor_list/tensor_list_ops.h"

@@ -179,9 +179,9 @@ TEST(HashBucketsTest, AreThoseOfTensorFlow) {
 
 TEST(StringFormatTest, AsTensorFlowPrints) {
   const auto format = [](const Tensor& t, int64_t summarize) {
-    return std::string(RunOpOrDie("StringFormat", {t},
-                                  {{"template", "<%s>"}, {"summarize", summarize}})
-                           .scalar<TString>());
+    return std::string(
+        RunOpOrDie("StringFormat", {t}, {{"template", "<%s>"}, {"summarize", summarize}})
+            .scalar<TString>());
   };
   EXPECT_EQ(format(Tensor::Scalar(1.0f / 3), 3), "<0.333333343>");
   EXPECT_EQ(format(Tensor::Scalar(0.1), 3), "<0.1>");

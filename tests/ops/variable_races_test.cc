@@ -106,8 +106,7 @@ TEST_F(VariableRacesTest, EachVariableOfACheckpointIsOfOneMoment) {
   std::vector<Output> variables, updates, values;
   for (int i = 0; i < kVariables; ++i) {
     const std::string name = StrCat("v", i);
-    variables.push_back(
-        Variable(name.c_str(), Const(Tensor::Zeros(DType::kFloat, {kElements}))));
+    variables.push_back(Variable(name.c_str(), Const(Tensor::Zeros(DType::kFloat, {kElements}))));
     values.push_back(Identity(variables.back()));
   }
   Tensor ones(DType::kFloat, {kElements});

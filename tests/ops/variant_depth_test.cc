@@ -3,7 +3,7 @@
 // A small graph with a loop can put values of variants into each other, as often as it likes.
 #include <gmock/gmock.h>
 
-#include "core/variant.h"
+#include "core/tensor/variant.h"
 #include "ops/control_flow/flow.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"

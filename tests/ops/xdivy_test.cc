@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "tests/testing/graph_session.h"
@@ -36,8 +36,7 @@ TEST(Xlogy, TheLogarithmOf16BitsIsRounded) {
       return RunOpOrDie(op, {Tensor::Scalar(one), Tensor::Scalar(other)});
     };
     const auto product = [&](std::string_view log) {
-      return RunOpOrDie(
-          "Mul", {Tensor::Scalar(one), RunOpOrDie(log, {Tensor::Scalar(other)})});
+      return RunOpOrDie("Mul", {Tensor::Scalar(one), RunOpOrDie(log, {Tensor::Scalar(other)})});
     };
     EXPECT_EQ(Numbers(of("Xlogy")), Numbers(product("Log")));
     EXPECT_EQ(Numbers(of("Xlog1py")), Numbers(product("Log1p")));

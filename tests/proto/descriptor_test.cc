@@ -46,12 +46,16 @@ using ::testing::IsEmpty;
 // The files below proto/, found in the generated pool. The linker drops the object files of an
 // archive that nothing names, so the roots of the import graph are named here.
 std::vector<const FileDescriptor*> OurFiles() {
-  const google::protobuf::Message* roots[] = {
-      &CheckpointState::default_instance(),  &ControlFlowContextDef::default_instance(),
-      &Event::default_instance(),            &Example::default_instance(),
-      &QueueRunnerDef::default_instance(),   &SavedModel::default_instance(),
-      &SavedTensorSlices::default_instance(), &GrpcPayloadContainer::default_instance(),
-      &BundleEntryProto::default_instance(), &VariableDef::default_instance()};
+  const google::protobuf::Message* roots[] = {&CheckpointState::default_instance(),
+                                              &ControlFlowContextDef::default_instance(),
+                                              &Event::default_instance(),
+                                              &Example::default_instance(),
+                                              &QueueRunnerDef::default_instance(),
+                                              &SavedModel::default_instance(),
+                                              &SavedTensorSlices::default_instance(),
+                                              &GrpcPayloadContainer::default_instance(),
+                                              &BundleEntryProto::default_instance(),
+                                              &VariableDef::default_instance()};
   for (const auto* root : roots) EXPECT_NE(root->GetDescriptor(), nullptr);
   EXPECT_NE(descriptor_table_proto_2fmaster_5fservice_2eproto.filename, nullptr);
   EXPECT_NE(descriptor_table_proto_2fworker_5fservice_2eproto.filename, nullptr);
@@ -157,17 +161,14 @@ TEST(DescriptorTest, MasterServiceAnswersAtTensorFlowsPaths) {
   const auto* service =
       DescriptorPool::generated_pool()->FindServiceByName("tensorflow.MasterService");
   ASSERT_NE(service, nullptr);
-  EXPECT_THAT(MethodPaths(*service),
-              ElementsAre("/tensorflow.MasterService/CreateSession",
-                          "/tensorflow.MasterService/ExtendSession",
-                          "/tensorflow.MasterService/PartialRunSetup",
-                          "/tensorflow.MasterService/RunStep",
-                          "/tensorflow.MasterService/CloseSession",
-                          "/tensorflow.MasterService/ListDevices",
-                          "/tensorflow.MasterService/Reset",
-                          "/tensorflow.MasterService/MakeCallable",
-                          "/tensorflow.MasterService/RunCallable",
-                          "/tensorflow.MasterService/ReleaseCallable"));
+  EXPECT_THAT(
+      MethodPaths(*service),
+      ElementsAre(
+          "/tensorflow.MasterService/CreateSession", "/tensorflow.MasterService/ExtendSession",
+          "/tensorflow.MasterService/PartialRunSetup", "/tensorflow.MasterService/RunStep",
+          "/tensorflow.MasterService/CloseSession", "/tensorflow.MasterService/ListDevices",
+          "/tensorflow.MasterService/Reset", "/tensorflow.MasterService/MakeCallable",
+          "/tensorflow.MasterService/RunCallable", "/tensorflow.MasterService/ReleaseCallable"));
 }
 
 TEST(DescriptorTest, WorkerServiceAnswersAtTensorFlowsPaths) {
@@ -175,22 +176,18 @@ TEST(DescriptorTest, WorkerServiceAnswersAtTensorFlowsPaths) {
   const auto* service =
       DescriptorPool::generated_pool()->FindServiceByName("tensorflow.WorkerService");
   ASSERT_NE(service, nullptr);
-  EXPECT_THAT(MethodPaths(*service),
-              ElementsAre("/tensorflow.WorkerService/GetStatus",
-                          "/tensorflow.WorkerService/CreateWorkerSession",
-                          "/tensorflow.WorkerService/DeleteWorkerSession",
-                          "/tensorflow.WorkerService/RegisterGraph",
-                          "/tensorflow.WorkerService/DeregisterGraph",
-                          "/tensorflow.WorkerService/RunGraph",
-                          "/tensorflow.WorkerService/CleanupGraph",
-                          "/tensorflow.WorkerService/CleanupAll",
-                          "/tensorflow.WorkerService/RecvTensor",
-                          "/tensorflow.WorkerService/RecvBuf", "/tensorflow.WorkerService/Logging",
-                          "/tensorflow.WorkerService/Tracing",
-                          "/tensorflow.WorkerService/CompleteGroup",
-                          "/tensorflow.WorkerService/CompleteInstance",
-                          "/tensorflow.WorkerService/GetStepSequence",
-                          "/tensorflow.WorkerService/MarkRecvFinished"));
+  EXPECT_THAT(
+      MethodPaths(*service),
+      ElementsAre(
+          "/tensorflow.WorkerService/GetStatus", "/tensorflow.WorkerService/CreateWorkerSession",
+          "/tensorflow.WorkerService/DeleteWorkerSession",
+          "/tensorflow.WorkerService/RegisterGraph", "/tensorflow.WorkerService/DeregisterGraph",
+          "/tensorflow.WorkerService/RunGraph", "/tensorflow.WorkerService/CleanupGraph",
+          "/tensorflow.WorkerService/CleanupAll", "/tensorflow.WorkerService/RecvTensor",
+          "/tensorflow.WorkerService/RecvBuf", "/tensorflow.WorkerService/Logging",
+          "/tensorflow.WorkerService/Tracing", "/tensorflow.WorkerService/CompleteGroup",
+          "/tensorflow.WorkerService/CompleteInstance", "/tensorflow.WorkerService/GetStepSequence",
+          "/tensorflow.WorkerService/MarkRecvFinished"));
 }
 
 TEST(DescriptorTest, EveryMethodTakesItsOwnRequestAndResponseAndIsUnary) {
@@ -217,7 +214,8 @@ TEST(CompareMessageTest, FindsNoDifferenceInARightMessage) {
 
 TEST(CompareMessageTest, FindsAWrongName) {
   EXPECT_THAT(DifferencesOf(R"(name: 'GraphDef' reserved_range { start: 1 end: 6 }
-      reserved_name: ['node', 'library', 'version', 'versions', 'debug_info'])"), IsEmpty());
+      reserved_name: ['node', 'library', 'version', 'versions', 'debug_info'])"),
+              IsEmpty());
   EXPECT_THAT(DifferencesOf(R"(name: 'CleanupGraphRequest'
       field { name: 'step' number: 1 label: LABEL_OPTIONAL type: TYPE_INT64 })"),
               ElementsAre(HasSubstr("field 1: name is 'step', wanted 'step_id'")));

@@ -3,15 +3,15 @@
 #include <google/protobuf/text_format.h>
 #include <unistd.h>
 
-#include "core/function.h"
-#include "core/proto_io_function.h"
+#include "core/op/function.h"
+#include "core/proto/proto_io_function.h"
 #include "data/file.h"
 #include "data/record_file.h"
 #include "ops/array/constants.h"
 #include "ops/data/data_ops.h"
 #include "ops/queues/queues_ops.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 

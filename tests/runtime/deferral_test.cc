@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/deferral.h"
+#include "runtime/device/deferral.h"
 
 #include <gtest/gtest.h>
 

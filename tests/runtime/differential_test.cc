@@ -4,12 +4,12 @@
 // the seed; TENON_SEED=<seed> runs that graph alone.
 #include <gtest/gtest.h>
 
-#include "core/sanitizers.h"
-#include "runtime/cpu_device.h"
-#include "runtime/interpreter.h"
-#include "runtime/local_session.h"
-#include "runtime/placer.h"
-#include "runtime/step_graph.h"
+#include "core/base/sanitizers.h"
+#include "runtime/compile/placer.h"
+#include "runtime/compile/step_graph.h"
+#include "runtime/device/cpu_device.h"
+#include "runtime/execute/interpreter.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/random_graph.h"
 #include "tests/testing/simulated_session.h"
 #include "tests/testing/status_matchers.h"
@@ -35,7 +35,7 @@ class Oracle {
   }
 
   StatusOr<std::vector<Tensor>> Run(const RandomStep& step) {
-    StepSignature signature{{}, step.fetches, step.targets};
+    Signature signature{{}, step.fetches, step.targets};
     std::vector<Tensor> args;
     for (const auto& [name, value] : step.feeds) {
       signature.feeds.push_back(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/executor.h"
+#include "runtime/execute/executor.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
-#include "runtime/cpu_device.h"
-#include "runtime/local_rendezvous.h"
-#include "runtime/step_graph.h"
+#include "runtime/compile/step_graph.h"
+#include "runtime/device/cpu_device.h"
+#include "runtime/execute/local_rendezvous.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {

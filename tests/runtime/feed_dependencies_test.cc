@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/feed_dependencies.h"
+#include "runtime/compile/feed_dependencies.h"
 
 #include <gtest/gtest.h>
 
 #include "ops/array/array_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
-#include "runtime/step_graph.h"
+#include "runtime/compile/step_graph.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -25,7 +25,7 @@ TEST(FeedDependenciesTest, AFetchNeedsWhatItsNodesWaitFor) {
     Neg(x, {.name = "late"});
   }
   ASSERT_OK(graph.error());
-  const StepSignature signature{{"x", "y"}, {"one", "both", "late"}, {}};
+  const Signature signature{{"x", "y"}, {"one", "both", "late"}, {}};
   const auto step = MakeStepGraph(graph, signature);
   ASSERT_OK(step);
   const FeedDependencies dependencies(*step, 3);

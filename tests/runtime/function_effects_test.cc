@@ -141,16 +141,18 @@ TEST_F(SilentFunctionsTest, EffectsInALoopOfTheBodyAreOverWhenTheCallIs) {
   Add("Loop",
       "node_def { name: 'enter' op: 'Enter' input: 'x' " + type + frame + "false } } } " +
           "node_def { name: 'var' op: 'Enter' input: 'v' attr { key: 'T' value { type: DT_RESOURCE "
-          "} } " + frame + "true } } } " +
+          "} } " +
+          frame + "true } } } " +
           "node_def { name: 'merge' op: 'Merge' input: 'enter:output:0' input: 'next:output:0' " +
           type + "attr { key: 'N' value { i: 2 } } } " +
           "node_def { name: 'limit' op: 'Const' input: '^merge' " + FloatConst(100) + " } " +
           "node_def { name: 'less' op: 'Less' input: 'merge:output:0' input: 'limit:output:0' " +
           type + "} node_def { name: 'goes_on' op: 'LoopCond' input: 'less:z:0' } " +
           "node_def { name: 's' op: 'Switch' input: 'merge:output:0' input: 'goes_on:output:0' " +
-          type + "} node_def { name: 'twice' op: 'AddV2' input: 's:output_true:0' input: "
-          "'s:output_true:0' " + type +
-          "} node_def { name: 'next' op: 'NextIteration' input: 'twice:z:0' " + type +
+          type +
+          "} node_def { name: 'twice' op: 'AddV2' input: 's:output_true:0' input: "
+          "'s:output_true:0' " +
+          type + "} node_def { name: 'next' op: 'NextIteration' input: 'twice:z:0' " + type +
           "} node_def { name: 'exit' op: 'Exit' input: 's:output_false:0' " + type +
           "} node_def { name: 'add' input: 'var:output:0' input: 's:output_true:0' " + adds_ +
           "} node_def { name: 'half' op: 'Const' input: '^merge' " + FloatConst(50) + " } " +
@@ -181,16 +183,18 @@ TEST_F(SilentFunctionsTest, EffectsInTheConditionOfALoopAreOverWhenTheCallIs) {
   Add("Loop",
       "node_def { name: 'enter' op: 'Enter' input: 'x' " + type + frame + "false } } } " +
           "node_def { name: 'var' op: 'Enter' input: 'v' attr { key: 'T' value { type: DT_RESOURCE "
-          "} } " + frame + "true } } } " +
+          "} } " +
+          frame + "true } } } " +
           "node_def { name: 'merge' op: 'Merge' input: 'enter:output:0' input: 'next:output:0' " +
           type + "attr { key: 'N' value { i: 2 } } } " +
           "node_def { name: 'limit' op: 'Const' input: '^merge' " + FloatConst(100) + " } " +
           "node_def { name: 'less' op: 'Less' input: 'merge:output:0' input: 'limit:output:0' " +
           type + "} node_def { name: 'goes_on' op: 'LoopCond' input: 'less:z:0' } " +
           "node_def { name: 's' op: 'Switch' input: 'merge:output:0' input: 'goes_on:output:0' " +
-          type + "} node_def { name: 'twice' op: 'AddV2' input: 's:output_true:0' input: "
-          "'s:output_true:0' " + type +
-          "} node_def { name: 'next' op: 'NextIteration' input: 'twice:z:0' " + type +
+          type +
+          "} node_def { name: 'twice' op: 'AddV2' input: 's:output_true:0' input: "
+          "'s:output_true:0' " +
+          type + "} node_def { name: 'next' op: 'NextIteration' input: 'twice:z:0' " + type +
           "} node_def { name: 'exit' op: 'Exit' input: 's:output_false:0' " + type +
           "} node_def { name: 'one' op: 'Const' input: '^merge' " + FloatConst(1) + " } " + late +
           "node_def { name: 'add' input: 'var:output:0' input: 'late299:y:0' " + adds_ + "}",

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_graph.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/status_matchers.h"
 
 // Graphs that call functions, as text.

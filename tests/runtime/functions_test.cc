@@ -3,11 +3,11 @@
 
 #include <limits>
 
-#include "core/function.h"
-#include "core/proto_io_graph.h"
+#include "core/op/function.h"
+#include "core/proto/proto_io_graph.h"
 #include "ops/register.h"
 #include "runtime/functions/expansion.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/runtime/function_graphs.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
@@ -218,8 +218,7 @@ TEST_F(FunctionsTest, ARemoteCallRunsWhereItsTargetSays) {
   Node({"h", "RemoteCall", {"fed", "x"}, call});
   ASSERT_OK(Open(2));
   EXPECT_EQ(*Run(X(3), "f"), -3);
-  EXPECT_THAT(Run(X(3), "h"),
-              IsError(StatusCode::kUnimplemented, "its target must be a constant"));
+  EXPECT_THAT(Run(X(3), "h"), IsError(StatusCode::kUnimplemented, "its target must be a constant"));
 }
 
 TEST_F(FunctionsTest, GradientsOfFunctionsAreDerivedOrGiven) {

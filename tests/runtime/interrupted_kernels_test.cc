@@ -8,22 +8,22 @@
 #include <future>
 #include <thread>
 
-#include "core/parallel.h"
-#include "core/sanitizers.h"
+#include "core/base/parallel.h"
+#include "core/base/sanitizers.h"
 #include "ops/array/array_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "ops/strings/strings_ops.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
 
-using testing::IsError;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+using testing::IsError;
 
 /// Far less than each of the kernels here would take, and far more than it should take to end one.
 /// Half a second on a machine that has nothing else to do.

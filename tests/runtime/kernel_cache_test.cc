@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/kernel_cache.h"
+#include "runtime/execute/kernel_cache.h"
 
 #include <gtest/gtest.h>
 
 #include "ops/register.h"
-#include "runtime/cpu_device.h"
+#include "runtime/device/cpu_device.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {

@@ -6,10 +6,10 @@
 #include <new>
 #include <stdexcept>
 
-#include "core/parallel.h"
+#include "core/base/parallel.h"
 #include "ops/array/array_ops.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 
 #include <gmock/gmock.h>
 
 #include <functional>
 #include <thread>
 
-#include "core/sanitizers.h"
+#include "core/base/sanitizers.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"

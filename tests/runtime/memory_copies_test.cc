@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/memory_copies.h"
+#include "runtime/compile/memory_copies.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
-#include "runtime/session_device.h"
+#include "runtime/device/session_device.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"
@@ -15,9 +15,9 @@
 #include "ops/math/operators.h"
 #include "ops/nn/nn_ops.h"
 #include "ops/register.h"
-#include "runtime/cpu_device.h"
-#include "runtime/local_session.h"
+#include "runtime/device/cpu_device.h"
 #include "runtime/passes/pass.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/sanitizers.h"
+#include "core/base/sanitizers.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/audio/audio_ops.h"
@@ -14,9 +14,9 @@
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "ops/strings/strings_ops.h"
-#include "runtime/cpu_device.h"
-#include "runtime/local_session.h"
+#include "runtime/device/cpu_device.h"
 #include "runtime/passes/pass.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/cpu_time.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/placer.h"
+#include "runtime/compile/placer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@ using testing::IsError;
 
 std::vector<PlacementDevice> Devices() {
   std::vector<PlacementDevice> devices;
-  for (const char* name : {"/job:ps/replica:0/task:0/device:CPU:0",
-                           "/job:worker/replica:0/task:0/device:CPU:0",
-                           "/job:worker/replica:0/task:1/device:CPU:0"}) {
+  for (const char* name :
+       {"/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:0/device:CPU:0",
+        "/job:worker/replica:0/task:1/device:CPU:0"}) {
     devices.push_back({*DeviceName::Parse(name), kCpu});
   }
   return devices;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/plan.h"
+#include "runtime/execute/plan.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "core/sanitizers.h"
+#include "core/base/sanitizers.h"
 #include "ops/register.h"
-#include "runtime/cpu_device.h"
-#include "runtime/executor.h"
-#include "runtime/local_rendezvous.h"
+#include "runtime/device/cpu_device.h"
+#include "runtime/execute/executor.h"
+#include "runtime/execute/local_rendezvous.h"
 #include "tests/testing/cpu_time.h"
 #include "tests/testing/status_matchers.h"
 

@@ -5,12 +5,12 @@
 
 #include <cmath>
 
-#include "core/proto_io_file.h"
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_file.h"
+#include "core/proto/proto_io_graph.h"
 #include "data/npy.h"
 #include "ops/register.h"
 #include "proto/summary.pb.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {

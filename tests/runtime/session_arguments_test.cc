@@ -3,7 +3,7 @@
 // What a step is given: outputs of this graph and of others, literals, values that there are not.
 #include <gmock/gmock.h>
 
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_graph.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/flow.h"
@@ -11,7 +11,7 @@
 #include "ops/math/operators.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -100,8 +100,8 @@ TEST(SessionArgumentsTest, APreparedStepTakesLiterals) {
   EXPECT_THAT((*step)->Run({1.0f, 2.0f}, &fetched), IsError(kInvalid, ""));
   EXPECT_THAT((*step)->Run({}, &fetched), IsError(kInvalid, "found 0 feeds, wanted 1"));
   const Tensor wrong = Tensor::Of<float>({}, {1, 2});
-  for (const Status& s : {(*step)->Run({wrong}, &fetched),
-                          (*step)->Run(std::vector<Tensor>{wrong}, &fetched)}) {
+  for (const Status& s :
+       {(*step)->Run({wrong}, &fetched), (*step)->Run(std::vector<Tensor>{wrong}, &fetched)}) {
     EXPECT_THAT(s, IsError(kInvalid, "found 2 values for a tensor of shape [], wanted 1"));
     EXPECT_THAT(s, IsError(kInvalid, "feed 'Placeholder'"));
   }
@@ -112,8 +112,8 @@ TEST(SessionArgumentsTest, ATensorWithAnotherNumberOfValuesIsAMistakeWithItsPlac
   const Tensor wrong = Tensor::Of<float>({2, 2}, {1, 2, 3});
   EXPECT_FALSE(wrong.valid());
   const std::string place = StrCat("session_arguments_test.cc:", line);
-  const auto mistake = IsError(kInvalid, StrCat(place, ": found 3 values for a tensor of shape ",
-                                                "[2,2], wanted 4"));
+  const auto mistake = IsError(
+      kInvalid, StrCat(place, ": found 3 values for a tensor of shape ", "[2,2], wanted 4"));
   EXPECT_THAT(wrong.mistake(), mistake);
   Graph graph(AllOps());
   const GraphBuilding building(graph);
@@ -137,8 +137,8 @@ TEST(SessionArgumentsTest, AConstantForWhichThereIsNoMemoryIsAMistake) {
   const GraphBuilding building(graph);
   const int line = __LINE__ + 1;
   EXPECT_FALSE(Zeros({10'000'000, 10'000'000}).exists());
-  EXPECT_THAT(graph.error(), IsError(StatusCode::kResourceExhausted,
-                                     StrCat("session_arguments_test.cc:", line)));
+  EXPECT_THAT(graph.error(),
+              IsError(StatusCode::kResourceExhausted, StrCat("session_arguments_test.cc:", line)));
   EXPECT_THAT(graph.error(), IsError(StatusCode::kResourceExhausted,
                                      "float[10000000,10000000]; Fill makes it in the step"));
 }
@@ -194,8 +194,7 @@ TEST(SessionArgumentsTest, ShapesThatContradictEachOtherFailOnlyTheStepsThatNeed
     Graph graph(AllOps());
     const GraphBuilding building(graph);
     const Output a = Placeholder(DType::kFloat, Shape{2}, {.name = "a"});
-    const Output sum =
-        Add(a, Placeholder(DType::kFloat, Shape{2}, {.name = "b"}), {.name = "sum"});
+    const Output sum = Add(a, Placeholder(DType::kFloat, Shape{2}, {.name = "b"}), {.name = "sum"});
     Neg(sum, {.name = "neg"});
     Neg(a, {.name = "other"});
     ASSERT_OK(GraphToProto(graph, &def));
@@ -226,7 +225,9 @@ TEST(SessionArgumentsTest, ShapesThatContradictEachOtherOnABranchMatterWhenItIsT
     const Output a = Placeholder(DType::kFloat, Shape{2}, {.name = "a"});
     const Output b = Placeholder(DType::kFloat, Shape{2}, {.name = "b"});
     const Output is_taken = Placeholder(DType::kBool, Shape{}, {.name = "is_taken"});
-    Neg(Cond(is_taken, [&] { return a + b; }, [&] { return a * 2.0f; }), {.name = "result"});
+    Neg(Cond(
+            is_taken, [&] { return a + b; }, [&] { return a * 2.0f; }),
+        {.name = "result"});
     ASSERT_OK(GraphToProto(graph, &def));
   }
   for (NodeDef& node : *def.mutable_node()) {
@@ -291,17 +292,18 @@ TEST(SessionArgumentsTest, MistakesSayWhatWasMeant) {
     const GraphBuilding building(graph);
     Cond(
         Const(1.0f), [] { return Const(1.0f); }, [] { return Const(2.0f); });
-    EXPECT_THAT(graph.error(),
-                IsError(kInvalid,
-                        "the predicate of a Cond must be a bool scalar, 'Const' is float"));
+    EXPECT_THAT(
+        graph.error(),
+        IsError(kInvalid, "the predicate of a Cond must be a bool scalar, 'Const' is float"));
   }
   {
     Graph graph(AllOps());
     const GraphBuilding building(graph);
-    WhileLoop({Const(1.0f)}, [](const std::vector<Output>& v) { return v[0] < 10.0f; },
-              [](const std::vector<Output>& v) {
-                return std::vector<Output>{Cast(v[0], DType::kDouble)};
-              });
+    WhileLoop(
+        {Const(1.0f)}, [](const std::vector<Output>& v) { return v[0] < 10.0f; },
+        [](const std::vector<Output>& v) {
+          return std::vector<Output>{Cast(v[0], DType::kDouble)};
+        });
     const std::string message(Message(graph.error()));
     EXPECT_THAT(message, HasSubstr("is float[] before the body and double[] after it"));
     EXPECT_THAT(message, ::testing::Not(HasSubstr("shape_invariants")));

@@ -83,7 +83,7 @@ TEST(StreamDeviceTest, AValueForWhichAnotherDeviceHasNoMemoryIsAnError) {
 TEST(StreamDeviceTest, AFailedKernelIsTheErrorOfItsStepOnly) {
   SimulatedDevice d;
   const Tensor value = d.device.CopyToDevice(Numbers(4)).value();
-  const StepCheck check = d.device.AddCheck(
+  const RunCheck check = d.device.AddCheck(
       1, [](uint64_t found) { return InvalidArgument("index ", found, " is wrong"); });
   d.driver.Launch(Stream::kCompute, {}, [check] { *check.word = 5; });
   EXPECT_EQ(d.ToHost(value).status(), InvalidArgument("index 5 is wrong"));
@@ -104,8 +104,8 @@ TEST(StreamDeviceTest, TheChecksOfAStepHaveOneWordForItsFailure) {
   SimulatedDevice d;
   const auto describe = [](uint64_t found) { return InvalidArgument("found ", found); };
   EXPECT_EQ(d.device.FailureOf(1), nullptr);
-  const StepCheck first = d.device.AddCheck(1, describe), second = d.device.AddCheck(1, describe),
-                  other = d.device.AddCheck(2, describe);
+  const RunCheck first = d.device.AddCheck(1, describe), second = d.device.AddCheck(1, describe),
+                 other = d.device.AddCheck(2, describe);
   EXPECT_EQ(d.device.FailureOf(1), first.failure);
   EXPECT_EQ(d.device.FailureOf(1), second.failure);
   EXPECT_EQ(d.device.FailureOf(2), other.failure);
@@ -174,7 +174,7 @@ TEST(StreamRecordingTest, ItsChecksAreThoseOfEachStep) {
   SimulatedDevice d;
   auto recording = d.device.Record(1).value();
   EXPECT_EQ(recording->device().queue()->FailureOf(1), nullptr);
-  const StepCheck check = recording->device().queue()->AddCheck(
+  const RunCheck check = recording->device().queue()->AddCheck(
       1, [](uint64_t word) { return InvalidArgument("found ", word); });
   bool fails = false;
   d.driver.Launch(Stream::kCompute, {}, [&] {
@@ -195,9 +195,9 @@ TEST(StreamRecordingTest, ItsChecksAreThoseOfEachStep) {
 
 TEST(StreamRecordingTest, AStepThatHasFailedBeforeIsKnownToIt) {
   SimulatedDevice d;
-  const StepCheck before = d.device.AddCheck(1, [](uint64_t) { return OkStatus(); });
+  const RunCheck before = d.device.AddCheck(1, [](uint64_t) { return OkStatus(); });
   auto recording = d.device.Record(1).value();
-  const StepFailure* const failure = recording->device().queue()->FailureOf(1);
+  const RunFailure* const failure = recording->device().queue()->FailureOf(1);
   ASSERT_NE(failure, nullptr);
   std::vector<uint64_t> seen;
   d.driver.Launch(Stream::kCompute, {}, [&] { seen.push_back(*failure->word); });

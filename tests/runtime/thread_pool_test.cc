@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/thread_pool.h"
+#include "runtime/device/thread_pool.h"
 
 #include <gtest/gtest.h>
 

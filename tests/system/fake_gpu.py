@@ -9,7 +9,7 @@ from tenon_process import BINARY, TENON
 # What is asked of the driver before anything else.
 DRIVER = """extern "C" int cuDriverGetVersion(int* version) { *version = %d; return 0; }"""
 
-# core/device_plugin.h: after the version what is checked next, and nothing that may be called.
+# core/device/device_plugin.h: after the version what is checked next, and nothing that may be called.
 PLUGIN = """
 struct Plugin { const char* version; int driver_version; void* functions[3]; };
 %s

@@ -17,7 +17,7 @@ def by_pkg_config(prefix, programs):
     compiler = outside_project.cached("CMAKE_CXX_COMPILER")
     header = os.path.join(programs, "header.cc")
     with open(header, "w", encoding="utf-8") as file:
-        file.write('#include "core/tensor.h"\n#include "tenon/tenon.h"\n')
+        file.write('#include "core/tensor/tensor.h"\n#include "tenon/tenon.h"\n')
     outside_project.run(compiler, "-fsyntax-only", *said("--cflags"), header)
     linked = os.path.join(programs, "linked")
     outside_project.run(compiler, "-fuse-ld=mold", "-o", linked,

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 
 namespace tenon::testing {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 #include "ops/register.h"
 #include "tests/testing/simulated_session.h"
 #include "tests/testing/status_matchers.h"

@@ -4,18 +4,33 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_graph.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 
 namespace tenon::testing {
 namespace {
 
 int64_t OddNumber(Random& r) {
-  static const std::vector<int64_t> numbers = {
-      -1,   0,      1,       2,         3,           7,       -2,         100,        1000,
-      65536, 1 << 20, 1 << 28, 1LL << 31, (1LL << 31) - 1, 1LL << 32, 1LL << 40, 1LL << 62,
-      std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+  static const std::vector<int64_t> numbers = {-1,
+                                               0,
+                                               1,
+                                               2,
+                                               3,
+                                               7,
+                                               -2,
+                                               100,
+                                               1000,
+                                               65536,
+                                               1 << 20,
+                                               1 << 28,
+                                               1LL << 31,
+                                               (1LL << 31) - 1,
+                                               1LL << 32,
+                                               1LL << 40,
+                                               1LL << 62,
+                                               std::numeric_limits<int64_t>::max(),
+                                               std::numeric_limits<int64_t>::min()};
   return r.OneOf(numbers);
 }
 
@@ -39,11 +54,15 @@ const std::vector<std::string>& Ops() {
 
 void MutateShape(TensorShapeProto* shape, Random& r) {
   switch (r.Below(4)) {
-    case 0: shape->add_dim()->set_size(OddNumber(r)); break;
+    case 0:
+      shape->add_dim()->set_size(OddNumber(r));
+      break;
     case 1:
       if (shape->dim_size() > 0) shape->mutable_dim()->RemoveLast();
       break;
-    case 2: shape->set_unknown_rank(!shape->unknown_rank()); break;
+    case 2:
+      shape->set_unknown_rank(!shape->unknown_rank());
+      break;
     default:
       if (shape->dim_size() > 0) {
         shape->mutable_dim(r.Below(shape->dim_size()))->set_size(OddNumber(r));
@@ -56,9 +75,15 @@ int AnyType(Random& r) { return r.Chance(90) ? r.Below(26) : r.Below(140); }
 
 void MutateTensor(TensorProto* tensor, Random& r) {
   switch (r.Below(6)) {
-    case 0: tensor->set_dtype(static_cast<DataType>(AnyType(r))); break;
-    case 1: tensor->add_float_val(static_cast<float>(OddNumber(r))); break;
-    case 2: tensor->add_int_val(static_cast<int32_t>(OddNumber(r))); break;
+    case 0:
+      tensor->set_dtype(static_cast<DataType>(AnyType(r)));
+      break;
+    case 1:
+      tensor->add_float_val(static_cast<float>(OddNumber(r)));
+      break;
+    case 2:
+      tensor->add_int_val(static_cast<int32_t>(OddNumber(r)));
+      break;
     case 3: {
       std::string* content = tensor->mutable_tensor_content();
       if (content->size() < 64) {
@@ -75,18 +100,31 @@ void MutateTensor(TensorProto* tensor, Random& r) {
         tensor->set_tensor_content(std::string(reinterpret_cast<const char*>(&number), 4));
       }
       break;
-    default: MutateShape(tensor->mutable_tensor_shape(), r);
+    default:
+      MutateShape(tensor->mutable_tensor_shape(), r);
   }
 }
 
 void MutateValue(AttrValue* value, Random& r) {
   switch (value->value_case()) {
-    case AttrValue::kI: value->set_i(OddNumber(r)); break;
-    case AttrValue::kB: value->set_b(!value->b()); break;
-    case AttrValue::kF: value->set_f(static_cast<float>(OddNumber(r))); break;
-    case AttrValue::kType: value->set_type(static_cast<DataType>(AnyType(r))); break;
-    case AttrValue::kShape: MutateShape(value->mutable_shape(), r); break;
-    case AttrValue::kTensor: MutateTensor(value->mutable_tensor(), r); break;
+    case AttrValue::kI:
+      value->set_i(OddNumber(r));
+      break;
+    case AttrValue::kB:
+      value->set_b(!value->b());
+      break;
+    case AttrValue::kF:
+      value->set_f(static_cast<float>(OddNumber(r)));
+      break;
+    case AttrValue::kType:
+      value->set_type(static_cast<DataType>(AnyType(r)));
+      break;
+    case AttrValue::kShape:
+      MutateShape(value->mutable_shape(), r);
+      break;
+    case AttrValue::kTensor:
+      MutateTensor(value->mutable_tensor(), r);
+      break;
     case AttrValue::kS:
       if (r.Chance(50)) {
         value->set_s("");
@@ -105,7 +143,8 @@ void MutateValue(AttrValue* value, Random& r) {
       }
       break;
     }
-    default: value->set_i(OddNumber(r));
+    default:
+      value->set_i(OddNumber(r));
   }
 }
 
@@ -142,11 +181,21 @@ void MutateInput(GraphDef* graph, Random& r) {
   std::string name = other->name();
   if (r.Chance(20)) name += ":" + std::to_string(r.Below(3));
   switch (n == 0 ? 5 : r.Below(6)) {
-    case 0: case 1: node->set_input(r.Below(n), name); break;
-    case 2: node->mutable_input()->SwapElements(r.Below(n), r.Below(n)); break;
-    case 3: node->mutable_input()->RemoveLast(); break;
-    case 4: node->add_input(name); break;
-    default: node->add_input("^" + name);
+    case 0:
+    case 1:
+      node->set_input(r.Below(n), name);
+      break;
+    case 2:
+      node->mutable_input()->SwapElements(r.Below(n), r.Below(n));
+      break;
+    case 3:
+      node->mutable_input()->RemoveLast();
+      break;
+    case 4:
+      node->add_input(name);
+      break;
+    default:
+      node->add_input("^" + name);
   }
 }
 
@@ -157,10 +206,18 @@ void MutateNode(GraphDef* graph, Random& r) {
   const int i = r.Below(graph->node_size());
   NodeDef* node = graph->mutable_node(i);
   switch (r.Below(5)) {
-    case 0: node->set_device(r.OneOf(devices)); break;
-    case 1: node->set_op(r.Chance(60) ? r.OneOf(Ops()) : AnyNode(graph, r)->op()); break;
-    case 2: node->set_name(r.Chance(50) ? AnyNode(graph, r)->name() : "new"); break;
-    case 3: graph->mutable_node()->DeleteSubrange(i, 1); break;
+    case 0:
+      node->set_device(r.OneOf(devices));
+      break;
+    case 1:
+      node->set_op(r.Chance(60) ? r.OneOf(Ops()) : AnyNode(graph, r)->op());
+      break;
+    case 2:
+      node->set_name(r.Chance(50) ? AnyNode(graph, r)->name() : "new");
+      break;
+    case 3:
+      graph->mutable_node()->DeleteSubrange(i, 1);
+      break;
     default: {
       const NodeDef copy = *node;
       graph->add_node()->CopyFrom(copy);
@@ -189,13 +246,20 @@ void MutateBytes(std::string* bytes, Random& r) {
   for (int changes = 1 + r.Below(8); changes > 0 && !bytes->empty(); --changes) {
     const size_t at = r.Seed() % bytes->size();
     switch (r.Below(8)) {
-      case 0: bytes->insert(at, 1 + r.Below(8), static_cast<char>(r.Below(256))); break;
-      case 1: bytes->erase(at, 1 + r.Below(8)); break;
+      case 0:
+        bytes->insert(at, 1 + r.Below(8), static_cast<char>(r.Below(256)));
+        break;
+      case 1:
+        bytes->erase(at, 1 + r.Below(8));
+        break;
       case 2:
         if (r.Chance(10)) bytes->resize(at);
         break;
-      case 3: (*bytes)[at] = static_cast<char>(r.Below(256)); break;
-      default: (*bytes)[at] = static_cast<char>((*bytes)[at] ^ (1 << r.Below(8)));
+      case 3:
+        (*bytes)[at] = static_cast<char>(r.Below(256));
+        break;
+      default:
+        (*bytes)[at] = static_cast<char>((*bytes)[at] ^ (1 << r.Below(8)));
     }
   }
 }
@@ -210,8 +274,7 @@ Status ImportAndRun(const GraphDef& proto, const MutantSteps& steps) {
   step.timeout = steps.timeout;
   Status first;
   if (graph.Find("init") != nullptr) first = session->Run({}, {}, {"init"}, step).status();
-  const Status second =
-      session->Run(steps.feeds, steps.fetches, steps.targets, step).status();
+  const Status second = session->Run(steps.feeds, steps.fetches, steps.targets, step).status();
   return first.ok() ? second : first;
 }
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/status.h"
+#include "core/base/status.h"
 #include "proto/graph.pb.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "tests/testing/random_ops.h"
 
 namespace tenon::testing {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/kernel.h"
-#include "core/output.h"
+#include "core/graph/output.h"
+#include "core/op/kernel.h"
 
 namespace tenon::testing {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/op_runner.h"
 
 namespace tenon::testing {

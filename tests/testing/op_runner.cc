@@ -9,10 +9,10 @@
 #include <mutex>
 #include <random>
 
-#include "core/exceptions.h"
-#include "core/graph.h"
+#include "core/base/exceptions.h"
+#include "core/graph/graph.h"
 #include "ops/register.h"
-#include "runtime/cpu_device.h"
+#include "runtime/device/cpu_device.h"
 
 namespace tenon::testing {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/device.h"
-#include "core/op_registry.h"
+#include "core/device/device.h"
+#include "core/op/op_registry.h"
 
 // Runs single ops on the CPU, without an executor.
 

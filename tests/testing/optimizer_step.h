@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 // Optimizers as formulas on one element, in double and apart from the ops, and steps of the ops to
 // compare with them.

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 #include "tests/testing/random_ops.h"
 
 namespace tenon::testing {

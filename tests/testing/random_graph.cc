@@ -7,8 +7,8 @@
 #include <cstring>
 #include <set>
 
-#include "core/gradients.h"
-#include "core/proto_io_graph.h"
+#include "core/gradient/gradients.h"
+#include "core/proto/proto_io_graph.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"

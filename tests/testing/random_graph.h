@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
-#include "runtime/session.h"
+#include "core/graph/graph.h"
+#include "runtime/session/session.h"
 
 namespace tenon::testing {
 

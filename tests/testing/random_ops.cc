@@ -62,14 +62,14 @@ void RandomOps::Grow() {
   if (!ok()) return;
   using Maker = void (RandomOps::*)();
   static const std::vector<Maker> makers = {
-      &RandomOps::UnaryOp,     &RandomOps::UnaryOp,     &RandomOps::UnaryOp,
-      &RandomOps::BinaryOp,    &RandomOps::BinaryOp,    &RandomOps::BinaryOp,
+      &RandomOps::UnaryOp,     &RandomOps::UnaryOp,      &RandomOps::UnaryOp,
+      &RandomOps::BinaryOp,    &RandomOps::BinaryOp,     &RandomOps::BinaryOp,
       &RandomOps::DivisionOp,  &RandomOps::ComparisonOp, &RandomOps::LogicalOp,
-      &RandomOps::ChooseOp,    &RandomOps::CastOp,      &RandomOps::MatrixOp,
-      &RandomOps::MatrixOp,    &RandomOps::ReductionOp, &RandomOps::ReductionOp,
-      &RandomOps::ArgBestOp,   &RandomOps::ReshapingOp, &RandomOps::RepeatingOp,
-      &RandomOps::JoiningOp,   &RandomOps::SplittingOp, &RandomOps::SlicingOp,
-      &RandomOps::GatheringOp, &RandomOps::ShapeOp,     &RandomOps::SoftmaxOp,
+      &RandomOps::ChooseOp,    &RandomOps::CastOp,       &RandomOps::MatrixOp,
+      &RandomOps::MatrixOp,    &RandomOps::ReductionOp,  &RandomOps::ReductionOp,
+      &RandomOps::ArgBestOp,   &RandomOps::ReshapingOp,  &RandomOps::RepeatingOp,
+      &RandomOps::JoiningOp,   &RandomOps::SplittingOp,  &RandomOps::SlicingOp,
+      &RandomOps::GatheringOp, &RandomOps::ShapeOp,      &RandomOps::SoftmaxOp,
       &RandomOps::PlumbingOp,  &RandomOps::IrregularOp};
   (this->*r_.OneOf(makers))();
 }
@@ -133,8 +133,8 @@ void RandomOps::UnaryOp() {
   using Unary = Output (*)(const Input&, const OpOptions&);
   static const std::vector<Unary> any = {Abs, Neg, Sign, Square, ZerosLike, OnesLike, Identity};
   static const std::vector<Unary> floats = {
-      Abs,  Neg,  Sign, Square, Tanh, Sigmoid, Sin,  Cos,      Floor,    Ceil,     Round,
-      Rint, Erf,  Atan, Relu,   Relu6, Elu,    Selu, Softplus, Softsign, Identity, Expm1};
+      Abs,  Neg, Sign, Square, Tanh,  Sigmoid, Sin,  Cos,      Floor,    Ceil,     Round,
+      Rint, Erf, Atan, Relu,   Relu6, Elu,     Selu, Softplus, Softsign, Identity, Expm1};
   static const std::vector<Unary> positive = {Sqrt, Rsqrt, Log, Log1p, Reciprocal, Exp, Cosh};
   const Output x = Number();
   if (!IsFloating(x.dtype())) {
@@ -162,8 +162,8 @@ Output RandomOps::Fitting(Output x) {
 
 void RandomOps::BinaryOp() {
   using Binary = Output (*)(const Input&, const Input&, const OpOptions&);
-  static const std::vector<Binary> ops = {Add,     AddV2,   Sub,     Mul,
-                                          Maximum, Minimum, SquaredDifference};
+  static const std::vector<Binary> ops = {
+      Add, AddV2, Sub, Mul, Maximum, Minimum, SquaredDifference};
   const Output x = Number(), y = Fitting(x);
   const bool swapped = r_.Chance(50);
   const Output z = r_.OneOf(ops)(swapped ? y : x, swapped ? x : y, {});

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 namespace tenon::testing {
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 
 namespace tenon::testing {
 namespace {
@@ -238,7 +238,7 @@ void SimulatedDriver::CallWhenDone(Stream stream, std::function<void(const Statu
 }
 
 /// The pieces of work of one recording.
-class SimulatedDriver::Recording final : public DriverRecording {
+class SimulatedDriver::Recording final : public DriverCapture {
  public:
   explicit Recording(SimulatedDriver& driver) : driver_(driver) { OfThread() = this; }
   ~Recording() override {
@@ -271,7 +271,7 @@ SimulatedDriver::Recording*& SimulatedDriver::OfThread() {
   return recording;
 }
 
-StatusOr<std::unique_ptr<DriverRecording>> SimulatedDriver::Record() {
+StatusOr<std::unique_ptr<DriverCapture>> SimulatedDriver::Record() {
   return std::make_unique<Recording>(*this);
 }
 

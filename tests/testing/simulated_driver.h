@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 #include "runtime/accelerator/stream_driver.h"
 
 namespace tenon::testing {
@@ -39,7 +39,7 @@ class SimulatedDriver final : public StreamDriver {
                   size_t bytes) override;
   void WaitFor(Stream stream, Stream other) override;
   void CallWhenDone(Stream stream, std::function<void(const Status&)> done) override;
-  StatusOr<std::unique_ptr<DriverRecording>> Record() override;
+  StatusOr<std::unique_ptr<DriverCapture>> Record() override;
   void* Native(Stream) override { return this; }
 
   /// Memory of the device that some work reads or writes.

@@ -5,23 +5,23 @@
 #include <cstring>
 #include <optional>
 
-#include "core/denormals.h"
-#include "core/device_queue.h"
-#include "core/exceptions.h"
-#include "core/graph.h"
-#include "core/host_args.h"
-#include "core/interruption.h"
+#include "core/base/denormals.h"
+#include "core/base/exceptions.h"
+#include "core/base/interruption.h"
+#include "core/device/device_queue.h"
+#include "core/graph/graph.h"
+#include "core/op/host_args.h"
 #include "ops/math/accumulate.h"
 #include "ops/state/assign.h"
 #include "ops/tensor_array/array_writes.h"
-#include "runtime/cpu_device.h"
+#include "runtime/device/cpu_device.h"
 #include "tests/testing/simulated_driver.h"
 
 namespace tenon::testing {
 namespace {
 
 /// Whether something of a step has failed: then nothing more of it runs.
-bool HasFailed(const StepFailure* failure) {
+bool HasFailed(const RunFailure* failure) {
   return failure != nullptr && std::atomic_ref(*failure->word).load(std::memory_order_acquire) != 0;
 }
 
@@ -315,8 +315,8 @@ class SimulatedKernel final : public Kernel {
       accesses.push_back({out->raw_data(), out->num_bytes(), true});
     }
     auto failure = std::make_shared<Status>();
-    const StepCheck check = ctx.device().queue()->AddCheck(
-        ctx.step().step_id, [failure](uint64_t) { return *failure; });
+    const RunCheck check = ctx.device().queue()->AddCheck(ctx.step().step_id,
+                                                          [failure](uint64_t) { return *failure; });
     driver.Launch(Stream::kCompute, std::move(accesses),
                   [this, &driver, call, outputs, failure, check, device = ctx.device().name()] {
                     if (HasFailed(check.failure)) return;
@@ -348,7 +348,7 @@ class SimulatedKernel final : public Kernel {
                 const std::shared_ptr<SimulatedCall>& call,
                 std::vector<SimulatedDriver::Access> accesses) const {
     Status status = Cancelled("the step has failed");
-    const StepFailure* const failure = ctx.device().queue()->FailureOf(ctx.step().step_id);
+    const RunFailure* const failure = ctx.device().queue()->FailureOf(ctx.step().step_id);
     driver.Launch(Stream::kCompute, std::move(accesses), [&] {
       if (!HasFailed(failure)) status = call->Run(driver);
     });

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_graph.h"
 #include "ops/register.h"
 #include "runtime/accelerator/kernels.h"
 #include "runtime/accelerator/stream_device.h"

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/simulated_driver.h"
 
 namespace tenon::testing {

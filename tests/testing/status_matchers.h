@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 namespace tenon::testing {
 
@@ -28,8 +28,7 @@ MATCHER(IsOk, negation ? "is an error" : "is OK") {
 MATCHER_P2(IsError, code, text, "is an error of the code with that text") {
   const Status& status = GetStatus(arg);
   *result_listener << status.ToString();
-  return status.code() == code &&
-         std::string(Message(status)).find(text) != std::string::npos;
+  return status.code() == code && std::string(Message(status)).find(text) != std::string::npos;
 }
 
 }  // namespace tenon::testing

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "distributed/server.h"
+#include "distributed/protocol/server.h"
 
 namespace tenon::testing {
 

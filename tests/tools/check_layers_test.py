@@ -36,11 +36,11 @@ class CheckLayersTest(unittest.TestCase):
         self.assertEqual([f'{p}:{n}: {b}' for p, n, b in check_layers.breaches(ROOT)], [])
 
     def test_an_allowed_include_passes(self):
-        self.assertEqual(self.breaches(ops__a_DOT_cc=SPDX + '#include "core/tensor.h"\n'), [])
+        self.assertEqual(self.breaches(ops__a_DOT_cc=SPDX + '#include "core/tensor/tensor.h"\n'), [])
 
     def test_ops_may_not_include_runtime(self):
         self.expect_one('ops/ may not include runtime/',
-                        ops__a_DOT_cc=SPDX + '#include "runtime/executor.h"\n')
+                        ops__a_DOT_cc=SPDX + '#include "runtime/execute/executor.h"\n')
 
     def test_core_may_not_include_tools(self):
         self.expect_one('core/ may not include tools/',

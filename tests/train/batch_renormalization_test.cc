@@ -30,7 +30,7 @@ TEST(BatchRenormalizationTest, WithoutLimitsABatchIsNormalisedByTheAverages) {
   const BatchNormalization norm({.epsilon = 0, .renorm = true});
   const Output y = norm(FourAndFour(), true);
   std::vector<std::string> names;
-  for (const VariableNodes& v : s.graph.variables()) {
+  for (const VariableEntry& v : s.graph.variables()) {
     names.push_back(v.ref->name());
     EXPECT_EQ(v.trainable, names.size() <= 2) << names.back();
   }

@@ -13,7 +13,7 @@
 #include "ops/math/operators.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/data/sample_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/train/traced_process.h"

@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
@@ -43,7 +43,7 @@ TEST(EmbeddingTest, PartsOfAVariableKnowTheWhole) {
   }
   std::vector<std::string> names;
   std::vector<int64_t> begins, rows;
-  for (const VariableNodes& v : s.graph.variables()) {
+  for (const VariableEntry& v : s.graph.variables()) {
     ASSERT_TRUE(v.part.has_value());
     EXPECT_EQ(v.part->name, "model/table");
     EXPECT_THAT(v.part->shape, ElementsAre(10, 2));

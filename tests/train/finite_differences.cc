@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/constants.h"
 #include "tests/testing/status_matchers.h"
 
@@ -28,7 +28,7 @@ void ExpectGradientsOfVariables(GraphSession& s, const Output& loss, const Sessi
   ASSERT_OK(s.graph.error());
   std::vector<Output> values;
   Session::Feeds all = feeds;
-  for (const VariableNodes& v : s.graph.variables()) {
+  for (const VariableEntry& v : s.graph.variables()) {
     if (!v.trainable) continue;
     values.emplace_back(v.value);
     const auto k = static_cast<double>(all.size()) + 1.7;

@@ -93,7 +93,7 @@ TEST_P(GradientAccumulationTest, TheOthersVariablesAreAsWithoutIt) {
     optimizer.Minimize(m.loss);
   }
   std::vector<std::string> names;
-  for (const VariableNodes& v : optimizer.variables()) names.push_back(v.ref->name());
+  for (const VariableEntry& v : optimizer.variables()) names.push_back(v.ref->name());
   EXPECT_THAT(names, ElementsAre("table/Adam", "table/Adam_1", "table/GradientAccumulation",
                                  "table/GradientAccumulation_1", "train/accumulated_steps",
                                  "train/beta1_power", "train/beta2_power", "w/Adam", "w/Adam_1",

@@ -5,9 +5,9 @@
 
 #include <limits>
 
-#include "core/gradients.h"
-#include "core/proto_io_file.h"
-#include "core/proto_io_graph.h"
+#include "core/gradient/gradients.h"
+#include "core/proto/proto_io_file.h"
+#include "core/proto/proto_io_graph.h"
 #include "data/file.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
@@ -18,7 +18,7 @@
 #include "ops/register.h"
 #include "proto/meta_graph.pb.h"
 #include "proto/variable.pb.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/data/sample_files.h"
 #include "tests/testing/status_matchers.h"
 #include "train/layers/dense.h"
@@ -94,9 +94,9 @@ class ImportMetaGraphTest : public ::testing::Test {
     ASSERT_OK(prefix);
     prefix_ = *prefix;
     wanted_ = Train(**session, kSteps, kSteps);
-    for (const VariableNodes& v : graph.variables()) made_.push_back(Describe(v));
+    for (const VariableEntry& v : graph.variables()) made_.push_back(Describe(v));
   }
-  static std::string Describe(const VariableNodes& v) {
+  static std::string Describe(const VariableEntry& v) {
     return StrCat(v.ref->name(), " ", v.value->name(), " ", v.initializer->name(),
                   v.trainable ? " trainable" : "", v.local ? " local" : "");
   }
@@ -128,7 +128,7 @@ TEST_F(ImportMetaGraphTest, ATrainingGoesOnFromTheFileAlone) {
   const auto saver = ImportMetaGraph(prefix_ + ".meta");
   ASSERT_OK(saver);
   std::vector<std::string> known;
-  for (const VariableNodes& v : graph.variables()) known.push_back(Describe(v));
+  for (const VariableEntry& v : graph.variables()) known.push_back(Describe(v));
   EXPECT_THAT(known, ::testing::UnorderedElementsAreArray(made_));
   EXPECT_EQ(GlobalStep().ref().name(), "global_step");
   EXPECT_EQ(UpdateOps().size(), 2);

@@ -3,7 +3,7 @@
 // process, and tables in parts stay where they are.
 #include <gmock/gmock.h>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"
@@ -39,9 +39,9 @@ struct Sentences {
         DynamicRnn(LstmCell(4, {.initializer = draws}), words, {.sequence_length = lengths});
     const Output h = BatchNormalization()(r.outputs, true);
     loss = Mean(Square(Dense(2, {.kernel_initializer = draws})(h) - 0.5));
-    std::vector<VariableNodes> trained;
+    std::vector<VariableEntry> trained;
     std::vector<Output> refs;
-    for (const VariableNodes& v : CurrentBuilding().graph->variables()) {
+    for (const VariableEntry& v : CurrentBuilding().graph->variables()) {
       if (!v.trainable) continue;
       trained.push_back(v);
       refs.emplace_back(v.ref);

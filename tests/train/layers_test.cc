@@ -3,7 +3,7 @@
 // are in tests/interop/layers_test.py.
 #include <gmock/gmock.h>
 
-#include "core/gradients.h"
+#include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/flow.h"
@@ -30,7 +30,7 @@ using Values = std::vector<Output>;
 
 std::vector<std::string> VariableNames(const Graph& graph) {
   std::vector<std::string> names;
-  for (const VariableNodes& v : graph.variables()) names.push_back(v.ref->name());
+  for (const VariableEntry& v : graph.variables()) names.push_back(v.ref->name());
   return names;
 }
 
@@ -263,7 +263,7 @@ TEST(LayersTest, HalvesAreNormalisedAsFloats) {
     ASSERT_EQ(found.size(), wanted.size());
     for (size_t k = 0; k < wanted.size(); ++k) EXPECT_NEAR(found[k], wanted[k], 0.01);
   }
-  for (const VariableNodes& v : s.graph.variables()) {
+  for (const VariableEntry& v : s.graph.variables()) {
     EXPECT_NE(Output(v.value).dtype(), DType::kHalf);
   }
 }
@@ -325,11 +325,17 @@ TEST(LayersTest, ALayerWithoutUnitsIsAMistake) {
     build();
     return MistakeOf(s);
   };
-  EXPECT_THAT(mistake([] { Dense(0)(Waves({2, 3})); }),
+  EXPECT_THAT(mistake([] {
+                Dense(0)(Waves({2, 3}));
+              }),
               HasSubstr("weight 'dense/kernel': its shape is [3,0], and it must have elements"));
-  EXPECT_THAT(mistake([] { Convolution2D(0, 3)(Waves({1, 4, 4, 1})); }),
+  EXPECT_THAT(mistake([] {
+                Convolution2D(0, 3)(Waves({1, 4, 4, 1}));
+              }),
               HasSubstr("its shape is [3,3,1,0]"));
-  EXPECT_THAT(mistake([] { Convolution2D(2, 0)(Waves({1, 4, 4, 1})); }),
+  EXPECT_THAT(mistake([] {
+                Convolution2D(2, 0)(Waves({1, 4, 4, 1}));
+              }),
               HasSubstr("its shape is [0,0,1,2]"));
 }
 
@@ -444,7 +450,7 @@ TEST(LayersTest, ANetworkLearnsWhatItIsShown) {
   const Output right =
       Mean(Cast(Equal(ArgMax(logits, 1), Cast(labels, DType::kInt64)), DType::kFloat));
   Values variables;
-  for (const VariableNodes& v : s.graph.variables()) {
+  for (const VariableEntry& v : s.graph.variables()) {
     if (v.trainable) variables.emplace_back(v.ref);
   }
   const Values gradients = Gradients(loss, variables);

@@ -23,7 +23,7 @@ TEST(MetricsTest, VariablesAreLocal) {
   metrics::Accuracy(Zeros({2}), Ones({2}));
   metrics::Accuracy(Zeros({2}), Ones({2}));
   std::vector<std::string> names;
-  for (const VariableNodes& v : s.graph.variables()) {
+  for (const VariableEntry& v : s.graph.variables()) {
     EXPECT_TRUE(v.local);
     EXPECT_FALSE(v.trainable);
     names.push_back(v.ref->name());

@@ -59,7 +59,7 @@ TEST(OptimizersTest, ASecondOptimizerOfANameHasAScopeAndSlotsOfItsOwn) {
   EXPECT_EQ(second.GetSlot(w, "m").ref().name(), "model/w/Adam_2");
   EXPECT_FALSE(second.GetSlot(w, "momentum").ref().exists());
   std::vector<std::string> names;
-  for (const VariableNodes& v : second.variables()) names.push_back(v.ref->name());
+  for (const VariableEntry& v : second.variables()) names.push_back(v.ref->name());
   EXPECT_THAT(names, ElementsAre("model/beta1_power_1", "model/beta2_power_1", "model/w/Adam_2",
                                  "model/w/Adam_3"));
 }
@@ -74,7 +74,7 @@ TEST(OptimizersTest, SlotsAreBesideTheirVariableAndOfItsKindAndPart) {
   }
   Adam adam;
   adam.Minimize(Sum(Square(w)));
-  const VariableNodes* const v = FindVariable(adam.GetSlot(w, "v").ref());
+  const VariableEntry* const v = FindVariable(adam.GetSlot(w, "v").ref());
   ASSERT_NE(v, nullptr);
   EXPECT_EQ(v->ref->name(), "w/part_1/Adam_1");
   EXPECT_EQ(v->ref->requested_device(), "/job:ps/task:1");

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "core/proto_io_file.h"
+#include "core/proto/proto_io_file.h"
 #include "data/file.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
@@ -14,7 +14,7 @@
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 #include "ops/state/state_ops.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/data/sample_files.h"
 #include "tests/testing/status_matchers.h"
 #include "train/variables.h"

@@ -9,7 +9,7 @@
 #include "ops/array/constants.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/data/sample_files.h"
 #include "tests/testing/status_matchers.h"
 #include "train/replica_device_setter.h"

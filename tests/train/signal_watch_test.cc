@@ -77,9 +77,8 @@ TEST(SignalWatchTest, ALoopThatDoesNotAskWhetherToStopIsEnded) {
   Graph graph(AllOps());
   const GraphBuilding building(graph);
   Node* const train = AssignAdd(GlobalStep().ref(), 1).node;
-  auto session =
-      MonitoredTrainingSession::Start({.checkpoint_dir = folder.path,
-                                       .interrupted_step_limit = std::chrono::milliseconds(500)});
+  auto session = MonitoredTrainingSession::Start(
+      {.checkpoint_dir = folder.path, .interrupted_step_limit = std::chrono::milliseconds(500)});
   ASSERT_OK(session.status());
   ASSERT_OK((*session)->Run({}, {}, {train}).status());
   std::raise(SIGTERM);
@@ -93,8 +92,7 @@ TEST(SignalWatchTest, ALoopThatDoesNotAskWhetherToStopIsEnded) {
   EXPECT_THAT(status, testing::IsError(StatusCode::kCancelled,
                                        StrCat("ended by SIGTERM: steps went on for 0.5 s and "
                                               "ShouldStop was not asked; what was trained until ",
-                                              "step ",
-                                              steps, " is saved")));
+                                              "step ", steps, " is saved")));
   EXPECT_EQ(*LatestCheckpoint(folder.path), StrCat(folder.path, "/model.ckpt-", steps));
   EXPECT_OK((*session)->Close());
 }

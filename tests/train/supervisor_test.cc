@@ -11,7 +11,7 @@
 #include "data/file.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/status_matchers.h"
 #include "train/variables.h"
 

@@ -7,7 +7,7 @@
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/status_matchers.h"
 #include "train/optimizers/adam.h"
 #include "train/optimizers/gradient_descent.h"

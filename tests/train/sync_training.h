@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"

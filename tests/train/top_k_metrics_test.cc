@@ -62,7 +62,7 @@ TEST(TopKMetricsTest, OneClassIsCountedAloneAndIsNaNUntilItComes) {
   const Output labels = Placeholder(DType::kInt64, {2}, {.name = "labels"});
   const Metric recall = metrics::RecallAtK(labels, Logits(), 1, {.class_id = 1});
   std::vector<std::string> names;
-  for (const VariableNodes& v : s.graph.variables()) names.push_back(v.ref->name());
+  for (const VariableEntry& v : s.graph.variables()) names.push_back(v.ref->name());
   EXPECT_THAT(names, ElementsAre("recall_at_1_class1/true_positive_at_1_class1",
                                  "recall_at_1_class1/false_negative_at_1_class1"));
   ASSERT_OK(s.Run({}, {LocalVariablesInitializer()}).status());

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 // A process whose system calls on the files of a folder are counted, and that dies before one of
 // them: a crash at any place one likes.

@@ -24,7 +24,7 @@ TEST(VariablesTest, BothKindsAreChangedByLiterals) {
   for (const bool resource : {false, true}) {
     testing::GraphSession s;
     const Variable v("v", {1.0f, 2.0f}, {.resource = resource});
-    const VariableNodes* const nodes = FindVariable(v);
+    const VariableEntry* const nodes = FindVariable(v);
     ASSERT_NE(nodes, nullptr);
     EXPECT_EQ(nodes->is_resource(), resource);
     const Output added = ChangeVariable(*nodes, "AssignAdd", {1, 3});

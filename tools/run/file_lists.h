@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
 #include "tools/run/feeds.h"
 
 namespace tenon::tools {
@@ -51,7 +51,7 @@ class FileListRows final : public RowSource {
   const Opener open_;
   const DType dtype_;
   const int64_t num_rows_;
-  size_t at_ = 0;  // the file that is read
+  size_t at_ = 0;                                      // the file that is read
   std::vector<std::pair<std::string, int64_t>> last_;  // that the last rows came from
   std::unique_ptr<RowSource> rows_;
   std::string first_;  // the file whose rows say of which shape all are

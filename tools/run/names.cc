@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/closest_name.h"
-#include "core/strings.h"
+#include "core/base/closest_name.h"
+#include "core/base/strings.h"
 
 namespace tenon::tools {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/graph.h"
-#include "core/status.h"
+#include "core/base/status.h"
+#include "core/graph/graph.h"
 
 namespace tenon::tools {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
 #include "tools/run/row_maker.h"
 
 namespace tenon::tools {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "core/building.h"
-#include "core/hash_map.h"
+#include "core/base/hash_map.h"
+#include "core/build/building.h"
 #include "data/file.h"
 #include "data/tensor_bundle.h"
 #include "ops/array/array_ops.h"
@@ -28,9 +28,8 @@ struct Restored {
   bool is_slice = false;
 };
 
-bool IsResourceVariable(const Node& node) { return node.op() == "VarHandleOp"; }
-bool IsVariable(const Node& node) {
-  return node.op() == "VariableV2" || node.op() == "Variable" || IsResourceVariable(node);
+bool IsResourceVariable(const Node& node) {
+  return node.is_variable() && !IsRef(node.output_type(0));
 }
 
 /// The prefix that a path means, or the error that says what is there.
@@ -108,12 +107,11 @@ std::vector<std::string> TextsOf(const Node* node) {
 Node* AssignedFrom(const Node& node, int output, bool by_identity = true) {
   for (const OutEdge& edge : node.out_edges()) {
     if (edge.output != output) continue;
-    if (by_identity && edge.dst->op() == "Identity") {
+    if (by_identity && edge.dst->is_identity()) {
       if (Node* const variable = AssignedFrom(*edge.dst, 0, false)) return variable;
-    } else if (edge.input == 1 &&
-               (edge.dst->op() == "Assign" || edge.dst->op() == "AssignVariableOp")) {
+    } else if (edge.input == 1 && edge.dst->schema().assigns) {
       Node* const variable = edge.dst->input(0).node;
-      if (IsVariable(*variable)) return variable;
+      if (variable->is_variable()) return variable;
     }
   }
   return nullptr;
@@ -155,7 +153,7 @@ StatusOr<std::vector<Restored>> RestoredByName(const Graph& graph, const BundleR
   std::vector<Restored> restored;
   std::vector<std::string> variables;
   for (Node* node : graph.nodes()) {
-    if (!IsVariable(*node)) continue;
+    if (!node->is_variable()) continue;
     variables.push_back(node->name());
     const std::string key = KeyOf(*node, reader);
     if (!key.empty()) restored.push_back({node, key});
@@ -170,7 +168,7 @@ StatusOr<std::vector<Restored>> RestoredByName(const Graph& graph, const BundleR
     std::vector<std::string> roots = options.step.fetches;
     roots.insert(roots.end(), options.step.targets.begin(), options.step.targets.end());
     VisitBackward(graph, roots, options.step.feeds, [&](const Node& node) {
-      if (IsVariable(node) && KeyOf(node, reader).empty()) needed.push_back(node.name());
+      if (node.is_variable() && KeyOf(node, reader).empty()) needed.push_back(node.name());
       return true;
     });
     std::sort(needed.begin(), needed.end());

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/status.h"
-#include "runtime/session.h"
+#include "core/base/status.h"
+#include "core/graph/graph.h"
+#include "runtime/session/session.h"
 
 namespace tenon {
 class MetaGraphDef;

@@ -6,11 +6,11 @@
 #include <regex>
 #include <set>
 
-#include "core/device_name.h"
-#include "core/proto_io_graph.h"
-#include "core/proto_io_tensor.h"
-#include "distributed/remote_session.h"
-#include "runtime/local_session.h"
+#include "core/device/device_name.h"
+#include "core/proto/proto_io_graph.h"
+#include "core/proto/proto_io_tensor.h"
+#include "distributed/client/remote_session.h"
+#include "runtime/session/local_session.h"
 #include "tools/access_flags.h"
 #include "tools/commands.h"
 #include "tools/device_flags.h"
@@ -254,9 +254,9 @@ class RunCommand {
 
   /// A resource variable's name is that of its handle, which says nothing to a person.
   static Status CheckIsValue(const Node& node, const std::string& flag) {
-    if (node.op() != "VarHandleOp") return OkStatus();
+    if (!node.is_variable() || IsRef(node.output_type(0))) return OkStatus();
     for (const OutEdge& edge : node.out_edges()) {
-      if (edge.dst->op() != "ReadVariableOp") continue;
+      if (!edge.dst->is_identity()) continue;
       return InvalidArgument(flag, ": node '", node.name(),
                              "' is the handle of a variable, whose value is ", edge.dst->name());
     }

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 #include "tools/commands.h"
 #include "tools/progress.h"
 #include "train/sessions/stop_signal.h"

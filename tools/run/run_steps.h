@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/status.h"
-#include "runtime/session.h"
+#include "core/base/status.h"
+#include "runtime/session/session.h"
 #include "tools/run/feeds.h"
 #include "tools/run/outputs.h"
 

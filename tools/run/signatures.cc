@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "core/closest_name.h"
+#include "core/base/closest_name.h"
 #include "tools/commands.h"
 #include "train/saver/saved_model.h"
 

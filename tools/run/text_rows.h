@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/shape.h"
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/shape.h"
+#include "core/tensor/tensor.h"
 #include "data/byte_stream.h"
 
 namespace tenon::tools {

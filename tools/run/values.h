@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
-#include "core/dtype.h"
-#include "core/shape.h"
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/dtype.h"
+#include "core/tensor/shape.h"
+#include "core/tensor/tensor.h"
 
 namespace tenon::tools {
 

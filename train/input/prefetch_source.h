@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 #include "train/input/input_pipeline.h"
 
 namespace tenon {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "core/operand.h"
+#include "core/build/operand.h"
 
 namespace tenon {
 

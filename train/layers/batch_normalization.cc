@@ -172,7 +172,7 @@ Output BatchNormalization::MoveAverages(const Moments& batch, const TrainingFlag
     return training.known() ? rate : SelectV2(training.tensor(), rate, ZerosLike(rate));
   };
   const auto move = [&](const Variable& average, const Output& value, const Output& rate) {
-    const VariableNodes* const nodes = FindVariable(average);
+    const VariableEntry* const nodes = FindVariable(average);
     if (nodes == nullptr) return;
     const ColocateWith beside(average.ref());
     const Output step = (average - value) * rate;
@@ -192,8 +192,8 @@ Output BatchNormalization::MoveAverages(const Moments& batch, const TrainingFlag
     move(state_->moving_mean, batch.mean, rate);
     move(state_->moving_stddev, stddev, rate);
     const Variable& variance = state_->moving_variance;
-    const VariableNodes* const nodes = FindVariable(variance);
-    const VariableNodes* const deviation = FindVariable(state_->moving_stddev);
+    const VariableEntry* const nodes = FindVariable(variance);
+    const VariableEntry* const deviation = FindVariable(state_->moving_stddev);
     if (nodes == nullptr || deviation == nullptr) return {};
     const ColocateWith beside(variance.ref());
     const ControlDependencies after(updates);

@@ -10,7 +10,7 @@
 
 // Tables of vectors, whole or in parts on several devices, and what is looked up in them. Only rows
 // that are looked up are read and have gradients: of the ref() of a table that is only looked up,
-// SparseGradients (core/gradients.h) gives rows and never the whole.
+// SparseGradients (core/gradient/gradients.h) gives rows and never the whole.
 
 namespace tenon {
 

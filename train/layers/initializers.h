@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 // What gives the weights of layers their initial values. The functions below are those of
 // TensorFlow 1 of these names (tf.glorot_uniform_initializer, ...): with the same seeds of the

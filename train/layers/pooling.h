@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/building.h"
+#include "core/build/building.h"
 #include "train/layers/spatial_sizes.h"
 
 // Pooling over windows (tf.layers.max_pooling2d and its like), and over all of an image.

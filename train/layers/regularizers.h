@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 // Terms of the loss that keep weights small. The term of each regularized weight is in the graph's
 // collection "regularization_losses", once, however often its layer is called.

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "core/strings.h"
+#include "core/base/strings.h"
 
 namespace tenon {
 namespace {

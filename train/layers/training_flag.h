@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 namespace tenon {
 

@@ -23,7 +23,7 @@ void Adagrad::Prepare(const std::vector<GradientAndVariable>&) {
   CheckAbove0(options_.initial_accumulator_value, name());
 }
 
-Node* Adagrad::Apply(const Gradient& gradient, const VariableNodes& variable) {
+Node* Adagrad::Apply(const Gradient& gradient, const VariableEntry& variable) {
   return Build({.kind = "Adagrad",
                 .slots = {"accumulator"},
                 .before = {Scalar(learning_rate_, "learning_rate", variable)}},
@@ -37,8 +37,8 @@ void AdagradDA::Prepare(const std::vector<GradientAndVariable>&) {
   if (!s.ok()) context.Fail(s, std::source_location::current());
 }
 
-Node* AdagradDA::Apply(const Gradient& gradient, const VariableNodes& variable) {
-  const VariableNodes* const counter = FindVariable(global_step_);
+Node* AdagradDA::Apply(const Gradient& gradient, const VariableEntry& variable) {
+  const VariableEntry* const counter = FindVariable(global_step_);
   const Output step = counter == nullptr ? global_step_ : Output(counter->value);
   return Build({.kind = "AdagradDA",
                 .slots = {"gradient_accumulator", "gradient_squared_accumulator"},
@@ -53,7 +53,7 @@ void ProximalAdagrad::Prepare(const std::vector<GradientAndVariable>&) {
   CheckAbove0(options_.initial_accumulator_value, name());
 }
 
-Node* ProximalAdagrad::Apply(const Gradient& gradient, const VariableNodes& variable) {
+Node* ProximalAdagrad::Apply(const Gradient& gradient, const VariableEntry& variable) {
   return Build({.kind = "ProximalAdagrad",
                 .slots = {"accumulator"},
                 .before = {Scalar(learning_rate_, "learning_rate", variable),

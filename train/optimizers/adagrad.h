@@ -22,7 +22,7 @@ class Adagrad final : public Optimizer {
 
  private:
   void Prepare(const std::vector<GradientAndVariable>& gradients) override;
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
 
   const Input learning_rate_;
   const AdagradOptions options_;
@@ -52,7 +52,7 @@ class AdagradDA final : public Optimizer {
 
  private:
   void Prepare(const std::vector<GradientAndVariable>& gradients) override;
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
 
   const Input learning_rate_;
   const Output global_step_;
@@ -77,7 +77,7 @@ class ProximalAdagrad final : public Optimizer {
 
  private:
   void Prepare(const std::vector<GradientAndVariable>& gradients) override;
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
 
   const Input learning_rate_;
   const ProximalAdagradOptions options_;

@@ -14,7 +14,7 @@ namespace tenon {
 namespace {
 
 /// Lets a moment decay, then adds to its rows: the moment after that.
-Output Moved(const VariableNodes& moment, const Output& decay, const Output& indices,
+Output Moved(const VariableEntry& moment, const Output& decay, const Output& indices,
              const Output& addend) {
   const Output before = moment.value;
   Node* const decayed = ChangeVariable(moment, "Assign", before * decay);
@@ -31,7 +31,7 @@ void Adam::Prepare(const std::vector<GradientAndVariable>& gradients) {
   const auto tensor = [](const GradientAndVariable& g) {
     return StrCat(g.variable.ref->name(), ":0");
   };
-  const VariableNodes& first =
+  const VariableEntry& first =
       std::min_element(gradients.begin(), gradients.end(), [&](const auto& a, const auto& b) {
         return tensor(a) < tensor(b);
       })->variable;
@@ -39,7 +39,7 @@ void Adam::Prepare(const std::vector<GradientAndVariable>& gradients) {
   OwnVariable("beta2_power", options_.beta2, first);
 }
 
-Node* Adam::Apply(const Gradient& gradient, const VariableNodes& variable) {
+Node* Adam::Apply(const Gradient& gradient, const VariableEntry& variable) {
   if (gradient.is_sparse()) return ApplyRows(gradient.slices, variable);
   const Output value = variable.value;
   return Build({.kind = "Adam",
@@ -53,7 +53,7 @@ Node* Adam::Apply(const Gradient& gradient, const VariableNodes& variable) {
                gradient, variable);
 }
 
-Node* Adam::ApplyRows(const IndexedSlices& gradient, const VariableNodes& variable) {
+Node* Adam::ApplyRows(const IndexedSlices& gradient, const VariableEntry& variable) {
   const Output value = variable.value, g = gradient.values;
   const Output beta1_power = ValueAs(OwnVariable("beta1_power").value, value.dtype());
   const Output beta2_power = ValueAs(OwnVariable("beta2_power").value, value.dtype());
@@ -70,7 +70,7 @@ Node* Adam::ApplyRows(const IndexedSlices& gradient, const VariableNodes& variab
 std::vector<Output> Adam::Finish(std::vector<Output> updates) {
   // The powers are read before the updates, and change after them.
   const auto advance = [&](std::string_view name, const Input& beta, std::string_view beta_name) {
-    const VariableNodes& power = OwnVariable(name);
+    const VariableEntry& power = OwnVariable(name);
     const ControlDependencies after(updates);
     const ColocateWith beside(power.ref);
     const Output next = Output(power.value) * Scalar(beta, beta_name, power);
@@ -83,10 +83,10 @@ std::vector<Output> Adam::Finish(std::vector<Output> updates) {
   return updates;
 }
 
-Node* AdamW::Apply(const Gradient& gradient, const VariableNodes& variable) {
+Node* AdamW::Apply(const Gradient& gradient, const VariableEntry& variable) {
   const bool decays = std::none_of(options_.without_decay.begin(), options_.without_decay.end(),
                                    [&](const Output& other) {
-                                     const VariableNodes* const v = FindVariable(other);
+                                     const VariableEntry* const v = FindVariable(other);
                                      return v != nullptr && v->ref == variable.ref;
                                    });
   if (!decays) return Adam::Apply(gradient, variable);

@@ -31,13 +31,13 @@ class Adam : public Optimizer {
 
  protected:
   void Prepare(const std::vector<GradientAndVariable>& gradients) override;
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
   std::vector<Output> Finish(std::vector<Output> updates) override;
 
   const Input learning_rate_;
 
  private:
-  Node* ApplyRows(const IndexedSlices& gradient, const VariableNodes& variable);
+  Node* ApplyRows(const IndexedSlices& gradient, const VariableEntry& variable);
 
   const AdamOptions options_;
 };
@@ -58,7 +58,7 @@ class AdamW final : public Adam {
       : Adam(learning_rate, options.adam), options_(options) {}
 
  private:
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
 
   const AdamWOptions options_;
 };

@@ -20,7 +20,7 @@ void Ftrl::Prepare(const std::vector<GradientAndVariable>&) {
   at_least_0(-options_.learning_rate_power, "-learning_rate_power");
 }
 
-Node* Ftrl::Apply(const Gradient& gradient, const VariableNodes& variable) {
+Node* Ftrl::Apply(const Gradient& gradient, const VariableEntry& variable) {
   const Output rate = Scalar(learning_rate_, "learning_rate", variable);
   Output l2 = Scalar(options_.l2_regularization_strength, "l2_regularization_strength", variable);
   if (options_.beta != 0) l2 = l2 + options_.beta / (2 * Maximum(rate, 1e-36));

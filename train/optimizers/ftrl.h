@@ -32,7 +32,7 @@ class Ftrl final : public Optimizer {
 
  private:
   void Prepare(const std::vector<GradientAndVariable>& gradients) override;
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
 
   const Input learning_rate_;
   const FtrlOptions options_;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kCount = "accumulated_steps";
 
 /// ScatterAdd or ScatterUpdate of the rows of a variable.
-Node* ChangeRows(const VariableNodes& variable, std::string_view op, const Output& rows,
+Node* ChangeRows(const VariableEntry& variable, std::string_view op, const Output& rows,
                  const Output& values) {
   return NodeBuilder(StrCat(variable.is_resource() ? "Resource" : "", op))
       .Input(Output(variable.ref))
@@ -57,9 +57,9 @@ Node* GradientAccumulation::ApplyGradients(const std::vector<GradientAndVariable
   return Optimizer::ApplyGradients(gradients, {.name = options.name});
 }
 
-Node* GradientAccumulation::Apply(const Gradient& gradient, const VariableNodes& variable) {
+Node* GradientAccumulation::Apply(const Gradient& gradient, const VariableEntry& variable) {
   gradients_.push_back({gradient, variable});
-  const VariableNodes& sum = SlotOf(variable, "accumulator");
+  const VariableEntry& sum = SlotOf(variable, "accumulator");
   if (!gradient.is_sparse()) return ChangeVariable(sum, "AssignAdd", gradient.dense);
   const IndexedSlices& slices = gradient.slices;
   Node* const added = ChangeRows(sum, "ScatterAdd", slices.indices, slices.values);
@@ -79,7 +79,7 @@ Gradient GradientAccumulation::MeanOf(const GradientAndVariable& last) const {
 }
 
 std::vector<Output> GradientAccumulation::Reset(const GradientAndVariable& mean) const {
-  const VariableNodes& sum = SlotOf(mean.variable, "accumulator");
+  const VariableEntry& sum = SlotOf(mean.variable, "accumulator");
   if (!mean.gradient.is_sparse()) {
     return {ChangeVariable(sum, "Assign", ZerosLike(mean.gradient.dense))};
   }
@@ -91,7 +91,7 @@ std::vector<Output> GradientAccumulation::Reset(const GradientAndVariable& mean)
 }
 
 std::vector<Output> GradientAccumulation::Finish(std::vector<Output> updates) {
-  const VariableNodes& count = OwnVariable(kCount);
+  const VariableEntry& count = OwnVariable(kCount);
   Output due;
   {
     const ControlDependencies after(updates);
@@ -118,11 +118,11 @@ std::vector<Output> GradientAccumulation::Finish(std::vector<Output> updates) {
   return Cond(due, step, [] { return std::vector<Output>{NoOp()}; });
 }
 
-std::vector<VariableNodes> GradientAccumulation::variables() const {
-  std::vector<VariableNodes> all = Optimizer::variables();
-  const std::vector<VariableNodes> others = optimizer_.variables();
+std::vector<VariableEntry> GradientAccumulation::variables() const {
+  std::vector<VariableEntry> all = Optimizer::variables();
+  const std::vector<VariableEntry> others = optimizer_.variables();
   all.insert(all.end(), others.begin(), others.end());
-  std::sort(all.begin(), all.end(), [](const VariableNodes& a, const VariableNodes& b) {
+  std::sort(all.begin(), all.end(), [](const VariableEntry& a, const VariableEntry& b) {
     return a.ref->name() < b.ref->name();
   });
   return all;

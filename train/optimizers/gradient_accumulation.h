@@ -31,10 +31,10 @@ class GradientAccumulation final : public Optimizer {
   Node* ApplyGradients(const std::vector<GradientAndVariable>& gradients,
                        const ApplyGradientsOptions& options = {}) override;
   /// Those of both.
-  std::vector<VariableNodes> variables() const override;
+  std::vector<VariableEntry> variables() const override;
 
  private:
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
   std::vector<Output> Finish(std::vector<Output> updates) override;
   void Prepare(const std::vector<GradientAndVariable>& gradients) override;
   bool TakesRepeatedRows() const override { return true; }

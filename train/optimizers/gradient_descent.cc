@@ -6,7 +6,7 @@
 
 namespace tenon {
 
-Node* GradientDescent::Apply(const Gradient& gradient, const VariableNodes& variable) {
+Node* GradientDescent::Apply(const Gradient& gradient, const VariableEntry& variable) {
   const Output rate = Scalar(learning_rate_, "learning_rate", variable);
   if (!gradient.is_sparse()) {
     return Build({.kind = "GradientDescent", .before = {rate}}, gradient, variable);
@@ -17,7 +17,7 @@ Node* GradientDescent::Apply(const Gradient& gradient, const VariableNodes& vari
                                 : ScatterSub(variable.ref, rows.indices, step).node;
 }
 
-Node* Momentum::Apply(const Gradient& gradient, const VariableNodes& variable) {
+Node* Momentum::Apply(const Gradient& gradient, const VariableEntry& variable) {
   return Build({.kind = "Momentum",
                 .slots = {"momentum"},
                 .before = {Scalar(learning_rate_, "learning_rate", variable)},
@@ -26,7 +26,7 @@ Node* Momentum::Apply(const Gradient& gradient, const VariableNodes& variable) {
                gradient, variable);
 }
 
-Node* ProximalGradientDescent::Apply(const Gradient& gradient, const VariableNodes& variable) {
+Node* ProximalGradientDescent::Apply(const Gradient& gradient, const VariableEntry& variable) {
   const auto strength = [&](const Input& value, std::string_view name) {
     return Scalar(value, StrCat(name, "_regularization_strength"), variable);
   };

@@ -14,7 +14,7 @@ class GradientDescent final : public Optimizer {
       : Optimizer(std::move(name)), learning_rate_(learning_rate) {}
 
  private:
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
   bool TakesRepeatedRows() const override { return true; }
 
   const Input learning_rate_;
@@ -37,7 +37,7 @@ class Momentum final : public Optimizer {
         use_nesterov_(options.use_nesterov) {}
 
  private:
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
 
   const Input learning_rate_, momentum_;
   const bool use_nesterov_;
@@ -58,7 +58,7 @@ class ProximalGradientDescent final : public Optimizer {
       : Optimizer(options.name), learning_rate_(learning_rate), options_(options) {}
 
  private:
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
 
   const Input learning_rate_;
   const ProximalGradientDescentOptions options_;

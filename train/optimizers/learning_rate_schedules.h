@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 // Learning rates that change with the step, as scalars of the graph (tf.train.exponential_decay and
 // its like). `step` is what counts the steps, a number or a scalar of any numeric dtype, usually

@@ -14,10 +14,10 @@ namespace tenon {
 namespace {
 
 /// The variables to be averaged.
-StatusOr<std::vector<VariableNodes>> Averaged(const std::vector<Output>& chosen) {
-  std::vector<VariableNodes> variables;
+StatusOr<std::vector<VariableEntry>> Averaged(const std::vector<Output>& chosen) {
+  std::vector<VariableEntry> variables;
   for (const Output& output : chosen) {
-    const VariableNodes* const v = FindVariable(output);
+    const VariableEntry* const v = FindVariable(output);
     if (v == nullptr) {
       return InvalidArgument("'", output.name(), "', which is to be averaged, is of no Variable ",
                              "of the graph");
@@ -25,11 +25,11 @@ StatusOr<std::vector<VariableNodes>> Averaged(const std::vector<Output>& chosen)
     variables.push_back(*v);
   }
   if (chosen.empty()) {
-    for (const VariableNodes& v : CurrentBuilding().graph->variables()) {
+    for (const VariableEntry& v : CurrentBuilding().graph->variables()) {
       if (v.trainable) variables.push_back(v);
     }
   }
-  for (const VariableNodes& v : variables) {
+  for (const VariableEntry& v : variables) {
     if (IsFloating(Output(v.value).dtype())) continue;
     return InvalidArgument("averages are of floating point, '", v.ref->name(), "' is ",
                            ToString(Output(v.value).dtype()));
@@ -39,7 +39,7 @@ StatusOr<std::vector<VariableNodes>> Averaged(const std::vector<Output>& chosen)
 
 }  // namespace
 
-void ExponentialMovingAverage::MakeAverage(const VariableNodes& variable) {
+void ExponentialMovingAverage::MakeAverage(const VariableEntry& variable) {
   const AtRoot root;
   const NoControlDependencies always;
   const ColocateWith beside(variable.ref);
@@ -59,7 +59,7 @@ void ExponentialMovingAverage::MakeAverage(const VariableNodes& variable) {
   options.part = variable.part;
   if (options.part) options.part->name += name.substr(whole.size());
   const Variable average(name, initial, options);
-  if (const VariableNodes* v = FindVariable(average.ref())) averages_.emplace(variable.ref, *v);
+  if (const VariableEntry* v = FindVariable(average.ref())) averages_.emplace(variable.ref, *v);
 }
 
 Node* ExponentialMovingAverage::Apply(const std::vector<Output>& variables,
@@ -69,7 +69,7 @@ Node* ExponentialMovingAverage::Apply(const std::vector<Output>& variables,
   const auto averaged = Averaged(variables);
   if (!averaged.ok()) context.Fail(averaged.status(), at);
   if (!context.graph->error().ok()) return FailedNode();
-  for (const VariableNodes& v : *averaged) {
+  for (const VariableEntry& v : *averaged) {
     if (!averages_.contains(v.ref)) MakeAverage(v);
   }
   if (!context.graph->error().ok()) return FailedNode();
@@ -83,10 +83,10 @@ Node* ExponentialMovingAverage::Apply(const std::vector<Output>& variables,
       decay = Minimum(decay, (1 + updates_so_far) / (10 + updates_so_far));
     }
     const Output rate = 1 - decay;
-    for (const VariableNodes& v : *averaged) {
+    for (const VariableEntry& v : *averaged) {
       const NameScope update("AssignMovingAvg");
       const ColocateWith beside(v.ref);
-      const VariableNodes& average = averages_.at(v.ref);
+      const VariableEntry& average = averages_.at(v.ref);
       const Output own_rate = ValueAs(rate, Output(v.value).dtype());
       updates.emplace_back(ChangeVariable(average, "AssignSub",
                                           (ReadVariable(average) - ReadVariable(v)) * own_rate));
@@ -97,13 +97,13 @@ Node* ExponentialMovingAverage::Apply(const std::vector<Output>& variables,
 }
 
 Variable ExponentialMovingAverage::Average(const Output& variable) const {
-  const VariableNodes* const v = FindVariable(variable);
+  const VariableEntry* const v = FindVariable(variable);
   const auto found = averages_.find(v == nullptr ? nullptr : v->ref);
   return found == averages_.end() ? Variable() : Variable(found->second);
 }
 
 std::string ExponentialMovingAverage::AverageName(const Output& variable) const {
-  const VariableNodes* const v = FindVariable(variable);
+  const VariableEntry* const v = FindVariable(variable);
   if (v == nullptr) return "";
   const auto found = averages_.find(v->ref);
   if (found != averages_.end()) return found->second.ref->name();
@@ -114,7 +114,7 @@ std::vector<std::pair<std::string, Output>> ExponentialMovingAverage::VariablesT
   flat_hash_set<const Node*> averages;
   for (const auto& [of, average] : averages_) averages.insert(average.ref);
   std::vector<std::pair<std::string, Output>> restored;
-  for (const VariableNodes& v : CurrentBuilding().graph->variables()) {
+  for (const VariableEntry& v : CurrentBuilding().graph->variables()) {
     if (v.local || averages.contains(v.ref)) continue;
     const bool averaged = v.trainable || averages_.contains(v.ref);
     restored.emplace_back(averaged ? AverageName(v.ref) : v.ref->name(), v.ref);

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/hash_map.h"
+#include "core/base/hash_map.h"
 #include "train/variables.h"
 
 namespace tenon {
@@ -54,11 +54,11 @@ class ExponentialMovingAverage {
   std::vector<std::pair<std::string, Output>> VariablesToRestore() const;
 
  private:
-  void MakeAverage(const VariableNodes& variable);
+  void MakeAverage(const VariableEntry& variable);
 
   const Input decay_;
   const ExponentialMovingAverageOptions options_;
-  flat_hash_map<const Node*, VariableNodes> averages_;
+  flat_hash_map<const Node*, VariableEntry> averages_;
 };
 
 }  // namespace tenon

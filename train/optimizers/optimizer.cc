@@ -14,11 +14,11 @@ namespace tenon {
 namespace {
 
 /// The variables that gradients are wanted of.
-StatusOr<std::vector<VariableNodes>> TrainedVariables(const Graph& graph,
+StatusOr<std::vector<VariableEntry>> TrainedVariables(const Graph& graph,
                                                       const std::vector<Output>& chosen) {
-  std::vector<VariableNodes> variables;
+  std::vector<VariableEntry> variables;
   for (const Output& output : chosen) {
-    const VariableNodes* const v = FindVariable(output);
+    const VariableEntry* const v = FindVariable(output);
     if (v == nullptr) {
       return InvalidArgument("'", output.name(), "', which is to be trained, is of no Variable of ",
                              "the graph");
@@ -26,7 +26,7 @@ StatusOr<std::vector<VariableNodes>> TrainedVariables(const Graph& graph,
     variables.push_back(*v);
   }
   if (!chosen.empty()) return variables;
-  for (const VariableNodes& v : graph.variables()) {
+  for (const VariableEntry& v : graph.variables()) {
     if (v.trainable) variables.push_back(v);
   }
   if (variables.empty()) return InvalidArgument("the graph has no trainable variable");
@@ -55,7 +55,7 @@ std::string Names(const std::vector<GradientAndVariable>& gradients) {
 
 /// The reference or the handle of a step counter, and what it counts in.
 StatusOr<std::pair<Output, DType>> CounterOf(const Output& global_step) {
-  if (const VariableNodes* const v = FindVariable(global_step)) {
+  if (const VariableEntry* const v = FindVariable(global_step)) {
     return std::pair(Output(v->ref), Output(v->value).dtype());
   }
   if (global_step.dtype() != DType::kResource) return std::pair(global_step, global_step.dtype());
@@ -125,7 +125,7 @@ std::vector<GradientAndVariable> Optimizer::ComputeGradients(
     return {};
   }
   std::vector<Output> xs, grad_ys;
-  for (const VariableNodes& v : *variables) xs.emplace_back(v.ref);
+  for (const VariableEntry& v : *variables) xs.emplace_back(v.ref);
   if (options.grad_loss.node != nullptr) grad_ys.push_back(options.grad_loss);
   const std::vector<Gradient> gradients =
       SparseGradients(loss, xs, {.grad_ys = grad_ys, .allow_unconnected = true});
@@ -197,7 +197,7 @@ std::vector<Output> Optimizer::Updates(const std::vector<GradientAndVariable>& g
 
 void Optimizer::Prepare(const std::vector<GradientAndVariable>& gradients) { (void)gradients; }
 
-Output Optimizer::Scalar(const Input& value, std::string_view name, const VariableNodes& variable) {
+Output Optimizer::Scalar(const Input& value, std::string_view name, const VariableEntry& variable) {
   if (const std::optional<double> number = KnownNumber(value)) {
     if (const Status s = CheckNumber(name, *number); !s.ok()) {
       CurrentBuilding().Fail(Annotate(s, name_), value.location());
@@ -219,7 +219,7 @@ Output Optimizer::Scalar(const Input& value, std::string_view name, const Variab
 }
 
 Node* Optimizer::Build(const UpdateOp& op, const Gradient& gradient,
-                       const VariableNodes& variable) const {
+                       const VariableEntry& variable) const {
   NodeBuilder builder(StrCat(variable.is_resource() ? "Resource" : "",
                              gradient.is_sparse() ? "Sparse" : "", "Apply", op.kind));
   builder.Input(Output(variable.ref));
@@ -234,7 +234,7 @@ Node* Optimizer::Build(const UpdateOp& op, const Gradient& gradient,
   return builder.Finish();
 }
 
-void Optimizer::MakeSlot(const VariableNodes& variable, const Slot& slot,
+void Optimizer::MakeSlot(const VariableEntry& variable, const Slot& slot,
                          const std::vector<int64_t>& dims) {
   auto& made = made_[slot.name];
   if (made.contains(variable.ref)) return;
@@ -260,12 +260,12 @@ void Optimizer::MakeSlot(const VariableNodes& variable, const Slot& slot,
     }
   }
   const Variable made_slot(name, initial, options);
-  if (const VariableNodes* nodes = FindVariable(made_slot.ref()))
+  if (const VariableEntry* nodes = FindVariable(made_slot.ref()))
     made.emplace(variable.ref, *nodes);
 }
 
-const VariableNodes& Optimizer::OwnVariable(std::string_view name, const Input& initial_value,
-                                            const VariableNodes& beside, DType dtype) {
+const VariableEntry& Optimizer::OwnVariable(std::string_view name, const Input& initial_value,
+                                            const VariableEntry& beside, DType dtype) {
   const auto found = own_.find(std::string(name));
   if (found != own_.end()) return found->second;
   const NoControlDependencies always;
@@ -275,16 +275,16 @@ const VariableNodes& Optimizer::OwnVariable(std::string_view name, const Input& 
           ? Const(initial_value)
           : Const(initial_value, {.dtype = dtype, .name = StrCat(name, "/initial_value")});
   const Variable variable(name, initial, {.trainable = false, .resource = beside.is_resource()});
-  const VariableNodes* const nodes = FindVariable(variable.ref());
-  return own_[std::string(name)] = nodes == nullptr ? VariableNodes() : *nodes;
+  const VariableEntry* const nodes = FindVariable(variable.ref());
+  return own_[std::string(name)] = nodes == nullptr ? VariableEntry() : *nodes;
 }
 
-const VariableNodes& Optimizer::SlotOf(const VariableNodes& variable, std::string_view slot) const {
+const VariableEntry& Optimizer::SlotOf(const VariableEntry& variable, std::string_view slot) const {
   return made_.find(slot)->second.at(variable.ref);
 }
 
 Variable Optimizer::GetSlot(const Output& variable, std::string_view slot) const {
-  const VariableNodes* const v = FindVariable(variable);
+  const VariableEntry* const v = FindVariable(variable);
   const auto slots = made_.find(slot);
   if (v == nullptr || slots == made_.end()) return Variable();
   const auto found = slots->second.find(v->ref);
@@ -297,13 +297,13 @@ std::vector<std::string> Optimizer::SlotNames() const {
   return names;
 }
 
-std::vector<VariableNodes> Optimizer::variables() const {
-  std::vector<VariableNodes> all;
+std::vector<VariableEntry> Optimizer::variables() const {
+  std::vector<VariableEntry> all;
   for (const auto& [name, variables] : made_) {
     for (const auto& [of, slot] : variables) all.push_back(slot);
   }
   for (const auto& [name, variable] : own_) all.push_back(variable);
-  std::sort(all.begin(), all.end(), [](const VariableNodes& a, const VariableNodes& b) {
+  std::sort(all.begin(), all.end(), [](const VariableEntry& a, const VariableEntry& b) {
     return a.ref->name() < b.ref->name();
   });
   return all;

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/gradients.h"
-#include "core/hash_map.h"
+#include "core/base/hash_map.h"
+#include "core/gradient/gradients.h"
 #include "train/variables.h"
 
 // Optimizers: they add to a graph the ops that change its variables so that a loss falls.
@@ -30,7 +30,7 @@ namespace tenon {
 
 struct GradientAndVariable {
   Gradient gradient;  // none when the loss does not depend on the variable
-  VariableNodes variable;
+  VariableEntry variable;
 };
 
 struct ComputeGradientsOptions {
@@ -93,7 +93,7 @@ class Optimizer {
   /// The slots that the variables have, sorted (get_slot_names).
   std::vector<std::string> SlotNames() const;
   /// Every variable that the optimizer has made, sorted by name.
-  virtual std::vector<VariableNodes> variables() const;
+  virtual std::vector<VariableEntry> variables() const;
 
  protected:
   /// What an optimizer keeps for each variable, of its shape and dtype: the name, and the value of
@@ -110,14 +110,14 @@ class Optimizer {
   virtual void Prepare(const std::vector<GradientAndVariable>& gradients);
   /// Adds the update of one variable, beside it and in a scope of its own. The rows of a sparse
   /// gradient are different ones, unless TakesRepeatedRows().
-  virtual Node* Apply(const Gradient& gradient, const VariableNodes& variable) = 0;
+  virtual Node* Apply(const Gradient& gradient, const VariableEntry& variable) = 0;
   virtual bool TakesRepeatedRows() const { return false; }
   /// Adds what comes after all updates; what the step must wait for.
   virtual std::vector<Output> Finish(std::vector<Output> updates) { return updates; }
 
   /// For Apply: the scalar in the dtype of `variable`. A number is a constant that all variables on
   /// its device share; the same `name` must always be the same number.
-  Output Scalar(const Input& value, std::string_view name, const VariableNodes& variable);
+  Output Scalar(const Input& value, std::string_view name, const VariableEntry& variable);
   /// For Apply: the op that makes the whole step: Apply<kind>, SparseApply<kind>, and those for
   /// resources. Takes the variable, its slots, the scalars `before`, the gradient, and `after`.
   struct UpdateOp {
@@ -126,16 +126,16 @@ class Optimizer {
     std::vector<Output> before = {}, after = {};
     bool use_nesterov = false;
   };
-  Node* Build(const UpdateOp& op, const Gradient& gradient, const VariableNodes& variable) const;
+  Node* Build(const UpdateOp& op, const Gradient& gradient, const VariableEntry& variable) const;
   /// The slot, which Prepare has made.
-  const VariableNodes& SlotOf(const VariableNodes& variable, std::string_view slot) const;
+  const VariableEntry& SlotOf(const VariableEntry& variable, std::string_view slot) const;
   /// For Prepare: the slot of one variable, of shape `dims`, unless it is there.
-  void MakeSlot(const VariableNodes& variable, const Slot& slot, const std::vector<int64_t>& dims);
+  void MakeSlot(const VariableEntry& variable, const Slot& slot, const std::vector<int64_t>& dims);
   /// For Prepare: a variable beside `beside`, called `name` in the scope that was entered, in
   /// `dtype` when the value is a number. The same one for the same name.
-  const VariableNodes& OwnVariable(std::string_view name, const Input& initial_value,
-                                   const VariableNodes& beside, DType dtype = DType::kFloat);
-  const VariableNodes& OwnVariable(std::string_view name) const {
+  const VariableEntry& OwnVariable(std::string_view name, const Input& initial_value,
+                                   const VariableEntry& beside, DType dtype = DType::kFloat);
+  const VariableEntry& OwnVariable(std::string_view name) const {
     return own_.at(std::string(name));
   }
 
@@ -145,8 +145,8 @@ class Optimizer {
   const std::string name_;
   const std::vector<Slot> slots_;
   /// By the slot's name, then the variable.
-  std::map<std::string, flat_hash_map<const Node*, VariableNodes>, std::less<>> made_;
-  std::map<std::string, VariableNodes> own_;
+  std::map<std::string, flat_hash_map<const Node*, VariableEntry>, std::less<>> made_;
+  std::map<std::string, VariableEntry> own_;
   /// Of the step that is being built.
   std::string scope_;
   std::map<std::string, Output> constants_;

@@ -9,7 +9,7 @@ RMSProp::RMSProp(const Input& learning_rate, const RMSPropOptions& options)
       learning_rate_(learning_rate),
       options_(options) {}
 
-Node* RMSProp::Apply(const Gradient& gradient, const VariableNodes& variable) {
+Node* RMSProp::Apply(const Gradient& gradient, const VariableEntry& variable) {
   UpdateOp op{.kind = "RMSProp", .slots = {"rms", "momentum"}};
   if (options_.centered) op = {.kind = "CenteredRMSProp", .slots = {"mg", "rms", "momentum"}};
   op.before = {Scalar(learning_rate_, "learning_rate", variable),
@@ -19,7 +19,7 @@ Node* RMSProp::Apply(const Gradient& gradient, const VariableNodes& variable) {
   return Build(op, gradient, variable);
 }
 
-Node* Adadelta::Apply(const Gradient& gradient, const VariableNodes& variable) {
+Node* Adadelta::Apply(const Gradient& gradient, const VariableEntry& variable) {
   return Build(
       {.kind = "Adadelta",
        .slots = {"accum", "accum_update"},

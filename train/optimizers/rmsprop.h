@@ -29,7 +29,7 @@ class RMSProp final : public Optimizer {
   explicit RMSProp(const Input& learning_rate, const RMSPropOptions& options = {});
 
  private:
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
 
   const Input learning_rate_;
   const RMSPropOptions options_;
@@ -51,7 +51,7 @@ class Adadelta final : public Optimizer {
         options_(options) {}
 
  private:
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
 
   const Input learning_rate_;
   const AdadeltaOptions options_;

@@ -13,7 +13,7 @@ namespace {
 StatusOr<std::string> PathIn(const Endpoint& member) {
   const Node& node = *member.node;
   const Tensor value = node.attrs().GetOr("value", Tensor());
-  const bool is_text = node.op() == "Const" && value.valid() && value.dtype() == DType::kString &&
+  const bool is_text = node.is_constant() && value.valid() && value.dtype() == DType::kString &&
                        value.num_elements() == 1;
   if (!is_text) {
     return InvalidArgument("'", node.name(), "' (", node.op(), ") of the collection '",

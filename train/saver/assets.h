@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/status.h"
+#include "core/base/status.h"
+#include "core/graph/graph.h"
 
 // Files that a graph reads when it is initialised, such as the words of a lookup table, and that go
 // with an exported model: those of the collection "asset_filepaths", as TensorFlow's exporter

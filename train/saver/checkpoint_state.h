@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 // Which checkpoints a directory has: the text file `checkpoint` in it, as tf.train.Saver writes and
 // reads it. It names complete checkpoints only, whatever dies when: Saver::Save replaces it in one

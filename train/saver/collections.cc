@@ -31,7 +31,7 @@ constexpr const char* kListsOfNodes[] = {"losses",
 
 std::string TensorNameOf(const Endpoint& e) { return StrCat(e.node->name(), ":", e.index); }
 
-std::string DescribeVariable(const VariableNodes& v) {
+std::string DescribeVariable(const VariableEntry& v) {
   VariableDef def;
   def.set_variable_name(TensorNameOf({v.ref, 0}));
   def.set_initializer_name(v.initializer->name());
@@ -123,20 +123,19 @@ class CollectionReader {
     return Endpoint{node, name->index};
   }
 
-  StatusOr<VariableNodes> FindNodes(const VariableDef& def) const {
+  StatusOr<VariableEntry> FindNodes(const VariableDef& def) const {
     TENON_ASSIGN_OR_RETURN(const Endpoint ref, Find(def.variable_name()));
-    const std::string& op = ref.node->op();
-    if (op != "VariableV2" && op != "Variable" && op != "VarHandleOp") {
-      return InvalidArgument("'", ref.node->name(), "' is a ", op,
+    if (!ref.node->is_variable()) {
+      return InvalidArgument("'", ref.node->name(), "' is a ", ref.node->op(),
                              ", wanted a VariableV2, Variable or VarHandleOp");
     }
     const DType dtype = ref.node->attrs().GetOr("dtype", DType::kInvalid);
     TENON_ASSIGN_OR_RETURN(const Endpoint initializer, Find(def.initializer_name()));
-    const std::string_view assign = op == "VarHandleOp" ? "AssignVariableOp" : "Assign";
-    if (initializer.node->op() != assign || initializer.node->input(0) != ref) {
+    if (!initializer.node->schema().assigns || initializer.node->input(0) != ref) {
       return InvalidArgument("its initializer '", initializer.node->name(), "' is a ",
-                             initializer.node->op(), ", wanted an ", assign, " to '",
-                             ref.node->name(), "'");
+                             initializer.node->op(), ", wanted an ",
+                             IsRef(ref.node->output_type(0)) ? "Assign" : "AssignVariableOp",
+                             " to '", ref.node->name(), "'");
     }
     TENON_ASSIGN_OR_RETURN(const Endpoint value, Find(def.snapshot_name()));
     const bool is_value = value.index == 0 && value.node->num_outputs() > 0 &&
@@ -145,7 +144,7 @@ class CollectionReader {
       return InvalidArgument("its value '", def.snapshot_name(), "' of ", value.node->op(),
                              " is no ", ToString(dtype));
     }
-    return VariableNodes{ref.node, value.node, initializer.node,
+    return VariableEntry{ref.node, value.node, initializer.node,
                          trainable_.contains(def.variable_name())};
   }
 
@@ -228,16 +227,16 @@ StatusOr<MetaGraphCollections> ReadCollections(const MetaGraphDef& meta, const s
 
 void WriteCollections(Graph& graph, MetaGraphDef* out) {
   auto& collections = *out->mutable_collection_def();
-  const auto add = [&](const char* name, const VariableNodes& v) {
+  const auto add = [&](const char* name, const VariableEntry& v) {
     collections[name].mutable_bytes_list()->add_value(DescribeVariable(v));
   };
-  for (const VariableNodes& v : graph.variables()) {
+  for (const VariableEntry& v : graph.variables()) {
     add(v.local ? kLocalVariables : kVariables, v);
     if (v.trainable) add(kTrainableVariables, v);
   }
   for (const char* name : kListsOfVariables) {
     for (const Endpoint& e : graph.Collection(name)) {
-      for (const VariableNodes& v : graph.variables()) {
+      for (const VariableEntry& v : graph.variables()) {
         if (e.node == v.ref || e.node == v.value) add(name, v);
       }
     }

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/status.h"
+#include "core/base/status.h"
+#include "core/graph/graph.h"
 
 // The collections of a MetaGraphDef, from and to those of a Graph.
 
@@ -17,7 +17,7 @@ class MetaGraphDef;
 /// What the collections of a message say of a graph that has its nodes.
 struct MetaGraphCollections {
   /// In the order of "variables", then of "local_variables".
-  std::vector<VariableNodes> variables;
+  std::vector<VariableEntry> variables;
   /// Collections of tensors, nodes and references of variables, in order.
   std::vector<std::pair<std::string, Endpoint>> members;
 

@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "absl/cleanup/cleanup.h"
-#include "core/proto_io_tensor.h"
+#include "core/proto/proto_io_tensor.h"
 #include "data/file.h"
 #include "proto/saved_model.pb.h"
 #include "train/saver/assets.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/saver/graph_file.h"
 
-#include "core/proto_io_file.h"
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_file.h"
+#include "core/proto/proto_io_graph.h"
 #include "data/file.h"
 
 namespace tenon {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "ops/register.h"
 
 namespace tenon {

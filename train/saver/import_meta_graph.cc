@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <map>
 
-#include "core/device_name.h"
-#include "core/proto_io_file.h"
-#include "core/proto_io_graph.h"
+#include "core/device/device_name.h"
+#include "core/proto/proto_io_file.h"
+#include "core/proto/proto_io_graph.h"
 #include "proto/meta_graph.pb.h"
 #include "train/saver/collections.h"
 
@@ -15,8 +15,14 @@ namespace {
 
 constexpr std::string_view kColocation = "loc:@";
 
+/// Whether the node gives the handle of a variable.
+bool IsVariableHandle(const NodeDef& node, const OpRegistry& ops) {
+  const OpRegistration* const op = ops.Find(node.op());
+  return op != nullptr && op->schema.is_variable && op->schema.outputs[0].type == DType::kResource;
+}
+
 /// Puts `prefix` before all that is named after nodes, so that one graph may be imported twice.
-void AddPrefixToNode(const std::string& prefix, NodeDef* node) {
+void AddPrefixToNode(const std::string& prefix, const OpRegistry& ops, NodeDef* node) {
   const std::string name = node->name();
   node->set_name(prefix + name);
   for (std::string& input : *node->mutable_input()) {
@@ -33,7 +39,7 @@ void AddPrefixToNode(const std::string& prefix, NodeDef* node) {
     frame->second.set_s(prefix + frame->second.s());
   }
   const auto shared = attrs.find("shared_name");
-  if (node->op() == "VarHandleOp" && shared != attrs.end() && shared->second.s() == name) {
+  if (IsVariableHandle(*node, ops) && shared != attrs.end() && shared->second.s() == name) {
     shared->second.set_s(prefix + name);
   }
 }
@@ -117,7 +123,7 @@ StatusOr<std::unique_ptr<Saver>> ImportInto(const BuildContext& context, const M
   TENON_ASSIGN_OR_RETURN(const std::string prefix, PrefixOfImport(context, options.import_scope));
   GraphDef def = meta.graph_def();
   for (NodeDef& node : *def.mutable_node()) {
-    if (!prefix.empty()) AddPrefixToNode(prefix, &node);
+    if (!prefix.empty()) AddPrefixToNode(prefix, graph.registry(), &node);
     if (options.clear_devices) node.clear_device();
     // A gradient of the program that wrote the file is none of this one's with the same number.
     const auto own_gradient = node.mutable_attr()->find("_gradient_op_type");

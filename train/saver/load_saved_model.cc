@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/proto_io_file.h"
-#include "core/proto_io_graph.h"
-#include "core/proto_io_tensor.h"
+#include "core/proto/proto_io_file.h"
+#include "core/proto/proto_io_graph.h"
+#include "core/proto/proto_io_tensor.h"
 #include "data/file.h"
 #include "proto/meta_graph.pb.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "train/saver/saved_model.h"
 
 namespace tenon {

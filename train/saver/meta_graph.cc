@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/saver/meta_graph.h"
 
-#include "core/proto_io_graph.h"
+#include "core/proto/proto_io_graph.h"
 #include "proto/meta_graph.pb.h"
 #include "train/saver/collections.h"
 

@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "core/building.h"
-#include "core/device_name.h"
+#include "core/build/building.h"
+#include "core/device/device_name.h"
 #include "data/file.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 namespace tenon {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ops/register.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "train/saver/saver.h"
 
 // Models in the form in which TensorFlow exports and serves them: a folder with saved_model.pb, the

@@ -24,7 +24,7 @@ std::chrono::system_clock::duration PreservingInterval(const SaverOptions& optio
 /// What the graph has, under its own names.
 std::vector<SavedVariable> AllSaved(const Graph& graph) {
   std::vector<SavedVariable> saved;
-  for (const VariableNodes& v : graph.variables()) {
+  for (const VariableEntry& v : graph.variables()) {
     if (v.local) continue;
     saved.push_back({v.part ? v.part->name : v.ref->name(), v.part ? SliceSpec(*v.part) : "", v});
   }
@@ -36,7 +36,7 @@ StatusOr<std::vector<SavedVariable>> ChosenVariables(const SaverOptions& options
   if (options.variables.empty()) return AllSaved(graph);
   std::vector<SavedVariable> saved;
   for (const auto& [name, variable] : options.variables) {
-    const VariableNodes* nodes = FindVariable(variable);
+    const VariableEntry* nodes = FindVariable(variable);
     if (nodes == nullptr) {
       return InvalidArgument("what is to be saved as '", name, "' is no variable of the graph",
                              variable.exists() ? StrCat(": '", variable.name(), "'") : "");
@@ -108,9 +108,7 @@ std::string AssignedVariable(const Graph& graph, std::string_view message) {
   if (begin == std::string_view::npos) return "";
   const std::string_view rest = message.substr(begin + kBegin.size());
   const Node* const node = graph.Find(rest.substr(0, rest.find('\'')));
-  const bool assigns =
-      node != nullptr && (node->op() == "Assign" || node->op() == "AssignVariableOp");
-  return assigns ? node->input(0).node->name() : "";
+  return node != nullptr && node->schema().assigns ? node->input(0).node->name() : "";
 }
 
 /// The name of the node whose output 0 is what a SaverDef calls `text`, a string.

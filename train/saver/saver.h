@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/building.h"
-#include "core/mutex.h"
-#include "runtime/session.h"
+#include "core/base/mutex.h"
+#include "core/build/building.h"
+#include "runtime/session/session.h"
 #include "train/saver/checkpoint_state.h"
 #include "train/saver/saver_nodes.h"
 

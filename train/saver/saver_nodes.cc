@@ -86,7 +86,7 @@ void AddRestore(const Output& path, const std::vector<SavedVariable>& variables,
                        std::vector<DType>(dtypes.begin(), dtypes.end()), {.name = name});
   }
   for (size_t i = 0; i < variables.size(); ++i) {
-    const VariableNodes& v = variables[i].nodes;
+    const VariableEntry& v = variables[i].nodes;
     const DeviceScope on(v.ref->requested_device());
     Output value = values[i];
     if (v.is_resource()) value = Identity(value);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 
 // The nodes by which a graph saves and restores its variables: those that tf.train.Saver adds,
 // under the same names, so that either library can use what the other one built.
@@ -15,7 +15,7 @@ namespace tenon {
 struct SavedVariable {
   std::string name;   // in the checkpoint
   std::string slice;  // the part, as SaveV2 has it: "4 2 0,2:0,2"; empty for all of it
-  VariableNodes nodes;
+  VariableEntry nodes;
 };
 
 /// Names of nodes and tensors; a SaverDef has the first three.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/building.h"
+#include "core/build/building.h"
 #include "data/file.h"
 #include "train/sessions/hooks.h"
 

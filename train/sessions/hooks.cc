@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "data/file.h"
-#include "runtime/step_trace.h"
+#include "runtime/execute/trace.h"
 #include "train/one_line.h"
 
 namespace tenon {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/building.h"
+#include "core/build/building.h"
 #include "data/event_file.h"
 #include "train/saver/saver.h"
 #include "train/sessions/session_hook.h"

@@ -7,12 +7,12 @@
 #include <thread>
 #include <utility>
 
-#include "core/device_name.h"
-#include "core/loop_frame.h"
-#include "distributed/server.h"
+#include "core/build/loop_frame.h"
+#include "core/device/device_name.h"
+#include "distributed/protocol/server.h"
 #include "ops/control_flow/flow_scope.h"
 #include "ops/math/math_ops.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "train/one_line.h"
 #include "train/saver/probe.h"
 #include "train/sessions/hooks.h"
@@ -92,7 +92,7 @@ StatusOr<std::unique_ptr<MonitoredTrainingSession>> MonitoredTrainingSession::St
   }
 }
 
-Output MonitoredTrainingSession::StepBeforeItCounts(const VariableNodes& counter) {
+Output MonitoredTrainingSession::StepBeforeItCounts(const VariableEntry& counter) {
   // A fetch of the counter would show the updates of its step. TensorFlow's hooks read a copy, too,
   // and keep it in this collection.
   std::vector<Endpoint>& known = graph_.Collection("global_step_read_op_cache");
@@ -104,11 +104,13 @@ Output MonitoredTrainingSession::StepBeforeItCounts(const VariableNodes& counter
   }
   const std::vector<OutEdge> edges = counter.ref->out_edges();
   for (const OutEdge& e : edges) {
-    const std::string& op = e.dst->op();
-    const bool counts = op.starts_with("AssignAdd") || op.starts_with("AssignSub") ||
-                        op == "CountUpTo" || op == "ResourceCountUpTo";
+    if (e.input == kControlSlot) continue;
+    const OpSchema& op = e.dst->schema();
+    const DType taken = e.dst->input_types()[e.input];
+    const bool counts = (IsRef(taken) || taken == DType::kResource) && !op.assigns &&
+                        !op.reads_variable && op.flow == FlowKind::kPlain && !op.is_identity;
     // A loop's nodes cannot wait for what is outside of it.
-    if (counts && e.input != kControlSlot && LoopFrameOf(graph_, *e.dst).empty()) {
+    if (counts && LoopFrameOf(graph_, *e.dst).empty()) {
       graph_.AddControlEdge(known[0].node, e.dst);
     }
   }
@@ -117,7 +119,7 @@ Output MonitoredTrainingSession::StepBeforeItCounts(const VariableNodes& counter
 
 Status MonitoredTrainingSession::Build() {
   const std::vector<Endpoint>& step = graph_.Collection("global_step");
-  const VariableNodes* counter = step.empty() ? nullptr : FindVariable(step[0]);
+  const VariableEntry* counter = step.empty() ? nullptr : FindVariable(step[0]);
   if (counter != nullptr) global_step_name_ = StepBeforeItCounts(*counter).name();
   hooks_ = options_.hooks;
   const bool saves = !options_.checkpoint_dir.empty();
@@ -215,8 +217,8 @@ Status MonitoredTrainingSession::Pause(const Status& error) {
       kLongestPause, options_.first_pause * (1LL << std::min(recoveries_, 10)));
   ++recoveries_;
   if (options_.notice) {
-    options_.notice(StrCat("recovering in ", pause.count() / 1000.0,
-                           " s from: ", OneLine(error.ToString())));
+    options_.notice(
+        StrCat("recovering in ", pause.count() / 1000.0, " s from: ", OneLine(error.ToString())));
   }
   const auto until = std::chrono::steady_clock::now() + pause;
   const bool ends = ShouldStop();

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/hash_map.h"
+#include "core/base/hash_map.h"
 #include "train/sessions/session_hook.h"
 #include "train/sessions/session_starter.h"
 #include "train/sessions/signal_watch.h"
@@ -128,7 +128,7 @@ class MonitoredTrainingSession {
 
   Status Build();
   /// The counter's value before what else runs in the step counts, whichever memory it is in.
-  Output StepBeforeItCounts(const VariableNodes& counter);
+  Output StepBeforeItCounts(const VariableEntry& counter);
   /// Whether all tasks that save see the directory of checkpoints.
   Status ProbeDirectory() const;
   Status Open();

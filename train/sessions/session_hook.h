@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 namespace tenon {
 
@@ -24,7 +24,7 @@ struct RunArguments {
 struct RunValues {
   std::vector<Tensor> fetched;   // its fetches
   std::vector<NodeTrace> trace;  // when any hook asked for it
-  int64_t global_step = -1;  // before what ran in the step counted; -1: there is no counter
+  int64_t global_step = -1;      // before what ran in the step counted; -1: there is no counter
 };
 
 /// Whether a MonitoredTrainingSession goes on in a new session after this error: a task has died,

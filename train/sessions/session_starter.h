@@ -7,7 +7,7 @@
 #include <source_location>
 #include <string>
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "train/saver/saver.h"
 
 namespace tenon {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/device_name.h"
-#include "distributed/server.h"
+#include "core/device/device_name.h"
+#include "distributed/protocol/server.h"
 #include "train/saver/checkpoint_state.h"
 #include "train/sessions/stop_signal.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
-#include "core/mutex.h"
-#include "core/status.h"
+#include "core/base/mutex.h"
+#include "core/base/status.h"
 
 namespace tenon {
 

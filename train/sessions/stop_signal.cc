@@ -10,7 +10,7 @@
 
 #include <string_view>
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 
 namespace tenon {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/building.h"
+#include "core/build/building.h"
 #include "ops/summary/summary_ops.h"
 #include "train/sessions/hooks.h"
 

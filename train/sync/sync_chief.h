@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/mutex.h"
-#include "runtime/session.h"
+#include "core/base/mutex.h"
+#include "runtime/session/session.h"
 #include "train/sync/sync_replicas.h"
 
 namespace tenon {

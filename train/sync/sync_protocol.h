@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "core/status.h"
-#include "core/tensor.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
 
 // What workers in step say to their chief, and it to them, through queues on a parameter server:
 // all workers put SyncMessages into one queue, and each has a queue of SyncTurns of its own, so

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "core/status.h"
-#include "core/tensor.h"
-#include "runtime/session.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
+#include "runtime/session/session.h"
 #include "train/sync/sync_nodes.h"
 
 namespace tenon {

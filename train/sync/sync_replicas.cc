@@ -16,7 +16,7 @@ namespace {
 
 /// What a variable's gradients of one step are added up in.
 struct VariableAccumulators {
-  VariableNodes variable;
+  VariableEntry variable;
   bool sparse = false;
   std::vector<Output> handles;  // by shard
 };
@@ -307,7 +307,7 @@ Node* SyncReplicas::ApplyGradients(const std::vector<GradientAndVariable>& gradi
     context.Fail(s, options.location);
     return FailedNode();
   }
-  const VariableNodes* const step = FindVariable(options.global_step);
+  const VariableEntry* const step = FindVariable(options.global_step);
   if (step == nullptr) {
     context.Fail(InvalidArgument("the global step '", options.global_step.name(),
                                  "' is of no Variable of the graph"),
@@ -318,7 +318,7 @@ Node* SyncReplicas::ApplyGradients(const std::vector<GradientAndVariable>& gradi
   return context.graph->error().ok() ? context.graph->Find(nodes_.train) : FailedNode();
 }
 
-Node* SyncReplicas::Apply(const Gradient&, const VariableNodes&) { return FailedNode(); }
+Node* SyncReplicas::Apply(const Gradient&, const VariableEntry&) { return FailedNode(); }
 
 std::shared_ptr<SyncReplicasHook> SyncReplicas::MakeHook() const {
   return std::make_shared<SyncReplicasHook>(options_, nodes_);

@@ -69,14 +69,14 @@ class SyncReplicas final : public Optimizer {
   /// As Optimizer's; once. A global_step is needed.
   Node* ApplyGradients(const std::vector<GradientAndVariable>& gradients,
                        const ApplyGradientsOptions& options = {}) override;
-  std::vector<VariableNodes> variables() const override { return optimizer_.variables(); }
+  std::vector<VariableEntry> variables() const override { return optimizer_.variables(); }
 
   /// What lets the steps of a MonitoredTrainingSession wait for each other. After Minimize or
   /// ApplyGradients.
   std::shared_ptr<SyncReplicasHook> MakeHook() const;
 
  private:
-  Node* Apply(const Gradient& gradient, const VariableNodes& variable) override;
+  Node* Apply(const Gradient& gradient, const VariableEntry& variable) override;
 
   Optimizer& optimizer_;
   const SyncReplicasOptions options_;

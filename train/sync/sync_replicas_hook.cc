@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "distributed/limits.h"
+#include "distributed/protocol/limits.h"
 #include "train/sessions/stop_signal.h"
 #include "train/sync/sync_record.h"
 

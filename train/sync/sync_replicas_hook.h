@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/mutex.h"
+#include "core/base/mutex.h"
 #include "train/sessions/session_hook.h"
 #include "train/sync/sync_chief.h"
 #include "train/sync/sync_replicas.h"

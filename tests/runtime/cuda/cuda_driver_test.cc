@@ -13,8 +13,8 @@
 #include <numeric>
 #include <thread>
 
-#include "core/exceptions.h"
-#include "core/tensor.h"
+#include "core/base/exceptions.h"
+#include "core/tensor/tensor.h"
 #include "runtime/accelerator/stream_device.h"
 #include "tests/runtime/cuda/fake_runtime.h"
 #include "tests/testing/status_matchers.h"
@@ -303,11 +303,11 @@ TEST_F(CudaDriverTest, ACheckWithoutMemoryIsAnErrorOfItsStep) {
                       std::make_shared<ResourceStore>());
   const auto describe = [](uint64_t word) { return InvalidArgument("found ", word); };
   fake::FailWith(cudaErrorMemoryAllocation);
-  const StepCheck without_memory = device.AddCheck(1, describe);
+  const RunCheck without_memory = device.AddCheck(1, describe);
   fake::FailWith(cudaSuccess);
   ASSERT_NE(without_memory.word, nullptr);
   EXPECT_NE(*device.FailureOf(1)->word, 0);
-  const StepCheck with_memory = device.AddCheck(2, describe);
+  const RunCheck with_memory = device.AddCheck(2, describe);
   ASSERT_NE(with_memory.word, without_memory.word);
   EXPECT_EQ(*device.FailureOf(2)->word, 0);
   // A step of which only a later check is without fails too, and its updates know.

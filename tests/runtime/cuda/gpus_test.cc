@@ -7,14 +7,14 @@
 
 #include <cstring>
 
-#include "core/building.h"
-#include "core/device_queue.h"
+#include "core/build/building.h"
+#include "core/device/device_queue.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
 #include "runtime/accelerator/kernels.h"
-#include "runtime/local_session.h"
+#include "runtime/session/local_session.h"
 #include "tests/runtime/cuda/fake_runtime.h"
 #include "tests/testing/status_matchers.h"
 

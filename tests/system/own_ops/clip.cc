@@ -58,6 +58,8 @@ void RegisterClipOps(OpRegistry& ops) {
   if (!DeclareClipOps(ops)) return;
   RegisterUnaryList(ops, TypeList<HardTanhOp>());
   ops.Get("ScaleRows")
-      .Shape(ScaleRowsShape).Kernel(kCpu, ScaleRowsKernel, {.attrs = {"power"}}).Grad(ScaleRowsGrad)
+      .Shape(ScaleRowsShape)
+      .Kernel(kCpu, ScaleRowsKernel, {.attrs = {"power"}})
+      .Grad(ScaleRowsGrad)
       .Example({Shape{2, 3}, Shape{2}});
 }

@@ -5,7 +5,7 @@
 // driver's library that is there and nothing more.
 #include <array>
 
-#include "core/device_plugin.h"
+#include "core/device/device_plugin.h"
 #include "core/plugin_version.h"
 #include "runtime/accelerator/kernels.h"
 #include "runtime/accelerator/stream_device.h"

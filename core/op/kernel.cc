@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/op/kernel.h"
+
+namespace tenon {
+
+StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
+  TENON_ASSIGN_OR_RETURN(outputs_[i].tensor, AllocateTemp(output_type(i), shape));
+  return &outputs_[i].tensor;
+}
+
+StatusOr<Tensor*> KernelContext::CreateOutput(int i, absl::Span<const int64_t> dims) {
+  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  return AllocateOutput(i, shape);
+}
+
+StatusOr<Tensor*> KernelContext::ForwardOrAllocate(int from, int i, const Shape& shape) {
+  Tensor& in = inputs_[from].tensor;
+  if (in.dtype() != output_type(i) || !in.HasOneReference() ||
+      in.num_elements() != shape.num_elements() || !IsPlain(in.dtype())) {
+    return AllocateOutput(i, shape);
+  }
+  // The input keeps its view, so that pointers into it stay good; the output is a second one.
+  outputs_[i].tensor = Tensor(in.dtype(), shape, in.buffer());
+  if (outputs_[i].tensor.raw_data() != in.raw_data()) return AllocateOutput(i, shape);
+  return &outputs_[i].tensor;
+}
+
+}  // namespace tenon

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/op/op_schema.h"
+
+// The language in which ops are declared, in files that end in .ops:
+//
+//   # Everything about MatMul but what it does.
+//   op MatMul(a: T, b: T) -> product: T
+//     "The product of the matrices a and b."
+//     a "[m, k]; [k, m] with transpose_a."
+//     transpose_a: bool = false, transpose_b: bool = false "Transpose it first."
+//     T: {half, float, double}
+//
+//   op Assert(condition: bool, data: Tlist) [stateful]
+//     "Fails, with what data holds, unless condition is true."
+//     Tlist: list(type) >= 1, summarize: int = 3 "At most so many elements of each tensor."
+//
+// An op has inputs, outputs after an arrow, flags in brackets, documentation, and attributes. Texts
+// that follow each other are joined by a space. A text after names tells of these arguments; one
+// after attributes, which commas join, of them all. A line's end means nothing.
+//
+//   flags        stateful, commutative, aggregate, allows_uninitialized_input: as in an OpDef.
+//                reads_outside: an op without state whose results do not follow from its inputs
+//                alone, as it reads files of the task where it runs: it is never computed
+//                beforehand, nor are two of it made one.
+//                no_gradient: none flows through it, by definition.
+//                int32_on_host: where all its dtypes are int32 it runs on the host, whichever
+//                device it is on, as what counts and gives shapes does.
+//                function ShapeOf: the name of its C++ function; no_function: it has none; basic:
+//                ops of other families are composed of it, so that its function has a header apart.
+//                flow KIND: what it means to the flow of control (FlowKind): switch, merge, enter,
+//                exit, next_iteration, control_trigger, transfer.
+//                call KIND: the functions that it names take its place (CallKind): function,
+//                gradient, remote, if, case, while, for.
+//                arg, retval: it brings a fed tensor into a step's graph, or a fetched one out.
+//                constant: its output is its attribute `value`.
+//                placeholder: a client feeds its output, or may.
+//                variable: its output stands for a variable, as a reference or a handle.
+//                reads_variable: it takes a variable and does not change it.
+//                assigns: it gives a variable, its first input, the value of its second one.
+//                identity: its output is the value of its only input, or of the variable that this
+//                is a handle of; identities: output i is input i.
+//                loop_condition: it decides whether a while loop goes on.
+//                shape: it gives what a tensor's shape says, and none of its elements.
+//                summary: it makes or writes a summary.
+//                hands_on: output 0 has the memory of input 0, a variable's too.
+//                may_share: outputs may have the memory of an input, in Tenon or in TensorFlow.
+//                neutral_one second, neutral_one either: with 1 as the second operand, or as either
+//                one, it gives the other operand.
+//                pops: it takes what was put into a stack last.
+//                never_waits: it is stateful, but waits for nothing that a step does.
+//                copies_to_device: it copies from the host's memory to a device's.
+//   arguments    a: float   a: T (as attribute T says)   values: N * T (N of them)
+//                data: Tlist (one for each entry of a list(type))   ref: Ref(T)
+//                shape: Host(int32) (in host memory, wherever the op runs)
+//                axes: int32 = all_axes (may be left out in C++: all axes of the first input)
+//   attributes   int, float, bool, string, type, shape, tensor, func, and list(…) of these;
+//                {float, double} and {'SAME', 'VALID'} for types and strings that may be no others;
+//                floating, inexact (and complex), real (and integers), numeric (and quantised) and
+//                index (int32, int64) for such sets of types; >= 1 for the least an int may be, or
+//                how short a list; = and a default: 3, 1.5, true, 'text', float, [2, -1], ? (a
+//                shape of unknown rank), [1, 2, []], uint8 [255, 0] (a tensor)
+namespace tenon {
+
+/// The ops that `text` declares. InvalidArgument, with `file` and the line before the reason, when
+/// it cannot be read or contradicts itself. `file` only names the text.
+StatusOr<std::vector<OpSchema>> ParseOpDeclarations(std::string_view text, std::string_view file);
+
+}  // namespace tenon

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/client/remote_session.h"
+
+#include <future>
+#include <thread>
+
+#include "core/proto/proto_io_graph.h"
+#include "distributed/client/channel_session.h"
+#include "distributed/protocol/cluster_spec.h"
+#include "distributed/protocol/limits.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::chrono::milliseconds kConnectPause{100};
+
+class LocalChannel final : public MasterChannel {
+ public:
+  explicit LocalChannel(Master& master) : master_(master) {}
+  Status CreateSession(const CreateSessionRequest& request,
+                       CreateSessionResponse* response) override {
+    return master_.CreateSession(request, response, nullptr);
+  }
+  Status ExtendSession(const ExtendSessionRequest& request,
+                       ExtendSessionResponse* response) override {
+    return master_.ExtendSession(request, response, nullptr);
+  }
+  Status CloseSession(const CloseSessionRequest& request) override {
+    return master_.CloseSession(request);
+  }
+  Status RunStep(ClientCall* call) override {
+    std::promise<Status> done;
+    Cancellation cancellation;
+    master_.RunStepAsync(call, &cancellation, [&](Status s) { done.set_value(std::move(s)); });
+    return done.get_future().get();
+  }
+
+ private:
+  Master& master_;
+};
+
+/// Node traces out of what a master returned.
+std::vector<NodeTrace> ReadTrace(const StepStats& stats) {
+  std::vector<NodeTrace> nodes;
+  for (const DeviceStepStats& device : stats.dev_stats()) {
+    for (const NodeExecStats& n : device.node_stats()) {
+      NodeTrace trace;
+      trace.name = n.node_name();
+      trace.device = device.device();
+      const std::string& label = n.timeline_label();  // "name = Op(...)"
+      const size_t equals = label.find(" = ");
+      if (equals != std::string::npos) {
+        trace.op = label.substr(equals + 3, label.find('(', equals) - equals - 3);
+      }
+      trace.start_ns = n.all_start_nanos() != 0 ? n.all_start_nanos() : n.all_start_micros() * 1000;
+      trace.end_ns = trace.start_ns + (n.all_end_rel_nanos() != 0 ? n.all_end_rel_nanos()
+                                                                  : n.all_end_rel_micros() * 1000);
+      trace.thread = n.thread_id();
+      nodes.push_back(std::move(trace));
+    }
+  }
+  return nodes;
+}
+
+class ChannelSession;
+
+class ChannelPreparedStep final : public PreparedStep {
+ public:
+  /// Finds the place where a node was built; see AnnotateWithPlace.
+  using PlaceOf = std::function<std::source_location(std::string_view node)>;
+  ChannelPreparedStep(MasterChannel& channel, PlaceOf place_of, ClientCall call)
+      : channel_(channel), place_of_(std::move(place_of)), call_(std::move(call)) {}
+
+  Status Run(const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched,
+             const StepOptions& options) override {
+    if (feeds.size() != call_.feeds.size()) {
+      return InvalidArgument("found ", feeds.size(), " feeds, wanted ", call_.feeds.size());
+    }
+    ClientCall call = call_;
+    for (size_t i = 0; i < feeds.size(); ++i) call.feeds[i].second = feeds[i];
+    call.timeout_ms = options.timeout.count();
+    call.trace = options.trace != nullptr;
+    TENON_RETURN_IF_ERROR(AnnotateWithPlace(channel_.RunStep(&call), place_of_));
+    if (options.trace != nullptr) *options.trace = ReadTrace(call.metadata.step_stats());
+    if (fetched != nullptr) *fetched = std::move(call.fetched);
+    return OkStatus();
+  }
+
+ private:
+  MasterChannel& channel_;
+  const PlaceOf place_of_;
+  const ClientCall call_;
+};
+
+class ChannelSession final : public Session {
+ public:
+  ChannelSession(std::unique_ptr<MasterChannel> channel, std::string handle, const Graph& graph)
+      : channel_(std::move(channel)), handle_(std::move(handle)) {
+    AcceptOutputsOf(graph);
+    MutexLock lock(mu_);
+    Remember(graph);
+  }
+  ~ChannelSession() override { Close().IgnoreError(); }
+
+  Status ExtendBy(const Graph& graph) override {
+    MutexLock lock(mu_);
+    GraphDef all;
+    TENON_RETURN_IF_ERROR(GraphToProto(graph, &all));
+    ExtendSessionRequest request;
+    request.set_session_handle(handle_);
+    request.set_current_graph_version(version_);
+    *request.mutable_graph_def()->mutable_versions() = all.versions();
+    for (NodeDef& n : *all.mutable_node()) {
+      if (!known_.contains(n.name())) *request.mutable_graph_def()->add_node() = std::move(n);
+    }
+    if (request.graph_def().node_size() == 0) return OkStatus();
+    ExtendSessionResponse response;
+    TENON_RETURN_IF_ERROR(channel_->ExtendSession(request, &response));
+    version_ = response.new_graph_version();
+    Remember(graph);
+    return OkStatus();
+  }
+
+  StatusOr<std::vector<Tensor>> RunStep(const Feeds& feeds, const std::vector<std::string>& fetches,
+                                        const std::vector<std::string>& targets,
+                                        const StepOptions& options) override {
+    ClientCall call = NewCall(fetches, targets);
+    call.feeds = feeds;
+    call.timeout_ms = options.timeout.count();
+    call.trace = options.trace != nullptr;
+    TENON_RETURN_IF_ERROR(AnnotateWithPlace(
+        channel_->RunStep(&call), [this](std::string_view node) { return PlaceOf(node); }));
+    if (options.trace != nullptr) *options.trace = ReadTrace(call.metadata.step_stats());
+    return std::move(call.fetched);
+  }
+
+  StatusOr<std::unique_ptr<PreparedStep>> PrepareStep(
+      const std::vector<std::string>& feeds, const std::vector<std::string>& fetches,
+      const std::vector<std::string>& targets) override {
+    ClientCall call = NewCall(fetches, targets);
+    for (const std::string& name : feeds) call.feeds.emplace_back(name, Tensor());
+    return std::make_unique<ChannelPreparedStep>(
+        *channel_, [this](std::string_view node) { return PlaceOf(node); }, std::move(call));
+  }
+
+  Status Close() override {
+    {
+      MutexLock lock(mu_);
+      if (closed_) return OkStatus();
+      closed_ = true;
+    }
+    CloseSessionRequest request;
+    request.set_session_handle(handle_);
+    return channel_->CloseSession(request);
+  }
+
+ private:
+  ClientCall NewCall(const std::vector<std::string>& fetches,
+                     const std::vector<std::string>& targets) const {
+    ClientCall call;
+    call.session_handle = handle_;
+    call.fetches = fetches;
+    call.targets = targets;
+    return call;
+  }
+  void Remember(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (const Node* n : graph.nodes()) known_.emplace(n->name(), n->place());
+  }
+  std::source_location PlaceOf(std::string_view node) {
+    MutexLock lock(mu_);
+    const auto found = known_.find(node);
+    return found == known_.end() ? std::source_location() : found->second;
+  }
+
+  const std::unique_ptr<MasterChannel> channel_;
+  const std::string handle_;
+  Mutex mu_;
+  StringMap<std::source_location> known_ ABSL_GUARDED_BY(mu_);  // nodes, and where they were built
+  int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace
+
+std::unique_ptr<MasterChannel> MakeLocalChannel(Master& master) {
+  return std::make_unique<LocalChannel>(master);
+}
+
+StatusOr<std::unique_ptr<Session>> OpenChannelSession(std::unique_ptr<MasterChannel> channel,
+                                                      const std::string& target, const Graph& graph,
+                                                      const RemoteSessionOptions& options) {
+  CreateSessionRequest request;
+  TENON_RETURN_IF_ERROR(GraphToProto(graph, request.mutable_graph_def()));
+  request.set_target(target);
+  request.mutable_config()->set_allow_soft_placement(options.allow_soft_placement);
+  if (!options.optimize) {
+    request.mutable_config()->mutable_graph_options()->mutable_optimizer_options()->set_opt_level(
+        OptimizerOptions::L0);
+  }
+  CreateSessionResponse response;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto deadline = begin + options.connect_deadline;
+  auto next_notice = begin + kNoticePause;
+  while (true) {
+    const Status status = channel->CreateSession(request, &response);
+    if (status.ok()) break;
+    if (status.code() != StatusCode::kUnavailable) return status;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return DeadlineExceeded("the server at ", target, " did not answer within ",
+                              options.connect_deadline.count() / 1000.0,
+                              " s; last error: ", Message(status));
+    }
+    if (const auto now = std::chrono::steady_clock::now(); now >= next_notice) {
+      next_notice = now + kNoticePause;
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - begin).count();
+      if (options.notice) {
+        options.notice(StrCat("waiting for ", target, ", ", seconds, " s now: ", Message(status)));
+      }
+    }
+    std::this_thread::sleep_for(kConnectPause);
+  }
+  return std::make_unique<ChannelSession>(std::move(channel), response.session_handle(), graph);
+}
+
+StatusOr<std::unique_ptr<Session>> MakeRemoteSession(const std::string& target, const Graph& graph,
+                                                     const RemoteSessionOptions& options) {
+  TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
+  return OpenChannelSession(MakeGrpcChannel(address, options.credentials), target, graph, options);
+}
+
+}  // namespace tenon

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/protocol/job_end.h"
+
+#include <algorithm>
+
+#include "core/device/device_name.h"
+#include "distributed/protocol/limits.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestPause{2000};
+/// The same where all are about to end.
+constexpr std::chrono::milliseconds kEndingPause{200};
+/// A sign of life is good for so long.
+constexpr std::chrono::milliseconds kLivesFor{10000};
+
+/// How long a task that is gone may take to return, as one does that its operator starts again.
+constexpr std::chrono::milliseconds kReturnLimit{30000};
+
+std::chrono::milliseconds ReturnLimit(std::chrono::milliseconds limit) {
+  return limit.count() > 0 ? std::min(limit / 2, kReturnLimit) : kReturnLimit;
+}
+
+}  // namespace
+
+std::string JobEnd::Named(const Task& task) const {
+  return StrCat(TaskName(task.first, task.second), " at ",
+                cluster_.jobs().at(task.first).at(task.second));
+}
+
+Status JobEnd::Report(const std::string& job, int task, const Status& end) {
+  if (!cluster_.HasTask(job, task)) {
+    return InvalidArgument(TaskName(job, task), " is not in the cluster ", cluster_.ToString());
+  }
+  const bool failed = !end.ok() && end.code() != StatusCode::kCancelled;
+  const Status status = failed ? Aborted(TaskName(job, task), " failed: ", Message(end)) : end;
+  MutexLock lock(mu_);
+  const auto alive = alive_.find({job, task});
+  const int64_t incarnation = alive == alive_.end() ? 0 : alive->second.incarnation;
+  ended_.emplace(Task(job, task), End{status, Clock::now(), incarnation});
+  any_alive_[job] = Clock::now();
+  changed_.NotifyAll();
+  return OkStatus();
+}
+
+void JobEnd::Heard(const std::string& task, int64_t incarnation) {
+  const auto name = DeviceName::Parse(task);
+  if (!name.ok() || !name->job || !name->task || !cluster_.HasTask(*name->job, *name->task)) return;
+  const Task heard(*name->job, *name->task);
+  std::string line;
+  {
+    MutexLock lock(mu_);
+    const auto now = any_alive_[heard.first] = Clock::now();
+    const auto end = ended_.find(heard);
+    if (end != ended_.end()) {
+      const bool failed = !end->second.status.ok() && !end->second.interrupted();
+      // Messages that an ending process has sent before its report may arrive after it.
+      if (failed || end->second.incarnation == incarnation) return;
+      ended_.erase(end);
+      line = StrCat(Named(heard), " is back");
+    }
+    alive_[heard] = {now, incarnation};
+  }
+  Tell(line);
+}
+
+bool JobEnd::ExpectEnd(const std::string& job) {
+  MutexLock lock(mu_);
+  is_to_end_ = true;
+  changed_.NotifyAll();
+  const auto recently = Clock::now() - kLivesFor;
+  bool any_lives = false;
+  for (const auto& [task, sign] : alive_) {
+    any_lives |=
+        task.first == job && sign.at > recently && !ended_.contains(task) && !gone_.contains(task);
+  }
+  return any_lives;
+}
+
+std::optional<Status> JobEnd::Verdict(const std::string& job, std::chrono::milliseconds limit,
+                                      Clock::time_point begin) const {
+  const auto any = any_alive_.find(job);
+  std::vector<std::string> silent;
+  bool all_ended = true, all_interrupted = true, any_interrupted = false;
+  Clock::time_point last_end;
+  for (const auto& [index, address] : cluster_.jobs().at(job)) {
+    const Task task(job, index);
+    if (const auto end = ended_.find(task); end != ended_.end()) {
+      last_end = std::max(last_end, end->second.at);
+      if (end->second.interrupted()) {
+        any_interrupted = true;
+        continue;
+      }
+      all_interrupted = false;
+      if (!end->second.status.ok()) return end->second.status;
+      continue;
+    }
+    // When the job is to end, who does not live any more has ended, though a signal left it no time
+    // to report it, and who never came is not expected.
+    if (is_to_end_ && (gone_.contains(task) || !alive_.contains(task))) continue;
+    all_ended = false;
+    if (const auto gone = gone_.find(task);
+        gone != gone_.end() && limit.count() > 0 &&
+        Clock::now() - gone->second.since > ReturnLimit(limit)) {
+      return DeadlineExceeded(Named(task), " is gone and did not return within ",
+                              ReturnLimit(limit).count() / 1000.0, " s: ", gone->second.why);
+    }
+    const auto alive = alive_.find(task);
+    const bool known = alive != alive_.end();
+    auto since = begin;
+    if (known) {
+      since = std::max(since, alive->second.at);
+    } else if (any != any_alive_.end()) {
+      since = std::max(since, any->second);
+    }
+    if (limit.count() > 0 && Clock::now() - since > limit) {
+      silent.push_back(StrCat(Named(task), known ? "" : " (never heard of)"));
+    }
+  }
+  // Where a signal has ended all of them, the job was ended.
+  const bool may_return = any_interrupted && !all_interrupted && !is_to_end_ &&
+                          Clock::now() - last_end < ReturnLimit(limit);
+  if (all_ended && !may_return) return OkStatus();
+  if (stopped_) return Cancelled("the server was told to shut down");
+  if (silent.empty()) return std::nullopt;
+  return DeadlineExceeded("no sign of life for ", limit.count() / 1000.0, " s from ",
+                          Join(silent, ", "));
+}
+
+std::vector<int> JobEnd::BeginProbes(const std::string& job) {
+  std::vector<int> tasks;
+  for (const auto& [index, address] : cluster_.jobs().at(job)) {
+    const Task task(job, index);
+    if (!ended_.contains(task) && probed_.insert(task).second) tasks.push_back(index);
+  }
+  return tasks;
+}
+
+void JobEnd::EndProbe(const Task& task, const Status& life) {
+  std::string line;
+  {
+    MutexLock lock(mu_);
+    probed_.erase(task);
+    if (life.ok()) {
+      alive_[task].at = any_alive_[task.first] = Clock::now();
+      silent_.erase(task);
+      if (gone_.erase(task) > 0) line = StrCat(Named(task), " is back");
+    } else if (life.code() == StatusCode::kUnavailable && alive_.contains(task) &&
+               !ended_.contains(task) &&
+               gone_.try_emplace(task, Gone{Clock::now(), std::string(Message(life))}).second) {
+      line = is_to_end_ ? StrCat(Named(task), " has ended")
+                        : StrCat(Named(task), " is gone; waiting for its return: ", Message(life));
+    } else if (!alive_.contains(task)) {
+      silent_[task] = std::string(Message(life));
+    }
+  }
+  Tell(line);
+}
+
+std::string JobEnd::Awaited(const std::string& job) const {
+  std::vector<std::string> names;
+  for (const auto& [index, address] : cluster_.jobs().at(job)) {
+    const Task task(job, index);
+    const auto end = ended_.find(task);
+    std::string why;
+    if (end != ended_.end()) {
+      if (!end->second.interrupted() || is_to_end_) continue;
+      why = "ended by a signal, may come again";
+    } else if (is_to_end_ && (gone_.contains(task) || !alive_.contains(task))) {
+      continue;
+    } else if (const auto gone = gone_.find(task); gone != gone_.end()) {
+      why = StrCat("gone: ", gone->second.why);
+    } else if (!alive_.contains(task)) {
+      const auto silent = silent_.find(task);
+      if (silent != silent_.end()) why = silent->second;
+    } else {
+      continue;
+    }
+    names.push_back(StrCat(Named(task), why.empty() ? "" : StrCat(" (", why, ")")));
+  }
+  return Join(names, ", ");
+}
+
+Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
+  if (cluster_.NumTasks(job) == 0) return InvalidArgument("the cluster has no job '", job, "'");
+  const auto pause = std::min(limit / 4, kLongestPause);
+  auto begin = Clock::now();
+  auto next_probes = begin;
+  auto next_notice = begin + kNoticePause;
+  while (true) {
+    std::vector<int> tasks;
+    std::string awaited;
+    {
+      MutexLock lock(mu_);
+      bool due = false;
+      while (true) {
+        if (std::optional<Status> verdict = Verdict(job, limit, begin)) return *std::move(verdict);
+        if (due) break;
+        if (limit.count() <= 0) {
+          // Without a limit nobody is asked; a task that may return is waited for all the same.
+          changed_.WaitUntil(mu_, Clock::now() + kLongestPause);
+          continue;
+        }
+        if (is_to_end_) next_probes = std::min(next_probes, Clock::now() + kEndingPause);
+        if (!changed_.WaitUntil(mu_, next_probes)) {
+          due = true;
+          const auto now = Clock::now();
+          // Who has been stopped, or starved, heard nobody: all get their time again.
+          if (now > next_probes + pause) {
+            begin = now;
+            for (auto& [task, gone] : gone_) gone.since = now;
+          }
+          next_probes = now + (is_to_end_ ? std::min(pause, kEndingPause) : pause);
+          if (now >= next_notice) {
+            next_notice = now + kNoticePause;
+            awaited = Awaited(job);
+          }
+        }
+      }
+      tasks = BeginProbes(job);
+    }
+    if (!awaited.empty()) Tell(StrCat("waiting for ", awaited));
+    for (const int task : tasks) {
+      probe_(job, task, [this, job, task](const Status& life) { EndProbe({job, task}, life); });
+    }
+  }
+}
+
+void JobEnd::Stop() {
+  MutexLock lock(mu_);
+  stopped_ = true;
+  changed_.NotifyAll();
+}
+
+std::vector<std::string> JobEnd::Ended() const {
+  MutexLock lock(mu_);
+  std::vector<std::string> names;
+  for (const auto& [task, status] : ended_) names.push_back(TaskName(task.first, task.second));
+  return names;
+}
+
+std::map<int, bool> JobEnd::NotEnded(const std::string& job) const {
+  std::map<int, bool> tasks;
+  const auto members = cluster_.jobs().find(job);
+  if (members == cluster_.jobs().end()) return tasks;
+  MutexLock lock(mu_);
+  for (const auto& [index, address] : members->second) {
+    if (!ended_.contains({job, index})) tasks[index] = alive_.contains({job, index});
+  }
+  return tasks;
+}
+
+}  // namespace tenon

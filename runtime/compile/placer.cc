@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/compile/placer.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tenon {
+namespace {
+
+bool CarriesState(DType type) { return IsRef(type) || type == DType::kResource; }
+
+/// Ops whose kernels the executor has built in, or whose node only names a place.
+bool RunsAnywhere(const Node& node) { return node.is_arg() || node.is_retval(); }
+
+class Placer {
+ public:
+  Placer(Graph& graph, const std::vector<PlacementDevice>& devices, const PlacementOptions& options)
+      : graph_(graph), devices_(devices), options_(options), parent_(graph.num_ids()) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+
+  Status Run() {
+    const std::vector<Node*> nodes = graph_.nodes();
+    if (std::all_of(nodes.begin(), nodes.end(),
+                    [](const Node* n) { return !n->assigned_device().empty(); })) {
+      return OkStatus();
+    }
+    for (Node* n : nodes) TENON_RETURN_IF_ERROR(JoinGroups(*n));
+    for (Node* n : nodes) members_[Root(n->id())].push_back(n);
+    for (Node* n : nodes) {
+      if (!n->assigned_device().empty()) continue;
+      std::string& chosen = chosen_[Root(n->id())];
+      if (chosen.empty()) {
+        TENON_ASSIGN_OR_RETURN(chosen, Choose(*n, members_[Root(n->id())]));
+      }
+      n->set_assigned_device(chosen);
+    }
+    return OkStatus();
+  }
+
+ private:
+  int Root(int id) {
+    while (parent_[id] != id) id = parent_[id] = parent_[parent_[id]];
+    return id;
+  }
+  void Join(const Node& a, const Node& b) { parent_[Root(a.id())] = Root(b.id()); }
+
+  Status JoinGroups(const Node& node) {
+    if (const Attribute* classes = node.attrs().Find("_class")) {
+      if (const auto* list = classes->get_if<std::vector<std::string>>()) {
+        for (const std::string& c : *list) {
+          if (!c.starts_with("loc:@")) continue;
+          const Node* other = graph_.Find(std::string_view(c).substr(5));
+          // Part of a graph may lack the node that another was made beside.
+          if (other != nullptr) Join(node, *other);
+        }
+      }
+    }
+    if (node.schema().is_identities) return OkStatus();
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      Endpoint in = node.input(i);
+      // An IdentityN may hand on the handles of several devices, and is itself at none of them.
+      while (in.node != nullptr && in.node->schema().is_identities) in = in.node->input(in.index);
+      if (in.node == nullptr) continue;
+      const DType type = in.node->output_type(in.index);
+      if (CarriesState(type) && CarriesState(node.input_types()[i])) Join(node, *in.node);
+    }
+    return OkStatus();
+  }
+
+  static bool Supports(const Node& node, DeviceKind kind) {
+    // What has no kernel at all is placed too: only a step that needs it fails.
+    return RunsAnywhere(node) || node.registration().FindKernel(kind, node.attrs()) != nullptr ||
+           !node.registration().HasKernel(node.attrs());
+  }
+
+  static bool TakesResource(const Node& node) {
+    const DTypeVector& types = node.input_types();
+    return std::find(types.begin(), types.end(), DType::kResource) != types.end();
+  }
+
+  /// What the whole group asks for. A member that is placed already decides.
+  StatusOr<DeviceName> Wish(const Node& node, const std::vector<Node*>& group, bool soft) const {
+    DeviceName wish;
+    std::vector<const Node*> order;  // those that yield last
+    for (const bool takes : {false, true}) {
+      std::copy_if(group.begin(), group.end(), std::back_inserter(order),
+                   [&](const Node* m) { return TakesResource(*m) == takes; });
+    }
+    for (const Node* m : order) {
+      const bool placed = !m->assigned_device().empty();
+      auto asked = DeviceName::Parse(placed ? m->assigned_device() : m->requested_device());
+      if (!asked.ok()) return Annotate(asked.status(), StrCat("node '", m->name(), "'"));
+      DeviceName merged = wish;
+      if (Status s = merged.MergeConstraint(*asked, soft); !s.ok()) {
+        // An op goes to its resource, whatever was asked for it: Python's default device for a
+        // variable's own ops is often that of the worker.
+        if (!placed && TakesResource(*m)) continue;
+        return Failure(node, group,
+                       StrCat("the nodes that must be together ask for different "
+                              "devices (",
+                              Message(s), ")"));
+      }
+      wish = std::move(merged);
+    }
+    return wish;
+  }
+
+  StatusOr<std::string> Choose(const Node& node, const std::vector<Node*>& group) const {
+    TENON_ASSIGN_OR_RETURN(DeviceName wish, Wish(node, group, options_.allow_soft_placement));
+    const PlacementDevice* best = Best(wish, group);
+    if (best == nullptr && options_.allow_soft_placement) {
+      wish.type.reset();
+      wish.id.reset();
+      best = Best(wish, group);
+    }
+    if (best != nullptr) return best->name.ToString();
+    const bool exists = std::any_of(devices_.begin(), devices_.end(),
+                                    [&](const auto& d) { return wish.Matches(d.name); });
+    if (!exists) {
+      return Failure(node, group,
+                     StrCat("{{node ", node.name(), "}} was explicitly assigned to ",
+                            wish.ToString(), " but available devices are [ ", DeviceList(),
+                            " ]. Make sure the device specification refers to a valid device.",
+                            WhyNoGpu(wish)));
+    }
+    return Failure(node, group,
+                   StrCat("no device that matches '", wish.ToString(),
+                          "' has kernels for every node of its group; available devices are [ ",
+                          DeviceList(), " ]"));
+  }
+
+  const PlacementDevice* Best(const DeviceName& wish, const std::vector<Node*>& group) const {
+    const PlacementDevice* best = nullptr;
+    const auto rank = [&](const PlacementDevice& d) {
+      return std::tuple(d.kind == kCuda ? 0 : 1, d.name.SameTask(options_.default_device) ? 0 : 1,
+                        d.name.job, d.name.replica, d.name.task, d.name.type, d.name.id);
+    };
+    for (const PlacementDevice& d : devices_) {
+      if (!wish.Matches(d.name)) continue;
+      const bool supported = std::all_of(group.begin(), group.end(),
+                                         [&](const Node* m) { return Supports(*m, d.kind); });
+      if (supported && (best == nullptr || rank(d) < rank(*best))) best = &d;
+    }
+    return best;
+  }
+
+  std::string WhyNoGpu(const DeviceName& wish) const {
+    const DeviceName& here = options_.default_device;
+    const bool elsewhere =
+        wish.job && !(wish.job == here.job && (!wish.task || wish.task == here.task));
+    if (options_.why_no_gpu.empty() || wish.type != "GPU" || elsewhere) return "";
+    return StrCat(" No GPU is there: ", options_.why_no_gpu, ".");
+  }
+
+  std::string DeviceList() const {
+    std::string list;
+    for (const PlacementDevice& d : devices_) {
+      StrAppend(&list, list.empty() ? "" : ", ", d.name.ToString());
+    }
+    return list;
+  }
+
+  Status Failure(const Node& node, const std::vector<Node*>& group, std::string_view why) const {
+    std::string members;
+    int shown = 0;
+    for (const Node* m : group) {
+      if (group.size() == 1 && Supports(*m, kCpu)) break;
+      if (++shown > 10) {
+        StrAppend(&members, "\n  ... and ", group.size() - 10, " more");
+        break;
+      }
+      StrAppend(&members, "\n  ", m->name(), " (", m->op(), ") asked for '", m->requested_device(),
+                "', has kernels for ", Supports(*m, kCpu) ? "CPU" : "",
+                Supports(*m, kCuda) ? " GPU" : "",
+                Supports(*m, kCpu) || Supports(*m, kCuda) ? "" : "no device with these types");
+    }
+    if (!members.empty()) members = StrCat("\nIts colocation group:", members);
+    return InvalidArgument("Cannot assign a device for operation ", node.name(), ": ", why, members,
+                           "\n\t [[{{node ", node.name(), "}}]]");
+  }
+
+  Graph& graph_;
+  const std::vector<PlacementDevice>& devices_;
+  const PlacementOptions& options_;
+  std::vector<int> parent_;
+  flat_hash_map<int, std::vector<Node*>> members_;
+  flat_hash_map<int, std::string> chosen_;
+};
+
+}  // namespace
+
+Status PlaceNodes(Graph* graph, const std::vector<PlacementDevice>& devices,
+                  const PlacementOptions& options) {
+  return Placer(*graph, devices, options).Run();
+}
+
+Status PlaceNodes(Graph* graph, const std::vector<Device*>& devices, bool allow_soft_placement,
+                  std::string_view why_no_gpu) {
+  std::vector<PlacementDevice> places;
+  for (const Device* d : devices) {
+    TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(d->name()));
+    places.push_back({std::move(name), d->kind()});
+  }
+  PlacementOptions options;
+  options.default_device = places[0].name;
+  options.allow_soft_placement = allow_soft_placement;
+  options.why_no_gpu = std::string(why_no_gpu);
+  return PlaceNodes(graph, places, options);
+}
+
+}  // namespace tenon

@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/execute/executor.h"
+
+#include <absl/base/attributes.h>
+#include <x86intrin.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/denormals.h"
+#include "core/base/exceptions.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/device/device_queue.h"
+#include "runtime/device/deferral.h"
+#include "runtime/device/memory_use.h"
+#include "runtime/execute/argument_checks.h"
+#include "runtime/execute/frame_state.h"
+#include "runtime/execute/plain_state.h"
+
+namespace tenon {
+namespace {
+
+/// One run in so many measures what its kernels cost.
+constexpr uint32_t kMeasureEvery = 16;
+/// How long a step may use a thread that it has only borrowed: about 100 µs.
+constexpr int64_t kBorrowedTicks = 250'000;
+/// How long a step keeps a thread of the pool while others wait for one: about 2 ms.
+constexpr uint64_t kTurnTicks = 5'000'000;
+/// How long what a thread has put off may wait while kernels run: about 0.5 ms, a few messages'
+/// cost.
+constexpr int64_t kDeferTicks = 1'500'000;
+
+Status MissingOutput(int i) { return Internal("the kernel left output ", i, " without a value"); }
+
+/// Ends the other partitions of a step too: they may wait for what this one will not send.
+void AbortStep(const StepContext& step, const Status& why) {
+  if (step.rendezvous != nullptr) step.rendezvous->Abort(why);
+  if (step.cancellation != nullptr) step.cancellation->Cancel(why);
+}
+
+}  // namespace
+
+/// One step on its way. Deletes itself at the end.
+template <typename State>
+class PlanRun {
+ public:
+  PlanRun(Executor& executor, StepArguments& step, std::unique_ptr<State> state, bool measure,
+          std::function<void(Status)> done)
+      : executor_(executor),
+        plan_(*executor.plan_),
+        step_(step),
+        state_(std::move(state)),
+        measure_(measure),
+        done_(std::move(done)) {}
+
+  /// `borrowed`: the calling thread has other work, so that what takes long goes to the pool.
+  void Start(bool borrowed) {
+    Loop loop(*this, borrowed ? Thread::kBorrowed : Thread::kOwn);
+    state_->Start([&](ReadyNode r) { Push(r, loop); });
+    Process(loop);
+  }
+
+ private:
+  /// An asynchronous kernel at work: its inputs, taken out of the step, and where its outputs go.
+  struct AsyncCall {
+    AsyncCall(PlanRun& run, const ReadyNode& node, const PlanNode& item, Value* from)
+        : run(run),
+          node(node),
+          inputs(std::make_move_iterator(from), std::make_move_iterator(from + item.num_inputs)),
+          outputs(
+              std::max(item.num_outputs, 1)),  // a place even for none: null stands for dead ones
+          context(run.step_.context, *item.output_types, inputs.data(), item.num_inputs,
+                  outputs.data()) {}
+    PlanRun& run;
+    const ReadyNode node;
+    std::vector<Value> inputs;
+    std::vector<Value> outputs;
+    KernelContext context;
+    int64_t start_ns = 0;
+  };
+
+  /// Whose thread works on a step: that of who waits for it, one that has other work, one of the
+  /// pool.
+  enum class Thread { kOwn, kBorrowed, kPool };
+
+  /// The nodes that one thread runs next. A thread's loops form a stack: a kernel that finishes on
+  /// a thread that works on its step already adds to that loop, instead of starting one inside the
+  /// other without end (as two partitions that send to each other would).
+  struct Loop {
+    /// Without a pool nobody can be given what is left: every thread is as one's own.
+    Loop(PlanRun& run, Thread whose)
+        : run(&run),
+          thread(run.executor_.pool_ != nullptr ? whose : Thread::kOwn),
+          turn_began(thread == Thread::kPool ? __rdtsc() : 0) {}
+    /// Runs what the thread has put off if it would wait too long for a kernel of so many ticks.
+    void RunDeferredBefore(int64_t ticks) {
+      if (DeferralScope::Empty()) {
+        defer_ticks_left = kDeferTicks;
+      } else if ((defer_ticks_left -= ticks) < 0) {
+        DeferralScope::RunNow();
+      }
+    }
+    const void* const run;
+    const Thread thread;
+    uint64_t turn_began;                  // of a thread of the pool
+    int64_t ticks_left = kBorrowedTicks;  // of a borrowed thread
+    int64_t waiting_ticks = 0;            // of the expensive nodes in the queue, about
+    int64_t defer_ticks_left = kDeferTicks;
+    ReadyQueue queue;
+    Loop* outer = nullptr;
+  };
+  static Loop*& InnermostLoop() {
+    static thread_local Loop* loop = nullptr;
+    return loop;
+  }
+
+  void Push(ReadyNode r, Loop& loop) {
+    const bool expensive = plan_.expensive(r.node);
+    if (executor_.pool_ != nullptr &&
+        (loop.thread == Thread::kBorrowed
+             ? !plan_.quick(r.node)
+             : expensive && loop.waiting_ticks > ExecutionPlan::kWakeTicks)) {
+      tasks_.fetch_add(1, std::memory_order_relaxed);
+      return SubmitLoop([r](Loop& handed) { handed.queue.push(r); });
+    }
+    if (expensive) loop.waiting_ticks += WaitingTicks(r.node);
+    loop.queue.push(r);
+  }
+
+  /// What an expensive node adds to its thread's work; enough to need help while nobody knows.
+  int64_t WaitingTicks(int32_t node) const {
+    const int64_t ticks = plan_.ticks(node);
+    return ticks == 0 ? ExecutionPlan::kWakeTicks + 1 : ticks;
+  }
+
+  void Process(Loop& loop) {
+    loop.outer = std::exchange(InnermostLoop(), &loop);
+    const DeferralScope scope;
+    const FlushDenormals flush;
+    RunNodes(loop);
+    InnermostLoop() = loop.outer;
+    if (loop.queue.empty()) return TaskDone();
+    SubmitLoop([queue = std::move(loop.queue), ticks = loop.waiting_ticks](Loop& handed) mutable {
+      handed.queue = std::move(queue);
+      handed.waiting_ticks = ticks;
+    });
+  }
+
+  /// Has the pool process what `fill` puts into a loop.
+  template <typename Fill>
+  void SubmitLoop(Fill fill) {
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    executor_.pool_->Submit([this, fill = std::move(fill)]() mutable {
+      waiting_.fetch_sub(1, std::memory_order_relaxed);
+      Loop handed(*this, Thread::kPool);
+      fill(handed);
+      Process(handed);
+    });
+  }
+
+  /// Whether the thread has time for another node. Steps that never end would keep the others from
+  /// running, did those that wait for the pool not come first now and then. What kernels usually
+  /// take does not count here: their inputs may be others now.
+  bool GoesOn(Loop& loop) {
+    if (loop.thread == Thread::kOwn) [[likely]]
+      return true;
+    if (loop.thread == Thread::kBorrowed) return loop.ticks_left > 0;
+    return GoesOnInThePool(loop);
+  }
+
+  /// Out of line: most loops are not of the pool, and run nodes of few nanoseconds.
+  ABSL_ATTRIBUTE_NOINLINE bool GoesOnInThePool(Loop& loop) {
+    const uint64_t now = __rdtsc();
+    if (now - loop.turn_began < kTurnTicks) return true;
+    // The step's own tasks are no reason: behind these, what is ready here would lose its place.
+    const int64_t own = waiting_.load(std::memory_order_relaxed);
+    if (executor_.pool_->num_waiting() > own && !aborted_.load(std::memory_order_relaxed)) {
+      return false;
+    }
+    loop.turn_began = now;
+    return true;
+  }
+
+  void RunNodes(Loop& loop) {
+    const InterruptibleBy interruption(step_.context.cancellation);
+    const ChargedTo account(step_.memory);
+    std::vector<Value> outputs(executor_.max_outputs_);
+    while (!loop.queue.empty() && GoesOn(loop)) {
+      const ReadyNode r = loop.queue.pop();
+      if (loop.thread == Thread::kBorrowed) loop.ticks_left -= plan_.ticks(r.node);
+      if (loop.queue.empty()) {
+        loop.waiting_ticks = 0;
+      } else if (plan_.expensive(r.node)) {
+        loop.waiting_ticks -= WaitingTicks(r.node);
+      }
+      if (aborted_.load(std::memory_order_relaxed)) continue;
+      if (Interrupted()) {
+        Fail(step_.context.cancellation->status());
+        continue;
+      }
+      const Status caught = CatchExceptions([&] {
+        RunNode(r, outputs.data(), loop);
+        return OkStatus();
+      });
+      if (!caught.ok()) [[unlikely]] {
+        std::fill(outputs.begin(), outputs.end(), Value());
+        Fail(NodeError(r.node, caught));
+      }
+    }
+  }
+
+  void RunNode(const ReadyNode& r, Value* outputs, Loop& loop) {
+    const PlanNode& item = plan_.node(r.node);
+    const auto push = [&](ReadyNode n) { Push(n, loop); };
+    Value* const inputs = state_->Inputs(r, item);
+    if (r.dead && item.flow != FlowKind::kTransfer) {
+      if (item.role == PlanNode::Role::kRetval) {
+        return Fail(NoValueOfRetval(item.index, plan_.name(r.node), state_->FrameId(r) != 0));
+      }
+      // Some inputs may be live; nobody will read them.
+      for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();
+      state_->Propagate(r, item, nullptr, push);
+      return;
+    }
+    if (item.reads_refs) {
+      if (Status s = ReadRefs(r, item, inputs); !s.ok()) return Fail(NodeError(r.node, s));
+    }
+    switch (item.role) {
+      case PlanNode::Role::kConstant:
+        outputs[0].tensor = *item.kernel->constant();
+        break;
+      case PlanNode::Role::kArg:
+        outputs[0].tensor = step_.args[item.index];
+        break;
+      case PlanNode::Role::kRetval:
+        (*step_.retvals)[item.index] = std::move(inputs[0].tensor);
+        break;
+      case PlanNode::Role::kKernel:
+        if (item.renews) {
+          for (int i = 0; i < item.num_inputs; ++i) inputs[i].tensor.Renew();
+        }
+        if (item.async) return StartAsync(r, item, inputs);
+        loop.RunDeferredBefore(plan_.ticks(r.node));
+        if (!Compute(loop, r, item, inputs, outputs)) return;
+    }
+    for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();
+    state_->Propagate(r, item, outputs, push);
+    for (int i = 0; i < item.num_outputs; ++i) outputs[i] = Value();
+  }
+
+  /// False when the step has failed.
+  bool Compute(const Loop& loop, const ReadyNode& r, const PlanNode& item, Value* inputs,
+               Value* outputs) {
+    std::optional<BusyThread> busy;  // a pool counts its own threads
+    if (loop.thread == Thread::kOwn && plan_.expensive(r.node)) busy.emplace();
+    KernelContext context(step_.context, *item.output_types, inputs, item.num_inputs, outputs);
+    Prepare(r, context);
+    const int64_t start_ns = step_.trace != nullptr ? NowNanos() : 0;
+    const uint64_t start = measure_ ? __rdtsc() : 0;
+    Status status = item.kernel->Compute(context);
+    if (measure_) plan_.RecordCost(r.node, __rdtsc() - start);
+    if (status.ok()) status = CheckOutputs(item, context, outputs);
+    // What a kernel gives that was interrupted says nothing, be it an error.
+    if (!status.ok() || Interrupted()) [[unlikely]] {
+      for (int i = 0; i < item.num_outputs; ++i) outputs[i] = Value();
+      Fail(Interrupted() ? step_.context.cancellation->status()
+                         : NodeError(r.node, WithMemoryUse(status, plan_.device())));
+      return false;
+    }
+    if (step_.trace != nullptr) Trace(r, item, outputs, start_ns);
+    return true;
+  }
+
+  void StartAsync(const ReadyNode& r, const PlanNode& item, Value* inputs) {
+    auto* call = new AsyncCall(*this, r, item, inputs);
+    Prepare(r, call->context);
+    call->start_ns = step_.trace != nullptr ? NowNanos() : 0;
+    tasks_.fetch_add(1, std::memory_order_relaxed);
+    const Status caught = CatchExceptions([&] {
+      item.kernel->ComputeAsync(call->context, [call](Status status) {
+        PlanRun& run = call->run;
+        run.FinishAsync(std::unique_ptr<AsyncCall>(call), std::move(status));
+      });
+      return OkStatus();
+    });
+    if (!caught.ok()) [[unlikely]]
+      FinishAsync(std::unique_ptr<AsyncCall>(call), caught);
+  }
+
+  void FinishAsync(std::unique_ptr<AsyncCall> call, Status status) {
+    const ReadyNode r = call->node;
+    const PlanNode& item = plan_.node(r.node);
+    if (status.ok()) status = CheckOutputs(item, call->context, call->outputs.data());
+    const Cancellation* const cancellation = step_.context.cancellation;
+    const bool cancelled = cancellation != nullptr && cancellation->cancelled();
+    if (!status.ok() || cancelled) {
+      Fail(status.ok() ? cancellation->status() : NodeError(r.node, status));
+      call.reset();  // the last TaskDone ends the step
+      TaskDone();
+      return;
+    }
+    if (step_.trace != nullptr) Trace(r, item, call->outputs.data(), call->start_ns);
+    call->inputs.clear();
+    const bool dead = call->context.is_output_dead;
+    Value* const outputs = dead ? nullptr : call->outputs.data();
+    Loop* active = InnermostLoop();
+    while (active != nullptr && active->run != this) active = active->outer;
+    if (active != nullptr) {
+      state_->Propagate(r, item, outputs, [&](ReadyNode n) { Push(n, *active); });
+      return TaskDone();
+    }
+    // The thread belongs to whoever finished the kernel, perhaps a network poller.
+    Loop loop(*this, Thread::kBorrowed);
+    state_->Propagate(r, item, outputs, [&](ReadyNode n) { Push(n, loop); });
+    call.reset();
+    Process(loop);
+  }
+
+  void Prepare(const ReadyNode& r, KernelContext& context) {
+    context.frame = state_->FrameId(r);
+    context.iteration = state_->IterationIndex(r);
+    context.is_input_dead = r.dead;
+  }
+
+  Status ReadRefs(const ReadyNode& r, const PlanNode& item, Value* inputs) {
+    for (int i = 0; i < item.num_inputs; ++i) {
+      if (inputs[i].ref == nullptr || plan_.input_is_ref_arg(r.node, i)) continue;
+      inputs[i].tensor = inputs[i].ref->Read();
+      if (!inputs[i].tensor.valid()) {
+        return FailedPrecondition("Attempting to use uninitialized value ",
+                                  plan_.input_name(r.node, i));
+      }
+      inputs[i].ref = nullptr;
+    }
+    return OkStatus();
+  }
+
+  static Status CheckOutputs(const PlanNode& item, const KernelContext& context, Value* outputs) {
+    if (item.flow == FlowKind::kSwitch || context.is_output_dead) return OkStatus();
+    for (int i = 0; i < item.num_outputs; ++i) {
+      if (!outputs[i].live()) [[unlikely]] {
+        return MissingOutput(i);
+      }
+    }
+    return OkStatus();
+  }
+
+  Status NodeError(int32_t node, const Status& status) const {
+    return AnnotateWithNode(status, plan_.name(node), plan_.op(node), plan_.device().name());
+  }
+
+  void Trace(const ReadyNode& r, const PlanNode& item, const Value* outputs, int64_t start_ns) {
+    NodeTrace trace{plan_.name(r.node),
+                    plan_.op(r.node),
+                    plan_.device().name(),
+                    start_ns,
+                    NowNanos(),
+                    TraceThreadId(),
+                    {}};
+    for (int i = 0; i < item.num_outputs; ++i) {
+      const Tensor& t = outputs[i].tensor;
+      if (t.valid()) {
+        trace.outputs.push_back({t.dtype(), t.shape(), static_cast<int64_t>(t.num_bytes())});
+      }
+    }
+    step_.trace->Add(std::move(trace));
+  }
+
+  void Fail(const Status& status) {
+    {
+      MutexLock lock(mu_);
+      if (!status_.ok()) return;
+      status_ = status;
+    }
+    aborted_.store(true);
+    AbortStep(step_.context, status);
+  }
+
+  void TaskDone() {
+    if (tasks_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (DeviceQueue* queue = plan_.device().queue(); queue != nullptr && !queue_ended_) {
+      queue_ended_ = true;
+      tasks_.store(1, std::memory_order_relaxed);
+      return queue->EndStep(step_.context.step_id, [this](const Status& s) {
+        // A kernel that was interrupted on the device has left nothing that may be used.
+        const Cancellation* const cancellation = step_.context.cancellation;
+        const bool cancelled = cancellation != nullptr && cancellation->cancelled();
+        if (!s.ok() || cancelled) Fail(s.ok() ? cancellation->status() : s);
+        TaskDone();
+      });
+    }
+    Status status;
+    {
+      MutexLock lock(mu_);
+      status = std::move(status_);
+    }
+    if constexpr (std::is_same_v<State, PlainState>) {
+      executor_.GiveBack(std::move(state_), status);
+    } else if (status.ok() && step_.retvals != nullptr) {
+      status = CheckRetvals(*step_.retvals, plan_.retval_types());
+    }
+    const auto done = std::move(done_);
+    delete this;
+    // What follows is not this thread's step, if it works on another one.
+    const InterruptibleBy nothing(nullptr);
+    const ChargedTo nobody(nullptr);
+    done(std::move(status));
+  }
+
+  Executor& executor_;
+  const ExecutionPlan& plan_;
+  StepArguments& step_;
+  std::unique_ptr<State> state_;
+  const bool measure_;
+  std::function<void(Status)> done_;
+  /// Threads that process nodes of the step, plus asynchronous kernels at work.
+  std::atomic<int32_t> tasks_{1};
+  /// Of these, those that wait for a thread of the pool.
+  std::atomic<int32_t> waiting_{0};
+  std::atomic<bool> aborted_{false};
+  bool queue_ended_ = false;  // on a device with a queue: all that its kernels queued is done
+  Mutex mu_;
+  Status status_ ABSL_GUARDED_BY(mu_);
+};
+
+Executor::Executor(std::unique_ptr<ExecutionPlan> plan, ThreadPool* pool)
+    : plan_(std::move(plan)),
+      pool_(pool != nullptr && pool->num_threads() > 0 ? pool : nullptr),
+      concurrent_(pool_ != nullptr) {
+  for (const PlanNode& n : plan_->nodes()) {
+    max_outputs_ = std::max<int>(max_outputs_, n.num_outputs);
+    concurrent_ |= n.async;
+  }
+}
+
+Executor::~Executor() = default;
+
+std::unique_ptr<PlainState> Executor::TakeState() {
+  std::unique_ptr<PlainState> state;
+  {
+    MutexLock lock(mu_);
+    if (!idle_.empty()) {
+      state = std::move(idle_.back());
+      idle_.pop_back();
+    }
+  }
+  if (state == nullptr) state = std::make_unique<PlainState>(*plan_, concurrent_);
+  state->Reset();
+  return state;
+}
+
+void Executor::GiveBack(std::unique_ptr<PlainState> state, const Status& status) {
+  if (!status.ok()) state->Clear();
+  MutexLock lock(mu_);
+  idle_.push_back(std::move(state));
+}
+
+template <typename State>
+void Executor::RunWith(StepArguments& step, std::unique_ptr<State> state, bool borrowed,
+                       std::function<void(Status)> done) {
+  const bool measure =
+      pool_ != nullptr && runs_.fetch_add(1, std::memory_order_relaxed) % kMeasureEvery == 0;
+  (new PlanRun<State>(*this, step, std::move(state), measure, std::move(done)))->Start(borrowed);
+}
+
+void Executor::RunAsync(StepArguments& step, bool borrowed, std::function<void(Status)> done) {
+  if (Status s = CheckArguments(step.args, plan_->arg_types()); !s.ok()) {
+    AbortStep(step.context, s);
+    return done(s);
+  }
+  if (step.retvals != nullptr) step.retvals->assign(plan_->retval_types().size(), Tensor());
+  if (plan_->has_control_flow()) {
+    RunWith(step, std::make_unique<FrameState>(*plan_, concurrent_), borrowed, std::move(done));
+  } else {
+    RunWith(step, TakeState(), borrowed, std::move(done));
+  }
+}
+
+Status Executor::Run(StepArguments& step) {
+  struct Waiter {
+    Mutex mu;
+    CondVar cv;
+    bool over ABSL_GUARDED_BY(mu) = false;
+    Status status ABSL_GUARDED_BY(mu);
+  } waiter;
+  RunAsync(step, false, [&waiter](Status s) {
+    MutexLock lock(waiter.mu);
+    waiter.status = std::move(s);
+    waiter.over = true;
+    waiter.cv.NotifyOne();
+  });
+  MutexLock lock(waiter.mu);
+  while (!waiter.over) waiter.cv.Wait(waiter.mu);
+  return waiter.status;
+}
+
+}  // namespace tenon

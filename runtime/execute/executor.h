@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/memory/memory_account.h"
+#include "core/op/kernel.h"
+#include "runtime/device/thread_pool.h"
+#include "runtime/execute/plan.h"
+#include "runtime/execute/trace.h"
+
+namespace tenon {
+
+class PlainState;
+
+/// What one run of a plan needs and gives.
+struct StepArguments {
+  StepContext context;
+  /// One per _Arg index, of the plan's dtypes.
+  std::vector<Tensor> args;
+  /// Gets one per _Retval index.
+  std::vector<Tensor>* retvals = nullptr;
+  /// Whom the tensors that kernels make are charged to; may be null. Outlives the step.
+  MemoryAccount* memory = nullptr;
+  /// When not null, gets a record of every node that ran.
+  Trace* trace = nullptr;
+};
+
+/// Runs the nodes of a plan, each as soon as its inputs are there. The thread that waits for a step
+/// works on it; nodes that take long are handed to the pool when there are several at once. Threads
+/// that only start a step, or finish one of its asynchronous kernels, run what is quick and leave
+/// the rest to the pool, whose threads they share in turns. Thread-safe: any number of steps may
+/// run at once.
+///
+/// The first error ends the step: the step's rendezvous and cancellation get it, no further kernel
+/// starts, and the step is over when those that run have returned.
+class Executor {
+ public:
+  /// `pool` may be null: then a step uses the starting thread, and those that finish asynchronous
+  /// kernels. It must outlive the executor.
+  Executor(std::unique_ptr<ExecutionPlan> plan, ThreadPool* pool);
+  /// REQUIRES: no step is running.
+  ~Executor();
+
+  const ExecutionPlan& plan() const { return *plan_; }
+
+  /// Runs a step to its end.
+  Status Run(StepArguments& step);
+  /// Starts a step; `done` is called at its end, perhaps before this returns. `step` must live
+  /// until then. `borrowed`: the calling thread has other work, and is used for about 100 µs at
+  /// most where there is a pool.
+  void RunAsync(StepArguments& step, bool borrowed, std::function<void(Status)> done);
+
+ private:
+  template <typename State>
+  friend class PlanRun;
+
+  template <typename State>
+  void RunWith(StepArguments& step, std::unique_ptr<State> state, bool borrowed,
+               std::function<void(Status)> done);
+  std::unique_ptr<PlainState> TakeState();
+  void GiveBack(std::unique_ptr<PlainState> state, const Status& status);
+
+  const std::unique_ptr<ExecutionPlan> plan_;
+  ThreadPool* const pool_;
+  bool concurrent_ = false;
+  int max_outputs_ = 0;
+  Mutex mu_;
+  std::vector<std::unique_ptr<PlainState>> idle_ ABSL_GUARDED_BY(mu_);
+  std::atomic<uint32_t> runs_{0};
+};
+
+}  // namespace tenon

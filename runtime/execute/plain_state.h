@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "runtime/execute/plan.h"
+#include "runtime/execute/ready_node.h"
+
+namespace tenon {
+
+/// The values on their way in one step of a plan without loops and merges: an input slot per edge
+/// and a count per node of what it still waits for. Used again by later steps of the plan.
+class PlainState {
+ public:
+  /// `concurrent`: several threads may propagate at once.
+  PlainState(const ExecutionPlan& plan, bool concurrent)
+      : plan_(plan),
+        concurrent_(concurrent),
+        slots_(plan.frames()[0].num_slots),
+        pending_(plan.nodes().size()),
+        dead_(plan.nodes().size()) {}
+
+  void Reset() {
+    for (size_t i = 0; i < pending_.size(); ++i) pending_[i] = plan_.nodes()[i].pending;
+    std::fill(dead_.begin(), dead_.end(), 0);
+  }
+  /// Drops the values that a failed step left behind.
+  void Clear() {
+    for (Value& v : slots_) v = Value();
+  }
+
+  template <typename Push>
+  void Start(Push push) {
+    for (const int32_t root : plan_.roots()) push(ReadyNode{root, false});
+  }
+
+  Value* Inputs(const ReadyNode&, const PlanNode& item) { return slots_.data() + item.first_slot; }
+
+  uint64_t FrameId(const ReadyNode&) const { return 0; }
+  int64_t IterationIndex(const ReadyNode&) const { return 0; }
+
+  /// Hands the outputs of a node to its consumers. `outputs` is null when the node is dead; an
+  /// output without a value is dead by itself.
+  template <typename Push>
+  void Propagate(const ReadyNode&, const PlanNode& item, Value* outputs, Push push) {
+    const PlanEdge* const edges = plan_.edges();
+    for (int32_t i = item.edges_begin; i < item.edges_end; ++i) {
+      const PlanEdge& e = edges[i];
+      const PlanNode& dst = plan_.node(e.dst);
+      bool dead = outputs == nullptr;
+      if (!dead && e.output != kControlSlot) {
+        Value& value = outputs[e.output];
+        if (!value.live()) {
+          dead = true;
+        } else if (e.last) {
+          slots_[e.slot] = std::move(value);
+        } else {
+          slots_[e.slot] = value;
+        }
+      }
+      if (dst.pending == 1) {
+        push(ReadyNode{e.dst, dead});
+        continue;
+      }
+      if (dead) std::atomic_ref(dead_[e.dst]).store(1, std::memory_order_relaxed);
+      if (CountDown(e.dst)) {
+        push(ReadyNode{e.dst, std::atomic_ref(dead_[e.dst]).load(std::memory_order_relaxed) != 0});
+      }
+    }
+  }
+
+ private:
+  bool CountDown(int32_t node) {
+    if (!concurrent_) return --pending_[node] == 0;
+    return std::atomic_ref(pending_[node]).fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+
+  const ExecutionPlan& plan_;
+  const bool concurrent_;
+  std::vector<Value> slots_;
+  std::vector<int32_t> pending_;
+  std::vector<uint8_t> dead_;
+};
+
+}  // namespace tenon
