@@ -63,7 +63,7 @@ else()
 endif()
 
 # What CMake's unity builds do, which know CUDA from 3.31 on only.
-tenon_unity_groups(4 ${kernels})
+tenon_unity_folders(4 ${kernels})
 set(units "")
 foreach(kernel IN LISTS kernels)
   get_source_file_property(group "${kernel}" UNITY_GROUP)

@@ -61,7 +61,7 @@ function(tenon_declared_ops FOLDER)
     tenon_add_ops(tenon_${FOLDER} "${declarations}" "${PROJECT_BINARY_DIR}/gen/${FOLDER}/${family}"
       ${basic} REGISTER ${sources})
   endforeach()
-  tenon_unity(tenon_${FOLDER})
+  tenon_unity(tenon_${FOLDER} BY_FOLDER)
   # Two units of them would both instantiate Eigen's products and factors, which is most of what they cost.
   file(GLOB linalg CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${FOLDER}/linalg/*.cc")
   set_source_files_properties(${linalg} PROPERTIES UNITY_GROUP linalg)

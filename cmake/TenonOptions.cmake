@@ -55,20 +55,38 @@ if(TENON_MARCH)
   unset(CMAKE_REQUIRED_FLAGS)
 endif()
 
-# Compiles the .cc files of a target together, about eight at a time (tenon_unity_groups): in most of them half of the
-# compiler's time goes into the same headers.
+# Compiles the .cc files of a target together, about eight at a time: in most of them half of the compiler's time goes into
+# the same headers. BY_FOLDER keeps the files of different folders apart.
 function(tenon_unity TARGET)
+  cmake_parse_arguments(ARG "BY_FOLDER" "" "" ${ARGN})
   get_target_property(sources ${TARGET} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cc$")
-  tenon_unity_groups(8 ${sources})
+  if(ARG_BY_FOLDER)
+    tenon_unity_folders(8 ${sources})
+  else()
+    tenon_unity_groups(all 8 ${sources})
+  endif()
   set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# Sets the property UNITY_GROUP of the files: those of a group are compiled together. The files of a folder are dealt out
-# in the order of their names to as few groups as have at most SIZE files each, in shares that differ by one at most.
-function(tenon_unity_groups SIZE)
+# Sets the property UNITY_GROUP of the files: those of a group are compiled together. The files are dealt out in the order
+# of their paths to as few groups as have at most SIZE files each, in shares that differ by one at most.
+function(tenon_unity_groups NAME SIZE)
+  set(files ${ARGN})
+  list(SORT files)
+  list(LENGTH files count)
+  math(EXPR units "(${count} + ${SIZE} - 1) / ${SIZE}")
+  set(i 0)
+  foreach(file IN LISTS files)
+    math(EXPR unit "${i} * ${units} / ${count}")
+    math(EXPR i "${i} + 1")
+    set_source_files_properties("${file}" PROPERTIES UNITY_GROUP "${NAME}_${unit}")
+  endforeach()
+endfunction()
+
+# The same, with groups of its own for each folder.
+function(tenon_unity_folders SIZE)
   set(sources ${ARGN})
-  list(SORT sources)
   set(folders ${sources})
   list(TRANSFORM folders REPLACE "/[^/]*$" "")
   list(REMOVE_DUPLICATES folders)
@@ -80,15 +98,8 @@ function(tenon_unity_groups SIZE)
         list(APPEND files "${file}")
       endif()
     endforeach()
-    list(LENGTH files count)
-    math(EXPR units "(${count} + ${SIZE} - 1) / ${SIZE}")
     cmake_path(GET folder STEM name)
-    set(i 0)
-    foreach(file IN LISTS files)
-      math(EXPR unit "${i} * ${units} / ${count}")
-      math(EXPR i "${i} + 1")
-      set_source_files_properties("${file}" PROPERTIES UNITY_GROUP "${name}_${unit}")
-    endforeach()
+    tenon_unity_groups(${name} ${SIZE} ${files})
   endforeach()
 endfunction()
 

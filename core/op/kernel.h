@@ -7,10 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/cancellation.h"
 #include "core/base/status.h"
-#include "core/device/device.h"
-#include "core/device/rendezvous.h"
+#include "core/op/run.h"
 #include "core/tensor/attribute.h"
 #include "core/tensor/tensor.h"
 #include "core/tensor/variable.h"
@@ -26,16 +24,6 @@ struct Value {
 
   /// False of a dead output, and of one that is not there yet.
   bool live() const { return ref != nullptr || tensor.valid(); }
-};
-
-/// What all kernels of one step on one device share. Everything outlives the step.
-struct StepContext {
-  int64_t step_id = 0;
-  Device* device = nullptr;
-  Rendezvous* rendezvous = nullptr;
-  Cancellation* cancellation = nullptr;
-  /// State that dies with the step: gradient stacks, tensor arrays.
-  ResourceStore* step_resources = nullptr;
 };
 
 /// What a kernel may read while it is made for a node. Mistakes (a missing attribute, a dtype the
@@ -97,17 +85,17 @@ class KernelConstruction {
 /// thread at a time; for an asynchronous kernel it lives until `done` is called.
 class KernelContext {
  public:
-  KernelContext(const StepContext& step, const DTypeVector& output_types, Value* inputs,
+  KernelContext(const DeviceRun& run, const DTypeVector& output_types, Value* inputs,
                 int num_inputs, Value* outputs)
-      : step_(&step),
+      : run_(&run),
         output_types_(&output_types),
         inputs_(inputs),
         outputs_(outputs),
         num_inputs_(num_inputs) {}
 
-  /// The same execution as `other`, which must outlive it, in another step or on another device.
-  KernelContext(const StepContext& step, const KernelContext& other) : KernelContext(other) {
-    step_ = &step;
+  /// The same execution as `other`, which must outlive it, in another run or on another device.
+  KernelContext(const DeviceRun& run, const KernelContext& other) : KernelContext(other) {
+    run_ = &run;
   }
 
   int num_inputs() const { return num_inputs_; }
@@ -143,12 +131,13 @@ class KernelContext {
   /// input through pointers taken before.
   StatusOr<Tensor*> ForwardOrAllocate(int from, int i, const Shape& shape);
   StatusOr<Tensor> AllocateTemp(DType dtype, const Shape& shape) {
-    return Tensor::Allocate(step_->device->allocator(), dtype, shape);
+    return Tensor::Allocate(run_->device.allocator(), dtype, shape);
   }
 
-  const StepContext& step() const { return *step_; }
-  Device& device() const { return *step_->device; }
-  ResourceStore& resources() const { return step_->device->resources(); }
+  const Run& run() const { return run_->run; }
+  const DeviceRun& device_run() const { return *run_; }
+  Device& device() const { return run_->device; }
+  ResourceStore& resources() const { return run_->device.resources(); }
 
   /// The loop the node runs in: 0 and 0 outside loops (see RendezvousKey).
   uint64_t frame = 0;
@@ -159,7 +148,7 @@ class KernelContext {
   bool is_output_dead = false;
 
  private:
-  const StepContext* step_;
+  const DeviceRun* run_;
   const DTypeVector* output_types_;
   Value* inputs_;
   Value* outputs_;

@@ -26,18 +26,18 @@ class TransferEdge : public KernelState {
 
   /// Leaves the value at the step's rendezvous; of a dead input, that it is dead.
   Status Send(const KernelContext& ctx, Tensor value) const {
-    if (ctx.step().rendezvous == nullptr) return NoRendezvous();
+    if (ctx.run().rendezvous == nullptr) return NoRendezvous();
     std::string storage;
-    return ctx.step().rendezvous->Send(Key(ctx, &storage), std::move(value), ctx.is_input_dead);
+    return ctx.run().rendezvous->Send(Key(ctx, &storage), std::move(value), ctx.is_input_dead);
   }
 
   /// Makes the value that comes output 0 of the kernel, or dead, and calls `done`. Whoever sends
   /// may be wrong: Internal for another dtype than the output's, and for a value that is not in
   /// host memory, or not in the device's where it is to come `from_peer`.
   void Receive(KernelContext& ctx, bool from_peer, Kernel::Done done) const {
-    if (ctx.step().rendezvous == nullptr) return done(NoRendezvous());
+    if (ctx.run().rendezvous == nullptr) return done(NoRendezvous());
     std::string storage;
-    ctx.step().rendezvous->RecvAsync(
+    ctx.run().rendezvous->RecvAsync(
         Key(ctx, &storage),
         [&ctx, from_peer, done = std::move(done)](const Status& status, Tensor value, bool dead) {
           if (!status.ok()) return done(status);

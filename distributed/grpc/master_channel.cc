@@ -6,6 +6,7 @@
 #include "distributed/grpc/security.h"
 #include "distributed/grpc/status.h"
 #include "distributed/grpc/tensor_coding.h"
+#include "distributed/protocol/run_settings.h"
 #include "proto/cluster_service.grpc.pb.h"
 #include "proto/master_service.grpc.pb.h"
 
@@ -54,7 +55,7 @@ class GrpcMasterChannel final : public MasterChannel {
     for (const std::string& name : call->fetches) request.add_fetch(name);
     for (const std::string& name : call->targets) request.add_target(name);
     request.mutable_options()->set_timeout_in_ms(call->timeout_ms);
-    if (call->trace) request.mutable_options()->set_trace_level(RunOptions::FULL_TRACE);
+    WriteRunSettings(call->settings, request.mutable_options());
     grpc::ClientContext context;
     AddToken(credentials_, &context);
     RunStepResponse response;

@@ -5,6 +5,7 @@
 #include "core/proto/proto_io_tensor.h"
 #include "distributed/grpc/status.h"
 #include "distributed/grpc/tensor_coding.h"
+#include "distributed/protocol/run_settings.h"
 
 namespace tenon {
 
@@ -14,7 +15,7 @@ Status WriteRunGraphRequest(const RunGraphCall& call, RunGraphRequest* request) 
   request->set_graph_handle(call.graph_handle);
   request->set_step_id(call.step_id);
   request->set_store_errors_in_response_body(true);
-  request->mutable_exec_opts()->set_record_timeline(call.record_timeline);
+  WriteRunSettings(call.settings, request->mutable_exec_opts());
   request->set_is_partial(call.is_partial);
   request->set_is_last_partial_run(call.is_last_partial_run);
   size_t num_bytes = 0;
@@ -50,7 +51,7 @@ Status ReadRunGraphRequest(const RunGraphRequest& request, const ArrivalMemory& 
   call->session_handle = request.session_handle();
   call->graph_handle = request.graph_handle();
   call->step_id = request.step_id();
-  call->record_timeline = request.exec_opts().record_timeline();
+  call->settings = RunSettingsFrom(request.exec_opts());
   call->is_partial = request.is_partial();
   call->is_last_partial_run = request.is_last_partial_run();
   call->request_id = request.request_id();
@@ -74,7 +75,7 @@ Status WriteRunGraphResponse(Status status, bool error_in_body, RunGraphCall* ca
     named->set_name(call->recv_keys[i]);
     status = TensorToProto(call->received[i], named->mutable_tensor());
   }
-  if (call->record_timeline) *response->mutable_step_stats() = std::move(call->step_stats);
+  if (call->settings.trace) *response->mutable_step_stats() = std::move(call->step_stats);
   if (status.ok()) status = CheckFitsMessage(response->ByteSizeLong());
   if (!status.ok()) response->clear_recv();
   if (status.ok() || !error_in_body) return status;

@@ -41,31 +41,18 @@ StatusOr<Endpoint> SnapshotOf(Endpoint fetched, const Node& retval, Graph* graph
 
 }  // namespace
 
-Status ClientCall::SetOptions(const RunOptions& options) {
-  for (const DebugTensorWatch& watch : options.debug_options().debug_tensor_watch_opts()) {
-    // One that writes nowhere does nothing.
-    if (watch.debug_urls().empty()) continue;
-    return Unimplemented("debug_tensor_watch_opts: watches on tensors, found one on '",
-                         watch.node_name(), "'; fetch them instead");
-  }
-  timeout_ms = options.timeout_in_ms();
-  trace = options.trace_level() > RunOptions::NO_TRACE;
-  output_partition_graphs = options.output_partition_graphs();
-  return OkStatus();
-}
-
 int64_t NewStepId() {
   static thread_local std::mt19937_64 generator{std::random_device{}()};
   return static_cast<int64_t>(generator() & ((uint64_t{1} << 56) - 1));
 }
 
 /// A step, or one call of it, on its way through the workers.
-struct ClusterProgram::Run {
-  ClusterProgram* step;
+struct ClusterProgram::Execution {
+  ClusterProgram* program;
   ClientCall* call;
   Cancellation* cancellation;
   std::function<void(Status)> done;
-  std::optional<CallShare> part;  // of a step that runs in several calls
+  std::optional<CallShare> share;  // of a step that runs in several calls
   int64_t step_id;
   std::vector<RunGraphCall> graphs = {};
   std::atomic<size_t> left = 0;
@@ -73,8 +60,8 @@ struct ClusterProgram::Run {
   Status status ABSL_GUARDED_BY(mu) = {};
 
   /// Where the call has a feed or fetch of the signature; -1 when it has not.
-  int FeedAt(int number) const { return part ? part->feeds[number] : number; }
-  int FetchAt(int number) const { return part ? part->fetches[number] : number; }
+  int FeedAt(int number) const { return share ? share->feeds[number] : number; }
+  int FetchAt(int number) const { return share ? share->fetches[number] : number; }
   void PartDone(size_t i, const Status& s);
   void Finish();
 };
@@ -90,18 +77,18 @@ StatusOr<std::unique_ptr<ClusterProgram>> ClusterProgram::Register(Graph graph,
     return n.assigned_device().substr(0, n.assigned_device().rfind('/'));
   };
   TENON_ASSIGN_OR_RETURN(auto graphs, PartitionGraph(std::move(graph), options));
-  std::unique_ptr<ClusterProgram> step(new ClusterProgram(std::move(feeds)));
-  step->session_handle_ = environment.session_handle;
+  std::unique_ptr<ClusterProgram> program(new ClusterProgram(std::move(feeds)));
+  program->session_handle_ = environment.session_handle;
   for (auto& [task, part] : graphs) {
-    TENON_RETURN_IF_ERROR(step->AddPart(task, std::move(part), signature, environment));
+    TENON_RETURN_IF_ERROR(program->AddPartition(task, std::move(part), signature, environment));
   }
-  TENON_RETURN_IF_ERROR(step->RegisterParts(environment, cancellation));
-  return step;
+  TENON_RETURN_IF_ERROR(program->RegisterPartitions(environment, cancellation));
+  return program;
 }
 
-Status ClusterProgram::AddPart(const std::string& task, Graph graph, const Signature& signature,
-                               const Environment& environment) {
-  Part part;
+Status ClusterProgram::AddPartition(const std::string& task, Graph graph,
+                                    const Signature& signature, const Environment& environment) {
+  Partition part;
   part.task = task;
   TENON_ASSIGN_OR_RETURN(part.worker, environment.workers->Get(task));
   const std::vector<Node*> nodes = graph.nodes();
@@ -150,13 +137,14 @@ Status ClusterProgram::AddPart(const std::string& task, Graph graph, const Signa
   }
   graph.RemoveNodes(replaced);
   TENON_RETURN_IF_ERROR(GraphToProto(graph, &part.graph, {true}));
-  parts_.push_back(std::move(part));
+  partitions_.push_back(std::move(part));
   return OkStatus();
 }
 
-Status ClusterProgram::RegisterParts(const Environment& environment, Cancellation* cancellation) {
+Status ClusterProgram::RegisterPartitions(const Environment& environment,
+                                          Cancellation* cancellation) {
   Registrations calls(&WorkerInterface::RegisterGraphAsync);
-  for (const Part& part : parts_) {
+  for (const Partition& part : partitions_) {
     RegisterGraphRequest request;
     request.set_session_handle(environment.session_handle);
     request.set_create_worker_session_called(true);
@@ -171,9 +159,9 @@ Status ClusterProgram::RegisterParts(const Environment& environment, Cancellatio
     return s;
   }
   Status status;
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    status.Update(FromTask(calls.status(i), parts_[i].task));
-    parts_[i].graph_handle = calls.response(i).graph_handle();
+  for (size_t i = 0; i < partitions_.size(); ++i) {
+    status.Update(FromTask(calls.status(i), partitions_[i].task));
+    partitions_[i].graph_handle = calls.response(i).graph_handle();
   }
   if (!status.ok()) Deregister(calls);
   return status;
@@ -181,7 +169,7 @@ Status ClusterProgram::RegisterParts(const Environment& environment, Cancellatio
 
 void ClusterProgram::Deregister(Registrations& calls) {
   std::vector<std::shared_ptr<WorkerInterface>> workers;
-  for (const Part& part : parts_) workers.push_back(part.worker);
+  for (const Partition& part : partitions_) workers.push_back(part.worker);
   calls.WhenEnded([workers, session = session_handle_](size_t i, const Status& status,
                                                        const RegisterGraphResponse& registered) {
     if (!status.ok()) return;
@@ -201,57 +189,58 @@ void ClusterProgram::RunAsync(ClientCall* call, Cancellation* cancellation,
   for (const auto& [name, value] : call->feeds) feeds.push_back(value);
   if (Status s = feeds_.Check(feeds); !s.ok()) return done(s);
   const int64_t step_id = NewStepId();
-  Start(std::unique_ptr<Run>(
-      new Run{this, call, cancellation, std::move(done), std::nullopt, step_id}));
+  Start(std::unique_ptr<Execution>(
+      new Execution{this, call, cancellation, std::move(done), std::nullopt, step_id}));
 }
 
-void ClusterProgram::RunPartAsync(ClientCall* call, CallShare part, Cancellation* cancellation,
-                                  std::function<void(Status)> done) {
-  const int64_t step_id = part.step_id;
-  Start(std::unique_ptr<Run>(
-      new Run{this, call, cancellation, std::move(done), std::move(part), step_id}));
+void ClusterProgram::RunShareAsync(ClientCall* call, CallShare share, Cancellation* cancellation,
+                                   std::function<void(Status)> done) {
+  const int64_t step_id = share.step_id;
+  Start(std::unique_ptr<Execution>(
+      new Execution{this, call, cancellation, std::move(done), std::move(share), step_id}));
 }
 
-void ClusterProgram::Start(std::unique_ptr<Run> owned) {
+void ClusterProgram::Start(std::unique_ptr<Execution> owned) {
   owned->call->fetched.assign(owned->call->fetches.size(), Tensor());
-  if (parts_.empty()) return owned->done(OkStatus());
-  Run* const run = owned.release();
+  if (partitions_.empty()) return owned->done(OkStatus());
+  Execution* const run = owned.release();
   Cancellation* const cancellation = run->cancellation;
-  run->left = parts_.size();
-  run->graphs.resize(parts_.size());
-  for (size_t i = 0; i < parts_.size(); ++i) {
+  run->left = partitions_.size();
+  run->graphs.resize(partitions_.size());
+  for (size_t i = 0; i < partitions_.size(); ++i) {
     RunGraphCall& g = run->graphs[i];
     g.session_handle = session_handle_;
-    g.graph_handle = parts_[i].graph_handle;
+    g.graph_handle = partitions_[i].graph_handle;
     g.step_id = run->step_id;
-    g.record_timeline = run->call->trace || run->call->costs;
-    g.is_partial = run->part.has_value();
-    g.is_last_partial_run = run->part && run->part->is_last;
-    for (const auto& [number, key] : parts_[i].feeds) {
+    g.settings = run->call->settings;
+    g.settings.trace |= run->call->costs;
+    g.is_partial = run->share.has_value();
+    g.is_last_partial_run = run->share && run->share->is_last;
+    for (const auto& [number, key] : partitions_[i].feeds) {
       const int at = run->FeedAt(number);
       if (at >= 0) g.send.emplace_back(key, run->call->feeds[at].second);
     }
-    for (const auto& [number, key] : parts_[i].fetches) {
+    for (const auto& [number, key] : partitions_[i].fetches) {
       if (run->FetchAt(number) >= 0) g.recv_keys.push_back(key);
     }
   }
   // Remote partitions first: they travel while the local one already works on this thread.
   std::vector<size_t> order;
   for (const bool remote : {true, false}) {
-    for (size_t i = 0; i < parts_.size(); ++i) {
-      if (parts_[i].worker->is_remote() == remote) order.push_back(i);
+    for (size_t i = 0; i < partitions_.size(); ++i) {
+      if (partitions_[i].worker->is_remote() == remote) order.push_back(i);
     }
   }
   const DeferralScope scope;
   for (const size_t i : order) {
-    parts_[i].worker->RunGraphAsync(&run->graphs[i], cancellation,
-                                    [run, i](Status s) { run->PartDone(i, s); });
+    partitions_[i].worker->RunGraphAsync(&run->graphs[i], cancellation,
+                                         [run, i](Status s) { run->PartDone(i, s); });
   }
 }
 
-void ClusterProgram::Run::PartDone(size_t i, const Status& s) {
+void ClusterProgram::Execution::PartDone(size_t i, const Status& s) {
   if (!s.ok()) {
-    const Status error = FromTask(s, step->parts_[i].task);
+    const Status error = FromTask(s, program->partitions_[i].task);
     bool first = false;
     {
       MutexLock lock(mu);
@@ -267,14 +256,14 @@ void ClusterProgram::Run::PartDone(size_t i, const Status& s) {
   if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) Finish();
 }
 
-void ClusterProgram::Run::Finish() {
+void ClusterProgram::Execution::Finish() {
   Status result;
   {
     MutexLock lock(mu);
     result = status;
   }
   for (size_t i = 0; i < graphs.size(); ++i) {
-    const Part& registered = step->parts_[i];
+    const Partition& registered = program->partitions_[i];
     size_t received = 0;
     for (const auto& [number, key] : registered.fetches) {
       const int at = FetchAt(number);
@@ -283,11 +272,11 @@ void ClusterProgram::Run::Finish() {
     if (call->costs) {
       AddCosts(registered.graph, graphs[i].step_stats, call->metadata.mutable_cost_graph());
     }
-    if (call->trace) call->metadata.mutable_step_stats()->MergeFrom(graphs[i].step_stats);
+    if (call->settings.trace) call->metadata.mutable_step_stats()->MergeFrom(graphs[i].step_stats);
     if (call->output_partition_graphs) *call->metadata.add_partition_graphs() = registered.graph;
   }
   const auto callback = std::move(done);
-  if (!part) step->CleanUp(step_id);
+  if (!share) program->CleanUp(step_id);
   delete this;
   callback(std::move(result));
 }
@@ -297,7 +286,7 @@ void ClusterProgram::CleanUp(int64_t step_id) const {
     CleanupGraphRequest request;
     CleanupGraphResponse response;
   };
-  for (const Part& part : parts_) {
+  for (const Partition& part : partitions_) {
     auto cleanup = std::make_shared<Cleanup>();
     cleanup->request.set_step_id(step_id);
     // Nobody waits for it: a worker that is gone has nothing to clean up.

@@ -10,43 +10,13 @@
 
 #include "core/base/mutex.h"
 #include "core/graph/graph.h"
+#include "distributed/master/client_call.h"
 #include "distributed/protocol/worker_calls.h"
 #include "distributed/protocol/worker_interface.h"
 #include "proto/config.pb.h"
-#include "proto/run_options.pb.h"
-#include "runtime/compile/step_graph.h"
-#include "runtime/execute/program.h"
+#include "runtime/compile/feed_spec.h"
 
 namespace tenon {
-
-/// One step as a client asks for it (RunStep). Tensors stay tensors; the transport converts.
-struct ClientCall {
-  std::string session_handle;
-  std::vector<std::pair<std::string, Tensor>> feeds;
-  std::vector<std::string> fetches;
-  std::vector<std::string> targets;
-  std::vector<std::pair<std::string, std::string>> connections;  // see Signature
-  std::string partial_run_handle;                                // empty: a whole step
-  int64_t timeout_ms = 0;                                        // 0: no limit
-  bool trace = false;
-  bool output_partition_graphs = false;
-  bool costs = false;      // of the nodes
-  int64_t request_id = 0;  // 0: not checked for repetition
-
-  Signature signature() const {
-    Signature signature{{}, fetches, targets, connections};
-    for (const auto& [name, value] : feeds) signature.feeds.push_back(name);
-    return signature;
-  }
-
-  /// Takes over what RunOptions ask for; what has no meaning here is ignored. Unimplemented for
-  /// watches on tensors, which would write nothing.
-  Status SetOptions(const RunOptions& options);
-
-  /// Filled by the master: one tensor per fetch, in order.
-  std::vector<Tensor> fetched;
-  RunMetadata metadata;
-};
 
 /// What one call feeds and fetches of a step that runs in several.
 struct CallShare {
@@ -86,8 +56,8 @@ class ClusterProgram {
   void RunAsync(ClientCall* call, Cancellation* cancellation, std::function<void(Status)> done);
   /// The same for one call of a step that runs in several, of which PartialRun keeps account; it
   /// checks the feeds, and cleans up.
-  void RunPartAsync(ClientCall* call, CallShare part, Cancellation* cancellation,
-                    std::function<void(Status)> done);
+  void RunShareAsync(ClientCall* call, CallShare share, Cancellation* cancellation,
+                     std::function<void(Status)> done);
   /// Tells every worker that the step is over. Does not block.
   void CleanUp(int64_t step_id) const;
 
@@ -97,7 +67,7 @@ class ClusterProgram {
   const FeedSpec& feeds() const { return feeds_; }
 
  private:
-  struct Part {
+  struct Partition {
     std::string task;
     std::shared_ptr<WorkerInterface> worker;
     std::string graph_handle;
@@ -105,20 +75,20 @@ class ClusterProgram {
     std::vector<std::pair<int, std::string>> fetches;  // index, rendezvous key
     GraphDef graph;
   };
-  struct Run;
-  void Start(std::unique_ptr<Run> run);
+  struct Execution;
+  void Start(std::unique_ptr<Execution> execution);
   using Registrations = WorkerCalls<RegisterGraphRequest, RegisterGraphResponse>;
 
   explicit ClusterProgram(FeedSpec feeds) : feeds_(std::move(feeds)) {}
-  Status AddPart(const std::string& task, Graph graph, const Signature& signature,
-                 const Environment& environment);
-  Status RegisterParts(const Environment& environment, Cancellation* cancellation);
+  Status AddPartition(const std::string& task, Graph graph, const Signature& signature,
+                      const Environment& environment);
+  Status RegisterPartitions(const Environment& environment, Cancellation* cancellation);
   /// Takes back what goes well.
   void Deregister(Registrations& calls);
 
   const FeedSpec feeds_;
   std::string session_handle_;
-  std::vector<Part> parts_;
+  std::vector<Partition> partitions_;
   std::atomic<int64_t> runs_{0};
 };
 

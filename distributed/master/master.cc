@@ -256,7 +256,7 @@ Status Master::MakeCallable(const MakeCallableRequest& request, MakeCallableResp
 Status Master::ReadCallable(const RunCallableRequest& request, ClientCall* call) {
   const auto session = Find(request.session_handle());
   if (session == nullptr) return UnknownSession(request.session_handle());
-  TENON_ASSIGN_OR_RETURN(const auto callable, session->FindCallable(request.handle()));
+  TENON_ASSIGN_OR_RETURN(const auto callable, session->callables().Find(request.handle()));
   const Signature& signature = callable->signature;
   if (request.feed_size() != static_cast<int>(signature.feeds.size())) {
     return InvalidArgument("found ", request.feed_size(), " feeds, the callable takes ",
@@ -274,7 +274,7 @@ Status Master::ReadCallable(const RunCallableRequest& request, ClientCall* call)
 Status Master::ReleaseCallable(const ReleaseCallableRequest& request) {
   const auto session = Find(request.session_handle());
   if (session == nullptr) return UnknownSession(request.session_handle());
-  session->ReleaseCallable(request.handle());
+  session->callables().Release(request.handle());
   return OkStatus();
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,12 +10,10 @@
 
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
-#include "core/graph/graph.h"
-#include "distributed/master/cancellable_mutex.h"
-#include "distributed/master/cluster_program.h"
+#include "distributed/master/callables.h"
+#include "distributed/master/cluster_graph.h"
 #include "distributed/master/master_environment.h"
 #include "distributed/master/partial_run.h"
-#include "distributed/master/session_tasks.h"
 #include "distributed/master/silent_tasks.h"
 #include "proto/cluster_service.pb.h"
 #include "proto/config.pb.h"
@@ -24,10 +24,10 @@ namespace tenon {
 /// Between two looks at steps that take long.
 inline constexpr std::chrono::milliseconds kWatchPause{2500};
 
-/// One client's graph on the cluster: placed over the tasks that it names, cut and registered once
-/// a signature, run any number of steps at a time. Thread-safe; the functions that say so block,
-/// and stop waiting when their `cancellation`, which may be null, is cancelled or the session is
-/// closed: the Status is then that of the cancellation.
+/// One client's session on the cluster: runs the steps of its graph, any number at a time, and
+/// watches over their limits and their end. Thread-safe; the functions that say so block, and stop
+/// waiting when their `cancellation`, which may be null, is cancelled or the session is closed: the
+/// Status is then that of the cancellation.
 class MasterSession : public std::enable_shared_from_this<MasterSession> {
  public:
   MasterSession(std::shared_ptr<const MasterEnvironment> environment, std::string handle,
@@ -36,12 +36,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   const std::string& handle() const { return handle_; }
 
-  /// Takes the first graph: imports, reaches the tasks that its nodes name, places. Blocks, at most
-  /// for the start-up deadline; DeadlineExceeded then names the task, its address, the last error
-  /// and which tasks are fine.
+  /// As ClusterGraph's. Both block.
   Status Start(const GraphDef& graph, Cancellation* cancellation);
-  /// Adds nodes. Aborted when `current_version` is not the session's; on any error nothing has
-  /// changed. Blocks as Start does.
   Status Extend(const GraphDef& graph, int64_t current_version, int64_t* new_version,
                 Cancellation* cancellation);
   /// Runs a step; `call` and `cancellation` must live until `done`. Compiling a new signature
@@ -49,16 +45,10 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void RunStepAsync(ClientCall* call, Cancellation* cancellation, std::function<void(Status)> done);
   /// Whether a step of that signature starts without blocking.
   bool IsCompiled(const ClientCall& call);
-  /// A step that is prepared for many runs (tf.Session's callables).
-  struct Callable {
-    Signature signature;
-    RunOptions options;
-  };
-  /// Prepares a step and gives its handle; errors are those of a first RunStep. Blocks.
+  /// Prepares a step for many runs and gives its handle; errors are those of a first RunStep.
+  /// Blocks.
   StatusOr<int64_t> MakeCallable(const CallableOptions& options, Cancellation* cancellation);
-  /// InvalidArgument for a handle that never was, or was released.
-  StatusOr<std::shared_ptr<const Callable>> FindCallable(int64_t handle);
-  void ReleaseCallable(int64_t handle);
+  Callables& callables() { return callables_; }
   /// Prepares a step that is fed and fetched in several calls, each a RunStep with the handle that
   /// this gives. ResourceExhausted when too many are there. Blocks.
   StatusOr<std::string> SetUpPartialRun(const Signature& signature, Cancellation* cancellation);
@@ -92,50 +82,34 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   struct RunningCall;
   class Use;
 
-  Status CheckSize(int64_t nodes) const;
-  Status Place(Graph* graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(graph_mu_);
-  /// `dependencies`, unless null, gets those of the step.
   StatusOr<std::shared_ptr<ClusterProgram>> Compile(
       const Signature& signature, Cancellation* cancellation,
       std::shared_ptr<const FeedDependencies>* dependencies = nullptr);
-  /// The step that a call runs, compiled if need be; the part of it, of a partial run.
-  Status FindStep(const ClientCall& call, Cancellation* cancellation, RunningCall* running,
-                  CallShare* part);
-  /// Whether the session's options ask for a cost graph of the next run of `step`.
-  bool WantsCosts(ClusterProgram& step) const;
-  Status CheckCallable(int64_t handle) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndStep(RunningCall* step, Status status);
-  /// The tasks that have been reached, for AskTasksOfLongStep.
-  void RememberTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(graph_mu_);
+  /// The program that a call runs, compiled if need be; the share of a partial run that it does.
+  Status FindProgram(const ClientCall& call, Cancellation* cancellation, RunningCall* running,
+                     CallShare* share);
+  /// Whether the session's options ask for a cost graph of the next run of `program`.
+  bool WantsCosts(ClusterProgram& program) const;
+  void EndCall(RunningCall* call, Status status);
 
   const std::shared_ptr<const MasterEnvironment> shared_environment_;
   const MasterEnvironment& environment_ = *shared_environment_;
   const std::string handle_;
   const ConfigProto config_;
 
-  CancellableMutex graph_mu_;  // held while compiling, which blocks
-  std::unique_ptr<Graph> graph_ ABSL_GUARDED_BY(graph_mu_);
-  std::atomic<int64_t> num_nodes_{0};  // of it, for who must not wait
-  int64_t version_ ABSL_GUARDED_BY(graph_mu_) = 0;
-  SessionTasks tasks_ ABSL_GUARDED_BY(graph_mu_);
+  ClusterGraph graph_;
+  Callables callables_;
+  PartialRuns partial_runs_;
   SilentTasks silent_tasks_;
 
   Cancellation closing_;
   Mutex mu_;
   CondVar idle_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  int uses_ ABSL_GUARDED_BY(mu_) = 0;                          // calls that block
-  Clock::Time uses_begin_ ABSL_GUARDED_BY(mu_);                // of the first of them
-  std::vector<std::string> other_tasks_ ABSL_GUARDED_BY(mu_);  // that have been reached
+  int uses_ ABSL_GUARDED_BY(mu_) = 0;            // calls that block
+  Clock::Time uses_begin_ ABSL_GUARDED_BY(mu_);  // of the first of them
   Clock::Time last_use_ ABSL_GUARDED_BY(mu_);
-  StringMap<std::shared_ptr<ClusterProgram>> steps_ ABSL_GUARDED_BY(mu_);
-  /// Of the partial runs that there are.
-  StringMap<std::weak_ptr<const FeedDependencies>> dependencies_ ABSL_GUARDED_BY(mu_);
   flat_hash_map<RunningCall*, std::shared_ptr<RunningCall>> running_ ABSL_GUARDED_BY(mu_);
-  int64_t next_callable_ ABSL_GUARDED_BY(mu_) = 0;
-  flat_hash_map<int64_t, std::shared_ptr<const Callable>> callables_ ABSL_GUARDED_BY(mu_);
-  int64_t next_partial_run_ ABSL_GUARDED_BY(mu_) = 0;
-  StringMap<std::shared_ptr<PartialRun>> partial_runs_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -9,6 +9,7 @@
 
 #include "core/base/cancellation.h"
 #include "core/base/status.h"
+#include "core/op/run.h"
 #include "core/tensor/tensor.h"
 #include "distributed/protocol/arrival_memory.h"
 #include "distributed/protocol/cluster_spec.h"
@@ -26,7 +27,7 @@ struct RunGraphCall {
   /// Values fed to the step and the keys of those it gives, as rendezvous keys.
   std::vector<std::pair<std::string, Tensor>> send;
   std::vector<std::string> recv_keys;
-  bool record_timeline = false;
+  RunSettings settings;
   /// One of several calls of a step with this step_id: the graph runs from the first one on, each
   /// feeds and takes some values, and the last one waits for its end.
   bool is_partial = false;

@@ -29,11 +29,7 @@ struct PartialGraph::Call {
 void PartialGraph::Start(std::shared_ptr<TaskRun> step, std::function<void()> over) {
   over_ = std::move(over);
   step_ = std::move(step);
-  run_.rendezvous = step_.get();
-  run_.cancellation = &cancellation_;
-  run_.step_resources = &step_->resources();
-  run_.memory = memory_.get();
-  run_.trace = traced_ ? &trace_ : nullptr;
+  run_ = step_->MakeRun(settings_, cancellation_, memory_.get(), &trace_);
   cancellation_.Register([weak = std::weak_ptr<TaskRun>(step_)](const Status& why) {
     if (const auto aborted = weak.lock()) aborted->Abort(why);
   });
@@ -41,7 +37,8 @@ void PartialGraph::Start(std::shared_ptr<TaskRun> step, std::function<void()> ov
   step_->OnAbort([weak = weak_from_this()](const Status& why) {
     if (const auto graph = weak.lock()) graph->cancellation_.Cancel(why);
   });
-  graph_->RunAsync(run_, [self = shared_from_this()](const Status& s) { self->OnEnd(s); });
+  graph_->Start(run_, no_args_, &no_retvals_,
+                [self = shared_from_this()](const Status& s) { self->OnEnd(s); });
 }
 
 void PartialGraph::OnEnd(const Status& status) {
@@ -117,7 +114,7 @@ void PartialGraph::Settle(const std::shared_ptr<Call>& call) {
     done = std::exchange(call->done, nullptr);
     std::erase(calls_, call);
     if (ended_) call->status.Update(status_);
-    if (is_last && traced_) TraceToStepStats(trace_.Take(), &call->call->step_stats);
+    if (is_last && settings_.trace) TraceToStepStats(trace_.Take(), &call->call->step_stats);
   }
   if (call->token != Cancellation::kAlreadyCancelled) call->cancellation->Deregister(call->token);
   done(call->status);

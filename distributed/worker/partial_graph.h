@@ -19,8 +19,9 @@ namespace tenon {
 /// step is aborted. Thread-safe.
 class PartialGraph final : public std::enable_shared_from_this<PartialGraph> {
  public:
-  PartialGraph(std::shared_ptr<Program> graph, std::shared_ptr<MemoryAccount> memory, bool traced)
-      : graph_(std::move(graph)), memory_(std::move(memory)), traced_(traced) {}
+  PartialGraph(std::shared_ptr<Program> graph, std::shared_ptr<MemoryAccount> memory,
+               const RunSettings& settings)
+      : graph_(std::move(graph)), memory_(std::move(memory)), settings_(settings) {}
 
   const Program* graph() const { return graph_.get(); }
 
@@ -39,10 +40,12 @@ class PartialGraph final : public std::enable_shared_from_this<PartialGraph> {
 
   const std::shared_ptr<Program> graph_;
   const std::shared_ptr<MemoryAccount> memory_;
-  const bool traced_;
+  const RunSettings settings_;
   Trace trace_;
   Cancellation cancellation_;
-  Program::Call run_;
+  Run run_;
+  const std::vector<Tensor> no_args_ = {};
+  std::vector<Tensor> no_retvals_;
   std::function<void()> over_;
   std::shared_ptr<TaskRun> step_;  // until the end
   Mutex mu_;

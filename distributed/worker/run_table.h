@@ -10,6 +10,7 @@
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
 #include "core/device/rendezvous.h"
+#include "core/op/run.h"
 #include "core/tensor/resource_store.h"
 #include "distributed/protocol/clock.h"
 #include "distributed/protocol/worker_interface.h"
@@ -61,7 +62,12 @@ class TaskRun final : public Rendezvous, public std::enable_shared_from_this<Tas
   void HandOutAsync(std::string_view key, RecvCallback done);
   /// The same of a tensor that is there already; NotFound when it is not.
   Status HandOut(std::string_view key, Tensor* value, bool* dead);
-  ResourceStore& resources() { return resources_; }
+  /// The run of this task's partition: what it needs from here, and `cancellation` and `memory`,
+  /// which may be null. It must not outlive this.
+  Run MakeRun(const RunSettings& settings, Cancellation& cancellation, MemoryAccount* memory,
+              Trace* trace) {
+    return {settings, &cancellation, this, &resources_, memory, settings.trace ? trace : nullptr};
+  }
 
  private:
   /// A receive from another task is over.

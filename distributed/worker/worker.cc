@@ -6,6 +6,7 @@
 #include "distributed/protocol/proto_io_cluster.h"
 #include "distributed/worker/partial_graph.h"
 #include "distributed/worker/step_stats.h"
+#include "runtime/compile/compiler.h"
 #include "runtime/device/session_device.h"
 
 namespace tenon {
@@ -18,7 +19,8 @@ struct Worker::RunningGraph {
   std::shared_ptr<Program> graph;
   std::shared_ptr<MasterState> session;  // keeps the kernels
   std::shared_ptr<TaskRun> step;
-  Program::Call run;
+  Run run;
+  std::vector<Tensor> no_args, no_retvals;  // the values come and go by the rendezvous
   Cancellation cancellation;
   Cancellation::Token token = Cancellation::kAlreadyCancelled;
   Trace trace;
@@ -189,9 +191,10 @@ Status Worker::RegisterGraph(const RegisterGraphRequest& request, RegisterGraphR
   const PassOptions passes =
       PassesOf(request.has_config_proto() ? request.config_proto().graph_options()
                                           : request.graph_options());
-  TENON_ASSIGN_OR_RETURN(
-      std::shared_ptr<Program> compiled,
-      Program::Create(std::move(graph), session->runtime, passes, session->kernels));
+  const Compiler compiler(session->runtime,
+                          {.passes = passes, .max_nodes = environment_.limits.graph_nodes});
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> compiled,
+                         compiler.Build(std::move(graph), session->kernels));
   MutexLock lock(mu_);
   const std::string handle = StrCat(absl::Hex(session->next_graph++, absl::kZeroPad16));
   session->graphs.emplace(handle, std::move(compiled));
@@ -251,11 +254,8 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
     if (!status.ok()) return FinishGraph(run, status);
   }
   if (call->is_partial) return RunPart(run);
-  run->run.rendezvous = run->step.get();
-  run->run.cancellation = &run->cancellation;
-  run->run.step_resources = &run->step->resources();
-  run->run.memory = run->session->memory.get();
-  run->run.trace = call->record_timeline ? &run->trace : nullptr;
+  run->run = run->step->MakeRun(call->settings, run->cancellation, run->session->memory.get(),
+                                &run->trace);
   run->cancellation.Register([step = run->step](const Status& why) { step->Abort(why); });
   if (cancellation != nullptr) {
     run->token =
@@ -264,7 +264,8 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
       return FinishGraph(run, cancellation->status());
     }
   }
-  run->graph->RunAsync(run->run, [this, run](Status s) { FinishGraph(run, std::move(s)); });
+  run->graph->Start(run->run, run->no_args, &run->no_retvals,
+                    [this, run](Status s) { FinishGraph(run, std::move(s)); });
 }
 
 void Worker::RunPart(const std::shared_ptr<RunningGraph>& run) {
@@ -274,7 +275,7 @@ void Worker::RunPart(const std::shared_ptr<RunningGraph>& run) {
     is_first = true;
     return std::make_shared<PartialGraph>(
         run->graph, std::shared_ptr<MemoryAccount>(run->session, run->session->memory.get()),
-        call->record_timeline);
+        call->settings);
   });
   if (partial->graph() != run->graph.get()) {
     return FinishGraph(run, InvalidArgument("step ", call->step_id, " runs another graph"));
@@ -309,7 +310,7 @@ void Worker::FinishGraph(std::shared_ptr<RunningGraph> run, Status status) {
     }
   }
   if (!status.ok()) run->step->Abort(status);
-  if (call.record_timeline) TraceToStepStats(run->trace.Take(), &call.step_stats);
+  if (call.settings.trace) TraceToStepStats(run->trace.Take(), &call.step_stats);
   const Done done = std::move(run->done);
   const std::shared_ptr<MasterState> session = std::move(run->session);
   run.reset();

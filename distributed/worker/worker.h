@@ -18,6 +18,7 @@
 #include "proto/cluster_service.pb.h"
 #include "runtime/device/thread_pool.h"
 #include "runtime/execute/kernel_cache.h"
+#include "runtime/execute/local_runtime.h"
 #include "runtime/execute/program.h"
 
 namespace tenon {

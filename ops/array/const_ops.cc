@@ -106,7 +106,7 @@ void RegisterConstOps(OpRegistry& ops) {
   }
   ops.Get("_CaptureKernel")
       .Shape(UnknownShape)
-      .NoExample("stands for others; groups_test covers it");
+      .NoExample("stands for others; captures_test covers it");
   const KernelOptions with_shape = {.attrs = {"shape"}, .cheap = true, .memory = kAnyMemory};
   for (const char* name : {"Placeholder", "PlaceholderV2"}) {
     ops.Add(name, PlaceholderShape, PlaceholderKernel, with_shape)

@@ -51,7 +51,7 @@ class PartitionKernel final : public AsyncKernel {
     StatusOr<GroupedRows> grouped = Group(ctx);
     if (!grouped.ok()) return done(grouped.status());
     ctx.device().queue()->CopyToHost(
-        grouped->starts, ctx.step().step_id,
+        grouped->starts, ctx.device_run().id,
         [&ctx, done, rows = grouped->rows](StatusOr<Tensor> starts) {
           done(starts.ok() ? Take(ctx, rows, *starts) : starts.status());
         });
@@ -152,7 +152,7 @@ class StitchKernel final : public AsyncKernel {
     StatusOr<Tensor> rows = CountRows(ctx);
     if (!rows.ok()) return done(rows.status());
     ctx.device().queue()->CopyToHost(
-        *rows, ctx.step().step_id, [&ctx, done](StatusOr<Tensor> host) {
+        *rows, ctx.device_run().id, [&ctx, done](StatusOr<Tensor> host) {
           done(host.ok() ? Stitch(ctx, static_cast<int64_t>(host->scalar<uint64_t>()))
                          : host.status());
         });

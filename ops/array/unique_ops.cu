@@ -141,7 +141,7 @@ class UniqueKernel final : public AsyncKernel {
     StatusOr<Numbered> numbered = NumberDistinct(ctx);
     if (!numbered.ok()) return done(numbered.status());
     ctx.device().queue()->CopyToHost(
-        numbered->count, ctx.step().step_id,
+        numbered->count, ctx.device_run().id,
         [&ctx, done, numbered = *numbered](StatusOr<Tensor> count) {
           done(count.ok() ? Write(ctx, numbered, count->data<int32_t>()[0]) : count.status());
         });

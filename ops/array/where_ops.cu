@@ -73,7 +73,7 @@ class WhereKernel final : public AsyncKernel {
     StatusOr<Found> found = FindPlaces(ctx);
     if (!found.ok()) return done(found.status());
     ctx.device().queue()->CopyToHost(
-        found->count, ctx.step().step_id,
+        found->count, ctx.device_run().id,
         [&ctx, done, places = found->places](StatusOr<Tensor> count) {
           done(count.ok() ? Write(ctx, places, count->scalar<int64_t>()) : count.status());
         });

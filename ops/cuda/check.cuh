@@ -16,7 +16,7 @@ namespace tenon::cuda {
 inline RunCheck AddCheck(const KernelContext& ctx, const NodeIdentity& node,
                          std::function<Status(uint64_t)> describe) {
   return ctx.device().queue()->AddCheck(
-      ctx.step().step_id, [node, describe = std::move(describe)](uint64_t value) {
+      ctx.device_run().id, [node, describe = std::move(describe)](uint64_t value) {
         return AnnotateWithNode(describe(value), node.name, node.op, node.device);
       });
 }

@@ -33,7 +33,7 @@ __global__ inline void ReadFailureKernel(const RunFailure* failure, uint32_t* fa
 /// Queues a look at the running step's word.
 inline StatusOr<StepState> QueueStepState(const KernelContext& ctx) {
   StepState state;
-  const RunFailure* const failure = ctx.device().queue()->FailureOf(ctx.step().step_id);
+  const RunFailure* const failure = ctx.device().queue()->FailureOf(ctx.device_run().id);
   if (failure == nullptr) return state;
   TENON_ASSIGN_OR_RETURN(state.memory,
                          Tensor::Allocate(ctx.device().allocator(), DType::kUInt32, Shape()));

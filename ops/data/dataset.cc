@@ -169,7 +169,7 @@ void WalkOnOwnThread(KernelContext& ctx, DatasetPtr dataset, Kernel::Done done,
                      std::function<Status(const ContextPtr& context, ElementIterator& walk)> work) {
   const auto walk_through = [&ctx, dataset = std::move(dataset), work = std::move(work)] {
     const auto context = std::make_shared<IteratorContext>();
-    const CancellationLink link(ctx.step().cancellation, context->cancellation());
+    const CancellationLink link(ctx.run().cancellation, context->cancellation());
     const InterruptibleBy interruption(&context->cancellation());
     IteratorPtr walk;
     const Status status = CatchExceptions([&]() -> Status {

@@ -50,7 +50,7 @@ struct Request {
     return OkStatus();
   }
   void Deregister() {
-    if (token != Cancellation::kAlreadyCancelled) ctx.step().cancellation->Deregister(token);
+    if (token != Cancellation::kAlreadyCancelled) ctx.run().cancellation->Deregister(token);
   }
 
   KernelContext& ctx;
@@ -84,7 +84,7 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
 
   void GetNext(KernelContext& ctx, bool as_optional, Kernel::Done done) {
     const auto request = std::make_shared<Request>(ctx, as_optional, std::move(done));
-    Cancellation* const cancellation = ctx.step().cancellation;
+    Cancellation* const cancellation = ctx.run().cancellation;
     if (cancellation != nullptr) {
       request->token = cancellation->Register([this, request](const Status& why) {
         {

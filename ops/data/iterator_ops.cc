@@ -52,7 +52,7 @@ class OneShotIterator final : public ResourceNodeKernel<Iterator> {
                                            const std::string& name) const override {
     TENON_ASSIGN_OR_RETURN(const auto factory, factory_.runtime->Instantiate(factory_.name));
     DatasetElement results;
-    TENON_RETURN_IF_ERROR(factory->Run({}, ctx.step().cancellation, &results));
+    TENON_RETURN_IF_ERROR(factory->Run({}, ctx.run().cancellation, &results));
     if (results.size() != 1) {
       return InvalidArgument("dataset_factory must give one dataset, found ", results.size(),
                              " results");

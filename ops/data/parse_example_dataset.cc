@@ -72,9 +72,10 @@ struct ParseExampleDataset final : DatasetOver<ParseExampleDataset> {
       if (!found) return false;
       TENON_RETURN_IF_ERROR(CheckRank(messages[0], 1, "serialized"));
       const ExampleColumns& features = of_->features;
-      const StepContext step{.device = &of_->device, .cancellation = &context_->cancellation()};
+      const Run run{.cancellation = &context_->cancellation()};
+      const DeviceRun on_device{run, of_->device};
       std::vector<Value> parsed(of_->parsed_types.size());
-      KernelContext ctx(step, of_->parsed_types, nullptr, 0, parsed.data());
+      KernelContext ctx(on_device, of_->parsed_types, nullptr, 0, parsed.data());
       int count = 0;
       TENON_RETURN_IF_ERROR(ParseColumns(ctx,
                                          {.messages = messages[0].flat<TString>(),

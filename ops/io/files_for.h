@@ -11,7 +11,7 @@ namespace tenon {
 
 /// The files that the device lets kernels reach; reading them ends when the step is cancelled.
 inline StatusOr<FileContext> FilesFor(const KernelContext& ctx) {
-  return FileContext::Of(ctx.device().files(), ctx.step().cancellation);
+  return FileContext::Of(ctx.device().files(), ctx.run().cancellation);
 }
 
 /// The files that match a pattern with ?, * and [abc], sorted.

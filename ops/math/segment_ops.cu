@@ -74,7 +74,7 @@ class SegmentKernel final : public AsyncKernel {
     if (const Status status = CheckSegmentIds(data, ids); !status.ok()) return done(status);
     const int64_t n = ids.dim(0);
     if (n == 0) return done(Reduce(ctx, 0));
-    ctx.device().queue()->CopyToHost(ids.Slice(n - 1, n), ctx.step().step_id,
+    ctx.device().queue()->CopyToHost(ids.Slice(n - 1, n), ctx.device_run().id,
                                      [this, &ctx, done](StatusOr<Tensor> last) {
                                        done(last.ok() ? ReduceTo(ctx, *last) : last.status());
                                      });

@@ -315,7 +315,7 @@ Status SequenceShape(ShapeContext& c) {
 void RegisterExampleOps(OpRegistry& ops) {
   const auto get = [&ops](std::string_view name, ShapeFn shape) {
     return ops.Get(name).Shape(shape).NoExample(
-        "takes serialized messages; tests/ops/parse_example_test.cc covers it");
+        "takes serialized messages; tests/ops/parsing/parse_example_test.cc covers it");
   };
   get("ParseExample", ExampleShape).Kernel(kCpu, ParseExampleKernel, {.attrs = {"Nsparse"}});
   get("ParseExampleV2", ExampleShape).Kernel(kCpu, ParseExampleV2Kernel);

@@ -188,7 +188,7 @@ void RegisterRawOps(OpRegistry& ops) {
       .Example({Tensor::Vector(
           {"{}", R"({"features": {"feature": {"a": {"int64List": {"value": [1]}}}}})"})});
   ops.Add("ParseTensor", UnknownShape, ParseTensorKernel, {.attrs = {"out_type"}})
-      .NoExample("takes a serialized tensor; tests/ops/parsing_ops_test.cc covers it");
+      .NoExample("takes a serialized tensor; tests/ops/parsing/parsing_ops_test.cc covers it");
   ops.Add("SerializeTensor", ScalarShape, SerializeTensorKernel)
       .Example({Shape{2, 3}}, {{"T", DType::kFloat}});
 }

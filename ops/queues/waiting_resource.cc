@@ -16,7 +16,7 @@ void RefuseTimeout(KernelConstruction& c) {
 void WaitingResource::Start(int line, std::unique_ptr<WaitingOperation> operation,
                             const KernelContext& ctx, Kernel::Done done) {
   Waitings own, ended;
-  own.emplace_back(std::move(operation), std::move(done), ctx.step().cancellation);
+  own.emplace_back(std::move(operation), std::move(done), ctx.run().cancellation);
   Waiting& waiting = own.front();
   {
     MutexLock lock(mu_);

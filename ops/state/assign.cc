@@ -22,7 +22,7 @@ StatusOr<bool> StaysInPlace(const KernelContext& ctx, const Tensor& current, con
   }
   // What a recording has given is its own.
   if (&value.allocator() != &ctx.device().allocator()) return fits;
-  return fits && ctx.device().queue()->FailureOf(ctx.step().step_id) != nullptr;
+  return fits && ctx.device().queue()->FailureOf(ctx.device_run().id) != nullptr;
 }
 
 /// A copy in the device's own memory.

@@ -70,7 +70,7 @@ class TemporaryVariables final : public Resource {
 };
 
 StatusOr<std::shared_ptr<TemporaryVariables>> TemporariesOf(const KernelContext& ctx) {
-  return ctx.step().step_resources->LookupOrCreate<TemporaryVariables>(
+  return ctx.run().resources->LookupOrCreate<TemporaryVariables>(
       "", "temporary", [] { return std::make_shared<TemporaryVariables>(); });
 }
 

@@ -12,8 +12,8 @@
 namespace tenon {
 
 inline StatusOr<ResourceStore*> StepResources(const KernelContext& ctx) {
-  if (ctx.step().step_resources == nullptr) return Internal("the step has no resources");
-  return ctx.step().step_resources;
+  if (ctx.run().resources == nullptr) return Internal("the step has no resources");
+  return ctx.run().resources;
 }
 
 /// A name for what one run of a node makes: inside an outer loop there is one an iteration, and two

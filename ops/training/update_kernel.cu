@@ -34,7 +34,7 @@ RunCheck AddStepCheck(const Update& step, const StepScalars& scalars) {
     return annotate(ScalarOutOfBound(names[k], std::bit_cast<float>(static_cast<uint32_t>(word)),
                                      scalars.bounds[k]));
   };
-  return step.ctx.device().queue()->AddCheck(step.ctx.step().step_id, describe);
+  return step.ctx.device().queue()->AddCheck(step.ctx.device_run().id, describe);
 }
 
 }  // namespace tenon::cuda

@@ -35,7 +35,7 @@ class CopyToHost final : public AsyncKernel {
  public:
   explicit CopyToHost(KernelConstruction& c) : AsyncKernel(c) {}
   void ComputeAsync(KernelContext& ctx, Done done) const override {
-    ctx.device().queue()->CopyToHost(ctx.TakeInput(0), ctx.step().step_id,
+    ctx.device().queue()->CopyToHost(ctx.TakeInput(0), ctx.device_run().id,
                                      [&ctx, done = std::move(done)](StatusOr<Tensor> host) {
                                        done(ctx.Return(std::move(host)));
                                      });
@@ -58,7 +58,7 @@ class SendToPeer final : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, Done done) const override {
     if (ctx.is_input_dead) return done(edge_.Send(ctx, Tensor()));
     ctx.device().queue()->CopyToPeer(
-        ctx.TakeInput(0), *peer_, ctx.step().step_id,
+        ctx.TakeInput(0), *peer_, ctx.device_run().id,
         [this, &ctx, done = std::move(done)](StatusOr<Tensor> copy) {
           done(copy.ok() ? edge_.Send(ctx, *std::move(copy)) : copy.status());
         });

@@ -78,8 +78,8 @@ class CaptureRun {
 
  private:
   enum class Mode { kQueue, kRecord };
-  Status RunMembers(const StepContext& step, std::vector<Value>& values, Mode mode) const;
-  Status RunMember(const StepContext& step, const CaptureMember& member, std::vector<Value>& values,
+  Status RunMembers(const DeviceRun& run, std::vector<Value>& values, Mode mode) const;
+  Status RunMember(const DeviceRun& run, const CaptureMember& member, std::vector<Value>& values,
                    Mode mode) const;
   void FindVariables();
   bool VariablesHaveStayed() const;
@@ -101,7 +101,7 @@ Status CaptureRun::Start() {
   for (const CapturePlan::Variable& v : plan_.variables) {
     if (v.kernel == nullptr) continue;
     static const DTypeVector kRef = {};
-    KernelContext context(ctx_.step(), kRef, nullptr, 0, &values_[v.value]);
+    KernelContext context(ctx_.device_run(), kRef, nullptr, 0, &values_[v.value]);
     const Status status = v.kernel->Compute(context);
     if (!status.ok()) {
       return AnnotateWithNode(status, v.kernel->name(), v.kernel->op(), ctx_.device().name());
@@ -144,7 +144,7 @@ bool CaptureRun::MakeKey(std::string* key) {
   FindVariables();
   if (has_other_resources_) return false;
   size_t host_bytes = 0;
-  Append(key, ctx_.device().queue()->FailureOf(ctx_.step().step_id) != nullptr);
+  Append(key, ctx_.device().queue()->FailureOf(ctx_.device_run().id) != nullptr);
   for (int i = 0; i < plan_.num_inputs; ++i) {
     const Tensor& t = values_[i].tensor;
     // A recording takes its inputs at its beginning; this one may show updates by its members.
@@ -166,11 +166,10 @@ bool CaptureRun::MakeKey(std::string* key) {
   return true;
 }
 
-Status CaptureRun::RunMembers(const StepContext& step, std::vector<Value>& values,
-                              Mode mode) const {
+Status CaptureRun::RunMembers(const DeviceRun& run, std::vector<Value>& values, Mode mode) const {
   for (const CaptureMember& member : plan_.members) {
     if (Interrupted()) return Cancelled("the step has been cancelled");
-    const Status status = CatchExceptions([&] { return RunMember(step, member, values, mode); });
+    const Status status = CatchExceptions([&] { return RunMember(run, member, values, mode); });
     if (!status.ok()) {
       return AnnotateWithNode(status, member.kernel->name(), member.kernel->op(),
                               ctx_.device().name());
@@ -179,7 +178,7 @@ Status CaptureRun::RunMembers(const StepContext& step, std::vector<Value>& value
   return OkStatus();
 }
 
-Status CaptureRun::RunMember(const StepContext& step, const CaptureMember& member,
+Status CaptureRun::RunMember(const DeviceRun& run, const CaptureMember& member,
                              std::vector<Value>& values, Mode mode) const {
   absl::InlinedVector<Value, 8> inputs(member.inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -198,7 +197,7 @@ Status CaptureRun::RunMember(const StepContext& step, const CaptureMember& membe
     inputs[i].tensor.Renew();
   }
   Value* const outputs = values.data() + member.first_output;
-  KernelContext context(step, member.output_types, inputs.data(), static_cast<int>(inputs.size()),
+  KernelContext context(run, member.output_types, inputs.data(), static_cast<int>(inputs.size()),
                         outputs);
   TENON_RETURN_IF_ERROR(member.kernel->Compute(context));
   inputs.clear();
@@ -209,8 +208,8 @@ Status CaptureRun::RunMember(const StepContext& step, const CaptureMember& membe
     // What is given out is to be the recording's alone, so that it shows when others still read it.
     if (mode != Mode::kRecord || !leaves || t.IsHostMemory() || t.HasOneReference()) continue;
     TENON_ASSIGN_OR_RETURN(Tensor copy,
-                           Tensor::Allocate(step.device->allocator(), t.dtype(), t.shape()));
-    step.device->allocator().Copy(copy.raw_data(), t.raw_data(), t.num_bytes());
+                           Tensor::Allocate(run.device.allocator(), t.dtype(), t.shape()));
+    run.device.allocator().Copy(copy.raw_data(), t.raw_data(), t.num_bytes());
     t = std::move(copy);
   }
   return OkStatus();
@@ -218,7 +217,7 @@ Status CaptureRun::RunMember(const StepContext& step, const CaptureMember& membe
 
 Status CaptureRun::RunEach() {
   for (int i = 0; i < plan_.num_inputs; ++i) ctx_.TakeInput(i);
-  TENON_RETURN_IF_ERROR(RunMembers(ctx_.step(), values_, Mode::kQueue));
+  TENON_RETURN_IF_ERROR(RunMembers(ctx_.device_run(), values_, Mode::kQueue));
   for (size_t i = 0; i < plan_.outputs.size(); ++i) {
     ctx_.set_output(static_cast<int>(i), std::move(values_[plan_.outputs[i]].tensor));
   }
@@ -242,29 +241,28 @@ bool CaptureRun::VariablesHaveStayed() const {
 }
 
 std::shared_ptr<CachedCapture> CaptureRun::Record() const {
-  auto work = ctx_.device().queue()->Record(ctx_.step().step_id);
+  auto work = ctx_.device().queue()->Record(ctx_.device_run().id);
   if (!work.ok()) return nullptr;
   auto recording = std::make_shared<CachedCapture>();
   recording->work = *std::move(work);
   // What belongs to this run alone is not there when it is repeated.
-  StepContext step;
-  step.step_id = ctx_.step().step_id;
+  const Run run;
   CaptureDevice device(ctx_.device(), recording->work->device());
-  step.device = &device;
+  const DeviceRun on_device{run, device, ctx_.device_run().id};
   std::vector<Value> values = values_;
   Status status;
   for (int i = 0; i < plan_.num_inputs && status.ok(); ++i) {
     Tensor& place = recording->inputs.emplace_back();
     const Tensor& t = values[i].tensor;
     if (t.IsHostMemory()) continue;
-    auto allocated = Tensor::Allocate(step.device->allocator(), t.dtype(), t.shape());
+    auto allocated = Tensor::Allocate(device.allocator(), t.dtype(), t.shape());
     status = allocated.status();
     if (status.ok()) values[i].tensor = place = *std::move(allocated);
   }
   // Memory that others give back meanwhile is nobody's until the end: where a variable is now and
   // will be then, it has been all the time.
   bool stayed = VariablesHaveStayed();
-  if (status.ok() && stayed) status = RunMembers(step, values, Mode::kRecord);
+  if (status.ok() && stayed) status = RunMembers(on_device, values, Mode::kRecord);
   for (const int output : plan_.outputs) {
     recording->outputs.push_back(std::move(values[output].tensor));
   }
@@ -287,7 +285,7 @@ bool CaptureRun::QueueUnshared(size_t next, CachedCapture& recording,
                                const std::shared_ptr<void>& use) {
   if (next == variables_.size()) {
     CopyInputs(recording);
-    recording.lost = !recording.work->Queue(ctx_.step().step_id, use);
+    recording.lost = !recording.work->Queue(ctx_.device_run().id, use);
     if (recording.lost) return false;
     for (size_t i = 0; i < recording.outputs.size(); ++i) {
       ctx_.set_output(static_cast<int>(i), recording.outputs[i]);

@@ -6,7 +6,7 @@
 
 #include "core/base/hash_map.h"
 #include "core/graph/graph.h"
-#include "runtime/compile/memory_copies.h"
+#include "runtime/device/device_part.h"
 #include "runtime/execute/kernel_cache.h"
 
 namespace tenon {

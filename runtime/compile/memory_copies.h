@@ -2,16 +2,9 @@
 #pragma once
 
 #include "absl/types/span.h"
-#include "core/device/device.h"
-#include "core/graph/graph.h"
+#include "runtime/device/device_part.h"
 
 namespace tenon {
-
-/// The part of a task's graph that is on one of its devices.
-struct DevicePart {
-  Graph* graph;
-  Device* device;
-};
 
 /// Puts copies into the parts of a graph that are on devices with memory of their own: wherever a
 /// value is in the device's memory and a consumer wants it in the host's (_CopyToHost), or the

@@ -195,18 +195,4 @@ Status PlaceNodes(Graph* graph, const std::vector<PlacementDevice>& devices,
   return Placer(*graph, devices, options).Run();
 }
 
-Status PlaceNodes(Graph* graph, const std::vector<Device*>& devices, bool allow_soft_placement,
-                  std::string_view why_no_gpu) {
-  std::vector<PlacementDevice> places;
-  for (const Device* d : devices) {
-    TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(d->name()));
-    places.push_back({std::move(name), d->kind()});
-  }
-  PlacementOptions options;
-  options.default_device = places[0].name;
-  options.allow_soft_placement = allow_soft_placement;
-  options.why_no_gpu = std::string(why_no_gpu);
-  return PlaceNodes(graph, places, options);
-}
-
 }  // namespace tenon

@@ -36,8 +36,5 @@ struct PlacementOptions {
 };
 Status PlaceNodes(Graph* graph, const std::vector<PlacementDevice>& devices,
                   const PlacementOptions& options);
-/// On devices of this process; the first is the default.
-Status PlaceNodes(Graph* graph, const std::vector<Device*>& devices, bool allow_soft_placement,
-                  std::string_view why_no_gpu = {});
 
 }  // namespace tenon

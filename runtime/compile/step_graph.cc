@@ -3,7 +3,7 @@
 
 #include "core/base/closest_name.h"
 #include "runtime/functions/expansion.h"
-#include "runtime/functions/function_runtime.h"
+#include "runtime/functions/functions_needed.h"
 
 namespace tenon {
 namespace {
@@ -241,19 +241,6 @@ class StepGraphBuilder {
 };
 
 }  // namespace
-
-std::string Signature::Key() const {
-  // Lengths keep lists apart whatever the names contain: they come from outside.
-  std::string key;
-  for (const auto* names : {&feeds, &fetches, &targets}) {
-    StrAppend(&key, names->size(), ";");
-    for (const std::string& name : *names) StrAppend(&key, name.size(), ":", name);
-  }
-  for (const auto& [from, to] : connections) {
-    StrAppend(&key, from.size(), ":", from, to.size(), ":", to);
-  }
-  return key;
-}
 
 StatusOr<Graph> MakeStepGraph(const Graph& graph, const Signature& signature) {
   return StepGraphBuilder(graph, signature).Build();

@@ -1,27 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "core/graph/graph.h"
+#include "runtime/execute/signature.h"
 
 namespace tenon {
-
-/// What one kind of step is fed, returns and runs. Feeds and fetches are tensor names ("node" or
-/// "node:index"), targets node names.
-struct Signature {
-  std::vector<std::string> feeds;
-  std::vector<std::string> fetches;
-  std::vector<std::string> targets;
-  /// (from, to): whatever takes the tensor `to` gets `from` in its place.
-  std::vector<std::pair<std::string, std::string>> connections = {};
-
-  /// One text for equal signatures, for caches.
-  std::string Key() const;
-};
 
 /// The part of a placed graph that a step of this signature needs: the nodes that fetches and
 /// targets depend on after the fed tensors are cut. Feed i comes in through _Arg nodes of index i,

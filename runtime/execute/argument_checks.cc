@@ -4,7 +4,7 @@
 namespace tenon {
 
 Status CheckArguments(const std::vector<Tensor>& args, const DTypeVector& types) {
-  if (args.size() != types.size()) {
+  if (args.size() < types.size()) {
     return InvalidArgument("found ", args.size(), " arguments for a step, wanted ", types.size());
   }
   for (size_t i = 0; i < types.size(); ++i) {

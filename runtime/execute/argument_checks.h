@@ -9,8 +9,8 @@
 
 namespace tenon {
 
-/// InvalidArgument, naming the first that differs, unless `args` are as many as `types` and of
-/// these dtypes; kInvalid is what another part of the step takes.
+/// InvalidArgument, naming the first that differs, unless `args` are at least as many as `types`
+/// and of these dtypes; kInvalid is what another part of the step takes.
 Status CheckArguments(const std::vector<Tensor>& args, const DTypeVector& types);
 
 /// InvalidArgument when a result of the part of a step that gives `types` has no value: in a graph

@@ -11,6 +11,7 @@
 #include "core/base/exceptions.h"
 #include "core/base/interruption.h"
 #include "core/base/parallel.h"
+#include "core/memory/memory_account.h"
 #include "core/device/device_queue.h"
 #include "runtime/device/deferral.h"
 #include "runtime/device/memory_use.h"
@@ -33,23 +34,33 @@ constexpr int64_t kDeferTicks = 1'500'000;
 
 Status MissingOutput(int i) { return Internal("the kernel left output ", i, " without a value"); }
 
-/// Ends the other partitions of a step too: they may wait for what this one will not send.
-void AbortStep(const StepContext& step, const Status& why) {
-  if (step.rendezvous != nullptr) step.rendezvous->Abort(why);
-  if (step.cancellation != nullptr) step.cancellation->Cancel(why);
+/// Ends the other partitions of a run too: they may wait for what this one will not send.
+void Abort(const Run& run, const Status& why) {
+  if (run.rendezvous != nullptr) run.rendezvous->Abort(why);
+  if (run.cancellation != nullptr) run.cancellation->Cancel(why);
 }
 
 }  // namespace
 
-/// One step on its way. Deletes itself at the end.
+/// What a run of a plan gets and gives, by reference.
+struct PlanValues {
+  const DeviceRun& run;
+  const std::vector<Tensor>& args;
+  std::vector<Tensor>* retvals;
+};
+
+/// One run of a plan on its way. Deletes itself at the end.
 template <typename State>
 class PlanRun {
  public:
-  PlanRun(Executor& executor, StepArguments& step, std::unique_ptr<State> state, bool measure,
+  PlanRun(Executor& executor, const PlanValues& values, std::unique_ptr<State> state, bool measure,
           std::function<void(Status)> done)
       : executor_(executor),
         plan_(*executor.plan_),
-        step_(step),
+        device_run_(values.run),
+        run_(values.run.run),
+        args_(values.args),
+        retvals_(values.retvals),
         state_(std::move(state)),
         measure_(measure),
         done_(std::move(done)) {}
@@ -70,7 +81,7 @@ class PlanRun {
           inputs(std::make_move_iterator(from), std::make_move_iterator(from + item.num_inputs)),
           outputs(
               std::max(item.num_outputs, 1)),  // a place even for none: null stands for dead ones
-          context(run.step_.context, *item.output_types, inputs.data(), item.num_inputs,
+          context(run.device_run_, *item.output_types, inputs.data(), item.num_inputs,
                   outputs.data()) {}
     PlanRun& run;
     const ReadyNode node;
@@ -183,8 +194,8 @@ class PlanRun {
   }
 
   void RunNodes(Loop& loop) {
-    const InterruptibleBy interruption(step_.context.cancellation);
-    const ChargedTo account(step_.memory);
+    const InterruptibleBy interruption(run_.cancellation);
+    const ChargedTo account(run_.memory);
     std::vector<Value> outputs(executor_.max_outputs_);
     while (!loop.queue.empty() && GoesOn(loop)) {
       const ReadyNode r = loop.queue.pop();
@@ -196,7 +207,7 @@ class PlanRun {
       }
       if (aborted_.load(std::memory_order_relaxed)) continue;
       if (Interrupted()) {
-        Fail(step_.context.cancellation->status());
+        Fail(run_.cancellation->status());
         continue;
       }
       const Status caught = CatchExceptions([&] {
@@ -231,10 +242,10 @@ class PlanRun {
         outputs[0].tensor = *item.kernel->constant();
         break;
       case PlanNode::Role::kArg:
-        outputs[0].tensor = step_.args[item.index];
+        outputs[0].tensor = args_[item.index];
         break;
       case PlanNode::Role::kRetval:
-        (*step_.retvals)[item.index] = std::move(inputs[0].tensor);
+        (*retvals_)[item.index] = std::move(inputs[0].tensor);
         break;
       case PlanNode::Role::kKernel:
         if (item.renews) {
@@ -254,9 +265,9 @@ class PlanRun {
                Value* outputs) {
     std::optional<BusyThread> busy;  // a pool counts its own threads
     if (loop.thread == Thread::kOwn && plan_.expensive(r.node)) busy.emplace();
-    KernelContext context(step_.context, *item.output_types, inputs, item.num_inputs, outputs);
+    KernelContext context(device_run_, *item.output_types, inputs, item.num_inputs, outputs);
     Prepare(r, context);
-    const int64_t start_ns = step_.trace != nullptr ? NowNanos() : 0;
+    const int64_t start_ns = run_.trace != nullptr ? NowNanos() : 0;
     const uint64_t start = measure_ ? __rdtsc() : 0;
     Status status = item.kernel->Compute(context);
     if (measure_) plan_.RecordCost(r.node, __rdtsc() - start);
@@ -264,18 +275,18 @@ class PlanRun {
     // What a kernel gives that was interrupted says nothing, be it an error.
     if (!status.ok() || Interrupted()) [[unlikely]] {
       for (int i = 0; i < item.num_outputs; ++i) outputs[i] = Value();
-      Fail(Interrupted() ? step_.context.cancellation->status()
+      Fail(Interrupted() ? run_.cancellation->status()
                          : NodeError(r.node, WithMemoryUse(status, plan_.device())));
       return false;
     }
-    if (step_.trace != nullptr) Trace(r, item, outputs, start_ns);
+    if (run_.trace != nullptr) Record(r, item, outputs, start_ns);
     return true;
   }
 
   void StartAsync(const ReadyNode& r, const PlanNode& item, Value* inputs) {
     auto* call = new AsyncCall(*this, r, item, inputs);
     Prepare(r, call->context);
-    call->start_ns = step_.trace != nullptr ? NowNanos() : 0;
+    call->start_ns = run_.trace != nullptr ? NowNanos() : 0;
     tasks_.fetch_add(1, std::memory_order_relaxed);
     const Status caught = CatchExceptions([&] {
       item.kernel->ComputeAsync(call->context, [call](Status status) {
@@ -292,7 +303,7 @@ class PlanRun {
     const ReadyNode r = call->node;
     const PlanNode& item = plan_.node(r.node);
     if (status.ok()) status = CheckOutputs(item, call->context, call->outputs.data());
-    const Cancellation* const cancellation = step_.context.cancellation;
+    const Cancellation* const cancellation = run_.cancellation;
     const bool cancelled = cancellation != nullptr && cancellation->cancelled();
     if (!status.ok() || cancelled) {
       Fail(status.ok() ? cancellation->status() : NodeError(r.node, status));
@@ -300,7 +311,7 @@ class PlanRun {
       TaskDone();
       return;
     }
-    if (step_.trace != nullptr) Trace(r, item, call->outputs.data(), call->start_ns);
+    if (run_.trace != nullptr) Record(r, item, call->outputs.data(), call->start_ns);
     call->inputs.clear();
     const bool dead = call->context.is_output_dead;
     Value* const outputs = dead ? nullptr : call->outputs.data();
@@ -350,7 +361,7 @@ class PlanRun {
     return AnnotateWithNode(status, plan_.name(node), plan_.op(node), plan_.device().name());
   }
 
-  void Trace(const ReadyNode& r, const PlanNode& item, const Value* outputs, int64_t start_ns) {
+  void Record(const ReadyNode& r, const PlanNode& item, const Value* outputs, int64_t start_ns) {
     NodeTrace trace{plan_.name(r.node),
                     plan_.op(r.node),
                     plan_.device().name(),
@@ -364,7 +375,7 @@ class PlanRun {
         trace.outputs.push_back({t.dtype(), t.shape(), static_cast<int64_t>(t.num_bytes())});
       }
     }
-    step_.trace->Add(std::move(trace));
+    run_.trace->Add(std::move(trace));
   }
 
   void Fail(const Status& status) {
@@ -374,7 +385,7 @@ class PlanRun {
       status_ = status;
     }
     aborted_.store(true);
-    AbortStep(step_.context, status);
+    Abort(run_, status);
   }
 
   void TaskDone() {
@@ -382,9 +393,9 @@ class PlanRun {
     if (DeviceQueue* queue = plan_.device().queue(); queue != nullptr && !queue_ended_) {
       queue_ended_ = true;
       tasks_.store(1, std::memory_order_relaxed);
-      return queue->EndStep(step_.context.step_id, [this](const Status& s) {
+      return queue->EndStep(device_run_.id, [this](const Status& s) {
         // A kernel that was interrupted on the device has left nothing that may be used.
-        const Cancellation* const cancellation = step_.context.cancellation;
+        const Cancellation* const cancellation = run_.cancellation;
         const bool cancelled = cancellation != nullptr && cancellation->cancelled();
         if (!s.ok() || cancelled) Fail(s.ok() ? cancellation->status() : s);
         TaskDone();
@@ -397,8 +408,8 @@ class PlanRun {
     }
     if constexpr (std::is_same_v<State, PlainState>) {
       executor_.GiveBack(std::move(state_), status);
-    } else if (status.ok() && step_.retvals != nullptr) {
-      status = CheckRetvals(*step_.retvals, plan_.retval_types());
+    } else if (status.ok() && retvals_ != nullptr) {
+      status = CheckRetvals(*retvals_, plan_.retval_types());
     }
     const auto done = std::move(done_);
     delete this;
@@ -410,7 +421,10 @@ class PlanRun {
 
   Executor& executor_;
   const ExecutionPlan& plan_;
-  StepArguments& step_;
+  const DeviceRun& device_run_;
+  const Run& run_;
+  const std::vector<Tensor>& args_;
+  std::vector<Tensor>* const retvals_;
   std::unique_ptr<State> state_;
   const bool measure_;
   std::function<void(Status)> done_;
@@ -457,34 +471,37 @@ void Executor::GiveBack(std::unique_ptr<PlainState> state, const Status& status)
 }
 
 template <typename State>
-void Executor::RunWith(StepArguments& step, std::unique_ptr<State> state, bool borrowed,
+void Executor::RunWith(const PlanValues& values, std::unique_ptr<State> state, bool borrowed,
                        std::function<void(Status)> done) {
   const bool measure =
       pool_ != nullptr && runs_.fetch_add(1, std::memory_order_relaxed) % kMeasureEvery == 0;
-  (new PlanRun<State>(*this, step, std::move(state), measure, std::move(done)))->Start(borrowed);
+  (new PlanRun<State>(*this, values, std::move(state), measure, std::move(done)))->Start(borrowed);
 }
 
-void Executor::RunAsync(StepArguments& step, bool borrowed, std::function<void(Status)> done) {
-  if (Status s = CheckArguments(step.args, plan_->arg_types()); !s.ok()) {
-    AbortStep(step.context, s);
+void Executor::Start(const DeviceRun& run, const std::vector<Tensor>& args,
+                     std::vector<Tensor>* retvals, bool borrowed,
+                     std::function<void(Status)> done) {
+  if (Status s = CheckArguments(args, plan_->arg_types()); !s.ok()) {
+    Abort(run.run, s);
     return done(s);
   }
-  if (step.retvals != nullptr) step.retvals->assign(plan_->retval_types().size(), Tensor());
+  const PlanValues values{run, args, retvals};
   if (plan_->has_control_flow()) {
-    RunWith(step, std::make_unique<FrameState>(*plan_, concurrent_), borrowed, std::move(done));
+    RunWith(values, std::make_unique<FrameState>(*plan_, concurrent_), borrowed, std::move(done));
   } else {
-    RunWith(step, TakeState(), borrowed, std::move(done));
+    RunWith(values, TakeState(), borrowed, std::move(done));
   }
 }
 
-Status Executor::Run(StepArguments& step) {
+Status Executor::Run(const DeviceRun& run, const std::vector<Tensor>& args,
+                     std::vector<Tensor>* retvals) {
   struct Waiter {
     Mutex mu;
     CondVar cv;
     bool over ABSL_GUARDED_BY(mu) = false;
     Status status ABSL_GUARDED_BY(mu);
   } waiter;
-  RunAsync(step, false, [&waiter](Status s) {
+  Start(run, args, retvals, false, [&waiter](Status s) {
     MutexLock lock(waiter.mu);
     waiter.status = std::move(s);
     waiter.over = true;

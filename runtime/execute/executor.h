@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/memory/memory_account.h"
 #include "core/op/kernel.h"
 #include "runtime/device/thread_pool.h"
 #include "runtime/execute/plan.h"
@@ -15,19 +14,7 @@
 namespace tenon {
 
 class PlainState;
-
-/// What one run of a plan needs and gives.
-struct StepArguments {
-  StepContext context;
-  /// One per _Arg index, of the plan's dtypes.
-  std::vector<Tensor> args;
-  /// Gets one per _Retval index.
-  std::vector<Tensor>* retvals = nullptr;
-  /// Whom the tensors that kernels make are charged to; may be null. Outlives the step.
-  MemoryAccount* memory = nullptr;
-  /// When not null, gets a record of every node that ran.
-  Trace* trace = nullptr;
-};
+struct PlanValues;
 
 /// Runs the nodes of a plan, each as soon as its inputs are there. The thread that waits for a step
 /// works on it; nodes that take long are handed to the pool when there are several at once. Threads
@@ -47,19 +34,22 @@ class Executor {
 
   const ExecutionPlan& plan() const { return *plan_; }
 
-  /// Runs a step to its end.
-  Status Run(StepArguments& step);
-  /// Starts a step; `done` is called at its end, perhaps before this returns. `step` must live
-  /// until then. `borrowed`: the calling thread has other work, and is used for about 100 µs at
-  /// most where there is a pool.
-  void RunAsync(StepArguments& step, bool borrowed, std::function<void(Status)> done);
+  /// Runs the plan to its end. `args` has one tensor for each _Arg index of the plan, of its dtype;
+  /// `retvals`, which may be null where the plan has no _Retval, one place for each _Retval index.
+  /// Both may have more, which are other plans' of the program.
+  Status Run(const DeviceRun& run, const std::vector<Tensor>& args, std::vector<Tensor>* retvals);
+  /// Starts it; `done` is called at its end, perhaps before this returns. The other arguments must
+  /// live until then. `borrowed`: the calling thread has other work, and is used for about 100 µs
+  /// at most where there is a pool.
+  void Start(const DeviceRun& run, const std::vector<Tensor>& args, std::vector<Tensor>* retvals,
+             bool borrowed, std::function<void(Status)> done);
 
  private:
   template <typename State>
   friend class PlanRun;
 
   template <typename State>
-  void RunWith(StepArguments& step, std::unique_ptr<State> state, bool borrowed,
+  void RunWith(const PlanValues& values, std::unique_ptr<State> state, bool borrowed,
                std::function<void(Status)> done);
   std::unique_ptr<PlainState> TakeState();
   void GiveBack(std::unique_ptr<PlainState> state, const Status& status);

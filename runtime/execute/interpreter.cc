@@ -58,7 +58,7 @@ Status GatherInputs(const Node& node, const std::vector<Result>& results,
 
 }  // namespace
 
-StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const StepContext& step,
+StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const DeviceRun& run,
                                         KernelCache& kernels, const std::vector<Tensor>& args) {
   const FlushDenormals flush;
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph.TopologicalOrder());
@@ -71,7 +71,7 @@ StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const StepContext& s
       return Unimplemented("the interpreter does not run while loops");
     }
     const auto in_node = [&](const Status& s) {
-      return AnnotateWithNode(s, node->name(), node->op(), step.device->name());
+      return AnnotateWithNode(s, node->name(), node->op(), run.device.name());
     };
     Result& result = results[node->id()];
     std::vector<Value> inputs(node->num_inputs());
@@ -89,8 +89,8 @@ StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const StepContext& s
       retvals[index] = inputs[0].tensor;
       continue;
     }
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernels.Get(*node, *step.device));
-    KernelContext context(step, node->output_types(), inputs.data(), node->num_inputs(),
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernels.Get(*node, run.device));
+    KernelContext context(run, node->output_types(), inputs.data(), node->num_inputs(),
                           result.outputs.data());
     context.is_input_dead = result.dead;
     if (Status s = RunKernel(*kernel, context); !s.ok()) return in_node(s);

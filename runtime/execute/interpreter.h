@@ -16,7 +16,7 @@ namespace tenon {
 /// dead branches; Unimplemented for graphs with while loops.
 ///
 /// `args` are the values of the _Arg nodes by index; the result has those of the _Retval nodes.
-StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const StepContext& step,
+StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const DeviceRun& run,
                                         KernelCache& kernels, const std::vector<Tensor>& args);
 
 }  // namespace tenon

@@ -35,11 +35,10 @@ class HostKernel final : public Kernel {
 
  private:
   struct OnHost {
-    OnHost(const KernelContext& ctx, Device& host) : step(ctx.step()), context(step, ctx) {
-      step.device = &host;
-    }
+    OnHost(const KernelContext& ctx, Device& host)
+        : run{ctx.run(), host, ctx.device_run().id}, context(run, ctx) {}
     void GiveBack(KernelContext& ctx) const { ctx.is_output_dead = context.is_output_dead; }
-    StepContext step;
+    const DeviceRun run;
     KernelContext context;
   };
   const std::unique_ptr<Kernel> kernel_;

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "core/graph/graph.h"
 #include "core/op/function.h"
 #include "core/op/function_runtime.h"
 #include "runtime/execute/program.h"
+#include "runtime/execute/running_calls.h"
+#include "runtime/execute/signature.h"
 
 namespace tenon {
 
-/// What runs the functions of `library`, after the passes that are wanted, on the devices of
-/// `runtime`, which the functions' calls may use until its RunningCalls are closed. The registry
-/// must outlive it.
+/// Makes a program of a graph that has been built and the signature to run of it.
+using CompileFunction =
+    std::function<StatusOr<std::shared_ptr<Program>>(Graph graph, const Signature& signature)>;
+
+/// What runs the functions of `library`, each as a program that `compile` makes of a graph of one
+/// call. Calls count among the `running` ones, and go on until these are closed. The registry must
+/// outlive it.
 std::shared_ptr<FunctionRuntime> MakeFunctionRuntime(std::shared_ptr<const FunctionLibrary> library,
                                                      const OpRegistry& registry,
-                                                     const LocalRuntime& runtime,
-                                                     const PassOptions& passes);
-
-/// The functions that nodes of `graph` name, and those that these call.
-std::shared_ptr<const FunctionLibrary> FunctionsNeeded(const Graph& graph);
+                                                     std::shared_ptr<RunningCalls> running,
+                                                     CompileFunction compile);
 
 }  // namespace tenon

@@ -119,9 +119,10 @@ std::vector<Value> Evaluate(const Node& node, Device& device, size_t* budget) {
   KernelCache kernels;
   auto kernel = kernels.Get(node, device);
   if (!kernel.ok() || (*kernel)->is_async()) return {};
-  StepContext step;
-  step.device = &device;
-  KernelContext ctx(step, node.output_types(), inputs.data(), node.num_inputs(), outputs.data());
+  const Run run;
+  const DeviceRun on_device{run, device};
+  KernelContext ctx(on_device, node.output_types(), inputs.data(), node.num_inputs(),
+                    outputs.data());
   const Status computed = CatchExceptions([&] { return (*kernel)->Compute(ctx); });
   if (!computed.ok() || Interrupted()) return {};
   size_t bytes = 0;

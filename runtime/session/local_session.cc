@@ -3,18 +3,15 @@
 
 #include "core/base/exceptions.h"
 #include "core/base/parallel.h"
-#include "runtime/compile/placer.h"
-#include "runtime/execute/local_rendezvous.h"
-#include "runtime/execute/program.h"
+#include "runtime/compile/compiler.h"
+#include "runtime/compile/feed_spec.h"
+#include "runtime/execute/local_run.h"
 #include "runtime/execute/time_limit.h"
-#include "runtime/functions/expansion.h"
 
 namespace tenon {
 namespace {
 
 constexpr std::string_view kTask = "/job:localhost/replica:0/task:0";
-/// With the bodies of functions: a few of these may be called a million times.
-constexpr int64_t kMaxNodes = 1 << 23;
 
 class LocalSession;
 
@@ -22,71 +19,57 @@ class LocalPreparedStep final : public PreparedStep {
  public:
   /// Finds the place where a node was built; see AnnotateWithPlace.
   using PlaceOf = std::function<std::source_location(std::string_view node)>;
-  LocalPreparedStep(RunningCalls& running, PlaceOf place_of, std::shared_ptr<Program> step,
+  LocalPreparedStep(RunningCalls& running, PlaceOf place_of, std::shared_ptr<Program> program,
                     FeedSpec feeds, size_t num_fetches)
       : running_(running),
         place_of_(std::move(place_of)),
-        step_(std::move(step)),
+        program_(std::move(program)),
         feeds_(std::move(feeds)),
         num_fetches_(num_fetches) {}
 
   Status Run(const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched,
              const StepOptions& options) override {
     TENON_RETURN_IF_ERROR(feeds_.Check(feeds));
-    if (options.timeout.count() == 0) return RunNow(feeds, fetched, options, nullptr);
-    const Status late =
-        DeadlineExceeded("Timed out waiting for notification: the step took longer than ",
-                         options.timeout.count(), " ms");
+    LocalRun run(*program_, {.trace = options.trace != nullptr});
+    const Status status = options.timeout.count() == 0
+                              ? RunNow(run, feeds, fetched)
+                              : RunWithin(options.timeout, run, feeds, fetched);
+    if (status.ok() && options.trace != nullptr) *options.trace = run.own_trace.Take();
+    return status;
+  }
+
+ private:
+  Status RunWithin(std::chrono::milliseconds timeout, LocalRun& run,
+                   const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched) {
+    const Status late = DeadlineExceeded(
+        "Timed out waiting for notification: the step took longer than ", timeout.count(), " ms");
     const auto begin = std::chrono::steady_clock::now();
     return CatchExceptions([&] {
-      Cancellation cancellation;
-      const TimeLimit limit(cancellation, options.timeout, late);
-      const Status status = RunNow(feeds, fetched, options, &cancellation);
+      const TimeLimit limit(run.own_cancellation, timeout, late);
+      const Status status = RunNow(run, feeds, fetched);
       // Its last kernels may have been under way when the time was over.
       const auto took = std::chrono::steady_clock::now() - begin;
-      const bool is_late =
-          std::chrono::duration_cast<std::chrono::milliseconds>(took) >= options.timeout;
+      const bool is_late = std::chrono::duration_cast<std::chrono::milliseconds>(took) >= timeout;
       return status.ok() && is_late ? late : status;
     });
   }
 
- private:
-  Status RunNow(const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched,
-                const StepOptions& options, Cancellation* outer) {
-    Cancellation own;
-    Cancellation& cancellation = outer == nullptr ? own : *outer;
-    LocalRendezvous rendezvous;
-    ResourceStore step_resources;
-    Trace trace;
-    Program::Call call;
-    call.args = feeds;
-    call.rendezvous = &rendezvous;
-    call.cancellation = &cancellation;
-    call.step_resources = &step_resources;
-    call.trace = options.trace == nullptr ? nullptr : &trace;
-    Cancellation::Token token = Cancellation::kAlreadyCancelled;
-    if (step_->has_transfers()) {
-      token = cancellation.Register([&](const Status& why) { rendezvous.Abort(why); });
-    }
-    Status status = running_.AddStep(&cancellation);
-    if (status.ok()) {
-      status = step_->Run(call);
-      running_.RemoveStep(&cancellation);
-    }
-    // The rendezvous dies with this frame, the cancellation perhaps later.
-    if (token != Cancellation::kAlreadyCancelled) cancellation.Deregister(token);
+  Status RunNow(LocalRun& run, const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched) {
+    TENON_RETURN_IF_ERROR(running_.AddStep(&run.own_cancellation));
+    std::vector<Tensor> values;
+    const Status status = program_->Execute(run, feeds, &values);
+    running_.RemoveStep(&run.own_cancellation);
     if (!status.ok()) return AnnotateWithPlace(status, place_of_);
-    if (options.trace != nullptr) *options.trace = trace.Take();
-    call.retvals.resize(num_fetches_);
+    values.resize(num_fetches_);
     // A fetch shows the updates of its whole step and none of later ones, as in TensorFlow.
-    for (Tensor& t : call.retvals) t.Settle();
-    if (fetched != nullptr) *fetched = std::move(call.retvals);
+    for (Tensor& t : values) t.Settle();
+    if (fetched != nullptr) *fetched = std::move(values);
     return OkStatus();
   }
 
   RunningCalls& running_;
   const PlaceOf place_of_;
-  const std::shared_ptr<Program> step_;
+  const std::shared_ptr<Program> program_;
   const FeedSpec feeds_;
   const size_t num_fetches_;
 };
@@ -94,12 +77,11 @@ class LocalPreparedStep final : public PreparedStep {
 class LocalSession final : public Session {
  public:
   LocalSession(const Graph& graph, const LocalSessionOptions& options, TaskDevices devices)
-      : options_(options), devices_(std::move(devices)), graph_(graph.Clone()) {
-    for (const auto& device : devices_.devices) runtime_.devices.push_back(device.get());
-    for (const auto& device : options.other_devices) runtime_.devices.push_back(device.get());
-    const int threads = options.threads > 0 ? options.threads : ThreadBudget();
-    if (threads > 1) pool_ = std::make_unique<ThreadPool>(threads - 1);
-    runtime_.pool = pool_.get();
+      : options_(options),
+        devices_(std::move(devices)),
+        pool_(MakePool(options.threads > 0 ? options.threads : ThreadBudget())),
+        compiler_(RuntimeOf(devices_, options, pool_.get()), {.passes = options.passes}),
+        graph_(graph.Clone()) {
     AcceptOutputsOf(graph);
   }
   ~LocalSession() override { CloseAndWait(); }
@@ -111,7 +93,7 @@ class LocalSession final : public Session {
 
   Status ExtendBy(const Graph& graph) override {
     TENON_RETURN_IF_ERROR(graph.Validate());
-    TENON_RETURN_IF_ERROR(runtime_.running->CheckOpen());
+    TENON_RETURN_IF_ERROR(running().CheckOpen());
     MutexLock lock(mu_);
     Graph extended = graph_.Clone();
     extended.set_functions(graph.shared_functions());
@@ -168,8 +150,22 @@ class LocalSession final : public Session {
   }
 
  private:
+  /// Null for one thread, which is the caller's.
+  static std::unique_ptr<ThreadPool> MakePool(int threads) {
+    return threads > 1 ? std::make_unique<ThreadPool>(threads - 1) : nullptr;
+  }
+  static LocalRuntime RuntimeOf(const TaskDevices& devices, const LocalSessionOptions& options,
+                                ThreadPool* pool) {
+    LocalRuntime runtime;
+    for (const auto& device : devices.devices) runtime.devices.push_back(device.get());
+    for (const auto& device : options.other_devices) runtime.devices.push_back(device.get());
+    runtime.pool = pool;
+    return runtime;
+  }
+  RunningCalls& running() { return *compiler_.runtime().running; }
+
   void CloseAndWait() {
-    runtime_.running->CloseAndWait(
+    running().CloseAndWait(
         Cancelled("Step was cancelled by an explicit call to `Session::Close()`."),
         FailedPrecondition("Session is closed."));
   }
@@ -181,9 +177,9 @@ class LocalSession final : public Session {
   }
 
   Status Place() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    TENON_RETURN_IF_ERROR(ExpandFunctions(&graph_, kMaxNodes));
+    TENON_RETURN_IF_ERROR(compiler_.Expand(&graph_));
     return AnnotateWithPlace(
-        PlaceNodes(&graph_, runtime_.devices, options_.allow_soft_placement, devices_.why_no_gpu),
+        compiler_.Place(&graph_, options_.allow_soft_placement, devices_.why_no_gpu),
         [&graph = std::as_const(graph_)](std::string_view node) {
           const Node* const found = graph.Find(node);
           return found == nullptr ? std::source_location() : found->place();
@@ -191,27 +187,24 @@ class LocalSession final : public Session {
   }
 
   StatusOr<std::shared_ptr<LocalPreparedStep>> Lookup(const Signature& signature) {
-    TENON_RETURN_IF_ERROR(runtime_.running->CheckOpen());
+    TENON_RETURN_IF_ERROR(running().CheckOpen());
     const std::string key = signature.Key();
     MutexLock lock(mu_);
     if (const auto found = steps_.find(key); found != steps_.end()) return found->second;
-    TENON_ASSIGN_OR_RETURN(Graph step_graph, MakeStepGraph(graph_, signature));
-    TENON_RETURN_IF_ERROR(
-        RunPasses(PassStage::kStep, &step_graph, {runtime_.devices[0]}, options_.passes));
-    TENON_ASSIGN_OR_RETURN(
-        std::shared_ptr<Program> compiled,
-        Program::Create(std::move(step_graph), runtime_, options_.passes, kernels_));
+    TENON_ASSIGN_OR_RETURN(Graph cut, compiler_.Cut(graph_, signature));
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> program,
+                           compiler_.Build(std::move(cut), kernels_));
     auto step = std::make_shared<LocalPreparedStep>(
-        *runtime_.running, [this](std::string_view name) { return PlaceOf(name); },
-        std::move(compiled), FeedSpec(graph_, signature), signature.fetches.size());
+        running(), [this](std::string_view name) { return PlaceOf(name); }, std::move(program),
+        FeedSpec(graph_, signature), signature.fetches.size());
     steps_.emplace(key, step);
     return step;
   }
 
   const LocalSessionOptions options_;
   const TaskDevices devices_;
-  std::unique_ptr<ThreadPool> pool_;
-  LocalRuntime runtime_;
+  const std::unique_ptr<ThreadPool> pool_;
+  const Compiler compiler_;
   KernelCache kernels_;
   Mutex mu_;
   Graph graph_ ABSL_GUARDED_BY(mu_);

@@ -394,60 +394,60 @@ def _with_versions(names, versions):
 
 
 ELSEWHERE = {
-    **{name: "tests/ops/tensor_array_ops_test.cc" for name in _with_versions(
+    **{name: "tests/ops/tensor_array/tensor_array_ops_test.cc" for name in _with_versions(
         "TensorArray TensorArrayClose TensorArrayConcat TensorArrayGather TensorArrayGrad TensorArrayRead "
         "TensorArrayScatter TensorArraySize TensorArraySplit TensorArrayWrite", ("", "V2"))},
-    **{name: "tests/ops/tensor_array_ops_test.cc" for name in (
+    **{name: "tests/ops/tensor_array/tensor_array_ops_test.cc" for name in (
         "TensorArrayPack", "TensorArrayUnpack", "TensorArrayGradWithShape")},
-    **{prefix + "Map" + name: "tests/ops/map_staging_ops_test.cc" for prefix in ("", "Ordered") for name in (
+    **{prefix + "Map" + name: "tests/ops/queues/map_staging_ops_test.cc" for prefix in ("", "Ordered") for name in (
         "Stage", "Unstage", "UnstageNoKey", "Peek", "Size", "IncompleteSize", "Clear")},
-    **{name: "tests/ops/session_tensor_test.cc" for name in (
+    **{name: "tests/ops/state/session_tensor_test.cc" for name in (
         "GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor")},
-    "Abort": "tests/ops/control_flow_ops_test.cc; TensorFlow's ends the process",
-    "AudioSummary": "tests/ops/summary_ops_test.cc; TensorFlow refuses it in new graphs",
-    "ImageSummary": "tests/ops/summary_ops_test.cc; files that hold the same pixels may differ",
-    "TensorSummary": "tests/ops/summary_ops_test.cc; it tells the node's name, which differs",
-    "AdjustContrast": "tests/ops/picture_ops_test.cc; TensorFlow refuses it in new graphs",
-    "TileGrad": "tests/ops/rearranging_ops_test.cc",
+    "Abort": "tests/ops/control_flow/control_flow_ops_test.cc; TensorFlow's ends the process",
+    "AudioSummary": "tests/ops/summary/summary_ops_test.cc; TensorFlow refuses it in new graphs",
+    "ImageSummary": "tests/ops/summary/summary_ops_test.cc; files that hold the same pixels may differ",
+    "TensorSummary": "tests/ops/summary/summary_ops_test.cc; it tells the node's name, which differs",
+    "AdjustContrast": "tests/ops/image/image_ops_test.cc; TensorFlow refuses it in new graphs",
+    "TileGrad": "tests/ops/array/rearranging_ops_test.cc",
     "_ParallelConcatStart": "made of ParallelConcat, which is compared",
     "_Conv2DWithBias": "made of Conv2D and BiasAdd, which are compared; tests/runtime/network_passes_test.cc",
     "_ReluMaxPoolWithPlaces": "made of Relu and MaxPool, which are compared; tests/runtime/network_passes_test.cc",
     "_ReluMaxPoolGradOfPlaces": "made of their gradients, which are compared; tests/runtime/network_passes_test.cc",
-    "_MaxPoolWithPlaces": "made of MaxPool, which is compared; tests/ops/pooling_test.cc",
-    "_MaxPoolGradOfPlaces": "made of MaxPoolGrad, which is compared; tests/ops/pooling_test.cc",
-    "RandomCrop": "tests/ops/random_draws_test.cc",
-    "RandomPoisson": "tests/ops/random_draws_test.cc",
-    "StatefulStandardNormal": "tests/ops/random_draws_test.cc",
-    **{name: "programs_test.py and tests/ops/queue_ops_test.cc" for name in _with_versions(
+    "_MaxPoolWithPlaces": "made of MaxPool, which is compared; tests/ops/nn/pooling_test.cc",
+    "_MaxPoolGradOfPlaces": "made of MaxPoolGrad, which is compared; tests/ops/nn/pooling_test.cc",
+    "RandomCrop": "tests/ops/random/draws_test.cc",
+    "RandomPoisson": "tests/ops/random/draws_test.cc",
+    "StatefulStandardNormal": "tests/ops/random/draws_test.cc",
+    **{name: "programs_test.py and tests/ops/queues/queue_ops_test.cc" for name in _with_versions(
         "FIFOQueue PaddingFIFOQueue PriorityQueue RandomShuffleQueue QueueClose QueueDequeue "
         "QueueDequeueMany QueueDequeueUpTo QueueEnqueue QueueEnqueueMany QueueIsClosed QueueSize",
         ("", "V2"))},
-    **{prefix + name: "programs_test.py and tests/ops/accumulator_ops_test.cc"
+    **{prefix + name: "programs_test.py and tests/ops/queues/accumulator_ops_test.cc"
        for prefix in ("", "Resource") for name in (
            "ConditionalAccumulator", "AccumulatorApplyGradient", "AccumulatorTakeGradient",
            "AccumulatorNumAccumulated", "AccumulatorSetGlobalStep")},
-    **{name: "tests/ops/accumulator_ops_test.cc" for name in (
+    **{name: "tests/ops/queues/accumulator_ops_test.cc" for name in (
         "SparseConditionalAccumulator", "SparseAccumulatorApplyGradient",
         "SparseAccumulatorTakeGradient")},
-    **{name: "tests/ops/staging_ops_test.cc" for name in (
+    **{name: "tests/ops/queues/staging_ops_test.cc" for name in (
         "Stage", "Unstage", "StagePeek", "StageSize", "StageClear")},
-    **{name: "programs_test.py and tests/ops/lookup_ops_test.cc" for name in _with_versions(
+    **{name: "programs_test.py and tests/ops/lookup/lookup_ops_test.cc" for name in _with_versions(
         "HashTable MutableHashTable MutableHashTableOfTensors InitializeTable "
         "InitializeTableFromTextFile LookupTableInsert LookupTableImport LookupTableFind "
         "LookupTableSize LookupTableExport", ("", "V2")) + ["LookupTableRemoveV2"]},
     "SdcaOptimizer": "is SdcaOptimizerV2, which is compared, with another name of an attribute",
-    **{name: "op_summary_writers_test.py and tests/ops/summary_writer_test.cc" for name in (
+    **{name: "op_summary_writers_test.py and tests/ops/summary/summary_writer_test.cc" for name in (
         "SummaryWriter CreateSummaryFileWriter WriteSummary WriteScalarSummary WriteHistogramSummary WriteImageSummary "
         "WriteAudioSummary WriteGraphSummary WriteRawProtoSummary FlushSummaryWriter CloseSummaryWriter ImportEvent").split()},
-    "MutableDenseHashTable": "tests/ops/dense_hash_table_test.cc; TensorFlow's kernel asks for an input that the op has not",
-    **{name: "tests/ops/temporary_variable_test.cc" for name in (
+    "MutableDenseHashTable": "tests/ops/lookup/dense_hash_table_test.cc; TensorFlow's kernel asks for an input that the op has not",
+    **{name: "tests/ops/state/temporary_variable_test.cc" for name in (
         "DisableCopyOnRead", "ResourceCountUpTo", "TemporaryVariable")},
-    **{"ResourceScatter" + name: "tests/ops/scatter_update_ops_test.cc" for name in (
+    **{"ResourceScatter" + name: "tests/ops/state/scatter_update_ops_test.cc" for name in (
         "Div", "Max", "Min", "Mul", "NdAdd", "NdMax", "NdMin", "NdSub", "NdUpdate")},
-    "ResourceStridedSliceAssign": "tests/ops/scatter_update_ops_test.cc",
-    "Multinomial": "tests/ops/stateless_random_test.cc",
-    "StatelessRandomGetAlg": "tests/ops/stateless_random_test.cc",
-    **{name: "tests/ops/reader_ops_test.cc" for name in _with_versions(
+    "ResourceStridedSliceAssign": "tests/ops/state/scatter_update_ops_test.cc",
+    "Multinomial": "tests/ops/random/stateless_test.cc",
+    "StatelessRandomGetAlg": "tests/ops/random/stateless_test.cc",
+    **{name: "tests/ops/io/reader_ops_test.cc" for name in _with_versions(
         "TextLineReader TFRecordReader FixedLengthRecordReader WholeFileReader IdentityReader "
         "ReaderRead ReaderReadUpTo ReaderReset ReaderNumRecordsProduced ReaderNumWorkUnitsCompleted "
         "ReaderSerializeState ReaderRestoreState",
@@ -469,16 +469,16 @@ ELSEWHERE = {
         "ShuffleAndRepeatDatasetV2 ShuffleDataset ShuffleDatasetV2 ShuffleDatasetV3 SkipDataset SparseTensorSliceDataset "
         "TFRecordDataset TFRecordDatasetV2 TakeDataset TakeWhileDataset TensorDataset TensorSliceDataset TextLineDataset "
         "UnbatchDataset UniqueDataset WindowDataset ZipDataset").split()},
-    "PlaceholderV2": "tests/ops/const_ops_test.cc; TensorFlow refuses it in new graphs",
-    **{name: "tests/ops/batch_norm_test.cc; TensorFlow refuses it in new graphs" for name in (
+    "PlaceholderV2": "tests/ops/array/const_ops_test.cc; TensorFlow refuses it in new graphs",
+    **{name: "tests/ops/nn/batch_norm_test.cc; TensorFlow refuses it in new graphs" for name in (
         "BatchNormWithGlobalNormalization", "BatchNormWithGlobalNormalizationGrad")},
-    **{name: "tests/ops/linalg_ops_test.cc; TensorFlow refuses it in new graphs" for name in (
+    **{name: "tests/ops/linalg/linalg_ops_test.cc; TensorFlow refuses it in new graphs" for name in (
         "BatchCholesky", "BatchCholeskyGrad", "BatchMatrixBandPart", "BatchMatrixDeterminant", "BatchMatrixDiag",
         "BatchMatrixDiagPart", "BatchMatrixInverse", "BatchMatrixSetDiag", "BatchMatrixSolve", "BatchMatrixSolveLs",
         "BatchMatrixTriangularSolve", "BatchSelfAdjointEig", "BatchSelfAdjointEigV2", "BatchSvd", "CholeskyGrad",
         "MatrixExponential", "SelfAdjointEig")},
-    "TopK": "tests/ops/top_k_test.cc; TensorFlow refuses it in new graphs",
+    "TopK": "tests/ops/nn/top_k_test.cc; TensorFlow refuses it in new graphs",
     "_Arg": "every feed of this test", "_Retval": "every fetch of this test",
     "_Send": "tests/distributed/server_test.cc", "_Recv": "tests/distributed/server_test.cc",
-    "_HostSend": "tests/ops/send_recv_ops_test.cc", "_HostRecv": "tests/ops/send_recv_ops_test.cc",
+    "_HostSend": "tests/ops/array/send_recv_ops_test.cc", "_HostRecv": "tests/ops/array/send_recv_ops_test.cc",
 }

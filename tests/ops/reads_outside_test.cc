@@ -74,10 +74,10 @@ bool Runs(const OpRegistration& op, Device& device) {
                                   (*node)->output_types(), device);
   const auto kernel = op.MakeKernel(construction);
   if (!kernel.ok() || (*kernel)->is_async()) return false;
-  StepContext step;
-  step.device = &device;
+  const Run run;
+  const DeviceRun on_device{run, device};
   std::vector<Value> out((*node)->num_outputs());
-  KernelContext ctx(step, (*node)->output_types(), in.data(), static_cast<int>(in.size()),
+  KernelContext ctx(on_device, (*node)->output_types(), in.data(), static_cast<int>(in.size()),
                     out.data());
   // Most refuse such inputs, some after they have looked for a file.
   (void)CatchExceptions([&] { return (*kernel)->Compute(ctx); });

@@ -42,21 +42,17 @@ class Oracle {
       args.push_back(value);
     }
     TENON_ASSIGN_OR_RETURN(const Graph graph, MakeStepGraph(graph_, signature));
-    ResourceStore step_resources;
+    ResourceStore resources;
     Cancellation cancellation;
-    StepContext context;
-    context.step_id = ++steps_;
-    context.device = &device_;
-    context.cancellation = &cancellation;
-    context.step_resources = &step_resources;
-    return Interpret(graph, context, kernels_, args);
+    const Run run{.cancellation = &cancellation, .resources = &resources};
+    return Interpret(graph, {run, device_, ++runs_}, kernels_, args);
   }
 
  private:
   Graph graph_;
   CpuDevice device_{std::string(kTask) + "/device:CPU:0", std::make_shared<ResourceStore>()};
   KernelCache kernels_;
-  int64_t steps_ = 0;
+  int64_t runs_ = 0;
 };
 
 struct Regime {

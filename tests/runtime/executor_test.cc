@@ -45,13 +45,12 @@ TEST_F(ExecutorTest, StartingAStepLeavesToThePoolWhatTakesLong) {
   Identity(product, {.name = "y"});
   const auto executor = Prepare(graph);
 
-  StepArguments step;
-  std::vector<Tensor> retvals;
-  step.context.device = devices_[0].get();
-  step.args = {Tensor::Zeros(DType::kFloat, {1000, 1000})};
-  step.retvals = &retvals;
+  const Run run;
+  const DeviceRun on_device{run, *devices_[0]};
+  const std::vector<Tensor> args = {Tensor::Zeros(DType::kFloat, {1000, 1000})};
+  std::vector<Tensor> retvals(1);
   std::promise<Status> over;
-  executor->RunAsync(step, true, [&](Status s) { over.set_value(std::move(s)); });
+  executor->Start(on_device, args, &retvals, true, [&](Status s) { over.set_value(std::move(s)); });
   std::future<Status> result = over.get_future();
   // 40 Gflop: the pool cannot have done them yet.
   EXPECT_EQ(result.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
@@ -70,14 +69,14 @@ TEST_F(ExecutorTest, AStepOfManyQuickNodesMovesToThePool) {
   const auto executor = Prepare(graph);
   int returned_early = 0;
   for (int repetition = 0; repetition < 5; ++repetition) {
-    StepArguments step;
-    std::vector<Tensor> retvals;
-    step.context.device = devices_[0].get();
-    step.args = {Tensor::Zeros(DType::kFloat, {3000})};
-    step.retvals = &retvals;
+    const Run run;
+    const DeviceRun on_device{run, *devices_[0]};
+    const std::vector<Tensor> args = {Tensor::Zeros(DType::kFloat, {3000})};
+    std::vector<Tensor> retvals(1);
     std::promise<Status> over;
     std::future<Status> result = over.get_future();
-    executor->RunAsync(step, true, [&](Status s) { over.set_value(std::move(s)); });
+    executor->Start(on_device, args, &retvals, true,
+                    [&](Status s) { over.set_value(std::move(s)); });
     // The additions take 10 ms at least, of which the caller spends 0.1 on them.
     returned_early += result.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
     EXPECT_OK(result.get());
@@ -95,12 +94,11 @@ TEST_F(ExecutorTest, WrongArgumentsEndTheOtherPartitionsToo) {
   Status received;
   rendezvous.RecvAsync("from this partition",
                        [&](const Status& s, const Tensor&, bool) { received = s; });
-  StepArguments step;
-  step.context.device = devices_[0].get();
-  step.context.rendezvous = &rendezvous;
-  step.args = {Tensor::Zeros(DType::kInt32, {2})};
+  const Run run{.rendezvous = &rendezvous};
+  const std::vector<Tensor> args = {Tensor::Zeros(DType::kInt32, {2})};
+  std::vector<Tensor> retvals(1);
   const auto wrong = testing::IsError(StatusCode::kInvalidArgument, "is int32, wanted float");
-  EXPECT_THAT(executor->Run(step), wrong);
+  EXPECT_THAT(executor->Run({run, *devices_[0]}, args, &retvals), wrong);
   EXPECT_THAT(received, wrong);
 }
 

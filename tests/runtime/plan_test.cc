@@ -35,11 +35,10 @@ class PlanTest : public ::testing::Test {
     Cancellation cancellation;
     LocalRendezvous rendezvous;
     ResourceStore resources;
-    std::vector<Tensor> retvals;
-    StepArguments step;
-    step.context = {1, devices_[0].get(), &rendezvous, &cancellation, &resources};
-    step.retvals = &retvals;
-    TENON_RETURN_IF_ERROR(executor.Run(step));
+    std::vector<Tensor> retvals(1);
+    const tenon::Run run{
+        .cancellation = &cancellation, .rendezvous = &rendezvous, .resources = &resources};
+    TENON_RETURN_IF_ERROR(executor.Run({run, *devices_[0]}, {}, &retvals));
     return retvals.at(0);
   }
 

@@ -35,13 +35,10 @@ StatusOr<std::vector<Tensor>> GraphRunner::Run(const std::vector<Output>& fetche
     for (const Endpoint& in : node->inputs()) stack.push_back(in.node);
     for (const Node* c : node->control_inputs()) stack.push_back(c);
   }
-  ResourceStore step_resources;
+  ResourceStore resources;
   Cancellation cancellation;
-  StepContext step;
-  step.step_id = 1;
-  step.device = &TestDevice();
-  step.cancellation = &cancellation;
-  step.step_resources = &step_resources;
+  const Run run{.cancellation = &cancellation, .resources = &resources};
+  const DeviceRun on_device{run, TestDevice(), 1};
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
   for (const Node* node : order) {
     if (!needed.contains(node)) continue;
@@ -55,7 +52,7 @@ StatusOr<std::vector<Tensor>> GraphRunner::Run(const std::vector<Output>& fetche
       in.push_back(std::move(v));
     }
     TENON_ASSIGN_OR_RETURN(Kernel * kernel, KernelOf(*node));
-    KernelContext ctx(step, node->output_types(), in.data(), static_cast<int>(in.size()),
+    KernelContext ctx(on_device, node->output_types(), in.data(), static_cast<int>(in.size()),
                       out.data());
     TENON_RETURN_IF_ERROR(Annotate(kernel->Compute(ctx), StrCat(node->name(), ": ")));
     for (int i = 0; i < node->num_outputs(); ++i) values[{node, i}] = std::move(out[i]);

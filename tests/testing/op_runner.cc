@@ -66,16 +66,14 @@ Status Run(std::string_view op, const std::vector<Tensor>& inputs, AttributeMap 
                                   node->output_types(), TestDevice());
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel,
                          registration->MakeKernel(construction));
-  ResourceStore step_resources;
+  ResourceStore resources;
   Cancellation cancellation;
-  StepContext step;
-  step.step_id = 1;
-  step.device = &TestDevice();
-  step.cancellation = &cancellation;
-  step.step_resources = &step_resources;
+  const Run run{.cancellation = &cancellation, .resources = &resources};
+  const DeviceRun on_device{run, TestDevice(), 1};
   std::vector<Value> in(inputs.size()), out(node->num_outputs());
   for (size_t i = 0; i < inputs.size(); ++i) in[i].tensor = inputs[i];
-  KernelContext ctx(step, node->output_types(), in.data(), static_cast<int>(in.size()), out.data());
+  KernelContext ctx(on_device, node->output_types(), in.data(), static_cast<int>(in.size()),
+                    out.data());
   TENON_RETURN_IF_ERROR(RunKernel(*kernel, ctx));
   for (Value& v : out) {
     result->outputs.push_back(v.ref != nullptr ? v.ref->Read() : std::move(v.tensor));

@@ -58,7 +58,9 @@ struct SimulatedCall {
     DeviceView device;
     VariableResource* ref = nullptr;  // a shadow
   };
-  StepContext step;
+  tenon::Run run;
+  Device* device = nullptr;
+  int64_t run_id = 0;
   uint64_t frame = 0;
   int64_t iteration = 0;
   const Kernel* kernel = nullptr;
@@ -70,7 +72,7 @@ struct SimulatedCall {
 
   Status Run(const SimulatedDriver& driver) {
     const FlushDenormals flush;
-    const InterruptibleBy interruption(step.cancellation);
+    const InterruptibleBy interruption(run.cancellation);
     std::vector<Value> in(inputs.size());
     std::vector<Tensor> kept;  // a second reference, so that no kernel writes into its inputs
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -85,7 +87,9 @@ struct SimulatedCall {
                                                                        : Tensor()));
     }
     results.assign(std::max<size_t>(output_types->size(), 1), Value());
-    KernelContext ctx(step, *output_types, in.data(), static_cast<int>(in.size()), results.data());
+    const DeviceRun on_device{run, *device, run_id};
+    KernelContext ctx(on_device, *output_types, in.data(), static_cast<int>(in.size()),
+                      results.data());
     ctx.frame = frame;
     ctx.iteration = iteration;
     Status status = CatchExceptions([&] { return kernel->Compute(ctx); });
@@ -133,8 +137,9 @@ class SimulatedKernel final : public Kernel {
 
   Status Compute(KernelContext& ctx) const override {
     auto call = std::make_shared<SimulatedCall>();
-    call->step = ctx.step();
-    call->step.device = &host_;
+    call->run = ctx.run();
+    call->device = &host_;
+    call->run_id = ctx.device_run().id;
     call->frame = ctx.frame;
     call->iteration = ctx.iteration;
     call->kernel = kernel_.get();
@@ -315,7 +320,7 @@ class SimulatedKernel final : public Kernel {
       accesses.push_back({out->raw_data(), out->num_bytes(), true});
     }
     auto failure = std::make_shared<Status>();
-    const RunCheck check = ctx.device().queue()->AddCheck(ctx.step().step_id,
+    const RunCheck check = ctx.device().queue()->AddCheck(ctx.device_run().id,
                                                           [failure](uint64_t) { return *failure; });
     driver.Launch(Stream::kCompute, std::move(accesses),
                   [this, &driver, call, outputs, failure, check, device = ctx.device().name()] {
@@ -348,7 +353,7 @@ class SimulatedKernel final : public Kernel {
                 const std::shared_ptr<SimulatedCall>& call,
                 std::vector<SimulatedDriver::Access> accesses) const {
     Status status = Cancelled("the step has failed");
-    const RunFailure* const failure = ctx.device().queue()->FailureOf(ctx.step().step_id);
+    const RunFailure* const failure = ctx.device().queue()->FailureOf(ctx.device_run().id);
     driver.Launch(Stream::kCompute, std::move(accesses), [&] {
       if (!HasFailed(failure)) status = call->Run(driver);
     });
@@ -410,7 +415,7 @@ Status AssignOnDevice(const KernelContext& ctx, const Tensor& current, const Ten
   driver.Launch(
       Stream::kCompute,
       {{x.memory, x.bytes, false}, {y.memory, y.bytes, false}, {out.memory, out.bytes, true}},
-      [&driver, x, y, out, failure = ctx.device().queue()->FailureOf(ctx.step().step_id)] {
+      [&driver, x, y, out, failure = ctx.device().queue()->FailureOf(ctx.device_run().id)] {
         const DeviceView& from = HasFailed(failure) ? x : y;
         std::memmove(driver.OnDevice(out.memory), driver.OnDevice(from.memory), out.bytes);
       });

@@ -16,7 +16,7 @@
 #include "ops/cuda/tuple_rows.h"
 #include "ops/cuda/wide_rows.h"
 #include "ops/register.h"
-#include "tests/ops/naive_offset.h"
+#include "tests/ops/nn/naive_offset.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
 

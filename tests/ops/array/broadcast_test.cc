@@ -8,7 +8,7 @@
 #include "ops/array/array_ops.h"
 #include "ops/broadcast_gradient.h"
 #include "ops/register.h"
-#include "tests/ops/naive_offset.h"
+#include "tests/ops/nn/naive_offset.h"
 #include "tests/testing/op_runner.h"
 
 namespace tenon::testing {

@@ -28,13 +28,13 @@ struct End {
     KernelConstruction c("end", op, attrs, sends ? DTypeVector{type} : DTypeVector{}, outputs,
                          TestDevice());
     kernel = *registration->MakeKernel(c);
-    step.device = &TestDevice();
-    step.rendezvous = rendezvous;
-    context = std::make_unique<KernelContext>(step, outputs, &input, sends ? 1 : 0, &output);
+    run.rendezvous = rendezvous;
+    context = std::make_unique<KernelContext>(on_device, outputs, &input, sends ? 1 : 0, &output);
   }
 
   std::unique_ptr<Kernel> kernel;
-  StepContext step;
+  Run run;
+  DeviceRun on_device{run, TestDevice()};
   DTypeVector outputs;
   Value input, output;
   std::unique_ptr<KernelContext> context;
