@@ -65,7 +65,7 @@ Status Train(const Flags& flags) {
   Node* const init = GlobalVariablesInitializer();
 
   LocalSessionOptions devices;
-  devices.cpu_devices = flags.replicas;
+  devices.devices.cpus = flags.replicas;
   TENON_ASSIGN_OR_RETURN(const auto session, remote ? MakeRemoteSession(flags.target, graph)
                                                     : MakeLocalSession(graph, devices));
   TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());

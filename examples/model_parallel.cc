@@ -47,7 +47,7 @@ Status Train(const Flags& flags) {
   Node* const init = GlobalVariablesInitializer();
 
   LocalSessionOptions devices;
-  devices.cpu_devices = static_cast<int>(flags.devices.size());
+  devices.devices.cpus = static_cast<int>(flags.devices.size());
   TENON_ASSIGN_OR_RETURN(const auto session, flags.target.empty()
                                                  ? MakeLocalSession(graph, devices)
                                                  : MakeRemoteSession(flags.target, graph));

@@ -44,7 +44,7 @@ StatusOr<double> MnistOnGpu(const OpRegistry& ops, int64_t batch) {
   Node* const init = GlobalVariablesInitializer();
   TENON_RETURN_IF_ERROR(graph.error());
   LocalSessionOptions options;
-  options.gpu_devices = 1;
+  options.devices.gpus = 1;
   options.allow_soft_placement = true;  // of summaries, which no step here runs
   TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph, options));
   TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());
@@ -77,7 +77,7 @@ StatusOr<double> Product(const OpRegistry& ops, int64_t n) {
   Node* const init = GlobalVariablesInitializer();
   TENON_RETURN_IF_ERROR(graph.error());
   LocalSessionOptions options;
-  options.gpu_devices = 1;
+  options.devices.gpus = 1;
   TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph, options));
   TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());
   TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({}, {one}));
@@ -99,7 +99,7 @@ StatusOr<double> CopyRate(const OpRegistry& ops, int64_t mebibytes, bool in) {
   Node* const init = GlobalVariablesInitializer();
   TENON_RETURN_IF_ERROR(graph.error());
   LocalSessionOptions options;
-  options.gpu_devices = 1;
+  options.devices.gpus = 1;
   options.allow_soft_placement = true;
   TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph, options));
   TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());

@@ -23,6 +23,18 @@ MAY_INCLUDE = {
     'plugins': {'core', 'ops', 'runtime'},
     'tenon': {'core', 'data', 'ops', 'runtime', 'distributed', 'train'},
 }
+# The rooms of a folder, each of which may include those before it only.
+ROOMS = {
+    'core': ['base', 'memory', 'tensor', 'device', 'op', 'graph', 'build', 'gradient', 'proto',
+             'generator'],
+    'runtime': ['device', 'execute', 'passes', 'functions', 'captures', 'compile', 'session',
+                'accelerator', 'cuda'],
+    'distributed': ['protocol', 'worker', 'master', 'client', 'grpc'],
+}
+MAX_FILES = 30  # flat in a room
+# What ops are is said in their declarations: so many lines outside ops/ may ask for one by name.
+MAX_OP_NAMES = 10
+OP_NAME = re.compile(r'\bop\(\) *[!=]= *"|"[A-Z]\w*" *[!=]= *\S*\bop\(\)|\bop\(\)\.\w+_with\(')
 FOLDERS = set(MAY_INCLUDE) | {'tools', 'tests', 'examples'}
 SOURCES = {'.cc', '.h', '.cu', '.cuh', '.proto', '.py', '.sh', '.cmake'}
 HEADERS = {'.h', '.cuh'}
@@ -52,10 +64,15 @@ def include_breach(path, included):
         if target != folder and target not in MAY_INCLUDE[folder]:
             return f'{folder}/ may not include {target}/ ({included})'
     tested = folder == 'tests' or folder == 'tools' or folder == 'examples'
+    rooms = ROOMS.get(folder, [])
+    if target == folder and included.count('/') > 1 and path.parts[1] in rooms:
+        room = included.split('/')[1]
+        if room in rooms and rooms.index(room) > rooms.index(path.parts[1]):
+            return f'{folder}/{path.parts[1]}/ may not include {folder}/{room}/ ({included})'
     is_pb = included.endswith('.pb.h')
     if is_pb and suffix in HEADERS and not tested and folder != 'distributed' \
-            and not str(path).startswith('core/proto_io'):
-        return f'.pb.h in a header outside distributed/ and core/proto_io ({included})'
+            and not str(path).startswith('core/proto/'):
+        return f'.pb.h in a header outside distributed/ and core/proto/ ({included})'
     is_grpc = target in ('grpcpp', 'grpc') or included.endswith('.grpc.pb.h')
     if is_grpc and suffix in HEADERS and not str(path).startswith(('distributed/grpc/', 'tests/')):
         return f'gRPC header in a header outside distributed/grpc/ ({included})'
@@ -88,6 +105,37 @@ def check_source(path, lines, messages):
                 yield number, f'{match[1]} is the name of a message in package tenon'
 
 
+def room_breaches(root, files):
+    """Yields (path, line number, breach): of rooms that are too large, or whose README leaves a
+    header out, of files in no room, and of too many lines that ask for an op by its name."""
+    rooms = {}
+    asking = []
+    for name in files:
+        path = pathlib.PurePosixPath(name)
+        if path.suffix not in {'.cc', '.h'}:
+            continue
+        if path.parts[0] in ROOMS and len(path.parts) == 2:
+            yield path, 1, f'{path.parts[0]}/ has rooms; the file is in none of them'
+        if path.parts[0] in ROOMS and len(path.parts) > 2:
+            rooms.setdefault(path.parent, []).append(path)
+        if path.parts[0] in MAY_INCLUDE.keys() - {'ops'} or path.parts[0] == 'tools':
+            asking += [(path, number) for number, line
+                       in enumerate((root / path).read_text().splitlines(), 1)
+                       if OP_NAME.search(line)]
+    for room, members in rooms.items():
+        if len(members) > MAX_FILES:
+            yield room, 1, f'{len(members)} files flat in a room, more than {MAX_FILES}'
+        readme = root / room / 'README.md'
+        text = readme.read_text() if readme.is_file() else ''
+        for member in members:
+            if member.suffix == '.h' and f'`{member.name}`' not in text:
+                yield room / 'README.md', 1, f'{member.name} is not in it'
+    if len(asking) > MAX_OP_NAMES:
+        for path, number in asking:
+            yield path, number, (f'an op is asked for by its name, in {len(asking)} lines outside '
+                                 f'ops/; at most {MAX_OP_NAMES}')
+
+
 def breaches(root):
     """Yields (path, line number, breach) for all files below root."""
     files = listed_files(root)
@@ -98,6 +146,7 @@ def breaches(root):
                 match = MESSAGE.match(line)
                 if match and name != 'proto/error_codes.proto':
                     messages.add(match[1])
+    yield from room_breaches(root, files)
     for name in files:
         path = pathlib.PurePosixPath(name)
         for part in path.parts:

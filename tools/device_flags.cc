@@ -53,7 +53,7 @@ StatusOr<DeviceOptions> DeviceFlags::Resolve() const {
   auto given = DeviceOptionsOf(proto);
   if (!given.ok()) return WrongUsage(StrCat("--config: ", Message(given.status())));
   DeviceOptions options = *std::move(given);
-  if (gpus >= 0) options.gpu_devices = gpus;
+  if (gpus >= 0) options.gpus = gpus;
   if (memory_fraction > 0) options.gpu.memory_fraction = memory_fraction;
   if (!visible.empty()) options.gpu.visible_devices = visible;
   options.gpu.allow_growth = !take_memory;

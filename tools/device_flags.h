@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/device/device_plugin.h"
-#include "distributed/protocol/device_options.h"
+#include "distributed/protocol/device_config.h"
 
 namespace tenon::tools {
 

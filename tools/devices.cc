@@ -12,16 +12,16 @@ namespace {
 int PrintDevices(const DeviceFlags& flags) {
   const auto options = flags.Resolve();
   if (!options.ok()) return Report(WrongUsage(Message(options.status())));
-  for (int i = 0; i < std::max(1, options->cpu_devices.value_or(1)); ++i) {
+  for (int i = 0; i < std::max(1, options->cpus); ++i) {
     std::printf("/device:CPU:%d  %d threads\n", i, ThreadBudget());
   }
   const auto gpus = ListGpus(options->gpu);
   if (!gpus.ok()) {
     if (gpus.status().code() == StatusCode::kInvalidArgument) return Report(gpus.status());
     std::printf("no GPU: %s\n", std::string(Message(gpus.status())).c_str());
-    return options->gpu_devices.value_or(0) > 0 ? kFailed : kDone;
+    return options->gpus.value_or(0) > 0 ? kFailed : kDone;
   }
-  const int wanted = options->gpu_devices.value_or(static_cast<int>(gpus->size()));
+  const int wanted = options->gpus.value_or(static_cast<int>(gpus->size()));
   for (int i = 0; i < std::min<int>(wanted, gpus->size()); ++i) {
     const GpuDescription& gpu = (*gpus)[i];
     std::printf("/device:GPU:%d  %s, %.1f GiB, compute capability %d.%d, %s\n", i, gpu.name.c_str(),

@@ -67,10 +67,7 @@ StatusOr<ServerOptions> Resolve(const ServeFlags& flags) {
   options.port = flags.port;
   options.threads = flags.threads;
   TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
-  TENON_ASSIGN_OR_RETURN(const DeviceOptions devices, flags.devices.Resolve());
-  options.cpu_devices = devices.cpu_devices.value_or(1);
-  options.gpu_devices = devices.gpu_devices;
-  options.gpu = devices.gpu;
+  TENON_ASSIGN_OR_RETURN(options.devices, flags.devices.Resolve());
   options.notice = PrintNotice;
   options.start_up_deadline =
       std::chrono::milliseconds(static_cast<int64_t>(flags.start_up_deadline * 1000));

@@ -12,7 +12,7 @@
 namespace tenon {
 
 /// Where the word is that says whether a step has failed: not 0 when one of its kernels has noted
-/// a failure. Place and word are in memory that host and device reach; a recording has one place
+/// a failure. Place and word are in memory that host and device reach; a capture has one place
 /// for all the steps that it is repeated in.
 struct RunFailure {
   uint64_t* word = nullptr;
@@ -57,7 +57,7 @@ class DeviceQueue {
                           std::function<void(StatusOr<Tensor>)> done) = 0;
 
   /// Calls `done` when all that is queued until now is done, with the error of step `step_id` if it
-  /// has one; then its record is gone. As CopyToHost's.
+  /// has one; then nothing is known of the step any more. `done` is as CopyToHost's.
   virtual void EndStep(int64_t step_id, std::function<void(Status)> done) = 0;
 
   /// A new word for a kernel of step `step_id`, with the step's own. When the device has written
@@ -69,8 +69,8 @@ class DeviceQueue {
   /// failed. Null for a step without checks so far.
   virtual const RunFailure* FailureOf(int64_t step_id) = 0;
 
-  /// Starts to record kernels of step `step_id`. An error when the device cannot.
-  virtual StatusOr<std::unique_ptr<QueueCapture>> Record(int64_t step_id) = 0;
+  /// Starts to capture kernels of step `step_id`. An error when the device cannot.
+  virtual StatusOr<std::unique_ptr<QueueCapture>> Capture(int64_t step_id) = 0;
 
   /// Blocks until all that is queued until now is done.
   virtual Status Wait() = 0;

@@ -11,19 +11,19 @@ namespace tenon {
 
 /// Work of a device's queue that is kept, to be done again and again at the cost of queueing one
 /// piece: on NVIDIA's GPUs a CUDA graph. It is repeated with the addresses and host values that it
-/// was made with. Made by DeviceQueue::Record, and used by one thread at a time.
+/// was made with. Made by DeviceQueue::Capture, and used by one thread at a time.
 class QueueCapture {
  public:
   /// REQUIRES: the steps that it was queued for are over. Tensors in its memory may live on.
   virtual ~QueueCapture() = default;
 
-  /// Until Finish, the device under which the kernels run that are recorded instead of queued, all
+  /// Until Finish, the device under which the kernels run that are captured instead of queued, all
   /// on the calling thread: the same name and resources, with memory that nobody else gets while
-  /// the recording lives. Kernels must not wait for the queue meanwhile. Memory of the device that
+  /// the capture lives. Kernels must not wait for the queue meanwhile. Memory of the device that
   /// is given back until Finish serves nobody before.
   virtual Device& device() = 0;
 
-  /// Ends the recording. An error when it cannot be repeated: then nothing of it has been done, nor
+  /// Ends the capture. An error when it cannot be repeated: then nothing of it has been done, nor
   /// ever is.
   virtual Status Finish() = 0;
 

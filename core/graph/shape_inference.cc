@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/graph/graph.h"
 #include "core/base/strings.h"
+#include "core/graph/graph.h"
 
 namespace tenon {
 namespace {
@@ -108,8 +108,8 @@ PartialShape ShapeContext::HandleShape(int i) const {
   const Node* node = node_.input(i).node;
   for (int depth = 0; node != nullptr && depth < kMaxValueDepth; ++depth) {
     if (node->is_variable()) return node->attrs().GetOr("shape", PartialShape());
-    const bool forwards = node->is_identity() || node->is_enter() ||
-                          node->flow() == FlowKind::kSwitch;
+    const bool forwards =
+        node->is_identity() || node->is_enter() || node->flow() == FlowKind::kSwitch;
     if (!forwards) break;
     node = node->input(0).node;
   }
@@ -171,9 +171,7 @@ Status UnknownShape(ShapeContext&) { return OkStatus(); }
 
 Status NoOutputShape(ShapeContext&) { return OkStatus(); }
 
-Status BroadcastShape(ShapeContext& c) {
-  return c.Return(BroadcastShapes(c.input(0), c.input(1)));
-}
+Status BroadcastShape(ShapeContext& c) { return c.Return(BroadcastShapes(c.input(0), c.input(1))); }
 
 Status MergedShape(ShapeContext& c) { return c.Return(c.Merged()); }
 

@@ -3,8 +3,8 @@
 
 namespace tenon {
 
-/// What the allocator of a device is besides under which kernels are recorded (QueueCapture):
-/// what they do on the host alone would not be repeated.
+/// A second base of the allocator under which kernels are captured (QueueCapture). A kernel finds
+/// it by a dynamic_cast, and refuses to do on the host what would not be repeated.
 class CaptureMemory {
  protected:
   virtual ~CaptureMemory() = default;

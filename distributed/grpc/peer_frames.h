@@ -27,7 +27,7 @@ class FrameBatch {
   /// The bytes of a tensor that are apart, from `begin` on.
   void AddPart(uint64_t call, const Tensor& tensor, size_t begin, size_t size);
   size_t num_bytes() const { return num_bytes_; }
-  /// Of num_bytes, about, those that are in memory of the batch's own.
+  /// About how many of num_bytes() are in memory of the batch's own.
   size_t own_bytes() const { return own_bytes_; }
   /// The message; the batch is empty then.
   grpc::ByteBuffer Take();

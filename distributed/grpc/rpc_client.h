@@ -49,7 +49,7 @@ class RpcClient {
   Cancellation closing_;
   Mutex mu_;
   CondVar idle_;
-  /// Of the calls that have begun since the last FailRunning.
+  /// Cancelled to fail the calls that have begun since the last FailRunning.
   std::shared_ptr<Cancellation> lost_ ABSL_GUARDED_BY(mu_) = std::make_shared<Cancellation>();
   int running_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -64,7 +64,7 @@ void ServedRpc::OnEvent(Event event, bool ok) {
   if (event == Event::kDone && context_.IsCancelled()) {
     cancellation_.Cancel(Cancelled("the caller has cancelled the call or is gone"));
   }
-  // Of a call that was not accepted since the server shuts down nothing more will come.
+  // A call that was not accepted, since the server shuts down, has no further events.
   const bool over = event == Event::kAccepted || ending_.fetch_sub(1) == 1;
   if (!over) return;
   MutexLock lock(server_.mu_);

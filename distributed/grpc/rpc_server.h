@@ -133,7 +133,7 @@ class RpcServer {
   CondVar ended_;
   bool shutting_down_ ABSL_GUARDED_BY(mu_) = false;
   int living_ ABSL_GUARDED_BY(mu_) = 0;
-  /// Those with operations under way, and whether they are streams.
+  /// The calls with operations under way, and whether they are streams.
   flat_hash_map<ServedRpc*, std::pair<std::shared_ptr<ServedRpc>, bool>> rpcs_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<Poller> poller_;
   Listener listener_;

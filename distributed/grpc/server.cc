@@ -72,12 +72,13 @@ class CallsUntilEnd {
 
 StatusOr<TaskDevices> DevicesOf(const ServerOptions& options) {
   const bool keeps_variables = options.job == "ps";
+  DeviceOptions wanted = options.devices;
+  if (keeps_variables && !wanted.gpus) wanted.gpus = 0;
   TENON_ASSIGN_OR_RETURN(
       TaskDevices made,
-      MakeTaskDevices({TaskName(options.job, options.task), options.cpu_devices,
-                       options.gpu_devices.value_or(keeps_variables ? 0 : kAllGpus), options.gpu,
+      MakeTaskDevices({TaskName(options.job, options.task), std::move(wanted),
                        std::make_shared<ResourceStore>(options.job), *options.files}));
-  if (keeps_variables && !options.gpu_devices) {
+  if (keeps_variables && !options.devices.gpus) {
     made.why_no_gpu = "a parameter server uses none unless it is asked to";
   }
   return made;

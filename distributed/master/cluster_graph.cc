@@ -2,7 +2,7 @@
 #include "distributed/master/cluster_graph.h"
 
 #include "core/proto/proto_io_graph.h"
-#include "distributed/protocol/device_options.h"
+#include "distributed/protocol/device_config.h"
 #include "distributed/protocol/pass_options.h"
 
 namespace tenon {

@@ -83,7 +83,7 @@ class ClusterGraph {
   Mutex known_mu_;  // for who must not wait for mu_
   std::vector<std::string> other_tasks_ ABSL_GUARDED_BY(known_mu_);
   StringMap<std::shared_ptr<ClusterProgram>> programs_ ABSL_GUARDED_BY(known_mu_);
-  /// Of the partial runs that there are.
+  /// By signature, for the partial runs that there are.
   StringMap<std::weak_ptr<const FeedDependencies>> dependencies_ ABSL_GUARDED_BY(known_mu_);
 };
 

@@ -40,7 +40,8 @@ class Master {
   /// Closes all sessions and drops the resources of the named containers on every task.
   Status Reset(const ResetRequest& request, Cancellation* cancellation);
 
-  /// As MasterSession::RunStepAsync. Aborted for an unknown session.
+  /// Runs a step of the call's session: see MasterSession::RunStepAsync. Aborted for an unknown
+  /// one.
   void RunStepAsync(ClientCall* call, Cancellation* cancellation, std::function<void(Status)> done);
   bool RunStepMayBlock(const ClientCall& call);
 

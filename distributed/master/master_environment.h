@@ -41,7 +41,8 @@ struct MasterEnvironment {
   /// What the workers know the master by, to notice that it has restarted: its task, or in a
   /// session with a cluster of its own, where that is only the session's name for it, its address.
   std::string identity = task;
-  /// Of such a session: its cluster, for the workers, and what `workers` is.
+  /// The cluster of a session that brings its own, for the workers, and the owner of `workers`
+  /// then.
   std::optional<ClusterDef> session_cluster = {};
   std::shared_ptr<WorkerDirectory> session_workers = nullptr;
 };

@@ -36,7 +36,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   const std::string& handle() const { return handle_; }
 
-  /// As ClusterGraph's. Both block.
+  /// Take the client's graph and its extensions; see ClusterGraph. Both block.
   Status Start(const GraphDef& graph, Cancellation* cancellation);
   Status Extend(const GraphDef& graph, int64_t current_version, int64_t* new_version,
                 Cancellation* cancellation);

@@ -28,7 +28,7 @@ class SessionTasks {
 
   /// The tasks that the nodes' devices name, and the master's own.
   StatusOr<std::set<std::string>> Wanted(const Graph& graph) const;
-  /// Those that the session may use.
+  /// The tasks that the session may use.
   std::set<std::string> All() const;
 
   /// Opens worker sessions at the tasks that have none yet, as soon as they answer. Blocks, at most

@@ -13,7 +13,7 @@ inline constexpr std::chrono::seconds kNoticePause{5};
 /// What a server takes from its clients and peers; beyond it they get ResourceExhausted, naming the
 /// limit, or are hung up on. docs/security.md says what each is for.
 struct ServerLimits {
-  /// Of one message, as it arrives.
+  /// Bytes of one message, as it arrives.
   int64_t message_bytes = INT_MAX;
   /// Nodes of one session's graph.
   int64_t graph_nodes = 4'000'000;

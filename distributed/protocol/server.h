@@ -12,7 +12,7 @@
 #include "distributed/protocol/cluster_spec.h"
 #include "distributed/protocol/credentials.h"
 #include "distributed/protocol/limits.h"
-#include "runtime/device/task_devices.h"
+#include "runtime/device/device_options.h"
 #include "runtime/session/session.h"
 
 namespace tenon {
@@ -27,11 +27,9 @@ struct ServerOptions {
   int port = -1;
   /// Threads that run kernels; 0: the process's thread budget.
   int threads = 0;
-  int cpu_devices = 1;
-  /// The first so many of the visible GPUs; the start fails when there are fewer. Nothing: those
-  /// that there are, and for a task of the job "ps", which keeps variables, none.
-  std::optional<int> gpu_devices = {};
-  GpuOptions gpu = {};
+  /// The start fails when there are fewer GPUs than devices.gpus. Without that: those that there
+  /// are, and for a task of the job "ps", which keeps variables, none.
+  DeviceOptions devices = {};
   /// How long sessions wait for the tasks they need.
   std::chrono::milliseconds start_up_deadline{60000};
   /// Gets a line for people every few seconds while something is waited for, and when a task is

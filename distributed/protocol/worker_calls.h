@@ -99,7 +99,7 @@ class WorkerCalls {
     for (size_t i = 0; i < calls_.size(); ++i) calls_[i]->Follow(i, then);
   }
 
-  /// Of the calls in the order of their start.
+  /// The number of calls; `i` counts them in the order of their start.
   size_t size() const { return calls_.size(); }
   const Status& status(size_t i) const { return calls_[i]->status; }
   Response& response(size_t i) { return calls_[i]->response; }

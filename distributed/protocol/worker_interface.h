@@ -62,7 +62,7 @@ class WorkerInterface {
 
   /// False for the worker in this process.
   virtual bool is_remote() const { return true; }
-  /// Of the worker in this process: where who serves it puts what comes with its calls.
+  /// Where a server puts the tensors that come with calls of this worker, if it is in the process.
   virtual const ArrivalMemory& arrival_memory() const {
     static const ArrivalMemory ordinary;
     return ordinary;

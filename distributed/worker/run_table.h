@@ -56,9 +56,9 @@ class TaskRun final : public Rendezvous, public std::enable_shared_from_this<Tas
   /// For people: what waits here.
   void Describe(Clock::Time now, cluster::StepStatus* out);
 
-  /// As the rendezvous', of the tensors made here, for who is outside of the step's partitions:
-  /// InvalidArgument for one in the memory of a device, which is for them alone. What follows a
-  /// variable gets the value that it has now (Tensor::Settle).
+  /// Gives a tensor that was made here to somebody outside of the run's partitions, as RecvAsync
+  /// does within them: InvalidArgument for one in the memory of a device, which is for them alone.
+  /// A tensor that follows a variable gets the value that this has now (Tensor::Settle).
   void HandOutAsync(std::string_view key, RecvCallback done);
   /// The same of a tensor that is there already; NotFound when it is not.
   Status HandOut(std::string_view key, Tensor* value, bool* dead);

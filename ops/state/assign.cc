@@ -17,10 +17,10 @@ struct ShapeWords {
 StatusOr<bool> StaysInPlace(const KernelContext& ctx, const Tensor& current, const Tensor& value) {
   const bool fits = current.valid() && !current.IsHostMemory() && current.shape() == value.shape();
   if (dynamic_cast<const CaptureMemory*>(&ctx.device().allocator()) != nullptr) {
-    if (!fits) return Unimplemented("a recording cannot change where a variable is");
+    if (!fits) return Unimplemented("a capture cannot change where a variable is");
     return true;
   }
-  // What a recording has given is its own.
+  // What a capture has given is its own.
   if (&value.allocator() != &ctx.device().allocator()) return fits;
   return fits && ctx.device().queue()->FailureOf(ctx.device_run().id) != nullptr;
 }

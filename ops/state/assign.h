@@ -19,7 +19,7 @@ using QueueAssignment = Status (*)(const KernelContext& ctx, const Tensor& curre
 /// memory is out.
 ///
 /// With `queue`, a variable that has a value of that shape keeps its memory, and the device decides
-/// what is in it: in a step that may have failed, and where tensors are a recording's
+/// what is in it: in a step that may have failed, and where tensors are a capture's
 /// (QueueCapture).
 Status AssignToReference(KernelContext& ctx, bool validate_shape, QueueAssignment queue = nullptr);
 

@@ -8,23 +8,23 @@
 
 namespace tenon::cuda {
 
-StepScalars ScalarsOf(const Update& step, absl::Span<const Bound> bounds) {
-  StepScalars scalars;
-  scalars.count = static_cast<int>(step.inputs.scalars.size());
+UpdateScalars ScalarsOf(const Update& update, absl::Span<const Bound> bounds) {
+  UpdateScalars scalars;
+  scalars.count = static_cast<int>(update.inputs.scalars.size());
   for (int k = 0; k < scalars.count; ++k) {
-    scalars.values[k] = step.scalar(k).raw_data();
-    scalars.is_int64[k] = step.scalar(k).dtype() == DType::kInt64;
+    scalars.values[k] = update.scalar(k).raw_data();
+    scalars.is_int64[k] = update.scalar(k).dtype() == DType::kInt64;
     if (k < static_cast<int>(bounds.size())) scalars.bounds[k] = bounds[k];
   }
   return scalars;
 }
 
-RunCheck AddStepCheck(const Update& step, const StepScalars& scalars) {
+RunCheck AddUpdateCheck(const Update& update, const UpdateScalars& scalars) {
   std::vector<std::string> names;
-  for (const int i : step.inputs.scalars) names.push_back(step.inputs.names[i]);
-  const int64_t rows = step.current[0]->rank() > 0 ? step.current[0]->dim(0) : 0;
-  const auto describe = [scalars, names, rows, name = step.kernel.name(), op = step.kernel.op(),
-                         device = step.ctx.device().name()](uint64_t word) {
+  for (const int i : update.inputs.scalars) names.push_back(update.inputs.names[i]);
+  const int64_t rows = update.current[0]->rank() > 0 ? update.current[0]->dim(0) : 0;
+  const auto describe = [scalars, names, rows, name = update.kernel.name(), op = update.kernel.op(),
+                         device = update.ctx.device().name()](uint64_t word) {
     const auto annotate = [&](const Status& error) {
       return AnnotateWithNode(error, name, op, device);
     };
@@ -34,7 +34,7 @@ RunCheck AddStepCheck(const Update& step, const StepScalars& scalars) {
     return annotate(ScalarOutOfBound(names[k], std::bit_cast<float>(static_cast<uint32_t>(word)),
                                      scalars.bounds[k]));
   };
-  return step.ctx.device().queue()->AddCheck(step.ctx.device_run().id, describe);
+  return update.ctx.device().queue()->AddCheck(update.ctx.device_run().id, describe);
 }
 
 }  // namespace tenon::cuda

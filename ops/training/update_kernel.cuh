@@ -12,16 +12,16 @@
 namespace tenon::cuda {
 
 /// The scalars of a step, in the device's memory.
-struct StepScalars {
+struct UpdateScalars {
   const void* values[kMaxStepScalars] = {};
   bool is_int64[kMaxStepScalars] = {};
   Bound bounds[kMaxStepScalars] = {};
   int count = 0;
 };
-StepScalars ScalarsOf(const Update& step, absl::Span<const Bound> bounds);
+UpdateScalars ScalarsOf(const Update& update, absl::Span<const Bound> bounds);
 
 /// A check for errors of the step: what NoteScalar notes, or SortRows.
-RunCheck AddStepCheck(const Update& step, const StepScalars& scalars);
+RunCheck AddUpdateCheck(const Update& update, const UpdateScalars& scalars);
 
 /// Notes that scalar `k` is out of its bound.
 __device__ inline void NoteScalar(RunCheck check, int k, double value) {
@@ -33,13 +33,13 @@ __device__ inline void NoteScalar(RunCheck check, int k, double value) {
 
 /// Everything about a step of `Rule` that a thread must know.
 template <typename Rule, typename T>
-struct StepArgs {
+struct UpdateArgs {
   static constexpr int kCount = Rule::kVariables;
 
   const T* in[kCount];
   T* out[kCount];
   const T* grad;
-  StepScalars scalars;
+  UpdateScalars scalars;
   int same_as[kCount];
   bool aliased;
   bool flag;
@@ -51,8 +51,8 @@ struct StepArgs {
 /// The scalars as Prepare left them. False, and the first thread notes it, when one is out of
 /// bound.
 template <typename Rule, typename T, typename C>
-__device__ bool LoadScalars(const StepArgs<Rule, T>& args, C (&s)[kMaxStepScalars], bool* flag) {
-  const StepScalars& scalars = args.scalars;
+__device__ bool LoadScalars(const UpdateArgs<Rule, T>& args, C (&s)[kMaxStepScalars], bool* flag) {
+  const UpdateScalars& scalars = args.scalars;
 #pragma unroll
   for (int k = 0; k < kMaxStepScalars; ++k) {
     s[k] = C(0);
@@ -73,7 +73,7 @@ __device__ bool LoadScalars(const StepArgs<Rule, T>& args, C (&s)[kMaxStepScalar
 
 /// Changes v, the elements of the variables, by the gradient's element.
 template <typename Rule, typename T, typename C>
-__device__ __forceinline__ void Change(const StepArgs<Rule, T>& args, C (&v)[Rule::kVariables],
+__device__ __forceinline__ void Change(const UpdateArgs<Rule, T>& args, C (&v)[Rule::kVariables],
                                        const C* s, C g, bool flag) {
   const auto step = [&](auto& elements) {
     if constexpr (step_internal::kTakesFlag<Rule, C>) {
@@ -96,7 +96,7 @@ __device__ __forceinline__ void Change(const StepArgs<Rule, T>& args, C (&v)[Rul
 
 template <typename Rule, typename T>
 __global__ void __launch_bounds__(kBlockThreads)
-    DenseStepPass(int64_t n, const __grid_constant__ StepArgs<Rule, T> args) {
+    DenseStepPass(int64_t n, const __grid_constant__ UpdateArgs<Rule, T> args) {
   using C = ComputeType<T>;
   C s[kMaxStepScalars];
   bool flag = false;
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 /// One thread makes all steps of an element, in the order of the gradient's rows.
 template <typename Rule, typename T>
 __global__ void __launch_bounds__(kBlockThreads)
-    SparseStepPass(const RowSpan span, const __grid_constant__ StepArgs<Rule, T> args) {
+    SparseStepPass(const RowSpan span, const __grid_constant__ UpdateArgs<Rule, T> args) {
   using C = ComputeType<T>;
   C s[kMaxStepScalars];
   bool flag = false;
@@ -145,47 +145,47 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 template <typename Rule, typename T>
-StepArgs<Rule, T> ArgsOf(const Update& step) {
-  const auto bounds = Rule::Bounds(step.flag);
-  StepArgs<Rule, T> args{};
+UpdateArgs<Rule, T> ArgsOf(const Update& update) {
+  const auto bounds = Rule::Bounds(update.flag);
+  UpdateArgs<Rule, T> args{};
   for (int k = 0; k < Rule::kVariables; ++k) {
-    args.in[k] = step.current[k]->data<T>();
-    args.out[k] = step.next[k]->data<T>();
-    args.same_as[k] = step.same_as[k];
+    args.in[k] = update.current[k]->data<T>();
+    args.out[k] = update.next[k]->data<T>();
+    args.same_as[k] = update.same_as[k];
   }
-  args.grad = step.ctx.input(step.inputs.grad).data<T>();
-  args.scalars = ScalarsOf(step, bounds);
-  args.aliased = step.aliased;
-  args.flag = step.flag;
-  args.width = step.width;
-  if (step.is_sparse() || !bounds.empty()) {
-    args.check = AddStepCheck(step, args.scalars);
+  args.grad = update.ctx.input(update.inputs.grad).data<T>();
+  args.scalars = ScalarsOf(update, bounds);
+  args.aliased = update.aliased;
+  args.flag = update.flag;
+  args.width = update.width;
+  if (update.is_sparse() || !bounds.empty()) {
+    args.check = AddUpdateCheck(update, args.scalars);
   }
   return args;
 }
 
 template <typename Rule, typename T>
-Status QueueDenseStep(const Update& step) {
-  StepArgs<Rule, T> args = ArgsOf<Rule, T>(step);
-  TENON_ASSIGN_OR_RETURN(const StepState state, QueueStepState(step.ctx));
+Status QueueDenseStep(const Update& update) {
+  UpdateArgs<Rule, T> args = ArgsOf<Rule, T>(update);
+  TENON_ASSIGN_OR_RETURN(const StepState state, QueueStepState(update.ctx));
   args.failed = state.failed;
-  const int64_t n = step.current[0]->num_elements();
-  DenseStepPass<Rule, T><<<GridBlocks(n), kBlockThreads, 0, StreamOf(step.ctx)>>>(n, args);
+  const int64_t n = update.current[0]->num_elements();
+  DenseStepPass<Rule, T><<<GridBlocks(n), kBlockThreads, 0, StreamOf(update.ctx)>>>(n, args);
   return LaunchStatus();
 }
 
 template <typename Rule, typename T>
-Status QueueSparseStep(const Update& step) {
-  StepArgs<Rule, T> args = ArgsOf<Rule, T>(step);
-  TENON_ASSIGN_OR_RETURN(
-      const SortedRows sorted,
-      SortRows(step.ctx, step.ctx.input(step.inputs.indices), step.current[0]->dim(0), args.check));
+Status QueueSparseStep(const Update& update) {
+  UpdateArgs<Rule, T> args = ArgsOf<Rule, T>(update);
+  TENON_ASSIGN_OR_RETURN(const SortedRows sorted,
+                         SortRows(update.ctx, update.ctx.input(update.inputs.indices),
+                                  update.current[0]->dim(0), args.check));
   // Behind the sorting, which finds indices that are none.
-  TENON_ASSIGN_OR_RETURN(const StepState state, QueueStepState(step.ctx));
+  TENON_ASSIGN_OR_RETURN(const StepState state, QueueStepState(update.ctx));
   args.failed = state.failed;
   // Also without an element: scalars are checked all the same.
   SparseStepPass<Rule, T>
-      <<<GridBlocks(sorted.span.count * args.width), kBlockThreads, 0, StreamOf(step.ctx)>>>(
+      <<<GridBlocks(sorted.span.count * args.width), kBlockThreads, 0, StreamOf(update.ctx)>>>(
           sorted.span, args);
   return LaunchStatus();
 }

@@ -57,13 +57,13 @@ class UpdateKernel final : public Kernel {
     }
     // By their addresses, so that two steps over the same variables cannot wait for each other.
     std::sort(different.begin(), different.end());
-    TENON_RETURN_IF_ERROR(ModifyTogether(different, run, [&] { return Update(run); }));
+    TENON_RETURN_IF_ERROR(ModifyTogether(different, run, [&] { return Run(run); }));
     if (ctx.num_outputs() > 0) ctx.set_output_ref(0, variables[0].get());
     return OkStatus();
   }
 
  private:
-  Status Update(Update& run) const {
+  Status Run(Update& run) const {
     for (int k = 0; k < inputs_.num_variables; ++k) {
       const int first = run.same_as[k];
       run.current[k] = run.current[first];

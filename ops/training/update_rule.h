@@ -154,28 +154,28 @@ inline constexpr bool kTakesFlag = !requires(C * v, const C* s, C g) {
 };
 
 template <typename Rule, typename T>
-Status RunStep(const Update& step) {
+Status RunUpdate(const Update& update) {
   using C = ComputeType<T>;
   std::array<C, kMaxStepScalars> scalars{};
-  for (size_t k = 0; k < step.inputs.scalars.size(); ++k) {
-    const Tensor& t = step.scalar(static_cast<int>(k));
+  for (size_t k = 0; k < update.inputs.scalars.size(); ++k) {
+    const Tensor& t = update.scalar(static_cast<int>(k));
     scalars[k] = t.dtype() == DType::kInt64 ? static_cast<C>(t.scalar<int64_t>())
                                             : static_cast<C>(t.scalar<T>());
   }
-  TENON_RETURN_IF_ERROR(step.CheckScalars(Rule::Bounds(step.flag)));
-  const bool flag = Rule::Prepare(scalars.data(), step.flag, step.width);
+  TENON_RETURN_IF_ERROR(update.CheckScalars(Rule::Bounds(update.flag)));
+  const bool flag = Rule::Prepare(scalars.data(), update.flag, update.width);
 
   // A flag of type bool: some variables are the same.
   const auto run_part = [&](auto step_flag, int64_t begin, int64_t end) {
     constexpr bool kAliased = std::is_same_v<decltype(step_flag), bool>;
     constexpr int kCount = Rule::kVariables;
     const auto s = scalars;
-    const T* grad = step.ctx.input(step.inputs.grad).data<T>();
+    const T* grad = update.ctx.input(update.inputs.grad).data<T>();
     std::array<const T*, kCount> in;
     std::array<T*, kCount> out;
     for (int k = 0; k < kCount; ++k) {
-      in[k] = step.current[k]->data<T>();
-      out[k] = step.next[k]->data<T>();
+      in[k] = update.current[k]->data<T>();
+      out[k] = update.next[k]->data<T>();
     }
     const auto change = [&](auto& v, C g) {
       if constexpr (kTakesFlag<Rule, C>) {
@@ -184,8 +184,8 @@ Status RunStep(const Update& step) {
         Rule::Step(v, s.data(), g);
       }
     };
-    for (int64_t p = 0; p < step.num_pieces(); ++p) {
-      const Update::Piece piece = step.piece(p, begin, end);
+    for (int64_t p = 0; p < update.num_pieces(); ++p) {
+      const Update::Piece piece = update.piece(p, begin, end);
       TENON_SIMD
       for (int64_t i = 0; i < piece.size; ++i) {
         C v[kCount];
@@ -193,7 +193,7 @@ Status RunStep(const Update& step) {
         const C g = static_cast<C>(grad[piece.grad_at + i]);
         if constexpr (kAliased) {
           AliasedElements<C> aliased{};
-          for (int k = 0; k < kCount; ++k) aliased.element[k] = v + step.same_as[k];
+          for (int k = 0; k < kCount; ++k) aliased.element[k] = v + update.same_as[k];
           change(aliased, g);
           for (int k = 0; k < kCount; ++k) v[k] = aliased[k];
         } else {
@@ -203,9 +203,9 @@ Status RunStep(const Update& step) {
       }
     }
   };
-  step.ForEachPart(0.3 * Rule::kVariables, [&](int64_t begin, int64_t end) {
+  update.ForEachPart(0.3 * Rule::kVariables, [&](int64_t begin, int64_t end) {
     // The flag is a constant in each of the frequent loops, so that they vectorise.
-    if (step.aliased) return run_part(flag, begin, end);
+    if (update.aliased) return run_part(flag, begin, end);
     if constexpr (kTakesFlag<Rule, C>) {
       if (flag) return run_part(std::true_type(), begin, end);
     }
@@ -218,7 +218,7 @@ template <typename Rule, typename... Ts>
 UpdateRuleInfo Describe(TypeList<Ts...>) {
   UpdateRuleInfo info{
       .types = {kDTypeOf<Ts>...}, .flag = Rule::kFlag, .no_empty_rows = Rule::kNoEmptyRows};
-  ((info.steps[static_cast<int>(kDTypeOf<Ts>)] = &RunStep<Rule, Ts>), ...);
+  ((info.steps[static_cast<int>(kDTypeOf<Ts>)] = &RunUpdate<Rule, Ts>), ...);
   return info;
 }
 

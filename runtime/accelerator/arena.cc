@@ -22,8 +22,7 @@ size_t BlockSize(size_t bytes) {
 
 }  // namespace
 
-Arena::Arena(StreamDriver& driver, DriverCapture& recording)
-    : driver_(driver), recording_(&recording) {
+Arena::Arena(StreamDriver& driver, DriverCapture& capture) : driver_(driver), capture_(&capture) {
   driver_.memory().Open(this);
   open_arena = this;
 }
@@ -37,7 +36,7 @@ void Arena::Close() {
   driver_.memory().Close();
   MutexLock lock(mu_);
   state_ = State::kResting;
-  recording_ = nullptr;
+  capture_ = nullptr;
 }
 
 void Arena::Abandon() {
@@ -146,7 +145,7 @@ int64_t Arena::bytes_in_use() const {
 
 void Arena::Copy(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
-  if (recording_ != nullptr) return recording_->Copy(to, from, bytes);
+  if (capture_ != nullptr) return capture_->Copy(to, from, bytes);
   driver_.memory().Copy(to, from, bytes);
 }
 

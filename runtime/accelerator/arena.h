@@ -17,28 +17,28 @@ namespace tenon {
 class DriverCapture;
 class StreamDriver;
 
-/// The memory of an accelerator that a recording's kernels use. Blocks that are freed serve again
-/// within the recording, in the order in which its kernels run, and nobody else gets them while it
+/// The memory of an accelerator that a capture's kernels use. Blocks that are freed serve again
+/// within the capture, in the order in which its kernels run, and nobody else gets them while it
 /// lives. Thread-safe, but for Allocate before Close.
 class Arena final : public Allocator, public MemoryDescription, public CaptureMemory {
  public:
-  /// Until Close copies within it are part of `recording`, and the calling thread gets no other
-  /// memory of the device: a tensor beyond the recording would be written by it only.
-  Arena(StreamDriver& driver, DriverCapture& recording);
+  /// Until Close copies within it are part of `capture`, and the calling thread gets no other
+  /// memory of the device: a tensor beyond the capture would be written by it only.
+  Arena(StreamDriver& driver, DriverCapture& capture);
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// The arena of that driver that the calling thread records with, or null.
+  /// The arena of that driver that the calling thread captures with, or null.
   static Arena* OfThread(const StreamDriver& driver);
-  /// The recording is to fail: memory was wanted that does not belong to it, or others needed what
+  /// The capture is to fail: memory was wanted that does not belong to it, or others needed what
   /// was freed meanwhile.
   void Refuse() { refused_.store(true, std::memory_order_relaxed); }
   bool refused() const { return refused_.load(std::memory_order_relaxed); }
 
-  /// The recording is made: what is allocated from now on, for copies of tensors that it gave, is
+  /// The capture is made: what is allocated from now on, for copies of tensors that it gave, is
   /// the device's as any other.
   void Close();
-  /// The recording is gone. What is in use is given back when it is free, then the arena itself
+  /// The capture is gone. What is in use is given back when it is free, then the arena itself
   /// goes.
   void Abandon();
 
@@ -67,7 +67,7 @@ class Arena final : public Allocator, public MemoryDescription, public CaptureMe
   }
 
   StreamDriver& driver_;
-  DriverCapture* recording_;
+  DriverCapture* capture_;
   std::atomic<bool> refused_{false};
   mutable Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_) = State::kOpen;

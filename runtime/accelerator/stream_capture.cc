@@ -6,11 +6,11 @@
 
 namespace tenon {
 
-StreamCapture::StreamCapture(StreamDevice& real, std::unique_ptr<DriverCapture> recording,
+StreamCapture::StreamCapture(StreamDevice& real, std::unique_ptr<DriverCapture> capture,
                              bool checked)
     : real_(real),
-      recording_(std::move(recording)),
-      arena_(*new Arena(real.driver(), *recording_)),
+      capture_(std::move(capture)),
+      arena_(*new Arena(real.driver(), *capture_)),
       failure_(checked ? NewPinned<RunFailure>() : nullptr) {}
 
 StreamCapture::~StreamCapture() {
@@ -22,7 +22,7 @@ Status StreamCapture::Finish() {
   open_ = false;
   arena_.Close();
   if (arena_.refused()) status_.Update(FailedPrecondition("other memory is wanted"));
-  status_.Update(recording_->Finish());
+  status_.Update(capture_->Finish());
   return status_;
 }
 
@@ -30,14 +30,14 @@ bool StreamCapture::Queue(int64_t step_id, std::shared_ptr<void> in_use) {
   if (!arena_.Use()) return false;
   /// Until the step is over.
   struct Use {
-    ~Use() { recording.arena_.Rest(); }
-    StreamCapture& recording;
+    ~Use() { capture.arena_.Rest(); }
+    StreamCapture& capture;
     const std::shared_ptr<void> in_use;  // goes after the arena rests
   };
   for (const StreamCheck& check : checks_) *check.word = 0;
   real_.AddChecks(step_id, checks_, std::make_shared<Use>(*this, std::move(in_use)),
                   failure_.get());
-  recording_->Queue();
+  capture_->Queue();
   return true;
 }
 
@@ -48,7 +48,7 @@ StatusOr<Tensor> StreamCapture::CopyToDevice(const Tensor& host) {
   TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(arena_, host.dtype(), host.shape()));
   if (host.num_bytes() > 0) {
     std::memcpy(source.raw_data(), host.raw_data(), host.num_bytes());
-    recording_->Copy(copy.raw_data(), source.raw_data(), host.num_bytes());
+    capture_->Copy(copy.raw_data(), source.raw_data(), host.num_bytes());
   }
   copied_.push_back(std::move(source));
   return copy;
@@ -74,7 +74,7 @@ RunCheck StreamCapture::AddCheck(int64_t step_id, std::function<Status(uint64_t)
 const RunFailure* StreamCapture::FailureOf(int64_t) { return failure_.get(); }
 
 Status StreamCapture::CannotWait() {
-  status_.Update(FailedPrecondition("a kernel waits for what is being recorded"));
+  status_.Update(FailedPrecondition("a kernel waits for what is being captured"));
   return status_;
 }
 
@@ -89,7 +89,7 @@ void StreamCapture::CopyToPeer(const Tensor&, DeviceQueue&, int64_t,
 
 void StreamCapture::EndStep(int64_t, std::function<void(Status)> done) { done(CannotWait()); }
 
-StatusOr<std::unique_ptr<QueueCapture>> StreamCapture::Record(int64_t) { return CannotWait(); }
+StatusOr<std::unique_ptr<QueueCapture>> StreamCapture::Capture(int64_t) { return CannotWait(); }
 
 Status StreamCapture::Wait() { return CannotWait(); }
 

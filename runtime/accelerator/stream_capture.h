@@ -12,12 +12,12 @@
 
 namespace tenon {
 
-/// A recording of a StreamDevice's kernels: the driver's, the memory that they use, the words of
+/// A capture of a StreamDevice's kernels: the driver's, the memory that they use, the words of
 /// their checks, and what they copied in from the host's memory.
 class StreamCapture final : public QueueCapture, private Device, private DeviceQueue {
  public:
   /// `checked`: whether kernels that were queued before have checks.
-  StreamCapture(StreamDevice& real, std::unique_ptr<DriverCapture> recording, bool checked);
+  StreamCapture(StreamDevice& real, std::unique_ptr<DriverCapture> capture, bool checked);
   ~StreamCapture() override;
 
   Device& device() override { return *this; }
@@ -25,7 +25,7 @@ class StreamCapture final : public QueueCapture, private Device, private DeviceQ
   bool Queue(int64_t step_id, std::shared_ptr<void> in_use) override;
 
  private:
-  // The device, for the kernels that are recorded.
+  // The device, for the kernels that are captured.
   const std::string& name() const override { return real_.name(); }
   DeviceKind kind() const override { return real_.kind(); }
   uint64_t incarnation() const override { return real_.incarnation(); }
@@ -36,7 +36,7 @@ class StreamCapture final : public QueueCapture, private Device, private DeviceQ
   ResourceStore& resources() override { return real_.resources(); }
   const FileAccess& files() const override { return real_.files(); }
 
-  // Its queue. What would have to wait is an error, with which the recording fails.
+  // Its queue. What would have to wait is an error, with which the capture fails.
   StatusOr<Tensor> CopyToDevice(const Tensor& host) override;
   void CopyToHost(const Tensor& device, int64_t step_id,
                   std::function<void(StatusOr<Tensor>)> done) override;
@@ -45,9 +45,9 @@ class StreamCapture final : public QueueCapture, private Device, private DeviceQ
   void EndStep(int64_t step_id, std::function<void(Status)> done) override;
   RunCheck AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
   const RunFailure* FailureOf(int64_t step_id) override;
-  StatusOr<std::unique_ptr<QueueCapture>> Record(int64_t step_id) override;
+  StatusOr<std::unique_ptr<QueueCapture>> Capture(int64_t step_id) override;
   Status Wait() override;
-  void* stream() override { return recording_->Native(); }
+  void* stream() override { return capture_->Native(); }
 
   struct PinnedDelete {
     PinnedMemory* memory;
@@ -57,11 +57,11 @@ class StreamCapture final : public QueueCapture, private Device, private DeviceQ
     }
   };
   template <typename T>
-  std::unique_ptr<T, PinnedDelete> NewPinned();  // null, and no recording any more, without memory
+  std::unique_ptr<T, PinnedDelete> NewPinned();  // null, and no capture any more, without memory
   Status CannotWait();
 
   StreamDevice& real_;
-  const std::unique_ptr<DriverCapture> recording_;
+  const std::unique_ptr<DriverCapture> capture_;
   Arena& arena_;  // which outlives this while there are tensors in it
   bool open_ = true;
   Status status_;

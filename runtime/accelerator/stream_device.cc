@@ -161,10 +161,9 @@ void StreamDevice::AddChecks(int64_t step_id, const std::vector<StreamCheck>& ch
   step.held.push_back(std::move(held));
 }
 
-StatusOr<std::unique_ptr<QueueCapture>> StreamDevice::Record(int64_t step_id) {
-  TENON_ASSIGN_OR_RETURN(std::unique_ptr<DriverCapture> recording, driver_.Record());
-  return std::make_unique<StreamCapture>(*this, std::move(recording),
-                                         FailureOf(step_id) != nullptr);
+StatusOr<std::unique_ptr<QueueCapture>> StreamDevice::Capture(int64_t step_id) {
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<DriverCapture> capture, driver_.Capture());
+  return std::make_unique<StreamCapture>(*this, std::move(capture), FailureOf(step_id) != nullptr);
 }
 
 template <typename T>

@@ -48,7 +48,7 @@ class StreamDevice final : public Device, public DeviceQueue {
   void EndStep(int64_t step_id, std::function<void(Status)> done) override;
   RunCheck AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
   const RunFailure* FailureOf(int64_t step_id) override;
-  StatusOr<std::unique_ptr<QueueCapture>> Record(int64_t step_id) override;
+  StatusOr<std::unique_ptr<QueueCapture>> Capture(int64_t step_id) override;
   Status Wait() override;
   void* stream() override { return driver_.Native(Stream::kCompute); }
 
@@ -93,8 +93,8 @@ class StreamDevice final : public Device, public DeviceQueue {
   std::vector<Tensor> held_ ABSL_GUARDED_BY(mu_);
   size_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   flat_hash_map<int64_t, RunRecord> steps_ ABSL_GUARDED_BY(mu_);
-  /// Of steps for whose checks there was no memory, which makes them fail; null when there was none
-  /// for it either.
+  /// The word of runs for whose checks there was no memory, which makes them fail; null when there
+  /// was no memory for the word either.
   FailureWord* const spare_;
 };
 

@@ -23,9 +23,9 @@ class DriverCapture {
   virtual ~DriverCapture() = default;
 
   // Until Finish, on one thread:
-  /// What kernels queue on that are recorded.
+  /// What kernels queue on that are captured.
   virtual void* Native() = 0;
-  /// Records a copy, between or within the two memories; that of the host is pinned.
+  /// Captures a copy, between or within the two memories; that of the host is pinned.
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;
   /// An error when it cannot be repeated. Nothing has been done until then.
   virtual Status Finish() = 0;
@@ -63,9 +63,9 @@ class StreamDriver {
   /// Calls `done` when what is queued on `stream` until now is done, from any thread, perhaps
   /// before this returns, once, in order.
   virtual void CallWhenDone(Stream stream, std::function<void(const Status&)> done) = 0;
-  /// Starts a recording on the calling thread, which queues nothing else until it is finished; an
+  /// Starts a capture on the calling thread, which queues nothing else until it is finished; an
   /// error when there can be none.
-  virtual StatusOr<std::unique_ptr<DriverCapture>> Record() = 0;
+  virtual StatusOr<std::unique_ptr<DriverCapture>> Capture() = 0;
   /// The driver's own name of the stream.
   virtual void* Native(Stream stream) = 0;
   /// For people, when there was no memory: what the device has, and who holds it, or how it has

@@ -8,16 +8,16 @@ namespace {
 
 /// So many different runs are remembered, such as those with the last batch of an epoch.
 constexpr size_t kMostKeys = 8;
-/// Of a recording goes the memory of a whole step.
+/// A capture keeps the memory of a whole step, so that few are kept.
 constexpr int kMostCaptures = 4;
-/// A group whose recordings are not repeated is not worth more of them than that.
+/// So many captures are made of kernels that turn out not to repeat them.
 constexpr int kTries = 16;
-/// So often a run is tried that cannot be recorded, perhaps because of what others did meanwhile.
+/// So often a run is tried again that could not be captured, perhaps because of other steps.
 constexpr int kTriesOfOne = 3;
 
-CaptureCache::Choice Use(const std::shared_ptr<CachedCapture>& recording) {
-  const auto let_go = [recording](void*) { recording->in_use.store(false); };
-  return {CaptureCache::Action::kRepeat, recording, std::shared_ptr<void>(recording.get(), let_go)};
+CaptureCache::Choice Use(const std::shared_ptr<CachedCapture>& capture) {
+  const auto let_go = [capture](void*) { capture->in_use.store(false); };
+  return {CaptureCache::Action::kRepeat, capture, std::shared_ptr<void>(capture.get(), let_go)};
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ CaptureCache::Choice CaptureCache::Choose(const std::string& key) {
       const auto oldest = std::min_element(
           entries_.begin(), entries_.end(),
           [](const Entry& a, const Entry& b) { return a.last_seen < b.last_seen; });
-      evicted = std::move(oldest->recording);
+      evicted = std::move(oldest->capture);
       entries_.erase(oldest);
     }
     entries_.emplace_back().key = key;
@@ -46,28 +46,28 @@ CaptureCache::Choice CaptureCache::Choose(const std::string& key) {
     return {};
   }
   entry->last_seen = ++now_;
-  if (entry->recording != nullptr) {
-    if (entry->recording->in_use.exchange(true)) return {};
+  if (entry->capture != nullptr) {
+    if (entry->capture->in_use.exchange(true)) return {};
     ++repeats_;
-    return Use(entry->recording);
+    return Use(entry->capture);
   }
   if (entry->tries == kTriesOfOne) return {};
   ++entry->tries;
   ++made_;
-  return {Action::kRecord, nullptr, nullptr};
+  return {Action::kCapture, nullptr, nullptr};
 }
 
 CaptureCache::Choice CaptureCache::Keep(const std::string& key,
-                                        std::shared_ptr<CachedCapture> recording) {
-  if (recording == nullptr) return {};
-  recording->in_use.store(true);
-  const Choice choice = Use(recording);
+                                        std::shared_ptr<CachedCapture> capture) {
+  if (capture == nullptr) return {};
+  capture->in_use.store(true);
+  const Choice choice = Use(capture);
   std::shared_ptr<CachedCapture> evicted;  // goes without the lock
   MutexLock lock(mu_);
   Entry* const entry = Find(key);
   if (entry == nullptr) return choice;
-  entry->recording = std::move(recording);
-  const auto kept = [](const Entry& e) { return e.recording != nullptr; };
+  entry->capture = std::move(capture);
+  const auto kept = [](const Entry& e) { return e.capture != nullptr; };
   if (std::count_if(entries_.begin(), entries_.end(), kept) <= kMostCaptures) {
     return choice;
   }
@@ -75,7 +75,7 @@ CaptureCache::Choice CaptureCache::Keep(const std::string& key,
   for (Entry& e : entries_) {
     if (kept(e) && e.last_seen < oldest->last_seen) oldest = &e;
   }
-  evicted = std::move(oldest->recording);
+  evicted = std::move(oldest->capture);
   oldest->tries = 0;
   return choice;
 }
@@ -85,7 +85,7 @@ void CaptureCache::Drop(const std::string& key) {
   MutexLock lock(mu_);
   Entry* const entry = Find(key);
   if (entry == nullptr) return;
-  dropped = std::move(entry->recording);
+  dropped = std::move(entry->capture);
   entry->tries = 0;
 }
 

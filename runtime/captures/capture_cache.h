@@ -12,33 +12,34 @@
 
 namespace tenon {
 
-/// What a group of kernels queues, recorded.
+/// The captured work of kernels that run as one.
 struct CachedCapture {
   std::unique_ptr<QueueCapture> work;
-  /// Where it finds what comes in in the device's memory; invalid for what is in the host's, which
-  /// is part of it.
+  /// The places in the device's memory where it takes its inputs; invalid for an input in the
+  /// host's memory, whose value is part of the capture.
   std::vector<Tensor> inputs;
-  /// What it gives. Somebody else who shares one of them still reads what it gave last.
+  /// Its outputs. Somebody who still shares one of them reads what the last repetition gave.
   std::vector<Tensor> outputs;
-  bool lost = false;  // the device has taken its memory back; of who uses it
+  bool lost = false;  // the device has taken its memory back; for its user alone
   std::atomic<bool> in_use{false};
 };
 
-/// The recordings of one group, by all that they depend on. Thread-safe.
+/// The captures of one node, by all that they depend on. Thread-safe.
 class CaptureCache {
  public:
-  enum class Action : uint8_t { kRun, kRecord, kRepeat };
+  enum class Action : uint8_t { kRun, kCapture, kRepeat };
   struct Choice {
     Action action = Action::kRun;
-    std::shared_ptr<CachedCapture> recording;  // to repeat
-    /// Keeps the recording from others until it goes.
+    std::shared_ptr<CachedCapture> capture;  // to repeat
+    /// Keeps the capture from others until it goes.
     std::shared_ptr<void> use;
   };
 
-  /// What to do with a run to which `key` comes in. After kRecord the caller gives what came of it.
+  /// What to do with a run to which `key` comes in. After kCapture the caller gives what came of
+  /// it.
   Choice Choose(const std::string& key);
-  /// Keeps it, for the caller to repeat at once. Null when the run cannot be recorded: kRun.
-  Choice Keep(const std::string& key, std::shared_ptr<CachedCapture> recording);
+  /// Keeps it, for the caller to repeat at once. Null when the run cannot be captured: kRun.
+  Choice Keep(const std::string& key, std::shared_ptr<CachedCapture> capture);
   /// It is not to be repeated again.
   void Drop(const std::string& key);
 
@@ -47,7 +48,7 @@ class CaptureCache {
     std::string key;
     uint64_t last_seen = 0;
     int tries = 0;
-    std::shared_ptr<CachedCapture> recording;
+    std::shared_ptr<CachedCapture> capture;
   };
   Entry* Find(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-/// Of values in host memory, which a recording depends on, no more is compared than that.
+/// So many bytes of values in host memory, which a capture depends on, are compared at most.
 constexpr size_t kMostHostBytes = 4096;
 
 /// A variable that members use, as it was when the run began.
@@ -28,24 +28,24 @@ struct UsedVariable {
   }
 };
 
-/// The device of a recording for kernels of a session that has the device under its own name, with
-/// resources of its own.
+/// The device under which kernels are captured, for a session that has the real one under a name
+/// and with resources of its own.
 class CaptureDevice final : public Device {
  public:
-  CaptureDevice(Device& session, Device& recording) : session_(session), recording_(recording) {}
+  CaptureDevice(Device& session, Device& capture) : session_(session), capture_(capture) {}
   const std::string& name() const override { return session_.name(); }
   DeviceKind kind() const override { return session_.kind(); }
   uint64_t incarnation() const override { return session_.incarnation(); }
   int64_t memory_limit() const override { return session_.memory_limit(); }
-  Allocator& allocator() override { return recording_.allocator(); }
-  DeviceQueue* queue() override { return recording_.queue(); }
+  Allocator& allocator() override { return capture_.allocator(); }
+  DeviceQueue* queue() override { return capture_.queue(); }
   Device& host() override { return session_.host(); }
   ResourceStore& resources() override { return session_.resources(); }
   const FileAccess& files() const override { return session_.files(); }
 
  private:
   Device& session_;
-  Device& recording_;
+  Device& capture_;
 };
 
 template <typename T>
@@ -59,7 +59,7 @@ void AppendShape(std::string* key, const Tensor& t) {
   for (const int64_t dim : t.shape().dims()) Append(key, dim);
 }
 
-/// One run of a group.
+/// One run of the kernels that are captured together.
 class CaptureRun {
  public:
   CaptureRun(const CapturePlan& plan, KernelContext& ctx)
@@ -67,24 +67,24 @@ class CaptureRun {
 
   /// Takes what comes in, constants and variables.
   Status Start();
-  /// All that a recording of this run would depend on; false when it cannot be recorded.
+  /// All that a capture of this run would depend on; false when the run cannot be captured.
   bool MakeKey(std::string* key);
   /// Runs the members.
   Status RunEach();
-  /// Has them recorded, which does nothing else; null when they cannot be.
-  std::shared_ptr<CachedCapture> Record() const;
+  /// Captures the members, which does nothing else; null when that cannot be done.
+  std::shared_ptr<CachedCapture> Capture() const;
   /// False, and nothing is done, when something is in use.
-  bool Repeat(CachedCapture& recording, const std::shared_ptr<void>& use);
+  bool Repeat(CachedCapture& capture, const std::shared_ptr<void>& use);
 
  private:
-  enum class Mode { kQueue, kRecord };
+  enum class Mode { kQueue, kCapture };
   Status RunMembers(const DeviceRun& run, std::vector<Value>& values, Mode mode) const;
   Status RunMember(const DeviceRun& run, const CaptureMember& member, std::vector<Value>& values,
                    Mode mode) const;
   void FindVariables();
   bool VariablesHaveStayed() const;
-  bool QueueUnshared(size_t next, CachedCapture& recording, const std::shared_ptr<void>& use);
-  void CopyInputs(const CachedCapture& recording) const;
+  bool QueueUnshared(size_t next, CachedCapture& capture, const std::shared_ptr<void>& use);
+  void CopyInputs(const CachedCapture& capture) const;
 
   const CapturePlan& plan_;
   KernelContext& ctx_;
@@ -134,7 +134,7 @@ void CaptureRun::FindVariables() {
       same->changes |= used.changes;
     }
   }
-  // As all who lock several variables.
+  // The order in which everybody locks who locks several variables.
   std::sort(variables_.begin(), variables_.end(), [](const UsedVariable& a, const UsedVariable& b) {
     return std::less<>()(a.resource, b.resource);
   });
@@ -147,7 +147,7 @@ bool CaptureRun::MakeKey(std::string* key) {
   Append(key, ctx_.device().queue()->FailureOf(ctx_.device_run().id) != nullptr);
   for (int i = 0; i < plan_.num_inputs; ++i) {
     const Tensor& t = values_[i].tensor;
-    // A recording takes its inputs at its beginning; this one may show updates by its members.
+    // A capture takes its inputs at its beginning; this one may show updates by its members.
     if (t.follows()) return false;
     AppendShape(key, t);
     if (!t.IsHostMemory()) continue;
@@ -205,8 +205,8 @@ Status CaptureRun::RunMember(const DeviceRun& run, const CaptureMember& member,
     if (!outputs[i].live()) return Internal("the kernel left output ", i, " without a value");
     Tensor& t = outputs[i].tensor;
     const bool leaves = plan_.is_output[member.first_output + i];
-    // What is given out is to be the recording's alone, so that it shows when others still read it.
-    if (mode != Mode::kRecord || !leaves || t.IsHostMemory() || t.HasOneReference()) continue;
+    // An output is to be the capture's alone, so that it shows when others still read it.
+    if (mode != Mode::kCapture || !leaves || t.IsHostMemory() || t.HasOneReference()) continue;
     TENON_ASSIGN_OR_RETURN(Tensor copy,
                            Tensor::Allocate(run.device.allocator(), t.dtype(), t.shape()));
     run.device.allocator().Copy(copy.raw_data(), t.raw_data(), t.num_bytes());
@@ -224,10 +224,10 @@ Status CaptureRun::RunEach() {
   return OkStatus();
 }
 
-/// Behind all that the recording did before.
-void CaptureRun::CopyInputs(const CachedCapture& recording) const {
-  for (size_t i = 0; i < recording.inputs.size(); ++i) {
-    const Tensor& to = recording.inputs[i];
+/// The copies are queued behind all that the capture did before.
+void CaptureRun::CopyInputs(const CachedCapture& capture) const {
+  for (size_t i = 0; i < capture.inputs.size(); ++i) {
+    const Tensor& to = capture.inputs[i];
     if (!to.valid()) continue;
     const Tensor& from = values_[i].tensor;
     ctx_.device().allocator().Copy(const_cast<void*>(to.raw_data()), from.raw_data(),
@@ -240,19 +240,19 @@ bool CaptureRun::VariablesHaveStayed() const {
                      [](const UsedVariable& v) { return v.resource->Read().raw_data() == v.data; });
 }
 
-std::shared_ptr<CachedCapture> CaptureRun::Record() const {
-  auto work = ctx_.device().queue()->Record(ctx_.device_run().id);
+std::shared_ptr<CachedCapture> CaptureRun::Capture() const {
+  auto work = ctx_.device().queue()->Capture(ctx_.device_run().id);
   if (!work.ok()) return nullptr;
-  auto recording = std::make_shared<CachedCapture>();
-  recording->work = *std::move(work);
-  // What belongs to this run alone is not there when it is repeated.
+  auto capture = std::make_shared<CachedCapture>();
+  capture->work = *std::move(work);
+  // The run's own rendezvous and resources are not there when the capture is repeated.
   const Run run;
-  CaptureDevice device(ctx_.device(), recording->work->device());
+  CaptureDevice device(ctx_.device(), capture->work->device());
   const DeviceRun on_device{run, device, ctx_.device_run().id};
   std::vector<Value> values = values_;
   Status status;
   for (int i = 0; i < plan_.num_inputs && status.ok(); ++i) {
-    Tensor& place = recording->inputs.emplace_back();
+    Tensor& place = capture->inputs.emplace_back();
     const Tensor& t = values[i].tensor;
     if (t.IsHostMemory()) continue;
     auto allocated = Tensor::Allocate(device.allocator(), t.dtype(), t.shape());
@@ -262,44 +262,44 @@ std::shared_ptr<CachedCapture> CaptureRun::Record() const {
   // Memory that others give back meanwhile is nobody's until the end: where a variable is now and
   // will be then, it has been all the time.
   bool stayed = VariablesHaveStayed();
-  if (status.ok() && stayed) status = RunMembers(on_device, values, Mode::kRecord);
+  if (status.ok() && stayed) status = RunMembers(on_device, values, Mode::kCapture);
   for (const int output : plan_.outputs) {
-    recording->outputs.push_back(std::move(values[output].tensor));
+    capture->outputs.push_back(std::move(values[output].tensor));
   }
   values.clear();
   stayed = stayed && VariablesHaveStayed();
-  status.Update(recording->work->Finish());
-  return status.ok() && stayed ? std::move(recording) : nullptr;
+  status.Update(capture->work->Finish());
+  return status.ok() && stayed ? std::move(capture) : nullptr;
 }
 
-bool CaptureRun::Repeat(CachedCapture& recording, const std::shared_ptr<void>& use) {
-  for (const Tensor& t : recording.outputs) {
+bool CaptureRun::Repeat(CachedCapture& capture, const std::shared_ptr<void>& use) {
+  for (const Tensor& t : capture.outputs) {
     if (!t.IsHostMemory() && !t.HasOneReference()) return false;
   }
-  return QueueUnshared(0, recording, use);
+  return QueueUnshared(0, capture, use);
 }
 
-/// Under the locks of the variables that it changes, which nobody else may read meanwhile: their
-/// readers would see them change.
-bool CaptureRun::QueueUnshared(size_t next, CachedCapture& recording,
+/// The capture is queued under the locks of the variables that it changes, so that nobody reads
+/// them meanwhile: a reader would see them change.
+bool CaptureRun::QueueUnshared(size_t next, CachedCapture& capture,
                                const std::shared_ptr<void>& use) {
   if (next == variables_.size()) {
-    CopyInputs(recording);
-    recording.lost = !recording.work->Queue(ctx_.device_run().id, use);
-    if (recording.lost) return false;
-    for (size_t i = 0; i < recording.outputs.size(); ++i) {
-      ctx_.set_output(static_cast<int>(i), recording.outputs[i]);
+    CopyInputs(capture);
+    capture.lost = !capture.work->Queue(ctx_.device_run().id, use);
+    if (capture.lost) return false;
+    for (size_t i = 0; i < capture.outputs.size(); ++i) {
+      ctx_.set_output(static_cast<int>(i), capture.outputs[i]);
     }
     return true;
   }
   const UsedVariable& v = variables_[next];
   if (!v.changes) {
     const Tensor value = v.resource->Read();  // kept until all is queued
-    return v.IsAs(value) && QueueUnshared(next + 1, recording, use);
+    return v.IsAs(value) && QueueUnshared(next + 1, capture, use);
   }
   bool queued = false;
   const Status status = v.resource->Modify([&](const Tensor& now, const Tensor* then) {
-    queued = v.IsAs(now) && v.IsAs(*then) && QueueUnshared(next + 1, recording, use);
+    queued = v.IsAs(now) && v.IsAs(*then) && QueueUnshared(next + 1, capture, use);
     return queued ? OkStatus() : Aborted("in use");
   });
   return queued;
@@ -312,13 +312,13 @@ Status CaptureKernel::Compute(KernelContext& ctx) const {
   TENON_RETURN_IF_ERROR(run.Start());
   std::string key;
   if (!run.MakeKey(&key)) return run.RunEach();
-  CaptureCache::Choice choice = recordings_.Choose(key);
-  if (choice.action == CaptureCache::Action::kRecord) {
-    choice = recordings_.Keep(key, run.Record());
+  CaptureCache::Choice choice = captures_.Choose(key);
+  if (choice.action == CaptureCache::Action::kCapture) {
+    choice = captures_.Keep(key, run.Capture());
   }
   if (choice.action == CaptureCache::Action::kRepeat) {
-    if (run.Repeat(*choice.recording, choice.use)) return OkStatus();
-    if (choice.recording->lost) recordings_.Drop(key);
+    if (run.Repeat(*choice.capture, choice.use)) return OkStatus();
+    if (choice.capture->lost) captures_.Drop(key);
   }
   return run.RunEach();
 }

@@ -12,11 +12,11 @@ namespace tenon {
 
 /// Kernels of a device with a queue that follow each other without the host in between, as one
 /// kernel. It runs one after another; but when the same comes in for the second time (shapes,
-/// values in host memory, places of variables), what they queue is recorded (QueueCapture), and
-/// repeated from then on without running them. What differs, or finds the recording or a variable
+/// values in host memory, places of variables), what they queue is captured (QueueCapture), and
+/// repeated from then on without running them. What differs, or finds the capture or a variable
 /// in use by another step, runs as ever.
 ///
-/// As CUDA graphs in PyTorch, with the checks that make it safe to do unasked.
+/// PyTorch offers the same as CUDA graphs; the checks here make it safe to do unasked.
 class CaptureKernel final : public Kernel {
  public:
   CaptureKernel(const KernelConstruction& c, CapturePlan plan)
@@ -26,7 +26,7 @@ class CaptureKernel final : public Kernel {
 
  private:
   const CapturePlan plan_;
-  mutable CaptureCache recordings_;
+  mutable CaptureCache captures_;
 };
 
 }  // namespace tenon

@@ -7,7 +7,7 @@
 namespace tenon {
 
 /// Puts one node (_CaptureKernel) in the place of each group of nodes of part `index` (see
-/// FindCaptures), whose kernels can be recorded and repeated as a whole (see CaptureKernel).
+/// FindCaptures), whose kernels can be captured and repeated as a whole (see CaptureKernel).
 /// REQUIRES: AddMemoryCopies has been called for all parts. Nothing is done for a device without a
 /// queue.
 ///

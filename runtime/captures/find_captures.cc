@@ -11,7 +11,7 @@
 namespace tenon {
 namespace {
 
-/// Recording fewer kernels of the device saves nothing.
+/// Capturing fewer kernels of the device saves nothing.
 constexpr int kFewestKernels = 4;
 
 /// Whether what it sends leaves the task.
@@ -47,10 +47,10 @@ StatusOr<std::string> EdgeName(const Node& node) {
 }
 
 /// The nodes of all parts, each behind what it waits for.
-class WholeStep {
+class JoinedParts {
  public:
-  static StatusOr<WholeStep> Of(absl::Span<const DevicePart> parts) {
-    WholeStep step;
+  static StatusOr<JoinedParts> Of(absl::Span<const DevicePart> parts) {
+    JoinedParts step;
     StringMap<Node*> senders;
     std::vector<Node*> nodes;
     for (const DevicePart& part : parts) {
@@ -116,10 +116,10 @@ bool MayWait(const Node& node) {
 /// before it can run. Those of one stage that can be in a group are one if they wait for the same:
 /// for what a client feeds, perhaps in a later call of a partial run, and for what others put into
 /// queues and the like, perhaps behind another group.
-class Grouping {
+class CaptureFinder {
  public:
-  Grouping(const DevicePart& part, const WholeStep& step, const KernelOf& kernel_of,
-           KernelMap& made)
+  CaptureFinder(const DevicePart& part, const JoinedParts& step, const KernelOf& kernel_of,
+                KernelMap& made)
       : device_(*part.device), step_(step), kernel_of_(kernel_of), made_(made) {
     for (const Node* n : part.graph->nodes()) marks_[n].in_part = true;
   }
@@ -161,14 +161,14 @@ class Grouping {
   StatusOr<Fit> FitOf(const Node& node);
 
   Device& device_;
-  const WholeStep& step_;
+  const JoinedParts& step_;
   const KernelOf& kernel_of_;
   KernelMap& made_;
   flat_hash_map<const Node*, Mark> marks_;
   int waiting_nodes_ = 0;
 };
 
-StatusOr<Grouping::Fit> Grouping::FitOf(const Node& node) {
+StatusOr<CaptureFinder::Fit> CaptureFinder::FitOf(const Node& node) {
   if (node.is_arg() || node.is_retval() || node.is_variable()) return Fit::kNo;
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernel_of_(node));
   const bool out =
@@ -190,11 +190,11 @@ StatusOr<Grouping::Fit> Grouping::FitOf(const Node& node) {
   if (memory == KernelMemory::kAny && !has_variables && !reads) return Fit::kBehind;
   // It makes a tensor the variable's value, which is nothing for the device to do.
   if (memory == KernelMemory::kAny && ChangesVariables(node)) return Fit::kNo;
-  // What comes from the host is copied before: a recording holds the host's values as they are.
+  // What comes from the host is copied before: a capture holds the host's values as they are.
   return node.schema().copies_to_device ? Fit::kBehind : Fit::kYes;
 }
 
-Status Grouping::MarkNode(Node& node) {
+Status CaptureFinder::MarkNode(Node& node) {
   Mark mark = marks_[&node];
   Fit fit = Fit::kNo;
   if (mark.in_part) {
@@ -243,8 +243,8 @@ StatusOr<std::vector<std::vector<Node*>>> FindCaptures(absl::Span<const DevicePa
       if (sends) return groups;
     }
   }
-  TENON_ASSIGN_OR_RETURN(const WholeStep step, WholeStep::Of(parts));
-  return Grouping(parts[index], step, kernel_of, *made).Find();
+  TENON_ASSIGN_OR_RETURN(const JoinedParts step, JoinedParts::Of(parts));
+  return CaptureFinder(parts[index], step, kernel_of, *made).Find();
 }
 
 bool ChangesVariables(const Node& node) {

@@ -141,7 +141,7 @@ void CudaDriver::CallWhenDone(Stream stream, std::function<void(const Status&)> 
   At(stream).completions->Add(std::move(done));
 }
 
-StatusOr<std::unique_ptr<DriverCapture>> CudaDriver::Record() {
+StatusOr<std::unique_ptr<DriverCapture>> CudaDriver::Capture() {
   return GraphCapture::Begin(ordinal_, At(Stream::kCompute).stream, failure_);
 }
 

@@ -39,7 +39,7 @@ class CudaDriver final : public StreamDriver {
                   size_t bytes) override;
   void WaitFor(Stream stream, Stream other) override;
   void CallWhenDone(Stream stream, std::function<void(const Status&)> done) override;
-  StatusOr<std::unique_ptr<DriverCapture>> Record() override;
+  StatusOr<std::unique_ptr<DriverCapture>> Capture() override;
   void* Native(Stream stream) override;
   std::string DescribeMemory() override;
 

@@ -8,18 +8,18 @@ namespace tenon::cuda {
 StatusOr<std::unique_ptr<DriverCapture>> GraphCapture::Begin(int ordinal, cudaStream_t stream,
                                                              Failure& failure) {
   if (failure.failed()) return failure.status();
-  std::unique_ptr<GraphCapture> recording(new GraphCapture(ordinal, stream, failure));
-  recording->Enter();
+  std::unique_ptr<GraphCapture> capture(new GraphCapture(ordinal, stream, failure));
+  capture->Enter();
   TENON_RETURN_IF_ERROR(
-      recording->Explain(cudaStreamCreateWithFlags(&recording->capturing_, cudaStreamNonBlocking)));
+      capture->Explain(cudaStreamCreateWithFlags(&capture->capturing_, cudaStreamNonBlocking)));
   // What else this thread does meanwhile, such as getting memory, is no part of it.
   const cudaError_t begun =
-      cudaStreamBeginCapture(recording->capturing_, cudaStreamCaptureModeRelaxed);
+      cudaStreamBeginCapture(capture->capturing_, cudaStreamCaptureModeRelaxed);
   if (begun != cudaSuccess) {
-    cudaStreamDestroy(std::exchange(recording->capturing_, nullptr));
-    return recording->Explain(begun);
+    cudaStreamDestroy(std::exchange(capture->capturing_, nullptr));
+    return capture->Explain(begun);
   }
-  return recording;
+  return capture;
 }
 
 GraphCapture::~GraphCapture() {
@@ -38,7 +38,7 @@ Status GraphCapture::Explain(cudaError_t error) const {
   if (error == cudaSuccess) return OkStatus();
   cudaGetLastError();
   return Unavailable("the GPU ", failure_.gpu(),
-                     " cannot record a step: ", cudaGetErrorString(error), " (",
+                     " cannot capture a step: ", cudaGetErrorString(error), " (",
                      cudaGetErrorName(error), ")");
 }
 
@@ -71,7 +71,7 @@ Status GraphCapture::Finish() {
 void GraphCapture::Queue() {
   if (failure_.failed()) return;
   Enter();
-  failure_.Check(cudaGraphLaunch(graph_, stream_), "running a recorded step");
+  failure_.Check(cudaGraphLaunch(graph_, stream_), "running a captured step");
 }
 
 }  // namespace tenon::cuda

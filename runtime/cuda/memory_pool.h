@@ -27,7 +27,7 @@ class MemoryPool {
 
   /// For work queued on `stream` from now on. Null when there is none, or the GPU has failed.
   void* Allocate(size_t bytes, cudaStream_t stream);
-  /// As many bytes as were asked for.
+  /// The bytes that were asked for.
   void Free(void* memory, size_t bytes, cudaStream_t stream);
 
   /// Lets the GPU `ordinal` reach the memory if the two are wired so; if not, the driver takes

@@ -50,7 +50,7 @@ struct SessionDevices {
   std::shared_ptr<ResourceStore> resources;
   std::vector<std::unique_ptr<Device>> devices;
 
-  /// Those of `devices`, under the names that they have in `task`.
+  /// The session's own view of `devices`, under the names that they have in `task`.
   static std::shared_ptr<SessionDevices> Make(const std::vector<Device*>& devices,
                                               const std::string& task) {
     auto made = std::make_shared<SessionDevices>();

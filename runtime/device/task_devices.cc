@@ -9,42 +9,42 @@ namespace tenon {
 namespace {
 
 /// How many GPUs the task gets; none with the reason in `why`.
-StatusOr<int> CountGpus(const TaskDeviceOptions& options, std::string* why) {
-  if (options.gpu_devices == 0) {
+StatusOr<int> CountGpus(const DeviceOptions& options, std::string* why) {
+  if (options.gpus == 0) {
     *why = "it has been asked to use none";
     return 0;
   }
   const auto gpus = ListGpus(options.gpu);
   if (!gpus.ok()) {
     const bool wrong = gpus.status().code() == StatusCode::kInvalidArgument;
-    if (options.gpu_devices == kAllGpus && !wrong) {
+    if (!options.gpus && !wrong) {
       *why = std::string(Message(gpus.status()));
       return 0;
     }
-    return Annotate(gpus.status(),
-                    wrong ? "GPUs" : StrCat(options.gpu_devices, " GPUs are wanted"));
+    return Annotate(gpus.status(), wrong ? "GPUs" : StrCat(*options.gpus, " GPUs are wanted"));
   }
   const int found = static_cast<int>(gpus->size());
-  if (options.gpu_devices > found) {
-    return FailedPrecondition(options.gpu_devices, " GPUs are wanted, found ", found);
+  if (options.gpus > found) {
+    return FailedPrecondition(*options.gpus, " GPUs are wanted, found ", found);
   }
-  return options.gpu_devices == kAllGpus ? found : options.gpu_devices;
+  return options.gpus.value_or(found);
 }
 
 }  // namespace
 
 StatusOr<TaskDevices> MakeTaskDevices(const TaskDeviceOptions& options) {
   TaskDevices made;
-  for (int i = 0; i < std::max(1, options.cpu_devices); ++i) {
+  for (int i = 0; i < std::max(1, options.devices.cpus); ++i) {
     made.devices.push_back(std::make_unique<CpuDevice>(StrCat(options.task, "/device:CPU:", i),
                                                        options.resources, options.files));
   }
-  TENON_ASSIGN_OR_RETURN(const int gpus, CountGpus(options, &made.why_no_gpu));
+  TENON_ASSIGN_OR_RETURN(const int gpus, CountGpus(options.devices, &made.why_no_gpu));
   for (int i = 0; i < gpus; ++i) {
     TENON_ASSIGN_OR_RETURN(const DevicePlugin* const plugin, CudaPlugin());
-    TENON_ASSIGN_OR_RETURN(std::unique_ptr<Device> device,
-                           plugin->make_device({i, StrCat(options.task, "/device:GPU:", i),
-                                                options.resources, options.files, options.gpu}));
+    TENON_ASSIGN_OR_RETURN(
+        std::unique_ptr<Device> device,
+        plugin->make_device({i, StrCat(options.task, "/device:GPU:", i), options.resources,
+                             options.files, options.devices.gpu}));
     made.devices.push_back(std::move(device));
   }
   return made;

@@ -6,20 +6,14 @@
 #include <vector>
 
 #include "core/device/device.h"
-#include "core/device/device_plugin.h"
+#include "runtime/device/device_options.h"
 
 namespace tenon {
-
-/// As many GPUs as there are.
-inline constexpr int kAllGpus = -1;
 
 /// What devices a task has.
 struct TaskDeviceOptions {
   std::string task;  // "/job:localhost/replica:0/task:0"
-  int cpu_devices = 1;
-  /// The first so many of the visible GPUs, which must be there, or kAllGpus, which may be none.
-  int gpu_devices = kAllGpus;
-  GpuOptions gpu = {};
+  DeviceOptions devices = {};
   std::shared_ptr<ResourceStore> resources;
   FileAccess files = {};
 };

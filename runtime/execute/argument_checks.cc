@@ -18,7 +18,7 @@ Status CheckArguments(const std::vector<Tensor>& args, const DTypeVector& types)
 
 Status CheckRetvals(const std::vector<Tensor>& retvals, const DTypeVector& types) {
   for (size_t i = 0; i < types.size(); ++i) {
-    // Those of the step's other devices have no type.
+    // The fetches of the program's other plans have no type here.
     if (types[i] != DType::kInvalid && !retvals[i].valid()) {
       return InvalidArgument("Retval[", i, "] does not have value");
     }

@@ -78,7 +78,7 @@ class FrameState {
   uint64_t FrameId(const ReadyNode& r) const { return r.iteration->frame->id; }
   int64_t IterationIndex(const ReadyNode& r) const { return r.iteration->index; }
 
-  /// As PlainState::Propagate.
+  /// Does what PlainState::Propagate does.
   template <typename Push>
   void Propagate(const ReadyNode& r, const PlanNode& item, Value* outputs, Push push) {
     std::vector<ReadyNode> ready;

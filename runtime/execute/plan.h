@@ -117,7 +117,7 @@ class ExecutionPlan {
   void LimitIterations();
 
   static constexpr uint32_t kExpensiveTicks = 25000;  // about 10 µs
-  /// Of nodes that nobody measures: constants, arguments, starting an asynchronous kernel.
+  /// The cost of nodes that nobody measures: constants, arguments, starting an asynchronous kernel.
   static constexpr uint32_t kUnmeasuredTicks = 500;
 
   Device& device_;

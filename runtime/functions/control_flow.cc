@@ -11,7 +11,7 @@ DType TypeOf(Endpoint value) { return BaseType(value.node->output_type(value.ind
 /// `condition` as a bool: numbers other than 0, texts and lists that are not empty are true.
 StatusOr<Endpoint> AsBool(CallBuilder& builder, Endpoint condition) {
   const PartialShape& shape = condition.node->output_shape(condition.index);
-  // Of unknown rank it is a scalar, or Switch says that it should have been.
+  // A condition of unknown rank is a scalar, or Switch says that it should have been one.
   if (TypeOf(condition) == DType::kBool && shape.rank() <= 0) return condition;
   TENON_ASSIGN_OR_RETURN(
       Node * truth, builder.Add("condition", "ToBool", {{"T", TypeOf(condition)}}, {condition}));
@@ -200,8 +200,8 @@ struct Numbers {
   Endpoint start, delta, count;
 };
 
-/// Those of the first three arguments: start, limit and delta. The step fails when these are no
-/// scalars or lead away from the limit.
+/// The numbers that the first three arguments stand for: start, limit and delta. The step fails
+/// when these are no scalars or lead away from the limit.
 StatusOr<Numbers> NumbersOf(CallBuilder& builder, const std::vector<Endpoint>& arguments) {
   TENON_ASSIGN_OR_RETURN(Node * start_node, builder.Start());
   Endpoint scalars[3], wide[3];

@@ -33,7 +33,7 @@ class Loops {
     }
   }
 
-  /// Those within others come after them.
+  /// A loop within another one comes after it.
   std::list<Loop>& loops() { return loops_; }
   Loop& outside() { return outside_; }
   /// The innermost loop that `node` is in.

@@ -11,7 +11,7 @@ namespace {
 
 /// Nodes that only look alike are not compared with each other for ever.
 constexpr size_t kMaxCandidates = 64;
-/// Of a node with more outputs, moving the consumers of each costs more than it saves.
+/// A node with more outputs is left alone: to move the consumers of each costs more than it saves.
 constexpr int kMaxMergedOutputs = 64;
 
 bool MayMerge(const Node& node) {
@@ -31,7 +31,7 @@ bool MayMerge(const Node& node) {
 }
 
 /// Text that is the same for nodes that may be equal. Those of `merged` are about to leave.
-std::string Signature(const Node& node, const flat_hash_set<const Node*>& merged) {
+std::string ValueKey(const Node& node, const flat_hash_set<const Node*>& merged) {
   std::string key = NodeDigest(node);
   for (const Endpoint& in : node.inputs()) StrAppend(&key, ",", in.node->id(), ":", in.index);
   std::vector<int> controls;
@@ -52,7 +52,7 @@ StatusOr<bool> MergeCommonSubexpressions(Graph* graph, const PassContext&) {
   std::vector<Node*> removed;
   for (Node* node : order) {
     if (!MayMerge(*node)) continue;
-    std::vector<Node*>& candidates = seen[Signature(*node, merged)];
+    std::vector<Node*>& candidates = seen[ValueKey(*node, merged)];
     const auto twin = std::find_if(candidates.begin(), candidates.end(), [&](const Node* c) {
       return SameAttrs(c->attrs(), node->attrs());
     });

@@ -7,17 +7,18 @@ namespace tenon {
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const passes = new std::vector<Pass>{
-      {"constant-folding", "computes once what depends on constants alone", PassStage::kStep,
-       FoldConstants},
-      {"neutral-operands", "leaves out products with one and quotients by it", PassStage::kStep,
-       RemoveNeutralOperands},
-      {"common-subexpressions", "merges nodes that compute the same", PassStage::kStep,
-       MergeCommonSubexpressions},
-      {"places-of-maxima", "lets max pooling tell its gradient where the largest elements are",
-       PassStage::kDevice, KeepPlacesOfMaxima},
-      {"relu-in-pooling", "lets pooling that tells places compute the Relu before it",
+      {"constant-folding", "constant_folding", "computes once what depends on constants alone",
+       PassStage::kStep, FoldConstants},
+      {"neutral-operands", "arithmetic_optimization",
+       "leaves out products with one and quotients by it", PassStage::kStep, RemoveNeutralOperands},
+      {"common-subexpressions", "common_subgraph_elimination", "merges nodes that compute the same",
+       PassStage::kStep, MergeCommonSubexpressions},
+      {"places-of-maxima", "remapping",
+       "lets max pooling tell its gradient where the largest elements are", PassStage::kDevice,
+       KeepPlacesOfMaxima},
+      {"relu-in-pooling", "remapping", "lets pooling that tells places compute the Relu before it",
        PassStage::kDevice, ComputeReluInPooling},
-      {"bias-in-convolutions",
+      {"bias-in-convolutions", "remapping",
        "lets convolutions add the bias that is added to them, which may round otherwise",
        PassStage::kDevice, AddBiasInConvolutions},
   };

@@ -18,7 +18,7 @@ enum class PassStage {
 
 /// What every pass may know of its surroundings.
 struct PassContext {
-  /// Of kStep: a CPU device, to compute constants on. Of kDevice: the device.
+  /// In kStep a CPU device, to compute constants on; in kDevice the device of the graph.
   Device* device = nullptr;
 };
 
@@ -27,6 +27,8 @@ struct PassContext {
 /// _Arg, _Retval, stateful ops or placement.
 struct Pass {
   std::string_view name;
+  /// The field of TensorFlow's RewriterConfig that turns it off, and others of the kind with it.
+  std::string_view rewriter_option;
   std::string_view doc;
   PassStage stage;
   /// Whether it changed the graph.

@@ -8,7 +8,7 @@ namespace {
 /// A Relu that max pooling alone uses, and their gradients.
 struct PooledRelu {
   Node *relu, *pool;
-  /// Of pooling, and of the Relu before it, which alone uses that.
+  /// Pairs of the pooling's gradient and the Relu's, which is the only user of the former.
   std::vector<std::pair<Node*, Node*>> gradients;
 };
 

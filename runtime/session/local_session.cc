@@ -5,6 +5,7 @@
 #include "core/base/parallel.h"
 #include "runtime/compile/compiler.h"
 #include "runtime/compile/feed_spec.h"
+#include "runtime/device/task_devices.h"
 #include "runtime/execute/local_run.h"
 #include "runtime/execute/time_limit.h"
 
@@ -218,11 +219,11 @@ StatusOr<std::unique_ptr<Session>> MakeLocalSession(const Graph& graph,
   TENON_RETURN_IF_ERROR(graph.Validate());
   const auto resources =
       options.resources != nullptr ? options.resources : std::make_shared<ResourceStore>();
-  const bool has_others = options.gpu_devices == kAllGpus && !options.other_devices.empty();
-  TENON_ASSIGN_OR_RETURN(TaskDevices devices,
-                         MakeTaskDevices({std::string(kTask), options.cpu_devices,
-                                          has_others ? 0 : options.gpu_devices, options.gpu,
-                                          resources, options.files}));
+  DeviceOptions wanted = options.devices;
+  if (!wanted.gpus && !options.other_devices.empty()) wanted.gpus = 0;
+  TENON_ASSIGN_OR_RETURN(
+      TaskDevices devices,
+      MakeTaskDevices({std::string(kTask), std::move(wanted), resources, options.files}));
   auto session = std::make_unique<LocalSession>(graph, options, std::move(devices));
   TENON_RETURN_IF_ERROR(session->Init());
   return session;

@@ -6,7 +6,7 @@
 
 #include "core/base/file_access.h"
 #include "core/device/device.h"
-#include "runtime/device/task_devices.h"
+#include "runtime/device/device_options.h"
 #include "runtime/passes/pass.h"
 #include "runtime/session/session.h"
 
@@ -15,13 +15,10 @@ namespace tenon {
 struct LocalSessionOptions {
   /// Threads that run kernels, the caller's among them; 0: the process's thread budget.
   int threads = 0;
-  int cpu_devices = 1;
+  /// Without devices.gpus, the GPUs that there are, or none where there are other_devices.
+  DeviceOptions devices = {};
   /// Devices of the same task besides; their resources must be those below.
   std::vector<std::shared_ptr<Device>> other_devices = {};
-  /// The first so many of the visible GPUs; opening the session fails when there are fewer. By
-  /// default those that there are, or none where there are other_devices.
-  int gpu_devices = kAllGpus;
-  GpuOptions gpu = {};
   /// Where variables and queues live. Null: in a store of the session's own.
   std::shared_ptr<ResourceStore> resources = {};
   bool allow_soft_placement = false;

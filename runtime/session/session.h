@@ -102,7 +102,7 @@ class StepTensors {
   const std::vector<std::string>& names() const { return names_; }
   /// Their dtypes as far as they are known; none of mere names.
   const DTypeVector& dtypes() const { return dtypes_; }
-  /// As many as dtypes.
+  /// One for each of dtypes().
   const std::vector<StepTensor::Place>& places() const { return places_; }
 
  private:
@@ -172,7 +172,7 @@ class StepFeeds {
   StepFeeds(Pairs pairs) : pairs_(std::move(pairs)) {}  // NOLINT
 
   const Pairs& pairs() const { return pairs_; }
-  /// As many as pairs, or none where there are names only.
+  /// One for each of pairs(), or none where there are names only.
   const std::vector<StepTensor::Place>& places() const { return places_; }
   /// Whether every literal is of its tensor's dtype.
   const Status& status() const { return status_; }

@@ -6,7 +6,8 @@
 namespace tenon {
 
 /// A handful of ops without kernels, enough to build graphs of every form: Const, Placeholder,
-/// Identity, Add, MatMul, NoOp, VariableV2 (a ref), Assign, Split, AddN, Merge, NextIteration.
+/// Identity, Add, MatMul, NoOp, VariableV2 (a ref), Assign, Split, AddN, Merge, NextIteration,
+/// _Recv.
 inline void RegisterTinyOps(OpRegistry& ops) {
   ops.Declare(R"(
       op Const() -> output: dtype [constant]
@@ -31,7 +32,9 @@ inline void RegisterTinyOps(OpRegistry& ops) {
       op Merge(inputs: N * T) -> output: T [flow merge]
         N: int >= 1, T: type
       op NextIteration(data: T) -> output: T [flow next_iteration]
-        T: type)",
+        T: type
+      op _Recv() -> tensor: tensor_type [flow transfer]
+        tensor_type: type)",
               "tiny.ops");
   ops.Get("Const").Shape([](ShapeContext& c) -> Status {
     TENON_ASSIGN_OR_RETURN(const Tensor value, c.Attr<Tensor>("value"));

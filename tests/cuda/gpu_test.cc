@@ -24,7 +24,7 @@ StatusOr<std::unique_ptr<Session>> GpuSession(const Graph& graph) {
 
 StatusOr<std::unique_ptr<Session>> CpuSession(const Graph& graph) {
   LocalSessionOptions options;
-  options.gpu_devices = 0;
+  options.devices.gpus = 0;
   options.allow_soft_placement = true;
   return MakeLocalSession(graph, options);
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "core/graph/output.h"
 #include "core/proto/proto_io_graph.h"
 #include "distributed/grpc/run_graph_coding.h"
 #include "distributed/worker/worker.h"

@@ -96,7 +96,7 @@ TEST_F(CaptureBordersTest, AVariableTakesWhatAGroupGivesInAnyShape) {
     RunBoth({}, {value});
   }
   EXPECT_GE(SharedSimulatedDriver().repeats(), before + 6)
-      << "no variable keeps a recording's memory";
+      << "no variable keeps a capture's memory";
 }
 
 TEST_F(CaptureBordersTest, ASessionWithItsOwnVariablesUpdatesThose) {

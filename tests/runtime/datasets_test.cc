@@ -167,7 +167,7 @@ TEST_F(DatasetsTest, AnIteratorWalksAgainWhenItBeginsAgain) {
 
 TEST_F(DatasetsTest, CallsOfABodyOnTwoDevicesDoNotMeet) {
   const Output next = Next(MapInParallel(Range(200), "elsewhere", 8));
-  const auto session = Open({.cpu_devices = 2});
+  const auto session = Open({.devices = {.cpus = 2}});
   ASSERT_OK(session->Run({}, {}, {begin_}).status());
   const std::vector<int64_t> all = All(*session, next);
   ASSERT_EQ(all.size(), 200);
@@ -336,7 +336,7 @@ TEST_F(DatasetsTest, IteratorsBeginAgainWhileElementsAreMadeAhead) {
   StepOptions patient;
   patient.timeout = std::chrono::seconds(20);
   for (const int threads : {1, 2}) {
-    const auto session = Open({.threads = threads, .cpu_devices = 2});
+    const auto session = Open({.threads = threads, .devices = {.cpus = 2}});
     for (int i = 0; i < 30; ++i) {
       ASSERT_OK(session->Run({}, {}, StepTensors(begins), patient).status());
       const auto values = session->Run({}, StepTensors(nexts), {}, patient);

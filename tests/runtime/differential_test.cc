@@ -8,8 +8,8 @@
 #include "runtime/compile/placer.h"
 #include "runtime/compile/step_graph.h"
 #include "runtime/device/cpu_device.h"
-#include "runtime/execute/interpreter.h"
 #include "runtime/session/local_session.h"
+#include "tests/testing/interpreter.h"
 #include "tests/testing/random_graph.h"
 #include "tests/testing/simulated_session.h"
 #include "tests/testing/status_matchers.h"
@@ -44,8 +44,8 @@ class Oracle {
     TENON_ASSIGN_OR_RETURN(const Graph graph, MakeStepGraph(graph_, signature));
     ResourceStore resources;
     Cancellation cancellation;
-    const Run run{.cancellation = &cancellation, .resources = &resources};
-    return Interpret(graph, {run, device_, ++runs_}, kernels_, args);
+    const tenon::Run run{.cancellation = &cancellation, .resources = &resources};
+    return testing::Interpret(graph, {run, device_, ++runs_}, kernels_, args);
   }
 
  private:
@@ -93,7 +93,7 @@ StepResults RunIn(const Regime& regime, const RandomGraph& random, uint64_t seed
   LocalSessionOptions options;
   options.threads = regime.threads;
   options.passes.enabled = regime.passes;
-  options.cpu_devices = regime.simulated ? 1 : regime.devices;
+  options.devices.cpus = regime.simulated ? 1 : regime.devices;
   Graph graph = random.graph.Clone();
   if (regime.devices > 1) {
     std::vector<std::string> devices = {"/device:CPU:0", "/device:CPU:1"};

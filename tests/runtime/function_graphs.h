@@ -89,7 +89,7 @@ class FunctionsTest : public ::testing::Test {
 
   Status Open(int cpu_devices = 1) {
     TENON_ASSIGN_OR_RETURN(const Graph graph, GraphFromProto(def_, AllOps()));
-    TENON_ASSIGN_OR_RETURN(session_, MakeLocalSession(graph, {.cpu_devices = cpu_devices}));
+    TENON_ASSIGN_OR_RETURN(session_, MakeLocalSession(graph, {.devices = {.cpus = cpu_devices}}));
     return OkStatus();
   }
   StatusOr<float> Run(const StepFeeds& feeds, const std::string& fetch,

@@ -52,7 +52,7 @@ class LocalSessionTest : public ::testing::TestWithParam<SessionRegime> {
     LocalSessionOptions options;
     options.threads = GetParam().threads;
     options.passes.enabled = GetParam().passes;
-    options.cpu_devices = 2;
+    options.devices.cpus = 2;
     auto session = GetParam().simulated ? testing::MakeSimulatedSession(graph, options)
                                         : MakeLocalSession(graph, options);
     EXPECT_OK(session);

@@ -304,12 +304,13 @@ TEST_F(PassesTest, GradientsAreTheSameWithThePlaces) {
 TEST_F(PassesTest, ManyValuesThatLookAlikeAreComparedInTimeThatIsLinear) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kInt32, {100}, {.name = "x"});
   for (int i = 0; i < (kSanitized ? 10000 : 100000); ++i) {
     Tensor value = Tensor::Zeros(DType::kInt32, {100});
     value.data<int32_t>()[99] = i;
-    Const(value);
+    Add(x, Const(value));
   }
-  Optimised(graph);
+  EXPECT_EQ(Optimised(graph).num_nodes(), graph.num_nodes());
 }
 
 }  // namespace

@@ -144,10 +144,10 @@ TEST(StreamDeviceTest, MemoryIsGivenBackAndRunsOut) {
 TEST(StreamRecordingTest, WhatIsRecordedIsDoneWhenItIsQueued) {
   SimulatedDevice d;
   Tensor value = d.device.CopyToDevice(Numbers(100)).value();
-  auto recording = d.device.Record(1).value();
+  auto capture = d.device.Capture(1).value();
   Tensor result;
   {
-    Device& device = recording->device();
+    Device& device = capture->device();
     Tensor ones = device.queue()->CopyToDevice(Numbers(100)).value(), between;
     d.AddOne(ones, &ones);  // in place: each repetition copies it anew
     between = Tensor::Allocate(device.allocator(), DType::kFloat, {100}).value();
@@ -156,34 +156,34 @@ TEST(StreamRecordingTest, WhatIsRecordedIsDoneWhenItIsQueued) {
     d.AddOne(between, &result);
     d.AddOne(value, &value);
   }
-  ASSERT_OK(recording->Finish());
+  ASSERT_OK(capture->Finish());
   EXPECT_EQ(d.ToHost(value)->data<float>()[7], 7);
   for (int i = 1; i < 4; ++i) {
-    ASSERT_TRUE(recording->Queue(i, nullptr));
-    EXPECT_FALSE(recording->Queue(i, nullptr)) << "its step is not over";
+    ASSERT_TRUE(capture->Queue(i, nullptr));
+    EXPECT_FALSE(capture->Queue(i, nullptr)) << "its step is not over";
     EXPECT_EQ(d.ToHost(result)->data<float>()[7], 10);
     EXPECT_EQ(d.ToHost(value)->data<float>()[7], 7 + i);
     d.device.EndStep(i, [](const Status&) {});
     ASSERT_OK(d.device.Wait());
   }
-  recording = nullptr;  // before what is in its memory
+  capture = nullptr;  // before what is in its memory
   EXPECT_EQ(d.ToHost(result.Copy().value())->data<float>()[7], 10);
 }
 
 TEST(StreamRecordingTest, ItsChecksAreThoseOfEachStep) {
   SimulatedDevice d;
-  auto recording = d.device.Record(1).value();
-  EXPECT_EQ(recording->device().queue()->FailureOf(1), nullptr);
-  const RunCheck check = recording->device().queue()->AddCheck(
+  auto capture = d.device.Capture(1).value();
+  EXPECT_EQ(capture->device().queue()->FailureOf(1), nullptr);
+  const RunCheck check = capture->device().queue()->AddCheck(
       1, [](uint64_t word) { return InvalidArgument("found ", word); });
   bool fails = false;
   d.driver.Launch(Stream::kCompute, {}, [&] {
     if (fails) *check.word = *check.failure->word = 3;
   });
-  ASSERT_OK(recording->Finish());
+  ASSERT_OK(capture->Finish());
   for (int i = 1; i < 6; ++i) {
     fails = i % 2 == 0;
-    ASSERT_TRUE(recording->Queue(i, nullptr));
+    ASSERT_TRUE(capture->Queue(i, nullptr));
     ASSERT_OK(d.device.Wait());
     EXPECT_EQ(*d.device.FailureOf(i)->word, fails ? 3 : 0);
     Status result;
@@ -196,17 +196,17 @@ TEST(StreamRecordingTest, ItsChecksAreThoseOfEachStep) {
 TEST(StreamRecordingTest, AStepThatHasFailedBeforeIsKnownToIt) {
   SimulatedDevice d;
   const RunCheck before = d.device.AddCheck(1, [](uint64_t) { return OkStatus(); });
-  auto recording = d.device.Record(1).value();
-  const RunFailure* const failure = recording->device().queue()->FailureOf(1);
+  auto capture = d.device.Capture(1).value();
+  const RunFailure* const failure = capture->device().queue()->FailureOf(1);
   ASSERT_NE(failure, nullptr);
   std::vector<uint64_t> seen;
   d.driver.Launch(Stream::kCompute, {}, [&] { seen.push_back(*failure->word); });
-  ASSERT_OK(recording->Finish());
+  ASSERT_OK(capture->Finish());
   *before.failure->word = 1;
-  ASSERT_TRUE(recording->Queue(1, nullptr));
+  ASSERT_TRUE(capture->Queue(1, nullptr));
   d.device.EndStep(1, [](const Status&) {});
   ASSERT_OK(d.device.Wait());
-  ASSERT_TRUE(recording->Queue(2, nullptr));
+  ASSERT_TRUE(capture->Queue(2, nullptr));
   d.device.EndStep(2, [](const Status&) {});
   ASSERT_OK(d.device.Wait());
   EXPECT_THAT(seen, ::testing::ElementsAre(1, 0));
@@ -214,15 +214,15 @@ TEST(StreamRecordingTest, AStepThatHasFailedBeforeIsKnownToIt) {
 
 TEST(StreamRecordingTest, WhatWouldWaitOrNeedsOtherMemoryCannotBeRecorded) {
   SimulatedDevice d;
-  auto waits = d.device.Record(1).value();
+  auto waits = d.device.Capture(1).value();
   EXPECT_FALSE(waits->device().queue()->Wait().ok());
   EXPECT_EQ(waits->Finish().code(), absl::StatusCode::kFailedPrecondition);
-  auto other = d.device.Record(1).value();
+  auto other = d.device.Capture(1).value();
   EXPECT_FALSE(Tensor::Allocate(d.device.allocator(), DType::kFloat, {4}).ok());
   EXPECT_EQ(other->Finish().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_OK(Tensor::Allocate(d.device.allocator(), DType::kFloat, {4}).status());
   // One that is given up half-way.
-  (void)d.device.Record(1).value();
+  (void)d.device.Capture(1).value();
   EXPECT_OK(Tensor::Allocate(d.device.allocator(), DType::kFloat, {4}).status());
 }
 
@@ -232,10 +232,10 @@ TEST(StreamRecordingTest, ItsMemoryIsGivenBackBeforeThereIsNone) {
   const auto large = [](Allocator& memory) {
     return Tensor::Allocate(memory, DType::kFloat, {150'000});
   };
-  auto recording = device.Record(1).value();
-  ASSERT_OK(large(recording->device().allocator()).status());
-  ASSERT_OK(recording->Finish());
-  ASSERT_TRUE(recording->Queue(1, nullptr));
+  auto capture = device.Capture(1).value();
+  ASSERT_OK(large(capture->device().allocator()).status());
+  ASSERT_OK(capture->Finish());
+  ASSERT_TRUE(capture->Queue(1, nullptr));
   EXPECT_FALSE(large(device.allocator()).ok()) << "it is in use";
   device.EndStep(1, [](const Status&) {});
   ASSERT_OK(device.Wait());
@@ -245,7 +245,7 @@ TEST(StreamRecordingTest, ItsMemoryIsGivenBackBeforeThereIsNone) {
     tensor = large(device.allocator());
   }
   EXPECT_OK(tensor.status());
-  EXPECT_FALSE(recording->Queue(2, nullptr));
+  EXPECT_FALSE(capture->Queue(2, nullptr));
 }
 
 TEST(StreamRecordingTest, OthersGetTheMemoryThatIsFreedMeanwhile) {
@@ -253,7 +253,7 @@ TEST(StreamRecordingTest, OthersGetTheMemoryThatIsFreedMeanwhile) {
   StreamDevice device(kSimulatedName, driver, 1 << 20, std::make_shared<ResourceStore>());
   StatusOr<Tensor> large = Tensor::Allocate(device.allocator(), DType::kFloat, {150'000});
   ASSERT_OK(large.status());
-  auto recording = device.Record(1).value();
+  auto capture = device.Capture(1).value();
   std::thread([&] {
     *large = Tensor();
     for (int i = 0; i < 100 && !large->valid(); ++i) {  // behind what is queued
@@ -263,7 +263,7 @@ TEST(StreamRecordingTest, OthersGetTheMemoryThatIsFreedMeanwhile) {
     }
   }).join();
   EXPECT_TRUE(large->valid());
-  EXPECT_FALSE(recording->Finish().ok());
+  EXPECT_FALSE(capture->Finish().ok());
 }
 
 }  // namespace

@@ -268,7 +268,7 @@ Status ImportAndRun(const GraphDef& proto, const MutantSteps& steps) {
   TENON_ASSIGN_OR_RETURN(const Graph graph, GraphFromProto(proto, AllOps()));
   LocalSessionOptions options;
   options.threads = 1;
-  options.cpu_devices = 2;
+  options.devices.cpus = 2;
   TENON_ASSIGN_OR_RETURN(auto session, MakeLocalSession(graph, options));
   StepOptions step;
   step.timeout = steps.timeout;

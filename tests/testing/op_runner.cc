@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/testing/op_runner.h"
+#include "tests/testing/run_kernel.h"
 
 #include <gtest/gtest.h>
 
@@ -26,26 +27,6 @@ StatusOr<Node*> AddSource(Graph& graph, const std::string& name, const Tensor& v
   return graph.AddNode(name, "Const", {{"dtype", value.dtype()}, {"value", value}}, {});
 }
 
-Status RunKernel(const Kernel& kernel, KernelContext& ctx) {
-  if (!kernel.is_async()) return CatchExceptions([&] { return kernel.Compute(ctx); });
-  std::mutex mu;
-  std::condition_variable cv;
-  bool finished = false;
-  Status status;
-  kernel.ComputeAsync(ctx, [&](Status s) {
-    std::lock_guard<std::mutex> lock(mu);
-    status = std::move(s);
-    finished = true;
-    cv.notify_one();
-  });
-  std::unique_lock<std::mutex> lock(mu);
-  if (!cv.wait_for(lock, std::chrono::seconds(20), [&] { return finished; })) {
-    ADD_FAILURE() << kernel.op() << " did not end";
-    std::abort();  // the kernel still refers to this frame
-  }
-  return status;
-}
-
 Status Run(std::string_view op, const std::vector<Tensor>& inputs, AttributeMap attrs, bool hidden,
            OpResult* result) {
   TENON_ASSIGN_OR_RETURN(const OpRegistration* registration, AllOps().Lookup(op));
@@ -68,7 +49,7 @@ Status Run(std::string_view op, const std::vector<Tensor>& inputs, AttributeMap 
                          registration->MakeKernel(construction));
   ResourceStore resources;
   Cancellation cancellation;
-  const Run run{.cancellation = &cancellation, .resources = &resources};
+  const tenon::Run run{.cancellation = &cancellation, .resources = &resources};
   const DeviceRun on_device{run, TestDevice(), 1};
   std::vector<Value> in(inputs.size()), out(node->num_outputs());
   for (size_t i = 0; i < inputs.size(); ++i) in[i].tensor = inputs[i];

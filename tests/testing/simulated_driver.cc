@@ -237,11 +237,11 @@ void SimulatedDriver::CallWhenDone(Stream stream, std::function<void(const Statu
   Enqueue(stream, std::move(item));
 }
 
-/// The pieces of work of one recording.
-class SimulatedDriver::Recording final : public DriverCapture {
+/// The pieces of work of one capture.
+class SimulatedDriver::Captured final : public DriverCapture {
  public:
-  explicit Recording(SimulatedDriver& driver) : driver_(driver) { OfThread() = this; }
-  ~Recording() override {
+  explicit Captured(SimulatedDriver& driver) : driver_(driver) { OfThread() = this; }
+  ~Captured() override {
     if (OfThread() == this) OfThread() = nullptr;
   }
   void* Native() override { return &driver_; }
@@ -266,13 +266,13 @@ class SimulatedDriver::Recording final : public DriverCapture {
   Status status_;
 };
 
-SimulatedDriver::Recording*& SimulatedDriver::OfThread() {
-  static thread_local Recording* recording = nullptr;
-  return recording;
+SimulatedDriver::Captured*& SimulatedDriver::OfThread() {
+  static thread_local Captured* capture = nullptr;
+  return capture;
 }
 
-StatusOr<std::unique_ptr<DriverCapture>> SimulatedDriver::Record() {
-  return std::make_unique<Recording>(*this);
+StatusOr<std::unique_ptr<DriverCapture>> SimulatedDriver::Capture() {
+  return std::make_unique<Captured>(*this);
 }
 
 void SimulatedDriver::Launch(Stream stream, std::vector<Access> accesses,
@@ -281,7 +281,7 @@ void SimulatedDriver::Launch(Stream stream, std::vector<Access> accesses,
   Item item;
   item.accesses = std::move(accesses);
   item.work = std::move(work);
-  if (Recording* const recording = OfThread()) return recording->Add(std::move(item));
+  if (Captured* const capture = OfThread()) return capture->Add(std::move(item));
   Enqueue(stream, std::move(item));
 }
 
@@ -346,8 +346,8 @@ bool SimulatedDriver::RunOne() {
 }
 
 bool SimulatedDriver::RunAll() {
-  if (Recording* const recording = OfThread()) {
-    recording->Fail(FailedPrecondition("a kernel waits for what is being recorded"));
+  if (Captured* const capture = OfThread()) {
+    capture->Fail(FailedPrecondition("a kernel waits for what is being captured"));
     return false;
   }
   if (std::this_thread::get_id() == thread_.get_id()) {

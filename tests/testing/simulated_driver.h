@@ -39,7 +39,7 @@ class SimulatedDriver final : public StreamDriver {
                   size_t bytes) override;
   void WaitFor(Stream stream, Stream other) override;
   void CallWhenDone(Stream stream, std::function<void(const Status&)> done) override;
-  StatusOr<std::unique_ptr<DriverCapture>> Record() override;
+  StatusOr<std::unique_ptr<DriverCapture>> Capture() override;
   void* Native(Stream) override { return this; }
 
   /// Memory of the device that some work reads or writes.
@@ -48,12 +48,12 @@ class SimulatedDriver final : public StreamDriver {
     size_t bytes;
     bool writes;
   };
-  /// Queues work, which reaches the memory through OnDevice. On a thread that records it becomes
-  /// part of the recording.
+  /// Queues work, which reaches the memory through OnDevice. On a thread that captures it becomes
+  /// part of the capture.
   void Launch(Stream stream, std::vector<Access> accesses, std::function<void()> work);
 
   /// Does all that is queued before it returns, even on the device's own thread. What is being
-  /// recorded cannot be waited for: false, and it is no recording any more.
+  /// recorded cannot be waited for: false, and it is no capture any more.
   bool RunAll();
 
   /// Whether it points into the device's memory.
@@ -64,13 +64,13 @@ class SimulatedDriver final : public StreamDriver {
   /// What has been found wrong so far; OK when nothing.
   Status status() const;
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
-  /// How often recordings have been queued.
+  /// How often captures have been queued.
   int64_t repeats() const { return repeats_.load(std::memory_order_relaxed); }
 
  private:
-  class Recording;
+  class Captured;
   /// What the calling thread records, or null.
-  static Recording*& OfThread();
+  static Captured*& OfThread();
   static constexpr int kStreams = 3;
   /// How many pieces of work of each stream come before something, by the streams' numbers in the
   /// process.

@@ -58,7 +58,7 @@ Status SaveNext(Way way, const std::string& folder, bool traced) {
   Node* const both = ChangeVariable(*FindVariable(b), "AssignAdd", StepValue(1));
   Node* const init = GlobalVariablesInitializer();
   Saver saver({.sharded = way == Way::kSharded, .max_to_keep = 1});
-  TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph, {.cpu_devices = 2}));
+  TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph, {.devices = {.cpus = 2}}));
   TENON_RETURN_IF_ERROR(session->Run({}, {}, {init}).status());
   const auto latest = LatestCheckpoint("ckpt");
   if (latest.ok()) {

@@ -330,9 +330,7 @@ class RunCommand {
     }
     LocalSessionOptions options;
     options.threads = flags_.threads;
-    options.cpu_devices = devices_.cpu_devices.value_or(1);
-    options.gpu_devices = devices_.gpu_devices.value_or(kAllGpus);
-    options.gpu = devices_.gpu;
+    options.devices = devices_;
     options.passes.disabled = flags_.disabled_passes;
     return MakeLocalSession(*graph_, options);
   }

@@ -95,6 +95,27 @@ TEST(OpDeclarationTest, KindsAndDefaults) {
   EXPECT_FALSE(op.FindAttr("any")->default_value);
 }
 
+TEST(OpDeclarationTest, FlagsSayWhatTheRuntimeAsks) {
+  const std::vector<OpSchema> ops = Parse(R"(
+op _Turn(x: T) -> y: T [flow enter, hands_on, may_share]
+  T: type
+op Branch() [call if]
+op Times() [neutral_one either, function TimesOf]
+op Bring() [arg]
+op Send() [flow transfer]
+op Plain())");
+  ASSERT_THAT(ops, SizeIs(6));
+  EXPECT_EQ(ops[0].flow, FlowKind::kEnter);
+  EXPECT_TRUE(ops[0].hands_on && ops[0].may_share && ops[0].is_internal());
+  EXPECT_EQ(ops[1].call, CallKind::kIf);
+  EXPECT_EQ(ops[2].neutral_one, NeutralOne::kEither);
+  EXPECT_EQ(ops[2].function, "TimesOf");
+  EXPECT_TRUE(ops[3].is_runtime_only() && ops[4].is_runtime_only());
+  EXPECT_FALSE(ops[5].is_runtime_only() || ops[5].is_internal() || ops[5].hands_on);
+  EXPECT_EQ(ops[5].flow, FlowKind::kPlain);
+  EXPECT_EQ(ops[5].call, CallKind::kNone);
+}
+
 TEST(OpDeclarationTest, WhatCannotBeReadIsNamedWithItsLine) {
   const struct {
     const char* text;
@@ -112,7 +133,10 @@ TEST(OpDeclarationTest, WhatCannotBeReadIsNamedWithItsLine) {
       {"op Op(a: Ref(T) T: type", "found 'T', wanted ',' or ')'"},
       {"op Op(a: int32, a: int32)", "op Op has two of the name a"},
       {"op Op(a: int32) a: int", "op Op has two of the name a"},
-      {"op Op() [fast]", "found 'fast', wanted stateful"},
+      {"op Op() [fast]", "found 'fast', wanted function, flow, call, neutral_one, stateful"},
+      {"op Op() [flow up]", "found 'up', wanted switch, merge, enter, exit, next_iteration"},
+      {"op Op() [call]", "found ']', wanted function, gradient, remote, if, case, while, for"},
+      {"op Op() [neutral_one first]", "found 'first', wanted second, either"},
       {"op Op(a: int32) b \"doc\"", "found 'b', wanted an argument's or attribute's name"},
       {"op Op(a: int32) a \"doc\" a \"doc\"", "a has two texts"},
       {"op Op(a: int32) a", "found the end, wanted a text"},

@@ -334,21 +334,21 @@ TEST_F(CudaDriverTest, ARecordingIsDoneEachTimeItIsQueued) {
   void* const pinned = driver_->AllocatePinned(kBytes);
   void* const memory = driver_->Allocate(Stream::kCompute, 2 * kBytes);
   char* const copy = static_cast<char*>(memory) + kBytes;
-  auto recording = driver_->Record();
-  ASSERT_OK(recording.status());
-  EXPECT_NE((*recording)->Native(), driver_->Native(Stream::kCompute));
-  (*recording)->Copy(memory, pinned, kBytes);
-  (*recording)->Copy(copy, memory, kBytes);
+  auto capture = driver_->Capture();
+  ASSERT_OK(capture.status());
+  EXPECT_NE((*capture)->Native(), driver_->Native(Stream::kCompute));
+  (*capture)->Copy(memory, pinned, kBytes);
+  (*capture)->Copy(copy, memory, kBytes);
   // What others queue meanwhile is done.
   ASSERT_OK(Wait(Stream::kCompute));
-  ASSERT_OK((*recording)->Finish());
+  ASSERT_OK((*capture)->Finish());
   for (int round = 0; round < 3; ++round) {
     std::memset(pinned, round, kBytes);
-    (*recording)->Queue();
+    (*capture)->Queue();
     ASSERT_OK(Wait(Stream::kCompute));
     EXPECT_EQ(copy[kBytes - 1], round);
   }
-  recording->reset();
+  capture->reset();
   driver_->Free(memory, 2 * kBytes);
   driver_->FreePinned(pinned, kBytes);
   ASSERT_OK(Wait(Stream::kCompute));
@@ -356,12 +356,12 @@ TEST_F(CudaDriverTest, ARecordingIsDoneEachTimeItIsQueued) {
 
 TEST_F(CudaDriverTest, WhatCannotBeRecordedIsNoFailure) {
   Start();
-  auto recording = driver_->Record();
-  ASSERT_OK(recording.status());
+  auto capture = driver_->Capture();
+  ASSERT_OK(capture.status());
   fake::FailNextCapture(cudaErrorStreamCaptureUnsupported);
-  EXPECT_THAT((*recording)->Finish(),
-              IsError(absl::StatusCode::kUnavailable, "cannot record a step"));
-  (void)driver_->Record();  // and given up
+  EXPECT_THAT((*capture)->Finish(),
+              IsError(absl::StatusCode::kUnavailable, "cannot capture a step"));
+  (void)driver_->Capture();  // and given up
   ASSERT_OK(Wait(Stream::kCompute));
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }

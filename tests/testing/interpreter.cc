@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/execute/interpreter.h"
+#include "tests/testing/interpreter.h"
 
 #include <algorithm>
 #include <future>
@@ -7,8 +7,9 @@
 #include "core/base/denormals.h"
 #include "core/base/exceptions.h"
 #include "core/graph/graph.h"
+#include "tests/testing/run_kernel.h"
 
-namespace tenon {
+namespace tenon::testing {
 namespace {
 
 /// A node's outputs. A node is dead when an input, data or control, is.
@@ -16,15 +17,6 @@ struct Result {
   bool dead = false;
   std::vector<Value> outputs;
 };
-
-Status RunKernel(const Kernel& kernel, KernelContext& context) {
-  return CatchExceptions([&] {
-    if (!kernel.is_async()) return kernel.Compute(context);
-    std::promise<Status> done;
-    kernel.ComputeAsync(context, [&](Status s) { done.set_value(std::move(s)); });
-    return done.get_future().get();
-  });
-}
 
 Status GatherInputs(const Node& node, const std::vector<Result>& results,
                     std::vector<Value>* inputs, bool* dead) {
@@ -100,4 +92,4 @@ StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const DeviceRun& run
   return retvals;
 }
 
-}  // namespace tenon
+}  // namespace tenon::testing

@@ -9,14 +9,14 @@
 #include "core/op/kernel.h"
 #include "runtime/execute/kernel_cache.h"
 
-namespace tenon {
+namespace tenon::testing {
 
 /// Runs a graph node by node in topological order on the calling thread, keeping every value until
-/// the end. Slow and simple: the executor is tested against it, and constant folding uses it. Knows
-/// dead branches; Unimplemented for graphs with while loops.
+/// the end. Slow and simple: the executor is tested against it. Knows dead branches; Unimplemented
+/// for graphs with while loops.
 ///
 /// `args` are the values of the _Arg nodes by index; the result has those of the _Retval nodes.
 StatusOr<std::vector<Tensor>> Interpret(const Graph& graph, const DeviceRun& run,
                                         KernelCache& kernels, const std::vector<Tensor>& args);
 
-}  // namespace tenon
+}  // namespace tenon::testing

@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
-
 #include "core/device/device_name.h"
-#include "core/device/device_plugin.h"
 #include "proto/config.pb.h"
+#include "runtime/device/device_options.h"
 
 namespace tenon {
 
-/// What a ConfigProto says of the devices of a process.
-struct DeviceOptions {
-  std::optional<int> cpu_devices;
-  /// Never more than there are: device_count says how many at most.
-  std::optional<int> gpu_devices;
-  GpuOptions gpu;
-};
-
 /// device_count and gpu_options: visible_device_list, per_process_gpu_memory_fraction. Memory grows
 /// with or without allow_growth: its default cannot be told from a wish to take all at once.
-/// InvalidArgument for a count below 0.
+/// There are never more GPUs than there are: device_count says how many at most. InvalidArgument
+/// for a count below 0.
 StatusOr<DeviceOptions> DeviceOptionsOf(const ConfigProto& config);
 
 /// Whether device_count leaves the device, of any task, to a session; the first CPU it always does.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/protocol/device_options.h"
+#include "distributed/protocol/device_config.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tenon {
 namespace {
@@ -21,12 +22,12 @@ StatusOr<DeviceOptions> DeviceOptionsOf(const ConfigProto& config) {
   DeviceOptions options;
   options.gpu.memory_fraction = config.gpu_options().per_process_gpu_memory_fraction();
   options.gpu.visible_devices = config.gpu_options().visible_device_list();
-  options.cpu_devices = CountOf(config, "CPU");
-  options.gpu_devices = CountOf(config, "GPU");
-  if (options.gpu_devices.value_or(0) > 0) {
+  options.cpus = CountOf(config, "CPU").value_or(1);
+  options.gpus = CountOf(config, "GPU");
+  if (options.gpus.value_or(0) > 0) {
     const auto gpus = ListGpus(options.gpu);
     const int found = gpus.ok() ? static_cast<int>(gpus->size()) : 0;
-    options.gpu_devices = std::min(*options.gpu_devices, found);
+    options.gpus = std::min(*options.gpus, found);
   }
   return options;
 }

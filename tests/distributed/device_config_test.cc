@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/protocol/device_options.h"
+#include "distributed/protocol/device_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,14 +29,14 @@ TEST(DeviceOptionsTest, WhatAConfigSaysOfGpus) {
   EXPECT_EQ(options->gpu.memory_fraction, 0.5);
   EXPECT_EQ(options->gpu.visible_devices, "1,0");
   EXPECT_TRUE(options->gpu.allow_growth);
-  EXPECT_FALSE(options->gpu_devices.has_value());
-  EXPECT_FALSE(options->cpu_devices.has_value());
+  EXPECT_FALSE(options->gpus.has_value());
+  EXPECT_EQ(options->cpus, 1);
   (*config.mutable_device_count())["CPU"] = 2;
   (*config.mutable_device_count())["GPU"] = 0;
   options = DeviceOptionsOf(config);
   ASSERT_OK(options.status());
-  EXPECT_EQ(options->cpu_devices, 2);
-  EXPECT_EQ(options->gpu_devices, 0);
+  EXPECT_EQ(options->cpus, 2);
+  EXPECT_EQ(options->gpus, 0);
   (*config.mutable_device_count())["GPU"] = -1;
   EXPECT_THAT(DeviceOptionsOf(config).status(),
               IsError(StatusCode::kInvalidArgument, "found -1 for device_count of GPU"));
@@ -46,7 +46,7 @@ TEST(DeviceOptionsTest, ACountIsTheMostThatThereMayBe) {
   ConfigProto config;
   (*config.mutable_device_count())["GPU"] = 1000;
   const auto gpus = ListGpus();
-  EXPECT_EQ(DeviceOptionsOf(config)->gpu_devices, gpus.ok() ? static_cast<int>(gpus->size()) : 0);
+  EXPECT_EQ(DeviceOptionsOf(config)->gpus, gpus.ok() ? static_cast<int>(gpus->size()) : 0);
 }
 
 TEST(DeviceOptionsTest, ASessionMayUseSoManyDevicesOfEachTask) {
@@ -66,8 +66,8 @@ class DeviceCountTest : public ::testing::Test {
   DeviceCountTest() {
     ServerOptions options;
     options.port = 0;
-    options.cpu_devices = 2;
-    options.gpu_devices = 0;
+    options.devices.cpus = 2;
+    options.devices.gpus = 0;
     auto server = Server::Start(options, AllOps());
     EXPECT_OK(server.status());
     server_ = *std::move(server);

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/base/attributes.h>
+#include <x86intrin.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/base/denormals.h"
+#include "core/base/exceptions.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "core/device/device_queue.h"
+#include "core/memory/memory_account.h"
+#include "runtime/device/deferral.h"
+#include "runtime/device/memory_use.h"
+#include "runtime/execute/argument_checks.h"
+#include "runtime/execute/executor.h"
+#include "runtime/execute/plain_state.h"
+
+// The loop of the executor: for executor.cc alone.
+
+namespace tenon {
+
+/// Ends the other partitions of a run too: they may wait for what this one will not send.
+inline void AbortRun(const Run& run, const Status& why) {
+  if (run.rendezvous != nullptr) run.rendezvous->Abort(why);
+  if (run.cancellation != nullptr) run.cancellation->Cancel(why);
+}
+
+/// What a run of a plan gets and gives, by reference.
+struct PlanValues {
+  const DeviceRun& run;
+  const std::vector<Tensor>& args;
+  std::vector<Tensor>* retvals;
+};
+
+/// One run of a plan on its way. Deletes itself at the end.
+template <typename State>
+class PlanRun {
+ public:
+  PlanRun(Executor& executor, const PlanValues& values, std::unique_ptr<State> state, bool measure,
+          std::function<void(Status)> done)
+      : executor_(executor),
+        plan_(*executor.plan_),
+        device_run_(values.run),
+        run_(values.run.run),
+        args_(values.args),
+        retvals_(values.retvals),
+        state_(std::move(state)),
+        measure_(measure),
+        done_(std::move(done)) {}
+
+  /// `borrowed`: the calling thread has other work, so that what takes long goes to the pool.
+  void Start(bool borrowed) {
+    Loop loop(*this, borrowed ? Thread::kBorrowed : Thread::kOwn);
+    state_->Start([&](ReadyNode r) { Push(r, loop); });
+    Process(loop);
+  }
+
+ private:
+  /// How long a step may use a thread that it has only borrowed: about 100 µs.
+  static constexpr int64_t kBorrowedTicks = 250'000;
+  /// How long a step keeps a thread of the pool while others wait for one: about 2 ms.
+  static constexpr uint64_t kTurnTicks = 5'000'000;
+  /// How long what a thread has put off may wait while kernels run: about 0.5 ms, a few messages'
+  /// cost.
+  static constexpr int64_t kDeferTicks = 1'500'000;
+
+  /// An asynchronous kernel at work: its inputs, taken out of the step, and where its outputs go.
+  struct AsyncCall {
+    AsyncCall(PlanRun& run, const ReadyNode& node, const PlanNode& item, Value* from)
+        : run(run),
+          node(node),
+          inputs(std::make_move_iterator(from), std::make_move_iterator(from + item.num_inputs)),
+          outputs(
+              std::max(item.num_outputs, 1)),  // a place even for none: null stands for dead ones
+          context(run.device_run_, *item.output_types, inputs.data(), item.num_inputs,
+                  outputs.data()) {}
+    PlanRun& run;
+    const ReadyNode node;
+    std::vector<Value> inputs;
+    std::vector<Value> outputs;
+    KernelContext context;
+    int64_t start_ns = 0;
+  };
+
+  /// The kind of thread that works on a run: the one that waits for it, one that has other work, or
+  /// one of the pool.
+  enum class Thread { kOwn, kBorrowed, kPool };
+
+  /// The nodes that one thread runs next. A thread's loops form a stack: a kernel that finishes on
+  /// a thread that works on its step already adds to that loop, instead of starting one inside the
+  /// other without end (as two partitions that send to each other would).
+  struct Loop {
+    /// Without a pool nobody can be given what is left: every thread is as one's own.
+    Loop(PlanRun& run, Thread whose)
+        : run(&run),
+          thread(run.executor_.pool_ != nullptr ? whose : Thread::kOwn),
+          turn_began(thread == Thread::kPool ? __rdtsc() : 0) {}
+    /// Runs what the thread has put off if it would wait too long for a kernel of so many ticks.
+    void RunDeferredBefore(int64_t ticks) {
+      if (DeferralScope::Empty()) {
+        defer_ticks_left = kDeferTicks;
+      } else if ((defer_ticks_left -= ticks) < 0) {
+        DeferralScope::RunNow();
+      }
+    }
+    const void* const run;
+    const Thread thread;
+    uint64_t turn_began;                  // of a thread of the pool
+    int64_t ticks_left = kBorrowedTicks;  // of a borrowed thread
+    int64_t waiting_ticks = 0;            // of the expensive nodes in the queue, about
+    int64_t defer_ticks_left = kDeferTicks;
+    ReadyQueue queue;
+    Loop* outer = nullptr;
+  };
+  static Loop*& InnermostLoop() {
+    static thread_local Loop* loop = nullptr;
+    return loop;
+  }
+
+  void Push(ReadyNode r, Loop& loop) {
+    const bool expensive = plan_.expensive(r.node);
+    if (executor_.pool_ != nullptr &&
+        (loop.thread == Thread::kBorrowed
+             ? !plan_.quick(r.node)
+             : expensive && loop.waiting_ticks > ExecutionPlan::kWakeTicks)) {
+      tasks_.fetch_add(1, std::memory_order_relaxed);
+      return SubmitLoop([r](Loop& handed) { handed.queue.push(r); });
+    }
+    if (expensive) loop.waiting_ticks += WaitingTicks(r.node);
+    loop.queue.push(r);
+  }
+
+  /// What an expensive node adds to its thread's work; enough to need help while nobody knows.
+  int64_t WaitingTicks(int32_t node) const {
+    const int64_t ticks = plan_.ticks(node);
+    return ticks == 0 ? ExecutionPlan::kWakeTicks + 1 : ticks;
+  }
+
+  void Process(Loop& loop) {
+    loop.outer = std::exchange(InnermostLoop(), &loop);
+    const DeferralScope scope;
+    const FlushDenormals flush;
+    RunNodes(loop);
+    InnermostLoop() = loop.outer;
+    if (loop.queue.empty()) return TaskDone();
+    SubmitLoop([queue = std::move(loop.queue), ticks = loop.waiting_ticks](Loop& handed) mutable {
+      handed.queue = std::move(queue);
+      handed.waiting_ticks = ticks;
+    });
+  }
+
+  /// Has the pool process what `fill` puts into a loop.
+  template <typename Fill>
+  void SubmitLoop(Fill fill) {
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    executor_.pool_->Submit([this, fill = std::move(fill)]() mutable {
+      waiting_.fetch_sub(1, std::memory_order_relaxed);
+      Loop handed(*this, Thread::kPool);
+      fill(handed);
+      Process(handed);
+    });
+  }
+
+  /// Whether the thread has time for another node. Steps that never end would keep the others from
+  /// running, did those that wait for the pool not come first now and then. What kernels usually
+  /// take does not count here: their inputs may be others now.
+  bool GoesOn(Loop& loop) {
+    if (loop.thread == Thread::kOwn) [[likely]]
+      return true;
+    if (loop.thread == Thread::kBorrowed) return loop.ticks_left > 0;
+    return GoesOnInThePool(loop);
+  }
+
+  /// Out of line: most loops are not of the pool, and run nodes of few nanoseconds.
+  ABSL_ATTRIBUTE_NOINLINE bool GoesOnInThePool(Loop& loop) {
+    const uint64_t now = __rdtsc();
+    if (now - loop.turn_began < kTurnTicks) return true;
+    // The step's own tasks are no reason: behind these, what is ready here would lose its place.
+    const int64_t own = waiting_.load(std::memory_order_relaxed);
+    if (executor_.pool_->num_waiting() > own && !aborted_.load(std::memory_order_relaxed)) {
+      return false;
+    }
+    loop.turn_began = now;
+    return true;
+  }
+
+  void RunNodes(Loop& loop) {
+    const InterruptibleBy interruption(run_.cancellation);
+    const ChargedTo account(run_.memory);
+    std::vector<Value> outputs(executor_.max_outputs_);
+    while (!loop.queue.empty() && GoesOn(loop)) {
+      const ReadyNode r = loop.queue.pop();
+      if (loop.thread == Thread::kBorrowed) loop.ticks_left -= plan_.ticks(r.node);
+      if (loop.queue.empty()) {
+        loop.waiting_ticks = 0;
+      } else if (plan_.expensive(r.node)) {
+        loop.waiting_ticks -= WaitingTicks(r.node);
+      }
+      if (aborted_.load(std::memory_order_relaxed)) continue;
+      if (Interrupted()) {
+        Fail(run_.cancellation->status());
+        continue;
+      }
+      const Status caught = CatchExceptions([&] {
+        RunNode(r, outputs.data(), loop);
+        return OkStatus();
+      });
+      if (!caught.ok()) [[unlikely]] {
+        std::fill(outputs.begin(), outputs.end(), Value());
+        Fail(NodeError(r.node, caught));
+      }
+    }
+  }
+
+  void RunNode(const ReadyNode& r, Value* outputs, Loop& loop) {
+    const PlanNode& item = plan_.node(r.node);
+    const auto push = [&](ReadyNode n) { Push(n, loop); };
+    Value* const inputs = state_->Inputs(r, item);
+    if (r.dead && item.flow != FlowKind::kTransfer) {
+      if (item.role == PlanNode::Role::kRetval) {
+        return Fail(NoValueOfRetval(item.index, plan_.name(r.node), state_->FrameId(r) != 0));
+      }
+      // Some inputs may be live; nobody will read them.
+      for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();
+      state_->Propagate(r, item, nullptr, push);
+      return;
+    }
+    if (item.reads_refs) {
+      if (Status s = ReadRefs(r, item, inputs); !s.ok()) return Fail(NodeError(r.node, s));
+    }
+    switch (item.role) {
+      case PlanNode::Role::kConstant:
+        outputs[0].tensor = *item.kernel->constant();
+        break;
+      case PlanNode::Role::kArg:
+        outputs[0].tensor = args_[item.index];
+        break;
+      case PlanNode::Role::kRetval:
+        (*retvals_)[item.index] = std::move(inputs[0].tensor);
+        break;
+      case PlanNode::Role::kKernel:
+        if (item.renews) {
+          for (int i = 0; i < item.num_inputs; ++i) inputs[i].tensor.Renew();
+        }
+        if (item.async) return StartAsync(r, item, inputs);
+        loop.RunDeferredBefore(plan_.ticks(r.node));
+        if (!Compute(loop, r, item, inputs, outputs)) return;
+    }
+    for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();
+    state_->Propagate(r, item, outputs, push);
+    for (int i = 0; i < item.num_outputs; ++i) outputs[i] = Value();
+  }
+
+  /// False when the step has failed.
+  bool Compute(const Loop& loop, const ReadyNode& r, const PlanNode& item, Value* inputs,
+               Value* outputs) {
+    std::optional<BusyThread> busy;  // a pool counts its own threads
+    if (loop.thread == Thread::kOwn && plan_.expensive(r.node)) busy.emplace();
+    KernelContext context(device_run_, *item.output_types, inputs, item.num_inputs, outputs);
+    Prepare(r, context);
+    const int64_t start_ns = run_.trace != nullptr ? NowNanos() : 0;
+    const uint64_t start = measure_ ? __rdtsc() : 0;
+    Status status = item.kernel->Compute(context);
+    if (measure_) plan_.RecordCost(r.node, __rdtsc() - start);
+    if (status.ok()) status = CheckOutputs(item, context, outputs);
+    // What a kernel gives that was interrupted says nothing, be it an error.
+    if (!status.ok() || Interrupted()) [[unlikely]] {
+      for (int i = 0; i < item.num_outputs; ++i) outputs[i] = Value();
+      Fail(Interrupted() ? run_.cancellation->status()
+                         : NodeError(r.node, WithMemoryUse(status, plan_.device())));
+      return false;
+    }
+    if (run_.trace != nullptr) Record(r, item, outputs, start_ns);
+    return true;
+  }
+
+  void StartAsync(const ReadyNode& r, const PlanNode& item, Value* inputs) {
+    auto* call = new AsyncCall(*this, r, item, inputs);
+    Prepare(r, call->context);
+    call->start_ns = run_.trace != nullptr ? NowNanos() : 0;
+    tasks_.fetch_add(1, std::memory_order_relaxed);
+    const Status caught = CatchExceptions([&] {
+      item.kernel->ComputeAsync(call->context, [call](Status status) {
+        PlanRun& run = call->run;
+        run.FinishAsync(std::unique_ptr<AsyncCall>(call), std::move(status));
+      });
+      return OkStatus();
+    });
+    if (!caught.ok()) [[unlikely]]
+      FinishAsync(std::unique_ptr<AsyncCall>(call), caught);
+  }
+
+  void FinishAsync(std::unique_ptr<AsyncCall> call, Status status) {
+    const ReadyNode r = call->node;
+    const PlanNode& item = plan_.node(r.node);
+    if (status.ok()) status = CheckOutputs(item, call->context, call->outputs.data());
+    const Cancellation* const cancellation = run_.cancellation;
+    const bool cancelled = cancellation != nullptr && cancellation->cancelled();
+    if (!status.ok() || cancelled) {
+      Fail(status.ok() ? cancellation->status() : NodeError(r.node, status));
+      call.reset();  // the last TaskDone ends the step
+      TaskDone();
+      return;
+    }
+    if (run_.trace != nullptr) Record(r, item, call->outputs.data(), call->start_ns);
+    call->inputs.clear();
+    const bool dead = call->context.is_output_dead;
+    Value* const outputs = dead ? nullptr : call->outputs.data();
+    Loop* active = InnermostLoop();
+    while (active != nullptr && active->run != this) active = active->outer;
+    if (active != nullptr) {
+      state_->Propagate(r, item, outputs, [&](ReadyNode n) { Push(n, *active); });
+      return TaskDone();
+    }
+    // The thread belongs to whoever finished the kernel, perhaps a network poller.
+    Loop loop(*this, Thread::kBorrowed);
+    state_->Propagate(r, item, outputs, [&](ReadyNode n) { Push(n, loop); });
+    call.reset();
+    Process(loop);
+  }
+
+  void Prepare(const ReadyNode& r, KernelContext& context) {
+    context.frame = state_->FrameId(r);
+    context.iteration = state_->IterationIndex(r);
+    context.is_input_dead = r.dead;
+  }
+
+  Status ReadRefs(const ReadyNode& r, const PlanNode& item, Value* inputs) {
+    for (int i = 0; i < item.num_inputs; ++i) {
+      if (inputs[i].ref == nullptr || plan_.input_is_ref_arg(r.node, i)) continue;
+      inputs[i].tensor = inputs[i].ref->Read();
+      if (!inputs[i].tensor.valid()) {
+        return FailedPrecondition("Attempting to use uninitialized value ",
+                                  plan_.input_name(r.node, i));
+      }
+      inputs[i].ref = nullptr;
+    }
+    return OkStatus();
+  }
+
+  static Status CheckOutputs(const PlanNode& item, const KernelContext& context, Value* outputs) {
+    if (item.flow == FlowKind::kSwitch || context.is_output_dead) return OkStatus();
+    for (int i = 0; i < item.num_outputs; ++i) {
+      if (!outputs[i].live()) [[unlikely]] {
+        return Internal("the kernel left output ", i, " without a value");
+      }
+    }
+    return OkStatus();
+  }
+
+  Status NodeError(int32_t node, const Status& status) const {
+    return AnnotateWithNode(status, plan_.name(node), plan_.op(node), plan_.device().name());
+  }
+
+  void Record(const ReadyNode& r, const PlanNode& item, const Value* outputs, int64_t start_ns) {
+    NodeTrace trace{plan_.name(r.node),
+                    plan_.op(r.node),
+                    plan_.device().name(),
+                    start_ns,
+                    NowNanos(),
+                    TraceThreadId(),
+                    {}};
+    for (int i = 0; i < item.num_outputs; ++i) {
+      const Tensor& t = outputs[i].tensor;
+      if (t.valid()) {
+        trace.outputs.push_back({t.dtype(), t.shape(), static_cast<int64_t>(t.num_bytes())});
+      }
+    }
+    run_.trace->Add(std::move(trace));
+  }
+
+  void Fail(const Status& status) {
+    {
+      MutexLock lock(mu_);
+      if (!status_.ok()) return;
+      status_ = status;
+    }
+    aborted_.store(true);
+    AbortRun(run_, status);
+  }
+
+  void TaskDone() {
+    if (tasks_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (DeviceQueue* queue = plan_.device().queue(); queue != nullptr && !queue_ended_) {
+      queue_ended_ = true;
+      tasks_.store(1, std::memory_order_relaxed);
+      return queue->EndStep(device_run_.id, [this](const Status& s) {
+        // A kernel that was interrupted on the device has left nothing that may be used.
+        const Cancellation* const cancellation = run_.cancellation;
+        const bool cancelled = cancellation != nullptr && cancellation->cancelled();
+        if (!s.ok() || cancelled) Fail(s.ok() ? cancellation->status() : s);
+        TaskDone();
+      });
+    }
+    Status status;
+    {
+      MutexLock lock(mu_);
+      status = std::move(status_);
+    }
+    if constexpr (std::is_same_v<State, PlainState>) {
+      executor_.GiveBack(std::move(state_), status);
+    } else if (status.ok() && retvals_ != nullptr) {
+      status = CheckRetvals(*retvals_, plan_.retval_types());
+    }
+    const auto done = std::move(done_);
+    delete this;
+    // What follows is not this thread's step, if it works on another one.
+    const InterruptibleBy nothing(nullptr);
+    const ChargedTo nobody(nullptr);
+    done(std::move(status));
+  }
+
+  Executor& executor_;
+  const ExecutionPlan& plan_;
+  const DeviceRun& device_run_;
+  const Run& run_;
+  const std::vector<Tensor>& args_;
+  std::vector<Tensor>* const retvals_;
+  std::unique_ptr<State> state_;
+  const bool measure_;
+  std::function<void(Status)> done_;
+  /// Threads that process nodes of the step, plus asynchronous kernels at work.
+  std::atomic<int32_t> tasks_{1};
+  /// The tasks among them that wait for a thread of the pool.
+  std::atomic<int32_t> waiting_{0};
+  std::atomic<bool> aborted_{false};
+  bool queue_ended_ = false;  // on a device with a queue: all that its kernels queued is done
+  Mutex mu_;
+  Status status_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tenon
