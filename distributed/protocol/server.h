@@ -12,6 +12,7 @@
 #include "distributed/protocol/cluster_spec.h"
 #include "distributed/protocol/credentials.h"
 #include "distributed/protocol/limits.h"
+#include "runtime/device/machine_clock.h"
 #include "runtime/device/task_devices.h"
 #include "runtime/session/session.h"
 
@@ -38,6 +39,9 @@ struct ServerOptions {
   /// gone or back; from any thread, and must not block. May be null.
   std::function<void(const std::string& line)> notice = {};
   ServerLimits limits = {};
+  /// By which it waits and measures limits; must outlive it. What gRPC waits for goes by the
+  /// machine's clock whatever this is.
+  Clock* clock = &MachineClock();
   /// Which files graphs may read and write. Nothing: all where the server listens at loopback only,
   /// none elsewhere.
   std::optional<FileAccess> files = {};

@@ -22,9 +22,10 @@ class LocalPreparedStep final : public PreparedStep {
  public:
   /// Finds the place where a node was built; see AnnotateWithPlace.
   using PlaceOf = std::function<std::source_location(std::string_view node)>;
-  LocalPreparedStep(RunningCalls& running, PlaceOf place_of, std::shared_ptr<Program> step,
-                    FeedSpec feeds, size_t num_fetches)
+  LocalPreparedStep(RunningCalls& running, Clock& clock, PlaceOf place_of,
+                    std::shared_ptr<Program> step, FeedSpec feeds, size_t num_fetches)
       : running_(running),
+        clock_(clock),
         place_of_(std::move(place_of)),
         step_(std::move(step)),
         feeds_(std::move(feeds)),
@@ -37,13 +38,13 @@ class LocalPreparedStep final : public PreparedStep {
     const Status late =
         DeadlineExceeded("Timed out waiting for notification: the step took longer than ",
                          options.timeout.count(), " ms");
-    const auto begin = std::chrono::steady_clock::now();
+    const Clock::Time begin = clock_.Now();
     return CatchExceptions([&] {
       Cancellation cancellation;
-      const TimeLimit limit(cancellation, options.timeout, late);
+      const TimeLimit limit(cancellation, options.timeout, late, clock_);
       const Status status = RunNow(feeds, fetched, options, &cancellation);
       // Its last kernels may have been under way when the time was over.
-      const auto took = std::chrono::steady_clock::now() - begin;
+      const Clock::Duration took = clock_.Now() - begin;
       const bool is_late =
           std::chrono::duration_cast<std::chrono::milliseconds>(took) >= options.timeout;
       return status.ok() && is_late ? late : status;
@@ -85,6 +86,7 @@ class LocalPreparedStep final : public PreparedStep {
   }
 
   RunningCalls& running_;
+  Clock& clock_;
   const PlaceOf place_of_;
   const std::shared_ptr<Program> step_;
   const FeedSpec feeds_;
@@ -202,7 +204,7 @@ class LocalSession final : public Session {
         std::shared_ptr<Program> compiled,
         Program::Create(std::move(step_graph), runtime_, options_.passes, kernels_));
     auto step = std::make_shared<LocalPreparedStep>(
-        *runtime_.running, [this](std::string_view name) { return PlaceOf(name); },
+        *runtime_.running, *options_.clock, [this](std::string_view name) { return PlaceOf(name); },
         std::move(compiled), FeedSpec(graph_, signature), signature.fetches.size());
     steps_.emplace(key, step);
     return step;

@@ -9,8 +9,6 @@
 namespace tenon {
 namespace {
 
-using ChiefClock = std::chrono::steady_clock;
-
 /// So long a wait for messages lasts before time is looked at.
 constexpr std::chrono::milliseconds kChiefPause{250};
 
@@ -32,7 +30,7 @@ Status SyncChief::Start(Session& session, int64_t step) {
     o.join_deadline = options_.join_deadline;
     // Workers know by it that their chief lives.
     o.notice_interval = std::min(options_.notice_interval, options_.chief_deadline / 4);
-    SyncCoordinator coordinator(o, record.epoch, record.step, ChiefClock::now());
+    SyncCoordinator coordinator(o, record.epoch, record.step, clock_.Now());
     Status status = Serve(session, coordinator);
     if (stop_ && !leaves_) {
       // First, for those who are not told, or do not get to know.
@@ -67,11 +65,11 @@ Status SyncChief::Serve(Session& session, SyncCoordinator& coordinator) {
   while (!stop_) {
     TENON_RETURN_IF_ERROR(Receive(session, coordinator));
     if (stop_) break;
-    coordinator.Tick(ChiefClock::now());
+    coordinator.Tick(clock_.Now());
     std::optional<int64_t> complete;
     if (coordinator.StepIsComplete()) {
       complete = coordinator.step();
-      coordinator.StepApplied(ChiefClock::now());
+      coordinator.StepApplied(clock_.Now());
     }
     TENON_RETURN_IF_ERROR(Send(session, coordinator, complete));
   }
@@ -86,7 +84,7 @@ Status SyncChief::Receive(Session& session, SyncCoordinator& coordinator) {
     if (taken.status().code() == StatusCode::kDeadlineExceeded) return OkStatus();
     TENON_RETURN_IF_ERROR(taken.status());
     TENON_ASSIGN_OR_RETURN(const SyncMessage message, SyncMessage::FromTensor((*taken)[0]));
-    coordinator.Receive(message, ChiefClock::now());
+    coordinator.Receive(message, clock_.Now());
     left = (*taken)[1].scalar<int32_t>();
   }
   return OkStatus();

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "runtime/session/session.h"
 #include "train/sync/sync_replicas.h"
@@ -17,8 +18,9 @@ namespace tenon {
 /// applies the gradients of complete steps, gives turns.
 class SyncChief {
  public:
-  SyncChief(const SyncReplicasOptions& options, const SyncNodes& nodes)
-      : options_(options), nodes_(nodes) {}
+  /// `clock` must outlive it.
+  SyncChief(const SyncReplicasOptions& options, const SyncNodes& nodes, Clock& clock)
+      : options_(options), nodes_(nodes), clock_(clock) {}
   ~SyncChief() { Stop(); }
 
   /// Empties queues and accumulators of what an earlier chief has left there, and begins with
@@ -47,6 +49,7 @@ class SyncChief {
 
   const SyncReplicasOptions options_;
   const SyncNodes nodes_;
+  Clock& clock_;
   std::atomic<bool> stop_{false}, leaves_{false};
   std::thread thread_;
   mutable Mutex mu_;

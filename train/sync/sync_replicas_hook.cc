@@ -11,8 +11,6 @@
 namespace tenon {
 namespace {
 
-using HookClock = std::chrono::steady_clock;
-
 constexpr std::chrono::milliseconds kTurnPause{250};
 /// After so long without a turn, and each time again, the record is looked at.
 constexpr std::chrono::milliseconds kLookInterval{1000};
@@ -55,10 +53,10 @@ Status SyncReplicasHook::AfterCreateSession(const RunContext& context, int64_t g
     TENON_RETURN_IF_ERROR(session.Run({}, {nodes_.turn}).status());
   }
   if (options_.task == 0) {
-    chief_ = std::make_unique<SyncChief>(options_, nodes_);
+    chief_ = std::make_unique<SyncChief>(options_, nodes_, context.clock());
     TENON_RETURN_IF_ERROR(chief_->Start(session, global_step));
   }
-  signs_ = std::thread([this, &session] { GiveSigns(session); });
+  signs_ = std::thread([this, &session, &clock = context.clock()] { GiveSigns(session, clock); });
   return Wait(context);
 }
 
@@ -68,7 +66,7 @@ Status SyncReplicasHook::Say(Session& session, SyncMessage message) const {
   return session.Run({{nodes_.message, message.ToTensor()}}, {}, {nodes_.say}).status();
 }
 
-void SyncReplicasHook::GiveSigns(Session& session) {
+void SyncReplicasHook::GiveSigns(Session& session, Clock& clock) {
   while (true) {
     SyncMessage here;
     std::vector<int64_t> done;
@@ -87,8 +85,9 @@ void SyncReplicasHook::GiveSigns(Session& session) {
           .IgnoreError();
     }
     MutexLock lock(mu_);
-    const auto until = HookClock::now() + kSignInterval;
-    while (!end_ && HookClock::now() < until) ended_.WaitUntil(mu_, until);
+    const Clock::Time until = clock.Now() + kSignInterval;
+    while (!end_ && clock.WaitUntil(ended_, mu_, until)) {
+    }
     if (end_) return;
   }
 }
@@ -155,8 +154,9 @@ StatusOr<bool> SyncReplicasHook::EndedSilently(Session& session,
 Status SyncReplicasHook::Wait(const RunContext& context) {
   std::chrono::milliseconds silent{0};  // the chief, while this process listened
   auto next_look = kLookInterval;
-  auto listened = HookClock::now(), last_turn = listened;
-  auto next_notice = last_turn + kNoticePause;
+  Clock& clock = context.clock();
+  Clock::Time listened = clock.Now(), last_turn = listened;
+  Clock::Time next_notice = last_turn + kNoticePause;
   bool over = false;
   while (true) {
     if (chief_ != nullptr) TENON_RETURN_IF_ERROR(chief_->status());
@@ -164,7 +164,7 @@ Status SyncReplicasHook::Wait(const RunContext& context) {
     const auto taken =
         context.session().Run({}, {nodes_.turn, nodes_.turns_left}, {}, {.timeout = kTurnPause});
     if (taken.status().code() == StatusCode::kDeadlineExceeded) {
-      const auto now = HookClock::now();
+      const Clock::Time now = clock.Now();
       // Longer ones are of a process that was stopped, or of a server that did not answer.
       silent += std::min(std::chrono::duration_cast<std::chrono::milliseconds>(now - listened),
                          kLookInterval);
@@ -186,7 +186,7 @@ Status SyncReplicasHook::Wait(const RunContext& context) {
     TENON_ASSIGN_OR_RETURN(const SyncTurn turn, SyncTurn::FromTensor((*taken)[0]));
     silent = std::chrono::milliseconds(0);
     next_look = kLookInterval;
-    listened = last_turn = HookClock::now();
+    listened = last_turn = clock.Now();
     next_notice = last_turn + kNoticePause;
     if (turn.kind == SyncTurn::kWaiting && options_.notice && options_.task != 0) {
       options_.notice(turn.missing < 0

@@ -47,7 +47,7 @@ class SyncReplicasHook final : public SessionHook {
   StatusOr<bool> EndedSilently(Session& session, std::chrono::milliseconds silent) const;
   Status Say(Session& session, SyncMessage message) const;
   /// Says every second that this worker is there.
-  void GiveSigns(Session& session);
+  void GiveSigns(Session& session, Clock& clock);
   void EndSigns();
   void EndThreads();
 
