@@ -31,7 +31,7 @@ struct SupervisorOptions {
   std::string checkpoint_basename = "model.ckpt";
   /// Ctrl-C and SIGTERM make ShouldStop true.
   bool stop_on_signals = true;
-  /// By which it waits; must outlive it.
+  /// The clock by which it waits; must outlive it.
   Clock* clock = &MachineClock();
   /// Where mistakes are reported.
   std::source_location location = std::source_location::current();

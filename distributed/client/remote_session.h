@@ -22,7 +22,7 @@ struct RemoteSessionOptions {
   Credentials credentials = {};
   /// Gets a line for people each 5 s while nobody answers; may be null.
   std::function<void(const std::string& line)> notice = {};
-  /// By which it waits; must outlive the call.
+  /// The clock by which it waits; must outlive the call.
   Clock* clock = &MachineClock();
 };
 

@@ -22,7 +22,7 @@ struct TaskToTell {
 };
 
 struct TellOptions {
-  /// By which notices are given.
+  /// The clock by which notices are given.
   Clock& clock;
   Credentials credentials = {};
   /// Gets a line every few seconds while tasks are waited for; may be null.

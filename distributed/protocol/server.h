@@ -39,8 +39,8 @@ struct ServerOptions {
   /// gone or back; from any thread, and must not block. May be null.
   std::function<void(const std::string& line)> notice = {};
   ServerLimits limits = {};
-  /// By which it waits and measures limits; must outlive it. What gRPC waits for goes by the
-  /// machine's clock whatever this is.
+  /// The clock by which it waits and measures limits; must outlive it. What gRPC waits for goes by
+  /// the machine's clock whatever this is.
   Clock* clock = &MachineClock();
   /// Which files graphs may read and write. Nothing: all where the server listens at loopback only,
   /// none elsewhere.

@@ -29,7 +29,7 @@ struct LocalSessionOptions {
   /// Which files the graph may read and write.
   FileAccess files = {};
   PassOptions passes = {};
-  /// By which the limits of its steps are measured; must outlive it.
+  /// The clock by which limits of its steps are measured; must outlive it.
   Clock* clock = &MachineClock();
 };
 

@@ -38,7 +38,7 @@ struct SaverOptions {
   std::string name = "save";
   /// Without any variable, have no nodes; a mistake otherwise.
   bool allow_empty = false;
-  /// Says how old checkpoints are; must outlive the saver.
+  /// The clock that says how old checkpoints are; must outlive the saver.
   Clock* clock = &MachineClock();
   std::source_location location = std::source_location::current();
 };

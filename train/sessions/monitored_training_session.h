@@ -60,7 +60,7 @@ struct MonitoredTrainingSessionOptions {
   std::chrono::milliseconds interrupted_step_limit{5000};
   /// Gets lines for people, from any thread; may be null.
   std::function<void(const std::string& line)> notice = {};
-  /// By which it waits and measures; must outlive it.
+  /// The clock by which it waits and measures; must outlive it.
   Clock* clock = &MachineClock();
   std::source_location location = std::source_location::current();
 };

@@ -56,7 +56,7 @@ class RunContext {
 
   /// For steps of the hook's own.
   Session& session() const { return session_; }
-  /// By which the training waits and measures.
+  /// The clock by which the training waits and measures.
   Clock& clock() const { return clock_; }
   /// No step follows this one: ShouldStop of the session is true from now on.
   void RequestStop() const { stop_ = true; }

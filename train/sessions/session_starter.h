@@ -41,7 +41,7 @@ struct SessionStarterOptions {
   /// How long a chief to which there is no connection may take to return, for a worker that has
   /// trained with it.
   std::chrono::milliseconds chief_return_limit{30000};
-  /// By which it waits; must outlive it.
+  /// The clock by which it waits; must outlive it.
   Clock* clock = &MachineClock();
   /// Where mistakes are reported.
   std::source_location location = std::source_location::current();

@@ -32,7 +32,7 @@ class SignalWatch {
     /// Where checkpoints are; empty: nowhere.
     std::string checkpoint_dir = {};
     std::chrono::milliseconds limit{5000};
-    /// By which it waits; must outlive it.
+    /// The clock by which it waits; must outlive it.
     Clock* clock = &MachineClock();
   };
 
