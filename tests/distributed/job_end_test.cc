@@ -117,8 +117,8 @@ TEST_F(JobEndTest, AWorkerThatIsGoneAndOpensASessionIsBackBeforeItIsAskedAgain) 
   After(milliseconds(5000), [this] { alive_[0] = true; });
   EndBothAfter(milliseconds(9000));
   EXPECT_OK(job_end_.Wait("worker", milliseconds(6000)));
-  EXPECT_THAT(lines_, ElementsAre(HasSubstr("task:0 at a:1 is gone"),
-                                  HasSubstr("task:0 at a:1 is back")));
+  EXPECT_THAT(lines_,
+              ElementsAre(HasSubstr("task:0 at a:1 is gone"), HasSubstr("task:0 at a:1 is back")));
 }
 
 TEST_F(JobEndTest, WhoIsWaitedForIsSaidEveryFewSeconds) {
