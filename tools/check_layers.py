@@ -47,6 +47,17 @@ FOREIGN = re.compile(r'(?<![\w.])/(work|root|home|Users)/\w|\b(pypi|debian)\.org
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 CUDA = re.compile(r'^(cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvml|driver_types)')
 TYPE = re.compile(r'^(?:class|struct|enum(?: class)?)\s+(?:[A-Z_]+\([^)]*\)\s+)?(\w+)\b[^;]*[{:]')
+# Time is learned, and waited for, by Clock alone; tools, tests and examples are programs of their own.
+TIME = re.compile(r'\b(steady_clock|system_clock|high_resolution_clock|sleep_for|sleep_until|wait_for|'
+                  r'wait_until|usleep|nanosleep|clock_gettime|gettimeofday)\b')
+KEEPERS_OF_TIME = {
+    'core/base/clock.h', 'core/base/mutex.h', 'runtime/device/machine_clock.cc',
+    'distributed/grpc/deadline.h',   # gRPC waits by the machine's clock
+    'train/sessions/stop_signal.cc',  # a signal handler may call next to nothing
+    'data/event_file.cc',            # the time of day in files, unless it is given
+    'ops/summary/logging_ops.cc',
+}
+CLOCK = re.compile(r'\b(?:class|struct|using) Clock\b(?!;)')
 MESSAGE = re.compile(r'^(?:message|enum) (\w+)')
 
 
@@ -100,6 +111,11 @@ def check_source(path, lines, messages):
             breach = match and include_breach(path, match[1])
             if breach:
                 yield number, breach
+            match = TIME.search(line)
+            if match and path.parts[0] in MAY_INCLUDE and str(path) not in KEEPERS_OF_TIME:
+                yield number, f'{match[0]} beside Clock (core/base/clock.h)'
+            if CLOCK.search(line) and str(path) != 'core/base/clock.h':
+                yield number, 'another type than that of core/base/clock.h is called Clock'
             match = TYPE.match(line)
             if match and match[1] in messages and path.suffix in HEADERS:
                 yield number, f'{match[1]} is the name of a message in package tenon'

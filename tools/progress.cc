@@ -48,7 +48,7 @@ Progress::Progress(std::string what, int64_t total, int64_t done, bool plain_lin
       begin_(done),
       terminal_(isatty(STDERR_FILENO) != 0),
       plain_lines_(plain_lines),
-      start_(Clock::now()),
+      start_(std::chrono::steady_clock::now()),
       next_(terminal_ ? start_ : start_ + PlainPause()),
       last_tenth_(total > 0 ? done * 10 / total : 0) {}
 
@@ -57,7 +57,7 @@ std::chrono::seconds Progress::PlainPause() const {
 }
 
 std::string Progress::Line(int64_t done, const std::string& detail) const {
-  const std::chrono::duration<double> passed = Clock::now() - start_;
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
   const double rate = static_cast<double>(done - begin_) / std::max(passed.count(), 1e-9);
   const bool known = total_ > 0;
   const double part = known ? static_cast<double>(done) / static_cast<double>(total_) : 0;
@@ -80,7 +80,7 @@ std::string Progress::Line(int64_t done, const std::string& detail) const {
   return line.substr(0, room);
 }
 
-bool Progress::IsDue(int64_t done, Clock::time_point now) {
+bool Progress::IsDue(int64_t done, SteadyTime now) {
   if (terminal_) return now >= next_;
   const int64_t tenth = total_ > 0 ? done * 10 / total_ : 0;
   if (!plain_lines_ || (tenth <= last_tenth_ && now < next_)) return false;
@@ -90,7 +90,7 @@ bool Progress::IsDue(int64_t done, Clock::time_point now) {
 
 void Progress::Advance(int64_t done, absl::FunctionRef<std::string()> detail) {
   if (total_ > 0) done = std::min(done, total_);
-  const auto now = Clock::now();
+  const auto now = std::chrono::steady_clock::now();
   if (!IsDue(done, now)) return;
   if (terminal_) {
     next_ = now + kRedraw;

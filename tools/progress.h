@@ -27,17 +27,17 @@ class Progress {
   void Finish();
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using SteadyTime = std::chrono::steady_clock::time_point;
 
   std::chrono::seconds PlainPause() const;
-  bool IsDue(int64_t done, Clock::time_point now);
+  bool IsDue(int64_t done, SteadyTime now);
   std::string Line(int64_t done, const std::string& detail) const;
 
   const std::string what_;
   const int64_t total_, begin_;
   const bool terminal_, plain_lines_;
-  const Clock::time_point start_;
-  Clock::time_point next_;
+  const SteadyTime start_;
+  SteadyTime next_;
   int64_t last_tenth_;
 };
 

@@ -204,7 +204,7 @@ class MnistTraining {
   /// Goes on with the batches where a training ended before.
   StatusOr<std::vector<Tensor>> NextBatch() {
     if (sync_hook_ == nullptr) return batches_->Next(flags_.batch);
-    const SyncTurn& turn = sync_hook_->turn();
+    const SyncTurn turn = sync_hook_->turn();
     const int64_t parts = flags_.shards > 0 ? flags_.shards : workers();
     const int64_t part = flags_.shards > 0 ? turn.shard : task();
     batches_->Seek((turn.step * parts + part) * flags_.batch);

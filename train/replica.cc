@@ -33,10 +33,12 @@ void Notice(const ServerOptions& options, const std::string& line) {
 /// Which tasks have ended, or died, of those that are asked now and then whether they live.
 class EndedTasks {
  public:
+  explicit EndedTasks(Clock& clock) : clock_(clock) {}
+
   bool HasEnded(int task, const std::function<Status()>& ask) {
-    const auto asked = Clock::now();
+    const Clock::Time asked = clock_.Now();
     const Status life = ask();
-    const auto now = Clock::now();
+    const Clock::Time now = clock_.Now();
     if (life.code() != StatusCode::kUnavailable) {
       refused_since_.erase(task);
       return false;
@@ -53,9 +55,9 @@ class EndedTasks {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  Clock& clock_;
   std::set<int> hangs_;
-  std::map<int, Clock::time_point> refused_since_;
+  std::map<int, Clock::Time> refused_since_;
 };
 
 std::atomic<int> descriptions_wanted{0};
@@ -74,7 +76,7 @@ class ReplicaSignals {
     if (options.job == "ps") stop_.emplace();
     watcher_ = std::jthread([this](const std::stop_token& end) {
       while (!end.stop_requested()) {
-        std::this_thread::sleep_for(kSignalPause);
+        options_.clock->SleepFor(kSignalPause);
         if (descriptions_wanted.exchange(0) > 0) Notice(options_, server_.Describe());
         if (stop_ && !told_ && StopSignal::received() != 0) End(StopSignal::received());
       }
@@ -152,13 +154,12 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
 
 Status WaitForOtherWorkers(Server& server, const std::function<StatusOr<int64_t>()>& step,
                            const std::function<void(const std::string& line)>& notice,
-                           std::chrono::milliseconds patience) {
-  using Clock = std::chrono::steady_clock;
+                           std::chrono::milliseconds patience, Clock& clock) {
   const DeviceName own = *DeviceName::Parse(server.task());
-  const auto begin = Clock::now();
-  auto next_notice = begin + kNoticePause, progress = begin;
+  const Clock::Time begin = clock.Now();
+  Clock::Time next_notice = begin + kNoticePause, progress = begin;
   int64_t last = -1;
-  EndedTasks ended;
+  EndedTasks ended(clock);
   while (StopSignal::received() == 0) {
     std::string awaited;
     for (int task = 0; task < server.cluster().NumTasks("worker"); ++task) {
@@ -169,7 +170,7 @@ Status WaitForOtherWorkers(Server& server, const std::function<StatusOr<int64_t>
     }
     if (awaited.empty()) break;
     TENON_ASSIGN_OR_RETURN(const int64_t now_at, step());
-    const auto now = Clock::now();
+    const Clock::Time now = clock.Now();
     if (std::exchange(last, now_at) != now_at) progress = now;
     if (now - progress >= patience) {
       if (notice) {
@@ -186,7 +187,7 @@ Status WaitForOtherWorkers(Server& server, const std::function<StatusOr<int64_t>
                       " s now, at step ", now_at));
       }
     }
-    std::this_thread::sleep_for(kAlivePause);
+    clock.SleepFor(kAlivePause);
   }
   return OkStatus();
 }

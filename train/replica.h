@@ -6,6 +6,7 @@
 #include <string>
 
 #include "distributed/protocol/server.h"
+#include "runtime/device/machine_clock.h"
 #include "train/replica_device_setter.h"
 
 namespace tenon {
@@ -28,7 +29,8 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
 /// they have made no step for `patience`; `step` reads the step counter, whose errors it returns.
 Status WaitForOtherWorkers(Server& server, const std::function<StatusOr<int64_t>()>& step,
                            const std::function<void(const std::string& line)>& notice,
-                           std::chrono::milliseconds patience = std::chrono::minutes(1));
+                           std::chrono::milliseconds patience = std::chrono::minutes(1),
+                           Clock& clock = MachineClock());
 
 /// ReplicaDeviceSetter for the graph of a worker: variables go to the parameter servers of the
 /// cluster of `server`, all else to its task.

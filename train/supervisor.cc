@@ -19,6 +19,7 @@ Supervisor::Supervisor(SupervisorOptions options)
                 .ready_deadline = options_.ready_deadline,
                 .notice = options_.notice,
                 .notice_interval = options_.notice_interval,
+                .clock = options_.clock,
                 .location = options_.location}),
       failures_(options_.notice) {
   if (options_.stop_on_signals) signal_ = std::make_unique<StopSignal>();
@@ -64,7 +65,10 @@ StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(Server& s
                          PrepareOrWaitForSession([&] { return server.MakeSession(graph); }));
   if (signal_ != nullptr && watch_ == nullptr) {
     watch_ = std::make_unique<SignalWatch>(
-        SignalWatch::Options{&server, options_.notice, options_.checkpoint_dir});
+        SignalWatch::Options{.server = &server,
+                             .notice = options_.notice,
+                             .checkpoint_dir = options_.checkpoint_dir,
+                             .clock = options_.clock});
     work_.emplace(watch_.get(), "the steps that run");
   }
   return session;
@@ -85,15 +89,16 @@ Status Supervisor::Save(Session& session, int64_t step) {
 }
 
 void Supervisor::SavePeriodically(Session& session) {
-  auto next = std::chrono::steady_clock::now() + options_.save_model_period;
+  Clock& clock = *options_.clock;
+  Clock::Time next = clock.Now() + options_.save_model_period;
   while (!stop_) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (std::chrono::steady_clock::now() < next) continue;
+    clock.SleepFor(std::chrono::milliseconds(20));
+    if (clock.Now() < next) continue;
     const auto step = Step(session);
-    why_stopped_ =
-        failures_.Count(step.ok() ? Save(session, *step) : step.status(), step.value_or(-1));
+    why_stopped_ = failures_.Count(step.ok() ? Save(session, *step) : step.status(),
+                                   step.value_or(-1), clock.Now());
     if (!why_stopped_.ok()) stop_ = true;
-    next = std::chrono::steady_clock::now() + options_.save_model_period;
+    next = clock.Now() + options_.save_model_period;
   }
 }
 
@@ -105,7 +110,8 @@ Status Supervisor::Stop() {
   saving_.join();
   const auto step = Step(*session_);
   Status last = step.status();
-  if (last.ok()) last = failures_.Insist(*step, [&] { return Save(*session_, *step); });
+  if (last.ok())
+    last = failures_.Insist(*step, *options_.clock, [&] { return Save(*session_, *step); });
   session_ = nullptr;
   if (last.ok()) {
     saved_step_ = *step;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "distributed/protocol/server.h"
+#include "runtime/device/machine_clock.h"
 #include "train/sessions/hooks.h"
 #include "train/sessions/session_starter.h"
 #include "train/sessions/signal_watch.h"
@@ -30,6 +31,8 @@ struct SupervisorOptions {
   std::string checkpoint_basename = "model.ckpt";
   /// Ctrl-C and SIGTERM make ShouldStop true.
   bool stop_on_signals = true;
+  /// The clock by which it waits; must outlive it.
+  Clock* clock = &MachineClock();
   /// Where mistakes are reported.
   std::source_location location = std::source_location::current();
 };

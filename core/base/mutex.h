@@ -43,6 +43,11 @@ class CondVar {
     cv_.wait(lock);
     lock.release();
   }
+  void NotifyOne() { cv_.notify_one(); }
+  void NotifyAll() { cv_.notify_all(); }
+
+ private:
+  friend class SteadyClock;  // the machine's: others wait with a limit by Clock::WaitUntil
   /// False when `deadline` passed first.
   bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
@@ -51,10 +56,7 @@ class CondVar {
     lock.release();
     return woken;
   }
-  void NotifyOne() { cv_.notify_one(); }
-  void NotifyAll() { cv_.notify_all(); }
 
- private:
   std::condition_variable cv_;
 };
 

@@ -2,7 +2,6 @@
 #include "distributed/client/remote_session.h"
 
 #include <future>
-#include <thread>
 
 #include "core/proto/proto_io_graph.h"
 #include "distributed/client/channel_session.h"
@@ -198,26 +197,27 @@ StatusOr<std::unique_ptr<Session>> OpenChannelSession(std::unique_ptr<MasterChan
         OptimizerOptions::L0);
   }
   CreateSessionResponse response;
-  const auto begin = std::chrono::steady_clock::now();
+  Clock& clock = *options.clock;
+  const Clock::Time begin = clock.Now();
   const auto deadline = begin + options.connect_deadline;
   auto next_notice = begin + kNoticePause;
   while (true) {
     const Status status = channel->CreateSession(request, &response);
     if (status.ok()) break;
     if (status.code() != StatusCode::kUnavailable) return status;
-    if (std::chrono::steady_clock::now() >= deadline) {
+    if (clock.Now() >= deadline) {
       return DeadlineExceeded("the server at ", target, " did not answer within ",
                               options.connect_deadline.count() / 1000.0,
                               " s; last error: ", Message(status));
     }
-    if (const auto now = std::chrono::steady_clock::now(); now >= next_notice) {
+    if (const Clock::Time now = clock.Now(); now >= next_notice) {
       next_notice = now + kNoticePause;
       const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - begin).count();
       if (options.notice) {
         options.notice(StrCat("waiting for ", target, ", ", seconds, " s now: ", Message(status)));
       }
     }
-    std::this_thread::sleep_for(kConnectPause);
+    clock.SleepFor(kConnectPause);
   }
   return std::make_unique<ChannelSession>(std::move(channel), response.session_handle(), graph);
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "distributed/protocol/credentials.h"
+#include "runtime/device/machine_clock.h"
 #include "runtime/session/session.h"
 
 namespace tenon {
@@ -21,6 +22,8 @@ struct RemoteSessionOptions {
   Credentials credentials = {};
   /// Gets a line for people each 5 s while nobody answers; may be null.
   std::function<void(const std::string& line)> notice = {};
+  /// The clock by which it waits; must outlive the call.
+  Clock* clock = &MachineClock();
 };
 
 /// A session on the cluster of the server at `target`, "grpc://host:port". DeadlineExceeded naming

@@ -42,9 +42,9 @@ Status BlockingCalls::Run(std::function<void()> call) {
 void BlockingCalls::Work() {
   mu_.Lock();
   while (true) {
-    const auto until = std::chrono::steady_clock::now() + kIdle;
+    const Clock::Time until = clock_.Now() + kIdle;
     ++idle_;
-    while (waiting_.empty() && !ending_ && changed_.WaitUntil(mu_, until)) {
+    while (waiting_.empty() && !ending_ && clock_.WaitUntil(changed_, mu_, until)) {
     }
     --idle_;
     if (waiting_.empty()) break;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 
+#include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 
@@ -19,6 +20,8 @@ class BlockingCalls {
   static constexpr size_t kMaxWaiting = 4096;
   static constexpr std::chrono::seconds kIdle{1};
 
+  /// `clock` must outlive it.
+  explicit BlockingCalls(Clock& clock) : clock_(clock) {}
   /// Waits for what runs or waits.
   ~BlockingCalls();
 
@@ -29,6 +32,7 @@ class BlockingCalls {
  private:
   void Work();
 
+  Clock& clock_;
   Mutex mu_;
   CondVar changed_;
   CondVar none_left_;

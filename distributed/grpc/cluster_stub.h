@@ -8,6 +8,7 @@
 #include <string>
 
 #include "distributed/grpc/channel.h"
+#include "distributed/grpc/deadline.h"
 #include "distributed/grpc/security.h"
 #include "proto/cluster_service.grpc.pb.h"
 
@@ -22,7 +23,7 @@ inline std::unique_ptr<ClusterStub> StubFor(const std::string& address,
                                             std::chrono::milliseconds limit,
                                             grpc::ClientContext* context) {
   AddToken(credentials, context);
-  context->set_deadline(std::chrono::system_clock::now() + limit);
+  context->set_deadline(GrpcDeadline(limit));
   return cluster::ClusterService::NewStub(OpenChannel(address, credentials));
 }
 

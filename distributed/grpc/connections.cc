@@ -95,7 +95,7 @@ Connections::Connections(int64_t limit)
       limit_(std::min(limit, descriptor_limit_)),
       strangers_limit_(std::max(kLeastStrangers, limit_ / 4)) {}
 
-std::string Connections::Admit(int socket, const sockaddr_storage& peer, Clock::time_point now) {
+std::string Connections::Admit(int socket, const sockaddr_storage& peer, Clock::Time now) {
   const std::string text = PeerText(peer), address = AddressOf(text);
   MutexLock lock(mu_);
   if (const auto found = offenders_.find(address);
@@ -138,7 +138,7 @@ void Connections::Welcome(const std::string& peer) {
   if (strangers_.erase(text) > 0) CountOut(text);
 }
 
-std::string Connections::Refuse(const std::string& peer, Clock::time_point now) {
+std::string Connections::Refuse(const std::string& peer, Clock::Time now) {
   const std::string address = AddressOf(Decoded(peer));
   MutexLock lock(mu_);
   if (offenders_.size() > kMaxOffenders) {
@@ -155,7 +155,7 @@ std::string Connections::Refuse(const std::string& peer, Clock::time_point now) 
 }
 
 std::string Connections::ShutOut(const std::string& address, std::string_view why,
-                                 Clock::time_point now) {
+                                 Clock::Time now) {
   offenders_[address].shut_out_until = now + kShutOut;
   for (const auto& [text, stranger] : strangers_) {
     if (AddressOf(text) != address || InodeOf(stranger.socket) != stranger.inode) continue;
@@ -164,7 +164,7 @@ std::string Connections::ShutOut(const std::string& address, std::string_view wh
   return StrCat("hung up on ", address, " for ", kShutOut.count(), " s: ", why);
 }
 
-std::string Connections::Sweep(Clock::time_point now) {
+std::string Connections::Sweep(Clock::Time now) {
   MutexLock lock(mu_);
   ForgetStrangers(now - kTimeToCall);
   std::string flooding;
@@ -189,7 +189,7 @@ void Connections::ForgetClosed() {
   absl::erase_if(open_, [](const auto& entry) { return InodeOf(entry.first) != entry.second; });
 }
 
-void Connections::ForgetStrangers(Clock::time_point before) {
+void Connections::ForgetStrangers(Clock::Time before) {
   std::vector<std::string> gone;
   for (const auto& [text, stranger] : strangers_) {
     const bool open = InodeOf(stranger.socket) == stranger.inode;

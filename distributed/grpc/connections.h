@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/clock.h"
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
 
@@ -21,8 +22,6 @@ namespace tenon {
 /// Thread-safe.
 class Connections {
  public:
-  using Clock = std::chrono::steady_clock;
-
   /// From connecting to the first call that is let in.
   static constexpr std::chrono::seconds kTimeToCall{20};
   /// Of calls an address may have so many refused at once, and some more each second; then it is
@@ -39,17 +38,17 @@ class Connections {
   explicit Connections(int64_t limit);
 
   /// Takes note of a new connection of `peer` on `socket`. Empty when it may be used; else why not.
-  std::string Admit(int socket, const sockaddr_storage& peer, Clock::time_point now);
+  std::string Admit(int socket, const sockaddr_storage& peer, Clock::Time now);
   /// A call of `peer` was let in. Costs nothing while all are welcome.
   void Welcome(const std::string& peer);
   bool AllAreWelcome() const { return num_strangers_.load(std::memory_order_relaxed) == 0; }
   /// A call of `peer` was refused. When that was one too many: hangs up on its address, but for
   /// connections that are welcome, and returns what people should know.
-  std::string Refuse(const std::string& peer, Clock::time_point now);
+  std::string Refuse(const std::string& peer, Clock::Time now);
   /// Hangs up on those who have not called in time, and, when they send too much at two calls in a
   /// row, on their address; to be called every kBetweenSweeps unless all are welcome. Returns what
   /// people should know, or nothing.
-  std::string Sweep(Clock::time_point now);
+  std::string Sweep(Clock::Time now);
   static constexpr std::chrono::milliseconds kBetweenSweeps{10};
   /// How many are open.
   int64_t num_open();
@@ -59,22 +58,22 @@ class Connections {
   struct Stranger {
     int socket = -1;
     ino_t inode = 0;
-    Clock::time_point since;
+    Clock::Time since;
     bool floods = false;
   };
   struct Offender {
     double refusals_left = kRefusals;
-    Clock::time_point since;
-    Clock::time_point shut_out_until;
+    Clock::Time since;
+    Clock::Time shut_out_until;
   };
 
   bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Strangers of one address.
   bool HasTooMany(const std::string& address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ForgetStrangers(Clock::time_point before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ForgetStrangers(Clock::Time before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Hangs up on the strangers of an address, for kShutOut; what people should know.
-  std::string ShutOut(const std::string& address, std::string_view why, Clock::time_point now)
+  std::string ShutOut(const std::string& address, std::string_view why, Clock::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// One stranger less at the address of `peer`.
   void CountOut(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -89,7 +88,7 @@ class Connections {
   StringMap<Stranger> strangers_ ABSL_GUARDED_BY(mu_);    // by peer
   StringMap<int64_t> strangers_of_ ABSL_GUARDED_BY(mu_);  // by address
   StringMap<Offender> offenders_ ABSL_GUARDED_BY(mu_);    // by address
-  Clock::time_point last_look_ ABSL_GUARDED_BY(mu_);
+  Clock::Time last_look_ ABSL_GUARDED_BY(mu_);
 };
 
 /// "ipv4:10.0.0.1:4711", "ipv6:[::1]:4711".

@@ -41,12 +41,12 @@ void TellAll(const std::vector<TaskToTell>& tasks, const TellOptions& options,
       told.NotifyAll();
     });
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = options.clock.Now();
   auto next_notice = begin + kNoticePause;
   bool given_up = false;
   MutexLock lock(mu);
   while (!waiting.empty()) {
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = options.clock.Now();
     if (!given_up && options.give_up && options.give_up()) {
       given_up = true;
       for (size_t i = 0; i < tasks.size(); ++i) {
@@ -60,7 +60,7 @@ void TellAll(const std::vector<TaskToTell>& tasks, const TellOptions& options,
                             std::chrono::duration_cast<std::chrono::seconds>(now - begin).count(),
                             " s now: it has not answered yet"));
     }
-    told.WaitUntil(mu, now + kGiveUpPause);
+    options.clock.WaitUntil(told, mu, now + kGiveUpPause);
   }
 }
 

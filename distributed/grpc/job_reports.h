@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/status.h"
 #include "distributed/protocol/credentials.h"
 
@@ -21,6 +22,8 @@ struct TaskToTell {
 };
 
 struct TellOptions {
+  /// The clock by which notices are given.
+  Clock& clock;
   Credentials credentials = {};
   /// Gets a line every few seconds while tasks are waited for; may be null.
   std::function<void(const std::string& line)> notice = {};

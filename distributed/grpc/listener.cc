@@ -79,8 +79,9 @@ int ListenAtAll(const std::vector<HostAddress>& addresses, int port, std::vector
 
 }  // namespace
 
-Listener::Listener(int64_t max_connections, std::function<void(const std::string&)> notice)
-    : connections_(max_connections), notice_(std::move(notice)) {}
+Listener::Listener(int64_t max_connections, Clock& clock,
+                   std::function<void(const std::string&)> notice)
+    : clock_(clock), connections_(max_connections), notice_(std::move(notice)) {}
 
 Listener::~Listener() { Stop(); }
 
@@ -128,14 +129,14 @@ void Listener::Run() {
   while (true) {
     const int limit = connections_.AllAreWelcome() ? -1 : Connections::kBetweenSweeps.count();
     if (poll(polled_.data(), polled_.size(), limit) < 0) {
-      if (errno != EINTR) std::this_thread::sleep_for(kPause);
+      if (errno != EINTR) clock_.SleepFor(kPause);
       continue;
     }
     if (polled_.back().revents != 0) return;
     for (size_t i = 0; i < takers_.size(); ++i) {
       if (polled_[i].revents != 0) AcceptFrom(polled_[i].fd, takers_[i]);
     }
-    if (const Clock::time_point now = Clock::now(); now >= next_sweep_) {
+    if (const Clock::Time now = clock_.Now(); now >= next_sweep_) {
       const std::string line = connections_.Sweep(now);
       if (!line.empty() && notice_ != nullptr) notice_(line);
       next_sweep_ = now + Connections::kBetweenSweeps;
@@ -157,13 +158,13 @@ void Listener::AcceptFrom(int listening, const Take& take) {
       if (refused >= 0) close(refused);
       spare_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
       if (refused >= 0) return NoticeRefusal(why);
-      std::this_thread::sleep_for(kPause);  // another thread was faster
+      clock_.SleepFor(kPause);  // another thread was faster
     } else if (errno == ENOBUFS || errno == ENOMEM) {
-      std::this_thread::sleep_for(kPause);
+      clock_.SleepFor(kPause);
     }
     return;  // the client may be gone already
   }
-  if (const std::string why = connections_.Admit(socket, peer, Clock::now()); !why.empty()) {
+  if (const std::string why = connections_.Admit(socket, peer, clock_.Now()); !why.empty()) {
     close(socket);
     return NoticeRefusal(why);
   }
@@ -177,13 +178,13 @@ void Listener::LetIn(const grpc::ServerContextBase& call) {
 }
 
 void Listener::Refused(const grpc::ServerContextBase& call) {
-  const std::string line = connections_.Refuse(call.peer(), Clock::now());
+  const std::string line = connections_.Refuse(call.peer(), clock_.Now());
   if (!line.empty() && notice_ != nullptr) notice_(line);
 }
 
 void Listener::NoticeRefusal(const std::string& why) {
   ++num_refused_;
-  const Clock::time_point now = Clock::now();
+  const Clock::Time now = clock_.Now();
   if (notice_ == nullptr || now - last_notice_ < kNoticePause) return;
   notice_(StrCat("refused ", num_refused_,
                  num_refused_ == 1 ? " connection: " : " connections: ", why));

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/status.h"
 #include "distributed/grpc/connections.h"
 
@@ -25,8 +26,8 @@ class Listener {
   using Take = std::function<void(int socket)>;
 
   /// `notice` gets a line for people when some had to be refused, at most every five seconds, and
-  /// when an address is shut out; it may be null.
-  Listener(int64_t max_connections, std::function<void(const std::string&)> notice);
+  /// when an address is shut out; it may be null. `clock` must outlive it.
+  Listener(int64_t max_connections, Clock& clock, std::function<void(const std::string&)> notice);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -47,12 +48,11 @@ class Listener {
   int64_t num_connections() { return connections_.num_open(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void Run();
   void AcceptFrom(int listening, const Take& take);
   void NoticeRefusal(const std::string& why);
 
+  Clock& clock_;
   Connections connections_;
   const std::function<void(const std::string&)> notice_;
   /// The sockets that listen, and, once started, one that Stop writes to; takers_ has an entry for
@@ -64,8 +64,8 @@ class Listener {
   // For the thread alone.
   int spare_ = -1;
   int64_t num_refused_ = 0;  // since the last notice
-  Clock::time_point last_notice_{};
-  Clock::time_point next_sweep_{};
+  Clock::Time last_notice_{};
+  Clock::Time next_sweep_{};
 };
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 
 #include "core/proto/proto_io_tensor.h"
 #include "distributed/grpc/channel.h"
+#include "distributed/grpc/deadline.h"
 #include "distributed/grpc/security.h"
 #include "distributed/grpc/status.h"
 #include "distributed/grpc/tensor_coding.h"
@@ -76,7 +77,7 @@ class GrpcMasterChannel final : public MasterChannel {
     auto channel = OpenChannel(address_, credentials_, Keepalive::kFrequent);
     grpc::ClientContext context;
     AddToken(credentials_, &context);
-    context.set_deadline(std::chrono::system_clock::now() + kProbeDeadline);
+    context.set_deadline(GrpcDeadline(kProbeDeadline));
     cluster::ServerStatusResponse response;
     const grpc::Status status = cluster::ClusterService::NewStub(channel)->ServerStatus(
         &context, cluster::ServerStatusRequest(), &response);

@@ -230,7 +230,7 @@ std::shared_ptr<ClientStream> PeerCalls::Current() {
     if (phase == Phase::kReady) return stream_;
     if (phase == Phase::kOpening || phase == Phase::kUnsupported) return nullptr;
   }
-  const auto now = std::chrono::steady_clock::now();
+  const Clock::Time now = poller_.clock().Now();
   if (closed_ || (stream_ != nullptr && now - opened_ < kReopenPause)) return nullptr;
   // A connection of its own: unary calls on it would bring gRPC's other threads to read from it.
   if (channel_ == nullptr) channel_ = OpenChannel(address_, credentials_, Keepalive::kFrequent);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "distributed/grpc/poller.h"
 #include "distributed/protocol/credentials.h"
@@ -53,7 +54,7 @@ class PeerCalls {
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<ClientStream> stream_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<ClientStream>> earlier_ ABSL_GUARDED_BY(mu_);
-  std::chrono::steady_clock::time_point opened_ ABSL_GUARDED_BY(mu_);
+  Clock::Time opened_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -32,8 +32,8 @@ class Posted final : public Completion {
 
 }  // namespace
 
-Poller::Poller(std::unique_ptr<grpc::CompletionQueue> queue, ThreadPool& pool)
-    : queue_(std::move(queue)), pool_(pool) {
+Poller::Poller(std::unique_ptr<grpc::CompletionQueue> queue, ThreadPool& pool, Clock& clock)
+    : queue_(std::move(queue)), pool_(pool), clock_(clock) {
   // Builds of Abseil that distributions ship look for deadlocks at every lock gRPC takes.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   pool_.StartWatching([this] {

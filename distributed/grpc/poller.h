@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "distributed/grpc/handover.h"
 #include "runtime/device/thread_pool.h"
 
@@ -32,14 +33,16 @@ class Completion {
 /// a pool at a time. gRPC's callback interface hands each event through two more threads.
 class Poller {
  public:
-  /// The pool outlives the poller and has no other.
-  Poller(std::unique_ptr<grpc::CompletionQueue> queue, ThreadPool& pool);
+  /// The pool outlives the poller and has no other; so does the clock.
+  Poller(std::unique_ptr<grpc::CompletionQueue> queue, ThreadPool& pool, Clock& clock);
   /// Waits for the operations that run: whoever started them must have cancelled them.
   ~Poller();
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
   grpc::CompletionQueue& queue() { return *queue_; }
+  /// The time by which those measure whose operations it waits for.
+  Clock& clock() { return clock_; }
   /// Runs `start`, which starts an operation, before the next event is waited for; not on this
   /// thread if it has a task to run. To be called in Complete only.
   void StartBeforeNext(std::function<void()> start) { starts_.push_back(std::move(start)); }
@@ -53,6 +56,7 @@ class Poller {
  private:
   const std::unique_ptr<grpc::CompletionQueue> queue_;
   ThreadPool& pool_;
+  Clock& clock_;
   std::vector<std::function<void()>> starts_;  // of the thread that polls
 };
 

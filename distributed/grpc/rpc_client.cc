@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/rpc_client.h"
 
+#include "distributed/grpc/deadline.h"
 #include "distributed/grpc/security.h"
 #include "distributed/grpc/status.h"
 
@@ -92,7 +93,7 @@ void RpcClient::Call(const std::string& method, const grpc::ByteBuffer& request,
   auto* call = new Running(*this, cancellation, std::move(end));
   if (!call->Follow()) return;
   AddToken(credentials_, &call->context());
-  if (limit.count() > 0) call->context().set_deadline(std::chrono::system_clock::now() + limit);
+  if (limit.count() > 0) call->context().set_deadline(GrpcDeadline(limit));
   call->Start(stub_.PrepareUnaryCall(&call->context(), method, request, &poller_.queue()));
 }
 

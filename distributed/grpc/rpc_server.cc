@@ -3,6 +3,7 @@
 
 #include "core/base/exceptions.h"
 #include "distributed/grpc/channel.h"
+#include "distributed/grpc/deadline.h"
 #include "distributed/grpc/security.h"
 #include "distributed/grpc/status.h"
 #include "distributed/grpc/wire.h"
@@ -96,14 +97,16 @@ void ServedRpc::OnAccepted() {
   RunHandler(method->second.handler);
 }
 
-RpcServer::RpcServer(ThreadPool& pool, const ServerLimits& limits, const Credentials& credentials,
-                     std::function<void(const std::string&)> notice)
-    : limits_(limits), credentials_(credentials), listener_(limits.connections, std::move(notice)) {
+RpcServer::RpcServer(ThreadPool& pool, Clock& clock, const ServerLimits& limits,
+                     const Credentials& credentials, std::function<void(const std::string&)> notice)
+    : limits_(limits),
+      credentials_(credentials),
+      listener_(limits.connections, clock, std::move(notice)) {
   SetServerOptions(limits, &builder_);
   builder_.RegisterAsyncGenericService(&service_);
   std::unique_ptr<grpc::ServerCompletionQueue> queue = builder_.AddCompletionQueue();
   queue_ = queue.get();
-  poller_ = std::make_unique<Poller>(std::move(queue), pool);
+  poller_ = std::make_unique<Poller>(std::move(queue), pool, clock);
 }
 
 RpcServer::~RpcServer() { Shutdown(std::chrono::milliseconds(0)); }
@@ -172,7 +175,7 @@ void RpcServer::Shutdown(std::chrono::milliseconds grace) {
   }
   if (first) {
     listener_.Stop();
-    server_->Shutdown(std::chrono::system_clock::now() + grace);
+    server_->Shutdown(GrpcDeadline(grace));
   }
   MutexLock lock(mu_);
   while (living_ > 0) ended_.Wait(mu_);

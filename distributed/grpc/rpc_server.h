@@ -82,9 +82,10 @@ class RpcServer {
  public:
   using Handler = std::function<void(std::shared_ptr<ServedRpc>)>;
 
-  /// The pool outlives the server; its threads poll, see Poller. `notice` is for the Listener.
-  RpcServer(ThreadPool& pool, const ServerLimits& limits, const Credentials& credentials,
-            std::function<void(const std::string&)> notice);
+  /// Pool and clock outlive the server; the pool's threads poll, see Poller. `notice` is for the
+  /// Listener.
+  RpcServer(ThreadPool& pool, Clock& clock, const ServerLimits& limits,
+            const Credentials& credentials, std::function<void(const std::string&)> notice);
   ~RpcServer();
 
   /// Methods are to be given before Start, with their path: "/package.Service/Method". Handlers run

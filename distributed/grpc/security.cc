@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "core/base/strings.h"
+#include "runtime/device/machine_clock.h"
 
 namespace tenon {
 namespace {
@@ -25,13 +26,12 @@ thread_local bool tries_credentials = false;
 /// Says why clients are refused, one line in some seconds: a client tries again many times a
 /// second.
 void SayRefusal(std::string_view why) {
-  using Clock = std::chrono::steady_clock;
   constexpr std::chrono::seconds kPause{10};
   static std::mutex mu;
-  static std::optional<Clock::time_point> last;
+  static std::optional<Clock::Time> last;
   static int unsaid = 0;
   const std::lock_guard lock(mu);
-  const auto now = Clock::now();
+  const Clock::Time now = MachineClock().Now();
   if (last && now - *last < kPause) {
     ++unsaid;
     return;

@@ -17,7 +17,6 @@
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/grpc/session_directories.h"
 #include "distributed/grpc/worker_service.h"
-#include "distributed/protocol/clock.h"
 #include "distributed/protocol/job_end.h"
 #include "distributed/worker/worker.h"
 #include "runtime/device/task_devices.h"
@@ -94,15 +93,16 @@ class GrpcServer final : public Server {
         start_up_deadline_(options.start_up_deadline),
         notice_(options.notice),
         credentials_(options.credentials),
+        clock_(*options.clock),
         job_end_(
-            cluster_,
+            cluster_, clock_,
             [this](const std::string& job, int task, auto done) {
               FindOutIfAlive(job, task, std::move(done));
             },
             options.notice),
         devices_(std::move(task_devices)),
         pool_(options.threads > 0 ? options.threads : ThreadBudget()),
-        rpc_server_(pool_, options.limits, credentials_, options.notice),
+        rpc_server_(pool_, clock_, options.limits, credentials_, options.notice),
         directory_(cluster_, credentials_, rpc_server_.poller()),
         life_signs_(cluster_, credentials_, rpc_server_.poller()),
         session_directories_(cluster_, credentials_, rpc_server_.poller(), calls_) {
@@ -112,19 +112,19 @@ class GrpcServer final : public Server {
                                                           const std::string& own_task) {
       return session_directories_.Get(cluster, own_task, worker_);
     };
-    worker_ = std::make_shared<Worker>(WorkerEnvironment{
-        task_, devices, &registry, &pool_, &directory_, &SystemClock(), options.limits,
-        [this](const std::string& task, int64_t incarnation) {
-          job_end_.Heard(task, incarnation);
-          master_->StartSweeping();
-        },
-        session_directories,
-        [calls = calls_until_end_](std::function<void()> work) {
-          return calls->Run(std::move(work));
-        }});
+    worker_ = std::make_shared<Worker>(
+        WorkerEnvironment{task_, devices, &registry, &pool_, &directory_, &clock_, options.limits,
+                          [this](const std::string& task, int64_t incarnation) {
+                            job_end_.Heard(task, incarnation);
+                            master_->StartSweeping();
+                          },
+                          session_directories,
+                          [calls = calls_until_end_](std::function<void()> work) {
+                            return calls->Run(std::move(work));
+                          }});
     directory_.SetLocal(task_, worker_);
     master_ = std::make_unique<Master>(
-        MasterEnvironment{task_, cluster_, devices, &registry, &directory_, &SystemClock(),
+        MasterEnvironment{task_, cluster_, devices, &registry, &directory_, &clock_,
                           start_up_deadline_, options.notice, options.limits, session_directories,
                           [worker = worker_] { worker->Sweep(); }, devices_.why_no_gpu});
   }
@@ -185,7 +185,7 @@ class GrpcServer final : public Server {
     const auto tasks = cluster_.jobs().find(to_job);
     if (tasks == cluster_.jobs().end()) return;
     const auto starting = std::chrono::duration_cast<std::chrono::milliseconds>(
-        started_ + start_up_deadline_ - std::chrono::steady_clock::now());
+        started_ + start_up_deadline_ - clock_.Now());
     const bool failed = !status.ok() && status.code() != StatusCode::kCancelled;
     const auto limit = failed ? std::min(starting, kFailureReportDeadline) : starting;
     std::vector<TaskToTell> to_tell;
@@ -197,7 +197,7 @@ class GrpcServer final : public Server {
                          answered ? kReportDeadline : std::max(kReportDeadline, limit)});
     }
     TellTaskEnded(to_tell, job_, task_index_, status,
-                  {credentials_, notice_, [this] { return is_shutting_down(); }});
+                  {clock_, credentials_, notice_, [this] { return is_shutting_down(); }});
   }
 
   void EndTasks(const std::string& job, const Status& why) override {
@@ -207,7 +207,7 @@ class GrpcServer final : public Server {
       to_tell.push_back(
           {StrCat(TaskName(job, task), " at ", address), address, !is_known, kReportDeadline});
     }
-    TellShutdown(to_tell, std::string(Message(why)), {credentials_});
+    TellShutdown(to_tell, std::string(Message(why)), {clock_, credentials_});
   }
 
   std::string Describe() override {
@@ -306,9 +306,8 @@ class GrpcServer final : public Server {
 
   void Describe(cluster::ServerStatusResponse* out) {
     out->set_task(task_);
-    out->set_uptime_seconds(std::chrono::duration_cast<std::chrono::seconds>(
-                                std::chrono::steady_clock::now() - started_)
-                                .count());
+    out->set_uptime_seconds(
+        std::chrono::duration_cast<std::chrono::seconds>(clock_.Now() - started_).count());
     for (const std::string& t : job_end_.Ended()) out->add_ended_tasks(t);
     master_->Describe(out);
     worker_->Describe(out);
@@ -341,7 +340,8 @@ class GrpcServer final : public Server {
   const std::chrono::milliseconds start_up_deadline_;
   const std::function<void(const std::string& line)> notice_;
   const Credentials credentials_;
-  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  Clock& clock_;
+  const Clock::Time started_ = clock_.Now();
   JobEnd job_end_;  // outlives the calls that ask for signs of life
   const TaskDevices devices_;
   ThreadPool pool_;
@@ -353,7 +353,7 @@ class GrpcServer final : public Server {
   GrpcSessionDirectories session_directories_;
   std::shared_ptr<Worker> worker_;
   std::unique_ptr<Master> master_;
-  BlockingCalls calls_;
+  BlockingCalls calls_{clock_};
   const std::shared_ptr<CallsUntilEnd> calls_until_end_ = std::make_shared<CallsUntilEnd>(calls_);
   std::string host_;
   int port_ = 0;
@@ -410,7 +410,7 @@ void ReportFailedStart(const ServerOptions& options, const std::string& to_job, 
   for (const auto& [task, address] : tasks->second) {
     to_tell.push_back({TaskName(to_job, task), address, false, kReportDeadline});
   }
-  TellTaskEnded(to_tell, options.job, options.task, why, {options.credentials});
+  TellTaskEnded(to_tell, options.job, options.task, why, {*options.clock, options.credentials});
 }
 
 }  // namespace tenon

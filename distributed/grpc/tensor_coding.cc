@@ -10,6 +10,7 @@
 #include "core/proto/proto_io_tensor.h"
 #include "distributed/grpc/handover.h"
 #include "distributed/grpc/wire.h"
+#include "runtime/device/machine_clock.h"
 
 namespace tenon {
 namespace {
@@ -29,7 +30,7 @@ constexpr uint32_t kTensorContent = 4 << 3 | 2;
 
 int64_t NowMicros() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
+             MachineClock().WallNow().time_since_epoch())
       .count();
 }
 

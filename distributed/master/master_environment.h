@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/device/device.h"
 #include "core/op/op_registry.h"
-#include "distributed/protocol/clock.h"
 #include "distributed/protocol/cluster_spec.h"
 #include "distributed/protocol/limits.h"
 #include "distributed/protocol/worker_interface.h"

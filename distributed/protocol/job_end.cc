@@ -38,9 +38,9 @@ Status JobEnd::Report(const std::string& job, int task, const Status& end) {
   MutexLock lock(mu_);
   const auto alive = alive_.find({job, task});
   const int64_t incarnation = alive == alive_.end() ? 0 : alive->second.incarnation;
-  ended_.emplace(Task(job, task), End{status, Clock::now(), incarnation});
-  any_alive_[job] = Clock::now();
-  changed_.NotifyAll();
+  ended_.emplace(Task(job, task), End{status, clock_.Now(), incarnation});
+  any_alive_[job] = clock_.Now();
+  Changed();
   return OkStatus();
 }
 
@@ -51,7 +51,7 @@ void JobEnd::Heard(const std::string& task, int64_t incarnation) {
   std::string line;
   {
     MutexLock lock(mu_);
-    const auto now = any_alive_[heard.first] = Clock::now();
+    const auto now = any_alive_[heard.first] = clock_.Now();
     const auto end = ended_.find(heard);
     if (end != ended_.end()) {
       const bool failed = !end->second.status.ok() && !end->second.interrupted();
@@ -61,6 +61,8 @@ void JobEnd::Heard(const std::string& task, int64_t incarnation) {
       line = StrCat(Named(heard), " is back");
     }
     alive_[heard] = {now, incarnation};
+    silent_.erase(heard);
+    if (gone_.erase(heard) > 0) line = StrCat(Named(heard), " is back");
   }
   Tell(line);
 }
@@ -68,8 +70,8 @@ void JobEnd::Heard(const std::string& task, int64_t incarnation) {
 bool JobEnd::ExpectEnd(const std::string& job) {
   MutexLock lock(mu_);
   is_to_end_ = true;
-  changed_.NotifyAll();
-  const auto recently = Clock::now() - kLivesFor;
+  Changed();
+  const auto recently = clock_.Now() - kLivesFor;
   bool any_lives = false;
   for (const auto& [task, sign] : alive_) {
     any_lives |=
@@ -78,12 +80,13 @@ bool JobEnd::ExpectEnd(const std::string& job) {
   return any_lives;
 }
 
-std::optional<Status> JobEnd::Verdict(const std::string& job, std::chrono::milliseconds limit,
-                                      Clock::time_point begin) const {
+std::optional<Status> JobEnd::Verdict(const Watch& watch) const {
+  const std::string& job = watch.job_;
+  const std::chrono::milliseconds limit = watch.limit_;
   const auto any = any_alive_.find(job);
   std::vector<std::string> silent;
   bool all_ended = true, all_interrupted = true, any_interrupted = false;
-  Clock::time_point last_end;
+  Clock::Time last_end;
   for (const auto& [index, address] : cluster_.jobs().at(job)) {
     const Task task(job, index);
     if (const auto end = ended_.find(task); end != ended_.end()) {
@@ -102,25 +105,25 @@ std::optional<Status> JobEnd::Verdict(const std::string& job, std::chrono::milli
     all_ended = false;
     if (const auto gone = gone_.find(task);
         gone != gone_.end() && limit.count() > 0 &&
-        Clock::now() - gone->second.since > ReturnLimit(limit)) {
+        clock_.Now() - gone->second.since > ReturnLimit(limit)) {
       return DeadlineExceeded(Named(task), " is gone and did not return within ",
                               ReturnLimit(limit).count() / 1000.0, " s: ", gone->second.why);
     }
     const auto alive = alive_.find(task);
     const bool known = alive != alive_.end();
-    auto since = begin;
+    auto since = watch.begin_;
     if (known) {
       since = std::max(since, alive->second.at);
     } else if (any != any_alive_.end()) {
       since = std::max(since, any->second);
     }
-    if (limit.count() > 0 && Clock::now() - since > limit) {
+    if (limit.count() > 0 && clock_.Now() - since > limit) {
       silent.push_back(StrCat(Named(task), known ? "" : " (never heard of)"));
     }
   }
   // Where a signal has ended all of them, the job was ended.
   const bool may_return = any_interrupted && !all_interrupted && !is_to_end_ &&
-                          Clock::now() - last_end < ReturnLimit(limit);
+                          clock_.Now() - last_end < ReturnLimit(limit);
   if (all_ended && !may_return) return OkStatus();
   if (stopped_) return Cancelled("the server was told to shut down");
   if (silent.empty()) return std::nullopt;
@@ -143,12 +146,12 @@ void JobEnd::EndProbe(const Task& task, const Status& life) {
     MutexLock lock(mu_);
     probed_.erase(task);
     if (life.ok()) {
-      alive_[task].at = any_alive_[task.first] = Clock::now();
+      alive_[task].at = any_alive_[task.first] = clock_.Now();
       silent_.erase(task);
       if (gone_.erase(task) > 0) line = StrCat(Named(task), " is back");
     } else if (life.code() == StatusCode::kUnavailable && alive_.contains(task) &&
                !ended_.contains(task) &&
-               gone_.try_emplace(task, Gone{Clock::now(), std::string(Message(life))}).second) {
+               gone_.try_emplace(task, Gone{clock_.Now(), std::string(Message(life))}).second) {
       line = is_to_end_ ? StrCat(Named(task), " has ended")
                         : StrCat(Named(task), " is gone; waiting for its return: ", Message(life));
     } else if (!alive_.contains(task)) {
@@ -182,55 +185,72 @@ std::string JobEnd::Awaited(const std::string& job) const {
   return Join(names, ", ");
 }
 
-Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
-  if (cluster_.NumTasks(job) == 0) return InvalidArgument("the cluster has no job '", job, "'");
-  const auto pause = std::min(limit / 4, kLongestPause);
-  auto begin = Clock::now();
-  auto next_probes = begin;
-  auto next_notice = begin + kNoticePause;
-  while (true) {
-    std::vector<int> tasks;
-    std::string awaited;
-    {
-      MutexLock lock(mu_);
-      bool due = false;
-      while (true) {
-        if (std::optional<Status> verdict = Verdict(job, limit, begin)) return *std::move(verdict);
-        if (due) break;
-        if (limit.count() <= 0) {
-          // Without a limit nobody is asked; a task that may return is waited for all the same.
-          changed_.WaitUntil(mu_, Clock::now() + kLongestPause);
-          continue;
-        }
-        if (is_to_end_) next_probes = std::min(next_probes, Clock::now() + kEndingPause);
-        if (!changed_.WaitUntil(mu_, next_probes)) {
-          due = true;
-          const auto now = Clock::now();
-          // Who has been stopped, or starved, heard nobody: all get their time again.
-          if (now > next_probes + pause) {
-            begin = now;
-            for (auto& [task, gone] : gone_) gone.since = now;
-          }
-          next_probes = now + (is_to_end_ ? std::min(pause, kEndingPause) : pause);
-          if (now >= next_notice) {
-            next_notice = now + kNoticePause;
-            awaited = Awaited(job);
-          }
-        }
+JobEnd::Watch::Watch(std::string job, std::chrono::milliseconds limit, Clock::Time now)
+    : job_(std::move(job)),
+      limit_(std::max(limit, std::chrono::milliseconds(0))),
+      pause_(limit_.count() > 0 ? std::min(limit_ / 4, kLongestPause) : kLongestPause),
+      begin_(now),
+      next_(now),
+      next_notice_(now + kNoticePause) {}
+
+void JobEnd::SetNextLook(Watch& watch, Clock::Time now) {
+  // Who has been stopped, or starved, heard nobody: all get their time again.
+  if (now > watch.next_ + watch.pause_) {
+    watch.begin_ = now;
+    for (auto& [task, gone] : gone_) gone.since = now;
+  }
+  watch.next_ = now + (is_to_end_ ? std::min(watch.pause_, kEndingPause) : watch.pause_);
+}
+
+std::optional<Status> JobEnd::Look(Watch& watch) {
+  std::vector<int> tasks;
+  std::string awaited;
+  {
+    MutexLock lock(mu_);
+    const Clock::Time now = clock_.Now();
+    const bool is_due = now >= watch.next_;
+    if (is_due) SetNextLook(watch, now);
+    if (is_to_end_) watch.next_ = std::min(watch.next_, now + kEndingPause);
+    watch.seen_ = changes_;
+    if (std::optional<Status> verdict = Verdict(watch)) return verdict;
+    // Without a limit nobody is asked; a task that may return is waited for all the same.
+    if (is_due && watch.limit_.count() > 0) {
+      tasks = BeginProbes(watch.job_);
+      if (now >= watch.next_notice_) {
+        watch.next_notice_ = now + kNoticePause;
+        awaited = Awaited(watch.job_);
       }
-      tasks = BeginProbes(job);
-    }
-    if (!awaited.empty()) Tell(StrCat("waiting for ", awaited));
-    for (const int task : tasks) {
-      probe_(job, task, [this, job, task](const Status& life) { EndProbe({job, task}, life); });
     }
   }
+  if (!awaited.empty()) Tell(StrCat("waiting for ", awaited));
+  for (const int task : tasks) {
+    probe_(watch.job_, task, [this, job = watch.job_, task](const Status& life) {
+      EndProbe({job, task}, life);
+    });
+  }
+  return std::nullopt;
+}
+
+Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
+  if (cluster_.NumTasks(job) == 0) return InvalidArgument("the cluster has no job '", job, "'");
+  Watch watch(job, limit, clock_.Now());
+  while (true) {
+    if (std::optional<Status> verdict = Look(watch)) return *std::move(verdict);
+    MutexLock lock(mu_);
+    while (changes_ == watch.seen_ && clock_.WaitUntil(changed_, mu_, watch.next_)) {
+    }
+  }
+}
+
+int64_t JobEnd::changes() const {
+  MutexLock lock(mu_);
+  return changes_;
 }
 
 void JobEnd::Stop() {
   MutexLock lock(mu_);
   stopped_ = true;
-  changed_.NotifyAll();
+  Changed();
 }
 
 std::vector<std::string> JobEnd::Ended() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -9,14 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "distributed/protocol/cluster_spec.h"
 
 namespace tenon {
 
-/// Which tasks have reported that they ended, and how; what a parameter server waits for.
-/// Thread-safe.
+/// Which tasks have reported that they ended, and how; what a parameter server waits for. It knows
+/// no transport, and starts no thread. Thread-safe.
 class JobEnd {
  public:
   /// Finds out whether a task lives: `done` is called once, from any thread, perhaps inside, while
@@ -27,8 +29,28 @@ class JobEnd {
   /// Gets a line for people when something is waited for.
   using Notice = std::function<void(const std::string& line)>;
 
-  JobEnd(ClusterSpec cluster, Probe probe, Notice notice = nullptr)
-      : cluster_(std::move(cluster)), probe_(std::move(probe)), notice_(std::move(notice)) {}
+  /// One wait for the end of a job.
+  class Watch {
+   public:
+    Watch(std::string job, std::chrono::milliseconds limit, Clock::Time now);
+    /// When to look again, though nothing changes.
+    Clock::Time next() const { return next_; }
+
+   private:
+    friend class JobEnd;
+    const std::string job_;
+    const std::chrono::milliseconds limit_;  // 0: none
+    const std::chrono::milliseconds pause_;  // between two looks
+    Clock::Time begin_, next_, next_notice_;
+    int64_t seen_ = 0;  // of the changes
+  };
+
+  /// `clock` must outlive it.
+  JobEnd(ClusterSpec cluster, Clock& clock, Probe probe, Notice notice = nullptr)
+      : cluster_(std::move(cluster)),
+        clock_(clock),
+        probe_(std::move(probe)),
+        notice_(std::move(notice)) {}
 
   /// A task's report: OK when it ended well, Cancelled when a signal has ended it, which may be
   /// started again; another error when it failed. InvalidArgument when the cluster has no such
@@ -41,8 +63,15 @@ class JobEnd {
   /// The job is to end: a task that a signal has ended, with a report or without, is not expected
   /// back. Whether a task of `job` lives.
   bool ExpectEnd(const std::string& job);
-  /// See Server::WaitForJobEnd.
+  /// See Server::WaitForJobEnd. Blocks.
   Status Wait(const std::string& job, std::chrono::milliseconds limit);
+  /// What Wait does each time, for those who may not block: the result when the wait is over; else
+  /// tasks have been asked for signs of life and people told what is due, and there is to be
+  /// another look at the watch's next(), or as soon as something has changed (changes). The cluster
+  /// must have the job.
+  std::optional<Status> Look(Watch& watch);
+  /// A number that grows with every change that a Look may see.
+  int64_t changes() const;
   /// Makes every Wait return Cancelled.
   void Stop();
 
@@ -52,27 +81,31 @@ class JobEnd {
   std::map<int, bool> NotEnded(const std::string& job) const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   using Task = std::pair<std::string, int>;
   struct End {
     Status status;
-    Clock::time_point at;
+    Clock::Time at;
     int64_t incarnation = 0;  // of the process that reported it; 0: not known
     bool interrupted() const { return status.code() == StatusCode::kCancelled; }
   };
   struct Sign {
-    Clock::time_point at;
+    Clock::Time at;
     int64_t incarnation = 0;  // 0: not known
   };
   /// A task that was heard of, and to which there is no connection any more.
   struct Gone {
-    Clock::time_point since;
+    Clock::Time since;
     std::string why;
   };
 
-  /// What a Wait that began then has to return, when it is time.
-  std::optional<Status> Verdict(const std::string& job, std::chrono::milliseconds limit,
-                                Clock::time_point begin) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// What a wait has to return, when it is time.
+  std::optional<Status> Verdict(const Watch& watch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// The time of the watch's next look has come: sets the one after it.
+  void SetNextLook(Watch& watch, Clock::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    ++changes_;
+    changed_.NotifyAll();
+  }
   /// Names those of `job` that nobody has heard of yet, that are gone, or that may return, with the
   /// reason, for a notice; empty when there are none.
   std::string Awaited(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -85,17 +118,19 @@ class JobEnd {
   }
 
   const ClusterSpec cluster_;
+  Clock& clock_;
   const Probe probe_;
   const Notice notice_;
   mutable Mutex mu_;
   CondVar changed_;
+  int64_t changes_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   bool is_to_end_ ABSL_GUARDED_BY(mu_) = false;
   std::map<Task, End> ended_ ABSL_GUARDED_BY(mu_);
   std::set<Task> probed_ ABSL_GUARDED_BY(mu_);
   /// When a task was last heard of; by job, any of its tasks.
   std::map<Task, Sign> alive_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, Clock::time_point> any_alive_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Clock::Time> any_alive_ ABSL_GUARDED_BY(mu_);
   std::map<Task, Gone> gone_ ABSL_GUARDED_BY(mu_);
   /// Why those do not answer that nobody has heard of.
   std::map<Task, std::string> silent_ ABSL_GUARDED_BY(mu_);

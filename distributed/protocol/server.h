@@ -13,6 +13,7 @@
 #include "distributed/protocol/credentials.h"
 #include "distributed/protocol/limits.h"
 #include "runtime/device/device_options.h"
+#include "runtime/device/machine_clock.h"
 #include "runtime/session/session.h"
 
 namespace tenon {
@@ -36,6 +37,9 @@ struct ServerOptions {
   /// gone or back; from any thread, and must not block. May be null.
   std::function<void(const std::string& line)> notice = {};
   ServerLimits limits = {};
+  /// The clock by which it waits and measures limits; must outlive it. What gRPC waits for goes by
+  /// the machine's clock whatever this is.
+  Clock* clock = &MachineClock();
   /// Which files graphs may read and write. Nothing: all where the server listens at loopback only,
   /// none elsewhere.
   std::optional<FileAccess> files = {};

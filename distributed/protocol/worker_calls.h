@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/cancellation.h"
+#include "core/base/clock.h"
 #include "core/base/mutex.h"
-#include "distributed/protocol/clock.h"
 #include "distributed/protocol/worker_interface.h"
 
 namespace tenon {

@@ -122,7 +122,7 @@ StatusOr<RunTable::Entry*> RunTable::FindOrCreate(int64_t step_id) {
   if (ended_.contains(step_id)) return CleanedUp(step_id);
   Entry& entry = steps_[step_id];
   if (entry.step == nullptr) {
-    entry.step = std::make_shared<TaskRun>(step_id, transfers_);
+    entry.step = std::make_shared<TaskRun>(step_id, transfers_, clock_.Now());
   }
   return &entry;
 }

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "core/base/cancellation.h"
+#include "core/base/clock.h"
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
 #include "core/device/rendezvous.h"
 #include "core/op/run.h"
 #include "core/tensor/resource_store.h"
-#include "distributed/protocol/clock.h"
 #include "distributed/protocol/worker_interface.h"
 #include "distributed/worker/transfer_log.h"
 #include "proto/cluster_service.pb.h"
@@ -34,7 +34,8 @@ struct TaskPeers {
 /// Thread-safe.
 class TaskRun final : public Rendezvous, public std::enable_shared_from_this<TaskRun> {
  public:
-  TaskRun(int64_t step_id, TransferLog& transfers) : step_id_(step_id), transfers_(transfers) {}
+  TaskRun(int64_t step_id, TransferLog& transfers, Clock::Time begin)
+      : step_id_(step_id), transfers_(transfers), begin_(begin) {}
 
   /// Before the first RecvAsync.
   void SetPeers(std::shared_ptr<const TaskPeers> peers) { peers_ = std::move(peers); }
@@ -78,7 +79,7 @@ class TaskRun final : public Rendezvous, public std::enable_shared_from_this<Tas
   const int64_t step_id_;
   TransferLog& transfers_;
   std::shared_ptr<const TaskPeers> peers_;
-  const Clock::Time begin_ = std::chrono::steady_clock::now();
+  const Clock::Time begin_;
   LocalRendezvous local_;
   ResourceStore resources_;
   Cancellation remote_calls_;
@@ -95,7 +96,8 @@ class RunTable {
   /// So many receives may wait at once.
   static constexpr size_t kMaxReceives = 1 << 18;
 
-  explicit RunTable(std::string own_task) : own_task_(std::move(own_task)) {}
+  /// `clock` must outlive it.
+  RunTable(std::string own_task, Clock& clock) : own_task_(std::move(own_task)), clock_(clock) {}
 
   /// The step, for a RunGraph of `session`. Aborted when it has been cleaned up.
   StatusOr<std::shared_ptr<TaskRun>> Run(int64_t step_id, const std::string& session,
@@ -129,6 +131,7 @@ class RunTable {
   void Remember(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string own_task_;  // for messages
+  Clock& clock_;
   TransferLog transfers_;
   Mutex mu_;
   Status aborted_ ABSL_GUARDED_BY(mu_);

@@ -33,7 +33,7 @@ Worker::Worker(WorkerEnvironment environment)
       peers_(new TaskPeers{environment_.task,
                            {std::shared_ptr<WorkerDirectory>(), environment_.workers},
                            ArrivalMemory(environment_.devices)}),
-      steps_(environment_.task) {
+      steps_(environment_.task, *environment_.clock) {
   auto legacy = std::make_shared<MasterState>();
   legacy->peers = peers_;
   legacy->runtime = runtime_;

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
 #include "core/device/device.h"
 #include "core/memory/memory_account.h"
 #include "core/op/op_registry.h"
-#include "distributed/protocol/clock.h"
 #include "distributed/protocol/limits.h"
 #include "distributed/protocol/request_ids.h"
 #include "distributed/protocol/worker_interface.h"

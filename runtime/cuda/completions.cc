@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include "runtime/device/machine_clock.h"
+
 namespace tenon::cuda {
 namespace {
 
@@ -12,9 +14,9 @@ constexpr std::chrono::microseconds kSpin{50};
 
 template <typename Condition>
 bool SpinUntil(Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + kSpin;
+  const Clock::Time end = MachineClock().Now() + kSpin;
   while (!condition()) {
-    if (std::chrono::steady_clock::now() >= end) return false;
+    if (MachineClock().Now() >= end) return false;
     std::this_thread::yield();
   }
   return true;

@@ -2,30 +2,34 @@
 #pragma once
 
 #include <chrono>
-#include <thread>
+#include <memory>
+#include <utility>
 
 #include "core/base/cancellation.h"
-#include "core/base/mutex.h"
+#include "runtime/device/machine_clock.h"
 
 namespace tenon {
 
-/// While it lives, a thread of its own waits, which cancels `cancellation` with `why` when `limit`
-/// has passed. The constructor throws std::system_error when the system has no thread to give.
+/// While it lives, `cancellation` is cancelled with `why` when `limit` has passed.
 class TimeLimit {
  public:
-  /// `cancellation` must outlive it.
-  TimeLimit(Cancellation& cancellation, std::chrono::milliseconds limit, Status why);
-  ~TimeLimit();
+  /// `cancellation` and `clock` must outlive it.
+  TimeLimit(Cancellation& cancellation, std::chrono::milliseconds limit, Status why,
+            Clock& clock = MachineClock())
+      : clock_(clock),
+        link_(expired_.get(), cancellation),
+        timer_(clock.CallAfter(
+            limit, [expired = expired_, why = std::move(why)] { expired->Cancel(why); })) {}
+  ~TimeLimit() { clock_.CancelTimer(timer_); }
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
 
  private:
-  void Wait(std::chrono::steady_clock::time_point end);
-
-  Cancellation& cancellation_;
-  const Status why_;
-  Mutex mu_;
-  CondVar cv_;
-  bool over_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;
+  Clock& clock_;
+  /// The clock's call may have begun when the limit goes: it holds this, and the link waits for it.
+  const std::shared_ptr<Cancellation> expired_ = std::make_shared<Cancellation>();
+  const CancellationLink link_;
+  const Clock::Timer timer_;
 };
 
 }  // namespace tenon

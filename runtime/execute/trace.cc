@@ -7,6 +7,7 @@
 #include <map>
 
 #include "absl/strings/str_format.h"
+#include "runtime/device/machine_clock.h"
 
 namespace tenon {
 namespace {
@@ -30,7 +31,7 @@ std::string JsonText(std::string_view text) {
 
 int64_t NowNanos() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
+             MachineClock().WallNow().time_since_epoch())
       .count();
 }
 

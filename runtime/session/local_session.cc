@@ -20,9 +20,10 @@ class LocalPreparedStep final : public PreparedStep {
  public:
   /// Finds the place where a node was built; see AnnotateWithPlace.
   using PlaceOf = std::function<std::source_location(std::string_view node)>;
-  LocalPreparedStep(RunningCalls& running, PlaceOf place_of, std::shared_ptr<Program> program,
-                    FeedSpec feeds, size_t num_fetches)
+  LocalPreparedStep(RunningCalls& running, Clock& clock, PlaceOf place_of,
+                    std::shared_ptr<Program> program, FeedSpec feeds, size_t num_fetches)
       : running_(running),
+        clock_(clock),
         place_of_(std::move(place_of)),
         program_(std::move(program)),
         feeds_(std::move(feeds)),
@@ -44,12 +45,12 @@ class LocalPreparedStep final : public PreparedStep {
                    const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched) {
     const Status late = DeadlineExceeded(
         "Timed out waiting for notification: the step took longer than ", timeout.count(), " ms");
-    const auto begin = std::chrono::steady_clock::now();
+    const Clock::Time begin = clock_.Now();
     return CatchExceptions([&] {
-      const TimeLimit limit(run.own_cancellation, timeout, late);
+      const TimeLimit limit(run.own_cancellation, timeout, late, clock_);
       const Status status = RunNow(run, feeds, fetched);
       // Its last kernels may have been under way when the time was over.
-      const auto took = std::chrono::steady_clock::now() - begin;
+      const Clock::Duration took = clock_.Now() - begin;
       const bool is_late = std::chrono::duration_cast<std::chrono::milliseconds>(took) >= timeout;
       return status.ok() && is_late ? late : status;
     });
@@ -69,6 +70,7 @@ class LocalPreparedStep final : public PreparedStep {
   }
 
   RunningCalls& running_;
+  Clock& clock_;
   const PlaceOf place_of_;
   const std::shared_ptr<Program> program_;
   const FeedSpec feeds_;
@@ -196,7 +198,7 @@ class LocalSession final : public Session {
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> program,
                            compiler_.Build(std::move(cut), kernels_));
     auto step = std::make_shared<LocalPreparedStep>(
-        running(), [this](std::string_view name) { return PlaceOf(name); }, std::move(program),
+        running(), *options_.clock, [this](std::string_view name) { return PlaceOf(name); }, std::move(program),
         FeedSpec(graph_, signature), signature.fetches.size());
     steps_.emplace(key, step);
     return step;

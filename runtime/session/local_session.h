@@ -7,6 +7,7 @@
 #include "core/base/file_access.h"
 #include "core/device/device.h"
 #include "runtime/device/device_options.h"
+#include "runtime/device/machine_clock.h"
 #include "runtime/passes/pass.h"
 #include "runtime/session/session.h"
 
@@ -25,6 +26,8 @@ struct LocalSessionOptions {
   /// Which files the graph may read and write.
   FileAccess files = {};
   PassOptions passes = {};
+  /// The clock by which limits of its steps are measured; must outlive it.
+  Clock* clock = &MachineClock();
 };
 
 /// A session in this process, on devices /job:localhost/replica:0/task:0/device:CPU:0 and up, and

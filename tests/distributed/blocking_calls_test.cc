@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "runtime/device/machine_clock.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -21,7 +22,7 @@ TEST(BlockingCallsTest, ThreadsAreBoundedAndWhatWaitsRunsLater) {
   std::atomic<bool> go = false;
   constexpr int kCalls = 3 * BlockingCalls::kMaxThreads;
   {
-    BlockingCalls calls;
+    BlockingCalls calls(MachineClock());
     for (int i = 0; i < kCalls; ++i) {
       ASSERT_OK(calls.Run([&] {
         const int now = ++running;
@@ -40,7 +41,7 @@ TEST(BlockingCallsTest, ThreadsAreBoundedAndWhatWaitsRunsLater) {
 }
 
 TEST(BlockingCallsTest, CallsOneAfterTheOtherNeedOneThread) {
-  BlockingCalls calls;
+  BlockingCalls calls(MachineClock());
   std::set<pid_t> seen;  // a std::thread::id may come again
   for (int i = 0; i < 100; ++i) {
     std::binary_semaphore done(0);
@@ -56,7 +57,7 @@ TEST(BlockingCallsTest, CallsOneAfterTheOtherNeedOneThread) {
 }
 
 TEST(BlockingCallsTest, AThreadWithoutWorkEnds) {
-  BlockingCalls calls;
+  BlockingCalls calls(MachineClock());
   std::binary_semaphore begun(0);
   std::atomic<bool> ended = false;
   struct AtEnd {
@@ -81,7 +82,7 @@ TEST(BlockingCallsTest, MoreThanMayWaitAreRefused) {
   std::atomic<size_t> done = 0;
   size_t accepted = 0;
   {
-    BlockingCalls calls;
+    BlockingCalls calls(MachineClock());
     Status last;
     while (last.ok()) {
       last = calls.Run([&] {

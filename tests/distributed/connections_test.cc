@@ -57,7 +57,7 @@ class ConnectionsTest : public ::testing::Test {
   }
 
   std::deque<Pair> pairs_;
-  Connections::Clock::time_point now_ = Connections::Clock::now();
+  Clock::Time now_{std::chrono::hours(1)};
 };
 
 TEST_F(ConnectionsTest, PeersAreWrittenAsGrpcDoes) {

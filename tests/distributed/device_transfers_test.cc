@@ -13,6 +13,7 @@
 #include "ops/register.h"
 #include "runtime/accelerator/kernels.h"
 #include "runtime/accelerator/stream_device.h"
+#include "runtime/device/machine_clock.h"
 #include "tests/testing/simulated_driver.h"
 #include "tests/testing/simulated_kernels.h"
 #include "tests/testing/status_matchers.h"
@@ -136,7 +137,7 @@ class DeviceTransfersTest : public ::testing::Test {
                                   &OpsWithLink(),
                                   &pool_,
                                   &directory_,
-                                  &SystemClock(),
+                                  &MachineClock(),
                                   {},
                                   nullptr};
     worker_ = std::make_unique<Worker>(environment);
@@ -287,7 +288,7 @@ TEST_F(DeviceTransfersTest, AGradientLeavesBeforeTheKernelsBehindItHaveRun) {
 
 TEST_F(DeviceTransfersTest, AValueInADevicesMemoryIsHandedToNobodyOutsideOfTheStep) {
   TransferLog transfers;
-  const auto step = std::make_shared<TaskRun>(1, transfers);
+  const auto step = std::make_shared<TaskRun>(1, transfers, Clock::Time());
   const auto refused = IsError(StatusCode::kInvalidArgument, "from device to device");
   Status status;
   step->HandOutAsync("asked first", [&](const Status& s, const Tensor& value, bool) {

@@ -13,6 +13,7 @@
 #include "distributed/protocol/server.h"
 #include "ops/register.h"
 #include "proto/worker.pb.h"
+#include "runtime/device/machine_clock.h"
 #include "tests/distributed/raw_client.h"
 #include "tests/testing/status_matchers.h"
 
@@ -70,7 +71,7 @@ class ListenerTest : public ::testing::Test {
 };
 
 TEST_F(ListenerTest, BeyondTheLimitClientsAreHungUpOn) {
-  Listener listener(2, Note());
+  Listener listener(2, MachineClock(), Note());
   const auto port = listener.Listen("127.0.0.1", 0, Greet());
   ASSERT_OK(port);
   ASSERT_OK(listener.Start());
@@ -97,7 +98,7 @@ TEST_F(ListenerTest, BeyondTheLimitClientsAreHungUpOn) {
 
 TEST_F(ListenerTest, WithoutDescriptorsClientsDoNotWait) {
   if (kSanitized) return;  // the sanitizers want descriptors for themselves
-  Listener listener(1000, Note());
+  Listener listener(1000, MachineClock(), Note());
   const auto port = listener.Listen("127.0.0.1", 0, Greet());
   ASSERT_OK(port);
   ASSERT_OK(listener.Start());
@@ -125,14 +126,14 @@ TEST_F(ListenerTest, WithoutDescriptorsClientsDoNotWait) {
 }
 
 TEST_F(ListenerTest, ListensAtAllAddressesOfTheHost) {
-  Listener listener(10, nullptr);
+  Listener listener(10, MachineClock(), nullptr);
   const auto port = listener.Listen("localhost", 0, Greet());
   ASSERT_OK(port);
   ASSERT_OK(listener.Start());
   RawSocket client(*port);
   EXPECT_EQ(client.Receive(), "hello");
 
-  Listener another(10, nullptr);
+  Listener another(10, MachineClock(), nullptr);
   for (const char* host : {"localhost", "127.0.0.1", "0.0.0.0"}) {
     const auto taken = another.Listen(host, *port, Greet());
     ASSERT_FALSE(taken.ok()) << host;
@@ -145,7 +146,7 @@ TEST_F(ListenerTest, ListensAtAllAddressesOfTheHost) {
 
 TEST_F(ListenerTest, AllAddressesAreThoseOfBothKinds) {
   for (const char* host : {"0.0.0.0", "[::]"}) {
-    Listener listener(10, nullptr);
+    Listener listener(10, MachineClock(), nullptr);
     const auto port = listener.Listen(host, 0, Greet());
     ASSERT_OK(port);
     ASSERT_OK(listener.Start());

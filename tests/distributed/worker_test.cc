@@ -8,6 +8,7 @@
 
 #include "ops/register.h"
 #include "runtime/device/cpu_device.h"
+#include "runtime/device/machine_clock.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -32,7 +33,7 @@ class WorkerTest : public ::testing::Test {
  protected:
   WorkerTest() : devices_(MakeCpuDevices(kTask, 1, "worker")) {
     WorkerEnvironment environment{kTask,       {devices_[0].get()}, &AllOps(), &pool_,
-                                  &directory_, &SystemClock(),      {},        nullptr};
+                                  &directory_, &MachineClock(),     {},        nullptr};
     environment.limits.sessions = 3;
     environment.limits.graph_nodes = 10;
     environment.limits.session_timeout = std::chrono::seconds(1);

@@ -32,7 +32,7 @@ std::atomic<int> next_number{0};
 
 struct SimulatedDriver::HostClock {
   Mutex mu;
-  Clock clock ABSL_GUARDED_BY(mu);
+  VectorClock clock ABSL_GUARDED_BY(mu);
 };
 
 SimulatedDriver::HostClock& SimulatedDriver::Host() {
@@ -40,12 +40,12 @@ SimulatedDriver::HostClock& SimulatedDriver::Host() {
   return *host;
 }
 
-void SimulatedDriver::Clock::Join(const Clock& other) {
+void SimulatedDriver::VectorClock::Join(const VectorClock& other) {
   times_.resize(std::max(times_.size(), other.times_.size()));
   for (size_t i = 0; i < other.times_.size(); ++i) times_[i] = std::max(times_[i], other.times_[i]);
 }
 
-int SimulatedDriver::Clock::FirstBefore(const Clock& there) const {
+int SimulatedDriver::VectorClock::FirstBefore(const VectorClock& there) const {
   for (size_t i = 0; i < there.times_.size(); ++i) {
     if ((*this)[i] < there.times_[i]) return static_cast<int>(i);
   }
@@ -136,7 +136,7 @@ void SimulatedDriver::Free(void* memory, size_t bytes) {
   Enqueue(Stream::kCompute, std::move(item));
 }
 
-void SimulatedDriver::Release(void* memory, size_t bytes, const Clock& clock) {
+void SimulatedDriver::Release(void* memory, size_t bytes, const VectorClock& clock) {
   const auto found = blocks_.find(reinterpret_cast<uintptr_t>(memory));
   if (found == blocks_.end())
     return Fault(StrCat("memory is freed that is not in use (", bytes, " bytes)"));
@@ -206,7 +206,7 @@ void SimulatedDriver::CopyToPeer(Stream stream, StreamDriver& peer, Stream other
   Enqueue(stream, std::move(waits));
   if (bytes == 0) return;
   Launch(stream, {{from, bytes, false}}, [this, &target, stream, to, from, bytes] {
-    Clock clock;
+    VectorClock clock;
     {
       MutexLock lock(mu_);
       clock = clocks_[Index(stream)];
@@ -377,7 +377,7 @@ void SimulatedDriver::RunItem(int stream) {
     MutexLock lock(mu_);
     item = std::move(queues_[stream].front());
     queues_[stream].pop_front();
-    Clock& clock = clocks_[stream];
+    VectorClock& clock = clocks_[stream];
     const int number = Number(stream);
     clock.Join(item.host);
     if (item.waits != nullptr) clock.Join(item.waits->clock);
@@ -417,7 +417,7 @@ std::pair<const uintptr_t, SimulatedDriver::Block>* SimulatedDriver::BlockOf(con
   return address < it->first + Rounded(it->second.bytes) ? &*it : nullptr;
 }
 
-void SimulatedDriver::CheckAccess(const Access& access, int stream, const Clock& clock) {
+void SimulatedDriver::CheckAccess(const Access& access, int stream, const VectorClock& clock) {
   auto* const found = BlockOf(access.memory);
   const std::string_view verb = access.writes ? "written" : "read";
   if (found == nullptr) {

@@ -74,16 +74,16 @@ class SimulatedDriver final : public StreamDriver {
   static constexpr int kStreams = 3;
   /// How many pieces of work of each stream come before something, by the streams' numbers in the
   /// process.
-  class Clock {
+  class VectorClock {
    public:
     uint64_t operator[](size_t stream) const { return stream < times_.size() ? times_[stream] : 0; }
     void Set(size_t stream, uint64_t time) {
       if (stream >= times_.size()) times_.resize(stream + 1);
       times_[stream] = time;
     }
-    void Join(const Clock& other);
+    void Join(const VectorClock& other);
     /// A stream that has come further there than here, or -1.
-    int FirstBefore(const Clock& there) const;
+    int FirstBefore(const VectorClock& there) const;
 
    private:
     std::vector<uint64_t> times_;
@@ -93,11 +93,11 @@ class SimulatedDriver final : public StreamDriver {
   static HostClock& Host();
   struct Event {
     std::atomic<bool> reached{false};
-    Clock clock;                            // once it is reached
+    VectorClock clock;                      // once it is reached
     SimulatedDriver* awaited_by = nullptr;  // another one
   };
   struct Item {
-    Clock host;  // when it was queued
+    VectorClock host;  // when it was queued
     std::shared_ptr<Event> waits, records;
     std::vector<Access> accesses;
     std::function<void()> work;
@@ -108,7 +108,7 @@ class SimulatedDriver final : public StreamDriver {
     bool written = false;
     int writer = 0;  // the stream that wrote last, by its number, and when
     uint64_t write_time = 0;
-    Clock read_times;
+    VectorClock read_times;
   };
 
   static int Index(Stream stream) { return static_cast<int>(stream); }
@@ -129,12 +129,13 @@ class SimulatedDriver final : public StreamDriver {
   bool RunOne();
   void RunItem(int stream);
   /// `stream` is the number of one of any device's.
-  void CheckAccess(const Access& access, int stream, const Clock& clock)
+  void CheckAccess(const Access& access, int stream, const VectorClock& clock)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CheckEnds(const Access& access) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Null when there is none.
   std::pair<const uintptr_t, Block>* BlockOf(const void* memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Release(void* memory, size_t bytes, const Clock& clock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Release(void* memory, size_t bytes, const VectorClock& clock)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fault(std::string what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int first_number_;  // of its streams

@@ -66,6 +66,24 @@ class CheckLayersTest(unittest.TestCase):
                         proto__graph_DOT_proto=SPDX + 'message GraphDef {\n}\n',
                         core__graph_DOT_h=SPDX + '#pragma once\nclass GraphDef {\n};\n')
 
+    def test_time_comes_by_the_clock_alone(self):
+        for text in ('auto now = std::chrono::steady_clock::now();', 'system_clock::now()',
+                     'std::this_thread::sleep_for(pause);', 'cv.wait_until(lock, end);',
+                     'future.wait_for(pause);'):
+            self.expect_one('beside Clock', train__a_DOT_cc=f'{SPDX}{text}\n')
+            self.expect_one('beside Clock', runtime__a_DOT_cc=f'{SPDX}{text}\n')
+            self.assertEqual(self.breaches(tests__a_DOT_cc=f'{SPDX}{text}\n',
+                                           tools__a_DOT_cc=f'{SPDX}{text}\n',
+                                           runtime__device__machine_clock_DOT_cc=SPDX + text), [])
+        self.assertEqual(self.breaches(train__a_DOT_cc=SPDX + 'clock.SleepFor(pause);\n'), [])
+
+    def test_only_one_type_is_called_clock(self):
+        text = SPDX + '#pragma once\nclass Clock {\n};\n'
+        self.expect_one('is called Clock', train__a_DOT_h=text)
+        self.expect_one('is called Clock', tools__a_DOT_cc=SPDX + 'using Clock = Other;\n')
+        self.assertEqual(self.breaches(core__base__clock_DOT_h=text,
+                                       train__b_DOT_h=SPDX + '#pragma once\nclass Clock;\n'), [])
+
     def test_a_long_file_is_found(self):
         self.expect_one('more than 500', core__a_DOT_cc=SPDX + '\n' * 500)
 

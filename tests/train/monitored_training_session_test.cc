@@ -7,7 +7,6 @@
 #include <csignal>
 #include <filesystem>
 #include <limits>
-#include <thread>
 
 #include "data/event_file.h"
 #include "data/file.h"
@@ -19,6 +18,7 @@
 #include "ops/state/state_ops.h"
 #include "ops/summary/summary_ops.h"
 #include "proto/event.pb.h"
+#include "tests/testing/simulated_clock.h"
 #include "tests/testing/status_matchers.h"
 #include "train/sessions/hooks.h"
 #include "train/variables.h"
@@ -366,12 +366,16 @@ class BlockedFolder : public TestFolder {
 TEST(MonitoredTrainingSessionTest, TrainingOutlivesSavesThatFail) {
   BlockedFolder folder;
   CountingGraph g;
+  testing::SimulatedClock clock;
   std::vector<std::string> lines;
+  // Without a watch for signals there is one thread, whose waits are simulated.
   auto session = MonitoredTrainingSession::Start(
       {.checkpoint_dir = folder.path,
        .save_checkpoint_steps = 1,
        .save_summaries_steps = 0,
-       .notice = [&](const std::string& line) { lines.push_back(line); }});
+       .stop_on_signals = false,
+       .notice = [&](const std::string& line) { lines.push_back(line); },
+       .clock = &clock});
   ASSERT_OK(session.status());
   const auto run = [&] { return (*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status(); };
   ASSERT_OK(run());
@@ -388,47 +392,10 @@ TEST(MonitoredTrainingSessionTest, TrainingOutlivesSavesThatFail) {
   folder.Block();
   lines.clear();
   ASSERT_OK(run());
-  std::jthread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    folder.Free();
-  });
+  clock.CallAfter(std::chrono::milliseconds(500), [&] { folder.Free(); });
   EXPECT_OK((*session)->Close());
   EXPECT_THAT(lines[1], HasSubstr("step 16 is not saved; trying again in 2 s: "));
   EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-16");
-}
-
-TEST(SaveFailuresTest, FiveInARowOverSomeTimeAreTooMany) {
-  using std::chrono::milliseconds;
-  std::vector<std::string> lines;
-  SaveFailures failures([&](const std::string& line) { lines.push_back(line); }, milliseconds(200));
-  const Status full = ResourceExhausted("no space left");
-  for (int i = 0; i < 9; ++i) EXPECT_OK(failures.Count(full, i));  // so soon
-  EXPECT_EQ(lines.size(), 9u);
-  std::this_thread::sleep_for(milliseconds(250));
-  EXPECT_THAT(failures.Count(full, 9),
-              testing::IsError(StatusCode::kResourceExhausted,
-                               "10 saves in a row have failed, the last one: no space left"));
-  EXPECT_OK(failures.Count(OkStatus(), 10));
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_OK(failures.Count(full, i));  // few
-    std::this_thread::sleep_for(milliseconds(70));
-  }
-  EXPECT_THAT(failures.Count(full, 4), testing::IsError(StatusCode::kResourceExhausted, "5 saves"));
-}
-
-TEST(SaveFailuresTest, TheLastSaveIsTriedForAWhile) {
-  using std::chrono::milliseconds;
-  SaveFailures failures(nullptr, milliseconds(0), milliseconds(2500));
-  int tries = 0;
-  const auto save = [&](const Status& status) {
-    return failures.Insist(1, [&] { return ++tries, status; });
-  };
-  EXPECT_THAT(save(ResourceExhausted("full")),
-              testing::IsError(StatusCode::kResourceExhausted, ""));
-  EXPECT_EQ(tries, 2);
-  EXPECT_FALSE(save(Unavailable("a task has died")).ok());  // which the session recovers from
-  EXPECT_EQ(tries, 3);
-  EXPECT_OK(save(OkStatus()));
 }
 
 /// Fails at the first end, as a save does whose parameter server dies.
@@ -454,6 +421,40 @@ TEST(MonitoredTrainingSessionTest, AnEndThatATasksDeathInterruptsIsTriedAgain) {
   EXPECT_OK((*session)->Close());
   EXPECT_EQ(hook->ends, 2);
   EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-3");
+}
+
+TEST(MonitoredTrainingSessionTest, AnEndBeforeWhichTheVariablesAreLostIsNoGoodEnd) {
+  /// The first end fails, and nothing can be saved at it.
+  class LostEnd final : public InterruptedEnd {
+   public:
+    explicit LostEnd(BlockedFolder& folder) : folder_(folder) {}
+    Status End(const RunContext& context) override {
+      if (ends == 0) folder_.Block();
+      context.clock().CallAfter(std::chrono::seconds(40), [this] { folder_.Free(); });
+      return InterruptedEnd::End(context);
+    }
+
+   private:
+    BlockedFolder& folder_;
+  };
+  BlockedFolder folder;
+  CountingGraph g;
+  testing::SimulatedClock clock;
+  auto session =
+      MonitoredTrainingSession::Start({.checkpoint_dir = folder.path,
+                                       .hooks = {std::make_shared<LostEnd>(folder), StopAtStep(3)},
+                                       .first_pause = std::chrono::minutes(1),
+                                       .stop_on_signals = false,
+                                       .clock = &clock});
+  ASSERT_OK(session.status());
+  while (!(*session)->ShouldStop()) {
+    ASSERT_OK((*session)->Run({{g.x, 1.0f}}, {}, {g.train}).status());
+  }
+  EXPECT_THAT((*session)->Close(),
+              testing::IsError(StatusCode::kDataLoss,
+                               "training had ended at step 3, but the variables were lost before "
+                               "they were saved, and are those of step 0 again"));
+  EXPECT_EQ(*LatestCheckpoint(folder.path), folder.path + "/model.ckpt-0");
 }
 
 TEST(MonitoredTrainingSessionTest, TheFirstSaveMustSucceed) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/mutex.h"
+#include "runtime/device/machine_clock.h"
 #include "tools/commands.h"
 #include "tools/progress.h"
 #include "train/sessions/stop_signal.h"
@@ -59,7 +60,7 @@ class LongStepNotice {
     const auto begin = SteadyClock::now();
     MutexLock lock(mu_);
     for (auto next = begin + kPause; !ended_;) {
-      if (changed_.WaitUntil(mu_, next)) continue;
+      if (MachineClock().WaitUntil(changed_, mu_, next)) continue;
       const auto now = SteadyClock::now();
       next = now + kPause;
       const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - begin).count();

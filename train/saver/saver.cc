@@ -16,8 +16,8 @@ namespace {
 
 using Hours = std::chrono::duration<double, std::ratio<3600>>;
 
-std::chrono::system_clock::duration PreservingInterval(const SaverOptions& options) {
-  return std::chrono::duration_cast<std::chrono::system_clock::duration>(
+Clock::WallTime::duration PreservingInterval(const SaverOptions& options) {
+  return std::chrono::duration_cast<Clock::WallTime::duration>(
       std::min(Hours(options.keep_checkpoint_every_n_hours), Hours(1e6)));
 }
 
@@ -133,7 +133,7 @@ Saver::Saver(const SaverOptions& options, Graph* graph, SaverNodes nodes, bool w
       graph_(graph),
       nodes_(std::move(nodes)),
       writes_bundles_(writes_bundles),
-      next_preserved_(Clock::now() + PreservingInterval(options)) {}
+      next_preserved_(options.clock->WallNow() + PreservingInterval(options)) {}
 
 Status Saver::CheckOptions(const SaverOptions& options, const Graph& graph) {
   return CheckedVariables(options, graph).status();
@@ -192,7 +192,7 @@ StatusOr<std::string> Saver::Save(Session& session, const std::string& path,
 Status Saver::Record(const std::string& prefix, const std::string& latest_filename) {
   std::deque<Kept> kept = kept_;
   std::erase_if(kept, [&](const Kept& k) { return k.prefix == prefix; });
-  kept.push_back({prefix, Clock::now()});
+  kept.push_back({prefix, options_.clock->WallNow()});
   std::vector<Kept> old;
   const auto limit = static_cast<size_t>(std::max(options_.max_to_keep, 1));
   for (; kept.size() > limit; kept.pop_front()) old.push_back(kept.front());
@@ -278,7 +278,8 @@ void Saver::RecoverLastCheckpoints(const std::vector<std::string>& prefixes) {
     const auto written = std::filesystem::last_write_time(BundleIndexName(prefix), error);
     if (error) continue;
     const auto age = std::filesystem::file_time_type::clock::now() - written;
-    kept_.push_back({prefix, Clock::now() - std::chrono::duration_cast<Clock::duration>(age)});
+    kept_.push_back({prefix, options_.clock->WallNow() -
+                                 std::chrono::duration_cast<Clock::WallTime::duration>(age)});
   }
 }
 

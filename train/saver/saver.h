@@ -12,6 +12,7 @@
 
 #include "core/base/mutex.h"
 #include "core/build/building.h"
+#include "runtime/device/machine_clock.h"
 #include "runtime/session/session.h"
 #include "train/saver/checkpoint_state.h"
 #include "train/saver/saver_nodes.h"
@@ -37,6 +38,8 @@ struct SaverOptions {
   std::string name = "save";
   /// Without any variable, have no nodes; a mistake otherwise.
   bool allow_empty = false;
+  /// The clock that says how old checkpoints are; must outlive the saver.
+  Clock* clock = &MachineClock();
   std::source_location location = std::source_location::current();
 };
 
@@ -112,10 +115,9 @@ class Saver {
   void ToProto(SaverDef* out) const;
 
  private:
-  using Clock = std::chrono::system_clock;
   struct Kept {
     std::string prefix;
-    Clock::time_point time;
+    Clock::WallTime time;
   };
 
   Saver(const SaverOptions& options, Graph* graph, SaverNodes nodes, bool writes_bundles);
@@ -141,7 +143,7 @@ class Saver {
   bool writes_bundles_ = true;
   mutable Mutex mu_;
   std::deque<Kept> kept_ ABSL_GUARDED_BY(mu_);
-  Clock::time_point next_preserved_ ABSL_GUARDED_BY(mu_);
+  Clock::WallTime next_preserved_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -23,32 +23,33 @@ Status CheckpointSaverHook::AfterCreateSession(const RunContext& context, int64_
   }
   if (saved_ != global_step) {
     // The first save of all tells whether one can be made there.
-    return saved_ < 0 ? Save(context.session(), global_step)
-                      : SaveOrGoOn(context.session(), global_step);
+    return saved_ < 0 ? Save(context, global_step) : SaveOrGoOn(context, global_step);
   }
-  timer_.Triggered(global_step);
+  timer_.Triggered(global_step, context.clock().Now());
   return OkStatus();
 }
 
 Status CheckpointSaverHook::AfterRun(const RunContext& context, const RunValues& values) {
-  if (!timer_.IsDue(values.global_step + 1)) return OkStatus();
+  const Clock::Time now = context.clock().Now();
+  if (!timer_.IsDue(values.global_step + 1, now)) return OkStatus();
   // The step may have read the counter before it counted itself.
-  TENON_ASSIGN_OR_RETURN(const int64_t now, context.ReadGlobalStep());
-  return timer_.IsDue(now) ? SaveOrGoOn(context.session(), now) : OkStatus();
+  TENON_ASSIGN_OR_RETURN(const int64_t step, context.ReadGlobalStep());
+  return timer_.IsDue(step, now) ? SaveOrGoOn(context, step) : OkStatus();
 }
 
 Status CheckpointSaverHook::End(const RunContext& context) {
-  TENON_ASSIGN_OR_RETURN(const int64_t now, context.ReadGlobalStep());
-  if (now == saved_) return OkStatus();
-  return failures_.Insist(now, [&] { return Save(context.session(), now); });
+  TENON_ASSIGN_OR_RETURN(const int64_t step, context.ReadGlobalStep());
+  if (step == saved_) return OkStatus();
+  return failures_.Insist(step, context.clock(), [&] { return Save(context, step); });
 }
 
-Status CheckpointSaverHook::SaveOrGoOn(Session& session, int64_t step) {
-  const Status saved = Save(session, step);
+Status CheckpointSaverHook::SaveOrGoOn(const RunContext& context, int64_t step) {
+  const Status saved = Save(context, step);
   // A task that has died is the session's to recover from.
   if (IsRecoverable(saved)) return saved;
-  timer_.Triggered(step);
-  return failures_.Count(saved, step);
+  const Clock::Time now = context.clock().Now();
+  timer_.Triggered(step, now);
+  return failures_.Count(saved, step, now);
 }
 
 void CheckpointSaverHook::LookForOthers() {
@@ -61,15 +62,15 @@ void CheckpointSaverHook::LookForOthers() {
                          "' was the last of this one; each training wants a folder of its own"));
 }
 
-Status CheckpointSaverHook::Save(Session& session, int64_t step) {
+Status CheckpointSaverHook::Save(const RunContext& context, int64_t step) {
   LookForOthers();
   TENON_ASSIGN_OR_RETURN(
       const std::string prefix,
-      options_.saver->Save(session, JoinPath(options_.directory, options_.basename),
+      options_.saver->Save(context.session(), JoinPath(options_.directory, options_.basename),
                            {.global_step = step}));
   saved_ = step;
   last_ = prefix;
-  timer_.Triggered(step);
+  timer_.Triggered(step, context.clock().Now());
   if (options_.notice) options_.notice(StrCat("saved ", prefix));
   return OkStatus();
 }

@@ -2,7 +2,6 @@
 #include "train/sessions/hooks.h"
 
 #include <cmath>
-#include <thread>
 
 #include "absl/strings/str_format.h"
 #include "data/file.h"
@@ -14,12 +13,6 @@ namespace {
 
 constexpr int kMostFailures = 5;
 constexpr std::chrono::milliseconds kLastSavePause{2000};
-
-using SteadyClock = std::chrono::steady_clock;
-
-double SecondsSince(SteadyClock::time_point begin) {
-  return std::chrono::duration<double>(SteadyClock::now() - begin).count();
-}
 
 /// Whether something can happen each so many steps.
 Status CheckInterval(std::string_view hook, int64_t steps) {
@@ -207,15 +200,15 @@ StatusOr<int64_t> RunContext::ReadGlobalStep() const {
   return StepOf(values[0]);
 }
 
-bool Timer::IsDue(int64_t step) const {
+bool Timer::IsDue(int64_t step, Clock::Time now) const {
   if (!last_step_) return true;
   if (steps_ > 0) return step >= *last_step_ + steps_;
-  return SteadyClock::now() - last_time_ >= period_;
+  return now - last_time_ >= period_;
 }
 
-void Timer::Triggered(int64_t step) {
+void Timer::Triggered(int64_t step, Clock::Time now) {
   last_step_ = step;
-  last_time_ = SteadyClock::now();
+  last_time_ = now;
 }
 
 void SaveFailures::Tell(const Status& saved, int64_t step, std::string_view consequence) const {
@@ -223,25 +216,25 @@ void SaveFailures::Tell(const Status& saved, int64_t step, std::string_view cons
   notice_(StrCat("step ", step, " is not saved", consequence, ": ", OneLine(saved.ToString())));
 }
 
-Status SaveFailures::Count(const Status& saved, int64_t step) {
+Status SaveFailures::Count(const Status& saved, int64_t step, Clock::Time now) {
   in_a_row_ = saved.ok() ? 0 : in_a_row_ + 1;
   if (saved.ok()) return saved;
-  if (in_a_row_ == 1) first_ = SteadyClock::now();
-  if (in_a_row_ >= kMostFailures && SteadyClock::now() - first_ >= patience_) {
+  if (in_a_row_ == 1) first_ = now;
+  if (in_a_row_ >= kMostFailures && now - first_ >= patience_) {
     return Annotate(saved, StrCat(in_a_row_, " saves in a row have failed, the last one"));
   }
   Tell(saved, step, "; training goes on to the next checkpoint");
   return OkStatus();
 }
 
-Status SaveFailures::Insist(int64_t step, const std::function<Status()>& save) {
-  const auto begin = SteadyClock::now();
+Status SaveFailures::Insist(int64_t step, Clock& clock, const std::function<Status()>& save) {
+  const Clock::Time begin = clock.Now();
   while (true) {
     const Status saved = save();
-    const bool time_is_up = SteadyClock::now() - begin + kLastSavePause > insistence_;
+    const bool time_is_up = clock.Now() - begin + kLastSavePause > insistence_;
     if (saved.ok() || IsRecoverable(saved) || time_is_up) return saved;
     Tell(saved, step, "; trying again in 2 s");
-    std::this_thread::sleep_for(kLastSavePause);
+    clock.SleepFor(kLastSavePause);
   }
 }
 
@@ -269,16 +262,16 @@ StepCounterHook::StepCounterHook(int64_t steps, NoticeFunction notice)
 Status StepCounterHook::Begin() { return CheckInterval("StepCounterHook", steps_); }
 
 Status StepCounterHook::AfterRun(const RunContext& context, const RunValues& values) {
-  (void)context;
   if (values.global_step < 0) return OkStatus();
   if (last_step_ >= 0 && values.global_step < last_step_ + steps_) return OkStatus();
+  const Clock::Time now = context.clock().Now();
   if (last_step_ >= 0 && notice_) {
-    const double rate =
-        static_cast<double>(values.global_step - last_step_) / SecondsSince(last_time_);
+    const double seconds = std::chrono::duration<double>(now - last_time_).count();
+    const double rate = static_cast<double>(values.global_step - last_step_) / seconds;
     notice_(absl::StrFormat("step %d, %.1f steps/s", values.global_step, rate));
   }
   last_step_ = values.global_step;
-  last_time_ = SteadyClock::now();
+  last_time_ = now;
   return OkStatus();
 }
 

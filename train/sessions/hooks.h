@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/build/building.h"
 #include "data/event_file.h"
 #include "train/saver/saver.h"
@@ -26,14 +27,14 @@ class Timer {
   /// By steps when `steps` is above 0, else by time.
   Timer(int64_t steps, std::chrono::milliseconds period) : steps_(steps), period_(period) {}
   /// Always before the first Triggered.
-  bool IsDue(int64_t step) const;
-  void Triggered(int64_t step);
+  bool IsDue(int64_t step, Clock::Time now) const;
+  void Triggered(int64_t step, Clock::Time now);
 
  private:
   const int64_t steps_;
   const std::chrono::milliseconds period_;
   std::optional<int64_t> last_step_;
-  std::chrono::steady_clock::time_point last_time_;
+  Clock::Time last_time_;
 };
 
 /// Ends training when the step counter has reached `last_step`, whoever counts
@@ -54,9 +55,9 @@ class SaveFailures {
       : notice_(std::move(notice)), patience_(patience), insistence_(insistence) {}
   /// Counts the save of `step` and says what was wrong with it; its error when it is the fifth in a
   /// row or a later one and the first was so long ago, and OK otherwise.
-  Status Count(const Status& saved, int64_t step);
+  Status Count(const Status& saved, int64_t step, Clock::Time now);
   /// Calls `save`, with pauses of 2 s, until it succeeds, is recoverable from, or time is up.
-  Status Insist(int64_t step, const std::function<Status()>& save);
+  Status Insist(int64_t step, Clock& clock, const std::function<Status()>& save);
 
  private:
   void Tell(const Status& saved, int64_t step, std::string_view consequence) const;
@@ -64,7 +65,7 @@ class SaveFailures {
   const NoticeFunction notice_;
   const Milliseconds patience_, insistence_;
   int in_a_row_ = 0;
-  std::chrono::steady_clock::time_point first_;  // of those in a row
+  Clock::Time first_;  // of those in a row
 };
 
 /// Options of CheckpointSaverHook, by name.
@@ -89,9 +90,9 @@ class CheckpointSaverHook final : public SessionHook {
   Status End(const RunContext& context) override;
 
  private:
-  Status Save(Session& session, int64_t step);
+  Status Save(const RunContext& context, int64_t step);
   /// A save that may fail, see above.
-  Status SaveOrGoOn(Session& session, int64_t step);
+  Status SaveOrGoOn(const RunContext& context, int64_t step);
 
   /// Says so, once, when somebody else has saved into the directory since the last save.
   void LookForOthers();
@@ -130,7 +131,7 @@ class SummarySaverHook final : public SessionHook {
   Timer timer_;
   std::unique_ptr<EventWriter> writer_;
   int64_t steps_seen_ = 0, rate_step_ = -1;
-  std::chrono::steady_clock::time_point rate_time_;
+  Clock::Time rate_time_;
   bool asked_ = false;
 };
 
@@ -145,7 +146,7 @@ class StepCounterHook final : public SessionHook {
   const int64_t steps_;
   const NoticeFunction notice_;
   int64_t last_step_ = -1;
-  std::chrono::steady_clock::time_point last_time_;
+  Clock::Time last_time_;
 };
 
 /// What NanTensorHook does when it finds one.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <csignal>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "core/build/loop_frame.h"
@@ -46,8 +45,9 @@ MonitoredTrainingSession::MonitoredTrainingSession(const MonitoredTrainingSessio
     : options_(options), graph_(*CurrentBuilding(options.location).graph) {
   if (!options.stop_on_signals) return;
   signal_ = std::make_unique<StopSignal>();
-  watch_ = std::make_unique<SignalWatch>(SignalWatch::Options{
-      options.server, options.notice, options.checkpoint_dir, options.interrupted_step_limit});
+  watch_ = std::make_unique<SignalWatch>(
+      SignalWatch::Options{options.server, options.notice, options.checkpoint_dir,
+                           options.interrupted_step_limit, options.clock});
 }
 
 MonitoredTrainingSession::~MonitoredTrainingSession() {
@@ -133,7 +133,8 @@ Status MonitoredTrainingSession::Build() {
         "give GlobalStep() to the optimizer");
   }
   if (saves && saver == nullptr) {
-    own_saver_ = std::make_unique<Saver>(SaverOptions{.sharded = options_.server != nullptr});
+    own_saver_ = std::make_unique<Saver>(
+        SaverOptions{.sharded = options_.server != nullptr, .clock = options_.clock});
     saver = own_saver_.get();
   }
   if (saves && options_.is_chief) {
@@ -160,6 +161,7 @@ Status MonitoredTrainingSession::Build() {
   starter.init_fn = options_.init_fn;
   starter.ready_deadline = options_.ready_deadline;
   starter.notice = options_.notice;
+  starter.clock = options_.clock;
   starter.location = options_.location;
   if (!options_.is_chief && options_.server != nullptr) {
     starter.chief_life = [server = options_.server] {
@@ -185,7 +187,7 @@ Status MonitoredTrainingSession::ProbeDirectory() const {
 
 Status MonitoredTrainingSession::Open() {
   const auto open = [&] {
-    return options_.server == nullptr ? MakeLocalSession(graph_)
+    return options_.server == nullptr ? MakeLocalSession(graph_, {.clock = options_.clock})
                                       : options_.server->MakeSession(graph_);
   };
   {
@@ -220,10 +222,11 @@ Status MonitoredTrainingSession::Pause(const Status& error) {
     options_.notice(
         StrCat("recovering in ", pause.count() / 1000.0, " s from: ", OneLine(error.ToString())));
   }
-  const auto until = std::chrono::steady_clock::now() + pause;
+  Clock& clock = *options_.clock;
+  const Clock::Time until = clock.Now() + pause;
   const bool ends = ShouldStop();
-  while (std::chrono::steady_clock::now() < until && ends == ShouldStop()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  while (clock.Now() < until && ends == ShouldStop()) {
+    clock.SleepFor(std::chrono::milliseconds(20));
   }
   return OkStatus();
 }
@@ -355,7 +358,7 @@ Status MonitoredTrainingSession::CheckGoesOn() {
                               "step ", global_step_, "; ask ShouldStop before each step");
   }
   if (signal_ == nullptr || StopSignal::received() == 0 || closed_) return OkStatus();
-  const auto now = std::chrono::steady_clock::now();
+  const Clock::Time now = options_.clock->Now();
   if (!signalled_) signalled_ = now;
   if (now - *signalled_ < options_.interrupted_step_limit) return OkStatus();
   return Interrupted("steps went on for ", " and ShouldStop was not asked", [this] {
@@ -410,10 +413,19 @@ Status MonitoredTrainingSession::Close() {
   if (session_ == nullptr) return OkStatus();
   Status status = End();
   // What was trained since the last checkpoint is worth another try.
+  const int64_t trained = global_step_;
   while (IsRecoverable(status)) {
     TENON_RETURN_IF_ERROR(Pause(status));
     status = Open();
-    if (status.ok()) status = End();
+    if (!status.ok()) continue;
+    if (options_.is_chief && !interrupted_ && global_step_ < trained) {
+      EndSession().IgnoreError();
+      return DataLoss(
+          "training had ended at step ", trained,
+          ", but the variables were lost before they were saved, and are those of step ",
+          global_step_, " again: the same training goes on from there");
+    }
+    status = End();
   }
   return status;
 }

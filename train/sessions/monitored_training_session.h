@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/hash_map.h"
+#include "runtime/device/machine_clock.h"
 #include "train/sessions/session_hook.h"
 #include "train/sessions/session_starter.h"
 #include "train/sessions/signal_watch.h"
@@ -59,6 +60,8 @@ struct MonitoredTrainingSessionOptions {
   std::chrono::milliseconds interrupted_step_limit{5000};
   /// Gets lines for people, from any thread; may be null.
   std::function<void(const std::string& line)> notice = {};
+  /// The clock by which it waits and measures; must outlive it.
+  Clock* clock = &MachineClock();
   std::source_location location = std::source_location::current();
 };
 
@@ -136,6 +139,7 @@ class MonitoredTrainingSession {
   Status End();
   RunContext Context(std::vector<std::string> nodes = {}) {
     return {*session_,
+            *options_.clock,
             global_step_name_,
             &stop_,
             {.is_alone = options_.server == nullptr, .is_interrupted = interrupted_},
@@ -182,8 +186,8 @@ class MonitoredTrainingSession {
   int recoveries_ = 0;
   std::unique_ptr<SignalWatch> watch_;  // null when signals do not stop it
   bool given_up_ = false;
-  bool has_ended_ = false;  // a step has ended with ShouldStop true
-  std::optional<std::chrono::steady_clock::time_point> signalled_;  // the first step after that
+  bool has_ended_ = false;                // a step has ended with ShouldStop true
+  std::optional<Clock::Time> signalled_;  // the first step after that
 };
 
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "runtime/session/session.h"
 
 namespace tenon {
@@ -44,9 +45,10 @@ class RunContext {
     bool is_interrupted = false;  // a signal ends this process, not the training
   };
   /// `global_step` is the name of the step counter's value; empty: there is none.
-  RunContext(Session& session, std::string global_step, std::atomic<bool>* stop,
+  RunContext(Session& session, Clock& clock, std::string global_step, std::atomic<bool>* stop,
              const Circumstances& circumstances, std::vector<std::string> nodes = {})
       : session_(session),
+        clock_(clock),
         global_step_(std::move(global_step)),
         stop_(*stop),
         circumstances_(circumstances),
@@ -54,6 +56,8 @@ class RunContext {
 
   /// For steps of the hook's own.
   Session& session() const { return session_; }
+  /// The clock by which the training waits and measures.
+  Clock& clock() const { return clock_; }
   /// No step follows this one: ShouldStop of the session is true from now on.
   void RequestStop() const { stop_ = true; }
   bool stop_requested() const { return stop_; }
@@ -67,6 +71,7 @@ class RunContext {
 
  private:
   Session& session_;
+  Clock& clock_;
   const std::string global_step_;
   std::atomic<bool>& stop_;
   const Circumstances circumstances_;

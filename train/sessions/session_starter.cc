@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <thread>
 
 #include "data/file.h"
 #include "data/tensor_bundle.h"
@@ -100,8 +99,9 @@ Status SessionStarter::RestoreOrInitialize(Session& session) const {
 
 StatusOr<std::unique_ptr<Session>> SessionStarter::Prepare(const SessionOpener& open,
                                                            bool has_trained) const {
-  const auto begin = std::chrono::steady_clock::now();
-  std::optional<std::chrono::steady_clock::time_point> gone;  // since when the chief is
+  Clock& clock = *options_.clock;
+  const Clock::Time begin = clock.Now();
+  std::optional<Clock::Time> gone;  // since when the chief is
   auto next_notice = begin + options_.notice_interval;
   TENON_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, open());
   while (true) {
@@ -119,7 +119,7 @@ StatusOr<std::unique_ptr<Session>> SessionStarter::Prepare(const SessionOpener& 
       TENON_RETURN_IF_ERROR(session->Run({}, {}, {init_local_}).status());
       return session;
     }
-    const auto now = std::chrono::steady_clock::now();
+    const Clock::Time now = clock.Now();
     if (now - begin >= options_.ready_deadline) {
       return DeadlineExceeded("the chief did not initialise these variables within ",
                               options_.ready_deadline.count() / 1000.0, " s: ", missing);
@@ -140,7 +140,7 @@ StatusOr<std::unique_ptr<Session>> SessionStarter::Prepare(const SessionOpener& 
                                life.ok() ? "" : StrCat(": ", Message(life))));
       }
     }
-    std::this_thread::sleep_for(options_.recovery_wait);
+    clock.SleepFor(options_.recovery_wait);
   }
 }
 

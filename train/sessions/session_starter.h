@@ -7,6 +7,7 @@
 #include <source_location>
 #include <string>
 
+#include "runtime/device/machine_clock.h"
 #include "runtime/session/session.h"
 #include "train/saver/saver.h"
 
@@ -40,6 +41,8 @@ struct SessionStarterOptions {
   /// How long a chief to which there is no connection may take to return, for a worker that has
   /// trained with it.
   std::chrono::milliseconds chief_return_limit{30000};
+  /// The clock by which it waits; must outlive it.
+  Clock* clock = &MachineClock();
   /// Where mistakes are reported.
   std::source_location location = std::source_location::current();
 };

@@ -14,8 +14,6 @@
 namespace tenon {
 namespace {
 
-using WatchClock = std::chrono::steady_clock;
-
 constexpr std::chrono::milliseconds kLookPause{50};
 /// What ends so soon after the signal needs no word.
 constexpr std::chrono::milliseconds kSilentFor{300};
@@ -92,9 +90,10 @@ std::string SignalWatch::LeftBehind() const {
 void SignalWatch::Watch(const std::stop_token& end) {
   int64_t seen = 0;  // the work that the signal has met
   bool said = false;
-  WatchClock::time_point since;
+  Clock& clock = *options_.clock;
+  Clock::Time since;
   while (!end.stop_requested()) {
-    std::this_thread::sleep_for(kLookPause);
+    clock.SleepFor(kLookPause);
     const int signal = StopSignal::received();
     if (signal == 0) continue;
     std::string what;
@@ -103,13 +102,13 @@ void SignalWatch::Watch(const std::stop_token& end) {
       MutexLock lock(mu_);
       if (!working_ || given_up_) continue;
       if (std::exchange(seen, work_) != work_) {
-        since = WatchClock::now();
+        since = clock.Now();
         said = false;
       }
       what = what_;
       give_up = give_up_;
     }
-    if (WatchClock::now() - since < kSilentFor) continue;
+    if (clock.Now() - since < kSilentFor) continue;
     if (!std::exchange(said, true)) {
       const std::string limit = StrCat(", ", options_.limit.count() / 1000.0, " s");
       Say(StrCat(SignalName(signal), ": waiting for ", what,
@@ -119,8 +118,8 @@ void SignalWatch::Watch(const std::stop_token& end) {
                  "; a second signal ends at once"));
     }
     const std::string silent = Silent();
-    while (WatchClock::now() - since < options_.limit && IsAt(seen) && !end.stop_requested()) {
-      std::this_thread::sleep_for(kLookPause);
+    while (clock.Now() - since < options_.limit && IsAt(seen) && !end.stop_requested()) {
+      clock.SleepFor(kLookPause);
     }
     if (!IsAt(seen)) continue;
     if (!silent.empty()) {
@@ -130,7 +129,7 @@ void SignalWatch::Watch(const std::stop_token& end) {
       continue;  // a handler of the program's own has returned
     }
     if (!give_up) {
-      since = WatchClock::now();
+      since = clock.Now();
       said = false;
       continue;
     }

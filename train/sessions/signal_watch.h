@@ -8,6 +8,7 @@
 
 #include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "runtime/device/machine_clock.h"
 
 namespace tenon {
 
@@ -31,6 +32,8 @@ class SignalWatch {
     /// Where checkpoints are; empty: nowhere.
     std::string checkpoint_dir = {};
     std::chrono::milliseconds limit{5000};
+    /// The clock by which it waits; must outlive it.
+    Clock* clock = &MachineClock();
   };
 
   explicit SignalWatch(Options options);

@@ -19,32 +19,33 @@ Status SummarySaverHook::Begin() {
 }
 
 Status SummarySaverHook::AfterCreateSession(const RunContext& context, int64_t global_step) {
-  (void)context;
   if (writer_ == nullptr) {
-    TENON_ASSIGN_OR_RETURN(writer_,
-                           EventWriter::Create(options_.directory, *CurrentBuilding().graph));
+    EventWriterOptions events;
+    events.clock = [&clock = context.clock()] {
+      return std::chrono::duration<double>(clock.WallNow().time_since_epoch()).count();
+    };
+    TENON_ASSIGN_OR_RETURN(
+        writer_, EventWriter::Create(options_.directory, *CurrentBuilding().graph, events));
   }
   return writer_->AddSessionLog(EventWriter::SessionChange::kStart,
                                 std::max<int64_t>(global_step, 0));
 }
 
 Status SummarySaverHook::BeforeRun(const RunContext& context, RunArguments* arguments) {
-  (void)context;
-  asked_ = options_.summary.exists() && timer_.IsDue(steps_seen_);
+  asked_ = options_.summary.exists() && timer_.IsDue(steps_seen_, context.clock().Now());
   if (asked_) arguments->fetches.push_back(options_.summary.name());
   return OkStatus();
 }
 
 Status SummarySaverHook::AfterRun(const RunContext& context, const RunValues& values) {
-  (void)context;
   const int64_t step = values.global_step >= 0 ? values.global_step : steps_seen_;
-  const bool due = timer_.IsDue(steps_seen_);
+  const Clock::Time now = context.clock().Now();
+  const bool due = timer_.IsDue(steps_seen_, now);
   if (asked_) {
     TENON_RETURN_IF_ERROR(writer_->AddSummary(values.fetched[0].scalar<TString>(), step));
   }
   if (due) {
-    timer_.Triggered(steps_seen_);
-    const auto now = std::chrono::steady_clock::now();
+    timer_.Triggered(steps_seen_, now);
     if (rate_step_ >= 0 && step > rate_step_) {
       const double seconds = std::chrono::duration<double>(now - rate_time_).count();
       const double rate = static_cast<double>(step - rate_step_) / seconds;

@@ -2,55 +2,55 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <optional>
-#include <string>
-#include <thread>
-#include <vector>
 
-#include "core/base/mutex.h"
-#include "runtime/session/session.h"
+#include "core/base/clock.h"
 #include "train/sync/sync_replicas.h"
+#include "train/sync/sync_servers.h"
 
 namespace tenon {
 
-/// Runs a SyncCoordinator over a session, on a thread of its own: takes the workers' messages,
-/// applies the gradients of complete steps, gives turns.
+/// The chief of workers in step: has a SyncCoordinator decide about what comes by way of the
+/// servers, and does there what it says. It has no thread of its own (SyncChiefThread); used by one
+/// at a time, but for RequestStop and Leave.
 class SyncChief {
  public:
-  SyncChief(const SyncReplicasOptions& options, const SyncNodes& nodes)
-      : options_(options), nodes_(nodes) {}
-  ~SyncChief() { Stop(); }
+  /// Options, servers and clock must outlive it.
+  SyncChief(const SyncReplicasOptions& options, SyncServers& servers, Clock& clock)
+      : options_(options), servers_(servers), clock_(clock) {}
 
   /// Empties queues and accumulators of what an earlier chief has left there, and begins with
-  /// `step`, in an epoch above those of earlier chiefs. The session must live until Stop.
-  Status Start(Session& session, int64_t step);
-  /// Why it has ended by itself; OK while it runs.
-  Status status() const;
-  /// No further step is applied. Stop must follow.
+  /// `step`, in an epoch above those of earlier chiefs.
+  Status Start(int64_t step);
+  /// Takes the messages that have come, waiting a while for the first, applies the gradients of a
+  /// complete step, and gives turns. Does nothing after RequestStop or Leave. After Start.
+  Status Round();
+  /// The last thing to do after RequestStop: tells the workers that training is over, also those
+  /// that come later (SyncRecord). After Leave it does nothing.
+  Status Finish();
+
+  /// No further step is applied.
   void RequestStop() { stop_ = true; }
-  /// The same, and training is not over: another chief is to go on. Stop must follow.
+  /// The same, and training is not over: another chief is to go on.
   void Leave() {
     leaves_ = true;
     stop_ = true;
   }
-  /// Tells the workers that training is over, also those that come later (SyncRecord), if the
-  /// session still runs and this chief does not leave, and waits for the thread.
-  void Stop();
+  bool is_to_stop() const { return stop_; }
+  const SyncCoordinator& coordinator() const { return *coordinator_; }
 
  private:
-  Status Clear(Session& session, int64_t step);
-  Status Serve(Session& session, SyncCoordinator& coordinator);
-  /// Takes what has come, waiting a while for the first; and whether anything had.
-  Status Receive(Session& session, SyncCoordinator& coordinator);
+  Status Receive();
   /// Sends the turns; after the update of a `complete` step.
-  Status Send(Session& session, SyncCoordinator& coordinator, std::optional<int64_t> complete);
+  Status Send(std::optional<int64_t> complete);
 
-  const SyncReplicasOptions options_;
-  const SyncNodes nodes_;
+  const SyncReplicasOptions& options_;
+  SyncServers& servers_;
+  Clock& clock_;
   std::atomic<bool> stop_{false}, leaves_{false};
-  std::thread thread_;
-  mutable Mutex mu_;
-  Status status_ ABSL_GUARDED_BY(mu_);
+  int64_t epoch_ = 0;
+  std::unique_ptr<SyncCoordinator> coordinator_;
 };
 
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "train/sync/sync_protocol.h"
 
 namespace tenon {
@@ -32,7 +33,7 @@ struct SyncCoordinatorOptions {
 /// asked what to send. Used by one thread at a time.
 class SyncCoordinator {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = Clock::Time;
 
   SyncCoordinator(const SyncCoordinatorOptions& options, int64_t epoch, int64_t step, Time now);
 

@@ -19,15 +19,4 @@ StatusOr<SyncRecord> SyncRecord::FromTensor(const Tensor& fields) {
   return SyncRecord{f[0], f[1] != 0, f[2]};
 }
 
-StatusOr<SyncRecord> ReadSyncRecord(Session& session, const SyncNodes& nodes) {
-  TENON_ASSIGN_OR_RETURN(const bool exists, session.Run<bool>({}, nodes.record_exists));
-  if (!exists) return SyncRecord();
-  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> values, session.Run({}, {nodes.record}));
-  return SyncRecord::FromTensor(values[0]);
-}
-
-Status WriteSyncRecord(Session& session, const SyncNodes& nodes, const SyncRecord& record) {
-  return session.Run({{nodes.new_record, record.ToTensor()}}, {}, {nodes.set_record}).status();
-}
-
 }  // namespace tenon

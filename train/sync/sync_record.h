@@ -5,8 +5,6 @@
 
 #include "core/base/status.h"
 #include "core/tensor/tensor.h"
-#include "runtime/session/session.h"
-#include "train/sync/sync_nodes.h"
 
 namespace tenon {
 
@@ -24,9 +22,5 @@ struct SyncRecord {
   /// InvalidArgument for other tensors.
   static StatusOr<SyncRecord> FromTensor(const Tensor& fields);
 };
-
-/// The record; the default when there is none yet. The session's errors.
-StatusOr<SyncRecord> ReadSyncRecord(Session& session, const SyncNodes& nodes);
-Status WriteSyncRecord(Session& session, const SyncNodes& nodes, const SyncRecord& record);
 
 }  // namespace tenon

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/sync/sync_replicas_hook.h"
 
-#include <algorithm>
 #include <random>
 
-#include "distributed/protocol/limits.h"
 #include "train/sessions/stop_signal.h"
-#include "train/sync/sync_record.h"
 
 namespace tenon {
 namespace {
 
-using HookClock = std::chrono::steady_clock;
-
 constexpr std::chrono::milliseconds kTurnPause{250};
-/// After so long without a turn, and each time again, the record is looked at.
-constexpr std::chrono::milliseconds kLookInterval{1000};
 constexpr std::chrono::milliseconds kSignInterval{1000};
 
 int64_t NewIncarnation() {
@@ -26,9 +19,17 @@ int64_t NewIncarnation() {
 }  // namespace
 
 SyncReplicasHook::SyncReplicasHook(const SyncReplicasOptions& options, const SyncNodes& nodes)
-    : options_(options), nodes_(nodes), incarnation_(NewIncarnation()) {}
+    : options_(options),
+      nodes_(nodes),
+      worker_(options_, NewIncarnation(), static_cast<int64_t>(nodes_.push.size())) {}
 
 SyncReplicasHook::~SyncReplicasHook() { EndThreads(); }
+
+SyncTurn SyncReplicasHook::turn() const {
+  MutexLock lock(mu_);
+  worker_.TurnAsked();
+  return worker_.turn();
+}
 
 Status SyncReplicasHook::AfterCreateSession(const RunContext& context, int64_t global_step) {
   if (global_step < 0) {
@@ -36,203 +37,107 @@ Status SyncReplicasHook::AfterCreateSession(const RunContext& context, int64_t g
         "synchronous training needs the graph's step counter: give GlobalStep() "
         "to the optimizer");
   }
-  Session& session = context.session();
-  next_.clear();
-  seen_.clear();
-  turn_ = {};
-  input_is_old_ = asked_;
   {
     MutexLock lock(mu_);
     end_ = false;
-    epoch_ = 0;
-    step_ = -1;
-    done_.clear();
+    worker_.Begin();
   }
+  servers_ = std::make_unique<SessionSyncServers>(context.session(), nodes_);
   // What an earlier process of this worker has not taken.
-  while (true) {
-    TENON_ASSIGN_OR_RETURN(const int32_t waiting, session.Run<int32_t>({}, nodes_.turns_waiting));
-    if (waiting == 0) break;
-    TENON_RETURN_IF_ERROR(session.Run({}, {nodes_.turn}).status());
-  }
+  TENON_RETURN_IF_ERROR(servers_->DropTurns());
   if (options_.task == 0) {
-    chief_ = std::make_unique<SyncChief>(options_, nodes_);
-    TENON_RETURN_IF_ERROR(chief_->Start(session, global_step));
+    chief_ = std::make_unique<SyncChief>(options_, *servers_, context.clock());
+    TENON_RETURN_IF_ERROR(chief_->Start(global_step));
+    chief_thread_ = std::make_unique<SyncChiefThread>(*chief_);
   }
-  signs_ = std::thread([this, &session] { GiveSigns(session); });
+  signs_ = std::thread([this, &clock = context.clock()] { GiveSigns(clock); });
   return Wait(context);
 }
 
-Status SyncReplicasHook::Say(Session& session, SyncMessage message) const {
-  message.worker = options_.task;
-  message.incarnation = incarnation_;
-  return session.Run({{nodes_.message, message.ToTensor()}}, {}, {nodes_.say}).status();
-}
-
-void SyncReplicasHook::GiveSigns(Session& session) {
+void SyncReplicasHook::GiveSigns(Clock& clock) {
   while (true) {
-    SyncMessage here;
-    std::vector<int64_t> done;
+    std::vector<SyncMessage> signs;
     {
       MutexLock lock(mu_);
       if (end_) return;
-      here.epoch = epoch_;
-      here.step = step_;
-      done = done_;
+      signs = worker_.Signs();
     }
     // Whatever is wrong, who runs the steps will find it.
-    Say(session, here).IgnoreError();
-    for (const int64_t shard : done) {
-      Say(session,
-          {.kind = SyncMessage::kDone, .epoch = here.epoch, .step = here.step, .shard = shard})
-          .IgnoreError();
-    }
+    for (const SyncMessage& sign : signs) servers_->Say(sign).IgnoreError();
     MutexLock lock(mu_);
-    const auto until = HookClock::now() + kSignInterval;
-    while (!end_ && HookClock::now() < until) ended_.WaitUntil(mu_, until);
-    if (end_) return;
+    const Clock::Time until = clock.Now() + kSignInterval;
+    while (!end_ && clock.WaitUntil(ended_, mu_, until)) {
+    }
   }
 }
 
-Status SyncReplicasHook::Accept(const SyncTurn& turn, bool* over) {
+StatusOr<SyncWorker::Next> SyncReplicasHook::TakeTurn(Clock& clock) {
+  TENON_ASSIGN_OR_RETURN(const auto taken, servers_->TakeTurn(kTurnPause));
   MutexLock lock(mu_);
-  if (turn.epoch < epoch_) return OkStatus();
-  if (turn.kind == SyncTurn::kOver) {
-    *over = true;
-    return OkStatus();
-  }
-  if (turn.kind == SyncTurn::kWaiting) return OkStatus();
-  if (turn.epoch == epoch_ && turn.step < step_) return OkStatus();
-  if (turn.epoch > epoch_ || turn.step > step_) {
-    // What of an older step is left undone is not wanted any more.
-    epoch_ = turn.epoch;
-    step_ = turn.step;
-    done_.clear();
-    seen_.clear();
-    next_.clear();
-  }
-  const bool known = std::any_of(seen_.begin(), seen_.end(),
-                                 [&](const SyncTurn& t) { return t.shard == turn.shard; });
-  if (known) return OkStatus();
-  if (turn.shard < 0 || turn.shard >= static_cast<int64_t>(nodes_.push.size())) {
-    return InvalidArgument("the chief gives shard ", turn.shard, "; this worker knows ",
-                           nodes_.push.size(), ": both need the same options");
-  }
-  seen_.push_back(turn);
-  next_.push_back(turn);
-  return OkStatus();
+  if (!taken) return worker_.HearNothing(clock.Now());
+  return worker_.Receive(taken->turn, taken->has_next, clock.Now());
 }
 
-StatusOr<bool> SyncReplicasHook::EndedSilently(Session& session,
-                                               std::chrono::milliseconds silent) const {
-  int64_t epoch, step;
+StatusOr<SyncWorker::Next> SyncReplicasHook::ReadRecord() {
+  std::optional<SyncRecord> record;
+  if (chief_ == nullptr) {
+    TENON_ASSIGN_OR_RETURN(record, servers_->ReadRecord());
+  }
+  MutexLock lock(mu_);
+  return worker_.Read(record);
+}
+
+void SyncReplicasHook::TellNotices() {
+  std::vector<std::string> lines;
   {
     MutexLock lock(mu_);
-    epoch = epoch_;
-    step = step_;
+    lines = worker_.TakeNotices();
   }
-  const bool is_late = silent >= options_.chief_deadline;
-  if (chief_ == nullptr) {
-    TENON_ASSIGN_OR_RETURN(const SyncRecord record, ReadSyncRecord(session, nodes_));
-    // Who has heard nothing may have come before the chief of a training that goes on where an
-    // earlier one has ended.
-    if (record.over && (epoch > 0 || silent >= options_.lost_after || is_late)) {
-      if (options_.notice) {
-        options_.notice(
-            StrCat("the chief, worker 0, has ended training at step ", record.step,
-                   epoch > 0 ? "" : StrCat(", before worker ", options_.task, " came")));
-      }
-      return true;
-    }
-  }
-  if (!is_late) return false;
-  return DeadlineExceeded(
-      "worker ", options_.task, " waited ", static_cast<double>(silent.count()) / 1000.0,
-      " s for a turn of the chief, worker 0, which gave no sign of life and has not ended "
-      "training; ",
-      step < 0 ? std::string("there was none before") : StrCat("the last one was of step ", step));
+  if (!options_.notice) return;
+  for (const std::string& line : lines) options_.notice(line);
 }
 
 Status SyncReplicasHook::Wait(const RunContext& context) {
-  std::chrono::milliseconds silent{0};  // the chief, while this process listened
-  auto next_look = kLookInterval;
-  auto listened = HookClock::now(), last_turn = listened;
-  auto next_notice = last_turn + kNoticePause;
-  bool over = false;
-  while (true) {
-    if (chief_ != nullptr) TENON_RETURN_IF_ERROR(chief_->status());
-    if (context.stop_requested() || StopSignal::received() != 0) return OkStatus();
-    const auto taken =
-        context.session().Run({}, {nodes_.turn, nodes_.turns_left}, {}, {.timeout = kTurnPause});
-    if (taken.status().code() == StatusCode::kDeadlineExceeded) {
-      const auto now = HookClock::now();
-      // Longer ones are of a process that was stopped, or of a server that did not answer.
-      silent += std::min(std::chrono::duration_cast<std::chrono::milliseconds>(now - listened),
-                         kLookInterval);
-      listened = now;
-      if (now >= next_notice && options_.notice) {
-        next_notice = now + kNoticePause;
-        const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - last_turn);
-        options_.notice(
-            StrCat("waiting for a turn of the chief, worker 0, ", waited.count(), " s now"));
-      }
-      if (silent < next_look && silent < options_.chief_deadline) continue;
-      next_look = silent + kLookInterval;
-      TENON_ASSIGN_OR_RETURN(over, EndedSilently(context.session(), silent));
-      if (!over) continue;
-      context.RequestStop();
-      return OkStatus();
-    }
-    TENON_RETURN_IF_ERROR(taken.status());
-    TENON_ASSIGN_OR_RETURN(const SyncTurn turn, SyncTurn::FromTensor((*taken)[0]));
-    silent = std::chrono::milliseconds(0);
-    next_look = kLookInterval;
-    listened = last_turn = HookClock::now();
-    next_notice = last_turn + kNoticePause;
-    if (turn.kind == SyncTurn::kWaiting && options_.notice && options_.task != 0) {
-      options_.notice(turn.missing < 0
-                          ? StrCat("step ", turn.step, " waits for workers to come")
-                          : StrCat("step ", turn.step, " waits for worker ", turn.missing));
-    }
-    TENON_RETURN_IF_ERROR(Accept(turn, &over));
-    if (over) {
-      context.RequestStop();
-      return OkStatus();
-    }
-    // The newest is wanted: the others may be of steps that are over.
-    if ((*taken)[1].scalar<int32_t>() > 0 || next_.empty()) continue;
-    turn_ = next_.front();
-    next_.pop_front();
-    return OkStatus();
+  using Next = SyncWorker::Next;
+  Clock& clock = context.clock();
+  {
+    MutexLock lock(mu_);
+    worker_.BeginWait(clock.Now());
   }
+  Next next = Next::kTakeTurn;
+  while (next != Next::kWork && next != Next::kEnd) {
+    if (chief_thread_ != nullptr) TENON_RETURN_IF_ERROR(chief_thread_->status());
+    if (context.stop_requested() || StopSignal::received() != 0) return OkStatus();
+    const auto found = next == Next::kReadRecord ? ReadRecord() : TakeTurn(clock);
+    TellNotices();
+    TENON_ASSIGN_OR_RETURN(next, found);
+  }
+  if (next == Next::kEnd) context.RequestStop();
+  return OkStatus();
 }
 
 Status SyncReplicasHook::BeforeRun(const RunContext& context, RunArguments* arguments) {
-  pushing_ = context.Runs(nodes_.train);
-  if (!pushing_) return OkStatus();
-  if (options_.deterministic_shards > 0 && input_is_old_) {
-    pushing_ = false;
-    return OkStatus();
-  }
-  const SyncMessage done{SyncMessage::kDone, options_.task, incarnation_,
-                         turn_.epoch,        turn_.step,    turn_.shard};
-  arguments->feeds = {{nodes_.local_step, Tensor::Scalar(turn_.step)},
-                      {nodes_.message, done.ToTensor()}};
-  arguments->targets = {nodes_.push[static_cast<size_t>(turn_.shard)]};
+  pushing_ = false;
+  if (!context.Runs(nodes_.train)) return OkStatus();
+  MutexLock lock(mu_);
+  const std::optional<SyncMessage> done = worker_.BeginRun();
+  if (!done) return OkStatus();
+  pushing_ = true;
+  arguments->feeds = {{nodes_.local_step, Tensor::Scalar(done->step)},
+                      {nodes_.message, done->ToTensor()}};
+  arguments->targets = {nodes_.push[static_cast<size_t>(done->shard)]};
   return OkStatus();
 }
 
 Status SyncReplicasHook::AfterRun(const RunContext& context, const RunValues& values) {
   (void)values;
-  if (context.Runs(nodes_.train)) input_is_old_ = false;
-  if (!pushing_) return OkStatus();
+  if (!context.Runs(nodes_.train)) return OkStatus();
+  SyncWorker::Next next;
   {
     MutexLock lock(mu_);
-    if (turn_.epoch == epoch_ && turn_.step == step_) done_.push_back(turn_.shard);
+    next = worker_.EndRun(pushing_);
   }
-  if (next_.empty()) return Wait(context);
-  turn_ = next_.front();
-  next_.pop_front();
-  return OkStatus();
+  return next == SyncWorker::Next::kWork ? OkStatus() : Wait(context);
 }
 
 Status SyncReplicasHook::End(const RunContext& context) {
@@ -245,9 +150,18 @@ Status SyncReplicasHook::End(const RunContext& context) {
   }
   // First, or a sign that comes after it takes the message back.
   EndSigns();
-  const Status left = Say(context.session(), {.kind = SyncMessage::kLeft});
+  SyncMessage left;
+  {
+    MutexLock lock(mu_);
+    left = worker_.Left();
+  }
+  Status status = servers_->Say(left);
+  // Who is not told that training is over, and finds no record of it, waits in vain.
+  if (chief_ != nullptr && !context.circumstances().is_interrupted) {
+    status.Update(chief_thread_->Stop());
+  }
   EndThreads();
-  return left;
+  return status;
 }
 
 void SyncReplicasHook::SessionClosed() { EndThreads(); }
@@ -263,7 +177,9 @@ void SyncReplicasHook::EndSigns() {
 
 void SyncReplicasHook::EndThreads() {
   EndSigns();
+  chief_thread_ = nullptr;
   chief_ = nullptr;
+  servers_ = nullptr;
 }
 
 }  // namespace tenon

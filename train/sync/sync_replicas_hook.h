@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
 #include <memory>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "core/base/mutex.h"
 #include "train/sessions/session_hook.h"
-#include "train/sync/sync_chief.h"
+#include "train/sync/session_sync_servers.h"
+#include "train/sync/sync_chief_thread.h"
 #include "train/sync/sync_replicas.h"
+#include "train/sync/sync_worker.h"
 
 namespace tenon {
 
@@ -24,11 +23,7 @@ class SyncReplicasHook final : public SessionHook {
   /// What the next Run of the training step is to compute: of its number `step`, the shard `shard`
   /// (deterministic training). Between runs, while ShouldStop is false. A Run that goes on in a new
   /// session has the input of an older turn: deterministic training does not count it.
-  const SyncTurn& turn() const {
-    asked_ = true;
-    input_is_old_ = false;
-    return turn_;
-  }
+  SyncTurn turn() const;
 
   Status AfterCreateSession(const RunContext& context, int64_t global_step) override;
   Status BeforeRun(const RunContext& context, RunArguments* arguments) override;
@@ -39,36 +34,26 @@ class SyncReplicasHook final : public SessionHook {
  private:
   /// Waits until there is a turn, the end, or reason to give up.
   Status Wait(const RunContext& context);
-  /// Takes in one that has come; InvalidArgument when no chief with the same options can have sent
-  /// it.
-  Status Accept(const SyncTurn& turn, bool* over);
-  /// After the chief has said nothing for `silent`: what the record says. True when training has
-  /// ended; DeadlineExceeded when there is no more waiting.
-  StatusOr<bool> EndedSilently(Session& session, std::chrono::milliseconds silent) const;
-  Status Say(Session& session, SyncMessage message) const;
+  /// What there is to do after a look at the queue of turns, or at the record.
+  StatusOr<SyncWorker::Next> TakeTurn(Clock& clock);
+  StatusOr<SyncWorker::Next> ReadRecord();
+  void TellNotices();
   /// Says every second that this worker is there.
-  void GiveSigns(Session& session);
+  void GiveSigns(Clock& clock);
   void EndSigns();
   void EndThreads();
 
   const SyncReplicasOptions options_;
   const SyncNodes nodes_;
-  const int64_t incarnation_;
-  SyncTurn turn_;
-  mutable bool asked_ = false;         // for a turn, ever
-  mutable bool input_is_old_ = false;  // of a turn of the session before
-  std::deque<SyncTurn> next_;          // more shards of the same step
-  std::vector<SyncTurn> seen_;         // of the present step
-  bool pushing_ = false;               // the run that goes on is one of the training step
+  bool pushing_ = false;                         // the run that goes on hands in gradients
+  std::unique_ptr<SessionSyncServers> servers_;  // of the session
   std::unique_ptr<SyncChief> chief_;
+  std::unique_ptr<SyncChiefThread> chief_thread_;
   std::thread signs_;
   mutable Mutex mu_;
   CondVar ended_;
   bool end_ ABSL_GUARDED_BY(mu_) = false;
-  /// What the signs say: the step of the last turn, and what of it is done.
-  int64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t step_ ABSL_GUARDED_BY(mu_) = -1;
-  std::vector<int64_t> done_ ABSL_GUARDED_BY(mu_);
+  mutable SyncWorker worker_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/protocol/clock.h"
+#include "runtime/device/machine_clock.h"
 
 #include <map>
 #include <thread>
@@ -8,24 +8,29 @@
 #include "core/base/mutex.h"
 
 namespace tenon {
-namespace {
 
+/// Not in an unnamed namespace: CondVar lets this class alone wait with a limit.
 class SteadyClock final : public Clock {
  public:
   Time Now() override { return std::chrono::steady_clock::now(); }
+  WallTime WallNow() override { return std::chrono::system_clock::now(); }
+  bool WaitUntil(CondVar& changed, Mutex& mu, Time deadline) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return changed.WaitUntil(mu, deadline);
+  }
+  void SleepUntil(Time time) override { std::this_thread::sleep_until(time); }
 
   Timer CallAfter(Duration delay, std::function<void()> callback) override {
     MutexLock lock(mu_);
+    if (!started_) {
+      std::thread([this] { Loop(); }).detach();  // throws when the system has none to give
+      started_ = true;
+    }
     const Key key{Now() + delay, ++last_timer_};
     const bool first = pending_.empty() || key < pending_.begin()->first;
     pending_.emplace(key, std::move(callback));
     when_.emplace(key.second, key.first);
-    if (!started_) {
-      started_ = true;
-      std::thread([this] { Loop(); }).detach();
-    } else if (first) {
-      wake_.NotifyOne();
-    }
+    if (first) wake_.NotifyOne();
     return key.second;
   }
 
@@ -70,9 +75,7 @@ class SteadyClock final : public Clock {
   flat_hash_map<Timer, Time> when_ ABSL_GUARDED_BY(mu_);  // of those pending
 };
 
-}  // namespace
-
-Clock& SystemClock() {
+Clock& MachineClock() {
   static auto* const clock = new SteadyClock;
   return *clock;
 }
