@@ -38,6 +38,21 @@ TYPE = re.compile(r'^(?:class|struct|enum(?: class)?)\s+(?:[A-Z_]+\([^)]*\)\s+)?
 MESSAGE = re.compile(r'^(?:message|enum) (\w+)')
 
 
+# Files are opened, listed and removed through data/file.h; what the table names reads what is no
+# data of a program's, or may not include data/.
+FILES = re.compile(r'\b(?:std::)?(?:[io]?fstream|fopen|filesystem)\b')
+READS_FILES_ITSELF = {
+    'core/generator/main.cc',             # the build's own program, before data/ is built
+    'core/memory/memory_limit.cc',        # what the kernel says of this process
+    'distributed/protocol/credentials.cc',  # secrets of this machine
+    'ops/cuda/libraries.cc',              # libraries of this machine
+    'tools/bench_cluster.cc',             # what the kernel says of a process
+    'tools/main.cc',                      # text for files that may be pipes and terminals
+    'tools/processes.cc',                 # programs of this machine
+    'tools/run/outputs.cc',               # tables for files that may be pipes and terminals
+}
+
+
 def listed_files(root):
     out = subprocess.run(['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard', '-z'],
                          check=True, capture_output=True, text=True).stdout
@@ -83,6 +98,9 @@ def check_source(path, lines, messages):
             breach = match and include_breach(path, match[1])
             if breach:
                 yield number, breach
+            if FILES.search(line.split('//')[0]) and path.parts[0] not in {'data', 'tests'} \
+                    and str(path) not in READS_FILES_ITSELF:
+                yield number, 'files are reached through data/file.h'
             match = TYPE.match(line)
             if match and match[1] in messages and path.suffix in HEADERS:
                 yield number, f'{match[1]} is the name of a message in package tenon'

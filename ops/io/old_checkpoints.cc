@@ -20,7 +20,7 @@ Status AddMatches(const std::string& folder, std::string_view rest, const FileCo
   const size_t wild = rest.find_first_of("*?[\\");
   if (wild == std::string_view::npos) {
     const std::string path = folder + std::string(rest);
-    if (files.files->Exists(path)) found->push_back(path);
+    if (FileExists(path, files)) found->push_back(path);
     return OkStatus();
   }
   const size_t slash = rest.substr(0, wild).rfind('/');

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -150,8 +149,7 @@ class ValueReader {
  private:
   /// A guess at what was meant by a value that is neither a literal nor a file known by its ending.
   static std::string HintOf(const std::string& value) {
-    std::error_code none;
-    if (std::filesystem::is_directory(value, none)) {
+    if (IsFolder(value)) {
       return StrCat("; it is a folder, of whose files a pattern is meant, such as '",
                     JoinPath(value, "*.npy"), "'");
     }
@@ -224,7 +222,7 @@ class ValueReader {
   }
 
   StatusOr<std::unique_ptr<TextRows>> OpenText(const std::string& path) const {
-    TENON_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenSource(path, std::nullopt));
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenTextSource(path));
     return MakeText(std::move(source), StrCat("'", path, "'"));
   }
   std::unique_ptr<TextRows> MakeText(std::unique_ptr<ByteSource> source, std::string name) const {

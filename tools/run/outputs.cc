@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <utility>
 
 #include "data/local_file.h"
@@ -112,10 +111,7 @@ class KeptRows : public RowWriter {
 
 /// `written`; where it is an error, half a file goes.
 Status WholeOrNone(const Status& written, const std::string& path) {
-  std::error_code none;
-  if (!written.ok() && std::filesystem::is_regular_file(path, none)) {
-    std::filesystem::remove(path, none);
-  }
+  if (!written.ok() && IsRegularFile(path)) RemoveFile(path).IgnoreError();
   return written;
 }
 
