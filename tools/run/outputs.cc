@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "data/batch.h"
 #include "data/local_file.h"
 #include "data/npy.h"
 #include "tools/commands.h"
@@ -101,7 +102,7 @@ class KeptRows : public RowWriter {
     return OkStatus();
   }
   /// All rows of fetch `i`; REQUIRES: some were added.
-  StatusOr<Tensor> All(size_t i) const { return ConcatenateRows(pieces_[i]); }
+  StatusOr<Tensor> All(size_t i) const { return ConcatenateRows(pieces_[i], labels()[i]); }
   /// Of each fetch, what each step added.
   const std::vector<std::vector<Tensor>>& pieces() const { return pieces_; }
 
