@@ -17,7 +17,7 @@
 
 namespace tenon {
 
-/// What a column holds in each row.
+/// The name and the type of a column.
 struct ColumnSpec {
   std::string name;
   DType dtype = DType::kInvalid;
@@ -42,7 +42,7 @@ struct RowBatch {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// What all batches have.
+  /// The columns that all batches have.
   virtual const std::shared_ptr<const RowSchema>& schema() const = 0;
   /// Makes `batch` the next rows, at least one and at most `most`; false at the end. Rows before a
   /// mistake come before its error. After an error there is nothing more. REQUIRES: most >= 1.

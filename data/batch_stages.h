@@ -21,7 +21,7 @@ BatchSourcePtr NumberRows(int64_t count);
 
 /// The first `count` rows. REQUIRES: count >= 0.
 BatchSourcePtr TakeRows(BatchSourcePtr from, int64_t count);
-/// What comes after the first `count` rows. REQUIRES: count >= 0.
+/// The rows after the first `count` ones. REQUIRES: count >= 0.
 BatchSourcePtr SkipRows(BatchSourcePtr from, int64_t count);
 /// Every `count`-th row, from row `index` on. REQUIRES: 0 <= index < count.
 BatchSourcePtr ShardRows(BatchSourcePtr from, int64_t count, int64_t index);

@@ -30,7 +30,7 @@ struct CsvFormat {
   char delimiter = ',';
 };
 
-/// What is wrong with a line.
+/// A mistake in a line.
 enum class CsvMistake {
   kNone,
   kQuoteInPlainField,    // or the end of a line

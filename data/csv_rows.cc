@@ -21,7 +21,7 @@ namespace {
 
 /// How many records are converted at once.
 constexpr size_t kBlockRows = 16384;
-/// What converting a field costs, in ns.
+/// The cost of converting a field, in ns.
 constexpr double kFieldCost = 20;
 /// How much of a field a message shows.
 constexpr size_t kShownBytes = 40;

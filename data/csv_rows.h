@@ -20,7 +20,7 @@ namespace tenon {
 
 /// A column that is wanted.
 struct CsvColumn {
-  /// As the first line has it; without a header, what messages call the column.
+  /// The name that the first line has; without a header, the one that messages use.
   std::string name;
   /// float, double, int32, int64, bool ("true", "false", "1" or "0") or string.
   DType dtype = DType::kFloat;

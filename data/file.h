@@ -47,7 +47,7 @@ class OutputFile {
 /// kNew: AlreadyExists when there is a file of that name.
 enum class WriteMode { kTruncate, kAppend, kNew };
 
-/// What a path leads to.
+/// The file, the folder or the other thing that a path leads to.
 struct FileInfo {
   enum class Kind { kFile, kFolder, kOther };
   Kind kind = Kind::kFile;
@@ -66,7 +66,7 @@ class FileSystem {
   virtual StatusOr<std::unique_ptr<InputFile>> OpenInput(const std::string& path) = 0;
   virtual StatusOr<std::unique_ptr<OutputFile>> OpenOutput(const std::string& path,
                                                            WriteMode mode) = 0;
-  /// What is at the path, behind its symbolic links. NotFound when there is nothing.
+  /// Tells of the thing at the path, behind its symbolic links. NotFound when there is nothing.
   virtual StatusOr<FileInfo> Stat(const std::string& path) = 0;
   /// The names in a folder, sorted, without "." and "..".
   virtual StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;

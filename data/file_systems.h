@@ -48,8 +48,8 @@ class FileSystems final : public FileSystem {
   StringMap<std::unique_ptr<FileSystem>> others_ ABSL_GUARDED_BY(mu_);  // never removed
 };
 
-/// What AllFiles() are: a program registers what it brings before it opens files. Lives until the
-/// process ends.
+/// The file systems that AllFiles() gives: a program registers its own before it opens files. They
+/// live until the process ends.
 FileSystems& AllFileSystems();
 
 }  // namespace tenon

@@ -77,8 +77,8 @@ Status ParseText(const std::string& content, const std::string& name, Message* o
   FirstError error;
   pb::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
-  // What newer writers add beside the graph does not concern us; inside a GraphDef every field is
-  // ours to know.
+  // Fields that newer writers add beside the graph do not concern us; inside a GraphDef every field
+  // is ours to know.
   parser.AllowUnknownField(!std::is_same_v<Message, GraphDef>);
   if (parser.ParseFromString(content, out)) return OkStatus();
   return InvalidArgument("'", name, "' is not a ", Message::descriptor()->name(),

@@ -20,10 +20,10 @@ bool ReadFieldNumber(std::string_view text, double* value);
 bool ReadFieldNumber(std::string_view text, int32_t* value);
 bool ReadFieldNumber(std::string_view text, int64_t* value);
 
-/// As the ops StringToNumber and DecodeCSV take it: a decimal number, perhaps with an exponent, a
-/// whole number in hexadecimal digits after 0x, "inf" or "nan" in any case, each perhaps signed; 0
-/// where there is only white space. What is too large is an infinity. None of more than 31
-/// characters, as in TensorFlow.
+/// A number as the ops StringToNumber and DecodeCSV take it: a decimal one, perhaps with an
+/// exponent, a whole number in hexadecimal digits after 0x, "inf" or "nan" in any case, each
+/// perhaps signed; 0 where there is only white space. What is too large is an infinity. None of
+/// more than 31 characters, as in TensorFlow.
 bool ReadNumber(std::string_view text, float* value);
 bool ReadNumber(std::string_view text, double* value);
 /// An integer with perhaps a minus, but no plus.

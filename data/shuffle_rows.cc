@@ -78,7 +78,7 @@ class ShuffleStage final : public BatchSource {
         CopyRow(incoming_.columns[c], next_, &slots_[c], slot);
       }
       held_.push_back(slot);
-      // What was given on is nobody else's.
+      // An element that is given on later must be held by nobody else.
       if (++next_ == incoming_.num_rows()) {
         incoming_.columns.clear();
         next_ = 0;

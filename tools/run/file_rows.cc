@@ -47,7 +47,7 @@ class OneRow final : public RowSource {
   Tensor row_;  // one, or none
 };
 
-/// What a column is read as that becomes `dtype`.
+/// The dtype that a column is read as before it is converted to `dtype`.
 DType CsvTypeFor(DType dtype) {
   switch (dtype) {
     case DType::kString:

@@ -76,7 +76,7 @@ class RowElements final : public InputSource {
     }
     if (walk_.form == RowWalk::Form::kElements) {
       *element = ElementAt(batch_.columns[0], row);
-      batch_ = {};  // what is given on is nobody else's
+      batch_ = {};  // the loop holds the element alone
       next_ = 0;
       return true;
     }

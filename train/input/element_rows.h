@@ -21,9 +21,9 @@ struct RowWalk {
   };
   Form form = Form::kColumns;
   BatchSourcePtr rows;
-  /// Of kFiles: reads those of a batch, on several threads, each an element.
+  /// Makes an element of each file of a batch, on several threads; only with kFiles.
   std::function<StatusOr<std::vector<InputElement>>(const RowBatch& files)> read;
-  std::vector<Tensor> tensors;  // of kNumbers: in host memory, of as many rows each
+  std::vector<Tensor> tensors;  // only with kNumbers: in host memory, of as many rows each
 };
 
 /// The rows of tensors; InvalidArgument when they do not belong together.

@@ -14,7 +14,7 @@
 namespace tenon {
 namespace {
 
-/// What decoding an image costs, in ns.
+/// The cost of decoding an image, in ns.
 constexpr double kImageCost = 1e6;
 
 bool IsImageName(std::string_view name) {

@@ -117,7 +117,13 @@ void RemoveUnfinishedSaves(const std::string& path) {
   for (const std::string& name : *names) {
     if (!IsUnfinished(name, NameOf(path))) continue;
     const std::string unfinished = JoinPath(folder, name);
-    RemoveTree(unfinished).IgnoreError();
+    const auto shards = ListFolder(unfinished);
+    if (shards.ok()) {
+      for (const std::string& shard : *shards) {
+        RemoveFile(JoinPath(unfinished, shard)).IgnoreError();
+      }
+    }
+    RemoveFile(unfinished).IgnoreError();
   }
 }
 
