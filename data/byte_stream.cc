@@ -228,14 +228,24 @@ Compression DetectCompression(std::string_view head) {
 }
 
 StatusOr<std::unique_ptr<ByteSource>> OpenSource(const std::string& path,
-                                                 std::optional<Compression> compression) {
-  TENON_ASSIGN_OR_RETURN(auto file, OpenInput(path));
+                                                 std::optional<Compression> compression,
+                                                 const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(auto file, OpenInput(path, context));
   if (!compression) {
     char head[2];
     TENON_ASSIGN_OR_RETURN(const size_t n, file->ReadAt(0, sizeof(head), head));
     compression = DetectCompression({head, n});
   }
   return MakeSource(std::move(file), *compression);
+}
+
+StatusOr<std::unique_ptr<ByteSource>> OpenTextSource(const std::string& path,
+                                                     const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(auto file, OpenInput(path, context));
+  char head[2];
+  TENON_ASSIGN_OR_RETURN(const size_t n, file->ReadAt(0, sizeof(head), head));
+  const bool is_gzip = DetectCompression({head, n}) == Compression::kGzip;
+  return MakeSource(std::move(file), is_gzip ? Compression::kGzip : Compression::kNone);
 }
 
 std::unique_ptr<OutputFile> MakeCompressor(std::unique_ptr<OutputFile> file,

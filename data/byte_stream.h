@@ -41,7 +41,13 @@ Compression DetectCompression(std::string_view head);
 
 /// Opens a file; without `compression`, DetectCompression decides.
 StatusOr<std::unique_ptr<ByteSource>> OpenSource(const std::string& path,
-                                                 std::optional<Compression> compression);
+                                                 std::optional<Compression> compression,
+                                                 const FileContext& context = {});
+
+/// Opens a file of text, plain or gzipped: unlike other compressed files, gzip's begin as no text
+/// does.
+StatusOr<std::unique_ptr<ByteSource>> OpenTextSource(const std::string& path,
+                                                     const FileContext& context = {});
 
 /// Compresses what is appended into `file`. Flush makes everything so far readable.
 std::unique_ptr<OutputFile> MakeCompressor(std::unique_ptr<OutputFile> file,

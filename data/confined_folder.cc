@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "data/file_systems.h"
 #include "data/local_file.h"
 
 namespace tenon {
@@ -122,6 +123,7 @@ StatusOr<Place> ConfinedFolder::Find(std::string_view path, bool follow_last) co
   if (path.empty() || path.size() >= PATH_MAX) {
     return StatusOfErrno(path.empty() ? ENOENT : ENAMETOOLONG, "open", path.substr(0, 100));
   }
+  if (!SchemeOf(path).empty()) return Outside(path);
   std::vector<std::string> rest;
   if (!RelativeParts(path, &rest)) return Outside(path);
   std::reverse(rest.begin(), rest.end());  // the next one is the last

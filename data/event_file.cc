@@ -133,16 +133,17 @@ Status EventWriter::Close() {
   return writer_->Close();
 }
 
-StatusOr<std::unique_ptr<EventReader>> EventReader::Open(const std::string& path) {
+StatusOr<std::unique_ptr<EventReader>> EventReader::Open(const std::string& path,
+                                                         const FileContext& context) {
   Event first;
-  TENON_ASSIGN_OR_RETURN(auto probe, RecordReader::Open(path, Compression::kNone));
+  TENON_ASSIGN_OR_RETURN(auto probe, RecordReader::Open(path, Compression::kNone, context));
   EventReader reader(path, std::move(probe));
   StatusOr<bool> found = reader.Read(&first);
   if (!found.ok() || !*found || first.file_version() != kEventFileVersion) {
     return InvalidArgument("'", path, "' is not an event file of version ", kEventFileVersion,
                            found.ok() ? "" : ": ", found.ok() ? "" : Message(found.status()));
   }
-  TENON_ASSIGN_OR_RETURN(auto records, RecordReader::Open(path, Compression::kNone));
+  TENON_ASSIGN_OR_RETURN(auto records, RecordReader::Open(path, Compression::kNone, context));
   return std::unique_ptr<EventReader>(new EventReader(path, std::move(records)));
 }
 

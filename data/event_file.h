@@ -76,7 +76,8 @@ class EventWriter {
 class EventReader {
  public:
   /// InvalidArgument for a file whose first record is not that of an event file of version 2.
-  static StatusOr<std::unique_ptr<EventReader>> Open(const std::string& path);
+  static StatusOr<std::unique_ptr<EventReader>> Open(const std::string& path,
+                                                     const FileContext& context = {});
   /// The next event, the first one included; false at the end. DataLoss when the file is damaged.
   StatusOr<bool> Read(Event* event);
 

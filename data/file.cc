@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <random>
 
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
+#include "data/file_systems.h"
 #include "data/local_file.h"
 #include "data/memory_claim.h"
 
@@ -28,7 +30,7 @@ class NoFiles final : public FileSystem {
   StatusOr<std::unique_ptr<OutputFile>> OpenOutput(const std::string& path, WriteMode) override {
     return Refuse(path);
   }
-  bool Exists(const std::string&) override { return false; }
+  StatusOr<FileInfo> Stat(const std::string& path) override { return Refuse(path); }
   StatusOr<std::vector<std::string>> List(const std::string& folder) override {
     return Refuse(folder);
   }
@@ -36,7 +38,9 @@ class NoFiles final : public FileSystem {
     return folder.empty() ? OkStatus() : Refuse(folder);
   }
   Status Rename(const std::string& from, const std::string&) override { return Refuse(from); }
+  Status Publish(const std::string& from, const std::string&) override { return Refuse(from); }
   Status Remove(const std::string& path) override { return Refuse(path); }
+  Status RemoveTree(const std::string& path) override { return Refuse(path); }
   Status SyncFolder(const std::string& folder) override { return Refuse(folder); }
 
  private:
@@ -62,7 +66,7 @@ StatusOr<FileSystem*> FilesBeneath(const std::string& root) {
 
 }  // namespace
 
-FileSystem& AllFiles() { return LocalFiles(); }
+FileSystem& AllFiles() { return AllFileSystems(); }
 
 StatusOr<FileSystem*> FilesOf(const FileAccess& access) {
   static auto* const none = new NoFiles;
@@ -139,15 +143,43 @@ Status WriteStringToFile(const std::string& path, std::string_view content,
     TENON_RETURN_IF_ERROR(file->Append(content));
     TENON_RETURN_IF_ERROR(file->Sync());
     TENON_RETURN_IF_ERROR(file->Close());
-    TENON_RETURN_IF_ERROR(RenameFile(temporary, path, context));
-    return SyncFolder(FolderOf(path), context);
+    return PublishFile(temporary, path, context);
   };
   Status status = write();
   if (!status.ok()) RemoveFile(temporary, context).IgnoreError();
   return status;
 }
 
-bool FileExists(const std::string& path) { return AllFiles().Exists(path); }
+StatusOr<FileInfo> StatFile(const std::string& path, const FileContext& context) {
+  return context.files->Stat(path);
+}
+
+bool FileExists(const std::string& path, const FileContext& context) {
+  return StatFile(path, context).ok();
+}
+
+bool IsFolder(const std::string& path, const FileContext& context) {
+  const StatusOr<FileInfo> info = StatFile(path, context);
+  return info.ok() && info->kind == FileInfo::Kind::kFolder;
+}
+
+bool IsRegularFile(const std::string& path, const FileContext& context) {
+  const StatusOr<FileInfo> info = StatFile(path, context);
+  return info.ok() && info->kind == FileInfo::Kind::kFile;
+}
+
+bool IsSameFile(const std::string& a, const std::string& b, const FileContext& context) {
+  const StatusOr<FileInfo> first = StatFile(a, context), second = StatFile(b, context);
+  return first.ok() && second.ok() && !first->identity.empty() &&
+         first->identity == second->identity;
+}
+
+StatusOr<std::chrono::nanoseconds> AgeOfFile(const std::string& path, const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(const FileInfo info, StatFile(path, context));
+  const auto age = std::chrono::system_clock::now() - info.modified_at;
+  return std::max(std::chrono::duration_cast<std::chrono::nanoseconds>(age),
+                  std::chrono::nanoseconds(0));
+}
 
 StatusOr<std::vector<std::string>> ListFolder(const std::string& folder,
                                               const FileContext& context) {
@@ -162,8 +194,16 @@ Status RenameFile(const std::string& from, const std::string& to, const FileCont
   return context.files->Rename(from, to);
 }
 
+Status PublishFile(const std::string& from, const std::string& to, const FileContext& context) {
+  return context.files->Publish(from, to);
+}
+
 Status RemoveFile(const std::string& path, const FileContext& context) {
   return context.files->Remove(path);
+}
+
+Status RemoveTree(const std::string& path, const FileContext& context) {
+  return context.files->RemoveTree(path);
 }
 
 Status SyncFolder(const std::string& folder, const FileContext& context) {
@@ -181,6 +221,11 @@ std::string NameOf(std::string_view path) { return std::string(path.substr(path.
 std::string JoinPath(std::string_view folder, std::string_view name) {
   if (folder.empty() || folder.ends_with('/')) return StrCat(folder, name);
   return StrCat(folder, "/", name);
+}
+
+std::string RelativePath(const std::string& path, const std::string& folder) {
+  const std::filesystem::path to = std::filesystem::path(path).lexically_normal();
+  return to.lexically_relative(std::filesystem::path(folder).lexically_normal()).string();
 }
 
 std::string TemporaryName(std::string_view path) {

@@ -84,8 +84,8 @@ StatusOr<Tensor> ReadIdx(ByteSource& source, const std::string& name) {
   return t;
 }
 
-StatusOr<Tensor> ReadIdx(const std::string& path) {
-  TENON_ASSIGN_OR_RETURN(const auto source, OpenSource(path, std::nullopt));
+StatusOr<Tensor> ReadIdx(const std::string& path, const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(const auto source, OpenSource(path, std::nullopt, context));
   return ReadIdx(*source, path);
 }
 

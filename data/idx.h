@@ -14,7 +14,7 @@ namespace tenon {
 /// elements, big-endian and row-major. The tensor is uint8, int8, int16, int32, float or double.
 /// InvalidArgument for a file that is none; DataLoss, naming how many bytes were found and wanted,
 /// for one that is cut short or too long.
-StatusOr<Tensor> ReadIdx(const std::string& path);
+StatusOr<Tensor> ReadIdx(const std::string& path, const FileContext& context = {});
 
 /// The same from a stream; `name` is what messages call it.
 StatusOr<Tensor> ReadIdx(ByteSource& source, const std::string& name);

@@ -13,17 +13,15 @@
 #include <cstring>
 
 #include "data/confined_folder.h"
+#include "data/file_systems.h"
 
 namespace tenon {
 namespace {
 
-/// The path of this machine that `path` means; Unimplemented for what is elsewhere.
-StatusOr<std::string> Plain(const std::string& path) {
-  if (path.starts_with("file://")) return path.substr(7);
-  const size_t end = path.find("://");
-  if (end == std::string::npos) return path;
-  return Unimplemented("cannot open '", path, "': there is no file system for ",
-                       path.substr(0, end), "://");
+constexpr std::string_view kFileScheme = "file://";
+
+std::string Plain(const std::string& path) {
+  return path.starts_with(kFileScheme) ? path.substr(kFileScheme.size()) : path;
 }
 
 /// InvalidArgument unless `fd` is a regular file, whose size is returned. Anything else may block,
@@ -102,6 +100,33 @@ class LocalOutput final : public OutputFile {
   std::FILE* file_;
 };
 
+/// Removes what is called `name` in an open folder, with all that is in it, through open folders:
+/// no link that is put in the way meanwhile leads elsewhere. Gives the errno, 0 for none.
+int RemoveAll(int folder, const char* name) {
+  if (unlinkat(folder, name, 0) == 0) return 0;
+  if (errno != EISDIR) return errno;
+  const int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return errno;
+  DIR* const entries = fdopendir(fd);
+  if (entries == nullptr) {
+    const int error = errno;
+    close(fd);
+    return error;
+  }
+  int error = 0;
+  errno = 0;
+  while (const dirent* entry = readdir(entries)) {
+    const std::string_view inner = entry->d_name;
+    if (inner != "." && inner != "..") error = RemoveAll(fd, entry->d_name);
+    if (error != 0) break;
+    errno = 0;
+  }
+  if (error == 0) error = errno;
+  closedir(entries);
+  if (error != 0) return error;
+  return unlinkat(folder, name, AT_REMOVEDIR) == 0 ? 0 : errno;
+}
+
 class LocalFileSystem final : public FileSystem {
  public:
   /// `root` may be null: then all paths are good.
@@ -134,10 +159,22 @@ class LocalFileSystem final : public FileSystem {
     return std::unique_ptr<OutputFile>(std::make_unique<LocalOutput>(path, file));
   }
 
-  bool Exists(const std::string& path) override {
-    const StatusOr<Place> place = Find(path);
-    struct stat info;
-    return place.ok() && fstatat(place->folder(), place->name(), &info, Follow()) == 0;
+  StatusOr<FileInfo> Stat(const std::string& path) override {
+    TENON_ASSIGN_OR_RETURN(const Place place, Find(path));
+    struct stat found;
+    if (fstatat(place.folder(), place.name(), &found, Follow()) != 0) {
+      return StatusOfErrno(errno, "look at", path);
+    }
+    FileInfo info;
+    info.kind = S_ISREG(found.st_mode)   ? FileInfo::Kind::kFile
+                : S_ISDIR(found.st_mode) ? FileInfo::Kind::kFolder
+                                         : FileInfo::Kind::kOther;
+    info.size = found.st_size;
+    info.modified_at = Clock::WallTime(std::chrono::duration_cast<Clock::WallTime::duration>(
+        std::chrono::seconds(found.st_mtim.tv_sec) +
+        std::chrono::nanoseconds(found.st_mtim.tv_nsec)));
+    info.identity = StrCat(found.st_dev, ":", found.st_ino);
+    return info;
   }
 
   StatusOr<std::vector<std::string>> List(const std::string& folder) override {
@@ -162,12 +199,12 @@ class LocalFileSystem final : public FileSystem {
 
   Status MakeFolders(const std::string& folder) override {
     if (folder.empty()) return OkStatus();
-    TENON_ASSIGN_OR_RETURN(const std::string path, Plain(folder));
+    const std::string path = Plain(folder);
     if (path.size() >= PATH_MAX) return StatusOfErrno(ENAMETOOLONG, "make the folder", folder);
     if (Status s = Find(folder).status(); s.code() == StatusCode::kPermissionDenied) return s;
     // The longest part that exists; what follows it is made.
     size_t begin = path.size();
-    while (begin > 0 && !Exists(path.substr(0, begin))) {
+    while (begin > 0 && !Stat(path.substr(0, begin)).ok()) {
       const size_t slash = path.rfind('/', begin - 1);
       begin = slash == std::string::npos ? 0 : slash;
     }
@@ -195,6 +232,11 @@ class LocalFileSystem final : public FileSystem {
     return StatusOfErrno(errno, StrCat("rename to '", to, "'"), from);
   }
 
+  Status Publish(const std::string& from, const std::string& to) override {
+    TENON_RETURN_IF_ERROR(Rename(from, to));
+    return SyncFolder(FolderOf(to));
+  }
+
   Status Remove(const std::string& path) override {
     TENON_ASSIGN_OR_RETURN(const Place place, Find(path, /*follow_last=*/false));
     if (unlinkat(place.folder(), place.name(), 0) == 0) return OkStatus();
@@ -202,6 +244,12 @@ class LocalFileSystem final : public FileSystem {
       return OkStatus();
     }
     return StatusOfErrno(errno, "remove", path);
+  }
+
+  Status RemoveTree(const std::string& path) override {
+    TENON_ASSIGN_OR_RETURN(const Place place, Find(path, /*follow_last=*/false));
+    const int error = RemoveAll(place.folder(), place.name());
+    return error == 0 ? OkStatus() : StatusOfErrno(error, "remove", path);
   }
 
   Status SyncFolder(const std::string& folder) override {
@@ -215,7 +263,7 @@ class LocalFileSystem final : public FileSystem {
 
  private:
   StatusOr<Place> Find(const std::string& path, bool follow_last = true) const {
-    TENON_ASSIGN_OR_RETURN(std::string plain, Plain(path));
+    std::string plain = Plain(path);
     if (root_ != nullptr) return root_->Find(plain, follow_last);
     if (plain.find('\0') != std::string::npos) {
       return InvalidArgument("a path cannot hold a zero byte, found '", plain, "'");
@@ -247,6 +295,12 @@ FileSystem& LocalFiles() {
 StatusOr<std::unique_ptr<FileSystem>> LocalFilesBeneath(const std::string& root) {
   TENON_ASSIGN_OR_RETURN(std::unique_ptr<ConfinedFolder> folder, ConfinedFolder::Open(root));
   return std::unique_ptr<FileSystem>(std::make_unique<LocalFileSystem>(std::move(folder)));
+}
+
+StatusOr<std::string> LocalPath(const std::string& path) {
+  std::string plain = Plain(path);
+  if (SchemeOf(plain).empty()) return plain;
+  return Unimplemented("cannot open '", path, "': wanted a file of this machine");
 }
 
 Status StatusOfErrno(int error, std::string_view what, std::string_view path) {

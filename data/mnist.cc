@@ -11,13 +11,14 @@ namespace {
 
 constexpr int kClasses = 10;
 
-StatusOr<Tensor> ReadPart(const std::string& folder, const std::string& name, int rank) {
+StatusOr<Tensor> ReadPart(const std::string& folder, const std::string& name, int rank,
+                          const FileContext& context) {
   std::string path = JoinPath(folder, name);
-  if (!FileExists(path)) path += ".gz";
-  if (!FileExists(path)) {
+  if (!FileExists(path, context)) path += ".gz";
+  if (!FileExists(path, context)) {
     return NotFound("the folder '", folder, "' has neither ", name, " nor ", name, ".gz");
   }
-  TENON_ASSIGN_OR_RETURN(Tensor t, ReadIdx(path));
+  TENON_ASSIGN_OR_RETURN(Tensor t, ReadIdx(path, context));
   if (t.dtype() != DType::kUInt8 || t.rank() != rank) {
     return InvalidArgument("'", path, "' holds ", ToString(t.dtype()), t.shape().ToString(),
                            ", wanted uint8 of rank ", rank);
@@ -58,10 +59,12 @@ StatusOr<Tensor> ToLabels(const Tensor& labels, bool one_hot, const std::string&
   return out;
 }
 
-StatusOr<MnistSet> ReadSet(const std::string& folder, const std::string& prefix, bool one_hot) {
-  TENON_ASSIGN_OR_RETURN(const Tensor images, ReadPart(folder, prefix + "-images-idx3-ubyte", 3));
+StatusOr<MnistSet> ReadSet(const std::string& folder, const std::string& prefix, bool one_hot,
+                           const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(const Tensor images,
+                         ReadPart(folder, prefix + "-images-idx3-ubyte", 3, context));
   const std::string labels_name = prefix + "-labels-idx1-ubyte";
-  TENON_ASSIGN_OR_RETURN(const Tensor labels, ReadPart(folder, labels_name, 1));
+  TENON_ASSIGN_OR_RETURN(const Tensor labels, ReadPart(folder, labels_name, 1, context));
   if (images.dim(0) != labels.dim(0)) {
     return InvalidArgument("the folder '", folder, "' has ", images.dim(0), " ", prefix,
                            " images and ", labels.dim(0), " labels");
@@ -74,10 +77,11 @@ StatusOr<MnistSet> ReadSet(const std::string& folder, const std::string& prefix,
 
 }  // namespace
 
-StatusOr<Mnist> LoadMnist(const std::string& folder, const MnistOptions& options) {
+StatusOr<Mnist> LoadMnist(const std::string& folder, const MnistOptions& options,
+                          const FileContext& context) {
   Mnist mnist;
-  TENON_ASSIGN_OR_RETURN(const MnistSet all, ReadSet(folder, "train", options.one_hot));
-  TENON_ASSIGN_OR_RETURN(mnist.test, ReadSet(folder, "t10k", options.one_hot));
+  TENON_ASSIGN_OR_RETURN(const MnistSet all, ReadSet(folder, "train", options.one_hot, context));
+  TENON_ASSIGN_OR_RETURN(mnist.test, ReadSet(folder, "t10k", options.one_hot, context));
   const int64_t n = all.images.dim(0), held_out = options.validation_size;
   if (held_out < 0 || held_out > n) {
     return InvalidArgument("cannot hold out ", held_out, " of ", n, " images for validation");

@@ -5,6 +5,7 @@
 
 #include "core/base/status.h"
 #include "core/tensor/tensor.h"
+#include "data/file.h"
 
 namespace tenon {
 
@@ -30,6 +31,7 @@ struct MnistOptions {
 /// Reads train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
 /// t10k-labels-idx1-ubyte, each plain or with the ending .gz, from a folder. NotFound names the
 /// file that is missing; InvalidArgument and DataLoss one that is not what it should be.
-StatusOr<Mnist> LoadMnist(const std::string& folder, const MnistOptions& options = {});
+StatusOr<Mnist> LoadMnist(const std::string& folder, const MnistOptions& options = {},
+                          const FileContext& context = {});
 
 }  // namespace tenon

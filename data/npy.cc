@@ -50,21 +50,21 @@ StatusOr<std::string> FormatNpy(const Tensor& tensor) {
   return FormatNpyHeader(descr, tensor.shape()) + NpyElementsOf(tensor);
 }
 
-StatusOr<Tensor> ReadNpy(const std::string& path) {
-  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFileToString(path));
+StatusOr<Tensor> ReadNpy(const std::string& path, const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFileToString(path, context));
   StatusOr<Tensor> tensor = ParseNpy(content);
   if (!tensor.ok()) return Annotate(tensor.status(), StrCat("'", path, "'"));
   return tensor;
 }
 
-Status WriteNpy(const std::string& path, const Tensor& tensor) {
+Status WriteNpy(const std::string& path, const Tensor& tensor, const FileContext& context) {
   StatusOr<std::string> content = FormatNpy(tensor);
   if (!content.ok()) return Annotate(content.status(), StrCat("'", path, "'"));
-  return WriteStringToFile(path, *content);
+  return WriteStringToFile(path, *content, context);
 }
 
-StatusOr<NpzReader> NpzReader::Open(const std::string& path) {
-  TENON_ASSIGN_OR_RETURN(std::string content, ReadFileToString(path));
+StatusOr<NpzReader> NpzReader::Open(const std::string& path, const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(std::string content, ReadFileToString(path, context));
   StatusOr<ZipReader> zip = ZipReader::Open(std::move(content));
   if (!zip.ok()) return Annotate(zip.status(), StrCat("'", path, "'"));
   return NpzReader(path, *std::move(zip));
@@ -92,7 +92,7 @@ StatusOr<Tensor> NpzReader::Read(std::string_view name) const {
 }
 
 Status WriteNpz(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& arrays,
-                bool compress) {
+                bool compress, const FileContext& context) {
   ZipWriter zip;
   for (const auto& [name, tensor] : arrays) {
     StatusOr<std::string> content = FormatNpy(tensor);
@@ -101,7 +101,7 @@ Status WriteNpz(const std::string& path, const std::vector<std::pair<std::string
     }
     TENON_RETURN_IF_ERROR(zip.Add(StrCat(name, ".npy"), *content, compress));
   }
-  return WriteStringToFile(path, zip.Finish());
+  return WriteStringToFile(path, zip.Finish(), context);
 }
 
 }  // namespace tenon

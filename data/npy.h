@@ -33,8 +33,8 @@ StatusOr<Tensor> ParseNpy(std::string_view content);
 StatusOr<std::string> FormatNpy(const Tensor& tensor);
 
 /// Errors name the file.
-StatusOr<Tensor> ReadNpy(const std::string& path);
-Status WriteNpy(const std::string& path, const Tensor& tensor);
+StatusOr<Tensor> ReadNpy(const std::string& path, const FileContext& context = {});
+Status WriteNpy(const std::string& path, const Tensor& tensor, const FileContext& context = {});
 
 /// An array of an .npy file, rows of its first dimension at a time: memory holds no more of it than
 /// was asked for. Used by one thread at a time.
@@ -42,7 +42,7 @@ class NpyRows {
  public:
   /// InvalidArgument for what ParseNpy refuses and for a scalar, which has no rows; DataLoss when
   /// the file's size is not what its header says. Errors name the file.
-  static StatusOr<NpyRows> Open(const std::string& path);
+  static StatusOr<NpyRows> Open(const std::string& path, const FileContext& context = {});
   /// From bytes that come but once, such as a pipe's, which errors call `name`. InvalidArgument
   /// also for a column-major array, whose rows do not lie together.
   static StatusOr<NpyRows> FromStream(std::unique_ptr<ByteSource> source, std::string name);
@@ -69,12 +69,13 @@ class NpyRows {
   int64_t next_ = 0;
 };
 
-/// Writes an array to an .npy file, rows of its first dimension at a time. After each Append, and
-/// whatever happens then, the file is a whole array of the rows so far. Used by one thread at a
-/// time.
+/// Writes an array to an .npy file of this machine, rows of its first dimension at a time. After
+/// each Append, and whatever happens then, the file is a whole array of the rows so far. Used by
+/// one thread at a time.
 class NpyWriter {
  public:
-  /// Replaces the file at the first Append. InvalidArgument for what is no regular file.
+  /// Replaces the file at the first Append. InvalidArgument for what is no regular file,
+  /// Unimplemented for a path of another file system.
   static StatusOr<std::unique_ptr<NpyWriter>> Create(const std::string& path);
   ~NpyWriter();
   /// Adds `rows`, whose dimensions but the first, and dtype, are those of all rows. InvalidArgument
@@ -100,7 +101,7 @@ class NpyWriter {
 /// An .npz file. Thread-safe.
 class NpzReader {
  public:
-  static StatusOr<NpzReader> Open(const std::string& path);
+  static StatusOr<NpzReader> Open(const std::string& path, const FileContext& context = {});
   /// The names of the arrays, without ".npy", in the order of the file.
   std::vector<std::string> names() const;
   /// NotFound, listing what is there, when there is none of that name.
@@ -114,6 +115,6 @@ class NpzReader {
 
 /// Writes arrays by name, deflated when `compress`.
 Status WriteNpz(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& arrays,
-                bool compress = false);
+                bool compress = false, const FileContext& context = {});
 
 }  // namespace tenon

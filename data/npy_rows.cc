@@ -38,8 +38,8 @@ StatusOr<uint64_t> CheckedBytes(const NpyHeader& header, uint64_t most) {
 
 }  // namespace
 
-StatusOr<NpyRows> NpyRows::Open(const std::string& path) {
-  TENON_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> file, OpenInput(path));
+StatusOr<NpyRows> NpyRows::Open(const std::string& path, const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> file, OpenInput(path, context));
   const auto open = [&]() -> StatusOr<NpyRows> {
     const auto size = static_cast<uint64_t>(file->size());
     std::string start(std::min<uint64_t>(kNpyPreambleBytes, size), '\0');
@@ -144,7 +144,8 @@ Status NpyRows::ReadColumns(int64_t rows, int64_t columns, char* out) {
 }
 
 StatusOr<std::unique_ptr<NpyWriter>> NpyWriter::Create(const std::string& path) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  TENON_ASSIGN_OR_RETURN(const std::string local, LocalPath(path));
+  const int file = open(local.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) return StatusOfErrno(errno, "open for writing", path);
   std::unique_ptr<NpyWriter> writer(new NpyWriter(path, file));
   struct stat info;

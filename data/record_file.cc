@@ -28,8 +28,9 @@ bool IsHeader(std::string_view bytes) {
 }  // namespace
 
 StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(const std::string& path,
-                                                           std::optional<Compression> compression) {
-  TENON_ASSIGN_OR_RETURN(auto file, OpenInput(path));
+                                                           std::optional<Compression> compression,
+                                                           const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(auto file, OpenInput(path, context));
   if (!compression) {
     Header head;
     TENON_ASSIGN_OR_RETURN(const size_t n, file->ReadAt(0, head.size(), head.data()));
@@ -69,8 +70,9 @@ StatusOr<bool> RecordReader::Read(std::string* record) {
 
 StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Create(const std::string& path,
                                                              Compression compression,
-                                                             WriteMode mode) {
-  TENON_ASSIGN_OR_RETURN(auto file, OpenOutput(path, mode));
+                                                             WriteMode mode,
+                                                             const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(auto file, OpenOutput(path, mode, context));
   return std::make_unique<RecordWriter>(MakeCompressor(std::move(file), compression));
 }
 

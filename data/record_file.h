@@ -22,7 +22,8 @@ class RecordReader {
  public:
   /// Without `compression`, how the file begins decides.
   static StatusOr<std::unique_ptr<RecordReader>> Open(
-      const std::string& path, std::optional<Compression> compression = std::nullopt);
+      const std::string& path, std::optional<Compression> compression = std::nullopt,
+      const FileContext& context = {});
   /// `name` is what messages call it.
   RecordReader(std::unique_ptr<ByteSource> source, std::string name)
       : source_(std::move(source)), name_(std::move(name)) {}
@@ -46,7 +47,7 @@ class RecordWriter {
  public:
   static StatusOr<std::unique_ptr<RecordWriter>> Create(
       const std::string& path, Compression compression = Compression::kNone,
-      WriteMode mode = WriteMode::kTruncate);
+      WriteMode mode = WriteMode::kTruncate, const FileContext& context = {});
   explicit RecordWriter(std::unique_ptr<OutputFile> file) : file_(std::move(file)) {}
 
   Status Write(std::string_view record);

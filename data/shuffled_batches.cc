@@ -2,37 +2,12 @@
 #include "data/shuffled_batches.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
-#include "core/base/exceptions.h"
+#include "data/batch.h"
 #include "data/memory_claim.h"
 
 namespace tenon {
-
-StatusOr<Tensor> GatherRows(const Tensor& from, absl::Span<const int64_t> indices) {
-  DimVector dims(from.shape().dims().begin(), from.shape().dims().end());
-  dims[0] = static_cast<int64_t>(indices.size());
-  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  TENON_ASSIGN_OR_RETURN(Tensor rows, Tensor::Allocate(CpuAllocator(), from.dtype(), shape));
-  const int64_t width = from.shape().WithoutDim(0).num_elements();
-  if (from.dtype() == DType::kString) {
-    const TString* source = from.data<TString>();
-    TString* out = rows.data<TString>();
-    TENON_RETURN_IF_ERROR(CatchExceptions([&] {
-      for (const int64_t i : indices) out = std::copy_n(source + i * width, width, out);
-      return OkStatus();
-    }));
-    return rows;
-  }
-  const size_t bytes = width * SizeOf(from.dtype());
-  auto* out = static_cast<char*>(rows.raw_data());
-  for (const int64_t i : indices) {
-    std::memcpy(out, static_cast<const char*>(from.raw_data()) + i * bytes, bytes);
-    out += bytes;
-  }
-  return rows;
-}
 
 StatusOr<ShuffledBatches> ShuffledBatches::Create(std::vector<Tensor> columns, uint64_t seed) {
   if (columns.empty()) return InvalidArgument("there is no tensor to take batches of");

@@ -46,7 +46,4 @@ class ShuffledBatches {
   RandomSequence random_;
 };
 
-/// Rows `indices` of `from`, in that order. The indices must be inside.
-StatusOr<Tensor> GatherRows(const Tensor& from, absl::Span<const int64_t> indices);
-
 }  // namespace tenon

@@ -17,7 +17,7 @@
 #include "data/tensor_slice.h"
 
 // Checkpoints in TensorFlow's format, byte for byte ("tensor bundle", checkpoint V2). A checkpoint
-// is named by a prefix: <prefix>.index is a table (data/table.h) from tensor names to where each
+// is named by a prefix: <prefix>.index is a table (data/sstable.h) from tensor names to where each
 // tensor is; <prefix>.data-00000-of-00001 and so on hold the elements. A tensor may be stored in
 // slices, as partitioned variables are; readers do not see the difference.
 

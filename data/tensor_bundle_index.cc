@@ -3,7 +3,7 @@
 
 #include "core/proto/proto_io_tensor.h"
 #include "data/ordered_code.h"
-#include "data/table.h"
+#include "data/sstable.h"
 #include "proto/tensor_bundle.pb.h"
 #include "proto/tensor_slice.pb.h"
 
@@ -47,7 +47,7 @@ std::string EntryToProto(const BundleEntry& entry) {
 }
 
 StatusOr<BundleIndex> ParseIndex(const std::string& content) {
-  TENON_ASSIGN_OR_RETURN(const TableEntries table, ReadTable(content));
+  TENON_ASSIGN_OR_RETURN(const SstableEntries table, ReadSstable(content));
   BundleHeaderProto header;
   if (table.empty() || !table[0].first.empty() || !header.ParseFromString(table[0].second)) {
     return DataLoss("it has no header of a checkpoint");
@@ -122,9 +122,9 @@ Status WriteBundleIndex(const std::string& prefix, const BundleIndex& index,
   BundleHeaderProto header;
   header.set_num_shards(index.num_shards);
   header.mutable_version()->set_producer(1);
-  TableEntries table = {{"", header.SerializeAsString()}};
+  SstableEntries table = {{"", header.SerializeAsString()}};
   for (const auto& [key, entry] : index.entries) table.emplace_back(key, EntryToProto(entry));
-  TENON_ASSIGN_OR_RETURN(const std::string content, WriteTable(table));
+  TENON_ASSIGN_OR_RETURN(const std::string content, WriteSstable(table));
   return WriteStringToFile(BundleIndexName(prefix), content, context);
 }
 

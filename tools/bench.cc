@@ -69,7 +69,8 @@ StatusOr<std::vector<BenchRow>> ChooseRows(const BenchFlags& flags, const OpRegi
     all = DeviceBenchRows(ops);
   } else {
     all = LocalBenchRows(ops);
-    for (const auto& rows : {TrainingBenchRows(ops), GraphBenchRows(ops), ClusterBenchRows(ops)}) {
+    for (const auto& rows :
+         {TrainingBenchRows(ops), GraphBenchRows(ops), ReaderBenchRows(), ClusterBenchRows(ops)}) {
       all.insert(all.end(), rows.begin(), rows.end());
     }
   }

@@ -26,6 +26,8 @@ std::vector<BenchRow> LocalBenchRows(const OpRegistry& ops);
 std::vector<BenchRow> TrainingBenchRows(const OpRegistry& ops);
 /// Rows of graphs of single ops and of input pipelines, which both systems load from files.
 std::vector<BenchRow> GraphBenchRows(const OpRegistry& ops);
+/// Rows of input pipelines over files.
+std::vector<BenchRow> ReaderBenchRows();
 /// Rows with servers and workers as processes of their own.
 std::vector<BenchRow> ClusterBenchRows(const OpRegistry& ops);
 

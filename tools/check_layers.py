@@ -55,10 +55,26 @@ KEEPERS_OF_TIME = {
     'distributed/grpc/deadline.h',   # gRPC waits by the machine's clock
     'train/sessions/stop_signal.cc',  # a signal handler may call next to nothing
     'data/event_file.cc',            # the time of day in files, unless it is given
+    'data/file.cc',                  # the age of a file, which the file system's clock tells
     'ops/summary/logging_ops.cc',
 }
 CLOCK = re.compile(r'\b(?:class|struct|using) Clock\b(?!;)')
 MESSAGE = re.compile(r'^(?:message|enum) (\w+)')
+
+
+# Files are opened, listed and removed through data/file.h; what the table names reads what is no
+# data of a program's, or may not include data/.
+FILES = re.compile(r'\b(?:std::)?(?:[io]?fstream|fopen|filesystem)\b')
+READS_FILES_ITSELF = {
+    'core/generator/main.cc',             # the build's own program, before data/ is built
+    'core/memory/memory_limit.cc',        # what the kernel says of this process
+    'distributed/protocol/credentials.cc',  # secrets of this machine
+    'ops/cuda/libraries.cc',              # libraries of this machine
+    'tools/bench_cluster.cc',             # what the kernel says of a process
+    'tools/main.cc',                      # text for files that may be pipes and terminals
+    'tools/processes.cc',                 # programs of this machine
+    'tools/run/outputs.cc',               # tables for files that may be pipes and terminals
+}
 
 
 def listed_files(root):
@@ -116,6 +132,9 @@ def check_source(path, lines, messages):
                 yield number, f'{match[0]} beside Clock (core/base/clock.h)'
             if CLOCK.search(line) and str(path) != 'core/base/clock.h':
                 yield number, 'another type than that of core/base/clock.h is called Clock'
+            if FILES.search(line.split('//')[0]) and path.parts[0] not in {'data', 'tests'} \
+                    and str(path) not in READS_FILES_ITSELF:
+                yield number, 'files are reached through data/file.h'
             match = TYPE.match(line)
             if match and match[1] in messages and path.suffix in HEADERS:
                 yield number, f'{match[1]} is the name of a message in package tenon'

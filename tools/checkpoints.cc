@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -106,11 +105,6 @@ bool ByStep(const std::string& a, const std::string& b) {
     return std::tuple(name.substr(0, digits), number.size(), number);
   };
   return split(a) < split(b);
-}
-
-bool IsFolder(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::is_directory(path, error);
 }
 
 std::string PrefixList(const std::vector<std::string>& prefixes) {

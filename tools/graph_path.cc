@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/graph_path.h"
 
-#include <filesystem>
-
 #include "data/file.h"
 #include "tools/checkpoints.h"
 #include "tools/commands.h"
@@ -82,8 +80,7 @@ StatusOr<MetaGraphDef> LoadGraphAt(const std::string& path, const std::vector<st
                                    const std::string& command) {
   auto meta = LoadMetaGraphDef(path, tags);
   if (meta.ok()) return meta;
-  std::error_code error;
-  const bool is_folder = std::filesystem::is_directory(path, error);
+  const bool is_folder = IsFolder(path);
   if (is_folder && IsModel(path)) return meta.status();
   const auto checkpoint = FindCheckpoint(path);
   if (checkpoint) return CheckpointInsteadOfGraph(path, *checkpoint, command);

@@ -155,7 +155,7 @@ struct FileCacheDataset final : DatasetOver<FileCacheDataset> {
 
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
     TENON_ASSIGN_OR_RETURN(const FileContext files, Files(*context));
-    if (files.files->Exists(BundleIndexName(prefix))) {
+    if (FileExists(BundleIndexName(prefix), files)) {
       return std::make_unique<KeptWalk>(Self<FileCacheDataset>(), context);
     }
     return DatasetOver::MakeIterator(context);

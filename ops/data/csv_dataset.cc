@@ -7,6 +7,8 @@
 namespace tenon {
 namespace {
 
+constexpr std::string_view kUnclosed = "Reached end of file without closing quoted field in record";
+
 /// The records of CSV files, a scalar for each field that is wanted.
 struct CsvDataset final : DatasetOver<CsvDataset> {
   CsvDataset(DatasetPtr lines, const ElementSpec& spec, CsvFormat of, std::vector<Tensor> missing)
@@ -22,9 +24,10 @@ struct CsvDataset final : DatasetOver<CsvDataset> {
       if (text_.empty() && of_->format.Wants(0, 0)) {
         fields_ = {text_};  // the record of one empty field
       } else {
-        TENON_RETURN_IF_ERROR(line_.Cut(text_, record_, &fields_));
+        TENON_RETURN_IF_ERROR(
+            CsvError(line_.Cut(text_, &fields_), line_, of_->format, record_, kUnclosed));
         // The field that is not closed may be one that nobody wants.
-        if (taken == Taken::kUnclosed) return InvalidArgument(of_->format.unclosed);
+        if (taken == Taken::kUnclosed) return InvalidArgument(kUnclosed);
       }
       std::vector<Tensor*> outs;
       out->clear();
@@ -86,7 +89,6 @@ Status CsvDatasetKernel(KernelContext& ctx, const ElementSpec& spec) {
                    .excluded = {},
                    .not_there = std::string(std::string_view(ctx.input(6).scalar<TString>())),
                    .quotes = ctx.input(5).scalar<bool>(),
-                   .unclosed = "Reached end of file without closing quoted field in record",
                    .wanted = spec.types.size()};
   TENON_ASSIGN_OR_RETURN(const DimVector columns, ReadIntegerVector(ctx.input(7), "select_cols"));
   format.columns.assign(columns.begin(), columns.end());
@@ -101,7 +103,7 @@ Status CsvDatasetKernel(KernelContext& ctx, const ElementSpec& spec) {
     }
     format.excluded.assign(excluded.begin(), excluded.end());
   }
-  TENON_RETURN_IF_ERROR(format.Finish(ctx.input(4).scalar<TString>()));
+  TENON_RETURN_IF_ERROR(FinishCsvFormat(ctx.input(4).scalar<TString>(), &format));
   std::vector<Tensor> defaults;
   for (int i = 0; i < fields; ++i) {
     defaults.push_back(ctx.input(8 + i));

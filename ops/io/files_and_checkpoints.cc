@@ -83,14 +83,14 @@ StatusOr<Tensor> RestoreOne(const BundleReader& reader, std::string_view name,
   return reader.ReadSlice(name, part.slice);
 }
 
-Status RestoreFromOld(KernelContext& ctx, const SliceTables& tables,
+Status RestoreFromOld(KernelContext& ctx, const V1Checkpoint& checkpoint,
                       absl::Span<const TString> names, absl::Span<const TString> specs) {
   for (int i = 0; i < ctx.num_outputs(); ++i) {
     std::optional<ShapeAndSlice> part;
     if (!specs[i].empty()) {
       TENON_ASSIGN_OR_RETURN(part, ParseShapeAndSlice(specs[i]));
     }
-    TENON_ASSIGN_OR_RETURN(Tensor value, tables.Read(names[i], part, ctx.output_type(i)));
+    TENON_ASSIGN_OR_RETURN(Tensor value, checkpoint.Read(names[i], part, ctx.output_type(i)));
     ctx.set_output(i, std::move(value));
   }
   return OkStatus();
@@ -105,7 +105,7 @@ Status RestoreKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   const auto reader = BundleReader::Open(prefix, files);
   if (reader.status().code() == StatusCode::kNotFound) {
-    const StatusOr<SliceTables> old = OpenOldCheckpoint(prefix, files);
+    const StatusOr<V1Checkpoint> old = OpenOldCheckpoint(prefix, files);
     if (old.status().code() != StatusCode::kNotFound) {
       TENON_RETURN_IF_ERROR(old.status());
       return RestoreFromOld(ctx, *old, names, specs);

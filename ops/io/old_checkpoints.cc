@@ -20,7 +20,7 @@ Status AddMatches(const std::string& folder, std::string_view rest, const FileCo
   const size_t wild = rest.find_first_of("*?[\\");
   if (wild == std::string_view::npos) {
     const std::string path = folder + std::string(rest);
-    if (files.files->Exists(path)) found->push_back(path);
+    if (FileExists(path, files)) found->push_back(path);
     return OkStatus();
   }
   const size_t slash = rest.substr(0, wild).rfind('/');
@@ -87,7 +87,7 @@ Status SaveOldKernel(KernelContext& ctx) {
     }
     parts.push_back(std::move(part));
   }
-  return WriteSliceTable(std::string(ctx.input(0).scalar<TString>()), parts, files);
+  return WriteV1Checkpoint(std::string(ctx.input(0).scalar<TString>()), parts, files);
 }
 
 template <bool kSlice>
@@ -99,12 +99,12 @@ Status RestoreOldKernel(KernelContext& ctx) {
   }
   const std::string pattern(ctx.input(0).scalar<TString>());
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-  TENON_ASSIGN_OR_RETURN(const SliceTables tables, OpenOldCheckpoint(pattern, files));
+  TENON_ASSIGN_OR_RETURN(const V1Checkpoint checkpoint, OpenOldCheckpoint(pattern, files));
   std::optional<ShapeAndSlice> part;
   if (kSlice && !ctx.input(2).scalar<TString>().empty()) {
     TENON_ASSIGN_OR_RETURN(part, ParseShapeAndSlice(ctx.input(2).scalar<TString>()));
   }
-  return ctx.Return(tables.Read(ctx.input(1).scalar<TString>(), part, ctx.output_type(0)));
+  return ctx.Return(checkpoint.Read(ctx.input(1).scalar<TString>(), part, ctx.output_type(0)));
 }
 
 }  // namespace
@@ -117,10 +117,10 @@ StatusOr<std::vector<std::string>> FilesMatching(const std::string& pattern,
   return found;
 }
 
-StatusOr<SliceTables> OpenOldCheckpoint(const std::string& pattern, const FileContext& files) {
+StatusOr<V1Checkpoint> OpenOldCheckpoint(const std::string& pattern, const FileContext& files) {
   TENON_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FilesMatching(pattern, files));
   if (paths.empty()) return NotFound("Failed to find any matching files for ", pattern);
-  return SliceTables::Open(paths, files);
+  return V1Checkpoint::Open(paths, files);
 }
 
 void RegisterOldCheckpoints(OpRegistry& ops) {

@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "data/slice_table.h"
+#include "data/v1_checkpoint.h"
 
 namespace tenon {
 
 /// The checkpoint of the first format in the files that match `pattern`. NotFound when there are
 /// none.
-StatusOr<SliceTables> OpenOldCheckpoint(const std::string& pattern, const FileContext& files);
+StatusOr<V1Checkpoint> OpenOldCheckpoint(const std::string& pattern, const FileContext& files);
 
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/interruption.h"
+#include "data/lines.h"
 #include "data/record_file.h"
 
 namespace tenon {
@@ -12,45 +13,24 @@ namespace {
 class LineSource final : public RecordSource {
  public:
   LineSource(std::string file, std::unique_ptr<ByteSource> bytes, int64_t skip)
-      : file_(std::move(file)), bytes_(std::move(bytes)), skip_(skip) {}
+      : file_(std::move(file)), lines_(std::move(bytes)), skip_(skip) {}
 
   StatusOr<bool> Next(std::string* key, std::string* value) override {
+    std::string_view line;
     do {
-      TENON_ASSIGN_OR_RETURN(const bool found, ReadLine(value));
+      TENON_ASSIGN_OR_RETURN(const bool found, lines_.Next(&line));
       if (!found) return false;
     } while (++line_ <= skip_);
+    *value = line;
     *key = StrCat(file_, ":", line_);
     return true;
   }
 
  private:
-  StatusOr<bool> ReadLine(std::string* line) {
-    line->clear();
-    while (true) {
-      const std::string_view rest = std::string_view(buffer_).substr(at_);
-      const size_t end = rest.find('\n');
-      line->append(rest.substr(0, end));
-      if (end != std::string_view::npos) {
-        at_ += end + 1;
-        break;
-      }
-      buffer_.resize(kBuffer);
-      TENON_ASSIGN_OR_RETURN(const size_t n, bytes_->Read(kBuffer, buffer_.data()));
-      buffer_.resize(n);
-      at_ = 0;
-      if (n == 0) return !line->empty();
-    }
-    if (line->ends_with('\r')) line->pop_back();
-    return true;
-  }
-
-  static constexpr size_t kBuffer = 1 << 16;
   const std::string file_;
-  const std::unique_ptr<ByteSource> bytes_;
+  LineReader lines_;
   const int64_t skip_;
   int64_t line_ = 0;
-  std::string buffer_;
-  size_t at_ = 0;
 };
 
 class TFRecordSource final : public RecordSource {
@@ -68,7 +48,8 @@ class TFRecordSource final : public RecordSource {
   RecordReader reader_;
 };
 
-/// Of what is in memory: that the footer begins is only known at the end of a compressed file.
+/// Records of one length in memory: where a footer begins is only known at the end of a compressed
+/// file.
 class FixedLengthSource final : public RecordSource {
  public:
   FixedLengthSource(std::string file, std::string content, const FixedLengths& lengths)
@@ -95,7 +76,7 @@ class FixedLengthSource final : public RecordSource {
   int64_t number_ = 0;
 };
 
-/// One record, called as the file.
+/// One record, which is named as its file is.
 class OneRecordSource final : public RecordSource {
  public:
   OneRecordSource(std::string key, std::string value)

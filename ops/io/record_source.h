@@ -31,7 +31,8 @@ struct FixedLengths {
   int64_t header = 0, record = 0, footer = 0, hop = 0;
   friend bool operator==(const FixedLengths&, const FixedLengths&) = default;
 };
-/// Of what is in memory: that the footer begins is only known at the end of a compressed file.
+/// Records of one length, cut out of `content`: where the footer begins is only known at the end of
+/// a compressed file.
 std::unique_ptr<RecordSource> MakeFixedLengthSource(std::string file, std::string content,
                                                     const FixedLengths& lengths);
 /// One record.

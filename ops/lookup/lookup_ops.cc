@@ -4,13 +4,13 @@
 
 #include "core/op/op_registry.h"
 #include "data/file.h"
+#include "data/read_number.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
 #include "ops/lookup/dense_hash_table.h"
 #include "ops/lookup/hash_table.h"
 #include "ops/maths.h"
 #include "ops/state/resource_node.h"
-#include "ops/strings/read_number.h"
 
 namespace tenon {
 namespace {

@@ -15,7 +15,7 @@ struct CsvAttrs : KernelState {
                .not_there = c.Attr<std::string>("na_value"),
                .quotes = c.Attr<bool>("use_quote_delim"),
                .wanted = c.output_types().size()} {
-    c.Fail(format.Finish(c.Attr<std::string>("field_delim")));
+    c.Fail(FinishCsvFormat(c.Attr<std::string>("field_delim"), &format));
   }
   CsvFormat format;
 };
@@ -37,7 +37,8 @@ Status DecodeCsvKernel(KernelContext& ctx, const CsvAttrs& attrs) {
     CsvLine line(attrs.format);
     std::vector<std::string_view> fields;
     for (int64_t i = begin; i < end; ++i) {
-      Status status = line.Cut(records.data<TString>()[i], i, &fields);
+      Status status = CsvError(line.Cut(records.data<TString>()[i], &fields), line, attrs.format, i,
+                               "Quoted field has to end with quote followed by delim or end");
       if (status.ok()) status = ConvertCsvFields(fields, attrs.format, i, defaults, outs, i);
       if (status.ok()) continue;
       MutexLock lock(mu);

@@ -6,11 +6,11 @@
 
 #include "core/op/op_registry.h"
 #include "data/file.h"
+#include "data/read_number.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
 #include "ops/random/draws.h"
 #include "ops/random/stream.h"
-#include "ops/strings/read_number.h"
 
 namespace tenon {
 namespace {

@@ -7,10 +7,10 @@
 #include "core/base/interruption.h"
 #include "core/op/op_registry.h"
 #include "core/tensor/variant.h"
+#include "data/read_number.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
 #include "ops/strings/map_elements.h"
-#include "ops/strings/read_number.h"
 
 namespace tenon {
 namespace {

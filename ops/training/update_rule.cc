@@ -32,7 +32,7 @@ class UpdateKernel final : public Kernel {
         flag_(rule.flag != nullptr && c.Attr<bool>(rule.flag)) {}
 
   Status Compute(KernelContext& ctx) const override {
-    Update run(ctx, *this, inputs_, flag_);
+    class Update run(ctx, *this, inputs_, flag_);
     for (const int i : inputs_.scalars) {
       if (ctx.input(i).rank() == 0) continue;
       return InvalidArgument(inputs_.names[i], " is not a scalar: ", ctx.input(i).shape());

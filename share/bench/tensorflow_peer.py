@@ -20,6 +20,8 @@ import numpy as np  # noqa: E402
 from google.protobuf import text_format  # noqa: E402
 import tensorflow.compat.v1 as tf  # noqa: E402
 
+import tensorflow_readers  # noqa: E402
+
 tf.logging.set_verbosity(tf.logging.ERROR)
 tf.disable_v2_behavior()
 warnings.filterwarnings("ignore", "`tf\\..* is deprecated")
@@ -362,6 +364,7 @@ ROWS = {
     "csv": lambda: graph_step("csv") * 1e6 / 10000,
     "queue": lambda: graph_step("queue") * 1e6 / 50,
     "pipeline": lambda: graph_step("pipeline") * 1e6 / 256,
+    **tensorflow_readers.ROWS,
     "async_1": lambda: asynchronous(1),
     "async_2": lambda: asynchronous(2),
     "null_step": null_step,

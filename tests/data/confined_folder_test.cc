@@ -44,7 +44,7 @@ class ConfinedFilesTest : public ::testing::Test {
   void ExpectOutside(const std::string& path) const {
     ExpectRefused(ReadFileToString(path, confined).status(), path);
     ExpectRefused(OpenOutput(path, WriteMode::kAppend, confined).status(), path);
-    EXPECT_FALSE(confined.files->Exists(path));
+    EXPECT_FALSE(FileExists(path, confined));
   }
 
   const TemporaryFolder folder;

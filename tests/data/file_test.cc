@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "tests/data/sample_files.h"
@@ -77,8 +78,65 @@ TEST(FileTest, MakeFoldersMakesThoseAboveAndMayBeRepeated) {
 TEST(FileTest, AnUnknownSchemeIsRefused) {
   const Status status = ReadFileToString("s3://bucket/key").status();
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(Message(status)), HasSubstr("no file system for s3://"));
+  EXPECT_THAT(std::string(Message(status)),
+              HasSubstr("no file system for s3://; there are plain paths and file://"));
   EXPECT_FALSE(FileExists("s3://bucket/key"));
+}
+
+TEST(FileTest, WhatIsAtAPathIsTold) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteStringToFile(folder / "f", "four").ok());
+  ASSERT_EQ(symlink((folder / "f").c_str(), (folder / "link").c_str()), 0);
+  const auto file = StatFile(folder / "link");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->kind, FileInfo::Kind::kFile);
+  EXPECT_EQ(file->size, 4);
+  EXPECT_TRUE(IsSameFile(folder / "f", folder / "link"));
+  EXPECT_FALSE(IsSameFile(folder / "f", folder.path()));
+  EXPECT_FALSE(IsSameFile(folder / "none", folder / "none"));
+  EXPECT_TRUE(IsRegularFile(folder / "f"));
+  EXPECT_TRUE(IsFolder(folder.path()));
+  EXPECT_FALSE(IsFolder(folder / "f"));
+  EXPECT_EQ(StatFile("/dev/null")->kind, FileInfo::Kind::kOther);
+  EXPECT_EQ(StatFile(folder / "none").status().code(), StatusCode::kNotFound);
+}
+
+TEST(FileTest, AFileGetsOlder) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteStringToFile(folder / "f", "").ok());
+  EXPECT_LT(*AgeOfFile(folder / "f"), std::chrono::minutes(1));
+  const timeval times[2] = {{1000000000, 0}, {1000000000, 0}};
+  ASSERT_EQ(utimes((folder / "f").c_str(), times), 0);
+  EXPECT_GT(*AgeOfFile(folder / "f"), std::chrono::hours(24 * 365));
+  EXPECT_FALSE(AgeOfFile(folder / "none").ok());
+}
+
+TEST(FileTest, AFolderIsRemovedWithAllThatIsInItAndLinksAreNotFollowed) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(MakeFolders(folder / "tree/a/b").ok());
+  ASSERT_TRUE(WriteStringToFile(folder / "tree/a/f", "x").ok());
+  ASSERT_TRUE(WriteStringToFile(folder / "kept", "x").ok());
+  ASSERT_EQ(symlink(folder.path().c_str(), (folder / "tree/a/b/up").c_str()), 0);
+  EXPECT_TRUE(RemoveTree(folder / "tree").ok());
+  EXPECT_FALSE(FileExists(folder / "tree"));
+  EXPECT_TRUE(FileExists(folder / "kept"));
+  EXPECT_TRUE(RemoveTree(folder / "kept").ok());
+  EXPECT_EQ(RemoveTree(folder / "kept").code(), StatusCode::kNotFound);
+}
+
+TEST(FileTest, AFolderIsPublishedUnderItsName) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(MakeFolders(folder / "new").ok());
+  ASSERT_TRUE(WriteStringToFile(folder / "new/f", "x").ok());
+  ASSERT_TRUE(PublishFile(folder / "new", folder / "named").ok());
+  EXPECT_EQ(*ReadFileToString(folder / "named/f"), "x");
+  EXPECT_FALSE(FileExists(folder / "new"));
+}
+
+TEST(FileTest, APathIsMadeRelativeByItsWords) {
+  EXPECT_EQ(RelativePath("a/b/m-1", "a/b"), "m-1");
+  EXPECT_EQ(RelativePath("a/m-1", "a/b"), "../m-1");
+  EXPECT_EQ(RelativePath("./m-1", "."), "m-1");
 }
 
 TEST(FileTest, OnlyRegularFilesAreOpened) {

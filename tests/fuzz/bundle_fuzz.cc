@@ -10,12 +10,12 @@
 
 #include "core/memory/memory_limit.h"
 #include "data/crc32c.h"
-#include "data/table.h"
+#include "data/sstable.h"
 #include "data/tensor_bundle.h"
 #include "proto/tensor_bundle.pb.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tests/fuzz/memory_files.h"
 #include "tests/fuzz/message_mutation.h"
+#include "tests/testing/memory_files.h"
 
 namespace tenon::testing {
 namespace {
@@ -102,7 +102,7 @@ void FuzzBundle(absl::Span<const uint8_t> data) {
 
 /// Changes an entry of an index and gives those that lie in `data` its checksum.
 void MutateIndex(std::string* index, const std::string& data, size_t max_size, Random& random) {
-  auto entries = ReadTable(*index);
+  auto entries = ReadSstable(*index);
   if (!entries.ok() || entries->empty()) return MutateAsLibFuzzer(index, max_size);
   const int i = random.Below(static_cast<int>(entries->size()));
   auto& [key, value] = (*entries)[i];
@@ -129,7 +129,7 @@ void MutateIndex(std::string* index, const std::string& data, size_t max_size, R
     text = entry.SerializeAsString();
   }
   std::map<std::string, std::string> sorted(entries->begin(), entries->end());
-  const auto table = WriteTable(TableEntries(sorted.begin(), sorted.end()));
+  const auto table = WriteSstable(SstableEntries(sorted.begin(), sorted.end()));
   if (table.ok()) *index = *table;
 }
 

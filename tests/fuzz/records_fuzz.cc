@@ -11,8 +11,8 @@
 #include "data/record_file.h"
 #include "proto/event.pb.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tests/fuzz/memory_files.h"
 #include "tests/fuzz/message_mutation.h"
+#include "tests/testing/memory_files.h"
 
 namespace tenon::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include "data/npy.h"
 #include "data/zip.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tests/fuzz/memory_files.h"
+#include "tests/testing/memory_files.h"
 
 namespace tenon::testing {
 namespace {

@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "core/gradient/gradients.h"
-#include "core/proto/proto_io_file.h"
 #include "core/proto/proto_io_graph.h"
+#include "data/meta_graph_file.h"
 #include "ops/register.h"
 #include "proto/graph.pb.h"
 

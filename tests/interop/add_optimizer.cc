@@ -9,8 +9,8 @@
 #include <map>
 #include <memory>
 
-#include "core/proto/proto_io_file.h"
 #include "core/proto/proto_io_graph.h"
+#include "data/meta_graph_file.h"
 #include "ops/register.h"
 #include "proto/graph.pb.h"
 #include "train/optimizers/adagrad.h"

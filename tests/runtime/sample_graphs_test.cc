@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "core/proto/proto_io_file.h"
 #include "core/proto/proto_io_graph.h"
+#include "data/meta_graph_file.h"
 #include "data/npy.h"
 #include "ops/register.h"
 #include "proto/summary.pb.h"

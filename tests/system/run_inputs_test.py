@@ -4,10 +4,12 @@
 import os
 import re
 import subprocess
+import struct
 import sys
 import zipfile
+import zlib
 
-from small_graphs import FLOAT, npy_bytes, write_graph, write_npy
+from small_graphs import FLOAT, node, npy_bytes, placeholder, write_graph, write_npy
 from tenon_process import TENON, in_a_folder, main, read_npy, run
 
 
@@ -34,6 +36,31 @@ def mistake(*arguments, stdin=b""):
 def read(path):
     with open(path, "rb") as file:
         return read_npy(file.read())
+
+
+def masked_crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def tfrecord(data):
+    length = struct.pack("<Q", len(data))
+    return length + struct.pack("<I", masked_crc32c(length)) + data + struct.pack("<I", masked_crc32c(data))
+
+
+def write_png(path, width, height, colour):
+    """An image of one colour."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = (b"\0" + bytes(colour) * width) * height
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+                   + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def batches_of_an_npy(folder):
@@ -191,6 +218,62 @@ def files_of_text_and_bytes(folder):
                          "scalar.pbtxt")
     out = printed(scalar, "--feed", f"t=@{picture}", "--fetch", "same")
     assert out == "same = string[] '\\xff\\xd8\\x00bytes'\n", out
+
+
+def columns_of_tables(folder):
+    """FILE.csv:COLUMN is a column by its name, whatever stands in the others."""
+    graph = write_graph(folder)
+    table, other = (os.path.join(folder, name) for name in ("a.csv", "b.csv"))
+    with open(table, "w", newline="", encoding="utf-8") as file:
+        file.write('name,n\r\n"ann, the first",1\r\n"two\r\nlines",2\r\n,3\r\n')
+    with open(other, "w", encoding="utf-8") as file:
+        file.write("n,name\n4,dan\n")
+    out = printed(graph, "--feed", f"n={table}:n", "--feed", f"t={table}:name", "--fetch", "twice,same")
+    assert out == ('twice = int32[3] 2 4 6\nsame = string[3] "ann, the first" "two\\r\\nlines" ""\n'), out
+    out = printed(graph, "--feed", f"n={table}:n,{other}:n", "--batch", 2, "--fetch", "twice")
+    assert out == "batch 0: twice = int32[2] 2 4\nbatch 1: twice = int32[2] 6 8\n", out
+    said = mistake(graph, "--feed", f"n={table}:m", "--fetch", "twice")
+    assert f"'{table}' has no column 'm'; it has name, n" in said, said
+    said = mistake(graph, "--feed", f"n={table}:name", "--fetch", "twice")
+    assert "line 2: column 'name': found 'ann, the first', wanted int32" in said, said
+
+
+def records(folder):
+    """The records of .tfrecord files are strings, read batch after batch."""
+    graph = write_graph(folder)
+    path = os.path.join(folder, "r.tfrecord")
+    with open(path, "wb") as file:
+        for record in (b"one", b"", b"three"):
+            file.write(tfrecord(record))
+    out = printed(graph, "--feed", f"t={path}", "--batch", 2, "--fetch", "same")
+    assert out == 'batch 0: same = string[2] "one" ""\nbatch 1: same = string[1] "three"\n', out
+    assert "wanted int32" in mistake(graph, "--feed", f"n={path}", "--fetch", "twice")
+    with open(path, "rb") as file:
+        whole = file.read()
+    with open(path, "wb") as file:
+        file.write(whole[:-1])
+    code, _, err = fed(graph, "--feed", f"t={path}", "--batch", 2, "--fetch", "same")
+    assert code == 1 and "the record at byte 35 is damaged" in err, err
+
+
+def images(folder):
+    """Images are rows of pixels, and of one size a batch."""
+    pixels = (placeholder("p", FLOAT, [-1, -1, -1, 3]) + node("q", "Identity", "p", T=f"type: {FLOAT}")
+              + placeholder("one", FLOAT, [-1, -1, 1]) + node("r", "Identity", "one", T=f"type: {FLOAT}"))
+    graph = write_graph(folder, pixels)
+    for name, width, colour in (("a.png", 2, (1, 2, 3)), ("b.png", 2, (7, 7, 7)), ("c.png", 1, (9, 9, 9))):
+        write_png(os.path.join(folder, name), width, 1, colour)
+    out = printed(graph, "--feed", f"p={folder}/[ab].png", "--batch", 2, "--fetch", "q")
+    assert out == "batch 0: q = float[2,1,2,3] 1 2 3 1 2 3 7 7 ...\n", out
+    out = printed(graph, "--feed", f"p={folder}/b.png", "--fetch", "q")
+    assert out == "q = float[1,1,2,3] 7 7 7 7 7 7\n", out
+    assert printed(graph, "--feed", f"one={folder}/b.png", "--fetch", "r") == "r = float[1,2,1] 7 7\n"
+    said = mistake(graph, "--feed", f"p={folder}/*.png", "--batch", 3, "--fetch", "q")
+    assert "c.png' has rows of [1,1,3], wanted [1,2,3] as" in said, said
+    with open(os.path.join(folder, "d.jpg"), "wb") as file:
+        file.write(b"none")
+    said = mistake(graph, "--feed", f"p={folder}/d.jpg", "--fetch", "q")
+    assert "d.jpg': found another format, wanted a PNG or JPEG image" in said, said
 
 
 def several_files(folder):
@@ -371,6 +454,9 @@ if __name__ == "__main__":
         ("the standard input", standard_input),
         ("text that is none", text_that_is_none),
         ("files of text and bytes", files_of_text_and_bytes),
+        ("columns of tables", columns_of_tables),
+        ("records", records),
+        ("images", images),
         ("several files", several_files),
         ("several files of bytes", several_files_of_bytes),
         ("names of files", names_of_files),

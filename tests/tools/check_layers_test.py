@@ -61,6 +61,19 @@ class CheckLayersTest(unittest.TestCase):
         self.expect_one('CUDA header', ops__a_DOT_cc=text)
         self.assertEqual(self.breaches(ops__a_DOT_cu=text, runtime__cuda__a_DOT_cc=text), [])
 
+    def test_files_are_reached_through_data(self):
+        for text in ('std::ifstream in(path);', 'std::ofstream(path) << text;', '#include <fstream>',
+                     'std::filesystem::remove(path);', 'std::FILE* f = std::fopen(path, "rb");'):
+            text = SPDX + text + '\n'
+            self.expect_one('data/file.h', train__a_DOT_cc=text)
+            self.expect_one('data/file.h', tools__a_DOT_cc=text)
+            self.assertEqual(self.breaches(data__a_DOT_cc=text, tests__a_DOT_cc=text), [])
+        self.assertEqual(self.breaches(ops__a_DOT_cc=SPDX + '// As fopen does.\n'), [])
+
+    def test_what_reads_files_itself_is_there(self):
+        for path in check_layers.READS_FILES_ITSELF:
+            self.assertTrue((ROOT / path).is_file(), path)
+
     def test_a_type_may_not_take_a_messages_name(self):
         self.expect_one('name of a message',
                         proto__graph_DOT_proto=SPDX + 'message GraphDef {\n}\n',

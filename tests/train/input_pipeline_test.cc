@@ -7,8 +7,10 @@
 #include <atomic>
 #include <set>
 
+#include "data/file.h"
 #include "data/npy.h"
 #include "data/record_file.h"
+#include "ops/image/codecs.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -111,6 +113,122 @@ TEST(InputPipelineTest, ReadsRecordsAndArrays) {
   for (const InputElement& e : input) found.emplace_back(e[0].scalar<TString>());
   EXPECT_THAT(found, ElementsAre("one", "two", "one", "two"));
   EXPECT_THAT(Walk(InputPipeline::FromNpz(npz, {"y", "x"})), ElementsAre(0, 1, 2, 3));
+}
+
+TEST(InputPipelineTest, StagesComeInAnyOrder) {
+  const auto doubled = [](InputElement* e) {
+    (*e)[0] = Tensor::Scalar((*e)[0].scalar<int32_t>() * 2);
+    return OkStatus();
+  };
+  EXPECT_THAT(Walk(Numbers(3).Map(doubled).Repeat(2).Skip(1).Take(3)), ElementsAre(2, 4, 0));
+  EXPECT_THAT(Walk(Numbers(8).Batch(2).Shard(2, 1)), ElementsAre(2, 6));
+  EXPECT_THAT(Walk(Numbers(4).Batch(2).Repeat(2).Prefetch(1)), ElementsAre(0, 2, 0, 2));
+  // A shuffle chooses the same order of rows and of what was made of them.
+  const std::vector<int> order = Walk(Numbers(40).Shuffle(10, 5));
+  std::vector<int> twice = Walk(Numbers(40).Map(doubled).Shuffle(10, 5));
+  for (int& n : twice) n /= 2;
+  EXPECT_EQ(twice, order);
+  InputPipeline batches = Numbers(6).Batch(2).Batch(2);
+  std::vector<Shape> shapes;
+  for (const InputElement& e : batches) shapes.push_back(e[0].shape());
+  EXPECT_THAT(shapes, ElementsAre(Shape({2, 2}), Shape({1, 2})));
+}
+
+TEST(InputPipelineTest, ABatchIsAnElementsOwn) {
+  const Tensor rows = UpTo(4);
+  InputPipeline input = InputPipeline::FromTensors({rows}).Batch(2).Map([](InputElement* e) {
+    EXPECT_TRUE((*e)[0].HasOneReference());
+    (*e)[0].data<int32_t>()[0] = -1;
+    return OkStatus();
+  });
+  EXPECT_THAT(Walk(input), ElementsAre(-1, -1));
+  EXPECT_EQ(rows.data<int32_t>()[0], 0);
+}
+
+TEST(InputPipelineTest, FilesThatStayInMemoryAreReadAgainWhenTheyChange) {
+  const std::string npz = ::testing::TempDir() + "input_pipeline_kept.npz";
+  ASSERT_OK(WriteNpz(npz, {{"x", UpTo(2)}}));
+  const InputPipeline input = InputPipeline::FromNpz(npz, {"x"});
+  EXPECT_THAT(Walk(input.Repeat(2)), ElementsAre(0, 1, 0, 1));
+  ASSERT_OK(WriteNpz(npz, {{"x", UpTo(3)}}));
+  EXPECT_THAT(Walk(input), ElementsAre(0, 1, 2));
+  InputPipeline endless = input.Repeat();
+  std::string message;
+  int seen = 0;
+  for (const InputElement& element : endless) {
+    if (++seen == 2) ASSERT_OK(WriteNpz(npz, {{"x", UpTo(4)}}));
+    ASSERT_LT(element[0].scalar<int32_t>(), 3);
+  }
+  EXPECT_THAT(std::string(endless.status().message()), HasSubstr("changed while it was repeated"));
+}
+
+TEST(InputPipelineTest, ReadsTextAndTables) {
+  const std::string path = ::testing::TempDir() + "input_pipeline.csv";
+  ASSERT_OK(WriteStringToFile(path, "name,n\nann,0\nbob,1\n,2\n"));
+  std::vector<std::string> lines;
+  InputPipeline text = InputPipeline::FromText({path}).Skip(1);
+  for (const InputElement& e : text) lines.emplace_back(e[0].scalar<TString>());
+  EXPECT_THAT(lines, ElementsAre("ann,0", "bob,1", ",2"));
+  const InputPipeline table = InputPipeline::FromCsv(
+      {path}, {{"n", DType::kInt32}, {"name", DType::kString, Tensor::Scalar("nobody")}});
+  EXPECT_THAT(Walk(table.Repeat(2)), ElementsAre(0, 1, 2, 0, 1, 2));
+  InputPipeline batches = table.Batch(3);
+  for (const InputElement& e : batches) {
+    EXPECT_EQ(e[0].shape(), Shape({3}));
+    EXPECT_EQ(e[1].data<TString>()[2], "nobody");
+  }
+  EXPECT_OK(batches.status());
+}
+
+/// Writes an image of one colour, whose first channel is `red`.
+void WriteImage(const std::string& path, uint8_t red, bool png) {
+  std::vector<uint8_t> pixels;
+  for (int i = 0; i < 8 * 8; ++i) pixels.insert(pixels.end(), {red, 20, 30});
+  const ImageSize size{8, 8, 3};
+  const auto file =
+      png ? EncodePngFile(size, pixels.data(), false, -1) : EncodeJpegFile(size, pixels.data(), {});
+  ASSERT_OK(file.status());
+  ASSERT_OK(WriteStringToFile(path, *file));
+}
+
+TEST(InputPipelineTest, ReadsImagesOfFolders) {
+  const std::string folder = ::testing::TempDir() + TemporaryName("images");
+  const std::string cats = folder + "/cats", dogs = folder + "/dogs";
+  ASSERT_OK(MakeFolders(cats));
+  ASSERT_OK(MakeFolders(dogs));
+  for (int i = 0; i < 9; ++i) WriteImage(StrCat(cats, "/", i, ".png"), 10 * i, true);
+  WriteImage(dogs + "/a.JPG", 200, false);
+  ASSERT_OK(WriteStringToFile(dogs + "/notes.txt", "not an image"));
+  const InputPipeline images = InputPipeline::FromImages({cats, dogs});
+  std::vector<int> reds, labels;
+  for (const InputElement& e : InputPipeline(images)) {
+    EXPECT_EQ(e[0].shape(), Shape({8, 8, 3}));
+    reds.push_back(e[0].data<uint8_t>()[0]);
+    labels.push_back(static_cast<int>(e[1].scalar<int64_t>()));
+  }
+  ASSERT_EQ(reds.size(), 10u);
+  EXPECT_NEAR(reds.back(), 200, 3);
+  reds.pop_back();
+  EXPECT_THAT(reds, ElementsAre(0, 10, 20, 30, 40, 50, 60, 70, 80));
+  EXPECT_THAT(labels, ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 0, 1));
+  InputPipeline batches = images.Shuffle(10, 3).Repeat(2).Batch(20).Prefetch(1);
+  int64_t dogs_found = 0;
+  for (const InputElement& e : batches) {
+    EXPECT_EQ(e[0].shape(), Shape({20, 8, 8, 3}));
+    for (int i = 0; i < 20; ++i) {
+      const bool is_dog = e[0].data<uint8_t>()[i * 8 * 8 * 3] > 150;
+      EXPECT_EQ(e[1].data<int64_t>()[i], is_dog ? 1 : 0);
+      dogs_found += is_dog ? 1 : 0;
+    }
+  }
+  EXPECT_OK(batches.status());
+  EXPECT_EQ(dogs_found, 2);
+  ASSERT_OK(WriteStringToFile(dogs + "/b.png", "no image"));
+  InputPipeline broken = InputPipeline::FromImages({dogs}, {.channels = 1}).Prefetch(4);
+  for (const InputElement& e : broken) EXPECT_EQ(e[0].dim(2), 1);
+  EXPECT_THAT(std::string(broken.status().message()),
+              HasSubstr("b.png': found another format, wanted a PNG or JPEG image"));
+  ASSERT_OK(RemoveTree(folder));
 }
 
 TEST(InputPipelineTest, MistakesAreTheStatusOfTheLoop) {

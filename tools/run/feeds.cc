@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -14,6 +13,7 @@
 #include "data/npy.h"
 #include "tools/commands.h"
 #include "tools/run/file_lists.h"
+#include "tools/run/file_rows.h"
 #include "tools/run/names.h"
 #include "tools/run/text_rows.h"
 #include "tools/run/values.h"
@@ -138,6 +138,8 @@ class ValueReader {
       TENON_ASSIGN_OR_RETURN(Tensor array, ReadNpz(path, key));
       return Found(std::move(array));
     }
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<RowSource> rows, OpenFileRows(value, dtype_, shape_));
+    if (rows != nullptr) return ReadRows(std::move(rows));
     if (IsTextFile(value)) {
       TENON_ASSIGN_OR_RETURN(std::unique_ptr<TextRows> rows, OpenText(value));
       return ReadText(std::move(rows));
@@ -150,8 +152,7 @@ class ValueReader {
  private:
   /// A guess at what was meant by a value that is neither a literal nor a file known by its ending.
   static std::string HintOf(const std::string& value) {
-    std::error_code none;
-    if (std::filesystem::is_directory(value, none)) {
+    if (IsFolder(value)) {
       return StrCat("; it is a folder, of whose files a pattern is meant, such as '",
                     JoinPath(value, "*.npy"), "'");
     }
@@ -224,7 +225,7 @@ class ValueReader {
   }
 
   StatusOr<std::unique_ptr<TextRows>> OpenText(const std::string& path) const {
-    TENON_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenSource(path, std::nullopt));
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenTextSource(path));
     return MakeText(std::move(source), StrCat("'", path, "'"));
   }
   std::unique_ptr<TextRows> MakeText(std::unique_ptr<ByteSource> source, std::string name) const {
@@ -235,6 +236,16 @@ class ValueReader {
     if (batch_ > 0) return Rows(std::make_unique<TextRowSource>(std::move(rows)));
     TENON_ASSIGN_OR_RETURN(Tensor value, rows->All());
     return Whole(std::move(value));
+  }
+
+  StatusOr<FoundValue> ReadRows(std::unique_ptr<RowSource> rows) const {
+    if (batch_ > 0) return Rows(std::move(rows));
+    TENON_ASSIGN_OR_RETURN(Tensor all, rows->Next(INT64_MAX));
+    // One image is all that a tensor without a dimension for rows wants.
+    const bool is_one = all.dim(0) == 1 && shape_.rank_known() && shape_.rank() + 1 == all.rank();
+    if (!is_one) return Whole(std::move(all));
+    TENON_ASSIGN_OR_RETURN(Tensor row, all.Reshaped(all.shape().WithoutDim(0)));
+    return Whole(std::move(row));
   }
 
   /// The rows of one of several files.
@@ -252,8 +263,16 @@ class ValueReader {
       if (array.rank() == 0) return InvalidArgument("'", file, "' is a scalar, which has no rows");
       return std::make_unique<TensorRowSource>(std::move(array));
     }
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<RowSource> file_rows,
+                           OpenFileRows(file, dtype_, shape_));
+    if (file_rows != nullptr) return file_rows;
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<TextRows> rows, OpenText(file));
     return std::make_unique<TextRowSource>(std::move(rows));
+  }
+
+  static std::string PathOf(const std::string& file) {
+    if (const auto column = SplitCsvColumn(file)) return column->first;
+    return SplitKey(file).first.empty() ? file : SplitKey(file).first;
   }
 
   /// How many rows the files have, -1 when only reading them tells. The headers of arrays are
@@ -274,8 +293,10 @@ class ValueReader {
         if (count > 0 && batch_ != 1) {
           TENON_RETURN_IF_ERROR(CheckRowShape(file, row, first->first, first->second));
         }
-      } else if (!FileExists(SplitKey(file).first.empty() ? file : SplitKey(file).first)) {
-        return NotFound("cannot open '", file, "': No such file or directory");
+      } else if (const std::string path = PathOf(file); !FileExists(path)) {
+        return NotFound("cannot open '", path, "': No such file or directory");
+      } else if (IsImageFile(file)) {
+        count = 1;
       }
       total = total < 0 || count < 0 ? -1 : total + count;
     }

@@ -33,6 +33,9 @@ class RowSource {
 /// The values of the feeds, the same in each step or rows of files, batch after batch. A value is
 ///   FILE.npy, FILE.npz:KEY (or FILE.npz, of one array, or one of the tensor's name);
 ///   FILE.csv, .tsv or .txt: rows of values (see TextRows);
+///   FILE.csv:COLUMN: a column, found by its name in the first line (see ReadCsv);
+///   FILE.tfrecord or .tfrecords: records, each a string;
+///   FILE.png, .jpg or .jpeg: pixels, a row of [height, width, channels];
 ///   -: the standard input, an .npy file, a literal, or rows of values;
 ///   @FILE: the bytes of a file, as one string;
 ///   several of these files (see ListFiles): the rows of one after those of the other; of @FILE, a

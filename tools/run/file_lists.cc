@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "data/batch.h"
 #include "data/file.h"
+#include "tools/run/file_rows.h"
 #include "tools/run/row_maker.h"
 #include "tools/run/values.h"
 
@@ -33,7 +35,13 @@ std::optional<FileText> SplitFile(std::string_view value) {
     const size_t end = npz + kOfArchive.size() - 1;
     return FileText{"", std::string(value.substr(0, end)), std::string(value.substr(end))};
   }
-  if (!EndsWithAny(value, {".npy", ".npz"}) && !IsTextFile(value)) return std::nullopt;
+  if (const auto column = SplitCsvColumn(value)) {
+    return FileText{"", column->first, StrCat(":", column->second)};
+  }
+  if (!EndsWithAny(value, {".npy", ".npz"}) && !IsTextFile(value) && !IsImageFile(value) &&
+      !IsRecordFile(value)) {
+    return std::nullopt;
+  }
   return FileText{"", std::string(value), ""};
 }
 
@@ -134,7 +142,7 @@ StatusOr<Tensor> FileListRows::Next(int64_t most) {
     last_.emplace_back(text ? text->path : file, piece->dim(0));
     pieces.push_back(*std::move(piece));
   }
-  return pieces.empty() ? none_ : ConcatenateRows(pieces);
+  return pieces.empty() ? none_ : ConcatenateRows(pieces, "a batch");
 }
 
 }  // namespace tenon::tools

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <utility>
 
+#include "data/batch.h"
 #include "data/local_file.h"
 #include "data/npy.h"
 #include "tools/commands.h"
@@ -102,7 +102,7 @@ class KeptRows : public RowWriter {
     return OkStatus();
   }
   /// All rows of fetch `i`; REQUIRES: some were added.
-  StatusOr<Tensor> All(size_t i) const { return ConcatenateRows(pieces_[i]); }
+  StatusOr<Tensor> All(size_t i) const { return ConcatenateRows(pieces_[i], labels()[i]); }
   /// Of each fetch, what each step added.
   const std::vector<std::vector<Tensor>>& pieces() const { return pieces_; }
 
@@ -112,10 +112,7 @@ class KeptRows : public RowWriter {
 
 /// `written`; where it is an error, half a file goes.
 Status WholeOrNone(const Status& written, const std::string& path) {
-  std::error_code none;
-  if (!written.ok() && std::filesystem::is_regular_file(path, none)) {
-    std::filesystem::remove(path, none);
-  }
+  if (!written.ok() && IsRegularFile(path)) RemoveFile(path).IgnoreError();
   return written;
 }
 

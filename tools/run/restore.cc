@@ -2,7 +2,6 @@
 #include "tools/run/restore.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 
 #include "core/base/hash_map.h"
@@ -41,8 +40,7 @@ StatusOr<std::string> PrefixAt(const std::string& path, bool is_remote) {
     if (prefix) return *prefix;
   }
   // A file of TensorFlow's first format has the prefix's own name.
-  std::error_code error;
-  if (is_remote || std::filesystem::is_regular_file(path, error)) return path;
+  if (is_remote || IsRegularFile(path)) return path;
   return NoCheckpoint(path);
 }
 

@@ -44,26 +44,4 @@ StatusOr<Tensor> RowMaker::RowsOf(size_t i, const Tensor& value, int64_t batch) 
                          row_shapes_[i], " as before");
 }
 
-StatusOr<Tensor> ConcatenateRows(const std::vector<Tensor>& pieces) {
-  if (pieces.size() == 1) return pieces[0];
-  DimVector dims(pieces[0].shape().dims().begin(), pieces[0].shape().dims().end());
-  dims[0] = 0;
-  for (const Tensor& piece : pieces) dims[0] += piece.dim(0);
-  TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  TENON_ASSIGN_OR_RETURN(Tensor all, Tensor::Allocate(CpuAllocator(), pieces[0].dtype(), shape));
-  const size_t size = SizeOf(all.dtype());
-  size_t at = 0;
-  for (const Tensor& piece : pieces) {
-    const auto elements = static_cast<size_t>(piece.num_elements());
-    if (all.dtype() == DType::kString) {
-      std::copy_n(piece.data<TString>(), elements, all.data<TString>() + at);
-    } else {
-      std::copy_n(static_cast<const char*>(piece.raw_data()), elements * size,
-                  static_cast<char*>(all.raw_data()) + at * size);
-    }
-    at += elements;
-  }
-  return all;
-}
-
 }  // namespace tenon::tools

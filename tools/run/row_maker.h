@@ -45,7 +45,4 @@ class RowMaker {
   bool first_ = true;
 };
 
-/// The tensors one below the other. REQUIRES: equal dtypes, and dimensions but the first.
-StatusOr<Tensor> ConcatenateRows(const std::vector<Tensor>& pieces);
-
 }  // namespace tenon::tools

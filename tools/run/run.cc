@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <regex>
 #include <set>
@@ -128,12 +127,9 @@ class RunCommand {
     auto meta = LoadGraphAt(flags_.graph, flags_.tags, "run");
     if (meta.ok()) return meta;
     // A word that was meant for a flag of the kind that takes one at a time.
-    std::error_code error;
     for (const auto* names : {&flags_.fetches, &flags_.targets, &flags_.inits}) {
       for (const std::string& name : *names) {
-        if (!std::filesystem::exists(name, error) || std::filesystem::exists(flags_.graph, error)) {
-          continue;
-        }
+        if (!FileExists(name) || FileExists(flags_.graph)) continue;
         return WrongUsage(StrCat("there is no graph '", flags_.graph, "', but a file '", name,
                                  "' where a node is wanted; several names are joined by commas, as "
                                  "in --fetch a,b"));
@@ -269,8 +265,7 @@ class RunCommand {
       const auto paths = PathsOf(feed.value);
       if (!paths.ok()) return Annotate(paths.status(), "--feed " + feed.label);
       for (const std::string& path : *paths) {
-        std::error_code none;
-        if (!std::filesystem::equivalent(path, flags_.output, none)) continue;
+        if (!IsSameFile(path, flags_.output)) continue;
         return WrongUsage(StrCat("--output: '", flags_.output, "' is fed to ", feed.label,
                                  "; wanted another file"));
       }
@@ -337,7 +332,7 @@ class RunCommand {
 
   /// Gives the variables their values. The first step's feeds serve initialisers too.
   Status Initialise(const FirstStep& first) {
-    if (std::filesystem::is_directory(flags_.graph)) {  // a SavedModel
+    if (IsFolder(flags_.graph)) {  // a SavedModel
       TENON_RETURN_IF_ERROR(RestoreSavedModel(*session_, meta_, flags_.graph));
     }
     Session::Feeds feeds;

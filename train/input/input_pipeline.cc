@@ -1,84 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/input/input_pipeline.h"
 
-#include <algorithm>
+#include <tuple>
+#include <utility>
 
+#include "core/base/mutex.h"
+#include "data/batch_stages.h"
+#include "data/file.h"
 #include "data/idx.h"
+#include "data/lines.h"
 #include "data/npy.h"
-#include "data/record_file.h"
-#include "train/input/batch_source.h"
-#include "train/input/prefetch_source.h"
-#include "train/input/shuffle_source.h"
+#include "data/record_rows.h"
+#include "train/input/element_rows.h"
+#include "train/input/image_files.h"
 
 namespace tenon {
 namespace {
-
-class RowSource final : public InputSource {
- public:
-  explicit RowSource(std::vector<Tensor> columns) : columns_(std::move(columns)) {}
-
-  StatusOr<bool> Next(InputElement* element) override {
-    if (next_ == columns_[0].dim(0)) return false;
-    element->clear();
-    for (const Tensor& column : columns_) {
-      TENON_ASSIGN_OR_RETURN(Tensor row,
-                             column.Slice(next_, next_ + 1).Reshaped(column.shape().WithoutDim(0)));
-      element->push_back(std::move(row));
-    }
-    ++next_;
-    return true;
-  }
-
- private:
-  const std::vector<Tensor> columns_;
-  int64_t next_ = 0;
-};
-
-StatusOr<std::unique_ptr<InputSource>> OpenRows(std::vector<Tensor> columns) {
-  if (columns.empty()) return InvalidArgument("an input pipeline needs a tensor to take rows of");
-  for (const Tensor& t : columns) {
-    if (!t.valid() || t.rank() < 1) {
-      return InvalidArgument("an input pipeline takes rows of tensors, found ",
-                             t.valid() ? t.shape().ToString() : "no value");
-    }
-    if (t.dim(0) != columns[0].dim(0)) {
-      return InvalidArgument("tensors of ", columns[0].dim(0), " and ", t.dim(0),
-                             " rows do not belong together");
-    }
-  }
-  return std::make_unique<RowSource>(std::move(columns));
-}
-
-class RecordSourceOfFiles final : public InputSource {
- public:
-  explicit RecordSourceOfFiles(std::vector<std::string> paths) : paths_(std::move(paths)) {}
-
-  StatusOr<bool> Next(InputElement* element) override {
-    std::string record;
-    while (true) {
-      if (reader_ == nullptr) {
-        if (next_ == paths_.size()) return false;
-        TENON_ASSIGN_OR_RETURN(reader_, RecordReader::Open(paths_[next_++]));
-      }
-      TENON_ASSIGN_OR_RETURN(const bool found, reader_->Read(&record));
-      if (found) break;
-      reader_ = nullptr;
-    }
-    element->assign(1, Tensor::Scalar(TString(std::move(record))));
-    return true;
-  }
-
- private:
-  const std::vector<std::string> paths_;
-  size_t next_ = 0;
-  std::unique_ptr<RecordReader> reader_;
-};
 
 /// A walk of which each element is looked at, changed or left out.
 class ChosenSource final : public InputSource {
  public:
   /// Gives whether the element stays.
-  using Choose = std::function<StatusOr<bool>(int64_t number, InputElement* element)>;
+  using Choose = std::function<StatusOr<bool>(InputElement* element)>;
   ChosenSource(std::unique_ptr<InputSource> from, Choose choose)
       : from_(std::move(from)), choose_(std::move(choose)) {}
 
@@ -86,7 +29,7 @@ class ChosenSource final : public InputSource {
     while (true) {
       TENON_ASSIGN_OR_RETURN(const bool found, from_->Next(element));
       if (!found) return false;
-      TENON_ASSIGN_OR_RETURN(const bool stays, choose_(number_++, element));
+      TENON_ASSIGN_OR_RETURN(const bool stays, choose_(element));
       if (stays) return true;
     }
   }
@@ -94,56 +37,56 @@ class ChosenSource final : public InputSource {
  private:
   const std::unique_ptr<InputSource> from_;
   const Choose choose_;
-  int64_t number_ = 0;
 };
 
-class FirstSource final : public InputSource {
+/// The tensors of files, which are read again only when a file has changed: a pipeline is walked
+/// and repeated many times. Thread-safe.
+class KeptTensors {
  public:
-  FirstSource(std::unique_ptr<InputSource> from, int64_t count)
-      : from_(std::move(from)), left_(count) {}
+  using Read = std::function<StatusOr<std::vector<Tensor>>()>;
+  KeptTensors(std::vector<std::string> paths, Read read)
+      : paths_(std::move(paths)), read_(std::move(read)) {}
 
-  StatusOr<bool> Next(InputElement* element) override {
-    if (left_ <= 0) return false;
-    --left_;
-    return from_->Next(element);
-  }
-
- private:
-  const std::unique_ptr<InputSource> from_;
-  int64_t left_;
-};
-
-class RepeatedSource final : public InputSource {
- public:
-  using OpenOne = std::function<StatusOr<std::unique_ptr<InputSource>>(uint64_t repetition)>;
-  RepeatedSource(OpenOne open, int64_t count, uint64_t first)
-      : open_(std::move(open)), count_(count), first_(first) {}
-
-  StatusOr<bool> Next(InputElement* element) override {
-    while (true) {
-      if (source_ == nullptr) {
-        if (count_ >= 0 && repetition_ == count_) return false;
-        TENON_ASSIGN_OR_RETURN(source_, open_(first_ + static_cast<uint64_t>(repetition_++)));
-        any_ = false;
-      }
-      TENON_ASSIGN_OR_RETURN(const bool found, source_->Next(element));
-      if (found) {
-        any_ = true;
-        return true;
-      }
-      source_ = nullptr;
-      if (!any_) return false;  // nothing, however often
+  StatusOr<std::vector<Tensor>> Get() {
+    MutexLock lock(mu_);
+    std::vector<Stamp> stamps;
+    for (const std::string& path : paths_) {
+      TENON_ASSIGN_OR_RETURN(const FileInfo info, StatFile(path));
+      stamps.emplace_back(info.identity, info.size, info.modified_at);
     }
+    if (stamps != stamps_ || tensors_.empty()) {
+      TENON_ASSIGN_OR_RETURN(tensors_, read_());
+      stamps_ = std::move(stamps);
+    }
+    return tensors_;
   }
 
  private:
-  const OpenOne open_;
-  const int64_t count_;
-  const uint64_t first_;
-  std::unique_ptr<InputSource> source_;
-  int64_t repetition_ = 0;
-  bool any_ = false;
+  using Stamp = std::tuple<std::string, int64_t, decltype(FileInfo::modified_at)>;
+
+  const std::vector<std::string> paths_;
+  const Read read_;
+  Mutex mu_;
+  std::vector<Stamp> stamps_ ABSL_GUARDED_BY(mu_);
+  std::vector<Tensor> tensors_ ABSL_GUARDED_BY(mu_);
 };
+
+StatusOr<RowWalk> WalkOf(StatusOr<BatchSourcePtr> columns) {
+  TENON_RETURN_IF_ERROR(columns.status());
+  RowWalk walk;
+  walk.rows = *std::move(columns);
+  return walk;
+}
+
+/// The next repetition of a walk, whose rows mean what those of the first one do.
+StatusOr<BatchSourcePtr> AsBefore(StatusOr<RowWalk> next, const std::vector<Tensor>& tensors) {
+  TENON_RETURN_IF_ERROR(next.status());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (next->tensors[i].raw_data() == tensors[i].raw_data()) continue;
+    return FailedPrecondition("a file of an input pipeline changed while it was repeated");
+  }
+  return std::move(next->rows);
+}
 
 Status AtLeast(std::string_view what, int64_t found, int64_t least) {
   return found >= least ? OkStatus()
@@ -154,138 +97,175 @@ Status AtLeast(std::string_view what, int64_t found, int64_t least) {
 }  // namespace
 
 InputPipeline InputPipeline::FromTensors(const std::vector<Tensor>& columns) {
-  return InputPipeline([columns](uint64_t) { return OpenRows(columns); });
+  return InputPipeline([columns](uint64_t) { return RowsOfTensors(columns); });
 }
 
 InputPipeline InputPipeline::FromIdx(const std::vector<std::string>& paths) {
-  return InputPipeline([paths](uint64_t) -> StatusOr<std::unique_ptr<InputSource>> {
+  const auto read = [paths]() -> StatusOr<std::vector<Tensor>> {
     std::vector<Tensor> columns;
     for (const std::string& path : paths) {
       TENON_ASSIGN_OR_RETURN(Tensor column, ReadIdx(path));
       columns.push_back(std::move(column));
     }
-    return OpenRows(std::move(columns));
-  });
+    return columns;
+  };
+  return FromKept(paths, read);
 }
 
 InputPipeline InputPipeline::FromNpz(const std::string& path,
                                      const std::vector<std::string>& names) {
-  return InputPipeline([path, names](uint64_t) -> StatusOr<std::unique_ptr<InputSource>> {
+  const auto read = [path, names]() -> StatusOr<std::vector<Tensor>> {
     TENON_ASSIGN_OR_RETURN(const NpzReader reader, NpzReader::Open(path));
     std::vector<Tensor> columns;
     for (const std::string& name : names) {
       TENON_ASSIGN_OR_RETURN(Tensor column, reader.Read(name));
       columns.push_back(std::move(column));
     }
-    return OpenRows(std::move(columns));
+    return columns;
+  };
+  return FromKept({path}, read);
+}
+
+InputPipeline InputPipeline::FromKept(std::vector<std::string> paths,
+                                      std::function<StatusOr<std::vector<Tensor>>()> read) {
+  const auto kept = std::make_shared<KeptTensors>(std::move(paths), std::move(read));
+  return InputPipeline([kept](uint64_t) -> StatusOr<RowWalk> {
+    TENON_ASSIGN_OR_RETURN(std::vector<Tensor> tensors, kept->Get());
+    return RowsOfTensors(std::move(tensors));
   });
 }
 
 InputPipeline InputPipeline::FromRecords(const std::vector<std::string>& paths) {
-  return InputPipeline([paths](uint64_t) -> StatusOr<std::unique_ptr<InputSource>> {
-    return std::make_unique<RecordSourceOfFiles>(paths);
+  return InputPipeline([paths](uint64_t) { return WalkOf(ReadRecords(paths)); });
+}
+
+InputPipeline InputPipeline::FromText(const std::vector<std::string>& paths) {
+  return InputPipeline([paths](uint64_t) { return WalkOf(ReadLines(paths)); });
+}
+
+InputPipeline InputPipeline::FromCsv(const std::vector<std::string>& paths,
+                                     const std::vector<CsvColumn>& columns,
+                                     const CsvOptions& options) {
+  return InputPipeline(
+      [paths, columns, options](uint64_t) { return WalkOf(ReadCsv(paths, columns, options)); });
+}
+
+InputPipeline InputPipeline::FromImages(const std::vector<std::string>& folders,
+                                        const ImageOptions& options) {
+  return InputPipeline([folders, channels = options.channels](uint64_t) {
+    return ImagesOfFolders(folders, channels);
   });
 }
 
 InputPipeline InputPipeline::From(std::function<StatusOr<std::unique_ptr<InputSource>>()> open) {
-  return InputPipeline([open = std::move(open)](uint64_t) { return open(); });
+  return InputPipeline([open = std::move(open)](uint64_t) -> StatusOr<RowWalk> {
+    TENON_ASSIGN_OR_RETURN(auto source, open());
+    return RowsOfElements(std::move(source));
+  });
+}
+
+InputPipeline InputPipeline::Chosen(
+    std::function<StatusOr<bool>(InputElement* element)> choose) const {
+  return InputPipeline([open = open_,
+                        choose = std::move(choose)](uint64_t repetition) -> StatusOr<RowWalk> {
+    TENON_ASSIGN_OR_RETURN(RowWalk from, open(repetition));
+    return RowsOfElements(std::make_unique<ChosenSource>(ElementsOfRows(std::move(from)), choose));
+  });
 }
 
 InputPipeline InputPipeline::Map(std::function<Status(InputElement* element)> change) const {
-  return InputPipeline(
-      [open = open_, change](uint64_t repetition) -> StatusOr<std::unique_ptr<InputSource>> {
-        TENON_ASSIGN_OR_RETURN(auto from, open(repetition));
-        return std::make_unique<ChosenSource>(
-            std::move(from), [change](int64_t, InputElement* element) -> StatusOr<bool> {
-              TENON_RETURN_IF_ERROR(change(element));
-              return true;
-            });
-      });
+  return Chosen([change = std::move(change)](InputElement* element) -> StatusOr<bool> {
+    TENON_RETURN_IF_ERROR(change(element));
+    return true;
+  });
 }
 
 InputPipeline InputPipeline::Filter(std::function<bool(const InputElement& element)> wanted) const {
-  return InputPipeline([open = open_,
-                        wanted](uint64_t repetition) -> StatusOr<std::unique_ptr<InputSource>> {
-    TENON_ASSIGN_OR_RETURN(auto from, open(repetition));
-    return std::make_unique<ChosenSource>(
-        std::move(from),
-        [wanted](int64_t, InputElement* element) -> StatusOr<bool> { return wanted(*element); });
+  return Chosen([wanted = std::move(wanted)](InputElement* element) -> StatusOr<bool> {
+    return wanted(*element);
+  });
+}
+
+InputPipeline InputPipeline::Staged(
+    Status description,
+    std::function<BatchSourcePtr(BatchSourcePtr from, uint64_t repetition)> stage) const {
+  return InputPipeline([open = open_, description = std::move(description),
+                        stage = std::move(stage)](uint64_t repetition) -> StatusOr<RowWalk> {
+    TENON_RETURN_IF_ERROR(description);
+    TENON_ASSIGN_OR_RETURN(RowWalk walk, open(repetition));
+    walk.rows = stage(std::move(walk.rows), repetition);
+    return walk;
   });
 }
 
 InputPipeline InputPipeline::Shard(int64_t count, int64_t index) const {
-  return InputPipeline(
-      [open = open_, count, index](uint64_t repetition) -> StatusOr<std::unique_ptr<InputSource>> {
-        TENON_RETURN_IF_ERROR(AtLeast("the number of shards", count, 1));
-        if (index < 0 || index >= count) {
-          return InvalidArgument("there is no shard ", index, " of ", count);
-        }
-        TENON_ASSIGN_OR_RETURN(auto from, open(repetition));
-        return std::make_unique<ChosenSource>(
-            std::move(from), [count, index](int64_t number, InputElement*) -> StatusOr<bool> {
-              return number % count == index;
-            });
-      });
-}
-
-InputPipeline InputPipeline::Shuffle(int64_t buffer_size, uint64_t seed) const {
-  return InputPipeline([open = open_, buffer_size,
-                        seed](uint64_t repetition) -> StatusOr<std::unique_ptr<InputSource>> {
-    TENON_RETURN_IF_ERROR(AtLeast("the buffer of a Shuffle", buffer_size, 1));
-    TENON_ASSIGN_OR_RETURN(auto from, open(repetition));
-    return std::make_unique<ShuffleSource>(std::move(from), buffer_size, seed, repetition);
+  Status good = AtLeast("the number of shards", count, 1);
+  if (good.ok() && (index < 0 || index >= count)) {
+    good = InvalidArgument("there is no shard ", index, " of ", count);
+  }
+  return Staged(good, [count, index](BatchSourcePtr from, uint64_t) {
+    return ShardRows(std::move(from), count, index);
   });
 }
 
+InputPipeline InputPipeline::Shuffle(int64_t buffer_size, uint64_t seed) const {
+  return Staged(AtLeast("the buffer of a Shuffle", buffer_size, 1),
+                [buffer_size, seed](BatchSourcePtr from, uint64_t repetition) {
+                  return ShuffleRows(std::move(from), buffer_size, seed, repetition);
+                });
+}
+
 InputPipeline InputPipeline::Batch(int64_t size, const BatchOptions& options) const {
-  return InputPipeline(
-      [open = open_, size, options](uint64_t repetition) -> StatusOr<std::unique_ptr<InputSource>> {
-        TENON_RETURN_IF_ERROR(AtLeast("a Batch", size, 1));
-        TENON_ASSIGN_OR_RETURN(auto from, open(repetition));
-        return std::make_unique<BatchSource>(std::move(from), size, options.drop_remainder);
-      });
+  return InputPipeline([open = open_, size, options](uint64_t repetition) -> StatusOr<RowWalk> {
+    TENON_RETURN_IF_ERROR(AtLeast("a Batch", size, 1));
+    TENON_ASSIGN_OR_RETURN(RowWalk from, open(repetition));
+    return RowsOfElements(BatchesOfRows(std::move(from), size, options.drop_remainder));
+  });
 }
 
 InputPipeline InputPipeline::Repeat(int64_t count) const {
-  return InputPipeline(
-      [open = open_, count](uint64_t repetition) -> StatusOr<std::unique_ptr<InputSource>> {
-        TENON_RETURN_IF_ERROR(AtLeast("a Repeat, where -1 means for ever,", count, -1));
-        // Repetitions of repetitions have numbers of their own.
-        const uint64_t first = repetition * (count > 0 ? static_cast<uint64_t>(count) : 1);
-        return std::make_unique<RepeatedSource>(open, count, first);
-      });
+  return InputPipeline([open = open_, count](uint64_t repetition) -> StatusOr<RowWalk> {
+    TENON_RETURN_IF_ERROR(AtLeast("a Repeat, where -1 means for ever,", count, -1));
+    // Repetitions of repetitions have numbers of their own.
+    const uint64_t first = repetition * (count > 0 ? static_cast<uint64_t>(count) : 1);
+    TENON_ASSIGN_OR_RETURN(RowWalk walk, open(first));
+    walk.rows = RepeatRows(
+        std::move(walk.rows),
+        [open, first, tensors = walk.tensors](int64_t next) {
+          return AsBefore(open(first + static_cast<uint64_t>(next)), tensors);
+        },
+        count);
+    return walk;
+  });
 }
 
 InputPipeline InputPipeline::Take(int64_t count) const {
-  return InputPipeline(
-      [open = open_, count](uint64_t repetition) -> StatusOr<std::unique_ptr<InputSource>> {
-        TENON_RETURN_IF_ERROR(AtLeast("a Take", count, 0));
-        TENON_ASSIGN_OR_RETURN(auto from, open(repetition));
-        return std::make_unique<FirstSource>(std::move(from), count);
-      });
+  return Staged(AtLeast("a Take", count, 0), [count](BatchSourcePtr from, uint64_t) {
+    return TakeRows(std::move(from), count);
+  });
 }
 
 InputPipeline InputPipeline::Skip(int64_t count) const {
-  return InputPipeline(
-      [open = open_, count](uint64_t repetition) -> StatusOr<std::unique_ptr<InputSource>> {
-        TENON_RETURN_IF_ERROR(AtLeast("a Skip", count, 0));
-        TENON_ASSIGN_OR_RETURN(auto from, open(repetition));
-        return std::make_unique<ChosenSource>(
-            std::move(from),
-            [count](int64_t number, InputElement*) -> StatusOr<bool> { return number >= count; });
-      });
+  return Staged(AtLeast("a Skip", count, 0), [count](BatchSourcePtr from, uint64_t) {
+    return SkipRows(std::move(from), count);
+  });
 }
 
 InputPipeline InputPipeline::Prefetch(int64_t count) const {
-  return InputPipeline(
-      [open = open_, count](uint64_t repetition) -> StatusOr<std::unique_ptr<InputSource>> {
-        TENON_RETURN_IF_ERROR(AtLeast("a Prefetch", count, 1));
-        TENON_ASSIGN_OR_RETURN(auto from, open(repetition));
-        return std::make_unique<PrefetchSource>(std::move(from), count);
-      });
+  return InputPipeline([open = open_, count](uint64_t repetition) -> StatusOr<RowWalk> {
+    TENON_RETURN_IF_ERROR(AtLeast("a Prefetch", count, 1));
+    TENON_ASSIGN_OR_RETURN(RowWalk walk, open(repetition));
+    // The content of files is wanted ahead, not their names.
+    if (walk.form == RowWalk::Form::kFiles) walk = RowsOfElements(ElementsOfRows(std::move(walk)));
+    walk.rows = PrefetchRows(std::move(walk.rows), count);
+    return walk;
+  });
 }
 
-StatusOr<std::unique_ptr<InputSource>> InputPipeline::Open() const { return open_(0); }
+StatusOr<std::unique_ptr<InputSource>> InputPipeline::Open() const {
+  TENON_ASSIGN_OR_RETURN(RowWalk walk, open_(0));
+  return ElementsOfRows(std::move(walk));
+}
 
 InputPipeline::Iterator InputPipeline::begin() {
   Iterator at;

@@ -9,6 +9,8 @@
 
 #include "core/base/status.h"
 #include "core/tensor/tensor.h"
+#include "data/batch_stages.h"
+#include "data/csv_rows.h"
 
 namespace tenon {
 
@@ -28,6 +30,13 @@ struct BatchOptions {
   bool drop_remainder = false;
 };
 
+struct ImageOptions {
+  /// 1 for grey and 3 for colours, to which all images are converted; 0 for those of each file.
+  int64_t channels = 3;
+};
+
+struct RowWalk;
+
 /// Input of a training loop, in C++ (the form of tf.data.Dataset): where elements come from, and
 /// what is done with them on the way. A description, copied freely; each loop over it walks it
 /// anew.
@@ -45,12 +54,27 @@ class InputPipeline {
   /// The rows of tensors in host memory with the same first dimension, which belong together; they
   /// are not copied.
   static InputPipeline FromTensors(const std::vector<Tensor>& columns);
-  /// The rows of IDX files, as MNIST has them (see ReadIdx), one a column.
+  /// The rows of IDX files, as MNIST has them (see ReadIdx), one a column. The files stay in
+  /// memory, and are read again when they have changed.
   static InputPipeline FromIdx(const std::vector<std::string>& paths);
-  /// The rows of these arrays of an .npz file, one a column.
+  /// The rows of these arrays of an .npz file, one a column, which stay in memory as those of
+  /// FromIdx do.
   static InputPipeline FromNpz(const std::string& path, const std::vector<std::string>& names);
   /// The records of TFRecord files, each a string scalar, one file after the other.
   static InputPipeline FromRecords(const std::vector<std::string>& paths);
+  /// The lines of text files, plain or gzipped, each a string scalar, one file after the other.
+  static InputPipeline FromText(const std::vector<std::string>& paths);
+  /// The rows of CSV files (see ReadCsv), one file after the other: a scalar for each column that
+  /// is wanted, in the order of `columns`.
+  static InputPipeline FromCsv(const std::vector<std::string>& paths,
+                               const std::vector<CsvColumn>& columns,
+                               const CsvOptions& options = {});
+  /// The .png, .jpg and .jpeg files of folders, in the order of their names: the pixels, uint8 of
+  /// shape [height, width, channels], and the number of the folder, an int64, which serves as a
+  /// label. They are decoded on several threads, behind a Shuffle, Shard or Repeat that follows
+  /// here. Images of a batch must be of one size.
+  static InputPipeline FromImages(const std::vector<std::string>& folders,
+                                  const ImageOptions& options = {});
   /// What `open` gives: for sources of the program's own.
   static InputPipeline From(std::function<StatusOr<std::unique_ptr<InputSource>>()> open);
 
@@ -104,8 +128,15 @@ class InputPipeline {
 
  private:
   /// Opens the `repetition`-th walk.
-  using Opener = std::function<StatusOr<std::unique_ptr<InputSource>>(uint64_t repetition)>;
+  using Opener = std::function<StatusOr<RowWalk>(uint64_t repetition)>;
   explicit InputPipeline(Opener open) : open_(std::move(open)) {}
+  static InputPipeline FromKept(std::vector<std::string> paths,
+                                std::function<StatusOr<std::vector<Tensor>>()> read);
+  InputPipeline Chosen(std::function<StatusOr<bool>(InputElement* element)> choose) const;
+  /// The rows as a stage leaves them; `description` says what is wrong with it.
+  InputPipeline Staged(
+      Status description,
+      std::function<BatchSourcePtr(BatchSourcePtr from, uint64_t repetition)> stage) const;
 
   Opener open_;
   Status status_;

@@ -4,8 +4,6 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
-#include <filesystem>
-
 #include "data/file.h"
 #include "data/tensor_bundle.h"
 #include "proto/checkpoint_state.pb.h"
@@ -26,11 +24,7 @@ bool IsAbsolute(std::string_view path) {
 /// As the state file has it: relative to a directory that is relative itself.
 std::string PathInState(const std::string& path, const std::string& directory) {
   if (IsAbsolute(path) || IsAbsolute(directory)) return path;
-  const std::filesystem::path base = directory.empty() ? "." : directory;
-  return std::filesystem::path(path)
-      .lexically_normal()
-      .lexically_relative(base.lexically_normal())
-      .string();
+  return RelativePath(path, directory.empty() ? "." : directory);
 }
 
 std::string PathOfState(const std::string& path, const std::string& directory) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <filesystem>
 
 #include "absl/cleanup/cleanup.h"
 #include "core/proto/proto_io_tensor.h"
@@ -75,10 +74,7 @@ Status ExportSavedModel(Session& session, Saver& saver, const std::string& expor
   DescribeAssets(assets, model.mutable_meta_graphs(0));
   const std::string temporary = TemporaryName(folder);
   TENON_RETURN_IF_ERROR(MakeFolders(temporary));
-  absl::Cleanup remove = [&] {
-    std::error_code ignored;
-    std::filesystem::remove_all(temporary, ignored);
-  };
+  absl::Cleanup remove = [&] { RemoveTree(temporary).IgnoreError(); };
   if (!saver.empty()) {
     TENON_RETURN_IF_ERROR(saver
                               .Save(session, temporary + "/variables/variables",
@@ -88,8 +84,7 @@ Status ExportSavedModel(Session& session, Saver& saver, const std::string& expor
   TENON_RETURN_IF_ERROR(CopyAssets(assets, temporary + "/assets"));
   TENON_RETURN_IF_ERROR(
       WriteStringToFile(temporary + "/saved_model.pb", model.SerializeAsString()));
-  TENON_RETURN_IF_ERROR(RenameFile(temporary, folder));
-  return SyncFolder(FolderOf(folder));
+  return PublishFile(temporary, folder);
 }
 
 }  // namespace tenon

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/saver/graph_file.h"
 
-#include "core/proto/proto_io_file.h"
 #include "core/proto/proto_io_graph.h"
 #include "data/file.h"
+#include "data/meta_graph_file.h"
 
 namespace tenon {
 

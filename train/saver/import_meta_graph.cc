@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/saver/import_meta_graph.h"
 
-#include <filesystem>
 #include <map>
 
 #include "core/device/device_name.h"
-#include "core/proto/proto_io_file.h"
 #include "core/proto/proto_io_graph.h"
+#include "data/meta_graph_file.h"
 #include "proto/meta_graph.pb.h"
 #include "train/saver/collections.h"
 
@@ -171,8 +170,7 @@ StatusOr<std::unique_ptr<Saver>> ImportMetaGraph(const MetaGraphDef& meta,
 
 StatusOr<std::unique_ptr<Saver>> ImportMetaGraph(const std::string& path,
                                                  const ImportMetaGraphOptions& options) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
+  if (IsFolder(path)) {
     return InvalidArgument("cannot import '", path, "': it is a folder, wanted a file PREFIX.meta");
   }
   const auto meta = LoadMetaGraphDef(path);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/saver/saver.h"
 
-#include <filesystem>
 #include <set>
 
 #include "data/file.h"
@@ -225,14 +224,13 @@ Status Saver::Restore(Session& session, const std::string& prefix) const {
 }
 
 std::string Saver::WhatIsWrong(const std::string& prefix) const {
-  std::error_code error;
   if (!CheckpointExists(prefix)) {
     constexpr std::string_view kIndex = ".index";
     if (const std::string of_file = prefix.substr(0, prefix.rfind(kIndex));
         prefix.ends_with(kIndex) && CheckpointExists(of_file)) {
       return StrCat(", a file of the checkpoint '", of_file, "', which is wanted");
     }
-    if (!std::filesystem::is_directory(prefix, error)) return "";
+    if (!IsFolder(prefix)) return "";
     return StrCat(", a folder (a checkpoint is named like ", JoinPath(prefix, "model-7"),
                   "; LatestCheckpoint finds the latest one in a folder)");
   }
@@ -274,12 +272,10 @@ void Saver::RecoverLastCheckpoints(const std::vector<std::string>& prefixes) {
   MutexLock lock(mu_);
   kept_.clear();
   for (const std::string& prefix : prefixes) {
-    std::error_code error;
-    const auto written = std::filesystem::last_write_time(BundleIndexName(prefix), error);
-    if (error) continue;
-    const auto age = std::filesystem::file_time_type::clock::now() - written;
+    const auto age = AgeOfFile(BundleIndexName(prefix));
+    if (!age.ok()) continue;
     kept_.push_back({prefix, options_.clock->WallNow() -
-                                 std::chrono::duration_cast<Clock::WallTime::duration>(age)});
+                                 std::chrono::duration_cast<Clock::WallTime::duration>(*age)});
   }
 }
 

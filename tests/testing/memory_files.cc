@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/fuzz/memory_files.h"
+#include "tests/testing/memory_files.h"
 
 #include <algorithm>
 #include <cstring>
@@ -61,6 +61,15 @@ StatusOr<std::unique_ptr<OutputFile>> MemoryFiles::OpenOutput(const std::string&
                                                               WriteMode mode) {
   if (mode == WriteMode::kTruncate) files_.erase(path);
   return std::make_unique<MemoryOutput>(Place(path));
+}
+
+StatusOr<FileInfo> MemoryFiles::Stat(const std::string& path) {
+  const auto found = files_.find(path);
+  if (found == files_.end()) return NotFound("no file '", path, "'");
+  FileInfo info;
+  info.size = static_cast<int64_t>(found->second->size());
+  info.identity = path;
+  return info;
 }
 
 StatusOr<std::vector<std::string>> MemoryFiles::List(const std::string& folder) {

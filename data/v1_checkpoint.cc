@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/slice_table.h"
+#include "data/v1_checkpoint.h"
 
 #include <cstring>
 
 #include "core/proto/proto_io_tensor.h"
-#include "data/table.h"
+#include "data/sstable.h"
 #include "data/tensor_bundle_index.h"
 #include "proto/saved_tensor_slice.pb.h"
 
 namespace tenon {
 
-Status WriteSliceTable(const std::string& path, const std::vector<SavedPart>& parts,
-                       const FileContext& context) {
+Status WriteV1Checkpoint(const std::string& path, const std::vector<SavedPart>& parts,
+                         const FileContext& context) {
   SavedTensorSlices index;
   index.mutable_meta()->mutable_versions()->set_producer(1);
   std::map<std::string, SavedSliceMeta*> tensors;
@@ -46,20 +46,20 @@ Status WriteSliceTable(const std::string& path, const std::vector<SavedPart>& pa
     }
     TENON_RETURN_IF_ERROR(context.CheckCancelled());
   }
-  TableEntries entries = {{"", index.SerializeAsString()}};
+  SstableEntries entries = {{"", index.SerializeAsString()}};
   entries.insert(entries.end(), std::make_move_iterator(values.begin()),
                  std::make_move_iterator(values.end()));
-  TENON_ASSIGN_OR_RETURN(const std::string table, WriteTable(entries));
+  TENON_ASSIGN_OR_RETURN(const std::string table, WriteSstable(entries));
   TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(path), context));
   return WriteStringToFile(path, table, context);
 }
 
-StatusOr<SliceTables> SliceTables::Open(const std::vector<std::string>& paths,
-                                        const FileContext& context) {
-  SliceTables tables;
+StatusOr<V1Checkpoint> V1Checkpoint::Open(const std::vector<std::string>& paths,
+                                          const FileContext& context) {
+  V1Checkpoint checkpoint;
   for (const std::string& path : paths) {
     TENON_ASSIGN_OR_RETURN(const std::string content, ReadFileToString(path, context));
-    TENON_ASSIGN_OR_RETURN(const TableEntries entries, ReadTable(content));
+    TENON_ASSIGN_OR_RETURN(const SstableEntries entries, ReadSstable(content));
     SavedTensorSlices index;
     if (entries.empty() || !entries[0].first.empty() || !index.ParseFromString(entries[0].second)) {
       return DataLoss(path, " has no index of a checkpoint");
@@ -72,7 +72,7 @@ StatusOr<SliceTables> SliceTables::Open(const std::vector<std::string>& paths,
       Saved saved;
       TENON_ASSIGN_OR_RETURN(saved.dtype, DTypeFromProto(meta.type()));
       TENON_ASSIGN_OR_RETURN(saved.shape, ShapeFromProto(meta.shape()));
-      Saved& all = tables.tensors_.try_emplace(meta.name(), saved).first->second;
+      Saved& all = checkpoint.tensors_.try_emplace(meta.name(), saved).first->second;
       if (all.dtype != saved.dtype || all.shape != saved.shape) {
         return InvalidArgument("tensor '", meta.name(), "' has another type or shape in ", path);
       }
@@ -82,14 +82,14 @@ StatusOr<SliceTables> SliceTables::Open(const std::vector<std::string>& paths,
       }
     }
     for (size_t i = 1; i < entries.size(); ++i) {
-      tables.values_.insert_or_assign(entries[i].first, entries[i].second);
+      checkpoint.values_.insert_or_assign(entries[i].first, entries[i].second);
     }
   }
-  return tables;
+  return checkpoint;
 }
 
-StatusOr<Tensor> SliceTables::ReadStored(std::string_view name, const Saved& saved,
-                                         const TensorSlice& slice) const {
+StatusOr<Tensor> V1Checkpoint::ReadStored(std::string_view name, const Saved& saved,
+                                          const TensorSlice& slice) const {
   const auto found = values_.find(SliceKey(name, slice));
   SavedTensorSlices entry;
   if (found == values_.end() || !entry.ParseFromString(found->second)) {
@@ -103,8 +103,8 @@ StatusOr<Tensor> SliceTables::ReadStored(std::string_view name, const Saved& sav
   return TensorFromProto(*data);
 }
 
-StatusOr<Tensor> SliceTables::Read(std::string_view name, const std::optional<ShapeAndSlice>& part,
-                                   DType wanted) const {
+StatusOr<Tensor> V1Checkpoint::Read(std::string_view name, const std::optional<ShapeAndSlice>& part,
+                                    DType wanted) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end())
     return NotFound("Tensor name \"", name, "\" not found in checkpoint files");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/proto/proto_io_file.h"
+#include "data/meta_graph_file.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/tokenizer.h>
@@ -8,13 +8,11 @@
 #include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "core/graph/graph.h"
+#include "proto/graph.pb.h"
+#include "proto/meta_graph.pb.h"
 #include "proto/saved_model.pb.h"
 
 namespace tenon {
@@ -23,29 +21,23 @@ namespace {
 namespace pb = google::protobuf;
 using WireFormat = pb::internal::WireFormatLite;
 
-StatusOr<std::string> ReadFileToString(const std::string& path) {
-  std::error_code error;
-  std::string file = path;
-  if (std::filesystem::is_directory(path, error)) {
-    file = path + "/saved_model.pb";
-    if (!std::filesystem::exists(file, error)) file = path + "/saved_model.pbtxt";
-    if (!std::filesystem::exists(file, error)) {
-      return NotFound("the folder '", path, "' has no saved_model.pb and no saved_model.pbtxt");
-    }
+/// The file of a graph that `path` is, or that the folder `path` has as a SavedModel.
+StatusOr<std::string> GraphFileAt(const std::string& path, const FileContext& context) {
+  if (!IsFolder(path, context)) return path;
+  for (const char* const name : {"saved_model.pb", "saved_model.pbtxt"}) {
+    std::string file = JoinPath(path, name);
+    if (FileExists(file, context)) return file;
   }
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return NotFound("cannot open '", file, "': ", std::strerror(errno));
-  const auto size = std::filesystem::file_size(file, error);
-  if (error) return InvalidArgument("cannot read '", file, "': ", error.message());
-  if (size > INT32_MAX) {
-    return InvalidArgument("'", file, "' has ", size, " bytes; a message has at most 2 GiB");
+  return NotFound("the folder '", path, "' has no saved_model.pb and no saved_model.pbtxt");
+}
+
+StatusOr<std::string> ReadGraphFile(const std::string& path, const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(const std::string file, GraphFileAt(path, context));
+  TENON_ASSIGN_OR_RETURN(const FileInfo info, StatFile(file, context));
+  if (info.size > INT32_MAX) {
+    return InvalidArgument("'", file, "' has ", info.size, " bytes; a message has at most 2 GiB");
   }
-  std::string content(size, '\0');
-  in.read(content.data(), static_cast<std::streamsize>(size));
-  if (in.gcount() != static_cast<std::streamsize>(size)) {
-    return DataLoss("'", file, "' gave ", in.gcount(), " bytes of ", size);
-  }
-  return content;
+  return ReadFileToString(file, context);
 }
 
 /// The first word of a text, after blanks and comments.
@@ -62,7 +54,7 @@ std::string_view FirstWord(std::string_view text) {
   return text.substr(0, n);
 }
 
-/// What is true of a text form is that it starts with a field of the message.
+/// A message in text form begins with the name of one of its fields.
 template <typename Message>
 bool HasField(std::string_view name) {
   return Message::descriptor()->FindFieldByName(std::string(name)) != nullptr;
@@ -85,8 +77,8 @@ Status ParseText(const std::string& content, const std::string& name, Message* o
   FirstError error;
   pb::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
-  // What newer writers add beside the graph does not concern us; inside a GraphDef every field is
-  // ours to know.
+  // Fields that newer writers add beside the graph do not concern us; inside a GraphDef every field
+  // is ours to know.
   parser.AllowUnknownField(!std::is_same_v<Message, GraphDef>);
   if (parser.ParseFromString(content, out)) return OkStatus();
   return InvalidArgument("'", name, "' is not a ", Message::descriptor()->name(),
@@ -193,7 +185,7 @@ StatusOr<MetaGraphDef> ParseMetaGraphDef(const std::string& content, const std::
   if (const auto cut = FindCut(content)) {
     return DataLoss("'", name, "' is cut short or no graph: ", *cut);
   }
-  // It says of every type that is none what of it is no text.
+  // The parser logs an error for each of the three types that the bytes are not.
   const pb::LogSilencer silent;
   // Later versions may add fields, with numbers above those that exist; all three share low ones.
   if (ParseBinary(content, 6, &graph) && IsPlausible(graph)) return Wrap(std::move(graph));
@@ -207,13 +199,14 @@ StatusOr<MetaGraphDef> ParseMetaGraphDef(const std::string& content, const std::
 }
 
 StatusOr<MetaGraphDef> LoadMetaGraphDef(const std::string& path,
-                                        const std::vector<std::string>& tags) {
-  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFileToString(path));
+                                        const std::vector<std::string>& tags,
+                                        const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(const std::string content, ReadGraphFile(path, context));
   return ParseMetaGraphDef(content, path, tags);
 }
 
-StatusOr<GraphDef> LoadGraphDef(const std::string& path) {
-  TENON_ASSIGN_OR_RETURN(MetaGraphDef meta, LoadMetaGraphDef(path));
+StatusOr<GraphDef> LoadGraphDef(const std::string& path, const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(MetaGraphDef meta, LoadMetaGraphDef(path, {}, context));
   return std::move(*meta.mutable_graph_def());
 }
 

@@ -12,9 +12,9 @@
 #include "data/file.h"
 #include "data/tensor_slice.h"
 
-// Checkpoints in TensorFlow's first format: files that are each one table (data/table.h). Its empty
-// key has the names, types, shapes and slices of the tensors, and each slice's key its elements, as
-// proto/saved_tensor_slice.proto says.
+// Checkpoints in TensorFlow's first format: files that are each one table (data/sstable.h). Its
+// empty key has the names, types, shapes and slices of the tensors, and each slice's key its
+// elements, as proto/saved_tensor_slice.proto says.
 
 namespace tenon {
 
@@ -28,16 +28,16 @@ struct SavedPart {
 
 /// Writes a file, whole or not at all. The parts of one tensor have the same name. InvalidArgument
 /// when they contradict each other, and for resources and variants.
-Status WriteSliceTable(const std::string& path, const std::vector<SavedPart>& parts,
-                       const FileContext& context = {});
+Status WriteV1Checkpoint(const std::string& path, const std::vector<SavedPart>& parts,
+                         const FileContext& context = {});
 
 /// The tensors of one checkpoint, which may be spread over files. Thread-safe.
-class SliceTables {
+class V1Checkpoint {
  public:
   /// Reads the files. DataLoss when one is damaged, InvalidArgument when they contradict each
   /// other.
-  static StatusOr<SliceTables> Open(const std::vector<std::string>& paths,
-                                    const FileContext& context = {});
+  static StatusOr<V1Checkpoint> Open(const std::vector<std::string>& paths,
+                                     const FileContext& context = {});
 
   /// The tensor `name`, or a part of it. NotFound when it is not there, or not all of it;
   /// InvalidArgument when it is of another type, or the part is not inside it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/table.h"
+#include "data/sstable.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TableEntries SomeEntries(int n) {
-  TableEntries entries;
+SstableEntries SomeEntries(int n) {
+  SstableEntries entries;
   for (int i = 0; i < n; ++i) {
     entries.emplace_back(StrCat("key/", absl::Dec(i, absl::kZeroPad8)), std::string(i % 50, 'v'));
   }
@@ -53,47 +53,47 @@ std::string TableOf(const std::string& data) {
   return file + Block(index) + footer;
 }
 
-TEST(TableTest, WhatIsWrittenIsRead) {
+TEST(SstableTest, WhatIsWrittenIsRead) {
   for (const int n : {0, 1, 17, 30000}) {
-    const TableEntries entries = SomeEntries(n);
-    const auto content = WriteTable(entries);
+    const SstableEntries entries = SomeEntries(n);
+    const auto content = WriteSstable(entries);
     ASSERT_TRUE(content.ok()) << content.status();
-    const auto back = ReadTable(*content);
+    const auto back = ReadSstable(*content);
     ASSERT_TRUE(back.ok()) << back.status();
     EXPECT_EQ(*back, entries);
   }
 }
 
-TEST(TableTest, KeysOutOfOrderAreRefused) {
-  EXPECT_FALSE(WriteTable({{"b", ""}, {"a", ""}}).ok());
-  EXPECT_FALSE(WriteTable({{"a", ""}, {"a", ""}}).ok());
+TEST(SstableTest, KeysOutOfOrderAreRefused) {
+  EXPECT_FALSE(WriteSstable({{"b", ""}, {"a", ""}}).ok());
+  EXPECT_FALSE(WriteSstable({{"a", ""}, {"a", ""}}).ok());
 }
 
-TEST(TableTest, DamageAnywhereIsDataLoss) {
-  const std::string content = *WriteTable(SomeEntries(100));
+TEST(SstableTest, DamageAnywhereIsDataLoss) {
+  const std::string content = *WriteSstable(SomeEntries(100));
   std::mt19937 random(5);
   for (size_t i = 0; i < content.size(); ++i) {
     std::string damaged = content;
     damaged[i] = static_cast<char>(damaged[i] ^ (1 + random() % 255));
-    if (auto back = ReadTable(damaged); back.ok()) {  // a byte of padding
+    if (auto back = ReadSstable(damaged); back.ok()) {  // a byte of padding
       EXPECT_EQ(*back, SomeEntries(100)) << i;
     }
-    EXPECT_EQ(ReadTable(content.substr(0, i)).status().code(), StatusCode::kDataLoss);
+    EXPECT_EQ(ReadSstable(content.substr(0, i)).status().code(), StatusCode::kDataLoss);
   }
 }
 
-TEST(TableTest, LengthsThatOverflowAreRefused) {
+TEST(SstableTest, LengthsThatOverflowAreRefused) {
   // The sum of the two lengths is small in 32 bits.
   std::string data;
   AppendVarint(&data, 0);
   AppendVarint(&data, 0xfffffff0u);
   AppendVarint(&data, 0x20u);
   data += std::string(64, 'x') + std::string(4, '\0');
-  EXPECT_THAT(std::string(Message(ReadTable(TableOf(data)).status())),
+  EXPECT_THAT(std::string(Message(ReadSstable(TableOf(data)).status())),
               HasSubstr("unreadable entries"));
 }
 
-TEST(TableTest, SharedPrefixesCannotTakeAllMemory) {
+TEST(SstableTest, SharedPrefixesCannotTakeAllMemory) {
   std::string data;
   AppendVarint(&data, 0);
   AppendVarint(&data, 100000);
@@ -106,11 +106,11 @@ TEST(TableTest, SharedPrefixesCannotTakeAllMemory) {
     data += 'x';
   }
   data += std::string(4, '\0');
-  EXPECT_THAT(std::string(Message(ReadTable(TableOf(data)).status())),
+  EXPECT_THAT(std::string(Message(ReadSstable(TableOf(data)).status())),
               HasSubstr("unreasonably large"));
 }
 
-TEST(TableTest, ABlockThatIsNamedAgainAndAgainIsRefused) {
+TEST(SstableTest, ABlockThatIsNamedAgainAndAgainIsRefused) {
   // An empty block gives no keys whose order would tell.
   const std::string no_entries(4, '\0');
   std::string handle, index;
@@ -130,7 +130,7 @@ TEST(TableTest, ABlockThatIsNamedAgainAndAgainIsRefused) {
   AppendVarint(&footer, index.size());
   footer.resize(40);
   footer += "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
-  const auto entries = ReadTable(file + Block(index) + footer);
+  const auto entries = ReadSstable(file + Block(index) + footer);
   EXPECT_EQ(entries.status().code(), StatusCode::kDataLoss);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/table.h"
+#include "data/sstable.h"
 
 #include <leveldb/env.h>
 #include <leveldb/options.h>
@@ -115,7 +115,7 @@ Status ForEachEntry(std::string_view block, Fn entry) {
 
 }  // namespace
 
-StatusOr<std::string> WriteTable(const TableEntries& entries) {
+StatusOr<std::string> WriteSstable(const SstableEntries& entries) {
   for (size_t i = 1; i < entries.size(); ++i) {
     if (entries[i - 1].first >= entries[i].first) {
       return InvalidArgument("the keys of a table must be in order; '", entries[i].first,
@@ -134,7 +134,7 @@ StatusOr<std::string> WriteTable(const TableEntries& entries) {
   return std::move(sink.content);
 }
 
-StatusOr<TableEntries> ReadTable(std::string_view content) {
+StatusOr<SstableEntries> ReadSstable(std::string_view content) {
   if (content.size() < kFooterBytes) {
     return DataLoss("a table has at least ", kFooterBytes, " bytes, found ", content.size());
   }
@@ -145,7 +145,7 @@ StatusOr<TableEntries> ReadTable(std::string_view content) {
   TENON_RETURN_IF_ERROR(TakeHandle(&footer).status());  // of the meta index, which holds nothing
   TENON_ASSIGN_OR_RETURN(const BlockHandle index, TakeHandle(&footer));
 
-  TableEntries entries;
+  SstableEntries entries;
   size_t total = 0;
   uint64_t end = 0;  // of the block before
   std::string index_storage, storage;
@@ -162,7 +162,7 @@ StatusOr<TableEntries> ReadTable(std::string_view content) {
     return ForEachEntry(block, [&](const std::string& key, std::string_view text) -> Status {
       total += key.size() + text.size();
       if (total > kMaxGrowth * content.size()) return DataLoss("the table is unreasonably large");
-      constexpr size_t kEntryBytes = sizeof(TableEntries::value_type);
+      constexpr size_t kEntryBytes = sizeof(SstableEntries::value_type);
       TENON_RETURN_IF_ERROR(entries_claim.GrowTo(total + 2 * kEntryBytes * entries.size()));
       if (!entries.empty() && entries.back().first >= key) {
         return DataLoss("the keys of the table are not in order");

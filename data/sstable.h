@@ -15,13 +15,13 @@
 
 namespace tenon {
 
-using TableEntries = std::vector<std::pair<std::string, std::string>>;
+using SstableEntries = std::vector<std::pair<std::string, std::string>>;
 
 /// The table of `entries`, whose keys must be in bytewise order without repetition.
-StatusOr<std::string> WriteTable(const TableEntries& entries);
+StatusOr<std::string> WriteSstable(const SstableEntries& entries);
 
 /// The entries of the table whose file has this content, in order. Checks every checksum and every
 /// bound: DataLoss for content that is damaged or no table.
-StatusOr<TableEntries> ReadTable(std::string_view content);
+StatusOr<SstableEntries> ReadSstable(std::string_view content);
 
 }  // namespace tenon

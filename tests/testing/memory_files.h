@@ -19,11 +19,15 @@ class MemoryFiles final : public FileSystem {
   StatusOr<std::unique_ptr<InputFile>> OpenInput(const std::string& path) override;
   StatusOr<std::unique_ptr<OutputFile>> OpenOutput(const std::string& path,
                                                    WriteMode mode) override;
-  bool Exists(const std::string& path) override { return files_.contains(path); }
+  StatusOr<FileInfo> Stat(const std::string& path) override;
   StatusOr<std::vector<std::string>> List(const std::string& folder) override;
   Status MakeFolders(const std::string&) override { return OkStatus(); }
   Status Rename(const std::string& from, const std::string& to) override;
+  Status Publish(const std::string& from, const std::string& to) override {
+    return Rename(from, to);
+  }
   Status Remove(const std::string& path) override;
+  Status RemoveTree(const std::string& path) override { return Remove(path); }
   Status SyncFolder(const std::string&) override { return OkStatus(); }
 
  private:

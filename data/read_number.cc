@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/strings/read_number.h"
+#include "data/read_number.h"
+
+#include <charconv>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
@@ -22,9 +24,25 @@ bool ReadHexadecimal(absl::string_view digits, T* value) {
 bool ReadDecimal(absl::string_view text, float* value) { return absl::SimpleAtof(text, value); }
 bool ReadDecimal(absl::string_view text, double* value) { return absl::SimpleAtod(text, value); }
 
+/// A number in digits alone, which is most of them: false also for others that are numbers.
+template <typename T>
+bool ReadDigits(std::string_view text, T* value) {
+  const size_t digits = text.starts_with('-') ? 1 : 0;
+  if (text.size() <= digits) return false;
+  const char first = text[digits];
+  if (!absl::ascii_isdigit(first) && first != '.') return false;
+  T read;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, read);
+  if (error != std::errc() || stopped != end) return false;
+  *value = read;
+  return true;
+}
+
 template <typename T>
 bool ReadFloating(std::string_view text, T* value) {
   if (text.size() > kMaxCharacters) return false;
+  if (ReadDigits(text, value)) return true;
   const absl::string_view all = absl::StripAsciiWhitespace(ToAbsl(text));
   if (all.empty()) {
     *value = 0;
@@ -42,7 +60,32 @@ bool ReadFloating(std::string_view text, T* value) {
   return (!is_named || digits.size() == 3) && ReadDecimal(all, value);
 }
 
+template <typename T>
+bool ReadFieldFloating(std::string_view text, T* value) {
+  if (ReadDigits(text, value)) return true;
+  const absl::string_view number = absl::StripAsciiWhitespace(ToAbsl(text));
+  const bool is_hexadecimal = number.find_first_of("xX") != absl::string_view::npos;
+  return !number.empty() && !is_hexadecimal && ReadDecimal(number, value);
+}
+
+template <typename T>
+bool ReadFieldInteger(std::string_view text, T* value) {
+  const absl::string_view number = absl::StripAsciiWhitespace(ToAbsl(text));
+  return absl::SimpleAtoi(number, value);
+}
+
 }  // namespace
+
+bool ReadFieldNumber(std::string_view text, float* value) { return ReadFieldFloating(text, value); }
+bool ReadFieldNumber(std::string_view text, double* value) {
+  return ReadFieldFloating(text, value);
+}
+bool ReadFieldNumber(std::string_view text, int32_t* value) {
+  return ReadDigits(text, value) || ReadFieldInteger(text, value);
+}
+bool ReadFieldNumber(std::string_view text, int64_t* value) {
+  return ReadDigits(text, value) || ReadFieldInteger(text, value);
+}
 
 bool ReadNumber(std::string_view text, float* value) { return ReadFloating(text, value); }
 bool ReadNumber(std::string_view text, double* value) { return ReadFloating(text, value); }
