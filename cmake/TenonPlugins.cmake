@@ -5,7 +5,7 @@
 
 
 # The version by which they know each other: a header that both sides include.
-set(plugin_version "${PROJECT_BINARY_DIR}/gen/core/plugin_version.h")
+set(plugin_version "${PROJECT_BINARY_DIR}/gen/core/device/plugin_version.h")
 file(GLOB runtime_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/accelerator/*.h"
   "${PROJECT_SOURCE_DIR}/runtime/device/cpu_device.h"
   "${PROJECT_SOURCE_DIR}/runtime/device/session_device.h")
@@ -16,7 +16,7 @@ add_custom_command(OUTPUT "${plugin_version}"
   COMMAND "${CMAKE_COMMAND}" -D "SOURCE=${PROJECT_SOURCE_DIR}" -D "VERSION=${PROJECT_VERSION}"
     -D "ABI=Abseil ${absl_VERSION}, sanitizers '${TENON_SANITIZE}'" -D "OUTPUT=${plugin_version}"
     -P "${PROJECT_SOURCE_DIR}/cmake/PluginVersion.cmake"
-  COMMENT "Generating core/plugin_version.h" VERBATIM)
+  COMMENT "Generating core/device/plugin_version.h" VERBATIM)
 add_custom_target(tenon_plugin_version DEPENDS "${plugin_version}")
 add_dependencies(tenon_core tenon_plugin_version)
 

@@ -2,7 +2,7 @@
 //
 // libtenon_cuda.so: what a program with Tenon loads where there are GPUs.
 #include "core/device/device_plugin.h"
-#include "core/plugin_version.h"
+#include "core/device/plugin_version.h"
 #include "ops/cuda/register.h"
 #include "runtime/accelerator/kernels.h"
 #include "runtime/cuda/gpus.h"

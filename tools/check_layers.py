@@ -30,6 +30,7 @@ ROOMS = {
     'runtime': ['device', 'execute', 'passes', 'functions', 'captures', 'compile', 'session',
                 'accelerator', 'cuda'],
     'distributed': ['protocol', 'worker', 'master', 'client', 'grpc'],
+    'distributed/grpc': ['rpc', 'peer'],  # and then the files beside them
 }
 MAX_FILES = 30  # flat in a room
 # What ops are is said in their declarations: so many lines outside ops/ may ask for one by name.
@@ -52,7 +53,7 @@ TIME = re.compile(r'\b(steady_clock|system_clock|high_resolution_clock|sleep_for
                   r'wait_until|usleep|nanosleep|clock_gettime|gettimeofday)\b')
 KEEPERS_OF_TIME = {
     'core/base/clock.h', 'core/base/mutex.h', 'runtime/device/machine_clock.cc',
-    'distributed/grpc/deadline.h',   # gRPC waits by the machine's clock
+    'distributed/grpc/rpc/deadline.h',   # gRPC waits by the machine's clock
     'train/sessions/stop_signal.cc',  # a signal handler may call next to nothing
     'data/event_file.cc',            # the time of day in files, unless it is given
     'data/file.cc',                  # the age of a file, which the file system's clock tells
@@ -83,6 +84,15 @@ def listed_files(root):
     return sorted({p for p in out.split('\0') if p and (root / p).is_file()})
 
 
+def room_of(hall, rooms, path):
+    """The place of the room that `path` is in among those of `hall`; behind all of them for a file
+    of no room, and None for one outside of the hall."""
+    if not path.startswith(hall + '/'):
+        return None
+    room = path[len(hall) + 1:].split('/')[0]
+    return rooms.index(room) if room in rooms else len(rooms)
+
+
 def include_breach(path, included):
     """What is wrong with `path` including `included`, or None."""
     folder, suffix = path.parts[0], path.suffix
@@ -91,11 +101,11 @@ def include_breach(path, included):
         if target != folder and target not in MAY_INCLUDE[folder]:
             return f'{folder}/ may not include {target}/ ({included})'
     tested = folder == 'tests' or folder == 'tools' or folder == 'examples'
-    rooms = ROOMS.get(folder, [])
-    if target == folder and included.count('/') > 1 and path.parts[1] in rooms:
-        room = included.split('/')[1]
-        if room in rooms and rooms.index(room) > rooms.index(path.parts[1]):
-            return f'{folder}/{path.parts[1]}/ may not include {folder}/{room}/ ({included})'
+    for hall, rooms in ROOMS.items():
+        own, other = room_of(hall, rooms, str(path)), room_of(hall, rooms, included)
+        if own is not None and other is not None and other > own:
+            return f'{path.parent}/ may not include {pathlib.PurePosixPath(included).parent}/ ' \
+                   f'({included})'
     is_pb = included.endswith('.pb.h')
     if is_pb and suffix in HEADERS and not tested and folder != 'distributed' \
             and not str(path).startswith('core/proto/'):

@@ -15,7 +15,7 @@ from check_layers import listed_files
 # Where code meets sizes that a graph, a file or a peer has chosen.
 FOLDERS = ('data', 'distributed', 'ops', 'runtime')
 # Where the checked forms are made.
-MAKERS = {'distributed/grpc/wire.h'}
+MAKERS = {'distributed/grpc/rpc/wire.h'}
 EXCUSE = re.compile(r'// size: \S')
 # Counts that the number of a node's inputs, a rank or the program itself bounds.
 BOUNDED = re.compile(r'^[\w.>()-]*(rank\w*(\(\))?|num_(inputs|outputs|ids)\(\)|frames_\.size\(\)|'
@@ -28,7 +28,7 @@ RULES = [
      'ends the process when memory is out; use Tensor::Allocate'),
     (re.compile(r'\bTensor::Zeros\('), 'ends the process when memory is out; use Tensor::Allocate'),
     (re.compile(r'\b(?:PushLimit|SetTotalBytesLimit|ReadVarint32|ReadVarintSizeAsInt)\('),
-     'reads a length by itself; use ReadLength or FieldLimit (distributed/grpc/wire.h)'),
+     'reads a length by itself; use ReadLength or FieldLimit (distributed/grpc/rpc/wire.h)'),
     (re.compile(r'\b(?:malloc|calloc|realloc|alloca)\('), 'memory that nobody counts'),
     (re.compile(r'\bnew\s+[\w:<>]+\['), 'memory that nobody counts; use CountedVector'),
     (re.compile(r'\b(?:int|int32_t|uint32_t)\s+\w+\s*=\s*(?:static_cast<int>\()?\w+[.>-]*num_elements\(\)'),

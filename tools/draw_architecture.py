@@ -16,6 +16,7 @@ import check_layers  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / 'docs' / 'architecture.md'
+HALLS = {folder: rooms for folder, rooms in check_layers.ROOMS.items() if '/' not in folder}
 INCLUDE = re.compile(r'^#include "(\w+)/(\w+)/')
 STAGE = re.compile(r'\{"([a-z ]+)",\s*"([^"]+)",\s*Compilation::')
 
@@ -23,14 +24,14 @@ STAGE = re.compile(r'\{"([a-z ]+)",\s*"([^"]+)",\s*Compilation::')
 def includes():
     """{(room, room)}: the rooms, as 'folder/room', of which one includes the other."""
     found = set()
-    for folder, rooms in check_layers.ROOMS.items():
+    for folder, rooms in HALLS.items():
         for room in rooms:
-            for path in (ROOT / folder / room).glob('*.*'):
+            for path in (ROOT / folder / room).rglob('*.*'):
                 if path.suffix not in {'.h', '.cc'}:
                     continue
                 for line in path.read_text().splitlines():
                     match = INCLUDE.match(line)
-                    if match and match[2] in check_layers.ROOMS.get(match[1], []):
+                    if match and match[2] in HALLS.get(match[1], []):
                         found.add((f'{folder}/{room}', f'{match[1]}/{match[2]}'))
     return {(a, b) for a, b in found if a != b}
 
@@ -49,7 +50,7 @@ def without_shortcuts(edges):
 
 def rooms_picture():
     lines = ['```mermaid', 'flowchart BT']
-    for folder, rooms in check_layers.ROOMS.items():
+    for folder, rooms in HALLS.items():
         lines.append(f'  subgraph {folder}')
         lines += [f'    {folder}_{room}["{room}"]' for room in rooms]
         lines.append('  end')

@@ -7,7 +7,7 @@
 #include <climits>
 #include <cstdlib>
 
-#include "core/plugin_version.h"
+#include "core/device/plugin_version.h"
 
 namespace tenon {
 namespace {

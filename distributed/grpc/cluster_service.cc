@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "distributed/grpc/cluster_stub.h"
-#include "distributed/grpc/status.h"
+#include "distributed/grpc/rpc/status.h"
 #include "distributed/protocol/cluster_spec.h"
 #include "distributed/protocol/server.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "distributed/grpc/rpc_server.h"
+#include "distributed/grpc/rpc/rpc_server.h"
 #include "distributed/protocol/job_end.h"
 #include "proto/cluster_service.pb.h"
 

@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "distributed/grpc/channel.h"
-#include "distributed/grpc/deadline.h"
-#include "distributed/grpc/security.h"
+#include "distributed/grpc/rpc/channel.h"
+#include "distributed/grpc/rpc/deadline.h"
+#include "distributed/grpc/rpc/security.h"
 #include "proto/cluster_service.grpc.pb.h"
 
 namespace tenon {

@@ -10,7 +10,7 @@
 
 #include "core/base/mutex.h"
 #include "distributed/grpc/cluster_stub.h"
-#include "distributed/grpc/status.h"
+#include "distributed/grpc/rpc/status.h"
 #include "distributed/protocol/limits.h"
 
 namespace tenon {

@@ -3,8 +3,8 @@
 
 #include "core/base/exceptions.h"
 #include "core/proto/proto_io_tensor.h"
-#include "distributed/grpc/status.h"
-#include "distributed/grpc/tensor_coding.h"
+#include "distributed/grpc/rpc/status.h"
+#include "distributed/grpc/rpc/tensor_coding.h"
 #include "proto/master.pb.h"
 
 namespace tenon {

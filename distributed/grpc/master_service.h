@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "distributed/grpc/blocking_calls.h"
-#include "distributed/grpc/rpc_server.h"
+#include "distributed/grpc/rpc/blocking_calls.h"
+#include "distributed/grpc/rpc/rpc_server.h"
 #include "distributed/master/master.h"
 #include "runtime/device/thread_pool.h"
 

@@ -2,9 +2,9 @@
 #include "core/base/exceptions.h"
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
-#include "distributed/grpc/peer_stream.h"
-#include "distributed/grpc/run_graph_coding.h"
-#include "distributed/grpc/status.h"
+#include "distributed/grpc/peer/peer_stream.h"
+#include "distributed/grpc/rpc/run_graph_coding.h"
+#include "distributed/grpc/rpc/status.h"
 #include "distributed/grpc/worker_service.h"
 
 namespace tenon {

@@ -4,13 +4,13 @@
 #include <atomic>
 
 #include "core/device/device_name.h"
-#include "distributed/grpc/channel.h"
-#include "distributed/grpc/message_bytes.h"
-#include "distributed/grpc/peer_calls.h"
-#include "distributed/grpc/rpc_client.h"
-#include "distributed/grpc/run_graph_coding.h"
-#include "distributed/grpc/status.h"
-#include "distributed/grpc/tensor_coding.h"
+#include "distributed/grpc/peer/peer_calls.h"
+#include "distributed/grpc/rpc/channel.h"
+#include "distributed/grpc/rpc/message_bytes.h"
+#include "distributed/grpc/rpc/rpc_client.h"
+#include "distributed/grpc/rpc/run_graph_coding.h"
+#include "distributed/grpc/rpc/status.h"
+#include "distributed/grpc/rpc/tensor_coding.h"
 
 namespace tenon {
 namespace {

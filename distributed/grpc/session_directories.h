@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/mutex.h"
-#include "distributed/grpc/blocking_calls.h"
 #include "distributed/grpc/remote_worker.h"
+#include "distributed/grpc/rpc/blocking_calls.h"
 
 namespace tenon {
 

@@ -4,8 +4,8 @@
 #include <random>
 
 #include "core/base/exceptions.h"
-#include "distributed/grpc/run_graph_coding.h"
-#include "distributed/grpc/tensor_coding.h"
+#include "distributed/grpc/rpc/run_graph_coding.h"
+#include "distributed/grpc/rpc/tensor_coding.h"
 
 namespace tenon {
 namespace {

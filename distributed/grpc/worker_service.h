@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "distributed/grpc/rpc_server.h"
+#include "distributed/grpc/rpc/rpc_server.h"
 #include "distributed/protocol/worker_interface.h"
 #include "runtime/device/thread_pool.h"
 

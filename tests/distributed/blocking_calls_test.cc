@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/blocking_calls.h"
+#include "distributed/grpc/rpc/blocking_calls.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

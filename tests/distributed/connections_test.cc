@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/connections.h"
+#include "distributed/grpc/rpc/connections.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

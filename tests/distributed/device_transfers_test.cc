@@ -8,7 +8,7 @@
 
 #include "core/graph/output.h"
 #include "core/proto/proto_io_graph.h"
-#include "distributed/grpc/run_graph_coding.h"
+#include "distributed/grpc/rpc/run_graph_coding.h"
 #include "distributed/worker/worker.h"
 #include "ops/register.h"
 #include "runtime/accelerator/kernels.h"

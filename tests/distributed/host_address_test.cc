@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/host_address.h"
+#include "distributed/grpc/rpc/host_address.h"
 
 #include <gtest/gtest.h>
 

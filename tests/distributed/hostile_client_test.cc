@@ -16,7 +16,7 @@
 #include "core/base/sanitizers.h"
 #include "core/device/rendezvous.h"
 #include "core/proto/proto_io_graph.h"
-#include "distributed/grpc/peer_frames.h"
+#include "distributed/grpc/peer/peer_frames.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/listener.h"
+#include "distributed/grpc/rpc/listener.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

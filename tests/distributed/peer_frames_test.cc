@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/peer_frames.h"
+#include "distributed/grpc/peer/peer_frames.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/peer_stream.h"
+#include "distributed/grpc/peer/peer_stream.h"
 
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
 #include "core/device/rendezvous.h"
-#include "distributed/grpc/channel.h"
+#include "distributed/grpc/rpc/channel.h"
 #include "distributed/protocol/cluster_spec.h"
 #include "proto/worker_service.grpc.pb.h"
 #include "tests/testing/status_matchers.h"

@@ -8,9 +8,9 @@
 
 #include <string>
 
-#include "distributed/grpc/channel.h"
-#include "distributed/grpc/message_bytes.h"
-#include "distributed/grpc/security.h"
+#include "distributed/grpc/rpc/channel.h"
+#include "distributed/grpc/rpc/message_bytes.h"
+#include "distributed/grpc/rpc/security.h"
 #include "distributed/protocol/cluster_spec.h"
 #include "distributed/protocol/server.h"
 

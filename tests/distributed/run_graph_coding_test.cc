@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/run_graph_coding.h"
+#include "distributed/grpc/rpc/run_graph_coding.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "core/memory/memory_limit.h"
-#include "distributed/grpc/peer_frames.h"
+#include "distributed/grpc/peer/peer_frames.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/message_mutation.h"
 

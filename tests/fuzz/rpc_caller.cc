@@ -3,8 +3,8 @@
 
 #include <thread>
 
-#include "distributed/grpc/channel.h"
-#include "distributed/grpc/message_bytes.h"
+#include "distributed/grpc/rpc/channel.h"
+#include "distributed/grpc/rpc/message_bytes.h"
 #include "distributed/protocol/cluster_spec.h"
 #include "ops/register.h"
 #include "proto/cluster_service.pb.h"

@@ -44,16 +44,18 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_core_may_not_include_tools(self):
         self.expect_one('core/ may not include tools/',
-                        core__a_DOT_cc=SPDX + '#include "tools/command.h"\n')
+                        core__base__a_DOT_cc=SPDX + '#include "tools/command.h"\n')
 
     def test_pb_headers_stay_out_of_headers(self):
         text = SPDX + '#pragma once\n#include "proto/graph.pb.h"\n'
-        self.expect_one('.pb.h in a header', runtime__a_DOT_h=text)
-        self.assertEqual(self.breaches(core__proto_io_DOT_h=text, distributed__a_DOT_h=text), [])
+        self.expect_one('.pb.h in a header', train__a_DOT_h=text)
+        self.assertEqual(self.breaches(core__proto__a_DOT_h=text, distributed__master__b_DOT_h=text,
+                                       core__proto__README_DOT_md='`a.h`',
+                                       distributed__master__README_DOT_md='`b.h`'), [])
 
     def test_grpc_headers_stay_in_the_grpc_folder(self):
         text = SPDX + '#include <grpcpp/grpcpp.h>\n'
-        self.expect_one('gRPC header', distributed__master_DOT_cc=text)
+        self.expect_one('gRPC header', distributed__master__a_DOT_cc=text)
         self.assertEqual(self.breaches(distributed__grpc__master_DOT_cc=text), [])
 
     def test_cuda_headers_stay_in_cuda_files(self):
@@ -77,14 +79,14 @@ class CheckLayersTest(unittest.TestCase):
     def test_a_type_may_not_take_a_messages_name(self):
         self.expect_one('name of a message',
                         proto__graph_DOT_proto=SPDX + 'message GraphDef {\n}\n',
-                        core__graph_DOT_h=SPDX + '#pragma once\nclass GraphDef {\n};\n')
+                        train__graph_DOT_h=SPDX + '#pragma once\nclass GraphDef {\n};\n')
 
     def test_time_comes_by_the_clock_alone(self):
         for text in ('auto now = std::chrono::steady_clock::now();', 'system_clock::now()',
                      'std::this_thread::sleep_for(pause);', 'cv.wait_until(lock, end);',
                      'future.wait_for(pause);'):
             self.expect_one('beside Clock', train__a_DOT_cc=f'{SPDX}{text}\n')
-            self.expect_one('beside Clock', runtime__a_DOT_cc=f'{SPDX}{text}\n')
+            self.expect_one('beside Clock', runtime__execute__a_DOT_cc=f'{SPDX}{text}\n')
             self.assertEqual(self.breaches(tests__a_DOT_cc=f'{SPDX}{text}\n',
                                            tools__a_DOT_cc=f'{SPDX}{text}\n',
                                            runtime__device__machine_clock_DOT_cc=SPDX + text), [])
@@ -95,23 +97,53 @@ class CheckLayersTest(unittest.TestCase):
         self.expect_one('is called Clock', train__a_DOT_h=text)
         self.expect_one('is called Clock', tools__a_DOT_cc=SPDX + 'using Clock = Other;\n')
         self.assertEqual(self.breaches(core__base__clock_DOT_h=text,
+                                       core__base__README_DOT_md='`clock.h`',
                                        train__b_DOT_h=SPDX + '#pragma once\nclass Clock;\n'), [])
 
     def test_a_long_file_is_found(self):
-        self.expect_one('more than 500', core__a_DOT_cc=SPDX + '\n' * 500)
+        self.expect_one('more than 500', core__base__a_DOT_cc=SPDX + '\n' * 500)
 
     def test_a_missing_licence_line_is_found(self):
-        self.expect_one('SPDX', core__a_DOT_cc='int x;\n')
+        self.expect_one('SPDX', core__base__a_DOT_cc='int x;\n')
 
     def test_a_header_without_pragma_once_is_found(self):
-        self.expect_one('pragma once', core__a_DOT_h=SPDX)
+        self.expect_one('pragma once', train__a_DOT_h=SPDX)
 
     def test_a_name_that_says_nothing_is_found(self):
-        self.expect_one('does not say what it holds', core__string_util_DOT_cc=SPDX)
-        self.assertEqual(self.breaches(core__utility_curve_DOT_cc=SPDX), [])
+        self.expect_one('does not say what it holds', core__base__string_util_DOT_cc=SPDX)
+        self.assertEqual(self.breaches(core__base__utility_curve_DOT_cc=SPDX), [])
+
+    def test_rooms_include_those_before_them_only(self):
+        self.expect_one('core/tensor/ may not include core/graph/',
+                        core__tensor__a_DOT_cc=SPDX + '#include "core/graph/graph.h"\n')
+        self.expect_one('distributed/grpc/rpc/ may not include distributed/grpc/peer/',
+                        distributed__grpc__rpc__a_DOT_cc=SPDX +
+                        '#include "distributed/grpc/peer/peer_calls.h"\n')
+        self.expect_one('distributed/grpc/peer/ may not include distributed/grpc/',
+                        distributed__grpc__peer__a_DOT_cc=SPDX +
+                        '#include "distributed/grpc/worker_service.h"\n')
+        self.assertEqual(self.breaches(
+            runtime__session__a_DOT_cc=SPDX + '#include "runtime/compile/compiler.h"\n',
+            distributed__grpc__a_DOT_cc=SPDX + '#include "distributed/grpc/peer/peer_calls.h"\n'),
+            [])
+
+    def test_a_file_is_in_a_room(self):
+        self.expect_one('the file is in none', core__a_DOT_cc=SPDX)
+
+    def test_a_room_names_its_headers(self):
+        self.expect_one('a.h is not in it', core__base__a_DOT_h=SPDX + '#pragma once\n')
+
+    def test_a_room_has_few_files(self):
+        files = {f'core__base__a{i}_DOT_cc': SPDX for i in range(31)}
+        self.expect_one('31 files flat in a room', **files)
+
+    def test_few_lines_ask_for_an_op_by_its_name(self):
+        text = SPDX + 'if (node.op() == "Const") return;\n' * 11
+        self.assertEqual(len(self.breaches(runtime__passes__a_DOT_cc=text)), 11)
+        self.assertEqual(self.breaches(ops__a_DOT_cc=text), [])
 
     def test_unfinished_work_is_found(self):
-        self.expect_one('has no place here', core__a_DOT_cc=SPDX + '// TO' 'DO: finish\n')
+        self.expect_one('has no place here', core__base__a_DOT_cc=SPDX + '// TO' 'DO: finish\n')
 
     def test_a_path_of_some_machine_is_found(self):
         self.expect_one('has no place here', README_DOT_md='see /ho' 'me/someone/notes\n')

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "core/device/device_plugin.h"
-#include "core/plugin_version.h"
+#include "core/device/plugin_version.h"
 #include "runtime/accelerator/kernels.h"
 #include "runtime/accelerator/stream_device.h"
 #include "tests/testing/simulated_driver.h"

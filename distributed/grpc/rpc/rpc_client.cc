@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/rpc_client.h"
+#include "distributed/grpc/rpc/rpc_client.h"
 
-#include "distributed/grpc/deadline.h"
-#include "distributed/grpc/security.h"
-#include "distributed/grpc/status.h"
+#include "distributed/grpc/rpc/deadline.h"
+#include "distributed/grpc/rpc/security.h"
+#include "distributed/grpc/rpc/status.h"
 
 namespace tenon {
 

@@ -13,7 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/status.h"
-#include "distributed/grpc/connections.h"
+#include "distributed/grpc/rpc/connections.h"
 
 namespace tenon {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/peer_calls.h"
+#include "distributed/grpc/peer/peer_calls.h"
 
 #include <grpcpp/generic/generic_stub.h>
 
 #include "core/base/hash_map.h"
-#include "distributed/grpc/channel.h"
-#include "distributed/grpc/peer_stream.h"
-#include "distributed/grpc/run_graph_coding.h"
-#include "distributed/grpc/security.h"
-#include "distributed/grpc/wire.h"
+#include "distributed/grpc/peer/peer_stream.h"
+#include "distributed/grpc/rpc/channel.h"
+#include "distributed/grpc/rpc/run_graph_coding.h"
+#include "distributed/grpc/rpc/security.h"
+#include "distributed/grpc/rpc/wire.h"
 
 namespace tenon {
 namespace {

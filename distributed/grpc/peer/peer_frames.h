@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/hash_map.h"
-#include "distributed/grpc/tensor_coding.h"
+#include "distributed/grpc/rpc/tensor_coding.h"
 #include "proto/peer_service.pb.h"
 
 namespace tenon {

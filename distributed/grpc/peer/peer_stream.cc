@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/peer_stream.h"
+#include "distributed/grpc/peer/peer_stream.h"
 
 #include "core/base/exceptions.h"
 #include "runtime/device/deferral.h"

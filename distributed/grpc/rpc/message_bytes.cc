@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/message_bytes.h"
+#include "distributed/grpc/rpc/message_bytes.h"
 
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/proto_buffer_writer.h>
 
-#include "distributed/grpc/wire.h"
+#include "distributed/grpc/rpc/wire.h"
 
 namespace tenon {
 namespace {

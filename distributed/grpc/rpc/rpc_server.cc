@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/rpc_server.h"
+#include "distributed/grpc/rpc/rpc_server.h"
 
 #include "core/base/exceptions.h"
-#include "distributed/grpc/channel.h"
-#include "distributed/grpc/deadline.h"
-#include "distributed/grpc/security.h"
-#include "distributed/grpc/status.h"
-#include "distributed/grpc/wire.h"
+#include "distributed/grpc/rpc/channel.h"
+#include "distributed/grpc/rpc/deadline.h"
+#include "distributed/grpc/rpc/security.h"
+#include "distributed/grpc/rpc/status.h"
+#include "distributed/grpc/rpc/wire.h"
 
 namespace tenon {
 

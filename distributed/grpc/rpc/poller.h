@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
-#include "distributed/grpc/handover.h"
+#include "distributed/grpc/rpc/handover.h"
 #include "runtime/device/thread_pool.h"
 
 namespace tenon {

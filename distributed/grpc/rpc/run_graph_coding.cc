@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/run_graph_coding.h"
+#include "distributed/grpc/rpc/run_graph_coding.h"
 
 #include "core/base/hash_map.h"
 #include "core/proto/proto_io_tensor.h"
-#include "distributed/grpc/status.h"
-#include "distributed/grpc/tensor_coding.h"
+#include "distributed/grpc/rpc/status.h"
+#include "distributed/grpc/rpc/tensor_coding.h"
 #include "distributed/protocol/run_settings.h"
 
 namespace tenon {

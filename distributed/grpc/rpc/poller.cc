@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/poller.h"
+#include "distributed/grpc/rpc/poller.h"
 
 #include <absl/synchronization/mutex.h>
 #include <grpcpp/alarm.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/channel.h"
+#include "distributed/grpc/rpc/channel.h"
 
 #include <grpcpp/create_channel.h>
 
 #include <algorithm>
 #include <climits>
 
-#include "distributed/grpc/security.h"
+#include "distributed/grpc/rpc/security.h"
 
 namespace tenon {
 namespace {

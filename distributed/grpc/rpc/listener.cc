@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/listener.h"
+#include "distributed/grpc/rpc/listener.h"
 
 #include <fcntl.h>
 #include <linux/tcp.h>
@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "core/base/strings.h"
-#include "distributed/grpc/host_address.h"
+#include "distributed/grpc/rpc/host_address.h"
 #include "distributed/protocol/limits.h"
 
 namespace tenon {

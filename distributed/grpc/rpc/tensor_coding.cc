@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/tensor_coding.h"
+#include "distributed/grpc/rpc/tensor_coding.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <grpcpp/support/proto_buffer_reader.h>
@@ -8,8 +8,8 @@
 
 #include "core/base/varint.h"
 #include "core/proto/proto_io_tensor.h"
-#include "distributed/grpc/handover.h"
-#include "distributed/grpc/wire.h"
+#include "distributed/grpc/rpc/handover.h"
+#include "distributed/grpc/rpc/wire.h"
 #include "runtime/device/machine_clock.h"
 
 namespace tenon {

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "core/base/mutex.h"
-#include "distributed/grpc/peer_frames.h"
-#include "distributed/grpc/poller.h"
+#include "distributed/grpc/peer/peer_frames.h"
+#include "distributed/grpc/rpc/poller.h"
 
 namespace tenon {
 

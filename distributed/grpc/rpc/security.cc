@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/security.h"
+#include "distributed/grpc/rpc/security.h"
 
 #include <grpc/support/log.h>
 #include <grpcpp/server.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/status.h"
+#include "distributed/grpc/rpc/status.h"
 
 #include <utf8proc.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/peer_frames.h"
+#include "distributed/grpc/peer/peer_frames.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include "core/base/varint.h"
-#include "distributed/grpc/wire.h"
+#include "distributed/grpc/rpc/wire.h"
 
 namespace tenon {
 namespace {
