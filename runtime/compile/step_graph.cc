@@ -10,9 +10,9 @@ namespace {
 
 using FeedMap = flat_hash_map<std::pair<const Node*, int>, int>;
 
-class StepGraphBuilder {
+class SignatureCutter {
  public:
-  StepGraphBuilder(const Graph& graph, const Signature& signature)
+  SignatureCutter(const Graph& graph, const Signature& signature)
       : graph_(graph), signature_(signature), step_(graph.registry()) {}
 
   StatusOr<Graph> Build() {
@@ -243,7 +243,7 @@ class StepGraphBuilder {
 }  // namespace
 
 StatusOr<Graph> MakeStepGraph(const Graph& graph, const Signature& signature) {
-  return StepGraphBuilder(graph, signature).Build();
+  return SignatureCutter(graph, signature).Build();
 }
 
 }  // namespace tenon

@@ -198,8 +198,8 @@ class LocalSession final : public Session {
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> program,
                            compiler_.Build(std::move(cut), kernels_));
     auto step = std::make_shared<LocalPreparedStep>(
-        running(), *options_.clock, [this](std::string_view name) { return PlaceOf(name); }, std::move(program),
-        FeedSpec(graph_, signature), signature.fetches.size());
+        running(), *options_.clock, [this](std::string_view name) { return PlaceOf(name); },
+        std::move(program), FeedSpec(graph_, signature), signature.fetches.size());
     steps_.emplace(key, step);
     return step;
   }

@@ -61,8 +61,8 @@ class RowWriter : public OutputWriter {
 
   const std::string& path() const { return options_.path; }
   const std::vector<std::string>& labels() const { return options_.labels; }
-  bool has_steps() const { return options_.steps != StepsAre::kOne; }
-  bool has_repeats() const { return options_.steps == StepsAre::kRepeats; }
+  bool has_steps() const { return options_.steps != RowsAre::kOne; }
+  bool has_repeats() const { return options_.steps == RowsAre::kRepeats; }
   /// Those that were added before.
   int64_t steps() const { return steps_; }
 

@@ -44,7 +44,7 @@ struct OutputOptions {
   std::string path;
   /// What the fetches are called.
   std::vector<std::string> labels;
-  StepsAre steps = StepsAre::kOne;
+  RowsAre steps = RowsAre::kOne;
   /// See RowMaker.
   std::vector<bool> is_whole;
 };

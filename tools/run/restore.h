@@ -15,7 +15,7 @@ class MetaGraphDef;
 namespace tenon::tools {
 
 /// What a step needs of a graph: the tensors it is fed with, and all that it fetches and runs.
-struct StepRoots {
+struct RunRoots {
   std::vector<std::string> feeds, fetches, targets;
 };
 
@@ -27,7 +27,7 @@ class CheckpointRestore {
   struct Options {
     /// Without a saver, the variables that the step needs must be in the checkpoint, unless others
     /// initialise them.
-    StepRoots step;
+    RunRoots step;
     bool others_initialise = false;
     /// The files are where a server sees them, and perhaps not here.
     bool is_remote = false;

@@ -16,7 +16,7 @@ StatusOr<Tensor> AsOneRow(const Tensor& value) {
 }  // namespace
 
 StatusOr<std::vector<Tensor>> RowMaker::RowsOf(const std::vector<Tensor>& values, int64_t batch) {
-  if (steps_ == StepsAre::kOne) return values;
+  if (steps_ == RowsAre::kOne) return values;
   std::vector<Tensor> all;
   for (size_t i = 0; i < values.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(Tensor rows, RowsOf(i, values[i], batch));
@@ -28,7 +28,7 @@ StatusOr<std::vector<Tensor>> RowMaker::RowsOf(const std::vector<Tensor>& values
 
 StatusOr<Tensor> RowMaker::RowsOf(size_t i, const Tensor& value, int64_t batch) {
   const bool has_as_many = value.rank() > 0 && value.dim(0) == batch;
-  if (first_) follows_[i] = steps_ == StepsAre::kBatches && has_as_many && !is_whole_[i];
+  if (first_) follows_[i] = steps_ == RowsAre::kBatches && has_as_many && !is_whole_[i];
   if (follows_[i] && !has_as_many) {
     return InvalidArgument("'", labels_[i], "' has the shape ", value.shape(), " for a batch of ",
                            batch, " rows; wanted a row for each of them, as before");

@@ -10,7 +10,7 @@
 namespace tenon::tools {
 
 /// How the values of several steps belong together.
-enum class StepsAre {
+enum class RowsAre {
   kOne,      // there is but one: values are as they are
   kRepeats,  // a row for each step
   kBatches,  // of rows: a value with a row for each row of the batch adds them, another one a row
@@ -22,7 +22,7 @@ class RowMaker {
  public:
   /// `is_whole` says of a fetch that it has all its rows in each step, so that they are none of the
   /// batch's, be they as many.
-  RowMaker(StepsAre steps, std::vector<std::string> labels, std::vector<bool> is_whole)
+  RowMaker(RowsAre steps, std::vector<std::string> labels, std::vector<bool> is_whole)
       : steps_(steps),
         labels_(std::move(labels)),
         is_whole_(std::move(is_whole)),
@@ -37,7 +37,7 @@ class RowMaker {
  private:
   StatusOr<Tensor> RowsOf(size_t i, const Tensor& value, int64_t batch);
 
-  const StepsAre steps_;
+  const RowsAre steps_;
   const std::vector<std::string> labels_;
   const std::vector<bool> is_whole_;
   std::vector<bool> follows_;  // the rows of the batch

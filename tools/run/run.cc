@@ -68,14 +68,14 @@ class RunCommand {
   RunCommand(const RunFlags& flags, const OpRegistry& ops) : flags_(flags), ops_(ops) {}
 
   int Run() {
-    FirstStep first;
+    FirstRows first;
     if (const Status ready = Prepare(&first); !ready.ok()) return Report(ready);
     if (session_ == nullptr) return Report(WriteNothing());
     if (const Status status = Initialise(first); !status.ok()) {
       return Report(ExplainStepError(status, ends_));
     }
     if (names_.fetches.empty() && flags_.targets.empty()) return kDone;
-    RunStepsOptions options;
+    RunLoopOptions options;
     options.fetches = names_.fetches;
     options.labels = names_.labels;
     options.targets = flags_.targets;
@@ -94,7 +94,7 @@ class RunCommand {
  private:
   /// Everything that can be found wrong before a session is opened, and then opens it; none when
   /// there are no rows to run anything with.
-  Status Prepare(FirstStep* first) {
+  Status Prepare(FirstRows* first) {
     TENON_ASSIGN_OR_RETURN(devices_, flags_.devices.Resolve());
     TENON_ASSIGN_OR_RETURN(meta_, LoadGraph());
     if (flags_.master.empty()) LeaveCluster(meta_.mutable_graph_def());
@@ -280,9 +280,9 @@ class RunCommand {
     options.path = flags_.output;
     options.labels = names_.labels;
     if (flags_.file_names) options.labels.insert(options.labels.begin(), "file");
-    options.steps = flags_.batch > 0   ? StepsAre::kBatches
-                    : flags_.steps > 1 ? StepsAre::kRepeats
-                                       : StepsAre::kOne;
+    options.steps = flags_.batch > 0   ? RowsAre::kBatches
+                    : flags_.steps > 1 ? RowsAre::kRepeats
+                                       : RowsAre::kOne;
     const bool is_open = std::any_of(names_.feeds.begin(), names_.feeds.end(), [&](const auto& f) {
       return !HasStaticRows(*FindTensor(*graph_, f.tensor, ""));
     });
@@ -331,7 +331,7 @@ class RunCommand {
   }
 
   /// Gives the variables their values. The first step's feeds serve initialisers too.
-  Status Initialise(const FirstStep& first) {
+  Status Initialise(const FirstRows& first) {
     if (IsFolder(flags_.graph)) {  // a SavedModel
       TENON_RETURN_IF_ERROR(RestoreSavedModel(*session_, meta_, flags_.graph));
     }
@@ -370,7 +370,7 @@ class RunCommand {
   MetaGraphDef meta_;
   std::unique_ptr<Graph> graph_;
   GraphEnds ends_;
-  StepNames names_;
+  RunNames names_;
   std::vector<Endpoint> fetched_;
   std::unique_ptr<OutputWriter> output_;
   std::unique_ptr<FeedInputs> inputs_;

@@ -78,10 +78,10 @@ class LongStepNotice {
 
 class Runner {
  public:
-  Runner(Session& session, const RunStepsOptions& options, FeedInputs& feeds)
+  Runner(Session& session, const RunLoopOptions& options, FeedInputs& feeds)
       : session_(session), options_(options), feeds_(feeds) {}
 
-  int Run(FirstStep first) {
+  int Run(FirstRows first) {
     // One step has nothing that could be kept: a signal ends it as any program.
     if (has_several()) {
       signal_.emplace();
@@ -122,7 +122,7 @@ class Runner {
     return rows < 0 ? -1 : rows / options_.batch + (rows % options_.batch > 0 ? 1 : 0);
   }
 
-  Status Steps(FirstStep first) {
+  Status Steps(FirstRows first) {
     TENON_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedStep> step,
                            session_.Prepare(feeds_.tensors(), options_.fetches, options_.targets));
     if (has_several() && !(prints() && !options_.fetches.empty())) {
@@ -215,7 +215,7 @@ class Runner {
   }
 
   Session& session_;
-  const RunStepsOptions& options_;
+  const RunLoopOptions& options_;
   FeedInputs& feeds_;
   std::optional<StopSignal> signal_;
   std::optional<CancelOnSignal> cancel_;
@@ -229,7 +229,7 @@ class Runner {
 
 }  // namespace
 
-int RunSteps(Session& session, const RunStepsOptions& options, FeedInputs& feeds, FirstStep first) {
+int RunSteps(Session& session, const RunLoopOptions& options, FeedInputs& feeds, FirstRows first) {
   return Runner(session, options, feeds).Run(std::move(first));
 }
 

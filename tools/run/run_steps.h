@@ -13,7 +13,7 @@
 namespace tenon::tools {
 
 /// Options of RunSteps, by name.
-struct RunStepsOptions {
+struct RunLoopOptions {
   std::vector<std::string> fetches, labels, targets;
   /// How many, without batches.
   int64_t steps = 1;
@@ -33,7 +33,7 @@ struct RunStepsOptions {
 };
 
 /// What the first step is fed with, some rows of it in batches; others may have needed it before.
-struct FirstStep {
+struct FirstRows {
   std::vector<Tensor> values;
   int64_t rows = 0;
 };
@@ -41,6 +41,6 @@ struct FirstStep {
 /// Runs the steps: prints what they fetch, or writes it and shows how far they are. The first
 /// ctrl-C or SIGTERM ends them in good order: what the steps before gave is written. Returns the
 /// exit code, having reported what went wrong.
-int RunSteps(Session& session, const RunStepsOptions& options, FeedInputs& feeds, FirstStep first);
+int RunSteps(Session& session, const RunLoopOptions& options, FeedInputs& feeds, FirstRows first);
 
 }  // namespace tenon::tools

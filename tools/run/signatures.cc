@@ -46,7 +46,7 @@ std::string DescribeTensors(const std::map<std::string, SignatureTensor>& tensor
 }
 
 /// Asking twice for one thing gives it once.
-void AddFetch(const std::string& label, const std::string& tensor, StepNames* names) {
+void AddFetch(const std::string& label, const std::string& tensor, RunNames* names) {
   for (const std::string& known : names->labels) {
     if (known == label) return;
   }
@@ -65,9 +65,9 @@ StatusOr<std::pair<std::string, std::string>> SplitPair(const std::string& text,
   return std::pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
-StatusOr<StepNames> NamesOfTensors(const std::vector<std::string>& feeds,
-                                   const std::vector<std::string>& fetches) {
-  StepNames names;
+StatusOr<RunNames> NamesOfTensors(const std::vector<std::string>& feeds,
+                                  const std::vector<std::string>& fetches) {
+  RunNames names;
   for (const std::string& feed : feeds) {
     TENON_ASSIGN_OR_RETURN(const auto pair, SplitPair(feed, "--feed"));
     names.feeds.push_back({pair.first, pair.first, pair.second});
@@ -76,16 +76,16 @@ StatusOr<StepNames> NamesOfTensors(const std::vector<std::string>& feeds,
   return names;
 }
 
-StatusOr<StepNames> NamesOfSignature(const MetaGraphDef& meta, const std::string& name,
-                                     const std::vector<std::string>& feeds,
-                                     const std::vector<std::string>& fetches) {
+StatusOr<RunNames> NamesOfSignature(const MetaGraphDef& meta, const std::string& name,
+                                    const std::vector<std::string>& feeds,
+                                    const std::vector<std::string>& fetches) {
   TENON_ASSIGN_OR_RETURN(const auto signatures, SignaturesOf(meta));
   const auto found = signatures.find(name);
   if (found == signatures.end()) {
     return NotFound("the graph has no signature '", name, "', but ", NamesIn(signatures),
                     DidYouMean(name, KeysOf(signatures)));
   }
-  StepNames names;
+  RunNames names;
   for (const std::string& feed : feeds) {
     TENON_ASSIGN_OR_RETURN(const auto pair, SplitPair(feed, "--feed"));
     TENON_ASSIGN_OR_RETURN(const std::string tensor,

@@ -14,22 +14,22 @@ class MetaGraphDef;
 namespace tenon::tools {
 
 /// What a step is fed with and what it is asked for.
-struct StepNames {
+struct RunNames {
   std::vector<FeedText> feeds;
   /// Tensors, and what to call them.
   std::vector<std::string> fetches, labels;
 };
 
 /// What "NAME=VALUE" feeds and fetches mean when they name tensors.
-StatusOr<StepNames> NamesOfTensors(const std::vector<std::string>& feeds,
-                                   const std::vector<std::string>& fetches);
+StatusOr<RunNames> NamesOfTensors(const std::vector<std::string>& feeds,
+                                  const std::vector<std::string>& fetches);
 
 /// What they mean when they name inputs and outputs of the signature `name`; without fetches, all
 /// of its outputs. NotFound, with the names that there are, for one that it does not have, and for
 /// a signature that the graph does not have.
-StatusOr<StepNames> NamesOfSignature(const MetaGraphDef& meta, const std::string& name,
-                                     const std::vector<std::string>& feeds,
-                                     const std::vector<std::string>& fetches);
+StatusOr<RunNames> NamesOfSignature(const MetaGraphDef& meta, const std::string& name,
+                                    const std::vector<std::string>& feeds,
+                                    const std::vector<std::string>& fetches);
 
 /// The signature that is meant when none is named: serving_default, or the only one; empty when the
 /// graph has none. WrongUsage, naming them, when there are several.

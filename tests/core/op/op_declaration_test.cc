@@ -33,7 +33,8 @@ op Mix(a: T, list: N * T,
   T: {float, half} = half, flag: bool = true "Of both."
   Tlist: list(type) >= 0
 op Next() -> out: string [reads_outside]  # nothing else
-op op(types: Host(int32)) -> y: Host(int64) [aggregate, allows_uninitialized_input, no_gradient, basic])");
+op op(types: Host(int32)) -> y: Host(int64) 
+    [aggregate, allows_uninitialized_input, no_gradient, basic])");
   ASSERT_THAT(ops, SizeIs(3));
   const OpSchema& mix = ops[0];
   EXPECT_EQ(mix.name, "Mix");
