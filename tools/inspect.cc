@@ -4,6 +4,7 @@
 
 #include "core/proto/proto_io_graph.h"
 #include "data/file.h"
+#include "proto/meta_graph.pb.h"
 #include "runtime/functions/expansion.h"
 #include "tools/checkpoints.h"
 #include "tools/commands.h"

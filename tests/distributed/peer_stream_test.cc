@@ -9,6 +9,7 @@
 #include "distributed/grpc/rpc/channel.h"
 #include "distributed/protocol/cluster_spec.h"
 #include "proto/worker_service.grpc.pb.h"
+#include "runtime/device/machine_clock.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 
@@ -163,7 +164,7 @@ class RecordedStream final : public PeerStream {
 
 TEST(PeerStreamTest, NothingThatEndsACallOvertakesIt) {
   ThreadPool pool(1);
-  Poller poller(std::make_unique<grpc::CompletionQueue>(), pool);
+  Poller poller(std::make_unique<grpc::CompletionQueue>(), pool, MachineClock());
   const auto stream = std::make_shared<RecordedStream>(poller);
   stream->Start();
   cluster::PeerFrame first, run, cancel, clean_up;

@@ -9,6 +9,7 @@
 #include "core/device/rendezvous.h"
 #include "core/proto/proto_io_graph.h"
 #include "ops/register.h"
+#include "runtime/device/machine_clock.h"
 #include "tests/testing/counting_allocator.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
@@ -63,7 +64,7 @@ class RemoteWorkerTest : public ::testing::Test {
   const std::string kHere = "/job:worker/replica:0/task:0/device:GPU:0";
   TestCluster servers_{1, 1};
   ThreadPool pool_{2};
-  Poller poller_{std::make_unique<grpc::CompletionQueue>(), pool_};
+  Poller poller_{std::make_unique<grpc::CompletionQueue>(), pool_, MachineClock()};
   GrpcWorkerDirectory directory_{servers_.spec(), {}, poller_};
   std::shared_ptr<WorkerInterface> worker_;
   uint64_t incarnation_ = 0;

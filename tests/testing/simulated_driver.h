@@ -149,7 +149,7 @@ class SimulatedDriver final : public StreamDriver {
   CondVar cv_;
   std::mt19937_64 random_ ABSL_GUARDED_BY(mu_);
   std::array<std::deque<Item>, kStreams> queues_ ABSL_GUARDED_BY(mu_);
-  std::array<Clock, kStreams> clocks_ ABSL_GUARDED_BY(mu_);
+  std::array<VectorClock, kStreams> clocks_ ABSL_GUARDED_BY(mu_);
   std::map<uintptr_t, Block> blocks_ ABSL_GUARDED_BY(mu_);
   std::map<uintptr_t, size_t> free_ ABSL_GUARDED_BY(mu_);
   std::set<void*> pinned_ ABSL_GUARDED_BY(mu_);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "core/tensor/variant.h"
+#include "ops/array/constants.h"
 #include "ops/control_flow/flow.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"

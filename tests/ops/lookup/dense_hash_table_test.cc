@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Tensor Ints(const std::vector<int64_t>& values) { return Tensor::Vector(values); }
+Tensor Longs(const std::vector<int64_t>& values) { return Tensor::Vector(values); }
 
 /// A table from int64 to int64 with the empty key -1 and the deleted key -2, in four buckets.
 class DenseHashTableTest : public ::testing::Test {
@@ -31,12 +31,12 @@ class DenseHashTableTest : public ::testing::Test {
     all_ = LookupTableExportV2(table, DType::kInt64, DType::kInt64);
     session_ = *MakeLocalSession(s_.graph);
   }
-  Status Change(Node* how, const Tensor& keys, const Tensor& values = Ints({})) {
+  Status Change(Node* how, const Tensor& keys, const Tensor& values = Longs({})) {
     return session_->Run({{keys_, keys}, {values_, values}}, {}, {how}).status();
   }
   std::vector<double> Found(const std::vector<int64_t>& keys) {
     const auto found =
-        session_->Run({{keys_, Ints(keys)}, {fallback_, Tensor::Scalar<int64_t>(-9)}}, {find_});
+        session_->Run({{keys_, Longs(keys)}, {fallback_, Tensor::Scalar<int64_t>(-9)}}, {find_});
     EXPECT_TRUE(found.ok()) << found.status();
     return found.ok() ? Numbers((*found)[0]) : std::vector<double>();
   }
@@ -53,43 +53,43 @@ class DenseHashTableTest : public ::testing::Test {
 };
 
 TEST_F(DenseHashTableTest, EntriesComeAreReplacedAndGo) {
-  ASSERT_OK(Change(insert_, Ints({10, 11, 14}), Ints({1, 2, 3})));
-  ASSERT_OK(Change(insert_, Ints({14, 18}), Ints({30, 4})));
+  ASSERT_OK(Change(insert_, Longs({10, 11, 14}), Longs({1, 2, 3})));
+  ASSERT_OK(Change(insert_, Longs({14, 18}), Longs({30, 4})));
   EXPECT_EQ(Size(), 4);
   EXPECT_THAT(Found({10, 11, 14, 18, 22}), ElementsAre(1, 2, 30, 4, -9));
-  ASSERT_OK(Change(remove_, Ints({10, 99})));
+  ASSERT_OK(Change(remove_, Longs({10, 99})));
   EXPECT_EQ(Size(), 3);
   EXPECT_THAT(Found({10, 14, 18}), ElementsAre(-9, 30, 4));
 }
 
 TEST_F(DenseHashTableTest, AKeyBehindARemovedOneIsFoundAndNotDoubled) {
   // All of them belong into bucket 2.
-  ASSERT_OK(Change(insert_, Ints({2, 10, 18}), Ints({1, 2, 3})));
-  ASSERT_OK(Change(remove_, Ints({2})));
-  ASSERT_OK(Change(insert_, Ints({18}), Ints({30})));
+  ASSERT_OK(Change(insert_, Longs({2, 10, 18}), Longs({1, 2, 3})));
+  ASSERT_OK(Change(remove_, Longs({2})));
+  ASSERT_OK(Change(insert_, Longs({18}), Longs({30})));
   EXPECT_EQ(Size(), 2);
-  ASSERT_OK(Change(remove_, Ints({18})));
+  ASSERT_OK(Change(remove_, Longs({18})));
   EXPECT_THAT(Found({10, 18}), ElementsAre(2, -9));
 }
 
 TEST_F(DenseHashTableTest, ManyThatComeAndGoLeaveRoom) {
   for (int64_t i = 0; i < 1000; ++i) {
-    ASSERT_OK(Change(insert_, Ints({i}), Ints({i * i})));
+    ASSERT_OK(Change(insert_, Longs({i}), Longs({i * i})));
     ASSERT_THAT(Found({i, i + 1}), ElementsAre(i * i, -9));
-    ASSERT_OK(Change(remove_, Ints({i})));
+    ASSERT_OK(Change(remove_, Longs({i})));
   }
   EXPECT_EQ(Size(), 0);
   EXPECT_EQ(Buckets()[0].dim(0), 4);
 }
 
 TEST_F(DenseHashTableTest, WhatWasExportedStaysAsItWasAndCanBeImported) {
-  ASSERT_OK(Change(insert_, Ints({5, 7}), Ints({50, 70})));
+  ASSERT_OK(Change(insert_, Longs({5, 7}), Longs({50, 70})));
   const std::vector<Tensor> before = Buckets();
   EXPECT_EQ(before[0].shape(), (Shape{4, 1}));
   EXPECT_THAT(Numbers(before[0]), ElementsAre(-1, 5, -1, 7));
   EXPECT_THAT(Numbers(before[1]), ElementsAre(0, 50, 0, 70));
-  ASSERT_OK(Change(remove_, Ints({5})));
-  ASSERT_OK(Change(insert_, Ints({7}), Ints({71})));
+  ASSERT_OK(Change(remove_, Longs({5})));
+  ASSERT_OK(Change(insert_, Longs({7}), Longs({71})));
   EXPECT_THAT(Numbers(before[0]), ElementsAre(-1, 5, -1, 7));
   EXPECT_THAT(Numbers(before[1]), ElementsAre(0, 50, 0, 70));
   EXPECT_THAT(Numbers(Buckets()[0]), ElementsAre(-1, -2, -1, 7));
@@ -103,11 +103,11 @@ TEST_F(DenseHashTableTest, WhatIsNoKeyIsRefused) {
                            std::string_view why) {
     EXPECT_THAT(Change(how, keys, values), IsError(StatusCode::kInvalidArgument, why));
   };
-  refused(insert_, Ints({1, -1}), Ints({0, 0}), "Using the empty_key as a table key");
-  refused(remove_, Ints({-2}), Ints({}), "Using the deleted_key as a table key");
-  refused(insert_, Ints({1, 2}), Ints({0}), "Expected shape [2] for value, got [1]");
+  refused(insert_, Longs({1, -1}), Longs({0, 0}), "Using the empty_key as a table key");
+  refused(remove_, Longs({-2}), Longs({}), "Using the deleted_key as a table key");
+  refused(insert_, Longs({1, 2}), Longs({0}), "Expected shape [2] for value, got [1]");
   const Tensor square = Tensor::Of<int64_t>({2, 2}, {1, 2, 3, 4});
-  refused(insert_, square, Ints({0, 0}), "Expected key shape []");
+  refused(insert_, square, Longs({0, 0}), "Expected key shape []");
   EXPECT_EQ(Size(), 0);
   const auto matrix = [](int64_t rows, int64_t columns) {
     return Tensor::Zeros(DType::kInt64, {rows, columns});
@@ -158,7 +158,7 @@ TEST(DenseHashTablesTest, ATableThatCannotBeIsRefused) {
   };
   const Tensor one = Tensor::Scalar<int64_t>(1), two = Tensor::Scalar<int64_t>(2);
   refused(one, one, {}, "Empty and deleted keys cannot be equal");
-  refused(one, Ints({1, 2}), {}, "must have same shape, got shapes: [] and [2]");
+  refused(one, Longs({1, 2}), {}, "must have same shape, got shapes: [] and [2]");
   refused(Tensor::Zeros(DType::kInt64, {1, 1}), two, {}, "must be a scalar or a vector");
   refused(one, two, {.initial_num_buckets = 12}, "power of 2, got: 12");
   refused(one, two, {.initial_num_buckets = 2}, "at least 4");
@@ -173,7 +173,7 @@ TEST(AnonymousTableTest, EachRunHasATableOfItsOwnThatItsHandlesKeep) {
   const Output keys = Placeholder(DType::kString);
   Output size, found;
   {
-    const auto insert = LookupTableInsertV2(table, keys, Output(Const(Ints({7}))));
+    const auto insert = LookupTableInsertV2(table, keys, Output(Const(Longs({7}))));
     ControlDependencies after({insert});
     size = LookupTableSizeV2(table);
     found = LookupTableFindV2(table, Const("a"), Tensor::Scalar<int64_t>(-1));
@@ -197,13 +197,13 @@ TEST(AnonymousTableTest, TablesOfEveryKind) {
   std::vector<Output> found;
   const auto after = [&](Node* fill, const Output& table, const Tensor& fallback) {
     ControlDependencies filled({fill});
-    found.push_back(LookupTableFindV2(table, Ints({3, 4}), fallback));
+    found.push_back(LookupTableFindV2(table, Longs({3, 4}), fallback));
   };
   const Tensor none = Tensor::Scalar<int64_t>(0);
-  after(InitializeTableV2(once, Ints({3}), Ints({30})), once, none);
-  after(LookupTableInsertV2(vectors, Ints({3}), Tensor::Of<int64_t>({1, 2}, {1, 2})), vectors,
-        Ints({0, 0}));
-  after(LookupTableInsertV2(dense, Ints({4}), Ints({40})), dense, none);
+  after(InitializeTableV2(once, Longs({3}), Longs({30})), once, none);
+  after(LookupTableInsertV2(vectors, Longs({3}), Tensor::Of<int64_t>({1, 2}, {1, 2})), vectors,
+        Longs({0, 0}));
+  after(LookupTableInsertV2(dense, Longs({4}), Longs({40})), dense, none);
   const auto values = s.Run(found);
   ASSERT_OK(values);
   EXPECT_THAT(Numbers((*values)[0]), ElementsAre(30, 0));
