@@ -17,7 +17,10 @@ void CopyElements(const Tensor& from, int64_t begin, int64_t n, int64_t width, T
   std::copy_n(from.data<T>() + begin * width, n * width, to->data<T>() + at * width);
 }
 
-int64_t WidthOf(const Tensor& t) { return t.shape().WithoutDim(0).num_elements(); }
+/// Elements of a row.
+int64_t WidthOf(const Tensor& t) {
+  return t.dim(0) > 0 ? t.num_elements() / t.dim(0) : t.shape().WithoutDim(0).num_elements();
+}
 
 /// Copies rows [begin, begin + n) of `from` over those of `to` from row `at` on. May throw when
 /// memory for text is out.

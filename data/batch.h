@@ -44,8 +44,9 @@ class BatchSource {
   virtual ~BatchSource() = default;
   /// The columns that all batches have.
   virtual const std::shared_ptr<const RowSchema>& schema() const = 0;
-  /// Makes `batch` the next rows, at least one and at most `most`; false at the end. Rows before a
-  /// mistake come before its error. After an error there is nothing more. REQUIRES: most >= 1.
+  /// Makes `batch` the next rows, at least one and at most `most`; false at the end, and ever
+  /// after. Rows before a mistake come before its error. After an error there is nothing more.
+  /// REQUIRES: most >= 1.
   virtual StatusOr<bool> Next(int64_t most, RowBatch* batch) = 0;
 };
 

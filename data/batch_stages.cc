@@ -99,8 +99,8 @@ class RepeatStage final : public StageOver {
     if (count_ == 0) return false;
     while (true) {
       if (from_ == nullptr) {
-        if (!any_ || ++repetition_ == count_) return false;
-        TENON_ASSIGN_OR_RETURN(from_, open_(repetition_));
+        if (!any_ || repetition_ + 1 == count_) return false;
+        TENON_ASSIGN_OR_RETURN(from_, open_(++repetition_));
         any_ = false;
       }
       TENON_ASSIGN_OR_RETURN(const bool found, from_->Next(most, batch));
@@ -128,9 +128,10 @@ class RebatchStage final : public StageOver {
     const int64_t size = std::min(most, size_);
     std::vector<RowBatch> parts;
     int64_t rows = 0;
-    while (rows < size) {
+    while (rows < size && !ended_) {
       RowBatch part;
       TENON_ASSIGN_OR_RETURN(const bool found, from_->Next(size - rows, &part));
+      ended_ = !found;
       if (!found) break;
       rows += part.num_rows();
       parts.push_back(std::move(part));
@@ -154,6 +155,7 @@ class RebatchStage final : public StageOver {
  private:
   const int64_t size_;
   const bool drop_remainder_;
+  bool ended_ = false;
 };
 
 class NumberSource final : public BatchSource {

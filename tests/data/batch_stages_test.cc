@@ -54,6 +54,9 @@ std::vector<int> All(BatchSource& source, int64_t most = 1000, Status* status = 
   RowBatch batch;
   while (true) {
     const StatusOr<bool> found = source.Next(most, &batch);
+    if (found.ok() && !*found) {
+      EXPECT_FALSE(*source.Next(most, &batch)) << "a source that has ended gives rows";
+    }
     if (status != nullptr) *status = found.status();
     if (!found.ok() || !*found) {
       if (status == nullptr) EXPECT_TRUE(found.ok()) << found.status();
@@ -91,7 +94,8 @@ TEST(BatchStagesTest, TakesAndSkipsRowsWhereverBatchesEnd) {
 TEST(BatchStagesTest, TakeReadsNoMoreThanItGives) {
   auto source = std::make_unique<CountedTexts>(10, 100);
   const CountedTexts& asked = *source;
-  EXPECT_EQ(All(TakeRows(std::move(source), 4)), Counted(0, 4));
+  const BatchSourcePtr taken = TakeRows(std::move(source), 4);
+  EXPECT_EQ(All(taken), Counted(0, 4));
   EXPECT_EQ(asked.most_asked, 4);
 }
 
@@ -118,6 +122,7 @@ TEST(BatchStagesTest, RepetitionsAreOpenedOneAfterTheOther) {
   EXPECT_THAT(All(RepeatRows(Texts(2), open, 3)), ElementsAre(0, 1, 0, 1, 0, 1));
   EXPECT_THAT(opened, ElementsAre(1, 2));
   EXPECT_THAT(All(TakeRows(RepeatRows(Texts(2), open, -1), 5)), ElementsAre(0, 1, 0, 1, 0));
+  EXPECT_THAT(All(RebatchRows(RepeatRows(Texts(2), open, 2), 3, false)), ElementsAre(0, 1, 0, 1));
   EXPECT_EQ(All(RepeatRows(Texts(2), open, 0)), Counted(0, 0));
   EXPECT_EQ(All(RepeatRows(Texts(0), open, -1)), Counted(0, 0));
 }

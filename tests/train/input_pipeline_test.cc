@@ -123,6 +123,8 @@ TEST(InputPipelineTest, StagesComeInAnyOrder) {
   EXPECT_THAT(Walk(Numbers(3).Map(doubled).Repeat(2).Skip(1).Take(3)), ElementsAre(2, 4, 0));
   EXPECT_THAT(Walk(Numbers(8).Batch(2).Shard(2, 1)), ElementsAre(2, 6));
   EXPECT_THAT(Walk(Numbers(4).Batch(2).Repeat(2).Prefetch(1)), ElementsAre(0, 2, 0, 2));
+  EXPECT_THAT(Walk(Numbers(4).Repeat(2).Batch(3)), ElementsAre(0, 3, 2));
+  EXPECT_THAT(Walk(Numbers(4).Map(doubled).Repeat(2).Batch(3)), ElementsAre(0, 6, 4));
   // A shuffle chooses the same order of rows and of what was made of them.
   const std::vector<int> order = Walk(Numbers(40).Shuffle(10, 5));
   std::vector<int> twice = Walk(Numbers(40).Map(doubled).Shuffle(10, 5));
