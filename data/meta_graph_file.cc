@@ -101,7 +101,9 @@ std::optional<std::string> FindCut(const std::string& content) {
         if (!in.ReadVarint64(&number)) return StrCat("field ", field, " at byte ", at);
         break;
       case WireFormat::WIRETYPE_LENGTH_DELIMITED: {
-        if (!in.ReadVarint32(&length)) return StrCat("field ", field, " at byte ", at);
+        if (!in.ReadVarint32(&length)) {  // size: compared with what is left, below
+          return StrCat("field ", field, " at byte ", at);
+        }
         const size_t left = content.size() - in.CurrentPosition();
         if (length > left) {
           return StrCat("field ", field, " at byte ", at, " wants ", length, " bytes, found ",
