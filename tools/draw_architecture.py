@@ -3,10 +3,10 @@
 """Draws the two pictures of docs/architecture.md from the sources: the rooms and who includes whom,
 and a step's way through the stages of the compiler.
 
-Usage: tools/draw_architecture.py [--check]. Writes the pictures, as Mermaid, between the marks that
-the page has for them; with --check it writes nothing, and exits with 1 when they are not as they
-would be.
+Writes the pictures, as Mermaid, between the marks that the page has for them; with --check it exits
+with 1 when they are not as they would be.
 """
+import argparse
 import pathlib
 import re
 import sys
@@ -80,17 +80,18 @@ def drawn(page):
 
 
 def main(arguments):
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--check', action='store_true', help='write nothing')
+    check = parser.parse_args(arguments).check
     page = PAGE.read_text()
     wanted = drawn(page)
-    if arguments == ['--check']:
-        if page != wanted:
-            print(f'{PAGE.name}: the pictures are not those of the sources; '
-                  'run tools/draw_architecture.py')
-        return 1 if page != wanted else 0
-    if arguments:
-        print(__doc__, file=sys.stderr)
-        return 2
-    PAGE.write_text(wanted)
+    if check and page != wanted:
+        print(f'{PAGE.name}: the pictures are not those of the sources; '
+              'run tools/draw_architecture.py')
+        return 1
+    if not check:
+        PAGE.write_text(wanted)
     return 0
 
 
