@@ -70,6 +70,7 @@ StatusOr<Tensor> GatherRows(const Tensor& from, absl::Span<const int64_t> indice
 
 StatusOr<Tensor> ConcatenateRows(absl::Span<const Tensor> parts, std::string_view what) {
   const Tensor& first = parts[0];
+  if (parts.size() == 1) return first;
   int64_t total = 0;
   for (const Tensor& part : parts) {
     if (part.dtype() != first.dtype() ||
@@ -80,7 +81,6 @@ StatusOr<Tensor> ConcatenateRows(absl::Span<const Tensor> parts, std::string_vie
     }
     total += part.dim(0);
   }
-  if (parts.size() == 1) return first;
   TENON_ASSIGN_OR_RETURN(Tensor all, AllocateRows(first, total));
   const int64_t width = WidthOf(first);
   TENON_RETURN_IF_ERROR(CatchExceptions([&] {

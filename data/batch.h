@@ -54,8 +54,9 @@ class BatchSource {
 /// memory is out.
 StatusOr<Tensor> GatherRows(const Tensor& from, absl::Span<const int64_t> indices);
 
-/// The rows of all tensors, one after the other; of one, the tensor itself. InvalidArgument, naming
-/// `what`, when dtypes or the shapes of rows differ. REQUIRES: at least one tensor.
+/// The rows of all tensors, one after the other; of one, the tensor itself, of any rank.
+/// InvalidArgument, naming `what`, when dtypes or the shapes of rows differ. REQUIRES: at least one
+/// tensor.
 StatusOr<Tensor> ConcatenateRows(absl::Span<const Tensor> parts, std::string_view what);
 
 /// Copies row `source_row` of `source` over row `row` of `target`, whose rows are alike. May throw

@@ -63,7 +63,7 @@ def way_picture():
     text = (ROOT / 'runtime/compile/compiler.cc').read_text()
     stages = STAGE.findall(text)
     steps = [('build', 'a program or GraphFromProto makes a graph')] + stages + [
-        ('run', 'Program::Execute, with one Run for all its kernels')]
+        ('run', 'Program::Execute, with one ProgramRun for all its kernels')]
     lines = ['```mermaid', 'flowchart TB']
     lines += [f'  s{i}["<b>{name}</b><br/>{what}"]' for i, (name, what) in enumerate(steps)]
     lines += [f'  s{i} --> s{i + 1}' for i in range(len(steps) - 1)]

@@ -134,7 +134,7 @@ class KernelContext {
     return Tensor::Allocate(run_->device.allocator(), dtype, shape);
   }
 
-  const Run& run() const { return run_->run; }
+  const ProgramRun& run() const { return run_->run; }
   const DeviceRun& device_run() const { return *run_; }
   Device& device() const { return run_->device; }
   ResourceStore& resources() const { return run_->device.resources(); }

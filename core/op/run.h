@@ -11,7 +11,7 @@
 namespace tenon {
 
 class MemoryAccount;
-class Trace;
+class RunTrace;
 
 /// What a client asks of a run, beside its values. It travels with the run from the client's call
 /// to every task and kernel.
@@ -22,7 +22,7 @@ struct RunSettings {
 
 /// One execution of a program: made once, where a call or an RPC begins it, and handed down to the
 /// kernels by reference. What it points to outlives it.
-struct Run {
+struct ProgramRun {
   RunSettings settings = {};
   /// Ends the run early. Null only where a kernel is run by itself.
   Cancellation* cancellation = nullptr;
@@ -33,13 +33,13 @@ struct Run {
   /// The account that the tensors which kernels make are charged to; may be null.
   MemoryAccount* memory = nullptr;
   /// Gets the records of nodes when settings.trace is set.
-  Trace* trace = nullptr;
+  RunTrace* trace = nullptr;
 };
 
 /// The part of a run that one device does, with the number by which the device's queue knows it. No
 /// other one of the process has that number while the queue keeps something of it.
 struct DeviceRun {
-  const Run& run;
+  const ProgramRun& run;
   Device& device;
   int64_t id = 0;
 };

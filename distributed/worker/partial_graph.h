@@ -41,9 +41,9 @@ class PartialGraph final : public std::enable_shared_from_this<PartialGraph> {
   const std::shared_ptr<Program> graph_;
   const std::shared_ptr<MemoryAccount> memory_;
   const RunSettings settings_;
-  Trace trace_;
+  RunTrace trace_;
   Cancellation cancellation_;
-  Run run_;
+  ProgramRun run_;
   const std::vector<Tensor> no_args_ = {};
   std::vector<Tensor> no_retvals_;
   std::function<void()> over_;

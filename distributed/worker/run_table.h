@@ -65,8 +65,8 @@ class TaskRun final : public Rendezvous, public std::enable_shared_from_this<Tas
   Status HandOut(std::string_view key, Tensor* value, bool* dead);
   /// The run of this task's partition: what it needs from here, and `cancellation` and `memory`,
   /// which may be null. It must not outlive this.
-  Run MakeRun(const RunSettings& settings, Cancellation& cancellation, MemoryAccount* memory,
-              Trace* trace) {
+  ProgramRun MakeRun(const RunSettings& settings, Cancellation& cancellation, MemoryAccount* memory,
+                     RunTrace* trace) {
     return {settings, &cancellation, this, &resources_, memory, settings.trace ? trace : nullptr};
   }
 

@@ -19,11 +19,11 @@ struct Worker::RunningGraph {
   std::shared_ptr<Program> graph;
   std::shared_ptr<MasterState> session;  // keeps the kernels
   std::shared_ptr<TaskRun> step;
-  Run run;
+  ProgramRun run;
   std::vector<Tensor> no_args, no_retvals;  // the values come and go by the rendezvous
   Cancellation cancellation;
   Cancellation::Token token = Cancellation::kAlreadyCancelled;
-  Trace trace;
+  RunTrace trace;
 };
 
 Worker::Worker(WorkerEnvironment environment)

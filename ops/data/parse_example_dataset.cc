@@ -72,7 +72,7 @@ struct ParseExampleDataset final : DatasetOver<ParseExampleDataset> {
       if (!found) return false;
       TENON_RETURN_IF_ERROR(CheckRank(messages[0], 1, "serialized"));
       const ExampleColumns& features = of_->features;
-      const Run run{.cancellation = &context_->cancellation()};
+      const ProgramRun run{.cancellation = &context_->cancellation()};
       const DeviceRun on_device{run, of_->device};
       std::vector<Value> parsed(of_->parsed_types.size());
       KernelContext ctx(on_device, of_->parsed_types, nullptr, 0, parsed.data());

@@ -246,7 +246,7 @@ std::shared_ptr<CachedCapture> CaptureRun::Capture() const {
   auto capture = std::make_shared<CachedCapture>();
   capture->work = *std::move(work);
   // The run's own rendezvous and resources are not there when the capture is repeated.
-  const Run run;
+  const ProgramRun run;
   CaptureDevice device(ctx_.device(), capture->work->device());
   const DeviceRun on_device{run, device, ctx_.device_run().id};
   std::vector<Value> values = values_;

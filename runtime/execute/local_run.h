@@ -9,7 +9,7 @@
 namespace tenon {
 
 /// A run that no other task takes part in, with all that dies with it.
-struct LocalRun : Run {
+struct LocalRun : ProgramRun {
   LocalRun(const Program& program, const RunSettings& wanted) {
     settings = wanted;
     cancellation = &own_cancellation;
@@ -25,7 +25,7 @@ struct LocalRun : Run {
 
   LocalRendezvous own_rendezvous;
   ResourceStore own_resources;
-  Trace own_trace;
+  RunTrace own_trace;
   /// Must not be cancelled any more when the run goes.
   Cancellation own_cancellation;
 };

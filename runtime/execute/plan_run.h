@@ -29,7 +29,7 @@
 namespace tenon {
 
 /// Ends the other partitions of a run too: they may wait for what this one will not send.
-inline void AbortRun(const Run& run, const Status& why) {
+inline void AbortRun(const ProgramRun& run, const Status& why) {
   if (run.rendezvous != nullptr) run.rendezvous->Abort(why);
   if (run.cancellation != nullptr) run.cancellation->Cancel(why);
 }
@@ -422,7 +422,7 @@ class PlanRun {
   Executor& executor_;
   const ExecutionPlan& plan_;
   const DeviceRun& device_run_;
-  const Run& run_;
+  const ProgramRun& run_;
   const std::vector<Tensor>& args_;
   std::vector<Tensor>* const retvals_;
   std::unique_ptr<State> state_;

@@ -52,7 +52,7 @@ Program::Program(std::vector<std::unique_ptr<ExecutionPlan>> plans, ThreadPool* 
   }
 }
 
-Status Program::Execute(const Run& run, const std::vector<Tensor>& args,
+Status Program::Execute(const ProgramRun& run, const std::vector<Tensor>& args,
                         std::vector<Tensor>* retvals) {
   if (executors_.size() == 1) {
     retvals->assign(num_retvals_, Tensor());
@@ -74,12 +74,12 @@ Status Program::Execute(const Run& run, const std::vector<Tensor>& args,
   return status;
 }
 
-void Program::Start(const Run& run, const std::vector<Tensor>& args, std::vector<Tensor>* retvals,
-                    std::function<void(Status)> done) {
+void Program::Start(const ProgramRun& run, const std::vector<Tensor>& args,
+                    std::vector<Tensor>* retvals, std::function<void(Status)> done) {
   StartAll(run, args, retvals, true, std::move(done));
 }
 
-void Program::StartAll(const Run& run, const std::vector<Tensor>& args,
+void Program::StartAll(const ProgramRun& run, const std::vector<Tensor>& args,
                        std::vector<Tensor>* retvals, bool borrowed,
                        std::function<void(Status)> done) {
   retvals->assign(num_retvals_, Tensor());

@@ -21,10 +21,11 @@ class Program {
 
   /// Runs it to its end; the calling thread works on one of the plans. `retvals` gets one tensor
   /// for each fetch. The first error is the result.
-  Status Execute(const Run& run, const std::vector<Tensor>& args, std::vector<Tensor>* retvals);
+  Status Execute(const ProgramRun& run, const std::vector<Tensor>& args,
+                 std::vector<Tensor>* retvals);
   /// Starts it, with little work on the calling thread where there is a pool; `done` is called at
   /// the end, perhaps before this returns. The other arguments must live until then.
-  void Start(const Run& run, const std::vector<Tensor>& args, std::vector<Tensor>* retvals,
+  void Start(const ProgramRun& run, const std::vector<Tensor>& args, std::vector<Tensor>* retvals,
              std::function<void(Status)> done);
 
   /// Whether its runs send or receive, and so need a rendezvous.
@@ -32,8 +33,8 @@ class Program {
 
  private:
   /// `borrowed` as Executor::Start's.
-  void StartAll(const Run& run, const std::vector<Tensor>& args, std::vector<Tensor>* retvals,
-                bool borrowed, std::function<void(Status)> done);
+  void StartAll(const ProgramRun& run, const std::vector<Tensor>& args,
+                std::vector<Tensor>* retvals, bool borrowed, std::function<void(Status)> done);
 
   const std::shared_ptr<void> owner_;  // of the devices; goes last
   std::vector<std::unique_ptr<Executor>> executors_;

@@ -28,7 +28,7 @@ struct NodeTrace {
 
 /// Collects what the nodes of a step did, as far as kMaxBytes reach: a loop may run for days.
 /// Thread-safe.
-class Trace {
+class RunTrace {
  public:
   static constexpr size_t kMaxBytes = 256 << 20;
 

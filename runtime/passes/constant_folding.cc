@@ -119,7 +119,7 @@ std::vector<Value> Evaluate(const Node& node, Device& device, size_t* budget) {
   KernelCache kernels;
   auto kernel = kernels.Get(node, device);
   if (!kernel.ok() || (*kernel)->is_async()) return {};
-  const Run run;
+  const ProgramRun run;
   const DeviceRun on_device{run, device};
   KernelContext ctx(on_device, node.output_types(), inputs.data(), node.num_inputs(),
                     outputs.data());

@@ -183,6 +183,13 @@ TEST(BatchStagesTest, RowsBeforeAMistakeComeFirst) {
   check(ShuffleRows(broken(), 4, 1, 0), 7);
 }
 
+TEST(ConcatenateRowsTest, ASingleTensorComesBackWhateverItsRank) {
+  const auto scalar = ConcatenateRows({Tensor::Scalar(2.5f)}, "a value");
+  ASSERT_TRUE(scalar.ok()) << scalar.status();
+  EXPECT_EQ(scalar->rank(), 0);
+  EXPECT_EQ(scalar->scalar<float>(), 2.5f);
+}
+
 TEST(BatchTest, RowsThatDifferAreNotPutTogether) {
   const Tensor pair(DType::kFloat, {1, 2}), triple(DType::kFloat, {1, 3});
   const Status status = ConcatenateRows({pair, triple}, "column 'x'").status();

@@ -74,7 +74,7 @@ bool Runs(const OpRegistration& op, Device& device) {
                                   (*node)->output_types(), device);
   const auto kernel = op.MakeKernel(construction);
   if (!kernel.ok() || (*kernel)->is_async()) return false;
-  const Run run;
+  const ProgramRun run;
   const DeviceRun on_device{run, device};
   std::vector<Value> out((*node)->num_outputs());
   KernelContext ctx(on_device, (*node)->output_types(), in.data(), static_cast<int>(in.size()),

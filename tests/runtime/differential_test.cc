@@ -44,7 +44,7 @@ class Oracle {
     TENON_ASSIGN_OR_RETURN(const Graph graph, MakeStepGraph(graph_, signature));
     ResourceStore resources;
     Cancellation cancellation;
-    const tenon::Run run{.cancellation = &cancellation, .resources = &resources};
+    const ProgramRun run{.cancellation = &cancellation, .resources = &resources};
     return testing::Interpret(graph, {run, device_, ++runs_}, kernels_, args);
   }
 

@@ -45,7 +45,7 @@ TEST_F(ExecutorTest, StartingAStepLeavesToThePoolWhatTakesLong) {
   Identity(product, {.name = "y"});
   const auto executor = Prepare(graph);
 
-  const tenon::Run run;
+  const ProgramRun run;
   const DeviceRun on_device{run, *devices_[0]};
   const std::vector<Tensor> args = {Tensor::Zeros(DType::kFloat, {1000, 1000})};
   std::vector<Tensor> retvals(1);
@@ -69,7 +69,7 @@ TEST_F(ExecutorTest, AStepOfManyQuickNodesMovesToThePool) {
   const auto executor = Prepare(graph);
   int returned_early = 0;
   for (int repetition = 0; repetition < 5; ++repetition) {
-    const tenon::Run run;
+    const ProgramRun run;
     const DeviceRun on_device{run, *devices_[0]};
     const std::vector<Tensor> args = {Tensor::Zeros(DType::kFloat, {3000})};
     std::vector<Tensor> retvals(1);
@@ -94,7 +94,7 @@ TEST_F(ExecutorTest, WrongArgumentsEndTheOtherPartitionsToo) {
   Status received;
   rendezvous.RecvAsync("from this partition",
                        [&](const Status& s, const Tensor&, bool) { received = s; });
-  const tenon::Run run{.rendezvous = &rendezvous};
+  const ProgramRun run{.rendezvous = &rendezvous};
   const std::vector<Tensor> args = {Tensor::Zeros(DType::kInt32, {2})};
   std::vector<Tensor> retvals(1);
   const auto wrong = testing::IsError(StatusCode::kInvalidArgument, "is int32, wanted float");

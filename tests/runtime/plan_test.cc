@@ -36,7 +36,7 @@ class PlanTest : public ::testing::Test {
     LocalRendezvous rendezvous;
     ResourceStore resources;
     std::vector<Tensor> retvals(1);
-    const tenon::Run run{
+    const ProgramRun run{
         .cancellation = &cancellation, .rendezvous = &rendezvous, .resources = &resources};
     TENON_RETURN_IF_ERROR(executor.Run({run, *devices_[0]}, {}, &retvals));
     return retvals.at(0);

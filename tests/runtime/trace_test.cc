@@ -12,8 +12,8 @@
 namespace tenon {
 namespace {
 
-TEST(TraceTest, ATraceStopsGrowingAtItsLimit) {
-  Trace trace;
+TEST(RunTraceTest, ATraceStopsGrowingAtItsLimit) {
+  RunTrace trace;
   NodeTrace node;
   node.name = std::string(1 << 20, 'n');
   for (int i = 0; i < 300; ++i) trace.Add(node);
@@ -22,7 +22,7 @@ TEST(TraceTest, ATraceStopsGrowingAtItsLimit) {
   EXPECT_LE(nodes, 256u);
 }
 
-TEST(TraceTest, ATraceOfASessionsStepHasEveryNodeThatRan) {
+TEST(RunTraceTest, ATraceOfASessionsStepHasEveryNodeThatRan) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
   const DeviceScope on("/device:CPU:0");  // where no copies are put between them

@@ -209,7 +209,12 @@ def files_of_text_and_bytes(folder):
     with open(picture, "wb") as out:
         out.write(b"\xff\xd8\x00bytes")
     said = mistake(graph, "--feed", f"t={picture}", "--fetch", "same")
-    assert f"there is a file of that name, whose bytes @{picture} are" in said, said
+    assert f"is an image, wanted a string; its bytes are @{picture}" in said, said
+    unknown = os.path.join(folder, "sound.ogg")
+    with open(unknown, "wb") as out:
+        out.write(b"bytes")
+    said = mistake(graph, "--feed", f"t={unknown}", "--fetch", "same")
+    assert f"there is a file of that name, whose bytes @{unknown} are" in said, said
     said = mistake(graph, "--feed", f"x=@{picture}", "--fetch", "y")
     assert "is the bytes of a file, a string; wanted float" in said, said
     scalar = write_graph(folder, 'node { name: "t" op: "Placeholder" '
@@ -229,7 +234,7 @@ def columns_of_tables(folder):
     with open(other, "w", encoding="utf-8") as file:
         file.write("n,name\n4,dan\n")
     out = printed(graph, "--feed", f"n={table}:n", "--feed", f"t={table}:name", "--fetch", "twice,same")
-    assert out == ('twice = int32[3] 2 4 6\nsame = string[3] "ann, the first" "two\\r\\nlines" ""\n'), out
+    assert out == ("twice = int32[3] 2 4 6\nsame = string[3] 'ann, the first' 'two\\r\\nlines' ''\n"), out
     out = printed(graph, "--feed", f"n={table}:n,{other}:n", "--batch", 2, "--fetch", "twice")
     assert out == "batch 0: twice = int32[2] 2 4\nbatch 1: twice = int32[2] 6 8\n", out
     said = mistake(graph, "--feed", f"n={table}:m", "--fetch", "twice")
@@ -246,7 +251,7 @@ def records(folder):
         for record in (b"one", b"", b"three"):
             file.write(tfrecord(record))
     out = printed(graph, "--feed", f"t={path}", "--batch", 2, "--fetch", "same")
-    assert out == 'batch 0: same = string[2] "one" ""\nbatch 1: same = string[1] "three"\n', out
+    assert out == "batch 0: same = string[2] 'one' ''\nbatch 1: same = string[1] 'three'\n", out
     assert "wanted int32" in mistake(graph, "--feed", f"n={path}", "--fetch", "twice")
     with open(path, "rb") as file:
         whole = file.read()

@@ -37,7 +37,7 @@ StatusOr<std::vector<Tensor>> GraphRunner::Run(const std::vector<Output>& fetche
   }
   ResourceStore resources;
   Cancellation cancellation;
-  const tenon::Run run{.cancellation = &cancellation, .resources = &resources};
+  const ProgramRun run{.cancellation = &cancellation, .resources = &resources};
   const DeviceRun on_device{run, TestDevice(), 1};
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
   for (const Node* node : order) {

@@ -49,7 +49,7 @@ Status Run(std::string_view op, const std::vector<Tensor>& inputs, AttributeMap 
                          registration->MakeKernel(construction));
   ResourceStore resources;
   Cancellation cancellation;
-  const tenon::Run run{.cancellation = &cancellation, .resources = &resources};
+  const ProgramRun run{.cancellation = &cancellation, .resources = &resources};
   const DeviceRun on_device{run, TestDevice(), 1};
   std::vector<Value> in(inputs.size()), out(node->num_outputs());
   for (size_t i = 0; i < inputs.size(); ++i) in[i].tensor = inputs[i];

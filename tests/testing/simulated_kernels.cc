@@ -58,7 +58,7 @@ struct SimulatedCall {
     DeviceView device;
     VariableResource* ref = nullptr;  // a shadow
   };
-  tenon::Run run;
+  ProgramRun run;
   Device* device = nullptr;
   int64_t run_id = 0;
   uint64_t frame = 0;

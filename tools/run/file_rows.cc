@@ -39,7 +39,7 @@ class OneRow final : public RowSource {
   int64_t num_rows() const override { return 1; }
   StatusOr<Tensor> Next(int64_t) override {
     Tensor next = row_;
-    row_ = row_.Slice(1, 1);
+    row_ = row_.Slice(row_.dim(0), row_.dim(0));
     return next;
   }
 

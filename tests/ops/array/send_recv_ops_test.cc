@@ -33,7 +33,7 @@ struct End {
   }
 
   std::unique_ptr<Kernel> kernel;
-  Run run;
+  ProgramRun run;
   DeviceRun on_device{run, TestDevice()};
   DTypeVector outputs;
   Value input, output;
