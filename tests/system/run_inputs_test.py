@@ -309,8 +309,9 @@ def several_files(folder):
     # Arrays of archives, by their key.
     for name, value in (("a.npz", "[1]"), ("b.npz", "[2,3]")):
         printed(graph, "--feed", f"n={value}", "--fetch", "twice", "--output", os.path.join(folder, name))
-    out = printed(graph, "--feed", f"n={folder}/[ab].npz:twice", "--fetch", "twice")
-    assert out == "twice = int32[3] 4 8 12\n", out
+    for files in ("[ab].npz:twice", f"a.npz:twice,{folder}/b.npz:twice"):
+        out = printed(graph, "--feed", f"n={folder}/{files}", "--fetch", "twice")
+        assert out == "twice = int32[3] 4 8 12\n", out
     # A name may have what patterns have.
     odd = part("odd[1],*.npy", (1, 1, 1))
     assert printed(graph, "--feed", f"x={odd}", "--fetch", "y") == "y = float[1,3] 2 2 2\n"

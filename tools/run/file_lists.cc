@@ -74,7 +74,10 @@ bool IsTextFile(std::string_view value) {
 
 StatusOr<std::optional<std::vector<std::string>>> ListFiles(const std::string& value) {
   const std::optional<FileText> whole = SplitFile(value);
-  if (!whole || FileExists(whole->path)) return std::nullopt;
+  if (!whole) return std::nullopt;
+  // A comma in the name of an existing file separates nothing; one behind a key or column may.
+  const bool may_be_list = whole->after.find(',') != std::string::npos;
+  if (FileExists(whole->path) && !may_be_list) return std::nullopt;
   std::vector<FileText> parts;
   for (const auto& part : absl::StrSplit(ToAbsl(value), ',')) {
     const std::optional<FileText> file = SplitFile(std::string(part));
