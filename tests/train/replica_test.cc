@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
+#include "tests/testing/simulated_clock.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 #include "train/one_line.h"
@@ -27,9 +26,10 @@ class OtherWorkersTest : public ::testing::Test {
   Status Wait(const std::function<StatusOr<int64_t>()>& step, milliseconds patience) {
     return WaitForOtherWorkers(
         cluster_.at("worker", 0), step, [this](const std::string& line) { lines_.push_back(line); },
-        patience);
+        patience, clock_);
   }
 
+  testing::SimulatedClock clock_;
   TestCluster cluster_{1, 3};
   std::vector<std::string> lines_;
 };
@@ -52,9 +52,9 @@ TEST_F(OtherWorkersTest, TheChiefWaitsUntilNoneAnswers) {
 }
 
 TEST_F(OtherWorkersTest, WhoMakesNoStepIsNotWaitedForWithoutEnd) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Clock::Time begin = clock_.Now();
   EXPECT_OK(Wait([] { return 7; }, milliseconds(300)));
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(300));
+  EXPECT_EQ(clock_.Now() - begin, milliseconds(300));
   EXPECT_THAT(lines_, ElementsAre(::testing::AllOf(
                           HasSubstr("not waiting any longer for /job:worker/replica:0/task:1 at "),
                           HasSubstr(", /job:worker/replica:0/task:2 at "),
