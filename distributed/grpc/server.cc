@@ -18,6 +18,7 @@
 #include "distributed/grpc/session_directories.h"
 #include "distributed/grpc/worker_service.h"
 #include "distributed/protocol/job_end.h"
+#include "distributed/protocol/task_role.h"
 #include "distributed/worker/worker.h"
 #include "runtime/device/task_devices.h"
 
@@ -70,7 +71,7 @@ class CallsUntilEnd {
 };
 
 StatusOr<TaskDevices> DevicesOf(const ServerOptions& options) {
-  const bool keeps_variables = options.job == "ps";
+  const bool keeps_variables = RoleOfJob(options.job) == TaskRole::kParameterServer;
   DeviceOptions wanted = options.devices;
   if (keeps_variables && !wanted.gpus) wanted.gpus = 0;
   TENON_ASSIGN_OR_RETURN(

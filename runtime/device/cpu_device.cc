@@ -18,16 +18,4 @@ CpuDevice::CpuDevice(std::string name, std::shared_ptr<ResourceStore> resources,
       resources_(std::move(resources)),
       files_(std::move(files)) {}
 
-std::vector<std::unique_ptr<Device>> MakeCpuDevices(std::string_view task, int count,
-                                                    std::string_view container,
-                                                    const FileAccess& files) {
-  auto resources = std::make_shared<ResourceStore>(std::string(container));
-  std::vector<std::unique_ptr<Device>> devices;
-  for (int i = 0; i < count; ++i) {
-    devices.push_back(
-        std::make_unique<CpuDevice>(StrCat(task, "/device:CPU:", i), resources, files));
-  }
-  return devices;
-}
-
 }  // namespace tenon

@@ -3,8 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "core/device/device.h"
 
@@ -37,11 +35,5 @@ class CpuDevice final : public Device {
 
 /// A random number that is not 0, from the system's entropy.
 uint64_t RandomNonZero64();
-
-/// `count` CPU devices of the task `task` ("/job:localhost/replica:0/task:0") with one store, whose
-/// default container is `container`. Graphs on them reach `files`.
-std::vector<std::unique_ptr<Device>> MakeCpuDevices(std::string_view task, int count,
-                                                    std::string_view container,
-                                                    const FileAccess& files = {});
 
 }  // namespace tenon

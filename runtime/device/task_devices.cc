@@ -43,8 +43,9 @@ StatusOr<TaskDevices> MakeTaskDevices(const TaskDeviceOptions& options) {
     TENON_ASSIGN_OR_RETURN(const DevicePlugin* const plugin, CudaPlugin());
     TENON_ASSIGN_OR_RETURN(
         std::unique_ptr<Device> device,
-        plugin->make_device({i, StrCat(options.task, "/device:GPU:", i), options.resources,
-                             options.files, options.devices.gpu}));
+        plugin->make_device({plugin->kind, i,
+                             StrCat(options.task, "/device:", plugin->kind.name(), ":", i),
+                             options.resources, options.files, options.devices.gpu}));
     made.devices.push_back(std::move(device));
   }
   return made;
