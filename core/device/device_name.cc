@@ -149,9 +149,9 @@ StatusOr<std::string> MergeDeviceNames(std::string_view base, std::string_view o
   return merged.ToString();
 }
 
-std::string_view TaskPart(std::string_view device) { return device.substr(0, device.rfind('/')); }
+std::string_view TaskPartOf(std::string_view device) { return device.substr(0, device.rfind('/')); }
 
-std::string_view DevicePart(std::string_view device) {
+std::string_view DevicePartOf(std::string_view device) {
   return device.substr(std::min(device.rfind('/'), device.size()));
 }
 

@@ -46,7 +46,7 @@ StatusOr<std::string> MergeDeviceNames(std::string_view base, std::string_view o
 
 /// The two halves of the text of a full device name, "/job:J/replica:0/task:T" and "/device:CPU:0";
 /// views of it.
-std::string_view TaskPart(std::string_view device);
-std::string_view DevicePart(std::string_view device);
+std::string_view TaskPartOf(std::string_view device);
+std::string_view DevicePartOf(std::string_view device);
 
 }  // namespace tenon

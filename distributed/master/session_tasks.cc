@@ -82,7 +82,7 @@ Status SessionTasks::Reach(const std::set<std::string>& tasks, Cancellation* can
         named = {devices.begin(), devices.end()};
         // The session may know the task by another name than its server does.
         for (DeviceAttributes& d : named) {
-          d.set_name(StrCat(asked[i], DevicePart(d.name())));
+          d.set_name(StrCat(asked[i], DevicePartOf(d.name())));
         }
         missing.erase(asked[i]);
       } else if (status.code() == StatusCode::kUnavailable ||

@@ -10,7 +10,7 @@ namespace tenon {
 ArrivalMemory::ArrivalMemory(const std::vector<Device*>& devices) {
   for (Device* d : devices) {
     if (d->queue() == nullptr) continue;
-    devices_.emplace_back(DevicePart(d->name()), &d->queue()->host_allocator());
+    devices_.emplace_back(DevicePartOf(d->name()), &d->queue()->host_allocator());
   }
 }
 
@@ -20,7 +20,7 @@ Allocator& ArrivalMemory::For(std::string_view key) const {
   if (!parts) return CpuAllocator();
   for (const auto& [name, memory] : devices_) {
     // A session may know the task by another name.
-    if (DevicePart(parts->dst_device) == name) return *memory;
+    if (DevicePartOf(parts->dst_device) == name) return *memory;
   }
   return CpuAllocator();
 }

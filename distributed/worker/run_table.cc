@@ -35,7 +35,7 @@ Status CleanedUp(int64_t step_id) { return Aborted("step ", step_id, " has been 
 
 void TaskRun::RecvAsync(std::string_view key, RecvCallback done) {
   const auto parts = RendezvousKeyParts::Of(key);
-  const std::string_view task = parts ? TaskPart(parts->src_device) : std::string_view();
+  const std::string_view task = parts ? TaskPartOf(parts->src_device) : std::string_view();
   if (task == peers_->task) return local_.RecvAsync(key, std::move(done));
   auto worker = peers_->workers->Get(std::string(task));
   if (!worker.ok()) return done(worker.status(), Tensor(), false);

@@ -421,7 +421,7 @@ Status Worker::CheckSource(const RendezvousKey& key) const {
   const std::string_view device = key.src_device;
   for (Device* d : environment_.devices) {
     // By type and number only: a master may know this task by another name.
-    if (DevicePart(d->name()) != DevicePart(device)) continue;
+    if (DevicePartOf(d->name()) != DevicePartOf(device)) continue;
     if (d->incarnation() == key.src_incarnation) return OkStatus();
     return Aborted("RecvTensor expects a different device incarnation: ", key.src_incarnation,
                    " vs. ", d->incarnation(), ". Your worker job (\"", environment_.task,

@@ -74,7 +74,7 @@ class Placer {
     for (const DeviceKind kind : DeviceKind::All()) {
       if (Supports(node, kind)) names.emplace_back(kind.name());
     }
-    return names.empty() ? "no device with these types" : Join(names, " ");
+    return names.empty() ? "no device with these types" : tenon::Join(names, " ");
   }
 
   static bool Supports(const Node& node, DeviceKind kind) {

@@ -59,7 +59,7 @@ struct SessionDevices {
     for (Device* d : devices) {
       const std::string& name = d->name();
       made->devices.push_back(
-          std::make_unique<SessionDevice>(*d, StrCat(task, DevicePart(name)), made->resources));
+          std::make_unique<SessionDevice>(*d, StrCat(task, DevicePartOf(name)), made->resources));
     }
     return made;
   }
