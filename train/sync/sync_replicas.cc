@@ -147,7 +147,8 @@ class SyncGraph {
           a.sparse ? SparseConditionalAccumulator(
                          dtype, shape,
                          {.shared_name = shared,
-                          // Of a shard that two have computed the mean is what one has.
+                          // When two workers have computed a shard, the mean is what one of them
+                          // has.
                           .reduction_type = deterministic_ ? "MEAN" : "SUM",
                           .name = "accumulator"})
                    : ConditionalAccumulator(dtype, shape,
