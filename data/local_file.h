@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "data/file.h"
+#include <memory>
+#include <string>
+
+#include "data/file_system.h"
 
 namespace tenon {
 
@@ -10,12 +13,5 @@ FileSystem& LocalFiles();
 
 /// The files in the folder `root` and below it; see ConfinedFolder for how paths are read.
 StatusOr<std::unique_ptr<FileSystem>> LocalFilesBeneath(const std::string& root);
-
-/// The path of this machine that `path`, a plain one or one that begins with "file://", means.
-/// Unimplemented for a path of another scheme.
-StatusOr<std::string> LocalPath(const std::string& path);
-
-/// What the system's `error` means: "cannot <what> '<path>': <reason>".
-Status StatusOfErrno(int error, std::string_view what, std::string_view path);
 
 }  // namespace tenon

@@ -2,13 +2,23 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "core/base/interruption.h"
 #include "core/base/parallel.h"
+#include "core/memory/counted_memory.h"
 #include "ops/maths.h"
-#include "ops/reduce_segments.h"
 
 namespace tenon {
+
+/// Which rows of a tensor belong to which segment: to segment s those that are
+/// rows[starts[s]] .. rows[starts[s + 1] - 1].
+struct SegmentedRows {
+  CountedVector<int64_t> starts;
+  CountedVector<int64_t> rows;
+
+  int64_t segments() const { return static_cast<int64_t>(starts.size()) - 1; }
+};
 
 /// For each segment s and each of `width` columns: acc = init, then acc = fn(acc, element, k) for
 /// each row by.rows[k] of `from` in order, and row s of `to` gets finish(acc, number of rows). In

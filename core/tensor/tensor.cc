@@ -9,7 +9,7 @@
 #include "core/memory/memory_description.h"
 #include "core/tensor/buffer_versions.h"
 #include "core/tensor/resource.h"
-#include "core/tensor/variant.h"
+#include "core/tensor/variant_element.h"
 
 namespace tenon {
 namespace {

@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "runtime/accelerator/stream_capture.h"
-
 namespace tenon {
 namespace {
 
@@ -159,11 +157,6 @@ void StreamDevice::AddChecks(int64_t step_id, const std::vector<StreamCheck>& ch
   RunRecord& step = steps_[step_id];
   step.checks.insert(step.checks.end(), checks.begin(), checks.end());
   step.held.push_back(std::move(held));
-}
-
-StatusOr<std::unique_ptr<QueueCapture>> StreamDevice::Capture(int64_t step_id) {
-  TENON_ASSIGN_OR_RETURN(std::unique_ptr<DriverCapture> capture, driver_.Capture());
-  return std::make_unique<StreamCapture>(*this, std::move(capture), FailureOf(step_id) != nullptr);
 }
 
 template <typename T>

@@ -48,7 +48,7 @@ class StreamDevice final : public Device, public DeviceQueue {
   void EndStep(int64_t step_id, std::function<void(Status)> done) override;
   RunCheck AddCheck(int64_t step_id, std::function<Status(uint64_t)> describe) override;
   const RunFailure* FailureOf(int64_t step_id) override;
-  StatusOr<std::unique_ptr<QueueCapture>> Capture(int64_t step_id) override;
+  StatusOr<std::unique_ptr<QueueCapture>> Capture(int64_t step_id) override;  // a StreamCapture
   Status Wait() override;
   void* stream() override { return driver_.Native(Stream::kCompute); }
 

@@ -38,6 +38,14 @@ class CheckLayersTest(unittest.TestCase):
     def test_an_allowed_include_passes(self):
         self.assertEqual(self.breaches(ops__a_DOT_cc=SPDX + '#include "core/tensor/tensor.h"\n'), [])
 
+    def test_modules_do_not_include_each_other(self):
+        header = SPDX + '#pragma once\n'
+        self.expect_one('a circle of includes, a header and its .cc as one: data/a, data/b',
+                        data__a_DOT_h=header, data__a_DOT_cc=SPDX + '#include "data/b.h"\n',
+                        data__b_DOT_h=header + '#include "data/a.h"\n')
+        self.assertEqual(self.breaches(data__a_DOT_h=header, data__a_DOT_cc=SPDX + '#include "data/a.h"\n',
+                                       data__b_DOT_h=header + '#include "data/a.h"\n'), [])
+
     def test_ops_may_not_include_runtime(self):
         self.expect_one('ops/ may not include runtime/',
                         ops__a_DOT_cc=SPDX + '#include "runtime/execute/executor.h"\n')

@@ -29,7 +29,7 @@
 #include "train/optimizers/adam.h"
 #include "train/optimizers/gradient_descent.h"
 #include "train/replica_device_setter.h"
-#include "train/saver/meta_graph.h"
+#include "train/saver/saver.h"
 #include "train/variables.h"
 
 namespace tenon::testing {

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "data/file.h"
-#include "data/local_file.h"
 #include "data/npy.h"
+#include "data/path.h"
 #include "tools/commands.h"
 #include "tools/run/file_lists.h"
 #include "tools/run/file_rows.h"

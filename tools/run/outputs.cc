@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "data/batch.h"
-#include "data/local_file.h"
 #include "data/npy.h"
+#include "data/path.h"
 #include "tools/commands.h"
 #include "tools/run/element_text.h"
 #include "tools/writable.h"

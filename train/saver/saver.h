@@ -19,6 +19,7 @@
 
 namespace tenon {
 
+class MetaGraphDef;
 class SaverDef;
 
 /// Options of Saver, by name.
@@ -145,5 +146,12 @@ class Saver {
   std::deque<Kept> kept_ ABSL_GUARDED_BY(mu_);
   Clock::WallTime next_preserved_ ABSL_GUARDED_BY(mu_);
 };
+
+/// The graph of `saver` with what is needed to go on with it (tf.train.export_meta_graph, the
+/// .meta file of a checkpoint): the SaverDef, and of the collections the variables, trainable and
+/// local ones, "global_step", "losses", "regularization_losses" and "update_ops". TensorFlow's
+/// import_meta_graph reads it. Replaces `*out`. Fails with the first mistake made in building the
+/// graph, which nobody may change meanwhile.
+Status ExportMetaGraph(const Saver& saver, MetaGraphDef* out);
 
 }  // namespace tenon

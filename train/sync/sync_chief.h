@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/base/clock.h"
-#include "train/sync/sync_replicas.h"
+#include "train/sync/sync_options.h"
 #include "train/sync/sync_servers.h"
 
 namespace tenon {

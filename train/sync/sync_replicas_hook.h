@@ -8,7 +8,7 @@
 #include "train/sessions/session_hook.h"
 #include "train/sync/session_sync_servers.h"
 #include "train/sync/sync_chief_thread.h"
-#include "train/sync/sync_replicas.h"
+#include "train/sync/sync_options.h"
 #include "train/sync/sync_worker.h"
 
 namespace tenon {
