@@ -147,8 +147,7 @@ class SyncGraph {
           a.sparse ? SparseConditionalAccumulator(
                          dtype, shape,
                          {.shared_name = shared,
-                          // When two workers have computed a shard, the mean is what one of them
-                          // has.
+                          // The mean of a shard that two have computed is what one has.
                           .reduction_type = deterministic_ ? "MEAN" : "SUM",
                           .name = "accumulator"})
                    : ConditionalAccumulator(dtype, shape,
