@@ -11,7 +11,7 @@ namespace tenon {
 /// The files of this machine. Takes plain paths and "file://" ones. Lives until the process ends.
 FileSystem& LocalFiles();
 
-/// Those in the folder `root` and below it; see ConfinedFolder for how paths are read.
+/// The files in the folder `root` and below it; see ConfinedFolder for how paths are read.
 StatusOr<std::unique_ptr<FileSystem>> LocalFilesBeneath(const std::string& root);
 
 }  // namespace tenon

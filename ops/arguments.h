@@ -23,9 +23,9 @@ using IndexVector = absl::InlinedVector<int64_t, 4, CountedAllocator<int64_t>>;
 StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what);
 /// "indices[1,2]" for element `i` of a tensor of those dimensions.
 std::string ElementName(std::string_view what, absl::Span<const int64_t> dims, int64_t i);
-/// As ReadIndices; each must be in [0, limit): "indices[1,2] = 5 is not in [0, 2)".
+/// What ReadIndices gives; each must be in [0, limit): "indices[1,2] = 5 is not in [0, 2)".
 StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what, int64_t limit);
-/// As ReadIntegers; `t` must be a vector, of `size` elements unless that is negative.
+/// What ReadIntegers gives; `t` must be a vector, of `size` elements unless that is negative.
 StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what, int64_t size = -1);
 /// The element of the scalar `t`.
 StatusOr<int64_t> ReadInteger(const Tensor& t, std::string_view what);

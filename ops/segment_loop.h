@@ -27,7 +27,7 @@ template <typename T, typename Fn, typename Finish>
 void AccumulateSegments(const T* from, const SegmentedRows& by, int64_t width, T* to,
                         ComputeType<T> init, Fn fn, Finish finish) {
   using C = ComputeType<T>;
-  // Of so many columns at once the accumulators stay in the nearest cache.
+  // The accumulators of so many columns stay in the nearest cache.
   constexpr int64_t kColumns = 256;
   const double rows_each = static_cast<double>(by.rows.size()) / static_cast<double>(by.segments());
   const double cost_ns = (2 + rows_each) * (2 + 0.3 * static_cast<double>(width));

@@ -61,7 +61,10 @@ KEEPERS_OF_TIME = {
 }
 CLOCK = re.compile(r'\b(?:class|struct|using) Clock\b(?!;)')
 MESSAGE = re.compile(r'^(?:message|enum) (\w+)')
-
+# A comment that opens so has its subject in the line above, or none, and cannot be read alone.
+COMMENT = r'%s (Of\b|Those\b|Whose\b|As (?=[`A-Z]))'
+COMMENTS = {mark: (re.compile(r'\s*' + mark), re.compile(r'(?:^|\s)' + COMMENT % mark))
+            for mark in ('///?', '#')}
 
 # Files are opened, listed and removed through data/file.h; what the table names reads what is no
 # data of a program's, or may not include data/.
@@ -121,6 +124,17 @@ def include_breach(path, included):
     return None
 
 
+def comment_breaches(lines, mark):
+    """Yields (line number, breach) for comments that are no sentences; `mark` begins a comment."""
+    is_comment, ellipsis = COMMENTS[mark]
+    inside = False
+    for number, line in enumerate(lines, 1):
+        match = None if inside and is_comment.match(line) else ellipsis.search(line)
+        if match:
+            yield number, f"a comment that opens with '{match[1].strip()}' cannot be read alone"
+        inside = bool(is_comment.match(line))
+
+
 def check_source(path, lines, messages):
     """Yields (line number, breach) for one source file."""
     head = lines[1] if len(lines) > 1 and lines[0].startswith('#!') else (lines or [''])[0]
@@ -131,6 +145,7 @@ def check_source(path, lines, messages):
     is_cpp = path.suffix in {'.cc', '.h', '.cu', '.cuh'}
     if path.suffix in HEADERS and '#pragma once' not in lines:
         yield 1, 'a header without #pragma once'
+    yield from comment_breaches(lines, '///?' if is_cpp or path.suffix == '.proto' else '#')
     for number, line in enumerate(lines, 1):
         if is_cpp:
             match = INCLUDE.match(line)

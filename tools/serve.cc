@@ -89,7 +89,7 @@ void PrintConfig(const ServeFlags& flags, const ServerOptions& options) {
   std::printf("task: %s (--job_name, --task_index)\n", TaskName(options.job, options.task).c_str());
 }
 
-/// Those that a server listens to.
+/// The signals that a server listens to.
 sigset_t ServerSignals() {
   sigset_t signals;
   sigemptyset(&signals);

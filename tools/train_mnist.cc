@@ -270,7 +270,7 @@ class MnistTraining {
     return task() == 0 && (defaults_.network != MnistNetwork::kClassic || !flags_.curve.empty());
   }
 
-  /// Those of the processes before, too, that trained the same model.
+  /// The points, also of the processes before that trained the same model.
   const std::vector<LearningPoint>& curve() const {
     static const std::vector<LearningPoint> none;
     return history_ == nullptr ? none : history_->points();

@@ -35,7 +35,7 @@ struct Gradient {
   bool exists() const { return dense.exists() || slices.exists(); }
   bool is_sparse() const { return slices.exists(); }
   DType dtype() const { return is_sparse() ? slices.values.dtype() : dense.dtype(); }
-  /// Of the whole tensor; without a node when there is none.
+  /// The gradient of the whole tensor; without a node when there is none.
   Output ToDense() const { return is_sparse() ? slices.ToDense() : dense; }
   /// The tensor that has its numbers: of the rows alone when it is sparse.
   const Output& values() const { return is_sparse() ? slices.values : dense; }
@@ -56,8 +56,8 @@ class GradContext {
   GradContext(Node& node, const std::vector<Output>& dys, const ValueOf& value_of)
       : node_(node), dys_(dys), value_of_(value_of), dxs_(node.num_inputs()) {}
 
-  /// Whose gradient it is; its edges may lie in a loop, which the gradient is outside of: values
-  /// are what in() and out() give.
+  /// The node whose gradient is built. Its edges may lie in a loop, which the gradient is outside
+  /// of: values are what in() and out() give.
   const Node& node() const { return node_; }
   /// Input and output `i` of the node.
   Output in(int i) const { return value_of_(node_.input(i)); }

@@ -14,7 +14,8 @@
 namespace tenon {
 namespace {
 
-/// As Python writes the bytes, without the b before: whatever they are, on one line.
+/// Appends the text in quotes as Python writes bytes, without the b before: on one line, whatever
+/// the bytes are.
 void AppendQuoted(std::string* out, std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
   const bool in_double = text.find('\'') != text.npos && text.find('"') == text.npos;

@@ -54,7 +54,7 @@ class CallsUntilEnd {
  public:
   explicit CallsUntilEnd(BlockingCalls& calls) : calls_(&calls) {}
 
-  /// As BlockingCalls::Run; Cancelled when the server has ended.
+  /// Runs the call as BlockingCalls::Run does; Cancelled when the server has ended.
   Status Run(std::function<void()> call) {
     MutexLock lock(mu_);
     if (calls_ == nullptr) return Cancelled("the server has ended");

@@ -115,7 +115,8 @@ struct LargestIndex {
   }
 };
 
-/// Of the values for a row the last one stays: the largest number, counted over all inputs, from 1.
+/// Notes the last value for a row, which stays: the largest number, counted over all inputs, from
+/// 1.
 struct LastOfRow {
   const int32_t* indices;
   int64_t first;

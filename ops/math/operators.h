@@ -12,7 +12,7 @@ namespace tenon {
 Output operator+(const Input& x, const Input& y);  // AddV2
 Output operator-(const Input& x, const Input& y);  // Sub
 Output operator*(const Input& x, const Input& y);  // Mul
-/// As C++ divides: RealDiv, and TruncateDiv for integers.
+/// Division as in C++: RealDiv, and TruncateDiv for integers.
 Output operator/(const Input& x, const Input& y);
 /// The remainder with the sign of y (FloorMod).
 Output operator%(const Input& x, const Input& y);

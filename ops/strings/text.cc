@@ -205,7 +205,7 @@ Status ReplaceKernel(KernelContext& ctx, bool all) {
   return Replace(ctx, pattern, ctx.input(2).scalar<TString>(), all);
 }
 
-/// Of (name, shard, number of shards), or (name, number of shards) for all of them.
+/// The kernel for (name, shard, number of shards), or (name, number of shards) for all of them.
 Status ShardNameKernel(KernelContext& ctx) {
   const bool spec = ctx.num_inputs() == 2;
   TENON_RETURN_IF_ERROR(spec ? CheckScalars(ctx, 0, {"basename", "num_shards"})

@@ -200,7 +200,7 @@ TEST_F(ImportMetaGraphTest, TwoOfOneFileStandBesideEachOtherInScopes) {
   ASSERT_OK(session);
   ASSERT_OK((*session)->Run({}, {}, {init}));
   ASSERT_OK(savers[0]->Restore(**session, prefix_));
-  // Of the other nothing is there yet, resources included.
+  // The other model has nothing yet, resources included.
   EXPECT_THAT((*session)->Run({}, {"b/c/scale/Read/ReadVariableOp"}),
               IsError(StatusCode::kFailedPrecondition, "b/c/scale"));
   ASSERT_OK(savers[1]->Restore(**session, prefix_));

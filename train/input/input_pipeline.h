@@ -70,7 +70,7 @@ class InputPipeline {
 
   /// Each element as `change` leaves it.
   InputPipeline Map(std::function<Status(InputElement* element)> change) const;
-  /// Those that `wanted` is true of.
+  /// The elements that `wanted` is true of.
   InputPipeline Filter(std::function<bool(const InputElement& element)> wanted) const;
   /// Every `count`-th element, from number `index` on: the part of one worker of `count`.
   InputPipeline Shard(int64_t count, int64_t index) const;

@@ -33,7 +33,7 @@ struct SaverOptions {
   bool sharded = false;
   /// How many checkpoints to keep; 0: all, of which the state file has the latest only.
   int max_to_keep = 5;
-  /// Of those that would be deleted, keep one each so many hours.
+  /// One of the checkpoints that would be deleted is kept each so many hours.
   double keep_checkpoint_every_n_hours = 10000;
   /// The scope of its nodes, made unique.
   std::string name = "save";

@@ -39,7 +39,7 @@ struct MonitoredTrainingSessionOptions {
   int64_t save_summaries_steps = 100;
   /// A line for people with the step and the rate each so many steps; 0: never.
   int64_t log_step_count_steps = 0;
-  /// Of every worker, and of the chief alone.
+  /// The hooks of every worker, and those of the chief alone.
   std::vector<std::shared_ptr<SessionHook>> hooks = {}, chief_only_hooks = {};
   /// Saves and restores; null: one of all variables, sharded on a cluster, as tf.train.Scaffold
   /// makes it. Must outlive the session.

@@ -25,7 +25,7 @@ class Server;
 class SignalWatch {
  public:
   struct Options {
-    /// Whose cluster the task works with; must outlive it. Null: there are no other tasks.
+    /// The server of the cluster the task works with; must outlive it. Null: no other tasks.
     Server* server = nullptr;
     /// Gets lines for people, from a thread; when null, the standard error does.
     std::function<void(const std::string& line)> notice = {};

@@ -34,7 +34,7 @@ class SyncReplicas final : public Optimizer {
   /// `optimizer` applies the means; it must outlive this.
   explicit SyncReplicas(Optimizer& optimizer, const SyncReplicasOptions& options);
 
-  /// As Optimizer's; once. A global_step is needed.
+  /// The same as Optimizer's, but may be called only once. A global_step is needed.
   Node* ApplyGradients(const std::vector<GradientAndVariable>& gradients,
                        const ApplyGradientsOptions& options = {}) override;
   std::vector<VariableEntry> variables() const override { return optimizer_.variables(); }
