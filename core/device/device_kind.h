@@ -22,7 +22,7 @@ class DeviceKind {
   /// The kind of that name. InvalidArgument for what is no name of a kind, of letters A to Z,
   /// digits and '_'; ResourceExhausted when kMaxKinds others have been named.
   static StatusOr<DeviceKind> Named(std::string_view name);
-  /// Those that were named until now, the CPU first.
+  /// The kinds that were named until now, the CPU first.
   static std::vector<DeviceKind> All();
 
   /// Lives as long as the process.
