@@ -117,6 +117,7 @@ StatusOr<std::shared_ptr<ClusterProgram>> ClusterGraph::Register(Graph cut,
   ClusterProgram::Environment environment;
   environment.session_handle = handle_;
   environment.task = environment_.task;
+  environment.step_ids = environment_.step_ids;
   environment.workers = environment_.workers;
   environment.config = config_;
   flat_hash_map<std::string, uint64_t> incarnations;

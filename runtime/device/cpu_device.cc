@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cpu_device.h"
 
-#include <random>
+#include <utility>
 
 namespace tenon {
 
-uint64_t RandomNonZero64() {
-  std::random_device device;
-  uint64_t number = 0;
-  while (number == 0) number = static_cast<uint64_t>(device()) << 32 | device();
-  return number;
-}
-
-CpuDevice::CpuDevice(std::string name, std::shared_ptr<ResourceStore> resources, FileAccess files)
+CpuDevice::CpuDevice(std::string name, std::shared_ptr<ResourceStore> resources, FileAccess files,
+                     Entropy& entropy)
     : name_(std::move(name)),
-      incarnation_(RandomNonZero64()),
+      incarnation_(entropy.NextNonZero()),
       resources_(std::move(resources)),
       files_(std::move(files)) {}
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/device/device.h"
+#include "runtime/device/machine.h"
 
 namespace tenon {
 
@@ -16,7 +17,9 @@ class CpuDevice final : public Device {
   static constexpr int64_t kReportedMemory = 256 << 20;
 
   /// `name` is a full device name; `resources` may be shared with other devices.
-  CpuDevice(std::string name, std::shared_ptr<ResourceStore> resources, FileAccess files = {});
+  /// Its incarnation is of `entropy`.
+  CpuDevice(std::string name, std::shared_ptr<ResourceStore> resources, FileAccess files = {},
+            Entropy& entropy = MachineEntropy());
 
   const std::string& name() const override { return name_; }
   DeviceKind kind() const override { return kCpu; }
@@ -32,8 +35,5 @@ class CpuDevice final : public Device {
   const std::shared_ptr<ResourceStore> resources_;
   const FileAccess files_;
 };
-
-/// A random number that is not 0, from the system's entropy.
-uint64_t RandomNonZero64();
 
 }  // namespace tenon

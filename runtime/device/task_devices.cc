@@ -36,7 +36,8 @@ StatusOr<TaskDevices> MakeTaskDevices(const TaskDeviceOptions& options) {
   TaskDevices made;
   for (int i = 0; i < std::max(1, options.devices.cpus); ++i) {
     made.devices.push_back(std::make_unique<CpuDevice>(StrCat(options.task, "/device:CPU:", i),
-                                                       options.resources, options.files));
+                                                       options.resources, options.files,
+                                                       *options.entropy));
   }
   TENON_ASSIGN_OR_RETURN(const int gpus, CountGpus(options.devices, &made.why_no_gpu));
   for (int i = 0; i < gpus; ++i) {

@@ -48,7 +48,7 @@ MonitoredTrainingSession::MonitoredTrainingSession(const MonitoredTrainingSessio
   signal_ = std::make_unique<StopSignal>();
   watch_ = std::make_unique<SignalWatch>(
       SignalWatch::Options{options.server, options.notice, options.checkpoint_dir,
-                           options.interrupted_step_limit, options.clock});
+                           options.interrupted_step_limit, options.clock, options.threads});
 }
 
 MonitoredTrainingSession::~MonitoredTrainingSession() {
