@@ -110,9 +110,9 @@ target_compile_options(tenon_cuda PRIVATE
   "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas>"
   "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${TENON_WERROR}>>:-Werror=all-warnings;-Xcompiler=-Werror>"
   "$<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:tenon_warnings,INTERFACE_COMPILE_OPTIONS>>")
-# Of the CUDA libraries only the runtime, inside the plugin and seen by nobody else; the others are
-# loaded when a kernel needs them (ops/cuda/libraries.h). Symbols of Tenon stay open: the program has
-# them.
+# The plugin links the runtime alone of the CUDA libraries, and nobody else sees it; the others are
+# loaded when a kernel needs them (ops/cuda/libraries.h). Symbols of Tenon stay open: the program
+# has them.
 target_link_libraries(tenon_cuda PRIVATE tenon_cuda_runtime CUDA::cudart_static
   absl::status absl::statusor absl::strings absl::str_format absl::flat_hash_map absl::hash)
 target_link_options(tenon_cuda PRIVATE "LINKER:--exclude-libs=libcudart_static.a,--as-needed")

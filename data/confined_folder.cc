@@ -11,8 +11,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "data/file_systems.h"
-#include "data/local_file.h"
+#include "data/path.h"
 
 namespace tenon {
 namespace {

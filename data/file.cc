@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <filesystem>
-#include <random>
 
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
@@ -208,30 +203,6 @@ Status RemoveTree(const std::string& path, const FileContext& context) {
 
 Status SyncFolder(const std::string& folder, const FileContext& context) {
   return context.files->SyncFolder(folder);
-}
-
-std::string FolderOf(std::string_view path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string_view::npos) return "";
-  return std::string(path.substr(0, slash == 0 ? 1 : slash));
-}
-
-std::string NameOf(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
-
-std::string JoinPath(std::string_view folder, std::string_view name) {
-  if (folder.empty() || folder.ends_with('/')) return StrCat(folder, name);
-  return StrCat(folder, "/", name);
-}
-
-std::string RelativePath(const std::string& path, const std::string& folder) {
-  const std::filesystem::path to = std::filesystem::path(path).lexically_normal();
-  return to.lexically_relative(std::filesystem::path(folder).lexically_normal()).string();
-}
-
-std::string TemporaryName(std::string_view path) {
-  static const uint64_t process = std::random_device()() ^ static_cast<uint64_t>(getpid()) << 32;
-  static std::atomic<uint64_t> next{0};
-  return StrCat(path, ".tempstate", absl::Hex(process), "_", next.fetch_add(1));
 }
 
 }  // namespace tenon

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
 #include "data/local_file.h"
+#include "data/path.h"
 
 namespace tenon {
 namespace {
@@ -12,20 +12,7 @@ namespace {
 constexpr std::string_view kMark = "://";
 constexpr std::string_view kLocal = "file";
 
-bool IsScheme(std::string_view text) {
-  return !text.empty() && absl::ascii_isalpha(text[0]) &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return absl::ascii_isalnum(c) || c == '+' || c == '-' || c == '.';
-         });
-}
-
 }  // namespace
-
-std::string_view SchemeOf(std::string_view path) {
-  const size_t end = path.find(kMark);
-  if (end == std::string_view::npos || !IsScheme(path.substr(0, end))) return "";
-  return path.substr(0, end);
-}
 
 Status FileSystems::Register(const std::string& scheme, std::unique_ptr<FileSystem> files) {
   if (!IsScheme(scheme)) {

@@ -3,16 +3,12 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
-#include "data/file.h"
+#include "data/file_system.h"
 
 namespace tenon {
-
-/// The scheme of "scheme://rest" (RFC 3986), without "://"; empty for a plain path.
-std::string_view SchemeOf(std::string_view path);
 
 /// File systems by the scheme of their paths, as one: each call goes to the one that is registered
 /// for its path's scheme, plain paths to that of the scheme "file". Unimplemented, naming the

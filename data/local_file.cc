@@ -13,16 +13,10 @@
 #include <cstring>
 
 #include "data/confined_folder.h"
-#include "data/file_systems.h"
+#include "data/path.h"
 
 namespace tenon {
 namespace {
-
-constexpr std::string_view kFileScheme = "file://";
-
-std::string Plain(const std::string& path) {
-  return path.starts_with(kFileScheme) ? path.substr(kFileScheme.size()) : path;
-}
 
 /// InvalidArgument unless `fd` is a regular file, whose size is returned. Anything else may block,
 /// or never end.
@@ -199,7 +193,7 @@ class LocalFileSystem final : public FileSystem {
 
   Status MakeFolders(const std::string& folder) override {
     if (folder.empty()) return OkStatus();
-    const std::string path = Plain(folder);
+    const std::string path = WithoutFileScheme(folder);
     if (path.size() >= PATH_MAX) return StatusOfErrno(ENAMETOOLONG, "make the folder", folder);
     if (Status s = Find(folder).status(); s.code() == StatusCode::kPermissionDenied) return s;
     // The longest part that exists; what follows it is made.
@@ -263,7 +257,7 @@ class LocalFileSystem final : public FileSystem {
 
  private:
   StatusOr<Place> Find(const std::string& path, bool follow_last = true) const {
-    std::string plain = Plain(path);
+    std::string plain = WithoutFileScheme(path);
     if (root_ != nullptr) return root_->Find(plain, follow_last);
     if (plain.find('\0') != std::string::npos) {
       return InvalidArgument("a path cannot hold a zero byte, found '", plain, "'");
@@ -295,42 +289,6 @@ FileSystem& LocalFiles() {
 StatusOr<std::unique_ptr<FileSystem>> LocalFilesBeneath(const std::string& root) {
   TENON_ASSIGN_OR_RETURN(std::unique_ptr<ConfinedFolder> folder, ConfinedFolder::Open(root));
   return std::unique_ptr<FileSystem>(std::make_unique<LocalFileSystem>(std::move(folder)));
-}
-
-StatusOr<std::string> LocalPath(const std::string& path) {
-  std::string plain = Plain(path);
-  if (SchemeOf(plain).empty()) return plain;
-  return Unimplemented("cannot open '", path, "': wanted a file of this machine");
-}
-
-Status StatusOfErrno(int error, std::string_view what, std::string_view path) {
-  const std::string message = StrCat("cannot ", what, " '", path, "': ", std::strerror(error));
-  switch (error) {
-    case ENOENT:
-      return NotFound(message);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return PermissionDenied(message);
-    case ENOSPC:
-    case EDQUOT:
-    case EMFILE:
-    case ENFILE:
-    case EFBIG:
-      return ResourceExhausted(message);
-    case EEXIST:
-    case ENOTEMPTY:
-      return AlreadyExists(message);
-    case EISDIR:
-    case ENOTDIR:
-      return FailedPrecondition(message);
-    case ENAMETOOLONG:
-    case ELOOP:
-    case EINVAL:
-      return InvalidArgument(message);
-    default:
-      return Unavailable(message);
-  }
 }
 
 }  // namespace tenon

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "data/local_file.h"
 #include "data/npy.h"
+#include "data/path.h"
 
 namespace tenon {
 namespace {

@@ -17,12 +17,12 @@
 
 namespace tenon {
 
-/// As ReadIntegers, of a tensor that may be large, as indices are: their memory counts.
+/// What ReadIntegers gives, of a tensor that may be large, as indices are: their memory counts.
 using IndexVector = absl::InlinedVector<int64_t, 4, CountedAllocator<int64_t>>;
 StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what);
 /// "indices[1,2]" for element `i` of a tensor of those dimensions.
 std::string ElementName(std::string_view what, absl::Span<const int64_t> dims, int64_t i);
-/// As ReadIndices; each must be in [0, limit): "indices[1,2] = 5 is not in [0, 2)".
+/// What ReadIndices gives; each must be in [0, limit): "indices[1,2] = 5 is not in [0, 2)".
 StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what, int64_t limit);
 
 /// `axis` as an index into `rank` dimensions, negative ones counted from the end; InvalidArgument

@@ -126,7 +126,7 @@ OpBuilder Register(OpRegistry& ops, const auto& info) {
   return op;
 }
 
-/// Of the comparisons that may give a scalar when the shapes do not fit.
+/// The shape function of the comparisons that may give a scalar when the shapes do not fit.
 Status ComparisonShape(ShapeContext& c) {
   const Status status = BroadcastShape(c);
   if (status.ok() || c.attrs().GetOr("incompatible_shape_error", true)) return status;

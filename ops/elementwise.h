@@ -62,7 +62,7 @@ template <typename Loop, typename Gradient>
 struct ElementwiseInfo {
   std::string_view name;
   DTypeVector types;
-  /// Of the results, for each of `types`, when they are others.
+  /// The types of the results, for each of `types`, when they are others.
   DTypeVector results = {};
   std::array<Loop, kNumDTypes> loops{};
   Gradient* grad = nullptr;

@@ -6,19 +6,10 @@
 
 #include "absl/types/span.h"
 #include "core/base/status.h"
-#include "core/memory/counted_memory.h"
 #include "core/tensor/tensor.h"
+#include "ops/segment_loop.h"
 
 namespace tenon {
-
-/// Which rows of a tensor belong to which segment: to segment s those that are
-/// rows[starts[s]] .. rows[starts[s + 1] - 1].
-struct SegmentedRows {
-  CountedVector<int64_t> starts;
-  CountedVector<int64_t> rows;
-
-  int64_t segments() const { return static_cast<int64_t>(starts.size()) - 1; }
-};
 
 /// Row values[i] belongs to segment ids[i], or row i where `values` is empty; in that order.
 /// Negative ids are passed over, the others must be below `segments`.

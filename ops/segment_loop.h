@@ -2,13 +2,23 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "core/base/interruption.h"
 #include "core/base/parallel.h"
+#include "core/memory/counted_memory.h"
 #include "ops/maths.h"
-#include "ops/reduce_segments.h"
 
 namespace tenon {
+
+/// Which rows of a tensor belong to which segment: to segment s those that are
+/// rows[starts[s]] .. rows[starts[s + 1] - 1].
+struct SegmentedRows {
+  CountedVector<int64_t> starts;
+  CountedVector<int64_t> rows;
+
+  int64_t segments() const { return static_cast<int64_t>(starts.size()) - 1; }
+};
 
 /// For each segment s and each of `width` columns: acc = init, then acc = fn(acc, element, k) for
 /// each row by.rows[k] of `from` in order, and row s of `to` gets finish(acc, number of rows). In
@@ -17,7 +27,7 @@ template <typename T, typename Fn, typename Finish>
 void AccumulateSegments(const T* from, const SegmentedRows& by, int64_t width, T* to,
                         ComputeType<T> init, Fn fn, Finish finish) {
   using C = ComputeType<T>;
-  // Of so many columns at once the accumulators stay in the nearest cache.
+  // The accumulators of so many columns stay in the nearest cache.
   constexpr int64_t kColumns = 256;
   const double rows_each = static_cast<double>(by.rows.size()) / static_cast<double>(by.segments());
   const double cost_ns = (2 + rows_each) * (2 + 0.3 * static_cast<double>(width));

@@ -4,6 +4,7 @@
 // All that a program needs to build graphs, train and serve: the one header for users.
 
 #include "core/build/building.h"
+#include "core/build/slicing.h"
 #include "core/gradient/gradients.h"
 #include "data/event_file.h"
 #include "data/idx.h"

@@ -66,8 +66,7 @@ Status WriteTable(const std::string& path) {
   RandomSequence random(1);
   for (int64_t line = 0; line < kLines; ++line) {
     for (int64_t c = 0; c < kColumns; ++c) {
-      StrAppend(&text, c > 0 ? "," : "", "0.",
-                absl::Dec(random.Below(1000000), absl::kZeroPad6));
+      StrAppend(&text, c > 0 ? "," : "", "0.", absl::Dec(random.Below(1000000), absl::kZeroPad6));
     }
     text += '\n';
   }

@@ -61,7 +61,10 @@ KEEPERS_OF_TIME = {
 }
 CLOCK = re.compile(r'\b(?:class|struct|using) Clock\b(?!;)')
 MESSAGE = re.compile(r'^(?:message|enum) (\w+)')
-
+# A comment that opens so has its subject in the line above, or none, and cannot be read alone.
+COMMENT = r'%s (Of\b|Those\b|Whose\b|As (?=[`A-Z]))'
+COMMENTS = {mark: (re.compile(r'\s*' + mark), re.compile(r'(?:^|\s)' + COMMENT % mark))
+            for mark in ('///?', '#')}
 
 # Files are opened, listed and removed through data/file.h; what the table names reads what is no
 # data of a program's, or may not include data/.
@@ -121,6 +124,17 @@ def include_breach(path, included):
     return None
 
 
+def comment_breaches(lines, mark):
+    """Yields (line number, breach) for comments that are no sentences; `mark` begins a comment."""
+    is_comment, ellipsis = COMMENTS[mark]
+    inside = False
+    for number, line in enumerate(lines, 1):
+        match = None if inside and is_comment.match(line) else ellipsis.search(line)
+        if match:
+            yield number, f"a comment that opens with '{match[1].strip()}' cannot be read alone"
+        inside = bool(is_comment.match(line))
+
+
 def check_source(path, lines, messages):
     """Yields (line number, breach) for one source file."""
     head = lines[1] if len(lines) > 1 and lines[0].startswith('#!') else (lines or [''])[0]
@@ -131,6 +145,7 @@ def check_source(path, lines, messages):
     is_cpp = path.suffix in {'.cc', '.h', '.cu', '.cuh'}
     if path.suffix in HEADERS and '#pragma once' not in lines:
         yield 1, 'a header without #pragma once'
+    yield from comment_breaches(lines, '///?' if is_cpp or path.suffix == '.proto' else '#')
     for number, line in enumerate(lines, 1):
         if is_cpp:
             match = INCLUDE.match(line)
@@ -181,6 +196,62 @@ def room_breaches(root, files):
                                  f'ops/; at most {MAX_OP_NAMES}')
 
 
+def circles(includes):
+    """The sets of modules of which each reaches each by includes, with more than one member (Tarjan's
+    algorithm, without recursion). `includes` has the set of included modules of each."""
+    number, low, stack, on_stack, found = {}, {}, [], set(), []
+    for start in sorted(includes):
+        if start in number:
+            continue
+        number[start] = low[start] = len(number)
+        stack.append(start)
+        on_stack.add(start)
+        path = [(start, iter(sorted(includes[start])))]
+        while path:
+            module, rest = path[-1]
+            child = next(rest, None)
+            if child is None:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[module])
+                if low[module] == number[module]:
+                    circle = set()
+                    while module not in circle:
+                        circle.add(stack.pop())
+                    on_stack -= circle
+                    if len(circle) > 1:
+                        found.append(sorted(circle))
+            elif child not in number:
+                number[child] = low[child] = len(number)
+                stack.append(child)
+                on_stack.add(child)
+                path.append((child, iter(sorted(includes[child]))))
+            elif child in on_stack:
+                low[module] = min(low[module], number[child])
+    return found
+
+
+def circle_breaches(root, files):
+    """Yields (path, line number, breach) for modules, a header with its .cc, that include each other
+    in a circle."""
+    of_module = {name.rsplit('.', 1)[0] if name.endswith(('.h', '.cc')) else name: name
+                 for name in files if pathlib.PurePosixPath(name).suffix in {'.h', '.cc', '.cu', '.cuh'}
+                 and name.split('/')[0] not in {'tests', 'examples'}}
+    includes = {module: set() for module in of_module}
+    for name in files:
+        module = name.rsplit('.', 1)[0] if name.endswith(('.h', '.cc')) else name
+        if module not in includes:
+            continue
+        for line in (root / name).read_text().splitlines():
+            match = INCLUDE.match(line)
+            other = match and match[1].removesuffix('.h')
+            if other in includes and other != module:
+                includes[module].add(other)
+    for circle in circles(includes):
+        yield (pathlib.PurePosixPath(of_module[circle[0]]), 1,
+               f"a circle of includes, a header and its .cc as one: {', '.join(circle)}")
+
+
 def breaches(root):
     """Yields (path, line number, breach) for all files below root."""
     files = listed_files(root)
@@ -192,6 +263,7 @@ def breaches(root):
                 if match and name != 'proto/error_codes.proto':
                     messages.add(match[1])
     yield from room_breaches(root, files)
+    yield from circle_breaches(root, files)
     for name in files:
         path = pathlib.PurePosixPath(name)
         for part in path.parts:

@@ -34,7 +34,7 @@ void AddBenchCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 void AddDevicesCommand(CLI::App& app, Command* chosen);
 void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
-/// Of all commands that have been added when they run.
+/// Adds commands that know all others which have been added when they run.
 void AddShellCommands(CLI::App& app, Command* chosen);
 
 /// An error that is a mistake in the command's arguments, though only found while it runs. Its

@@ -23,7 +23,7 @@ struct GraphEnds {
   std::vector<const Node*> initializers;
 };
 
-/// Those of the graph of `meta`.
+/// The ends of the graph of `meta`.
 GraphEnds FindGraphEnds(const Graph& graph, const MetaGraphDef& meta);
 
 /// Lines for people: what is fed, and what it ends in, each with dtype and shape.

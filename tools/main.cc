@@ -9,7 +9,7 @@
 #include <iostream>
 #include <optional>
 
-#include "data/local_file.h"
+#include "data/path.h"
 #include "ops/register.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"

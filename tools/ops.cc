@@ -53,10 +53,10 @@ std::string GradientText(const OpRegistration& op) {
 /// The kinds of device that have a kernel; `none` when there is none.
 std::string KernelsText(const OpRegistration& op, const std::string& none) {
   std::string devices;
-  for (const DeviceKind kind : {kCpu, kCuda}) {
+  for (const DeviceKind kind : DeviceKind::All()) {
     for (const KernelRegistration& k : op.kernels) {
       if (k.device != kind) continue;
-      StrAppend(&devices, devices.empty() ? "" : ", ", ToString(kind));
+      StrAppend(&devices, devices.empty() ? "" : ", ", kind.name());
       break;
     }
   }

@@ -102,7 +102,7 @@ host_library() {
 # finds none.
 needs() { LC_ALL=C ldd "$1" | sed -nE 's/^\s*(\S+) => (\S+).*/\1 \2/p'; }
 
-# Of the build tree, whose run paths lead to the libraries that it was built with.
+# The files looked at are the build tree's, whose run paths lead to the libraries that it was built with.
 files=()
 for file in "$package"/bin/* "$package"/lib/*; do
   if [[ -e $file && $file != *.sh && $file != *.py ]]; then files+=("$build/$(basename "$file")"); fi
@@ -120,8 +120,8 @@ for file in "${files[@]}"; do
   done <<<"$libraries"
 done
 
-# As DT_RPATH and not DT_RUNPATH: an LD_LIBRARY_PATH of the host, set for other programs, must not put a library
-# of another version in the place of these.
+# The path is a DT_RPATH and not a DT_RUNPATH: an LD_LIBRARY_PATH of the host, set for other programs, must not put a
+# library of another version in the place of these.
 for file in "$package"/bin/* "$package"/lib/*; do
   case $file in
     *.sh|*.py) continue ;;
@@ -164,7 +164,7 @@ for origin in "${origins[@]}"; do
     '$2 == a || $2 == b { sub(/:.*/, "", $1); print $1; exit }' <<<"$owners")
   license "$owner" "$origin"
 done
-# Those of headers alone are within the programs.
+# Libraries of headers alone are within the programs.
 for owner in libeigen3-dev libcli11-dev nlohmann-json3-dev; do license "$owner" "$owner"; done
 while read -r text; do
   if [[ -f $text ]]; then cp --dereference "$text" "$licenses/"; fi

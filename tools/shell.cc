@@ -28,8 +28,8 @@ std::vector<const CLI::Option*> OptionsOf(const CLI::App& app) {
   return app.get_options([](const CLI::Option*) { return true; });
 }
 
-// Of Bash's programmable completion: COMP_WORDS are the words of the line, COMP_CWORD is the one
-// that is being written. Where there is nothing to offer, it offers files.
+// The script is for Bash's programmable completion: COMP_WORDS are the words of the line,
+// COMP_CWORD is the one that is being written. Where there is nothing to offer, it offers files.
 
 constexpr char kCompletionBegin[] =
     R"(# Completion of the command tenon: source <(tenon completion), or a file in

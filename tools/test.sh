@@ -75,6 +75,7 @@ run_tests() {
 tools/install_deps.sh
 tools/check_layers.py
 tools/check_sizes.py
+tools/check_format.sh
 if [[ $label == . || $label == interop ]]; then
   tools/install_tensorflow.sh || echo "without TensorFlow the interop tests are skipped" >&2
 fi

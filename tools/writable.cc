@@ -6,7 +6,6 @@
 #include <cerrno>
 
 #include "data/file.h"
-#include "data/local_file.h"
 
 namespace tenon::tools {
 

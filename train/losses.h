@@ -31,7 +31,7 @@ struct LossOptions {
   /// A number, or a tensor of the rank of the losses in which each dimension is 1 or as large.
   Input weights = 1.0;
   Reduction reduction = Reduction::kSumByNonzeroWeights;
-  /// Of the graph, that the loss goes into; none when empty.
+  /// The collection of the graph that the loss goes into; none when empty.
   std::string loss_collection = "losses";
   /// The scope of its nodes; by default TensorFlow's.
   std::string name = {};
@@ -126,7 +126,7 @@ Output GetRegularizationLoss(const OpOptions& options = {.name = "total_regulari
 
 struct TotalLossOptions {
   bool add_regularization_losses = true;
-  /// Those losses only whose names begin with it.
+  /// The beginning of the names of the losses that count; empty: all do.
   std::string scope = {};
   std::string name = "total_loss";
   std::source_location location = std::source_location::current();

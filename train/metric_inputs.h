@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train/metrics.h"
+#include "train/metric.h"
 #include "train/variables.h"
 
 // What metrics are made of.

@@ -34,7 +34,7 @@ Metric RatioOf(const Metric& total, const Metric& count) {
   });
 }
 
-/// Of aligned values, in the scope that was entered.
+/// The mean of aligned values, in the scope that was entered.
 Metric MeanOf(const Output& given, const Output& weights, const std::source_location& at) {
   Output values = ValueAs(given, DType::kFloat);
   Output number = Cast(Size(values), DType::kFloat);

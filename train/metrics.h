@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/build/building.h"
+#include "train/metric.h"
 
 // Metrics over many steps (tf.compat.v1.metrics): each adds up what it counts in local variables,
 // which LocalVariablesInitializer sets to 0 before an evaluation.
@@ -21,11 +22,6 @@
 // Variables have TensorFlow's names, in the metric's scope ["accuracy/total", "accuracy/count"].
 
 namespace tenon {
-
-struct Metric {
-  Output value;   // of all that has been counted
-  Output update;  // counts what this step has, and is the value after that unless said otherwise
-};
 
 namespace metrics {
 

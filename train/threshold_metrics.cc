@@ -154,7 +154,7 @@ Output AreaOf(const AreaCounts& c, const AucOptions& options) {
   return Sum((Left(x) - Right(x)) * height);
 }
 
-/// Those between 0 and 1 of so many evenly from 0 to 1.
+/// The thresholds between 0 and 1, without these two, of so many that lie evenly from 0 to 1.
 std::vector<float> EvenThresholds(int number) {
   std::vector<float> between;
   for (int i = 1; i + 1 < number; ++i) {

@@ -13,7 +13,7 @@ namespace tenon {
 struct VariableOptions {
   /// Whether optimizers change it.
   bool trainable = true;
-  /// Of this process alone, such as the counts of a metric: initialised by
+  /// Whether it is of this process alone, as the counts of a metric are: initialised by
   /// LocalVariablesInitializer, and in no checkpoint. It belongs on a device of the worker.
   bool local = false;
   /// A variable that handles name (VarHandleOp), TensorFlow 2's kind, instead of one that

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/build/operand.h"
-#include "core/build/slicing.h"
 
 // Building a graph in C++. Functions of Outputs add nodes to the graph that is being built, which,
 // and how, is said by objects that are entered like Python's `with` and left at the end of their

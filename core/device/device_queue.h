@@ -51,8 +51,8 @@ class DeviceQueue {
   virtual void CopyToHost(const Tensor& device, int64_t step_id,
                           std::function<void(StatusOr<Tensor>)> done) = 0;
 
-  /// As CopyToHost, with a tensor in the memory of the device whose queue `peer` is, for kernels
-  /// that are queued there from then on. It is of the same kind and in this process.
+  /// The copy that CopyToHost makes, but to the device whose queue `peer` is, for kernels that are
+  /// queued there from then on. It is of the same kind and in this process.
   virtual void CopyToPeer(const Tensor& device, DeviceQueue& peer, int64_t step_id,
                           std::function<void(StatusOr<Tensor>)> done) = 0;
 

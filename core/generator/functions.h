@@ -15,7 +15,7 @@ struct FunctionCode {
       declarations;  // for a header: options, results and functions with their documentation
   std::string definitions;
 };
-/// Of those ops that are basic, or of the others.
+/// The code of the functions of those ops that are basic, or of the others.
 FunctionCode FunctionsOf(const std::vector<OpSchema>& ops, bool basic);
 
 }  // namespace tenon

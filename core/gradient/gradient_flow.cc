@@ -37,6 +37,12 @@ bool SeesUpdates(const Node& node, const Endpoint& in) {
   return !other_job && !other_task;
 }
 
+/// The same rows, with `change` made to each tensor that says which they are.
+template <typename Change>
+IndexedSlices ForEachTensor(const IndexedSlices& rows, const Change& change) {
+  return {change(rows.values), change(rows.indices), change(rows.dense_shape)};
+}
+
 }  // namespace
 
 Gradient GradientFlow::SumOfParts(const Output& x) {
@@ -149,6 +155,48 @@ void GradientFlow::HoldBack(const Node& node, int first_new, std::vector<Gradien
     const Output held_back = NodeBuilder("Identity", name).Input(free[i].values()).Output();
     (*dxs)[i] = free[i].WithValues(held_back);
   }
+}
+
+bool GradientFlow::PassRows(Node* node) {
+  const FlowKind kind = node->flow();
+  if (!node->is_identity() && kind != FlowKind::kSwitch && kind != FlowKind::kMerge) return false;
+  std::vector<Gradient> dys;
+  for (int i = 0; i < node->num_outputs(); ++i) dys.push_back(SumOfParts(Output(node, i)));
+  const auto rows = std::find_if(dys.begin(), dys.end(), [](const auto& d) { return d.exists(); });
+  if (rows == dys.end() ||
+      std::any_of(rows, dys.end(), [](const auto& d) { return d.exists() && !d.is_sparse(); })) {
+    return false;
+  }
+  const auto add = [&](int input, const Gradient& dx) {
+    if (Between(node->input(input).node)) Add(node->input(input), dx);
+  };
+  if (kind == FlowKind::kSwitch && !Between(node->input(0).node)) return true;
+  if (node->is_identity()) {
+    add(0, dys[0]);
+    return true;
+  }
+  const NameScope in(StrCat(node->name(), "_grad"));
+  const ColocateWith beside(node);
+  const IndexedSlices& some = rows->slices;
+  if (kind == FlowKind::kMerge) {
+    // To the input that came.
+    const Output which = value_of_(Output(node, 1));
+    for (int i = 0; i < node->num_inputs(); ++i) {
+      const Output came = NodeBuilder("Equal").Input(which).Input(i).Output();
+      add(i, ForEachTensor(some, [&](const Output& x) {
+            return Output(NodeBuilder("Switch").Input(x).Input(came).Finish(), 1);
+          }));
+    }
+    return true;
+  }
+  std::vector<IndexedSlices> sides;
+  for (int i = 0; i < node->num_outputs(); ++i) {
+    sides.push_back(dys[i].exists() ? dys[i].slices
+                                    : NoRows(value_of_(Output(node, i)), some.values.dtype(),
+                                             some.indices.dtype()));
+  }
+  add(0, MergeRows(sides));
+  return true;
 }
 
 Status GradientFlow::PassAll(const std::vector<Node*>& order, const std::vector<Node*>& nodes,

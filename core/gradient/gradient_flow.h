@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/hash_map.h"
-#include "core/gradient/gradients.h"
+#include "core/gradient/gradient.h"
 
 namespace tenon {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/gradient/gradients.h"
+#include "core/gradient/gradient.h"
 
 namespace tenon {
 
@@ -17,5 +17,8 @@ Output WithKnownShape(const Output& rows, const Output& whole);
 /// All rows of all of `parts`, which are gradients of rows of one tensor; with indices of the dtype
 /// of the first.
 IndexedSlices JoinRows(const std::vector<Gradient>& parts);
+
+/// The rows that came: `parts` are those of branches, of which one is taken.
+IndexedSlices MergeRows(const std::vector<IndexedSlices>& parts);
 
 }  // namespace tenon

@@ -10,7 +10,8 @@
 namespace tenon {
 namespace {
 
-/// Of a node: an attribute of a few bytes says how many there are, and each takes some hundred.
+/// The most outputs of a node: an attribute of a few bytes says how many there are, and each takes
+/// some hundred.
 constexpr size_t kMaxOutputs = 1 << 16;
 
 Status InNode(const Status& status, std::string_view name, std::string_view op) {

@@ -41,8 +41,8 @@ struct CountedAllocator {
   friend bool operator==(const CountedAllocator&, const CountedAllocator&) { return true; }
 };
 
-/// As AllocateCounted, but never refused: past the limit it is what follows that is. Throws
-/// std::bad_alloc only when the system has no memory left.
+/// Memory counted as AllocateCounted does, but never refused: past the limit, later blocks are.
+/// Throws std::bad_alloc only when the system has no memory left.
 void* AllocateTallied(size_t bytes);
 void FreeTallied(void* memory, size_t bytes);
 

@@ -76,7 +76,7 @@ struct ArgumentPlace {
   std::string name;
   int first = 0, count = 1;
 };
-/// Of input `i` of the declaration, counted in arguments.
+/// The place of input `i` of the declaration, counted in arguments.
 ArgumentPlace PlaceOfInput(const OpSchema& schema, KernelConstruction& c, int i);
 
 /// One run of a kernel whose arguments are being bound. The first mistake is kept.

@@ -20,7 +20,7 @@ struct DeclaredArg {
 
 /// An op as it is written.
 struct DeclaredOp {
-  /// Of a twin: an argument of its base that is another one, or a new input and where it stands.
+  /// What a twin changes: an argument of its base that is another one, or a new input and its place.
   struct Change {
     DeclaredArg arg;
     std::string before;

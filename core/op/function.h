@@ -55,8 +55,8 @@ class FunctionLibrary {
   /// A function that is there already may be added again; InvalidArgument when it is another one of
   /// that name.
   Status Add(std::shared_ptr<const FunctionDefinition> function);
-  /// Those of `names` alone, as far as they are there, and the functions that compute their
-  /// gradients.
+  /// A library of the functions `names`, as far as they are there, and of the functions that
+  /// compute their gradients.
   FunctionLibrary Subset(const StringSet& names) const;
   bool empty() const { return functions_.empty(); }
   /// Every function, sorted by name.

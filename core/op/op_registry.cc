@@ -43,7 +43,7 @@ Status NoKernel(const OpRegistration& op, const KernelConstruction& c) {
   }
   std::string registered;
   for (const KernelRegistration& k : op.kernels) {
-    StrAppend(&registered, registered.empty() ? "" : "; ", ToString(k.device));
+    StrAppend(&registered, registered.empty() ? "" : "; ", k.device.name());
     for (const auto& [attr, types] : k.options.types) {
       std::vector<std::string> names;
       for (const DType t : types) names.push_back(ToString(t));
@@ -51,7 +51,7 @@ Status NoKernel(const OpRegistration& op, const KernelConstruction& c) {
     }
   }
   return InvalidArgument("No OpKernel was registered to support Op '", op.schema.name, "' on ",
-                         ToString(c.device().kind()), " with these attrs: [", attrs,
+                         c.device().kind().name(), " with these attrs: [", attrs,
                          "]; registered kernels: ", registered.empty() ? "none" : registered);
 }
 

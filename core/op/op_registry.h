@@ -39,9 +39,9 @@ inline constexpr KernelMemory kHostMemory = KernelMemory::kHost;
 struct KernelOptions {
   /// Type attributes and the dtypes of them that this kernel does; one not named takes any.
   std::vector<std::pair<std::string, DTypeVector>> types = {};
-  /// Of a kernel that is a function: the attributes that it takes, in that order.
+  /// The attributes that a kernel which is a function takes, in that order.
   std::vector<std::string> attrs = {};
-  /// Of a kernel that is a function: that it costs less than handing it to another thread.
+  /// Whether a kernel which is a function costs less than handing it to another thread.
   bool cheap = false;
   /// A CPU kernel of kAny or kHost serves every kind of device.
   KernelMemory memory = KernelMemory::kDevice;

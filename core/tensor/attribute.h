@@ -101,7 +101,7 @@ class AttributeMap {
     return InvalidArgument("attr '", name, "' has the wrong type: found ", found->kind(),
                            ", wanted ", Attribute(T()).kind());
   }
-  /// As Get, or `fallback` when absent or of another type.
+  /// The value that Get finds, or `fallback` when it is absent or of another type.
   template <typename T>
   T GetOr(std::string_view name, T fallback) const {
     const Attribute* found = Find(name);

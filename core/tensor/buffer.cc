@@ -6,10 +6,9 @@
 #include <string>
 
 #include "core/memory/memory_account.h"
-#include "core/tensor/buffer_versions.h"
 #include "core/tensor/resource.h"
 #include "core/tensor/tstring.h"
-#include "core/tensor/variant.h"
+#include "core/tensor/variant_element.h"
 
 namespace tenon {
 namespace {
@@ -128,8 +127,6 @@ BufferRef NewObjects(int64_t count) {
 }
 
 }  // namespace
-
-void Buffer::Leaving::Leave() { versions_->Leave(was_superseded_); }
 
 BufferRef AllocateBuffer(Allocator& allocator, DType type, int64_t count) {
   switch (type) {

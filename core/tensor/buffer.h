@@ -57,7 +57,7 @@ class Buffer {
     Leaving& operator=(const Leaving&) = delete;
 
    private:
-    void Leave();
+    void Leave();  // in buffer_versions.cc
     BufferVersions* const versions_;
     const bool was_superseded_;
   };

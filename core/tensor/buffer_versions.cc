@@ -44,6 +44,8 @@ void BufferVersions::Unref() {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
+void Buffer::Leaving::Leave() { versions_->Leave(was_superseded_); }
+
 void BufferVersions::Leave(bool superseded) {
   if (superseded) {
     BufferRef last;  // goes outside of the lock, since it leaves too

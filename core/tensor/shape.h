@@ -13,8 +13,8 @@
 
 namespace tenon {
 
-/// Those that do not fit inline count as memory of tensors: a tensor may have no elements and
-/// kMaxRank dimensions.
+/// The dimensions of a shape. Lists that do not fit inline count as memory of tensors: a tensor may
+/// have no elements and kMaxRank dimensions.
 using DimVector = absl::InlinedVector<int64_t, 4, TalliedAllocator<int64_t>>;
 
 /// One list of dimensions after the other.
@@ -78,7 +78,7 @@ class PartialShape {
 
   /// For dimensions from outside: each >= -1, at most Shape::kMaxRank.
   static StatusOr<PartialShape> Create(absl::Span<const int64_t> dims);
-  /// Of unknown dimensions, and of unknown rank when `rank` is negative.
+  /// A shape of unknown dimensions, and of unknown rank when `rank` is negative.
   static PartialShape OfRank(int rank);
 
   bool rank_known() const { return dims_.has_value(); }

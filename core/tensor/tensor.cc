@@ -9,12 +9,13 @@
 #include "core/memory/memory_description.h"
 #include "core/tensor/buffer_versions.h"
 #include "core/tensor/resource.h"
-#include "core/tensor/variant.h"
+#include "core/tensor/variant_element.h"
 
 namespace tenon {
 namespace {
 
-/// As Python writes the bytes, without the b before: whatever they are, on one line.
+/// Appends the text in quotes as Python writes bytes, without the b before: on one line, whatever
+/// the bytes are.
 void AppendQuoted(std::string* out, std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
   const bool in_double = text.find('\'') != text.npos && text.find('"') == text.npos;

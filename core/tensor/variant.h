@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/base/status.h"
 #include "core/tensor/tensor.h"
+#include "core/tensor/variant_element.h"
 
 namespace tenon {
-
-class VariantValue;
-using VariantRef = std::shared_ptr<const VariantValue>;
 
 /// The form of a variant element outside its process, which a VariantTensorDataProto holds.
 struct VariantData {
@@ -48,11 +45,6 @@ class VariantValue {
 
  private:
   int depth_ = 1;
-};
-
-/// The element type of a variant tensor; empty by default.
-struct Variant {
-  VariantRef value;
 };
 
 /// Makes the value that was encoded; InvalidArgument for data that no value encodes to.

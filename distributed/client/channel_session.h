@@ -4,8 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "distributed/client/remote_session.h"
+#include "distributed/client/remote_session_options.h"
 #include "distributed/master/master_channel.h"
+#include "runtime/session/session.h"
 
 namespace tenon {
 

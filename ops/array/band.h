@@ -20,7 +20,7 @@ struct Band {
   TENON_HD int64_t End(int64_t i) const { return i >= columns - upper ? columns : i + upper + 1; }
 };
 
-/// Of a kernel's inputs; InvalidArgument for less than matrices and limits that are too large.
+/// The band of a kernel's inputs; InvalidArgument for less than matrices and too large limits.
 StatusOr<Band> ReadBand(const KernelContext& ctx);
 
 }  // namespace tenon

@@ -9,7 +9,7 @@ namespace tenon {
 namespace cuda {
 namespace {
 
-/// Of elements of the size of E.
+/// Writes element k: what is in the band, else 0. E has the size of an element.
 template <typename E>
 struct BandElement {
   Band band;

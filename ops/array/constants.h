@@ -7,7 +7,7 @@ namespace tenon {
 
 /// Options of Const, by name.
 struct ConstOptions {
-  /// Of a literal; by default what the literal itself is (see Literal).
+  /// The dtype of a literal; by default what the literal itself is (see Literal).
   DType dtype = DType::kInvalid;
   std::string name = {};
   std::source_location location = std::source_location::current();

@@ -35,7 +35,7 @@ struct Diagonals {
   int64_t length(int64_t d) const {
     return std::min(rows + std::min(d, int64_t{0}), columns - std::max(d, int64_t{0}));
   }
-  /// Of the longest one.
+  /// The length of the longest diagonal.
   int64_t length() const {
     return std::min(rows + std::min(upper, int64_t{0}), columns - std::max(lower, int64_t{0}));
   }

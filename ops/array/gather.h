@@ -22,7 +22,7 @@ struct GatherPlan {
   Shape shape;                                         // of the result
   int64_t outer = 0, limit = 0, inner = 0, count = 0;  // where the result has elements
 };
-/// Of GatherSlices. InvalidArgument for shapes that do not fit.
+/// The plan of GatherSlices. InvalidArgument for shapes that do not fit.
 StatusOr<GatherPlan> PlanGather(const Shape& params, const Shape& indices, int axis,
                                 int batch_dims);
 

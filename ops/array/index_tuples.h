@@ -17,8 +17,8 @@ struct TupleSizes {
   int depth = 0;
   int64_t count = 0, width = 1;
 };
-/// Of the tuples that `indices`, a tensor of this shape, has along its last dimension, into the
-/// leading dimensions of `shape`; InvalidArgument for tuples that are longer than it has.
+/// The sizes of the tuples that `indices`, a tensor of this shape, has along its last dimension,
+/// into the leading dimensions of `shape`; InvalidArgument for tuples that are longer than it has.
 StatusOr<TupleSizes> SizesOfTuples(const Shape& indices, const Shape& shape);
 /// The error of tuple number `i`, whose numbers `tuple` lists.
 Status TupleOutOfRange(const Shape& indices, int64_t i, std::string_view tuple,

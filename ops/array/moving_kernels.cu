@@ -50,7 +50,7 @@ void RegisterCudaMovingKernels(OpRegistry& ops) {
   Add<MirrorPadKernel>(ops, "MirrorPad", {"mode"});
   Add<TileKernel>(ops, "Tile");
   Add<TransposeKernel>(ops, "Transpose");
-  // Of complex numbers it is more than a move.
+  // The conjugate of complex numbers is more than a move.
   Add<TransposeKernel>(ops, "ConjugateTranspose", {},
                        DTypesOf(decltype(ConcatTypes(RealTypes(), TypeList<bool>()))()));
   Add<ReverseKernel>(ops, "ReverseV2");

@@ -26,13 +26,13 @@ struct SliceMasks : KernelState {
 Status StridedSliceKernel(KernelContext& ctx, const Mover& mover, const SliceMasks& masks);
 Status StridedSliceGradKernel(KernelContext& ctx, const Mover& mover, const SliceMasks& masks);
 
-/// Of Pad and PadV2.
+/// The kernel of Pad and PadV2.
 Status PadKernel(KernelContext& ctx, const Mover& mover);
 Status MirrorPadKernel(KernelContext& ctx, const Mover& mover, const std::string& mode);
 
 Status TileKernel(KernelContext& ctx, const Mover& mover);
 Status TransposeKernel(KernelContext& ctx, const Mover& mover);
-/// Of Reverse and ReverseV2.
+/// The kernel of Reverse and ReverseV2.
 Status ReverseKernel(KernelContext& ctx, const Mover& mover);
 Status RollKernel(KernelContext& ctx, const Mover& mover);
 
@@ -46,7 +46,7 @@ struct Alignment : KernelState {
       : value(c.attrs().GetOr<std::string>("align", "")) {}
   const std::string value;
 };
-/// Of all versions of MatrixDiagPart, MatrixDiag and MatrixSetDiag.
+/// The kernels of all versions of MatrixDiagPart, MatrixDiag and MatrixSetDiag.
 Status DiagonalPartKernel(KernelContext& ctx, const Mover& mover, const Alignment& align);
 Status MatrixDiagKernel(KernelContext& ctx, const Mover& mover, const Alignment& align);
 Status SetDiagKernel(KernelContext& ctx, const Mover& mover, const Alignment& align);

@@ -10,7 +10,7 @@ struct OneHotPlan {
   Shape shape;
   int64_t depth = 0, inner = 1;
 };
-/// Of a node's inputs, of which only the depth is read; InvalidArgument when they do not fit.
+/// The plan for a node's inputs; only the depth is read. InvalidArgument when they do not fit.
 StatusOr<OneHotPlan> PlanOneHot(const KernelContext& ctx, int64_t axis_attr);
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 
 #include "ops/arguments.h"
 #include "ops/cuda/check.cuh"
+#include "ops/cuda/device_kind.h"
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/group_rows.h"
 #include "ops/cuda/launch.cuh"
@@ -114,7 +115,8 @@ struct LargestIndex {
   }
 };
 
-/// Of the values for a row the last one stays: the largest number, counted over all inputs, from 1.
+/// Notes the last value for a row, which stays: the largest number, counted over all inputs, from
+/// 1.
 struct LastOfRow {
   const int32_t* indices;
   int64_t first;

@@ -40,7 +40,7 @@ struct JoinedArray {
 /// How elements are moved in the memory of a kernel's device: what kernels that only move elements
 /// are written with.
 struct Mover {
-  /// As StridedCopy.
+  /// Does what StridedCopy does.
   Status (*copy)(KernelContext& ctx, const Tensor& from, const StridedView& source, Tensor* to,
                  const StridedView& target, absl::Span<const int64_t> dims);
   /// Copies `count` neighbours from element `i` of `from` on to element `j` of `to`.

@@ -171,7 +171,7 @@ std::optional<Tensor> RowsOf(const SlicePlan& plan, const Tensor& in) {
   return in.Slice(begin, end);
 }
 
-/// Of a variable, by reference or by handle.
+/// The kernel for a variable, by reference or by handle.
 Status StridedSliceAssignKernel(KernelContext& ctx, const SliceMasks& masks,
                                 const VariableInput& input) {
   const Tensor& update = ctx.input(4);

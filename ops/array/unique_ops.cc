@@ -119,7 +119,7 @@ void NumberDistinct(const T* x, const Slices& slices, CountedVector<int64_t>* pl
   }
 }
 
-/// Of the slices of input 0 along `axis`.
+/// The kernel for the slices of input 0 along `axis`.
 Status UniqueAlong(KernelContext& ctx, int axis) {
   const Tensor& x = ctx.input(0);
   const auto dims = x.shape().dims();

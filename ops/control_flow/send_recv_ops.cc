@@ -38,7 +38,7 @@ void RegisterSendRecvOps(OpRegistry& ops) {
   for (const char* op : {"_Recv", "_HostRecv"}) {
     ops.Add<RecvKernel>(op, UnknownShape, {.memory = kAnyMemory}).NoExample(kNeedsAnEnd);
   }
-  // Of devices with memory of their own, which have the kernels.
+  // The kernels of these ops are those of devices with memory of their own.
   ops.Get("_SendToPeer").Shape(NoOutputShape).NoExample(kNeedsPeers);
   ops.Get("_RecvFromPeer").Shape(UnknownShape).NoExample(kNeedsPeers);
 }

@@ -67,7 +67,7 @@ struct ChangeRow {
   }
 };
 
-/// Of elements of the size of E: the last update of a row stays.
+/// Assigns elements of the size of E: the last update of a row stays.
 template <typename E>
 struct AssignRow {
   RowPlan plan;

@@ -22,8 +22,8 @@ struct CopyPlan {
   /// Elements; for kTiles, planes, which `index` finds.
   int64_t count = 0;
   StridedIndex<2> index;
-  /// Of kTiles: along the first axis of a plane the source's elements are neighbours, along the
-  /// second one the target's.
+  /// The axes of a plane of kTiles: along the first the source's elements are neighbours, along the
+  /// second the target's.
   CopyAxis first{1, 1, 1}, second{1, 1, 1};
 
   int64_t tiles_along_first() const { return (first.size + kTile - 1) / kTile; }

@@ -43,7 +43,7 @@ inline StatusOr<StepState> QueueStepState(const KernelContext& ctx) {
   return state;
 }
 
-/// Of StepState::failed.
+/// Whether the step has failed; `failed` is StepState::failed.
 __device__ inline bool StepHasFailed(const uint32_t* failed) {
   return failed != nullptr && *failed != 0;
 }

@@ -18,7 +18,7 @@ inline cudaStream_t StreamOf(const KernelContext& ctx) {
   return static_cast<cudaStream_t>(ctx.device().queue()->stream());
 }
 
-/// Of something that was to be queued.
+/// The Status of something that was to be queued.
 inline Status QueueStatus(cudaError_t error) {
   return error == cudaSuccess ? OkStatus()
                               : Internal("cannot queue a kernel: ", cudaGetErrorString(error));

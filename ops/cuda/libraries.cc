@@ -29,19 +29,20 @@ class Folders {
     }
   }
 
-  /// Of a CUDA toolkit.
+  /// Adds the folders of a CUDA toolkit.
   void AddToolkit(const std::string& root) {
     if (root.empty()) return;
     for (const char* part : {"lib64", "lib", "targets/x86_64-linux/lib"})
       Add(fs::path(root) / part);
   }
 
-  /// Of the wheels in `packages`, a folder of Python's: nvidia/cublas/lib, nvidia/cu13/lib.
+  /// Adds those of the wheels in `packages`, a folder of Python's: nvidia/cublas/lib,
+  /// nvidia/cu13/lib.
   void AddWheels(const fs::path& packages) {
     for (const fs::path& wheel : Entries(packages / "nvidia")) Add(wheel / "lib");
   }
 
-  /// Of an installation of Python, or a virtual environment.
+  /// Adds those of an installation of Python, or of a virtual environment.
   void AddPython(const fs::path& prefix) {
     if (prefix.empty()) return;
     for (const fs::path& version : Entries(prefix / "lib")) {

@@ -22,7 +22,7 @@ RunCheck AddTupleCheck(const KernelContext& ctx, const NodeIdentity& node, const
                        std::string_view what, const Shape& shape) {
   return AddCheck(ctx, node, [indices, what = std::string(what), shape](uint64_t word) {
     const IndexNote note = NotedIndex(word);
-    // Of a longer tuple only the number to blame is known.
+    // The number to blame is all that is known of a longer tuple.
     const bool alone = indices.dim(indices.rank() - 1) == 1;
     const std::string tuple = alone ? StrCat(note.value) : StrCat("..., ", note.value, ", ...");
     return TupleOutOfRange(indices, note.place, tuple, what, shape);

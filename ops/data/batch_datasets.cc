@@ -284,7 +284,7 @@ struct RebatchDataset final : DatasetOver<RebatchDataset> {
    private:
     void NextTurn() { turn_ = (turn_ + 1) % of_->sizes.size(); }
 
-    /// Of no rows, where others are wanted only while there are some.
+    /// A batch of no rows. It is given only while the input has not ended.
     StatusOr<bool> EmptyBatch(DatasetElement* out) {
       if (input_ == nullptr) return false;
       NextTurn();

@@ -19,7 +19,7 @@ struct CacheDataset final : DatasetOver<CacheDataset> {
 
   using DatasetOver::DatasetOver;
 
-  /// Of one that keeps what it gives.
+  /// The iterator of a pass that keeps what it gives.
   class Walk final : public WalkOver<CacheDataset> {
    public:
     using WalkOver::WalkOver;

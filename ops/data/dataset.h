@@ -29,7 +29,7 @@ DTypeVector TypesOf(const DatasetElement& element);
 
 /// A function that a dataset calls for its elements, with the tensors it has captured.
 struct DatasetFunction {
-  /// Of the attribute `attr`, with inputs from `first` on as captured tensors.
+  /// The runtime that calls the function `name`.
   std::shared_ptr<FunctionRuntime> runtime;
   FunctionName name;
   std::vector<Tensor> captured;
@@ -80,7 +80,7 @@ class Dataset : public VariantValue, public std::enable_shared_from_this<Dataset
       : Dataset(like.types_, shapes.empty() ? like.shapes_ : std::move(shapes)) {}
 
   std::string_view type_name() const final { return "tensorflow::DatasetVariantWrapper"; }
-  /// Of an element's components.
+  /// The types of an element's components, and their shapes.
   const DTypeVector& types() const { return types_; }
   const std::vector<PartialShape>& shapes() const { return shapes_; }
 
@@ -223,7 +223,7 @@ class WalkOver : public ElementIterator {
 /// Base of a dataset D of one input, whose iterators are D::Walks.
 template <typename D>
 struct DatasetOver : Dataset {
-  /// Of the input's components.
+  /// A dataset whose elements have the input's types and shapes.
   explicit DatasetOver(DatasetPtr from) : Dataset(*from), input(std::move(from)) {}
   DatasetOver(DatasetPtr from, const ElementSpec& spec)
       : Dataset(spec.types, spec.shapes), input(std::move(from)) {}

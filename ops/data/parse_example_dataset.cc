@@ -41,7 +41,7 @@ struct ExampleColumns : KernelState {
       columns.push_back({.key = keys[i], .form = form, .type = types[i]});
     }
   }
-  /// Of what ParseColumns makes.
+  /// The types of what ParseColumns makes.
   DTypeVector ParsedTypes() const {
     DTypeVector types(num_sparse, DType::kInt64);
     for (size_t i = 0; i < num_sparse; ++i) types.push_back(columns[i].type);

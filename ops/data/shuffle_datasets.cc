@@ -109,7 +109,7 @@ StatusOr<int64_t> ReadBufferSize(const Tensor& t) {
       "buffer_size must be greater than zero or UNKNOWN_CARDINALITY (-2), found ", size);
 }
 
-/// Of the inputs from number `first` on.
+/// The generator of the seeds that the inputs from number `first` on are.
 StatusOr<std::shared_ptr<SeedGenerator>> ReadSeeds(const KernelContext& ctx, int first,
                                                    bool reshuffles) {
   TENON_ASSIGN_OR_RETURN(const int64_t seed, ReadInteger(ctx.input(first), "seed"));

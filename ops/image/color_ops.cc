@@ -81,15 +81,15 @@ Status ColorSpaceKernel(KernelContext& ctx, const Tensor& in) {
   });
 }
 
-/// Of the colors x = [..., 3], with M and m the largest and smallest and C = M - m: the value is M,
-/// the saturation 1 - m / M and the hue (n - p) / 6C and a constant, n and p being the next and the
-/// second next color after the largest.
+/// The gradient by the colors x = [..., 3]. With M and m the largest and smallest and C = M - m,
+/// the value is M, the saturation 1 - m / M and the hue (n - p) / 6C and a constant, n and p being
+/// the next and the second next color after the largest.
 void RgbToHsvGrad(GradContext& g) {
   const Output x = g.in(0);
   const auto one_hot = [&x](const Output& index) {
     return OneHot(index, 3, Cast(1, x.dtype()), Cast(0, x.dtype()));
   };
-  // Of equal colors the first is the largest and the last the smallest.
+  // The first of equal colors is the largest and the last the smallest.
   const Output top = one_hot(ArgMax(x, -1));
   const Output low = ReverseV2(one_hot(ArgMin(ReverseV2(x, {-1}), -1)), {-1});
   const Output next = Roll(top, {1}, {-1}), after = Roll(top, {2}, {-1});

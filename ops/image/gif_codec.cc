@@ -107,7 +107,7 @@ StatusOr<Frame> ReadFrame(Bytes& bytes, std::string_view common_colors, int tran
 StatusOr<CountedVector<Frame>> ReadFrames(std::string_view file) {
   Bytes bytes(file);
   TENON_ASSIGN_OR_RETURN(const std::string_view head, bytes.Take(13, "head"));
-  // Of any version: there are but two, which are read alike.
+  // The version may be any: there are but two, which are read alike.
   if (!head.starts_with("GIF")) return InvalidArgument("not a GIF file");
   const int flags = static_cast<unsigned char>(head[10]);
   std::string_view colors;
@@ -215,7 +215,7 @@ Status Decompress(const Frame& frame, Fn pixel) {
 /// Draws the frame on a canvas that shows the one before it.
 Status Draw(const Frame& frame, int64_t height, int64_t width, uint8_t* canvas) {
   const auto num_colors = static_cast<int>(frame.colors.size() / kChannels);
-  // Of an interlaced frame every eighth row comes first, then those half-way between, and so on.
+  // An interlaced frame begins with every eighth row; those half-way between follow, and so on.
   int64_t x = 0, y = 0, step = frame.interlaced ? 8 : 1;
   bool is_first_pass = true;
   int wrong = -1;

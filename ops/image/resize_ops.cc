@@ -83,7 +83,7 @@ Status BilinearKernel(KernelContext& ctx, const Tensor& in, bool align, bool hal
   TENON_ASSIGN_OR_RETURN(Tensor * out,
                          ctx.CreateOutput(0, {in.dim(0), size[0], size[1], channels}));
   if (out->num_elements() == 0) return OkStatus();
-  // Of images that keep their size infinite pixels do not touch their neighbours.
+  // Infinite pixels of images that keep their size do not touch their neighbours.
   const bool same = size[0] == height && size[1] == width;
   const Scale rows(height, size[0], align && !same, half && !same),
       columns(width, size[1], align && !same, half && !same);

@@ -54,7 +54,7 @@ Status MatchingFilesKernel(KernelContext& ctx, const Tensor& patterns) {
   return ctx.Return(Tensor::Vector(found));
 }
 
-/// Of (file, names, data...), or (file, names, slices, data...).
+/// The kernel for (file, names, data...), or (file, names, slices, data...).
 template <bool kSlices>
 Status SaveOldKernel(KernelContext& ctx) {
   const int first = kSlices ? 3 : 2, count = ctx.num_inputs() - first;

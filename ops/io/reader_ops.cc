@@ -55,7 +55,7 @@ Status VectorsShape(ShapeContext& c) { return c.ReturnForEach(PartialShape{-1});
 }  // namespace
 
 void RegisterReaderOps(OpRegistry& ops) {
-  // Those of TensorFlow 1 give and take references, the others resource handles.
+  // The ops of TensorFlow 1 give and take references, the others resource handles.
   for (const std::string_view version : {"", "V2"}) {
     const auto get = [&](std::string_view name, ShapeFn shape) {
       return ops.Get(StrCat(name, version))

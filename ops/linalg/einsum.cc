@@ -190,7 +190,7 @@ Status EinsumShape(ShapeContext& c) {
       int64_t& known = sizes.emplace(labels[d], size).first->second;
       const bool broadcasts = IsEllipsisLabel(labels[d]);
       if (known == size || (broadcasts && size == 1)) continue;
-      // Of an ellipsis an unknown size may turn out to be 1.
+      // An unknown size of an ellipsis may turn out to be 1.
       if (known == -1 || (broadcasts && known == 1)) known = size;
     }
   }

@@ -21,7 +21,7 @@ struct EinsumEquation {
 
   /// The labels of input `i`, which has `rank` dimensions; InvalidArgument for a wrong rank.
   StatusOr<EinsumLabels> LabelsOfInput(int i, size_t rank);
-  /// Those of the result, once all inputs' have been asked for.
+  /// The labels of the result, once all inputs' have been asked for.
   StatusOr<EinsumLabels> LabelsOfOutput() const;
 
   std::vector<std::string> inputs;

@@ -109,7 +109,7 @@ Status QrShape(ShapeContext& c) {
   return OkStatus();
 }
 
-/// Of A = L L^H: L^-H P(L^H dL) L^-1, made Hermitian.
+/// The gradient of A = L L^H: L^-H P(L^H dL) L^-1, made Hermitian.
 void CholeskyGradient(GradContext& g) {
   const Output l = g.out(0);
   Output middle = Product(l, g.dy(0), /*adjoint_x=*/true);
@@ -124,7 +124,7 @@ Output DividedByAdjoint(const Output& x, const Output& r) {
   return AdjointOf(MatrixTriangularSolve(r, AdjointOf(x), {.lower = false}));
 }
 
-/// Of A = Q R with as many rows as columns or more.
+/// The gradient of A = Q R with as many rows as columns or more.
 Output TallQrGradient(const Output& q, const Output& r, const Output& dq, const Output& dr) {
   const Output qdq = Product(q, dq, true), rdr = Product(r, dr, false, true);
   const Output skew = qdq - AdjointOf(qdq) + rdr - AdjointOf(rdr);

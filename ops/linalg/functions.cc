@@ -88,8 +88,8 @@ Status SquareRootKernel(KernelContext& ctx) {
   return ForEachFunction(ctx, MatrixTypes(), []<typename M>(const M& a) -> M { return a.sqrt(); });
 }
 
-/// Of R R = A: the X of R^H X + X R^H = dR, as linear equations for its n^2 elements, in the order
-/// in which they lie.
+/// The gradient of R R = A: the X of R^H X + X R^H = dR, as linear equations for its n^2 elements,
+/// in the order in which they lie.
 void SquareRootGrad(GradContext& g) {
   const Output r = g.out(0), shape = ShapeVector(r), one = Const({1});
   const Output n = Slice(shape, Reshape(Size(shape) - 1, {1}), {1});

@@ -41,7 +41,7 @@ StatusOr<Matrices> RightSidesOf(const KernelContext& ctx, const Matrices& matric
 /// given.
 Status ForEachMatrix(int64_t count, double cost_ns, absl::FunctionRef<Status(int64_t i)> fn);
 
-/// Of a shape function: input `i`, with its rank checked, and its batch dimensions.
+/// Input `i` of a shape function, with its rank checked, and its batch dimensions.
 StatusOr<PartialShape> MatrixShape(const ShapeContext& c, int i = 0);
 StatusOr<PartialShape> SquareMatrixShape(const ShapeContext& c, int i = 0);
 PartialShape BatchOf(const PartialShape& matrices);

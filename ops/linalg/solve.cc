@@ -180,7 +180,7 @@ void TriangularSolveGrad(GradContext& g) {
   g.dx(1) = SumToBatch(db, b, a);
 }
 
-/// Of x = (A^H A + l2)^-1 A^H b for tall matrices, else A^H (A A^H + l2)^-1 b.
+/// The gradient of x = (A^H A + l2)^-1 A^H b for tall matrices, else A^H (A A^H + l2)^-1 b.
 Status SolveLsGrad(GradContext& g) {
   const Output a = g.in(0), b = g.in(1), x = g.out(0), dx = g.dy(0);
   const PartialShape shape = a.shape();

@@ -12,7 +12,7 @@ namespace tenon {
 Status SolveBroadcast(KernelContext& ctx, const Matrices& a, const Matrices& b,
                       absl::FunctionRef<Status(int64_t i, int64_t j, int64_t k)> solve);
 
-/// Of a solver whose matrix has as many columns as the right side has rows.
+/// The shape function of a solver whose matrix has as many columns as the right side has rows.
 Status TriangularSolveShape(ShapeContext& c);
 
 /// The gradient `dx` of x, in the batch's broadcast shape, summed to the shape of x.

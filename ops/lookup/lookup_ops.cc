@@ -221,7 +221,7 @@ void RegisterLookupKernels(OpRegistry& ops) {
         .Shape(shape)
         .NoExample("needs a table; lookup_ops_test covers it");
   };
-  // Those of TensorFlow 1 give and take references, the others resource handles.
+  // The ops of TensorFlow 1 give and take references, the others resource handles.
   for (const std::string_view version : {"", "V2"}) {
     for (const char* table :
          {"HashTable", "MutableHashTable", "MutableHashTableOfTensors", "MutableDenseHashTable"}) {

@@ -103,8 +103,8 @@ void BatchMatMulV2Grad(GradContext& g) {
   dy = Reshape(Sum(dy, y_repeated), y_shape);
 }
 
-/// Of BatchMatMulV3, for the combinations of types that TensorFlow has: operands of the result's
-/// type, and bytes with bytes or with bfloat16.
+/// Adds the kernels of BatchMatMulV3 for the combinations of types that TensorFlow has: operands of
+/// the result's type, and bytes with bytes or with bfloat16.
 void AddMixedKernels(OpBuilder& op, KernelOptions options) {
   const auto add = [&](const DTypeVector& x, const DTypeVector& y, DType z) {
     options.types = {{"Ta", x}, {"Tb", y}, {"Tout", {z}}};

@@ -16,7 +16,7 @@ GradientPair MulOp::Grad(Output x, Output y, Output, Output dz) {
   return {dz * ConjugateOf(y), dz * ConjugateOf(x)};
 }
 
-// Of equals, x gets the gradient.
+// The gradient goes to x where both are equal.
 GradientPair MaximumOp::Grad(Output x, Output y, Output, Output dz) { return Choose(x >= y, dz); }
 
 GradientPair MaximumOp::Choose(Output x_wins, Output dz) {

@@ -121,7 +121,7 @@ OpBuilder AddScan(OpRegistry& ops, std::string_view name) {
 }  // namespace
 
 void RegisterScans(OpRegistry& ops) {
-  // Of the logarithm of nothing, -infinity, there are no differences to compare its gradient with.
+  // The logarithm of nothing, -infinity, has no differences to compare its gradient with.
   const AttributeMap both = {{"exclusive", true}, {"reverse", true}};
   AddScan<ScanSum>(ops, "Cumsum")
       .Grad(CumsumGrad)

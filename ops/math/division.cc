@@ -23,7 +23,7 @@ GradientPair DivNoNanOp::Grad(Output x, Output y, Output, Output dz) {
 }
 
 GradientPair XdivyOp::Grad(Output x, Output y, Output, Output dz) {
-  // As TensorFlow's, without conjugates.
+  // The gradient is TensorFlow's, without conjugates.
   const Output not_zero = Cast(NotEqual(x, ZerosLike(x)), x.dtype());
   return {dz * Xdivy(not_zero, y), dz * Xdivy(-x, Square(y))};
 }

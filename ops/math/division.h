@@ -91,7 +91,7 @@ struct XdivyOp : Elementwise<"Xdivy", FloatComplexTypes> {
   static GradientPair Grad(Output x, Output y, Output, Output dz);
 };
 
-// Of x = 0 the next ones make 0 whatever y is, and their gradients by x count 0 as no dependence.
+// The next ops make 0 of x = 0 whatever y is, and their gradients by x count 0 as no dependence.
 // The logarithm of a 16-bit float is rounded to one, as the product of two ops would have it.
 
 struct XlogyOp : Elementwise<"Xlogy", FloatComplexTypes> {

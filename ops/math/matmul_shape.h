@@ -34,7 +34,7 @@ struct BatchedProduct {
 StatusOr<BatchedProduct> BatchMatMulSizes(const Shape& x, const Shape& y, bool adj_x, bool adj_y,
                                           bool broadcasts);
 
-/// Of MatMul and of the ops fused from it.
+/// The shape function of MatMul and of the ops fused from it.
 Status MatMulShape(ShapeContext& c);
 
 }  // namespace tenon

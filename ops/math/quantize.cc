@@ -229,7 +229,7 @@ Status QuantizeShape(ShapeContext& c) {
   c.set_output(0, in);
   PartialShape ends;
   if (axis == -1) ends = Shape();
-  // Of one channel the ranges are scalars.
+  // The ranges of a single channel are scalars.
   if (axis >= 0 && axis < in.rank() && in.dim(static_cast<int>(axis)) >= 0) {
     const int64_t channels = in.dim(static_cast<int>(axis));
     ends = channels == 1 ? PartialShape(Shape()) : PartialShape{channels};

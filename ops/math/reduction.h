@@ -30,7 +30,7 @@ StatusOr<std::vector<bool>> ReducedAxes(const Tensor& axes, int rank);
 
 ReductionPlan PlanReduction(const Shape& input, const std::vector<bool>& reduced, bool keep_dims);
 
-/// Of an op with inputs (input, axes) and the attribute keep_dims.
+/// The shape function of an op with inputs (input, axes) and the attribute keep_dims.
 Status ReductionShape(ShapeContext& c);
 
 // Gradients of such ops.

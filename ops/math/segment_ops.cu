@@ -2,6 +2,7 @@
 #include "ops/arguments.h"
 #include "ops/array/index_tuples.h"
 #include "ops/cuda/check.cuh"
+#include "ops/cuda/device_kind.h"
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/mover.h"
 #include "ops/cuda/reduce_segments.h"

@@ -86,7 +86,7 @@ GradientPair ZetaOp::Grad(Output x, Output q, Output, Output dz) {
 
 namespace {
 
-/// Of inputs of which the shapes may be unknown.
+/// The shape of the result, for inputs whose shapes may be unknown.
 StatusOr<PartialShape> BetaincShapes(absl::Span<const PartialShape> inputs) {
   PartialShape shape = {};
   bool any = false, unknown = false;

@@ -120,7 +120,7 @@ struct BesselY1Op : SpecialFunction<"BesselY1"> {
   static Output Grad(Output x, Output y, Output dy);
 };
 
-/// Of two arguments.
+/// A function of two arguments.
 template <OpName kOpName>
 struct SpecialFunction2 : Elementwise<kOpName, TypeList<float, double>> {
   static constexpr double kCost = 100;

@@ -6,7 +6,7 @@
 
 namespace tenon::elementwise {
 
-/// Of complex numbers too.
+/// A function of complex numbers too.
 template <OpName kOpName>
 struct Function : Elementwise<kOpName, FloatComplexTypes> {
   static constexpr double kCost = 4;

@@ -80,8 +80,8 @@ struct ChannelLayout : ImageChannels {
     });
   }
 
-  /// Of block b, for each channel c and each of the functions: sums[c] = the sum of fn(i, n[c]);
-  /// the sums of the next function follow.
+  /// Adds up block b, for each channel c and each of the functions: sums[c] = the sum of fn(i,
+  /// n[c]); the sums of the next function follow.
   template <typename... Fn>
   void Sum(int64_t b, const float* n, float* sums, Fn... fn) const {
     const int64_t begin = b * block_rows(), end = std::min(outer, begin + block_rows());

@@ -45,7 +45,7 @@ struct Sums {
   double a, b;
 };
 
-/// Of x - first element: the sum, and that of the squares, from which the moments follow without
+/// Two sums, of x - first element and of its square, from which the moments follow without
 /// cancellation.
 template <typename T>
 struct MomentTerms {
@@ -60,7 +60,7 @@ struct MomentTerms {
   }
 };
 
-/// Of the gradient: the sum, and that of its products with x - mean.
+/// Two sums, of the gradient and of its products with x - mean.
 template <typename T>
 struct GradientTerms {
   const T *dy, *x;

@@ -156,7 +156,7 @@ class PreparedConv {
   template <typename Convolution>
   void Use(const typename Convolution::primitive_desc& prepared, const memory::desc& filter_desc) {
     const std::string_view implementation = prepared.impl_info_str();
-    // Of depthwise convolutions the one by matrix products is slow too.
+    // The implementation by matrix products is slow too for depthwise convolutions.
     const bool by_products = implementation.starts_with("gemm");
     is_fast_ = !implementation.starts_with("ref") &&
                !(by_products && geometry_.filter.dims().size() > geometry_.input.dims().size());

@@ -30,7 +30,7 @@ struct TanhGradOp : OfResult<"TanhGrad"> {
   static GradientPair Grad(Output y, Output dy, Output, Output dz);
 };
 
-// Of the next ones a gradient of 0 gives 0 also where the derivative is infinite.
+// The next ops give 0 for a gradient of 0, also where the derivative is infinite.
 
 struct SqrtGradOp : OfResult<"SqrtGrad"> {
   static constexpr Domain kDomain{0.5, 2};

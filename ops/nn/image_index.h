@@ -39,7 +39,7 @@ TENON_HD void ForEachPixelOf(const WindowAxes& a, const Place3& window, Fn fn) {
       const int64_t y = z * a[1].in + start[1] + j * a[1].dilation;
       for (int64_t k = first[2]; k < last[2]; ++k) {
         const int64_t x = y * a[2].in + start[2] + k * a[2].dilation;
-        // Of windows that pool the number may wrap: it is not used.
+        // The number may wrap in windows that pool: they do not use it.
         fn(x, static_cast<int64_t>((static_cast<uint64_t>(i) * a[1].window + j) * a[2].window + k));
       }
     }

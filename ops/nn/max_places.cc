@@ -141,7 +141,7 @@ void ReluMaxPoolTiles(const Pooling& p, const Tile& tile, const float* x, float*
   ForEachTile(p, tile, x, [=](auto count, int64_t window, TilePixels<const float> in) {
     TENON_SIMD
     for (int64_t c = 0; c < count; ++c) {
-      // As MaximumOfTile and LargestOfTile, which differ in what they make of NaNs.
+      // The two are as MaximumOfTile and LargestOfTile have them, which take NaNs differently.
       float maximum = std::numeric_limits<float>::lowest(), largest = ReluOf(in[0][c]);
       int32_t which = 0;
       for (int i = 0; i < kTile; ++i) {

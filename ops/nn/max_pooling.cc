@@ -99,8 +99,8 @@ Status MaxPool3DGradKernel(KernelContext& ctx, const Windows& w) {
   return OkStatus();
 }
 
-/// Of each window the element of `grad` where the input is first equal to the output; 0 if it is
-/// nowhere.
+/// The kernel that takes, for each window, the element of `grad` where the input is first equal to
+/// the output; 0 if it is nowhere.
 Status MaxPoolGradGradKernel(KernelContext& ctx, const Windows& attrs) {
   const Tensor &x = ctx.input(0), &y = ctx.input(1), &grad = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const Pooling p, PoolingOfGradGrad(ctx, attrs));
@@ -133,9 +133,9 @@ Status MaxPoolGradGradKernel(KernelContext& ctx, const Windows& attrs) {
 
 // --- With the place of the largest ---
 
-/// Of each of the `n` channels the largest element in a window, as MaxPoolWithPlaces finds it, and
-/// the number of its pixel, counted from the window's first, at which `in` begins. Nothing when the
-/// window has no pixels.
+/// Finds for each of the `n` channels the largest element in a window, as MaxPoolWithPlaces does,
+/// and the number of its pixel, counted from the window's first, at which `in` begins. Finds
+/// nothing when the window has no pixels.
 template <typename T>
 void FindLargest(const PooledWindow& window, int64_t n, const T* in, T* largest, int64_t* pixels) {
   window.ForEachPixel([&](int64_t pixel) {

@@ -100,7 +100,7 @@ struct SumOfTies {
   }
 };
 
-/// Of each window the element of `grad` where x is first equal to y; 0 if it is nowhere.
+/// Takes for each window the element of `grad` where x is first equal to y; 0 if it is nowhere.
 template <typename T>
 struct FirstEqual {
   Geometry g;

@@ -39,18 +39,19 @@ StatusOr<Pooling> MakeAveraging(const Windows& w, const Shape& input);
 StatusOr<Pooling> MakePlacePooling(const Windows& w, const Shape& input);
 /// The attributes of the node, or what its inputs `first` and the next say, if it has these.
 StatusOr<Windows> WindowsOf(const KernelContext& ctx, const Windows& w, int first);
-// Those of gradients, whose inputs 1 and 2 are the output and the gradient that it gets:
-// InvalidArgument also where these are not shaped so.
 
 /// An element nearer than this to the largest of its window ties with it for MaxPool3DGrad, as in
 /// TensorFlow's kernel for the CPU, which compares in the dtype of the elements.
 inline constexpr float kMaxPool3DTie = 1e-5F;
 
-/// Of MaxPoolGrad and MaxPool3DGrad.
+// The pooling of gradients, whose inputs 1 and 2 are the output and the gradient that it gets:
+// InvalidArgument also where these are not shaped so.
+
+/// The pooling of MaxPoolGrad and MaxPool3DGrad.
 StatusOr<Pooling> PoolingOfGrad(const KernelContext& ctx, const Windows& attrs);
-/// Of the op that has places instead of the output.
+/// The pooling of the op that has places instead of the output.
 StatusOr<Pooling> PoolingOfPlacesGrad(const KernelContext& ctx, const Windows& w);
-/// Of MaxPoolGradGrad and MaxPool3DGradGrad, where input 2 is shaped as input 0.
+/// The pooling of MaxPoolGradGrad and MaxPool3DGradGrad, where input 2 is shaped as input 0.
 StatusOr<Pooling> PoolingOfGradGrad(const KernelContext& ctx, const Windows& attrs);
 /// InvalidArgument, naming `what`, unless `t` is [dims].
 Status CheckDims(std::string_view what, const Tensor& t, absl::Span<const int64_t> dims);

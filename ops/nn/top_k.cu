@@ -199,7 +199,7 @@ struct MakeKey {
   }
 };
 
-/// Of rows whose places were sorted, counted from the first row's beginning.
+/// Takes rows whose places were sorted, counted from the first row's beginning.
 template <typename T, typename Index>
 struct TakeSorted {
   Rows<T, Index> p;

@@ -185,7 +185,7 @@ Output WithWindowsOf(const GradContext& g, std::string_view op,
     const Attribute* const value = g.node().attrs().Find(name);
     if (value != nullptr) builder.Attr(name, *value);
   }
-  // Of those pooling ops that have none, some are gradients of others that may.
+  // Some pooling ops that have no explicit paddings are gradients of others that may have them.
   const auto paddings = g.Attr<std::vector<int64_t>>("explicit_paddings");
   if (!paddings.empty()) builder.Attr("explicit_paddings", paddings);
   return builder.Output();

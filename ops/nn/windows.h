@@ -37,7 +37,7 @@ struct WindowAxis {
     if (rest <= 0) return 0;
     return std::min(window, dilation == 1 ? rest : (rest - 1) / dilation + 1);
   }
-  /// Of the windows from one on that lies in the image whole, those before this one do too.
+  /// The end of the whole windows: from one that lies in the image whole up to this, all do.
   int64_t WholeEnd() const {
     const int64_t last_start = in - 1 - (window - 1) * dilation;
     return last_start + before < 0 ? 0 : std::min(out, (last_start + before) / stride + 1);
@@ -117,7 +117,7 @@ class WindowCursor {
   template <typename Fn>
   void ForEachPixel(Fn fn) const {
     const auto& [depth, height, width] = axes_;
-    // Of a filter all elements have a number; windows that pool may be larger, and theirs wraps.
+    // Every element of a filter has a number; windows that pool may be larger, and theirs wraps.
     const auto high = static_cast<uint64_t>(height.window);
     const auto wide = static_cast<uint64_t>(width.window);
     for (int64_t i = first_[0]; i < last_[0]; ++i) {
@@ -166,8 +166,8 @@ struct Windows : KernelState {
   /// The windows of `window` elements along dimension `axis` of the image, which has `in` elements.
   /// When one of these is unknown, so is .out. InvalidArgument when none could be there.
   StatusOr<WindowAxis> Axis(int axis, int64_t in, int64_t window) const;
-  /// Those along the spatial dimensions of an image [rank], where `sizes` are the windows' sizes
-  /// [num_spatial].
+  /// The windows along the spatial dimensions of an image [rank], where `sizes` are the windows'
+  /// sizes [num_spatial].
   StatusOr<WindowAxes> Axes(const Shape& image, absl::Span<const int64_t> sizes) const;
   /// The shape with a place for each window of an image [rank], of `channels` channels.
   StatusOr<PartialShape> Output(const PartialShape& image, absl::Span<const int64_t> sizes,

@@ -26,7 +26,7 @@ struct Column {
   /// Elements of a row; of one of variable length those of a step of its first dimension.
   int64_t elements = 1;
   bool variable = false;
-  /// Of the feature's shape, or one element to pad with; without elements: it must be there.
+  /// A tensor of the feature's shape, or one element to pad with; without elements none may lack.
   Tensor missing = {};
   /// A message without it has an empty list of steps.
   bool may_lack = false;
@@ -43,8 +43,8 @@ struct ParsedMessages {
   uint64_t field;                   // of the message, in which the features are
   bool batch;                       // results have a dimension for messages
   bool steps;                       // each feature is a list of features, another dimension
-  /// Of sequences: dense lists give their numbers of steps too, and a single message has, instead
-  /// of the splits of messages, the number of what it has: a scalar.
+  /// Whether dense lists of sequences give their numbers of steps too, and a single message,
+  /// instead of the splits of messages, the number of what it has: a scalar.
   bool lengths = false;
 };
 

@@ -119,7 +119,7 @@ class Columns {
     }
     return OkStatus();
   }
-  /// Of lists: those with `may_lack(i, key)` may be missing.
+  /// Lets those lists be missing for which `may_lack(i, key)` is true.
   template <typename Fn>
   Status MayLack(Fn may_lack) {
     int64_t i = 0;

@@ -57,7 +57,7 @@ class Accumulator : public WaitingResource {
   int64_t step_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-/// Of gradients of one shape.
+/// An accumulator of gradients of one shape.
 class DenseAccumulator final : public Accumulator {
  public:
   using Accumulator::Accumulator;
@@ -71,8 +71,8 @@ class DenseAccumulator final : public Accumulator {
   Tensor sum_ ABSL_GUARDED_BY(mu_);  // invalid: of nothing
 };
 
-/// Of gradients that have some rows only, as indices, values and shape. The mean of a row is over
-/// the gradients that have it.
+/// An accumulator of gradients that have some rows only, as indices, values and shape. The mean of
+/// a row is over the gradients that have it.
 class SparseAccumulator final : public Accumulator {
  public:
   using Accumulator::Accumulator;

@@ -78,7 +78,7 @@ void RegisterAccumulatorOps(OpRegistry& ops) {
   const KernelOptions floats = {.types = {{"dtype", DTypesOf(FloatTypes())}}};
   KernelOptions add = floats;
   add.attrs = {"dtype"};
-  // Those of TensorFlow 1 give and take references, the others resource handles.
+  // The ops of TensorFlow 1 give and take references, the others resource handles.
   for (const std::string_view kind : {"", "Resource"}) {
     const auto name = [kind](std::string_view rest) { return StrCat(kind, rest); };
     get(name("ConditionalAccumulator"), kind.empty() ? ReferenceShape : ScalarShape)

@@ -54,7 +54,7 @@ class StagingMap final : public StagingStore {
   void Freed(int64_t bytes) ABSL_NO_THREAD_SAFETY_ANALYSIS { AddBytes(-bytes); }
 
  protected:
-  /// Those that are complete.
+  /// The number of tuples that are complete.
   int64_t NumElements() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return static_cast<int64_t>(complete_.size());
   }

@@ -156,7 +156,7 @@ Queue::Element Queue::Take() {
     return first;
   }
   if (options_.order == Order::kRandom) {
-    // As TensorFlow takes them: one word of the stream an element.
+    // The choice is TensorFlow's: one word of the stream an element.
     if (words_used_ == words_.size()) {
       words_ = random_.Next();
       words_used_ = 0;

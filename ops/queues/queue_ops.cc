@@ -88,7 +88,7 @@ Status IsClosedKernel(KernelContext& ctx) {
 
 void RegisterQueueOps(OpRegistry& ops) {
   constexpr char kCoveredBy[] = "needs a queue with elements; queue_ops_test covers it";
-  // Those of TensorFlow 1 give and take references, the others resource handles.
+  // The ops of TensorFlow 1 give and take references, the others resource handles.
   for (const std::string_view version : {"", "V2"}) {
     const auto get = [&](std::string_view name, ShapeFn shape) {
       return ops.Get(StrCat(name, version)).Shape(shape).NoExample(kCoveredBy);

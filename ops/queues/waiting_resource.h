@@ -95,7 +95,7 @@ class WaitingResource : public Resource, public std::enable_shared_from_this<Wai
   void Cancel(int line, const Waiting* waiting, const Status& why);
 
   std::array<Waitings, kLines> lines_ ABSL_GUARDED_BY(mu_);
-  /// Those that CancelLine has ended, until Advance.
+  /// The waiting ones that CancelLine has ended, until Advance.
   Waitings cancelled_ ABSL_GUARDED_BY(mu_);
 };
 

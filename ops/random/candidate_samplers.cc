@@ -93,8 +93,8 @@ class LearnedSampler final : public ClassSampler {
   CountedVector<int32_t> sums_;
 };
 
-/// Of given weights, by Walker's table of aliases: a class, and which other one comes up in its
-/// stead with the rest of its share.
+/// A sampler with given weights, by Walker's table of aliases: a class, and which other one comes
+/// up in its stead with the rest of its share.
 class WeightedSampler final : public ClassSampler {
  public:
   WeightedSampler(const CountedVector<float>& weights, float total)

@@ -186,7 +186,8 @@ StatusOr<Samples> AllocateEach(KernelContext& ctx, const Tensor& parameters, Ten
   return Samples{shape.num_elements(), parameters.num_elements()};
 }
 
-/// Of those whose shape is the output's and must end with that of the parameters.
+/// Allocates the output of ops that are given its shape, which must end with that of the
+/// parameters.
 StatusOr<Samples> AllocateAll(KernelContext& ctx, int shape_input, const Shape& parameters,
                               Tensor** out) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(shape_input), "shape"));
@@ -219,7 +220,7 @@ Status FillPoisson(const Samples& samples, const Philox& place, const Tensor& ra
   });
 }
 
-/// Of RandomGamma and RandomPoisson, which draw from a stream.
+/// The kernel of RandomGamma and RandomPoisson, which draw from a stream.
 template <auto kFill>
 Status StreamKernel(KernelContext& ctx, const Stream& stream) {
   Tensor* out = nullptr;
@@ -229,7 +230,8 @@ Status StreamKernel(KernelContext& ctx, const Stream& stream) {
   return kFill(samples, place, ctx.input(1), out);
 }
 
-/// Of those that draw from seeds, or from a key and a counter; the parameters are the last input.
+/// The kernel of ops that draw from seeds, or from a key and a counter; the parameters are the last
+/// input.
 template <auto kFill>
 Status StatelessDrawsKernel(KernelContext& ctx) {
   const bool keyed = ctx.num_inputs() > 3;
@@ -291,7 +293,7 @@ struct RandomGammaGradOp : Elementwise<"RandomGammaGrad", TypeList<float, double
   }
 };
 
-/// Of alpha, the last input.
+/// The gradient by alpha, the last input.
 void GammaGrad(GradContext& g) {
   const int i = g.num_inputs() - 1;
   const Output alpha = g.in(i), sample = g.out(0);

@@ -42,7 +42,7 @@ TENON_HD inline float LogOf(float x) {
   return static_cast<float>(std::fma(y, r2, y0 + r));
 }
 
-/// Of x in [0, 120): the sine, or with `quarter` = 1 the cosine.
+/// The sine of x in [0, 120), or with `quarter` = 1 the cosine.
 TENON_HD inline float SinOrCosOf(float x, int quarter) {
   constexpr double kPerHalfPi = 0x1.45F306DC9C883p+23, kHalfPi = 0x1.921FB54442D18p0;
   double y = x;

@@ -7,7 +7,7 @@ namespace tenon {
 
 struct RandomNormalOptions {
   DType dtype = DType::kFloat;
-  /// Of this op; with the graph's seed it makes the values reproducible (see SetRandomSeed).
+  /// The op's seed; with the graph's it makes the values reproducible (see SetRandomSeed).
   int64_t seed = 0;
   std::source_location location = std::source_location::current();
 };

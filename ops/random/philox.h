@@ -20,7 +20,7 @@ class Philox {
   TENON_HD Philox(uint64_t seed, uint64_t seed2) : Philox(seed, 0, seed2) {}
   /// With both halves of the counter.
   TENON_HD Philox(uint64_t key, uint64_t low, uint64_t high) : key_(key), low_(low), high_(high) {}
-  /// Of a node's attributes: both 0 stand for seeds that nobody can tell.
+  /// The generator for a node's attributes: both 0 stand for seeds that nobody can tell.
   static Philox FromSeeds(int64_t seed, int64_t seed2) {
     if (seed != 0 || seed2 != 0) return Philox(seed, seed2);
     std::random_device device;

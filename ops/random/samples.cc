@@ -95,7 +95,7 @@ Status RandomIntsKernel(KernelContext& ctx, const Shape& shape, const Stream& st
       ctx, 1, [&]() -> StatusOr<Philox> { return stream.Reserve(blocks); }, out);
 }
 
-/// Of the ops whose values follow from the inputs alone: (shape, seed, ...), and the second
+/// The kernel of ops whose values follow from the inputs alone: (shape, seed, ...), and the second
 /// version, (shape, key, counter, alg, ...). Behind those come the bounds of integers in an
 /// interval.
 template <Kind kind, bool kKeyed>
@@ -109,8 +109,8 @@ Status StatelessKernel(KernelContext& ctx, const Shape& shape) {
       ctx, kBounds, [&]() -> StatusOr<Philox> { return place; }, out);
 }
 
-/// Of the ops whose generator is a variable: (resource, algorithm, shape, ...). The first version
-/// of one op has no algorithm: it stands in the variable.
+/// The kernel of ops whose generator is a variable: (resource, algorithm, shape, ...). The first
+/// version of one op has no algorithm: it stands in the variable.
 template <Kind kind, bool kAlgInState>
 Status StatefulKernel(KernelContext& ctx, const VariableInput& state) {
   constexpr int kShape = kAlgInState ? 1 : 2, kAlg = kAlgInState ? -1 : 1;

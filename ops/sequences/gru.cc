@@ -10,7 +10,7 @@ struct GruSizes {
   int64_t batch, input, cell;
 };
 
-/// Of x, h_prev, w_ru, w_c, b_ru and b_c.
+/// The sizes of x, h_prev, w_ru, w_c, b_ru and b_c, whose shapes are checked.
 StatusOr<GruSizes> CheckGruInputs(const KernelContext& ctx) {
   const Tensor &x = ctx.input(0), &h_prev = ctx.input(1);
   TENON_RETURN_IF_ERROR(CheckRank(x, 2, "x"));

@@ -30,8 +30,8 @@ struct Sizes {
   int64_t batch, input, cell;
 };
 
-/// Of x, [batch, input] or in a block [time, batch, input], and of the tensors behind it:
-/// cs_prev, h_prev, w, wci, wcf, wco, b.
+/// The sizes of x, [batch, input] or in a block [time, batch, input], and of the tensors behind it:
+/// cs_prev, h_prev, w, wci, wcf, wco, b. Their shapes are checked.
 StatusOr<Sizes> CheckInputs(const std::vector<Tensor>& in, int x_rank) {
   const Tensor &x = in[0], &cs_prev = in[1];
   if (x.rank() != x_rank) {

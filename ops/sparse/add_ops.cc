@@ -84,7 +84,7 @@ Status AddKernel(KernelContext& ctx) {
 Status OperandShape(ShapeContext& c, PartialShape* shape) {
   TENON_ASSIGN_OR_RETURN(const PartialShape a, SparseInputShape(c, 0));
   TENON_ASSIGN_OR_RETURN(const PartialShape b, SparseInputShape(c, 3));
-  // Those that differ are an error of the kernel.
+  // Shapes that differ are an error of the kernel.
   if (!a.IsCompatibleWith(b)) return OkStatus();
   TENON_ASSIGN_OR_RETURN(*shape, a.MergeWith(b));
   return OkStatus();

@@ -219,7 +219,7 @@ Status CrossHashedKernel(KernelContext& ctx, int64_t sparse, const std::vector<D
   const std::array<uint64_t, 2> key = {static_cast<uint64_t>(salt[0]),
                                        static_cast<uint64_t>(salt[1])};
   return CrossHashes(ctx, in, std::nullopt, buckets, [=](const Tensor& values, int64_t i) {
-    // Of a number TensorFlow hashes the lower four bytes, and a dense one not at all.
+    // TensorFlow hashes the lower four bytes of a sparse number, and a dense number not at all.
     if (values.dtype() == DType::kInt64 && values.rank() == 2) {
       return static_cast<uint64_t>(values.data<int64_t>()[i]);
     }

@@ -54,7 +54,8 @@ StatusOr<std::vector<SparseTensor>> CheckParts(const std::vector<SparseParts>& m
     TENON_ASSIGN_OR_RETURN(SparseTensor sparse,
                            SparseTensor::Of(parts.indices, parts.values, parts.shape));
     if (i > 0 && checked[0].rank() != sparse.rank()) {
-      // As TensorFlow says it: of those taken out of a map with the dimension of the handles.
+      // The message is TensorFlow's: the rank of those taken out of a map counts the dimension of
+      // the handles.
       return InvalidArgument("Inconsistent ", taken ? "rank" : "shape",
                              " across SparseTensors: rank prior to SparseTensor[", i,
                              "] was: ", checked[0].rank() + taken, " but rank of SparseTensor[", i,

@@ -69,7 +69,7 @@ class SparseEntries {
   }
   int64_t size() const { return static_cast<int64_t>(from_.size()); }
   absl::Span<const int64_t> indices() const { return indices_; }
-  /// Of the entry that was added last.
+  /// The index of the entry that was added last.
   absl::Span<int64_t> last_index() { return absl::MakeSpan(indices_).last(rank_); }
   absl::Span<const int64_t> last_index() const { return absl::MakeSpan(indices_).last(rank_); }
 

@@ -69,8 +69,8 @@ void OfFour(const Elements<T>& x, const std::complex<T>* turns, const Elements<T
   y.Set(3, (even_rest - odd_rest) * turns[3]);
 }
 
-/// Of an odd number: with x[j] and x[radix - j] go root(j k) and its conjugate, and these, the
-/// other way around, make y[radix - k] too.
+/// The transform of an odd number: with x[j] and x[radix - j] go root(j k) and its conjugate, and
+/// these, the other way around, make y[radix - k] too.
 template <typename T>
 void OfOdd(int64_t radix, const std::complex<T>* roots, const Elements<T>& x,
            const std::complex<T>* turns, const Elements<T>& y) {

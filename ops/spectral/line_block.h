@@ -21,7 +21,7 @@ class LineBlock {
   /// Whether lines of n elements are transformed so: the prime factors of n are small, and what
   /// they take together fits into a cache.
   static bool Takes(int64_t n);
-  /// Of lines of n elements, which it takes.
+  /// A transform of lines of n elements; Takes(n) must be true.
   explicit LineBlock(int64_t n);
 
   /// The transforms, not divided by n: in `lines` or in `other`, whichever is returned. Both have

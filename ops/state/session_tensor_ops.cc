@@ -24,7 +24,7 @@ class SessionTensor final : public Resource {
 
 Status GetHandleKernel(KernelContext& ctx, const Tensor& value, const NodeName& node) {
   static std::atomic<int64_t> made{0};
-  // As TensorFlow's clients take it apart: name, number and device.
+  // The name is one that TensorFlow's clients can take apart: name, number and device.
   const std::string name = StrCat(node.value, ";", made.fetch_add(1), ";", ctx.device().name());
   TENON_RETURN_IF_ERROR(ctx.resources().LookupOrCreate<SessionTensor>(
       SessionTensor::kContainer, name, [&] { return std::make_shared<SessionTensor>(value); }));

@@ -38,7 +38,7 @@ struct ScatterOp {
   std::string name, type_attr;
   bool tuples, by_handle;
 };
-/// Those of the four that are declared: no tuples are multiplied or divided.
+/// The ops that are declared, of four possible: no tuples are multiplied or divided.
 std::vector<ScatterOp> ScatterOps(const OpRegistry& ops, std::string_view update);
 
 }  // namespace tenon

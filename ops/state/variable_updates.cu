@@ -28,7 +28,7 @@ struct AddElement {
   __device__ void Keep(int64_t i) const { out[i] = a[i]; }
 };
 
-/// Of elements of the size of E.
+/// Assigns elements of the size of E.
 template <typename E>
 struct AssignElement {
   const E *current, *value;

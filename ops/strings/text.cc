@@ -202,7 +202,7 @@ Status ReplaceKernel(KernelContext& ctx, bool all) {
   return Replace(ctx, pattern, ctx.input(2).scalar<TString>(), all);
 }
 
-/// Of (name, shard, number of shards), or (name, number of shards) for all of them.
+/// The kernel for (name, shard, number of shards), or (name, number of shards) for all of them.
 Status ShardNameKernel(KernelContext& ctx) {
   const bool spec = ctx.num_inputs() == 2;
   const int32_t count = ctx.input(spec ? 1 : 2).scalar<int32_t>();

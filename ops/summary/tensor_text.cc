@@ -87,7 +87,7 @@ void AppendBrackets(const Tensor& t, int dim, int64_t i, int64_t size, int64_t e
 
 std::string FormatTensor(const Tensor& t, int64_t ends) {
   const int64_t n = t.num_elements(), limit = ends < 0 ? n : std::min(ends, n);
-  if (t.dtype() == DType::kBool && n == 0) return "";  // As TensorFlow's text.
+  if (t.dtype() == DType::kBool && n == 0) return "";  // TensorFlow's text.
   if (t.dtype() == DType::kString || Dispatch(t.dtype(), PlainTypes(), [](auto) {})) {
     if (t.rank() == 0 && limit == 0) return "...";
     if (!IsComplex(t.dtype())) {

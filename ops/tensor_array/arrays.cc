@@ -231,7 +231,7 @@ Status PackShape(ShapeContext& c) {
   return c.Return(element.WithInsertedDim(0, PartialShape::kUnknownDim));
 }
 
-/// Of ops that give container and name.
+/// The shape function of ops that give container and name.
 Status NameShape(ShapeContext& c) { return c.Return(PartialShape{2}); }
 
 }  // namespace

@@ -79,7 +79,7 @@ StatusOr<PartialShape> ReadElementShape(const Tensor& t);
 StatusOr<PartialShape> MergedShape(const PartialShape& a, const PartialShape& b);
 /// What is known of the elements' shape from the list and from input `i`.
 StatusOr<PartialShape> ElementShape(const KernelContext& ctx, const TensorList& list, int i);
-/// Of a shape function: what input `i` says of the elements' shape.
+/// The shape of the elements, as far as input `i` of a shape function tells it.
 StatusOr<PartialShape> ElementShape(const ShapeContext& c, int i);
 
 /// Zeros of the dtype; ResourceExhausted when memory is out.

@@ -88,7 +88,7 @@ struct Rows {
   int64_t count = -1;  // of each element; -1: unknown
   PartialShape shape;  // of a row
 
-  /// Of elements of a shape that is known in part.
+  /// The rows of elements of a shape that is known in part.
   static StatusOr<Rows> Of(const PartialShape& element) {
     if (!element.rank_known()) return Rows();
     if (element.rank() > 0) return Rows{element.dim(0), element.Part(1)};

@@ -54,8 +54,8 @@ struct AdagradDARule : UpdateRule<3, TypeList<float, double>> {
     s[kL1] = Positive(s[kL1]);
     return width > 1;
   }
-  /// Of rows with several elements TensorFlow divides both sides of the fraction by the global step
-  /// and the rate, which makes a difference where the step is not above 0.
+  /// TensorFlow divides both sides of the fraction by the global step and the rate for rows with
+  /// several elements, which makes a difference where the step is not above 0.
   template <typename C>
   TENON_HD static void Step(auto& v, const C* s, C g, bool in_rows) {
     v[1] += g;

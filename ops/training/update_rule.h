@@ -99,7 +99,7 @@ class Update {
   const Kernel& kernel;
   const UpdateInputs& inputs;
   const bool flag;
-  /// Of a sparse step: the elements in a row, and to which row each row of the gradient goes, where
+  /// The elements in a row of a sparse step, and to which row each row of the gradient goes, where
   /// the host can read that.
   int64_t width = 0;
   IndexVector rows;

@@ -5,14 +5,10 @@
 #include <bit>
 #include <utility>
 
-#include "runtime/accelerator/stream_driver.h"
-
 namespace tenon {
 namespace {
 
 constexpr size_t kUnit = 512;
-
-constinit thread_local Arena* open_arena = nullptr;
 
 /// Blocks have sizes that differ by an eighth at least, so that they fit again.
 size_t BlockSize(size_t bytes) {
@@ -24,15 +20,9 @@ size_t BlockSize(size_t bytes) {
 
 Arena::Arena(StreamDriver& driver, DriverCapture& capture) : driver_(driver), capture_(&capture) {
   driver_.memory().Open(this);
-  open_arena = this;
-}
-
-Arena* Arena::OfThread(const StreamDriver& driver) {
-  return open_arena != nullptr && &open_arena->driver_ == &driver ? open_arena : nullptr;
 }
 
 void Arena::Close() {
-  open_arena = nullptr;
   driver_.memory().Close();
   MutexLock lock(mu_);
   state_ = State::kResting;

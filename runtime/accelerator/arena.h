@@ -11,16 +11,17 @@
 #include "core/memory/allocator.h"
 #include "core/memory/capture_memory.h"
 #include "core/memory/memory_description.h"
+#include "runtime/accelerator/stream_driver.h"
 
 namespace tenon {
-
-class DriverCapture;
-class StreamDriver;
 
 /// The memory of an accelerator that a capture's kernels use. Blocks that are freed serve again
 /// within the capture, in the order in which its kernels run, and nobody else gets them while it
 /// lives. Thread-safe, but for Allocate before Close.
-class Arena final : public Allocator, public MemoryDescription, public CaptureMemory {
+class Arena final : public Allocator,
+                    public KeptMemory,
+                    public MemoryDescription,
+                    public CaptureMemory {
  public:
   /// Until Close copies within it are part of `capture`, and the calling thread gets no other
   /// memory of the device: a tensor beyond the capture would be written by it only.
@@ -28,11 +29,7 @@ class Arena final : public Allocator, public MemoryDescription, public CaptureMe
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// The arena of that driver that the calling thread captures with, or null.
-  static Arena* OfThread(const StreamDriver& driver);
-  /// The capture is to fail: memory was wanted that does not belong to it, or others needed what
-  /// was freed meanwhile.
-  void Refuse() { refused_.store(true, std::memory_order_relaxed); }
+  void Refuse() override { refused_.store(true, std::memory_order_relaxed); }
   bool refused() const { return refused_.load(std::memory_order_relaxed); }
 
   /// The capture is made: what is allocated from now on, for copies of tensors that it gave, is
@@ -45,8 +42,7 @@ class Arena final : public Allocator, public MemoryDescription, public CaptureMe
   /// Keeps the memory until Rest, for work that is queued; false when it has been given back.
   bool Use();
   void Rest();
-  /// If nothing uses them, the free blocks with their sizes, which are not the arena's any more.
-  std::multimap<size_t, void*> GiveBack();
+  std::multimap<size_t, void*> GiveBack() override;
 
   std::string_view name() const override { return "device"; }
   void* Allocate(size_t bytes) override;

@@ -6,11 +6,16 @@
 #include <utility>
 
 #include "core/memory/memory_limit.h"
-#include "runtime/accelerator/arena.h"
-#include "runtime/accelerator/stream_driver.h"
 
 namespace tenon {
 namespace {
+
+/// The arena that the calling thread captures with, and the memory that it is of.
+struct OpenArena {
+  const DeviceMemory* memory = nullptr;
+  KeptMemory* arena = nullptr;
+};
+constinit thread_local OpenArena open_of_thread;
 
 /// Pinned blocks have sizes of this kind, so that they fit again: four to an octave.
 size_t PinnedSize(size_t bytes) {
@@ -22,8 +27,8 @@ size_t PinnedSize(size_t bytes) {
 }  // namespace
 
 void* DeviceMemory::Allocate(size_t bytes) {
-  if (Arena* const arena = Arena::OfThread(driver_)) {
-    arena->Refuse();
+  if (open_of_thread.memory == this) {
+    open_of_thread.arena->Refuse();
     return nullptr;
   }
   return Allocate(Stream::kCompute, bytes);
@@ -52,13 +57,15 @@ void DeviceMemory::Copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0) driver_.Copy(Stream::kCompute, to, from, bytes);
 }
 
-void DeviceMemory::Open(Arena* arena) {
+void DeviceMemory::Open(KeptMemory* arena) {
+  open_of_thread = {this, arena};
   MutexLock lock(mu_);
   arenas_.push_back(arena);
   open_.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void DeviceMemory::Close() {
+  open_of_thread = {};
   std::vector<Block> freed;
   {
     MutexLock lock(mu_);
@@ -68,7 +75,7 @@ void DeviceMemory::Close() {
   for (const Block& block : freed) driver_.Free(block.memory, block.bytes);
 }
 
-void DeviceMemory::Remove(Arena* arena) {
+void DeviceMemory::Remove(KeptMemory* arena) {
   MutexLock lock(mu_);
   std::erase(arenas_, arena);
 }
@@ -80,7 +87,7 @@ bool DeviceMemory::TakeBack() {
   {
     MutexLock lock(mu_);
     freed = std::exchange(freed_, {});
-    for (Arena* arena : arenas_) {
+    for (KeptMemory* arena : arenas_) {
       if (!freed.empty()) arena->Refuse();
       blocks.merge(arena->GiveBack());
     }
@@ -99,7 +106,7 @@ std::string DeviceMemory::DescribeMemory() const {
   return text.empty() ? text : StrCat(": ", text);
 }
 
-PinnedMemory::PinnedMemory(StreamDriver& driver, size_t limit)
+PinnedMemory::PinnedMemory(DriverStreams& driver, size_t limit)
     : driver_(driver),
       limit_(limit > 0 ? limit : static_cast<size_t>(DefaultCpuMemoryLimit()) / 32) {}
 

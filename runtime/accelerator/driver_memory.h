@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -9,17 +10,25 @@
 #include "core/base/mutex.h"
 #include "core/memory/allocator.h"
 #include "core/memory/memory_description.h"
+#include "runtime/accelerator/driver_streams.h"
 
 namespace tenon {
 
-class Arena;
-class StreamDriver;
-enum class Stream : uint8_t;
+/// Memory of a device that a capture keeps for its kernels: an arena. Thread-safe.
+class KeptMemory {
+ public:
+  virtual ~KeptMemory() = default;
+  /// The capture is to fail: memory was wanted that does not belong to it, or others needed what
+  /// was freed meanwhile.
+  virtual void Refuse() = 0;
+  /// If nothing uses them, the free blocks with their sizes, which are not kept any more.
+  virtual std::multimap<size_t, void*> GiveBack() = 0;
+};
 
 /// The memory of an accelerator, in the order of its kernels. Thread-safe.
 class DeviceMemory final : public Allocator, public MemoryDescription {
  public:
-  explicit DeviceMemory(StreamDriver& driver) : driver_(driver) {}
+  explicit DeviceMemory(DriverStreams& driver) : driver_(driver) {}
   std::string_view name() const override { return "device"; }
   void* Allocate(size_t bytes) override;
   /// For work on that stream; Free takes it back too.
@@ -31,10 +40,12 @@ class DeviceMemory final : public Allocator, public MemoryDescription {
   std::string DescribeMemory() const override;
 
   /// Arenas are asked to give back what they hold for later before memory is said to be out. Until
-  /// Close what is freed is kept from everybody, unless memory is out: then the arena refuses.
-  void Open(Arena* arena);
+  /// Close the calling thread gets no other memory of the device, and what is freed is kept from
+  /// everybody, unless memory is out: then the arena refuses.
+  void Open(KeptMemory* arena);
+  /// On the thread that opened it.
   void Close();
-  void Remove(Arena* arena);
+  void Remove(KeptMemory* arena);
 
  private:
   struct Block {
@@ -43,10 +54,10 @@ class DeviceMemory final : public Allocator, public MemoryDescription {
   };
   bool TakeBack();
 
-  StreamDriver& driver_;
+  DriverStreams& driver_;
   std::atomic<int64_t> bytes_{0};
   Mutex mu_;
-  std::vector<Arena*> arenas_ ABSL_GUARDED_BY(mu_);
+  std::vector<KeptMemory*> arenas_ ABSL_GUARDED_BY(mu_);
   std::vector<Block> freed_ ABSL_GUARDED_BY(mu_);  // while there are open arenas
   std::atomic<int> open_{0};
 };
@@ -60,7 +71,7 @@ class PinnedMemory final : public Allocator {
   static constexpr size_t kSmallBytes = 4096;
 
   /// The limit when it is 0: a thirty-second of what the process may take.
-  explicit PinnedMemory(StreamDriver& driver, size_t limit = 0);
+  explicit PinnedMemory(DriverStreams& driver, size_t limit = 0);
   std::string_view name() const override { return "pinned"; }
   /// Null where the limit is reached, too.
   void* Allocate(size_t bytes) override;
@@ -74,7 +85,7 @@ class PinnedMemory final : public Allocator {
   /// Takes kept blocks away, with their sizes, until `most` bytes are left or none is kept.
   std::vector<std::pair<void*, size_t>> Shrink(size_t most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  StreamDriver& driver_;
+  DriverStreams& driver_;
   const size_t limit_;
   std::atomic<int64_t> bytes_{0};
   Mutex mu_;

@@ -93,4 +93,9 @@ StatusOr<std::unique_ptr<QueueCapture>> StreamCapture::Capture(int64_t) { return
 
 Status StreamCapture::Wait() { return CannotWait(); }
 
+StatusOr<std::unique_ptr<QueueCapture>> StreamDevice::Capture(int64_t step_id) {
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<DriverCapture> capture, driver_.Capture());
+  return std::make_unique<StreamCapture>(*this, std::move(capture), FailureOf(step_id) != nullptr);
+}
+
 }  // namespace tenon

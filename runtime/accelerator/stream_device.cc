@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "runtime/accelerator/stream_capture.h"
-
 namespace tenon {
 namespace {
 
@@ -14,9 +12,11 @@ Status WithoutMemory(uint64_t) { return ResourceExhausted("out of pinned memory 
 
 }  // namespace
 
-StreamDevice::StreamDevice(std::string name, StreamDriver& driver, int64_t memory_limit,
-                           std::shared_ptr<ResourceStore> resources, FileAccess files)
+StreamDevice::StreamDevice(std::string name, DeviceKind kind, StreamDriver& driver,
+                           int64_t memory_limit, std::shared_ptr<ResourceStore> resources,
+                           FileAccess files)
     : host_(std::move(name), std::move(resources), std::move(files)),
+      kind_(kind),
       driver_(driver),
       memory_limit_(memory_limit),
       spare_(NewFailureWord(1)) {}
@@ -159,11 +159,6 @@ void StreamDevice::AddChecks(int64_t step_id, const std::vector<StreamCheck>& ch
   RunRecord& step = steps_[step_id];
   step.checks.insert(step.checks.end(), checks.begin(), checks.end());
   step.held.push_back(std::move(held));
-}
-
-StatusOr<std::unique_ptr<QueueCapture>> StreamDevice::Capture(int64_t step_id) {
-  TENON_ASSIGN_OR_RETURN(std::unique_ptr<DriverCapture> capture, driver_.Capture());
-  return std::make_unique<StreamCapture>(*this, std::move(capture), FailureOf(step_id) != nullptr);
 }
 
 template <typename T>

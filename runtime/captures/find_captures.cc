@@ -88,7 +88,7 @@ class JoinedParts {
   }
 
   const std::vector<Node*>& order() const { return order_; }
-  /// Whose value a node receives, or null.
+  /// The node whose value `node` receives, or null.
   const Node* SenderOf(const Node* node) const {
     const auto found = sender_.find(node);
     return found == sender_.end() ? nullptr : found->second;

@@ -12,8 +12,8 @@ using Triggers = flat_hash_map<std::pair<std::string, std::string>, Node*>;
 
 class ControlLoopBuilder {
  public:
-  ControlLoopBuilder(Graph& graph, const PartitionOptions& options)
-      : graph_(graph), options_(options) {}
+  ControlLoopBuilder(Graph& graph, const std::function<std::string(const Node&)>& location)
+      : graph_(graph), location_(location) {}
 
   StatusOr<Triggers> Run() {
     TENON_ASSIGN_OR_RETURN(info_, FindFrames(graph_));
@@ -57,11 +57,11 @@ class ControlLoopBuilder {
 
   void FindReceivers() {
     for (Node* n : graph_.nodes()) {
-      const std::string from = options_.location(*n);
+      const std::string from = location_(*n);
       const int frame = OutputFrame(*n);
       if (frame == 0) continue;
       for (const OutEdge& e : n->out_edges()) {
-        const std::string to = options_.location(*e.dst);
+        const std::string to = location_(*e.dst);
         if (to == from) continue;
         Need(frame, to);
         // It is sent once an iteration, but nothing else may make iterations where it is.
@@ -83,7 +83,7 @@ class ControlLoopBuilder {
   const std::string& DeviceAt(const std::string& location) {
     if (device_at_.empty()) {
       for (const Node* n : graph_.nodes()) {
-        std::string& best = device_at_[options_.location(*n)];
+        std::string& best = device_at_[location_(*n)];
         if (best.empty() || n->assigned_device() < best) best = n->assigned_device();
       }
     }
@@ -124,7 +124,7 @@ class ControlLoopBuilder {
   }
 
   Graph& graph_;
-  const PartitionOptions& options_;
+  const std::function<std::string(const Node&)>& location_;
   FrameInfo info_;
   StringMap<int> frame_of_name_;
   StringMap<std::string> device_at_;
@@ -135,8 +135,9 @@ class ControlLoopBuilder {
 
 }  // namespace
 
-StatusOr<Triggers> AddControlLoops(Graph* graph, const PartitionOptions& options) {
-  return ControlLoopBuilder(*graph, options).Run();
+StatusOr<Triggers> AddControlLoops(Graph* graph,
+                                   const std::function<std::string(const Node&)>& location) {
+  return ControlLoopBuilder(*graph, location).Run();
 }
 
 }  // namespace tenon

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/hash_map.h"
 #include "core/graph/graph.h"
-#include "runtime/compile/partition.h"
 #include "runtime/execute/frames.h"
 
 namespace tenon {
 
-/// Makes the loops of `graph` ready to be cut. A _Recv has no input that says in which iteration it
-/// runs, so each location that receives inside a loop gets a control loop
+/// Makes the loops of `graph` ready to be cut by the `location` of each node. A _Recv has no input
+/// that says in which iteration it runs, so each location that receives inside a loop gets a
+/// control loop
 ///   Enter -> Merge -> Switch(predicate of the loop) -> NextIteration -> Merge
 /// which goes round once an iteration; its Merge triggers the receives. The triggers are returned
 /// by (location, frame name). PlaceControlFlow comes before.
 StatusOr<flat_hash_map<std::pair<std::string, std::string>, Node*>> AddControlLoops(
-    Graph* graph, const PartitionOptions& options);
+    Graph* graph, const std::function<std::string(const Node&)>& location);
 
 }  // namespace tenon

@@ -16,7 +16,7 @@ class Partitioner {
   StatusOr<std::map<std::string, Graph>> Run() {
     TENON_RETURN_IF_ERROR(PlaceControlFlow(&graph_));
     TENON_RETURN_IF_ERROR(ReadReferencesOnDevices());
-    TENON_ASSIGN_OR_RETURN(triggers_, AddControlLoops(&graph_, options_));
+    TENON_ASSIGN_OR_RETURN(triggers_, AddControlLoops(&graph_, options_.location));
     if (!triggers_.empty()) {
       TENON_ASSIGN_OR_RETURN(frames_, FindFrames(graph_));
     }

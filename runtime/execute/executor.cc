@@ -12,46 +12,32 @@ namespace {
 /// One run in so many measures what its kernels cost.
 constexpr uint32_t kMeasureEvery = 16;
 
+bool HasAsync(const ExecutionPlan& plan) {
+  const auto& nodes = plan.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const PlanNode& n) { return n.async; });
+}
+
 }  // namespace
 
 Executor::Executor(std::unique_ptr<ExecutionPlan> plan, ThreadPool* pool)
     : plan_(std::move(plan)),
       pool_(pool != nullptr && pool->num_threads() > 0 ? pool : nullptr),
-      concurrent_(pool_ != nullptr) {
+      concurrent_(pool_ != nullptr || HasAsync(*plan_)),
+      idle_(*plan_, concurrent_) {
   for (const PlanNode& n : plan_->nodes()) {
     max_outputs_ = std::max<int>(max_outputs_, n.num_outputs);
-    concurrent_ |= n.async;
   }
 }
 
 Executor::~Executor() = default;
-
-std::unique_ptr<PlainState> Executor::TakeState() {
-  std::unique_ptr<PlainState> state;
-  {
-    MutexLock lock(mu_);
-    if (!idle_.empty()) {
-      state = std::move(idle_.back());
-      idle_.pop_back();
-    }
-  }
-  if (state == nullptr) state = std::make_unique<PlainState>(*plan_, concurrent_);
-  state->Reset();
-  return state;
-}
-
-void Executor::GiveBack(std::unique_ptr<PlainState> state, const Status& status) {
-  if (!status.ok()) state->Clear();
-  MutexLock lock(mu_);
-  idle_.push_back(std::move(state));
-}
 
 template <typename State>
 void Executor::RunWith(const PlanValues& values, std::unique_ptr<State> state, bool borrowed,
                        std::function<void(Status)> done) {
   const bool measure =
       pool_ != nullptr && runs_.fetch_add(1, std::memory_order_relaxed) % kMeasureEvery == 0;
-  (new PlanRun<State>(*this, values, std::move(state), measure, std::move(done)))->Start(borrowed);
+  const PlanParts parts{*plan_, pool_, max_outputs_, idle_};
+  (new PlanRun<State>(parts, values, std::move(state), measure, std::move(done)))->Start(borrowed);
 }
 
 void Executor::Start(const DeviceRun& run, const std::vector<Tensor>& args,
@@ -65,7 +51,7 @@ void Executor::Start(const DeviceRun& run, const std::vector<Tensor>& args,
   if (plan_->has_control_flow()) {
     RunWith(values, std::make_unique<FrameState>(*plan_, concurrent_), borrowed, std::move(done));
   } else {
-    RunWith(values, TakeState(), borrowed, std::move(done));
+    RunWith(values, idle_.Take(), borrowed, std::move(done));
   }
 }
 

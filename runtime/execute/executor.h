@@ -8,12 +8,12 @@
 #include "core/base/status.h"
 #include "core/op/kernel.h"
 #include "runtime/device/thread_pool.h"
+#include "runtime/execute/plain_state.h"
 #include "runtime/execute/plan.h"
 #include "runtime/execute/trace.h"
 
 namespace tenon {
 
-class PlainState;
 struct PlanValues;
 
 /// Runs the nodes of a plan, each as soon as its inputs are there. The thread that waits for a step
@@ -46,20 +46,14 @@ class Executor {
 
  private:
   template <typename State>
-  friend class PlanRun;
-
-  template <typename State>
   void RunWith(const PlanValues& values, std::unique_ptr<State> state, bool borrowed,
                std::function<void(Status)> done);
-  std::unique_ptr<PlainState> TakeState();
-  void GiveBack(std::unique_ptr<PlainState> state, const Status& status);
 
   const std::unique_ptr<ExecutionPlan> plan_;
   ThreadPool* const pool_;
-  bool concurrent_ = false;
+  const bool concurrent_;
   int max_outputs_ = 0;
-  Mutex mu_;
-  std::vector<std::unique_ptr<PlainState>> idle_ ABSL_GUARDED_BY(mu_);
+  IdleStates idle_;
   std::atomic<uint32_t> runs_{0};
 };
 

@@ -84,4 +84,39 @@ class PlainState {
   std::vector<uint8_t> dead_;
 };
 
+/// The states of runs that have ended, for the next runs of the plan. Thread-safe.
+class IdleStates {
+ public:
+  /// `plan` must outlive this; `concurrent` is for each state.
+  IdleStates(const ExecutionPlan& plan, bool concurrent) : plan_(plan), concurrent_(concurrent) {}
+
+  /// A state in which nothing has run.
+  std::unique_ptr<PlainState> Take() {
+    std::unique_ptr<PlainState> state;
+    {
+      MutexLock lock(mu_);
+      if (!states_.empty()) {
+        state = std::move(states_.back());
+        states_.pop_back();
+      }
+    }
+    if (state == nullptr) state = std::make_unique<PlainState>(plan_, concurrent_);
+    state->Reset();
+    return state;
+  }
+
+  /// Keeps the state of a run that has ended with `status`.
+  void GiveBack(std::unique_ptr<PlainState> state, const Status& status) {
+    if (!status.ok()) state->Clear();
+    MutexLock lock(mu_);
+    states_.push_back(std::move(state));
+  }
+
+ private:
+  const ExecutionPlan& plan_;
+  const bool concurrent_;
+  Mutex mu_;
+  std::vector<std::unique_ptr<PlainState>> states_ ABSL_GUARDED_BY(mu_);
+};
+
 }  // namespace tenon

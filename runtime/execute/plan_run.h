@@ -18,11 +18,14 @@
 #include "core/base/parallel.h"
 #include "core/device/device_queue.h"
 #include "core/memory/memory_account.h"
+#include "core/op/kernel.h"
 #include "runtime/device/deferral.h"
 #include "runtime/device/memory_use.h"
+#include "runtime/device/thread_pool.h"
 #include "runtime/execute/argument_checks.h"
-#include "runtime/execute/executor.h"
 #include "runtime/execute/plain_state.h"
+#include "runtime/execute/plan.h"
+#include "runtime/execute/trace.h"
 
 // The loop of the executor: for executor.cc alone.
 
@@ -33,6 +36,14 @@ inline void AbortRun(const ProgramRun& run, const Status& why) {
   if (run.rendezvous != nullptr) run.rendezvous->Abort(why);
   if (run.cancellation != nullptr) run.cancellation->Cancel(why);
 }
+
+/// What the runs of one plan share; all outlive them.
+struct PlanParts {
+  const ExecutionPlan& plan;
+  ThreadPool* pool;  // null: without one
+  int max_outputs;   // of a node
+  IdleStates& idle;
+};
 
 /// What a run of a plan gets and gives, by reference.
 struct PlanValues {
@@ -45,10 +56,12 @@ struct PlanValues {
 template <typename State>
 class PlanRun {
  public:
-  PlanRun(Executor& executor, const PlanValues& values, std::unique_ptr<State> state, bool measure,
-          std::function<void(Status)> done)
-      : executor_(executor),
-        plan_(*executor.plan_),
+  PlanRun(const PlanParts& parts, const PlanValues& values, std::unique_ptr<State> state,
+          bool measure, std::function<void(Status)> done)
+      : plan_(parts.plan),
+        pool_(parts.pool),
+        max_outputs_(parts.max_outputs),
+        idle_(parts.idle),
         device_run_(values.run),
         run_(values.run.run),
         args_(values.args),
@@ -102,7 +115,7 @@ class PlanRun {
     /// Without a pool nobody can be given what is left: every thread is as one's own.
     Loop(PlanRun& run, Thread whose)
         : run(&run),
-          thread(run.executor_.pool_ != nullptr ? whose : Thread::kOwn),
+          thread(run.pool_ != nullptr ? whose : Thread::kOwn),
           turn_began(thread == Thread::kPool ? __rdtsc() : 0) {}
     /// Runs what the thread has put off if it would wait too long for a kernel of so many ticks.
     void RunDeferredBefore(int64_t ticks) {
@@ -128,10 +141,9 @@ class PlanRun {
 
   void Push(ReadyNode r, Loop& loop) {
     const bool expensive = plan_.expensive(r.node);
-    if (executor_.pool_ != nullptr &&
-        (loop.thread == Thread::kBorrowed
-             ? !plan_.quick(r.node)
-             : expensive && loop.waiting_ticks > ExecutionPlan::kWakeTicks)) {
+    if (pool_ != nullptr && (loop.thread == Thread::kBorrowed
+                                 ? !plan_.quick(r.node)
+                                 : expensive && loop.waiting_ticks > ExecutionPlan::kWakeTicks)) {
       tasks_.fetch_add(1, std::memory_order_relaxed);
       return SubmitLoop([r](Loop& handed) { handed.queue.push(r); });
     }
@@ -162,7 +174,7 @@ class PlanRun {
   template <typename Fill>
   void SubmitLoop(Fill fill) {
     waiting_.fetch_add(1, std::memory_order_relaxed);
-    executor_.pool_->Submit([this, fill = std::move(fill)]() mutable {
+    pool_->Submit([this, fill = std::move(fill)]() mutable {
       waiting_.fetch_sub(1, std::memory_order_relaxed);
       Loop handed(*this, Thread::kPool);
       fill(handed);
@@ -186,7 +198,7 @@ class PlanRun {
     if (now - loop.turn_began < kTurnTicks) return true;
     // The step's own tasks are no reason: behind these, what is ready here would lose its place.
     const int64_t own = waiting_.load(std::memory_order_relaxed);
-    if (executor_.pool_->num_waiting() > own && !aborted_.load(std::memory_order_relaxed)) {
+    if (pool_->num_waiting() > own && !aborted_.load(std::memory_order_relaxed)) {
       return false;
     }
     loop.turn_began = now;
@@ -196,7 +208,7 @@ class PlanRun {
   void RunNodes(Loop& loop) {
     const InterruptibleBy interruption(run_.cancellation);
     const ChargedTo account(run_.memory);
-    std::vector<Value> outputs(executor_.max_outputs_);
+    std::vector<Value> outputs(max_outputs_);
     while (!loop.queue.empty() && GoesOn(loop)) {
       const ReadyNode r = loop.queue.pop();
       if (loop.thread == Thread::kBorrowed) loop.ticks_left -= plan_.ticks(r.node);
@@ -407,7 +419,7 @@ class PlanRun {
       status = std::move(status_);
     }
     if constexpr (std::is_same_v<State, PlainState>) {
-      executor_.GiveBack(std::move(state_), status);
+      idle_.GiveBack(std::move(state_), status);
     } else if (status.ok() && retvals_ != nullptr) {
       status = CheckRetvals(*retvals_, plan_.retval_types());
     }
@@ -419,8 +431,10 @@ class PlanRun {
     done(std::move(status));
   }
 
-  Executor& executor_;
   const ExecutionPlan& plan_;
+  ThreadPool* const pool_;
+  const int max_outputs_;
+  IdleStates& idle_;
   const DeviceRun& device_run_;
   const ProgramRun& run_;
   const std::vector<Tensor>& args_;

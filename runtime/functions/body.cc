@@ -212,7 +212,11 @@ class BodyImporter {
       body.effects.push_back(node);
     }
     if (function_.control_results.empty() && RunsAllEffects(builder_.call(), builder_.apart())) {
-      TENON_ASSIGN_OR_RETURN(body.effects, EndsOfEffects(builder_, added_, start_));
+      const auto add = [&](std::string_view name, std::string_view op,
+                           const std::vector<Node*>& after) {
+        return builder_.Add(name, op, {}, {}, after);
+      };
+      TENON_ASSIGN_OR_RETURN(body.effects, EndsOfEffects(builder_.graph(), add, added_, start_));
     }
     return body;
   }

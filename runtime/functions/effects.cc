@@ -106,8 +106,8 @@ bool HasLooseEffects(const std::vector<Node*>& body, const std::vector<Endpoint>
                      [&](Node* node) { return node->is_stateful() && !needed.contains(node); });
 }
 
-StatusOr<std::vector<Node*>> EndsOfEffects(CallBuilder& builder, const std::vector<Node*>& body,
-                                           Node* start) {
+StatusOr<std::vector<Node*>> EndsOfEffects(Graph& graph, const AddWaitingNode& add,
+                                           const std::vector<Node*>& body, Node* start) {
   std::vector<Node*> effects;
   bool has_branches = false;
   for (Node* node : body) {
@@ -120,19 +120,18 @@ StatusOr<std::vector<Node*>> EndsOfEffects(CallBuilder& builder, const std::vect
   // A ControlTrigger runs when what it waits for has run or is dead.
   for (auto loop = loops.loops().rbegin(); loop != loops.loops().rend(); ++loop) {
     if (loop->effects.empty()) continue;
-    TENON_ASSIGN_OR_RETURN(Node * over,
-                           builder.Add("effects", "ControlTrigger", {}, {}, loop->effects));
-    for (Node* end : loop->ends) builder.graph().AddControlEdge(over, end);
+    TENON_ASSIGN_OR_RETURN(Node * over, add("effects", "ControlTrigger", loop->effects));
+    for (Node* end : loop->ends) graph.AddControlEdge(over, end);
     // The condition, which may have effects, runs once more than the body.
-    for (Node* exit : loop->exits) builder.graph().AddControlEdge(over, exit);
+    for (Node* exit : loop->exits) graph.AddControlEdge(over, exit);
     auto& around = loop->parent->effects;
     around.insert(around.end(), loop->exits.begin(), loop->exits.end());
   }
   std::vector<Node*> before;
   TENON_ASSIGN_OR_RETURN(before.emplace_back(),
-                         builder.Add("effects", "ControlTrigger", {}, {}, loops.outside().effects));
+                         add("effects", "ControlTrigger", loops.outside().effects));
   if (start != nullptr) before.push_back(start);
-  TENON_ASSIGN_OR_RETURN(Node * done, builder.Add("done", "NoOp", {}, {}, before));
+  TENON_ASSIGN_OR_RETURN(Node * done, add("done", "NoOp", before));
   return std::vector<Node*>{done};
 }
 

@@ -31,7 +31,7 @@ TEST(GpuComparisonTest, ToleranceGoesByWhatIsComputed) {
   EXPECT_THAT(CompareNumbers({3.00002f, 1}, {3, 1}, Closeness::kSums).difference, IsEmpty());
   EXPECT_THAT(CompareNumbers({3.0001f, 1}, {3, 1}, Closeness::kSums).difference,
               HasSubstr("wanted 3"));
-  // Of sums the largest element counts.
+  // The largest element counts for sums.
   const Comparison small = CompareNumbers({3, 1.00002f}, {3, 1}, Closeness::kSums);
   EXPECT_THAT(small.difference, IsEmpty());
   EXPECT_NEAR(small.error, 2e-5 / 3, 1e-7);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "data/local_file.h"
+#include "data/path.h"
 #include "data/record_file.h"
 #include "tests/data/sample_files.h"
 #include "tests/testing/memory_files.h"

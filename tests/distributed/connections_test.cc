@@ -103,7 +103,7 @@ TEST_F(ConnectionsTest, OneAddressCannotHoldAllPlacesInSilence) {
   for (int i = 0; i < 10; ++i) EXPECT_THAT(Admit("10.0.0.1", i, connections), IsEmpty());
   EXPECT_THAT(Admit("10.0.0.1", 10, connections), HasSubstr("ipv4:10.0.0.1 has 10 that make no"));
   EXPECT_THAT(Admit("10.0.0.2", 1, connections), IsEmpty());
-  // Those that are gone do not count, nor those that have called.
+  // Connections that are gone do not count, nor do those that have called.
   pairs_.pop_front();
   now_ += seconds(1);
   EXPECT_THAT(Admit("10.0.0.1", 11, connections), IsEmpty());

@@ -9,36 +9,79 @@
 
 #include "core/base/sanitizers.h"
 #include "core/proto/proto_io_graph.h"
-#include "distributed/client/remote_session.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/flow.h"
 #include "ops/math/math_ops.h"
-#include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "ops/strings/strings_ops.h"
 #include "proto/master.pb.h"
+#include "tests/distributed/cluster_fixture.h"
 #include "tests/distributed/raw_client.h"
-#include "tests/testing/status_matchers.h"
-#include "tests/testing/test_cluster.h"
+#include "tests/testing/gives.h"
 
 namespace tenon {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+using testing::Gives;
 using testing::IsError;
 using testing::RawCaller;
-using testing::TestCluster;
 
-const std::string kMaster = "/tensorflow.MasterService/";
+/// A client that gives up a call when it likes to, which a RemoteSession does not.
+class RawMaster {
+ public:
+  explicit RawMaster(const Server& server) : caller_(server.target()) {}
 
-/// A variable on the parameter server.
-void BuildVariable() {
-  const DeviceScope ps("/job:ps/task:0");
-  const Output v = VariableV2({2}, DType::kFloat, {.name = "v"});
-  Assign(v, {1.0f, 2.0f}, {.name = "init"});
-}
+  /// Opens the session that the other calls are for.
+  grpc::Status CreateSession(const Graph& graph, milliseconds limit = std::chrono::seconds(20)) {
+    CreateSessionRequest request;
+    EXPECT_OK(GraphToProto(graph, request.mutable_graph_def()));
+    CreateSessionResponse response;
+    const grpc::Status status = Call("CreateSession", request, &response, limit);
+    handle_ = response.session_handle();
+    return status;
+  }
+  grpc::Status ExtendSession(const std::string& session, const Graph& more) {
+    ExtendSessionRequest request;
+    request.set_session_handle(session);
+    EXPECT_OK(GraphToProto(more, request.mutable_graph_def()));
+    ExtendSessionResponse response;
+    return Call("ExtendSession", request, &response);
+  }
+  grpc::Status RunStep(const std::string& session, const std::string& node,
+                       milliseconds limit = std::chrono::seconds(20)) {
+    RunStepRequest request;
+    request.set_session_handle(session);
+    request.add_target(node);
+    RunStepResponse response;
+    return Call("RunStep", request, &response, limit);
+  }
+  grpc::Status CloseSession() {
+    CloseSessionRequest request;
+    request.set_session_handle(handle_);
+    CloseSessionResponse response;
+    return Call("CloseSession", request, &response);
+  }
+  /// Forgets what the devices of all tasks hold.
+  grpc::Status Reset(milliseconds limit = std::chrono::seconds(20)) {
+    ResetResponse response;
+    return Call("Reset", ResetRequest(), &response, limit);
+  }
+
+  const std::string& session() const { return handle_; }
+
+ private:
+  template <typename Request, typename Response>
+  grpc::Status Call(const std::string& method, const Request& request, Response* response,
+                    milliseconds limit = std::chrono::seconds(20)) {
+    return caller_.Call("/tensorflow.MasterService/" + method, request, response, limit);
+  }
+
+  RawCaller caller_;
+  std::string handle_;
+};
 
 /// A loop that never ends, when `limit` is above 0, as long as "result" is asked for.
 void BuildLoop(Output limit) {
@@ -49,12 +92,6 @@ void BuildLoop(Output limit) {
       },
       {.shape_invariants = {PartialShape(), PartialShape()}});
   Identity(results[0], {.name = "result"});
-}
-
-/// One on the worker.
-void BuildEndlessLoop() {
-  const DeviceScope worker("/job:worker/task:0");
-  BuildLoop(Const(1));
 }
 
 /// Returns when `server` says that nobody has a session there; false when it never does.
@@ -72,187 +109,144 @@ bool HasNoSessions(Server& server) {
   return false;
 }
 
-TEST(SessionEndTest, AServerThatEndsGivesUpWaitingForOtherTasks) {
-  TestCluster cluster(1, 1);
-  cluster.StartOne("worker", 0);
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
+/// Returns when `server` says `text` of itself; false when it does not within the limit.
+bool Says(Server& server, const std::string& text, milliseconds limit = std::chrono::seconds(5)) {
+  const auto deadline = steady_clock::now() + limit;
+  while (server.Describe().find(text) == std::string::npos) {
+    if (steady_clock::now() > deadline) {
+      ADD_FAILURE() << server.Describe();
+      return false;
+    }
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return true;
+}
+
+class SessionEndTest : public testing::ClusterFixture {
+ protected:
+  /// A variable on the parameter server.
+  static void BuildVariable() {
+    const DeviceScope ps("/job:ps/task:0");
+    const Output v = VariableV2({2}, DType::kFloat, {.name = "v"});
+    Assign(v, {1.0f, 2.0f}, {.name = "init"});
+  }
+  /// A loop on the worker that never ends.
+  static void BuildEndlessLoop() {
+    const DeviceScope worker("/job:worker/task:0");
+    BuildLoop(Const(1));
+  }
+  Status RunNode(const std::string& node) { return session_->Run({}, {}, {node}).status(); }
+};
+
+TEST_F(SessionEndTest, AServerThatEndsGivesUpWaitingForOtherTasks) {
+  MakeCluster(1, 1);
+  cluster_->StartOne("worker", 0);
   BuildVariable();
-  Server& worker = cluster.at("worker", 0);
   std::jthread end([&] {
     std::this_thread::sleep_for(milliseconds(300));
-    worker.Shutdown();
+    worker().Shutdown();
   });
   const auto begin = steady_clock::now();
-  EXPECT_THAT(worker.MakeSession(graph), IsError(StatusCode::kCancelled, "ends"));
+  EXPECT_THAT(worker().MakeSession(graph_), IsError(StatusCode::kCancelled, "ends"));
   EXPECT_LT(steady_clock::now() - begin, milliseconds(3000));
 }
 
-TEST(SessionEndTest, AClientThatGivesUpOpeningASessionLeavesNone) {
-  TestCluster cluster(1, 1);
-  cluster.StartOne("worker", 0);
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
+TEST_F(SessionEndTest, AClientThatGivesUpOpeningASessionLeavesNone) {
+  MakeCluster(1, 1);
+  cluster_->StartOne("worker", 0);
   BuildVariable();
-  CreateSessionRequest request;
-  ASSERT_OK(GraphToProto(graph, request.mutable_graph_def()));
-  CreateSessionResponse response;
-  RawCaller caller(cluster.at("worker", 0).target());
-  EXPECT_EQ(
-      caller.Call(kMaster + "CreateSession", request, &response, milliseconds(300)).error_code(),
-      grpc::StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_TRUE(HasNoSessions(cluster.at("worker", 0)));
+  RawMaster master(worker());
+  EXPECT_EQ(master.CreateSession(graph_, milliseconds(300)).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(HasNoSessions(worker()));
 }
 
-TEST(SessionEndTest, AStepThatWaitsForAnExtensionIsGivenUpWithoutIt) {
-  TestCluster cluster(2, 1);
-  cluster.StartOne("ps", 0);
-  cluster.StartOne("worker", 0);
+TEST_F(SessionEndTest, AStepThatWaitsForAnExtensionIsGivenUpWithoutIt) {
+  MakeCluster(2, 1);
+  cluster_->StartOne("ps", 0);
+  cluster_->StartOne("worker", 0);
   constexpr int kSteps = 20;
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   for (int i = 0; i < kSteps; ++i) Const(1.0f, {.name = StrCat("c", i)});
-  CreateSessionRequest create;
-  ASSERT_OK(GraphToProto(graph, create.mutable_graph_def()));
-  Server& worker = cluster.at("worker", 0);
-  const auto answers = [&worker](int calls, std::chrono::seconds limit) {
-    const auto deadline = steady_clock::now() + limit;
-    while (worker.Describe().find(StrCat("; calls: ", calls, ";")) == std::string::npos) {
-      if (steady_clock::now() > deadline) return false;
-      std::this_thread::sleep_for(milliseconds(10));
-    }
-    return true;
-  };
-  RawCaller caller(worker.target());
-  CreateSessionResponse session;
-  ASSERT_TRUE(caller.Call(kMaster + "CreateSession", create, &session).ok());
-  ASSERT_TRUE(answers(0, std::chrono::seconds(10)));
+  RawMaster master(worker());
+  ASSERT_TRUE(master.CreateSession(graph_).ok());
+  ASSERT_TRUE(Says(worker(), "; calls: 0;", std::chrono::seconds(10)));
   Graph more(AllOps());
-  GraphBuilding building_more(more);
+  const GraphBuilding building_more(more);
   {
-    const DeviceScope ps("/job:ps/task:1");  // who is not there
+    const DeviceScope absent("/job:ps/task:1");
     Const(1.0f, {.name = "more"});
   }
-  ExtendSessionRequest extend;
-  extend.set_session_handle(session.session_handle());
-  ASSERT_OK(GraphToProto(more, extend.mutable_graph_def()));
-  std::jthread extender([&] {
-    RawCaller other(worker.target());
-    ExtendSessionResponse response;
-    EXPECT_FALSE(other.Call(kMaster + "ExtendSession", extend, &response).ok());
-  });
-  ASSERT_TRUE(answers(1, std::chrono::seconds(10)));
+  std::jthread extender(
+      [&] { EXPECT_FALSE(RawMaster(worker()).ExtendSession(master.session(), more).ok()); });
+  ASSERT_TRUE(Says(worker(), "; calls: 1;", std::chrono::seconds(10)));
   // The first steps may still be faster than the extension.
-  RunStepRequest run;
-  run.set_session_handle(session.session_handle());
   grpc::Status status;
   for (int i = 0; i < kSteps && status.ok(); ++i) {
-    RunStepResponse ran;
-    run.clear_target();
-    run.add_target(StrCat("c", i));
-    status = caller.Call(kMaster + "RunStep", run, &ran, milliseconds(300));
+    status = master.RunStep(master.session(), StrCat("c", i), milliseconds(300));
   }
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
   // The extension waits on, the step does not.
-  EXPECT_TRUE(answers(1, std::chrono::seconds(3))) << worker.Describe();
-  worker.Shutdown();
+  EXPECT_TRUE(Says(worker(), "; calls: 1;", std::chrono::seconds(3)));
+  worker().Shutdown();
 }
 
-TEST(SessionEndTest, ExtendBesideCloseLeavesNoWorkerSession) {
-  TestCluster cluster(2, 1);
-  cluster.StartAll();
+TEST_F(SessionEndTest, ExtendBesideCloseLeavesNoWorkerSession) {
+  StartCluster(2, 1);
   Graph more(AllOps());
-  GraphBuilding building(more);
+  const GraphBuilding building_more(more);
   for (const char* device : {"/job:ps/task:0", "/job:ps/task:1"}) {
     const DeviceScope ps(device);
     Const(1.0f);
   }
-  ExtendSessionRequest extend;
-  ASSERT_OK(GraphToProto(more, extend.mutable_graph_def()));
-  const std::string target = cluster.at("worker", 0).target();
   for (int i = 0; i < 30; ++i) {
-    RawCaller caller(target);
-    CreateSessionResponse session;
-    ASSERT_TRUE(caller.Call(kMaster + "CreateSession", CreateSessionRequest(), &session).ok());
-    std::jthread extender([&] {
-      RawCaller other(target);
-      ExtendSessionResponse response;
-      extend.set_session_handle(session.session_handle());
-      other.Call(kMaster + "ExtendSession", extend, &response);
-    });
+    RawMaster master(worker());
+    ASSERT_TRUE(master.CreateSession(graph_).ok());
+    std::jthread extender([&] { RawMaster(worker()).ExtendSession(master.session(), more); });
     std::this_thread::sleep_for(std::chrono::microseconds(i * 100));
-    CloseSessionRequest close;
-    close.set_session_handle(session.session_handle());
-    CloseSessionResponse closed;
-    EXPECT_TRUE(caller.Call(kMaster + "CloseSession", close, &closed).ok());
+    EXPECT_TRUE(master.CloseSession().ok());
   }
-  for (const int task : {0, 1}) EXPECT_TRUE(HasNoSessions(cluster.at("ps", task)));
+  for (const int task : {0, 1}) EXPECT_TRUE(HasNoSessions(ps(task)));
 }
 
-TEST(SessionEndTest, AStepThatCannotBeCompiledLeavesNoPartition) {
-  TestCluster cluster(1, 1);
-  cluster.StartAll();
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
+TEST_F(SessionEndTest, AStepThatCannotBeCompiledLeavesNoPartition) {
+  StartCluster(1, 1);
   BuildVariable();
   // That there is no such text is known when the kernel is made.
   {
-    const DeviceScope worker("/job:worker/task:0");
-    AsString(graph.Find("v"), {.scientific = true, .shortest = true, .name = "text"});
+    const DeviceScope there("/job:worker/task:0");
+    AsString(graph_.Find("v"), {.scientific = true, .shortest = true, .name = "text"});
   }
-  ASSERT_OK(graph.error());
-  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
-  ASSERT_OK(session);
-  EXPECT_THAT((*session)->Run({}, {"text"}),
+  Open(worker());
+  EXPECT_THAT(session_->Run({}, {"text"}),
               IsError(StatusCode::kInvalidArgument, "Cannot select both"));
-  const auto deadline = steady_clock::now() + std::chrono::seconds(5);
-  while (cluster.at("ps", 0).Describe().find(": 0 partitions") == std::string::npos) {
-    ASSERT_LT(steady_clock::now(), deadline) << cluster.at("ps", 0).Describe();
-    std::this_thread::sleep_for(milliseconds(20));
-  }
+  EXPECT_TRUE(Says(ps(), ": 0 partitions"));
 }
 
-TEST(SessionEndTest, AStepOfANewSignatureBesideCloseSaysThatTheSessionIsClosed) {
-  TestCluster cluster(1, 1);
-  cluster.StartAll();
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
+TEST_F(SessionEndTest, AStepOfANewSignatureBesideCloseSaysThatTheSessionIsClosed) {
+  StartCluster(1, 1);
   BuildVariable();
   std::vector<std::string> names;
   for (int i = 0; i < 20; ++i) {
-    const DeviceScope ps("/job:ps/task:0");
+    const DeviceScope there("/job:ps/task:0");
     names.push_back(Const({1.0f}).node->name());
   }
-  CreateSessionRequest create;
-  ASSERT_OK(GraphToProto(graph, create.mutable_graph_def()));
-  const std::string target = cluster.at("worker", 0).target();
   for (int i = 0; i < 20; ++i) {
-    RawCaller caller(target);
-    CreateSessionResponse session;
-    ASSERT_TRUE(caller.Call(kMaster + "CreateSession", create, &session).ok());
+    RawMaster master(worker());
+    ASSERT_TRUE(master.CreateSession(graph_).ok());
     std::jthread runner([&] {
-      RawCaller other(target);
-      RunStepRequest run;
-      run.set_session_handle(session.session_handle());
+      RawMaster other(worker());
       for (const std::string& name : names) {
-        run.clear_target();
-        run.add_target(name);
-        RunStepResponse response;
-        const grpc::Status status = other.Call(kMaster + "RunStep", run, &response);
+        const grpc::Status status = other.RunStep(master.session(), name);
         if (status.ok()) continue;
         if (status.error_code() == grpc::StatusCode::ABORTED) {
-          EXPECT_EQ(status.error_message(),
-                    StrCat("Session ", session.session_handle(), " is not found."));
+          EXPECT_EQ(status.error_message(), StrCat("Session ", master.session(), " is not found."));
         } else {
           EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED) << status.error_message();
         }
       }
     });
     std::this_thread::sleep_for(std::chrono::microseconds(i * 300));
-    CloseSessionRequest close;
-    close.set_session_handle(session.session_handle());
-    CloseSessionResponse closed;
-    EXPECT_TRUE(caller.Call(kMaster + "CloseSession", close, &closed).ok());
+    EXPECT_TRUE(master.CloseSession().ok());
   }
 }
 
@@ -277,7 +271,7 @@ class SilentTask {
   std::string address_;
 };
 
-TEST(SessionEndTest, AResetAsksAllTasksAtOnceAndIsNeverUnavailable) {
+TEST_F(SessionEndTest, AResetAsksAllTasksAtOnceAndIsNeverUnavailable) {
   const SilentTask silent[3];
   ServerOptions options;
   for (int i = 0; i < 3; ++i) ASSERT_OK(options.cluster.AddTask("ps", i, silent[i].address()));
@@ -286,152 +280,107 @@ TEST(SessionEndTest, AResetAsksAllTasksAtOnceAndIsNeverUnavailable) {
   options.port = 0;
   const auto server = Server::Start(options, AllOps());
   ASSERT_OK(server);
-  RawCaller caller((*server)->target());
-  ResetResponse response;
   const auto begin = steady_clock::now();
-  const grpc::Status status =
-      caller.Call(kMaster + "Reset", ResetRequest(), &response, std::chrono::seconds(60));
+  const grpc::Status status = RawMaster(**server).Reset(std::chrono::seconds(60));
   // 10 s for a task that is silent; TensorFlow's client would repeat UNAVAILABLE ten times.
   EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(20));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED) << status.error_message();
   EXPECT_NE(status.error_message().find(silent[0].address()), std::string::npos);
 }
 
-TEST(SessionEndTest, ManyEqualFetchesAreNoWork) {
-  TestCluster cluster(0, 1);
-  cluster.StartAll();
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
+TEST_F(SessionEndTest, ManyEqualFetchesAreNoWork) {
+  StartCluster(0, 1);
   Const(1.0f, {.name = "c"});
-  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
-  ASSERT_OK(session);
+  Open(worker());
   const auto begin = steady_clock::now();
   constexpr size_t kFetches = kSanitized ? 3000 : 30'000;
-  const auto values = (*session)->Run({}, std::vector<std::string>(kFetches, "c"));
+  const auto values = session_->Run({}, std::vector<std::string>(kFetches, "c"));
   ASSERT_OK(values);
   EXPECT_EQ(values->size(), kFetches);
   EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(15));
 }
 
-TEST(SessionEndTest, AResetByOneMasterIsSeenByTheSessionsOfOthers) {
-  TestCluster cluster(1, 2);
-  cluster.StartAll();
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
+TEST_F(SessionEndTest, AResetByOneMasterIsSeenByTheSessionsOfOthers) {
+  StartCluster(1, 2);
   BuildVariable();
   const Output ones = Const({1.0f, 1.0f});
   {
-    const DeviceScope ps("/job:ps/task:0");
-    AssignAdd(graph.Find("v"), ones, {.name = "add"});
+    const DeviceScope there("/job:ps/task:0");
+    AssignAdd(graph_.Find("v"), ones, {.name = "add"});
   }
-  auto session = MakeRemoteSession(cluster.at("worker", 1).target(), graph);
-  ASSERT_OK(session);
-  ASSERT_OK((*session)->Run({}, {}, {"init"}));
-  ASSERT_OK((*session)->Run({}, {}, {"add"}));
-  RawCaller caller(cluster.at("worker", 0).target());
-  ResetResponse response;
-  ASSERT_TRUE(caller.Call(kMaster + "Reset", ResetRequest(), &response).ok());
+  Open(worker(1));
+  ASSERT_OK(RunNode("init"));
+  ASSERT_OK(RunNode("add"));
+  ASSERT_TRUE(RawMaster(worker(0)).Reset().ok());
   // Its variable is gone: it must not train one that nobody else has.
-  EXPECT_THAT((*session)->Run({}, {}, {"add"}),
+  EXPECT_THAT(RunNode("add"),
               IsError(StatusCode::kFailedPrecondition, "Attempting to use uninitialized value v"));
-  ASSERT_OK((*session)->Run({}, {}, {"init"}));
-  auto other = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
-  ASSERT_OK(other);
-  const auto v = (*other)->Run({}, {"v"});
-  ASSERT_OK(v);
-  EXPECT_EQ((*v)[0].data<float>()[1], 2.0f);
+  ASSERT_OK(RunNode("init"));
+  EXPECT_THAT(Connect(worker(0))->Run<std::vector<float>>({}, "v"),
+              Gives(std::vector<float>{1, 2}));
 }
 
-TEST(SessionEndTest, AnIdleSessionIsClosedAndItsWorkerSessionsToo) {
+TEST_F(SessionEndTest, AnIdleSessionIsClosedAndItsWorkerSessionsToo) {
   ServerLimits limits;
   limits.session_timeout = std::chrono::seconds(1);
-  TestCluster cluster(1, 1, limits);
-  cluster.StartAll();
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
+  StartCluster(1, 1, limits);
   BuildVariable();
-  auto session = MakeRemoteSession(cluster.at("worker", 0).target(), graph);
-  ASSERT_OK(session);
+  Open(worker());
   for (int i = 0; i < 4; ++i) {  // longer than the limit, but never idle for so long
-    ASSERT_OK((*session)->Run({}, {}, {"init"}));
+    ASSERT_OK(RunNode("init"));
     std::this_thread::sleep_for(milliseconds(400));
   }
-  EXPECT_TRUE(HasNoSessions(cluster.at("worker", 0)));
-  EXPECT_TRUE(HasNoSessions(cluster.at("ps", 0)));
-  EXPECT_THAT((*session)->Run({}, {}, {"init"}), IsError(StatusCode::kAborted, "is not found"));
+  EXPECT_TRUE(HasNoSessions(worker()));
+  EXPECT_TRUE(HasNoSessions(ps()));
+  EXPECT_THAT(RunNode("init"), IsError(StatusCode::kAborted, "is not found"));
 }
 
-TEST(SessionEndTest, AStepEndsWithTheConnectionThatAskedForIt) {
-  TestCluster cluster(0, 1);
-  cluster.StartAll();
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
+TEST_F(SessionEndTest, AStepEndsWithTheConnectionThatAskedForIt) {
+  StartCluster(0, 1);
   BuildEndlessLoop();
-  ASSERT_OK(graph.error());
-  Server& server = cluster.at("worker", 0);
-  RawCaller caller(server.target());
-  CreateSessionRequest create;
-  ASSERT_OK(GraphToProto(graph, create.mutable_graph_def()));
-  CreateSessionResponse session;
-  ASSERT_TRUE(caller.Call(kMaster + "CreateSession", create, &session).ok());
-  RunStepRequest run;
-  run.set_session_handle(session.session_handle());
-  run.add_target("result");
-  RunStepResponse ran;
-  EXPECT_EQ(caller.Call(kMaster + "RunStep", run, &ran, milliseconds(300)).error_code(),
+  ASSERT_OK(graph_.error());
+  RawMaster master(worker());
+  ASSERT_TRUE(master.CreateSession(graph_).ok());
+  EXPECT_EQ(master.RunStep(master.session(), "result", milliseconds(300)).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
-  const auto deadline = steady_clock::now() + std::chrono::seconds(5);
-  while (server.Describe().find("idle for") == std::string::npos) {
-    ASSERT_LT(steady_clock::now(), deadline) << server.Describe();
-    std::this_thread::sleep_for(milliseconds(20));
-  }
+  EXPECT_TRUE(Says(worker(), "idle for"));
 }
 
-TEST(SessionEndTest, StoppingAServerEndsTheStepsOfItsOwnProcess) {
-  TestCluster cluster(0, 1);
-  cluster.StartAll();
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
+TEST_F(SessionEndTest, StoppingAServerEndsTheStepsOfItsOwnProcess) {
+  StartCluster(0, 1);
   BuildEndlessLoop();
-  auto session = cluster.at("worker", 0).MakeSession(graph);
+  auto session = worker().MakeSession(graph_);
   ASSERT_OK(session);
+  session_ = *std::move(session);
   std::jthread stop([&] {
     std::this_thread::sleep_for(milliseconds(300));
-    EXPECT_OK(StopServer(cluster.at("worker", 0).target(), "tenon stop"));
+    EXPECT_OK(StopServer(worker().target(), "tenon stop"));
   });
-  EXPECT_THAT((*session)->Run({}, {}, {"result"}),
-              IsError(StatusCode::kCancelled, "ends: tenon stop"));
-  EXPECT_THAT((*session)->Run({}, {}, {"result"}), IsError(StatusCode::kCancelled, "tenon stop"));
+  EXPECT_THAT(RunNode("result"), IsError(StatusCode::kCancelled, "ends: tenon stop"));
+  EXPECT_THAT(RunNode("result"), IsError(StatusCode::kCancelled, "tenon stop"));
 }
 
-TEST(SessionEndTest, StepsThatNeverEndLeaveTimeForOthers) {
-  TestCluster cluster(0, 1);
-  cluster.StartAll();
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
+TEST_F(SessionEndTest, StepsThatNeverEndLeaveTimeForOthers) {
+  StartCluster(0, 1);
   BuildLoop(Placeholder(DType::kInt32, {}, {.name = "limit"}));
-  const std::string& target = cluster.at("worker", 0).target();
   std::vector<std::unique_ptr<Session>> endless;
   std::vector<std::jthread> runs;
   const absl::Cleanup close = [&endless] {
     for (auto& session : endless) EXPECT_OK(session->Close());
   };
   for (int i = 0; i < 8; ++i) {  // the server has two threads
-    auto session = MakeRemoteSession(target, graph);
-    ASSERT_OK(session);
-    endless.push_back(*std::move(session));
+    endless.push_back(Connect(worker()));
     // What its kernels took in this run, none, says nothing of the next.
-    ASSERT_OK(endless.back()->Run({{"limit", Tensor::Scalar(0)}}, {"result"}));
+    ASSERT_OK(endless.back()->Run({{"limit", 0}}, {"result"}));
     runs.emplace_back([&session = *endless.back()] {
-      EXPECT_THAT(session.Run({{"limit", Tensor::Scalar(1)}}, {"result"}),
-                  IsError(StatusCode::kCancelled, ""));
+      EXPECT_THAT(session.Run({{"limit", 1}}, {"result"}), IsError(StatusCode::kCancelled, ""));
     });
   }
   std::this_thread::sleep_for(milliseconds(300));
   Graph other(AllOps());
-  GraphBuilding building_other(other);
+  const GraphBuilding building_other(other);
   Mul(Const({2.0f, 3.0f}), 5.0f, {.name = "product"});
-  auto session = MakeRemoteSession(target, other);
+  auto session = MakeRemoteSession(worker().target(), other);
   ASSERT_OK(session);
   const auto begin = steady_clock::now();
   for (int i = 0; i < 10; ++i) {
@@ -443,20 +392,15 @@ TEST(SessionEndTest, StepsThatNeverEndLeaveTimeForOthers) {
   EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(kSanitized ? 60 : 10));
 }
 
-TEST(SessionEndTest, ShutdownWaitsThoughAnotherThreadShutsDownToo) {
-  TestCluster cluster(0, 1);
-  cluster.StartAll();
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
+TEST_F(SessionEndTest, ShutdownWaitsThoughAnotherThreadShutsDownToo) {
+  StartCluster(0, 1);
   BuildEndlessLoop();
-  Server& server = cluster.at("worker", 0);
-  auto session = MakeRemoteSession(server.target(), graph);
-  ASSERT_OK(session);
-  std::jthread run([&] { EXPECT_FALSE((*session)->Run({}, {}, {"result"}).ok()); });
+  Open(worker());
+  std::jthread run([&] { EXPECT_FALSE(RunNode("result").ok()); });
   std::this_thread::sleep_for(milliseconds(200));
-  std::jthread other([&] { server.Shutdown(); });
-  server.Shutdown();
-  testing::RawSocket late(server.port());
+  std::jthread other([&] { worker().Shutdown(); });
+  worker().Shutdown();
+  testing::RawSocket late(worker().port());
   EXPECT_FALSE(late.connected());
 }
 

@@ -12,7 +12,7 @@ namespace tenon::testing {
 int64_t OddInteger(FuzzBytes& bytes);
 /// A valid shape: small, or without elements beside dimensions of any size.
 Shape OddShape(FuzzBytes& bytes);
-/// As OddShape, with unknown dimensions or an unknown rank; perhaps one that cannot be.
+/// A shape as OddShape makes it, with unknown dimensions or rank; perhaps one that cannot be.
 PartialShape OddPartialShape(FuzzBytes& bytes);
 /// One of the dtypes that C++ code can hold.
 DType AnyDType(FuzzBytes& bytes);

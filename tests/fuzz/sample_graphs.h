@@ -15,8 +15,8 @@ struct SampleGraph {
   MutantSteps steps;
 };
 
-/// Those of tests/data/graphs that can be run in process: cond_v1, while_v1, summary, mnist_ref,
-/// mnist_resource. Made once; ends the process when a file is missing.
+/// The graphs of tests/data/graphs that can be run in process: cond_v1, while_v1, summary,
+/// mnist_ref, mnist_resource. Made once; ends the process when a file is missing.
 const std::vector<SampleGraph>& SampleGraphs();
 
 }  // namespace tenon::testing

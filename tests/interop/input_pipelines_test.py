@@ -295,7 +295,7 @@ def run(tf, make, name, folder, target):
                         found.append(session.run(element))
                     except tf.errors.OpError as e:
                         found.append(type(e))
-                        # Of files Tenon goes on with the next; TensorFlow fails with the same one again.
+                        # Tenon goes on with the next of several files; TensorFlow fails with the same one again.
                         if isinstance(e, (tf.errors.OutOfRangeError, tf.errors.NotFoundError)) or "files" in name:
                             break
         return found

@@ -23,7 +23,7 @@ void Add(const std::string& label, const Given& in, const Output& loss) {
   Label(label + "/gradient", Gradients(Sum(loss), {in.predictions})[0]);
 }
 
-/// Of weights that fit the losses of all elements, and of all rows.
+/// Adds losses with weights that fit the losses of all elements, and of all rows.
 void Add(const std::string& label, const Given& in, Reduction r, const Input& each,
          const Input& row) {
   const Output &l = in.labels, &p = in.predictions;
@@ -71,7 +71,7 @@ void Losses() {
       losses::MeanPairwiseSquaredError(in.labels, in.predictions, {.weights = 0.7}));
   Add("mean_pairwise_squared_error/column", in,
       losses::MeanPairwiseSquaredError(in.labels, in.predictions, {.weights = column}));
-  // Of rank 3, and of shapes that are not known.
+  // The next losses are of rank 3, and of shapes that are not known.
   const Output cube = Reshape(in.predictions, {2, 2, 3});
   Add("softmax_cross_entropy/rank_3", in,
       losses::SoftmaxCrossEntropy(Reshape(in.labels, {2, 2, 3}), cube));

@@ -235,7 +235,7 @@ def cases_of(listed, hints):
     op = op_def_registry.get(listed["name"])
     dtypes, names = Dtypes(op, listed), {a.name for a in type_attrs(op)}
     found = []
-    # Of some ops only dtypes that differ go together: their hints name all of them.
+    # The hints of some ops name all dtypes, of which only some that differ go together.
     for types in dtypes.choices(op) or [{}]:
         for number, use in enumerate(hints.get(op.name) or generic_uses(op)):
             free = dict(types)

@@ -27,8 +27,8 @@ TERMS = {
        for suffix in ("", "WithNumSegments", "Grad", "GradV2")},
 }
 
-# Of two zeros TensorFlow gives one or the other as its vector instructions happen to; in the same
-# array it depends on the position.
+# TensorFlow gives one or the other of two zeros as its vector instructions happen to; in the same array it depends on
+# the position.
 ANY_ZERO_SIGN = {"Maximum", "Minimum", "Max", "Min", "Relu", "Relu6", "ClipByValue",
                  "RsqrtGrad", "Xdivy", "Xlogy", "Xlog1py"}
 

@@ -67,7 +67,7 @@ def dequantised(_):
     for kind, bits in BITS.items():
         low, high = bits.min, bits.max
         numbers = [low, low + 1, low // 2, 0, 1, 2, 3, high // 2]
-        # Of 32 bits TensorFlow's highest numbers overflow.
+        # TensorFlow's highest numbers of 32 bits overflow.
         numbers += [high - 1, high] if kind != tf.qint32 else []
         numbers = np.array(numbers, dtype=bits.as_numpy_dtype)
         x = tf.bitcast(tf.constant(numbers), kind)

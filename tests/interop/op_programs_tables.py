@@ -51,7 +51,7 @@ def dense_tables(_):
 
 def dense_tables_that_cannot_be(_):
     def size(empty=1, deleted=2, values=tf.int64, **attrs):
-        # Of unknown shape, so that the kernel decides.
+        # The shape is unknown, so that the kernel decides.
         empty = tf.placeholder_with_default(tf.constant(empty, tf.int64), None)
         return [raw.LookupTableSizeV2(table_handle=raw.MutableDenseHashTableV2(
             empty_key=empty, deleted_key=tf.constant(deleted, tf.int64), value_dtype=values, **attrs))]

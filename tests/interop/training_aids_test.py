@@ -16,7 +16,7 @@ def schedules(tf, step):
         "inverse_time": t.inverse_time_decay(.1, step, 7, .5),
         "inverse_time_staircase": t.inverse_time_decay(.1, step, 7, .5, staircase=True),
         "polynomial": t.polynomial_decay(.1, step, 40, .01, 2.),
-        # Of 16 steps: TensorFlow multiplies by the inverse, and is a cycle late for others.
+        # The cycle has 16 steps: TensorFlow multiplies by the inverse, and is a cycle late for others.
         "polynomial_cycle": t.polynomial_decay(.1, step, 16, .01, .5, cycle=True),
         "cosine": t.cosine_decay(.1, step, 40, alpha=.2),
         "cosine_restarts": t.cosine_decay_restarts(.1, step, 11, m_mul=.8, alpha=.1),

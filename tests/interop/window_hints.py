@@ -87,7 +87,7 @@ def input_gradients(cases, rank):
 
 
 def filter_gradients(cases, rank):
-    # Of an empty sum TensorFlow leaves what was in memory.
+    # TensorFlow leaves what was in memory in the place of an empty sum.
     good = [case for case in differentiable(cases) if 0 not in case[0] + case[2]]
     x, f, y, attrs = good[0]
     wrong = [(x, (f[0] + 1,) + f[1:], y, attrs), (x, f[:-1] + (f[-1] + 1,), y, attrs),

@@ -106,7 +106,7 @@ void Disturb(Random& random, const OpRegistration& op, AttributeMap* attrs) {
 }
 
 TEST(RandomInputs, GiveAResultOrAnErrorAndNoCrash) {
-  // Of outputs as large as some input says, most are refused.
+  // Most outputs as large as some input says are refused.
   SetCpuMemoryLimit(CpuAllocator().bytes_in_use() + (int64_t{256} << 20));
   Random random(20240607);
   int ran = 0, succeeded = 0;

@@ -16,12 +16,14 @@
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "tests/testing/cpu_time.h"
+#include "tests/testing/gives.h"
 #include "tests/testing/simulated_session.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
 namespace {
 
+using testing::Gives;
 using testing::IsError;
 
 constexpr char kDevice0[] = "/device:CPU:0";
@@ -45,9 +47,12 @@ struct SessionRegime {
   friend void PrintTo(const SessionRegime& regime, std::ostream* out) { *out << regime.name; }
 };
 
+/// A graph that the test builds, and a session of it.
 class LocalSessionTest : public ::testing::TestWithParam<SessionRegime> {
  protected:
-  std::unique_ptr<Session> Start(const Graph& graph) {
+  /// Opens the session of what has been built.
+  void Start() { session_ = Open(graph_); }
+  std::unique_ptr<Session> Open(const Graph& graph) {
     EXPECT_OK(graph.error());
     LocalSessionOptions options;
     options.threads = GetParam().threads;
@@ -56,8 +61,12 @@ class LocalSessionTest : public ::testing::TestWithParam<SessionRegime> {
     auto session = GetParam().simulated ? testing::MakeSimulatedSession(graph, options)
                                         : MakeLocalSession(graph, options);
     EXPECT_OK(session);
-    return session.ok() ? *std::move(session) : nullptr;
+    return *std::move(session);
   }
+
+  Graph graph_{AllOps()};
+  GraphBuilding building_{graph_};
+  std::unique_ptr<Session> session_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Regimes, LocalSessionTest,
@@ -68,72 +77,54 @@ INSTANTIATE_TEST_SUITE_P(Regimes, LocalSessionTest,
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(LocalSessionTest, FedValuesReachTheFetch) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
   Mul(Add(x, Const(1.0f)), Const(2.0f), {.name = "y"});
-  auto session = Start(graph);
-  const auto y = session->Run({{"x", Tensor::Scalar(3.0f)}}, {"y"});
-  ASSERT_OK(y);
-  EXPECT_EQ((*y)[0].scalar<float>(), 8.0f);
+  Start();
+  EXPECT_THAT(session_->Run<float>({{"x", 3.0f}}, "y"), Gives(8.0f));
 }
 
 TEST_P(LocalSessionTest, AnyTensorCanBeFed) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output sum = Add(Const(1.0f), Const(2.0f), {.name = "sum"});
   Neg(sum, {.name = "y"});
-  auto session = Start(graph);
-  const auto y = session->Run({{"sum:0", Tensor::Scalar(10.0f)}}, {"y:0"});
-  ASSERT_OK(y);
-  EXPECT_EQ((*y)[0].scalar<float>(), -10.0f);
+  Start();
+  EXPECT_THAT(session_->Run<float>({{"sum:0", 10.0f}}, "y:0"), Gives(-10.0f));
 }
 
 TEST_P(LocalSessionTest, VariablesKeepTheirValuesBetweenSteps) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output v = VariableV2(Shape(), DType::kFloat, {.name = "v"});
   Assign(v, Const(5.0f), {.name = "init"});
   AssignAdd(v, Const(1.0f), {.name = "add"});
-  auto session = Start(graph);
-  EXPECT_THAT(session->Run({}, {"v"}),
+  Start();
+  EXPECT_THAT(session_->Run({}, {"v"}),
               IsError(StatusCode::kFailedPrecondition, "Attempting to use uninitialized value v"));
-  ASSERT_OK(session->Run({}, {}, {"init"}));
-  ASSERT_OK(session->Run({}, {}, {"add"}));
-  const auto sum = session->Run({}, {"add"});
-  ASSERT_OK(sum);
-  EXPECT_EQ((*sum)[0].scalar<float>(), 7.0f);
+  ASSERT_OK(session_->Run({}, {}, {"init"}));
+  ASSERT_OK(session_->Run({}, {}, {"add"}));
+  EXPECT_THAT(session_->Run<float>({}, "add"), Gives(7.0f));
 }
 
 TEST_P(LocalSessionTest, OnlyTheTakenBranchRuns) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output p = Placeholder(DType::kBool, {}, {.name = "p"});
   const Output x = Const(3.0f);
   const Output y = Cond(
       p, [&] { return Neg(x); }, [&] { return Square(x); });
   Identity(y, {.name = "y"});
-  auto session = Start(graph);
-  EXPECT_EQ((*session->Run({{"p", Tensor::Scalar(true)}}, {"y"}))[0].scalar<float>(), -3.0f);
-  EXPECT_EQ((*session->Run({{"p", Tensor::Scalar(false)}}, {"y"}))[0].scalar<float>(), 9.0f);
+  Start();
+  EXPECT_THAT(session_->Run<float>({{"p", true}}, "y"), Gives(-3.0f));
+  EXPECT_THAT(session_->Run<float>({{"p", false}}, "y"), Gives(9.0f));
 }
 
 TEST_P(LocalSessionTest, FetchingWhatNeverComesIsAnError) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   NextIteration(Const(1.0f), {.name = "next"});
-  auto session = Start(graph);
-  EXPECT_THAT(session->Run({}, {"next"}),
+  Start();
+  EXPECT_THAT(session_->Run({}, {"next"}),
               IsError(StatusCode::kInvalidArgument, "Retval[0] does not have value"));
 }
 
 TEST_P(LocalSessionTest, FetchingADeadTensorIsAnError) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output p = Placeholder(DType::kBool, {}, {.name = "p"});
   Neg(Switch(1.0f, p, {.name = "switch"}).output_false, {.name = "dead"});
-  auto session = Start(graph);
-  EXPECT_THAT(session->Run({{"p", Tensor::Scalar(true)}}, {"dead"}),
+  Start();
+  EXPECT_THAT(session_->Run({{"p", Tensor::Scalar(true)}}, {"dead"}),
               IsError(StatusCode::kInvalidArgument, "does not have value"));
 }
 
@@ -158,7 +149,7 @@ TEST_P(LocalSessionTest, DenormalsAreZerosInKernelsOnly) {
     const Output twice = Add(x, x);
     Tensor value(DType::kFloat, {size});
     std::fill_n(value.data<float>(), size, tiny);
-    const auto session = Start(graph);
+    const auto session = Open(graph);
     const auto sums = session->Run({{x, value}}, {twice});
     ASSERT_OK(sums.status());
     EXPECT_THAT((*sums)[0].flat<float>(), ::testing::Each(0.0f));
@@ -176,18 +167,14 @@ TEST_P(LocalSessionTest, AWhileLoopRunsAsOftenAsItsConditionSays) {
       return x * 2;
     };
     Identity(DoublingLoop(twice, n, parallel), {.name = "y"});
-    auto session = Start(graph);
+    auto session = Open(graph);
     for (const int count : {0, 1, 5, 40}) {
-      const auto y = session->Run({{"n", Tensor::Scalar(count)}}, {"y"});
-      ASSERT_OK(y);
-      EXPECT_EQ((*y)[0].scalar<float>(), std::ldexp(1.0f, count));
+      EXPECT_THAT(session->Run<float>({{"n", count}}, "y"), Gives(std::ldexp(1.0f, count)));
     }
   }
 }
 
 TEST_P(LocalSessionTest, ALoopMaySpanDevices) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output n = Placeholder(DType::kInt32, {}, {.name = "n"});
   const auto twice = [](Output x) {
     const AtRoot outside;
@@ -196,18 +183,14 @@ TEST_P(LocalSessionTest, ALoopMaySpanDevices) {
     return x * 2;
   };
   Identity(On(kDevice0, [&] { return DoublingLoop(twice, n, 10); }), {.name = "y"});
-  auto session = Start(graph);
+  Start();
   for (const int count : {0, 1, 7}) {
-    const auto y = session->Run({{"n", Tensor::Scalar(count)}}, {"y"});
-    ASSERT_OK(y);
-    EXPECT_EQ((*y)[0].scalar<float>(), std::ldexp(1.0f, count));
+    EXPECT_THAT(session_->Run<float>({{"n", count}}, "y"), Gives(std::ldexp(1.0f, count)));
   }
 }
 
 TEST_P(LocalSessionTest, ALoopMayReadAConstantThatIsAloneOnItsDevice) {
   // x = 1; while (x < limit) { x += 1 }, where only the entering of the limit is elsewhere
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output limit = On(kDevice1, [] { return Const(5); });
   On(kDevice0, [&] {
     const Values exits = WhileLoop(
@@ -218,18 +201,14 @@ TEST_P(LocalSessionTest, ALoopMayReadAConstantThatIsAloneOnItsDevice) {
   Node* const enter = limit.node->out_edges()[0].dst;
   ASSERT_EQ(enter->op(), "Enter");
   enter->set_requested_device(kDevice1);
-  auto session = Start(graph);
+  Start();
   StepOptions options;
   options.timeout = std::chrono::seconds(10);
-  const auto x = session->Run({}, {"x"}, {}, options);
-  ASSERT_OK(x);
-  EXPECT_EQ((*x)[0].scalar<int32_t>(), 5);
+  EXPECT_THAT(session_->Run<int32_t>({}, "x", {}, options), Gives(5));
 }
 
 TEST_P(LocalSessionTest, LoopsNest) {
   // x = 0; for i < 3 { for j < 4 { x += 1 } }
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const auto below = [](int limit) { return [limit](const Values& v) { return v[0] < limit; }; };
   const Values exits = WhileLoop({0, 0}, below(3), [&](const Values& v) {
     const Values inner = WhileLoop({0, v[1]}, below(4), [](const Values& w) {
@@ -238,15 +217,11 @@ TEST_P(LocalSessionTest, LoopsNest) {
     return Values{v[0] + 1, inner[1]};
   });
   Identity(exits[1], {.name = "x"});
-  auto session = Start(graph);
-  const auto x = session->Run({}, {"x"});
-  ASSERT_OK(x);
-  EXPECT_EQ((*x)[0].scalar<int32_t>(), 12);
+  Start();
+  EXPECT_THAT(session_->Run<int32_t>({}, "x"), Gives(12));
 }
 
 TEST_P(LocalSessionTest, TensorsAndControlEdgesCrossDevices) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output v = On(kDevice0, [] { return VariableV2(Shape(), DType::kFloat, {.name = "v"}); });
   const Output x = On(kDevice1, [] { return Placeholder(DType::kFloat, {}, {.name = "x"}); });
   const Output square = On(kDevice1, [&] { return Mul(x, x); });
@@ -256,80 +231,68 @@ TEST_P(LocalSessionTest, TensorsAndControlEdgesCrossDevices) {
     const ControlDependencies after({assign});
     return Identity(minus, {.name = "y"});
   });
-  auto session = Start(graph);
-  const auto y = session->Run({{"x", Tensor::Scalar(3.0f)}}, {"y"});
-  ASSERT_OK(y);
-  EXPECT_EQ((*y)[0].scalar<float>(), -3.0f);
-  EXPECT_EQ((*session->Run({}, {"v"}))[0].scalar<float>(), 9.0f);
+  Start();
+  EXPECT_THAT(session_->Run<float>({{"x", 3.0f}}, "y"), Gives(-3.0f));
+  EXPECT_THAT(session_->Run<float>({}, "v"), Gives(9.0f));
 }
 
 TEST_P(LocalSessionTest, AnErrorOnOneDeviceEndsTheStepOnAll) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output bad = On(kDevice0, [] {
     return FloorDiv(1, Placeholder(DType::kInt32, {}, {.name = "zero"}), {.name = "bad"});
   });
   On(kDevice1, [&] { return Neg(bad, {.name = "y"}); });
-  auto session = Start(graph);
-  EXPECT_THAT(session->Run({{"zero", Tensor::Scalar(0)}}, {"y"}),
+  Start();
+  EXPECT_THAT(session_->Run({{"zero", Tensor::Scalar(0)}}, {"y"}),
               IsError(StatusCode::kInvalidArgument, "node 'bad' (FloorDiv)"));
 }
 
 TEST_P(LocalSessionTest, AnEndlessLoopEndsAtItsTimeLimit) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   WhileLoop(
       {0}, [](const Values&) { return Const(true); }, [](const Values& v) { return v; },
       {.name = "loop"});
-  auto session = Start(graph);
+  Start();
   StepOptions options;
   options.timeout = std::chrono::milliseconds(50);
-  EXPECT_THAT(session->Run({}, {}, {"loop/Exit"}, options),
+  EXPECT_THAT(session_->Run({}, {}, {"loop/Exit"}, options),
               IsError(StatusCode::kDeadlineExceeded, "longer than 50 ms"));
 }
 
 TEST_P(LocalSessionTest, AStepOfOneLongKernelThatIsLateFailsToo) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output x = Placeholder(DType::kFloat, {1000, 1000});
   const Output y = MatMul(x, x);  // two thousand million operations
-  auto session = Start(graph);
+  Start();
   const Tensor value = Tensor::Zeros(DType::kFloat, {1000, 1000});
-  ASSERT_OK(session->Run({{x, value}}, {}, {y}));
+  ASSERT_OK(session_->Run({{x, value}}, {}, {y}));
   StepOptions options;
   options.timeout = std::chrono::milliseconds(1);
   for (int i = 0; i < 20; ++i) {
-    EXPECT_THAT(session->Run({{x, value}}, {}, {y}, options),
+    EXPECT_THAT(session_->Run({{x, value}}, {}, {y}, options),
                 IsError(StatusCode::kDeadlineExceeded, "the step took longer than 1 ms"));
   }
 }
 
 TEST_P(LocalSessionTest, CloseEndsARunningStep) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   WhileLoop(
       {0}, [](const Values&) { return Const(true); }, [](const Values& v) { return v; },
       {.name = "loop"});
-  auto session = Start(graph);
+  Start();
   std::thread closer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    EXPECT_OK(session->Close());
+    EXPECT_OK(session_->Close());
   });
-  EXPECT_FALSE(session->Run({}, {}, {"loop/Exit"}).ok());
+  EXPECT_FALSE(session_->Run({}, {}, {"loop/Exit"}).ok());
   closer.join();
-  EXPECT_THAT(session->Run({}, {}, {"loop/Exit"}),
+  EXPECT_THAT(session_->Run({}, {}, {"loop/Exit"}),
               IsError(StatusCode::kFailedPrecondition, "Session is closed."));
 }
 
 TEST_P(LocalSessionTest, StepsMayRunAtOnce) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output v = VariableV2(Shape(), DType::kInt64, {.name = "v"});
   Assign(v, Tensor::Scalar<int64_t>(0), {.name = "init"});
   AssignAdd(v, Tensor::Scalar<int64_t>(1), {.name = "add"});
-  auto session = Start(graph);
-  ASSERT_OK(session->Run({}, {}, {"init"}));
-  const auto step = session->Prepare({}, {}, {"add"});
+  Start();
+  ASSERT_OK(session_->Run({}, {}, {"init"}));
+  const auto step = session_->Prepare({}, {}, {"add"});
   ASSERT_OK(step);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -338,12 +301,10 @@ TEST_P(LocalSessionTest, StepsMayRunAtOnce) {
     });
   }
   for (std::thread& t : threads) t.join();
-  EXPECT_EQ((*session->Run({}, {"v"}))[0].scalar<int64_t>(), 1000);
+  EXPECT_THAT(session_->Run<int64_t>({}, "v"), Gives(1000));
 }
 
 TEST_P(LocalSessionTest, TheCallingThreadDoesOneDevicesWork) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
   std::vector<std::string> fetches;
   for (const std::string device : {kDevice0, kDevice1}) {
@@ -352,8 +313,8 @@ TEST_P(LocalSessionTest, TheCallingThreadDoesOneDevicesWork) {
     for (int i = 0; i < 10; ++i) product = MatMul(product, x);
     fetches.push_back(product.name());
   }
-  auto session = Start(graph);
-  const auto step = session->Prepare({"x"}, fetches, {});
+  Start();
+  const auto step = session_->Prepare({"x"}, fetches, {});
   ASSERT_OK(step);
   const Tensor zeros = Tensor::Zeros(DType::kFloat, {300, 300});
   std::vector<NodeTrace> nodes;
@@ -367,34 +328,31 @@ TEST_P(LocalSessionTest, TheCallingThreadDoesOneDevicesWork) {
 }
 
 TEST_P(LocalSessionTest, MistakesInASignatureAreNamed) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output x = Placeholder(DType::kFloat, {2}, {.name = "x"});
   Neg(x, {.name = "y"});
   NoOp({.name = "nothing"});
-  auto session = Start(graph);
+  Start();
   const Tensor two = Tensor::Vector({1.0f, 2.0f});
   const auto invalid = [](const char* text) { return IsError(StatusCode::kInvalidArgument, text); };
-  EXPECT_THAT(session->Run({}, {"y"}), invalid("You must feed a value for placeholder tensor 'x'"));
-  EXPECT_THAT(session->Run({{"x", Tensor::Scalar(1)}}, {"y"}),
+  EXPECT_THAT(session_->Run({}, {"y"}),
+              invalid("You must feed a value for placeholder tensor 'x'"));
+  EXPECT_THAT(session_->Run({{"x", Tensor::Scalar(1)}}, {"y"}),
               invalid("feed 'x' is int32, wanted float"));
-  EXPECT_THAT(session->Run({{"x", Tensor::Scalar(1.0f)}}, {"y"}),
+  EXPECT_THAT(session_->Run({{"x", Tensor::Scalar(1.0f)}}, {"y"}),
               invalid("feed 'x' has shape [], wanted [2]"));
-  EXPECT_THAT(session->Run({{"x", two}, {"x:0", two}}, {"y"}), invalid("fed more than once"));
-  EXPECT_THAT(session->Run({{"x", two}}, {"x"}), invalid("is both fed and fetched"));
-  EXPECT_THAT(session->Run({{"x", two}}, {"y:1"}), invalid("output index too large"));
-  EXPECT_THAT(session->Run({{"x", two}}, {"nothing"}), invalid("which produces no output"));
-  EXPECT_THAT(session->Run({}, {}), invalid("Must specify at least one target"));
-  EXPECT_THAT(session->Run({{"z", two}}, {"y"}),
+  EXPECT_THAT(session_->Run({{"x", two}, {"x:0", two}}, {"y"}), invalid("fed more than once"));
+  EXPECT_THAT(session_->Run({{"x", two}}, {"x"}), invalid("is both fed and fetched"));
+  EXPECT_THAT(session_->Run({{"x", two}}, {"y:1"}), invalid("output index too large"));
+  EXPECT_THAT(session_->Run({{"x", two}}, {"nothing"}), invalid("which produces no output"));
+  EXPECT_THAT(session_->Run({}, {}), invalid("Must specify at least one target"));
+  EXPECT_THAT(session_->Run({{"z", two}}, {"y"}),
               IsError(StatusCode::kNotFound, "FeedInputs: unable to find feed output z"));
-  EXPECT_THAT(session->Run({}, {"z"}), IsError(StatusCode::kNotFound, "FetchOutputs node z"));
-  EXPECT_THAT(session->Run({}, {}, {"z"}), IsError(StatusCode::kNotFound, "PruneForTargets"));
+  EXPECT_THAT(session_->Run({}, {"z"}), IsError(StatusCode::kNotFound, "FetchOutputs node z"));
+  EXPECT_THAT(session_->Run({}, {}, {"z"}), IsError(StatusCode::kNotFound, "PruneForTargets"));
 }
 
 TEST_P(LocalSessionTest, SignaturesOfOneSessionKeepTheirTensorsApart) {
   // Both steps cut the same edges, and nodes of their transfers have the same names.
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output middle = On(kDevice0, [] {
     return Square(Placeholder(DType::kFloat, {}, {.name = "x"}), {.name = "middle"});
   });
@@ -404,29 +362,25 @@ TEST_P(LocalSessionTest, SignaturesOfOneSessionKeepTheirTensorsApart) {
     return Neg(one, {.name = "waits"});
   });
   On(kDevice1, [&] { return Neg(middle, {.name = "reads"}); });
-  auto session = Start(graph);
+  Start();
   for (int i = 0; i < 2; ++i) {
     for (const char* feed : {"x", "x:0"}) {
-      ASSERT_OK(session->Run({{feed, Tensor::Scalar(3.0f)}}, {"waits"}));
-      const auto read = session->Run({{feed, Tensor::Scalar(3.0f)}}, {"reads"});
-      ASSERT_OK(read);
-      EXPECT_EQ((*read)[0].scalar<float>(), -9.0f);
+      ASSERT_OK(session_->Run({{feed, Tensor::Scalar(3.0f)}}, {"waits"}));
+      EXPECT_THAT(session_->Run<float>({{feed, 3.0f}}, "reads"), Gives(-9.0f));
     }
   }
 }
 
 TEST_P(LocalSessionTest, OneTensorMayBeFetchedVeryOften) {
   constexpr int kFetches = kSanitized ? 10000 : 100000;
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   Add(Const(1.0f), Const(2.0f), {.name = "folded"});
   const Output x = Placeholder(DType::kFloat, {}, {.name = "x"});
   Neg(x, {.name = "y"});
-  auto session = Start(graph);
+  Start();
   for (const char* name : {"folded", "y"}) {
     const testing::CpuTime time;
     const auto values =
-        session->Run({{"x", Tensor::Scalar(3.0f)}}, std::vector<std::string>(kFetches, name));
+        session_->Run({{"x", Tensor::Scalar(3.0f)}}, std::vector<std::string>(kFetches, name));
     ASSERT_OK(values);
     EXPECT_EQ((*values)[kFetches - 1].scalar<float>(), (*values)[0].scalar<float>());
     EXPECT_LT(time.seconds(), testing::kLinearSeconds);
@@ -434,51 +388,43 @@ TEST_P(LocalSessionTest, OneTensorMayBeFetchedVeryOften) {
 }
 
 TEST_P(LocalSessionTest, OpsOfTheRuntimeAreRefused) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   constexpr char kDevice[] = "/job:localhost/replica:0/task:0/device:CPU:0";
   _Recv(DType::kFloat, "never", kDevice, 1, kDevice, {.name = "r"});
-  auto session = Start(graph);
-  EXPECT_THAT(session->Run({}, {"r"}),
+  Start();
+  EXPECT_THAT(session_->Run({}, {"r"}),
               IsError(StatusCode::kInvalidArgument, "for the runtime's own use"));
 }
 
 TEST_P(LocalSessionTest, AGraphWithAMistakeIsNotAdded) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output x = Const({1.0f, 2.0f});
-  auto session = Start(graph);
+  Start();
   MatMul(x, x, {.name = "product"});
-  EXPECT_THAT(session->Extend(graph),
+  EXPECT_THAT(session_->Extend(graph_),
               IsError(StatusCode::kInvalidArgument, "node 'product' (MatMul)"));
-  EXPECT_OK(session->Run({}, {x}));
+  EXPECT_OK(session_->Run({}, {x}));
 }
 
 TEST_P(LocalSessionTest, ResultsAreOfTheTypesAskedFor) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   const Output fed = Placeholder(DType::kString, {}), word = Identity(fed),
                words = Pack({fed, "b"});
-  auto session = Start(graph);
-  EXPECT_EQ(*session->Run<std::string>({{fed, "a"}}, word), "a");
-  EXPECT_EQ(*session->Run<std::string>({{fed, std::string("a\0b", 3)}}, word),
+  Start();
+  EXPECT_THAT(session_->Run<std::string>({{fed, "a"}}, word), Gives("a"));
+  EXPECT_EQ(*session_->Run<std::string>({{fed, std::string("a\0b", 3)}}, word),
             std::string("a\0b", 3));
-  EXPECT_EQ(*session->Run<std::vector<std::string>>({{fed, "a"}}, words),
+  EXPECT_EQ(*session_->Run<std::vector<std::string>>({{fed, "a"}}, words),
             (std::vector<std::string>{"a", "b"}));
-  EXPECT_THAT(session->Run<std::string>({{fed, "a"}}, words),
+  EXPECT_THAT(session_->Run<std::string>({{fed, "a"}}, words),
               IsError(StatusCode::kInvalidArgument, "is string[2], wanted one string"));
 }
 
 TEST_P(LocalSessionTest, NothingIsAddedOrRunAfterClose) {
-  Graph graph(AllOps());
-  GraphBuilding building(graph);
   Const(1.0f, {.name = "x"});
-  auto session = Start(graph);
-  ASSERT_OK(session->Close());
+  Start();
+  ASSERT_OK(session_->Close());
   const auto closed = IsError(StatusCode::kFailedPrecondition, "Session is closed");
-  EXPECT_THAT(session->Run({}, {"x"}), closed);
-  EXPECT_THAT(session->Extend(graph), closed);
-  EXPECT_THAT(session->Prepare({}, {"x"}), closed);
+  EXPECT_THAT(session_->Run({}, {"x"}), closed);
+  EXPECT_THAT(session_->Extend(graph_), closed);
+  EXPECT_THAT(session_->Prepare({}, {"x"}), closed);
 }
 
 }  // namespace

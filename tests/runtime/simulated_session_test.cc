@@ -84,7 +84,7 @@ TEST_F(SimulatedSessionTest, AValueGoesFromDeviceToDeviceWithoutTheHost) {
   const Output x = Placeholder(DType::kFloat);
   const Output square = On("/device:GPU:0", [&] { return Square(x); });
   const Output negated = On("/device:GPU:1", [&] { return Neg(square); });
-  // Of two that want it there it comes once; on the host it is wanted too.
+  // The value comes once for two nodes that want it there; on the host it is wanted too.
   const Output sum = On("/device:GPU:1", [&] { return Add(negated, square); });
   const Output on_cpu = On("/device:CPU:0", [&] { return Square(square); });
   const auto session = Open();

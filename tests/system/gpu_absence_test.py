@@ -38,7 +38,7 @@ def absences(folder):
                        f"{real}, {real}/../lib nor where the loader looks; TENON_CUDA_PLUGIN may "
                        "name it"), missing
 
-    # Of another version: known before anything else is read of it.
+    # A plugin of another version is known before anything else is read of it.
     other = plugin(folder, "0.0.1+feedfeedfeed")
     found = re.fullmatch(rf"the plugin for GPUs, {re.escape(other)}, is of another version: found "
                          r"0\.0\.1\+feedfeedfeed, wanted (\d+\.\d+\.\d+\+[0-9a-f]{12})",

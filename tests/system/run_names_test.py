@@ -110,7 +110,7 @@ def nothing_to_run(folder):
     done = run(TENON, "inspect", graph)
     assert done.returncode == 0 and "fed with\n  x  float[?,3]\n" in done.stdout, done
     assert "\n  init  (NoOp)\n" in done.stdout and "\n  total  float[]  (Sum)\n" in done.stdout, done
-    # Of a training: not what its gradients have left over, nor each variable.
+    # The ends of a training are neither what its gradients have left over, nor each variable.
     done = run(TENON, "run", os.path.join(GRAPHS, "mnist_ref.pb"))
     expect(done, 2, "ends in, to fetch\n  loss  ", "ends in, to run\n  train  (AssignAdd)\n  init  (NoOp)\n")
     assert "gradients" not in done.stderr and "/read" not in done.stderr, done.stderr

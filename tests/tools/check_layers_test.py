@@ -38,9 +38,30 @@ class CheckLayersTest(unittest.TestCase):
     def test_an_allowed_include_passes(self):
         self.assertEqual(self.breaches(ops__a_DOT_cc=SPDX + '#include "core/tensor/tensor.h"\n'), [])
 
+    def test_modules_do_not_include_each_other(self):
+        header = SPDX + '#pragma once\n'
+        self.expect_one('a circle of includes, a header and its .cc as one: data/a, data/b',
+                        data__a_DOT_h=header, data__a_DOT_cc=SPDX + '#include "data/b.h"\n',
+                        data__b_DOT_h=header + '#include "data/a.h"\n')
+        self.assertEqual(self.breaches(data__a_DOT_h=header, data__a_DOT_cc=SPDX + '#include "data/a.h"\n',
+                                       data__b_DOT_h=header + '#include "data/a.h"\n'), [])
+
     def test_ops_may_not_include_runtime(self):
         self.expect_one('ops/ may not include runtime/',
                         ops__a_DOT_cc=SPDX + '#include "runtime/execute/executor.h"\n')
+
+    def test_a_comment_can_be_read_alone(self):
+        for opening in ('Of the longest one.', 'Those of both.', 'Whose value it is.',
+                        'As `dtype` again.', 'As StridedCopy.'):
+            wrong = f"opens with '{opening.split()[0]}' cannot be read alone"
+            self.expect_one(wrong, ops__a_DOT_cc=f'{SPDX}\n  /// {opening}\n  int a;\n')
+            self.expect_one(wrong, ops__a_DOT_cc=f'{SPDX}int a;  // {opening}\n')
+            self.expect_one(wrong, proto__a_DOT_proto=f'{SPDX}\nint32 a = 1;  // {opening}\n')
+            self.expect_one(wrong, tools__a_DOT_py=f'{SPDX.replace("//", "#")}\n# {opening}\n')
+
+    def test_a_sentence_may_go_on_in_a_line_that_begins_so(self):
+        text = SPDX + '\n/// The size\n/// Of nothing.\n// As a rule, a sentence.\nint a;  // of b\n'
+        self.assertEqual(self.breaches(ops__a_DOT_cc=text), [])
 
     def test_core_may_not_include_tools(self):
         self.expect_one('core/ may not include tools/',

@@ -20,7 +20,7 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::Pointwise;
 
-/// Of mean 4 and variance 4.
+/// A batch of mean 4 and variance 4.
 Output FourAndFour() { return Const({{2.0}, {6.0}}, {.dtype = DType::kDouble}); }
 
 std::vector<double> ValueOf(GraphSession& s, const Variable& v) { return Numbers(s.Value(v)); }

@@ -29,7 +29,7 @@
 #include "train/optimizers/adam.h"
 #include "train/optimizers/gradient_descent.h"
 #include "train/replica_device_setter.h"
-#include "train/saver/meta_graph.h"
+#include "train/saver/saver.h"
 #include "train/variables.h"
 
 namespace tenon::testing {
@@ -200,7 +200,7 @@ TEST_F(ImportMetaGraphTest, TwoOfOneFileStandBesideEachOtherInScopes) {
   ASSERT_OK(session);
   ASSERT_OK((*session)->Run({}, {}, {init}));
   ASSERT_OK(savers[0]->Restore(**session, prefix_));
-  // Of the other nothing is there yet, resources included.
+  // The other model has nothing yet, resources included.
   EXPECT_THAT((*session)->Run({}, {"b/c/scale/Read/ReadVariableOp"}),
               IsError(StatusCode::kFailedPrecondition, "b/c/scale"));
   ASSERT_OK(savers[1]->Restore(**session, prefix_));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/build/building.h"
+#include "core/build/slicing.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"

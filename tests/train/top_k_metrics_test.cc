@@ -31,7 +31,7 @@ double UpdateOf(GraphSession& s, const Metric& metric) {
 }
 
 TEST(TopKMetricsTest, LabelsAreOneForEachRowOrSeveralOrSparse) {
-  // Of the labels {1}, {1, 2} one of three is the largest; of the two largest, two are labels.
+  // The labels {1}, {1, 2} are three: one is the largest, and two are among the two largest.
   const auto of = [](const metrics::ClassLabels& labels, int64_t k) {
     return std::pair(metrics::RecallAtK(labels, Logits(), k),
                      metrics::PrecisionAtK(labels, Logits(), k));
@@ -89,7 +89,7 @@ TEST(TopKMetricsTest, WeightsAreOfRows) {
 
 TEST(TopKMetricsTest, AnAveragePrecisionCountsWhereLabelsCome) {
   GraphSession s;
-  // Of the row 2, 0, 1 the labels are the second and the third: (1/2 + 2/3) / 2. 7 is no class.
+  // The labels come second and third in the row 2, 0, 1: (1/2 + 2/3) / 2. 7 is no class.
   const Metric metric = metrics::AveragePrecisionAtK(Int64s({{0, 1, 7}, {1, -1, -1}}), Logits(), 3);
   EXPECT_NEAR(UpdateOf(s, metric), ((1. / 2 + 2. / 3) / 2 + 1) / 2, 1e-12);
   const Metric none =

@@ -18,7 +18,7 @@ const Node* InitializerOf(const GraphEnds& ends) {
   return ends.initializers.empty() ? nullptr : ends.initializers[0];
 }
 
-/// Of "... placeholder tensor 'x' with ...": x.
+/// The x of "... placeholder tensor 'x' with ...".
 std::string PlaceholderIn(std::string_view message) {
   constexpr std::string_view kBefore = "placeholder tensor '";
   const size_t begin = message.find(kBefore);

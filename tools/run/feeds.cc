@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "data/file.h"
-#include "data/local_file.h"
 #include "data/npy.h"
+#include "data/path.h"
 #include "tools/commands.h"
 #include "tools/run/file_lists.h"
 #include "tools/run/file_rows.h"
@@ -476,7 +476,7 @@ Status FeedInputs::Next(std::vector<Tensor>* values, int64_t* rows) {
                              *rows, " more, and ", flag, " ", piece->dim(0));
     }
     auto value = ConvertNumbers(*piece, feed.dtype);
-    // Of a step for each row of what is one value.
+    // A feed that takes one value gets a scalar in each step of a row.
     if (value.ok() && feed.is_scalar && value->num_elements() == 1) {
       value = value->Reshaped(Shape());
     }

@@ -8,6 +8,7 @@
 #include "core/base/status.h"
 #include "core/graph/graph.h"
 #include "core/tensor/tensor.h"
+#include "tools/run/row_source.h"
 
 namespace tenon::tools {
 
@@ -16,18 +17,6 @@ struct FeedText {
   std::string label;   // as the user names it
   std::string tensor;  // of the graph
   std::string value;
-};
-
-/// Where the rows of a feed come from, some after others. Used by one thread at a time.
-class RowSource {
- public:
-  virtual ~RowSource() = default;
-  /// How many there are; -1 when only their end tells.
-  virtual int64_t num_rows() const = 0;
-  /// The next rows, at most `most`; fewer at the end, and none after it.
-  virtual StatusOr<Tensor> Next(int64_t most) = 0;
-  /// The files, of several, that the last rows came from, each with how many; empty for one source.
-  virtual std::vector<std::pair<std::string, int64_t>> LastFiles() const { return {}; }
 };
 
 /// The values of the feeds, the same in each step or rows of files, batch after batch. A value is

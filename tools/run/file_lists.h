@@ -11,7 +11,7 @@
 
 #include "core/base/status.h"
 #include "core/tensor/tensor.h"
-#include "tools/run/feeds.h"
+#include "tools/run/row_source.h"
 
 namespace tenon::tools {
 

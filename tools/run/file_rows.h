@@ -9,7 +9,7 @@
 
 #include "core/base/status.h"
 #include "core/tensor/shape.h"
-#include "tools/run/feeds.h"
+#include "tools/run/row_source.h"
 
 namespace tenon::tools {
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "data/batch.h"
-#include "data/local_file.h"
 #include "data/npy.h"
+#include "data/path.h"
 #include "tools/commands.h"
 #include "tools/run/element_text.h"
 #include "tools/writable.h"
@@ -63,7 +63,7 @@ class RowWriter : public OutputWriter {
   const std::vector<std::string>& labels() const { return options_.labels; }
   bool has_steps() const { return options_.steps != RowsAre::kOne; }
   bool has_repeats() const { return options_.steps == RowsAre::kRepeats; }
-  /// Those that were added before.
+  /// The number of steps that were added before.
   int64_t steps() const { return steps_; }
 
  private:
@@ -103,7 +103,7 @@ class KeptRows : public RowWriter {
   }
   /// All rows of fetch `i`; REQUIRES: some were added.
   StatusOr<Tensor> All(size_t i) const { return ConcatenateRows(pieces_[i], labels()[i]); }
-  /// Of each fetch, what each step added.
+  /// The pieces of each fetch: what each step added.
   const std::vector<std::vector<Tensor>>& pieces() const { return pieces_; }
 
  private:

@@ -346,7 +346,7 @@ class RunCommand {
     return restore_ == nullptr ? OkStatus() : restore_->Run(*session_);
   }
 
-  /// Of feeds without rows: an output that has none either.
+  /// Writes an output without rows, for feeds that have none.
   Status WriteNothing() const {
     std::fprintf(stderr, "tenon: --batch: the feeds have no rows: no step was run\n");
     if (output_ == nullptr) return OkStatus();

@@ -141,8 +141,8 @@ Status TextRows::CheckCells(size_t cells) {
                          " as in the lines before");
 }
 
-/// Of so many rows: [rows] when a row is one value, else [rows, values of a row], or the values of
-/// a row as what is wanted divides them.
+/// The shape of so many rows: [rows] when a row is one value, else [rows, values of a row], or the
+/// values of a row as what is wanted divides them.
 StatusOr<Shape> TextRows::ShapeOf(int64_t rows) const {
   DimVector dims = {rows};
   const auto cells = static_cast<int64_t>(cells_);

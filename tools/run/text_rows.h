@@ -43,7 +43,7 @@ class TextRows {
   StatusOr<Tensor> Read(int64_t most);
   Status CheckCells(size_t cells);
   StatusOr<Shape> ShapeOf(int64_t rows) const;
-  /// Of a text without rows, as far as it is known.
+  /// The shape of a text without rows, as far as it is known.
   Shape ShapeOfNone() const;
   std::string Where() const;
 

@@ -7,7 +7,7 @@
 
 #include "core/base/status.h"
 #include "data/batch_stages.h"
-#include "train/input/input_pipeline.h"
+#include "train/input/input_source.h"
 
 namespace tenon {
 

@@ -11,19 +11,9 @@
 #include "core/tensor/tensor.h"
 #include "data/batch_stages.h"
 #include "data/csv_rows.h"
+#include "train/input/input_source.h"
 
 namespace tenon {
-
-/// One element of a pipeline: the tensors that belong together, such as an image and its label.
-using InputElement = std::vector<Tensor>;
-
-/// Walks a pipeline once, from its beginning. Used by one thread at a time.
-class InputSource {
- public:
-  virtual ~InputSource() = default;
-  /// The next element; false at the end. After an error there is nothing more.
-  virtual StatusOr<bool> Next(InputElement* element) = 0;
-};
 
 struct BatchOptions {
   /// Leave out a last batch that is not full.
@@ -80,7 +70,7 @@ class InputPipeline {
 
   /// Each element as `change` leaves it.
   InputPipeline Map(std::function<Status(InputElement* element)> change) const;
-  /// Those that `wanted` is true of.
+  /// The elements that `wanted` is true of.
   InputPipeline Filter(std::function<bool(const InputElement& element)> wanted) const;
   /// Every `count`-th element, from number `index` on: the part of one worker of `count`.
   InputPipeline Shard(int64_t count, int64_t index) const;

@@ -50,8 +50,8 @@ struct MultiHeadAttentionOptions {
 };
 
 struct MultiHeadAttentionCallOptions {
-  /// As AttentionOptions': bool, [batch, queries, keys], or broadcast to the scores [batch, heads,
-  /// queries, keys] when of rank 4.
+  /// The mask, like AttentionOptions': bool, [batch, queries, keys], or broadcast to the scores
+  /// [batch, heads, queries, keys] when of rank 4.
   Output mask = {};
   Input training = false;
 };
@@ -95,7 +95,7 @@ class MultiHeadAttention {
 struct AdditiveAttentionOptions {
   /// Whether the columns have weights of their own, <name>/scale [columns].
   bool use_scale = true;
-  /// Of the scale; Glorot's uniform one by default.
+  /// The initializer of the scale; Glorot's uniform one by default.
   Initializer scale_initializer = {};
   double dropout = 0;
   bool trainable = true;

@@ -57,7 +57,7 @@ Output Flatten(const Input& input, const OpOptions& options) {
   for (int i = 1; i < shape.rank() && columns >= 0; ++i) {
     columns = shape.dim(i) < 0 ? -1 : columns * shape.dim(i);
   }
-  // Of two sizes at most one can be left open.
+  // A reshape can leave at most one of two sizes open.
   if (columns > 0) return Reshape(x, {-1, columns});
   if (shape.dim(0) >= 0) return Reshape(x, {shape.dim(0), -1});
   const Output rows = ShapeOf(x)[{{0, 1}}];

@@ -14,7 +14,7 @@ struct DropoutOptions {
   /// The shape of what is drawn, broadcast to that of x: {batch, 1, features} drops features at all
   /// places together. By default the shape of x.
   Input noise_shape = {};
-  /// Of the op that draws; see SetRandomSeed.
+  /// The seed of the op that draws; see SetRandomSeed.
   int64_t seed = 0;
   std::string name = "dropout";
   std::source_location location = std::source_location::current();

@@ -25,7 +25,7 @@ Output RowsOf(const Variable& part, const Output& ids) {
 /// Rows of the shape `row` with norms of at most that, when there is a limit.
 Output WithinNorm(const Output& rows, const PartialShape& row, double max_norm) {
   if (max_norm == 0 || !rows.exists()) return rows;
-  // Of a table of numbers, each by itself.
+  // In a table of numbers each number is a row by itself.
   if (row.rank() == 0) return ClipByValue(rows, -max_norm, max_norm);
   std::vector<int> axes;
   for (int i = -row.rank(); i < 0; ++i) axes.push_back(i);

@@ -53,7 +53,7 @@ Initializer ConstantInitializer(const Input& value);
 
 /// Options of those that draw.
 struct RandomInitializerOptions {
-  /// Of the op that draws; see SetRandomSeed.
+  /// The seed of the op that draws; see SetRandomSeed.
   int64_t seed = 0;
 };
 /// Uniform in [minval, maxval) (tf.random_uniform_initializer).

@@ -86,7 +86,7 @@ int64_t KnownSize(const Output& x, int axis, std::string_view layer);
 
 /// Half and bfloat16 as float, for layers that add up many numbers; other dtypes as they are.
 Output Widened(const Output& x);
-/// As `dtype` again.
+/// What Widened made, as `dtype` again.
 Output Narrowed(const Output& x, DType dtype);
 
 /// Whether x has rank `rank`, as far as the graph tells; else a mistake.

@@ -31,7 +31,7 @@ struct BatchNormalizationOptions {
   Initializer moving_variance_initializer = OnesInitializer();
   Regularizer beta_regularizer = {};
   Regularizer gamma_regularizer = {};
-  /// Of beta and gamma.
+  /// Whether optimizers change beta and gamma.
   bool trainable = true;
   /// The updates of the moving averages run before the result of the layer, in each step that wants
   /// it, instead of in the collection "update_ops" (tf.contrib.layers.batch_norm without

@@ -86,7 +86,7 @@ class BasicRnnCell : public RnnCell {
 };
 
 struct LstmCellOptions {
-  /// Of the cell's input and output; tanh by default.
+  /// The activation of the cell's input and output; tanh by default.
   Activation activation = {};
   /// Added to the forget gate, so that a new cell remembers.
   double forget_bias = 1;
@@ -98,7 +98,7 @@ struct LstmCellOptions {
   int64_t num_proj = 0;
   /// What is projected is clipped; 0: not.
   double proj_clip = 0;
-  /// Of all weights but the bias.
+  /// The initializer of all weights but the bias.
   Initializer initializer = {};
   /// tf.nn.rnn_cell.BasicLSTMCell is the same under the name basic_lstm_cell.
   std::string name = "lstm_cell";
@@ -113,7 +113,7 @@ class LstmCell : public RnnCell {
 };
 
 struct GruCellOptions {
-  /// Of the candidate; tanh by default.
+  /// The activation of the candidate; tanh by default.
   Activation activation = {};
   Initializer kernel_initializer = {};
   /// By default ones for the gates, zeros for the candidate.
@@ -144,7 +144,7 @@ struct DropoutWrapperOptions {
   bool variational_recurrent = false;
   /// In training only elements are dropped: a bool, or a bool scalar that the step knows.
   Input training = true;
-  /// Of what is drawn for the input, the output and each state, which differ; see SetRandomSeed.
+  /// The seed of the draws for input, output and each state, which differ; see SetRandomSeed.
   int64_t seed = 0;
 };
 /// A cell with dropout of its input, its output, and its next state but for the c of an LSTM

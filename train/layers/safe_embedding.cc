@@ -15,7 +15,7 @@ namespace {
 struct Entries {
   Output indices, values, weights;
 
-  /// Those for which it is true.
+  /// The entries for which `keep` is true.
   Entries Where(const Output& keep) const {
     const Output places = Reshape(tenon::Where(keep), {-1});
     const auto kept = [&](const Output& x) { return GatherV2(x, places, 0); };

@@ -29,7 +29,7 @@ struct ClipByNormOptions {
 /// `t` scaled down so that its l2 norm is at most `clip_norm` (tf.clip_by_norm); of its dtype and
 /// shape.
 Output ClipByNorm(const Output& t, const Input& clip_norm, const ClipByNormOptions& options = {});
-/// Of a sparse gradient, by the norm of the rows as they stand, each repeated row by itself.
+/// A sparse gradient, clipped by the norm of the rows as they stand, each repeated row by itself.
 Gradient ClipByNorm(const Gradient& gradient, const Input& clip_norm,
                     const ClipByNormOptions& options = {});
 

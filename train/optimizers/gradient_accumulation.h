@@ -30,7 +30,7 @@ class GradientAccumulation final : public Optimizer {
   /// of this one. Mistakes as of the other's.
   Node* ApplyGradients(const std::vector<GradientAndVariable>& gradients,
                        const ApplyGradientsOptions& options = {}) override;
-  /// Those of both.
+  /// The variables of this optimizer and of the other.
   std::vector<VariableEntry> variables() const override;
 
  private:
@@ -45,7 +45,7 @@ class GradientAccumulation final : public Optimizer {
 
   Optimizer& optimizer_;
   const int steps_;
-  /// Of the step that is being built.
+  /// The gradients of the step that is being built.
   std::vector<GradientAndVariable> gradients_;
   Output global_step_;
 };

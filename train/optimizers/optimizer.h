@@ -34,7 +34,7 @@ struct GradientAndVariable {
 };
 
 struct ComputeGradientsOptions {
-  /// Of Variables; the trainable ones of the graph when empty.
+  /// The Variables to differentiate by; the trainable ones of the graph when empty.
   std::vector<Output> variables = {};
   /// The gradient of the loss; ones by default.
   Output grad_loss = {};
@@ -44,7 +44,7 @@ struct ComputeGradientsOptions {
 struct ApplyGradientsOptions {
   /// A Variable, its reference or its handle, that the step increments after the updates.
   Output global_step = {};
-  /// Of the node, and the scope of the updates; the optimizer's by default.
+  /// The name of the node, and the scope of the updates; the optimizer's by default.
   std::string name = {};
   std::source_location location = std::source_location::current();
 };
@@ -147,7 +147,7 @@ class Optimizer {
   /// By the slot's name, then the variable.
   std::map<std::string, flat_hash_map<const Node*, VariableEntry>, std::less<>> made_;
   std::map<std::string, VariableEntry> own_;
-  /// Of the step that is being built.
+  /// The scope of the step that is being built.
   std::string scope_;
   std::map<std::string, Output> constants_;
 };

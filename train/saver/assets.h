@@ -25,8 +25,8 @@ struct Asset {
   std::string filename;  // of the same path the same, of other paths another
 };
 
-/// Those of the graph. InvalidArgument for a member of the collection that is no constant of one
-/// text, or whose text is no path of a file.
+/// The assets of the graph. InvalidArgument for a member of the collection that is no constant of
+/// one text, or whose text is no path of a file.
 StatusOr<std::vector<Asset>> AssetsOf(Graph& graph);
 
 /// Says in the message which file is to be read in place of which constant.

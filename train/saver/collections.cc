@@ -15,7 +15,7 @@ constexpr char kLocalVariables[] = "local_variables";
 /// What else is a list of VariableDef.
 constexpr const char* kListsOfVariables[] = {"global_step", "model_variables",
                                              "moving_average_variables", "metric_variables"};
-/// Those of tensors and nodes that a Graph may have and TensorFlow gives a meaning.
+/// Collections of tensors and nodes that a Graph may have and TensorFlow gives a meaning.
 constexpr const char* kListsOfNodes[] = {"losses",
                                          "regularization_losses",
                                          "update_ops",

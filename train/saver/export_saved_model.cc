@@ -5,8 +5,8 @@
 #include "data/file.h"
 #include "proto/saved_model.pb.h"
 #include "train/saver/assets.h"
-#include "train/saver/meta_graph.h"
 #include "train/saver/saved_model.h"
+#include "train/saver/saver.h"
 
 namespace tenon {
 namespace {

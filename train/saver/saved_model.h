@@ -92,7 +92,7 @@ struct SavedModelBundle {
 
 /// Options of LoadSavedModel, by name.
 struct LoadOptions {
-  /// Of the graphs of the file, the one with all of these.
+  /// The tags, all of which the graph has that is taken of those in the file.
   std::vector<std::string> tags = {kServingTag};
   /// The ops it may have; they must outlive it.
   const OpRegistry* registry = &AllOps();

@@ -3,11 +3,12 @@
 
 #include <set>
 
+#include "core/proto/proto_io_graph.h"
 #include "data/file.h"
 #include "data/tensor_bundle.h"
 #include "proto/meta_graph.pb.h"
 #include "train/one_line.h"
-#include "train/saver/meta_graph.h"
+#include "train/saver/collections.h"
 #include "train/variables.h"
 
 namespace tenon {
@@ -322,6 +323,16 @@ void Saver::ToProto(SaverDef* out) const {
   out->set_keep_checkpoint_every_n_hours(
       static_cast<float>(options_.keep_checkpoint_every_n_hours));
   out->set_version(writes_bundles_ ? SaverDef::V2 : SaverDef::V1);
+}
+
+Status ExportMetaGraph(const Saver& saver, MetaGraphDef* out) {
+  out->Clear();
+  // Empty, but there: what tells the message from a graph alone.
+  out->mutable_meta_info_def();
+  TENON_RETURN_IF_ERROR(GraphToProto(saver.graph(), out->mutable_graph_def()));
+  if (!saver.empty()) saver.ToProto(out->mutable_saver_def());
+  WriteCollections(saver.graph(), out);
+  return OkStatus();
 }
 
 }  // namespace tenon

@@ -19,6 +19,7 @@
 
 namespace tenon {
 
+class MetaGraphDef;
 class SaverDef;
 
 /// Options of Saver, by name.
@@ -32,7 +33,7 @@ struct SaverOptions {
   bool sharded = false;
   /// How many checkpoints to keep; 0: all, of which the state file has the latest only.
   int max_to_keep = 5;
-  /// Of those that would be deleted, keep one each so many hours.
+  /// One of the checkpoints that would be deleted is kept each so many hours.
   double keep_checkpoint_every_n_hours = 10000;
   /// The scope of its nodes, made unique.
   std::string name = "save";
@@ -145,5 +146,12 @@ class Saver {
   std::deque<Kept> kept_ ABSL_GUARDED_BY(mu_);
   Clock::WallTime next_preserved_ ABSL_GUARDED_BY(mu_);
 };
+
+/// The graph of `saver` with what is needed to go on with it (tf.train.export_meta_graph, the
+/// .meta file of a checkpoint): the SaverDef, and of the collections the variables, trainable and
+/// local ones, "global_step", "losses", "regularization_losses" and "update_ops". TensorFlow's
+/// import_meta_graph reads it. Replaces `*out`. Fails with the first mistake made in building the
+/// graph, which nobody may change meanwhile.
+Status ExportMetaGraph(const Saver& saver, MetaGraphDef* out);
 
 }  // namespace tenon

@@ -128,7 +128,7 @@ class LoggingHook final : public SessionHook {
     std::string line;
     for (size_t i = 0; i < labels_.size(); ++i) {
       std::string value = values.fetched[i].ToString();
-      // Of a scalar, the number alone.
+      // A scalar is shown as its number alone.
       if (values.fetched[i].rank() == 0) value.erase(0, value.find(' ') + 1);
       StrAppend(&line, i == 0 ? "" : ", ", labels_[i], " = ", value);
     }

@@ -107,7 +107,7 @@ class CheckpointSaverHook final : public SessionHook {
 
 /// Options of SummarySaverHook, by name.
 struct SummarySaverOptions {
-  /// Of the event files.
+  /// The directory of the event files.
   std::string directory;
   int64_t steps = 100;
   std::chrono::milliseconds period{0};  // when steps is 0

@@ -39,7 +39,7 @@ struct MonitoredTrainingSessionOptions {
   int64_t save_summaries_steps = 100;
   /// A line for people with the step and the rate each so many steps; 0: never.
   int64_t log_step_count_steps = 0;
-  /// Of every worker, and of the chief alone.
+  /// The hooks of every worker, and those of the chief alone.
   std::vector<std::shared_ptr<SessionHook>> hooks = {}, chief_only_hooks = {};
   /// Saves and restores; null: one of all variables, sharded on a cluster, as tf.train.Scaffold
   /// makes it. Must outlive the session.
@@ -60,8 +60,11 @@ struct MonitoredTrainingSessionOptions {
   std::chrono::milliseconds interrupted_step_limit{5000};
   /// Gets lines for people, from any thread; may be null.
   std::function<void(const std::string& line)> notice = {};
-  /// The clock by which it waits and measures; must outlive it.
+  /// The clock by which it waits and measures, what it starts threads by, and where its hooks have
+  /// random numbers from; must outlive it.
   Clock* clock = &MachineClock();
+  ThreadStarter* threads = &MachineThreads();
+  Entropy* entropy = &MachineEntropy();
   std::source_location location = std::source_location::current();
 };
 
@@ -139,7 +142,7 @@ class MonitoredTrainingSession {
   Status End();
   RunContext Context(std::vector<std::string> nodes = {}) {
     return {*session_,
-            *options_.clock,
+            {*options_.clock, *options_.threads, *options_.entropy},
             global_step_name_,
             &stop_,
             {.is_alone = options_.server == nullptr, .is_interrupted = interrupted_},

@@ -6,7 +6,8 @@
 #include <optional>
 
 #include "core/base/clock.h"
-#include "train/sync/sync_replicas.h"
+#include "train/sync/sync_coordinator.h"
+#include "train/sync/sync_options.h"
 #include "train/sync/sync_servers.h"
 
 namespace tenon {

@@ -136,7 +136,7 @@ void SyncCoordinator::StepApplied(Time now) {
 bool SyncCoordinator::StepIsComplete() const {
   if (!begun_ || done_.empty()) return false;
   if (deterministic()) return static_cast<int>(done_.size()) == options_.shards;
-  // Those who have handed in count though they may have left since.
+  // Workers who have handed in count though they may have left since.
   const size_t there = std::max(members_.size(), done_.size());
   return done_.size() >= std::min<size_t>(options_.replicas_to_aggregate, there);
 }

@@ -16,7 +16,7 @@ struct SyncNodes {
   std::string turn, turns_left;   // the worker's next turn, waiting for it; how many more there are
   std::string record, record_exists;  // a SyncRecord, and whether there is one
 
-  // Of the chief.
+  // The chief's nodes follow.
   std::string next_message, messages_left;
   std::string messages_waiting, turns_waiting;      // how many there are, without taking one
   std::string apply;                                // the update of the variables

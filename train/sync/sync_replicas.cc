@@ -147,7 +147,7 @@ class SyncGraph {
           a.sparse ? SparseConditionalAccumulator(
                          dtype, shape,
                          {.shared_name = shared,
-                          // Of a shard that two have computed the mean is what one has.
+                          // The mean of a shard that two have computed is what one has.
                           .reduction_type = deterministic_ ? "MEAN" : "SUM",
                           .name = "accumulator"})
                    : ConditionalAccumulator(dtype, shape,

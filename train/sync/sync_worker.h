@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "train/sync/sync_options.h"
 #include "train/sync/sync_protocol.h"
 #include "train/sync/sync_record.h"
-#include "train/sync/sync_replicas.h"
 
 namespace tenon {
 

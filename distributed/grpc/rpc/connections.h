@@ -24,8 +24,8 @@ class Connections {
  public:
   /// From connecting to the first call that is let in.
   static constexpr std::chrono::seconds kTimeToCall{20};
-  /// Of calls an address may have so many refused at once, and some more each second; then it is
-  /// hung up on for a while.
+  /// How many calls of an address may be refused at once, and how many more each second; past that
+  /// it is hung up on for a while.
   static constexpr double kRefusals = 100, kRefusalsASecond = 10;
   static constexpr std::chrono::seconds kShutOut{10};
   /// What a stranger may send. It is looked at from outside gRPC, whose threads are busy with

@@ -44,7 +44,7 @@ def main(argv):
     losses = []
     hooks = [optimizer.make_session_run_hook(is_chief), tf.train.StopAtStepHook(last_step=flags.train_steps),
              tf.train.NanTensorHook(loss)]
-    # Of the chief's queue runner one step waits for gradients that nobody sends: no need to wait for it.
+    # One step of the chief's queue runner waits for gradients that nobody sends: no need to wait for it.
     with tf.train.MonitoredTrainingSession(
             master="grpc://" + workers[flags.task_index], is_chief=is_chief, hooks=hooks,
             checkpoint_dir=flags.checkpoint_dir, save_checkpoint_steps=50, save_summaries_steps=50,

@@ -115,7 +115,7 @@ TEST(FlowTest, ALoopUsesWhatIsOutsideOfIt) {
 TEST(FlowTest, LoopsAndBranchesLieWithinEachOther) {
   GraphSession s;
   const Output x = Scalar("x");
-  // Of i = 0..3: x squared i times where i is even, else plus a constant that is made inside.
+  // The loop squares x i times for the even i of 0..3, else adds a constant that is made inside.
   const Values end = tenon::WhileLoop(
       {0, x}, [](const Values& v) { return v[0] < 4; },
       [&](const Values& v) -> Values {
@@ -312,8 +312,8 @@ TEST(FlowTest, GradientsWithinBranchesAndBodiesDoNotRunWhereTheseDoNot) {
     ASSERT_OK(value.status());
     EXPECT_EQ((*value)[0].scalar<double>(), wanted) << at;
   }
-  // Of four Conds, of the loop, and of the Cond before in the two derivatives: none brings to life
-  // what its branch left out.
+  // The merges are of four Conds, of the loop, and of the Cond before in the two derivatives: none
+  // brings to life what its branch left out.
   int merges = 0;
   for (const Node* node : s.graph.nodes()) merges += node->op() == "Merge";
   EXPECT_EQ(merges, 10);

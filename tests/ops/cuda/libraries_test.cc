@@ -51,7 +51,7 @@ class LibrariesTest : public ::testing::Test {
     fs::create_directories(folder_ / path);
     return (folder_ / path).string();
   }
-  /// Those that are the test's own.
+  /// The folders that are the test's own.
   std::vector<std::string> Found() {
     std::vector<std::string> own;
     for (const std::string& folder : LibraryFolders()) {

@@ -114,7 +114,7 @@ TEST(ComplexOpsTest, DerivativesOfTanhAndSigmoidAreConjugated) {
   const Output z = Complex(x, y, {.Tout = DType::kComplex128});
   const Complex128 at(0.3, 0.7), one(1);
   const auto check = [&](const Output& f, Complex128 first, Complex128 second) {
-    // Of an analytic f, Re f changes with x by Re f' and with y by -Im f'.
+    // The real part of an analytic f changes with x by Re f' and with y by -Im f'.
     const std::vector<Output> d = Gradients(Real(f, {.Tout = DType::kDouble}), {x, y});
     const std::vector<Output> dd = Gradients(d[0], {x, y});
     const auto found = s.Run({d[0], d[1], dd[0], dd[1]});

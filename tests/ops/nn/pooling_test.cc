@@ -93,7 +93,7 @@ TEST(MaxPool, ExplicitPaddingIsNoElement) {
 }
 
 TEST(MaxPool, TilesOfFourAreAsOtherWindows) {
-  // Those of floats have a kernel of their own, those of doubles have not.
+  // Tiles of floats have a kernel of their own, tiles of doubles have not.
   const struct {
     Shape x;
     List ksize;

@@ -134,7 +134,7 @@ class SparseAccumulatorTest : public AccumulatorOpsTest {
     count_ = AccumulatorNumAccumulated(handle);
     Open();
   }
-  /// Of known shape when there is one.
+  /// Adds a gradient, of known shape when there is one.
   Status Add(const std::vector<int64_t>& indices, const Tensor& values,
              const std::vector<int64_t>& shape = {}) {
     return session_

@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// Of all uniform values that there are, so that normal values are the host's, bit for bit.
+// The loop is over all uniform values that there are: so normal values are the host's, bit for bit.
 TEST(RandomMathsTest, FunctionsAreTheCLibrarysForAllUniformValues) {
   int64_t logs = 0, sines = 0, cosines = 0;
   for (uint32_t word = 0; word < 1u << 23; ++word) {

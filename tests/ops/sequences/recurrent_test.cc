@@ -62,7 +62,7 @@ std::vector<Tensor> BlockInputs() {
   return values;
 }
 
-/// Of all states and outputs, with different weights.
+/// A loss of all states and outputs, with different weights.
 Output LossOf(const Output& cs, const Output& h) {
   return Sum(Square(cs)) + Sum(h * Const(0.7f) + h * h * h);
 }

@@ -52,8 +52,8 @@ Tensor LineOf(const Tensor& x, int64_t i) {
 }
 
 TEST(Fft, OfManyLinesIsThatOfEach) {
-  // Of all kinds of factors, and so many lines that they are transformed side by side; the last of
-  // these are not as many as there is room for.
+  // The sizes have all kinds of factors, and there are so many lines that they are transformed side
+  // by side; the last of these are not as many as there is room for.
   for (const int64_t n : {1, 2, 3, 4, 5, 7, 8, 11, 13, 14, 16, 30, 49, 64, 120, 169, 143, 512}) {
     for (const DType type : {DType::kComplex64, DType::kComplex128}) {
       const DType real_type = type == DType::kComplex64 ? DType::kFloat : DType::kDouble;

@@ -91,7 +91,7 @@ struct CUevent_st {
   }
 };
 
-/// Of one GPU.
+/// The memory pool of one GPU.
 struct CUmemPoolHandle_st {
   int gpu;
   std::set<int> let_in;
@@ -124,7 +124,8 @@ int64_t InUse(cudaMemoryType type) {
   return bytes;
 }
 
-/// Of a large block not all, which would take the memory that it only counts.
+/// The most bytes of a block that are set: all of a large one would take the memory that it only
+/// counts.
 constexpr size_t kMostSet = 1 << 20;
 
 void* NewBlock(size_t bytes, cudaMemoryType type, cudaMemPool_t pool = nullptr) {

@@ -44,7 +44,7 @@ struct PeerCopies {
 };
 PeerCopies CountPeerCopies();
 
-/// Of the GPUs.
+/// The bytes that the GPUs have in use.
 int64_t BytesInUse();
 
 }  // namespace tenon::fake
