@@ -20,7 +20,7 @@ struct DeclaredArg {
 
 /// An op as it is written.
 struct DeclaredOp {
-  /// What a twin changes: an argument of its base that is another one, or a new input and its place.
+  /// What a twin changes: an argument of its base, or a new input and where that stands.
   struct Change {
     DeclaredArg arg;
     std::string before;

@@ -21,7 +21,8 @@ struct BandElement {
   }
 };
 
-Status BandPartKernel(KernelContext& ctx, const Tensor& in) {
+Status BandPartKernel(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const Band band, ReadBand(ctx));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   Status status;
