@@ -16,6 +16,7 @@ std::string ArgText(const ArgSchema& arg) {
   if (type.empty()) type = ToString(arg.type);
   if (!arg.number_attr.empty()) type = StrCat(arg.number_attr, " * ", type);
   return StrCat(arg.name, ": ", arg.is_ref ? StrCat("Ref(", type, ")") : type,
+                arg.shape ? StrCat(" ", arg.shape->ToString()) : "",
                 arg.all_axes ? " = all_axes" : "");
 }
 
@@ -140,7 +141,13 @@ int PrintMarkdown(const OpRegistry& ops) {
       "which\n"
       "devices it has a kernel; without one, a step that needs the op fails. `N * T` is a list of "
       "N\n"
-      "tensors, `Ref(T)` a variable; an input that is `all_axes` may be left out.\n");
+      "tensors, `Ref(T)` a variable; an input that is `all_axes` may be left out. `T [n, ?, 3]` is "
+      "a "
+      "tensor of\n"
+      "that shape: `n` is the same size wherever an op has it, or an attribute or input of that "
+      "name, "
+      "and `...`\n"
+      "any number of sizes.\n");
   for (const OpRegistration* op : ops.All()) {
     if (!op->schema.doc.empty()) PrintSection(*op);
   }
