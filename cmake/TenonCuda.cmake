@@ -65,13 +65,32 @@ endif()
 # What CMake's unity builds do, which know CUDA from 3.31 on only.
 tenon_unity_folders(4 ${kernels})
 set(units "")
+set(declared "")
+set(called "")
 foreach(kernel IN LISTS kernels)
+  # Each file says in functions of this form what it adds to a registry.
+  file(STRINGS "${kernel}" functions REGEX "^void RegisterCuda[A-Za-z0-9]+\\(OpRegistry& ops\\) {")
+  foreach(function IN LISTS functions)
+    string(REGEX MATCH "RegisterCuda[A-Za-z0-9]+" function "${function}")
+    string(APPEND declared "void ${function}(OpRegistry& ops);\n")
+    string(APPEND called "  ${function}(ops);\n")
+  endforeach()
   get_source_file_property(group "${kernel}" UNITY_GROUP)
   list(APPEND units "${group}")
   cmake_path(RELATIVE_PATH kernel BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
   string(APPEND content_of_${group} "#include \"${kernel}\"\n")
 endforeach()
 list(REMOVE_DUPLICATES units)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernels})
+set(register "${PROJECT_BINARY_DIR}/gen/cuda/register.cc")
+file(CONFIGURE OUTPUT "${register}" @ONLY CONTENT
+"#include \"ops/cuda/register.h\"\n
+namespace tenon {\n
+${declared}
+void RegisterCudaKernels(OpRegistry& ops) {
+${called}}\n
+}  // namespace tenon\n")
+list(APPEND sources "${register}")
 set(unit_files "")
 foreach(unit IN LISTS units)
   set(file "${PROJECT_BINARY_DIR}/gen/cuda/unity_${unit}.cu")

@@ -41,8 +41,8 @@ function(tenon_library FOLDER)
   set_property(GLOBAL APPEND PROPERTY TENON_LIBRARIES ${target})
 endfunction()
 
-# Adds what the generator makes of every .ops file below FOLDER to its library; the families after BASIC have
-# ops that others are composed of.
+# Adds what the generator makes of every .ops file below FOLDER to its library, and the function that registers
+# all these families; those after BASIC have ops that others are composed of.
 function(tenon_declared_ops FOLDER)
   cmake_parse_arguments(ARG "" "" "BASIC" ${ARGN})
   add_executable(tenon_generate_ops "${PROJECT_SOURCE_DIR}/core/generator/main.cc"
@@ -51,8 +51,20 @@ function(tenon_declared_ops FOLDER)
   set_target_properties(tenon_generate_ops PROPERTIES EXPORT_NAME generate_ops)
   target_link_libraries(tenon_generate_ops PRIVATE tenon_core tenon_warnings)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${FOLDER}/*.ops")
+  set(includes "")
+  set(calls "")
   foreach(declarations IN LISTS found)
     cmake_path(GET declarations STEM family)
+    string(APPEND includes "#include \"${FOLDER}/${family}/${family}_ops.h\"\n")
+    string(REPLACE "_" ";" words "${family}")
+    set(name "")
+    foreach(word IN LISTS words)
+      string(SUBSTRING "${word}" 0 1 initial)
+      string(SUBSTRING "${word}" 1 -1 rest)
+      string(TOUPPER "${initial}" initial)
+      string(APPEND name "${initial}${rest}")
+    endforeach()
+    string(APPEND calls "  Register${name}Ops(ops);\n")
     tenon_sources(sources "${FOLDER}/${family}")
     set(basic "")
     if(family IN_LIST ARG_BASIC)
@@ -61,6 +73,15 @@ function(tenon_declared_ops FOLDER)
     tenon_add_ops(tenon_${FOLDER} "${declarations}" "${PROJECT_BINARY_DIR}/gen/${FOLDER}/${family}"
       ${basic} REGISTER ${sources})
   endforeach()
+  set(families "${PROJECT_BINARY_DIR}/gen/${FOLDER}/families.cc")
+  file(CONFIGURE OUTPUT "${families}" @ONLY CONTENT
+"#include \"${FOLDER}/register.h\"\n
+${includes}
+namespace tenon {\n
+void RegisterLibraryOps(OpRegistry& ops) {
+${calls}}\n
+}  // namespace tenon\n")
+  target_sources(tenon_${FOLDER} PRIVATE "${families}")
   tenon_unity(tenon_${FOLDER} BY_FOLDER)
   # Two units of them would both instantiate Eigen's products and factors, which is most of what they cost.
   file(GLOB linalg CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${FOLDER}/linalg/*.cc")

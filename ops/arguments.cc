@@ -4,19 +4,6 @@
 #include <limits>
 
 namespace tenon {
-namespace {
-
-template <typename Vector>
-StatusOr<Vector> ReadWidened(const Tensor& t, std::string_view what) {
-  Vector values(t.num_elements());
-  const bool known =
-      Dispatch(t.dtype(), TypeList<int32_t, int64_t, int16_t, int8_t, uint16_t, uint8_t>(),
-               [&]<typename T>(T) { std::copy_n(t.data<T>(), t.num_elements(), values.begin()); });
-  if (!known) return InvalidArgument(what, " must be integers, found ", t.dtype());
-  return values;
-}
-
-}  // namespace
 
 std::string ElementName(std::string_view what, absl::Span<const int64_t> dims, int64_t i) {
   if (dims.empty()) return std::string(what);
@@ -28,12 +15,10 @@ std::string ElementName(std::string_view what, absl::Span<const int64_t> dims, i
   return StrCat(what, "[", Join(place, ","), "]");
 }
 
-StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what) {
-  return ReadWidened<DimVector>(t, what);
-}
-
 StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what) {
-  return ReadWidened<IndexVector>(t, what);
+  IndexVector values(t.num_elements());
+  TENON_RETURN_IF_ERROR(WidenIntegers(t, what, values.data()));
+  return values;
 }
 
 StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what, int64_t limit) {
@@ -44,32 +29,6 @@ StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what, int64_
                       ElementName(what, t.shape().dims(), static_cast<int64_t>(i)));
   }
   return indices;
-}
-
-StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what, int64_t size) {
-  TENON_RETURN_IF_ERROR(CheckRank(t, 1, what));
-  if (size < 0 || t.dim(0) == size) return ReadIntegers(t, what);
-  return InvalidArgument(what, " must have ", size, " elements, found ", t.dim(0));
-}
-
-StatusOr<int64_t> ReadInteger(const Tensor& t, std::string_view what) {
-  TENON_RETURN_IF_ERROR(CheckRank(t, 0, what));
-  return ReadOnlyInteger(t, what);
-}
-
-StatusOr<int64_t> ReadOnlyInteger(const Tensor& t, std::string_view what) {
-  if (t.num_elements() != 1) {
-    return InvalidArgument(what, " must be a tensor with a single value, found shape ", t.shape());
-  }
-  TENON_ASSIGN_OR_RETURN(const DimVector values, ReadIntegers(t, what));
-  return values[0];
-}
-
-StatusOr<Shape> ReadShape(const Tensor& t, std::string_view what) {
-  TENON_ASSIGN_OR_RETURN(const DimVector dims, ReadIntegerVector(t, what));
-  auto shape = Shape::Create(dims);
-  if (!shape.ok()) return Annotate(shape.status(), what);
-  return shape;
 }
 
 StatusOr<int> NormalizeAxis(int64_t axis, int rank, std::string_view what) {
@@ -95,12 +54,6 @@ StatusOr<std::optional<int>> AxisAttr(const ShapeContext& c, std::string_view at
   TENON_ASSIGN_OR_RETURN(const int64_t wanted, c.Attr<int64_t>(attr));
   if (rank < 0) return std::optional<int>();
   return NormalizeAxis(wanted, rank, attr);
-}
-
-Status CheckRank(const Tensor& t, int rank, std::string_view what) {
-  if (t.rank() == rank) return OkStatus();
-  constexpr const char* kKinds[] = {"scalar", "vector", "matrix"};
-  return InvalidArgument(what, " must be a ", kKinds[rank], ", found shape ", t.shape());
 }
 
 Status CheckScalars(const KernelContext& ctx, int first, absl::Span<const std::string_view> names) {

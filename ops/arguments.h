@@ -5,6 +5,7 @@
 
 #include "core/base/status.h"
 #include "core/memory/counted_memory.h"
+#include "core/op/bound_arguments.h"
 #include "core/op/kernel.h"
 #include "core/op/shape_inference.h"
 #include "core/tensor/shape.h"
@@ -16,23 +17,13 @@
 
 namespace tenon {
 
-/// The elements of `t` (int8, uint8, int16, uint16, int32 or int64, of any rank), widened.
-StatusOr<DimVector> ReadIntegers(const Tensor& t, std::string_view what);
-/// The same of a tensor that may be large, as indices are: their memory counts.
+/// What ReadIntegers gives, of a tensor that may be large, as indices are: their memory counts.
 using IndexVector = absl::InlinedVector<int64_t, 4, CountedAllocator<int64_t>>;
 StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what);
 /// "indices[1,2]" for element `i` of a tensor of those dimensions.
 std::string ElementName(std::string_view what, absl::Span<const int64_t> dims, int64_t i);
 /// What ReadIndices gives; each must be in [0, limit): "indices[1,2] = 5 is not in [0, 2)".
 StatusOr<IndexVector> ReadIndices(const Tensor& t, std::string_view what, int64_t limit);
-/// What ReadIntegers gives; `t` must be a vector, of `size` elements unless that is negative.
-StatusOr<DimVector> ReadIntegerVector(const Tensor& t, std::string_view what, int64_t size = -1);
-/// The element of the scalar `t`.
-StatusOr<int64_t> ReadInteger(const Tensor& t, std::string_view what);
-/// The only element of `t`, of any rank.
-StatusOr<int64_t> ReadOnlyInteger(const Tensor& t, std::string_view what);
-/// `t` as a shape: a vector of sizes that are not negative.
-StatusOr<Shape> ReadShape(const Tensor& t, std::string_view what);
 
 /// `axis` as an index into `rank` dimensions, negative ones counted from the end; InvalidArgument
 /// "Expected axis in the range [-2, 2), but got 5: axis = 5 is out of range".
@@ -51,8 +42,6 @@ template <typename... What>
 Status NotInRange(int64_t value, int64_t limit, const What&... what) {
   return InvalidArgument(what..., " = ", value, " is not in [0, ", limit, ")");
 }
-/// InvalidArgument unless `t` is a scalar, a vector or a matrix: of rank `rank`, 0 to 2.
-Status CheckRank(const Tensor& t, int rank, std::string_view what);
 /// InvalidArgument unless inputs `first`, `first` + 1, ... are scalars, as many as there are names.
 Status CheckScalars(const KernelContext& ctx, int first, absl::Span<const std::string_view> names);
 /// InvalidArgument unless all inputs have the same shape.

@@ -12,7 +12,8 @@ const OpRegistry& AllOps();
 /// Where the process has the plugin for GPUs (core/device/device_plugin.h), its kernels too.
 void RegisterAllOps(OpRegistry& ops);
 
-/// The same with the kernels of this library alone.
+/// The same with the kernels of this library alone. The build makes it: it calls what it makes of
+/// each family.
 void RegisterLibraryOps(OpRegistry& ops);
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 // libtenon_cuda.so: what a program with Tenon loads where there are GPUs.
 #include "core/device/device_plugin.h"
 #include "core/device/plugin_version.h"
+#include "ops/cuda/device_kind.h"
 #include "ops/cuda/register.h"
 #include "runtime/accelerator/kernels.h"
 #include "runtime/cuda/gpus.h"
@@ -11,7 +12,7 @@ namespace tenon {
 namespace {
 
 void RegisterKernels(OpRegistry& ops) {
-  RegisterAcceleratorKernels(ops);
+  RegisterAcceleratorKernels(ops, kCuda);
   RegisterCudaKernels(ops);
 }
 
@@ -19,8 +20,8 @@ void RegisterKernels(OpRegistry& ops) {
 }  // namespace tenon
 
 extern "C" const tenon::DevicePlugin* TenonDevicePlugin() {
-  static const tenon::DevicePlugin plugin = {tenon::kPluginVersion, tenon::cuda::NeededDriver(),
-                                             tenon::cuda::ListGpus, tenon::cuda::MakeGpuDevice,
-                                             tenon::RegisterKernels};
+  static const tenon::DevicePlugin plugin = {tenon::kPluginVersion,       tenon::kCuda,
+                                             tenon::cuda::NeededDriver(), tenon::cuda::ListGpus,
+                                             tenon::cuda::MakeGpuDevice,  tenon::RegisterKernels};
   return &plugin;
 }

@@ -5,6 +5,7 @@
 
 #include "core/build/building.h"
 #include "distributed/protocol/server.h"
+#include "distributed/protocol/task_role.h"
 #include "ops/array/array_basic_ops.h"
 #include "ops/array/constants.h"
 #include "tools/bench.h"
@@ -56,11 +57,11 @@ StatusOr<Pair> StartPair(const OpRegistry& ops) {
   const std::string ps = LoopbackHosts(ports, 0, 1), worker = LoopbackHosts(ports, 1, 1);
   Pair pair;
   TENON_ASSIGN_OR_RETURN(pair.ps, ServerProcess::Start({"--ps_hosts", ps, "--worker_hosts", worker,
-                                                        "--job_name", "ps"}));
+                                                        "--job_name", kParameterServerJob}));
   ServerOptions options;
-  options.job = "worker";
-  TENON_RETURN_IF_ERROR(options.cluster.AddJob("ps", ps));
-  TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", worker));
+  options.job = kWorkerJob;
+  TENON_RETURN_IF_ERROR(options.cluster.AddJob(kParameterServerJob, ps));
+  TENON_RETURN_IF_ERROR(options.cluster.AddJob(kWorkerJob, worker));
   TENON_ASSIGN_OR_RETURN(pair.worker, Server::Start(options, ops));
   return pair;
 }

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "distributed/protocol/task_role.h"
 #include "tools/commands.h"
 #include "tools/processes.h"
 
@@ -29,6 +30,7 @@ struct LaunchFlags {
 
 /// One task's process and the pipe that carries its output.
 struct Task {
+  TaskRole role;
   std::string name;  // "worker 0"
   pid_t pid = -1;
   int output = -1;
@@ -166,7 +168,7 @@ class Launcher {
   /// Parameter servers would wait for the return of a worker that nobody here starts again.
   void EndServers() {
     const bool has_workers = std::any_of(tasks_.begin(), tasks_.end(), [](const Task& t) {
-      return t.running && !t.name.starts_with("ps ");
+      return t.running && t.role != TaskRole::kParameterServer;
     });
     if (has_workers || std::exchange(servers_end_, true)) return;
     for (const Task& t : tasks_) {
@@ -198,7 +200,7 @@ Status Launch(const LaunchFlags& flags, int* left_by) {
   CatchSignals();
   TENON_ASSIGN_OR_RETURN(const std::vector<int> ports, FreePorts(flags.ps + flags.workers));
   std::vector<Task> tasks;
-  const auto start = [&](const std::string& job, int count) -> Status {
+  const auto start = [&](TaskRole role, const std::string& job, int count) -> Status {
     for (int i = 0; i < count; ++i) {
       std::vector<std::string> arguments = flags.command;
       if (flags.ps > 0) {
@@ -208,14 +210,14 @@ Status Launch(const LaunchFlags& flags, int* left_by) {
       arguments.push_back(StrCat("--job_name=", job));
       arguments.push_back(StrCat("--task_index=", i));
       TENON_ASSIGN_OR_RETURN(const Child child, StartChild(arguments, {.take_errors = true}));
-      tasks.push_back({StrCat(job, " ", i), child.pid, child.output, "", true});
-      const int port = ports[job == "ps" ? i : flags.ps + i];
+      tasks.push_back({role, StrCat(job, " ", i), child.pid, child.output, "", true});
+      const int port = ports[role == TaskRole::kParameterServer ? i : flags.ps + i];
       std::printf("%s at 127.0.0.1:%d, process %d\n", tasks.back().name.c_str(), port, child.pid);
     }
     return OkStatus();
   };
-  TENON_RETURN_IF_ERROR(start("ps", flags.ps));
-  TENON_RETURN_IF_ERROR(start("worker", flags.workers));
+  TENON_RETURN_IF_ERROR(start(TaskRole::kParameterServer, kParameterServerJob, flags.ps));
+  TENON_RETURN_IF_ERROR(start(TaskRole::kWorker, kWorkerJob, flags.workers));
   std::fflush(stdout);
   Launcher launcher(std::move(tasks));
   const Status status = launcher.Wait();

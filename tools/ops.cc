@@ -16,6 +16,7 @@ std::string ArgText(const ArgSchema& arg) {
   if (type.empty()) type = ToString(arg.type);
   if (!arg.number_attr.empty()) type = StrCat(arg.number_attr, " * ", type);
   return StrCat(arg.name, ": ", arg.is_ref ? StrCat("Ref(", type, ")") : type,
+                arg.shape ? StrCat(" ", arg.shape->ToString()) : "",
                 arg.all_axes ? " = all_axes" : "");
 }
 
@@ -52,10 +53,10 @@ std::string GradientText(const OpRegistration& op) {
 /// The kinds of device that have a kernel; `none` when there is none.
 std::string KernelsText(const OpRegistration& op, const std::string& none) {
   std::string devices;
-  for (const DeviceKind kind : {kCpu, kCuda}) {
+  for (const DeviceKind kind : DeviceKind::All()) {
     for (const KernelRegistration& k : op.kernels) {
       if (k.device != kind) continue;
-      StrAppend(&devices, devices.empty() ? "" : ", ", ToString(kind));
+      StrAppend(&devices, devices.empty() ? "" : ", ", kind.name());
       break;
     }
   }
@@ -140,7 +141,13 @@ int PrintMarkdown(const OpRegistry& ops) {
       "which\n"
       "devices it has a kernel; without one, a step that needs the op fails. `N * T` is a list of "
       "N\n"
-      "tensors, `Ref(T)` a variable; an input that is `all_axes` may be left out.\n");
+      "tensors, `Ref(T)` a variable; an input that is `all_axes` may be left out. `T [n, ?, 3]` is "
+      "a "
+      "tensor of\n"
+      "that shape: `n` is the same size wherever an op has it, or an attribute or input of that "
+      "name, "
+      "and `...`\n"
+      "any number of sizes.\n");
   for (const OpRegistration* op : ops.All()) {
     if (!op->schema.doc.empty()) PrintSection(*op);
   }

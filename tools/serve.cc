@@ -4,6 +4,7 @@
 
 #include "core/base/parallel.h"
 #include "distributed/protocol/server.h"
+#include "distributed/protocol/task_role.h"
 #include "tools/access_flags.h"
 #include "tools/commands.h"
 #include "tools/device_flags.h"
@@ -51,10 +52,10 @@ StatusOr<ServerOptions> Resolve(const ServeFlags& flags) {
     TENON_ASSIGN_OR_RETURN(options.cluster, ClusterSpec::Parse(flags.cluster));
   }
   if (!flags.ps_hosts.empty()) {
-    TENON_RETURN_IF_ERROR(options.cluster.AddJob("ps", flags.ps_hosts));
+    TENON_RETURN_IF_ERROR(options.cluster.AddJob(kParameterServerJob, flags.ps_hosts));
   }
   if (!flags.worker_hosts.empty()) {
-    TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", flags.worker_hosts));
+    TENON_RETURN_IF_ERROR(options.cluster.AddJob(kWorkerJob, flags.worker_hosts));
   }
   if (options.cluster.empty()) TENON_RETURN_IF_ERROR(CheckNoTfConfig());
   if (options.cluster.empty() && flags.port < 0) {
@@ -110,7 +111,7 @@ void WatchSignals(Server* server, bool ends_with_workers) {
         continue;
       }
       const char* const name = which == SIGINT ? "SIGINT" : "SIGTERM";
-      if (std::exchange(waits, false) && server->ExpectEnd("worker")) {
+      if (std::exchange(waits, false) && server->ExpectEnd(kWorkerJob)) {
         PrintNotice(
             StrCat(name, ": ending when the workers have ended; a second one ends at once"));
         continue;
@@ -144,11 +145,11 @@ int Serve(const ServeFlags& flags, const OpRegistry& ops) {
   Status status;
   if (flags.until_workers_end) {
     status = (*server)->WaitForJobEnd(
-        "worker", std::chrono::milliseconds(static_cast<int64_t>(flags.worker_timeout * 1000)));
+        kWorkerJob, std::chrono::milliseconds(static_cast<int64_t>(flags.worker_timeout * 1000)));
     if (status.ok()) std::printf("all workers are done\n");
     if (status.code() == StatusCode::kCancelled) status = OkStatus();
     // The others would look for this server, and wait.
-    if (!status.ok()) (*server)->EndTasks("worker", status);
+    if (!status.ok()) (*server)->EndTasks(kWorkerJob, status);
   } else {
     (*server)->WaitForShutdown();
   }

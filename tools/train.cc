@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "distributed/protocol/task_role.h"
 #include "tools/commands.h"
 #include "tools/train_mnist.h"
 #include "train/sessions/stop_signal.h"
@@ -68,7 +69,7 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   auto* ps = mnist->add_option("--ps_hosts", flags->replica.ps_hosts, "host:port,...");
   auto* workers = mnist->add_option("--worker_hosts", flags->replica.worker_hosts, "host:port,...");
   auto* job = mnist->add_option("--job_name", flags->replica.job_name, "ps or worker")
-                  ->check(CLI::IsMember({"ps", "worker"}));
+                  ->check(CLI::IsMember({kParameterServerJob, kWorkerJob}));
   mnist->add_option("--task_index", flags->replica.task_index, "Number of this task in its job")
       ->check(AtLeast(0))
       ->needs(workers);

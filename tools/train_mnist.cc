@@ -12,6 +12,7 @@
 #include "data/mnist.h"
 #include "data/shuffled_batches.h"
 #include "data/tensor_bundle.h"
+#include "distributed/protocol/task_role.h"
 #include "tools/checkpoints.h"
 #include "tools/commands.h"
 #include "tools/learning_history.h"
@@ -91,7 +92,7 @@ class MnistTraining {
 
  private:
   int task() const { return server_ == nullptr ? 0 : flags_.replica.task_index; }
-  int workers() const { return server_ == nullptr ? 1 : server_->cluster().NumTasks("worker"); }
+  int workers() const { return server_ == nullptr ? 1 : server_->cluster().NumTasks(kWorkerJob); }
   double learning_rate() const {
     return flags_.learning_rate > 0 ? flags_.learning_rate : defaults_.learning_rate;
   }
@@ -397,8 +398,9 @@ Status TrainMnist(const TrainMnistFlags& flags, const OpRegistry& ops) {
   TENON_ASSIGN_OR_RETURN(ServerOptions options, flags.replica.Options());
   options.notice = PrintNotice;
   TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
-  if (const Status s = CheckMnistFlags(flags, options.cluster.NumTasks("worker")); !s.ok()) {
-    if (options.job == "worker") ReportFailedStart(options, "ps", s);
+  if (const Status s = CheckMnistFlags(flags, options.cluster.NumTasks(kWorkerJob)); !s.ok()) {
+    if (RoleOfJob(options.job) == TaskRole::kWorker)
+      ReportFailedStart(options, kParameterServerJob, s);
     return s;
   }
   return RunReplica(options, ops,

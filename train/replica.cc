@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/device/device_name.h"
+#include "distributed/protocol/task_role.h"
 #include "train/one_line.h"
 #include "train/sessions/stop_signal.h"
 
@@ -73,7 +74,7 @@ class ReplicaSignals {
     action.sa_handler = [](int) { ++descriptions_wanted; };
     action.sa_flags = SA_RESTART;
     sigaction(SIGUSR1, &action, &before_);
-    if (options.job == "ps") stop_.emplace();
+    if (RoleOfJob(options.job) == TaskRole::kParameterServer) stop_.emplace();
     watcher_ = std::jthread([this](const std::stop_token& end) {
       while (!end.stop_requested()) {
         options_.clock->SleepFor(kSignalPause);
@@ -91,7 +92,7 @@ class ReplicaSignals {
  private:
   void End(int signal) {
     told_ = true;
-    if (!server_.ExpectEnd("worker")) StopSignal::DoAsBefore(signal);
+    if (!server_.ExpectEnd(kWorkerJob)) StopSignal::DoAsBefore(signal);
     Notice(options_, StrCat(signal == SIGINT ? "SIGINT" : "SIGTERM",
                             ": ending when the workers have ended; a second one ends at once"));
   }
@@ -110,22 +111,23 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
                   const std::function<Status(Server& server)>& train) {
   auto started = Server::Start(options, registry);
   if (!started.ok()) {
-    if (options.job == "worker") ReportFailedStart(options, "ps", started.status());
+    if (RoleOfJob(options.job) == TaskRole::kWorker)
+      ReportFailedStart(options, kParameterServerJob, started.status());
     return started.status();
   }
   const std::unique_ptr<Server> server = *std::move(started);
   const ReplicaSignals signals(*server, options);
-  if (options.job == "ps") {
+  if (RoleOfJob(options.job) == TaskRole::kParameterServer) {
     std::string addresses;
-    for (int task = 0; task < options.cluster.NumTasks("worker"); ++task) {
-      TENON_ASSIGN_OR_RETURN(const std::string address, options.cluster.Address("worker", task));
+    for (int task = 0; task < options.cluster.NumTasks(kWorkerJob); ++task) {
+      TENON_ASSIGN_OR_RETURN(const std::string address, options.cluster.Address(kWorkerJob, task));
       StrAppend(&addresses, task == 0 ? "" : ",", address);
     }
     Notice(options, StrCat("waiting for the workers at ", addresses, " to end"));
-    const Status end = server->WaitForJobEnd("worker", kWorkerTimeout);
+    const Status end = server->WaitForJobEnd(kWorkerJob, kWorkerTimeout);
     // The others would look for this server, and wait.
     const bool was_told_to = end.code() == StatusCode::kCancelled;
-    if (!end.ok() && !was_told_to) server->EndTasks("worker", end);
+    if (!end.ok() && !was_told_to) server->EndTasks(kWorkerJob, end);
     return end;
   }
   const Status status = train(*server);
@@ -144,7 +146,7 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
   } else if (status.code() == StatusCode::kCancelled) {
     end = Aborted(Message(end));  // by its server's end, say: a failure of this worker
   }
-  server->ReportEnd("ps", end);
+  server->ReportEnd(kParameterServerJob, end);
   if (!status.ok() && interrupted) {
     std::fflush(nullptr);
     StopSignal::DoAsBefore(signal);
@@ -162,11 +164,11 @@ Status WaitForOtherWorkers(Server& server, const std::function<StatusOr<int64_t>
   EndedTasks ended(clock);
   while (StopSignal::received() == 0) {
     std::string awaited;
-    for (int task = 0; task < server.cluster().NumTasks("worker"); ++task) {
-      if (*own.job == "worker" && *own.task == task) continue;
-      if (ended.HasEnded(task, [&] { return server.AskIfAlive("worker", task); })) continue;
-      TENON_ASSIGN_OR_RETURN(const std::string address, server.cluster().Address("worker", task));
-      StrAppend(&awaited, awaited.empty() ? "" : ", ", TaskName("worker", task), " at ", address);
+    for (int task = 0; task < server.cluster().NumTasks(kWorkerJob); ++task) {
+      if (own.job == kWorkerJob && *own.task == task) continue;
+      if (ended.HasEnded(task, [&] { return server.AskIfAlive(kWorkerJob, task); })) continue;
+      TENON_ASSIGN_OR_RETURN(const std::string address, server.cluster().Address(kWorkerJob, task));
+      StrAppend(&awaited, awaited.empty() ? "" : ", ", TaskName(kWorkerJob, task), " at ", address);
     }
     if (awaited.empty()) break;
     TENON_ASSIGN_OR_RETURN(const int64_t now_at, step());
@@ -194,7 +196,7 @@ Status WaitForOtherWorkers(Server& server, const std::function<StatusOr<int64_t>
 
 DeviceFunction ReplicaDeviceSetter(const Server& server) {
   const DeviceName own = *DeviceName::Parse(server.task());
-  return ReplicaDeviceSetter({.ps_tasks = server.cluster().NumTasks("ps"),
+  return ReplicaDeviceSetter({.ps_tasks = server.cluster().NumTasks(kParameterServerJob),
                               .worker_device = StrCat("/job:", *own.job, "/task:", *own.task)});
 }
 

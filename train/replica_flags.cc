@@ -4,18 +4,20 @@
 #include <cstdlib>
 
 #include "data/file.h"
+#include "distributed/protocol/task_role.h"
 
 namespace tenon {
 
 StatusOr<ServerOptions> ReplicaFlags::Options() const {
-  if (job_name != "ps" && job_name != "worker") {
+  const auto role = RoleOfJob(job_name);
+  if (role != TaskRole::kParameterServer && role != TaskRole::kWorker) {
     return InvalidArgument("--job_name is '", job_name, "', wanted ps or worker");
   }
   ServerOptions options;
   options.job = job_name;
   options.task = task_index;
-  TENON_RETURN_IF_ERROR(options.cluster.AddJob("ps", ps_hosts));
-  TENON_RETURN_IF_ERROR(options.cluster.AddJob("worker", worker_hosts));
+  TENON_RETURN_IF_ERROR(options.cluster.AddJob(kParameterServerJob, ps_hosts));
+  TENON_RETURN_IF_ERROR(options.cluster.AddJob(kWorkerJob, worker_hosts));
   TENON_ASSIGN_OR_RETURN(options.credentials, ReadCredentials(credentials));
   options.insecure = insecure;
   if (!root.empty()) {

@@ -31,7 +31,7 @@ Supervisor::Supervisor(SupervisorOptions options)
 Supervisor::~Supervisor() {
   stop_ = true;
   work_.reset();
-  if (saving_.joinable()) saving_.join();
+  saving_ = nullptr;
 }
 
 bool Supervisor::saves() const {
@@ -47,7 +47,7 @@ StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(const Ses
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, starter_.Prepare(open));
   if (saves() && session_ == nullptr) {
     session_ = session;
-    saving_ = std::thread([this] { SavePeriodically(*session_); });
+    saving_ = options_.threads->Start([this] { SavePeriodically(*session_); });
   }
   return session;
 }
@@ -68,7 +68,8 @@ StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(Server& s
         SignalWatch::Options{.server = &server,
                              .notice = options_.notice,
                              .checkpoint_dir = options_.checkpoint_dir,
-                             .clock = options_.clock});
+                             .clock = options_.clock,
+                             .threads = options_.threads});
     work_.emplace(watch_.get(), "the steps that run");
   }
   return session;
@@ -106,8 +107,8 @@ Status Supervisor::Stop() {
   stop_ = true;
   work_.reset();
   const SignalWatch::Work at_end(watch_.get(), "the last checkpoint");
-  if (!saving_.joinable()) return OkStatus();
-  saving_.join();
+  if (saving_ == nullptr) return OkStatus();
+  saving_ = nullptr;
   const auto step = Step(*session_);
   Status last = step.status();
   if (last.ok())

@@ -5,10 +5,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "distributed/protocol/server.h"
-#include "runtime/device/machine_clock.h"
+#include "runtime/device/machine.h"
 #include "train/sessions/hooks.h"
 #include "train/sessions/session_starter.h"
 #include "train/sessions/signal_watch.h"
@@ -31,8 +30,9 @@ struct SupervisorOptions {
   std::string checkpoint_basename = "model.ckpt";
   /// Ctrl-C and SIGTERM make ShouldStop true.
   bool stop_on_signals = true;
-  /// The clock by which it waits; must outlive it.
+  /// The clock by which it waits, and what it starts threads by; must outlive it.
   Clock* clock = &MachineClock();
+  ThreadStarter* threads = &MachineThreads();
   /// Where mistakes are reported.
   std::source_location location = std::source_location::current();
 };
@@ -87,7 +87,7 @@ class Supervisor {
   std::unique_ptr<SignalWatch> watch_;
   std::optional<SignalWatch::Work> work_;  // what is watched
   SaveFailures failures_;
-  std::thread saving_;
+  std::unique_ptr<ThreadStarter::Work> saving_;
   std::string last_saved_;  // by the thread that saves, and by Stop after it
   int64_t saved_step_ = -1;
   Status why_stopped_;  // by the thread that saves, which Stop waits for

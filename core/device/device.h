@@ -3,25 +3,15 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "core/base/file_access.h"
+#include "core/device/device_kind.h"
 #include "core/memory/allocator.h"
 #include "core/tensor/resource_store.h"
 
 namespace tenon {
 
 class DeviceQueue;
-
-/// What kernels are written for.
-enum class DeviceKind : uint8_t { kCpu, kCuda };
-inline constexpr DeviceKind kCpu = DeviceKind::kCpu;
-inline constexpr DeviceKind kCuda = DeviceKind::kCuda;
-
-/// "CPU" or "GPU", as device names write it.
-constexpr std::string_view ToString(DeviceKind kind) {
-  return kind == DeviceKind::kCpu ? "CPU" : "GPU";
-}
 
 /// A place where kernels run: memory, resources, an identity. Thread-safe; lives as long as the
 /// process or session that made it.

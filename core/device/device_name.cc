@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/device/device_name.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace tenon {
@@ -148,9 +149,10 @@ StatusOr<std::string> MergeDeviceNames(std::string_view base, std::string_view o
   return merged.ToString();
 }
 
-std::string TaskOf(const DeviceName& device) {
-  return StrCat("/job:", device.job.value_or("localhost"), "/replica:", device.replica.value_or(0),
-                "/task:", device.task.value_or(0));
+std::string_view TaskPartOf(std::string_view device) { return device.substr(0, device.rfind('/')); }
+
+std::string_view DevicePartOf(std::string_view device) {
+  return device.substr(std::min(device.rfind('/'), device.size()));
 }
 
 }  // namespace tenon

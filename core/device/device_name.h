@@ -44,7 +44,9 @@ struct DeviceName {
 /// `over`'s parts replacing those of `base`: how nested device scopes combine.
 StatusOr<std::string> MergeDeviceNames(std::string_view base, std::string_view over);
 
-/// "/job:J/replica:0/task:T" of a full device name.
-std::string TaskOf(const DeviceName& device);
+/// The two halves of the text of a full device name, "/job:J/replica:0/task:T" and "/device:CPU:0";
+/// views of it.
+std::string_view TaskPartOf(std::string_view device);
+std::string_view DevicePartOf(std::string_view device);
 
 }  // namespace tenon

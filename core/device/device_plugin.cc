@@ -106,8 +106,6 @@ StatusOr<const DevicePlugin*> Load() {
 
 }  // namespace
 
-const char* PluginVersion() { return kPluginVersion; }
-
 StatusOr<const DevicePlugin*> CudaPlugin() {
   static const auto* const plugin = new StatusOr<const DevicePlugin*>(Load());
   return *plugin;

@@ -38,6 +38,7 @@ struct GpuDescription {
 
 /// A device to make of a GPU.
 struct GpuRequest {
+  DeviceKind kind;   // the plugin's
   int index = 0;     // among the visible ones
   std::string name;  // "/job:worker/replica:0/task:1/device:GPU:0"
   std::shared_ptr<ResourceStore> resources;
@@ -48,8 +49,11 @@ struct GpuRequest {
 /// What such a library gives. Only the first member may be read before it is known to be of this
 /// program's version: the others are C++. All functions are thread-safe.
 struct DevicePlugin {
-  /// What PluginVersion() was where the library was built.
+  /// The project's version and a digest of the headers that program and library share, where the
+  /// library was built.
   const char* version;
+  /// The kind of its devices, which names of devices have.
+  DeviceKind kind;
   /// The oldest driver that it runs with, as cuDriverGetVersion counts: 13000 is CUDA 13.0.
   int driver_version;
   /// The visible GPUs in order; takes no memory of them. NotFound, with the driver's reason, when
@@ -64,9 +68,6 @@ struct DevicePlugin {
 /// The name of the function that gives it: `extern "C" const tenon::DevicePlugin*
 /// TenonDevicePlugin()`.
 inline constexpr char kPluginFunction[] = "TenonDevicePlugin";
-
-/// The project's version and a digest of the headers that program and library share.
-const char* PluginVersion();
 
 /// The library with GPUs, which the first call looks for: where the environment variable
 /// TENON_CUDA_PLUGIN says, or beside the executable, in ../lib of that, and where the loader looks;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/device/rendezvous.h"
 
-#include <array>
 #include <charconv>
 
 namespace tenon {
@@ -20,29 +19,35 @@ std::string RendezvousKey::ToString() const {
                 tensor_name, ";", frame, ":", iteration);
 }
 
+std::optional<RendezvousKeyParts> RendezvousKeyParts::Of(std::string_view key) {
+  RendezvousKeyParts parts;
+  for (std::string_view* part :
+       {&parts.src_device, &parts.src_incarnation, &parts.dst_device, &parts.tensor_name}) {
+    const size_t end = key.find(';');
+    if (end == std::string_view::npos) return std::nullopt;
+    *part = key.substr(0, end);
+    key.remove_prefix(end + 1);
+  }
+  if (key.find(';') != std::string_view::npos) return std::nullopt;
+  parts.frame_and_iteration = key;
+  return parts;
+}
+
 StatusOr<RendezvousKey> RendezvousKey::Parse(std::string_view text) {
-  const Status error =
-      InvalidArgument("Invalid  rendezvous key: ", text,
-                      "; wanted 'src_device;16 hex digits;dst_device;tensor_name;frame:iteration'");
-  std::array<std::string_view, 5> parts;
-  std::string_view rest = text;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const size_t end = rest.find(';');
-    if ((end == std::string_view::npos) != (i + 1 == parts.size())) return error;
-    parts[i] = rest.substr(0, end);
-    if (end != std::string_view::npos) rest.remove_prefix(end + 1);
-  }
+  const auto parts = RendezvousKeyParts::Of(text);
   RendezvousKey key;
-  const size_t colon = parts[4].find(':');
-  if (parts[1].size() != 16 || colon == std::string_view::npos ||
-      !ParseNumber(parts[1], 16, &key.src_incarnation) ||
-      !ParseNumber(parts[4].substr(0, colon), 10, &key.frame) ||
-      !ParseNumber(parts[4].substr(colon + 1), 10, &key.iteration)) {
-    return error;
+  const size_t colon = parts ? parts->frame_and_iteration.find(':') : std::string_view::npos;
+  if (colon == std::string_view::npos || parts->src_incarnation.size() != 16 ||
+      !ParseNumber(parts->src_incarnation, 16, &key.src_incarnation) ||
+      !ParseNumber(parts->frame_and_iteration.substr(0, colon), 10, &key.frame) ||
+      !ParseNumber(parts->frame_and_iteration.substr(colon + 1), 10, &key.iteration)) {
+    return InvalidArgument("Invalid  rendezvous key: ", text,
+                           "; wanted 'src_device;16 hex digits;dst_device;tensor_name;"
+                           "frame:iteration'");
   }
-  key.src_device = parts[0];
-  key.dst_device = parts[2];
-  key.tensor_name = parts[3];
+  key.src_device = parts->src_device;
+  key.dst_device = parts->dst_device;
+  key.tensor_name = parts->tensor_name;
   return key;
 }
 

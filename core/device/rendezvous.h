@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,14 @@
 #include "core/tensor/tensor.h"
 
 namespace tenon {
+
+/// The text of a rendezvous key taken apart; views of it.
+struct RendezvousKeyParts {
+  std::string_view src_device, src_incarnation, dst_device, tensor_name, frame_and_iteration;
+
+  /// Nothing for a text of other than five parts.
+  static std::optional<RendezvousKeyParts> Of(std::string_view key);
+};
 
 /// Names one tensor of a step: who makes it, who takes it, and in which frame and iteration of a
 /// loop. On the wire "src_device;src_incarnation;dst_device;tensor_name;frame:iteration", the

@@ -119,6 +119,12 @@ void AppendComment(std::string* out, std::string_view start, const std::string& 
   if (!line.empty()) StrAppend(out, start, line, "\n");
 }
 
+/// What is said of an argument, its declared shape before it.
+std::string DocOf(const ArgSchema& arg) {
+  if (!arg.shape || arg.doc.starts_with('[')) return arg.doc;
+  return StrCat(arg.shape->ToString(), arg.doc.empty() ? "" : ": ", arg.doc);
+}
+
 bool IsList(const ArgSchema& arg) {
   return !arg.number_attr.empty() || !arg.type_list_attr.empty();
 }
@@ -177,7 +183,7 @@ class Function {
     if (op_.outputs.size() < 2) return;
     StrAppend(out, "/// What ", name_, " gives.\nstruct ", name_, "Outputs {\n");
     for (const ArgSchema& arg : op_.outputs) {
-      AppendComment(out, "  /// ", arg.doc);
+      AppendComment(out, "  /// ", DocOf(arg));
       StrAppend(out, "  ", IsList(arg) ? "std::vector<Output>" : "Output", " ",
                 Identifier(arg.name), ";\n");
     }
@@ -187,13 +193,15 @@ class Function {
   void AppendDoc(std::string* out) const {
     AppendComment(out, "/// ", op_.doc);
     for (const ArgSchema& arg : op_.inputs) {
-      if (!arg.doc.empty()) AppendComment(out, "/// ", StrCat("`", arg.name, "`: ", arg.doc));
+      const std::string doc = DocOf(arg);
+      if (!doc.empty()) AppendComment(out, "/// ", StrCat("`", arg.name, "`: ", doc));
     }
     for (const AttrSchema* attr : positional_) {
       if (!attr->doc.empty()) AppendComment(out, "/// ", StrCat("`", attr->name, "`: ", attr->doc));
     }
-    if (op_.outputs.size() == 1 && !op_.outputs[0].doc.empty()) {
-      AppendComment(out, "/// ", StrCat("Gives `", op_.outputs[0].name, "`: ", op_.outputs[0].doc));
+    if (op_.outputs.size() == 1 && !DocOf(op_.outputs[0]).empty()) {
+      AppendComment(out, "/// ",
+                    StrCat("Gives `", op_.outputs[0].name, "`: ", DocOf(op_.outputs[0])));
     }
     if (!op_.function.empty()) AppendComment(out, "/// ", StrCat("(The op ", op_.name, ".)"));
   }

@@ -90,6 +90,8 @@ ShapeContext::ShapeContext(const Node& node) : node_(node), outputs_(node.num_ou
   }
 }
 
+const OpSchema& ShapeContext::schema() const { return node_.schema(); }
+
 const AttributeMap& ShapeContext::attrs() const { return node_.attrs(); }
 
 const Tensor* ShapeContext::constant(int i) const { return ConstantOf(node_.input(i)); }
@@ -161,6 +163,54 @@ StatusOr<PartialShape> ShapeContext::WithRankAtLeast(int i, int rank) const {
                            ": input ", i, " has shape ", in.ToString());
   }
   return in;
+}
+
+Status DeclaredShape(ShapeContext& c) {
+  const OpSchema& schema = c.schema();
+  DimNames names;
+  std::vector<int> first;  // of the tensors of each input argument
+  int tensor = 0;
+  for (const ArgSchema& arg : schema.inputs) {
+    TENON_ASSIGN_OR_RETURN(const int64_t length, ArgLength(arg, c.attrs()));
+    first.push_back(tensor);
+    if (!arg.shape) {
+      tensor += static_cast<int>(length);
+      continue;
+    }
+    const ShapePattern pattern = arg.shape->Resolved(c.attrs());
+    for (int64_t i = 0; i < length; ++i) {
+      const PartialShape& in = c.input(tensor++);
+      const std::string name = length == 1 ? arg.name : StrCat(arg.name, "[", i, "]");
+      if (in.rank_known()) TENON_RETURN_IF_ERROR(names.Match(pattern, in.dims(), name));
+    }
+  }
+  tensor = 0;
+  for (const ArgSchema& arg : schema.outputs) {
+    TENON_ASSIGN_OR_RETURN(const int64_t length, ArgLength(arg, c.attrs()));
+    PartialShape shape;
+    if (arg.shape) {
+      ShapePattern pattern = arg.shape->Resolved(c.attrs());
+      for (DimPattern& dim : pattern.dims) {
+        if (dim.kind != DimPattern::Kind::kInput) continue;
+        int64_t value = -1;
+        if (dim.element < 0) {
+          value = c.ConstantInteger(first[dim.index]);
+        } else if (c.input(first[dim.index]).rank() == 1) {
+          TENON_ASSIGN_OR_RETURN(const PartialShape sizes, c.ConstantShape(first[dim.index]));
+          if (dim.element < sizes.rank()) value = sizes.dim(dim.element);
+        }
+        dim.kind = value < 0 ? DimPattern::Kind::kAny : DimPattern::Kind::kNumber;
+        if (value >= 0) {
+          TENON_ASSIGN_OR_RETURN(dim.number, AddSizes(value, std::max<int64_t>(dim.number, 0)));
+        }
+      }
+      DimVector dims;
+      TENON_ASSIGN_OR_RETURN(const bool known, names.Dims(pattern, &dims));
+      if (known) shape = PartialShape(dims);
+    }
+    for (int64_t i = 0; i < length; ++i) c.set_output(tensor++, shape);
+  }
+  return OkStatus();
 }
 
 Status UnchangedShape(ShapeContext& c) { return c.Return(c.input(0)); }

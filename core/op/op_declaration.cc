@@ -2,106 +2,14 @@
 #include "core/op/op_declaration.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
-#include <set>
 
+#include "core/op/declared_op.h"
 #include "core/op/op_flags.h"
+#include "core/op/op_tokens.h"
 
 namespace tenon {
 namespace {
-
-/// A piece of the declarations. `kind` is the character itself for punctuation, '>' for ">=", '-'
-/// for "->", 'a' for a name, '0' for a number, '"' and '\'' for texts, and 0 at the end.
-struct Token {
-  char kind = 0;
-  std::string_view text;  // between the quotes, escapes as they stand
-  int line = 1;
-};
-
-/// A mistake in a declaration; caught where parsing begins.
-struct Mistake {
-  int line;
-  std::string what;
-};
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
-bool IsOfName(char c) { return IsLetter(c) || IsDigit(c); }
-bool IsOfNumber(char c) { return IsOfName(c) || c == '-' || c == '.' || c == '+'; }
-
-class Lexer {
- public:
-  explicit Lexer(std::string_view text) : rest_(text) {}
-
-  Token Next() {
-    SkipSpace();
-    if (rest_.empty()) return {0, "", line_};
-    const char c = rest_.front();
-    if (c == '"' || c == '\'') return {c, Quoted(c), line_};
-    if (rest_.starts_with(">=") || rest_.starts_with("->")) return {c, Take(2), line_};
-    if (IsLetter(c)) return {'a', TakeWhile(IsOfName), line_};
-    if (IsDigit(c) || c == '-' || c == '.') return {'0', TakeWhile(IsOfNumber), line_};
-    return {c, Take(1), line_};
-  }
-
- private:
-  void SkipSpace() {
-    while (!rest_.empty()) {
-      const char c = rest_.front();
-      if (c == '#') {
-        rest_.remove_prefix(std::min(rest_.find('\n'), rest_.size()));
-      } else if (c == ' ' || c == '\n') {
-        line_ += c == '\n';
-        rest_.remove_prefix(1);
-      } else {
-        return;
-      }
-    }
-  }
-  std::string_view Take(size_t n) {
-    const std::string_view taken = rest_.substr(0, n);
-    rest_.remove_prefix(n);
-    return taken;
-  }
-  std::string_view TakeWhile(bool (*belongs)(char)) {
-    size_t n = 0;
-    while (n < rest_.size() && belongs(rest_[n])) ++n;
-    return Take(n);
-  }
-  std::string_view Quoted(char quote) {
-    size_t end = 1;
-    while (end < rest_.size() && rest_[end] != quote && rest_[end] != '\n') {
-      end += rest_[end] == '\\' ? 2 : 1;
-    }
-    if (end >= rest_.size() || rest_[end] != quote) throw Mistake{line_, "a text has no end"};
-    return Take(end + 1).substr(1, end - 1);
-  }
-
-  std::string_view rest_;
-  int line_ = 1;
-};
-
-std::string Unescaped(const Token& token) {
-  std::string text;
-  for (size_t i = 0; i < token.text.size(); ++i) {
-    if (token.text[i] != '\\') {
-      text += token.text[i];
-      continue;
-    }
-    const char escaped = token.text[++i];
-    if (escaped == 'n') {
-      text += '\n';
-    } else if (escaped == 't') {
-      text += '\t';
-    } else if (escaped == '\\' || escaped == token.kind) {
-      text += escaped;
-    } else {
-      throw Mistake{token.line, "a backslash stands before n, t, a quote or a backslash"};
-    }
-  }
-  return text;
-}
 
 /// The set of types that a word stands for; empty when for none.
 DTypeVector NamedTypes(std::string_view name) {
@@ -128,20 +36,13 @@ class Parser {
  public:
   explicit Parser(std::string_view text) : lexer_(text) { Advance(), Advance(); }
 
-  std::vector<OpSchema> Ops() {
-    std::vector<OpSchema> ops;
+  std::vector<DeclaredOp> Ops() {
+    std::vector<DeclaredOp> ops;
     while (token_.kind != 0) ops.push_back(Op());
     return ops;
   }
 
  private:
-  /// An argument whose type is a name that has not been looked up yet.
-  struct Argument {
-    ArgSchema schema;
-    std::string type;
-    int line;
-  };
-
   void Advance() {
     token_ = ahead_;
     ahead_ = lexer_.Next();
@@ -166,44 +67,72 @@ class Parser {
   std::string Name() { return Want('a', "a name"); }
   void AddText(std::string* doc) { StrAppend(doc, doc->empty() ? "" : " ", Want('"', "a text")); }
 
-  OpSchema Op() {
+  DeclaredOp Op() {
     if (!IsName("op")) Fail("'op'");
     Advance();
-    OpSchema op;
-    op.name = Name();
-    Want('(', "'('");
-    std::vector<Argument> inputs, outputs;
-    while (!Eat(')')) {
-      if (!inputs.empty()) Want(',', "',' or ')'");
-      inputs.push_back(Arg());
+    DeclaredOp op;
+    op.line = token_.line;
+    op.schema.name = Name();
+    op.has_signature = Is('(');
+    if (op.has_signature) Signature(&op);
+    if (Eat('=')) {
+      Twin(&op);
+    } else if (!op.has_signature) {
+      Fail("'(' or '='");
     }
-    if (Eat('-')) {
-      do outputs.push_back(Arg());
-      while (Eat(','));
-    }
-    if (Eat('[')) {
-      do Flag(&op);
+    op.has_flags = Eat('[');
+    if (op.has_flags) {
+      do Flag(&op.schema);
       while (Eat(','));
       Want(']', "',' or ']'");
     }
-    const int line = token_.line;
     while (token_.kind != 0 && !(IsName("op") && ahead_.kind == 'a')) {
       if (Is('"')) {
-        AddText(&op.doc);
+        AddText(&op.schema.doc);
       } else if (ahead_.kind == ':') {
-        Attributes(&op);
+        Attributes(&op.schema);
       } else {
-        ArgumentDoc(inputs, outputs);
+        ArgumentTexts(&op);
       }
     }
-    Finish(inputs, &op, &op.inputs);
-    Finish(outputs, &op, &op.outputs);
-    CheckNames(op, line);
     return op;
   }
 
-  Argument Arg() {
-    Argument arg;
+  /// `(inputs) -> outputs`
+  void Signature(DeclaredOp* op) {
+    Want('(', "'('");
+    while (!Eat(')')) {
+      if (!op->inputs.empty()) Want(',', "',' or ')'");
+      op->inputs.push_back(Arg(true));
+    }
+    if (Eat('-')) {
+      do op->outputs.push_back(Arg(false));
+      while (Eat(','));
+    }
+  }
+
+  /// `Base with a: T, b: T before c without d, e`
+  void Twin(DeclaredOp* op) {
+    op->base = Name();
+    if (IsName("with")) {
+      do {
+        Advance();
+        op->changes.push_back({Arg(false), ""});
+        if (!IsName("before")) continue;
+        Advance();
+        op->changes.back().before = Name();
+      } while (Is(','));
+    }
+    if (IsName("without")) {
+      do {
+        Advance();
+        op->without.push_back(Name());
+      } while (Is(','));
+    }
+  }
+
+  DeclaredArg Arg(bool is_input) {
+    DeclaredArg arg;
     arg.line = token_.line;
     arg.schema.name = Name();
     Want(':', "':'");
@@ -220,12 +149,50 @@ class Parser {
       arg.type = Name();
     }
     if (wrapped) Want(')', "')'");
-    if (Eat('=')) {
+    if (Is('[') && !IsFlag(ahead_.text)) arg.schema.shape = Pattern();
+    if (is_input && Eat('=')) {
       if (!IsName("all_axes")) Fail("all_axes");
       Advance();
       arg.schema.all_axes = true;
     }
     return arg;
+  }
+
+  /// `[..., n, n + 1]`; what the names stand for is found later.
+  ShapePattern Pattern() {
+    ShapePattern pattern;
+    Advance();
+    pattern.open = Eat('.');
+    bool first = !pattern.open;
+    while (!Eat(']')) {
+      if (!first) Want(',', "',' or ']'");
+      first = false;
+      DimPattern dim;
+      if (Is('0')) {
+        dim.kind = DimPattern::Kind::kNumber;
+        dim.number = Number<int64_t>("a size");
+      } else if (!Eat('?')) {
+        dim.kind = DimPattern::Kind::kSymbol;
+        dim.name = Want('a', "a size: a number, a name or '?'");
+        if (Eat('[')) {
+          dim.element = Number<int>("a place");
+          Want(']', "']'");
+        }
+        const bool minus = Is('-');
+        if (minus || Is('+')) {
+          Advance();
+          dim.number = (minus ? -1 : 1) * Number<int64_t>("a number");
+        }
+      }
+      pattern.dims.push_back(std::move(dim));
+    }
+    return pattern;
+  }
+
+  static bool IsFlag(std::string_view name) {
+    return name == "function" || name == "flow" || name == "call" || name == "neutral_one" ||
+           std::any_of(std::begin(kFlags), std::end(kFlags),
+                       [&](const auto& flag) { return flag.first == name; });
   }
 
   void Flag(OpSchema* op) {
@@ -267,25 +234,14 @@ class Parser {
   }
 
   /// `names "text"`
-  void ArgumentDoc(std::vector<Argument>& inputs, std::vector<Argument>& outputs) {
-    std::vector<ArgSchema*> told;
-    do {
-      const size_t before = told.size();
-      for (auto* arguments : {&inputs, &outputs}) {
-        for (Argument& arg : *arguments) {
-          if (IsName(arg.schema.name)) told.push_back(&arg.schema);
-        }
-      }
-      if (told.size() == before) Fail("an argument's or attribute's name");
-      Advance();
-    } while (Eat(','));
-    std::string doc;
-    do AddText(&doc);
+  void ArgumentTexts(DeclaredOp* op) {
+    const size_t first = op->texts.size();
+    do op->texts.push_back({Want('a', "an argument's or attribute's name"), "", token_.line});
+    while (Eat(','));
+    std::string text;
+    do AddText(&text);
     while (Is('"'));
-    for (ArgSchema* arg : told) {
-      if (!arg->doc.empty()) throw Mistake{token_.line, StrCat(arg->name, " has two texts")};
-      arg->doc = doc;
-    }
+    for (size_t i = first; i < op->texts.size(); ++i) op->texts[i].text = text;
   }
 
   /// Attributes that commas join, and what is said of them.
@@ -407,41 +363,6 @@ class Parser {
     return Attribute::ListOf(element, values);
   }
 
-  static void Finish(std::vector<Argument>& from, OpSchema* op, std::vector<ArgSchema>* to) {
-    for (Argument& arg : from) {
-      ArgSchema& schema = arg.schema;
-      const AttrSchema* number = op->FindAttr(schema.number_attr);
-      if (!schema.number_attr.empty() && (number == nullptr || number->kind != "int")) {
-        throw Mistake{arg.line, StrCat("there is no int attribute ", schema.number_attr)};
-      }
-      const AttrSchema* attr = op->FindAttr(arg.type);
-      if (attr == nullptr) {
-        const auto type = ParseDType(arg.type);
-        if (!type) throw Mistake{arg.line, StrCat("'", arg.type, "' is no type and no attribute")};
-        schema.type = *type;
-      } else if (attr->kind == "type") {
-        schema.type_attr = arg.type;
-      } else if (attr->kind == "list(type)" && number == nullptr) {
-        schema.type_list_attr = arg.type;
-      } else {
-        throw Mistake{arg.line, StrCat("attribute ", arg.type, " is no type")};
-      }
-      to->push_back(std::move(schema));
-    }
-  }
-
-  static void CheckNames(const OpSchema& op, int line) {
-    std::set<std::string_view> inputs_and_attrs, outputs;
-    const auto add = [&](std::set<std::string_view>& names, const std::string& name) {
-      if (!names.insert(name).second) {
-        throw Mistake{line, StrCat("op ", op.name, " has two of the name ", name)};
-      }
-    };
-    for (const ArgSchema& arg : op.inputs) add(inputs_and_attrs, arg.name);
-    for (const AttrSchema& attr : op.attrs) add(inputs_and_attrs, attr.name);
-    for (const ArgSchema& arg : op.outputs) add(outputs, arg.name);
-  }
-
   Lexer lexer_;
   Token token_, ahead_;
 };
@@ -450,7 +371,7 @@ class Parser {
 
 StatusOr<std::vector<OpSchema>> ParseOpDeclarations(std::string_view text, std::string_view file) {
   try {
-    return Parser(text).Ops();
+    return FinishedOps(Parser(text).Ops());
   } catch (const Mistake& mistake) {
     return InvalidArgument(file, ":", mistake.line, ": ", mistake.what);
   }

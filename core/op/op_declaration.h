@@ -10,20 +10,35 @@
 // The language in which ops are declared, in files that end in .ops:
 //
 //   # Everything about MatMul but what it does.
-//   op MatMul(a: T, b: T) -> product: T
-//     "The product of the matrices a and b."
-//     a "[m, k]; [k, m] with transpose_a."
-//     transpose_a: bool = false, transpose_b: bool = false "Transpose it first."
-//     T: {half, float, double}
+//   op CropAndResize(image: T [n, h, w, c], boxes: float [k, 4], box_ind: int32 [k],
+//       crop_size: Host(int32) [2]) -> crops: float [k, ?, ?, c]
+//     "Parts of images, resized to crop_size."
+//     box_ind "Which image each box is a part of; a text may go on in
+//       the next line."
+//     T: {float, double}, method: {'bilinear', 'nearest'} = 'bilinear' "How to resize."
 //
 //   op Assert(condition: bool, data: Tlist) [stateful]
 //     "Fails, with what data holds, unless condition is true."
 //     Tlist: list(type) >= 1, summarize: int = 3 "At most so many elements of each tensor."
 //
+//   op FIFOQueue = FIFOQueueV2 with handle: Ref(string)
+//
 // An op has inputs, outputs after an arrow, flags in brackets, documentation, and attributes. Texts
 // that follow each other are joined by a space. A text after names tells of these arguments; one
-// after attributes, which commas join, of them all. A line's end means nothing.
+// after attributes, which commas join, of them all. A line's end means nothing, in texts too.
 //
+//   twins        op A = B is as B, an op of the same file, in all that it does not say. "with" has
+//                arguments of another type, and new inputs with their place (with l2: T before
+//                grad); "without" what it lacks. op A(inputs) -> outputs = B has its own arguments,
+//                and the texts of B's where names agree. Flags, texts and attributes that it has
+//                take the place of B's; new attributes come last.
+//   shapes       [n, 4, ?] after an argument's type. A name is one size wherever the op has it: the
+//                value of an int attribute, where it is one; among outputs that of a scalar input
+//                with that name, or, as size[1], an element of a vector. n + 1 and n - 1 are sizes
+//                too. "..." before the others is any number of sizes, the same ones wherever the op
+//                has it. [] is a scalar. Each tensor of a list has the shape. DeclaredShape
+//                (shape_inference.h) infers the shapes of outputs from it, and a kernel that is a
+//                function is called only with inputs that have these shapes.
 //   flags        stateful, commutative, aggregate, allows_uninitialized_input: as in an OpDef.
 //                reads_outside: an op without state whose results do not follow from its inputs
 //                alone, as it reads files of the task where it runs: it is never computed

@@ -43,7 +43,7 @@ Status NoKernel(const OpRegistration& op, const KernelConstruction& c) {
   }
   std::string registered;
   for (const KernelRegistration& k : op.kernels) {
-    StrAppend(&registered, registered.empty() ? "" : "; ", ToString(k.device));
+    StrAppend(&registered, registered.empty() ? "" : "; ", k.device.name());
     for (const auto& [attr, types] : k.options.types) {
       std::vector<std::string> names;
       for (const DType t : types) names.push_back(ToString(t));
@@ -51,7 +51,7 @@ Status NoKernel(const OpRegistration& op, const KernelConstruction& c) {
     }
   }
   return InvalidArgument("No OpKernel was registered to support Op '", op.schema.name, "' on ",
-                         ToString(c.device().kind()), " with these attrs: [", attrs,
+                         c.device().kind().name(), " with these attrs: [", attrs,
                          "]; registered kernels: ", registered.empty() ? "none" : registered);
 }
 
@@ -121,9 +121,23 @@ void OpBuilder::CheckClassOptions(const KernelOptions& options) const {
   TENON_CHECK(options.attrs.empty() && !options.cheap, "the kernel of ", op_.schema.name,
               " is a class, which says these itself");
 }
-void OpBuilder::CheckAttrs(const KernelOptions& options, size_t wanted) const {
-  TENON_CHECK(options.attrs.size() == wanted, "the kernel of ", op_.schema.name, " takes ", wanted,
+void OpBuilder::CheckParameters(const KernelOptions& options,
+                                absl::Span<const Parameter> parameters) const {
+  const OpSchema& schema = op_.schema;
+  size_t attrs = 0, inputs = 0, outputs = 0;
+  for (const Parameter& parameter : parameters) {
+    attrs += parameter.kind == ParameterKind::kAttr;
+    inputs += parameter.is_input() ? parameter.count : 0;
+    outputs += parameter.kind == ParameterKind::kOutput;
+  }
+  TENON_CHECK(options.attrs.size() == attrs, "the kernel of ", schema.name, " takes ", attrs,
               " attributes, registered with ", options.attrs.size());
+  TENON_CHECK(inputs <= schema.inputs.size(), "the kernel of ", schema.name, " takes ", inputs,
+              " inputs, and the op has ", schema.inputs.size());
+  for (size_t i = 0; i < outputs; ++i) {
+    TENON_CHECK(i < schema.outputs.size() && schema.outputs[i].shape, "the kernel of ", schema.name,
+                " takes output ", i, ", which has no declared shape");
+  }
   for (const std::string& attr : options.attrs) {
     TENON_CHECK(op_.schema.FindAttr(attr) != nullptr, "op ", op_.schema.name, " has no attribute ",
                 attr);

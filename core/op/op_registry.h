@@ -39,7 +39,7 @@ inline constexpr KernelMemory kHostMemory = KernelMemory::kHost;
 struct KernelOptions {
   /// Type attributes and the dtypes of them that this kernel does; one not named takes any.
   std::vector<std::pair<std::string, DTypeVector>> types = {};
-  /// The attributes that a kernel which is a function takes after the context, in that order.
+  /// The attributes that a kernel which is a function takes, in that order.
   std::vector<std::string> attrs = {};
   /// Whether a kernel which is a function costs less than handing it to another thread.
   bool cheap = false;
@@ -125,22 +125,25 @@ class OpBuilder {
       return std::unique_ptr<tenon::Kernel>(std::make_unique<K>(c));
     });
   }
-  /// A kernel that is one function: of the context, the values of `options.attrs` and perhaps
-  /// state.
-  template <typename... Attrs>
-  OpBuilder& Kernel(DeviceKind device, Status (*compute)(KernelContext&, Attrs...),
+  /// A kernel that is one function: of the context, and of what FunctionKernel says.
+  template <typename... Params>
+  OpBuilder& Kernel(DeviceKind device, Status (*compute)(KernelContext&, Params...),
                     KernelOptions options = {}) {
-    CheckAttrs(options, (0 + ... + !kIsKernelState<std::decay_t<Attrs>>));
-    return AddKernel(device, options, [compute, options](KernelConstruction& c) {
-      return std::make_unique<FunctionKernel<Attrs...>>(c, compute, options.attrs, options.cheap);
-    });
+    static constexpr Parameter kParameters[] = {ParameterOf<Params>()...,
+                                                {ParameterKind::kState, 0}};
+    CheckParameters(options, kParameters);
+    return AddKernel(device, options,
+                     [compute, options, &schema = op_.schema](KernelConstruction& c) {
+                       return std::make_unique<FunctionKernel<Params...>>(
+                           c, schema, compute, options.attrs, options.cheap);
+                     });
   }
   OpBuilder& AddKernel(DeviceKind device, KernelOptions options, KernelFactory factory);
 
  private:
   OpBuilder& SetGradient(GradientFn fn);
   void CheckClassOptions(const KernelOptions& options) const;
-  void CheckAttrs(const KernelOptions& options, size_t wanted) const;
+  void CheckParameters(const KernelOptions& options, absl::Span<const Parameter> parameters) const;
   /// In gradients.cc: what a GradContext is stands there.
   static void FailGradient(GradContext& g, const Status& status);
 
@@ -162,11 +165,17 @@ class OpRegistry {
   bool Declare(std::string_view text, std::string_view file);
   /// A declared op, to add what it does.
   OpBuilder Get(std::string_view name);
-  /// The same of an op with a kernel for the CPU: a function, or the class K.
-  template <typename... Attrs>
-  OpBuilder Add(std::string_view name, ShapeFn shape, Status (*kernel)(KernelContext&, Attrs...),
+  /// The same of an op with a kernel for the CPU: a function, or the class K. Without a shape
+  /// function the shapes are those that are declared.
+  template <typename... Params>
+  OpBuilder Add(std::string_view name, ShapeFn shape, Status (*kernel)(KernelContext&, Params...),
                 KernelOptions options = {}) {
     return Get(name).Shape(shape).Kernel(kCpu, kernel, std::move(options));
+  }
+  template <typename... Params>
+  OpBuilder Add(std::string_view name, Status (*kernel)(KernelContext&, Params...),
+                KernelOptions options = {}) {
+    return Get(name).Shape(DeclaredShape).Kernel(kCpu, kernel, std::move(options));
   }
   template <typename K>
   OpBuilder Add(std::string_view name, ShapeFn shape, KernelOptions options = {}) {

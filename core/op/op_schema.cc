@@ -65,6 +65,12 @@ Status CheckValue(const AttrSchema& schema, const Attribute& value) {
 
 }  // namespace
 
+bool OpSchema::has_shapes() const {
+  const auto declared = [](const ArgSchema& arg) { return arg.shape.has_value(); };
+  return std::any_of(inputs.begin(), inputs.end(), declared) ||
+         std::any_of(outputs.begin(), outputs.end(), declared);
+}
+
 const AttrSchema* OpSchema::FindAttr(std::string_view attr_name) const {
   for (const AttrSchema& a : attrs) {
     if (a.name == attr_name) return &a;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/op/shape_pattern.h"
 #include "core/tensor/attribute.h"
 #include "core/tensor/dtype.h"
 
@@ -22,9 +23,10 @@ struct ArgSchema {
   std::string number_attr;       // N * T: the attribute that counts the tensors
   std::string type_list_attr;    // one tensor per entry of this list(type)
   bool is_ref = false;
-  bool on_host = false;   // in host memory although the device has its own
-  bool all_axes = false;  // may be left out in C++: all axes of the op's first input
-  std::string doc;        // what is not obvious
+  bool on_host = false;               // in host memory although the device has its own
+  bool all_axes = false;              // may be left out in C++: all axes of the op's first input
+  std::optional<ShapePattern> shape;  // of each of its tensors
+  std::string doc;                    // what is not obvious
 };
 
 struct AttrSchema {
@@ -109,6 +111,9 @@ struct OpSchema {
   /// built in: what brings arguments and results, sends and receives. A client's graph has no
   /// business with them.
   bool is_runtime_only() const { return is_arg || is_retval || flow == FlowKind::kTransfer; }
+
+  /// Whether the shape of an argument is declared.
+  bool has_shapes() const;
 
   const AttrSchema* FindAttr(std::string_view attr_name) const;
 };

@@ -13,6 +13,7 @@
 namespace tenon {
 
 class Node;
+struct OpSchema;
 
 /// What a shape function sees: the shapes of a node's inputs as far as they are known, the values
 /// of inputs that are constants, and the attributes. Outputs not set are of unknown shape.
@@ -33,6 +34,7 @@ class ShapeContext {
   StatusOr<PartialShape> ConstantShape(int i) const;
   /// The declared shape of the variable whose handle is input `i`, as far as it can be told.
   PartialShape HandleShape(int i) const;
+  const OpSchema& schema() const;
   const AttributeMap& attrs() const;
   template <typename T>
   StatusOr<T> Attr(std::string_view name) const {
@@ -64,6 +66,10 @@ using ShapeFn = Status (*)(ShapeContext&);
 /// The shape that output 0, a vector of integers, stands for, as far as it can be told; see
 /// ShapeContext::ConstantShape.
 using ShapeValueFn = StatusOr<PartialShape> (*)(const ShapeContext&);
+
+/// The shapes that the op's declaration has: those of the inputs must fit, and those of the outputs
+/// are known as far as they follow. What is not declared is unknown.
+Status DeclaredShape(ShapeContext& c);
 
 /// Shape functions that many ops share.
 Status UnchangedShape(ShapeContext& c);  // output 0 = input 0

@@ -18,6 +18,7 @@
 #include "distributed/grpc/session_directories.h"
 #include "distributed/grpc/worker_service.h"
 #include "distributed/protocol/job_end.h"
+#include "distributed/protocol/task_role.h"
 #include "distributed/worker/worker.h"
 #include "runtime/device/task_devices.h"
 
@@ -70,13 +71,13 @@ class CallsUntilEnd {
 };
 
 StatusOr<TaskDevices> DevicesOf(const ServerOptions& options) {
-  const bool keeps_variables = options.job == "ps";
+  const bool keeps_variables = RoleOfJob(options.job) == TaskRole::kParameterServer;
   DeviceOptions wanted = options.devices;
   if (keeps_variables && !wanted.gpus) wanted.gpus = 0;
-  TENON_ASSIGN_OR_RETURN(
-      TaskDevices made,
-      MakeTaskDevices({TaskName(options.job, options.task), std::move(wanted),
-                       std::make_shared<ResourceStore>(options.job), *options.files}));
+  TENON_ASSIGN_OR_RETURN(TaskDevices made,
+                         MakeTaskDevices({TaskName(options.job, options.task), std::move(wanted),
+                                          std::make_shared<ResourceStore>(options.job),
+                                          *options.files, options.entropy}));
   if (keeps_variables && !options.devices.gpus) {
     made.why_no_gpu = "a parameter server uses none unless it is asked to";
   }
@@ -94,6 +95,7 @@ class GrpcServer final : public Server {
         notice_(options.notice),
         credentials_(options.credentials),
         clock_(*options.clock),
+        entropy_(*options.entropy),
         job_end_(
             cluster_, clock_,
             [this](const std::string& job, int task, auto done) {
@@ -124,7 +126,7 @@ class GrpcServer final : public Server {
                           }});
     directory_.SetLocal(task_, worker_);
     master_ = std::make_unique<Master>(
-        MasterEnvironment{task_, cluster_, devices, &registry, &directory_, &clock_,
+        MasterEnvironment{task_, cluster_, devices, &registry, &directory_, &clock_, &entropy_,
                           start_up_deadline_, options.notice, options.limits, session_directories,
                           [worker = worker_] { worker->Sweep(); }, devices_.why_no_gpu});
   }
@@ -143,7 +145,7 @@ class GrpcServer final : public Server {
     const std::string configured = *cluster_.Address(job_, task_index_);
     host_ = HostOf(configured);
     const int wanted = port >= 0 ? port : PortOf(configured);
-    ServeWorker(rpc_server_, task_, *worker_, pool_);
+    ServeWorker(rpc_server_, task_, *worker_, pool_, entropy_);
     ServeMaster(rpc_server_, *master_, calls_, pool_);
     ServeCluster(rpc_server_, {job_end_,
                                [this](bool ask_tasks, auto* status, std::function<void()> done) {
@@ -341,6 +343,7 @@ class GrpcServer final : public Server {
   const std::function<void(const std::string& line)> notice_;
   const Credentials credentials_;
   Clock& clock_;
+  Entropy& entropy_;
   const Clock::Time started_ = clock_.Now();
   JobEnd job_end_;  // outlives the calls that ask for signs of life
   const TaskDevices devices_;

@@ -48,7 +48,7 @@ void RecvTensor(WorkerInterface& worker, const std::shared_ptr<ServedRpc>& rpc) 
 }  // namespace
 
 void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& worker,
-                 ThreadPool& pool) {
+                 ThreadPool& pool, Entropy& entropy) {
   using W = WorkerInterface;
   Forward(server, worker, "GetStatus", &W::GetStatusAsync);
   Forward(server, worker, "CreateWorkerSession", &W::CreateWorkerSessionAsync);
@@ -90,9 +90,9 @@ void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& wo
   // One number for each graph of collectives, as long as the server lives.
   server.Handle<GetStepSequenceRequest, GetStepSequenceResponse>(
       kWorkerService + "GetStepSequence",
-      [seed = std::random_device{}()](const GetStepSequenceRequest& request,
-                                      GetStepSequenceResponse* response, Cancellation*,
-                                      const Done& done) {
+      [seed = static_cast<unsigned>(entropy.Next())](const GetStepSequenceRequest& request,
+                                                     GetStepSequenceResponse* response,
+                                                     Cancellation*, const Done& done) {
         for (const int64_t key : request.graph_key()) {
           StepSequence* const sequence = response->add_step_sequence();
           sequence->set_graph_key(key);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/base/entropy.h"
 #include "distributed/grpc/rpc/rpc_server.h"
 #include "distributed/protocol/worker_interface.h"
 #include "runtime/device/thread_pool.h"
@@ -12,7 +13,7 @@ namespace tenon {
 /// poller waits. Both must outlive the server. The collective calls (CompleteGroup and the like)
 /// are not served.
 void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& worker,
-                 ThreadPool& pool);
+                 ThreadPool& pool, Entropy& entropy);
 
 /// PeerService alone.
 void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker);

@@ -72,7 +72,8 @@ Status ClusterGraph::Place(Graph* graph) const {
     for (const DeviceAttributes& d : attributes) {
       TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(d.name()));
       if (!MayUse(name, config_)) continue;
-      devices.push_back({std::move(name), d.device_type() == "GPU" ? kCuda : kCpu});
+      TENON_ASSIGN_OR_RETURN(const DeviceKind kind, DeviceKind::Named(d.device_type()));
+      devices.push_back({std::move(name), kind});
     }
   }
   PlacementOptions options;
@@ -116,6 +117,7 @@ StatusOr<std::shared_ptr<ClusterProgram>> ClusterGraph::Register(Graph cut,
   ClusterProgram::Environment environment;
   environment.session_handle = handle_;
   environment.task = environment_.task;
+  environment.step_ids = environment_.step_ids;
   environment.workers = environment_.workers;
   environment.config = config_;
   flat_hash_map<std::string, uint64_t> incarnations;

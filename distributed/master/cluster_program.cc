@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <random>
 
 #include "core/device/device_name.h"
 #include "core/device/rendezvous.h"
@@ -41,11 +40,6 @@ StatusOr<Endpoint> SnapshotOf(Endpoint fetched, const Node& retval, Graph* graph
 
 }  // namespace
 
-int64_t NewStepId() {
-  static thread_local std::mt19937_64 generator{std::random_device{}()};
-  return static_cast<int64_t>(generator() & ((uint64_t{1} << 56) - 1));
-}
-
 /// A step, or one call of it, on its way through the workers.
 struct ClusterProgram::Execution {
   ClusterProgram* program;
@@ -73,12 +67,11 @@ StatusOr<std::unique_ptr<ClusterProgram>> ClusterProgram::Register(Graph graph,
                                                                    Cancellation* cancellation) {
   PartitionOptions options;
   options.incarnation = environment.incarnation;
-  options.location = [](const Node& n) {
-    return n.assigned_device().substr(0, n.assigned_device().rfind('/'));
-  };
+  options.location = [](const Node& n) { return std::string(TaskPartOf(n.assigned_device())); };
   TENON_ASSIGN_OR_RETURN(auto graphs, PartitionGraph(std::move(graph), options));
   std::unique_ptr<ClusterProgram> program(new ClusterProgram(std::move(feeds)));
   program->session_handle_ = environment.session_handle;
+  program->step_ids_ = environment.step_ids;
   for (auto& [task, part] : graphs) {
     TENON_RETURN_IF_ERROR(program->AddPartition(task, std::move(part), signature, environment));
   }

@@ -11,6 +11,7 @@
 #include "core/base/mutex.h"
 #include "core/graph/graph.h"
 #include "distributed/master/client_call.h"
+#include "distributed/master/step_ids.h"
 #include "distributed/protocol/worker_calls.h"
 #include "distributed/protocol/worker_interface.h"
 #include "proto/config.pb.h"
@@ -26,9 +27,6 @@ struct CallShare {
   bool is_last = false;  // the call ends with the step
 };
 
-/// Unpredictable and not negative, so that steps of different masters do not meet.
-int64_t NewStepId();
-
 /// A signature whose partitions are registered with the workers. Thread-safe.
 class ClusterProgram {
  public:
@@ -36,6 +34,7 @@ class ClusterProgram {
   struct Environment {
     std::string session_handle;
     std::string task;  // the master's
+    std::shared_ptr<StepIds> step_ids;
     WorkerDirectory* workers = nullptr;
     /// Incarnation of a device by full name.
     std::function<uint64_t(const std::string& device)> incarnation;
@@ -61,6 +60,8 @@ class ClusterProgram {
   /// Tells every worker that the step is over. Does not block.
   void CleanUp(int64_t step_id) const;
 
+  /// The number of a step that begins.
+  int64_t NewStepId() { return step_ids_->Next(); }
   /// How many whole steps have been asked for before.
   int64_t CountRun() { return runs_.fetch_add(1, std::memory_order_relaxed); }
   /// What the feeds must be.
@@ -88,6 +89,7 @@ class ClusterProgram {
 
   const FeedSpec feeds_;
   std::string session_handle_;
+  std::shared_ptr<StepIds> step_ids_;
   std::vector<Partition> partitions_;
   std::atomic<int64_t> runs_{0};
 };

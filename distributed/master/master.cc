@@ -5,7 +5,6 @@
 
 #include "core/device/device_name.h"
 #include "distributed/protocol/proto_io_cluster.h"
-#include "runtime/device/cpu_device.h"
 
 namespace tenon {
 namespace {
@@ -21,15 +20,20 @@ Status SessionClosed() {
 }
 
 /// 128 random bits: nobody guesses another client's session.
-std::string NewHandle() {
-  return StrCat(absl::Hex(RandomNonZero64(), absl::kZeroPad16),
-                absl::Hex(RandomNonZero64(), absl::kZeroPad16));
+std::string NewHandle(Entropy& entropy) {
+  return StrCat(absl::Hex(entropy.Next(), absl::kZeroPad16),
+                absl::Hex(entropy.Next(), absl::kZeroPad16));
+}
+
+std::shared_ptr<const MasterEnvironment> WithStepIds(MasterEnvironment environment) {
+  environment.step_ids = std::make_shared<StepIds>(environment.entropy->Next());
+  return std::make_shared<const MasterEnvironment>(std::move(environment));
 }
 
 }  // namespace
 
 Master::Master(MasterEnvironment environment)
-    : shared_environment_(std::make_shared<const MasterEnvironment>(std::move(environment))) {
+    : shared_environment_(WithStepIds(std::move(environment))) {
   {
     MutexLock lock(alive_->mu);
     alive_->master = this;
@@ -196,7 +200,7 @@ Status Master::CreateSession(const CreateSessionRequest& request, CreateSessionR
       return ResourceExhausted("the server has ", open, " sessions, as many as it may have");
     }
   }
-  const std::string handle = NewHandle();
+  const std::string handle = NewHandle(*environment_.entropy);
   Cancellation end;
   const CancellationLink stopping(&stopping_, end), caller(cancellation, end);
   auto session = std::make_shared<MasterSession>(std::move(environment), handle, config);
@@ -299,7 +303,8 @@ Status Master::ListDevices(const ListDevicesRequest& request, ListDevicesRespons
       return InvalidArgument("Session ", request.session_handle(),
                              " is not found. Possibly, this master has restarted.");
     }
-    session = std::make_shared<MasterSession>(shared_environment_, NewHandle(), ConfigProto());
+    session = std::make_shared<MasterSession>(shared_environment_, NewHandle(*environment_.entropy),
+                                              ConfigProto());
   }
   Cancellation end;
   const CancellationLink stopping(&stopping_, end), caller(cancellation, end);

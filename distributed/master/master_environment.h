@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/base/entropy.h"
 #include "core/device/device.h"
 #include "core/op/op_registry.h"
+#include "distributed/master/step_ids.h"
 #include "distributed/protocol/cluster_spec.h"
 #include "distributed/protocol/limits.h"
 #include "distributed/protocol/worker_interface.h"
@@ -26,6 +28,7 @@ struct MasterEnvironment {
   const OpRegistry* registry = nullptr;
   WorkerDirectory* workers = nullptr;
   Clock* clock = nullptr;
+  Entropy* entropy = nullptr;
   /// How long a session waits for the tasks it needs to answer for the first time.
   std::chrono::milliseconds start_up_deadline{60000};
   /// Gets a line for people when something is waited for; may be null.
@@ -45,6 +48,8 @@ struct MasterEnvironment {
   /// then.
   std::optional<ClusterDef> session_cluster = {};
   std::shared_ptr<WorkerDirectory> session_workers = nullptr;
+  /// One for all sessions of the master, which makes it.
+  std::shared_ptr<StepIds> step_ids = nullptr;
 };
 
 }  // namespace tenon

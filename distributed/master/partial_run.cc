@@ -43,7 +43,7 @@ PartialRun::PartialRun(std::shared_ptr<ClusterProgram> program, const Signature&
     : program_(std::move(program)),
       feed_names_(signature.feeds),
       dependencies_(std::move(dependencies)),
-      step_id_(NewStepId()),
+      step_id_(program_->NewStepId()),
       feeds_(signature.feeds),
       fetches_(signature.fetches) {}
 

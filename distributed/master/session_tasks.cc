@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/device/device_name.h"
+
 namespace tenon {
 namespace {
 
@@ -80,7 +82,7 @@ Status SessionTasks::Reach(const std::set<std::string>& tasks, Cancellation* can
         named = {devices.begin(), devices.end()};
         // The session may know the task by another name than its server does.
         for (DeviceAttributes& d : named) {
-          d.set_name(StrCat(asked[i], "/", d.name().substr(d.name().rfind('/') + 1)));
+          d.set_name(StrCat(asked[i], DevicePartOf(d.name())));
         }
         missing.erase(asked[i]);
       } else if (status.code() == StatusCode::kUnavailable ||

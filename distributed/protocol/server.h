@@ -13,7 +13,7 @@
 #include "distributed/protocol/credentials.h"
 #include "distributed/protocol/limits.h"
 #include "runtime/device/device_options.h"
-#include "runtime/device/machine_clock.h"
+#include "runtime/device/machine.h"
 #include "runtime/session/session.h"
 
 namespace tenon {
@@ -40,6 +40,8 @@ struct ServerOptions {
   /// The clock by which it waits and measures limits; must outlive it. What gRPC waits for goes by
   /// the machine's clock whatever this is.
   Clock* clock = &MachineClock();
+  /// The source of incarnations, handles of sessions and numbers of steps; must outlive it.
+  Entropy* entropy = &MachineEntropy();
   /// Which files graphs may read and write. Nothing: all where the server listens at loopback only,
   /// none elsewhere.
   std::optional<FileAccess> files = {};

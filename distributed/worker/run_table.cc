@@ -34,9 +34,8 @@ Status CleanedUp(int64_t step_id) { return Aborted("step ", step_id, " has been 
 }  // namespace
 
 void TaskRun::RecvAsync(std::string_view key, RecvCallback done) {
-  const std::string_view src = key.substr(0, key.find(';'));
-  // "/job:ps/replica:0/task:0/device:CPU:0": the task is what comes before the last slash.
-  const std::string_view task = src.substr(0, src.rfind('/'));
+  const auto parts = RendezvousKeyParts::Of(key);
+  const std::string_view task = parts ? TaskPartOf(parts->src_device) : std::string_view();
   if (task == peers_->task) return local_.RecvAsync(key, std::move(done));
   auto worker = peers_->workers->Get(std::string(task));
   if (!worker.ok()) return done(worker.status(), Tensor(), false);

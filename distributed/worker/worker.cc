@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/worker/worker.h"
 
+#include "core/device/device_name.h"
 #include "core/proto/proto_io_graph.h"
 #include "distributed/protocol/pass_options.h"
 #include "distributed/protocol/proto_io_cluster.h"
@@ -420,10 +421,7 @@ Status Worker::CheckSource(const RendezvousKey& key) const {
   const std::string_view device = key.src_device;
   for (Device* d : environment_.devices) {
     // By type and number only: a master may know this task by another name.
-    const std::string_view own = d->name();
-    if (own.substr(own.rfind('/')) != device.substr(std::min(device.rfind('/'), device.size()))) {
-      continue;
-    }
+    if (DevicePartOf(d->name()) != DevicePartOf(device)) continue;
     if (d->incarnation() == key.src_incarnation) return OkStatus();
     return Aborted("RecvTensor expects a different device incarnation: ", key.src_incarnation,
                    " vs. ", d->incarnation(), ". Your worker job (\"", environment_.task,
@@ -454,7 +452,7 @@ void Worker::LoggingAsync(const LoggingRequest& request, LoggingResponse* respon
 
 void DescribeDevice(const Device& device, DeviceAttributes* out) {
   out->set_name(device.name());
-  out->set_device_type(std::string(ToString(device.kind())));
+  out->set_device_type(std::string(device.kind().name()));
   out->set_memory_limit(device.memory_limit());
   out->set_incarnation(device.incarnation());
   out->mutable_locality();

@@ -21,8 +21,7 @@ struct BandElement {
   }
 };
 
-Status BandPartKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
+Status BandPartKernel(KernelContext& ctx, const Tensor& in) {
   TENON_ASSIGN_OR_RETURN(const Band band, ReadBand(ctx));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   Status status;

@@ -9,9 +9,7 @@
 namespace tenon {
 namespace {
 
-Status BroadcastToKernel(KernelContext& ctx) {
-  const Tensor& x = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const Shape wanted, ReadShape(ctx.input(1), "shape"));
+Status BroadcastToKernel(KernelContext& ctx, const Tensor& x, const Shape& wanted) {
   if (x.shape() == wanted) return ctx.Return(x);
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcastTo(x.shape(), wanted));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, wanted));
@@ -32,18 +30,14 @@ Status BroadcastToKernel(KernelContext& ctx) {
 
 Status BroadcastToShape(ShapeContext& c) { return c.Return(c.ConstantShape(1)); }
 
-Status BroadcastArgsKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const Shape s0, ReadShape(ctx.input(0), "s0"));
-  TENON_ASSIGN_OR_RETURN(const Shape s1, ReadShape(ctx.input(1), "s1"));
+Status BroadcastArgsKernel(KernelContext& ctx, const Shape& s0, const Shape& s1) {
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast({&s0, &s1}));
   return ctx.Return(ShapeTensor(plan.shape, ctx.output_type(0)));
 }
 
 /// The axes along which each of two shapes is repeated to the common one. An axis where both have
 /// size 1 is listed for both: summing over it does nothing.
-Status BroadcastGradientArgsKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const Shape s0, ReadShape(ctx.input(0), "s0"));
-  TENON_ASSIGN_OR_RETURN(const Shape s1, ReadShape(ctx.input(1), "s1"));
+Status BroadcastGradientArgsKernel(KernelContext& ctx, const Shape& s0, const Shape& s1) {
   const Shape* const shapes[] = {&s0, &s1};
   TENON_RETURN_IF_ERROR(PlanBroadcast(shapes));
   const int rank = std::max(s0.rank(), s1.rank());

@@ -95,17 +95,16 @@ void ConcatGrad(GradContext& g) {
   }
 }
 
-Status ConcatOffsetKernel(KernelContext& ctx) {
+Status ConcatOffsetKernel(KernelContext& ctx, Integer concat_dim) {
   for (int i = 0; i < ctx.num_outputs(); ++i) {
     const Shape& shape = ctx.input(i + 1).shape();
     if (shape.rank() == 1) continue;
     return InvalidArgument("input ", i, " should be a vector, but got shape ", shape);
   }
   TENON_ASSIGN_OR_RETURN(const DimVector first, ReadIntegerVector(ctx.input(1), "input 0"));
-  TENON_ASSIGN_OR_RETURN(const int64_t concat_dim, ReadInteger(ctx.input(0), "concat_dim"));
   const auto rank = static_cast<int64_t>(first.size());
   if (concat_dim < -rank || concat_dim >= rank) {
-    return InvalidArgument("Concat dim is out of range: ", concat_dim, " vs. ", rank);
+    return InvalidArgument("Concat dim is out of range: ", concat_dim.value, " vs. ", rank);
   }
   const auto axis = static_cast<int>(concat_dim < 0 ? concat_dim + rank : concat_dim);
   DimVector offsets(first.size(), 0);

@@ -11,8 +11,7 @@
 namespace tenon {
 namespace {
 
-Status GatherKernel(KernelContext& ctx) {
-  const Tensor& params = ctx.input(0);
+Status GatherKernel(KernelContext& ctx, const Tensor& params) {
   if (params.rank() < 1) return InvalidArgument("params must be at least 1 dimensional");
   return ctx.Return(GatherSlices(params, ctx.input(1), 0, 0));
 }

@@ -90,7 +90,6 @@ StatusOr<int64_t> ReadNum(const Tensor& t) {
 }
 
 Status LinSpaceKernel(KernelContext& ctx) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"start", "stop", "num"}));
   TENON_ASSIGN_OR_RETURN(const int64_t n, ReadNum(ctx.input(2)));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, {n}));
   return DispatchStatus(out->dtype(), FloatTypes(), [&]<typename T>(T) {
@@ -164,7 +163,6 @@ Status OneHotShape(ShapeContext& c) {
 StatusOr<OneHotPlan> PlanOneHot(const KernelContext& ctx, int64_t axis_attr) {
   const Tensor& indices = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const int axis, OneHotAxis(axis_attr, indices.rank()));
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"depth", "on_value", "off_value"}));
   OneHotPlan plan;
   TENON_ASSIGN_OR_RETURN(plan.depth, ReadDepth(ctx.input(1)));
   plan.shape = indices.shape().WithInsertedDim(axis, plan.depth);
@@ -174,7 +172,6 @@ StatusOr<OneHotPlan> PlanOneHot(const KernelContext& ctx, int64_t axis_attr) {
 
 Status FillKernel(KernelContext& ctx, const Mover& mover) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "dims"));
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"value"}));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   return mover.fill(ctx, ctx.input(1), out);
 }

@@ -9,8 +9,7 @@ namespace tenon {
 namespace {
 
 /// New memory, also where its values are not asked for: what another step left there is its own.
-Status EmptyKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
+Status EmptyKernel(KernelContext& ctx, const Shape& shape) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   ZeroElements(out);
   return OkStatus();

@@ -17,9 +17,8 @@ void Add(OpRegistry& ops, std::string_view name, std::vector<std::string> attrs 
                   {.types = {{"T", types}}, .attrs = std::move(attrs)});
 }
 
-Status BroadcastToKernel(KernelContext& ctx, const Mover& mover) {
-  const Tensor& x = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const Shape wanted, ReadShape(ctx.input(1), "shape"));
+Status BroadcastToKernel(KernelContext& ctx, const Tensor& x, const Shape& wanted,
+                         const Mover& mover) {
   if (x.shape() == wanted) return ctx.Return(x);
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcastTo(x.shape(), wanted));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, wanted));

@@ -61,8 +61,7 @@ void StitchGrad(GradContext& g) {
   for (int i = 0; i < n; ++i) g.dx(n + i) = Gather(g.dy(0), g.in(i));
 }
 
-Status PartitionKernel(KernelContext& ctx) {
-  const Tensor &data = ctx.input(0), &partitions = ctx.input(1);
+Status PartitionKernel(KernelContext& ctx, const Tensor& data, const Tensor& partitions) {
   TENON_RETURN_IF_ERROR(CheckPrefix(data, "data", partitions, "partitions"));
   const absl::Span<const int32_t> part = partitions.flat<int32_t>();
   const int n = ctx.num_outputs();

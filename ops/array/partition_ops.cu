@@ -3,6 +3,7 @@
 
 #include "ops/arguments.h"
 #include "ops/cuda/check.cuh"
+#include "ops/cuda/device_kind.h"
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/group_rows.h"
 #include "ops/cuda/launch.cuh"

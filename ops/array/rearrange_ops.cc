@@ -47,8 +47,7 @@ void TileGrad(GradContext& g) {
 }
 
 /// Each repetition of an output element is added to it in turn.
-Status TileGradKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
+Status TileGradKernel(KernelContext& ctx, const Tensor& in) {
   TENON_ASSIGN_OR_RETURN(const DimVector times,
                          ReadIntegerVector(ctx.input(1), "multiples", in.rank()));
   DimVector dims(in.rank());
@@ -128,8 +127,7 @@ Status Invert(const Tensor& in, Tensor* out) {
   return OkStatus();
 }
 
-Status InvertPermutationKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
+Status InvertPermutationKernel(KernelContext& ctx, const Tensor& in) {
   TENON_RETURN_IF_ERROR(CheckRank(in, 1, "x"));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   return in.dtype() == DType::kInt64 ? Invert<int64_t>(in, out) : Invert<int32_t>(in, out);

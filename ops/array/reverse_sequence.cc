@@ -23,15 +23,11 @@ Status CheckDims(int64_t seq_dim, int64_t batch_dim, int rank) {
   return InvalidArgument("batch_dim == seq_dim == ", seq_dim, ", wanted different ones");
 }
 
-Status ReverseSequenceKernel(KernelContext& ctx, int64_t seq_dim, int64_t batch_dim) {
-  const Tensor& in = ctx.input(0);
-  const Tensor& seq_lengths = ctx.input(1);
+Status ReverseSequenceKernel(KernelContext& ctx, const Tensor& in, const Tensor& seq_lengths,
+                             int64_t seq_dim, int64_t batch_dim) {
   TENON_RETURN_IF_ERROR(CheckDims(seq_dim, batch_dim, in.rank()));
   const int seq = static_cast<int>(seq_dim), batch = static_cast<int>(batch_dim);
   const int64_t seq_size = in.dim(seq), batch_size = in.dim(batch);
-  if (seq_lengths.rank() != 1) {
-    return InvalidArgument("seq_lengths must be 1-dim, found shape ", seq_lengths.shape());
-  }
   if (seq_lengths.dim(0) != batch_size) {
     return InvalidArgument("Length of seq_lengths != input.dims(", batch, "), (",
                            seq_lengths.dim(0), " vs. ", batch_size, ")");

@@ -33,10 +33,8 @@ using ScatterTypes = decltype(ConcatTypes(NumericTypes(), TypeList<bool>()));
 /// Texts of one place are joined.
 using ScatterNdTypes = decltype(ConcatTypes(ScatterTypes(), TypeList<TString>()));
 
-Status ScatterNdKernel(KernelContext& ctx) {
-  const Tensor& indices = ctx.input(0);
-  const Tensor& updates = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(2), "shape"));
+Status ScatterNdKernel(KernelContext& ctx, const Tensor& indices, const Tensor& updates,
+                       const Shape& shape) {
   TENON_ASSIGN_OR_RETURN(const IndexTuples tuples,
                          ReadUpdateTuples(indices, updates.shape(), shape));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));

@@ -11,8 +11,7 @@ namespace {
 
 /// Where in each row of sorted_inputs the row's values would go: before equal ones, or behind them.
 template <bool kBehind>
-Status BoundKernel(KernelContext& ctx) {
-  const Tensor &sorted = ctx.input(0), &values = ctx.input(1);
+Status BoundKernel(KernelContext& ctx, const Tensor& sorted, const Tensor& values) {
   TENON_RETURN_IF_ERROR(CheckRank(sorted, 2, "sorted_inputs"));
   TENON_RETURN_IF_ERROR(CheckRank(values, 2, "values"));
   if (sorted.dim(0) != values.dim(0)) {
@@ -40,13 +39,7 @@ Status BoundKernel(KernelContext& ctx) {
   });
 }
 
-Status BoundShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 2));
-  return c.Return(c.WithRank(1, 2));
-}
-
-Status UnravelIndexKernel(KernelContext& ctx) {
-  const Tensor& indices = ctx.input(0);
+Status UnravelIndexKernel(KernelContext& ctx, const Tensor& indices) {
   if (indices.rank() > 1) {
     return InvalidArgument("The indices can only be scalar or vector, got ", indices.shape());
   }
@@ -93,8 +86,8 @@ void RegisterSearchOps(OpRegistry& ops) {
   const std::vector<ExampleInput> example = {Tensor::Of<float>({1, 3}, {1, 2, 4}),
                                              Tensor::Of<float>({1, 2}, {2, 5})};
   const KernelOptions real = {.types = {{"T", DTypesOf(RealTypes())}}};
-  ops.Add("LowerBound", BoundShape, BoundKernel<false>, real).Example(example);
-  ops.Add("UpperBound", BoundShape, BoundKernel<true>, real).Example(example);
+  ops.Add("LowerBound", BoundKernel<false>, real).Example(example);
+  ops.Add("UpperBound", BoundKernel<true>, real).Example(example);
   ops.Add("UnravelIndex", UnravelIndexShape, UnravelIndexKernel)
       .Example({Tensor::Vector({5, 0}), Tensor::Vector({2, 3})});
 }

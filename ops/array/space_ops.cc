@@ -139,9 +139,6 @@ struct BatchOp {
     return Run(ctx, blocks);
   }
   static Status SquareKernel(KernelContext& ctx, int64_t block_size) {
-    if (ctx.input(0).rank() != 4) {
-      return InvalidArgument("the input must have rank 4, found shape ", ctx.input(0).shape());
-    }
     const Tensor block = Tensor::Vector({block_size, block_size});
     TENON_ASSIGN_OR_RETURN(const Blocks blocks, ReadBlocks(block, ctx.input(1), kMargins));
     return Run(ctx, blocks);

@@ -153,9 +153,6 @@ Status UniqueKernel(KernelContext& ctx) {
 }
 
 Status UniqueV2Kernel(KernelContext& ctx) {
-  if (ctx.input(1).rank() != 1) {
-    return InvalidArgument("axis expects a 1D vector, found shape ", ctx.input(1).shape());
-  }
   TENON_ASSIGN_OR_RETURN(const DimVector axes, ReadIntegers(ctx.input(1), "axis"));
   if (axes.empty()) return UniqueKernel(ctx);
   if (axes.size() > 1) {
@@ -170,14 +167,6 @@ Status UniqueV2Kernel(KernelContext& ctx) {
   return UniqueAlong(ctx, static_cast<int>(axes[0] < 0 ? axes[0] + rank : axes[0]));
 }
 
-Status UniqueShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape x, c.WithRank(0, 1));
-  for (int i = 0; i < c.num_outputs(); ++i) {
-    c.set_output(i, i == 1 ? x : PartialShape::OfRank(1));
-  }
-  return OkStatus();
-}
-
 Status UniqueV2Shape(ShapeContext& c) {
   c.set_output(0, PartialShape::OfRank(c.input(0).rank()));
   for (int i = 1; i < c.num_outputs(); ++i) c.set_output(i, PartialShape::OfRank(1));
@@ -186,8 +175,7 @@ Status UniqueV2Shape(ShapeContext& c) {
 
 // --- ListDiff ---
 
-Status ListDiffKernel(KernelContext& ctx) {
-  const Tensor &x = ctx.input(0), &y = ctx.input(1);
+Status ListDiffKernel(KernelContext& ctx, const Tensor& x, const Tensor& y) {
   TENON_RETURN_IF_ERROR(CheckRank(x, 1, "x"));
   TENON_RETURN_IF_ERROR(CheckRank(y, 1, "y"));
   CountedVector<int64_t> kept;
@@ -214,23 +202,17 @@ Status ListDiffKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
-Status ListDiffShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 1));
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 1));
-  return c.ReturnForEach(PartialShape::OfRank(1));
-}
-
 }  // namespace
 
 void RegisterUniqueOps(OpRegistry& ops) {
   for (const char* name : {"Unique", "UniqueWithCounts"}) {
-    ops.Add(name, UniqueShape, UniqueKernel).Example({Tensor::Vector({4, 2, 4, 7, 2})});
+    ops.Add(name, UniqueKernel).Example({Tensor::Vector({4, 2, 4, 7, 2})});
   }
   for (const char* name : {"UniqueV2", "UniqueWithCountsV2"}) {
     ops.Add(name, UniqueV2Shape, UniqueV2Kernel)
         .Example({Tensor::Of({2, 3}, {1, 2, 1, 4, 5, 4}), Tensor::Vector<int64_t>({1})});
   }
-  ops.Add("ListDiff", ListDiffShape, ListDiffKernel)
+  ops.Add("ListDiff", ListDiffKernel)
       .Example({Tensor::Vector({4, 2, 4, 7, 2}), Tensor::Vector({7, 4})});
 }
 

@@ -2,6 +2,7 @@
 #include <cub/device/device_scan.cuh>
 
 #include "ops/arguments.h"
+#include "ops/cuda/device_kind.h"
 #include "ops/cuda/group_rows.h"
 #include "ops/cuda/kernel_types.h"
 #include "ops/cuda/launch.cuh"

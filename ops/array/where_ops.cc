@@ -8,8 +8,7 @@
 namespace tenon {
 namespace {
 
-Status WhereKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
+Status WhereKernel(KernelContext& ctx, const Tensor& in) {
   if (in.rank() == 0) return InvalidArgument("the input must be at least a vector, found a scalar");
   CountedVector<int64_t> found;
   TENON_RETURN_IF_ERROR(DispatchStatus(in.dtype(), PlainTypes(), [&]<typename T>(T) {

@@ -3,6 +3,7 @@
 #include <cub/device/device_select.cuh>
 
 #include "ops/arguments.h"
+#include "ops/cuda/device_kind.h"
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/kernel_types.h"
 #include "ops/cuda/launch.cuh"

@@ -148,13 +148,7 @@ Status CheckCepstrum(const CepstrumAttrs& attrs, int64_t size, int64_t sample_ra
   return MultiplySizes(attrs.bands, attrs.coefficients).status();
 }
 
-Status MfccKernel(KernelContext& ctx, const CepstrumAttrs& attrs) {
-  const Tensor& in = ctx.input(0);
-  if (in.rank() != 3) {
-    return InvalidArgument("spectrogram must be [channels, times, frequencies], found shape ",
-                           in.shape());
-  }
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"sample_rate"}));
+Status MfccKernel(KernelContext& ctx, const Tensor& in, const CepstrumAttrs& attrs) {
   const int64_t size = in.dim(2), rate = ctx.input(1).scalar<int32_t>(), bands = attrs.bands;
   TENON_RETURN_IF_ERROR(CheckCepstrum(attrs, size, rate));
   TENON_ASSIGN_OR_RETURN(Tensor * out,
@@ -201,22 +195,13 @@ Status AudioSpectrogramShape(ShapeContext& c) {
   return c.Return(PartialShape{in.dim(1), count, windows.frequencies()});
 }
 
-Status MfccShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape in, c.WithRank(0, 3));
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 0).status());
-  TENON_ASSIGN_OR_RETURN(const int64_t count, c.Attr<int64_t>("dct_coefficient_count"));
-  return c.Return(PartialShape::Create({in.dim(0), in.dim(1), count}));
-}
-
 }  // namespace
 
 void RegisterSpectrogramOps(OpRegistry& ops) {
   ops.Add("AudioSpectrogram", AudioSpectrogramShape, AudioSpectrogramKernel,
           {.attrs = {"window_size", "stride", "magnitude_squared"}})
       .Example({Shape{20, 2}}, {{"window_size", 6}, {"stride", 3}});
-  ops.Add("Mfcc", MfccShape, MfccKernel)
-      .InDomain(0.1, 5)
-      .Example({Shape{2, 3, 65}, Tensor::Scalar(16000)});
+  ops.Add("Mfcc", MfccKernel).InDomain(0.1, 5).Example({Shape{2, 3, 65}, Tensor::Scalar(16000)});
 }
 
 }  // namespace tenon

@@ -22,8 +22,7 @@ Status ForwardFirstKernel(KernelContext& ctx) {
 }
 
 /// Leaves the output of the branch not taken without a value, which makes it dead.
-Status SwitchKernel(KernelContext& ctx) {
-  const Tensor& pred = ctx.input(1);
+Status SwitchKernel(KernelContext& ctx, const Tensor&, const Tensor& pred) {
   if (pred.shape().rank() != 0) {
     return InvalidArgument("The second input must be a scalar, but it has shape ", pred.shape());
   }
@@ -31,8 +30,7 @@ Status SwitchKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
-Status SwitchNKernel(KernelContext& ctx) {
-  const Tensor& index = ctx.input(1);
+Status SwitchNKernel(KernelContext& ctx, const Tensor&, const Tensor& index) {
   if (index.shape().rank() != 0) {
     return InvalidArgument("The second input must be a scalar, but it has shape ", index.shape());
   }
@@ -74,16 +72,14 @@ void MergeGrad(GradContext& g) {
 
 /// Whether a number is not zero, a string not empty, a tensor that is no scalar not without
 /// elements.
-Status ToBoolKernel(KernelContext& ctx) {
-  const Tensor& x = ctx.input(0);
+Status ToBoolKernel(KernelContext& ctx, const Tensor& x) {
   if (x.rank() > 0) return ctx.Return(Tensor::Scalar(x.num_elements() > 0));
   return DispatchStatus(
       x.dtype(), decltype(ConcatTypes(PlainTypes(), TypeList<TString>()))(),
       [&]<typename T>(T) { return ctx.Return(Tensor::Scalar(x.scalar<T>() != T())); });
 }
 
-Status RefSelectKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(0), "index"));
+Status RefSelectKernel(KernelContext& ctx, Integer index) {
   const int64_t count = ctx.num_inputs() - 1;
   if (index < 0 || index >= count) return NotInRange(index, count, "index");
   for (int i = 1; i <= count; ++i) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/cuda/device_kind.h"
 #include "ops/cuda/elementwise.cuh"
 
 #include "ops/arguments.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/op/op_registry.h"
+#include "ops/cuda/device_kind.h"
 
 namespace tenon::cuda {
 

@@ -155,16 +155,14 @@ struct BatchDataset final : DatasetOver<BatchDataset> {
   std::vector<Tensor> padding;  // none: rows are not padded
 };
 
-Status BatchKernel(KernelContext& ctx, const ElementSpec& spec) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+Status BatchKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec& spec) {
   TENON_ASSIGN_OR_RETURN(const BatchSize size, ReadBatchSize(ctx, 1, 2));
   return ReturnDataset(ctx, MakeBatchDataset(std::move(input), spec, size));
 }
 
 /// Inputs 2 to N + 1 are the shapes, the next N what fills them up; then, of version 2, whether a
 /// remainder is dropped.
-Status PaddedBatchKernel(KernelContext& ctx, const ElementSpec& spec) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+Status PaddedBatchKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec& spec) {
   const int count = static_cast<int>(input->types().size());
   if (static_cast<int>(spec.types.size()) != count || ctx.num_inputs() < 2 + 2 * count) {
     return InvalidArgument(
@@ -237,8 +235,7 @@ struct UnbatchDataset final : DatasetOver<UnbatchDataset> {
   };
 };
 
-Status UnbatchKernel(KernelContext& ctx, const ElementSpec& spec) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+Status UnbatchKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec& spec) {
   return ReturnDataset(ctx, std::make_shared<UnbatchDataset>(std::move(input), spec));
 }
 
@@ -336,9 +333,8 @@ struct RebatchDataset final : DatasetOver<RebatchDataset> {
   const bool drop_remainder;
 };
 
-Status RebatchKernel(KernelContext& ctx, const ElementSpec& spec) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-  const Tensor& sizes = ctx.input(1);
+Status RebatchKernel(KernelContext& ctx, DatasetPtr input, const Tensor& sizes,
+                     const ElementSpec& spec) {
   if (sizes.rank() > 1) {
     return InvalidArgument("batch_sizes must be a scalar or a vector, found shape ", sizes.shape());
   }
@@ -437,8 +433,7 @@ struct WindowDataset final : DatasetOver<WindowDataset> {
   const bool drop_remainder;
 };
 
-Status WindowKernel(KernelContext& ctx, const ElementSpec& spec) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+Status WindowKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec& spec) {
   constexpr std::string_view kNames[] = {"size", "shift", "stride"};
   int64_t numbers[3];
   for (int i = 0; i < 3; ++i) {

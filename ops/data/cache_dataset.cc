@@ -170,9 +170,7 @@ struct FileCacheDataset final : DatasetOver<FileCacheDataset> {
   const FileAccess access;
 };
 
-Status CacheKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"filename"}));
+Status CacheKernel(KernelContext& ctx, DatasetPtr input) {
   if (std::string prefix(ctx.input(1).scalar<TString>()); !prefix.empty()) {
     return ReturnDataset(ctx, std::make_shared<FileCacheDataset>(
                                   std::move(input), std::move(prefix), ctx.device().files()));

@@ -78,8 +78,6 @@ struct CsvDataset final : DatasetOver<CsvDataset> {
 /// filenames, compression_type, buffer_size, header, field_delim, use_quote_delim, na_value,
 /// select_cols, a default for each field and, of version 2, exclude_cols.
 Status CsvDatasetKernel(KernelContext& ctx, const ElementSpec& spec) {
-  TENON_RETURN_IF_ERROR(CheckScalars(
-      ctx, 2, {"buffer_size", "header", "field_delim", "use_quote_delim", "na_value"}));
   if (ctx.input(2).scalar<int64_t>() <= 0) {
     return InvalidArgument("buffer_size should be positive, found ",
                            ctx.input(2).scalar<int64_t>());

@@ -109,6 +109,8 @@ StatusOr<DatasetPtr> DatasetIn(const Tensor& t);
 inline StatusOr<DatasetPtr> DatasetInput(const KernelContext& ctx, int i = 0) {
   return DatasetIn(ctx.input(i));
 }
+template <>
+struct InputReader<DatasetPtr> : ReadsInputs<DatasetInput> {};
 /// A scalar that holds `dataset`.
 Tensor TensorOf(DatasetPtr dataset);
 /// Output 0: `dataset`, which the kernel made of its inputs, or which is one of them.

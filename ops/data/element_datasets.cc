@@ -48,9 +48,7 @@ struct TakeDataset final : DatasetOver<TakeDataset> {
   const int64_t count;
 };
 
-Status TakeKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-  TENON_ASSIGN_OR_RETURN(const int64_t count, ReadInteger(ctx.input(1), "count"));
+Status TakeKernel(KernelContext& ctx, DatasetPtr input, Integer count) {
   if (count < 0) return ReturnDataset(ctx, std::move(input));
   return ReturnDataset(ctx, std::make_shared<TakeDataset>(std::move(input), count));
 }
@@ -81,8 +79,7 @@ struct SkipDataset final : DatasetOver<SkipDataset> {
   const int64_t count;
 };
 
-Status SkipKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+Status SkipKernel(KernelContext& ctx, DatasetPtr input) {
   TENON_ASSIGN_OR_RETURN(int64_t count, ReadInteger(ctx.input(1), "count"));
   if (count < 0) count = std::numeric_limits<int64_t>::max();
   return ReturnDataset(ctx, std::make_shared<SkipDataset>(std::move(input), count));
@@ -141,9 +138,7 @@ struct RepeatDataset final : Dataset {
   const int64_t count;
 };
 
-Status RepeatKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-  TENON_ASSIGN_OR_RETURN(const int64_t count, ReadInteger(ctx.input(1), "count"));
+Status RepeatKernel(KernelContext& ctx, DatasetPtr input, Integer count) {
   return ReturnDataset(ctx, MakeRepeatDataset(std::move(input), count));
 }
 
@@ -199,9 +194,7 @@ struct ConcatenateDataset final : Dataset {
   const DatasetPtr first, second;
 };
 
-Status ConcatenateKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr first, DatasetInput(ctx, 0));
-  TENON_ASSIGN_OR_RETURN(DatasetPtr second, DatasetInput(ctx, 1));
+Status ConcatenateKernel(KernelContext& ctx, DatasetPtr first, DatasetPtr second) {
   if (first->types() != second->types()) {
     return InvalidArgument("input dataset and dataset to concatenate have different types: ",
                            Join(first->types(), ", "), " and ", Join(second->types(), ", "));
@@ -308,17 +301,15 @@ struct ShardDataset final : DatasetOver<ShardDataset> {
   const bool needs_all;
 };
 
-Status ShardKernel(KernelContext& ctx, bool require_non_empty) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-  TENON_ASSIGN_OR_RETURN(const int64_t count, ReadInteger(ctx.input(1), "num_shards"));
-  TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(2), "index"));
+Status ShardKernel(KernelContext& ctx, DatasetPtr input, Integer count, Integer index,
+                   bool require_non_empty) {
   if (count <= 0) {
     return InvalidArgument(
-        "Number of shards must be greater than zero (currently num_shards = ", count, ").");
+        "Number of shards must be greater than zero (currently num_shards = ", count.value, ").");
   }
   if (index < 0 || index >= count) {
-    return InvalidArgument("Index must be between 0 and ", count - 1, " (currently index = ", index,
-                           ").");
+    return InvalidArgument("Index must be between 0 and ", count - 1,
+                           " (currently index = ", index.value, ").");
   }
   return ReturnDataset(
       ctx, std::make_shared<ShardDataset>(std::move(input), count, index, require_non_empty));
@@ -340,8 +331,7 @@ struct IgnoreErrorsDataset final : DatasetOver<IgnoreErrorsDataset> {
   };
 };
 
-Status IgnoreErrorsKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+Status IgnoreErrorsKernel(KernelContext& ctx, DatasetPtr input) {
   return ReturnDataset(ctx, std::make_shared<IgnoreErrorsDataset>(std::move(input)));
 }
 
@@ -384,8 +374,7 @@ struct UniqueDataset final : DatasetOver<UniqueDataset> {
   };
 };
 
-Status UniqueKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+Status UniqueKernel(KernelContext& ctx, DatasetPtr input) {
   if (input->types().size() != 1) {
     return InvalidArgument("UniqueDataset only supports inputs with a single component, found ",
                            input->types().size());
@@ -434,9 +423,8 @@ struct AssertCardinalityDataset final : DatasetOver<AssertCardinalityDataset> {
   const int64_t cardinality;
 };
 
-Status AssertCardinalityKernel(KernelContext& ctx, const ElementSpec& spec) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-  TENON_ASSIGN_OR_RETURN(const int64_t cardinality, ReadInteger(ctx.input(1), "cardinality"));
+Status AssertCardinalityKernel(KernelContext& ctx, DatasetPtr input, Integer cardinality,
+                               const ElementSpec& spec) {
   return ReturnDataset(
       ctx, std::make_shared<AssertCardinalityDataset>(std::move(input), spec, cardinality));
 }

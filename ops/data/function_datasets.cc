@@ -68,9 +68,8 @@ StatusOr<int64_t> ReadCalls(const Tensor& t) {
   return std::min(calls, kMost);
 }
 
-Status MapKernel(KernelContext& ctx, const ElementFunction& function, const ElementSpec& spec,
-                 bool preserve_cardinality) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+Status MapKernel(KernelContext& ctx, DatasetPtr input, const ElementFunction& function,
+                 const ElementSpec& spec, bool preserve_cardinality) {
   int64_t parallelism = 0;
   if (function.next_input() < ctx.num_inputs()) {
     TENON_ASSIGN_OR_RETURN(parallelism, ReadCalls(ctx.input(function.next_input())));
@@ -80,9 +79,8 @@ Status MapKernel(KernelContext& ctx, const ElementFunction& function, const Elem
 }
 
 /// Behind the captured tensors: batch_size, num_parallel_calls, drop_remainder.
-Status MapAndBatchKernel(KernelContext& ctx, const ElementFunction& function,
+Status MapAndBatchKernel(KernelContext& ctx, DatasetPtr input, const ElementFunction& function,
                          const ElementSpec& spec, bool preserve_cardinality) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
   const int next = function.next_input();
   TENON_ASSIGN_OR_RETURN(const BatchSize size, ReadBatchSize(ctx, next, next + 2));
   TENON_ASSIGN_OR_RETURN(const int64_t parallelism, ReadCalls(ctx.input(next + 1)));
@@ -128,8 +126,7 @@ struct FilterDataset final : DatasetOver<FilterDataset> {
 };
 
 template <bool ends_at_false>
-Status FilterKernel(KernelContext& ctx, const ElementFunction& function) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+Status FilterKernel(KernelContext& ctx, DatasetPtr input, const ElementFunction& function) {
   return ReturnDataset(
       ctx, std::make_shared<FilterDataset>(std::move(input), function.Capture(ctx), ends_at_false));
 }
@@ -288,8 +285,7 @@ struct PrefetchDataset final : Dataset {
   const int64_t limit;
 };
 
-Status PrefetchKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+Status PrefetchKernel(KernelContext& ctx, DatasetPtr input) {
   TENON_ASSIGN_OR_RETURN(int64_t limit, ReadInteger(ctx.input(1), "buffer_size"));
   if (limit < -1) {
     return InvalidArgument("buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning");

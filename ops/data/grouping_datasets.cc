@@ -166,9 +166,8 @@ struct GroupByWindowDataset final : DatasetOver<GroupByWindowDataset> {
   const DatasetFunction key, reduce, window_size;
 };
 
-Status GroupByWindowKernel(KernelContext& ctx, const ElementSpec& spec,
+Status GroupByWindowKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec& spec,
                            const WindowFunctions& functions) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
   return ReturnDataset(
       ctx, std::make_shared<GroupByWindowDataset>(std::move(input), spec, functions, ctx));
 }
@@ -253,9 +252,8 @@ struct GroupByReducerDataset final : DatasetOver<GroupByReducerDataset> {
   const std::vector<DatasetFunction> functions;
 };
 
-Status GroupByReducerKernel(KernelContext& ctx, const ElementSpec& spec,
+Status GroupByReducerKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec& spec,
                             const ReducerFunctions& functions) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
   return ReturnDataset(
       ctx, std::make_shared<GroupByReducerDataset>(std::move(input), spec, functions.Capture(ctx)));
 }
@@ -331,9 +329,8 @@ struct ScanDataset final : DatasetOver<ScanDataset> {
   const bool keeps_cardinality;
 };
 
-Status ScanKernel(KernelContext& ctx, bool preserve_cardinality, const ElementSpec& spec,
-                  const StateFunction& function) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+Status ScanKernel(KernelContext& ctx, DatasetPtr input, bool preserve_cardinality,
+                  const ElementSpec& spec, const StateFunction& function) {
   return ReturnDataset(
       ctx, std::make_shared<ScanDataset>(std::move(input), spec, function.Capture(ctx),
                                          function.InitialState(ctx), preserve_cardinality));
@@ -436,9 +433,8 @@ struct DirectedInterleaveDataset final : DatasetOver<DirectedInterleaveDataset> 
   const bool ends_at_empty;
 };
 
-Status DirectedInterleaveKernel(KernelContext& ctx, bool stop_on_empty_dataset,
+Status DirectedInterleaveKernel(KernelContext& ctx, DatasetPtr selector, bool stop_on_empty_dataset,
                                 const ElementSpec& spec) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr selector, DatasetInput(ctx));
   if (selector->types() != DTypeVector{DType::kInt64}) {
     return InvalidArgument(DirectedInterleaveDataset::kWantedNumbers);
   }

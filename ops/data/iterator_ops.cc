@@ -12,8 +12,7 @@ StatusOr<std::shared_ptr<Iterator>> IteratorInput(const KernelContext& ctx, int 
   return ResourceInput<Iterator>(ctx, i);
 }
 
-Status MakeIteratorKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetInput(ctx, 0));
+Status MakeIteratorKernel(KernelContext& ctx, DatasetPtr dataset) {
   TENON_ASSIGN_OR_RETURN(const auto iterator, IteratorInput(ctx, 1));
   return iterator->Begin(dataset);
 }
@@ -91,7 +90,6 @@ Status ToStringHandleKernel(KernelContext& ctx) {
 
 Status FromStringHandleKernel(KernelContext& ctx, const DTypeVector& types,
                               const std::vector<PartialShape>& shapes) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"string_handle"}));
   const TString& text = ctx.input(0).scalar<TString>();
   ResourceHandleProto proto;
   if (!proto.ParseFromArray(text.data(), static_cast<int>(text.size()))) {
@@ -147,8 +145,7 @@ Status OptionalGetValueKernel(KernelContext& ctx, const ElementSpec& spec) {
   return OkStatus();
 }
 
-Status CardinalityKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetInput(ctx));
+Status CardinalityKernel(KernelContext& ctx, DatasetPtr dataset) {
   return ctx.Return(Tensor::Scalar<int64_t>(dataset->Cardinality()));
 }
 

@@ -109,9 +109,8 @@ struct ParseExampleDataset final : DatasetOver<ParseExampleDataset> {
 
 /// Behind the dataset: num_parallel_calls, and what stands for each dense feature that is missing.
 /// One batch is parsed at a time, by several threads.
-Status ParseExampleDatasetKernel(KernelContext& ctx, const ElementSpec& spec,
+Status ParseExampleDatasetKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec& spec,
                                  const ExampleColumns& features) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
   if (input->types() != DTypeVector{DType::kString}) {
     return InvalidArgument("Input dataset should be a dataset of vectors of strings, found ",
                            Join(input->types(), ", "));

@@ -216,10 +216,8 @@ Tensor HandleOf(KernelContext& ctx, std::string_view name) {
 }
 
 /// Input 2 of the newer one says whether the seeds change.
-Status SeedGeneratorKernel(KernelContext& ctx) {
+Status SeedGeneratorKernel(KernelContext& ctx, Integer seed, Integer seed2) {
   static std::atomic<int64_t> made{0};
-  TENON_ASSIGN_OR_RETURN(const int64_t seed, ReadInteger(ctx.input(0), "seed"));
-  TENON_ASSIGN_OR_RETURN(const int64_t seed2, ReadInteger(ctx.input(1), "seed2"));
   bool reshuffles = true;
   if (ctx.num_inputs() > 2) {
     TENON_RETURN_IF_ERROR(CheckScalars(ctx, 2, {"reshuffle"}));

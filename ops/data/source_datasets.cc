@@ -54,10 +54,8 @@ struct RangeDataset final : Dataset {
   const int64_t start, step, count;
 };
 
-Status RangeKernel(KernelContext& ctx, const ElementSpec& spec) {
-  TENON_ASSIGN_OR_RETURN(const int64_t start, ReadInteger(ctx.input(0), "start"));
-  TENON_ASSIGN_OR_RETURN(const int64_t stop, ReadInteger(ctx.input(1), "stop"));
-  TENON_ASSIGN_OR_RETURN(const int64_t step, ReadInteger(ctx.input(2), "step"));
+Status RangeKernel(KernelContext& ctx, Integer start, Integer stop, Integer step,
+                   const ElementSpec& spec) {
   if (step == 0) return InvalidArgument("step must be a non-zero integer.");
   const DType type = spec.types[0];
   if (spec.types.size() != 1 || !Dispatch(type, RangeTypes(), [](auto) {})) {

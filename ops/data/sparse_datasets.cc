@@ -54,23 +54,6 @@ struct SparseSliceDataset final : Dataset {
 
 Status SparseSliceKernel(KernelContext& ctx) {
   const Tensor &indices = ctx.input(0), &values = ctx.input(1), &shape = ctx.input(2);
-  if (indices.rank() != 2) {
-    return InvalidArgument("Input indices must be a matrix. Got: ", indices.shape());
-  }
-  if (values.rank() != 1) {
-    return InvalidArgument("Input values must be a vector. Got: ", values.shape());
-  }
-  if (shape.rank() != 1) {
-    return InvalidArgument("Input shape must be a vector. Got: ", shape.shape());
-  }
-  if (values.dim(0) != indices.dim(0)) {
-    return InvalidArgument("Number of values must match first dimension of indices. Got ",
-                           values.dim(0), " values, indices shape: ", indices.shape());
-  }
-  if (shape.dim(0) != indices.dim(1)) {
-    return InvalidArgument("Number of dimensions must match second dimension of indices. Got ",
-                           shape.dim(0), " dimensions, indices shape: ", indices.shape());
-  }
   if (shape.dim(0) == 0) {
     return InvalidArgument("The shape argument requires at least one element.");
   }
@@ -178,15 +161,13 @@ struct SparseBatchDataset final : DatasetOver<SparseBatchDataset> {
   const PartialShape row_shape;
 };
 
-Status SparseBatchKernel(KernelContext& ctx, const ElementSpec& spec) {
-  TENON_ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+Status SparseBatchKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec& spec) {
   if (input->types().size() != 1) {
     return InvalidArgument(
         "DenseToSparseBatchDataset only supports inputs with a single component, found ",
         input->types().size());
   }
   TENON_ASSIGN_OR_RETURN(const BatchSize size, ReadBatchSize(ctx, 1, ctx.num_inputs()));
-  if (ctx.input(2).rank() != 1) return InvalidArgument("row_shape must be a vector");
   TENON_ASSIGN_OR_RETURN(const DimVector dims, ReadIntegerVector(ctx.input(2), "row_shape"));
   TENON_ASSIGN_OR_RETURN(PartialShape row, PartialShape::Create(dims));
   return ReturnDataset(

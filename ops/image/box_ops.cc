@@ -36,11 +36,10 @@ Status CheckDrawing(const Tensor& images, const Tensor& boxes) {
   return InvalidArgument("boxes must be [", images.dim(0), ", n, 4], found shape ", boxes.shape());
 }
 
-Status DrawBoxesKernel(KernelContext& ctx) {
-  const Tensor& boxes = ctx.input(1);
-  TENON_RETURN_IF_ERROR(CheckDrawing(ctx.input(0), boxes));
-  const int64_t height = ctx.input(0).dim(1), width = ctx.input(0).dim(2);
-  const int64_t channels = ctx.input(0).dim(3);
+Status DrawBoxesKernel(KernelContext& ctx, const Tensor& images, const Tensor& boxes) {
+  TENON_RETURN_IF_ERROR(CheckDrawing(images, boxes));
+  const int64_t height = images.dim(1), width = images.dim(2);
+  const int64_t channels = images.dim(3);
   const float* colors = &kBoxColors[0][0];
   int64_t num_colors = std::size(kBoxColors), color_size = 4;
   if (ctx.num_inputs() == 3) {
@@ -56,7 +55,7 @@ Status DrawBoxesKernel(KernelContext& ctx) {
     }
   }
   const bool gray = channels == 1 && colors == &kBoxColors[0][0];
-  TENON_ASSIGN_OR_RETURN(Tensor out, ctx.input(0).Copy());
+  TENON_ASSIGN_OR_RETURN(Tensor out, images.Copy());
   if (out.num_elements() == 0) return ctx.Return(std::move(out));
   const float* box = boxes.data<float>();
   const Status status = DispatchStatus(out.dtype(), TypeList<float, Half>(), [&]<typename T>(T) {
@@ -212,7 +211,6 @@ Status SampleBox(KernelContext& ctx, const CropLimits& limits, const Philox& pla
   }
   float covered = limits.covered;
   if (ctx.num_inputs() > 2) {
-    TENON_RETURN_IF_ERROR(CheckRank(ctx.input(2), 0, "min_object_covered"));
     covered = ctx.input(2).scalar<float>();
   }
   if (!(covered >= 0)) {
@@ -246,34 +244,17 @@ Status StatelessSampleBoxKernel(KernelContext& ctx, const CropLimits& limits) {
   return SampleBox(ctx, limits, place);
 }
 
-Status DrawBoxesShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 3).status());
-  return c.Return(c.WithRank(0, 4));
-}
-
-Status SampleBoxShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 1).status());
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 3).status());
-  c.set_output(0, {3});
-  c.set_output(1, {3});
-  c.set_output(2, {1, 1, 4});
-  return OkStatus();
-}
-
 }  // namespace
 
 void RegisterBoxOps(OpRegistry& ops) {
   const auto boxes = Tensor::Of<float>({1, 2, 4}, {0, 0.1f, 0.9f, 0.8f, 0.2f, 0.3f, 0.7f, 0.5f});
-  ops.Add("DrawBoundingBoxes", DrawBoxesShape, DrawBoxesKernel).Example({Shape{1, 6, 7, 3}, boxes});
-  ops.Add("DrawBoundingBoxesV2", DrawBoxesShape, DrawBoxesKernel)
-      .Example({Shape{1, 6, 7, 3}, boxes, Shape{2, 3}});
+  ops.Add("DrawBoundingBoxes", DrawBoxesKernel).Example({Shape{1, 6, 7, 3}, boxes});
+  ops.Add("DrawBoundingBoxesV2", DrawBoxesKernel).Example({Shape{1, 6, 7, 3}, boxes, Shape{2, 3}});
   const Tensor size = Tensor::Vector({60, 70, 3}), covered = Tensor::Scalar(0.2f);
   const AttributeMap seeds = {{"seed", 3}, {"seed2", 7}};
-  ops.Add("SampleDistortedBoundingBox", SampleBoxShape, SampleBoxKernel)
-      .Example({size, boxes}, seeds);
-  ops.Add("SampleDistortedBoundingBoxV2", SampleBoxShape, SampleBoxKernel)
-      .Example({size, boxes, covered}, seeds);
-  ops.Add("StatelessSampleDistortedBoundingBox", SampleBoxShape, StatelessSampleBoxKernel)
+  ops.Add("SampleDistortedBoundingBox", SampleBoxKernel).Example({size, boxes}, seeds);
+  ops.Add("SampleDistortedBoundingBoxV2", SampleBoxKernel).Example({size, boxes, covered}, seeds);
+  ops.Add("StatelessSampleDistortedBoundingBox", StatelessSampleBoxKernel)
       .Example({size, boxes, covered, Tensor::Vector({3, 7})});
 }
 

@@ -68,8 +68,7 @@ Status MapPixels(KernelContext& ctx, Fn fn) {
 }
 
 template <bool kToHsv>
-Status ColorSpaceKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
+Status ColorSpaceKernel(KernelContext& ctx, const Tensor& in) {
   if (in.rank() < 1) return InvalidArgument("images must have channels, found shape []");
   if (in.dim(in.rank() - 1) != 3) {
     return FailedPrecondition("images must have 3 channels, found shape ", in.shape());
@@ -187,9 +186,8 @@ void SpreadFromMean(const Tensor& in, float factor, float low, float high, Tenso
   });
 }
 
-Status AdjustContrastKernel(KernelContext& ctx) {
+Status AdjustContrastKernel(KernelContext& ctx, const Tensor& in) {
   TENON_RETURN_IF_ERROR(CheckAdjustment(ctx, true, {"contrast_factor", "min_value", "max_value"}));
-  const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   if (in.num_elements() == 0) return OkStatus();
   using Types = TypeList<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t>;
@@ -199,9 +197,8 @@ Status AdjustContrastKernel(KernelContext& ctx) {
   });
 }
 
-Status AdjustContrastV2Kernel(KernelContext& ctx) {
+Status AdjustContrastV2Kernel(KernelContext& ctx, const Tensor& in) {
   TENON_RETURN_IF_ERROR(CheckAdjustment(ctx, true, {"contrast_factor"}));
-  const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   if (in.num_elements() == 0) return OkStatus();
   const float all = std::numeric_limits<float>::infinity();

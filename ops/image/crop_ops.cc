@@ -189,9 +189,8 @@ Status CropImageGradKernel(KernelContext& ctx, const CropMethod& method) {
   });
 }
 
-Status CropBoxesGradKernel(KernelContext& ctx) {
-  const Tensor &dy = ctx.input(0), &images = ctx.input(1), &boxes = ctx.input(2),
-               &index = ctx.input(3);
+Status CropBoxesGradKernel(KernelContext& ctx, const Tensor& dy, const Tensor& images,
+                           const Tensor& boxes, const Tensor& index) {
   TENON_RETURN_IF_ERROR(CheckCropGradient(dy, boxes, index));
   TENON_RETURN_IF_ERROR(CheckImages(images, "image", true));
   const int64_t channels = dy.dim(3);

@@ -105,7 +105,6 @@ StatusOr<DimVector> OutputDims(const Reading& node, ImageFormat format, int64_t 
 }
 
 Status DecodeKernel(KernelContext& ctx, const Reading& node) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"contents"}));
   const std::string_view file = ctx.input(0).scalar<TString>();
   const DType type = ctx.output_type(0);
   const ImageFormat format = DetectFormat(file);
@@ -132,7 +131,6 @@ Status DecodeKernel(KernelContext& ctx, const Reading& node) {
 }
 
 Status DecodeAndCropKernel(KernelContext& ctx, const Reading& node) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"contents"}));
   TENON_ASSIGN_OR_RETURN(const DimVector window, ReadIntegerVector(ctx.input(1), "crop_window", 4));
   const ImageFormat format = DetectFormat(ctx.input(0).scalar<TString>());
   if (format != ImageFormat::kJpeg) {
@@ -169,20 +167,13 @@ Status ImageShape(ShapeContext& c) {
   return c.Return(PartialShape{-1, -1, channels > 0 ? channels : -1});
 }
 
-Status FramesShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 0).status());
-  return c.Return(PartialShape{-1, -1, -1, 3});
-}
-
 Status JpegShapeKernel(KernelContext& ctx) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"contents"}));
   TENON_ASSIGN_OR_RETURN(const ImageSize size, JpegSize(ctx.input(0).scalar<TString>()));
   return ctx.Return(
       ShapeTensor(Shape({size.height, size.width, size.channels}), ctx.output_type(0)));
 }
 
-Status EncodePngKernel(KernelContext& ctx, int64_t compression) {
-  const Tensor& in = ctx.input(0);
+Status EncodePngKernel(KernelContext& ctx, const Tensor& in, int64_t compression) {
   if (compression < -1 || compression > 9) {
     return InvalidArgument("compression should be in [-1,9], got ", compression);
   }
@@ -252,22 +243,10 @@ Status EncodeJpegKernel(KernelContext& ctx, const Writing& node) {
   return EncodeJpeg(ctx, node.how, node.channels);
 }
 
-Status EncodeJpegQualityKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const int64_t quality, ReadInteger(ctx.input(1), "quality"));
+Status EncodeJpegQualityKernel(KernelContext& ctx, const Tensor&, Integer quality) {
   if (quality < 0 || quality > 100)
-    return InvalidArgument("quality must be in [0,100], got ", quality);
+    return InvalidArgument("quality must be in [0,100], got ", quality.value);
   return EncodeJpeg(ctx, {.quality = static_cast<int>(quality)}, 0);
-}
-
-Status EncodedShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape image, c.WithRankAtLeast(0, 3));
-  if (!image.rank_known()) return OkStatus();
-  return c.Return(image.Part(0, image.rank() - 3));
-}
-
-Status EncodedJpegShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 3).status());
-  return c.Return(Shape());
 }
 
 }  // namespace
@@ -284,7 +263,7 @@ void RegisterFileOps(OpRegistry& ops) {
   // 2 x 1 pixels out of a table of two colours.
   const std::string gif("GIF89a\2\0\1\0\x80\0\0\xff\0\0\0\0\xff,\0\0\0\0\2\0\1\0\0\2\2\x44\x0a\0;",
                         35);
-  ops.Add("DecodeGif", FramesShape, DecodeKernel).Example({Tensor::Scalar(gif)});
+  ops.Add("DecodeGif", DecodeKernel).Example({Tensor::Scalar(gif)});
   ops.Add("DecodeImage", UnknownShape, DecodeKernel)
       .Example({Tensor::Scalar(bmp)}, {{"channels", 3}});
   ops.Add("DecodeAndCropJpeg", ImageShape, DecodeAndCropKernel).NoExample(why);
@@ -292,13 +271,11 @@ void RegisterFileOps(OpRegistry& ops) {
          "ExtractJpegShape", [](ShapeContext& c) { return c.Return(PartialShape{3}); },
          JpegShapeKernel)
       .NoExample(why);
-  ops.Add("EncodePng", EncodedShape, EncodePngKernel, {.attrs = {"compression"}})
+  ops.Add("EncodePng", EncodePngKernel, {.attrs = {"compression"}})
       .InDomain(0, 255)
       .Example({Shape{2, 3, 2, 3}});
-  ops.Add("EncodeJpeg", EncodedJpegShape, EncodeJpegKernel)
-      .InDomain(0, 255)
-      .Example({Shape{9, 4, 3}});
-  ops.Add("EncodeJpegVariableQuality", EncodedJpegShape, EncodeJpegQualityKernel)
+  ops.Add("EncodeJpeg", EncodeJpegKernel).InDomain(0, 255).Example({Shape{9, 4, 3}});
+  ops.Add("EncodeJpegVariableQuality", EncodeJpegQualityKernel)
       .InDomain(0, 255)
       .Example({Shape{9, 4, 3}, Tensor::Scalar(80)});
 }

@@ -119,24 +119,12 @@ Status GlimpseKernel(KernelContext& ctx, const Glimpses& node) {
   return OkStatus();
 }
 
-Status GlimpseShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape in, c.WithRank(0, 4));
-  TENON_ASSIGN_OR_RETURN(const PartialShape offsets, c.WithRank(2, 2));
-  TENON_ASSIGN_OR_RETURN(const PartialShape both, offsets.MergeWith({in.dim(0), 2}));
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 1).status());
-  TENON_ASSIGN_OR_RETURN(const PartialShape size, c.ConstantShape(1));
-  const bool known = size.rank() == 2;
-  return c.Return(
-      PartialShape{both.dim(0), known ? size.dim(0) : -1, known ? size.dim(1) : -1, in.dim(3)});
-}
-
 }  // namespace
 
 void RegisterGlimpseOps(OpRegistry& ops) {
   const auto offsets = Tensor::Of<float>({2, 2}, {0.1f, -0.2f, 0.3f, 0});
   for (const char* const op : {"ExtractGlimpse", "ExtractGlimpseV2"}) {
-    ops.Add(op, GlimpseShape, GlimpseKernel)
-        .Example({Shape{2, 6, 8, 2}, Tensor::Vector({2, 3}), offsets});
+    ops.Add(op, GlimpseKernel).Example({Shape{2, 6, 8, 2}, Tensor::Vector({2, 3}), offsets});
   }
 }
 

@@ -36,9 +36,8 @@ StatusOr<int64_t> PatchSize(const Windows& w, int64_t channels) {
   return channels;
 }
 
-Status PatchesKernel(KernelContext& ctx, const Patches& patches) {
+Status PatchesKernel(KernelContext& ctx, const Tensor& in, const Patches& patches) {
   const Windows& w = patches.windows;
-  const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const WindowAxes axes, w.Axes(in.shape(), SpatialSizes(w)));
   const int64_t channels = in.dim(w.rank - 1);
   TENON_ASSIGN_OR_RETURN(const int64_t size, PatchSize(w, channels));

@@ -78,7 +78,6 @@ Status ProjectKernel(KernelContext& ctx, const Projecting& how) {
   TENON_ASSIGN_OR_RETURN(const DimVector size, ReadResize(ctx.input(2), false, false));
   float outside = 0;
   if (ctx.num_inputs() > 3) {
-    TENON_RETURN_IF_ERROR(CheckRank(ctx.input(3), 0, "fill_value"));
     outside = ctx.input(3).scalar<float>();
   }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, {batch, size[0], size[1], channels}));
@@ -147,16 +146,6 @@ Status ProjectKernel(KernelContext& ctx, const Projecting& how) {
   });
 }
 
-Status ProjectShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 4).status());
-  TENON_ASSIGN_OR_RETURN(const PartialShape images, c.WithRank(0, 4));
-  TENON_RETURN_IF_ERROR(c.WithRank(2, 1).status());
-  TENON_ASSIGN_OR_RETURN(const PartialShape size, c.ConstantShape(2));
-  const bool known = size.rank() == 2;
-  return c.Return(PartialShape{images.dim(0), known ? size.dim(0) : -1, known ? size.dim(1) : -1,
-                               images.dim(3)});
-}
-
 /// Takes the gradient back by the inverse transform, which is how TensorFlow defines it.
 void ProjectGrad(GradContext& g) {
   const Output count = Slice(ShapeVector(g.in(1)), {0}, {1});
@@ -177,10 +166,10 @@ void ProjectGrad(GradContext& g) {
 void RegisterProjectiveTransformOps(OpRegistry& ops) {
   const auto turn = Tensor::Of<float>({1, 8}, {0.8f, 0.3f, 0.5f, -0.3f, 0.9f, 1, 0.01f, 0.02f});
   const Tensor size = Tensor::Vector({5, 4});
-  ops.Add("ImageProjectiveTransformV2", ProjectShape, ProjectKernel)
+  ops.Add("ImageProjectiveTransformV2", ProjectKernel)
       .Grad(ProjectGrad)
       .Example({Shape{2, 6, 7, 2}, turn, size}, {{"interpolation", "BILINEAR"}});
-  ops.Add("ImageProjectiveTransformV3", ProjectShape, ProjectKernel)
+  ops.Add("ImageProjectiveTransformV3", ProjectKernel)
       .Grad(ProjectGrad)
       .Example({Shape{2, 6, 7, 2}, turn, size, Tensor::Scalar(3.0f)},
                {{"interpolation", "NEAREST"}, {"fill_mode", "REFLECT"}});

@@ -53,8 +53,7 @@ CountedVector<CubicTaps> AllTaps(int64_t from, int64_t to, bool align, bool half
   return taps;
 }
 
-Status BicubicKernel(KernelContext& ctx, bool align, bool half) {
-  const Tensor& in = ctx.input(0);
+Status BicubicKernel(KernelContext& ctx, const Tensor& in, bool align, bool half) {
   TENON_RETURN_IF_ERROR(CheckImages(in, "images"));
   TENON_ASSIGN_OR_RETURN(const DimVector size, ReadResize(ctx.input(1), align, half));
   const int64_t height = in.dim(1), width = in.dim(2), channels = in.dim(3);
@@ -151,8 +150,7 @@ struct Cover {
   int64_t begin, end;
 };
 
-Status AreaKernel(KernelContext& ctx, bool align) {
-  const Tensor& in = ctx.input(0);
+Status AreaKernel(KernelContext& ctx, const Tensor& in, bool align) {
   TENON_RETURN_IF_ERROR(CheckImages(in, "images"));
   TENON_ASSIGN_OR_RETURN(const DimVector size, ReadResize(ctx.input(1), align, false));
   const int64_t height = in.dim(1), width = in.dim(2), channels = in.dim(3);
@@ -199,7 +197,7 @@ Status AreaKernel(KernelContext& ctx, bool align) {
 void RegisterCubicResizeOps(OpRegistry& ops) {
   const KernelOptions options = {.attrs = {"align_corners", "half_pixel_centers"}};
   const Tensor size = Tensor::Vector({5, 3});
-  ops.Add("ResizeBicubic", ResizeShape, BicubicKernel, options)
+  ops.Add("ResizeBicubic", BicubicKernel, options)
       .Grad([](GradContext& g) {
         const DType type = g.in(0).dtype();
         if (type != DType::kFloat && type != DType::kDouble) return;
@@ -209,9 +207,9 @@ void RegisterCubicResizeOps(OpRegistry& ops) {
       })
       .Example({Shape{2, 4, 6, 2}, size})
       .Example({Shape{2, 4, 6, 2}, size}, {{"half_pixel_centers", true}});
-  ops.Add("ResizeBicubicGrad", ResizeGradShape, BicubicGradKernel, options)
+  ops.Add("ResizeBicubicGrad", BicubicGradKernel, options)
       .Example({Shape{2, 5, 3, 2}, Shape{2, 4, 6, 2}});
-  ops.Add("ResizeArea", ResizeShape, AreaKernel, {.attrs = {"align_corners"}})
+  ops.Add("ResizeArea", AreaKernel, {.attrs = {"align_corners"}})
       .Example({Shape{2, 4, 6, 2}, size});
 }
 

@@ -47,21 +47,6 @@ StatusOr<DimVector> ReadResize(const Tensor& t, bool align, bool half) {
   return InvalidArgument("output dimensions must be positive, found ", size[0], " x ", size[1]);
 }
 
-Status ResizeShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape images, c.WithRank(0, 4));
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 1).status());
-  TENON_ASSIGN_OR_RETURN(const PartialShape size, c.ConstantShape(1));
-  const bool known = size.rank() == 2;
-  return c.Return(PartialShape{images.dim(0), known ? size.dim(0) : -1, known ? size.dim(1) : -1,
-                               images.dim(3)});
-}
-
-Status ResizeGradShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape dy, c.WithRank(0, 4));
-  TENON_ASSIGN_OR_RETURN(const PartialShape image, c.WithRank(1, 4));
-  return c.Return(PartialShape{dy.dim(0), image.dim(1), image.dim(2), dy.dim(3)});
-}
-
 namespace {
 
 /// Where the pixels of a resized row or column come from.
@@ -91,8 +76,7 @@ struct Scale {
   bool half_pixels, aligned;
 };
 
-Status BilinearKernel(KernelContext& ctx, bool align, bool half) {
-  const Tensor& in = ctx.input(0);
+Status BilinearKernel(KernelContext& ctx, const Tensor& in, bool align, bool half) {
   TENON_RETURN_IF_ERROR(CheckImages(in, "images"));
   TENON_ASSIGN_OR_RETURN(const DimVector size, ReadResize(ctx.input(1), align, half));
   const int64_t height = in.dim(1), width = in.dim(2), channels = in.dim(3);
@@ -172,8 +156,7 @@ Status BilinearGradKernel(KernelContext& ctx, bool align, bool half) {
   });
 }
 
-Status NearestKernel(KernelContext& ctx, bool align, bool half) {
-  const Tensor& in = ctx.input(0);
+Status NearestKernel(KernelContext& ctx, const Tensor& in, bool align, bool half) {
   TENON_RETURN_IF_ERROR(CheckImages(in, "images"));
   TENON_ASSIGN_OR_RETURN(const DimVector size, ReadResize(ctx.input(1), align, half));
   const int64_t channels = in.dim(3);
@@ -201,8 +184,7 @@ Status NearestKernel(KernelContext& ctx, bool align, bool half) {
   });
 }
 
-Status NearestGradKernel(KernelContext& ctx, bool align, bool half) {
-  const Tensor& dy = ctx.input(0);
+Status NearestGradKernel(KernelContext& ctx, const Tensor& dy, bool align, bool half) {
   TENON_RETURN_IF_ERROR(CheckImages(dy, "grads", true));
   TENON_ASSIGN_OR_RETURN(const DimVector size, ReadResize(ctx.input(1), false, half));
   const int64_t channels = dy.dim(3);
@@ -241,7 +223,7 @@ Output SizeOfImages(const Output& images) { return Slice(ShapeVector(images), {1
 void RegisterResizeOps(OpRegistry& ops) {
   const KernelOptions options = {.attrs = {"align_corners", "half_pixel_centers"}};
   const Tensor size = Tensor::Vector({5, 3});
-  ops.Add("ResizeBilinear", ResizeShape, BilinearKernel, options)
+  ops.Add("ResizeBilinear", BilinearKernel, options)
       .Grad([](GradContext& g) {
         g.dx(0) = ResizeBilinearGrad(g.dy(0), g.in(0),
                                      {.align_corners = g.Attr<bool>("align_corners"),
@@ -249,9 +231,9 @@ void RegisterResizeOps(OpRegistry& ops) {
       })
       .Example({Shape{2, 4, 6, 2}, size})
       .Example({Shape{2, 4, 6, 2}, size}, {{"align_corners", true}});
-  ops.Add("ResizeBilinearGrad", ResizeGradShape, BilinearGradKernel, options)
+  ops.Add("ResizeBilinearGrad", BilinearGradKernel, options)
       .Example({Shape{2, 5, 3, 2}, Shape{2, 4, 6, 2}});
-  ops.Add("ResizeNearestNeighbor", ResizeShape, NearestKernel, options)
+  ops.Add("ResizeNearestNeighbor", NearestKernel, options)
       .Grad([](GradContext& g) {
         g.dx(0) =
             ResizeNearestNeighborGrad(g.dy(0), SizeOfImages(g.in(0)),
@@ -260,7 +242,7 @@ void RegisterResizeOps(OpRegistry& ops) {
       })
       .Example({Shape{2, 4, 6, 2}, size})
       .Example({Shape{2, 4, 6, 2}, size}, {{"half_pixel_centers", true}});
-  ops.Add("ResizeNearestNeighborGrad", ResizeShape, NearestGradKernel, options)
+  ops.Add("ResizeNearestNeighborGrad", NearestGradKernel, options)
       .Example({Shape{2, 5, 3, 2}, Tensor::Vector({4, 6})});
 }
 

@@ -27,9 +27,4 @@ Status CheckResizeGradient(const Tensor& dy, const Tensor& image, bool align, bo
 /// The new height and width; also checks the attributes align_corners and half_pixel_centers.
 StatusOr<DimVector> ReadResize(const Tensor& t, bool align, bool half);
 
-/// The shape of images, input 0, in the size that input 1 is.
-Status ResizeShape(ShapeContext& c);
-/// The gradient of input 1, images of which input 0 is the gradient when resized.
-Status ResizeGradShape(ShapeContext& c);
-
 }  // namespace tenon

@@ -181,8 +181,7 @@ StatusOr<Placement> ReadPlacement(const KernelContext& ctx) {
   return InvalidArgument("scale must be positive, found ", s[0], " and ", s[1]);
 }
 
-Status ScaleKernel(KernelContext& ctx, const Resampling& how) {
-  const Tensor& in = ctx.input(0);
+Status ScaleKernel(KernelContext& ctx, const Tensor& in, const Resampling& how) {
   TENON_RETURN_IF_ERROR(CheckImages(in, "images"));
   TENON_ASSIGN_OR_RETURN(const DimVector size, ReadResize(ctx.input(1), false, false));
   TENON_ASSIGN_OR_RETURN(const Placement place, ReadPlacement(ctx));
@@ -216,17 +215,11 @@ Status ScaleGradKernel(KernelContext& ctx, const Resampling& how) {
   return OkStatus();
 }
 
-Status ScaleShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(2, 1).status());
-  TENON_RETURN_IF_ERROR(c.WithRank(3, 1).status());
-  return ResizeShape(c);
-}
-
 }  // namespace
 
 void RegisterScaleAndTranslateOps(OpRegistry& ops) {
   const Tensor scale = Tensor::Vector({1.2f, 0.6f}), shift = Tensor::Vector({0.3f, -0.4f});
-  ops.Add("ScaleAndTranslate", ScaleShape, ScaleKernel)
+  ops.Add("ScaleAndTranslate", ScaleKernel)
       .Grad([](GradContext& g) {
         g.dx(0) = ScaleAndTranslateGrad(g.dy(0), g.in(0), g.in(2), g.in(3),
                                         {.kernel_type = g.Attr<std::string>("kernel_type"),
@@ -235,7 +228,7 @@ void RegisterScaleAndTranslateOps(OpRegistry& ops) {
       .Example({Shape{2, 4, 6, 2}, Tensor::Vector({5, 3}), scale, shift})
       .Example({Shape{2, 4, 6, 2}, Tensor::Vector({5, 3}), scale, shift},
                {{"kernel_type", "triangle"}, {"antialias", false}});
-  ops.Add("ScaleAndTranslateGrad", ResizeGradShape, ScaleGradKernel)
+  ops.Add("ScaleAndTranslateGrad", ScaleGradKernel)
       .Example({Shape{2, 5, 3, 2}, Shape{2, 4, 6, 2}, scale, shift});
 }
 

@@ -107,9 +107,7 @@ Status ReadBoxes(const KernelContext& ctx, int64_t columns, Limits* limits) {
   if (limits->most < 0)
     return InvalidArgument("max_output_size is ", limits->most, ", wanted at least 0");
   float* const values[] = {&limits->overlap, &limits->score, &limits->sigma};
-  const std::string_view names[] = {"iou_threshold", "score_threshold", "soft_nms_sigma"};
   for (int i = 3; i < ctx.num_inputs(); ++i) {
-    TENON_RETURN_IF_ERROR(CheckRank(ctx.input(i), 0, names[i - 3]));
     *values[i - 3] = Floats(ctx.input(i))[0];
   }
   if (columns > 0 && !(limits->overlap >= 0 && limits->overlap <= 1)) {
@@ -200,8 +198,6 @@ Status CombinedSuppressionKernel(KernelContext& ctx, bool pad_per_class, bool cl
         "boxes must be [batch, n, 1 or classes, 4] and scores [batch, n, classes], found shapes ",
         boxes.shape(), " and ", scores.shape());
   }
-  TENON_RETURN_IF_ERROR(CheckScalars(
-      ctx, 2, {"max_output_size_per_class", "max_total_size", "iou_threshold", "score_threshold"}));
   const int64_t most = ctx.input(2).scalar<int32_t>(), total = ctx.input(3).scalar<int32_t>();
   const Limits limits = {
       .most = most, .overlap = ctx.input(4).scalar<float>(), .score = ctx.input(5).scalar<float>()};
@@ -239,28 +235,6 @@ Status CombinedSuppressionKernel(KernelContext& ctx, bool pad_per_class, bool cl
   return OkStatus();
 }
 
-Status CombinedSuppressionShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape boxes, c.WithRank(0, 4));
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 3).status());
-  for (int i = 2; i < 6; ++i) TENON_RETURN_IF_ERROR(c.WithRank(i, 0).status());
-  c.set_output(0, {boxes.dim(0), -1, 4});
-  c.set_output(1, {boxes.dim(0), -1});
-  c.set_output(2, {boxes.dim(0), -1});
-  c.set_output(3, {boxes.dim(0)});
-  return OkStatus();
-}
-
-Status SuppressionShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape boxes, c.WithRank(0, 2));
-  TENON_ASSIGN_OR_RETURN(const PartialShape scores, c.WithRank(1, 1));
-  TENON_RETURN_IF_ERROR(boxes.WithDim(1, -1).MergeWith({scores.dim(0), -1}).status());
-  for (int i = 2; i < c.num_inputs(); ++i) TENON_RETURN_IF_ERROR(c.WithRank(i, 0).status());
-  for (int i = 0; i < c.num_outputs(); ++i) {
-    c.set_output(i, i > 0 && i == c.num_outputs() - 1 ? PartialShape(Shape()) : PartialShape{-1});
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 void RegisterSuppressionOps(OpRegistry& ops) {
@@ -268,22 +242,19 @@ void RegisterSuppressionOps(OpRegistry& ops) {
   const Tensor scores = Tensor::Vector({0.5f, 0.9f, 0.7f}), most = Tensor::Scalar(3),
                half = Tensor::Scalar(0.5f), none = Tensor::Scalar(0.0f);
   const AttributeMap floats = {{"T", DType::kFloat}, {"T_threshold", DType::kFloat}};
-  ops.Add("NonMaxSuppression", SuppressionShape, SuppressionV1Kernel, {.attrs = {"iou_threshold"}})
+  ops.Add("NonMaxSuppression", SuppressionV1Kernel, {.attrs = {"iou_threshold"}})
       .Example({boxes, scores, most});
-  ops.Add("NonMaxSuppressionV2", SuppressionShape, SuppressionKernel)
-      .Example({boxes, scores, most, half}, floats);
-  ops.Add("NonMaxSuppressionV3", SuppressionShape, SuppressionKernel)
+  ops.Add("NonMaxSuppressionV2", SuppressionKernel).Example({boxes, scores, most, half}, floats);
+  ops.Add("NonMaxSuppressionV3", SuppressionKernel)
       .Example({boxes, scores, most, half, none}, floats);
-  ops.Add("NonMaxSuppressionV4", SuppressionShape, PaddedSuppressionKernel,
-          {.attrs = {"pad_to_max_output_size"}})
+  ops.Add("NonMaxSuppressionV4", PaddedSuppressionKernel, {.attrs = {"pad_to_max_output_size"}})
       .Example({boxes, scores, most, half, none}, floats);
-  ops.Add("NonMaxSuppressionV5", SuppressionShape, PaddedSuppressionKernel,
-          {.attrs = {"pad_to_max_output_size"}})
+  ops.Add("NonMaxSuppressionV5", PaddedSuppressionKernel, {.attrs = {"pad_to_max_output_size"}})
       .Example({boxes, scores, most, half, none, half}, {{"T", DType::kFloat}});
-  ops.Add("CombinedNonMaxSuppression", CombinedSuppressionShape, CombinedSuppressionKernel,
+  ops.Add("CombinedNonMaxSuppression", CombinedSuppressionKernel,
           {.attrs = {"pad_per_class", "clip_boxes"}})
       .Example({Shape{2, 5, 1, 4}, Shape{2, 5, 3}, most, most, half, none});
-  ops.Add("NonMaxSuppressionWithOverlaps", SuppressionShape, OverlapsKernel)
+  ops.Add("NonMaxSuppressionWithOverlaps", OverlapsKernel)
       .Example({Shape{3, 3}, scores, most, half, none});
 }
 

@@ -43,8 +43,7 @@ Status AddMatches(const std::string& folder, std::string_view rest, const FileCo
   return OkStatus();
 }
 
-Status MatchingFilesKernel(KernelContext& ctx) {
-  const Tensor& patterns = ctx.input(0);
+Status MatchingFilesKernel(KernelContext& ctx, const Tensor& patterns) {
   TENON_RETURN_IF_ERROR(CheckRank(patterns, std::min(patterns.rank(), 1), "pattern"));
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   std::vector<std::string> found;
@@ -59,7 +58,6 @@ Status MatchingFilesKernel(KernelContext& ctx) {
 template <bool kSlices>
 Status SaveOldKernel(KernelContext& ctx) {
   const int first = kSlices ? 3 : 2, count = ctx.num_inputs() - first;
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"filename"}));
   for (int i = 1; i < first; ++i) {
     if (ctx.input(i).rank() == 1 && ctx.input(i).dim(0) == count) continue;
     return InvalidArgument(i == 1 ? "tensor_names" : "shapes_and_slices", " must be a vector of ",

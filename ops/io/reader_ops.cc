@@ -47,7 +47,6 @@ Status SerializeKernel(KernelContext& ctx) {
 
 Status RestoreStateKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto reader, ResourceInput<Reader>(ctx));
-  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(1), 0, "state"));
   return reader->Restore(ctx.input(1).scalar<TString>());
 }
 

@@ -88,7 +88,6 @@ Status RemapMatrixKernel(KernelContext& ctx, int64_t rows, int64_t columns, int6
     return InvalidArgument("The `ckpt_path` tensor must have exactly one element, got tensor of ",
                            "shape ", ctx.input(0).shape());
   }
-  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(1), 0, "old_tensor_name"));
   const std::string name(ctx.input(1).scalar<TString>());
   const Tensor &row_map = ctx.input(2), &column_map = ctx.input(3), &fill = ctx.input(4);
   for (const auto& [map, what] :

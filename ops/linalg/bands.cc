@@ -38,9 +38,8 @@ void SolveBands(const BandMatrix<T>& a, bool adjoint, Eigen::Map<Matrix<T>> x) {
   }
 }
 
-Status BandedSolveKernel(KernelContext& ctx, bool lower, bool adjoint) {
-  TENON_ASSIGN_OR_RETURN(const Matrices a, MatricesOf(ctx));
-  TENON_ASSIGN_OR_RETURN(const Matrices b, MatricesOf(ctx, 1));
+Status BandedSolveKernel(KernelContext& ctx, const Matrices& a, const Matrices& b, bool lower,
+                         bool adjoint) {
   const Tensor in = ctx.input(0), rhs = ctx.input(1);
   for (const Tensor& t : {in, rhs}) {
     if (t.num_elements() == 0) {
@@ -155,12 +154,11 @@ bool SolveTridiagonal(const Eigen::Map<const Matrix<T>>& diagonals, bool pivotin
   return true;
 }
 
-Status TridiagonalSolveKernel(KernelContext& ctx, bool partial_pivoting, bool perturb_singular) {
+Status TridiagonalSolveKernel(KernelContext& ctx, const Matrices& d, const Matrices& b,
+                              bool partial_pivoting, bool perturb_singular) {
   if (perturb_singular && !partial_pivoting) {
     return InvalidArgument("Setting perturb_singular requires also setting partial_pivoting.");
   }
-  TENON_ASSIGN_OR_RETURN(const Matrices d, MatricesOf(ctx));
-  TENON_ASSIGN_OR_RETURN(const Matrices b, MatricesOf(ctx, 1));
   const Tensor &diagonals = ctx.input(0), &rhs = ctx.input(1);
   if (d.batch != b.batch || d.rows != 3 || d.columns != b.rows) {
     return InvalidArgument("diagonals must be of shape ", PartialShape(b.With({3, b.rows})),

@@ -9,8 +9,7 @@
 namespace tenon {
 namespace {
 
-Status CrossKernel(KernelContext& ctx) {
-  const Tensor &a = ctx.input(0), &b = ctx.input(1);
+Status CrossKernel(KernelContext& ctx, const Tensor& a, const Tensor& b) {
   TENON_RETURN_IF_ERROR(CheckSameShape(ctx));
   if (a.rank() < 1) return InvalidArgument("a and b must be of rank 1 or more");
   if (a.dim(a.rank() - 1) != 3) {

@@ -26,9 +26,8 @@ std::pair<T, RealOf<T>> LogDeterminant(const Eigen::Map<const Matrix<T>>& m) {
 }
 
 /// The determinant, or its sign and logarithm when there are two outputs.
-Status DeterminantKernel(KernelContext& ctx) {
+Status DeterminantKernel(KernelContext& ctx, const Tensor& in) {
   TENON_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx));
-  const Tensor& in = ctx.input(0);
   for (int i = 0; i < ctx.num_outputs(); ++i) {
     TENON_RETURN_IF_ERROR(ctx.CreateOutput(i, m.batch).status());
   }
@@ -42,11 +41,6 @@ Status DeterminantKernel(KernelContext& ctx) {
       return OkStatus();
     });
   });
-}
-
-Status DeterminantShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape in, SquareMatrixShape(c));
-  return c.ReturnForEach(BatchOf(in));
 }
 
 void DeterminantGrad(GradContext& g) {
@@ -63,11 +57,9 @@ void LogDeterminantGrad(GradContext& g) {
 void RegisterDeterminants(OpRegistry& ops) {
   const KernelOptions types = {.types = {{"T", DTypesOf(MatrixTypes())}}};
   for (const char* name : {"MatrixDeterminant", "BatchMatrixDeterminant"}) {
-    ops.Add(name, DeterminantShape, DeterminantKernel, types)
-        .Grad(DeterminantGrad)
-        .Example({Shape{2, 3, 3}});
+    ops.Add(name, DeterminantKernel, types).Grad(DeterminantGrad).Example({Shape{2, 3, 3}});
   }
-  ops.Add("LogMatrixDeterminant", DeterminantShape, DeterminantKernel, types)
+  ops.Add("LogMatrixDeterminant", DeterminantKernel, types)
       .Grad(LogDeterminantGrad)
       .Example({Shape{2, 3, 3}});
 }

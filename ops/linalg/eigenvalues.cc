@@ -40,11 +40,10 @@ Status AllocatePairs(KernelContext& ctx, const Matrices& m, bool vectors) {
   return OkStatus();
 }
 
-Status SelfAdjointEigV2Kernel(KernelContext& ctx, bool compute_v) {
+Status SelfAdjointEigV2Kernel(KernelContext& ctx, const Tensor& in, bool compute_v) {
   TENON_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx));
   TENON_RETURN_IF_ERROR(AllocatePairs(ctx, m, compute_v));
   if (m.count * m.rows == 0) return OkStatus();
-  const Tensor& in = ctx.input(0);
   return DispatchStatus(in.dtype(), MatrixTypes(), [&]<typename T>(T) {
     return ForEachMatrix(m.count, 10 * m.cubic_cost(), [&](int64_t i) -> Status {
       TENON_ASSIGN_OR_RETURN(const auto eig,
@@ -56,11 +55,10 @@ Status SelfAdjointEigV2Kernel(KernelContext& ctx, bool compute_v) {
   });
 }
 
-Status SelfAdjointEigKernel(KernelContext& ctx) {
+Status SelfAdjointEigKernel(KernelContext& ctx, const Tensor& in) {
   TENON_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, m.With({m.rows + 1, m.rows})));
   if (out->num_elements() == 0) return OkStatus();
-  const Tensor& in = ctx.input(0);
   return DispatchStatus(in.dtype(), TypeList<float, double>(), [&]<typename T>(T) {
     return ForEachMatrix(m.count, 10 * m.cubic_cost(), [&](int64_t i) -> Status {
       TENON_ASSIGN_OR_RETURN(const auto eig, SelfAdjointEigenpairs<T>(MatrixAt<T>(in, m, i), true));
@@ -73,9 +71,8 @@ Status SelfAdjointEigKernel(KernelContext& ctx) {
 }
 
 /// In double precision, of whatever type the input is.
-Status EigKernel(KernelContext& ctx, bool compute_v) {
+Status EigKernel(KernelContext& ctx, const Tensor& in, bool compute_v) {
   TENON_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx));
-  const Tensor& in = ctx.input(0);
   const bool is_double = in.dtype() == DType::kDouble || in.dtype() == DType::kComplex128;
   if (is_double != (ctx.output_type(0) == DType::kComplex128)) {
     return InvalidArgument("eigenvalues of ", in.dtype(), " cannot be ", ctx.output_type(0));
@@ -114,14 +111,6 @@ Status PairsShape(ShapeContext& c) {
   c.set_output(0, in.rank_known() ? in.Part(0, in.rank() - 1) : in);
   c.set_output(1, vectors ? in : PartialShape{0});
   return OkStatus();
-}
-
-Status SelfAdjointEigShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape in, SquareMatrixShape(c));
-  if (!in.rank_known()) return OkStatus();
-  const int64_t n = in.dim(in.rank() - 1);
-  TENON_ASSIGN_OR_RETURN(const int64_t rows, n < 0 ? n : AddSizes(n, 1));
-  return c.Return(in.WithDim(in.rank() - 2, rows));
 }
 
 void SelfAdjointEigGrad(GradContext& g) {
@@ -166,7 +155,7 @@ void RegisterEigenvalues(OpRegistry& ops) {
   };
   const Tensor symmetric = Tensor::Of<double>({2, 2, 2}, {4, 1, 1, 3, 2, -0.5, -0.5, 1});
   for (const std::string batch : {"", "Batch"}) {
-    ops.Add(batch + "SelfAdjointEig", SelfAdjointEigShape, SelfAdjointEigKernel,
+    ops.Add(batch + "SelfAdjointEig", SelfAdjointEigKernel,
             options(DTypesOf(TypeList<float, double>()), {}))
         .Example({symmetric});
     ops.Add(batch + "SelfAdjointEigV2", PairsShape, SelfAdjointEigV2Kernel,

@@ -14,9 +14,8 @@
 namespace tenon {
 namespace {
 
-Status CholeskyKernel(KernelContext& ctx) {
+Status CholeskyKernel(KernelContext& ctx, const Tensor& in) {
   TENON_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx));
-  const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   if (in.num_elements() == 0) return OkStatus();
   return DispatchStatus(in.dtype(), MatrixTypes(), [&]<typename T>(T) {
@@ -37,9 +36,8 @@ Status CholeskyKernel(KernelContext& ctx) {
 
 /// (S + S^T) / 2, where S = L^-T P(L^T dL) L^-1 and P takes the lower triangle, half of the
 /// diagonal.
-Status CholeskyGradKernel(KernelContext& ctx) {
+Status CholeskyGradKernel(KernelContext& ctx, const Tensor& l, const Tensor& dl) {
   TENON_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx));
-  const Tensor &l = ctx.input(0), &dl = ctx.input(1);
   if (l.shape() != dl.shape()) {
     return InvalidArgument("l and grad must have one shape, found ", l.shape(), " and ",
                            dl.shape());
@@ -62,9 +60,8 @@ Status CholeskyGradKernel(KernelContext& ctx) {
   });
 }
 
-Status QrKernel(KernelContext& ctx, bool full_matrices) {
+Status QrKernel(KernelContext& ctx, const Tensor& in, bool full_matrices) {
   TENON_ASSIGN_OR_RETURN(const Matrices m, MatricesOf(ctx));
-  const Tensor& in = ctx.input(0);
   const int64_t p = full_matrices ? m.rows : m.smaller();
   TENON_ASSIGN_OR_RETURN(Tensor * q, ctx.CreateOutput(0, m.With({m.rows, p})));
   TENON_ASSIGN_OR_RETURN(Tensor * r, ctx.CreateOutput(1, m.With({p, m.columns})));
@@ -80,9 +77,8 @@ Status QrKernel(KernelContext& ctx, bool full_matrices) {
   });
 }
 
-Status LuKernel(KernelContext& ctx) {
+Status LuKernel(KernelContext& ctx, const Tensor& in) {
   TENON_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx));
-  const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(Tensor * lu, ctx.AllocateOutput(0, in.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * p, ctx.CreateOutput(1, m.With({m.rows})));
   if (in.num_elements() == 0) return OkStatus();
@@ -110,13 +106,6 @@ Status QrShape(ShapeContext& c) {
   const int64_t p = c.attrs().GetOr("full_matrices", false) ? m : smaller;
   c.set_output(0, BatchOf(in).ConcatWith({m, p}));
   c.set_output(1, BatchOf(in).ConcatWith({p, n}));
-  return OkStatus();
-}
-
-Status LuShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape in, SquareMatrixShape(c));
-  c.set_output(0, in);
-  c.set_output(1, in.rank_known() ? in.Part(0, in.rank() - 1) : in);
   return OkStatus();
 }
 
@@ -199,7 +188,7 @@ void RegisterFactors(OpRegistry& ops) {
       .Example({Shape{2, 3, 2}})
       .Example({Shape{2, 3}}, {{"full_matrices", true}})
       .Example({Shape{3, 3}});
-  ops.Add("Lu", LuShape, LuKernel, types).Example({Shape{2, 3, 3}});
+  ops.Add("Lu", LuKernel, types).Example({Shape{2, 3, 3}});
 }
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/build/building.h"
+#include "core/op/bound_arguments.h"
 #include "core/op/kernel.h"
 #include "core/op/shape_inference.h"
 
@@ -29,6 +30,8 @@ struct Matrices {
 
 /// The matrices of input `i`; InvalidArgument when it has fewer than two dimensions.
 StatusOr<Matrices> MatricesOf(const KernelContext& ctx, int i = 0);
+template <>
+struct InputReader<Matrices> : ReadsInputs<MatricesOf> {};
 /// The same, which must be square.
 StatusOr<Matrices> SquareMatricesOf(const KernelContext& ctx, int i = 0);
 /// Input 1, the right sides of equations, as many as the matrices and with as many rows.

@@ -54,9 +54,8 @@ namespace {
 
 constexpr std::string_view kSingular = "Input matrix is not invertible.";
 
-Status InverseKernel(KernelContext& ctx, bool adjoint) {
+Status InverseKernel(KernelContext& ctx, const Tensor& in, bool adjoint) {
   TENON_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx));
-  const Tensor& in = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   if (in.num_elements() == 0) return OkStatus();
   return DispatchStatus(in.dtype(), MatrixTypes(), [&]<typename T>(T) {
@@ -71,10 +70,9 @@ Status InverseKernel(KernelContext& ctx, bool adjoint) {
   });
 }
 
-Status SolveKernel(KernelContext& ctx, bool adjoint) {
+Status SolveKernel(KernelContext& ctx, const Tensor& in, const Tensor& rhs, bool adjoint) {
   TENON_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf(ctx));
   TENON_ASSIGN_OR_RETURN(const Matrices b, RightSidesOf(ctx, m));
-  const Tensor &in = ctx.input(0), &rhs = ctx.input(1);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, rhs.shape()));
   if (out->num_elements() == 0) return OkStatus();
   return DispatchStatus(in.dtype(), MatrixTypes(), [&]<typename T>(T) {
@@ -110,13 +108,11 @@ Status LeastSquares(const Matrix<T>& a, const Matrix<T>& b, double l2, Eigen::Ma
   return OkStatus();
 }
 
-Status SolveLsKernel(KernelContext& ctx, bool fast) {
+Status SolveLsKernel(KernelContext& ctx, const Tensor& in, const Tensor& rhs, bool fast) {
   TENON_ASSIGN_OR_RETURN(const Matrices m, MatricesOf(ctx));
   TENON_ASSIGN_OR_RETURN(const Matrices b, RightSidesOf(ctx, m));
-  if (ctx.input(2).rank() != 0) return InvalidArgument("l2_regularizer must be scalar");
   const double l2 = ctx.input(2).scalar<double>();
   if (!(l2 >= 0)) return InvalidArgument("l2_regularizer must be >= 0, found ", l2);
-  const Tensor &in = ctx.input(0), &rhs = ctx.input(1);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, m.With({m.columns, b.columns})));
   if (out->num_elements() == 0) return OkStatus();
   if (m.rows == 0) {
@@ -155,27 +151,6 @@ Status TriangularSolveKernel(KernelContext& ctx, bool lower, bool adjoint) {
       return OkStatus();
     });
   });
-}
-
-/// The shape of x where a x = b, a of one batch with b.
-Status SolutionShape(ShapeContext& c, const PartialShape& a, const PartialShape& b) {
-  if (!a.rank_known() || !b.rank_known()) return OkStatus();
-  TENON_ASSIGN_OR_RETURN(const PartialShape batch, BatchOf(a).MergeWith(BatchOf(b)));
-  TENON_RETURN_IF_ERROR(
-      a.Part(a.rank() - 2, a.rank() - 1).MergeWith(b.Part(b.rank() - 2, b.rank() - 1)).status());
-  return c.Return(batch.ConcatWith({a.dim(a.rank() - 1), b.dim(b.rank() - 1)}));
-}
-
-Status SolveShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape a, SquareMatrixShape(c));
-  TENON_ASSIGN_OR_RETURN(const PartialShape b, MatrixShape(c, 1));
-  return SolutionShape(c, a, b);
-}
-
-Status SolveLsShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape a, MatrixShape(c));
-  TENON_ASSIGN_OR_RETURN(const PartialShape b, MatrixShape(c, 1));
-  return SolutionShape(c, a, b);
 }
 
 void InverseGrad(GradContext& g) {
@@ -253,11 +228,11 @@ void RegisterSolvers(OpRegistry& ops) {
         .Grad(InverseGrad)
         .Example({square})
         .Example({square}, {{"adjoint", true}});
-    ops.Add(batch + "MatrixSolve", SolveShape, SolveKernel, options({"adjoint"}))
+    ops.Add(batch + "MatrixSolve", SolveKernel, options({"adjoint"}))
         .Grad(SolveGrad)
         .Example({square, Shape{2, 2, 3}})
         .Example({square, Shape{2, 2, 1}}, {{"adjoint", true}});
-    ops.Add(batch + "MatrixSolveLs", SolveLsShape, SolveLsKernel, options({"fast"}))
+    ops.Add(batch + "MatrixSolveLs", SolveLsKernel, options({"fast"}))
         .Grad(SolveLsGrad)
         .Example({Shape{2, 3, 2}, Shape{2, 3, 2}, l2})
         .Example({Shape{2, 3}, Shape{2, 1}, l2});

@@ -37,9 +37,8 @@ void Decompose(const Eigen::Map<const Matrix<T>>& a, bool vectors, Eigen::Map<Ma
   v = svd.matrixV().template cast<T>();
 }
 
-Status SvdKernel(KernelContext& ctx, bool compute_uv, bool full_matrices) {
+Status SvdKernel(KernelContext& ctx, const Tensor& in, bool compute_uv, bool full_matrices) {
   TENON_ASSIGN_OR_RETURN(const Matrices m, MatricesOf(ctx));
-  const Tensor& in = ctx.input(0);
   const int64_t p = m.smaller();
   const int64_t left = full_matrices ? m.rows : p, right = full_matrices ? m.columns : p;
   TENON_ASSIGN_OR_RETURN(Tensor * s, ctx.CreateOutput(0, m.With({p})));

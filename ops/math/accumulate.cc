@@ -70,8 +70,7 @@ void AddBlock(const std::vector<const T*>& in, T* out, int64_t begin, int64_t en
   }
 }
 
-Status AddNKernel(KernelContext& ctx) {
-  const Tensor& first = ctx.input(0);
+Status AddNKernel(KernelContext& ctx, const Tensor& first) {
   TENON_RETURN_IF_ERROR(CheckSameShape(ctx));
   if (ctx.num_inputs() == 1) return ctx.Return(first);
   const int64_t n = first.num_elements();
@@ -118,8 +117,7 @@ double SumOfSquares(const T* x, int64_t n) {
   return sum;
 }
 
-Status L2LossKernel(KernelContext& ctx) {
-  const Tensor& x = ctx.input(0);
+Status L2LossKernel(KernelContext& ctx, const Tensor& x) {
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, Shape()));
   return DispatchStatus(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     *y->data<T>() = static_cast<T>(SumOfSquares(x.data<T>(), x.num_elements()) / 2);

@@ -57,8 +57,7 @@ struct L2Reducer {
   TENON_HD static double Finish(double acc, int64_t) { return acc / 2; }
 };
 
-Status L2LossKernel(KernelContext& ctx) {
-  const Tensor& x = ctx.input(0);
+Status L2LossKernel(KernelContext& ctx, const Tensor& x) {
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, Shape()));
   const ReductionPlan plan = PlanReduction(Shape{x.num_elements()}, {true}, false);
   return DispatchStatus(x.dtype(), FloatTypes(), [&]<typename T>(T) {

@@ -28,8 +28,7 @@ int64_t BestIndex(const T* x, int64_t n, int64_t stride) {
 }
 
 template <bool kMax>
-Status ArgBestKernel(KernelContext& ctx) {
-  const Tensor& x = ctx.input(0);
+Status ArgBestKernel(KernelContext& ctx, const Tensor& x) {
   TENON_ASSIGN_OR_RETURN(const int axis, ReadArgAxis(x.shape(), ctx.input(1)));
   const int64_t n = x.dim(axis);
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape().WithoutDim(axis)));

@@ -61,8 +61,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 template <bool kMax>
-Status ArgBestKernel(KernelContext& ctx) {
-  const Tensor& x = ctx.input(0);
+Status ArgBestKernel(KernelContext& ctx, const Tensor& x) {
   TENON_ASSIGN_OR_RETURN(const int axis, ReadArgAxis(x.shape(), ctx.input(1)));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape().WithoutDim(axis)));
   const int64_t n = x.dim(axis), inner = Product(x.shape().dims(), axis + 1, x.rank());

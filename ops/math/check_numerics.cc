@@ -17,8 +17,7 @@ std::string ListOf(std::vector<std::string> found) {
 
 /// With kSigned the message tells the infinities apart.
 template <bool kSigned>
-Status CheckNumericsKernel(KernelContext& ctx, const std::string& message) {
-  const Tensor& x = ctx.input(0);
+Status CheckNumericsKernel(KernelContext& ctx, const Tensor& x, const std::string& message) {
   bool nan = false, negative = false, positive = false;
   Dispatch(x.dtype(), FloatTypes(), [&]<typename T>(T) {
     for (const T& e : x.flat<T>()) {

@@ -36,9 +36,8 @@ __global__ void NoteNumerics(const unsigned* found, RunCheck check) {
 }
 
 template <bool kSigned>
-Status CheckNumericsKernel(KernelContext& ctx, const NodeIdentity& node,
+Status CheckNumericsKernel(KernelContext& ctx, const Tensor& x, const NodeIdentity& node,
                            const std::string& message) {
-  const Tensor& x = ctx.input(0);
   if (x.num_elements() == 0) return ctx.Return(x);
   TENON_ASSIGN_OR_RETURN(Tensor found, ctx.AllocateTemp(DType::kUInt32, Shape()));
   unsigned* bits = found.data<uint32_t>();

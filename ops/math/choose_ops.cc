@@ -79,8 +79,7 @@ void SelectV2Grad(GradContext& g) {
 
 // --- ClipByValue ---
 
-Status ClipKernel(KernelContext& ctx) {
-  const Tensor& t = ctx.input(0);
+Status ClipKernel(KernelContext& ctx, const Tensor& t) {
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanClip(ctx));
   const void* in = t.raw_data();
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0, t.shape()));

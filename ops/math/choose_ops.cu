@@ -65,8 +65,7 @@ struct ClipElement {
   }
 };
 
-Status ClipKernel(KernelContext& ctx) {
-  const Tensor& t = ctx.input(0);
+Status ClipKernel(KernelContext& ctx, const Tensor& t) {
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanClip(ctx));
   TENON_ASSIGN_OR_RETURN(const BroadcastIndex<3> index, IndexBroadcast<3>(plan, 1));
   const void* in = t.raw_data();

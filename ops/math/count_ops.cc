@@ -26,8 +26,7 @@ struct Boundaries : KernelState {
   const std::vector<float> values;
 };
 
-Status BucketizeKernel(KernelContext& ctx, const Boundaries& boundaries) {
-  const Tensor& x = ctx.input(0);
+Status BucketizeKernel(KernelContext& ctx, const Tensor& x, const Boundaries& boundaries) {
   const std::vector<float>& limits = boundaries.values;
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.shape()));
   int32_t* buckets = out->data<int32_t>();
@@ -57,10 +56,10 @@ double Difference(T low, T high, bool halved = false) {
   }
 }
 
-Status HistogramKernel(KernelContext& ctx) {
-  const Tensor &values = ctx.input(0), &range = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(const int64_t bins, ReadInteger(ctx.input(2), "nbins"));
-  if (bins <= 0) return InvalidArgument("nbins should be a positive number, but got '", bins, "'");
+Status HistogramKernel(KernelContext& ctx, const Tensor& values, const Tensor& range,
+                       Integer bins) {
+  if (bins <= 0)
+    return InvalidArgument("nbins should be a positive number, but got '", bins.value, "'");
   if (range.shape() != Shape{2}) {
     return InvalidArgument("value_range should be a vector of 2 elements, found shape ",
                            range.shape());

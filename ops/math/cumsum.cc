@@ -62,8 +62,7 @@ void ScanLine(const T* x, T* out, int64_t n, int64_t stride, bool exclusive, boo
 }
 
 template <typename Scan>
-Status ScanKernel(KernelContext& ctx, bool exclusive, bool reverse) {
-  const Tensor& x = ctx.input(0);
+Status ScanKernel(KernelContext& ctx, const Tensor& x, bool exclusive, bool reverse) {
   TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(1), x.rank(), "scan axis"));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.shape()));
   if (x.num_elements() == 0) return OkStatus();

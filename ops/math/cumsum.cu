@@ -111,8 +111,7 @@ __global__ void __launch_bounds__(kBlockThreads) ScanLines(const __grid_constant
 }
 
 template <typename Scan>
-Status ScanKernel(KernelContext& ctx, bool exclusive, bool reverse) {
-  const Tensor& x = ctx.input(0);
+Status ScanKernel(KernelContext& ctx, const Tensor& x, bool exclusive, bool reverse) {
   TENON_ASSIGN_OR_RETURN(const int axis, ReadAxis(ctx.input(1), x.rank(), "scan axis"));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.shape()));
   if (x.num_elements() == 0) return OkStatus();

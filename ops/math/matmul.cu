@@ -81,9 +81,8 @@ struct FinishProduct {
 
 using FusedTypes = TypeList<float, Half, BFloat16>;
 
-Status FusedMatMulKernel(KernelContext& ctx, const Fusion& fusion, bool transpose_a,
-                         bool transpose_b) {
-  const Tensor &a = ctx.input(0), &b = ctx.input(1), &bias = ctx.input(2);
+Status FusedMatMulKernel(KernelContext& ctx, const Tensor& a, const Tensor& b, const Tensor& bias,
+                         const Fusion& fusion, bool transpose_a, bool transpose_b) {
   TENON_ASSIGN_OR_RETURN(const GemmShape gemm, MatMulSizes(a, b, transpose_a, transpose_b));
   TENON_RETURN_IF_ERROR(CheckBias(bias, gemm));
   TENON_ASSIGN_OR_RETURN(Tensor * c, ctx.CreateOutput(0, {gemm.m, gemm.n}));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/build/building.h"
+#include "core/build/slicing.h"
 
 // Arithmetic and comparison of tensors, element by element, broadcasting. One side is an Output or
 // stands for one (Variable), the other may be a literal or a Tensor too: 2 * x - 6.0f. Between two

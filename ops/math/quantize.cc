@@ -156,8 +156,7 @@ Status CheckRanges(const KernelContext& ctx, const Way& way, int64_t channels) {
   return OkStatus();
 }
 
-Status QuantizeKernel(KernelContext& ctx, const Way& way) {
-  const Tensor& x = ctx.input(0);
+Status QuantizeKernel(KernelContext& ctx, const Tensor& x, const Way& way) {
   TENON_ASSIGN_OR_RETURN(const Channels channels, ChannelsOf(x, way.axis));
   TENON_RETURN_IF_ERROR(CheckRanges(ctx, way, channels.count));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));
@@ -207,8 +206,7 @@ Line LineOf(const Way& way, const Range& range) {
   return {.scale = std::max(range.min / used, range.max / highest)};
 }
 
-Status DequantizeKernel(KernelContext& ctx, const Way& way) {
-  const Tensor& x = ctx.input(0);
+Status DequantizeKernel(KernelContext& ctx, const Tensor& x, const Way& way) {
   TENON_ASSIGN_OR_RETURN(const Channels channels, ChannelsOf(x, way.axis));
   TENON_RETURN_IF_ERROR(CheckRanges(ctx, way, channels.count));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));

@@ -66,8 +66,7 @@ Status CheckRange(const Tensor& t, std::string_view what, const Shape& wanted) {
   return InvalidArgument(what, " must have shape ", wanted, ", found ", t.shape());
 }
 
-Status QuantizeAndDequantizeKernel(KernelContext& ctx, const Quantisation& q) {
-  const Tensor& x = ctx.input(0);
+Status QuantizeAndDequantizeKernel(KernelContext& ctx, const Tensor& x, const Quantisation& q) {
   int64_t bits = q.bits;
   if (ctx.num_inputs() > 3) {
     TENON_ASSIGN_OR_RETURN(bits, ReadOnlyInteger(ctx.input(3), "num_bits"));

@@ -22,8 +22,7 @@ Status ReduceRows(KernelContext& ctx, Reduction reduction, const IndexVector& id
 }
 
 template <Reduction kReduction>
-Status SegmentKernel(KernelContext& ctx) {
-  const Tensor &data = ctx.input(0), &segment_ids = ctx.input(1);
+Status SegmentKernel(KernelContext& ctx, const Tensor& data, const Tensor& segment_ids) {
   TENON_RETURN_IF_ERROR(CheckSegmentIds(data, segment_ids));
   TENON_ASSIGN_OR_RETURN(const IndexVector ids, ReadIndices(segment_ids, "segment_ids"));
   TENON_ASSIGN_OR_RETURN(const int64_t segments, SortedSegments(ids));
@@ -31,8 +30,7 @@ Status SegmentKernel(KernelContext& ctx) {
 }
 
 template <Reduction kReduction>
-Status UnsortedSegmentKernel(KernelContext& ctx) {
-  const Tensor& segment_ids = ctx.input(1);
+Status UnsortedSegmentKernel(KernelContext& ctx, const Tensor&, const Tensor& segment_ids) {
   TENON_ASSIGN_OR_RETURN(const int64_t segments, ReadNumSegments(ctx));
   TENON_ASSIGN_OR_RETURN(const IndexVector ids, ReadIndices(segment_ids, "segment_ids"));
   for (size_t i = 0; i < ids.size(); ++i) {

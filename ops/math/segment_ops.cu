@@ -2,6 +2,7 @@
 #include "ops/arguments.h"
 #include "ops/array/index_tuples.h"
 #include "ops/cuda/check.cuh"
+#include "ops/cuda/device_kind.h"
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/mover.h"
 #include "ops/cuda/reduce_segments.h"
@@ -128,9 +129,8 @@ struct TupleKey {
 };
 
 /// Updates of one row are added in their order, so that the sum is the same in every run.
-Status ScatterNdKernel(KernelContext& ctx, const NodeIdentity& node) {
-  const Tensor &indices = ctx.input(0), &updates = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(2), "shape"));
+Status ScatterNdKernel(KernelContext& ctx, const Tensor& indices, const Tensor& updates,
+                       const Shape& shape, const NodeIdentity& node) {
   TENON_RETURN_IF_ERROR(CheckUpdateTuples(indices.shape(), updates.shape(), shape));
   TENON_ASSIGN_OR_RETURN(const TupleSizes sizes, SizesOfTuples(indices.shape(), shape));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));

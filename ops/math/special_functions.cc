@@ -114,8 +114,7 @@ StatusOr<Shape> BetaincOutput(const KernelContext& ctx) {
 
 namespace {
 
-Status BetaincKernel(KernelContext& ctx) {
-  const Tensor &a = ctx.input(0), &b = ctx.input(1), &x = ctx.input(2);
+Status BetaincKernel(KernelContext& ctx, const Tensor& a, const Tensor& b, const Tensor& x) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, BetaincOutput(ctx));
   TENON_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, shape));
   return DispatchStatus(x.dtype(), TypeList<float, double>(), [&]<typename T>(T) {

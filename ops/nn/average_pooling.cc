@@ -9,8 +9,7 @@
 namespace tenon {
 namespace {
 
-Status AvgPoolKernel(KernelContext& ctx, const Windows& w) {
-  const Tensor& x = ctx.input(0);
+Status AvgPoolKernel(KernelContext& ctx, const Tensor& x, const Windows& w) {
   TENON_ASSIGN_OR_RETURN(const Pooling p, MakeAveraging(w, x.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, p.output));
   if (y->num_elements() == 0) return OkStatus();
@@ -31,9 +30,8 @@ Status AvgPoolKernel(KernelContext& ctx, const Windows& w) {
   return OkStatus();
 }
 
-Status AvgPoolGradKernel(KernelContext& ctx, const Windows& w) {
-  const Tensor& dy = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "orig_input_shape"));
+Status AvgPoolGradKernel(KernelContext& ctx, const Shape& shape, const Tensor& dy,
+                         const Windows& w) {
   TENON_ASSIGN_OR_RETURN(const Pooling p, MakeAveraging(w, shape));
   TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, shape));

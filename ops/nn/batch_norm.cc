@@ -184,10 +184,9 @@ void Moments(const ChannelLayout& l, const T* x, float* mean, float* variance) {
   for (int64_t c = 0; c < n; ++c) variance[c] = static_cast<float>(deviations[c] / count);
 }
 
-Status BatchNormKernel(KernelContext& ctx, float epsilon, float factor,
-                       const std::string& data_format, bool training) {
-  const Tensor &x = ctx.input(0), &scale = ctx.input(1), &offset = ctx.input(2);
-  const Tensor &old_mean = ctx.input(3), &old_variance = ctx.input(4);
+Status BatchNormKernel(KernelContext& ctx, const Tensor& x, const Tensor& scale,
+                       const Tensor& offset, const Tensor& old_mean, const Tensor& old_variance,
+                       float epsilon, float factor, const std::string& data_format, bool training) {
   TENON_ASSIGN_OR_RETURN(const ImageChannels image,
                          CheckBatchNorm(ctx, data_format, training, factor));
   const ChannelLayout l{image};
@@ -239,10 +238,9 @@ Status BatchNormKernel(KernelContext& ctx, float epsilon, float factor,
   return OkStatus();
 }
 
-Status BatchNormGradKernel(KernelContext& ctx, float epsilon, const std::string& data_format,
-                           bool training) {
-  const Tensor &dy = ctx.input(0), &x = ctx.input(1), &scale = ctx.input(2);
-  const Tensor &means = ctx.input(3), &variances = ctx.input(4);
+Status BatchNormGradKernel(KernelContext& ctx, const Tensor& dy, const Tensor& x,
+                           const Tensor& scale, const Tensor& means, const Tensor& variances,
+                           float epsilon, const std::string& data_format, bool training) {
   TENON_ASSIGN_OR_RETURN(const ImageChannels image, CheckBatchNormGrad(ctx, data_format));
   const ChannelLayout l{image};
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));

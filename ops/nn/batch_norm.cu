@@ -189,9 +189,8 @@ StatusOr<Tensor> AllocateParts(KernelContext& ctx, const Chunks& l) {
   return ctx.AllocateTemp(DType::kDouble, {l.chunks, l.channels, 2});
 }
 
-Status BatchNormKernel(KernelContext& ctx, float epsilon, float factor,
+Status BatchNormKernel(KernelContext& ctx, const Tensor& x, float epsilon, float factor,
                        const std::string& data_format, bool training) {
-  const Tensor& x = ctx.input(0);
   TENON_ASSIGN_OR_RETURN(const ImageChannels image,
                          CheckBatchNorm(ctx, data_format, training, factor));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));

@@ -34,8 +34,7 @@ Status BiasAddKernel(KernelContext& ctx, const std::string& data_format) {
 
 Status BiasAddV1Kernel(KernelContext& ctx) { return BiasAddKernel(ctx, "NHWC"); }
 
-Status BiasAddGradKernel(KernelContext& ctx, const std::string& data_format) {
-  const Tensor& dy = ctx.input(0);
+Status BiasAddGradKernel(KernelContext& ctx, const Tensor& dy, const std::string& data_format) {
   TENON_ASSIGN_OR_RETURN(const ReductionPlan plan, PlanBiasAddGrad(dy, data_format));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, plan.shape));
   SumAlong(dy.dtype(), plan, dy.raw_data(), y->raw_data());

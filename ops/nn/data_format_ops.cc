@@ -27,8 +27,7 @@ struct Formats : KernelState {
 
 /// For each number of a dimension in the source, counted from the end when negative, its number in
 /// the destination.
-Status DimMapKernel(KernelContext& ctx, const Formats& formats) {
-  const Tensor& x = ctx.input(0);
+Status DimMapKernel(KernelContext& ctx, const Tensor& x, const Formats& formats) {
   const int rank = static_cast<int>(formats.from.size());
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));
   return DispatchStatus(x.dtype(), IndexTypes(), [&]<typename T>(T) -> Status {
@@ -42,8 +41,7 @@ Status DimMapKernel(KernelContext& ctx, const Formats& formats) {
 
 /// The rows of a vector, or of a matrix of pairs, that has one for each dimension, or for each
 /// spatial dimension, in the order of the destination.
-Status VecPermuteKernel(KernelContext& ctx, const Formats& formats) {
-  const Tensor& x = ctx.input(0);
+Status VecPermuteKernel(KernelContext& ctx, const Tensor& x, const Formats& formats) {
   std::string from = formats.from, to = formats.to;
   const int64_t rank = static_cast<int64_t>(from.size());
   const int64_t rows = x.rank() > 0 ? x.dim(0) : 0;

@@ -69,8 +69,7 @@ void FindLargestSums(const Dilation& d, int64_t o, const T* image, const T* filt
   });
 }
 
-Status DilationKernel(KernelContext& ctx, const Windows& w) {
-  const Tensor &x = ctx.input(0), &filter = ctx.input(1);
+Status DilationKernel(KernelContext& ctx, const Tensor& x, const Tensor& filter, const Windows& w) {
   TENON_ASSIGN_OR_RETURN(const Dilation d, MakeDilation(w, x.shape(), filter.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, d.output));
   if (y->num_elements() == 0) return OkStatus();

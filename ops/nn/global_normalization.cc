@@ -19,7 +19,6 @@ constexpr double kNormNs = 1;
 /// channel.
 Status CheckNormInputs(const KernelContext& ctx, int grad) {
   const Tensor& x = ctx.input(0);
-  if (x.rank() != 4) return InvalidArgument("input must be 4-dimensional: ", x.shape());
   for (int i = 1; i < 5; ++i) {
     const Shape& shape = ctx.input(i).shape();
     if (i == grad ? shape == x.shape() : shape == Shape{x.dim(3)}) continue;
@@ -100,23 +99,13 @@ Status GlobalNormGradKernel(KernelContext& ctx, float epsilon, bool scaled) {
   return OkStatus();
 }
 
-/// Output 0 is shaped as the image, the others as the mean.
-Status GlobalNormShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape x, c.WithRank(0, 4));
-  TENON_ASSIGN_OR_RETURN(PartialShape channels, c.WithRank(1, 1));
-  TENON_ASSIGN_OR_RETURN(channels, channels.MergeWith(PartialShape{x.dim(3)}));
-  for (int i = 1; i < c.num_outputs(); ++i) c.set_output(i, channels);
-  return c.Return(x.WithDim(3, channels.dim(0)));
-}
-
 }  // namespace
 
 void RegisterGlobalNormalization(OpRegistry& ops) {
   const KernelOptions options = {.types = {{"T", DTypesOf(GlobalNormTypes())}},
                                  .attrs = {"variance_epsilon", "scale_after_normalization"}};
   const Shape x = {1, 2, 2, 3}, c = {3};
-  OpBuilder norm =
-      ops.Add("BatchNormWithGlobalNormalization", GlobalNormShape, GlobalNormKernel, options);
+  OpBuilder norm = ops.Add("BatchNormWithGlobalNormalization", GlobalNormKernel, options);
   norm.InDomain(0.5, 2).Grad([](GradContext& g) {
     const auto grads = BatchNormWithGlobalNormalizationGrad(
         g.in(0), g.in(1), g.in(2), g.in(4), g.dy(0), g.Attr<float>("variance_epsilon"),
@@ -127,8 +116,7 @@ void RegisterGlobalNormalization(OpRegistry& ops) {
     g.dx(3) = grads.db;
     g.dx(4) = grads.dg;
   });
-  OpBuilder grad = ops.Add("BatchNormWithGlobalNormalizationGrad", GlobalNormShape,
-                           GlobalNormGradKernel, options);
+  OpBuilder grad = ops.Add("BatchNormWithGlobalNormalizationGrad", GlobalNormGradKernel, options);
   grad.InDomain(0.5, 2);
   for (const bool scaled : {true, false}) {
     const AttributeMap attrs = {{"variance_epsilon", 0.5f}, {"scale_after_normalization", scaled}};

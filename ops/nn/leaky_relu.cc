@@ -11,9 +11,8 @@ namespace {
 
 /// Input 0, where the last input (the features) is not above 0 times alpha: LeakyRelu, and its
 /// gradient, which has the gradients first.
-Status LeakyKernel(KernelContext& ctx, float alpha) {
+Status LeakyKernel(KernelContext& ctx, const Tensor& x, float alpha) {
   TENON_RETURN_IF_ERROR(CheckSameShape(ctx));
-  const Tensor& x = ctx.input(0);
   const void *values = x.raw_data(), *features = ctx.input(ctx.num_inputs() - 1).raw_data();
   const int64_t n = x.num_elements();
   const DType type = x.dtype();

@@ -44,8 +44,7 @@ C CrossEntropyRow(C* x, const C* labels, C* scratch, int64_t n) {
   return static_cast<C>(loss);
 }
 
-Status SoftmaxCrossEntropyKernel(KernelContext& ctx) {
-  const Tensor &logits = ctx.input(0), &labels = ctx.input(1);
+Status SoftmaxCrossEntropyKernel(KernelContext& ctx, const Tensor& logits, const Tensor& labels) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, CrossEntropySizes(logits.shape(), labels.shape()));
   const int64_t rows = shape.dim(0), n = shape.dim(1);
   TENON_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, Shape{rows}));
@@ -89,8 +88,7 @@ void SparseRows(const Tensor& logits, const IndexVector& labels, Tensor* loss, T
   });
 }
 
-Status SparseCrossEntropyKernel(KernelContext& ctx) {
-  const Tensor &logits = ctx.input(0), &labels = ctx.input(1);
+Status SparseCrossEntropyKernel(KernelContext& ctx, const Tensor& logits, const Tensor& labels) {
   TENON_RETURN_IF_ERROR(CheckLabelledLogits(logits, labels));
   const int64_t classes = logits.dim(1);
   TENON_ASSIGN_OR_RETURN(const IndexVector values, ReadIndices(labels, "labels"));
@@ -182,8 +180,7 @@ Status InTopKKernel(KernelContext& ctx, int64_t k) {
   return OkStatus();
 }
 
-Status InTopKV2Kernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const int64_t k, ReadInteger(ctx.input(2), "k"));
+Status InTopKV2Kernel(KernelContext& ctx, const Tensor&, const Tensor&, Integer k) {
   return InTopKKernel(ctx, k);
 }
 

@@ -53,8 +53,7 @@ struct CrossEntropyRow {
   }
 };
 
-Status SoftmaxCrossEntropyKernel(KernelContext& ctx) {
-  const Tensor &logits = ctx.input(0), &labels = ctx.input(1);
+Status SoftmaxCrossEntropyKernel(KernelContext& ctx, const Tensor& logits, const Tensor& labels) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, CrossEntropySizes(logits.shape(), labels.shape()));
   const int64_t rows = shape.dim(0), n = shape.dim(1);
   TENON_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, Shape{rows}));
@@ -150,8 +149,7 @@ Status InTopKKernel(KernelContext& ctx, int64_t k) {
       InTopKRow{predictions.data<float>(), IndexReader(targets), n, most, y->data<bool>()});
 }
 
-Status InTopKV2Kernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const int64_t k, ReadInteger(ctx.input(2), "k"));
+Status InTopKV2Kernel(KernelContext& ctx, const Tensor&, const Tensor&, Integer k) {
   return InTopKKernel(ctx, k);
 }
 

@@ -107,11 +107,6 @@ Status LrnGradKernel(KernelContext& ctx, int64_t radius, float bias, float alpha
 
 Status LrnShape(ShapeContext& c) { return c.Return(c.WithRank(0, 4)); }
 
-Status LrnGradShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 4).status());
-  return c.Return(c.Merged());
-}
-
 }  // namespace
 
 StatusOr<LrnAttrs> CheckLrn(const Tensor& x, int64_t radius, float bias, float alpha, float beta) {
@@ -142,7 +137,7 @@ void RegisterLrn(OpRegistry& ops) {
                            .beta = g.Attr<float>("beta")});
       })
       .Example({x}, {{"depth_radius", 1}});
-  ops.Add("LRNGrad", LrnGradShape, LrnGradKernel, options).Example({x, x, x});
+  ops.Add("LRNGrad", LrnGradKernel, options).Example({x, x, x});
 }
 
 }  // namespace tenon

@@ -12,8 +12,7 @@
 namespace tenon {
 namespace {
 
-Status MaxPoolKernel(KernelContext& ctx, const Windows& attrs) {
-  const Tensor& x = ctx.input(0);
+Status MaxPoolKernel(KernelContext& ctx, const Tensor& x, const Windows& attrs) {
   TENON_ASSIGN_OR_RETURN(const Windows w, WindowsOf(ctx, attrs, 1));
   TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, x.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, p.output));
@@ -31,8 +30,7 @@ Status MaxPoolGradKernel(KernelContext& ctx, const Windows& attrs) {
 
 // --- With the numbers of the largest in their windows, which a pass lets the gradient have ---
 
-Status MaxPoolWithPlacesKernel(KernelContext& ctx, const Windows& w) {
-  const Tensor& x = ctx.input(0);
+Status MaxPoolWithPlacesKernel(KernelContext& ctx, const Tensor& x, const Windows& w) {
   TENON_ASSIGN_OR_RETURN(const Pooling p, NarrowPooling(w, x.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * places, ctx.CreateOutput(1, p.output));
@@ -48,8 +46,7 @@ Status MaxPoolGradOfPlacesKernel(KernelContext& ctx, const Windows& w) {
   return OkStatus();
 }
 
-Status ReluMaxPoolWithPlacesKernel(KernelContext& ctx, const Windows& w) {
-  const Tensor& x = ctx.input(0);
+Status ReluMaxPoolWithPlacesKernel(KernelContext& ctx, const Tensor& x, const Windows& w) {
   TENON_ASSIGN_OR_RETURN(const Pooling p, NarrowPooling(w, x.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * places, ctx.CreateOutput(1, p.output));

@@ -12,12 +12,7 @@
 namespace tenon {
 namespace {
 
-Status NthElementKernel(KernelContext& ctx, bool reverse) {
-  const Tensor& in = ctx.input(0);
-  if (in.rank() < 1) return InvalidArgument("Input must be at least rank 1 but is rank 0");
-  if (ctx.input(1).rank() != 0) {
-    return InvalidArgument("N must be scalar but has rank ", ctx.input(1).rank());
-  }
+Status NthElementKernel(KernelContext& ctx, const Tensor& in, bool reverse) {
   TENON_ASSIGN_OR_RETURN(int64_t n, ReadInteger(ctx.input(1), "n"));
   const int last = in.rank() - 1;
   const int64_t width = in.dim(last);
@@ -47,12 +42,6 @@ Status NthElementKernel(KernelContext& ctx, bool reverse) {
   });
 }
 
-Status NthElementShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape in, c.WithRankAtLeast(0, 1));
-  if (!in.rank_known()) return OkStatus();
-  return c.Return(in.WithoutDim(in.rank() - 1));
-}
-
 /// Elements that are equal to the one chosen share its gradient.
 void NthElementGrad(GradContext& g) {
   const Output chosen = Cast(Equal(ExpandDims(g.out(0), -1), g.in(0)), g.dy(0).dtype());
@@ -62,7 +51,7 @@ void NthElementGrad(GradContext& g) {
 }  // namespace
 
 void RegisterNthElement(OpRegistry& ops) {
-  ops.Add("NthElement", NthElementShape, NthElementKernel, {.attrs = {"reverse"}})
+  ops.Add("NthElement", NthElementKernel, {.attrs = {"reverse"}})
       .Grad(NthElementGrad)
       .Example({Shape{2, 5}, Tensor::Scalar(1)})
       .Example({Shape{2, 5}, Tensor::Scalar(1)}, {{"reverse", true}});

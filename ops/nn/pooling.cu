@@ -158,8 +158,7 @@ struct SumOfMeans {
 
 // --- Kernels: the checks are those of the CPU ---
 
-Status MaxPoolKernel(KernelContext& ctx, const Windows& attrs) {
-  const Tensor& x = ctx.input(0);
+Status MaxPoolKernel(KernelContext& ctx, const Tensor& x, const Windows& attrs) {
   TENON_ASSIGN_OR_RETURN(const Windows w, WindowsOf(ctx, attrs, 1));
   TENON_ASSIGN_OR_RETURN(const Pooling p, MakePooling(w, x.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, p.output));
@@ -169,8 +168,7 @@ Status MaxPoolKernel(KernelContext& ctx, const Windows& attrs) {
   });
 }
 
-Status MaxPoolWithPlacesKernel(KernelContext& ctx, const Windows& w) {
-  const Tensor& x = ctx.input(0);
+Status MaxPoolWithPlacesKernel(KernelContext& ctx, const Tensor& x, const Windows& w) {
   TENON_ASSIGN_OR_RETURN(const Pooling p, NarrowPooling(w, x.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * places, ctx.CreateOutput(1, p.output));
@@ -232,8 +230,7 @@ Status MaxPoolGradGradKernel(KernelContext& ctx, const Windows& attrs) {
   });
 }
 
-Status AvgPoolKernel(KernelContext& ctx, const Windows& w) {
-  const Tensor& x = ctx.input(0);
+Status AvgPoolKernel(KernelContext& ctx, const Tensor& x, const Windows& w) {
   TENON_ASSIGN_OR_RETURN(const Pooling p, MakeAveraging(w, x.shape()));
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.CreateOutput(0, p.output));
   return DispatchStatus(x.dtype(), FloatTypes(), [&]<typename T>(T) {
@@ -241,9 +238,8 @@ Status AvgPoolKernel(KernelContext& ctx, const Windows& w) {
   });
 }
 
-Status AvgPoolGradKernel(KernelContext& ctx, const Windows& w) {
-  const Tensor& dy = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "orig_input_shape"));
+Status AvgPoolGradKernel(KernelContext& ctx, const Shape& shape, const Tensor& dy,
+                         const Windows& w) {
   TENON_ASSIGN_OR_RETURN(const Pooling p, MakeAveraging(w, shape));
   TENON_RETURN_IF_ERROR(CheckDims("grad", dy, p.output));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, shape));

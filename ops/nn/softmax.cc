@@ -49,8 +49,7 @@ void Rows(bool logarithm, const T* x, T* y, int64_t rows, int64_t n) {
 }
 
 template <bool kLogarithm>
-Status SoftmaxKernel(KernelContext& ctx) {
-  const Tensor& x = ctx.input(0);
+Status SoftmaxKernel(KernelContext& ctx, const Tensor& x) {
   if (x.rank() < 1) return InvalidArgument("logits must have >= 1 dimension, got ", x.shape());
   const void* in = x.raw_data();
   const int64_t n = x.dim(x.rank() - 1), total = x.num_elements();

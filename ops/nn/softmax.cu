@@ -30,8 +30,7 @@ struct SoftmaxRow {
 };
 
 template <bool kLogarithm>
-Status SoftmaxKernel(KernelContext& ctx) {
-  const Tensor& x = ctx.input(0);
+Status SoftmaxKernel(KernelContext& ctx, const Tensor& x) {
   if (x.rank() < 1) return InvalidArgument("logits must have >= 1 dimension, got ", x.shape());
   const void* in = x.raw_data();
   const int64_t n = x.dim(x.rank() - 1), total = x.num_elements();

@@ -20,8 +20,7 @@ struct CsvAttrs : KernelState {
   CsvFormat format;
 };
 
-Status DecodeCsvKernel(KernelContext& ctx, const CsvAttrs& attrs) {
-  const Tensor& records = ctx.input(0);
+Status DecodeCsvKernel(KernelContext& ctx, const Tensor& records, const CsvAttrs& attrs) {
   const int count = ctx.num_outputs();
   std::vector<Tensor> defaults;
   std::vector<Tensor*> outs(count);

@@ -30,8 +30,7 @@ void CopyNumbers(DType type, bool little_endian, const char* from, char* to, siz
   for (size_t i = 0; i < size; i += unit) std::reverse(to + i, to + i + unit);
 }
 
-Status DecodeRawKernel(KernelContext& ctx, bool little_endian) {
-  const Tensor& in = ctx.input(0);
+Status DecodeRawKernel(KernelContext& ctx, const Tensor& in, bool little_endian) {
   const auto texts = in.flat<TString>();
   const DType type = ctx.output_type(0);
   const size_t width = SizeOf(type), size = texts.empty() ? 0 : texts[0].size();
@@ -58,14 +57,13 @@ Status DecodeRawKernel(KernelContext& ctx, bool little_endian) {
   return OkStatus();
 }
 
-Status DecodePaddedRawKernel(KernelContext& ctx, bool little_endian) {
-  const Tensor& in = ctx.input(0);
+Status DecodePaddedRawKernel(KernelContext& ctx, const Tensor& in, Integer length,
+                             bool little_endian) {
   const DType type = ctx.output_type(0);
   const auto width = static_cast<int64_t>(SizeOf(type));
-  TENON_ASSIGN_OR_RETURN(const int64_t length, ReadInteger(ctx.input(1), "fixed_length"));
-  if (length <= 0) return InvalidArgument("fixed_length is ", length, ", wanted more than 0");
+  if (length <= 0) return InvalidArgument("fixed_length is ", length.value, ", wanted more than 0");
   if (length % width != 0) {
-    return InvalidArgument("fixed_length (", length, ") must be a multiple of ", width,
+    return InvalidArgument("fixed_length (", length.value, ") must be a multiple of ", width,
                            ", the size of ", type);
   }
   DimVector dims(in.shape().dims().begin(), in.shape().dims().end());
@@ -137,10 +135,6 @@ StatusOr<std::string> ExampleOfJson(const TString& text) {
 Status DecodeJsonKernel(KernelContext& ctx) { return MapOrFail(ctx, ExampleOfJson); }
 
 Status ParseTensorKernel(KernelContext& ctx, DType wanted) {
-  if (ctx.input(0).rank() != 0) {
-    return InvalidArgument("Expected `serialized` to be a scalar, got shape: ",
-                           ctx.input(0).shape());
-  }
   const TString& text = ctx.input(0).scalar<TString>();
   TensorProto proto;
   if (text.size() > INT32_MAX ||
@@ -159,9 +153,8 @@ Status ParseTensorKernel(KernelContext& ctx, DType wanted) {
   return ctx.Return(std::move(value));
 }
 
-Status SerializeTensorKernel(KernelContext& ctx) {
+Status SerializeTensorKernel(KernelContext& ctx, const Tensor& value) {
   TensorProto proto;
-  const Tensor& value = ctx.input(0);
   const bool text = value.dtype() == DType::kString;
   TENON_RETURN_IF_ERROR(
       TensorToProto(value, &proto, text ? TensorEncoding::kTyped : TensorEncoding::kContent));

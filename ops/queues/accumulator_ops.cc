@@ -22,10 +22,9 @@ Status CheckKind(const Accumulator& accumulator, DType type, bool is_sparse) {
                          type);
 }
 
-Status AddKernel(KernelContext& ctx, DType dtype) {
+Status AddKernel(KernelContext& ctx, const Tensor&, Integer step, DType dtype) {
   TENON_ASSIGN_OR_RETURN(const auto accumulator, AccumulatorInput(ctx));
   TENON_RETURN_IF_ERROR(CheckKind(*accumulator, dtype, /*is_sparse=*/false));
-  TENON_ASSIGN_OR_RETURN(const int64_t step, ReadInteger(ctx.input(1), "local_step"));
   return accumulator->Add(step, ctx);
 }
 
@@ -63,16 +62,9 @@ Status CountKernel(KernelContext& ctx) {
   return ctx.Return(Tensor::Scalar(static_cast<int32_t>(accumulator->count())));
 }
 
-Status SetStepKernel(KernelContext& ctx) {
+Status SetStepKernel(KernelContext& ctx, const Tensor&, Integer step) {
   TENON_ASSIGN_OR_RETURN(const auto accumulator, AccumulatorInput(ctx));
-  TENON_ASSIGN_OR_RETURN(const int64_t step, ReadInteger(ctx.input(1), "new_global_step"));
   accumulator->SetStep(step);
-  return OkStatus();
-}
-
-Status SparseSumShape(ShapeContext& c) {
-  c.set_output(0, PartialShape{-1});
-  c.set_output(2, PartialShape{-1});
   return OkStatus();
 }
 
@@ -100,7 +92,7 @@ void RegisterAccumulatorOps(OpRegistry& ops) {
       .Kernel<ResourceNodeKernel<SparseAccumulator>>(kCpu, floats);
   add.attrs = {"dtype", "has_known_shape"};
   get("SparseAccumulatorApplyGradient", NoOutputShape).Kernel(kCpu, AddSparseKernel, add);
-  get("SparseAccumulatorTakeGradient", SparseSumShape).Kernel<TakeKernel>(kCpu, floats);
+  get("SparseAccumulatorTakeGradient", DeclaredShape).Kernel<TakeKernel>(kCpu, floats);
 }
 
 }  // namespace tenon

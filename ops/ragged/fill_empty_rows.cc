@@ -21,28 +21,17 @@ Status RaggedFillEmptyRowsKernel(KernelContext& ctx) {
   return WriteVector(ctx, 0, out.indices());
 }
 
-Status RaggedFillEmptyRowsShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape rows, c.WithRank(0, 1));
-  TENON_ASSIGN_OR_RETURN(const PartialShape values, c.WithRank(1, 1));
-  TENON_RETURN_IF_ERROR(rows.MergeWith(values));
-  TENON_RETURN_IF_ERROR(c.WithRank(2, 0));
-  TENON_RETURN_IF_ERROR(c.WithRank(3, 0));
-  for (const int i : {0, 1, 2}) c.set_output(i, PartialShape::OfRank(1));
-  c.set_output(3, rows);
-  return OkStatus();
-}
-
 }  // namespace
 
 void RegisterRaggedFillEmptyRows(OpRegistry& ops) {
-  ops.Add("RaggedFillEmptyRows", RaggedFillEmptyRowsShape, RaggedFillEmptyRowsKernel)
+  ops.Add("RaggedFillEmptyRows", RaggedFillEmptyRowsKernel)
       .Grad([](GradContext& g) {
         const auto grads = RaggedFillEmptyRowsGrad(g.out(3), g.dy(1));
         g.dx(1) = grads.d_values;
         g.dx(3) = grads.d_default_value;
       })
       .Example({Tensor::Vector<int64_t>({0, 2, 2}), Shape{3}, Tensor::Scalar<int64_t>(4), Shape{}});
-  ops.Add("RaggedFillEmptyRowsGrad", FillEmptyRowsGradShape, FillEmptyRowsGradKernel,
+  ops.Add("RaggedFillEmptyRowsGrad", FillEmptyRowsGradKernel,
           {.types = {{"T", DTypesOf(NumericTypes())}}})
       .Example({Tensor::Vector<int64_t>({0, 3, 1}), Shape{5}});
 }

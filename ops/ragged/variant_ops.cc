@@ -144,9 +144,8 @@ Status ConcatValues(KernelContext& ctx, int output, const CountedVector<Tensor>&
   return OkStatus();
 }
 
-Status RaggedFromVariantKernel(KernelContext& ctx, int64_t input_rank, DType type,
+Status RaggedFromVariantKernel(KernelContext& ctx, const Tensor& in, int64_t input_rank, DType type,
                                DType split_type) {
-  const Tensor& in = ctx.input(0);
   const int rank = ctx.num_outputs() - 1;
   if (input_rank == -1) input_rank = rank - in.rank();
   if (input_rank < 0 || input_rank != rank - in.rank()) {
@@ -181,9 +180,8 @@ Status RaggedFromVariantKernel(KernelContext& ctx, int64_t input_rank, DType typ
   return ConcatValues(ctx, rank, values);
 }
 
-Status RaggedVariantGradKernel(KernelContext& ctx) {
-  const Tensor &in = ctx.input(0), &splits = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(2), "dense_values_shape"));
+Status RaggedVariantGradKernel(KernelContext& ctx, const Tensor& in, const Tensor& splits,
+                               const Shape& shape) {
   IndexVector ends = {0, shape.rank() > 0 ? shape.dim(0) : 1};
   if (splits.rank() > 0) {
     TENON_ASSIGN_OR_RETURN(ends, ReadSplits(splits));

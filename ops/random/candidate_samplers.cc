@@ -328,7 +328,6 @@ Status AccidentalHitsKernel(KernelContext& ctx, int64_t num_true) {
     return InvalidArgument("true_candidates must be a batch_size * num_true matrix, found shape ",
                            classes.shape());
   }
-  TENON_RETURN_IF_ERROR(CheckRank(sampled, 1, "sampled_candidates"));
   std::unordered_map<int64_t, int64_t> places;
   for (int64_t i = 0; i < sampled.num_elements(); ++i) places[sampled.data<int64_t>()[i]] = i;
   std::vector<std::pair<int32_t, int64_t>> hits;
@@ -349,36 +348,18 @@ Status AccidentalHitsKernel(KernelContext& ctx, int64_t num_true) {
   return OkStatus();
 }
 
-Status SamplerShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape classes, c.WithRank(0, 2));
-  TENON_ASSIGN_OR_RETURN(const int64_t num_true, c.Attr<int64_t>("num_true"));
-  TENON_ASSIGN_OR_RETURN(const int64_t num_sampled, c.Attr<int64_t>("num_sampled"));
-  c.set_output(0, PartialShape{num_sampled});
-  c.set_output(1, PartialShape{classes.dim(0), num_true});
-  c.set_output(2, PartialShape{num_sampled});
-  return OkStatus();
-}
-
-Status AccidentalHitsShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 2));
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 1));
-  return c.ReturnForEach(PartialShape::OfRank(1));
-}
-
 }  // namespace
 
 void RegisterCandidateSamplers(OpRegistry& ops) {
   const Tensor classes = Tensor::Of<int64_t>({2, 1}, {1, 4});
   AttributeMap attrs = {{"num_true", 1}, {"num_sampled", 3}, {"unique", true}, {"seed", 1}};
-  ops.Add("AllCandidateSampler", SamplerShape, AllCandidatesKernel,
-          {.attrs = {"num_true", "num_sampled"}})
+  ops.Add("AllCandidateSampler", AllCandidatesKernel, {.attrs = {"num_true", "num_sampled"}})
       .Example({Tensor::Of<int64_t>({2, 1}, {1, 2})}, attrs);
-  ops.Add("ComputeAccidentalHits", AccidentalHitsShape, AccidentalHitsKernel,
-          {.attrs = {"num_true"}})
+  ops.Add("ComputeAccidentalHits", AccidentalHitsKernel, {.attrs = {"num_true"}})
       .Example({classes, Tensor::Vector<int64_t>({4, 0})}, {{"num_true", 1}});
   attrs.Set("range_max", 5);
   const auto add = [&]<typename S>(std::string_view name, S*) {
-    return ops.Add<SamplerKernel<S>>(name, SamplerShape).Example({classes}, attrs);
+    return ops.Add<SamplerKernel<S>>(name, DeclaredShape).Example({classes}, attrs);
   };
   add("UniformCandidateSampler", static_cast<OfRange<UniformSampler>*>(nullptr));
   add("LogUniformCandidateSampler", static_cast<OfRange<LogUniformSampler>*>(nullptr));

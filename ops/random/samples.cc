@@ -81,14 +81,12 @@ Status FillInts(const KernelContext& ctx, int first, Reserve reserve, Tensor* ou
 }
 
 template <Kind kind>
-Status RandomFloatsKernel(KernelContext& ctx, const Stream& stream) {
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
+Status RandomFloatsKernel(KernelContext& ctx, const Shape& shape, const Stream& stream) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   return Fill<kind>(stream.Reserve(kReservedPerOutput * shape.num_elements()), out);
 }
 
-Status RandomIntsKernel(KernelContext& ctx, const Stream& stream) {
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
+Status RandomIntsKernel(KernelContext& ctx, const Shape& shape, const Stream& stream) {
   TENON_RETURN_IF_ERROR(CheckBounds(ctx, 1));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return OkStatus();
@@ -101,8 +99,7 @@ Status RandomIntsKernel(KernelContext& ctx, const Stream& stream) {
 /// version, (shape, key, counter, alg, ...). Behind those come the bounds of integers in an
 /// interval.
 template <Kind kind, bool kKeyed>
-Status StatelessKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
+Status StatelessKernel(KernelContext& ctx, const Shape& shape) {
   TENON_ASSIGN_OR_RETURN(const Philox place, kKeyed ? KeyedPlace(ctx) : SeededPlace(ctx.input(1)));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if constexpr (kind != Kind::kUniformInt) return Fill<kind>(place, out);
@@ -154,8 +151,7 @@ Status SkipKernel(KernelContext& ctx, const VariableInput& state) {
 
 Status ReadAndSkipShape(ShapeContext& c) { return c.Return(PartialShape{3}); }
 
-Status NonDeterministicIntsKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
+Status NonDeterministicIntsKernel(KernelContext& ctx, const Shape& shape) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   return Fill<Kind::kFullInt>(Philox::FromSeeds(0, 0), out);
 }
@@ -166,13 +162,6 @@ Status KeyCounterKernel(KernelContext& ctx) {
   ctx.set_output(0, Tensor::Vector<uint64_t>({place.key()}));
   ctx.set_output(1, Tensor::Vector<uint64_t>({0, place.seed2()}));
   if (ctx.num_outputs() > 2) ctx.set_output(2, Tensor::Scalar<int32_t>(kPhilox));
-  return OkStatus();
-}
-
-Status KeyCounterShape(ShapeContext& c) {
-  c.set_output(0, PartialShape{1});
-  c.set_output(1, PartialShape{2});
-  if (c.num_outputs() > 2) c.set_output(2, PartialShape(Shape{}));
   return OkStatus();
 }
 
@@ -227,16 +216,6 @@ Status StatelessMultinomialKernel(KernelContext& ctx) {
   return DrawClasses(ctx, [&](int64_t, int64_t) { return SeededPlace(ctx.input(2)); });
 }
 
-Status MultinomialShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape logits, c.WithRank(0, 2));
-  int64_t samples = PartialShape::kUnknownDim;
-  if (c.constant(1) != nullptr) {
-    TENON_ASSIGN_OR_RETURN(samples, ReadInteger(*c.constant(1), "num_samples"));
-    if (samples < 0) return InvalidArgument("num_samples should be nonnegative, got ", samples);
-  }
-  return c.Return(PartialShape{logits.dim(0), samples});
-}
-
 /// `place` gives where to draw so many words.
 template <typename Place>
 Status Shuffle(KernelContext& ctx, Place place) {
@@ -269,9 +248,7 @@ Status StatelessShuffleKernel(KernelContext& ctx) {
 }
 
 /// A box of the size that input 1 gives, somewhere in input 0.
-Status RandomCropKernel(KernelContext& ctx, const Stream& stream) {
-  const Tensor& image = ctx.input(0);
-  if (image.rank() != 3) return InvalidArgument("image must be 3-dimensional, not ", image.shape());
+Status RandomCropKernel(KernelContext& ctx, const Tensor& image, const Stream& stream) {
   TENON_ASSIGN_OR_RETURN(const DimVector size, ReadIntegerVector(ctx.input(1), "size", 2));
   DimVector box = {size[0], size[1], image.dim(2)};
   for (int i = 0; i < 2; ++i) {
@@ -287,13 +264,6 @@ Status RandomCropKernel(KernelContext& ctx, const Stream& stream) {
   }
   StridedCopy(image, BoxView(image.shape().dims(), begin), out, {0, StridesOf(box)}, box);
   return OkStatus();
-}
-
-Status RandomCropShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape image, c.WithRank(0, 3));
-  TENON_ASSIGN_OR_RETURN(const PartialShape size, c.ConstantShape(1));
-  if (size.rank_known() && size.rank() != 2) return InvalidArgument("size must have 2 elements");
-  return c.Return(PartialShape{size.dim(0), size.dim(1), image.dim(2)});
 }
 
 /// Both versions of an op.
@@ -334,19 +304,18 @@ void RegisterSamples(OpRegistry& ops) {
   AddStateless<Kind::kFullInt>(ops, "StatelessRandomUniformFullInt");
   const Tensor seed = Tensor::Vector({1, 2});
   for (const char* name : {"StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg"}) {
-    ops.Add(name, KeyCounterShape, KeyCounterKernel, {.cheap = true}).Example({seed});
+    ops.Add(name, KeyCounterKernel, {.cheap = true}).Example({seed});
   }
   ops.Add("StatelessRandomGetAlg", ScalarShape, GetAlgKernel, {.cheap = true, .memory = kAnyMemory})
       .Example({});
-  ops.Add("Multinomial", MultinomialShape, MultinomialKernel)
-      .Example({Shape{2, 3}, Tensor::Scalar(4)}, seeds);
-  ops.Add("StatelessMultinomial", MultinomialShape, StatelessMultinomialKernel)
+  ops.Add("Multinomial", MultinomialKernel).Example({Shape{2, 3}, Tensor::Scalar(4)}, seeds);
+  ops.Add("StatelessMultinomial", StatelessMultinomialKernel)
       .Example({Shape{2, 3}, Tensor::Scalar(4), seed});
   ops.Add("RandomShuffle", UnchangedShape, ShuffleKernel).Example({Shape{4, 2}}, seeds);
   ops.Add("StatelessShuffle", UnchangedShape, StatelessShuffleKernel)
       .Example({Shape{4, 2}, Tensor::Vector<uint64_t>({1}), Tensor::Vector<uint64_t>({2, 3}),
                 Tensor::Scalar(kPhilox)});
-  ops.Add("RandomCrop", RandomCropShape, RandomCropKernel)
+  ops.Add("RandomCrop", RandomCropKernel)
       .Example({Shape{4, 5, 2}, Tensor::Vector<int64_t>({2, 3})}, seeds);
   const auto stateful = [&ops](std::string_view name, ShapeFn infer, auto kernel) {
     ops.Add(name, infer, kernel).NoExample("needs a variable; random_state_test covers it");

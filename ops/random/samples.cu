@@ -162,16 +162,14 @@ Status Fill(const KernelContext& ctx, const Place& place, Tensor* out) {
 }
 
 template <Kind kind>
-Status FloatsKernel(KernelContext& ctx, const Stream& stream) {
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
+Status FloatsKernel(KernelContext& ctx, const Shape& shape, const Stream& stream) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   const Place place{stream.Reserve(kReservedPerOutput * shape.num_elements())};
   return Fill<kind>(ctx, place, out);
 }
 
 /// minval and maxval are in host memory.
-Status IntsKernel(KernelContext& ctx, const Stream& stream) {
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
+Status IntsKernel(KernelContext& ctx, const Shape& shape, const Stream& stream) {
   TENON_RETURN_IF_ERROR(CheckBounds(ctx, 1));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return OkStatus();
@@ -195,8 +193,7 @@ StatusOr<Place> PlaceOf(const KernelContext& ctx) {
 }
 
 template <Kind kind, bool kKeyed>
-Status StatelessKernel(KernelContext& ctx, const NodeIdentity& node) {
-  TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "shape"));
+Status StatelessKernel(KernelContext& ctx, const Shape& shape, const NodeIdentity& node) {
   TENON_ASSIGN_OR_RETURN(const Place place, PlaceOf<kKeyed>(ctx));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if constexpr (kind != Kind::kUniformInt) {

@@ -174,9 +174,7 @@ Status ShrinkKernel(KernelContext& ctx, const ShrinkAttrs& attrs) {
   return OkStatus();
 }
 
-Status FprintKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
-  if (in.rank() != 1) return InvalidArgument("Input must be a vector, got shape ", in.shape());
+Status FprintKernel(KernelContext& ctx, const Tensor& in) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, {in.dim(0), 2}));
   for (int64_t i = 0; i < in.dim(0); ++i) {
     if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
@@ -189,15 +187,10 @@ Status FprintKernel(KernelContext& ctx) {
   return OkStatus();
 }
 
-Status FprintShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape in, c.WithRank(0, 1));
-  return c.Return(PartialShape{in.dim(0), 2});
-}
-
 }  // namespace
 
 void RegisterSdcaKernels(OpRegistry& ops) {
-  ops.Add("SdcaFprint", FprintShape, FprintKernel).Example({Shape{3}});
+  ops.Add("SdcaFprint", FprintKernel).Example({Shape{3}});
   ops.Add("SdcaShrinkL1", NoOutputShape, ShrinkKernel)
       .NoExample("needs variables; sdca_test covers it");
   for (const char* name : {"SdcaOptimizer", "SdcaOptimizerV2"}) {

@@ -18,10 +18,7 @@ using Sequence = std::vector<int64_t>;
 /// The inputs [time, batch, classes] and sequence lengths of a decoder.
 StatusOr<DimVector> CheckDecoderInputs(const KernelContext& ctx) {
   const Tensor& inputs = ctx.input(0);
-  if (inputs.rank() != 3)
-    return InvalidArgument("inputs is not a 3-Tensor, found ", inputs.shape());
   if (inputs.num_elements() == 0) return InvalidArgument("inputs must not be empty");
-  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(1), 1, "sequence_length"));
   TENON_ASSIGN_OR_RETURN(DimVector lengths, ReadIntegerVector(ctx.input(1), "sequence_length"));
   if (static_cast<int64_t>(lengths.size()) != inputs.dim(1)) {
     return FailedPrecondition("len(sequence_length) != batch_size: ", lengths.size(), " vs. ",
@@ -228,27 +225,13 @@ Status BeamKernel(KernelContext& ctx, int64_t beam_width, int64_t top_paths, boo
   return SetDecoded(ctx, sequences);
 }
 
-Status DecoderShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape inputs, c.WithRank(0, 3));
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 1));
-  const int paths = c.num_outputs() / 3;
-  for (int p = 0; p < paths; ++p) {
-    c.set_output(p, PartialShape{-1, 2});
-    c.set_output(paths + p, PartialShape{-1});
-    c.set_output(2 * paths + p, PartialShape{2});
-  }
-  c.set_output(3 * paths, PartialShape{inputs.dim(1), paths});
-  return OkStatus();
-}
-
 }  // namespace
 
 void RegisterCtcDecoders(OpRegistry& ops) {
   const std::vector<ExampleInput> example = {Shape{4, 2, 3}, Tensor::Vector<int32_t>({4, 2})};
-  ops.Add("CTCGreedyDecoder", DecoderShape, GreedyKernel,
-          {.attrs = {"merge_repeated", "blank_index"}})
+  ops.Add("CTCGreedyDecoder", GreedyKernel, {.attrs = {"merge_repeated", "blank_index"}})
       .Example(example);
-  ops.Add("CTCBeamSearchDecoder", DecoderShape, BeamKernel,
+  ops.Add("CTCBeamSearchDecoder", BeamKernel,
           {.attrs = {"beam_width", "top_paths", "merge_repeated"}})
       .Example(example, {{"beam_width", 4}, {"top_paths", 2}});
 }

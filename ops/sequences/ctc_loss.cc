@@ -185,15 +185,11 @@ StatusOr<std::vector<Labels>> ReadLabels(const Tensor& indices, const Tensor& va
   return labels;
 }
 
-Status CtcLossKernel(KernelContext& ctx, const LossAttrs& attrs) {
-  const Tensor& inputs = ctx.input(0);
-  if (inputs.rank() != 3)
-    return InvalidArgument("inputs is not a 3-Tensor, found ", inputs.shape());
+Status CtcLossKernel(KernelContext& ctx, const Tensor& inputs, const LossAttrs& attrs) {
   const int64_t time = inputs.dim(0), batch = inputs.dim(1), classes = inputs.dim(2);
   if (batch == 0) return InvalidArgument("batch_size must not be 0");
   if (classes < 1) return InvalidArgument("inputs must have at least one class");
-  TENON_ASSIGN_OR_RETURN(const DimVector lengths,
-                         ReadIntegerVector(ctx.input(3), "sequence_length", batch));
+  TENON_ASSIGN_OR_RETURN(const DimVector lengths, ReadIntegers(ctx.input(3), "sequence_length"));
   TENON_ASSIGN_OR_RETURN(std::vector<Labels> labels, ReadLabels(ctx.input(1), ctx.input(2), batch));
   std::vector<Labels> paths(batch);
   for (int64_t b = 0; b < batch; ++b) {
@@ -222,17 +218,6 @@ Status CtcLossKernel(KernelContext& ctx, const LossAttrs& attrs) {
   });
 }
 
-Status CtcLossShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape inputs, c.WithRank(0, 3));
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 2));
-  TENON_RETURN_IF_ERROR(c.WithRank(2, 1));
-  TENON_ASSIGN_OR_RETURN(const PartialShape lengths, c.WithRank(3, 1));
-  TENON_ASSIGN_OR_RETURN(const PartialShape batch, lengths.MergeWith(PartialShape{inputs.dim(1)}));
-  c.set_output(0, batch);
-  c.set_output(1, inputs.WithDim(1, batch.dim(0)));
-  return OkStatus();
-}
-
 /// The second output is the gradient of the first.
 void CtcLossGrad(GradContext& g) {
   const Output known = PreventGradient(
@@ -243,7 +228,7 @@ void CtcLossGrad(GradContext& g) {
 }  // namespace
 
 void RegisterCtcLoss(OpRegistry& ops) {
-  ops.Add("CTCLoss", CtcLossShape, CtcLossKernel)
+  ops.Add("CTCLoss", CtcLossKernel)
       .Grad(CtcLossGrad)
       .Example({Shape{4, 2, 3}, Tensor::Of<int64_t>({3, 2}, {0, 0, 0, 1, 1, 0}),
                 Tensor::Vector<int32_t>({0, 1, 1}), Tensor::Vector<int32_t>({4, 3})},

@@ -76,9 +76,8 @@ Status CheckPlaces(const SparseTensor& t, const Tensor& out, absl::Span<const in
   return OkStatus();
 }
 
-Status EditDistanceKernel(KernelContext& ctx, bool normalize) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor hypothesis, SparseTensor::Read(ctx, 0));
-  TENON_ASSIGN_OR_RETURN(const SparseTensor truth, SparseTensor::Read(ctx, 3));
+Status EditDistanceKernel(KernelContext& ctx, const SparseTensor& hypothesis,
+                          const SparseTensor& truth, bool normalize) {
   if (truth.rank() < 2 || truth.rank() != hypothesis.rank()) {
     return InvalidArgument("hypothesis and truth must be of the same rank, at least 2, found ",
                            hypothesis.rank(), " and ", truth.rank());

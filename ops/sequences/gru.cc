@@ -26,9 +26,8 @@ StatusOr<GruSizes> CheckGruInputs(const KernelContext& ctx) {
   return s;
 }
 
-Status GruKernel(KernelContext& ctx) {
+Status GruKernel(KernelContext& ctx, const Tensor& x, const Tensor& h_prev) {
   TENON_ASSIGN_OR_RETURN(const GruSizes s, CheckGruInputs(ctx));
-  const Tensor &x = ctx.input(0), &h_prev = ctx.input(1);
   Tensor* outs[4];
   for (int i = 0; i < 4; ++i) {
     TENON_ASSIGN_OR_RETURN(outs[i], ctx.AllocateOutput(i, h_prev.shape()));

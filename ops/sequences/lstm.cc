@@ -141,8 +141,7 @@ Status CellKernel(KernelContext& ctx, const CellAttrs& attrs) {
   return Forward(ctx, attrs, std::move(in), 1, true);
 }
 
-Status BlockKernel(KernelContext& ctx, const CellAttrs& attrs) {
-  TENON_ASSIGN_OR_RETURN(const int64_t steps, ReadInteger(ctx.input(0), "seq_len_max"));
+Status BlockKernel(KernelContext& ctx, Integer steps, const CellAttrs& attrs) {
   TENON_ASSIGN_OR_RETURN(std::vector<Tensor> in, FloatInputs(ctx, 1));
   return Forward(ctx, attrs, std::move(in), steps, false);
 }
@@ -214,13 +213,12 @@ void Add(const float* from, int64_t n, float* to) {
 }
 
 /// Inputs: those of the block, its outputs, and the gradients of cs and h. From the last step back.
-Status BlockGradKernel(KernelContext& ctx, const CellAttrs& a) {
-  TENON_ASSIGN_OR_RETURN(const int64_t steps, ReadInteger(ctx.input(0), "seq_len_max"));
+Status BlockGradKernel(KernelContext& ctx, Integer steps, const CellAttrs& a) {
   TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> in, FloatInputs(ctx, 1));
   TENON_ASSIGN_OR_RETURN(const Sizes s, CheckInputs(in, 3));
   const int64_t time = in[0].dim(0), n = s.batch * s.cell;
   if (steps < 0 || steps > time) {
-    return InvalidArgument("seq_len_max must be between 0 and ", time, ", found ", steps);
+    return InvalidArgument("seq_len_max must be between 0 and ", time, ", found ", steps.value);
   }
   constexpr int kFirstMade = 8, kCsGrad = kFirstMade + kNumMade, kHGrad = kCsGrad + 1;
   for (int i = kFirstMade; i <= kHGrad; ++i) {
@@ -267,14 +265,6 @@ Status BlockGradKernel(KernelContext& ctx, const CellAttrs& a) {
   return SetOutputs(ctx, std::move(grads));
 }
 
-/// The shape function: every output has x's shape with the cell's size instead of the input's.
-template <int kX>
-Status CellShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape x, c.WithRank(kX, kX == 0 ? 2 : 3));
-  TENON_ASSIGN_OR_RETURN(const PartialShape cs, c.WithRank(kX + 1, 2));
-  return c.ReturnForEach(x.WithDim(x.rank() - 1, cs.dim(1)));
-}
-
 Status CellGradShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape cs, c.WithRank(1, 2));
   const int64_t cell = cs.dim(1);
@@ -307,7 +297,7 @@ void BlockGrad(GradContext& g, auto build) {
 void RegisterLstm(OpRegistry& ops) {
   const std::vector<ExampleInput> cell = {Shape{2, 3}, Shape{2, 2}, Shape{2, 2}, Shape{5, 8},
                                           Shape{2},    Shape{2},    Shape{2},    Shape{8}};
-  ops.Add("LSTMBlockCell", CellShape<0>, CellKernel).Example(cell, {{"use_peephole", true}});
+  ops.Add("LSTMBlockCell", CellKernel).Example(cell, {{"use_peephole", true}});
   std::vector<ExampleInput> cell_grad = cell;
   cell_grad.insert(cell_grad.end(), 8, Shape{2, 2});
   ops.Add("LSTMBlockCellGrad", CellGradShape, CellGradKernel)
@@ -317,10 +307,10 @@ void RegisterLstm(OpRegistry& ops) {
   block.insert(block.begin(), Tensor::Scalar<int64_t>(2));
   std::vector<ExampleInput> block_grad = block;
   block_grad.insert(block_grad.end(), kNumMade + 2, Shape{3, 2, 2});
-  ops.Add("BlockLSTM", CellShape<1>, BlockKernel)
+  ops.Add("BlockLSTM", BlockKernel)
       .Grad([](GradContext& g) { BlockGrad(g, [](auto... in) { return BlockLSTMGrad(in...); }); })
       .Example(block);
-  ops.Add("BlockLSTMV2", CellShape<1>, BlockKernel)
+  ops.Add("BlockLSTMV2", BlockKernel)
       .Grad([](GradContext& g) { BlockGrad(g, [](auto... in) { return BlockLSTMGradV2(in...); }); })
       .Example(block);
   for (const char* name : {"BlockLSTMGrad", "BlockLSTMGradV2"}) {

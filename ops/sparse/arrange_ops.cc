@@ -13,19 +13,11 @@ namespace {
 
 // --- SparseReorder ---
 
-Status ReorderKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor in, SparseTensor::Read(ctx));
+Status ReorderKernel(KernelContext& ctx, const SparseTensor& in) {
   SparseEntries out(in.rank());
   for (const int64_t i : RowMajorOrder(in.indices, in.size(), in.rank())) out.Add(in.index(i), i);
   TENON_RETURN_IF_ERROR(out.WriteIndices(ctx, 0));
   return out.WriteValues(ctx, 1, in.values);
-}
-
-Status ReorderShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(SparseInputShape(c));
-  c.set_output(0, c.input(0));
-  c.set_output(1, c.input(1));
-  return OkStatus();
 }
 
 /// The same reordering of 0, 1, 2, ... says where each value went.
@@ -70,11 +62,9 @@ StatusOr<Shape> CompleteShape(DimVector wanted, int64_t size) {
                          shape.num_elements());
 }
 
-Status ReshapeKernel(KernelContext& ctx) {
-  const Tensor& indices = ctx.input(0);
+Status ReshapeKernel(KernelContext& ctx, const Tensor& indices, const Shape& from,
+                     const DimVector& wanted) {
   TENON_RETURN_IF_ERROR(CheckRank(indices, 2, "input_indices"));
-  TENON_ASSIGN_OR_RETURN(const Shape from, ReadShape(ctx.input(1), "input_shape"));
-  TENON_ASSIGN_OR_RETURN(const DimVector wanted, ReadIntegerVector(ctx.input(2), "new_shape"));
   if (indices.dim(1) != from.rank()) {
     return InvalidArgument("Input tensor rank must match input shape length, found ",
                            indices.dim(1), " and ", from.rank());
@@ -104,15 +94,6 @@ Status ReshapeKernel(KernelContext& ctx) {
       place %= stride;
     }
   }
-  return OkStatus();
-}
-
-Status ReshapeShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRank(0, 2));
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 1));
-  TENON_ASSIGN_OR_RETURN(const PartialShape shape, c.WithRank(2, 1));
-  c.set_output(0, PartialShape{indices.dim(0), shape.dim(0)});
-  c.set_output(1, shape);
   return OkStatus();
 }
 
@@ -188,10 +169,10 @@ Status ConcatShape(ShapeContext& c) {
 void RegisterSparseArrangeOps(OpRegistry& ops) {
   const Tensor indices = Tensor::Of<int64_t>({3, 2}, {0, 1, 2, 0, 2, 2});
   const Tensor shape = Tensor::Vector<int64_t>({4, 3});
-  ops.Add("SparseReorder", ReorderShape, ReorderKernel)
+  ops.Add("SparseReorder", ReorderKernel)
       .Grad(ReorderGrad)
       .Example({Tensor::Of<int64_t>({3, 2}, {2, 2, 0, 1, 2, 0}), Shape{3}, shape});
-  ops.Add("SparseReshape", ReshapeShape, ReshapeKernel)
+  ops.Add("SparseReshape", ReshapeKernel)
       .Example({indices, shape, Tensor::Vector<int64_t>({2, -1})});
   ops.Add("SparseConcat", ConcatShape, ConcatKernel, {.attrs = {"concat_dim"}})
       .Example({indices, indices, Shape{3}, Shape{3}, shape, shape}, {{"concat_dim", -1}});

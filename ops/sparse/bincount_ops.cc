@@ -6,8 +6,7 @@
 namespace tenon {
 namespace {
 
-Status BincountKernel(KernelContext& ctx, bool binary_output) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor in, SparseTensor::Read(ctx));
+Status BincountKernel(KernelContext& ctx, const SparseTensor& in, bool binary_output) {
   TENON_ASSIGN_OR_RETURN(const int64_t bins, ReadBins(ctx.input(3)));
   if (in.rank() != 1 && in.rank() != 2) {
     return InvalidArgument("the input must be a vector or a matrix, found rank ", in.rank());

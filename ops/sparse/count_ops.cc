@@ -62,8 +62,7 @@ Status CountValues(KernelContext& ctx, const Counting& how, const Tensor& values
   });
 }
 
-Status DenseCountKernel(KernelContext& ctx, const Counting& how) {
-  const Tensor& values = ctx.input(0);
+Status DenseCountKernel(KernelContext& ctx, const Tensor& values, const Counting& how) {
   if ((values.rank() != 1 && values.rank() != 2) || (values.rank() == 2 && values.dim(0) == 0)) {
     return InvalidArgument("values must be a vector or a matrix with rows, found shape ",
                            values.shape());

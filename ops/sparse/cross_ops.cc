@@ -231,11 +231,6 @@ Status CrossHashedKernel(KernelContext& ctx, int64_t sparse, const std::vector<D
   });
 }
 
-Status CrossShape(ShapeContext& c) {
-  SetSparseOutputs(c, 0, PartialShape::kUnknownDim, 2);
-  return OkStatus();
-}
-
 }  // namespace
 
 void RegisterSparseCrossOps(OpRegistry& ops) {
@@ -248,16 +243,16 @@ void RegisterSparseCrossOps(OpRegistry& ops) {
     inputs.insert(inputs.end(), more.begin(), more.end());
     return inputs;
   };
-  ops.Add("SparseCross", CrossShape, CrossKernel,
+  ops.Add("SparseCross", CrossKernel,
           {.attrs = {"N", "dense_types", "hashed_output", "num_buckets", "hash_key"}})
       .Example(features, {{"hashed_output", true},
                           {"num_buckets", 10},
                           {"hash_key", 5},
                           {"out_type", DType::kInt64},
                           {"internal_type", DType::kInt64}});
-  ops.Add("SparseCrossV2", CrossShape, CrossV2Kernel, {.attrs = {"N", "dense_types"}})
+  ops.Add("SparseCrossV2", CrossV2Kernel, {.attrs = {"N", "dense_types"}})
       .Example(with({Tensor::Scalar<TString>("_")}));
-  ops.Add("SparseCrossHashed", CrossShape, CrossHashedKernel, {.attrs = {"N", "dense_types"}})
+  ops.Add("SparseCrossHashed", CrossHashedKernel, {.attrs = {"N", "dense_types"}})
       .Example(with(
           {Tensor::Scalar<int64_t>(10), Tensor::Scalar(false), Tensor::Vector<int64_t>({1, 2})}));
 }

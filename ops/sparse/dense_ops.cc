@@ -16,9 +16,6 @@ namespace {
 
 Status ToDenseKernel(KernelContext& ctx, bool validate_indices) {
   const Tensor &indices = ctx.input(0), &values = ctx.input(2), &fallback = ctx.input(3);
-  if (fallback.rank() != 0) {
-    return InvalidArgument("default_value should be a scalar, found shape ", fallback.shape());
-  }
   TENON_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(1), "output_shape"));
   if (indices.rank() > 2) {
     return InvalidArgument("sparse_indices should be a scalar, vector, or matrix, got shape ",
@@ -67,9 +64,7 @@ void ToDenseGrad(GradContext& g) {
 
 // --- SparseTensorDenseAdd ---
 
-Status DenseAddKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor a, SparseTensor::Read(ctx));
-  const Tensor& b = ctx.input(3);
+Status DenseAddKernel(KernelContext& ctx, const SparseTensor& a, const Tensor& b) {
   if (a.rank() == 0) return InvalidArgument("the operands must not be scalars");
   if (a.dims != b.shape().dims()) {
     return InvalidArgument("no broadcasting is supported: the sparse side has shape [",
@@ -132,9 +127,7 @@ StatusOr<CountedVector<int64_t>> PlacesIn(const SparseTensor& sparse, const Tens
 enum class Arithmetic { kAdd, kMultiply, kDivide };
 
 template <Arithmetic kArithmetic>
-Status CwiseKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor sparse, SparseTensor::Read(ctx));
-  const Tensor& dense = ctx.input(3);
+Status CwiseKernel(KernelContext& ctx, const SparseTensor& sparse, const Tensor& dense) {
   TENON_ASSIGN_OR_RETURN(const CountedVector<int64_t> places, PlacesIn(sparse, dense));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, sparse.values.shape()));
   return DispatchStatus(dense.dtype(), RealTypes(), [&]<typename T>(T) -> Status {
@@ -154,11 +147,6 @@ Status CwiseKernel(KernelContext& ctx) {
     }
     return OkStatus();
   });
-}
-
-Status CwiseShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(SparseInputShape(c));
-  return c.Return(PartialShape{c.input(0).dim(0)});
 }
 
 /// The places in `dense` of the entries, as indices.
@@ -203,7 +191,7 @@ void RegisterSparseDenseOps(OpRegistry& ops) {
       })
       .Example({indices, Shape{3}, shape, Shape{2, 3}});
   const auto cwise = [&](const char* name, auto kernel, auto grad) {
-    ops.Add(name, CwiseShape, kernel, real)
+    ops.Add(name, kernel, real)
         .Grad(grad)
         .InDomain(1, 3)
         .Example({indices, Shape{3}, shape, Shape{2, 3}})

@@ -10,7 +10,6 @@
 namespace tenon {
 
 StatusOr<SparseEntries> FillEmptyRows(KernelContext& ctx, const SparseTensor& in) {
-  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(3), 0, "default_value"));
   if (in.rank() == 0) return InvalidArgument("Dense shape cannot be empty.");
   const int64_t rows = in.dims[0];
   for (int64_t i = 0; i < in.size(); ++i) {
@@ -73,16 +72,9 @@ Status FillEmptyRowsGradKernel(KernelContext& ctx) {
   });
 }
 
-Status FillEmptyRowsGradShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 1));
-  c.set_output(1, PartialShape(Shape()));
-  return c.Return(c.WithRank(0, 1));
-}
-
 namespace {
 
-Status FillEmptyRowsKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor in, SparseTensor::Read(ctx));
+Status FillEmptyRowsKernel(KernelContext& ctx, const SparseTensor& in) {
   TENON_ASSIGN_OR_RETURN(const SparseEntries out, FillEmptyRows(ctx, in));
   return out.WriteIndices(ctx, 0);
 }
@@ -110,7 +102,7 @@ void RegisterSparseFillEmptyRows(OpRegistry& ops) {
         g.dx(3) = grads.d_default_value;
       })
       .Example({indices, Shape{3}, shape, Shape{}});
-  ops.Add("SparseFillEmptyRowsGrad", FillEmptyRowsGradShape, FillEmptyRowsGradKernel,
+  ops.Add("SparseFillEmptyRowsGrad", FillEmptyRowsGradKernel,
           {.types = {{"T", DTypesOf(NumericTypes())}}})
       .Example({Tensor::Vector<int64_t>({0, 3, 1}), Shape{5}});
 }

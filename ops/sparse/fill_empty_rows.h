@@ -16,6 +16,5 @@ StatusOr<SparseEntries> FillEmptyRows(KernelContext& ctx, const SparseTensor& in
 
 /// The gradients of both, of inputs reverse_index_map and grad_values.
 Status FillEmptyRowsGradKernel(KernelContext& ctx);
-Status FillEmptyRowsGradShape(ShapeContext& c);
 
 }  // namespace tenon

@@ -36,9 +36,8 @@ StatusOr<Tensor> Adjoint(KernelContext& ctx, const Tensor& b) {
 
 /// Row i of the product is the sum of the rows of b that the entries of row i of a name, each times
 /// the entry's value.
-Status DenseProductKernel(KernelContext& ctx, bool adjoint_a, bool adjoint_b) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor a, SparseTensor::Read(ctx));
-  const Tensor& b = ctx.input(3);
+Status DenseProductKernel(KernelContext& ctx, const SparseTensor& a, const Tensor& b,
+                          bool adjoint_a, bool adjoint_b) {
   TENON_RETURN_IF_ERROR(CheckRank(b, 2, "b"));
   if (a.rank() != 2) return InvalidArgument("Tensor 'a_shape' must have 2 elements");
   const int row = adjoint_a ? 1 : 0, column = 1 - row;

@@ -62,8 +62,7 @@ DimVector Staying(const SparseReduction& plan, const DimVector& values) {
 }
 
 template <Reduction kReduction>
-Status ReduceKernel(KernelContext& ctx, bool keep_dims) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor in, SparseTensor::Read(ctx));
+Status ReduceKernel(KernelContext& ctx, const SparseTensor& in, bool keep_dims) {
   TENON_ASSIGN_OR_RETURN(const SparseReduction plan, PlanReduction(in, ctx.input(3), keep_dims));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, Staying(plan, plan.kept)));
   if (out->num_elements() == 0) return OkStatus();
@@ -71,8 +70,7 @@ Status ReduceKernel(KernelContext& ctx, bool keep_dims) {
 }
 
 template <Reduction kReduction>
-Status ReduceToSparseKernel(KernelContext& ctx, bool keep_dims) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor in, SparseTensor::Read(ctx));
+Status ReduceToSparseKernel(KernelContext& ctx, const SparseTensor& in, bool keep_dims) {
   TENON_ASSIGN_OR_RETURN(SparseReduction plan, PlanReduction(in, ctx.input(3), keep_dims));
   CountedVector<int64_t> stored = plan.places;
   std::sort(stored.begin(), stored.end());
@@ -123,8 +121,7 @@ void ReduceSumGrad(GradContext& g) {
 
 // --- SparseSoftmax ---
 
-Status SoftmaxKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor in, SparseTensor::Read(ctx));
+Status SoftmaxKernel(KernelContext& ctx, const SparseTensor& in) {
   if (in.rank() < 2) {
     return InvalidArgument("Input should have rank >= 2, but received shape: [", Join(in.dims, ","),
                            "]");
@@ -147,11 +144,6 @@ Status SoftmaxKernel(KernelContext& ctx) {
       for (int64_t k = begin; k < end; ++k) y[k] = T(std::exp(C(x[order[k]]) - largest) / sum);
     }
   });
-}
-
-Status SoftmaxShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(SparseInputShape(c));
-  return c.Return(c.input(1));
 }
 
 void SoftmaxGrad(GradContext& g) {
@@ -185,9 +177,7 @@ void RegisterSparseReduceOps(OpRegistry& ops) {
           options(RealTypes()))
       .Example(example)
       .Example(example, keep);
-  ops.Add("SparseSoftmax", SoftmaxShape, SoftmaxKernel)
-      .Grad(SoftmaxGrad)
-      .Example({indices, Shape{4}, shape});
+  ops.Add("SparseSoftmax", SoftmaxKernel).Grad(SoftmaxGrad).Example({indices, Shape{4}, shape});
 }
 
 }  // namespace tenon

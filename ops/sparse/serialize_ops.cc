@@ -45,8 +45,7 @@ Status SerializeKernel(KernelContext& ctx) {
   return WriteParts({ctx.input(0), ctx.input(1), ctx.input(2)}, out, 0);
 }
 
-Status SerializeManyKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor in, SparseTensor::Read(ctx));
+Status SerializeManyKernel(KernelContext& ctx, const SparseTensor& in) {
   TENON_RETURN_IF_ERROR(in.DenseShape());
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, {in.rank() > 0 ? in.dims[0] : 0, 3}));
   return ForEachRow(ctx, in, [&](int64_t row, const SparseParts& parts) {
@@ -54,8 +53,7 @@ Status SerializeManyKernel(KernelContext& ctx) {
   });
 }
 
-Status DeserializeKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
+Status DeserializeKernel(KernelContext& ctx, const Tensor& in) {
   if (in.rank() < 1) return InvalidArgument("Serialized sparse should have non-zero rank []");
   if (in.dim(in.rank() - 1) != 3) {
     return InvalidArgument("Serialized sparse should have 3 as the last dimension ", in.shape());
@@ -76,19 +74,9 @@ Status DeserializeKernel(KernelContext& ctx) {
   return WriteTogether(ctx, many, in.shape().dims().first(in.rank() - 1));
 }
 
-Status SerializeShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(SparseInputShape(c));
-  return c.Return(PartialShape{3});
-}
-
 Status SerializeManyShape(ShapeContext& c) {
   TENON_ASSIGN_OR_RETURN(const PartialShape dense, SparseInputShape(c));
   return c.Return(PartialShape{dense.rank() > 0 ? dense.dim(0) : PartialShape::kUnknownDim, 3});
-}
-
-Status DeserializeShape(ShapeContext& c) {
-  SetSparseOutputs(c, 0, PartialShape::kUnknownDim, PartialShape::kUnknownDim);
-  return OkStatus();
 }
 
 /// The serialized form of a sparse tensor, for examples.
@@ -107,12 +95,11 @@ void RegisterSerializeSparse(OpRegistry& ops) {
   AddVariantDecoder(HeldTensor::kTypeName, HeldTensor::Decode);
   const Tensor indices = Tensor::Of<int64_t>({3, 2}, {0, 1, 2, 0, 2, 2});
   const Tensor shape = Tensor::Vector<int64_t>({4, 3});
-  ops.Add("SerializeSparse", SerializeShape, SerializeKernel).Example({indices, Shape{3}, shape});
+  ops.Add("SerializeSparse", SerializeKernel).Example({indices, Shape{3}, shape});
   ops.Add("SerializeManySparse", SerializeManyShape, SerializeManyKernel)
       .Example({indices, Shape{3}, shape});
   for (const char* name : {"DeserializeSparse", "DeserializeManySparse"}) {
-    ops.Add(name, DeserializeShape, DeserializeKernel)
-        .Example({SerializedExample()}, {{"dtype", DType::kFloat}});
+    ops.Add(name, DeserializeKernel).Example({SerializedExample()}, {{"dtype", DType::kFloat}});
   }
 }
 

@@ -28,8 +28,7 @@ void AddIfWithin(absl::Span<const int64_t> index, int64_t from, const DimVector&
   for (size_t d = 0; d < start.size(); ++d) moved[d] -= start[d];
 }
 
-Status SliceKernel(KernelContext& ctx) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor in, SparseTensor::Read(ctx));
+Status SliceKernel(KernelContext& ctx, const SparseTensor& in) {
   TENON_RETURN_IF_ERROR(in.DenseShape());
   TENON_ASSIGN_OR_RETURN(const DimVector start,
                          ReadIntegerVector(ctx.input(3), "start", in.rank()));
@@ -46,14 +45,6 @@ Status SliceKernel(KernelContext& ctx) {
   TENON_RETURN_IF_ERROR(out.WriteIndices(ctx, 0));
   TENON_RETURN_IF_ERROR(out.WriteValues(ctx, 1, in.values));
   return WriteVector(ctx, 2, size);
-}
-
-Status SliceShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape dense, SparseInputShape(c));
-  TENON_RETURN_IF_ERROR(c.WithRank(3, 1));
-  TENON_RETURN_IF_ERROR(c.WithRank(4, 1));
-  SetSparseOutputs(c, 0, PartialShape::kUnknownDim, dense.rank());
-  return OkStatus();
 }
 
 // --- Gradients of ops that choose entries ---
@@ -86,8 +77,6 @@ StatusOr<int64_t> WriteMatching(KernelContext& ctx, int output, const Tensor& gr
 /// Checks that these inputs are indices of one rank, and that input 0 has a gradient for each of
 /// those in the last one.
 Status CheckMatching(const KernelContext& ctx, std::initializer_list<int> indices) {
-  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(0), 1, "backprop_val_grad"));
-  for (const int i : indices) TENON_RETURN_IF_ERROR(CheckRank(ctx.input(i), 2, "indices"));
   const int last = *(indices.end() - 1);
   for (const int i : indices) {
     if (ctx.input(i).dim(1) == ctx.input(last).dim(1)) continue;
@@ -99,9 +88,8 @@ Status CheckMatching(const KernelContext& ctx, std::initializer_list<int> indice
                          ctx.input(0).dim(0), " and ", ctx.input(last).dim(0));
 }
 
-Status SliceGradKernel(KernelContext& ctx) {
+Status SliceGradKernel(KernelContext& ctx, const Tensor& grad, const Tensor& indices) {
   TENON_RETURN_IF_ERROR(CheckMatching(ctx, {1, 3}));
-  const Tensor &grad = ctx.input(0), &indices = ctx.input(1);
   const int64_t rank = indices.dim(1);
   TENON_ASSIGN_OR_RETURN(const DimVector start,
                          ReadIntegerVector(ctx.input(2), "input_start", rank));
@@ -112,26 +100,11 @@ Status SliceGradKernel(KernelContext& ctx) {
                          " only ", found, " have an index in the input");
 }
 
-Status SliceGradShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 1));
-  TENON_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRank(1, 2));
-  return c.Return(PartialShape{indices.dim(0)});
-}
-
 Status AddGradKernel(KernelContext& ctx) {
   TENON_RETURN_IF_ERROR(CheckMatching(ctx, {1, 2, 3}));
   for (const int side : {0, 1}) {
     TENON_RETURN_IF_ERROR(
         WriteMatching(ctx, side, ctx.input(0), ctx.input(1 + side), ctx.input(3), {}));
-  }
-  return OkStatus();
-}
-
-Status AddGradShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 1));
-  for (const int side : {0, 1}) {
-    TENON_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRank(1 + side, 2));
-    c.set_output(side, PartialShape{indices.dim(0)});
   }
   return OkStatus();
 }
@@ -176,17 +149,6 @@ Status SplitKernel(KernelContext& ctx, int64_t num_split) {
   return OkStatus();
 }
 
-Status SplitShape(ShapeContext& c) {
-  TENON_ASSIGN_OR_RETURN(const PartialShape dense, SparseInputShape(c, 1));
-  const int n = c.num_outputs() / 3;
-  for (int k = 0; k < n; ++k) {
-    c.set_output(k, PartialShape{PartialShape::kUnknownDim, dense.rank()});
-    c.set_output(n + k, PartialShape::OfRank(1));
-    c.set_output(2 * n + k, PartialShape{dense.rank()});
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 void RegisterSparseSliceOps(OpRegistry& ops) {
@@ -194,14 +156,14 @@ void RegisterSparseSliceOps(OpRegistry& ops) {
   const Tensor indices = Tensor::Of<int64_t>({3, 2}, {0, 1, 2, 0, 2, 2});
   const Tensor shape = Tensor::Vector<int64_t>({4, 3});
   const Tensor start = Tensor::Vector<int64_t>({1, 0});
-  ops.Add("SparseSlice", SliceShape, SliceKernel)
+  ops.Add("SparseSlice", SliceKernel)
       .Grad([](GradContext& g) { g.dx(1) = SparseSliceGrad(g.dy(1), g.in(0), g.in(3), g.out(0)); })
       .Example({indices, Shape{3}, shape, start, Tensor::Vector<int64_t>({2, 2})});
-  ops.Add("SparseSliceGrad", SliceGradShape, SliceGradKernel, numeric)
+  ops.Add("SparseSliceGrad", SliceGradKernel, numeric)
       .Example({Shape{1}, indices, start, Tensor::Of<int64_t>({1, 2}, {1, 0})});
-  ops.Add("SparseAddGrad", AddGradShape, AddGradKernel, numeric)
+  ops.Add("SparseAddGrad", AddGradKernel, numeric)
       .Example({Shape{2}, indices, indices, Tensor::Of<int64_t>({2, 2}, {0, 1, 2, 2})});
-  ops.Add("SparseSplit", SplitShape, SplitKernel, {.attrs = {"num_split"}})
+  ops.Add("SparseSplit", SplitKernel, {.attrs = {"num_split"}})
       .Example({Tensor::Scalar<int64_t>(0), indices, Shape{3}, shape}, {{"num_split", 3}});
 }
 

@@ -39,8 +39,7 @@ Status CheckIndices(const IndexVector& indices, int64_t limit) {
 }
 
 template <Reduction kReduction>
-Status SparseSegmentKernel(KernelContext& ctx) {
-  const Tensor& data = ctx.input(0);
+Status SparseSegmentKernel(KernelContext& ctx, const Tensor& data) {
   if (data.rank() < 1) return InvalidArgument("data must be at least rank 1, found a scalar");
   TENON_ASSIGN_OR_RETURN(const IndicesAndIds in, ReadIndicesAndIds(ctx));
   std::optional<int64_t> limit;
@@ -74,8 +73,7 @@ CountedVector<double> ScalesOf(Reduction reduction, const IndexVector& ids, int6
 
 /// output[indices[i]] += grad[segment_ids[i]] * scale; with kCompact only the rows that are named.
 template <Reduction kReduction, bool kCompact>
-Status SparseSegmentGradKernel(KernelContext& ctx) {
-  const Tensor& grad = ctx.input(0);
+Status SparseSegmentGradKernel(KernelContext& ctx, const Tensor& grad) {
   if (grad.rank() < 1) return InvalidArgument("grad must be at least rank 1, found a scalar");
   TENON_ASSIGN_OR_RETURN(IndicesAndIds in, ReadIndicesAndIds(ctx));
   TENON_ASSIGN_OR_RETURN(int64_t rows, ReadInteger(ctx.input(3), "output_dim0"));

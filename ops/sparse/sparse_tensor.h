@@ -7,6 +7,7 @@
 
 #include "absl/types/span.h"
 #include "core/memory/counted_memory.h"
+#include "core/op/bound_arguments.h"
 #include "core/op/kernel.h"
 #include "core/op/shape_inference.h"
 #include "core/tensor/tensor.h"
@@ -45,6 +46,9 @@ struct SparseTensor {
   Tensor input;
   CountedVector<int64_t> widened;
 };
+
+template <>
+struct InputReader<SparseTensor> : ReadsInputs<SparseTensor::Read, 3> {};
 
 /// How two indices of one rank follow each other in row-major order.
 std::strong_ordering CompareIndices(absl::Span<const int64_t> a, absl::Span<const int64_t> b);

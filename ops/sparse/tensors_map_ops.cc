@@ -63,8 +63,7 @@ Status AddKernel(KernelContext& ctx, const MapName& map) {
   return ctx.Return(Tensor::Scalar(kept->Add({ctx.input(0), ctx.input(1), ctx.input(2)})));
 }
 
-Status AddManyKernel(KernelContext& ctx, const MapName& map) {
-  TENON_ASSIGN_OR_RETURN(const SparseTensor in, SparseTensor::Read(ctx));
+Status AddManyKernel(KernelContext& ctx, const SparseTensor& in, const MapName& map) {
   TENON_RETURN_IF_ERROR(in.DenseShape());
   TENON_ASSIGN_OR_RETURN(const auto kept, map.Find(ctx));
   TENON_ASSIGN_OR_RETURN(Tensor * handles, ctx.CreateOutput(0, {in.rank() > 0 ? in.dims[0] : 0}));
@@ -75,16 +74,10 @@ Status AddManyKernel(KernelContext& ctx, const MapName& map) {
 }
 
 Status TakeManyKernel(KernelContext& ctx, const MapName& map) {
-  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(0), 1, "sparse_handles"));
   TENON_ASSIGN_OR_RETURN(const IndexVector handles, ReadIndices(ctx.input(0), "sparse_handles"));
   TENON_ASSIGN_OR_RETURN(const auto kept, map.Find(ctx));
   TENON_ASSIGN_OR_RETURN(const std::vector<SparseParts> many, kept->Take(handles));
   return WriteTogether(ctx, many, {static_cast<int64_t>(many.size())}, /*taken=*/true);
-}
-
-Status AddToMapShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(SparseInputShape(c));
-  return c.Return(PartialShape(Shape()));
 }
 
 Status AddManyToMapShape(ShapeContext& c) {
@@ -92,21 +85,15 @@ Status AddManyToMapShape(ShapeContext& c) {
   return c.Return(PartialShape{batch.rank() > 0 ? batch.dim(0) : PartialShape::kUnknownDim});
 }
 
-Status TakeManyShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 1));
-  SetSparseOutputs(c, 0, PartialShape::kUnknownDim, PartialShape::kUnknownDim);
-  return OkStatus();
-}
-
 }  // namespace
 
 void RegisterSparseTensorsMap(OpRegistry& ops) {
   const Tensor indices = Tensor::Of<int64_t>({2, 2}, {0, 1, 1, 0});
   const Tensor shape = Tensor::Vector<int64_t>({2, 3});
-  ops.Add("AddSparseToTensorsMap", AddToMapShape, AddKernel).Example({indices, Shape{2}, shape});
+  ops.Add("AddSparseToTensorsMap", AddKernel).Example({indices, Shape{2}, shape});
   ops.Add("AddManySparseToTensorsMap", AddManyToMapShape, AddManyKernel)
       .Example({indices, Shape{2}, shape});
-  ops.Add("TakeManySparseFromTensorsMap", TakeManyShape, TakeManyKernel)
+  ops.Add("TakeManySparseFromTensorsMap", TakeManyKernel)
       .NoExample("needs what another op added; sparse_batch_test covers it");
 }
 

@@ -39,8 +39,7 @@ void TransformDims(std::complex<T>* data, int64_t batch, absl::Span<const int64_
 }
 
 template <int kRank, bool kInverse>
-Status ComplexKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
+Status ComplexKernel(KernelContext& ctx, const Tensor& in) {
   TENON_RETURN_IF_ERROR(CheckInput(in, kRank));
   const auto dims = in.shape().dims().last(kRank);
   const void* const from = in.raw_data();
@@ -107,8 +106,7 @@ int64_t LineOffset(const Tensor& in, const RealPlan& plan, int64_t i) {
 }
 
 template <int kRank>
-Status RealKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
+Status RealKernel(KernelContext& ctx, const Tensor& in) {
   TENON_ASSIGN_OR_RETURN(const RealPlan plan, PlanReal(ctx, kRank, false));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, Concat(plan.batch, plan.spectrum)));
   if (out->num_elements() == 0) return OkStatus();
@@ -121,8 +119,7 @@ Status RealKernel(KernelContext& ctx) {
 }
 
 template <int kRank>
-Status InverseRealKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
+Status InverseRealKernel(KernelContext& ctx, const Tensor& in) {
   TENON_ASSIGN_OR_RETURN(const RealPlan plan, PlanReal(ctx, kRank, true));
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, Concat(plan.batch, plan.length)));
   if (out->num_elements() == 0) return OkStatus();

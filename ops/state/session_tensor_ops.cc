@@ -22,9 +22,8 @@ class SessionTensor final : public Resource {
   const Tensor value_;
 };
 
-Status GetHandleKernel(KernelContext& ctx, const NodeName& node) {
+Status GetHandleKernel(KernelContext& ctx, const Tensor& value, const NodeName& node) {
   static std::atomic<int64_t> made{0};
-  const Tensor& value = ctx.input(0);
   // The name is one that TensorFlow's clients can take apart: name, number and device.
   const std::string name = StrCat(node.value, ";", made.fetch_add(1), ";", ctx.device().name());
   TENON_RETURN_IF_ERROR(ctx.resources().LookupOrCreate<SessionTensor>(
@@ -39,7 +38,6 @@ Status GetHandleKernel(KernelContext& ctx, const NodeName& node) {
 }
 
 Status GetTensorKernel(KernelContext& ctx) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"handle"}));
   const std::string_view name = ctx.input(0).scalar<TString>();
   const auto found = ctx.resources().Lookup<SessionTensor>(SessionTensor::kContainer, name);
   if (!found.ok()) {
@@ -52,7 +50,6 @@ Status GetTensorKernel(KernelContext& ctx) {
 }
 
 Status DeleteTensorKernel(KernelContext& ctx) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"handle"}));
   const std::string_view name = ctx.input(0).scalar<TString>();
   if (ctx.resources().Delete(SessionTensor::kContainer, SessionTensor::kKind, name).ok()) {
     return OkStatus();

@@ -106,7 +106,7 @@ Status DestroyTemporaryVariableKernel(KernelContext& ctx, std::string var_name) 
   return ctx.Return(std::move(value));
 }
 
-Status DeclaredShape(ShapeContext& c) { return c.Return(c.Attr<PartialShape>("shape")); }
+Status ShapeOfAttr(ShapeContext& c) { return c.Return(c.Attr<PartialShape>("shape")); }
 
 }  // namespace
 
@@ -121,7 +121,7 @@ void RegisterTemporaryVariableOps(OpRegistry& ops) {
   }
   add("DisableCopyOnRead", NoOutputShape, DisableCopyOnReadKernel,
       {.cheap = true, .memory = kAnyMemory});
-  add("TemporaryVariable", DeclaredShape, TemporaryVariableKernel,
+  add("TemporaryVariable", ShapeOfAttr, TemporaryVariableKernel,
       {.attrs = {"dtype", "shape", "var_name"}, .cheap = true, .memory = kAnyMemory});
   add("DestroyTemporaryVariable", UnchangedShape, DestroyTemporaryVariableKernel,
       {.attrs = {"var_name"}, .cheap = true, .memory = kAnyMemory});

@@ -80,7 +80,6 @@ Status SplitTexts(KernelContext& ctx, Split split) {
 }
 
 Status SplitKernel(KernelContext& ctx, bool skip_empty) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"delimiter"}));
   const std::string_view delimiters = ctx.input(1).scalar<TString>();
   return SplitTexts(ctx, [&](std::string_view text, Parts* parts) {
     SplitAtAny(text, delimiters, skip_empty, parts);
@@ -88,19 +87,9 @@ Status SplitKernel(KernelContext& ctx, bool skip_empty) {
 }
 
 Status SplitV2Kernel(KernelContext& ctx, int64_t maxsplit) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"sep"}));
   const std::string_view separator = ctx.input(1).scalar<TString>();
   return SplitTexts(
       ctx, [&](std::string_view text, Parts* parts) { SplitAt(text, separator, maxsplit, parts); });
-}
-
-Status SplitShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 1).status());
-  TENON_RETURN_IF_ERROR(c.WithRank(1, 0).status());
-  c.set_output(0, PartialShape{-1, 2});
-  c.set_output(1, PartialShape{-1});
-  c.set_output(2, PartialShape{2});
-  return OkStatus();
 }
 
 /// Where unit number `n` of the text begins: a byte, or a character of valid UTF-8.
@@ -207,9 +196,9 @@ Status SubstrShape(ShapeContext& c) {
 
 void RegisterParts(OpRegistry& ops) {
   const Tensor texts = Tensor::Vector({"a b", "", "abc "});
-  ops.Add("StringSplit", SplitShape, SplitKernel, {.attrs = {"skip_empty"}})
+  ops.Add("StringSplit", SplitKernel, {.attrs = {"skip_empty"}})
       .Example({texts, Tensor::Scalar(" ")});
-  ops.Add("StringSplitV2", SplitShape, SplitV2Kernel, {.attrs = {"maxsplit"}})
+  ops.Add("StringSplitV2", SplitV2Kernel, {.attrs = {"maxsplit"}})
       .Example({texts, Tensor::Scalar("")});
   ops.Add("Substr", SubstrShape, SubstrKernel, {.attrs = {"unit"}})
       .Example({texts, Tensor::Scalar(0), Tensor::Scalar(2)});

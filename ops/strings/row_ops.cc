@@ -105,18 +105,9 @@ Status NGramsKernel(KernelContext& ctx, const NGrams& grams) {
   return WriteSplits(ctx, 1, counts);
 }
 
-Status NGramsShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 1).status());
-  TENON_ASSIGN_OR_RETURN(const PartialShape splits, c.WithRank(1, 1));
-  c.set_output(0, PartialShape{-1});
-  c.set_output(1, splits);
-  return OkStatus();
-}
-
-Status SegmentJoinKernel(KernelContext& ctx, const std::string& separator) {
-  const Tensor &in = ctx.input(0), &ids = ctx.input(1);
-  TENON_ASSIGN_OR_RETURN(const int64_t count, ReadInteger(ctx.input(2), "num_segments"));
-  if (count < 0) return InvalidArgument("num_segments is ", count, ", wanted at least 0");
+Status SegmentJoinKernel(KernelContext& ctx, const Tensor& in, const Tensor& ids, Integer count,
+                         const std::string& separator) {
+  if (count < 0) return InvalidArgument("num_segments is ", count.value, ", wanted at least 0");
   if (ids.rank() == 0) return InvalidArgument("segment_ids is a scalar, wanted at least a vector");
   TENON_RETURN_IF_ERROR(CheckPrefix(in, "inputs", ids, "segment_ids"));
   TENON_ASSIGN_OR_RETURN(const IndexVector segments, ReadIndices(ids, "segment_ids", count));
@@ -147,9 +138,7 @@ Status SegmentJoinShape(ShapeContext& c) {
   return c.Return(PartialShape{-1}.ConcatWith(c.input(0).Part(c.input(1).rank())));
 }
 
-Status FingerprintKernel(KernelContext& ctx) {
-  const Tensor& data = ctx.input(0);
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"method"}));
+Status FingerprintKernel(KernelContext& ctx, const Tensor& data) {
   if (ctx.input(1).scalar<TString>() != "farmhash64") {
     return InvalidArgument("Unsupported fingerprint method: ", ctx.input(1).scalar<TString>());
   }
@@ -184,7 +173,7 @@ Status FingerprintShape(ShapeContext& c) {
 
 void RegisterRowOps(OpRegistry& ops) {
   const Tensor texts = Tensor::Vector({"a", "b", "c"});
-  ops.Add("StringNGrams", NGramsShape, NGramsKernel)
+  ops.Add("StringNGrams", NGramsKernel)
       .Example({texts, Tensor::Vector<int64_t>({0, 2, 3})},
                {{"separator", " "},
                 {"ngram_widths", std::vector<int64_t>{1, 2}},

@@ -134,8 +134,7 @@ Status AsStringKernel(KernelContext& ctx, const Format& format, int64_t width) {
   });
 }
 
-Status StringToNumberKernel(KernelContext& ctx) {
-  const Tensor& in = ctx.input(0);
+Status StringToNumberKernel(KernelContext& ctx, const Tensor& in) {
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
   for (int64_t i = 0; i < in.num_elements() && !Interrupted(); ++i) {
     const TString& text = in.data<TString>()[i];
@@ -178,7 +177,6 @@ struct Pattern : KernelState {
 Status StaticMatchKernel(KernelContext& ctx, const Pattern& p) { return Match(ctx, p.pattern); }
 
 Status MatchKernel(KernelContext& ctx) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"pattern"}));
   const re2::RE2 pattern(Piece(ctx.input(1).scalar<TString>()), Quiet());
   TENON_RETURN_IF_ERROR(CheckPattern(pattern));
   return Match(ctx, pattern);
@@ -199,7 +197,6 @@ Status StaticReplaceKernel(KernelContext& ctx, std::string rewrite, bool all, co
 }
 
 Status ReplaceKernel(KernelContext& ctx, bool all) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 1, {"pattern", "rewrite"}));
   const re2::RE2 pattern(Piece(ctx.input(1).scalar<TString>()), Quiet());
   TENON_RETURN_IF_ERROR(CheckPattern(pattern));
   return Replace(ctx, pattern, ctx.input(2).scalar<TString>(), all);
@@ -208,18 +205,11 @@ Status ReplaceKernel(KernelContext& ctx, bool all) {
 /// The kernel for (name, shard, number of shards), or (name, number of shards) for all of them.
 Status ShardNameKernel(KernelContext& ctx) {
   const bool spec = ctx.num_inputs() == 2;
-  TENON_RETURN_IF_ERROR(spec ? CheckScalars(ctx, 0, {"basename", "num_shards"})
-                             : CheckScalars(ctx, 0, {"basename", "shard", "num_shards"}));
   const int32_t count = ctx.input(spec ? 1 : 2).scalar<int32_t>();
   const std::string shard =
       spec ? std::string(5, '?') : Printed("%05d", ctx.input(1).scalar<int32_t>());
   return ctx.Return(Tensor::Scalar(
       StrCat(ctx.input(0).scalar<TString>(), "-", shard, "-of-", Printed("%05d", count))));
-}
-
-Status ScalarsShape(ShapeContext& c) {
-  for (int i = 0; i < c.num_inputs(); ++i) TENON_RETURN_IF_ERROR(c.WithRank(i, 0));
-  return ScalarShape(c);
 }
 
 }  // namespace
@@ -240,10 +230,9 @@ void RegisterText(OpRegistry& ops) {
       .Example({Shape{2, 3}}, {{"pattern", "a"}, {"rewrite", "b"}});
   ops.Add("StaticRegexFullMatch", UnchangedShape, StaticMatchKernel)
       .Example({texts}, {{"pattern", "a.*"}});
-  ops.Add("ShardedFilename", ScalarsShape, ShardNameKernel)
+  ops.Add("ShardedFilename", ShardNameKernel)
       .Example({model, Tensor::Scalar<int32_t>(1), Tensor::Scalar<int32_t>(4)});
-  ops.Add("ShardedFilespec", ScalarsShape, ShardNameKernel)
-      .Example({model, Tensor::Scalar<int32_t>(4)});
+  ops.Add("ShardedFilespec", ShardNameKernel).Example({model, Tensor::Scalar<int32_t>(4)});
 }
 
 }  // namespace tenon

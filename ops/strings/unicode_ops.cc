@@ -97,10 +97,9 @@ Status TranscodeKernel(KernelContext& ctx, const std::string& from, const std::s
   return status;
 }
 
-Status UnicodeEncodeKernel(KernelContext& ctx, const std::string& name,
+Status UnicodeEncodeKernel(KernelContext& ctx, const Tensor& values, const std::string& name,
                            const Replacing& replacing) {
   TENON_ASSIGN_OR_RETURN(const Encoding encoding, ParseEncoding(name));
-  const Tensor& values = ctx.input(0);
   TENON_RETURN_IF_ERROR(CheckRank(values, 1, "input_values"));
   TENON_ASSIGN_OR_RETURN(const IndexVector splits, ReadSplits(ctx.input(1)));
   if (splits.front() != 0 || splits.back() != values.num_elements()) {
@@ -130,12 +129,6 @@ Status UnicodeEncodeKernel(KernelContext& ctx, const std::string& name,
   return OkStatus();
 }
 
-Status UnicodeEncodeShape(ShapeContext& c) {
-  TENON_RETURN_IF_ERROR(c.WithRank(0, 1).status());
-  TENON_ASSIGN_OR_RETURN(const PartialShape splits, c.WithRank(1, 1));
-  return c.Return(PartialShape{splits.dim(0) > 0 ? splits.dim(0) - 1 : -1});
-}
-
 }  // namespace
 
 void RegisterUnicodeOps(OpRegistry& ops) {
@@ -149,7 +142,7 @@ void RegisterUnicodeOps(OpRegistry& ops) {
   ops.Add("UnicodeTranscode", UnchangedShape, TranscodeKernel,
           {.attrs = {"input_encoding", "output_encoding"}})
       .Example({texts}, {{"input_encoding", "UTF-8"}, {"output_encoding", "UTF-16-BE"}});
-  ops.Add("UnicodeEncode", UnicodeEncodeShape, UnicodeEncodeKernel, {.attrs = {"output_encoding"}})
+  ops.Add("UnicodeEncode", UnicodeEncodeKernel, {.attrs = {"output_encoding"}})
       .Example({Tensor::Vector<int32_t>({97, 0x1f600, -1}), Tensor::Vector<int64_t>({0, 2, 3})},
                {{"output_encoding", "UTF-8"}});
 }

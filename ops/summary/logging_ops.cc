@@ -12,8 +12,7 @@
 namespace tenon {
 namespace {
 
-Status AssertKernel(KernelContext& ctx, int64_t summarize) {
-  const Tensor& condition = ctx.input(0);
+Status AssertKernel(KernelContext& ctx, const Tensor& condition, int64_t summarize) {
   TENON_RETURN_IF_ERROR(CheckRank(condition, 0, "condition"));
   if (condition.scalar<bool>()) return OkStatus();
   std::string message = "assertion failed:";

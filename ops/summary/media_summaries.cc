@@ -70,7 +70,6 @@ struct BadColor : KernelState {
 };
 
 Status ImageSummaryKernel(KernelContext& ctx, const BadColor& bad, int64_t max_images) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"tag"}));
   Summary summary;
   TENON_RETURN_IF_ERROR(
       AddImages(ctx.input(0).scalar<TString>(), ctx.input(1), bad.value, max_images, &summary));
@@ -78,7 +77,6 @@ Status ImageSummaryKernel(KernelContext& ctx, const BadColor& bad, int64_t max_i
 }
 
 Status AudioSummary(KernelContext& ctx, int64_t max_outputs, float rate) {
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 0, {"tag"}));
   Summary summary;
   TENON_RETURN_IF_ERROR(
       AddSounds(ctx.input(0).scalar<TString>(), ctx.input(1), rate, max_outputs, &summary));

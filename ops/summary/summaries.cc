@@ -57,8 +57,7 @@ Status ScalarKernel(KernelContext& ctx) {
   return ctx.Return(Tensor::Scalar(summary.SerializeAsString()));
 }
 
-Status HistogramKernel(KernelContext& ctx, const NodeName& node) {
-  const Tensor& tag = ctx.input(0);
+Status HistogramKernel(KernelContext& ctx, const Tensor& tag, const NodeName& node) {
   if (tag.rank() != 0) return InvalidArgument("tags must be scalar, found shape ", tag.shape());
   Summary summary;
   TENON_RETURN_IF_ERROR(AddHistogram(tag.scalar<TString>(), ctx.input(1), node.value, &summary));

@@ -52,7 +52,6 @@ StatusOr<std::string> TextInput(const KernelContext& ctx, int i, std::string_vie
 Status CreateFileWriterKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, 0));
   TENON_ASSIGN_OR_RETURN(const std::string folder, TextInput(ctx, 1, "logdir"));
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 2, {"max_queue", "flush_millis"}));
   TENON_ASSIGN_OR_RETURN(const std::string suffix, TextInput(ctx, 4, "filename_suffix"));
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   return ctx.resources()

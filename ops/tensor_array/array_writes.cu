@@ -3,6 +3,7 @@
 // Writes to tensor arrays, of which those to arrays of gradients add up.
 #include "ops/tensor_array/array_writes.h"
 
+#include "ops/cuda/device_kind.h"
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/register.h"

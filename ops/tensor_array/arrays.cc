@@ -35,11 +35,10 @@ struct OptionsOfArrays : KernelState {
   const TensorArray::Options value;
 };
 
-Status CreateKernel(KernelContext& ctx, const NodeName& node, const OptionsOfArrays& options,
-                    const std::string& tensor_array_name) {
-  TENON_ASSIGN_OR_RETURN(const int64_t size, ReadInteger(ctx.input(0), "size"));
+Status CreateKernel(KernelContext& ctx, Integer size, const NodeName& node,
+                    const OptionsOfArrays& options, const std::string& tensor_array_name) {
   if (size < 0 || size > TensorArray::kMaxSize) {
-    return InvalidArgument("TensorArray size must be in [0, 2^28], found ", size);
+    return InvalidArgument("TensorArray size must be in [0, 2^28], found ", size.value);
   }
   const std::string unique = UniqueName(tensor_array_name, node.value);
   if (ctx.num_outputs() > 1) {

@@ -54,8 +54,7 @@ Status PushBackKernel(KernelContext& ctx, DType element_dtype) {
   return changed->Append(element);
 }
 
-Status PushBackBatchKernel(KernelContext& ctx, DType element_dtype) {
-  const Tensor& handles = ctx.input(0);
+Status PushBackBatchKernel(KernelContext& ctx, const Tensor& handles, DType element_dtype) {
   const Tensor rows = ctx.input(1);
   TENON_RETURN_IF_ERROR(CheckRank(handles, 1, "input_handles"));
   if (rows.rank() < 1 || rows.dim(0) != handles.dim(0)) {
@@ -100,9 +99,8 @@ Status PopBackKernel(KernelContext& ctx, DType element_dtype) {
   return OkStatus();
 }
 
-Status GetItemKernel(KernelContext& ctx, DType element_dtype) {
+Status GetItemKernel(KernelContext& ctx, const Tensor&, Integer index, DType element_dtype) {
   TENON_ASSIGN_OR_RETURN(const TensorList* list, ListInput(ctx, 0, element_dtype));
-  TENON_ASSIGN_OR_RETURN(const int64_t index, ReadInteger(ctx.input(1), "index"));
   if (index < 0 || index >= list->size()) return NoElement("access", index, *list);
   const Tensor& element = list->elements()[index];
   if (element.valid()) return ctx.Return(element);
@@ -127,11 +125,10 @@ Status SetItemKernel(KernelContext& ctx, DType element_dtype, bool grows) {
   return changed->Set(index, ctx.TakeInput(2));
 }
 
-Status ResizeKernel(KernelContext& ctx) {
+Status ResizeKernel(KernelContext& ctx, const Tensor&, Integer size) {
   TENON_RETURN_IF_ERROR(ListInput(ctx, 0).status());
-  TENON_ASSIGN_OR_RETURN(const int64_t size, ReadInteger(ctx.input(1), "size"));
   if (size < 0)
-    return InvalidArgument("TensorListSlice expects size to be non-negative. Got: ", size);
+    return InvalidArgument("TensorListSlice expects size to be non-negative. Got: ", size.value);
   TENON_ASSIGN_OR_RETURN(TensorList * changed, ChangeList(ctx));
   changed->Resize(size);
   return OkStatus();

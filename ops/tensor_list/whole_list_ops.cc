@@ -176,7 +176,6 @@ Status ConcatV2Kernel(KernelContext& ctx, DType element_dtype) {
   TENON_ASSIGN_OR_RETURN(const TensorList* list, ListInput(ctx, 0, element_dtype));
   TENON_ASSIGN_OR_RETURN(const PartialShape shape, ElementShape(ctx, *list, 1));
   TENON_ASSIGN_OR_RETURN(Rows rows, Rows::Of(shape));
-  TENON_RETURN_IF_ERROR(CheckRank(ctx.input(2), 1, "leading_dims"));
   return ConcatElements(ctx, *list, std::move(rows), ctx.input(2).flat<int64_t>());
 }
 
@@ -209,8 +208,7 @@ Status SetSlices(const Tensor& tensor, absl::Span<const int64_t> indices, Tensor
   return OkStatus();
 }
 
-Status FromTensorKernel(KernelContext& ctx) {
-  const Tensor& tensor = ctx.input(0);
+Status FromTensorKernel(KernelContext& ctx, const Tensor& tensor) {
   TENON_ASSIGN_OR_RETURN(TensorList list, ListOfSlices(ctx, 1));
   list.Resize(tensor.dim(0));
   CountedVector<int64_t> all(tensor.dim(0));
@@ -270,8 +268,7 @@ Status ScatterIntoKernel(KernelContext& ctx, DType element_dtype) {
   return SetSlices(tensor, indices.first, changed);
 }
 
-Status SplitKernel(KernelContext& ctx) {
-  const Tensor& tensor = ctx.input(0);
+Status SplitKernel(KernelContext& ctx, const Tensor& tensor) {
   TENON_RETURN_IF_ERROR(CheckVectorOrHigher(tensor));
   TENON_ASSIGN_OR_RETURN(PartialShape shape, ReadElementShape(ctx.input(1)));
   if (shape.rank() == 0) {
@@ -282,10 +279,6 @@ Status SplitKernel(KernelContext& ctx) {
   if (!rows.shape.IsCompatibleWith(tensor.shape().WithoutDim(0))) {
     return InvalidArgument("tensor shape ", tensor.shape(),
                            " is not compatible with element_shape ", shape);
-  }
-  if (ctx.input(2).rank() != 1) {
-    return InvalidArgument("Expected lengths to be a vector, received shape: ",
-                           ctx.input(2).shape());
   }
   TensorList list(tensor.dtype(), std::move(shape));
   int64_t begin = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ops/cuda/device_kind.h"
 #include "ops/cuda/element.cuh"
 #include "ops/cuda/failure.cuh"
 #include "ops/cuda/launch.cuh"

@@ -84,12 +84,12 @@ class RecvFromPeer final : public AsyncKernel {
 
 }  // namespace
 
-void RegisterAcceleratorKernels(OpRegistry& ops) {
-  ops.Get("Const").Kernel<DeviceConst>(kCuda);
-  ops.Get("_CopyToDevice").Kernel(kCuda, CopyToDevice, {.cheap = true});
-  ops.Get("_CopyToHost").Kernel<CopyToHost>(kCuda);
-  ops.Get("_SendToPeer").Kernel<SendToPeer>(kCuda);
-  ops.Get("_RecvFromPeer").Kernel<RecvFromPeer>(kCuda);
+void RegisterAcceleratorKernels(OpRegistry& ops, DeviceKind kind) {
+  ops.Get("Const").Kernel<DeviceConst>(kind);
+  ops.Get("_CopyToDevice").Kernel(kind, CopyToDevice, {.cheap = true});
+  ops.Get("_CopyToHost").Kernel<CopyToHost>(kind);
+  ops.Get("_SendToPeer").Kernel<SendToPeer>(kind);
+  ops.Get("_RecvFromPeer").Kernel<RecvFromPeer>(kind);
 }
 
 }  // namespace tenon

@@ -12,9 +12,11 @@ Status WithoutMemory(uint64_t) { return ResourceExhausted("out of pinned memory 
 
 }  // namespace
 
-StreamDevice::StreamDevice(std::string name, StreamDriver& driver, int64_t memory_limit,
-                           std::shared_ptr<ResourceStore> resources, FileAccess files)
+StreamDevice::StreamDevice(std::string name, DeviceKind kind, StreamDriver& driver,
+                           int64_t memory_limit, std::shared_ptr<ResourceStore> resources,
+                           FileAccess files)
     : host_(std::move(name), std::move(resources), std::move(files)),
+      kind_(kind),
       driver_(driver),
       memory_limit_(memory_limit),
       spare_(NewFailureWord(1)) {}

@@ -24,13 +24,13 @@ struct StreamCheck {
 /// for. What a copy reads or writes lives until it is made. Thread-safe.
 class StreamDevice final : public Device, public DeviceQueue {
  public:
-  StreamDevice(std::string name, StreamDriver& driver, int64_t memory_limit,
+  StreamDevice(std::string name, DeviceKind kind, StreamDriver& driver, int64_t memory_limit,
                std::shared_ptr<ResourceStore> resources, FileAccess files = {});
   /// Waits for what is queued.
   ~StreamDevice() override;
 
   const std::string& name() const override { return host_.name(); }
-  DeviceKind kind() const override { return kCuda; }
+  DeviceKind kind() const override { return kind_; }
   uint64_t incarnation() const override { return host_.incarnation(); }
   int64_t memory_limit() const override { return memory_limit_; }
   Allocator& allocator() override { return driver_.memory(); }
@@ -86,6 +86,7 @@ class StreamDevice final : public Device, public DeviceQueue {
   FailureWord* NewFailureWord(uint64_t failed);
 
   CpuDevice host_;
+  const DeviceKind kind_;
   StreamDriver& driver_;
   const int64_t memory_limit_;
   Mutex mu_;

@@ -68,6 +68,15 @@ class Placer {
     return OkStatus();
   }
 
+  /// The kinds of device that the node has kernels for, in words.
+  static std::string KindsOf(const Node& node) {
+    std::vector<std::string> names;
+    for (const DeviceKind kind : DeviceKind::All()) {
+      if (Supports(node, kind)) names.emplace_back(kind.name());
+    }
+    return names.empty() ? "no device with these types" : tenon::Join(names, " ");
+  }
+
   static bool Supports(const Node& node, DeviceKind kind) {
     // What has no kernel at all is placed too: only a step that needs it fails.
     return RunsAnywhere(node) || node.registration().FindKernel(kind, node.attrs()) != nullptr ||
@@ -133,7 +142,7 @@ class Placer {
   const PlacementDevice* Best(const DeviceName& wish, const std::vector<Node*>& group) const {
     const PlacementDevice* best = nullptr;
     const auto rank = [&](const PlacementDevice& d) {
-      return std::tuple(d.kind == kCuda ? 0 : 1, d.name.SameTask(options_.default_device) ? 0 : 1,
+      return std::tuple(d.kind == kCpu ? 1 : 0, d.name.SameTask(options_.default_device) ? 0 : 1,
                         d.name.job, d.name.replica, d.name.task, d.name.type, d.name.id);
     };
     for (const PlacementDevice& d : devices_) {
@@ -171,9 +180,7 @@ class Placer {
         break;
       }
       StrAppend(&members, "\n  ", m->name(), " (", m->op(), ") asked for '", m->requested_device(),
-                "', has kernels for ", Supports(*m, kCpu) ? "CPU" : "",
-                Supports(*m, kCuda) ? " GPU" : "",
-                Supports(*m, kCpu) || Supports(*m, kCuda) ? "" : "no device with these types");
+                "', has kernels for ", KindsOf(*m));
     }
     if (!members.empty()) members = StrCat("\nIts colocation group:", members);
     return InvalidArgument("Cannot assign a device for operation ", node.name(), ": ", why, members,

@@ -76,24 +76,24 @@ StatusOr<GpuDescription> Describe(int ordinal) {
                         properties.major, properties.minor, bus_id};
 }
 
-StatusOr<Gpu> Open(int ordinal, const GpuOptions& options) {
+StatusOr<Gpu> Open(int ordinal, DeviceKind kind, const GpuOptions& options) {
   TENON_ASSIGN_OR_RETURN(const GpuDescription description, Describe(ordinal));
   Gpu gpu;
   TENON_ASSIGN_OR_RETURN(
       gpu.driver, CudaDriver::Make(ordinal, StrCat(ordinal, " (", description.name, ")"), options));
-  gpu.device =
-      std::make_unique<StreamDevice>(StrCat("/device:GPU:", ordinal), *gpu.driver,
-                                     gpu.driver->memory_limit(), std::make_shared<ResourceStore>());
+  gpu.device = std::make_unique<StreamDevice>(StrCat("/device:", kind.name(), ":", ordinal), kind,
+                                              *gpu.driver, gpu.driver->memory_limit(),
+                                              std::make_shared<ResourceStore>());
   return gpu;
 }
 
-StatusOr<StreamDevice*> DeviceOf(int ordinal, const GpuOptions& options) {
+StatusOr<StreamDevice*> DeviceOf(int ordinal, DeviceKind kind, const GpuOptions& options) {
   static Mutex mu;
   static auto* const gpus = new std::map<int, Gpu>;
   MutexLock lock(mu);
   const auto found = gpus->find(ordinal);
   if (found != gpus->end()) return found->second.device.get();
-  TENON_ASSIGN_OR_RETURN(Gpu gpu, Open(ordinal, options));
+  TENON_ASSIGN_OR_RETURN(Gpu gpu, Open(ordinal, kind, options));
   return gpus->emplace(ordinal, std::move(gpu)).first->second.device.get();
 }
 
@@ -116,7 +116,7 @@ StatusOr<std::unique_ptr<Device>> MakeGpuDevice(const GpuRequest& request) {
     return InvalidArgument("found GPU ", request.index, ", wanted one of ", visible.size());
   }
   TENON_ASSIGN_OR_RETURN(StreamDevice* const device,
-                         DeviceOf(visible[request.index], request.options));
+                         DeviceOf(visible[request.index], request.kind, request.options));
   return std::make_unique<SessionDevice>(*device, request.name, request.resources, request.files);
 }
 

@@ -3,10 +3,9 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "core/device/device.h"
+#include "runtime/device/machine.h"
 
 namespace tenon {
 
@@ -18,7 +17,9 @@ class CpuDevice final : public Device {
   static constexpr int64_t kReportedMemory = 256 << 20;
 
   /// `name` is a full device name; `resources` may be shared with other devices.
-  CpuDevice(std::string name, std::shared_ptr<ResourceStore> resources, FileAccess files = {});
+  /// Its incarnation is of `entropy`.
+  CpuDevice(std::string name, std::shared_ptr<ResourceStore> resources, FileAccess files = {},
+            Entropy& entropy = MachineEntropy());
 
   const std::string& name() const override { return name_; }
   DeviceKind kind() const override { return kCpu; }
@@ -34,14 +35,5 @@ class CpuDevice final : public Device {
   const std::shared_ptr<ResourceStore> resources_;
   const FileAccess files_;
 };
-
-/// A random number that is not 0, from the system's entropy.
-uint64_t RandomNonZero64();
-
-/// `count` CPU devices of the task `task` ("/job:localhost/replica:0/task:0") with one store, whose
-/// default container is `container`. Graphs on them reach `files`.
-std::vector<std::unique_ptr<Device>> MakeCpuDevices(std::string_view task, int count,
-                                                    std::string_view container,
-                                                    const FileAccess& files = {});
 
 }  // namespace tenon

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/device/device.h"
+#include "core/device/device_name.h"
 
 namespace tenon {
 
@@ -57,8 +58,8 @@ struct SessionDevices {
     made->resources = std::make_shared<ResourceStore>(devices[0]->resources().default_container());
     for (Device* d : devices) {
       const std::string& name = d->name();
-      made->devices.push_back(std::make_unique<SessionDevice>(
-          *d, task + name.substr(name.rfind('/')), made->resources));
+      made->devices.push_back(
+          std::make_unique<SessionDevice>(*d, StrCat(task, DevicePartOf(name)), made->resources));
     }
     return made;
   }

@@ -36,15 +36,17 @@ StatusOr<TaskDevices> MakeTaskDevices(const TaskDeviceOptions& options) {
   TaskDevices made;
   for (int i = 0; i < std::max(1, options.devices.cpus); ++i) {
     made.devices.push_back(std::make_unique<CpuDevice>(StrCat(options.task, "/device:CPU:", i),
-                                                       options.resources, options.files));
+                                                       options.resources, options.files,
+                                                       *options.entropy));
   }
   TENON_ASSIGN_OR_RETURN(const int gpus, CountGpus(options.devices, &made.why_no_gpu));
   for (int i = 0; i < gpus; ++i) {
     TENON_ASSIGN_OR_RETURN(const DevicePlugin* const plugin, CudaPlugin());
     TENON_ASSIGN_OR_RETURN(
         std::unique_ptr<Device> device,
-        plugin->make_device({i, StrCat(options.task, "/device:GPU:", i), options.resources,
-                             options.files, options.devices.gpu}));
+        plugin->make_device({plugin->kind, i,
+                             StrCat(options.task, "/device:", plugin->kind.name(), ":", i),
+                             options.resources, options.files, options.devices.gpu}));
     made.devices.push_back(std::move(device));
   }
   return made;

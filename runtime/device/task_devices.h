@@ -7,6 +7,7 @@
 
 #include "core/device/device.h"
 #include "runtime/device/device_options.h"
+#include "runtime/device/machine.h"
 
 namespace tenon {
 
@@ -16,6 +17,8 @@ struct TaskDeviceOptions {
   DeviceOptions devices = {};
   std::shared_ptr<ResourceStore> resources;
   FileAccess files = {};
+  /// The source of the CPUs' incarnations; must outlive the call.
+  Entropy* entropy = &MachineEntropy();
 };
 
 /// The devices of one task, which share resources and files.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "ops/cuda/device_kind.h"
 #include "ops/register.h"
 #include "tests/cuda/gpu_test.h"
 #include "tests/cuda/op_case.h"

@@ -6,6 +6,7 @@
 #include "core/build/building.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
+#include "ops/cuda/device_kind.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"

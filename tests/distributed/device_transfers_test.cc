@@ -10,6 +10,7 @@
 #include "core/proto/proto_io_graph.h"
 #include "distributed/grpc/rpc/run_graph_coding.h"
 #include "distributed/worker/worker.h"
+#include "ops/cuda/device_kind.h"
 #include "ops/register.h"
 #include "runtime/accelerator/kernels.h"
 #include "runtime/accelerator/stream_device.h"
@@ -68,7 +69,7 @@ const OpRegistry& OpsWithLink() {
   static const OpRegistry* const registry = [] {
     auto* ops = new OpRegistry;
     RegisterLibraryOps(*ops);
-    RegisterAcceleratorKernels(*ops);
+    RegisterAcceleratorKernels(*ops, kCuda);
     RegisterSimulatedKernels(*ops);
     ops->Declare("op Link(x: float) -> y: float", "device_transfers_test");
     ops->Get("Link").Shape(UnknownShape).Kernel(kCuda, QueueLink);
@@ -216,8 +217,8 @@ class DeviceTransfersTest : public ::testing::Test {
   SimulatedDriver& driver_ = *new SimulatedDriver(11);
   std::shared_ptr<ResourceStore> resources_ = std::make_shared<ResourceStore>();
   CpuDevice cpu_{kCpuOfTask, resources_};
-  StreamDevice gpu_{kGpu, driver_, 1 << 30, resources_};
-  StreamDevice other_gpu_{kOtherGpu, *new SimulatedDriver(12), 1 << 30, resources_};
+  StreamDevice gpu_{kGpu, kCuda, driver_, 1 << 30, resources_};
+  StreamDevice other_gpu_{kOtherGpu, kCuda, *new SimulatedDriver(12), 1 << 30, resources_};
   ThreadPool pool_{1};
   OnePeer directory_;
   Graph graph_{OpsWithLink()};

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "ops/register.h"
-#include "runtime/device/cpu_device.h"
 #include "runtime/device/machine_clock.h"
+#include "tests/testing/cpu_devices.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -31,7 +31,7 @@ class NoWorkers final : public WorkerDirectory {
 /// A worker with one device, called as a peer would.
 class WorkerTest : public ::testing::Test {
  protected:
-  WorkerTest() : devices_(MakeCpuDevices(kTask, 1, "worker")) {
+  WorkerTest() : devices_(testing::MakeCpuDevices(kTask, 1, "worker")) {
     WorkerEnvironment environment{kTask,       {devices_[0].get()}, &AllOps(), &pool_,
                                   &directory_, &MachineClock(),     {},        nullptr};
     environment.limits.sessions = 3;

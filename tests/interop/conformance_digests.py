@@ -32,7 +32,7 @@ def families():
     found = {}
     for declarations in (ROOT / "ops").glob("*/*.ops"):
         text = declarations.read_text()
-        found[declarations.parent.name] = set(re.findall(r"^op (\w+)\(", text, re.M))
+        found[declarations.parent.name] = set(re.findall(r"^op (\w+)", text, re.M))
     return found
 
 

@@ -4,6 +4,7 @@
 // device runs the CPU's kernel: what differs is memory, order and lifetime.
 #include <gtest/gtest.h>
 
+#include "ops/cuda/device_kind.h"
 #include "ops/register.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/simulated_kernels.h"

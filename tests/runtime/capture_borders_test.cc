@@ -8,6 +8,7 @@
 #include "core/proto/proto_io_graph.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
+#include "ops/cuda/device_kind.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
 #include "ops/queues/queues_ops.h"
@@ -113,8 +114,8 @@ TEST_F(CaptureBordersTest, ASessionWithItsOwnVariablesUpdatesThose) {
   GraphDef proto;
   ASSERT_OK(GraphToProto(graph_, &proto));
   const Graph read = GraphFromProto(proto, SimulatedOps(), {.allow_internal_names = true}).value();
-  StreamDevice shared("/job:localhost/replica:0/task:0/device:GPU:0", SharedSimulatedDriver(),
-                      1 << 30, std::make_shared<ResourceStore>());
+  StreamDevice shared("/job:localhost/replica:0/task:0/device:GPU:0", kCuda,
+                      SharedSimulatedDriver(), 1 << 30, std::make_shared<ResourceStore>());
   LocalSessionOptions options;
   options.resources = std::make_shared<ResourceStore>();
   options.allow_soft_placement = true;

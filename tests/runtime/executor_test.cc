@@ -10,8 +10,8 @@
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
 #include "runtime/compile/step_graph.h"
-#include "runtime/device/cpu_device.h"
 #include "runtime/execute/local_rendezvous.h"
+#include "tests/testing/cpu_devices.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -19,7 +19,8 @@ namespace {
 
 class ExecutorTest : public ::testing::Test {
  protected:
-  ExecutorTest() : devices_(MakeCpuDevices("/job:localhost/replica:0/task:0", 1, "localhost")) {}
+  ExecutorTest()
+      : devices_(testing::MakeCpuDevices("/job:localhost/replica:0/task:0", 1, "localhost")) {}
 
   /// Ready to run `graph` from feed "x" to fetch "y".
   std::unique_ptr<Executor> Prepare(const Graph& graph) {

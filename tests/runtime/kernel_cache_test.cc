@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/register.h"
-#include "runtime/device/cpu_device.h"
+#include "tests/testing/cpu_devices.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -26,7 +26,7 @@ class KernelCacheTest : public ::testing::Test {
   }
 
   std::vector<std::unique_ptr<Device>> devices_ =
-      MakeCpuDevices("/job:localhost/replica:0/task:0", 2, "localhost");
+      testing::MakeCpuDevices("/job:localhost/replica:0/task:0", 2, "localhost");
   KernelCache kernels_;
 };
 

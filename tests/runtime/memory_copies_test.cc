@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/compile/memory_copies.h"
+#include "ops/cuda/device_kind.h"
 
 #include <gtest/gtest.h>
 

@@ -15,9 +15,9 @@
 #include "ops/math/operators.h"
 #include "ops/nn/nn_ops.h"
 #include "ops/register.h"
-#include "runtime/device/cpu_device.h"
 #include "runtime/passes/pass.h"
 #include "runtime/session/local_session.h"
+#include "tests/testing/cpu_devices.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 
@@ -60,7 +60,7 @@ class NetworkPassesTest : public ::testing::Test {
   Graph graph_{AllOps()};
   const GraphBuilding building_{graph_};
   std::vector<std::unique_ptr<Device>> devices_ =
-      MakeCpuDevices("/job:localhost/replica:0/task:0", 1, "localhost");
+      testing::MakeCpuDevices("/job:localhost/replica:0/task:0", 1, "localhost");
 };
 
 /// Pooling of Relu, its gradient, and with `used` something else that needs what Relu gives.

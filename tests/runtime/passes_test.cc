@@ -14,9 +14,9 @@
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "ops/strings/strings_ops.h"
-#include "runtime/device/cpu_device.h"
 #include "runtime/passes/pass.h"
 #include "runtime/session/local_session.h"
+#include "tests/testing/cpu_devices.h"
 #include "tests/testing/cpu_time.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
@@ -37,7 +37,7 @@ class PassesTest : public ::testing::Test {
 
   const testing::CpuTime time_;
   std::vector<std::unique_ptr<Device>> devices_ =
-      MakeCpuDevices("/job:localhost/replica:0/task:0", 1, "localhost");
+      testing::MakeCpuDevices("/job:localhost/replica:0/task:0", 1, "localhost");
 };
 
 TEST_F(PassesTest, NothingWaitsForWhatIsFoldedOrMerged) {

@@ -7,9 +7,9 @@
 
 #include "core/base/sanitizers.h"
 #include "ops/register.h"
-#include "runtime/device/cpu_device.h"
 #include "runtime/execute/executor.h"
 #include "runtime/execute/local_rendezvous.h"
+#include "tests/testing/cpu_devices.h"
 #include "tests/testing/cpu_time.h"
 #include "tests/testing/status_matchers.h"
 
@@ -44,7 +44,7 @@ class PlanTest : public ::testing::Test {
 
   Graph graph_{AllOps()};
   std::vector<std::unique_ptr<Device>> devices_ =
-      MakeCpuDevices("/job:localhost/replica:0/task:0", 1, "localhost");
+      testing::MakeCpuDevices("/job:localhost/replica:0/task:0", 1, "localhost");
   KernelCache kernels_;
 };
 

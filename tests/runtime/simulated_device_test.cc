@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "ops/cuda/device_kind.h"
 #include "tests/testing/simulated_device.h"
 #include "tests/testing/status_matchers.h"
 
@@ -73,7 +74,7 @@ TEST(StreamDeviceTest, ValuesGoToAnotherDeviceInTheOrderOfBoth) {
 TEST(StreamDeviceTest, AValueForWhichAnotherDeviceHasNoMemoryIsAnError) {
   SimulatedDevice a;
   auto& driver = *new SimulatedDriver(3, 1 << 20);
-  StreamDevice small("/device:GPU:1", driver, 1 << 20, std::make_shared<ResourceStore>());
+  StreamDevice small("/device:GPU:1", kCuda, driver, 1 << 20, std::make_shared<ResourceStore>());
   const Tensor value = a.device.CopyToDevice(Numbers(1 << 19)).value();
   const auto arrived = SimulatedDevice::Await(
       [&](SimulatedDevice::Done done) { a.device.CopyToPeer(value, small, 1, std::move(done)); });
@@ -131,7 +132,7 @@ TEST(StreamDeviceTest, TheChecksOfAStepHaveOneWordForItsFailure) {
 
 TEST(StreamDeviceTest, MemoryIsGivenBackAndRunsOut) {
   auto& driver = *new SimulatedDriver(3, 1 << 20);
-  StreamDevice device(kSimulatedName, driver, 1 << 20, std::make_shared<ResourceStore>());
+  StreamDevice device(kSimulatedName, kCuda, driver, 1 << 20, std::make_shared<ResourceStore>());
   for (int i = 0; i < 100; ++i) {
     ASSERT_OK(device.CopyToDevice(Numbers(1 << 17)).status());
     ASSERT_OK(device.Wait());
@@ -228,7 +229,7 @@ TEST(StreamRecordingTest, WhatWouldWaitOrNeedsOtherMemoryCannotBeRecorded) {
 
 TEST(StreamRecordingTest, ItsMemoryIsGivenBackBeforeThereIsNone) {
   auto& driver = *new SimulatedDriver(3, 1 << 20);
-  StreamDevice device(kSimulatedName, driver, 1 << 20, std::make_shared<ResourceStore>());
+  StreamDevice device(kSimulatedName, kCuda, driver, 1 << 20, std::make_shared<ResourceStore>());
   const auto large = [](Allocator& memory) {
     return Tensor::Allocate(memory, DType::kFloat, {150'000});
   };
@@ -250,7 +251,7 @@ TEST(StreamRecordingTest, ItsMemoryIsGivenBackBeforeThereIsNone) {
 
 TEST(StreamRecordingTest, OthersGetTheMemoryThatIsFreedMeanwhile) {
   auto& driver = *new SimulatedDriver(3, 1 << 20);
-  StreamDevice device(kSimulatedName, driver, 1 << 20, std::make_shared<ResourceStore>());
+  StreamDevice device(kSimulatedName, kCuda, driver, 1 << 20, std::make_shared<ResourceStore>());
   StatusOr<Tensor> large = Tensor::Allocate(device.allocator(), DType::kFloat, {150'000});
   ASSERT_OK(large.status());
   auto capture = device.Capture(1).value();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "ops/cuda/device_kind.h"
 #include "runtime/accelerator/stream_device.h"
 #include "tests/testing/simulated_driver.h"
 
@@ -15,7 +16,7 @@ inline constexpr char kSimulatedName[] = "/job:localhost/replica:0/task:0/device
 /// A device whose driver is its own, and lives on as drivers do.
 struct SimulatedDevice {
   SimulatedDriver& driver = *new SimulatedDriver(7);
-  StreamDevice device{kSimulatedName, driver, 1 << 30, std::make_shared<ResourceStore>()};
+  StreamDevice device{kSimulatedName, kCuda, driver, 1 << 30, std::make_shared<ResourceStore>()};
 
   using Done = std::function<void(StatusOr<Tensor>)>;
   static StatusOr<Tensor> Await(const std::function<void(Done)>& start) {

@@ -11,6 +11,7 @@
 #include "core/device/device_queue.h"
 #include "core/graph/graph.h"
 #include "core/op/host_args.h"
+#include "ops/cuda/device_kind.h"
 #include "ops/math/accumulate.h"
 #include "ops/state/assign.h"
 #include "ops/tensor_array/array_writes.h"

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/proto/proto_io_graph.h"
+#include "ops/cuda/device_kind.h"
 #include "ops/register.h"
 #include "runtime/accelerator/kernels.h"
 #include "runtime/accelerator/stream_device.h"
@@ -21,7 +22,7 @@ const OpRegistry& SimulatedOps() {
   static const OpRegistry* const registry = [] {
     auto* ops = new OpRegistry;
     RegisterLibraryOps(*ops);
-    RegisterAcceleratorKernels(*ops);
+    RegisterAcceleratorKernels(*ops, kCuda);
     RegisterSimulatedKernels(*ops);
     return ops;
   }();
@@ -37,8 +38,8 @@ StatusOr<std::unique_ptr<Session>> MakeSimulatedSession(const Graph& graph,
   if (options.resources == nullptr) options.resources = std::make_shared<ResourceStore>();
   for (const int index : {0, 1}) {
     options.other_devices.push_back(std::make_shared<StreamDevice>(
-        StrCat("/job:localhost/replica:0/task:0/device:GPU:", index), SharedSimulatedDriver(index),
-        int64_t{1} << 30, options.resources, options.files));
+        StrCat("/job:localhost/replica:0/task:0/device:GPU:", index), kCuda,
+        SharedSimulatedDriver(index), int64_t{1} << 30, options.resources, options.files));
   }
   options.allow_soft_placement = true;
   TENON_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeLocalSession(read, options));

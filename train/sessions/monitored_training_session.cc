@@ -9,6 +9,7 @@
 #include "core/build/loop_frame.h"
 #include "core/device/device_name.h"
 #include "distributed/protocol/server.h"
+#include "distributed/protocol/task_role.h"
 #include "ops/control_flow/flow_scope.h"
 #include "ops/math/math_ops.h"
 #include "runtime/session/local_session.h"
@@ -47,7 +48,7 @@ MonitoredTrainingSession::MonitoredTrainingSession(const MonitoredTrainingSessio
   signal_ = std::make_unique<StopSignal>();
   watch_ = std::make_unique<SignalWatch>(
       SignalWatch::Options{options.server, options.notice, options.checkpoint_dir,
-                           options.interrupted_step_limit, options.clock});
+                           options.interrupted_step_limit, options.clock, options.threads});
 }
 
 MonitoredTrainingSession::~MonitoredTrainingSession() {
@@ -166,7 +167,7 @@ Status MonitoredTrainingSession::Build() {
   if (!options_.is_chief && options_.server != nullptr) {
     starter.chief_life = [server = options_.server] {
       const auto own = DeviceName::Parse(server->task());
-      return server->AskIfAlive(server->cluster().HasTask("chief", 0) ? "chief" : *own->job, 0);
+      return server->AskIfAlive(server->cluster().HasTask(kChiefJob, 0) ? kChiefJob : *own->job, 0);
     };
   }
   starter_ = std::make_unique<SessionStarter>(starter);

@@ -60,8 +60,11 @@ struct MonitoredTrainingSessionOptions {
   std::chrono::milliseconds interrupted_step_limit{5000};
   /// Gets lines for people, from any thread; may be null.
   std::function<void(const std::string& line)> notice = {};
-  /// The clock by which it waits and measures; must outlive it.
+  /// The clock by which it waits and measures, what it starts threads by, and where its hooks have
+  /// random numbers from; must outlive it.
   Clock* clock = &MachineClock();
+  ThreadStarter* threads = &MachineThreads();
+  Entropy* entropy = &MachineEntropy();
   std::source_location location = std::source_location::current();
 };
 
@@ -139,7 +142,7 @@ class MonitoredTrainingSession {
   Status End();
   RunContext Context(std::vector<std::string> nodes = {}) {
     return {*session_,
-            *options_.clock,
+            {*options_.clock, *options_.threads, *options_.entropy},
             global_step_name_,
             &stop_,
             {.is_alone = options_.server == nullptr, .is_interrupted = interrupted_},

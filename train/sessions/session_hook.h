@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/base/entropy.h"
+#include "core/base/thread_starter.h"
 #include "runtime/session/session.h"
 
 namespace tenon {
@@ -44,11 +46,18 @@ class RunContext {
     bool is_alone = true;         // no other process runs steps on the same variables
     bool is_interrupted = false;  // a signal ends this process, not the training
   };
+  /// What the training takes from the machine.
+  struct Machine {
+    Clock& clock;
+    ThreadStarter& threads;
+    Entropy& entropy;
+  };
   /// `global_step` is the name of the step counter's value; empty: there is none.
-  RunContext(Session& session, Clock& clock, std::string global_step, std::atomic<bool>* stop,
-             const Circumstances& circumstances, std::vector<std::string> nodes = {})
+  RunContext(Session& session, const Machine& machine, std::string global_step,
+             std::atomic<bool>* stop, const Circumstances& circumstances,
+             std::vector<std::string> nodes = {})
       : session_(session),
-        clock_(clock),
+        machine_(machine),
         global_step_(std::move(global_step)),
         stop_(*stop),
         circumstances_(circumstances),
@@ -57,7 +66,11 @@ class RunContext {
   /// For steps of the hook's own.
   Session& session() const { return session_; }
   /// The clock by which the training waits and measures.
-  Clock& clock() const { return clock_; }
+  Clock& clock() const { return machine_.clock; }
+  /// What starts that which runs beside the steps.
+  ThreadStarter& threads() const { return machine_.threads; }
+  /// The source of what tells this process from others.
+  Entropy& entropy() const { return machine_.entropy; }
   /// No step follows this one: ShouldStop of the session is true from now on.
   void RequestStop() const { stop_ = true; }
   bool stop_requested() const { return stop_; }
@@ -71,7 +84,7 @@ class RunContext {
 
  private:
   Session& session_;
-  Clock& clock_;
+  const Machine machine_;
   const std::string global_step_;
   std::atomic<bool>& stop_;
   const Circumstances circumstances_;

@@ -23,10 +23,16 @@ std::string SignalName(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTE
 }  // namespace
 
 SignalWatch::SignalWatch(Options options) : options_(std::move(options)) {
-  watcher_ = std::jthread([this](const std::stop_token& end) { Watch(end); });
+  watcher_ = options_.threads->Start([this] { Watch(); });
 }
 
-SignalWatch::~SignalWatch() = default;
+SignalWatch::~SignalWatch() {
+  {
+    MutexLock lock(mu_);
+    end_ = true;
+  }
+  watcher_ = nullptr;
+}
 
 SignalWatch::Work::Work(SignalWatch* watch, std::string what, std::function<void()> give_up)
     : watch_(watch) {
@@ -54,6 +60,11 @@ bool SignalWatch::IsAt(int64_t number) const {
   return working_ && work_ == number;
 }
 
+bool SignalWatch::IsToEnd() const {
+  MutexLock lock(mu_);
+  return end_;
+}
+
 void SignalWatch::Say(const std::string& line) const {
   if (options_.notice) return options_.notice(line);
   std::fprintf(stderr, "%s\n", line.c_str());
@@ -65,15 +76,15 @@ std::string SignalWatch::Silent() const {
   Mutex mu;
   std::vector<std::string> silent;
   {
-    std::vector<std::jthread> questions;
+    std::vector<std::unique_ptr<ThreadStarter::Work>> questions;
     for (const auto& [job, tasks] : options_.server->cluster().jobs()) {
       if (own.ok() && own->job == job) continue;
       for (const auto& [task, address] : tasks) {
-        questions.emplace_back([&, job = job, task = task, address = address] {
+        questions.push_back(options_.threads->Start([&, job = job, task = task, address = address] {
           if (options_.server->AskIfAlive(job, task).ok()) return;
           MutexLock lock(mu);
           silent.push_back(StrCat(TaskName(job, task), " at ", address));
-        });
+        }));
       }
     }
   }
@@ -87,12 +98,12 @@ std::string SignalWatch::LeftBehind() const {
                      : "nothing can be saved, and there is no checkpoint";
 }
 
-void SignalWatch::Watch(const std::stop_token& end) {
+void SignalWatch::Watch() {
   int64_t seen = 0;  // the work that the signal has met
   bool said = false;
   Clock& clock = *options_.clock;
   Clock::Time since;
-  while (!end.stop_requested()) {
+  while (!IsToEnd()) {
     clock.SleepFor(kLookPause);
     const int signal = StopSignal::received();
     if (signal == 0) continue;
@@ -118,7 +129,7 @@ void SignalWatch::Watch(const std::stop_token& end) {
                  "; a second signal ends at once"));
     }
     const std::string silent = Silent();
-    while (clock.Now() - since < options_.limit && IsAt(seen) && !end.stop_requested()) {
+    while (clock.Now() - since < options_.limit && IsAt(seen) && !IsToEnd()) {
       clock.SleepFor(kLookPause);
     }
     if (!IsAt(seen)) continue;

@@ -3,12 +3,12 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
-#include <thread>
 
 #include "core/base/mutex.h"
 #include "core/base/status.h"
-#include "runtime/device/machine_clock.h"
+#include "runtime/device/machine.h"
 
 namespace tenon {
 
@@ -32,8 +32,9 @@ class SignalWatch {
     /// Where checkpoints are; empty: nowhere.
     std::string checkpoint_dir = {};
     std::chrono::milliseconds limit{5000};
-    /// The clock by which it waits; must outlive it.
+    /// The clock by which it waits, and what it starts threads by; must outlive it.
     Clock* clock = &MachineClock();
+    ThreadStarter* threads = &MachineThreads();
   };
 
   explicit SignalWatch(Options options);
@@ -56,7 +57,7 @@ class SignalWatch {
   };
 
  private:
-  void Watch(const std::stop_token& end);
+  void Watch();
   void Say(const std::string& line) const;
   /// Asks the tasks of the other jobs: "/job:ps/replica:0/task:0 at HOST:PORT", of those that do
   /// not answer. Blocks for some seconds at most.
@@ -64,6 +65,7 @@ class SignalWatch {
   std::string LeftBehind() const;
   /// Whether it is still the work of that number.
   bool IsAt(int64_t number) const;
+  bool IsToEnd() const;
 
   const Options options_;
   mutable Mutex mu_;
@@ -74,7 +76,8 @@ class SignalWatch {
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   std::string what_ ABSL_GUARDED_BY(mu_);
   std::function<void()> give_up_ ABSL_GUARDED_BY(mu_);
-  std::jthread watcher_;
+  bool end_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<ThreadStarter::Work> watcher_;
 };
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/base/clock.h"
+#include "train/sync/sync_coordinator.h"
 #include "train/sync/sync_options.h"
 #include "train/sync/sync_servers.h"
 

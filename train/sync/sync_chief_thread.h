@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <thread>
+#include <memory>
 
 #include "core/base/mutex.h"
+#include "core/base/thread_starter.h"
 #include "train/sync/sync_chief.h"
 
 namespace tenon {
@@ -12,13 +13,14 @@ namespace tenon {
 class SyncChiefThread {
  public:
   /// `chief` and what it uses must outlive it.
-  explicit SyncChiefThread(SyncChief& chief) : chief_(chief), thread_([this] { Run(); }) {}
+  SyncChiefThread(SyncChief& chief, ThreadStarter& threads)
+      : chief_(chief), thread_(threads.Start([this] { Run(); })) {}
   ~SyncChiefThread() { Stop().IgnoreError(); }
   /// Has the chief tell that training is over, unless it leaves, and waits for the thread: why
   /// that, or what the chief did before, has failed.
   Status Stop() {
     chief_.RequestStop();
-    if (thread_.joinable()) thread_.join();
+    thread_ = nullptr;
     return status();
   }
   /// Why the chief has ended by itself; OK while it runs.
@@ -39,7 +41,7 @@ class SyncChiefThread {
   SyncChief& chief_;
   mutable Mutex mu_;
   Status status_ ABSL_GUARDED_BY(mu_);
-  std::thread thread_;  // last: it uses the others
+  std::unique_ptr<ThreadStarter::Work> thread_;  // last: it uses the others
 };
 
 }  // namespace tenon

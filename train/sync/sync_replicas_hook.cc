@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/sync/sync_replicas_hook.h"
 
-#include <random>
-
 #include "train/sessions/stop_signal.h"
 
 namespace tenon {
@@ -11,24 +9,18 @@ namespace {
 constexpr std::chrono::milliseconds kTurnPause{250};
 constexpr std::chrono::milliseconds kSignInterval{1000};
 
-int64_t NewIncarnation() {
-  std::random_device source;
-  return static_cast<int64_t>((uint64_t{source()} << 31) ^ source()) & INT64_MAX;
-}
-
 }  // namespace
 
 SyncReplicasHook::SyncReplicasHook(const SyncReplicasOptions& options, const SyncNodes& nodes)
-    : options_(options),
-      nodes_(nodes),
-      worker_(options_, NewIncarnation(), static_cast<int64_t>(nodes_.push.size())) {}
+    : options_(options), nodes_(nodes) {}
 
 SyncReplicasHook::~SyncReplicasHook() { EndThreads(); }
 
 SyncTurn SyncReplicasHook::turn() const {
   MutexLock lock(mu_);
-  worker_.TurnAsked();
-  return worker_.turn();
+  if (!worker_) return {};
+  worker_->TurnAsked();
+  return worker_->turn();
 }
 
 Status SyncReplicasHook::AfterCreateSession(const RunContext& context, int64_t global_step) {
@@ -40,7 +32,12 @@ Status SyncReplicasHook::AfterCreateSession(const RunContext& context, int64_t g
   {
     MutexLock lock(mu_);
     end_ = false;
-    worker_.Begin();
+    if (!worker_) {
+      // One for the life of this process: in a new session the chief goes on with the same worker.
+      const auto incarnation = static_cast<int64_t>(context.entropy().NextNonZero() >> 1);
+      worker_.emplace(options_, incarnation, static_cast<int64_t>(nodes_.push.size()));
+    }
+    worker_->Begin();
   }
   servers_ = std::make_unique<SessionSyncServers>(context.session(), nodes_);
   // What an earlier process of this worker has not taken.
@@ -48,9 +45,9 @@ Status SyncReplicasHook::AfterCreateSession(const RunContext& context, int64_t g
   if (options_.task == 0) {
     chief_ = std::make_unique<SyncChief>(options_, *servers_, context.clock());
     TENON_RETURN_IF_ERROR(chief_->Start(global_step));
-    chief_thread_ = std::make_unique<SyncChiefThread>(*chief_);
+    chief_thread_ = std::make_unique<SyncChiefThread>(*chief_, context.threads());
   }
-  signs_ = std::thread([this, &clock = context.clock()] { GiveSigns(clock); });
+  signs_ = context.threads().Start([this, &clock = context.clock()] { GiveSigns(clock); });
   return Wait(context);
 }
 
@@ -60,7 +57,7 @@ void SyncReplicasHook::GiveSigns(Clock& clock) {
     {
       MutexLock lock(mu_);
       if (end_) return;
-      signs = worker_.Signs();
+      signs = worker_->Signs();
     }
     // Whatever is wrong, who runs the steps will find it.
     for (const SyncMessage& sign : signs) servers_->Say(sign).IgnoreError();
@@ -74,8 +71,8 @@ void SyncReplicasHook::GiveSigns(Clock& clock) {
 StatusOr<SyncWorker::Next> SyncReplicasHook::TakeTurn(Clock& clock) {
   TENON_ASSIGN_OR_RETURN(const auto taken, servers_->TakeTurn(kTurnPause));
   MutexLock lock(mu_);
-  if (!taken) return worker_.HearNothing(clock.Now());
-  return worker_.Receive(taken->turn, taken->has_next, clock.Now());
+  if (!taken) return worker_->HearNothing(clock.Now());
+  return worker_->Receive(taken->turn, taken->has_next, clock.Now());
 }
 
 StatusOr<SyncWorker::Next> SyncReplicasHook::ReadRecord() {
@@ -84,14 +81,14 @@ StatusOr<SyncWorker::Next> SyncReplicasHook::ReadRecord() {
     TENON_ASSIGN_OR_RETURN(record, servers_->ReadRecord());
   }
   MutexLock lock(mu_);
-  return worker_.Read(record);
+  return worker_->Read(record);
 }
 
 void SyncReplicasHook::TellNotices() {
   std::vector<std::string> lines;
   {
     MutexLock lock(mu_);
-    lines = worker_.TakeNotices();
+    lines = worker_->TakeNotices();
   }
   if (!options_.notice) return;
   for (const std::string& line : lines) options_.notice(line);
@@ -102,7 +99,7 @@ Status SyncReplicasHook::Wait(const RunContext& context) {
   Clock& clock = context.clock();
   {
     MutexLock lock(mu_);
-    worker_.BeginWait(clock.Now());
+    worker_->BeginWait(clock.Now());
   }
   Next next = Next::kTakeTurn;
   while (next != Next::kWork && next != Next::kEnd) {
@@ -120,7 +117,7 @@ Status SyncReplicasHook::BeforeRun(const RunContext& context, RunArguments* argu
   pushing_ = false;
   if (!context.Runs(nodes_.train)) return OkStatus();
   MutexLock lock(mu_);
-  const std::optional<SyncMessage> done = worker_.BeginRun();
+  const std::optional<SyncMessage> done = worker_->BeginRun();
   if (!done) return OkStatus();
   pushing_ = true;
   arguments->feeds = {{nodes_.local_step, Tensor::Scalar(done->step)},
@@ -135,7 +132,7 @@ Status SyncReplicasHook::AfterRun(const RunContext& context, const RunValues& va
   SyncWorker::Next next;
   {
     MutexLock lock(mu_);
-    next = worker_.EndRun(pushing_);
+    next = worker_->EndRun(pushing_);
   }
   return next == SyncWorker::Next::kWork ? OkStatus() : Wait(context);
 }
@@ -153,7 +150,7 @@ Status SyncReplicasHook::End(const RunContext& context) {
   SyncMessage left;
   {
     MutexLock lock(mu_);
-    left = worker_.Left();
+    left = worker_->Left();
   }
   Status status = servers_->Say(left);
   // Who is not told that training is over, and finds no record of it, waits in vain.
@@ -172,7 +169,7 @@ void SyncReplicasHook::EndSigns() {
     end_ = true;
     ended_.NotifyAll();
   }
-  if (signs_.joinable()) signs_.join();
+  signs_ = nullptr;
 }
 
 void SyncReplicasHook::EndThreads() {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <memory>
-#include <thread>
+#include <optional>
 
 #include "core/base/mutex.h"
 #include "train/sessions/session_hook.h"
@@ -49,11 +49,11 @@ class SyncReplicasHook final : public SessionHook {
   std::unique_ptr<SessionSyncServers> servers_;  // of the session
   std::unique_ptr<SyncChief> chief_;
   std::unique_ptr<SyncChiefThread> chief_thread_;
-  std::thread signs_;
+  std::unique_ptr<ThreadStarter::Work> signs_;
   mutable Mutex mu_;
   CondVar ended_;
   bool end_ ABSL_GUARDED_BY(mu_) = false;
-  mutable SyncWorker worker_ ABSL_GUARDED_BY(mu_);
+  mutable std::optional<SyncWorker> worker_ ABSL_GUARDED_BY(mu_);  // from the first session on
 };
 
 }  // namespace tenon

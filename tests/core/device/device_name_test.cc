@@ -70,7 +70,7 @@ TEST(DeviceNameTest, APartialNameMatchesDevicesThatHaveItsParts) {
   EXPECT_FALSE(DeviceName::Parse("/gpu:0")->Matches(device));
   EXPECT_TRUE(device.SameTask(*DeviceName::Parse("/job:a/replica:0/task:1/device:GPU:3")));
   EXPECT_FALSE(device.SameTask(*DeviceName::Parse("/job:a/replica:0/task:2")));
-  EXPECT_EQ(TaskOf(device), "/job:a/replica:0/task:1");
+  EXPECT_EQ(TaskPartOf(device.ToString()), "/job:a/replica:0/task:1");
 }
 
 }  // namespace

@@ -117,6 +117,78 @@ op Plain())");
   EXPECT_EQ(ops[5].call, CallKind::kNone);
 }
 
+TEST(OpDeclarationTest, ATextGoesOnInTheNextLine) {
+  const OpSchema op =
+      Parse("op Op(a: int32)\n  \"Two  \n    lines.\" \"Three.\"\n  a \"x\n y\"")[0];
+  EXPECT_EQ(op.doc, "Two lines. Three.");
+  EXPECT_EQ(op.inputs[0].doc, "x y");
+}
+
+TEST(OpDeclarationTest, ATwinHasWhatItDoesNotSayFromItsBase) {
+  const std::vector<OpSchema> ops = Parse(R"(
+op Queue = QueueV2 with handle: Ref(string)
+op QueueV2(size: int32 [], unused: float) -> handle: resource, more: T [stateful]
+  "A queue."
+  size "How long."
+  handle "The queue."
+  T: type, name: string = '' "Its name."
+op Stack = Queue with depth: int64 before unused without unused, more, T [no_gradient]
+  "A stack."
+  name: string = 'stack' limit: int = 1
+op Own(size: int64, x: float) -> y: float = QueueV2 without T
+  name "Its own.")");
+  ASSERT_THAT(ops, SizeIs(4));
+  EXPECT_TRUE(ops[0].is_stateful && ops[0].outputs[0].is_ref && !ops[1].outputs[0].is_ref);
+  EXPECT_EQ(ops[0].outputs[0].type, DType::kString);
+  EXPECT_EQ(ops[0].outputs[0].doc, "The queue.");
+  EXPECT_EQ(ops[0].doc, "A queue.");
+  EXPECT_EQ(ops[0].inputs[0].doc, "How long.");
+  EXPECT_EQ(ops[0].inputs[0].shape->ToString(), "[]");
+  const OpSchema& stack = ops[2];
+  EXPECT_TRUE(!stack.is_stateful && !stack.is_differentiable);
+  EXPECT_EQ(stack.doc, "A stack.");
+  ASSERT_THAT(stack.inputs, SizeIs(2));
+  EXPECT_EQ(stack.inputs[1].name, "depth");
+  ASSERT_THAT(stack.outputs, SizeIs(1));
+  ASSERT_THAT(stack.attrs, SizeIs(2));
+  EXPECT_EQ(stack.attrs[0].default_value->ToString(), "\"stack\"");
+  EXPECT_EQ(stack.attrs[0].doc, "Its name.");
+  const OpSchema& own = ops[3];
+  EXPECT_TRUE(own.is_stateful);
+  EXPECT_EQ(own.inputs[0].doc, "How long.");
+  EXPECT_EQ(own.inputs[1].doc, "");
+  EXPECT_EQ(own.attrs[0].doc, "Its own.");
+}
+
+TEST(OpDeclarationTest, ShapesAreDeclaredAfterTypes) {
+  const OpSchema op = Parse(R"(
+op Op(a: T [..., n, 3], b: int32 [], k: int32 []) -> y: T [..., n + 1, m, k, ?] [stateful]
+  T: type, m: int)")[0];
+  EXPECT_TRUE(op.is_stateful && op.has_shapes());
+  EXPECT_EQ(op.inputs[0].shape->ToString(), "[..., n, 3]");
+  EXPECT_TRUE(op.inputs[1].shape->dims.empty() && !op.inputs[1].shape->open);
+  EXPECT_EQ(op.outputs[0].shape->ToString(), "[..., n + 1, m, k, ?]");
+  using Kind = DimPattern::Kind;
+  std::vector<Kind> kinds;
+  for (const DimPattern& dim : op.outputs[0].shape->dims) kinds.push_back(dim.kind);
+  EXPECT_THAT(kinds, ElementsAre(Kind::kSymbol, Kind::kAttr, Kind::kInput, Kind::kAny));
+
+  DimNames names;
+  EXPECT_OK(names.Match(*op.inputs[0].shape, {7, -1, 3}, "a"));
+  DimVector dims;
+  EXPECT_TRUE(*names.Dims(*op.outputs[0].shape, &dims));
+  EXPECT_THAT(dims, ElementsAre(7, -1, -1, -1, -1));
+  EXPECT_OK(names.Match(*op.inputs[0].shape, {7, 5, -1}, "a"));
+  EXPECT_TRUE(*names.Dims(*op.outputs[0].shape, &dims));
+  EXPECT_THAT(dims, ElementsAre(7, 6, -1, -1, -1));
+  EXPECT_THAT(names.Match(*op.inputs[0].shape, {7, 4, 3}, "a"),
+              IsError(kInvalid,
+                      "a must have shape [..., n, 3], where n = 5, ... = [7], found "
+                      "shape [7,4,3]"));
+  EXPECT_THAT(names.Match(*op.inputs[1].shape, {2}, "b"),
+              IsError(kInvalid, "b must have shape [], found shape [2]"));
+}
+
 TEST(OpDeclarationTest, WhatCannotBeReadIsNamedWithItsLine) {
   const struct {
     const char* text;
@@ -160,6 +232,13 @@ TEST(OpDeclarationTest, WhatCannotBeReadIsNamedWithItsLine) {
       {"op Op(a: int32) ->", "found the end, wanted a name"},
       {"op Op() \"doc", "a text has no end"},
       {"op Op() %", "found '%'"},
+      {"op Op a", "found 'a', wanted '(' or '='"},
+      {"op A = B", "there is no op B"},
+      {"op A = B op B = A", "the op is its own twin"},
+      {"op A = B without x op B()", "B has no x"},
+      {"op A = B with x: int32 before y op B()", "there is no input y"},
+      {"op Op(a: int32 [n)", "found ')', wanted ',' or ']'"},
+      {"op Op(a: int32 ['x'])", "wanted a size"},
   };
   for (const auto& c : cases) {
     EXPECT_THAT(ParseOpDeclarations(c.text, "test.ops"), IsError(kInvalid, c.error)) << c.text;

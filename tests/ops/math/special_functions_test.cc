@@ -229,8 +229,8 @@ TEST(CountOpsTest, WrongCountsAreErrors) {
          "Histogram values must not contain NaN");
   refuse("NthElement", {Tensor::Vector({1, 2}), Tensor::Scalar(2)},
          "must have last dimension > n = 2 but has 2");
-  refuse("NthElement", {Tensor::Scalar(1), Tensor::Scalar(0)}, "at least rank 1 but is rank 0");
-  refuse("NthElement", {range, Tensor::Vector({1})}, "scalar but has rank 1");
+  refuse("NthElement", {Tensor::Scalar(1), Tensor::Scalar(0)}, "input must have shape [..., k]");
+  refuse("NthElement", {range, Tensor::Vector({1})}, "n must have shape []");
   refuse("NthElement", {range, Tensor::Scalar(-1)}, "non-negative but is -1");
   EXPECT_THAT(RunOp("Cross", {range, range}, {}, /*hide_inputs=*/true).status,
               IsError(StatusCode::kFailedPrecondition, "3 elements"));

@@ -3,6 +3,7 @@
 // The driver over CUDA's runtime, on a fake of that (fake_runtime.h): what it queues, what it waits
 // for, whom it calls when.
 #include "runtime/cuda/cuda_driver.h"
+#include "ops/cuda/device_kind.h"
 
 #include <gtest/gtest.h>
 
@@ -175,8 +176,8 @@ TEST_F(CudaDriverTest, ACopyToAnotherGpuWaitsForWhatIsQueuedOnBoth) {
   Start();
   auto other = CudaDriver::Make(1, "1 (Fake GPU)", {});
   ASSERT_OK(other.status());
-  StreamDevice here("/device:GPU:0", *driver_, 1 << 20, std::make_shared<ResourceStore>());
-  StreamDevice there("/device:GPU:1", **other, 1 << 20, std::make_shared<ResourceStore>());
+  StreamDevice here("/device:GPU:0", kCuda, *driver_, 1 << 20, std::make_shared<ResourceStore>());
+  StreamDevice there("/device:GPU:1", kCuda, **other, 1 << 20, std::make_shared<ResourceStore>());
   const auto before = fake::CountPeerCopies();
   {
     Tensor host(DType::kFloat, {1000});
@@ -299,7 +300,7 @@ TEST_F(CudaDriverTest, AllMemoryIsTakenAtOnceWhenAskedTo) {
 
 TEST_F(CudaDriverTest, ACheckWithoutMemoryIsAnErrorOfItsStep) {
   Start();
-  StreamDevice device("/device:GPU:0", *driver_, driver_->memory_limit(),
+  StreamDevice device("/device:GPU:0", kCuda, *driver_, driver_->memory_limit(),
                       std::make_shared<ResourceStore>());
   const auto describe = [](uint64_t word) { return InvalidArgument("found ", word); };
   fake::FailWith(cudaErrorMemoryAllocation);

@@ -2,6 +2,7 @@
 //
 // The devices of GPUs, on a fake of CUDA's runtime with two of them.
 #include "runtime/cuda/gpus.h"
+#include "ops/cuda/device_kind.h"
 
 #include <gtest/gtest.h>
 
@@ -82,7 +83,7 @@ const OpRegistry& Ops() {
   static const OpRegistry* const ops = [] {
     auto* made = new OpRegistry;
     RegisterLibraryOps(*made);
-    RegisterAcceleratorKernels(*made);
+    RegisterAcceleratorKernels(*made, kCuda);
     made->Get("Neg").Kernel(kCuda, Negate);
     return made;
   }();

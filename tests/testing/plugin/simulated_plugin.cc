@@ -7,6 +7,7 @@
 
 #include "core/device/device_plugin.h"
 #include "core/device/plugin_version.h"
+#include "ops/cuda/device_kind.h"
 #include "runtime/accelerator/kernels.h"
 #include "runtime/accelerator/stream_device.h"
 #include "tests/testing/simulated_driver.h"
@@ -30,12 +31,12 @@ StatusOr<std::vector<GpuDescription>> ListGpus(const GpuOptions&) {
 }
 
 StatusOr<std::unique_ptr<Device>> MakeDevice(const GpuRequest& request) {
-  return std::make_unique<StreamDevice>(request.name, Driver(request.index), kMemory,
+  return std::make_unique<StreamDevice>(request.name, request.kind, Driver(request.index), kMemory,
                                         request.resources, request.files);
 }
 
 void RegisterKernels(OpRegistry& ops) {
-  RegisterAcceleratorKernels(ops);
+  RegisterAcceleratorKernels(ops, kCuda);
   RegisterSimulatedKernels(ops);
 }
 
@@ -43,7 +44,10 @@ void RegisterKernels(OpRegistry& ops) {
 }  // namespace tenon::testing
 
 extern "C" const tenon::DevicePlugin* TenonDevicePlugin() {
-  static const tenon::DevicePlugin plugin = {tenon::kPluginVersion, 0, tenon::testing::ListGpus,
+  static const tenon::DevicePlugin plugin = {tenon::kPluginVersion,
+                                             tenon::kCuda,
+                                             0,
+                                             tenon::testing::ListGpus,
                                              tenon::testing::MakeDevice,
                                              tenon::testing::RegisterKernels};
   return &plugin;
