@@ -7,7 +7,7 @@ set -euo pipefail
 
 packages=(
   clang-19 libclang-rt-19-dev libomp-19-dev llvm-19 g++-12 cmake ninja-build ccache mold pkg-config
-  clang-format-14 patchelf xz-utils python3 python3-venv
+  clang-format-14 clang-tidy-19 patchelf xz-utils python3 python3-venv
   libabsl-dev libprotobuf-dev protobuf-compiler libgrpc++-dev libgrpc-dev protobuf-compiler-grpc
   libdnnl-dev libeigen3-dev libleveldb-dev libsnappy-dev libutf8proc-dev zlib1g-dev libre2-dev
   libpng-dev libjpeg62-turbo-dev

@@ -83,6 +83,7 @@ fi
 # process group of its own, by which it is ended.
 set -m
 build release
+tools/check_tidy.py
 if $sanitizers; then in_background build asan-ubsan; fi
 run_tests release "$label"
 if $sanitizers; then

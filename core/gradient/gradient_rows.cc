@@ -36,7 +36,7 @@ IndexedSlices NoRows(const Output& whole, DType dtype, DType index_dtype) {
 
 Output WithKnownShape(const Output& rows, const Output& whole) {
   if (whole.dtype() == DType::kResource || !whole.shape().rank_known()) return rows;
-  PartialShape shape = whole.shape();
+  const PartialShape& shape = whole.shape();
   if (shape.rank() == 0) return rows;
   return NodeBuilder("EnsureShape").Input(rows).Attr("shape", shape.WithDim(0, -1)).Output();
 }

@@ -20,7 +20,7 @@ struct DeclaredArg {
 
 /// An op as it is written.
 struct DeclaredOp {
-  /// What a twin changes: an argument of its base, or a new input and where that stands.
+  /// An argument of a twin that is another one than its base has, or a new input and its place.
   struct Change {
     DeclaredArg arg;
     std::string before;
