@@ -202,7 +202,7 @@ nlohmann::ordered_json AsJson(const OpRegistration& op) {
     for (const auto& [attr, dtypes] : k.options.types) {
       for (const DType t : dtypes) types[attr].push_back(ToString(t));
     }
-    kernels.push_back({{"device", ToString(k.device)}, {"types", types}});
+    kernels.push_back({{"device", k.device.name()}, {"types", types}});
   }
   return {{"name", op.schema.name},
           {"stateful", op.schema.is_stateful},
