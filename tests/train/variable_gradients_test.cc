@@ -6,6 +6,7 @@
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"
+#include "ops/nn/nn_ops.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 #include "train/optimizers/gradient_descent.h"

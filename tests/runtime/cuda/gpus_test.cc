@@ -54,7 +54,7 @@ TEST(GpusTest, TheVisibleOnesAreChosenAndOrdered) {
 
 /// The device GPU:0 of a session, with its resources.
 std::shared_ptr<Device> Gpu(const std::shared_ptr<ResourceStore>& resources) {
-  auto device = MakeGpuDevice({0, kName, resources, {}, {}});
+  auto device = MakeGpuDevice({kCuda, 0, kName, resources, {}, {}});
   EXPECT_OK(device.status());
   return *std::move(device);
 }
@@ -137,8 +137,8 @@ TEST(GpusTest, ASessionMovesValuesFromOneToAnother) {
   LocalSessionOptions options;
   options.resources = std::make_shared<ResourceStore>();
   options.other_devices.push_back(Gpu(options.resources));
-  auto second =
-      MakeGpuDevice({1, "/job:localhost/replica:0/task:0/device:GPU:1", options.resources, {}, {}});
+  auto second = MakeGpuDevice(
+      {kCuda, 1, "/job:localhost/replica:0/task:0/device:GPU:1", options.resources, {}, {}});
   ASSERT_OK(second.status());
   options.other_devices.push_back(*std::move(second));
   const auto session = MakeLocalSession(graph, options);
@@ -207,7 +207,7 @@ TEST(GpusTest, AStepWithoutMemorySaysWhoHasIt) {
 
 TEST(GpusTest, OneThatIsNotVisibleIsRefused) {
   const auto resources = std::make_shared<ResourceStore>();
-  EXPECT_THAT(MakeGpuDevice({2, kName, resources, {}, {}}).status(),
+  EXPECT_THAT(MakeGpuDevice({kCuda, 2, kName, resources, {}, {}}).status(),
               IsError(StatusCode::kInvalidArgument, "found GPU 2, wanted one of 2"));
 }
 
