@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the checks of .clang-tidy over the .cc files that the newest commits have changed.
 
-Usage: tools/check_tidy.py [--build FOLDER] [--commits N] [--seconds N] [FILE...]
+Usage: tools/check_tidy.py [--build FOLDER] [--commits N] [--most N] [--seconds N] [FILE...]
 
 Prints what clang-tidy finds, and exits with 1 when that is anything; says nothing otherwise. Needs a build tree that
 is built, whose compile_commands.json tells how each file is compiled, those too that a unity build joins. When the
@@ -62,10 +62,11 @@ def main(arguments):
     parser.add_argument('files', metavar='FILE', nargs='*', type=pathlib.Path, help='look at these files instead')
     parser.add_argument('--build', type=pathlib.Path, default=ROOT / 'build/release', help='a build tree')
     parser.add_argument('--commits', type=int, default=10, help='how many commits to look back')
+    parser.add_argument('--most', type=int, default=20, help='how many of their files to look at')
     parser.add_argument('--seconds', type=float, default=50, help='how long to look at most')
     options = parser.parse_args(arguments)
     known = commands(options.build)
-    files = [file.resolve() for file in options.files] or changed_files(options.commits)
+    files = [file.resolve() for file in options.files] or changed_files(options.commits)[:options.most]
     database = options.build / 'tidy'
     database.mkdir(exist_ok=True)
     (database / 'compile_commands.json').write_text(json.dumps([known[f] for f in files if f in known]))

@@ -79,9 +79,9 @@ struct ShuffleDataset final : Dataset {
         }
       }
       if (buffer_.empty()) return false;
-      DatasetElement& drawn = buffer_[words_.Next() % buffer_.size()];
-      *out = std::move(drawn);
-      if (&drawn != &buffer_.front()) drawn = std::move(buffer_.front());
+      const size_t drawn = words_.Next() % buffer_.size();
+      *out = std::move(buffer_[drawn]);
+      if (drawn > 0) buffer_[drawn] = std::move(buffer_.front());
       buffer_.pop_front();
       return true;
     }

@@ -209,7 +209,7 @@ struct Writing : KernelState {
             .x_density = static_cast<int>(c.Attr<int64_t>("x_density")),
             .y_density = static_cast<int>(c.Attr<int64_t>("y_density")),
             .xmp = c.Attr<std::string>("xmp_metadata")},
-        channels(c.Attr<std::string>("format") == ""      ? 0
+        channels(c.Attr<std::string>("format").empty()    ? 0
                  : c.Attr<std::string>("format") == "rgb" ? 3
                                                           : 1) {
     const int64_t quality = c.Attr<int64_t>("quality");
