@@ -11,10 +11,10 @@ DRIVER = """extern "C" int cuDriverGetVersion(int* version) { *version = %d; ret
 
 # core/device/device_plugin.h: after the version what is checked next, and nothing that may be called.
 PLUGIN = """
-struct Plugin { const char* version; int driver_version; void* functions[3]; };
+struct Plugin { const char* version; unsigned char kind; int driver_version; void* functions[3]; };
 %s
 extern "C" const Plugin* %s() {
-  static const Plugin plugin = {"%s", 13000, {}};
+  static const Plugin plugin = {"%s", 1, 13000, {}};
   %s
   return &plugin;
 }"""
