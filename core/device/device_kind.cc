@@ -7,14 +7,23 @@
 
 #include "absl/strings/ascii.h"
 #include "core/base/mutex.h"
+#include "core/base/status.h"
 
 namespace tenon {
 namespace {
 
 struct KnownKinds {
   Mutex mu;
-  std::array<std::string, DeviceKind::kMaxKinds> names ABSL_GUARDED_BY(mu) = {"CPU"};
+  /// That of kUnknown, behind the others, stays empty.
+  std::array<std::string, DeviceKind::kMost + 1> names ABSL_GUARDED_BY(mu) = {"CPU"};
   uint8_t count ABSL_GUARDED_BY(mu) = 1;
+
+  /// The number of the kind of that name; kMost when there is none.
+  uint8_t Find(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    const auto* const end = names.begin() + count;
+    const auto* const found = std::find(names.begin(), end, name);
+    return found == end ? DeviceKind::kMost : static_cast<uint8_t>(found - names.begin());
+  }
 };
 
 KnownKinds& AllKinds() {
@@ -22,7 +31,7 @@ KnownKinds& AllKinds() {
   return *kinds;
 }
 
-bool IsName(std::string_view text) {
+bool IsKindName(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return absl::ascii_isupper(c) || absl::ascii_isdigit(c) || c == '_';
   });
@@ -30,22 +39,20 @@ bool IsName(std::string_view text) {
 
 }  // namespace
 
-StatusOr<DeviceKind> DeviceKind::Named(std::string_view name) {
-  if (!IsName(name)) {
-    return InvalidArgument("'", name,
-                           "' is no kind of device: wanted letters A to Z, digits and '_'");
-  }
+DeviceKind DeviceKind::Named(std::string_view name) {
+  TENON_CHECK(IsKindName(name), "'", name, "' is no kind of device");
   KnownKinds& kinds = AllKinds();
   MutexLock lock(kinds.mu);
-  for (uint8_t i = 0; i < kinds.count; ++i) {
-    if (kinds.names[i] == name) return DeviceKind(i);
-  }
-  if (kinds.count == kMaxKinds) {
-    return ResourceExhausted("'", name, "' is one kind of device more than the ", kMaxKinds,
-                             " that a process can know");
-  }
+  if (const uint8_t known = kinds.Find(name); known < kMost) return DeviceKind(known);
+  TENON_CHECK(kinds.count < kMost, "'", name, "' is one kind of device too many");
   kinds.names[kinds.count] = name;
   return DeviceKind(kinds.count++);
+}
+
+DeviceKind DeviceKind::Find(std::string_view name) {
+  KnownKinds& kinds = AllKinds();
+  MutexLock lock(kinds.mu);
+  return DeviceKind(kinds.Find(name));
 }
 
 std::vector<DeviceKind> DeviceKind::All() {

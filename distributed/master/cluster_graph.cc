@@ -72,8 +72,7 @@ Status ClusterGraph::Place(Graph* graph) const {
     for (const DeviceAttributes& d : attributes) {
       TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(d.name()));
       if (!MayUse(name, config_)) continue;
-      TENON_ASSIGN_OR_RETURN(const DeviceKind kind, DeviceKind::Named(d.device_type()));
-      devices.push_back({std::move(name), kind});
+      devices.push_back({std::move(name), DeviceKind::Find(d.device_type())});
     }
   }
   PlacementOptions options;

@@ -6,6 +6,6 @@
 namespace tenon {
 
 /// What the kernels of this folder, and of the .cu files, are for: GPUs, as names of devices say.
-inline const DeviceKind kCuda = DeviceKind::Named("GPU").value();
+inline const DeviceKind kCuda = DeviceKind::Named("GPU");
 
 }  // namespace tenon

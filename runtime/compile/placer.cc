@@ -141,9 +141,14 @@ class Placer {
 
   const PlacementDevice* Best(const DeviceName& wish, const std::vector<Node*>& group) const {
     const PlacementDevice* best = nullptr;
+    // Accelerators before CPUs, and these before what is only known elsewhere, such as XLA's
+    // devices.
+    const auto order = [](DeviceKind kind) {
+      return kind == kCpu ? 1 : kind == DeviceKind::kUnknown ? 2 : 0;
+    };
     const auto rank = [&](const PlacementDevice& d) {
-      return std::tuple(d.kind == kCpu ? 1 : 0, d.name.SameTask(options_.default_device) ? 0 : 1,
-                        d.name.job, d.name.replica, d.name.task, d.name.type, d.name.id);
+      return std::tuple(order(d.kind), d.name.SameTask(options_.default_device) ? 0 : 1, d.name.job,
+                        d.name.replica, d.name.task, d.name.type, d.name.id);
     };
     for (const PlacementDevice& d : devices_) {
       if (!wish.Matches(d.name)) continue;

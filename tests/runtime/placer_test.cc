@@ -104,6 +104,25 @@ TEST(PlacerTest, SoftPlacementTakesACpuForAGpuThatIsNotThere) {
   EXPECT_EQ(DeviceOf(graph, "c"), "/job:worker/replica:0/task:0/device:CPU:0");
 }
 
+TEST(PlacerTest, ADeviceOfAnUnknownKindGetsWhatAsksForIt) {
+  const std::string task = "/job:worker/replica:0/task:0";
+  const std::vector<PlacementDevice> devices = {
+      {*DeviceName::Parse(task + "/device:CPU:0"), kCpu},
+      {*DeviceName::Parse(task + "/device:XLA_CPU:0"), DeviceKind::Find("XLA_CPU")}};
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output free = NoOp({.name = "free"});
+  {
+    const DeviceScope on("/device:XLA_CPU:0");
+    NoOp({.name = "bound"});
+  }
+  PlacementOptions options;
+  options.default_device = devices[0].name;
+  ASSERT_OK(PlaceNodes(&graph, devices, options));
+  EXPECT_EQ(DeviceOf(graph, "free"), devices[0].name.ToString());
+  EXPECT_EQ(DeviceOf(graph, "bound"), devices[1].name.ToString());
+}
+
 TEST(PlacerTest, AGpuThatIsNotThereIsExplainedWhereTheReasonIsKnown) {
   const std::vector<PlacementDevice> devices = {
       {*DeviceName::Parse("/job:worker/replica:0/task:0/device:CPU:0"), kCpu},
