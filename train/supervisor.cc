@@ -47,7 +47,8 @@ StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(const Ses
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, starter_.Prepare(open));
   if (saves() && session_ == nullptr) {
     session_ = session;
-    saving_ = options_.threads->Start([this] { SavePeriodically(*session_); });
+    TENON_ASSIGN_OR_RETURN(saving_,
+                           options_.threads->Start([this] { SavePeriodically(*session_); }));
   }
   return session;
 }

@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 
+#include "core/base/status.h"
+
 namespace tenon {
 
 /// Starts what runs beside its owner for long: signs of life, saves in the background. The
@@ -17,9 +19,8 @@ class ThreadStarter {
   };
 
   virtual ~ThreadStarter() = default;
-  /// Runs `work`, which must throw nothing. Throws std::system_error where the system gives no
-  /// thread.
-  virtual std::unique_ptr<Work> Start(std::function<void()> work) = 0;
+  /// Runs `work`, which must throw nothing. ResourceExhausted where the system gives no thread.
+  virtual StatusOr<std::unique_ptr<Work>> Start(std::function<void()> work) = 0;
 };
 
 }  // namespace tenon

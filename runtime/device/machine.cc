@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/exceptions.h"
+
 namespace tenon {
 namespace {
 
@@ -18,12 +20,14 @@ class SystemEntropy final : public Entropy {
 
 class SystemThreads final : public ThreadStarter {
  public:
-  std::unique_ptr<Work> Start(std::function<void()> work) override {
+  StatusOr<std::unique_ptr<Work>> Start(std::function<void()> work) override {
     struct Running final : Work {
       explicit Running(std::function<void()> run) : thread(std::move(run)) {}
       std::jthread thread;
     };
-    return std::make_unique<Running>(std::move(work));
+    return CatchExceptions([&]() -> StatusOr<std::unique_ptr<Work>> {
+      return std::make_unique<Running>(std::move(work));
+    });
   }
 };
 

@@ -14,7 +14,6 @@
 #include "train/replica.h"
 #include "train/sessions/hooks.h"
 #include "train/sessions/monitored_training_session.h"
-#include "train/sync/sync_replicas_hook.h"
 
 namespace tenon::testing {
 

@@ -23,7 +23,12 @@ std::string SignalName(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTE
 }  // namespace
 
 SignalWatch::SignalWatch(Options options) : options_(std::move(options)) {
-  watcher_ = options_.threads->Start([this] { Watch(); });
+  auto watcher = options_.threads->Start([this] { Watch(); });
+  if (!watcher.ok()) {
+    Say(StrCat("nobody watches what goes on after a signal: ", watcher.status().ToString()));
+    return;
+  }
+  watcher_ = *std::move(watcher);
 }
 
 SignalWatch::~SignalWatch() {
@@ -80,11 +85,17 @@ std::string SignalWatch::Silent() const {
     for (const auto& [job, tasks] : options_.server->cluster().jobs()) {
       if (own.ok() && own->job == job) continue;
       for (const auto& [task, address] : tasks) {
-        questions.push_back(options_.threads->Start([&, job = job, task = task, address = address] {
+        const auto ask = [&, job = job, task = task, address = address] {
           if (options_.server->AskIfAlive(job, task).ok()) return;
           MutexLock lock(mu);
           silent.push_back(StrCat(TaskName(job, task), " at ", address));
-        }));
+        };
+        auto question = options_.threads->Start(ask);
+        if (question.ok()) {
+          questions.push_back(*std::move(question));
+        } else {
+          ask();  // takes longer, on this thread
+        }
       }
     }
   }

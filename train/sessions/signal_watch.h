@@ -21,7 +21,8 @@ class Server;
 ///     does not answer;
 ///   - gives up what can be given up, when all do: a step that takes long.
 /// What may not be given up, such as a checkpoint that is being written, or a step of a session
-/// whose variables would go with it, has its time as long as all tasks answer. Thread-safe.
+/// whose variables would go with it, has its time as long as all tasks answer. Where there is no
+/// thread to watch with, it says so, and does nothing else. Thread-safe.
 class SignalWatch {
  public:
   struct Options {

@@ -13,8 +13,12 @@ namespace tenon {
 class SyncChiefThread {
  public:
   /// `chief` and what it uses must outlive it.
-  SyncChiefThread(SyncChief& chief, ThreadStarter& threads)
-      : chief_(chief), thread_(threads.Start([this] { Run(); })) {}
+  explicit SyncChiefThread(SyncChief& chief) : chief_(chief) {}
+  /// Begins; once.
+  Status Start(ThreadStarter& threads) {
+    TENON_ASSIGN_OR_RETURN(thread_, threads.Start([this] { Run(); }));
+    return OkStatus();
+  }
   ~SyncChiefThread() { Stop().IgnoreError(); }
   /// Has the chief tell that training is over, unless it leaves, and waits for the thread: why
   /// that, or what the chief did before, has failed.

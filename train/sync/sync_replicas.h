@@ -7,10 +7,9 @@
 #include "train/optimizers/optimizer.h"
 #include "train/sync/sync_nodes.h"
 #include "train/sync/sync_options.h"
+#include "train/sync/sync_replicas_hook.h"
 
 namespace tenon {
-
-class SyncReplicasHook;
 
 /// Trains in step with other workers (tf.train.SyncReplicasOptimizer; Chen et al. 2016, "Revisiting
 /// Distributed Synchronous SGD"): each step applies, once, the mean of the gradients that the

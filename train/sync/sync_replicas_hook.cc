@@ -45,9 +45,11 @@ Status SyncReplicasHook::AfterCreateSession(const RunContext& context, int64_t g
   if (options_.task == 0) {
     chief_ = std::make_unique<SyncChief>(options_, *servers_, context.clock());
     TENON_RETURN_IF_ERROR(chief_->Start(global_step));
-    chief_thread_ = std::make_unique<SyncChiefThread>(*chief_, context.threads());
+    chief_thread_ = std::make_unique<SyncChiefThread>(*chief_);
+    TENON_RETURN_IF_ERROR(chief_thread_->Start(context.threads()));
   }
-  signs_ = context.threads().Start([this, &clock = context.clock()] { GiveSigns(clock); });
+  TENON_ASSIGN_OR_RETURN(
+      signs_, context.threads().Start([this, &clock = context.clock()] { GiveSigns(clock); }));
   return Wait(context);
 }
 
