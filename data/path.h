@@ -31,7 +31,7 @@ std::string WithoutFileScheme(const std::string& path);
 /// Unimplemented for a path of another scheme.
 StatusOr<std::string> LocalPath(const std::string& path);
 
-/// What the system's `error` means: "cannot <what> '<path>': <reason>".
+/// The Status for the system's `error`: "cannot <what> '<path>': <reason>".
 Status StatusOfErrno(int error, std::string_view what, std::string_view path);
 
 }  // namespace tenon

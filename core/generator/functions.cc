@@ -119,7 +119,7 @@ void AppendComment(std::string* out, std::string_view start, const std::string& 
   if (!line.empty()) StrAppend(out, start, line, "\n");
 }
 
-/// What is said of an argument, its declared shape before it.
+/// The documentation of an argument, with its declared shape before it.
 std::string DocOf(const ArgSchema& arg) {
   if (!arg.shape || arg.doc.starts_with('[')) return arg.doc;
   return StrCat(arg.shape->ToString(), arg.doc.empty() ? "" : ": ", arg.doc);

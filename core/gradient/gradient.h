@@ -8,7 +8,7 @@
 
 #include "core/build/building.h"
 
-// What a gradient is, and what the function of an op that makes gradients works on.
+// Gradients of tensors, and the context of the functions with which ops make them.
 
 namespace tenon {
 
@@ -43,8 +43,8 @@ struct Gradient {
   Gradient WithValues(const Output& values) const;
 };
 
-/// What a gradient function works on: a node, and the gradients of its outputs, of which it makes
-/// those of its inputs.
+/// The context of an op's gradient function: a node, and the gradients of its outputs, of which the
+/// function makes those of its inputs.
 ///
 ///   void SquareGrad(GradContext& g) { g.dx(0) = 2 * g.in(0) * g.dy(0); }
 ///

@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-/// What `value` has, or a T of nothing, and the error is kept.
+/// The value, or after an error an empty T; the run keeps the error.
 template <typename T>
 T ValueOrNone(StatusOr<T> value, BindingRun& run) {
   if (value.ok()) return *std::move(value);

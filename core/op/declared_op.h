@@ -6,8 +6,8 @@
 
 #include "core/op/op_schema.h"
 
-// What a declaration says of an op before its names have been looked up: an op may be declared by
-// another one of its file, and an argument by an attribute, that stand below.
+// Declarations of ops before their names have been looked up: an op may be declared by another one
+// of its file, and an argument by an attribute, that stand below.
 
 namespace tenon {
 
@@ -25,7 +25,7 @@ struct DeclaredOp {
     DeclaredArg arg;
     std::string before;
   };
-  /// What is said of an argument or attribute.
+  /// The documentation of an argument or attribute.
   struct Text {
     std::string name, text;
     int line;

@@ -26,7 +26,7 @@ struct NodeName : KernelState {
   const std::string value;
 };
 
-/// What a parameter of a function kernel is, by its type.
+/// The source of a parameter of a function kernel, which its type tells.
 enum class ParameterKind : uint8_t { kAttr, kState, kTensor, kRead, kOutput };
 template <typename P>
 constexpr ParameterKind KindOfParameter() {

@@ -40,8 +40,8 @@ class Lexer {
   int line_ = 1;
 };
 
-/// What a token of kind '"' or '\'' says. In a documentation text, one of kind '"', a line's end
-/// and the spaces around it are one space. Throws a Mistake.
+/// The text of a token of kind '"' or '\''. In one of kind '"', which documents, a line's end and
+/// the spaces around it are one space. Throws a Mistake.
 std::string Unescaped(const Token& token);
 
 }  // namespace tenon

@@ -43,7 +43,7 @@ struct ShapePattern {
   ShapePattern Resolved(const AttributeMap& attrs) const;
 };
 
-/// What the names in the declared shapes of one op stand for, as far as its inputs have told.
+/// The sizes behind the names in the declared shapes of one op, as far as its inputs have told.
 class DimNames {
  public:
   DimNames() { sizes_.fill(-1); }
