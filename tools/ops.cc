@@ -132,22 +132,17 @@ void PrintSection(const OpRegistration& op) {
 
 /// The page of all ops with documentation: docs/ops.md.
 int PrintMarkdown(const OpRegistry& ops) {
-  std::printf(
-      "# Ops\n\n"
-      "Made by `tenon ops --markdown`. Every op that has documentation, which are those with a "
-      "function\n"
-      "in C++ of the same name but where it is said. Each has its inputs and outputs, what is not\n"
-      "obvious of them, its attributes with types and defaults, whether it has a gradient, and for "
-      "which\n"
-      "devices it has a kernel; without one, a step that needs the op fails. `N * T` is a list of "
-      "N\n"
-      "tensors, `Ref(T)` a variable; an input that is `all_axes` may be left out. `T [n, ?, 3]` is "
-      "a "
-      "tensor of\n"
-      "that shape: `n` is the same size wherever an op has it, or an attribute or input of that "
-      "name, "
-      "and `...`\n"
-      "any number of sizes.\n");
+  std::fputs(R"(# Ops
+
+Made by `tenon ops --markdown`. Every op that has documentation, which are those with a function
+in C++ of the same name but where it is said. Each has its inputs and outputs, what is not
+obvious of them, its attributes with types and defaults, whether it has a gradient, and for which
+devices it has a kernel; without one, a step that needs the op fails. `N * T` is a list of N
+tensors, `Ref(T)` a variable; an input that is `all_axes` may be left out. `T [n, ?, 3]` is a
+tensor of that shape: `n` is the same size wherever an op has it, or an attribute or input of
+that name, and `...` any number of sizes.
+)",
+             stdout);
   for (const OpRegistration* op : ops.All()) {
     if (!op->schema.doc.empty()) PrintSection(*op);
   }

@@ -399,8 +399,9 @@ Status TrainMnist(const TrainMnistFlags& flags, const OpRegistry& ops) {
   options.notice = PrintNotice;
   TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
   if (const Status s = CheckMnistFlags(flags, options.cluster.NumTasks(kWorkerJob)); !s.ok()) {
-    if (RoleOfJob(options.job) == TaskRole::kWorker)
+    if (RoleOfJob(options.job) == TaskRole::kWorker) {
       ReportFailedStart(options, kParameterServerJob, s);
+    }
     return s;
   }
   return RunReplica(options, ops,

@@ -111,8 +111,9 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
                   const std::function<Status(Server& server)>& train) {
   auto started = Server::Start(options, registry);
   if (!started.ok()) {
-    if (RoleOfJob(options.job) == TaskRole::kWorker)
+    if (RoleOfJob(options.job) == TaskRole::kWorker) {
       ReportFailedStart(options, kParameterServerJob, started.status());
+    }
     return started.status();
   }
   const std::unique_ptr<Server> server = *std::move(started);
