@@ -9,7 +9,7 @@
 #include <iostream>
 #include <optional>
 
-#include "data/file.h"
+#include "data/files/file.h"
 #include "examples/parse_flags.h"
 #include "examples/program_end.h"
 #include "tenon/tenon.h"

@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "data/file.h"
+#include "data/files/file.h"
 #include "examples/parse_flags.h"
 #include "examples/program_end.h"
 #include "tenon/tenon.h"

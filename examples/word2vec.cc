@@ -12,8 +12,8 @@
 #include <map>
 #include <sstream>
 
-#include "data/file.h"
-#include "data/random_sequence.h"
+#include "data/batch/random_sequence.h"
+#include "data/files/file.h"
 #include "examples/parse_flags.h"
 #include "tenon/tenon.h"
 

@@ -4,7 +4,7 @@
 #include <climits>
 
 #include "core/memory/memory_limit.h"
-#include "data/file.h"
+#include "data/files/file.h"
 #include "tools/commands.h"
 #include "train/replica_flags.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/proto/proto_io_graph.h"
-#include "data/meta_graph_file.h"
+#include "data/checkpoint/meta_graph_file.h"
 #include "proto/graph.pb.h"
 #include "runtime/session/local_session.h"
 #include "tools/bench.h"

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "data/file.h"
-#include "data/npy.h"
-#include "data/random_sequence.h"
-#include "data/record_file.h"
+#include "data/arrays/npy.h"
+#include "data/batch/random_sequence.h"
+#include "data/files/file.h"
+#include "data/records/record_file.h"
 #include "ops/image/codecs.h"
 #include "tools/bench.h"
 #include "train/input/input_pipeline.h"

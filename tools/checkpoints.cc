@@ -10,8 +10,8 @@
 #include <tuple>
 
 #include "core/base/closest_name.h"
-#include "data/file.h"
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
+#include "data/files/file.h"
 #include "train/saver/checkpoint_state.h"
 
 namespace tenon::tools {

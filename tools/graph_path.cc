@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/graph_path.h"
 
-#include "data/file.h"
+#include "data/files/file.h"
 #include "tools/checkpoints.h"
 #include "tools/commands.h"
 #include "train/saver/checkpoint_state.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "data/meta_graph_file.h"
+#include "data/checkpoint/meta_graph_file.h"
 
 namespace tenon::tools {
 

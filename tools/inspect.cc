@@ -3,7 +3,7 @@
 #include <map>
 
 #include "core/proto/proto_io_graph.h"
-#include "data/file.h"
+#include "data/files/file.h"
 #include "proto/meta_graph.pb.h"
 #include "runtime/functions/expansion.h"
 #include "tools/checkpoints.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "data/file.h"
+#include "data/files/file.h"
 #include "proto/event.pb.h"
 
 namespace tenon::tools {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "data/event_file.h"
+#include "data/records/event_file.h"
 #include "tools/learning_curve.h"
 
 namespace tenon::tools {

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <optional>
 
-#include "data/path.h"
+#include "data/files/path.h"
 #include "ops/register.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "data/event_file.h"
-#include "data/file.h"
-#include "data/mnist.h"
-#include "data/shuffled_batches.h"
-#include "data/tensor_bundle.h"
+#include "data/arrays/mnist.h"
+#include "data/batch/shuffled_batches.h"
+#include "data/checkpoint/tensor_bundle.h"
+#include "data/files/file.h"
+#include "data/records/event_file.h"
 #include "distributed/protocol/task_role.h"
 #include "tools/checkpoints.h"
 #include "tools/commands.h"

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "data/file.h"
+#include "data/files/file.h"
 
 namespace tenon::tools {
 

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "data/file.h"
+#include "data/files/file.h"
 #include "distributed/protocol/task_role.h"
 
 namespace tenon {

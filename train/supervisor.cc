@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "data/file.h"
+#include "data/files/file.h"
 #include "train/saver/probe.h"
 #include "train/sessions/session_hook.h"
 #include "train/variables.h"

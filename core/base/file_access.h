@@ -5,7 +5,8 @@
 
 namespace tenon {
 
-/// Which files graphs may read and write where they run; data/file.h makes a FileSystem of it.
+/// Which files graphs may read and write where they run; data/files/file.h makes a FileSystem of
+/// it.
 struct FileAccess {
   enum class Kind {
     kEverything,  // what the account of the process may

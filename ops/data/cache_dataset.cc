@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/device/device.h"
-#include "data/file.h"
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
+#include "data/files/file.h"
 #include "ops/data/dataset.h"
 
 namespace tenon {

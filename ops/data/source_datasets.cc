@@ -3,8 +3,8 @@
 // Datasets that begin with tensors and files.
 #include "core/memory/counted_memory.h"
 #include "core/op/function_kernel.h"
-#include "data/byte_stream.h"
-#include "data/file.h"
+#include "data/files/byte_stream.h"
+#include "data/files/file.h"
 #include "ops/data/line_dataset.h"
 #include "ops/elements.h"
 #include "ops/io/record_source.h"

@@ -2,8 +2,8 @@
 #include <set>
 
 #include "core/op/op_registry.h"
-#include "data/file.h"
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
+#include "data/files/file.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
 #include "ops/io/old_checkpoints.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/op/kernel.h"
-#include "data/file.h"
+#include "data/files/file.h"
 
 namespace tenon {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "data/v1_checkpoint.h"
+#include "data/checkpoint/v1_checkpoint.h"
 
 namespace tenon {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/byte_stream.h"
+#include "data/files/byte_stream.h"
 #include "ops/io/record_source.h"
 #include "ops/queues/queue.h"
 

@@ -5,8 +5,8 @@
 #include "core/base/interruption.h"
 #include "core/base/mutex.h"
 #include "core/op/op_registry.h"
-#include "data/random_sequence.h"
-#include "data/record_file.h"
+#include "data/batch/random_sequence.h"
+#include "data/records/record_file.h"
 #include "ops/io/files_for.h"
 
 namespace tenon {

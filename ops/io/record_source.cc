@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/base/interruption.h"
-#include "data/lines.h"
-#include "data/record_file.h"
+#include "data/records/lines.h"
+#include "data/records/record_file.h"
 
 namespace tenon {
 namespace {

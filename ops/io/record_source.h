@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "data/byte_stream.h"
+#include "data/files/byte_stream.h"
 
 // The records of files, as readers and datasets take them.
 

@@ -5,7 +5,7 @@
 #include "core/base/interruption.h"
 #include "core/memory/counted_memory.h"
 #include "core/op/op_registry.h"
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
 

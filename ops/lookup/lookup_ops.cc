@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "core/op/op_registry.h"
-#include "data/file.h"
-#include "data/read_number.h"
+#include "data/csv/read_number.h"
+#include "data/files/file.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
 #include "ops/lookup/dense_hash_table.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "data/read_number.h"
+#include "data/csv/read_number.h"
 #include "ops/maths.h"
 
 namespace tenon {

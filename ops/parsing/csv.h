@@ -7,9 +7,9 @@
 #include "absl/types/span.h"
 #include "core/base/status.h"
 #include "core/tensor/tensor.h"
-#include "data/csv.h"
+#include "data/csv/csv.h"
 
-// Comma-separated values (data/csv.h) as ops take them, with TensorFlow's words for mistakes.
+// Comma-separated values (data/csv/csv.h) as ops take them, with TensorFlow's words for mistakes.
 
 namespace tenon {
 

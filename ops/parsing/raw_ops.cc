@@ -8,7 +8,7 @@
 #include "core/base/mutex.h"
 #include "core/op/op_registry.h"
 #include "core/proto/proto_io_tensor.h"
-#include "data/byte_stream.h"
+#include "data/files/byte_stream.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
 #include "ops/maths.h"

@@ -5,8 +5,8 @@
 #include <unordered_set>
 
 #include "core/op/op_registry.h"
-#include "data/file.h"
-#include "data/read_number.h"
+#include "data/csv/read_number.h"
+#include "data/files/file.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
 #include "ops/random/draws.h"

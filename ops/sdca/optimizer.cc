@@ -6,7 +6,7 @@
 
 #include "core/base/interruption.h"
 #include "core/op/op_registry.h"
-#include "data/random_sequence.h"
+#include "data/batch/random_sequence.h"
 #include "ops/arguments.h"
 #include "ops/fingerprint.h"
 #include "ops/sdca/examples.h"

@@ -7,7 +7,7 @@
 #include "core/base/interruption.h"
 #include "core/op/op_registry.h"
 #include "core/tensor/variant.h"
-#include "data/read_number.h"
+#include "data/csv/read_number.h"
 #include "ops/arguments.h"
 #include "ops/maths.h"
 #include "ops/strings/map_elements.h"

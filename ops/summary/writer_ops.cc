@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "core/op/op_registry.h"
-#include "data/event_file.h"
+#include "data/records/event_file.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
 #include "ops/state/named_handle.h"

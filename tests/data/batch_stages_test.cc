@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/batch_stages.h"
+#include "data/batch/batch_stages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

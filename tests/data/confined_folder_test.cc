@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/confined_folder.h"
+#include "data/files/confined_folder.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/crc32c.h"
+#include "data/files/crc32c.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/csv_rows.h"
+#include "data/csv/csv_rows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "data/byte_stream.h"
+#include "data/files/byte_stream.h"
 #include "tests/data/sample_files.h"
 
 namespace tenon {

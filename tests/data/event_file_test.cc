@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/event_file.h"
+#include "data/records/event_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

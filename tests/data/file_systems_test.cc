@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/file_systems.h"
+#include "data/files/file_systems.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/local_file.h"
-#include "data/path.h"
-#include "data/record_file.h"
+#include "data/files/local_file.h"
+#include "data/files/path.h"
+#include "data/records/record_file.h"
 #include "tests/data/sample_files.h"
 #include "tests/testing/memory_files.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/lines.h"
+#include "data/records/lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/record_file.h"
-#include "data/record_rows.h"
+#include "data/records/record_file.h"
+#include "data/records/record_rows.h"
 #include "tests/data/sample_files.h"
 
 namespace tenon {

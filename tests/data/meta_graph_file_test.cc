@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/meta_graph_file.h"
+#include "data/checkpoint/meta_graph_file.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/mnist.h"
+#include "data/arrays/mnist.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/idx.h"
+#include "data/arrays/idx.h"
 #include "tests/data/sample_files.h"
 
 namespace tenon {

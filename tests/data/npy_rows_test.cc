@@ -6,7 +6,7 @@
 
 #include "core/memory/allocator.h"
 #include "core/memory/memory_limit.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "tests/data/sample_files.h"
 
 namespace tenon {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "core/memory/allocator.h"
 #include "core/memory/memory_limit.h"
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
 #include "tests/data/sample_files.h"
 
 namespace tenon {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/record_file.h"
+#include "data/records/record_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "core/memory/allocator.h"
 #include "core/memory/memory_limit.h"
-#include "data/crc32c.h"
+#include "data/files/crc32c.h"
 #include "proto/example.pb.h"
 #include "tests/data/sample_files.h"
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "data/file.h"
+#include "data/files/file.h"
 
 namespace tenon {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/shuffled_batches.h"
+#include "data/batch/shuffled_batches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/sstable.h"
+#include "data/checkpoint/sstable.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <random>
 
 #include "core/base/varint.h"
-#include "data/crc32c.h"
-#include "data/ordered_code.h"
+#include "data/checkpoint/ordered_code.h"
+#include "data/files/crc32c.h"
 
 namespace tenon {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <random>
 
-#include "data/tensor_bundle_index.h"
+#include "data/checkpoint/tensor_bundle_index.h"
 #include "tests/data/sample_files.h"
 
 namespace tenon {

@@ -9,9 +9,9 @@
 #include <map>
 
 #include "core/memory/memory_limit.h"
-#include "data/crc32c.h"
-#include "data/sstable.h"
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/sstable.h"
+#include "data/checkpoint/tensor_bundle.h"
+#include "data/files/crc32c.h"
 #include "proto/tensor_bundle.pb.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/message_mutation.h"

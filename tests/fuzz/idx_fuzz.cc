@@ -2,7 +2,7 @@
 //
 // IDX files, compressed as the first byte says.
 #include "core/memory/memory_limit.h"
-#include "data/idx.h"
+#include "data/arrays/idx.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace tenon::testing {

@@ -2,7 +2,7 @@
 //
 // NumPy's .npy files: read, written, and read again.
 #include "core/memory/memory_limit.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/message_mutation.h"
 

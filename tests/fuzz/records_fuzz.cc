@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "core/memory/memory_limit.h"
-#include "data/event_file.h"
-#include "data/record_file.h"
+#include "data/records/event_file.h"
+#include "data/records/record_file.h"
 #include "proto/event.pb.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/message_mutation.h"

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 
 namespace tenon::testing {
 namespace {

@@ -2,8 +2,8 @@
 //
 // ZIP archives: every member read, the archive made again of what was read.
 #include "core/memory/memory_limit.h"
-#include "data/npy.h"
-#include "data/zip.h"
+#include "data/arrays/npy.h"
+#include "data/arrays/zip.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/testing/memory_files.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/gradient/gradients.h"
 #include "core/proto/proto_io_graph.h"
-#include "data/meta_graph_file.h"
+#include "data/checkpoint/meta_graph_file.h"
 #include "ops/register.h"
 #include "proto/graph.pb.h"
 

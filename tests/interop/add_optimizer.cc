@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "core/proto/proto_io_graph.h"
-#include "data/meta_graph_file.h"
+#include "data/checkpoint/meta_graph_file.h"
 #include "ops/register.h"
 #include "proto/graph.pb.h"
 #include "train/optimizers/adagrad.h"

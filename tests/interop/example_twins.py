@@ -8,7 +8,7 @@ MASK = (1 << 64) - 1
 
 
 class RandomSequence:
-    """That of data/random_sequence.h (SplitMix64)."""
+    """That of data/batch/random_sequence.h (SplitMix64)."""
 
     def __init__(self, seed):
         self.state = seed & MASK

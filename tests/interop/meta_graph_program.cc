@@ -6,7 +6,7 @@
 // checkpoint, and saves at NEXT_PREFIX. Both print the loss of each step.
 #include <cstdio>
 
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "tenon/tenon.h"
 
 namespace tenon {

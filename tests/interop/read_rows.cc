@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "core/tensor/dtype.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "train/input/input_pipeline.h"
 
 namespace tenon {

@@ -5,7 +5,7 @@
 //   saved_model_program load DIR SIGNATURE INPUTS.npz OUTPUTS.npz
 #include <cstdio>
 
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/lookup/lookup_ops.h"

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <set>
 
-#include "data/file.h"
+#include "data/files/file.h"
 #include "ops/register.h"
 #include "proto/graph.pb.h"
 #include "tests/testing/op_runner.h"

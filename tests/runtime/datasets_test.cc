@@ -5,8 +5,8 @@
 
 #include "core/op/function.h"
 #include "core/proto/proto_io_function.h"
-#include "data/file.h"
-#include "data/record_file.h"
+#include "data/files/file.h"
+#include "data/records/record_file.h"
 #include "ops/array/constants.h"
 #include "ops/data/data_ops.h"
 #include "ops/queues/queues_ops.h"

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "core/proto/proto_io_graph.h"
-#include "data/meta_graph_file.h"
-#include "data/npy.h"
+#include "data/arrays/npy.h"
+#include "data/checkpoint/meta_graph_file.h"
 #include "ops/register.h"
 #include "proto/summary.pb.h"
 #include "runtime/session/local_session.h"

@@ -40,11 +40,11 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_modules_do_not_include_each_other(self):
         header = SPDX + '#pragma once\n'
-        self.expect_one('a circle of includes, a header and its .cc as one: data/a, data/b',
-                        data__a_DOT_h=header, data__a_DOT_cc=SPDX + '#include "data/b.h"\n',
-                        data__b_DOT_h=header + '#include "data/a.h"\n')
-        self.assertEqual(self.breaches(data__a_DOT_h=header, data__a_DOT_cc=SPDX + '#include "data/a.h"\n',
-                                       data__b_DOT_h=header + '#include "data/a.h"\n'), [])
+        self.expect_one('a circle of includes, a header and its .cc as one: train/a, train/b',
+                        train__a_DOT_h=header, train__a_DOT_cc=SPDX + '#include "train/b.h"\n',
+                        train__b_DOT_h=header + '#include "train/a.h"\n')
+        self.assertEqual(self.breaches(train__a_DOT_h=header, train__a_DOT_cc=SPDX + '#include "train/a.h"\n',
+                                       train__b_DOT_h=header + '#include "train/a.h"\n'), [])
 
     def test_ops_may_not_include_runtime(self):
         self.expect_one('ops/ may not include runtime/',
@@ -88,9 +88,9 @@ class CheckLayersTest(unittest.TestCase):
         for text in ('std::ifstream in(path);', 'std::ofstream(path) << text;', '#include <fstream>',
                      'std::filesystem::remove(path);', 'std::FILE* f = std::fopen(path, "rb");'):
             text = SPDX + text + '\n'
-            self.expect_one('data/file.h', train__a_DOT_cc=text)
-            self.expect_one('data/file.h', tools__a_DOT_cc=text)
-            self.assertEqual(self.breaches(data__a_DOT_cc=text, tests__a_DOT_cc=text), [])
+            self.expect_one('data/files/file.h', train__a_DOT_cc=text)
+            self.expect_one('data/files/file.h', tools__a_DOT_cc=text)
+            self.assertEqual(self.breaches(data__files__a_DOT_cc=text, tests__a_DOT_cc=text), [])
         self.assertEqual(self.breaches(ops__a_DOT_cc=SPDX + '// As fopen does.\n'), [])
 
     def test_what_reads_files_itself_is_there(self):

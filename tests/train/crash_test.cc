@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
 #include "ops/array/constants.h"
 #include "ops/math/operators.h"
 #include "ops/register.h"

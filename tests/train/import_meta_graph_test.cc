@@ -7,8 +7,8 @@
 
 #include "core/gradient/gradients.h"
 #include "core/proto/proto_io_graph.h"
-#include "data/file.h"
-#include "data/meta_graph_file.h"
+#include "data/checkpoint/meta_graph_file.h"
+#include "data/files/file.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"

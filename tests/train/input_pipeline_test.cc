@@ -7,9 +7,9 @@
 #include <atomic>
 #include <set>
 
-#include "data/file.h"
-#include "data/npy.h"
-#include "data/record_file.h"
+#include "data/arrays/npy.h"
+#include "data/files/file.h"
+#include "data/records/record_file.h"
 #include "ops/image/codecs.h"
 #include "tests/testing/status_matchers.h"
 

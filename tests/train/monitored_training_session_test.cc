@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <limits>
 
-#include "data/event_file.h"
-#include "data/file.h"
+#include "data/files/file.h"
+#include "data/records/event_file.h"
 #include "ops/array/array_ops.h"
 #include "ops/control_flow/control_flow_ops.h"
 #include "ops/math/math_ops.h"

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "data/file.h"
-#include "data/meta_graph_file.h"
+#include "data/checkpoint/meta_graph_file.h"
+#include "data/files/file.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"

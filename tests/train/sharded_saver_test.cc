@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
 #include "ops/array/constants.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "data/file.h"
+#include "data/files/file.h"
 #include "ops/control_flow/control_flow_ops.h"
 #include "ops/math/operators.h"
 #include "ops/queues/queues_ops.h"

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "data/file.h"
+#include "data/files/file.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "runtime/session/local_session.h"

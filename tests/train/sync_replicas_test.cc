@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <mutex>
 
-#include "data/file.h"
+#include "data/files/file.h"
 #include "ops/register.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/train/sync_training.h"

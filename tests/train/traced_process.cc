@@ -21,7 +21,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "data/file.h"
+#include "data/files/file.h"
 
 namespace tenon::testing {
 

@@ -8,9 +8,9 @@
 #include <map>
 #include <optional>
 
-#include "data/file.h"
-#include "data/npy.h"
-#include "data/path.h"
+#include "data/arrays/npy.h"
+#include "data/files/file.h"
+#include "data/files/path.h"
 #include "tools/commands.h"
 #include "tools/run/file_lists.h"
 #include "tools/run/file_rows.h"

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "data/batch.h"
-#include "data/file.h"
+#include "data/batch/batch.h"
+#include "data/files/file.h"
 #include "tools/run/file_rows.h"
 #include "tools/run/row_maker.h"
 #include "tools/run/values.h"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "data/csv_rows.h"
-#include "data/record_rows.h"
+#include "data/csv/csv_rows.h"
+#include "data/records/record_rows.h"
 #include "train/input/image_files.h"
 
 namespace tenon::tools {

@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <utility>
 
-#include "data/batch.h"
-#include "data/npy.h"
-#include "data/path.h"
+#include "data/arrays/npy.h"
+#include "data/batch/batch.h"
+#include "data/files/path.h"
 #include "tools/commands.h"
 #include "tools/run/element_text.h"
 #include "tools/writable.h"

@@ -6,8 +6,8 @@
 
 #include "core/base/hash_map.h"
 #include "core/build/building.h"
-#include "data/file.h"
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
+#include "data/files/file.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"

@@ -8,7 +8,7 @@
 #include "core/base/status.h"
 #include "core/tensor/shape.h"
 #include "core/tensor/tensor.h"
-#include "data/byte_stream.h"
+#include "data/files/byte_stream.h"
 
 namespace tenon::tools {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "data/batch_stages.h"
+#include "data/batch/batch_stages.h"
 #include "train/input/input_source.h"
 
 namespace tenon {

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "core/base/exceptions.h"
 #include "core/base/parallel.h"
-#include "data/file.h"
+#include "data/files/file.h"
 #include "ops/image/codecs.h"
 
 namespace tenon {

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "core/base/mutex.h"
-#include "data/batch_stages.h"
-#include "data/file.h"
-#include "data/idx.h"
-#include "data/lines.h"
-#include "data/npy.h"
-#include "data/record_rows.h"
+#include "data/arrays/idx.h"
+#include "data/arrays/npy.h"
+#include "data/batch/batch_stages.h"
+#include "data/files/file.h"
+#include "data/records/lines.h"
+#include "data/records/record_rows.h"
 #include "train/input/element_rows.h"
 #include "train/input/image_files.h"
 

@@ -9,8 +9,8 @@
 
 #include "core/base/status.h"
 #include "core/tensor/tensor.h"
-#include "data/batch_stages.h"
-#include "data/csv_rows.h"
+#include "data/batch/batch_stages.h"
+#include "data/csv/csv_rows.h"
 #include "train/input/input_source.h"
 
 namespace tenon {

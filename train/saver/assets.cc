@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "data/file.h"
+#include "data/files/file.h"
 #include "proto/meta_graph.pb.h"
 
 namespace tenon {

@@ -4,8 +4,8 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
-#include "data/file.h"
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
+#include "data/files/file.h"
 #include "proto/checkpoint_state.pb.h"
 
 namespace tenon {

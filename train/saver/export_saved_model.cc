@@ -2,7 +2,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "core/proto/proto_io_tensor.h"
-#include "data/file.h"
+#include "data/files/file.h"
 #include "proto/saved_model.pb.h"
 #include "train/saver/assets.h"
 #include "train/saver/saved_model.h"

@@ -2,8 +2,8 @@
 #include "train/saver/graph_file.h"
 
 #include "core/proto/proto_io_graph.h"
-#include "data/file.h"
-#include "data/meta_graph_file.h"
+#include "data/checkpoint/meta_graph_file.h"
+#include "data/files/file.h"
 
 namespace tenon {
 

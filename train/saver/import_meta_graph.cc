@@ -5,7 +5,7 @@
 
 #include "core/device/device_name.h"
 #include "core/proto/proto_io_graph.h"
-#include "data/meta_graph_file.h"
+#include "data/checkpoint/meta_graph_file.h"
 #include "proto/meta_graph.pb.h"
 #include "train/saver/collections.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/proto/proto_io_graph.h"
 #include "core/proto/proto_io_tensor.h"
-#include "data/file.h"
-#include "data/meta_graph_file.h"
+#include "data/checkpoint/meta_graph_file.h"
+#include "data/files/file.h"
 #include "proto/meta_graph.pb.h"
 #include "runtime/session/local_session.h"
 #include "train/saver/saved_model.h"

@@ -5,7 +5,7 @@
 
 #include "core/build/building.h"
 #include "core/device/device_name.h"
-#include "data/file.h"
+#include "data/files/file.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/io/io_ops.h"

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "core/proto/proto_io_graph.h"
-#include "data/file.h"
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
+#include "data/files/file.h"
 #include "proto/meta_graph.pb.h"
 #include "train/one_line.h"
 #include "train/saver/collections.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/build/building.h"
-#include "data/file.h"
+#include "data/files/file.h"
 #include "train/sessions/hooks.h"
 
 namespace tenon {

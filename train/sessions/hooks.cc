@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
-#include "data/file.h"
+#include "data/files/file.h"
 #include "runtime/execute/trace.h"
 #include "train/one_line.h"
 

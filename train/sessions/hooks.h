@@ -10,7 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/build/building.h"
-#include "data/event_file.h"
+#include "data/records/event_file.h"
 #include "train/saver/saver.h"
 #include "train/sessions/session_hook.h"
 

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <optional>
 
-#include "data/file.h"
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
+#include "data/files/file.h"
 #include "train/variables.h"
 
 namespace tenon {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <map>
 
-#include "data/file.h"
-#include "data/tensor_bundle.h"
+#include "data/checkpoint/tensor_bundle.h"
+#include "data/files/file.h"
 #include "ops/array/constants.h"
 #include "ops/io/io_ops.h"
 #include "ops/register.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "data/file.h"
+#include "data/files/file.h"
 #include "tests/data/sample_files.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <future>
 
-#include "data/record_file.h"
+#include "data/records/record_file.h"
 #include "ops/array/array_ops.h"
 #include "ops/io/io_ops.h"
 #include "ops/queues/queues_ops.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "data/record_file.h"
+#include "data/records/record_file.h"
 #include "ops/io/io_ops.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"

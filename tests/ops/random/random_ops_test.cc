@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/npy.h"
+#include "data/arrays/npy.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/math/math_ops.h"

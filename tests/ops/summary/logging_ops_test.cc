@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "core/tensor/variant.h"
-#include "data/file.h"
+#include "data/files/file.h"
 #include "ops/summary/tensor_text.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "data/event_file.h"
+#include "data/records/event_file.h"
 #include "ops/array/constants.h"
 #include "ops/summary/summary_ops.h"
 #include "proto/event.pb.h"

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/csv/csv_rows.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "core/base/exceptions.h"
+#include "core/base/mutex.h"
+#include "core/base/parallel.h"
+#include "data/csv/csv.h"
+#include "data/csv/csv_blocks.h"
+#include "data/csv/read_number.h"
+
+namespace tenon {
+namespace {
+
+/// How many records are converted at once.
+constexpr size_t kBlockRows = 16384;
+/// The cost of converting a field, in ns.
+constexpr double kFieldCost = 20;
+/// How much of a field a message shows.
+constexpr size_t kShownBytes = 40;
+
+bool IsCsvType(DType dtype) {
+  return dtype == DType::kFloat || dtype == DType::kDouble || dtype == DType::kInt32 ||
+         dtype == DType::kInt64 || dtype == DType::kBool || dtype == DType::kString;
+}
+
+bool ReadBool(std::string_view text, bool* value) {
+  const absl::string_view word = absl::StripAsciiWhitespace(ToAbsl(text));
+  *value = word == "1" || absl::EqualsIgnoreCase(word, "true");
+  return *value || word == "0" || absl::EqualsIgnoreCase(word, "false");
+}
+
+/// Makes the field element `at` of a column; false when it is no value of its dtype.
+bool ReadField(std::string_view field, Tensor* column, int64_t at) {
+  switch (column->dtype()) {
+    case DType::kFloat:
+      return ReadFieldNumber(field, column->data<float>() + at);
+    case DType::kDouble:
+      return ReadFieldNumber(field, column->data<double>() + at);
+    case DType::kInt32:
+      return ReadFieldNumber(field, column->data<int32_t>() + at);
+    case DType::kInt64:
+      return ReadFieldNumber(field, column->data<int64_t>() + at);
+    case DType::kBool:
+      return ReadBool(field, column->data<bool>() + at);
+    default:
+      column->data<TString>()[at] = TString(field);
+      return true;
+  }
+}
+
+std::string Shown(std::string_view field) {
+  return StrCat("'", absl::Utf8SafeCEscape(ToAbsl(field.substr(0, kShownBytes))),
+                field.size() > kShownBytes ? "..." : "", "'");
+}
+
+Status CheckCsvColumns(const std::vector<CsvColumn>& columns) {
+  if (columns.empty()) return InvalidArgument("rows of CSV files need a column");
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const CsvColumn& column = columns[i];
+    const auto name = [&] { return StrCat("column ", i, ", '", column.name, "'"); };
+    if (!IsCsvType(column.dtype)) {
+      return InvalidArgument(name(), " of CSV files is ", ToString(column.dtype),
+                             ", wanted float, double, int32, int64, bool or string");
+    }
+    if (column.fallback &&
+        (column.fallback->dtype() != column.dtype || column.fallback->num_elements() != 1)) {
+      return InvalidArgument(name(), " of CSV files has the default ", column.fallback->ToString(),
+                             ", wanted one ", ToString(column.dtype));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (columns[j].name == column.name) {
+        return InvalidArgument(name(), " of CSV files is wanted twice");
+      }
+    }
+  }
+  return OkStatus();
+}
+
+class CsvRows final : public BatchSource {
+ public:
+  CsvRows(std::vector<std::string> paths, std::vector<CsvColumn> columns, const CsvOptions& options,
+          const FileContext& context)
+      : paths_(std::move(paths)),
+        columns_(std::move(columns)),
+        options_(options),
+        context_(context) {
+    RowSchema schema;
+    for (const CsvColumn& c : columns_) {
+      schema.push_back({c.name, c.dtype, PartialShape(Shape())});
+    }
+    schema_ = std::make_shared<RowSchema>(std::move(schema));
+  }
+  const std::shared_ptr<const RowSchema>& schema() const override { return schema_; }
+
+  StatusOr<bool> Next(int64_t most, RowBatch* batch) override {
+    while (next_row_ == block_.num_rows()) {
+      TENON_RETURN_IF_ERROR(mistake_);
+      TENON_ASSIGN_OR_RETURN(const bool found, ReadBlock());
+      if (!found) return false;
+    }
+    const int64_t end = next_row_ + std::min(most, block_.num_rows() - next_row_);
+    *batch = block_.Slice(next_row_, end);
+    next_row_ = end;
+    if (end == block_.num_rows()) {
+      block_.columns.clear();
+      next_row_ = 0;
+    }
+    return true;
+  }
+
+ private:
+  struct File {
+    CsvFormat format;
+    std::vector<size_t> column_of;  // which of `columns_` each wanted field is
+    int64_t num_columns = 0;
+    std::unique_ptr<CsvBlocks> blocks;
+  };
+
+  StatusOr<bool> ReadBlock() {
+    std::vector<CsvRecord> records;
+    while (true) {
+      TENON_RETURN_IF_ERROR(context_.CheckCancelled());
+      if (file_ == nullptr) {
+        if (next_file_ == paths_.size()) return false;
+        TENON_ASSIGN_OR_RETURN(file_, OpenFile(paths_[next_file_++]));
+      }
+      TENON_RETURN_IF_ERROR(file_->blocks->Next(kBlockRows, &records));
+      if (!records.empty()) break;
+      file_ = nullptr;
+    }
+    const auto rows = static_cast<int64_t>(records.size());
+    RowBatch block{schema_, {}};
+    for (const CsvColumn& column : columns_) {
+      TENON_ASSIGN_OR_RETURN(Tensor values, Tensor::Allocate(CpuAllocator(), column.dtype, {rows}));
+      block.columns.push_back(std::move(values));
+    }
+    const int64_t good = Convert(records, &block);
+    block_ = good == rows ? std::move(block) : block.Slice(0, good);
+    return true;
+  }
+
+  /// Gives the number of the first record that is a mistake, and keeps its error.
+  int64_t Convert(const std::vector<CsvRecord>& records, RowBatch* block) {
+    const auto rows = static_cast<int64_t>(records.size());
+    Mutex mu;
+    int64_t first = rows;
+    const double cost = kFieldCost * static_cast<double>(file_->num_columns);
+    ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
+      CsvLine line(file_->format);
+      std::vector<std::string_view> fields;
+      for (int64_t i = begin; i < end; ++i) {
+        const Status status = CatchExceptions(
+            [&] { return ConvertRecord(records[i], i, &line, &fields, &block->columns); });
+        if (status.ok()) continue;
+        MutexLock lock(mu);
+        if (i < first) std::tie(first, mistake_) = std::tie(i, status);
+        return;
+      }
+    });
+    return first;
+  }
+
+  Status ConvertRecord(const CsvRecord& record, int64_t at, CsvLine* line,
+                       std::vector<std::string_view>* fields, std::vector<Tensor>* columns) const {
+    const CsvMistake mistake = line->Cut(record.text, fields);
+    if (mistake != CsvMistake::kNone || line->num_columns() != file_->num_columns) {
+      return WrongRecord(mistake, *line, record);
+    }
+    for (size_t f = 0; f < fields->size(); ++f) {
+      const size_t c = file_->column_of[f];
+      const std::string_view field = (*fields)[f];
+      const bool missing = field == options_.not_there || IsBlank(field);
+      if (missing && columns_[c].fallback) {
+        CopyRow(*columns_[c].fallback, 0, &(*columns)[c], at);
+      } else if ((missing && columns_[c].dtype != DType::kString) ||
+                 !ReadField(field, &(*columns)[c], at)) {
+        return Mistake(record.line, "column '", columns_[c].name, "': found ",
+                       field.empty() ? "no value" : Shown(field), ", wanted ",
+                       ToString(columns_[c].dtype));
+      } else if (missing) {
+        (*columns)[c].data<TString>()[at].clear();
+      }
+    }
+    return OkStatus();
+  }
+
+  static bool IsBlank(std::string_view field) {
+    return std::all_of(field.begin(), field.end(), [](char c) { return c == ' ' || c == '\t'; });
+  }
+
+  template <typename... Text>
+  Status Mistake(int64_t line, const Text&... text) const {
+    return InvalidArgument("'", file_->blocks->name(), "', line ", line, ": ", text...);
+  }
+
+  Status WrongRecord(CsvMistake mistake, const CsvLine& line, const CsvRecord& record) const {
+    switch (mistake) {
+      case CsvMistake::kQuoteInPlainField:
+        return Mistake(record.line, "field ", line.num_columns(),
+                       " holds a quote or the end of a line and is not in quotes");
+      case CsvMistake::kSingleQuoteInQuotes:
+        return Mistake(record.line, "field ", line.num_columns(),
+                       " goes on behind its closing quote; one within it is doubled");
+      case CsvMistake::kUnclosedQuotes:
+        return Mistake(record.line, "field ", line.num_columns(),
+                       " begins with a quote that is not closed until the end of the file");
+      default:
+        return Mistake(record.line, "found ", line.num_columns(), " fields, wanted ",
+                       file_->num_columns);
+    }
+  }
+
+  StatusOr<std::unique_ptr<File>> OpenFile(const std::string& path) {
+    TENON_ASSIGN_OR_RETURN(auto bytes, OpenTextSource(path, context_));
+    auto file = std::make_unique<File>();
+    file->format.quotes = options_.quotes;
+    file->format.delimiter = options_.delimiter;
+    file->format.count_all = true;
+    file->blocks = std::make_unique<CsvBlocks>(std::move(bytes), path, file->format);
+    file->column_of.resize(columns_.size());
+    std::iota(file->column_of.begin(), file->column_of.end(), 0);
+    file->num_columns = static_cast<int64_t>(columns_.size());
+    if (options_.header) TENON_RETURN_IF_ERROR(ReadHeader(file.get()));
+    file->format.wanted = columns_.size();
+    return file;
+  }
+
+  /// Finds the columns by the names in the first line.
+  Status ReadHeader(File* file) const {
+    const std::string& path = file->blocks->name();
+    std::vector<CsvRecord> records;
+    TENON_RETURN_IF_ERROR(file->blocks->Next(1, &records));
+    if (records.empty()) {
+      return InvalidArgument("'", path,
+                             "' is empty, wanted a first line with the names of columns");
+    }
+    file->format.wanted = records[0].text.size() + 1;
+    CsvLine line(file->format);
+    std::vector<std::string_view> fields;
+    if (line.Cut(records[0].text, &fields) != CsvMistake::kNone) {
+      return InvalidArgument("'", path, "', line ", records[0].line,
+                             ": the names of columns have wrong quotes");
+    }
+    std::vector<std::string> names;
+    for (const std::string_view field : fields) {
+      names.emplace_back(absl::StripAsciiWhitespace(ToAbsl(field)));
+    }
+    std::vector<std::pair<int64_t, size_t>> found;  // where each column is
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const auto at = std::find(names.begin(), names.end(), columns_[c].name);
+      if (at == names.end()) {
+        return NotFound("'", path, "' has no column '", columns_[c].name, "'; it has ",
+                        Join(names, ", "));
+      }
+      if (std::find(at + 1, names.end(), columns_[c].name) != names.end()) {
+        return InvalidArgument("'", path, "' has two columns '", columns_[c].name, "'");
+      }
+      found.emplace_back(at - names.begin(), c);
+    }
+    std::sort(found.begin(), found.end());
+    for (size_t i = 0; i < found.size(); ++i) {
+      file->format.columns.push_back(found[i].first);
+      file->column_of[i] = found[i].second;
+    }
+    file->num_columns = static_cast<int64_t>(names.size());
+    return OkStatus();
+  }
+
+  const std::vector<std::string> paths_;
+  const std::vector<CsvColumn> columns_;
+  const CsvOptions options_;
+  const FileContext context_;
+  std::shared_ptr<const RowSchema> schema_;
+  size_t next_file_ = 0;
+  std::unique_ptr<File> file_;
+  RowBatch block_;
+  int64_t next_row_ = 0;  // of the block
+  Status mistake_;
+};
+
+}  // namespace
+
+StatusOr<BatchSourcePtr> ReadCsv(std::vector<std::string> paths, std::vector<CsvColumn> columns,
+                                 const CsvOptions& options, const FileContext& context) {
+  TENON_RETURN_IF_ERROR(CheckCsvColumns(columns));
+  if (options.delimiter == '"' || options.delimiter == '\n' || options.delimiter == '\r') {
+    return InvalidArgument("a quote or the end of a line cannot be the delimiter of CSV files");
+  }
+  // A default is copied as a row.
+  for (CsvColumn& column : columns) {
+    if (column.fallback) {
+      TENON_ASSIGN_OR_RETURN(column.fallback, column.fallback->Reshaped({1}));
+    }
+  }
+  return std::make_unique<CsvRows>(std::move(paths), std::move(columns), options, context);
+}
+
+}  // namespace tenon

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/status.h"
+#include "data/files/file.h"
+
+namespace tenon {
+
+/// Bytes read from front to back. Used by one thread at a time.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  /// Reads `size` bytes into `out`; fewer only at the end. DataLoss when what is compressed is
+  /// damaged or cut short.
+  virtual StatusOr<size_t> Read(size_t size, char* out) = 0;
+  /// No more bytes than this can come any more. What a length that was read promises must be
+  /// compared with it before memory is taken.
+  virtual int64_t Bound() const = 0;
+};
+
+/// How a whole file is compressed.
+enum class Compression { kNone, kGzip, kZlib };
+
+/// "", "NONE", "GZIP" or "ZLIB", as TensorFlow's ops name it; InvalidArgument otherwise.
+StatusOr<Compression> ParseCompression(std::string_view name);
+
+/// Reads `file`, of which it keeps ownership, from its beginning, buffered.
+std::unique_ptr<ByteSource> MakeSource(std::unique_ptr<InputFile> file, Compression compression);
+
+/// Bytes already in memory, which the caller keeps.
+std::unique_ptr<ByteSource> MakeSource(std::string_view bytes, Compression compression);
+
+/// What compressed `head`, the first bytes of a file, judging by how it begins.
+Compression DetectCompression(std::string_view head);
+
+/// Opens a file; without `compression`, DetectCompression decides.
+StatusOr<std::unique_ptr<ByteSource>> OpenSource(const std::string& path,
+                                                 std::optional<Compression> compression,
+                                                 const FileContext& context = {});
+
+/// Opens a file of text, plain or gzipped: unlike other compressed files, gzip's begin as no text
+/// does.
+StatusOr<std::unique_ptr<ByteSource>> OpenTextSource(const std::string& path,
+                                                     const FileContext& context = {});
+
+/// Compresses what is appended into `file`. Flush makes everything so far readable.
+std::unique_ptr<OutputFile> MakeCompressor(std::unique_ptr<OutputFile> file,
+                                           Compression compression);
+
+/// Reads exactly `size` bytes without taking more memory than really comes. DataLoss "found F
+/// bytes, wanted W" at the end.
+Status ReadExactly(ByteSource& source, uint64_t size, std::string* out);
+
+}  // namespace tenon
