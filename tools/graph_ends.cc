@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/strings.h"
+#include "core/op/op_traits.h"
 #include "proto/meta_graph.pb.h"
 
 namespace tenon::tools {
@@ -18,7 +19,8 @@ std::string NodeOfTensor(const std::string& tensor) { return tensor.substr(0, te
 bool GroupsAssignments(const Node& node, int depth = 2) {
   if (node.num_inputs() + node.num_outputs() > 0 || node.control_inputs().empty()) return false;
   for (const Node* before : node.control_inputs()) {
-    if (!before->schema().assigns && (depth == 1 || !GroupsAssignments(*before, depth - 1)))
+    if (!before->schema().Has(OpTrait::kAssigns) &&
+        (depth == 1 || !GroupsAssignments(*before, depth - 1)))
       return false;
   }
   return true;
@@ -27,12 +29,12 @@ bool GroupsAssignments(const Node& node, int depth = 2) {
 bool IsOfGradients(const Node& node) {
   return StrCat("/", node.name(), "/").find("/gradients/") != std::string::npos;
 }
-bool IsSummary(const Node& node) { return node.schema().is_summary; }
+bool IsSummary(const Node& node) { return node.schema().Has(OpTrait::kSummary); }
 
 /// Whether a node that nobody uses says nothing to a person: what gradients and branches have left
 /// over, summaries, and the values of variables.
 bool IsLeftOver(const Node& node) {
-  if (IsOfGradients(node) || IsSummary(node) || node.schema().is_shape) return true;
+  if (IsOfGradients(node) || IsSummary(node) || node.schema().Has(OpTrait::kShape)) return true;
   if (!node.is_identity()) return false;
   if (node.input(0).node->is_variable()) return true;
   for (const std::string_view branch : {"switch_t", "switch_f", "pred_id"}) {

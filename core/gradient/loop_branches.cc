@@ -3,6 +3,7 @@
 
 #include "core/build/loop_frame.h"
 #include "core/graph/graph.h"
+#include "core/op/op_traits.h"
 
 namespace tenon {
 
@@ -22,7 +23,7 @@ LoopBranches::LoopBranches(Graph& graph, const std::vector<Node*>& order) {
     } else if (kind == FlowKind::kMerge) {
       if (branch != kNone) branch = branches_[branch].around;
     } else if (kind == FlowKind::kSwitch && node->num_outputs() == 2 &&
-               !node->input(1).node->schema().is_loop_condition) {
+               !node->input(1).node->schema().Has(OpTrait::kLoopCondition)) {
       branches_of_switch_[node->id()] = static_cast<int>(branches_.size());
       const int depth = branch == kNone ? 1 : branches_[branch].depth + 1;
       for (const bool taken : {false, true}) {

@@ -7,6 +7,7 @@
 #include "core/gradient/gradient_rows.h"
 #include "core/gradient/loop_branches.h"
 #include "core/graph/graph.h"
+#include "core/op/op_traits.h"
 
 // The gradient of a while loop in TensorFlow 1's form (Yu et al. 2018, "Dynamic Control Flow in
 // Large-Scale Machine Learning", section 5): the loop counts its iterations, and a second loop goes
@@ -97,7 +98,7 @@ class LoopGradient {
   static Node* ChoiceOf(const Node& merge) {
     for (const OutEdge& e : merge.out_edges()) {
       const bool chooses = e.dst->flow() == FlowKind::kSwitch && e.input == 0;
-      if (chooses && e.dst->input(1).node->schema().is_loop_condition) return e.dst;
+      if (chooses && e.dst->input(1).node->schema().Has(OpTrait::kLoopCondition)) return e.dst;
     }
     return nullptr;
   }
@@ -247,7 +248,7 @@ class LoopGradient {
       const bool inside =
           node != nullptr && std::any_of(node->inputs().begin(), node->inputs().end(),
                                          [&](const Endpoint& in) { return !in.node->is_enter(); });
-      if (inside && !node->schema().pops) graph_.RemoveControlEdge(backward_, node);
+      if (inside && !node->schema().Has(OpTrait::kPops)) graph_.RemoveControlEdge(backward_, node);
     }
     return graph_.error();
   }
@@ -319,7 +320,7 @@ class LoopGradient {
                   .Attr("dtype", *node.attrs().Find("dtype"))
                   .Output();
     } else if (node.flow() == FlowKind::kSwitch &&
-               !node.input(1).node->schema().is_loop_condition) {
+               !node.input(1).node->schema().Has(OpTrait::kLoopCondition)) {
       known = Chosen(value);
     } else {
       known = Restored(value);

@@ -7,6 +7,7 @@
 #include "core/op/declared_op.h"
 #include "core/op/op_flags.h"
 #include "core/op/op_tokens.h"
+#include "core/op/op_traits.h"
 
 namespace tenon {
 namespace {
@@ -191,17 +192,25 @@ class Parser {
 
   static bool IsFlag(std::string_view name) {
     return name == "function" || name == "flow" || name == "call" || name == "neutral_one" ||
-           std::any_of(std::begin(kFlags), std::end(kFlags),
-                       [&](const auto& flag) { return flag.first == name; });
+           FlagOf(kFlags, name) != nullptr || FlagOf(kTraits, name) != nullptr;
+  }
+
+  /// The entry of that name in a table of flags; null when there is none.
+  template <typename Flag, size_t kCount>
+  static const Flag* FlagOf(const Flag (&flags)[kCount], std::string_view name) {
+    const Flag* const found = std::find_if(std::begin(flags), std::end(flags),
+                                           [&](const Flag& flag) { return flag.first == name; });
+    return found == std::end(flags) ? nullptr : found;
   }
 
   void Flag(OpSchema* op) {
     const std::string_view name = Is('a') ? token_.text : "";
-    const auto* const plain = std::find_if(std::begin(kFlags), std::end(kFlags),
-                                           [&](const auto& flag) { return flag.first == name; });
-    if (plain != std::end(kFlags)) {
+    if (const NamedFlag* const plain = FlagOf(kFlags, name)) {
       Advance();
       op->*plain->second = plain->first != "no_gradient" && plain->first != "no_function";
+    } else if (const auto* const trait = FlagOf(kTraits, name)) {
+      Advance();
+      op->Add(trait->second);
     } else if (name == "function") {
       Advance();
       op->function = Name();
@@ -214,6 +223,7 @@ class Parser {
     } else {
       std::string known = "function, flow, call, neutral_one";
       for (const auto& [flag, member] : kFlags) StrAppend(&known, ", ", flag);
+      for (const auto& [flag, trait] : kTraits) StrAppend(&known, ", ", flag);
       Fail(known);
     }
   }

@@ -56,20 +56,11 @@
 //                constant: its output is its attribute `value`.
 //                placeholder: a client feeds its output, or may.
 //                variable: its output stands for a variable, as a reference or a handle.
-//                reads_variable: it takes a variable and does not change it.
-//                assigns: it gives a variable, its first input, the value of its second one.
 //                identity: its output is the value of its only input, or of the variable that this
-//                is a handle of; identities: output i is input i.
-//                loop_condition: it decides whether a while loop goes on.
-//                shape: it gives what a tensor's shape says, and none of its elements.
-//                summary: it makes or writes a summary.
-//                hands_on: output 0 has the memory of input 0, a variable's too.
-//                may_share: outputs may have the memory of an input, in Tenon or in TensorFlow.
+//                is a handle of.
 //                neutral_one second, neutral_one either: with 1 as the second operand, or as either
 //                one, it gives the other operand.
-//                pops: it takes what was put into a stack last.
-//                never_waits: it is stateful, but waits for nothing that a step does.
-//                copies_to_device: it copies from the host's memory to a device's.
+//                The other flags are the traits of op_traits.h.
 //   arguments    a: float   a: T (as attribute T says)   values: N * T (N of them)
 //                data: Tlist (one for each entry of a list(type))   ref: Ref(T)
 //                shape: Host(int32) (in host memory, wherever the op runs)

@@ -26,18 +26,7 @@ inline constexpr NamedFlag kFlags[] = {
     {"constant", &OpSchema::is_constant},
     {"placeholder", &OpSchema::is_placeholder},
     {"variable", &OpSchema::is_variable},
-    {"reads_variable", &OpSchema::reads_variable},
-    {"assigns", &OpSchema::assigns},
     {"identity", &OpSchema::is_identity},
-    {"identities", &OpSchema::is_identities},
-    {"loop_condition", &OpSchema::is_loop_condition},
-    {"shape", &OpSchema::is_shape},
-    {"summary", &OpSchema::is_summary},
-    {"hands_on", &OpSchema::hands_on},
-    {"may_share", &OpSchema::may_share},
-    {"pops", &OpSchema::pops},
-    {"never_waits", &OpSchema::never_waits},
-    {"copies_to_device", &OpSchema::copies_to_device},
 };
 inline constexpr std::pair<std::string_view, FlowKind> kFlowKinds[] = {
     {"switch", FlowKind::kSwitch},

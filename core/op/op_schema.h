@@ -64,6 +64,8 @@ enum class CallKind : uint8_t {
   kFor,
 };
 
+enum class OpTrait : uint8_t;
+
 /// Which operands of an op are its result when the other one is 1.
 enum class NeutralOne : uint8_t { kNone, kSecond, kEither };
 
@@ -92,19 +94,12 @@ struct OpSchema {
   bool is_constant = false;
   bool is_placeholder = false;
   bool is_variable = false;
-  bool reads_variable = false;
-  bool assigns = false;
   bool is_identity = false;
-  bool is_identities = false;
-  bool is_loop_condition = false;
-  bool is_shape = false;
-  bool is_summary = false;
-  bool hands_on = false;
-  bool may_share = false;
-  bool pops = false;
-  bool never_waits = false;
-  bool copies_to_device = false;
+  uint64_t traits = 0;  // a bit for each OpTrait
 
+  /// Whether it has the flag, of those in core/op/op_traits.h.
+  bool Has(OpTrait trait) const { return (traits >> static_cast<int>(trait) & 1) != 0; }
+  void Add(OpTrait trait) { traits |= uint64_t{1} << static_cast<int>(trait); }
   /// Whether the op is the runtime's own: its name begins with '_'.
   bool is_internal() const { return name.starts_with('_'); }
   /// Whether it is one that the runtime puts into the graphs of steps and their partitions, and has

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/graph/graph.h"
+#include "core/op/op_traits.h"
 
 namespace tenon {
 namespace {
@@ -101,7 +102,7 @@ class JoinedParts {
 
 /// Whether the node may wait for what others put into a resource, in this step or another.
 bool MayWait(const Node& node) {
-  if (!node.is_stateful() || node.is_arg() || node.schema().never_waits ||
+  if (!node.is_stateful() || node.is_arg() || node.schema().Has(OpTrait::kNeverWaits) ||
       node.schema().FindAttr("seed") != nullptr || node.flow() == FlowKind::kTransfer) {
     return false;
   }
@@ -191,7 +192,7 @@ StatusOr<CaptureFinder::Fit> CaptureFinder::FitOf(const Node& node) {
   // It makes a tensor the variable's value, which is nothing for the device to do.
   if (memory == KernelMemory::kAny && ChangesVariables(node)) return Fit::kNo;
   // What comes from the host is copied before: a capture holds the host's values as they are.
-  return node.schema().copies_to_device ? Fit::kBehind : Fit::kYes;
+  return node.schema().Has(OpTrait::kCopiesToDevice) ? Fit::kBehind : Fit::kYes;
 }
 
 Status CaptureFinder::MarkNode(Node& node) {
@@ -250,7 +251,7 @@ StatusOr<std::vector<std::vector<Node*>>> FindCaptures(absl::Span<const DevicePa
 bool ChangesVariables(const Node& node) {
   const auto& types = node.input_types();
   if (std::any_of(types.begin(), types.end(), IsRef)) return true;
-  return !node.schema().reads_variable &&
+  return !node.schema().Has(OpTrait::kReadsVariable) &&
          std::count(types.begin(), types.end(), DType::kResource) > 0;
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/graph/graph.h"
+#include "core/op/op_traits.h"
 
 namespace tenon {
 namespace {
@@ -22,7 +23,7 @@ class ControlLoopBuilder {
       frame_of_name_[info_.frames[f].name] = static_cast<int>(f);
     }
     for (Node* n : graph_.nodes()) {
-      if (n->schema().is_loop_condition) loop_conds_[FrameOf(*n)] = n;
+      if (n->schema().Has(OpTrait::kLoopCondition)) loop_conds_[FrameOf(*n)] = n;
     }
     FindReceivers();
     // Parents first: a nested control loop is triggered by that of its parent. Frames are numbered

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/compile/placer.h"
+#include "core/op/op_traits.h"
 
 #include <algorithm>
 #include <numeric>
@@ -56,11 +57,12 @@ class Placer {
         }
       }
     }
-    if (node.schema().is_identities) return OkStatus();
+    if (node.schema().Has(OpTrait::kIdentities)) return OkStatus();
     for (int i = 0; i < node.num_inputs(); ++i) {
       Endpoint in = node.input(i);
       // An IdentityN may hand on the handles of several devices, and is itself at none of them.
-      while (in.node != nullptr && in.node->schema().is_identities) in = in.node->input(in.index);
+      while (in.node != nullptr && in.node->schema().Has(OpTrait::kIdentities))
+        in = in.node->input(in.index);
       if (in.node == nullptr) continue;
       const DType type = in.node->output_type(in.index);
       if (CarriesState(type) && CarriesState(node.input_types()[i])) Join(node, *in.node);

@@ -2,6 +2,7 @@
 #include "runtime/compile/step_graph.h"
 
 #include "core/base/closest_name.h"
+#include "core/op/op_traits.h"
 #include "runtime/functions/expansion.h"
 #include "runtime/functions/functions_needed.h"
 
@@ -81,7 +82,7 @@ class SignatureCutter {
     while (true) {
       const auto found = connections_.find({in.node, in.index});
       if (found != connections_.end()) return found->second;
-      if (IsFed(in) || !in.node->schema().is_identities ||
+      if (IsFed(in) || !in.node->schema().Has(OpTrait::kIdentities) ||
           in.node->attrs().Find(kManyResults) == nullptr) {
         return in;
       }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/base/hash_map.h"
+#include "core/op/op_traits.h"
 #include "core/tensor/dtype.h"
 #include "runtime/passes/pass.h"
 
@@ -35,8 +36,9 @@ int ResultOf(const Node& node) {
 class ViewsOfVariables {
  public:
   void Meet(const Node& node) {
-    const bool passes_on = node.schema().may_share;
-    if (!passes_on && node.schema().reads_variable) return;  // the value of one moment
+    const bool passes_on = node.schema().Has(OpTrait::kMayShare);
+    // A read gives the value of one moment.
+    if (!passes_on && node.schema().Has(OpTrait::kReadsVariable)) return;
     for (const Endpoint& in : node.inputs()) {
       const DType type = in.node->output_type(in.index);
       // Queues, arrays and lists give what was put there.

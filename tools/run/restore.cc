@@ -6,6 +6,7 @@
 
 #include "core/base/hash_map.h"
 #include "core/build/building.h"
+#include "core/op/op_traits.h"
 #include "data/checkpoint/tensor_bundle.h"
 #include "data/files/file.h"
 #include "ops/array/array_ops.h"
@@ -107,7 +108,7 @@ Node* AssignedFrom(const Node& node, int output, bool by_identity = true) {
     if (edge.output != output) continue;
     if (by_identity && edge.dst->is_identity()) {
       if (Node* const variable = AssignedFrom(*edge.dst, 0, false)) return variable;
-    } else if (edge.input == 1 && edge.dst->schema().assigns) {
+    } else if (edge.input == 1 && edge.dst->schema().Has(OpTrait::kAssigns)) {
       Node* const variable = edge.dst->input(0).node;
       if (variable->is_variable()) return variable;
     }

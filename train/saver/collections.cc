@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "core/op/op_traits.h"
 #include "proto/meta_graph.pb.h"
 #include "proto/variable.pb.h"
 
@@ -131,7 +132,7 @@ class CollectionReader {
     }
     const DType dtype = ref.node->attrs().GetOr("dtype", DType::kInvalid);
     TENON_ASSIGN_OR_RETURN(const Endpoint initializer, Find(def.initializer_name()));
-    if (!initializer.node->schema().assigns || initializer.node->input(0) != ref) {
+    if (!initializer.node->schema().Has(OpTrait::kAssigns) || initializer.node->input(0) != ref) {
       return InvalidArgument("its initializer '", initializer.node->name(), "' is a ",
                              initializer.node->op(), ", wanted an ",
                              IsRef(ref.node->output_type(0)) ? "Assign" : "AssignVariableOp",

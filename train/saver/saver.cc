@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "core/op/op_traits.h"
 #include "core/proto/proto_io_graph.h"
 #include "data/checkpoint/tensor_bundle.h"
 #include "data/files/file.h"
@@ -108,7 +109,8 @@ std::string AssignedVariable(const Graph& graph, std::string_view message) {
   if (begin == std::string_view::npos) return "";
   const std::string_view rest = message.substr(begin + kBegin.size());
   const Node* const node = graph.Find(rest.substr(0, rest.find('\'')));
-  return node != nullptr && node->schema().assigns ? node->input(0).node->name() : "";
+  return node != nullptr && node->schema().Has(OpTrait::kAssigns) ? node->input(0).node->name()
+                                                                  : "";
 }
 
 /// The name of the node whose output 0 is what a SaverDef calls `text`, a string.

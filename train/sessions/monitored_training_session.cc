@@ -8,6 +8,7 @@
 
 #include "core/build/loop_frame.h"
 #include "core/device/device_name.h"
+#include "core/op/op_traits.h"
 #include "distributed/protocol/server.h"
 #include "distributed/protocol/task_role.h"
 #include "ops/control_flow/flow_scope.h"
@@ -108,8 +109,9 @@ Output MonitoredTrainingSession::StepBeforeItCounts(const VariableEntry& counter
     if (e.input == kControlSlot) continue;
     const OpSchema& op = e.dst->schema();
     const DType taken = e.dst->input_types()[e.input];
-    const bool counts = (IsRef(taken) || taken == DType::kResource) && !op.assigns &&
-                        !op.reads_variable && op.flow == FlowKind::kPlain && !op.is_identity;
+    const bool counts = (IsRef(taken) || taken == DType::kResource) && !op.Has(OpTrait::kAssigns) &&
+                        !op.Has(OpTrait::kReadsVariable) && op.flow == FlowKind::kPlain &&
+                        !op.is_identity;
     // A loop's nodes cannot wait for what is outside of it.
     if (counts && LoopFrameOf(graph_, *e.dst).empty()) {
       graph_.AddControlEdge(known[0].node, e.dst);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/op/op_traits.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tenon {
@@ -107,12 +108,14 @@ op Send() [flow transfer]
 op Plain())");
   ASSERT_THAT(ops, SizeIs(6));
   EXPECT_EQ(ops[0].flow, FlowKind::kEnter);
-  EXPECT_TRUE(ops[0].hands_on && ops[0].may_share && ops[0].is_internal());
+  EXPECT_TRUE(ops[0].Has(OpTrait::kHandsOn) && ops[0].Has(OpTrait::kMayShare) &&
+              ops[0].is_internal());
   EXPECT_EQ(ops[1].call, CallKind::kIf);
   EXPECT_EQ(ops[2].neutral_one, NeutralOne::kEither);
   EXPECT_EQ(ops[2].function, "TimesOf");
   EXPECT_TRUE(ops[3].is_runtime_only() && ops[4].is_runtime_only());
-  EXPECT_FALSE(ops[5].is_runtime_only() || ops[5].is_internal() || ops[5].hands_on);
+  EXPECT_FALSE(ops[5].is_runtime_only() || ops[5].is_internal());
+  EXPECT_EQ(ops[5].traits, 0u);
   EXPECT_EQ(ops[5].flow, FlowKind::kPlain);
   EXPECT_EQ(ops[5].call, CallKind::kNone);
 }
