@@ -78,7 +78,7 @@ class ChannelPreparedStep final : public PreparedStep {
     ClientCall call = call_;
     for (size_t i = 0; i < feeds.size(); ++i) call.feeds[i].second = feeds[i];
     call.timeout_ms = options.timeout.count();
-    call.settings.trace = options.trace != nullptr;
+    call.settings = options.settings();
     TENON_RETURN_IF_ERROR(AnnotateWithPlace(channel_.RunStep(&call), place_of_));
     if (options.trace != nullptr) *options.trace = ReadTrace(call.metadata.step_stats());
     if (fetched != nullptr) *fetched = std::move(call.fetched);
@@ -126,7 +126,7 @@ class ChannelSession final : public Session {
     ClientCall call = NewCall(fetches, targets);
     call.feeds = feeds;
     call.timeout_ms = options.timeout.count();
-    call.settings.trace = options.trace != nullptr;
+    call.settings = options.settings();
     TENON_RETURN_IF_ERROR(AnnotateWithPlace(
         channel_->RunStep(&call), [this](std::string_view node) { return PlaceOf(node); }));
     if (options.trace != nullptr) *options.trace = ReadTrace(call.metadata.step_stats());

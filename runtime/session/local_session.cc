@@ -32,7 +32,7 @@ class LocalPreparedStep final : public PreparedStep {
   Status Run(const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched,
              const StepOptions& options) override {
     TENON_RETURN_IF_ERROR(feeds_.Check(feeds));
-    LocalRun run(*program_, {.trace = options.trace != nullptr});
+    LocalRun run(*program_, options.settings());
     const Status status = options.timeout.count() == 0
                               ? RunNow(run, feeds, fetched)
                               : RunWithin(options.timeout, run, feeds, fetched);

@@ -11,6 +11,7 @@
 
 #include "core/base/mutex.h"
 #include "core/build/operand.h"
+#include "core/op/run.h"
 #include "core/tensor/tensor.h"
 #include "runtime/execute/trace.h"
 
@@ -22,6 +23,9 @@ struct StepOptions {
   std::chrono::milliseconds timeout{0};
   /// When not null, gets a record of every node that ran.
   std::vector<NodeTrace>* trace = nullptr;
+
+  /// The part of these that goes with the run to every task and kernel.
+  RunSettings settings() const { return {.trace = trace != nullptr}; }
 };
 
 class FeedValue;
