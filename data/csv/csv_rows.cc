@@ -3,15 +3,12 @@
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "core/base/exceptions.h"
-#include "core/base/mutex.h"
-#include "core/base/parallel.h"
+#include "data/batch/block_source.h"
 #include "data/csv/csv.h"
 #include "data/csv/csv_blocks.h"
 #include "data/csv/read_number.h"
@@ -84,37 +81,15 @@ Status CheckCsvColumns(const std::vector<CsvColumn>& columns) {
   return OkStatus();
 }
 
-class CsvRows final : public BatchSource {
+class CsvRows final : public BlockSource {
  public:
   CsvRows(std::vector<std::string> paths, std::vector<CsvColumn> columns, const CsvOptions& options,
           const FileContext& context)
-      : paths_(std::move(paths)),
+      : BlockSource(SchemaOf(columns)),
+        paths_(std::move(paths)),
         columns_(std::move(columns)),
         options_(options),
-        context_(context) {
-    RowSchema schema;
-    for (const CsvColumn& c : columns_) {
-      schema.push_back({c.name, c.dtype, PartialShape(Shape())});
-    }
-    schema_ = std::make_shared<RowSchema>(std::move(schema));
-  }
-  const std::shared_ptr<const RowSchema>& schema() const override { return schema_; }
-
-  StatusOr<bool> Next(int64_t most, RowBatch* batch) override {
-    while (next_row_ == block_.num_rows()) {
-      TENON_RETURN_IF_ERROR(mistake_);
-      TENON_ASSIGN_OR_RETURN(const bool found, ReadBlock());
-      if (!found) return false;
-    }
-    const int64_t end = next_row_ + std::min(most, block_.num_rows() - next_row_);
-    *batch = block_.Slice(next_row_, end);
-    next_row_ = end;
-    if (end == block_.num_rows()) {
-      block_.columns.clear();
-      next_row_ = 0;
-    }
-    return true;
-  }
+        context_(context) {}
 
  private:
   struct File {
@@ -124,7 +99,13 @@ class CsvRows final : public BatchSource {
     std::unique_ptr<CsvBlocks> blocks;
   };
 
-  StatusOr<bool> ReadBlock() {
+  static RowSchema SchemaOf(const std::vector<CsvColumn>& columns) {
+    RowSchema schema;
+    for (const CsvColumn& c : columns) schema.push_back({c.name, c.dtype, PartialShape(Shape())});
+    return schema;
+  }
+
+  StatusOr<bool> ReadBlock(RowBatch* block) override {
     std::vector<CsvRecord> records;
     while (true) {
       TENON_RETURN_IF_ERROR(context_.CheckCancelled());
@@ -137,35 +118,23 @@ class CsvRows final : public BatchSource {
       file_ = nullptr;
     }
     const auto rows = static_cast<int64_t>(records.size());
-    RowBatch block{schema_, {}};
+    RowBatch all{schema(), {}};
     for (const CsvColumn& column : columns_) {
       TENON_ASSIGN_OR_RETURN(Tensor values, Tensor::Allocate(CpuAllocator(), column.dtype, {rows}));
-      block.columns.push_back(std::move(values));
+      all.columns.push_back(std::move(values));
     }
-    const int64_t good = Convert(records, &block);
-    block_ = good == rows ? std::move(block) : block.Slice(0, good);
-    return true;
-  }
-
-  /// Gives the number of the first record that is a mistake, and keeps its error.
-  int64_t Convert(const std::vector<CsvRecord>& records, RowBatch* block) {
-    const auto rows = static_cast<int64_t>(records.size());
-    Mutex mu;
-    int64_t first = rows;
+    const auto converter = [&]() -> ConvertRow {
+      return [&, line = CsvLine(file_->format),
+              fields = std::vector<std::string_view>()](int64_t i) mutable {
+        return ConvertRecord(records[i], i, &line, &fields, &all.columns);
+      };
+    };
+    int64_t good = 0;
     const double cost = kFieldCost * static_cast<double>(file_->num_columns);
-    ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
-      CsvLine line(file_->format);
-      std::vector<std::string_view> fields;
-      for (int64_t i = begin; i < end; ++i) {
-        const Status status = CatchExceptions(
-            [&] { return ConvertRecord(records[i], i, &line, &fields, &block->columns); });
-        if (status.ok()) continue;
-        MutexLock lock(mu);
-        if (i < first) std::tie(first, mistake_) = std::tie(i, status);
-        return;
-      }
-    });
-    return first;
+    const Status mistake = ConvertRows(rows, cost, converter, &good);
+    *block = good == rows ? std::move(all) : all.Slice(0, good);
+    TENON_RETURN_IF_ERROR(mistake);
+    return true;
   }
 
   Status ConvertRecord(const CsvRecord& record, int64_t at, CsvLine* line,
@@ -278,12 +247,8 @@ class CsvRows final : public BatchSource {
   const std::vector<CsvColumn> columns_;
   const CsvOptions options_;
   const FileContext context_;
-  std::shared_ptr<const RowSchema> schema_;
   size_t next_file_ = 0;
   std::unique_ptr<File> file_;
-  RowBatch block_;
-  int64_t next_row_ = 0;  // of the block
-  Status mistake_;
 };
 
 }  // namespace

@@ -29,7 +29,10 @@ class CsvRowsTest : public ::testing::Test {
     RowBatch batch;
     while (true) {
       const StatusOr<bool> found = (*rows)->Next(1000, &batch);
-      if (!found.ok()) return text + std::string(Message(found.status()));
+      if (!found.ok()) {
+        EXPECT_EQ((*rows)->Next(1000, &batch).status(), found.status());
+        return text + std::string(Message(found.status()));
+      }
       if (!*found) return text;
       for (int64_t i = 0; i < batch.num_rows(); ++i) {
         for (size_t c = 0; c < batch.columns.size(); ++c) {
@@ -137,7 +140,8 @@ TEST_F(CsvRowsTest, MistakesNameFileLineFoundAndWanted) {
   EXPECT_THAT(Read("x,nam\n", both), HasSubstr("has no column 'name'; it has x, nam"));
   EXPECT_THAT(Read("x,name,x\n", both), HasSubstr("has two columns 'x'"));
   EXPECT_THAT(Read("", both), HasSubstr("is empty, wanted a first line"));
-  EXPECT_THAT(Read(std::vector<std::string>{folder_ / "none.csv"}, both), HasSubstr("none.csv"));
+  EXPECT_THAT(Read(std::vector<std::string>{folder_ / "none.csv", folder_ / "f.csv"}, both),
+              HasSubstr("none.csv"));
   const std::string three_lines = "x,name\n1,\"a\nb\nc\"\nz,d\n";
   EXPECT_THAT(Read(three_lines, both), HasSubstr("line 5: column 'x': found 'z'"));
 }
