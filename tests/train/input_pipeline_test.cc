@@ -182,6 +182,31 @@ TEST(InputPipelineTest, ReadsTextAndTables) {
   EXPECT_OK(batches.status());
 }
 
+TEST(InputPipelineTest, ReadsLibsvmFiles) {
+  const std::string path = ::testing::TempDir() + "input_pipeline.svm";
+  ASSERT_OK(WriteStringToFile(path, "1 1:5\n-1 2:6 3:7\n0.5\n"));
+  const InputPipeline rows = InputPipeline::FromLibsvm({path}, 3);
+  std::vector<float> labels;
+  InputPipeline sharded = rows.Shard(2, 0).Repeat(2);
+  for (const InputElement& e : sharded) {
+    EXPECT_EQ(e[0].shape(), Shape({3}));
+    labels.push_back(e[1].scalar<float>());
+  }
+  EXPECT_OK(sharded.status());
+  EXPECT_THAT(labels, ElementsAre(1, 0.5, 1, 0.5));
+  InputPipeline batches = rows.Batch(4);
+  for (const InputElement& e : batches) {
+    EXPECT_EQ(e[0].shape(), Shape({3, 3}));
+    EXPECT_THAT(e[0].flat<float>(), ElementsAre(5, 0, 0, 0, 6, 7, 0, 0, 0));
+    EXPECT_THAT(e[1].flat<float>(), ElementsAre(1, -1, 0.5));
+  }
+  EXPECT_OK(batches.status());
+  InputPipeline narrow = InputPipeline::FromLibsvm({path}, 2).Shuffle(2, 1).Prefetch(1);
+  for (const InputElement& e : narrow) EXPECT_EQ(e[0].dim(0), 2);
+  EXPECT_THAT(std::string(narrow.status().message()),
+              HasSubstr("svm', line 2: found the index 3, wanted one from 1 to 2"));
+}
+
 /// Writes an image of one colour, whose first channel is `red`.
 void WriteImage(const std::string& path, uint8_t red, bool png) {
   std::vector<uint8_t> pixels;

@@ -8,6 +8,7 @@
 #include "data/arrays/idx.h"
 #include "data/arrays/npy.h"
 #include "data/batch/batch_stages.h"
+#include "data/csv/libsvm_rows.h"
 #include "data/files/file.h"
 #include "data/records/lines.h"
 #include "data/records/record_rows.h"
@@ -148,6 +149,12 @@ InputPipeline InputPipeline::FromCsv(const std::vector<std::string>& paths,
                                      const CsvOptions& options) {
   return InputPipeline(
       [paths, columns, options](uint64_t) { return WalkOf(ReadCsv(paths, columns, options)); });
+}
+
+InputPipeline InputPipeline::FromLibsvm(const std::vector<std::string>& paths,
+                                        int64_t num_features) {
+  return InputPipeline(
+      [paths, num_features](uint64_t) { return WalkOf(ReadLibsvm(paths, num_features)); });
 }
 
 InputPipeline InputPipeline::FromImages(const std::vector<std::string>& folders,

@@ -59,6 +59,9 @@ class InputPipeline {
   static InputPipeline FromCsv(const std::vector<std::string>& paths,
                                const std::vector<CsvColumn>& columns,
                                const CsvOptions& options = {});
+  /// The rows of LIBSVM files (see ReadLibsvm), one file after the other: the features, a float
+  /// vector of `num_features`, and the label, a float scalar.
+  static InputPipeline FromLibsvm(const std::vector<std::string>& paths, int64_t num_features);
   /// The .png, .jpg and .jpeg files of folders, in the order of their names: the pixels, uint8 of
   /// shape [height, width, channels], and the number of the folder, an int64, which serves as a
   /// label. They are decoded on several threads, behind a Shuffle, Shard or Repeat that follows
