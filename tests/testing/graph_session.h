@@ -21,10 +21,11 @@ class GraphSession {
   Graph graph{AllOps()};
   GraphBuilding building{graph};
 
-  /// Runs one step: the values of `fetches`, after running `targets` too.
+  /// Runs one step: the values of `fetches`, after running `targets` too. The feeds come last, as
+  /// most steps have none.
   StatusOr<std::vector<Tensor>> Run(const std::vector<Output>& fetches,
                                     const std::vector<Output>& targets = {},
-                                    const Session::Feeds& feeds = {}) {
+                                    const StepFeeds& feeds = {}) {
     TENON_RETURN_IF_ERROR(graph.error());
     if (session_ == nullptr) {
       TENON_ASSIGN_OR_RETURN(session_, MakeLocalSession(graph));
