@@ -155,7 +155,6 @@ TEST(InputPipelineTest, FilesThatStayInMemoryAreReadAgainWhenTheyChange) {
   ASSERT_OK(WriteNpz(npz, {{"x", UpTo(3)}}));
   EXPECT_THAT(Walk(input), ElementsAre(0, 1, 2));
   InputPipeline endless = input.Repeat();
-  std::string message;
   int seen = 0;
   for (const InputElement& element : endless) {
     if (++seen == 2) ASSERT_OK(WriteNpz(npz, {{"x", UpTo(4)}}));
