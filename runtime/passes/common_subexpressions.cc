@@ -4,7 +4,7 @@
 #include "core/base/hash_map.h"
 #include "core/graph/graph.h"
 #include "runtime/execute/node_identity.h"
-#include "runtime/passes/pass.h"
+#include "runtime/passes/passes.h"
 
 namespace tenon {
 namespace {

@@ -8,6 +8,7 @@
 #include "runtime/execute/kernel_cache.h"
 #include "runtime/execute/time_limit.h"
 #include "runtime/passes/pass.h"
+#include "runtime/passes/passes.h"
 
 namespace tenon {
 namespace {

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "core/base/hash_map.h"
-#include "core/op/op_traits.h"
 #include "core/tensor/dtype.h"
-#include "runtime/passes/pass.h"
+#include "runtime/passes/bypass.h"
+#include "runtime/passes/passes.h"
 
 namespace tenon {
 namespace {
@@ -29,36 +29,6 @@ int ResultOf(const Node& node) {
   if (neutral == NeutralOne::kNone) return -1;
   if (IsOne(node.input(1))) return 0;
   return neutral == NeutralOne::kEither && IsOne(node.input(0)) ? 1 : -1;
-}
-
-/// Nodes, met in topological order, whose outputs are references or may have a variable's memory,
-/// as TensorFlow's servers let them: read later, they may be other values. A product is a copy.
-class ViewsOfVariables {
- public:
-  void Meet(const Node& node) {
-    const bool passes_on = node.schema().Has(OpTrait::kMayShare);
-    // A read gives the value of one moment.
-    if (!passes_on && node.schema().Has(OpTrait::kReadsVariable)) return;
-    for (const Endpoint& in : node.inputs()) {
-      const DType type = in.node->output_type(in.index);
-      // Queues, arrays and lists give what was put there.
-      const bool is_kept = IsRef(type) || type == DType::kResource || type == DType::kVariant;
-      if (passes_on ? Has(in) : is_kept) views_.insert(&node);
-    }
-  }
-  bool Has(const Endpoint& value) const {
-    return IsRef(value.node->output_type(value.index)) || views_.contains(value.node);
-  }
-
- private:
-  flat_hash_set<const Node*> views_;
-};
-
-/// What waits for a node, or what it waits for, need not be what waits for its operand.
-bool HasControlEdges(const Node& node) {
-  const auto is_control = [](const OutEdge& e) { return e.output == kControlSlot; };
-  return !node.control_inputs().empty() ||
-         std::any_of(node.out_edges().begin(), node.out_edges().end(), is_control);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/passes/passes.h"
+
 namespace tenon {
 
 const std::vector<Pass>& AllPasses() {

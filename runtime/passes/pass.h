@@ -49,12 +49,4 @@ struct PassOptions {
 Status RunPasses(PassStage stage, Graph* graph, const PassContext& context,
                  const PassOptions& options);
 
-/// The passes themselves; see the .cc of each.
-StatusOr<bool> FoldConstants(Graph* graph, const PassContext& context);
-StatusOr<bool> RemoveNeutralOperands(Graph* graph, const PassContext& context);
-StatusOr<bool> MergeCommonSubexpressions(Graph* graph, const PassContext& context);
-StatusOr<bool> KeepPlacesOfMaxima(Graph* graph, const PassContext& context);
-StatusOr<bool> ComputeReluInPooling(Graph* graph, const PassContext& context);
-StatusOr<bool> AddBiasInConvolutions(Graph* graph, const PassContext& context);
-
 }  // namespace tenon

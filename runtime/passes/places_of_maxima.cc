@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "runtime/passes/pass.h"
+#include "runtime/passes/passes.h"
 #include "runtime/passes/replace_nodes.h"
 
 namespace tenon {

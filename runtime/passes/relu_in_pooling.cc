@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/passes/pass.h"
+#include "runtime/passes/passes.h"
 #include "runtime/passes/replace_nodes.h"
 
 namespace tenon {
