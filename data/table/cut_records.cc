@@ -3,144 +3,162 @@
 
 #include <emmintrin.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
-#include <optional>
 
 namespace tenon {
 namespace {
 
-/// The places of a text where a field, a record or a quote may begin or end, and of bytes 0, 64
-/// bytes of text at a time.
-class Marks {
- public:
-  Marks(std::string_view text, const TableFormat& format)
-      : text_(text),
-        delimiter_(_mm_set1_epi8(format.delimiter)),
-        quote_(_mm_set1_epi8(format.quotes ? '"' : format.delimiter)) {
-    Seek(0);
-  }
+constexpr size_t kBlock = 64;
 
-  /// The next place, which it goes behind; the size of the text at its end.
-  size_t Next() {
-    while (bits_ == 0) {
-      block_ += kBlock;
-      if (block_ >= text_.size()) return text_.size();
-      bits_ = BitsOf(block_);
-    }
-    const size_t at = block_ + std::countr_zero(bits_);
-    bits_ &= bits_ - 1;
-    return at;
-  }
-  /// Goes to the place `at`.
-  void Seek(size_t at) {
-    block_ = at / kBlock * kBlock;
-    bits_ = block_ < text_.size() ? BitsOf(block_) & (~uint64_t{0} << (at % kBlock)) : 0;
-  }
+/// Bytes of a block of text, a bit for each.
+struct BlockMarks {
+  uint64_t delimiters = 0, line_ends = 0;
+  uint64_t others = 0;  // quotes and bytes 0
 
- private:
-  static constexpr size_t kBlock = 64;
-
-  uint64_t BitsOf(size_t block) const {
-    const char* data = text_.data() + block;
-    char last[kBlock];
-    if (text_.size() - block < kBlock) {
-      std::memset(last, ' ', kBlock);
-      std::memcpy(last, data, text_.size() - block);
-      data = last;
-    }
-    uint64_t bits = 0;
-    for (int i = 0; i < 4; ++i) {
-      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data + 16 * i));
-      const __m128i ends = _mm_or_si128(_mm_cmpeq_epi8(bytes, delimiter_),
-                                        _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')));
-      const __m128i others = _mm_or_si128(_mm_cmpeq_epi8(bytes, quote_),
-                                          _mm_cmpeq_epi8(bytes, _mm_setzero_si128()));
-      const auto mask = static_cast<uint32_t>(_mm_movemask_epi8(_mm_or_si128(ends, others)));
-      bits |= uint64_t{mask} << (16 * i);
-    }
-    // Blanks that fill the last block up are marked when they are the delimiter.
-    if (text_.size() - block < kBlock) bits &= (uint64_t{1} << (text_.size() - block)) - 1;
-    return bits;
+  /// Those from byte `first` on.
+  BlockMarks From(size_t first) const {
+    const uint64_t mask = ~uint64_t{0} << first;
+    return {delimiters & mask, line_ends & mask, others & mask};
   }
-
-  const std::string_view text_;
-  const __m128i delimiter_, quote_;
-  size_t block_ = 0;
-  uint64_t bits_ = 0;
 };
+
+uint64_t MaskOf(__m128i equal, int part) {
+  return uint64_t{static_cast<uint32_t>(_mm_movemask_epi8(equal))} << (16 * part);
+}
+
+BlockMarks MarksOf(std::string_view text, size_t block, const TableFormat& format) {
+  const char* data = text.data() + block;
+  const size_t size = std::min(kBlock, text.size() - block);
+  char last[kBlock] = {};
+  if (size < kBlock) data = static_cast<const char*>(std::memcpy(last, data, size));
+  const __m128i delimiter = _mm_set1_epi8(format.delimiter), line_end = _mm_set1_epi8('\n');
+  const __m128i quote = _mm_set1_epi8(format.quotes ? '"' : '\0');
+  BlockMarks marks;
+  for (int i = 0; i < 4; ++i) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data + 16 * i));
+    marks.delimiters |= MaskOf(_mm_cmpeq_epi8(bytes, delimiter), i);
+    marks.line_ends |= MaskOf(_mm_cmpeq_epi8(bytes, line_end), i);
+    const __m128i nul = _mm_cmpeq_epi8(bytes, _mm_setzero_si128());
+    marks.others |= MaskOf(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), nul), i);
+  }
+  // The zeros that fill up the last block are not in the text.
+  if (size < kBlock) marks.others &= (uint64_t{1} << size) - 1;
+  return marks;
+}
+
+/// Behind the end of the field in quotes that begins at `open`; npos when it does not end.
+size_t EndOfQuotes(std::string_view text, size_t open) {
+  size_t close = text.find('"', open + 1);
+  while (close < text.size() && text.substr(close, 2) == "\"\"") close = text.find('"', close + 2);
+  return close == std::string_view::npos ? close : close + 1;
+}
 
 }  // namespace
 
-CutRecords::CutRecords(std::string_view text, const TableFormat& format, int64_t num_columns,
-                       std::vector<BadRecord>* bad)
-    : text_(text), num_columns_(num_columns) {
-  // Most tables have fields of a few bytes.
-  begins_.reserve(text.size() / (4 * static_cast<size_t>(num_columns) + 1) + 1);
-  ends_.reserve(text.size() / 4 + static_cast<size_t>(num_columns));
-  Marks marks(text, format);
-  size_t record = 0, field = 0;
-  std::optional<BadRecord> mistake;
-  const auto found = [&](BadRecord::Kind kind) {
-    if (mistake) return;
-    const auto fields = static_cast<int64_t>(ends_.size()) - num_records() * num_columns_;
-    mistake = BadRecord{kind, record, 0, fields + 1};
-  };
-  const auto end_field = [&](size_t end) {
-    if (end - field > kLongestField) found(BadRecord::Kind::kLongField);
-    ends_.push_back(static_cast<uint32_t>(end));
-    field = end + 1;
-  };
-  const auto end_record = [&](size_t line_end, size_t next) {
-    const size_t end = line_end > field && text[line_end - 1] == '\r' ? line_end - 1 : line_end;
-    if (end > record) {
-      end_field(end);
-      const size_t before = static_cast<size_t>(num_records() * num_columns_);
-      const auto fields = static_cast<int64_t>(ends_.size() - before);
-      if (!mistake && fields != num_columns_) {
-        mistake = BadRecord{BadRecord::Kind::kFields, record, 0, fields};
-      }
-      if (mistake) {
-        mistake->end = end;
-        bad->push_back(*mistake);
-        mistake.reset();
-        ends_.resize(before);
-      } else {
-        begins_.push_back(static_cast<uint32_t>(record));
-      }
+bool RecordCutter::Next(size_t bytes, std::vector<BadRecord>* bad) {
+  begins_.clear();
+  num_ends_ = 0;
+  const size_t stop = record_ + std::min(bytes, text_.size() - record_);
+  if (record_ == text_.size()) return false;
+  size_t at = record_;
+  while (record_ < stop) {
+    if (at >= text_.size()) {
+      EndRecord(text_.size(), text_.size(), bad);
+      break;
     }
-    record = field = next;
-  };
-  while (true) {
-    const size_t at = marks.Next();
-    if (at == text.size()) break;
-    const char c = text[at];
-    if (c == format.delimiter) {
-      end_field(at);
-    } else if (c == '\n') {
-      end_record(at, at + 1);
-    } else if (c == '\0') {
-      found(BadRecord::Kind::kNul);
-    } else if (at == field) {
-      size_t close = text.find('"', at + 1);
-      while (close < text.size() && text.substr(close, 2) == "\"\"") close = text.find('"', close + 2);
-      if (close == std::string_view::npos) {
-        found(BadRecord::Kind::kOpenQuote);
-        end_record(text.size(), text.size());
-        return;
+    const size_t block = at / kBlock * kBlock;
+    if (ends_.size() < num_ends_ + kBlock + 1) ends_.resize(2 * ends_.size() + 2 * kBlock);
+    at = CutBlock(block, at, stop, bad);
+  }
+  return true;
+}
+
+size_t RecordCutter::CutBlock(size_t block, size_t at, size_t stop, std::vector<BadRecord>* bad) {
+  const BlockMarks marks = MarksOf(text_, block, format_).From(at - block);
+  uint64_t bits = marks.delimiters | marks.line_ends | marks.others;
+  size_t field = field_, num_ends = num_ends_;
+  for (; bits != 0; bits &= bits - 1) {
+    const int bit = std::countr_zero(bits);
+    const size_t mark = block + bit;
+    if (marks.delimiters >> bit & 1) {
+      ends_[num_ends++] = static_cast<uint32_t>(mark);
+      field = mark + 1;
+      continue;
+    }
+    field_ = field;
+    num_ends_ = num_ends;
+    if (marks.line_ends >> bit & 1) {
+      EndRecord(mark, mark + 1, bad);
+      if (record_ >= stop) return record_;
+    } else if (text_[mark] == '\0') {
+      Found(BadRecord::Kind::kNul);
+    } else if (mark == field) {
+      const size_t end = EndOfQuotes(text_, mark);
+      if (end != std::string_view::npos) {
+        CheckQuoted(mark, end);
+        return end;
       }
-      const std::string_view rest = text.substr(close + 1, 2);
-      if (!rest.empty() && rest[0] != format.delimiter && rest[0] != '\n' && rest != "\r\n" &&
-          !(rest == "\r" && close + 2 == text.size())) {
-        found(BadRecord::Kind::kBehindQuote);
-      }
-      if (text.substr(at, close - at).find('\0') != std::string_view::npos) {
-        found(BadRecord::Kind::kNul);
-      }
-      marks.Seek(close + 1);
+      Found(BadRecord::Kind::kOpenQuote);
+      return text_.size();
+    }
+    field = field_;
+    num_ends = num_ends_;
+  }
+  field_ = field;
+  num_ends_ = num_ends;
+  return block + kBlock;
+}
+
+void RecordCutter::Found(BadRecord::Kind kind) {
+  if (mistake_) return;
+  const size_t fields = num_ends_ - begins_.size() * static_cast<size_t>(num_columns_);
+  mistake_ = BadRecord{kind, record_, 0, static_cast<int64_t>(fields) + 1};
+}
+
+void RecordCutter::CheckQuoted(size_t open, size_t end) {
+  const std::string_view rest = text_.substr(end, 2);
+  const bool ends = rest.empty() || rest[0] == format_.delimiter || rest[0] == '\n' ||
+                    rest == "\r\n" || (rest == "\r" && end + 1 == text_.size());
+  if (!ends) Found(BadRecord::Kind::kBehindQuote);
+  if (text_.substr(open, end - open).find('\0') != std::string_view::npos) {
+    Found(BadRecord::Kind::kNul);
+  }
+}
+
+void RecordCutter::EndRecord(size_t line_end, size_t next, std::vector<BadRecord>* bad) {
+  const bool has_return = line_end > field_ && text_[line_end - 1] == '\r';
+  const size_t end = has_return ? line_end - 1 : line_end;
+  if (end > record_) {
+    ends_[num_ends_++] = static_cast<uint32_t>(end);
+    const size_t before = begins_.size() * static_cast<size_t>(num_columns_);
+    if (end - record_ > kLongestField) CheckLengths(before);
+    const auto fields = static_cast<int64_t>(num_ends_ - before);
+    if (!mistake_ && fields != num_columns_) {
+      mistake_ = BadRecord{BadRecord::Kind::kFields, record_, 0, fields};
+    }
+    if (mistake_) {
+      mistake_->end = end;
+      bad->push_back(*mistake_);
+      mistake_.reset();
+      num_ends_ = before;
+    } else {
+      begins_.push_back(static_cast<uint32_t>(record_));
     }
   }
-  if (record < text.size()) end_record(text.size(), text.size());
+  record_ = field_ = next;
+}
+
+void RecordCutter::CheckLengths(size_t first) {
+  size_t begin = record_;
+  for (size_t f = first; f < num_ends_ && !mistake_; ++f) {
+    if (ends_[f] - begin > kLongestField) {
+      mistake_ = BadRecord{BadRecord::Kind::kLongField, record_, 0,
+                           static_cast<int64_t>(f - first) + 1};
+    }
+    begin = ends_[f] + 1;
+  }
 }
 
 }  // namespace tenon

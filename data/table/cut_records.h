@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,37 +26,49 @@ struct BadRecord {
   int64_t fields;     // how many it has; else the place of the wrong one, from 1 on
 };
 
-/// The records of a text and their fields, all with the same number of fields.
-class CutRecords {
+/// The records of a text and their fields, all with the same number of fields, some at a time: what
+/// is looked at again is still in the processor's cache then. Used by one thread at a time.
+class RecordCutter {
  public:
   static constexpr size_t kLongestField = size_t{1} << 20;
 
-  /// Cuts `text`, which begins with a record and, unless it is the end of a file, ends with the end
-  /// of one; less than 4 GiB. It must stay. Bad records are left out, and added to `bad`.
-  CutRecords(std::string_view text, const TableFormat& format, int64_t num_columns,
-             std::vector<BadRecord>* bad);
+  /// `text` begins with a record and, unless it is the end of a file, ends with the end of one; it
+  /// has less than 4 GiB. It and `format` must outlive this.
+  RecordCutter(std::string_view text, const TableFormat& format, int64_t num_columns)
+      : text_(text), format_(format), num_columns_(num_columns) {}
+
+  /// Takes the next records, of `bytes` or a little more, in the place of those before; false at
+  /// the end. Bad ones are left out, and added to `bad`.
+  bool Next(size_t bytes, std::vector<BadRecord>* bad);
 
   int64_t num_records() const { return static_cast<int64_t>(begins_.size()); }
   /// A field as it stands there, with its quotes.
   std::string_view Field(int64_t record, int64_t column) const {
     const size_t at = static_cast<size_t>(record * num_columns_ + column);
     const size_t begin = column == 0 ? begins_[record] : ends_[at - 1] + 1;
-    return text_.substr(begin, ends_[at] - begin);
+    return {text_.data() + begin, ends_[at] - begin};
   }
-  /// Where the record begins.
+  /// Where in the text the record begins.
   size_t begin(int64_t record) const { return begins_[record]; }
 
  private:
-  const std::string_view text_;
-  const int64_t num_columns_;
-  std::vector<uint32_t> begins_;  // of records
-  std::vector<uint32_t> ends_;    // of fields
-};
+  /// Cuts the block of bytes from `at` on, unless the records end at `stop` before; gives the place
+  /// to go on at.
+  size_t CutBlock(size_t block, size_t at, size_t stop, std::vector<BadRecord>* bad);
+  void EndRecord(size_t line_end, size_t next, std::vector<BadRecord>* bad);
+  void Found(BadRecord::Kind kind);
+  void CheckQuoted(size_t open, size_t end);
+  /// Looks whether a field of the record, the first of which is `first` of `ends_`, is too long.
+  void CheckLengths(size_t first);
 
-/// The fields of the first record of a text, as they stand there, and behind it; of any number.
-struct FirstRecord {
-  std::vector<std::string_view> fields;
-  size_t end = 0;  // behind the end of its line
+  const std::string_view text_;
+  const TableFormat& format_;
+  const int64_t num_columns_;
+  size_t record_ = 0, field_ = 0;  // where those that are being read begin
+  std::vector<uint32_t> begins_;   // of records
+  std::vector<uint32_t> ends_;     // of fields, with room for more
+  size_t num_ends_ = 0;
+  std::optional<BadRecord> mistake_;  // of the record
 };
 
 /// What a field says: without its quotes, and with one for two; `unquoted` has the text of those.

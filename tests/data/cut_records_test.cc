@@ -20,15 +20,18 @@ using ::testing::IsEmpty;
 /// The records as text, "a|b" each.
 std::vector<std::string> Cut(std::string_view text, int64_t columns, std::vector<BadRecord>* bad,
                              const TableFormat& format = {}) {
-  const CutRecords cut(text, format, columns, bad);
+  RecordCutter cutter(text, format, columns);
   std::vector<std::string> records;
   std::string unquoted;
-  for (int64_t r = 0; r < cut.num_records(); ++r) {
-    std::string record;
-    for (int64_t c = 0; c < columns; ++c) {
-      StrAppend(&record, c > 0 ? "|" : "", FieldText(cut.Field(r, c), format.quotes, &unquoted));
+  while (cutter.Next(3, bad)) {
+    for (int64_t r = 0; r < cutter.num_records(); ++r) {
+      std::string record;
+      for (int64_t c = 0; c < columns; ++c) {
+        const std::string_view field = cutter.Field(r, c);
+        StrAppend(&record, c > 0 ? "|" : "", FieldText(field, format.quotes, &unquoted));
+      }
+      records.push_back(record);
     }
-    records.push_back(record);
   }
   return records;
 }
@@ -40,7 +43,7 @@ std::vector<std::string> CutGood(std::string_view text, int64_t columns,
   return records;
 }
 
-TEST(CutRecordsTest, FieldsAndRecords) {
+TEST(RecordCutterTest, FieldsAndRecords) {
   EXPECT_THAT(CutGood("a,b\nc,\n,\n", 2), ElementsAre("a|b", "c|", "|"));
   EXPECT_THAT(CutGood("a,b\r\n\r\n\nc,d", 2), ElementsAre("a|b", "c|d"));
   EXPECT_THAT(CutGood("a\tb c", 2, {.delimiter = '\t'}), ElementsAre("a|b c"));
@@ -48,14 +51,14 @@ TEST(CutRecordsTest, FieldsAndRecords) {
   EXPECT_THAT(CutGood("x", 1), ElementsAre("x"));
 }
 
-TEST(CutRecordsTest, Quotes) {
+TEST(RecordCutterTest, Quotes) {
   EXPECT_THAT(CutGood("\"a,b\",\"c\"\"d\"\n", 2), ElementsAre("a,b|c\"d"));
   EXPECT_THAT(CutGood("\"a\r\nb\",\"\"\r\n\"\"\"\",x", 2), ElementsAre("a\r\nb|", "\"|x"));
   EXPECT_THAT(CutGood("5\" pipe,a\"\"b\n", 2), ElementsAre("5\" pipe|a\"\"b"));
   EXPECT_THAT(CutGood("\"a,\"b\n", 2, {.quotes = false}), ElementsAre("\"a|\"b"));
 }
 
-TEST(CutRecordsTest, BadRecordsAreLeftOutWithTheirPlace) {
+TEST(RecordCutterTest, BadRecordsAreLeftOutWithTheirPlace) {
   using Kind = BadRecord::Kind;
   const auto one = [](std::string_view text, Kind kind, std::string_view record, int64_t fields) {
     std::vector<BadRecord> bad;
@@ -71,11 +74,11 @@ TEST(CutRecordsTest, BadRecordsAreLeftOutWithTheirPlace) {
   one("a,b\nc,d\nx,\"y\nz", Kind::kOpenQuote, "x,\"y\nz", 2);
   one(std::string_view("a,b\nx,\0\nc,d", 11), Kind::kNul, std::string_view("x,\0", 3), 2);
   one(std::string_view("a,b\nx,\"\0\"\nc,d", 13), Kind::kNul, std::string_view("x,\"\0\"", 5), 2);
-  const std::string field(CutRecords::kLongestField + 1, 'x');
+  const std::string field(RecordCutter::kLongestField + 1, 'x');
   one(StrCat("a,b\n", field, ",y\nc,d"), Kind::kLongField, StrCat(field, ",y"), 1);
 }
 
-TEST(CutRecordsTest, RecordsAreThoseOfTheScan) {
+TEST(RecordCutterTest, RecordsAreThoseOfTheScan) {
   std::mt19937 random(3);
   const std::string letters = "aaaaaaaaaaaaaaaaa,,,,,\"\"\n\n\r";
   const TableFormat format;
@@ -95,19 +98,21 @@ TEST(CutRecordsTest, RecordsAreThoseOfTheScan) {
       begin = i + 1;
     }
     std::vector<std::string> found;
+    RecordCutter cutter(text, format, 2);
     std::vector<BadRecord> bad;
-    const CutRecords cut(text, format, 2, &bad);
-    int64_t good = 0;
-    size_t next_bad = 0;
-    while (good < cut.num_records() || next_bad < bad.size()) {
-      const bool is_good = good < cut.num_records() &&
-                           (next_bad == bad.size() || cut.begin(good) < bad[next_bad].begin);
-      if (is_good) {
-        found.push_back(StrCat(cut.Field(good, 0), ",", cut.Field(good, 1)));
-        ++good;
-      } else {
-        found.push_back(text.substr(bad[next_bad].begin, bad[next_bad].end - bad[next_bad].begin));
-        ++next_bad;
+    const size_t bytes = random() % 100 + 1;
+    for (size_t next_bad = 0; cutter.Next(bytes, &bad);) {
+      int64_t good = 0;
+      while (good < cutter.num_records() || next_bad < bad.size()) {
+        const bool is_good = good < cutter.num_records() &&
+                             (next_bad == bad.size() || cutter.begin(good) < bad[next_bad].begin);
+        if (is_good) {
+          found.push_back(StrCat(cutter.Field(good, 0), ",", cutter.Field(good, 1)));
+          ++good;
+        } else {
+          const BadRecord& record = bad[next_bad++];
+          found.push_back(text.substr(record.begin, record.end - record.begin));
+        }
       }
     }
     ASSERT_EQ(found, wanted) << '\'' << text << '\'';
