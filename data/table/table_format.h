@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+// Tables in text: UTF-8, a record a line, with fields that a delimiter parts (RFC 4180, and as
+// Python's csv reads it). A field whose first character is a quote ends with a quote, holds
+// delimiters, ends of lines, and quotes that are doubled. A quote elsewhere is a character like
+// others. Lines end with LF or CR LF; empty ones are passed over.
+
+namespace tenon {
+
+/// How a table is written.
+struct TableFormat {
+  char delimiter = ',';
+  bool quotes = true;
+  /// Whether the first record of each file has the names of the columns.
+  bool header = true;
+  /// The names of the columns of files without a header.
+  std::vector<std::string> names = {};
+  /// The texts that stand for a missing value. The empty one always does.
+  std::vector<std::string> missing = {"NA"};
+};
+
+}  // namespace tenon
