@@ -46,9 +46,9 @@ StatusOr<std::shared_ptr<Session>> Supervisor::PrepareOrWaitForSession(const Ses
   if (!ShouldStop()) ends.emplace();
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, starter_.Prepare(open));
   if (saves() && session_ == nullptr) {
+    TENON_ASSIGN_OR_RETURN(
+        saving_, options_.threads->Start([this, session] { SavePeriodically(*session); }));
     session_ = session;
-    TENON_ASSIGN_OR_RETURN(saving_,
-                           options_.threads->Start([this] { SavePeriodically(*session_); }));
   }
   return session;
 }

@@ -3,16 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <utility>
 
+#include "data/files/file.h"
 #include "ops/array/array_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "runtime/device/machine.h"
+#include "runtime/session/local_session.h"
 #include "tests/testing/status_matchers.h"
 #include "train/optimizers/gradient_descent.h"
 #include "train/sessions/hooks.h"
 #include "train/sessions/monitored_training_session.h"
+#include "train/supervisor.h"
 #include "train/sync/sync_replicas.h"
 #include "train/variables.h"
 
@@ -84,6 +88,35 @@ TEST(TrainingThreadsTest, WithoutAThreadTrainingInStepDoesNotBegin) {
   const auto session =
       MonitoredTrainingSession::Start({.hooks = {sync.MakeHook()}, .threads = &threads});
   EXPECT_THAT(session.status(), testing::IsError(StatusCode::kResourceExhausted, "no threads"));
+}
+
+/// A system that gives a thread when it is asked again.
+class ThreadsLater final : public ThreadStarter {
+ public:
+  StatusOr<std::unique_ptr<Work>> Start(std::function<void()> work) override {
+    if (!std::exchange(asked_, true)) return ResourceExhausted("no threads");
+    return MachineThreads().Start(std::move(work));
+  }
+
+ private:
+  bool asked_ = false;
+};
+
+TEST(TrainingThreadsTest, ASupervisorThatGotNoThreadToSaveWithAsksAgain) {
+  ThreadsLater threads;
+  const std::string folder = ::testing::TempDir() + TemporaryName("supervised");
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  GlobalStep();
+  Saver saver;
+  Supervisor supervisor({.checkpoint_dir = folder, .saver = &saver, .threads = &threads});
+  const auto open = [&] { return MakeLocalSession(graph); };
+  EXPECT_THAT(supervisor.PrepareOrWaitForSession(open).status(),
+              testing::IsError(StatusCode::kResourceExhausted, "no threads"));
+  ASSERT_OK(supervisor.PrepareOrWaitForSession(open).status());
+  ASSERT_OK(supervisor.Stop());
+  EXPECT_OK(LatestCheckpoint(folder).status());
+  ASSERT_OK(RemoveTree(folder));
 }
 
 }  // namespace
