@@ -3,12 +3,31 @@
 
 #include <algorithm>
 
+#include "absl/strings/escaping.h"
+#include "core/base/strings.h"
+
 namespace tenon {
 namespace {
+
+/// How much of a field a message shows.
+constexpr size_t kShownBytes = 40;
 
 bool IsCsvLineEnd(char c) { return c == '\n' || c == '\r'; }
 
 }  // namespace
+
+void Unquote(std::string_view within_quotes, std::string* text) {
+  text->clear();
+  for (size_t i = 0; i < within_quotes.size(); ++i) {
+    text->push_back(within_quotes[i]);
+    if (within_quotes[i] == '"') ++i;
+  }
+}
+
+std::string ShownField(std::string_view field) {
+  return StrCat("'", absl::Utf8SafeCEscape(ToAbsl(field.substr(0, kShownBytes))),
+                field.size() > kShownBytes ? "..." : "", "'");
+}
 
 bool CsvFormat::Wants(int64_t column, size_t before) const {
   if (columns.empty()) {
@@ -116,11 +135,7 @@ CsvMistake CsvLine::TakeQuoted(std::string_view line, size_t* at, std::string* u
   *field = line.substr(begin, *at - begin);
   *at += 2;
   if (!doubled) return CsvMistake::kNone;
-  unquoted->clear();
-  for (size_t i = 0; i < field->size(); ++i) {
-    unquoted->push_back((*field)[i]);
-    if ((*field)[i] == '"') ++i;
-  }
+  Unquote(*field, unquoted);
   *field = *unquoted;
   return CsvMistake::kNone;
 }

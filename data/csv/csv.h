@@ -30,6 +30,12 @@ struct CsvFormat {
   char delimiter = ',';
 };
 
+/// Makes `text` what stands within the quotes of a field, with one quote for two.
+void Unquote(std::string_view within_quotes, std::string* text);
+
+/// The beginning of a field, in quotes, for messages.
+std::string ShownField(std::string_view field);
+
 /// A mistake in a line.
 enum class CsvMistake {
   kNone,

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "data/batch/block_source.h"
 #include "data/csv/csv.h"
@@ -20,8 +19,6 @@ namespace {
 constexpr size_t kBlockRows = 16384;
 /// The cost of converting a field, in ns.
 constexpr double kFieldCost = 20;
-/// How much of a field a message shows.
-constexpr size_t kShownBytes = 40;
 
 bool IsCsvType(DType dtype) {
   return dtype == DType::kFloat || dtype == DType::kDouble || dtype == DType::kInt32 ||
@@ -51,11 +48,6 @@ bool ReadField(std::string_view field, Tensor* column, int64_t at) {
       column->data<TString>()[at] = TString(field);
       return true;
   }
-}
-
-std::string Shown(std::string_view field) {
-  return StrCat("'", absl::Utf8SafeCEscape(ToAbsl(field.substr(0, kShownBytes))),
-                field.size() > kShownBytes ? "..." : "", "'");
 }
 
 Status CheckCsvColumns(const std::vector<CsvColumn>& columns) {
@@ -152,7 +144,7 @@ class CsvRows final : public BlockSource {
       } else if ((missing && columns_[c].dtype != DType::kString) ||
                  !ReadField(field, &(*columns)[c], at)) {
         return Mistake(record.line, "column '", columns_[c].name, "': found ",
-                       field.empty() ? "no value" : Shown(field), ", wanted ",
+                       field.empty() ? "no value" : ShownField(field), ", wanted ",
                        ToString(columns_[c].dtype));
       } else if (missing) {
         (*columns)[c].data<TString>()[at].clear();

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "data/batch/block_source.h"
+#include "data/csv/csv.h"
 #include "data/csv/csv_blocks.h"
 #include "data/csv/read_number.h"
 
@@ -19,8 +19,6 @@ constexpr int64_t kBlockFloats = 4 << 20;
 /// The cost of converting a byte of a line, and of a feature that is not there, in ns.
 constexpr double kByteCost = 2;
 constexpr double kZeroCost = 0.2;
-/// How much of a pair a message shows.
-constexpr size_t kPairBytes = 40;
 
 /// Takes the next word off `line`; empty at its end.
 std::string_view TakeWord(std::string_view* line) {
@@ -31,16 +29,11 @@ std::string_view TakeWord(std::string_view* line) {
   return word;
 }
 
-std::string ShownWord(std::string_view word) {
-  return StrCat("'", absl::Utf8SafeCEscape(ToAbsl(word.substr(0, kPairBytes))),
-                word.size() > kPairBytes ? "..." : "", "'");
-}
-
 /// Converts a line without its comment; a mistake says what was found and wanted.
 Status ConvertLine(std::string_view line, absl::Span<float> features, float* label) {
   const std::string_view first = TakeWord(&line);
   if (!ReadFieldNumber(first, label)) {
-    return InvalidArgument("found ", ShownWord(first), ", wanted a number as the label");
+    return InvalidArgument("found ", ShownField(first), ", wanted a number as the label");
   }
   std::fill(features.begin(), features.end(), 0.0f);
   const auto num_features = static_cast<int64_t>(features.size());
@@ -53,7 +46,7 @@ Status ConvertLine(std::string_view line, absl::Span<float> features, float* lab
     float value = 0;
     if (colon == std::string_view::npos || !ReadFieldNumber(pair.substr(0, colon), &index) ||
         !ReadFieldNumber(pair.substr(colon + 1), &value)) {
-      return InvalidArgument("found ", ShownWord(pair), ", wanted index:value");
+      return InvalidArgument("found ", ShownField(pair), ", wanted index:value");
     }
     if (index < 1 || index > num_features) {
       return InvalidArgument("found the index ", index, ", wanted one from 1 to ", num_features);

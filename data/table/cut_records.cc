@@ -7,6 +7,8 @@
 #include <bit>
 #include <cstring>
 
+#include "core/base/status.h"
+
 namespace tenon {
 namespace {
 
@@ -56,6 +58,12 @@ size_t EndOfQuotes(std::string_view text, size_t open) {
 }
 
 }  // namespace
+
+RecordCutter::RecordCutter(std::string_view text, const TableFormat& format, int64_t num_columns)
+    : text_(text), format_(format), num_columns_(num_columns) {
+  TENON_CHECK(text.size() < UINT32_MAX && num_columns >= 1, text.size(), " bytes of text with ",
+              num_columns, " columns cannot be cut at once");
+}
 
 bool RecordCutter::Next(size_t bytes, std::vector<BadRecord>* bad) {
   begins_.clear();

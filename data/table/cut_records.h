@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/csv/csv.h"
 #include "data/table/table_format.h"
 
 namespace tenon {
@@ -34,8 +35,7 @@ class RecordCutter {
 
   /// `text` begins with a record and, unless it is the end of a file, ends with the end of one; it
   /// has less than 4 GiB. It and `format` must outlive this.
-  RecordCutter(std::string_view text, const TableFormat& format, int64_t num_columns)
-      : text_(text), format_(format), num_columns_(num_columns) {}
+  RecordCutter(std::string_view text, const TableFormat& format, int64_t num_columns);
 
   /// Takes the next records, of `bytes` or a little more, in the place of those before; false at
   /// the end. Bad ones are left out, and added to `bad`.
@@ -71,16 +71,12 @@ class RecordCutter {
   std::optional<BadRecord> mistake_;  // of the record
 };
 
-/// What a field says: without its quotes, and with one for two; `unquoted` has the text of those.
+/// The text of a field: without its quotes, and with one quote for two, in `unquoted` then.
 inline std::string_view FieldText(std::string_view field, bool quotes, std::string* unquoted) {
   if (!quotes || field.empty() || field.front() != '"') return field;
   field = field.substr(1, field.size() - 2);
   if (field.find('"') == std::string_view::npos) return field;
-  unquoted->clear();
-  for (size_t i = 0; i < field.size(); ++i) {
-    unquoted->push_back(field[i]);
-    if (field[i] == '"') ++i;
-  }
+  Unquote(field, unquoted);
   return *unquoted;
 }
 

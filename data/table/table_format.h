@@ -15,10 +15,6 @@ namespace tenon {
 struct TableFormat {
   char delimiter = ',';
   bool quotes = true;
-  /// Whether the first record of each file has the names of the columns.
-  bool header = true;
-  /// The names of the columns of files without a header.
-  std::vector<std::string> names = {};
   /// The texts that stand for a missing value. The empty one always does.
   std::vector<std::string> missing = {"NA"};
 };

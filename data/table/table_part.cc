@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-/// So many bytes of text are cut, and then read column by column.
+/// The bytes of text that are cut, and then read column by column.
 constexpr size_t kCutBytes = 256 << 10;
 constexpr double kMissingNumber = std::numeric_limits<double>::quiet_NaN();
 /// Powers of ten that are doubles.
@@ -53,7 +53,7 @@ class ColumnReader {
     part_->is_text = column.as_text;
   }
 
-  /// So many rows may come.
+  /// Takes memory for so many rows when the first one comes.
   void Expect(size_t rows) { expected_rows_ = rows; }
   /// Appends the records.
   void Append(const RecordCutter& records) {
@@ -68,6 +68,7 @@ class ColumnReader {
     }
     if (!begins_anew_) AppendTexts(records);
   }
+  /// Appends the records to a column of texts.
   void AppendTexts(const RecordCutter& records) {
     if (part_->codes.empty()) part_->codes.reserve(expected_rows_);
     for (int64_t i = 0; i < records.num_records(); ++i) {

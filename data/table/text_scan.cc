@@ -33,7 +33,7 @@ class PartScanner {
     size_t at = 0;
     while (at < part_.size()) {
       const size_t quote = format_.quotes ? NextQuote(at) : part_.size();
-      // What is a few bytes away is not worth a jump.
+      // A jump costs more than a few steps.
       if (quote - at >= kJump) {
         Jump(at, quote);
         at = quote;
@@ -48,12 +48,12 @@ class PartScanner {
  private:
   static constexpr size_t kJump = 32;
 
-  size_t NextQuote(size_t at) const {
-    if (next_quote_ < at || !known_) {
+  /// The place of the first quote from `at` on; the size of the part when there is none.
+  size_t NextQuote(size_t at) {
+    if (!next_quote_ || *next_quote_ < at) {
       next_quote_ = std::min(part_.find('"', at), part_.size());
-      known_ = true;
     }
-    return next_quote_;
+    return *next_quote_;
   }
 
   void Step(size_t at) {
@@ -85,8 +85,7 @@ class PartScanner {
 
   const std::string_view part_;
   const TableFormat& format_;
-  mutable size_t next_quote_ = 0;
-  mutable bool known_ = false;
+  std::optional<size_t> next_quote_;  // that was found last
   std::array<std::optional<ScannedPart>, kTextStates> ways_;
 };
 

@@ -16,10 +16,6 @@ using ::testing::HasSubstr;
 
 class CsvRowsTest : public ::testing::Test {
  protected:
-  std::string Write(const std::string& content, const std::string& name = "f.csv") {
-    EXPECT_TRUE(WriteStringToFile(folder_ / name, content).ok());
-    return folder_ / name;
-  }
   /// All rows as text, a line each, "a|b"; then the mistake.
   std::string Read(const std::vector<std::string>& paths, const std::vector<CsvColumn>& columns,
                    const CsvOptions& options = {}) {
@@ -44,7 +40,7 @@ class CsvRowsTest : public ::testing::Test {
   }
   std::string Read(const std::string& content, const std::vector<CsvColumn>& columns,
                    const CsvOptions& options = {}) {
-    return Read(std::vector<std::string>{Write(content)}, columns, options);
+    return Read(std::vector<std::string>{folder_.Write("f.csv", content)}, columns, options);
   }
   static std::string TextOf(const Tensor& column, int64_t i) {
     switch (column.dtype()) {
@@ -78,9 +74,10 @@ TEST_F(CsvRowsTest, ColumnsAreFoundByTheirNamesInAnyOrder) {
                                           {"d", DType::kDouble, {}}};
   EXPECT_EQ(Read(file, columns), "0.5|ann|true|1|5000000000|0.001\n1000|bob|false|-2|7|0.5\n");
   EXPECT_EQ(Read(file, {name_}), "ann\nbob\n");
-  const std::string other = Write("x , name\n3,\"eve\"\n", "other.csv");
-  EXPECT_EQ(Read(std::vector<std::string>{Write("name,x\nann,1\n"), other}, {name_, x_}),
-            "ann|1\neve|3\n");
+  const std::string other = folder_.Write("other.csv", "x , name\n3,\"eve\"\n");
+  EXPECT_EQ(
+      Read(std::vector<std::string>{folder_.Write("f.csv", "name,x\nann,1\n"), other}, {name_, x_}),
+      "ann|1\neve|3\n");
 }
 
 TEST_F(CsvRowsTest, WithoutAHeaderColumnsAreThoseOfTheFile) {
@@ -179,7 +176,7 @@ TEST_F(CsvRowsTest, ATruncatedGzipFileIsDataLoss) {
   const std::string bytes = *ReadFileToString(folder_ / "whole.gz");
   EXPECT_THAT(Read(std::vector<std::string>{folder_ / "whole.gz"}, {x_}),
               HasSubstr("\n919\n838\n"));
-  const std::string cut = Write(bytes.substr(0, bytes.size() / 2), "cut.gz");
+  const std::string cut = folder_.Write("cut.gz", bytes.substr(0, bytes.size() / 2));
   const auto rows = ReadCsv({cut}, {x_});
   RowBatch batch;
   StatusOr<bool> found = true;

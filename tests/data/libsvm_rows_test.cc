@@ -14,10 +14,6 @@ using ::testing::HasSubstr;
 
 class LibsvmRowsTest : public ::testing::Test {
  protected:
-  std::string Write(const std::string& content, const std::string& name = "f.svm") {
-    EXPECT_TRUE(WriteStringToFile(folder_ / name, content).ok());
-    return folder_ / name;
-  }
   /// All rows as text, a line each, "label: feature feature"; then the mistake.
   static std::string Read(const std::vector<std::string>& paths, int64_t num_features) {
     auto rows = ReadLibsvm(paths, num_features);
@@ -42,7 +38,7 @@ class LibsvmRowsTest : public ::testing::Test {
     }
   }
   std::string Read(const std::string& content, int64_t num_features) {
-    return Read(std::vector<std::string>{Write(content)}, num_features);
+    return Read(std::vector<std::string>{folder_.Write("f.svm", content)}, num_features);
   }
 
   const TemporaryFolder folder_;
@@ -65,7 +61,8 @@ TEST_F(LibsvmRowsTest, CommentsBlanksAndEmptyLinesArePassedOver) {
 }
 
 TEST_F(LibsvmRowsTest, FilesFollowOneAnotherUntilTheMistake) {
-  const std::string a = Write("1 1:2", "a"), empty = Write("", "empty"), b = Write("3\n", "b");
+  const std::string a = folder_.Write("a", "1 1:2"), empty = folder_.Write("empty", ""),
+                    b = folder_.Write("b", "3\n");
   EXPECT_EQ(Read({a, empty, b}, 1), "1: 2\n3: 0\n");
   EXPECT_THAT(Read({a, folder_ / "none", b}, 1), AllOf(HasSubstr("1: 2\n"), HasSubstr("none")));
 }
@@ -92,7 +89,7 @@ TEST_F(LibsvmRowsTest, MistakesNameFileLineFoundAndWanted) {
 TEST_F(LibsvmRowsTest, ANumberOfFeaturesThatCannotBeIsRefused) {
   EXPECT_THAT(Read(std::vector<std::string>{"none.svm"}, 0),
               HasSubstr("need at least 1 feature, found 0"));
-  const std::string file = Write("1 1:1\n");
+  const std::string file = folder_.Write("f.svm", "1 1:1\n");
   for (const int64_t features : {int64_t{1} << 48, INT64_MAX}) {
     auto rows = ReadLibsvm({file}, features);
     ASSERT_TRUE(rows.ok());

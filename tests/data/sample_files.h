@@ -36,6 +36,12 @@ class TemporaryFolder {
   ~TemporaryFolder() { std::filesystem::remove_all(path_); }
   std::string operator/(const std::string& name) const { return JoinPath(path_, name); }
   const std::string& path() const { return path_; }
+  /// The path of the file `name`, which it writes.
+  std::string Write(const std::string& name, std::string_view content) const {
+    std::string path = *this / name;
+    EXPECT_TRUE(WriteStringToFile(path, content).ok());
+    return path;
+  }
 
  private:
   std::string path_;
