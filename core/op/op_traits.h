@@ -10,27 +10,27 @@ namespace tenon {
 /// A flag of a declaration that passes, or others who read graphs, ask for: `schema.Has(trait)`. A
 /// new one is a line here and one in kTraits.
 enum class OpTrait : uint8_t {
-  /// It takes a variable and does not change it.
+  /// An op that takes a variable and does not change it.
   kReadsVariable,
-  /// It gives a variable, its first input, the value of its second one.
+  /// An op that gives a variable, its first input, the value of its second one.
   kAssigns,
   /// Output i is input i.
   kIdentities,
-  /// It decides whether a while loop goes on.
+  /// The op that decides whether a while loop goes on.
   kLoopCondition,
-  /// It gives what a tensor's shape says, and none of its elements.
+  /// An op that gives what a tensor's shape says, and none of its elements.
   kShape,
-  /// It makes or writes a summary.
+  /// An op that makes or writes a summary.
   kSummary,
   /// Output 0 has the memory of input 0, a variable's too.
   kHandsOn,
   /// Outputs may have the memory of an input, in Tenon or in TensorFlow.
   kMayShare,
-  /// It takes what was put into a stack last.
+  /// An op that takes what was put into a stack last.
   kPops,
-  /// It is stateful, but waits for nothing that a step does.
+  /// A stateful op that waits for nothing that a step does.
   kNeverWaits,
-  /// It copies from the host's memory to a device's.
+  /// An op that copies from the host's memory to a device's.
   kCopiesToDevice,
 };
 

@@ -5,7 +5,8 @@
 
 namespace tenon {
 
-/// What the kernels of this folder, and of the .cu files, are for: GPUs, as names of devices say.
+/// The kind of device of the kernels in this folder and in .cu files, which names of devices call
+/// GPU.
 inline const DeviceKind kCuda = DeviceKind::Named("GPU");
 
 }  // namespace tenon

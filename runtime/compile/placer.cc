@@ -61,8 +61,9 @@ class Placer {
     for (int i = 0; i < node.num_inputs(); ++i) {
       Endpoint in = node.input(i);
       // An IdentityN may hand on the handles of several devices, and is itself at none of them.
-      while (in.node != nullptr && in.node->schema().Has(OpTrait::kIdentities))
+      while (in.node != nullptr && in.node->schema().Has(OpTrait::kIdentities)) {
         in = in.node->input(in.index);
+      }
       if (in.node == nullptr) continue;
       const DType type = in.node->output_type(in.index);
       if (CarriesState(type) && CarriesState(node.input_types()[i])) Join(node, *in.node);
@@ -143,8 +144,7 @@ class Placer {
 
   const PlacementDevice* Best(const DeviceName& wish, const std::vector<Node*>& group) const {
     const PlacementDevice* best = nullptr;
-    // Accelerators before CPUs, and these before what is only known elsewhere, such as XLA's
-    // devices.
+    // Accelerators come before CPUs, and these before kinds that only other tasks know, as XLA's.
     const auto order = [](DeviceKind kind) {
       return kind == kCpu ? 1 : kind == DeviceKind::kUnknown ? 2 : 0;
     };
