@@ -56,8 +56,8 @@ KEEPERS_OF_TIME = {
     'core/base/clock.h', 'core/base/mutex.h', 'runtime/device/machine_clock.cc',
     'distributed/grpc/rpc/deadline.h',   # gRPC waits by the machine's clock
     'train/sessions/stop_signal.cc',  # a signal handler may call next to nothing
-    'data/records/event_file.cc',            # the time of day in files, unless it is given
-    'data/files/file.cc',                  # the age of a file, which the file system's clock tells
+    'data/records/event_file.cc',    # the time of day in files, unless it is given
+    'data/files/file.cc',            # the age of a file, which the file system's clock tells
     'ops/summary/logging_ops.cc',
 }
 CLOCK = re.compile(r'\b(?:class|struct|using) Clock\b(?!;)')
