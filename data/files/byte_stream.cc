@@ -18,7 +18,8 @@ constexpr int64_t kMaxGzipRatio = 1032;
 
 class FileSource final : public ByteSource {
  public:
-  explicit FileSource(std::unique_ptr<InputFile> file) : file_(std::move(file)) {}
+  FileSource(std::unique_ptr<InputFile> file, int64_t offset)
+      : file_(std::move(file)), offset_(offset) {}
 
   StatusOr<size_t> Read(size_t size, char* out) override {
     size_t done = 0;
@@ -49,7 +50,7 @@ class FileSource final : public ByteSource {
 
  private:
   const std::unique_ptr<InputFile> file_;
-  int64_t offset_ = 0;
+  int64_t offset_;
   std::vector<char> buffer_;
   size_t begin_ = 0, end_ = 0;
 };
@@ -210,8 +211,9 @@ StatusOr<Compression> ParseCompression(std::string_view name) {
   return InvalidArgument("compression '", name, "' is not one of '', NONE, GZIP, ZLIB");
 }
 
-std::unique_ptr<ByteSource> MakeSource(std::unique_ptr<InputFile> file, Compression compression) {
-  return Decompressed(std::make_unique<FileSource>(std::move(file)), compression);
+std::unique_ptr<ByteSource> MakeSource(std::unique_ptr<InputFile> file, Compression compression,
+                                       int64_t offset) {
+  return Decompressed(std::make_unique<FileSource>(std::move(file), offset), compression);
 }
 
 std::unique_ptr<ByteSource> MakeSource(std::string_view bytes, Compression compression) {

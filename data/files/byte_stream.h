@@ -30,8 +30,9 @@ enum class Compression { kNone, kGzip, kZlib };
 /// "", "NONE", "GZIP" or "ZLIB", as TensorFlow's ops name it; InvalidArgument otherwise.
 StatusOr<Compression> ParseCompression(std::string_view name);
 
-/// Reads `file`, of which it keeps ownership, from its beginning, buffered.
-std::unique_ptr<ByteSource> MakeSource(std::unique_ptr<InputFile> file, Compression compression);
+/// Reads `file`, of which it keeps ownership, from byte `offset` on, buffered.
+std::unique_ptr<ByteSource> MakeSource(std::unique_ptr<InputFile> file, Compression compression,
+                                       int64_t offset = 0);
 
 /// Bytes already in memory, which the caller keeps.
 std::unique_ptr<ByteSource> MakeSource(std::string_view bytes, Compression compression);

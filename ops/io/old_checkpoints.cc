@@ -1,54 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/io/old_checkpoints.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 
 #include "core/base/interruption.h"
 #include "core/op/op_registry.h"
+#include "data/files/match_files.h"
 #include "ops/arguments.h"
 #include "ops/io/files_for.h"
 
 namespace tenon {
 namespace {
 
-/// Adds the files that match `folder` + `rest`, where only `rest` may have wildcards.
-Status AddMatches(const std::string& folder, std::string_view rest, const FileContext& files,
-                  std::vector<std::string>* found) {
-  TENON_RETURN_IF_ERROR(files.CheckCancelled());
-  const size_t wild = rest.find_first_of("*?[\\");
-  if (wild == std::string_view::npos) {
-    const std::string path = folder + std::string(rest);
-    if (FileExists(path, files)) found->push_back(path);
-    return OkStatus();
-  }
-  const size_t slash = rest.substr(0, wild).rfind('/');
-  const size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
-  const size_t end = std::min(rest.find('/', wild), rest.size());
-  const std::string base = folder + std::string(rest.substr(0, begin));
-  const std::string pattern(rest.substr(begin, end - begin));
-  const auto names = ListFolder(base.empty() ? "." : base, files);
-  if (!names.ok()) {
-    // A path that is no folder has nothing in it.
-    const StatusCode code = names.status().code();
-    const bool none = code == StatusCode::kNotFound || code == StatusCode::kFailedPrecondition ||
-                      code == StatusCode::kInvalidArgument;
-    return none ? OkStatus() : names.status();
-  }
-  for (const std::string& name : *names) {
-    if (fnmatch(pattern.c_str(), name.c_str(), 0) != 0) continue;
-    TENON_RETURN_IF_ERROR(AddMatches(base + name, rest.substr(end), files, found));
-  }
-  return OkStatus();
-}
-
 Status MatchingFilesKernel(KernelContext& ctx, const Tensor& patterns) {
   TENON_RETURN_IF_ERROR(CheckRank(patterns, std::min(patterns.rank(), 1), "pattern"));
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   std::vector<std::string> found;
   for (const TString& pattern : patterns.flat<TString>()) {
-    TENON_RETURN_IF_ERROR(AddMatches("", pattern, files, &found));
+    TENON_ASSIGN_OR_RETURN(const std::vector<std::string> matches, MatchFiles(pattern, files));
+    found.insert(found.end(), matches.begin(), matches.end());
   }
   std::sort(found.begin(), found.end());
   return ctx.Return(Tensor::Vector(found));
@@ -107,16 +77,8 @@ Status RestoreOldKernel(KernelContext& ctx) {
 
 }  // namespace
 
-StatusOr<std::vector<std::string>> FilesMatching(const std::string& pattern,
-                                                 const FileContext& files) {
-  std::vector<std::string> found;
-  TENON_RETURN_IF_ERROR(AddMatches("", pattern, files, &found));
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 StatusOr<V1Checkpoint> OpenOldCheckpoint(const std::string& pattern, const FileContext& files) {
-  TENON_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FilesMatching(pattern, files));
+  TENON_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(pattern, files));
   if (paths.empty()) return NotFound("Failed to find any matching files for ", pattern);
   return V1Checkpoint::Open(paths, files);
 }

@@ -6,6 +6,7 @@
 #include "core/base/mutex.h"
 #include "core/op/op_registry.h"
 #include "data/batch/random_sequence.h"
+#include "data/files/match_files.h"
 #include "data/records/record_file.h"
 #include "ops/io/files_for.h"
 
@@ -96,7 +97,7 @@ class RecordInputKernel final : public Kernel {
   }
 
   Status BeginRound(const FileContext& files) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    TENON_ASSIGN_OR_RETURN(paths_, FilesMatching(pattern_, files));
+    TENON_ASSIGN_OR_RETURN(paths_, MatchFiles(pattern_, files));
     if (paths_.empty()) return NotFound("Found no files at ", pattern_);
     RandomSequence order(seed_ + ++round_);
     for (size_t i = paths_.size() - 1; i > 0; --i) std::swap(paths_[i], paths_[order.Below(i + 1)]);

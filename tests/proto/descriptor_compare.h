@@ -17,8 +17,8 @@ nlohmann::json LoadGoldenFields();
 
 // What differs between a message of ours and the recorded one, as one line a difference; nested
 // messages and enums are not looked into. Differences are: an unknown message; a field whose
-// number, name, type, label or oneof is another; a number that TensorFlow uses or reserves and we
-// neither have nor reserve.
+// number, name, type, label or oneof is another, but for fields of Tenon's own, which have numbers
+// from 1000 on; a number that TensorFlow uses or reserves and we neither have nor reserve.
 std::vector<std::string> CompareMessage(const google::protobuf::Descriptor& ours,
                                         const nlohmann::json& golden);
 

@@ -237,6 +237,17 @@ TEST(CompareMessageTest, FindsAnInventedFieldAndALackingOne) {
                           HasSubstr("field 4: name is 'neither there nor reserved")));
 }
 
+TEST(CompareMessageTest, TakesFieldsOfOurOwnByTheirHighNumbers) {
+  const std::string right = R"(name: 'CleanupGraphRequest'
+      field { name: 'step_id' number: 1 label: LABEL_OPTIONAL type: TYPE_INT64 })";
+  EXPECT_THAT(DifferencesOf(right + R"(
+      field { name: 'own' number: 1000 label: LABEL_OPTIONAL type: TYPE_INT64 })"),
+              IsEmpty());
+  EXPECT_THAT(DifferencesOf(right + R"(
+      field { name: 'own' number: 999 label: LABEL_OPTIONAL type: TYPE_INT64 })"),
+              ElementsAre(HasSubstr("field 999: name is 'own', wanted 'no such field'")));
+}
+
 TEST(CompareMessageTest, FindsAFieldOutsideItsOneof) {
   EXPECT_THAT(DifferencesOf(R"(name: 'FullTypeDef' reserved_range { start: 1 end: 4 }
       reserved_name: ['type_id', 'args', 's']

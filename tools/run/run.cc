@@ -9,6 +9,7 @@
 #include "core/proto/proto_io_graph.h"
 #include "core/proto/proto_io_tensor.h"
 #include "distributed/client/remote_session.h"
+#include "runtime/passes/pass.h"
 #include "runtime/session/local_session.h"
 #include "tools/access_flags.h"
 #include "tools/commands.h"
@@ -454,7 +455,10 @@ void AddRunCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   flags->devices.AddTo(*run);
   run->add_option("--threads", flags->threads, "Threads that run kernels; default: cores")
       ->check(Between(0, kMostThreads));
-  run->add_option("--disable_pass", flags->disabled_passes, "Graph passes to leave out")
+  std::vector<std::string_view> passes;
+  for (const Pass& pass : AllPasses()) passes.push_back(pass.name);
+  run->add_option("--disable_pass", flags->disabled_passes,
+                  StrCat("Graph passes to leave out: ", Join(passes, ", ")))
       ->delimiter(',')
       ->allow_extra_args(false);
   run->callback([=, &ops] { *chosen = [flags, &ops] { return RunCommand(*flags, ops).Run(); }; });

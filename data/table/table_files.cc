@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/table/table_files.h"
+
+#include <algorithm>
+
+#include "core/base/strings.h"
+#include "data/files/match_files.h"
+
+namespace tenon {
+namespace {
+
+StatusOr<TableFile> LookAt(const std::string& path, const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(const FileInfo info, StatFile(path, context));
+  TENON_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file, OpenInput(path, context));
+  char head[4];
+  TENON_ASSIGN_OR_RETURN(const size_t size, file->ReadAt(0, sizeof(head), head));
+  const bool compressed = DetectCompression({head, size}) == Compression::kGzip;
+  return TableFile{path, info.size, info.modified_at, compressed};
+}
+
+}  // namespace
+
+StatusOr<std::vector<TableFile>> FindTableFiles(const std::vector<std::string>& patterns,
+                                                const FileContext& context) {
+  std::vector<TableFile> files;
+  for (const std::string& pattern : patterns) {
+    TENON_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(pattern, context));
+    if (paths.empty()) {
+      return NotFound(IsFilePattern(pattern) ? "no file matches '" : "there is no file '", pattern,
+                      "'");
+    }
+    for (const std::string& path : paths) {
+      for (const TableFile& other : files) {
+        if (!IsSameFile(other.path, path, context)) continue;
+        return InvalidArgument("the file '", path, "' comes twice",
+                               other.path == path ? "" : StrCat(", also as '", other.path, "'"));
+      }
+      TENON_ASSIGN_OR_RETURN(TableFile file, LookAt(path, context));
+      files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+std::vector<TableUnit> CutIntoUnits(const std::vector<TableFile>& files, int64_t bytes) {
+  std::vector<TableUnit> units;
+  for (size_t f = 0; f < files.size(); ++f) {
+    const auto file = static_cast<int64_t>(f);
+    const int64_t size = files[f].size;
+    // A last unit of a few bytes is not worth its own work.
+    const int64_t count = files[f].compressed ? 1 : std::max<int64_t>(size / bytes, 1);
+    for (int64_t u = 0; u < count && size > 0; ++u) {
+      units.push_back({file, u * bytes, u + 1 == count ? size : (u + 1) * bytes});
+    }
+  }
+  return units;
+}
+
+StatusOr<std::unique_ptr<TextPieces>> OpenUnit(const TableFile& file, const TableUnit& unit,
+                                               std::optional<TextState> state,
+                                               const TableFormat& format,
+                                               const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(const FileInfo info, StatFile(file.path, context));
+  if (info.size != file.size || info.modified_at != file.modified_at) {
+    return FailedPrecondition(
+        "the file '", file.path, "' was changed while the table was read: ", "found ", info.size,
+        " bytes, wanted ", file.size, info.size == file.size ? ", and the same time" : "");
+  }
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> bytes, OpenInput(file.path, context));
+  std::optional<char> before;
+  if (unit.begin > 0) {
+    char c;
+    TENON_ASSIGN_OR_RETURN(const size_t size, bytes->ReadAt(unit.begin - 1, 1, &c));
+    if (size == 1) before = c;
+  }
+  const auto compression = file.compressed ? Compression::kGzip : Compression::kNone;
+  auto source = MakeSource(std::move(bytes), compression, unit.begin);
+  return std::make_unique<TextPieces>(std::move(source), before, state, format);
+}
+
+}  // namespace tenon

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/table/unit_reader.h"
+
+#include <algorithm>
+
+#include "core/base/strings.h"
+
+namespace tenon {
+namespace {
+
+/// A unit has no more of them in memory; the others are counted.
+constexpr size_t kHeldRejects = 1000;
+
+}  // namespace
+
+StatusOr<std::unique_ptr<UnitReader>> UnitReader::Open(const TableFile& file, const TableUnit& unit,
+                                                       std::optional<TextState> state,
+                                                       const TableSchema& schema,
+                                                       const FileContext& context) {
+  TENON_ASSIGN_OR_RETURN(auto pieces, OpenUnit(file, unit, state, schema.format, context));
+  return std::unique_ptr<UnitReader>(new UnitReader(file, unit, schema, std::move(pieces)));
+}
+
+StatusOr<bool> UnitReader::Next(TablePart* part) {
+  auto found = Read(part);
+  if (found.ok()) return found;
+  return Annotate(found.status(), StrCat("'", file_.path, "'"));
+}
+
+StatusOr<bool> UnitReader::Read(TablePart* part) {
+  if (begun_ && !file_.compressed) return false;
+  const int64_t bytes = file_.compressed ? kPartBytes : unit_.end - unit_.begin;
+  TENON_ASSIGN_OR_RETURN(const bool found, pieces_->Next(static_cast<size_t>(bytes), &piece_));
+  if (!found) return false;
+  std::string_view records = piece_.records;
+  if (unit_.begin == 0 && !begun_) {
+    TENON_ASSIGN_OR_RETURN(records, WithoutHeader(records, schema_.header, schema_.format));
+  }
+  begun_ = true;
+  const auto num_columns = static_cast<int64_t>(schema_.header.names.size());
+  *part = ReadTablePart(records, schema_.format, num_columns, schema_.columns);
+  Reject(records, part->bad);
+  return true;
+}
+
+void UnitReader::Reject(std::string_view text, const std::vector<BadRecord>& bad) {
+  num_rejected_ += static_cast<int64_t>(bad.size());
+  const auto skipped = text.data() - piece_.records.data();
+  const char* counted = piece_.records.data();
+  int64_t line = piece_.lines_before;
+  for (const BadRecord& record : bad) {
+    if (rejected_.size() == kHeldRejects) return;
+    const char* const begin = text.data() + record.begin;
+    line += std::count(counted, begin, '\n');
+    counted = begin;
+    const size_t size = std::min(record.end - record.begin, RejectedRecord::kShownBytes);
+    rejected_.push_back({record.kind, piece_.begin + skipped + static_cast<int64_t>(record.begin),
+                         line, record.fields, std::string(begin, size)});
+  }
+}
+
+}  // namespace tenon

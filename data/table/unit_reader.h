@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "data/table/cut_records.h"
+#include "data/table/table_files.h"
+#include "data/table/table_header.h"
+#include "data/table/table_part.h"
+#include "data/table/text_pieces.h"
+
+namespace tenon {
+
+/// A record that was left out, and where it is.
+struct RejectedRecord {
+  BadRecord::Kind kind;
+  int64_t byte;      // from the beginning of the unit, decompressed
+  int64_t line;      // ends of lines from the beginning of the unit to it
+  int64_t fields;    // as in BadRecord
+  std::string text;  // its first kShownBytes bytes
+  static constexpr size_t kShownBytes = 4096;
+};
+
+/// How a table is read, and what of it.
+struct TableSchema {
+  TableFormat format;
+  TableHeader header;
+  std::vector<WantedColumn> columns;
+};
+
+/// Reads a unit part by part: a compressed file is long. Used by one thread at a time.
+class UnitReader {
+ public:
+  /// The bytes of text, decompressed, in a part.
+  static constexpr int64_t kPartBytes = 8 << 20;
+
+  /// Opens a unit as OpenUnit does. `file` and `schema` must outlive this.
+  static StatusOr<std::unique_ptr<UnitReader>> Open(const TableFile& file, const TableUnit& unit,
+                                                    std::optional<TextState> state,
+                                                    const TableSchema& schema,
+                                                    const FileContext& context = {});
+
+  /// Gives the next part; false at the end. Errors name the file.
+  StatusOr<bool> Next(TablePart* part);
+
+  /// How the records of the unit depend on how it begins; of a compressed one, of its last part.
+  const PartScan& scan() const { return piece_.scan; }
+  /// The records that were left out so far.
+  const std::vector<RejectedRecord>& rejected() const { return rejected_; }
+  int64_t num_rejected() const { return num_rejected_; }
+
+ private:
+  UnitReader(const TableFile& file, const TableUnit& unit, const TableSchema& schema,
+             std::unique_ptr<TextPieces> pieces)
+      : file_(file), unit_(unit), schema_(schema), pieces_(std::move(pieces)) {}
+  StatusOr<bool> Read(TablePart* part);
+  void Reject(std::string_view text, const std::vector<BadRecord>& bad);
+
+  const TableFile& file_;
+  const TableUnit unit_;
+  const TableSchema& schema_;
+  const std::unique_ptr<TextPieces> pieces_;
+  TextPiece piece_;
+  bool begun_ = false;
+  int64_t num_rejected_ = 0;
+  std::vector<RejectedRecord> rejected_;
+};
+
+}  // namespace tenon
