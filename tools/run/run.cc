@@ -9,6 +9,7 @@
 #include "core/proto/proto_io_graph.h"
 #include "core/proto/proto_io_tensor.h"
 #include "distributed/client/remote_session.h"
+#include "proto/meta_graph.pb.h"
 #include "runtime/passes/pass.h"
 #include "runtime/session/local_session.h"
 #include "tools/access_flags.h"
